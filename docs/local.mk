@@ -1,0 +1,1 @@
+# Documentation: manual pages in dist_man_MANS, pages to install in dist_doc_DATA.

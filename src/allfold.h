@@ -1,0 +1,198 @@
+/* allfold: fold (reduce) arrays that are spread over MPI ranks, and take their softmax, on GPUs or CPUs.
+
+   The only public header. A caller opens a context on a communicator, hands over each rank's part of one global
+   array (the parts concatenate in rank order), and gets the same result on every rank:
+
+       allfold_context *ctx;
+       allfold_result sum;
+       if (allfold_open(MPI_COMM_WORLD, NULL, &ctx) == ALLFOLD_OK
+           && allfold_reduce(ctx, ALLFOLD_SUM, &(allfold_array){.data = x, .count = n, .type = ALLFOLD_F32}, NULL, &sum)
+                  == ALLFOLD_OK)
+           printf("%g\n", allfold_number(sum.fields[0].value));
+       allfold_close(ctx);
+
+   The library never exits and never prints (but through the log callback). Every function marked collective must be
+   called by all ranks of the communicator in the same order, and returns the same status on all of them: an error on
+   one rank is every rank's error. A context serves one thread at a time; there is no state outside contexts. */
+#ifndef ALLFOLD_H
+#define ALLFOLD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Element types, one line each: X(ID, name, NumPy's name, bytes an element, kind, value). kind is 'f' floating point,
+   'i' signed integer, 'u' unsigned integer; value is the type in which arithmetic on an element starts. */
+#define ALLFOLD_TYPES(X)                      \
+    X(F16, f16, "float16", 2, 'f', f32)       \
+    X(BF16, bf16, "bfloat16", 2, 'f', f32)    \
+    X(F32, f32, "float32", 4, 'f', f32)       \
+    X(F64, f64, "float64", 8, 'f', f64)       \
+    X(INT8, int8, "int8", 1, 'i', i32)        \
+    X(INT16, int16, "int16", 2, 'i', i32)     \
+    X(INT32, int32, "int32", 4, 'i', i32)     \
+    X(INT64, int64, "int64", 8, 'i', i64)     \
+    X(UINT8, uint8, "uint8", 1, 'u', u32)     \
+    X(UINT16, uint16, "uint16", 2, 'u', u32)  \
+    X(UINT32, uint32, "uint32", 4, 'u', u32)  \
+    X(UINT64, uint64, "uint64", 8, 'u', u64)
+
+/* Folds, one line each: X(ID, name, the monoid that computes it, what it is). The monoids are src/fold/. */
+#define ALLFOLD_FOLDS(X)                                                                          \
+    X(SUM, sum, sum, "sum of the elements")                                                       \
+    X(PROD, prod, prod, "product of the elements")                                                \
+    X(MEAN, mean, sum, "arithmetic mean")                                                         \
+    X(MIN, min, min, "smallest element")                                                          \
+    X(MAX, max, max, "largest element")                                                           \
+    X(ARGMIN, argmin, argmin, "smallest element and the index of its first place")                \
+    X(ARGMAX, argmax, argmax, "largest element and the index of its first place")                 \
+    X(NORM1, norm1, norm1, "sum of absolute values (L1 norm)")                                    \
+    X(NORM2, norm2, norm2, "root of the sum of squares (L2 norm)")                                \
+    X(NORMINF, norminf, norminf, "largest absolute value (Linf norm)")                            \
+    X(LOGSUMEXP, logsumexp, sumexp, "logarithm of the sum of exponentials")                       \
+    X(STATS, stats, stats, "count, NaN count, sum, mean, variance, min, max, L1, L2, Linf in one pass")
+
+typedef enum {
+#define ALLFOLD_ENUM_TYPE(ID, name, numpy, bytes, kind, value) ALLFOLD_##ID,
+    ALLFOLD_TYPES(ALLFOLD_ENUM_TYPE)
+#undef ALLFOLD_ENUM_TYPE
+    ALLFOLD_TYPE_COUNT
+} allfold_type;
+
+typedef enum {
+#define ALLFOLD_ENUM_FOLD(ID, name, monoid, text) ALLFOLD_##ID,
+    ALLFOLD_FOLDS(ALLFOLD_ENUM_FOLD)
+#undef ALLFOLD_ENUM_FOLD
+    ALLFOLD_FOLD_COUNT
+} allfold_fold;
+
+typedef enum {
+    ALLFOLD_OK = 0,
+    ALLFOLD_BAD_ARGUMENT, /* a call or an option that cannot be meant */
+    ALLFOLD_BAD_INPUT,    /* a damaged or unsuitable file */
+    ALLFOLD_NO_VALUE,     /* the fold has no value here: min of nothing, NaN under ALLFOLD_NAN_ERROR */
+    ALLFOLD_OVERFLOW,     /* an integer result that its reported type cannot hold */
+    ALLFOLD_UNSUPPORTED,  /* not in this build, or not on this machine */
+    ALLFOLD_NO_MEMORY,    /* host or device memory ran out */
+    ALLFOLD_IO_ERROR,     /* the system refused to read or write */
+    ALLFOLD_DEVICE_ERROR, /* CUDA failed */
+    ALLFOLD_MPI_ERROR     /* MPI failed: the communicator must not be used further */
+} allfold_status;
+
+/* What min, max, argmin, argmax and stats make of NaN. Other folds always propagate it. */
+typedef enum {
+    ALLFOLD_NAN_PROPAGATE = 0, /* the result is NaN; the index is the first NaN's */
+    ALLFOLD_NAN_OMIT,          /* as if the NaNs were not there */
+    ALLFOLD_NAN_ERROR          /* refuse with ALLFOLD_NO_VALUE */
+} allfold_nan;
+
+typedef enum { ALLFOLD_BACKEND_AUTO = 0, ALLFOLD_BACKEND_CUDA, ALLFOLD_BACKEND_CPU } allfold_backend;
+
+/* A result's number: floating point folds give f64, integer folds i64 or u64 (sums are exact, or ALLFOLD_OVERFLOW). */
+typedef struct {
+    enum { ALLFOLD_VALUE_F64, ALLFOLD_VALUE_I64, ALLFOLD_VALUE_U64 } kind;
+    union {
+        double f64;
+        int64_t i64;
+        uint64_t u64;
+    };
+} allfold_value;
+
+#define ALLFOLD_NO_INDEX UINT64_MAX
+#define ALLFOLD_FIELDS_MAX 12
+
+/* What a fold found: one field named "value", or, for stats, one a statistic. index is the 64-bit global index of the
+   element where the field has one (argmin, argmax, and min and max of stats), else ALLFOLD_NO_INDEX. */
+typedef struct {
+    uint64_t count; /* elements in the global array */
+    int field_count;
+    struct {
+        const char *name;
+        allfold_value value;
+        uint64_t index;
+    } fields[ALLFOLD_FIELDS_MAX];
+} allfold_result;
+
+/* This rank's part of the global array. data is host memory, or memory of the context's CUDA device, aligned to the
+   element size; it stays the caller's. A rank may have count 0 (data is then not read). type is equal on all ranks. */
+typedef struct {
+    const void *data;
+    uint64_t count;
+    allfold_type type;
+} allfold_array;
+
+/* Options of allfold_open; zero means the default throughout. Equal on all ranks. */
+typedef struct {
+    allfold_backend backend; /* auto: cuda where a device is visible, else cpu */
+    uint64_t device_memory;  /* bytes of device memory to use for one rank; default three quarters of what is free */
+    uint64_t staging_bytes;  /* bytes of one staging buffer; default chosen by the backend */
+    int threads;             /* CPU threads of one rank; default the cores it may run on, shared with local ranks */
+    void (*log)(void *user, const char *line); /* called with progress worth telling, without a newline */
+    void *log_user;
+} allfold_options;
+
+/* Options of one call; NULL means all zero. */
+typedef struct {
+    void *stream;              /* cudaStream_t on which device data is ready; NULL: the legacy default stream */
+    allfold_nan nan;           /* for the folds that have a choice; elsewhere it must be ALLFOLD_NAN_PROPAGATE */
+    int logarithm;             /* softmax only: not 0 for log-softmax */
+} allfold_call;
+
+typedef struct allfold_context allfold_context;
+
+/* The name of a type or a fold ("f32", "sum"); of a status, what it means. Never NULL. */
+const char *allfold_type_name(allfold_type type);
+const char *allfold_fold_name(allfold_fold fold);
+const char *allfold_status_text(allfold_status status);
+size_t allfold_type_bytes(allfold_type type);
+
+/* The value as a double (an i64 or u64 is rounded to nearest). */
+double allfold_number(allfold_value value);
+
+/* The library's version, "1.2.3". */
+const char *allfold_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+/* The calls, apart so that the library's own files can share the tables above without mpi.h. */
+#ifndef ALLFOLD_WITHOUT_MPI
+#include <mpi.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Opens a context. Collective over comm, which is duplicated and stays the caller's; MPI must be initialised. options
+   may be NULL. On failure *context is NULL, and message (of message_bytes, may be NULL) says why. */
+allfold_status allfold_open(MPI_Comm comm, const allfold_options *options, allfold_context **context, char *message,
+                            size_t message_bytes);
+
+/* Frees what the context holds. Collective; NULL is allowed. Before MPI_Finalize. */
+void allfold_close(allfold_context *context);
+
+/* What went wrong in the last call that failed, with rank and host; the same text on all ranks. Valid until the next
+   call on the context. Not collective. */
+const char *allfold_message(const allfold_context *context);
+
+/* Folds the global array that the ranks' parts make up, in rank order. Collective and blocking: *result, equal on
+   every rank, is written only on ALLFOLD_OK. NaN, infinities, empty arrays: docs/numerics.md. */
+allfold_status allfold_reduce(allfold_context *context, allfold_fold fold, const allfold_array *part,
+                              const allfold_call *call, allfold_result *result);
+
+/* y[i] = exp(x[i] - max) / sum(exp(x - max)) over the global array, or with call->logarithm its logarithm. Collective
+   and blocking: on return y is complete on every rank. y holds part->count elements of type y_type (f16, bf16, f32 or
+   f64), in host or device memory as part->data is; y == part->data is allowed where the types are equal. A global
+   array that holds NaN or +inf, or nothing but -inf, gives NaN everywhere. After an error y is unspecified. */
+allfold_status allfold_softmax(allfold_context *context, const allfold_array *part, void *y, allfold_type y_type,
+                               const allfold_call *call);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* ALLFOLD_WITHOUT_MPI */
+#endif /* ALLFOLD_H */

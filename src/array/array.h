@@ -1,0 +1,115 @@
+/* Global arrays: what they are called, where their elements come from and where results go. Nothing here knows of
+   ranks or devices: one process describes an array and hands the description (plain bytes) to the others, which open
+   it and read or write their own ranges. */
+#ifndef ALLFOLD_ARRAY_H
+#define ALLFOLD_ARRAY_H
+
+#include "base/base.h"
+
+#define ARRAY_DIMENSIONS_MAX 32
+#define ARRAY_PATH_BYTES 4096
+
+enum array_format { ARRAY_NPY, ARRAY_RAW, ARRAY_GENERATED };
+
+/* One of the named distributions of generate.c. */
+struct generator {
+    uint32_t distribution; /* row of the table in generate.c */
+    uint64_t seed;
+    double a, b;               /* the distribution's own parameters */
+    uint64_t whole_a, whole_b; /* the same for integer types, exact, in two's complement */
+};
+
+/* Everything about a global array but its elements. Plain bytes: may be broadcast and compared. */
+struct array_info {
+    enum array_format format;
+    allfold_type type;
+    uint64_t count;                        /* product of shape */
+    uint32_t dimensions;                   /* 0 for a scalar: count is then 1 */
+    uint32_t fortran_order;                /* 1 when the first index varies fastest */
+    uint64_t shape[ARRAY_DIMENSIONS_MAX];
+    uint64_t data_offset;                  /* bytes before element 0 in the file */
+    uint64_t file_bytes;                   /* size of the whole file: other ranks must see the same */
+    struct generator generator;            /* ARRAY_GENERATED only */
+    char path[ARRAY_PATH_BYTES];           /* file name, or the text of the generator */
+};
+
+/* What the user says about an input beside its name; raw files need it. */
+struct array_hints {
+    bool has_type, has_offset, has_count;
+    allfold_type type; /* --dtype */
+    uint64_t offset;   /* --offset, bytes */
+    uint64_t count;    /* --count, elements */
+};
+
+/* Describes the array called name: "gen:DISTRIBUTION?n=1e9&seed=1&dtype=f32&..." is generated; a file that starts with
+   the .npy magic is .npy (versions 1 to 3, little-endian, C or Fortran order; hints are then refused); any other file
+   is raw and needs hints->has_type (count defaults to all the rest of the file, which must be whole elements), but a
+   name that ends in ".npy" without the magic is refused: a damaged file is not raw elements. hints may be NULL. Opens,
+   checks and closes the file: headers capped (64 KiB for .npy version 1, 1 MiB otherwise), products checked, object
+   and structured types refused, the size exactly what the header implies. *info is written only on success. */
+allfold_status array_describe(const char *name, const struct array_hints *hints, struct array_info *info,
+                              struct error *error);
+
+/* Elements [first, first + count) of a global array, on demand. */
+struct source {
+    /* Fills destination with elements [first, first + count), using up to `threads` threads. */
+    allfold_status (*read)(struct source *source, uint64_t first, uint64_t count, void *destination, int threads,
+                           struct error *error);
+    void (*close)(struct source *source); /* frees source */
+    allfold_type type;
+    const void *resident; /* not NULL: where this rank's range already lies in memory; read is then never called */
+};
+
+/* Opens a described array for reading; fails where this process sees a file of another size. */
+allfold_status source_open(const struct array_info *info, struct source **source, struct error *error);
+static inline void source_close(struct source *source)
+{
+    if (source != NULL)
+        source->close(source);
+}
+
+/* Where a result's elements go. write may be called for disjoint ranges by many processes. */
+struct sink {
+    allfold_status (*write)(struct sink *sink, uint64_t first, uint64_t count, const void *elements, int threads,
+                            struct error *error);
+    /* Makes everything written durable and closes; sink is freed whatever the outcome. */
+    allfold_status (*close)(struct sink *sink, struct error *error);
+    allfold_type type;
+    void *resident; /* not NULL: where this rank's range of the result lies in memory; write is then never called */
+};
+
+/* An output file being made: a temporary name beside the target, renamed to it only when all has succeeded. Plain
+   bytes: one process creates it, broadcasts it, every process opens it, one commits or discards. */
+struct output {
+    char path[ARRAY_PATH_BYTES];      /* the target */
+    char temporary[ARRAY_PATH_BYTES]; /* in the same folder */
+    allfold_type type;
+    uint64_t count;
+    uint64_t data_offset;
+};
+
+/* Creates the temporary file with its header, at its full size: .npy where path ends in ".npy" (shape and order of
+   info; bf16 refused, NumPy has none), raw otherwise. info->type is the output's. An existing target's permission bits
+   are kept. Writes *output only on success. */
+allfold_status output_create(const char *path, const struct array_info *info, struct output *output,
+                             struct error *error);
+allfold_status output_open(const struct output *output, struct sink **sink, struct error *error);
+/* Renames the temporary file to the target and syncs the folder; on failure the temporary file is gone. */
+allfold_status output_commit(const struct output *output, struct error *error);
+/* Removes the temporary file. */
+void output_discard(const struct output *output);
+
+/* Counts as people write them: "1000", "1e9", "1.5e6", "2^30", "64Mi" (Ki to Ei). False where text is none, or no
+   integer below 2^64. */
+bool array_parse_count(const char *text, uint64_t *count);
+
+/* Generators (generate.c, draw.c): elements that depend only on the distribution, the seed and the global index. */
+/* Parses "normal?n=1e9&seed=1" (after "gen:"); fills type, count, shape and generator of *info. */
+allfold_status generator_parse(const char *text, const struct array_hints *hints, struct array_info *info,
+                               struct error *error);
+void generator_fill(const struct generator *generator, allfold_type type, uint64_t first, uint64_t count,
+                    void *destination, int threads);
+/* The distributions as lines of text for --help: name, parameters and defaults, meaning. */
+const char *generator_help(void);
+
+#endif

@@ -1,0 +1,178 @@
+/* Whole reads and writes of byte ranges: short counts, interrupted calls, the kernel's limit on one call and the
+   sharing of large ranges among threads end here. */
+#include "array/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CALL_BYTES_MAX 0x7ffff000u         /* Linux moves no more in one call */
+#define PIECE_BYTES (UINT64_C(4) << 20)    /* what one thread moves at a time: whole stripes of parallel file systems */
+#define PARALLEL_BYTES (UINT64_C(8) << 20) /* below this threads cost more than they save */
+#define SHOWN_BYTES 200
+
+const char *file_kind(mode_t mode)
+{
+    switch (mode & S_IFMT) {
+    case S_IFREG: return "a regular file";
+    case S_IFDIR: return "a directory";
+    case S_IFIFO: return "a fifo (named pipe)";
+    case S_IFSOCK: return "a socket";
+    case S_IFCHR: return "a character device";
+    case S_IFBLK: return "a block device";
+    case S_IFLNK: return "a symbolic link";
+    default: return "a file of unknown kind";
+    }
+}
+
+const char *file_shown(const char *path)
+{
+    const size_t length = strlen(path);
+    if (length <= SHOWN_BYTES)
+        return path;
+    const char *end = path + length - SHOWN_BYTES;
+    const char *slash = strchr(end, '/');
+    return slash != NULL && slash[1] != '\0' ? slash + 1 : end;
+}
+
+static bool check_regular(const char *path, const struct stat *status, struct error *error)
+{
+    if (S_ISREG(status->st_mode))
+        return true;
+    error_set(error, ALLFOLD_BAD_INPUT, "%s: expected a regular file, found %s", file_shown(path),
+              file_kind(status->st_mode));
+    return false;
+}
+
+int file_open(const char *path, uint64_t *bytes, struct error *error)
+{
+    struct stat status;
+    /* before opening, because opening a device may already do something to it */
+    if (stat(path, &status) != 0) {
+        error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot find the file", file_shown(path));
+        return -1;
+    }
+    if (!check_regular(path, &status, error))
+        return -1;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
+        error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot open the file", file_shown(path));
+        return -1;
+    }
+    if (fstat(fd, &status) != 0)
+        error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot tell the file's size", file_shown(path));
+    else if (check_regular(path, &status, error)) {
+        *bytes = (uint64_t)status.st_size;
+        return fd;
+    }
+    close(fd);
+    return -1;
+}
+
+/* One range of one file, and the buffer it goes to (reading) or comes from (writing). */
+struct transfer {
+    int fd;
+    const char *path;
+    uint64_t offset, bytes;
+    char *destination;  /* not NULL: read */
+    const char *origin; /* else write */
+};
+
+static allfold_status read_all(const struct transfer *t, struct error *error)
+{
+    for (uint64_t done = 0; done < t->bytes;) {
+        const size_t ask = (size_t)u64_min(t->bytes - done, CALL_BYTES_MAX);
+        const ssize_t got = pread(t->fd, t->destination + done, ask, (off_t)(t->offset + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot read at byte %" PRIu64,
+                               file_shown(t->path), t->offset + done);
+        if (got == 0)
+            return error_set(error, ALLFOLD_IO_ERROR,
+                             "%s: the file shrank while it was read: expected %" PRIu64
+                             " more bytes at byte %" PRIu64 ", found its end",
+                             file_shown(t->path), t->bytes - done, t->offset + done);
+        done += (uint64_t)got;
+    }
+    return ALLFOLD_OK;
+}
+
+static allfold_status write_all(const struct transfer *t, struct error *error)
+{
+    for (uint64_t done = 0; done < t->bytes;) {
+        const size_t ask = (size_t)u64_min(t->bytes - done, CALL_BYTES_MAX);
+        const ssize_t put = pwrite(t->fd, t->origin + done, ask, (off_t)(t->offset + done));
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot write %" PRIu64 " bytes at byte %" PRIu64,
+                               file_shown(t->path), t->bytes - done, t->offset + done);
+        if (put == 0)
+            return error_set(error, ALLFOLD_IO_ERROR,
+                             "%s: the system took none of %" PRIu64 " bytes at byte %" PRIu64 " and gave no reason",
+                             file_shown(t->path), t->bytes - done, t->offset + done);
+        done += (uint64_t)put;
+    }
+    return ALLFOLD_OK;
+}
+
+static allfold_status move_serial(const struct transfer *t, struct error *error)
+{
+    return t->destination != NULL ? read_all(t, error) : write_all(t, error);
+}
+
+/* The part of a transfer that lies in piece number `piece` of the file. */
+static struct transfer cut(const struct transfer *t, uint64_t piece)
+{
+    const uint64_t first = u64_max(t->offset, piece * PIECE_BYTES);
+    const uint64_t end = u64_min(t->offset + t->bytes, (piece + 1) * PIECE_BYTES);
+    struct transfer part = *t;
+    part.offset = first;
+    part.bytes = end - first;
+    if (t->destination != NULL)
+        part.destination = t->destination + (first - t->offset);
+    else
+        part.origin = t->origin + (first - t->offset);
+    return part;
+}
+
+static allfold_status move(const struct transfer *t, int threads, struct error *error)
+{
+    if (t->bytes == 0)
+        return ALLFOLD_OK;
+    if (threads <= 1 || t->bytes < PARALLEL_BYTES)
+        return move_serial(t, error);
+    const uint64_t first = t->offset / PIECE_BYTES, last = (t->offset + t->bytes - 1) / PIECE_BYTES;
+    atomic_bool failed = false;
+#pragma omp parallel for schedule(dynamic) num_threads(threads)
+    for (uint64_t piece = first; piece <= last; piece++) {
+        if (atomic_load(&failed))
+            continue;
+        const struct transfer part = cut(t, piece);
+        struct error local = {.status = ALLFOLD_OK};
+        if (move_serial(&part, &local) == ALLFOLD_OK)
+            continue;
+        atomic_store(&failed, true);
+#pragma omp critical(allfold_file_error)
+        error_set(error, local.status, "%s", local.text);
+    }
+    return error->status;
+}
+
+allfold_status file_read(int fd, const char *path, uint64_t offset, uint64_t bytes, void *destination, int threads,
+                         struct error *error)
+{
+    const struct transfer t = {.fd = fd, .path = path, .offset = offset, .bytes = bytes, .destination = destination};
+    return move(&t, threads, error);
+}
+
+allfold_status file_write(int fd, const char *path, uint64_t offset, uint64_t bytes, const void *origin, int threads,
+                          struct error *error)
+{
+    const struct transfer t = {.fd = fd, .path = path, .offset = offset, .bytes = bytes, .origin = origin};
+    return move(&t, threads, error);
+}

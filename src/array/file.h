@@ -1,0 +1,30 @@
+/* Regular files for the readers and writers of this folder: opening them, and moving whole ranges of bytes. */
+#ifndef ALLFOLD_ARRAY_FILE_H
+#define ALLFOLD_ARRAY_FILE_H
+
+#include "base/base.h"
+
+#include <sys/stat.h>
+#include <sys/types.h>
+
+_Static_assert(sizeof(off_t) == 8, "file offsets must have 64 bits: build with -D_FILE_OFFSET_BITS=64");
+
+#define FILE_BYTES_MAX ((uint64_t)INT64_MAX)
+
+/* What a mode is called in a message: "a directory". */
+const char *file_kind(mode_t mode);
+
+/* The path, or the end of a long one, so that a message has room for its reason. Points into path. */
+const char *file_shown(const char *path);
+
+/* Opens a regular file for reading (never waits, as opening a fifo would) and tells its size. Returns the descriptor,
+   -1 on an error. */
+int file_open(const char *path, uint64_t *bytes, struct error *error);
+
+/* Reads or writes all of [offset, offset + bytes) with at most `threads` threads, or fails. path is for messages. */
+allfold_status file_read(int fd, const char *path, uint64_t offset, uint64_t bytes, void *destination, int threads,
+                         struct error *error);
+allfold_status file_write(int fd, const char *path, uint64_t offset, uint64_t bytes, const void *origin, int threads,
+                          struct error *error);
+
+#endif

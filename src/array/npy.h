@@ -1,0 +1,28 @@
+/* The .npy format, versions 1.0 to 3.0: https://numpy.org/neps/nep-0001-npy-format.html */
+#ifndef ALLFOLD_ARRAY_NPY_H
+#define ALLFOLD_ARRAY_NPY_H
+
+#include "array/array.h"
+
+#define NPY_MAGIC "\x93NUMPY"
+#define NPY_MAGIC_BYTES 6
+#define NPY_HEADER_BYTES_MAX 1024 /* of what npy_header writes: 32 dimensions of 20 digits fit */
+
+/* Sets type, dimensions, fortran_order, shape and count of *info from a header's text, the literal of a Python
+   dictionary. name is for messages. */
+allfold_status npy_parse(const char *name, const char *text, size_t bytes, struct array_info *info,
+                         struct error *error);
+
+/* The same for an open file that starts with the magic, and data_offset; checks that the file, of file_bytes, is
+   exactly as large as its header implies. */
+allfold_status npy_describe(const char *name, int fd, uint64_t file_bytes, struct array_info *info,
+                            struct error *error);
+
+/* Writes the header that NumPy would write (version 1.0) and returns its length, a multiple of 64. info's type has one
+   in NumPy: it is not bf16. */
+size_t npy_header(const struct array_info *info, char header[NPY_HEADER_BYTES_MAX]);
+
+/* count = product of shape; false where the product of the dimensions but 0 does not fit 64 bits. */
+bool npy_count(const uint64_t *shape, uint32_t dimensions, uint64_t *count);
+
+#endif

@@ -1,0 +1,67 @@
+/* The program's commands: what one is, what the user asked of it, and the state it runs in. */
+#ifndef ALLFOLD_CLI_H
+#define ALLFOLD_CLI_H
+
+#include "array/array.h"
+#include "core/core.h"
+
+struct session;
+
+/* The program's exit codes. */
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+/* Which options a command takes: see the table in options.c. */
+enum takes {
+    TAKES_COMMON = 1 << 0,      /* every command's */
+    TAKES_MEMORY = 1 << 1,      /* uses a device's memory */
+    TAKES_TYPE = 1 << 2,        /* the element type may be said */
+    TAKES_RAW = 1 << 3,         /* reads an input that may be a raw file */
+    TAKES_NAN = 1 << 4,         /* has a choice of what NaN does */
+    TAKES_OUTPUT = 1 << 5,      /* writes a file */
+    TAKES_OUTPUT_TYPE = 1 << 6, /* whose element type may be said */
+};
+
+/* One line of the table in main.c. */
+struct command {
+    const char *name;
+    const char *operand; /* "INPUT"; NULL where there is none */
+    unsigned takes;      /* of enum takes */
+    int which;           /* tells the commands of one file apart: the allfold_fold; 1 for log-softmax */
+    const char *text;    /* what it does, one line */
+    /* Collective. Does the work and prints the report on rank 0; session->error, agreed upon, says how it went. */
+    void (*run)(struct session *session);
+};
+
+extern const struct command commands[];
+extern const size_t command_count;
+const struct command *command_find(const char *name);
+
+void fold_run(struct session *session);     /* cmd_fold.c: every fold */
+void softmax_run(struct session *session);  /* cmd_softmax.c */
+void generate_run(struct session *session); /* cmd_generate.c */
+void info_run(struct session *session);     /* cmd_info.c */
+
+/* What the user asked for, equal on all ranks. Texts are argv's own. */
+struct settings {
+    const struct command *command;
+    bool help, json, quiet, verbose;
+    allfold_options context;
+    allfold_nan nan;
+    struct array_hints hints;
+    bool has_output_type;
+    allfold_type output_type;
+    const char *output;
+    const char *operand;
+};
+
+/* A command under way. */
+struct session {
+    const struct settings *settings;
+    allfold_context *context;
+    struct array_info input;
+    struct range range; /* this rank's part of the input */
+    double started;     /* when the input was about to be opened */
+    struct error error; /* this rank's, or the one agreed upon */
+};
+
+#endif

@@ -1,0 +1,1 @@
+# The program, at the top of the build folder.

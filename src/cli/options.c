@@ -1,0 +1,333 @@
+/* The table of options, and getopt_long driven by it. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* getopt_long */
+#endif
+#include "cli/options.h"
+
+#include <getopt.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SIZE_EXPECTED "a size in bytes above 0, such as 1000000, 512M or 2Gi"
+#define TYPE_WORD(ID, name, numpy, bytes, kind, value) " " #name
+#define TYPE_WORDS "one of" ALLFOLD_TYPES(TYPE_WORD)
+
+static bool set_help(struct settings *settings, const char *text)
+{
+    (void)text;
+    return settings->help = true;
+}
+
+static bool set_json(struct settings *settings, const char *text)
+{
+    (void)text;
+    return settings->json = true;
+}
+
+static bool set_quiet(struct settings *settings, const char *text)
+{
+    (void)text;
+    return settings->quiet = true;
+}
+
+static bool set_verbose(struct settings *settings, const char *text)
+{
+    (void)text;
+    return settings->verbose = true;
+}
+
+/* The place of text in a list of words, or -1. */
+static int choice(const char *text, const char *const *words, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(text, words[i]) == 0)
+            return i;
+    return -1;
+}
+
+static bool set_backend(struct settings *settings, const char *text)
+{
+    static const char *const words[] = {
+        [ALLFOLD_BACKEND_AUTO] = "auto", [ALLFOLD_BACKEND_CUDA] = "cuda", [ALLFOLD_BACKEND_CPU] = "cpu"};
+    const int found = choice(text, words, 3);
+    settings->context.backend = (allfold_backend)found;
+    return found >= 0;
+}
+
+static bool set_nan(struct settings *settings, const char *text)
+{
+    static const char *const words[] = {
+        [ALLFOLD_NAN_PROPAGATE] = "propagate", [ALLFOLD_NAN_OMIT] = "omit", [ALLFOLD_NAN_ERROR] = "error"};
+    const int found = choice(text, words, 3);
+    settings->nan = (allfold_nan)found;
+    return found >= 0;
+}
+
+static bool set_threads(struct settings *settings, const char *text)
+{
+    uint64_t threads;
+    if (!array_parse_count(text, &threads) || threads < 1 || threads > 4096)
+        return false;
+    settings->context.threads = (int)threads;
+    return true;
+}
+
+static bool set_staging(struct settings *settings, const char *text)
+{
+    return parse_size(text, &settings->context.staging_bytes) && settings->context.staging_bytes > 0;
+}
+
+static bool set_device_memory(struct settings *settings, const char *text)
+{
+    return parse_size(text, &settings->context.device_memory) && settings->context.device_memory > 0;
+}
+
+static bool set_dtype(struct settings *settings, const char *text)
+{
+    return settings->hints.has_type = type_by_name(text, &settings->hints.type);
+}
+
+static bool set_offset(struct settings *settings, const char *text)
+{
+    return settings->hints.has_offset = parse_size(text, &settings->hints.offset);
+}
+
+static bool set_count(struct settings *settings, const char *text)
+{
+    return settings->hints.has_count = array_parse_count(text, &settings->hints.count);
+}
+
+static bool set_output(struct settings *settings, const char *text)
+{
+    settings->output = text;
+    return text[0] != '\0';
+}
+
+static bool set_output_type(struct settings *settings, const char *text)
+{
+    settings->has_output_type = type_by_name(text, &settings->output_type) && type_kind(settings->output_type) == 'f';
+    return settings->has_output_type;
+}
+
+static const struct row {
+    const char *name;
+    char letter;          /* 0 where there is none */
+    const char *argument; /* NULL where it takes none */
+    unsigned takes;       /* which commands take it */
+    bool (*set)(struct settings *settings, const char *text); /* false: the argument is not as expected */
+    const char *expected;
+    const char *text;
+} rows[] = {
+    {"dtype", 0, "TYPE", TAKES_TYPE, set_dtype, TYPE_WORDS,
+     "element type of a raw file or of generated elements:" ALLFOLD_TYPES(TYPE_WORD)},
+    {"offset", 0, "SIZE", TAKES_RAW, set_offset, "a size in bytes, such as 128 or 4Ki", "raw file: bytes before the first element"},
+    {"count", 0, "COUNT", TAKES_RAW, set_count, "a count, such as 1000, 1e9 or 2^30",
+     "raw file: elements to read (default: all the rest of the file)"},
+    {"nan", 0, "propagate|omit|error", TAKES_NAN, set_nan, "propagate, omit or error",
+     "what NaN does: the result is NaN (default), it is left out, it is refused"},
+    {"output", 'o', "FILE", TAKES_OUTPUT, set_output, "the name of a file",
+     "where the result goes: .npy by that extension, else raw elements; replaced only on success"},
+    {"output-type", 0, "f16|bf16|f32|f64", TAKES_OUTPUT_TYPE, set_output_type, "f16, bf16, f32 or f64",
+     "element type of the result (default: the input's)"},
+    {"backend", 0, "auto|cuda|cpu", TAKES_COMMON, set_backend, "auto, cuda or cpu",
+     "what computes; auto (default) is cuda where a GPU is visible, else cpu"},
+    {"device-memory", 0, "SIZE", TAKES_MEMORY, set_device_memory, SIZE_EXPECTED,
+     "most device memory that a rank may use (default: three quarters of what is free)"},
+    {"staging", 0, "SIZE", TAKES_COMMON, set_staging, SIZE_EXPECTED,
+     "size of one of the buffers through which elements pass (default: the backend's choice)"},
+    {"threads", 0, "N", TAKES_COMMON, set_threads, "a number from 1 to 4096",
+     "CPU threads of a rank (default: its share of the cores)"},
+    {"json", 0, NULL, TAKES_COMMON, set_json, NULL, "print the report as one JSON object"},
+    {"quiet", 'q', NULL, TAKES_COMMON, set_quiet, NULL, "print the bare value only"},
+    {"verbose", 'v', NULL, TAKES_COMMON, set_verbose, NULL, "tell on standard error which rank does what where"},
+    {"help", 'h', NULL, TAKES_COMMON, set_help, NULL, "print this help"},
+};
+enum { ROWS = sizeof rows / sizeof *rows, LONG_BASE = UCHAR_MAX + 1 };
+
+bool parse_size(const char *text, uint64_t *bytes)
+{
+    static const char letters[] = "kMGT";
+    const size_t length = strlen(text);
+    const char *letter = length > 0 ? strchr(letters, text[length - 1]) : NULL;
+    char counted[64];
+    if (letter == NULL)
+        return array_parse_count(text, bytes);
+    if (length >= sizeof counted - 4 || strpbrk(text, "eE^") != NULL)
+        return false;
+    snprintf(counted, sizeof counted, "%.*se%d", (int)length - 1, text, 3 * ((int)(letter - letters) + 1));
+    return array_parse_count(counted, bytes);
+}
+
+/* Levenshtein's distance, for names of a few letters. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t row[33];
+    const size_t length = strlen(b);
+    if (length >= sizeof row / sizeof *row)
+        return SIZE_MAX;
+    for (size_t j = 0; j <= length; j++)
+        row[j] = j;
+    for (size_t i = 0; a[i] != '\0'; i++) {
+        size_t diagonal = row[0];
+        row[0] = i + 1;
+        for (size_t j = 0; j < length; j++) {
+            const size_t replaced = diagonal + (a[i] != b[j]);
+            const size_t kept = row[j] < row[j + 1] ? row[j] : row[j + 1];
+            diagonal = row[j + 1];
+            row[j + 1] = replaced < kept + 1 ? replaced : kept + 1;
+        }
+    }
+    return row[length];
+}
+
+struct suggestion suggest(const char *found, const char *const *names, size_t count, const char *prefix)
+{
+    struct suggestion suggestion = {""};
+    size_t best = strlen(found) / 3 + 2; /* farther than that is another word */
+    for (size_t i = 0; i < count; i++) {
+        const size_t d = distance(found, names[i]);
+        if (d < best) {
+            best = d;
+            snprintf(suggestion.text, sizeof suggestion.text, " (did you mean %s%s?)", prefix, names[i]);
+        }
+    }
+    return suggestion;
+}
+
+/* Tells getopt of every option, also of those that this command does not take: abbreviations then mean the same
+   everywhere, and the message can say which commands take one. */
+static void describe(struct option longs[ROWS + 1], char letters[2 * ROWS + 2])
+{
+    *letters++ = ':'; /* a missing argument is told from an unknown option */
+    for (int i = 0; i < ROWS; i++) {
+        longs[i] = (struct option){rows[i].name, rows[i].argument != NULL, NULL, LONG_BASE + i};
+        if (rows[i].letter != 0) {
+            *letters++ = rows[i].letter;
+            if (rows[i].argument != NULL)
+                *letters++ = ':';
+        }
+    }
+    longs[ROWS] = (struct option){NULL, 0, NULL, 0};
+    *letters = '\0';
+}
+
+static const struct row *row_of(int code)
+{
+    if (code >= LONG_BASE && code < LONG_BASE + ROWS)
+        return &rows[code - LONG_BASE];
+    for (int i = 0; i < ROWS; i++)
+        if (code != 0 && rows[i].letter == code)
+            return &rows[i];
+    return NULL;
+}
+
+static allfold_status refuse_unknown(const struct command *command, const char *word, struct error *error)
+{
+    const char *names[ROWS];
+    char name[40], similar[160] = "";
+    const size_t length = strcspn(word, "=");
+    size_t count = 0;
+    int like = 0;
+    if (optopt != 0) /* a letter; word may then be the argument before it */
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: unknown option -%c: see allfold %s --help", command->name,
+                         optopt, command->name);
+    snprintf(name, sizeof name, "%.*s", (int)length - 2, word + 2);
+    for (int i = 0; i < ROWS; i++) {
+        if (strncmp(rows[i].name, name, length - 2) == 0) {
+            snprintf(similar + strlen(similar), sizeof similar - strlen(similar), "%s --%s", like++ > 0 ? "," : "",
+                     rows[i].name);
+        }
+        if ((rows[i].takes & command->takes) != 0)
+            names[count++] = rows[i].name;
+    }
+    if (like > 1)
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: --%s could be%s: say which", command->name, name, similar);
+    return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: unknown option --%s%s: see allfold %s --help", command->name,
+                     name, suggest(name, names, count, "--").text, command->name);
+}
+
+static allfold_status refuse_foreign(const struct command *command, const struct row *row, struct error *error)
+{
+    char takers[200] = "";
+    for (size_t i = 0; i < command_count; i++)
+        if ((commands[i].takes & row->takes) != 0)
+            snprintf(takers + strlen(takers), sizeof takers - strlen(takers), "%s %s", takers[0] != '\0' ? "," : "",
+                     commands[i].name);
+    return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s takes no --%s; these commands do:%s", command->name, row->name,
+                     takers);
+}
+
+static allfold_status take_option(const struct command *command, int code, char **argv, struct settings *settings,
+                                  struct error *error)
+{
+    const bool refused = code == '?' || code == ':';
+    const struct row *row = row_of(refused ? optopt : code);
+    if (row == NULL)
+        return refuse_unknown(command, argv[optind - 1], error);
+    if ((row->takes & command->takes) == 0)
+        return refuse_foreign(command, row, error);
+    if (code == '?')
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: --%s takes no argument, found '%.100s'", command->name,
+                         row->name, argv[optind - 1]);
+    if (code == ':')
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: --%s: expected %s, found nothing", command->name, row->name,
+                         row->expected);
+    if (!row->set(settings, optarg))
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: --%s: expected %s, found '%.100s'", command->name, row->name,
+                         row->expected, optarg);
+    return ALLFOLD_OK;
+}
+
+static allfold_status take_operands(const struct command *command, int count, char **operands,
+                                    struct settings *settings, struct error *error)
+{
+    const int expected = command->operand != NULL;
+    if (count < expected)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected %s, found nothing: see allfold %s --help", command->name,
+                  command->operand, command->name);
+    else if (count > expected)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected %s%s, found %d names, of which '%.100s' is one too many",
+                  command->name, expected ? "one " : "options only", expected ? command->operand : "", count,
+                  operands[expected]);
+    else if ((command->takes & TAKES_OUTPUT) != 0 && settings->output == NULL)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected -o FILE, where its elements go", command->name);
+    else if (expected)
+        settings->operand = operands[0];
+    return error->status;
+}
+
+allfold_status options_parse(const struct command *command, int argc, char **argv, struct settings *settings,
+                             struct error *error)
+{
+    struct option longs[ROWS + 1];
+    char letters[2 * ROWS + 2];
+    struct settings parsed = {.command = command};
+    int code;
+    describe(longs, letters);
+    opterr = 0;
+    optind = 1;
+    while ((code = getopt_long(argc, argv, letters, longs, NULL)) != -1)
+        if (take_option(command, code, argv, &parsed, error) != ALLFOLD_OK)
+            return error->status;
+    if (!parsed.help && take_operands(command, argc - optind, argv + optind, &parsed, error) != ALLFOLD_OK)
+        return error->status;
+    *settings = parsed;
+    return ALLFOLD_OK;
+}
+
+void options_print(FILE *file, const struct command *command)
+{
+    for (int i = 0; i < ROWS; i++) {
+        if ((rows[i].takes & command->takes) == 0)
+            continue;
+        char name[64];
+        if (rows[i].letter != 0)
+            snprintf(name, sizeof name, "-%c, --%s", rows[i].letter, rows[i].name);
+        else
+            snprintf(name, sizeof name, "    --%s", rows[i].name);
+        if (rows[i].argument != NULL)
+            snprintf(name + strlen(name), sizeof name - strlen(name), "=%s", rows[i].argument);
+        fprintf(file, "  %-33s  %s\n", name, rows[i].text);
+    }
+}

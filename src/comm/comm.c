@@ -1,0 +1,155 @@
+/* Ranks over MPI: see comm.h. Partials travel in records that carry the status with them, so agreement costs no message
+   of its own; a record says which fold it belongs to, so ranks that call different ones are told, not misled. */
+#include "comm/comm.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of one size whatever the monoid: ranks that disagree about the call must still exchange messages that match. */
+struct record {
+    struct partial partial;
+    uint64_t count;
+    int32_t failed_rank; /* -1 while no rank has failed */
+    int32_t mismatch;    /* ranks called different folds */
+    int32_t monoid, type;
+};
+
+/* b = a followed by b, as MPI orders the operands of an operation that does not commute. The bytes may lie anywhere. */
+static void combine_records(void *a_bytes, void *b_bytes, int *length, MPI_Datatype *datatype)
+{
+    (void)datatype;
+    for (int i = 0; i < *length; i++) {
+        struct record a, b;
+        memcpy(&a, (char *)a_bytes + (size_t)i * sizeof a, sizeof a);
+        memcpy(&b, (char *)b_bytes + (size_t)i * sizeof b, sizeof b);
+        if (a.failed_rank < 0 && b.failed_rank < 0) {
+            a.mismatch |= b.mismatch || a.monoid != b.monoid || a.type != b.type;
+            if (!a.mismatch) {
+                monoid_shift((enum monoid)a.monoid, (allfold_type)a.type, &b.partial, a.count);
+                monoid_combine((enum monoid)a.monoid, (allfold_type)a.type, &a.partial, &b.partial);
+            }
+            a.count += b.count;
+        } else if (a.failed_rank < 0)
+            a.failed_rank = b.failed_rank;
+        memcpy((char *)b_bytes + (size_t)i * sizeof a, &a, sizeof a);
+    }
+}
+
+static allfold_status mpi_failed(int code, const char *call, struct error *error)
+{
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length = 0;
+    MPI_Error_string(code, text, &length);
+    return error_set(error, ALLFOLD_MPI_ERROR, "%s: %s", call, text);
+}
+
+allfold_status comm_open(MPI_Comm mpi, struct comm *comm, struct error *error)
+{
+    struct comm opened = {.mpi = MPI_COMM_NULL, .record_type = MPI_DATATYPE_NULL, .combine = MPI_OP_NULL};
+    MPI_Comm local = MPI_COMM_NULL;
+    int length, code;
+    if ((code = MPI_Comm_dup(mpi, &opened.mpi)) != MPI_SUCCESS)
+        return mpi_failed(code, "MPI_Comm_dup", error);
+    MPI_Comm_set_errhandler(opened.mpi, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(opened.mpi, &opened.rank);
+    MPI_Comm_size(opened.mpi, &opened.size);
+    MPI_Get_processor_name(opened.host, &length);
+    if ((code = MPI_Comm_split_type(opened.mpi, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &local)) != MPI_SUCCESS) {
+        comm_close(&opened);
+        return mpi_failed(code, "MPI_Comm_split_type", error);
+    }
+    MPI_Comm_rank(local, &opened.local_rank);
+    MPI_Comm_size(local, &opened.local_size);
+    MPI_Comm_free(&local);
+    if ((code = MPI_Type_contiguous((int)sizeof(struct record), MPI_BYTE, &opened.record_type)) != MPI_SUCCESS
+        || (code = MPI_Type_commit(&opened.record_type)) != MPI_SUCCESS
+        || (code = MPI_Op_create(combine_records, 0, &opened.combine)) != MPI_SUCCESS) {
+        comm_close(&opened);
+        return mpi_failed(code, "MPI_Op_create", error);
+    }
+    *comm = opened;
+    return ALLFOLD_OK;
+}
+
+void comm_close(struct comm *comm)
+{
+    if (comm->combine != MPI_OP_NULL)
+        MPI_Op_free(&comm->combine);
+    if (comm->record_type != MPI_DATATYPE_NULL)
+        MPI_Type_free(&comm->record_type);
+    if (comm->mpi != MPI_COMM_NULL)
+        MPI_Comm_free(&comm->mpi);
+}
+
+/* The error of rank `failed` becomes every rank's; it says where it happened. */
+static allfold_status share_error(struct comm *comm, int failed, struct error *error)
+{
+    if (comm->rank == failed && !error->shared && comm->size > 1) {
+        const struct error own = *error;
+        error->status = ALLFOLD_OK;
+        error_set(error, own.status, "rank %d on %s: %.*s", comm->rank, comm->host, ALLFOLD_ERROR_BYTES / 4 * 3, own.text);
+    }
+    struct error message = *error;
+    message.shared = true;
+    const int code = MPI_Bcast(&message, (int)sizeof message, MPI_BYTE, failed, comm->mpi);
+    if (code != MPI_SUCCESS) {
+        error->status = ALLFOLD_OK;
+        return mpi_failed(code, "MPI_Bcast", error);
+    }
+    *error = message;
+    return error->status;
+}
+
+allfold_status comm_agree(struct comm *comm, struct error *error)
+{
+    int failed = error->status != ALLFOLD_OK ? comm->rank : INT_MAX, lowest;
+    const int code = MPI_Allreduce(&failed, &lowest, 1, MPI_INT, MPI_MIN, comm->mpi);
+    if (code != MPI_SUCCESS)
+        return mpi_failed(code, "MPI_Allreduce", error);
+    return lowest == INT_MAX ? ALLFOLD_OK : share_error(comm, lowest, error);
+}
+
+allfold_status comm_combine(struct comm *comm, enum monoid monoid, allfold_type type, struct partial *partial,
+                            uint64_t *count, struct error *error)
+{
+    struct record mine, all;
+    memset(&mine, 0, sizeof mine);
+    memcpy(&mine.partial, partial, monoid_bytes(monoid, type));
+    mine.count = *count;
+    mine.failed_rank = error->status != ALLFOLD_OK ? comm->rank : -1;
+    mine.monoid = (int32_t)monoid;
+    mine.type = (int32_t)type;
+    const int code = MPI_Allreduce(&mine, &all, 1, comm->record_type, comm->combine, comm->mpi);
+    if (code != MPI_SUCCESS)
+        return mpi_failed(code, "MPI_Allreduce", error);
+    if (all.failed_rank >= 0)
+        return share_error(comm, all.failed_rank, error);
+    if (all.mismatch) {
+        error->shared = true;
+        return error_set(error, ALLFOLD_BAD_ARGUMENT,
+                         "the ranks called different folds or passed different element types: all must agree");
+    }
+    *partial = all.partial;
+    *count = all.count;
+    return ALLFOLD_OK;
+}
+
+allfold_status comm_broadcast(struct comm *comm, int root, void *memory, size_t bytes, struct error *error)
+{
+    int failed = error->status != ALLFOLD_OK;
+    int code = MPI_Bcast(&failed, 1, MPI_INT, root, comm->mpi);
+    if (code != MPI_SUCCESS)
+        return mpi_failed(code, "MPI_Bcast", error);
+    if (failed)
+        return share_error(comm, root, error);
+    code = MPI_Bcast(memory, (int)bytes, MPI_BYTE, root, comm->mpi);
+    return code != MPI_SUCCESS ? mpi_failed(code, "MPI_Bcast", error) : ALLFOLD_OK;
+}
+
+allfold_status comm_gather(struct comm *comm, const void *memory, size_t bytes, void *all, struct error *error)
+{
+    const int code = MPI_Gather(memory, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, 0, comm->mpi);
+    return code != MPI_SUCCESS ? mpi_failed(code, "MPI_Gather", error) : ALLFOLD_OK;
+}

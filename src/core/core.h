@@ -1,0 +1,41 @@
+/* The pipelines: a source is folded, a source is turned into its softmax in a sink. Used by the C library (api.c) and
+   by the commands (cli/). */
+#ifndef ALLFOLD_CORE_H
+#define ALLFOLD_CORE_H
+
+#include "array/array.h"
+#include "comm/comm.h"
+#include "device/device.h"
+
+#define CORE_QUEUES_MAX 4
+
+/* What allfold.h calls a context. */
+struct allfold_context {
+    struct comm comm;
+    struct device *device;
+    struct queue *queues[CORE_QUEUES_MAX];
+    int queue_count;
+    struct error error; /* of the last call that failed */
+};
+
+/* One rank's part of a pipeline. */
+struct job {
+    struct source *source; /* NULL on a rank that failed before (error then says how) */
+    struct range range;    /* this rank's part of the source; the parts follow one another in rank order */
+    void *stream;          /* for resident data: see allfold_call */
+};
+
+/* Opens device and queues on top of ctx->comm. Collective. */
+allfold_status core_open(struct allfold_context *ctx, const allfold_options *options, struct error *error);
+void core_close(struct allfold_context *ctx);
+
+/* Folds the ranks' parts. *error may hold a failure of this rank already; it becomes everyone's. Collective. */
+allfold_status core_reduce(struct allfold_context *ctx, allfold_fold fold, allfold_nan nan, allfold_type type,
+                           const struct job *job, allfold_result *result, struct error *error);
+
+/* Writes softmax (or its logarithm) of the ranks' parts to sink, in the sink's type, element i to place i. sink is NULL
+   on a rank that failed before. The sink is not closed. On success every rank has written its part. Collective. */
+allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, allfold_type type, const struct job *job,
+                            struct sink *sink, struct error *error);
+
+#endif

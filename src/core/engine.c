@@ -1,0 +1,37 @@
+/* Opens what the pipelines run on: a rank's device and its queues. */
+#include "core/core.h"
+
+static allfold_status open_local(struct allfold_context *ctx, const allfold_options *options, struct error *error)
+{
+    const struct backend *backend;
+    if (backend_choose(options->backend, &backend, error) != ALLFOLD_OK
+        || backend->open(ctx->comm.local_rank, ctx->comm.local_size, options, &ctx->device, error) != ALLFOLD_OK)
+        return error->status;
+    const int queues = ctx->device->queue_count < CORE_QUEUES_MAX ? ctx->device->queue_count : CORE_QUEUES_MAX;
+    /* a multiple of every element size, and of two halves that are */
+    const size_t bytes = (ctx->device->staging_bytes + 127) / 128 * 128;
+    for (int i = 0; i < queues; i++) {
+        if (backend->queue_open(ctx->device, bytes, &ctx->queues[i], error) != ALLFOLD_OK)
+            return error->status;
+        ctx->queue_count++;
+    }
+    return ALLFOLD_OK;
+}
+
+allfold_status core_open(struct allfold_context *ctx, const allfold_options *options, struct error *error)
+{
+    open_local(ctx, options, error);
+    if (comm_agree(&ctx->comm, error) != ALLFOLD_OK)
+        core_close(ctx);
+    return error->status;
+}
+
+void core_close(struct allfold_context *ctx)
+{
+    for (int i = 0; i < ctx->queue_count; i++)
+        ctx->device->backend->queue_close(ctx->queues[i]);
+    ctx->queue_count = 0;
+    if (ctx->device != NULL)
+        ctx->device->backend->close(ctx->device);
+    ctx->device = NULL;
+}

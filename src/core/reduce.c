@@ -1,0 +1,119 @@
+/* Folds: each rank its part, on its device, in one piece where the data lies there and in shards that stream through
+   the queues where it does not; then one exchange. */
+#include "core/pipeline.h"
+
+allfold_status place_resident(struct allfold_context *ctx, const void *resident, uint64_t count, struct placed *placed,
+                              struct error *error)
+{
+    enum place place = PLACE_HOST;
+    *placed = (struct placed){0};
+    if (resident == NULL || count == 0)
+        return ALLFOLD_OK;
+    if (ctx->device->backend->locate(ctx->device, resident, &place, error) != ALLFOLD_OK)
+        return error->status;
+    if (place == PLACE_DEVICE)
+        *placed = (struct placed){(char *)(uintptr_t)resident, count, false};
+    return ALLFOLD_OK;
+}
+
+void placed_release(struct allfold_context *ctx, struct placed *placed)
+{
+    if (placed->owned)
+        ctx->device->backend->release(ctx->device, placed->memory);
+    *placed = (struct placed){0};
+}
+
+void drain(struct allfold_context *ctx)
+{
+    struct error ignored = {0};
+    for (int i = 0; i < ctx->queue_count; i++)
+        ctx->device->backend->wait(ctx->queues[i], &ignored);
+}
+
+/* Elements already on the device: one fold, ordered after the caller's stream. */
+static allfold_status fold_placed(struct allfold_context *ctx, enum monoid monoid, allfold_type type,
+                                  const struct job *job, const struct placed *placed, struct partial *partial,
+                                  struct error *error)
+{
+    const struct backend *const backend = ctx->device->backend;
+    struct queue *const queue = ctx->queues[0];
+    if (backend->follow(queue, job->stream, error) != ALLFOLD_OK
+        || backend->fold(queue, monoid, type, placed->memory, placed->elements, 0, error) != ALLFOLD_OK
+        || backend->wait(queue, error) != ALLFOLD_OK)
+        return error->status;
+    monoid_combine(monoid, type, partial, queue->partial);
+    return ALLFOLD_OK;
+}
+
+/* Reads shard `index` into the queue's staging buffer and sets it going. */
+static allfold_status start_shard(struct allfold_context *ctx, struct queue *queue, enum monoid monoid,
+                                  allfold_type type, const struct job *job, struct range shard, void *memory,
+                                  struct error *error)
+{
+    const struct backend *const backend = ctx->device->backend;
+    const size_t bytes = (size_t)shard.count * allfold_type_bytes(type);
+    if (job->source->read(job->source, shard.first, shard.count, queue->staging, ctx->device->threads, error) != ALLFOLD_OK
+        || backend->upload(queue, memory, bytes, error) != ALLFOLD_OK)
+        return error->status;
+    return backend->fold(queue, monoid, type, memory, shard.count, shard.first - job->range.first, error);
+}
+
+static allfold_status fold_streamed(struct allfold_context *ctx, enum monoid monoid, allfold_type type,
+                                    const struct job *job, const struct placed *placed, uint64_t keep,
+                                    struct partial *partial, struct error *error)
+{
+    const struct backend *const backend = ctx->device->backend;
+    const size_t element_bytes = allfold_type_bytes(type);
+    const uint64_t shard_elements = ctx->queues[0]->bytes / element_bytes;
+    const uint64_t shards = (job->range.count + shard_elements - 1) / shard_elements;
+    const uint64_t queues = (uint64_t)ctx->queue_count;
+
+    /* Shard i runs in queue i mod queues. Its partial is taken just before the queue's next shard: in order. */
+    for (uint64_t i = 0; i < shards + queues; i++) {
+        struct queue *const queue = ctx->queues[i % queues];
+        if (i >= queues && i - queues < shards) {
+            if (backend->wait(queue, error) != ALLFOLD_OK)
+                return error->status;
+            monoid_combine(monoid, type, partial, queue->partial);
+        }
+        if (i < shards) {
+            const uint64_t start = i * shard_elements;
+            const struct range shard = {job->range.first + start, u64_min(shard_elements, job->range.count - start)};
+            void *const memory = start + shard.count <= keep ? placed->memory + start * element_bytes : queue->buffer;
+            if (start_shard(ctx, queue, monoid, type, job, shard, memory, error) != ALLFOLD_OK)
+                return error->status;
+        }
+    }
+    return ALLFOLD_OK;
+}
+
+allfold_status fold_part(struct allfold_context *ctx, enum monoid monoid, allfold_type type, const struct job *job,
+                         const struct placed *placed, uint64_t keep, struct partial *partial, struct error *error)
+{
+    monoid_identity(monoid, type, partial);
+    if (job->range.count == 0 || error->status != ALLFOLD_OK)
+        return error->status;
+    const allfold_status status = placed->elements == job->range.count
+                                      ? fold_placed(ctx, monoid, type, job, placed, partial, error)
+                                      : fold_streamed(ctx, monoid, type, job, placed, keep, partial, error);
+    if (status != ALLFOLD_OK)
+        drain(ctx);
+    return status;
+}
+
+allfold_status core_reduce(struct allfold_context *ctx, allfold_fold fold, allfold_nan nan, allfold_type type,
+                           const struct job *job, allfold_result *result, struct error *error)
+{
+    const enum monoid monoid = fold_monoid(fold);
+    struct partial partial;
+    struct placed placed = {0};
+    uint64_t count = job->range.count;
+    if (error->status == ALLFOLD_OK)
+        place_resident(ctx, job->source->resident, count, &placed, error);
+    fold_part(ctx, monoid, type, job, &placed, 0, &partial, error);
+    if (comm_combine(&ctx->comm, monoid, type, &partial, &count, error) != ALLFOLD_OK)
+        return error->status;
+    /* every rank holds the same partial: the same result, or the same error */
+    error->shared = fold_finish(fold, type, &partial, count, nan, result, error) != ALLFOLD_OK;
+    return error->status;
+}

@@ -1,0 +1,125 @@
+/* Softmax: a first pass folds (max, sum of exponentials), one exchange makes it global, a second pass normalises each
+   rank's part into its sink. What fits the device budget stays there between the passes; the rest is read twice. */
+#include "core/pipeline.h"
+#include "fold/exponential.h"
+
+/* The second pass over one rank's part. */
+struct normalise {
+    struct allfold_context *ctx;
+    const struct job *job;
+    struct softmax_constants constants;
+    bool logarithm;
+    allfold_type x_type, y_type;
+    struct placed x, y; /* what lies in device memory already */
+    struct sink *sink;
+};
+
+/* Elements of the part that one step takes: input and output each fit half a queue. */
+static uint64_t step_elements(const struct normalise *n)
+{
+    const size_t x_bytes = allfold_type_bytes(n->x_type), y_bytes = allfold_type_bytes(n->y_type);
+    return n->ctx->queues[0]->bytes / 2 / (x_bytes > y_bytes ? x_bytes : y_bytes);
+}
+
+static allfold_status normalise_start(const struct normalise *n, struct queue *queue, struct range step,
+                                      const void **host, struct error *error)
+{
+    const struct backend *const backend = n->ctx->device->backend;
+    const size_t x_bytes = allfold_type_bytes(n->x_type), y_bytes = allfold_type_bytes(n->y_type);
+    const uint64_t start = step.first - n->job->range.first;
+    char *x = n->x.memory + start * x_bytes;
+    if (n->x.memory == NULL || start + step.count > n->x.elements) {
+        x = queue->buffer;
+        if (n->job->source->read(n->job->source, step.first, step.count, queue->staging, n->ctx->device->threads, error)
+                != ALLFOLD_OK
+            || backend->upload(queue, x, (size_t)step.count * x_bytes, error) != ALLFOLD_OK)
+            return error->status;
+    }
+    char *const y = n->y.memory != NULL ? n->y.memory + start * y_bytes : (char *)queue->buffer + queue->bytes / 2;
+    if (backend->softmax(queue, &n->constants, n->logarithm, n->x_type, x, n->y_type, y, step.count, error) != ALLFOLD_OK
+        || n->y.memory != NULL)
+        return error->status;
+    return backend->download(queue, y, (size_t)step.count * y_bytes, host, error);
+}
+
+static allfold_status normalise_finish(const struct normalise *n, struct queue *queue, struct range step,
+                                       const void *host, struct error *error)
+{
+    if (n->ctx->device->backend->wait(queue, error) != ALLFOLD_OK || n->y.memory != NULL)
+        return error->status;
+    return n->sink->write(n->sink, step.first, step.count, host, n->ctx->device->threads, error);
+}
+
+/* The caller's memory is written by several queues: each waits for what the caller has under way. */
+static allfold_status follow_caller(const struct normalise *n, struct error *error)
+{
+    for (int i = 0; i < n->ctx->queue_count && n->y.memory != NULL; i++)
+        if (n->ctx->device->backend->follow(n->ctx->queues[i], n->job->stream, error) != ALLFOLD_OK)
+            break;
+    return error->status;
+}
+
+/* Backwards: the first pass ended at the end, so that is what caches still hold. */
+static allfold_status normalise_part(const struct normalise *n, struct error *error)
+{
+    const uint64_t count = n->job->range.count, queues = (uint64_t)n->ctx->queue_count;
+    const bool whole = n->x.elements == count && n->y.elements == count;
+    const uint64_t size = whole ? count : step_elements(n), steps = count == 0 ? 0 : (count + size - 1) / size;
+    struct range step[CORE_QUEUES_MAX] = {{0, 0}};
+    const void *host[CORE_QUEUES_MAX] = {NULL};
+    for (uint64_t i = 0; i < steps + queues; i++) {
+        const uint64_t q = i % queues;
+        struct queue *const queue = n->ctx->queues[q];
+        if (i >= queues && i - queues < steps && normalise_finish(n, queue, step[q], host[q], error) != ALLFOLD_OK)
+            return error->status;
+        if (i < steps) {
+            const uint64_t start = (steps - 1 - i) * size;
+            step[q] = (struct range){n->job->range.first + start, u64_min(size, count - start)};
+            if (normalise_start(n, queue, step[q], &host[q], error) != ALLFOLD_OK)
+                return error->status;
+        }
+    }
+    return ALLFOLD_OK;
+}
+
+/* Room on the device for as much of the part as its budget allows, in whole shards. None is no error: less is kept. */
+static uint64_t keep_elements(struct allfold_context *ctx, allfold_type type, uint64_t count, struct placed *kept)
+{
+    const size_t element_bytes = allfold_type_bytes(type);
+    const uint64_t shard = ctx->queues[0]->bytes / element_bytes, room = ctx->device->memory / element_bytes;
+    const uint64_t elements = room >= count ? count : room / shard * shard;
+    struct error ignored = {0};
+    void *memory;
+    if (elements == 0
+        || ctx->device->backend->allocate(ctx->device, elements * element_bytes, &memory, &ignored) != ALLFOLD_OK)
+        return 0;
+    *kept = (struct placed){memory, 0, true};
+    return elements;
+}
+
+allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, allfold_type type, const struct job *job,
+                            struct sink *sink, struct error *error)
+{
+    struct normalise n = {.ctx = ctx, .job = job, .logarithm = logarithm, .x_type = type, .sink = sink};
+    const enum monoid monoid = error->status == ALLFOLD_OK && sink->type == ALLFOLD_F64 ? MONOID_sumexp_f64 : MONOID_sumexp;
+    struct partial partial;
+    uint64_t count = job->range.count, keep = 0;
+    if (error->status == ALLFOLD_OK) {
+        n.y_type = sink->type;
+        place_resident(ctx, sink->resident, count, &n.y, error);
+        place_resident(ctx, job->source->resident, count, &n.x, error);
+    }
+    if (error->status == ALLFOLD_OK && n.x.memory == NULL)
+        keep = keep_elements(ctx, type, count, &n.x);
+    fold_part(ctx, monoid, type, job, &n.x, keep, &partial, error);
+    if (comm_combine(&ctx->comm, monoid, type, &partial, &count, error) == ALLFOLD_OK) {
+        if (keep > 0)
+            n.x.elements = keep;
+        softmax_constants_set(&partial, &n.constants);
+        if (follow_caller(&n, error) != ALLFOLD_OK || normalise_part(&n, error) != ALLFOLD_OK)
+            drain(ctx);
+        comm_agree(&ctx->comm, error);
+    }
+    placed_release(ctx, &n.x);
+    return error->status;
+}

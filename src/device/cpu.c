@@ -1,0 +1,256 @@
+/* The CPU backend: the host's memory is the device's, OpenMP threads its multiprocessors. An array is cut into blocks
+   by its length alone and the blocks' partials are combined in order, so the bits do not depend on the threads. */
+#include "device/cpu_loops.h"
+#include "device/device.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+enum {
+    BLOCK = 1 << 16,       /* least elements of a block: shorter arrays are one, folded without waking threads */
+    BLOCKS_MAX = 4096,     /* so partials need little memory, whatever the length */
+    STAGING_BYTES = 4 << 20 /* shared by the threads: stays in the second-level caches */
+};
+
+struct cpu_device {
+    struct device device;
+    const struct cpu_loops *loops;
+};
+
+struct cpu_queue {
+    struct queue queue;
+    struct partial partial;
+    struct partial blocks[BLOCKS_MAX];
+};
+
+static int cpu_visible(struct error *why)
+{
+    (void)why;
+    return 1;
+}
+
+static const struct cpu_loops *best_loops(void)
+{
+#ifdef ALLFOLD_HAVE_X86_ISA
+    __builtin_cpu_init();
+    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
+        && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+        return &cpu_loops_avx512;
+    if (avx2)
+        return &cpu_loops_avx2;
+#endif
+    return &cpu_loops_base;
+}
+
+/* The cores this process may run on; all of them where it is not bound, and then the local ranks share them. */
+static int usable_threads(int local_size)
+{
+#ifdef _OPENMP
+    if (getenv("OMP_NUM_THREADS") != NULL)
+        return omp_get_max_threads();
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    long mine = online;
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        mine = CPU_COUNT(&set);
+    if (mine >= online)
+        mine = online / local_size;
+    return mine < 1 ? 1 : (int)mine;
+#else
+    (void)local_size;
+    return 1;
+#endif
+}
+
+static allfold_status cpu_open(int local_rank, int local_size, const allfold_options *options, struct device **device,
+                               struct error *error)
+{
+    (void)local_rank;
+    struct cpu_device *cpu = calloc(1, sizeof *cpu);
+    if (cpu == NULL)
+        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for the CPU backend");
+    cpu->loops = best_loops();
+    cpu->device.backend = &backend_cpu;
+    cpu->device.memory = 0; /* streams: what a file holds stays in the file */
+    cpu->device.staging_bytes = options->staging_bytes > 0 ? options->staging_bytes : STAGING_BYTES;
+    cpu->device.queue_count = 1;
+    cpu->device.threads = options->threads > 0 ? options->threads : usable_threads(local_size);
+    *device = &cpu->device;
+    return ALLFOLD_OK;
+}
+
+static void cpu_close(struct device *device) { free(device); }
+
+static void cpu_describe(const struct device *device, struct device_info *info)
+{
+    memset(info, 0, sizeof *info);
+    snprintf(info->name, sizeof info->name, "CPU (%s)", ((const struct cpu_device *)device)->loops->name);
+    info->visible = 1;
+    info->numa_node = -1;
+    info->threads = device->threads;
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    info->memory_total = (uint64_t)sysconf(_SC_PHYS_PAGES) * page;
+    info->memory_free = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * page;
+}
+
+static allfold_status cpu_locate(struct device *device, const void *memory, enum place *place, struct error *error)
+{
+    (void)device;
+    (void)memory;
+    (void)error;
+    *place = PLACE_DEVICE;
+    return ALLFOLD_OK;
+}
+
+static allfold_status cpu_allocate(struct device *device, size_t bytes, void **memory, struct error *error)
+{
+    (void)device;
+    void *allocated = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    if (allocated == NULL)
+        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for %zu bytes", bytes);
+    *memory = allocated;
+    return ALLFOLD_OK;
+}
+
+static void cpu_release(struct device *device, void *memory)
+{
+    (void)device;
+    free(memory);
+}
+
+static allfold_status cpu_queue_open(struct device *device, size_t bytes, struct queue **queue, struct error *error)
+{
+    struct cpu_queue *opened = aligned_alloc(64, (sizeof *opened + 63) / 64 * 64);
+    if (opened == NULL)
+        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for a queue");
+    memset(&opened->queue, 0, sizeof opened->queue);
+    if (bytes > 0 && cpu_allocate(device, bytes, &opened->queue.staging, error) != ALLFOLD_OK) {
+        free(opened);
+        return error->status;
+    }
+    opened->queue.device = device;
+    opened->queue.bytes = bytes;
+    opened->queue.buffer = opened->queue.staging;
+    opened->queue.partial = &opened->partial;
+    *queue = &opened->queue;
+    return ALLFOLD_OK;
+}
+
+static void cpu_queue_close(struct queue *queue)
+{
+    if (queue == NULL)
+        return;
+    free(queue->staging);
+    free(queue);
+}
+
+static allfold_status cpu_follow(struct queue *queue, void *stream, struct error *error)
+{
+    (void)queue;
+    if (stream != NULL)
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "a CUDA stream was passed to the CPU backend: pass NULL");
+    return ALLFOLD_OK;
+}
+
+static allfold_status cpu_upload(struct queue *queue, void *to, size_t bytes, struct error *error)
+{
+    (void)error;
+    if (to != queue->staging)
+        memcpy(to, queue->staging, bytes);
+    return ALLFOLD_OK;
+}
+
+static allfold_status cpu_download(struct queue *queue, const void *from, size_t bytes, const void **host,
+                                   struct error *error)
+{
+    (void)queue;
+    (void)bytes;
+    (void)error;
+    *host = from;
+    return ALLFOLD_OK;
+}
+
+/* Elements of a block of an array of n: a multiple of BLOCK. */
+static uint64_t block_elements(uint64_t n)
+{
+    const uint64_t blocks = (n + BLOCK - 1) / BLOCK;
+    return (blocks + BLOCKS_MAX - 1) / BLOCKS_MAX * BLOCK;
+}
+
+static allfold_status cpu_fold(struct queue *queue, enum monoid monoid, allfold_type type, const void *x, uint64_t n,
+                               uint64_t first, struct error *error)
+{
+    (void)error;
+    struct cpu_queue *const cpu = (struct cpu_queue *)queue;
+    const struct cpu_loops *const loops = ((struct cpu_device *)queue->device)->loops;
+    const size_t element_bytes = allfold_type_bytes(type);
+    monoid_identity(monoid, type, &cpu->partial);
+    if (n <= BLOCK) {
+        loops->fold(monoid, type, &cpu->partial, x, (uint32_t)n, first);
+        return ALLFOLD_OK;
+    }
+    const uint64_t length = block_elements(n), blocks = (n + length - 1) / length;
+#pragma omp parallel for schedule(static) num_threads(queue->device->threads)
+    for (uint64_t block = 0; block < blocks; block++) {
+        /* a block of an array beyond 2^44 elements is taken in steps */
+        monoid_identity(monoid, type, &cpu->blocks[block]);
+        const uint64_t end = u64_min((block + 1) * length, n);
+        for (uint64_t start = block * length; start < end; start += 1u << 31)
+            loops->fold(monoid, type, &cpu->blocks[block], (const char *)x + start * element_bytes,
+                        (uint32_t)u64_min(end - start, 1u << 31), first + start);
+    }
+    for (uint64_t block = 0; block < blocks; block++)
+        monoid_combine(monoid, type, &cpu->partial, &cpu->blocks[block]);
+    return ALLFOLD_OK;
+}
+
+static allfold_status cpu_softmax(struct queue *queue, const struct softmax_constants *constants, bool logarithm,
+                                  allfold_type x_type, const void *x, allfold_type y_type, void *y, uint64_t n,
+                                  struct error *error)
+{
+    (void)error;
+    const struct cpu_loops *const loops = ((struct cpu_device *)queue->device)->loops;
+    const uint64_t blocks = (n + BLOCK - 1) / BLOCK;
+#pragma omp parallel for schedule(static) num_threads(queue->device->threads) if (blocks > 1)
+    for (uint64_t block = 0; block < blocks; block++) {
+        const uint64_t start = block * BLOCK;
+        loops->softmax(constants, logarithm, x_type, (const char *)x + start * allfold_type_bytes(x_type), y_type,
+                       (char *)y + start * allfold_type_bytes(y_type), u64_min(n - start, BLOCK));
+    }
+    return ALLFOLD_OK;
+}
+
+static allfold_status cpu_wait(struct queue *queue, struct error *error)
+{
+    (void)queue;
+    (void)error;
+    return ALLFOLD_OK;
+}
+
+const struct backend backend_cpu = {
+    .name = "cpu",
+    .visible = cpu_visible,
+    .open = cpu_open,
+    .close = cpu_close,
+    .describe = cpu_describe,
+    .locate = cpu_locate,
+    .allocate = cpu_allocate,
+    .release = cpu_release,
+    .queue_open = cpu_queue_open,
+    .queue_close = cpu_queue_close,
+    .follow = cpu_follow,
+    .upload = cpu_upload,
+    .download = cpu_download,
+    .fold = cpu_fold,
+    .softmax = cpu_softmax,
+    .wait = cpu_wait,
+};

@@ -1,0 +1,171 @@
+/* The CPU backend's inner loops, compiled once for each instruction set (CPU_ISA). Elements are brought to their value
+   type a piece at a time, in the first-level cache, where they are not in it already. */
+#include "device/cpu_loops.h"
+#include "fold/folds.h"
+
+#ifdef __AVX__
+#include <immintrin.h>
+#endif
+
+enum { PIECE = 1024 };
+
+/* x[0 .. n) as values, or as f64. */
+typedef void convert_function(void *values, const void *x, uint32_t n);
+#define ROW(ID, name, numpy, bytes, kind, value)                                  \
+    static void values_of_##name(void *values, const void *x, uint32_t n)        \
+    {                                                                             \
+        for (uint32_t i = 0; i < n; i++)                                          \
+            ((value_##value *)values)[i] = load_##name(((const element_##name *)x)[i]); \
+    }                                                                             \
+    static void f64_of_##name(void *values, const void *x, uint32_t n)            \
+    {                                                                             \
+        for (uint32_t i = 0; i < n; i++)                                          \
+            ((double *)values)[i] = (double)load_##name(((const element_##name *)x)[i]); \
+    }
+ALLFOLD_TYPES(ROW)
+#undef ROW
+
+static const struct {
+    size_t element_bytes, value_bytes;
+    convert_function *values, *f64;
+} types[] = {
+#define ROW(ID, name, numpy, bytes, kind, value) {bytes, sizeof(value_##value), values_of_##name, f64_of_##name},
+    ALLFOLD_TYPES(ROW)
+#undef ROW
+};
+
+typedef void tile_function(void *partial, const void *x, uint32_t n, uint64_t first);
+#define DEFINE(monoid, value)                                                                              \
+    static void tile_##monoid##_##value(void *partial, const void *x, uint32_t n, uint64_t first)          \
+    {                                                                                                      \
+        monoid##_tile_##value(partial, x, n, first);                                                       \
+    }
+#define ROW(monoid, indexed, nan) VALUES(DEFINE, monoid)
+MONOIDS(ROW)
+#undef ROW
+#undef DEFINE
+
+#define CELL(monoid, value) tile_##monoid##_##value,
+static tile_function *const tiles[MONOID_COUNT][VALUE_COUNT] = {
+#define ROW(monoid, indexed, nan) {VALUES(CELL, monoid)},
+    MONOIDS(ROW)
+#undef ROW
+};
+#undef CELL
+
+static void fold(enum monoid monoid, allfold_type type, struct partial *partial, const void *x, uint32_t n,
+                 uint64_t first)
+{
+    tile_function *const tile = tiles[monoid][type_value(type)];
+    if (types[type].element_bytes == types[type].value_bytes) {
+        tile(partial->bytes, x, n, first);
+        return;
+    }
+    _Alignas(64) unsigned char values[PIECE * sizeof(uint64_t)];
+    for (uint32_t start = 0; start < n; start += PIECE) {
+        const uint32_t length = n - start < PIECE ? n - start : PIECE;
+        types[type].values(values, (const char *)x + (size_t)start * types[type].element_bytes, length);
+        tile(partial->bytes, values, length, first + start);
+    }
+}
+
+/* Rounding results to what is asked for. */
+typedef void round_f64_function(void *y, const double *results, uint32_t n);
+#define DEFINE(name)                                                              \
+    static void round_f64_to_##name(void *y, const double *results, uint32_t n)   \
+    {                                                                             \
+        for (uint32_t i = 0; i < n; i++)                                          \
+            ((element_##name *)y)[i] = round_##name(results[i]);                  \
+    }
+DEFINE(f16)
+DEFINE(bf16)
+DEFINE(f32)
+#undef DEFINE
+static round_f64_function *const round_f64_to[] = {
+    [ALLFOLD_F16] = round_f64_to_f16, [ALLFOLD_BF16] = round_f64_to_bf16, [ALLFOLD_F32] = round_f64_to_f32};
+
+static void round_f32_to(allfold_type type, void *y, const float *results, uint32_t n)
+{
+    if (type == ALLFOLD_F16)
+        for (uint32_t i = 0; i < n; i++)
+            ((element_f16 *)y)[i] = f32_to_f16(results[i]);
+    else
+        for (uint32_t i = 0; i < n; i++)
+            ((element_bf16 *)y)[i] = f32_to_bf16(results[i]);
+}
+
+/* Stores a piece past the caches: what is written is not read again, and lines need not be fetched to be filled. */
+static void stream_out(void *to, const void *from, size_t bytes)
+{
+#ifdef __AVX__
+    if (((uintptr_t)to & 31) == 0 && (bytes & 31) == 0) {
+        for (size_t i = 0; i < bytes; i += 32)
+            _mm256_stream_si256((__m256i *)((char *)to + i), _mm256_load_si256((const __m256i *)((const char *)from + i)));
+        return;
+    }
+#endif
+    memcpy(to, from, bytes);
+}
+
+/* One piece in f32 arithmetic: x in f16, bf16 or f32, y likewise. */
+static void softmax_piece_f32(const struct softmax_constants *c, allfold_type x_type, const void *x,
+                              allfold_type y_type, void *y, uint32_t n)
+{
+    _Alignas(64) float values[PIECE], results[PIECE];
+    const float *in = x;
+    if (x_type != ALLFOLD_F32) {
+        types[x_type].values(values, x, n);
+        in = values;
+    }
+    FOLD_SIMD
+    for (uint32_t i = 0; i < n; i++)
+        results[i] = softmax_f32(in[i], c);
+    if (y_type == ALLFOLD_F32)
+        stream_out(y, results, n * sizeof *results);
+    else
+        round_f32_to(y_type, y, results, n);
+}
+
+static void softmax_piece_f64(const struct softmax_constants *c, bool logarithm, allfold_type x_type, const void *x,
+                              allfold_type y_type, void *y, uint32_t n)
+{
+    _Alignas(64) double values[PIECE], results[PIECE];
+    types[x_type].f64(values, x, n);
+    if (logarithm)
+        for (uint32_t i = 0; i < n; i++)
+            results[i] = log_softmax_f64(values[i], c);
+    else {
+        FOLD_SIMD
+        for (uint32_t i = 0; i < n; i++)
+            results[i] = softmax_f64(values[i], c);
+    }
+    if (y_type == ALLFOLD_F64)
+        stream_out(y, results, n * sizeof *results);
+    else
+        round_f64_to[y_type](y, results, n);
+}
+
+static void softmax(const struct softmax_constants *constants, bool logarithm, allfold_type x_type, const void *x,
+                    allfold_type y_type, void *y, uint64_t n)
+{
+    const struct softmax_constants c = *constants;
+    const bool f32 = !logarithm && type_value(x_type) == VALUE_f32 && y_type != ALLFOLD_F64;
+    for (uint64_t start = 0; start < n; start += PIECE) {
+        const uint32_t length = (uint32_t)(n - start < PIECE ? n - start : PIECE);
+        const void *in = (const char *)x + start * types[x_type].element_bytes;
+        void *out = (char *)y + start * types[y_type].element_bytes;
+        if (f32)
+            softmax_piece_f32(&c, x_type, in, y_type, out, length);
+        else
+            softmax_piece_f64(&c, logarithm, x_type, in, y_type, out, length);
+    }
+#ifdef __AVX__
+    _mm_sfence();
+#endif
+}
+
+#define JOIN(a, b) a##b
+#define EXPAND(a, b) JOIN(a, b)
+#define TEXT(x) #x
+#define NAME_OF(x) TEXT(x)
+const struct cpu_loops EXPAND(cpu_loops_, CPU_ISA) = {NAME_OF(CPU_ISA), fold, softmax};

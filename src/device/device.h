@@ -1,0 +1,82 @@
+/* Devices: one interface, two backends. A backend is a struct of functions (cpu.c, cuda.c); device.c picks one.
+
+   A device works through queues. Work in one queue runs in order; queues overlap where the backend can. Each queue has
+   a staging buffer (host memory, pinned for CUDA) and a device buffer of the same size (for the CPU: the same memory).
+   Calls that take a queue return as soon as the work is under way; its effects may be looked at after wait. */
+#ifndef ALLFOLD_DEVICE_H
+#define ALLFOLD_DEVICE_H
+
+#include "base/base.h"
+#include "fold/table.h"
+
+struct softmax_constants;
+
+struct device_info {
+    char name[128];     /* "NVIDIA H200", or the processor's name */
+    char uuid[64];      /* empty for the CPU */
+    char pci[32];       /* PCI address, empty for the CPU */
+    int index;          /* among the visible devices */
+    int visible;        /* how many are visible to this process */
+    int numa_node;      /* -1 where unknown */
+    int threads;        /* CPU threads in use */
+    uint64_t memory_total, memory_free; /* bytes */
+};
+
+enum place { PLACE_HOST, PLACE_DEVICE };
+
+struct queue {
+    struct device *device;
+    size_t bytes;            /* of staging and of buffer */
+    void *staging, *buffer;
+    struct partial *partial; /* host memory: what fold found, after wait */
+};
+
+struct device {
+    const struct backend *backend;
+    uint64_t memory;      /* bytes of device memory this rank may use for elements, beside its queues */
+    size_t staging_bytes; /* recommended size of a queue */
+    int queue_count;      /* recommended number of queues */
+    int threads;          /* host threads for filling and emptying staging buffers */
+};
+
+struct backend {
+    const char *name;
+    /* Devices this process can see; 0 where there is none or the backend is not in this build (why then says so). */
+    int (*visible)(struct error *why);
+    /* Opens device local_rank modulo visible, to be shared with local_size processes of this host. */
+    allfold_status (*open)(int local_rank, int local_size, const allfold_options *options, struct device **device,
+                           struct error *error);
+    void (*close)(struct device *device);
+    void (*describe)(const struct device *device, struct device_info *info);
+    /* Where memory lies: on the device (or, for the CPU backend, in host memory) kernels use it in place; host memory
+       goes through staging. Memory of another device is an error. */
+    allfold_status (*locate)(struct device *device, const void *memory, enum place *place, struct error *error);
+    allfold_status (*allocate)(struct device *device, size_t bytes, void **memory, struct error *error);
+    void (*release)(struct device *device, void *memory);
+    allfold_status (*queue_open)(struct device *device, size_t bytes, struct queue **queue, struct error *error);
+    void (*queue_close)(struct queue *queue);
+    /* From now on the queue's work is ordered after what is in the caller's stream now (cudaStream_t; NULL: the legacy
+       default stream). */
+    allfold_status (*follow)(struct queue *queue, void *stream, struct error *error);
+    /* The first bytes of staging to device memory; nothing to do where to is staging itself. */
+    allfold_status (*upload)(struct queue *queue, void *to, size_t bytes, struct error *error);
+    /* Makes device memory readable by the host: at *host after wait (CUDA copies to staging; the CPU gives from). */
+    allfold_status (*download)(struct queue *queue, const void *from, size_t bytes, const void **host,
+                               struct error *error);
+    /* Folds n elements at x (device memory), the first of which has the index first, into *queue->partial. */
+    allfold_status (*fold)(struct queue *queue, enum monoid monoid, allfold_type type, const void *x, uint64_t n,
+                           uint64_t first, struct error *error);
+    /* y[i] = softmax (or its logarithm) of x[i], both device memory; x == y is allowed for equal types. y_type is a
+       floating-point type. */
+    allfold_status (*softmax)(struct queue *queue, const struct softmax_constants *constants, bool logarithm,
+                              allfold_type x_type, const void *x, allfold_type y_type, void *y, uint64_t n,
+                              struct error *error);
+    allfold_status (*wait)(struct queue *queue, struct error *error);
+};
+
+extern const struct backend backend_cpu, backend_cuda;
+
+/* The backend of that choice; auto is cuda where a device is visible, else cpu. */
+allfold_status backend_choose(allfold_backend choice, const struct backend **backend, struct error *error);
+
+#endif

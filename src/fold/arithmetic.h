@@ -1,0 +1,93 @@
+/* Arithmetic that folds share: sums with twice the precision of f64, and sums and products of integers that are exact.
+   Sources: T. Ogita, S. Rump, S. Oishi, 'Accurate sum and dot product', SIAM J. Sci. Comput. 26 (2005), for two_sum,
+   two_product and sums of pairs. The program is compiled without contraction; every fused operation is written out. */
+#ifndef ALLFOLD_ARITHMETIC_H
+#define ALLFOLD_ARITHMETIC_H
+
+#include "base/elements.h"
+
+#include <math.h>
+
+/* Independent accumulators in one thread: enough to fill the vector units of a CPU; a GPU has threads for that. Fixed,
+   so that the order of additions, and with it the bits, do not depend on the instruction set. */
+#ifdef __CUDA_ARCH__
+#define FOLD_LANES 1
+#else
+#define FOLD_LANES 16
+#endif
+
+/* Runs a statement for i = 0 .. n-1 with lane = i % FOLD_LANES, in a shape that compilers turn into vectors. */
+#define FOLD_FOR_LANES(n, i, lane, ...)                                                          \
+    do {                                                                                         \
+        size_t i##_base = 0;                                                                     \
+        for (; (n) - i##_base >= FOLD_LANES; i##_base += FOLD_LANES) {                           \
+            FOLD_SIMD                                                                            \
+            for (uint32_t lane = 0; lane < FOLD_LANES; lane++) {                                 \
+                const size_t i = i##_base + lane;                                                \
+                __VA_ARGS__;                                                                     \
+            }                                                                                    \
+        }                                                                                        \
+        for (uint32_t lane = 0; lane < FOLD_LANES && i##_base + lane < (n); lane++) {            \
+            const size_t i = i##_base + lane;                                                    \
+            __VA_ARGS__;                                                                         \
+        }                                                                                        \
+    } while (0)
+#ifdef __CUDACC__
+#define FOLD_SIMD
+#else
+#define FOLD_SIMD _Pragma("omp simd")
+#endif
+
+/* Minus zero is the identity of floating-point addition: it leaves even -0.0 as it is. */
+#define ZERO_IDENTITY (-0.0)
+
+/* a + b and, in *error, what the rounding lost: their sum is exactly a + b (unless something overflowed). */
+HOST_DEVICE double two_sum(double a, double b, double *error)
+{
+    const double sum = a + b, b_part = sum - a;
+    *error = (a - (sum - b_part)) + (b - b_part);
+    return sum;
+}
+
+/* A sum kept as two numbers, high + low; low gathers the rounding errors of high. An infinite or NaN high is the
+   sum's value, whatever low is. */
+typedef struct {
+    double high, low;
+} pair;
+
+HOST_DEVICE pair pair_identity(void)
+{
+    pair sum;
+    sum.high = ZERO_IDENTITY;
+    sum.low = 0.0;
+    return sum;
+}
+HOST_DEVICE void pair_add(pair *sum, double x)
+{
+    double error;
+    sum->high = two_sum(sum->high, x, &error);
+    sum->low += error;
+}
+HOST_DEVICE void pair_combine(pair *a, const pair *b)
+{
+    double error;
+    a->high = two_sum(a->high, b->high, &error);
+    a->low += error + b->low;
+}
+/* Adds x * y, both finite or not, without rounding the product first. */
+HOST_DEVICE void pair_add_product(pair *sum, double x, double y)
+{
+    const double product = x * y;
+    pair_add(sum, product);
+    sum->low += fma(x, y, -product);
+}
+HOST_DEVICE bool is_finite(double x) { return x - x == 0.0; }
+HOST_DEVICE double pair_value(const pair *sum)
+{
+    return !is_finite(sum->high) || sum->low == 0.0 ? sum->high : sum->high + sum->low;
+}
+
+/* 2^n as f64, -1022 <= n <= 1023. */
+HOST_DEVICE double power_of_two(int n) { return f64_from_bits((uint64_t)(n + 1023) << 52); }
+
+#endif

@@ -1,0 +1,38 @@
+/* Smallest and largest element. NaN is counted apart and never compared, so the answer cannot depend on where it lies;
+   what it does to the result is decided at the end. A zero result is +0: which of -0.0 and 0.0 came first must not
+   show. norminf.h uses the same template. */
+#define NAME min
+#define NAME_FN(x) FN(min_##x)
+#define EXTREME_TYPE V
+#define TERM(x) (x)
+#define BEFORE(a, b) ((a) < (b))
+#define START VALUE_LARGEST
+#include "fold/extreme_template.h"
+
+#define NAME max
+#define NAME_FN(x) FN(max_##x)
+#define EXTREME_TYPE V
+#define TERM(x) (x)
+#define BEFORE(a, b) ((a) > (b))
+#define START VALUE_SMALLEST
+#include "fold/extreme_template.h"
+
+#ifdef FOLD_HOST
+static allfold_status FN(extreme_finish)(const char *name, V value, uint64_t nans, const struct finish *finish,
+                                         allfold_result *result, struct error *error)
+{
+    if (finish_nan(finish, name, nans, ALLFOLD_NO_INDEX, error) != ALLFOLD_OK)
+        return error->status;
+    return FN(result_value)(result, nans > 0 && finish->nan == ALLFOLD_NAN_PROPAGATE, value + (V)0);
+}
+static allfold_status FN(min_finish)(const FN(min) * min, const struct finish *finish, allfold_result *result,
+                                     struct error *error)
+{
+    return FN(extreme_finish)("min", min->value, min->nans, finish, result, error);
+}
+static allfold_status FN(max_finish)(const FN(max) * max, const struct finish *finish, allfold_result *result,
+                                     struct error *error)
+{
+    return FN(extreme_finish)("max", max->value, max->nans, finish, result, error);
+}
+#endif

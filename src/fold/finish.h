@@ -1,0 +1,103 @@
+/* What the finish functions of the folds share: results and what NaN does to them. Host only; included by table.c
+   before folds.h. */
+#ifndef ALLFOLD_FINISH_H
+#define ALLFOLD_FINISH_H
+
+#define FOLD_HOST 1
+
+#include "base/elements.h"
+#include "fold/arithmetic.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+/* What a finish function knows beside the partial. */
+struct finish {
+    uint64_t count; /* elements of the global array */
+    allfold_nan nan;
+};
+
+static allfold_status result_add(allfold_result *result, allfold_value value)
+{
+    result->fields[result->field_count].name = "value";
+    result->fields[result->field_count].value = value;
+    result->fields[result->field_count].index = ALLFOLD_NO_INDEX;
+    result->field_count++;
+    return ALLFOLD_OK;
+}
+
+/* Names the field added last. */
+static void result_name(allfold_result *result, const char *name) { result->fields[result->field_count - 1].name = name; }
+
+static allfold_status result_f64(allfold_result *result, double value)
+{
+    return result_add(result, (allfold_value){.kind = ALLFOLD_VALUE_F64, .f64 = value});
+}
+
+/* Writes |value| in decimal so that it ends at end, and returns its first digit. */
+static const char *decimal_128(uint128 value, char *end)
+{
+    *end = '\0';
+    do
+        *--end = (char)('0' + (int)(value % 10));
+    while ((value /= 10) != 0);
+    return end;
+}
+
+static allfold_status result_integer(allfold_result *result, const char *what, int128 value, bool is_signed,
+                                     struct error *error)
+{
+    const bool fits = is_signed ? value >= INT64_MIN && value <= INT64_MAX : value >= 0 && value <= UINT64_MAX;
+    if (!fits) {
+        char digits[48];
+        const char *text = decimal_128(value < 0 ? -(uint128)value : (uint128)value, digits + sizeof digits - 1);
+        return error_set(error, ALLFOLD_OVERFLOW, "%s is %s%s, which %s cannot hold: convert the elements to f64", what,
+                         value < 0 ? "-" : "", text, is_signed ? "int64" : "uint64");
+    }
+    return is_signed ? result_add(result, (allfold_value){.kind = ALLFOLD_VALUE_I64, .i64 = (int64_t)value})
+                     : result_add(result, (allfold_value){.kind = ALLFOLD_VALUE_U64, .u64 = (uint64_t)value});
+}
+
+/* An element as a result. */
+#define RESULT_VALUE(value_name, kind_id, field, type)                                              \
+    static allfold_status result_value_##value_name(allfold_result *result, bool nan, type value)   \
+    {                                                                                               \
+        if (nan)                                                                                    \
+            return result_f64(result, NAN);                                                         \
+        return result_add(result, (allfold_value){.kind = ALLFOLD_VALUE_##kind_id, .field = value}); \
+    }
+RESULT_VALUE(f32, F64, f64, float)
+RESULT_VALUE(f64, F64, f64, double)
+RESULT_VALUE(i32, I64, i64, int32_t)
+RESULT_VALUE(i64, I64, i64, int64_t)
+RESULT_VALUE(u32, U64, u64, uint32_t)
+RESULT_VALUE(u64, U64, u64, uint64_t)
+#undef RESULT_VALUE
+
+/* Refuses what has no extreme: nothing at all, nothing but NaN where NaN is left out, and NaN where it is refused.
+   nan_index may be ALLFOLD_NO_INDEX. */
+static allfold_status finish_nan(const struct finish *finish, const char *name, uint64_t nans, uint64_t nan_index,
+                                 struct error *error)
+{
+    if (finish->nan == ALLFOLD_NAN_ERROR && nans > 0) {
+        char where[48] = "";
+        if (nan_index != ALLFOLD_NO_INDEX)
+            snprintf(where, sizeof where, ", the first at index %" PRIu64, nan_index);
+        return error_set(error, ALLFOLD_NO_VALUE, "%" PRIu64 " of %" PRIu64 " elements are NaN%s, and NaN is refused here",
+                         nans, finish->count, where);
+    }
+    if (finish->count == 0)
+        return error_set(error, ALLFOLD_NO_VALUE, "%s of an empty array does not exist", name);
+    if (finish->nan == ALLFOLD_NAN_OMIT && nans == finish->count)
+        return error_set(error, ALLFOLD_NO_VALUE, "%s does not exist: all %" PRIu64 " elements are NaN and left out", name,
+                         nans);
+    return ALLFOLD_OK;
+}
+
+/* log of the sum of a (max, sum) partial; the low part counts where the sum is 1 and a little. */
+static double sumexp_log(const pair *sum)
+{
+    return sum->low != 0.0 && is_finite(sum->high) ? log(sum->high) + log1p(sum->low / sum->high) : log(sum->high);
+}
+
+#endif

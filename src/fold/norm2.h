@@ -1,0 +1,148 @@
+/* Root of the sum of squares. f32: squares are exact in f64 and cannot overflow. f64: three sums, of large elements
+   scaled down, of small ones scaled up, and of all others, so that nothing overflows or underflows unless the result
+   does (E. Anderson, 'Algorithm 978: Safe scaling in the level 1 BLAS', ACM TOMS 44 (2017), after J. Blue); products
+   are exact pairs. Integers: exact squares, exact sums. */
+#if VALUE_FLOAT && VALUE_BITS == 64
+typedef struct {
+    pair large, middle, small;
+} FN(norm2);
+
+#define NORM2_LARGE 0x1p486
+#define NORM2_SMALL 0x1p-511
+#define NORM2_LARGE_SCALE 0x1p-538
+#define NORM2_SMALL_SCALE 0x1p537
+
+HOST_DEVICE FN(norm2) FN(norm2_identity)(void)
+{
+    FN(norm2) norm;
+    memset(&norm, 0, sizeof norm);
+    return norm;
+}
+
+HOST_DEVICE void FN(norm2_combine)(FN(norm2) * a, const FN(norm2) * b)
+{
+    pair_combine(&a->large, &b->large);
+    pair_combine(&a->middle, &b->middle);
+    pair_combine(&a->small, &b->small);
+}
+
+HOST_DEVICE void FN(norm2_tile)(FN(norm2) * norm, const V *x, uint32_t n, uint64_t first)
+{
+    (void)first;
+    double high[FOLD_LANES] = {0.0}, low[FOLD_LANES] = {0.0};
+    uint64_t outside[FOLD_LANES] = {0};
+    FOLD_FOR_LANES(n, i, lane, {
+        const double magnitude = fabs(x[i]);
+        const bool out = magnitude > NORM2_LARGE || magnitude < NORM2_SMALL;
+        const double term = out ? 0.0 : magnitude;
+        const double square = term * term;
+        double error;
+        high[lane] = two_sum(high[lane], square, &error);
+        low[lane] += error + fma(term, term, -square);
+        outside[lane] += out;
+    });
+    uint64_t out = 0;
+    for (int lane = 0; lane < FOLD_LANES; lane++) {
+        pair_add(&norm->middle, high[lane]);
+        norm->middle.low += low[lane];
+        out += outside[lane];
+    }
+    if (out == 0)
+        return;
+    for (uint32_t i = 0; i < n; i++) {
+        const double magnitude = fabs(x[i]);
+        if (magnitude > NORM2_LARGE)
+            pair_add_product(&norm->large, magnitude * NORM2_LARGE_SCALE, magnitude * NORM2_LARGE_SCALE);
+        else if (magnitude < NORM2_SMALL)
+            pair_add_product(&norm->small, magnitude * NORM2_SMALL_SCALE, magnitude * NORM2_SMALL_SCALE);
+    }
+}
+
+#elif VALUE_FLOAT
+typedef struct {
+    pair total;
+} FN(norm2);
+
+HOST_DEVICE FN(norm2) FN(norm2_identity)(void)
+{
+    FN(norm2) norm;
+    norm.total.high = norm.total.low = 0.0;
+    return norm;
+}
+
+HOST_DEVICE void FN(norm2_combine)(FN(norm2) * a, const FN(norm2) * b) { pair_combine(&a->total, &b->total); }
+
+HOST_DEVICE void FN(norm2_tile)(FN(norm2) * norm, const V *x, uint32_t n, uint64_t first)
+{
+    (void)first;
+    double sum[FOLD_LANES] = {0.0};
+    FOLD_FOR_LANES(n, i, lane, {
+        const double term = (double)x[i];
+        sum[lane] += term * term;
+    });
+    for (int lane = 0; lane < FOLD_LANES; lane++)
+        pair_add(&norm->total, sum[lane]);
+}
+
+#else
+typedef struct {
+    uint128 high, low; /* the sum is high * 2^64 + low: each gathers halves of squares and has room for 2^63 of them */
+} FN(norm2);
+
+HOST_DEVICE FN(norm2) FN(norm2_identity)(void)
+{
+    FN(norm2) norm;
+    norm.high = norm.low = 0;
+    return norm;
+}
+
+HOST_DEVICE void FN(norm2_combine)(FN(norm2) * a, const FN(norm2) * b)
+{
+    a->high += b->high;
+    a->low += b->low;
+}
+
+HOST_DEVICE void FN(norm2_tile)(FN(norm2) * norm, const V *x, uint32_t n, uint64_t first)
+{
+    (void)first;
+#if VALUE_BITS == 64
+    for (uint32_t i = 0; i < n; i++) {
+        const uint64_t term = FN(magnitude)(x[i]);
+        const uint128 square = (uint128)term * term;
+        norm->high += square >> 64;
+        norm->low += (uint64_t)square;
+    }
+#else
+    uint64_t high[FOLD_LANES] = {0}, low[FOLD_LANES] = {0};
+    FOLD_FOR_LANES(n, i, lane, {
+        const uint64_t term = (uint64_t)(int64_t)x[i];
+        const uint64_t square = term * term;
+        high[lane] += square >> 32;
+        low[lane] += (uint32_t)square;
+    });
+    for (int lane = 0; lane < FOLD_LANES; lane++)
+        norm->low += ((uint128)high[lane] << 32) + low[lane];
+#endif
+}
+#endif
+
+#ifdef FOLD_HOST
+static allfold_status FN(norm2_finish)(const FN(norm2) * norm, const struct finish *finish, allfold_result *result,
+                                       struct error *error)
+{
+    (void)finish;
+    (void)error;
+#if VALUE_FLOAT && VALUE_BITS == 64
+    const double large = pair_value(&norm->large), middle = pair_value(&norm->middle), small = pair_value(&norm->small);
+    if (large != 0.0) /* small elements cannot be seen beside large ones */
+        return result_f64(result, sqrt(large + middle * NORM2_LARGE_SCALE * NORM2_LARGE_SCALE) / NORM2_LARGE_SCALE);
+    if (middle != 0.0)
+        return result_f64(result, sqrt(middle + small / NORM2_SMALL_SCALE / NORM2_SMALL_SCALE));
+    return result_f64(result, sqrt(small) / NORM2_SMALL_SCALE);
+#elif VALUE_FLOAT
+    return result_f64(result, sqrt(pair_value(&norm->total)));
+#else
+    return result_f64(result, sqrt((double)norm->high * 0x1p64 + (double)norm->low));
+#endif
+}
+#endif

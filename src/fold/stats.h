@@ -1,0 +1,170 @@
+/* Everything about an array in one pass: the partials of other monoids side by side, and the mean and squared
+   deviations (M2) in the manner of Youngs and Cramer (1971) and of Chan, Golub and LeVeque (1979): a tile is taken
+   relative to the mean so far, so no digits are lost to a large mean. NaNs are counted and left out everywhere; what
+   they do to the results is decided at the end. The variance is the population's (divided by the count). */
+typedef struct {
+    FN(argmin) min; /* also counts the NaNs and finds the first */
+    FN(argmax) max;
+    FN(sum) sum;
+    FN(norm1) norm1;
+    FN(norm2) norm2;
+    double count, mean, m2; /* count of elements that are not NaN; mean and M2 of (x - origin) */
+    V origin;               /* integers: the first element, subtracted exactly; floating point: 0 */
+} FN(stats);
+
+HOST_DEVICE FN(stats) FN(stats_identity)(void)
+{
+    FN(stats) stats;
+    memset(&stats, 0, sizeof stats);
+    stats.min = FN(argmin_identity)();
+    stats.max = FN(argmax_identity)();
+    stats.sum = FN(sum_identity)();
+    stats.norm1 = FN(norm1_identity)();
+    stats.norm2 = FN(norm2_identity)();
+    return stats;
+}
+
+/* a - b as f64; exact before it is rounded. */
+HOST_DEVICE double FN(difference)(V a, V b)
+{
+#if VALUE_FLOAT
+    return (double)a - (double)b;
+#else
+    return a >= b ? (double)((uint64_t)a - (uint64_t)b) : -(double)((uint64_t)b - (uint64_t)a);
+#endif
+}
+
+HOST_DEVICE void FN(stats_combine)(FN(stats) * a, const FN(stats) * b)
+{
+    FN(argmin_combine)(&a->min, &b->min);
+    FN(argmax_combine)(&a->max, &b->max);
+    FN(sum_combine)(&a->sum, &b->sum);
+    FN(norm1_combine)(&a->norm1, &b->norm1);
+    FN(norm2_combine)(&a->norm2, &b->norm2);
+    if (b->count == 0.0)
+        return;
+    if (a->count == 0.0) {
+        a->count = b->count;
+        a->mean = b->mean;
+        a->m2 = b->m2;
+        a->origin = b->origin;
+        return;
+    }
+    const double count = a->count + b->count;
+    const double delta = FN(difference)(b->origin, a->origin) + (b->mean - a->mean);
+    a->m2 += b->m2 + delta * delta * (a->count / count) * b->count;
+    a->mean += delta * (b->count / count);
+    a->count = count;
+}
+
+HOST_DEVICE void FN(stats_shift)(FN(stats) * stats, uint64_t offset)
+{
+    FN(argmin_shift)(&stats->min, offset);
+    FN(argmax_shift)(&stats->max, offset);
+}
+
+HOST_DEVICE void FN(stats_moments)(FN(stats) * stats, const V *x, uint32_t n, uint32_t count)
+{
+    if (stats->count == 0.0) {
+        V start = 0;
+        for (uint32_t i = n; i-- > 0;)
+            start = FN(is_nan)(x[i]) ? start : x[i];
+#if VALUE_FLOAT
+        stats->mean = (double)start;
+#else
+        stats->origin = start;
+#endif
+    }
+    const double mean = stats->mean;
+    double sum[FOLD_LANES] = {0.0}, squares[FOLD_LANES] = {0.0};
+    FOLD_FOR_LANES(n, i, lane, {
+        const double deviation = FN(is_nan)(x[i]) ? 0.0 : FN(difference)(x[i], stats->origin) - mean;
+        sum[lane] += deviation;
+        squares[lane] += deviation * deviation;
+    });
+    for (int lane = 1; lane < FOLD_LANES; lane++) {
+        sum[0] += sum[lane];
+        squares[0] += squares[lane];
+    }
+    stats->count += count;
+    const double shift = sum[0] / stats->count;
+    stats->mean += shift;
+    stats->m2 += squares[0] - sum[0] * shift;
+}
+
+HOST_DEVICE void FN(stats_tile_part)(FN(stats) * stats, const V *x, uint32_t n, uint64_t first)
+{
+    V kept[STATS_PART]; /* NaN replaced by what no sum notices */
+    const uint64_t nans = stats->min.nans;
+    FN(argmin_tile)(&stats->min, x, n, first);
+    FN(argmax_tile)(&stats->max, x, n, first);
+    for (uint32_t i = 0; i < n; i++)
+        kept[i] = FN(is_nan)(x[i]) ? (V)ZERO_IDENTITY : x[i];
+    FN(sum_tile)(&stats->sum, kept, n, first);
+    FN(norm1_tile)(&stats->norm1, kept, n, first);
+    FN(norm2_tile)(&stats->norm2, kept, n, first);
+    const uint32_t count = n - (uint32_t)(stats->min.nans - nans);
+    if (count > 0)
+        FN(stats_moments)(stats, x, n, count);
+}
+
+HOST_DEVICE void FN(stats_tile)(FN(stats) * stats, const V *x, uint32_t n, uint64_t first)
+{
+    for (uint32_t start = 0; start < n; start += STATS_PART)
+        FN(stats_tile_part)(stats, x + start, n - start < STATS_PART ? n - start : STATS_PART, first + start);
+}
+
+#ifdef FOLD_HOST
+static allfold_status FN(stats_finish)(const FN(stats) * stats, const struct finish *finish, allfold_result *result,
+                                       struct error *error)
+{
+    const uint64_t nans = stats->min.nans;
+    if (finish->nan == ALLFOLD_NAN_ERROR && finish_nan(finish, "stats", nans, stats->min.nan_index, error) != ALLFOLD_OK)
+        return error->status;
+    const struct finish part = {finish->count - nans, ALLFOLD_NAN_OMIT};
+    const bool nan = nans > 0 && finish->nan == ALLFOLD_NAN_PROPAGATE, empty = part.count == 0;
+
+    allfold_result fields = *result;
+    result_integer(&fields, "the count", (int128)finish->count, false, error);
+    result_name(&fields, "count");
+    result_integer(&fields, "the NaN count", (int128)nans, false, error);
+    result_name(&fields, "nan_count");
+    if (nan) {
+        static const char *const names[] = {"sum", "mean", "variance", "min", "max", "norm1", "norm2", "norminf"};
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+            result_f64(&fields, NAN);
+            result_name(&fields, names[i]);
+            if (i == 3 || i == 4)
+                fields.fields[fields.field_count - 1].index = stats->min.nan_index;
+        }
+        *result = fields;
+        return ALLFOLD_OK;
+    }
+    FN(sum_finish)(&stats->sum, &part, &fields, error);
+    result_name(&fields, "sum");
+    if (!empty) { /* nothing has no mean, no variance and no extremes: the fields are left out */
+        FN(mean_finish)(&stats->sum, &part, &fields, error);
+        result_name(&fields, "mean");
+        result_f64(&fields, stats->m2 < 0.0 ? 0.0 : stats->m2 / stats->count);
+        result_name(&fields, "variance");
+        FN(argmin_finish)(&stats->min, &part, &fields, error);
+        result_name(&fields, "min");
+        FN(argmax_finish)(&stats->max, &part, &fields, error);
+        result_name(&fields, "max");
+    }
+    FN(norm1_finish)(&stats->norm1, &part, &fields, error);
+    result_name(&fields, "norm1");
+    FN(norm2_finish)(&stats->norm2, &part, &fields, error);
+    result_name(&fields, "norm2");
+    FN(norminf) largest = FN(norminf_identity)();
+    if (!empty) {
+        const V ends[2] = {stats->min.value, stats->max.value};
+        FN(norminf_tile)(&largest, ends, 2, 0);
+    }
+    FN(norminf_finish)(&largest, &part, &fields, error);
+    result_name(&fields, "norminf");
+    if (error->status == ALLFOLD_OK)
+        *result = fields;
+    return error->status;
+}
+#endif

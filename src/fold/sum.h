@@ -1,0 +1,35 @@
+/* Sum and mean. Floating point: f32 values in f64 accumulators, f64 values in pairs of f64. Integers: exact, in 128
+   bits. -0.0 comes out only if every element is -0.0; an empty sum is +0. */
+#define NAME sum
+#define NAME_FN(x) FN(sum_##x)
+#define TERM(x) (x)
+#define TERM_SIGNED VALUE_SIGNED
+#define TERM_ZERO ZERO_IDENTITY
+#include "fold/additive.h"
+
+#ifdef FOLD_HOST
+static allfold_status FN(sum_finish)(const FN(sum) * sum, const struct finish *finish, allfold_result *result,
+                                     struct error *error)
+{
+    (void)finish;
+#if VALUE_FLOAT
+    (void)error;
+    return result_f64(result, finish->count == 0 ? 0.0 : pair_value(&sum->total));
+#else
+    return result_integer(result, "the sum", sum->total, VALUE_SIGNED, error);
+#endif
+}
+
+static allfold_status FN(mean_finish)(const FN(sum) * sum, const struct finish *finish, allfold_result *result,
+                                      struct error *error)
+{
+    if (finish->count == 0)
+        return error_set(error, ALLFOLD_NO_VALUE, "the mean of an empty array does not exist");
+#if VALUE_FLOAT
+    return result_f64(result, pair_value(&sum->total) / (double)finish->count);
+#else
+    const int128 count = (int128)finish->count;
+    return result_f64(result, (double)(sum->total / count) + (double)(sum->total % count) / (double)count);
+#endif
+}
+#endif

@@ -1,0 +1,50 @@
+/* Folds by number: what is known of a partial without knowing its type. The CPU and CUDA backends fill partials, ranks
+   exchange and combine them, core/ finishes them. */
+#ifndef ALLFOLD_FOLD_TABLE_H
+#define ALLFOLD_FOLD_TABLE_H
+
+#include "base/base.h"
+#include "fold/monoids.h"
+
+enum monoid {
+#define ROW(name, indexed, nan) MONOID_##name,
+    MONOIDS(ROW)
+#undef ROW
+    MONOID_COUNT
+};
+
+enum value {
+#define ROW(nothing, name) VALUE_##name,
+    VALUES(ROW, )
+#undef ROW
+    VALUE_COUNT
+};
+enum value type_value(allfold_type type); /* in which arithmetic on elements of the type starts */
+
+/* A partial of any monoid; how many bytes of it are used, monoid_bytes tells. */
+struct partial {
+    __attribute__((aligned(16))) unsigned char bytes[PARTIAL_BYTES_MAX];
+};
+
+/* All take the element type; the partial's layout depends on it. */
+size_t monoid_bytes(enum monoid monoid, allfold_type type);
+void monoid_identity(enum monoid monoid, allfold_type type, struct partial *partial);
+/* *a = *a followed by *b. */
+void monoid_combine(enum monoid monoid, allfold_type type, struct partial *a, const struct partial *b);
+
+/* Adds offset to the indices that the partial holds, if it holds any. */
+void monoid_shift(enum monoid monoid, allfold_type type, struct partial *partial, uint64_t offset);
+
+enum monoid fold_monoid(allfold_fold fold);
+bool fold_has_nan_choice(allfold_fold fold);  /* takes allfold_nan; others propagate */
+const char *fold_text(allfold_fold fold);     /* what it is, for --help */
+
+/* The result of the fold over the whole array, whose elements number count. *result is written only on success. */
+allfold_status fold_finish(allfold_fold fold, allfold_type type, const struct partial *partial, uint64_t count,
+                           allfold_nan nan, allfold_result *result, struct error *error);
+
+/* What softmax's second pass needs, from a partial of MONOID_sumexp or MONOID_sumexp_f64 (their layout is one). */
+struct softmax_constants;
+void softmax_constants_set(const struct partial *partial, struct softmax_constants *constants);
+
+#endif

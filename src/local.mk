@@ -1,0 +1,71 @@
+# The library: one static, position-independent archive, and its public header.
+lib_LIBRARIES += liballfold.a
+include_HEADERS += src/allfold.h
+liballfold_a_SOURCES = \
+	src/array/count.c \
+	src/array/draw.c \
+	src/array/file.c \
+	src/array/generate.c \
+	src/array/npy.c \
+	src/array/output.c \
+	src/array/source.c \
+	src/base/base.c \
+	src/device/cpu.c \
+	src/device/device.c \
+	src/api.c \
+	src/comm/comm.c \
+	src/core/engine.c \
+	src/core/reduce.c \
+	src/core/softmax.c \
+	src/fold/table.c
+
+noinst_HEADERS += \
+	src/array/array.h \
+	src/array/file.h \
+	src/array/generate.h \
+	src/array/npy.h \
+	src/base/base.h \
+	src/base/elements.h \
+	src/comm/comm.h \
+	src/core/core.h \
+	src/core/pipeline.h \
+	src/device/cpu_loops.h \
+	src/device/device.h \
+	src/fold/additive.h \
+	src/fold/argextreme.h \
+	src/fold/argextreme_template.h \
+	src/fold/arithmetic.h \
+	src/fold/exponential.h \
+	src/fold/extreme.h \
+	src/fold/extreme_template.h \
+	src/fold/finish.h \
+	src/fold/folds.h \
+	src/fold/monoids.h \
+	src/fold/norm1.h \
+	src/fold/norm2.h \
+	src/fold/norminf.h \
+	src/fold/prod.h \
+	src/fold/stats.h \
+	src/fold/sum.h \
+	src/fold/sumexp.h \
+	src/fold/sumexp_template.h \
+	src/fold/table.h
+
+# The CPU loops, once for each instruction set; the program picks one when it starts.
+liballfold_a_LIBADD =
+liballfold_a_DEPENDENCIES = $(liballfold_a_LIBADD)
+liballfold_a_LIBADD += $(libcpu_base_a_OBJECTS)
+EXTRA_LIBRARIES += libcpu_base.a
+libcpu_base_a_SOURCES = src/device/cpu_loops.c
+libcpu_base_a_CPPFLAGS = $(AM_CPPFLAGS) -DCPU_ISA=base
+libcpu_base_a_CFLAGS = $(AM_CFLAGS)
+if HAVE_X86_ISA
+liballfold_a_LIBADD += $(libcpu_avx2_a_OBJECTS) $(libcpu_avx512_a_OBJECTS)
+EXTRA_LIBRARIES += libcpu_avx2.a libcpu_avx512.a
+libcpu_avx2_a_SOURCES = src/device/cpu_loops.c
+libcpu_avx2_a_CPPFLAGS = $(AM_CPPFLAGS) -DCPU_ISA=avx2
+libcpu_avx2_a_CFLAGS = $(AM_CFLAGS) $(AVX2_CFLAGS)
+libcpu_avx512_a_SOURCES = src/device/cpu_loops.c
+libcpu_avx512_a_CPPFLAGS = $(AM_CPPFLAGS) -DCPU_ISA=avx512
+libcpu_avx512_a_CFLAGS = $(AM_CFLAGS) $(AVX512_CFLAGS)
+endif

@@ -1,0 +1,92 @@
+/* A folder for the tests of array files, and what they do to it: writing arrays, counting files. */
+#ifndef ALLFOLD_TEST_FILES_H
+#define ALLFOLD_TEST_FILES_H
+
+#include "array/array.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char folder[] = "test_files.XXXXXX";
+
+/* A name in the test's folder; good until 64 others have been asked for. */
+static inline const char *in_folder(const char *name)
+{
+    static char paths[64][512];
+    static int next;
+    char *path = paths[next++ % 64];
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+    return path;
+}
+
+/* The number of files in the folder. */
+static inline int files(void)
+{
+    int n = 0;
+    DIR *dir = opendir(folder);
+    for (const struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;)
+        n += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    closedir(dir);
+    return n;
+}
+
+static inline void must(bool condition, const char *what)
+{
+    if (!condition) {
+        perror(what);
+        exit(1);
+    }
+}
+
+static inline void make_file(const char *path, const void *bytes, size_t length)
+{
+    FILE *file = fopen(path, "wb");
+    must(file != NULL && fwrite(bytes, 1, length, file) == length && fclose(file) == 0, path);
+}
+
+static inline bool holds(const char *path, const char *text)
+{
+    char found[64] = "";
+    FILE *file = fopen(path, "rb");
+    const size_t length = file != NULL ? fread(found, 1, sizeof found - 1, file) : 0;
+    if (file != NULL)
+        fclose(file);
+    return file != NULL && length == strlen(text) && memcmp(found, text, length) == 0;
+}
+
+/* Writes elements in three ranges, the last first, as if by three ranks. */
+static inline bool write_array(const char *path, const struct array_info *info, const char *elements, int threads,
+                        struct error *error)
+{
+    struct output output;
+    struct sink *sink;
+    if (output_create(path, info, &output, error) != ALLFOLD_OK)
+        return false;
+    for (uint64_t part = 3; part-- > 0;) {
+        const struct range range = range_part(info->count, part, 3);
+        if (output_open(&output, &sink, error) != ALLFOLD_OK)
+            break;
+        sink->write(sink, range.first, range.count, elements + range.first * allfold_type_bytes(info->type), threads,
+                    error);
+        sink->close(sink, error);
+    }
+    if (error->status == ALLFOLD_OK)
+        return output_commit(&output, error) == ALLFOLD_OK;
+    output_discard(&output);
+    return false;
+}
+
+/* Elements of a type from generator text, made anew for each call. */
+static inline char *generated(const char *text, struct array_info *info)
+{
+    struct error error = {.status = ALLFOLD_OK};
+    must(array_describe(text, NULL, info, &error) == ALLFOLD_OK, error.text);
+    char *elements = malloc(info->count * allfold_type_bytes(info->type) + 1);
+    generator_fill(&info->generator, info->type, 0, info->count, elements, 1);
+    return elements;
+}
+
+#endif

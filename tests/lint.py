@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+"""Checks what compilers do not: who may include whom (docs/architecture.md), that every file begins by saying what it is
+for and is in a makefile's list, and how long it is. By hand: python3 tests/lint.py [ROOT]. It also checks itself, on a
+small tree with every fault planted in it."""
+import os
+import re
+import sys
+import tempfile
+
+import tap
+
+# Folder of a file -> folders whose headers it may include ("" is src/ itself: allfold.h). Arrows point down only.
+BELOW = {
+    "src/base": ["src/base", ""],
+    "src/fold": ["src/fold", "src/base"],
+    "src/array": ["src/array", "src/fold", "src/base"],
+    "src/device": ["src/device", "src/fold", "src/base"],  # and kernels/kernels.h, from cuda*.c
+    "src/comm": ["src/comm", "src/fold", "src/base", ""],
+    "src/core": ["src/core", "src/comm", "src/device", "src/array", "src/fold", "src/base"],
+    "src": ["src/core", "src/comm", "src/device", "src/array", "src/fold", "src/base", ""],
+    "src/cli": ["src/cli", "src/core", "src/comm", "src/device", "src/array", "src/fold", "src/base", ""],
+    "kernels": ["kernels", "src/fold", "src/base", ""],
+    "kernels/ladder": ["kernels/ladder", "kernels", "src/fold", "src/base", ""],
+    "examples": [""],
+}
+FREE = ("bench", "tests")  # programs that may include anything
+PROGRAMS = ("src/cli/", "examples/", "bench/", "tests/")
+CUDA_HEADER = re.compile(r"(cuda|cub/|cooperative_groups|nvtx|nvToolsExt|nvml|nccl|thrust/|curand|device_launch|mma\.h)")
+SOURCES = (".c", ".h", ".cu", ".cuh")
+COMMENTED = SOURCES + (".m4", ".mk", ".ac", ".am", ".py", ".sh", ".supp")
+LISTED = ("src", "kernels", "tests", "bench", "examples", "tools", "docs", "jobs")
+BUILT = (".o", ".a", ".d", ".log", ".trs", ".lock", ".dirstamp", ".pyc")
+LONG = 500
+
+
+def may_use_mpi(path):
+    return path.startswith(PROGRAMS + ("src/comm/",)) or path in ("src/allfold.h", "src/api.c")
+
+
+def may_use_cuda(path):
+    return path.startswith("kernels/") or re.match(r"src/device/cuda[^/]*\.c$|src/comm/nccl[^/]*\.c$", path) is not None \
+        or path.startswith(("bench/", "tests/", "examples/"))
+
+
+def includes_of(root, path):
+    """(header, line number, whether ALLFOLD_WITHOUT_MPI is defined there) for each #include."""
+    found, without_mpi = [], False
+    with open(os.path.join(root, path), encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            if re.match(r"\s*#\s*(define|undef)\s+ALLFOLD_WITHOUT_MPI\b", line):
+                without_mpi = "define" in line
+            match = re.match(r'\s*#\s*include\s*[<"]([^>"]+)[>"]', line)
+            if match:
+                found.append((match.group(1), number, without_mpi))
+    return found
+
+
+def locate(root, path, header):
+    """The project's file that an #include in path means, or None for a system header."""
+    for base in (os.path.dirname(path), "src", ""):
+        candidate = os.path.normpath(os.path.join(base, header))
+        if os.path.isfile(os.path.join(root, candidate)):
+            return candidate
+    return None
+
+
+def files_of(root):
+    top = [name for name in os.listdir(root) if os.path.isfile(os.path.join(root, name))]
+    found = [name for name in top if name in ("configure.ac", "Makefile.am", "bootstrap", "quickstart")]
+    for folder in ("src", "kernels", "tests", "bench", "examples", "tools", "jobs", "m4", ".ci"):
+        for where, folders, names in os.walk(os.path.join(root, folder)):
+            folders[:] = [name for name in folders if name not in (".deps", "__pycache__")]
+            found += [os.path.relpath(os.path.join(where, name), root) for name in names]
+    return sorted(found)
+
+
+def reaches_mpi(root, path, includes, seen):
+    """How path comes to mpi.h, as a list of files, or None."""
+    for header, _, without_mpi in includes.get(path, []):
+        if header == "mpi.h":
+            return [path, "mpi.h"]
+        target = locate(root, path, header)
+        if target is None or target in seen or (target == "src/allfold.h" and without_mpi):
+            continue
+        seen.add(target)
+        rest = reaches_mpi(root, target, includes, seen)
+        if rest:
+            return [path] + rest
+    return None
+
+
+def layer_faults(root, path, includes):
+    folder = os.path.dirname(path)
+    if folder.startswith(FREE):
+        return
+    for header, number, _ in includes[path]:
+        target = locate(root, path, header)
+        if target is None:
+            continue
+        below = os.path.dirname(target)
+        if target == "src/allfold.h":
+            below = ""
+        if re.match(r"src/device/cuda[^/]*\.c$", path) and target == "kernels/kernels.h":
+            continue
+        if folder not in BELOW:
+            yield "layers", f"{path}: {folder}/ is not in the table of layers"
+        elif below not in BELOW[folder]:
+            yield "layers", f"{path}:{number}: {folder}/ may not include {header}"
+
+
+def include_faults(root, files):
+    includes = {path: includes_of(root, path) for path in files if path.endswith(SOURCES)}
+    for path in includes:
+        yield from layer_faults(root, path, includes)
+        for header, number, _ in includes[path]:
+            if locate(root, path, header) is None and CUDA_HEADER.match(header) and not may_use_cuda(path):
+                yield "cuda", f"{path}:{number}: {header} belongs in src/device/cuda*.c and kernels/"
+            if "ladder/" in header and not path.startswith(("kernels/ladder/",) + FREE):
+                yield "ladder", f"{path}:{number}: only bench/ and tests/ may use the ladder"
+        if not may_use_mpi(path):
+            way = reaches_mpi(root, path, includes, {path})
+            if way:
+                yield "mpi", f"{' includes '.join(way)}: MPI belongs in src/comm/, allfold.h and the programs"
+
+
+def head_faults(root, files):
+    for path in files:
+        with open(os.path.join(root, path), "rb") as file:
+            lines = file.read().decode("utf-8", "replace").splitlines()
+        script = bool(lines) and lines[0].startswith("#!")
+        if not script and not path.endswith(COMMENTED):
+            continue
+        head = next((line for line in lines[script:] if line.strip()), "")
+        if not re.match(r'\s*(/\*|//|# ?\w|dnl |""")', head) or re.match(r"#\s*(include|define|if|pragma)\b", head):
+            yield "head", f"{path}: does not begin with a comment that says what it is for"
+
+
+def unlisted_files(root):
+    """Files that no makefile names, which a release tarball would lack. A folder's name stands for all in it."""
+    makefiles = ["Makefile.am"] + [path for path in files_of(root) if path.endswith("local.mk")] + \
+        [f"{folder}/local.mk" for folder in ("docs",)]
+    words = set()
+    for path in makefiles:
+        if os.path.isfile(os.path.join(root, path)):
+            with open(os.path.join(root, path), encoding="utf-8") as file:
+                words.update(word for line in file if not line.startswith("#") for word in line.split())
+            words.add(path)
+    for folder in LISTED:
+        for where, folders, names in os.walk(os.path.join(root, folder)):
+            folders[:] = [name for name in folders if name not in (".deps", "__pycache__")]
+            for name in names:
+                path = os.path.relpath(os.path.join(where, name), root)
+                parents = {path.rsplit("/", n)[0] for n in range(1, path.count("/") + 1)}
+                if not words & ({path, os.path.splitext(path)[0]} | parents) and not name.endswith(BUILT):
+                    yield "listed", f"{path}: in no _SOURCES, _HEADERS or EXTRA_DIST list of a local.mk"
+
+
+def long_files(root, files):
+    for path in files:
+        if path.endswith(COMMENTED):
+            with open(os.path.join(root, path), "rb") as file:
+                length = len(file.read().splitlines())
+            if length > LONG:
+                yield f"{path} has {length} lines: is it more than one idea?"
+
+
+def faults_of(root):
+    files = files_of(root)
+    return [*include_faults(root, files), *head_faults(root, files), *unlisted_files(root)]
+
+
+PLANTED = {  # file -> (its text, the rule that must find it, or None for a file that is right)
+    "src/allfold.h": ("/* public */\n#ifndef ALLFOLD_WITHOUT_MPI\n#include <mpi.h>\n#endif\n", None),
+    "src/base/base.h": ('/* base */\n#define ALLFOLD_WITHOUT_MPI\n#include "allfold.h"\n#undef ALLFOLD_WITHOUT_MPI\n', None),
+    "src/base/up.c": ('/* up */\n#include "fold/sum.h"\n', "layers"),
+    "src/fold/sum.h": ('/* sum */\n#include "base/base.h"\n', None),
+    "src/fold/cuda.c": ("/* cuda */\n#include <cuda_runtime.h>\n", "cuda"),
+    "src/device/cuda.c": ('/* right */\n#include <cuda_runtime.h>\n#include "kernels/kernels.h"\n', None),
+    "src/device/cpu.c": ('/* kernels */\n#include "kernels/kernels.h"\n', "layers"),
+    "src/comm/comm.c": ('/* right */\n#include "comm.h"\n', None),
+    "src/comm/comm.h": ('/* right, in comm/ */\n#include <mpi.h>\n', None),
+    "src/core/through.c": ('/* mpi by a detour */\n#include "comm/comm.h"\n', "mpi"),
+    "src/core/public.c": ('/* mpi by the public header */\n# include "../allfold.h"\n', "mpi"),
+    "src/core/rung.c": ('/* ladder */\n#include "kernels/ladder/ladder.h"\n', "ladder"),
+    "src/array/bare.c": ('#include "base/base.h"\n', "head"),
+    "src/extra/new.c": ('/* no such layer */\n#include "base/base.h"\n', "layers"),
+    "kernels/kernels.h": ("/* the C ABI */\n", None),
+    "kernels/core.cu": ('/* upwards */\n#include "core/core.h"\n', "layers"),
+    "src/core/core.h": ("/* core */\n", None),
+    "kernels/ladder/ladder.h": ("/* ladder */\n", None),
+    "bench/ladder.c": ('/* right */\n#include "kernels/ladder/ladder.h"\n#include <mpi.h>\n', None),
+    "examples/inside.c": ('/* private header */\n#include "base/base.h"\n', "layers"),
+    "tools/bare.sh": ("#!/bin/sh\nset -e\n", "head"),
+    "m4/right.m4": ("# right\n", None),
+    "tests/left_out.c": ("/* in no list */\n", "listed"),
+    "jobs/listed/job.sh": ("#!/bin/sh\n# right\n", None),
+}
+# The planted tree's makefile lists every file but one.
+PLANTED["src/local.mk"] = ("# right\nEXTRA_DIST += jobs " + " ".join(
+    path for path, (_, rule) in PLANTED.items() if rule != "listed" and not path.startswith("jobs")) + "\n", None)
+
+
+def check_itself():
+    with tempfile.TemporaryDirectory() as root:
+        for path, (text, _) in PLANTED.items():
+            os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
+            with open(os.path.join(root, path), "w", encoding="utf-8") as file:
+                file.write(text)
+        found = faults_of(root)
+    for path, (_, rule) in PLANTED.items():
+        rules = {name for name, text in found if text.startswith(path)}
+        tap.ok(rule in rules if rule else not rules, f"planted tree: {path} {'breaks ' + rule if rule else 'is right'}",
+               found)
+
+
+def main():
+    root = sys.argv[1] if len(sys.argv) > 1 else tap.SOURCE
+    found = faults_of(root)
+    for rule, name in (("layers", "includes point down the layers only"),
+                       ("mpi", "mpi.h is seen by src/comm/, allfold.h and the programs only"),
+                       ("cuda", "CUDA headers are in src/device/cuda*.c and kernels/ only"),
+                       ("ladder", "the engine knows nothing of the ladder"),
+                       ("head", "every file begins by saying what it is for"),
+                       ("listed", "every file is in a makefile's list")):
+        mine = [text for found_rule, text in found if found_rule == rule]
+        tap.ok(not mine, name, "\n".join(mine))
+    for text in long_files(root, files_of(root)):
+        print(f"# warning: {text}")
+    check_itself()
+    tap.done()
+
+
+if __name__ == "__main__":
+    main()

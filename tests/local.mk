@@ -1,0 +1,40 @@
+# Tests. A new one is one line below:
+#   MPI_TESTS     C programs (tests/NAME.c) run at several rank counts on each backend, which is argv[1]; see tests/tap.h
+#   UNIT_TESTS    C programs (tests/NAME.c) run once, by themselves
+#   PYTHON_TESTS  Python scripts, run once; see tests/tap.py
+# All print TAP. `make check TESTS=tests/NAME` runs one; ALLFOLD_TEST_RANKS, ALLFOLD_TEST_BACKENDS and ALLFOLD_TEST_SECONDS
+# change what tests/mpi-launch does.
+MPI_TESTS =
+UNIT_TESTS =
+PYTHON_TESTS =
+
+MPI_TESTS +=
+UNIT_TESTS +=
+PYTHON_TESTS += tests/lint.py
+
+noinst_HEADERS += tests/tap.h
+EXTRA_DIST += tests/mpi-launch tests/tap.py tests/lsan.supp $(PYTHON_TESTS)
+CLEANFILES += tests/mpi.lock
+
+check_PROGRAMS += $(MPI_TESTS) $(UNIT_TESTS)
+TESTS = $(UNIT_TESTS) $(PYTHON_TESTS) $(MPI_TESTS)
+TEST_EXTENSIONS = .py
+TAP_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
+LAUNCHER = $(SHELL) $(top_srcdir)/tests/mpi-launch
+LOG_DRIVER = $(TAP_DRIVER)
+LOG_COMPILER = $(LAUNCHER)
+AM_LOG_FLAGS = --mpi "$(MPI_TESTS)"
+PY_LOG_DRIVER = $(TAP_DRIVER)
+if HAVE_PYTHON
+PY_LOG_COMPILER = $(LAUNCHER)
+AM_PY_LOG_FLAGS = $(PYTHON)
+else
+PY_LOG_COMPILER = echo '1..0 \# SKIP configure found no Python 3 with NumPy:'
+endif
+AM_TESTS_ENVIRONMENT = \
+	MPIEXEC='$(MPIEXEC)'; export MPIEXEC; \
+	PYTHON='$(PYTHON)'; export PYTHON; PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE; \
+	ALLFOLD=$(abs_top_builddir)/allfold; export ALLFOLD; \
+	ALLFOLD_SOURCE=$(abs_top_srcdir); export ALLFOLD_SOURCE; \
+	ALLFOLD_BUILD=$(abs_top_builddir); export ALLFOLD_BUILD; \
+	ALLFOLD_TEST_LOCK=$(abs_top_builddir)/tests/mpi.lock; export ALLFOLD_TEST_LOCK;

@@ -1,0 +1,43 @@
+"""Test Anything Protocol for the Python tests: ok() a check, skip() one, done() at the end, which prints the plan and exits.
+run() launches a command under MPI (serialised, with a time limit); ALLFOLD, SOURCE and BUILD are the program's and the
+trees' paths. By hand: ALLFOLD=build/allfold python3 tests/NAME.py"""
+import os
+import subprocess
+import sys
+
+SOURCE = os.environ.get("ALLFOLD_SOURCE", os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.environ.get("ALLFOLD_BUILD", os.path.join(SOURCE, "build"))
+ALLFOLD = os.environ.get("ALLFOLD", os.path.join(BUILD, "allfold"))
+
+number = failed = 0
+
+
+def ok(condition, name, diagnostic=""):
+    """One check; diagnostic (any object) is shown if it fails. Returns the verdict."""
+    global number, failed
+    number += 1
+    failed += not condition
+    print(f"{'' if condition else 'not '}ok {number} - {name}", flush=True)
+    if not condition and str(diagnostic):
+        print("".join(f"#   {line}\n" for line in str(diagnostic).splitlines()), end="", flush=True)
+    return bool(condition)
+
+
+def skip(why, count=1):
+    """count checks that cannot be made here."""
+    global number
+    for _ in range(count):
+        number += 1
+        print(f"ok {number} # SKIP {why}", flush=True)
+
+
+def done():
+    print(f"1..{number}", flush=True)
+    sys.exit(failed > 0)
+
+
+def run(ranks, *command, env=None, text=True):
+    """Runs command on that many ranks; gives subprocess's CompletedProcess with stdout and stderr."""
+    launch = ["sh", os.path.join(SOURCE, "tests", "mpi-launch"), "--run", str(ranks)]
+    return subprocess.run(launch + [str(word) for word in command], capture_output=True, text=text,
+                          env=None if env is None else {**os.environ, **env})
