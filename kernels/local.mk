@@ -1,6 +1,22 @@
-# CUDA kernels, part of the library. A new .cu file is one line in kernel_sources.
+# CUDA kernels, part of the library. A new .cu file is one line in kernel_sources; headers go to noinst_HEADERS.
 if HAVE_CUDA
-kernel_sources =
+kernel_sources = \
+	kernels/fold.cu \
+	kernels/fold_f32.cu \
+	kernels/fold_f64.cu \
+	kernels/fold_i32.cu \
+	kernels/fold_i64.cu \
+	kernels/fold_u32.cu \
+	kernels/fold_u64.cu \
+	kernels/softmax.cu
 liballfold_a_SOURCES += $(kernel_sources)
 cuda_depends += $(kernel_sources:.cu=.d)
 endif
+
+noinst_HEADERS += \
+	kernels/element.cuh \
+	kernels/fold.cuh \
+	kernels/fold_family.cuh \
+	kernels/fold_family.h \
+	kernels/kernels.h \
+	kernels/tuning.h

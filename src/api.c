@@ -58,7 +58,7 @@ allfold_status allfold_open(MPI_Comm comm, const allfold_options *options, allfo
     *context = NULL;
     if (ctx == NULL)
         error_set(&error, ALLFOLD_NO_MEMORY, "no memory for a context");
-    else if (comm_open(comm, &ctx->comm, &error) == ALLFOLD_OK
+    else if (comm_open(&comm, &ctx->comm, &error) == ALLFOLD_OK
              && core_open(ctx, options != NULL ? options : &defaults, &error) != ALLFOLD_OK)
         comm_close(&ctx->comm);
     if (error.status == ALLFOLD_OK)

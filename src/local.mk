@@ -69,3 +69,9 @@ libcpu_avx512_a_SOURCES = src/device/cpu_loops.c
 libcpu_avx512_a_CPPFLAGS = $(AM_CPPFLAGS) -DCPU_ISA=avx512
 libcpu_avx512_a_CFLAGS = $(AM_CFLAGS) $(AVX512_CFLAGS)
 endif
+
+if HAVE_CUDA
+liballfold_a_SOURCES += src/device/cuda.c
+else
+liballfold_a_SOURCES += src/device/cuda_absent.c
+endif

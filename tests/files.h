@@ -1,4 +1,4 @@
-/* A folder for the tests of array files, and what they do to it: writing arrays, counting files. */
+/* A folder for the tests of array files, and what they do in it. */
 #ifndef ALLFOLD_TEST_FILES_H
 #define ALLFOLD_TEST_FILES_H
 
@@ -59,7 +59,7 @@ static inline bool holds(const char *path, const char *text)
 
 /* Writes elements in three ranges, the last first, as if by three ranks. */
 static inline bool write_array(const char *path, const struct array_info *info, const char *elements, int threads,
-                        struct error *error)
+                               struct error *error)
 {
     struct output output;
     struct sink *sink;
@@ -77,16 +77,6 @@ static inline bool write_array(const char *path, const struct array_info *info, 
         return output_commit(&output, error) == ALLFOLD_OK;
     output_discard(&output);
     return false;
-}
-
-/* Elements of a type from generator text, made anew for each call. */
-static inline char *generated(const char *text, struct array_info *info)
-{
-    struct error error = {.status = ALLFOLD_OK};
-    must(array_describe(text, NULL, info, &error) == ALLFOLD_OK, error.text);
-    char *elements = malloc(info->count * allfold_type_bytes(info->type) + 1);
-    generator_fill(&info->generator, info->type, 0, info->count, elements, 1);
-    return elements;
 }
 
 #endif

@@ -9,10 +9,10 @@ UNIT_TESTS =
 PYTHON_TESTS =
 
 MPI_TESTS +=
-UNIT_TESTS +=
+UNIT_TESTS += tests/test_array tests/test_output tests/test_npy tests/test_generate tests/test_distributions
 PYTHON_TESTS += tests/lint.py
 
-noinst_HEADERS += tests/tap.h
+noinst_HEADERS += tests/tap.h tests/files.h tests/generated.h
 EXTRA_DIST += tests/mpi-launch tests/tap.py tests/lsan.supp $(PYTHON_TESTS)
 CLEANFILES += tests/mpi.lock
 

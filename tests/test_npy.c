@@ -244,6 +244,10 @@ static void test_written(void)
     info = (struct array_info){.type = ALLFOLD_UINT8, .count = 1};
     snprintf(expected, sizeof expected, "%-117s\n", "{'descr': '|u1', 'fortran_order': False, 'shape': (), }");
     tap_ok(npy_header(&info, header) == 128 && memcmp(header + 10, expected, 118) == 0, "NumPy's header of a u8 scalar");
+    /* a header that fills 128 bytes exactly gets 64 more; so NumPy does */
+    info = (struct array_info){.type = ALLFOLD_F32, .count = 200, .dimensions = 14,
+                               .shape = {2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 100}};
+    tap_ok(npy_header(&info, header) == 192, "NumPy's padding of a full line");
     info = (struct array_info){.type = ALLFOLD_F64, .count = 0, .dimensions = 32, .fortran_order = 1};
     for (int i = 0; i < 32; i++)
         info.shape[i] = i == 3 ? 0 : UINT64_MAX;

@@ -71,9 +71,15 @@ HOST_DEVICE double f64_from_bits(uint64_t bits)
    small, subnormals included; infinity and NaN then get the full exponent. */
 HOST_DEVICE float load_f16(element_f16 x)
 {
+#ifdef __CUDA_ARCH__
+    float y;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits)); /* the same, but that a NaN's payload is lost */
+    return y;
+#else
     const uint32_t magnitude = x.bits & 0x7fffu, sign = (uint32_t)(x.bits & 0x8000u) << 16;
     const uint32_t special = magnitude >= 0x7c00u ? 0x7f800000u : 0u;
     return f32_from_bits(f32_bits(f32_from_bits(magnitude << 13) * 0x1p112f) | special | sign);
+#endif
 }
 HOST_DEVICE float load_bf16(element_bf16 x) { return f32_from_bits((uint32_t)x.bits << 16); }
 HOST_DEVICE float load_f32(element_f32 x) { return x; }
@@ -111,14 +117,20 @@ HOST_DEVICE element_bf16 f32_to_bf16(float x)
 }
 HOST_DEVICE element_f16 f32_to_f16(float x)
 {
-    const uint32_t sign = f32_bits(x) & 0x80000000u, magnitude = f32_bits(x) & 0x7fffffffu;
+    element_f16 y;
+    const uint32_t sign = f32_bits(x) & 0x80000000u;
+#ifdef __CUDA_ARCH__
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
+    y.bits = x != x ? (uint16_t)(0x7e00u | (sign >> 16)) : y.bits;
+#else
+    const uint32_t magnitude = f32_bits(x) & 0x7fffffffu;
     /* below 2^-14 the half is subnormal: adding 0.5 makes the float adder round to multiples of 2^-24 */
     const uint32_t subnormal = f32_bits(f32_from_bits(magnitude) + 0.5f) - 0x3f000000u;
     const uint32_t normal = (magnitude + 0xc8000fffu + ((magnitude >> 13) & 1u)) >> 13;
     const uint32_t finite = magnitude < 0x38800000u ? subnormal : normal;
     const uint32_t large = magnitude > 0x7f800000u ? 0x7e00u : 0x7c00u; /* from 65520 on: infinity, or NaN */
-    element_f16 y;
     y.bits = (uint16_t)((magnitude >= 0x477ff000u ? large : finite) | (sign >> 16));
+#endif
     return y;
 }
 

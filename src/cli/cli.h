@@ -2,6 +2,7 @@
 #ifndef ALLFOLD_CLI_H
 #define ALLFOLD_CLI_H
 
+#include "allfold.h" /* first, and with its calls: the other headers take it without MPI */
 #include "array/array.h"
 #include "core/core.h"
 
@@ -13,7 +14,7 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 /* Which options a command takes: see the table in options.c. */
 enum takes {
     TAKES_COMMON = 1 << 0,      /* every command's */
-    TAKES_MEMORY = 1 << 1,      /* uses a device's memory */
+    TAKES_DEVICE = 1 << 1,      /* works on the backend's device; others work on the CPU */
     TAKES_TYPE = 1 << 2,        /* the element type may be said */
     TAKES_RAW = 1 << 3,         /* reads an input that may be a raw file */
     TAKES_NAN = 1 << 4,         /* has a choice of what NaN does */
@@ -25,7 +26,7 @@ enum takes {
 struct command {
     const char *name;
     const char *operand; /* "INPUT"; NULL where there is none */
-    unsigned takes;      /* of enum takes */
+    unsigned takes;      /* of enum takes, but see command_takes */
     int which;           /* tells the commands of one file apart: the allfold_fold; 1 for log-softmax */
     const char *text;    /* what it does, one line */
     /* Collective. Does the work and prints the report on rank 0; session->error, agreed upon, says how it went. */
@@ -34,7 +35,8 @@ struct command {
 
 extern const struct command commands[];
 extern const size_t command_count;
-const struct command *command_find(const char *name);
+/* command->takes, and for a fold whether it has a choice of NaN, which the fold itself knows. */
+unsigned command_takes(const struct command *command);
 
 void fold_run(struct session *session);     /* cmd_fold.c: every fold */
 void softmax_run(struct session *session);  /* cmd_softmax.c */

@@ -11,10 +11,6 @@ static const char inputs[] =
     "  FILE                      raw elements, little-endian: needs --dtype\n"
     "  gen:DISTRIBUTION?n=COUNT  elements made up where they are needed, without a file\n";
 
-static const char sizes[] =
-    "SIZE is in bytes: 1000000, 512k, 64M, 2G (thousands), 64Ki, 512Mi, 2Gi (powers of two).\n"
-    "COUNT is 1000, 1e9, 2^30 or 64Mi.\n";
-
 static const char exits[] = "Exit status: 0 done, 1 failed, 2 wrong usage.\n";
 
 void help_version(void)
@@ -43,13 +39,14 @@ void help_program(void)
 
 void help_command(const struct command *command)
 {
-    const bool writes = (command->takes & TAKES_OUTPUT) != 0, reads = (command->takes & TAKES_RAW) != 0;
+    const bool writes = (command_takes(command) & TAKES_OUTPUT) != 0, reads = (command_takes(command) & TAKES_RAW) != 0;
     const bool generates = command->operand != NULL;
     printf("Usage: allfold %s [OPTION]...%s%s%s\n", command->name, generates ? " " : "",
            generates ? command->operand : "", writes ? " -o FILE" : "");
     printf("%s: %s.\n\nOptions:\n", command->name, command->text);
     options_print(stdout, command);
-    printf("\n%s", sizes);
+    putchar('\n');
+    options_print_words(stdout);
     if (reads)
         printf("\n%s", inputs);
     if (generates)

@@ -1,1 +1,23 @@
 # The program, at the top of the build folder.
+bin_PROGRAMS += allfold
+allfold_SOURCES = \
+	src/cli/cli.h \
+	src/cli/cmd_fold.c \
+	src/cli/cmd_generate.c \
+	src/cli/cmd_info.c \
+	src/cli/cmd_softmax.c \
+	src/cli/help.c \
+	src/cli/help.h \
+	src/cli/launch.c \
+	src/cli/launch.h \
+	src/cli/main.c \
+	src/cli/number.c \
+	src/cli/number.h \
+	src/cli/options.c \
+	src/cli/options.h \
+	src/cli/ranks.c \
+	src/cli/ranks.h \
+	src/cli/report.c \
+	src/cli/report.h \
+	src/cli/session.c \
+	src/cli/session.h

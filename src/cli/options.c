@@ -120,27 +120,28 @@ static const struct row {
     const char *text;
 } rows[] = {
     {"dtype", 0, "TYPE", TAKES_TYPE, set_dtype, TYPE_WORDS,
-     "element type of a raw file or of generated elements:" ALLFOLD_TYPES(TYPE_WORD)},
-    {"offset", 0, "SIZE", TAKES_RAW, set_offset, "a size in bytes, such as 128 or 4Ki", "raw file: bytes before the first element"},
+     "element type of a raw file, or of generated elements"},
+    {"offset", 0, "SIZE", TAKES_RAW, set_offset, "a size in bytes, such as 128 or 4Ki",
+     "raw file: bytes before the first element (default: 0)"},
     {"count", 0, "COUNT", TAKES_RAW, set_count, "a count, such as 1000, 1e9 or 2^30",
-     "raw file: elements to read (default: all the rest of the file)"},
+     "raw file: elements to read (default: the rest of the file)"},
     {"nan", 0, "propagate|omit|error", TAKES_NAN, set_nan, "propagate, omit or error",
-     "what NaN does: the result is NaN (default), it is left out, it is refused"},
+     "what NaN does: it is the result (default), it is left out, it is refused"},
     {"output", 'o', "FILE", TAKES_OUTPUT, set_output, "the name of a file",
-     "where the result goes: .npy by that extension, else raw elements; replaced only on success"},
-    {"output-type", 0, "f16|bf16|f32|f64", TAKES_OUTPUT_TYPE, set_output_type, "f16, bf16, f32 or f64",
-     "element type of the result (default: the input's)"},
+     "where elements go: .npy if its name says so, else raw; an old file is replaced on success only"},
+    {"output-type", 0, "TYPE", TAKES_OUTPUT_TYPE, set_output_type, "f16, bf16, f32 or f64",
+     "element type of the result: f16, bf16, f32 or f64 (default: the input's)"},
     {"backend", 0, "auto|cuda|cpu", TAKES_COMMON, set_backend, "auto, cuda or cpu",
-     "what computes; auto (default) is cuda where a GPU is visible, else cpu"},
-    {"device-memory", 0, "SIZE", TAKES_MEMORY, set_device_memory, SIZE_EXPECTED,
-     "most device memory that a rank may use (default: three quarters of what is free)"},
+     "what computes (default: auto, which is cuda where a GPU is visible)"},
+    {"device-memory", 0, "SIZE", TAKES_DEVICE, set_device_memory, SIZE_EXPECTED,
+     "device memory that a rank may use (default: 3/4 of what is free)"},
     {"staging", 0, "SIZE", TAKES_COMMON, set_staging, SIZE_EXPECTED,
-     "size of one of the buffers through which elements pass (default: the backend's choice)"},
+     "size of one of the buffers that elements pass through"},
     {"threads", 0, "N", TAKES_COMMON, set_threads, "a number from 1 to 4096",
      "CPU threads of a rank (default: its share of the cores)"},
     {"json", 0, NULL, TAKES_COMMON, set_json, NULL, "print the report as one JSON object"},
-    {"quiet", 'q', NULL, TAKES_COMMON, set_quiet, NULL, "print the bare value only"},
-    {"verbose", 'v', NULL, TAKES_COMMON, set_verbose, NULL, "tell on standard error which rank does what where"},
+    {"quiet", 'q', NULL, TAKES_COMMON, set_quiet, NULL, "print nothing but the value"},
+    {"verbose", 'v', NULL, TAKES_COMMON, set_verbose, NULL, "say on standard error which rank does what, and where"},
     {"help", 'h', NULL, TAKES_COMMON, set_help, NULL, "print this help"},
 };
 enum { ROWS = sizeof rows / sizeof *rows, LONG_BASE = UCHAR_MAX + 1 };
@@ -234,11 +235,10 @@ static allfold_status refuse_unknown(const struct command *command, const char *
                          optopt, command->name);
     snprintf(name, sizeof name, "%.*s", (int)length - 2, word + 2);
     for (int i = 0; i < ROWS; i++) {
-        if (strncmp(rows[i].name, name, length - 2) == 0) {
+        if (strncmp(rows[i].name, name, length - 2) == 0)
             snprintf(similar + strlen(similar), sizeof similar - strlen(similar), "%s --%s", like++ > 0 ? "," : "",
                      rows[i].name);
-        }
-        if ((rows[i].takes & command->takes) != 0)
+        if ((rows[i].takes & command_takes(command)) != 0)
             names[count++] = rows[i].name;
     }
     if (like > 1)
@@ -251,7 +251,7 @@ static allfold_status refuse_foreign(const struct command *command, const struct
 {
     char takers[200] = "";
     for (size_t i = 0; i < command_count; i++)
-        if ((commands[i].takes & row->takes) != 0)
+        if ((command_takes(&commands[i]) & row->takes) != 0)
             snprintf(takers + strlen(takers), sizeof takers - strlen(takers), "%s %s", takers[0] != '\0' ? "," : "",
                      commands[i].name);
     return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s takes no --%s; these commands do:%s", command->name, row->name,
@@ -265,7 +265,7 @@ static allfold_status take_option(const struct command *command, int code, char 
     const struct row *row = row_of(refused ? optopt : code);
     if (row == NULL)
         return refuse_unknown(command, argv[optind - 1], error);
-    if ((row->takes & command->takes) == 0)
+    if ((row->takes & command_takes(command)) == 0)
         return refuse_foreign(command, row, error);
     if (code == '?')
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: --%s takes no argument, found '%.100s'", command->name,
@@ -287,10 +287,9 @@ static allfold_status take_operands(const struct command *command, int count, ch
         error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected %s, found nothing: see allfold %s --help", command->name,
                   command->operand, command->name);
     else if (count > expected)
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected %s%s, found %d names, of which '%.100s' is one too many",
-                  command->name, expected ? "one " : "options only", expected ? command->operand : "", count,
-                  operands[expected]);
-    else if ((command->takes & TAKES_OUTPUT) != 0 && settings->output == NULL)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected %s%s, found '%.100s' too", command->name,
+                  expected ? "one " : "options only", expected ? command->operand : "", operands[expected]);
+    else if ((command_takes(command) & TAKES_OUTPUT) != 0 && settings->output == NULL)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected -o FILE, where its elements go", command->name);
     else if (expected)
         settings->operand = operands[0];
@@ -319,7 +318,7 @@ allfold_status options_parse(const struct command *command, int argc, char **arg
 void options_print(FILE *file, const struct command *command)
 {
     for (int i = 0; i < ROWS; i++) {
-        if ((rows[i].takes & command->takes) == 0)
+        if ((rows[i].takes & command_takes(command)) == 0)
             continue;
         char name[64];
         if (rows[i].letter != 0)
@@ -328,6 +327,13 @@ void options_print(FILE *file, const struct command *command)
             snprintf(name, sizeof name, "    --%s", rows[i].name);
         if (rows[i].argument != NULL)
             snprintf(name + strlen(name), sizeof name - strlen(name), "=%s", rows[i].argument);
-        fprintf(file, "  %-33s  %s\n", name, rows[i].text);
+        fprintf(file, "  %-32s  %s\n", name, rows[i].text);
     }
+}
+
+void options_print_words(FILE *file)
+{
+    fputs("TYPE is " TYPE_WORDS ".\n"
+          "SIZE is in bytes: 1000000, 512k, 64M, 2G (thousands), 64Ki, 512Mi, 2Gi (powers of two).\n"
+          "COUNT is 1000, 1e9, 2^30 or 64Mi.\n", file);
 }

@@ -13,6 +13,8 @@ allfold_status options_parse(const struct command *command, int argc, char **arg
 
 /* The options that a command takes, a line or more each. */
 void options_print(FILE *file, const struct command *command);
+/* What their arguments TYPE, SIZE and COUNT may be. */
+void options_print_words(FILE *file);
 
 /* A size in bytes: a count as array_parse_count takes, or with k, M, G or T (thousands) behind it. */
 bool parse_size(const char *text, uint64_t *bytes);

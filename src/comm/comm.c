@@ -3,9 +3,16 @@
 #include "comm/comm.h"
 
 #include <limits.h>
+#include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+struct comm_mpi {
+    MPI_Comm comm; /* a duplicate of the caller's */
+    MPI_Datatype record;
+    MPI_Op combine;
+};
 
 /* Of one size whatever the monoid: ranks that disagree about the call must still exchange messages that match. */
 struct record {
@@ -45,42 +52,57 @@ static allfold_status mpi_failed(int code, const char *call, struct error *error
     return error_set(error, ALLFOLD_MPI_ERROR, "%s: %s", call, text);
 }
 
-allfold_status comm_open(MPI_Comm mpi, struct comm *comm, struct error *error)
+/* Everything that needs memory or a message; on failure comm_close undoes what was done. */
+static allfold_status open_mpi(MPI_Comm caller, struct comm *comm, struct error *error)
 {
-    struct comm opened = {.mpi = MPI_COMM_NULL, .record_type = MPI_DATATYPE_NULL, .combine = MPI_OP_NULL};
-    MPI_Comm local = MPI_COMM_NULL;
+    struct comm_mpi *const mpi = comm->mpi;
+    char host[MPI_MAX_PROCESSOR_NAME] = "";
     int length, code;
-    if ((code = MPI_Comm_dup(mpi, &opened.mpi)) != MPI_SUCCESS)
+    MPI_Comm local;
+    if ((code = MPI_Comm_dup(caller, &mpi->comm)) != MPI_SUCCESS)
         return mpi_failed(code, "MPI_Comm_dup", error);
-    MPI_Comm_set_errhandler(opened.mpi, MPI_ERRORS_RETURN);
-    MPI_Comm_rank(opened.mpi, &opened.rank);
-    MPI_Comm_size(opened.mpi, &opened.size);
-    MPI_Get_processor_name(opened.host, &length);
-    if ((code = MPI_Comm_split_type(opened.mpi, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &local)) != MPI_SUCCESS) {
-        comm_close(&opened);
+    MPI_Comm_set_errhandler(mpi->comm, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(mpi->comm, &comm->rank);
+    MPI_Comm_size(mpi->comm, &comm->size);
+    MPI_Get_processor_name(host, &length);
+    snprintf(comm->host, sizeof comm->host, "%s", host);
+    if ((code = MPI_Comm_split_type(mpi->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &local)) != MPI_SUCCESS)
         return mpi_failed(code, "MPI_Comm_split_type", error);
-    }
-    MPI_Comm_rank(local, &opened.local_rank);
-    MPI_Comm_size(local, &opened.local_size);
+    MPI_Comm_rank(local, &comm->local_rank);
+    MPI_Comm_size(local, &comm->local_size);
     MPI_Comm_free(&local);
-    if ((code = MPI_Type_contiguous((int)sizeof(struct record), MPI_BYTE, &opened.record_type)) != MPI_SUCCESS
-        || (code = MPI_Type_commit(&opened.record_type)) != MPI_SUCCESS
-        || (code = MPI_Op_create(combine_records, 0, &opened.combine)) != MPI_SUCCESS) {
-        comm_close(&opened);
+    if ((code = MPI_Type_contiguous((int)sizeof(struct record), MPI_BYTE, &mpi->record)) != MPI_SUCCESS
+        || (code = MPI_Type_commit(&mpi->record)) != MPI_SUCCESS)
+        return mpi_failed(code, "MPI_Type_contiguous", error);
+    if ((code = MPI_Op_create(combine_records, 0, &mpi->combine)) != MPI_SUCCESS)
         return mpi_failed(code, "MPI_Op_create", error);
-    }
-    *comm = opened;
     return ALLFOLD_OK;
+}
+
+allfold_status comm_open(const void *mpi, struct comm *comm, struct error *error)
+{
+    memset(comm, 0, sizeof *comm);
+    comm->mpi = malloc(sizeof *comm->mpi);
+    if (comm->mpi == NULL)
+        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for a communicator");
+    *comm->mpi = (struct comm_mpi){MPI_COMM_NULL, MPI_DATATYPE_NULL, MPI_OP_NULL};
+    if (open_mpi(*(const MPI_Comm *)mpi, comm, error) != ALLFOLD_OK)
+        comm_close(comm);
+    return error->status;
 }
 
 void comm_close(struct comm *comm)
 {
-    if (comm->combine != MPI_OP_NULL)
-        MPI_Op_free(&comm->combine);
-    if (comm->record_type != MPI_DATATYPE_NULL)
-        MPI_Type_free(&comm->record_type);
-    if (comm->mpi != MPI_COMM_NULL)
-        MPI_Comm_free(&comm->mpi);
+    if (comm->mpi == NULL)
+        return;
+    if (comm->mpi->combine != MPI_OP_NULL)
+        MPI_Op_free(&comm->mpi->combine);
+    if (comm->mpi->record != MPI_DATATYPE_NULL)
+        MPI_Type_free(&comm->mpi->record);
+    if (comm->mpi->comm != MPI_COMM_NULL)
+        MPI_Comm_free(&comm->mpi->comm);
+    free(comm->mpi);
+    comm->mpi = NULL;
 }
 
 /* The error of rank `failed` becomes every rank's; it says where it happened. */
@@ -93,7 +115,7 @@ static allfold_status share_error(struct comm *comm, int failed, struct error *e
     }
     struct error message = *error;
     message.shared = true;
-    const int code = MPI_Bcast(&message, (int)sizeof message, MPI_BYTE, failed, comm->mpi);
+    const int code = MPI_Bcast(&message, (int)sizeof message, MPI_BYTE, failed, comm->mpi->comm);
     if (code != MPI_SUCCESS) {
         error->status = ALLFOLD_OK;
         return mpi_failed(code, "MPI_Bcast", error);
@@ -105,7 +127,7 @@ static allfold_status share_error(struct comm *comm, int failed, struct error *e
 allfold_status comm_agree(struct comm *comm, struct error *error)
 {
     int failed = error->status != ALLFOLD_OK ? comm->rank : INT_MAX, lowest;
-    const int code = MPI_Allreduce(&failed, &lowest, 1, MPI_INT, MPI_MIN, comm->mpi);
+    const int code = MPI_Allreduce(&failed, &lowest, 1, MPI_INT, MPI_MIN, comm->mpi->comm);
     if (code != MPI_SUCCESS)
         return mpi_failed(code, "MPI_Allreduce", error);
     return lowest == INT_MAX ? ALLFOLD_OK : share_error(comm, lowest, error);
@@ -121,7 +143,7 @@ allfold_status comm_combine(struct comm *comm, enum monoid monoid, allfold_type 
     mine.failed_rank = error->status != ALLFOLD_OK ? comm->rank : -1;
     mine.monoid = (int32_t)monoid;
     mine.type = (int32_t)type;
-    const int code = MPI_Allreduce(&mine, &all, 1, comm->record_type, comm->combine, comm->mpi);
+    const int code = MPI_Allreduce(&mine, &all, 1, comm->mpi->record, comm->mpi->combine, comm->mpi->comm);
     if (code != MPI_SUCCESS)
         return mpi_failed(code, "MPI_Allreduce", error);
     if (all.failed_rank >= 0)
@@ -139,17 +161,17 @@ allfold_status comm_combine(struct comm *comm, enum monoid monoid, allfold_type 
 allfold_status comm_broadcast(struct comm *comm, int root, void *memory, size_t bytes, struct error *error)
 {
     int failed = error->status != ALLFOLD_OK;
-    int code = MPI_Bcast(&failed, 1, MPI_INT, root, comm->mpi);
+    int code = MPI_Bcast(&failed, 1, MPI_INT, root, comm->mpi->comm);
     if (code != MPI_SUCCESS)
         return mpi_failed(code, "MPI_Bcast", error);
     if (failed)
         return share_error(comm, root, error);
-    code = MPI_Bcast(memory, (int)bytes, MPI_BYTE, root, comm->mpi);
+    code = MPI_Bcast(memory, (int)bytes, MPI_BYTE, root, comm->mpi->comm);
     return code != MPI_SUCCESS ? mpi_failed(code, "MPI_Bcast", error) : ALLFOLD_OK;
 }
 
 allfold_status comm_gather(struct comm *comm, const void *memory, size_t bytes, void *all, struct error *error)
 {
-    const int code = MPI_Gather(memory, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, 0, comm->mpi);
+    const int code = MPI_Gather(memory, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, 0, comm->mpi->comm);
     return code != MPI_SUCCESS ? mpi_failed(code, "MPI_Gather", error) : ALLFOLD_OK;
 }

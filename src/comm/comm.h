@@ -6,19 +6,15 @@
 #include "base/base.h"
 #include "fold/table.h"
 
-#include <mpi.h>
-
 struct comm {
-    MPI_Comm mpi; /* a duplicate of the caller's */
     int rank, size;
     int local_rank, local_size; /* among the ranks that share this host's memory */
-    char host[MPI_MAX_PROCESSOR_NAME];
-    MPI_Datatype record_type; /* what the exchange sends: a record of this many bytes */
-    size_t record_bytes;
-    MPI_Op combine;
+    char host[256];
+    struct comm_mpi *mpi;       /* what comm.c keeps of MPI; mpi.h stays there */
 };
 
-allfold_status comm_open(MPI_Comm mpi, struct comm *comm, struct error *error);
+/* mpi points to an MPI_Comm, which is duplicated. */
+allfold_status comm_open(const void *mpi, struct comm *comm, struct error *error);
 void comm_close(struct comm *comm);
 
 /* Makes one rank's error every rank's: on return *error is that of the lowest rank that failed (its text then begins

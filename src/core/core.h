@@ -16,7 +16,12 @@ struct allfold_context {
     struct queue *queues[CORE_QUEUES_MAX];
     int queue_count;
     struct error error; /* of the last call that failed */
+    void (*log)(void *user, const char *line); /* may be NULL */
+    void *log_user;
 };
+
+/* One line to the caller's log callback, if there is one. */
+__attribute__((format(printf, 2, 3))) void core_log(const struct allfold_context *ctx, const char *format, ...);
 
 /* One rank's part of a pipeline. */
 struct job {

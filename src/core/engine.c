@@ -1,6 +1,22 @@
 /* Opens what the pipelines run on: a rank's device and its queues. */
 #include "core/core.h"
 
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+void core_log(const struct allfold_context *ctx, const char *format, ...)
+{
+    char line[256];
+    va_list args;
+    if (ctx->log == NULL)
+        return;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    ctx->log(ctx->log_user, line);
+}
+
 static allfold_status open_local(struct allfold_context *ctx, const allfold_options *options, struct error *error)
 {
     const struct backend *backend;
@@ -20,10 +36,17 @@ static allfold_status open_local(struct allfold_context *ctx, const allfold_opti
 
 allfold_status core_open(struct allfold_context *ctx, const allfold_options *options, struct error *error)
 {
+    ctx->log = options->log;
+    ctx->log_user = options->log_user;
     open_local(ctx, options, error);
-    if (comm_agree(&ctx->comm, error) != ALLFOLD_OK)
+    if (comm_agree(&ctx->comm, error) != ALLFOLD_OK) {
         core_close(ctx);
-    return error->status;
+        return error->status;
+    }
+    core_log(ctx, "%s backend, %d threads, %d queues of %zu bytes, %" PRIu64 " bytes of device memory for elements",
+             ctx->device->backend->name, ctx->device->threads, ctx->queue_count, ctx->queues[0]->bytes,
+             ctx->device->memory);
+    return ALLFOLD_OK;
 }
 
 void core_close(struct allfold_context *ctx)

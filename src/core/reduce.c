@@ -2,6 +2,8 @@
    the queues where it does not; then one exchange. */
 #include "core/pipeline.h"
 
+#include <inttypes.h>
+
 allfold_status place_resident(struct allfold_context *ctx, const void *resident, uint64_t count, struct placed *placed,
                               struct error *error)
 {
@@ -67,6 +69,7 @@ static allfold_status fold_streamed(struct allfold_context *ctx, enum monoid mon
     const uint64_t shard_elements = ctx->queues[0]->bytes / element_bytes;
     const uint64_t shards = (job->range.count + shard_elements - 1) / shard_elements;
     const uint64_t queues = (uint64_t)ctx->queue_count;
+    core_log(ctx, "%" PRIu64 " elements stream in %" PRIu64 " shards", job->range.count, shards);
 
     /* Shard i runs in queue i mod queues. Its partial is taken just before the queue's next shard: in order. */
     for (uint64_t i = 0; i < shards + queues; i++) {

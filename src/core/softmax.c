@@ -3,6 +3,8 @@
 #include "core/pipeline.h"
 #include "fold/exponential.h"
 
+#include <inttypes.h>
+
 /* The second pass over one rank's part. */
 struct normalise {
     struct allfold_context *ctx;
@@ -111,6 +113,8 @@ allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, allfold
     }
     if (error->status == ALLFOLD_OK && n.x.memory == NULL)
         keep = keep_elements(ctx, type, count, &n.x);
+    if (keep > 0)
+        core_log(ctx, "%" PRIu64 " of %" PRIu64 " elements stay on the device between the passes", keep, count);
     fold_part(ctx, monoid, type, job, &n.x, keep, &partial, error);
     if (comm_combine(&ctx->comm, monoid, type, &partial, &count, error) == ALLFOLD_OK) {
         if (keep > 0)

@@ -91,9 +91,8 @@ HOST_DEVICE float softmax_f32(float x, const struct softmax_constants *c)
     int32_t k;
     float q = exp_parts_f32(t, &k);
     q = fmaf(lost, 1.0f + q, q);
-    const int32_t half = k >> 1;
     const float y = c->inverse_high_f32 + fmaf(c->inverse_high_f32, q, c->inverse_low_f32);
-    return y * scale_f32(half) * scale_f32(k - half);
+    return y * scale_f32(k + 100) * 0x1p-100f; /* in two steps: only the last can be subnormal, and round */
 }
 HOST_DEVICE double softmax_f64(double x, const struct softmax_constants *c)
 {
@@ -105,9 +104,8 @@ HOST_DEVICE double softmax_f64(double x, const struct softmax_constants *c)
     int32_t k;
     double q = exp_parts_f64(t, &k);
     q = fma(lost, 1.0 + q, q);
-    const int32_t half = k >> 1;
     const double y = c->inverse_high + fma(c->inverse_high, q, c->inverse_low);
-    return y * scale_f64(half) * scale_f64(k - half);
+    return y * scale_f64(k + 600) * 0x1p-600;
 }
 /* x - max - log(sum): the first difference exact in two parts, then one rounding that matters. */
 HOST_DEVICE double log_softmax_f64(double x, const struct softmax_constants *c)

@@ -1,0 +1,67 @@
+/* Elements as kernels see them: element<ALLFOLD_F32> and so on, the 16-byte vectors they travel in, and how kernels
+   touch memory. */
+#ifndef ALLFOLD_ELEMENT_CUH
+#define ALLFOLD_ELEMENT_CUH
+
+#include "base/elements.h"
+
+#include <cuda_runtime.h>
+
+template <allfold_type type> struct element;
+#define DEFINE_ELEMENT(ID, name, numpy, bytes, kind, value_name)                                \
+    template <> struct element<ALLFOLD_##ID> {                                                  \
+        typedef element_##name stored;                                                          \
+        typedef value_##value_name value;                                                       \
+        static constexpr bool is_floating = (kind) == 'f';                                      \
+        static constexpr int per_vector = 16 / (bytes);                                         \
+        static_assert(sizeof(stored) == (bytes), "the bytes of " #name);                        \
+        static __device__ __forceinline__ value load(stored x) { return load_##name(x); }       \
+    };
+ALLFOLD_TYPES(DEFINE_ELEMENT)
+#undef DEFINE_ELEMENT
+
+/* Element i of a vector, and a vector made of elements; i is known to the compiler, so this is registers only. */
+template <class Stored> static __device__ __forceinline__ Stored vector_element(const uint4 &vector, int i)
+{
+    const uint32_t words[4] = {vector.x, vector.y, vector.z, vector.w};
+    Stored stored;
+    if constexpr (sizeof stored == 8) {
+        const uint64_t bits = (uint64_t)words[2 * i + 1] << 32 | words[2 * i];
+        memcpy(&stored, &bits, sizeof stored);
+    } else {
+        constexpr int per_word = 4 / sizeof stored;
+        const uint32_t bits = words[i / per_word] >> (8 * sizeof stored * (i % per_word));
+        memcpy(&stored, &bits, sizeof stored); /* little-endian: the low bytes */
+    }
+    return stored;
+}
+
+template <class Stored> static __device__ __forceinline__ uint4 vector_of(const Stored *stored)
+{
+    uint32_t words[4] = {0, 0, 0, 0};
+#pragma unroll
+    for (int i = 0; i < (int)(16 / sizeof *stored); i++) {
+        uint64_t bits = 0;
+        memcpy(&bits, &stored[i], sizeof *stored);
+        const int bit = 8 * (int)sizeof *stored * i;
+        words[bit / 32] |= (uint32_t)bits << (bit % 32);
+        if constexpr (sizeof *stored == 8)
+            words[bit / 32 + 1] = (uint32_t)(bits >> 32);
+    }
+    return make_uint4(words[0], words[1], words[2], words[3]);
+}
+
+static __device__ __forceinline__ bool is_vector_aligned(const void *x) { return ((uintptr_t)x & 15) == 0; }
+
+/* Memory that no one writes while the kernel runs and that is read once: past the first-level cache, but kept in the
+   second, where a second pass may find it. */
+static __device__ __forceinline__ uint4 load_read_only(const void *x)
+{
+    uint4 vector;
+    asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+        : "=r"(vector.x), "=r"(vector.y), "=r"(vector.z), "=r"(vector.w)
+        : "l"(x));
+    return vector;
+}
+
+#endif

@@ -1,0 +1,256 @@
+/* The fold kernel, for any monoid and element type: element -> thread -> warp -> block -> grid in one launch, whose last
+   block to finish combines the partials of all. Included by fold_family.cuh.
+
+   Which thread takes which element, and the order in which partials are combined, follow from n and the device alone,
+   never from timing or from where x lies: the bits are the same run to run. A thread takes its elements in ascending
+   order. */
+#ifndef ALLFOLD_FOLD_CUH
+#define ALLFOLD_FOLD_CUH
+
+#include "fold/folds.h"
+#include "kernels/element.cuh"
+#include "kernels/kernels.h"
+#include "kernels/tuning.h"
+
+/* A monoid at a value type, as a type: fold_of<MONOID_sum, float>. */
+template <enum monoid monoid, class Value> struct fold_of;
+#define DEFINE_FOLD(name, value_name)                                                                                  \
+    template <> struct fold_of<MONOID_##name, value_##value_name> {                                                    \
+        typedef name##_##value_name partial;                                                                           \
+        static constexpr bool indexed = is_indexed_##name;                                                             \
+        static __device__ __forceinline__ partial identity() { return name##_identity_##value_name(); }                \
+        static __device__ __forceinline__ void tile(partial *p, const value_##value_name *x, uint32_t n, uint64_t first) \
+        {                                                                                                              \
+            name##_tile_##value_name(p, x, n, first);                                                                  \
+        }                                                                                                              \
+        static __device__ __forceinline__ void combine(partial *a, const partial *b) { name##_combine_##value_name(a, b); } \
+    };
+#define DEFINE_FOLDS(name, indexed, nan)               \
+    static constexpr bool is_indexed_##name = indexed; \
+    VALUES(DEFINE_FOLD, name)
+MONOIDS(DEFINE_FOLDS)
+#undef DEFINE_FOLDS
+#undef DEFINE_FOLD
+
+template <class Fold, class Element> struct fold_plan {
+    static constexpr struct fold_shape shape =
+        fold_shape_of(sizeof(typename Fold::partial), Fold::indexed, sizeof(typename Element::stored));
+    static constexpr int threads = shape.threads, vectors = shape.vectors, together = shape.together;
+    static constexpr int block_vectors = threads * vectors; /* of one block in one round */
+    static_assert(threads % 32 == 0 && threads <= 1024 && shape.blocks <= FOLD_BLOCKS_MAX, "a shape the kernel can take");
+    static_assert(together == 0 || vectors % together == 0, "rounds are whole tiles");
+    static_assert(!Fold::indexed || together <= 1, "a tile's elements are neighbours");
+};
+
+/* Partials move in words, whatever is in them. */
+template <class Partial> static __device__ __forceinline__ Partial partial_shuffle_down(const Partial &partial, int lanes)
+{
+    static_assert(sizeof(Partial) % 8 == 0, "partials are whole words");
+    unsigned long long words[sizeof(Partial) / 8];
+    memcpy(words, &partial, sizeof partial);
+#pragma unroll
+    for (int i = 0; i < (int)(sizeof(Partial) / 8); i++)
+        words[i] = __shfl_down_sync(0xffffffffu, words[i], lanes);
+    Partial other;
+    memcpy(&other, words, sizeof other);
+    return other;
+}
+
+/* What another block wrote: from the second-level cache, never a stale line of the first. */
+template <class Partial> static __device__ __forceinline__ Partial partial_read(const Partial *from)
+{
+    unsigned long long words[sizeof(Partial) / 8];
+#pragma unroll
+    for (int i = 0; i < (int)(sizeof(Partial) / 8); i++)
+        words[i] = __ldcg((const unsigned long long *)from + i);
+    Partial partial;
+    memcpy(&partial, words, sizeof partial);
+    return partial;
+}
+
+/* Lane 0 gets the 32 partials of its warp, in order; the others get something. Takes whole warps. */
+template <class Fold> static __device__ __forceinline__ void warp_combine(typename Fold::partial *partial)
+{
+#pragma unroll 1
+    for (int lanes = 1; lanes < 32; lanes *= 2) {
+        const typename Fold::partial other = partial_shuffle_down(*partial, lanes);
+        Fold::combine(partial, &other);
+    }
+}
+
+/* Thread 0 gets the partials of its block, in order; the others get something. Takes whole blocks, and between two calls
+   a __syncthreads. */
+template <class Fold, int threads> static __device__ __forceinline__ void block_combine(typename Fold::partial *partial)
+{
+    constexpr int warps = threads / 32;
+    __shared__ typename Fold::partial room[warps];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    warp_combine<Fold>(partial);
+    if (lane == 0)
+        room[warp] = *partial;
+    __syncthreads();
+    if (warp == 0) {
+        *partial = Fold::identity();
+        if (lane < warps)
+            *partial = room[lane];
+        warp_combine<Fold>(partial);
+    }
+}
+
+/* Vector number `index` of x. */
+template <class Element>
+static __device__ __forceinline__ uint4 vector_load(const typename Element::stored *x, uint64_t index, bool aligned)
+{
+    typedef typename Element::stored stored;
+    const stored *const at = x + index * Element::per_vector;
+    if (aligned)
+        return load_read_only(at);
+    stored elements[Element::per_vector];
+#pragma unroll
+    for (int i = 0; i < Element::per_vector; i++)
+        elements[i] = at[i];
+    return vector_of(elements);
+}
+
+/* Gives `count` vectors to the fold as one tile. */
+template <class Fold, class Element, int count>
+static __device__ __forceinline__ void vectors_take(typename Fold::partial *partial, const uint4 *vectors, uint64_t first)
+{
+    typename Element::value values[count * Element::per_vector];
+#pragma unroll
+    for (int i = 0; i < count * Element::per_vector; i++)
+        values[i] = Element::load(vector_element<typename Element::stored>(vectors[i / Element::per_vector],
+                                                                           i % Element::per_vector));
+    Fold::tile(partial, values, count * Element::per_vector, first);
+}
+
+/* Rounds in which every thread of the grid takes all its vectors: nothing to check, the addresses far apart by constants.
+   The vectors of one block and round are neighbours. */
+template <class Fold, class Element>
+static __device__ __forceinline__ void rounds_take(typename Fold::partial *partial, const typename Element::stored *x,
+                                                   uint64_t first, uint64_t rounds, bool aligned)
+{
+    typedef fold_plan<Fold, Element> plan;
+    uint64_t index = (uint64_t)blockIdx.x * plan::block_vectors + threadIdx.x;
+#pragma unroll 1
+    for (uint64_t round = 0; round < rounds; round++) {
+        uint4 vectors[plan::vectors];
+        if (aligned) {
+#pragma unroll
+            for (int i = 0; i < plan::vectors; i++)
+                vectors[i] = vector_load<Element>(x, index + i * plan::threads, true);
+        } else {
+#pragma unroll
+            for (int i = 0; i < plan::vectors; i++)
+                vectors[i] = vector_load<Element>(x, index + i * plan::threads, false);
+        }
+#pragma unroll
+        for (int i = 0; i < plan::vectors; i += plan::together)
+            vectors_take<Fold, Element, plan::together>(partial, vectors + i,
+                                                        first + (index + i * plan::threads) * Element::per_vector);
+        index += (uint64_t)gridDim.x * plan::block_vectors;
+    }
+}
+
+/* The vectors from `start` on, spread evenly over the grid. */
+template <class Fold, class Element>
+static __device__ __forceinline__ void rest_take(typename Fold::partial *partial, const typename Element::stored *x,
+                                                 uint64_t first, uint64_t start, uint64_t end, bool aligned)
+{
+    typedef fold_plan<Fold, Element> plan;
+    const uint64_t stride = (uint64_t)gridDim.x * plan::threads;
+    uint64_t index = start + (uint64_t)blockIdx.x * plan::threads + threadIdx.x;
+    while (index < end) {
+        uint4 vectors[plan::vectors];
+#pragma unroll
+        for (int i = 0; i < plan::vectors; i++)
+            vectors[i] = index + i * stride < end ? vector_load<Element>(x, index + i * stride, aligned)
+                                                  : make_uint4(0, 0, 0, 0);
+        /* one at a time, by moving them down: the code of a tile is there once */
+#pragma unroll 1
+        for (int i = 0; i < plan::vectors && index < end; i++) {
+            vectors_take<Fold, Element, 1>(partial, vectors, first + index * Element::per_vector);
+#pragma unroll
+            for (int j = 1; j < plan::vectors; j++)
+                vectors[j - 1] = vectors[j];
+            index += stride;
+        }
+    }
+}
+
+/* All that this thread takes of x. */
+template <class Fold, class Element>
+static __device__ __forceinline__ typename Fold::partial thread_fold(const typename Element::stored *x, uint64_t n,
+                                                                     uint64_t first, uint64_t rounds)
+{
+    typedef fold_plan<Fold, Element> plan;
+    const bool aligned = is_vector_aligned(x);
+    const uint64_t vectors = n / Element::per_vector;
+    typename Fold::partial partial = Fold::identity();
+    uint64_t start = 0;
+    if constexpr (plan::together > 0) {
+        rounds_take<Fold, Element>(&partial, x, first, rounds, aligned);
+        start = rounds * gridDim.x * plan::block_vectors;
+    }
+    rest_take<Fold, Element>(&partial, x, first, start, vectors, aligned);
+    /* less than a vector is left */
+    const uint64_t last = vectors * Element::per_vector + threadIdx.x;
+    if (blockIdx.x == gridDim.x - 1 && last < n) {
+        const typename Element::value value = Element::load(x[last]);
+        Fold::tile(&partial, &value, 1, first + last);
+    }
+    return partial;
+}
+
+/* 0, 1, ... tickets - 1, then 0 again: ready for the next launch. What the caller wrote before is seen by who takes a later
+   ticket (release), and what holders of earlier tickets wrote is seen after (acquire). */
+static __device__ __forceinline__ unsigned int ticket_take(unsigned int *ticket, unsigned int tickets)
+{
+    unsigned int taken;
+    asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;" : "=r"(taken) : "l"(ticket), "r"(tickets - 1) : "memory");
+    return taken;
+}
+
+/* Puts the block's partial (thread 0 has it) where the last block finds it. True in the block that comes last: then the
+   partials of all blocks are there to read. Takes whole blocks. */
+template <class Partial>
+static __device__ __forceinline__ bool block_publish(const Partial &partial, Partial *partials, unsigned int *ticket)
+{
+    __shared__ bool is_last;
+    if (threadIdx.x == 0) {
+        partials[blockIdx.x] = partial;
+        is_last = ticket_take(ticket, gridDim.x) == gridDim.x - 1;
+    }
+    __syncthreads();
+    return is_last;
+}
+
+/* scratch: the ticket, then a partial for each block. */
+constexpr size_t FOLD_TICKET_BYTES = 256;
+
+template <class Fold, class Element>
+static __global__ void __launch_bounds__(fold_plan<Fold, Element>::shape.threads, fold_plan<Fold, Element>::shape.blocks)
+fold_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, uint64_t rounds, char *scratch,
+            typename Fold::partial *result)
+{
+    typedef typename Fold::partial partial_type;
+    constexpr int threads = fold_plan<Fold, Element>::threads;
+    partial_type partial = thread_fold<Fold, Element>(x, n, first, rounds);
+    block_combine<Fold, threads>(&partial);
+    if (gridDim.x > 1) {
+        partial_type *const partials = (partial_type *)(scratch + FOLD_TICKET_BYTES);
+        if (!block_publish(partial, partials, (unsigned int *)scratch))
+            return;
+        partial = Fold::identity();
+#pragma unroll 1
+        for (uint32_t block = threadIdx.x; block < gridDim.x; block += threads) {
+            const partial_type other = partial_read(&partials[block]);
+            Fold::combine(&partial, &other);
+        }
+        block_combine<Fold, threads>(&partial);
+    }
+    if (threadIdx.x == 0)
+        *result = partial;
+}
+
+#endif

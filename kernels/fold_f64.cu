@@ -1,0 +1,3 @@
+/* The fold kernels of f64. */
+#define FAMILY f64
+#include "kernels/fold_family.cuh"

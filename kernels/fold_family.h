@@ -1,0 +1,19 @@
+/* Between fold.cu, which knows all types, and fold_VALUE.cu, which hold the kernels of the element types that start from
+   that value type: apart so that they compile side by side. */
+#ifndef ALLFOLD_FOLD_FAMILY_H
+#define ALLFOLD_FOLD_FAMILY_H
+
+#include "kernels/kernels.h"
+
+struct fold_input {
+    const void *x;
+    uint64_t n, first;
+};
+
+#define DECLARE_FAMILY(nothing, value)                                                                               \
+    int fold_launch_##value(enum monoid monoid, allfold_type type, const struct fold_input *input,                   \
+                            const struct fold_space *space, void *stream);
+VALUES(DECLARE_FAMILY, )
+#undef DECLARE_FAMILY
+
+#endif

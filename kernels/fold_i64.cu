@@ -1,0 +1,3 @@
+/* The fold kernels of int64. */
+#define FAMILY i64
+#include "kernels/fold_family.cuh"

@@ -1,0 +1,212 @@
+/* The second pass of softmax: y[i] from x[i] and the global maximum and sum, for all element types. Threads go backwards
+   through the array, so that their first reads find what the first pass, which ended there, left in the second-level
+   cache; x and y are marked to leave that cache first. In place, a thread reads an element before it alone writes it. */
+#include "fold/exponential.h"
+#include "kernels/element.cuh"
+#include "kernels/kernels.h"
+#include "kernels/tuning.h"
+
+#include <type_traits>
+
+/* The three computations. */
+struct softmax_in_f32 {
+    typedef float value;
+    static __device__ __forceinline__ float of(float x, const softmax_constants &c) { return softmax_f32(x, &c); }
+};
+struct softmax_in_f64 {
+    typedef double value;
+    static __device__ __forceinline__ double of(double x, const softmax_constants &c) { return softmax_f64(x, &c); }
+};
+struct log_softmax_in_f64 {
+    typedef double value;
+    static __device__ __forceinline__ double of(double x, const softmax_constants &c) { return log_softmax_f64(x, &c); }
+};
+
+/* Rounds to an element type: once, from either arithmetic. */
+static __device__ __forceinline__ void round_to(element_f16 *y, float value) { *y = f32_to_f16(value); }
+static __device__ __forceinline__ void round_to(element_f16 *y, double value) { *y = round_f16(value); }
+static __device__ __forceinline__ void round_to(element_bf16 *y, float value) { *y = f32_to_bf16(value); }
+static __device__ __forceinline__ void round_to(element_bf16 *y, double value) { *y = round_bf16(value); }
+static __device__ __forceinline__ void round_to(element_f32 *y, float value) { *y = value; }
+static __device__ __forceinline__ void round_to(element_f32 *y, double value) { *y = round_f32(value); }
+static __device__ __forceinline__ void round_to(element_f64 *y, double value) { *y = value; }
+
+template <bool in_vectors, class Arithmetic> struct softmax_plan {
+    static constexpr struct softmax_shape shape = softmax_shape_of(in_vectors, sizeof(typename Arithmetic::value));
+    static constexpr int threads = shape.threads, blocks = shape.blocks, flight = shape.flight;
+};
+
+template <class Arithmetic, class Element>
+static __device__ __forceinline__ typename Arithmetic::value element_softmax(typename Element::stored x,
+                                                                             const softmax_constants &c)
+{
+    return Arithmetic::of((typename Arithmetic::value)Element::load(x), c);
+}
+
+template <class Arithmetic, class Element>
+static __device__ __forceinline__ uint4 vector_softmax(const uint4 &x, const softmax_constants &c)
+{
+    typename Element::stored y[Element::per_vector];
+#pragma unroll
+    for (int i = 0; i < Element::per_vector; i++)
+        round_to(&y[i], element_softmax<Arithmetic, Element>(vector_element<typename Element::stored>(x, i), c));
+    return vector_of(y);
+}
+
+/* x and y of one type, both aligned to 16 bytes. */
+template <class Arithmetic, class Element>
+static __global__ void __launch_bounds__(softmax_plan<true, Arithmetic>::threads, softmax_plan<true, Arithmetic>::blocks)
+softmax_vectors(const typename Element::stored *x, typename Element::stored *y, uint64_t n,
+                const __grid_constant__ softmax_constants c)
+{
+    constexpr int flight = softmax_plan<true, Arithmetic>::flight;
+    const uint64_t stride = (uint64_t)gridDim.x * blockDim.x, mine = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    const uint64_t vectors = n / Element::per_vector, rounds = (vectors + flight * stride - 1) / (flight * stride);
+    const uint4 *const from = (const uint4 *)x;
+    uint4 *const to = (uint4 *)y;
+
+    const uint64_t last = vectors * Element::per_vector + mine;
+    if (last < n)
+        round_to(&y[last], element_softmax<Arithmetic, Element>(x[last], c));
+#pragma unroll 1
+    for (uint64_t round = rounds; round-- > 0;) {
+        const uint64_t first = round * flight * stride + mine;
+        uint4 taken[flight];
+#pragma unroll
+        for (int i = 0; i < flight; i++)
+            if (first + i * stride < vectors)
+                taken[i] = __ldcs(from + first + i * stride);
+#pragma unroll
+        for (int i = 0; i < flight; i++)
+            if (first + i * stride < vectors)
+                __stcs(to + first + i * stride, vector_softmax<Arithmetic, Element>(taken[i], c));
+    }
+}
+
+/* Any types and alignments, an element at a time. */
+template <class Arithmetic, class Element>
+static __global__ void __launch_bounds__(softmax_plan<false, Arithmetic>::threads, softmax_plan<false, Arithmetic>::blocks)
+softmax_elements(const typename Element::stored *x, void *y, allfold_type y_type, uint64_t n,
+                 const __grid_constant__ softmax_constants c)
+{
+    typedef typename Arithmetic::value value_type;
+    constexpr int flight = softmax_plan<false, Arithmetic>::flight;
+    const uint64_t stride = (uint64_t)gridDim.x * blockDim.x, mine = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+#pragma unroll 1
+    for (uint64_t round = (n + flight * stride - 1) / (flight * stride); round-- > 0;) {
+        const uint64_t first = round * flight * stride + mine;
+        typename Element::stored taken[flight];
+        value_type values[flight];
+#pragma unroll
+        for (int i = 0; i < flight; i++)
+            if (first + i * stride < n)
+                taken[i] = x[first + i * stride];
+#pragma unroll
+        for (int i = 0; i < flight; i++)
+            values[i] = element_softmax<Arithmetic, Element>(taken[i], c);
+        switch (y_type) {
+#define CASE(ID, type)                                                                         \
+    case ALLFOLD_##ID:                                                                         \
+        _Pragma("unroll") for (int i = 0; i < flight; i++) if (first + i * stride < n)         \
+            round_to((element_##type *)y + first + i * stride, values[i]);                     \
+        break;
+            CASE(F16, f16)
+            CASE(BF16, bf16)
+            CASE(F32, f32)
+            CASE(F64, f64)
+#undef CASE
+        default:
+            break;
+        }
+    }
+}
+
+struct softmax_call {
+    const softmax_constants *constants;
+    const void *x;
+    allfold_type x_type, y_type;
+    void *y;
+    uint64_t n;
+    int multiprocessors;
+    cudaStream_t stream;
+};
+
+/* One thread for each of `items`, as far as the device holds them at one time. */
+static cudaLaunchConfig_t softmax_config(const struct softmax_call *call, struct softmax_shape shape, uint64_t items)
+{
+    cudaLaunchConfig_t config = {};
+    const uint64_t most = (uint64_t)call->multiprocessors * shape.blocks, wanted = (items + shape.threads - 1) / shape.threads;
+    config.gridDim = dim3((unsigned int)u64_max(1, u64_min(wanted, most)));
+    config.blockDim = dim3(shape.threads);
+    config.stream = call->stream;
+    return config;
+}
+
+template <class Arithmetic, class Element> static cudaError_t softmax_start(const struct softmax_call *call)
+{
+    typedef typename Element::stored stored;
+    const stored *const x = (const stored *)call->x;
+    /* f64 arithmetic for elements that start as f32 is asked for by y's type (then it differs from x's) or a logarithm */
+    constexpr bool one_type = Element::is_floating && !(std::is_same<Arithmetic, softmax_in_f64>::value
+                                                        && std::is_same<typename Element::value, float>::value);
+    if constexpr (one_type)
+        if (call->x_type == call->y_type && ((uintptr_t)call->x | (uintptr_t)call->y) % 16 == 0) {
+            const cudaLaunchConfig_t config =
+                softmax_config(call, softmax_plan<true, Arithmetic>::shape, call->n / Element::per_vector);
+            return cudaLaunchKernelEx(&config, softmax_vectors<Arithmetic, Element>, x, (stored *)call->y, call->n,
+                                      *call->constants);
+        }
+    const cudaLaunchConfig_t config = softmax_config(call, softmax_plan<false, Arithmetic>::shape, call->n);
+    return cudaLaunchKernelEx(&config, softmax_elements<Arithmetic, Element>, x, call->y, call->y_type, call->n,
+                              *call->constants);
+}
+
+template <class Element> static cudaError_t element_start(const struct softmax_call *call, bool logarithm)
+{
+    if (logarithm)
+        return softmax_start<log_softmax_in_f64, Element>(call);
+    if constexpr (std::is_same<typename Element::value, float>::value)
+        if (call->y_type != ALLFOLD_F64)
+            return softmax_start<softmax_in_f32, Element>(call);
+    return softmax_start<softmax_in_f64, Element>(call);
+}
+
+static bool type_is_floating(allfold_type type)
+{
+    switch (type) {
+#define CASE(ID, name, numpy, bytes, kind, value) \
+    case ALLFOLD_##ID:                            \
+        return element<ALLFOLD_##ID>::is_floating;
+        ALLFOLD_TYPES(CASE)
+#undef CASE
+    case ALLFOLD_TYPE_COUNT:
+        break;
+    }
+    return false;
+}
+
+int softmax_launch(const struct softmax_constants *constants, bool logarithm, allfold_type x_type, const void *x,
+                   allfold_type y_type, void *y, uint64_t n, int multiprocessors, void *stream)
+{
+    const struct softmax_call call = {constants, x, x_type, y_type, y, n, multiprocessors, (cudaStream_t)stream};
+    if (!type_is_floating(y_type))
+        return cudaErrorInvalidValue;
+    if (n == 0)
+        return cudaSuccess;
+    switch (x_type) {
+#define CASE(ID, name, numpy, bytes, kind, value) \
+    case ALLFOLD_##ID:                            \
+        return element_start<element<ALLFOLD_##ID>>(&call, logarithm);
+        ALLFOLD_TYPES(CASE)
+#undef CASE
+    case ALLFOLD_TYPE_COUNT:
+        break;
+    }
+    return cudaErrorInvalidValue;
+}
+
+int kernels_check(void)
+{
+    cudaFuncAttributes attributes;
+    return cudaFuncGetAttributes(&attributes, softmax_elements<softmax_in_f32, element<ALLFOLD_F32>>);
+}

@@ -1,0 +1,49 @@
+/* generate: the elements of a named distribution, in a file. An element depends on its index alone, so the file is the
+   same whatever the number of ranks. */
+#include "cli/report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A chunk at a time, so that memory does not grow with the array. Not collective. */
+static void copy(struct session *session, struct source *source, struct sink *sink)
+{
+    struct error *const error = &session->error;
+    const struct device *const device = session->context->device;
+    const uint64_t most = device->staging_bytes / allfold_type_bytes(source->type), chunk = u64_max(most, 1);
+    const uint64_t end = session->range.first + session->range.count;
+    void *elements = malloc(chunk * allfold_type_bytes(source->type));
+    if (elements == NULL)
+        error_set(error, ALLFOLD_NO_MEMORY, "no memory for a chunk of %zu bytes: ask for less with --staging",
+                  device->staging_bytes);
+    for (uint64_t first = session->range.first; first < end && error->status == ALLFOLD_OK; first += chunk) {
+        const uint64_t count = u64_min(chunk, end - first);
+        if (source->read(source, first, count, elements, device->threads, error) == ALLFOLD_OK)
+            sink->write(sink, first, count, elements, device->threads, error);
+    }
+    free(elements);
+}
+
+static void fill(struct session *session, struct sink *sink)
+{
+    struct job job;
+    session_source(session, &job);
+    if (session->error.status == ALLFOLD_OK)
+        copy(session, job.source, sink);
+    source_close(job.source);
+}
+
+void generate_run(struct session *session)
+{
+    static const char prefix[] = "gen:";
+    const char *const operand = session->settings->operand;
+    char name[ARRAY_PATH_BYTES + sizeof prefix];
+    snprintf(name, sizeof name, "%s%.*s", strncmp(operand, prefix, strlen(prefix)) == 0 ? "" : prefix,
+             ARRAY_PATH_BYTES, operand);
+    session_describe(session, name);
+    if (session->error.status != ALLFOLD_OK)
+        return;
+    session_write(session, &session->input, fill);
+    if (session->error.status == ALLFOLD_OK && session_comm(session)->rank == 0)
+        report_output(session, session->input.type, session_seconds(session));
+}

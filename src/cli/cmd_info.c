@@ -1,0 +1,170 @@
+/* info: what this build is, what MPI it runs on, and which device each rank has. */
+#include "cli/report.h"
+
+#include "cli/ranks.h"
+
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+#if defined(OPEN_MPI) && OPEN_MPI
+#include <mpi-ext.h>
+#endif
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Where no configure was. */
+#ifndef ALLFOLD_BUILD_HOST
+#define ALLFOLD_BUILD_HOST "unknown"
+#endif
+#ifndef ALLFOLD_BUILD_CC
+#define ALLFOLD_BUILD_CC "unknown"
+#endif
+#ifndef ALLFOLD_BUILD_CFLAGS
+#define ALLFOLD_BUILD_CFLAGS "unknown"
+#endif
+#ifndef ALLFOLD_BUILD_OPENMP
+#define ALLFOLD_BUILD_OPENMP "unknown"
+#endif
+#ifndef ALLFOLD_BUILD_CUDA
+#define ALLFOLD_BUILD_CUDA "unknown"
+#endif
+#ifndef ALLFOLD_BUILD_CUDA_ARCH
+#define ALLFOLD_BUILD_CUDA_ARCH ""
+#endif
+
+/* Name, text for people, value. */
+static const struct {
+    const char *name, *text, *value;
+} build[] = {
+    {"host", "for", ALLFOLD_BUILD_HOST},
+    {"cc", "by", ALLFOLD_BUILD_CC},
+    {"cflags", "flags", ALLFOLD_BUILD_CFLAGS},
+    {"openmp", "OpenMP", ALLFOLD_BUILD_OPENMP},
+    {"cuda", "CUDA", ALLFOLD_BUILD_CUDA},
+    {"cuda_arch", "GPU code", ALLFOLD_BUILD_CUDA_ARCH},
+};
+#define BUILD_COUNT (sizeof build / sizeof *build)
+
+/* What the MPI library says of CUDA memory: 1 it takes it, 0 it does not, -1 it does not say. allfold never relies on
+   it: partials go through the host. */
+static int mpi_cuda_aware(void)
+{
+#ifdef MPIX_CUDA_AWARE_SUPPORT
+    return MPIX_Query_cuda_support() != 0;
+#else
+    return -1;
+#endif
+}
+
+/* The library's name and version: the first line of what may be many. */
+static void mpi_library(char text[MPI_MAX_LIBRARY_VERSION_STRING])
+{
+    int length;
+    MPI_Get_library_version(text, &length);
+    text[strcspn(text, "\r\n")] = '\0';
+}
+
+/* How many CUDA devices rank 0 sees; why says why there is none. */
+static int cuda_visible(struct error *why)
+{
+    *why = (struct error){0};
+    return backend_cuda.visible(why);
+}
+
+static struct json_object *rank_json(const struct rank_info *all, int count, int rank)
+{
+    const struct rank_info *const r = &all[rank];
+    const int sharing = ranks_sharing(all, count, rank);
+    struct json_object *object = json_object_new_object();
+    json_object_object_add(object, "rank", json_object_new_int(r->rank));
+    json_object_object_add(object, "host", report_string(r->host));
+    json_object_object_add(object, "local_rank", json_object_new_int(r->local_rank));
+    json_object_object_add(object, "device", report_string(r->device.name));
+    json_object_object_add(object, "index", json_object_new_int(r->device.index));
+    json_object_object_add(object, "visible", json_object_new_int(r->device.visible));
+    json_object_object_add(object, "uuid", r->device.uuid[0] != '\0' ? report_string(r->device.uuid) : NULL);
+    json_object_object_add(object, "pci", r->device.pci[0] != '\0' ? report_string(r->device.pci) : NULL);
+    json_object_object_add(object, "numa_node", r->device.numa_node >= 0 ? json_object_new_int(r->device.numa_node) : NULL);
+    json_object_object_add(object, "threads", json_object_new_int(r->device.threads));
+    json_object_object_add(object, "memory_total", json_object_new_uint64(r->device.memory_total));
+    json_object_object_add(object, "memory_free", json_object_new_uint64(r->device.memory_free));
+    json_object_object_add(object, "memory_budget", json_object_new_uint64(r->memory));
+    json_object_object_add(object, "shared", json_object_new_boolean(sharing > 1));
+    json_object_object_add(object, "ranks_on_device", json_object_new_int(sharing));
+    return object;
+}
+
+static struct json_object *mpi_json(void)
+{
+    char library[MPI_MAX_LIBRARY_VERSION_STRING], standard[16];
+    const int aware = mpi_cuda_aware();
+    struct json_object *object = json_object_new_object();
+    mpi_library(library);
+    snprintf(standard, sizeof standard, "%d.%d", MPI_VERSION, MPI_SUBVERSION);
+    json_object_object_add(object, "library", report_string(library));
+    json_object_object_add(object, "standard", json_object_new_string(standard));
+    json_object_object_add(object, "cuda_aware", aware >= 0 ? json_object_new_boolean(aware) : NULL);
+    return object;
+}
+
+static void print_json(const struct session *session, const struct rank_info *all, int count)
+{
+    struct json_object *report = json_object_new_object(), *built = json_object_new_object();
+    struct json_object *cuda = json_object_new_object(), *ranks = json_object_new_array();
+    struct error why;
+    const int visible = cuda_visible(&why);
+    for (size_t i = 0; i < BUILD_COUNT; i++)
+        json_object_object_add(built, build[i].name, json_object_new_string(build[i].value));
+    json_object_object_add(cuda, "visible", json_object_new_int(visible));
+    json_object_object_add(cuda, "why", visible > 0 ? NULL : report_string(why.text));
+    for (int i = 0; i < count; i++)
+        json_object_array_add(ranks, rank_json(all, count, i));
+    json_object_object_add(report, "command", json_object_new_string(session->settings->command->name));
+    json_object_object_add(report, "version", json_object_new_string(allfold_version()));
+    json_object_object_add(report, "build", built);
+    json_object_object_add(report, "mpi", mpi_json());
+    json_object_object_add(report, "cuda", cuda);
+    json_object_object_add(report, "backend", json_object_new_string(session->context->device->backend->name));
+    json_object_object_add(report, "ranks", json_object_new_int(count));
+    json_object_object_add(report, "devices", ranks);
+    report_print(report);
+}
+
+static void print_build(const struct session *session)
+{
+    static const char *const aware[] = {"unknown", "no", "yes"};
+    char library[MPI_MAX_LIBRARY_VERSION_STRING];
+    struct error why;
+    const int visible = cuda_visible(&why);
+    mpi_library(library);
+    printf("allfold %s\n", allfold_version());
+    for (size_t i = 0; i < BUILD_COUNT; i++)
+        if (build[i].value[0] != '\0')
+            printf("  %-11s%s\n", build[i].text, build[i].value);
+    printf("  %-11s%s\n  %-11s%s (not needed)\n", "MPI", library, "CUDA-aware", aware[mpi_cuda_aware() + 1]);
+    if (visible > 0)
+        printf("  %-11s%d visible to rank 0\n", "GPUs", visible);
+    else
+        printf("  %-11snone: %s\n", "GPUs", why.text);
+    printf("  %-11s%s\n", "backend", session->context->device->backend->name);
+}
+
+void info_run(struct session *session)
+{
+    const int count = session_comm(session)->size;
+    struct rank_info *all = ranks_gather(session);
+    if (all == NULL)
+        return;
+    if (session->settings->json)
+        print_json(session, all, count);
+    else {
+        if (!session->settings->quiet)
+            print_build(session);
+        for (int i = 0; i < count; i++) {
+            ranks_print(stdout, all, count, i);
+            putchar('\n');
+        }
+    }
+    free(all);
+}

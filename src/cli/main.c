@@ -1,0 +1,119 @@
+/* The program allfold: one command a run, on all ranks of MPI_COMM_WORLD. Rank 0 reports; all ranks exit with the same
+   code, and none leaves while another waits for it. */
+#include "cli/help.h"
+#include "cli/launch.h"
+#include "cli/options.h"
+#include "cli/session.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FOLD(ID, name, monoid, text) {#name, "INPUT", TAKES_ARRAY, ALLFOLD_##ID, text, fold_run},
+#define TAKES_ARRAY (TAKES_COMMON | TAKES_DEVICE | TAKES_TYPE | TAKES_RAW)
+#define TAKES_SOFTMAX (TAKES_ARRAY | TAKES_OUTPUT | TAKES_OUTPUT_TYPE)
+#define TAKES_GENERATE (TAKES_COMMON | TAKES_TYPE | TAKES_OUTPUT)
+
+/* The commands, in the order of --help. */
+const struct command commands[] = {
+    ALLFOLD_FOLDS(FOLD)
+    {"softmax", "INPUT", TAKES_SOFTMAX, 0, "exp(x) / sum of exp(x), without overflow", softmax_run},
+    {"log-softmax", "INPUT", TAKES_SOFTMAX, 1, "logarithm of softmax", softmax_run},
+    {"generate", "DISTRIBUTION?n=COUNT", TAKES_GENERATE, 0, "write an array of a named distribution", generate_run},
+    {"info", NULL, TAKES_COMMON | TAKES_DEVICE, 0, "version, build, MPI library, and the device of each rank", info_run},
+};
+const size_t command_count = sizeof commands / sizeof *commands;
+
+unsigned command_takes(const struct command *command)
+{
+    const bool choice = command->run == fold_run && fold_has_nan_choice((allfold_fold)command->which);
+    return command->takes | (choice ? TAKES_NAN : 0);
+}
+
+static const struct command *find_command(const char *name, struct error *error)
+{
+    const char *names[sizeof commands / sizeof *commands];
+    for (size_t i = 0; i < command_count; i++) {
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+        names[i] = commands[i].name;
+    }
+    error_set(error, ALLFOLD_BAD_ARGUMENT, "'%.100s' is %s%s: see allfold --help", name,
+              name[0] == '-' ? "no command (options follow it)" : "no command",
+              suggest(name, names, command_count, "").text);
+    return NULL;
+}
+
+/* What was printed is on its way, or the error says why not. */
+static allfold_status flush_output(struct error *error)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return ALLFOLD_OK;
+    return error_errno(error, ALLFOLD_IO_ERROR, errno != 0 ? errno : EIO, "cannot write to standard output");
+}
+
+/* Collective; *error is agreed upon. */
+static void run_session(const struct settings *settings, struct error *error)
+{
+    struct session session = {.settings = settings};
+    session_open(&session);
+    if (session.error.status == ALLFOLD_OK) {
+        settings->command->run(&session);
+        if (session.error.status == ALLFOLD_OK) {
+            flush_output(&session.error);
+            session_agree(&session);
+        }
+        if (session.error.status != ALLFOLD_MPI_ERROR)
+            session_close(&session);
+    }
+    *error = session.error;
+}
+
+/* What argv asks for. Every rank finds the same errors in it. */
+static void run(int argc, char **argv, const struct launch *launch, int rank, int ranks, struct error *error)
+{
+    struct settings settings;
+    const char *name = argc > 1 ? argv[1] : "";
+    const bool help = strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0, version = strcmp(name, "--version") == 0;
+    if (help || version) {
+        if (rank == 0)
+            help ? help_program() : help_version();
+        flush_output(error);
+        return;
+    }
+    if (argc < 2) {
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "expected a command, found nothing: see allfold --help");
+        return;
+    }
+    const struct command *command = find_command(name, error);
+    if (command == NULL || options_parse(command, argc - 1, argv + 1, &settings, error) != ALLFOLD_OK)
+        return;
+    if (settings.help) {
+        if (rank == 0)
+            help_command(command);
+        flush_output(error);
+    } else if (launch_check(launch, ranks, error) == ALLFOLD_OK)
+        run_session(&settings, error);
+}
+
+int main(int argc, char **argv)
+{
+    const struct launch launch = launch_read();
+    struct error error = {0};
+    int rank, ranks, threading;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &threading);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if (launch_compare(argc - 1, argv + 1, &error) == ALLFOLD_OK)
+        run(argc, argv, &launch, rank, ranks, &error);
+
+    /* Of several tasks that MPI does not know to be one job each has rank 0: the launcher's first one speaks. */
+    const bool speaks = rank == 0 && (ranks > 1 || launch.task == 0);
+    if (error.status != ALLFOLD_OK && (speaks || error.status == ALLFOLD_MPI_ERROR))
+        fprintf(stderr, "allfold: %s\n", error.text);
+    if (error.status == ALLFOLD_MPI_ERROR) /* the others may wait in a call that will never end */
+        MPI_Abort(MPI_COMM_WORLD, EXIT_FAILED);
+    MPI_Finalize();
+    return error.status == ALLFOLD_OK ? EXIT_DONE : error.status == ALLFOLD_BAD_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
+}

@@ -1,0 +1,197 @@
+/* Reports as text and as JSON. */
+#include "cli/report.h"
+
+#include "cli/number.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Length of the UTF-8 sequence at text, 0 where there is none. */
+static size_t utf8_length(const unsigned char *text)
+{
+    const size_t length = text[0] < 0x80 ? 1 : text[0] < 0xc2 ? 0 : text[0] < 0xe0 ? 2 : text[0] < 0xf0 ? 3 : text[0] < 0xf5 ? 4 : 0;
+    for (size_t i = 1; i < length; i++)
+        if ((text[i] & 0xc0) != 0x80)
+            return 0;
+    /* longer than need be, surrogates, beyond U+10FFFF */
+    const bool wrong = (text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xed && text[1] > 0x9f) ||
+                       (text[0] == 0xf0 && text[1] < 0x90) || (text[0] == 0xf4 && text[1] > 0x8f);
+    return wrong ? 0 : length;
+}
+
+struct json_object *report_string(const char *text)
+{
+    static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
+    char *valid = malloc(3 * strlen(text) + 1), *end = valid;
+    if (valid == NULL)
+        return NULL;
+    while (*text != '\0') {
+        const size_t length = utf8_length((const unsigned char *)text);
+        memcpy(end, length > 0 ? text : replacement, length > 0 ? length : 3);
+        end += length > 0 ? length : 3;
+        text += length > 0 ? length : 1;
+    }
+    *end = '\0';
+    struct json_object *string = json_object_new_string(valid);
+    free(valid);
+    return string;
+}
+
+struct json_object *report_number(double number)
+{
+    return isfinite(number) ? json_object_new_double_s(number, number_shortest(number).text) : NULL;
+}
+
+/* Seconds and rates: more than six digits of them are noise. */
+static struct json_object *measured(double number)
+{
+    char text[40];
+    snprintf(text, sizeof text, "%.6g", number);
+    return isfinite(number) ? json_object_new_double_s(number, text) : NULL;
+}
+
+void report_print(struct json_object *object)
+{
+    puts(json_object_to_json_string_ext(object, JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE));
+    json_object_put(object);
+}
+
+static struct json_object *value_json(allfold_value value)
+{
+    switch (value.kind) {
+    case ALLFOLD_VALUE_I64: return json_object_new_int64(value.i64);
+    case ALLFOLD_VALUE_U64: return json_object_new_uint64(value.u64);
+    case ALLFOLD_VALUE_F64: break;
+    }
+    return report_number(value.f64);
+}
+
+/* value, text, hex, and index where there is one. */
+static void add_value(struct json_object *object, allfold_value value, uint64_t index)
+{
+    const bool real = value.kind == ALLFOLD_VALUE_F64;
+    json_object_object_add(object, "value", value_json(value));
+    json_object_object_add(object, "text", json_object_new_string(number_value(value).text));
+    json_object_object_add(object, "hex", real ? json_object_new_string(number_hex(value.f64).text) : NULL);
+    if (index != ALLFOLD_NO_INDEX)
+        json_object_object_add(object, "index", json_object_new_uint64(index));
+}
+
+static double input_rate(const struct session *session, double seconds)
+{
+    return (double)session->input.count * (double)allfold_type_bytes(session->input.type) / seconds;
+}
+
+static struct json_object *begin_json(const struct session *session)
+{
+    struct json_object *report = json_object_new_object();
+    json_object_object_add(report, "command", json_object_new_string(session->settings->command->name));
+    json_object_object_add(report, "input", report_string(session->input.path));
+    json_object_object_add(report, "dtype", json_object_new_string(allfold_type_name(session->input.type)));
+    json_object_object_add(report, "count", json_object_new_uint64(session->input.count));
+    json_object_object_add(report, "ranks", json_object_new_int(session->context->comm.size));
+    json_object_object_add(report, "backend", json_object_new_string(session->context->device->backend->name));
+    json_object_object_add(report, "level", json_object_new_string(REPORT_LEVEL));
+    return report;
+}
+
+static void end_json(const struct session *session, struct json_object *report, double seconds)
+{
+    json_object_object_add(report, "seconds", measured(seconds));
+    json_object_object_add(report, "bytes_per_second", measured(input_rate(session, seconds)));
+    report_print(report);
+}
+
+/* A name on one line, whatever it holds. */
+static void print_name(const char *name)
+{
+    for (; *name != '\0'; name++)
+        putchar((unsigned char)*name < ' ' || *name == 0x7f ? '?' : *name);
+}
+
+/* What was done to what, behind the result; two spaces set it apart. */
+static void print_circumstances(const struct session *session, double seconds)
+{
+    const int ranks = session->context->comm.size;
+    printf("  (%" PRIu64 " %s from ", session->input.count, allfold_type_name(session->input.type));
+    print_name(session->input.path);
+    printf(", %d rank%s, %s, %s, %.3g s, %s/s)\n", ranks, ranks == 1 ? "" : "s",
+           session->context->device->backend->name, REPORT_LEVEL, seconds,
+           number_bytes(input_rate(session, seconds)).text);
+}
+
+/* Several statistics are a table of their names and values, one is its value alone. */
+static bool is_table(const allfold_result *result) { return result->field_count != 1; }
+
+static void fold_json(const struct session *session, const allfold_result *result, double seconds)
+{
+    struct json_object *report = begin_json(session);
+    struct json_object *table = is_table(result) ? json_object_new_object() : NULL;
+    for (int i = 0; i < result->field_count; i++) {
+        struct json_object *object = table != NULL ? json_object_new_object() : report;
+        add_value(object, result->fields[i].value, result->fields[i].index);
+        if (table != NULL)
+            json_object_object_add(table, result->fields[i].name, object);
+    }
+    if (table != NULL)
+        json_object_object_add(report, session->settings->command->name, table);
+    end_json(session, report, seconds);
+}
+
+static void fold_table(const struct session *session, const allfold_result *result, double seconds)
+{
+    if (!session->settings->quiet) {
+        fputs(session->settings->command->name, stdout);
+        print_circumstances(session, seconds);
+    }
+    for (int i = 0; i < result->field_count; i++) {
+        printf("%s%-9s  %s", session->settings->quiet ? "" : "  ", result->fields[i].name,
+               number_value(result->fields[i].value).text);
+        if (result->fields[i].index != ALLFOLD_NO_INDEX)
+            printf(" at index %" PRIu64, result->fields[i].index);
+        putchar('\n');
+    }
+}
+
+static void fold_line(const struct session *session, const allfold_result *result, double seconds)
+{
+    const bool quiet = session->settings->quiet;
+    const uint64_t index = result->fields[0].index;
+    const struct number_text value = number_value(result->fields[0].value);
+    if (!quiet)
+        printf("%s = ", session->settings->command->name);
+    fputs(value.text, stdout);
+    if (index != ALLFOLD_NO_INDEX)
+        printf(quiet ? " %" PRIu64 : " at index %" PRIu64, index);
+    if (quiet)
+        putchar('\n');
+    else
+        print_circumstances(session, seconds);
+}
+
+void report_fold(const struct session *session, const allfold_result *result, double seconds)
+{
+    if (session->settings->json)
+        fold_json(session, result, seconds);
+    else if (is_table(result))
+        fold_table(session, result, seconds);
+    else
+        fold_line(session, result, seconds);
+}
+
+void report_output(const struct session *session, allfold_type type, double seconds)
+{
+    const struct settings *const settings = session->settings;
+    if (settings->json) {
+        struct json_object *report = begin_json(session);
+        json_object_object_add(report, "output", report_string(settings->output));
+        json_object_object_add(report, "output_dtype", json_object_new_string(allfold_type_name(type)));
+        end_json(session, report, seconds);
+    } else if (!settings->quiet) {
+        printf("%s: %s in ", settings->command->name, allfold_type_name(type));
+        print_name(settings->output);
+        print_circumstances(session, seconds);
+    }
+}

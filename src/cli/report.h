@@ -1,0 +1,26 @@
+/* What a command prints on standard output: a line for people, the bare value, or one JSON object. Rank 0 only. */
+#ifndef ALLFOLD_CLI_REPORT_H
+#define ALLFOLD_CLI_REPORT_H
+
+#include "cli/session.h"
+
+#include <json-c/json.h>
+
+/* How the numbers were computed: docs/numerics.md. */
+#define REPORT_LEVEL "fast"
+
+/* The report of a fold. */
+void report_fold(const struct session *session, const allfold_result *result, double seconds);
+
+/* The report of a command that wrote an array of elements of type `type`. */
+void report_output(const struct session *session, allfold_type type, double seconds);
+
+/* A JSON string; what is not UTF-8 in text (file names may be anything) becomes U+FFFD. */
+struct json_object *report_string(const char *text);
+/* A JSON number, the shortest that reads back the same; null where it is not finite. */
+struct json_object *report_number(double number);
+
+/* Prints the object on a line of its own and frees it. */
+void report_print(struct json_object *object);
+
+#endif

@@ -1,0 +1,108 @@
+/* The steps that commands share. */
+#include "cli/session.h"
+
+#include "cli/ranks.h"
+
+#include <string.h>
+
+/* Lines of the library, for --verbose: each rank says its own. */
+static void log_line(void *user, const char *line)
+{
+    fprintf(stderr, "allfold: rank %d: %s\n", *(const int *)user, line);
+}
+
+/* A command without work for a GPU must not wait for one, nor take memory of it. */
+static allfold_status choose_backend(const struct command *command, allfold_backend *backend, struct error *error)
+{
+    if ((command_takes(command) & TAKES_DEVICE) != 0)
+        return ALLFOLD_OK;
+    if (*backend == ALLFOLD_BACKEND_CUDA)
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected --backend=cpu or auto, since it works on the CPU, "
+                         "found cuda", command->name);
+    *backend = ALLFOLD_BACKEND_CPU;
+    return ALLFOLD_OK;
+}
+
+void session_open(struct session *session)
+{
+    static int rank; /* lives as long as the context, which may log */
+    allfold_options options = session->settings->context;
+    char message[ALLFOLD_ERROR_BYTES] = "";
+    if (choose_backend(session->settings->command, &options.backend, &session->error) != ALLFOLD_OK)
+        return;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (session->settings->verbose) {
+        options.log = log_line;
+        options.log_user = &rank;
+    }
+    const allfold_status status = allfold_open(MPI_COMM_WORLD, &options, &session->context, message, sizeof message);
+    if (status != ALLFOLD_OK)
+        error_set(&session->error, status, "%s", message);
+}
+
+void session_close(struct session *session)
+{
+    allfold_close(session->context);
+    session->context = NULL;
+}
+
+bool session_agree(struct session *session)
+{
+    /* after a failure of MPI itself there is no way to agree: the caller aborts */
+    if (session->error.status != ALLFOLD_MPI_ERROR)
+        comm_agree(session_comm(session), &session->error);
+    return session->error.status == ALLFOLD_OK;
+}
+
+void session_describe(struct session *session, const char *name)
+{
+    struct comm *const comm = session_comm(session);
+    session->started = clock_seconds();
+    if (comm->rank == 0)
+        array_describe(name, &session->settings->hints, &session->input, &session->error);
+    if (comm_broadcast(comm, 0, &session->input, sizeof session->input, &session->error) != ALLFOLD_OK)
+        return;
+    session->range = range_part(session->input.count, (uint64_t)comm->rank, (uint64_t)comm->size);
+    if (session->settings->verbose)
+        ranks_tell(session);
+}
+
+void session_source(struct session *session, struct job *job)
+{
+    *job = (struct job){.range = session->range};
+    if (session->error.status == ALLFOLD_OK)
+        source_open(&session->input, &job->source, &session->error);
+}
+
+void session_write(struct session *session, const struct array_info *info,
+                   void (*fill)(struct session *session, struct sink *sink))
+{
+    struct comm *const comm = session_comm(session);
+    struct error *const error = &session->error;
+    struct output output;
+    struct sink *sink = NULL;
+    bool created = false;
+    memset(&output, 0, sizeof output);
+    if (comm->rank == 0)
+        created = output_create(session->settings->output, info, &output, error) == ALLFOLD_OK;
+    if (comm_broadcast(comm, 0, &output, sizeof output, error) == ALLFOLD_OK) {
+        output_open(&output, &sink, error);
+        fill(session, sink);
+        if (sink != NULL)
+            sink->close(sink, error);
+        session_agree(session);
+    }
+    /* when MPI has failed rank 0 may be gone already: whoever is left cleans up */
+    if (error->status == ALLFOLD_MPI_ERROR && output.temporary[0] != '\0')
+        output_discard(&output);
+    else if (created && error->status != ALLFOLD_OK)
+        output_discard(&output);
+    else if (created)
+        output_commit(&output, error);
+    session_agree(session);
+}
+
+double session_seconds(const struct session *session)
+{
+    return clock_seconds() - session->started;
+}

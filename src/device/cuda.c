@@ -1,0 +1,396 @@
+/* The CUDA backend. A queue is a stream of its own with a pinned staging buffer, a device buffer, the scratch memory of
+   the fold kernels, and a partial in mapped host memory into which they write.
+
+   Every call makes its device the thread's current one, since the caller's program may have chosen another, and leaves
+   it so. Messages keep CUDA's own text. */
+#include "device/device.h"
+#include "kernels/kernels.h"
+
+#include <cuda_runtime_api.h>
+
+#include <ctype.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    QUEUES = 3,               /* one filling, one copying, one folding */
+    STAGING_BYTES = 16 << 20, /* long enough to hide what starting a copy costs */
+    STAGING_BYTES_LEAST = 64 << 10,
+    THREADS_MOST = 8 /* of the host, for one rank: more do not fill staging faster */
+};
+
+struct cuda_device {
+    struct device device;
+    int index;
+    int visible;
+    int multiprocessors;
+};
+
+struct cuda_queue {
+    struct queue queue;
+    cudaStream_t stream;
+    cudaEvent_t followed;    /* what the caller's stream held when follow was called */
+    struct fold_space space;
+};
+
+static struct cuda_device *cuda_of(const struct queue *queue) { return (struct cuda_device *)queue->device; }
+
+/* ALLFOLD_OK, or the error of what `format` describes. */
+__attribute__((format(printf, 4, 5))) static allfold_status check(const struct cuda_device *cuda, cudaError_t code,
+                                                                  struct error *error, const char *format, ...)
+{
+    char what[160];
+    va_list arguments;
+    if (code == cudaSuccess)
+        return ALLFOLD_OK;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    cudaGetLastError(); /* reported here: the next call must not find it */
+    return error_set(error, code == cudaErrorMemoryAllocation ? ALLFOLD_NO_MEMORY : ALLFOLD_DEVICE_ERROR,
+                     "CUDA device %d: %s: %s (%s)", cuda->index, what, cudaGetErrorString(code), cudaGetErrorName(code));
+}
+
+static allfold_status use(const struct cuda_device *cuda, struct error *error)
+{
+    return check(cuda, cudaSetDevice(cuda->index), error, "cudaSetDevice");
+}
+
+static int cuda_visible(struct error *why)
+{
+    int count = 0, driver = 0;
+    cudaError_t code = cudaGetDeviceCount(&count);
+    const char *const limit = getenv("CUDA_VISIBLE_DEVICES");
+    if (code == cudaSuccess && count > 0)
+        return count;
+    code = code == cudaSuccess ? cudaErrorNoDevice : code;
+    cudaGetLastError();
+    cudaDriverGetVersion(&driver);
+    error_set(why, ALLFOLD_UNSUPPORTED, "%s (%s)%s%s%.80s", cudaGetErrorString(code), cudaGetErrorName(code),
+              driver == 0 ? "; there is no NVIDIA driver here" : "", limit != NULL ? "; CUDA_VISIBLE_DEVICES=" : "",
+              limit != NULL ? limit : "");
+    return 0;
+}
+
+/* The cores this process may run on, its share of them where the local ranks are not bound to different ones. */
+static int host_threads(int local_size)
+{
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    long mine = online;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        mine = CPU_COUNT(&set);
+    if (mine >= online)
+        mine = online / local_size;
+    return mine < 1 ? 1 : mine > THREADS_MOST ? THREADS_MOST : (int)mine;
+}
+
+/* How much device memory and staging this rank takes. sharers: how many ranks seem to use the same device. */
+static void set_budget(struct cuda_device *cuda, const allfold_options *options, size_t free_bytes, int sharers)
+{
+    const uint64_t budget = options->device_memory > 0 ? options->device_memory : free_bytes / 4 * 3 / (uint64_t)sharers;
+    uint64_t staging = options->staging_bytes;
+    if (staging == 0)
+        staging = u64_max(u64_min(STAGING_BYTES, budget / (2 * QUEUES)), STAGING_BYTES_LEAST);
+    cuda->device.staging_bytes = (size_t)staging;
+    cuda->device.queue_count = QUEUES;
+    cuda->device.memory = budget > QUEUES * staging ? budget - QUEUES * staging : 0;
+}
+
+/* That the kernels in this build run on the device. */
+static allfold_status check_kernels(const struct cuda_device *cuda, struct error *error)
+{
+    const cudaError_t code = (cudaError_t)kernels_check();
+    int major = 0, minor = 0;
+    if (code != cudaErrorNoKernelImageForDevice)
+        return check(cuda, code, error, "loading the kernels");
+    cudaGetLastError();
+    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, cuda->index);
+    cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, cuda->index);
+    return error_set(error, ALLFOLD_UNSUPPORTED,
+                     "CUDA device %d: its compute capability is %d.%d, for which this build has no kernels "
+                     "(%s): configure --with-cuda-arch=%d%d",
+                     cuda->index, major, minor, cudaGetErrorName(code), major, minor);
+}
+
+static allfold_status cuda_open(int local_rank, int local_size, const allfold_options *options, struct device **device,
+                                struct error *error)
+{
+    size_t free_bytes = 0, total_bytes = 0;
+    struct error why = {0};
+    const int visible = cuda_visible(&why);
+    if (visible == 0)
+        return error_set(error, ALLFOLD_UNSUPPORTED, "no CUDA device to use: %s", why.text);
+    struct cuda_device *const cuda = calloc(1, sizeof *cuda);
+    if (cuda == NULL)
+        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for the CUDA backend");
+    cuda->device.backend = &backend_cuda;
+    cuda->index = local_rank % visible;
+    cuda->visible = visible;
+    if (use(cuda, error) != ALLFOLD_OK
+        || check(cuda, cudaMemGetInfo(&free_bytes, &total_bytes), error, "cudaMemGetInfo") != ALLFOLD_OK
+        || check(cuda, cudaDeviceGetAttribute(&cuda->multiprocessors, cudaDevAttrMultiProcessorCount, cuda->index), error,
+                 "cudaDeviceGetAttribute") != ALLFOLD_OK
+        || check_kernels(cuda, error) != ALLFOLD_OK) {
+        free(cuda);
+        return error->status;
+    }
+    set_budget(cuda, options, free_bytes, (local_size + visible - 1) / visible);
+    cuda->device.threads = options->threads > 0 ? options->threads : host_threads(local_size);
+    *device = &cuda->device;
+    return ALLFOLD_OK;
+}
+
+static void cuda_close(struct device *device) { free(device); }
+
+/* -1 where the system does not say. */
+static int numa_node(const char *pci)
+{
+    char path[96];
+    int node = -1;
+    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/numa_node", pci);
+    FILE *const file = fopen(path, "r");
+    if (file == NULL)
+        return -1;
+    if (fscanf(file, "%d", &node) != 1)
+        node = -1;
+    fclose(file);
+    return node;
+}
+
+static void cuda_describe(const struct device *device, struct device_info *info)
+{
+    const struct cuda_device *const cuda = (const struct cuda_device *)device;
+    struct cudaDeviceProp properties;
+    size_t free_bytes = 0, total_bytes = 0;
+    memset(info, 0, sizeof *info);
+    info->index = cuda->index;
+    info->visible = cuda->visible;
+    info->numa_node = -1;
+    info->threads = device->threads;
+    if (cudaSetDevice(cuda->index) == cudaSuccess && cudaGetDeviceProperties(&properties, cuda->index) == cudaSuccess) {
+        const unsigned char *const id = (const unsigned char *)properties.uuid.bytes;
+        snprintf(info->name, sizeof info->name, "%.127s", properties.name);
+        snprintf(info->uuid, sizeof info->uuid,
+                 "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", id[0], id[1], id[2], id[3],
+                 id[4], id[5], id[6], id[7], id[8], id[9], id[10], id[11], id[12], id[13], id[14], id[15]);
+    }
+    if (cudaDeviceGetPCIBusId(info->pci, sizeof info->pci, cuda->index) == cudaSuccess) {
+        for (char *c = info->pci; *c != '\0'; c++)
+            *c = (char)tolower((unsigned char)*c);
+        info->numa_node = numa_node(info->pci);
+    }
+    if (cudaMemGetInfo(&free_bytes, &total_bytes) == cudaSuccess) {
+        info->memory_free = free_bytes;
+        info->memory_total = total_bytes;
+    }
+    cudaGetLastError();
+}
+
+static allfold_status cuda_locate(struct device *device, const void *memory, enum place *place, struct error *error)
+{
+    const struct cuda_device *const cuda = (const struct cuda_device *)device;
+    struct cudaPointerAttributes attributes = {.type = cudaMemoryTypeUnregistered};
+    if (use(cuda, error) != ALLFOLD_OK)
+        return error->status;
+    const cudaError_t code = memory == NULL ? cudaSuccess : cudaPointerGetAttributes(&attributes, memory);
+    if (code == cudaErrorInvalidValue) { /* memory that CUDA knows nothing of, before CUDA 11 */
+        cudaGetLastError();
+        attributes.type = cudaMemoryTypeUnregistered;
+    } else if (check(cuda, code, error, "cudaPointerGetAttributes") != ALLFOLD_OK) {
+        return error->status;
+    }
+    const bool on_device = attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged;
+    if (on_device && attributes.device != cuda->index)
+        return error_set(error, ALLFOLD_BAD_ARGUMENT,
+                         "the memory at %p is of CUDA device %d, but this rank works on device %d: put its data there",
+                         memory, attributes.device, cuda->index);
+    *place = on_device ? PLACE_DEVICE : PLACE_HOST;
+    return ALLFOLD_OK;
+}
+
+static allfold_status cuda_allocate(struct device *device, size_t bytes, void **memory, struct error *error)
+{
+    const struct cuda_device *const cuda = (const struct cuda_device *)device;
+    void *allocated = NULL;
+    if (use(cuda, error) != ALLFOLD_OK
+        || check(cuda, cudaMalloc(&allocated, bytes), error, "cudaMalloc of %zu bytes", bytes) != ALLFOLD_OK)
+        return error->status;
+    *memory = allocated;
+    return ALLFOLD_OK;
+}
+
+static void cuda_release(struct device *device, void *memory)
+{
+    cudaSetDevice(((const struct cuda_device *)device)->index);
+    cudaFree(memory);
+}
+
+/* Takes a queue that is open in part, too. */
+static void cuda_queue_close(struct queue *queue)
+{
+    if (queue == NULL)
+        return;
+    struct cuda_queue *const closed = (struct cuda_queue *)queue;
+    cudaSetDevice(cuda_of(queue)->index);
+    if (closed->stream != NULL)
+        cudaStreamSynchronize(closed->stream);
+    cudaFree(queue->buffer);
+    cudaFreeHost(queue->staging);
+    cudaFreeHost(queue->partial);
+    cudaFree(closed->space.scratch);
+    if (closed->followed != NULL)
+        cudaEventDestroy(closed->followed);
+    if (closed->stream != NULL)
+        cudaStreamDestroy(closed->stream);
+    cudaGetLastError();
+    free(closed);
+}
+
+/* What the fold kernels need. */
+static allfold_status open_space(struct cuda_queue *queue, const struct cuda_device *cuda, struct error *error)
+{
+    struct fold_space *const space = &queue->space;
+    const size_t scratch_bytes = fold_scratch_bytes(cuda->multiprocessors);
+    space->multiprocessors = cuda->multiprocessors;
+    if (check(cuda, cudaMalloc(&space->scratch, scratch_bytes), error, "cudaMalloc of %zu bytes", scratch_bytes) != ALLFOLD_OK
+        || check(cuda, cudaMemsetAsync(space->scratch, 0, scratch_bytes, queue->stream), error, "cudaMemsetAsync") != ALLFOLD_OK
+        || check(cuda, cudaHostAlloc((void **)&queue->queue.partial, sizeof(struct partial), cudaHostAllocMapped), error,
+                 "cudaHostAlloc of %zu bytes", sizeof(struct partial)) != ALLFOLD_OK
+        || check(cuda, cudaHostGetDevicePointer((void **)&space->result, queue->queue.partial, 0), error,
+                 "cudaHostGetDevicePointer") != ALLFOLD_OK)
+        return error->status;
+    return ALLFOLD_OK;
+}
+
+static allfold_status open_buffers(struct queue *queue, size_t bytes, struct error *error)
+{
+    const struct cuda_device *const cuda = cuda_of(queue);
+    if (bytes > 0
+        && (check(cuda, cudaHostAlloc(&queue->staging, bytes, cudaHostAllocDefault), error,
+                  "cudaHostAlloc of a staging buffer of %zu bytes", bytes) != ALLFOLD_OK
+            || check(cuda, cudaMalloc(&queue->buffer, bytes), error, "cudaMalloc of %zu bytes", bytes) != ALLFOLD_OK))
+        return error->status;
+    queue->bytes = bytes;
+    return ALLFOLD_OK;
+}
+
+static allfold_status cuda_queue_open(struct device *device, size_t bytes, struct queue **queue, struct error *error)
+{
+    const struct cuda_device *const cuda = (const struct cuda_device *)device;
+    struct cuda_queue *const opened = calloc(1, sizeof *opened);
+    if (opened == NULL)
+        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for a queue");
+    opened->queue.device = device;
+    if (use(cuda, error) != ALLFOLD_OK
+        || check(cuda, cudaStreamCreateWithFlags(&opened->stream, cudaStreamNonBlocking), error, "cudaStreamCreate")
+               != ALLFOLD_OK
+        || check(cuda, cudaEventCreateWithFlags(&opened->followed, cudaEventDisableTiming), error, "cudaEventCreate")
+               != ALLFOLD_OK
+        || open_space(opened, cuda, error) != ALLFOLD_OK || open_buffers(&opened->queue, bytes, error) != ALLFOLD_OK) {
+        cuda_queue_close(&opened->queue);
+        return error->status;
+    }
+    *queue = &opened->queue;
+    return ALLFOLD_OK;
+}
+
+static allfold_status cuda_follow(struct queue *queue, void *stream, struct error *error)
+{
+    const struct cuda_device *const cuda = cuda_of(queue);
+    const struct cuda_queue *const follower = (const struct cuda_queue *)queue;
+    const cudaStream_t leader = stream != NULL ? (cudaStream_t)stream : cudaStreamLegacy;
+    if (use(cuda, error) != ALLFOLD_OK
+        || check(cuda, cudaEventRecord(follower->followed, leader), error, "cudaEventRecord in the caller's stream")
+               != ALLFOLD_OK
+        || check(cuda, cudaStreamWaitEvent(follower->stream, follower->followed, 0), error, "cudaStreamWaitEvent")
+               != ALLFOLD_OK)
+        return error->status;
+    return ALLFOLD_OK;
+}
+
+static allfold_status copy(struct queue *queue, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                           struct error *error)
+{
+    const struct cuda_device *const cuda = cuda_of(queue);
+    if (bytes > queue->bytes)
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "a copy of %zu bytes through a queue of %zu", bytes, queue->bytes);
+    if (use(cuda, error) != ALLFOLD_OK
+        || check(cuda, cudaMemcpyAsync(to, from, bytes, kind, ((const struct cuda_queue *)queue)->stream), error,
+                 "cudaMemcpyAsync of %zu bytes %s the device", bytes, kind == cudaMemcpyHostToDevice ? "to" : "from")
+               != ALLFOLD_OK)
+        return error->status;
+    return ALLFOLD_OK;
+}
+
+static allfold_status cuda_upload(struct queue *queue, void *to, size_t bytes, struct error *error)
+{
+    return bytes == 0 ? ALLFOLD_OK : copy(queue, to, queue->staging, bytes, cudaMemcpyHostToDevice, error);
+}
+
+static allfold_status cuda_download(struct queue *queue, const void *from, size_t bytes, const void **host,
+                                    struct error *error)
+{
+    if (bytes > 0 && copy(queue, queue->staging, from, bytes, cudaMemcpyDeviceToHost, error) != ALLFOLD_OK)
+        return error->status;
+    *host = queue->staging;
+    return ALLFOLD_OK;
+}
+
+static allfold_status cuda_fold(struct queue *queue, enum monoid monoid, allfold_type type, const void *x, uint64_t n,
+                                uint64_t first, struct error *error)
+{
+    const struct cuda_device *const cuda = cuda_of(queue);
+    const struct cuda_queue *const folding = (const struct cuda_queue *)queue;
+    if (use(cuda, error) != ALLFOLD_OK
+        || check(cuda, (cudaError_t)fold_launch(monoid, type, x, n, first, &folding->space, folding->stream), error,
+                 "launching the fold kernel for %s", allfold_type_name(type)) != ALLFOLD_OK)
+        return error->status;
+    return ALLFOLD_OK;
+}
+
+static allfold_status cuda_softmax(struct queue *queue, const struct softmax_constants *constants, bool logarithm,
+                                   allfold_type x_type, const void *x, allfold_type y_type, void *y, uint64_t n,
+                                   struct error *error)
+{
+    const struct cuda_device *const cuda = cuda_of(queue);
+    if (use(cuda, error) != ALLFOLD_OK
+        || check(cuda, (cudaError_t)softmax_launch(constants, logarithm, x_type, x, y_type, y, n, cuda->multiprocessors,
+                                                   ((const struct cuda_queue *)queue)->stream),
+                 error, "launching the softmax kernel from %s to %s", allfold_type_name(x_type), allfold_type_name(y_type))
+               != ALLFOLD_OK)
+        return error->status;
+    return ALLFOLD_OK;
+}
+
+static allfold_status cuda_wait(struct queue *queue, struct error *error)
+{
+    const struct cuda_device *const cuda = cuda_of(queue);
+    if (use(cuda, error) != ALLFOLD_OK)
+        return error->status;
+    return check(cuda, cudaStreamSynchronize(((const struct cuda_queue *)queue)->stream), error, "cudaStreamSynchronize");
+}
+
+const struct backend backend_cuda = {
+    .name = "cuda",
+    .visible = cuda_visible,
+    .open = cuda_open,
+    .close = cuda_close,
+    .describe = cuda_describe,
+    .locate = cuda_locate,
+    .allocate = cuda_allocate,
+    .release = cuda_release,
+    .queue_open = cuda_queue_open,
+    .queue_close = cuda_queue_close,
+    .follow = cuda_follow,
+    .upload = cuda_upload,
+    .download = cuda_download,
+    .fold = cuda_fold,
+    .softmax = cuda_softmax,
+    .wait = cuda_wait,
+};

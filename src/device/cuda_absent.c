@@ -1,0 +1,23 @@
+/* Stands in for cuda.c in a build without CUDA: a backend that no one can open, and that says why. */
+#include "device/device.h"
+
+#define WHY "this build has no CUDA backend: configure --with-cuda"
+
+static int absent_visible(struct error *why)
+{
+    error_set(why, ALLFOLD_UNSUPPORTED, WHY);
+    return 0;
+}
+
+static allfold_status absent_open(int local_rank, int local_size, const allfold_options *options, struct device **device,
+                                  struct error *error)
+{
+    (void)local_rank;
+    (void)local_size;
+    (void)options;
+    (void)device;
+    return error_set(error, ALLFOLD_UNSUPPORTED, WHY);
+}
+
+/* The rest is never called: it takes a device. */
+const struct backend backend_cuda = {.name = "cuda", .visible = absent_visible, .open = absent_open};

@@ -1,0 +1,35 @@
+/* Generated arrays for the tests. */
+#ifndef ALLFOLD_TEST_GENERATED_H
+#define ALLFOLD_TEST_GENERATED_H
+
+#include "array/array.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A generator's description from its text, which follows "gen:". */
+static inline struct array_info parsed(const char *text)
+{
+    static const struct array_hints none;
+    struct array_info info;
+    struct error error = {.status = ALLFOLD_OK};
+    memset(&info, 0, sizeof info);
+    if (generator_parse(text, &none, &info, &error) != ALLFOLD_OK) {
+        printf("Bail out! %s\n", error.text);
+        exit(1);
+    }
+    return info;
+}
+
+/* All its elements; the caller frees them. */
+static inline void *elements_of(const char *text, uint64_t *count)
+{
+    const struct array_info info = parsed(text);
+    void *elements = malloc(info.count * allfold_type_bytes(info.type) + 1);
+    generator_fill(&info.generator, info.type, 0, info.count, elements, 2);
+    *count = info.count;
+    return elements;
+}
+
+#endif

@@ -1,0 +1,321 @@
+/* Elements and exponentials by themselves: every half and bfloat16 both ways, rounding to odd, exp and softmax of single
+   elements against the C library's long double, the cutting of index ranges. */
+#define TAP_WITHOUT_MPI
+#include "tests/tap.h"
+
+#include "fold/folds.h"
+#include "fold/table.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* clang before 15 knows _Float16's limits but not the type, on x86 without the newest instructions. */
+#if defined(__FLT16_MANT_DIG__) && (!defined(__clang__) || __clang_major__ >= 15)
+#define HAVE_FLOAT16 1
+#else
+#define HAVE_FLOAT16 0
+#endif
+
+static uint64_t hash(uint64_t x)
+{
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+/* The 16-bit formats, from their definition: a sign, exponent_bits, fraction_bits. */
+struct format {
+    int exponent_bits, fraction_bits;
+};
+static const struct format half_format = {5, 10}, bfloat_format = {8, 7};
+
+/* The number that the magnitude bits mean; for the bits of infinity what they would mean as a finite number, which is
+   what rounding compares with. */
+static double decode(struct format format, uint32_t magnitude)
+{
+    const int bias = (1 << (format.exponent_bits - 1)) - 1;
+    const int exponent = (int)(magnitude >> format.fraction_bits);
+    const uint32_t fraction = magnitude & ((1u << format.fraction_bits) - 1u);
+    if (exponent == 0)
+        return ldexp(fraction, 1 - bias - format.fraction_bits);
+    return ldexp((double)fraction + (double)(1u << format.fraction_bits), exponent - bias - format.fraction_bits);
+}
+
+static uint32_t infinity_bits(struct format format)
+{
+    return ((1u << format.exponent_bits) - 1u) << format.fraction_bits;
+}
+
+/* x, which is not NaN, to the nearest, ties to even: by search, with the same sequence of bits as the numbers'. */
+static uint16_t nearest(struct format format, double x)
+{
+    const double magnitude = fabs(x);
+    uint32_t low = 0, high = infinity_bits(format);
+    while (high - low > 1) {
+        const uint32_t middle = (low + high) / 2;
+        if (decode(format, middle) <= magnitude)
+            low = middle;
+        else
+            high = middle;
+    }
+    const double below = magnitude - decode(format, low), above = decode(format, high) - magnitude;
+    const bool up = above < below || (above == below && (low & 1u) != 0);
+    return (uint16_t)((up ? high : low) | (signbit(x) ? 0x8000u : 0u));
+}
+
+static void test_loads(void)
+{
+    int bad_half = 0, bad_bfloat = 0, bad_return = 0;
+    for (uint32_t bits = 0; bits < 65536; bits++) {
+        const uint32_t magnitude = bits & 0x7fffu;
+        const double sign = (bits & 0x8000u) != 0 ? -1.0 : 1.0;
+        const double half = (double)load_f16((element_f16){(uint16_t)bits});
+        const double bfloat = (double)load_bf16((element_bf16){(uint16_t)bits});
+        if (magnitude > infinity_bits(half_format))
+            bad_half += half == half;
+        else if (magnitude == infinity_bits(half_format))
+            bad_half += half != sign * INFINITY;
+        else
+            bad_half += f64_bits(half) != f64_bits(sign * decode(half_format, magnitude));
+        if (magnitude > infinity_bits(bfloat_format))
+            bad_bfloat += bfloat == bfloat;
+        else if (magnitude == infinity_bits(bfloat_format))
+            bad_bfloat += bfloat != sign * INFINITY;
+        else
+            bad_bfloat += f64_bits(bfloat) != f64_bits(sign * decode(bfloat_format, magnitude));
+        /* there and back: the same bits, NaN stays some NaN */
+        const uint16_t half_back = round_f16(half).bits, bfloat_back = round_bf16(bfloat).bits;
+        bad_return += half == half ? half_back != bits : (half_back & 0x7fffu) <= infinity_bits(half_format);
+        bad_return += bfloat == bfloat ? bfloat_back != bits : (bfloat_back & 0x7fffu) <= infinity_bits(bfloat_format);
+    }
+    tap_ok(bad_half == 0, "load_f16 is right for all 65536 patterns (%d wrong)", bad_half);
+    tap_ok(bad_bfloat == 0, "load_bf16 is right for all 65536 patterns (%d wrong)", bad_bfloat);
+    tap_ok(bad_return == 0, "every f16 and bf16 comes back from f64 as it went (%d wrong)", bad_return);
+}
+
+/* Counts what rounds wrongly among x and its neighbours, from f64 and from f32, both signs. */
+static int wrong_around(double x)
+{
+    const float single = (float)x;
+    const double doubles[] = {x, nextafter(x, INFINITY), nextafter(x, -INFINITY), x * (1 + 0x1p-30), x * (1 - 0x1p-30)};
+    const float singles[] = {single, nextafterf(single, INFINITY), nextafterf(single, -INFINITY)};
+    int wrong = 0;
+    for (int sign = -1; sign <= 1; sign += 2) {
+        for (int i = 0; i < 5; i++) {
+            wrong += round_f16(sign * doubles[i]).bits != nearest(half_format, sign * doubles[i]);
+            wrong += round_bf16(sign * doubles[i]).bits != nearest(bfloat_format, sign * doubles[i]);
+        }
+        for (int i = 0; i < 3; i++) {
+            wrong += f32_to_f16((float)sign * singles[i]).bits != nearest(half_format, sign * (double)singles[i]);
+            wrong += f32_to_bf16((float)sign * singles[i]).bits != nearest(bfloat_format, sign * (double)singles[i]);
+        }
+    }
+    return wrong;
+}
+
+static void test_rounding(void)
+{
+    int half = 0, bfloat = 0, others = 0;
+    for (uint32_t bits = 0; bits < infinity_bits(half_format); bits++)
+        half += wrong_around((decode(half_format, bits) + decode(half_format, bits + 1)) / 2)
+                + wrong_around(decode(half_format, bits));
+    for (uint32_t bits = 0; bits < infinity_bits(bfloat_format); bits++)
+        bfloat += wrong_around((decode(bfloat_format, bits) + decode(bfloat_format, bits + 1)) / 2)
+                  + wrong_around(decode(bfloat_format, bits));
+    for (uint64_t i = 0; i < 200000; i++) {
+        const double x = f64_from_bits(hash(i));
+        others += x == x ? wrong_around(x) : 0;
+    }
+    others += wrong_around(DBL_MAX) + wrong_around(DBL_TRUE_MIN) + wrong_around(1e39) + wrong_around(INFINITY);
+    tap_ok(half == 0, "rounding is right at and around every f16 and every tie between two (%d wrong)", half);
+    tap_ok(bfloat == 0, "rounding is right at and around every bf16 and every tie between two (%d wrong)", bfloat);
+    tap_ok(others == 0, "rounding is right around 200000 random f64 and the limits (%d wrong)", others);
+#if HAVE_FLOAT16
+    int compiler = 0;
+    for (uint64_t i = 0; i < 4000000; i++) {
+        /* half the numbers in the range of f16, the others anywhere */
+        const uint64_t bits = hash(i);
+        const double x = i % 2 == 0 ? ldexp((double)(int64_t)bits, (int)(bits % 45) - 90) : f64_from_bits(bits);
+        const _Float16 expected = (_Float16)x, expected_single = (_Float16)(float)x;
+        uint16_t wanted, wanted_single;
+        memcpy(&wanted, &expected, sizeof wanted);
+        memcpy(&wanted_single, &expected_single, sizeof wanted_single);
+        compiler += x == x && (round_f16(x).bits != wanted || f32_to_f16((float)x).bits != wanted_single);
+    }
+    tap_ok(compiler == 0, "4000000 random numbers become the compiler's _Float16 (%d wrong)", compiler);
+#else
+    tap_skip("this compiler has no _Float16 to compare with");
+#endif
+}
+
+/* Rounded to odd: what is representable stays; all else becomes the odd one of its two neighbours. */
+static void test_odd(void)
+{
+    int wrong = 0;
+    for (uint64_t i = 0; i < 2000000; i++) {
+        const uint64_t bits = hash(i ^ 0x0dd);
+        double x = f64_from_bits(bits);
+        if (i % 4 == 1)
+            x = (double)f32_from_bits((uint32_t)bits); /* representable */
+        else if (i % 4 == 2)
+            x = ldexp((double)(int64_t)bits, -140 - 63); /* among the subnormal f32 */
+        else if (i % 4 == 3)
+            x = nextafter((double)f32_from_bits((uint32_t)bits), x); /* just beside one */
+        if (x != x)
+            continue;
+        const float odd = f64_to_f32_odd(x);
+        const double got = (double)odd;
+        if (got == x)
+            continue;
+        const double toward = (double)nextafterf(odd, got < x ? INFINITY : -INFINITY);
+        const bool neighbours = got < x ? x < toward : toward < x;
+        wrong += isinf(got) || (f32_bits(odd) & 1u) == 0 || !neighbours || (double)(float)x == x;
+    }
+    const float nan = f64_to_f32_odd(NAN);
+    tap_ok(wrong == 0 && nan != nan && isinf(f64_to_f32_odd(INFINITY)), "f64_to_f32_odd gives the odd neighbour (%d wrong)",
+           wrong);
+}
+
+/* A unit in the last place of the number's format, subnormal numbers included. */
+static long double ulp(long double x, int digits, int least_exponent)
+{
+    int exponent;
+    frexpl(x, &exponent);
+    return ldexpl(1.0L, (exponent - 1 > least_exponent ? exponent - 1 : least_exponent) - digits + 1);
+}
+static long double ulp_f32(long double x) { return ulp(x, 24, -126); }
+static long double ulp_f64(long double x) { return ulp(x, 53, -1022); }
+
+static void raise(double *worst, long double error)
+{
+    if (!((double)error <= *worst)) /* NaN counts as an error, and stays */
+        *worst = (double)error;
+}
+
+static void test_exp_parts(void)
+{
+    double worst_f32 = 0.0, worst_f64 = 0.0, term_f32 = 0.0, term_f64 = 0.0;
+    const int steps = 1000000;
+    for (int i = 0; i <= steps; i++) {
+        int32_t k;
+        const float single = (float)(-256.0 + 512.0 * i / steps) * (1.0f - 0x1p-23f);
+        const float q = exp_parts_f32(single, &k);
+        const long double exact = expl((long double)single);
+        raise(&worst_f32, fabsl(ldexpl(1.0L + q, k) - exact) / exact * 0x1p24L);
+        const double real = (-2048.0 + 4096.0 * i / steps) * (1.0 - 0x1p-52) + 1e-4 * (double)(hash((uint64_t)i) % 7) / 7;
+        const double q_f64 = exp_parts_f64(real, &k);
+        const long double exact_f64 = expl((long double)real);
+        raise(&worst_f64, fabsl(ldexpl(1.0L + q_f64, k) - exact_f64) / exact_f64 * 0x1p53L);
+        const float t = (float)(-87.0 * i / steps);
+        const double t_f64 = -708.0 * i / steps;
+        raise(&term_f32, fabsl((long double)exp_term_f32(t) - expl((long double)t)) / ulp_f32(expl((long double)t)));
+        raise(&term_f64, fabsl((long double)exp_term_f64(t_f64) - expl(t_f64)) / ulp_f64(expl(t_f64)));
+    }
+    tap_note("worst relative errors: exp_parts_f32 %.4f 2^-24, exp_parts_f64 %.4f 2^-53", worst_f32, worst_f64);
+    tap_note("worst errors: exp_term_f32 %.4f ulp, exp_term_f64 %.4f ulp", term_f32, term_f64);
+    /* r and q are each rounded by up to a quarter of the unit, and 1 + q is as small as 0.71 */
+    tap_ok(worst_f32 <= 0.75, "exp_parts_f32 is within 0.75 * 2^-24 on -256 .. 256");
+    tap_ok(worst_f64 <= 0.75, "exp_parts_f64 is within 0.75 * 2^-53 on -2048 .. 2048");
+    tap_ok(term_f32 <= 1.0 && term_f64 <= 1.0, "exp_term is within 1 ulp");
+}
+
+/* The constants of a row whose maximum and sum are given. */
+static struct softmax_constants constants_of(double max, double sum_high, double sum_low)
+{
+    struct partial partial;
+    struct softmax_constants constants;
+    const sumexp_f32 sumexp = {max, {sum_high, sum_low}};
+    memset(&partial, 0, sizeof partial);
+    memcpy(partial.bytes, &sumexp, sizeof sumexp);
+    softmax_constants_set(&partial, &constants);
+    return constants;
+}
+
+static void test_softmax_elements(void)
+{
+    double normal_f32 = 0.0, normal_f64 = 0.0, subnormal_f32 = 0.0, subnormal_f64 = 0.0, logarithm = 0.0;
+    for (uint64_t row = 0; row < 200; row++) {
+        const uint64_t random = hash(row ^ 0x50f7);
+        const float max = row == 0 ? 0.0f : (float)ldexp((double)(int64_t)random, (int)(random % 40) - 75);
+        const double sum = row % 3 == 0 ? 1.0 : 1.0 + ldexp((double)(random >> 11), (int)(row % 60) - 60);
+        const double low = row % 2 == 0 ? 0.0 : sum * 0x1p-54;
+        const struct softmax_constants c = constants_of((double)max, sum, low);
+        const long double divisor = (long double)sum + (long double)low;
+        for (uint64_t i = 0; i < 5000; i++) {
+            const double u = (double)(hash(random + i) >> 11) * 0x1p-53;
+            const float x = i == 0 ? max : (float)((double)max - 106.0 * u);
+            const long double exact = expl((long double)x - (long double)max) / divisor;
+            raise(exact < FLT_MIN ? &subnormal_f32 : &normal_f32,
+                  fabsl((long double)softmax_f32(x, &c) - exact) / ulp_f32(exact));
+            const double x_f64 = i == 0 ? (double)max : (double)max - 750.0 * u;
+            const long double t = (long double)x_f64 - (long double)max, exact_f64 = expl(t) / divisor;
+            raise(exact_f64 < DBL_MIN ? &subnormal_f64 : &normal_f64,
+                  fabsl((long double)softmax_f64(x_f64, &c) - exact_f64) / ulp_f64(exact_f64));
+            /* the logarithm of the sum is itself rounded: an error of half its unit, beside the result's own */
+            const long double log_sum = logl(divisor), exact_log = t - log_sum;
+            raise(&logarithm, fabsl((long double)log_softmax_f64(x_f64, &c) - exact_log)
+                                  / (ulp_f64(exact_log) + ulp_f64(log_sum)));
+        }
+    }
+    tap_note("worst errors in ulp: softmax_f32 %.4f, subnormal results %.4f; softmax_f64 %.4f, subnormal %.4f", normal_f32,
+             subnormal_f32, normal_f64, subnormal_f64);
+    tap_note("worst error of log_softmax_f64: %.4f of (ulp of the result + ulp of the logarithm of the sum)", logarithm);
+    tap_ok(normal_f32 <= 1.75 && subnormal_f32 <= 1.75, "softmax_f32 of exact constants is within 1.75 ulp");
+    tap_ok(normal_f64 <= 1.75 && subnormal_f64 <= 1.75, "softmax_f64 of exact constants is within 1.75 ulp");
+    tap_ok(logarithm <= 1.0, "log_softmax_f64 is within an ulp of the result plus one of the logarithm");
+}
+
+static void test_softmax_special(void)
+{
+    const struct softmax_constants c = constants_of(2.5, 3.0, 0.0), nan = constants_of(NAN, 3.0, 0.0),
+                                   none = constants_of(-INFINITY, 0.0, 0.0), infinite = constants_of(INFINITY, 1.0, 0.0),
+                                   poisoned = constants_of(1.0, NAN, 0.0), far = constants_of(DBL_MAX, 1.0, 0.0);
+    tap_ok(softmax_f32(-INFINITY, &c) == 0.0f && softmax_f64(-INFINITY, &c) == 0.0
+               && log_softmax_f64(-INFINITY, &c) == -INFINITY,
+           "-inf among finite elements gives 0, and -inf as logarithm");
+    tap_ok(softmax_f32(-FLT_MAX, &c) == 0.0f && softmax_f64(-DBL_MAX, &far) == 0.0
+               && log_softmax_f64(-DBL_MAX, &far) == -INFINITY,
+           "elements below the range of f64 under the maximum give 0 and -inf");
+    const struct softmax_constants *const undefined[] = {&nan, &none, &infinite, &poisoned};
+    const double elements[] = {0.0, -INFINITY, INFINITY, 2.5, NAN};
+    bool all_nan = true;
+    for (int row = 0; row < 4; row++)
+        for (int i = 0; i < 5; i++)
+            all_nan = all_nan && isnan(softmax_f32((float)elements[i], undefined[row]))
+                      && isnan(softmax_f64(elements[i], undefined[row])) && isnan(log_softmax_f64(elements[i], undefined[row]));
+    tap_ok(all_nan, "where the row has no softmax every element is NaN");
+}
+
+static void test_range_part(void)
+{
+    const uint64_t counts[] = {0, 1, 2, 6, 7, 8, 1000003, (1ull << 32) + 3, (1ull << 53) + 1, UINT64_MAX - 1, UINT64_MAX};
+    const uint64_t parts[] = {1, 2, 3, 5, 7, 64, 1021};
+    int wrong = 0;
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
+        for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
+            uint64_t next = 0, least = UINT64_MAX, most = 0;
+            for (uint64_t part = 0; part < parts[p]; part++) {
+                const struct range range = range_part(counts[c], part, parts[p]);
+                wrong += range.first != next;
+                next += range.count;
+                least = u64_min(least, range.count);
+                most = u64_max(most, range.count);
+            }
+            wrong += next != counts[c] || most - least > 1;
+        }
+    tap_ok(wrong == 0, "range_part covers everything once, in order, in sizes that differ by at most one");
+}
+
+int main(void)
+{
+    test_loads();
+    test_rounding();
+    test_odd();
+    test_exp_parts();
+    test_softmax_elements();
+    test_softmax_special();
+    test_range_part();
+    return tap_done();
+}
