@@ -1,9 +1,9 @@
-/* Elements as kernels see them: element<ALLFOLD_F32> and so on, the 16-byte vectors they travel in, and how kernels
-   touch memory. */
+/* Elements as kernels see them: element<ALLFOLD_F32> and so on, and the 16-byte vectors they travel in. */
 #ifndef ALLFOLD_ELEMENT_CUH
 #define ALLFOLD_ELEMENT_CUH
 
 #include "base/elements.h"
+#include "kernels/ptx.cuh"
 
 #include <cuda_runtime.h>
 
@@ -52,16 +52,5 @@ template <class Stored> static __device__ __forceinline__ uint4 vector_of(const 
 }
 
 static __device__ __forceinline__ bool is_vector_aligned(const void *x) { return ((uintptr_t)x & 15) == 0; }
-
-/* Memory that no one writes while the kernel runs and that is read once: past the first-level cache, but kept in the
-   second, where a second pass may find it. */
-static __device__ __forceinline__ uint4 load_read_only(const void *x)
-{
-    uint4 vector;
-    asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
-        : "=r"(vector.x), "=r"(vector.y), "=r"(vector.z), "=r"(vector.w)
-        : "l"(x));
-    return vector;
-}
 
 #endif

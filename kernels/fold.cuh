@@ -1,5 +1,5 @@
-/* The fold kernel, for any monoid and element type: element -> thread -> warp -> block -> grid in one launch, whose last
-   block to finish combines the partials of all. Included by fold_family.cuh.
+/* The fold kernel, for any monoid and element type: element -> thread -> warp -> block -> grid in one launch, whose
+   last block to finish combines the partials of all. Included by fold_family.cuh.
 
    Which thread takes which element, and the order in which partials are combined, follow from n and the device alone,
    never from timing or from where x lies: the bits are the same run to run. A thread takes its elements in ascending
@@ -19,11 +19,15 @@ template <enum monoid monoid, class Value> struct fold_of;
         typedef name##_##value_name partial;                                                                           \
         static constexpr bool indexed = is_indexed_##name;                                                             \
         static __device__ __forceinline__ partial identity() { return name##_identity_##value_name(); }                \
-        static __device__ __forceinline__ void tile(partial *p, const value_##value_name *x, uint32_t n, uint64_t first) \
+        typedef value_##value_name value;                                                                              \
+        static __device__ __forceinline__ void tile(partial *p, const value *x, uint32_t n, uint64_t first)            \
         {                                                                                                              \
             name##_tile_##value_name(p, x, n, first);                                                                  \
         }                                                                                                              \
-        static __device__ __forceinline__ void combine(partial *a, const partial *b) { name##_combine_##value_name(a, b); } \
+        static __device__ __forceinline__ void combine(partial *a, const partial *b)                                   \
+        {                                                                                                              \
+            name##_combine_##value_name(a, b);                                                                         \
+        }                                                                                                              \
     };
 #define DEFINE_FOLDS(name, indexed, nan)               \
     static constexpr bool is_indexed_##name = indexed; \
@@ -37,13 +41,14 @@ template <class Fold, class Element> struct fold_plan {
         fold_shape_of(sizeof(typename Fold::partial), Fold::indexed, sizeof(typename Element::stored));
     static constexpr int threads = shape.threads, vectors = shape.vectors, together = shape.together;
     static constexpr int block_vectors = threads * vectors; /* of one block in one round */
-    static_assert(threads % 32 == 0 && threads <= 1024 && shape.blocks <= FOLD_BLOCKS_MAX, "a shape the kernel can take");
+    static_assert(threads % 32 == 0 && threads <= 1024 && shape.blocks <= FOLD_BLOCKS_MAX, "a shape a kernel can take");
     static_assert(together == 0 || vectors % together == 0, "rounds are whole tiles");
     static_assert(!Fold::indexed || together <= 1, "a tile's elements are neighbours");
 };
 
 /* Partials move in words, whatever is in them. */
-template <class Partial> static __device__ __forceinline__ Partial partial_shuffle_down(const Partial &partial, int lanes)
+template <class Partial>
+static __device__ __forceinline__ Partial partial_shuffle_down(const Partial &partial, int lanes)
 {
     static_assert(sizeof(Partial) % 8 == 0, "partials are whole words");
     unsigned long long words[sizeof(Partial) / 8];
@@ -78,8 +83,8 @@ template <class Fold> static __device__ __forceinline__ void warp_combine(typena
     }
 }
 
-/* Thread 0 gets the partials of its block, in order; the others get something. Takes whole blocks, and between two calls
-   a __syncthreads. */
+/* Thread 0 gets the partials of its block, in order; the others get something. Takes whole blocks, and between two
+   calls a __syncthreads. */
 template <class Fold, int threads> static __device__ __forceinline__ void block_combine(typename Fold::partial *partial)
 {
     constexpr int warps = threads / 32;
@@ -114,7 +119,8 @@ static __device__ __forceinline__ uint4 vector_load(const typename Element::stor
 
 /* Gives `count` vectors to the fold as one tile. */
 template <class Fold, class Element, int count>
-static __device__ __forceinline__ void vectors_take(typename Fold::partial *partial, const uint4 *vectors, uint64_t first)
+static __device__ __forceinline__ void vectors_take(typename Fold::partial *partial, const uint4 *vectors,
+                                                    uint64_t first)
 {
     typename Element::value values[count * Element::per_vector];
 #pragma unroll
@@ -124,8 +130,8 @@ static __device__ __forceinline__ void vectors_take(typename Fold::partial *part
     Fold::tile(partial, values, count * Element::per_vector, first);
 }
 
-/* Rounds in which every thread of the grid takes all its vectors: nothing to check, the addresses far apart by constants.
-   The vectors of one block and round are neighbours. */
+/* Rounds in which every thread of the grid takes all its vectors: nothing to check, the addresses far apart by
+   constants. The vectors of one block and round are neighbours. */
 template <class Fold, class Element>
 static __device__ __forceinline__ void rounds_take(typename Fold::partial *partial, const typename Element::stored *x,
                                                    uint64_t first, uint64_t rounds, bool aligned)
@@ -202,15 +208,6 @@ static __device__ __forceinline__ typename Fold::partial thread_fold(const typen
     return partial;
 }
 
-/* 0, 1, ... tickets - 1, then 0 again: ready for the next launch. What the caller wrote before is seen by who takes a later
-   ticket (release), and what holders of earlier tickets wrote is seen after (acquire). */
-static __device__ __forceinline__ unsigned int ticket_take(unsigned int *ticket, unsigned int tickets)
-{
-    unsigned int taken;
-    asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;" : "=r"(taken) : "l"(ticket), "r"(tickets - 1) : "memory");
-    return taken;
-}
-
 /* Puts the block's partial (thread 0 has it) where the last block finds it. True in the block that comes last: then the
    partials of all blocks are there to read. Takes whole blocks. */
 template <class Partial>
@@ -229,7 +226,7 @@ static __device__ __forceinline__ bool block_publish(const Partial &partial, Par
 constexpr size_t FOLD_TICKET_BYTES = 256;
 
 template <class Fold, class Element>
-static __global__ void __launch_bounds__(fold_plan<Fold, Element>::shape.threads, fold_plan<Fold, Element>::shape.blocks)
+static __global__ void __launch_bounds__(fold_plan<Fold, Element>::threads, fold_plan<Fold, Element>::shape.blocks)
 fold_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, uint64_t rounds, char *scratch,
             typename Fold::partial *result)
 {

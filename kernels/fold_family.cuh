@@ -19,6 +19,7 @@ static cudaError_t fold_start(const struct fold_input *input, const struct fold_
     config.gridDim = dim3((unsigned int)blocks);
     config.blockDim = dim3(plan::threads);
     config.stream = (cudaStream_t)stream;
+    /* what it returns is this launch's error; cudaGetLastError may hold one that the caller's program left */
     return cudaLaunchKernelEx(&config, fold_kernel<Fold, Element>, (const typename Element::stored *)input->x, input->n,
                               input->first, rounds, (char *)space->scratch, (typename Fold::partial *)space->result);
 }

@@ -1,5 +1,5 @@
-/* Between fold.cu, which knows all types, and fold_VALUE.cu, which hold the kernels of the element types that start from
-   that value type: apart so that they compile side by side. */
+/* Between fold.cu, which knows all types, and fold_VALUE.cu, which hold the kernels of the element types that start
+   from that value type: apart so that they compile side by side. */
 #ifndef ALLFOLD_FOLD_FAMILY_H
 #define ALLFOLD_FOLD_FAMILY_H
 
@@ -10,8 +10,8 @@ struct fold_input {
     uint64_t n, first;
 };
 
-#define DECLARE_FAMILY(nothing, value)                                                                               \
-    int fold_launch_##value(enum monoid monoid, allfold_type type, const struct fold_input *input,                   \
+#define DECLARE_FAMILY(nothing, value)                                                                 \
+    int fold_launch_##value(enum monoid monoid, allfold_type type, const struct fold_input *input,     \
                             const struct fold_space *space, void *stream);
 VALUES(DECLARE_FAMILY, )
 #undef DECLARE_FAMILY

@@ -1,5 +1,4 @@
 # CUDA kernels, part of the library. A new .cu file is one line in kernel_sources; headers go to noinst_HEADERS.
-if HAVE_CUDA
 kernel_sources = \
 	kernels/fold.cu \
 	kernels/fold_f32.cu \
@@ -9,6 +8,7 @@ kernel_sources = \
 	kernels/fold_u32.cu \
 	kernels/fold_u64.cu \
 	kernels/softmax.cu
+if HAVE_CUDA
 liballfold_a_SOURCES += $(kernel_sources)
 cuda_depends += $(kernel_sources:.cu=.d)
 endif
@@ -19,4 +19,5 @@ noinst_HEADERS += \
 	kernels/fold_family.cuh \
 	kernels/fold_family.h \
 	kernels/kernels.h \
+	kernels/ptx.cuh \
 	kernels/tuning.h

@@ -135,7 +135,8 @@ struct softmax_call {
 static cudaLaunchConfig_t softmax_config(const struct softmax_call *call, struct softmax_shape shape, uint64_t items)
 {
     cudaLaunchConfig_t config = {};
-    const uint64_t most = (uint64_t)call->multiprocessors * shape.blocks, wanted = (items + shape.threads - 1) / shape.threads;
+    const uint64_t most = (uint64_t)call->multiprocessors * shape.blocks;
+    const uint64_t wanted = (items + shape.threads - 1) / shape.threads;
     config.gridDim = dim3((unsigned int)u64_max(1, u64_min(wanted, most)));
     config.blockDim = dim3(shape.threads);
     config.stream = call->stream;

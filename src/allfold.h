@@ -52,7 +52,7 @@ extern "C" {
     X(NORM1, norm1, norm1, "sum of absolute values (L1 norm)")                                    \
     X(NORM2, norm2, norm2, "root of the sum of squares (L2 norm)")                                \
     X(NORMINF, norminf, norminf, "largest absolute value (Linf norm)")                            \
-    X(LOGSUMEXP, logsumexp, sumexp, "logarithm of the sum of exponentials")                       \
+    X(LOGSUMEXP, logsumexp, sumexp_f64, "logarithm of the sum of exponentials")                       \
     X(STATS, stats, stats, "count, NaN count, sum, mean, variance, min, max, L1, L2, Linf in one pass")
 
 typedef enum {
@@ -92,8 +92,9 @@ typedef enum {
 typedef enum { ALLFOLD_BACKEND_AUTO = 0, ALLFOLD_BACKEND_CUDA, ALLFOLD_BACKEND_CPU } allfold_backend;
 
 /* A result's number: floating point folds give f64, integer folds i64 or u64 (sums are exact, or ALLFOLD_OVERFLOW). */
+typedef enum { ALLFOLD_VALUE_F64, ALLFOLD_VALUE_I64, ALLFOLD_VALUE_U64 } allfold_value_kind;
 typedef struct {
-    enum { ALLFOLD_VALUE_F64, ALLFOLD_VALUE_I64, ALLFOLD_VALUE_U64 } kind;
+    allfold_value_kind kind;
     union {
         double f64;
         int64_t i64;

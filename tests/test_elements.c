@@ -25,6 +25,8 @@ static uint64_t hash(uint64_t x)
     return x ^ (x >> 31);
 }
 
+static double unit(uint64_t x) { return (double)(hash(x) >> 11) * 0x1p-53; }
+
 /* The 16-bit formats, from their definition: a sign, exponent_bits, fraction_bits. */
 struct format {
     int exponent_bits, fraction_bits;
@@ -196,29 +198,51 @@ static void raise(double *worst, long double error)
 
 static void test_exp_parts(void)
 {
-    double worst_f32 = 0.0, worst_f64 = 0.0, term_f32 = 0.0, term_f64 = 0.0;
+    double worst_f32 = 0.0, worst_f64 = 0.0, term_f32 = 0.0, term_f64 = 0.0, rescale = 0.0;
     const int steps = 1000000;
     for (int i = 0; i <= steps; i++) {
+        const double random = unit((uint64_t)i);
         int32_t k;
-        const float single = (float)(-256.0 + 512.0 * i / steps) * (1.0f - 0x1p-23f);
-        const float q = exp_parts_f32(single, &k);
-        const long double exact = expl((long double)single);
-        raise(&worst_f32, fabsl(ldexpl(1.0L + q, k) - exact) / exact * 0x1p24L);
-        const double real = (-2048.0 + 4096.0 * i / steps) * (1.0 - 0x1p-52) + 1e-4 * (double)(hash((uint64_t)i) % 7) / 7;
-        const double q_f64 = exp_parts_f64(real, &k);
-        const long double exact_f64 = expl((long double)real);
-        raise(&worst_f64, fabsl(ldexpl(1.0L + q_f64, k) - exact_f64) / exact_f64 * 0x1p53L);
-        const float t = (float)(-87.0 * i / steps);
-        const double t_f64 = -708.0 * i / steps;
-        raise(&term_f32, fabsl((long double)exp_term_f32(t) - expl((long double)t)) / ulp_f32(expl((long double)t)));
-        raise(&term_f64, fabsl((long double)exp_term_f64(t_f64) - expl(t_f64)) / ulp_f64(expl(t_f64)));
+        float low;
+        const float t = (float)(-256.0 + 512.0 * i / steps) * (1.0f - 0x1p-23f), lost = t * (float)(random - 0.5) * 0x1p-24f;
+        const float r = exp_parts_f32(t, lost, &low, &k);
+        const long double exact = expl((long double)t) * (1.0L + expm1l((long double)lost));
+        raise(&worst_f32, fabsl(ldexpl(1.0L + (long double)r + (long double)low, k) - exact) / exact * 0x1p24L);
+        double low_f64;
+        const double t_f64 = (-2048.0 + 4096.0 * i / steps) * (1.0 - 0x1p-52) + 1e-4 * random - 1e-4;
+        const double lost_f64 = t_f64 * (random - 0.5) * 0x1p-53, r_f64 = exp_parts_f64(t_f64, lost_f64, &low_f64, &k);
+        const long double exact_f64 = expl((long double)t_f64) * (1.0L + (long double)lost_f64);
+        raise(&worst_f64, fabsl(ldexpl(1.0L + (long double)r_f64 + (long double)low_f64, k) - exact_f64) / exact_f64 * 0x1p53L);
+        /* differences that are not exact, both signs of the base */
+        const float base = (float)(20.0 * random - 10.0), x = base - (float)(87.0 * i / steps);
+        const double base_f64 = 20.0 * random - 10.0, x_f64 = base_f64 - 708.0 * i / steps;
+        const long double term = expl((long double)x - (long double)base), far = expl((long double)x_f64 - (long double)base_f64);
+        if (x - base >= -87.0f)
+            raise(&term_f32, fabsl((long double)exp_term_of_f32(x, base) - term) / ulp_f32(term));
+        if (x_f64 - base_f64 >= -708.0) {
+            raise(&term_f64, fabsl((long double)exp_term_of_f64(x_f64, base_f64) - far) / ulp_f64(far));
+            raise(&rescale, fabsl((long double)exp_term_f64(x_f64 - base_f64) - expl((long double)(x_f64 - base_f64)))
+                                / ulp_f64(far));
+        }
     }
     tap_note("worst relative errors: exp_parts_f32 %.4f 2^-24, exp_parts_f64 %.4f 2^-53", worst_f32, worst_f64);
-    tap_note("worst errors: exp_term_f32 %.4f ulp, exp_term_f64 %.4f ulp", term_f32, term_f64);
-    /* r and q are each rounded by up to a quarter of the unit, and 1 + q is as small as 0.71 */
-    tap_ok(worst_f32 <= 0.75, "exp_parts_f32 is within 0.75 * 2^-24 on -256 .. 256");
-    tap_ok(worst_f64 <= 0.75, "exp_parts_f64 is within 0.75 * 2^-53 on -2048 .. 2048");
-    tap_ok(term_f32 <= 1.0 && term_f64 <= 1.0, "exp_term is within 1 ulp");
+    tap_note("worst errors: exp_term_of_f32 %.4f ulp, exp_term_of_f64 %.4f ulp, exp_term_f64 %.4f ulp", term_f32, term_f64,
+             rescale);
+    tap_ok(worst_f32 <= 0.20, "exp_parts_f32 is within 0.2 * 2^-24 on -256 .. 256");
+    tap_ok(worst_f64 <= 0.20, "exp_parts_f64 is within 0.2 * 2^-53 on -2048 .. 2048");
+    tap_ok(term_f32 <= 1.0 && term_f64 <= 1.0 && rescale <= 1.0, "the terms of sums of exponentials are within 1 ulp");
+}
+
+static void test_exp_term_special(void)
+{
+    const float huge = 0x1p100f, below = nextafterf(huge, 0.0f);
+    tap_ok(exp_term_of_f32(huge, huge) == 1.0f && exp_term_of_f32(below, huge) < 1e-37f && exp_term_of_f32(-huge, huge) < 1e-37f
+               && exp_term_of_f32(-INFINITY, 1.0f) < 1e-37f && isnan(exp_term_of_f32(NAN, 1.0f)),
+           "f32 terms of huge differences, of -inf and of NaN");
+    tap_ok(exp_term_of_f64(1e300, 1e300) == 1.0 && exp_term_of_f64(nextafter(1e300, 0.0), 1e300) < 1e-300
+               && exp_term_of_f64(-DBL_MAX, DBL_MAX) < 1e-300 && exp_term_of_f64(-INFINITY, -1e300) < 1e-300
+               && isnan(exp_term_of_f64(NAN, 1.0)) && exp_term_f64(-INFINITY) < 1e-300 && isnan(exp_term_f64(NAN)),
+           "f64 terms of huge differences, of -inf and of NaN");
 }
 
 /* The constants of a row whose maximum and sum are given. */
@@ -244,7 +268,7 @@ static void test_softmax_elements(void)
         const struct softmax_constants c = constants_of((double)max, sum, low);
         const long double divisor = (long double)sum + (long double)low;
         for (uint64_t i = 0; i < 5000; i++) {
-            const double u = (double)(hash(random + i) >> 11) * 0x1p-53;
+            const double u = unit(random + i);
             const float x = i == 0 ? max : (float)((double)max - 106.0 * u);
             const long double exact = expl((long double)x - (long double)max) / divisor;
             raise(exact < FLT_MIN ? &subnormal_f32 : &normal_f32,
@@ -262,8 +286,8 @@ static void test_softmax_elements(void)
     tap_note("worst errors in ulp: softmax_f32 %.4f, subnormal results %.4f; softmax_f64 %.4f, subnormal %.4f", normal_f32,
              subnormal_f32, normal_f64, subnormal_f64);
     tap_note("worst error of log_softmax_f64: %.4f of (ulp of the result + ulp of the logarithm of the sum)", logarithm);
-    tap_ok(normal_f32 <= 1.75 && subnormal_f32 <= 1.75, "softmax_f32 of exact constants is within 1.75 ulp");
-    tap_ok(normal_f64 <= 1.75 && subnormal_f64 <= 1.75, "softmax_f64 of exact constants is within 1.75 ulp");
+    tap_ok(normal_f32 <= 1.3 && subnormal_f32 <= 1.3, "softmax_f32 of exact constants is within 1.3 ulp");
+    tap_ok(normal_f64 <= 1.3 && subnormal_f64 <= 1.3, "softmax_f64 of exact constants is within 1.3 ulp");
     tap_ok(logarithm <= 1.0, "log_softmax_f64 is within an ulp of the result plus one of the logarithm");
 }
 
@@ -314,6 +338,7 @@ int main(void)
     test_rounding();
     test_odd();
     test_exp_parts();
+    test_exp_term_special();
     test_softmax_elements();
     test_softmax_special();
     test_range_part();

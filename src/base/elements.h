@@ -71,7 +71,7 @@ HOST_DEVICE double f64_from_bits(uint64_t bits)
    small, subnormals included; infinity and NaN then get the full exponent. */
 HOST_DEVICE float load_f16(element_f16 x)
 {
-#ifdef __CUDA_ARCH__
+#if defined(__CUDA_ARCH__) && defined(__NVCC__)
     float y;
     asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits)); /* the same, but that a NaN's payload is lost */
     return y;
@@ -119,7 +119,7 @@ HOST_DEVICE element_f16 f32_to_f16(float x)
 {
     element_f16 y;
     const uint32_t sign = f32_bits(x) & 0x80000000u;
-#ifdef __CUDA_ARCH__
+#if defined(__CUDA_ARCH__) && defined(__NVCC__)
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
     y.bits = x != x ? (uint16_t)(0x7e00u | (sign >> 16)) : y.bits;
 #else

@@ -85,7 +85,8 @@ static struct json_object *rank_json(const struct rank_info *all, int count, int
     json_object_object_add(object, "visible", json_object_new_int(r->device.visible));
     json_object_object_add(object, "uuid", r->device.uuid[0] != '\0' ? report_string(r->device.uuid) : NULL);
     json_object_object_add(object, "pci", r->device.pci[0] != '\0' ? report_string(r->device.pci) : NULL);
-    json_object_object_add(object, "numa_node", r->device.numa_node >= 0 ? json_object_new_int(r->device.numa_node) : NULL);
+    json_object_object_add(object, "numa_node",
+                           r->device.numa_node >= 0 ? json_object_new_int(r->device.numa_node) : NULL);
     json_object_object_add(object, "threads", json_object_new_int(r->device.threads));
     json_object_object_add(object, "memory_total", json_object_new_uint64(r->device.memory_total));
     json_object_object_add(object, "memory_free", json_object_new_uint64(r->device.memory_free));

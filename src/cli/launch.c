@@ -32,17 +32,18 @@ allfold_status launch_check(const struct launch *launch, int ranks, struct error
     return error_set(error, ALLFOLD_BAD_ARGUMENT,
                      "expected one MPI job of %ld ranks (%s=%ld), found that MPI knows of 1 rank, so each task would "
                      "fold alone: start with srun --mpi=pmix or with the mpirun of the MPI library that allfold was "
-                     "built with; for one rank on purpose: mpirun -n 1", launch->tasks, launch->variable, launch->tasks);
+                     "built with; for one rank on purpose: mpirun -n 1",
+                     launch->tasks, launch->variable, launch->tasks);
 }
 
 /* FNV-1a over the arguments and their ends. */
 static uint64_t hash(int argc, char **argv)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    uint64_t value = UINT64_C(0xcbf29ce484222325);
     for (int i = 0; i < argc; i++)
         for (size_t j = 0; j <= strlen(argv[i]); j++)
-            hash = (hash ^ (unsigned char)argv[i][j]) * UINT64_C(0x100000001b3);
-    return hash;
+            value = (value ^ (unsigned char)argv[i][j]) * UINT64_C(0x100000001b3);
+    return value;
 }
 
 allfold_status launch_compare(int argc, char **argv, struct error *error)

@@ -6,12 +6,14 @@
 #include "cli/session.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define FOLD(ID, name, monoid, text) {#name, "INPUT", TAKES_ARRAY, ALLFOLD_##ID, text, fold_run},
 #define TAKES_ARRAY (TAKES_COMMON | TAKES_DEVICE | TAKES_TYPE | TAKES_RAW)
 #define TAKES_SOFTMAX (TAKES_ARRAY | TAKES_OUTPUT | TAKES_OUTPUT_TYPE)
+#define TAKES_INFO (TAKES_COMMON | TAKES_DEVICE)
 #define TAKES_GENERATE (TAKES_COMMON | TAKES_TYPE | TAKES_OUTPUT)
 
 /* The commands, in the order of --help. */
@@ -20,7 +22,7 @@ const struct command commands[] = {
     {"softmax", "INPUT", TAKES_SOFTMAX, 0, "exp(x) / sum of exp(x), without overflow", softmax_run},
     {"log-softmax", "INPUT", TAKES_SOFTMAX, 1, "logarithm of softmax", softmax_run},
     {"generate", "DISTRIBUTION?n=COUNT", TAKES_GENERATE, 0, "write an array of a named distribution", generate_run},
-    {"info", NULL, TAKES_COMMON | TAKES_DEVICE, 0, "version, build, MPI library, and the device of each rank", info_run},
+    {"info", NULL, TAKES_INFO, 0, "version, build, MPI library, and the device of each rank", info_run},
 };
 const size_t command_count = sizeof commands / sizeof *commands;
 
@@ -77,8 +79,10 @@ static void run(int argc, char **argv, const struct launch *launch, int rank, in
     const char *name = argc > 1 ? argv[1] : "";
     const bool help = strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0, version = strcmp(name, "--version") == 0;
     if (help || version) {
-        if (rank == 0)
-            help ? help_program() : help_version();
+        if (rank == 0 && help)
+            help_program();
+        else if (rank == 0)
+            help_version();
         flush_output(error);
         return;
     }
@@ -102,6 +106,8 @@ int main(int argc, char **argv)
     const struct launch launch = launch_read();
     struct error error = {0};
     int rank, ranks, threading;
+    setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* a line at a time: ranks share it */
+    signal(SIGXFSZ, SIG_IGN); /* an output beyond the limit on file sizes is an error to report and to clean up after */
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &threading);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);

@@ -128,7 +128,7 @@ static const struct row {
     {"nan", 0, "propagate|omit|error", TAKES_NAN, set_nan, "propagate, omit or error",
      "what NaN does: it is the result (default), it is left out, it is refused"},
     {"output", 'o', "FILE", TAKES_OUTPUT, set_output, "the name of a file",
-     "where elements go: .npy if its name says so, else raw; an old file is replaced on success only"},
+     "where elements go: .npy if it ends so, else raw; replaced on success only"},
     {"output-type", 0, "TYPE", TAKES_OUTPUT_TYPE, set_output_type, "f16, bf16, f32 or f64",
      "element type of the result: f16, bf16, f32 or f64 (default: the input's)"},
     {"backend", 0, "auto|cuda|cpu", TAKES_COMMON, set_backend, "auto, cuda or cpu",

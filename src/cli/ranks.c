@@ -18,8 +18,6 @@ static void describe(const struct session *session, struct rank_info *info)
     memcpy(info->host, context->comm.host, sizeof info->host);
     device->backend->describe(device, &info->device);
     info->memory = device->memory;
-    info->queue_count = context->queue_count;
-    info->staging_bytes = device->staging_bytes;
     info->range = session->range;
 }
 
@@ -72,7 +70,6 @@ void ranks_tell(struct session *session)
     for (int i = 0; all != NULL && i < count; i++) {
         fputs("allfold: ", stderr);
         ranks_print(stderr, all, count, i);
-        fprintf(stderr, "; %d x %s of staging", all[i].queue_count, number_bytes((double)all[i].staging_bytes).text);
         fprintf(stderr, "; %" PRIu64 " elements from %" PRIu64 "\n", all[i].range.count, all[i].range.first);
     }
     free(all);

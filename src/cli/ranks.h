@@ -10,9 +10,7 @@ struct rank_info {
     int rank, local_rank;
     char host[sizeof((struct comm *)NULL)->host];
     struct device_info device;
-    uint64_t memory;        /* the device budget; 0 where the backend has none */
-    uint64_t staging_bytes; /* of one queue */
-    int queue_count;
+    uint64_t memory; /* the device budget; 0 where the backend has none */
     struct range range;
 };
 
@@ -20,8 +18,8 @@ struct rank_info {
    session->error and agreed upon. */
 struct rank_info *ranks_gather(struct session *session);
 
-/* How many of the ranks use the same device as `rank` does, itself among them: those of its host with the device's UUID.
-   1 for the CPU, whose cores local ranks divide among them. */
+/* How many of the ranks use the same device as `rank` does, itself among them: those of its host with the device's
+   UUID. 1 for the CPU, whose cores local ranks divide among them. */
 int ranks_sharing(const struct rank_info *all, int count, int rank);
 
 /* A line's worth about a rank and its device, without the newline. */

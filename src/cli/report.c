@@ -11,7 +11,12 @@
 /* Length of the UTF-8 sequence at text, 0 where there is none. */
 static size_t utf8_length(const unsigned char *text)
 {
-    const size_t length = text[0] < 0x80 ? 1 : text[0] < 0xc2 ? 0 : text[0] < 0xe0 ? 2 : text[0] < 0xf0 ? 3 : text[0] < 0xf5 ? 4 : 0;
+    static const unsigned char first[] = {0x80, 0xc2, 0xe0, 0xf0, 0xf5}; /* of lengths 1, none, 2, 3, 4, none */
+    static const size_t lengths[] = {1, 0, 2, 3, 4, 0};
+    size_t class = 0;
+    while (class < sizeof first && text[0] >= first[class])
+        class++;
+    const size_t length = lengths[class];
     for (size_t i = 1; i < length; i++)
         if ((text[i] & 0xc0) != 0x80)
             return 0;
@@ -39,11 +44,6 @@ struct json_object *report_string(const char *text)
     return string;
 }
 
-struct json_object *report_number(double number)
-{
-    return isfinite(number) ? json_object_new_double_s(number, number_shortest(number).text) : NULL;
-}
-
 /* Seconds and rates: more than six digits of them are noise. */
 static struct json_object *measured(double number)
 {
@@ -65,7 +65,7 @@ static struct json_object *value_json(allfold_value value)
     case ALLFOLD_VALUE_U64: return json_object_new_uint64(value.u64);
     case ALLFOLD_VALUE_F64: break;
     }
-    return report_number(value.f64);
+    return isfinite(value.f64) ? json_object_new_double_s(value.f64, number_shortest(value.f64).text) : NULL;
 }
 
 /* value, text, hex, and index where there is one. */

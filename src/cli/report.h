@@ -17,8 +17,6 @@ void report_output(const struct session *session, allfold_type type, double seco
 
 /* A JSON string; what is not UTF-8 in text (file names may be anything) becomes U+FFFD. */
 struct json_object *report_string(const char *text);
-/* A JSON number, the shortest that reads back the same; null where it is not finite. */
-struct json_object *report_number(double number);
 
 /* Prints the object on a line of its own and frees it. */
 void report_print(struct json_object *object);

@@ -16,8 +16,8 @@ bool session_agree(struct session *session);
 /* Describes the array called name on rank 0 and hands the description to all: session->input and ->range. */
 void session_describe(struct session *session, const char *name);
 
-/* This rank's part of the input, opened. On an error job->source is NULL and session->error, not yet agreed upon, tells;
-   closing is the caller's. */
+/* This rank's part of the input, opened. On an error job->source is NULL and session->error, not yet agreed upon,
+   tells; closing is the caller's. */
 void session_source(struct session *session, struct job *job);
 
 /* Makes the output file, described by info, whole or not at all. fill writes this rank's part to the sink; the sink is

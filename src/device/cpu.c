@@ -3,15 +3,10 @@
 #include "device/cpu_loops.h"
 #include "device/device.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 enum {
     BLOCK = 1 << 16,       /* least elements of a block: shorter arrays are one, folded without waking threads */
@@ -50,27 +45,6 @@ static const struct cpu_loops *best_loops(void)
     return &cpu_loops_base;
 }
 
-/* The cores this process may run on; all of them where it is not bound, and then the local ranks share them. */
-static int usable_threads(int local_size)
-{
-#ifdef _OPENMP
-    if (getenv("OMP_NUM_THREADS") != NULL)
-        return omp_get_max_threads();
-    const long online = sysconf(_SC_NPROCESSORS_ONLN);
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    long mine = online;
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
-        mine = CPU_COUNT(&set);
-    if (mine >= online)
-        mine = online / local_size;
-    return mine < 1 ? 1 : (int)mine;
-#else
-    (void)local_size;
-    return 1;
-#endif
-}
-
 static allfold_status cpu_open(int local_rank, int local_size, const allfold_options *options, struct device **device,
                                struct error *error)
 {
@@ -83,7 +57,7 @@ static allfold_status cpu_open(int local_rank, int local_size, const allfold_opt
     cpu->device.memory = 0; /* streams: what a file holds stays in the file */
     cpu->device.staging_bytes = options->staging_bytes > 0 ? options->staging_bytes : STAGING_BYTES;
     cpu->device.queue_count = 1;
-    cpu->device.threads = options->threads > 0 ? options->threads : usable_threads(local_size);
+    cpu->device.threads = options->threads > 0 ? options->threads : host_threads(local_size);
     *device = &cpu->device;
     return ALLFOLD_OK;
 }

@@ -9,12 +9,10 @@
 #include <cuda_runtime_api.h>
 
 #include <ctype.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
     QUEUES = 3,               /* one filling, one copying, one folding */
@@ -76,20 +74,6 @@ static int cuda_visible(struct error *why)
     return 0;
 }
 
-/* The cores this process may run on, its share of them where the local ranks are not bound to different ones. */
-static int host_threads(int local_size)
-{
-    const long online = sysconf(_SC_NPROCESSORS_ONLN);
-    long mine = online;
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
-        mine = CPU_COUNT(&set);
-    if (mine >= online)
-        mine = online / local_size;
-    return mine < 1 ? 1 : mine > THREADS_MOST ? THREADS_MOST : (int)mine;
-}
-
 /* How much device memory and staging this rank takes. sharers: how many ranks seem to use the same device. */
 static void set_budget(struct cuda_device *cuda, const allfold_options *options, size_t free_bytes, int sharers)
 {
@@ -141,7 +125,8 @@ static allfold_status cuda_open(int local_rank, int local_size, const allfold_op
         return error->status;
     }
     set_budget(cuda, options, free_bytes, (local_size + visible - 1) / visible);
-    cuda->device.threads = options->threads > 0 ? options->threads : host_threads(local_size);
+    const int threads = host_threads(local_size);
+    cuda->device.threads = options->threads > 0 ? options->threads : threads < THREADS_MOST ? threads : THREADS_MOST;
     *device = &cuda->device;
     return ALLFOLD_OK;
 }
@@ -258,8 +243,10 @@ static allfold_status open_space(struct cuda_queue *queue, const struct cuda_dev
     struct fold_space *const space = &queue->space;
     const size_t scratch_bytes = fold_scratch_bytes(cuda->multiprocessors);
     space->multiprocessors = cuda->multiprocessors;
-    if (check(cuda, cudaMalloc(&space->scratch, scratch_bytes), error, "cudaMalloc of %zu bytes", scratch_bytes) != ALLFOLD_OK
-        || check(cuda, cudaMemsetAsync(space->scratch, 0, scratch_bytes, queue->stream), error, "cudaMemsetAsync") != ALLFOLD_OK
+    if (check(cuda, cudaMalloc(&space->scratch, scratch_bytes), error, "cudaMalloc of %zu bytes", scratch_bytes)
+            != ALLFOLD_OK
+        || check(cuda, cudaMemsetAsync(space->scratch, 0, scratch_bytes, queue->stream), error, "cudaMemsetAsync")
+               != ALLFOLD_OK
         || check(cuda, cudaHostAlloc((void **)&queue->queue.partial, sizeof(struct partial), cudaHostAllocMapped), error,
                  "cudaHostAlloc of %zu bytes", sizeof(struct partial)) != ALLFOLD_OK
         || check(cuda, cudaHostGetDevicePointer((void **)&space->result, queue->queue.partial, 0), error,
@@ -347,11 +334,10 @@ static allfold_status cuda_fold(struct queue *queue, enum monoid monoid, allfold
 {
     const struct cuda_device *const cuda = cuda_of(queue);
     const struct cuda_queue *const folding = (const struct cuda_queue *)queue;
-    if (use(cuda, error) != ALLFOLD_OK
-        || check(cuda, (cudaError_t)fold_launch(monoid, type, x, n, first, &folding->space, folding->stream), error,
-                 "launching the fold kernel for %s", allfold_type_name(type)) != ALLFOLD_OK)
+    if (use(cuda, error) != ALLFOLD_OK)
         return error->status;
-    return ALLFOLD_OK;
+    const int code = fold_launch(monoid, type, x, n, first, &folding->space, folding->stream);
+    return check(cuda, (cudaError_t)code, error, "launching the fold kernel for %s", allfold_type_name(type));
 }
 
 static allfold_status cuda_softmax(struct queue *queue, const struct softmax_constants *constants, bool logarithm,
@@ -359,13 +345,12 @@ static allfold_status cuda_softmax(struct queue *queue, const struct softmax_con
                                    struct error *error)
 {
     const struct cuda_device *const cuda = cuda_of(queue);
-    if (use(cuda, error) != ALLFOLD_OK
-        || check(cuda, (cudaError_t)softmax_launch(constants, logarithm, x_type, x, y_type, y, n, cuda->multiprocessors,
-                                                   ((const struct cuda_queue *)queue)->stream),
-                 error, "launching the softmax kernel from %s to %s", allfold_type_name(x_type), allfold_type_name(y_type))
-               != ALLFOLD_OK)
+    const cudaStream_t stream = ((const struct cuda_queue *)queue)->stream;
+    if (use(cuda, error) != ALLFOLD_OK)
         return error->status;
-    return ALLFOLD_OK;
+    const int code = softmax_launch(constants, logarithm, x_type, x, y_type, y, n, cuda->multiprocessors, stream);
+    return check(cuda, (cudaError_t)code, error, "launching the softmax kernel from %s to %s", allfold_type_name(x_type),
+                 allfold_type_name(y_type));
 }
 
 static allfold_status cuda_wait(struct queue *queue, struct error *error)

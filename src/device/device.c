@@ -1,5 +1,33 @@
-/* Which backend does the work. */
+/* Which backend does the work, and with how many of the host's threads. */
 #include "device/device.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+int host_threads(int local_size)
+{
+#ifdef _OPENMP
+    if (getenv("OMP_NUM_THREADS") != NULL)
+        return omp_get_max_threads();
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    long mine = online;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        mine = CPU_COUNT(&set);
+    if (mine >= online)
+        mine = online / local_size;
+    return mine < 1 ? 1 : (int)mine;
+#else
+    (void)local_size;
+    return 1;
+#endif
+}
 
 allfold_status backend_choose(allfold_backend choice, const struct backend **backend, struct error *error)
 {

@@ -76,6 +76,10 @@ struct backend {
 
 extern const struct backend backend_cpu, backend_cuda;
 
+/* Threads that one of local_size processes of this host may use: OMP_NUM_THREADS where it is set, else the cores that
+   the process is bound to, or its share of all where it is not bound. */
+int host_threads(int local_size);
+
 /* The backend of that choice; auto is cuda where a device is visible, else cpu. */
 allfold_status backend_choose(allfold_backend choice, const struct backend **backend, struct error *error);
 

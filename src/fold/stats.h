@@ -115,12 +115,21 @@ HOST_DEVICE void FN(stats_tile)(FN(stats) * stats, const V *x, uint32_t n, uint6
 }
 
 #ifdef FOLD_HOST
+/* Squares that overflow on the way make the variance infinite; only infinite elements make it NaN. */
+static double FN(stats_variance)(const FN(stats) * stats)
+{
+    const bool finite = is_finite((double)stats->min.value) && is_finite((double)stats->max.value);
+    if (finite && stats->m2 != stats->m2)
+        return INFINITY;
+    return stats->m2 < 0.0 ? 0.0 : stats->m2 / stats->count;
+}
+
 static allfold_status FN(stats_finish)(const FN(stats) * stats, const struct finish *finish, allfold_result *result,
                                        struct error *error)
 {
     const uint64_t nans = stats->min.nans;
-    if (finish->nan == ALLFOLD_NAN_ERROR && finish_nan(finish, "stats", nans, stats->min.nan_index, error) != ALLFOLD_OK)
-        return error->status;
+    if (finish->nan == ALLFOLD_NAN_ERROR && nans > 0)
+        return finish_nan(finish, "stats", nans, stats->min.nan_index, error);
     const struct finish part = {finish->count - nans, ALLFOLD_NAN_OMIT};
     const bool nan = nans > 0 && finish->nan == ALLFOLD_NAN_PROPAGATE, empty = part.count == 0;
 
@@ -145,7 +154,7 @@ static allfold_status FN(stats_finish)(const FN(stats) * stats, const struct fin
     if (!empty) { /* nothing has no mean, no variance and no extremes: the fields are left out */
         FN(mean_finish)(&stats->sum, &part, &fields, error);
         result_name(&fields, "mean");
-        result_f64(&fields, stats->m2 < 0.0 ? 0.0 : stats->m2 / stats->count);
+        result_f64(&fields, FN(stats_variance)(stats));
         result_name(&fields, "variance");
         FN(argmin_finish)(&stats->min, &part, &fields, error);
         result_name(&fields, "min");

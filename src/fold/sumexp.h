@@ -5,17 +5,20 @@
 #define NAME_FN(x) FN(sumexp_##x)
 #if VALUE_FLOAT && VALUE_BITS == 32
 #define REAL float
-#define EXP_TERM exp_term_f32
+#define REAL_BITS 32
+#define EXP_TERM exp_term_of_f32
 #else
 #define REAL double
-#define EXP_TERM exp_term_f64
+#define REAL_BITS 64
+#define EXP_TERM exp_term_of_f64
 #endif
 #include "fold/sumexp_template.h"
 
 #define NAME sumexp_f64
 #define NAME_FN(x) FN(sumexp_f64_##x)
 #define REAL double
-#define EXP_TERM exp_term_f64
+#define REAL_BITS 64
+#define EXP_TERM exp_term_of_f64
 #include "fold/sumexp_template.h"
 
 #ifdef FOLD_HOST

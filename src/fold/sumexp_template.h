@@ -1,4 +1,5 @@
-/* Template of the (max, sum of exponentials) monoids: NAME, REAL the type of a term, EXP_TERM its exponential. */
+/* Template of the (max, sum of exponentials) monoids: NAME, REAL the type of a term, of REAL_BITS, EXP_TERM its
+   exponential relative to a base. */
 typedef struct {
     double max; /* -inf while nothing, or nothing but -inf, was taken; never NaN */
     pair sum;   /* of exp(x - max); NaN once a NaN was taken; where max is +inf, the count of +inf */
@@ -62,7 +63,19 @@ HOST_DEVICE void NAME_FN(tile_part)(FN(NAME) * partial, const V *x, uint32_t n)
         NAME_FN(rescale)(partial, max);
     const REAL base = (REAL)max;
     double sum[FOLD_LANES] = {0.0};
-    FOLD_FOR_LANES(n, i, lane, { sum[lane] += (double)EXP_TERM((REAL)x[i] - base); });
+#if REAL_BITS == 64
+    /* equal terms would all be rounded the same way: what is lost must be kept */
+    double lost[FOLD_LANES] = {0.0};
+    FOLD_FOR_LANES(n, i, lane, {
+        double error;
+        sum[lane] = two_sum(sum[lane], EXP_TERM((REAL)x[i], base), &error);
+        lost[lane] += error;
+    });
+    for (int lane = 0; lane < FOLD_LANES; lane++)
+        partial->sum.low += lost[lane];
+#else
+    FOLD_FOR_LANES(n, i, lane, { sum[lane] += (double)EXP_TERM((REAL)x[i], base); });
+#endif
     for (int lane = 0; lane < FOLD_LANES; lane++)
         pair_add(&partial->sum, sum[lane]);
 }
@@ -82,4 +95,5 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * partial, const V *x, uint32_t n, uint6
 #undef NAME
 #undef NAME_FN
 #undef REAL
+#undef REAL_BITS
 #undef EXP_TERM

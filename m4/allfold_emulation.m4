@@ -1,0 +1,37 @@
+# ALLFOLD_EMULATION: looks for a C++17 compiler for tests/emulation, which runs the kernels' sources on the host. Nothing
+# else needs one; without, those tests are skipped. Uses the address and undefined-behaviour sanitizers where they work.
+# Honours CXX and CXXFLAGS. Sets EMULATION_SANITIZE and the conditional HAVE_EMULATION.
+AC_DEFUN([ALLFOLD_EMULATION], [
+  AC_REQUIRE([AC_PROG_CXX])
+  AC_LANG_PUSH([C++])
+  AC_MSG_CHECKING([how $CXX can run kernels on the host, for tests])
+  allfold_emulation=no
+  EMULATION_SANITIZE=
+  allfold_saved_cxxflags=$CXXFLAGS
+  for allfold_sanitize in "-fsanitize=address,undefined -fno-sanitize-recover=undefined" ""; do
+    CXXFLAGS="-std=c++17 $allfold_saved_cxxflags $allfold_sanitize"
+    AC_RUN_IFELSE([AC_LANG_PROGRAM([[
+#include <type_traits>
+#include <sys/mman.h>
+template <class T> static int *slot(T x)
+{
+    static thread_local int room[4];
+    if constexpr (std::is_same<T, int>::value)
+        room[x] = __builtin_LINE();
+    return room;
+}]], [[return slot(1)[1] == 0;]])],
+      [allfold_emulation=yes], [], [allfold_emulation=yes])
+    AS_IF([test $allfold_emulation = yes],
+      [AS_IF([test -n "$allfold_sanitize"],
+         [EMULATION_SANITIZE="$allfold_sanitize -DEMULATION_SANITIZED=1"
+          allfold_emulation="yes, with $CXX and its address and undefined-behaviour sanitizers"],
+         [allfold_emulation="yes, with $CXX, which has no sanitizers"])
+       break])
+  done
+  CXXFLAGS=$allfold_saved_cxxflags
+  AC_MSG_RESULT([$allfold_emulation])
+  AC_LANG_POP([C++])
+  AS_IF([test "$allfold_emulation" = no], [allfold_emulation="no: $CXX is no C++17 compiler"])
+  AM_CONDITIONAL([HAVE_EMULATION], [test "${allfold_emulation#yes}" != "$allfold_emulation"])
+  AC_SUBST([EMULATION_SANITIZE])
+])

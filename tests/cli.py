@@ -1,0 +1,118 @@
+"""What the tests of the program share: running it, reading its JSON reports, arrays of every element type."""
+import json
+import os
+import subprocess
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+import tap
+
+ULP_TYPES = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
+FLOATS = ["f16", "bf16", "f32", "f64"]
+SIGNED = ["int8", "int16", "int32", "int64"]
+UNSIGNED = ["uint8", "uint16", "uint32", "uint64"]
+TYPES = FLOATS + SIGNED + UNSIGNED
+BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, **{name: int(name.lstrip("uint")) // 8 for name in SIGNED + UNSIGNED}}
+
+# What a launcher around the tests says of itself must not reach the program.
+LAUNCH_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "FLUX_JOB_SIZE",
+                    "JSM_NAMESPACE_SIZE")
+for variable in LAUNCH_VARIABLES:
+    os.environ.pop(variable, None)
+
+
+def alone(*words, env=None, stdout=subprocess.PIPE, text=True):
+    """The program without a launcher: one rank. In a temporary folder of its own: Open MPI 4 processes that start and end
+    at the same time remove each other's."""
+    with tempfile.TemporaryDirectory(prefix="mpi") as temporary:
+        return subprocess.run([tap.ALLFOLD, *words], stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE,
+                              env={**os.environ, "TMPDIR": temporary, **(env or {})}, text=text, timeout=120, check=False)
+
+
+def each_alone(commands):
+    """alone() for each list of words, a few at a time (starting MPI is waiting, not work); results in order."""
+    with ThreadPoolExecutor(4) as pool:
+        return list(pool.map(lambda words: alone(*words), commands))
+
+
+def ranks(count, *words, **more):
+    """The program on that many ranks, through the launcher for more than one."""
+    return alone(*words) if count == 1 else tap.run(count, tap.ALLFOLD, *words, **more)
+
+
+def told(process):
+    """The program's messages, without what the launcher adds."""
+    return [line for line in process.stderr.splitlines() if line.startswith("allfold:")]
+
+
+def shown(process):
+    return f"{' '.join(map(str, process.args))}\nexit status {process.returncode}\n{process.stdout}\n{process.stderr}"
+
+
+def report(process):
+    """The JSON object that is all of standard output, or None after a failed check."""
+    try:
+        assert process.returncode == 0 and process.stdout.endswith("\n") and process.stdout.count("\n") == 1
+        return json.loads(process.stdout)
+    except (AssertionError, ValueError):
+        tap.ok(False, "one JSON object, and nothing else on standard output", shown(process))
+        return None
+
+
+def refused(process, status, *words):
+    """Why this is not one message that holds these words, with that exit status and nothing on standard output; or ''."""
+    messages = told(process)
+    wrong = [word for word in words if not messages or word not in messages[0]]
+    if process.returncode == status and len(messages) == 1 and not process.stdout and not wrong:
+        return ""
+    return f"expected status {status}, one message with {words}, nothing on standard output; found\n{shown(process)}"
+
+
+def bf16_bits(values):
+    """float32 values, cut to bfloat16, as its bits."""
+    return (np.asarray(values, np.float32).view(np.uint32) >> 16).astype(np.uint16)
+
+
+def bf16_values(bits):
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def exact(dtype, values):
+    """values as the element type holds them; bf16 as float32."""
+    if dtype == "bf16":
+        return bf16_values(bf16_bits(values))
+    return np.array(values, ULP_TYPES.get(dtype, dtype))
+
+
+class Folder:
+    """A temporary folder with arrays in it; with Folder() as folder."""
+
+    def __enter__(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.path = self.temporary.name
+        return self
+
+    def __exit__(self, *ignored):
+        self.temporary.cleanup()
+
+    def name(self, *parts):
+        return os.path.join(self.path, *parts)
+
+    def save(self, name, dtype, values):
+        """Writes exact(dtype, values), .npy where NumPy has the type, else raw; gives the words that name it as INPUT."""
+        if dtype == "bf16":
+            bf16_bits(values).tofile(self.name(name + ".raw"))
+            return [self.name(name + ".raw"), "--dtype=bf16"]
+        np.save(self.name(name + ".npy"), exact(dtype, values))
+        return [self.name(name + ".npy")]
+
+    def load(self, name, dtype):
+        """What the program wrote."""
+        if dtype == "bf16":
+            return bf16_values(np.fromfile(self.name(name), np.uint16))
+        return np.load(self.name(name))
+
+    def files(self):
+        return sorted(os.listdir(self.path))

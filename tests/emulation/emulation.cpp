@@ -1,0 +1,370 @@
+/* The emulation of CUDA's execution: the threads of a block are fibers of one host thread, blocks run one after another.
+
+   A warp runs until all its threads wait at a barrier of the block, or have ended, before another warp runs at all. In
+   shuffled order a warp is so as far ahead of another, or behind it, as the barriers allow: a missing barrier gives a
+   wrong result in some order. Within a warp a lane runs until it waits for others. */
+#include "emulation.h"
+
+#include "cuda_runtime.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <utility>
+
+uint3 threadIdx, blockIdx;
+dim3 blockDim, gridDim;
+
+/* AddressSanitizer must know on which stack the program runs. (This file itself is compiled without: it switches.) */
+#ifdef EMULATION_SANITIZED
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+/* One stack for real frames and fake ones; a fake one for each fiber would take gigabytes. */
+extern "C" const char *__asan_default_options() { return "detect_stack_use_after_return=0"; }
+#else
+static void __sanitizer_start_switch_fiber(void **, const void *, size_t) {}
+static void __sanitizer_finish_switch_fiber(void *, const void **, size_t *) {}
+static void __asan_unpoison_memory_region(const volatile void *, size_t) {}
+#endif
+
+/* Linked first and last of the emulated kernels; between them lie their __shared__ variables. */
+extern __thread char emulation_shared_begin[16], emulation_shared_end[16];
+__thread char emulation_shared_begin[16];
+
+namespace {
+
+constexpr unsigned int THREADS_MAX = 1024, LANES = 32;
+constexpr size_t STACK_BYTES = 128 << 10;
+
+/* A context is a stack and where it was left. swapcontext would do everywhere, but makes system calls. */
+#if defined(__x86_64__) && !defined(EMULATION_UCONTEXT)
+struct context {
+    void *stack_pointer;
+};
+extern "C" void emulation_switch(context *from, const context *to);
+__asm__(".text\n"
+        ".type emulation_switch, @function\n"
+        "emulation_switch:\n"
+        "    pushq %rbp\n    pushq %rbx\n    pushq %r12\n    pushq %r13\n    pushq %r14\n    pushq %r15\n"
+        "    movq %rsp, (%rdi)\n"
+        "    movq (%rsi), %rsp\n"
+        "    popq %r15\n    popq %r14\n    popq %r13\n    popq %r12\n    popq %rbx\n    popq %rbp\n"
+        "    ret\n"
+        ".size emulation_switch, . - emulation_switch\n");
+
+void context_start(context *context, char *stack, void (*entry)())
+{
+    void **const top = (void **)(stack + STACK_BYTES) - 8;
+    for (int i = 0; i < 8; i++)
+        top[i] = nullptr; /* six registers, entry, and where it would return to */
+    top[6] = (void *)entry;
+    context->stack_pointer = top;
+}
+#else
+#include <ucontext.h>
+typedef ucontext_t context;
+void emulation_switch(context *from, const context *to) { swapcontext(from, to); }
+void context_start(context *context, char *stack, void (*entry)())
+{
+    getcontext(context);
+    context->uc_stack.ss_sp = stack;
+    context->uc_stack.ss_size = STACK_BYTES;
+    context->uc_link = nullptr;
+    makecontext(context, entry, 0);
+}
+#endif
+
+enum state { READY, AT_BARRIER, AT_WARP, ENDED };
+
+struct fiber {
+    context place;
+    const void *stack;
+    size_t stack_bytes;
+    void *fake_stack;
+    uint3 index;
+    state waits;
+    emulation_site site; /* where it waits, and what it brings */
+    unsigned int mask;
+    int source;
+    uint64_t value;
+};
+
+fiber fibers[THREADS_MAX], scheduler, *current = &scheduler, *previous;
+unsigned int threads; /* of this block */
+fiber *warp;          /* that runs */
+unsigned int lanes, lane_order[LANES], lanes_run;
+void (*kernel_body)(void *);
+void *kernel_arguments;
+char fault[1000];
+cudaError_t last_error;
+uint64_t random_state;
+
+void fault_add(const char *format, ...)
+{
+    const size_t length = strlen(fault);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(fault + length, sizeof fault - length, format, arguments);
+    va_end(arguments);
+}
+
+unsigned int random_below(unsigned int n) /* xorshift64* */
+{
+    random_state ^= random_state >> 12;
+    random_state ^= random_state << 25;
+    random_state ^= random_state >> 27;
+    return (unsigned int)((random_state * 0x2545f4914f6cdd1dull >> 32) * n >> 32);
+}
+
+/* 0 .. n-1 in the order that is set. */
+void order(unsigned int *numbers, unsigned int n)
+{
+    for (unsigned int i = 0; i < n; i++)
+        numbers[i] = i;
+    if (random_state != 0)
+        for (unsigned int i = n; i > 1; i--)
+            std::swap(numbers[i - 1], numbers[random_below(i)]);
+}
+
+void switch_to(fiber *to)
+{
+    fiber *const me = current;
+    previous = me;
+    current = to;
+    threadIdx = to->index;
+    __sanitizer_start_switch_fiber(me->waits == ENDED ? nullptr : &me->fake_stack, to->stack, to->stack_bytes);
+    emulation_switch(&me->place, &to->place);
+    __sanitizer_finish_switch_fiber(me->fake_stack, &previous->stack, &previous->stack_bytes);
+}
+
+/* The warp's next lane that can run, else the scheduler. */
+fiber *next_to_run()
+{
+    while (lanes_run < lanes && fault[0] == '\0') {
+        fiber *const lane = &warp[lane_order[lanes_run++]];
+        if (lane->waits == READY)
+            return lane;
+    }
+    return &scheduler;
+}
+
+void wait(state why)
+{
+    current->waits = why;
+    switch_to(next_to_run());
+}
+
+void fiber_main()
+{
+    __sanitizer_finish_switch_fiber(nullptr, &previous->stack, &previous->stack_bytes);
+    kernel_body(kernel_arguments);
+    wait(ENDED);
+}
+
+bool same_site(const fiber &a, const fiber &b)
+{
+    return a.site.line == b.site.line && (a.site.file == b.site.file || strcmp(a.site.file, b.site.file) == 0);
+}
+
+/* Whether all lanes that this one waits for wait at the same place for the same lanes. */
+bool warp_complete(const fiber &waiting)
+{
+    for (unsigned int lane = 0; lane < LANES; lane++)
+        if ((waiting.mask >> lane & 1) != 0
+            && (lane >= lanes || warp[lane].waits != AT_WARP || warp[lane].mask != waiting.mask
+                || !same_site(warp[lane], waiting)))
+            return false;
+    return true;
+}
+
+/* Lets the lanes of a complete exchange go on. All get their results before any runs again. */
+void warp_exchange(unsigned int mask)
+{
+    uint64_t results[LANES], votes = 0;
+    for (unsigned int lane = 0; lane < lanes; lane++)
+        if ((mask >> lane & 1) != 0 && warp[lane].value != 0)
+            votes |= (uint64_t)1 << lane;
+    for (unsigned int lane = 0; lane < lanes; lane++)
+        if ((mask >> lane & 1) != 0)
+            results[lane] = warp[lane].source == EMULATION_VOTE ? votes : warp[warp[lane].source].value;
+    for (unsigned int lane = 0; lane < lanes; lane++)
+        if ((mask >> lane & 1) != 0) {
+            warp[lane].value = results[lane];
+            warp[lane].waits = READY;
+        }
+}
+
+/* Runs the warp whose first thread is given until none of its lanes can go on. */
+void warp_run(unsigned int first)
+{
+    warp = fibers + first;
+    lanes = threads - first < LANES ? threads - first : LANES;
+    for (bool again = true; again && fault[0] == '\0';) {
+        order(lane_order, lanes);
+        lanes_run = 0;
+        fiber *const lane = next_to_run();
+        if (lane != &scheduler)
+            switch_to(lane);
+        again = false;
+        for (unsigned int i = 0; i < lanes; i++)
+            if (warp[i].waits == AT_WARP && warp_complete(warp[i])) {
+                warp_exchange(warp[i].mask);
+                again = true;
+            }
+    }
+}
+
+/* No thread can go on: says where each waits. */
+void fault_stall()
+{
+    bool told[THREADS_MAX] = {false};
+    fault_add("the threads of block (%u, %u, %u) wait for each other forever:", blockIdx.x, blockIdx.y, blockIdx.z);
+    for (unsigned int i = 0; i < threads; i++) {
+        unsigned int count = 0;
+        const fiber &a = fibers[i];
+        for (unsigned int j = i; j < threads; j++) {
+            const fiber &b = fibers[j];
+            if (!told[j] && a.waits == b.waits && (a.waits == ENDED || (same_site(a, b) && a.mask == b.mask))) {
+                told[j] = true;
+                count++;
+            }
+        }
+        if (count == 0)
+            continue;
+        fault_add(" %u from thread %u on ", count, i);
+        if (a.waits == ENDED)
+            fault_add("ended;");
+        else if (a.waits == AT_BARRIER)
+            fault_add("at __syncthreads, %s:%d;", a.site.file, a.site.line);
+        else
+            fault_add("for lanes %08x, %s:%d;", a.mask, a.site.file, a.site.line);
+    }
+}
+
+/* Whether all threads wait at one barrier of the block; then they go on. */
+bool block_barrier()
+{
+    for (unsigned int i = 0; i < threads; i++)
+        if (fibers[i].waits != AT_BARRIER || !same_site(fibers[i], fibers[0]))
+            return false;
+    for (unsigned int i = 0; i < threads; i++)
+        fibers[i].waits = READY;
+    return true;
+}
+
+bool block_ended()
+{
+    for (unsigned int i = 0; i < threads; i++)
+        if (fibers[i].waits != ENDED)
+            return false;
+    return true;
+}
+
+void block_run()
+{
+    unsigned int warps[THREADS_MAX / LANES];
+    const unsigned int warp_count = (threads + LANES - 1) / LANES;
+    for (unsigned int i = 0; i < threads; i++) {
+        fibers[i].index = {i % blockDim.x, i / blockDim.x % blockDim.y, i / blockDim.x / blockDim.y};
+        fibers[i].waits = READY;
+        context_start(&fibers[i].place, (char *)fibers[i].stack, fiber_main);
+    }
+    /* All ones: NaN, -1, the largest index, and no bool. */
+    memset(emulation_shared_begin, 0xff, (size_t)(emulation_shared_end - emulation_shared_begin));
+    do {
+        order(warps, warp_count);
+        for (unsigned int i = 0; i < warp_count; i++)
+            warp_run(warps[i] * LANES);
+    } while (fault[0] == '\0' && block_barrier());
+    if (fault[0] == '\0' && !block_ended())
+        fault_stall();
+    if (fault[0] != '\0') /* fibers that are left where they are */
+        for (unsigned int i = 0; i < threads; i++)
+            __asan_unpoison_memory_region(fibers[i].stack, STACK_BYTES);
+}
+
+/* Stacks, each above a page that none may touch. */
+bool stacks_allocate()
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), each = page + STACK_BYTES;
+    if (fibers[0].stack != nullptr)
+        return true;
+    char *const room = (char *)mmap(nullptr, THREADS_MAX * each, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED)
+        return false;
+    for (unsigned int i = 0; i < THREADS_MAX; i++) {
+        char *const stack = room + i * each + page;
+        if (mprotect(stack, STACK_BYTES, PROT_READ | PROT_WRITE) != 0)
+            return false;
+        fibers[i].stack = stack;
+        fibers[i].stack_bytes = STACK_BYTES;
+    }
+    return true;
+}
+
+} // namespace
+
+void emulation_order(uint64_t seed) { random_state = seed; }
+const char *emulation_fault(void) { return fault; }
+
+void emulation_barrier(emulation_site site)
+{
+    current->site = site;
+    current->mask = 0;
+    wait(AT_BARRIER);
+}
+
+void emulation_unaligned(const void *at, size_t bytes)
+{
+    fault_add("thread (%u, %u, %u) of block (%u, %u, %u) takes %zu bytes at %p, which is not aligned to them", threadIdx.x,
+              threadIdx.y, threadIdx.z, blockIdx.x, blockIdx.y, blockIdx.z, bytes, at);
+    wait(AT_BARRIER);
+}
+
+uint64_t emulation_warp(unsigned int mask, uint64_t value, int source, emulation_site site)
+{
+    fiber *const me = current;
+    const int lane = emulation_lane();
+    if ((mask >> lane & 1) == 0)
+        fault_add("lane %d waits for lanes %08x, without itself, %s:%d", lane, mask, site.file, site.line);
+    else if (source != EMULATION_VOTE && (mask >> source & 1) == 0)
+        fault_add("lane %d takes the value of lane %d, not one of %08x, %s:%d", lane, source, mask, site.file, site.line);
+    me->site = site;
+    me->mask = mask;
+    me->value = value;
+    me->source = source;
+    wait(AT_WARP);
+    return me->value;
+}
+
+cudaError_t emulation_launch(const cudaLaunchConfig_t *config, void (*body)(void *), void *arguments)
+{
+    const dim3 grid = config->gridDim, block = config->blockDim;
+    const uint64_t block_threads = (uint64_t)block.x * block.y * block.z;
+    fault[0] = '\0';
+    if (grid.x - 1 >= INT32_MAX || grid.y - 1 >= 65535 || grid.z - 1 >= 65535 || block.z > 64
+        || block_threads - 1 >= THREADS_MAX || config->dynamicSmemBytes > 0)
+        return last_error = cudaErrorInvalidConfiguration;
+    if (!stacks_allocate()) {
+        fault_add("no memory for %u stacks", THREADS_MAX);
+        return last_error = cudaErrorLaunchFailure;
+    }
+    gridDim = grid;
+    blockDim = block;
+    threads = (unsigned int)block_threads;
+    kernel_body = body;
+    kernel_arguments = arguments;
+    const unsigned int blocks = grid.x * grid.y * grid.z;
+    unsigned int *const numbers = (unsigned int *)malloc(blocks * sizeof *numbers);
+    order(numbers, blocks);
+    for (unsigned int i = 0; i < blocks && fault[0] == '\0'; i++) {
+        blockIdx = {numbers[i] % grid.x, numbers[i] / grid.x % grid.y, numbers[i] / grid.x / grid.y};
+        block_run();
+    }
+    free(numbers);
+    return last_error = fault[0] == '\0' ? cudaSuccess : cudaErrorLaunchFailure;
+}
+
+cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }

@@ -1,0 +1,14 @@
+/* What tests say to the emulation of CUDA, and ask of it. */
+#ifndef EMULATION_H
+#define EMULATION_H
+
+#include <stdint.h>
+
+/* The order in which blocks, warps and lanes run from now on: 0 ascending, else shuffled, a different order for each
+   seed. A kernel's results must not depend on it. */
+void emulation_order(uint64_t seed);
+
+/* What the last launch did that CUDA leaves undefined; "" if nothing. */
+const char *emulation_fault(void);
+
+#endif

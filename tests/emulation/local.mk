@@ -1,0 +1,53 @@
+# The kernels' own sources, compiled by the C++ compiler for the host and run there. Needs no CUDA. The list of kernels is
+# kernels/local.mk.
+UNIT_TESTS += tests/emulation/test_emulation tests/emulation/test_kernels
+emulation_sources = \
+	tests/emulation/emulation.cpp \
+	tests/emulation/shared_end.cpp \
+	tests/emulation/test_emulation.cpp \
+	tests/emulation/test_kernels.cpp
+noinst_HEADERS += tests/emulation/cuda_runtime.h tests/emulation/emulation.h
+EXTRA_DIST += $(emulation_sources) tests/emulation/no_compiler.c $(kernel_sources)
+
+if HAVE_EMULATION
+# Everything between emulation.o and shared_end.o may have __shared__ variables.
+emulated_kernels = $(addprefix tests/emulation/,$(kernel_sources:.cu=.o))
+tests_emulation_test_emulation_SOURCES =
+tests_emulation_test_emulation_LDADD = \
+	tests/emulation/emulation.o \
+	tests/emulation/test_emulation.o \
+	tests/emulation/shared_end.o
+tests_emulation_test_emulation_LINK = $(EMULATION_LINK)
+tests_emulation_test_kernels_SOURCES =
+tests_emulation_test_kernels_LDADD = \
+	tests/emulation/emulation.o \
+	tests/emulation/test_kernels.o \
+	$(emulated_kernels) \
+	tests/emulation/shared_end.o \
+	liballfold.a -lm
+tests_emulation_test_kernels_LINK = $(EMULATION_LINK)
+
+# tests/emulation stands before all folders that might hold the real cuda_runtime.h; nvcc, too, includes that first.
+EMULATION_COMPILE = $(CXX) -std=c++17 -I$(top_srcdir)/tests/emulation $(PROJECT_CPPFLAGS) $(CPPFLAGS) \
+	-Wall -Wextra -Wno-unknown-pragmas -ffp-contract=off -fno-strict-aliasing $(CXXFLAGS) \
+	-MD -MP -MF $(@:.o=.d)
+EMULATION_LINK = $(CXX) $(EMULATION_SANITIZE) $(CXXFLAGS) $(LDFLAGS) -o $@
+AM_V_CXX = $(am__v_CXX_@AM_V@)
+am__v_CXX_ = $(am__v_CXX_@AM_DEFAULT_V@)
+am__v_CXX_0 = @echo "  CXX     " $@;
+am__v_CXX_1 =
+tests/emulation/emulation.o: tests/emulation/emulation.cpp
+	$(AM_V_CXX)$(MKDIR_P) $(@D) && $(EMULATION_COMPILE) -O2 $(filter -D%,$(EMULATION_SANITIZE)) -c $< -o $@
+tests/emulation/%.o: tests/emulation/%.cpp
+	$(AM_V_CXX)$(MKDIR_P) $(@D) && $(EMULATION_COMPILE) $(EMULATION_SANITIZE) -c $< -o $@
+tests/emulation/kernels/%.o: kernels/%.cu
+	$(AM_V_CXX)$(MKDIR_P) $(@D) && $(EMULATION_COMPILE) $(EMULATION_SANITIZE) -x c++ -include cuda_runtime.h -c $< -o $@
+emulation_objects = $(emulation_sources:.cpp=.o) $(emulated_kernels)
+cuda_depends += $(emulation_objects:.o=.d)
+CLEANFILES += $(emulation_objects)
+else
+tests_emulation_test_emulation_SOURCES = tests/emulation/no_compiler.c
+tests_emulation_test_emulation_LINK = $(LINK)
+tests_emulation_test_kernels_SOURCES = tests/emulation/no_compiler.c
+tests_emulation_test_kernels_LINK = $(LINK)
+endif

@@ -1,0 +1,256 @@
+/* The emulation of CUDA itself: right kernels give what they should in every order, and kernels with a planted mistake are
+   caught. What the emulation cannot catch, the other tests of kernels do not check either. */
+#include "cuda_runtime.h"
+
+#include "emulation.h"
+
+#define TAP_WITHOUT_MPI
+#include "tests/tap.h"
+
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+constexpr int ORDERS = 20, THREADS = 64, BLOCKS = 3;
+
+template <class... Parameters, class... Arguments>
+static bool launch(dim3 blocks, dim3 threads, void (*kernel)(Parameters...), Arguments... arguments)
+{
+    cudaLaunchConfig_t config = {};
+    config.gridDim = blocks;
+    config.blockDim = threads;
+    return cudaLaunchKernelEx(&config, kernel, arguments...) == cudaSuccess;
+}
+
+/* Sums 1 .. blockDim.x in shared memory, twice, as blockIdx.x * 1000 + sum. wait_written, wait_read: the barriers that are
+   needed before the numbers are read, and before they are overwritten. */
+template <bool wait_written, bool wait_read> static __global__ void sum_twice(int *sums)
+{
+    __shared__ int room[THREADS];
+    for (int round = 0; round < 2; round++) {
+        room[threadIdx.x] = (int)threadIdx.x + 1;
+        if (wait_written)
+            __syncthreads();
+        if (threadIdx.x == 40) {
+            int sum = (int)blockIdx.x * 1000;
+            for (int i = 0; i < THREADS; i++)
+                sum += room[i];
+            sums[blockIdx.x * 2 + (unsigned int)round] = sum;
+        }
+        if (wait_read)
+            __syncthreads();
+        room[threadIdx.x] = 0;
+    }
+}
+
+/* In how many orders the sums are right. */
+static int orders_right(void (*kernel)(int *))
+{
+    int right = 0;
+    for (int order = 0; order < ORDERS; order++) {
+        int sums[2 * BLOCKS] = {0}, wrong = 0;
+        emulation_order((uint64_t)order);
+        wrong += !launch(BLOCKS, THREADS, kernel, &sums[0]);
+        for (int i = 0; i < 2 * BLOCKS; i++)
+            wrong += sums[i] != i / 2 * 1000 + THREADS * (THREADS + 1) / 2;
+        right += wrong == 0;
+    }
+    return right;
+}
+
+static __global__ void count_threads(int *counts, int *wrong)
+{
+    const dim3 at(threadIdx.x + blockDim.x * blockIdx.x, threadIdx.y + blockDim.y * blockIdx.y,
+                  threadIdx.z + blockDim.z * blockIdx.z);
+    const unsigned int width = blockDim.x * gridDim.x, height = blockDim.y * gridDim.y;
+    atomicAdd(&counts[at.x + width * (at.y + height * at.z)], 1);
+    const int lane = emulation_lane();
+    *wrong += (int)(threadIdx.x + 8 * threadIdx.y) % 32 != lane; /* of 8 x 4 x 2 threads */
+}
+
+/* Each shuffle against what the CUDA programming guide says of it; lanes 0..15 and 16..31 apart, and in segments. */
+static __global__ void shuffle(int *wrong)
+{
+    const int lane = (int)threadIdx.x, half = lane / 16;
+    const unsigned int mask = half == 0 ? 0xffffu : 0xffff0000u;
+    const double number = lane * 0.5;
+    *wrong += __shfl_down_sync(0xffffffffu, lane, 5) != (lane + 5 < 32 ? lane + 5 : lane);
+    *wrong += __shfl_up_sync(0xffffffffu, lane, 5) != (lane >= 5 ? lane - 5 : lane);
+    *wrong += __shfl_xor_sync(0xffffffffu, number, 7) != (lane ^ 7) * 0.5;
+    *wrong += __shfl_sync(0xffffffffu, lane, 33) != 1;
+    *wrong += __shfl_down_sync(0xffffffffu, lane, 3, 8) != (lane % 8 + 3 < 8 ? lane + 3 : lane);
+    *wrong += __shfl_up_sync(0xffffffffu, lane, 3, 8) != (lane % 8 >= 3 ? lane - 3 : lane);
+    *wrong += __shfl_xor_sync(0xffffffffu, lane, 4, 8) != (lane ^ 4);
+    if (half == 0)
+        *wrong += __shfl_sync(mask, lane, 3) != 3;
+    else
+        *wrong += __shfl_sync(mask, lane, 20) != 20;
+    *wrong += __ballot_sync(mask, lane % 2) != (0xaaaaaaaau & mask);
+    __syncwarp();
+}
+
+/* What shared memory holds before a block writes it. */
+static __global__ void read_shared(int *found)
+{
+    __shared__ int room[THREADS];
+    found[blockIdx.x * THREADS + threadIdx.x] = room[threadIdx.x];
+    room[threadIdx.x] = 1;
+}
+
+static __global__ void ends_before_barrier()
+{
+    if (threadIdx.x < 40)
+        __syncthreads();
+}
+static __global__ void two_barriers()
+{
+    if (threadIdx.x < 32)
+        __syncthreads();
+    else
+        __syncthreads();
+}
+static __global__ void lane_missing()
+{
+    if (threadIdx.x != 3)
+        __shfl_down_sync(0xffffffffu, 1, 1);
+}
+static __global__ void lane_elsewhere()
+{
+    if (threadIdx.x < 16)
+        __shfl_down_sync(0xffffffffu, 1, 1);
+    else
+        __syncthreads();
+}
+static __global__ void not_in_mask() { __syncwarp(0xfffffffeu); }
+static __global__ void source_not_in_mask()
+{
+    if (threadIdx.x < 16)
+        __shfl_down_sync(0xffffu, 1, 1);
+}
+static __global__ void half_a_warp() { __syncwarp(); }
+
+static __global__ void unaligned()
+{
+    __shared__ uint4 room[2];
+    if (threadIdx.x == 3)
+        __stcg((uint4 *)((char *)room + 4), make_uint4(1, 2, 3, 4));
+}
+
+static __global__ void stack_overflow(int *found)
+{
+    volatile char room[4096];
+    room[0] = 1;
+    *found += room[0];
+    if (*found != 0)
+        stack_overflow(found);
+    *found += room[0];
+}
+
+template <class Function> static bool ends_program(Function function)
+{
+    const pid_t child = fork();
+    if (child == 0) {
+        close(STDERR_FILENO);
+        function();
+        _exit(0);
+    }
+    int status = 0;
+    return waitpid(child, &status, 0) == child && status != 0;
+}
+
+template <class Kernel> static void test_fault(Kernel *kernel, unsigned int threads, const char *text)
+{
+    bool caught = true;
+    for (int order = 0; order < ORDERS; order++) {
+        emulation_order((uint64_t)order);
+        caught = !launch(1, threads, kernel) && strstr(emulation_fault(), text) != NULL && caught;
+    }
+    tap_ok(caught, "caught: %s", emulation_fault());
+}
+
+static void test_right_kernels(void)
+{
+    tap_ok(orders_right(sum_twice<true, true>) == ORDERS, "barriers and shared memory give the same in all orders");
+
+    int counts[16 * 8 * 4] = {0}, wrong = 0;
+    bool right = launch(dim3(2, 2, 2), dim3(8, 4, 2), count_threads, &counts[0], &wrong);
+    for (int count : counts)
+        right = right && count == 1;
+    tap_ok(right && wrong == 0, "every thread of three dimensions runs once");
+
+    right = true;
+    for (int order = 0; order < ORDERS; order++) {
+        emulation_order((uint64_t)order);
+        right = launch(1, 32, shuffle, &wrong) && right;
+    }
+    tap_ok(right && wrong == 0, "shuffles and votes: whole warps, masks, segments");
+
+    int found[BLOCKS * THREADS] = {0};
+    right = launch(BLOCKS, THREADS, read_shared, &found[0]);
+    for (int value : found)
+        right = right && value == -1;
+    tap_ok(right, "shared memory is filled anew before each block");
+
+    tap_ok(!launch(0, 32, half_a_warp) && !launch(1, 0, half_a_warp) && !launch(1, 1025, half_a_warp)
+               && cudaGetLastError() == cudaErrorInvalidConfiguration && cudaGetLastError() == cudaSuccess,
+           "a launch of no blocks, no threads or too many threads is refused");
+}
+
+static void test_mistakes(void)
+{
+    tap_ok(orders_right(sum_twice<false, true>) < ORDERS / 2, "caught: no barrier between write and read");
+    tap_ok(orders_right(sum_twice<true, false>) < ORDERS / 2, "caught: no barrier between read and write");
+    test_fault(ends_before_barrier, THREADS, "ended");
+    test_fault(two_barriers, THREADS, "wait for each other");
+    test_fault(lane_missing, 32, "for lanes ffffffff");
+    test_fault(lane_elsewhere, 32, "__syncthreads");
+    test_fault(not_in_mask, 32, "without itself");
+    test_fault(source_not_in_mask, 32, "not one of");
+    test_fault(half_a_warp, 16, "for lanes ffffffff");
+    test_fault(unaligned, 32, "not aligned");
+    int deep = 1;
+    tap_ok(ends_program([&] { launch(1, 1, stack_overflow, &deep); }), "caught: a thread that needs too much stack");
+    tap_ok(orders_right(sum_twice<true, true>) == ORDERS, "the next launch after a mistake is right");
+}
+
+#ifdef EMULATION_SANITIZED
+/* These end the program: the sanitizers see them. */
+static __global__ void read_beyond(const int *x, int *found) { *found += x[threadIdx.x]; }
+static __global__ void write_beyond_shared(int last, int *found)
+{
+    __shared__ int room[THREADS];
+    for (int i = 0; i <= last; i++)
+        room[i] = i;
+    *found += room[THREADS / 2];
+}
+static __global__ void read_flag(bool set, int *found)
+{
+    __shared__ bool flag;
+    if (set)
+        flag = true;
+    *found += flag;
+}
+static void test_sanitizers(void)
+{
+    int found = 0;
+    int *const x = (int *)calloc(THREADS, sizeof *x);
+    tap_ok(launch(1, THREADS, read_beyond, x, &found), "reading all of an array");
+    tap_ok(ends_program([&] { launch(1, THREADS + 1, read_beyond, x, &found); }), "caught: reading beyond an array");
+    tap_ok(launch(1, THREADS, write_beyond_shared, THREADS - 1, &found), "writing all of a shared array");
+    tap_ok(ends_program([&] { launch(1, THREADS, write_beyond_shared, THREADS, &found); }),
+           "caught: writing beyond a shared array");
+    tap_ok(launch(1, 1, read_flag, true, &found), "reading a shared flag that is set");
+    tap_ok(ends_program([&] { launch(1, 1, read_flag, false, &found); }), "caught: a shared flag that is not set");
+    free(x);
+}
+#else
+static void test_sanitizers(void) { tap_skip("the C++ compiler has no address and undefined-behaviour sanitizers"); }
+#endif
+
+int main()
+{
+    test_right_kernels();
+    test_mistakes();
+    test_sanitizers();
+    return tap_done();
+}

@@ -1,0 +1,423 @@
+/* The kernels' own sources on the host: every monoid of every element type, and every softmax, at sizes around all that
+   the kernels cut by, against the definitions in src/fold as the CPU backend runs them. Every launch is repeated in other
+   orders of threads and blocks: no bit may change. Input and output are allocated to the byte, for AddressSanitizer. */
+#define TAP_WITHOUT_MPI
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <set>
+
+extern "C" {
+#include "base/elements.h"
+#include "device/cpu_loops.h"
+#include "fold/table.h"
+#include "tests/tap.h"
+}
+#include "emulation.h"
+#include "kernels/kernels.h"
+#include "kernels/tuning.h"
+
+static const struct {
+    const char *name;
+    bool indexed;
+} monoids[] = {
+#define ROW(name, indexed, nan) {#name, indexed},
+    MONOIDS(ROW)
+#undef ROW
+};
+
+/* Values that are drawn for the elements. SMALL: integers, whose sums and squares are exact in every order. UNITS: so that
+   products are, too. LIMITS: the widest range that the answers have room for. SPECIAL: NaN, infinities, ties. */
+enum draw { SMALL, UNITS, ROUGH, LIMITS, SPECIAL, DRAW_COUNT };
+
+struct job {
+    enum monoid monoid;
+    allfold_type type;
+    uint64_t n, first;
+    uint64_t offset; /* elements from a 16-byte boundary, where x is not on one */
+    int multiprocessors;
+    enum draw draw;
+};
+
+static char reason[400]; /* why a job failed */
+__attribute__((format(printf, 1, 2))) static bool failed(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(reason, sizeof reason, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+/* splitmix64 */
+static uint64_t hash_of(uint64_t i)
+{
+    uint64_t x = (i + 1) * 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+static double special_number(uint64_t i, uint64_t n, double otherwise)
+{
+    const double middle[] = {NAN, INFINITY, -INFINITY, -0.0, NAN, 3.0}, last[] = {1.0, 1.0, NAN, -INFINITY, NAN, 3.0};
+    const uint64_t variant = n % 6;
+    if (variant == 5 || variant == 3)
+        otherwise = variant == 5 ? 3.0 : -0.0; /* ties */
+    return i == n / 2 ? middle[variant] : i == n - 1 ? last[variant] : otherwise;
+}
+
+static double number_of(const struct job *job, uint64_t i)
+{
+    const uint64_t hash = hash_of(i);
+    const double sign = (hash & 1) != 0 ? -1.0 : 1.0, rough = 1.0 + (double)(hash >> 12) * 0x1p-52;
+    const bool deviates = job->monoid == MONOID_stats; /* and squares deviations */
+    const int limit = job->type == ALLFOLD_F16 ? 14 : job->type != ALLFOLD_F64 ? 100 : deviates ? 400 : 900;
+    switch (job->draw) {
+    case SMALL:
+        return (double)(hash % 17) - 8.0;
+    case UNITS:
+        return i % 97 == 5 ? 2.0 * sign : sign;
+    case LIMITS:
+        return sign * ldexp(rough, (int)(hash / 2 % (uint64_t)(2 * limit)) - limit);
+    case SPECIAL:
+        return special_number(i, job->n, sign * rough);
+    default:
+        return sign * ldexp(rough, (int)(hash / 2 % 21) - 10);
+    }
+}
+
+static uint64_t integer_of(const struct job *job, uint64_t i)
+{
+    const uint64_t hash = hash_of(i);
+    const unsigned int bits = 8 * (unsigned int)allfold_type_bytes(job->type);
+    const uint64_t top = (uint64_t)1 << (bits - 1), largest = type_kind(job->type) == 'i' ? top - 1 : top * 2 - 1;
+    switch (job->draw) {
+    case SMALL:
+        return hash % 17 - (type_kind(job->type) == 'i' ? 8 : 0);
+    case UNITS:
+        return i % 97 == 5 ? 2 : type_kind(job->type) == 'i' && (hash & 1) != 0 ? UINT64_MAX : 1;
+    case LIMITS:
+        return (hash & 1) != 0 ? largest : largest + 1;
+    case SPECIAL:
+        return job->n % 3 == 0 && i == job->n - 1 ? 0 : 3;
+    default:
+        return hash;
+    }
+}
+
+static void element_put(allfold_type type, void *at, double number, uint64_t integer)
+{
+    switch (type) {
+#define CASE(ID, name)                                   \
+    case ALLFOLD_##ID: {                                 \
+        const element_##name element = round_##name(number); \
+        memcpy(at, &element, sizeof element);            \
+        break;                                           \
+    }
+        CASE(F16, f16)
+        CASE(BF16, bf16)
+        CASE(F32, f32)
+        CASE(F64, f64)
+#undef CASE
+    default:
+        memcpy(at, &integer, allfold_type_bytes(type)); /* little-endian */
+    }
+}
+
+static double element_get(allfold_type type, const void *x, uint64_t i)
+{
+    switch (type) {
+#define CASE(ID, name, numpy, bytes, kind, value) \
+    case ALLFOLD_##ID:                            \
+        return (double)load_##name(((const element_##name *)x)[i]);
+        ALLFOLD_TYPES(CASE)
+#undef CASE
+    default:
+        return NAN;
+    }
+}
+
+/* Room for n elements that starts `offset` elements behind a 16-byte boundary and ends where the allocation ends. */
+struct room {
+    char *block, *start;
+};
+static struct room room_of(allfold_type type, uint64_t n, uint64_t offset)
+{
+    const size_t bytes = allfold_type_bytes(type);
+    char *const block = (char *)malloc((offset + n) * bytes + (offset + n == 0));
+    memset(block, 0x7b, offset * bytes); /* large numbers */
+    return {block, block + offset * bytes};
+}
+
+static struct room input_of(const struct job *job, uint64_t offset)
+{
+    const struct room room = room_of(job->type, job->n, offset);
+    const bool floating = type_kind(job->type) == 'f';
+    for (uint64_t i = 0; i < job->n; i++)
+        element_put(job->type, room.start + i * allfold_type_bytes(job->type), floating ? number_of(job, i) : 0,
+                    floating ? 0 : integer_of(job, i));
+    return room;
+}
+
+/* The sizes of what rounding errors are relative to. */
+struct scale {
+    double norm1, squares;
+};
+static struct scale scale_of(const struct job *job, const void *x)
+{
+    struct scale scale = {0, 0};
+    for (uint64_t i = 0; i < job->n; i++) {
+        const double number = element_get(job->type, x, i);
+        if (fabs(number) <= 0x1p1000) {
+            scale.norm1 += fabs(number);
+            scale.squares += fabs(number) < 0x1p500 ? number * number : 0;
+        }
+    }
+    return scale;
+}
+
+/* How far two results may lie apart. Integers, extremes and indices: not at all; nor sums, where all terms and sums are
+   exact. The rest: rounding errors, of f64 sums for the narrower types, of the last place for f64. */
+static double tolerance_of(const struct job *job, allfold_fold fold, const char *field, double value,
+                           const struct scale *scale)
+{
+    const double n = (double)job->n, unit = job->type == ALLFOLD_F64 ? 1e-15 : 1e-12;
+    const bool floating = type_kind(job->type) == 'f';
+    const auto is = [=](allfold_fold of, const char *name) {
+        return fold == of || (fold == ALLFOLD_STATS && strcmp(field, name) == 0);
+    };
+    if (fold == ALLFOLD_LOGSUMEXP) { /* terms are f32 in one of the two monoids */
+        const bool f32 = type_value(job->type) == VALUE_f32 && job->monoid == MONOID_sumexp;
+        return f32 ? 1e-6 : 1e-12 + 1e-15 * fabs(value);
+    }
+    if (fold == ALLFOLD_STATS && strcmp(field, "variance") == 0)
+        return 1e-12 * scale->squares / n;
+    if (!floating || job->draw == UNITS || (job->draw == SMALL && fold != ALLFOLD_PROD))
+        return 0;
+    if (is(ALLFOLD_SUM, "sum") || is(ALLFOLD_MEAN, "mean"))
+        return unit * scale->norm1 / (is(ALLFOLD_SUM, "sum") ? 1 : n);
+    if (is(ALLFOLD_NORM1, "norm1") || is(ALLFOLD_NORM2, "norm2"))
+        return unit * fabs(value);
+    return fold == ALLFOLD_PROD ? 1e-15 * fabs(value) : 0;
+}
+
+static bool fields_agree(const struct job *job, allfold_fold fold, const allfold_result *found,
+                         const allfold_result *expected, const struct scale *scale)
+{
+    if (found->field_count != expected->field_count)
+        return failed("%d fields, not %d", found->field_count, expected->field_count);
+    for (int i = 0; i < found->field_count; i++) {
+        const auto &a = found->fields[i], &b = expected->fields[i];
+        const double x = a.value.f64, y = b.value.f64;
+        const bool floating = b.value.kind == b.value.ALLFOLD_VALUE_F64;
+        const double tolerance = floating ? tolerance_of(job, fold, b.name, y, scale) : 0;
+        const bool equal = a.value.u64 == b.value.u64 || (floating && ((x != x && y != y) || fabs(x - y) <= tolerance));
+        if (strcmp(a.name, b.name) != 0 || a.value.kind != b.value.kind || a.index != b.index || !equal)
+            return failed("%s: %s is %.17g (%llx, index %lld), not %.17g (%llx, index %lld)", allfold_fold_name(fold), a.name,
+                          allfold_number(a.value), (unsigned long long)a.value.u64, (long long)a.index,
+                          allfold_number(b.value), (unsigned long long)b.value.u64, (long long)b.index);
+    }
+    return true;
+}
+
+/* Whether two partials mean the same, in every fold that the monoid computes. */
+static bool partials_agree(const struct job *job, const struct partial *found, const struct partial *expected,
+                           const struct scale *scale)
+{
+    const enum monoid finished = job->monoid == MONOID_sumexp_f64 ? MONOID_sumexp : job->monoid; /* their layout is one */
+    for (int f = 0; f < ALLFOLD_FOLD_COUNT; f++) {
+        const allfold_fold fold = (allfold_fold)f;
+        if (fold_monoid(fold) != finished)
+            continue;
+        for (int nan = 0; nan <= (fold_has_nan_choice(fold) ? ALLFOLD_NAN_ERROR : 0); nan++) {
+            struct error a_error = {}, b_error = {};
+            allfold_result a = {}, b = {};
+            const allfold_status status = fold_finish(fold, job->type, found, job->n, (allfold_nan)nan, &a, &a_error);
+            fold_finish(fold, job->type, expected, job->n, (allfold_nan)nan, &b, &b_error);
+            if (status != b_error.status || strcmp(a_error.text, b_error.text) != 0)
+                return failed("%s: '%s', not '%s'", allfold_fold_name(fold), a_error.text, b_error.text);
+            if (status == ALLFOLD_OK && !fields_agree(job, fold, &a, &b, scale))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* One launch of many with the same scratch memory, each in another order. */
+static bool fold_launched(const struct job *job, const void *x, void *scratch, struct partial *result)
+{
+    static uint64_t launches;
+    const struct fold_space space = {job->multiprocessors, scratch, result};
+    memset(result, 0x5c, sizeof *result);
+    emulation_order(launches % 8 == 0 ? 0 : launches);
+    launches++;
+    const int code = fold_launch(job->monoid, job->type, x, job->n, job->first, &space, NULL);
+    if (code != 0)
+        return failed("the launch fails with %d: %s", code, emulation_fault());
+    for (size_t i = monoid_bytes(job->monoid, job->type); i < sizeof *result; i++)
+        if (result->bytes[i] != 0x5c)
+            return failed("writes byte %zu of the result", i);
+    return true;
+}
+
+/* Folds the same elements three times: the same bits again, and from where they are not aligned to 16 bytes. */
+static bool fold_job(const struct job *job)
+{
+    const struct room room = input_of(job, 0), moved = room_of(job->type, job->n, job->offset);
+    const void *const x = job->n == 0 ? NULL : room.start;
+    void *const scratch = calloc(1, fold_scratch_bytes(job->multiprocessors));
+    struct partial expected, found, again, elsewhere;
+    if (job->n > 0)
+        memcpy(moved.start, x, job->n * allfold_type_bytes(job->type));
+    monoid_identity(job->monoid, job->type, &expected);
+    if (job->n > 0)
+        cpu_loops_base.fold(job->monoid, job->type, &expected, x, (uint32_t)job->n, job->first);
+    const struct scale scale = scale_of(job, x);
+    bool right = fold_launched(job, x, scratch, &found) && fold_launched(job, x, scratch, &again)
+                 && fold_launched(job, moved.start, scratch, &elsewhere) && partials_agree(job, &found, &expected, &scale);
+    if (right && memcmp(&found, &again, sizeof found) != 0)
+        right = failed("a second launch, in another order, gives other bits");
+    if (right && memcmp(&found, &elsewhere, sizeof found) != 0)
+        right = failed("the same elements, %llu from a boundary, give other bits", (unsigned long long)job->offset);
+    free(room.block);
+    free(moved.block);
+    free(scratch);
+    return right;
+}
+
+static void add_around(std::set<uint64_t> *sizes, uint64_t n)
+{
+    sizes->insert({n - 1, n, n + 1});
+}
+
+/* Sizes around everything that work is cut by: a vector, a vector for each thread, a block's round, the grid's. */
+static std::set<uint64_t> sizes_of(uint64_t per_vector, uint64_t threads, uint64_t vectors, uint64_t blocks)
+{
+    const uint64_t block = per_vector * threads * vectors, grid = block * blocks;
+    std::set<uint64_t> sizes = {0, 2, 2 * block + 3 * per_vector + 1, grid + block / vectors, 2 * grid + block + 7};
+    for (uint64_t n : {(uint64_t)1, (uint64_t)32, (uint64_t)256, (uint64_t)1024, per_vector, per_vector * threads, block, grid})
+        add_around(&sizes, n);
+    return sizes;
+}
+
+static void test_fold(enum monoid monoid, allfold_type type)
+{
+    const size_t bytes = allfold_type_bytes(type);
+    const struct fold_shape shape = fold_shape_of(monoid_bytes(monoid, type), monoids[monoid].indexed, bytes);
+    int count = 0;
+    for (uint64_t n : sizes_of(16 / bytes, (uint64_t)shape.threads, (uint64_t)shape.vectors, (uint64_t)shape.blocks)) {
+        const struct job job = {monoid,
+                                type,
+                                n,
+                                count % 3 == 0 ? 0 : ((uint64_t)1 << 40) + 3,
+                                1 + n % (16 / bytes - 1),
+                                n > 100000 ? 1 : 1 + count % 3,
+                                (enum draw)((count + (int)monoid) % DRAW_COUNT)};
+        if (!fold_job(&job)) {
+            tap_ok(false, "%s of %s", monoids[monoid].name, allfold_type_name(type));
+            tap_note("n %llu, %d multiprocessors, draw %d: %s", (unsigned long long)n, job.multiprocessors, job.draw,
+                     reason);
+            return;
+        }
+        count++;
+    }
+    tap_ok(true, "%s of %s, %d arrays", monoids[monoid].name, allfold_type_name(type), count);
+}
+
+/* The definition: which arithmetic, and one rounding. */
+static void softmax_put(const struct softmax_constants *c, bool logarithm, allfold_type x_type, const void *x,
+                        allfold_type y_type, void *y, uint64_t i)
+{
+    const double number = element_get(x_type, x, i);
+    void *const at = (char *)y + i * allfold_type_bytes(y_type);
+    if (logarithm || type_value(x_type) != VALUE_f32 || y_type == ALLFOLD_F64) {
+        element_put(y_type, at, logarithm ? log_softmax_f64(number, c) : softmax_f64(number, c), 0);
+        return;
+    }
+    const float result = softmax_f32((float)number, c);
+    const element_f16 f16 = f32_to_f16(result);
+    const element_bf16 bf16 = f32_to_bf16(result);
+    memcpy(at, y_type == ALLFOLD_F16 ? (const void *)&f16 : y_type == ALLFOLD_BF16 ? (const void *)&bf16 : (const void *)&result,
+           allfold_type_bytes(y_type));
+}
+
+/* job: of x. in_place: y is x, of its type; else y_offset as job->offset. */
+static bool softmax_job(const struct job *job, bool logarithm, allfold_type y_type, uint64_t y_offset, bool in_place)
+{
+    const struct room x = input_of(job, job->offset), y = room_of(y_type, job->n, y_offset), expected = room_of(y_type, job->n, 0);
+    void *const to = in_place ? x.start : y.start;
+    struct partial partial;
+    struct softmax_constants constants;
+    monoid_identity(MONOID_sumexp, job->type, &partial);
+    if (job->n > 0)
+        cpu_loops_base.fold(MONOID_sumexp, job->type, &partial, x.start, (uint32_t)job->n, 0);
+    softmax_constants_set(&partial, &constants);
+    for (uint64_t i = 0; i < job->n; i++)
+        softmax_put(&constants, logarithm, job->type, x.start, y_type, expected.start, i);
+    if (!in_place)
+        memset(to, 0x5c, job->n * allfold_type_bytes(y_type));
+
+    emulation_order(job->n % 3 == 0 ? 0 : job->n);
+    const int code =
+        softmax_launch(&constants, logarithm, job->type, x.start, y_type, to, job->n, job->multiprocessors, NULL);
+    bool right = code == 0 || failed("the launch fails with %d: %s", code, emulation_fault());
+    for (uint64_t i = 0; right && i < job->n; i++) {
+        const size_t bytes = allfold_type_bytes(y_type);
+        const double a = element_get(y_type, to, i), b = element_get(y_type, expected.start, i);
+        if (memcmp((char *)to + i * bytes, expected.start + i * bytes, bytes) != 0 && (a == a || b == b))
+            right = failed("element %llu is %.17g, not %.17g", (unsigned long long)i, a, b);
+    }
+    free(x.block);
+    free(y.block);
+    free(expected.block);
+    return right;
+}
+
+static void test_softmax(allfold_type x_type, allfold_type y_type, bool logarithm)
+{
+    const uint64_t x_bytes = allfold_type_bytes(x_type), y_bytes = allfold_type_bytes(y_type);
+    const bool f32 = !logarithm && type_value(x_type) == VALUE_f32 && y_type != ALLFOLD_F64;
+    const struct softmax_shape vectors = softmax_shape_of(true, f32 ? 4 : 8), elements = softmax_shape_of(false, f32 ? 4 : 8);
+    std::set<uint64_t> sizes = sizes_of(1, (uint64_t)elements.threads, (uint64_t)elements.flight, (uint64_t)elements.blocks);
+    if (x_type == y_type)
+        sizes.merge(sizes_of(16 / x_bytes, (uint64_t)vectors.threads, (uint64_t)vectors.flight, (uint64_t)vectors.blocks));
+    int count = 0;
+    for (uint64_t n : sizes)
+        for (int place = 0; place < 5; place++) {
+            /* both on boundaries, in place, x or y or both not on one */
+            const bool in_place = place == 1, off_x = place == 2 || place == 4, off_y = place == 3 || place == 4;
+            if ((in_place && x_type != y_type) || (n > 2000 && place > 1 && (n + (uint64_t)place) % 3 != 0))
+                continue;
+            const struct job job = {MONOID_sumexp, x_type, n, 0, off_x ? 1 + n % (16 / x_bytes) : 0, 1 + count % 3,
+                                    (enum draw)(count % DRAW_COUNT)};
+            if (!softmax_job(&job, logarithm, y_type, off_y ? 1 + n % (16 / y_bytes) : 0, in_place)) {
+                tap_ok(false, "%ssoftmax from %s to %s", logarithm ? "log-" : "", allfold_type_name(x_type),
+                       allfold_type_name(y_type));
+                tap_note("n %llu, place %d, %d multiprocessors, draw %d: %s", (unsigned long long)n, place,
+                         job.multiprocessors, job.draw, reason);
+                return;
+            }
+            count++;
+        }
+    tap_ok(true, "%ssoftmax from %s to %s, %d arrays", logarithm ? "log-" : "", allfold_type_name(x_type),
+           allfold_type_name(y_type), count);
+}
+
+int main()
+{
+    for (int type = 0; type < ALLFOLD_TYPE_COUNT; type++) {
+        for (int monoid = 0; monoid < MONOID_COUNT; monoid++)
+            test_fold((enum monoid)monoid, (allfold_type)type);
+        for (allfold_type y_type : {ALLFOLD_F16, ALLFOLD_BF16, ALLFOLD_F32, ALLFOLD_F64})
+            for (bool logarithm : {false, true})
+                test_softmax((allfold_type)type, y_type, logarithm);
+    }
+    tap_ok(kernels_check() == 0, "kernels_check finds the kernels");
+    tap_ok(softmax_launch(NULL, false, ALLFOLD_F32, NULL, ALLFOLD_INT32, NULL, 1, 1, NULL) != 0,
+           "softmax to an integer type is refused");
+    return tap_done();
+}

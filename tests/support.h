@@ -1,0 +1,230 @@
+/* What the MPI tests of the library share: contexts on a backend, a global array cut and placed in several ways, elements
+   made from their global index, and results compared among ranks. */
+#ifndef ALLFOLD_TEST_SUPPORT_H
+#define ALLFOLD_TEST_SUPPORT_H
+
+#include "allfold.h"
+#include "base/elements.h"
+#include "core/core.h"
+#include "tests/tap.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static inline int world_rank(void) { return tap_rank(); }
+static inline int world_size(void)
+{
+    int size;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    return size;
+}
+
+/* Ends all ranks: for what only a broken test or machine can make fail. */
+static inline void must(bool condition, const char *what)
+{
+    if (!condition) {
+        fprintf(stderr, "rank %d: %s\n", world_rank(), what);
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+}
+
+/* Opens a context on the backend named name, which replaces the options' own. NULL where this machine or build has no
+   such backend: the test is then skipped. */
+static inline allfold_context *open_or_skip(const char *name, allfold_options options)
+{
+    allfold_context *ctx;
+    char message[ALLFOLD_ERROR_BYTES];
+    options.backend = strcmp(name, "cuda") == 0 ? ALLFOLD_BACKEND_CUDA : ALLFOLD_BACKEND_CPU;
+    const allfold_status status = allfold_open(MPI_COMM_WORLD, &options, &ctx, message, sizeof message);
+    if (status == ALLFOLD_UNSUPPORTED)
+        tap_skip_all("%s", message);
+    else
+        must(status == ALLFOLD_OK, message);
+    return ctx;
+}
+
+/* How a global array is cut into the ranks' parts. */
+enum split { SPLIT_EVEN, SPLIT_LAST, SPLIT_NOT_FIRST, SPLIT_GROWING, SPLIT_COUNT };
+static const char *const split_names[] = {"even parts", "all on the last rank", "nothing on rank 0", "growing parts"};
+
+static inline struct range split_part(enum split split, uint64_t count, int rank, int size)
+{
+    const uint64_t r = (uint64_t)rank, n = (uint64_t)size, weight = n * (n + 1) / 2;
+    if (split == SPLIT_LAST)
+        return rank == size - 1 ? (struct range){0, count} : (struct range){0, 0};
+    if (split == SPLIT_NOT_FIRST && size > 1)
+        return rank == 0 ? (struct range){0, 0} : range_part(count, r - 1, n - 1);
+    if (split == SPLIT_GROWING) {
+        const uint64_t first = count * (r * (r + 1) / 2) / weight, end = count * ((r + 1) * (r + 2) / 2) / weight;
+        return (struct range){first, end - first};
+    }
+    return range_part(count, r, n);
+}
+
+/* Where a rank's part lies: host memory, device memory, or nowhere: a source that is read in shards. */
+enum memory { MEMORY_HOST, MEMORY_DEVICE, MEMORY_SOURCE, MEMORY_COUNT };
+static const char *const memory_names[] = {"host memory", "device memory", "a source"};
+
+/* Elements are put one element behind the start of an aligned block: aligned to their size, and to no more. */
+#define BLOCK_BYTES(bytes, element_bytes) ((bytes) + (element_bytes) + 64)
+
+static inline void *host_block(size_t bytes, size_t element_bytes)
+{
+    char *const block = aligned_alloc(64, (BLOCK_BYTES(bytes, element_bytes) + 63) / 64 * 64);
+    must(block != NULL, "no memory");
+    return block + element_bytes;
+}
+static inline void host_block_free(void *memory, size_t element_bytes) { free((char *)memory - element_bytes); }
+
+static inline void *device_block(allfold_context *ctx, size_t bytes, size_t element_bytes)
+{
+    struct error error = {0};
+    void *block = NULL;
+    must(ctx->device->backend->allocate(ctx->device, BLOCK_BYTES(bytes, element_bytes), &block, &error) == ALLFOLD_OK,
+         error.text);
+    return (char *)block + element_bytes;
+}
+static inline void device_block_free(allfold_context *ctx, void *memory, size_t element_bytes)
+{
+    ctx->device->backend->release(ctx->device, (char *)memory - element_bytes);
+}
+
+static inline void device_write(allfold_context *ctx, void *to, const void *from, size_t bytes)
+{
+    struct queue *const queue = ctx->queues[0];
+    struct error error = {0};
+    for (size_t start = 0; start < bytes; start += queue->bytes) {
+        const size_t piece = bytes - start < queue->bytes ? bytes - start : queue->bytes;
+        memcpy(queue->staging, (const char *)from + start, piece);
+        must(ctx->device->backend->upload(queue, (char *)to + start, piece, &error) == ALLFOLD_OK
+                 && ctx->device->backend->wait(queue, &error) == ALLFOLD_OK,
+             error.text);
+    }
+}
+
+static inline void device_read(allfold_context *ctx, void *to, const void *from, size_t bytes)
+{
+    struct queue *const queue = ctx->queues[0];
+    struct error error = {0};
+    for (size_t start = 0; start < bytes; start += queue->bytes) {
+        const size_t piece = bytes - start < queue->bytes ? bytes - start : queue->bytes;
+        const void *host;
+        must(ctx->device->backend->download(queue, (const char *)from + start, piece, &host, &error) == ALLFOLD_OK
+                 && ctx->device->backend->wait(queue, &error) == ALLFOLD_OK,
+             error.text);
+        memcpy((char *)to + start, host, piece);
+    }
+}
+
+/* A rank's part as a source and as a sink that lie nowhere a device could use. fail_at is the number of the call that
+   fails, counted from 1; 0 for none. */
+struct test_source {
+    struct source source;
+    const char *data;
+    uint64_t first;
+    int calls, fail_at;
+};
+struct test_sink {
+    struct sink sink;
+    char *data;
+    uint64_t first;
+    int calls, fail_at;
+};
+
+static inline allfold_status test_read(struct source *source, uint64_t first, uint64_t count, void *destination,
+                                       int threads, struct error *error)
+{
+    struct test_source *const s = (struct test_source *)source;
+    const size_t bytes = allfold_type_bytes(source->type);
+    (void)threads;
+    if (++s->calls == s->fail_at)
+        return error_set(error, ALLFOLD_IO_ERROR, "the source fails as planned");
+    memcpy(destination, s->data + (first - s->first) * bytes, count * bytes);
+    return ALLFOLD_OK;
+}
+static inline allfold_status test_write(struct sink *sink, uint64_t first, uint64_t count, const void *elements,
+                                        int threads, struct error *error)
+{
+    struct test_sink *const s = (struct test_sink *)sink;
+    const size_t bytes = allfold_type_bytes(sink->type);
+    (void)threads;
+    if (++s->calls == s->fail_at)
+        return error_set(error, ALLFOLD_IO_ERROR, "the sink fails as planned");
+    memcpy(s->data + (first - s->first) * bytes, elements, count * bytes);
+    return ALLFOLD_OK;
+}
+static inline struct test_source source_of(const void *data, struct range part, allfold_type type)
+{
+    return (struct test_source){{.read = test_read, .type = type}, data, part.first, 0, 0};
+}
+static inline struct test_sink sink_of(void *data, struct range part, allfold_type type)
+{
+    return (struct test_sink){{.write = test_write, .type = type}, data, part.first, 0, 0};
+}
+
+/* A well-mixed number that depends on index and seed alone, and one in [0, 1) (S. Vigna's splitmix64). */
+static inline uint64_t hash_of(uint64_t index, uint64_t seed)
+{
+    uint64_t x = (index + 1) * 0x9e3779b97f4a7c15u + seed * 0xd1342543de82ef95u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+static inline double unit_of(uint64_t index, uint64_t seed) { return (double)(hash_of(index, seed) >> 11) * 0x1p-53; }
+
+/* Element i of an array as a number, exactly; and a number as the element nearest to it, or its low bits as one. */
+static inline long double element_get(allfold_type type, const void *elements, uint64_t i)
+{
+    switch (type) {
+#define CASE(ID, name, numpy, bytes, kind, value) \
+    case ALLFOLD_##ID: return (long double)load_##name(((const element_##name *)elements)[i]);
+        ALLFOLD_TYPES(CASE)
+#undef CASE
+    default: return NAN;
+    }
+}
+static inline void element_put_bits(allfold_type type, void *elements, uint64_t i, uint64_t bits)
+{
+    switch (allfold_type_bytes(type)) {
+    case 1: ((uint8_t *)elements)[i] = (uint8_t)bits; break;
+    case 2: ((uint16_t *)elements)[i] = (uint16_t)bits; break;
+    case 4: ((uint32_t *)elements)[i] = (uint32_t)bits; break;
+    default: ((uint64_t *)elements)[i] = bits; break;
+    }
+}
+static inline void element_put(allfold_type type, void *elements, uint64_t i, double x)
+{
+    switch (type) {
+    case ALLFOLD_F16: element_put_bits(type, elements, i, round_f16(x).bits); break;
+    case ALLFOLD_BF16: element_put_bits(type, elements, i, round_bf16(x).bits); break;
+    case ALLFOLD_F32: element_put_bits(type, elements, i, f32_bits((float)x)); break;
+    case ALLFOLD_F64: element_put_bits(type, elements, i, f64_bits(x)); break;
+    default: element_put_bits(type, elements, i, (uint64_t)(int64_t)x); break;
+    }
+}
+
+/* FNV-1a, to compare results as bytes: among ranks, and from run to run. */
+static inline uint64_t bytes_hash(uint64_t hash, const void *bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        hash = (hash ^ ((const unsigned char *)bytes)[i]) * 0x100000001b3u;
+    return hash;
+}
+#define HASH_START 0xcbf29ce484222325u
+
+/* The first of n hashes that is not the same on all ranks, or -1. */
+static inline int first_difference(const uint64_t *hashes, int n)
+{
+    uint64_t *const least = malloc(2 * ((size_t)n + 1) * sizeof *least), *const most = least + n;
+    must(least != NULL, "no memory");
+    MPI_Allreduce(hashes, least, n, MPI_UINT64_T, MPI_MIN, MPI_COMM_WORLD);
+    MPI_Allreduce(hashes, most, n, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD);
+    int first = -1;
+    for (int i = n; i-- > 0;)
+        first = least[i] != most[i] ? i : first;
+    free(least);
+    return first;
+}
+
+#endif

@@ -1,0 +1,321 @@
+#!/usr/bin/env python3
+"""The program's interface: help and manual, options, what is refused and how, generate, info, files that stay whole.
+The numbers are test_cli_values.py's."""
+import filecmp
+import os
+import re
+
+import numpy as np
+
+import cli
+import tap
+from cli import Folder, alone, each_alone, ranks, refused, report, shown, told
+
+COMMANDS = ["sum", "prod", "mean", "min", "max", "argmin", "argmax", "norm1", "norm2", "norminf", "logsumexp", "stats",
+            "softmax", "log-softmax", "generate", "info"]
+
+
+def check(fault, name):
+    tap.ok(not fault, name, fault)
+
+
+def manual():
+    """docs/allfold.1 as section -> text, its dashes plain."""
+    with open(os.path.join(tap.SOURCE, "docs", "allfold.1"), encoding="utf-8") as file:
+        text = file.read().replace("\\-", "-")
+    parts = re.split(r"^\.SH (.*)$", text, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2]))
+
+
+def entries(section):
+    """The terms that a section of the manual explains."""
+    return re.findall(r"^\.TP\n\.\w+ (.*)$", section, flags=re.MULTILINE)
+
+
+def option_names(text):
+    """--long and -s at the beginning of the lines of help."""
+    return {name for line in re.findall(r"^ +(?:-\w, +)?--[a-z-]+|^ +-\w,", text, flags=re.MULTILINE)
+            for name in re.findall(r"--[a-z-]+|(?<![\w-])-\w(?=,)", line)}
+
+
+def check_help():
+    helps = dict(zip(COMMANDS, each_alone([command, "--help"] for command in COMMANDS)))
+    program, man = alone("--help"), manual()
+    listed = re.findall(r"^  ([a-z0-9-]+)  +\w", program.stdout.split("Commands:")[1].split("\n\n")[0], flags=re.MULTILINE)
+    tap.ok(listed == COMMANDS, "--help lists the commands", listed)
+    explained = entries(man["COMMANDS"])
+    tap.ok([name.removeprefix(".B ") for name in explained] == COMMANDS, "so does the manual", explained)
+    for command, process in helps.items():
+        tap.ok(process.returncode == 0 and process.stdout.startswith(f"Usage: allfold {command} ") and not process.stderr,
+               f"{command} --help", shown(process))
+    helped = set().union(*(option_names(process.stdout) for process in helps.values())) | {"--version"}
+    explained = {name for entry in entries(man["OPTIONS"]) for name in re.findall(r"--[a-z-]+|(?<![\w-])-\w(?=,)", entry)}
+    tap.ok(helped == explained and len(helped) > 14, "the manual explains the options of --help, and no others",
+           sorted(helped ^ explained))
+    generators = re.findall(r"^  ([a-z]+)  +((?:\w+=\S* ?)+)", helps["sum"].stdout.split("\ngen:")[1], flags=re.MULTILINE)
+    in_manual = {entry.split(":")[0]: entry for entry in entries(man["GENERATORS"])}
+    tap.ok(len(generators) == len(in_manual) > 3
+           and all(parameter in in_manual.get(name, "") for name, parameters in generators
+                   for parameter in parameters.replace("emin= emax=", "emin emax").split()),
+           "the manual explains the generators of --help", f"{generators}\n{in_manual}")
+    wide = [line for process in [program, *helps.values()] for line in process.stdout.splitlines() if len(line) > 120]
+    tap.ok(not wide, "no line of help is wider than 120 columns", "\n".join(wide))
+
+
+def check_once():
+    """What rank 0 says, the others do not repeat."""
+    for words, start in ((["--help"], "Usage:"), (["max", "-h"], "Usage:"), (["--version"], "allfold ")):
+        process = ranks(3, *words)
+        lines = [line for line in process.stdout.splitlines() if line.startswith(start)]
+        tap.ok(process.returncode == 0 and len(lines) == 1, f"{' '.join(words)} on 3 ranks prints once", shown(process))
+    with open(os.path.join(tap.SOURCE, "configure.ac"), encoding="utf-8") as file:
+        version = re.search(r"AC_INIT\(\[allfold\], \[(.*?)\]", file.read()).group(1)
+    tap.ok(alone("--version").stdout == f"allfold {version}\n", "--version is configure's")
+
+
+def check_usage():
+    """Wrong words: status 2 and one message, which holds what is said here."""
+    cases = [
+        ([], ["expected a command", "--help"]),
+        (["bogus-thing"], ["'bogus-thing' is no command"]),
+        (["sums", "x"], ["did you mean sum?"]),
+        (["--json", "sum", "x"], ["'--json' is no command", "options follow"]),
+        (["sum"], ["expected INPUT, found nothing", "allfold sum --help"]),
+        (["sum", "a", "b"], ["expected one INPUT", "'b'"]),
+        (["info", "a"], ["options only", "'a'"]),
+        (["sum", "--jsno", "x"], ["unknown option --jsno", "did you mean --json?"]),
+        (["sum", "-z", "x"], ["unknown option -z"]),
+        (["sum", "-qz", "x"], ["unknown option -z"]),
+        (["sum", "--json=1", "x"], ["--json takes no argument"]),
+        (["sum", "--backend", "gpu", "x"], ["--backend", "auto, cuda or cpu", "'gpu'"]),
+        (["sum", "x", "--dtype"], ["--dtype", "found nothing"]),
+        (["sum", "--dtype=complex64", "x"], ["--dtype", "f16 bf16 f32", "'complex64'"]),
+        (["sum", "--threads=0", "x"], ["--threads", "'0'"]),
+        (["sum", "--staging=5Q", "x"], ["--staging", "2Gi", "'5Q'"]),
+        (["sum", "--device-memory=-1", "x"], ["--device-memory", "'-1'"]),
+        (["sum", "--count=half", "x"], ["--count", "'half'"]),
+        (["sum", "--nan=omit", "x"], ["sum takes no --nan", "min, max, argmin, argmax, stats"]),
+        (["min", "--nan=drop", "x"], ["propagate, omit or error", "'drop'"]),
+        (["mean", "-o", "y", "x"], ["mean takes no --output", "softmax, log-softmax, generate"]),
+        (["softmax", "x"], ["-o FILE"]),
+        (["softmax", "x", "-o", "y", "--output-type=int8"], ["--output-type", "f16, bf16, f32 or f64", "'int8'"]),
+        (["softmax", "gen:ramp?n=9&dtype=int16", "-o", "y"], ["--output-type", "int16"]),
+        (["generate", "ramp?n=9", "-o", "y", "--backend=cuda"], ["CPU"]),
+        (["generate", "ramp", "-o", "y"], ["n"]),
+        (["sum", "gen:cauchy?n=9"], ["uniform, normal", "'cauchy'"]),
+        (["sum", __file__], ["--dtype"]),
+    ]
+    for (words, expected), process in zip(cases, each_alone(words for words, _ in cases)):
+        name = " ".join(words).replace(os.path.dirname(__file__), "")
+        check(refused(process, 2, *expected), f"refused: allfold {name}")
+    check(refused(ranks(3, "sum", "--jsno", "x"), 2, "--jsno"), "a wrong option on 3 ranks is one message")
+    sanitizer = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":allocator_may_return_null=1"}
+    process = alone("info", "--backend=cpu", "--staging=4000Ti", env=sanitizer)
+    lines = [line for line in process.stderr.splitlines() if "AddressSanitizer" not in line]
+    tap.ok(process.returncode == 1 and "memory" in lines[-1] and not process.stdout, "buffers beyond all memory are refused",
+           shown(process))
+    several = tap.run(1, tap.ALLFOLD, "sum", "gen:ramp?n=9", ":", "-n", "1", tap.ALLFOLD, "min", "gen:ramp?n=9")
+    check(refused(several, 2, "same command"), "ranks with different arguments are refused")
+
+
+def check_launch():
+    """Tasks that are no MPI job."""
+    words = ["sum", "gen:ramp?n=9"]
+    for variable in cli.LAUNCH_VARIABLES:
+        check(refused(alone(*words, env={variable: "4"}), 2, f"{variable}=4", "srun --mpi=pmix"),
+              f"{variable}=4 and one rank is refused")
+    process = alone(*words, env={"SLURM_NTASKS": "4", "SLURM_PROCID": "3"})
+    tap.ok(process.returncode == 2 and not told(process), "of such tasks only the first one says so", shown(process))
+    process = tap.run(1, tap.ALLFOLD, *words, "-q", env={"SLURM_NTASKS": "4"})
+    tap.ok((process.returncode, process.stdout) == (0, "36.0\n"), "mpirun -n 1 within a job of 4 tasks works", shown(process))
+    process = alone("--help", env={"SLURM_NTASKS": "4"})
+    tap.ok(process.returncode == 0, "--help needs no job", shown(process))
+
+
+def check_inputs():
+    """Files: raw ones, and damaged ones of every kind."""
+    with Folder() as folder:
+        x = np.arange(1000, dtype=np.float32)
+        np.save(folder.name("x.npy"), x)
+        with open(folder.name("x.npy"), "rb") as file:
+            good = file.read()
+        damaged = {"short.npy": (good[:-3], "bytes"), "long.npy": (good + b"1", "bytes"), "head.npy": (good[:40], "header"),
+                   "magic.npy": (b"X" + good[1:], "magic"), "empty.npy": (b"", "magic"),
+                   "descr.npy": (good.replace(b"<f4", b"<c8"), "<c8"), "object.npy": (good.replace(b"'<f4'", b"'|O' "), "|O"),
+                   "odd.raw": (b"1234567", "raw")}
+        for name, (content, _) in damaged.items():
+            with open(folder.name(name), "wb") as file:
+                file.write(content)
+        options = {"odd.raw": ["--dtype=f32"]}
+        done = each_alone(["sum", folder.name(name), *options.get(name, [])] for name in damaged)
+        for (name, (_, word)), process in zip(damaged.items(), done):
+            check(refused(process, 1, name, word, "expected", "found"), f"damaged: {name}")
+        check(refused(ranks(3, "sum", folder.name("long.npy")), 1, "long.npy"), "damaged, on 3 ranks: one message")
+        check(refused(ranks(3, "sum", folder.name("none.npy")), 1, "none.npy"), "missing, on 3 ranks: one message")
+        check(refused(alone("sum", folder.path), 1, "directory"), "a folder is no input")
+        check(refused(alone("sum", folder.name("x.npy"), "--dtype=f32"), 2, "--dtype"), "hints about a .npy file are refused")
+        with open(folder.name("x.raw"), "wb") as file:
+            file.write(b"header.." + x.tobytes())
+        process = alone("sum", folder.name("x.raw"), "--dtype=f32", "--offset=8", "--count=100", "-q")
+        tap.ok(process.stdout == "4950.0\n", "a raw file with --offset and --count", shown(process))
+        process = alone("sum", folder.name("x.raw"), "--dtype", "float32", "--offset", "8", "-q")
+        tap.ok(process.stdout == "499500.0\n", "a raw file to its end, and NumPy's name of a type", shown(process))
+
+
+def check_reports():
+    """The forms of the same result."""
+    words = ["gen:ramp?n=1000&dtype=int32", "--backend=cpu"]
+    circumstances = r"\(1000 int32 from gen:ramp\?n=1000&dtype=int32, 2 ranks, cpu, fast, \S+ s, \S+ [kMG]?B/s\)\n"
+    for command, value in (("max", "999"), ("argmax", "999 at index 999")):
+        process = ranks(2, command, *words)
+        tap.ok(re.fullmatch(rf"{command} = {value}  {circumstances}", process.stdout), f"{command} as a line", shown(process))
+    process = ranks(2, "stats", *words)
+    table = dict(line.split(None, 1) for line in process.stdout.splitlines()[1:])
+    tap.ok(re.match("stats  " + circumstances, process.stdout) and table.get("max") == "999 at index 999"
+           and table.get("sum") == "499500" and table.get("mean") == "499.5", "stats as a table", shown(process))
+    process = alone("argmin", *words, "-q")
+    tap.ok(process.stdout == "0 0\n" and not process.stderr, "argmin --quiet: value and index", shown(process))
+    process = ranks(3, "sum", *words, "--verbose", "--json")
+    lines = [line for line in told(process) if re.match(r"allfold: rank \d on ", line)]
+    tap.ok(report(process) and len(lines) == 3 and all(f"rank {i} on " in line for i, line in enumerate(lines))
+           and "333 elements from 334" in lines[1], "--verbose tells of each rank, on standard error", shown(process))
+    check_numbers()
+    check_names()
+    if os.path.exists("/dev/full"):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            process = alone("sum", *words, stdout=full)
+        tap.ok(process.returncode == 1 and len(told(process)) == 1, "a report that cannot be written is a failure",
+               process.stderr)
+
+
+def check_numbers():
+    """Doubles as Python prints them. Powers of two are the hard ones: some have a shorter decimal than the nearest."""
+    numbers = [5e-324, 2.0**-1017, 2.0**-44, 1e-5, 0.0001, 0.1, 1 / 3, 1e15, 1e16, 9007199254740993.0, 1.5e300, -2.0**-921,
+               1.7976931348623157e308, -123456.789]
+    done = each_alone(["max", f"gen:constant?n=1&dtype=f64&value={number!r}", "-q"] for number in numbers)
+    printed = [process.stdout.strip() for process in done]
+    tap.ok(printed == [repr(number) for number in numbers], "numbers are printed as Python prints them",
+           f"{printed}\n{numbers}")
+
+
+def check_names():
+    """File names may be any bytes; JSON may not."""
+    with Folder() as folder:
+        name = os.path.join(os.fsencode(folder.path), b'a "b"\n\xff\xc3\xa9')
+        try:
+            with open(name, "wb") as file:
+                file.write(b"\1\2\3")
+        except OSError:
+            tap.skip("this file system takes no such names", 2)
+            return
+        found = report(alone("sum", name, "--dtype=uint8", "--json"))
+        tap.ok(found and found["input"].endswith('a "b"\n\ufffd\u00e9') and found["value"] == 6, "any name in JSON", found)
+        line = alone("sum", name, "--dtype=uint8", text=False).stdout
+        tap.ok(line.count(b"\n") == 1 and b"a \"b\"?" in line, "a line stays one line", line)
+
+
+def check_generate():
+    with Folder() as folder:
+        text = "normal?n=100003&seed=7&dtype=f64&mean=1"
+        for count in (1, 2, 3, 5):
+            process = ranks(count, "generate", text if count % 2 else "gen:" + text, "-o", folder.name(f"{count}.npy"),
+                            "--staging=16Ki", "--json")
+            found = report(process)
+            tap.ok(found and found["input"] == "gen:" + text and found["dtype"] == found["output_dtype"] == "f64"
+                   and found["count"] == 100003 and found["output"] == folder.name(f"{count}.npy"),
+                   f"generate on {count} ranks", shown(process))
+            tap.ok(filecmp.cmp(folder.name(f"{count}.npy"), folder.name("1.npy"), shallow=False),
+                   f"{count} ranks write the same file as one")
+        x = np.load(folder.name("1.npy"))
+        tap.ok(x.shape == (100003,) and x.dtype == np.float64 and abs(x.mean() - 1) < 0.02 and abs(x.std() - 1) < 0.02,
+               "NumPy reads what was generated", x)
+        alone("generate", text, "-o", folder.name("x.f64"), "-q")
+        tap.ok(np.array_equal(np.fromfile(folder.name("x.f64")), x), "other names make raw files")
+        alone("generate", "ramp?n=10", "--dtype=bf16", "-o", folder.name("x.bf16"))
+        tap.ok(np.array_equal(cli.bf16_values(np.fromfile(folder.name("x.bf16"), np.uint16)), np.arange(10)), "--dtype=bf16")
+        from_file, made_up = (ranks(2, "stats", *words, "-q") for words in ([folder.name("1.npy")], ["gen:" + text]))
+        tap.ok(from_file.stdout == made_up.stdout and from_file.stdout, "elements from the file and from gen: are the same",
+               shown(from_file) + shown(made_up))
+        check(refused(alone("generate", "ramp?n=9&dtype=bf16", "-o", folder.name("y.npy")), 1, "bfloat16"),
+              "no .npy of bf16")
+        tap.ok(folder.files() == ["1.npy", "2.npy", "3.npy", "5.npy", "x.bf16", "x.f64"], "nothing else is there",
+               folder.files())
+
+
+def check_whole():
+    """Whatever fails, an old output stays as it was and nothing else is left."""
+    with Folder() as folder:
+        os.mkdir(folder.name("here"))
+        os.mkdir(folder.name("elsewhere"))
+        np.save(folder.name("here", "x.npy"), np.ones(300000, np.float32))
+        np.save(folder.name("elsewhere", "x.npy"), np.ones(7, np.float32))
+        old = folder.name("y.npy")
+        with open(old, "w", encoding="utf-8") as file:
+            file.write("old")
+
+        def untouched():
+            with open(old, encoding="utf-8") as file:
+                return file.read() == "old" and folder.files() == ["elsewhere", "here", "y.npy"]
+
+        def check_untouched(process, name, *words):
+            check(refused(process, 1, *words) or ("" if untouched() else str(folder.files())), name)
+
+        # The last rank sees another folder: it fails when the output has been created already.
+        script = 'test $OMPI_COMM_WORLD_RANK = 2 && cd "$1" || cd "$2"; shift 2; exec "$@"'
+        if "OMPI_COMM_WORLD_RANK" in tap.run(2, "env").stdout:
+            for where, what in ((".", "cannot find"), ("elsewhere", "bytes")):
+                process = tap.run(3, "sh", "-c", script, "-", folder.name(where), folder.name("here"), tap.ALLFOLD, "softmax",
+                                  "x.npy", "-o", old)
+                check_untouched(process, f"softmax of which rank 2 sees another input: {what}", "rank 2", what)
+            process = tap.run(3, "sh", "-c", script, "-", folder.path, folder.name("here"), tap.ALLFOLD, "sum", "x.npy")
+            check_untouched(process, "sum of an input that rank 2 does not see", "rank 2", "cannot find")
+            process = tap.run(3, "sh", "-c", script, "-", folder.path, folder.name("here"), tap.ALLFOLD, "generate",
+                              "ramp?n=1000", "-o", "made.npy")
+            check_untouched(process, "generate into a folder that rank 2 does not see", "rank 2", "made.npy")
+            tap.ok(os.listdir(folder.name("here")) == ["x.npy"], "nothing was made there", os.listdir(folder.name("here")))
+        else:
+            tap.skip("the launcher does not set OMPI_COMM_WORLD_RANK", 5)
+        limited = ["sh", "-c", 'ulimit -f 100; exec "$@"', "-", tap.ALLFOLD, "softmax", folder.name("here", "x.npy"), "-o", old]
+        check_untouched(tap.run(2, *limited), "softmax beyond the limit on file sizes", "y.npy")
+        for where, what in (("nowhere/y.npy", "No such file"), ("y.npy/y.npy", "Not a directory"), ("here", "directory")):
+            process = alone("softmax", folder.name("here", "x.npy"), "-o", folder.name(where))
+            fault = refused(process, 2 if where == "here" else 1, what)
+            check(fault or ("" if untouched() else str(folder.files())), f"softmax -o {where}")
+        process = ranks(2, "softmax", folder.name("here", "x.npy"), "-o", old)
+        tap.ok(process.returncode == 0 and np.load(old).shape == (300000,) and folder.files() == ["elsewhere", "here", "y.npy"],
+               "and success replaces it", shown(process))
+
+
+def check_info():
+    process = ranks(3, "info", "--backend=cpu", "--json")
+    found = report(process)
+    if found:
+        keys = ["command", "version", "build", "mpi", "cuda", "backend", "ranks", "devices"]
+        tap.ok(list(found) == keys and found["ranks"] == len(found["devices"]) == 3 and found["backend"] == "cpu",
+               "info --json on 3 ranks", found)
+        tap.ok(found["mpi"]["library"] and set(found["build"]) >= {"cc", "cflags", "cuda"} and "unknown" not in
+               found["build"].values(), "info tells of MPI and of the build", found)
+        devices = found["devices"]
+        tap.ok(all(d["rank"] == i and d["host"] == devices[0]["host"] and d["local_rank"] == i and d["threads"] > 0
+                   and d["memory_total"] > 0 and d["shared"] is False for i, d in enumerate(devices)),
+               "info tells of each rank", devices)
+    process = ranks(2, "info")
+    tap.ok(process.returncode == 0 and process.stdout.startswith("allfold ")
+           and len(re.findall(r"^rank \d on \S+: ", process.stdout, flags=re.MULTILINE)) == 2, "info as text", shown(process))
+
+
+def main():
+    check_help()
+    check_once()
+    check_usage()
+    check_launch()
+    check_inputs()
+    check_reports()
+    check_generate()
+    check_whole()
+    check_info()
+    tap.done()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,237 @@
+/* Every fold of every element type against oracle.h, over patterns of data, sizes, ways to cut the array, and places of
+   its parts; the same bits on all ranks, from run to run and (on the CPU) whatever the number of threads. */
+#include "tests/oracle.h"
+#include "tests/patterns.h"
+
+enum { THREAD_CHOICES = 3, CALLS_MAX = 3 * ALLFOLD_FOLD_COUNT };
+
+static struct {
+    allfold_context *plain, *shards;          /* one thread; with staging of 4096 bytes, so many shards */
+    allfold_context *threads[THREAD_CHOICES]; /* as many threads as by default, 2 and 4; the same bits are due */
+    int thread_choices;
+    int rank, size;
+    long calls;
+} test;
+
+/* One case: an array, cut and placed. number counts them, to make choices. */
+struct test_case {
+    const struct pattern *pattern;
+    allfold_type type;
+    uint64_t count;
+    enum split split;
+    enum memory memory;
+    allfold_context *ctx;
+    unsigned number;
+};
+
+struct planned {
+    allfold_fold fold;
+    allfold_nan nan;
+};
+
+/* The verdicts on one type: the first fault of each fold, and the largest error. */
+static struct verdict verdicts[ALLFOLD_FOLD_COUNT];
+
+static struct outcome call(const struct test_case *c, allfold_context *ctx, allfold_fold fold, allfold_nan nan,
+                           const void *data, struct range part)
+{
+    struct outcome outcome = {0};
+    allfold_result untouched;
+    memset(&outcome.result, 0xa5, sizeof outcome.result);
+    memset(&untouched, 0xa5, sizeof untouched);
+    if (c->memory == MEMORY_SOURCE) {
+        struct error error = {0};
+        struct test_source source = source_of(data, part, c->type);
+        const struct job job = {&source.source, part, NULL};
+        outcome.status = core_reduce(ctx, fold, nan, c->type, &job, &outcome.result, &error);
+        memcpy(outcome.message, error.text, sizeof outcome.message);
+    } else {
+        const allfold_array array = {data, part.count, c->type};
+        const allfold_call options = {.nan = nan};
+        outcome.status = allfold_reduce(ctx, fold, &array, &options, &outcome.result);
+        snprintf(outcome.message, sizeof outcome.message, "%s", allfold_message(ctx));
+    }
+    test.calls++;
+    if (outcome.status != ALLFOLD_OK && memcmp(&outcome.result, &untouched, sizeof untouched) != 0)
+        found(&verdicts[fold], "the result was written in spite of the error");
+    return outcome;
+}
+
+/* All that callers can see, without the padding. */
+static uint64_t outcome_hash(const struct outcome *outcome)
+{
+    uint64_t hash = bytes_hash(HASH_START, &outcome->status, sizeof outcome->status);
+    hash = bytes_hash(hash, outcome->message, strlen(outcome->message));
+    if (outcome->status != ALLFOLD_OK)
+        return hash;
+    hash = bytes_hash(hash, &outcome->result.count, sizeof outcome->result.count);
+    for (int i = 0; i < outcome->result.field_count; i++) {
+        const allfold_value value = outcome->result.fields[i].value;
+        const bool nan = value.kind == ALLFOLD_VALUE_F64 && value.f64 != value.f64; /* NaN has many bit patterns */
+        const uint64_t bits = nan ? 0 : value.u64;
+        hash = bytes_hash(hash, outcome->result.fields[i].name, strlen(outcome->result.fields[i].name));
+        hash = bytes_hash(hash, &value.kind, sizeof value.kind);
+        hash = bytes_hash(hash, &bits, sizeof bits);
+        hash = bytes_hash(hash, &outcome->result.fields[i].index, sizeof outcome->result.fields[i].index);
+    }
+    return hash;
+}
+
+/* Adds what was found of one case to the fold's verdict, with the case's name before a fault. */
+static void judge(allfold_fold fold, const struct test_case *c, allfold_nan nan, const struct verdict *v)
+{
+    struct verdict *const all = &verdicts[fold];
+    all->worst = v->worst > all->worst ? v->worst : all->worst;
+    if (v->fault[0] != '\0')
+        found(all, "%s, n = %" PRIu64 ", %s, %s, NaN policy %d: %s", c->pattern->name, c->count, split_names[c->split],
+              memory_names[c->memory], (int)nan, v->fault);
+}
+
+/* The calls that are made of every array: each fold, with each NaN policy where it has a choice. */
+static int list_calls(struct planned calls[CALLS_MAX])
+{
+    int n = 0;
+    for (int fold = 0; fold < ALLFOLD_FOLD_COUNT; fold++)
+        for (int nan = 0; nan <= (fold_has_nan_choice((allfold_fold)fold) ? ALLFOLD_NAN_ERROR : 0); nan++)
+            calls[n++] = (struct planned){(allfold_fold)fold, (allfold_nan)nan};
+    return n;
+}
+
+static void must_equal(const struct test_case *c, const struct planned *p, bool equal, const char *fault)
+{
+    struct verdict v = {0};
+    if (!equal) {
+        found(&v, "%s", fault);
+        judge(p->fold, c, p->nan, &v);
+    }
+}
+
+/* All folds of one array. Rank 0 alone compares with the oracle: the others must have the same outcome. */
+static void run_folds(const struct test_case *c, const void *data, struct range part, const struct expected *e)
+{
+    struct planned calls[CALLS_MAX];
+    uint64_t hashes[CALLS_MAX];
+    const int n = list_calls(calls);
+    for (int i = 0; i < n; i++) {
+        struct verdict v = {0};
+        const struct outcome outcome = call(c, c->ctx, calls[i].fold, calls[i].nan, data, part);
+        hashes[i] = outcome_hash(&outcome);
+        if (test.rank == 0)
+            check(&v, calls[i].fold, calls[i].nan, e, &outcome);
+        judge(calls[i].fold, c, calls[i].nan, &v);
+    }
+    for (int i = (int)(c->number % 8); i < n; i += 8) {
+        const struct outcome again = call(c, c->ctx, calls[i].fold, calls[i].nan, data, part);
+        must_equal(c, &calls[i], outcome_hash(&again) == hashes[i], "a second run gave other bits");
+    }
+    for (int t = 0; t < (c->count > 65536 ? test.thread_choices : 0); t++)
+        for (int i = (int)(c->number % 2); i < n; i += 2) {
+            const struct outcome other = call(c, test.threads[t], calls[i].fold, calls[i].nan, data, part);
+            must_equal(c, &calls[i], outcome_hash(&other) == hashes[i], "another number of threads gave other bits");
+        }
+    const int different = first_difference(hashes, n);
+    if (different >= 0)
+        must_equal(c, &calls[different], false, "the ranks do not hold the same");
+}
+
+static void run_case(const struct test_case *c)
+{
+    const size_t bytes = allfold_type_bytes(c->type);
+    const struct range part = split_part(c->split, c->count, test.rank, test.size);
+    const uint64_t rank_first = split_part(c->split, c->count, test.size / 2, test.size).first;
+    char *const host = host_block(part.count * bytes, bytes), *device = NULL;
+    struct expected e = {0};
+    pattern_fill(c->pattern, c->type, c->count, rank_first, part, host);
+    if (test.rank == 0) {
+        char *const whole = host_block(c->count * bytes, bytes);
+        pattern_fill(c->pattern, c->type, c->count, rank_first, (struct range){0, c->count}, whole);
+        e = expect(c->type, whole, c->count);
+        host_block_free(whole, bytes);
+    }
+    if (c->memory == MEMORY_DEVICE) {
+        device = device_block(c->ctx, part.count * bytes, bytes);
+        device_write(c->ctx, device, host, part.count * bytes);
+    }
+    run_folds(c, device != NULL ? device : host, part, &e);
+    if (device != NULL)
+        device_block_free(c->ctx, device, bytes);
+    host_block_free(host, bytes);
+}
+
+/* The cases of one type. Ways to cut and to place take turns, so that in the end each has met the others. */
+static void run_type(allfold_type type)
+{
+    static const uint64_t small[] = {0, 1, 2, 31, 32, 33, 255, 256, 257, 1023, 1024, 1025};
+    const uint64_t large[] = {65535, 65536, 65537, (1 << 20) + (type % 2 == 0 ? 1 : -1)};
+    const bool real = type_kind(type) == 'f';
+    const struct pattern *const patterns = real ? float_patterns : integer_patterns;
+    const unsigned pattern_count = real ? sizeof float_patterns / sizeof *float_patterns
+                                        : sizeof integer_patterns / sizeof *integer_patterns;
+    const uint64_t shard = 4096 / allfold_type_bytes(type), size = (uint64_t)test.size;
+    const uint64_t sharded[] = {shard - 1, shard, shard + 1, 3 * shard * size - 1, 3 * shard * size, 3 * shard * size + 1,
+                                7 * shard * size + 5};
+    struct test_case c = {.type = type};
+    for (unsigned p = 0; p < pattern_count; p++) {
+        c.pattern = &patterns[p];
+        for (unsigned i = p % 2; i < sizeof small / sizeof *small; i += 2, c.number++) {
+            c.count = small[i];
+            c.split = (enum split)(c.number % SPLIT_COUNT);
+            c.memory = (enum memory)(c.number / SPLIT_COUNT % MEMORY_COUNT);
+            c.ctx = c.number % 5 == 0 ? test.shards : test.plain;
+            run_case(&c);
+        }
+        for (unsigned i = p % 3; i < sizeof sharded / sizeof *sharded; i += 3, c.number++) {
+            c.count = sharded[i];
+            c.split = (enum split)(c.number % SPLIT_COUNT);
+            c.memory = c.number % 2 == 0 ? MEMORY_HOST : MEMORY_SOURCE; /* what is streamed */
+            c.ctx = test.shards;
+            run_case(&c);
+        }
+    }
+    for (unsigned i = 0; i < sizeof large / sizeof *large; i++, c.number++) {
+        c.pattern = &patterns[i % 3];
+        c.count = large[i];
+        c.split = i == 2 ? SPLIT_LAST : SPLIT_EVEN;
+        c.memory = i % 2 == 0 ? MEMORY_DEVICE : MEMORY_HOST;
+        c.ctx = test.plain;
+        run_case(&c);
+    }
+}
+
+static void report_type(allfold_type type)
+{
+    for (int f = 0; f < ALLFOLD_FOLD_COUNT; f++) {
+        if (!tap_ok(verdicts[f].fault[0] == '\0', "%s of %s", allfold_fold_name((allfold_fold)f), allfold_type_name(type)))
+            tap_note("%s", verdicts[f].fault);
+        else if (verdicts[f].worst > 0.0)
+            tap_note("the largest error is %.3f of the bound", verdicts[f].worst);
+    }
+    memset(verdicts, 0, sizeof verdicts);
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    const char *const backend = argc > 1 ? argv[1] : "cpu";
+    MPI_Comm_rank(MPI_COMM_WORLD, &test.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &test.size);
+    test.plain = open_or_skip(backend, (allfold_options){.threads = 1});
+    if (test.plain != NULL) {
+        test.shards = open_or_skip(backend, (allfold_options){.threads = 1, .staging_bytes = 4096});
+        test.thread_choices = strcmp(backend, "cpu") == 0 ? THREAD_CHOICES : 0;
+        for (int t = 0; t < test.thread_choices; t++)
+            test.threads[t] = open_or_skip(backend, (allfold_options){.threads = 2 * t});
+        for (int type = 0; type < ALLFOLD_TYPE_COUNT; type++) {
+            run_type((allfold_type)type);
+            report_type((allfold_type)type);
+        }
+        tap_note("%ld calls", test.calls);
+        for (int t = 0; t < test.thread_choices; t++)
+            allfold_close(test.threads[t]);
+        allfold_close(test.shards);
+        allfold_close(test.plain);
+    }
+    const int status = tap_done();
+    MPI_Finalize();
+    return status;
+}

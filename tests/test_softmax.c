@@ -1,0 +1,393 @@
+/* Softmax and log-softmax of every element type into every floating-point type against long double: over patterns, sizes,
+   ways to cut the array, and places of input and output; what they must be by definition; the same bits whenever due.
+
+   Errors are measured in units in the last place (ulp) of the output type. Bounds: softmax 2 ulp in f32 and f64, 0.51 ulp
+   in f16 and bf16; log-softmax the same, and beside it, where the result is near 0, the error of the logarithm of the sum:
+   2^-23 where the arithmetic is f32, 2^-51 where it is f64. */
+#include "tests/support.h"
+
+#include <float.h>
+#include <inttypes.h>
+
+enum { GUARD = 64 };
+
+static struct {
+    allfold_context *plain, *shards, *little, *nothing; /* staging of 4096 bytes and all, some, none of the input kept */
+    allfold_context *threads;
+    int rank, size;
+    long calls;
+} test;
+
+enum pattern { UNIFORM, SPREAD, CONSTANT, TWO_VALUES, ONE_LARGE, FAR, SOME_MINUS_INFINITE, LAST_MINUS_INFINITE,
+               NAN_FIRST, NAN_LAST, PLUS_INFINITE, INFINITIES, ALL_MINUS_INFINITE, PATTERN_COUNT };
+static const char *const pattern_names[] = {
+    "uniform", "wide spread", "constant", "two values", "one large", "far from zero", "some -inf", "-inf on the last rank",
+    "NaN first", "NaN last", "one +inf", "both infinities", "nothing but -inf"};
+
+struct test_case {
+    allfold_type x_type, y_type;
+    bool logarithm, in_place;
+    enum pattern pattern;
+    uint64_t count;
+    enum split split;
+    enum memory x_memory, y_memory;
+    allfold_context *ctx;
+    unsigned number;
+};
+
+static double number_at(const struct test_case *c, uint64_t i)
+{
+    const double u = unit_of(i, 7);
+    const bool narrow = c->x_type == ALLFOLD_F16, integer = type_kind(c->x_type) != 'f';
+    const bool is_unsigned = type_kind(c->x_type) == 'u', last_rank = i >= split_part(c->split, c->count, test.size - 1, test.size).first;
+    if (integer)
+        return c->pattern == CONSTANT ? 5 : c->pattern == TWO_VALUES ? (double)(i % 2) : c->pattern == ONE_LARGE ? (i == c->count / 3 ? 100 : 3)
+               : floor(u * (c->pattern == SPREAD ? 120.0 : 20.0)) - (is_unsigned ? 0.0 : 10.0);
+    switch (c->pattern) {
+    case SPREAD: return -u * u * (c->x_type == ALLFOLD_F64 || c->y_type == ALLFOLD_F64 ? 760.0 : 110.0);
+    case CONSTANT: return 0.7;
+    case TWO_VALUES: return i % 2 == 0 ? 0.1 : -1.3;
+    case ONE_LARGE: return i == c->count / 3 ? (narrow ? 6e4 : 1e30) : u;
+    case FAR: return (narrow ? 2e3 : 1e5) + 8.0 * u;
+    case SOME_MINUS_INFINITE: return i % 3 == 1 ? -INFINITY : u;
+    case LAST_MINUS_INFINITE: return last_rank && i != 0 ? -INFINITY : u;
+    case NAN_FIRST: return i == 0 ? NAN : u;
+    case NAN_LAST: return i == c->count - 1 ? NAN : u;
+    case PLUS_INFINITE: return i == c->count / 2 ? INFINITY : u;
+    case INFINITIES: return i == 0 ? -INFINITY : i == c->count - 1 ? INFINITY : u;
+    case ALL_MINUS_INFINITE: return -INFINITY;
+    default: return 20.0 * u - 10.0;
+    }
+}
+
+/* The row's maximum and sum of exponentials; NaN where it has no softmax. */
+struct row {
+    long double max, sum;
+};
+
+static struct row expect(allfold_type type, const void *x, uint64_t count)
+{
+    struct row row = {-INFINITY, 0};
+    bool nan = false;
+    for (uint64_t i = 0; i < count; i++) {
+        const long double value = element_get(type, x, i);
+        nan = nan || value != value;
+        row.max = value > row.max ? value : row.max;
+    }
+    if (nan || isinf(row.max))
+        return (struct row){NAN, NAN};
+    for (uint64_t i = 0; i < count; i++)
+        row.sum += expl(element_get(type, x, i) - row.max);
+    return row;
+}
+
+static long double ulp_of(allfold_type type, long double x)
+{
+    static const struct { int digits, least; } formats[] = {
+        [ALLFOLD_F16] = {11, -14}, [ALLFOLD_BF16] = {8, -126}, [ALLFOLD_F32] = {24, -126}, [ALLFOLD_F64] = {53, -1022}};
+    int exponent;
+    frexpl(x, &exponent);
+    exponent = x == 0 || exponent - 1 < formats[type].least ? formats[type].least : exponent - 1;
+    return ldexpl(1.0L, exponent - formats[type].digits + 1);
+}
+static bool is_wide(allfold_type type) { return type == ALLFOLD_F32 || type == ALLFOLD_F64; }
+
+/* The verdict on one pair of types. */
+static struct {
+    char fault[300];
+    double worst;
+} verdict;
+
+__attribute__((format(printf, 2, 3))) static void found(const struct test_case *c, const char *format, ...)
+{
+    char what[160];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    if (verdict.fault[0] == '\0')
+        snprintf(verdict.fault, sizeof verdict.fault, "rank %d: %s, n = %" PRIu64 ", %s, from %s to %s%s: %s", test.rank,
+                 pattern_names[c->pattern], c->count, split_names[c->split], memory_names[c->x_memory],
+                 memory_names[c->y_memory], c->in_place ? " in place" : "", what);
+}
+
+static void check_element(const struct test_case *c, const struct row *row, long double x, long double y)
+{
+    const bool f32 = type_kind(c->x_type) == 'f' && c->x_type != ALLFOLD_F64 && c->y_type != ALLFOLD_F64;
+    const long double t = x - row->max, exact = c->logarithm ? t - logl(row->sum) : expl(t) / row->sum;
+    const long double largest = c->y_type == ALLFOLD_F16 ? 65519.0L : c->y_type == ALLFOLD_F64 ? DBL_MAX : FLT_MAX;
+    const bool defined = exact == exact;
+    if (exact < -largest) { /* a logarithm that the type cannot hold */
+        if (y != -INFINITY)
+            found(c, "%Lg gave %Lg, not -inf", x, y);
+        return;
+    }
+    if (!defined || (!c->logarithm && x == -INFINITY)) {
+        if (defined ? y != exact : y == y)
+            found(c, "%Lg gave %Lg, not %Lg", x, y, exact);
+        return;
+    }
+    const long double unit = ulp_of(c->y_type, exact), near_zero = c->logarithm ? (f32 ? 0x1p-23L : 0x1p-51L) : 0;
+    const long double error = fabsl(y - exact), bound = is_wide(c->y_type) ? 2.0L : 0.51L;
+    const double ulps = (double)((error - near_zero) / unit);
+    verdict.worst = ulps > verdict.worst ? ulps : verdict.worst;
+    if (!(ulps <= (double)bound))
+        found(c, "%.10Lg gave %.10Lg, not %.10Lg: %.3f ulp", x, y, exact, ulps);
+}
+
+/* One call; x and y are where the case says. */
+static allfold_status call(const struct test_case *c, allfold_context *ctx, void *x, void *y, struct range part)
+{
+    test.calls++;
+    if (c->x_memory != MEMORY_SOURCE && c->y_memory != MEMORY_SOURCE) {
+        const allfold_call options = {.logarithm = c->logarithm};
+        const allfold_array array = {x, part.count, c->x_type};
+        return allfold_softmax(ctx, &array, y, c->y_type, &options);
+    }
+    struct error error = {0};
+    struct test_source source = source_of(x, part, c->x_type);
+    struct test_sink sink = sink_of(y, part, c->y_type);
+    source.source.resident = c->x_memory == MEMORY_SOURCE ? NULL : x;
+    sink.sink.resident = c->y_memory == MEMORY_SOURCE ? NULL : y;
+    const struct job job = {&source.source, part, NULL};
+    return core_softmax(ctx, c->logarithm, c->x_type, &job, &sink.sink, &error);
+}
+
+/* Calls, with x and y where the case wants them, and brings the result to host memory. False after an error. */
+static bool run(const struct test_case *c, allfold_context *ctx, const void *x, void *y, struct range part)
+{
+    const size_t x_bytes = allfold_type_bytes(c->x_type), y_bytes = allfold_type_bytes(c->y_type);
+    const size_t y_all = part.count * y_bytes + 2 * GUARD;
+    char *const guarded = host_block(y_all, y_bytes), *const x_copy = host_block(part.count * x_bytes, x_bytes);
+    char *x_place = x_copy, *y_place = guarded;
+    memset(guarded, 0xa5, y_all);
+    memcpy(x_copy, x, part.count * x_bytes);
+    if (c->in_place)
+        memcpy(guarded + GUARD, x, part.count * x_bytes);
+    if (c->x_memory == MEMORY_DEVICE && !c->in_place) {
+        x_place = device_block(ctx, part.count * x_bytes, x_bytes);
+        device_write(ctx, x_place, x_copy, part.count * x_bytes);
+    }
+    if (c->y_memory == MEMORY_DEVICE) {
+        y_place = device_block(ctx, y_all, y_bytes);
+        device_write(ctx, y_place, guarded, y_all);
+    }
+    const allfold_status status = call(c, ctx, c->in_place ? y_place + GUARD : x_place, y_place + GUARD, part);
+    if (y_place != guarded) {
+        device_read(ctx, guarded, y_place, y_all);
+        device_block_free(ctx, y_place, y_bytes);
+    }
+    if (x_place != x_copy)
+        device_block_free(ctx, x_place, x_bytes);
+    for (size_t i = 0; i < GUARD; i++)
+        if ((unsigned char)guarded[i] != 0xa5 || (unsigned char)guarded[y_all - 1 - i] != 0xa5) {
+            found(c, "memory beside the output was written");
+            break;
+        }
+    if (memcmp(x_copy, x, part.count * x_bytes) != 0)
+        found(c, "the input was written");
+    memcpy(y, guarded + GUARD, part.count * y_bytes);
+    host_block_free(guarded, y_bytes);
+    host_block_free(x_copy, x_bytes);
+    if (status != ALLFOLD_OK)
+        found(c, "%s: %s", allfold_status_text(status), allfold_message(ctx));
+    return status == ALLFOLD_OK;
+}
+
+static void run_case(const struct test_case *c)
+{
+    const size_t x_bytes = allfold_type_bytes(c->x_type), y_bytes = allfold_type_bytes(c->y_type);
+    const struct range part = split_part(c->split, c->count, test.rank, test.size);
+    char *const x = host_block(part.count * x_bytes, x_bytes);
+    char *const y = host_block(part.count * y_bytes, y_bytes), *const again = host_block(part.count * y_bytes, y_bytes);
+    struct row row = {0};
+    for (uint64_t i = 0; i < part.count; i++)
+        element_put(c->x_type, x, i, number_at(c, part.first + i));
+    if (test.rank == 0) {
+        char *const whole = host_block(c->count * x_bytes, x_bytes);
+        for (uint64_t i = 0; i < c->count; i++)
+            element_put(c->x_type, whole, i, number_at(c, i));
+        row = expect(c->x_type, whole, c->count);
+        host_block_free(whole, x_bytes);
+    }
+    MPI_Bcast(&row, sizeof row, MPI_BYTE, 0, MPI_COMM_WORLD);
+    if (run(c, c->ctx, x, y, part))
+        for (uint64_t i = 0; i < part.count; i++)
+            check_element(c, &row, element_get(c->x_type, x, i), element_get(c->y_type, y, i));
+    if (c->number % 4 == 0 && run(c, c->ctx, x, again, part) && memcmp(y, again, part.count * y_bytes) != 0)
+        found(c, "a second run gave other bits");
+    if (test.threads != NULL && c->count > 65536 && run(c, test.threads, x, again, part)
+        && memcmp(y, again, part.count * y_bytes) != 0)
+        found(c, "more threads gave other bits");
+    host_block_free(x, x_bytes);
+    host_block_free(y, y_bytes);
+    host_block_free(again, y_bytes);
+}
+
+/* All cases of one pair of types; ways to cut and to place take turns. */
+static void run_types(struct test_case *c)
+{
+    static const uint64_t small[] = {1, 2, 31, 32, 33, 255, 256, 257, 1023, 1024, 1025, 3};
+    const uint64_t shard = 2048 / allfold_type_bytes(c->x_type), size = (uint64_t)test.size;
+    const int patterns = type_kind(c->x_type) == 'f' ? PATTERN_COUNT : SOME_MINUS_INFINITE;
+    allfold_context *const contexts[] = {test.plain, test.shards, test.little, test.nothing};
+    const unsigned first = c->number;
+    for (int pattern = 0; pattern < patterns; pattern++)
+        for (unsigned i = 0; i < 6; i++, c->number++) {
+            const unsigned choice = c->number - first + first / 7;
+            c->pattern = (enum pattern)pattern;
+            c->count = i < 4 ? small[(choice * 5 + i) % 12] : i == 4 ? 3 * shard * size + choice % 3 - 1 : 7 * shard * size + 5;
+            c->split = (enum split)(choice % SPLIT_COUNT);
+            c->x_memory = (enum memory)(choice / 2 % MEMORY_COUNT);
+            c->y_memory = (enum memory)(choice / 5 % MEMORY_COUNT);
+            c->in_place = c->x_type == c->y_type && c->x_memory == c->y_memory && c->x_memory != MEMORY_SOURCE && choice % 2 == 0;
+            c->ctx = i < 4 ? test.plain : contexts[1 + choice % 3];
+            run_case(c);
+        }
+}
+
+static void report(const char *format, const char *x, const char *y)
+{
+    char name[80];
+    double worst;
+    MPI_Allreduce(&verdict.worst, &worst, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    snprintf(name, sizeof name, format, x, y);
+    if (!tap_ok(verdict.fault[0] == '\0', "%s", name)) {
+        char faults[sizeof verdict.fault] = "";
+        const int failing = tap_first_failing(verdict.fault[0] == '\0');
+        memcpy(faults, verdict.fault, sizeof faults);
+        MPI_Bcast(faults, sizeof faults, MPI_BYTE, failing, MPI_COMM_WORLD);
+        tap_note("%s", faults);
+    } else if (worst > 0.0)
+        tap_note("the largest error is %.3f ulp", worst);
+    memset(&verdict, 0, sizeof verdict);
+}
+
+static void test_types(void)
+{
+    static const allfold_type y_types[] = {ALLFOLD_F16, ALLFOLD_BF16, ALLFOLD_F32, ALLFOLD_F64};
+    struct test_case c = {0};
+    for (int x = 0; x < ALLFOLD_TYPE_COUNT; x++)
+        for (int y = 0; y < 4; y++)
+            for (int logarithm = 0; logarithm < 2; logarithm++) {
+                c.x_type = (allfold_type)x;
+                c.y_type = y_types[y];
+                c.logarithm = logarithm != 0;
+                run_types(&c);
+                report(logarithm ? "log-softmax of %s in %s" : "softmax of %s in %s", allfold_type_name(c.x_type),
+                       allfold_type_name(c.y_type));
+            }
+}
+
+static void test_large(void)
+{
+    static const uint64_t large[] = {65535, 65536, 65537, (1 << 20) - 1, (1 << 20) + 1};
+    static const allfold_type types[] = {ALLFOLD_F32, ALLFOLD_F64, ALLFOLD_BF16};
+    struct test_case c = {.pattern = UNIFORM};
+    for (int t = 0; t < 3; t++) {
+        for (unsigned i = 0; i < 5; i++, c.number++) {
+            c.x_type = types[t];
+            c.y_type = t == 2 ? ALLFOLD_F32 : types[t];
+            c.logarithm = i == 1;
+            c.count = large[i];
+            c.split = i == 3 ? SPLIT_LAST : SPLIT_EVEN;
+            c.x_memory = i % 2 == 0 ? MEMORY_DEVICE : MEMORY_HOST;
+            c.y_memory = i < 3 ? c.x_memory : MEMORY_HOST;
+            c.ctx = test.plain;
+            run_case(&c);
+        }
+        report("%s in %s, up to 2^20 and one elements", allfold_type_name(c.x_type), allfold_type_name(c.y_type));
+    }
+}
+
+/* Numbers on a grid so coarse that adding the shift is exact: the result may not change by a bit. */
+static void test_shift(void)
+{
+    static const double shifts[] = {1024.0, -4096.0, 0x1p14};
+    const uint64_t count = 50000;
+    const struct range part = range_part(count, (uint64_t)test.rank, (uint64_t)test.size);
+    float *const x = host_block(part.count * sizeof *x, 4), *const y = host_block(part.count * sizeof *y, 4);
+    float *const shifted = host_block(part.count * sizeof *x, 4), *const z = host_block(part.count * sizeof *z, 4);
+    bool same = true;
+    for (int s = 0; s < 3; s++) {
+        for (uint64_t i = 0; i < part.count; i++) {
+            x[i] = (float)(floor(unit_of(part.first + i, 9) * 16384.0) / 512.0);
+            shifted[i] = x[i] + (float)shifts[s];
+        }
+        const allfold_array array = {x, part.count, ALLFOLD_F32}, other = {shifted, part.count, ALLFOLD_F32};
+        same = same && allfold_softmax(test.plain, &array, y, ALLFOLD_F32, NULL) == ALLFOLD_OK
+               && allfold_softmax(test.plain, &other, z, ALLFOLD_F32, NULL) == ALLFOLD_OK
+               && memcmp(y, z, part.count * sizeof *y) == 0;
+    }
+    tap_ok(same, "adding a constant to all elements, exactly, changes no bit of the result");
+    host_block_free(x, 4);
+    host_block_free(y, 4);
+    host_block_free(shifted, 4);
+    host_block_free(z, 4);
+}
+
+static void test_sums_to_one(void)
+{
+    const uint64_t counts[] = {1 << 20, 1 << 22};
+    for (int c = 0; c < 2; c++) {
+        const struct range part = range_part(counts[c], (uint64_t)test.rank, (uint64_t)test.size);
+        float *const x = host_block(part.count * sizeof *x, 4), *const y = host_block(part.count * sizeof *y, 4);
+        for (uint64_t i = 0; i < part.count; i++)
+            x[i] = (float)(20.0 * unit_of(part.first + i, 11));
+        const allfold_array array = {x, part.count, ALLFOLD_F32};
+        bool right = allfold_softmax(test.plain, &array, y, ALLFOLD_F32, NULL) == ALLFOLD_OK;
+        double mine = 0.0, sum;
+        for (uint64_t i = 0; i < part.count; i++)
+            mine += (double)y[i];
+        MPI_Allreduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        right = right && fabs(sum - 1.0) <= 1e-6;
+        tap_ok(right, "%" PRIu64 " f32 sum to one within 1e-6", counts[c]);
+        tap_note("their sum is 1 %+.2e", sum - 1.0);
+        host_block_free(x, 4);
+        host_block_free(y, 4);
+    }
+}
+
+static void test_degenerate(void)
+{
+    const float x[1] = {-37.5f};
+    float y[2] = {-1.0f, -1.0f};
+    for (int owner = 0; owner < test.size; owner++) {
+        const allfold_array array = {x, test.rank == owner, ALLFOLD_F32};
+        const allfold_status status = allfold_softmax(test.plain, &array, y, ALLFOLD_F32, NULL);
+        tap_ok(status == ALLFOLD_OK && y[0] == (test.rank == owner ? 1.0f : -1.0f) && y[1] == -1.0f,
+               "a single element, on rank %d, gives 1", owner);
+        y[0] = -1.0f;
+    }
+    const allfold_array empty = {NULL, 0, ALLFOLD_F64};
+    tap_ok(allfold_softmax(test.plain, &empty, NULL, ALLFOLD_F64, NULL) == ALLFOLD_OK, "an empty array is no error");
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    const char *const backend = argc > 1 ? argv[1] : "cpu";
+    MPI_Comm_rank(MPI_COMM_WORLD, &test.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &test.size);
+    test.plain = open_or_skip(backend, (allfold_options){.threads = 1});
+    if (test.plain != NULL) {
+        test.shards = open_or_skip(backend, (allfold_options){.threads = 1, .staging_bytes = 4096});
+        test.little = open_or_skip(backend, (allfold_options){.threads = 1, .staging_bytes = 4096, .device_memory = 24576});
+        test.nothing = open_or_skip(backend, (allfold_options){.threads = 1, .staging_bytes = 4096, .device_memory = 1});
+        test.threads = strcmp(backend, "cpu") == 0 ? open_or_skip(backend, (allfold_options){.threads = 3}) : NULL;
+        test_types();
+        test_large();
+        test_shift();
+        test_sums_to_one();
+        test_degenerate();
+        tap_note("%ld calls of rank 0", test.calls);
+        allfold_close(test.plain);
+        allfold_close(test.shards);
+        allfold_close(test.little);
+        allfold_close(test.nothing);
+        allfold_close(test.threads);
+    }
+    const int status = tap_done();
+    MPI_Finalize();
+    return status;
+}
