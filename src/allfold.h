@@ -159,9 +159,11 @@ const char *allfold_version(void);
 #ifdef __cplusplus
 }
 #endif
+#endif /* ALLFOLD_H */
 
 /* The calls, apart so that the library's own files can share the tables above without mpi.h. */
-#ifndef ALLFOLD_WITHOUT_MPI
+#if !defined(ALLFOLD_CALLS_H) && !defined(ALLFOLD_WITHOUT_MPI)
+#define ALLFOLD_CALLS_H
 #include <mpi.h>
 
 #ifdef __cplusplus
@@ -195,5 +197,4 @@ allfold_status allfold_softmax(allfold_context *context, const allfold_array *pa
 #ifdef __cplusplus
 }
 #endif
-#endif /* ALLFOLD_WITHOUT_MPI */
-#endif /* ALLFOLD_H */
+#endif /* ALLFOLD_CALLS_H */

@@ -10,10 +10,10 @@ PYTHON_TESTS =
 
 MPI_TESTS +=
 UNIT_TESTS += tests/test_array tests/test_output tests/test_npy tests/test_generate tests/test_distributions
-PYTHON_TESTS += tests/lint.py
+PYTHON_TESTS += tests/lint.py tests/test_cli.py tests/test_cli_values.py
 
 noinst_HEADERS += tests/tap.h tests/files.h tests/generated.h
-EXTRA_DIST += tests/mpi-launch tests/tap.py tests/lsan.supp $(PYTHON_TESTS)
+EXTRA_DIST += tests/mpi-launch tests/cli.py tests/tap.py tests/lsan.supp $(PYTHON_TESTS)
 CLEANFILES += tests/mpi.lock
 
 check_PROGRAMS += $(MPI_TESTS) $(UNIT_TESTS)

@@ -51,7 +51,7 @@ bool array_parse_count(const char *text, uint64_t *count)
     unsigned decimals = 0, exponent;
     if (!take_digits(&at, &value, &decimals))
         return false;
-    if (*at == 'e' || *at == 'E') {
+    if ((*at == 'e' || *at == 'E') && at[1] != 'i') {
         at += at[1] == '+' ? 2 : 1;
         if (!take_exponent(&at, &exponent))
             return false;

@@ -2,7 +2,7 @@
 #ifndef ALLFOLD_CLI_H
 #define ALLFOLD_CLI_H
 
-#include "allfold.h" /* first, and with its calls: the other headers take it without MPI */
+#include "allfold.h"
 #include "array/array.h"
 #include "core/core.h"
 

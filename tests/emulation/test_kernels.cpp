@@ -213,7 +213,7 @@ static bool fields_agree(const struct job *job, allfold_fold fold, const allfold
     for (int i = 0; i < found->field_count; i++) {
         const auto &a = found->fields[i], &b = expected->fields[i];
         const double x = a.value.f64, y = b.value.f64;
-        const bool floating = b.value.kind == b.value.ALLFOLD_VALUE_F64;
+        const bool floating = b.value.kind == ALLFOLD_VALUE_F64;
         const double tolerance = floating ? tolerance_of(job, fold, b.name, y, scale) : 0;
         const bool equal = a.value.u64 == b.value.u64 || (floating && ((x != x && y != y) || fabs(x - y) <= tolerance));
         if (strcmp(a.name, b.name) != 0 || a.value.kind != b.value.kind || a.index != b.index || !equal)
