@@ -18,6 +18,8 @@ template <enum monoid monoid, class Value> struct fold_of;
     template <> struct fold_of<MONOID_##name, value_##value_name> {                                                    \
         typedef name##_##value_name partial;                                                                           \
         static constexpr bool indexed = is_indexed_##name;                                                             \
+        static constexpr bool f32_terms = MONOID_##name == MONOID_sumexp && sizeof(value_##value_name) == sizeof(float) \
+                                          && (value_##value_name)0.5 != 0;                                             \
         static __device__ __forceinline__ partial identity() { return name##_identity_##value_name(); }                \
         typedef value_##value_name value;                                                                              \
         static __device__ __forceinline__ void tile(partial *p, const value *x, uint32_t n, uint64_t first)            \
@@ -38,7 +40,8 @@ MONOIDS(DEFINE_FOLDS)
 
 template <class Fold, class Element> struct fold_plan {
     static constexpr struct fold_shape shape =
-        fold_shape_of(sizeof(typename Fold::partial), Fold::indexed, sizeof(typename Element::stored));
+        fold_shape_of(
+        sizeof(typename Fold::partial), Fold::indexed, sizeof(typename Element::stored), Fold::f32_terms);
     static constexpr int threads = shape.threads, vectors = shape.vectors, together = shape.together;
     static constexpr int block_vectors = threads * vectors; /* of one block in one round */
     static_assert(threads % 32 == 0 && threads <= 1024 && shape.blocks <= FOLD_BLOCKS_MAX, "a shape a kernel can take");

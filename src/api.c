@@ -44,7 +44,7 @@ static void check_part(const allfold_array *part, struct error *error)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "data is NULL though count is not 0");
     else if (part->count > (uint64_t)PTRDIFF_MAX / allfold_type_bytes(part->type))
         error_set(error, ALLFOLD_BAD_ARGUMENT, "count is larger than any memory");
-    else if ((uintptr_t)part->data % allfold_type_bytes(part->type) != 0)
+    else if (part->count > 0 && (uintptr_t)part->data % allfold_type_bytes(part->type) != 0)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "data is not aligned to its element size of %zu bytes",
                   allfold_type_bytes(part->type));
 }
@@ -100,9 +100,13 @@ allfold_status allfold_reduce(allfold_context *context, allfold_fold fold, const
     if (fold >= ALLFOLD_FOLD_COUNT) {
         error_set(error, ALLFOLD_BAD_ARGUMENT, "fold %d does not exist", (int)fold);
         fold = ALLFOLD_SUM; /* to fail together with the other ranks, whatever they called */
-    } else if (call->nan != ALLFOLD_NAN_PROPAGATE && !fold_has_nan_choice(fold))
+    } else if ((unsigned)call->nan > ALLFOLD_NAN_ERROR)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "NaN policy %d does not exist", (int)call->nan);
+    else if (call->nan != ALLFOLD_NAN_PROPAGATE && !fold_has_nan_choice(fold))
         error_set(error, ALLFOLD_BAD_ARGUMENT, "%s always propagates NaN: stats can leave it out or refuse it",
                   allfold_fold_name(fold));
+    if (result == NULL)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "the result is NULL");
     struct source source = part_source(part, error);
     const struct job job = {&source, {0, error->status == ALLFOLD_OK ? part->count : 0}, call->stream};
     return core_reduce(context, fold, call->nan, source.type, &job, result, error);

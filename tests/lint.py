@@ -42,6 +42,10 @@ def may_use_cuda(path):
         or path.startswith(("bench/", "tests/", "examples/"))
 
 
+def may_use_ladder(path, header):
+    return header == "kernels/ladder/ladder.h" and re.match(r"src/cli/(cmd_)?ladder[^/]*\.[ch]$", path) is not None
+
+
 def includes_of(root, path):
     """(header, line number, whether ALLFOLD_WITHOUT_MPI is defined there) for each #include."""
     found, without_mpi = [], False
@@ -102,6 +106,8 @@ def layer_faults(root, path, includes):
             below = ""
         if re.match(r"src/device/cuda[^/]*\.c$", path) and target == "kernels/kernels.h":
             continue
+        if may_use_ladder(path, header):
+            continue
         if folder not in BELOW:
             yield "layers", f"{path}: {folder}/ is not in the table of layers"
         elif below not in BELOW[folder]:
@@ -115,8 +121,8 @@ def include_faults(root, files):
         for header, number, _ in includes[path]:
             if locate(root, path, header) is None and CUDA_HEADER.match(header) and not may_use_cuda(path):
                 yield "cuda", f"{path}:{number}: {header} belongs in src/device/cuda*.c and kernels/"
-            if "ladder/" in header and not path.startswith(("kernels/ladder/",) + FREE):
-                yield "ladder", f"{path}:{number}: only bench/ and tests/ may use the ladder"
+            if "ladder/" in header and not path.startswith(("kernels/ladder/",) + FREE) and not may_use_ladder(path, header):
+                yield "ladder", f"{path}:{number}: only the program's ladder command, bench/ and tests/ may use the ladder"
         if not may_use_mpi(path):
             way = reaches_mpi(root, path, includes, {path})
             if way:
@@ -188,6 +194,8 @@ PLANTED = {  # file -> (its text, the rule that must find it, or None for a file
     "kernels/core.cu": ('/* upwards */\n#include "core/core.h"\n', "layers"),
     "src/core/core.h": ("/* core */\n", None),
     "kernels/ladder/ladder.h": ("/* ladder */\n", None),
+    "src/cli/cmd_ladder.c": ('/* right */\n#include "kernels/ladder/ladder.h"\n', None),
+    "src/cli/cmd_fold.c": ('/* ladder */\n#include "kernels/ladder/ladder.h"\n', "ladder"),
     "bench/ladder.c": ('/* right */\n#include "kernels/ladder/ladder.h"\n#include <mpi.h>\n', None),
     "examples/inside.c": ('/* private header */\n#include "base/base.h"\n', "layers"),
     "tools/bare.sh": ("#!/bin/sh\nset -e\n", "head"),

@@ -204,6 +204,13 @@ static inline void element_put(allfold_type type, void *elements, uint64_t i, do
     }
 }
 
+/* The widest numbers there are, for sums in oracles. */
+#ifdef __SIZEOF_FLOAT128__
+__extension__ typedef __float128 wide;
+#else
+typedef long double wide;
+#endif
+
 /* FNV-1a, to compare results as bytes: among ranks, and from run to run. */
 static inline uint64_t bytes_hash(uint64_t hash, const void *bytes, size_t count)
 {

@@ -6,6 +6,8 @@
 #include "array/array.h"
 #include "core/core.h"
 
+#include <stdio.h>
+
 struct session;
 
 /* The program's exit codes. */
@@ -20,12 +22,13 @@ enum takes {
     TAKES_NAN = 1 << 4,         /* has a choice of what NaN does */
     TAKES_OUTPUT = 1 << 5,      /* writes a file */
     TAKES_OUTPUT_TYPE = 1 << 6, /* whose element type may be said */
+    TAKES_LADDER = 1 << 7,      /* the ladder: brings its own CUDA device, and options */
 };
 
 /* One line of the table in main.c. */
 struct command {
     const char *name;
-    const char *operand; /* "INPUT"; NULL where there is none */
+    const char *operand; /* "INPUT"; "[TOPIC]" where it may be left out; NULL where there is none */
     unsigned takes;      /* of enum takes, but see command_takes */
     int which;           /* tells the commands of one file apart: the allfold_fold; 1 for log-softmax */
     const char *text;    /* what it does, one line */
@@ -42,6 +45,18 @@ void fold_run(struct session *session);     /* cmd_fold.c: every fold */
 void softmax_run(struct session *session);  /* cmd_softmax.c */
 void generate_run(struct session *session); /* cmd_generate.c */
 void info_run(struct session *session);     /* cmd_info.c */
+void ladder_command_run(struct session *session); /* cmd_ladder.c */
+
+/* What TOPIC may be, a line each. */
+void ladder_topics_print(FILE *file);
+
+/* The ladder's options. */
+struct ladder_settings {
+    const char *counts, *type, *fold, *rung; /* NULL where not given */
+    int block;                               /* 0 where not given, -1 for all */
+    uint64_t columns;                        /* 0 where not given */
+    bool list, check;
+};
 
 /* What the user asked for, equal on all ranks. Texts are argv's own. */
 struct settings {
@@ -53,7 +68,8 @@ struct settings {
     bool has_output_type;
     allfold_type output_type;
     const char *output;
-    const char *operand;
+    const char *operand; /* NULL where not given */
+    struct ladder_settings ladder;
 };
 
 /* A command under way. */

@@ -39,14 +39,20 @@ void help_program(void)
 
 void help_command(const struct command *command)
 {
-    const bool writes = (command_takes(command) & TAKES_OUTPUT) != 0, reads = (command_takes(command) & TAKES_RAW) != 0;
-    const bool generates = command->operand != NULL;
-    printf("Usage: allfold %s [OPTION]...%s%s%s\n", command->name, generates ? " " : "",
-           generates ? command->operand : "", writes ? " -o FILE" : "");
+    const unsigned takes = command_takes(command);
+    const bool writes = (takes & TAKES_OUTPUT) != 0, reads = (takes & TAKES_RAW) != 0,
+               generates = (takes & TAKES_TYPE) != 0;
+    const char *const operand = command->operand;
+    printf("Usage: allfold %s [OPTION]...%s%s%s\n", command->name, operand != NULL ? " " : "",
+           operand != NULL ? operand : "", writes ? " -o FILE" : "");
     printf("%s: %s.\n\nOptions:\n", command->name, command->text);
     options_print(stdout, command);
     putchar('\n');
     options_print_words(stdout);
+    if ((takes & TAKES_LADDER) != 0) {
+        putchar('\n');
+        ladder_topics_print(stdout);
+    }
     if (reads)
         printf("\n%s", inputs);
     if (generates)

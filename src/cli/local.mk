@@ -5,9 +5,12 @@ allfold_SOURCES = \
 	src/cli/cmd_fold.c \
 	src/cli/cmd_generate.c \
 	src/cli/cmd_info.c \
+	src/cli/cmd_ladder.c \
 	src/cli/cmd_softmax.c \
 	src/cli/help.c \
 	src/cli/help.h \
+	src/cli/ladder_report.c \
+	src/cli/ladder_report.h \
 	src/cli/launch.c \
 	src/cli/launch.h \
 	src/cli/main.c \
@@ -21,3 +24,4 @@ allfold_SOURCES = \
 	src/cli/report.h \
 	src/cli/session.c \
 	src/cli/session.h
+allfold_LDADD = libladder.a $(LDADD)

@@ -98,6 +98,58 @@ static bool set_count(struct settings *settings, const char *text)
     return settings->hints.has_count = array_parse_count(text, &settings->hints.count);
 }
 
+static bool set_counts(struct settings *settings, const char *text)
+{
+    settings->ladder.counts = text; /* the ladder itself takes it apart */
+    return text[0] != '\0';
+}
+
+static bool set_columns(struct settings *settings, const char *text)
+{
+    return array_parse_count(text, &settings->ladder.columns) && settings->ladder.columns > 0;
+}
+
+static bool set_rung(struct settings *settings, const char *text)
+{
+    settings->ladder.rung = text;
+    return text[0] != '\0';
+}
+
+static bool set_type(struct settings *settings, const char *text)
+{
+    static const char *const words[] = {"int32", "f32", "f64", "all"};
+    settings->ladder.type = text;
+    return choice(text, words, 4) >= 0;
+}
+
+static bool set_fold(struct settings *settings, const char *text)
+{
+    static const char *const words[] = {"sum", "max", "all"};
+    settings->ladder.fold = text;
+    return choice(text, words, 3) >= 0;
+}
+
+static bool set_block(struct settings *settings, const char *text)
+{
+    static const char *const words[] = {"64", "128", "256", "512", "1024", "all"};
+    const int found = choice(text, words, 6);
+    if (found >= 0)
+        settings->ladder.block = found == 5 ? -1 : 64 << found;
+    return found >= 0;
+}
+
+static bool set_list(struct settings *settings, const char *text)
+{
+    (void)text;
+    return settings->ladder.list = true;
+}
+
+static bool set_check(struct settings *settings, const char *text)
+{
+    (void)text;
+    return settings->ladder.check = true;
+}
+
 static bool set_output(struct settings *settings, const char *text)
 {
     settings->output = text;
@@ -125,6 +177,18 @@ static const struct row {
      "raw file: bytes before the first element (default: 0)"},
     {"count", 0, "COUNT", TAKES_RAW, set_count, "a count, such as 1000, 1e9 or 2^30",
      "raw file: elements to read (default: the rest of the file)"},
+    {"count", 0, "COUNT[,COUNT]...", TAKES_LADDER, set_counts, "counts, such as 2^24 or 1000,2^20 or 0-70 or 0-4200:7",
+     "how many elements: counts, ranges A-B, or A-B:STEP (default: 2^24,2^28)"},
+    {"type", 0, "int32|f32|f64|all", TAKES_LADDER, set_type, "int32, f32, f64 or all", "their type (default: f32)"},
+    {"fold", 0, "sum|max|all", TAKES_LADDER, set_fold, "sum, max or all", "what is computed of them (default: sum)"},
+    {"block", 0, "N|all", TAKES_LADDER, set_block, "64, 128, 256, 512, 1024 or all",
+     "threads of a block: 64, 128, 256, 512 or 1024 (default: 256)"},
+    {"rung", 0, "NAME", TAKES_LADDER, set_rung, "a name of --list", "run this rung only"},
+    {"columns", 0, "COUNT", TAKES_LADDER, set_columns, "a count above 0, such as 16384",
+     "coalescing: columns of the matrix (default: as many as rows)"},
+    {"check", 0, NULL, TAKES_LADDER, set_check, NULL,
+     "compare with the oracle, time nothing (default: all types and folds, many counts)"},
+    {"list", 0, NULL, TAKES_LADDER, set_list, NULL, "print the rungs and their ideas"},
     {"nan", 0, "propagate|omit|error", TAKES_NAN, set_nan, "propagate, omit or error",
      "what NaN does: it is the result (default), it is left out, it is refused"},
     {"output", 'o', "FILE", TAKES_OUTPUT, set_output, "the name of a file",
@@ -196,13 +260,30 @@ struct suggestion suggest(const char *found, const char *const *names, size_t co
     return suggestion;
 }
 
+/* An option that means different things to different commands has two rows: the first one of its name, and the one that
+   the command takes, if it takes any. */
+static int first_row(const char *name)
+{
+    int i = 0;
+    while (strcmp(rows[i].name, name) != 0)
+        i++;
+    return i;
+}
+static const struct row *row_for(const struct command *command, const struct row *row)
+{
+    for (int i = 0; i < ROWS; i++)
+        if (strcmp(rows[i].name, row->name) == 0 && (rows[i].takes & command_takes(command)) != 0)
+            return &rows[i];
+    return row;
+}
+
 /* Tells getopt of every option, also of those that this command does not take: abbreviations then mean the same
    everywhere, and the message can say which commands take one. */
 static void describe(struct option longs[ROWS + 1], char letters[2 * ROWS + 2])
 {
     *letters++ = ':'; /* a missing argument is told from an unknown option */
     for (int i = 0; i < ROWS; i++) {
-        longs[i] = (struct option){rows[i].name, rows[i].argument != NULL, NULL, LONG_BASE + i};
+        longs[i] = (struct option){rows[i].name, rows[i].argument != NULL, NULL, LONG_BASE + first_row(rows[i].name)};
         if (rows[i].letter != 0) {
             *letters++ = rows[i].letter;
             if (rows[i].argument != NULL)
@@ -235,7 +316,7 @@ static allfold_status refuse_unknown(const struct command *command, const char *
                          optopt, command->name);
     snprintf(name, sizeof name, "%.*s", (int)length - 2, word + 2);
     for (int i = 0; i < ROWS; i++) {
-        if (strncmp(rows[i].name, name, length - 2) == 0)
+        if (strncmp(rows[i].name, name, length - 2) == 0 && first_row(rows[i].name) == i)
             snprintf(similar + strlen(similar), sizeof similar - strlen(similar), "%s --%s", like++ > 0 ? "," : "",
                      rows[i].name);
         if ((rows[i].takes & command_takes(command)) != 0)
@@ -265,6 +346,7 @@ static allfold_status take_option(const struct command *command, int code, char 
     const struct row *row = row_of(refused ? optopt : code);
     if (row == NULL)
         return refuse_unknown(command, argv[optind - 1], error);
+    row = row_for(command, row);
     if ((row->takes & command_takes(command)) == 0)
         return refuse_foreign(command, row, error);
     if (code == '?')
@@ -282,8 +364,8 @@ static allfold_status take_option(const struct command *command, int code, char 
 static allfold_status take_operands(const struct command *command, int count, char **operands,
                                     struct settings *settings, struct error *error)
 {
-    const int expected = command->operand != NULL;
-    if (count < expected)
+    const int expected = command->operand != NULL, needed = expected && command->operand[0] != '[';
+    if (count < needed)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected %s, found nothing: see allfold %s --help", command->name,
                   command->operand, command->name);
     else if (count > expected)
@@ -291,7 +373,7 @@ static allfold_status take_operands(const struct command *command, int count, ch
                   expected ? "one " : "options only", expected ? command->operand : "", operands[expected]);
     else if ((command_takes(command) & TAKES_OUTPUT) != 0 && settings->output == NULL)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected -o FILE, where its elements go", command->name);
-    else if (expected)
+    else if (count > 0)
         settings->operand = operands[0];
     return error->status;
 }

@@ -44,8 +44,7 @@ struct json_object *report_string(const char *text)
     return string;
 }
 
-/* Seconds and rates: more than six digits of them are noise. */
-static struct json_object *measured(double number)
+struct json_object *report_measured(double number)
 {
     char text[40];
     snprintf(text, sizeof text, "%.6g", number);
@@ -99,8 +98,8 @@ static struct json_object *begin_json(const struct session *session)
 
 static void end_json(const struct session *session, struct json_object *report, double seconds)
 {
-    json_object_object_add(report, "seconds", measured(seconds));
-    json_object_object_add(report, "bytes_per_second", measured(input_rate(session, seconds)));
+    json_object_object_add(report, "seconds", report_measured(seconds));
+    json_object_object_add(report, "bytes_per_second", report_measured(input_rate(session, seconds)));
     report_print(report);
 }
 

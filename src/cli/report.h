@@ -17,6 +17,8 @@ void report_output(const struct session *session, allfold_type type, double seco
 
 /* A JSON string; what is not UTF-8 in text (file names may be anything) becomes U+FFFD. */
 struct json_object *report_string(const char *text);
+/* Seconds and rates: more than six digits of them are noise. null where not finite. */
+struct json_object *report_measured(double number);
 
 /* Prints the object on a line of its own and frees it. */
 void report_print(struct json_object *object);

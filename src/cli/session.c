@@ -11,14 +11,17 @@ static void log_line(void *user, const char *line)
     fprintf(stderr, "allfold: rank %d: %s\n", *(const int *)user, line);
 }
 
-/* A command without work for a GPU must not wait for one, nor take memory of it. */
+/* A command without work for the backend's GPU must not wait for one, nor take memory of it; the ladder brings its
+   own. */
 static allfold_status choose_backend(const struct command *command, allfold_backend *backend, struct error *error)
 {
+    const bool ladder = (command_takes(command) & TAKES_LADDER) != 0;
     if ((command_takes(command) & TAKES_DEVICE) != 0)
         return ALLFOLD_OK;
-    if (*backend == ALLFOLD_BACKEND_CUDA)
-        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected --backend=cpu or auto, since it works on the CPU, "
-                         "found cuda", command->name);
+    if (*backend == (ladder ? ALLFOLD_BACKEND_CPU : ALLFOLD_BACKEND_CUDA))
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected --backend=%s or auto, since it works on the %s, "
+                         "found %s", command->name, ladder ? "cuda" : "cpu", ladder ? "GPU" : "CPU",
+                         ladder ? "cpu" : "cuda");
     *backend = ALLFOLD_BACKEND_CPU;
     return ALLFOLD_OK;
 }

@@ -19,8 +19,9 @@ struct record {
     struct partial partial;
     uint64_t count;
     int32_t failed_rank; /* -1 while no rank has failed */
-    int32_t mismatch;    /* ranks called different folds */
+    int32_t mismatch;    /* ranks made different calls */
     int32_t monoid, type;
+    uint32_t call;
 };
 
 /* b = a followed by b, as MPI orders the operands of an operation that does not commute. The bytes may lie anywhere. */
@@ -32,7 +33,7 @@ static void combine_records(void *a_bytes, void *b_bytes, int *length, MPI_Datat
         memcpy(&a, (char *)a_bytes + (size_t)i * sizeof a, sizeof a);
         memcpy(&b, (char *)b_bytes + (size_t)i * sizeof b, sizeof b);
         if (a.failed_rank < 0 && b.failed_rank < 0) {
-            a.mismatch |= b.mismatch || a.monoid != b.monoid || a.type != b.type;
+            a.mismatch |= b.mismatch || a.monoid != b.monoid || a.type != b.type || a.call != b.call;
             if (!a.mismatch) {
                 monoid_shift((enum monoid)a.monoid, (allfold_type)a.type, &b.partial, a.count);
                 monoid_combine((enum monoid)a.monoid, (allfold_type)a.type, &a.partial, &b.partial);
@@ -133,8 +134,8 @@ allfold_status comm_agree(struct comm *comm, struct error *error)
     return lowest == INT_MAX ? ALLFOLD_OK : share_error(comm, lowest, error);
 }
 
-allfold_status comm_combine(struct comm *comm, enum monoid monoid, allfold_type type, struct partial *partial,
-                            uint64_t *count, struct error *error)
+allfold_status comm_combine(struct comm *comm, uint32_t call, enum monoid monoid, allfold_type type,
+                            struct partial *partial, uint64_t *count, struct error *error)
 {
     struct record mine, all;
     memset(&mine, 0, sizeof mine);
@@ -143,6 +144,7 @@ allfold_status comm_combine(struct comm *comm, enum monoid monoid, allfold_type 
     mine.failed_rank = error->status != ALLFOLD_OK ? comm->rank : -1;
     mine.monoid = (int32_t)monoid;
     mine.type = (int32_t)type;
+    mine.call = call;
     const int code = MPI_Allreduce(&mine, &all, 1, comm->mpi->record, comm->mpi->combine, comm->mpi->comm);
     if (code != MPI_SUCCESS)
         return mpi_failed(code, "MPI_Allreduce", error);
@@ -151,7 +153,7 @@ allfold_status comm_combine(struct comm *comm, enum monoid monoid, allfold_type 
     if (all.mismatch) {
         error->shared = true;
         return error_set(error, ALLFOLD_BAD_ARGUMENT,
-                         "the ranks called different folds or passed different element types: all must agree");
+                         "the ranks made different calls: fold or softmax, element types and options must be the same on all");
     }
     *partial = all.partial;
     *count = all.count;

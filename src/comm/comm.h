@@ -23,9 +23,10 @@ allfold_status comm_agree(struct comm *comm, struct error *error);
 
 /* *partial (monoid, type) of *count elements becomes the ranks' partials combined in rank order, *count their sum, and
    *error is agreed upon in the same exchange. Indices in a partial count from the rank's own first element before, and
-   are global after. One MPI_Allreduce, and on failure one broadcast of the message. */
-allfold_status comm_combine(struct comm *comm, enum monoid monoid, allfold_type type, struct partial *partial,
-                            uint64_t *count, struct error *error);
+   are global after. call is a number for what the ranks are doing; an error unless it, monoid and type are the same on
+   all. One MPI_Allreduce, and on failure one broadcast of the message. */
+allfold_status comm_combine(struct comm *comm, uint32_t call, enum monoid monoid, allfold_type type,
+                            struct partial *partial, uint64_t *count, struct error *error);
 
 /* bytes of root's memory to all. An error that root holds already becomes every rank's instead. */
 allfold_status comm_broadcast(struct comm *comm, int root, void *memory, size_t bytes, struct error *error);

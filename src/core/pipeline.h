@@ -4,6 +4,10 @@
 
 #include "core/core.h"
 
+/* What the ranks must agree upon beside monoid and element type, in a number: the pipeline, and in its lower bits the
+   pipeline's own options. */
+enum { CALL_REDUCE = 1 << 16, CALL_SOFTMAX = 2 << 16 };
+
 /* Where a part, or its beginning, lies in device memory. */
 struct placed {
     char *memory;      /* NULL: nowhere */

@@ -114,7 +114,8 @@ allfold_status core_reduce(struct allfold_context *ctx, allfold_fold fold, allfo
     if (error->status == ALLFOLD_OK)
         place_resident(ctx, job->source->resident, count, &placed, error);
     fold_part(ctx, monoid, type, job, &placed, 0, &partial, error);
-    if (comm_combine(&ctx->comm, monoid, type, &partial, &count, error) != ALLFOLD_OK)
+    if (comm_combine(&ctx->comm, CALL_REDUCE | (uint32_t)fold << 8 | (uint32_t)nan, monoid, type, &partial, &count, error)
+        != ALLFOLD_OK)
         return error->status;
     /* every rank holds the same partial: the same result, or the same error */
     error->shared = fold_finish(fold, type, &partial, count, nan, result, error) != ALLFOLD_OK;

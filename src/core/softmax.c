@@ -29,9 +29,9 @@ static allfold_status normalise_start(const struct normalise *n, struct queue *q
     const struct backend *const backend = n->ctx->device->backend;
     const size_t x_bytes = allfold_type_bytes(n->x_type), y_bytes = allfold_type_bytes(n->y_type);
     const uint64_t start = step.first - n->job->range.first;
-    char *x = n->x.memory + start * x_bytes;
-    if (n->x.memory == NULL || start + step.count > n->x.elements) {
-        x = queue->buffer;
+    const bool kept = n->x.memory != NULL && start + step.count <= n->x.elements;
+    char *const x = kept ? n->x.memory + start * x_bytes : queue->buffer;
+    if (!kept) {
         if (n->job->source->read(n->job->source, step.first, step.count, queue->staging, n->ctx->device->threads, error)
                 != ALLFOLD_OK
             || backend->upload(queue, x, (size_t)step.count * x_bytes, error) != ALLFOLD_OK)
@@ -106,8 +106,10 @@ allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, allfold
     const enum monoid monoid = error->status == ALLFOLD_OK && sink->type == ALLFOLD_F64 ? MONOID_sumexp_f64 : MONOID_sumexp;
     struct partial partial;
     uint64_t count = job->range.count, keep = 0;
+    uint32_t call = CALL_SOFTMAX | (logarithm ? 1u : 0u) << 8;
     if (error->status == ALLFOLD_OK) {
         n.y_type = sink->type;
+        call |= (uint32_t)sink->type;
         place_resident(ctx, sink->resident, count, &n.y, error);
         place_resident(ctx, job->source->resident, count, &n.x, error);
     }
@@ -116,7 +118,7 @@ allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, allfold
     if (keep > 0)
         core_log(ctx, "%" PRIu64 " of %" PRIu64 " elements stay on the device between the passes", keep, count);
     fold_part(ctx, monoid, type, job, &n.x, keep, &partial, error);
-    if (comm_combine(&ctx->comm, monoid, type, &partial, &count, error) == ALLFOLD_OK) {
+    if (comm_combine(&ctx->comm, call, monoid, type, &partial, &count, error) == ALLFOLD_OK) {
         if (keep > 0)
             n.x.elements = keep;
         softmax_constants_set(&partial, &n.constants);

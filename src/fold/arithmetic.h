@@ -87,6 +87,22 @@ HOST_DEVICE double pair_value(const pair *sum)
     return !is_finite(sum->high) || sum->low == 0.0 ? sum->high : sum->high + sum->low;
 }
 
+/* The larger of x and best, which is not NaN on the host. Where x is NaN the host gives best; the device, whose f32
+   instruction can pass NaN on for nothing, NaN. */
+HOST_DEVICE float larger_f32(float x, float best)
+{
+#if defined(__NVCC__) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    float larger;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(x), "f"(best));
+    return larger;
+#elif defined(__CUDA_ARCH__)
+    return x != x || best != best ? x + best : x > best ? x : best;
+#else
+    return x > best ? x : best;
+#endif
+}
+HOST_DEVICE double larger_f64(double x, double best) { return x > best ? x : best; }
+
 /* 2^n as f64, -1022 <= n <= 1023. */
 HOST_DEVICE double power_of_two(int n) { return f64_from_bits((uint64_t)(n + 1023) << 52); }
 

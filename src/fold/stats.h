@@ -9,7 +9,7 @@ typedef struct {
     FN(norm1) norm1;
     FN(norm2) norm2;
     double count, mean, m2; /* count of elements that are not NaN; mean and M2 of (x - origin) */
-    V origin;               /* integers: the first element, subtracted exactly; floating point: 0 */
+    V origin;               /* the first element: beside a large mean, a mean kept in full would lose digits */
 } FN(stats);
 
 HOST_DEVICE FN(stats) FN(stats_identity)(void)
@@ -65,16 +65,9 @@ HOST_DEVICE void FN(stats_shift)(FN(stats) * stats, uint64_t offset)
 
 HOST_DEVICE void FN(stats_moments)(FN(stats) * stats, const V *x, uint32_t n, uint32_t count)
 {
-    if (stats->count == 0.0) {
-        V start = 0;
+    if (stats->count == 0.0)
         for (uint32_t i = n; i-- > 0;)
-            start = FN(is_nan)(x[i]) ? start : x[i];
-#if VALUE_FLOAT
-        stats->mean = (double)start;
-#else
-        stats->origin = start;
-#endif
-    }
+            stats->origin = FN(is_nan)(x[i]) ? stats->origin : x[i];
     const double mean = stats->mean;
     double sum[FOLD_LANES] = {0.0}, squares[FOLD_LANES] = {0.0};
     FOLD_FOR_LANES(n, i, lane, {
@@ -130,7 +123,7 @@ static allfold_status FN(stats_finish)(const FN(stats) * stats, const struct fin
     const uint64_t nans = stats->min.nans;
     if (finish->nan == ALLFOLD_NAN_ERROR && nans > 0)
         return finish_nan(finish, "stats", nans, stats->min.nan_index, error);
-    const struct finish part = {finish->count - nans, ALLFOLD_NAN_OMIT};
+    const struct finish part = {finish->count - nans, ALLFOLD_NAN_OMIT}, whole = {finish->count, ALLFOLD_NAN_OMIT};
     const bool nan = nans > 0 && finish->nan == ALLFOLD_NAN_PROPAGATE, empty = part.count == 0;
 
     allfold_result fields = *result;
@@ -156,9 +149,9 @@ static allfold_status FN(stats_finish)(const FN(stats) * stats, const struct fin
         result_name(&fields, "mean");
         result_f64(&fields, FN(stats_variance)(stats));
         result_name(&fields, "variance");
-        FN(argmin_finish)(&stats->min, &part, &fields, error);
+        FN(argmin_finish)(&stats->min, &whole, &fields, error);
         result_name(&fields, "min");
-        FN(argmax_finish)(&stats->max, &part, &fields, error);
+        FN(argmax_finish)(&stats->max, &whole, &fields, error);
         result_name(&fields, "max");
     }
     FN(norm1_finish)(&stats->norm1, &part, &fields, error);

@@ -6,11 +6,19 @@
 #if VALUE_FLOAT && VALUE_BITS == 32
 #define REAL float
 #define REAL_BITS 32
-#define EXP_TERM exp_term_of_f32
+#define EXP_TERM exp_term_f32
+#define EXP_ANCHOR exp_anchor_f32
+#define EXP_ANCHOR_TYPE struct exp_anchor_f32
+#define EXP_RANGE EXP_TERM_RANGE_F32
+#define EXP_LARGER larger_f32
 #else
 #define REAL double
 #define REAL_BITS 64
-#define EXP_TERM exp_term_of_f64
+#define EXP_TERM exp_term_f64
+#define EXP_ANCHOR exp_anchor_f64
+#define EXP_ANCHOR_TYPE struct exp_anchor_f64
+#define EXP_RANGE EXP_TERM_RANGE_F64
+#define EXP_LARGER larger_f64
 #endif
 #include "fold/sumexp_template.h"
 
@@ -18,7 +26,11 @@
 #define NAME_FN(x) FN(sumexp_f64_##x)
 #define REAL double
 #define REAL_BITS 64
-#define EXP_TERM exp_term_of_f64
+#define EXP_TERM exp_term_f64
+#define EXP_ANCHOR exp_anchor_f64
+#define EXP_ANCHOR_TYPE struct exp_anchor_f64
+#define EXP_RANGE EXP_TERM_RANGE_F64
+#define EXP_LARGER larger_f64
 #include "fold/sumexp_template.h"
 
 #ifdef FOLD_HOST

@@ -14,14 +14,19 @@ HOST_DEVICE FN(NAME) NAME_FN(identity)(void)
 }
 
 /* Brings the sum to a new, larger maximum. exp(-inf) is 0 here, so an empty partial adds nothing, exactly; and equal
-   maxima, the two -inf included, never meet a subtraction. */
+   maxima, the two -inf included, never meet a subtraction. The factor is a pair: where the maximum grows little by
+   little, its rounding would add up. */
 HOST_DEVICE void NAME_FN(rescale)(FN(NAME) * partial, double max)
 {
     if (partial->max == max)
         return;
-    const double scale = partial->max == -INFINITY || max == INFINITY ? 0.0 : exp_term_f64(partial->max - max);
-    const double high = partial->sum.high * scale;
-    partial->sum.low = partial->sum.low * scale + fma(partial->sum.high, scale, -high);
+    pair scale;
+    scale.high = scale.low = 0.0;
+    if (partial->max != -INFINITY && max != INFINITY)
+        scale = exp_pair(partial->max, max);
+    const double high = partial->sum.high * scale.high;
+    partial->sum.low = partial->sum.low * scale.high
+                       + (partial->sum.high * scale.low + fma(partial->sum.high, scale.high, -high));
     partial->sum.high = high;
     partial->max = max;
 }
@@ -45,15 +50,40 @@ HOST_DEVICE void NAME_FN(tile_infinite)(FN(NAME) * partial, const V *x, uint32_t
     pair_add(&partial->sum, count);
 }
 
+/* Adds the terms of a tile none of whose elements is larger than the partial's maximum, m. */
+HOST_DEVICE void NAME_FN(terms)(FN(NAME) * partial, const V *x, uint32_t n, const EXP_ANCHOR_TYPE *m)
+{
+    double sum[FOLD_LANES] = {0.0};
+#if REAL_BITS == 64
+    /* equal terms would all be rounded the same way: what is lost must be kept */
+    double lost[FOLD_LANES] = {0.0};
+    FOLD_FOR_LANES(n, i, lane, {
+        double error;
+        sum[lane] = two_sum(sum[lane], EXP_TERM((REAL)x[i], m), &error);
+        lost[lane] += error;
+    });
+    for (int lane = 0; lane < FOLD_LANES; lane++)
+        partial->sum.low += lost[lane];
+#else
+    FOLD_FOR_LANES(n, i, lane, { sum[lane] += (double)EXP_TERM((REAL)x[i], m); });
+#endif
+    for (int lane = 0; lane < FOLD_LANES; lane++)
+        pair_add(&partial->sum, sum[lane]);
+}
+
 HOST_DEVICE void NAME_FN(tile_part)(FN(NAME) * partial, const V *x, uint32_t n)
 {
     REAL lane_max[FOLD_LANES];
     for (int lane = 0; lane < FOLD_LANES; lane++)
         lane_max[lane] = -INFINITY;
-    FOLD_FOR_LANES(n, i, lane, { lane_max[lane] = (REAL)x[i] > lane_max[lane] ? (REAL)x[i] : lane_max[lane]; });
+    FOLD_FOR_LANES(n, i, lane, { lane_max[lane] = EXP_LARGER((REAL)x[i], lane_max[lane]); });
     for (int lane = 1; lane < FOLD_LANES; lane++)
         lane_max[0] = lane_max[lane] > lane_max[0] ? lane_max[lane] : lane_max[0];
     double max = (double)lane_max[0];
+    if (max != max) { /* the device sees NaN here, the host in the terms */
+        partial->sum.high = NAN;
+        return;
+    }
     max = partial->max > max ? partial->max : max;
     if (!is_finite(max)) {
         NAME_FN(tile_infinite)(partial, x, n, max);
@@ -61,23 +91,14 @@ HOST_DEVICE void NAME_FN(tile_part)(FN(NAME) * partial, const V *x, uint32_t n)
     }
     if (max > partial->max)
         NAME_FN(rescale)(partial, max);
-    const REAL base = (REAL)max;
-    double sum[FOLD_LANES] = {0.0};
-#if REAL_BITS == 64
-    /* equal terms would all be rounded the same way: what is lost must be kept */
-    double lost[FOLD_LANES] = {0.0};
-    FOLD_FOR_LANES(n, i, lane, {
-        double error;
-        sum[lane] = two_sum(sum[lane], EXP_TERM((REAL)x[i], base), &error);
-        lost[lane] += error;
-    });
-    for (int lane = 0; lane < FOLD_LANES; lane++)
-        partial->sum.low += lost[lane];
-#else
-    FOLD_FOR_LANES(n, i, lane, { sum[lane] += (double)EXP_TERM((REAL)x[i], base); });
-#endif
-    for (int lane = 0; lane < FOLD_LANES; lane++)
-        pair_add(&partial->sum, sum[lane]);
+    const EXP_ANCHOR_TYPE anchor = EXP_ANCHOR((REAL)max, EXP_RANGE);
+    if (anchor.base != 0) {
+        NAME_FN(terms)(partial, x, n, &anchor);
+        return;
+    }
+    EXP_ANCHOR_TYPE whole = anchor; /* the usual case, in which there is nothing to subtract: the compiler sees it */
+    whole.base = 0;
+    NAME_FN(terms)(partial, x, n, &whole);
 }
 
 /* On the host in parts that stay in the first-level cache between the two looks at them: 16 KiB. */
@@ -97,3 +118,7 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * partial, const V *x, uint32_t n, uint6
 #undef REAL
 #undef REAL_BITS
 #undef EXP_TERM
+#undef EXP_ANCHOR
+#undef EXP_ANCHOR_TYPE
+#undef EXP_RANGE
+#undef EXP_LARGER

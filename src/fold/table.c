@@ -128,7 +128,8 @@ void softmax_constants_set(const struct partial *partial, struct softmax_constan
     c->inverse_high = inverse;
     c->inverse_low = -fma(inverse, sum, -1.0) * inverse - inverse * inverse * (sumexp->sum.high - sum + sumexp->sum.low);
     c->log_sum = sumexp_log(&sumexp->sum);
-    c->max_f32 = (float)c->max;
+    c->anchor = exp_anchor_f64(c->max, SOFTMAX_RANGE_F64);
+    c->anchor_f32 = exp_anchor_f32((float)c->max, SOFTMAX_RANGE_F32);
     c->inverse_high_f32 = (float)inverse;
     c->inverse_low_f32 = (float)(inverse - (double)c->inverse_high_f32);
 }

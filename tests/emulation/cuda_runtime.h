@@ -21,9 +21,11 @@
 #define __forceinline__ inline
 #define __grid_constant__
 #define __launch_bounds__(...)
+#define __align__(bytes) __attribute__((aligned(bytes)))
 /* Blocks run one after another, so each variable is there once. The thread's own storage gathers them all between two
-   marks, where the emulation can fill them before each block; unseen by the compiler, hence `used`. */
-#define __shared__ static thread_local __attribute__((used))
+   marks, where the emulation can fill them before each block; unseen by the compiler, hence `used`. In a function they are
+   static without the word, which leaves room for `extern __shared__ unsigned char bytes[]`: of this one name. */
+#define __shared__ thread_local __attribute__((used))
 
 struct uint3 {
     unsigned int x, y, z;
@@ -166,12 +168,15 @@ static inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, v
 
 /* For kernels_check: every kernel is there. */
 struct cudaFuncAttributes {
-    int maxThreadsPerBlock;
+    int maxThreadsPerBlock, numRegs;
+    size_t sharedSizeBytes, localSizeBytes;
 };
 template <class Kernel> static inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, Kernel *)
 {
-    attributes->maxThreadsPerBlock = 1024;
+    *attributes = {1024, 32, 0, 0};
     return cudaSuccess;
 }
+
+#include "cuda_host.h"
 
 #endif

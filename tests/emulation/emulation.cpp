@@ -27,15 +27,15 @@ extern "C" const char *__asan_default_options() { return "detect_stack_use_after
 static void __sanitizer_start_switch_fiber(void **, const void *, size_t) {}
 static void __sanitizer_finish_switch_fiber(void *, const void **, size_t *) {}
 static void __asan_unpoison_memory_region(const volatile void *, size_t) {}
+static void __asan_poison_memory_region(const volatile void *, size_t) {}
 #endif
 
 /* Linked first and last of the emulated kernels; between them lie their __shared__ variables. */
 extern __thread char emulation_shared_begin[16], emulation_shared_end[16];
 __thread char emulation_shared_begin[16];
+/* Shared memory whose size is given at launch: as much of it as was asked for. */
+alignas(16) thread_local unsigned char bytes[48 << 10];
 
-namespace {
-
-constexpr unsigned int THREADS_MAX = 1024, LANES = 32;
 constexpr size_t STACK_BYTES = 128 << 10;
 
 /* A context is a stack and where it was left. swapcontext would do everywhere, but makes system calls. */
@@ -54,7 +54,7 @@ __asm__(".text\n"
         "    ret\n"
         ".size emulation_switch, . - emulation_switch\n");
 
-void context_start(context *context, char *stack, void (*entry)())
+static void context_start(context *context, char *stack, void (*entry)())
 {
     void **const top = (void **)(stack + STACK_BYTES) - 8;
     for (int i = 0; i < 8; i++)
@@ -65,8 +65,8 @@ void context_start(context *context, char *stack, void (*entry)())
 #else
 #include <ucontext.h>
 typedef ucontext_t context;
-void emulation_switch(context *from, const context *to) { swapcontext(from, to); }
-void context_start(context *context, char *stack, void (*entry)())
+static void emulation_switch(context *from, const context *to) { swapcontext(from, to); }
+static void context_start(context *context, char *stack, void (*entry)())
 {
     getcontext(context);
     context->uc_stack.ss_sp = stack;
@@ -75,6 +75,10 @@ void context_start(context *context, char *stack, void (*entry)())
     makecontext(context, entry, 0);
 }
 #endif
+
+namespace {
+
+constexpr unsigned int THREADS_MAX = 1024, LANES = 32;
 
 enum state { READY, AT_BARRIER, AT_WARP, ENDED };
 
@@ -93,6 +97,7 @@ struct fiber {
 
 fiber fibers[THREADS_MAX], scheduler, *current = &scheduler, *previous;
 unsigned int threads; /* of this block */
+size_t shared_bytes;
 fiber *warp;          /* that runs */
 unsigned int lanes, lane_order[LANES], lanes_run;
 void (*kernel_body)(void *);
@@ -262,6 +267,15 @@ bool block_ended()
     return true;
 }
 
+/* All ones: NaN, -1, the largest index, and no bool. */
+void shared_fill()
+{
+    __asan_unpoison_memory_region(bytes, sizeof bytes);
+    memset(emulation_shared_begin, 0xff, (size_t)(emulation_shared_end - emulation_shared_begin));
+    memset(bytes, 0xff, shared_bytes);
+    __asan_poison_memory_region(bytes + shared_bytes, sizeof bytes - shared_bytes);
+}
+
 void block_run()
 {
     unsigned int warps[THREADS_MAX / LANES];
@@ -271,8 +285,7 @@ void block_run()
         fibers[i].waits = READY;
         context_start(&fibers[i].place, (char *)fibers[i].stack, fiber_main);
     }
-    /* All ones: NaN, -1, the largest index, and no bool. */
-    memset(emulation_shared_begin, 0xff, (size_t)(emulation_shared_end - emulation_shared_begin));
+    shared_fill();
     do {
         order(warps, warp_count);
         for (unsigned int i = 0; i < warp_count; i++)
@@ -291,7 +304,8 @@ bool stacks_allocate()
     const size_t page = (size_t)sysconf(_SC_PAGESIZE), each = page + STACK_BYTES;
     if (fibers[0].stack != nullptr)
         return true;
-    char *const room = (char *)mmap(nullptr, THREADS_MAX * each, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    char *const room = (char *)mmap(nullptr, THREADS_MAX * each, PROT_NONE, flags, -1, 0);
     if (room == MAP_FAILED)
         return false;
     for (unsigned int i = 0; i < THREADS_MAX; i++) {
@@ -345,7 +359,7 @@ cudaError_t emulation_launch(const cudaLaunchConfig_t *config, void (*body)(void
     const uint64_t block_threads = (uint64_t)block.x * block.y * block.z;
     fault[0] = '\0';
     if (grid.x - 1 >= INT32_MAX || grid.y - 1 >= 65535 || grid.z - 1 >= 65535 || block.z > 64
-        || block_threads - 1 >= THREADS_MAX || config->dynamicSmemBytes > 0)
+        || block_threads - 1 >= THREADS_MAX || config->dynamicSmemBytes > sizeof bytes)
         return last_error = cudaErrorInvalidConfiguration;
     if (!stacks_allocate()) {
         fault_add("no memory for %u stacks", THREADS_MAX);
@@ -354,6 +368,7 @@ cudaError_t emulation_launch(const cudaLaunchConfig_t *config, void (*body)(void
     gridDim = grid;
     blockDim = block;
     threads = (unsigned int)block_threads;
+    shared_bytes = config->dynamicSmemBytes;
     kernel_body = body;
     kernel_arguments = arguments;
     const unsigned int blocks = grid.x * grid.y * grid.z;

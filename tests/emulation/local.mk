@@ -1,17 +1,21 @@
-# The kernels' own sources, compiled by the C++ compiler for the host and run there. Needs no CUDA. The list of kernels is
-# kernels/local.mk.
-UNIT_TESTS += tests/emulation/test_emulation tests/emulation/test_kernels
+# The kernels' own sources, compiled by the C++ compiler for the host and run there. Needs no CUDA. The lists of kernels are
+# kernels/local.mk and kernels/ladder/local.mk.
+UNIT_TESTS += tests/emulation/test_emulation tests/emulation/test_kernels tests/emulation/test_ladder \
+	tests/emulation/test_experiments
 emulation_sources = \
 	tests/emulation/emulation.cpp \
 	tests/emulation/shared_end.cpp \
 	tests/emulation/test_emulation.cpp \
-	tests/emulation/test_kernels.cpp
-noinst_HEADERS += tests/emulation/cuda_runtime.h tests/emulation/emulation.h
-EXTRA_DIST += $(emulation_sources) tests/emulation/no_compiler.c $(kernel_sources)
+	tests/emulation/test_kernels.cpp \
+	tests/emulation/test_experiments.cpp \
+	tests/emulation/test_ladder.cpp
+noinst_HEADERS += tests/emulation/cuda_host.h tests/emulation/cuda_runtime.h tests/emulation/emulation.h
+EXTRA_DIST += $(emulation_sources) tests/emulation/no_compiler.c $(kernel_sources) $(ladder_kernels)
 
 if HAVE_EMULATION
 # Everything between emulation.o and shared_end.o may have __shared__ variables.
 emulated_kernels = $(addprefix tests/emulation/,$(kernel_sources:.cu=.o))
+emulated_rungs = $(addprefix tests/emulation/,$(ladder_classic_rungs:.cu=.o) $(ladder_softmax_rungs:.cu=.o))
 tests_emulation_test_emulation_SOURCES =
 tests_emulation_test_emulation_LDADD = \
 	tests/emulation/emulation.o \
@@ -26,10 +30,31 @@ tests_emulation_test_kernels_LDADD = \
 	tests/emulation/shared_end.o \
 	liballfold.a -lm
 tests_emulation_test_kernels_LINK = $(EMULATION_LINK)
+tests_emulation_test_ladder_SOURCES =
+tests_emulation_test_ladder_LDADD = \
+	tests/emulation/emulation.o \
+	tests/emulation/test_ladder.o \
+	$(emulated_rungs) \
+	tests/emulation/shared_end.o \
+	tests/emulation/kernels/ladder/oracle.o \
+	liballfold.a -lm
+tests_emulation_test_ladder_LINK = $(EMULATION_LINK)
+emulated_experiments = $(addprefix tests/emulation/,$(ladder_experiments:.cu=.o)) \
+	tests/emulation/kernels/ladder/input.o \
+	tests/emulation/kernels/ladder/levels.o
+tests_emulation_test_experiments_SOURCES =
+tests_emulation_test_experiments_LDADD = \
+	tests/emulation/emulation.o \
+	tests/emulation/test_experiments.o \
+	$(emulated_experiments) \
+	tests/emulation/shared_end.o \
+	tests/emulation/kernels/ladder/oracle.o \
+	libladder.a liballfold.a -lm
+tests_emulation_test_experiments_LINK = $(EMULATION_LINK)
 
 # tests/emulation stands before all folders that might hold the real cuda_runtime.h; nvcc, too, includes that first.
 EMULATION_COMPILE = $(CXX) -std=c++17 -I$(top_srcdir)/tests/emulation $(PROJECT_CPPFLAGS) $(CPPFLAGS) \
-	-Wall -Wextra -Wno-unknown-pragmas -ffp-contract=off -fno-strict-aliasing $(CXXFLAGS) \
+	-Wall -Wextra -Wno-unknown-pragmas -Wno-attributes -ffp-contract=off -fno-strict-aliasing $(CXXFLAGS) \
 	-MD -MP -MF $(@:.o=.d)
 EMULATION_LINK = $(CXX) $(EMULATION_SANITIZE) $(CXXFLAGS) $(LDFLAGS) -o $@
 AM_V_CXX = $(am__v_CXX_@AM_V@)
@@ -42,7 +67,12 @@ tests/emulation/%.o: tests/emulation/%.cpp
 	$(AM_V_CXX)$(MKDIR_P) $(@D) && $(EMULATION_COMPILE) $(EMULATION_SANITIZE) -c $< -o $@
 tests/emulation/kernels/%.o: kernels/%.cu
 	$(AM_V_CXX)$(MKDIR_P) $(@D) && $(EMULATION_COMPILE) $(EMULATION_SANITIZE) -x c++ -include cuda_runtime.h -c $< -o $@
-emulation_objects = $(emulation_sources:.cpp=.o) $(emulated_kernels)
+# Without OpenMP, whose library $(CXX) may not know.
+tests/emulation/kernels/ladder/oracle.o: kernels/ladder/oracle.c
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -D_GNU_SOURCE $(PROJECT_CPPFLAGS) $(CPPFLAGS) -Wall -Wextra -Wno-unknown-pragmas \
+	  $(CFLAGS) -MD -MP -MF $(@:.o=.d) -c $< -o $@
+emulation_objects = $(emulation_sources:.cpp=.o) $(emulated_kernels) $(emulated_rungs) $(emulated_experiments) \
+	tests/emulation/kernels/ladder/oracle.o
 cuda_depends += $(emulation_objects:.o=.d)
 CLEANFILES += $(emulation_objects)
 else
@@ -50,4 +80,8 @@ tests_emulation_test_emulation_SOURCES = tests/emulation/no_compiler.c
 tests_emulation_test_emulation_LINK = $(LINK)
 tests_emulation_test_kernels_SOURCES = tests/emulation/no_compiler.c
 tests_emulation_test_kernels_LINK = $(LINK)
+tests_emulation_test_ladder_SOURCES = tests/emulation/no_compiler.c
+tests_emulation_test_ladder_LINK = $(LINK)
+tests_emulation_test_experiments_SOURCES = tests/emulation/no_compiler.c
+tests_emulation_test_experiments_LINK = $(LINK)
 endif

@@ -13,12 +13,15 @@
 
 constexpr int ORDERS = 20, THREADS = 64, BLOCKS = 3;
 
+static size_t shared_bytes; /* asked for by the next launches */
+
 template <class... Parameters, class... Arguments>
 static bool launch(dim3 blocks, dim3 threads, void (*kernel)(Parameters...), Arguments... arguments)
 {
     cudaLaunchConfig_t config = {};
     config.gridDim = blocks;
     config.blockDim = threads;
+    config.dynamicSmemBytes = shared_bytes;
     return cudaLaunchKernelEx(&config, kernel, arguments...) == cudaSuccess;
 }
 
@@ -223,6 +226,13 @@ static __global__ void write_beyond_shared(int last, int *found)
         room[i] = i;
     *found += room[THREADS / 2];
 }
+static __global__ void write_dynamic(int last, int *found)
+{
+    extern __shared__ __align__(16) unsigned char bytes[];
+    int *const room = (int *)bytes;
+    *found += room[last];
+    room[last] = 7;
+}
 static __global__ void read_flag(bool set, int *found)
 {
     __shared__ bool flag;
@@ -239,6 +249,11 @@ static void test_sanitizers(void)
     tap_ok(launch(1, THREADS, write_beyond_shared, THREADS - 1, &found), "writing all of a shared array");
     tap_ok(ends_program([&] { launch(1, THREADS, write_beyond_shared, THREADS, &found); }),
            "caught: writing beyond a shared array");
+    shared_bytes = 5 * sizeof(int);
+    found = 0;
+    tap_ok(launch(3, 1, write_dynamic, 4, &found) && found == -3, "shared memory of the size given at launch, filled anew");
+    tap_ok(ends_program([&] { launch(1, 1, write_dynamic, 5, &found); }), "caught: writing beyond it");
+    shared_bytes = 0;
     tap_ok(launch(1, 1, read_flag, true, &found), "reading a shared flag that is set");
     tap_ok(ends_program([&] { launch(1, 1, read_flag, false, &found); }), "caught: a shared flag that is not set");
     free(x);

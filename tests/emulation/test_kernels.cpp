@@ -217,8 +217,8 @@ static bool fields_agree(const struct job *job, allfold_fold fold, const allfold
         const double tolerance = floating ? tolerance_of(job, fold, b.name, y, scale) : 0;
         const bool equal = a.value.u64 == b.value.u64 || (floating && ((x != x && y != y) || fabs(x - y) <= tolerance));
         if (strcmp(a.name, b.name) != 0 || a.value.kind != b.value.kind || a.index != b.index || !equal)
-            return failed("%s: %s is %.17g (%llx, index %lld), not %.17g (%llx, index %lld)", allfold_fold_name(fold), a.name,
-                          allfold_number(a.value), (unsigned long long)a.value.u64, (long long)a.index,
+            return failed("%s: %s is %.17g (%llx, index %lld), not %.17g (%llx, index %lld)", allfold_fold_name(fold),
+                          a.name, allfold_number(a.value), (unsigned long long)a.value.u64, (long long)a.index,
                           allfold_number(b.value), (unsigned long long)b.value.u64, (long long)b.index);
     }
     return true;
@@ -228,10 +228,10 @@ static bool fields_agree(const struct job *job, allfold_fold fold, const allfold
 static bool partials_agree(const struct job *job, const struct partial *found, const struct partial *expected,
                            const struct scale *scale)
 {
-    const enum monoid finished = job->monoid == MONOID_sumexp_f64 ? MONOID_sumexp : job->monoid; /* their layout is one */
+    const bool sumexp = job->monoid == MONOID_sumexp || job->monoid == MONOID_sumexp_f64; /* their layout is one */
     for (int f = 0; f < ALLFOLD_FOLD_COUNT; f++) {
         const allfold_fold fold = (allfold_fold)f;
-        if (fold_monoid(fold) != finished)
+        if (sumexp ? fold != ALLFOLD_LOGSUMEXP : fold_monoid(fold) != job->monoid)
             continue;
         for (int nan = 0; nan <= (fold_has_nan_choice(fold) ? ALLFOLD_NAN_ERROR : 0); nan++) {
             struct error a_error = {}, b_error = {};
@@ -278,7 +278,8 @@ static bool fold_job(const struct job *job)
         cpu_loops_base.fold(job->monoid, job->type, &expected, x, (uint32_t)job->n, job->first);
     const struct scale scale = scale_of(job, x);
     bool right = fold_launched(job, x, scratch, &found) && fold_launched(job, x, scratch, &again)
-                 && fold_launched(job, moved.start, scratch, &elsewhere) && partials_agree(job, &found, &expected, &scale);
+                 && fold_launched(job, moved.start, scratch, &elsewhere)
+                 && partials_agree(job, &found, &expected, &scale);
     if (right && memcmp(&found, &again, sizeof found) != 0)
         right = failed("a second launch, in another order, gives other bits");
     if (right && memcmp(&found, &elsewhere, sizeof found) != 0)
@@ -299,7 +300,9 @@ static std::set<uint64_t> sizes_of(uint64_t per_vector, uint64_t threads, uint64
 {
     const uint64_t block = per_vector * threads * vectors, grid = block * blocks;
     std::set<uint64_t> sizes = {0, 2, 2 * block + 3 * per_vector + 1, grid + block / vectors, 2 * grid + block + 7};
-    for (uint64_t n : {(uint64_t)1, (uint64_t)32, (uint64_t)256, (uint64_t)1024, per_vector, per_vector * threads, block, grid})
+    for (uint64_t n : {1, 32, 256, 1024})
+        add_around(&sizes, n);
+    for (uint64_t n : {per_vector, per_vector * threads, block, grid})
         add_around(&sizes, n);
     return sizes;
 }
@@ -307,7 +310,8 @@ static std::set<uint64_t> sizes_of(uint64_t per_vector, uint64_t threads, uint64
 static void test_fold(enum monoid monoid, allfold_type type)
 {
     const size_t bytes = allfold_type_bytes(type);
-    const struct fold_shape shape = fold_shape_of(monoid_bytes(monoid, type), monoids[monoid].indexed, bytes);
+    const bool f32_terms = monoid == MONOID_sumexp && type_value(type) == VALUE_f32;
+    const struct fold_shape shape = fold_shape_of(monoid_bytes(monoid, type), monoids[monoid].indexed, bytes, f32_terms);
     int count = 0;
     for (uint64_t n : sizes_of(16 / bytes, (uint64_t)shape.threads, (uint64_t)shape.vectors, (uint64_t)shape.blocks)) {
         const struct job job = {monoid,
@@ -341,14 +345,17 @@ static void softmax_put(const struct softmax_constants *c, bool logarithm, allfo
     const float result = softmax_f32((float)number, c);
     const element_f16 f16 = f32_to_f16(result);
     const element_bf16 bf16 = f32_to_bf16(result);
-    memcpy(at, y_type == ALLFOLD_F16 ? (const void *)&f16 : y_type == ALLFOLD_BF16 ? (const void *)&bf16 : (const void *)&result,
-           allfold_type_bytes(y_type));
+    const void *const from = y_type == ALLFOLD_F16    ? (const void *)&f16
+                             : y_type == ALLFOLD_BF16 ? (const void *)&bf16
+                                                      : (const void *)&result;
+    memcpy(at, from, allfold_type_bytes(y_type));
 }
 
 /* job: of x. in_place: y is x, of its type; else y_offset as job->offset. */
 static bool softmax_job(const struct job *job, bool logarithm, allfold_type y_type, uint64_t y_offset, bool in_place)
 {
-    const struct room x = input_of(job, job->offset), y = room_of(y_type, job->n, y_offset), expected = room_of(y_type, job->n, 0);
+    const struct room x = input_of(job, job->offset), y = room_of(y_type, job->n, y_offset);
+    const struct room expected = room_of(y_type, job->n, 0);
     void *const to = in_place ? x.start : y.start;
     struct partial partial;
     struct softmax_constants constants;
@@ -381,8 +388,8 @@ static void test_softmax(allfold_type x_type, allfold_type y_type, bool logarith
 {
     const uint64_t x_bytes = allfold_type_bytes(x_type), y_bytes = allfold_type_bytes(y_type);
     const bool f32 = !logarithm && type_value(x_type) == VALUE_f32 && y_type != ALLFOLD_F64;
-    const struct softmax_shape vectors = softmax_shape_of(true, f32 ? 4 : 8), elements = softmax_shape_of(false, f32 ? 4 : 8);
-    std::set<uint64_t> sizes = sizes_of(1, (uint64_t)elements.threads, (uint64_t)elements.flight, (uint64_t)elements.blocks);
+    const struct softmax_shape single = softmax_shape_of(false, f32 ? 4 : 8), vectors = softmax_shape_of(true, f32 ? 4 : 8);
+    std::set<uint64_t> sizes = sizes_of(1, (uint64_t)single.threads, (uint64_t)single.flight, (uint64_t)single.blocks);
     if (x_type == y_type)
         sizes.merge(sizes_of(16 / x_bytes, (uint64_t)vectors.threads, (uint64_t)vectors.flight, (uint64_t)vectors.blocks));
     int count = 0;

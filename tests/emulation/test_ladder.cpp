@@ -1,6 +1,7 @@
-/* The ladder's kernels on the host: every rung that is a kernel, for both folds, all types and block sizes, at lengths around
-   all that it cuts by, level by level as levels.cu launches it; and the softmax rungs. Each in several orders of threads and
-   blocks: no bit may change. Memory is allocated to the byte, for AddressSanitizer, and filled with what no sum survives. */
+/* The ladder's kernels on the host: every rung that is a kernel, for both folds, all types and block sizes, at lengths
+   around all that it cuts by, level by level as levels.cu launches it; and the softmax rungs. Each in several orders of
+   threads and blocks: no bit may change. Memory is allocated to the byte, for AddressSanitizer, and filled with what no
+   sum survives. */
 #define TAP_WITHOUT_MPI
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,9 +53,10 @@ static void *elements_of(allfold_type type, uint64_t n, double scale)
     const uint64_t peak = n > 0 ? ladder_peak(n) : 0;
     for (uint64_t i = 0; i < n; i++)
         switch (type) {
-#define CASE(ID, T, bits)                                                                                         \
-    case ALLFOLD_##ID:                                                                                            \
-        ((T *)x)[i] = (T)((double)ladder_number(i, peak, bits) * ladder_unit(bits, ALLFOLD_##ID != ALLFOLD_INT32) * scale); \
+#define CASE(ID, T, bits)                                                                                              \
+    case ALLFOLD_##ID:                                                                                                 \
+        ((T *)x)[i] =                                                                                                  \
+            (T)((double)ladder_number(i, peak, bits) * ladder_unit(bits, ALLFOLD_##ID != ALLFOLD_INT32) * scale);      \
         break;
             LADDER_TYPES(CASE)
 #undef CASE
@@ -65,7 +67,8 @@ static void *elements_of(allfold_type type, uint64_t n, double scale)
 }
 
 /* All levels; the result, one element, is the caller's to free. */
-static void *reduce(const struct rung *rung, int fold, int type, int block, const void *x, uint64_t n, double *roundings)
+static void *reduce(const struct rung *rung, int fold, int type, int block, const void *x, uint64_t n,
+                    double *roundings)
 {
     const size_t bytes = allfold_type_bytes(types[type]);
     void *const work = (rung->flags & RUNG_IN_GLOBAL) != 0 ? room_of(n * bytes) : NULL;
@@ -150,8 +153,8 @@ static void test_rung(const char *name, const struct rung *rung)
                 for (uint64_t n : lengths_of(rung, (uint64_t)blocks[block], fold == 0 && type == 0)) {
                     if (!rung_right(rung, fold, type, block, n)) {
                         tap_ok(false, "%s", name);
-                        tap_note("%s of %llu %s, blocks of %d: %s", allfold_fold_name(folds[fold]), (unsigned long long)n,
-                                 allfold_type_name(types[type]), blocks[block], reason);
+                        tap_note("%s of %llu %s, blocks of %d: %s", allfold_fold_name(folds[fold]),
+                                 (unsigned long long)n, allfold_type_name(types[type]), blocks[block], reason);
                         return;
                     }
                     count++;
@@ -164,8 +167,10 @@ static bool softmax_right(const struct softmax_rung *rung, uint64_t n)
     struct softmax_job job = {};
     float *const x = (float *)elements_of(ALLFOLD_F32, n, LADDER_LOGITS);
     float *const copy = (float *)elements_of(ALLFOLD_F32, n, LADDER_LOGITS);
+    struct ladder_logits logits;
     char why[200];
     double worst;
+    ladder_oracle_logits(n, &logits);
     job.x = x;
     job.n = n;
     job.blocks = WAVE;
@@ -177,7 +182,8 @@ static bool softmax_right(const struct softmax_rung *rung, uint64_t n)
         emulation_order(order);
         const int code = rung->start(&job, NULL);
         const double allowed = rung->allowed + rung->allowed_each * (double)(n / SOFTMAX_BLOCK + 1);
-        const char *const wrong = ladder_oracle_softmax(job.y, n, allowed, rung->allowed_below, &worst, why, sizeof why);
+        const char *const wrong =
+            ladder_oracle_softmax(&logits, job.y, allowed, rung->allowed_below, &worst, why, sizeof why);
         if (code != 0)
             snprintf(reason, sizeof reason, "the launch fails with %d: %.200s", code, emulation_fault());
         else if (wrong != NULL)

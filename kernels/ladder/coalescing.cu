@@ -1,0 +1,324 @@
+/* Coalescing: which lane loads which element.
+
+   Idea: memory moves in sectors of 32 bytes, and a warp's load is served by as many sectors as its 32 lanes touch. Lanes
+   that take neighbours share them: 4 sectors, all of whose bytes are wanted. Lanes that take elements a whole row apart
+   touch 32, of which they want 4 bytes each; the other 28 have been carried for nothing, unless a cache still holds them
+   when their turn comes.
+
+   Shown on the sums of the rows, and of the columns, of a matrix that lies row after row. A line is what is summed: a
+   row, or a column. Whatever the kernel, a warp sums a tile of 32 lines by 256 places, each lane loads 256 elements, and
+   only the order differs:
+
+       lane_a_line     lane i walks along line i: coalesced for columns, 32 sectors a load for rows
+       warp_a_line     the lanes stand along one line, then along the next: coalesced for rows, not for columns
+       corner_turned   the tile is loaded along the memory's rows, whichever way the lines run, and turned in shared memory
+
+   So the same kernel is the good one for one sum and the bad one for the other. The corner turn is for those who cannot
+   choose which thread needs which element. Its tile has one column more than it needs: without that, the 32 elements of a
+   column lie in one bank of shared memory, and are read one after another; with it, in 32 banks.
+
+   Lines longer than 256 leave several partials each, a matrix of rows of partials, whose columns are summed the same way,
+   level by level. */
+#include "kernels/ladder/experiment.cuh"
+
+#include <math.h>
+#include <stdio.h>
+
+#include <type_traits>
+
+constexpr int LINES = 32, PLACES = 256, WARPS = 8;
+
+/* What a warp sums: LINES lines from `line` on, PLACES places from `place` on, which are the lines' segment `segment`. */
+struct tile {
+    uint64_t line, place, segment;
+};
+
+/* `count` lines of `length` elements: the rows of the matrix at x, or its columns. */
+template <bool rows> struct lines {
+    const int32_t *x;
+    uint64_t count, length;
+
+    /* 0 behind the matrix. `inside` promises that this is not behind it: then nothing stands between one load and the
+       next. */
+    template <bool inside> __device__ __forceinline__ int32_t at(uint64_t line, uint64_t place) const
+    {
+        return inside || (line < count && place < length) ? x[rows ? line * length + place : place * count + line] : 0;
+    }
+    __device__ __forceinline__ bool has(const struct tile &tile) const
+    {
+        return tile.line + LINES <= count && tile.place + PLACES <= length;
+    }
+    /* This warp's tile. There are fewer than 2^32, or no GPU would hold the matrix. */
+    __device__ __forceinline__ struct tile tile() const
+    {
+        const uint32_t tiles = (uint32_t)((count + LINES - 1) / LINES), warp = blockIdx.x * WARPS + threadIdx.x / 32;
+        return {(uint64_t)(warp % tiles) * LINES, (uint64_t)(warp / tiles) * PLACES, warp / tiles};
+    }
+    /* Lane i has the sum of the tile's line i. Warps behind the last tile have none; a line without places has one. */
+    __device__ __forceinline__ void store(const struct tile &tile, int32_t sum, int32_t *partials) const
+    {
+        const uint64_t line = tile.line + threadIdx.x % 32;
+        if (line < count && (tile.segment == 0 || tile.place < length))
+            partials[tile.segment * count + line] = sum;
+    }
+};
+
+static __device__ __forceinline__ int32_t sum_of_lanes(int32_t value) /* in every lane */
+{
+#pragma unroll
+    for (int lanes = 16; lanes > 0; lanes /= 2)
+        value = int_sum::combine(value, __shfl_xor_sync(0xffffffffu, value, lanes));
+    return value;
+}
+
+/* The three ways to sum a tile. Lane i gets the sum of its line i. */
+struct lane_a_line {
+    template <bool rows, bool inside>
+    static __device__ __forceinline__ int32_t sum(const struct lines<rows> &x, const struct tile &tile)
+    {
+        int32_t sum = 0;
+#pragma unroll 16
+        for (int place = 0; place < PLACES; place++)
+            sum = int_sum::combine(sum, x.template at<inside>(tile.line + threadIdx.x % 32, tile.place + place));
+        return sum;
+    }
+};
+
+struct warp_a_line {
+    template <bool rows, bool inside>
+    static __device__ __forceinline__ int32_t sum(const struct lines<rows> &x, const struct tile &tile)
+    {
+        const int lane = threadIdx.x % 32;
+        int32_t mine = 0;
+#pragma unroll 2
+        for (int line = 0; line < LINES; line++) {
+            int32_t sum = 0;
+#pragma unroll
+            for (int place = 0; place < PLACES; place += 32)
+                sum = int_sum::combine(sum, x.template at<inside>(tile.line + line, tile.place + place + lane));
+            sum = sum_of_lanes(sum);
+            mine = lane == line ? sum : mine;
+        }
+        return mine;
+    }
+};
+
+template <int pad> struct corner_turned {
+    static __device__ __forceinline__ int32_t (*warp_room())[32 + pad]
+    {
+        __shared__ int32_t rooms[WARPS][32][32 + pad];
+        return rooms[threadIdx.x / 32];
+    }
+    template <bool rows, bool inside>
+    static __device__ __forceinline__ int32_t sum(const struct lines<rows> &x, const struct tile &tile)
+    {
+        int32_t(*const room)[32 + pad] = warp_room();
+        const int lane = threadIdx.x % 32;
+        int32_t sums[rows ? 1 : 32] = {0}; /* of the lane's row; or the lane's share of each column */
+#pragma unroll 1
+        for (int place = 0; place < PLACES; place += 32) {
+#pragma unroll
+            for (int row = 0; row < 32; row++) /* of memory: neighbouring lanes, neighbouring elements */
+                room[row][lane] = rows ? x.template at<inside>(tile.line + row, tile.place + place + lane)
+                                       : x.template at<inside>(tile.line + lane, tile.place + place + row);
+            __syncwarp();
+#pragma unroll
+            for (int column = 0; column < 32; column++)
+                sums[rows ? 0 : column] = int_sum::combine(sums[rows ? 0 : column], room[lane][column]);
+            __syncwarp();
+        }
+        int32_t mine = sums[0];
+        if constexpr (!rows) {
+#pragma unroll
+            for (int column = 0; column < 32; column++) {
+                const int32_t sum = sum_of_lanes(sums[column]);
+                mine = lane == column ? sum : mine;
+            }
+        }
+        return mine;
+    }
+};
+
+template <class Way, bool rows>
+static __global__ void __launch_bounds__(32 * WARPS) tile_kernel(struct lines<rows> x, int32_t *partials)
+{
+    const struct tile tile = x.tile();
+    x.store(tile, x.has(tile) ? Way::template sum<rows, true>(x, tile) : Way::template sum<rows, false>(x, tile), partials);
+}
+
+static uint64_t segments_of(uint64_t length) { return length > PLACES ? (length + PLACES - 1) / PLACES : 1; }
+
+template <bool rows>
+static cudaError_t start_level(void (*kernel)(struct lines<rows>, int32_t *), struct lines<rows> x, int32_t *partials,
+                               cudaStream_t stream)
+{
+    const uint64_t warps = (x.count + LINES - 1) / LINES * segments_of(x.length);
+    if (warps == 0)
+        return cudaSuccess;
+    return ladder_launch(kernel, (unsigned int)((warps + WARPS - 1) / WARPS), 32 * WARPS, 0, stream, x, partials);
+}
+
+template <bool rows> struct line_sums {
+    void (*kernel)(struct lines<rows>, int32_t *);
+    struct lines<rows> x;
+    int32_t *partials[2], *sums; /* of the odd levels and the even ones; of the last */
+};
+
+template <bool rows> static cudaError_t start(void *argument, cudaStream_t stream)
+{
+    const struct line_sums<rows> *const job = (const struct line_sums<rows> *)argument;
+    uint64_t segments = segments_of(job->x.length);
+    int32_t *to = segments > 1 ? job->partials[0] : job->sums;
+    cudaError_t code = start_level(job->kernel, job->x, to, stream);
+    for (int level = 1; segments > 1 && code == cudaSuccess; level++) {
+        const struct lines<false> partials = {to, job->x.count, segments};
+        segments = segments_of(segments);
+        to = segments > 1 ? job->partials[level % 2] : job->sums;
+        code = start_level(tile_kernel<lane_a_line, false>, partials, to, stream);
+    }
+    return code;
+}
+
+template <bool rows>
+static allfold_status job_room(struct ladder *ladder, struct line_sums<rows> *job, struct error *error)
+{
+    static const enum ladder_place places[] = {LADDER_PARTIALS, LADDER_PARTIALS_2, LADDER_RESULT};
+    const uint64_t segments = segments_of(job->x.length), shares[] = {segments, segments_of(segments), 1};
+    void *rooms[3];
+    for (int i = 0; i < 3; i++)
+        if (ladder_room(ladder, places[i], u64_max(shares[i] * job->x.count * sizeof(int32_t), 16), &rooms[i], error)
+            != ALLFOLD_OK)
+            return error->status;
+    job->partials[0] = (int32_t *)rooms[0];
+    job->partials[1] = (int32_t *)rooms[1];
+    job->sums = (int32_t *)rooms[2];
+    return ALLFOLD_OK;
+}
+
+/* Runs the job once from poisoned memory and compares all sums. */
+template <bool rows>
+static allfold_status check(struct experiment *experiment, struct line_sums<rows> *job, const int32_t *expected,
+                            char why[LADDER_TEXT_BYTES], struct error *error)
+{
+    static const char what[] = "checking line sums";
+    struct ladder *const ladder = experiment->ladder;
+    const size_t bytes = (size_t)job->x.count * sizeof(int32_t);
+    void *found;
+    if (ladder_host_room(ladder, 1, bytes > 0 ? bytes : 1, &found, error) != ALLFOLD_OK
+        || experiment_poison(experiment, error) != ALLFOLD_OK
+        || ladder_cuda(start<rows>(job, ladder->stream), what, error) != ALLFOLD_OK
+        || ladder_cuda(cudaMemcpyAsync(found, job->sums, bytes, cudaMemcpyDeviceToHost, ladder->stream), what, error)
+               != ALLFOLD_OK
+        || ladder_wait(ladder, what, error) != ALLFOLD_OK)
+        return error->status;
+    const int32_t *const sums = (const int32_t *)found;
+    for (uint64_t line = 0; line < job->x.count; line++)
+        if (sums[line] != expected[line]) {
+            snprintf(why, LADDER_TEXT_BYTES, "%s %llu: found %d, expected %d", rows ? "row" : "column",
+                     (unsigned long long)line, sums[line], expected[line]);
+            return ALLFOLD_OK;
+        }
+    return experiment_check_input(experiment, why, error);
+}
+
+/* Sectors that a warp's load touches whose lanes are so many elements apart. */
+static double sectors_of(uint64_t stride) { return stride >= 8 ? 32.0 : (double)(31 * stride / 8 + 1); }
+
+enum { WAY, PATTERN, SECTORS, REGISTERS, OCCUPANCY, SPEEDUP, TIME };
+
+template <bool rows> struct way {
+    const char *name, *pattern;
+    void (*kernel)(struct lines<rows>, int32_t *);
+    bool coalesced;
+};
+
+template <bool rows>
+static allfold_status measure(struct experiment *experiment, const struct way<rows> *way, struct line_sums<rows> *job,
+                              const int32_t *expected, double *naive, struct error *error)
+{
+    char why[LADDER_TEXT_BYTES] = "";
+    struct kernel_needs needs;
+    job->kernel = way->kernel;
+    if (experiment_needs((const void *)way->kernel, 32 * WARPS, 0, &needs, error) != ALLFOLD_OK
+        || check(experiment, job, expected, why, error) != ALLFOLD_OK)
+        return error->status;
+    const double bytes = (double)(experiment->n + job->x.count) * sizeof(int32_t); /* without what lies between the levels */
+    struct ladder_cell *const row = ladder_table_row(experiment->table, error);
+    if (row == NULL || experiment_time(experiment, row, start<rows>, job, bytes, why, error) != ALLFOLD_OK)
+        return error->status;
+    *naive = isnan(*naive) ? row[TIME].number : *naive;
+    snprintf(row[WAY].text, sizeof row[WAY].text, "%s", way->name);
+    snprintf(row[PATTERN].text, sizeof row[PATTERN].text, "%s", way->pattern);
+    row[SECTORS].number = sectors_of(way->coalesced ? 1 : rows ? job->x.length : job->x.count);
+    row[REGISTERS].number = needs.registers;
+    row[OCCUPANCY].number = (double)needs.blocks * 32 * WARPS / experiment->ladder->device.threads_per_multiprocessor;
+    row[SPEEDUP].number = *naive / row[TIME].number;
+    return ALLFOLD_OK;
+}
+
+/* The sums of all rows, or of all columns, in each of the ways. */
+template <bool rows>
+static allfold_status measure_all(struct experiment *experiment, uint64_t row_count, uint64_t column_count,
+                                  struct error *error)
+{
+    typedef typename std::conditional<rows, lane_a_line, warp_a_line>::type naive_way;
+    typedef typename std::conditional<rows, warp_a_line, lane_a_line>::type coalesced_way;
+    static const struct way<rows> ways[] = {
+        {"naive", rows ? "a lane a row" : "lanes down a column", tile_kernel<naive_way, rows>, false},
+        {"coalesced", rows ? "lanes along a row" : "a lane a column", tile_kernel<coalesced_way, rows>, true},
+        {"corner-turned", "tile[32][32]", tile_kernel<corner_turned<0>, rows>, true},
+        {"corner-turned, padded", "tile[32][32 + 1]", tile_kernel<corner_turned<1>, rows>, true},
+    };
+    struct line_sums<rows> job = {};
+    void *expected;
+    double naive = NAN;
+    job.x = {experiment->x, rows ? row_count : column_count, rows ? column_count : row_count};
+    if (job_room(experiment->ladder, &job, error) != ALLFOLD_OK
+        || ladder_host_room(experiment->ladder, 0, (size_t)u64_max(job.x.count, 1) * sizeof(int32_t), &expected, error)
+               != ALLFOLD_OK)
+        return error->status;
+    ladder_oracle_line_sums(experiment->n, job.x.count, job.x.length, rows ? column_count : 1, rows ? 1 : column_count,
+                            (int32_t *)expected);
+    for (const struct way<rows> &way : ways)
+        if (measure(experiment, &way, &job, (const int32_t *)expected, &naive, error) != ALLFOLD_OK)
+            break;
+    return error->status;
+}
+
+static uint64_t root_of(uint64_t n)
+{
+    uint64_t root = (uint64_t)sqrt((double)n);
+    while (root * root > n)
+        root--;
+    while ((root + 1) * (root + 1) <= n)
+        root++;
+    return root;
+}
+
+allfold_status ladder_coalescing(struct ladder *ladder, const struct ladder_request *request, struct ladder_table *table,
+                                     struct error *error)
+{
+    const uint64_t columns = request->columns > 0 ? request->columns : root_of(request->count);
+    const uint64_t rows = columns > 0 ? request->count / columns : 0;
+    struct experiment experiment;
+    if (columns > request->count)
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "coalescing: a row of %llu columns needs a larger --count than %llu",
+                         (unsigned long long)columns, (unsigned long long)request->count);
+    snprintf(table->title, sizeof table->title, "%s sums of a matrix of %llu rows and %llu columns, row after row in memory",
+             request->part == 0 ? "row" : "column", (unsigned long long)rows, (unsigned long long)columns);
+    ladder_table_column(table, "way", "way", LADDER_TEXT);
+    ladder_table_column(table, "pattern", "pattern", LADDER_TEXT);
+    ladder_table_column(table, "sectors", "sectors a load", LADDER_INTEGER);
+    ladder_table_column(table, "registers", "regs", LADDER_INTEGER);
+    ladder_table_column(table, "occupancy", "occup %", LADDER_PERCENT);
+    ladder_table_column(table, "speedup_first", "x naive", LADDER_TIMES);
+    if (experiment_begin(&experiment, ladder, rows * columns, table, error) != ALLFOLD_OK)
+        return error->status;
+    experiment_columns(&experiment);
+    snprintf(ladder_table_fact(table, "part", NULL, LADDER_TEXT)->text, LADDER_TEXT_BYTES, "%s sums",
+             request->part == 0 ? "row" : "column");
+    ladder_table_fact(table, "matrix_rows", NULL, LADDER_INTEGER)->number = (double)rows;
+    ladder_table_fact(table, "matrix_columns", NULL, LADDER_INTEGER)->number = (double)columns;
+    return request->part == 0 ? measure_all<true>(&experiment, rows, columns, error)
+                              : measure_all<false>(&experiment, rows, columns, error);
+}

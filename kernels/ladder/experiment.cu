@@ -1,0 +1,145 @@
+/* Rows of the experiments: timed, checked, reported. */
+#include "kernels/ladder/experiment.cuh"
+
+#include <math.h>
+#include <stdio.h>
+
+#include <initializer_list>
+
+enum { P99 = 1, RUNS, BANDWIDTH, OF_CEILING, OF_DATASHEET, VERDICT }; /* columns, behind experiment->time */
+
+allfold_status experiment_begin(struct experiment *experiment, struct ladder *ladder, uint64_t n, struct ladder_table *table,
+                                struct error *error)
+{
+    const void *x;
+    void *partials, *result;
+    *experiment = {};
+    experiment->ladder = ladder;
+    experiment->table = table;
+    experiment->n = n;
+    ladder_oracle_compute(ALLFOLD_INT32, n, &experiment->oracle);
+    if (ladder_input(ladder, ALLFOLD_INT32, n, &x, error) != ALLFOLD_OK
+        || ladder_room(ladder, LADDER_PARTIALS, EXPERIMENT_PARTIALS * sizeof(int32_t), &partials, error) != ALLFOLD_OK
+        || ladder_room(ladder, LADDER_RESULT, 16, &result, error) != ALLFOLD_OK
+        || ladder_read_ceiling(ladder, x, n * sizeof(int32_t), &experiment->ceiling, error) != ALLFOLD_OK)
+        return error->status;
+    experiment->x = (const int32_t *)x;
+    experiment->partials = (int32_t *)partials;
+    experiment->result = (int32_t *)result;
+    ladder_table_fact(table, "count", "elements, int32", LADDER_INTEGER)->number = (double)n;
+    ladder_facts(ladder, experiment->ceiling, table);
+    return ALLFOLD_OK;
+}
+
+void experiment_columns(struct experiment *experiment)
+{
+    struct ladder_table *const table = experiment->table;
+    experiment->time = ladder_table_column(table, "seconds", "time us", LADDER_SECONDS);
+    ladder_table_column(table, "seconds_p99", "p99 us", LADDER_SECONDS);
+    ladder_table_column(table, "runs", NULL, LADDER_INTEGER);
+    ladder_table_column(table, "bytes_per_second", "GB/s", LADDER_BANDWIDTH);
+    ladder_table_column(table, "of_read_ceiling", "% ceiling", LADDER_PERCENT);
+    ladder_table_column(table, "of_datasheet", "% sheet", LADDER_PERCENT);
+    ladder_table_column(table, "correct", "result", LADDER_VERDICT);
+    table->compared = experiment->time;
+}
+
+allfold_status experiment_time(struct experiment *experiment, struct ladder_cell *row, ladder_work *work, void *argument,
+                               double bytes, const char *why, struct error *error)
+{
+    const double datasheet = experiment->ladder->device.datasheet;
+    struct ladder_times times;
+    struct ladder_cell *const cells = row + experiment->time;
+    if (ladder_time(experiment->ladder, work, argument, &times, error) != ALLFOLD_OK)
+        return error->status;
+    const double rate = times.median > 0.0 ? bytes / times.median : NAN;
+    cells[0].number = times.median;
+    cells[P99].number = times.p99;
+    cells[RUNS].number = times.runs;
+    cells[BANDWIDTH].number = rate;
+    cells[OF_CEILING].number = experiment->ceiling > 0.0 ? rate / experiment->ceiling : NAN;
+    cells[OF_DATASHEET].number = datasheet > 0.0 ? rate / datasheet : NAN;
+    ladder_table_verdict(experiment->table, &cells[VERDICT], why);
+    return ALLFOLD_OK;
+}
+
+allfold_status experiment_poison(struct experiment *experiment, struct error *error)
+{
+    struct ladder *const ladder = experiment->ladder;
+    for (const enum ladder_place place : {LADDER_PARTIALS, LADDER_PARTIALS_2, LADDER_RESULT})
+        if (ladder->places[place] != NULL
+            && ladder_cuda(cudaMemsetAsync(ladder->places[place], LADDER_POISON, ladder->place_bytes[place], ladder->stream),
+                           "clearing what was found before", error)
+                   != ALLFOLD_OK)
+            break;
+    return error->status;
+}
+
+allfold_status experiment_check_input(struct experiment *experiment, char why[LADDER_TEXT_BYTES], struct error *error)
+{
+    uint64_t changes = 0;
+    if (ladder_input_changes(experiment->ladder, ALLFOLD_INT32, experiment->n, &changes, error) == ALLFOLD_OK && changes > 0)
+        snprintf(why, LADDER_TEXT_BYTES, "changed %llu places of its input", (unsigned long long)changes);
+    return error->status;
+}
+
+allfold_status experiment_check(struct experiment *experiment, ladder_work *work, void *argument,
+                                char why[LADDER_TEXT_BYTES], struct error *error)
+{
+    const cudaStream_t stream = experiment->ladder->stream;
+    struct ladder_answer answer = {};
+    int32_t found = 0;
+    why[0] = '\0';
+    if (experiment_poison(experiment, error) != ALLFOLD_OK
+        || ladder_cuda(work(argument, stream), "starting what is checked", error) != ALLFOLD_OK
+        || ladder_cuda(cudaMemcpyAsync(&found, experiment->result, sizeof found, cudaMemcpyDeviceToHost, stream),
+                       "fetching the result", error)
+               != ALLFOLD_OK
+        || ladder_wait(experiment->ladder, "running what is checked", error) != ALLFOLD_OK)
+        return error->status;
+    answer.value.kind = ALLFOLD_VALUE_I64;
+    answer.value.i64 = found;
+    answer.wraps = true;
+    ladder_oracle_differs(&experiment->oracle, ALLFOLD_SUM, &answer, why, LADDER_TEXT_BYTES);
+    return why[0] != '\0' ? ALLFOLD_OK : experiment_check_input(experiment, why, error);
+}
+
+allfold_status experiment_row(struct experiment *experiment, struct ladder_cell *row, ladder_work *work, void *argument,
+                              struct error *error)
+{
+    char why[LADDER_TEXT_BYTES];
+    if (experiment_check(experiment, work, argument, why, error) != ALLFOLD_OK)
+        return error->status;
+    return experiment_time(experiment, row, work, argument, (double)experiment->n * sizeof(int32_t), why, error);
+}
+
+static __global__ void __launch_bounds__(EXPERIMENT_THREADS)
+finish_kernel(const int32_t *partials, unsigned int count, int32_t *result)
+{
+    int32_t sum = 0;
+    for (unsigned int i = threadIdx.x; i < count; i += EXPERIMENT_THREADS)
+        sum = int_sum::combine(sum, partials[i]);
+    sum = block_shuffles<int_sum, EXPERIMENT_THREADS>(sum);
+    if (threadIdx.x == 0)
+        *result = sum;
+}
+
+cudaError_t experiment_finish(const struct experiment *experiment, unsigned int partials, cudaStream_t stream)
+{
+    return ladder_launch(finish_kernel, 1, EXPERIMENT_THREADS, 0, stream, experiment->partials, partials,
+                         experiment->result);
+}
+
+allfold_status experiment_needs(const void *kernel, int threads, size_t dynamic_bytes, struct kernel_needs *needs,
+                                struct error *error)
+{
+    static const char what[] = "asking what a kernel needs";
+    cudaFuncAttributes attributes;
+    if (ladder_cuda(cudaFuncGetAttributes(&attributes, kernel), what, error) != ALLFOLD_OK
+        || ladder_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&needs->blocks, kernel, threads, dynamic_bytes), what,
+                       error) != ALLFOLD_OK)
+        return error->status;
+    needs->registers = attributes.numRegs;
+    needs->local_bytes = attributes.localSizeBytes;
+    return ALLFOLD_OK;
+}

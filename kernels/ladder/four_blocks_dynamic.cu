@@ -1,0 +1,32 @@
+/* Four blocks, dynamic shared memory: its size is given at launch.
+
+   Idea: an array declared `extern __shared__` without a size; how many bytes each block gets is an argument of the
+   launch. One compiled kernel then does for any size, chosen on the machine it runs on, and may have more than the 48
+   KiB that a declared array is limited to.
+
+   What it fixes: nothing that costs time here: the same loads, the same tree, one element of shared memory a thread as
+   before. It is on the ladder because the tutorials compare the two, and the answer is worth seeing.
+   What it leaves: the same as four_blocks.cu. */
+#include "kernels/ladder/parts.cuh"
+
+/* An `extern __shared__` array has one type in the whole program, so a template casts it to its own. */
+template <class T> static __device__ __forceinline__ T *shared_room()
+{
+    extern __shared__ __align__(16) unsigned char bytes[];
+    return (T *)bytes;
+}
+
+template <class Op, int block>
+static __global__ void four_blocks_dynamic_kernel(const typename Op::value *x, uint64_t n, typename Op::value *partials)
+{
+    typename Op::value *const room = shared_room<typename Op::value>();
+    const unsigned int t = threadIdx.x;
+
+    room[t] = four_elements<Op>(x, n, (uint64_t)blockIdx.x * (4 * block) + t, block);
+    __syncthreads();
+    block_tree<Op, block>(room, t);
+    if (t == 0)
+        partials[blockIdx.x] = room[0];
+}
+
+LADDER_RUNG(four_blocks_dynamic, 4, RUNG_DYNAMIC_SHARED)

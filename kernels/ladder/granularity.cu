@@ -1,0 +1,94 @@
+/* Thread granularity: how much work one thread should do.
+
+   Idea: a thread costs something before it adds anything: its block is placed, its addresses are computed, and the
+   block's tree of log2(block) steps is paid once a thread, be it for one element or for 32. So fewer threads with more
+   elements each do less work in all; and a thread that starts its loads together keeps memory busier. It cannot go on for
+   ever: the loaded elements are held in registers, and registers decide how many threads a multiprocessor holds
+   (occupancy.cu).
+
+   Shown by one kernel with 1 to 32 elements a thread, a block's width apart, so that every load is coalesced, and its levels
+   as in the ladder. */
+#include "kernels/ladder/experiment.cuh"
+#include "kernels/ladder/levels.h"
+
+#include <stdio.h>
+
+template <int elements, int block>
+static __global__ void __launch_bounds__(block) granularity_kernel(const int32_t *x, uint64_t n, int32_t *partials)
+{
+    const uint64_t first = (uint64_t)blockIdx.x * (elements * block);
+    int32_t some[elements], sum = 0;
+    x += first + threadIdx.x;
+    if (n >= first + elements * block) { /* as many loads under way together as the compiler has registers for */
+#pragma unroll
+        for (int k = 0; k < elements; k++)
+            some[k] = x[k * block];
+#pragma unroll
+        for (int k = 0; k < elements; k++)
+            sum = int_sum::combine(sum, some[k]);
+    } else {
+#pragma unroll 1
+        for (uint64_t i = first + threadIdx.x; i < n; i += block, x += block)
+            sum = int_sum::combine(sum, *x);
+    }
+    sum = block_shuffles<int_sum, block>(sum);
+    if (threadIdx.x == 0)
+        partials[blockIdx.x] = sum;
+}
+
+template <int elements, int block> static cudaError_t granularity_start(const struct level *level)
+{
+    return rung_start(granularity_kernel<elements, block>, level, 0);
+}
+
+/* Sums of int32 only: the other variants are never asked for. */
+#define VARIANT(elements, block) {granularity_start<elements, block>, (const void *)granularity_kernel<elements, block>}
+#define GRANULARITY(elements)                                                                       \
+    {nullptr, elements, 0, {{{VARIANT(elements, 64), VARIANT(elements, 128), VARIANT(elements, 256), \
+                              VARIANT(elements, 512), VARIANT(elements, 1024)}}}}
+static const struct rung rungs[] = {GRANULARITY(1), GRANULARITY(2),  GRANULARITY(4),
+                                    GRANULARITY(8), GRANULARITY(16), GRANULARITY(32)};
+
+enum { ELEMENTS, BLOCKS, LAUNCHES, REGISTERS, OCCUPANCY };
+
+static allfold_status measure(struct experiment *experiment, const struct ladder_request *request, const struct rung *rung,
+                              struct error *error)
+{
+    struct reduction r;
+    if (reduction_plan(experiment->ladder, rung, request, experiment->x, &r, error) != ALLFOLD_OK)
+        return error->status;
+    experiment->partials = (int32_t *)experiment->ladder->places[LADDER_PARTIALS]; /* planning may have moved them */
+    experiment->result = (int32_t *)r.result;
+    struct ladder_cell *const row = ladder_table_row(experiment->table, error);
+    if (row == NULL)
+        return error->status;
+    row[ELEMENTS].number = rung->elements;
+    row[BLOCKS].number = r.levels[0].blocks;
+    row[LAUNCHES].number = r.launches;
+    row[REGISTERS].number = r.registers;
+    row[OCCUPANCY].number = r.occupancy;
+    return experiment_row(experiment, row, levels_way.start, &r, error);
+}
+
+allfold_status ladder_granularity(struct ladder *ladder, const struct ladder_request *request, struct ladder_table *table,
+                                      struct error *error)
+{
+    struct ladder_request sums = *request;
+    struct experiment experiment;
+    sums.type = ALLFOLD_INT32;
+    sums.fold = ALLFOLD_SUM;
+    snprintf(table->title, sizeof table->title, "1 to 32 elements a thread, sum of %llu int32, blocks of %d threads",
+             (unsigned long long)request->count, request->block);
+    ladder_table_column(table, "elements", "elements a thread", LADDER_INTEGER);
+    ladder_table_column(table, "blocks", "blocks", LADDER_INTEGER);
+    ladder_table_column(table, "launches", "launches", LADDER_INTEGER);
+    ladder_table_column(table, "registers", "regs", LADDER_INTEGER);
+    ladder_table_column(table, "occupancy", "occup %", LADDER_PERCENT);
+    if (experiment_begin(&experiment, ladder, request->count, table, error) != ALLFOLD_OK)
+        return error->status;
+    experiment_columns(&experiment);
+    for (const struct rung &rung : rungs)
+        if (measure(&experiment, &sums, &rung, error) != ALLFOLD_OK)
+            break;
+    return error->status;
+}

@@ -1,0 +1,154 @@
+/* The ladder: the reduction kernels that people learn from, each one idea faster than the last, checked and measured on
+   the GPU at hand. What src/cli/cmd_ladder.c calls; C, without CUDA and without MPI. The library, libladder.a, is the
+   program's own: the engine (liballfold.a) never links it.
+
+   To add a rung: one file that defines rung_ID (rung.cuh), a line in LADDER_RUNGS below, and its name in local.mk. To
+   add an experiment: one function of the type ladder_run, and a line in LADDER_EXPERIMENTS (ladder_experiments.h). */
+#ifndef ALLFOLD_LADDER_H
+#define ALLFOLD_LADDER_H
+
+#include "base/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The rungs, from the ground up: X(ID, name, idea). */
+#define LADDER_RUNGS(X)                                                                                    \
+    X(host_recursion, "host-recursion", "pairs, on one CPU thread")                                        \
+    X(neighboured, "neighboured", "global memory; thread t adds its neighbour")                            \
+    X(neighboured_packed, "neighboured-packed", "global memory; working threads side by side")             \
+    X(interleaved, "interleaved", "global memory; stride from half the block down")                        \
+    X(unrolled_global, "unrolled-global", "global memory; loop unrolled, last warp apart")                 \
+    X(modulo, "modulo", "shared memory; thread t adds its neighbour")                                      \
+    X(strided_index, "strided-index", "shared memory; working threads side by side")                       \
+    X(sequential, "sequential", "shared memory; stride from half the block down")                          \
+    X(first_add, "first-add", "each thread adds two as it loads")                                          \
+    X(last_warp, "last-warp", "no block barrier below 32 threads")                                         \
+    X(unrolled, "unrolled", "block size known to the compiler")                                            \
+    X(four_blocks, "four-blocks", "four loads in flight a thread")                                         \
+    X(four_blocks_dynamic, "four-blocks-dynamic", "shared memory's size given at launch")                  \
+    X(many_elements, "many-elements", "grid-stride loop, one wave of blocks")                              \
+    X(shuffles, "shuffles", "warps add through registers")                                                 \
+    X(engine, "engine", "vector loads, persistent grid, one launch: allfold itself")                       \
+    X(cub, "cub", "the library everybody has: the yardstick")
+
+struct ladder_rung {
+    const char *name, *idea;
+};
+extern const struct ladder_rung ladder_rungs[];
+extern const int ladder_rung_count;
+
+/* The GPU that a ladder runs on. Plain bytes: ranks exchange it. */
+struct ladder_device {
+    char name[128], uuid[64];
+    int index, visible; /* among the devices that this process sees */
+    int multiprocessors, threads_per_multiprocessor;
+    int driver, runtime;  /* CUDA versions as 1000 * major + 10 * minor */
+    uint64_t memory, l2;  /* bytes */
+    double datasheet;     /* bytes a second: memory clock * bus width * 2; NaN where the device does not tell */
+};
+
+/* A GPU opened for measuring, with its stream, events and buffers (measure.h). */
+struct ladder;
+
+/* Opens device local_rank modulo visible. ALLFOLD_UNSUPPORTED, and why, in a build without CUDA or without a device. */
+allfold_status ladder_open(int local_rank, struct ladder **ladder, struct error *error);
+void ladder_close(struct ladder *ladder); /* NULL is allowed */
+const struct ladder_device *ladder_device_of(const struct ladder *ladder);
+
+/* A table is what an experiment finds: for people in columns, for programs as JSON. Numbers are kept in base units,
+   seconds and bytes a second and ratios; the format says how people read them. */
+enum ladder_format {
+    LADDER_TEXT,
+    LADDER_INTEGER,   /* a count */
+    LADDER_NUMBER,    /* three digits */
+    LADDER_SECONDS,   /* shown in us */
+    LADDER_BANDWIDTH, /* bytes a second, shown in GB/s */
+    LADDER_RATE,      /* operations a second, shown in thousands of millions */
+    LADDER_PERCENT,   /* a ratio, shown times 100 */
+    LADDER_TIMES,     /* a ratio, shown as 1.23x */
+    LADDER_VERDICT,   /* 1 correct, 0 wrong: then the text says how */
+};
+
+struct ladder_column {
+    const char *key;     /* in JSON */
+    const char *heading; /* for people; NULL: in JSON only */
+    enum ladder_format format;
+};
+
+#define LADDER_TEXT_BYTES 128
+struct ladder_cell {
+    double number; /* NaN: not known, null in JSON */
+    char text[LADDER_TEXT_BYTES];
+};
+
+#define LADDER_COLUMNS_MAX 24
+#define LADDER_FACTS_MAX 16
+struct ladder_table {
+    char title[160];
+    int fact_count; /* what holds for the whole table: the count, the ceilings */
+    struct ladder_column facts[LADDER_FACTS_MAX];
+    struct ladder_cell fact_cells[LADDER_FACTS_MAX];
+    int column_count;
+    struct ladder_column columns[LADDER_COLUMNS_MAX]; /* the same on every rank, whatever was found */
+    int compared;  /* the column in which ranks' GPUs are compared; -1: none */
+    int row_count; /* the same on every rank */
+    struct ladder_cell *cells; /* row_count * column_count; see ladder_table_row */
+    bool correct;  /* true at first; false: something that ran differed from its oracle. The command then fails */
+};
+
+/* Appends a row of empty cells (NaN, "") and returns its first cell; NULL and an error where memory is short. Pointers
+   to earlier rows end. Verdicts are written by ladder_table_verdict. */
+struct ladder_cell *ladder_table_row(struct ladder_table *table, struct error *error);
+/* Appends a fact and returns its cell. */
+struct ladder_cell *ladder_table_fact(struct ladder_table *table, const char *key, const char *heading,
+                                      enum ladder_format format);
+/* Appends a column and returns its place. All columns come before the first row. */
+int ladder_table_column(struct ladder_table *table, const char *key, const char *heading, enum ladder_format format);
+/* Writes a verdict: correct where why is NULL or empty; otherwise the table is not correct any more. */
+void ladder_table_verdict(struct ladder_table *table, struct ladder_cell *cell, const char *why);
+void ladder_table_free(struct ladder_table *table); /* the rows; the table itself is the caller's */
+
+/* What one table is asked to be about. */
+struct ladder_request {
+    allfold_type type; /* ALLFOLD_INT32, ALLFOLD_F32 or ALLFOLD_F64 */
+    allfold_fold fold; /* ALLFOLD_SUM or ALLFOLD_MAX */
+    uint64_t count;
+    int block;         /* threads: 64, 128, 256, 512 or 1024 */
+    int rung;          /* of ladder_rungs; -1: all */
+    uint64_t columns;  /* of the matrix, coalescing only; 0: as many as rows, or nearly */
+    int part;          /* of the topic's parts */
+};
+
+/* Makes one table, which comes empty, on this rank's GPU; the same columns and as many rows on all ranks. */
+typedef allfold_status ladder_run(struct ladder *ladder, const struct ladder_request *request,
+                                  struct ladder_table *table, struct error *error);
+
+ladder_run ladder_rungs_run, ladder_softmax_run;
+
+/* What `allfold ladder TOPIC` may name; the first, without a name, is the ladder itself. */
+enum { LADDER_TAKES_TYPE = 1, LADDER_TAKES_FOLD = 2, LADDER_TAKES_BLOCK = 4, LADDER_TAKES_RUNG = 8,
+       LADDER_TAKES_COLUMNS = 16 };
+struct ladder_topic {
+    const char *name;   /* "" for the ladder itself */
+    const char *text;   /* what it shows, one line */
+    unsigned takes;     /* which options have a meaning; the others must be left alone. --count always has one */
+    int parts;          /* tables it makes for each combination asked for: request.part is 0 .. parts - 1 */
+    const char *counts; /* default of --count: "2^24,2^28" */
+    ladder_run *run;    /* NULL in a build without CUDA */
+};
+extern const struct ladder_topic ladder_topics[];
+extern const int ladder_topic_count;
+
+/* Runs rungs without timing them, for many lengths at a time: each result compared with the oracle, the input found
+   unchanged. Counts as a rung's failures lengths at which it differed; *table, made by ladder_check_begin, gathers
+   what all calls found. */
+allfold_status ladder_check_begin(int rung, struct ladder_table *table, struct error *error);
+allfold_status ladder_check(struct ladder *ladder, const struct ladder_request *request, struct ladder_table *table,
+                            struct error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

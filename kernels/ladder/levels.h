@@ -1,0 +1,52 @@
+/* A reduction by one rung, planned once and started many times. */
+#ifndef ALLFOLD_LADDER_LEVELS_H
+#define ALLFOLD_LADDER_LEVELS_H
+
+#include "kernels/ladder/measure.h"
+
+enum { LEVELS_MAX = 12 }; /* 2^64 elements, in blocks of 64 */
+
+struct reduction {
+    struct ladder *ladder;
+    const struct rung *rung;
+    allfold_type type;
+    allfold_fold fold;
+    int block;
+    const void *x; /* n elements of device memory */
+    uint64_t n;
+    /* what planning finds */
+    int level_count;
+    struct level levels[LEVELS_MAX];
+    cudaError_t (*start)(const struct level *level);
+    void *result, *scratch; /* device memory; host memory for a rung that runs there */
+    size_t scratch_bytes;
+    /* what the table tells of it; what is not known is NaN */
+    uint64_t bytes_read, bytes_written; /* that the rung's own loads and stores ask for, over all levels */
+    double occupancy, registers, shared_bytes, launches;
+    double roundings; /* see struct ladder_answer */
+};
+
+/* How a rung runs. */
+struct rung_way {
+    bool on_host;
+    allfold_status (*plan)(struct reduction *reduction, struct error *error);
+    ladder_work *start; /* of a struct reduction */
+    /* Waits and takes the result. */
+    allfold_status (*answer)(struct reduction *reduction, struct ladder_answer *answer, struct error *error);
+};
+extern const struct rung_way levels_way;
+
+/* Makes *reduction of `rung` over x, ready to start. */
+allfold_status reduction_plan(struct ladder *ladder, const struct rung *rung, const struct ladder_request *request,
+                              const void *x, struct reduction *reduction, struct error *error);
+static inline const struct rung_way *reduction_way(const struct reduction *reduction)
+{
+    return reduction->rung->way != NULL ? reduction->rung->way : &levels_way;
+}
+
+/* An answer in the elements' own type, at `value` in host memory. */
+struct ladder_answer reduction_answer_at(const struct reduction *reduction, const void *value);
+/* The same from the beginning of reduction->result, in device memory. */
+allfold_status reduction_answer_device(struct reduction *reduction, struct ladder_answer *answer, struct error *error);
+
+#endif

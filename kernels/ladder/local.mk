@@ -1,0 +1,67 @@
+# The ladder: a library of its own, which the program links and liballfold.a never does. A new rung or experiment is one
+# name below.
+noinst_LIBRARIES += libladder.a
+libladder_a_SOURCES = \
+	kernels/ladder/oracle.c \
+	kernels/ladder/table.c \
+	kernels/ladder/topics.c
+# One file each: the rungs that are a kernel, in order; tests run them on the host, too (tests/emulation).
+ladder_classic_rungs = \
+	kernels/ladder/neighboured.cu \
+	kernels/ladder/neighboured_packed.cu \
+	kernels/ladder/interleaved.cu \
+	kernels/ladder/unrolled_global.cu \
+	kernels/ladder/modulo.cu \
+	kernels/ladder/strided_index.cu \
+	kernels/ladder/sequential.cu \
+	kernels/ladder/first_add.cu \
+	kernels/ladder/last_warp.cu \
+	kernels/ladder/unrolled.cu \
+	kernels/ladder/four_blocks.cu \
+	kernels/ladder/four_blocks_dynamic.cu \
+	kernels/ladder/many_elements.cu \
+	kernels/ladder/shuffles.cu
+ladder_softmax_rungs = \
+	kernels/ladder/softmax_one_block.cu \
+	kernels/ladder/softmax_many_blocks.cu \
+	kernels/ladder/softmax_fused.cu
+# The other rungs, and what all share.
+ladder_shared = \
+	kernels/ladder/host_recursion.cu \
+	kernels/ladder/engine.cu \
+	kernels/ladder/softmax_engine.cu \
+	kernels/ladder/cub.cu \
+	kernels/ladder/ceiling.cu \
+	kernels/ladder/input.cu \
+	kernels/ladder/levels.cu \
+	kernels/ladder/measure.cu \
+	kernels/ladder/rungs.cu \
+	kernels/ladder/softmax_ladder.cu
+# The experiments: one file each, and what they share.
+ladder_experiments = \
+	kernels/ladder/coalescing.cu \
+	kernels/ladder/parallelism.cu \
+	kernels/ladder/granularity.cu \
+	kernels/ladder/occupancy.cu \
+	kernels/ladder/experiment.cu
+
+ladder_kernels = $(ladder_classic_rungs) $(ladder_softmax_rungs) $(ladder_shared) $(ladder_experiments)
+if HAVE_CUDA
+libladder_a_SOURCES += $(ladder_kernels)
+cuda_depends += $(ladder_kernels:.cu=.d)
+else
+libladder_a_SOURCES += kernels/ladder/absent.c
+endif
+
+noinst_HEADERS += \
+	kernels/ladder/experiment.cuh \
+	kernels/ladder/ladder.h \
+	kernels/ladder/ladder_experiments.h \
+	kernels/ladder/levels.h \
+	kernels/ladder/measure.h \
+	kernels/ladder/numbers.h \
+	kernels/ladder/oracle.h \
+	kernels/ladder/parts.cuh \
+	kernels/ladder/rung.cuh \
+	kernels/ladder/softmax.h \
+	kernels/ladder/softmax_steps.cuh

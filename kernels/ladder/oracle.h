@@ -1,0 +1,49 @@
+/* What a reduction of the ladder's elements (numbers.h) must give: exact integer arithmetic on the host. C. */
+#ifndef ALLFOLD_LADDER_ORACLE_H
+#define ALLFOLD_LADDER_ORACLE_H
+
+#include "base/base.h"
+
+struct ladder_oracle {
+    allfold_type type;
+    uint64_t n;
+    long double sum, magnitudes; /* of the elements, and of their absolute values; rounded once */
+    int64_t integers;            /* int32: the sum itself */
+    double max;                  /* -infinity, or INT32_MIN, of nothing */
+};
+
+/* Of the n elements of that type. Takes all CPU threads. */
+void ladder_oracle_compute(allfold_type type, uint64_t n, struct ladder_oracle *oracle);
+
+/* Sums modulo 2^32 of the `lines` lines of a matrix of n int32: place j of line i is element i * line_stride +
+   j * place_stride. Takes all CPU threads. */
+void ladder_oracle_line_sums(uint64_t n, uint64_t lines, uint64_t length, uint64_t line_stride, uint64_t place_stride,
+                             int32_t *sums);
+
+/* What a rung found, and what it may be blamed for. */
+struct ladder_answer {
+    allfold_value value; /* i64 for int32, else f64 */
+    bool wraps;          /* an integer sum is modulo 2^32 */
+    double roundings;    /* additions between an element and the result, at most: each may round, */
+    int precision;       /* to so many bits */
+};
+
+/* NULL where the answer is right, else how it is wrong, in why (of why_bytes). A sum in floating point may differ by
+   what its roundings can amount to: roundings * 2^-precision * sum of absolute values. */
+const char *ladder_oracle_differs(const struct ladder_oracle *oracle, allfold_fold fold,
+                                  const struct ladder_answer *answer, char *why, size_t why_bytes);
+
+/* Of the n f32 logits (numbers.h): the maximum, and the sum of exp(x - max), in float64. */
+struct ladder_logits {
+    uint64_t n, peak;
+    double max, sum;
+};
+void ladder_oracle_logits(uint64_t n, struct ladder_logits *logits);
+
+/* Compares y with the softmax of the logits, computed in float64. *worst is the largest error in units in
+   the last place of f32. More than `allowed` of them is wrong, plus allowed_below for each unit that x lies below the
+   maximum (that much a difference rounded to f32 costs): then the result says where, in why; else it is NULL. */
+const char *ladder_oracle_softmax(const struct ladder_logits *logits, const float *y, double allowed,
+                                  double allowed_below, double *worst, char *why, size_t why_bytes);
+
+#endif

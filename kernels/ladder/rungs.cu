@@ -1,0 +1,244 @@
+/* The ladder itself: every rung over the same elements, checked, timed, checked again, and put into one table. */
+#include "kernels/ladder/levels.h"
+
+#include "kernels/ladder/numbers.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ROW(ID, name, idea) extern const struct rung rung_##ID;
+LADDER_RUNGS(ROW)
+#undef ROW
+static const struct rung *const rungs[] = {
+#define ROW(ID, name, idea) &rung_##ID,
+    LADDER_RUNGS(ROW)
+#undef ROW
+};
+
+/* The elements of a request, on the GPU, and what their reductions must give. */
+struct subject {
+    const void *x;
+    struct ladder_oracle oracle;
+};
+
+static allfold_status subject_make(struct ladder *ladder, const struct ladder_request *request, struct subject *subject,
+                                   struct error *error)
+{
+    ladder_oracle_compute(request->type, request->count, &subject->oracle);
+    if (ladder_input(ladder, request->type, request->count, &subject->x, error) == ALLFOLD_OK)
+        ladder_wait(ladder, "making the input", error);
+    return error->status;
+}
+
+/* Nothing of what an earlier rung found may be there to be found again. */
+static allfold_status poison(struct reduction *r, struct error *error)
+{
+    static const enum ladder_place places[] = {LADDER_WORK, LADDER_PARTIALS, LADDER_PARTIALS_2, LADDER_RESULT};
+    if (reduction_way(r)->on_host) {
+        memset(r->result, LADDER_POISON, allfold_type_bytes(r->type));
+        return ALLFOLD_OK;
+    }
+    for (enum ladder_place place : places)
+        if (r->ladder->places[place] != NULL
+            && ladder_cuda(cudaMemsetAsync(r->ladder->places[place], LADDER_POISON, r->ladder->place_bytes[place],
+                                           r->ladder->stream), "clearing what earlier rungs left", error) != ALLFOLD_OK)
+            break;
+    return error->status;
+}
+
+/* Compares what the last start found. why is left alone if it already says something. */
+static allfold_status compare(struct reduction *r, const struct subject *subject, char why[LADDER_TEXT_BYTES],
+                              struct error *error)
+{
+    struct ladder_answer answer;
+    if (reduction_way(r)->answer(r, &answer, error) == ALLFOLD_OK && why[0] == '\0')
+        ladder_oracle_differs(&subject->oracle, r->fold, &answer, why, LADDER_TEXT_BYTES);
+    return error->status;
+}
+
+/* One run from poisoned memory. */
+static allfold_status check(struct reduction *r, const struct subject *subject, char why[LADDER_TEXT_BYTES],
+                            struct error *error)
+{
+    if (poison(r, error) != ALLFOLD_OK
+        || ladder_cuda(reduction_way(r)->start(r, r->ladder->stream), "starting a rung", error) != ALLFOLD_OK)
+        return error->status;
+    return compare(r, subject, why, error);
+}
+
+/* An input that was altered is made anew: the next rung is not to blame. */
+static allfold_status check_input(struct reduction *r, char why[LADDER_TEXT_BYTES], struct error *error)
+{
+    uint64_t changes = 0;
+    if (ladder_input_changes(r->ladder, r->type, r->n, &changes, error) != ALLFOLD_OK || changes == 0)
+        return error->status;
+    snprintf(why, LADDER_TEXT_BYTES, "changed %llu places of its input", (unsigned long long)changes);
+    return ladder_input(r->ladder, r->type, r->n, &r->x, error);
+}
+
+/* The columns of the table, in their order. */
+#define COLUMNS(X)                                                    \
+    X(RUNG, "rung", "rung", LADDER_TEXT)                              \
+    X(MEDIAN, "seconds", "time us", LADDER_SECONDS)                   \
+    X(P99, "seconds_p99", "p99 us", LADDER_SECONDS)                   \
+    X(RUNS, "runs", NULL, LADDER_INTEGER)                             \
+    X(READ, "bytes_read", NULL, LADDER_INTEGER)                       \
+    X(WRITTEN, "bytes_written", NULL, LADDER_INTEGER)                 \
+    X(BANDWIDTH, "bytes_per_second", "GB/s", LADDER_BANDWIDTH)        \
+    X(OF_CEILING, "of_read_ceiling", "% ceiling", LADDER_PERCENT)     \
+    X(OF_DATASHEET, "of_datasheet", "% sheet", LADDER_PERCENT)        \
+    X(INPUT, "input_of_read_ceiling", "% useful", LADDER_PERCENT)     \
+    X(RATE, "operations_per_second", "GFLOP/s", LADDER_RATE)          \
+    X(BEFORE, "speedup_before", "x before", LADDER_TIMES)             \
+    X(FIRST, "speedup_first", "x first", LADDER_TIMES)                \
+    X(HOST, "speedup_host", NULL, LADDER_TIMES)                       \
+    X(OCCUPANCY, "occupancy", "occup %", LADDER_PERCENT)              \
+    X(LAUNCHES, "launches", "launches", LADDER_INTEGER)               \
+    X(REGISTERS, "registers", "regs", LADDER_INTEGER)                 \
+    X(SHARED, "shared_bytes", NULL, LADDER_INTEGER)                   \
+    X(CORRECT, "correct", "result", LADDER_VERDICT)                   \
+    X(IDEA, "idea", "idea", LADDER_TEXT)
+enum column {
+#define ROW(ID, key, heading, format) ID,
+    COLUMNS(ROW)
+#undef ROW
+};
+
+/* Medians that later rungs are compared with. */
+struct times_before {
+    double before, first, host;
+};
+
+static void fill_row(const struct reduction *r, const struct ladder_times *times, double ceiling,
+                     struct times_before *earlier, struct ladder_cell *row)
+{
+    const bool on_host = reduction_way(r)->on_host;
+    const double bytes = (double)(r->bytes_read + r->bytes_written);
+    const double input = (double)r->n * (double)allfold_type_bytes(r->type);
+    row[MEDIAN].number = times->median;
+    row[P99].number = times->p99;
+    row[RUNS].number = times->runs;
+    row[READ].number = (double)r->bytes_read;
+    row[WRITTEN].number = (double)r->bytes_written;
+    row[BANDWIDTH].number = bytes / times->median;
+    if (ceiling > 0.0 && !on_host) { /* the peaks are the GPU's */
+        row[OF_CEILING].number = bytes / times->median / ceiling;
+        row[INPUT].number = input / times->median / ceiling;
+    }
+    if (!on_host)
+        row[OF_DATASHEET].number = bytes / times->median / r->ladder->device.datasheet;
+    row[RATE].number = (double)(r->n > 0 ? r->n - 1 : 0) / times->median;
+    row[BEFORE].number = earlier->before / times->median;
+    if (!on_host && !(earlier->first > 0.0))
+        earlier->first = times->median;
+    if (on_host)
+        earlier->host = times->median;
+    row[FIRST].number = on_host ? NAN : earlier->first / times->median;
+    row[HOST].number = earlier->host / times->median;
+    row[OCCUPANCY].number = r->occupancy;
+    row[LAUNCHES].number = r->launches;
+    row[REGISTERS].number = r->registers;
+    row[SHARED].number = r->shared_bytes;
+    earlier->before = times->median;
+}
+
+static allfold_status measure(struct ladder *ladder, const struct ladder_request *request, int rung,
+                              const struct subject *subject, double ceiling, struct times_before *earlier,
+                              struct ladder_table *table, struct error *error)
+{
+    char why[LADDER_TEXT_BYTES] = "";
+    struct reduction r;
+    struct ladder_times times;
+    if (reduction_plan(ladder, rungs[rung], request, subject->x, &r, error) != ALLFOLD_OK
+        || check(&r, subject, why, error) != ALLFOLD_OK)
+        return error->status;
+    const struct rung_way *const way = reduction_way(&r);
+    if ((way->on_host ? ladder_time_host(way->start, &r, &times, error)
+                      : ladder_time(ladder, way->start, &r, &times, error))
+            != ALLFOLD_OK
+        || compare(&r, subject, why, error) != ALLFOLD_OK || check_input(&r, why, error) != ALLFOLD_OK)
+        return error->status;
+    struct ladder_cell *const row = ladder_table_row(table, error);
+    if (row == NULL)
+        return error->status;
+    snprintf(row[RUNG].text, sizeof row[RUNG].text, "%s", ladder_rungs[rung].name);
+    snprintf(row[IDEA].text, sizeof row[IDEA].text, "%s", ladder_rungs[rung].idea);
+    fill_row(&r, &times, ceiling, earlier, row);
+    ladder_table_verdict(table, &row[CORRECT], why);
+    return ALLFOLD_OK;
+}
+
+allfold_status ladder_rungs_run(struct ladder *ladder, const struct ladder_request *request, struct ladder_table *table,
+                                struct error *error)
+{
+    struct subject subject;
+    struct times_before earlier = {NAN, NAN, NAN};
+    double ceiling;
+#define ROW(ID, key, heading, format) \
+    ladder_table_column(table, key, ID == RATE && request->type == ALLFOLD_INT32 ? "Gop/s" : heading, format);
+    COLUMNS(ROW)
+#undef ROW
+    table->compared = MEDIAN;
+    snprintf(table->title, sizeof table->title, "%s of %llu %s, blocks of %d threads", allfold_fold_name(request->fold),
+             (unsigned long long)request->count, allfold_type_name(request->type), request->block);
+    if (subject_make(ladder, request, &subject, error) != ALLFOLD_OK
+        || ladder_read_ceiling(ladder, subject.x, request->count * allfold_type_bytes(request->type), &ceiling, error)
+               != ALLFOLD_OK)
+        return error->status;
+    ladder_facts(ladder, ceiling, table);
+    for (int rung = 0; rung < ladder_rung_count; rung++)
+        if ((request->rung < 0 || request->rung == rung)
+            && measure(ladder, request, rung, &subject, ceiling, &earlier, table, error) != ALLFOLD_OK)
+            break;
+    return error->status;
+}
+
+enum { CHECK_RUNG, CHECK_LENGTHS, CHECK_WRONG, CHECK_VERDICT };
+
+allfold_status ladder_check_begin(int rung, struct ladder_table *table, struct error *error)
+{
+    ladder_table_column(table, "rung", "rung", LADDER_TEXT);
+    ladder_table_column(table, "checks", "checks", LADDER_INTEGER);
+    ladder_table_column(table, "wrong", "wrong", LADDER_INTEGER);
+    ladder_table_column(table, "correct", "result", LADDER_VERDICT);
+    table->compared = -1;
+    snprintf(table->title, sizeof table->title, "every result compared with the oracle, nothing timed");
+    for (int i = 0; i < ladder_rung_count; i++) {
+        struct ladder_cell *const row = rung < 0 || rung == i ? ladder_table_row(table, error) : NULL;
+        if (error->status != ALLFOLD_OK)
+            break;
+        if (row == NULL)
+            continue;
+        snprintf(row[CHECK_RUNG].text, sizeof row[CHECK_RUNG].text, "%s", ladder_rungs[i].name);
+        row[CHECK_LENGTHS].number = row[CHECK_WRONG].number = 0.0;
+        ladder_table_verdict(table, &row[CHECK_VERDICT], NULL);
+    }
+    return error->status;
+}
+
+allfold_status ladder_check(struct ladder *ladder, const struct ladder_request *request, struct ladder_table *table,
+                            struct error *error)
+{
+    struct subject subject;
+    struct ladder_cell *row = table->cells;
+    if (subject_make(ladder, request, &subject, error) != ALLFOLD_OK)
+        return error->status;
+    for (int rung = 0; rung < ladder_rung_count; rung++) {
+        char why[LADDER_TEXT_BYTES] = "";
+        struct reduction r;
+        if (request->rung >= 0 && request->rung != rung)
+            continue;
+        if (reduction_plan(ladder, rungs[rung], request, subject.x, &r, error) != ALLFOLD_OK
+            || check(&r, &subject, why, error) != ALLFOLD_OK || check_input(&r, why, error) != ALLFOLD_OK)
+            return error->status;
+        row[CHECK_LENGTHS].number += 1.0;
+        if (why[0] != '\0' && row[CHECK_WRONG].number++ == 0.0) {
+            char where[LADDER_TEXT_BYTES];
+            snprintf(where, sizeof where, "%s %s n=%llu block=%d: %.60s", allfold_fold_name(request->fold),
+                     allfold_type_name(request->type), (unsigned long long)request->count, request->block, why);
+            ladder_table_verdict(table, &row[CHECK_VERDICT], where);
+        }
+        row += table->column_count;
+    }
+    return ALLFOLD_OK;
+}

@@ -1,0 +1,39 @@
+/* The softmax ladder: y[i] = exp(x[i] - max) / sum of exp(x - max), f32, each rung with fewer trips through memory than
+   the one before. A rung is one file that defines softmax_NAME, and a line here: X(NAME, name, idea). */
+#ifndef ALLFOLD_LADDER_SOFTMAX_H
+#define ALLFOLD_LADDER_SOFTMAX_H
+
+#include "kernels/ladder/rung.cuh"
+
+struct ladder;
+struct partial;
+
+#define LADDER_SOFTMAX_RUNGS(X)                                                                               \
+    X(one_block, "one-block", "three kernels of one block: maximum; exponentials and their sum; division")    \
+    X(many_blocks, "many-blocks", "the same three over the whole GPU, partials reduced by launches between")   \
+    X(fused, "fused", "maximum and sum in one pass; the exponentials made again when they are written")       \
+    X(engine, "engine", "allfold's two kernels: tiles, vectors, backwards through the second pass")
+
+struct softmax_job {
+    struct ladder *ladder;
+    const float *x;
+    uint64_t n; /* > 0 */
+    float *y;
+    float *partials;       /* device memory: two floats for each of `blocks` blocks */
+    float *result;         /* device memory: the maximum, the sum; room for a struct partial */
+    void *scratch;         /* the engine's, zeroed */
+    struct partial *host;  /* host memory that the GPU can write */
+    unsigned int blocks;   /* as many as the GPU holds at one time, of SOFTMAX_BLOCK threads */
+};
+enum { SOFTMAX_BLOCK = 512 };
+
+struct softmax_rung {
+    ladder_work *start; /* of a struct softmax_job */
+    int passes;         /* how many times the n elements are read or written */
+    unsigned int most;  /* blocks; 0: as many as the GPU holds */
+    /* units in the last place that an output may be off: so many, and so many for each addition that its thread makes
+       in a row, and for each unit that x lies below the maximum */
+    double allowed, allowed_each, allowed_below;
+};
+
+#endif

@@ -1,0 +1,36 @@
+/* Softmax, the engine: allfold's own two kernels (kernels/fold.cuh, kernels/softmax.cu), called as the library calls
+   them.
+
+   Idea: as in softmax_fused.cu, (maximum, sum) in one pass and y in a second. But a thread takes a tile of 16 elements:
+   their maximum first, then the exponentials relative to it, without a test for each; it loads 16 bytes at a time,
+   several in flight; and the second pass walks backwards, so that its first reads find what the first pass, which ended
+   there, has left in the second-level cache.
+
+   What it fixes: arithmetic and instructions until the memory alone is the limit; one trip through memory in part,
+   where the cache helps; and the error: the sum is kept in f64, and every output is within 2 units in the last place.
+   What it leaves: the host takes the pair between the passes, as the library must, which combines it with the other
+   ranks' pairs there: some microseconds, which count here. */
+#include "kernels/ladder/measure.h"
+#include "kernels/ladder/softmax.h"
+
+#include "fold/exponential.h"
+#include "kernels/kernels.h"
+
+static cudaError_t start(void *argument, cudaStream_t stream)
+{
+    const struct softmax_job *const job = (const struct softmax_job *)argument;
+    const int multiprocessors = job->ladder->device.multiprocessors;
+    const struct fold_space space = {multiprocessors, job->scratch, job->host};
+    struct softmax_constants constants;
+    cudaError_t code = (cudaError_t)fold_launch(MONOID_sumexp, ALLFOLD_F32, job->x, job->n, 0, &space, stream);
+    if (code == cudaSuccess)
+        code = cudaStreamSynchronize(stream);
+    if (code != cudaSuccess)
+        return code;
+    softmax_constants_set(job->host, &constants);
+    return (cudaError_t)softmax_launch(&constants, false, ALLFOLD_F32, job->x, ALLFOLD_F32, job->y, job->n,
+                                       multiprocessors, stream);
+}
+
+extern const struct softmax_rung softmax_engine;
+const struct softmax_rung softmax_engine = {start, 3, 0, 2.0, 0.0, 0.0};

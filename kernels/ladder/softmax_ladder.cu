@@ -1,0 +1,170 @@
+/* `allfold ladder softmax`: every rung of the softmax ladder over the same logits, each output compared with a float64
+   oracle, timed, compared again. */
+#include "kernels/ladder/measure.h"
+#include "kernels/ladder/softmax.h"
+
+#include "kernels/kernels.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define ROW(NAME, name, idea) extern const struct softmax_rung softmax_##NAME;
+LADDER_SOFTMAX_RUNGS(ROW)
+#undef ROW
+static const struct {
+    const struct softmax_rung *rung;
+    const char *name, *idea;
+} rungs[] = {
+#define ROW(NAME, name, idea) {&softmax_##NAME, name, idea},
+    LADDER_SOFTMAX_RUNGS(ROW)
+#undef ROW
+};
+
+#define COLUMNS(X)                                                \
+    X(RUNG, "rung", "rung", LADDER_TEXT)                          \
+    X(MEDIAN, "seconds", "time us", LADDER_SECONDS)               \
+    X(P99, "seconds_p99", "p99 us", LADDER_SECONDS)               \
+    X(RUNS, "runs", NULL, LADDER_INTEGER)                         \
+    X(TRIPS, "trips", "trips", LADDER_INTEGER)                    \
+    X(BANDWIDTH, "bytes_per_second", "GB/s", LADDER_BANDWIDTH)    \
+    X(OF_CEILING, "of_read_ceiling", "% ceiling", LADDER_PERCENT) \
+    X(OF_DATASHEET, "of_datasheet", "% sheet", LADDER_PERCENT)    \
+    X(BEFORE, "speedup_before", "x before", LADDER_TIMES)         \
+    X(FIRST, "speedup_first", "x first", LADDER_TIMES)            \
+    X(ERROR, "error_ulp", "error ulp", LADDER_NUMBER)             \
+    X(CORRECT, "correct", "result", LADDER_VERDICT)               \
+    X(IDEA, "idea", "idea", LADDER_TEXT)
+enum column {
+#define ROW(ID, key, heading, format) ID,
+    COLUMNS(ROW)
+#undef ROW
+};
+
+static allfold_status job_make(struct ladder *ladder, uint64_t n, struct softmax_job *job, struct error *error)
+{
+    const struct ladder_device *const device = &ladder->device;
+    const size_t scratch = fold_scratch_bytes(device->multiprocessors);
+    void *y, *partials, *result;
+    *job = {};
+    job->ladder = ladder;
+    job->n = n;
+    job->blocks = (unsigned int)(device->multiprocessors * (device->threads_per_multiprocessor / SOFTMAX_BLOCK));
+    if (ladder_input_logits(ladder, n, &job->x, error) != ALLFOLD_OK
+        || ladder_room(ladder, LADDER_WORK, n * sizeof(float), &y, error) != ALLFOLD_OK
+        || ladder_room(ladder, LADDER_PARTIALS, 2 * job->blocks * sizeof(float), &partials, error) != ALLFOLD_OK
+        || ladder_room(ladder, LADDER_RESULT, sizeof(struct partial), &result, error) != ALLFOLD_OK
+        || ladder_room(ladder, LADDER_SCRATCH, scratch, &job->scratch, error) != ALLFOLD_OK
+        || ladder_cuda(cudaMemsetAsync(job->scratch, 0, scratch, ladder->stream), "clearing the engine's scratch",
+                       error)
+               != ALLFOLD_OK
+        || ladder_cuda(cudaMallocHost((void **)&job->host, sizeof *job->host), "pinned memory for the engine's result",
+                       error)
+               != ALLFOLD_OK)
+        return error->status;
+    job->y = (float *)y;
+    job->partials = (float *)partials;
+    job->result = (float *)result;
+    return ladder_wait(ladder, "making the input", error);
+}
+
+/* What the last run wrote, against the oracle. */
+static allfold_status compare(struct softmax_job *job, const struct ladder_logits *logits,
+                              const struct softmax_rung *rung, double *worst, char why[LADDER_TEXT_BYTES],
+                              struct error *error)
+{
+    static const char what[] = "copying a softmax to the host";
+    const uint64_t threads = (uint64_t)SOFTMAX_BLOCK * (rung->most > 0 ? rung->most : job->blocks);
+    const double allowed = rung->allowed + rung->allowed_each * (double)(job->n / threads + 1);
+    void *y;
+    uint64_t changes = 0;
+    char how[LADDER_TEXT_BYTES];
+    if (ladder_host_room(job->ladder, 0, job->n * sizeof(float), &y, error) != ALLFOLD_OK
+        || ladder_cuda(cudaMemcpyAsync(y, job->y, job->n * sizeof(float), cudaMemcpyDeviceToHost, job->ladder->stream),
+                       what, error)
+               != ALLFOLD_OK
+        || ladder_wait(job->ladder, what, error) != ALLFOLD_OK
+        || ladder_input_logits_changes(job->ladder, job->n, &changes, error) != ALLFOLD_OK)
+        return error->status;
+    const char *wrong =
+        ladder_oracle_softmax(logits, (const float *)y, allowed, rung->allowed_below, worst, how, sizeof how);
+    if (why[0] == '\0' && wrong != NULL)
+        snprintf(why, LADDER_TEXT_BYTES, "%s", wrong);
+    if (why[0] == '\0' && changes > 0)
+        snprintf(why, LADDER_TEXT_BYTES, "changed %llu places of its input", (unsigned long long)changes);
+    return ALLFOLD_OK;
+}
+
+static allfold_status measure(struct softmax_job *job, const struct ladder_logits *logits,
+                              const struct softmax_rung *rung, struct ladder_times *times, double *worst,
+                              char why[LADDER_TEXT_BYTES], struct error *error)
+{
+    struct ladder *const ladder = job->ladder;
+    double error_before = 0.0, error_after = 0.0;
+    if (ladder_cuda(cudaMemsetAsync(job->y, LADDER_POISON, job->n * sizeof(float), ladder->stream),
+                    "clearing the output", error)
+            != ALLFOLD_OK
+        || ladder_cuda(rung->start(job, ladder->stream), "starting a rung", error) != ALLFOLD_OK
+        || compare(job, logits, rung, &error_before, why, error) != ALLFOLD_OK
+        || ladder_time(ladder, rung->start, job, times, error) != ALLFOLD_OK
+        || compare(job, logits, rung, &error_after, why, error) != ALLFOLD_OK)
+        return error->status;
+    *worst = error_before < error_after ? error_after : error_before;
+    return ALLFOLD_OK;
+}
+
+static allfold_status measure_all(struct softmax_job *job, double ceiling, struct ladder_table *table,
+                                  struct error *error)
+{
+    struct ladder_logits logits;
+    double before = NAN, first = NAN;
+    ladder_oracle_logits(job->n, &logits);
+    for (const auto &named : rungs) {
+        const double bytes = (double)named.rung->passes * (double)job->n * sizeof(float);
+        char why[LADDER_TEXT_BYTES] = "";
+        struct ladder_times times;
+        double worst = NAN;
+        if (measure(job, &logits, named.rung, &times, &worst, why, error) != ALLFOLD_OK)
+            break;
+        struct ladder_cell *const row = ladder_table_row(table, error);
+        if (row == NULL)
+            break;
+        first = first > 0.0 ? first : times.median;
+        snprintf(row[RUNG].text, sizeof row[RUNG].text, "%s", named.name);
+        snprintf(row[IDEA].text, sizeof row[IDEA].text, "%s", named.idea);
+        row[MEDIAN].number = times.median;
+        row[P99].number = times.p99;
+        row[RUNS].number = times.runs;
+        row[TRIPS].number = named.rung->passes;
+        row[BANDWIDTH].number = bytes / times.median;
+        row[OF_CEILING].number = ceiling > 0.0 ? bytes / times.median / ceiling : NAN;
+        row[OF_DATASHEET].number = bytes / times.median / job->ladder->device.datasheet;
+        row[BEFORE].number = before / times.median;
+        row[FIRST].number = first / times.median;
+        row[ERROR].number = worst;
+        ladder_table_verdict(table, &row[CORRECT], why);
+        before = times.median;
+    }
+    return error->status;
+}
+
+allfold_status ladder_softmax_run(struct ladder *ladder, const struct ladder_request *request,
+                                  struct ladder_table *table, struct error *error)
+{
+    struct softmax_job job;
+    double ceiling;
+#define ROW(ID, key, heading, format) ladder_table_column(table, key, heading, format);
+    COLUMNS(ROW)
+#undef ROW
+    table->compared = MEDIAN;
+    snprintf(table->title, sizeof table->title, "softmax of %llu f32, blocks of %d threads",
+             (unsigned long long)request->count, SOFTMAX_BLOCK);
+    if (request->count == 0)
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "ladder softmax: expected a --count above 0, found 0");
+    if (job_make(ladder, request->count, &job, error) == ALLFOLD_OK
+        && ladder_read_ceiling(ladder, job.x, job.n * sizeof(float), &ceiling, error) == ALLFOLD_OK) {
+        ladder_facts(ladder, ceiling, table);
+        measure_all(&job, ceiling, table, error);
+    }
+    cudaFreeHost(job.host);
+    return error->status;
+}

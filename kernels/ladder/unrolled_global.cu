@@ -1,0 +1,43 @@
+/* Unrolled, in global memory: no loop, and the last warp apart.
+
+   Idea: the same steps as in interleaved.cu, but the block size is a constant, so that the compiler can write out the
+   steps one behind the other; and from 32 pairs on only the first warp has work, so the barriers are the warp's own.
+
+   What it fixes: the loop's counting and testing, and six barriers of the whole block.
+   What it leaves: the traffic. Of every n elements 2 n are read and n written in global memory, where n read would do;
+   that the caches serve much of it hides it, no more.
+
+   The tutorials let the last warp run without any barrier, through `volatile`, trusting its lanes to run in step. Since
+   Volta they need not, and that is a race: __syncwarp() both waits for the lanes and makes what they wrote seen. */
+#include "kernels/ladder/rung.cuh"
+
+template <class Op, int block>
+static __global__ void unrolled_global_kernel(const typename Op::value *x, uint64_t n, typename Op::value *partials,
+                                              typename Op::value *work)
+{
+    const unsigned int t = threadIdx.x;
+    const uint64_t i = (uint64_t)blockIdx.x * block + t;
+
+    if (t < block / 2 && i < n)
+        work[i] = i + block / 2 < n ? Op::combine(x[i], x[i + block / 2]) : x[i];
+    __syncthreads();
+#pragma unroll
+    for (unsigned int stride = block / 4; stride > 32; stride /= 2) {
+        if (t < stride && i + stride < n)
+            work[i] = Op::combine(work[i], work[i + stride]);
+        __syncthreads();
+    }
+    if (t < 32) {
+        /* a block of 64 threads has done the step of 32 above */
+#pragma unroll
+        for (unsigned int stride = block / 4 < 32 ? block / 4 : 32; stride > 0; stride /= 2) {
+            if (t < stride && i + stride < n)
+                work[i] = Op::combine(work[i], work[i + stride]);
+            __syncwarp();
+        }
+    }
+    if (t == 0)
+        partials[blockIdx.x] = i < n ? work[i] : Op::identity();
+}
+
+LADDER_RUNG(unrolled_global, 1, RUNG_IN_GLOBAL)

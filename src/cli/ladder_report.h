@@ -1,0 +1,26 @@
+/* The ladder's tables on paper: gathered from the ranks, printed by rank 0 for people or as one JSON object. */
+#ifndef ALLFOLD_CLI_LADDER_REPORT_H
+#define ALLFOLD_CLI_LADDER_REPORT_H
+
+#include "cli/session.h"
+#include "kernels/ladder/ladder.h"
+
+struct ladder_report {
+    struct session *session;
+    struct json_object *object; /* rank 0 and --json, else NULL */
+    char wrong[256];            /* the first thing that differed from its oracle on this rank; "" if nothing */
+};
+
+/* Collective. Gathers what each rank runs on, and begins the report of `topic`. */
+void ladder_report_begin(struct session *session, const char *topic, const struct ladder_device *device,
+                         struct ladder_report *report);
+
+/* Collective. Adds a table, of which each rank has its own; nothing where session->error, not yet agreed upon, holds an
+   error, which then becomes every rank's. request tells what it is about; NULL where it is about several things. */
+void ladder_report_table(struct ladder_report *report, const struct ladder_topic *topic,
+                         const struct ladder_request *request, const struct ladder_table *table);
+
+/* Collective. Ends the report and frees what it holds; a rung that was wrong anywhere becomes every rank's error. */
+void ladder_report_end(struct ladder_report *report);
+
+#endif

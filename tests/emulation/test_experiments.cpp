@@ -1,0 +1,145 @@
+/* The experiments of `allfold ladder` on the host, whole: their kernels emulated, their rows checked by their own oracle,
+   at counts and shapes that are no multiples of anything. Time and bandwidth mean nothing here. This file stands in for
+   measure.cu and ceiling.cu. */
+#define TAP_WITHOUT_MPI
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <initializer_list>
+
+extern "C" {
+#include "tests/tap.h"
+}
+#include "emulation.h"
+#include "kernels/ladder/measure.h" /* first: it says that base/ is C */
+
+#include "kernels/ladder/ladder_experiments.h"
+
+allfold_status ladder_cuda(cudaError_t code, const char *what, struct error *error)
+{
+    if (code == cudaSuccess)
+        return ALLFOLD_OK;
+    return error_set(error, ALLFOLD_DEVICE_ERROR, "%s: %d: %.300s", what, (int)code, emulation_fault());
+}
+allfold_status ladder_wait(struct ladder *, const char *, struct error *) { return ALLFOLD_OK; }
+
+static allfold_status room(void **place, size_t *place_bytes, size_t bytes, void **memory)
+{
+    if (bytes > *place_bytes) { /* to the byte, for AddressSanitizer */
+        free(*place);
+        *place = malloc(bytes);
+        *place_bytes = bytes;
+        if (*place == NULL)
+            abort();
+        memset(*place, LADDER_POISON, bytes);
+    }
+    *memory = *place;
+    return ALLFOLD_OK;
+}
+allfold_status ladder_room(struct ladder *ladder, enum ladder_place place, size_t bytes, void **memory, struct error *)
+{
+    return room(&ladder->places[place], &ladder->place_bytes[place], bytes, memory);
+}
+allfold_status ladder_host_room(struct ladder *ladder, int which, size_t bytes, void **memory, struct error *)
+{
+    return room(&ladder->host[which], &ladder->host_bytes[which], bytes, memory);
+}
+
+allfold_status ladder_time(struct ladder *ladder, ladder_work *work, void *argument, struct ladder_times *times,
+                           struct error *error)
+{
+    *times = {1.0, 1.0, 1};
+    return ladder_cuda(work(argument, ladder->stream), "starting what is measured", error);
+}
+allfold_status ladder_read_ceiling(struct ladder *, const void *, uint64_t, double *bytes_per_second, struct error *)
+{
+    *bytes_per_second = 1e9;
+    return ALLFOLD_OK;
+}
+void ladder_facts(const struct ladder *, double, struct ladder_table *) {}
+
+static void ladder_empty(struct ladder *ladder)
+{
+    for (void *place : ladder->places)
+        free(place);
+    for (void *place : ladder->host)
+        free(place);
+}
+
+/* One table; how many rows it has, or -1 if it is not right. */
+static int run(ladder_run *experiment, const struct ladder_request *request, char why[400])
+{
+    struct ladder ladder = {};
+    struct ladder_table table = {};
+    struct error error = {};
+    int rows = -1;
+    ladder.device.multiprocessors = 3;
+    ladder.device.threads_per_multiprocessor = 2048;
+    ladder.device.datasheet = 2e9;
+    table.correct = true;
+    table.compared = -1;
+    if (experiment(&ladder, request, &table, &error) != ALLFOLD_OK)
+        snprintf(why, 400, "%.390s", error.text);
+    else if (!table.correct)
+        for (int i = 0; i < table.row_count * table.column_count; i++) {
+            if (table.columns[i % table.column_count].format == LADDER_VERDICT && table.cells[i].number == 0.0)
+                snprintf(why, 400, "row %d: %s", i / table.column_count, table.cells[i].text);
+        }
+    else
+        rows = table.row_count;
+    ladder_table_free(&table);
+    ladder_empty(&ladder);
+    return rows;
+}
+
+/* All parts, in several orders of threads and blocks. */
+static void test(const char *name, ladder_run *experiment, int parts, struct ladder_request request, int rows)
+{
+    char why[400] = "";
+    for (request.part = 0; request.part < parts; request.part++)
+        for (uint64_t order = 0; order < 2; order++) {
+            emulation_order(order * (request.count + 1));
+            const int found = run(experiment, &request, why);
+            if (found < rows) {
+                tap_ok(false, "%s of %llu, %llu columns, part %d", name, (unsigned long long)request.count,
+                       (unsigned long long)request.columns, request.part);
+                tap_note("%d rows, expected %d at least: %s", found, rows, why);
+                return;
+            }
+        }
+    tap_ok(true, "%s of %llu, %llu columns", name, (unsigned long long)request.count, (unsigned long long)request.columns);
+}
+
+static const struct ladder_request plain = {ALLFOLD_INT32, ALLFOLD_SUM, 0, 64, -1, 0, 0};
+
+static struct ladder_request request_of(uint64_t count, uint64_t columns, int block)
+{
+    struct ladder_request request = plain;
+    request.count = count;
+    request.columns = columns;
+    request.block = block;
+    return request;
+}
+
+int main()
+{
+    static const struct {
+        uint64_t rows, columns, more;
+    } shapes[] = {{1, 1, 0},   {1, 257, 0},   {257, 1, 0},   {31, 33, 0},    {32, 256, 0},   {256, 32, 0},
+                  {33, 255, 17}, {70, 300, 0}, {100, 1000, 0}, {1000, 100, 99}, {2, 66000, 0}, {66000, 2, 1}};
+    for (auto shape : shapes)
+        test("coalescing", ladder_coalescing, 2, request_of(shape.rows * shape.columns + shape.more, shape.columns, 64), 4);
+    for (uint64_t count : {0, 1, 2, 1000})
+        test("coalescing", ladder_coalescing, 2, request_of(count, 0, 64), 4);
+    for (uint64_t count : {0, 1, 3, 65, 4099, 24577}) {
+        test("parallelism", ladder_parallelism, 1, request_of(count, 0, 64), 32);
+        test("occupancy", ladder_occupancy, 3, request_of(count, 0, 64), 7);
+    }
+    for (int block : {64, 256})
+        for (uint64_t count : {0, 1, 63, 65, 2048, 32769})
+            test("granularity", ladder_granularity, 1, request_of(count, 0, block), 6);
+    test("granularity", ladder_granularity, 1, request_of(100003, 0, 1024), 6);
+    return tap_done();
+}
