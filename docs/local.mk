@@ -1,6 +1,21 @@
 # Documentation: manual pages in dist_man_MANS, pages to install in dist_doc_DATA.
 dist_man_MANS += docs/allfold.1
 
+# Installed as they lie here, so that their links hold: README.md and others in docdir, pages and pictures in docdir/docs.
+dist_doc_DATA += README.md CHANGELOG.md CONTRIBUTING.md LICENSE
+pagesdir = $(docdir)/docs
+dist_pages_DATA = \
+	docs/architecture.md \
+	docs/ladder.md \
+	docs/library.md \
+	docs/numerics.md \
+	docs/performance.md
+install-data-local:
+	$(MKDIR_P) "$(DESTDIR)$(pagesdir)/img"
+	$(INSTALL_DATA) $(srcdir)/docs/img/*.svg "$(DESTDIR)$(pagesdir)/img"
+uninstall-local:
+	rm -rf "$(DESTDIR)$(pagesdir)/img"
+
 # The walk up the ladder, its pictures, and the tools that draw and profile it.
 EXTRA_DIST += docs/ladder.md docs/img
 EXTRA_DIST += \

@@ -288,12 +288,14 @@ static inline bool fits(int128 value, bool is_signed)
 }
 
 /* The status that the fold must end with; *text is then in the message. */
-static inline allfold_status expected_status(allfold_fold fold, allfold_nan nan, const struct expected *e, const char **text)
+static inline allfold_status expected_status(allfold_fold fold, allfold_nan nan, const struct expected *e,
+                                             const char **text)
 {
     static char nan_text[128];
     const bool extreme = fold >= ALLFOLD_MIN && fold <= ALLFOLD_ARGMAX, is_signed = e->kind == 'i';
     if ((extreme || fold == ALLFOLD_STATS) && nan == ALLFOLD_NAN_ERROR && e->nans > 0) {
-        const int length = snprintf(nan_text, sizeof nan_text, "%" PRIu64 " of %" PRIu64 " elements are NaN", e->nans, e->count);
+        const int length
+            = snprintf(nan_text, sizeof nan_text, "%" PRIu64 " of %" PRIu64 " elements are NaN", e->nans, e->count);
         if (fold != ALLFOLD_MIN && fold != ALLFOLD_MAX)
             snprintf(nan_text + length, sizeof nan_text - (size_t)length, ", the first at index %" PRIu64, e->first_nan);
         *text = nan_text;
@@ -365,7 +367,8 @@ static inline void check_value(struct verdict *v, allfold_fold fold, allfold_nan
                         const allfold_result *result)
 {
     const allfold_value value = result->fields[0].value;
-    const bool low = fold == ALLFOLD_MIN || fold == ALLFOLD_ARGMIN, indexed = fold == ALLFOLD_ARGMIN || fold == ALLFOLD_ARGMAX;
+    const bool low = fold == ALLFOLD_MIN || fold == ALLFOLD_ARGMIN;
+    const bool indexed = fold == ALLFOLD_ARGMIN || fold == ALLFOLD_ARGMAX;
     const bool all_nan = e->nans > 0 && nan == ALLFOLD_NAN_PROPAGATE;
     if (fold == ALLFOLD_STATS) {
         check_stats(v, e, nan, result);

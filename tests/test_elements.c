@@ -176,8 +176,8 @@ static void test_odd(void)
         wrong += isinf(got) || (f32_bits(odd) & 1u) == 0 || !neighbours || (double)(float)x == x;
     }
     const float nan = f64_to_f32_odd(NAN);
-    tap_ok(wrong == 0 && nan != nan && isinf(f64_to_f32_odd(INFINITY)), "f64_to_f32_odd gives the odd neighbour (%d wrong)",
-           wrong);
+    tap_ok(wrong == 0 && nan != nan && isinf(f64_to_f32_odd(INFINITY)),
+           "f64_to_f32_odd gives the odd neighbour (%d wrong)", wrong);
 }
 
 /* A unit in the last place of the number's format, subnormal numbers included. */
@@ -218,7 +218,8 @@ static void test_exp_terms(void)
         const double m = (2.0 * unit((uint64_t)i) - 1.0) * spans[i % 6];
         const float m_f32 = (float)m, x_f32 = m_f32 - (float)(86.0 * i / steps);
         const double x = m - 707.0 * i / steps;
-        const long double exact_f32 = expl((long double)x_f32 - (long double)m_f32), exact = expl((long double)x - (long double)m);
+        const long double exact_f32 = expl((long double)x_f32 - (long double)m_f32);
+        const long double exact = expl((long double)x - (long double)m);
         if (x_f32 - m_f32 >= -86.0f)
             raise(&f32, fabsl((long double)term_f32(x_f32, m_f32) - exact_f32) / ulp_f32(exact_f32));
         if (x - m >= -707.0) {
@@ -240,7 +241,8 @@ static void test_exp_term_special(void)
                && term_f32(-huge, huge) < 1e-37f && term_f32(-INFINITY, 1.0f) < 1e-37f && isnan(term_f32(NAN, 1.0f)),
            "f32 terms of the maximum itself, of huge differences, of -inf and of NaN");
     tap_ok(term_f64(1e300, 1e300) == 1.0 && term_f64(0.7, 0.7) == 1.0 && term_f64(nextafter(1e300, 0.0), 1e300) < 1e-300
-               && term_f64(-DBL_MAX, DBL_MAX) < 1e-300 && term_f64(-INFINITY, -1e300) < 1e-300 && isnan(term_f64(NAN, 1.0)),
+               && term_f64(-DBL_MAX, DBL_MAX) < 1e-300 && term_f64(-INFINITY, -1e300) < 1e-300
+               && isnan(term_f64(NAN, 1.0)),
            "f64 terms of the maximum itself, of huge differences, of -inf and of NaN");
 }
 
@@ -282,8 +284,8 @@ static void test_softmax_elements(void)
                                   / (ulp_f64(exact_log) + ulp_f64(log_sum)));
         }
     }
-    tap_note("worst errors in ulp: softmax_f32 %.4f, subnormal results %.4f; softmax_f64 %.4f, subnormal %.4f", normal_f32,
-             subnormal_f32, normal_f64, subnormal_f64);
+    tap_note("worst errors in ulp: softmax_f32 %.4f, subnormal results %.4f; softmax_f64 %.4f, subnormal %.4f",
+             normal_f32, subnormal_f32, normal_f64, subnormal_f64);
     tap_note("worst error of log_softmax_f64: %.4f of (ulp of the result + ulp of the logarithm of the sum)", logarithm);
     tap_ok(normal_f32 <= 1.5 && subnormal_f32 <= 1.5, "softmax_f32 of exact constants is within 1.5 ulp");
     tap_ok(normal_f64 <= 1.5 && subnormal_f64 <= 1.5, "softmax_f64 of exact constants is within 1.5 ulp");
@@ -307,7 +309,8 @@ static void test_softmax_special(void)
     for (int row = 0; row < 4; row++)
         for (int i = 0; i < 5; i++)
             all_nan = all_nan && isnan(softmax_f32((float)elements[i], undefined[row]))
-                      && isnan(softmax_f64(elements[i], undefined[row])) && isnan(log_softmax_f64(elements[i], undefined[row]));
+                      && isnan(softmax_f64(elements[i], undefined[row]))
+                      && isnan(log_softmax_f64(elements[i], undefined[row]));
     tap_ok(all_nan, "where the row has no softmax every element is NaN");
 }
 

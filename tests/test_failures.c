@@ -10,7 +10,8 @@
 #include "device/device.c"
 #undef backend_choose
 
-#define OPERATIONS(X) X(open) X(locate) X(allocate) X(queue_open) X(follow) X(upload) X(download) X(fold) X(softmax) X(wait)
+#define OPERATIONS(X) \
+    X(open) X(locate) X(allocate) X(queue_open) X(follow) X(upload) X(download) X(fold) X(softmax) X(wait)
 #define ENUM(name) IN_##name,
 enum operation { NOWHERE, OPERATIONS(ENUM) OPERATION_COUNT };
 #undef ENUM
@@ -44,7 +45,8 @@ FAULTY(allocate, (device, bytes, memory, error), struct device *device, size_t b
 FAULTY(queue_open, (device, bytes, queue, error), struct device *device, size_t bytes, struct queue **queue)
 FAULTY(follow, (queue, stream, error), struct queue *queue, void *stream)
 FAULTY(upload, (queue, to, bytes, error), struct queue *queue, void *to, size_t bytes)
-FAULTY(download, (queue, from, bytes, host, error), struct queue *queue, const void *from, size_t bytes, const void **host)
+FAULTY(download, (queue, from, bytes, host, error), struct queue *queue, const void *from, size_t bytes,
+       const void **host)
 FAULTY(fold, (queue, monoid, type, x, n, first, error), struct queue *queue, enum monoid monoid, allfold_type type,
        const void *x, uint64_t n, uint64_t first)
 FAULTY(softmax, (queue, constants, logarithm, x_type, x, y_type, y, n, error), struct queue *queue,
@@ -129,10 +131,11 @@ static void must_fail(const char *what, allfold_status status, const char *messa
     char prefix[32];
     snprintf(prefix, sizeof prefix, "rank %d on ", test.failing);
     if (first_difference(hashes, 2) >= 0)
-        found("%s: not the same on all ranks: rank %d has %s (%s)", what, test.rank, allfold_status_text(status), message);
+        found("%s: not the same on all ranks: rank %d has %s (%s)", what, test.rank, allfold_status_text(status),
+              message);
     else if (status != expected || strstr(message, text) == NULL)
-        found("%s: %s (%s), where %s (%s) was due", what, allfold_status_text(status), message, allfold_status_text(expected),
-              text);
+        found("%s: %s (%s), where %s (%s) was due", what, allfold_status_text(status), message,
+              allfold_status_text(expected), text);
     else if (one_rank && test.size > 1 && strncmp(message, prefix, strlen(prefix)) != 0)
         found("%s: \"%s\" does not begin with \"%s\"", what, message, prefix);
     test.failures++;
@@ -162,7 +165,8 @@ static void run_wrong(const struct wrong *w)
     if (w->softmax)
         status = allfold_softmax(test.ctx, part, y, wrong ? w->y_type : ALLFOLD_F32, &call);
     else
-        status = allfold_reduce(test.ctx, wrong ? w->fold : ALLFOLD_SUM, part, &call, wrong && w->null_result ? NULL : &result);
+        status = allfold_reduce(test.ctx, wrong ? w->fold : ALLFOLD_SUM, part, &call,
+                                wrong && w->null_result ? NULL : &result);
     if (w->status == ALLFOLD_OK && status != ALLFOLD_OK)
         found("%s: %s", w->text, allfold_message(test.ctx));
     else if (w->status != ALLFOLD_OK)
@@ -189,7 +193,7 @@ static void test_arguments(void)
         {.text = "NaN policy 7", .part = right, .fold = ALLFOLD_MIN, .call = {.nan = (allfold_nan)7}, .status = bad},
         {.text = "result is NULL", .part = right, .null_result = true, .status = bad},
         {.text = "the array is NULL", .softmax = true, .null_part = true, .y_type = ALLFOLD_F32, .status = bad},
-        {.text = "the output is NULL", .softmax = true, .part = right, .null_y = true, .y_type = ALLFOLD_F32, .status = bad},
+        {.text = "output is NULL", .softmax = true, .part = right, .null_y = true, .y_type = ALLFOLD_F32, .status = bad},
         {.text = "not aligned", .softmax = true, .part = right, .y_type = ALLFOLD_F32, .y_offset = 2, .status = bad},
         {.text = "not int32", .softmax = true, .part = right, .y_type = ALLFOLD_INT32, .status = bad},
         {.text = "not no type", .softmax = true, .part = right, .y_type = (allfold_type)99, .status = bad},
@@ -205,22 +209,27 @@ static void test_arguments(void)
 }
 
 /* What a rank may do while the others do something else. */
-enum activity { SUM, MEAN, MAX, MIN, MIN_OMIT, SUM_F64, SUM_EMPTY_F64, LOGSUMEXP, SOFTMAX, LOG_SOFTMAX, SOFTMAX_F16, SOFTMAX_F64 };
+enum activity {
+    SUM, MEAN, MAX, MIN, MIN_OMIT, SUM_F64, SUM_EMPTY_F64, LOGSUMEXP, SOFTMAX, LOG_SOFTMAX, SOFTMAX_F16, SOFTMAX_F64
+};
 
 static allfold_status act(enum activity activity)
 {
     static double wide[COUNT], wide_y[COUNT];
-    static const allfold_fold folds[] = {[SUM] = ALLFOLD_SUM, [MEAN] = ALLFOLD_MEAN, [MAX] = ALLFOLD_MAX, [MIN] = ALLFOLD_MIN,
-                                         [MIN_OMIT] = ALLFOLD_MIN, [SUM_F64] = ALLFOLD_SUM, [SUM_EMPTY_F64] = ALLFOLD_SUM,
-                                         [LOGSUMEXP] = ALLFOLD_LOGSUMEXP};
-    const allfold_array x = {test.x, COUNT, ALLFOLD_F32}, x_f64 = {wide, COUNT, ALLFOLD_F64}, empty = {NULL, 0, ALLFOLD_F64};
+    static const allfold_fold folds[] = {
+        [SUM] = ALLFOLD_SUM, [MEAN] = ALLFOLD_MEAN, [MAX] = ALLFOLD_MAX, [MIN] = ALLFOLD_MIN, [MIN_OMIT] = ALLFOLD_MIN,
+        [SUM_F64] = ALLFOLD_SUM, [SUM_EMPTY_F64] = ALLFOLD_SUM, [LOGSUMEXP] = ALLFOLD_LOGSUMEXP};
+    const allfold_array x = {test.x, COUNT, ALLFOLD_F32}, x_f64 = {wide, COUNT, ALLFOLD_F64};
+    const allfold_array empty = {NULL, 0, ALLFOLD_F64};
     const allfold_call call = {.nan = activity == MIN_OMIT ? ALLFOLD_NAN_OMIT : ALLFOLD_NAN_PROPAGATE,
                                .logarithm = activity == LOG_SOFTMAX};
     allfold_result result;
     if (activity < SOFTMAX)
         return allfold_reduce(test.ctx, folds[activity],
                               activity == SUM_F64 ? &x_f64 : activity == SUM_EMPTY_F64 ? &empty : &x, &call, &result);
-    const allfold_type y_type = activity == SOFTMAX_F16 ? ALLFOLD_F16 : activity == SOFTMAX_F64 ? ALLFOLD_F64 : ALLFOLD_F32;
+    const allfold_type y_type = activity == SOFTMAX_F16   ? ALLFOLD_F16
+                                : activity == SOFTMAX_F64 ? ALLFOLD_F64
+                                                          : ALLFOLD_F32;
     return allfold_softmax(test.ctx, &x, wide_y, y_type, &call);
 }
 
@@ -240,7 +249,8 @@ static void test_disagreement(void)
 
 /* The four ways through the pipelines that the planted failures are carried along. */
 enum route { REDUCE_MEMORY, REDUCE_SOURCE, SOFTMAX_MEMORY, SOFTMAX_SOURCE, ROUTE_COUNT };
-static const char *const route_names[] = {"a sum of device memory", "a sum of a source", "softmax of device memory", "softmax to a sink"};
+static const char *const route_names[] = {"a sum of device memory", "a sum of a source", "softmax of device memory",
+                                          "softmax to a sink"};
 
 static allfold_status run_route(enum route route, struct error *error, int read_fails, int write_fails)
 {

@@ -91,8 +91,8 @@ static void judge(allfold_fold fold, const struct test_case *c, allfold_nan nan,
    the turn of an array that has none). */
 static int list_calls(const struct test_case *c, struct planned calls[CALLS_MAX])
 {
-    const bool choices = c->pattern->special[0] != c->pattern->special[0] || c->pattern->special[1] != c->pattern->special[1]
-                         || c->number % 4 == 0;
+    const double *const special = c->pattern->special;
+    const bool choices = special[0] != special[0] || special[1] != special[1] || c->number % 4 == 0;
     int n = 0;
     for (int fold = 0; fold < ALLFOLD_FOLD_COUNT; fold++)
         for (int nan = 0; nan <= (choices && fold_has_nan_choice((allfold_fold)fold) ? ALLFOLD_NAN_ERROR : 0); nan++)
@@ -235,7 +235,8 @@ static void test_beyond_32_bits(allfold_context *ctx)
     const double start = MPI_Wtime();
     core_reduce(ctx, ALLFOLD_SUM, ALLFOLD_NAN_PROPAGATE, ALLFOLD_INT8, &job, &sum, &error);
     core_reduce(ctx, ALLFOLD_ARGMAX, ALLFOLD_NAN_PROPAGATE, ALLFOLD_INT8, &job, &argmax, &error);
-    tap_ok(error.status == ALLFOLD_OK && sum.count == count && sum.fields[0].value.i64 == (int64_t)count - 4 - 3 + 99 + 200,
+    tap_ok(error.status == ALLFOLD_OK && sum.count == count
+               && sum.fields[0].value.i64 == (int64_t)count - 4 - 3 + 99 + 200,
            "sum of 2^32 + 3 elements");
     tap_ok(argmax.count == count && argmax.fields[0].value.i64 == 100 && argmax.fields[0].index == (1ull << 32) + 1,
            "argmax beyond index 2^32");
@@ -245,7 +246,8 @@ static void test_beyond_32_bits(allfold_context *ctx)
 static void report_type(allfold_type type)
 {
     for (int f = 0; f < ALLFOLD_FOLD_COUNT; f++) {
-        if (!tap_ok(verdicts[f].fault[0] == '\0', "%s of %s", allfold_fold_name((allfold_fold)f), allfold_type_name(type)))
+        const char *const name = allfold_fold_name((allfold_fold)f);
+        if (!tap_ok(verdicts[f].fault[0] == '\0', "%s of %s", name, allfold_type_name(type)))
             tap_note("%s", verdicts[f].fault);
         else if (verdicts[f].worst > 0.0)
             tap_note("the largest error is %.3f of the bound", verdicts[f].worst);

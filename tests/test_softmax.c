@@ -1,9 +1,10 @@
-/* Softmax and log-softmax of every element type into every floating-point type against long double: over patterns, sizes,
-   ways to cut the array, and places of input and output; what they must be by definition; the same bits whenever due.
+/* Softmax and log-softmax of every element type into every floating-point type against long double: over patterns,
+   sizes, ways to cut the array, and places of input and output; what they must be by definition; the same bits whenever
+   due.
 
-   Errors are measured in units in the last place (ulp) of the output type. Bounds: softmax 2 ulp in f32 and f64, 0.51 ulp
-   in f16 and bf16; log-softmax the same, and beside it, where the result is near 0, the error of the logarithm of the sum:
-   2^-23 where the arithmetic is f32, 2^-51 where it is f64. */
+   Errors are measured in units in the last place (ulp) of the output type. Bounds: softmax 2 ulp in f32 and f64, 0.51
+   ulp in f16 and bf16; log-softmax the same, and beside it, as results may be near 0, the error of the logarithm of the
+   sum: 2^-23 where the arithmetic is f32, 2^-51 where it is f64. */
 #include "tests/support.h"
 
 #include <float.h>
@@ -19,11 +20,11 @@ static struct {
 } test;
 
 /* EQUAL_BUT_ONE: the difference lies midway between two numbers, so all equal terms are rounded the same way. */
-enum pattern { UNIFORM, SPREAD, CONSTANT, TWO_VALUES, ONE_LARGE, EQUAL_BUT_ONE, RAMP, FAR, SOME_MINUS_INFINITE, LAST_MINUS_INFINITE,
-               NAN_FIRST, NAN_LAST, PLUS_INFINITE, INFINITIES, ALL_MINUS_INFINITE, PATTERN_COUNT };
+enum pattern { UNIFORM, SPREAD, CONSTANT, TWO_VALUES, ONE_LARGE, EQUAL_BUT_ONE, RAMP, FAR, SOME_MINUS_INFINITE,
+               LAST_MINUS_INFINITE, NAN_FIRST, NAN_LAST, PLUS_INFINITE, INFINITIES, ALL_MINUS_INFINITE, PATTERN_COUNT };
 static const char *const pattern_names[] = {
-    "uniform", "wide spread", "constant", "two values", "one large", "equal but one", "ramp", "far from zero", "some -inf", "-inf on the last rank",
-    "NaN first", "NaN last", "one +inf", "both infinities", "nothing but -inf"};
+    "uniform", "wide spread", "constant", "two values", "one large", "equal but one", "ramp", "far from zero",
+    "some -inf", "-inf on the last rank", "NaN first", "NaN last", "one +inf", "both infinities", "nothing but -inf"};
 
 struct test_case {
     allfold_type x_type, y_type;
@@ -251,11 +252,14 @@ static void run_types(struct test_case *c)
         for (unsigned i = 0; i < 4; i++, c->number++) {
             const unsigned choice = c->number - first + first / 7;
             c->pattern = (enum pattern)pattern;
-            c->count = i < 3 ? small[(choice * 5 + i) % 12] : choice % 2 == 0 ? 3 * shard * size + choice % 3 - 1 : 7 * shard * size + 5;
+            c->count = i < 3             ? small[(choice * 5 + i) % 12]
+                       : choice % 2 == 0 ? 3 * shard * size + choice % 3 - 1
+                                         : 7 * shard * size + 5;
             c->split = (enum split)(choice % SPLIT_COUNT);
             c->x_memory = (enum memory)(choice / 2 % MEMORY_COUNT);
             c->y_memory = (enum memory)(choice / 5 % MEMORY_COUNT);
-            c->in_place = c->x_type == c->y_type && c->x_memory == c->y_memory && c->x_memory != MEMORY_SOURCE && choice % 2 == 0;
+            c->in_place = c->x_type == c->y_type && c->x_memory == c->y_memory && c->x_memory != MEMORY_SOURCE
+                          && choice % 2 == 0;
             c->ctx = i < 3 ? test.plain : contexts[1 + choice % 3];
             run_case(c);
         }
@@ -396,9 +400,12 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &test.size);
     test.plain = open_or_skip(backend, (allfold_options){.threads = 1});
     if (test.plain != NULL) {
-        test.shards = open_or_skip(backend, (allfold_options){.threads = 1, .staging_bytes = 4096});
-        test.little = open_or_skip(backend, (allfold_options){.threads = 1, .staging_bytes = 4096, .device_memory = 24576});
-        test.nothing = open_or_skip(backend, (allfold_options){.threads = 1, .staging_bytes = 4096, .device_memory = 1});
+        allfold_options options = {.threads = 1, .staging_bytes = 4096};
+        test.shards = open_or_skip(backend, options);
+        options.device_memory = 24576;
+        test.little = open_or_skip(backend, options);
+        options.device_memory = 1;
+        test.nothing = open_or_skip(backend, options);
         test.threads = strcmp(backend, "cpu") == 0 ? open_or_skip(backend, (allfold_options){.threads = 3}) : NULL;
         test_types();
         test_large();

@@ -52,9 +52,10 @@ tests_emulation_test_experiments_LDADD = \
 	libladder.a liballfold.a -lm
 tests_emulation_test_experiments_LINK = $(EMULATION_LINK)
 
+# _FORTIFY_SOURCE, which some compilers define, takes the poisoning of all __shared__ memory for an overflow.
 # tests/emulation stands before all folders that might hold the real cuda_runtime.h; nvcc, too, includes that first.
 EMULATION_COMPILE = $(CXX) -std=c++17 -I$(top_srcdir)/tests/emulation $(PROJECT_CPPFLAGS) $(CPPFLAGS) \
-	-Wall -Wextra -Wno-unknown-pragmas -Wno-attributes -ffp-contract=off -fno-strict-aliasing $(CXXFLAGS) \
+	-Wall -Wextra -Wno-unknown-pragmas -Wno-attributes -ffp-contract=off -fno-strict-aliasing -U_FORTIFY_SOURCE $(CXXFLAGS) \
 	-MD -MP -MF $(@:.o=.d)
 EMULATION_LINK = $(CXX) $(EMULATION_SANITIZE) $(CXXFLAGS) $(LDFLAGS) -o $@
 AM_V_CXX = $(am__v_CXX_@AM_V@)
