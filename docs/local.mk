@@ -18,6 +18,8 @@ uninstall-local:
 
 # The walk up the ladder, its pictures, and the tools that draw and profile it.
 EXTRA_DIST += docs/ladder.md docs/img
+# Whole outputs of the runs that the pages quote.
+EXTRA_DIST += docs/results/gpu_fold_bench-h200.txt docs/results/ladder-h200-f32.json
 EXTRA_DIST += \
 	tools/draw-ladder \
 	tools/ladder_json.py \
