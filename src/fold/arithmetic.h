@@ -16,11 +16,14 @@
 #define FOLD_LANES 16
 #endif
 
-/* Runs a statement for i = 0 .. n-1 with lane = i % FOLD_LANES, in a shape that compilers turn into vectors. */
-#define FOLD_FOR_LANES(n, i, lane, ...)                                                          \
+/* Runs a statement for i = 0 .. n-1 with lane = i % FOLD_LANES, in a shape that compilers turn into vectors; the other also
+   runs `ahead` once every FOLD_LANES elements, to ask for memory that will be needed (i_base is then the first of them). */
+#define FOLD_FOR_LANES(n, i, lane, ...) FOLD_FOR_LANES_AHEAD(n, i, lane, (void)0, __VA_ARGS__)
+#define FOLD_FOR_LANES_AHEAD(n, i, lane, ahead, ...)                                                          \
     do {                                                                                         \
         size_t i##_base = 0;                                                                     \
         for (; (n) - i##_base >= FOLD_LANES; i##_base += FOLD_LANES) {                           \
+            ahead;                                                                               \
             FOLD_SIMD                                                                            \
             for (uint32_t lane = 0; lane < FOLD_LANES; lane++) {                                 \
                 const size_t i = i##_base + lane;                                                \
@@ -34,8 +37,10 @@
     } while (0)
 #ifdef __CUDACC__
 #define FOLD_SIMD
+#define FOLD_PREFETCH(address) (void)0
 #else
 #define FOLD_SIMD _Pragma("omp simd")
+#define FOLD_PREFETCH(address) __builtin_prefetch(address)
 #endif
 
 /* Minus zero is the identity of floating-point addition: it leaves even -0.0 as it is. */

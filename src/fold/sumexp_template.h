@@ -65,7 +65,9 @@ HOST_DEVICE void NAME_FN(terms)(FN(NAME) * partial, const V *x, uint32_t n, cons
     for (int lane = 0; lane < FOLD_LANES; lane++)
         partial->sum.low += lost[lane];
 #else
-    FOLD_FOR_LANES(n, i, lane, { sum[lane] += (double)EXP_TERM((REAL)x[i], m); });
+    FOLD_FOR_LANES_AHEAD(n, i, lane, FOLD_PREFETCH(&x[i_base] + 16384 / sizeof *x), {
+        sum[lane] += (double)EXP_TERM((REAL)x[i], m);
+    });
 #endif
     for (int lane = 0; lane < FOLD_LANES; lane++)
         pair_add(&partial->sum, sum[lane]);
