@@ -107,19 +107,33 @@ static void stream_out(void *to, const void *from, size_t bytes)
     memcpy(to, from, bytes);
 }
 
+/* Softmax goes by smaller pieces: the processor then computes one while it stores the last. */
+enum { SOFTMAX_PIECE = 256 };
+
+static inline void softmax_values_f32(const struct softmax_constants *c, const float *x, float *results, uint32_t n)
+{
+    FOLD_SIMD
+    for (uint32_t i = 0; i < n; i++)
+        results[i] = softmax_f32(x[i], c);
+}
+
 /* One piece in f32 arithmetic: x in f16, bf16 or f32, y likewise. */
 static void softmax_piece_f32(const struct softmax_constants *c, allfold_type x_type, const void *x,
                               allfold_type y_type, void *y, uint32_t n)
 {
-    _Alignas(64) float values[PIECE], results[PIECE];
+    _Alignas(64) float values[SOFTMAX_PIECE], results[SOFTMAX_PIECE];
     const float *in = x;
     if (x_type != ALLFOLD_F32) {
         types[x_type].values(values, x, n);
         in = values;
     }
-    FOLD_SIMD
-    for (uint32_t i = 0; i < n; i++)
-        results[i] = softmax_f32(in[i], c);
+    if (c->anchor_f32.base != 0)
+        softmax_values_f32(c, in, results, n);
+    else { /* as in the first pass: the compiler sees that there is nothing to subtract */
+        struct softmax_constants usual = *c;
+        usual.anchor_f32.base = 0;
+        softmax_values_f32(&usual, in, results, n);
+    }
     if (y_type == ALLFOLD_F32)
         stream_out(y, results, n * sizeof *results);
     else
@@ -129,7 +143,7 @@ static void softmax_piece_f32(const struct softmax_constants *c, allfold_type x_
 static void softmax_piece_f64(const struct softmax_constants *c, bool logarithm, allfold_type x_type, const void *x,
                               allfold_type y_type, void *y, uint32_t n)
 {
-    _Alignas(64) double values[PIECE], results[PIECE];
+    _Alignas(64) double values[SOFTMAX_PIECE], results[SOFTMAX_PIECE];
     types[x_type].f64(values, x, n);
     if (logarithm)
         for (uint32_t i = 0; i < n; i++)
@@ -150,8 +164,8 @@ static void softmax(const struct softmax_constants *constants, bool logarithm, a
 {
     const struct softmax_constants c = *constants;
     const bool f32 = !logarithm && type_value(x_type) == VALUE_f32 && y_type != ALLFOLD_F64;
-    for (uint64_t start = 0; start < n; start += PIECE) {
-        const uint32_t length = (uint32_t)(n - start < PIECE ? n - start : PIECE);
+    for (uint64_t start = 0; start < n; start += SOFTMAX_PIECE) {
+        const uint32_t length = (uint32_t)(n - start < SOFTMAX_PIECE ? n - start : SOFTMAX_PIECE);
         const void *in = (const char *)x + start * types[x_type].element_bytes;
         void *out = (char *)y + start * types[y_type].element_bytes;
         if (f32)

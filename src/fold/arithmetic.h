@@ -16,14 +16,11 @@
 #define FOLD_LANES 16
 #endif
 
-/* Runs a statement for i = 0 .. n-1 with lane = i % FOLD_LANES, in a shape that compilers turn into vectors; the other also
-   runs `ahead` once every FOLD_LANES elements, to ask for memory that will be needed (i_base is then the first of them). */
-#define FOLD_FOR_LANES(n, i, lane, ...) FOLD_FOR_LANES_AHEAD(n, i, lane, (void)0, __VA_ARGS__)
-#define FOLD_FOR_LANES_AHEAD(n, i, lane, ahead, ...)                                                          \
+/* Runs a statement for i = 0 .. n-1 with lane = i % FOLD_LANES, in a shape that compilers turn into vectors. */
+#define FOLD_FOR_LANES(n, i, lane, ...)                                                          \
     do {                                                                                         \
         size_t i##_base = 0;                                                                     \
         for (; (n) - i##_base >= FOLD_LANES; i##_base += FOLD_LANES) {                           \
-            ahead;                                                                               \
             FOLD_SIMD                                                                            \
             for (uint32_t lane = 0; lane < FOLD_LANES; lane++) {                                 \
                 const size_t i = i##_base + lane;                                                \

@@ -4,12 +4,12 @@
    x - m is never formed: rounded, it would cost |x - m| / 2 units in the last place, and alike for equal elements, so
    that their sum would lose it too. Each of the two is reduced by itself, x = n ln 2 + r, and exp(x - m) is
    2^(n - n') * exp(r - r'). With ln 2 = H + L, H rounded to the type, r = fma(-n, H, x) is exact for |x| <= 2048, and
-   r - r' nearly so; what L contributes, (n' - n) L, is small. n = x log2(e) to the nearest integer by adding a large
-   constant. For x = m this gives 2^0 * (1 + 0), exactly. Beyond |m| = 2048, m is subtracted from both first: exact for all
-   x that count, since they lie within a factor of two of m (Sterbenz).
+   r - r' nearly so; what L contributes, (n' - n) L, is small. n is (x - r') log2(e) to the nearest integer, by adding a
+   large constant: so r - r' lies within ln 2 / 2 of 0, and x = m gives 2^0 * (1 + 0), exactly. Beyond |m| = 2048, m is
+   subtracted from both first: exact for all x that count, since they lie within a factor of two of m (Sterbenz).
 
-   exp(d) - 1 for |d| <= ln 2 is d + d^2 P(d), P from Chebyshev interpolation of (expm1(d) - d) / d^2: relative error
-   below 2^-28 (f32) and 2^-57 (f64). */
+   q = exp(d) - 1 for |d| <= ln 2 / 2 is d + d^2 P(d), P the polynomial (f32: Remez, f64: Chebyshev interpolation) that
+   leaves a relative error of exp(d) below 2^-28 (f32) and 2^-61 (f64). */
 #ifndef ALLFOLD_EXPONENTIAL_H
 #define ALLFOLD_EXPONENTIAL_H
 
@@ -25,16 +25,14 @@ struct exp_anchor_f64 {
     double base, shifted, r, least;
 };
 
-/* What exp(x - m) is made of: 2^k * exp(d + rest), k = difference = n - n'. */
+/* What exp(x - m) is made of: 2^k * exp(d + rest), k = n - n'. */
 struct exp_parts_f32 {
-    float d, difference, scale; /* scale is 2^(k + up); rest is difference * -L */
+    float d, scale; /* scale is 2^(k + up); d includes the rest */
 };
 struct exp_parts_f64 {
     int32_t k;
     double d, rest, r; /* r: d before r' was subtracted */
 };
-
-#define EXP_MINUS_L_F32 0x1.05c61p-29f
 
 /* x to the nearest integer, for |x| < 2^22 and < 2^51; it is in the low bits, too. */
 #define EXP_SHIFT_F32 0x1.8p23f
@@ -77,11 +75,11 @@ HOST_DEVICE struct exp_parts_f32 exp_reduce_f32(float x, const struct exp_anchor
 {
     struct exp_parts_f32 parts;
     const float u = at_least_f32(x - m->base, m->least);
-    const float shifted = fmaf(u, 0x1.715476p0f, EXP_SHIFT_F32);
+    const float shifted = fmaf(u - m->r, 0x1.715476p0f, EXP_SHIFT_F32);
     const uint32_t bias = ((uint32_t)(127 + up) - f32_bits(m->shifted)) << 23;
+    const float d = fmaf(shifted - EXP_SHIFT_F32, -0x1.62e43p-1f, u) - m->r;
     parts.scale = f32_from_bits((f32_bits(shifted) << 23) + bias);
-    parts.d = fmaf(shifted - EXP_SHIFT_F32, -0x1.62e43p-1f, u) - m->r;
-    parts.difference = shifted - m->shifted;
+    parts.d = fmaf(shifted - m->shifted, 0x1.05c61p-29f, d);
     return parts;
 }
 HOST_DEVICE struct exp_parts_f64 exp_reduce_f64(double x, const struct exp_anchor_f64 *m)
@@ -89,7 +87,7 @@ HOST_DEVICE struct exp_parts_f64 exp_reduce_f64(double x, const struct exp_ancho
     struct exp_parts_f64 parts;
     double u = x - m->base;
     u = u < m->least ? m->least : u;
-    const double shifted = fma(u, 0x1.71547652b82fep0, EXP_SHIFT_F64);
+    const double shifted = fma(u - m->r, 0x1.71547652b82fep0, EXP_SHIFT_F64);
     parts.k = (int32_t)(uint32_t)(f64_bits(shifted) - f64_bits(m->shifted));
     parts.r = fma(shifted - EXP_SHIFT_F64, -0x1.62e42fefa39efp-1, u);
     parts.d = parts.r - m->r;
@@ -97,31 +95,28 @@ HOST_DEVICE struct exp_parts_f64 exp_reduce_f64(double x, const struct exp_ancho
     return parts;
 }
 
-/* P(d), and d^2 P(d), which is exp(d) - 1 - d, for |d| <= ln 2. */
-HOST_DEVICE float exp_polynomial_f32(float d)
+/* q, and q - d, for |d| <= ln 2 / 2. */
+HOST_DEVICE float exp_less_1_f32(float d)
 {
-    float p = 0x1.a402b2p-16f;
-    p = fmaf(p, d, 0x1.a4fe02p-13f);
-    p = fmaf(p, d, 0x1.6c12fep-10f);
-    p = fmaf(p, d, 0x1.110c5ap-7f);
-    p = fmaf(p, d, 0x1.555558p-5f);
-    p = fmaf(p, d, 0x1.55555ap-3f);
-    return fmaf(p, d, 0x1p-1f);
+    float p = 0x1.6a23c8p-10f;
+    p = fmaf(p, d, 0x1.123a2p-7f);
+    p = fmaf(p, d, 0x1.5558f4p-5f);
+    p = fmaf(p, d, 0x1.555492p-3f);
+    p = fmaf(p, d, 0x1.fffffcp-2f);
+    return fmaf(d * d, p, d);
 }
 HOST_DEVICE double exp_square_f64(double d)
 {
-    double p = 0x1.963a4acb7c508p-37;
-    p = fma(p, d, 0x1.63c7a56efd600p-33);
-    p = fma(p, d, 0x1.1eebf8cba3ebap-29);
-    p = fma(p, d, 0x1.ae6129ab30c25p-26);
-    p = fma(p, d, 0x1.27e4fc62148f7p-22);
-    p = fma(p, d, 0x1.71de3c2ac773ep-19);
-    p = fma(p, d, 0x1.a01a019f965f9p-16);
-    p = fma(p, d, 0x1.a01a019f12942p-13);
-    p = fma(p, d, 0x1.6c16c16c16e11p-10);
-    p = fma(p, d, 0x1.1111111111507p-7);
-    p = fma(p, d, 0x1.5555555555555p-5);
-    p = fma(p, d, 0x1.5555555555554p-3);
+    double p = 0x1.1f731f4303551p-29;
+    p = fma(p, d, 0x1.af4e1a7461be7p-26);
+    p = fma(p, d, 0x1.27e4db56f84b0p-22);
+    p = fma(p, d, 0x1.71de021a0ba98p-19);
+    p = fma(p, d, 0x1.a01a01a6dcc7ep-16);
+    p = fma(p, d, 0x1.a01a01abef6b4p-13);
+    p = fma(p, d, 0x1.6c16c16c162ccp-10);
+    p = fma(p, d, 0x1.11111111100cep-7);
+    p = fma(p, d, 0x1.5555555555556p-5);
+    p = fma(p, d, 0x1.5555555555557p-3);
     p = fma(p, d, 0x1p-1);
     return d * d * p;
 }
@@ -133,17 +128,50 @@ HOST_DEVICE double scale_f64(int32_t k) { return f64_from_bits((uint64_t)(uint32
    anchor's range is EXP_TERM_RANGE; below it is the (negligible) value at its end. */
 #define EXP_TERM_RANGE_F32 86.0f
 #define EXP_TERM_RANGE_F64 707.0
-HOST_DEVICE float exp_term_f32(float x, const struct exp_anchor_f32 *m)
+
+/* Rounded to one number, equal terms would all be wrong by the same, and so would their sum. So a term comes in two
+   parts, to be added up apart: f32, the multiple of 2^-12 that 2^k is, of which sums are exact, and what it lacks; f64,
+   the term and what its rounding lost. */
+struct exp_term_f32 {
+    float power, rest;
+};
+#define EXP_POWER_LEAST 0x1p-12f
+struct exp_term_f64 {
+    double term, lost;
+};
+HOST_DEVICE struct exp_term_f32 exp_term_f32(float x, const struct exp_anchor_f32 *m)
 {
     const struct exp_parts_f32 parts = exp_reduce_f32(x, m, 0);
-    const float d = fmaf(parts.difference, EXP_MINUS_L_F32, parts.d);
-    return fmaf(parts.scale, fmaf(d * d, exp_polynomial_f32(d), d), parts.scale);
+    const float small = parts.scale < EXP_POWER_LEAST ? parts.scale : EXP_POWER_LEAST;
+    struct exp_term_f32 term;
+    term.power = parts.scale - small;
+    term.rest = fmaf(parts.scale, exp_less_1_f32(parts.d), small);
+    return term;
 }
-HOST_DEVICE double exp_term_f64(double x, const struct exp_anchor_f64 *m)
+HOST_DEVICE struct exp_term_f32 exp_terms_add(struct exp_term_f32 a, struct exp_term_f32 b)
+{
+    struct exp_term_f32 sum;
+    sum.power = a.power + b.power;
+    sum.rest = a.rest + b.rest;
+    return sum;
+}
+/* The terms of x[0], x[stride], ..., x[7 stride]. */
+HOST_DEVICE struct exp_term_f32 exp_8_terms_f32(const float *x, size_t stride, const struct exp_anchor_f32 *m)
+{
+#define TERM(i) exp_term_f32(x[(i) * stride], m)
+#define PAIR(i) exp_terms_add(TERM(i), TERM((i) + 1))
+    return exp_terms_add(exp_terms_add(PAIR(0), PAIR(2)), exp_terms_add(PAIR(4), PAIR(6)));
+#undef PAIR
+#undef TERM
+}
+HOST_DEVICE struct exp_term_f64 exp_term_f64(double x, const struct exp_anchor_f64 *m)
 {
     const struct exp_parts_f64 parts = exp_reduce_f64(x, m);
-    const double d = parts.d + parts.rest, scale = scale_f64(parts.k);
-    return fma(scale, d + exp_square_f64(d), scale);
+    const double d = parts.d + parts.rest, scale = scale_f64(parts.k), q = d + exp_square_f64(d);
+    struct exp_term_f64 term;
+    term.term = fma(scale, q, scale);
+    term.lost = fma(scale, q, scale - term.term);
+    return term;
 }
 
 /* exp(x - m) beyond the precision of f64: the factor between two partial sums. What the parts lose is kept. */
@@ -169,21 +197,19 @@ struct softmax_constants {
     double inverse_low;
     struct exp_anchor_f64 anchor;
     struct exp_anchor_f32 anchor_f32; /* the same for f32 arithmetic */
-    float inverse_high_f32, inverse_low_f32;
+    float inverse_high_f32, inverse_low_f32; /* times 2^-24 */
 };
 
-/* How far below the maximum results still differ from 0. */
-#define SOFTMAX_RANGE_F32 120.0f
+/* How far below the maximum results still differ from 0: for f32 the smallest k is then -150, and 2^(k + 24) is normal. */
+#define SOFTMAX_RANGE_F32 104.25f
 #define SOFTMAX_RANGE_F64 760.0
 
 /* exp(x - max) / sum, subnormal results included. */
 HOST_DEVICE float softmax_f32(float x, const struct softmax_constants *c)
 {
-    const struct exp_parts_f32 parts = exp_reduce_f32(x, &c->anchor_f32, 100);
-    const float d = parts.d, high = c->inverse_high_f32, rest = parts.difference * EXP_MINUS_L_F32;
-    const float square = d * d * exp_polynomial_f32(d), low = square + fmaf(rest, square + d, rest);
-    const float y = high + fmaf(high, d, fmaf(high, low, c->inverse_low_f32));
-    return y * parts.scale * 0x1p-100f; /* in two steps: only the last can be subnormal, and round */
+    const struct exp_parts_f32 parts = exp_reduce_f32(x, &c->anchor_f32, 24);
+    const float y = c->inverse_high_f32 + fmaf(c->inverse_high_f32, exp_less_1_f32(parts.d), c->inverse_low_f32);
+    return y * parts.scale; /* only this can be subnormal, and round */
 }
 HOST_DEVICE double softmax_f64(double x, const struct softmax_constants *c)
 {

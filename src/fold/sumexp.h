@@ -6,7 +6,6 @@
 #if VALUE_FLOAT && VALUE_BITS == 32
 #define REAL float
 #define REAL_BITS 32
-#define EXP_TERM exp_term_f32
 #define EXP_ANCHOR exp_anchor_f32
 #define EXP_ANCHOR_TYPE struct exp_anchor_f32
 #define EXP_RANGE EXP_TERM_RANGE_F32
@@ -14,7 +13,6 @@
 #else
 #define REAL double
 #define REAL_BITS 64
-#define EXP_TERM exp_term_f64
 #define EXP_ANCHOR exp_anchor_f64
 #define EXP_ANCHOR_TYPE struct exp_anchor_f64
 #define EXP_RANGE EXP_TERM_RANGE_F64
@@ -26,7 +24,6 @@
 #define NAME_FN(x) FN(sumexp_f64_##x)
 #define REAL double
 #define REAL_BITS 64
-#define EXP_TERM exp_term_f64
 #define EXP_ANCHOR exp_anchor_f64
 #define EXP_ANCHOR_TYPE struct exp_anchor_f64
 #define EXP_RANGE EXP_TERM_RANGE_F64

@@ -1,5 +1,4 @@
-/* Template of the (max, sum of exponentials) monoids: NAME, REAL the type of a term, of REAL_BITS, EXP_TERM its
-   exponential relative to a base. */
+/* Template of the (max, sum of exponentials) monoids: NAME, REAL the type in which terms are computed, of REAL_BITS. */
 typedef struct {
     double max; /* -inf while nothing, or nothing but -inf, was taken; never NaN */
     pair sum;   /* of exp(x - max); NaN once a NaN was taken; where max is +inf, the count of +inf */
@@ -55,18 +54,29 @@ HOST_DEVICE void NAME_FN(terms)(FN(NAME) * partial, const V *x, uint32_t n, cons
 {
     double sum[FOLD_LANES] = {0.0};
 #if REAL_BITS == 64
-    /* equal terms would all be rounded the same way: what is lost must be kept */
     double lost[FOLD_LANES] = {0.0};
     FOLD_FOR_LANES(n, i, lane, {
+        const struct exp_term_f64 term = exp_term_f64((REAL)x[i], m);
         double error;
-        sum[lane] = two_sum(sum[lane], EXP_TERM((REAL)x[i], m), &error);
-        lost[lane] += error;
+        sum[lane] = two_sum(sum[lane], term.term, &error);
+        lost[lane] += error + term.lost;
     });
     for (int lane = 0; lane < FOLD_LANES; lane++)
         partial->sum.low += lost[lane];
 #else
-    FOLD_FOR_LANES_AHEAD(n, i, lane, FOLD_PREFETCH(&x[i_base] + 16384 / sizeof *x), {
-        sum[lane] += (double)EXP_TERM((REAL)x[i], m);
+    size_t done = 0;
+    for (; n - done >= 8 * FOLD_LANES; done += 8 * FOLD_LANES) {
+        for (int line = 0; line < 8; line++)
+            FOLD_PREFETCH(&x[done + line * FOLD_LANES] + 16384 / sizeof *x);
+        FOLD_SIMD
+        for (uint32_t lane = 0; lane < FOLD_LANES; lane++) {
+            const struct exp_term_f32 terms = exp_8_terms_f32(&x[done + lane], FOLD_LANES, m);
+            sum[lane] += (double)terms.power + (double)terms.rest;
+        }
+    }
+    FOLD_FOR_LANES(n - done, i, lane, {
+        const struct exp_term_f32 term = exp_term_f32(x[done + i], m);
+        sum[lane] += (double)term.power + (double)term.rest;
     });
 #endif
     for (int lane = 0; lane < FOLD_LANES; lane++)
@@ -119,7 +129,6 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * partial, const V *x, uint32_t n, uint6
 #undef NAME_FN
 #undef REAL
 #undef REAL_BITS
-#undef EXP_TERM
 #undef EXP_ANCHOR
 #undef EXP_ANCHOR_TYPE
 #undef EXP_RANGE

@@ -130,6 +130,6 @@ void softmax_constants_set(const struct partial *partial, struct softmax_constan
     c->log_sum = sumexp_log(&sumexp->sum);
     c->anchor = exp_anchor_f64(c->max, SOFTMAX_RANGE_F64);
     c->anchor_f32 = exp_anchor_f32((float)c->max, SOFTMAX_RANGE_F32);
-    c->inverse_high_f32 = (float)inverse;
-    c->inverse_low_f32 = (float)(inverse - (double)c->inverse_high_f32);
+    c->inverse_high_f32 = (float)(inverse * 0x1p-24);
+    c->inverse_low_f32 = (float)(inverse * 0x1p-24 - (double)c->inverse_high_f32);
 }
