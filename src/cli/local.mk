@@ -1,7 +1,11 @@
 # The program, at the top of the build folder.
 bin_PROGRAMS += allfold
 allfold_SOURCES = \
+	src/cli/bench_baseline.c \
+	src/cli/bench_report.c \
+	src/cli/bench_report.h \
 	src/cli/cli.h \
+	src/cli/cmd_bench.c \
 	src/cli/cmd_fold.c \
 	src/cli/cmd_generate.c \
 	src/cli/cmd_info.c \
@@ -24,4 +28,4 @@ allfold_SOURCES = \
 	src/cli/report.h \
 	src/cli/session.c \
 	src/cli/session.h
-allfold_LDADD = libladder.a $(LDADD)
+allfold_LDADD = libbench.a libladder.a $(LDADD) $(NCCL_LIBS)
