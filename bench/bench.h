@@ -87,11 +87,10 @@ struct bench_illness {
     double of_median[BENCH_HEALTH_FACTS]; /* how fast, as a part of the ranks' median: below 1 is slower. NaN: not known */
 };
 extern const char *const bench_health_names[BENCH_HEALTH_FACTS];
-#define BENCH_HEALTH_RATE 0.90    /* a rate is slow below this part of the ranks' median */
+#define BENCH_HEALTH_RATE 0.90    /* a rate is slow below this part of the ranks' median, unless the user says another */
 #define BENCH_HEALTH_LATENCY 0.50 /* a latency, whose noise is larger, where the median is below this part of it */
-/* The criterion of a slow device or link: see docs/performance.md. facts and ills are one a rank. Needs three ranks to
-   tell one slow rank of two; with two, the faster stands for the median. */
-void bench_health(const struct bench_facts *facts, int ranks, struct bench_illness *ills);
+/* Finds slow devices and links: ills, like facts, are one a rank. With two ranks the faster stands for the median. */
+void bench_health(const struct bench_facts *facts, int ranks, double least_rate, struct bench_illness *ills);
 
 struct bench;
 

@@ -118,21 +118,27 @@ static allfold_status cpu_softmax_error(struct machine *machine, allfold_type ty
 }
 
 /* Reads 8-byte words and ORs them in vectors: far less work than the memory allows. */
+static uint64_t read_piece(const uint64_t *words, uint64_t count)
+{
+    uint64_t lanes[32] = {0}, all = 0, i = 0;
+    for (; i + 32 <= count; i += 32)
+        for (int lane = 0; lane < 32; lane++)
+            lanes[lane] |= words[i + (uint64_t)lane];
+    for (; i < count; i++)
+        all |= words[i];
+    for (int lane = 0; lane < 32; lane++)
+        all |= lanes[lane];
+    return all;
+}
+
 static uint64_t read_words(const uint64_t *words, uint64_t count, int threads)
 {
     uint64_t all = 0;
-#pragma omp parallel for reduction(| : all) schedule(static) num_threads(threads) if (count > PIECE / 8)
-    for (uint64_t piece = 0; piece < count; piece += PIECE / 8) {
-        const uint64_t end = u64_min(piece + PIECE / 8, count);
-        uint64_t lanes[32] = {0}, i = piece;
-        for (; i + 32 <= end; i += 32)
-            for (int lane = 0; lane < 32; lane++)
-                lanes[lane] |= words[i + (uint64_t)lane];
-        for (; i < end; i++)
-            lanes[0] |= words[i];
-        for (int lane = 0; lane < 32; lane++)
-            all |= lanes[lane];
-    }
+    if (count <= PIECE / 8) /* without waking threads */
+        return read_piece(words, count);
+#pragma omp parallel for reduction(| : all) schedule(static) num_threads(threads)
+    for (uint64_t piece = 0; piece < count; piece += PIECE / 8)
+        all |= read_piece(words + piece, u64_min(PIECE / 8, count - piece));
     return all;
 }
 
@@ -146,7 +152,11 @@ static allfold_status cpu_read(struct machine *machine, uint64_t bytes, struct e
 static allfold_status cpu_copy(struct machine *machine, uint64_t bytes, struct error *error)
 {
     const int threads = cpu_of(machine)->device->threads;
-#pragma omp parallel for schedule(static) num_threads(threads) if (bytes > PIECE)
+    if (bytes <= PIECE) {
+        memcpy(machine->y, machine->x, bytes);
+        return error->status;
+    }
+#pragma omp parallel for schedule(static) num_threads(threads)
     for (uint64_t piece = 0; piece < bytes; piece += PIECE)
         memcpy((char *)machine->y + piece, (const char *)machine->x + piece, u64_min(PIECE, bytes - piece));
     return error->status;

@@ -42,11 +42,11 @@ static double median_speed(const struct bench_facts *facts, int ranks, int fact)
     return best;
 }
 
-void bench_health(const struct bench_facts *facts, int ranks, struct bench_illness *ills)
+void bench_health(const struct bench_facts *facts, int ranks, double least_rate, struct bench_illness *ills)
 {
     for (int fact = 0; fact < BENCH_HEALTH_FACTS; fact++) {
         const double median = median_speed(facts, ranks, fact);
-        const double least = health_facts[fact].latency ? BENCH_HEALTH_LATENCY : BENCH_HEALTH_RATE;
+        const double least = health_facts[fact].latency ? BENCH_HEALTH_LATENCY : least_rate;
         for (int i = 0; i < ranks; i++) {
             ills[i].of_median[fact] = speed(&facts[i], fact) / median;
             ills[i].slow[fact] = ills[i].of_median[fact] < least;

@@ -11,12 +11,12 @@ enum {
     WARM_UP = 2,
     RUNS_LEAST = 15,
     RUNS_MOST = 200,
-    SURVEY_RUNS = 15,
+    SURVEY_RUNS = 11,
     MESSAGES = 200 /* to the next rank and back */
 };
 #define GPU_CEILING_BYTES ((uint64_t)4 << 30)  /* long enough that launching does not count */
 #define CPU_CEILING_BYTES ((uint64_t)1 << 30)
-#define CPU_CEILING_BYTES_LEAST ((uint64_t)128 << 20) /* more than caches hold */
+#define CPU_CEILING_BYTES_LEAST ((uint64_t)64 << 20) /* more than caches hold */
 #define LINK_BYTES ((uint64_t)256 << 20)
 
 static struct comm *comm_of(struct bench *b) { return &b->context->comm; }
@@ -189,9 +189,9 @@ static void survey_machine(struct bench *b, struct error *error)
     struct bench_known known;
     /* ceilings are read off random data, too */
     ops->describe(b->machine, facts, error);
-    ops->fill(b->machine, ALLFOLD_F32, 0, facts->ceiling_bytes / 4, false, &known, error);
+    ops->fill(b->machine, ALLFOLD_INT32, 0, facts->ceiling_bytes / 4, false, &known, error);
     if (on_gpu(b) && error->status == ALLFOLD_OK)
-        ops->fill(b->machine, ALLFOLD_F32, 0, u64_min(b->host_bytes, facts->ceiling_bytes) / 4, true, &known, error);
+        ops->fill(b->machine, ALLFOLD_INT32, 0, u64_min(b->host_bytes, facts->ceiling_bytes) / 4, true, &known, error);
     if (error->status == ALLFOLD_OK && ops->read_prepare(b->machine, facts->ceiling_bytes, error) == ALLFOLD_OK)
         ops->copy_prepare(b->machine, facts->ceiling_bytes, error);
     facts->read = bytes / survey(b, survey_read, false, error);

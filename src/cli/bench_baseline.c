@@ -28,7 +28,8 @@ struct json_object *bench_baseline_read(const char *path, struct error *error)
 {
     struct json_object *const baseline = json_object_from_file(path);
     if (baseline == NULL)
-        error_set(error, ALLFOLD_BAD_INPUT, "bench: --baseline %.200s: %.150s", path, json_util_get_last_err());
+        error_set(error, ALLFOLD_BAD_INPUT, "bench: --baseline %.200s: expected a file that allfold bench --json wrote, "
+                                             "found none that can be read as JSON", path);
     else if (strcmp(text_of(baseline, "command"), "bench") != 0
              || json_object_get_int(json_object_object_get(baseline, "schema")) != BENCH_SCHEMA
              || !json_object_is_type(json_object_object_get(baseline, "results"), json_type_array)

@@ -99,6 +99,17 @@ static void print_machines(const struct bench_facts *facts, int ranks, const str
         print_machine(&facts[i], i, &ills[i]);
 }
 
+static void note_slow(struct bench_report *report, const struct bench_facts *facts, int ranks,
+                      const struct bench_illness *ills)
+{
+    for (int rank = 0; rank < ranks; rank++)
+        for (int i = 0; i < BENCH_HEALTH_FACTS; i++)
+            if (ills[rank].slow[i] && report->slow[0] == '\0')
+                snprintf(report->slow, sizeof report->slow, "rank %d on %.64s (%.64s): %s at %.2f of the ranks' median", rank,
+                         facts[rank].host, facts[rank].uuid[0] != '\0' ? facts[rank].uuid : facts[rank].device,
+                         bench_health_names[i], ills[rank].of_median[i]);
+}
+
 void bench_report_ranks(struct bench_report *report, const struct bench_facts *facts, int ranks)
 {
     struct json_object *survey = json_object_new_object(), *machines = json_object_new_array();
@@ -109,9 +120,11 @@ void bench_report_ranks(struct bench_report *report, const struct bench_facts *f
     json_object_array_add(json_object_object_get(report->object, "surveys"), survey);
     if (ills == NULL)
         return;
-    bench_health(facts, ranks, ills);
+    const double asked = report->session->settings->bench.slow;
+    bench_health(facts, ranks, asked > 0.0 ? asked : BENCH_HEALTH_RATE, ills);
     for (int i = 0; i < ranks; i++)
         json_object_array_add(machines, machine_json(&facts[i], i, &ills[i]));
+    note_slow(report, facts, ranks, ills);
     if (for_people(report) && !report->session->settings->quiet)
         print_machines(facts, ranks, ills);
     free(ills);

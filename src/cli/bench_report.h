@@ -15,6 +15,7 @@ struct bench_report {
     struct json_object *object;
     const struct bench_facts *facts; /* of the ranks that measure now */
     char wrong[240];                 /* the first result that was wrong; "" if none */
+    char slow[240];                  /* the first device or link that is slow; "" if none */
 };
 
 void bench_report_begin(struct bench_report *report, const struct session *session);

@@ -66,6 +66,9 @@ struct bench_settings {
     const char *baseline; /* a file that --json wrote before */
     double tolerance;     /* how much slower than there, as a part; 0 where not given */
     double seconds;       /* for one measurement; 0 where not given */
+    double slow;          /* a rank below this part of the ranks' median is an error; 0 where not given */
+    bool total;           /* counts are of all ranks together */
+    bool survey;          /* measure the machines only */
     bool in_host, warm, list;
 };
 

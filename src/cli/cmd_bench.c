@@ -165,6 +165,8 @@ static allfold_status make_plan(const struct session *session, struct plan *plan
 static uint64_t largest(const struct session *session, const struct plan *plan, bool written)
 {
     uint64_t bytes = 0;
+    if (session->settings->bench.survey)
+        return 0;
     for (int c = 0; c < plan->count_count; c++)
         for (int t = 0; t < plan->type_count; t++)
             for (int s = 0; s < plan->subject_count; s++)
@@ -172,6 +174,12 @@ static uint64_t largest(const struct session *session, const struct plan *plan, 
                     && (!written || plan->subjects[s]->kind == BENCH_SOFTMAX))
                     bytes = u64_max(bytes, plan->counts[c] * allfold_type_bytes(plan->types[t]));
     return bytes;
+}
+
+/* How many elements each of `ranks` ranks has. */
+static uint64_t rank_count(const struct session *session, uint64_t count, int ranks)
+{
+    return session->settings->bench.total ? u64_max(1, count / (uint64_t)ranks) : count;
 }
 
 /* Everything, on the ranks that bench is of. */
@@ -185,7 +193,7 @@ static void run_cases(struct session *session, const struct plan *plan, struct b
         const struct bench_case one = {
             .subject = plan->subjects[i % plan->subject_count],
             .type = plan->types[i / (plan->subject_count * plan->count_count)],
-            .count = plan->counts[i / plan->subject_count % plan->count_count],
+            .count = rank_count(session, plan->counts[i / plan->subject_count % plan->count_count], ranks),
             .in_host = asked->in_host,
             .warm = asked->warm,
             .seconds = plan->seconds,
@@ -208,7 +216,8 @@ static void run_ranks(struct session *session, const struct plan *plan, int rank
     if (bench != NULL && bench_survey(bench, &facts, &session->error) == ALLFOLD_OK) {
         if (session_comm(session)->rank == 0)
             bench_report_ranks(report, facts, ranks);
-        run_cases(session, plan, bench, ranks, report);
+        if (!session->settings->bench.survey)
+            run_cases(session, plan, bench, ranks, report);
     }
     bench_close(bench);
     session_agree(session);
@@ -238,6 +247,8 @@ static void conclude(struct session *session, const struct plan *plan, struct js
         error_set(error, ALLFOLD_DEVICE_ERROR, "wrong: %s", report->wrong);
     else if (baseline != NULL)
         bench_baseline_compare(baseline, plan->tolerance, report, error);
+    if (session->settings->bench.slow > 0.0 && report->slow[0] != '\0')
+        error_set(error, ALLFOLD_DEVICE_ERROR, "bench: slow: %s", report->slow);
     bench_report_end(report);
 }
 

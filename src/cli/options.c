@@ -219,6 +219,27 @@ static bool set_tolerance(struct settings *settings, const char *text)
     return true;
 }
 
+static bool set_slow(struct settings *settings, const char *text)
+{
+    double percent;
+    if (!parse_number(text, 1.0, 100.0, &percent))
+        return false;
+    settings->bench.slow = percent / 100.0;
+    return true;
+}
+
+static bool set_total(struct settings *settings, const char *text)
+{
+    (void)text;
+    return settings->bench.total = true;
+}
+
+static bool set_survey(struct settings *settings, const char *text)
+{
+    (void)text;
+    return settings->bench.survey = true;
+}
+
 static bool set_bench_list(struct settings *settings, const char *text)
 {
     (void)text;
@@ -266,6 +287,7 @@ static const struct row {
     {"list", 0, NULL, TAKES_LADDER, set_list, NULL, "print the rungs and their ideas"},
     {"count", 0, "COUNT[,COUNT]...|all", TAKES_BENCH, set_bench_counts, "counts above 0, such as 2^20 or 1000,2^28, or all",
      "how many elements a rank has (default: a short set; all: 2^10 to 2^31)"},
+    {"total", 0, NULL, TAKES_BENCH, set_total, NULL, "counts are of all ranks together, and divided among them"},
     {"type", 0, "TYPE[,TYPE]...|all", TAKES_BENCH, set_bench_types, "types, such as f32 or f32,bf16, or all",
      "their types: f32, f64, bf16, f16, int32 (default: f32)"},
     {"fold", 0, "FOLD[,FOLD]...|all", TAKES_BENCH, set_bench_folds, "folds of --list, such as sum or sum,softmax, or all",
@@ -277,6 +299,9 @@ static const struct row {
     {"warm", 0, NULL, TAKES_BENCH, set_warm, NULL, "leave the caches as they are; default: clear them before each run"},
     {"seconds", 0, "S", TAKES_BENCH, set_seconds, "a number of seconds from 0.001 to 3600",
      "time for one count, type and fold, about (default: 0.3)"},
+    {"survey", 0, NULL, TAKES_BENCH, set_survey, NULL, "measure each rank's device and links only, no folds"},
+    {"slow", 0, "PERCENT", TAKES_BENCH, set_slow, "a percentage from 1 to 100",
+     "fail where a rank's device or link is below this part of the ranks' median (default: name it)"},
     {"baseline", 0, "FILE", TAKES_BENCH, set_baseline, "the name of a file",
      "compare with what --json printed before; fail where allfold became slower"},
     {"tolerance", 0, "PERCENT", TAKES_BENCH, set_tolerance, "a percentage from 0.001 to 10000",
