@@ -151,6 +151,7 @@ static allfold_status fold_streamed(struct allfold_context *ctx, enum monoid mon
         phase_enter(ctx->comm.progress, PHASE_CHECKPOINT);
         if (checkpoint_save(job->checkpoint, type, partial, end, error) != ALLFOLD_OK)
             return error->status;
+        phase_enter(ctx->comm.progress, PHASE_FOLD);
     }
     return progress_check(ctx->comm.progress, error);
 }

@@ -35,8 +35,16 @@ def processes(mark):
     return found
 
 
+def wait_for(condition, seconds=20):
+    """Whether it comes true in time."""
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.05)
+    return condition()
+
+
 class Launch:
-    """One run, under way until ended(). Launches take turns, as those of other tests do; the time does not count waiting."""
+    """One run, under way until ended(); without a launcher for 0 ranks. Launches take turns, as those of other tests do; the time does not count waiting."""
 
     def __init__(self, ranks, command, env=None):
         self.mark = uuid.uuid4().hex
@@ -44,7 +52,7 @@ class Launch:
         if self.lock.name != os.devnull:
             fcntl.flock(self.lock, fcntl.LOCK_EX)
         environment = {**os.environ, "ALLFOLD_TEST_LOCK": "", MARK: self.mark, **(env or {})}
-        launch = ["sh", os.path.join(tap.SOURCE, "tests", "mpi-launch"), "--run", str(ranks)]
+        launch = ["sh", os.path.join(tap.SOURCE, "tests", "mpi-launch"), "--run", str(ranks)] if ranks else []
         self.command = [str(word) for word in command]
         self.began = time.monotonic()
         self.process = subprocess.Popen([*launch, *self.command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -53,6 +61,17 @@ class Launch:
     def ranks(self):
         """The program's own processes, in the order of their pids."""
         return sorted(pid for pid, words in processes(self.mark).items() if words and words[0] == self.command[0])
+
+    def ready(self, count, *signals):
+        """Waits until so many ranks are there that have handlers for these signals."""
+        def handled(pid):
+            try:
+                with open(f"/proc/{pid}/status", encoding="ascii") as file:
+                    caught = next(int(line.split()[1], 16) for line in file if line.startswith("SigCgt"))
+                return all(caught >> (number - 1) & 1 for number in signals)
+            except (OSError, StopIteration):
+                return False
+        return wait_for(lambda: sum(map(handled, self.ranks())) == count)
 
     def ended(self, limit):
         """Waits, at most limit seconds; then self.status (or HUNG), seconds, stdout, stderr, left (processes, now killed)."""

@@ -1,6 +1,6 @@
 /* The fault hook, an object of tests/allfold-faulty alone: it looks in at phase_enter and does harm to one rank as it goes
-   from one phase to the next, as ALLFOLD_FAULT says: "RANK:FROM>TO:KIND", with KIND one of kill, segfault, stop, exit, error,
-   sleep. FROM may be *. */
+   from one phase to the next, as ALLFOLD_FAULT says: "RANK:FROM>TO:KIND:COUNT", with KIND one of kill, segfault, stop, exit,
+   error, usr1. FROM may be *. COUNT, if given: the how manieth time. */
 #include "base/phase.h"
 
 #include <mpi.h>
@@ -8,10 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static struct {
-    int rank;
+    int rank, count;
     char from[16], to[16], kind[16];
 } fault;
 
@@ -29,8 +28,8 @@ static void harm(void)
     else if (strcmp(fault.kind, "error") == 0) { /* what a main does that finds an error on its own */
         MPI_Finalize();
         exit(3);
-    } else if (strcmp(fault.kind, "sleep") == 0)
-        sleep(1000);
+    } else if (strcmp(fault.kind, "usr1") == 0)
+        raise(SIGUSR1);
 }
 
 static void observe(enum phase left, enum phase entered)
@@ -40,7 +39,7 @@ static void observe(enum phase left, enum phase entered)
         || (strcmp(fault.from, "*") != 0 && strcmp(fault.from, phase_name(left)) != 0))
         return;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (rank == fault.rank)
+    if (rank == fault.rank && --fault.count == 0)
         harm();
 }
 
@@ -49,7 +48,8 @@ __attribute__((constructor)) static void install(void)
     const char *const text = getenv("ALLFOLD_FAULT");
     if (text == NULL)
         return;
-    if (sscanf(text, "%d:%15[^>]>%15[^:]:%15s", &fault.rank, fault.from, fault.to, fault.kind) != 4)
+    fault.count = 1;
+    if (sscanf(text, "%d:%15[^>]>%15[^:]:%15[^:]:%d", &fault.rank, fault.from, fault.to, fault.kind, &fault.count) < 4)
         abort();
     phase_observer = observe;
 }
