@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import re
+import select
 import signal
 import subprocess
 import tempfile
@@ -40,7 +41,7 @@ def long_run(folder, ranks, writes):
 
 
 def test_signals(folder):
-    for number, sent in enumerate(SIGNALS):
+    for number, sent in enumerate(SIGNALS if faults.FULL else SIGNALS[:4]):
         ranks = [2, 0, 3, 0, 0, 2][number]
         run, began = long_run(folder, ranks, number % 3 == 0)
         os.kill(run.ranks()[number % max(ranks, 1)], sent)
@@ -66,7 +67,7 @@ def test_ignored():
 
 def test_launcher(folder):
     """What mpirun hands on."""
-    for sent, statuses in ((signal.SIGUSR1, [faults.STOPPED]), (signal.SIGTERM, None)):
+    for sent, statuses in ((signal.SIGUSR1, [faults.STOPPED]), (signal.SIGTERM, None))[:2 if faults.FULL else 1]:
         run, began = long_run(folder, 2, True)
         launcher = [pid for pid, words in faults.processes(run.mark).items() if os.path.basename(words[0]) in
                     ("mpirun", "mpiexec", "orterun", "prterun")]
@@ -94,7 +95,7 @@ def test_checkpoints(folder, source):
     """Every fold: stopped, killed, finished."""
     checkpoint = os.path.join(folder, "ck")
     for number, name in enumerate(FOLDS):
-        for ranks in (1, 2, 3) if faults.FULL else (1 if number % 4 else 2 + number % 3,):
+        for ranks in (1, 2, 3) if faults.FULL else (1 if name != "argmax" else 3,) if number % 2 else ():
             whole = fold(ranks, name, source, None)
             first = fold(ranks, name, source, checkpoint, f"{ranks - 1}:*>read:usr1:5")
             kept = sorted(os.listdir(folder))
@@ -174,16 +175,14 @@ def test_progress():
         with subprocess.Popen([tap.ALLFOLD, "sum", *ENDLESS, *(["--quiet"] if quiet else [])], stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=theirs) as process:
             os.close(theirs)
-            time.sleep(3.5)
+            text, end = b"", time.monotonic() + (3.5 if quiet else 15)
+            while time.monotonic() < end and text.count(b" left") < 2:
+                if select.select([ours], [], [], 0.1)[0]:
+                    text += os.read(ours, 4096)
             process.terminate()
             process.communicate(timeout=20)
-        text = b""
-        try:
-            while True:
-                text += os.read(ours, 4096)
-        except OSError:
-            os.close(ours)
-        shown = re.findall(rb"\rallfold: [\d.]+% of 80 GB, [\d.]+ .?B/s, .* left", text)
+        os.close(ours)
+        shown = re.findall(rb"\rallfold: [\d.]+% of 80 GB, [\d.]+ .?B/s, [^\r]* left", text)
         tap.ok((not shown if quiet else len(shown) >= 2) and process.returncode == faults.STOPPED,
                f"progress on a terminal{', --quiet' if quiet else ''}", f"{process.returncode} {text!r}")
 
