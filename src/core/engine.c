@@ -23,6 +23,7 @@ static allfold_status open_local(struct allfold_context *ctx, const allfold_opti
     if (backend_choose(options->backend, &backend, error) != ALLFOLD_OK
         || backend->open(ctx->comm.local_rank, ctx->comm.local_size, options, &ctx->device, error) != ALLFOLD_OK)
         return error->status;
+    snprintf(ctx->comm.device, sizeof ctx->comm.device, "%s", ctx->device->label);
     const int queues = ctx->device->queue_count < CORE_QUEUES_MAX ? ctx->device->queue_count : CORE_QUEUES_MAX;
     /* a multiple of every element size, and of two halves that are */
     const size_t bytes = (ctx->device->staging_bytes + 127) / 128 * 128;

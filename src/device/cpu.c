@@ -54,6 +54,7 @@ static allfold_status cpu_open(int local_rank, int local_size, const allfold_opt
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory for the CPU backend");
     cpu->loops = best_loops();
     cpu->device.backend = &backend_cpu;
+    snprintf(cpu->device.label, sizeof cpu->device.label, "cpu");
     cpu->device.memory = 0; /* streams: what a file holds stays in the file */
     cpu->device.staging_bytes = options->staging_bytes > 0 ? options->staging_bytes : STAGING_BYTES;
     cpu->device.queue_count = 1;

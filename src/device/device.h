@@ -37,6 +37,7 @@ struct device {
     size_t staging_bytes; /* recommended size of a queue */
     int queue_count;      /* recommended number of queues */
     int threads;          /* host threads for filling and emptying staging buffers */
+    char label[32];       /* "cpu", "CUDA device 2": for messages */
 };
 
 struct backend {
