@@ -302,17 +302,30 @@ static double time_once(struct bench *b, const struct bench_peer *peer, struct e
     return clock_seconds() - start;
 }
 
-/* seconds: of peer i, run r, at [i * RUNS_MOST + r]. Rounds: each peer once, another one first each time. */
+/* Another order in each round, the same on all ranks: nobody always follows the same one. (Fisher and Yates) */
+static void shuffle(int *order, int count, int round)
+{
+    for (int i = 0; i < count; i++)
+        order[i] = i;
+    for (int i = count - 1; i > 0; i--) {
+        const int j = (int)(ladder_mix((uint64_t)(round + WARM_UP) << 32 | (uint64_t)i) % (uint64_t)(i + 1)), kept = order[i];
+        order[i] = order[j];
+        order[j] = kept;
+    }
+}
+
+/* seconds: of peer i, run r, at [i * RUNS_MOST + r]. Rounds: each peer once. */
 static int take_turns(struct bench *b, const struct bench_peer *const *peers, int count, double *seconds,
                       struct error *error)
 {
     int runs = RUNS_LEAST;
     for (int round = -WARM_UP; round < runs && error->status == ALLFOLD_OK; round++) {
         const double start = clock_seconds();
+        int order[BENCH_ROWS_MAX];
+        shuffle(order, count, round);
         for (int i = 0; i < count && error->status == ALLFOLD_OK; i++) {
-            const int peer = (i + round + WARM_UP) % count;
-            const double taken = time_once(b, peers[peer], error);
-            seconds[peer * RUNS_MOST + (round < 0 ? 0 : round)] = taken;
+            const double taken = time_once(b, peers[order[i]], error);
+            seconds[order[i] * RUNS_MOST + (round < 0 ? 0 : round)] = taken;
         }
         if (round == -1) {
             runs = ladder_runs_for(b->one->seconds, clock_seconds() - start, RUNS_LEAST, RUNS_MOST);
