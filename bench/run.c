@@ -236,7 +236,8 @@ static allfold_status combine_known(struct bench *b, const struct bench_known *m
                                     struct error *error)
 {
     *all = *mine;
-    if (MPI_Allreduce(&mine->high, &all->high, 2, MPI_INT64_T, MPI_SUM, b->comm) != MPI_SUCCESS
+    if (MPI_Allreduce(&mine->high, &all->high, 1, MPI_INT64_T, MPI_SUM, b->comm) != MPI_SUCCESS
+        || MPI_Allreduce(&mine->low, &all->low, 1, MPI_UINT64_T, MPI_SUM, b->comm) != MPI_SUCCESS
         || MPI_Allreduce(&mine->max, &all->max, 1, MPI_INT64_T, MPI_MAX, b->comm) != MPI_SUCCESS
         || MPI_Allreduce(&mine->sumexp, &all->sumexp, 1, MPI_DOUBLE, MPI_SUM, b->comm) != MPI_SUCCESS)
         return error_set(error, ALLFOLD_MPI_ERROR, "MPI_Allreduce failed");
@@ -251,6 +252,8 @@ static allfold_status fill(struct bench *b, struct error *error)
         return ALLFOLD_OK;
     b->filled.count = 0;
     b->machine->ops->fill(b->machine, one->type, (uint64_t)b->rank * one->count, one->count, one->in_host, &mine, error);
+    mine.high += (int64_t)(mine.low >> 32); /* so that ranks can be added */
+    mine.low &= UINT32_MAX;
     if (comm_agree(comm_of(b), error) != ALLFOLD_OK || combine_known(b, &mine, &all, error) != ALLFOLD_OK)
         return error->status;
     b->mine = (struct bench_expected){.count = one->count, .sumexp = mine.sumexp};
