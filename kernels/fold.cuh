@@ -1,5 +1,5 @@
 /* The fold kernel, for any monoid and element type: element -> thread -> warp -> block -> grid in one launch, whose
-   last block to finish combines the partials of all. Included by fold_family.cuh.
+   first block waits for the partials of all and combines them. Included by fold_family.cuh.
 
    Which thread takes which element, and the order in which partials are combined, follow from n and the device alone,
    never from timing or from where x lies: the bits are the same run to run. A thread takes its elements in ascending
@@ -10,6 +10,7 @@
 #include "fold/folds.h"
 #include "kernels/element.cuh"
 #include "kernels/kernels.h"
+#include "kernels/message.cuh"
 #include "kernels/tuning.h"
 
 /* A monoid at a value type, as a type: fold_of<MONOID_sum, float>. */
@@ -49,6 +50,9 @@ template <class Fold, class Element> struct fold_plan {
     static_assert(!Fold::indexed || together <= 1, "a tile's elements are neighbours");
 };
 
+/* Folds whose code is short enough to be there several times over, where that saves time. */
+template <class Fold> constexpr bool is_brief = sizeof(typename Fold::partial) <= 16;
+
 /* Partials move in words, whatever is in them. */
 template <class Partial>
 static __device__ __forceinline__ Partial partial_shuffle_down(const Partial &partial, int lanes)
@@ -64,23 +68,12 @@ static __device__ __forceinline__ Partial partial_shuffle_down(const Partial &pa
     return other;
 }
 
-/* What another block wrote: from the second-level cache, never a stale line of the first. */
-template <class Partial> static __device__ __forceinline__ Partial partial_read(const Partial *from)
+/* Lane 0 gets the partials of the warp's first `count` lanes, a power of two, in order; the others get something. Takes
+   whole warps. */
+template <class Fold, int count> static __device__ __forceinline__ void warp_combine(typename Fold::partial *partial)
 {
-    unsigned long long words[sizeof(Partial) / 8];
-#pragma unroll
-    for (int i = 0; i < (int)(sizeof(Partial) / 8); i++)
-        words[i] = __ldcg((const unsigned long long *)from + i);
-    Partial partial;
-    memcpy(&partial, words, sizeof partial);
-    return partial;
-}
-
-/* Lane 0 gets the 32 partials of its warp, in order; the others get something. Takes whole warps. */
-template <class Fold> static __device__ __forceinline__ void warp_combine(typename Fold::partial *partial)
-{
-#pragma unroll 1
-    for (int lanes = 1; lanes < 32; lanes *= 2) {
+#pragma unroll (is_brief<Fold> ? 5 : 1)
+    for (int lanes = 1; lanes < count; lanes *= 2) {
         const typename Fold::partial other = partial_shuffle_down(*partial, lanes);
         Fold::combine(partial, &other);
     }
@@ -91,9 +84,10 @@ template <class Fold> static __device__ __forceinline__ void warp_combine(typena
 template <class Fold, int threads> static __device__ __forceinline__ void block_combine(typename Fold::partial *partial)
 {
     constexpr int warps = threads / 32;
+    static_assert((warps & (warps - 1)) == 0, "a power of two");
     __shared__ typename Fold::partial room[warps];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    warp_combine<Fold>(partial);
+    warp_combine<Fold, 32>(partial);
     if (lane == 0)
         room[warp] = *partial;
     __syncthreads();
@@ -101,7 +95,7 @@ template <class Fold, int threads> static __device__ __forceinline__ void block_
         *partial = Fold::identity();
         if (lane < warps)
             *partial = room[lane];
-        warp_combine<Fold>(partial);
+        warp_combine<Fold, warps>(partial);
     }
 }
 
@@ -175,14 +169,22 @@ static __device__ __forceinline__ void rest_take(typename Fold::partial *partial
         for (int i = 0; i < plan::vectors; i++)
             vectors[i] = index + i * stride < end ? vector_load<Element>(x, index + i * stride, aligned)
                                                   : make_uint4(0, 0, 0, 0);
-        /* one at a time, by moving them down: the code of a tile is there once */
-#pragma unroll 1
-        for (int i = 0; i < plan::vectors && index < end; i++) {
-            vectors_take<Fold, Element, 1>(partial, vectors, first + index * Element::per_vector);
+        if constexpr (is_brief<Fold>) {
 #pragma unroll
-            for (int j = 1; j < plan::vectors; j++)
-                vectors[j - 1] = vectors[j];
-            index += stride;
+            for (int i = 0; i < plan::vectors; i++)
+                if (index + i * stride < end)
+                    vectors_take<Fold, Element, 1>(partial, vectors + i, first + (index + i * stride) * Element::per_vector);
+            index += plan::vectors * stride;
+        } else {
+            /* one at a time, by moving them down: the code of a tile is there once */
+#pragma unroll 1
+            for (int i = 0; i < plan::vectors && index < end; i++) {
+                vectors_take<Fold, Element, 1>(partial, vectors, first + index * Element::per_vector);
+#pragma unroll
+                for (int j = 1; j < plan::vectors; j++)
+                    vectors[j - 1] = vectors[j];
+                index += stride;
+            }
         }
     }
 }
@@ -211,46 +213,36 @@ static __device__ __forceinline__ typename Fold::partial thread_fold(const typen
     return partial;
 }
 
-/* Puts the block's partial (thread 0 has it) where the last block finds it. True in the block that comes last: then the
-   partials of all blocks are there to read. Takes whole blocks. */
-template <class Partial>
-static __device__ __forceinline__ bool block_publish(const Partial &partial, Partial *partials, unsigned int *ticket)
-{
-    __shared__ bool is_last;
-    if (threadIdx.x == 0) {
-        partials[blockIdx.x] = partial;
-        is_last = ticket_take(ticket, gridDim.x) == gridDim.x - 1;
-    }
-    __syncthreads();
-    return is_last;
-}
-
-/* scratch: the ticket, then a partial for each block. */
-constexpr size_t FOLD_TICKET_BYTES = 256;
-
+/* scratch: room for a message from each block. The first block waits for the messages of all; no other waits for any, so
+   this cannot hang, however many blocks run at a time. */
 template <class Fold, class Element>
 static __global__ void __launch_bounds__(fold_plan<Fold, Element>::threads, fold_plan<Fold, Element>::shape.blocks)
-fold_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, uint64_t rounds, char *scratch,
-            typename Fold::partial *result)
+fold_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, uint64_t rounds, uint64_t *scratch,
+            uint64_t *result, uint32_t number)
 {
     typedef typename Fold::partial partial_type;
-    constexpr int threads = fold_plan<Fold, Element>::threads;
+    constexpr int threads = fold_plan<Fold, Element>::threads, words = message_words<partial_type>::count;
     partial_type partial = thread_fold<Fold, Element>(x, n, first, rounds);
     block_combine<Fold, threads>(&partial);
+    if (blockIdx.x > 0) {
+        if (threadIdx.x == 0)
+            message_send(scratch + (uint64_t)blockIdx.x * words, partial, number);
+        return;
+    }
     if (gridDim.x > 1) {
-        partial_type *const partials = (partial_type *)(scratch + FOLD_TICKET_BYTES);
-        if (!block_publish(partial, partials, (unsigned int *)scratch))
-            return;
-        partial = Fold::identity();
+        /* thread 0 holds block 0's */
+        if (threadIdx.x > 0)
+            partial = Fold::identity();
 #pragma unroll 1
-        for (uint32_t block = threadIdx.x; block < gridDim.x; block += threads) {
-            const partial_type other = partial_read(&partials[block]);
+        for (uint32_t block = threadIdx.x > 0 ? threadIdx.x : threads; block < gridDim.x; block += threads) {
+            const partial_type other = message_receive<partial_type>(scratch + (uint64_t)block * words, number);
             Fold::combine(&partial, &other);
         }
+        __syncthreads();
         block_combine<Fold, threads>(&partial);
     }
     if (threadIdx.x == 0)
-        *result = partial;
+        message_send(result, partial, number);
 }
 
 #endif

@@ -5,7 +5,7 @@
 #include <type_traits>
 
 template <class Fold, class Element>
-static cudaError_t fold_start(const struct fold_input *input, const struct fold_space *space, void *stream)
+static cudaError_t fold_start(const struct fold_input *input, struct fold_space *space, void *stream)
 {
     typedef fold_plan<Fold, Element> plan;
     const uint64_t vectors = input->n / Element::per_vector;
@@ -21,12 +21,12 @@ static cudaError_t fold_start(const struct fold_input *input, const struct fold_
     config.stream = (cudaStream_t)stream;
     /* what it returns is this launch's error; cudaGetLastError may hold one that the caller's program left */
     return cudaLaunchKernelEx(&config, fold_kernel<Fold, Element>, (const typename Element::stored *)input->x, input->n,
-                              input->first, rounds, (char *)space->scratch, (typename Fold::partial *)space->result);
+                              input->first, rounds, (uint64_t *)space->scratch, (uint64_t *)space->result, space->number);
 }
 
 /* The kernels of one element type; nothing where its value type is another family's. */
 template <class Element>
-static cudaError_t element_start(enum monoid monoid, const struct fold_input *input, const struct fold_space *space,
+static cudaError_t element_start(enum monoid monoid, const struct fold_input *input, struct fold_space *space,
                                  void *stream)
 {
     if constexpr (std::is_same<typename Element::value, FN_EXPAND(value, FAMILY)>::value) {
@@ -44,7 +44,7 @@ static cudaError_t element_start(enum monoid monoid, const struct fold_input *in
 }
 
 int FN_EXPAND(fold_launch, FAMILY)(enum monoid monoid, allfold_type type, const struct fold_input *input,
-                                   const struct fold_space *space, void *stream)
+                                   struct fold_space *space, void *stream)
 {
     switch (type) {
 #define CASE(ID, name, numpy, bytes, kind, value) \

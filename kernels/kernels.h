@@ -12,18 +12,30 @@ struct softmax_constants;
 extern "C" {
 #endif
 
+/* A partial as kernels write it: word by word, each with the number of the launch in its upper half (message.cuh), so
+   that the host can watch it arrive. */
+struct fold_message {
+    __attribute__((aligned(16))) uint64_t words[PARTIAL_BYTES_MAX / 4];
+};
+
 /* What a fold works with beside its input. One for each queue: folds that share it must run one after the other. */
 struct fold_space {
-    int multiprocessors;    /* of the device; with n it fixes how the work is cut, and so the bits of the result */
-    void *scratch;          /* device memory, fold_scratch_bytes, zeroed once before its first use */
-    struct partial *result; /* where the result goes: any memory that the device can write, such as mapped host memory */
+    int multiprocessors;         /* of the device; with n it fixes how the work is cut, and so the bits of the result */
+    void *scratch;               /* device memory, fold_scratch_bytes, zeroed once before its first use */
+    struct fold_message *result; /* where the result goes: any memory that the device can write, such as mapped host
+                                    memory; its address there. Zeroed once, too */
+    uint32_t number;             /* of the last launch, 0 before the first; belongs to scratch and result */
 };
 size_t fold_scratch_bytes(int multiprocessors);
 
 /* Folds n elements at x (device memory, aligned to the element size; not read where n is 0), the first of which has the
-   index `first`, into the first monoid_bytes of *space->result. One launch. */
+   index `first`, into *space->result. One launch, with the next number. */
 int fold_launch(enum monoid monoid, allfold_type type, const void *x, uint64_t n, uint64_t first,
-                const struct fold_space *space, void *stream);
+                struct fold_space *space, void *stream);
+
+/* Takes the partial, of so many bytes, of launch `number` from a message that the host can read, which may still be arriving:
+   false until all of it is there. Host only. */
+bool fold_result(const struct fold_message *message, uint32_t number, size_t bytes, struct partial *partial);
 
 /* y[i] = softmax of x[i], or its logarithm. Both are device memory, aligned to their element sizes; they are the same
    memory, of equal types, or do not overlap. y_type is a floating-point type. Computes in f32 where x starts from f32

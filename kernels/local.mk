@@ -20,5 +20,6 @@ noinst_HEADERS += \
 	kernels/fold_family.cuh \
 	kernels/fold_family.h \
 	kernels/kernels.h \
+	kernels/message.cuh \
 	kernels/ptx.cuh \
 	kernels/tuning.h

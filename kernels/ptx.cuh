@@ -20,19 +20,31 @@ static __device__ __forceinline__ uint4 load_read_only(const void *x)
 #endif
 }
 
-/* 0, 1, ... tickets - 1, then 0 again: ready for the next launch. What the caller wrote before is seen by who takes a later
-   ticket (release), and what holders of earlier tickets wrote is seen after (acquire). */
-static __device__ __forceinline__ unsigned int ticket_take(unsigned int *ticket, unsigned int tickets)
+/* Two words of 64 bits, each of which other blocks and the host see whole, at some time; aligned to 16 bytes. */
+static __device__ __forceinline__ void store_words(uint64_t *to, uint64_t first, uint64_t second)
 {
 #ifdef __NVCC__
-    unsigned int taken;
-    asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;" : "=r"(taken) : "l"(ticket), "r"(tickets - 1) : "memory");
+    asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" : : "l"(to), "l"(first), "l"(second) : "memory");
 #else
-    __threadfence();
-    const unsigned int taken = atomicInc(ticket, tickets - 1);
-    __threadfence();
+    to[0] = first;
+    to[1] = second;
 #endif
-    return taken;
 }
+static __device__ __forceinline__ void load_words(const uint64_t *from, uint64_t words[2])
+{
+#ifdef __NVCC__
+    asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(words[0]), "=l"(words[1]) : "l"(from) : "memory");
+#else
+    words[0] = from[0];
+    words[1] = from[1];
+#endif
+}
+
+/* In a loop that waits for other blocks. */
+#ifdef __NVCC__
+static __device__ __forceinline__ void wait_for_others() {}
+#else
+static inline void wait_for_others(EMULATION_SITE) { emulation_pause({file, line}); }
+#endif
 
 #endif

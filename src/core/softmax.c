@@ -63,9 +63,17 @@ static allfold_status normalise_finish(const struct normalise *n, struct queue *
     return error->status;
 }
 
-/* The caller's memory is written by several queues: each waits for what the caller has under way. */
+static bool is_placed(const struct normalise *n)
+{
+    return n->x.elements == n->job->range.count && n->y.elements == n->job->range.count;
+}
+
+/* The caller's memory is written in order with what the caller has under way: in the caller's stream where all of it is one
+   step, else by several queues, each of which waits. */
 static allfold_status follow_caller(const struct normalise *n, struct error *error)
 {
+    if (is_placed(n))
+        return n->ctx->device->backend->enter(n->ctx->queues[0], n->job->stream, error);
     for (int i = 0; i < n->ctx->queue_count && n->y.memory != NULL; i++)
         if (n->ctx->device->backend->follow(n->ctx->queues[i], n->job->stream, error) != ALLFOLD_OK)
             break;
@@ -76,8 +84,7 @@ static allfold_status follow_caller(const struct normalise *n, struct error *err
 static allfold_status normalise_part(const struct normalise *n, struct error *error)
 {
     const uint64_t count = n->job->range.count, queues = (uint64_t)n->ctx->queue_count;
-    const bool whole = n->x.elements == count && n->y.elements == count;
-    const uint64_t size = whole ? count : step_elements(n), steps = count == 0 ? 0 : (count + size - 1) / size;
+    const uint64_t size = is_placed(n) ? count : step_elements(n), steps = count == 0 ? 0 : (count + size - 1) / size;
     struct range step[CORE_QUEUES_MAX] = {{0, 0}};
     const void *host[CORE_QUEUES_MAX] = {NULL};
     for (uint64_t i = 0; i < steps + queues; i++) {

@@ -222,6 +222,7 @@ const struct backend backend_cpu = {
     .release = cpu_release,
     .queue_open = cpu_queue_open,
     .queue_close = cpu_queue_close,
+    .enter = cpu_follow,
     .follow = cpu_follow,
     .upload = cpu_upload,
     .download = cpu_download,

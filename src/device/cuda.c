@@ -1,5 +1,6 @@
 /* The CUDA backend. A queue is a stream of its own with a pinned staging buffer, a device buffer, the scratch memory of
-   the fold kernels, and a partial in mapped host memory into which they write.
+   the fold kernels, and a message in mapped host memory into which they write and which wait watches: that tells the host
+   sooner than the driver would.
 
    Every call makes its device the thread's current one, since the caller's program may have chosen another, and leaves
    it so. Messages keep CUDA's own text. */
@@ -18,6 +19,7 @@ enum {
     QUEUES = 3,               /* one filling, one copying, one folding */
     STAGING_BYTES = 16 << 20, /* long enough to hide what starting a copy costs */
     STAGING_BYTES_LEAST = 64 << 10,
+    LOOKS = 64, /* at a message between two looks at the clock */
     THREADS_MOST = 8 /* of the host, for one rank: more do not fill staging faster */
 };
 
@@ -30,10 +32,17 @@ struct cuda_device {
 
 struct cuda_queue {
     struct queue queue;
-    cudaStream_t stream;
-    cudaEvent_t followed;    /* what the caller's stream held when follow was called */
+    cudaStream_t own;
+    cudaStream_t stream;          /* where work goes: own, or the caller's, from enter to wait */
+    cudaEvent_t followed;         /* what the caller's stream held when follow was called */
     struct fold_space space;
+    struct fold_message *message; /* space.result, as the host sees it */
+    size_t awaited;               /* bytes of the partial that the last fold will leave there; 0: wait has taken it */
+    bool fold_last;               /* nothing was started after it */
 };
+
+/* How long wait watches a message before it asks the driver, who knows of failures, to wait. */
+static const double WATCH_SECONDS = 1e-3;
 
 static struct cuda_device *cuda_of(const struct queue *queue) { return (struct cuda_device *)queue->device; }
 
@@ -224,17 +233,18 @@ static void cuda_queue_close(struct queue *queue)
         return;
     struct cuda_queue *const closed = (struct cuda_queue *)queue;
     cudaSetDevice(cuda_of(queue)->index);
-    if (closed->stream != NULL)
-        cudaStreamSynchronize(closed->stream);
+    if (closed->own != NULL)
+        cudaStreamSynchronize(closed->own);
     cudaFree(queue->buffer);
     cudaFreeHost(queue->staging);
-    cudaFreeHost(queue->partial);
+    cudaFreeHost(closed->message);
     cudaFree(closed->space.scratch);
     if (closed->followed != NULL)
         cudaEventDestroy(closed->followed);
-    if (closed->stream != NULL)
-        cudaStreamDestroy(closed->stream);
+    if (closed->own != NULL)
+        cudaStreamDestroy(closed->own);
     cudaGetLastError();
+    free(queue->partial);
     free(closed);
 }
 
@@ -246,14 +256,17 @@ static allfold_status open_space(struct cuda_queue *queue, const struct cuda_dev
     space->multiprocessors = cuda->multiprocessors;
     if (check(cuda, cudaMalloc(&space->scratch, scratch_bytes), error, "cudaMalloc of %zu bytes", scratch_bytes)
             != ALLFOLD_OK
-        || check(cuda, cudaMemsetAsync(space->scratch, 0, scratch_bytes, queue->stream), error, "cudaMemsetAsync")
+        || check(cuda, cudaMemsetAsync(space->scratch, 0, scratch_bytes, queue->own), error, "cudaMemsetAsync")
                != ALLFOLD_OK
-        || check(cuda, cudaHostAlloc((void **)&queue->queue.partial, sizeof(struct partial), cudaHostAllocMapped), error,
-                 "cudaHostAlloc of %zu bytes", sizeof(struct partial)) != ALLFOLD_OK
-        || check(cuda, cudaHostGetDevicePointer((void **)&space->result, queue->queue.partial, 0), error,
+        || check(cuda, cudaStreamSynchronize(queue->own), error, "cudaMemsetAsync") != ALLFOLD_OK
+        || check(cuda, cudaHostAlloc((void **)&queue->message, sizeof *queue->message, cudaHostAllocMapped), error,
+                 "cudaHostAlloc of %zu bytes", sizeof *queue->message) != ALLFOLD_OK
+        || check(cuda, cudaHostGetDevicePointer((void **)&space->result, queue->message, 0), error,
                  "cudaHostGetDevicePointer") != ALLFOLD_OK)
         return error->status;
-    return ALLFOLD_OK;
+    memset(queue->message, 0, sizeof *queue->message);
+    queue->queue.partial = malloc(sizeof *queue->queue.partial);
+    return queue->queue.partial != NULL ? ALLFOLD_OK : error_set(error, ALLFOLD_NO_MEMORY, "no memory for a partial");
 }
 
 static allfold_status open_buffers(struct queue *queue, size_t bytes, struct error *error)
@@ -276,7 +289,7 @@ static allfold_status cuda_queue_open(struct device *device, size_t bytes, struc
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory for a queue");
     opened->queue.device = device;
     if (use(cuda, error) != ALLFOLD_OK
-        || check(cuda, cudaStreamCreateWithFlags(&opened->stream, cudaStreamNonBlocking), error, "cudaStreamCreate")
+        || check(cuda, cudaStreamCreateWithFlags(&opened->own, cudaStreamNonBlocking), error, "cudaStreamCreate")
                != ALLFOLD_OK
         || check(cuda, cudaEventCreateWithFlags(&opened->followed, cudaEventDisableTiming), error, "cudaEventCreate")
                != ALLFOLD_OK
@@ -284,7 +297,17 @@ static allfold_status cuda_queue_open(struct device *device, size_t bytes, struc
         cuda_queue_close(&opened->queue);
         return error->status;
     }
+    opened->stream = opened->own;
     *queue = &opened->queue;
+    return ALLFOLD_OK;
+}
+
+static cudaStream_t stream_of_caller(void *stream) { return stream != NULL ? (cudaStream_t)stream : cudaStreamLegacy; }
+
+static allfold_status cuda_enter(struct queue *queue, void *stream, struct error *error)
+{
+    (void)error;
+    ((struct cuda_queue *)queue)->stream = stream_of_caller(stream);
     return ALLFOLD_OK;
 }
 
@@ -292,7 +315,7 @@ static allfold_status cuda_follow(struct queue *queue, void *stream, struct erro
 {
     const struct cuda_device *const cuda = cuda_of(queue);
     const struct cuda_queue *const follower = (const struct cuda_queue *)queue;
-    const cudaStream_t leader = stream != NULL ? (cudaStream_t)stream : cudaStreamLegacy;
+    const cudaStream_t leader = stream_of_caller(stream);
     if (use(cuda, error) != ALLFOLD_OK
         || check(cuda, cudaEventRecord(follower->followed, leader), error, "cudaEventRecord in the caller's stream")
                != ALLFOLD_OK
@@ -306,13 +329,15 @@ static allfold_status copy(struct queue *queue, void *to, const void *from, size
                            struct error *error)
 {
     const struct cuda_device *const cuda = cuda_of(queue);
+    struct cuda_queue *const copying = (struct cuda_queue *)queue;
     if (bytes > queue->bytes)
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "a copy of %zu bytes through a queue of %zu", bytes, queue->bytes);
     if (use(cuda, error) != ALLFOLD_OK
-        || check(cuda, cudaMemcpyAsync(to, from, bytes, kind, ((const struct cuda_queue *)queue)->stream), error,
+        || check(cuda, cudaMemcpyAsync(to, from, bytes, kind, copying->stream), error,
                  "cudaMemcpyAsync of %zu bytes %s the device", bytes, kind == cudaMemcpyHostToDevice ? "to" : "from")
                != ALLFOLD_OK)
         return error->status;
+    copying->fold_last = false;
     return ALLFOLD_OK;
 }
 
@@ -334,10 +359,12 @@ static allfold_status cuda_fold(struct queue *queue, enum monoid monoid, allfold
                                 uint64_t first, struct error *error)
 {
     const struct cuda_device *const cuda = cuda_of(queue);
-    const struct cuda_queue *const folding = (const struct cuda_queue *)queue;
+    struct cuda_queue *const folding = (struct cuda_queue *)queue;
     if (use(cuda, error) != ALLFOLD_OK)
         return error->status;
     const int code = fold_launch(monoid, type, x, n, first, &folding->space, folding->stream);
+    folding->awaited = code == cudaSuccess ? monoid_bytes(monoid, type) : 0;
+    folding->fold_last = true;
     return check(cuda, (cudaError_t)code, error, "launching the fold kernel for %s", allfold_type_name(type));
 }
 
@@ -346,20 +373,53 @@ static allfold_status cuda_softmax(struct queue *queue, const struct softmax_con
                                    struct error *error)
 {
     const struct cuda_device *const cuda = cuda_of(queue);
-    const cudaStream_t stream = ((const struct cuda_queue *)queue)->stream;
+    struct cuda_queue *const working = (struct cuda_queue *)queue;
     if (use(cuda, error) != ALLFOLD_OK)
         return error->status;
-    const int code = softmax_launch(constants, logarithm, x_type, x, y_type, y, n, cuda->multiprocessors, stream);
+    const int code =
+        softmax_launch(constants, logarithm, x_type, x, y_type, y, n, cuda->multiprocessors, working->stream);
+    working->fold_last = false;
     return check(cuda, (cudaError_t)code, error, "launching the softmax kernel from %s to %s", allfold_type_name(x_type),
                  allfold_type_name(y_type));
+}
+
+/* Takes what the last fold has left, if all of it is there. */
+static bool take_partial(struct cuda_queue *queue)
+{
+    if (!fold_result(queue->message, queue->space.number, queue->awaited, queue->queue.partial))
+        return false;
+    queue->awaited = 0;
+    return true;
+}
+
+/* Watches the partial arrive, for a while. */
+static bool watch(struct cuda_queue *queue)
+{
+    const double start = clock_seconds();
+    do
+        for (int i = 0; i < LOOKS; i++)
+            if (take_partial(queue))
+                return true;
+    while (clock_seconds() - start < WATCH_SECONDS);
+    return false;
 }
 
 static allfold_status cuda_wait(struct queue *queue, struct error *error)
 {
     const struct cuda_device *const cuda = cuda_of(queue);
-    if (use(cuda, error) != ALLFOLD_OK)
+    struct cuda_queue *const waiting = (struct cuda_queue *)queue;
+    const cudaStream_t stream = waiting->stream;
+    waiting->stream = waiting->own;
+    if (waiting->awaited > 0 && waiting->fold_last && watch(waiting))
+        return ALLFOLD_OK;
+    if (use(cuda, error) != ALLFOLD_OK
+        || check(cuda, cudaStreamSynchronize(stream), error, "cudaStreamSynchronize") != ALLFOLD_OK) {
+        waiting->awaited = 0;
         return error->status;
-    return check(cuda, cudaStreamSynchronize(((const struct cuda_queue *)queue)->stream), error, "cudaStreamSynchronize");
+    }
+    if (waiting->awaited > 0 && !take_partial(waiting))
+        return error_set(error, ALLFOLD_DEVICE_ERROR, "CUDA device %d: the fold kernel left no result", cuda->index);
+    return ALLFOLD_OK;
 }
 
 const struct backend backend_cuda = {
@@ -373,6 +433,7 @@ const struct backend backend_cuda = {
     .release = cuda_release,
     .queue_open = cuda_queue_open,
     .queue_close = cuda_queue_close,
+    .enter = cuda_enter,
     .follow = cuda_follow,
     .upload = cuda_upload,
     .download = cuda_download,

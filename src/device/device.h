@@ -56,8 +56,11 @@ struct backend {
     void (*release)(struct device *device, void *memory);
     allfold_status (*queue_open)(struct device *device, size_t bytes, struct queue **queue, struct error *error);
     void (*queue_close)(struct queue *queue);
-    /* From now on the queue's work is ordered after what is in the caller's stream now (cudaStream_t; NULL: the legacy
-       default stream). */
+    /* Until the next wait, the queue's work runs in the caller's stream itself (cudaStream_t; NULL: the legacy default
+       stream): in order with the caller's own work, at no cost. The queue must be idle. */
+    allfold_status (*enter)(struct queue *queue, void *stream, struct error *error);
+    /* From now on the queue's work is ordered after what is in the caller's stream now. For work that overlaps with that
+       of other queues. */
     allfold_status (*follow)(struct queue *queue, void *stream, struct error *error);
     /* The first bytes of staging to device memory; nothing to do where to is staging itself. */
     allfold_status (*upload)(struct queue *queue, void *to, size_t bytes, struct error *error);

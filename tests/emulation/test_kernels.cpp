@@ -248,20 +248,24 @@ static bool partials_agree(const struct job *job, const struct partial *found, c
 }
 
 /* One launch of many with the same scratch memory, each in another order. */
-static bool fold_launched(const struct job *job, const void *x, void *scratch, struct partial *result)
+static bool fold_launched(const struct job *job, const void *x, struct fold_space *space, struct partial *result)
 {
     static uint64_t launches;
-    const struct fold_space space = {job->multiprocessors, scratch, result};
-    memset(result, 0x5c, sizeof *result);
+    const size_t bytes = monoid_bytes(job->monoid, job->type);
+    struct fold_message message = {};
+    space->result = &message;
+    memset(result, 0, sizeof *result);
     emulation_order(launches % 8 == 0 ? 0 : launches);
     launches++;
-    const int code = fold_launch(job->monoid, job->type, x, job->n, job->first, &space, NULL);
+    if (fold_result(&message, space->number == UINT32_MAX ? 1 : space->number + 1, bytes, result))
+        return failed("a result is there before the launch");
+    const int code = fold_launch(job->monoid, job->type, x, job->n, job->first, space, NULL);
     if (code != 0)
         return failed("the launch fails with %d: %s", code, emulation_fault());
-    for (size_t i = monoid_bytes(job->monoid, job->type); i < sizeof *result; i++)
-        if (result->bytes[i] != 0x5c)
-            return failed("writes byte %zu of the result", i);
-    return true;
+    for (size_t i = bytes / 4; i < sizeof message.words / sizeof *message.words; i++)
+        if (message.words[i] != 0)
+            return failed("writes word %zu of the result", i);
+    return fold_result(&message, space->number, bytes, result) || failed("leaves no result");
 }
 
 /* Folds the same elements three times: the same bits again, and from where they are not aligned to 16 bytes. */
@@ -269,7 +273,8 @@ static bool fold_job(const struct job *job)
 {
     const struct room room = input_of(job, 0), moved = room_of(job->type, job->n, job->offset);
     const void *const x = job->n == 0 ? NULL : room.start;
-    void *const scratch = calloc(1, fold_scratch_bytes(job->multiprocessors));
+    /* the last numbers, and the first again */
+    struct fold_space space = {job->multiprocessors, calloc(1, fold_scratch_bytes(job->multiprocessors)), NULL, UINT32_MAX - 1};
     struct partial expected, found, again, elsewhere;
     if (job->n > 0)
         memcpy(moved.start, x, job->n * allfold_type_bytes(job->type));
@@ -277,8 +282,8 @@ static bool fold_job(const struct job *job)
     if (job->n > 0)
         cpu_loops_base.fold(job->monoid, job->type, &expected, x, (uint32_t)job->n, job->first);
     const struct scale scale = scale_of(job, x);
-    bool right = fold_launched(job, x, scratch, &found) && fold_launched(job, x, scratch, &again)
-                 && fold_launched(job, moved.start, scratch, &elsewhere)
+    bool right = fold_launched(job, x, &space, &found) && fold_launched(job, x, &space, &again)
+                 && fold_launched(job, moved.start, &space, &elsewhere)
                  && partials_agree(job, &found, &expected, &scale);
     if (right && memcmp(&found, &again, sizeof found) != 0)
         right = failed("a second launch, in another order, gives other bits");
@@ -286,7 +291,7 @@ static bool fold_job(const struct job *job)
         right = failed("the same elements, %llu from a boundary, give other bits", (unsigned long long)job->offset);
     free(room.block);
     free(moved.block);
-    free(scratch);
+    free(space.scratch);
     return right;
 }
 
