@@ -39,13 +39,14 @@ MONOIDS(DEFINE_FOLDS)
 #undef DEFINE_FOLDS
 #undef DEFINE_FOLD
 
+/* How a fold of an element type is cut, as a type. */
 template <class Fold, class Element> struct fold_plan {
     static constexpr struct fold_shape shape =
-        fold_shape_of(
-        sizeof(typename Fold::partial), Fold::indexed, sizeof(typename Element::stored), Fold::f32_terms);
+        fold_shape_of(sizeof(typename Fold::partial), Fold::indexed, sizeof(typename Element::stored), Fold::f32_terms);
     static constexpr int threads = shape.threads, vectors = shape.vectors, together = shape.together;
+    static constexpr int blocks = shape.blocks;
     static constexpr int block_vectors = threads * vectors; /* of one block in one round */
-    static_assert(threads % 32 == 0 && threads <= 1024 && shape.blocks <= FOLD_BLOCKS_MAX, "a shape a kernel can take");
+    static_assert(threads % 32 == 0 && threads <= 1024 && blocks <= FOLD_BLOCKS_MAX, "a shape a kernel can take");
     static_assert(together == 0 || vectors % together == 0, "rounds are whole tiles");
     static_assert(!Fold::indexed || together <= 1, "a tile's elements are neighbours");
 };
@@ -129,11 +130,10 @@ static __device__ __forceinline__ void vectors_take(typename Fold::partial *part
 
 /* Rounds in which every thread of the grid takes all its vectors: nothing to check, the addresses far apart by
    constants. The vectors of one block and round are neighbours. */
-template <class Fold, class Element>
+template <class Fold, class Element, class plan>
 static __device__ __forceinline__ void rounds_take(typename Fold::partial *partial, const typename Element::stored *x,
                                                    uint64_t first, uint64_t rounds, bool aligned)
 {
-    typedef fold_plan<Fold, Element> plan;
     uint64_t index = (uint64_t)blockIdx.x * plan::block_vectors + threadIdx.x;
 #pragma unroll 1
     for (uint64_t round = 0; round < rounds; round++) {
@@ -156,11 +156,10 @@ static __device__ __forceinline__ void rounds_take(typename Fold::partial *parti
 }
 
 /* The vectors from `start` on, spread evenly over the grid. */
-template <class Fold, class Element>
+template <class Fold, class Element, class plan>
 static __device__ __forceinline__ void rest_take(typename Fold::partial *partial, const typename Element::stored *x,
                                                  uint64_t first, uint64_t start, uint64_t end, bool aligned)
 {
-    typedef fold_plan<Fold, Element> plan;
     const uint64_t stride = (uint64_t)gridDim.x * plan::threads;
     uint64_t index = start + (uint64_t)blockIdx.x * plan::threads + threadIdx.x;
     while (index < end) {
@@ -190,20 +189,19 @@ static __device__ __forceinline__ void rest_take(typename Fold::partial *partial
 }
 
 /* All that this thread takes of x. */
-template <class Fold, class Element>
+template <class Fold, class Element, class plan>
 static __device__ __forceinline__ typename Fold::partial thread_fold(const typename Element::stored *x, uint64_t n,
                                                                      uint64_t first, uint64_t rounds)
 {
-    typedef fold_plan<Fold, Element> plan;
     const bool aligned = is_vector_aligned(x);
     const uint64_t vectors = n / Element::per_vector;
     typename Fold::partial partial = Fold::identity();
     uint64_t start = 0;
     if constexpr (plan::together > 0) {
-        rounds_take<Fold, Element>(&partial, x, first, rounds, aligned);
+        rounds_take<Fold, Element, plan>(&partial, x, first, rounds, aligned);
         start = rounds * gridDim.x * plan::block_vectors;
     }
-    rest_take<Fold, Element>(&partial, x, first, start, vectors, aligned);
+    rest_take<Fold, Element, plan>(&partial, x, first, start, vectors, aligned);
     /* less than a vector is left */
     const uint64_t last = vectors * Element::per_vector + threadIdx.x;
     if (blockIdx.x == gridDim.x - 1 && last < n) {
@@ -215,14 +213,14 @@ static __device__ __forceinline__ typename Fold::partial thread_fold(const typen
 
 /* scratch: room for a message from each block. The first block waits for the messages of all; no other waits for any, so
    this cannot hang, however many blocks run at a time. */
-template <class Fold, class Element>
-static __global__ void __launch_bounds__(fold_plan<Fold, Element>::threads, fold_plan<Fold, Element>::shape.blocks)
+template <class Fold, class Element, class plan>
+static __global__ void __launch_bounds__(plan::threads, plan::blocks)
 fold_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, uint64_t rounds, uint64_t *scratch,
             uint64_t *result, uint32_t number)
 {
     typedef typename Fold::partial partial_type;
-    constexpr int threads = fold_plan<Fold, Element>::threads, words = message_words<partial_type>::count;
-    partial_type partial = thread_fold<Fold, Element>(x, n, first, rounds);
+    constexpr int threads = plan::threads, words = message_words<partial_type>::count;
+    partial_type partial = thread_fold<Fold, Element, plan>(x, n, first, rounds);
     block_combine<Fold, threads>(&partial);
     if (blockIdx.x > 0) {
         if (threadIdx.x == 0)

@@ -20,7 +20,7 @@ static cudaError_t fold_start(const struct fold_input *input, struct fold_space 
     config.blockDim = dim3(plan::threads);
     config.stream = (cudaStream_t)stream;
     /* what it returns is this launch's error; cudaGetLastError may hold one that the caller's program left */
-    return cudaLaunchKernelEx(&config, fold_kernel<Fold, Element>, (const typename Element::stored *)input->x, input->n,
+    return cudaLaunchKernelEx(&config, fold_kernel<Fold, Element, plan>, (const typename Element::stored *)input->x, input->n,
                               input->first, rounds, (uint64_t *)space->scratch, (uint64_t *)space->result, space->number);
 }
 
