@@ -40,6 +40,63 @@ static __device__ __forceinline__ void load_words(const uint64_t *from, uint64_t
 #endif
 }
 
+/* Copies 16 bytes from global to shared memory in the background. Copies are committed in groups; copy_wait returns when all
+   groups of this thread but the last `pending` (at most 7) have arrived. Before Ampere, at once. */
+static __device__ __forceinline__ void copy_async(uint4 *shared, const uint4 *global)
+{
+#if defined(__NVCC__) && __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+                 :
+                 : "r"((unsigned int)__cvta_generic_to_shared(shared)), "l"(global)
+                 : "memory");
+#else
+    *shared = __ldg(global);
+#endif
+}
+static __device__ __forceinline__ void copy_commit()
+{
+#if defined(__NVCC__) && __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" : : : "memory");
+#endif
+}
+static __device__ __forceinline__ void copy_wait(int pending)
+{
+#if defined(__NVCC__) && __CUDA_ARCH__ >= 800
+    switch (pending) {
+#define CASE(n)                                             \
+    case n:                                                 \
+        asm volatile("cp.async.wait_group " #n ";" : : : "memory"); \
+        break;
+        CASE(1)
+        CASE(2)
+        CASE(3)
+        CASE(4)
+        CASE(5)
+        CASE(6)
+        CASE(7)
+#undef CASE
+    default:
+        asm volatile("cp.async.wait_all;" : : : "memory");
+        break;
+    }
+#else
+    (void)pending;
+#endif
+}
+
+/* Nanoseconds, from some time on. */
+static __device__ __forceinline__ uint64_t clock_nanoseconds()
+{
+#ifdef __NVCC__
+    uint64_t now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    return now;
+#else
+    static uint64_t now;
+    return now += 1000000;
+#endif
+}
+
 /* In a loop that waits for other blocks. */
 #ifdef __NVCC__
 static __device__ __forceinline__ void wait_for_others() {}

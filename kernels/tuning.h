@@ -36,6 +36,12 @@ constexpr int FOLD_BLOCKS_MAX = 8; /* no shape has more: scratch memory is sized
 /* One block folds what it can in so many rounds; beyond, blocks are added, one vector a thread, up to all that fit. */
 constexpr int FOLD_ROUNDS_OF_ONE_BLOCK = 1;
 
+/* Softmax of elements that stay on the chip: one block a multiprocessor, which keeps what its shared memory has room for
+   and reads the rest, at most a quarter as much, a second time. A block has at least so many vectors for each thread. */
+constexpr struct {
+    int threads, stage /* vectors of a thread that arrive together */, least;
+} RESIDENT_SHAPE = {512, 4, 2};
+
 struct softmax_shape {
     int threads, blocks;
     int flight; /* loads a thread starts before it uses the first */

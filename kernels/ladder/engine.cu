@@ -49,12 +49,12 @@ static allfold_status plan(struct reduction *r, struct error *error)
     r->launches = 1;
     r->roundings = (double)(r->n / (most * (uint64_t)shape.threads)) + 256.0;
     r->space = {};
-    if (ladder_room(r->ladder, LADDER_RESULT, sizeof(struct fold_message), &r->result, error) == ALLFOLD_OK
+    if (ladder_room(r->ladder, LADDER_RESULT, sizeof(struct fold_mailbox), &r->result, error) == ALLFOLD_OK
         && ladder_room(r->ladder, LADDER_SCRATCH, r->scratch_bytes, &r->scratch, error) == ALLFOLD_OK
         && ladder_cuda(cudaMemsetAsync(r->scratch, 0, r->scratch_bytes, r->ladder->stream), "clearing the engine's scratch",
                        error)
                == ALLFOLD_OK)
-        ladder_cuda(cudaMemsetAsync(r->result, 0, sizeof(struct fold_message), r->ladder->stream),
+        ladder_cuda(cudaMemsetAsync(r->result, 0, sizeof(struct fold_mailbox), r->ladder->stream),
                     "clearing the engine's result", error);
     return error->status;
 }
@@ -64,7 +64,7 @@ static cudaError_t start(void *argument, cudaStream_t stream)
     struct reduction *const r = (struct reduction *)argument;
     r->space.multiprocessors = r->ladder->device.multiprocessors;
     r->space.scratch = r->scratch;
-    r->space.result = (struct fold_message *)r->result;
+    r->space.mailbox = (struct fold_mailbox *)r->result;
     return (cudaError_t)fold_launch(fold_monoid(r->fold), r->type, r->x, r->n, 0, &r->space, stream);
 }
 
@@ -72,15 +72,15 @@ static allfold_status answer(struct reduction *r, struct ladder_answer *answer, 
 {
     static const char what[] = "taking the engine's result";
     const size_t bytes = monoid_bytes(fold_monoid(r->fold), r->type);
-    struct fold_message message;
+    struct fold_mailbox mailbox;
     struct partial partial;
     allfold_result result = {};
-    if (ladder_cuda(cudaMemcpyAsync(&message, r->result, sizeof message, cudaMemcpyDeviceToHost, r->ladder->stream), what,
+    if (ladder_cuda(cudaMemcpyAsync(&mailbox, r->result, sizeof mailbox, cudaMemcpyDeviceToHost, r->ladder->stream), what,
                     error)
             != ALLFOLD_OK
         || ladder_wait(r->ladder, what, error) != ALLFOLD_OK)
         return error->status;
-    if (!fold_result(&message, r->space.number, bytes, &partial))
+    if (!fold_result(&mailbox, r->space.number, bytes, &partial))
         return error_set(error, ALLFOLD_DEVICE_ERROR, "the engine's kernel left no result");
     /* For the engine the maximum of nothing does not exist; one element, the smallest, makes it what it is here. */
     const uint64_t count = r->n == 0 && r->fold == ALLFOLD_MAX ? 1 : r->n;

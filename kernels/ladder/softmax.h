@@ -22,7 +22,7 @@ struct softmax_job {
     float *y;
     float *partials;       /* device memory: two floats for each of `blocks` blocks */
     float *result;         /* device memory: the maximum, the sum */
-    struct fold_space space; /* the engine's; its result is host memory */
+    struct fold_space space; /* the engine's; its mailbox is host memory */
     unsigned int blocks;   /* as many as the GPU holds at one time, of SOFTMAX_BLOCK threads */
 };
 enum { SOFTMAX_BLOCK = 512 };

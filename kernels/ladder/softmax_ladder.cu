@@ -57,11 +57,11 @@ static allfold_status job_make(struct ladder *ladder, uint64_t n, struct softmax
         || ladder_cuda(cudaMemsetAsync(job->space.scratch, 0, scratch, ladder->stream), "clearing the engine's scratch",
                        error)
                != ALLFOLD_OK
-        || ladder_cuda(cudaMallocHost((void **)&job->space.result, sizeof *job->space.result), "pinned memory for the engine's result",
+        || ladder_cuda(cudaMallocHost((void **)&job->space.mailbox, sizeof *job->space.mailbox), "pinned memory for the engine's result",
                        error)
                != ALLFOLD_OK)
         return error->status;
-    memset(job->space.result, 0, sizeof *job->space.result);
+    memset(job->space.mailbox, 0, sizeof *job->space.mailbox);
     job->space.multiprocessors = device->multiprocessors;
     job->y = (float *)y;
     job->partials = (float *)partials;
@@ -167,6 +167,6 @@ allfold_status ladder_softmax_run(struct ladder *ladder, const struct ladder_req
         ladder_facts(ladder, ceiling, table);
         measure_all(&job, ceiling, table, error);
     }
-    cudaFreeHost(job.space.result);
+    cudaFreeHost(job.space.mailbox);
     return error->status;
 }

@@ -5,6 +5,7 @@
    Every call makes its device the thread's current one, since the caller's program may have chosen another, and leaves
    it so. Messages keep CUDA's own text. */
 #include "device/device.h"
+#include "fold/exponential.h"
 #include "kernels/kernels.h"
 
 #include <cuda_runtime_api.h>
@@ -28,7 +29,11 @@ struct cuda_device {
     int index;
     int visible;
     int multiprocessors;
+    size_t shared_bytes; /* of a block of softmax_resident_launch; 0: other ranks use the device too, none may hold it */
 };
+
+/* Softmax in one launch: the kernel folds, holds while it waits for orders, and writes. */
+enum resident { RESIDENT_NONE, RESIDENT_FOLDS, RESIDENT_HOLDS, RESIDENT_WRITES };
 
 struct cuda_queue {
     struct queue queue;
@@ -36,9 +41,13 @@ struct cuda_queue {
     cudaStream_t stream;          /* where work goes: own, or the caller's, from enter to wait */
     cudaEvent_t followed;         /* what the caller's stream held when follow was called */
     struct fold_space space;
-    struct fold_message *message; /* space.result, as the host sees it */
+    struct fold_mailbox *mailbox; /* space.mailbox, as the host sees it */
     size_t awaited;               /* bytes of the partial that the last fold will leave there; 0: wait has taken it */
     bool fold_last;               /* nothing was started after it */
+    enum resident resident;
+    cudaStream_t resident_stream;
+    struct softmax_resident resident_call;
+    struct softmax_constants constants; /* of the orders: should they come too late */
 };
 
 /* How long wait watches a message before it asks the driver, who knows of failures, to wait. */
@@ -134,7 +143,14 @@ static allfold_status cuda_open(int local_rank, int local_size, const allfold_op
         free(cuda);
         return error->status;
     }
-    set_budget(cuda, options, free_bytes, (local_size + visible - 1) / visible);
+    const int sharers = (local_size + visible - 1) / visible;
+    set_budget(cuda, options, free_bytes, sharers);
+    if (sharers == 1
+        && check(cuda, softmax_resident_prepare(cuda->index, &cuda->shared_bytes), error, "preparing the softmax kernels")
+               != ALLFOLD_OK) {
+        free(cuda);
+        return error->status;
+    }
     const int threads = host_threads(local_size);
     cuda->device.threads = options->threads > 0 ? options->threads : threads < THREADS_MOST ? threads : THREADS_MOST;
     *device = &cuda->device;
@@ -237,7 +253,7 @@ static void cuda_queue_close(struct queue *queue)
         cudaStreamSynchronize(closed->own);
     cudaFree(queue->buffer);
     cudaFreeHost(queue->staging);
-    cudaFreeHost(closed->message);
+    cudaFreeHost(closed->mailbox);
     cudaFree(closed->space.scratch);
     if (closed->followed != NULL)
         cudaEventDestroy(closed->followed);
@@ -259,12 +275,12 @@ static allfold_status open_space(struct cuda_queue *queue, const struct cuda_dev
         || check(cuda, cudaMemsetAsync(space->scratch, 0, scratch_bytes, queue->own), error, "cudaMemsetAsync")
                != ALLFOLD_OK
         || check(cuda, cudaStreamSynchronize(queue->own), error, "cudaMemsetAsync") != ALLFOLD_OK
-        || check(cuda, cudaHostAlloc((void **)&queue->message, sizeof *queue->message, cudaHostAllocMapped), error,
-                 "cudaHostAlloc of %zu bytes", sizeof *queue->message) != ALLFOLD_OK
-        || check(cuda, cudaHostGetDevicePointer((void **)&space->result, queue->message, 0), error,
+        || check(cuda, cudaHostAlloc((void **)&queue->mailbox, sizeof *queue->mailbox, cudaHostAllocMapped), error,
+                 "cudaHostAlloc of %zu bytes", sizeof *queue->mailbox) != ALLFOLD_OK
+        || check(cuda, cudaHostGetDevicePointer((void **)&space->mailbox, queue->mailbox, 0), error,
                  "cudaHostGetDevicePointer") != ALLFOLD_OK)
         return error->status;
-    memset(queue->message, 0, sizeof *queue->message);
+    memset(queue->mailbox, 0, sizeof *queue->mailbox);
     queue->queue.partial = malloc(sizeof *queue->queue.partial);
     return queue->queue.partial != NULL ? ALLFOLD_OK : error_set(error, ALLFOLD_NO_MEMORY, "no memory for a partial");
 }
@@ -368,40 +384,115 @@ static allfold_status cuda_fold(struct queue *queue, enum monoid monoid, allfold
     return check(cuda, (cudaError_t)code, error, "launching the fold kernel for %s", allfold_type_name(type));
 }
 
+static allfold_status cuda_softmax_begin(struct queue *queue, bool alone, bool logarithm, allfold_type x_type, const void *x,
+                                         allfold_type y_type, void *y, uint64_t n, bool *begun, struct error *error)
+{
+    const struct cuda_device *const cuda = cuda_of(queue);
+    struct cuda_queue *const begins = (struct cuda_queue *)queue;
+    const struct softmax_resident call = {&begins->space, cuda->shared_bytes, alone, logarithm, x_type, x, y, n};
+    *begun = false;
+    if (x_type != y_type || !softmax_resident_fits(&call))
+        return ALLFOLD_OK;
+    if (use(cuda, error) != ALLFOLD_OK
+        || check(cuda, (cudaError_t)softmax_resident_launch(&call, begins->stream), error,
+                 "launching the softmax kernel for %s", allfold_type_name(x_type))
+               != ALLFOLD_OK)
+        return error->status;
+    *begun = true;
+    begins->resident = alone ? RESIDENT_WRITES : RESIDENT_FOLDS;
+    begins->resident_stream = begins->stream;
+    begins->resident_call = call;
+    begins->awaited = alone ? 0 : monoid_bytes(x_type == ALLFOLD_F64 ? MONOID_sumexp_f64 : MONOID_sumexp, x_type);
+    begins->fold_last = true;
+    return ALLFOLD_OK;
+}
+
+static allfold_status softmax_start(struct cuda_queue *queue, const struct softmax_constants *constants,
+                                    const struct softmax_resident *call, allfold_type y_type, struct error *error)
+{
+    const struct cuda_device *const cuda = cuda_of(&queue->queue);
+    const int code = softmax_launch(constants, call->logarithm, call->type, call->x, y_type, call->y, call->n,
+                                    cuda->multiprocessors, queue->stream);
+    queue->fold_last = false;
+    return check(cuda, (cudaError_t)code, error, "launching the softmax kernel from %s to %s", allfold_type_name(call->type),
+                 allfold_type_name(y_type));
+}
+
 static allfold_status cuda_softmax(struct queue *queue, const struct softmax_constants *constants, bool logarithm,
                                    allfold_type x_type, const void *x, allfold_type y_type, void *y, uint64_t n,
                                    struct error *error)
 {
-    const struct cuda_device *const cuda = cuda_of(queue);
     struct cuda_queue *const working = (struct cuda_queue *)queue;
-    if (use(cuda, error) != ALLFOLD_OK)
+    const struct softmax_resident call = {.logarithm = logarithm, .type = x_type, .x = x, .y = y, .n = n};
+    if (working->resident == RESIDENT_HOLDS) {
+        softmax_order(working->mailbox, working->space.number, constants);
+        working->constants = *constants;
+        working->resident = RESIDENT_WRITES;
+        return ALLFOLD_OK;
+    }
+    if (use(cuda_of(queue), error) != ALLFOLD_OK)
         return error->status;
-    const int code =
-        softmax_launch(constants, logarithm, x_type, x, y_type, y, n, cuda->multiprocessors, working->stream);
-    working->fold_last = false;
-    return check(cuda, (cudaError_t)code, error, "launching the softmax kernel from %s to %s", allfold_type_name(x_type),
-                 allfold_type_name(y_type));
+    return softmax_start(working, constants, &call, y_type, error);
 }
 
 /* Takes what the last fold has left, if all of it is there. */
 static bool take_partial(struct cuda_queue *queue)
 {
-    if (!fold_result(queue->message, queue->space.number, queue->awaited, queue->queue.partial))
+    if (!fold_result(queue->mailbox, queue->space.number, queue->awaited, queue->queue.partial))
         return false;
     queue->awaited = 0;
     return true;
 }
 
-/* Watches the partial arrive, for a while. */
-static bool watch(struct cuda_queue *queue)
+/* Takes how a resident softmax has ended: whether y is written. */
+static bool take_outcome(struct cuda_queue *queue)
 {
+    bool written;
+    if (!softmax_outcome(queue->mailbox, queue->space.number, &written))
+        return false;
+    queue->resident = written ? RESIDENT_NONE : RESIDENT_HOLDS;
+    return true;
+}
+
+/* Looks for a message for a while, then has the driver wait for the stream, and looks again. */
+static allfold_status watch(struct cuda_queue *queue, bool (*take)(struct cuda_queue *queue), cudaStream_t stream,
+                            struct error *error)
+{
+    const struct cuda_device *const cuda = cuda_of(&queue->queue);
     const double start = clock_seconds();
     do
         for (int i = 0; i < LOOKS; i++)
-            if (take_partial(queue))
-                return true;
+            if (take(queue))
+                return ALLFOLD_OK;
     while (clock_seconds() - start < WATCH_SECONDS);
-    return false;
+    if (use(cuda, error) != ALLFOLD_OK
+        || check(cuda, cudaStreamSynchronize(stream), error, "cudaStreamSynchronize") != ALLFOLD_OK)
+        return error->status;
+    return take(queue) ? ALLFOLD_OK
+                       : error_set(error, ALLFOLD_DEVICE_ERROR, "CUDA device %d: a kernel left no result", cuda->index);
+}
+
+/* What wait does for a resident softmax. One whose orders come too late has left y as it was: the usual kernel writes it. */
+static allfold_status wait_resident(struct cuda_queue *queue, struct error *error)
+{
+    const enum resident was = queue->resident;
+    queue->resident = RESIDENT_NONE;
+    if (was == RESIDENT_FOLDS) {
+        if (watch(queue, take_partial, queue->resident_stream, error) == ALLFOLD_OK)
+            queue->resident = RESIDENT_HOLDS;
+        return error->status;
+    }
+    if (was == RESIDENT_HOLDS) /* nobody goes on with it */
+        softmax_order(queue->mailbox, queue->space.number, NULL);
+    if (watch(queue, take_outcome, queue->resident_stream, error) != ALLFOLD_OK || was == RESIDENT_HOLDS
+        || queue->resident == RESIDENT_NONE) {
+        queue->resident = RESIDENT_NONE;
+        return error->status;
+    }
+    queue->resident = RESIDENT_NONE;
+    if (softmax_start(queue, &queue->constants, &queue->resident_call, queue->resident_call.type, error) != ALLFOLD_OK)
+        return error->status;
+    return check(cuda_of(&queue->queue), cudaStreamSynchronize(queue->stream), error, "cudaStreamSynchronize");
 }
 
 static allfold_status cuda_wait(struct queue *queue, struct error *error)
@@ -410,16 +501,16 @@ static allfold_status cuda_wait(struct queue *queue, struct error *error)
     struct cuda_queue *const waiting = (struct cuda_queue *)queue;
     const cudaStream_t stream = waiting->stream;
     waiting->stream = waiting->own;
-    if (waiting->awaited > 0 && waiting->fold_last && watch(waiting))
-        return ALLFOLD_OK;
-    if (use(cuda, error) != ALLFOLD_OK
-        || check(cuda, cudaStreamSynchronize(stream), error, "cudaStreamSynchronize") != ALLFOLD_OK) {
+    if (waiting->resident != RESIDENT_NONE)
+        return wait_resident(waiting, error);
+    if (waiting->awaited > 0 && waiting->fold_last) {
+        watch(waiting, take_partial, stream, error);
         waiting->awaited = 0;
         return error->status;
     }
-    if (waiting->awaited > 0 && !take_partial(waiting))
-        return error_set(error, ALLFOLD_DEVICE_ERROR, "CUDA device %d: the fold kernel left no result", cuda->index);
-    return ALLFOLD_OK;
+    if (use(cuda, error) != ALLFOLD_OK)
+        return error->status;
+    return check(cuda, cudaStreamSynchronize(stream), error, "cudaStreamSynchronize");
 }
 
 const struct backend backend_cuda = {
@@ -439,5 +530,6 @@ const struct backend backend_cuda = {
     .download = cuda_download,
     .fold = cuda_fold,
     .softmax = cuda_softmax,
+    .softmax_begin = cuda_softmax_begin,
     .wait = cuda_wait,
 };

@@ -148,11 +148,19 @@ enum cudaError_t {
     cudaErrorLaunchFailure = 719
 };
 typedef struct emulation_stream *cudaStream_t;
+/* All blocks of a launch run at one time here. */
+enum cudaLaunchAttributeID { cudaLaunchAttributeCooperative = 2 };
+struct cudaLaunchAttribute {
+    cudaLaunchAttributeID id;
+    union {
+        int cooperative;
+    } val;
+};
 struct cudaLaunchConfig_t {
     dim3 gridDim, blockDim;
     size_t dynamicSmemBytes;
     cudaStream_t stream;
-    void *attrs;
+    cudaLaunchAttribute *attrs;
     unsigned int numAttrs;
 };
 
