@@ -13,12 +13,23 @@
 #include "kernels/message.cuh"
 #include "kernels/tuning.h"
 
-/* A monoid at a value type, as a type: fold_of<MONOID_sum, float>. */
+/* The partials whose sums are relative to a maximum: brings one to another maximum, no smaller. */
+#define DEFINE_RESCALE(name, value)                                                    \
+    static __device__ __forceinline__ void rescale_to(name##_##value *partial, double max) \
+    {                                                                                  \
+        name##_rescale_##value(partial, max);                                          \
+    }
+VALUES(DEFINE_RESCALE, sumexp)
+VALUES(DEFINE_RESCALE, sumexp_f64)
+#undef DEFINE_RESCALE
+
+/* A monoid at a value type, as a type: fold_of<MONOID_sum, float>. scaled: rescale_to knows its partial. */
 template <enum monoid monoid, class Value> struct fold_of;
 #define DEFINE_FOLD(name, value_name)                                                                                  \
     template <> struct fold_of<MONOID_##name, value_##value_name> {                                                    \
         typedef name##_##value_name partial;                                                                           \
         static constexpr bool indexed = is_indexed_##name;                                                             \
+        static constexpr bool scaled = MONOID_##name == MONOID_sumexp || MONOID_##name == MONOID_sumexp_f64;           \
         static constexpr bool f32_terms = MONOID_##name == MONOID_sumexp && sizeof(value_##value_name) == sizeof(float) \
                                           && (value_##value_name)0.5 != 0;                                             \
         static __device__ __forceinline__ partial identity() { return name##_identity_##value_name(); }                \
@@ -40,11 +51,12 @@ MONOIDS(DEFINE_FOLDS)
 #undef DEFINE_FOLD
 
 /* How a fold of an element type is cut, as a type. */
-template <class Fold, class Element> struct fold_plan {
-    static constexpr struct fold_shape shape =
-        fold_shape_of(sizeof(typename Fold::partial), Fold::indexed, sizeof(typename Element::stored), Fold::f32_terms);
+template <class Fold, class Element, bool small = false> struct fold_plan {
+    static constexpr struct fold_shape shape = fold_shape_of(sizeof(typename Fold::partial), Fold::indexed,
+                                                             sizeof(typename Element::stored), Fold::f32_terms, small);
     static constexpr int threads = shape.threads, vectors = shape.vectors, together = shape.together;
-    static constexpr int blocks = shape.blocks;
+    static constexpr int blocks = shape.blocks, least = shape.least;
+    static constexpr bool is_small = small;
     static constexpr int block_vectors = threads * vectors; /* of one block in one round */
     static_assert(threads % 32 == 0 && threads <= 1024 && blocks <= FOLD_BLOCKS_MAX, "a shape a kernel can take");
     static_assert(together == 0 || vectors % together == 0, "rounds are whole tiles");
@@ -69,10 +81,22 @@ static __device__ __forceinline__ Partial partial_shuffle_down(const Partial &pa
     return other;
 }
 
+/* The largest of the warp's 32 numbers, none of which is NaN: as integers in the same order. Takes whole warps. */
+static __device__ __forceinline__ double warp_max(double x)
+{
+    const uint64_t bits = f64_bits(x), key = (bits >> 63) != 0 ? ~bits : bits | (uint64_t)1 << 63;
+    const uint32_t high = lanes_max((uint32_t)(key >> 32));
+    const uint32_t low = lanes_max((uint32_t)(key >> 32) == high ? (uint32_t)key : 0);
+    const uint64_t largest = (uint64_t)high << 32 | low;
+    return f64_from_bits((largest >> 63) != 0 ? largest & ~((uint64_t)1 << 63) : ~largest);
+}
+
 /* Lane 0 gets the partials of the warp's first `count` lanes, a power of two, in order; the others get something. Takes
    whole warps. */
 template <class Fold, int count> static __device__ __forceinline__ void warp_combine(typename Fold::partial *partial)
 {
+    if constexpr (Fold::scaled) /* once, that the combinations find nothing to rescale: each would take long */
+        rescale_to(partial, warp_max(partial->max));
 #pragma unroll (is_brief<Fold> ? 5 : 1)
     for (int lanes = 1; lanes < count; lanes *= 2) {
         const typename Fold::partial other = partial_shuffle_down(*partial, lanes);
@@ -155,6 +179,46 @@ static __device__ __forceinline__ void rounds_take(typename Fold::partial *parti
     }
 }
 
+/* All vectors, in whole tiles, for folds that take -inf for nothing: what is missing in the last round is -inf. The lanes of
+   a warp share a maximum, so that few tiles raise it. */
+template <class Fold, class Element, class plan>
+static __device__ __forceinline__ void padded_take(typename Fold::partial *partial, const typename Element::stored *x,
+                                                   uint64_t rounds, uint64_t end, bool aligned)
+{
+    double shared_max = -INFINITY;
+    const uint64_t stride = (uint64_t)gridDim.x * plan::threads;
+    uint64_t index = (uint64_t)blockIdx.x * plan::block_vectors + threadIdx.x, step = plan::threads;
+#pragma unroll 1
+    for (uint64_t round = 0;; round++) {
+        uint4 vectors[plan::vectors];
+        if (round == rounds) { /* the rest, spread evenly over the grid */
+            index = rounds * gridDim.x * plan::block_vectors + (uint64_t)blockIdx.x * plan::threads + threadIdx.x;
+            step = stride;
+            if (index - threadIdx.x >= end)
+                break;
+        }
+        if (aligned) {
+#pragma unroll
+            for (int i = 0; i < plan::vectors; i++)
+                vectors[i] = index + i * step < end ? vector_load<Element>(x, index + i * step, true) : least_vector<Element>();
+        } else {
+#pragma unroll
+            for (int i = 0; i < plan::vectors; i++)
+                vectors[i] = index + i * step < end ? vector_load<Element>(x, index + i * step, false) : least_vector<Element>();
+        }
+#pragma unroll
+        for (int i = 0; i < plan::vectors; i += plan::together)
+            vectors_take<Fold, Element, plan::together>(partial, vectors + i, 0);
+        if (round == rounds)
+            break;
+        if (__ballot_sync(0xffffffffu, partial->max > shared_max) != 0) {
+            shared_max = warp_max(partial->max);
+            rescale_to(partial, shared_max);
+        }
+        index += (uint64_t)gridDim.x * plan::block_vectors;
+    }
+}
+
 /* The vectors from `start` on, spread evenly over the grid. */
 template <class Fold, class Element, class plan>
 static __device__ __forceinline__ void rest_take(typename Fold::partial *partial, const typename Element::stored *x,
@@ -196,12 +260,16 @@ static __device__ __forceinline__ typename Fold::partial thread_fold(const typen
     const bool aligned = is_vector_aligned(x);
     const uint64_t vectors = n / Element::per_vector;
     typename Fold::partial partial = Fold::identity();
-    uint64_t start = 0;
-    if constexpr (plan::together > 0) {
-        rounds_take<Fold, Element, plan>(&partial, x, first, rounds, aligned);
-        start = rounds * gridDim.x * plan::block_vectors;
+    if constexpr (Fold::scaled && Element::is_floating) {
+        padded_take<Fold, Element, plan>(&partial, x, rounds, vectors, aligned);
+    } else {
+        uint64_t start = 0;
+        if constexpr (plan::together > 0 && !plan::is_small) {
+            rounds_take<Fold, Element, plan>(&partial, x, first, rounds, aligned);
+            start = rounds * gridDim.x * plan::block_vectors;
+        }
+        rest_take<Fold, Element, plan>(&partial, x, first, start, vectors, aligned);
     }
-    rest_take<Fold, Element, plan>(&partial, x, first, start, vectors, aligned);
     /* less than a vector is left */
     const uint64_t last = vectors * Element::per_vector + threadIdx.x;
     if (blockIdx.x == gridDim.x - 1 && last < n) {

@@ -20,6 +20,20 @@ static __device__ __forceinline__ uint4 load_read_only(const void *x)
 #endif
 }
 
+/* The largest number of the warp's lanes. Takes whole warps. */
+static __device__ __forceinline__ uint32_t lanes_max(uint32_t x)
+{
+#if defined(__NVCC__) && __CUDA_ARCH__ >= 800
+    return __reduce_max_sync(0xffffffffu, x);
+#else
+    for (int lanes = 1; lanes < 32; lanes *= 2) {
+        const uint32_t other = __shfl_xor_sync(0xffffffffu, x, lanes);
+        x = other > x ? other : x;
+    }
+    return x;
+#endif
+}
+
 /* Two words of 64 bits, each of which other blocks and the host see whole, at some time; aligned to 16 bytes. */
 static __device__ __forceinline__ void store_words(uint64_t *to, uint64_t first, uint64_t second)
 {

@@ -88,20 +88,16 @@ static __device__ __forceinline__ typename Fold::partial part_fold(const uint4 *
                 vectors[j - 1] = vectors[j];
         }
     }
-    int turn = 0;
 #pragma unroll 1
-    for (; turn + tile <= turns; turn += tile) {
+    for (int turn = 0; turn < turns; turn += tile) {
+        const int arrived = (turn + tile - 1) / stage;
         uint4 vectors[tile];
-        copy_wait(groups - 1 - (turn + tile - 1) / stage);
+        copy_wait(arrived < groups ? groups - 1 - arrived : 0);
 #pragma unroll
         for (int i = 0; i < tile; i++)
-            vectors[i] = shared[(turn + i) * threads];
+            vectors[i] = turn + i < turns ? shared[(turn + i) * threads] : least_vector<Element>();
         vectors_take<Fold, Element, tile>(&partial, vectors, 0);
     }
-    copy_wait(0);
-#pragma unroll 1
-    for (; turn < turns; turn++)
-        vectors_take<Fold, Element, 1>(&partial, &shared[turn * threads], 0);
     return partial;
 }
 

@@ -41,7 +41,7 @@ static allfold_status plan(struct reduction *r, struct error *error)
     const struct fold_shape shape = shape_of(r);
     const uint64_t bytes = allfold_type_bytes(r->type), partial = monoid_bytes(fold_monoid(r->fold), r->type);
     const uint64_t most = (uint64_t)device->multiprocessors * (uint64_t)shape.blocks;
-    const uint64_t blocks = u64_max(1, u64_min(most, r->n * bytes / 16 / (uint64_t)shape.threads));
+    const uint64_t blocks = u64_max(1, u64_min(most, r->n * bytes / 16 / (uint64_t)(shape.threads * shape.least)));
     r->scratch_bytes = fold_scratch_bytes(device->multiprocessors);
     r->bytes_read = r->n * bytes + blocks * partial;
     r->bytes_written = (blocks + 1) * partial;

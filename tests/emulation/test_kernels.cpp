@@ -316,9 +316,18 @@ static void test_fold(enum monoid monoid, allfold_type type)
 {
     const size_t bytes = allfold_type_bytes(type);
     const bool f32_terms = monoid == MONOID_sumexp && type_value(type) == VALUE_f32;
-    const struct fold_shape shape = fold_shape_of(monoid_bytes(monoid, type), monoids[monoid].indexed, bytes, f32_terms);
     int count = 0;
-    for (uint64_t n : sizes_of(16 / bytes, (uint64_t)shape.threads, (uint64_t)shape.vectors, (uint64_t)shape.blocks)) {
+    std::set<uint64_t> sizes;
+    for (const bool small : {false, true}) {
+        const struct fold_shape shape =
+            fold_shape_of(monoid_bytes(monoid, type), monoids[monoid].indexed, bytes, f32_terms, small);
+        sizes.merge(sizes_of(16 / bytes, (uint64_t)shape.threads, (uint64_t)shape.vectors, (uint64_t)shape.blocks));
+        for (uint64_t blocks : {1, 2}) /* one block, two; and where the small end, of one to three multiprocessors */
+            add_around(&sizes, blocks * 16 / bytes * (uint64_t)shape.threads * (uint64_t)shape.least);
+    }
+    for (uint64_t multiprocessors : {1, 2, 3})
+        add_around(&sizes, multiprocessors * FOLD_SMALL_BYTES / bytes);
+    for (uint64_t n : sizes) {
         const struct job job = {monoid,
                                 type,
                                 n,
