@@ -20,6 +20,7 @@ liballfold_a_SOURCES = \
 	src/core/engine.c \
 	src/core/reduce.c \
 	src/core/softmax.c \
+	src/fold/exact_total.c \
 	src/fold/table.c
 
 noinst_HEADERS += \
@@ -41,6 +42,9 @@ noinst_HEADERS += \
 	src/fold/argextreme.h \
 	src/fold/argextreme_template.h \
 	src/fold/arithmetic.h \
+	src/fold/exact.h \
+	src/fold/exact_template.h \
+	src/fold/exact_total.h \
 	src/fold/exponential.h \
 	src/fold/extreme.h \
 	src/fold/extreme_template.h \
@@ -49,11 +53,13 @@ noinst_HEADERS += \
 	src/fold/monoids.h \
 	src/fold/norm1.h \
 	src/fold/norm2.h \
+	src/fold/norm2_exact.h \
 	src/fold/norminf.h \
 	src/fold/prod.h \
 	src/fold/softmax_constants.h \
 	src/fold/stats.h \
 	src/fold/sum.h \
+	src/fold/sum_exact.h \
 	src/fold/sumexp.h \
 	src/fold/sumexp_template.h \
 	src/fold/table.h

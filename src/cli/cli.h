@@ -22,6 +22,8 @@ enum takes {
     TAKES_NAN = 1 << 4,         /* has a choice of what NaN does */
     TAKES_OUTPUT = 1 << 5,      /* writes a file */
     TAKES_OUTPUT_TYPE = 1 << 6, /* whose element type may be said */
+    TAKES_LEVEL = 1 << 8,       /* has a choice of how sums are computed */
+    TAKES_RESULT_TYPE = 1 << 9, /* a fold, whose results may be rounded */
     TAKES_LADDER = 1 << 7,      /* the ladder: brings its own CUDA device, and options */
     TAKES_BENCH = 1 << 8,       /* the benchmark's options */
     TAKES_CHECKPOINT = 1 << 9,  /* folds an input, and may keep how far it has come */
@@ -40,7 +42,7 @@ struct command {
 
 extern const struct command commands[];
 extern const size_t command_count;
-/* command->takes, and for a fold whether it has a choice of NaN, which the fold itself knows. */
+/* command->takes, and for a fold which choices it has, which the fold itself knows. */
 unsigned command_takes(const struct command *command);
 
 void fold_run(struct session *session);     /* cmd_fold.c: every fold */

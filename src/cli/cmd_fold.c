@@ -10,6 +10,7 @@ void fold_run(struct session *session)
     if (session->error.status != ALLFOLD_OK)
         return;
     session_source(session, &job);
+    job.result_type = settings->has_output_type ? &settings->output_type : NULL;
     core_reduce(session->context, (allfold_fold)settings->command->which, settings->nan, session->input.type, &job,
                 &result, &session->error);
     source_close(job.source);

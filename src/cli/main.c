@@ -12,8 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FOLD(ID, name, monoid, text) {#name, "INPUT", TAKES_ARRAY, ALLFOLD_##ID, text, fold_run},
+#define FOLD(ID, name, monoid, text) {#name, "INPUT", TAKES_FOLD, ALLFOLD_##ID, text, fold_run},
 #define TAKES_ARRAY (TAKES_COMMON | TAKES_DEVICE | TAKES_TYPE | TAKES_RAW | TAKES_CHECKPOINT)
+#define TAKES_FOLD (TAKES_ARRAY | TAKES_RESULT_TYPE)
 #define TAKES_SOFTMAX (TAKES_ARRAY | TAKES_OUTPUT | TAKES_OUTPUT_TYPE)
 #define TAKES_INFO (TAKES_COMMON | TAKES_DEVICE)
 #define TAKES_CLIMB (TAKES_COMMON | TAKES_LADDER)
@@ -34,8 +35,11 @@ const size_t command_count = sizeof commands / sizeof *commands;
 
 unsigned command_takes(const struct command *command)
 {
-    const bool choice = command->run == fold_run && fold_has_nan_choice((allfold_fold)command->which);
-    return command->takes | (choice ? TAKES_NAN : 0);
+    const allfold_fold fold = (allfold_fold)command->which;
+    if (command->run != fold_run)
+        return command->takes;
+    return command->takes | (fold_has_nan_choice(fold) ? TAKES_NAN : 0u)
+           | (fold_level(fold, ALLFOLD_LEVEL_EXACT) == ALLFOLD_LEVEL_EXACT ? TAKES_LEVEL : 0u);
 }
 
 static const struct command *find_command(const char *name, struct error *error)

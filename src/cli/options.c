@@ -64,6 +64,14 @@ static bool set_nan(struct settings *settings, const char *text)
     return found >= 0;
 }
 
+static bool set_level(struct settings *settings, const char *text)
+{
+    static const char *const words[] = {[ALLFOLD_LEVEL_FAST] = "fast", [ALLFOLD_LEVEL_EXACT] = "exact"};
+    const int found = choice(text, words, 2);
+    settings->context.level = (allfold_level)found;
+    return found >= 0;
+}
+
 static bool set_threads(struct settings *settings, const char *text)
 {
     uint64_t threads;
@@ -336,6 +344,8 @@ static const struct row {
     {"list", 0, NULL, TAKES_BENCH, set_bench_list, NULL, "print what can be measured, and who is measured"},
     {"nan", 0, "propagate|omit|error", TAKES_NAN, set_nan, "propagate, omit or error",
      "what NaN does: it is the result (default), it is left out, it is refused"},
+    {"sum", 0, "exact|fast", TAKES_LEVEL, set_level, "exact or fast",
+     "how sums are computed: rounded once, the same bits anywhere, or with wide accumulators (default)"},
     {"output", 'o', "FILE", TAKES_OUTPUT, set_output, "the name of a file",
      "where elements go: .npy if it ends so, else raw; replaced on success only"},
     {"output-type", 0, "TYPE", TAKES_OUTPUT_TYPE, set_output_type, "f16, bf16, f32 or f64",
@@ -344,6 +354,8 @@ static const struct row {
      "keep in FILE.RANK how far the fold has come; go on from there; removed on success"},
     {"checkpoint-every", 0, "SECONDS", TAKES_CHECKPOINT, set_checkpoint_every, "seconds, such as 60 or 0",
      "time between two checkpoints (default: 30; 0: after each shard)"},
+    {"output-type", 0, "TYPE", TAKES_RESULT_TYPE, set_output_type, "f16, bf16, f32 or f64",
+     "round the value to f16, bf16, f32 or f64 (default: f64, and integers as they are)"},
     {"backend", 0, "auto|cuda|cpu", TAKES_COMMON, set_backend, "auto, cuda or cpu",
      "what computes (default: auto, which is cuda where a GPU is visible)"},
     {"device-memory", 0, "SIZE", TAKES_DEVICE, set_device_memory, SIZE_EXPECTED,

@@ -2,6 +2,8 @@
    of its own; a record says which fold it belongs to, so ranks that call different ones are told, not misled. */
 #include "comm/comm.h"
 
+#include "base/elements.h"
+
 #include <limits.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -16,13 +18,24 @@ struct comm_mpi {
 
 /* Of one size whatever the monoid: ranks that disagree about the call must still exchange messages that match. */
 struct record {
-    struct partial partial;
+    __attribute__((aligned(16))) unsigned char partial[ORDERED_BYTES_MAX];
     uint64_t count;
     int32_t failed_rank; /* -1 while no rank has failed */
     int32_t mismatch;    /* ranks made different calls */
     int32_t monoid, type;
     uint32_t call;
 };
+
+/* What exact folds send instead, added up word by word; of one size, too. code: what the rank is doing, in two numbers of 16
+   bits, each with its square. n ranks do the same where n times the sum of squares is the square of the sum, and only there
+   (Cauchy and Schwarz); with less than 2^31 ranks none of these sums overflows. */
+struct words {
+    int64_t failed; /* 1 on a rank that has failed */
+    int64_t count;
+    int64_t code[2], square[2];
+    int64_t words[COMM_WORDS];
+};
+enum { WORDS_SENT = sizeof(struct words) / sizeof(int64_t) };
 
 /* b = a followed by b, as MPI orders the operands of an operation that does not commute. The bytes may lie anywhere. */
 static void combine_records(void *a_bytes, void *b_bytes, int *length, MPI_Datatype *datatype)
@@ -35,8 +48,9 @@ static void combine_records(void *a_bytes, void *b_bytes, int *length, MPI_Datat
         if (a.failed_rank < 0 && b.failed_rank < 0) {
             a.mismatch |= b.mismatch || a.monoid != b.monoid || a.type != b.type || a.call != b.call;
             if (!a.mismatch) {
-                monoid_shift((enum monoid)a.monoid, (allfold_type)a.type, &b.partial, a.count);
-                monoid_combine((enum monoid)a.monoid, (allfold_type)a.type, &a.partial, &b.partial);
+                monoid_shift((enum monoid)a.monoid, (allfold_type)a.type, (struct partial *)b.partial, a.count);
+                monoid_combine((enum monoid)a.monoid, (allfold_type)a.type, (struct partial *)a.partial,
+                               (const struct partial *)b.partial);
             }
             a.count += b.count;
         } else if (a.failed_rank < 0)
@@ -136,12 +150,20 @@ static allfold_status agree(struct comm *comm, enum phase phase, struct error *e
     return lowest == INT_MAX ? ALLFOLD_OK : share_error(comm, lowest, phase, error);
 }
 
-static allfold_status combine(struct comm *comm, enum phase phase, uint32_t call, enum monoid monoid, allfold_type type,
-                              struct partial *partial, uint64_t *count, struct error *error)
+static allfold_status refuse_mismatch(struct error *error)
+{
+    error->shared = true;
+    return error_set(error, ALLFOLD_BAD_ARGUMENT,
+                     "the ranks made different calls: fold or softmax, element types and options must be the same on all");
+}
+
+/* The exchange of ordered partials. */
+static allfold_status combine_record(struct comm *comm, enum phase phase, uint32_t call, enum monoid monoid, allfold_type type,
+                                     struct partial *partial, uint64_t *count, struct error *error)
 {
     struct record mine, all;
     memset(&mine, 0, sizeof mine);
-    memcpy(&mine.partial, partial, monoid_bytes(monoid, type));
+    memcpy(mine.partial, partial, monoid_bytes(monoid, type));
     mine.count = *count;
     mine.failed_rank = error->status != ALLFOLD_OK ? comm->rank : -1;
     mine.monoid = (int32_t)monoid;
@@ -152,14 +174,59 @@ static allfold_status combine(struct comm *comm, enum phase phase, uint32_t call
         return mpi_failed(code, "MPI_Allreduce", error);
     if (all.failed_rank >= 0)
         return share_error(comm, all.failed_rank, phase, error);
-    if (all.mismatch) {
-        error->shared = true;
-        return error_set(error, ALLFOLD_BAD_ARGUMENT,
-                         "the ranks made different calls: fold or softmax, element types and options must be the same on all");
-    }
-    *partial = all.partial;
+    if (all.mismatch)
+        return refuse_mismatch(error);
+    memcpy(partial, all.partial, monoid_bytes(monoid, type));
     *count = all.count;
     return ALLFOLD_OK;
+}
+
+/* The exchange of words. Of ordered monoids nothing but agreement. */
+static allfold_status combine_words(struct comm *comm, enum phase phase, uint32_t call, enum monoid monoid, allfold_type type,
+                                    struct partial *partial, uint64_t *count, struct error *error)
+{
+    const uint32_t words = monoid_words(monoid, type), first = words < COMM_WORDS ? words : COMM_WORDS;
+    struct words mine, all;
+    memset(&mine, 0, sizeof mine);
+    mine.failed = error->status != ALLFOLD_OK;
+    mine.count = (int64_t)*count;
+    mine.code[0] = call & 0xffff;
+    mine.code[1] = call >> 16 << 10 | (uint32_t)monoid << 4 | (uint32_t)type;
+    for (int i = 0; i < 2; i++)
+        mine.square[i] = mine.code[i] * mine.code[i];
+    memcpy(mine.words, partial->bytes, first * sizeof *mine.words);
+    int code = MPI_Allreduce(&mine, &all, WORDS_SENT, MPI_INT64_T, MPI_SUM, comm->mpi->comm);
+    if (code != MPI_SUCCESS)
+        return mpi_failed(code, "MPI_Allreduce", error);
+    if (all.failed > 0)
+        return agree(comm, phase, error);
+    for (int i = 0; i < 2; i++)
+        if ((int128)all.square[i] * comm->size != (int128)all.code[i] * all.code[i])
+            return refuse_mismatch(error);
+    if (words == 0)
+        return ALLFOLD_OK;
+    struct partial sum = {{0}}, other = *partial;
+    memcpy(sum.bytes, all.words, first * sizeof *all.words);
+    if (words > first) {
+        const size_t at = first * sizeof *all.words;
+        code = MPI_Allreduce(other.bytes + at, sum.bytes + at, (int)(words - first), MPI_INT64_T, MPI_SUM, comm->mpi->comm);
+        if (code != MPI_SUCCESS)
+            return mpi_failed(code, "MPI_Allreduce", error);
+    }
+    monoid_identity(monoid, type, partial);
+    monoid_combine(monoid, type, partial, &sum); /* which puts the carries in order */
+    *count = (uint64_t)all.count;
+    return ALLFOLD_OK;
+}
+
+static allfold_status combine(struct comm *comm, enum phase phase, uint32_t call, enum monoid monoid, allfold_type type,
+                              struct partial *partial, uint64_t *count, struct error *error)
+{
+    if (comm->exact && combine_words(comm, phase, call, monoid, type, partial, count, error) != ALLFOLD_OK)
+        return error->status;
+    if (monoid_words(monoid, type) > 0)
+        return ALLFOLD_OK;
+    return combine_record(comm, phase, call, monoid, type, partial, count, error);
 }
 
 static allfold_status broadcast(struct comm *comm, enum phase phase, int root, void *memory, size_t bytes,

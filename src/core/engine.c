@@ -20,6 +20,8 @@ void core_log(const struct allfold_context *ctx, const char *format, ...)
 static allfold_status open_local(struct allfold_context *ctx, const allfold_options *options, struct error *error)
 {
     const struct backend *backend;
+    if ((unsigned)options->level > ALLFOLD_LEVEL_EXACT)
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "level %d: expected fast or exact", (int)options->level);
     if (backend_choose(options->backend, &backend, error) != ALLFOLD_OK
         || backend->open(ctx->comm.local_rank, ctx->comm.local_size, options, &ctx->device, error) != ALLFOLD_OK)
         return error->status;
@@ -37,6 +39,8 @@ static allfold_status open_local(struct allfold_context *ctx, const allfold_opti
 
 allfold_status core_open(struct allfold_context *ctx, const allfold_options *options, struct error *error)
 {
+    ctx->level = options->level;
+    ctx->comm.exact = options->level == ALLFOLD_LEVEL_EXACT;
     ctx->log = options->log;
     ctx->log_user = options->log_user;
     open_local(ctx, options, error);

@@ -34,9 +34,11 @@
     } while (0)
 #ifdef __CUDACC__
 #define FOLD_SIMD
+#define FOLD_UNROLL _Pragma("unroll")
 #define FOLD_PREFETCH(address) (void)0
 #else
 #define FOLD_SIMD _Pragma("omp simd")
+#define FOLD_UNROLL
 #define FOLD_PREFETCH(address) __builtin_prefetch(address)
 #endif
 

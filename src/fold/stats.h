@@ -123,7 +123,8 @@ static allfold_status FN(stats_finish)(const FN(stats) * stats, const struct fin
     const uint64_t nans = stats->min.nans;
     if (finish->nan == ALLFOLD_NAN_ERROR && nans > 0)
         return finish_nan(finish, "stats", nans, stats->min.nan_index, error);
-    const struct finish part = {finish->count - nans, ALLFOLD_NAN_OMIT}, whole = {finish->count, ALLFOLD_NAN_OMIT};
+    const struct finish part = {finish->count - nans, ALLFOLD_NAN_OMIT, finish->format};
+    const struct finish whole = {finish->count, ALLFOLD_NAN_OMIT, finish->format};
     const bool nan = nans > 0 && finish->nan == ALLFOLD_NAN_PROPAGATE, empty = part.count == 0;
 
     allfold_result fields = *result;

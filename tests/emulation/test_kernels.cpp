@@ -231,13 +231,14 @@ static bool partials_agree(const struct job *job, const struct partial *found, c
     const bool sumexp = job->monoid == MONOID_sumexp || job->monoid == MONOID_sumexp_f64; /* their layout is one */
     for (int f = 0; f < ALLFOLD_FOLD_COUNT; f++) {
         const allfold_fold fold = (allfold_fold)f;
-        if (sumexp ? fold != ALLFOLD_LOGSUMEXP : fold_monoid(fold) != job->monoid)
+        if (sumexp ? fold != ALLFOLD_LOGSUMEXP : fold_monoid(fold, ALLFOLD_LEVEL_FAST) != job->monoid)
             continue;
         for (int nan = 0; nan <= (fold_has_nan_choice(fold) ? ALLFOLD_NAN_ERROR : 0); nan++) {
             struct error a_error = {}, b_error = {};
             allfold_result a = {}, b = {};
-            const allfold_status status = fold_finish(fold, job->type, found, job->n, (allfold_nan)nan, &a, &a_error);
-            fold_finish(fold, job->type, expected, job->n, (allfold_nan)nan, &b, &b_error);
+            const struct fold_call call = {fold, level, (allfold_nan)nan, NULL};
+            const allfold_status status = fold_finish(&call, job->type, found, job->n, &a, &a_error);
+            fold_finish(&call, job->type, expected, job->n, &b, &b_error);
             if (status != b_error.status || strcmp(a_error.text, b_error.text) != 0)
                 return failed("%s: '%s', not '%s'", allfold_fold_name(fold), a_error.text, b_error.text);
             if (status == ALLFOLD_OK && !fields_agree(job, fold, &a, &b, scale))

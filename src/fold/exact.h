@@ -1,0 +1,213 @@
+/* Exact sums: a number held in fixed point, as wide as sums of its terms can be, and the cheap way there. The method, its
+   proofs and its sources: docs/numerics.md.
+
+   Words. A partial is a row of 64-bit integers that are only ever added: limbs, each worth 2^32 times the one before and
+   with its carries left in place, then counts of what no limb can hold. So partials are combined by adding word to word,
+   in any order, by whoever can add integers.
+
+   Windows. Terms do not go to the limbs one by one. sum starts as bias = 1.5 * 2^k, whose last bit is worth 2^(k-52). As long
+   as sum stays in [2^k, 2^(k+1)), adding a term to it takes exactly the term's multiple of 2^(k-52), rounded; what is left
+   goes to the next window, and what the last window leaves must be 0, else the whole run of terms is taken back and goes
+   to the limbs. In one binade doubles are integers: the difference of the bits of sum and bias counts multiples of 2^(k-52),
+   and that is what a flush adds to the limbs. Which windows were used cannot show in the result. */
+#ifndef ALLFOLD_EXACT_H
+#define ALLFOLD_EXACT_H
+
+#include "fold/arithmetic.h"
+
+/* The words behind the limbs. */
+enum exact_count {
+    EXACT_NANS,
+    EXACT_PLUS,  /* +inf */
+    EXACT_MINUS, /* -inf */
+    EXACT_OTHERS, /* not 0 where some term was not -0.0 */
+    EXACT_COUNTS
+};
+
+#define EXACT_WINDOWS_MAX 4
+/* Bits between the largest term that a window is opened for and half of what the window holds. */
+#define EXACT_GROWTH 8
+/* Terms of one lane between two looks at how full the windows are: 2^EXACT_GROWTH / 4 of the largest would fit. */
+#define EXACT_RUN 32
+
+/* Where words lie: word i at words[i * stride]. shared: other threads add to them, too. */
+struct exact_sink {
+    int64_t *words;
+    uint32_t stride;
+    bool shared;
+    uint32_t limbs;
+    int32_t lowest; /* bit 0 of limb 0 is worth 2^lowest */
+};
+
+HOST_DEVICE struct exact_sink exact_sink_of(int64_t *words, uint32_t limbs, int32_t lowest)
+{
+    struct exact_sink sink;
+    sink.words = words;
+    sink.stride = 1;
+    sink.shared = false;
+    sink.limbs = limbs;
+    sink.lowest = lowest;
+    return sink;
+}
+
+HOST_DEVICE void exact_word_add(const struct exact_sink *sink, uint32_t word, int64_t value)
+{
+    int64_t *const at = &sink->words[word * sink->stride];
+#ifdef __CUDA_ARCH__
+    if (sink->shared) {
+        atomicAdd((unsigned long long *)at, (unsigned long long)value);
+        return;
+    }
+#endif
+    *at += value;
+}
+
+HOST_DEVICE void exact_count(const struct exact_sink *sink, enum exact_count which, int64_t count)
+{
+    exact_word_add(sink, sink->limbs + which, count);
+}
+
+/* Adds value * 2^exponent, which must be a multiple of 2^lowest that the limbs have room for. No word changes by more than
+   2^32: 2^30 such additions fit between two normalisations. */
+HOST_DEVICE void exact_add_integer(const struct exact_sink *sink, int64_t value, int32_t exponent)
+{
+    int32_t position = exponent - sink->lowest;
+    if (position < 0) { /* the bits that go are 0 */
+        value >>= -position;
+        position = 0;
+    }
+    const uint32_t limb = (uint32_t)position / 32, shift = (uint32_t)position % 32;
+    const int64_t rest = value >> (32 - shift);
+    exact_word_add(sink, limb, (int64_t)(((uint64_t)value << shift) & 0xffffffffu));
+    exact_word_add(sink, limb + 1, rest & 0xffffffff);
+    exact_word_add(sink, limb + 2, rest >> 32);
+}
+
+/* The same for wider integers. */
+HOST_DEVICE void exact_add_wide(const struct exact_sink *sink, int128 value, int32_t exponent)
+{
+    const int64_t low = (int64_t)(value & (((int128)1 << 62) - 1)), middle = (int64_t)(value >> 62 & (((int128)1 << 62) - 1));
+    exact_add_integer(sink, low, exponent);
+    exact_add_integer(sink, middle, exponent + 62);
+    if (value >> 124 != 0)
+        exact_add_integer(sink, (int64_t)(value >> 124), exponent + 124);
+}
+
+/* A finite double as an integer times 2^*exponent. */
+HOST_DEVICE int64_t exact_integer(double x, int32_t *exponent)
+{
+    const uint64_t bits = f64_bits(x), fraction = bits & 0xfffffffffffffu;
+    const int32_t biased = (int32_t)(bits >> 52 & 0x7ff);
+    const int64_t magnitude = (int64_t)(biased != 0 ? fraction | 1ull << 52 : fraction);
+    *exponent = (biased != 0 ? biased : 1) - 1075;
+    return x < 0.0 ? -magnitude : magnitude;
+}
+
+/* Counts x, which is NaN or infinite. */
+HOST_DEVICE void exact_add_special(const struct exact_sink *sink, double x)
+{
+    exact_count(sink, x != x ? EXACT_NANS : x > 0.0 ? EXACT_PLUS : EXACT_MINUS, 1);
+}
+
+/* Adds one term, whatever it is, to the words. */
+HOST_DEVICE void exact_add_f64(const struct exact_sink *sink, double x)
+{
+    int32_t exponent;
+    if (!is_finite(x)) {
+        exact_add_special(sink, x);
+        return;
+    }
+    const int64_t value = exact_integer(x, &exponent);
+    exact_add_integer(sink, value, exponent);
+}
+
+/* Adds x * x, exactly, whatever x is. */
+HOST_DEVICE void exact_add_square(const struct exact_sink *sink, double x)
+{
+    int32_t exponent;
+    if (!is_finite(x)) {
+        exact_add_special(sink, fabs(x));
+        return;
+    }
+    const int64_t value = exact_integer(fabs(x), &exponent);
+    exact_add_wide(sink, (int128)value * value, 2 * exponent);
+}
+
+/* The windows of one thread; each in as many lanes as the thread has. Closed while bias[0] is 0. */
+struct exact_front {
+    double sum[EXACT_WINDOWS_MAX][FOLD_LANES];
+    double bias[EXACT_WINDOWS_MAX];
+    bool others; /* as EXACT_OTHERS */
+};
+
+HOST_DEVICE void exact_front_start(struct exact_front *front, int windows)
+{
+    for (int w = 0; w < windows; w++) {
+        front->bias[w] = 0.0;
+        for (int lane = 0; lane < FOLD_LANES; lane++)
+            front->sum[w][lane] = 0.0;
+    }
+    front->others = false;
+}
+
+/* What a window holds, in units of 2^*exponent: at most 2^51 a lane. */
+HOST_DEVICE int64_t exact_window_take(struct exact_front *front, int w, int32_t *exponent)
+{
+    const uint64_t bias = f64_bits(front->bias[w]);
+    int64_t total = 0;
+    for (int lane = 0; lane < FOLD_LANES; lane++) {
+        total += (int64_t)(f64_bits(front->sum[w][lane]) - bias);
+        front->sum[w][lane] = front->bias[w];
+    }
+    *exponent = (int32_t)(bias >> 52) - 1075;
+    return total;
+}
+
+/* Empties the windows into the words. */
+HOST_DEVICE void exact_front_flush(struct exact_front *front, int windows, const struct exact_sink *sink)
+{
+    for (int w = 0; w < windows; w++) {
+        int32_t exponent;
+        const int64_t total = exact_window_take(front, w, &exponent);
+        if (total != 0)
+            exact_add_integer(sink, total, exponent);
+    }
+}
+
+/* Opens empty windows for terms up to the one whose biased exponent this is; or, where a double has no room for them, leaves
+   them closed. */
+HOST_DEVICE void exact_front_open(struct exact_front *front, int windows, uint32_t largest, int32_t lowest)
+{
+    const int32_t least = lowest + 52 > -1022 ? lowest + 52 : -1022;
+    int32_t k = (int32_t)largest - 1023 + 2 + EXACT_GROWTH;
+    const bool room = k <= 1023;
+    for (int w = 0; w < windows; w++) {
+        k = k < least ? least : k;
+        front->bias[w] = room ? 1.5 * power_of_two(k) : 0.0;
+        for (int lane = 0; lane < FOLD_LANES; lane++)
+            front->sum[w][lane] = front->bias[w];
+        k = k - 52 + EXACT_GROWTH;
+    }
+}
+
+/* Whether a lane of some window is half full. */
+HOST_DEVICE bool exact_front_is_full(const struct exact_front *front, int windows)
+{
+    uint64_t full = 0;
+    for (int w = 0; w < windows; w++)
+        for (int lane = 0; lane < FOLD_LANES; lane++)
+            full |= (f64_bits(front->sum[w][lane]) - f64_bits(front->bias[w]) + (1ull << 50)) >> 51;
+    return full != 0;
+}
+
+/* One term's passage through one window. What is left of it is in rest; outside gathers bits of which the upper 12 are 0
+   while sum stays in its binade. */
+#define EXACT_STEP(total, bias, rest, outside)                  \
+    do {                                                        \
+        const double before = (total), after = before + (rest); \
+        outside |= f64_bits(after) ^ f64_bits(bias);            \
+        rest -= after - before;                                 \
+        (total) = after;                                        \
+    } while (0)
+
+#endif
