@@ -140,14 +140,13 @@ struct exact_front {
     bool others; /* as EXACT_OTHERS */
 };
 
-HOST_DEVICE void exact_front_start(struct exact_front *front, int windows)
+HOST_DEVICE void exact_front_close(struct exact_front *front, int windows)
 {
     for (int w = 0; w < windows; w++) {
         front->bias[w] = 0.0;
         for (int lane = 0; lane < FOLD_LANES; lane++)
             front->sum[w][lane] = 0.0;
     }
-    front->others = false;
 }
 
 /* What a window holds, in units of 2^*exponent: at most 2^51 a lane. */

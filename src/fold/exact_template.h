@@ -35,7 +35,11 @@ HOST_DEVICE void NAME_FN(combine)(FN(NAME) * a, const FN(NAME) * b)
 /* What one thread carries. */
 typedef struct exact_front FN_EXPAND(FN(NAME), front);
 
-HOST_DEVICE void NAME_FN(start)(struct exact_front *front) { exact_front_start(front, WINDOWS); }
+HOST_DEVICE void NAME_FN(start)(struct exact_front *front) 
+{
+    exact_front_close(front, WINDOWS);
+    front->others = false;
+}
 
 /* Takes x[0 .. n) into the windows; false where they cannot hold it, and are then as before. */
 HOST_DEVICE bool NAME_FN(windows)(struct exact_front *front, const V *x, uint32_t n)
@@ -108,7 +112,7 @@ HOST_DEVICE void NAME_FN(run)(struct exact_front *front, const struct exact_sink
     for (uint32_t i = 0; i < n; i++)
         ADD(sink, x[i]);
     exact_front_flush(front, WINDOWS, sink);
-    front->bias[0] = 0.0; /* the next run may be of another size: windows are opened anew for it */
+    exact_front_close(front, WINDOWS); /* the next run may be of another size: windows are opened anew for it */
 }
 
 HOST_DEVICE void NAME_FN(finish_front)(struct exact_front *front, const struct exact_sink *sink)
