@@ -78,24 +78,27 @@ HOST_DEVICE bool NAME_FN(windows)(struct exact_front *front, const V *x, uint32_
     return true;
 }
 
-/* Opens the windows for the largest finite term. Where there is none but 0 they stay closed. */
+/* Opens the windows for the largest finite term. Where there is none but 0 they stay closed; false if there is nothing else. */
 HOST_DEVICE bool NAME_FN(open)(struct exact_front *front, const V *x, uint32_t n)
 {
-    uint64_t largest = 0;
-    bool others = false, special = false;
-    FOLD_UNROLL
-    for (uint32_t i = 0; i < n; i++) {
-        const double term = TERM(x[i]);
-        const uint64_t bits = f64_bits(term), magnitude = bits & ~(1ull << 63);
-        const bool finite = magnitude < 0x7ffull << 52;
-        others = others || bits != 1ull << 63;
-        special = special || !finite;
-        largest = finite && magnitude > largest ? magnitude : largest;
+    double largest[FOLD_LANES] = {0.0};
+    uint64_t others[FOLD_LANES] = {0}, special[FOLD_LANES] = {0};
+    FOLD_FOR_LANES(n, i, lane, {
+        const double term = TERM(x[i]), magnitude = fabs(term);
+        const bool finite = magnitude < (double)INFINITY;
+        others[lane] |= f64_bits(term) ^ 1ull << 63;
+        special[lane] |= finite ? 0 : 1;
+        largest[lane] = finite && magnitude > largest[lane] ? magnitude : largest[lane];
+    });
+    for (int lane = 1; lane < FOLD_LANES; lane++) {
+        others[0] |= others[lane];
+        special[0] |= special[lane];
+        largest[0] = larger_f64(largest[lane], largest[0]);
     }
-    front->others = front->others || others;
-    if (largest != 0)
-        exact_front_open(front, WINDOWS, (uint32_t)(largest >> 52), LOWEST);
-    return largest != 0 || special;
+    front->others = front->others || others[0] != 0;
+    if (largest[0] != 0.0)
+        exact_front_open(front, WINDOWS, (uint32_t)(f64_bits(largest[0]) >> 52), LOWEST);
+    return largest[0] != 0.0 || special[0] != 0;
 }
 
 /* Takes a run of terms: through the windows if they hold them, else one by one into the words. */
