@@ -42,6 +42,23 @@ constexpr struct {
     int threads, stage /* vectors of a thread that arrive together */, least;
 } RESIDENT_SHAPE = {512, 4, 2};
 
+/* The kernel of exact sums. columns: each thread has words of its own in shared memory, which 64-bit additions without atomics
+   go to; a block's columns take at most 72 KiB, so that one fits every GPU since Ampere and three fit Hopper's. */
+struct exact_shape {
+    int threads, blocks, vectors;
+    bool columns;
+};
+constexpr struct exact_shape exact_shape_of(size_t word_bytes, bool floating, size_t value_bytes)
+{
+    if (!floating)
+        return {256, 4, 4, false};
+    if (word_bytes <= 288) /* f32 */
+        return {256, 4, 4, true};
+    if (word_bytes <= 576) /* f64 */
+        return {128, 3, 8, true};
+    return {256, 2, value_bytes == 8 ? 2 : 4, false};
+}
+
 struct softmax_shape {
     int threads, blocks;
     int flight; /* loads a thread starts before it uses the first */

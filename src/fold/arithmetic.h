@@ -34,12 +34,17 @@
     } while (0)
 #ifdef __CUDACC__
 #define FOLD_SIMD
-#define FOLD_UNROLL _Pragma("unroll")
 #define FOLD_PREFETCH(address) (void)0
 #else
 #define FOLD_SIMD _Pragma("omp simd")
-#define FOLD_UNROLL
 #define FOLD_PREFETCH(address) __builtin_prefetch(address)
+#endif
+
+/* Before a loop whose rounds must be known to a device's compiler, so that what they index stays in registers. */
+#if defined(__NVCC__) && defined(__CUDA_ARCH__)
+#define FOLD_UNROLL _Pragma("unroll")
+#else
+#define FOLD_UNROLL
 #endif
 
 /* Minus zero is the identity of floating-point addition: it leaves even -0.0 as it is. */

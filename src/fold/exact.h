@@ -30,11 +30,12 @@ enum exact_count {
 /* Terms of one lane between two looks at how full the windows are: 2^EXACT_GROWTH / 4 of the largest would fit. */
 #define EXACT_RUN 32
 
-/* Where words lie: word i at words[i * stride]. shared: other threads add to them, too. */
+/* Where words lie: word i at words[i * stride]. shared: other threads add to them, too. ready: they hold something; a device
+   makes its words 0 when they are first needed. */
 struct exact_sink {
     int64_t *words;
     uint32_t stride;
-    bool shared;
+    bool shared, ready;
     uint32_t limbs;
     int32_t lowest; /* bit 0 of limb 0 is worth 2^lowest */
 };
@@ -45,9 +46,19 @@ HOST_DEVICE struct exact_sink exact_sink_of(int64_t *words, uint32_t limbs, int3
     sink.words = words;
     sink.stride = 1;
     sink.shared = false;
+    sink.ready = true;
     sink.limbs = limbs;
     sink.lowest = lowest;
     return sink;
+}
+
+HOST_DEVICE void exact_sink_prepare(struct exact_sink *sink)
+{
+    if (sink->ready)
+        return;
+    for (uint32_t i = 0; i < sink->limbs + EXACT_COUNTS; i++)
+        sink->words[i * sink->stride] = 0;
+    sink->ready = true;
 }
 
 HOST_DEVICE void exact_word_add(const struct exact_sink *sink, uint32_t word, int64_t value)
@@ -81,6 +92,15 @@ HOST_DEVICE void exact_add_integer(const struct exact_sink *sink, int64_t value,
     exact_word_add(sink, limb, (int64_t)(((uint64_t)value << shift) & 0xffffffffu));
     exact_word_add(sink, limb + 1, rest & 0xffffffff);
     exact_word_add(sink, limb + 2, rest >> 32);
+}
+
+/* The same for |value| < 2^31. */
+HOST_DEVICE void exact_add_small(const struct exact_sink *sink, int32_t value, int32_t exponent)
+{
+    const uint32_t position = (uint32_t)(exponent - sink->lowest), limb = position / 32, shift = position % 32;
+    const uint64_t shifted = (uint64_t)(int64_t)value << shift;
+    exact_word_add(sink, limb, (int64_t)(shifted & 0xffffffffu));
+    exact_word_add(sink, limb + 1, (int64_t)shifted >> 32);
 }
 
 /* The same for wider integers. */
@@ -121,6 +141,19 @@ HOST_DEVICE void exact_add_f64(const struct exact_sink *sink, double x)
     exact_add_integer(sink, value, exponent);
 }
 
+/* The same for a term that is an f32; lowest is at most -149. */
+HOST_DEVICE void exact_add_f32(const struct exact_sink *sink, float x)
+{
+    const uint32_t bits = f32_bits(x), fraction = bits & 0x7fffffu;
+    const int32_t biased = (int32_t)(bits >> 23 & 0xff);
+    if (biased == 0xff) {
+        exact_add_special(sink, (double)x);
+        return;
+    }
+    const int32_t magnitude = (int32_t)(biased != 0 ? fraction | 1u << 23 : fraction);
+    exact_add_small(sink, bits >> 31 != 0 ? -magnitude : magnitude, (biased != 0 ? biased : 1) - 150);
+}
+
 /* Adds x * x, exactly, whatever x is. */
 HOST_DEVICE void exact_add_square(const struct exact_sink *sink, double x)
 {
@@ -142,6 +175,7 @@ struct exact_front {
 
 HOST_DEVICE void exact_front_close(struct exact_front *front, int windows)
 {
+    FOLD_UNROLL
     for (int w = 0; w < windows; w++) {
         front->bias[w] = 0.0;
         for (int lane = 0; lane < FOLD_LANES; lane++)
@@ -163,8 +197,10 @@ HOST_DEVICE int64_t exact_window_take(struct exact_front *front, int w, int32_t 
 }
 
 /* Empties the windows into the words. */
-HOST_DEVICE void exact_front_flush(struct exact_front *front, int windows, const struct exact_sink *sink)
+HOST_DEVICE void exact_front_flush(struct exact_front *front, int windows, struct exact_sink *sink)
 {
+    exact_sink_prepare(sink);
+    FOLD_UNROLL
     for (int w = 0; w < windows; w++) {
         int32_t exponent;
         const int64_t total = exact_window_take(front, w, &exponent);
@@ -180,6 +216,7 @@ HOST_DEVICE void exact_front_open(struct exact_front *front, int windows, uint32
     const int32_t least = lowest + 52 > -1022 ? lowest + 52 : -1022;
     int32_t k = (int32_t)largest - 1023 + 2 + EXACT_GROWTH;
     const bool room = k <= 1023;
+    FOLD_UNROLL
     for (int w = 0; w < windows; w++) {
         k = k < least ? least : k;
         front->bias[w] = room ? 1.5 * power_of_two(k) : 0.0;
@@ -193,6 +230,7 @@ HOST_DEVICE void exact_front_open(struct exact_front *front, int windows, uint32
 HOST_DEVICE bool exact_front_is_full(const struct exact_front *front, int windows)
 {
     uint64_t full = 0;
+    FOLD_UNROLL
     for (int w = 0; w < windows; w++)
         for (int lane = 0; lane < FOLD_LANES; lane++)
             full |= (f64_bits(front->sum[w][lane]) - f64_bits(front->bias[w]) + (1ull << 50)) >> 51;

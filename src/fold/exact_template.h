@@ -2,7 +2,7 @@
    windows, TERM(x) what is added for element x as a double, rounded or, where that cannot say it, NaN; TERM_REST(x, term)
    (if defined) what the rounding lost, exactly; ADD(sink, x) adds the term of x whatever it is. For integers BASE is the
    monoid whose tile adds integers exactly, and BASE_FLUSH(sink, base) hands its total to the words. */
-enum { NAME_FN(limbs) = LIMBS, NAME_FN(words) = LIMBS + EXACT_COUNTS, NAME_FN(lowest) = LOWEST };
+enum { NAME_FN(limbs) = LIMBS, NAME_FN(words) = LIMBS + EXACT_COUNTS, NAME_FN(lowest) = LOWEST, NAME_FN(windows_of) = WINDOWS };
 
 typedef struct {
     int64_t words[LIMBS + EXACT_COUNTS];
@@ -102,7 +102,7 @@ HOST_DEVICE bool NAME_FN(open)(struct exact_front *front, const V *x, uint32_t n
 }
 
 /* Takes a run of terms: through the windows if they hold them, else one by one into the words. */
-HOST_DEVICE void NAME_FN(run)(struct exact_front *front, const struct exact_sink *sink, const V *x, uint32_t n)
+HOST_DEVICE void NAME_FN(run)(struct exact_front *front, struct exact_sink *sink, const V *x, uint32_t n)
 {
     if (front->bias[0] == 0.0 && !NAME_FN(open)(front, x, n))
         return; /* zeros only */
@@ -111,6 +111,7 @@ HOST_DEVICE void NAME_FN(run)(struct exact_front *front, const struct exact_sink
             exact_front_flush(front, WINDOWS, sink);
         return;
     }
+    exact_sink_prepare(sink);
     FOLD_UNROLL
     for (uint32_t i = 0; i < n; i++)
         ADD(sink, x[i]);
@@ -118,7 +119,10 @@ HOST_DEVICE void NAME_FN(run)(struct exact_front *front, const struct exact_sink
     exact_front_close(front, WINDOWS); /* the next run may be of another size: windows are opened anew for it */
 }
 
-HOST_DEVICE void NAME_FN(finish_front)(struct exact_front *front, const struct exact_sink *sink)
+/* Windows of threads are added up by the kernel: kernels/exact.cuh. */
+HOST_DEVICE void NAME_FN(front_combine)(struct exact_front *a, const struct exact_front *b) { (void)a, (void)b; }
+
+HOST_DEVICE void NAME_FN(finish_front)(struct exact_front *front, struct exact_sink *sink)
 {
     exact_front_flush(front, WINDOWS, sink);
     if (front->others)
@@ -132,13 +136,18 @@ typedef struct {
 
 HOST_DEVICE void NAME_FN(start)(FN_EXPAND(FN(NAME), front) * front) { front->base = FN_EXPAND(BASE, FN_EXPAND(identity, VALUE))(); }
 
-HOST_DEVICE void NAME_FN(run)(FN_EXPAND(FN(NAME), front) * front, const struct exact_sink *sink, const V *x, uint32_t n)
+HOST_DEVICE void NAME_FN(front_combine)(FN_EXPAND(FN(NAME), front) * a, const FN_EXPAND(FN(NAME), front) * b)
+{
+    FN_EXPAND(BASE, FN_EXPAND(combine, VALUE))(&a->base, &b->base);
+}
+
+HOST_DEVICE void NAME_FN(run)(FN_EXPAND(FN(NAME), front) * front, struct exact_sink *sink, const V *x, uint32_t n)
 {
     (void)sink;
     FN_EXPAND(BASE, FN_EXPAND(tile, VALUE))(&front->base, x, n, 0);
 }
 
-HOST_DEVICE void NAME_FN(finish_front)(FN_EXPAND(FN(NAME), front) * front, const struct exact_sink *sink)
+HOST_DEVICE void NAME_FN(finish_front)(FN_EXPAND(FN(NAME), front) * front, struct exact_sink *sink)
 {
     BASE_FLUSH(sink, &front->base);
 }
@@ -147,7 +156,7 @@ HOST_DEVICE void NAME_FN(finish_front)(FN_EXPAND(FN(NAME), front) * front, const
 /* On the host, in runs of EXACT_RUN elements a lane. */
 HOST_DEVICE void NAME_FN(tile)(FN(NAME) * sum, const V *x, uint32_t n, uint64_t first)
 {
-    const struct exact_sink sink = exact_sink_of(sum->words, LIMBS, LOWEST);
+    struct exact_sink sink = exact_sink_of(sum->words, LIMBS, LOWEST);
     const uint32_t length = EXACT_RUN * FOLD_LANES;
     FN_EXPAND(FN(NAME), front) front;
     (void)first;

@@ -5,10 +5,12 @@
 #define SUM_LIMBS 67
 #define SUM_LOWEST -1074
 #define SUM_WINDOWS 2
+#define SUM_ADD exact_add_f64
 #elif VALUE_FLOAT
 #define SUM_LIMBS 12
 #define SUM_LOWEST -202
 #define SUM_WINDOWS 1
+#define SUM_ADD exact_add_f32
 #else
 #define SUM_LIMBS 7
 #define SUM_LOWEST 0
@@ -21,7 +23,7 @@
 #define LOWEST SUM_LOWEST
 #define WINDOWS SUM_WINDOWS
 #define TERM(x) ((double)(x))
-#define ADD(sink, x) exact_add_f64(sink, (double)(x))
+#define ADD(sink, x) SUM_ADD(sink, x)
 #define BASE sum
 #define BASE_FLUSH(sink, base) exact_add_wide(sink, (base)->total, 0)
 #include "fold/exact_template.h"
@@ -32,7 +34,7 @@
 #define LOWEST SUM_LOWEST
 #define WINDOWS SUM_WINDOWS
 #define TERM(x) fabs((double)(x))
-#define ADD(sink, x) exact_add_f64(sink, fabs((double)(x)))
+#define ADD(sink, x) SUM_ADD(sink, (V)fabs((double)(x)))
 #define BASE norm1
 #define BASE_FLUSH(sink, base) exact_add_wide(sink, (base)->total, 0)
 #include "fold/exact_template.h"
@@ -40,6 +42,7 @@
 #undef SUM_LIMBS
 #undef SUM_LOWEST
 #undef SUM_WINDOWS
+#undef SUM_ADD
 
 #ifdef FOLD_HOST
 static allfold_status FN(sum_exact_finish)(const FN(sum_exact) * sum, const struct finish *finish, allfold_result *result,
