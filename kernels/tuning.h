@@ -48,8 +48,10 @@ struct exact_shape {
     int threads, blocks, vectors;
     bool columns;
 };
-constexpr struct exact_shape exact_shape_of(size_t word_bytes, bool floating, size_t value_bytes)
+constexpr struct exact_shape exact_shape_of(size_t word_bytes, bool indexed, bool floating, size_t value_bytes)
 {
+    if (indexed) /* stats */
+        return {256, 2, 2, false};
     if (!floating)
         return {256, 4, 4, false};
     if (word_bytes <= 288) /* f32 */

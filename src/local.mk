@@ -58,6 +58,8 @@ noinst_HEADERS += \
 	src/fold/prod.h \
 	src/fold/softmax_constants.h \
 	src/fold/stats.h \
+	src/fold/stats_exact.h \
+	src/fold/stats_finish.h \
 	src/fold/sum.h \
 	src/fold/sum_exact.h \
 	src/fold/sumexp.h \

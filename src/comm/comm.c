@@ -12,19 +12,21 @@
 
 struct comm_mpi {
     MPI_Comm comm; /* a duplicate of the caller's */
-    MPI_Datatype record;
+    MPI_Datatype record, wide_record;
     MPI_Op combine;
 };
 
-/* Of one size whatever the monoid: ranks that disagree about the call must still exchange messages that match. */
+/* What is sent of it ends behind ORDERED_BYTES_MAX of the partial, whatever the monoid: ranks that disagree about the call must
+   still exchange messages that match. Wider partials are sent whole, after ranks have agreed. */
 struct record {
-    __attribute__((aligned(16))) unsigned char partial[ORDERED_BYTES_MAX];
     uint64_t count;
     int32_t failed_rank; /* -1 while no rank has failed */
     int32_t mismatch;    /* ranks made different calls */
     int32_t monoid, type;
-    uint32_t call;
+    uint32_t call, unused;
+    struct partial partial;
 };
+enum { RECORD_BYTES = offsetof(struct record, partial) + ORDERED_BYTES_MAX };
 
 /* What exact folds send instead, added up word by word; of one size, too. code: what the rank is doing, in two numbers of 16
    bits, each with its square. n ranks do the same where n times the sum of squares is the square of the sum, and only there
@@ -40,22 +42,22 @@ enum { WORDS_SENT = sizeof(struct words) / sizeof(int64_t) };
 /* b = a followed by b, as MPI orders the operands of an operation that does not commute. The bytes may lie anywhere. */
 static void combine_records(void *a_bytes, void *b_bytes, int *length, MPI_Datatype *datatype)
 {
-    (void)datatype;
+    int bytes;
+    MPI_Type_size(*datatype, &bytes);
     for (int i = 0; i < *length; i++) {
         struct record a, b;
-        memcpy(&a, (char *)a_bytes + (size_t)i * sizeof a, sizeof a);
-        memcpy(&b, (char *)b_bytes + (size_t)i * sizeof b, sizeof b);
+        memcpy(&a, (char *)a_bytes + (ptrdiff_t)i * bytes, (size_t)bytes);
+        memcpy(&b, (char *)b_bytes + (ptrdiff_t)i * bytes, (size_t)bytes);
         if (a.failed_rank < 0 && b.failed_rank < 0) {
             a.mismatch |= b.mismatch || a.monoid != b.monoid || a.type != b.type || a.call != b.call;
             if (!a.mismatch) {
-                monoid_shift((enum monoid)a.monoid, (allfold_type)a.type, (struct partial *)b.partial, a.count);
-                monoid_combine((enum monoid)a.monoid, (allfold_type)a.type, (struct partial *)a.partial,
-                               (const struct partial *)b.partial);
+                monoid_shift((enum monoid)a.monoid, (allfold_type)a.type, &b.partial, a.count);
+                monoid_combine((enum monoid)a.monoid, (allfold_type)a.type, &a.partial, &b.partial);
             }
             a.count += b.count;
         } else if (a.failed_rank < 0)
             a.failed_rank = b.failed_rank;
-        memcpy((char *)b_bytes + (size_t)i * sizeof a, &a, sizeof a);
+        memcpy((char *)b_bytes + (ptrdiff_t)i * bytes, &a, (size_t)bytes);
     }
 }
 
@@ -86,8 +88,10 @@ static allfold_status open_mpi(MPI_Comm caller, struct comm *comm, struct error 
     MPI_Comm_rank(local, &comm->local_rank);
     MPI_Comm_size(local, &comm->local_size);
     MPI_Comm_free(&local);
-    if ((code = MPI_Type_contiguous((int)sizeof(struct record), MPI_BYTE, &mpi->record)) != MPI_SUCCESS
-        || (code = MPI_Type_commit(&mpi->record)) != MPI_SUCCESS)
+    if ((code = MPI_Type_contiguous(RECORD_BYTES, MPI_BYTE, &mpi->record)) != MPI_SUCCESS
+        || (code = MPI_Type_commit(&mpi->record)) != MPI_SUCCESS
+        || (code = MPI_Type_contiguous((int)sizeof(struct record), MPI_BYTE, &mpi->wide_record)) != MPI_SUCCESS
+        || (code = MPI_Type_commit(&mpi->wide_record)) != MPI_SUCCESS)
         return mpi_failed(code, "MPI_Type_contiguous", error);
     if ((code = MPI_Op_create(combine_records, 0, &mpi->combine)) != MPI_SUCCESS)
         return mpi_failed(code, "MPI_Op_create", error);
@@ -101,7 +105,7 @@ allfold_status comm_open(const void *mpi, struct comm *comm, struct error *error
     comm->mpi = malloc(sizeof *comm->mpi);
     if (comm->mpi == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory for a communicator");
-    *comm->mpi = (struct comm_mpi){MPI_COMM_NULL, MPI_DATATYPE_NULL, MPI_OP_NULL};
+    *comm->mpi = (struct comm_mpi){MPI_COMM_NULL, MPI_DATATYPE_NULL, MPI_DATATYPE_NULL, MPI_OP_NULL};
     if (open_mpi(*(const MPI_Comm *)mpi, comm, error) != ALLFOLD_OK)
         comm_close(comm);
     return error->status;
@@ -115,6 +119,8 @@ void comm_close(struct comm *comm)
         MPI_Op_free(&comm->mpi->combine);
     if (comm->mpi->record != MPI_DATATYPE_NULL)
         MPI_Type_free(&comm->mpi->record);
+    if (comm->mpi->wide_record != MPI_DATATYPE_NULL)
+        MPI_Type_free(&comm->mpi->wide_record);
     if (comm->mpi->comm != MPI_COMM_NULL)
         MPI_Comm_free(&comm->mpi->comm);
     free(comm->mpi);
@@ -161,22 +167,23 @@ static allfold_status refuse_mismatch(struct error *error)
 static allfold_status combine_record(struct comm *comm, enum phase phase, uint32_t call, enum monoid monoid, allfold_type type,
                                      struct partial *partial, uint64_t *count, struct error *error)
 {
+    const MPI_Datatype record = monoid_bytes(monoid, type) > ORDERED_BYTES_MAX ? comm->mpi->wide_record : comm->mpi->record;
     struct record mine, all;
     memset(&mine, 0, sizeof mine);
-    memcpy(mine.partial, partial, monoid_bytes(monoid, type));
+    memcpy(&mine.partial, partial, monoid_bytes(monoid, type));
     mine.count = *count;
     mine.failed_rank = error->status != ALLFOLD_OK ? comm->rank : -1;
     mine.monoid = (int32_t)monoid;
     mine.type = (int32_t)type;
     mine.call = call;
-    const int code = MPI_Allreduce(&mine, &all, 1, comm->mpi->record, comm->mpi->combine, comm->mpi->comm);
+    const int code = MPI_Allreduce(&mine, &all, 1, record, comm->mpi->combine, comm->mpi->comm);
     if (code != MPI_SUCCESS)
         return mpi_failed(code, "MPI_Allreduce", error);
     if (all.failed_rank >= 0)
         return share_error(comm, all.failed_rank, phase, error);
     if (all.mismatch)
         return refuse_mismatch(error);
-    memcpy(partial, all.partial, monoid_bytes(monoid, type));
+    memcpy(partial, &all.partial, monoid_bytes(monoid, type));
     *count = all.count;
     return ALLFOLD_OK;
 }

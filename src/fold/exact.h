@@ -119,7 +119,7 @@ HOST_DEVICE int64_t exact_integer(double x, int32_t *exponent)
     const uint64_t bits = f64_bits(x), fraction = bits & 0xfffffffffffffu;
     const int32_t biased = (int32_t)(bits >> 52 & 0x7ff);
     const int64_t magnitude = (int64_t)(biased != 0 ? fraction | 1ull << 52 : fraction);
-    *exponent = (biased != 0 ? biased : 1) - 1075;
+    *exponent = magnitude == 0 ? 0 : (biased != 0 ? biased : 1) - 1075; /* 0 is a multiple of everything */
     return x < 0.0 ? -magnitude : magnitude;
 }
 

@@ -1,6 +1,7 @@
 /* The monoids: what devices run and ranks combine. One line a monoid: X(name, indexed, nan). indexed: the partial holds
    indices, which move when parts are put behind one another. nan: the fold offers a choice of what NaN does. Ordered monoids
-   are combined in the order of the array; partials of exact ones are words that are added in any order (exact.h).
+   are combined in the order of the array; partials of exact ones are words that are added in any order (exact.h), and, where
+   they are indexed, something ordered behind.
 
    Each monoid is one file, included once for every value type (folds.h) with these macros set:
 
@@ -38,7 +39,8 @@
 #define EXACT_MONOIDS(X)  \
     X(sum_exact, 0, 0)    \
     X(norm1_exact, 0, 0)  \
-    X(norm2_exact, 0, 0)
+    X(norm2_exact, 0, 0)  \
+    X(stats_exact, 1, 1)
 
 #define MONOIDS(X) ORDERED_MONOIDS(X) EXACT_MONOIDS(X)
 
@@ -47,7 +49,8 @@
     X(SUM, sum_exact, sum_exact)              \
     X(MEAN, mean_exact, sum_exact)            \
     X(NORM1, norm1_exact, norm1_exact)        \
-    X(NORM2, norm2_exact, norm2_exact)
+    X(NORM2, norm2_exact, norm2_exact)        \
+    X(STATS, stats_exact, stats_exact)
 
 /* The value types: X(argument, value type) for each. */
 #define VALUES(X, argument) \
@@ -69,4 +72,5 @@
 #include "fold/stats.h"
 #include "fold/sum_exact.h"
 #include "fold/norm2_exact.h"
+#include "fold/stats_exact.h"
 #endif

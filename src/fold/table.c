@@ -51,7 +51,8 @@ MONOIDS(ROW)
     [VALUE_##value] = {sizeof(monoid##_##value), words, identity_##monoid##_##value, combine_##monoid##_##value, shift},
 #define CELL_0(monoid, value) CELL(monoid, value, 0, NULL)
 #define CELL_1(monoid, value) CELL(monoid, value, 0, shift_##monoid##_##value)
-#define CELL_EXACT(monoid, value) CELL(monoid, value, monoid##_words_##value, NULL)
+#define CELL_EXACT_0(monoid, value) CELL(monoid, value, monoid##_words_##value, NULL)
+#define CELL_EXACT_1(monoid, value) CELL_1(monoid, value)
 static const struct {
     bool nan;
     struct monoid_row rows[VALUE_COUNT];
@@ -59,14 +60,15 @@ static const struct {
 #define ROW(monoid, indexed, nan) {nan, {VALUES(CELL_##indexed, monoid)}},
     ORDERED_MONOIDS(ROW)
 #undef ROW
-#define ROW(monoid, indexed, nan) {nan, {VALUES(CELL_EXACT, monoid)}},
+#define ROW(monoid, indexed, nan) {nan, {VALUES(CELL_EXACT_##indexed, monoid)}},
     EXACT_MONOIDS(ROW)
 #undef ROW
 };
 #undef CELL
 #undef CELL_0
 #undef CELL_1
-#undef CELL_EXACT
+#undef CELL_EXACT_0
+#undef CELL_EXACT_1
 
 typedef allfold_status finish_function(const void *, const struct finish *, allfold_result *, struct error *);
 

@@ -78,7 +78,7 @@ static double number_of(const struct job *job, uint64_t i)
 {
     const uint64_t hash = hash_of(i);
     const double sign = (hash & 1) != 0 ? -1.0 : 1.0, rough = 1.0 + (double)(hash >> 12) * 0x1p-52;
-    const bool deviates = job->monoid == MONOID_stats; /* and squares deviations */
+    const bool deviates = job->monoid == MONOID_stats || job->monoid == MONOID_stats_exact; /* and squares deviations */
     const int limit = job->type == ALLFOLD_F16 ? 14 : job->type != ALLFOLD_F64 ? 100 : deviates ? 400 : 900;
     switch (job->draw) {
     case SMALL:
@@ -198,9 +198,11 @@ static double tolerance_of(const struct job *job, allfold_fold fold, const char 
         const bool f32 = type_value(job->type) == VALUE_f32 && job->monoid == MONOID_sumexp;
         return f32 ? 1e-6 : 1e-12 + 1e-15 * fabs(value);
     }
+    if (monoids[job->monoid].level == ALLFOLD_LEVEL_EXACT)
+        return 0;
     if (fold == ALLFOLD_STATS && strcmp(field, "variance") == 0)
         return 1e-12 * scale->squares / n;
-    if (!floating || monoids[job->monoid].level == ALLFOLD_LEVEL_EXACT || job->draw == UNITS || (job->draw == SMALL && fold != ALLFOLD_PROD))
+    if (!floating || job->draw == UNITS || (job->draw == SMALL && fold != ALLFOLD_PROD))
         return 0;
     if (is(ALLFOLD_SUM, "sum") || is(ALLFOLD_MEAN, "mean"))
         return unit * scale->norm1 / (is(ALLFOLD_SUM, "sum") ? 1 : n);
@@ -288,7 +290,7 @@ static bool fold_job(const struct job *job)
     if (job->n > 0)
         cpu_loops_base.fold(job->monoid, job->type, &expected, x, (uint32_t)job->n, job->first);
     const struct scale scale = scale_of(job, x);
-    const bool exact = monoid_words(job->monoid, job->type) > 0; /* words may be normalised or not */
+    const bool exact = monoids[job->monoid].level == ALLFOLD_LEVEL_EXACT; /* words may be normalised or not */
     bool right = fold_launched(job, x, &space, &found) && fold_launched(job, x, &space, &again)
                  && fold_launched(job, moved.start, &space, &elsewhere)
                  && partials_agree(job, &found, &expected, &scale);
@@ -330,9 +332,9 @@ static void test_fold(enum monoid monoid, allfold_type type)
     for (const bool small : {false, true}) {
         struct fold_shape shape =
             fold_shape_of(monoid_bytes(monoid, type), monoids[monoid].indexed, bytes, f32_terms, small);
-        if (monoid_words(monoid, type) > 0) {
-            const bool floating = type_kind(type) == 'f';
-            const struct exact_shape exact = exact_shape_of(monoid_bytes(monoid, type), floating, bytes == 8 ? 8 : 4);
+        if (monoids[monoid].level == ALLFOLD_LEVEL_EXACT) {
+            const struct exact_shape exact = exact_shape_of(monoid_bytes(monoid, type), monoids[monoid].indexed,
+                                                            type_kind(type) == 'f', bytes);
             shape = {exact.threads, exact.blocks, exact.vectors, exact.vectors, exact.vectors};
         }
         sizes.merge(sizes_of(16 / bytes, (uint64_t)shape.threads, (uint64_t)shape.vectors, (uint64_t)shape.blocks));
