@@ -156,7 +156,7 @@ EXACT_MONOIDS(DEFINE_EXACTS)
 
 template <class Exact, class Element> struct exact_plan {
     static constexpr struct exact_shape shape =
-        exact_shape_of(Exact::words * 8, Exact::indexed, Exact::floating, sizeof(typename Element::value));
+        exact_shape_of(Exact::words * 8, Exact::indexed, Exact::floating, sizeof(typename Element::stored));
     static constexpr int threads = shape.threads, blocks = shape.blocks, vectors = shape.vectors;
     static constexpr int together = Exact::indexed ? 1 : vectors;
     static constexpr int block_vectors = threads * vectors;

@@ -48,17 +48,19 @@ struct exact_shape {
     int threads, blocks, vectors;
     bool columns;
 };
-constexpr struct exact_shape exact_shape_of(size_t word_bytes, bool indexed, bool floating, size_t value_bytes)
+constexpr struct exact_shape exact_shape_of(size_t word_bytes, bool indexed, bool floating, size_t element_bytes)
 {
     if (indexed) /* stats */
         return {256, 2, 2, false};
     if (!floating)
         return {256, 4, 4, false};
-    if (word_bytes <= 288) /* f32 */
+    if (word_bytes <= 128) /* sums of f32, f16 and bf16 */
+        return element_bytes == 2 ? exact_shape{512, 2, 4, true} : exact_shape{512, 3, 4, true};
+    if (word_bytes <= 288) /* norm2 of f32 */
         return {256, 4, 4, true};
-    if (word_bytes <= 576) /* f64 */
-        return {128, 3, 8, true};
-    return {256, 2, value_bytes == 8 ? 2 : 4, false};
+    if (word_bytes <= 576) /* sums of f64 */
+        return {96, 4, 8, true};
+    return {256, 2, element_bytes == 8 ? 2 : 4, false};
 }
 
 struct softmax_shape {

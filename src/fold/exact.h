@@ -38,6 +38,7 @@ struct exact_sink {
     bool shared, ready;
     uint32_t limbs;
     int32_t lowest; /* bit 0 of limb 0 is worth 2^lowest */
+    uint32_t room;  /* for so many single terms, before carries must be put in order; shared words have room always */
 };
 
 HOST_DEVICE struct exact_sink exact_sink_of(int64_t *words, uint32_t limbs, int32_t lowest)
@@ -49,8 +50,13 @@ HOST_DEVICE struct exact_sink exact_sink_of(int64_t *words, uint32_t limbs, int3
     sink.ready = true;
     sink.limbs = limbs;
     sink.lowest = lowest;
+    sink.room = 0;
     return sink;
 }
+
+/* Single terms between two normalisations. Each changes a limb by less than 2^55 (a shifted f32), and 224 * 2^55 leaves room
+   in 63 bits for 2^27 additions of at most 2^32: flushes of windows, of which there are far fewer. */
+#define EXACT_ROOM 224
 
 HOST_DEVICE void exact_sink_prepare(struct exact_sink *sink)
 {
@@ -78,6 +84,30 @@ HOST_DEVICE void exact_count(const struct exact_sink *sink, enum exact_count whi
     exact_word_add(sink, sink->limbs + which, count);
 }
 
+/* Carries go where they belong: limbs are then from 0 to 2^32 - 1, but for the last, which has the sign. */
+HOST_DEVICE void exact_sink_normalise(struct exact_sink *sink)
+{
+    int64_t carry = 0;
+    FOLD_ROLL
+    for (uint32_t i = 0; i < sink->limbs; i++) {
+        int64_t *const at = &sink->words[i * sink->stride];
+        const int64_t limb = *at + carry;
+        *at = i + 1 < sink->limbs ? limb & 0xffffffff : limb;
+        carry = limb >> 32;
+    }
+    sink->room = EXACT_ROOM;
+}
+
+/* Makes room for n single terms, at most EXACT_ROOM. */
+HOST_DEVICE void exact_sink_reserve(struct exact_sink *sink, uint32_t n)
+{
+    if (sink->shared)
+        return;
+    if (sink->room < n)
+        exact_sink_normalise(sink);
+    sink->room -= n;
+}
+
 /* Adds value * 2^exponent, which must be a multiple of 2^lowest that the limbs have room for. No word changes by more than
    2^32: 2^30 such additions fit between two normalisations. */
 HOST_DEVICE void exact_add_integer(const struct exact_sink *sink, int64_t value, int32_t exponent)
@@ -94,13 +124,26 @@ HOST_DEVICE void exact_add_integer(const struct exact_sink *sink, int64_t value,
     exact_word_add(sink, limb + 2, rest >> 32);
 }
 
-/* The same for |value| < 2^31. */
-HOST_DEVICE void exact_add_small(const struct exact_sink *sink, int32_t value, int32_t exponent)
+/* The same for a single term, of |value| < 2^53, which must have been reserved. Shared words, where carries cannot be put in
+   order, get no more than 2^32 at a time. */
+HOST_DEVICE void exact_add_term(const struct exact_sink *sink, int64_t value, int32_t exponent)
 {
     const uint32_t position = (uint32_t)(exponent - sink->lowest), limb = position / 32, shift = position % 32;
-    const uint64_t shifted = (uint64_t)(int64_t)value << shift;
-    exact_word_add(sink, limb, (int64_t)(shifted & 0xffffffffu));
-    exact_word_add(sink, limb + 1, (int64_t)shifted >> 32);
+    const int64_t rest = value >> (32 - shift);
+    exact_word_add(sink, limb, (int64_t)(((uint64_t)value << shift) & 0xffffffffu));
+    exact_word_add(sink, limb + 1, sink->shared ? rest & 0xffffffff : rest);
+    if (sink->shared)
+        exact_word_add(sink, limb + 2, rest >> 32);
+}
+
+/* The same for |value| < 2^24. */
+HOST_DEVICE void exact_add_small(const struct exact_sink *sink, int64_t value, int32_t exponent)
+{
+    const uint32_t position = (uint32_t)(exponent - sink->lowest), limb = position / 32, shift = position % 32;
+    const int64_t shifted = (int64_t)((uint64_t)value << shift);
+    exact_word_add(sink, limb, sink->shared ? shifted & 0xffffffff : shifted);
+    if (sink->shared)
+        exact_word_add(sink, limb + 1, shifted >> 32);
 }
 
 /* The same for wider integers. */
@@ -129,7 +172,7 @@ HOST_DEVICE void exact_add_special(const struct exact_sink *sink, double x)
     exact_count(sink, x != x ? EXACT_NANS : x > 0.0 ? EXACT_PLUS : EXACT_MINUS, 1);
 }
 
-/* Adds one term, whatever it is, to the words. */
+/* Adds one term, whatever it is, to the words. lowest is at most -1074, or the term a double that stands for an f32. */
 HOST_DEVICE void exact_add_f64(const struct exact_sink *sink, double x)
 {
     int32_t exponent;
@@ -138,7 +181,7 @@ HOST_DEVICE void exact_add_f64(const struct exact_sink *sink, double x)
         return;
     }
     const int64_t value = exact_integer(x, &exponent);
-    exact_add_integer(sink, value, exponent);
+    exact_add_term(sink, value, exponent);
 }
 
 /* The same for a term that is an f32; lowest is at most -149. */
@@ -150,7 +193,7 @@ HOST_DEVICE void exact_add_f32(const struct exact_sink *sink, float x)
         exact_add_special(sink, (double)x);
         return;
     }
-    const int32_t magnitude = (int32_t)(biased != 0 ? fraction | 1u << 23 : fraction);
+    const int64_t magnitude = (int64_t)(biased != 0 ? fraction | 1u << 23 : fraction);
     exact_add_small(sink, bits >> 31 != 0 ? -magnitude : magnitude, (biased != 0 ? biased : 1) - 150);
 }
 
@@ -170,7 +213,8 @@ HOST_DEVICE void exact_add_square(const struct exact_sink *sink, double x)
 struct exact_front {
     double sum[EXACT_WINDOWS_MAX][FOLD_LANES];
     double bias[EXACT_WINDOWS_MAX];
-    bool others; /* as EXACT_OTHERS */
+    bool others;             /* as EXACT_OTHERS */
+    uint32_t failures, skip; /* runs that windows did not hold, one after the other; runs to come that need not try */
 };
 
 HOST_DEVICE void exact_front_close(struct exact_front *front, int windows)

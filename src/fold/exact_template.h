@@ -15,20 +15,12 @@ HOST_DEVICE FN(NAME) NAME_FN(identity)(void)
     return sum;
 }
 
-/* Carries go where they belong: limbs are then from 0 to 2^32 - 1, but for the last, which has the sign. */
-HOST_DEVICE void NAME_FN(normalise)(FN(NAME) * sum)
-{
-    for (int i = 0; i + 1 < LIMBS; i++) {
-        sum->words[i + 1] += sum->words[i] >> 32;
-        sum->words[i] &= 0xffffffff;
-    }
-}
-
 HOST_DEVICE void NAME_FN(combine)(FN(NAME) * a, const FN(NAME) * b)
 {
     for (int i = 0; i < LIMBS + EXACT_COUNTS; i++)
         a->words[i] += b->words[i];
-    NAME_FN(normalise)(a);
+    struct exact_sink sink = exact_sink_of(a->words, LIMBS, LOWEST);
+    exact_sink_normalise(&sink);
 }
 
 #if VALUE_FLOAT
@@ -39,6 +31,7 @@ HOST_DEVICE void NAME_FN(start)(struct exact_front *front)
 {
     exact_front_close(front, WINDOWS);
     front->others = false;
+    front->failures = front->skip = 0;
 }
 
 /* Takes x[0 .. n) into the windows; false where they cannot hold it, and are then as before. */
@@ -101,22 +94,51 @@ HOST_DEVICE bool NAME_FN(open)(struct exact_front *front, const V *x, uint32_t n
     return largest[0] != 0.0 || special[0] != 0;
 }
 
-/* Takes a run of terms: through the windows if they hold them, else one by one into the words. */
+/* Takes terms one by one into the words. */
+HOST_DEVICE void NAME_FN(singly)(struct exact_sink *sink, const V *x, uint32_t n)
+{
+    exact_sink_prepare(sink);
+#ifdef __CUDA_ARCH__
+    V kept[EXACT_RUN]; /* where a loop can reach it */
+    FOLD_UNROLL
+    for (uint32_t i = 0; i < n; i++)
+        kept[i] = x[i];
+    exact_sink_reserve(sink, n);
+    FOLD_ROLL
+    for (uint32_t i = 0; i < n; i++)
+        ADD(sink, kept[i]);
+#else
+    for (uint32_t start = 0; start < n; start += EXACT_RUN) {
+        const uint32_t end = n - start < EXACT_RUN ? n : start + EXACT_RUN;
+        exact_sink_reserve(sink, end - start);
+        for (uint32_t i = start; i < end; i++)
+            ADD(sink, x[i]);
+    }
+#endif
+}
+
+/* Takes a run of terms: through the windows if they hold them, else one by one. Where run after run is not held, more and more
+   runs do not try: data that is spread too wide then costs no more than that. */
 HOST_DEVICE void NAME_FN(run)(struct exact_front *front, struct exact_sink *sink, const V *x, uint32_t n)
 {
+    if (front->skip > 0) {
+        front->skip--;
+        NAME_FN(singly)(sink, x, n);
+        return;
+    }
     if (front->bias[0] == 0.0 && !NAME_FN(open)(front, x, n))
         return; /* zeros only */
     if (front->bias[0] != 0.0 && NAME_FN(windows)(front, x, n)) {
+        front->failures = 0;
         if (exact_front_is_full(front, WINDOWS))
             exact_front_flush(front, WINDOWS, sink);
         return;
     }
-    exact_sink_prepare(sink);
-    FOLD_UNROLL
-    for (uint32_t i = 0; i < n; i++)
-        ADD(sink, x[i]);
+    NAME_FN(singly)(sink, x, n);
     exact_front_flush(front, WINDOWS, sink);
     exact_front_close(front, WINDOWS); /* the next run may be of another size: windows are opened anew for it */
+    front->skip = (1u << front->failures) - 1;
+    front->failures += front->failures < 5;
 }
 
 /* Windows of threads are added up by the kernel: kernels/exact.cuh. */
@@ -156,18 +178,15 @@ HOST_DEVICE void NAME_FN(finish_front)(FN_EXPAND(FN(NAME), front) * front, struc
 /* On the host, in runs of EXACT_RUN elements a lane. */
 HOST_DEVICE void NAME_FN(tile)(FN(NAME) * sum, const V *x, uint32_t n, uint64_t first)
 {
-    struct exact_sink sink = exact_sink_of(sum->words, LIMBS, LOWEST);
     const uint32_t length = EXACT_RUN * FOLD_LANES;
+    struct exact_sink sink = exact_sink_of(sum->words, LIMBS, LOWEST);
     FN_EXPAND(FN(NAME), front) front;
     (void)first;
     NAME_FN(start)(&front);
-    for (uint32_t start = 0; start < n; start += length) {
+    for (uint32_t start = 0; start < n; start += length)
         NAME_FN(run)(&front, &sink, x + start, n - start < length ? n - start : length);
-        if (start % (1u << 24) == 0) /* far fewer than 2^30 additions since the last time */
-            NAME_FN(normalise)(sum);
-    }
     NAME_FN(finish_front)(&front, &sink);
-    NAME_FN(normalise)(sum);
+    exact_sink_normalise(&sink);
 }
 #undef NAME
 #undef NAME_FN

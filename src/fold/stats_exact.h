@@ -85,22 +85,15 @@ HOST_DEVICE void FN(stats_exact_tile)(FN(stats_exact) * stats, const V *x, uint3
     sinks[0] = exact_sink_of(stats->sum.words, FN(sum_exact_limbs), FN(sum_exact_lowest));
     sinks[1] = exact_sink_of(stats->norm1.words, FN(norm1_exact_limbs), FN(norm1_exact_lowest));
     sinks[2] = exact_sink_of(stats->norm2.words, FN(norm2_exact_limbs), FN(norm2_exact_lowest));
-    for (uint32_t start = 0; start < n; start += length) {
+    for (uint32_t start = 0; start < n; start += length)
         FN(stats_exact_run)(&front, sinks, x + start, n - start < length ? n - start : length, first + start);
-        if (start % (1u << 24) == 0) {
-            FN(sum_exact_normalise)(&stats->sum);
-            FN(norm1_exact_normalise)(&stats->norm1);
-            FN(norm2_exact_normalise)(&stats->norm2);
-        }
-    }
     FN(sum_exact_finish_front)(&front.sum, &sinks[0]);
     FN(norm1_exact_finish_front)(&front.norm1, &sinks[1]);
     FN(norm2_exact_finish_front)(&front.norm2, &sinks[2]);
     stats->min = front.min;
     stats->max = front.max;
-    FN(sum_exact_normalise)(&stats->sum);
-    FN(norm1_exact_normalise)(&stats->norm1);
-    FN(norm2_exact_normalise)(&stats->norm2);
+    for (int i = 0; i < 3; i++)
+        exact_sink_normalise(&sinks[i]);
 }
 
 #ifdef FOLD_HOST
