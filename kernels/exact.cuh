@@ -17,7 +17,13 @@ struct exact_scratch {
     unsigned long long words[PARTIAL_BYTES_MAX / 8];
 };
 constexpr size_t EXACT_SCRATCH_BYTES = (sizeof(struct exact_scratch) + 255) / 256 * 256;
-/* Blocks' extremes, beside their words. */
+/* Scratch memory begins with messages: those of a fold's blocks, which carry ordered partials, or of softmax in one launch. */
+static inline size_t fold_messages_bytes(int multiprocessors)
+{
+    static_assert(2 * sizeof(struct fold_message) >= FOLD_BLOCKS_MAX * ORDERED_BYTES_MAX * 2, "room for both");
+    return (2 * (size_t)multiprocessors + 1) * sizeof(struct fold_message);
+}
+/* Behind it: blocks' extremes, beside their words. */
 constexpr size_t EXACT_ENDS_BYTES = 64;
 
 static __device__ __forceinline__ int64_t warp_sum(int64_t value)
@@ -341,9 +347,10 @@ static cudaError_t exact_start(const struct fold_input *input, struct fold_space
         if (code != cudaSuccess)
             return code;
     }
+    char *const scratch = (char *)space->scratch + fold_messages_bytes(space->multiprocessors);
     return cudaLaunchKernelEx(&config, kernel, (const typename Element::stored *)input->x, input->n, input->first,
-                              vectors / (blocks * plan::block_vectors), (struct exact_scratch *)space->scratch,
-                              (char *)space->scratch + EXACT_SCRATCH_BYTES, (uint64_t *)space->result, space->number);
+                              vectors / (blocks * plan::block_vectors), (struct exact_scratch *)scratch,
+                              scratch + EXACT_SCRATCH_BYTES, (uint64_t *)&space->mailbox->partial, space->number);
 }
 
 #endif

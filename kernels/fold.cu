@@ -6,7 +6,7 @@
 
 size_t fold_scratch_bytes(int multiprocessors)
 {
-    return EXACT_SCRATCH_BYTES + (size_t)multiprocessors * FOLD_BLOCKS_MAX * (EXACT_ENDS_BYTES + ORDERED_BYTES_MAX * 2);
+    return fold_messages_bytes(multiprocessors) + EXACT_SCRATCH_BYTES + (size_t)multiprocessors * FOLD_BLOCKS_MAX * EXACT_ENDS_BYTES;
 }
 
 bool fold_result(const struct fold_mailbox *mailbox, uint32_t number, size_t bytes, struct partial *partial)

@@ -21,7 +21,8 @@ static cudaError_t plan_start(const struct fold_input *input, struct fold_space 
     config.stream = (cudaStream_t)stream;
     /* what it returns is this launch's error; cudaGetLastError may hold one that the caller's program left */
     return cudaLaunchKernelEx(&config, fold_kernel<Fold, Element, plan>, (const typename Element::stored *)input->x, input->n,
-                              input->first, rounds, (uint64_t *)space->scratch, (uint64_t *)&space->mailbox->partial, space->number);
+                              input->first, rounds, (uint64_t *)space->scratch, (uint64_t *)&space->mailbox->partial,
+                              space->number);
 }
 
 template <class Fold, class Element>
