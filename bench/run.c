@@ -268,7 +268,7 @@ static allfold_status fill(struct bench *b, struct error *error)
 static allfold_status fold_mine(struct bench *b, struct error *error)
 {
     const struct bench_case *const one = b->one;
-    b->monoid = one->subject->kind == BENCH_FOLD  ? fold_monoid(one->subject->fold)
+    b->monoid = one->subject->kind == BENCH_FOLD  ? fold_monoid(one->subject->fold, ALLFOLD_LEVEL_FAST)
                 : one->type == ALLFOLD_F64        ? MONOID_sumexp_f64
                                                   : MONOID_sumexp;
     if (!one->in_host && b->machine->ops->fold(b->machine, b->monoid, one->type, one->count, error) == ALLFOLD_OK

@@ -55,7 +55,7 @@ constexpr struct exact_shape exact_shape_of(size_t word_bytes, bool indexed, boo
     if (!floating)
         return {256, 4, 4, false};
     if (word_bytes <= 128) /* sums of f32, f16 and bf16 */
-        return element_bytes == 2 ? exact_shape{512, 2, 4, true} : exact_shape{512, 3, 4, true};
+        return {512, 2, 4, true};
     if (word_bytes <= 288) /* norm2 of f32 */
         return {256, 4, 4, true};
     if (word_bytes <= 576) /* sums of f64 */

@@ -345,7 +345,7 @@ static const struct row {
     {"nan", 0, "propagate|omit|error", TAKES_NAN, set_nan, "propagate, omit or error",
      "what NaN does: it is the result (default), it is left out, it is refused"},
     {"sum", 0, "exact|fast", TAKES_LEVEL, set_level, "exact or fast",
-     "how sums are computed: rounded once, the same bits anywhere, or with wide accumulators (default)"},
+     "how sums are computed: exactly and rounded once, or fast (default: fast)"},
     {"output", 'o', "FILE", TAKES_OUTPUT, set_output, "the name of a file",
      "where elements go: .npy if it ends so, else raw; replaced on success only"},
     {"output-type", 0, "TYPE", TAKES_OUTPUT_TYPE, set_output_type, "f16, bf16, f32 or f64",

@@ -54,6 +54,17 @@ HOST_DEVICE struct exact_sink exact_sink_of(int64_t *words, uint32_t limbs, int3
     return sink;
 }
 
+/* The largest number of the threads that come here together: threads of a warp then open the same windows, mostly, which are
+   added up faster, and which later terms fit better. */
+HOST_DEVICE uint32_t group_largest(uint32_t x)
+{
+#if defined(__NVCC__) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    return __reduce_max_sync(__activemask(), x);
+#else
+    return x;
+#endif
+}
+
 /* Single terms between two normalisations. Each changes a limb by less than 2^55 (a shifted f32), and 224 * 2^55 leaves room
    in 63 bits for 2^27 additions of at most 2^32: flushes of windows, of which there are far fewer. */
 #define EXACT_ROOM 224
@@ -65,6 +76,7 @@ HOST_DEVICE void exact_sink_prepare(struct exact_sink *sink)
     for (uint32_t i = 0; i < sink->limbs + EXACT_COUNTS; i++)
         sink->words[i * sink->stride] = 0;
     sink->ready = true;
+    sink->room = EXACT_ROOM;
 }
 
 HOST_DEVICE void exact_word_add(const struct exact_sink *sink, uint32_t word, int64_t value)

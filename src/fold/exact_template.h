@@ -89,8 +89,9 @@ HOST_DEVICE bool NAME_FN(open)(struct exact_front *front, const V *x, uint32_t n
         largest[0] = larger_f64(largest[lane], largest[0]);
     }
     front->others = front->others || others[0] != 0;
+    const uint32_t exponent = group_largest((uint32_t)(f64_bits(largest[0]) >> 52));
     if (largest[0] != 0.0)
-        exact_front_open(front, WINDOWS, (uint32_t)(f64_bits(largest[0]) >> 52), LOWEST);
+        exact_front_open(front, WINDOWS, exponent, LOWEST);
     return largest[0] != 0.0 || special[0] != 0;
 }
 
@@ -99,14 +100,10 @@ HOST_DEVICE void NAME_FN(singly)(struct exact_sink *sink, const V *x, uint32_t n
 {
     exact_sink_prepare(sink);
 #ifdef __CUDA_ARCH__
-    V kept[EXACT_RUN]; /* where a loop can reach it */
+    exact_sink_reserve(sink, n);
     FOLD_UNROLL
     for (uint32_t i = 0; i < n; i++)
-        kept[i] = x[i];
-    exact_sink_reserve(sink, n);
-    FOLD_ROLL
-    for (uint32_t i = 0; i < n; i++)
-        ADD(sink, kept[i]);
+        ADD(sink, x[i]);
 #else
     for (uint32_t start = 0; start < n; start += EXACT_RUN) {
         const uint32_t end = n - start < EXACT_RUN ? n : start + EXACT_RUN;
