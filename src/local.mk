@@ -19,6 +19,7 @@ liballfold_a_SOURCES = \
 	src/core/checkpoint.c \
 	src/core/engine.c \
 	src/core/reduce.c \
+	src/core/saved.c \
 	src/core/softmax.c \
 	src/fold/exact_total.c \
 	src/fold/table.c
@@ -36,6 +37,7 @@ noinst_HEADERS += \
 	src/core/checkpoint.h \
 	src/core/core.h \
 	src/core/pipeline.h \
+	src/core/saved.h \
 	src/device/cpu_loops.h \
 	src/device/device.h \
 	src/fold/additive.h \

@@ -14,7 +14,8 @@
 
 #define FOLD(ID, name, monoid, text) {#name, "INPUT", TAKES_FOLD, ALLFOLD_##ID, text, fold_run},
 #define TAKES_ARRAY (TAKES_COMMON | TAKES_DEVICE | TAKES_TYPE | TAKES_RAW | TAKES_CHECKPOINT)
-#define TAKES_FOLD (TAKES_ARRAY | TAKES_RESULT_TYPE)
+#define TAKES_FOLD (TAKES_ARRAY | TAKES_RESULT_TYPE | TAKES_PARTIAL)
+#define TAKES_MERGE (TAKES_COMMON | TAKES_RESULT_TYPE | TAKES_PARTIAL | TAKES_NAN)
 #define TAKES_SOFTMAX (TAKES_ARRAY | TAKES_OUTPUT | TAKES_OUTPUT_TYPE)
 #define TAKES_INFO (TAKES_COMMON | TAKES_DEVICE)
 #define TAKES_CLIMB (TAKES_COMMON | TAKES_LADDER)
@@ -24,6 +25,7 @@
 /* The commands, in the order of --help. */
 const struct command commands[] = {
     ALLFOLD_FOLDS(FOLD)
+    {"merge", "FILE...", TAKES_MERGE, 0, "the fold of several arrays, from what --partial kept of each", merge_run},
     {"softmax", "INPUT", TAKES_SOFTMAX, 0, "exp(x) / sum of exp(x), without overflow", softmax_run},
     {"log-softmax", "INPUT", TAKES_SOFTMAX, 1, "logarithm of softmax", softmax_run},
     {"generate", "DISTRIBUTION?n=COUNT", TAKES_GENERATE, 0, "write an array of a named distribution", generate_run},

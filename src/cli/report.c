@@ -79,6 +79,12 @@ static void add_value(struct json_object *object, allfold_value value, uint64_t 
         json_object_object_add(object, "index", json_object_new_uint64(index));
 }
 
+/* What is reported: the fold's name, or the command's. */
+static const char *name_of(const struct session *session)
+{
+    return session->name != NULL ? session->name : session->settings->command->name;
+}
+
 static double input_rate(const struct session *session, double seconds)
 {
     return (double)session->input.count * (double)allfold_type_bytes(session->input.type) / seconds;
@@ -91,6 +97,8 @@ static struct json_object *begin_json(const struct session *session, allfold_lev
 {
     struct json_object *report = json_object_new_object();
     json_object_object_add(report, "command", json_object_new_string(session->settings->command->name));
+    if (session->name != NULL)
+        json_object_object_add(report, "fold", json_object_new_string(session->name));
     json_object_object_add(report, "input", report_string(session->input.path));
     json_object_object_add(report, "dtype", json_object_new_string(allfold_type_name(session->input.type)));
     json_object_object_add(report, "count", json_object_new_uint64(session->input.count));
@@ -139,14 +147,14 @@ static void fold_json(const struct session *session, const allfold_result *resul
             json_object_object_add(table, result->fields[i].name, object);
     }
     if (table != NULL)
-        json_object_object_add(report, session->settings->command->name, table);
+        json_object_object_add(report, name_of(session), table);
     end_json(session, report, seconds);
 }
 
 static void fold_table(const struct session *session, const allfold_result *result, double seconds)
 {
     if (!session->settings->quiet) {
-        fputs(session->settings->command->name, stdout);
+        fputs(name_of(session), stdout);
         print_circumstances(session, result->level, seconds);
     }
     for (int i = 0; i < result->field_count; i++) {
@@ -164,7 +172,7 @@ static void fold_line(const struct session *session, const allfold_result *resul
     const uint64_t index = result->fields[0].index;
     const struct number_text value = number_value(result->fields[0].value);
     if (!quiet)
-        printf("%s = ", session->settings->command->name);
+        printf("%s = ", name_of(session));
     fputs(value.text, stdout);
     if (index != ALLFOLD_NO_INDEX)
         printf(quiet ? " %" PRIu64 : " at index %" PRIu64, index);

@@ -32,6 +32,7 @@ struct job {
     void *stream;          /* for resident data: see allfold_call */
     struct checkpoint *checkpoint; /* where the fold of a source is kept as it goes on; NULL: nowhere */
     const allfold_type *result_type; /* folds: as in allfold_call */
+    struct partial *partial;         /* folds: gets the partial of the whole array; NULL: not wanted */
 };
 
 /* Opens device and queues on top of ctx->comm. Collective. */

@@ -185,6 +185,8 @@ allfold_status core_reduce(struct allfold_context *ctx, allfold_fold fold, allfo
     if (comm_combine(&ctx->comm, CALL_REDUCE | (uint32_t)fold << 8 | (uint32_t)nan, monoid, type, &partial, &count, error)
         != ALLFOLD_OK)
         return error->status;
+    if (job->partial != NULL)
+        *job->partial = partial;
     /* every rank holds the same partial: the same result, or the same error */
     error->shared = fold_finish(&call, type, &partial, count, result, error) != ALLFOLD_OK;
     return error->status;
