@@ -175,7 +175,7 @@ HOST_DEVICE int64_t exact_integer(double x, int32_t *exponent)
     const int32_t biased = (int32_t)(bits >> 52 & 0x7ff);
     const int64_t magnitude = (int64_t)(biased != 0 ? fraction | 1ull << 52 : fraction);
     *exponent = magnitude == 0 ? 0 : (biased != 0 ? biased : 1) - 1075; /* 0 is a multiple of everything */
-    return x < 0.0 ? -magnitude : magnitude;
+    return bits >> 63 != 0 ? -magnitude : magnitude;
 }
 
 /* Counts x, which is NaN or infinite. */
@@ -188,7 +188,7 @@ HOST_DEVICE void exact_add_special(const struct exact_sink *sink, double x)
 HOST_DEVICE void exact_add_f64(const struct exact_sink *sink, double x)
 {
     int32_t exponent;
-    if (!is_finite(x)) {
+    if ((f64_bits(x) >> 52 & 0x7ff) == 0x7ff) {
         exact_add_special(sink, x);
         return;
     }

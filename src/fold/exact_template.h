@@ -134,8 +134,8 @@ HOST_DEVICE void NAME_FN(run)(struct exact_front *front, struct exact_sink *sink
     NAME_FN(singly)(sink, x, n);
     exact_front_flush(front, WINDOWS, sink);
     exact_front_close(front, WINDOWS); /* the next run may be of another size: windows are opened anew for it */
-    front->skip = (1u << front->failures) - 1;
-    front->failures += front->failures < 5;
+    front->skip = (1u << 2 * front->failures) - 1;
+    front->failures += front->failures < 3;
 }
 
 /* Windows of threads are added up by the kernel: kernels/exact.cuh. */

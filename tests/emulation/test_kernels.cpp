@@ -335,7 +335,7 @@ static void test_fold(enum monoid monoid, allfold_type type)
         if (monoids[monoid].level == ALLFOLD_LEVEL_EXACT) {
             const struct exact_shape exact = exact_shape_of(monoid_bytes(monoid, type), monoids[monoid].indexed,
                                                             type_kind(type) == 'f', bytes);
-            shape = {exact.threads, exact.blocks, exact.vectors, exact.vectors, exact.vectors};
+            shape = {exact.threads, exact.blocks, exact.vectors, exact.together, exact.vectors};
         }
         sizes.merge(sizes_of(16 / bytes, (uint64_t)shape.threads, (uint64_t)shape.vectors, (uint64_t)shape.blocks));
         for (uint64_t blocks : {1, 2}) /* one block, two; and where the small end, of one to three multiprocessors */
