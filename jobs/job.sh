@@ -8,6 +8,7 @@ fi
 job=${job:-${SLURM_JOB_NAME:-job}-${SLURM_JOB_ID:-$$}}                              # in the names of results
 requeue=${requeue:-${SLURM_JOB_ID:+scontrol requeue $SLURM_JOB_ID}}                 # puts this job back into the queue
 mkdir -p "$RESULTS" || exit 1
+trap : TERM USR1 USR2 # may reach the shell, too: it waits for the program's status, and cleans up
 
 # Starts allfold on all tasks of the job. The status is the program's: the highest of its ranks.
 launch()  # ARGUMENT...

@@ -5,6 +5,8 @@ job_files = \
 	jobs/job.sh \
 	jobs/reduce.sbatch \
 	jobs/softmax.sbatch \
+	jobs/bench.sbatch \
+	jobs/scaling.sbatch \
 	jobs/check.sbatch \
 	jobs/reduce.pbs \
 	jobs/reduce.lsf \

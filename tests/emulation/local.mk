@@ -56,13 +56,14 @@ tests_emulation_test_experiments_LDADD = \
 tests_emulation_test_experiments_LINK = $(EMULATION_LINK)
 
 # The whole program with the CUDA backend's own sources on devices that stand in for GPUs: standin/cuda_runtime_api.h.
-# In a CUDA build, too, it has no ladder, which would want the real runtime.
+# Ladder and benchmark, which would want the real runtime, are those of a build without CUDA.
 tests_emulation_allfold_SOURCES =
 standin_objects = \
 	tests/emulation/standin/standin.o \
 	tests/emulation/standin/device/cuda.o \
 	tests/emulation/standin/device/cuda_links.o \
-	tests/emulation/standin/ladder/absent.o
+	tests/emulation/standin/ladder/absent.o \
+	$(addprefix tests/emulation/standin/,$(filter bench/%.o,$(libbench_a_SOURCES:.c=.o)))
 tests_emulation_allfold_LDADD = \
 	tests/emulation/emulation.o \
 	$(emulated_kernels) \
@@ -70,11 +71,13 @@ tests_emulation_allfold_LDADD = \
 	$(standin_objects) $(allfold_OBJECTS) \
 	libladder.a liballfold.a $(MPI_LIBS) $(JSON_C_LIBS) $(OPENMP_LIBS) -lpthread -ldl -lm
 tests_emulation_allfold_LINK = $(EMULATION_LINK)
-STANDIN_COMPILE = $(CC) -D_GNU_SOURCE -I$(top_srcdir)/tests/emulation/standin $(PROJECT_CPPFLAGS) $(CPPFLAGS) -Wall -Wextra \
-	$(CFLAGS) -MD -MP -MF $(@:.o=.d)
+STANDIN_COMPILE = $(CC) -D_GNU_SOURCE -I$(top_srcdir)/tests/emulation/standin $(MPI_CFLAGS) $(JSON_C_CFLAGS) \
+	$(filter-out -DALLFOLD_HAVE_CUDA=1,$(PROJECT_CPPFLAGS)) $(CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) -MD -MP -MF $(@:.o=.d)
 tests/emulation/standin/standin.o: tests/emulation/standin/standin.c
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(STANDIN_COMPILE) -c $< -o $@
 tests/emulation/standin/device/%.o: src/device/%.c
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(STANDIN_COMPILE) -c $< -o $@
+tests/emulation/standin/bench/%.o: bench/%.c
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(STANDIN_COMPILE) -c $< -o $@
 tests/emulation/standin/ladder/%.o: kernels/ladder/%.c
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(STANDIN_COMPILE) -c $< -o $@
