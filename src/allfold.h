@@ -79,7 +79,8 @@ typedef enum {
     ALLFOLD_NO_MEMORY,    /* host or device memory ran out */
     ALLFOLD_IO_ERROR,     /* the system refused to read or write */
     ALLFOLD_DEVICE_ERROR, /* CUDA failed */
-    ALLFOLD_MPI_ERROR     /* MPI failed: the communicator must not be used further */
+    ALLFOLD_MPI_ERROR,    /* MPI failed: the communicator must not be used further */
+    ALLFOLD_STOPPED       /* the program was asked to stop by a signal, and has */
 } allfold_status;
 
 /* What min, max, argmin, argmax and stats make of NaN. Other folds always propagate it. */

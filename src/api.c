@@ -108,7 +108,7 @@ allfold_status allfold_reduce(allfold_context *context, allfold_fold fold, const
     if (result == NULL)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "the result is NULL");
     struct source source = part_source(part, error);
-    const struct job job = {&source, {0, error->status == ALLFOLD_OK ? part->count : 0}, call->stream};
+    const struct job job = {&source, {0, error->status == ALLFOLD_OK ? part->count : 0}, call->stream, NULL};
     return core_reduce(context, fold, call->nan, source.type, &job, result, error);
 }
 
@@ -127,6 +127,6 @@ allfold_status allfold_softmax(allfold_context *context, const allfold_array *pa
         error_set(error, ALLFOLD_BAD_ARGUMENT, "the output is NULL or not aligned to its element size");
     struct source source = part_source(part, error);
     struct sink sink = {.write = memory_write, .type = y_type, .resident = y};
-    const struct job job = {&source, {0, error->status == ALLFOLD_OK ? part->count : 0}, call->stream};
+    const struct job job = {&source, {0, error->status == ALLFOLD_OK ? part->count : 0}, call->stream, NULL};
     return core_softmax(context, call->logarithm != 0, source.type, &job, &sink, error);
 }

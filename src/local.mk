@@ -8,12 +8,15 @@ liballfold_a_SOURCES = \
 	src/array/generate.c \
 	src/array/npy.c \
 	src/array/output.c \
+	src/array/sealed.c \
 	src/array/source.c \
 	src/base/base.c \
+	src/base/phase.c \
 	src/device/cpu.c \
 	src/device/device.c \
 	src/api.c \
 	src/comm/comm.c \
+	src/core/checkpoint.c \
 	src/core/engine.c \
 	src/core/reduce.c \
 	src/core/softmax.c \
@@ -24,9 +27,12 @@ noinst_HEADERS += \
 	src/array/file.h \
 	src/array/generate.h \
 	src/array/npy.h \
+	src/array/sealed.h \
 	src/base/base.h \
 	src/base/elements.h \
+	src/base/phase.h \
 	src/comm/comm.h \
+	src/core/checkpoint.h \
 	src/core/core.h \
 	src/core/pipeline.h \
 	src/device/cpu_loops.h \

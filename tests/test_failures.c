@@ -257,7 +257,7 @@ static allfold_status run_route(enum route route, struct error *error, int read_
     const struct range part = {(uint64_t)test.rank * COUNT, COUNT};
     struct test_source source = source_of(test.x, part, ALLFOLD_F32);
     struct test_sink sink = sink_of(test.y, part, ALLFOLD_F32);
-    const struct job job = {&source.source, part, NULL};
+    const struct job job = {&source.source, part, NULL, NULL};
     allfold_result result;
     source.fail_at = read_fails;
     sink.fail_at = write_fails;

@@ -29,6 +29,7 @@ struct array_info {
     uint64_t shape[ARRAY_DIMENSIONS_MAX];
     uint64_t data_offset;                  /* bytes before element 0 in the file */
     uint64_t file_bytes;                   /* size of the whole file: other ranks must see the same */
+    uint64_t file_time;                    /* when it was last modified, in ns; 0 where there is no file */
     struct generator generator;            /* ARRAY_GENERATED only */
     char path[ARRAY_PATH_BYTES];           /* file name, or the text of the generator */
 };

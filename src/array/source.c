@@ -105,6 +105,9 @@ allfold_status array_describe(const char *name, const struct array_hints *hints,
         const int fd = file_open(name, &file_bytes, error);
         if (fd < 0)
             return error->status;
+        struct stat status;
+        if (fstat(fd, &status) == 0)
+            described.file_time = (uint64_t)status.st_mtim.tv_sec * 1000000000u + (uint64_t)status.st_mtim.tv_nsec;
         describe_file(name, fd, file_bytes, hints, &described, error);
         close(fd);
     }

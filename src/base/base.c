@@ -43,6 +43,7 @@ const char *allfold_status_text(allfold_status status)
     case ALLFOLD_IO_ERROR: return "input/output error";
     case ALLFOLD_DEVICE_ERROR: return "device error";
     case ALLFOLD_MPI_ERROR: return "MPI error";
+    case ALLFOLD_STOPPED: return "stopped";
     }
     return "unknown status";
 }

@@ -11,7 +11,7 @@
 struct session;
 
 /* The program's exit codes. */
-enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_STOPPED = 75 /* as EX_TEMPFAIL: try again */ };
 
 /* Which options a command takes: see the table in options.c. */
 enum takes {
@@ -25,6 +25,7 @@ enum takes {
     TAKES_LADDER = 1 << 7,      /* the ladder: brings its own CUDA device, and options */
     TAKES_BENCH = 1 << 8,       /* the benchmark's options */
     TAKES_BINDING = 1 << 9,     /* judges how ranks are bound */
+    TAKES_CHECKPOINT = 1 << 10, /* folds an input, and may keep how far it has come */
 };
 
 /* One line of the table in main.c. */
@@ -83,6 +84,8 @@ struct settings {
     bool has_output_type;
     allfold_type output_type;
     const char *output;
+    const char *checkpoint; /* NULL where not given */
+    double checkpoint_every, timeout; /* seconds */
     const char *operand; /* NULL where not given */
     struct ladder_settings ladder;
     struct bench_settings bench;
@@ -95,6 +98,7 @@ struct session {
     struct array_info input;
     struct range range; /* this rank's part of the input */
     double started;     /* when the input was about to be opened */
+    struct checkpoint checkpoint;
     struct error error; /* this rank's, or the one agreed upon */
 };
 

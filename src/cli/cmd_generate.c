@@ -10,16 +10,23 @@ static void copy(struct session *session, struct source *source, struct sink *si
 {
     struct error *const error = &session->error;
     const struct device *const device = session->context->device;
+    struct progress *const progress = session_comm(session)->progress;
     const uint64_t most = device->staging_bytes / allfold_type_bytes(source->type), chunk = u64_max(most, 1);
     const uint64_t end = session->range.first + session->range.count;
+    progress_expect(progress, session->range.count * allfold_type_bytes(source->type));
     void *elements = malloc(chunk * allfold_type_bytes(source->type));
     if (elements == NULL)
         error_set(error, ALLFOLD_NO_MEMORY, "no memory for a chunk of %zu bytes: ask for less with --staging",
                   device->staging_bytes);
     for (uint64_t first = session->range.first; first < end && error->status == ALLFOLD_OK; first += chunk) {
         const uint64_t count = u64_min(chunk, end - first);
-        if (source->read(source, first, count, elements, device->threads, error) == ALLFOLD_OK)
+        phase_enter(progress, PHASE_READ);
+        if (progress_check(progress, error) == ALLFOLD_OK
+            && source->read(source, first, count, elements, device->threads, error) == ALLFOLD_OK) {
+            phase_enter(progress, PHASE_WRITE);
             sink->write(sink, first, count, elements, device->threads, error);
+        }
+        atomic_fetch_add(&progress->done, count * allfold_type_bytes(source->type));
     }
     free(elements);
 }

@@ -11,7 +11,7 @@ static const char inputs[] =
     "  FILE                      raw elements, little-endian: needs --dtype\n"
     "  gen:DISTRIBUTION?n=COUNT  elements made up where they are needed, without a file\n";
 
-static const char exits[] = "Exit status: 0 done, 1 failed, 2 wrong usage.\n";
+static const char exits[] = "Exit status: 0 done, 1 failed, 2 wrong usage, 75 stopped by a signal.\n";
 
 void help_version(void)
 {

@@ -4,6 +4,10 @@ allfold_SOURCES = \
 	src/cli/bench_baseline.c \
 	src/cli/bench_report.c \
 	src/cli/bench_report.h \
+	src/cli/beats.c \
+	src/cli/beats.h \
+	src/cli/board.c \
+	src/cli/board.h \
 	src/cli/cli.h \
 	src/cli/cmd_bench.c \
 	src/cli/cmd_fold.c \
@@ -22,10 +26,16 @@ allfold_SOURCES = \
 	src/cli/number.h \
 	src/cli/options.c \
 	src/cli/options.h \
+	src/cli/progress.c \
+	src/cli/progress.h \
 	src/cli/ranks.c \
 	src/cli/ranks.h \
 	src/cli/report.c \
 	src/cli/report.h \
 	src/cli/session.c \
-	src/cli/session.h
+	src/cli/session.h \
+	src/cli/stop.c \
+	src/cli/stop.h \
+	src/cli/watch.c \
+	src/cli/watch.h
 allfold_LDADD = libbench.a libladder.a $(LDADD) $(NCCL_LIBS)

@@ -3,7 +3,9 @@
 #include "cli/help.h"
 #include "cli/launch.h"
 #include "cli/options.h"
+#include "cli/progress.h"
 #include "cli/session.h"
+#include "cli/watch.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -11,7 +13,7 @@
 #include <string.h>
 
 #define FOLD(ID, name, monoid, text) {#name, "INPUT", TAKES_ARRAY, ALLFOLD_##ID, text, fold_run},
-#define TAKES_ARRAY (TAKES_COMMON | TAKES_DEVICE | TAKES_TYPE | TAKES_RAW)
+#define TAKES_ARRAY (TAKES_COMMON | TAKES_DEVICE | TAKES_TYPE | TAKES_RAW | TAKES_CHECKPOINT)
 #define TAKES_SOFTMAX (TAKES_ARRAY | TAKES_OUTPUT | TAKES_OUTPUT_TYPE)
 #define TAKES_INFO (TAKES_COMMON | TAKES_DEVICE | TAKES_BINDING)
 #define TAKES_CLIMB (TAKES_COMMON | TAKES_LADDER)
@@ -68,7 +70,8 @@ static void run_session(const struct settings *settings, struct error *error)
         settings->command->run(&session);
         if (session.error.status == ALLFOLD_OK) {
             flush_output(&session.error);
-            session_agree(&session);
+            if (session_agree(&session))
+                session_succeed(&session);
         }
         if (session.error.status != ALLFOLD_MPI_ERROR)
             session_close(&session);
@@ -105,6 +108,16 @@ static void run(int argc, char **argv, const struct launch *launch, int rank, in
         run_session(&settings, error);
 }
 
+static int exit_code(allfold_status status)
+{
+    switch (status) {
+    case ALLFOLD_OK: return EXIT_DONE;
+    case ALLFOLD_BAD_ARGUMENT: return EXIT_USAGE;
+    case ALLFOLD_STOPPED: return EXIT_STOPPED;
+    default: return EXIT_FAILED;
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct launch launch = launch_read();
@@ -125,10 +138,14 @@ int main(int argc, char **argv)
 
     /* Of several tasks that MPI does not know to be one job each has rank 0: the launcher's first one speaks. */
     const bool speaks = rank == 0 && (ranks > 1 || launch.task == 0);
+    progress_end();
     if (error.status != ALLFOLD_OK && (speaks || error.status == ALLFOLD_MPI_ERROR))
         fprintf(stderr, "allfold: %s\n", error.text);
-    if (error.status == ALLFOLD_MPI_ERROR) /* the others may wait in a call that will never end */
+    watch_finish();
+    if (error.status == ALLFOLD_MPI_ERROR) { /* the others may wait in a call that will never end */
+        watch_claim(EXIT_FAILED);
         MPI_Abort(MPI_COMM_WORLD, EXIT_FAILED);
+    }
     MPI_Finalize();
-    return error.status == ALLFOLD_OK ? EXIT_DONE : error.status == ALLFOLD_BAD_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
+    return exit_code(error.status);
 }

@@ -83,6 +83,33 @@ static bool set_device_memory(struct settings *settings, const char *text)
     return parse_size(text, &settings->context.device_memory) && settings->context.device_memory > 0;
 }
 
+/* A number of seconds, 0 included. */
+static bool parse_seconds(const char *text, double *seconds)
+{
+    char *end;
+    const double value = strtod(text, &end);
+    if (end == text || *end != '\0' || !(value >= 0 && value <= 1e9))
+        return false;
+    *seconds = value;
+    return true;
+}
+
+static bool set_timeout(struct settings *settings, const char *text)
+{
+    return parse_seconds(text, &settings->timeout) && (settings->timeout == 0 || settings->timeout >= 1);
+}
+
+static bool set_checkpoint(struct settings *settings, const char *text)
+{
+    settings->checkpoint = text;
+    return text[0] != '\0' && text[strlen(text) - 1] != '/';
+}
+
+static bool set_checkpoint_every(struct settings *settings, const char *text)
+{
+    return parse_seconds(text, &settings->checkpoint_every);
+}
+
 static bool set_dtype(struct settings *settings, const char *text)
 {
     return settings->hints.has_type = type_by_name(text, &settings->hints.type);
@@ -315,6 +342,10 @@ static const struct row {
      "where elements go: .npy if it ends so, else raw; replaced on success only"},
     {"output-type", 0, "TYPE", TAKES_OUTPUT_TYPE, set_output_type, "f16, bf16, f32 or f64",
      "element type of the result: f16, bf16, f32 or f64 (default: the input's)"},
+    {"checkpoint", 0, "FILE", TAKES_CHECKPOINT, set_checkpoint, "the name of a file",
+     "keep in FILE.RANK how far the fold has come; go on from there; removed on success"},
+    {"checkpoint-every", 0, "SECONDS", TAKES_CHECKPOINT, set_checkpoint_every, "seconds, such as 60 or 0",
+     "time between two checkpoints (default: 30; 0: after each shard)"},
     {"backend", 0, "auto|cuda|cpu", TAKES_COMMON, set_backend, "auto, cuda or cpu",
      "what computes (default: auto, which is cuda where a GPU is visible)"},
     {"device-memory", 0, "SIZE", TAKES_DEVICE, set_device_memory, SIZE_EXPECTED,
@@ -323,6 +354,8 @@ static const struct row {
      "size of one of the buffers that elements pass through"},
     {"threads", 0, "N", TAKES_COMMON, set_threads, "a number from 1 to 4096",
      "CPU threads of a rank (default: its share of the cores)"},
+    {"timeout", 0, "SECONDS", TAKES_COMMON, set_timeout, "seconds, at least 1, or 0 for no watchdog",
+     "end the job when a rank is not heard from for so long (default: 300; 0: never)"},
     {"json", 0, NULL, TAKES_COMMON, set_json, NULL, "print the report as one JSON object"},
     {"quiet", 'q', NULL, TAKES_COMMON, set_quiet, NULL, "print nothing but the value"},
     {"verbose", 'v', NULL, TAKES_COMMON, set_verbose, NULL, "say on standard error which rank does what, and where"},
@@ -503,7 +536,7 @@ allfold_status options_parse(const struct command *command, int argc, char **arg
 {
     struct option longs[ROWS + 1];
     char letters[2 * ROWS + 2];
-    struct settings parsed = {.command = command};
+    struct settings parsed = {.command = command, .timeout = 300, .checkpoint_every = 30};
     int code;
     describe(longs, letters);
     opterr = 0;

@@ -2,6 +2,7 @@
 #include "cli/report.h"
 
 #include "cli/number.h"
+#include "cli/progress.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -172,6 +173,7 @@ static void fold_line(const struct session *session, const allfold_result *resul
 
 void report_fold(const struct session *session, const allfold_result *result, double seconds)
 {
+    progress_end();
     if (session->settings->json)
         fold_json(session, result, seconds);
     else if (is_table(result))
@@ -183,6 +185,7 @@ void report_fold(const struct session *session, const allfold_result *result, do
 void report_output(const struct session *session, allfold_type type, double seconds)
 {
     const struct settings *const settings = session->settings;
+    progress_end();
     if (settings->json) {
         struct json_object *report = begin_json(session);
         json_object_object_add(report, "output", report_string(settings->output));

@@ -1,7 +1,10 @@
 /* The steps that commands share. */
 #include "cli/session.h"
 
+#include "cli/progress.h"
 #include "cli/ranks.h"
+#include "cli/stop.h"
+#include "cli/watch.h"
 
 #include <string.h>
 
@@ -31,8 +34,12 @@ void session_open(struct session *session)
     static int rank; /* lives as long as the context, which may log */
     allfold_options options = session->settings->context;
     char message[ALLFOLD_ERROR_BYTES] = "";
-    if (choose_backend(session->settings->command, &options.backend, &session->error) != ALLFOLD_OK)
+    const struct watch_settings watch = {session->settings->timeout, stop_clean,
+                                         session->settings->quiet ? NULL : progress_show};
+    if (choose_backend(session->settings->command, &options.backend, &session->error) != ALLFOLD_OK
+        || watch_open(&watch, &session->error) != ALLFOLD_OK)
         return;
+    stop_install();
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (session->settings->verbose) {
         options.log = log_line;
@@ -41,8 +48,11 @@ void session_open(struct session *session)
     const allfold_status status = allfold_open(MPI_COMM_WORLD, &options, &session->context, message, sizeof message);
     if (status != ALLFOLD_OK)
         error_set(&session->error, status, "%s", message);
-    else if (!session->settings->quiet && (command_takes(session->settings->command) & TAKES_BINDING) == 0)
-        ranks_tell_shared(session);
+    else {
+        session_comm(session)->progress = watch_progress();
+        if (!session->settings->quiet && (command_takes(session->settings->command) & TAKES_BINDING) == 0)
+            ranks_tell_shared(session);
+    }
 }
 
 void session_close(struct session *session)
@@ -74,9 +84,15 @@ void session_describe(struct session *session, const char *name)
 
 void session_source(struct session *session, struct job *job)
 {
+    const struct settings *const settings = session->settings;
+    const struct comm *const comm = session_comm(session);
     *job = (struct job){.range = session->range};
-    if (session->error.status == ALLFOLD_OK)
-        source_open(&session->input, &job->source, &session->error);
+    if (session->error.status != ALLFOLD_OK || source_open(&session->input, &job->source, &session->error) != ALLFOLD_OK
+        || settings->checkpoint == NULL)
+        return;
+    if (checkpoint_begin(&session->checkpoint, settings->checkpoint, settings->checkpoint_every, settings->command->name,
+                         (uint64_t)settings->nan, &session->input, comm->rank, comm->size, &session->error) == ALLFOLD_OK)
+        job->checkpoint = &session->checkpoint;
 }
 
 void session_write(struct session *session, const struct array_info *info,
@@ -90,11 +106,15 @@ void session_write(struct session *session, const struct array_info *info,
     memset(&output, 0, sizeof output);
     if (comm->rank == 0)
         created = output_create(session->settings->output, info, &output, error) == ALLFOLD_OK;
+    stop_remember(output.temporary);
     if (comm_broadcast(comm, 0, &output, sizeof output, error) == ALLFOLD_OK) {
+        stop_remember(output.temporary);
         output_open(&output, &sink, error);
         fill(session, sink);
+        phase_enter(comm->progress, PHASE_WRITE);
         if (sink != NULL)
             sink->close(sink, error);
+        progress_check(comm->progress, error); /* the last place to stop: what follows makes the output the result */
         session_agree(session);
     }
     /* when MPI has failed rank 0 may be gone already: whoever is left cleans up */
@@ -102,8 +122,20 @@ void session_write(struct session *session, const struct array_info *info,
         output_discard(&output);
     else if (created && error->status != ALLFOLD_OK)
         output_discard(&output);
-    else if (created)
+    else if (created) {
+        phase_enter(comm->progress, PHASE_RENAME);
         output_commit(&output, error);
+    }
+    session_agree(session);
+    stop_remember(NULL);
+}
+
+void session_succeed(struct session *session)
+{
+    if (session->settings->checkpoint == NULL)
+        return;
+    phase_enter(session_comm(session)->progress, PHASE_CHECKPOINT);
+    checkpoint_end(&session->checkpoint, &session->error);
     session_agree(session);
 }
 

@@ -25,6 +25,9 @@ void session_source(struct session *session, struct job *job);
 void session_write(struct session *session, const struct array_info *info,
                    void (*fill)(struct session *session, struct sink *sink));
 
+/* The run is a success: removes what was kept for the case that it is not. */
+void session_succeed(struct session *session);
+
 /* Seconds since the input was about to be opened. */
 double session_seconds(const struct session *session);
 

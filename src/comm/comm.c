@@ -83,6 +83,7 @@ static allfold_status open_mpi(MPI_Comm caller, struct comm *comm, struct error 
 allfold_status comm_open(const void *mpi, struct comm *comm, struct error *error)
 {
     memset(comm, 0, sizeof *comm);
+    comm->progress = &comm->own;
     comm->mpi = malloc(sizeof *comm->mpi);
     if (comm->mpi == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory for a communicator");
@@ -106,13 +107,14 @@ void comm_close(struct comm *comm)
     comm->mpi = NULL;
 }
 
-/* The error of rank `failed` becomes every rank's; it says where it happened. */
-static allfold_status share_error(struct comm *comm, int failed, struct error *error)
+/* The error of rank `failed` becomes every rank's; it says where it happened, and in which phase. */
+static allfold_status share_error(struct comm *comm, int failed, enum phase phase, struct error *error)
 {
     if (comm->rank == failed && !error->shared && comm->size > 1) {
         const struct error own = *error;
         error->status = ALLFOLD_OK;
-        error_set(error, own.status, "rank %d on %s: %.*s", comm->rank, comm->host, ALLFOLD_ERROR_BYTES / 4 * 3, own.text);
+        error_set(error, own.status, "rank %d on %.64s%s%s in phase %s: %.*s", comm->rank, comm->host,
+                  comm->device[0] != '\0' ? ", " : "", comm->device, phase_name(phase), ALLFOLD_ERROR_BYTES / 4 * 3, own.text);
     }
     struct error message = *error;
     message.shared = true;
@@ -125,17 +127,17 @@ static allfold_status share_error(struct comm *comm, int failed, struct error *e
     return error->status;
 }
 
-allfold_status comm_agree(struct comm *comm, struct error *error)
+static allfold_status agree(struct comm *comm, enum phase phase, struct error *error)
 {
     int failed = error->status != ALLFOLD_OK ? comm->rank : INT_MAX, lowest;
     const int code = MPI_Allreduce(&failed, &lowest, 1, MPI_INT, MPI_MIN, comm->mpi->comm);
     if (code != MPI_SUCCESS)
         return mpi_failed(code, "MPI_Allreduce", error);
-    return lowest == INT_MAX ? ALLFOLD_OK : share_error(comm, lowest, error);
+    return lowest == INT_MAX ? ALLFOLD_OK : share_error(comm, lowest, phase, error);
 }
 
-allfold_status comm_combine(struct comm *comm, uint32_t call, enum monoid monoid, allfold_type type,
-                            struct partial *partial, uint64_t *count, struct error *error)
+static allfold_status combine(struct comm *comm, enum phase phase, uint32_t call, enum monoid monoid, allfold_type type,
+                              struct partial *partial, uint64_t *count, struct error *error)
 {
     struct record mine, all;
     memset(&mine, 0, sizeof mine);
@@ -149,7 +151,7 @@ allfold_status comm_combine(struct comm *comm, uint32_t call, enum monoid monoid
     if (code != MPI_SUCCESS)
         return mpi_failed(code, "MPI_Allreduce", error);
     if (all.failed_rank >= 0)
-        return share_error(comm, all.failed_rank, error);
+        return share_error(comm, all.failed_rank, phase, error);
     if (all.mismatch) {
         error->shared = true;
         return error_set(error, ALLFOLD_BAD_ARGUMENT,
@@ -160,21 +162,51 @@ allfold_status comm_combine(struct comm *comm, uint32_t call, enum monoid monoid
     return ALLFOLD_OK;
 }
 
-allfold_status comm_broadcast(struct comm *comm, int root, void *memory, size_t bytes, struct error *error)
+static allfold_status broadcast(struct comm *comm, enum phase phase, int root, void *memory, size_t bytes,
+                                struct error *error)
 {
     int failed = error->status != ALLFOLD_OK;
     int code = MPI_Bcast(&failed, 1, MPI_INT, root, comm->mpi->comm);
     if (code != MPI_SUCCESS)
         return mpi_failed(code, "MPI_Bcast", error);
     if (failed)
-        return share_error(comm, root, error);
+        return share_error(comm, root, phase, error);
     code = MPI_Bcast(memory, (int)bytes, MPI_BYTE, root, comm->mpi->comm);
     return code != MPI_SUCCESS ? mpi_failed(code, "MPI_Bcast", error) : ALLFOLD_OK;
 }
 
+/* The calls themselves: in phase exchange while they wait, in the phase before when they return. */
+
+allfold_status comm_agree(struct comm *comm, struct error *error)
+{
+    const enum phase before = phase_enter(comm->progress, PHASE_EXCHANGE);
+    agree(comm, before, error);
+    phase_enter(comm->progress, before);
+    return error->status;
+}
+
+allfold_status comm_combine(struct comm *comm, uint32_t call, enum monoid monoid, allfold_type type,
+                            struct partial *partial, uint64_t *count, struct error *error)
+{
+    const enum phase before = phase_enter(comm->progress, PHASE_EXCHANGE);
+    combine(comm, before, call, monoid, type, partial, count, error);
+    phase_enter(comm->progress, before);
+    return error->status;
+}
+
+allfold_status comm_broadcast(struct comm *comm, int root, void *memory, size_t bytes, struct error *error)
+{
+    const enum phase before = phase_enter(comm->progress, PHASE_EXCHANGE);
+    broadcast(comm, before, root, memory, bytes, error);
+    phase_enter(comm->progress, before);
+    return error->status;
+}
+
 allfold_status comm_gather(struct comm *comm, const void *memory, size_t bytes, void *all, struct error *error)
 {
+    const enum phase before = phase_enter(comm->progress, PHASE_EXCHANGE);
     const int code = MPI_Gather(memory, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, 0, comm->mpi->comm);
+    phase_enter(comm->progress, before);
     return code != MPI_SUCCESS ? mpi_failed(code, "MPI_Gather", error) : ALLFOLD_OK;
 }
 

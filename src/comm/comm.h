@@ -3,14 +3,17 @@
 #ifndef ALLFOLD_COMM_H
 #define ALLFOLD_COMM_H
 
-#include "base/base.h"
+#include "base/phase.h"
 #include "fold/table.h"
 
 struct comm {
     int rank, size;
     int local_rank, local_size; /* among the ranks that share this host's memory */
     char host[256];
+    char device[32];            /* what core/ calls this rank's device in messages; may be empty */
     struct comm_mpi *mpi;       /* what comm.c keeps of MPI; mpi.h stays there */
+    struct progress *progress;  /* where this rank shows its phase: own, or the program's */
+    struct progress own;
 };
 
 /* mpi points to an MPI_Comm, which is duplicated. */

@@ -5,6 +5,7 @@
 
 #include "array/array.h"
 #include "comm/comm.h"
+#include "core/checkpoint.h"
 #include "device/device.h"
 
 #define CORE_QUEUES_MAX 4
@@ -28,6 +29,7 @@ struct job {
     struct source *source; /* NULL on a rank that failed before (error then says how) */
     struct range range;    /* this rank's part of the source; the parts follow one another in rank order */
     void *stream;          /* for resident data: see allfold_call */
+    struct checkpoint *checkpoint; /* where the fold of a source is kept as it goes on; NULL: nowhere */
 };
 
 /* Opens device and queues on top of ctx->comm. Collective. */

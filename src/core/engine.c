@@ -76,6 +76,8 @@ allfold_status core_open(struct allfold_context *ctx, const allfold_options *opt
     const struct backend *const backend = choose(ctx, options->backend, error);
     if (backend != NULL)
         backend->open(ctx->comm.local_rank, ctx->comm.local_size, options, &ctx->device, error);
+    if (ctx->device != NULL)
+        snprintf(ctx->comm.device, sizeof ctx->comm.device, "%s", ctx->device->label);
     count_sharers(ctx, error);
     if (error->status == ALLFOLD_OK)
         open_queues(ctx, options, error);

@@ -14,6 +14,7 @@ struct normalise {
     allfold_type x_type, y_type;
     struct placed x, y; /* what lies in device memory already */
     struct sink *sink;
+    struct progress *progress;
 };
 
 /* Elements of the part that one step takes: input and output each fit half a queue. */
@@ -32,11 +33,15 @@ static allfold_status normalise_start(const struct normalise *n, struct queue *q
     const bool kept = n->x.memory != NULL && start + step.count <= n->x.elements;
     char *const x = kept ? n->x.memory + start * x_bytes : queue->buffer;
     if (!kept) {
+        phase_enter(n->progress, PHASE_READ);
         if (n->job->source->read(n->job->source, step.first, step.count, queue->staging, n->ctx->device->threads, error)
-                != ALLFOLD_OK
-            || backend->upload(queue, x, (size_t)step.count * x_bytes, error) != ALLFOLD_OK)
+            != ALLFOLD_OK)
+            return error->status;
+        phase_enter(n->progress, PHASE_UPLOAD);
+        if (backend->upload(queue, x, (size_t)step.count * x_bytes, error) != ALLFOLD_OK)
             return error->status;
     }
+    phase_enter(n->progress, PHASE_NORMALISE);
     char *const y = n->y.memory != NULL ? n->y.memory + start * y_bytes : (char *)queue->buffer + queue->bytes / 2;
     if (backend->softmax(queue, &n->constants, n->logarithm, n->x_type, x, n->y_type, y, step.count, error) != ALLFOLD_OK
         || n->y.memory != NULL)
@@ -47,9 +52,15 @@ static allfold_status normalise_start(const struct normalise *n, struct queue *q
 static allfold_status normalise_finish(const struct normalise *n, struct queue *queue, struct range step,
                                        const void *host, struct error *error)
 {
-    if (n->ctx->device->backend->wait(queue, error) != ALLFOLD_OK || n->y.memory != NULL)
+    phase_enter(n->progress, PHASE_NORMALISE);
+    if (n->ctx->device->backend->wait(queue, error) != ALLFOLD_OK)
         return error->status;
-    return n->sink->write(n->sink, step.first, step.count, host, n->ctx->device->threads, error);
+    if (n->y.memory == NULL) {
+        phase_enter(n->progress, PHASE_WRITE);
+        n->sink->write(n->sink, step.first, step.count, host, n->ctx->device->threads, error);
+    }
+    atomic_fetch_add(&n->progress->done, step.count * allfold_type_bytes(n->x_type));
+    return error->status;
 }
 
 /* The caller's memory is written by several queues: each waits for what the caller has under way. */
@@ -75,6 +86,8 @@ static allfold_status normalise_part(const struct normalise *n, struct error *er
         if (i >= queues && i - queues < steps && normalise_finish(n, queue, step[q], host[q], error) != ALLFOLD_OK)
             return error->status;
         if (i < steps) {
+            if (progress_check(n->progress, error) != ALLFOLD_OK)
+                return error->status;
             const uint64_t start = (steps - 1 - i) * size;
             step[q] = (struct range){n->job->range.first + start, u64_min(size, count - start)};
             if (normalise_start(n, queue, step[q], &host[q], error) != ALLFOLD_OK)
@@ -102,18 +115,21 @@ static uint64_t keep_elements(struct allfold_context *ctx, allfold_type type, ui
 allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, allfold_type type, const struct job *job,
                             struct sink *sink, struct error *error)
 {
-    struct normalise n = {.ctx = ctx, .job = job, .logarithm = logarithm, .x_type = type, .sink = sink};
+    struct normalise n = {.ctx = ctx, .job = job, .logarithm = logarithm, .x_type = type, .sink = sink,
+                          .progress = ctx->comm.progress};
     const enum monoid monoid = error->status == ALLFOLD_OK && sink->type == ALLFOLD_F64 ? MONOID_sumexp_f64 : MONOID_sumexp;
     struct partial partial;
     uint64_t count = job->range.count, keep = 0;
     uint32_t call = CALL_SOFTMAX | (logarithm ? 1u : 0u) << 8;
     if (error->status == ALLFOLD_OK) {
+        progress_expect(n.progress, 2 * count * allfold_type_bytes(type));
         n.y_type = sink->type;
         call |= (uint32_t)sink->type;
         place_resident(ctx, sink->resident, count, &n.y, error);
         place_resident(ctx, job->source->resident, count, &n.x, error);
     }
-    if (error->status == ALLFOLD_OK && n.x.memory == NULL)
+    /* a fold that goes on from a checkpoint has not read the elements before it: all are read again */
+    if (error->status == ALLFOLD_OK && n.x.memory == NULL && job->checkpoint == NULL)
         keep = keep_elements(ctx, type, count, &n.x);
     if (keep > 0)
         core_log(ctx, "%" PRIu64 " of %" PRIu64 " elements stay on the device between the passes", keep, count);

@@ -54,6 +54,7 @@ static allfold_status cpu_open(int local_rank, int local_size, const allfold_opt
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory for the CPU backend");
     cpu->loops = best_loops();
     cpu->device.backend = &backend_cpu;
+    snprintf(cpu->device.label, sizeof cpu->device.label, "cpu");
     cpu->device.threads = options->threads > 0 ? options->threads : host_threads(local_size);
     *device = &cpu->device;
     return ALLFOLD_OK;

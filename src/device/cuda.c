@@ -119,6 +119,7 @@ static allfold_status cuda_open(int local_rank, int local_size, const allfold_op
     cuda->device.backend = &backend_cuda;
     cuda->index = local_rank % visible;
     cuda->visible = visible;
+    snprintf(cuda->device.label, sizeof cuda->device.label, "CUDA device %d", cuda->index);
     if (use(cuda, error) != ALLFOLD_OK
         || check(cuda, cudaMemGetInfo(&cuda->free_bytes, &total_bytes), error, "cudaMemGetInfo") != ALLFOLD_OK
         || check(cuda, cudaDeviceGetAttribute(&cuda->multiprocessors, cudaDevAttrMultiProcessorCount, cuda->index), error,

@@ -41,6 +41,7 @@ struct device {
     int threads;          /* host threads for filling and emptying staging buffers */
     int sharers;          /* ranks that use the same device, this one among them: as budget was told */
     bool first_sharer;    /* the lowest of them */
+    char label[32];       /* "cpu", "CUDA device 2": for messages */
 };
 
 struct backend {

@@ -1,0 +1,35 @@
+/* The board: memory that the ranks of a host share, in which each shows its phase and that it is alive. What a rank wrote
+   last can still be read when it is dead or stopped. */
+#ifndef ALLFOLD_CLI_BOARD_H
+#define ALLFOLD_CLI_BOARD_H
+
+#include "base/phase.h"
+
+#include <mpi.h>
+#include <sys/types.h>
+
+enum slot_state { SLOT_RUNNING, SLOT_ENDED };
+
+/* A rank's place on the board. */
+struct slot {
+    struct progress progress;
+    _Atomic uint64_t beats; /* counted up by the rank's watchdog for as long as the process runs */
+    _Atomic int state;      /* enum slot_state */
+    int rank;
+    pid_t pid;
+    uint64_t pid_namespace; /* in which pid means something; 0 where unknown */
+};
+
+struct board {
+    _Atomic int verdict; /* why the job ends: 0 while it does not, else 1 + the exit status. The first to set it tells */
+    struct slot slots[]; /* by local rank */
+};
+
+/* Collective over the ranks of a host; all get the same status. Mapped for the life of the process, and without a name
+   that could be left behind. */
+allfold_status board_open(MPI_Comm local, int rank, struct board **board, struct error *error);
+
+/* Whether the process of a slot is gone although it never said that it ends. False where one cannot tell. */
+bool slot_died(const struct slot *slot, const struct slot *mine);
+
+#endif

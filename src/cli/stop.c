@@ -1,0 +1,93 @@
+/* Signals: see stop.h. */
+#include "cli/stop.h"
+
+#include "array/array.h"
+#include "cli/cli.h"
+#include "cli/watch.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CRASHES(X)                            \
+    X(SEGV, "a segmentation fault")           \
+    X(BUS, "a bus error")                     \
+    X(FPE, "an arithmetic exception")         \
+    X(ILL, "an illegal instruction")          \
+    X(ABRT, "an abort")
+
+static char temporary[ARRAY_PATH_BYTES];
+static atomic_bool remembered;
+
+void stop_remember(const char *path)
+{
+    atomic_store(&remembered, false);
+    if (path == NULL || strlen(path) >= sizeof temporary)
+        return;
+    strcpy(temporary, path);
+    atomic_store(&remembered, temporary[0] != '\0');
+}
+
+void stop_clean(void)
+{
+    if (atomic_load(&remembered))
+        unlink(temporary);
+}
+
+/* The second interrupt of someone who will not wait. */
+static void end_at_once(int signal)
+{
+    if (watch_claim(EXIT_STOPPED))
+        watch_say("allfold: ", watch_name(), " stopped at once by a second ", stop_name(signal), NULL);
+    stop_clean();
+    _exit(EXIT_STOPPED);
+}
+
+static void on_stop(int signal)
+{
+    if (signal == SIGINT && atomic_load(&watch_progress()->stop) == SIGINT)
+        end_at_once(signal);
+    watch_stop(signal);
+}
+
+static const char *crash_text(int signal)
+{
+    switch (signal) {
+#define CASE(name, text) case SIG##name: return text;
+        CRASHES(CASE)
+#undef CASE
+    default: return "a signal";
+    }
+}
+
+/* Says where, cleans up, and leaves the rest to whoever handled the signal before (Open MPI prints a stack). */
+static struct sigaction before[NSIG];
+static void on_crash(int signal)
+{
+    if (watch_claim(EXIT_FAILED))
+        watch_say("allfold: ", watch_name(), " died of ", crash_text(signal), " in phase ",
+                  phase_name((enum phase)atomic_load(&watch_progress()->phase)), NULL);
+    stop_clean();
+    sigaction(signal, &before[signal], NULL);
+    raise(signal);
+}
+
+static void install(int signal, void (*handler)(int), int flags)
+{
+    struct sigaction action = {.sa_handler = handler, .sa_flags = flags};
+    sigemptyset(&action.sa_mask);
+    sigaction(signal, NULL, &before[signal]);
+    if (before[signal].sa_handler != SIG_IGN)
+        sigaction(signal, &action, NULL);
+}
+
+void stop_install(void)
+{
+#define STOP(name) install(SIG##name, on_stop, SA_RESTART);
+    STOP_SIGNALS(STOP)
+#undef STOP
+#define CRASH(name, text) install(SIG##name, on_crash, SA_ONSTACK);
+    CRASHES(CRASH)
+#undef CRASH
+}

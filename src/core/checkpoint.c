@@ -1,0 +1,136 @@
+/* Checkpoints of folds: see checkpoint.h. */
+#include "core/checkpoint.h"
+
+#include "array/file.h"
+#include "array/sealed.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MAGIC "allfoldC"
+#define WHAT "the checkpoint"
+
+/* The file's contents. */
+struct record {
+    struct checkpoint_identity identity;
+    uint64_t shards_done;
+    struct partial partial;
+};
+
+/* What an identity is made of: words for messages, place, and whether it is text. */
+static const struct row {
+    const char *name;
+    size_t offset;
+    bool text;
+} rows[] = {
+#define NUMBER(field, name) {name, offsetof(struct checkpoint_identity, field), false}
+#define TEXT(field, name) {name, offsetof(struct checkpoint_identity, field), true}
+    TEXT(version, "version"),
+    TEXT(command, "command"),
+    NUMBER(ranks, "ranks"),
+    NUMBER(rank, "rank"),
+    NUMBER(file_bytes, "bytes of the input"),
+    NUMBER(file_time, "time of the input (ns)"),
+    NUMBER(format, "format of the input"),
+    NUMBER(type, "element type (number)"),
+    NUMBER(count, "elements"),
+    NUMBER(data_offset, "offset of the elements"),
+    NUMBER(generator, "generator (checksum)"),
+    NUMBER(options, "options (number)"),
+    TEXT(device, "device"),
+    NUMBER(shard, "elements of a shard (--staging)"),
+    NUMBER(monoid, "kind of partial (number)"),
+#undef NUMBER
+#undef TEXT
+};
+
+allfold_status checkpoint_begin(struct checkpoint *checkpoint, const char *file, double every, const char *command,
+                                uint64_t options, const struct array_info *input, int rank, int ranks,
+                                struct error *error)
+{
+    struct checkpoint_identity *const identity = &checkpoint->identity;
+    memset(checkpoint, 0, sizeof *checkpoint);
+    if (snprintf(checkpoint->path, sizeof checkpoint->path, "%s.%d", file, rank) >= (int)sizeof checkpoint->path - 4)
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected a name for " WHAT " of less than %zu bytes",
+                         file_shown(file), sizeof checkpoint->path - 16);
+    checkpoint->every = every;
+    snprintf(identity->version, sizeof identity->version, "%s", allfold_version());
+    snprintf(identity->command, sizeof identity->command, "%s", command);
+    identity->format = input->format;
+    identity->type = input->type;
+    identity->count = input->count;
+    identity->data_offset = input->data_offset;
+    identity->file_bytes = input->file_bytes;
+    identity->file_time = input->file_time;
+    identity->generator = checksum(CHECKSUM_START, &input->generator, sizeof input->generator);
+    identity->options = options;
+    identity->ranks = (uint64_t)ranks;
+    identity->rank = (uint64_t)rank;
+    return ALLFOLD_OK;
+}
+
+/* The first thing that differs, if any. */
+static allfold_status compare(const struct checkpoint *checkpoint, struct checkpoint_identity *found,
+                              struct error *error)
+{
+    found->version[sizeof found->version - 1] = found->command[sizeof found->command - 1] = '\0';
+    found->device[sizeof found->device - 1] = '\0';
+    const char *const mine = (const char *)&checkpoint->identity, *const other = (const char *)found;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct row *const row = &rows[i];
+        uint64_t expected, is;
+        memcpy(&expected, mine + row->offset, sizeof expected);
+        memcpy(&is, other + row->offset, sizeof is);
+        if (row->text && strcmp(mine + row->offset, other + row->offset) != 0)
+            error_set(error, ALLFOLD_BAD_INPUT, "%s: " WHAT " is of another run: expected %s %s, found %s (remove it to "
+                      "begin anew)", file_shown(checkpoint->path), row->name, mine + row->offset, other + row->offset);
+        else if (!row->text && expected != is)
+            error_set(error, ALLFOLD_BAD_INPUT, "%s: " WHAT " is of another run: expected %s %" PRIu64 ", found %" PRIu64
+                      " (remove it to begin anew)", file_shown(checkpoint->path), row->name, expected, is);
+        if (error->status != ALLFOLD_OK)
+            return error->status;
+    }
+    return ALLFOLD_OK;
+}
+
+allfold_status checkpoint_load(struct checkpoint *checkpoint, const char *device, enum monoid monoid, allfold_type type,
+                               uint64_t shard_elements, struct partial *partial, uint64_t *shards_done,
+                               struct error *error)
+{
+    struct record record;
+    bool exists;
+    snprintf(checkpoint->identity.device, sizeof checkpoint->identity.device, "%s", device);
+    checkpoint->identity.monoid = (uint64_t)monoid;
+    checkpoint->identity.shard = shard_elements;
+    checkpoint->last = clock_seconds();
+    if (sealed_read(checkpoint->path, WHAT, MAGIC, &record, sizeof record, &exists, error) != ALLFOLD_OK || !exists
+        || compare(checkpoint, &record.identity, error) != ALLFOLD_OK)
+        return error->status;
+    memcpy(partial, &record.partial, monoid_bytes(monoid, type));
+    *shards_done = record.shards_done;
+    return ALLFOLD_OK;
+}
+
+bool checkpoint_due(const struct checkpoint *checkpoint)
+{
+    return clock_seconds() - checkpoint->last >= checkpoint->every;
+}
+
+allfold_status checkpoint_save(struct checkpoint *checkpoint, allfold_type type, const struct partial *partial,
+                               uint64_t shards_done, struct error *error)
+{
+    struct record record;
+    memset(&record, 0, sizeof record);
+    record.identity = checkpoint->identity;
+    record.shards_done = shards_done;
+    memcpy(&record.partial, partial, monoid_bytes((enum monoid)checkpoint->identity.monoid, type));
+    sealed_write(checkpoint->path, WHAT, MAGIC, &record, sizeof record, error);
+    checkpoint->last = clock_seconds();
+    return error->status;
+}
+
+allfold_status checkpoint_end(const struct checkpoint *checkpoint, struct error *error)
+{
+    return sealed_remove(checkpoint->path, WHAT, error);
+}

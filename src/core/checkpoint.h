@@ -1,0 +1,47 @@
+/* Where a rank keeps how far its fold has come, so that the same run, started again, goes on from there and gives the same
+   bits. One file a rank. Nothing here is collective: a rank's error becomes everyone's in the exchange that follows. */
+#ifndef ALLFOLD_CHECKPOINT_H
+#define ALLFOLD_CHECKPOINT_H
+
+#include "array/array.h"
+#include "fold/table.h"
+
+/* What must be equal for a checkpoint to be this run's: all on which the partial's bits depend. A line each in the table of
+   checkpoint.c, which says in words what differs. */
+struct checkpoint_identity {
+    char version[16], command[16], device[64];
+    uint64_t format, type, count, data_offset; /* the input's header */
+    uint64_t file_bytes, file_time;            /* 0 where there is no file */
+    uint64_t generator;                        /* checksum of a generated input's parameters */
+    uint64_t options;                          /* the command's own: NaN, output type */
+    uint64_t ranks, rank, shard;               /* shard: elements */
+    uint64_t monoid;
+};
+
+struct checkpoint {
+    char path[ARRAY_PATH_BYTES]; /* of this rank's file */
+    double every;                /* seconds between two writings; 0: after each shard */
+    double last;                 /* when it was written, or the fold began */
+    struct checkpoint_identity identity;
+};
+
+/* Begins a checkpoint of this rank of a run on input: path is FILE.RANK. */
+allfold_status checkpoint_begin(struct checkpoint *checkpoint, const char *file, double every, const char *command,
+                                uint64_t options, const struct array_info *input, int rank, int ranks,
+                                struct error *error);
+
+/* Where the fold may begin: *shards_done of its shards are in *partial. Both stay as they are where there is no file.
+   Completes the identity with what the fold depends on. */
+allfold_status checkpoint_load(struct checkpoint *checkpoint, const char *device, enum monoid monoid, allfold_type type,
+                               uint64_t shard_elements, struct partial *partial, uint64_t *shards_done,
+                               struct error *error);
+
+/* Whether it is time to write it. */
+bool checkpoint_due(const struct checkpoint *checkpoint);
+allfold_status checkpoint_save(struct checkpoint *checkpoint, allfold_type type, const struct partial *partial,
+                               uint64_t shards_done, struct error *error);
+
+/* Removes this rank's file: the run has succeeded. */
+allfold_status checkpoint_end(const struct checkpoint *checkpoint, struct error *error);
+
+#endif

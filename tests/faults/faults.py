@@ -1,0 +1,110 @@
+"""What the tests of faults share: launching the program so that its time can be told, seeing what it leaves behind, and
+counting outcomes. FULL (ALLFOLD_TEST_FAULTS=full, as `make check-faults` sets it) asks for whole lists, not a part of them."""
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections import Counter
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import tap  # noqa: E402
+
+FULL = os.environ.get("ALLFOLD_TEST_FAULTS") == "full"
+FAULTY = os.path.join(tap.BUILD, "tests", "faults", "allfold-faulty")
+STOPPED = 75  # the exit status of a run that a signal has stopped
+HUNG = "hung"
+MARK = "ALLFOLD_TEST_MARK"
+
+
+def processes(mark):
+    """The processes that were started with that mark and still are there: {pid: command line}."""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                if f"{MARK}={mark}".encode() not in file.read().split(b"\0"):
+                    continue
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                words = file.read().split(b"\0")
+            found[int(pid)] = [word.decode(errors="replace") for word in words if word]
+        except OSError:
+            pass
+    return found
+
+
+def wait_for(condition, seconds=20):
+    """Whether it comes true in time."""
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.05)
+    return condition()
+
+
+class Launch:
+    """One run, under way until ended(); without a launcher for 0 ranks. Launches take turns, as those of other tests do; the time does not count waiting."""
+
+    def __init__(self, ranks, command, env=None):
+        self.mark = uuid.uuid4().hex
+        self.lock = open(os.environ.get("ALLFOLD_TEST_LOCK", os.devnull), "a")
+        if self.lock.name != os.devnull:
+            fcntl.flock(self.lock, fcntl.LOCK_EX)
+        environment = {**os.environ, "ALLFOLD_TEST_LOCK": "", MARK: self.mark, **(env or {})}
+        launch = ["sh", os.path.join(tap.SOURCE, "tests", "mpi-launch"), "--run", str(ranks)] if ranks else []
+        self.command = [str(word) for word in command]
+        self.began = time.monotonic()
+        self.process = subprocess.Popen([*launch, *self.command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True, env=environment)
+
+    def ranks(self):
+        """The program's own processes, in the order of their pids."""
+        return sorted(pid for pid, words in processes(self.mark).items() if words and words[0] == self.command[0])
+
+    def ready(self, count, *signals):
+        """Waits until so many ranks are there that have handlers for these signals."""
+        def handled(pid):
+            try:
+                with open(f"/proc/{pid}/status", encoding="ascii") as file:
+                    caught = next(int(line.split()[1], 16) for line in file if line.startswith("SigCgt"))
+                return all(caught >> (number - 1) & 1 for number in signals)
+            except (OSError, StopIteration):
+                return False
+        return wait_for(lambda: sum(map(handled, self.ranks())) == count)
+
+    def ended(self, limit):
+        """Waits, at most limit seconds; then self.status (or HUNG), seconds, stdout, stderr, left (processes, now killed)."""
+        try:
+            self.stdout, self.stderr = self.process.communicate(timeout=limit)
+            self.status = self.process.returncode
+            self.seconds = time.monotonic() - self.began
+            for _ in range(20):
+                self.left = processes(self.mark)
+                if not self.left:
+                    break
+                time.sleep(0.1)
+        except subprocess.TimeoutExpired:
+            self.status, self.seconds = HUNG, limit
+            self.left = processes(self.mark)
+        for pid in self.left:
+            os.kill(pid, signal.SIGKILL)
+        if self.status == HUNG:
+            self.stdout, self.stderr = self.process.communicate()
+        self.lock.close()
+        return self
+
+    def said(self):
+        """The program's own messages."""
+        return [line for line in self.stderr.splitlines() if line.startswith("allfold:")]
+
+    def shown(self):
+        return (f"{' '.join(self.command)}\nexit status {self.status} after {self.seconds:.1f} s, left {self.left}\n"
+                f"{self.stdout}\n{self.stderr}")
+
+
+def summary(what, outcomes):
+    """One line for docs/reliability.md: how many outcomes of each kind."""
+    counted = Counter(outcomes)
+    print(f"# {what}: {sum(counted.values())} faults; " +
+          ", ".join(f"{number} {kind}" for kind, number in sorted(counted.items())), flush=True)

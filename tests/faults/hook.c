@@ -1,0 +1,55 @@
+/* The fault hook, an object of tests/allfold-faulty alone: it looks in at phase_enter and does harm to one rank as it goes
+   from one phase to the next, as ALLFOLD_FAULT says: "RANK:FROM>TO:KIND:COUNT", with KIND one of kill, segfault, stop, exit,
+   error, usr1. FROM may be *. COUNT, if given: the how manieth time. */
+#include "base/phase.h"
+
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct {
+    int rank, count;
+    char from[16], to[16], kind[16];
+} fault;
+
+static void harm(void)
+{
+    static volatile int *volatile nowhere = NULL;
+    if (strcmp(fault.kind, "kill") == 0)
+        raise(SIGKILL);
+    else if (strcmp(fault.kind, "segfault") == 0)
+        *nowhere = 1;
+    else if (strcmp(fault.kind, "stop") == 0)
+        raise(SIGSTOP);
+    else if (strcmp(fault.kind, "exit") == 0)
+        exit(0);
+    else if (strcmp(fault.kind, "error") == 0) { /* what a main does that finds an error on its own */
+        MPI_Finalize();
+        exit(3);
+    } else if (strcmp(fault.kind, "usr1") == 0)
+        raise(SIGUSR1);
+}
+
+static void observe(enum phase left, enum phase entered)
+{
+    int rank;
+    if (strcmp(fault.to, phase_name(entered)) != 0
+        || (strcmp(fault.from, "*") != 0 && strcmp(fault.from, phase_name(left)) != 0))
+        return;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == fault.rank && --fault.count == 0)
+        harm();
+}
+
+__attribute__((constructor)) static void install(void)
+{
+    const char *const text = getenv("ALLFOLD_FAULT");
+    if (text == NULL)
+        return;
+    fault.count = 1;
+    if (sscanf(text, "%d:%15[^>]>%15[^:]:%15[^:]:%d", &fault.rank, fault.from, fault.to, fault.kind, &fault.count) < 4)
+        abort();
+    phase_observer = observe;
+}

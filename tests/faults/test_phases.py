@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""One rank is killed, crashes, is stopped, calls exit(0), or returns an error by itself, in each phase of softmax: all ranks must
+be gone in time, with a status that is not 0, a message that names rank and phase, and the output that was there or none."""
+import os
+import tempfile
+
+import faults
+import tap
+
+TIMEOUT = 3  # --timeout
+PHASES = {  # phase -> the way into it that is meant, and whether rank 0 alone goes it
+    "start": ("exchange>start", False),
+    "read": ("*>read", False),
+    "upload": ("*>upload", False),
+    "fold": ("*>fold", False),
+    "exchange": ("fold>exchange", False),
+    "normalise": ("*>normalise", False),
+    "write": ("*>write", False),
+    "rename": ("*>rename", True),
+}
+KINDS = ["kill", "segfault", "stop", "exit", "error"]
+OLD = b"what was there before\n"
+
+
+def strike(folder, ranks, rank, phase, kind, old):
+    """The outcome in a word, and a launch; a word in capitals is a failure."""
+    name = os.path.join(folder, "y.npy")
+    for left in os.listdir(folder):
+        os.remove(os.path.join(folder, left))
+    if old:
+        with open(name, "wb") as file:
+            file.write(OLD)
+    command = [faults.FAULTY, "softmax", f"--timeout={TIMEOUT}", "--backend=cpu", "--threads=1", "--staging=64k",
+               "gen:normal?n=200000&seed=1", "-o", name]
+    run = faults.Launch(ranks, command, {"ALLFOLD_FAULT": f"{rank}:{PHASES[phase][0]}:{kind}"})
+    run.ended(30)
+    said = run.said()
+    files = os.listdir(folder)
+    content = open(name, "rb").read() if os.path.exists(name) else None
+    named = [line for line in said if f"rank {rank} on " in line and f"in phase {phase}" in line]
+    if run.status == faults.HUNG or run.left:
+        return "HANGS", run
+    if run.seconds > (TIMEOUT + 5 if kind == "stop" else 10):
+        return "LATE", run
+    if run.status == 0:
+        return "STATUS 0", run
+    if content != (OLD if old else None) or files != (["y.npy"] if old else []):
+        return "OTHER OUTPUT", run
+    if len(said) != 1 or len(named) != 1:
+        return "NOT NAMED", run
+    return "gone in time, status not 0, output " + ("old" if old else "absent"), run
+
+
+def cases():
+    number = 0
+    for ranks in (2, 4):
+        for place, (phase, (_, first_only)) in enumerate(PHASES.items()):
+            for kind in KINDS:
+                number += 1
+                if faults.FULL or (ranks == 2 and kind == KINDS[place % len(KINDS)]):
+                    yield ranks, 0 if first_only else [ranks - 1, 0, ranks // 2][number % 3], phase, kind, number % 2 == 0
+
+
+def main():
+    outcomes, slowest = [], {}
+    with tempfile.TemporaryDirectory() as folder:
+        for ranks, rank, phase, kind, old in cases():
+            outcome, run = strike(folder, ranks, rank, phase, kind, old)
+            outcomes.append(outcome)
+            slow = "stop" if kind == "stop" else "others"
+            slowest[slow] = max(slowest.get(slow, 0), run.seconds)
+            tap.ok(not outcome.split(",")[0].isupper(), f"{kind} on rank {rank} of {ranks} in phase {phase}",
+                   f"{outcome}\n{run.shown()}")
+    faults.summary("phases", outcomes)
+    print(f"# slowest end: {', '.join(f'{kind} {seconds:.1f} s' for kind, seconds in slowest.items())} "
+          f"(--timeout={TIMEOUT})", flush=True)
+    tap.done()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+"""Signals that ask for a stop: one rank's is enough; the exit status is 75, one line says so, nothing is left behind. Checkpoints:
+a run that was stopped, or killed, goes on to the identical bits; one that is not this run's is refused. Progress on a terminal."""
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import tempfile
+import time
+
+import numpy as np
+
+import faults
+import tap
+
+SIGNALS = [signal.SIGUSR1, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2, signal.SIGXCPU]
+FOLDS = ["sum", "prod", "mean", "min", "max", "argmin", "argmax", "norm1", "norm2", "norminf", "logsumexp", "stats"]
+ENDLESS = ["--backend=cpu", "--threads=1", "--staging=1M", "gen:normal?n=2e10&seed=1"]  # a minute's work and more
+LONG = ["--backend=cpu", "--threads=1", "--staging=1M", "gen:normal?n=1e9&seed=1"]
+SHARDS = ["--backend=cpu", "--threads=1", "--staging=16k"]
+
+
+def stopped(run, sent):
+    """Why the run does not end as one that was asked to stop, or ''."""
+    said = run.said()
+    good = run.status == faults.STOPPED and not run.left and run.seconds < 12 and len(said) == 1 and not run.stdout \
+        and f"stopped by {sent.name}" in said[0]
+    return "" if good else run.shown()
+
+
+def long_run(folder, ranks, writes):
+    """A run that would take many seconds, in the middle of its work."""
+    words = ["softmax", *LONG, "--output-type=f16", "-o", os.path.join(folder, "y.raw")] if writes else ["sum", *ENDLESS]
+    run = faults.Launch(ranks, [tap.ALLFOLD, *words])
+    began = run.ready(max(ranks, 1), *SIGNALS) and (not writes or faults.wait_for(lambda: os.listdir(folder)))
+    time.sleep(0.3)
+    return run, began
+
+
+def test_signals(folder):
+    for number, sent in enumerate(SIGNALS if faults.FULL else SIGNALS[:4]):
+        ranks = [2, 0, 3, 0, 0, 2][number]
+        run, began = long_run(folder, ranks, number % 3 == 0)
+        os.kill(run.ranks()[number % max(ranks, 1)], sent)
+        run.ended(30)
+        wrong = stopped(run, sent) or os.listdir(folder)
+        tap.ok(began and not wrong, f"{sent.name} to one rank of {max(ranks, 1)}", wrong)
+    run, began = long_run(folder, 0, False)
+    os.kill(run.ranks()[0], signal.SIGTERM)
+    tap.ok(not stopped(run.ended(30), signal.SIGTERM), "SIGTERM to a run without a launcher", run.shown())
+
+
+def test_ignored():
+    with subprocess.Popen([tap.ALLFOLD, "sum", *ENDLESS], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)) as process:
+        time.sleep(1)
+        process.send_signal(signal.SIGHUP)
+        time.sleep(0.5)
+        running = process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+    tap.ok(running, "SIGHUP that is ignored from the start stays so")
+
+
+def test_launcher(folder):
+    """What mpirun hands on."""
+    for sent, statuses in ((signal.SIGUSR1, [faults.STOPPED]), (signal.SIGTERM, None))[:2 if faults.FULL else 1]:
+        run, began = long_run(folder, 2, True)
+        launcher = [pid for pid, words in faults.processes(run.mark).items() if os.path.basename(words[0]) in
+                    ("mpirun", "mpiexec", "orterun", "prterun")]
+        for pid in launcher:
+            os.kill(pid, sent)
+        run.ended(30)
+        tap.ok(began and launcher and (run.status in statuses if statuses else run.status not in (0, faults.HUNG))
+               and not run.left and not os.listdir(folder), f"{sent.name} to the launcher", run.shown())
+
+
+def bits(run):
+    """All that is reported of the values."""
+    report = json.loads(run.stdout)
+    return {key: value for key, value in report.items() if key in ("value", "hex", "index", "text", "stats", "count")}
+
+
+def fold(ranks, fold_name, source, checkpoint, fault=None, more=()):
+    words = [faults.FAULTY, fold_name, "--json", *SHARDS, *source, *more]
+    if checkpoint:
+        words += [f"--checkpoint={checkpoint}", "--checkpoint-every=0"]
+    return faults.Launch(ranks if ranks > 1 else 0, words, {"ALLFOLD_FAULT": fault} if fault else None).ended(30)
+
+
+def test_checkpoints(folder, source):
+    """Every fold: stopped, killed, finished."""
+    checkpoint = os.path.join(folder, "ck")
+    for number, name in enumerate(FOLDS):
+        for ranks in (1, 2, 3) if faults.FULL else (1 if name != "argmax" else 3,) if number % 2 else ():
+            whole = fold(ranks, name, source, None)
+            first = fold(ranks, name, source, checkpoint, f"{ranks - 1}:*>read:usr1:5")
+            kept = sorted(os.listdir(folder))
+            second = fold(ranks, name, source, checkpoint, f"{ranks - 1}:*>read:kill:4")
+            last = fold(ranks, name, source, checkpoint, more=["--verbose"])
+            resumed = dict(re.findall(r"rank (\d+): the checkpoint has (\d+) of", last.stderr))
+            tap.ok(whole.status == 0 and first.status == faults.STOPPED and second.status not in (0, faults.HUNG)
+                   and last.status == 0 and bits(whole) == bits(last) and not os.listdir(folder)
+                   and f"ck.{ranks - 1}" in kept and len(resumed) == ranks and int(resumed[str(ranks - 1)]) in (6, 7, 8),
+                   f"checkpoint of {name} on {ranks} ranks: stopped, killed, finished with the same bits",
+                   "\n".join(run.shown() for run in (whole, first, second, last)) + f"{kept} {resumed}")
+
+
+def test_softmax(folder, source):
+    checkpoint, outputs = os.path.join(folder, "ck"), [os.path.join(folder, name) for name in ("a.npy", "b.npy")]
+    whole = fold(2, "softmax", source, None, more=["-o", outputs[0]])
+    first = fold(2, "softmax", source, checkpoint, "1:*>read:usr1:9", ["-o", outputs[1]])
+    second = fold(2, "softmax", source, checkpoint, "1:*>normalise:kill:3", ["-o", outputs[1]])
+    kept = sorted(os.listdir(folder))
+    last = fold(2, "softmax", source, checkpoint, None, ["-o", outputs[1], "--verbose"])
+    same = all(map(os.path.exists, outputs)) and open(outputs[0], "rb").read() == open(outputs[1], "rb").read()
+    tap.ok(whole.status == last.status == 0 and first.status == faults.STOPPED and second.status not in (0, faults.HUNG)
+           and kept == ["a.npy", "ck.0", "ck.1"] and sorted(os.listdir(folder)) == ["a.npy", "b.npy"] and same
+           and "the checkpoint has" in last.stderr, "checkpoint of softmax: stopped, killed in its second pass, the same file",
+           "\n".join(run.shown() for run in (whole, first, second, last)) + f"{kept}")
+    for output in outputs:
+        os.remove(output)
+
+
+def test_foreign(folder, source, other):
+    """Checkpoints that are not this run's."""
+    checkpoint = os.path.join(folder, "ck")
+
+    def start_anew(ranks):
+        for name in os.listdir(folder):
+            os.remove(os.path.join(folder, name))
+        fold(ranks, "sum", source, checkpoint, f"{ranks - 1}:*>read:usr1:5")
+        return {name: open(os.path.join(folder, name), "rb").read() for name in os.listdir(folder)}
+
+    def refused(what, run, words):
+        said = run.said()
+        tap.ok(run.status == 1 and len(said) == 1 and all(word in said[0] for word in words) and not run.stdout,
+               f"a checkpoint is refused: {what}", run.shown())
+
+    kept = start_anew(2)
+    refused("another number of ranks", fold(3, "sum", source, checkpoint), ["of another run", "ranks 3, found 2"])
+    kept = start_anew(1)
+    refused("another fold", fold(1, "norm1", source, checkpoint), ["command norm1, found sum"])
+    refused("another input", fold(1, "sum", other, checkpoint), ["of another run", "bytes of the input"])
+    refused("other shards", fold(1, "sum", source, checkpoint, more=["--staging=32k"]), ["--staging"])
+    os.utime(source[0])
+    refused("a file that was written since", fold(1, "sum", source, checkpoint), ["time of the input"])
+    tap.ok({name: open(os.path.join(folder, name), "rb").read() for name in os.listdir(folder)} == kept,
+           "a checkpoint that is refused stays as it is")
+    for what, change in (("a byte differs", lambda b: b[:100] + bytes([b[100] ^ 1]) + b[101:]), ("cut short", lambda b: b[:-1]),
+                         ("a text file", lambda b: b"x" * len(b)), ("empty", lambda b: b"")):
+        ranks = 2 if what == "empty" else 1
+        name = f"ck.{ranks - 1}"
+        kept = start_anew(ranks)
+        with open(os.path.join(folder, name), "wb") as file:
+            file.write(change(kept[name]))
+        refused(what, fold(ranks, "sum", source, checkpoint), [name, *["rank 1 on ", "in phase checkpoint"][:2 * ranks - 2]])
+    start_anew(2)
+    os.remove(os.path.join(folder, "ck.0"))
+    last = fold(2, "sum", source, checkpoint)
+    tap.ok(last.status == 0 and bits(last) == bits(fold(2, "sum", source, None)) and not os.listdir(folder),
+           "a rank without a checkpoint begins at its beginning", last.shown())
+    unwritable = fold(1, "sum", source, os.path.join(folder, "no", "ck"))
+    tap.ok(unwritable.status == 1 and "cannot make the checkpoint" in unwritable.stderr, "a folder that does not exist",
+           unwritable.shown())
+
+
+def test_progress():
+    """On a terminal after two seconds, never with --quiet."""
+    for quiet in (False, True):
+        ours, theirs = pty.openpty()
+        with subprocess.Popen([tap.ALLFOLD, "sum", *ENDLESS, *(["--quiet"] if quiet else [])], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=theirs) as process:
+            os.close(theirs)
+            text, end = b"", time.monotonic() + (3.5 if quiet else 15)
+            while time.monotonic() < end and text.count(b" left") < 2:
+                if select.select([ours], [], [], 0.1)[0]:
+                    text += os.read(ours, 4096)
+            process.terminate()
+            process.communicate(timeout=20)
+        os.close(ours)
+        shown = re.findall(rb"\rallfold: [\d.]+% of 80 GB, [\d.]+ .?B/s, [^\r]* left", text)
+        tap.ok((not shown if quiet else len(shown) >= 2) and process.returncode == faults.STOPPED,
+               f"progress on a terminal{', --quiet' if quiet else ''}", f"{process.returncode} {text!r}")
+
+
+def main():
+    rng = np.random.default_rng(1)
+    with tempfile.TemporaryDirectory() as inputs, tempfile.TemporaryDirectory() as folder:
+        for name, count in (("x.npy", 100_000), ("z.npy", 100_001)):
+            np.save(os.path.join(inputs, name), 1 + rng.standard_normal(count) / 1000)
+        x, z = os.path.join(inputs, "x.npy"), os.path.join(inputs, "z.npy")
+        test_signals(folder)
+        test_ignored()
+        test_launcher(folder)
+        test_checkpoints(folder, [x])
+        test_softmax(folder, [x])
+        test_foreign(folder, [x], [z])
+    test_progress()
+    tap.done()
+
+
+if __name__ == "__main__":
+    main()
