@@ -210,6 +210,15 @@ static allfold_status cpu_fold(struct machine *machine, enum monoid monoid, allf
     return backend_cpu.fold(cpu_of(machine)->queue, monoid, type, machine->x, count, 0, error);
 }
 
+static allfold_status cpu_fold_taken(struct machine *machine, enum monoid monoid, allfold_type type, struct partial *partial,
+                                     struct error *error)
+{
+    (void)monoid;
+    (void)type;
+    *partial = *cpu_of(machine)->queue->partial;
+    return error->status;
+}
+
 static allfold_status cpu_softmax(struct machine *machine, allfold_type type, uint64_t count, const struct partial *partial,
                                   struct error *error)
 {
@@ -237,6 +246,7 @@ static const struct machine_ops cpu_ops = {
     .copy_prepare = cpu_nothing_to_do,
     .copy = cpu_copy,
     .fold = cpu_fold,
+    .fold_taken = cpu_fold_taken,
     .softmax = cpu_softmax,
 };
 
@@ -267,10 +277,9 @@ allfold_status machine_open_cpu(int threads, uint64_t x_bytes, uint64_t y_bytes,
         && backend_cpu.queue_open(cpu->device, 0, &cpu->queue, error) == ALLFOLD_OK
         && allocate(CLEAR_BYTES, threads, (void **)&cpu->clear, error) == ALLFOLD_OK
         && allocate(x_bytes, threads, &cpu->machine.x, error) == ALLFOLD_OK
-        && (y_bytes == 0 || allocate(y_bytes, threads, &cpu->machine.y, error) == ALLFOLD_OK)) {
-        cpu->machine.partial = cpu->queue->partial;
+        && (y_bytes == 0 || allocate(y_bytes, threads, &cpu->machine.y, error) == ALLFOLD_OK))
         *machine = &cpu->machine;
-    } else
+    else
         cpu_close(&cpu->machine);
     return error->status;
 }

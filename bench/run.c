@@ -271,9 +271,8 @@ static allfold_status fold_mine(struct bench *b, struct error *error)
     b->monoid = one->subject->kind == BENCH_FOLD  ? fold_monoid(one->subject->fold)
                 : one->type == ALLFOLD_F64        ? MONOID_sumexp_f64
                                                   : MONOID_sumexp;
-    if (!one->in_host && b->machine->ops->fold(b->machine, b->monoid, one->type, one->count, error) == ALLFOLD_OK
-        && b->machine->ops->wait(b->machine, error) == ALLFOLD_OK)
-        b->partial = *b->machine->partial;
+    if (!one->in_host && b->machine->ops->fold(b->machine, b->monoid, one->type, one->count, error) == ALLFOLD_OK)
+        b->machine->ops->fold_taken(b->machine, b->monoid, one->type, &b->partial, error);
     return error->status;
 }
 
