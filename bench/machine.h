@@ -72,10 +72,8 @@ allfold_status machine_open_cuda(int local_rank, uint64_t x_bytes, uint64_t y_by
                                  struct machine **machine, struct error *error);
 allfold_status machine_open_cpu(int threads, uint64_t x_bytes, uint64_t y_bytes, struct machine **machine,
                                 struct error *error);
-
-/* NCCL, of builds that have it (nccl.c). A communicator of the ranks that call this, one GPU each. */
-struct bench_nccl;
-bool bench_nccl_built(void);
+/* More than the caches of so many cores are likely to hold: 8 MiB each, 64 MiB at least. */
+uint64_t machine_cpu_cache_bytes(int threads);
 
 #ifdef __cplusplus
 }
