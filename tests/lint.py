@@ -27,8 +27,8 @@ FREE = ("bench", "tests")  # programs that may include anything
 PROGRAMS = ("src/cli/", "examples/", "bench/", "tests/")
 CUDA_HEADER = re.compile(r"(cuda|cub/|cooperative_groups|nvtx|nvToolsExt|nvml|nccl|thrust/|curand|device_launch|mma\.h)")
 SOURCES = (".c", ".h", ".cu", ".cuh")
-COMMENTED = SOURCES + (".m4", ".mk", ".ac", ".am", ".py", ".sh", ".supp")
-LISTED = ("src", "kernels", "tests", "bench", "examples", "tools", "docs", "jobs")
+COMMENTED = SOURCES + (".m4", ".mk", ".ac", ".am", ".py", ".sh", ".bash", ".supp")
+LISTED = ("src", "kernels", "tests", "bench", "examples", "tools", "docs", "jobs", "packaging")
 BUILT = (".o", ".a", ".d", ".log", ".trs", ".lock", ".dirstamp", ".pyc")
 LONG = 500
 
@@ -40,6 +40,10 @@ def may_use_mpi(path):
 def may_use_cuda(path):
     return path.startswith("kernels/") or re.match(r"src/device/cuda[^/]*\.c$|src/comm/nccl[^/]*\.c$", path) is not None \
         or path.startswith(("bench/", "tests/", "examples/"))
+
+
+def may_use_nvtx(path):
+    return path == "src/cli/nvtx.c" or path.startswith("tests/")
 
 
 def may_use_ladder(path, header):
@@ -75,7 +79,7 @@ def locate(root, path, header):
 def files_of(root):
     top = [name for name in os.listdir(root) if os.path.isfile(os.path.join(root, name))]
     found = [name for name in top if name in ("configure.ac", "Makefile.am", "bootstrap", "quickstart")]
-    for folder in ("src", "kernels", "tests", "bench", "examples", "tools", "jobs", "m4", ".ci"):
+    for folder in ("src", "kernels", "tests", "bench", "examples", "tools", "jobs", "packaging", "m4", ".ci"):
         for where, folders, names in os.walk(os.path.join(root, folder)):
             folders[:] = [name for name in folders if name not in (".deps", "__pycache__")]
             found += [os.path.relpath(os.path.join(where, name), root) for name in names]
@@ -123,7 +127,8 @@ def include_faults(root, files):
     for path in includes:
         yield from layer_faults(root, path, includes)
         for header, number, _ in includes[path]:
-            if locate(root, path, header) is None and CUDA_HEADER.match(header) and not may_use_cuda(path):
+            if locate(root, path, header) is None and CUDA_HEADER.match(header) and not may_use_cuda(path) \
+                    and not (header.startswith("nvtx") and may_use_nvtx(path)):
                 yield "cuda", f"{path}:{number}: {header} belongs in src/device/cuda*.c and kernels/"
             if "ladder/" in header and not path.startswith(("kernels/ladder/",) + FREE) and not may_use_ladder(path, header):
                 yield "ladder", f"{path}:{number}: only the program's ladder command, bench/ and tests/ may use the ladder"
@@ -148,7 +153,7 @@ def head_faults(root, files):
 def unlisted_files(root):
     """Files that no makefile names, which a release tarball would lack. A folder's name stands for all in it."""
     makefiles = ["Makefile.am"] + [path for path in files_of(root) if path.endswith("local.mk")] + \
-        [f"{folder}/local.mk" for folder in ("docs",)]
+        [f"{folder}/local.mk" for folder in ("docs", "packaging")]
     words = set()
     for path in makefiles:
         if os.path.isfile(os.path.join(root, path)):
