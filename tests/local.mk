@@ -22,7 +22,7 @@ tests/nvtx_profiler.so: tests/nvtx_profiler.c
 CLEANFILES += tests/nvtx_profiler.so
 endif
 
-EXTRA_DIST += tests/nvtx_profiler.c tests/mpi-launch tests/sanitize tests/slurm/cluster.py tests/cli.py tests/tap.py tests/lsan.supp $(PYTHON_TESTS)
+EXTRA_DIST += tests/exact_golden.txt tests/nvtx_profiler.c tests/mpi-launch tests/sanitize tests/slurm/cluster.py tests/cli.py tests/tap.py tests/lsan.supp $(PYTHON_TESTS)
 CLEANFILES += tests/mpi.lock
 
 tests_test_health_LDADD = libbench.a libladder.a $(LDADD)

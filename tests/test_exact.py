@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Folds at level exact against exact integers: thousands of seeded cases, at 1 to 16 ranks, in place and in shards, on every
-backend; the same bits everywhere, and for the named cases of exact_golden.txt the bits that are written there."""
+backend; bits that are written down (exact_golden.txt); and partials that are kept in files and merged."""
+import json
 import math
 import os
 import struct
@@ -218,6 +219,59 @@ def check(cases, path, ranks, backend, staging, title):
     tap.ok(not wrong, f"{title}: {len(lines)} cases", "\n".join(wrong[:10]) + f"\n{len(wrong)} wrong")
 
 
+def check_golden(backend):
+    """The bits that are written down, by one rank each; those of every fourth by three ranks in small shards, too."""
+    with open(os.path.join(tap.SOURCE, "tests", "exact_golden.txt"), encoding="ascii") as file:
+        cases = [line.split() for line in file if not line.startswith("#")]
+    options = ["--sum=exact", "--json", f"--backend={backend}"]
+    done = cli.each_alone([command, name, *options] for command, name, _ in cases)
+    done += [cli.ranks(3, command, name, *options, "--staging=4Ki") for command, name, _ in cases[::4]]
+    wrong = []
+    for process, (command, name, due) in zip(done, cases + cases[::4]):
+        found = json.loads(process.stdout) if process.returncode == 0 else {"hex": cli.shown(process), "level": None}
+        value = found["stats"]["variance"] if "stats" in found else found
+        if value["hex"] != due or found["level"] != "exact":
+            wrong.append(f"{command} {name}: {value['hex']}, not {due}")
+    tap.ok(not wrong, f"{len(done)} golden values, {backend}", "\n".join(wrong))
+
+
+def check_merge(folder, backend):
+    """Folds of pieces, merged, have the bits of the whole; what cannot be merged is refused."""
+    random = np.random.default_rng(22)
+    options = ["-q", "--sum=exact", f"--backend={backend}"]
+    pieces = [random_values(random, "f64", "few exponents", n) for n in (1000, 1, 0, 70000)]
+    pieces[1][:] = np.nan
+    for number, piece in enumerate(pieces):
+        np.save(os.path.join(folder, f"{number}.npy"), piece)
+    for command, more, chosen in (("sum", [], (0, 2, 3)), ("norm2", [], (3, 0)), ("stats", ["--nan=omit"], (0, 1, 3)),
+                                  ("mean", ["--output-type=f32"], (3, 0)), ("argmax", ["--nan=omit"], (3, 0))):
+        options_of = [option for option in options if command != "argmax" or not option.startswith("--sum")]
+        files = []
+        for number in chosen:
+            files.append(os.path.join(folder, f"{command}{number}.fold"))
+            keep = ["--nan=propagate"] if command in ("stats", "argmax") else []
+            done = cli.ranks(1 + number % 2, command, os.path.join(folder, f"{number}.npy"), *options_of, *keep,
+                             f"--partial={files[-1]}")
+            if done.returncode != 0:
+                tap.ok(False, f"{command} --partial", cli.shown(done))
+        np.save(os.path.join(folder, "whole.npy"), np.concatenate([pieces[number] for number in chosen]))
+        whole = cli.alone(command, os.path.join(folder, "whole.npy"), *options_of, *more)
+        merged = cli.alone("merge", "-q", *files, *more)
+        tap.ok(whole.returncode == 0 and merged.stdout == whole.stdout, f"{command} of {len(chosen)} merged pieces, {backend}",
+               cli.shown(whole) + cli.shown(merged))
+    first, other = os.path.join(folder, "sum0.fold"), os.path.join(folder, "norm23.fold")
+    with open(first, "rb") as file:
+        data = bytearray(file.read())
+    data[100] ^= 1
+    with open(os.path.join(folder, "damaged.fold"), "wb") as file:
+        file.write(data)
+    for words, said in (([first, other], "found norm2"), ([os.path.join(folder, "damaged.fold")], "damaged"),
+                        ([os.path.join(folder, "none.fold")], "no such file"), ([first, "--nan=omit"], "--nan")):
+        done = cli.alone("merge", *words)
+        fault = cli.refused(done, 2 if "--nan=omit" in words else 1, said)
+        tap.ok(not fault, f"merge refuses: {said}, {backend}", fault)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         small, large = os.path.join(folder, "small"), os.path.join(folder, "large")
@@ -229,6 +283,8 @@ def main():
             if probe.returncode != 0:
                 tap.skip(f"{backend}: {' '.join(cli.told(probe))}")
                 continue
+            check_golden(backend)
+            check_merge(folder, backend)
             for ranks in (1, 2, 3, 5, 16):
                 check(random, small, ranks, backend, 0 if ranks % 2 else 256, f"small arrays, {ranks} ranks, {backend}")
             for ranks in (1, 2, 7):
