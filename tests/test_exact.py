@@ -107,6 +107,11 @@ class Cases:
         key = (name, dtype, fold)
         self.list.append((key, fold, dtype, x, oracle(fold, numbers)))
 
+    def every(self, step):
+        part = Cases()
+        part.list = self.list[::step]
+        return part
+
     def write(self, path):
         with open(path, "wb") as file:
             for _, fold, dtype, x, _ in self.list:
@@ -276,7 +281,6 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         small, large = os.path.join(folder, "small"), os.path.join(folder, "large")
         random, many = random_cases(4000), large_cases()
-        random.write(small)
         many.write(large)
         for backend in os.environ.get("ALLFOLD_TEST_BACKENDS", "cpu cuda").split():
             probe = cli.alone("info", f"--backend={backend}")
@@ -285,8 +289,10 @@ def main():
                 continue
             check_golden(backend)
             check_merge(folder, backend)
-            for ranks in (1, 2, 3, 5, 16):
-                check(random, small, ranks, backend, 0 if ranks % 2 else 256, f"small arrays, {ranks} ranks, {backend}")
+            for ranks, step in ((1, 1), (2, 1), (3, 1), (5, 3), (16, 11)):  # ranks that share cores are slow
+                part = random.every(step)
+                part.write(small)
+                check(part, small, ranks, backend, 0 if ranks % 2 else 256, f"small arrays, {ranks} ranks, {backend}")
             for ranks in (1, 2, 7):
                 check(many, large, ranks, backend, 0 if ranks < 7 else 4096, f"long arrays, {ranks} ranks, {backend}")
     tap.done()
