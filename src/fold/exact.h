@@ -25,9 +25,10 @@ enum exact_count {
 };
 
 #define EXACT_WINDOWS_MAX 4
-/* Bits between the largest term that a window is opened for and half of what the window holds. */
-#define EXACT_GROWTH 8
-/* Terms of one lane between two looks at how full the windows are: 2^EXACT_GROWTH / 4 of the largest would fit. */
+/* Bits between the largest term that a window is opened for and half of what the window holds. More means fewer flushes, and less
+   room for small terms; with several windows there is enough. */
+#define EXACT_GROWTH(windows) ((windows) > 1 ? 12 : 8)
+/* Terms of one lane between two looks at how full the windows are: 2^8 / 4 of the largest would fit. */
 #define EXACT_RUN 32
 
 /* Where words lie: word i at words[i * stride]. shared: other threads add to them, too. ready: they hold something; a device
@@ -270,7 +271,7 @@ HOST_DEVICE void exact_front_flush(struct exact_front *front, int windows, struc
 HOST_DEVICE void exact_front_open(struct exact_front *front, int windows, uint32_t largest, int32_t lowest)
 {
     const int32_t least = lowest + 52 > -1022 ? lowest + 52 : -1022;
-    int32_t k = (int32_t)largest - 1023 + 2 + EXACT_GROWTH;
+    int32_t k = (int32_t)largest - 1023 + 2 + EXACT_GROWTH(windows);
     const bool room = k <= 1023;
     FOLD_UNROLL
     for (int w = 0; w < windows; w++) {
@@ -278,7 +279,7 @@ HOST_DEVICE void exact_front_open(struct exact_front *front, int windows, uint32
         front->bias[w] = room ? 1.5 * power_of_two(k) : 0.0;
         for (int lane = 0; lane < FOLD_LANES; lane++)
             front->sum[w][lane] = front->bias[w];
-        k = k - 52 + EXACT_GROWTH;
+        k = k - 52 + EXACT_GROWTH(windows);
     }
 }
 
