@@ -30,7 +30,7 @@ struct cuda_device {
     int index;
     int visible;
     int multiprocessors;
-    size_t shared_bytes; /* of a block of softmax_resident_launch */
+    size_t shared_bytes; /* of a block of softmax_resident_launch; 0: other ranks use the device too, none may hold it */
     size_t free_bytes;   /* when it was opened */
 };
 
@@ -97,7 +97,10 @@ static int cuda_visible(struct error *why)
 /* How much device memory and staging this rank takes: its part of what was free before any rank took some. */
 static void cuda_budget(struct device *device, const allfold_options *options)
 {
-    const uint64_t mine = ((const struct cuda_device *)device)->free_bytes / 4 * 3 / (uint64_t)device->sharers;
+    struct cuda_device *const cuda = (struct cuda_device *)device;
+    if (device->sharers > 1)
+        cuda->shared_bytes = 0;
+    const uint64_t mine = cuda->free_bytes / 4 * 3 / (uint64_t)device->sharers;
     const uint64_t budget = options->device_memory > 0 ? options->device_memory : mine;
     uint64_t staging = options->staging_bytes;
     if (staging == 0)
@@ -397,8 +400,8 @@ static allfold_status cuda_softmax_begin(struct queue *queue, bool alone, bool l
     const struct cuda_device *const cuda = cuda_of(queue);
     struct cuda_queue *const begins = (struct cuda_queue *)queue;
     const struct softmax_resident call = {&begins->space, cuda->shared_bytes, alone, logarithm, x_type, x, y, n};
-    *begun = false; /* where ranks share a device, none may hold it */
-    if (cuda->device.sharers > 1 || x_type != y_type || !softmax_resident_fits(&call))
+    *begun = false;
+    if (x_type != y_type || !softmax_resident_fits(&call))
         return ALLFOLD_OK;
     if (use(cuda, error) != ALLFOLD_OK
         || check(cuda, (cudaError_t)softmax_resident_launch(&call, begins->stream), error,
