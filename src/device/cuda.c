@@ -403,10 +403,14 @@ static allfold_status cuda_softmax_begin(struct queue *queue, bool alone, bool l
     *begun = false;
     if (x_type != y_type || !softmax_resident_fits(&call))
         return ALLFOLD_OK;
-    if (use(cuda, error) != ALLFOLD_OK
-        || check(cuda, (cudaError_t)softmax_resident_launch(&call, begins->stream), error,
-                 "launching the softmax kernel for %s", allfold_type_name(x_type))
-               != ALLFOLD_OK)
+    if (use(cuda, error) != ALLFOLD_OK)
+        return error->status;
+    const cudaError_t code = (cudaError_t)softmax_resident_launch(&call, begins->stream);
+    if (code == cudaErrorCooperativeLaunchTooLarge || code == cudaErrorNotSupported) {
+        cudaGetLastError(); /* a part of a device, or one that cannot run all blocks together: the usual kernels do */
+        return ALLFOLD_OK;
+    }
+    if (check(cuda, code, error, "launching the softmax kernel for %s", allfold_type_name(x_type)) != ALLFOLD_OK)
         return error->status;
     *begun = true;
     begins->resident = alone ? RESIDENT_WRITES : RESIDENT_FOLDS;
