@@ -6,3 +6,18 @@ EXTRA_DIST += tests/faults/faults.py
 check_PROGRAMS += tests/faults/allfold-faulty
 tests_faults_allfold_faulty_SOURCES = tests/faults/hook.c
 tests_faults_allfold_faulty_LDADD = $(allfold_OBJECTS) $(allfold_LDADD)
+
+# For LD_PRELOAD. Built without the sanitizers of CFLAGS, with which it cannot work; the test then skips.
+PYTHON_TESTS += tests/faults/test_calls.py
+check_DATA = tests/faults/failing.so
+tests/faults/failing.so: tests/faults/failing.c
+	$(AM_V_CCLD)$(MKDIR_P) $(@D) && $(CC) -O1 -g -Wall -Wextra -shared -fPIC \
+	  -o $@ $(srcdir)/tests/faults/failing.c -ldl -lpthread
+EXTRA_DIST += tests/faults/failing.c
+CLEANFILES += tests/faults/failing.so
+
+# The whole lists of faults; minutes.
+check-faults:
+	$(MAKE) check TESTS="tests/faults/test_phases.py tests/faults/test_calls.py tests/faults/test_signals.py tests/multihost/test_cable.py" \
+	  ALLFOLD_TEST_FAULTS=full ALLFOLD_TEST_SECONDS=1800
+.PHONY: check-faults

@@ -41,7 +41,7 @@ def long_run(folder, ranks, writes):
 
 
 def test_signals(folder):
-    for number, sent in enumerate(SIGNALS if faults.FULL else SIGNALS[:4]):
+    for number, sent in enumerate(SIGNALS if faults.FULL else SIGNALS[:2]):
         ranks = [2, 0, 3, 0, 0, 2][number]
         run, began = long_run(folder, ranks, number % 3 == 0)
         os.kill(run.ranks()[number % max(ranks, 1)], sent)

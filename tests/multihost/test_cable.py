@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 import faults  # noqa: E402
 import tap  # noqa: E402
 
-TIMEOUT = 4
+TIMEOUT = 3
 MPIEXEC = os.environ.get("MPIEXEC") or "mpirun"
 LONG = ["--backend=cpu", "--threads=1", "--staging=1M", "gen:normal?n=4e9&seed=1"]
 
@@ -108,7 +108,7 @@ def long_run(hosts, temporary, folder, timeout=TIMEOUT, attentive=False):
     run = Run(hosts, temporary, "softmax", *LONG, "--output-type=f16", f"--timeout={timeout}", "-o",
               os.path.join(folder, "y.raw"), attentive=attentive)
     began = run.ready(4, signal.SIGTERM) and faults.wait_for(lambda: os.listdir(folder))
-    time.sleep(2)  # so that the hosts have heard each other
+    time.sleep(1)  # so that the hosts have heard each other
     return run, began
 
 
@@ -137,6 +137,8 @@ def test_cable(hosts, temporary, folder):
                for line in run.said()), "the message names ranks, host and phase", run.shown())
     print(f"# the last rank was gone {seconds:.1f} s after the cable (--timeout={TIMEOUT}); a launcher that does not look "
           f"after its connections: {run.status}")
+    if not faults.FULL:
+        return
     run, began = long_run(hosts, temporary, folder, 30, attentive=True)
     hosts.pull()
     pulled = time.monotonic()
