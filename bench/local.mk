@@ -1,9 +1,27 @@
-# Benchmarks. `make bench/cpu_bench`: the library on the CPU beside the ceiling of the memory (tools/bench-numpy: its peers). `make bench/gpu_fold_bench`: the kernels on one GPU against CUB and the ceilings of the memory.
+# The benchmark: a library of its own, which the program links and liballfold.a never does. A subject is one line in
+# bench/subjects.c, a peer one in bench/peers.c.
+noinst_LIBRARIES += libbench.a
+libbench_a_SOURCES = \
+	bench/cpu.c \
+	bench/health.c \
+	bench/nccl.c \
+	bench/peers.c \
+	bench/run.c \
+	bench/subjects.c
+libbench_a_CPPFLAGS = $(AM_CPPFLAGS) $(NCCL_CPPFLAGS)
+# Its loops are the machine's ceilings: they may use what the machine has, as the library's do.
+libbench_a_CFLAGS = $(AM_CFLAGS)
+bench_kernels = \
+	bench/cub.cu \
+	bench/cuda.cu
 if HAVE_CUDA
-EXTRA_PROGRAMS += bench/gpu_fold_bench
-bench_gpu_fold_bench_SOURCES = bench/gpu_fold_bench.cu
-cuda_depends += bench/gpu_fold_bench.d
+libbench_a_SOURCES += $(bench_kernels)
+cuda_depends += $(bench_kernels:.cu=.d)
 endif
-noinst_HEADERS += bench/gpu_data.cuh
-EXTRA_PROGRAMS += bench/cpu_bench
-EXTRA_DIST += tools/bench-numpy
+
+noinst_HEADERS += \
+	bench/bench.h \
+	bench/cuda_machine.h \
+	bench/data.h \
+	bench/machine.h \
+	bench/run.h

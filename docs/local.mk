@@ -16,15 +16,20 @@ install-data-local:
 uninstall-local:
 	rm -rf "$(DESTDIR)$(pagesdir)/img"
 
-# The walk up the ladder, its pictures, and the tools that draw and profile it.
+# The walk up the ladder, its pictures, and the tools that draw and profile it; the benchmark's.
 EXTRA_DIST += docs/ladder.md docs/img
 # Whole outputs of the runs that the pages quote.
-EXTRA_DIST += docs/results/gpu_fold_bench-h200.txt docs/results/ladder-h200-f32.json
+EXTRA_DIST += docs/results/ladder-h200.json
 EXTRA_DIST += \
+	tools/bench-peers \
+	tools/bench_goals.py \
+	tools/bench_json.py \
+	tools/bench_plots.py \
 	tools/draw-ladder \
 	tools/ladder_json.py \
 	tools/ladder_patterns.py \
 	tools/ladder_plots.py \
 	tools/ladder_svg.py \
 	tools/ladder_tables.py \
+	tools/plot-bench \
 	tools/profile-ladder

@@ -14,6 +14,7 @@ cuda_depends += $(kernel_sources:.cu=.d)
 endif
 
 noinst_HEADERS += \
+	kernels/cub_reduce.cuh \
 	kernels/element.cuh \
 	kernels/fold.cuh \
 	kernels/fold_family.cuh \

@@ -46,6 +46,10 @@ def may_use_ladder(path, header):
     return header == "kernels/ladder/ladder.h" and re.match(r"src/cli/(cmd_)?ladder[^/]*\.[ch]$", path) is not None
 
 
+def may_use_bench(path, header):
+    return header == "bench/bench.h" and re.match(r"src/cli/(cmd_)?bench[^/]*\.[ch]$", path) is not None
+
+
 def includes_of(root, path):
     """(header, line number, whether ALLFOLD_WITHOUT_MPI is defined there) for each #include."""
     found, without_mpi = [], False
@@ -106,7 +110,7 @@ def layer_faults(root, path, includes):
             below = ""
         if re.match(r"src/device/cuda[^/]*\.c$", path) and target == "kernels/kernels.h":
             continue
-        if may_use_ladder(path, header):
+        if may_use_ladder(path, header) or may_use_bench(path, header):
             continue
         if folder not in BELOW:
             yield "layers", f"{path}: {folder}/ is not in the table of layers"

@@ -33,40 +33,29 @@ static __global__ void read_kernel(const uint4 *x, uint64_t vectors, uint4 *sink
         *sink = all;
 }
 
-struct read_job {
-    const void *x;
-    uint64_t bytes;
-    void *sink;
-    int loads, threads;
-    unsigned int blocks;
-};
-
-static cudaError_t read_start(void *argument, cudaStream_t stream)
+cudaError_t ladder_read_start(void *argument, cudaStream_t stream)
 {
-    const struct read_job *const job = (const struct read_job *)argument;
-    return ladder_launch(job->loads == 8 ? read_kernel<8> : read_kernel<4>, job->blocks, job->threads, 0, stream,
-                         (const uint4 *)job->x, job->bytes / 16, (uint4 *)job->sink, 0x5eed5eedu);
+    const struct ladder_read *const read = (const struct ladder_read *)argument;
+    return ladder_launch(read->loads == 8 ? read_kernel<8> : read_kernel<4>, read->blocks, read->threads, 0, stream,
+                         (const uint4 *)read->x, read->bytes / 16, (uint4 *)read->sink, 0x5eed5eedu);
 }
 
 cudaError_t ladder_clear(struct ladder *ladder)
 {
     void *const clear = ladder->places[LADDER_CLEAR];
     const unsigned int blocks = 4 * (unsigned int)ladder->device.multiprocessors;
-    struct read_job job = {clear, ladder->place_bytes[LADDER_CLEAR], clear, 4, 512, blocks};
-    return read_start(&job, ladder->stream);
+    struct ladder_read read = {clear, ladder->place_bytes[LADDER_CLEAR], clear, 4, 512, blocks};
+    return ladder_read_start(&read, ladder->stream);
 }
 
-allfold_status ladder_read_ceiling(struct ladder *ladder, const void *x, uint64_t bytes, double *bytes_per_second,
+allfold_status ladder_read_fastest(struct ladder *ladder, const void *x, uint64_t bytes, struct ladder_read *read,
                                    struct error *error)
 {
     static const int loads[] = {4, 8}, threads[] = {256, 512, 1024}, blocks[] = {1, 2, 3, 4, 6, 8};
-    struct read_job job = {x, bytes, NULL, 0, 0, 0}, best = job;
+    struct ladder_read tried = {x, bytes, NULL, 0, 0, 0};
     struct ladder_times times;
     double least = 0.0;
-    *bytes_per_second = 0.0;
-    if (bytes < 16)
-        return ALLFOLD_OK;
-    if (ladder_room(ladder, LADDER_COUNTER, 16, &job.sink, error) != ALLFOLD_OK)
+    if (ladder_room(ladder, LADDER_COUNTER, 16, &tried.sink, error) != ALLFOLD_OK)
         return error->status;
     for (int l : loads)
         for (int t : threads)
@@ -74,18 +63,28 @@ allfold_status ladder_read_ceiling(struct ladder *ladder, const void *x, uint64_
                 if (b * t > ladder->device.threads_per_multiprocessor)
                     continue;
                 const uint64_t useful = bytes / 16 / (uint64_t)t / (uint64_t)l + 1;
-                job.loads = l;
-                job.threads = t;
-                job.blocks = (unsigned int)u64_min((uint64_t)(b * ladder->device.multiprocessors), useful);
-                if (ladder_time(ladder, read_start, &job, &times, error) != ALLFOLD_OK)
+                tried.loads = l;
+                tried.threads = t;
+                tried.blocks = (unsigned int)u64_min((uint64_t)(b * ladder->device.multiprocessors), useful);
+                if (ladder_time_quickly(ladder, ladder_read_start, &tried, &times, error) != ALLFOLD_OK)
                     return error->status;
                 if (least == 0.0 || times.median < least) {
                     least = times.median;
-                    best = job;
+                    *read = tried;
                 }
             }
-    /* once more: the least of many medians is a little lucky */
-    if (ladder_time(ladder, read_start, &best, &times, error) == ALLFOLD_OK && times.median > 0.0)
+    return error->status;
+}
+
+allfold_status ladder_read_ceiling(struct ladder *ladder, const void *x, uint64_t bytes, double *bytes_per_second,
+                                   struct error *error)
+{
+    struct ladder_read read;
+    struct ladder_times times;
+    *bytes_per_second = 0.0;
+    /* timed once more: the least of many medians is a little lucky */
+    if (bytes >= 16 && ladder_read_fastest(ladder, x, bytes, &read, error) == ALLFOLD_OK
+        && ladder_time(ladder, ladder_read_start, &read, &times, error) == ALLFOLD_OK && times.median > 0.0)
         *bytes_per_second = (double)bytes / times.median;
     return error->status;
 }

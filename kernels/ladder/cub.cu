@@ -1,38 +1,28 @@
-/* CUB: the library that everybody has, the yardstick. cub::DeviceReduce of the CUDA toolkit that this was built with,
-   called as its documentation says, its temporary storage allocated beforehand.
+/* CUB: the library that everybody has, the yardstick (kernels/cub_reduce.cuh).
 
    Its kernels are not ours to ask about, so their occupancy is not known here; two launches, for all but small arrays.
    Sums of int32 are asked for as uint32, which wrap as the rungs' do. */
 #include "kernels/ladder/levels.h"
 
-#include <cub/device/device_reduce.cuh>
-#include <cuda/functional>
+#include "kernels/cub_reduce.cuh"
 
-/* Asks for the scratch space where scratch is NULL. Count: int where it does, as everybody has it, else 64 bits. */
-template <class T, class Count>
+/* Asks for the scratch space where scratch is NULL. */
+template <class T>
 static cudaError_t reduce(const struct reduction *r, void *scratch, size_t *scratch_bytes, cudaStream_t stream)
 {
     typedef typename std::conditional<std::is_same<T, int32_t>::value, uint32_t, T>::type addend;
     if (r->fold == ALLFOLD_SUM)
-        return cub::DeviceReduce::Sum(scratch, *scratch_bytes, (const addend *)r->x, (addend *)r->result, (Count)r->n,
-                                      stream);
-    /* DeviceReduce::Max, but for what comes of nothing */
-    return cub::DeviceReduce::Reduce(scratch, *scratch_bytes, (const T *)r->x, (T *)r->result, (Count)r->n,
-                                     ::cuda::maximum<>{}, max_of<T>::identity(), stream);
-}
-
-template <class T>
-static cudaError_t reduce_any(const struct reduction *r, void *scratch, size_t *scratch_bytes, cudaStream_t stream)
-{
-    return r->n <= INT32_MAX ? reduce<T, int32_t>(r, scratch, scratch_bytes, stream)
-                             : reduce<T, int64_t>(r, scratch, scratch_bytes, stream);
+        return cub_reduce((const addend *)r->x, r->n, ::cuda::std::plus<>{}, (addend)0, (addend *)r->result, scratch,
+                          scratch_bytes, stream);
+    return cub_reduce((const T *)r->x, r->n, ::cuda::maximum<>{}, max_of<T>::identity(), (T *)r->result, scratch,
+                      scratch_bytes, stream);
 }
 
 static cudaError_t reduce_type(const struct reduction *r, void *scratch, size_t *scratch_bytes, cudaStream_t stream)
 {
-    return r->type == ALLFOLD_INT32 ? reduce_any<int32_t>(r, scratch, scratch_bytes, stream)
-           : r->type == ALLFOLD_F32 ? reduce_any<float>(r, scratch, scratch_bytes, stream)
-                                    : reduce_any<double>(r, scratch, scratch_bytes, stream);
+    return r->type == ALLFOLD_INT32 ? reduce<int32_t>(r, scratch, scratch_bytes, stream)
+           : r->type == ALLFOLD_F32 ? reduce<float>(r, scratch, scratch_bytes, stream)
+                                    : reduce<double>(r, scratch, scratch_bytes, stream);
 }
 
 static cudaError_t start(void *argument, cudaStream_t stream)

@@ -4,6 +4,7 @@ noinst_LIBRARIES += libladder.a
 libladder_a_SOURCES = \
 	kernels/ladder/oracle.c \
 	kernels/ladder/table.c \
+	kernels/ladder/times.c \
 	kernels/ladder/topics.c
 # One file each: the rungs that are a kernel, in order; tests run them on the host, too (tests/emulation).
 ladder_classic_rungs = \
@@ -64,4 +65,5 @@ noinst_HEADERS += \
 	kernels/ladder/parts.cuh \
 	kernels/ladder/rung.cuh \
 	kernels/ladder/softmax.h \
-	kernels/ladder/softmax_steps.cuh
+	kernels/ladder/softmax_steps.cuh \
+	kernels/ladder/times.h

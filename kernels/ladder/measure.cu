@@ -3,13 +3,13 @@
 
 #include "kernels/kernels.h"
 
-#include <algorithm>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUNS_LEAST = 20, RUNS_MOST = 200, HOST_RUNS_LEAST = 3, HOST_RUNS_MOST = 20 };
+enum { RUNS_LEAST = 20, RUNS_MOST = 200, QUICK_RUNS_LEAST = 5, HOST_RUNS_LEAST = 3, HOST_RUNS_MOST = 20 };
 #define BUDGET_SECONDS 0.2 /* of one measurement, where the least number of runs allows */
+#define QUICK_SECONDS 0.01
 #define HOST_BUDGET_SECONDS 0.5
 
 allfold_status ladder_cuda(cudaError_t code, const char *what, struct error *error)
@@ -162,18 +162,6 @@ allfold_status ladder_host_room(struct ladder *ladder, int which, size_t bytes, 
     return ALLFOLD_OK;
 }
 
-struct ladder_times ladder_times_of(double *seconds, int runs)
-{
-    std::sort(seconds, seconds + runs);
-    const int high = (99 * runs + 99) / 100 - 1; /* the smallest that 99 of 100 runs do not exceed */
-    return {(seconds[(runs - 1) / 2] + seconds[runs / 2]) / 2, seconds[high], runs};
-}
-
-static int runs_for(double budget, double seconds, int least, int most)
-{
-    return seconds * most <= budget ? most : seconds * least >= budget ? least : (int)(budget / seconds);
-}
-
 /* One timed run: events 2 run and 2 run + 1. */
 static cudaError_t run_once(struct ladder *ladder, ladder_work *work, void *argument, int run)
 {
@@ -206,16 +194,29 @@ static allfold_status run_all(struct ladder *ladder, ladder_work *work, void *ar
     return ALLFOLD_OK;
 }
 
-allfold_status ladder_time(struct ladder *ladder, ladder_work *work, void *argument, struct ladder_times *times,
-                           struct error *error)
+/* Warm-up, then as many runs as there is time for. */
+static allfold_status time_within(struct ladder *ladder, ladder_work *work, void *argument, double budget, int least,
+                                  int most, struct ladder_times *times, struct error *error)
 {
     double seconds[RUNS_MOST];
     if (run_all(ladder, work, argument, 3, seconds, error) != ALLFOLD_OK)
         return error->status;
-    const int runs = runs_for(BUDGET_SECONDS, seconds[2], RUNS_LEAST, RUNS_MOST);
+    const int runs = ladder_runs_for(budget, seconds[2], least, most);
     if (run_all(ladder, work, argument, runs, seconds, error) == ALLFOLD_OK)
         *times = ladder_times_of(seconds, runs);
     return error->status;
+}
+
+allfold_status ladder_time(struct ladder *ladder, ladder_work *work, void *argument, struct ladder_times *times,
+                           struct error *error)
+{
+    return time_within(ladder, work, argument, BUDGET_SECONDS, RUNS_LEAST, RUNS_MOST, times, error);
+}
+
+allfold_status ladder_time_quickly(struct ladder *ladder, ladder_work *work, void *argument, struct ladder_times *times,
+                                   struct error *error)
+{
+    return time_within(ladder, work, argument, QUICK_SECONDS, QUICK_RUNS_LEAST, RUNS_LEAST, times, error);
 }
 
 allfold_status ladder_time_host(ladder_work *work, void *argument, struct ladder_times *times, struct error *error)
@@ -228,7 +229,7 @@ allfold_status ladder_time_host(ladder_work *work, void *argument, struct ladder
             return error->status;
         const double taken = clock_seconds() - start;
         if (run < 0)
-            runs = runs_for(HOST_BUDGET_SECONDS, taken, HOST_RUNS_LEAST, HOST_RUNS_MOST);
+            runs = ladder_runs_for(HOST_BUDGET_SECONDS, taken, HOST_RUNS_LEAST, HOST_RUNS_MOST);
         else
             seconds[run] = taken;
     }

@@ -9,6 +9,7 @@ extern "C" {
 }
 #include "kernels/ladder/ladder.h"
 #include "kernels/ladder/rung.cuh"
+#include "kernels/ladder/times.h"
 
 /* Device memory, kept from one use to the next and grown where more is asked for. */
 enum ladder_place {
@@ -57,27 +58,34 @@ allfold_status ladder_input_changes(struct ladder *ladder, allfold_type type, ui
                                     struct error *error);
 allfold_status ladder_input_logits_changes(struct ladder *ladder, uint64_t n, uint64_t *changes, struct error *error);
 
-/* Seconds. */
-struct ladder_times {
-    double median, p99;
-    int runs;
-};
 /* Times work between two events on the GPU: warm-up, then 20 to 200 runs, by how long one takes, each after the caches
    were cleared. The runs are queued ahead, so that the host's time does not count, unless work itself waits for the
    GPU. */
 allfold_status ladder_time(struct ladder *ladder, ladder_work *work, void *argument, struct ladder_times *times,
                            struct error *error);
+/* The same in 5 to 20 runs, to choose between ways of doing the same. */
+allfold_status ladder_time_quickly(struct ladder *ladder, ladder_work *work, void *argument, struct ladder_times *times,
+                                   struct error *error);
 /* Times work that the calling thread does itself: 3 to 20 runs. */
 allfold_status ladder_time_host(ladder_work *work, void *argument, struct ladder_times *times, struct error *error);
-/* Sorts seconds and takes their median and 99th percentile. */
-struct ladder_times ladder_times_of(double *seconds, int runs);
 
 /* Reads other memory than the input's, more than the second-level cache holds: the caches then hold nothing of the
    input, and nothing that is still to be written back. */
 cudaError_t ladder_clear(struct ladder *ladder);
 
-/* How fast this GPU reads `bytes` at x, 16-byte aligned: the best of many grids that read and do nothing else. Bytes a
-   second, launch included. */
+/* A way of reading `bytes` at x, 16-byte aligned, and doing nothing else. */
+struct ladder_read {
+    const void *x;
+    uint64_t bytes;
+    void *sink;
+    int loads, threads; /* a thread's in flight, a block's */
+    unsigned int blocks;
+};
+cudaError_t ladder_read_start(void *read, cudaStream_t stream); /* of a struct ladder_read */
+/* The fastest of many such ways, each tried a few times. */
+allfold_status ladder_read_fastest(struct ladder *ladder, const void *x, uint64_t bytes, struct ladder_read *read,
+                                   struct error *error);
+/* How fast this GPU reads so: bytes a second, launch included. 0 for less than 16 bytes. */
 allfold_status ladder_read_ceiling(struct ladder *ladder, const void *x, uint64_t bytes, double *bytes_per_second,
                                    struct error *error);
 

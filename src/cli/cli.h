@@ -23,7 +23,8 @@ enum takes {
     TAKES_OUTPUT = 1 << 5,      /* writes a file */
     TAKES_OUTPUT_TYPE = 1 << 6, /* whose element type may be said */
     TAKES_LADDER = 1 << 7,      /* the ladder: brings its own CUDA device, and options */
-    TAKES_CHECKPOINT = 1 << 8,  /* folds an input, and may keep how far it has come */
+    TAKES_BENCH = 1 << 8,       /* the benchmark's options */
+    TAKES_CHECKPOINT = 1 << 9,  /* folds an input, and may keep how far it has come */
 };
 
 /* One line of the table in main.c. */
@@ -47,6 +48,7 @@ void softmax_run(struct session *session);  /* cmd_softmax.c */
 void generate_run(struct session *session); /* cmd_generate.c */
 void info_run(struct session *session);     /* cmd_info.c */
 void ladder_command_run(struct session *session); /* cmd_ladder.c */
+void bench_command_run(struct session *session);  /* cmd_bench.c */
 
 /* What TOPIC may be, a line each. */
 void ladder_topics_print(FILE *file);
@@ -57,6 +59,18 @@ struct ladder_settings {
     int block;                               /* 0 where not given, -1 for all */
     uint64_t columns;                        /* 0 where not given */
     bool list, check;
+};
+
+/* The benchmark's options: lists with commas between their items, or "all"; NULL where not given. */
+struct bench_settings {
+    const char *counts, *types, *folds, *ranks;
+    const char *baseline; /* a file that --json wrote before */
+    double tolerance;     /* how much slower than there, as a part; 0 where not given */
+    double seconds;       /* for one measurement; 0 where not given */
+    double slow;          /* a rank below this part of the ranks' median is an error; 0 where not given */
+    bool total;           /* counts are of all ranks together */
+    bool survey;          /* measure the machines only */
+    bool in_host, warm, list;
 };
 
 /* What the user asked for, equal on all ranks. Texts are argv's own. */
@@ -73,6 +87,7 @@ struct settings {
     double checkpoint_every, timeout; /* seconds */
     const char *operand; /* NULL where not given */
     struct ladder_settings ladder;
+    struct bench_settings bench;
 };
 
 /* A command under way. */

@@ -3,9 +3,13 @@ bin_PROGRAMS += allfold
 allfold_SOURCES = \
 	src/cli/beats.c \
 	src/cli/beats.h \
+	src/cli/bench_baseline.c \
+	src/cli/bench_report.c \
+	src/cli/bench_report.h \
 	src/cli/board.c \
 	src/cli/board.h \
 	src/cli/cli.h \
+	src/cli/cmd_bench.c \
 	src/cli/cmd_fold.c \
 	src/cli/cmd_generate.c \
 	src/cli/cmd_info.c \
@@ -34,4 +38,4 @@ allfold_SOURCES = \
 	src/cli/stop.h \
 	src/cli/watch.c \
 	src/cli/watch.h
-allfold_LDADD = libladder.a $(LDADD)
+allfold_LDADD = libbench.a libladder.a $(LDADD) $(NCCL_LIBS)

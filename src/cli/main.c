@@ -17,6 +17,7 @@
 #define TAKES_SOFTMAX (TAKES_ARRAY | TAKES_OUTPUT | TAKES_OUTPUT_TYPE)
 #define TAKES_INFO (TAKES_COMMON | TAKES_DEVICE)
 #define TAKES_CLIMB (TAKES_COMMON | TAKES_LADDER)
+#define TAKES_MEASURE (TAKES_COMMON | TAKES_DEVICE | TAKES_BENCH)
 #define TAKES_GENERATE (TAKES_COMMON | TAKES_TYPE | TAKES_OUTPUT)
 
 /* The commands, in the order of --help. */
@@ -27,6 +28,7 @@ const struct command commands[] = {
     {"generate", "DISTRIBUTION?n=COUNT", TAKES_GENERATE, 0, "write an array of a named distribution", generate_run},
     {"info", NULL, TAKES_INFO, 0, "version, build, MPI library, and the device of each rank", info_run},
     {"ladder", "[TOPIC]", TAKES_CLIMB, 0, "the classic reduction kernels, checked and timed on a GPU", ladder_command_run},
+    {"bench", NULL, TAKES_MEASURE, 0, "the speed of folds and softmax beside their peers and the ceilings", bench_command_run},
 };
 const size_t command_count = sizeof commands / sizeof *commands;
 

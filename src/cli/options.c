@@ -177,6 +177,102 @@ static bool set_check(struct settings *settings, const char *text)
     return settings->ladder.check = true;
 }
 
+static bool set_bench_counts(struct settings *settings, const char *text)
+{
+    settings->bench.counts = text; /* cmd_bench.c takes lists apart */
+    return text[0] != '\0';
+}
+
+static bool set_bench_types(struct settings *settings, const char *text)
+{
+    settings->bench.types = text;
+    return text[0] != '\0';
+}
+
+static bool set_bench_folds(struct settings *settings, const char *text)
+{
+    settings->bench.folds = text;
+    return text[0] != '\0';
+}
+
+static bool set_ranks(struct settings *settings, const char *text)
+{
+    settings->bench.ranks = text;
+    return text[0] != '\0';
+}
+
+static bool set_data(struct settings *settings, const char *text)
+{
+    static const char *const words[] = {"device", "host"};
+    const int found = choice(text, words, 2);
+    settings->bench.in_host = found == 1;
+    return found >= 0;
+}
+
+static bool set_warm(struct settings *settings, const char *text)
+{
+    (void)text;
+    return settings->bench.warm = true;
+}
+
+/* A decimal number within bounds. */
+static bool parse_number(const char *text, double least, double most, double *number)
+{
+    char *end;
+    const double parsed = strtod(text, &end);
+    if (end == text || *end != '\0' || !(parsed >= least && parsed <= most))
+        return false;
+    *number = parsed;
+    return true;
+}
+
+static bool set_seconds(struct settings *settings, const char *text)
+{
+    return parse_number(text, 0.001, 3600.0, &settings->bench.seconds);
+}
+
+static bool set_baseline(struct settings *settings, const char *text)
+{
+    settings->bench.baseline = text;
+    return text[0] != '\0';
+}
+
+static bool set_tolerance(struct settings *settings, const char *text)
+{
+    double percent;
+    if (!parse_number(text, 0.001, 10000.0, &percent))
+        return false;
+    settings->bench.tolerance = percent / 100.0;
+    return true;
+}
+
+static bool set_slow(struct settings *settings, const char *text)
+{
+    double percent;
+    if (!parse_number(text, 1.0, 100.0, &percent))
+        return false;
+    settings->bench.slow = percent / 100.0;
+    return true;
+}
+
+static bool set_total(struct settings *settings, const char *text)
+{
+    (void)text;
+    return settings->bench.total = true;
+}
+
+static bool set_survey(struct settings *settings, const char *text)
+{
+    (void)text;
+    return settings->bench.survey = true;
+}
+
+static bool set_bench_list(struct settings *settings, const char *text)
+{
+    (void)text;
+    return settings->bench.list = true;
+}
+
 static bool set_output(struct settings *settings, const char *text)
 {
     settings->output = text;
@@ -216,6 +312,28 @@ static const struct row {
     {"check", 0, NULL, TAKES_LADDER, set_check, NULL,
      "compare with the oracle, time nothing (default: all types and folds, many counts)"},
     {"list", 0, NULL, TAKES_LADDER, set_list, NULL, "print the rungs and their ideas"},
+    {"count", 0, "COUNT[,COUNT]...|all", TAKES_BENCH, set_bench_counts, "counts above 0, such as 2^20 or 1000,2^28, or all",
+     "how many elements a rank has (default: a short set; all: 2^10 to 2^31)"},
+    {"total", 0, NULL, TAKES_BENCH, set_total, NULL, "counts are of all ranks together, and divided among them"},
+    {"type", 0, "TYPE[,TYPE]...|all", TAKES_BENCH, set_bench_types, "types, such as f32 or f32,bf16, or all",
+     "their types: f32, f64, bf16, f16, int32 (default: f32)"},
+    {"fold", 0, "FOLD[,FOLD]...|all", TAKES_BENCH, set_bench_folds, "folds of --list, such as sum or sum,softmax, or all",
+     "what is computed of them (default: sum,max,sumexp,softmax)"},
+    {"ranks", 0, "N[,N]...|all", TAKES_BENCH, set_ranks, "numbers of ranks, such as 1 or 1,2,4, or all",
+     "measure on the first N ranks, one N after the other (default: on all; all: on 1, 2, 4, ... too)"},
+    {"data", 0, "device|host", TAKES_BENCH, set_data, "device or host",
+     "where the data is: where the backend computes (default), or in pinned host memory"},
+    {"warm", 0, NULL, TAKES_BENCH, set_warm, NULL, "leave the caches as they are; default: clear them before each run"},
+    {"seconds", 0, "S", TAKES_BENCH, set_seconds, "a number of seconds from 0.001 to 3600",
+     "time for one count, type and fold, about (default: 0.3)"},
+    {"survey", 0, NULL, TAKES_BENCH, set_survey, NULL, "measure each rank's device and links only, no folds"},
+    {"slow", 0, "PERCENT", TAKES_BENCH, set_slow, "a percentage from 1 to 100",
+     "fail where a rank's device or link is below this part of the ranks' median (default: name it)"},
+    {"baseline", 0, "FILE", TAKES_BENCH, set_baseline, "the name of a file",
+     "compare with what --json printed before; fail where allfold became slower"},
+    {"tolerance", 0, "PERCENT", TAKES_BENCH, set_tolerance, "a percentage from 0.001 to 10000",
+     "slower than the baseline by more than this is a failure (default: 10)"},
+    {"list", 0, NULL, TAKES_BENCH, set_bench_list, NULL, "print what can be measured, and who is measured"},
     {"nan", 0, "propagate|omit|error", TAKES_NAN, set_nan, "propagate, omit or error",
      "what NaN does: it is the result (default), it is left out, it is refused"},
     {"output", 'o', "FILE", TAKES_OUTPUT, set_output, "the name of a file",

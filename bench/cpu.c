@@ -1,0 +1,275 @@
+/* The benchmark on the CPU: the backend's own loops beside loops that only read or copy, with the same threads. */
+#include "bench/machine.h"
+#include "device/device.h"
+#include "fold/exponential.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PIECE = 1 << 16, CLEAR_BYTES = 64 << 20 }; /* a thread's piece of work; more than the caches of one core hold */
+
+struct cpu_machine {
+    struct machine machine;
+    struct device *device;
+    struct queue *queue;
+    unsigned char *clear;
+    volatile uint64_t sink; /* what was read, so that it must be read */
+    double began, ended;
+};
+
+static struct cpu_machine *cpu_of(struct machine *machine) { return (struct cpu_machine *)machine; }
+
+static void cpu_close(struct machine *machine)
+{
+    struct cpu_machine *const cpu = cpu_of(machine);
+    if (cpu->device != NULL) {
+        backend_cpu.queue_close(cpu->queue);
+        backend_cpu.close(cpu->device);
+    }
+    free(cpu->clear);
+    free(machine->x);
+    free(machine->y);
+    free(cpu);
+}
+
+static allfold_status cpu_describe(struct machine *machine, struct bench_facts *facts, struct error *error)
+{
+    struct device_info info;
+    backend_cpu.describe(cpu_of(machine)->device, &info);
+    snprintf(facts->device, sizeof facts->device, "%s", info.name);
+    facts->threads = info.threads;
+    facts->memory = info.memory_total;
+    facts->datasheet = NAN; /* memory does not tell a process how fast it is */
+    facts->launch = facts->link_in = facts->link_out = NAN;
+    return error->status;
+}
+
+/* One loop a type. */
+#define DEFINE_FILL(ID, name, bits)                                                                                    \
+    static void fill_##name(element_##name *x, uint64_t first, uint64_t n, int threads, struct bench_known *known)     \
+    {                                                                                                                  \
+        const bool floating = ALLFOLD_##ID != ALLFOLD_INT32;                                                           \
+        const double unit = bench_unit(bits, floating);                                                                \
+        int64_t high = 0, low = 0, max = INT64_MIN;                                                                    \
+        double sumexp = 0.0;                                                                                           \
+        _Pragma("omp parallel for num_threads(threads) reduction(+ : high, low, sumexp) reduction(max : max)")         \
+        for (uint64_t i = 0; i < n; i++) {                                                                             \
+            const int64_t number = bench_number(first + i, bits);                                                      \
+            high += number >> 32;                                                                                      \
+            low += (uint32_t)number;                                                                                   \
+            max = number > max ? number : max;                                                                         \
+            if (floating)                                                                                              \
+                sumexp += exp((double)number * unit);                                                                  \
+            x[i] = bench_make_##name((double)number * unit);                                                           \
+        }                                                                                                              \
+        *known = (struct bench_known){high, low, max, sumexp};                                                         \
+    }                                                                                                                  \
+    static double error_##name(const element_##name *x, const element_##name *y, uint64_t n, double sumexp, int threads) \
+    {                                                                                                                  \
+        const double least = ALLFOLD_##ID == ALLFOLD_F16 ? 0x1p-14 : 0x1p-120;                                         \
+        double most = 0.0;                                                                                             \
+        _Pragma("omp parallel for num_threads(threads) reduction(max : most)")                                         \
+        for (uint64_t i = 0; i < n; i++) {                                                                             \
+            const double expected = exp((double)load_##name(x[i])) / sumexp, found = (double)load_##name(y[i]);        \
+            const double error = fabs(found - expected) / (expected > least ? expected : least);                       \
+            most = error <= most ? most : error == error ? error : INFINITY;                                           \
+        }                                                                                                              \
+        return most;                                                                                                   \
+    }
+BENCH_TYPES(DEFINE_FILL)
+#undef DEFINE_FILL
+
+static allfold_status cpu_fill(struct machine *machine, allfold_type type, uint64_t first, uint64_t count, bool in_host,
+                               struct bench_known *known, struct error *error)
+{
+    const int threads = cpu_of(machine)->device->threads;
+    (void)in_host;
+    switch (type) {
+#define CASE(ID, name, bits)                                     \
+    case ALLFOLD_##ID:                                           \
+        fill_##name(machine->x, first, count, threads, known);   \
+        return ALLFOLD_OK;
+        BENCH_TYPES(CASE)
+#undef CASE
+    default:
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "no data of type %d", (int)type);
+    }
+}
+
+static allfold_status cpu_softmax_error(struct machine *machine, allfold_type type, uint64_t count, double sumexp,
+                                        double *error_found, struct error *error)
+{
+    const int threads = cpu_of(machine)->device->threads;
+    switch (type) {
+#define CASE(ID, name, bits)                                                             \
+    case ALLFOLD_##ID:                                                                   \
+        *error_found = error_##name(machine->x, machine->y, count, sumexp, threads);     \
+        break;
+        BENCH_TYPES(CASE)
+#undef CASE
+    default:
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "no data of type %d", (int)type);
+    }
+    memset(machine->y, 0xff, count * allfold_type_bytes(type));
+    return ALLFOLD_OK;
+}
+
+/* Reads 8-byte words and ORs them in vectors: far less work than the memory allows. */
+static uint64_t read_piece(const uint64_t *words, uint64_t count)
+{
+    uint64_t lanes[32] = {0}, all = 0, i = 0;
+    for (; i + 32 <= count; i += 32)
+        for (int lane = 0; lane < 32; lane++)
+            lanes[lane] |= words[i + (uint64_t)lane];
+    for (; i < count; i++)
+        all |= words[i];
+    for (int lane = 0; lane < 32; lane++)
+        all |= lanes[lane];
+    return all;
+}
+
+static uint64_t read_words(const uint64_t *words, uint64_t count, int threads)
+{
+    uint64_t all = 0;
+    if (count <= PIECE / 8) /* without waking threads */
+        return read_piece(words, count);
+#pragma omp parallel for reduction(| : all) schedule(static) num_threads(threads)
+    for (uint64_t piece = 0; piece < count; piece += PIECE / 8)
+        all |= read_piece(words + piece, u64_min(PIECE / 8, count - piece));
+    return all;
+}
+
+static allfold_status cpu_read(struct machine *machine, uint64_t bytes, struct error *error)
+{
+    struct cpu_machine *const cpu = cpu_of(machine);
+    cpu->sink = read_words(machine->x, bytes / 8, cpu->device->threads);
+    return error->status;
+}
+
+static allfold_status cpu_copy(struct machine *machine, uint64_t bytes, struct error *error)
+{
+    const int threads = cpu_of(machine)->device->threads;
+    if (bytes <= PIECE) {
+        memcpy(machine->y, machine->x, bytes);
+        return error->status;
+    }
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (uint64_t piece = 0; piece < bytes; piece += PIECE)
+        memcpy((char *)machine->y + piece, (const char *)machine->x + piece, u64_min(PIECE, bytes - piece));
+    return error->status;
+}
+
+/* Writes other memory on every thread, so that its caches hold that. */
+static allfold_status cpu_clear(struct machine *machine, struct error *error)
+{
+    struct cpu_machine *const cpu = cpu_of(machine);
+#pragma omp parallel for schedule(static) num_threads(cpu->device->threads)
+    for (uint64_t i = 0; i < CLEAR_BYTES; i += 64)
+        cpu->clear[i]++;
+    return error->status;
+}
+
+static allfold_status cpu_nothing_to_do(struct machine *machine, uint64_t bytes, struct error *error)
+{
+    (void)machine;
+    (void)bytes;
+    return error->status;
+}
+
+static allfold_status cpu_wait(struct machine *machine, struct error *error)
+{
+    (void)machine;
+    return error->status;
+}
+
+static allfold_status cpu_begin(struct machine *machine, struct error *error)
+{
+    cpu_of(machine)->began = clock_seconds();
+    return error->status;
+}
+
+static allfold_status cpu_end(struct machine *machine, struct error *error)
+{
+    cpu_of(machine)->ended = clock_seconds();
+    return error->status;
+}
+
+static allfold_status cpu_elapsed(struct machine *machine, double *seconds, struct error *error)
+{
+    *seconds = cpu_of(machine)->ended - cpu_of(machine)->began;
+    return error->status;
+}
+
+static allfold_status cpu_fold(struct machine *machine, enum monoid monoid, allfold_type type, uint64_t count,
+                               struct error *error)
+{
+    return backend_cpu.fold(cpu_of(machine)->queue, monoid, type, machine->x, count, 0, error);
+}
+
+static allfold_status cpu_softmax(struct machine *machine, allfold_type type, uint64_t count, const struct partial *partial,
+                                  struct error *error)
+{
+    const enum monoid monoid = type == ALLFOLD_F64 ? MONOID_sumexp_f64 : MONOID_sumexp;
+    struct softmax_constants constants;
+    if (cpu_fold(machine, monoid, type, count, error) != ALLFOLD_OK)
+        return error->status;
+    softmax_constants_set(partial, &constants);
+    return backend_cpu.softmax(cpu_of(machine)->queue, &constants, false, type, machine->x, type, machine->y, count, error);
+}
+
+static const struct machine_ops cpu_ops = {
+    .name = "cpu",
+    .close = cpu_close,
+    .describe = cpu_describe,
+    .fill = cpu_fill,
+    .softmax_error = cpu_softmax_error,
+    .clear = cpu_clear,
+    .wait = cpu_wait,
+    .begin = cpu_begin,
+    .end = cpu_end,
+    .elapsed = cpu_elapsed,
+    .read_prepare = cpu_nothing_to_do,
+    .read = cpu_read,
+    .copy_prepare = cpu_nothing_to_do,
+    .copy = cpu_copy,
+    .fold = cpu_fold,
+    .softmax = cpu_softmax,
+};
+
+/* Memory of whole cache lines, touched by the threads that will read it. */
+static allfold_status allocate(uint64_t bytes, int threads, void **memory, struct error *error)
+{
+    const uint64_t rounded = (bytes + 4095) / 4096 * 4096;
+    char *const allocated = aligned_alloc(4096, rounded);
+    if (allocated == NULL)
+        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " bytes of data (a smaller --count needs less)",
+                         bytes);
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (uint64_t i = 0; i < rounded; i += 4096)
+        memset(allocated + i, 0x7f, 4096);
+    *memory = allocated;
+    return ALLFOLD_OK;
+}
+
+allfold_status machine_open_cpu(int threads, uint64_t x_bytes, uint64_t y_bytes, struct machine **machine,
+                                struct error *error)
+{
+    const allfold_options options = {.threads = threads};
+    struct cpu_machine *const cpu = calloc(1, sizeof *cpu);
+    if (cpu == NULL)
+        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for the benchmark");
+    cpu->machine.ops = &cpu_ops;
+    if (backend_cpu.open(0, 1, &options, &cpu->device, error) == ALLFOLD_OK
+        && backend_cpu.queue_open(cpu->device, 0, &cpu->queue, error) == ALLFOLD_OK
+        && allocate(CLEAR_BYTES, threads, (void **)&cpu->clear, error) == ALLFOLD_OK
+        && allocate(x_bytes, threads, &cpu->machine.x, error) == ALLFOLD_OK
+        && (y_bytes == 0 || allocate(y_bytes, threads, &cpu->machine.y, error) == ALLFOLD_OK)) {
+        cpu->machine.partial = cpu->queue->partial;
+        *machine = &cpu->machine;
+    } else
+        cpu_close(&cpu->machine);
+    return error->status;
+}

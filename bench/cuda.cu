@@ -1,0 +1,412 @@
+/* The benchmark on a GPU: data made there, times between events, the plainest kernels as ceilings. Stands on the
+   ladder's measuring (kernels/ladder/measure.h). */
+#include "bench/cuda_machine.h"
+#include "fold/exponential.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { THREADS = 256, BLOCKS_OF_ONE = 8 };
+
+template <allfold_type type> struct data;
+#define DEFINE_DATA(ID, name, bits_)                                                                           \
+    template <> struct data<ALLFOLD_##ID> {                                                                    \
+        typedef element_##name stored;                                                                         \
+        static constexpr int bits = bits_;                                                                     \
+        static constexpr bool floating = ALLFOLD_##ID != ALLFOLD_INT32;                                        \
+        static __device__ stored make(double x) { return bench_make_##name(x); }                               \
+        static __device__ double load(stored x) { return (double)load_##name(x); }                             \
+    };
+BENCH_TYPES(DEFINE_DATA)
+#undef DEFINE_DATA
+
+template <allfold_type type> static __global__ void fill_kernel(typename data<type>::stored *x, uint64_t first, uint64_t n)
+{
+    const double unit = bench_unit(data<type>::bits, data<type>::floating);
+    for (uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x; i < n; i += (uint64_t)gridDim.x * blockDim.x)
+        x[i] = data<type>::make((double)bench_number(first + i, data<type>::bits) * unit);
+}
+
+struct known_on_device {
+    unsigned long long high, low;
+    long long max;
+    double sumexp;
+};
+
+/* Integer atomics cannot get the sums wrong; exponentials are added plainly, in f64. */
+template <allfold_type type> static __global__ void known_kernel(uint64_t first, uint64_t n, known_on_device *known)
+{
+    const double unit = bench_unit(data<type>::bits, data<type>::floating);
+    long long high = 0, low = 0, max = INT64_MIN;
+    double sumexp = 0;
+    for (uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x; i < n; i += (uint64_t)gridDim.x * blockDim.x) {
+        const int64_t number = bench_number(first + i, data<type>::bits);
+        high += number >> 32;
+        low += (uint32_t)number;
+        max = number > max ? number : max;
+        if constexpr (data<type>::floating)
+            sumexp += exp((double)number * unit);
+    }
+    atomicAdd(&known->high, (unsigned long long)high);
+    atomicAdd(&known->low, (unsigned long long)low);
+    atomicMax(&known->max, max);
+    atomicAdd(&known->sumexp, sumexp);
+}
+
+/* The largest relative error of y, as the bits of a double, which order as positive doubles do. What is not a number
+   counts as infinite. */
+template <allfold_type type>
+static __global__ void error_kernel(const typename data<type>::stored *x, const typename data<type>::stored *y, uint64_t n,
+                                    double sumexp, unsigned long long *bits)
+{
+    double most = 0;
+    for (uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x; i < n; i += (uint64_t)gridDim.x * blockDim.x) {
+        const double expected = exp(data<type>::load(x[i])) / sumexp, found = data<type>::load(y[i]);
+        /* 16-bit results may be subnormal, where only the absolute error is small */
+        const double least = type == ALLFOLD_F16 ? 0x1p-14 : 0x1p-120;
+        const double error = fabs(found - expected) / (expected > least ? expected : least);
+        most = error <= most ? most : error == error ? error : INFINITY;
+    }
+    atomicMax(bits, f64_bits(most));
+}
+
+static __global__ void nothing_kernel() {}
+
+template <int loads> static __global__ void copy_kernel(const uint4 *x, uint4 *y, uint64_t vectors)
+{
+    const uint64_t stride = (uint64_t)gridDim.x * blockDim.x;
+    uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x;
+    for (; i + (loads - 1) * stride < vectors; i += loads * stride) {
+        uint4 some[loads];
+#pragma unroll
+        for (int k = 0; k < loads; k++)
+            some[k] = __ldcs(x + i + k * stride);
+#pragma unroll
+        for (int k = 0; k < loads; k++)
+            __stcs(y + i + k * stride, some[k]);
+    }
+    for (; i < vectors; i += stride)
+        y[i] = x[i];
+}
+
+static allfold_status started(cudaError_t code, const char *what, struct error *error)
+{
+    return ladder_cuda(code != cudaSuccess ? code : cudaGetLastError(), what, error);
+}
+
+static unsigned int blocks_for(const struct cuda_machine *cuda, uint64_t n)
+{
+    return (unsigned int)u64_max(1, u64_min(n / THREADS + 1, BLOCKS_OF_ONE * (uint64_t)cuda->space.multiprocessors));
+}
+
+static void cuda_close(struct machine *machine)
+{
+    struct cuda_machine *const cuda = cuda_of(machine);
+    if (cuda->ladder != NULL)
+        cudaStreamSynchronize(cuda->ladder->stream);
+    cudaFree(cuda->space.scratch);
+    cudaFreeHost(machine->partial);
+    cudaFreeHost(machine->host_x);
+    cudaFreeHost(cuda->cub_value);
+    ladder_close(cuda->ladder);
+    cudaGetLastError();
+    free(cuda);
+}
+
+static allfold_status cuda_describe(struct machine *machine, struct bench_facts *facts, struct error *error)
+{
+    const struct ladder_device *const device = ladder_device_of(cuda_of(machine)->ladder);
+    snprintf(facts->device, sizeof facts->device, "%s", device->name);
+    snprintf(facts->uuid, sizeof facts->uuid, "%s", device->uuid);
+    facts->index = device->index;
+    facts->multiprocessors = device->multiprocessors;
+    facts->driver = device->driver;
+    facts->runtime = device->runtime;
+    facts->memory = device->memory;
+    facts->l2 = device->l2;
+    facts->datasheet = device->datasheet;
+    return error->status;
+}
+
+template <allfold_type type>
+static allfold_status fill_type(struct cuda_machine *cuda, uint64_t first, uint64_t n, struct bench_known *known,
+                                struct error *error)
+{
+    static const char what[] = "making the data";
+    const cudaStream_t stream = cuda->ladder->stream;
+    known_on_device found = {0, 0, INT64_MIN, 0.0};
+    void *room;
+    if (ladder_room(cuda->ladder, LADDER_COUNTER, sizeof found, &room, error) != ALLFOLD_OK)
+        return error->status;
+    fill_kernel<type><<<blocks_for(cuda, n), THREADS, 0, stream>>>((typename data<type>::stored *)cuda->machine.x, first, n);
+    if (started(cudaMemcpyAsync(room, &found, sizeof found, cudaMemcpyHostToDevice, stream), what, error) != ALLFOLD_OK)
+        return error->status;
+    known_kernel<type><<<blocks_for(cuda, n), THREADS, 0, stream>>>(first, n, (known_on_device *)room);
+    if (started(cudaMemcpyAsync(&found, room, sizeof found, cudaMemcpyDeviceToHost, stream), what, error) != ALLFOLD_OK
+        || ladder_wait(cuda->ladder, what, error) != ALLFOLD_OK)
+        return error->status;
+    *known = {(int64_t)found.high, (int64_t)found.low, found.max, found.sumexp};
+    return ALLFOLD_OK;
+}
+
+static allfold_status cuda_fill(struct machine *machine, allfold_type type, uint64_t first, uint64_t count, bool in_host,
+                                struct bench_known *known, struct error *error)
+{
+    struct cuda_machine *const cuda = cuda_of(machine);
+    switch (type) {
+#define CASE(ID, name, bits)                                        \
+    case ALLFOLD_##ID:                                              \
+        fill_type<ALLFOLD_##ID>(cuda, first, count, known, error);  \
+        break;
+        BENCH_TYPES(CASE)
+#undef CASE
+    default:
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "no data of type %d", (int)type);
+    }
+    if (error->status == ALLFOLD_OK && in_host)
+        ladder_cuda(cudaMemcpy(machine->host_x, machine->x, count * allfold_type_bytes(type), cudaMemcpyDeviceToHost),
+                    "making the data on the host", error);
+    return error->status;
+}
+
+template <allfold_type type>
+static allfold_status error_of_type(struct cuda_machine *cuda, uint64_t n, double sumexp, double *error_found,
+                                    struct error *error)
+{
+    static const char what[] = "checking softmax";
+    typedef typename data<type>::stored stored;
+    const cudaStream_t stream = cuda->ladder->stream;
+    unsigned long long bits = 0;
+    void *room;
+    if (ladder_room(cuda->ladder, LADDER_COUNTER, sizeof bits, &room, error) != ALLFOLD_OK
+        || started(cudaMemsetAsync(room, 0, sizeof bits, stream), what, error) != ALLFOLD_OK)
+        return error->status;
+    error_kernel<type><<<blocks_for(cuda, n), THREADS, 0, stream>>>((const stored *)cuda->machine.x,
+                                                                    (const stored *)cuda->machine.y, n, sumexp,
+                                                                    (unsigned long long *)room);
+    if (started(cudaMemcpyAsync(&bits, room, sizeof bits, cudaMemcpyDeviceToHost, stream), what, error) != ALLFOLD_OK
+        || started(cudaMemsetAsync(cuda->machine.y, 0xff, n * sizeof(stored), stream), what, error) != ALLFOLD_OK
+        || ladder_wait(cuda->ladder, what, error) != ALLFOLD_OK)
+        return error->status;
+    *error_found = f64_from_bits(bits);
+    return ALLFOLD_OK;
+}
+
+static allfold_status cuda_softmax_error(struct machine *machine, allfold_type type, uint64_t count, double sumexp,
+                                         double *error_found, struct error *error)
+{
+    switch (type) {
+#define CASE(ID, name, bits) \
+    case ALLFOLD_##ID:       \
+        return error_of_type<ALLFOLD_##ID>(cuda_of(machine), count, sumexp, error_found, error);
+        BENCH_TYPES(CASE)
+#undef CASE
+    default:
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "no data of type %d", (int)type);
+    }
+}
+
+static allfold_status cuda_clear(struct machine *machine, struct error *error)
+{
+    return ladder_cuda(ladder_clear(cuda_of(machine)->ladder), "clearing the caches", error);
+}
+
+static allfold_status cuda_wait(struct machine *machine, struct error *error)
+{
+    return ladder_wait(cuda_of(machine)->ladder, "running what is measured", error);
+}
+
+static allfold_status cuda_begin(struct machine *machine, struct error *error)
+{
+    struct ladder *const ladder = cuda_of(machine)->ladder;
+    return ladder_cuda(cudaEventRecord(ladder->events[0], ladder->stream), "taking the time", error);
+}
+
+static allfold_status cuda_end(struct machine *machine, struct error *error)
+{
+    struct ladder *const ladder = cuda_of(machine)->ladder;
+    return ladder_cuda(cudaEventRecord(ladder->events[1], ladder->stream), "taking the time", error);
+}
+
+static allfold_status cuda_elapsed(struct machine *machine, double *seconds, struct error *error)
+{
+    struct ladder *const ladder = cuda_of(machine)->ladder;
+    float milliseconds = 0.0f;
+    ladder_cuda(cudaEventElapsedTime(&milliseconds, ladder->events[0], ladder->events[1]), "taking the time", error);
+    *seconds = 1e-3 * (double)milliseconds;
+    return error->status;
+}
+
+static allfold_status cuda_read_prepare(struct machine *machine, uint64_t bytes, struct error *error)
+{
+    struct cuda_machine *const cuda = cuda_of(machine);
+    const int slot = cuda->read_count < READS_MAX ? cuda->read_count : READS_MAX - 1;
+    for (int i = 0; i < cuda->read_count; i++)
+        if (cuda->reads[i].bytes == bytes)
+            return ALLFOLD_OK;
+    if (ladder_read_fastest(cuda->ladder, machine->x, bytes, &cuda->reads[slot], error) == ALLFOLD_OK)
+        cuda->read_count = slot + 1;
+    return error->status;
+}
+
+static allfold_status cuda_read(struct machine *machine, uint64_t bytes, struct error *error)
+{
+    struct cuda_machine *const cuda = cuda_of(machine);
+    for (int i = 0; i < cuda->read_count; i++)
+        if (cuda->reads[i].bytes == bytes)
+            return ladder_cuda(ladder_read_start(&cuda->reads[i], cuda->ladder->stream), "reading", error);
+    return error_set(error, ALLFOLD_BAD_ARGUMENT, "reading %llu bytes was not prepared", (unsigned long long)bytes);
+}
+
+/* One way of copying: 0 the runtime's, then kernels. */
+static cudaError_t copy_start(void *argument, cudaStream_t stream)
+{
+    const struct copy_way *const way = (const struct copy_way *)argument;
+    const struct machine *const m = way->machine;
+    if (way->loads == 0)
+        return cudaMemcpyAsync(m->y, m->x, way->bytes, cudaMemcpyDeviceToDevice, stream);
+    return ladder_launch(way->loads == 8 ? copy_kernel<8> : copy_kernel<4>, way->blocks, way->threads, 0, stream,
+                         (const uint4 *)m->x, (uint4 *)m->y, way->bytes / 16);
+}
+
+static allfold_status cuda_copy_prepare(struct machine *machine, uint64_t bytes, struct error *error)
+{
+    static const int loads[] = {0, 4, 8}, threads[] = {256, 512, 1024}, blocks[] = {1, 2, 4, 8};
+    struct cuda_machine *const cuda = cuda_of(machine);
+    const int slot = cuda->copy_count < READS_MAX ? cuda->copy_count : READS_MAX - 1;
+    double least = 0.0;
+    struct copy_way best = {};
+    for (int i = 0; i < cuda->copy_count; i++)
+        if (cuda->copies[i].bytes == bytes)
+            return ALLFOLD_OK;
+    for (int l : loads)
+        for (int t : threads)
+            for (int b : blocks) {
+                const uint64_t useful = bytes / 16 / (uint64_t)t + 1;
+                struct copy_way way = {machine, bytes, l, t, (unsigned int)u64_min((uint64_t)b * cuda->space.multiprocessors, useful)};
+                struct ladder_times times;
+                if ((l == 0 && (t != threads[0] || b != blocks[0])) || b * t > 2048)
+                    continue;
+                if (ladder_time_quickly(cuda->ladder, copy_start, &way, &times, error) != ALLFOLD_OK)
+                    return error->status;
+                if (least == 0.0 || times.median < least) {
+                    least = times.median;
+                    best = way;
+                }
+            }
+    cuda->copies[slot] = best;
+    cuda->copy_count = slot + 1;
+    return ALLFOLD_OK;
+}
+
+static allfold_status cuda_copy(struct machine *machine, uint64_t bytes, struct error *error)
+{
+    struct cuda_machine *const cuda = cuda_of(machine);
+    for (int i = 0; i < cuda->copy_count; i++)
+        if (cuda->copies[i].bytes == bytes)
+            return ladder_cuda(copy_start(&cuda->copies[i], cuda->ladder->stream), "copying", error);
+    return error_set(error, ALLFOLD_BAD_ARGUMENT, "copying %llu bytes was not prepared", (unsigned long long)bytes);
+}
+
+static allfold_status cuda_fold(struct machine *machine, enum monoid monoid, allfold_type type, uint64_t count,
+                                struct error *error)
+{
+    struct cuda_machine *const cuda = cuda_of(machine);
+    return ladder_cuda((cudaError_t)fold_launch(monoid, type, machine->x, count, 0, &cuda->space, cuda->ladder->stream),
+                       "launching the fold", error);
+}
+
+static allfold_status cuda_softmax(struct machine *machine, allfold_type type, uint64_t count, const struct partial *partial,
+                                   struct error *error)
+{
+    struct cuda_machine *const cuda = cuda_of(machine);
+    struct softmax_constants constants;
+    const enum monoid monoid = type == ALLFOLD_F64 ? MONOID_sumexp_f64 : MONOID_sumexp;
+    if (cuda_fold(machine, monoid, type, count, error) != ALLFOLD_OK)
+        return error->status;
+    softmax_constants_set(partial, &constants);
+    return ladder_cuda((cudaError_t)softmax_launch(&constants, false, type, machine->x, type, machine->y, count,
+                                                   cuda->space.multiprocessors, cuda->ladder->stream),
+                       "launching softmax", error);
+}
+
+static allfold_status cuda_link(struct machine *machine, uint64_t bytes, bool in, struct error *error)
+{
+    const cudaStream_t stream = cuda_of(machine)->ladder->stream;
+    return ladder_cuda(in ? cudaMemcpyAsync(machine->x, machine->host_x, bytes, cudaMemcpyHostToDevice, stream)
+                          : cudaMemcpyAsync(machine->host_x, machine->x, bytes, cudaMemcpyDeviceToHost, stream),
+                       "copying over the link", error);
+}
+
+static allfold_status cuda_nothing(struct machine *machine, struct error *error)
+{
+    return ladder_cuda(ladder_launch(nothing_kernel, 1, 32, 0, cuda_of(machine)->ladder->stream), "launching nothing", error);
+}
+
+static const struct machine_ops cuda_ops = {
+    .name = "cuda",
+    .close = cuda_close,
+    .describe = cuda_describe,
+    .fill = cuda_fill,
+    .softmax_error = cuda_softmax_error,
+    .clear = cuda_clear,
+    .wait = cuda_wait,
+    .begin = cuda_begin,
+    .end = cuda_end,
+    .elapsed = cuda_elapsed,
+    .read_prepare = cuda_read_prepare,
+    .read = cuda_read,
+    .copy_prepare = cuda_copy_prepare,
+    .copy = cuda_copy,
+    .fold = cuda_fold,
+    .softmax = cuda_softmax,
+    .link = cuda_link,
+    .nothing = cuda_nothing,
+    .cub_prepare = cub_prepare,
+    .cub = cub_start,
+    .cub_fetch = cub_fetch,
+    .cub_value = cub_value,
+};
+
+static allfold_status open_memory(struct cuda_machine *cuda, uint64_t x_bytes, uint64_t y_bytes, uint64_t host_bytes,
+                                  struct error *error)
+{
+    static const char what[] = "preparing to measure";
+    struct machine *const m = &cuda->machine;
+    const int multiprocessors = ladder_device_of(cuda->ladder)->multiprocessors;
+    cuda->space.multiprocessors = multiprocessors;
+    if (ladder_room(cuda->ladder, LADDER_INPUT, x_bytes, &m->x, error) != ALLFOLD_OK
+        || (y_bytes > 0 && ladder_room(cuda->ladder, LADDER_WORK, y_bytes, &m->y, error) != ALLFOLD_OK)
+        || ladder_room(cuda->ladder, LADDER_RESULT, 64, &m->result, error) != ALLFOLD_OK
+        || (host_bytes > 0
+            && ladder_cuda(cudaHostAlloc(&m->host_x, host_bytes, cudaHostAllocDefault), "pinned host memory for the data",
+                           error)
+                   != ALLFOLD_OK)
+        || ladder_cuda(cudaHostAlloc(&cuda->cub_value, 64, cudaHostAllocDefault), what, error) != ALLFOLD_OK
+        || ladder_cuda(cudaMalloc(&cuda->space.scratch, fold_scratch_bytes(multiprocessors)), what, error) != ALLFOLD_OK
+        || ladder_cuda(cudaMemsetAsync(cuda->space.scratch, 0, fold_scratch_bytes(multiprocessors), cuda->ladder->stream),
+                       what, error)
+               != ALLFOLD_OK
+        || ladder_cuda(cudaHostAlloc((void **)&m->partial, sizeof *m->partial, cudaHostAllocMapped), what, error) != ALLFOLD_OK
+        || ladder_cuda(cudaHostGetDevicePointer((void **)&cuda->space.result, m->partial, 0), what, error) != ALLFOLD_OK)
+        return error->status;
+    return ladder_wait(cuda->ladder, what, error);
+}
+
+allfold_status machine_open_cuda(int local_rank, uint64_t x_bytes, uint64_t y_bytes, uint64_t host_bytes,
+                                 struct machine **machine, struct error *error)
+{
+    struct cuda_machine *const cuda = (struct cuda_machine *)calloc(1, sizeof *cuda);
+    if (cuda == NULL)
+        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for the benchmark");
+    cuda->machine.ops = &cuda_ops;
+    if (ladder_open(local_rank, &cuda->ladder, error) == ALLFOLD_OK) {
+        cuda->machine.stream = cuda->ladder->stream;
+        open_memory(cuda, x_bytes, y_bytes, host_bytes, error);
+    }
+    if (error->status == ALLFOLD_OK)
+        *machine = &cuda->machine;
+    else
+        cuda_close(&cuda->machine);
+    return error->status;
+}

@@ -1,0 +1,82 @@
+/* Machines: where the benchmark's data lies and its time is taken. cuda.cu is a GPU, cpu.c the CPU. */
+#ifndef ALLFOLD_BENCH_MACHINE_H
+#define ALLFOLD_BENCH_MACHINE_H
+
+#include "bench/bench.h"
+#include "bench/data.h"
+#include "fold/table.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What CUB computes; the last two of softmax's three passes need the largest element of all. */
+enum cub_work { CUB_SUM, CUB_MAX, CUB_SUMEXP, CUB_NORMALISE };
+
+struct machine;
+struct machine_ops {
+    const char *name;
+    void (*close)(struct machine *machine);
+    /* Fills in what is known without measuring. */
+    allfold_status (*describe)(struct machine *machine, struct bench_facts *facts, struct error *error);
+    /* Elements first, first + 1, ... of the data: `count` of them to machine->x, and to host_x where in_host; what is
+       known of them. */
+    allfold_status (*fill)(struct machine *machine, allfold_type type, uint64_t first, uint64_t count, bool in_host,
+                           struct bench_known *known, struct error *error);
+    /* The largest |y / (exp(x) / sumexp) - 1| of machine->y; y is poisoned afterwards. */
+    allfold_status (*softmax_error)(struct machine *machine, allfold_type type, uint64_t count, double sumexp,
+                                    double *error_found, struct error *error);
+
+    /* What follows starts work; wait waits for it. */
+    allfold_status (*clear)(struct machine *machine, struct error *error); /* no data is in a cache afterwards */
+    allfold_status (*wait)(struct machine *machine, struct error *error);
+    allfold_status (*begin)(struct machine *machine, struct error *error); /* time begins here, in the order of work */
+    allfold_status (*end)(struct machine *machine, struct error *error);
+    allfold_status (*elapsed)(struct machine *machine, double *seconds, struct error *error); /* after wait */
+
+    /* The fastest way of reading `bytes` of x is looked for, once for each number of bytes, then used. */
+    allfold_status (*read_prepare)(struct machine *machine, uint64_t bytes, struct error *error);
+    allfold_status (*read)(struct machine *machine, uint64_t bytes, struct error *error);
+    allfold_status (*copy_prepare)(struct machine *machine, uint64_t bytes, struct error *error); /* x to y */
+    allfold_status (*copy)(struct machine *machine, uint64_t bytes, struct error *error);
+    /* The kernels alone. The fold's partial is in machine->partial after wait. */
+    allfold_status (*fold)(struct machine *machine, enum monoid monoid, allfold_type type, uint64_t count,
+                           struct error *error);
+    /* Both passes of softmax, from x to y; `partial` is what the first pass will find, or has found. */
+    allfold_status (*softmax)(struct machine *machine, allfold_type type, uint64_t count, const struct partial *partial,
+                              struct error *error);
+
+    /* NULL where there is none. */
+    allfold_status (*link)(struct machine *machine, uint64_t bytes, bool in, struct error *error); /* host_x, x */
+    allfold_status (*nothing)(struct machine *machine, struct error *error); /* an empty kernel */
+    /* CUB: its result stays on the device. max: the largest element, for the passes that need it, and sum, the sum of
+       exponentials, for the last. fetch takes the result to the host, value tells it after wait. */
+    allfold_status (*cub_prepare)(struct machine *machine, enum cub_work work, allfold_type type, uint64_t count,
+                                  struct error *error);
+    allfold_status (*cub)(struct machine *machine, enum cub_work work, allfold_type type, uint64_t count, double max,
+                          double sum, struct error *error);
+    allfold_status (*cub_fetch)(struct machine *machine, struct error *error);
+    double (*cub_value)(const struct machine *machine, enum cub_work work, allfold_type type);
+};
+
+struct machine {
+    const struct machine_ops *ops;
+    void *x, *y, *host_x;    /* of the bytes that open was told */
+    struct partial *partial; /* of fold */
+    void *stream, *result;   /* cudaStream_t in which all work goes, and CUB's result; NULL on the CPU */
+};
+
+/* Opens a GPU, local_rank modulo visible; or the CPU, with so many threads. */
+allfold_status machine_open_cuda(int local_rank, uint64_t x_bytes, uint64_t y_bytes, uint64_t host_bytes,
+                                 struct machine **machine, struct error *error);
+allfold_status machine_open_cpu(int threads, uint64_t x_bytes, uint64_t y_bytes, struct machine **machine,
+                                struct error *error);
+
+/* NCCL, of builds that have it (nccl.c). A communicator of the ranks that call this, one GPU each. */
+struct bench_nccl;
+bool bench_nccl_built(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,342 @@
+/* Who takes turns: the library, its parts one by one, its peers, and the ceilings. */
+#include "bench/run.h"
+#include "fold/exponential.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static enum bench_kind kind_of(const struct bench *b) { return b->one->subject->kind; }
+static bool in_place(const struct bench *b) { return !b->one->in_host; }
+static bool is_softmax(const struct bench *b) { return in_place(b) && kind_of(b) == BENCH_SOFTMAX; }
+
+/* ---- what a result must be */
+
+static bool near(double found, long double expected, double tolerance)
+{
+    return fabsl((long double)found - expected) <= (long double)tolerance;
+}
+
+static allfold_status say_wrong(double found, double expected, char wrong[96])
+{
+    snprintf(wrong, 96, "found %.9g where %.9g is expected", found, expected);
+    return ALLFOLD_OK;
+}
+
+/* allfold adds far more exactly than f32 does; no element can be missing from a sum this close. */
+static double sum_tolerance(const struct bench_expected *expected) { return 0x1p-38 * (double)expected->count; }
+
+static allfold_status check_value(const struct bench *b, const struct bench_expected *expected, double found, char wrong[96])
+{
+    switch (b->one->subject->fold) {
+    case ALLFOLD_SUM:
+        return near(found, expected->sum, sum_tolerance(expected)) ? ALLFOLD_OK
+                                                                    : say_wrong(found, (double)expected->sum, wrong);
+    case ALLFOLD_MAX:
+        return found == expected->max ? ALLFOLD_OK : say_wrong(found, expected->max, wrong);
+    default: { /* logsumexp */
+        const double value = log(expected->sumexp);
+        return near(found, value, 1e-9 * fabs(value)) ? ALLFOLD_OK : say_wrong(found, value, wrong);
+    }
+    }
+}
+
+static allfold_status check_partial(const struct bench *b, const struct bench_expected *expected,
+                                    const struct partial *partial, char wrong[96], struct error *error)
+{
+    if (kind_of(b) == BENCH_FOLD) {
+        allfold_result result;
+        if (fold_finish(b->one->subject->fold, b->one->type, partial, expected->count, ALLFOLD_NAN_PROPAGATE, &result, error)
+            != ALLFOLD_OK)
+            return error->status;
+        return check_value(b, expected, allfold_number(result.fields[0].value), wrong);
+    }
+    struct softmax_constants constants;
+    softmax_constants_set(partial, &constants);
+    const double found = exp(constants.max) / constants.inverse_high;
+    return constants.max == expected->max && near(found, expected->sumexp, 1e-5 * expected->sumexp)
+               ? ALLFOLD_OK
+               : say_wrong(found, expected->sumexp, wrong);
+}
+
+/* tolerance: for f32; other types have their own. */
+static allfold_status check_softmax(struct bench *b, const struct bench_expected *expected, double tolerance, char wrong[96],
+                                    struct error *error)
+{
+    double found = NAN;
+    if (b->one->type == ALLFOLD_F64)
+        tolerance = 1e-10;
+    else if (b->one->type != ALLFOLD_F32)
+        tolerance = b->one->type == ALLFOLD_BF16 ? 0x1p-8 + 1e-4 : 0x1p-11 + 1e-4;
+    if (b->machine->ops->softmax_error(b->machine, b->one->type, b->one->count, expected->sumexp, &found, error) == ALLFOLD_OK
+        && !(found <= tolerance))
+        snprintf(wrong, 96, "an element is wrong by a part of %.3g", found);
+    return error->status;
+}
+
+/* ---- allfold, part by part */
+
+static allfold_status kernel_run(struct bench *b, struct error *error)
+{
+    const struct machine_ops *const ops = b->machine->ops;
+    return kind_of(b) == BENCH_SOFTMAX
+               ? ops->softmax(b->machine, b->one->type, b->one->count, &b->partial, error)
+               : ops->fold(b->machine, b->monoid, b->one->type, b->one->count, error);
+}
+
+static allfold_status kernel_check(struct bench *b, char wrong[96], struct error *error)
+{
+    return kind_of(b) == BENCH_SOFTMAX ? check_softmax(b, &b->mine, 1e-5, wrong, error)
+                                       : check_partial(b, &b->mine, b->machine->partial, wrong, error);
+}
+
+/* As the pipelines do it (core/): the backend's fold, waited for; for softmax the second pass, too. */
+static allfold_status partial_run(struct bench *b, struct error *error)
+{
+    const struct backend *const backend = b->context->device->backend;
+    struct queue *const queue = b->context->queues[0];
+    struct softmax_constants constants;
+    if (backend->fold(queue, b->monoid, b->one->type, b->machine->x, b->one->count, 0, error) != ALLFOLD_OK
+        || backend->wait(queue, error) != ALLFOLD_OK || kind_of(b) != BENCH_SOFTMAX)
+        return error->status;
+    softmax_constants_set(queue->partial, &constants);
+    if (backend->softmax(queue, &constants, false, b->one->type, b->machine->x, b->one->type, b->machine->y, b->one->count,
+                         error)
+        == ALLFOLD_OK)
+        backend->wait(queue, error);
+    return error->status;
+}
+
+static allfold_status partial_check(struct bench *b, char wrong[96], struct error *error)
+{
+    return kind_of(b) == BENCH_SOFTMAX ? check_softmax(b, &b->mine, 1e-5, wrong, error)
+                                       : check_partial(b, &b->mine, b->context->queues[0]->partial, wrong, error);
+}
+
+static allfold_status exchange_run(struct bench *b, struct error *error)
+{
+    struct partial partial = b->partial;
+    uint64_t count = b->one->count;
+    if (comm_combine(&b->context->comm, 0, b->monoid, b->one->type, &partial, &count, error) == ALLFOLD_OK
+        && kind_of(b) == BENCH_SOFTMAX)
+        comm_agree(&b->context->comm, error);
+    return error->status;
+}
+
+static bool fits_host(const struct bench *b)
+{
+    return kind_of(b) == BENCH_FOLD || is_softmax(b);
+}
+
+static allfold_status host_run(struct bench *b, struct error *error)
+{
+    const allfold_array part = {b->one->in_host ? b->machine->host_x : b->machine->x, b->one->count, b->one->type};
+    const allfold_status status =
+        kind_of(b) == BENCH_SOFTMAX ? allfold_softmax(b->context, &part, b->machine->y, b->one->type, NULL)
+                                    : allfold_reduce(b->context, b->one->subject->fold, &part, NULL, &b->result);
+    return status == ALLFOLD_OK ? status : error_set(error, status, "%s", allfold_message(b->context));
+}
+
+static allfold_status host_check(struct bench *b, char wrong[96], struct error *error)
+{
+    return kind_of(b) == BENCH_SOFTMAX ? check_softmax(b, &b->all, 1e-5, wrong, error)
+                                       : check_value(b, &b->all, allfold_number(b->result.fields[0].value), wrong);
+}
+
+/* ---- CUB, and with it MPI or NCCL */
+
+static enum cub_work cub_work_of(const struct bench *b)
+{
+    return kind_of(b) != BENCH_FOLD || b->one->subject->fold == ALLFOLD_LOGSUMEXP ? CUB_SUMEXP
+           : b->one->subject->fold == ALLFOLD_SUM                                 ? CUB_SUM
+                                                                                  : CUB_MAX;
+}
+
+static bool fits_cub(const struct bench *b) { return in_place(b) && b->machine->ops->cub != NULL; }
+static bool fits_cub_value(const struct bench *b)
+{
+    return fits_cub(b) && kind_of(b) == BENCH_FOLD && cub_work_of(b) != CUB_SUMEXP;
+}
+static bool fits_cub_copy(const struct bench *b) { return fits_cub_value(b) && b->size == 1; }
+static bool fits_cub_mpi(const struct bench *b) { return fits_cub_value(b) && b->size > 1; }
+static bool fits_cub_nccl(const struct bench *b) { return fits_cub_mpi(b) && b->nccl != NULL; }
+static bool fits_three_pass(const struct bench *b) { return is_softmax(b) && b->machine->ops->cub != NULL; }
+
+static allfold_status cub_prepare_all(struct bench *b, struct error *error)
+{
+    const struct machine_ops *const ops = b->machine->ops;
+    const enum cub_work work = cub_work_of(b);
+    if (work == CUB_SUMEXP && ops->cub_prepare(b->machine, CUB_MAX, b->one->type, b->one->count, error) != ALLFOLD_OK)
+        return error->status;
+    return ops->cub_prepare(b->machine, work, b->one->type, b->one->count, error);
+}
+
+static allfold_status cub_step(struct bench *b, enum cub_work work, double max, double sum, struct error *error)
+{
+    return b->machine->ops->cub(b->machine, work, b->one->type, b->one->count, max, sum, error);
+}
+
+/* The kernels alone: what a pass needs of the pass before is known beforehand. */
+static allfold_status cub_run(struct bench *b, struct error *error)
+{
+    const enum cub_work work = cub_work_of(b);
+    const double max = b->mine.max, sum = b->mine.sumexp / exp(max);
+    if ((work != CUB_SUMEXP || cub_step(b, CUB_MAX, 0.0, 1.0, error) == ALLFOLD_OK)
+        && cub_step(b, work, max, 1.0, error) == ALLFOLD_OK && kind_of(b) == BENCH_SOFTMAX)
+        cub_step(b, CUB_NORMALISE, max, sum, error);
+    return error->status;
+}
+
+static double cub_value(const struct bench *b, enum cub_work work)
+{
+    return b->machine->ops->cub_value(b->machine, work, b->one->type);
+}
+
+/* The result of what was started, copied to the host. */
+static allfold_status cub_take(struct bench *b, struct error *error)
+{
+    if (b->machine->ops->cub_fetch(b->machine, error) == ALLFOLD_OK)
+        b->machine->ops->wait(b->machine, error);
+    return error->status;
+}
+
+static allfold_status cub_copy_run(struct bench *b, struct error *error)
+{
+    if (cub_run(b, error) == ALLFOLD_OK && cub_take(b, error) == ALLFOLD_OK)
+        b->found = cub_value(b, cub_work_of(b));
+    return error->status;
+}
+
+/* Called on every rank, whatever error it has: the others wait in it. */
+static void combine(struct bench *b, bool max, double *value, struct error *error)
+{
+    const int code = MPI_Allreduce(MPI_IN_PLACE, value, 1, MPI_DOUBLE, max ? MPI_MAX : MPI_SUM, b->comm);
+    if (code != MPI_SUCCESS)
+        error_set(error, ALLFOLD_MPI_ERROR, "MPI_Allreduce failed with code %d", code);
+}
+
+static allfold_status cub_mpi_run(struct bench *b, struct error *error)
+{
+    cub_copy_run(b, error);
+    combine(b, cub_work_of(b) == CUB_MAX, &b->found, error);
+    return error->status;
+}
+
+static allfold_status cub_nccl_run(struct bench *b, struct error *error)
+{
+    cub_run(b, error);
+    bench_nccl_combine(b, cub_work_of(b), error);
+    if (error->status == ALLFOLD_OK && cub_take(b, error) == ALLFOLD_OK)
+        b->found = cub_value(b, cub_work_of(b));
+    return error->status;
+}
+
+/* CUB adds f32 in f32: the error of a sum grows with its terms, as that of a random walk. int32 wraps. */
+static allfold_status check_cub_value(const struct bench *b, const struct bench_expected *expected, double found,
+                                      char wrong[96])
+{
+    const enum cub_work work = cub_work_of(b);
+    const double n = (double)expected->count;
+    if (work == CUB_MAX)
+        return found == expected->max ? ALLFOLD_OK : say_wrong(found, expected->max, wrong);
+    if (work == CUB_SUMEXP) {
+        const double sum = expected->sumexp / exp(expected->max);
+        return near(found, sum, 1e-4 * sum) ? ALLFOLD_OK : say_wrong(found, sum, wrong);
+    }
+    if (b->one->type == ALLFOLD_INT32) {
+        const uint32_t low = (uint32_t)(int64_t)expected->sum;
+        return (uint32_t)(int64_t)found == low ? ALLFOLD_OK : say_wrong(found, low, wrong);
+    }
+    const double tolerance = b->one->type == ALLFOLD_F64 ? sum_tolerance(expected) : 2e-6 * pow(n, 0.75);
+    return near(found, expected->sum, tolerance) ? ALLFOLD_OK : say_wrong(found, (double)expected->sum, wrong);
+}
+
+static allfold_status cub_check(struct bench *b, char wrong[96], struct error *error)
+{
+    if (kind_of(b) == BENCH_SOFTMAX)
+        return check_softmax(b, &b->mine, 1e-4, wrong, error);
+    if (cub_take(b, error) != ALLFOLD_OK)
+        return error->status;
+    return check_cub_value(b, &b->mine, cub_value(b, cub_work_of(b)), wrong);
+}
+
+static allfold_status cub_value_check(struct bench *b, char wrong[96], struct error *error)
+{
+    check_cub_value(b, &b->all, b->found, wrong);
+    return error->status;
+}
+
+/* softmax as three passes, each with its own exchange: the maximum, the sum, the quotients. */
+static allfold_status three_pass_run(struct bench *b, struct error *error)
+{
+    double max = 0.0, sum = 1.0;
+    if (cub_step(b, CUB_MAX, 0.0, 1.0, error) == ALLFOLD_OK && cub_take(b, error) == ALLFOLD_OK)
+        max = cub_value(b, CUB_MAX);
+    combine(b, true, &max, error);
+    if (error->status == ALLFOLD_OK && cub_step(b, CUB_SUMEXP, max, 1.0, error) == ALLFOLD_OK
+        && cub_take(b, error) == ALLFOLD_OK)
+        sum = cub_value(b, CUB_SUMEXP);
+    combine(b, false, &sum, error);
+    if (error->status == ALLFOLD_OK && cub_step(b, CUB_NORMALISE, max, sum, error) == ALLFOLD_OK)
+        b->machine->ops->wait(b->machine, error);
+    return error->status;
+}
+
+static allfold_status three_pass_check(struct bench *b, char wrong[96], struct error *error)
+{
+    return check_softmax(b, &b->all, 1e-4, wrong, error);
+}
+
+/* ---- the ceilings */
+
+static bool fits_read(const struct bench *b) { return in_place(b) && bench_bytes(b) >= 16; }
+static bool fits_copy(const struct bench *b) { return is_softmax(b) && bench_bytes(b) >= 16; }
+static bool fits_link(const struct bench *b) { return b->one->in_host && b->machine->ops->link != NULL; }
+
+static allfold_status read_prepare(struct bench *b, struct error *error)
+{
+    return b->machine->ops->read_prepare(b->machine, bench_bytes(b), error);
+}
+static allfold_status read_run(struct bench *b, struct error *error)
+{
+    return b->machine->ops->read(b->machine, bench_bytes(b), error);
+}
+static allfold_status copy_prepare(struct bench *b, struct error *error)
+{
+    return b->machine->ops->copy_prepare(b->machine, bench_bytes(b), error);
+}
+static allfold_status copy_run(struct bench *b, struct error *error)
+{
+    return b->machine->ops->copy(b->machine, bench_bytes(b), error);
+}
+static allfold_status link_run(struct bench *b, struct error *error)
+{
+    return b->machine->ops->link(b->machine, bench_bytes(b), true, error);
+}
+
+const struct bench_peer bench_peers[] = {
+    {"allfold", BENCH_KERNEL, "its kernels; on the CPU its loops", in_place, NULL, kernel_run, kernel_check, false, false},
+    {"cub", BENCH_KERNEL, "cub::DeviceReduce; for sumexp and softmax in passes", fits_cub, cub_prepare_all, cub_run,
+     cub_check, false, false},
+    {"read", BENCH_KERNEL, "the fastest plain read of the same bytes", fits_read, read_prepare, read_run, NULL, false, false},
+    {"copy", BENCH_KERNEL, "the fastest plain copy of the same bytes", fits_copy, copy_prepare, copy_run, NULL, true, false},
+    {"link", BENCH_KERNEL, "copying the data from pinned host memory", fits_link, NULL, link_run, NULL, false, true},
+    {"allfold", BENCH_PARTIAL, "from the call to the rank's partial on its host", in_place, NULL, partial_run,
+     partial_check, false, false},
+    {"allfold", BENCH_EXCHANGE, "the exchange of ready partials", in_place, NULL, exchange_run, NULL, false, false},
+    {"allfold", BENCH_HOST, "the library's call", fits_host, NULL, host_run, host_check, false, false},
+    {"cub+copy", BENCH_HOST, "CUB, its result copied to the host (one rank)", fits_cub_copy, cub_prepare_all,
+     cub_copy_run, cub_value_check, false, false},
+    {"cub+copy+mpi", BENCH_HOST, "the same, then MPI_Allreduce", fits_cub_mpi, cub_prepare_all, cub_mpi_run,
+     cub_value_check, false, false},
+    {"cub+nccl+copy", BENCH_HOST, "CUB, ncclAllReduce, the result copied to the host", fits_cub_nccl, cub_prepare_all,
+     cub_nccl_run, cub_value_check, false, false},
+    {"three-pass", BENCH_HOST, "softmax of CUB's passes, two MPI_Allreduce between them", fits_three_pass,
+     cub_prepare_all, three_pass_run, three_pass_check, false, false},
+};
+const int bench_peer_count = sizeof bench_peers / sizeof *bench_peers;
+
+void bench_peers_print(void (*line)(const char *peer, const char *seen, const char *text))
+{
+    for (int i = 0; i < bench_peer_count; i++)
+        line(bench_peers[i].name, bench_seen_names[bench_peers[i].seen], bench_peers[i].text);
+}

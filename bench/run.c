@@ -1,0 +1,423 @@
+/* Runs cases: data, turns, times, checks, and what all ranks found together. */
+#include "bench/run.h"
+#include "fold/exponential.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    WARM_UP = 2,
+    RUNS_LEAST = 15,
+    RUNS_MOST = 200,
+    SURVEY_RUNS = 11,
+    MESSAGES = 200 /* to the next rank and back */
+};
+#define GPU_CEILING_BYTES ((uint64_t)4 << 30)  /* long enough that launching does not count */
+#define CPU_CEILING_BYTES ((uint64_t)1 << 30)
+#define CPU_CEILING_BYTES_LEAST ((uint64_t)64 << 20) /* more than caches hold */
+#define LINK_BYTES ((uint64_t)256 << 20)
+
+static struct comm *comm_of(struct bench *b) { return &b->context->comm; }
+
+static bool on_gpu(const struct bench *b) { return b->context->device->backend == &backend_cuda; }
+
+/* How many bytes the ceilings are measured on: no more than an eighth of a device's memory. */
+static uint64_t ceiling_bytes(const struct bench *b, uint64_t x_bytes)
+{
+    struct device_info info;
+    b->context->device->backend->describe(b->context->device, &info);
+    const uint64_t most = info.memory_total / 8 / 4096 * 4096;
+    if (on_gpu(b))
+        return u64_min(GPU_CEILING_BYTES, most);
+    return u64_min(u64_max(u64_min(x_bytes / 4096 * 4096, CPU_CEILING_BYTES), CPU_CEILING_BYTES_LEAST), most);
+}
+
+static allfold_status open_machine(struct bench *b, struct error *error)
+{
+    b->facts.ceiling_bytes = ceiling_bytes(b, b->x_bytes);
+    b->x_bytes = u64_max(b->x_bytes, b->facts.ceiling_bytes);
+    b->y_bytes = u64_max(b->y_bytes, b->facts.ceiling_bytes);
+    b->host_bytes = u64_max(b->host_bytes, u64_min(LINK_BYTES, b->facts.ceiling_bytes));
+    if (!on_gpu(b))
+        return machine_open_cpu(b->context->device->threads, b->x_bytes, b->y_bytes, &b->machine, error);
+#ifdef ALLFOLD_HAVE_CUDA
+    return machine_open_cuda(b->context->comm.local_rank, b->x_bytes, b->y_bytes, b->host_bytes, &b->machine, error);
+#else
+    return error_set(error, ALLFOLD_UNSUPPORTED, "this build has no CUDA"); /* which backend_choose said before */
+#endif
+}
+
+static allfold_status open_members(const allfold_options *options, struct bench *b, struct error *error)
+{
+    char message[ALLFOLD_ERROR_BYTES] = "";
+    const allfold_status status = allfold_open(b->comm, options, &b->context, message, sizeof message);
+    if (status != ALLFOLD_OK)
+        return error_set(error, status, "%s", message);
+    MPI_Comm_set_errhandler(b->comm, MPI_ERRORS_RETURN);
+    b->rank = b->context->comm.rank;
+    b->size = b->context->comm.size;
+    if (b->rank == 0) {
+        b->measured = calloc((size_t)b->size * BENCH_ROWS_MAX, sizeof *b->measured);
+        b->all_facts = calloc((size_t)b->size, sizeof *b->all_facts);
+        if (b->measured == NULL || b->all_facts == NULL)
+            error_set(error, ALLFOLD_NO_MEMORY, "no memory for the results of %d ranks", b->size);
+    }
+    if (error->status == ALLFOLD_OK)
+        open_machine(b, error);
+    if (comm_agree(comm_of(b), error) != ALLFOLD_OK)
+        return error->status;
+    return b->size > 1 && on_gpu(b) ? bench_nccl_open(b, &b->nccl, error) : ALLFOLD_OK;
+}
+
+allfold_status bench_open(const allfold_options *options, int ranks, uint64_t x_bytes, uint64_t y_bytes,
+                          uint64_t host_bytes, struct bench **bench, struct error *error)
+{
+    int rank;
+    struct bench *const b = calloc(1, sizeof *b);
+    MPI_Comm comm;
+    *bench = NULL;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_split(MPI_COMM_WORLD, rank < ranks ? 0 : MPI_UNDEFINED, rank, &comm);
+    if (b == NULL) {
+        /* the others wait in the opening of a context: there is no telling them */
+        fprintf(stderr, "allfold: no memory for the benchmark\n");
+        MPI_Abort(MPI_COMM_WORLD, 1);
+        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for the benchmark");
+    }
+    if (comm == MPI_COMM_NULL) {
+        free(b);
+        return ALLFOLD_OK;
+    }
+    *b = (struct bench){.comm = comm, .x_bytes = x_bytes, .y_bytes = y_bytes, .host_bytes = host_bytes};
+    if (open_members(options, b, error) == ALLFOLD_OK)
+        *bench = b;
+    else
+        bench_close(b);
+    return error->status;
+}
+
+void bench_close(struct bench *b)
+{
+    if (b == NULL)
+        return;
+    bench_nccl_close(b->nccl);
+    if (b->machine != NULL)
+        b->machine->ops->close(b->machine);
+    allfold_close(b->context);
+    MPI_Comm_free(&b->comm);
+    free(b->measured);
+    free(b->all_facts);
+    free(b);
+}
+
+/* ---- what the machines are */
+
+/* The median time of work of this rank's machine, all ranks at the same time. */
+static double survey(struct bench *b, allfold_status (*work)(struct bench *b, struct error *error), bool host,
+                     struct error *error)
+{
+    const struct machine_ops *const ops = b->machine->ops;
+    double seconds[SURVEY_RUNS];
+    for (int run = -WARM_UP; run < SURVEY_RUNS; run++) {
+        double taken = 0.0;
+        if (comm_agree(comm_of(b), error) != ALLFOLD_OK)
+            return NAN;
+        const double start = clock_seconds();
+        if ((host || ops->begin(b->machine, error) == ALLFOLD_OK) && work(b, error) == ALLFOLD_OK
+            && (host || ops->end(b->machine, error) == ALLFOLD_OK) && ops->wait(b->machine, error) == ALLFOLD_OK && !host)
+            ops->elapsed(b->machine, &taken, error);
+        seconds[run < 0 ? 0 : run] = host ? clock_seconds() - start : taken;
+    }
+    return ladder_times_of(seconds, SURVEY_RUNS).median;
+}
+
+static allfold_status survey_read(struct bench *b, struct error *error)
+{
+    return b->machine->ops->read(b->machine, b->facts.ceiling_bytes, error);
+}
+static allfold_status survey_copy(struct bench *b, struct error *error)
+{
+    return b->machine->ops->copy(b->machine, b->facts.ceiling_bytes, error);
+}
+static uint64_t link_bytes(const struct bench *b) { return u64_min(LINK_BYTES, b->facts.ceiling_bytes); }
+static allfold_status survey_in(struct bench *b, struct error *error)
+{
+    return b->machine->ops->link(b->machine, link_bytes(b), true, error);
+}
+static allfold_status survey_out(struct bench *b, struct error *error)
+{
+    return b->machine->ops->link(b->machine, link_bytes(b), false, error);
+}
+static allfold_status survey_nothing(struct bench *b, struct error *error)
+{
+    return b->machine->ops->nothing(b->machine, error);
+}
+
+/* 8 bytes to the next rank and back, one pair of ranks after the other; half the median. */
+static double survey_message(struct bench *b)
+{
+    double seconds[MESSAGES], mine = NAN, word = 1.0;
+    if (b->size == 1)
+        return NAN;
+    for (int from = 0; from < b->size; from++) {
+        const int to = (from + 1) % b->size;
+        MPI_Barrier(b->comm);
+        for (int i = 0; i < MESSAGES && (b->rank == from || b->rank == to); i++) {
+            const double start = clock_seconds();
+            if (b->rank == from) {
+                MPI_Send(&word, 1, MPI_DOUBLE, to, 0, b->comm);
+                MPI_Recv(&word, 1, MPI_DOUBLE, to, 0, b->comm, MPI_STATUS_IGNORE);
+            } else {
+                MPI_Recv(&word, 1, MPI_DOUBLE, from, 0, b->comm, MPI_STATUS_IGNORE);
+                MPI_Send(&word, 1, MPI_DOUBLE, from, 0, b->comm);
+            }
+            seconds[i] = clock_seconds() - start;
+        }
+        if (b->rank == from)
+            mine = ladder_times_of(seconds, MESSAGES).median / 2;
+    }
+    return mine;
+}
+
+static void survey_machine(struct bench *b, struct error *error)
+{
+    const struct machine_ops *const ops = b->machine->ops;
+    struct bench_facts *const facts = &b->facts;
+    const double bytes = (double)facts->ceiling_bytes;
+    struct bench_known known;
+    /* ceilings are read off random data, too */
+    ops->describe(b->machine, facts, error);
+    ops->fill(b->machine, ALLFOLD_INT32, 0, facts->ceiling_bytes / 4, false, &known, error);
+    if (on_gpu(b) && error->status == ALLFOLD_OK)
+        ops->fill(b->machine, ALLFOLD_INT32, 0, u64_min(b->host_bytes, facts->ceiling_bytes) / 4, true, &known, error);
+    if (error->status == ALLFOLD_OK && ops->read_prepare(b->machine, facts->ceiling_bytes, error) == ALLFOLD_OK)
+        ops->copy_prepare(b->machine, facts->ceiling_bytes, error);
+    facts->read = bytes / survey(b, survey_read, false, error);
+    facts->copy = 2 * bytes / survey(b, survey_copy, false, error);
+    facts->link_in = ops->link != NULL ? (double)link_bytes(b) / survey(b, survey_in, false, error) : NAN;
+    facts->link_out = ops->link != NULL ? (double)link_bytes(b) / survey(b, survey_out, false, error) : NAN;
+    facts->launch = ops->nothing != NULL ? survey(b, survey_nothing, true, error) : NAN;
+    b->filled.count = 0;
+}
+
+allfold_status bench_survey(struct bench *b, const struct bench_facts **facts, struct error *error)
+{
+    snprintf(b->facts.host, sizeof b->facts.host, "%s", b->context->comm.host);
+    survey_machine(b, error);
+    if (comm_agree(comm_of(b), error) != ALLFOLD_OK)
+        return error->status;
+    b->facts.message = survey_message(b);
+    *facts = b->all_facts;
+    return comm_gather(comm_of(b), &b->facts, sizeof b->facts, b->all_facts, error);
+}
+
+/* ---- the data of a case */
+
+static long double sum_of(const struct bench_known *known, allfold_type type, double *max)
+{
+    double unit = 1.0;
+    switch (type) {
+#define CASE(ID, name, bits)                                  \
+    case ALLFOLD_##ID:                                        \
+        unit = bench_unit(bits, ALLFOLD_##ID != ALLFOLD_INT32); \
+        break;
+        BENCH_TYPES(CASE)
+#undef CASE
+    default:
+        break;
+    }
+    *max = (double)known->max * unit;
+    return ((long double)known->high * 4294967296.0L + (long double)known->low) * unit;
+}
+
+static allfold_status combine_known(struct bench *b, const struct bench_known *mine, struct bench_known *all,
+                                    struct error *error)
+{
+    *all = *mine;
+    if (MPI_Allreduce(&mine->high, &all->high, 2, MPI_INT64_T, MPI_SUM, b->comm) != MPI_SUCCESS
+        || MPI_Allreduce(&mine->max, &all->max, 1, MPI_INT64_T, MPI_MAX, b->comm) != MPI_SUCCESS
+        || MPI_Allreduce(&mine->sumexp, &all->sumexp, 1, MPI_DOUBLE, MPI_SUM, b->comm) != MPI_SUCCESS)
+        return error_set(error, ALLFOLD_MPI_ERROR, "MPI_Allreduce failed");
+    return ALLFOLD_OK;
+}
+
+static allfold_status fill(struct bench *b, struct error *error)
+{
+    const struct bench_case *const one = b->one;
+    struct bench_known mine = {0}, all;
+    if (b->filled.count == one->count && b->filled.type == one->type && b->filled.in_host == one->in_host)
+        return ALLFOLD_OK;
+    b->filled.count = 0;
+    b->machine->ops->fill(b->machine, one->type, (uint64_t)b->rank * one->count, one->count, one->in_host, &mine, error);
+    if (comm_agree(comm_of(b), error) != ALLFOLD_OK || combine_known(b, &mine, &all, error) != ALLFOLD_OK)
+        return error->status;
+    b->mine = (struct bench_expected){.count = one->count, .sumexp = mine.sumexp};
+    b->mine.sum = sum_of(&mine, one->type, &b->mine.max);
+    b->all = (struct bench_expected){.count = one->count * (uint64_t)b->size, .sumexp = all.sumexp};
+    b->all.sum = sum_of(&all, one->type, &b->all.max);
+    b->filled = *one;
+    return ALLFOLD_OK;
+}
+
+/* What this rank's elements fold to, for those that start from there. */
+static allfold_status fold_mine(struct bench *b, struct error *error)
+{
+    const struct bench_case *const one = b->one;
+    b->monoid = one->subject->kind == BENCH_FOLD  ? fold_monoid(one->subject->fold)
+                : one->type == ALLFOLD_F64        ? MONOID_sumexp_f64
+                                                  : MONOID_sumexp;
+    if (!one->in_host && b->machine->ops->fold(b->machine, b->monoid, one->type, one->count, error) == ALLFOLD_OK
+        && b->machine->ops->wait(b->machine, error) == ALLFOLD_OK)
+        b->partial = *b->machine->partial;
+    return error->status;
+}
+
+/* ---- turns */
+
+static allfold_status clear(struct bench *b, struct error *error)
+{
+    return b->one->warm ? error->status : b->machine->ops->clear(b->machine, error);
+}
+
+/* One run, all ranks beginning together; how long it took this rank. */
+static double time_once(struct bench *b, const struct bench_peer *peer, struct error *error)
+{
+    const struct machine_ops *const ops = b->machine->ops;
+    double seconds = 0.0;
+    if (peer->seen == BENCH_KERNEL) {
+        if (comm_agree(comm_of(b), error) == ALLFOLD_OK && clear(b, error) == ALLFOLD_OK
+            && ops->begin(b->machine, error) == ALLFOLD_OK && peer->run(b, error) == ALLFOLD_OK
+            && ops->end(b->machine, error) == ALLFOLD_OK && ops->wait(b->machine, error) == ALLFOLD_OK)
+            ops->elapsed(b->machine, &seconds, error);
+        return seconds;
+    }
+    if (clear(b, error) == ALLFOLD_OK)
+        ops->wait(b->machine, error);
+    if (comm_agree(comm_of(b), error) != ALLFOLD_OK) /* the barrier, too */
+        return 0.0;
+    const double start = clock_seconds();
+    peer->run(b, error);
+    return clock_seconds() - start;
+}
+
+/* seconds: of peer i, run r, at [i * RUNS_MOST + r]. Rounds: each peer once, another one first each time. */
+static int take_turns(struct bench *b, const struct bench_peer *const *peers, int count, double *seconds,
+                      struct error *error)
+{
+    int runs = RUNS_LEAST;
+    for (int round = -WARM_UP; round < runs && error->status == ALLFOLD_OK; round++) {
+        const double start = clock_seconds();
+        for (int i = 0; i < count && error->status == ALLFOLD_OK; i++) {
+            const int peer = (i + round + WARM_UP) % count;
+            const double taken = time_once(b, peers[peer], error);
+            seconds[peer * RUNS_MOST + (round < 0 ? 0 : round)] = taken;
+        }
+        if (round == -1) {
+            runs = ladder_runs_for(b->one->seconds, clock_seconds() - start, RUNS_LEAST, RUNS_MOST);
+            MPI_Bcast(&runs, 1, MPI_INT, 0, b->comm);
+        }
+    }
+    comm_agree(comm_of(b), error);
+    return runs;
+}
+
+static void check(struct bench *b, const struct bench_peer *peer, struct bench_measured *measured, struct error *error)
+{
+    measured->checked = peer->check != NULL;
+    measured->correct = true;
+    if (peer->check == NULL || comm_agree(comm_of(b), error) != ALLFOLD_OK)
+        return;
+    if (peer->run(b, error) == ALLFOLD_OK && b->machine->ops->wait(b->machine, error) == ALLFOLD_OK)
+        peer->check(b, measured->wrong, error);
+    measured->correct = measured->wrong[0] == '\0';
+}
+
+/* ---- what was found */
+
+static double bytes_of(const struct bench *b, const struct bench_peer *peer)
+{
+    const double bytes = (double)bench_bytes(b);
+    const bool twice = peer->copies || (b->one->subject->kind == BENCH_SOFTMAX && peer->check != NULL);
+    return peer->seen == BENCH_EXCHANGE ? 0.0 : twice ? 2 * bytes : bytes;
+}
+
+/* A fold reads each byte once; softmax reads once, and reads and writes once more. */
+static double floor_of(const struct bench *b, const struct bench_peer *peer, const struct bench_facts *facts)
+{
+    const double bytes = (double)bench_bytes(b), reading = bytes / facts->read, copying = 2 * bytes / facts->copy;
+    if (peer->seen == BENCH_EXCHANGE)
+        return 0.0;
+    if (b->one->in_host)
+        return isnan(facts->link_in) ? reading : bytes / facts->link_in;
+    if (peer->copies)
+        return copying;
+    return b->one->subject->kind == BENCH_SOFTMAX && peer->check != NULL ? reading + copying : reading;
+}
+
+/* all: on rank 0, `count` of each rank in rank order. */
+static void fill_rows(struct bench *b, const struct bench_peer *const *peers, int count,
+                      const struct bench_measured *all)
+{
+    for (int i = 0; i < count; i++) {
+        struct bench_row *const row = &b->rows[i];
+        *row = (struct bench_row){.peer = peers[i]->name, .seen = peers[i]->seen, .bytes = bytes_of(b, peers[i])};
+        if (b->rank != 0)
+            continue;
+        row->measured = b->measured + i * b->size;
+        for (int rank = 0; rank < b->size; rank++) {
+            row->measured[rank] = all[rank * count + i];
+            if (row->measured[rank].times.median > row->measured[row->slowest].times.median)
+                row->slowest = rank;
+        }
+        row->floor = floor_of(b, peers[i], &b->all_facts[row->slowest]);
+    }
+}
+
+static allfold_status measure(struct bench *b, const struct bench_peer *const *peers, int count, double *seconds,
+                              struct bench_measured *all, struct error *error)
+{
+    struct bench_measured mine[BENCH_ROWS_MAX];
+    memset(mine, 0, sizeof mine);
+    const int runs = take_turns(b, peers, count, seconds, error);
+    if (error->status != ALLFOLD_OK)
+        return error->status;
+    for (int i = 0; i < count; i++) {
+        mine[i].times = ladder_times_of(seconds + i * RUNS_MOST, runs);
+        check(b, peers[i], &mine[i], error);
+    }
+    if (comm_agree(comm_of(b), error) != ALLFOLD_OK
+        || comm_gather(comm_of(b), mine, (size_t)count * sizeof *mine, all, error) != ALLFOLD_OK)
+        return error->status;
+    fill_rows(b, peers, count, all);
+    return ALLFOLD_OK;
+}
+
+allfold_status bench_run(struct bench *b, const struct bench_case *one, const struct bench_row **rows, int *row_count,
+                         struct error *error)
+{
+    const struct bench_peer *peers[BENCH_ROWS_MAX];
+    int count = 0;
+    b->one = one;
+    if (fill(b, error) != ALLFOLD_OK)
+        return error->status;
+    fold_mine(b, error);
+    for (int i = 0; i < bench_peer_count; i++)
+        if (bench_peers[i].fits(b) && error->status == ALLFOLD_OK) {
+            if (bench_peers[i].prepare != NULL)
+                bench_peers[i].prepare(b, error);
+            peers[count++] = &bench_peers[i];
+        }
+    double *const seconds = malloc((size_t)BENCH_ROWS_MAX * RUNS_MOST * sizeof *seconds);
+    struct bench_measured *const all = calloc((size_t)b->size * BENCH_ROWS_MAX, sizeof *all);
+    if (seconds == NULL || all == NULL)
+        error_set(error, ALLFOLD_NO_MEMORY, "no memory for times");
+    if (comm_agree(comm_of(b), error) == ALLFOLD_OK)
+        measure(b, peers, count, seconds, all, error);
+    free(seconds);
+    free(all);
+    *rows = b->rows;
+    *row_count = count;
+    return error->status;
+}

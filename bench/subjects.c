@@ -1,0 +1,21 @@
+/* What is measured, one line each, and of which element types. */
+#include "bench/bench.h"
+#include "bench/data.h"
+
+const struct bench_subject bench_subjects[] = {
+    {"sum", BENCH_FOLD, ALLFOLD_SUM, false, "the sum"},
+    {"max", BENCH_FOLD, ALLFOLD_MAX, false, "the largest element"},
+    {"sumexp", BENCH_PASS, ALLFOLD_FOLD_COUNT, true, "(max, sum of exponentials), softmax's first pass"},
+    {"softmax", BENCH_SOFTMAX, ALLFOLD_FOLD_COUNT, true, "softmax, into other memory of the same type"},
+    {"logsumexp", BENCH_FOLD, ALLFOLD_LOGSUMEXP, true, "the logarithm of the sum of exponentials"},
+};
+const int bench_subject_count = sizeof bench_subjects / sizeof *bench_subjects;
+
+const allfold_type bench_types[] = {
+#define ROW(ID, name, bits) ALLFOLD_##ID,
+    BENCH_TYPES(ROW)
+#undef ROW
+};
+const int bench_type_count = sizeof bench_types / sizeof *bench_types;
+
+const char *const bench_seen_names[] = {"kernel", "partial", "exchange", "host"};

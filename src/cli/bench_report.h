@@ -1,0 +1,37 @@
+/* What the benchmark found, on rank 0: tables for people, one JSON object for programs. */
+#ifndef ALLFOLD_CLI_BENCH_REPORT_H
+#define ALLFOLD_CLI_BENCH_REPORT_H
+
+#include "bench/bench.h"
+#include "cli/session.h"
+
+#include <json-c/json.h>
+
+/* A change of its form that a reader must know of changes this number. */
+#define BENCH_SCHEMA 1
+
+struct bench_report {
+    const struct session *session;
+    struct json_object *object;
+    const struct bench_facts *facts; /* of the ranks that measure now */
+    char wrong[240];                 /* the first result that was wrong; "" if none */
+    char slow[240];                  /* the first device or link that is slow; "" if none */
+};
+
+void bench_report_begin(struct bench_report *report, const struct session *session);
+/* From now on the first `ranks` ranks measure; facts, one a rank, stay valid while they do. */
+void bench_report_ranks(struct bench_report *report, const struct bench_facts *facts, int ranks);
+void bench_report_case(struct bench_report *report, const struct bench_case *one, int ranks, const struct bench_row *rows,
+                       int row_count);
+/* Prints the JSON, if it was asked for, and frees what the report holds. */
+void bench_report_end(struct bench_report *report);
+
+/* A baseline: what --json printed before. NULL and an error where the file is no such thing. */
+struct json_object *bench_baseline_read(const char *path, struct error *error);
+/* Compares allfold's own rows with those of the baseline that are of the same fold, type, count, ranks, data, caches and
+   sight. Adds what was found to the report; an error where one is slower by more than the tolerance, where there is
+   nothing to compare, or where the baseline was measured on another device. */
+allfold_status bench_baseline_compare(struct json_object *baseline, double tolerance, struct bench_report *report,
+                                      struct error *error);
+
+#endif

@@ -1,0 +1,279 @@
+/* bench: the library and its peers in turn, on the same data. What is measured and how is bench/'s affair; here the lists
+   that the user gave are taken apart, and every combination is run. */
+#include "cli/bench_report.h"
+#include "cli/options.h"
+
+#include <string.h>
+
+enum { LIST_MAX = 64 };
+
+/* What the user asked for, as lists: every combination is measured that makes sense. */
+struct plan {
+    uint64_t counts[LIST_MAX];
+    allfold_type types[LIST_MAX];
+    const struct bench_subject *subjects[LIST_MAX];
+    int ranks[LIST_MAX];
+    int count_count, type_count, subject_count, rank_count;
+    double seconds, tolerance;
+};
+
+#define SECONDS_DEFAULT 0.3
+#define TOLERANCE_DEFAULT 0.10
+#define COUNTS_GPU "2^12,2^16,2^20,2^24,2^28" /* the short set */
+#define COUNTS_CPU "2^10,2^16,2^20,2^24,2^26"
+#define COUNTS_ALL "2^10,2^12,2^14,2^16,2^18,2^20,2^22,2^23,2^24,2^26,2^28,2^30,2^31"
+
+/* Calls take for each item of a list with commas between them, until one is refused. */
+static bool for_items(const char *list, bool (*take)(struct plan *plan, const char *item), struct plan *plan,
+                      char refused[64])
+{
+    char item[64];
+    for (const char *at = list;; at++) {
+        const size_t length = strcspn(at, ",");
+        snprintf(refused, 64, "%.*s", (int)(length < 60 ? length : 60), at);
+        if (length == 0 || length >= sizeof item)
+            return false;
+        memcpy(item, at, length);
+        item[length] = '\0';
+        if (!take(plan, item))
+            return false;
+        at += length;
+        if (*at == '\0')
+            return true;
+    }
+}
+
+static bool take_count(struct plan *plan, const char *item)
+{
+    return plan->count_count < LIST_MAX && array_parse_count(item, &plan->counts[plan->count_count])
+           && plan->counts[plan->count_count++] > 0;
+}
+
+static bool take_type(struct plan *plan, const char *item)
+{
+    allfold_type type;
+    if (plan->type_count == LIST_MAX || !type_by_name(item, &type))
+        return false;
+    for (int i = 0; i < bench_type_count; i++)
+        if (bench_types[i] == type) {
+            plan->types[plan->type_count++] = type;
+            return true;
+        }
+    return false;
+}
+
+static bool take_subject(struct plan *plan, const char *item)
+{
+    for (int i = 0; i < bench_subject_count; i++)
+        if (plan->subject_count < LIST_MAX && strcmp(bench_subjects[i].name, item) == 0) {
+            plan->subjects[plan->subject_count++] = &bench_subjects[i];
+            return true;
+        }
+    return false;
+}
+
+static bool take_ranks(struct plan *plan, const char *item)
+{
+    uint64_t ranks;
+    if (plan->rank_count == LIST_MAX || !array_parse_count(item, &ranks) || ranks < 1 || ranks > INT32_MAX)
+        return false;
+    plan->ranks[plan->rank_count++] = (int)ranks;
+    return true;
+}
+
+static void plan_counts(const struct session *session, struct plan *plan, struct error *error)
+{
+    const char *counts = session->settings->bench.counts;
+    const bool gpu = session->context->device->backend == &backend_cuda;
+    char refused[64];
+    counts = counts == NULL ? (gpu ? COUNTS_GPU : COUNTS_CPU) : strcmp(counts, "all") == 0 ? COUNTS_ALL : counts;
+    if (!for_items(counts, take_count, plan, refused))
+        error_set(error, ALLFOLD_BAD_ARGUMENT,
+                  "bench: --count: expected up to %d counts above 0, such as 2^20 or 1000,2^28, or all; found '%s'", LIST_MAX,
+                  refused);
+}
+
+static void plan_types(const char *types, struct plan *plan, struct error *error)
+{
+    char refused[64];
+    if (types != NULL && strcmp(types, "all") == 0)
+        for (int i = 0; i < bench_type_count; i++)
+            plan->types[plan->type_count++] = bench_types[i];
+    else if (!for_items(types != NULL ? types : "f32", take_type, plan, refused))
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "bench: --type: expected some of f32,f64,bf16,f16,int32, or all; found '%s'",
+                  refused);
+}
+
+static void plan_subjects(const char *folds, struct plan *plan, struct error *error)
+{
+    char refused[64];
+    if (folds != NULL && strcmp(folds, "all") == 0)
+        for (int i = 0; i < bench_subject_count; i++)
+            plan->subjects[plan->subject_count++] = &bench_subjects[i];
+    else if (!for_items(folds != NULL ? folds : "sum,max,sumexp,softmax", take_subject, plan, refused))
+        error_set(error, ALLFOLD_BAD_ARGUMENT,
+                  "bench: --fold: '%s' is not measured: see allfold bench --list for what is", refused);
+}
+
+static void plan_ranks(const char *ranks, int size, struct plan *plan, struct error *error)
+{
+    char refused[64];
+    if (ranks == NULL)
+        plan->ranks[plan->rank_count++] = size;
+    else if (strcmp(ranks, "all") == 0) {
+        for (int n = 1; n < size && plan->rank_count < LIST_MAX - 1; n *= 2)
+            plan->ranks[plan->rank_count++] = n;
+        plan->ranks[plan->rank_count++] = size;
+    } else if (!for_items(ranks, take_ranks, plan, refused))
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "bench: --ranks: expected numbers such as 1 or 1,2,4, or all; found '%s'",
+                  refused);
+    for (int i = 0; i < plan->rank_count; i++)
+        if (plan->ranks[i] > size)
+            error_set(error, ALLFOLD_BAD_ARGUMENT, "bench: --ranks: %d ranks were asked for, and %d run: start more",
+                      plan->ranks[i], size);
+}
+
+static bool makes_sense(const struct session *session, const struct bench_subject *subject, allfold_type type)
+{
+    const bool in_host = session->settings->bench.in_host;
+    return (!subject->floating || type_kind(type) == 'f') && !(in_host && subject->kind != BENCH_FOLD);
+}
+
+static allfold_status make_plan(const struct session *session, struct plan *plan, struct error *error)
+{
+    const struct bench_settings *const asked = &session->settings->bench;
+    *plan = (struct plan){.seconds = asked->seconds > 0.0 ? asked->seconds : SECONDS_DEFAULT,
+                          .tolerance = asked->tolerance > 0.0 ? asked->tolerance : TOLERANCE_DEFAULT};
+    plan_counts(session, plan, error);
+    plan_types(asked->types, plan, error);
+    plan_subjects(asked->folds, plan, error);
+    plan_ranks(asked->ranks, session->context->comm.size, plan, error);
+    bool any = false;
+    for (int i = 0; i < plan->type_count * plan->subject_count; i++)
+        any = any || makes_sense(session, plan->subjects[i % plan->subject_count], plan->types[i / plan->subject_count]);
+    if (!any)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "bench: these types and folds do not go together: %s",
+                  asked->in_host ? "--data=host measures folds, not softmax" : "exponentials are of floating-point types");
+    if (asked->in_host && session->context->device->backend != &backend_cuda)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "bench: --data=host is for GPUs: the CPU computes in host memory anyway");
+    if (asked->tolerance > 0.0 && asked->baseline == NULL)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "bench: --tolerance: expected --baseline=FILE beside it");
+    return error->status;
+}
+
+/* The bytes of the largest data; written: of those that are written, too. */
+static uint64_t largest(const struct session *session, const struct plan *plan, bool written)
+{
+    uint64_t bytes = 0;
+    if (session->settings->bench.survey)
+        return 0;
+    for (int c = 0; c < plan->count_count; c++)
+        for (int t = 0; t < plan->type_count; t++)
+            for (int s = 0; s < plan->subject_count; s++)
+                if (makes_sense(session, plan->subjects[s], plan->types[t])
+                    && (!written || plan->subjects[s]->kind == BENCH_SOFTMAX))
+                    bytes = u64_max(bytes, plan->counts[c] * allfold_type_bytes(plan->types[t]));
+    return bytes;
+}
+
+/* How many elements each of `ranks` ranks has. */
+static uint64_t rank_count(const struct session *session, uint64_t count, int ranks)
+{
+    return session->settings->bench.total ? u64_max(1, count / (uint64_t)ranks) : count;
+}
+
+/* Everything, on the ranks that bench is of. */
+static void run_cases(struct session *session, const struct plan *plan, struct bench *bench, int ranks,
+                      struct bench_report *report)
+{
+    const struct bench_settings *const asked = &session->settings->bench;
+    struct error *const error = &session->error;
+    const int combinations = plan->type_count * plan->count_count * plan->subject_count;
+    for (int i = 0; i < combinations && error->status == ALLFOLD_OK; i++) {
+        const struct bench_case one = {
+            .subject = plan->subjects[i % plan->subject_count],
+            .type = plan->types[i / (plan->subject_count * plan->count_count)],
+            .count = rank_count(session, plan->counts[i / plan->subject_count % plan->count_count], ranks),
+            .in_host = asked->in_host,
+            .warm = asked->warm,
+            .seconds = plan->seconds,
+        };
+        const struct bench_row *rows;
+        int count;
+        if (makes_sense(session, one.subject, one.type) && bench_run(bench, &one, &rows, &count, error) == ALLFOLD_OK
+            && session_comm(session)->rank == 0)
+            bench_report_case(report, &one, ranks, rows, count);
+    }
+}
+
+static void run_ranks(struct session *session, const struct plan *plan, int ranks, struct bench_report *report)
+{
+    const uint64_t x_bytes = largest(session, plan, false), y_bytes = largest(session, plan, true);
+    const uint64_t host_bytes = session->settings->bench.in_host ? x_bytes : 0;
+    const struct bench_facts *facts = NULL;
+    struct bench *bench = NULL;
+    bench_open(&session->settings->context, ranks, x_bytes, y_bytes, host_bytes, &bench, &session->error);
+    if (bench != NULL && bench_survey(bench, &facts, &session->error) == ALLFOLD_OK) {
+        if (session_comm(session)->rank == 0)
+            bench_report_ranks(report, facts, ranks);
+        if (!session->settings->bench.survey)
+            run_cases(session, plan, bench, ranks, report);
+    }
+    bench_close(bench);
+    session_agree(session);
+}
+
+static void print_peer(const char *peer, const char *seen, const char *text)
+{
+    printf("  %-14s %-9s %s\n", peer, seen, text);
+}
+
+static void print_list(void)
+{
+    puts("Folds:");
+    for (int i = 0; i < bench_subject_count; i++)
+        printf("  %-14s %s%s\n", bench_subjects[i].name, bench_subjects[i].text,
+               bench_subjects[i].floating ? " (floating point only)" : "");
+    puts("Who is measured, and how it is seen:");
+    bench_peers_print(print_peer);
+}
+
+/* Rank 0: the end of it. */
+static void conclude(struct session *session, const struct plan *plan, struct json_object *baseline,
+                     struct bench_report *report)
+{
+    struct error *const error = &session->error;
+    if (report->wrong[0] != '\0')
+        error_set(error, ALLFOLD_DEVICE_ERROR, "wrong: %s", report->wrong);
+    else if (baseline != NULL)
+        bench_baseline_compare(baseline, plan->tolerance, report, error);
+    if (session->settings->bench.slow > 0.0 && report->slow[0] != '\0')
+        error_set(error, ALLFOLD_DEVICE_ERROR, "bench: slow: %s", report->slow);
+    bench_report_end(report);
+}
+
+void bench_command_run(struct session *session)
+{
+    const bool root = session_comm(session)->rank == 0;
+    struct plan plan;
+    struct bench_report report = {0};
+    struct json_object *baseline = NULL;
+    if (session->settings->bench.list) {
+        if (root)
+            print_list();
+        return;
+    }
+    if (make_plan(session, &plan, &session->error) == ALLFOLD_OK && root && session->settings->bench.baseline != NULL)
+        baseline = bench_baseline_read(session->settings->bench.baseline, &session->error);
+    if (session_agree(session)) {
+        if (root)
+            bench_report_begin(&report, session);
+        for (int i = 0; i < plan.rank_count && session->error.status == ALLFOLD_OK; i++)
+            run_ranks(session, &plan, plan.ranks[i], &report);
+        if (root && session->error.status == ALLFOLD_OK)
+            conclude(session, &plan, baseline, &report);
+        json_object_put(report.object);
+        session_agree(session);
+    }
+    json_object_put(baseline);
+}

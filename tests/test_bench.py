@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""allfold bench: its options and refusals; the numbers of its JSON fit each other; a baseline that is slower, faster, of
+something else; slow ranks; the table; tools/bench-peers prints the same. Sizes are tiny and nothing is asked of the times."""
+import json
+import math
+import os
+import subprocess
+import sys
+
+import cli
+import tap
+from cli import alone, each_alone, refused, report, shown
+
+PEERS = os.path.join(tap.SOURCE, "tools", "bench-peers")
+TINY = ["bench", "--backend=cpu", "--threads=1", "--warm", "--seconds=0.001"]
+ROW = {"fold", "dtype", "count", "ranks", "data", "caches", "peer", "seen", "runs", "seconds", "seconds_p10", "seconds_p99",
+       "slowest_rank", "seconds_by_rank", "bytes", "bytes_per_second", "of_read_ceiling", "of_datasheet", "floor_seconds",
+       "of_floor", "correct"}
+
+
+def check_usage():
+    cases = [
+        (["--count=0"], ["--count", "'0'"]), (["--count=5,,6"], ["--count"]), (["--count=many"], ["--count", "'many'"]),
+        (["--type=int8"], ["--type", "'int8'", "bf16"]), (["--fold=mean"], ["'mean'", "--list"]),
+        (["--ranks=2"], ["--ranks", "start more"]), (["--ranks=0"], ["--ranks"]), (["--data=disk"], ["--data", "device or host"]),
+        (["--type=int32", "--fold=softmax"], ["floating-point"]), (["--data=host", "--backend=cpu"], ["--data=host", "GPU"]),
+        (["--seconds=0"], ["--seconds"]), (["--seconds=soon"], ["--seconds", "'soon'"]), (["--tolerance=5"], ["--baseline"]),
+        (["--slow=101"], ["--slow"]), (["--rung=modulo"], ["bench takes no --rung"]), (["sum"], ["options only"]),
+    ]
+    words = [["bench", "--backend=cpu", *case] for case, _ in cases]
+    for (case, expected), process in zip(cases, each_alone(words)):
+        fault = refused(process, 2, *expected)
+        tap.ok(not fault, f"refused: bench {' '.join(case)}", fault)
+    process = alone("bench", "--list", "--backend=cpu")
+    tap.ok(process.returncode == 0 and all(word in process.stdout for word in ("sumexp", "cub+nccl+copy", "three-pass")),
+           "--list: what can be measured, and who", shown(process))
+
+
+def near(a, b):
+    return a is not None and b is not None and math.isclose(a, b, rel_tol=1e-4)
+
+
+def fault_of(row, machine):
+    """Which numbers of a row do not fit, or ''."""
+    size, softmax = row["count"] * cli.BYTES[row["dtype"]], row["fold"] == "softmax" and row["peer"] != "read"
+    rate = row["bytes_per_second"]
+    exchange = row["seen"] == "exchange"
+    floor = size / machine["read"] + 2 * size / machine["copy"] if softmax else size / machine["read"]
+    floor = 2 * size / machine["copy"] if row["peer"] == "copy" else floor
+    split = row.get("split")
+    checks = {
+        "keys": set(row) - {"split"} == ROW,
+        "quantiles": 0 < row["seconds_p10"] <= row["seconds"] <= row["seconds_p99"] and row["runs"] >= 15,
+        "ranks": len(row["seconds_by_rank"]) == row["ranks"] and row["seconds"] == max(row["seconds_by_rank"])
+        and row["seconds_by_rank"][row["slowest_rank"]] == row["seconds"],
+        "bytes": row["bytes"] == (None if exchange else 2 * size if softmax else size),
+        "rate": exchange or near(rate, row["bytes"] / row["seconds"]),
+        "ceiling": exchange or near(row["of_read_ceiling"], rate / machine["read"]),
+        "floor": exchange or near(row["floor_seconds"], floor) and near(row["of_floor"], floor / row["seconds"]),
+        "correct": row["correct"] is (None if exchange or row["peer"] in ("read", "copy") else True),
+        "split": (split is not None) == (row["seen"] == "host" and row["peer"] == "allfold")
+        and (split is None or abs(sum(split.values()) - row["seconds"]) <= 1e-4 * row["seconds"] + 1e-9),
+    }
+    return " ".join(name for name, right in checks.items() if not right)
+
+
+def check_rows(found, counts, ranks, dtypes, name):
+    machines = {survey["ranks"]: survey["machines"] for survey in found["surveys"]}
+    tap.ok(list(machines) == ranks and all(len(machines[n]) == n for n in ranks), f"{name}: a survey for each number of ranks",
+           machines)
+    rows = found["results"]
+    seen = {(row["ranks"], row["dtype"], row["count"], row["fold"], row["peer"], row["seen"]) for row in rows}
+    expected = {(n, dtype, count, fold, "allfold", moment) for n in ranks for dtype in dtypes for count in counts
+                for fold in ("sum", "max", "sumexp", "softmax", "logsumexp") for moment in ("kernel", "partial", "exchange", "host")
+                if not (fold == "sumexp" and moment == "host") and not (dtype == "int32" and fold not in ("sum", "max"))}
+    tap.ok(expected <= seen and len(seen) == len(rows), f"{name}: every fold, type, count and sight, once", expected - seen)
+    faults = [(fault, row) for row in rows
+              for fault in [fault_of(row, machines[row["ranks"]][row["slowest_rank"]])] if fault]
+    tap.ok(not faults and found["correct"] is True, f"{name}: the numbers of a row fit each other, results are right", faults[:2])
+
+
+def check_json():
+    found = report(alone(*TINY, "--count=1,4097", "--type=all", "--fold=all", "--json"))
+    if found:
+        check_rows(found, [1, 4097], [1], ["f32", "f64", "bf16", "f16", "int32"], "one rank")
+        tap.ok(found["command"] == "bench" and found["schema"] == 1 and found["backend"] == "cpu", "what the report is of")
+    found = report(cli.ranks(2, *TINY, "--count=1000", "--fold=all", "--ranks=all", "--json"))
+    if found:
+        check_rows(found, [1000], [1, 2], ["f32"], "one and two ranks")
+    found = report(cli.ranks(2, *TINY, "--count=1000", "--fold=sum", "--total", "--ranks=2", "--json")) or {"results": []}
+    tap.ok({row["count"] for row in found["results"]} == {500}, "--total: counts are divided among the ranks", found)
+    process = alone("bench", "--backend=cpu", "--threads=1", "--count=2^12", "--fold=sum,softmax", "--seconds=0.001")
+    tap.ok(process.returncode == 0 and all(word in process.stdout for word in (
+        "sum of 2^12 f32", "softmax of 2^12 f32", "read GB/s", "%read", "hand-over", "correct")) and "WRONG" not in process.stdout,
+        "the table", shown(process))
+
+
+def check_baseline():
+    words = TINY + ["--count=1000", "--fold=sum"]
+    found = report(alone(*words, "--json"))
+    if not found:
+        return
+
+    def changed(factor=1.0, **more):
+        rows = [{**row, "seconds": row["seconds"] * factor, **more} for row in found["results"]]
+        return {**found, "results": rows}
+    other = json.loads(json.dumps(found).replace(found["surveys"][0]["machines"][0]["device"], "another device"))
+    with cli.Folder() as folder:
+        texts = {"slow": json.dumps(changed(1000.0)), "fast": json.dumps(changed(0.001)), "count": json.dumps(changed(count=7)),
+                 "other": json.dumps(other), "text": "seconds: 5", "ladder": '{"command": "ladder"}'}
+        for name, text in texts.items():
+            with open(folder.name(name), "w", encoding="utf-8") as file:
+                file.write(text)
+        process = alone(*words, "--json", f"--baseline={folder.name('slow')}")
+        against = (report(process) or {}).get("baseline", {})
+        tap.ok(against == {"tolerance": 0.1, "compared": 4, "slower": []}, "a slower baseline: all is well", shown(process))
+        process = alone(*words, "--json", "--tolerance=50", f"--baseline={folder.name('fast')}")
+        against = json.loads(process.stdout or "{}").get("baseline", {})
+        tap.ok(process.returncode == 1 and against.get("tolerance") == 0.5 and len(against.get("slower", [])) == 4
+               and "slower than the baseline by more than 50% in 4 of 4 times" in process.stderr,
+               "a faster baseline: status 1, and what became slower", shown(process))
+        process = alone(*words, "--tolerance=10000", f"--baseline={folder.name('slow')}")
+        tap.ok(process.returncode == 0 and "compared with the baseline: 4 times, 0 of them" in process.stdout,
+               "the comparison for people", shown(process))
+        for name, expected in (("other", ["another device"]), ("count", ["none of the folds"])):
+            process = alone(*words, f"--baseline={folder.name(name)}")
+            tap.ok(process.returncode == 1 and all(word in process.stderr for word in expected),
+                   f"a baseline of another {name} is refused", shown(process))
+        for name, expected in (("text", "JSON"), ("ladder", "schema 1"), ("absent", "JSON")):
+            fault = refused(alone(*words, f"--baseline={folder.name(name)}"), 1, "--baseline", expected)
+            tap.ok(not fault, f"no baseline at all: {name}", fault)
+
+
+def check_health():
+    process = cli.ranks(2, "bench", "--backend=cpu", "--threads=1", "--survey", "--json", "--slow=1")
+    found = report(process) or {"results": [0], "surveys": [{"machines": []}]}
+    machines = found["surveys"][0]["machines"]
+    tap.ok(found["results"] == [] and len(machines) == 2 and all(
+        machine["read"] > 0 and machine["copy"] > 0 and machine["message"] > 0 and machine["link_in"] is None
+        for machine in machines), "--survey: the machines, and nothing else", shown(process))
+    process = cli.ranks(2, "bench", "--backend=cpu", "--threads=1", "--survey", "--slow=100")
+    tap.ok(process.returncode == 1 and "slow: rank" in process.stderr and "of the ranks' median" in process.stderr
+           and "SLOW" in process.stdout, "--slow: the slower of two is named, and is an error", shown(process))
+
+
+def check_peers():
+    process = subprocess.run([sys.executable, PEERS, "--count=1000", "--fold=sum,max", "--type=f32,int32", "--seconds=0.001",
+                              "--warm"], capture_output=True, text=True, check=False)
+    rows = json.loads(process.stdout or '{"results": []}')["results"]
+    tap.ok(process.returncode == 0 and {row["peer"] for row in rows} >= {"numpy"} and all(
+        set(row) == ROW and 0 < row["seconds_p10"] <= row["seconds"] <= row["seconds_p99"]
+        and near(row["bytes_per_second"], 4000 / row["seconds"]) for row in rows), "tools/bench-peers: the same rows", process)
+    process = subprocess.run([sys.executable, PEERS, "--fold=mean"], capture_output=True, text=True, check=False)
+    tap.ok(process.returncode == 1 and "'mean'" in process.stderr and not process.stdout, "it refuses what it does not have",
+           process)
+
+
+def main():
+    check_usage()
+    check_json()
+    check_baseline()
+    check_health()
+    check_peers()
+    tap.done()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""Reading what `allfold bench --json` and tools/bench-peers print, for the tools that draw it and hold it against goals.
+Numbers are in base units: seconds, bytes a second, parts of one; None where something is not known."""
+import json
+
+SCHEMA = 1
+
+
+class Runs:
+    """The rows of several reports. Each row also has the backend it was measured on, and machine: what is known of its
+    slowest rank."""
+
+    def __init__(self, reports):
+        self.reports = reports
+        self.rows = []
+        for report in reports:
+            surveys = {survey["ranks"]: survey["machines"] for survey in report.get("surveys", [])}
+            for row in report["results"]:
+                machines = surveys.get(row["ranks"], [])
+                slowest = row.get("slowest_rank", 0)
+                machine = machines[slowest] if slowest < len(machines) else {}
+                self.rows.append({**row, "backend": report["backend"], "machine": machine})
+
+    def find(self, **facts):
+        """The rows of which these facts hold; a tuple stands for any of its members, a range for what lies in it."""
+        def holds(row):
+            for key, wanted in facts.items():
+                found = row.get(key)
+                if found not in wanted if isinstance(wanted, (tuple, range)) else found != wanted:
+                    return False
+            return True
+        return [row for row in self.rows if holds(row)]
+
+    def beside(self, row, **facts):
+        """The row of the same work that differs in these facts, or None; measured in the same report first."""
+        same = {key: row[key] for key in ("fold", "dtype", "count", "ranks", "data", "caches", "seen", "backend")}
+        found = self.find(**{**same, **facts})
+        return found[-1] if found else None
+
+    def values(self, key, **facts):
+        """The different values of a key, in order."""
+        return sorted({row[key] for row in self.find(**facts)})
+
+    def device(self, **facts):
+        """What these rows were measured on, in words."""
+        for row in self.find(**facts):
+            if row["machine"]:
+                return row["machine"]["device"]
+        return ""
+
+
+def parse(text, name="input"):
+    reports, decoder = [], json.JSONDecoder()
+    text = text.strip()
+    while text:
+        try:
+            report, end = decoder.raw_decode(text)
+        except ValueError as error:
+            raise ValueError(f"{name} is not what `allfold bench --json` prints: {error}") from None
+        if not isinstance(report, dict) or report.get("command") != "bench" or report.get("schema") != SCHEMA:
+            raise ValueError(f"{name} is not what `allfold bench --json` prints (schema {SCHEMA})")
+        reports.append(report)
+        text = text[end:].lstrip()
+    return reports
+
+
+def load(paths):
+    """The reports in these files, each file one or several JSON objects in a row."""
+    reports = []
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            reports += parse(file.read(), path)
+    return Runs(reports)
+
+
+def count_text(count):
+    """2^24 where it is one, else the digits."""
+    return f"2^{count.bit_length() - 1}" if count > 1 and count & (count - 1) == 0 else f"{count:,}"
