@@ -57,8 +57,8 @@ __attribute__((constructor)) static void prepare(void)
     const char *const text = getenv("ALLFOLD_FAIL"), *const rank = getenv("OMPI_COMM_WORLD_RANK");
     char how[16];
     int on, k;
-    if (text == NULL)
-        return;
+    if (text == NULL || strncmp(program_invocation_short_name, "allfold", 7) != 0)
+        return; /* the launcher, perhaps, or its shell */
     if (sscanf(text, "%d:%23[^:]:%d:%15s", &on, plan.call, &k, how) != 4)
         abort();
     if (on != (rank != NULL ? atoi(rank) : 0))

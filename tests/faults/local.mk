@@ -21,3 +21,6 @@ check-faults:
 	$(MAKE) check TESTS="tests/faults/test_phases.py tests/faults/test_calls.py tests/faults/test_signals.py tests/multihost/test_cable.py" \
 	  ALLFOLD_TEST_FAULTS=full ALLFOLD_TEST_SECONDS=1800
 .PHONY: check-faults
+
+UNIT_TESTS += tests/faults/test_sealed tests/faults/test_progress
+tests_faults_test_progress_SOURCES = tests/faults/test_progress.c src/cli/number.c
