@@ -13,7 +13,7 @@ UNIT_TESTS += tests/test_elements tests/test_array tests/test_output tests/test_
 PYTHON_TESTS += tests/lint.py tests/test_examples.py tests/test_draw_ladder.py tests/test_profile_ladder.py tests/test_cli.py tests/test_cli_values.py tests/test_ladder.py tests/test_bench.py tests/test_plot_bench.py
 
 noinst_HEADERS += tests/tap.h tests/files.h tests/generated.h tests/support.h tests/patterns.h tests/oracle.h
-EXTRA_DIST += tests/mpi-launch tests/cli.py tests/tap.py tests/lsan.supp $(PYTHON_TESTS)
+EXTRA_DIST += tests/mpi-launch tests/sanitize tests/cli.py tests/tap.py tests/lsan.supp $(PYTHON_TESTS)
 CLEANFILES += tests/mpi.lock
 
 tests_test_health_LDADD = libbench.a libladder.a $(LDADD)
@@ -40,3 +40,8 @@ AM_TESTS_ENVIRONMENT = \
 	ALLFOLD_SOURCE=$(abs_top_srcdir); export ALLFOLD_SOURCE; \
 	ALLFOLD_BUILD=$(abs_top_builddir); export ALLFOLD_BUILD; \
 	ALLFOLD_TEST_LOCK=$(abs_top_builddir)/tests/mpi.lock; export ALLFOLD_TEST_LOCK;
+
+# The GPU tests under compute-sanitizer; needs a GPU, takes many minutes.
+.PHONY: check-sanitize
+check-sanitize: $(MPI_TESTS) allfold
+	$(SHELL) $(top_srcdir)/tests/sanitize
