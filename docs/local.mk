@@ -6,6 +6,7 @@ dist_doc_DATA += README.md CHANGELOG.md CONTRIBUTING.md LICENSE
 pagesdir = $(docdir)/docs
 dist_pages_DATA = \
 	docs/architecture.md \
+	docs/cluster.md \
 	docs/ladder.md \
 	docs/library.md \
 	docs/numerics.md \

@@ -128,8 +128,9 @@ typedef struct {
 
 /* Options of allfold_open; zero means the default throughout. Equal on all ranks. */
 typedef struct {
-    allfold_backend backend; /* auto: cuda where a device is visible, else cpu */
-    uint64_t device_memory;  /* bytes of device memory to use for one rank; default three quarters of what is free */
+    allfold_backend backend; /* auto: cuda where a device is visible, else cpu; fails where that differs among ranks */
+    uint64_t device_memory;  /* bytes of device memory to use for one rank; default three quarters of what is free,
+                                divided by the ranks that share the device */
     uint64_t staging_bytes;  /* bytes of one staging buffer; default chosen by the backend */
     int threads;             /* CPU threads of one rank; default the cores it may run on, shared with local ranks */
     void (*log)(void *user, const char *line); /* called with progress worth telling, without a newline */

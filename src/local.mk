@@ -36,6 +36,7 @@ noinst_HEADERS += \
 	src/core/core.h \
 	src/core/pipeline.h \
 	src/device/cpu_loops.h \
+	src/device/cuda_links.h \
 	src/device/device.h \
 	src/fold/additive.h \
 	src/fold/argextreme.h \
@@ -77,7 +78,7 @@ libcpu_avx512_a_CFLAGS = $(AM_CFLAGS) $(AVX512_CFLAGS)
 endif
 
 if HAVE_CUDA
-liballfold_a_SOURCES += src/device/cuda.c
+liballfold_a_SOURCES += src/device/cuda.c src/device/cuda_links.c
 else
 liballfold_a_SOURCES += src/device/cuda_absent.c
 endif

@@ -19,7 +19,8 @@ BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, **{name: int(name.lstrip("uint
 # What a launcher around the tests says of itself must not reach the program.
 LAUNCH_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "FLUX_JOB_SIZE",
                     "JSM_NAMESPACE_SIZE")
-for variable in LAUNCH_VARIABLES:
+SLOT_VARIABLES = ("PBS_NODEFILE", "LSB_MCPU_HOSTS", "LSB_DJOB_NUMPROC", "NHOSTS", "NSLOTS")
+for variable in LAUNCH_VARIABLES + SLOT_VARIABLES:
     os.environ.pop(variable, None)
 
 

@@ -27,8 +27,8 @@ FREE = ("bench", "tests")  # programs that may include anything
 PROGRAMS = ("src/cli/", "examples/", "bench/", "tests/")
 CUDA_HEADER = re.compile(r"(cuda|cub/|cooperative_groups|nvtx|nvToolsExt|nvml|nccl|thrust/|curand|device_launch|mma\.h)")
 SOURCES = (".c", ".h", ".cu", ".cuh")
-COMMENTED = SOURCES + (".m4", ".mk", ".ac", ".am", ".py", ".sh", ".supp")
-LISTED = ("src", "kernels", "tests", "bench", "examples", "tools", "docs", "jobs")
+COMMENTED = SOURCES + (".m4", ".mk", ".ac", ".am", ".py", ".sh", ".bash", ".supp")
+LISTED = ("src", "kernels", "tests", "bench", "examples", "tools", "docs", "jobs", "packaging")
 BUILT = (".o", ".a", ".d", ".log", ".trs", ".lock", ".dirstamp", ".pyc")
 LONG = 500
 
@@ -75,7 +75,7 @@ def locate(root, path, header):
 def files_of(root):
     top = [name for name in os.listdir(root) if os.path.isfile(os.path.join(root, name))]
     found = [name for name in top if name in ("configure.ac", "Makefile.am", "bootstrap", "quickstart")]
-    for folder in ("src", "kernels", "tests", "bench", "examples", "tools", "jobs", "m4", ".ci"):
+    for folder in ("src", "kernels", "tests", "bench", "examples", "tools", "jobs", "packaging", "m4", ".ci"):
         for where, folders, names in os.walk(os.path.join(root, folder)):
             folders[:] = [name for name in folders if name not in (".deps", "__pycache__")]
             found += [os.path.relpath(os.path.join(where, name), root) for name in names]
@@ -148,7 +148,7 @@ def head_faults(root, files):
 def unlisted_files(root):
     """Files that no makefile names, which a release tarball would lack. A folder's name stands for all in it."""
     makefiles = ["Makefile.am"] + [path for path in files_of(root) if path.endswith("local.mk")] + \
-        [f"{folder}/local.mk" for folder in ("docs",)]
+        [f"{folder}/local.mk" for folder in ("docs", "packaging")]
     words = set()
     for path in makefiles:
         if os.path.isfile(os.path.join(root, path)):

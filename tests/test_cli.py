@@ -124,6 +124,20 @@ def check_launch():
     for variable in cli.LAUNCH_VARIABLES:
         check(refused(alone(*words, env={variable: "4"}), 2, f"{variable}=4", "srun --mpi=pmix"),
               f"{variable}=4 and one rank is refused")
+    with Folder() as folder:
+        nodes = {name: folder.name(name) for name in ("one", "two")}
+        for name, text in (("one", "n1\n"), ("two", "n1\nn2\n")):
+            with open(nodes[name], "w", encoding="utf-8") as file:
+                file.write(text)
+        for system, several, one in (
+                ("PBS", {"PBS_NODEFILE": nodes["two"]}, {"PBS_NODEFILE": nodes["one"]}),
+                ("LSF", {"LSB_MCPU_HOSTS": "n1 4 n2 4", "LSB_DJOB_NUMPROC": "8"},
+                 {"LSB_MCPU_HOSTS": "n1 8", "LSB_DJOB_NUMPROC": "8"}),
+                ("Grid Engine", {"NHOSTS": "2", "NSLOTS": "8"}, {"NHOSTS": "1", "NSLOTS": "8"})):
+            check(refused(alone(*words, env=several), 2, "mpirun"), f"{system}: one rank in a job of several hosts is refused")
+            process = alone(*words, "-q", env=one)
+            tap.ok((process.returncode, process.stdout) == (0, "36.0\n"), f"{system}: and works where there is one",
+                   shown(process))
     process = alone(*words, env={"SLURM_NTASKS": "4", "SLURM_PROCID": "3"})
     tap.ok(process.returncode == 2 and not told(process), "of such tasks only the first one says so", shown(process))
     process = tap.run(1, tap.ALLFOLD, *words, "-q", env={"SLURM_NTASKS": "4"})
@@ -286,6 +300,17 @@ def check_whole():
                "and success replaces it", shown(process))
 
 
+def cpu_list():
+    """What this process, and so a rank that is not bound, may run on, as "0-3,7"."""
+    found = []
+    for cpu in sorted(os.sched_getaffinity(0)):
+        if found and found[-1][1] == cpu - 1:
+            found[-1][1] = cpu
+        else:
+            found.append([cpu, cpu])
+    return ",".join(f"{first}-{last}" if first != last else str(first) for first, last in found)
+
+
 def check_info():
     process = ranks(3, "info", "--backend=cpu", "--json")
     found = report(process)
@@ -299,9 +324,16 @@ def check_info():
         tap.ok(all(d["rank"] == i and d["host"] == devices[0]["host"] and d["local_rank"] == i and d["threads"] > 0
                    and d["memory_total"] > 0 and d["shared"] is False for i, d in enumerate(devices)),
                "info tells of each rank", devices)
+        tap.ok(all(d["cpus"] == cpu_list() and d["ranks_on_device"] == 1 and d["links"] == [] for d in devices),
+               "info tells the CPUs of each rank", devices)
+        process = ranks(3, "info", "--backend=cpu", "--check")
+        tap.ok(process.returncode == 1 and len(told(process)) == 1 and "same CPUs" in told(process)[0],
+               "info --check: ranks that may run on the same cores", shown(process))
+        process = ranks(1, "info", "--backend=cpu", "--check")
+        tap.ok(process.returncode == 0, "info --check: one rank is bound well enough", shown(process))
     process = ranks(2, "info")
     tap.ok(process.returncode == 0 and process.stdout.startswith("allfold ")
-           and len(re.findall(r"^rank \d on \S+: ", process.stdout, flags=re.MULTILINE)) == 2, "info as text", shown(process))
+           and len(re.findall(r"^rank \d on \S+, local rank \d: ", process.stdout, flags=re.MULTILINE)) == 2, "info as text", shown(process))
 
 
 def main():

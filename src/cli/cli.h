@@ -24,7 +24,8 @@ enum takes {
     TAKES_OUTPUT_TYPE = 1 << 6, /* whose element type may be said */
     TAKES_LADDER = 1 << 7,      /* the ladder: brings its own CUDA device, and options */
     TAKES_BENCH = 1 << 8,       /* the benchmark's options */
-    TAKES_CHECKPOINT = 1 << 9,  /* folds an input, and may keep how far it has come */
+    TAKES_BINDING = 1 << 9,     /* judges how ranks are bound */
+    TAKES_CHECKPOINT = 1 << 10, /* folds an input, and may keep how far it has come */
 };
 
 /* One line of the table in main.c. */
@@ -58,7 +59,7 @@ struct ladder_settings {
     const char *counts, *type, *fold, *rung; /* NULL where not given */
     int block;                               /* 0 where not given, -1 for all */
     uint64_t columns;                        /* 0 where not given */
-    bool list, check;
+    bool list;
 };
 
 /* The benchmark's options: lists with commas between their items, or "all"; NULL where not given. */
@@ -76,7 +77,7 @@ struct bench_settings {
 /* What the user asked for, equal on all ranks. Texts are argv's own. */
 struct settings {
     const struct command *command;
-    bool help, json, quiet, verbose;
+    bool help, json, quiet, verbose, check;
     allfold_options context;
     allfold_nan nan;
     struct array_hints hints;

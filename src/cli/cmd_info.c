@@ -72,10 +72,21 @@ static int cuda_visible(struct error *why)
     return backend_cuda.visible(why);
 }
 
-static struct json_object *rank_json(const struct rank_info *all, int count, int rank)
+/* The links of a rank's device. */
+static struct json_object *links_json(const struct rank_info *r)
 {
-    const struct rank_info *const r = &all[rank];
-    const int sharing = ranks_sharing(all, count, rank);
+    struct json_object *links = json_object_new_array();
+    for (int i = 0; i < r->link_count; i++) {
+        struct json_object *link = json_object_new_object();
+        json_object_object_add(link, "rank", json_object_new_int(r->links[i].rank));
+        json_object_object_add(link, "link", r->links[i].text[0] != '\0' ? report_string(r->links[i].text) : NULL);
+        json_object_array_add(links, link);
+    }
+    return links;
+}
+
+static struct json_object *rank_json(const struct rank_info *r)
+{
     struct json_object *object = json_object_new_object();
     json_object_object_add(object, "rank", json_object_new_int(r->rank));
     json_object_object_add(object, "host", report_string(r->host));
@@ -87,12 +98,15 @@ static struct json_object *rank_json(const struct rank_info *all, int count, int
     json_object_object_add(object, "pci", r->device.pci[0] != '\0' ? report_string(r->device.pci) : NULL);
     json_object_object_add(object, "numa_node",
                            r->device.numa_node >= 0 ? json_object_new_int(r->device.numa_node) : NULL);
+    json_object_object_add(object, "cpus", report_string(r->cpus));
+    json_object_object_add(object, "cpu_numa_node", r->cpu_node >= 0 ? json_object_new_int(r->cpu_node) : NULL);
     json_object_object_add(object, "threads", json_object_new_int(r->device.threads));
     json_object_object_add(object, "memory_total", json_object_new_uint64(r->device.memory_total));
     json_object_object_add(object, "memory_free", json_object_new_uint64(r->device.memory_free));
     json_object_object_add(object, "memory_budget", json_object_new_uint64(r->memory));
-    json_object_object_add(object, "shared", json_object_new_boolean(sharing > 1));
-    json_object_object_add(object, "ranks_on_device", json_object_new_int(sharing));
+    json_object_object_add(object, "shared", json_object_new_boolean(r->sharers > 1));
+    json_object_object_add(object, "ranks_on_device", json_object_new_int(r->sharers));
+    json_object_object_add(object, "links", links_json(r));
     return object;
 }
 
@@ -120,7 +134,7 @@ static void print_json(const struct session *session, const struct rank_info *al
     json_object_object_add(cuda, "visible", json_object_new_int(visible));
     json_object_object_add(cuda, "why", visible > 0 ? NULL : report_string(why.text));
     for (int i = 0; i < count; i++)
-        json_object_array_add(ranks, rank_json(all, count, i));
+        json_object_array_add(ranks, rank_json(&all[i]));
     json_object_object_add(report, "command", json_object_new_string(session->settings->command->name));
     json_object_object_add(report, "version", json_object_new_string(allfold_version()));
     json_object_object_add(report, "build", built);
@@ -151,21 +165,32 @@ static void print_build(const struct session *session)
     printf("  %-11s%s\n", "backend", session->context->device->backend->name);
 }
 
+static void print_rank(const struct rank_info *r)
+{
+    ranks_print(stdout, r);
+    printf("\n  CPUs %s", r->cpus);
+    if (r->cpu_node >= 0)
+        printf(" of NUMA node %d", r->cpu_node);
+    for (int i = 0; i < r->link_count; i++)
+        printf("%s rank %d %s", i == 0 ? "; links to the device of" : ",", r->links[i].rank,
+               r->links[i].text[0] != '\0' ? r->links[i].text : "unknown");
+    putchar('\n');
+}
+
 void info_run(struct session *session)
 {
     const int count = session_comm(session)->size;
-    struct rank_info *all = ranks_gather(session);
-    if (all == NULL)
-        return;
-    if (session->settings->json)
+    struct rank_info *all = ranks_gather(session, true);
+    if (all != NULL && session->settings->json)
         print_json(session, all, count);
-    else {
+    else if (all != NULL) {
         if (!session->settings->quiet)
             print_build(session);
-        for (int i = 0; i < count; i++) {
-            ranks_print(stdout, all, count, i);
-            putchar('\n');
-        }
+        for (int i = 0; i < count; i++)
+            print_rank(&all[i]);
     }
+    if (all != NULL && session->settings->check)
+        ranks_check(all, count, &session->error);
     free(all);
+    session_agree(session);
 }

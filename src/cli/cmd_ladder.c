@@ -136,12 +136,12 @@ static allfold_status make_plan(const struct settings *settings, struct plan *pl
     refuse(plan, asked->fold != NULL, LADDER_TAKES_FOLD, "fold", error);
     refuse(plan, asked->block != 0, LADDER_TAKES_BLOCK, "block", error);
     refuse(plan, asked->rung != NULL, LADDER_TAKES_RUNG, "rung", error);
-    refuse(plan, asked->check, LADDER_TAKES_RUNG, "check", error);
+    refuse(plan, settings->check, LADDER_TAKES_RUNG, "check", error);
     refuse(plan, asked->columns != 0, LADDER_TAKES_COLUMNS, "columns", error);
     if (asked->rung != NULL)
         find_rung(asked->rung, plan, error);
-    plan_lists(asked, asked->check, plan);
-    const char *const counts = asked->check ? CHECK_COUNTS : plan->topic->counts;
+    plan_lists(asked, settings->check, plan);
+    const char *const counts = settings->check ? CHECK_COUNTS : plan->topic->counts;
     return parse_counts(asked->counts != NULL ? asked->counts : counts, plan, error);
 }
 
@@ -198,7 +198,7 @@ static void run_check(void *argument, const struct ladder_request *request)
 static void run_all(struct run *run)
 {
     struct session *const session = run->session;
-    if (!session->settings->ladder.check) {
+    if (!session->settings->check) {
         for_each(run->plan, session, run_table, run);
         return;
     }

@@ -1,39 +1,106 @@
 /* How the program was started. */
 #include "cli/launch.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* A launcher's variables: how many tasks, which of them this is (NULL where it does not say: then each speaks). */
+struct names {
+    const char *tasks, *task;
+};
+
+static bool read_names(const struct names *names, struct launch *launch)
+{
+    const char *const tasks = getenv(names->tasks), *const task = names->task != NULL ? getenv(names->task) : NULL;
+    if (tasks == NULL || atol(tasks) < 1)
+        return false;
+    *launch = (struct launch){names->tasks, atol(tasks), task != NULL ? atol(task) : 0};
+    return true;
+}
+
+/* PBS: a line for each MPI process that the job asked for (mpiprocs). */
+static long count_lines(const char *path)
+{
+    long lines = 0;
+    FILE *const file = path != NULL ? fopen(path, "r") : NULL;
+    if (file == NULL)
+        return 0;
+    for (int c; (c = getc(file)) != EOF;)
+        lines += c == '\n';
+    fclose(file);
+    return lines;
+}
+
+/* LSF: "host1 slots host2 slots ..." */
+static long count_words(const char *text)
+{
+    long words = 0;
+    while (text != NULL && *(text += strspn(text, " ")) != '\0') {
+        words++;
+        text += strcspn(text, " ");
+    }
+    return words;
+}
 
 struct launch launch_read(void)
 {
     /* The innermost launcher first: mpirun within a batch job knows better than the job. */
-    static const struct {
-        const char *tasks, *task;
-    } variables[] = {
+    static const struct names launchers[] = {
         {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
         {"PMI_SIZE", "PMI_RANK"},
         {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"},
-        {"SLURM_NTASKS", "SLURM_PROCID"},
         {"FLUX_JOB_SIZE", "FLUX_TASK_RANK"},
         {"JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_RANK"},
+        {"SLURM_NTASKS", "SLURM_PROCID"},
     };
-    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
-        const char *tasks = getenv(variables[i].tasks), *task = getenv(variables[i].task);
-        if (tasks != NULL && atol(tasks) > 0)
-            return (struct launch){variables[i].tasks, atol(tasks), task != NULL ? atol(task) : 0};
-    }
+    struct launch launch;
+    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++)
+        if (read_names(&launchers[i], &launch))
+            return launch;
+    /* Batch systems that count slots, which may be threads: several hosts are what one rank cannot be meant for. */
+    const char *const nodes = getenv("PBS_NODEFILE"), *const hosts = getenv("NHOSTS");
+    const long processes = count_lines(nodes);
+    if (processes > 0)
+        return (struct launch){"lines of PBS_NODEFILE", processes, 0};
+    if (count_words(getenv("LSB_MCPU_HOSTS")) > 2
+        && read_names(&(struct names){"LSB_DJOB_NUMPROC", NULL}, &launch))
+        return launch;
+    if (hosts != NULL && atol(hosts) > 1 && read_names(&(struct names){"NSLOTS", NULL}, &launch))
+        return launch;
     return (struct launch){NULL, 1, 0};
 }
 
-allfold_status launch_check(const struct launch *launch, int ranks, struct error *error)
+static allfold_status not_one_job(const struct launch *launch, struct error *error)
 {
-    if (ranks > 1 || launch->tasks <= 1)
-        return ALLFOLD_OK;
     return error_set(error, ALLFOLD_BAD_ARGUMENT,
                      "expected one MPI job of %ld ranks (%s=%ld), found that MPI knows of 1 rank, so each task would "
                      "fold alone: start with srun --mpi=pmix or with the mpirun of the MPI library that allfold was "
                      "built with; for one rank on purpose: mpirun -n 1",
                      launch->tasks, launch->variable, launch->tasks);
+}
+
+allfold_status launch_check(const struct launch *launch, int ranks, struct error *error)
+{
+    return ranks > 1 || launch->tasks <= 1 ? ALLFOLD_OK : not_one_job(launch, error);
+}
+
+allfold_status launch_check_early(const struct launch *launch, struct error *error)
+{
+#if defined(OPEN_MPI) && OPEN_MPI
+    /* Open MPI ends the process in MPI_Init, with a long text that does not say what to type. */
+    static const char *const managers[] = {"PMIX_NAMESPACE", "PMI_FD", "PMI_RANK", "OMPI_COMM_WORLD_SIZE"};
+    const char *const tasks = getenv("SLURM_STEP_NUM_TASKS");
+    for (size_t i = 0; i < sizeof managers / sizeof *managers; i++)
+        if (getenv(managers[i]) != NULL)
+            return ALLFOLD_OK;
+    if (tasks != NULL && atol(tasks) > 1)
+        return not_one_job(launch, error);
+#else
+    (void)launch;
+    (void)error;
+#endif
+    return ALLFOLD_OK;
 }
 
 /* FNV-1a over the arguments and their ends. */

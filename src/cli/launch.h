@@ -17,6 +17,9 @@ struct launch launch_read(void);
    part the whole. */
 allfold_status launch_check(const struct launch *launch, int ranks, struct error *error);
 
+/* The same before MPI_Init, where it is certain already that MPI will not know. */
+allfold_status launch_check_early(const struct launch *launch, struct error *error);
+
 /* Collective. Fails where ranks were given different arguments: they would wait for each other for ever. */
 allfold_status launch_compare(int argc, char **argv, struct error *error);
 

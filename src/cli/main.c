@@ -15,7 +15,7 @@
 #define FOLD(ID, name, monoid, text) {#name, "INPUT", TAKES_ARRAY, ALLFOLD_##ID, text, fold_run},
 #define TAKES_ARRAY (TAKES_COMMON | TAKES_DEVICE | TAKES_TYPE | TAKES_RAW | TAKES_CHECKPOINT)
 #define TAKES_SOFTMAX (TAKES_ARRAY | TAKES_OUTPUT | TAKES_OUTPUT_TYPE)
-#define TAKES_INFO (TAKES_COMMON | TAKES_DEVICE)
+#define TAKES_INFO (TAKES_COMMON | TAKES_DEVICE | TAKES_BINDING)
 #define TAKES_CLIMB (TAKES_COMMON | TAKES_LADDER)
 #define TAKES_MEASURE (TAKES_COMMON | TAKES_DEVICE | TAKES_BENCH)
 #define TAKES_GENERATE (TAKES_COMMON | TAKES_TYPE | TAKES_OUTPUT)
@@ -125,6 +125,11 @@ int main(int argc, char **argv)
     int rank, ranks, threading;
     setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* a line at a time: ranks share it */
     signal(SIGXFSZ, SIG_IGN); /* an output beyond the limit on file sizes is an error to report and to clean up after */
+    if (launch_check_early(&launch, &error) != ALLFOLD_OK) {
+        if (launch.task == 0)
+            fprintf(stderr, "allfold: %s\n", error.text);
+        return EXIT_USAGE;
+    }
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &threading);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);

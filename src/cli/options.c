@@ -174,7 +174,7 @@ static bool set_list(struct settings *settings, const char *text)
 static bool set_check(struct settings *settings, const char *text)
 {
     (void)text;
-    return settings->ladder.check = true;
+    return settings->check = true;
 }
 
 static bool set_bench_counts(struct settings *settings, const char *text)
@@ -311,6 +311,8 @@ static const struct row {
      "coalescing: columns of the matrix (default: as many as rows)"},
     {"check", 0, NULL, TAKES_LADDER, set_check, NULL,
      "compare with the oracle, time nothing (default: all types and folds, many counts)"},
+    {"check", 0, NULL, TAKES_BINDING, set_check, NULL,
+     "fail where ranks share a device or cores, or have cores far from their GPU"},
     {"list", 0, NULL, TAKES_LADDER, set_list, NULL, "print the rungs and their ideas"},
     {"count", 0, "COUNT[,COUNT]...|all", TAKES_BENCH, set_bench_counts, "counts above 0, such as 2^20 or 1000,2^28, or all",
      "how many elements a rank has (default: a short set; all: 2^10 to 2^31)"},

@@ -49,8 +49,11 @@ void session_open(struct session *session)
     const allfold_status status = allfold_open(MPI_COMM_WORLD, &options, &session->context, message, sizeof message);
     if (status != ALLFOLD_OK)
         error_set(&session->error, status, "%s", message);
-    else
+    else {
         session_comm(session)->progress = watch_progress();
+        if (!session->settings->quiet && (command_takes(session->settings->command) & TAKES_BINDING) == 0)
+            ranks_tell_shared(session);
+    }
 }
 
 void session_close(struct session *session)

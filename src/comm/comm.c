@@ -209,3 +209,33 @@ allfold_status comm_gather(struct comm *comm, const void *memory, size_t bytes, 
     phase_enter(comm->progress, before);
     return code != MPI_SUCCESS ? mpi_failed(code, "MPI_Gather", error) : ALLFOLD_OK;
 }
+
+allfold_status comm_gather_all(struct comm *comm, const void *memory, size_t bytes, void *all, struct error *error)
+{
+    const int code = MPI_Allgather(memory, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, comm->mpi->comm);
+    return code != MPI_SUCCESS ? mpi_failed(code, "MPI_Allgather", error) : ALLFOLD_OK;
+}
+
+allfold_status comm_count(struct comm *comm, bool yes, int *count, struct error *error)
+{
+    const int mine = yes, code = MPI_Allreduce(&mine, count, 1, MPI_INT, MPI_SUM, comm->mpi->comm);
+    return code != MPI_SUCCESS ? mpi_failed(code, "MPI_Allreduce", error) : ALLFOLD_OK;
+}
+
+allfold_status comm_same(struct comm *comm, uint64_t key, int *same, int *before, struct error *error)
+{
+    uint64_t *const keys = malloc((size_t)comm->size * sizeof *keys);
+    *same = 1;
+    *before = 0;
+    if (keys == NULL)
+        error_set(error, ALLFOLD_NO_MEMORY, "no memory for a number of each of %d ranks", comm->size);
+    if (comm_agree(comm, error) == ALLFOLD_OK && comm_gather_all(comm, &key, sizeof key, keys, error) == ALLFOLD_OK) {
+        *same = 0;
+        for (int i = 0; i < comm->size; i++) {
+            *same += keys[i] == key;
+            *before += i < comm->rank && keys[i] == key;
+        }
+    }
+    free(keys);
+    return error->status;
+}

@@ -36,5 +36,12 @@ allfold_status comm_broadcast(struct comm *comm, int root, void *memory, size_t 
 
 /* The ranks' memory of `bytes` each, in rank order, into all (size * bytes, significant on rank 0). */
 allfold_status comm_gather(struct comm *comm, const void *memory, size_t bytes, void *all, struct error *error);
+/* The same, into every rank's all. */
+allfold_status comm_gather_all(struct comm *comm, const void *memory, size_t bytes, void *all, struct error *error);
+
+/* How many ranks say yes, whatever *error holds. */
+allfold_status comm_count(struct comm *comm, bool yes, int *count, struct error *error);
+/* How many ranks gave the same key (*same, this one among them) and how many of those are lower ones (*before). */
+allfold_status comm_same(struct comm *comm, uint64_t key, int *same, int *before, struct error *error);
 
 #endif

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 void core_log(const struct allfold_context *ctx, const char *format, ...)
 {
@@ -17,13 +18,46 @@ void core_log(const struct allfold_context *ctx, const char *format, ...)
     ctx->log(ctx->log_user, line);
 }
 
-static allfold_status open_local(struct allfold_context *ctx, const allfold_options *options, struct error *error)
+/* auto means one backend for all: a rank that lost its GPU must not hold up the others unnoticed. Collective. */
+static const struct backend *choose(struct allfold_context *ctx, allfold_backend choice, struct error *error)
 {
-    const struct backend *backend;
-    if (backend_choose(options->backend, &backend, error) != ALLFOLD_OK
-        || backend->open(ctx->comm.local_rank, ctx->comm.local_size, options, &ctx->device, error) != ALLFOLD_OK)
-        return error->status;
-    snprintf(ctx->comm.device, sizeof ctx->comm.device, "%s", ctx->device->label);
+    const struct backend *backend = NULL;
+    int count = 0;
+    backend_choose(choice, &backend, error);
+    const bool cuda = backend != NULL && strcmp(backend->name, backend_cuda.name) == 0;
+    if (comm_count(&ctx->comm, cuda, &count, error) != ALLFOLD_OK)
+        return NULL;
+    if (choice == ALLFOLD_BACKEND_AUTO && !cuda && count > 0) {
+        struct error why = {0};
+        backend_cuda.visible(&why);
+        error_set(error, ALLFOLD_UNSUPPORTED,
+                  "no CUDA device, though %d of the %d ranks have one: give each rank a device, or choose the backend "
+                  "(--backend=cpu): %s", count, ctx->comm.size, why.text);
+    }
+    return error->status == ALLFOLD_OK ? backend : NULL;
+}
+
+/* Who else uses this rank's device: under the one-device-per-task binding of batch systems all ranks have a device 0 of
+   their own, so UUIDs are compared, not indices. Collective. */
+static void count_sharers(struct allfold_context *ctx, struct error *error)
+{
+    struct device_info info = {0};
+    uint64_t key = 0;
+    int same = 1, before = 0;
+    if (ctx->device != NULL)
+        ctx->device->backend->describe(ctx->device, &info);
+    for (const char *c = info.uuid; *c != '\0'; c++) /* FNV-1a */
+        key = ((key != 0 ? key : UINT64_C(0xcbf29ce484222325)) ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+    if (comm_same(&ctx->comm, key, &same, &before, error) == ALLFOLD_OK && ctx->device != NULL) {
+        ctx->device->sharers = key != 0 ? same : 1;
+        ctx->device->first_sharer = key == 0 || before == 0;
+    }
+}
+
+static allfold_status open_queues(struct allfold_context *ctx, const allfold_options *options, struct error *error)
+{
+    const struct backend *const backend = ctx->device->backend;
+    backend->budget(ctx->device, options);
     const int queues = ctx->device->queue_count < CORE_QUEUES_MAX ? ctx->device->queue_count : CORE_QUEUES_MAX;
     /* a multiple of every element size, and of two halves that are */
     const size_t bytes = (ctx->device->staging_bytes + 127) / 128 * 128;
@@ -39,14 +73,21 @@ allfold_status core_open(struct allfold_context *ctx, const allfold_options *opt
 {
     ctx->log = options->log;
     ctx->log_user = options->log_user;
-    open_local(ctx, options, error);
+    const struct backend *const backend = choose(ctx, options->backend, error);
+    if (backend != NULL)
+        backend->open(ctx->comm.local_rank, ctx->comm.local_size, options, &ctx->device, error);
+    if (ctx->device != NULL)
+        snprintf(ctx->comm.device, sizeof ctx->comm.device, "%s", ctx->device->label);
+    count_sharers(ctx, error);
+    if (error->status == ALLFOLD_OK)
+        open_queues(ctx, options, error);
     if (comm_agree(&ctx->comm, error) != ALLFOLD_OK) {
         core_close(ctx);
         return error->status;
     }
-    core_log(ctx, "%s backend, %d threads, %d queues of %zu bytes, %" PRIu64 " bytes of device memory for elements",
-             ctx->device->backend->name, ctx->device->threads, ctx->queue_count, ctx->queues[0]->bytes,
-             ctx->device->memory);
+    core_log(ctx, "%s backend, %d threads, %d queues of %zu bytes, %" PRIu64 " bytes of device memory for elements, "
+             "%d rank%s on this device", ctx->device->backend->name, ctx->device->threads, ctx->queue_count,
+             ctx->queues[0]->bytes, ctx->device->memory, ctx->device->sharers, ctx->device->sharers == 1 ? "" : "s");
     return ALLFOLD_OK;
 }
 

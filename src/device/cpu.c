@@ -55,12 +55,16 @@ static allfold_status cpu_open(int local_rank, int local_size, const allfold_opt
     cpu->loops = best_loops();
     cpu->device.backend = &backend_cpu;
     snprintf(cpu->device.label, sizeof cpu->device.label, "cpu");
-    cpu->device.memory = 0; /* streams: what a file holds stays in the file */
-    cpu->device.staging_bytes = options->staging_bytes > 0 ? options->staging_bytes : STAGING_BYTES;
-    cpu->device.queue_count = 1;
     cpu->device.threads = options->threads > 0 ? options->threads : host_threads(local_size);
     *device = &cpu->device;
     return ALLFOLD_OK;
+}
+
+static void cpu_budget(struct device *device, const allfold_options *options)
+{
+    device->memory = 0; /* streams: what a file holds stays in the file */
+    device->staging_bytes = options->staging_bytes > 0 ? options->staging_bytes : STAGING_BYTES;
+    device->queue_count = 1;
 }
 
 static void cpu_close(struct device *device) { free(device); }
@@ -70,11 +74,18 @@ static void cpu_describe(const struct device *device, struct device_info *info)
     memset(info, 0, sizeof *info);
     snprintf(info->name, sizeof info->name, "CPU (%s)", ((const struct cpu_device *)device)->loops->name);
     info->visible = 1;
-    info->numa_node = -1;
+    info->numa_node = host_numa_node();
     info->threads = device->threads;
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     info->memory_total = (uint64_t)sysconf(_SC_PHYS_PAGES) * page;
     info->memory_free = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * page;
+}
+
+static void cpu_link(const struct device *device, const char *pci, char text[LINK_BYTES])
+{
+    (void)device;
+    (void)pci;
+    text[0] = '\0';
 }
 
 static allfold_status cpu_locate(struct device *device, const void *memory, enum place *place, struct error *error)
@@ -215,8 +226,10 @@ const struct backend backend_cpu = {
     .name = "cpu",
     .visible = cpu_visible,
     .open = cpu_open,
+    .budget = cpu_budget,
     .close = cpu_close,
     .describe = cpu_describe,
+    .link = cpu_link,
     .locate = cpu_locate,
     .allocate = cpu_allocate,
     .release = cpu_release,

@@ -3,6 +3,7 @@
 
    Every call makes its device the thread's current one, since the caller's program may have chosen another, and leaves
    it so. Messages keep CUDA's own text. */
+#include "device/cuda_links.h"
 #include "device/device.h"
 #include "kernels/kernels.h"
 
@@ -26,6 +27,7 @@ struct cuda_device {
     int index;
     int visible;
     int multiprocessors;
+    size_t free_bytes; /* when it was opened */
 };
 
 struct cuda_queue {
@@ -74,16 +76,17 @@ static int cuda_visible(struct error *why)
     return 0;
 }
 
-/* How much device memory and staging this rank takes. sharers: how many ranks seem to use the same device. */
-static void set_budget(struct cuda_device *cuda, const allfold_options *options, size_t free_bytes, int sharers)
+/* How much device memory and staging this rank takes: its part of what was free before any rank took some. */
+static void cuda_budget(struct device *device, const allfold_options *options)
 {
-    const uint64_t budget = options->device_memory > 0 ? options->device_memory : free_bytes / 4 * 3 / (uint64_t)sharers;
+    const uint64_t mine = ((const struct cuda_device *)device)->free_bytes / 4 * 3 / (uint64_t)device->sharers;
+    const uint64_t budget = options->device_memory > 0 ? options->device_memory : mine;
     uint64_t staging = options->staging_bytes;
     if (staging == 0)
         staging = u64_max(u64_min(STAGING_BYTES, budget / (2 * QUEUES)), STAGING_BYTES_LEAST);
-    cuda->device.staging_bytes = (size_t)staging;
-    cuda->device.queue_count = QUEUES;
-    cuda->device.memory = budget > QUEUES * staging ? budget - QUEUES * staging : 0;
+    device->staging_bytes = (size_t)staging;
+    device->queue_count = QUEUES;
+    device->memory = budget > QUEUES * staging ? budget - QUEUES * staging : 0;
 }
 
 /* That the kernels in this build run on the device. */
@@ -105,7 +108,7 @@ static allfold_status check_kernels(const struct cuda_device *cuda, struct error
 static allfold_status cuda_open(int local_rank, int local_size, const allfold_options *options, struct device **device,
                                 struct error *error)
 {
-    size_t free_bytes = 0, total_bytes = 0;
+    size_t total_bytes = 0;
     struct error why = {0};
     const int visible = cuda_visible(&why);
     if (visible == 0)
@@ -118,14 +121,13 @@ static allfold_status cuda_open(int local_rank, int local_size, const allfold_op
     cuda->visible = visible;
     snprintf(cuda->device.label, sizeof cuda->device.label, "CUDA device %d", cuda->index);
     if (use(cuda, error) != ALLFOLD_OK
-        || check(cuda, cudaMemGetInfo(&free_bytes, &total_bytes), error, "cudaMemGetInfo") != ALLFOLD_OK
+        || check(cuda, cudaMemGetInfo(&cuda->free_bytes, &total_bytes), error, "cudaMemGetInfo") != ALLFOLD_OK
         || check(cuda, cudaDeviceGetAttribute(&cuda->multiprocessors, cudaDevAttrMultiProcessorCount, cuda->index), error,
                  "cudaDeviceGetAttribute") != ALLFOLD_OK
         || check_kernels(cuda, error) != ALLFOLD_OK) {
         free(cuda);
         return error->status;
     }
-    set_budget(cuda, options, free_bytes, (local_size + visible - 1) / visible);
     const int threads = host_threads(local_size);
     cuda->device.threads = options->threads > 0 ? options->threads : threads < THREADS_MOST ? threads : THREADS_MOST;
     *device = &cuda->device;
@@ -175,6 +177,15 @@ static void cuda_describe(const struct device *device, struct device_info *info)
         info->memory_free = free_bytes;
         info->memory_total = total_bytes;
     }
+    cudaGetLastError();
+}
+
+static void cuda_link(const struct device *device, const char *pci, char text[LINK_BYTES])
+{
+    char own[sizeof((struct device_info *)NULL)->pci] = "";
+    text[0] = '\0';
+    if (cudaDeviceGetPCIBusId(own, sizeof own, ((const struct cuda_device *)device)->index) == cudaSuccess)
+        cuda_link_text(own, pci, text);
     cudaGetLastError();
 }
 
@@ -366,8 +377,10 @@ const struct backend backend_cuda = {
     .name = "cuda",
     .visible = cuda_visible,
     .open = cuda_open,
+    .budget = cuda_budget,
     .close = cuda_close,
     .describe = cuda_describe,
+    .link = cuda_link,
     .locate = cuda_locate,
     .allocate = cuda_allocate,
     .release = cuda_release,

@@ -2,7 +2,9 @@
 #include "device/device.h"
 
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #ifdef _OPENMP
@@ -27,6 +29,76 @@ int host_threads(int local_size)
     (void)local_size;
     return 1;
 #endif
+}
+
+/* Appends "first-last" or "first"; false where it does not fit. */
+static bool append_range(char *text, size_t bytes, int first, int last)
+{
+    const size_t used = strlen(text);
+    char range[32];
+    snprintf(range, sizeof range, first == last ? "%s%d" : "%s%d-%d", used > 0 ? "," : "", first, last);
+    if (used + strlen(range) + sizeof "..." > bytes) {
+        strcpy(text + used, "...");
+        return false;
+    }
+    strcpy(text + used, range);
+    return true;
+}
+
+void host_cpus(char *text, size_t bytes)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    text[0] = '\0';
+    if (sched_getaffinity(0, sizeof set, &set) != 0)
+        return;
+    for (int first = 0; first < CPU_SETSIZE; first++) {
+        int last = first;
+        if (!CPU_ISSET(first, &set))
+            continue;
+        while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, &set))
+            last++;
+        if (!append_range(text, bytes, first, last))
+            return;
+        first = last;
+    }
+}
+
+/* Whether all of the process's CPUs are in a list such as "0-7,16". */
+static bool all_in(const cpu_set_t *set, const char *list)
+{
+    cpu_set_t outside = *set;
+    while (*list >= '0' && *list <= '9') {
+        char *end;
+        const long first = strtol(list, &end, 10), last = *end == '-' ? strtol(end + 1, &end, 10) : first;
+        for (long cpu = first; cpu <= last && cpu < CPU_SETSIZE; cpu++)
+            CPU_CLR((size_t)cpu, &outside);
+        list = *end == ',' ? end + 1 : end;
+    }
+    return CPU_COUNT(&outside) == 0;
+}
+
+int host_numa_node(void)
+{
+    enum { NODES_MAX = 1024 };
+    char path[64], list[4096];
+    cpu_set_t set;
+    int missing = 0;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof set, &set) != 0)
+        return -1;
+    for (int node = 0; node < NODES_MAX && missing < 16; node++) { /* numbers may have holes */
+        snprintf(path, sizeof path, "/sys/devices/system/node/node%d/cpulist", node);
+        FILE *const file = fopen(path, "r");
+        missing = file == NULL ? missing + 1 : 0;
+        if (file == NULL)
+            continue;
+        const bool found = fgets(list, sizeof list, file) != NULL && all_in(&set, list);
+        fclose(file);
+        if (found)
+            return node;
+    }
+    return -1;
 }
 
 allfold_status backend_choose(allfold_backend choice, const struct backend **backend, struct error *error)

@@ -17,10 +17,12 @@ struct device_info {
     char pci[32];       /* PCI address, empty for the CPU */
     int index;          /* among the visible devices */
     int visible;        /* how many are visible to this process */
-    int numa_node;      /* -1 where unknown */
+    int numa_node;      /* the device's; -1 where unknown */
     int threads;        /* CPU threads in use */
     uint64_t memory_total, memory_free; /* bytes */
 };
+
+enum { LINK_BYTES = 16 };
 
 enum place { PLACE_HOST, PLACE_DEVICE };
 
@@ -37,6 +39,8 @@ struct device {
     size_t staging_bytes; /* recommended size of a queue */
     int queue_count;      /* recommended number of queues */
     int threads;          /* host threads for filling and emptying staging buffers */
+    int sharers;          /* ranks that use the same device, this one among them: as budget was told */
+    bool first_sharer;    /* the lowest of them */
     char label[32];       /* "cpu", "CUDA device 2": for messages */
 };
 
@@ -44,11 +48,16 @@ struct backend {
     const char *name;
     /* Devices this process can see; 0 where there is none or the backend is not in this build (why then says so). */
     int (*visible)(struct error *why);
-    /* Opens device local_rank modulo visible, to be shared with local_size processes of this host. */
+    /* Opens device local_rank modulo visible. The host's cores are shared with local_size processes. */
     allfold_status (*open)(int local_rank, int local_size, const allfold_options *options, struct device **device,
                            struct error *error);
+    /* Sets memory, staging_bytes and queue_count, now that device->sharers is known. */
+    void (*budget)(struct device *device, const allfold_options *options);
     void (*close)(struct device *device);
     void (*describe)(const struct device *device, struct device_info *info);
+    /* How this device reaches the one with that PCI address on the same host, in the words of nvidia-smi topo: "NV18"
+       (NVLinks), "PIX", "PXB", "PHB", "NODE", "SYS"; "" where nobody says. */
+    void (*link)(const struct device *device, const char *pci, char text[LINK_BYTES]);
     /* Where memory lies: on the device (or, for the CPU backend, in host memory) kernels use it in place; host memory
        goes through staging. Memory of another device is an error. */
     allfold_status (*locate)(struct device *device, const void *memory, enum place *place, struct error *error);
@@ -80,6 +89,11 @@ extern const struct backend backend_cpu, backend_cuda;
 /* Threads that one of local_size processes of this host may use: OMP_NUM_THREADS where it is set, else the cores that
    the process is bound to, or its share of all where it is not bound. */
 int host_threads(int local_size);
+
+/* The CPUs that this process may run on, as "0-7,16", cut with "..." where they do not fit; and the NUMA node that they
+   all belong to, or -1. */
+void host_cpus(char *text, size_t bytes);
+int host_numa_node(void);
 
 /* The backend of that choice; auto is cuda where a device is visible, else cpu. */
 allfold_status backend_choose(allfold_backend choice, const struct backend **backend, struct error *error);

@@ -155,7 +155,7 @@ struct cudaLaunchConfig_t {
 };
 
 cudaError_t emulation_launch(const cudaLaunchConfig_t *config, void (*body)(void *), void *arguments);
-cudaError_t cudaGetLastError();
+extern "C" cudaError_t cudaGetLastError(); /* the stand-in for the runtime takes it from here, too */
 
 /* A launch is over when it returns. */
 template <class... Parameters, class... Arguments>

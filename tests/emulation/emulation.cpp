@@ -382,4 +382,4 @@ cudaError_t emulation_launch(const cudaLaunchConfig_t *config, void (*body)(void
     return last_error = fault[0] == '\0' ? cudaSuccess : cudaErrorLaunchFailure;
 }
 
-cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
+extern "C" cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }

@@ -9,9 +9,12 @@ emulation_sources = \
 	tests/emulation/test_kernels.cpp \
 	tests/emulation/test_experiments.cpp \
 	tests/emulation/test_ladder.cpp
-noinst_HEADERS += tests/emulation/cuda_host.h tests/emulation/cuda_runtime.h tests/emulation/emulation.h
+noinst_HEADERS += tests/emulation/cuda_host.h tests/emulation/cuda_runtime.h tests/emulation/emulation.h \
+	tests/emulation/standin/cuda_runtime_api.h
+EXTRA_DIST += tests/emulation/standin/standin.c
 EXTRA_DIST += $(emulation_sources) tests/emulation/no_compiler.c $(kernel_sources) $(ladder_kernels)
 
+check_PROGRAMS += tests/emulation/allfold
 if HAVE_EMULATION
 # Everything between emulation.o and shared_end.o may have __shared__ variables.
 emulated_kernels = $(addprefix tests/emulation/,$(kernel_sources:.cu=.o))
@@ -52,6 +55,33 @@ tests_emulation_test_experiments_LDADD = \
 	libladder.a liballfold.a -lm
 tests_emulation_test_experiments_LINK = $(EMULATION_LINK)
 
+# The whole program with the CUDA backend's own sources on devices that stand in for GPUs: standin/cuda_runtime_api.h.
+# Ladder and benchmark, which would want the real runtime, are those of a build without CUDA.
+tests_emulation_allfold_SOURCES =
+standin_objects = \
+	tests/emulation/standin/standin.o \
+	tests/emulation/standin/device/cuda.o \
+	tests/emulation/standin/device/cuda_links.o \
+	tests/emulation/standin/ladder/absent.o \
+	$(addprefix tests/emulation/standin/,$(filter bench/%.o,$(libbench_a_SOURCES:.c=.o)))
+tests_emulation_allfold_LDADD = \
+	tests/emulation/emulation.o \
+	$(emulated_kernels) \
+	tests/emulation/shared_end.o \
+	$(standin_objects) $(allfold_OBJECTS) \
+	libladder.a liballfold.a $(MPI_LIBS) $(JSON_C_LIBS) $(OPENMP_LIBS) -lpthread -ldl -lm
+tests_emulation_allfold_LINK = $(EMULATION_LINK)
+STANDIN_COMPILE = $(CC) -D_GNU_SOURCE -I$(top_srcdir)/tests/emulation/standin $(MPI_CFLAGS) $(JSON_C_CFLAGS) \
+	$(filter-out -DALLFOLD_HAVE_CUDA=1,$(PROJECT_CPPFLAGS)) $(CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) -MD -MP -MF $(@:.o=.d)
+tests/emulation/standin/standin.o: tests/emulation/standin/standin.c
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(STANDIN_COMPILE) -c $< -o $@
+tests/emulation/standin/device/%.o: src/device/%.c
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(STANDIN_COMPILE) -c $< -o $@
+tests/emulation/standin/bench/%.o: bench/%.c
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(STANDIN_COMPILE) -c $< -o $@
+tests/emulation/standin/ladder/%.o: kernels/ladder/%.c
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(STANDIN_COMPILE) -c $< -o $@
+
 # _FORTIFY_SOURCE, which some compilers define, takes the poisoning of all __shared__ memory for an overflow.
 # tests/emulation stands before all folders that might hold the real cuda_runtime.h; nvcc, too, includes that first.
 EMULATION_COMPILE = $(CXX) -std=c++17 -I$(top_srcdir)/tests/emulation $(PROJECT_CPPFLAGS) $(CPPFLAGS) \
@@ -73,7 +103,7 @@ tests/emulation/kernels/ladder/oracle.o: kernels/ladder/oracle.c
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -D_GNU_SOURCE $(PROJECT_CPPFLAGS) $(CPPFLAGS) -Wall -Wextra -Wno-unknown-pragmas \
 	  $(CFLAGS) -MD -MP -MF $(@:.o=.d) -c $< -o $@
 emulation_objects = $(emulation_sources:.cpp=.o) $(emulated_kernels) $(emulated_rungs) $(emulated_experiments) \
-	tests/emulation/kernels/ladder/oracle.o
+	tests/emulation/kernels/ladder/oracle.o $(standin_objects)
 cuda_depends += $(emulation_objects:.o=.d)
 CLEANFILES += $(emulation_objects)
 else
@@ -85,4 +115,6 @@ tests_emulation_test_ladder_SOURCES = tests/emulation/no_compiler.c
 tests_emulation_test_ladder_LINK = $(LINK)
 tests_emulation_test_experiments_SOURCES = tests/emulation/no_compiler.c
 tests_emulation_test_experiments_LINK = $(LINK)
+tests_emulation_allfold_SOURCES = tests/emulation/no_compiler.c
+tests_emulation_allfold_LINK = $(LINK)
 endif

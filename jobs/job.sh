@@ -1,0 +1,45 @@
+# What the job scripts share; they read it after site.env. Nothing in it needs editing.
+set -u
+
+# srun no longer takes this over from the job by itself, since Slurm 22.05.
+if [ -n "${SLURM_CPUS_PER_TASK:-}" ]; then
+    export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
+fi
+job=${job:-${SLURM_JOB_NAME:-job}-${SLURM_JOB_ID:-$$}}                              # in the names of results
+requeue=${requeue:-${SLURM_JOB_ID:+scontrol requeue $SLURM_JOB_ID}}                 # puts this job back into the queue
+mkdir -p "$RESULTS" || exit 1
+trap : TERM USR1 USR2 # may reach the shell, too: it waits for the program's status, and cleans up
+
+# Starts allfold on all tasks of the job. The status is the program's: the highest of its ranks.
+launch()  # ARGUMENT...
+{
+    $LAUNCH "$ALLFOLD" "$@"
+}
+
+# The same, with standard output in a file that appears under its name only if the program succeeds.
+launch_into()  # FILE ARGUMENT...
+{
+    local file=$1 status
+    shift
+    launch "$@" >"$file.part"
+    status=$?
+    if [ $status = 0 ]; then
+        mv "$file.part" "$file"
+    else
+        rm -f "$file.part"
+    fi
+    return $status
+}
+
+# Ends the job with that status, so that the job has failed where the program has. 75 means that the program was stopped
+# by a signal, as before the time limit, and will go on if it is started again: back into the queue, where the site lets it.
+finish()  # STATUS
+{
+    if [ "$1" = 75 ]; then
+        echo "$job: stopped before its end"
+        $requeue || echo "$job: not requeued; submit it again to go on"
+    elif [ "$1" != 0 ]; then
+        echo "$job: failed with status $1" >&2
+    fi
+    exit "$1"
+}

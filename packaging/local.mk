@@ -1,0 +1,37 @@
+# What is installed beside the program: completion, the report tool, a module file; and recipes for package managers, which
+# are not installed. docs/cluster.md has the text.
+completiondir = $(datarootdir)/bash-completion/completions
+completion_DATA = packaging/allfold
+packaging/allfold: packaging/completion.bash
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && cp $(srcdir)/packaging/completion.bash $@
+
+# The tool finds its modules beside itself, so it is called through a link.
+toolsdir = $(pkgdatadir)/tools
+dist_tools_DATA = tools/scaling_study.py tools/scaling_plots.py
+dist_tools_SCRIPTS = tools/scaling-report
+
+# For Environment Modules and Lmod: module use $(datadir)/modulefiles
+modulefilesdir = $(datarootdir)/modulefiles/allfold
+modulefiles_DATA = packaging/$(PACKAGE_VERSION)
+packaging/$(PACKAGE_VERSION): packaging/modulefile.in Makefile
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && sed -e 's|@version''@|$(PACKAGE_VERSION)|g' -e 's|@bindir''@|$(bindir)|g' \
+	  -e 's|@libdir''@|$(libdir)|g' -e 's|@includedir''@|$(includedir)|g' -e 's|@mandir''@|$(mandir)|g' \
+	  $(srcdir)/packaging/modulefile.in >$@
+
+install-exec-hook:
+	$(MKDIR_P) "$(DESTDIR)$(bindir)"
+	rm -f "$(DESTDIR)$(bindir)/allfold-scaling-report"
+	ln -s "$(toolsdir)/scaling-report" "$(DESTDIR)$(bindir)/allfold-scaling-report"
+uninstall-hook:
+	rm -f "$(DESTDIR)$(bindir)/allfold-scaling-report"
+	for command in $(man_commands); do rm -f "$(DESTDIR)$(man1dir)/allfold-$$command.1"; done
+
+# man allfold-sum: the page has a part on each command, and these names lead to it.
+man_commands = `sed -n '/^\.SH COMMANDS/,/^\.SH INPUT/s/^\.B //p' $(srcdir)/docs/allfold.1 | tr -d '\\\\'`
+install-data-hook:
+	for command in $(man_commands); do \
+	  echo ".so man1/allfold.1" >"$(DESTDIR)$(man1dir)/allfold-$$command.1" || exit 1; \
+	done
+
+CLEANFILES += packaging/allfold packaging/$(PACKAGE_VERSION)
+EXTRA_DIST += packaging/completion.bash packaging/modulefile.in packaging/allfold.def packaging/spack/package.py

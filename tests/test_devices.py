@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Ranks and devices: which device a rank takes, who shares it and with how much memory, and ranks that have none. Runs
+tests/emulation/allfold: the CUDA backend's own sources on devices that stand in for GPUs."""
+import os
+
+import numpy as np
+
+import tap
+from cli import Folder, refused, report, shown, told
+
+PROGRAM = os.path.join(tap.BUILD, "tests", "emulation", "allfold")
+MEMORY = 100 << 20
+STAGING = 3 * 64 * 1024
+
+
+def ranks(count, *words, devices=2, env=None, each=":"):
+    """PROGRAM on that many ranks; each: shell commands that a rank runs before, with its number in $r."""
+    script = f'r=${{OMPI_COMM_WORLD_RANK:-$PMIX_RANK}}; {each}; exec "$0" "$@"'
+    return tap.run(count, "sh", "-c", script, PROGRAM, *words, env={
+        "ASAN_OPTIONS": "detect_leaks=0", "ALLFOLD_STANDIN_DEVICES": str(devices), "ALLFOLD_STANDIN_MEMORY": str(MEMORY),
+        "CUDA_VISIBLE_DEVICES": ",".join(map(str, range(devices))), **(env or {})})
+
+
+def info(count, **more):
+    found = report(ranks(count, "info", "--json", "--staging=64Ki", **more))
+    return found["devices"] if found else []
+
+
+def budget(sharers):
+    return MEMORY // 4 * 3 // sharers - STAGING
+
+
+def check_choice():
+    found = info(4)
+    tap.ok([d["index"] for d in found] == [0, 1, 0, 1] and len({d["uuid"] for d in found}) == 2,
+           "more ranks than devices: local rank modulo devices", found)
+    tap.ok(all(d["shared"] and d["ranks_on_device"] == 2 and d["memory_budget"] == budget(2) for d in found),
+           "a shared device's memory is divided by the ranks that share it", found)
+    found = info(3)
+    tap.ok([d["memory_budget"] for d in found] == [budget(2), budget(1), budget(2)], "and only by those", found)
+    found = info(2, each="export CUDA_VISIBLE_DEVICES=$r")
+    tap.ok([d["index"] for d in found] == [0, 0] and len({d["uuid"] for d in found}) == 2
+           and all(not d["shared"] and d["memory_budget"] == budget(1) for d in found),
+           "one device a task, each called 0: not shared, and each rank has all of its own", found)
+    tap.ok(found and [[link["rank"] for link in d["links"]] for d in found] == [[1], [0]] and found[0]["pci"] != found[1]["pci"],
+           "links are to the other devices of the host", found)
+    found = info(2, devices=4, each="export CUDA_VISIBLE_DEVICES=$((3 - r)),0")
+    tap.ok([d["visible"] for d in found] == [2, 2] and [d["index"] for d in found] == [0, 1]
+           and len({d["uuid"] for d in found}) == 2, "lists in another order for each rank", found)
+    found = info(2, devices=4, each="export CUDA_VISIBLE_DEVICES=$((1 - r)),$r")
+    tap.ok([d["index"] for d in found] == [0, 1] and all(d["ranks_on_device"] == 2 for d in found)
+           and len({d["uuid"] for d in found}) == 1, "another index, the same device: shared, by its UUID", found)
+
+
+def check_notice():
+    words = ["sum", "gen:ramp?n=1000"]
+    process = ranks(4, *words)
+    lines = told(process)
+    tap.ok(process.returncode == 0 and len(lines) == 2 and all("shared by 2 ranks" in line for line in lines)
+           and len({line.split()[1] for line in lines}) == 2 and "499500.0" in process.stdout,
+           "shared devices are named by UUID, once each", shown(process))
+    process = ranks(4, *words, "-q")
+    tap.ok((process.stdout, told(process)) == ("499500.0\n", []), "and not at all with --quiet", shown(process))
+    process = ranks(2, *words)
+    tap.ok(process.returncode == 0 and not told(process), "there is nothing to say where none is shared", shown(process))
+    process = ranks(2, "info", "--check", "-q", devices=1)
+    tap.ok(process.returncode == 1 and "shared by 2 ranks" in told(process)[0], "info --check refuses it", shown(process))
+
+
+def check_missing():
+    words = ["sum", "-q", "gen:ramp?n=1000"]
+    hide = "test $r != 1 || export CUDA_VISIBLE_DEVICES="
+    process = ranks(3, *words, each=hide)
+    fault = refused(process, 1, "rank 1 on ", "2 of the 3 ranks", "--backend=cpu")
+    tap.ok(not fault, "a rank without a device while others have one is refused", fault)
+    process = ranks(3, *words, "--backend=cpu", each=hide)
+    tap.ok(process.stdout == "499500.0\n", "unless --backend says what is meant", shown(process))
+    fault = refused(ranks(3, *words, "--backend=cuda", each=hide), 1, "rank 1 on ", "no CUDA device to use")
+    tap.ok(not fault, "--backend=cuda refuses it, too", fault)
+    process = ranks(2, *words, devices=0)
+    tap.ok(process.stdout == "499500.0\n", "no rank has one: the CPU does the work", shown(process))
+
+
+def check_work():
+    """What the stand-ins compute is right: shards that stream, resident ones, softmax of both."""
+    with Folder() as folder:
+        x = np.random.default_rng(1).standard_normal(300001).astype(np.float32)
+        np.save(folder.name("x.npy"), x)
+        for memory in ("--device-memory=256Ki", "--device-memory=64Mi"):
+            words = ["--staging=16Ki", memory, folder.name("x.npy")]
+            found = report(ranks(3, "stats", "--json", *words))
+            exact = np.asarray(x, np.float64)
+            tap.ok(found and found["backend"] == "cuda" and abs(found["stats"]["sum"]["value"] - exact.sum()) < 1e-9
+                   and found["stats"]["max"]["index"] == int(x.argmax()), f"stats with {memory}", found)
+            process = ranks(3, "softmax", *words, "-o", folder.name("y.npy"))
+            y = np.load(folder.name("y.npy")) if process.returncode == 0 else np.zeros(1)
+            right = np.exp(exact - exact.max())
+            right /= right.sum()
+            tap.ok(y.shape == x.shape and np.abs(y / right - 1).max() < 3e-7, f"softmax with {memory}", shown(process))
+
+
+def main():
+    if os.path.isfile(PROGRAM) and "CUDA" in ranks(1, "info").stdout:
+        check_choice()
+        check_notice()
+        check_missing()
+        check_work()
+    else:
+        tap.skip("no C++ compiler for the emulated kernels")
+    tap.done()
+
+
+if __name__ == "__main__":
+    main()

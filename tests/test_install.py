@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""make install: what a distribution expects is where it expects it; the completion offers what --help has; every command
+has a manual page; the report tool runs from where it is installed; make uninstall leaves nothing."""
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+
+import cli
+import tap
+
+EXPECTED = ("bin/allfold", "bin/allfold-scaling-report", "include/allfold.h", "lib/liballfold.a", "lib/pkgconfig/allfold.pc",
+            "share/man/man1/allfold.1", "share/bash-completion/completions/allfold", "share/allfold/jobs/reduce.sbatch",
+            "share/allfold/jobs/site.env", "share/allfold/jobs/README.md", "share/doc/allfold/README.md",
+            "share/doc/allfold/docs/cluster.md")
+
+
+def prefix():
+    """That of configure: the module file, like allfold.pc, has it."""
+    with open(os.path.join(tap.BUILD, "Makefile"), encoding="utf-8") as file:
+        return re.search("^prefix = (.*)$", file.read(), flags=re.MULTILINE).group(1)
+
+
+def make(target, folder):
+    return subprocess.run(["make", "-C", tap.BUILD, "-s", target, f"DESTDIR={folder}"], capture_output=True, text=True,
+                          env={name: value for name, value in os.environ.items() if not name.startswith("MAKE")})
+
+
+class Help:
+    """The program's --help, asked once for each command, and a stand-in for the program that answers as it did."""
+
+    def __init__(self, folder):
+        self.folder, self.program = folder, os.path.join(folder, "program")
+        with open(self.program, "w", encoding="utf-8") as file:
+            file.write('#!/bin/sh\ntest "$2" = --help || set -- "" "$1"\nexec cat "${0%/*}/help-$1"\n')
+        os.chmod(self.program, 0o755)
+        done = cli.each_alone([["--help"], ["sum", "--help"], ["softmax", "--help"], ["info", "--help"]])
+        self.texts = dict(zip(("", "sum", "softmax", "info"), (process.stdout for process in done)))
+        for command, text in self.texts.items():
+            with open(os.path.join(folder, f"help-{command}"), "w", encoding="utf-8") as file:
+                file.write(text)
+
+    def commands(self):
+        text = self.texts[""].split("Commands:")[1].split("\n\n")[0]
+        return re.findall(r"^  ([a-z][a-z0-9-]*) ", text, flags=re.MULTILINE)
+
+    def options(self, command):
+        return re.findall(r"^ {2,6}(?:-[a-z], )?(--[a-z-]+=?)", self.texts[command], flags=re.MULTILINE)
+
+    def complete(self, root, *words, breaks=True):
+        """What bash would offer for the last of these words."""
+        typed = [piece for word in words for piece in (re.split("(=)", word) if breaks else [word]) if piece or not word]
+        if breaks and words[-1].endswith("="):
+            typed.append("")
+        script = 'compopt() { :; }; source "$1"; shift; COMP_WORDBREAKS="$1"; shift; COMP_WORDS=("$@"); ' \
+                 'COMP_CWORD=$(($# - 1)); _allfold; printf "%s\\n" "${COMPREPLY[@]}"'
+        process = subprocess.run(["bash", "-c", script, "bash", f"{root}/share/bash-completion/completions/allfold",
+                                  " =" if breaks else " ", self.program, *typed], capture_output=True, text=True, cwd=root)
+        return process.stdout.split() if not process.stderr else [process.stderr]
+
+
+def check_completion(root, texts):
+    def offers(expected, name, *words, breaks=True):
+        found = texts.complete(root, *words, breaks=breaks)
+        tap.ok(found == expected, f"completion: {name}", f"{words}: {found}")
+
+    offers(texts.commands() + ["--help", "--version"], "the commands", "")
+    offers(["softmax"], "one of them", "soft")
+    for command in ("sum", "softmax", "info"):
+        offers(texts.options(command), f"the options of {command}", command, "--")
+    offers(["auto", "cuda", "cpu"], "an option's words", "sum", "--backend=")
+    offers(["--backend=auto", "--backend=cuda", "--backend=cpu"], "where = breaks no words", "sum", "--backend=", breaks=False)
+    offers(["bf16"], "element types", "sum", "--dtype=bf")
+    offers(["bin"], "files", "sum", "bi")
+
+
+def check_manual(root, names):
+    pages = os.listdir(f"{root}/share/man/man1")
+    missing = [name for name in names if f"allfold-{name}.1" not in pages]
+    extra = [page for page in pages if page != "allfold.1" and page[len("allfold-"):-len(".1")] not in names]
+    tap.ok(not missing and not extra, "a manual page for each command, and no other", (missing, extra))
+    if not shutil.which("man"):
+        tap.skip("no man")
+        return
+    process = subprocess.run(["man", "-M", f"{root}/share/man", "allfold-softmax"], capture_output=True, text=True,
+                             env={**os.environ, "MANPAGER": "cat", "MANWIDTH": "100", "LC_ALL": "C"})
+    tap.ok(process.returncode == 0 and "log-softmax" in process.stdout, "man allfold-softmax leads to it", process)
+
+
+def check_tools(root):
+    link = f"{root}/bin/allfold-scaling-report"
+    tap.ok(os.readlink(link) == f"{prefix()}/share/allfold/tools/scaling-report", "the report tool is on the PATH", os.readlink(link))
+    process = subprocess.run([os.environ.get("PYTHON", "python3"), f"{root}/share/allfold/tools/scaling-report", "--help"],
+                             capture_output=True, text=True)
+    tap.ok(process.returncode == 0 or "install NumPy and matplotlib" in process.stderr, "and finds its parts", process)
+    with open(f"{root}/share/modulefiles/allfold/{cli.alone('--version').stdout.split()[1]}", encoding="utf-8") as file:
+        text = file.read()
+    tap.ok(text.startswith("#%Module") and f'"{prefix()}/bin"' in text and "@" not in text, "a module file of this version", text)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        process = make("install", folder)
+        root = folder + prefix()
+        missing = [name for name in EXPECTED if not os.path.lexists(f"{root}/{name}")]
+        if tap.ok(process.returncode == 0 and not missing, "make install", (missing, process.stdout, process.stderr)):
+            texts = Help(folder)
+            check_completion(root, texts)
+            check_manual(root, texts.commands())
+            check_tools(root)
+            process = make("uninstall", folder)
+            left = [os.path.join(where, name) for where, _, names in os.walk(root) for name in names]
+            tap.ok(process.returncode == 0 and not left, "make uninstall leaves nothing", (left, process.stderr))
+    tap.done()
+
+
+if __name__ == "__main__":
+    main()
