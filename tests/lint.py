@@ -42,6 +42,10 @@ def may_use_cuda(path):
         or path.startswith(("bench/", "tests/", "examples/"))
 
 
+def may_use_nvtx(path):
+    return path == "src/cli/nvtx.c" or path.startswith("tests/")
+
+
 def may_use_ladder(path, header):
     return header == "kernels/ladder/ladder.h" and re.match(r"src/cli/(cmd_)?ladder[^/]*\.[ch]$", path) is not None
 
@@ -123,7 +127,8 @@ def include_faults(root, files):
     for path in includes:
         yield from layer_faults(root, path, includes)
         for header, number, _ in includes[path]:
-            if locate(root, path, header) is None and CUDA_HEADER.match(header) and not may_use_cuda(path):
+            if locate(root, path, header) is None and CUDA_HEADER.match(header) and not may_use_cuda(path) \
+                    and not (header.startswith("nvtx") and may_use_nvtx(path)):
                 yield "cuda", f"{path}:{number}: {header} belongs in src/device/cuda*.c and kernels/"
             if "ladder/" in header and not path.startswith(("kernels/ladder/",) + FREE) and not may_use_ladder(path, header):
                 yield "ladder", f"{path}:{number}: only the program's ladder command, bench/ and tests/ may use the ladder"

@@ -11,10 +11,18 @@ PYTHON_TESTS =
 MPI_TESTS += tests/test_reduce tests/test_softmax tests/test_failures
 UNIT_TESTS += tests/test_elements tests/test_array tests/test_output tests/test_npy tests/test_generate tests/test_distributions tests/test_health
 PYTHON_TESTS += tests/lint.py tests/test_examples.py tests/test_draw_ladder.py tests/test_profile_ladder.py tests/test_cli.py tests/test_cli_values.py tests/test_ladder.py tests/test_bench.py tests/test_plot_bench.py
-PYTHON_TESTS += tests/test_devices.py tests/test_scaling_report.py tests/test_samples.py tests/test_install.py tests/slurm/test_jobs.py
+PYTHON_TESTS += tests/test_nvtx.py tests/test_devices.py tests/test_scaling_report.py tests/test_samples.py tests/test_install.py tests/slurm/test_jobs.py
 
 noinst_HEADERS += tests/tap.h tests/files.h tests/generated.h tests/support.h tests/patterns.h tests/oracle.h
-EXTRA_DIST += tests/mpi-launch tests/sanitize tests/slurm/cluster.py tests/cli.py tests/tap.py tests/lsan.supp $(PYTHON_TESTS)
+# A profiler that the program loads, for tests/test_nvtx.py.
+if HAVE_NVTX
+check_DATA = tests/nvtx_profiler.so
+tests/nvtx_profiler.so: tests/nvtx_profiler.c
+	$(AM_V_CC)$(CC) $(NVTX_CPPFLAGS) $(CPPFLAGS) -D_GNU_SOURCE -Wall -Wextra -O1 -fPIC -shared $(srcdir)/tests/nvtx_profiler.c -o $@
+CLEANFILES += tests/nvtx_profiler.so
+endif
+
+EXTRA_DIST += tests/nvtx_profiler.c tests/mpi-launch tests/sanitize tests/slurm/cluster.py tests/cli.py tests/tap.py tests/lsan.supp $(PYTHON_TESTS)
 CLEANFILES += tests/mpi.lock
 
 tests_test_health_LDADD = libbench.a libladder.a $(LDADD)

@@ -22,6 +22,8 @@ allfold_SOURCES = \
 	src/cli/launch.c \
 	src/cli/launch.h \
 	src/cli/main.c \
+	src/cli/nvtx.c \
+	src/cli/nvtx.h \
 	src/cli/number.c \
 	src/cli/number.h \
 	src/cli/options.c \
@@ -38,4 +40,4 @@ allfold_SOURCES = \
 	src/cli/stop.h \
 	src/cli/watch.c \
 	src/cli/watch.h
-allfold_LDADD = libbench.a libladder.a $(LDADD) $(NCCL_LIBS)
+allfold_LDADD = libbench.a libladder.a $(LDADD) $(NCCL_LIBS) $(NVTX_LIBS)

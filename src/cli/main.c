@@ -2,6 +2,7 @@
    code, and none leaves while another waits for it. */
 #include "cli/help.h"
 #include "cli/launch.h"
+#include "cli/nvtx.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/session.h"
@@ -130,6 +131,7 @@ int main(int argc, char **argv)
             fprintf(stderr, "allfold: %s\n", error.text);
         return EXIT_USAGE;
     }
+    nvtx_name_phases();
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &threading);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);

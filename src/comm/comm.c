@@ -212,13 +212,17 @@ allfold_status comm_gather(struct comm *comm, const void *memory, size_t bytes, 
 
 allfold_status comm_gather_all(struct comm *comm, const void *memory, size_t bytes, void *all, struct error *error)
 {
+    const enum phase before = phase_enter(comm->progress, PHASE_EXCHANGE);
     const int code = MPI_Allgather(memory, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, comm->mpi->comm);
+    phase_enter(comm->progress, before);
     return code != MPI_SUCCESS ? mpi_failed(code, "MPI_Allgather", error) : ALLFOLD_OK;
 }
 
 allfold_status comm_count(struct comm *comm, bool yes, int *count, struct error *error)
 {
+    const enum phase before = phase_enter(comm->progress, PHASE_EXCHANGE);
     const int mine = yes, code = MPI_Allreduce(&mine, count, 1, MPI_INT, MPI_SUM, comm->mpi->comm);
+    phase_enter(comm->progress, before);
     return code != MPI_SUCCESS ? mpi_failed(code, "MPI_Allreduce", error) : ALLFOLD_OK;
 }
 

@@ -1,0 +1,44 @@
+/* Phases as NVTX ranges: what nsys and others draw above a rank's kernels and copies. */
+#include "cli/nvtx.h"
+
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#ifdef ALLFOLD_HAVE_NVTX
+#include "base/phase.h"
+
+#include <nvtx3/nvToolsExt.h>
+
+#include <stdbool.h>
+#include <string.h>
+
+static nvtxDomainHandle_t domain;
+static void (*before)(enum phase left, enum phase entered); /* who looked in already */
+
+static void observe(enum phase left, enum phase entered)
+{
+    static bool open; /* a range is */
+    nvtxEventAttributes_t range;
+    memset(&range, 0, sizeof range);
+    range.version = NVTX_VERSION;
+    range.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+    range.messageType = NVTX_MESSAGE_TYPE_ASCII;
+    range.message.ascii = phase_name(entered);
+    if (open)
+        nvtxDomainRangePop(domain);
+    nvtxDomainRangePushEx(domain, &range);
+    open = true;
+    if (before != NULL)
+        before(left, entered);
+}
+
+void nvtx_name_phases(void)
+{
+    domain = nvtxDomainCreateA("allfold");
+    before = phase_observer;
+    phase_observer = observe;
+}
+#else
+void nvtx_name_phases(void) {}
+#endif
