@@ -3,6 +3,7 @@
 has no k-th. Then either the result is right, or the status is not 0, a message says why, and the output is what it was.
 And a file system that is full for real."""
 import os
+import re
 import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -30,6 +31,10 @@ CALLS = {  # call -> how it fails
     "mmap": ["ENOMEM"],
     "pthread_create": ["ENOMEM"],
 }
+CUDA = os.path.join(tap.BUILD, "tests", "faults", "allfold-cuda")
+# Where there is no real device. The emulated kernels may be built with the address sanitizer, which MPI's leaks are no use to.
+STANDIN = {"ALLFOLD_STANDIN_DEVICES": "2", "ALLFOLD_STANDIN_MEMORY": str(1 << 20),
+           "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
 OLD = b"what was there before\n"
 MOST = 200  # more calls than any of these runs makes
 COMMON = ["--backend=cpu", "--threads=1", "--staging=16k", "--timeout=10"]
@@ -47,28 +52,29 @@ class Job:
             return ["softmax", "--quiet", *COMMON, self.input, "-o", os.path.join(folder, "y.npy")]
         return ["stats", "--quiet", *COMMON, self.input, "--checkpoint-every=0", f"--checkpoint={folder}/ck"]
 
-    def run(self, ranks, fail=None):
+    def run(self, ranks, fail=None, cuda=False):
         """A launch, the output's contents, and the names that are left."""
         with tempfile.TemporaryDirectory() as folder:
             output = os.path.join(folder, "y.npy")
             if self.command == "softmax":
                 with open(output, "wb") as file:
                     file.write(OLD)
-            more = {"ALLFOLD_FAIL": fail, "LD_PRELOAD": LIBRARY} if fail else {}
-            # without the launcher LD_PRELOAD is the program's alone; mpirun itself makes none of the calls that count
-            run = faults.Launch(ranks if ranks > 1 else 0, [tap.ALLFOLD, *self.words(folder)], more).ended(40)
+            more = {} if fail is None else {"ALLFOLD_FAIL_CUDA": fail} if cuda else {"ALLFOLD_FAIL": fail, "LD_PRELOAD": LIBRARY}
+            words = [CUDA, *self.words(folder), "--backend=cuda"] if cuda else [tap.ALLFOLD, *self.words(folder)]
+            run = faults.Launch(ranks if ranks > 1 else 0, words, {**STANDIN, **more}).ended(40)
             content = open(output, "rb").read() if os.path.exists(output) else b""
             return run, content, sorted(set(os.listdir(folder)) - {"y.npy"})
 
 
 def judge(job, ranks, rank, call, how, k):
     """The outcome in words, capitals for a failure; or None where the run has no k-th call. And the launch."""
-    run, content, left = job.run(ranks, f"{rank}:{call}:{k}:{how}")
+    cuda = call.startswith("cuda")
+    run, content, left = job.run(ranks, f"{rank}:{call}:{k}{'' if cuda else ':' + how}", cuda)
     if run.status == faults.HUNG or run.left:
         return "HANGS", run
     if "failing: struck" not in run.stderr:
         return None, run
-    right = (run.stdout, content) == job.expected[ranks]
+    right = (run.stdout, content) == job.expected[ranks, cuda]
     if run.status == 0:
         return ("right result, status 0" if right else "WRONG RESULT, STATUS 0"), run
     if not any(line.startswith("allfold:") for line in run.stderr.splitlines()):
@@ -93,6 +99,21 @@ def sweep(job, ranks, rank, call, how):
         if outcome.split(",")[0].split(" ")[0].isupper():
             return outcomes, f"number {k}: {outcome}\n{run.shown()}"
     return outcomes, f"more than {MOST} calls"
+
+
+def cuda_calls():
+    """The functions that tests/faults/allfold-cuda can make fail."""
+    with open(os.path.join(tap.SOURCE, "tests", "faults", "cuda_calls.h"), encoding="utf-8") as file:
+        return re.findall(r"^ *X\((cuda\w+)\)", file.read(), flags=re.MULTILINE)
+
+
+def cuda_cases():
+    for command in ("softmax", "stats"):
+        for number, call in enumerate(cuda_calls()):
+            if faults.FULL:
+                yield from ((command, ranks, rank, call, "") for ranks, rank in ((1, 0), (2, 0), (2, 1)))
+            elif command == "softmax" and number % 4 == 2:
+                yield command, 1, 0, call, ""
 
 
 def cases():
@@ -133,6 +154,26 @@ def test_full(inputs):
             subprocess.run(["umount", folder], check=False)
 
 
+def run_sweep(inputs, chosen, title):
+    """All of the cases; the calls that were struck."""
+    cuda = chosen[0][3].startswith("cuda")
+    jobs = {command: Job(inputs, command) for command in ("softmax", "stats")}
+    for job in jobs.values():
+        for ranks in (1, 2):
+            run, content, left = job.run(ranks, cuda=cuda)
+            tap.ok(run.status == 0 and not left, f"{title}: {job.command} on {ranks} ranks when nothing fails", run.shown())
+            job.expected[ranks, cuda] = (run.stdout, content)
+    every, struck = [], set()
+    with ThreadPoolExecutor(3) as pool:
+        for case, (outcomes, wrong) in pool.map(lambda c: (c, sweep(jobs[c[0]], *c[1:])), chosen):
+            command, ranks, rank, call, how = case
+            tap.ok(not wrong, f"{command}, rank {rank} of {ranks}: {call} fails{how and " with " + how}, {len(outcomes)} times", wrong)
+            every += outcomes
+            struck |= {call} if outcomes else set()
+    faults.summary(title, every)
+    return struck
+
+
 def main():
     sanitized = b"libasan" in subprocess.run(["ldd", tap.ALLFOLD], stdout=subprocess.PIPE, check=False).stdout
     with tempfile.TemporaryDirectory() as inputs:
@@ -141,22 +182,14 @@ def main():
         if sanitized or not os.path.exists(LIBRARY):
             tap.skip("the failing-call sweep: LD_PRELOAD does not go with the address sanitizer")
         else:
-            jobs = {command: Job(inputs, command) for command in ("softmax", "stats")}
-            for job in jobs.values():
-                for ranks in (1, 2):
-                    run, content, left = job.run(ranks)
-                    tap.ok(run.status == 0 and not left, f"{job.command} on {ranks} ranks when nothing fails", run.shown())
-                    job.expected[ranks] = (run.stdout, content)
-            every, struck = [], set()
-            with ThreadPoolExecutor(3) as pool:
-                for case, (outcomes, wrong) in pool.map(lambda c: (c, sweep(jobs[c[0]], *c[1:])), list(cases())):
-                    command, ranks, rank, call, how = case
-                    tap.ok(not wrong, f"{command}, rank {rank} of {ranks}: {call} fails with {how}, {len(outcomes)} times", wrong)
-                    every += outcomes
-                    struck |= {call} if outcomes else set()
+            struck = run_sweep(inputs, list(cases()), "failing calls")
             tap.ok(struck == set(CALLS) - (set() if faults.FULL else {"shm_open", "unlink"}), "every call was struck",
                    [call for call in CALLS if call not in struck])
-            faults.summary("failing calls", every)
+        if os.path.exists(CUDA) and not sanitized:
+            struck = run_sweep(inputs, list(cuda_cases()), "failing CUDA calls")
+            print(f"# never called, or never to be struck: {', '.join(call for call in cuda_calls() if call not in struck)}")
+        else:
+            tap.skip("failing CUDA calls: there is neither CUDA nor a stand-in, or it does not go with the sanitizers")
         test_full(inputs)
     tap.done()
 
