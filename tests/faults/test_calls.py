@@ -167,7 +167,7 @@ def run_sweep(inputs, chosen, title):
     with ThreadPoolExecutor(3) as pool:
         for case, (outcomes, wrong) in pool.map(lambda c: (c, sweep(jobs[c[0]], *c[1:])), chosen):
             command, ranks, rank, call, how = case
-            tap.ok(not wrong, f"{command}, rank {rank} of {ranks}: {call} fails{how and " with " + how}, {len(outcomes)} times", wrong)
+            tap.ok(not wrong, f"{command}, rank {rank} of {ranks}: {call} fails {how}, {len(outcomes)} times", wrong)
             every += outcomes
             struck |= {call} if outcomes else set()
     faults.summary(title, every)
