@@ -32,13 +32,13 @@ EXTRA_DIST += tests/faults/cuda_calls.c
 cuda_wraps = `sed -n 's/^ *X(\(cuda[A-Za-z]*\)).*/-Wl,--wrap=\1/p' $(srcdir)/tests/faults/cuda_calls.h`
 if HAVE_CUDA
 check_PROGRAMS += tests/faults/allfold-cuda
-tests_faults_allfold_cuda_SOURCES = tests/faults/cuda_calls.c
+tests_faults_allfold_cuda_SOURCES = tests/faults/cuda_calls.c tests/faults/hook.c
 tests_faults_allfold_cuda_LDADD = $(allfold_OBJECTS) $(allfold_LDADD)
 tests_faults_allfold_cuda_LINK = $(LINK) $(cuda_wraps)
 else
 if HAVE_EMULATION
 check_PROGRAMS += tests/faults/allfold-cuda
-tests_faults_allfold_cuda_SOURCES = tests/faults/cuda_calls.c
+tests_faults_allfold_cuda_SOURCES = tests/faults/cuda_calls.c tests/faults/hook.c
 tests_faults_allfold_cuda_LDADD = $(tests_emulation_allfold_LDADD)
 tests_faults_allfold_cuda_LINK = $(EMULATION_LINK) $(cuda_wraps)
 endif
