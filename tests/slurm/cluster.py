@@ -48,7 +48,8 @@ KillWait=5
 MinJobAge=600
 GresTypes=gpu
 NodeName={nodes} CPUs={cpus} Boards=1 SocketsPerBoard=1 CoresPerSocket={cpus} ThreadsPerCore=1 RealMemory=1024 Gres=gpu:{gpus} State=UNKNOWN
-PartitionName=test Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO
+PartitionName=test Nodes={first} Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO
+PartitionName=last Nodes={last} MaxTime=INFINITE State=UP OverSubscribe=NO
 """
 
 
@@ -135,9 +136,10 @@ def wait_for(condition, seconds, message):
 
 
 class Cluster:
-    """A running cluster; to be made inside() only. folders: {name: path}, to be seen as SHARED/name by every node."""
+    """A running cluster; to be made inside() only. The last node has a partition of its own, "last"; the others are the
+    default one. folders: {name: path}, to be seen as SHARED/name by every node."""
 
-    def __init__(self, nodes=2, cpus=4, gpus=2, folders=None):
+    def __init__(self, nodes=3, cpus=4, gpus=2, folders=None):
         self.daemons = []
         self.folders(folders or {})
         self.network()
@@ -167,7 +169,7 @@ class Cluster:
     def configure(self, names, cpus, gpus):
         hosts = "127.0.0.1 localhost\n10.99.0.1 head\n" + "".join(
             f"10.99.0.{i + 11} {name}\n" for i, name in enumerate(names))
-        for name, text in (("slurm.conf", CONFIGURATION.format(nodes=",".join(names), cpus=cpus, gpus=gpus)),
+        for name, text in (("slurm.conf", CONFIGURATION.format(nodes=",".join(names), first=",".join(names[:-1]), last=names[-1], cpus=cpus, gpus=gpus)),
                            ("gres.conf", f"NodeName={','.join(names)} Name=gpu File=/dev/nvidia[0-{gpus - 1}]\n"),
                            ("cgroup.conf", "CgroupPlugin=cgroup/v1\n"), ("hosts", hosts)):
             with open(f"/run/slurm/etc/{name}", "w", encoding="utf-8") as file:
