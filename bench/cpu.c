@@ -53,7 +53,8 @@ static allfold_status cpu_describe(struct machine *machine, struct bench_facts *
     {                                                                                                                  \
         const bool floating = ALLFOLD_##ID != ALLFOLD_INT32;                                                           \
         const double unit = bench_unit(bits, floating);                                                                \
-        int64_t high = 0, low = 0, max = INT64_MIN;                                                                    \
+        int64_t high = 0, max = INT64_MIN;                                                                             \
+        uint64_t low = 0;                                                                                              \
         double sumexp = 0.0;                                                                                           \
         _Pragma("omp parallel for num_threads(threads) reduction(+ : high, low, sumexp) reduction(max : max)")         \
         for (uint64_t i = 0; i < n; i++) {                                                                             \
@@ -65,7 +66,7 @@ static allfold_status cpu_describe(struct machine *machine, struct bench_facts *
                 sumexp += exp((double)number * unit);                                                                  \
             x[i] = bench_make_##name((double)number * unit);                                                           \
         }                                                                                                              \
-        *known = (struct bench_known){high, low, max, sumexp};                                                         \
+        *known = (struct bench_known){high, max, low, sumexp};                                                         \
     }                                                                                                                  \
     static double error_##name(const element_##name *x, const element_##name *y, uint64_t n, double sumexp, int threads) \
     {                                                                                                                  \

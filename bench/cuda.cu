@@ -145,7 +145,7 @@ static allfold_status fill_type(struct cuda_machine *cuda, uint64_t first, uint6
     if (started(cudaMemcpyAsync(&found, room, sizeof found, cudaMemcpyDeviceToHost, stream), what, error) != ALLFOLD_OK
         || ladder_wait(cuda->ladder, what, error) != ALLFOLD_OK)
         return error->status;
-    *known = {(int64_t)found.high, (int64_t)found.low, found.max, found.sumexp};
+    *known = {(int64_t)found.high, found.max, found.low, found.sumexp};
     return ALLFOLD_OK;
 }
 

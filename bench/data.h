@@ -24,7 +24,8 @@ HOST_DEVICE element_int32 bench_make_int32(double x) { return (element_int32)x; 
 /* What is known of elements: the sum of their integers as high 2^32 + low, the largest integer, and the sum of exp(x),
    which no element of these is too large for (0 for int32). */
 struct bench_known {
-    int64_t high, low, max;
+    int64_t high, max;
+    uint64_t low; /* of fewer than 2^32 elements it does not overflow */
     double sumexp;
 };
 

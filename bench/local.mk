@@ -25,3 +25,8 @@ noinst_HEADERS += \
 	bench/data.h \
 	bench/machine.h \
 	bench/run.h
+
+# A short set of measurements. `make bench BENCH_FLAGS="--json --type=all"` passes options; under mpirun: allfold bench.
+.PHONY: bench
+bench: allfold
+	./allfold bench $(BENCH_FLAGS)

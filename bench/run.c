@@ -236,7 +236,8 @@ static allfold_status combine_known(struct bench *b, const struct bench_known *m
                                     struct error *error)
 {
     *all = *mine;
-    if (MPI_Allreduce(&mine->high, &all->high, 2, MPI_INT64_T, MPI_SUM, b->comm) != MPI_SUCCESS
+    if (MPI_Allreduce(&mine->high, &all->high, 1, MPI_INT64_T, MPI_SUM, b->comm) != MPI_SUCCESS
+        || MPI_Allreduce(&mine->low, &all->low, 1, MPI_UINT64_T, MPI_SUM, b->comm) != MPI_SUCCESS
         || MPI_Allreduce(&mine->max, &all->max, 1, MPI_INT64_T, MPI_MAX, b->comm) != MPI_SUCCESS
         || MPI_Allreduce(&mine->sumexp, &all->sumexp, 1, MPI_DOUBLE, MPI_SUM, b->comm) != MPI_SUCCESS)
         return error_set(error, ALLFOLD_MPI_ERROR, "MPI_Allreduce failed");
@@ -251,6 +252,8 @@ static allfold_status fill(struct bench *b, struct error *error)
         return ALLFOLD_OK;
     b->filled.count = 0;
     b->machine->ops->fill(b->machine, one->type, (uint64_t)b->rank * one->count, one->count, one->in_host, &mine, error);
+    mine.high += (int64_t)(mine.low >> 32); /* so that ranks can be added */
+    mine.low &= UINT32_MAX;
     if (comm_agree(comm_of(b), error) != ALLFOLD_OK || combine_known(b, &mine, &all, error) != ALLFOLD_OK)
         return error->status;
     b->mine = (struct bench_expected){.count = one->count, .sumexp = mine.sumexp};
@@ -302,17 +305,30 @@ static double time_once(struct bench *b, const struct bench_peer *peer, struct e
     return clock_seconds() - start;
 }
 
-/* seconds: of peer i, run r, at [i * RUNS_MOST + r]. Rounds: each peer once, another one first each time. */
+/* Another order in each round, the same on all ranks: nobody always follows the same one. (Fisher and Yates) */
+static void shuffle(int *order, int count, int round)
+{
+    for (int i = 0; i < count; i++)
+        order[i] = i;
+    for (int i = count - 1; i > 0; i--) {
+        const int j = (int)(ladder_mix((uint64_t)(round + WARM_UP) << 32 | (uint64_t)i) % (uint64_t)(i + 1)), kept = order[i];
+        order[i] = order[j];
+        order[j] = kept;
+    }
+}
+
+/* seconds: of peer i, run r, at [i * RUNS_MOST + r]. Rounds: each peer once. */
 static int take_turns(struct bench *b, const struct bench_peer *const *peers, int count, double *seconds,
                       struct error *error)
 {
     int runs = RUNS_LEAST;
     for (int round = -WARM_UP; round < runs && error->status == ALLFOLD_OK; round++) {
         const double start = clock_seconds();
+        int order[BENCH_ROWS_MAX];
+        shuffle(order, count, round);
         for (int i = 0; i < count && error->status == ALLFOLD_OK; i++) {
-            const int peer = (i + round + WARM_UP) % count;
-            const double taken = time_once(b, peers[peer], error);
-            seconds[peer * RUNS_MOST + (round < 0 ? 0 : round)] = taken;
+            const double taken = time_once(b, peers[order[i]], error);
+            seconds[order[i] * RUNS_MOST + (round < 0 ? 0 : round)] = taken;
         }
         if (round == -1) {
             runs = ladder_runs_for(b->one->seconds, clock_seconds() - start, RUNS_LEAST, RUNS_MOST);

@@ -22,7 +22,7 @@ tests/nvtx_profiler.so: tests/nvtx_profiler.c
 CLEANFILES += tests/nvtx_profiler.so
 endif
 
-EXTRA_DIST += tests/nvtx_profiler.c tests/mpi-launch tests/slurm/cluster.py tests/cli.py tests/tap.py tests/lsan.supp $(PYTHON_TESTS)
+EXTRA_DIST += tests/nvtx_profiler.c tests/mpi-launch tests/sanitize tests/slurm/cluster.py tests/cli.py tests/tap.py tests/lsan.supp $(PYTHON_TESTS)
 CLEANFILES += tests/mpi.lock
 
 tests_test_health_LDADD = libbench.a libladder.a $(LDADD)
@@ -49,3 +49,8 @@ AM_TESTS_ENVIRONMENT = \
 	ALLFOLD_SOURCE=$(abs_top_srcdir); export ALLFOLD_SOURCE; \
 	ALLFOLD_BUILD=$(abs_top_builddir); export ALLFOLD_BUILD; \
 	ALLFOLD_TEST_LOCK=$(abs_top_builddir)/tests/mpi.lock; export ALLFOLD_TEST_LOCK;
+
+# The GPU tests under compute-sanitizer; needs a GPU, takes many minutes.
+.PHONY: check-sanitize
+check-sanitize: $(MPI_TESTS) allfold
+	$(SHELL) $(top_srcdir)/tests/sanitize

@@ -58,6 +58,7 @@ def fault_of(row, machine):
         "ceiling": exchange or near(row["of_read_ceiling"], rate / machine["read"]),
         "floor": exchange or near(row["floor_seconds"], floor) and near(row["of_floor"], floor / row["seconds"]),
         "correct": row["correct"] is (None if exchange or row["peer"] in ("read", "copy") else True),
+        "datasheet": exchange or machine["datasheet"] is None or near(row["of_datasheet"], rate / machine["datasheet"]),
         "split": (split is not None) == (row["seen"] == "host" and row["peer"] == "allfold")
         and (split is None or abs(sum(split.values()) - row["seconds"]) <= 1e-4 * row["seconds"] + 1e-9),
     }
@@ -143,6 +144,24 @@ def check_health():
            and "SLOW" in process.stdout, "--slow: the slower of two is named, and is an error", shown(process))
 
 
+def check_gpu():
+    """The same on a GPU, with the peers that only a GPU has."""
+    if alone("bench", "--backend=cuda", "--list").returncode != 0:
+        tap.skip("no CUDA device to measure on")
+        return
+    words = ["bench", "--backend=cuda", "--seconds=0.001", "--json"]
+    found = report(alone(*words, "--count=1,65537", "--type=all", "--fold=all"))
+    if found:
+        check_rows(found, [1, 65537], [1], ["f32", "f64", "bf16", "f16", "int32"], "a GPU")
+        peers = {(row["peer"], row["seen"]) for row in found["results"]}
+        tap.ok({("cub", "kernel"), ("cub+copy", "host"), ("three-pass", "host"), ("copy", "kernel")} <= peers, "its peers", peers)
+    found = report(cli.ranks(2, *words, "--count=4097")) or {"results": []}
+    tap.ok({"cub+copy+mpi", "three-pass"} <= {row["peer"] for row in found["results"]}, "two ranks: CUB and MPI", found)
+    found = report(alone(*words, "--count=100000", "--data=host", "--fold=sum")) or {"results": []}
+    tap.ok({(row["peer"], row["seen"]) for row in found["results"]} == {("link", "kernel"), ("allfold", "host")},
+           "data in host memory: the link", found)
+
+
 def check_peers():
     process = subprocess.run([sys.executable, PEERS, "--count=1000", "--fold=sum,max", "--type=f32,int32", "--seconds=0.001",
                               "--warm"], capture_output=True, text=True, check=False)
@@ -160,6 +179,7 @@ def main():
     check_json()
     check_baseline()
     check_health()
+    check_gpu()
     check_peers()
     tap.done()
 

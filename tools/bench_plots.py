@@ -92,10 +92,12 @@ def lines(axes, rows, value):
                   zorder=4 if peer == "allfold" else 3)
 
 
-def ceiling(axes, level, text):
-    axes.axhline(level, color=SOFT, linewidth=0.9, zorder=2)
-    axes.annotate(text, (0.004, level), xycoords=("axes fraction", "data"), xytext=(0, 3), textcoords="offset points",
-                  fontsize=8.8, color=SOFT, va="bottom", ha="left")
+def ceilings(axes, levels):
+    """Lines across, each named above it, one beside the other: two may lie close."""
+    for place, (level, text) in enumerate(sorted(levels, reverse=True)):
+        axes.axhline(level, color=SOFT, linewidth=0.9, zorder=2)
+        axes.annotate(f"{text} {level:,.0f}", (0.006 + 0.21 * place, level), xycoords=("axes fraction", "data"), xytext=(0, 2.5),
+                      textcoords="offset points", fontsize=8.8, color=SOFT, va="bottom", ha="left")
 
 
 def bandwidth(runs, facts, rows):
@@ -105,17 +107,15 @@ def bandwidth(runs, facts, rows):
                          circumstances(runs, rows[0], **facts), "elements a rank", "GB/s")
     lines(axes, rows, lambda row: row["bytes_per_second"] / 1e9)
     top = max(row["bytes_per_second"] for row in rows if row["bytes_per_second"]) / 1e9
-    levels = [(machine.get("read"), "read ceiling"), (machine.get("datasheet"), "datasheet")]
-    if fold == "softmax":
-        levels.append((machine.get("copy"), "copy ceiling"))
-    for level, text in levels:
-        if level:
-            ceiling(axes, level / 1e9, f"{text} {level / 1e9:,.0f}")
-            top = max(top, level / 1e9)
+    kinds = ["read", "datasheet", "copy"] if fold == "softmax" else ["read", "datasheet"]
+    levels = [(machine[kind] / 1e9, "datasheet" if kind == "datasheet" else f"{kind} ceiling") for kind in kinds if machine.get(kind)]
+    ceilings(axes, levels)
+    lowest = min([level for level, _ in levels], default=top)
+    top = max([top] + [level for level, _ in levels])
     axes.set_ylim(0, top * 1.1)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     count_axis(axes, sorted({row["count"] for row in rows}))
-    axes.legend(loc="upper left", bbox_to_anchor=(0.0, 0.86))
+    axes.legend(loc="upper left", bbox_to_anchor=(0.0, min(lowest / (1.1 * top), 0.95)))
     return figure
 
 

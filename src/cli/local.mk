@@ -1,11 +1,11 @@
 # The program, at the top of the build folder.
 bin_PROGRAMS += allfold
 allfold_SOURCES = \
+	src/cli/beats.c \
+	src/cli/beats.h \
 	src/cli/bench_baseline.c \
 	src/cli/bench_report.c \
 	src/cli/bench_report.h \
-	src/cli/beats.c \
-	src/cli/beats.h \
 	src/cli/board.c \
 	src/cli/board.h \
 	src/cli/cli.h \

@@ -50,7 +50,7 @@ allfold_status ladder_host_room(struct ladder *ladder, int which, size_t bytes, 
 allfold_status ladder_time(struct ladder *ladder, ladder_work *work, void *argument, struct ladder_times *times,
                            struct error *error)
 {
-    *times = {1.0, 1.0, 1};
+    *times = {1.0, 1.0, 1.0, 1};
     return ladder_cuda(work(argument, ladder->stream), "starting what is measured", error);
 }
 allfold_status ladder_read_ceiling(struct ladder *, const void *, uint64_t, double *bytes_per_second, struct error *)
