@@ -9,13 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECE = 1 << 16, CLEAR_BYTES = 64 << 20 }; /* a thread's piece of work; more than the caches of one core hold */
+enum { PIECE = 1 << 16 }; /* a thread's piece of work */
 
 struct cpu_machine {
     struct machine machine;
     struct device *device;
     struct queue *queue;
     unsigned char *clear;
+    uint64_t clear_bytes;
     volatile uint64_t sink; /* what was read, so that it must be read */
     double began, ended;
 };
@@ -168,7 +169,7 @@ static allfold_status cpu_clear(struct machine *machine, struct error *error)
 {
     struct cpu_machine *const cpu = cpu_of(machine);
 #pragma omp parallel for schedule(static) num_threads(cpu->device->threads)
-    for (uint64_t i = 0; i < CLEAR_BYTES; i += 64)
+    for (uint64_t i = 0; i < cpu->clear_bytes; i += 64)
         cpu->clear[i]++;
     return error->status;
 }
@@ -210,6 +211,15 @@ static allfold_status cpu_fold(struct machine *machine, enum monoid monoid, allf
     return backend_cpu.fold(cpu_of(machine)->queue, monoid, type, machine->x, count, 0, error);
 }
 
+static allfold_status cpu_fold_taken(struct machine *machine, enum monoid monoid, allfold_type type, struct partial *partial,
+                                     struct error *error)
+{
+    (void)monoid;
+    (void)type;
+    *partial = *cpu_of(machine)->queue->partial;
+    return error->status;
+}
+
 static allfold_status cpu_softmax(struct machine *machine, allfold_type type, uint64_t count, const struct partial *partial,
                                   struct error *error)
 {
@@ -237,6 +247,7 @@ static const struct machine_ops cpu_ops = {
     .copy_prepare = cpu_nothing_to_do,
     .copy = cpu_copy,
     .fold = cpu_fold,
+    .fold_taken = cpu_fold_taken,
     .softmax = cpu_softmax,
 };
 
@@ -255,6 +266,11 @@ static allfold_status allocate(uint64_t bytes, int threads, void **memory, struc
     return ALLFOLD_OK;
 }
 
+uint64_t machine_cpu_cache_bytes(int threads)
+{
+    return u64_max((uint64_t)64 << 20, (uint64_t)threads << 23);
+}
+
 allfold_status machine_open_cpu(int threads, uint64_t x_bytes, uint64_t y_bytes, struct machine **machine,
                                 struct error *error)
 {
@@ -263,14 +279,14 @@ allfold_status machine_open_cpu(int threads, uint64_t x_bytes, uint64_t y_bytes,
     if (cpu == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory for the benchmark");
     cpu->machine.ops = &cpu_ops;
+    cpu->clear_bytes = machine_cpu_cache_bytes(threads);
     if (backend_cpu.open(0, 1, &options, &cpu->device, error) == ALLFOLD_OK
         && backend_cpu.queue_open(cpu->device, 0, &cpu->queue, error) == ALLFOLD_OK
-        && allocate(CLEAR_BYTES, threads, (void **)&cpu->clear, error) == ALLFOLD_OK
+        && allocate(cpu->clear_bytes, threads, (void **)&cpu->clear, error) == ALLFOLD_OK
         && allocate(x_bytes, threads, &cpu->machine.x, error) == ALLFOLD_OK
-        && (y_bytes == 0 || allocate(y_bytes, threads, &cpu->machine.y, error) == ALLFOLD_OK)) {
-        cpu->machine.partial = cpu->queue->partial;
+        && (y_bytes == 0 || allocate(y_bytes, threads, &cpu->machine.y, error) == ALLFOLD_OK))
         *machine = &cpu->machine;
-    } else
+    else
         cpu_close(&cpu->machine);
     return error->status;
 }

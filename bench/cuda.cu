@@ -105,7 +105,7 @@ static void cuda_close(struct machine *machine)
     if (cuda->ladder != NULL)
         cudaStreamSynchronize(cuda->ladder->stream);
     cudaFree(cuda->space.scratch);
-    cudaFreeHost(machine->partial);
+    cudaFree(cuda->space.result);
     cudaFreeHost(machine->host_x);
     cudaFreeHost(cuda->cub_value);
     ladder_close(cuda->ladder);
@@ -316,6 +316,17 @@ static allfold_status cuda_fold(struct machine *machine, enum monoid monoid, all
                        "launching the fold", error);
 }
 
+static allfold_status cuda_fold_taken(struct machine *machine, enum monoid monoid, allfold_type type,
+                                      struct partial *partial, struct error *error)
+{
+    static const char what[] = "taking the fold's result";
+    struct cuda_machine *const cuda = cuda_of(machine);
+    ladder_cuda(cudaMemcpyAsync(partial, cuda->space.result, monoid_bytes(monoid, type), cudaMemcpyDeviceToHost,
+                                cuda->ladder->stream),
+                what, error);
+    return ladder_wait(cuda->ladder, what, error);
+}
+
 static allfold_status cuda_softmax(struct machine *machine, allfold_type type, uint64_t count, const struct partial *partial,
                                    struct error *error)
 {
@@ -359,6 +370,7 @@ static const struct machine_ops cuda_ops = {
     .copy_prepare = cuda_copy_prepare,
     .copy = cuda_copy,
     .fold = cuda_fold,
+    .fold_taken = cuda_fold_taken,
     .softmax = cuda_softmax,
     .link = cuda_link,
     .nothing = cuda_nothing,
@@ -387,8 +399,7 @@ static allfold_status open_memory(struct cuda_machine *cuda, uint64_t x_bytes, u
         || ladder_cuda(cudaMemsetAsync(cuda->space.scratch, 0, fold_scratch_bytes(multiprocessors), cuda->ladder->stream),
                        what, error)
                != ALLFOLD_OK
-        || ladder_cuda(cudaHostAlloc((void **)&m->partial, sizeof *m->partial, cudaHostAllocMapped), what, error) != ALLFOLD_OK
-        || ladder_cuda(cudaHostGetDevicePointer((void **)&cuda->space.result, m->partial, 0), what, error) != ALLFOLD_OK)
+        || ladder_cuda(cudaMalloc((void **)&cuda->space.result, sizeof(struct partial)), what, error) != ALLFOLD_OK)
         return error->status;
     return ladder_wait(cuda->ladder, what, error);
 }

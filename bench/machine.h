@@ -39,9 +39,11 @@ struct machine_ops {
     allfold_status (*read)(struct machine *machine, uint64_t bytes, struct error *error);
     allfold_status (*copy_prepare)(struct machine *machine, uint64_t bytes, struct error *error); /* x to y */
     allfold_status (*copy)(struct machine *machine, uint64_t bytes, struct error *error);
-    /* The kernels alone. The fold's partial is in machine->partial after wait. */
+    /* The kernels alone. A GPU's partial stays there, as CUB's result does; fold_taken waits for it, and takes it. */
     allfold_status (*fold)(struct machine *machine, enum monoid monoid, allfold_type type, uint64_t count,
                            struct error *error);
+    allfold_status (*fold_taken)(struct machine *machine, enum monoid monoid, allfold_type type, struct partial *partial,
+                                 struct error *error);
     /* Both passes of softmax, from x to y; `partial` is what the first pass will find, or has found. */
     allfold_status (*softmax)(struct machine *machine, allfold_type type, uint64_t count, const struct partial *partial,
                               struct error *error);
@@ -61,9 +63,8 @@ struct machine_ops {
 
 struct machine {
     const struct machine_ops *ops;
-    void *x, *y, *host_x;    /* of the bytes that open was told */
-    struct partial *partial; /* of fold */
-    void *stream, *result;   /* cudaStream_t in which all work goes, and CUB's result; NULL on the CPU */
+    void *x, *y, *host_x;  /* of the bytes that open was told */
+    void *stream, *result; /* cudaStream_t in which all work goes, and CUB's result; NULL on the CPU */
 };
 
 /* Opens a GPU, local_rank modulo visible; or the CPU, with so many threads. */
@@ -71,10 +72,8 @@ allfold_status machine_open_cuda(int local_rank, uint64_t x_bytes, uint64_t y_by
                                  struct machine **machine, struct error *error);
 allfold_status machine_open_cpu(int threads, uint64_t x_bytes, uint64_t y_bytes, struct machine **machine,
                                 struct error *error);
-
-/* NCCL, of builds that have it (nccl.c). A communicator of the ranks that call this, one GPU each. */
-struct bench_nccl;
-bool bench_nccl_built(void);
+/* More than the caches of so many cores are likely to hold: 8 MiB each, 64 MiB at least. */
+uint64_t machine_cpu_cache_bytes(int threads);
 
 #ifdef __cplusplus
 }

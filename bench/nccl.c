@@ -14,8 +14,6 @@ struct bench_nccl {
     ncclComm_t comm;
 };
 
-bool bench_nccl_built(void) { return true; }
-
 /* How the ranks' opening ended on this rank, in words; empty where it went well. */
 static void open_comm(const struct bench *b, struct bench_nccl *nccl, char why[160])
 {
@@ -88,8 +86,6 @@ allfold_status bench_nccl_combine(struct bench *b, enum cub_work work, struct er
 }
 
 #else
-
-bool bench_nccl_built(void) { return false; }
 
 allfold_status bench_nccl_open(const struct bench *b, struct bench_nccl **nccl, struct error *error)
 {

@@ -85,8 +85,12 @@ static allfold_status kernel_run(struct bench *b, struct error *error)
 
 static allfold_status kernel_check(struct bench *b, char wrong[96], struct error *error)
 {
-    return kind_of(b) == BENCH_SOFTMAX ? check_softmax(b, &b->mine, 1e-5, wrong, error)
-                                       : check_partial(b, &b->mine, b->machine->partial, wrong, error);
+    struct partial partial;
+    if (kind_of(b) == BENCH_SOFTMAX)
+        return check_softmax(b, &b->mine, 1e-5, wrong, error);
+    if (b->machine->ops->fold_taken(b->machine, b->monoid, b->one->type, &partial, error) != ALLFOLD_OK)
+        return error->status;
+    return check_partial(b, &b->mine, &partial, wrong, error);
 }
 
 /* As the pipelines do it (core/): the backend's fold, waited for; for softmax the second pass, too. */

@@ -16,7 +16,6 @@ enum {
 };
 #define GPU_CEILING_BYTES ((uint64_t)4 << 30)  /* long enough that launching does not count */
 #define CPU_CEILING_BYTES ((uint64_t)1 << 30)
-#define CPU_CEILING_BYTES_LEAST ((uint64_t)64 << 20) /* more than caches hold */
 #define LINK_BYTES ((uint64_t)256 << 20)
 
 static struct comm *comm_of(struct bench *b) { return &b->context->comm; }
@@ -31,7 +30,8 @@ static uint64_t ceiling_bytes(const struct bench *b, uint64_t x_bytes)
     const uint64_t most = info.memory_total / 8 / 4096 * 4096;
     if (on_gpu(b))
         return u64_min(GPU_CEILING_BYTES, most);
-    return u64_min(u64_max(u64_min(x_bytes / 4096 * 4096, CPU_CEILING_BYTES), CPU_CEILING_BYTES_LEAST), most);
+    const uint64_t least = machine_cpu_cache_bytes(b->context->device->threads);
+    return u64_min(u64_max(u64_min(x_bytes / 4096 * 4096, CPU_CEILING_BYTES), least), most);
 }
 
 static allfold_status open_machine(struct bench *b, struct error *error)
@@ -124,6 +124,8 @@ static double survey(struct bench *b, allfold_status (*work)(struct bench *b, st
         double taken = 0.0;
         if (comm_agree(comm_of(b), error) != ALLFOLD_OK)
             return NAN;
+        if (!host)
+            ops->clear(b->machine, error);
         const double start = clock_seconds();
         if ((host || ops->begin(b->machine, error) == ALLFOLD_OK) && work(b, error) == ALLFOLD_OK
             && (host || ops->end(b->machine, error) == ALLFOLD_OK) && ops->wait(b->machine, error) == ALLFOLD_OK && !host)
@@ -271,9 +273,8 @@ static allfold_status fold_mine(struct bench *b, struct error *error)
     b->monoid = one->subject->kind == BENCH_FOLD  ? fold_monoid(one->subject->fold)
                 : one->type == ALLFOLD_F64        ? MONOID_sumexp_f64
                                                   : MONOID_sumexp;
-    if (!one->in_host && b->machine->ops->fold(b->machine, b->monoid, one->type, one->count, error) == ALLFOLD_OK
-        && b->machine->ops->wait(b->machine, error) == ALLFOLD_OK)
-        b->partial = *b->machine->partial;
+    if (!one->in_host && b->machine->ops->fold(b->machine, b->monoid, one->type, one->count, error) == ALLFOLD_OK)
+        b->machine->ops->fold_taken(b->machine, b->monoid, one->type, &b->partial, error);
     return error->status;
 }
 

@@ -199,7 +199,7 @@ static struct json_object *row_json(const struct bench_report *report, const str
     for (int rank = 0; rank < ranks; rank++)
         json_object_array_add(medians, report_measured(row->measured[rank].times.median));
     json_object_object_add(object, "seconds_by_rank", medians);
-    add_number(object, "bytes", row->bytes > 0.0 ? row->bytes : NAN);
+    json_object_object_add(object, "bytes", row->bytes > 0.0 ? json_object_new_uint64((uint64_t)row->bytes) : NULL);
     add_number(object, "bytes_per_second", rate_of(row));
     add_number(object, "of_read_ceiling", rate_of(row) / facts->read);
     add_number(object, "of_datasheet", rate_of(row) / facts->datasheet);
