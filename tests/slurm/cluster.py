@@ -123,6 +123,14 @@ class Node:
             [*self.enter(), "sh", "-c", script], check=True, capture_output=True, text=True).stdout
 
 
+def environment(process):
+    try:
+        with open(f"/proc/{process}/environ", encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
 def wait_for(condition, seconds, message):
     """Waits until condition() is true, and returns what it gave; message may be a function."""
     end = time.monotonic() + seconds
@@ -203,6 +211,15 @@ class Cluster:
         """Waits for a job's end, and gives what is known of it."""
         return wait_for(lambda: (lambda job: job if job.get("JobState") in states else None)(self.job(number)), seconds,
                         lambda: f"job {number} after {seconds} s: {self.job(number)}\n{self.logs()}")
+
+    def start_now(self, number):
+        """A job that was put back into the queue waits for two minutes, so that what is left of it can go; not here. The
+        nodes must have forgotten it, or they refuse it."""
+        def present():
+            return [name for name in filter(str.isdigit, os.listdir("/proc")) if f"SLURM_JOB_ID={number}" in environment(name)]
+        wait_for(lambda: not present(), 20, lambda: f"job {number} is still there: {present()}")
+        time.sleep(2)
+        self.run("scontrol", "update", f"jobid={number}", "starttime=now")
 
     def logs(self):
         """The ends of all logs, for a diagnosis."""
