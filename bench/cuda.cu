@@ -105,7 +105,7 @@ static void cuda_close(struct machine *machine)
     if (cuda->ladder != NULL)
         cudaStreamSynchronize(cuda->ladder->stream);
     cudaFree(cuda->space.scratch);
-    cudaFree(cuda->space.result);
+    cudaFree(cuda->space.mailbox);
     cudaFreeHost(machine->host_x);
     cudaFreeHost(cuda->cub_value);
     ladder_close(cuda->ladder);
@@ -321,10 +321,14 @@ static allfold_status cuda_fold_taken(struct machine *machine, enum monoid monoi
 {
     static const char what[] = "taking the fold's result";
     struct cuda_machine *const cuda = cuda_of(machine);
-    ladder_cuda(cudaMemcpyAsync(partial, cuda->space.result, monoid_bytes(monoid, type), cudaMemcpyDeviceToHost,
-                                cuda->ladder->stream),
-                what, error);
-    return ladder_wait(cuda->ladder, what, error);
+    struct fold_mailbox mailbox;
+    if (ladder_cuda(cudaMemcpyAsync(&mailbox, cuda->space.mailbox, sizeof mailbox, cudaMemcpyDeviceToHost, cuda->ladder->stream),
+                    what, error)
+            == ALLFOLD_OK
+        && ladder_wait(cuda->ladder, what, error) == ALLFOLD_OK
+        && !fold_result(&mailbox, cuda->space.number, monoid_bytes(monoid, type), partial))
+        error_set(error, ALLFOLD_DEVICE_ERROR, "the fold kernel left no result");
+    return error->status;
 }
 
 static allfold_status cuda_softmax(struct machine *machine, allfold_type type, uint64_t count, const struct partial *partial,
@@ -399,7 +403,9 @@ static allfold_status open_memory(struct cuda_machine *cuda, uint64_t x_bytes, u
         || ladder_cuda(cudaMemsetAsync(cuda->space.scratch, 0, fold_scratch_bytes(multiprocessors), cuda->ladder->stream),
                        what, error)
                != ALLFOLD_OK
-        || ladder_cuda(cudaMalloc((void **)&cuda->space.result, sizeof(struct partial)), what, error) != ALLFOLD_OK)
+        || ladder_cuda(cudaMalloc(&cuda->space.mailbox, sizeof *cuda->space.mailbox), what, error) != ALLFOLD_OK
+        || ladder_cuda(cudaMemsetAsync(cuda->space.mailbox, 0, sizeof *cuda->space.mailbox, cuda->ladder->stream), what, error)
+               != ALLFOLD_OK)
         return error->status;
     return ladder_wait(cuda->ladder, what, error);
 }

@@ -21,6 +21,7 @@ struct cuda_machine {
     struct machine machine;
     struct ladder *ladder;
     struct fold_space space;
+    size_t folded; /* bytes of the partial that wait is to fetch */
     int read_count, copy_count; /* for so many numbers of bytes the fastest way is known */
     struct ladder_read reads[READS_MAX];
     struct copy_way copies[READS_MAX];

@@ -7,6 +7,8 @@
 
 #include <cuda_runtime.h>
 
+#include <type_traits>
+
 template <allfold_type type> struct element;
 #define DEFINE_ELEMENT(ID, name, numpy, bytes, kind, value_name)                                \
     template <> struct element<ALLFOLD_##ID> {                                                  \
@@ -49,6 +51,20 @@ template <class Stored> static __device__ __forceinline__ uint4 vector_of(const 
             words[bit / 32 + 1] = (uint32_t)(bits >> 32);
     }
     return make_uint4(words[0], words[1], words[2], words[3]);
+}
+
+/* A vector of -inf. */
+template <class Element> static __device__ __forceinline__ uint4 least_vector()
+{
+    typedef typename Element::stored stored;
+    static_assert(Element::is_floating, "integers have no -inf");
+    constexpr bool f16 = std::is_same<stored, element_f16>::value;
+    constexpr uint32_t high = sizeof(stored) == 8   ? 0xfff00000u
+                              : sizeof(stored) == 4 ? 0xff800000u
+                              : f16                 ? 0xfc00fc00u
+                                                    : 0xff80ff80u;
+    constexpr uint32_t low = sizeof(stored) == 8 ? 0 : high;
+    return make_uint4(low, high, low, high);
 }
 
 static __device__ __forceinline__ bool is_vector_aligned(const void *x) { return ((uintptr_t)x & 15) == 0; }

@@ -1,16 +1,36 @@
 /* Launches a fold: finds the kernels of an element type, which are in fold_VALUE.cu. */
 #include "kernels/fold.cuh"
 #include "kernels/fold_family.h"
+#include "kernels/message.cuh"
 
 size_t fold_scratch_bytes(int multiprocessors)
 {
-    return FOLD_TICKET_BYTES + (size_t)multiprocessors * FOLD_BLOCKS_MAX * sizeof(struct partial);
+    return (size_t)multiprocessors * FOLD_BLOCKS_MAX * sizeof(struct fold_message);
+}
+
+bool fold_result(const struct fold_mailbox *mailbox, uint32_t number, size_t bytes, struct partial *partial)
+{
+    return message_take(&mailbox->partial, number, partial->bytes, bytes);
+}
+
+int fold_number_next(struct fold_space *space, void *stream)
+{
+    if (++space->number != 0)
+        return cudaSuccess;
+    space->number = 1;
+    const cudaError_t code = cudaMemsetAsync(space->mailbox, 0, sizeof *space->mailbox, (cudaStream_t)stream);
+    return code != cudaSuccess
+               ? code
+               : cudaMemsetAsync(space->scratch, 0, fold_scratch_bytes(space->multiprocessors), (cudaStream_t)stream);
 }
 
 int fold_launch(enum monoid monoid, allfold_type type, const void *x, uint64_t n, uint64_t first,
-                const struct fold_space *space, void *stream)
+                struct fold_space *space, void *stream)
 {
     const struct fold_input input = {x, n, first};
+    const int code = fold_number_next(space, stream);
+    if (code != cudaSuccess)
+        return code;
     switch (type) {
 #define CASE(ID, name, numpy, bytes, kind, value) \
     case ALLFOLD_##ID:                            \

@@ -1,5 +1,5 @@
 /* The fold kernel, for any monoid and element type: element -> thread -> warp -> block -> grid in one launch, whose
-   last block to finish combines the partials of all. Included by fold_family.cuh.
+   first block waits for the partials of all and combines them. Included by fold_family.cuh.
 
    Which thread takes which element, and the order in which partials are combined, follow from n and the device alone,
    never from timing or from where x lies: the bits are the same run to run. A thread takes its elements in ascending
@@ -10,14 +10,26 @@
 #include "fold/folds.h"
 #include "kernels/element.cuh"
 #include "kernels/kernels.h"
+#include "kernels/message.cuh"
 #include "kernels/tuning.h"
 
-/* A monoid at a value type, as a type: fold_of<MONOID_sum, float>. */
+/* The partials whose sums are relative to a maximum: brings one to another maximum, no smaller. */
+#define DEFINE_RESCALE(name, value)                                                    \
+    static __device__ __forceinline__ void rescale_to(name##_##value *partial, double max) \
+    {                                                                                  \
+        name##_rescale_##value(partial, max);                                          \
+    }
+VALUES(DEFINE_RESCALE, sumexp)
+VALUES(DEFINE_RESCALE, sumexp_f64)
+#undef DEFINE_RESCALE
+
+/* A monoid at a value type, as a type: fold_of<MONOID_sum, float>. scaled: rescale_to knows its partial. */
 template <enum monoid monoid, class Value> struct fold_of;
 #define DEFINE_FOLD(name, value_name)                                                                                  \
     template <> struct fold_of<MONOID_##name, value_##value_name> {                                                    \
         typedef name##_##value_name partial;                                                                           \
         static constexpr bool indexed = is_indexed_##name;                                                             \
+        static constexpr bool scaled = MONOID_##name == MONOID_sumexp || MONOID_##name == MONOID_sumexp_f64;           \
         static constexpr bool f32_terms = MONOID_##name == MONOID_sumexp && sizeof(value_##value_name) == sizeof(float) \
                                           && (value_##value_name)0.5 != 0;                                             \
         static __device__ __forceinline__ partial identity() { return name##_identity_##value_name(); }                \
@@ -38,16 +50,21 @@ MONOIDS(DEFINE_FOLDS)
 #undef DEFINE_FOLDS
 #undef DEFINE_FOLD
 
-template <class Fold, class Element> struct fold_plan {
-    static constexpr struct fold_shape shape =
-        fold_shape_of(
-        sizeof(typename Fold::partial), Fold::indexed, sizeof(typename Element::stored), Fold::f32_terms);
+/* How a fold of an element type is cut, as a type. */
+template <class Fold, class Element, bool small = false> struct fold_plan {
+    static constexpr struct fold_shape shape = fold_shape_of(sizeof(typename Fold::partial), Fold::indexed,
+                                                             sizeof(typename Element::stored), Fold::f32_terms, small);
     static constexpr int threads = shape.threads, vectors = shape.vectors, together = shape.together;
+    static constexpr int blocks = shape.blocks, least = shape.least;
+    static constexpr bool is_small = small;
     static constexpr int block_vectors = threads * vectors; /* of one block in one round */
-    static_assert(threads % 32 == 0 && threads <= 1024 && shape.blocks <= FOLD_BLOCKS_MAX, "a shape a kernel can take");
+    static_assert(threads % 32 == 0 && threads <= 1024 && blocks <= FOLD_BLOCKS_MAX, "a shape a kernel can take");
     static_assert(together == 0 || vectors % together == 0, "rounds are whole tiles");
     static_assert(!Fold::indexed || together <= 1, "a tile's elements are neighbours");
 };
+
+/* Folds whose code is short enough to be there several times over, where that saves time. */
+template <class Fold> constexpr bool is_brief = sizeof(typename Fold::partial) <= 16;
 
 /* Partials move in words, whatever is in them. */
 template <class Partial>
@@ -64,23 +81,24 @@ static __device__ __forceinline__ Partial partial_shuffle_down(const Partial &pa
     return other;
 }
 
-/* What another block wrote: from the second-level cache, never a stale line of the first. */
-template <class Partial> static __device__ __forceinline__ Partial partial_read(const Partial *from)
+/* The largest of the warp's 32 numbers, none of which is NaN: as integers in the same order. Takes whole warps. */
+static __device__ __forceinline__ double warp_max(double x)
 {
-    unsigned long long words[sizeof(Partial) / 8];
-#pragma unroll
-    for (int i = 0; i < (int)(sizeof(Partial) / 8); i++)
-        words[i] = __ldcg((const unsigned long long *)from + i);
-    Partial partial;
-    memcpy(&partial, words, sizeof partial);
-    return partial;
+    const uint64_t bits = f64_bits(x), key = (bits >> 63) != 0 ? ~bits : bits | (uint64_t)1 << 63;
+    const uint32_t high = lanes_max((uint32_t)(key >> 32));
+    const uint32_t low = lanes_max((uint32_t)(key >> 32) == high ? (uint32_t)key : 0);
+    const uint64_t largest = (uint64_t)high << 32 | low;
+    return f64_from_bits((largest >> 63) != 0 ? largest & ~((uint64_t)1 << 63) : ~largest);
 }
 
-/* Lane 0 gets the 32 partials of its warp, in order; the others get something. Takes whole warps. */
-template <class Fold> static __device__ __forceinline__ void warp_combine(typename Fold::partial *partial)
+/* Lane 0 gets the partials of the warp's first `count` lanes, a power of two, in order; the others get something. Takes
+   whole warps. */
+template <class Fold, int count> static __device__ __forceinline__ void warp_combine(typename Fold::partial *partial)
 {
-#pragma unroll 1
-    for (int lanes = 1; lanes < 32; lanes *= 2) {
+    if constexpr (Fold::scaled) /* once, that the combinations find nothing to rescale: each would take long */
+        rescale_to(partial, warp_max(partial->max));
+#pragma unroll (is_brief<Fold> ? 5 : 1)
+    for (int lanes = 1; lanes < count; lanes *= 2) {
         const typename Fold::partial other = partial_shuffle_down(*partial, lanes);
         Fold::combine(partial, &other);
     }
@@ -91,9 +109,10 @@ template <class Fold> static __device__ __forceinline__ void warp_combine(typena
 template <class Fold, int threads> static __device__ __forceinline__ void block_combine(typename Fold::partial *partial)
 {
     constexpr int warps = threads / 32;
+    static_assert((warps & (warps - 1)) == 0, "a power of two");
     __shared__ typename Fold::partial room[warps];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    warp_combine<Fold>(partial);
+    warp_combine<Fold, 32>(partial);
     if (lane == 0)
         room[warp] = *partial;
     __syncthreads();
@@ -101,7 +120,7 @@ template <class Fold, int threads> static __device__ __forceinline__ void block_
         *partial = Fold::identity();
         if (lane < warps)
             *partial = room[lane];
-        warp_combine<Fold>(partial);
+        warp_combine<Fold, warps>(partial);
     }
 }
 
@@ -135,11 +154,10 @@ static __device__ __forceinline__ void vectors_take(typename Fold::partial *part
 
 /* Rounds in which every thread of the grid takes all its vectors: nothing to check, the addresses far apart by
    constants. The vectors of one block and round are neighbours. */
-template <class Fold, class Element>
+template <class Fold, class Element, class plan>
 static __device__ __forceinline__ void rounds_take(typename Fold::partial *partial, const typename Element::stored *x,
                                                    uint64_t first, uint64_t rounds, bool aligned)
 {
-    typedef fold_plan<Fold, Element> plan;
     uint64_t index = (uint64_t)blockIdx.x * plan::block_vectors + threadIdx.x;
 #pragma unroll 1
     for (uint64_t round = 0; round < rounds; round++) {
@@ -161,12 +179,51 @@ static __device__ __forceinline__ void rounds_take(typename Fold::partial *parti
     }
 }
 
+/* All vectors, in whole tiles, for folds that take -inf for nothing: what is missing in the last round is -inf. The lanes of
+   a warp share a maximum, so that few tiles raise it. */
+template <class Fold, class Element, class plan>
+static __device__ __forceinline__ void padded_take(typename Fold::partial *partial, const typename Element::stored *x,
+                                                   uint64_t rounds, uint64_t end, bool aligned)
+{
+    double shared_max = -INFINITY;
+    const uint64_t stride = (uint64_t)gridDim.x * plan::threads;
+    uint64_t index = (uint64_t)blockIdx.x * plan::block_vectors + threadIdx.x, step = plan::threads;
+#pragma unroll 1
+    for (uint64_t round = 0;; round++) {
+        uint4 vectors[plan::vectors];
+        if (round == rounds) { /* the rest, spread evenly over the grid */
+            index = rounds * gridDim.x * plan::block_vectors + (uint64_t)blockIdx.x * plan::threads + threadIdx.x;
+            step = stride;
+            if (index - threadIdx.x >= end)
+                break;
+        }
+        if (aligned) {
+#pragma unroll
+            for (int i = 0; i < plan::vectors; i++)
+                vectors[i] = index + i * step < end ? vector_load<Element>(x, index + i * step, true) : least_vector<Element>();
+        } else {
+#pragma unroll
+            for (int i = 0; i < plan::vectors; i++)
+                vectors[i] = index + i * step < end ? vector_load<Element>(x, index + i * step, false) : least_vector<Element>();
+        }
+#pragma unroll
+        for (int i = 0; i < plan::vectors; i += plan::together)
+            vectors_take<Fold, Element, plan::together>(partial, vectors + i, 0);
+        if (round == rounds)
+            break;
+        if (__ballot_sync(0xffffffffu, partial->max > shared_max) != 0) {
+            shared_max = warp_max(partial->max);
+            rescale_to(partial, shared_max);
+        }
+        index += (uint64_t)gridDim.x * plan::block_vectors;
+    }
+}
+
 /* The vectors from `start` on, spread evenly over the grid. */
-template <class Fold, class Element>
+template <class Fold, class Element, class plan>
 static __device__ __forceinline__ void rest_take(typename Fold::partial *partial, const typename Element::stored *x,
                                                  uint64_t first, uint64_t start, uint64_t end, bool aligned)
 {
-    typedef fold_plan<Fold, Element> plan;
     const uint64_t stride = (uint64_t)gridDim.x * plan::threads;
     uint64_t index = start + (uint64_t)blockIdx.x * plan::threads + threadIdx.x;
     while (index < end) {
@@ -175,33 +232,44 @@ static __device__ __forceinline__ void rest_take(typename Fold::partial *partial
         for (int i = 0; i < plan::vectors; i++)
             vectors[i] = index + i * stride < end ? vector_load<Element>(x, index + i * stride, aligned)
                                                   : make_uint4(0, 0, 0, 0);
-        /* one at a time, by moving them down: the code of a tile is there once */
-#pragma unroll 1
-        for (int i = 0; i < plan::vectors && index < end; i++) {
-            vectors_take<Fold, Element, 1>(partial, vectors, first + index * Element::per_vector);
+        if constexpr (is_brief<Fold>) {
 #pragma unroll
-            for (int j = 1; j < plan::vectors; j++)
-                vectors[j - 1] = vectors[j];
-            index += stride;
+            for (int i = 0; i < plan::vectors; i++)
+                if (index + i * stride < end)
+                    vectors_take<Fold, Element, 1>(partial, vectors + i, first + (index + i * stride) * Element::per_vector);
+            index += plan::vectors * stride;
+        } else {
+            /* one at a time, by moving them down: the code of a tile is there once */
+#pragma unroll 1
+            for (int i = 0; i < plan::vectors && index < end; i++) {
+                vectors_take<Fold, Element, 1>(partial, vectors, first + index * Element::per_vector);
+#pragma unroll
+                for (int j = 1; j < plan::vectors; j++)
+                    vectors[j - 1] = vectors[j];
+                index += stride;
+            }
         }
     }
 }
 
 /* All that this thread takes of x. */
-template <class Fold, class Element>
+template <class Fold, class Element, class plan>
 static __device__ __forceinline__ typename Fold::partial thread_fold(const typename Element::stored *x, uint64_t n,
                                                                      uint64_t first, uint64_t rounds)
 {
-    typedef fold_plan<Fold, Element> plan;
     const bool aligned = is_vector_aligned(x);
     const uint64_t vectors = n / Element::per_vector;
     typename Fold::partial partial = Fold::identity();
-    uint64_t start = 0;
-    if constexpr (plan::together > 0) {
-        rounds_take<Fold, Element>(&partial, x, first, rounds, aligned);
-        start = rounds * gridDim.x * plan::block_vectors;
+    if constexpr (Fold::scaled && Element::is_floating) {
+        padded_take<Fold, Element, plan>(&partial, x, rounds, vectors, aligned);
+    } else {
+        uint64_t start = 0;
+        if constexpr (plan::together > 0 && !plan::is_small) {
+            rounds_take<Fold, Element, plan>(&partial, x, first, rounds, aligned);
+            start = rounds * gridDim.x * plan::block_vectors;
+        }
+        rest_take<Fold, Element, plan>(&partial, x, first, start, vectors, aligned);
     }
-    rest_take<Fold, Element>(&partial, x, first, start, vectors, aligned);
     /* less than a vector is left */
     const uint64_t last = vectors * Element::per_vector + threadIdx.x;
     if (blockIdx.x == gridDim.x - 1 && last < n) {
@@ -211,46 +279,36 @@ static __device__ __forceinline__ typename Fold::partial thread_fold(const typen
     return partial;
 }
 
-/* Puts the block's partial (thread 0 has it) where the last block finds it. True in the block that comes last: then the
-   partials of all blocks are there to read. Takes whole blocks. */
-template <class Partial>
-static __device__ __forceinline__ bool block_publish(const Partial &partial, Partial *partials, unsigned int *ticket)
-{
-    __shared__ bool is_last;
-    if (threadIdx.x == 0) {
-        partials[blockIdx.x] = partial;
-        is_last = ticket_take(ticket, gridDim.x) == gridDim.x - 1;
-    }
-    __syncthreads();
-    return is_last;
-}
-
-/* scratch: the ticket, then a partial for each block. */
-constexpr size_t FOLD_TICKET_BYTES = 256;
-
-template <class Fold, class Element>
-static __global__ void __launch_bounds__(fold_plan<Fold, Element>::threads, fold_plan<Fold, Element>::shape.blocks)
-fold_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, uint64_t rounds, char *scratch,
-            typename Fold::partial *result)
+/* scratch: room for a message from each block. The first block waits for the messages of all; no other waits for any, so
+   this cannot hang, however many blocks run at a time. */
+template <class Fold, class Element, class plan>
+static __global__ void __launch_bounds__(plan::threads, plan::blocks)
+fold_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, uint64_t rounds, uint64_t *scratch,
+            uint64_t *result, uint32_t number)
 {
     typedef typename Fold::partial partial_type;
-    constexpr int threads = fold_plan<Fold, Element>::threads;
-    partial_type partial = thread_fold<Fold, Element>(x, n, first, rounds);
+    constexpr int threads = plan::threads, words = message_words<partial_type>::count;
+    partial_type partial = thread_fold<Fold, Element, plan>(x, n, first, rounds);
     block_combine<Fold, threads>(&partial);
+    if (blockIdx.x > 0) {
+        if (threadIdx.x == 0)
+            message_send(scratch + (uint64_t)blockIdx.x * words, partial, number);
+        return;
+    }
     if (gridDim.x > 1) {
-        partial_type *const partials = (partial_type *)(scratch + FOLD_TICKET_BYTES);
-        if (!block_publish(partial, partials, (unsigned int *)scratch))
-            return;
-        partial = Fold::identity();
+        /* thread 0 holds block 0's */
+        if (threadIdx.x > 0)
+            partial = Fold::identity();
 #pragma unroll 1
-        for (uint32_t block = threadIdx.x; block < gridDim.x; block += threads) {
-            const partial_type other = partial_read(&partials[block]);
+        for (uint32_t block = threadIdx.x > 0 ? threadIdx.x : threads; block < gridDim.x; block += threads) {
+            const partial_type other = message_receive<partial_type>(scratch + (uint64_t)block * words, number);
             Fold::combine(&partial, &other);
         }
+        __syncthreads();
         block_combine<Fold, threads>(&partial);
     }
     if (threadIdx.x == 0)
-        *result = partial;
+        message_send(result, partial, number);
 }
 
 #endif

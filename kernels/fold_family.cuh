@@ -4,29 +4,37 @@
 
 #include <type_traits>
 
-template <class Fold, class Element>
-static cudaError_t fold_start(const struct fold_input *input, const struct fold_space *space, void *stream)
+template <class Fold, class Element, class plan>
+static cudaError_t plan_start(const struct fold_input *input, struct fold_space *space, void *stream)
 {
-    typedef fold_plan<Fold, Element> plan;
     const uint64_t vectors = input->n / Element::per_vector;
-    const uint64_t most = (uint64_t)space->multiprocessors * plan::shape.blocks;
-    const uint64_t wanted = (vectors + plan::threads - 1) / plan::threads;
-    const bool one = vectors <= (uint64_t)plan::block_vectors * FOLD_ROUNDS_OF_ONE_BLOCK;
-    const uint64_t blocks = one ? 1 : u64_min(wanted, most);
-    const uint64_t rounds = vectors / (blocks * plan::block_vectors);
+    /* First a block for each multiprocessor, as long as threads have enough; then as many as have a whole round. */
+    const uint64_t multiprocessors = (uint64_t)space->multiprocessors, least = (uint64_t)plan::threads * plan::least;
+    const uint64_t some = u64_max(1, u64_min((vectors + least - 1) / least, multiprocessors));
+    const uint64_t blocks = u64_min(u64_max(some, vectors / plan::block_vectors), multiprocessors * plan::blocks);
+    const uint64_t rounds = plan::is_small ? 0 : vectors / (blocks * plan::block_vectors);
 
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3((unsigned int)blocks);
     config.blockDim = dim3(plan::threads);
     config.stream = (cudaStream_t)stream;
     /* what it returns is this launch's error; cudaGetLastError may hold one that the caller's program left */
-    return cudaLaunchKernelEx(&config, fold_kernel<Fold, Element>, (const typename Element::stored *)input->x, input->n,
-                              input->first, rounds, (char *)space->scratch, (typename Fold::partial *)space->result);
+    return cudaLaunchKernelEx(&config, fold_kernel<Fold, Element, plan>, (const typename Element::stored *)input->x, input->n,
+                              input->first, rounds, (uint64_t *)space->scratch, (uint64_t *)&space->mailbox->partial, space->number);
+}
+
+template <class Fold, class Element>
+static cudaError_t fold_start(const struct fold_input *input, struct fold_space *space, void *stream)
+{
+    if constexpr (is_brief<Fold>)
+        if (input->n * sizeof(typename Element::stored) <= (uint64_t)space->multiprocessors * FOLD_SMALL_BYTES)
+            return plan_start<Fold, Element, fold_plan<Fold, Element, true>>(input, space, stream);
+    return plan_start<Fold, Element, fold_plan<Fold, Element>>(input, space, stream);
 }
 
 /* The kernels of one element type; nothing where its value type is another family's. */
 template <class Element>
-static cudaError_t element_start(enum monoid monoid, const struct fold_input *input, const struct fold_space *space,
+static cudaError_t element_start(enum monoid monoid, const struct fold_input *input, struct fold_space *space,
                                  void *stream)
 {
     if constexpr (std::is_same<typename Element::value, FN_EXPAND(value, FAMILY)>::value) {
@@ -44,7 +52,7 @@ static cudaError_t element_start(enum monoid monoid, const struct fold_input *in
 }
 
 int FN_EXPAND(fold_launch, FAMILY)(enum monoid monoid, allfold_type type, const struct fold_input *input,
-                                   const struct fold_space *space, void *stream)
+                                   struct fold_space *space, void *stream)
 {
     switch (type) {
 #define CASE(ID, name, numpy, bytes, kind, value) \

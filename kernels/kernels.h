@@ -12,24 +12,78 @@ struct softmax_constants;
 extern "C" {
 #endif
 
+/* A partial as kernels write it: word by word, each with the number of the launch in its upper half (message.cuh), so
+   that the host can watch it arrive. */
+struct fold_message {
+    __attribute__((aligned(16))) uint64_t words[PARTIAL_BYTES_MAX / 4];
+};
+
+/* Between kernels and the host, in any memory that the device can write: mapped host memory where the host is to watch. */
+struct fold_mailbox {
+    struct fold_message partial; /* a kernel's result */
+    struct fold_message outcome; /* softmax_outcome reads it */
+    struct fold_message orders;  /* softmax_order writes it */
+};
+
 /* What a fold works with beside its input. One for each queue: folds that share it must run one after the other. */
 struct fold_space {
-    int multiprocessors;    /* of the device; with n it fixes how the work is cut, and so the bits of the result */
-    void *scratch;          /* device memory, fold_scratch_bytes, zeroed once before its first use */
-    struct partial *result; /* where the result goes: any memory that the device can write, such as mapped host memory */
+    int multiprocessors;          /* of the device; with n it fixes how the work is cut, and so the bits of the result */
+    void *scratch;                /* device memory, fold_scratch_bytes, zeroed once before its first use */
+    struct fold_mailbox *mailbox; /* where results go; its address on the device. Zeroed once, too */
+    uint32_t number;              /* of the last launch, 0 before the first; belongs to scratch and mailbox */
 };
 size_t fold_scratch_bytes(int multiprocessors);
+/* The number of the next launch, one that no word in scratch or mailbox can have from before: after the last comes the first,
+   on clean memory. The launchers call it. */
+int fold_number_next(struct fold_space *space, void *stream);
 
 /* Folds n elements at x (device memory, aligned to the element size; not read where n is 0), the first of which has the
-   index `first`, into the first monoid_bytes of *space->result. One launch. */
+   index `first`, into space->mailbox->partial. One launch, with the next number. */
 int fold_launch(enum monoid monoid, allfold_type type, const void *x, uint64_t n, uint64_t first,
-                const struct fold_space *space, void *stream);
+                struct fold_space *space, void *stream);
+
+/* Takes the partial, of so many bytes, of launch `number` from a mailbox that the host can read, where it may still be
+   arriving: false until all of it is there. Host only. */
+bool fold_result(const struct fold_mailbox *mailbox, uint32_t number, size_t bytes, struct partial *partial);
 
 /* y[i] = softmax of x[i], or its logarithm. Both are device memory, aligned to their element sizes; they are the same
    memory, of equal types, or do not overlap. y_type is a floating-point type. Computes in f32 where x starts from f32
    and neither y_type nor the logarithm asks for more, else in f64. Goes backwards through the arrays. */
 int softmax_launch(const struct softmax_constants *constants, bool logarithm, allfold_type x_type, const void *x,
                    allfold_type y_type, void *y, uint64_t n, int multiprocessors, void *stream);
+
+/* Both passes in one launch, for elements that fit the shared memory of all multiprocessors together (a quarter more is read
+   twice). All blocks run at once and wait for each other, so nothing else may keep them from the device for long. */
+
+/* What the host tells the kernel, between the passes. */
+struct softmax_orders {
+    uint32_t proceed; /* 0: leave y as it is, and end */
+    uint32_t unused;
+    double constants[14]; /* a struct softmax_constants */
+};
+
+struct softmax_resident {
+    struct fold_space *space;     /* as a fold's: it gets the partial, of MONOID_sumexp_f64 where the type is f64, else of
+                                     MONOID_sumexp; unless alone is set */
+    size_t shared_bytes;          /* that a block may have: softmax_resident_prepare */
+    bool alone;       /* the partial of x is the global one: no host between the passes. Not for the logarithm */
+    bool logarithm;
+    allfold_type type; /* of x and y */
+    const void *x;
+    void *y;          /* may be x */
+    uint64_t n;
+};
+
+/* Once for each device, before the first launch: the shared memory of a block. */
+int softmax_resident_prepare(int device, size_t *shared_bytes);
+/* Whether it can be done so: the size fits, the type is a floating-point one, and both are aligned to 16 bytes. */
+bool softmax_resident_fits(const struct softmax_resident *call);
+int softmax_resident_launch(const struct softmax_resident *call, void *stream);
+/* Tells the kernel of launch `number`, which waits for it, to proceed with these constants; NULL: to end. After RESIDENT_WAIT_MILLISECONDS without orders the kernel ends by itself. Host only. */
+void softmax_order(struct fold_mailbox *mailbox, uint32_t number, const struct softmax_constants *constants);
+/* Whether the kernel of launch `number` has ended its work, and then whether y is written. Host only. */
+bool softmax_outcome(const struct fold_mailbox *mailbox, uint32_t number, bool *written);
+enum { RESIDENT_WAIT_MILLISECONDS = 10 };
 
 /* 0 where this build has machine code, or code to compile, for the current device; else cudaErrorNoKernelImageForDevice
    or whatever else keeps its kernels from running. */

@@ -7,7 +7,8 @@ kernel_sources = \
 	kernels/fold_i64.cu \
 	kernels/fold_u32.cu \
 	kernels/fold_u64.cu \
-	kernels/softmax.cu
+	kernels/softmax.cu \
+	kernels/softmax_resident.cu
 if HAVE_CUDA
 liballfold_a_SOURCES += $(kernel_sources)
 cuda_depends += $(kernel_sources:.cu=.d)
@@ -20,5 +21,7 @@ noinst_HEADERS += \
 	kernels/fold_family.cuh \
 	kernels/fold_family.h \
 	kernels/kernels.h \
+	kernels/message.cuh \
+	kernels/softmax.cuh \
 	kernels/ptx.cuh \
 	kernels/tuning.h

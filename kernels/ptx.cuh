@@ -20,19 +20,102 @@ static __device__ __forceinline__ uint4 load_read_only(const void *x)
 #endif
 }
 
-/* 0, 1, ... tickets - 1, then 0 again: ready for the next launch. What the caller wrote before is seen by who takes a later
-   ticket (release), and what holders of earlier tickets wrote is seen after (acquire). */
-static __device__ __forceinline__ unsigned int ticket_take(unsigned int *ticket, unsigned int tickets)
+/* The largest number of the warp's lanes. Takes whole warps. */
+static __device__ __forceinline__ uint32_t lanes_max(uint32_t x)
+{
+#if defined(__NVCC__) && __CUDA_ARCH__ >= 800
+    return __reduce_max_sync(0xffffffffu, x);
+#else
+    for (int lanes = 1; lanes < 32; lanes *= 2) {
+        const uint32_t other = __shfl_xor_sync(0xffffffffu, x, lanes);
+        x = other > x ? other : x;
+    }
+    return x;
+#endif
+}
+
+/* Two words of 64 bits, each of which other blocks and the host see whole, at some time; aligned to 16 bytes. */
+static __device__ __forceinline__ void store_words(uint64_t *to, uint64_t first, uint64_t second)
 {
 #ifdef __NVCC__
-    unsigned int taken;
-    asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;" : "=r"(taken) : "l"(ticket), "r"(tickets - 1) : "memory");
+    asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" : : "l"(to), "l"(first), "l"(second) : "memory");
 #else
-    __threadfence();
-    const unsigned int taken = atomicInc(ticket, tickets - 1);
-    __threadfence();
+    to[0] = first;
+    to[1] = second;
 #endif
-    return taken;
 }
+static __device__ __forceinline__ void load_words(const uint64_t *from, uint64_t words[2])
+{
+#ifdef __NVCC__
+    asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(words[0]), "=l"(words[1]) : "l"(from) : "memory");
+#else
+    words[0] = from[0];
+    words[1] = from[1];
+#endif
+}
+
+/* Copies 16 bytes from global to shared memory in the background. Copies are committed in groups; copy_wait returns when all
+   groups of this thread but the last `pending` (at most 7) have arrived. Before Ampere, at once. */
+static __device__ __forceinline__ void copy_async(uint4 *shared, const uint4 *global)
+{
+#if defined(__NVCC__) && __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+                 :
+                 : "r"((unsigned int)__cvta_generic_to_shared(shared)), "l"(global)
+                 : "memory");
+#else
+    *shared = __ldg(global);
+#endif
+}
+static __device__ __forceinline__ void copy_commit()
+{
+#if defined(__NVCC__) && __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" : : : "memory");
+#endif
+}
+static __device__ __forceinline__ void copy_wait(int pending)
+{
+#if defined(__NVCC__) && __CUDA_ARCH__ >= 800
+    switch (pending) {
+#define CASE(n)                                             \
+    case n:                                                 \
+        asm volatile("cp.async.wait_group " #n ";" : : : "memory"); \
+        break;
+        CASE(1)
+        CASE(2)
+        CASE(3)
+        CASE(4)
+        CASE(5)
+        CASE(6)
+        CASE(7)
+#undef CASE
+    default:
+        asm volatile("cp.async.wait_all;" : : : "memory");
+        break;
+    }
+#else
+    (void)pending;
+#endif
+}
+
+/* Nanoseconds, from some time on. */
+static __device__ __forceinline__ uint64_t clock_nanoseconds()
+{
+#ifdef __NVCC__
+    uint64_t now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    return now;
+#else
+    static uint64_t now;
+    return now += 1000000;
+#endif
+}
+
+/* In a loop that waits for other blocks. */
+#ifdef __NVCC__
+static __device__ __forceinline__ void wait_for_others() {}
+#else
+static inline void wait_for_others(EMULATION_SITE) { emulation_pause({file, line}); }
+#endif
 
 #endif

@@ -1,57 +1,14 @@
 /* The second pass of softmax: y[i] from x[i] and the global maximum and sum, for all element types. Threads go backwards
    through the array, so that their first reads find what the first pass, which ended there, left in the second-level
    cache; x and y are marked to leave that cache first. In place, a thread reads an element before it alone writes it. */
-#include "fold/exponential.h"
-#include "kernels/element.cuh"
 #include "kernels/kernels.h"
+#include "kernels/softmax.cuh"
 #include "kernels/tuning.h"
-
-#include <type_traits>
-
-/* The three computations. */
-struct softmax_in_f32 {
-    typedef float value;
-    static __device__ __forceinline__ float of(float x, const softmax_constants &c) { return softmax_f32(x, &c); }
-};
-struct softmax_in_f64 {
-    typedef double value;
-    static __device__ __forceinline__ double of(double x, const softmax_constants &c) { return softmax_f64(x, &c); }
-};
-struct log_softmax_in_f64 {
-    typedef double value;
-    static __device__ __forceinline__ double of(double x, const softmax_constants &c) { return log_softmax_f64(x, &c); }
-};
-
-/* Rounds to an element type: once, from either arithmetic. */
-static __device__ __forceinline__ void round_to(element_f16 *y, float value) { *y = f32_to_f16(value); }
-static __device__ __forceinline__ void round_to(element_f16 *y, double value) { *y = round_f16(value); }
-static __device__ __forceinline__ void round_to(element_bf16 *y, float value) { *y = f32_to_bf16(value); }
-static __device__ __forceinline__ void round_to(element_bf16 *y, double value) { *y = round_bf16(value); }
-static __device__ __forceinline__ void round_to(element_f32 *y, float value) { *y = value; }
-static __device__ __forceinline__ void round_to(element_f32 *y, double value) { *y = round_f32(value); }
-static __device__ __forceinline__ void round_to(element_f64 *y, double value) { *y = value; }
 
 template <bool in_vectors, class Arithmetic> struct softmax_plan {
     static constexpr struct softmax_shape shape = softmax_shape_of(in_vectors, sizeof(typename Arithmetic::value));
     static constexpr int threads = shape.threads, blocks = shape.blocks, flight = shape.flight;
 };
-
-template <class Arithmetic, class Element>
-static __device__ __forceinline__ typename Arithmetic::value element_softmax(typename Element::stored x,
-                                                                             const softmax_constants &c)
-{
-    return Arithmetic::of((typename Arithmetic::value)Element::load(x), c);
-}
-
-template <class Arithmetic, class Element>
-static __device__ __forceinline__ uint4 vector_softmax(const uint4 &x, const softmax_constants &c)
-{
-    typename Element::stored y[Element::per_vector];
-#pragma unroll
-    for (int i = 0; i < Element::per_vector; i++)
-        round_to(&y[i], element_softmax<Arithmetic, Element>(vector_element<typename Element::stored>(x, i), c));
-    return vector_of(y);
-}
 
 /* x and y of one type, both aligned to 16 bytes. */
 template <class Arithmetic, class Element>
@@ -170,20 +127,6 @@ template <class Element> static cudaError_t element_start(const struct softmax_c
         if (call->y_type != ALLFOLD_F64)
             return softmax_start<softmax_in_f32, Element>(call);
     return softmax_start<softmax_in_f64, Element>(call);
-}
-
-static bool type_is_floating(allfold_type type)
-{
-    switch (type) {
-#define CASE(ID, name, numpy, bytes, kind, value) \
-    case ALLFOLD_##ID:                            \
-        return element<ALLFOLD_##ID>::is_floating;
-        ALLFOLD_TYPES(CASE)
-#undef CASE
-    case ALLFOLD_TYPE_COUNT:
-        break;
-    }
-    return false;
 }
 
 int softmax_launch(const struct softmax_constants *constants, bool logarithm, allfold_type x_type, const void *x,

@@ -9,32 +9,38 @@
 #include <stddef.h>
 
 struct fold_shape {
-    int threads;  /* of a block */
+    int threads;  /* of a block, a power of two */
     int blocks;   /* of a multiprocessor at one time; __launch_bounds__ makes the compiler keep to it */
     int vectors;  /* 16-byte loads a thread starts before it uses the first */
     int together; /* vectors given to the fold in one tile; 0: one at a time in a loop, for folds with much code */
+    int least;    /* vectors for each thread: with fewer, there are fewer blocks than multiprocessors */
 };
 
-/* f32_terms: the fold does much arithmetic on each element, in f32. */
-constexpr struct fold_shape fold_shape_of(size_t partial_bytes, bool indexed, size_t element_bytes, bool f32_terms)
+/* f32_terms: the fold does much arithmetic on each element, in f32. small: the array gives each multiprocessor at most
+   FOLD_SMALL_BYTES; only folds with little code (partials of 16 bytes) have a kernel of its own for that. */
+constexpr struct fold_shape fold_shape_of(size_t partial_bytes, bool indexed, size_t element_bytes, bool f32_terms, bool small)
 {
     if (partial_bytes > 64) /* stats */
-        return {256, 2, 2, 0};
+        return {256, 2, 2, 0, 1};
     if (indexed) /* vectors of one thread are not neighbours, so one tile cannot hold two of them */
-        return {512, 2, 4, element_bytes == 1 ? 0 : 1};
-    /* On an H200 the first pass of softmax over 2^28 f32 took 331 us with tiles of 16 values and takes 279 us with tiles of
-       32, which share the work that is due once a tile; smaller tiles or more blocks were slower. */
-    if (f32_terms && element_bytes == 4)
-        return {512, 2, 8, 8};
-    if (partial_bytes > 16) /* sumexp, products, scaled norms: tiles of 16 values, 8 of f64 */
-        return {512, 2, 4, element_bytes >= 4 ? 4 : (int)element_bytes};
-    return {512, 3, 4, 4}; /* sums and extremes */
+        return {512, 2, 4, element_bytes == 1 ? 0 : 1, 1};
+    if (f32_terms) /* tiles of 32 values share the work that is due once a tile */
+        return element_bytes == 4 ? fold_shape{512, 2, 8, 8, 4} : fold_shape{512, 2, 4, 4, 2};
+    if (partial_bytes > 16) /* products, scaled norms, sumexp of f64: tiles of 16 values, 8 of f64 */
+        return {512, 2, 4, element_bytes >= 4 ? 4 : (int)element_bytes, 1};
+    if (small) /* what is due after the last element has come counts more than bytes in flight */
+        return {256, 4, 4, 4, 4};
+    return element_bytes >= 4 ? fold_shape{512, 2, 8, 4, 4} : fold_shape{512, 4, 4, 4, 2};
 }
 
 constexpr int FOLD_BLOCKS_MAX = 8; /* no shape has more: scratch memory is sized by it */
+constexpr size_t FOLD_SMALL_BYTES = 8 << 10;
 
-/* One block folds what it can in so many rounds; beyond, blocks are added, one vector a thread, up to all that fit. */
-constexpr int FOLD_ROUNDS_OF_ONE_BLOCK = 1;
+/* Softmax of elements that stay on the chip: one block a multiprocessor, which keeps what its shared memory has room for
+   and reads the rest, at most a quarter as much, a second time. A block has at least so many vectors for each thread. */
+constexpr struct {
+    int threads, stage /* vectors of a thread that arrive together */, least;
+} RESIDENT_SHAPE = {512, 4, 2};
 
 struct softmax_shape {
     int threads, blocks;

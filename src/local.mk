@@ -52,6 +52,7 @@ noinst_HEADERS += \
 	src/fold/norm2.h \
 	src/fold/norminf.h \
 	src/fold/prod.h \
+	src/fold/softmax_constants.h \
 	src/fold/stats.h \
 	src/fold/sum.h \
 	src/fold/sumexp.h \

@@ -11,7 +11,8 @@
 #undef backend_choose
 
 #define OPERATIONS(X) \
-    X(open) X(locate) X(allocate) X(queue_open) X(follow) X(upload) X(download) X(fold) X(softmax) X(wait)
+    X(open) X(locate) X(allocate) X(queue_open) X(enter) X(follow) X(upload) X(download) X(fold) X(softmax_begin) \
+    X(softmax) X(wait)
 #define ENUM(name) IN_##name,
 enum operation { NOWHERE, OPERATIONS(ENUM) OPERATION_COUNT };
 #undef ENUM
@@ -43,12 +44,15 @@ static bool strikes(enum operation operation, struct error *error)
 FAULTY(locate, (device, memory, place, error), struct device *device, const void *memory, enum place *place)
 FAULTY(allocate, (device, bytes, memory, error), struct device *device, size_t bytes, void **memory)
 FAULTY(queue_open, (device, bytes, queue, error), struct device *device, size_t bytes, struct queue **queue)
+FAULTY(enter, (queue, stream, error), struct queue *queue, void *stream)
 FAULTY(follow, (queue, stream, error), struct queue *queue, void *stream)
 FAULTY(upload, (queue, to, bytes, error), struct queue *queue, void *to, size_t bytes)
 FAULTY(download, (queue, from, bytes, host, error), struct queue *queue, const void *from, size_t bytes,
        const void **host)
 FAULTY(fold, (queue, monoid, type, x, n, first, error), struct queue *queue, enum monoid monoid, allfold_type type,
        const void *x, uint64_t n, uint64_t first)
+FAULTY(softmax_begin, (queue, alone, logarithm, x_type, x, y_type, y, n, begun, error), struct queue *queue, bool alone,
+       bool logarithm, allfold_type x_type, const void *x, allfold_type y_type, void *y, uint64_t n, bool *begun)
 FAULTY(softmax, (queue, constants, logarithm, x_type, x, y_type, y, n, error), struct queue *queue,
        const struct softmax_constants *constants, bool logarithm, allfold_type x_type, const void *x, allfold_type y_type,
        void *y, uint64_t n)
@@ -247,10 +251,11 @@ static void test_disagreement(void)
     }
 }
 
-/* The four ways through the pipelines that the planted failures are carried along. */
-enum route { REDUCE_MEMORY, REDUCE_SOURCE, SOFTMAX_MEMORY, SOFTMAX_SOURCE, ROUTE_COUNT };
-static const char *const route_names[] = {"a sum of device memory", "a sum of a source", "softmax of device memory",
-                                          "softmax to a sink"};
+/* The ways through the pipelines that the planted failures are carried along. */
+enum route { REDUCE_MEMORY, REDUCE_SOURCE, SOFTMAX_MEMORY, LOG_SOFTMAX_MEMORY, SOFTMAX_TO_MEMORY, SOFTMAX_SOURCE, ROUTE_COUNT };
+static const char *const route_names[] = {"a sum of device memory",       "a sum of a source",
+                                          "softmax of device memory",     "log-softmax of device memory",
+                                          "softmax to device memory",     "softmax to a sink"};
 
 static allfold_status run_route(enum route route, struct error *error, int read_fails, int write_fails)
 {
@@ -261,14 +266,14 @@ static allfold_status run_route(enum route route, struct error *error, int read_
     allfold_result result;
     source.fail_at = read_fails;
     sink.fail_at = write_fails;
-    if (route == REDUCE_MEMORY || route == SOFTMAX_MEMORY) {
+    if (route == REDUCE_MEMORY || route == SOFTMAX_MEMORY || route == LOG_SOFTMAX_MEMORY)
         source.source.resident = test.device_x;
+    if (route == SOFTMAX_MEMORY || route == LOG_SOFTMAX_MEMORY || route == SOFTMAX_TO_MEMORY)
         sink.sink.resident = test.device_y;
-    }
     if (route == REDUCE_MEMORY || route == REDUCE_SOURCE)
         core_reduce(test.ctx, ALLFOLD_SUM, ALLFOLD_NAN_PROPAGATE, ALLFOLD_F32, &job, &result, error);
     else
-        core_softmax(test.ctx, false, ALLFOLD_F32, &job, &sink.sink, error);
+        core_softmax(test.ctx, route == LOG_SOFTMAX_MEMORY, ALLFOLD_F32, &job, &sink.sink, error);
     const int calls[2] = {source.calls, sink.calls};
     planted.calls = read_fails > 0 ? calls[0] : write_fails > 0 ? calls[1] : planted.calls;
     return error->status;

@@ -3,8 +3,8 @@
 
    Idea: each thread starts several loads of 16 bytes before it uses the first, so that enough bytes are in flight to
    keep the memory busy with few threads; the grid is as large as the GPU holds and stays until the end; and the second
-   level needs no launch: each block writes its partial and takes a ticket, and the one that takes the last ticket knows
-   that all partials are there, and combines them in block order. The result's bits are the same from run to run.
+   level needs no launch: each block leaves its partial in memory with the number of the launch beside every word of it, and
+   the first block watches them arrive and combines them in block order. The result's bits are the same from run to run.
 
    What it fixes: instructions per byte, idle memory, and the second launch, which is most of the time for a small
    array.
@@ -41,37 +41,47 @@ static allfold_status plan(struct reduction *r, struct error *error)
     const struct fold_shape shape = shape_of(r);
     const uint64_t bytes = allfold_type_bytes(r->type), partial = monoid_bytes(fold_monoid(r->fold), r->type);
     const uint64_t most = (uint64_t)device->multiprocessors * (uint64_t)shape.blocks;
-    const uint64_t blocks = u64_max(1, u64_min(most, r->n * bytes / 16 / (uint64_t)shape.threads));
+    const uint64_t blocks = u64_max(1, u64_min(most, r->n * bytes / 16 / (uint64_t)(shape.threads * shape.least)));
     r->scratch_bytes = fold_scratch_bytes(device->multiprocessors);
     r->bytes_read = r->n * bytes + blocks * partial;
     r->bytes_written = (blocks + 1) * partial;
     r->occupancy = (double)shape.threads * shape.blocks / device->threads_per_multiprocessor;
     r->launches = 1;
     r->roundings = (double)(r->n / (most * (uint64_t)shape.threads)) + 256.0;
-    if (ladder_room(r->ladder, LADDER_RESULT, sizeof(struct partial), &r->result, error) == ALLFOLD_OK
-        && ladder_room(r->ladder, LADDER_SCRATCH, r->scratch_bytes, &r->scratch, error) == ALLFOLD_OK)
-        ladder_cuda(cudaMemsetAsync(r->scratch, 0, r->scratch_bytes, r->ladder->stream),
-                    "clearing the engine's scratch", error);
+    r->space = {};
+    if (ladder_room(r->ladder, LADDER_RESULT, sizeof(struct fold_mailbox), &r->result, error) == ALLFOLD_OK
+        && ladder_room(r->ladder, LADDER_SCRATCH, r->scratch_bytes, &r->scratch, error) == ALLFOLD_OK
+        && ladder_cuda(cudaMemsetAsync(r->scratch, 0, r->scratch_bytes, r->ladder->stream), "clearing the engine's scratch",
+                       error)
+               == ALLFOLD_OK)
+        ladder_cuda(cudaMemsetAsync(r->result, 0, sizeof(struct fold_mailbox), r->ladder->stream),
+                    "clearing the engine's result", error);
     return error->status;
 }
 
 static cudaError_t start(void *argument, cudaStream_t stream)
 {
-    const struct reduction *const r = (const struct reduction *)argument;
-    const struct fold_space space = {r->ladder->device.multiprocessors, r->scratch, (struct partial *)r->result};
-    return (cudaError_t)fold_launch(fold_monoid(r->fold), r->type, r->x, r->n, 0, &space, stream);
+    struct reduction *const r = (struct reduction *)argument;
+    r->space.multiprocessors = r->ladder->device.multiprocessors;
+    r->space.scratch = r->scratch;
+    r->space.mailbox = (struct fold_mailbox *)r->result;
+    return (cudaError_t)fold_launch(fold_monoid(r->fold), r->type, r->x, r->n, 0, &r->space, stream);
 }
 
 static allfold_status answer(struct reduction *r, struct ladder_answer *answer, struct error *error)
 {
     static const char what[] = "taking the engine's result";
     const size_t bytes = monoid_bytes(fold_monoid(r->fold), r->type);
+    struct fold_mailbox mailbox;
     struct partial partial;
     allfold_result result = {};
-    if (ladder_cuda(cudaMemcpyAsync(&partial, r->result, bytes, cudaMemcpyDeviceToHost, r->ladder->stream), what, error)
+    if (ladder_cuda(cudaMemcpyAsync(&mailbox, r->result, sizeof mailbox, cudaMemcpyDeviceToHost, r->ladder->stream), what,
+                    error)
             != ALLFOLD_OK
         || ladder_wait(r->ladder, what, error) != ALLFOLD_OK)
         return error->status;
+    if (!fold_result(&mailbox, r->space.number, bytes, &partial))
+        return error_set(error, ALLFOLD_DEVICE_ERROR, "the engine's kernel left no result");
     /* For the engine the maximum of nothing does not exist; one element, the smallest, makes it what it is here. */
     const uint64_t count = r->n == 0 && r->fold == ALLFOLD_MAX ? 1 : r->n;
     if (fold_finish(r->fold, r->type, &partial, count, ALLFOLD_NAN_PROPAGATE, &result, error) == ALLFOLD_OK)

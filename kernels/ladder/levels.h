@@ -4,6 +4,8 @@
 
 #include "kernels/ladder/measure.h"
 
+#include "kernels/kernels.h"
+
 enum { LEVELS_MAX = 12 }; /* 2^64 elements, in blocks of 64 */
 
 struct reduction {
@@ -20,6 +22,7 @@ struct reduction {
     cudaError_t (*start)(const struct level *level);
     void *result, *scratch; /* device memory; host memory for a rung that runs there */
     size_t scratch_bytes;
+    struct fold_space space; /* the engine's */
     /* what the table tells of it; what is not known is NaN */
     uint64_t bytes_read, bytes_written; /* that the rung's own loads and stores ask for, over all levels */
     double occupancy, registers, shared_bytes, launches;

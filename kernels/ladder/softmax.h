@@ -5,8 +5,9 @@
 
 #include "kernels/ladder/rung.cuh"
 
+#include "kernels/kernels.h"
+
 struct ladder;
-struct partial;
 
 #define LADDER_SOFTMAX_RUNGS(X)                                                                               \
     X(one_block, "one-block", "three kernels of one block: maximum; exponentials and their sum; division")    \
@@ -20,9 +21,8 @@ struct softmax_job {
     uint64_t n; /* > 0 */
     float *y;
     float *partials;       /* device memory: two floats for each of `blocks` blocks */
-    float *result;         /* device memory: the maximum, the sum; room for a struct partial */
-    void *scratch;         /* the engine's, zeroed */
-    struct partial *host;  /* host memory that the GPU can write */
+    float *result;         /* device memory: the maximum, the sum */
+    struct fold_space space; /* the engine's; its mailbox is host memory */
     unsigned int blocks;   /* as many as the GPU holds at one time, of SOFTMAX_BLOCK threads */
 };
 enum { SOFTMAX_BLOCK = 512 };

@@ -18,16 +18,18 @@
 
 static cudaError_t start(void *argument, cudaStream_t stream)
 {
-    const struct softmax_job *const job = (const struct softmax_job *)argument;
+    struct softmax_job *const job = (struct softmax_job *)argument;
     const int multiprocessors = job->ladder->device.multiprocessors;
-    const struct fold_space space = {multiprocessors, job->scratch, job->host};
     struct softmax_constants constants;
-    cudaError_t code = (cudaError_t)fold_launch(MONOID_sumexp, ALLFOLD_F32, job->x, job->n, 0, &space, stream);
+    struct partial partial;
+    cudaError_t code = (cudaError_t)fold_launch(MONOID_sumexp, ALLFOLD_F32, job->x, job->n, 0, &job->space, stream);
     if (code == cudaSuccess)
         code = cudaStreamSynchronize(stream);
     if (code != cudaSuccess)
         return code;
-    softmax_constants_set(job->host, &constants);
+    if (!fold_result(job->space.mailbox, job->space.number, monoid_bytes(MONOID_sumexp, ALLFOLD_F32), &partial))
+        return cudaErrorUnknown;
+    softmax_constants_set(&partial, &constants);
     return (cudaError_t)softmax_launch(&constants, false, ALLFOLD_F32, job->x, ALLFOLD_F32, job->y, job->n,
                                        multiprocessors, stream);
 }

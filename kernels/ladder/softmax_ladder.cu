@@ -52,15 +52,17 @@ static allfold_status job_make(struct ladder *ladder, uint64_t n, struct softmax
     if (ladder_input_logits(ladder, n, &job->x, error) != ALLFOLD_OK
         || ladder_room(ladder, LADDER_WORK, n * sizeof(float), &y, error) != ALLFOLD_OK
         || ladder_room(ladder, LADDER_PARTIALS, 2 * job->blocks * sizeof(float), &partials, error) != ALLFOLD_OK
-        || ladder_room(ladder, LADDER_RESULT, sizeof(struct partial), &result, error) != ALLFOLD_OK
-        || ladder_room(ladder, LADDER_SCRATCH, scratch, &job->scratch, error) != ALLFOLD_OK
-        || ladder_cuda(cudaMemsetAsync(job->scratch, 0, scratch, ladder->stream), "clearing the engine's scratch",
+        || ladder_room(ladder, LADDER_RESULT, 2 * sizeof(float), &result, error) != ALLFOLD_OK
+        || ladder_room(ladder, LADDER_SCRATCH, scratch, &job->space.scratch, error) != ALLFOLD_OK
+        || ladder_cuda(cudaMemsetAsync(job->space.scratch, 0, scratch, ladder->stream), "clearing the engine's scratch",
                        error)
                != ALLFOLD_OK
-        || ladder_cuda(cudaMallocHost((void **)&job->host, sizeof *job->host), "pinned memory for the engine's result",
+        || ladder_cuda(cudaMallocHost((void **)&job->space.mailbox, sizeof *job->space.mailbox), "pinned memory for the engine's result",
                        error)
                != ALLFOLD_OK)
         return error->status;
+    memset(job->space.mailbox, 0, sizeof *job->space.mailbox);
+    job->space.multiprocessors = device->multiprocessors;
     job->y = (float *)y;
     job->partials = (float *)partials;
     job->result = (float *)result;
@@ -165,6 +167,6 @@ allfold_status ladder_softmax_run(struct ladder *ladder, const struct ladder_req
         ladder_facts(ladder, ceiling, table);
         measure_all(&job, ceiling, table, error);
     }
-    cudaFreeHost(job.host);
+    cudaFreeHost(job.space.mailbox);
     return error->status;
 }

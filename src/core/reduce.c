@@ -33,7 +33,7 @@ void drain(struct allfold_context *ctx)
         ctx->device->backend->wait(ctx->queues[i], &ignored);
 }
 
-/* Elements already on the device: one fold, ordered after the caller's stream. */
+/* Elements already on the device: one fold, in the caller's stream. */
 static allfold_status fold_placed(struct allfold_context *ctx, enum monoid monoid, allfold_type type,
                                   const struct job *job, const struct placed *placed, struct partial *partial,
                                   struct error *error)
@@ -41,7 +41,7 @@ static allfold_status fold_placed(struct allfold_context *ctx, enum monoid monoi
     const struct backend *const backend = ctx->device->backend;
     struct queue *const queue = ctx->queues[0];
     phase_enter(ctx->comm.progress, PHASE_FOLD);
-    if (backend->follow(queue, job->stream, error) != ALLFOLD_OK
+    if (backend->enter(queue, job->stream, error) != ALLFOLD_OK
         || backend->fold(queue, monoid, type, placed->memory, placed->elements, 0, error) != ALLFOLD_OK
         || backend->wait(queue, error) != ALLFOLD_OK)
         return error->status;

@@ -63,9 +63,17 @@ static allfold_status normalise_finish(const struct normalise *n, struct queue *
     return error->status;
 }
 
-/* The caller's memory is written by several queues: each waits for what the caller has under way. */
+static bool is_placed(const struct normalise *n)
+{
+    return n->x.memory != NULL && n->y.memory != NULL && n->x.elements == n->job->range.count && n->y.elements == n->job->range.count;
+}
+
+/* The caller's memory is written in order with what the caller has under way: in the caller's stream where all of it is one
+   step, else by several queues, each of which waits. */
 static allfold_status follow_caller(const struct normalise *n, struct error *error)
 {
+    if (is_placed(n))
+        return n->ctx->device->backend->enter(n->ctx->queues[0], n->job->stream, error);
     for (int i = 0; i < n->ctx->queue_count && n->y.memory != NULL; i++)
         if (n->ctx->device->backend->follow(n->ctx->queues[i], n->job->stream, error) != ALLFOLD_OK)
             break;
@@ -76,8 +84,7 @@ static allfold_status follow_caller(const struct normalise *n, struct error *err
 static allfold_status normalise_part(const struct normalise *n, struct error *error)
 {
     const uint64_t count = n->job->range.count, queues = (uint64_t)n->ctx->queue_count;
-    const bool whole = n->x.elements == count && n->y.elements == count;
-    const uint64_t size = whole ? count : step_elements(n), steps = count == 0 ? 0 : (count + size - 1) / size;
+    const uint64_t size = is_placed(n) ? count : step_elements(n), steps = count == 0 ? 0 : (count + size - 1) / size;
     struct range step[CORE_QUEUES_MAX] = {{0, 0}};
     const void *host[CORE_QUEUES_MAX] = {NULL};
     for (uint64_t i = 0; i < steps + queues; i++) {
@@ -112,6 +119,22 @@ static uint64_t keep_elements(struct allfold_context *ctx, allfold_type type, ui
     return elements;
 }
 
+/* First pass of a part that lies on the device as its output does: *begun where the device keeps it there for the second. */
+static allfold_status begin_placed(const struct normalise *n, bool alone, bool *begun, struct partial *partial,
+                                   struct error *error)
+{
+    const struct backend *const backend = n->ctx->device->backend;
+    struct queue *const queue = n->ctx->queues[0];
+    if (backend->enter(queue, n->job->stream, error) != ALLFOLD_OK
+        || backend->softmax_begin(queue, alone, n->logarithm, n->x_type, n->x.memory, n->y_type, n->y.memory,
+                                  n->x.elements, begun, error)
+               != ALLFOLD_OK
+        || !*begun || backend->wait(queue, error) != ALLFOLD_OK || alone)
+        return error->status;
+    *partial = *queue->partial;
+    return ALLFOLD_OK;
+}
+
 allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, allfold_type type, const struct job *job,
                             struct sink *sink, struct error *error)
 {
@@ -133,8 +156,17 @@ allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, allfold
         keep = keep_elements(ctx, type, count, &n.x);
     if (keep > 0)
         core_log(ctx, "%" PRIu64 " of %" PRIu64 " elements stay on the device between the passes", keep, count);
-    fold_part(ctx, monoid, type, job, &n.x, keep, &partial, error);
-    if (comm_combine(&ctx->comm, call, monoid, type, &partial, &count, error) == ALLFOLD_OK) {
+    const bool alone = ctx->comm.size == 1 && !logarithm;
+    bool begun = false;
+    monoid_identity(monoid, type, &partial);
+    if (error->status == ALLFOLD_OK && count > 0 && is_placed(&n))
+        begin_placed(&n, alone, &begun, &partial, error);
+    if (!begun)
+        fold_part(ctx, monoid, type, job, &n.x, keep, &partial, error);
+    if (comm_combine(&ctx->comm, call, monoid, type, &partial, &count, error) != ALLFOLD_OK) {
+        if (begun)
+            drain(ctx);
+    } else if (!(begun && alone)) {
         if (keep > 0)
             n.x.elements = keep;
         softmax_constants_set(&partial, &n.constants);

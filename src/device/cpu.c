@@ -215,6 +215,14 @@ static allfold_status cpu_softmax(struct queue *queue, const struct softmax_cons
     return ALLFOLD_OK;
 }
 
+static allfold_status cpu_softmax_begin(struct queue *queue, bool alone, bool logarithm, allfold_type x_type, const void *x,
+                                        allfold_type y_type, void *y, uint64_t n, bool *begun, struct error *error)
+{
+    (void)queue, (void)alone, (void)logarithm, (void)x_type, (void)x, (void)y_type, (void)y, (void)n, (void)error;
+    *begun = false;
+    return ALLFOLD_OK;
+}
+
 static allfold_status cpu_wait(struct queue *queue, struct error *error)
 {
     (void)queue;
@@ -235,10 +243,12 @@ const struct backend backend_cpu = {
     .release = cpu_release,
     .queue_open = cpu_queue_open,
     .queue_close = cpu_queue_close,
+    .enter = cpu_follow,
     .follow = cpu_follow,
     .upload = cpu_upload,
     .download = cpu_download,
     .fold = cpu_fold,
     .softmax = cpu_softmax,
+    .softmax_begin = cpu_softmax_begin,
     .wait = cpu_wait,
 };

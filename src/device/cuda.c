@@ -1,10 +1,12 @@
 /* The CUDA backend. A queue is a stream of its own with a pinned staging buffer, a device buffer, the scratch memory of
-   the fold kernels, and a partial in mapped host memory into which they write.
+   the fold kernels, and a message in mapped host memory into which they write and which wait watches: that tells the host
+   sooner than the driver would.
 
    Every call makes its device the thread's current one, since the caller's program may have chosen another, and leaves
    it so. Messages keep CUDA's own text. */
 #include "device/cuda_links.h"
 #include "device/device.h"
+#include "fold/exponential.h"
 #include "kernels/kernels.h"
 
 #include <cuda_runtime_api.h>
@@ -19,6 +21,7 @@ enum {
     QUEUES = 3,               /* one filling, one copying, one folding */
     STAGING_BYTES = 16 << 20, /* long enough to hide what starting a copy costs */
     STAGING_BYTES_LEAST = 64 << 10,
+    LOOKS = 64, /* at a message between two looks at the clock */
     THREADS_MOST = 8 /* of the host, for one rank: more do not fill staging faster */
 };
 
@@ -27,15 +30,30 @@ struct cuda_device {
     int index;
     int visible;
     int multiprocessors;
-    size_t free_bytes; /* when it was opened */
+    size_t free_bytes;   /* when it was opened */
+    size_t shared_bytes; /* of a block of softmax_resident_launch; 0: other ranks use the device too, none may hold it */
 };
+
+/* Softmax in one launch: the kernel folds, holds while it waits for orders, and writes. */
+enum resident { RESIDENT_NONE, RESIDENT_FOLDS, RESIDENT_HOLDS, RESIDENT_WRITES };
 
 struct cuda_queue {
     struct queue queue;
-    cudaStream_t stream;
-    cudaEvent_t followed;    /* what the caller's stream held when follow was called */
+    cudaStream_t own;
+    cudaStream_t stream;          /* where work goes: own, or the caller's, from enter to wait */
+    cudaEvent_t followed;         /* what the caller's stream held when follow was called */
     struct fold_space space;
+    struct fold_mailbox *mailbox; /* space.mailbox, as the host sees it */
+    size_t awaited;               /* bytes of the partial that the last fold will leave there; 0: wait has taken it */
+    bool fold_last;               /* nothing was started after it */
+    enum resident resident;
+    cudaStream_t resident_stream;
+    struct softmax_resident resident_call;
+    struct softmax_constants constants; /* of the orders: should they come too late */
 };
+
+/* How long wait watches a message before it asks the driver, who knows of failures, to wait. */
+static const double WATCH_SECONDS = 1e-3;
 
 static struct cuda_device *cuda_of(const struct queue *queue) { return (struct cuda_device *)queue->device; }
 
@@ -79,7 +97,10 @@ static int cuda_visible(struct error *why)
 /* How much device memory and staging this rank takes: its part of what was free before any rank took some. */
 static void cuda_budget(struct device *device, const allfold_options *options)
 {
-    const uint64_t mine = ((const struct cuda_device *)device)->free_bytes / 4 * 3 / (uint64_t)device->sharers;
+    struct cuda_device *const cuda = (struct cuda_device *)device;
+    if (device->sharers > 1)
+        cuda->shared_bytes = 0;
+    const uint64_t mine = cuda->free_bytes / 4 * 3 / (uint64_t)device->sharers;
     const uint64_t budget = options->device_memory > 0 ? options->device_memory : mine;
     uint64_t staging = options->staging_bytes;
     if (staging == 0)
@@ -125,6 +146,11 @@ static allfold_status cuda_open(int local_rank, int local_size, const allfold_op
         || check(cuda, cudaDeviceGetAttribute(&cuda->multiprocessors, cudaDevAttrMultiProcessorCount, cuda->index), error,
                  "cudaDeviceGetAttribute") != ALLFOLD_OK
         || check_kernels(cuda, error) != ALLFOLD_OK) {
+        free(cuda);
+        return error->status;
+    }
+    if (check(cuda, softmax_resident_prepare(cuda->index, &cuda->shared_bytes), error, "preparing the softmax kernels")
+        != ALLFOLD_OK) {
         free(cuda);
         return error->status;
     }
@@ -235,17 +261,18 @@ static void cuda_queue_close(struct queue *queue)
         return;
     struct cuda_queue *const closed = (struct cuda_queue *)queue;
     cudaSetDevice(cuda_of(queue)->index);
-    if (closed->stream != NULL)
-        cudaStreamSynchronize(closed->stream);
+    if (closed->own != NULL)
+        cudaStreamSynchronize(closed->own);
     cudaFree(queue->buffer);
     cudaFreeHost(queue->staging);
-    cudaFreeHost(queue->partial);
+    cudaFreeHost(closed->mailbox);
     cudaFree(closed->space.scratch);
     if (closed->followed != NULL)
         cudaEventDestroy(closed->followed);
-    if (closed->stream != NULL)
-        cudaStreamDestroy(closed->stream);
+    if (closed->own != NULL)
+        cudaStreamDestroy(closed->own);
     cudaGetLastError();
+    free(queue->partial);
     free(closed);
 }
 
@@ -257,14 +284,17 @@ static allfold_status open_space(struct cuda_queue *queue, const struct cuda_dev
     space->multiprocessors = cuda->multiprocessors;
     if (check(cuda, cudaMalloc(&space->scratch, scratch_bytes), error, "cudaMalloc of %zu bytes", scratch_bytes)
             != ALLFOLD_OK
-        || check(cuda, cudaMemsetAsync(space->scratch, 0, scratch_bytes, queue->stream), error, "cudaMemsetAsync")
+        || check(cuda, cudaMemsetAsync(space->scratch, 0, scratch_bytes, queue->own), error, "cudaMemsetAsync")
                != ALLFOLD_OK
-        || check(cuda, cudaHostAlloc((void **)&queue->queue.partial, sizeof(struct partial), cudaHostAllocMapped), error,
-                 "cudaHostAlloc of %zu bytes", sizeof(struct partial)) != ALLFOLD_OK
-        || check(cuda, cudaHostGetDevicePointer((void **)&space->result, queue->queue.partial, 0), error,
+        || check(cuda, cudaStreamSynchronize(queue->own), error, "cudaMemsetAsync") != ALLFOLD_OK
+        || check(cuda, cudaHostAlloc((void **)&queue->mailbox, sizeof *queue->mailbox, cudaHostAllocMapped), error,
+                 "cudaHostAlloc of %zu bytes", sizeof *queue->mailbox) != ALLFOLD_OK
+        || check(cuda, cudaHostGetDevicePointer((void **)&space->mailbox, queue->mailbox, 0), error,
                  "cudaHostGetDevicePointer") != ALLFOLD_OK)
         return error->status;
-    return ALLFOLD_OK;
+    memset(queue->mailbox, 0, sizeof *queue->mailbox);
+    queue->queue.partial = malloc(sizeof *queue->queue.partial);
+    return queue->queue.partial != NULL ? ALLFOLD_OK : error_set(error, ALLFOLD_NO_MEMORY, "no memory for a partial");
 }
 
 static allfold_status open_buffers(struct queue *queue, size_t bytes, struct error *error)
@@ -287,7 +317,7 @@ static allfold_status cuda_queue_open(struct device *device, size_t bytes, struc
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory for a queue");
     opened->queue.device = device;
     if (use(cuda, error) != ALLFOLD_OK
-        || check(cuda, cudaStreamCreateWithFlags(&opened->stream, cudaStreamNonBlocking), error, "cudaStreamCreate")
+        || check(cuda, cudaStreamCreateWithFlags(&opened->own, cudaStreamNonBlocking), error, "cudaStreamCreate")
                != ALLFOLD_OK
         || check(cuda, cudaEventCreateWithFlags(&opened->followed, cudaEventDisableTiming), error, "cudaEventCreate")
                != ALLFOLD_OK
@@ -295,7 +325,17 @@ static allfold_status cuda_queue_open(struct device *device, size_t bytes, struc
         cuda_queue_close(&opened->queue);
         return error->status;
     }
+    opened->stream = opened->own;
     *queue = &opened->queue;
+    return ALLFOLD_OK;
+}
+
+static cudaStream_t stream_of_caller(void *stream) { return stream != NULL ? (cudaStream_t)stream : cudaStreamLegacy; }
+
+static allfold_status cuda_enter(struct queue *queue, void *stream, struct error *error)
+{
+    (void)error;
+    ((struct cuda_queue *)queue)->stream = stream_of_caller(stream);
     return ALLFOLD_OK;
 }
 
@@ -303,7 +343,7 @@ static allfold_status cuda_follow(struct queue *queue, void *stream, struct erro
 {
     const struct cuda_device *const cuda = cuda_of(queue);
     const struct cuda_queue *const follower = (const struct cuda_queue *)queue;
-    const cudaStream_t leader = stream != NULL ? (cudaStream_t)stream : cudaStreamLegacy;
+    const cudaStream_t leader = stream_of_caller(stream);
     if (use(cuda, error) != ALLFOLD_OK
         || check(cuda, cudaEventRecord(follower->followed, leader), error, "cudaEventRecord in the caller's stream")
                != ALLFOLD_OK
@@ -317,13 +357,15 @@ static allfold_status copy(struct queue *queue, void *to, const void *from, size
                            struct error *error)
 {
     const struct cuda_device *const cuda = cuda_of(queue);
+    struct cuda_queue *const copying = (struct cuda_queue *)queue;
     if (bytes > queue->bytes)
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "a copy of %zu bytes through a queue of %zu", bytes, queue->bytes);
     if (use(cuda, error) != ALLFOLD_OK
-        || check(cuda, cudaMemcpyAsync(to, from, bytes, kind, ((const struct cuda_queue *)queue)->stream), error,
+        || check(cuda, cudaMemcpyAsync(to, from, bytes, kind, copying->stream), error,
                  "cudaMemcpyAsync of %zu bytes %s the device", bytes, kind == cudaMemcpyHostToDevice ? "to" : "from")
                != ALLFOLD_OK)
         return error->status;
+    copying->fold_last = false;
     return ALLFOLD_OK;
 }
 
@@ -345,32 +387,142 @@ static allfold_status cuda_fold(struct queue *queue, enum monoid monoid, allfold
                                 uint64_t first, struct error *error)
 {
     const struct cuda_device *const cuda = cuda_of(queue);
-    const struct cuda_queue *const folding = (const struct cuda_queue *)queue;
+    struct cuda_queue *const folding = (struct cuda_queue *)queue;
     if (use(cuda, error) != ALLFOLD_OK)
         return error->status;
     const int code = fold_launch(monoid, type, x, n, first, &folding->space, folding->stream);
+    folding->awaited = code == cudaSuccess ? monoid_bytes(monoid, type) : 0;
+    folding->fold_last = true;
     return check(cuda, (cudaError_t)code, error, "launching the fold kernel for %s", allfold_type_name(type));
+}
+
+static allfold_status cuda_softmax_begin(struct queue *queue, bool alone, bool logarithm, allfold_type x_type, const void *x,
+                                         allfold_type y_type, void *y, uint64_t n, bool *begun, struct error *error)
+{
+    const struct cuda_device *const cuda = cuda_of(queue);
+    struct cuda_queue *const begins = (struct cuda_queue *)queue;
+    const struct softmax_resident call = {&begins->space, cuda->shared_bytes, alone, logarithm, x_type, x, y, n};
+    *begun = false;
+    if (x_type != y_type || !softmax_resident_fits(&call))
+        return ALLFOLD_OK;
+    if (use(cuda, error) != ALLFOLD_OK
+        || check(cuda, (cudaError_t)softmax_resident_launch(&call, begins->stream), error,
+                 "launching the softmax kernel for %s", allfold_type_name(x_type))
+               != ALLFOLD_OK)
+        return error->status;
+    *begun = true;
+    begins->resident = alone ? RESIDENT_WRITES : RESIDENT_FOLDS;
+    begins->resident_stream = begins->stream;
+    begins->resident_call = call;
+    begins->awaited = alone ? 0 : monoid_bytes(x_type == ALLFOLD_F64 ? MONOID_sumexp_f64 : MONOID_sumexp, x_type);
+    begins->fold_last = true;
+    return ALLFOLD_OK;
+}
+
+static allfold_status softmax_start(struct cuda_queue *queue, const struct softmax_constants *constants,
+                                    const struct softmax_resident *call, allfold_type y_type, struct error *error)
+{
+    const struct cuda_device *const cuda = cuda_of(&queue->queue);
+    const int code = softmax_launch(constants, call->logarithm, call->type, call->x, y_type, call->y, call->n,
+                                    cuda->multiprocessors, queue->stream);
+    queue->fold_last = false;
+    return check(cuda, (cudaError_t)code, error, "launching the softmax kernel from %s to %s", allfold_type_name(call->type),
+                 allfold_type_name(y_type));
 }
 
 static allfold_status cuda_softmax(struct queue *queue, const struct softmax_constants *constants, bool logarithm,
                                    allfold_type x_type, const void *x, allfold_type y_type, void *y, uint64_t n,
                                    struct error *error)
 {
-    const struct cuda_device *const cuda = cuda_of(queue);
-    const cudaStream_t stream = ((const struct cuda_queue *)queue)->stream;
-    if (use(cuda, error) != ALLFOLD_OK)
+    struct cuda_queue *const working = (struct cuda_queue *)queue;
+    const struct softmax_resident call = {.logarithm = logarithm, .type = x_type, .x = x, .y = y, .n = n};
+    if (working->resident == RESIDENT_HOLDS) {
+        softmax_order(working->mailbox, working->space.number, constants);
+        working->constants = *constants;
+        working->resident = RESIDENT_WRITES;
+        return ALLFOLD_OK;
+    }
+    if (use(cuda_of(queue), error) != ALLFOLD_OK)
         return error->status;
-    const int code = softmax_launch(constants, logarithm, x_type, x, y_type, y, n, cuda->multiprocessors, stream);
-    return check(cuda, (cudaError_t)code, error, "launching the softmax kernel from %s to %s", allfold_type_name(x_type),
-                 allfold_type_name(y_type));
+    return softmax_start(working, constants, &call, y_type, error);
+}
+
+/* Takes what the last fold has left, if all of it is there. */
+static bool take_partial(struct cuda_queue *queue)
+{
+    if (!fold_result(queue->mailbox, queue->space.number, queue->awaited, queue->queue.partial))
+        return false;
+    queue->awaited = 0;
+    return true;
+}
+
+/* Takes how a resident softmax has ended: whether y is written. */
+static bool take_outcome(struct cuda_queue *queue)
+{
+    bool written;
+    if (!softmax_outcome(queue->mailbox, queue->space.number, &written))
+        return false;
+    queue->resident = written ? RESIDENT_NONE : RESIDENT_HOLDS;
+    return true;
+}
+
+/* Looks for a message for a while, then has the driver wait for the stream, and looks again. */
+static allfold_status watch(struct cuda_queue *queue, bool (*take)(struct cuda_queue *queue), cudaStream_t stream,
+                            struct error *error)
+{
+    const struct cuda_device *const cuda = cuda_of(&queue->queue);
+    const double start = clock_seconds();
+    do
+        for (int i = 0; i < LOOKS; i++)
+            if (take(queue))
+                return ALLFOLD_OK;
+    while (clock_seconds() - start < WATCH_SECONDS);
+    if (use(cuda, error) != ALLFOLD_OK
+        || check(cuda, cudaStreamSynchronize(stream), error, "cudaStreamSynchronize") != ALLFOLD_OK)
+        return error->status;
+    return take(queue) ? ALLFOLD_OK
+                       : error_set(error, ALLFOLD_DEVICE_ERROR, "CUDA device %d: a kernel left no result", cuda->index);
+}
+
+/* What wait does for a resident softmax. One whose orders come too late has left y as it was: the usual kernel writes it. */
+static allfold_status wait_resident(struct cuda_queue *queue, struct error *error)
+{
+    const enum resident was = queue->resident;
+    queue->resident = RESIDENT_NONE;
+    if (was == RESIDENT_FOLDS) {
+        if (watch(queue, take_partial, queue->resident_stream, error) == ALLFOLD_OK)
+            queue->resident = RESIDENT_HOLDS;
+        return error->status;
+    }
+    if (was == RESIDENT_HOLDS) /* nobody goes on with it */
+        softmax_order(queue->mailbox, queue->space.number, NULL);
+    if (watch(queue, take_outcome, queue->resident_stream, error) != ALLFOLD_OK || was == RESIDENT_HOLDS
+        || queue->resident == RESIDENT_NONE) {
+        queue->resident = RESIDENT_NONE;
+        return error->status;
+    }
+    queue->resident = RESIDENT_NONE;
+    if (softmax_start(queue, &queue->constants, &queue->resident_call, queue->resident_call.type, error) != ALLFOLD_OK)
+        return error->status;
+    return check(cuda_of(&queue->queue), cudaStreamSynchronize(queue->stream), error, "cudaStreamSynchronize");
 }
 
 static allfold_status cuda_wait(struct queue *queue, struct error *error)
 {
     const struct cuda_device *const cuda = cuda_of(queue);
+    struct cuda_queue *const waiting = (struct cuda_queue *)queue;
+    const cudaStream_t stream = waiting->stream;
+    waiting->stream = waiting->own;
+    if (waiting->resident != RESIDENT_NONE)
+        return wait_resident(waiting, error);
+    if (waiting->awaited > 0 && waiting->fold_last) {
+        watch(waiting, take_partial, stream, error);
+        waiting->awaited = 0;
+        return error->status;
+    }
     if (use(cuda, error) != ALLFOLD_OK)
         return error->status;
-    return check(cuda, cudaStreamSynchronize(((const struct cuda_queue *)queue)->stream), error, "cudaStreamSynchronize");
+    return check(cuda, cudaStreamSynchronize(stream), error, "cudaStreamSynchronize");
 }
 
 const struct backend backend_cuda = {
@@ -386,10 +538,12 @@ const struct backend backend_cuda = {
     .release = cuda_release,
     .queue_open = cuda_queue_open,
     .queue_close = cuda_queue_close,
+    .enter = cuda_enter,
     .follow = cuda_follow,
     .upload = cuda_upload,
     .download = cuda_download,
     .fold = cuda_fold,
     .softmax = cuda_softmax,
+    .softmax_begin = cuda_softmax_begin,
     .wait = cuda_wait,
 };

@@ -65,8 +65,11 @@ struct backend {
     void (*release)(struct device *device, void *memory);
     allfold_status (*queue_open)(struct device *device, size_t bytes, struct queue **queue, struct error *error);
     void (*queue_close)(struct queue *queue);
-    /* From now on the queue's work is ordered after what is in the caller's stream now (cudaStream_t; NULL: the legacy
-       default stream). */
+    /* Until the next wait, the queue's work runs in the caller's stream itself (cudaStream_t; NULL: the legacy default
+       stream): in order with the caller's own work, at no cost. The queue must be idle. */
+    allfold_status (*enter)(struct queue *queue, void *stream, struct error *error);
+    /* From now on the queue's work is ordered after what is in the caller's stream now. For work that overlaps with that
+       of other queues. */
     allfold_status (*follow)(struct queue *queue, void *stream, struct error *error);
     /* The first bytes of staging to device memory; nothing to do where to is staging itself. */
     allfold_status (*upload)(struct queue *queue, void *to, size_t bytes, struct error *error);
@@ -81,6 +84,12 @@ struct backend {
     allfold_status (*softmax)(struct queue *queue, const struct softmax_constants *constants, bool logarithm,
                               allfold_type x_type, const void *x, allfold_type y_type, void *y, uint64_t n,
                               struct error *error);
+    /* Both passes of softmax in one piece, where the device can keep so many elements between them; else *begun is false and
+       nothing has happened. Then wait gives *queue->partial, of MONOID_sumexp_f64 for f64 and of MONOID_sumexp for other
+       types, and softmax with the same arguments goes on from there; another wait before it ends the matter instead. alone:
+       the partial of x is the global one: the first wait is the last, and there is no partial. Not for the logarithm. */
+    allfold_status (*softmax_begin)(struct queue *queue, bool alone, bool logarithm, allfold_type x_type, const void *x,
+                                    allfold_type y_type, void *y, uint64_t n, bool *begun, struct error *error);
     allfold_status (*wait)(struct queue *queue, struct error *error);
 };
 

@@ -3,6 +3,7 @@
 
 #include "fold/finish.h"
 #include "fold/folds.h"
+#include "fold/softmax_constants.h"
 #include "fold/table.h"
 
 static const enum value value_of_type[] = {
@@ -121,15 +122,6 @@ allfold_status fold_finish(allfold_fold fold, allfold_type type, const struct pa
 void softmax_constants_set(const struct partial *partial, struct softmax_constants *c)
 {
     const sumexp_f32 *sumexp = (const void *)partial->bytes;
-    const double sum = pair_value(&sumexp->sum);
-    const double inverse = 1.0 / sum;
-    const bool nan = !is_finite(sumexp->max) || sum != sum;
-    c->max = nan ? NAN : sumexp->max;
-    c->inverse_high = inverse;
-    c->inverse_low = -fma(inverse, sum, -1.0) * inverse - inverse * inverse * (sumexp->sum.high - sum + sumexp->sum.low);
+    softmax_constants_from(sumexp->max, &sumexp->sum, c);
     c->log_sum = sumexp_log(&sumexp->sum);
-    c->anchor = exp_anchor_f64(c->max, SOFTMAX_RANGE_F64);
-    c->anchor_f32 = exp_anchor_f32((float)c->max, SOFTMAX_RANGE_F32);
-    c->inverse_high_f32 = (float)(inverse * 0x1p-24);
-    c->inverse_low_f32 = (float)(inverse * 0x1p-24 - (double)c->inverse_high_f32);
 }

@@ -22,8 +22,8 @@
 #define __grid_constant__
 #define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
-/* Blocks run one after another, so each variable is there once. The thread's own storage gathers them all between two
-   marks, where the emulation can fill them before each block; unseen by the compiler, hence `used`. In a function they are
+/* One block runs at a time, so each variable is there once. The thread's own storage gathers them all between two marks,
+   where the emulation can fill, save and restore them; unseen by the compiler, hence `used`. In a function they are
    static without the word, which leaves room for `extern __shared__ unsigned char bytes[]`: of this one name. */
 #define __shared__ thread_local __attribute__((used))
 
@@ -49,6 +49,8 @@ struct emulation_site {
     int line;
 };
 void emulation_barrier(emulation_site site);
+/* In a loop that waits for another block: lets the others run first. */
+void emulation_pause(emulation_site site);
 /* Waits for the lanes of mask. Gives source's value, or, for EMULATION_VOTE, the mask of lanes whose value is not 0. */
 constexpr int EMULATION_VOTE = -1;
 uint64_t emulation_warp(unsigned int mask, uint64_t value, int source, emulation_site site);
@@ -146,11 +148,19 @@ enum cudaError_t {
     cudaErrorLaunchFailure = 719
 };
 typedef struct emulation_stream *cudaStream_t;
+/* All blocks of a launch run at one time here. */
+enum cudaLaunchAttributeID { cudaLaunchAttributeCooperative = 2 };
+struct cudaLaunchAttribute {
+    cudaLaunchAttributeID id;
+    union {
+        int cooperative;
+    } val;
+};
 struct cudaLaunchConfig_t {
     dim3 gridDim, blockDim;
     size_t dynamicSmemBytes;
     cudaStream_t stream;
-    void *attrs;
+    cudaLaunchAttribute *attrs;
     unsigned int numAttrs;
 };
 

@@ -1,4 +1,5 @@
-/* The emulation of CUDA's execution: the threads of a block are fibers of one host thread, blocks run one after another.
+/* The emulation of CUDA's execution: the threads of a block are fibers of one host thread. A block runs until it ends, or
+   all that its threads can still do is to wait for other blocks; then another has its turn.
 
    A warp runs until all its threads wait at a barrier of the block, or have ended, before another warp runs at all. In
    shuffled order a warp is so as far ahead of another, or behind it, as the barriers allow: a missing barrier gives a
@@ -13,6 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
@@ -34,7 +36,7 @@ static void __asan_poison_memory_region(const volatile void *, size_t) {}
 extern __thread char emulation_shared_begin[16], emulation_shared_end[16];
 __thread char emulation_shared_begin[16];
 /* Shared memory whose size is given at launch: as much of it as was asked for. */
-alignas(16) thread_local unsigned char bytes[48 << 10];
+alignas(16) thread_local unsigned char bytes[224 << 10];
 
 constexpr size_t STACK_BYTES = 128 << 10;
 
@@ -80,7 +82,7 @@ namespace {
 
 constexpr unsigned int THREADS_MAX = 1024, LANES = 32;
 
-enum state { READY, AT_BARRIER, AT_WARP, ENDED };
+enum state { READY, AT_BARRIER, AT_WARP, PAUSED, ENDED };
 
 struct fiber {
     context place;
@@ -95,8 +97,18 @@ struct fiber {
     uint64_t value;
 };
 
-fiber fibers[THREADS_MAX], scheduler, *current = &scheduler, *previous;
-unsigned int threads; /* of this block */
+struct block_state {
+    uint3 index;
+    fiber *fibers; /* THREADS_MAX; nullptr before it begins, and once it has ended */
+    char *shared;  /* its shared memory while others run */
+    bool ended;
+};
+
+fiber scheduler, *current = &scheduler, *previous;
+fiber *fibers;        /* of the block that runs */
+unsigned int threads; /* of a block */
+std::vector<fiber *> &idle_fibers = *new std::vector<fiber *>; /* until the end of the program */
+uint64_t progress;    /* counts what threads do beside waiting for other blocks */
 size_t shared_bytes;
 fiber *warp;          /* that runs */
 unsigned int lanes, lane_order[LANES], lanes_run;
@@ -158,6 +170,7 @@ fiber *next_to_run()
 void wait(state why)
 {
     current->waits = why;
+    progress += why != PAUSED;
     switch_to(next_to_run());
 }
 
@@ -243,6 +256,8 @@ void fault_stall()
             fault_add("ended;");
         else if (a.waits == AT_BARRIER)
             fault_add("at __syncthreads, %s:%d;", a.site.file, a.site.line);
+        else if (a.waits == PAUSED)
+            fault_add("for another block, %s:%d;", a.site.file, a.site.line);
         else
             fault_add("for lanes %08x, %s:%d;", a.mask, a.site.file, a.site.line);
     }
@@ -259,63 +274,136 @@ bool block_barrier()
     return true;
 }
 
-bool block_ended()
+unsigned int threads_that(state what)
 {
+    unsigned int count = 0;
     for (unsigned int i = 0; i < threads; i++)
-        if (fibers[i].waits != ENDED)
-            return false;
-    return true;
+        count += fibers[i].waits == what;
+    return count;
 }
+
+size_t shared_static_bytes() { return (size_t)(emulation_shared_end - emulation_shared_begin); }
 
 /* All ones: NaN, -1, the largest index, and no bool. */
 void shared_fill()
 {
-    __asan_unpoison_memory_region(bytes, sizeof bytes);
-    memset(emulation_shared_begin, 0xff, (size_t)(emulation_shared_end - emulation_shared_begin));
+    memset(emulation_shared_begin, 0xff, shared_static_bytes());
     memset(bytes, 0xff, shared_bytes);
-    __asan_poison_memory_region(bytes + shared_bytes, sizeof bytes - shared_bytes);
+}
+void shared_save(block_state *b)
+{
+    if (b->shared == nullptr)
+        b->shared = (char *)malloc(shared_static_bytes() + shared_bytes);
+    memcpy(b->shared, emulation_shared_begin, shared_static_bytes());
+    memcpy(b->shared + shared_static_bytes(), bytes, shared_bytes);
+}
+void shared_restore(const block_state *b)
+{
+    memcpy(emulation_shared_begin, b->shared, shared_static_bytes());
+    memcpy(bytes, b->shared + shared_static_bytes(), shared_bytes);
 }
 
-void block_run()
+/* Threads, each with a stack above a page that none may touch; nullptr where there is no memory. */
+fiber *fibers_allocate()
 {
-    unsigned int warps[THREADS_MAX / LANES];
-    const unsigned int warp_count = (threads + LANES - 1) / LANES;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), each = page + STACK_BYTES;
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    fiber *const made = (fiber *)calloc(THREADS_MAX, sizeof *made);
+    char *const room = (char *)mmap(nullptr, THREADS_MAX * each, PROT_NONE, flags, -1, 0);
+    if (made == nullptr || room == MAP_FAILED)
+        return nullptr;
+    for (unsigned int i = 0; i < THREADS_MAX; i++) {
+        char *const stack = room + i * each + page;
+        if (mprotect(stack, STACK_BYTES, PROT_READ | PROT_WRITE) != 0)
+            return nullptr;
+        made[i].stack = stack;
+        made[i].stack_bytes = STACK_BYTES;
+    }
+    return made;
+}
+
+bool block_begin(block_state *b)
+{
+    if (idle_fibers.empty()) {
+        fiber *const made = fibers_allocate();
+        if (made == nullptr) {
+            fault_add("no memory for %u stacks", THREADS_MAX);
+            return false;
+        }
+        idle_fibers.push_back(made);
+    }
+    fibers = b->fibers = idle_fibers.back();
+    idle_fibers.pop_back();
     for (unsigned int i = 0; i < threads; i++) {
         fibers[i].index = {i % blockDim.x, i / blockDim.x % blockDim.y, i / blockDim.x / blockDim.y};
         fibers[i].waits = READY;
         context_start(&fibers[i].place, (char *)fibers[i].stack, fiber_main);
     }
     shared_fill();
+    return true;
+}
+
+/* Also of a block in the middle of its work, whose fibers are left where they are. */
+void block_end(block_state *b)
+{
+    for (unsigned int i = 0; b->fibers != nullptr && i < threads; i++)
+        if (b->fibers[i].waits != ENDED)
+            __asan_unpoison_memory_region(b->fibers[i].stack, STACK_BYTES);
+    if (b->fibers != nullptr)
+        idle_fibers.push_back(b->fibers);
+    free(b->shared);
+    *b = {b->index, nullptr, nullptr, true};
+}
+
+/* Runs a block until it ends or waits for others; those that waited look again. */
+void block_turn(block_state *b)
+{
+    unsigned int warps[THREADS_MAX / LANES];
+    const unsigned int warp_count = (threads + LANES - 1) / LANES;
+    blockIdx = b->index;
+    if (b->fibers != nullptr) {
+        fibers = b->fibers;
+        shared_restore(b);
+    } else if (!block_begin(b))
+        return;
+    for (unsigned int i = 0; i < threads; i++)
+        if (fibers[i].waits == PAUSED)
+            fibers[i].waits = READY;
     do {
         order(warps, warp_count);
         for (unsigned int i = 0; i < warp_count; i++)
             warp_run(warps[i] * LANES);
     } while (fault[0] == '\0' && block_barrier());
-    if (fault[0] == '\0' && !block_ended())
+    if (fault[0] != '\0')
+        return;
+    if (threads_that(ENDED) == threads)
+        block_end(b);
+    else if (threads_that(PAUSED) == 0)
         fault_stall();
-    if (fault[0] != '\0') /* fibers that are left where they are */
-        for (unsigned int i = 0; i < threads; i++)
-            __asan_unpoison_memory_region(fibers[i].stack, STACK_BYTES);
+    else
+        shared_save(b);
 }
 
-/* Stacks, each above a page that none may touch. */
-bool stacks_allocate()
+/* Gives all blocks turns until they have ended. Where nothing happens any more but waiting, they wait forever. */
+void grid_run(std::vector<block_state> &blocks)
 {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE), each = page + STACK_BYTES;
-    if (fibers[0].stack != nullptr)
-        return true;
-    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    char *const room = (char *)mmap(nullptr, THREADS_MAX * each, PROT_NONE, flags, -1, 0);
-    if (room == MAP_FAILED)
-        return false;
-    for (unsigned int i = 0; i < THREADS_MAX; i++) {
-        char *const stack = room + i * each + page;
-        if (mprotect(stack, STACK_BYTES, PROT_READ | PROT_WRITE) != 0)
-            return false;
-        fibers[i].stack = stack;
-        fibers[i].stack_bytes = STACK_BYTES;
+    constexpr int PASSES_OF_WAITING = 100;
+    bool left = true;
+    for (int idle = 0; left && fault[0] == '\0';) {
+        const uint64_t before = progress;
+        left = false;
+        for (block_state &b : blocks)
+            if (!b.ended && fault[0] == '\0') {
+                block_turn(&b);
+                left = left || !b.ended;
+            }
+        idle = progress == before ? idle + 1 : 0;
+        if (idle == PASSES_OF_WAITING)
+            fault_stall();
     }
-    return true;
+    for (block_state &b : blocks)
+        if (!b.ended)
+            block_end(&b);
 }
 
 } // namespace
@@ -335,6 +423,13 @@ void emulation_unaligned(const void *at, size_t bytes)
     fault_add("thread (%u, %u, %u) of block (%u, %u, %u) takes %zu bytes at %p, which is not aligned to them", threadIdx.x,
               threadIdx.y, threadIdx.z, blockIdx.x, blockIdx.y, blockIdx.z, bytes, at);
     wait(AT_BARRIER);
+}
+
+void emulation_pause(emulation_site site)
+{
+    current->site = site;
+    current->mask = 0;
+    wait(PAUSED);
 }
 
 uint64_t emulation_warp(unsigned int mask, uint64_t value, int source, emulation_site site)
@@ -361,24 +456,21 @@ cudaError_t emulation_launch(const cudaLaunchConfig_t *config, void (*body)(void
     if (grid.x - 1 >= INT32_MAX || grid.y - 1 >= 65535 || grid.z - 1 >= 65535 || block.z > 64
         || block_threads - 1 >= THREADS_MAX || config->dynamicSmemBytes > sizeof bytes)
         return last_error = cudaErrorInvalidConfiguration;
-    if (!stacks_allocate()) {
-        fault_add("no memory for %u stacks", THREADS_MAX);
-        return last_error = cudaErrorLaunchFailure;
-    }
     gridDim = grid;
     blockDim = block;
     threads = (unsigned int)block_threads;
     shared_bytes = config->dynamicSmemBytes;
     kernel_body = body;
     kernel_arguments = arguments;
-    const unsigned int blocks = grid.x * grid.y * grid.z;
-    unsigned int *const numbers = (unsigned int *)malloc(blocks * sizeof *numbers);
-    order(numbers, blocks);
-    for (unsigned int i = 0; i < blocks && fault[0] == '\0'; i++) {
-        blockIdx = {numbers[i] % grid.x, numbers[i] / grid.x % grid.y, numbers[i] / grid.x / grid.y};
-        block_run();
-    }
-    free(numbers);
+    const unsigned int count = grid.x * grid.y * grid.z;
+    std::vector<unsigned int> numbers(count);
+    std::vector<block_state> blocks(count);
+    order(numbers.data(), count);
+    for (unsigned int i = 0; i < count; i++)
+        blocks[i].index = {numbers[i] % grid.x, numbers[i] / grid.x % grid.y, numbers[i] / grid.x / grid.y};
+    __asan_unpoison_memory_region(bytes, sizeof bytes);
+    __asan_poison_memory_region(bytes + shared_bytes, sizeof bytes - shared_bytes);
+    grid_run(blocks);
     return last_error = fault[0] == '\0' ? cudaSuccess : cudaErrorLaunchFailure;
 }
 

@@ -92,6 +92,27 @@ static __global__ void shuffle(int *wrong)
     __syncwarp();
 }
 
+/* Sums the blocks' numbers over the grid, each number passed on in order, with shared memory that must survive the wait. */
+static __global__ void relay(int *turn, int *sums)
+{
+    __shared__ int kept;
+    if (threadIdx.x == 0)
+        kept = 100 + (int)blockIdx.x;
+    __syncthreads();
+    while (*turn != (int)blockIdx.x)
+        emulation_pause({__FILE__, __LINE__});
+    __syncthreads();
+    if (threadIdx.x == 33) {
+        sums[blockIdx.x] = kept + (blockIdx.x > 0 ? sums[blockIdx.x - 1] : 0);
+        *turn = (int)blockIdx.x + 1;
+    }
+}
+static __global__ void waits_for_nobody(const int *turn)
+{
+    while (*turn == 0)
+        emulation_pause({__FILE__, __LINE__});
+}
+
 /* What shared memory holds before a block writes it. */
 static __global__ void read_shared(int *found)
 {
@@ -188,6 +209,14 @@ static void test_right_kernels(void)
     }
     tap_ok(right && wrong == 0, "shuffles and votes: whole warps, masks, segments");
 
+    right = true;
+    for (int order = 0; order < ORDERS; order++) {
+        int turn = 0, sums[BLOCKS] = {0};
+        emulation_order((uint64_t)order);
+        right = launch(BLOCKS, THREADS, relay, &turn, &sums[0]) && turn == BLOCKS && sums[BLOCKS - 1] == 303 && right;
+    }
+    tap_ok(right, "blocks that wait for each other");
+
     int found[BLOCKS * THREADS] = {0};
     right = launch(BLOCKS, THREADS, read_shared, &found[0]);
     for (int value : found)
@@ -203,6 +232,9 @@ static void test_mistakes(void)
 {
     tap_ok(orders_right(sum_twice<false, true>) < ORDERS / 2, "caught: no barrier between write and read");
     tap_ok(orders_right(sum_twice<true, false>) < ORDERS / 2, "caught: no barrier between read and write");
+    const int never = 0;
+    tap_ok(!launch(BLOCKS, THREADS, waits_for_nobody, &never) && strstr(emulation_fault(), "for another block") != NULL,
+           "caught: %s", emulation_fault());
     test_fault(ends_before_barrier, THREADS, "ended");
     test_fault(two_barriers, THREADS, "wait for each other");
     test_fault(lane_missing, 32, "for lanes ffffffff");

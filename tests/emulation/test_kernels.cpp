@@ -248,20 +248,24 @@ static bool partials_agree(const struct job *job, const struct partial *found, c
 }
 
 /* One launch of many with the same scratch memory, each in another order. */
-static bool fold_launched(const struct job *job, const void *x, void *scratch, struct partial *result)
+static bool fold_launched(const struct job *job, const void *x, struct fold_space *space, struct partial *result)
 {
     static uint64_t launches;
-    const struct fold_space space = {job->multiprocessors, scratch, result};
-    memset(result, 0x5c, sizeof *result);
+    const size_t bytes = monoid_bytes(job->monoid, job->type);
+    struct fold_mailbox mailbox = {};
+    space->mailbox = &mailbox;
+    memset(result, 0, sizeof *result);
     emulation_order(launches % 8 == 0 ? 0 : launches);
     launches++;
-    const int code = fold_launch(job->monoid, job->type, x, job->n, job->first, &space, NULL);
+    if (fold_result(&mailbox, space->number == UINT32_MAX ? 1 : space->number + 1, bytes, result))
+        return failed("a result is there before the launch");
+    const int code = fold_launch(job->monoid, job->type, x, job->n, job->first, space, NULL);
     if (code != 0)
         return failed("the launch fails with %d: %s", code, emulation_fault());
-    for (size_t i = monoid_bytes(job->monoid, job->type); i < sizeof *result; i++)
-        if (result->bytes[i] != 0x5c)
-            return failed("writes byte %zu of the result", i);
-    return true;
+    for (size_t i = 2 * bytes; i < sizeof mailbox; i++)
+        if (((const char *)&mailbox)[i] != 0)
+            return failed("writes byte %zu of the mailbox", i);
+    return fold_result(&mailbox, space->number, bytes, result) || failed("leaves no result");
 }
 
 /* Folds the same elements three times: the same bits again, and from where they are not aligned to 16 bytes. */
@@ -269,7 +273,8 @@ static bool fold_job(const struct job *job)
 {
     const struct room room = input_of(job, 0), moved = room_of(job->type, job->n, job->offset);
     const void *const x = job->n == 0 ? NULL : room.start;
-    void *const scratch = calloc(1, fold_scratch_bytes(job->multiprocessors));
+    /* the last numbers, and the first again */
+    struct fold_space space = {job->multiprocessors, calloc(1, fold_scratch_bytes(job->multiprocessors)), NULL, UINT32_MAX - 1};
     struct partial expected, found, again, elsewhere;
     if (job->n > 0)
         memcpy(moved.start, x, job->n * allfold_type_bytes(job->type));
@@ -277,8 +282,8 @@ static bool fold_job(const struct job *job)
     if (job->n > 0)
         cpu_loops_base.fold(job->monoid, job->type, &expected, x, (uint32_t)job->n, job->first);
     const struct scale scale = scale_of(job, x);
-    bool right = fold_launched(job, x, scratch, &found) && fold_launched(job, x, scratch, &again)
-                 && fold_launched(job, moved.start, scratch, &elsewhere)
+    bool right = fold_launched(job, x, &space, &found) && fold_launched(job, x, &space, &again)
+                 && fold_launched(job, moved.start, &space, &elsewhere)
                  && partials_agree(job, &found, &expected, &scale);
     if (right && memcmp(&found, &again, sizeof found) != 0)
         right = failed("a second launch, in another order, gives other bits");
@@ -286,7 +291,7 @@ static bool fold_job(const struct job *job)
         right = failed("the same elements, %llu from a boundary, give other bits", (unsigned long long)job->offset);
     free(room.block);
     free(moved.block);
-    free(scratch);
+    free(space.scratch);
     return right;
 }
 
@@ -311,9 +316,18 @@ static void test_fold(enum monoid monoid, allfold_type type)
 {
     const size_t bytes = allfold_type_bytes(type);
     const bool f32_terms = monoid == MONOID_sumexp && type_value(type) == VALUE_f32;
-    const struct fold_shape shape = fold_shape_of(monoid_bytes(monoid, type), monoids[monoid].indexed, bytes, f32_terms);
     int count = 0;
-    for (uint64_t n : sizes_of(16 / bytes, (uint64_t)shape.threads, (uint64_t)shape.vectors, (uint64_t)shape.blocks)) {
+    std::set<uint64_t> sizes;
+    for (const bool small : {false, true}) {
+        const struct fold_shape shape =
+            fold_shape_of(monoid_bytes(monoid, type), monoids[monoid].indexed, bytes, f32_terms, small);
+        sizes.merge(sizes_of(16 / bytes, (uint64_t)shape.threads, (uint64_t)shape.vectors, (uint64_t)shape.blocks));
+        for (uint64_t blocks : {1, 2}) /* one block, two; and where the small end, of one to three multiprocessors */
+            add_around(&sizes, blocks * 16 / bytes * (uint64_t)shape.threads * (uint64_t)shape.least);
+    }
+    for (uint64_t multiprocessors : {1, 2, 3})
+        add_around(&sizes, multiprocessors * FOLD_SMALL_BYTES / bytes);
+    for (uint64_t n : sizes) {
         const struct job job = {monoid,
                                 type,
                                 n,
@@ -349,6 +363,88 @@ static void softmax_put(const struct softmax_constants *c, bool logarithm, allfo
                              : y_type == ALLFOLD_BF16 ? (const void *)&bf16
                                                       : (const void *)&result;
     memcpy(at, from, allfold_type_bytes(y_type));
+}
+
+/* Softmax in one launch. alone: the kernel makes the constants; else it finds these, or none, in its mailbox. */
+static bool resident_job(const struct job *job, bool logarithm, bool alone, bool ordered, bool in_place, size_t shared_bytes)
+{
+    const size_t bytes = allfold_type_bytes(job->type);
+    const struct room x = input_of(job, 0), y = room_of(job->type, job->n, 0), expected = room_of(job->type, job->n, 0);
+    void *const to = in_place ? x.start : y.start;
+    struct partial whole, found;
+    struct softmax_constants constants;
+    struct fold_mailbox mailbox = {};
+    struct fold_space space = {job->multiprocessors, calloc(1, fold_scratch_bytes(job->multiprocessors)), &mailbox,
+                               alone ? UINT32_MAX : 0};
+    const enum monoid monoid = job->type == ALLFOLD_F64 ? MONOID_sumexp_f64 : MONOID_sumexp;
+    const struct softmax_resident call = {&space, shared_bytes, alone, logarithm, job->type, x.start, to, job->n};
+    bool written = !ordered;
+    /* the constants of this very partial: from a fold of the same kernel */
+    monoid_identity(monoid, job->type, &whole);
+    cpu_loops_base.fold(monoid, job->type, &whole, x.start, (uint32_t)job->n, 0);
+    softmax_constants_set(&whole, &constants);
+    memset(y.start, 0x5c, job->n * bytes);
+    memcpy(expected.start, to, job->n * bytes);
+    for (uint64_t i = 0; ordered && i < job->n; i++)
+        softmax_put(&constants, logarithm, job->type, x.start, job->type, expected.start, i);
+    if (!alone && ordered)
+        softmax_order(&mailbox, 1, &constants);
+
+    emulation_order(job->n % 3 == 0 ? 0 : job->n);
+    const int code = softmax_resident_launch(&call, NULL);
+    bool right = softmax_resident_fits(&call) || failed("does not fit");
+    right = right && (code == 0 || failed("the launch fails with %d: %s", code, emulation_fault()));
+    right = right && (softmax_outcome(&mailbox, space.number, &written) || failed("tells no outcome"));
+    right = right && (written == ordered || failed(written ? "writes unbidden" : "does not write"));
+    if (right && !alone) {
+        const struct scale scale = scale_of(job, in_place ? expected.start : x.start);
+        const struct job partial_job = {monoid, job->type, job->n, 0, 0, job->multiprocessors, job->draw};
+        right = fold_result(&mailbox, space.number, monoid_bytes(monoid, job->type), &found) || failed("leaves no partial");
+        right = right && partials_agree(&partial_job, &found, &whole, &scale);
+    }
+    for (uint64_t i = 0; right && i < job->n; i++) {
+        const double a = element_get(job->type, to, i), b = element_get(job->type, expected.start, i);
+        /* the partial that the kernel makes by itself is rounded otherwise than the host's */
+        const double off = alone ? fabs(b) * (job->type == ALLFOLD_F64 ? 1e-14 : 0x1p-7) + 1e-300 : 0;
+        const bool same = memcmp((char *)to + i * bytes, expected.start + i * bytes, bytes) == 0;
+        if (!same && (a == a || b == b) && !(fabs(a - b) <= off))
+            right = failed("element %llu is %.17g, not %.17g", (unsigned long long)i, a, b);
+    }
+    free(x.block);
+    free(y.block);
+    free(expected.block);
+    free(space.scratch);
+    return right;
+}
+
+/* Sizes around a vector, a block's least, what shared memory keeps, and what is read again. */
+static void test_resident(allfold_type type, bool logarithm)
+{
+    size_t most = 0;
+    const uint64_t per_vector = 16 / allfold_type_bytes(type), threads = (uint64_t)RESIDENT_SHAPE.threads;
+    const uint64_t least = per_vector * threads * (uint64_t)RESIDENT_SHAPE.least;
+    std::set<uint64_t> sizes = {2, per_vector * threads * 17 + 3, per_vector * threads * 49 + 5};
+    for (uint64_t n : {(uint64_t)2, per_vector, least, 2 * least, 3 * least, per_vector * threads * 12})
+        add_around(&sizes, n);
+    int count = 0;
+    bool right = softmax_resident_prepare(0, &most) == 0 && most > 0;
+    for (uint64_t n : sizes)
+        for (int way = 0; right && way < 4; way++) {
+            /* way: by itself, with orders, in place, without orders */
+            const bool alone = (way == 0 || way == 2) && !logarithm;
+            const struct job job = {MONOID_sumexp, type, n, 0, 0, 3, (enum draw)((count + way) % DRAW_COUNT)};
+            if (n > 20000 && (n + (uint64_t)way) % 3 != 0)
+                continue;
+            /* of the larger sizes a part has no room */
+            right = resident_job(&job, logarithm, alone, way != 3, way == 2, 16 * 16 * threads);
+            if (!right) {
+                tap_ok(false, "%ssoftmax of %s in one launch", logarithm ? "log-" : "", allfold_type_name(type));
+                tap_note("n %llu, way %d, draw %d: %s", (unsigned long long)n, way, job.draw, reason);
+                return;
+            }
+            count++;
+        }
+    tap_ok(right, "%ssoftmax of %s in one launch, %d arrays", logarithm ? "log-" : "", allfold_type_name(type), count);
 }
 
 /* job: of x. in_place: y is x, of its type; else y_offset as job->offset. */
@@ -423,6 +519,9 @@ int main()
             for (bool logarithm : {false, true})
                 test_softmax((allfold_type)type, y_type, logarithm);
     }
+    for (allfold_type type : {ALLFOLD_F16, ALLFOLD_BF16, ALLFOLD_F32, ALLFOLD_F64})
+        for (bool logarithm : {false, true})
+            test_resident(type, logarithm);
     tap_ok(kernels_check() == 0, "kernels_check finds the kernels");
     tap_ok(softmax_launch(NULL, false, ALLFOLD_F32, NULL, ALLFOLD_INT32, NULL, 1, 1, NULL) != 0,
            "softmax to an integer type is refused");

@@ -1,0 +1,70 @@
+/* The softmax of an element, a vector, in each arithmetic: what the kernels of softmax.cu and softmax_resident.cu share. */
+#ifndef ALLFOLD_SOFTMAX_CUH
+#define ALLFOLD_SOFTMAX_CUH
+
+#include "fold/exponential.h"
+#include "kernels/element.cuh"
+
+#include <type_traits>
+
+/* The three computations. */
+struct softmax_in_f32 {
+    typedef float value;
+    static __device__ __forceinline__ float of(float x, const softmax_constants &c) { return softmax_f32(x, &c); }
+};
+struct softmax_in_f64 {
+    typedef double value;
+    static __device__ __forceinline__ double of(double x, const softmax_constants &c) { return softmax_f64(x, &c); }
+};
+struct log_softmax_in_f64 {
+    typedef double value;
+    static __device__ __forceinline__ double of(double x, const softmax_constants &c) { return log_softmax_f64(x, &c); }
+};
+
+/* Rounds to an element type: once, from either arithmetic. */
+static __device__ __forceinline__ void round_to(element_f16 *y, float value) { *y = f32_to_f16(value); }
+static __device__ __forceinline__ void round_to(element_f16 *y, double value) { *y = round_f16(value); }
+static __device__ __forceinline__ void round_to(element_bf16 *y, float value) { *y = f32_to_bf16(value); }
+static __device__ __forceinline__ void round_to(element_bf16 *y, double value) { *y = round_bf16(value); }
+static __device__ __forceinline__ void round_to(element_f32 *y, float value) { *y = value; }
+static __device__ __forceinline__ void round_to(element_f32 *y, double value) { *y = round_f32(value); }
+static __device__ __forceinline__ void round_to(element_f64 *y, double value) { *y = value; }
+
+template <class Arithmetic, class Element>
+static __device__ __forceinline__ typename Arithmetic::value element_softmax(typename Element::stored x,
+                                                                             const softmax_constants &c)
+{
+    return Arithmetic::of((typename Arithmetic::value)Element::load(x), c);
+}
+
+template <class Arithmetic, class Element>
+static __device__ __forceinline__ uint4 vector_softmax(const uint4 &x, const softmax_constants &c)
+{
+    typename Element::stored y[Element::per_vector];
+#pragma unroll
+    for (int i = 0; i < Element::per_vector; i++)
+        round_to(&y[i], element_softmax<Arithmetic, Element>(vector_element<typename Element::stored>(x, i), c));
+    return vector_of(y);
+}
+
+/* The arithmetic for x and y of one type. Where y is f32 or shorter, f64 is for logarithms. */
+template <class Element, bool logarithm>
+using softmax_arithmetic =
+    std::conditional_t<logarithm, log_softmax_in_f64,
+                       std::conditional_t<std::is_same<typename Element::value, float>::value, softmax_in_f32, softmax_in_f64>>;
+
+static inline bool type_is_floating(allfold_type type)
+{
+    switch (type) {
+#define CASE(ID, name, numpy, bytes, kind, value) \
+    case ALLFOLD_##ID:                            \
+        return element<ALLFOLD_##ID>::is_floating;
+        ALLFOLD_TYPES(CASE)
+#undef CASE
+    case ALLFOLD_TYPE_COUNT:
+        break;
+    }
+    return false;
+}
+
+#endif
