@@ -185,7 +185,6 @@ static allfold_status error_of_type(struct cuda_machine *cuda, uint64_t n, doubl
                                                                     (const stored *)cuda->machine.y, n, sumexp,
                                                                     (unsigned long long *)room);
     if (started(cudaMemcpyAsync(&bits, room, sizeof bits, cudaMemcpyDeviceToHost, stream), what, error) != ALLFOLD_OK
-        || started(cudaMemsetAsync(cuda->machine.y, 0xff, n * sizeof(stored), stream), what, error) != ALLFOLD_OK
         || ladder_wait(cuda->ladder, what, error) != ALLFOLD_OK)
         return error->status;
     *error_found = f64_from_bits(bits);
@@ -204,6 +203,14 @@ static allfold_status cuda_softmax_error(struct machine *machine, allfold_type t
     default:
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "no data of type %d", (int)type);
     }
+}
+
+static allfold_status cuda_poison(struct machine *machine, allfold_type type, uint64_t count, struct error *error)
+{
+    static const char what[] = "poisoning the output";
+    struct ladder *const ladder = cuda_of(machine)->ladder;
+    ladder_cuda(cudaMemsetAsync(machine->y, 0xff, count * allfold_type_bytes(type), ladder->stream), what, error);
+    return ladder_wait(ladder, what, error);
 }
 
 static allfold_status cuda_clear(struct machine *machine, struct error *error)
@@ -369,6 +376,7 @@ static const struct machine_ops cuda_ops = {
     .close = cuda_close,
     .describe = cuda_describe,
     .fill = cuda_fill,
+    .poison = cuda_poison,
     .softmax_error = cuda_softmax_error,
     .clear = cuda_clear,
     .wait = cuda_wait,
