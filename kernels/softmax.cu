@@ -2,6 +2,7 @@
    through the array, so that their first reads find what the first pass, which ended there, left in the second-level
    cache; x and y are marked to leave that cache first. In place, a thread reads an element before it alone writes it. */
 #include "kernels/kernels.h"
+#include "kernels/ptx.cuh"
 #include "kernels/softmax.cuh"
 #include "kernels/tuning.h"
 
@@ -25,14 +26,28 @@ softmax_vectors(const typename Element::stored *x, typename Element::stored *y, 
     const uint64_t last = vectors * Element::per_vector + mine;
     if (last < n)
         round_to(&y[last], element_softmax<Arithmetic, Element>(x[last], c));
+    /* While a round is computed and stored the next one is on its way to slots of shared memory, which each thread has for itself. */
+    __shared__ uint4 room[flight * softmax_plan<true, Arithmetic>::threads];
+    uint4 *const slots = room + threadIdx.x;
+    const auto copy_round = [=](uint64_t first) {
+#pragma unroll
+        for (int i = 0; i < flight; i++)
+            if (first + i * stride < vectors)
+                copy_async(slots + i * softmax_plan<true, Arithmetic>::threads, from + first + i * stride);
+        copy_commit();
+    };
+    if (rounds > 0)
+        copy_round((rounds - 1) * flight * stride + mine);
 #pragma unroll 1
     for (uint64_t round = rounds; round-- > 0;) {
         const uint64_t first = round * flight * stride + mine;
         uint4 taken[flight];
+        copy_wait(0);
 #pragma unroll
         for (int i = 0; i < flight; i++)
-            if (first + i * stride < vectors)
-                taken[i] = __ldcs(from + first + i * stride);
+            taken[i] = slots[i * softmax_plan<true, Arithmetic>::threads];
+        if (round > 0)
+            copy_round(first - flight * stride);
 #pragma unroll
         for (int i = 0; i < flight; i++)
             if (first + i * stride < vectors)
