@@ -179,31 +179,15 @@ static __device__ __forceinline__ void rounds_take(typename Fold::partial *parti
     }
 }
 
-/* Starts copying this thread's vectors of a round into its own slots of shared memory, where they may arrive while it computes
-   with those it has taken from there: no other thread looks at them, so no barrier is due. */
-template <class Element, class plan>
-static __device__ __forceinline__ void round_copy(uint4 *slots, const typename Element::stored *x, uint64_t index)
-{
-#pragma unroll
-    for (int i = 0; i < plan::vectors; i++)
-        copy_async(slots + i * plan::threads, (const uint4 *)(x + (index + i * plan::threads) * Element::per_vector));
-    copy_commit();
-}
-
 /* All vectors, in whole tiles, for folds that take -inf for nothing: what is missing in the last round is -inf. The lanes of
    a warp share a maximum, so that few tiles raise it. */
 template <class Fold, class Element, class plan>
 static __device__ __forceinline__ void padded_take(typename Fold::partial *partial, const typename Element::stored *x,
                                                    uint64_t rounds, uint64_t end, bool aligned)
 {
-    __shared__ uint4 room[Fold::f32_terms ? plan::block_vectors : 1];
-    uint4 *const slots = room + threadIdx.x;
-    const bool ahead = Fold::f32_terms && aligned;
     double shared_max = -INFINITY;
     const uint64_t stride = (uint64_t)gridDim.x * plan::threads;
     uint64_t index = (uint64_t)blockIdx.x * plan::block_vectors + threadIdx.x;
-    if (ahead && rounds > 0)
-        round_copy<Element, plan>(slots, x, index);
 #pragma unroll 1
     for (uint64_t round = 0;; round++) {
         uint4 vectors[plan::vectors];
@@ -215,13 +199,6 @@ static __device__ __forceinline__ void padded_take(typename Fold::partial *parti
             for (int i = 0; i < plan::vectors; i++)
                 vectors[i] = index + i * stride < end ? vector_load<Element>(x, index + i * stride, aligned)
                                                       : least_vector<Element>();
-        } else if (ahead) {
-            copy_wait(0);
-#pragma unroll
-            for (int i = 0; i < plan::vectors; i++)
-                vectors[i] = slots[i * plan::threads];
-            if (round + 1 < rounds)
-                round_copy<Element, plan>(slots, x, index + (uint64_t)gridDim.x * plan::block_vectors);
         } else if (aligned) {
 #pragma unroll
             for (int i = 0; i < plan::vectors; i++)

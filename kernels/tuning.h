@@ -24,8 +24,8 @@ constexpr struct fold_shape fold_shape_of(size_t partial_bytes, bool indexed, si
         return {256, 2, 2, 0, 1};
     if (indexed) /* vectors of one thread are not neighbours, so one tile cannot hold two of them */
         return {512, 2, 4, element_bytes == 1 ? 0 : 1, 1};
-    if (f32_terms) /* tiles of 32 values share the work that is due once a tile; blocks whose vectors fit 48 KiB */
-        return element_bytes == 4 ? fold_shape{256, 4, 8, 8, 4} : fold_shape{256, 4, 4, 4, 2};
+    if (f32_terms) /* tiles of 32 values share the work that is due once a tile */
+        return element_bytes == 4 ? fold_shape{512, 2, 8, 8, 4} : fold_shape{512, 2, 4, 4, 2};
     if (partial_bytes > 16) /* products, scaled norms, sumexp of f64: tiles of 16 values, 8 of f64 */
         return {512, 2, 4, element_bytes >= 4 ? 4 : (int)element_bytes, 1};
     if (small) /* what is due after the last element has come counts more than bytes in flight */
