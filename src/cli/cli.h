@@ -106,6 +106,7 @@ struct session {
     struct range range; /* this rank's part of the input */
     const char *name;   /* of the fold that is reported; NULL: the command's */
     double started;     /* when the input was about to be opened */
+    double phases[PHASE_COUNT]; /* rank 0, --json: seconds in each phase, of the rank that spent most there */
     struct checkpoint checkpoint;
     struct error error; /* this rank's, or the one agreed upon */
 };
