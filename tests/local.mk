@@ -16,7 +16,7 @@ PYTHON_TESTS += tests/test_nvtx.py tests/test_devices.py tests/test_scaling_repo
 noinst_HEADERS += tests/tap.h tests/files.h tests/generated.h tests/support.h tests/patterns.h tests/oracle.h
 # A profiler that the program loads, for tests/test_nvtx.py.
 if HAVE_NVTX
-check_DATA = tests/nvtx_profiler.so
+check_DATA += tests/nvtx_profiler.so
 tests/nvtx_profiler.so: tests/nvtx_profiler.c
 	$(AM_V_CC)$(CC) $(NVTX_CPPFLAGS) $(CPPFLAGS) -D_GNU_SOURCE -Wall -Wextra -O1 -fPIC -shared $(srcdir)/tests/nvtx_profiler.c -o $@
 CLEANFILES += tests/nvtx_profiler.so

@@ -98,6 +98,7 @@ struct session {
     struct array_info input;
     struct range range; /* this rank's part of the input */
     double started;     /* when the input was about to be opened */
+    double phases[PHASE_COUNT]; /* rank 0, --json: seconds in each phase, of the rank that spent most there */
     struct checkpoint checkpoint;
     struct error error; /* this rank's, or the one agreed upon */
 };

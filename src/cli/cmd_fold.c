@@ -13,6 +13,8 @@ void fold_run(struct session *session)
     core_reduce(session->context, (allfold_fold)settings->command->which, settings->nan, session->input.type, &job,
                 &result, &session->error);
     source_close(job.source);
+    const double seconds = session_seconds(session);
+    session_phases(session);
     if (session->error.status == ALLFOLD_OK && session_comm(session)->rank == 0)
-        report_fold(session, &result, session_seconds(session));
+        report_fold(session, &result, seconds);
 }

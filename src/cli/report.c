@@ -97,10 +97,21 @@ static struct json_object *begin_json(const struct session *session)
     return report;
 }
 
+/* Seconds of those phases that took any. */
+static struct json_object *phases_json(const struct session *session)
+{
+    struct json_object *phases = json_object_new_object();
+    for (int i = 0; i < PHASE_COUNT; i++)
+        if (session->phases[i] > 0)
+            json_object_object_add(phases, phase_name((enum phase)i), report_measured(session->phases[i]));
+    return phases;
+}
+
 static void end_json(const struct session *session, struct json_object *report, double seconds)
 {
     json_object_object_add(report, "seconds", report_measured(seconds));
     json_object_object_add(report, "bytes_per_second", report_measured(input_rate(session, seconds)));
+    json_object_object_add(report, "phases", phases_json(session));
     report_print(report);
 }
 
