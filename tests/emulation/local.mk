@@ -62,14 +62,15 @@ standin_objects = \
 	tests/emulation/standin/standin.o \
 	tests/emulation/standin/device/cuda.o \
 	tests/emulation/standin/device/cuda_links.o \
-	tests/emulation/standin/ladder/absent.o \
+	tests/emulation/standin/kernels/ladder/absent.o \
+	$(addprefix tests/emulation/standin/,$(filter-out %/absent.o,$(filter kernels/%.o,$(libladder_a_SOURCES:.c=.o)))) \
 	$(addprefix tests/emulation/standin/,$(filter bench/%.o,$(libbench_a_SOURCES:.c=.o)))
 tests_emulation_allfold_LDADD = \
 	tests/emulation/emulation.o \
 	$(emulated_kernels) \
 	tests/emulation/shared_end.o \
 	$(standin_objects) $(allfold_OBJECTS) \
-	libladder.a liballfold.a $(MPI_LIBS) $(JSON_C_LIBS) $(OPENMP_LIBS) -lpthread -ldl -lm
+	liballfold.a $(MPI_LIBS) $(JSON_C_LIBS) $(OPENMP_LIBS) -lpthread -ldl -lm
 tests_emulation_allfold_LINK = $(EMULATION_LINK)
 STANDIN_COMPILE = $(CC) -D_GNU_SOURCE -I$(top_srcdir)/tests/emulation/standin $(MPI_CFLAGS) $(JSON_C_CFLAGS) \
 	$(filter-out -DALLFOLD_HAVE_CUDA=1,$(PROJECT_CPPFLAGS)) $(CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) -MD -MP -MF $(@:.o=.d)
@@ -79,7 +80,7 @@ tests/emulation/standin/device/%.o: src/device/%.c
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(STANDIN_COMPILE) -c $< -o $@
 tests/emulation/standin/bench/%.o: bench/%.c
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(STANDIN_COMPILE) -c $< -o $@
-tests/emulation/standin/ladder/%.o: kernels/ladder/%.c
+tests/emulation/standin/kernels/ladder/%.o: kernels/ladder/%.c
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(STANDIN_COMPILE) -c $< -o $@
 
 # _FORTIFY_SOURCE, which some compilers define, takes the poisoning of all __shared__ memory for an overflow.
