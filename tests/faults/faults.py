@@ -54,7 +54,8 @@ def wait_for(condition, seconds=20):
 
 
 class Launch:
-    """One run, under way until ended(); without a launcher for 0 ranks. Launches take turns, as those of other tests do; the time does not count waiting."""
+    """One run, under way until ended(); without a launcher for 0 ranks. Launches take turns, as those of other tests do; the
+    time does not count waiting."""
 
     def __init__(self, ranks, command, env=None):
         self.mark = uuid.uuid4().hex
