@@ -115,8 +115,13 @@ static allfold_status cpu_softmax_error(struct machine *machine, allfold_type ty
     default:
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "no data of type %d", (int)type);
     }
-    memset(machine->y, 0xff, count * allfold_type_bytes(type));
     return ALLFOLD_OK;
+}
+
+static allfold_status cpu_poison(struct machine *machine, allfold_type type, uint64_t count, struct error *error)
+{
+    memset(machine->y, 0xff, count * allfold_type_bytes(type));
+    return error->status;
 }
 
 /* Reads 8-byte words and ORs them in vectors: far less work than the memory allows. */
@@ -236,6 +241,7 @@ static const struct machine_ops cpu_ops = {
     .close = cpu_close,
     .describe = cpu_describe,
     .fill = cpu_fill,
+    .poison = cpu_poison,
     .softmax_error = cpu_softmax_error,
     .clear = cpu_clear,
     .wait = cpu_wait,

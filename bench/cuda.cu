@@ -1,7 +1,7 @@
 /* The benchmark on a GPU: data made there, times between events, the plainest kernels as ceilings. Stands on the
    ladder's measuring (kernels/ladder/measure.h). */
 #include "bench/cuda_machine.h"
-#include "fold/exponential.h"
+#include "fold/softmax_constants.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -185,7 +185,6 @@ static allfold_status error_of_type(struct cuda_machine *cuda, uint64_t n, doubl
                                                                     (const stored *)cuda->machine.y, n, sumexp,
                                                                     (unsigned long long *)room);
     if (started(cudaMemcpyAsync(&bits, room, sizeof bits, cudaMemcpyDeviceToHost, stream), what, error) != ALLFOLD_OK
-        || started(cudaMemsetAsync(cuda->machine.y, 0xff, n * sizeof(stored), stream), what, error) != ALLFOLD_OK
         || ladder_wait(cuda->ladder, what, error) != ALLFOLD_OK)
         return error->status;
     *error_found = f64_from_bits(bits);
@@ -204,6 +203,14 @@ static allfold_status cuda_softmax_error(struct machine *machine, allfold_type t
     default:
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "no data of type %d", (int)type);
     }
+}
+
+static allfold_status cuda_poison(struct machine *machine, allfold_type type, uint64_t count, struct error *error)
+{
+    static const char what[] = "poisoning the output";
+    struct ladder *const ladder = cuda_of(machine)->ladder;
+    ladder_cuda(cudaMemsetAsync(machine->y, 0xff, count * allfold_type_bytes(type), ladder->stream), what, error);
+    return ladder_wait(ladder, what, error);
 }
 
 static allfold_status cuda_clear(struct machine *machine, struct error *error)
@@ -322,21 +329,27 @@ static allfold_status cuda_fold_taken(struct machine *machine, enum monoid monoi
     static const char what[] = "taking the fold's result";
     struct cuda_machine *const cuda = cuda_of(machine);
     struct fold_mailbox mailbox;
-    if (ladder_cuda(cudaMemcpyAsync(&mailbox, cuda->space.mailbox, sizeof mailbox, cudaMemcpyDeviceToHost, cuda->ladder->stream),
+    if (ladder_cuda(cudaMemcpyAsync(&mailbox, cuda->space.mailbox, sizeof mailbox, cudaMemcpyDeviceToHost,
+                                    cuda->ladder->stream),
                     what, error)
-            == ALLFOLD_OK
-        && ladder_wait(cuda->ladder, what, error) == ALLFOLD_OK
-        && !fold_result(&mailbox, cuda->space.number, monoid_bytes(monoid, type), partial))
-        error_set(error, ALLFOLD_DEVICE_ERROR, "the fold kernel left no result");
+            != ALLFOLD_OK
+        || ladder_wait(cuda->ladder, what, error) != ALLFOLD_OK)
+        return error->status;
+    if (!fold_result(&mailbox, cuda->space.number, monoid_bytes(monoid, type), partial))
+        error_set(error, ALLFOLD_DEVICE_ERROR, "the fold's kernel left no result");
     return error->status;
 }
 
+/* As the library does it on one rank: in one launch where the part stays on the chip, else in two. */
 static allfold_status cuda_softmax(struct machine *machine, allfold_type type, uint64_t count, const struct partial *partial,
                                    struct error *error)
 {
     struct cuda_machine *const cuda = cuda_of(machine);
-    struct softmax_constants constants;
+    const struct softmax_resident resident = {&cuda->space, cuda->shared_bytes, true, false, type, machine->x, machine->y, count};
     const enum monoid monoid = type == ALLFOLD_F64 ? MONOID_sumexp_f64 : MONOID_sumexp;
+    struct softmax_constants constants;
+    if (softmax_resident_fits(&resident))
+        return ladder_cuda((cudaError_t)softmax_resident_launch(&resident, cuda->ladder->stream), "launching softmax", error);
     if (cuda_fold(machine, monoid, type, count, error) != ALLFOLD_OK)
         return error->status;
     softmax_constants_set(partial, &constants);
@@ -363,6 +376,7 @@ static const struct machine_ops cuda_ops = {
     .close = cuda_close,
     .describe = cuda_describe,
     .fill = cuda_fill,
+    .poison = cuda_poison,
     .softmax_error = cuda_softmax_error,
     .clear = cuda_clear,
     .wait = cuda_wait,
@@ -403,8 +417,12 @@ static allfold_status open_memory(struct cuda_machine *cuda, uint64_t x_bytes, u
         || ladder_cuda(cudaMemsetAsync(cuda->space.scratch, 0, fold_scratch_bytes(multiprocessors), cuda->ladder->stream),
                        what, error)
                != ALLFOLD_OK
-        || ladder_cuda(cudaMalloc(&cuda->space.mailbox, sizeof *cuda->space.mailbox), what, error) != ALLFOLD_OK
-        || ladder_cuda(cudaMemsetAsync(cuda->space.mailbox, 0, sizeof *cuda->space.mailbox, cuda->ladder->stream), what, error)
+        || ladder_cuda(cudaMalloc((void **)&cuda->space.mailbox, sizeof *cuda->space.mailbox), what, error) != ALLFOLD_OK
+        || ladder_cuda(cudaMemsetAsync(cuda->space.mailbox, 0, sizeof *cuda->space.mailbox, cuda->ladder->stream), what,
+                       error)
+               != ALLFOLD_OK
+        || ladder_cuda((cudaError_t)softmax_resident_prepare(ladder_device_of(cuda->ladder)->index, &cuda->shared_bytes),
+                       what, error)
                != ALLFOLD_OK)
         return error->status;
     return ladder_wait(cuda->ladder, what, error);

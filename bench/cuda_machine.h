@@ -20,8 +20,8 @@ enum { READS_MAX = 64 };
 struct cuda_machine {
     struct machine machine;
     struct ladder *ladder;
-    struct fold_space space;
-    size_t folded; /* bytes of the partial that wait is to fetch */
+    struct fold_space space; /* its mailbox is device memory */
+    size_t shared_bytes;     /* of a block: softmax_resident_prepare */
     int read_count, copy_count; /* for so many numbers of bytes the fastest way is known */
     struct ladder_read reads[READS_MAX];
     struct copy_way copies[READS_MAX];

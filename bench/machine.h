@@ -23,7 +23,9 @@ struct machine_ops {
        known of them. */
     allfold_status (*fill)(struct machine *machine, allfold_type type, uint64_t first, uint64_t count, bool in_host,
                            struct bench_known *known, struct error *error);
-    /* The largest |y / (exp(x) / sumexp) - 1| of machine->y; y is poisoned afterwards. */
+    /* Fills so many elements of machine->y with NaN, so that what is not written shows. */
+    allfold_status (*poison)(struct machine *machine, allfold_type type, uint64_t count, struct error *error);
+    /* The largest |y / (exp(x) / sumexp) - 1| of machine->y. */
     allfold_status (*softmax_error)(struct machine *machine, allfold_type type, uint64_t count, double sumexp,
                                     double *error_found, struct error *error);
 

@@ -93,19 +93,25 @@ static allfold_status kernel_check(struct bench *b, char wrong[96], struct error
     return check_partial(b, &b->mine, &partial, wrong, error);
 }
 
-/* As the pipelines do it (core/): the backend's fold, waited for; for softmax the second pass, too. */
+/* As the pipelines do it (core/) on one rank: the backend's fold, waited for; softmax in one piece where the device keeps
+   the part between the passes, else the second pass, too. */
 static allfold_status partial_run(struct bench *b, struct error *error)
 {
     const struct backend *const backend = b->context->device->backend;
     struct queue *const queue = b->context->queues[0];
+    const bool softmax = kind_of(b) == BENCH_SOFTMAX;
+    const allfold_type type = b->one->type;
     struct softmax_constants constants;
-    if (backend->fold(queue, b->monoid, b->one->type, b->machine->x, b->one->count, 0, error) != ALLFOLD_OK
-        || backend->wait(queue, error) != ALLFOLD_OK || kind_of(b) != BENCH_SOFTMAX)
+    bool begun = false;
+    if (backend->enter(queue, NULL, error) != ALLFOLD_OK
+        || (softmax
+            && backend->softmax_begin(queue, true, false, type, b->machine->x, type, b->machine->y, b->one->count, &begun, error)
+                   != ALLFOLD_OK)
+        || (!begun && backend->fold(queue, b->monoid, type, b->machine->x, b->one->count, 0, error) != ALLFOLD_OK)
+        || backend->wait(queue, error) != ALLFOLD_OK || !softmax || begun)
         return error->status;
     softmax_constants_set(queue->partial, &constants);
-    if (backend->softmax(queue, &constants, false, b->one->type, b->machine->x, b->one->type, b->machine->y, b->one->count,
-                         error)
-        == ALLFOLD_OK)
+    if (backend->softmax(queue, &constants, false, type, b->machine->x, type, b->machine->y, b->one->count, error) == ALLFOLD_OK)
         backend->wait(queue, error);
     return error->status;
 }

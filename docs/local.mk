@@ -21,7 +21,7 @@ uninstall-local:
 # The walk up the ladder, its pictures, and the tools that draw and profile it; the benchmark's.
 EXTRA_DIST += docs/ladder.md docs/img
 # Whole outputs of the runs that the pages quote.
-EXTRA_DIST += docs/results/ladder-h200.json
+EXTRA_DIST += docs/results
 EXTRA_DIST += \
 	tools/bench-peers \
 	tools/bench_goals.py \

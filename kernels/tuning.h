@@ -30,7 +30,7 @@ constexpr struct fold_shape fold_shape_of(size_t partial_bytes, bool indexed, si
         return {512, 2, 4, element_bytes >= 4 ? 4 : (int)element_bytes, 1};
     if (small) /* what is due after the last element has come counts more than bytes in flight */
         return {256, 4, 4, 4, 4};
-    return element_bytes >= 4 ? fold_shape{512, 2, 8, 4, 4} : fold_shape{512, 4, 4, 4, 2};
+    return element_bytes >= 4 ? fold_shape{512, 2, 8, 4, 4} : fold_shape{512, 3, 4, 2, 4};
 }
 
 constexpr int FOLD_BLOCKS_MAX = 8; /* no shape has more: scratch memory is sized by it */

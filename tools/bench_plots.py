@@ -217,7 +217,8 @@ def groups(runs, keys, **facts):
 
 
 def name_of(kind, facts, *keys):
-    parts = [f"{facts[key]}ranks" if key == "ranks" else str(facts[key]) for key in keys]
+    words = {"ranks": "{}-ranks" if facts.get("ranks") != 1 else "{}-rank"}
+    parts = [words.get(key, "{}").format(facts[key]) for key in keys]
     extra = [text for text, there in (("warm", facts["caches"] == "warm"), ("from-host", facts["data"] == "host")) if there]
     return "-".join(["bench", facts["backend"], kind, *parts, *extra])
 

@@ -73,7 +73,7 @@ static void device_words(const struct allfold_context *ctx, char words[64])
     struct device_info info = {.name = "cpu"};
     if (ctx->device->backend != &backend_cpu)
         ctx->device->backend->describe(ctx->device, &info);
-    snprintf(words, 64, "%s", info.name);
+    snprintf(words, 64, "%.63s", info.name);
 }
 
 /* Where the fold may begin: at shard 0, or where a checkpoint says. */

@@ -103,19 +103,6 @@ HOST_DEVICE float larger_f32(float x, float best)
     return x > best ? x : best;
 #endif
 }
-/* The smaller, in the same way. */
-HOST_DEVICE float smaller_f32(float x, float best)
-{
-#if defined(__NVCC__) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    float smaller;
-    asm("min.NaN.f32 %0, %1, %2;" : "=f"(smaller) : "f"(x), "f"(best));
-    return smaller;
-#elif defined(__CUDA_ARCH__)
-    return x != x || best != best ? x + best : x < best ? x : best;
-#else
-    return x < best ? x : best;
-#endif
-}
 HOST_DEVICE double larger_f64(double x, double best) { return x > best ? x : best; }
 
 /* 2^n as f64, -1022 <= n <= 1023. */
