@@ -53,8 +53,15 @@ def wait_for(condition, seconds=20):
     return condition()
 
 
+def heed_signals():
+    """What a shell has it ignore in the background, the program must heed."""
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
+
+
 class Launch:
-    """One run, under way until ended(); without a launcher for 0 ranks. Launches take turns, as those of other tests do; the time does not count waiting."""
+    """One run, under way until ended(); without a launcher for 0 ranks. Launches take turns, as those of other tests do; the
+    time does not count waiting."""
 
     def __init__(self, ranks, command, env=None):
         self.mark = uuid.uuid4().hex
@@ -67,7 +74,7 @@ class Launch:
         self.command = [str(word) for word in command]
         self.began = time.monotonic()
         self.process = subprocess.Popen([*launch, *self.command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True, env=environment)
+                                        stderr=subprocess.PIPE, text=True, env=environment, preexec_fn=heed_signals)
 
     def ranks(self):
         """The program's own processes, in the order of their pids."""

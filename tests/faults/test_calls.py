@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The failing-call sweep: on one rank the k-th open, pread, pwrite, fsync, rename, malloc and so on fails, for every k until a run
-has no k-th. Then either the result is right, or the status is not 0, a message says why, and the output is what it was.
+"""The failing-call sweep: on one rank the k-th open, pread, pwrite, fsync, rename, malloc and so on fails, for every k until
+a run has no k-th. Then either the result is right, or the status is not 0, a message says why, and the output is what it was.
 And a file system that is full for real."""
 import os
 import re
@@ -186,7 +186,8 @@ def main():
         if os.path.exists(faults.CUDA) and not sanitized:
             struck = run_sweep(inputs, list(cuda_cases()), "failing CUDA calls")
             if faults.FULL:
-                print(f"# not called here, or not where it could fail: {', '.join(call for call in cuda_calls() if call not in struck)}")
+                spared = [call for call in cuda_calls() if call not in struck]
+                print(f"# not called here, or not where it could fail: {', '.join(spared)}")
         else:
             tap.skip("failing CUDA calls: there is neither CUDA nor a stand-in, or it does not go with the sanitizers")
         if not faults.CUDA_ONLY:
