@@ -46,7 +46,7 @@ template <enum monoid monoid, class Value> struct fold_of;
 #define DEFINE_FOLDS(name, indexed, nan)               \
     static constexpr bool is_indexed_##name = indexed; \
     VALUES(DEFINE_FOLD, name)
-MONOIDS(DEFINE_FOLDS)
+ORDERED_MONOIDS(DEFINE_FOLDS)
 #undef DEFINE_FOLDS
 #undef DEFINE_FOLD
 

@@ -42,6 +42,28 @@ constexpr struct {
     int threads, stage /* vectors of a thread that arrive together */, least;
 } RESIDENT_SHAPE = {512, 4, 2};
 
+/* The kernel of exact sums. columns: each thread has words of its own in shared memory, which 64-bit additions without atomics
+   go to; a block's columns take at most 72 KiB, so that one fits every GPU since Ampere and three fit Hopper's. */
+struct exact_shape {
+    int threads, blocks, vectors;
+    int together; /* vectors of one run */
+    bool columns;
+};
+constexpr struct exact_shape exact_shape_of(size_t word_bytes, bool indexed, bool floating, size_t element_bytes)
+{
+    if (indexed) /* stats */
+        return {256, 2, 2, 1, false};
+    if (!floating)
+        return {256, 4, 4, 4, false};
+    if (word_bytes <= 128) /* sums of f32, f16 and bf16 */
+        return {512, 2, 4, 4, true};
+    if (word_bytes <= 288) /* norm2 of f32 */
+        return {256, 4, 4, 4, true};
+    if (word_bytes <= 576) /* sums of f64 */
+        return {96, 4, 8, 8, true};
+    return {256, 2, element_bytes == 8 ? 2 : 4, element_bytes == 8 ? 2 : 4, false};
+}
+
 struct softmax_shape {
     int threads, blocks;
     int flight; /* loads a thread starts before it uses the first */

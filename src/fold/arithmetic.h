@@ -40,6 +40,16 @@
 #define FOLD_PREFETCH(address) __builtin_prefetch(address)
 #endif
 
+/* Before a loop whose rounds must be known to a device's compiler, so that what they index stays in registers; and before one
+   whose code must be short. */
+#if defined(__NVCC__) && defined(__CUDA_ARCH__)
+#define FOLD_UNROLL _Pragma("unroll")
+#define FOLD_ROLL _Pragma("unroll 1")
+#else
+#define FOLD_UNROLL
+#define FOLD_ROLL
+#endif
+
 /* Minus zero is the identity of floating-point addition: it leaves even -0.0 as it is. */
 #define ZERO_IDENTITY (-0.0)
 
