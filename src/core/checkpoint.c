@@ -40,7 +40,7 @@ static const struct row {
     NUMBER(options, "options (number)"),
     TEXT(device, "device"),
     NUMBER(shard, "elements of a shard (--staging)"),
-    NUMBER(monoid, "kind of partial (number)"),
+    NUMBER(monoid, "kind of partial (--sum; number)"),
 #undef NUMBER
 #undef TEXT
 };
