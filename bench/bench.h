@@ -20,6 +20,7 @@ struct bench_subject {
     enum bench_kind kind;
     allfold_fold fold; /* BENCH_FOLD only */
     bool floating;     /* of floating-point elements only */
+    allfold_level level;
     const char *text;
 };
 extern const struct bench_subject bench_subjects[];

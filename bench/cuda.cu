@@ -1,7 +1,7 @@
 /* The benchmark on a GPU: data made there, times between events, the plainest kernels as ceilings. Stands on the
    ladder's measuring (kernels/ladder/measure.h). */
 #include "bench/cuda_machine.h"
-#include "fold/softmax_constants.h"
+#include "fold/exponential.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -340,16 +340,12 @@ static allfold_status cuda_fold_taken(struct machine *machine, enum monoid monoi
     return error->status;
 }
 
-/* As the library does it on one rank: in one launch where the part stays on the chip, else in two. */
 static allfold_status cuda_softmax(struct machine *machine, allfold_type type, uint64_t count, const struct partial *partial,
                                    struct error *error)
 {
     struct cuda_machine *const cuda = cuda_of(machine);
-    const struct softmax_resident resident = {&cuda->space, cuda->shared_bytes, true, false, type, machine->x, machine->y, count};
-    const enum monoid monoid = type == ALLFOLD_F64 ? MONOID_sumexp_f64 : MONOID_sumexp;
     struct softmax_constants constants;
-    if (softmax_resident_fits(&resident))
-        return ladder_cuda((cudaError_t)softmax_resident_launch(&resident, cuda->ladder->stream), "launching softmax", error);
+    const enum monoid monoid = type == ALLFOLD_F64 ? MONOID_sumexp_f64 : MONOID_sumexp;
     if (cuda_fold(machine, monoid, type, count, error) != ALLFOLD_OK)
         return error->status;
     softmax_constants_set(partial, &constants);

@@ -45,8 +45,8 @@ static allfold_status check_partial(const struct bench *b, const struct bench_ex
 {
     if (kind_of(b) == BENCH_FOLD) {
         allfold_result result;
-        if (fold_finish(b->one->subject->fold, b->one->type, partial, expected->count, ALLFOLD_NAN_PROPAGATE, &result, error)
-            != ALLFOLD_OK)
+        const struct fold_call call = {b->one->subject->fold, b->one->subject->level, ALLFOLD_NAN_PROPAGATE, NULL};
+        if (fold_finish(&call, b->one->type, partial, expected->count, &result, error) != ALLFOLD_OK)
             return error->status;
         return check_value(b, expected, allfold_number(result.fields[0].value), wrong);
     }

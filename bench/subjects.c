@@ -3,11 +3,12 @@
 #include "bench/data.h"
 
 const struct bench_subject bench_subjects[] = {
-    {"sum", BENCH_FOLD, ALLFOLD_SUM, false, "the sum"},
-    {"max", BENCH_FOLD, ALLFOLD_MAX, false, "the largest element"},
-    {"sumexp", BENCH_PASS, ALLFOLD_FOLD_COUNT, true, "(max, sum of exponentials), softmax's first pass"},
-    {"softmax", BENCH_SOFTMAX, ALLFOLD_FOLD_COUNT, true, "softmax, into other memory of the same type"},
-    {"logsumexp", BENCH_FOLD, ALLFOLD_LOGSUMEXP, true, "the logarithm of the sum of exponentials"},
+    {"sum", BENCH_FOLD, ALLFOLD_SUM, false, ALLFOLD_LEVEL_FAST, "the sum"},
+    {"sum-exact", BENCH_FOLD, ALLFOLD_SUM, false, ALLFOLD_LEVEL_EXACT, "the sum at level exact"},
+    {"max", BENCH_FOLD, ALLFOLD_MAX, false, ALLFOLD_LEVEL_FAST, "the largest element"},
+    {"sumexp", BENCH_PASS, ALLFOLD_FOLD_COUNT, true, ALLFOLD_LEVEL_FAST, "(max, sum of exponentials), softmax's first pass"},
+    {"softmax", BENCH_SOFTMAX, ALLFOLD_FOLD_COUNT, true, ALLFOLD_LEVEL_FAST, "softmax, into other memory of the same type"},
+    {"logsumexp", BENCH_FOLD, ALLFOLD_LOGSUMEXP, true, ALLFOLD_LEVEL_FAST, "the logarithm of the sum of exponentials"},
 };
 const int bench_subject_count = sizeof bench_subjects / sizeof *bench_subjects;
 

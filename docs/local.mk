@@ -10,7 +10,8 @@ dist_pages_DATA = \
 	docs/ladder.md \
 	docs/library.md \
 	docs/numerics.md \
-	docs/performance.md
+	docs/performance.md \
+	docs/reliability.md
 install-data-local:
 	$(MKDIR_P) "$(DESTDIR)$(pagesdir)/img"
 	$(INSTALL_DATA) $(srcdir)/docs/img/*.svg "$(DESTDIR)$(pagesdir)/img"

@@ -6,7 +6,8 @@ if [ -n "${SLURM_CPUS_PER_TASK:-}" ]; then
     export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 fi
 job=${job:-${SLURM_JOB_NAME:-job}-${SLURM_JOB_ID:-$$}}                              # in the names of results
-requeue=${requeue:-${SLURM_JOB_ID:+scontrol requeue $SLURM_JOB_ID}}                 # puts this job back into the queue
+requeue=${requeue:-slurm_requeue}                                                   # puts this job back into the queue
+checkpoint=$RESULTS/$job.checkpoint                                                 # what a stopped job goes on from
 mkdir -p "$RESULTS" || exit 1
 trap : TERM USR1 USR2 # may reach the shell, too: it waits for the program's status, and cleans up
 
@@ -31,13 +32,18 @@ launch_into()  # FILE ARGUMENT...
     return $status
 }
 
+# A job that is not running any more was cancelled, or has been put back by Slurm itself: then it stays so.
+slurm_requeue()
+{
+    scontrol show job "${SLURM_JOB_ID:-}" | grep -q 'JobState=RUNNING' && scontrol requeue "$SLURM_JOB_ID"
+}
+
 # Ends the job with that status, so that the job has failed where the program has. 75 means that the program was stopped
 # by a signal, as before the time limit, and will go on if it is started again: back into the queue, where the site lets it.
 finish()  # STATUS
 {
     if [ "$1" = 75 ]; then
-        echo "$job: stopped before its end"
-        $requeue || echo "$job: not requeued; submit it again to go on"
+        $requeue || echo "$job: stopped, and not put back into the queue; what it has done is in $checkpoint.*"
     elif [ "$1" != 0 ]; then
         echo "$job: failed with status $1" >&2
     fi

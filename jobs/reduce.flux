@@ -20,5 +20,5 @@ job=allfold-reduce-${FLUX_ENCLOSING_ID:-$$}
 requeue=false # by hand
 . "${ALLFOLD_SITE:-./site.env}" && . ./job.sh || exit 1
 
-launch_into "$RESULTS/$job.json" "$COMMAND" --json $OPTIONS "$INPUT"
+launch_into "$RESULTS/$job.json" "$COMMAND" --json --checkpoint="$checkpoint" $OPTIONS "$INPUT"
 finish $?

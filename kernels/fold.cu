@@ -1,11 +1,12 @@
 /* Launches a fold: finds the kernels of an element type, which are in fold_VALUE.cu. */
+#include "kernels/exact.cuh"
 #include "kernels/fold.cuh"
 #include "kernels/fold_family.h"
 #include "kernels/message.cuh"
 
 size_t fold_scratch_bytes(int multiprocessors)
 {
-    return (size_t)multiprocessors * FOLD_BLOCKS_MAX * sizeof(struct fold_message);
+    return fold_messages_bytes(multiprocessors) + EXACT_SCRATCH_BYTES + (size_t)multiprocessors * FOLD_BLOCKS_MAX * EXACT_ENDS_BYTES;
 }
 
 bool fold_result(const struct fold_mailbox *mailbox, uint32_t number, size_t bytes, struct partial *partial)

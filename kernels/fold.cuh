@@ -46,7 +46,7 @@ template <enum monoid monoid, class Value> struct fold_of;
 #define DEFINE_FOLDS(name, indexed, nan)               \
     static constexpr bool is_indexed_##name = indexed; \
     VALUES(DEFINE_FOLD, name)
-MONOIDS(DEFINE_FOLDS)
+ORDERED_MONOIDS(DEFINE_FOLDS)
 #undef DEFINE_FOLDS
 #undef DEFINE_FOLD
 
@@ -187,24 +187,26 @@ static __device__ __forceinline__ void padded_take(typename Fold::partial *parti
 {
     double shared_max = -INFINITY;
     const uint64_t stride = (uint64_t)gridDim.x * plan::threads;
-    uint64_t index = (uint64_t)blockIdx.x * plan::block_vectors + threadIdx.x, step = plan::threads;
+    uint64_t index = (uint64_t)blockIdx.x * plan::block_vectors + threadIdx.x;
 #pragma unroll 1
     for (uint64_t round = 0;; round++) {
         uint4 vectors[plan::vectors];
         if (round == rounds) { /* the rest, spread evenly over the grid */
             index = rounds * gridDim.x * plan::block_vectors + (uint64_t)blockIdx.x * plan::threads + threadIdx.x;
-            step = stride;
             if (index - threadIdx.x >= end)
                 break;
-        }
-        if (aligned) {
 #pragma unroll
             for (int i = 0; i < plan::vectors; i++)
-                vectors[i] = index + i * step < end ? vector_load<Element>(x, index + i * step, true) : least_vector<Element>();
+                vectors[i] = index + i * stride < end ? vector_load<Element>(x, index + i * stride, aligned)
+                                                      : least_vector<Element>();
+        } else if (aligned) {
+#pragma unroll
+            for (int i = 0; i < plan::vectors; i++)
+                vectors[i] = vector_load<Element>(x, index + i * plan::threads, true);
         } else {
 #pragma unroll
             for (int i = 0; i < plan::vectors; i++)
-                vectors[i] = index + i * step < end ? vector_load<Element>(x, index + i * step, false) : least_vector<Element>();
+                vectors[i] = vector_load<Element>(x, index + i * plan::threads, false);
         }
 #pragma unroll
         for (int i = 0; i < plan::vectors; i += plan::together)

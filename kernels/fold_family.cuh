@@ -1,4 +1,5 @@
 /* Body of fold_VALUE.cu: every fold of every element type whose value type is FAMILY. */
+#include "kernels/exact.cuh"
 #include "kernels/fold.cuh"
 #include "kernels/fold_family.h"
 
@@ -20,7 +21,8 @@ static cudaError_t plan_start(const struct fold_input *input, struct fold_space 
     config.stream = (cudaStream_t)stream;
     /* what it returns is this launch's error; cudaGetLastError may hold one that the caller's program left */
     return cudaLaunchKernelEx(&config, fold_kernel<Fold, Element, plan>, (const typename Element::stored *)input->x, input->n,
-                              input->first, rounds, (uint64_t *)space->scratch, (uint64_t *)&space->mailbox->partial, space->number);
+                              input->first, rounds, (uint64_t *)space->scratch, (uint64_t *)&space->mailbox->partial,
+                              space->number);
 }
 
 template <class Fold, class Element>
@@ -42,7 +44,12 @@ static cudaError_t element_start(enum monoid monoid, const struct fold_input *in
 #define CASE(name, indexed, nan) \
     case MONOID_##name:          \
         return fold_start<fold_of<MONOID_##name, typename Element::value>, Element>(input, space, stream);
-            MONOIDS(CASE)
+            ORDERED_MONOIDS(CASE)
+#undef CASE
+#define CASE(name, indexed, nan) \
+    case MONOID_##name:          \
+        return exact_start<exact_of<MONOID_##name, typename Element::value>, Element>(input, space, stream);
+            EXACT_MONOIDS(CASE)
 #undef CASE
         case MONOID_COUNT:
             break;

@@ -17,6 +17,7 @@ endif
 noinst_HEADERS += \
 	kernels/cub_reduce.cuh \
 	kernels/element.cuh \
+	kernels/exact.cuh \
 	kernels/fold.cuh \
 	kernels/fold_family.cuh \
 	kernels/fold_family.h \

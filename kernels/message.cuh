@@ -52,6 +52,27 @@ template <class Partial> static __device__ __forceinline__ Partial message_recei
     return partial;
 }
 
+/* The same by a whole warp at once, which reads the message together: over the link to the host, one access for all of it.
+   *partial is shared memory. */
+template <class Partial>
+static __device__ __forceinline__ bool message_look_together(const uint64_t *from, uint32_t number, Partial *partial)
+{
+    static_assert(message_words<Partial>::count <= 64, "two words a lane");
+    const int at = (int)(threadIdx.x % 32) * 2;
+    const bool mine = at < message_words<Partial>::count;
+    uint64_t words[2] = {(uint64_t)number << 32, (uint64_t)number << 32};
+    if (mine)
+        load_words(from + at, words);
+    if (__ballot_sync(0xffffffffu, words[0] >> 32 != number || words[1] >> 32 != number) != 0)
+        return false;
+    if (mine) {
+        ((uint32_t *)partial)[at] = (uint32_t)words[0];
+        ((uint32_t *)partial)[at + 1] = (uint32_t)words[1];
+    }
+    __syncwarp();
+    return true;
+}
+
 /* The host's sides. Takes a message, if all of it is there; else *to may be written in part. */
 static inline bool message_take(const struct fold_message *message, uint32_t number, void *to, size_t bytes)
 {

@@ -2,6 +2,7 @@
    through the array, so that their first reads find what the first pass, which ended there, left in the second-level
    cache; x and y are marked to leave that cache first. In place, a thread reads an element before it alone writes it. */
 #include "kernels/kernels.h"
+#include "kernels/ptx.cuh"
 #include "kernels/softmax.cuh"
 #include "kernels/tuning.h"
 
@@ -16,7 +17,7 @@ static __global__ void __launch_bounds__(softmax_plan<true, Arithmetic>::threads
 softmax_vectors(const typename Element::stored *x, typename Element::stored *y, uint64_t n,
                 const __grid_constant__ softmax_constants c)
 {
-    constexpr int flight = softmax_plan<true, Arithmetic>::flight;
+    constexpr int flight = softmax_plan<true, Arithmetic>::flight, threads = softmax_plan<true, Arithmetic>::threads;
     const uint64_t stride = (uint64_t)gridDim.x * blockDim.x, mine = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
     const uint64_t vectors = n / Element::per_vector, rounds = (vectors + flight * stride - 1) / (flight * stride);
     const uint4 *const from = (const uint4 *)x;
@@ -25,14 +26,28 @@ softmax_vectors(const typename Element::stored *x, typename Element::stored *y, 
     const uint64_t last = vectors * Element::per_vector + mine;
     if (last < n)
         round_to(&y[last], element_softmax<Arithmetic, Element>(x[last], c));
+    /* While a round is computed and stored the next one is on its way to slots of shared memory, which each thread has for itself. */
+    __shared__ uint4 room[flight * threads];
+    uint4 *const slots = room + threadIdx.x;
+    const auto copy_round = [=](uint64_t first) {
+#pragma unroll
+        for (int i = 0; i < flight; i++)
+            if (first + i * stride < vectors)
+                copy_async(slots + i * threads, from + first + i * stride);
+        copy_commit();
+    };
+    if (rounds > 0)
+        copy_round((rounds - 1) * flight * stride + mine);
 #pragma unroll 1
     for (uint64_t round = rounds; round-- > 0;) {
         const uint64_t first = round * flight * stride + mine;
         uint4 taken[flight];
+        copy_wait(0);
 #pragma unroll
         for (int i = 0; i < flight; i++)
-            if (first + i * stride < vectors)
-                taken[i] = __ldcs(from + first + i * stride);
+            taken[i] = slots[i * threads];
+        if (round > 0)
+            copy_round(first - flight * stride);
 #pragma unroll
         for (int i = 0; i < flight; i++)
             if (first + i * stride < vectors)

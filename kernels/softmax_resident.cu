@@ -117,19 +117,25 @@ static __device__ __forceinline__ typename Fold::partial grid_gather(const struc
     return partial;
 }
 
-/* Thread 0 of the first block: asks the host what to do with `partial`. */
+/* The first warp of the first block: asks the host what to do with `partial`, which thread 0 has, and tells the others. */
 template <class Partial>
-static __device__ __forceinline__ struct softmax_orders host_ask(const struct resident_work &work, const Partial &partial)
+static __device__ __forceinline__ void host_ask(const struct resident_work &work, const Partial &partial,
+                                                struct softmax_orders *orders)
 {
     const uint64_t start = clock_nanoseconds();
-    struct softmax_orders orders;
-    message_send(work.mailbox->partial.words, partial, work.number);
-    while (!message_look(work.mailbox->orders.words, work.number, &orders))
-        if (clock_nanoseconds() - start > (uint64_t)RESIDENT_WAIT_MILLISECONDS * 1000000) {
-            memset(&orders, 0, sizeof orders);
+    if (threadIdx.x == 0)
+        message_send(work.mailbox->partial.words, partial, work.number);
+    while (!message_look_together(work.mailbox->orders.words, work.number, orders)) {
+        const bool late = clock_nanoseconds() - start > (uint64_t)RESIDENT_WAIT_MILLISECONDS * 1000000;
+        if (__ballot_sync(0xffffffffu, late) != 0) {
+            if (threadIdx.x == 0)
+                memset(orders, 0, sizeof *orders);
+            __syncwarp();
             break;
         }
-    return orders;
+    }
+    if (threadIdx.x == 0)
+        message_send(work.scratch[2 * gridDim.x].words, *orders, work.number);
 }
 
 /* Whether to go on, and with which constants; the same in all threads of all blocks. Takes whole blocks. */
@@ -145,15 +151,14 @@ static __device__ __forceinline__ bool orders_get(const struct resident_work &wo
             orders.proceed = 1;
         }
     } else {
-        uint64_t *const passed_on = work.scratch[2 * gridDim.x].words;
+        const uint64_t *const passed_on = work.scratch[2 * gridDim.x].words;
         if (blockIdx.x == 0) {
             const typename Fold::partial partial = grid_gather<Fold>(work);
-            if (threadIdx.x == 0) {
-                orders = host_ask(work, partial);
-                message_send(passed_on, orders, work.number);
-            }
-        } else if (threadIdx.x == 0)
-            orders = message_receive<struct softmax_orders>(passed_on, work.number);
+            if (threadIdx.x < 32)
+                host_ask(work, partial, &orders);
+        } else if (threadIdx.x < 32)
+            while (!message_look_together(passed_on, work.number, &orders))
+                wait_for_others();
     }
     __syncthreads();
     memcpy(constants, orders.constants, sizeof *constants);

@@ -30,7 +30,7 @@ constexpr struct fold_shape fold_shape_of(size_t partial_bytes, bool indexed, si
         return {512, 2, 4, element_bytes >= 4 ? 4 : (int)element_bytes, 1};
     if (small) /* what is due after the last element has come counts more than bytes in flight */
         return {256, 4, 4, 4, 4};
-    return element_bytes >= 4 ? fold_shape{512, 2, 8, 4, 4} : fold_shape{512, 4, 4, 4, 2};
+    return element_bytes >= 4 ? fold_shape{512, 2, 8, 4, 4} : fold_shape{512, 3, 4, 2, 4};
 }
 
 constexpr int FOLD_BLOCKS_MAX = 8; /* no shape has more: scratch memory is sized by it */
@@ -41,6 +41,28 @@ constexpr size_t FOLD_SMALL_BYTES = 8 << 10;
 constexpr struct {
     int threads, stage /* vectors of a thread that arrive together */, least;
 } RESIDENT_SHAPE = {512, 4, 2};
+
+/* The kernel of exact sums. columns: each thread has words of its own in shared memory, which 64-bit additions without atomics
+   go to; a block's columns take at most 72 KiB, so that one fits every GPU since Ampere and three fit Hopper's. */
+struct exact_shape {
+    int threads, blocks, vectors;
+    int together; /* vectors of one run */
+    bool columns;
+};
+constexpr struct exact_shape exact_shape_of(size_t word_bytes, bool indexed, bool floating, size_t element_bytes)
+{
+    if (indexed) /* stats */
+        return {256, 2, 2, 1, false};
+    if (!floating)
+        return {256, 4, 4, 4, false};
+    if (word_bytes <= 128) /* sums of f32, f16 and bf16 */
+        return {512, 2, 4, 4, true};
+    if (word_bytes <= 288) /* norm2 of f32 */
+        return {256, 4, 4, 4, true};
+    if (word_bytes <= 576) /* sums of f64 */
+        return {96, 4, 8, 8, true};
+    return {256, 2, element_bytes == 8 ? 2 : 4, element_bytes == 8 ? 2 : 4, false};
+}
 
 struct softmax_shape {
     int threads, blocks;

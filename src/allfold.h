@@ -90,6 +90,12 @@ typedef enum {
     ALLFOLD_NAN_ERROR          /* refuse with ALLFOLD_NO_VALUE */
 } allfold_nan;
 
+/* What sum, mean, norm1, norm2, stats, logsumexp and softmax promise: docs/numerics.md. Other folds have one way. */
+typedef enum {
+    ALLFOLD_LEVEL_FAST = 0, /* wide accumulators; the same bits on the same ranks and devices */
+    ALLFOLD_LEVEL_EXACT     /* the real number, rounded once; the same bits on any ranks and devices */
+} allfold_level;
+
 typedef enum { ALLFOLD_BACKEND_AUTO = 0, ALLFOLD_BACKEND_CUDA, ALLFOLD_BACKEND_CPU } allfold_backend;
 
 /* A result's number: floating point folds give f64, integer folds i64 or u64 (sums are exact, or ALLFOLD_OVERFLOW). */
@@ -110,6 +116,7 @@ typedef struct {
    element where the field has one (argmin, argmax, and min and max of stats), else ALLFOLD_NO_INDEX. */
 typedef struct {
     uint64_t count; /* elements in the global array */
+    allfold_level level; /* how it was computed */
     int field_count;
     struct {
         const char *name;
@@ -133,6 +140,7 @@ typedef struct {
                                 divided by the ranks that share the device */
     uint64_t staging_bytes;  /* bytes of one staging buffer; default chosen by the backend */
     int threads;             /* CPU threads of one rank; default the cores it may run on, shared with local ranks */
+    allfold_level level;     /* of the folds that have a choice */
     void (*log)(void *user, const char *line); /* called with progress worth telling, without a newline */
     void *log_user;
 } allfold_options;
@@ -142,6 +150,8 @@ typedef struct {
     void *stream;              /* cudaStream_t on which device data is ready; NULL: the legacy default stream */
     allfold_nan nan;           /* for the folds that have a choice; elsewhere it must be ALLFOLD_NAN_PROPAGATE */
     int logarithm;             /* softmax only: not 0 for log-softmax */
+    const allfold_type *result_type; /* folds only: the floating-point type to which results are rounded, once where the
+                                        fold is exact, and exactly; NULL: f64, and integers stay integers */
 } allfold_call;
 
 typedef struct allfold_context allfold_context;

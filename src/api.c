@@ -105,10 +105,16 @@ allfold_status allfold_reduce(allfold_context *context, allfold_fold fold, const
     else if (call->nan != ALLFOLD_NAN_PROPAGATE && !fold_has_nan_choice(fold))
         error_set(error, ALLFOLD_BAD_ARGUMENT, "%s always propagates NaN: stats can leave it out or refuse it",
                   allfold_fold_name(fold));
+    if (call->result_type != NULL && (*call->result_type >= ALLFOLD_TYPE_COUNT || type_kind(*call->result_type) != 'f'))
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "results are f16, bf16, f32 or f64, not %s",
+                  allfold_type_name(*call->result_type));
     if (result == NULL)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "the result is NULL");
     struct source source = part_source(part, error);
-    const struct job job = {&source, {0, error->status == ALLFOLD_OK ? part->count : 0}, call->stream, NULL};
+    const struct job job = {.source = &source,
+                            .range = {0, error->status == ALLFOLD_OK ? part->count : 0},
+                            .stream = call->stream,
+                            .result_type = call->result_type};
     return core_reduce(context, fold, call->nan, source.type, &job, result, error);
 }
 
@@ -127,6 +133,7 @@ allfold_status allfold_softmax(allfold_context *context, const allfold_array *pa
         error_set(error, ALLFOLD_BAD_ARGUMENT, "the output is NULL or not aligned to its element size");
     struct source source = part_source(part, error);
     struct sink sink = {.write = memory_write, .type = y_type, .resident = y};
-    const struct job job = {&source, {0, error->status == ALLFOLD_OK ? part->count : 0}, call->stream, NULL};
+    const struct job job = {
+        .source = &source, .range = {0, error->status == ALLFOLD_OK ? part->count : 0}, .stream = call->stream};
     return core_softmax(context, call->logarithm != 0, source.type, &job, &sink, error);
 }

@@ -19,7 +19,9 @@ liballfold_a_SOURCES = \
 	src/core/checkpoint.c \
 	src/core/engine.c \
 	src/core/reduce.c \
+	src/core/saved.c \
 	src/core/softmax.c \
+	src/fold/exact_total.c \
 	src/fold/table.c
 
 noinst_HEADERS += \
@@ -35,6 +37,7 @@ noinst_HEADERS += \
 	src/core/checkpoint.h \
 	src/core/core.h \
 	src/core/pipeline.h \
+	src/core/saved.h \
 	src/device/cpu_loops.h \
 	src/device/cuda_links.h \
 	src/device/device.h \
@@ -42,6 +45,9 @@ noinst_HEADERS += \
 	src/fold/argextreme.h \
 	src/fold/argextreme_template.h \
 	src/fold/arithmetic.h \
+	src/fold/exact.h \
+	src/fold/exact_template.h \
+	src/fold/exact_total.h \
 	src/fold/exponential.h \
 	src/fold/extreme.h \
 	src/fold/extreme_template.h \
@@ -50,11 +56,15 @@ noinst_HEADERS += \
 	src/fold/monoids.h \
 	src/fold/norm1.h \
 	src/fold/norm2.h \
+	src/fold/norm2_exact.h \
 	src/fold/norminf.h \
 	src/fold/prod.h \
 	src/fold/softmax_constants.h \
 	src/fold/stats.h \
+	src/fold/stats_exact.h \
+	src/fold/stats_finish.h \
 	src/fold/sum.h \
+	src/fold/sum_exact.h \
 	src/fold/sumexp.h \
 	src/fold/sumexp_template.h \
 	src/fold/table.h

@@ -10,24 +10,24 @@ PYTHON_TESTS =
 
 MPI_TESTS += tests/test_reduce tests/test_softmax tests/test_failures
 UNIT_TESTS += tests/test_elements tests/test_array tests/test_output tests/test_npy tests/test_generate tests/test_distributions tests/test_health
-PYTHON_TESTS += tests/lint.py tests/test_examples.py tests/test_draw_ladder.py tests/test_profile_ladder.py tests/test_cli.py tests/test_cli_values.py tests/test_ladder.py tests/test_bench.py tests/test_plot_bench.py
+PYTHON_TESTS += tests/lint.py tests/test_examples.py tests/test_draw_ladder.py tests/test_profile_ladder.py tests/test_cli.py tests/test_cli_values.py tests/test_ladder.py tests/test_bench.py tests/test_plot_bench.py tests/test_exact.py
 PYTHON_TESTS += tests/test_nvtx.py tests/test_devices.py tests/test_scaling_report.py tests/test_samples.py tests/test_install.py tests/slurm/test_jobs.py
 
 noinst_HEADERS += tests/tap.h tests/files.h tests/generated.h tests/support.h tests/patterns.h tests/oracle.h
 # A profiler that the program loads, for tests/test_nvtx.py.
 if HAVE_NVTX
-check_DATA = tests/nvtx_profiler.so
+check_DATA += tests/nvtx_profiler.so
 tests/nvtx_profiler.so: tests/nvtx_profiler.c
 	$(AM_V_CC)$(CC) $(NVTX_CPPFLAGS) $(CPPFLAGS) -D_GNU_SOURCE -Wall -Wextra -O1 -fPIC -shared $(srcdir)/tests/nvtx_profiler.c -o $@
 CLEANFILES += tests/nvtx_profiler.so
 endif
 
-EXTRA_DIST += tests/nvtx_profiler.c tests/mpi-launch tests/sanitize tests/slurm/cluster.py tests/cli.py tests/tap.py tests/lsan.supp $(PYTHON_TESTS)
+EXTRA_DIST += tests/exact_golden.txt tests/nvtx_profiler.c tests/mpi-launch tests/sanitize tests/slurm/cluster.py tests/cli.py tests/tap.py tests/lsan.supp $(PYTHON_TESTS)
 CLEANFILES += tests/mpi.lock
 
 tests_test_health_LDADD = libbench.a libladder.a $(LDADD)
 
-check_PROGRAMS += $(MPI_TESTS) $(UNIT_TESTS)
+check_PROGRAMS += $(MPI_TESTS) $(UNIT_TESTS) tests/exact_folds
 TESTS = $(UNIT_TESTS) $(PYTHON_TESTS) $(MPI_TESTS)
 TEST_EXTENSIONS = .py
 TAP_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh

@@ -12,7 +12,7 @@ import tap
 from cli import Folder, alone, each_alone, ranks, refused, report, shown, told
 
 COMMANDS = ["sum", "prod", "mean", "min", "max", "argmin", "argmax", "norm1", "norm2", "norminf", "logsumexp", "stats",
-            "softmax", "log-softmax", "generate", "info", "ladder", "bench"]
+            "merge", "softmax", "log-softmax", "generate", "info", "ladder", "bench"]
 
 
 def check(fault, name):

@@ -13,6 +13,7 @@ import tap
 from cli import FLOATS, TYPES, Folder, alone, each_alone, ranks, report, shown
 
 FOLDS = ["sum", "prod", "mean", "min", "max", "argmin", "argmax", "norm1", "norm2", "norminf", "logsumexp"]
+PHASES = {"start", "read", "upload", "fold", "exchange", "normalise", "write", "rename"}
 STATISTICS = ["count", "nan_count", "sum", "mean", "variance", "min", "max", "norm1", "norm2", "norminf"]
 COUNT = 10007
 wide = np.longdouble
@@ -107,6 +108,9 @@ def report_fault(found, command, words, dtype, count, rank_count, backend):
     rate = count * cli.BYTES[dtype] / found["seconds"] if found.get("seconds", 0) > 0 else math.nan
     if not abs(found.get("bytes_per_second", math.nan) - rate) <= 1e-4 * rate:
         wrong.append(f"seconds {found.get('seconds')} and bytes_per_second {found.get('bytes_per_second')}")
+    phases = found.get("phases", {})
+    if not {"read", "fold"} <= set(phases) <= PHASES or not all(0 < phases[p] < 60 for p in phases):
+        wrong.append(f"phases {phases} of {found.get('seconds')} s")
     return "; ".join(wrong)
 
 

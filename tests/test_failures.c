@@ -79,6 +79,7 @@ allfold_status backend_choose(allfold_backend choice, const struct backend **bac
     return ALLFOLD_OK;
 }
 
+/* A GPU keeps one shard between the passes of softmax. */
 enum { SHARD = 4096 / sizeof(float), COUNT = 3 * SHARD + 17 }; /* elements of each rank: four shards */
 
 static struct {
@@ -262,7 +263,7 @@ static allfold_status run_route(enum route route, struct error *error, int read_
     const struct range part = {(uint64_t)test.rank * COUNT, COUNT};
     struct test_source source = source_of(test.x, part, ALLFOLD_F32);
     struct test_sink sink = sink_of(test.y, part, ALLFOLD_F32);
-    const struct job job = {&source.source, part, NULL, NULL};
+    const struct job job = {.source = &source.source, .range = part};
     allfold_result result;
     source.fail_at = read_fails;
     sink.fail_at = write_fails;
@@ -374,6 +375,15 @@ static void test_open(void)
     if (test.rank == test.failing)
         other.backend = (allfold_backend)7;
     must_not_open(&other, ALLFOLD_BAD_ARGUMENT, "backend 7");
+    other = right;
+    other.level = test.rank == test.failing ? ALLFOLD_LEVEL_EXACT : ALLFOLD_LEVEL_FAST;
+    if (test.size > 1) {
+        allfold_context *mixed = NULL;
+        char message[ALLFOLD_ERROR_BYTES] = "";
+        const allfold_status status = allfold_open(MPI_COMM_WORLD, &other, &mixed, message, sizeof message);
+        must_fail("allfold_open at two levels", status, message, ALLFOLD_BAD_ARGUMENT, "ask for level exact", false);
+    }
+    other = right;
     struct error why = {0};
     if (backend_cuda.visible(&why) == 0) {
         if (test.rank == test.failing)
@@ -412,7 +422,7 @@ int main(int argc, char **argv)
     test.backend = strcmp(backend, "cuda") == 0 ? ALLFOLD_BACKEND_CUDA : ALLFOLD_BACKEND_CPU;
     for (int i = 0; i < COUNT; i++)
         test.x[i] = (float)(test.rank * COUNT + i);
-    test.ctx = open_or_skip(backend, (allfold_options){.threads = 1, .staging_bytes = 4096, .device_memory = 1 << 20});
+    test.ctx = open_or_skip(backend, (allfold_options){.threads = 1, .staging_bytes = 4096, .device_memory = 4 * 4096});
     if (test.ctx != NULL) {
         test.device_x = device_block(test.ctx, sizeof test.x, sizeof *test.x);
         test.device_y = device_block(test.ctx, sizeof test.y, sizeof *test.y);
@@ -435,6 +445,16 @@ int main(int argc, char **argv)
         }
         on_ranks(test_two, "several ranks fail together");
         on_ranks(test_open, "allfold_open fails on one rank");
+        allfold_context *const fast = test.ctx;
+        test.ctx = open_or_skip(backend, (allfold_options){.threads = 1, .staging_bytes = 4096, .device_memory = 1 << 20,
+                                                           .level = ALLFOLD_LEVEL_EXACT});
+        must(test.ctx != NULL, "no context at level exact");
+        on_ranks(test_arguments, "level exact: wrong arguments on one rank");
+        if (test.size > 1)
+            on_ranks(test_disagreement, "level exact: one rank calls something else");
+        on_ranks(test_streams, "level exact: a read or a write fails");
+        allfold_close(test.ctx);
+        test.ctx = fast;
         device_block_free(test.ctx, test.device_x, sizeof *test.x);
         device_block_free(test.ctx, test.device_y, sizeof *test.y);
         allfold_close(test.ctx);

@@ -58,6 +58,17 @@ static void test_health(void)
     tap_ok(count_slow(ills, 5) == 3 && ills[0].slow[2] && ills[4].slow[5], "a slow link, and a slow way to the next rank");
     bench_health(facts, 5, 0.8, ills);
     tap_ok(count_slow(ills, 5) == 2 && !ills[3].slow[0], "another threshold");
+    make(facts, 4);
+    for (int i = 0; i < 4; i++)
+        strcpy(facts[i].host, i < 2 ? "a" : "b");
+    facts[1].message = facts[3].message = 1e-5; /* between the hosts */
+    bench_health(facts, 4, BENCH_HEALTH_RATE, ills);
+    tap_ok(count_slow(ills, 4) == 0, "a message to another host takes longer, and is no slow one for that");
+    facts[3].message = 3e-5;
+    bench_health(facts, 4, BENCH_HEALTH_RATE, ills);
+    tap_ok(count_slow(ills, 4) == 1 && ills[3].slow[5], "but beside the others that go there");
+    bench_health(facts, 4, 0.1, ills);
+    tap_ok(count_slow(ills, 4) == 0, "who is lenient with rates is so with latencies");
     make(facts, 2);
     facts[1].copy = 3e12;
     bench_health(facts, 2, BENCH_HEALTH_RATE, ills);

@@ -42,7 +42,7 @@ static struct outcome call(const struct test_case *c, allfold_context *ctx, allf
     if (c->memory == MEMORY_SOURCE) {
         struct error error = {0};
         struct test_source source = source_of(data, part, c->type);
-        const struct job job = {&source.source, part, NULL, NULL};
+        const struct job job = {.source = &source.source, .range = part};
         outcome.status = core_reduce(ctx, fold, nan, c->type, &job, &outcome.result, &error);
         memcpy(outcome.message, error.text, sizeof outcome.message);
     } else {
@@ -229,7 +229,7 @@ static void test_beyond_32_bits(allfold_context *ctx)
     }
     const uint64_t count = (1ull << 32) + 3;
     struct source source = {.read = read_ones, .type = ALLFOLD_INT8};
-    const struct job job = {&source, range_part(count, (uint64_t)test.rank, (uint64_t)test.size), NULL, NULL};
+    const struct job job = {.source = &source, .range = range_part(count, (uint64_t)test.rank, (uint64_t)test.size)};
     allfold_result sum = {0}, argmax = {0};
     struct error error = {0};
     const double start = MPI_Wtime();

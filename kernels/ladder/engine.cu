@@ -39,7 +39,7 @@ static allfold_status plan(struct reduction *r, struct error *error)
 {
     const struct ladder_device *const device = &r->ladder->device;
     const struct fold_shape shape = shape_of(r);
-    const uint64_t bytes = allfold_type_bytes(r->type), partial = monoid_bytes(fold_monoid(r->fold), r->type);
+    const uint64_t bytes = allfold_type_bytes(r->type), partial = monoid_bytes(fold_monoid(r->fold, ALLFOLD_LEVEL_FAST), r->type);
     const uint64_t most = (uint64_t)device->multiprocessors * (uint64_t)shape.blocks;
     const uint64_t blocks = u64_max(1, u64_min(most, r->n * bytes / 16 / (uint64_t)(shape.threads * shape.least)));
     r->scratch_bytes = fold_scratch_bytes(device->multiprocessors);
@@ -65,13 +65,13 @@ static cudaError_t start(void *argument, cudaStream_t stream)
     r->space.multiprocessors = r->ladder->device.multiprocessors;
     r->space.scratch = r->scratch;
     r->space.mailbox = (struct fold_mailbox *)r->result;
-    return (cudaError_t)fold_launch(fold_monoid(r->fold), r->type, r->x, r->n, 0, &r->space, stream);
+    return (cudaError_t)fold_launch(fold_monoid(r->fold, ALLFOLD_LEVEL_FAST), r->type, r->x, r->n, 0, &r->space, stream);
 }
 
 static allfold_status answer(struct reduction *r, struct ladder_answer *answer, struct error *error)
 {
     static const char what[] = "taking the engine's result";
-    const size_t bytes = monoid_bytes(fold_monoid(r->fold), r->type);
+    const size_t bytes = monoid_bytes(fold_monoid(r->fold, ALLFOLD_LEVEL_FAST), r->type);
     struct fold_mailbox mailbox;
     struct partial partial;
     allfold_result result = {};
@@ -84,7 +84,8 @@ static allfold_status answer(struct reduction *r, struct ladder_answer *answer, 
         return error_set(error, ALLFOLD_DEVICE_ERROR, "the engine's kernel left no result");
     /* For the engine the maximum of nothing does not exist; one element, the smallest, makes it what it is here. */
     const uint64_t count = r->n == 0 && r->fold == ALLFOLD_MAX ? 1 : r->n;
-    if (fold_finish(r->fold, r->type, &partial, count, ALLFOLD_NAN_PROPAGATE, &result, error) == ALLFOLD_OK)
+    const struct fold_call call = {r->fold, ALLFOLD_LEVEL_FAST, ALLFOLD_NAN_PROPAGATE, NULL};
+    if (fold_finish(&call, r->type, &partial, count, &result, error) == ALLFOLD_OK)
         *answer = {result.fields[0].value, false, r->roundings, 53};
     return error->status;
 }

@@ -22,6 +22,9 @@ enum takes {
     TAKES_NAN = 1 << 4,         /* has a choice of what NaN does */
     TAKES_OUTPUT = 1 << 5,      /* writes a file */
     TAKES_OUTPUT_TYPE = 1 << 6, /* whose element type may be said */
+    TAKES_PARTIAL = 1 << 12,    /* can leave a partial in a file */
+    TAKES_LEVEL = 1 << 10,      /* has a choice of how sums are computed */
+    TAKES_RESULT_TYPE = 1 << 11,/* a fold, whose results may be rounded */
     TAKES_LADDER = 1 << 7,      /* the ladder: brings its own CUDA device, and options */
     TAKES_BENCH = 1 << 8,       /* the benchmark's options */
     TAKES_BINDING = 1 << 9,     /* judges how ranks are bound */
@@ -31,7 +34,7 @@ enum takes {
 /* One line of the table in main.c. */
 struct command {
     const char *name;
-    const char *operand; /* "INPUT"; "[TOPIC]" where it may be left out; NULL where there is none */
+    const char *operand; /* "INPUT"; "FILE..." for several; "[TOPIC]" where it may be left out; NULL where there is none */
     unsigned takes;      /* of enum takes, but see command_takes */
     int which;           /* tells the commands of one file apart: the allfold_fold; 1 for log-softmax */
     const char *text;    /* what it does, one line */
@@ -41,12 +44,13 @@ struct command {
 
 extern const struct command commands[];
 extern const size_t command_count;
-/* command->takes, and for a fold whether it has a choice of NaN, which the fold itself knows. */
+/* command->takes, and for a fold which choices it has, which the fold itself knows. */
 unsigned command_takes(const struct command *command);
 
 void fold_run(struct session *session);     /* cmd_fold.c: every fold */
 void softmax_run(struct session *session);  /* cmd_softmax.c */
 void generate_run(struct session *session); /* cmd_generate.c */
+void merge_run(struct session *session);    /* cmd_merge.c */
 void info_run(struct session *session);     /* cmd_info.c */
 void ladder_command_run(struct session *session); /* cmd_ladder.c */
 void bench_command_run(struct session *session);  /* cmd_bench.c */
@@ -86,7 +90,10 @@ struct settings {
     const char *output;
     const char *checkpoint; /* NULL where not given */
     double checkpoint_every, timeout; /* seconds */
-    const char *operand; /* NULL where not given */
+    const char *operand; /* the first; NULL where none is given */
+    char **operands;     /* all, where the command takes several */
+    int operand_count;
+    const char *partial; /* the file to leave it in; NULL: none */
     struct ladder_settings ladder;
     struct bench_settings bench;
 };
@@ -97,7 +104,9 @@ struct session {
     allfold_context *context;
     struct array_info input;
     struct range range; /* this rank's part of the input */
+    const char *name;   /* of the fold that is reported; NULL: the command's */
     double started;     /* when the input was about to be opened */
+    double phases[PHASE_COUNT]; /* rank 0, --json: seconds in each phase, of the rank that spent most there */
     struct checkpoint checkpoint;
     struct error error; /* this rank's, or the one agreed upon */
 };

@@ -1,6 +1,8 @@
 /* The folds: sum, min, stats and the others, each a command of that name. */
 #include "cli/report.h"
 
+#include "core/saved.h"
+
 void fold_run(struct session *session)
 {
     const struct settings *const settings = session->settings;
@@ -9,10 +11,21 @@ void fold_run(struct session *session)
     session_describe(session, settings->operand);
     if (session->error.status != ALLFOLD_OK)
         return;
+    struct saved saved = {.fold = (allfold_fold)settings->command->which, .level = settings->context.level,
+                          .type = session->input.type, .count = session->input.count};
     session_source(session, &job);
+    job.partial = settings->partial != NULL ? &saved.partial : NULL;
+    job.result_type = settings->has_output_type ? &settings->output_type : NULL;
     core_reduce(session->context, (allfold_fold)settings->command->which, settings->nan, session->input.type, &job,
                 &result, &session->error);
     source_close(job.source);
+    const double seconds = session_seconds(session);
+    session_phases(session);
+    if (settings->partial != NULL && session->error.status == ALLFOLD_OK) {
+        if (session_comm(session)->rank == 0)
+            saved_write(settings->partial, &saved, &session->error);
+        session_agree(session);
+    }
     if (session->error.status == ALLFOLD_OK && session_comm(session)->rank == 0)
-        report_fold(session, &result, session_seconds(session));
+        report_fold(session, &result, seconds);
 }

@@ -51,6 +51,8 @@ void generate_run(struct session *session)
     if (session->error.status != ALLFOLD_OK)
         return;
     session_write(session, &session->input, fill);
+    const double seconds = session_seconds(session);
+    session_phases(session);
     if (session->error.status == ALLFOLD_OK && session_comm(session)->rank == 0)
-        report_output(session, session->input.type, session_seconds(session));
+        report_output(session, session->input.type, seconds);
 }

@@ -32,6 +32,8 @@ void softmax_run(struct session *session)
     if (choose_type(session, &output.type) != ALLFOLD_OK)
         return;
     session_write(session, &output, fill);
+    const double seconds = session_seconds(session);
+    session_phases(session);
     if (session->error.status == ALLFOLD_OK && session_comm(session)->rank == 0)
-        report_output(session, output.type, session_seconds(session));
+        report_output(session, output.type, seconds);
 }

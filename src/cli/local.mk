@@ -14,6 +14,7 @@ allfold_SOURCES = \
 	src/cli/cmd_generate.c \
 	src/cli/cmd_info.c \
 	src/cli/cmd_ladder.c \
+	src/cli/cmd_merge.c \
 	src/cli/cmd_softmax.c \
 	src/cli/help.c \
 	src/cli/help.h \

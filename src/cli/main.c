@@ -13,8 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FOLD(ID, name, monoid, text) {#name, "INPUT", TAKES_ARRAY, ALLFOLD_##ID, text, fold_run},
+#define FOLD(ID, name, monoid, text) {#name, "INPUT", TAKES_FOLD, ALLFOLD_##ID, text, fold_run},
 #define TAKES_ARRAY (TAKES_COMMON | TAKES_DEVICE | TAKES_TYPE | TAKES_RAW | TAKES_CHECKPOINT)
+#define TAKES_FOLD (TAKES_ARRAY | TAKES_RESULT_TYPE | TAKES_PARTIAL)
+#define TAKES_MERGE (TAKES_COMMON | TAKES_RESULT_TYPE | TAKES_PARTIAL | TAKES_NAN)
 #define TAKES_SOFTMAX (TAKES_ARRAY | TAKES_OUTPUT | TAKES_OUTPUT_TYPE)
 #define TAKES_INFO (TAKES_COMMON | TAKES_DEVICE | TAKES_BINDING)
 #define TAKES_CLIMB (TAKES_COMMON | TAKES_LADDER)
@@ -24,6 +26,7 @@
 /* The commands, in the order of --help. */
 const struct command commands[] = {
     ALLFOLD_FOLDS(FOLD)
+    {"merge", "FILE...", TAKES_MERGE, 0, "the fold of several arrays, from what --partial kept of each", merge_run},
     {"softmax", "INPUT", TAKES_SOFTMAX, 0, "exp(x) / sum of exp(x), without overflow", softmax_run},
     {"log-softmax", "INPUT", TAKES_SOFTMAX, 1, "logarithm of softmax", softmax_run},
     {"generate", "DISTRIBUTION?n=COUNT", TAKES_GENERATE, 0, "write an array of a named distribution", generate_run},
@@ -35,8 +38,11 @@ const size_t command_count = sizeof commands / sizeof *commands;
 
 unsigned command_takes(const struct command *command)
 {
-    const bool choice = command->run == fold_run && fold_has_nan_choice((allfold_fold)command->which);
-    return command->takes | (choice ? TAKES_NAN : 0);
+    const allfold_fold fold = (allfold_fold)command->which;
+    if (command->run != fold_run)
+        return command->takes;
+    return command->takes | (fold_has_nan_choice(fold) ? TAKES_NAN : 0u)
+           | (fold_level(fold, ALLFOLD_LEVEL_EXACT) == ALLFOLD_LEVEL_EXACT ? TAKES_LEVEL : 0u);
 }
 
 static const struct command *find_command(const char *name, struct error *error)

@@ -64,6 +64,14 @@ static bool set_nan(struct settings *settings, const char *text)
     return found >= 0;
 }
 
+static bool set_level(struct settings *settings, const char *text)
+{
+    static const char *const words[] = {[ALLFOLD_LEVEL_FAST] = "fast", [ALLFOLD_LEVEL_EXACT] = "exact"};
+    const int found = choice(text, words, 2);
+    settings->context.level = (allfold_level)found;
+    return found >= 0;
+}
+
 static bool set_threads(struct settings *settings, const char *text)
 {
     uint64_t threads;
@@ -273,6 +281,12 @@ static bool set_bench_list(struct settings *settings, const char *text)
     return settings->bench.list = true;
 }
 
+static bool set_partial(struct settings *settings, const char *text)
+{
+    settings->partial = text;
+    return text[0] != '\0';
+}
+
 static bool set_output(struct settings *settings, const char *text)
 {
     settings->output = text;
@@ -338,6 +352,10 @@ static const struct row {
     {"list", 0, NULL, TAKES_BENCH, set_bench_list, NULL, "print what can be measured, and who is measured"},
     {"nan", 0, "propagate|omit|error", TAKES_NAN, set_nan, "propagate, omit or error",
      "what NaN does: it is the result (default), it is left out, it is refused"},
+    {"sum", 0, "exact|fast", TAKES_LEVEL, set_level, "exact or fast",
+     "how sums are computed: exactly and rounded once, or fast (default: fast)"},
+    {"partial", 0, "FILE", TAKES_PARTIAL, set_partial, "the name of a file",
+     "keep the partial of the whole array there, to be merged with others'"},
     {"output", 'o', "FILE", TAKES_OUTPUT, set_output, "the name of a file",
      "where elements go: .npy if it ends so, else raw; replaced on success only"},
     {"output-type", 0, "TYPE", TAKES_OUTPUT_TYPE, set_output_type, "f16, bf16, f32 or f64",
@@ -346,6 +364,8 @@ static const struct row {
      "keep in FILE.RANK how far the fold has come; go on from there; removed on success"},
     {"checkpoint-every", 0, "SECONDS", TAKES_CHECKPOINT, set_checkpoint_every, "seconds, such as 60 or 0",
      "time between two checkpoints (default: 30; 0: after each shard)"},
+    {"output-type", 0, "TYPE", TAKES_RESULT_TYPE, set_output_type, "f16, bf16, f32 or f64",
+     "round the value to f16, bf16, f32 or f64 (default: f64, and integers as they are)"},
     {"backend", 0, "auto|cuda|cpu", TAKES_COMMON, set_backend, "auto, cuda or cpu",
      "what computes (default: auto, which is cuda where a GPU is visible)"},
     {"device-memory", 0, "SIZE", TAKES_DEVICE, set_device_memory, SIZE_EXPECTED,
@@ -521,13 +541,15 @@ static allfold_status take_operands(const struct command *command, int count, ch
     if (count < needed)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected %s, found nothing: see allfold %s --help", command->name,
                   command->operand, command->name);
-    else if (count > expected)
+    else if (count > expected && !(expected && strstr(command->operand, "...") != NULL))
         error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected %s%s, found '%.100s' too", command->name,
                   expected ? "one " : "options only", expected ? command->operand : "", operands[expected]);
     else if ((command_takes(command) & TAKES_OUTPUT) != 0 && settings->output == NULL)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected -o FILE, where its elements go", command->name);
     else if (count > 0)
         settings->operand = operands[0];
+    settings->operands = operands;
+    settings->operand_count = count;
     return error->status;
 }
 

@@ -79,28 +79,50 @@ static void add_value(struct json_object *object, allfold_value value, uint64_t 
         json_object_object_add(object, "index", json_object_new_uint64(index));
 }
 
+/* What is reported: the fold's name, or the command's. */
+static const char *name_of(const struct session *session)
+{
+    return session->name != NULL ? session->name : session->settings->command->name;
+}
+
 static double input_rate(const struct session *session, double seconds)
 {
     return (double)session->input.count * (double)allfold_type_bytes(session->input.type) / seconds;
 }
 
-static struct json_object *begin_json(const struct session *session)
+/* How the numbers were computed: docs/numerics.md. */
+static const char *level_name(allfold_level level) { return level == ALLFOLD_LEVEL_EXACT ? "exact" : "fast"; }
+
+static struct json_object *begin_json(const struct session *session, allfold_level level)
 {
     struct json_object *report = json_object_new_object();
     json_object_object_add(report, "command", json_object_new_string(session->settings->command->name));
+    if (session->name != NULL)
+        json_object_object_add(report, "fold", json_object_new_string(session->name));
     json_object_object_add(report, "input", report_string(session->input.path));
     json_object_object_add(report, "dtype", json_object_new_string(allfold_type_name(session->input.type)));
     json_object_object_add(report, "count", json_object_new_uint64(session->input.count));
     json_object_object_add(report, "ranks", json_object_new_int(session->context->comm.size));
     json_object_object_add(report, "backend", json_object_new_string(session->context->device->backend->name));
-    json_object_object_add(report, "level", json_object_new_string(REPORT_LEVEL));
+    json_object_object_add(report, "level", json_object_new_string(level_name(level)));
     return report;
+}
+
+/* Seconds of those phases that took any. */
+static struct json_object *phases_json(const struct session *session)
+{
+    struct json_object *phases = json_object_new_object();
+    for (int i = 0; i < PHASE_COUNT; i++)
+        if (session->phases[i] > 0)
+            json_object_object_add(phases, phase_name((enum phase)i), report_measured(session->phases[i]));
+    return phases;
 }
 
 static void end_json(const struct session *session, struct json_object *report, double seconds)
 {
     json_object_object_add(report, "seconds", report_measured(seconds));
     json_object_object_add(report, "bytes_per_second", report_measured(input_rate(session, seconds)));
+    json_object_object_add(report, "phases", phases_json(session));
     report_print(report);
 }
 
@@ -112,13 +134,13 @@ static void print_name(const char *name)
 }
 
 /* What was done to what, behind the result; two spaces set it apart. */
-static void print_circumstances(const struct session *session, double seconds)
+static void print_circumstances(const struct session *session, allfold_level level, double seconds)
 {
     const int ranks = session->context->comm.size;
     printf("  (%" PRIu64 " %s from ", session->input.count, allfold_type_name(session->input.type));
     print_name(session->input.path);
     printf(", %d rank%s, %s, %s, %.3g s, %s/s)\n", ranks, ranks == 1 ? "" : "s",
-           session->context->device->backend->name, REPORT_LEVEL, seconds,
+           session->context->device->backend->name, level_name(level), seconds,
            number_bytes(input_rate(session, seconds)).text);
 }
 
@@ -127,7 +149,7 @@ static bool is_table(const allfold_result *result) { return result->field_count 
 
 static void fold_json(const struct session *session, const allfold_result *result, double seconds)
 {
-    struct json_object *report = begin_json(session);
+    struct json_object *report = begin_json(session, result->level);
     struct json_object *table = is_table(result) ? json_object_new_object() : NULL;
     for (int i = 0; i < result->field_count; i++) {
         struct json_object *object = table != NULL ? json_object_new_object() : report;
@@ -136,15 +158,15 @@ static void fold_json(const struct session *session, const allfold_result *resul
             json_object_object_add(table, result->fields[i].name, object);
     }
     if (table != NULL)
-        json_object_object_add(report, session->settings->command->name, table);
+        json_object_object_add(report, name_of(session), table);
     end_json(session, report, seconds);
 }
 
 static void fold_table(const struct session *session, const allfold_result *result, double seconds)
 {
     if (!session->settings->quiet) {
-        fputs(session->settings->command->name, stdout);
-        print_circumstances(session, seconds);
+        fputs(name_of(session), stdout);
+        print_circumstances(session, result->level, seconds);
     }
     for (int i = 0; i < result->field_count; i++) {
         printf("%s%-9s  %s", session->settings->quiet ? "" : "  ", result->fields[i].name,
@@ -161,14 +183,14 @@ static void fold_line(const struct session *session, const allfold_result *resul
     const uint64_t index = result->fields[0].index;
     const struct number_text value = number_value(result->fields[0].value);
     if (!quiet)
-        printf("%s = ", session->settings->command->name);
+        printf("%s = ", name_of(session));
     fputs(value.text, stdout);
     if (index != ALLFOLD_NO_INDEX)
         printf(quiet ? " %" PRIu64 : " at index %" PRIu64, index);
     if (quiet)
         putchar('\n');
     else
-        print_circumstances(session, seconds);
+        print_circumstances(session, result->level, seconds);
 }
 
 void report_fold(const struct session *session, const allfold_result *result, double seconds)
@@ -187,13 +209,13 @@ void report_output(const struct session *session, allfold_type type, double seco
     const struct settings *const settings = session->settings;
     progress_end();
     if (settings->json) {
-        struct json_object *report = begin_json(session);
+        struct json_object *report = begin_json(session, ALLFOLD_LEVEL_FAST);
         json_object_object_add(report, "output", report_string(settings->output));
         json_object_object_add(report, "output_dtype", json_object_new_string(allfold_type_name(type)));
         end_json(session, report, seconds);
     } else if (!settings->quiet) {
         printf("%s: %s in ", settings->command->name, allfold_type_name(type));
         print_name(settings->output);
-        print_circumstances(session, seconds);
+        print_circumstances(session, ALLFOLD_LEVEL_FAST, seconds);
     }
 }

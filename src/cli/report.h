@@ -6,9 +6,6 @@
 
 #include <json-c/json.h>
 
-/* How the numbers were computed: docs/numerics.md. */
-#define REPORT_LEVEL "fast"
-
 /* The report of a fold. */
 void report_fold(const struct session *session, const allfold_result *result, double seconds);
 

@@ -6,6 +6,7 @@
 #include "cli/stop.h"
 #include "cli/watch.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Lines of the library, for --verbose: each rank says its own. */
@@ -72,7 +73,7 @@ bool session_agree(struct session *session)
 void session_describe(struct session *session, const char *name)
 {
     struct comm *const comm = session_comm(session);
-    session->started = clock_seconds();
+    session->started = comm->progress->entered = clock_seconds();
     if (comm->rank == 0)
         array_describe(name, &session->settings->hints, &session->input, &session->error);
     if (comm_broadcast(comm, 0, &session->input, sizeof session->input, &session->error) != ALLFOLD_OK)
@@ -137,6 +138,25 @@ void session_succeed(struct session *session)
     phase_enter(session_comm(session)->progress, PHASE_CHECKPOINT);
     checkpoint_end(&session->checkpoint, &session->error);
     session_agree(session);
+}
+
+void session_phases(struct session *session)
+{
+    struct comm *const comm = session_comm(session);
+    double mine[PHASE_COUNT], (*all)[PHASE_COUNT] = NULL;
+    if (!session->settings->json || session->error.status != ALLFOLD_OK)
+        return;
+    phase_enter(comm->progress, PHASE_START); /* the time of the phase before is counted now */
+    memcpy(mine, comm->progress->seconds, sizeof mine);
+    if (comm->rank == 0 && (all = malloc((size_t)comm->size * sizeof *all)) == NULL)
+        error_set(&session->error, ALLFOLD_NO_MEMORY, "no memory for the times of %d ranks", comm->size);
+    if (session_agree(session)
+        && comm_gather(comm, mine, sizeof mine, all, &session->error) == ALLFOLD_OK && all != NULL)
+        for (int rank = 0; rank < comm->size; rank++)
+            for (int phase = 0; phase < PHASE_COUNT; phase++)
+                if (all[rank][phase] > session->phases[phase])
+                    session->phases[phase] = all[rank][phase];
+    free(all);
 }
 
 double session_seconds(const struct session *session)

@@ -28,6 +28,9 @@ void session_write(struct session *session, const struct array_info *info,
 /* The run is a success: removes what was kept for the case that it is not. */
 void session_succeed(struct session *session);
 
+/* Where the time went, for a report in JSON: session->phases. */
+void session_phases(struct session *session);
+
 /* Seconds since the input was about to be opened. */
 double session_seconds(const struct session *session);
 

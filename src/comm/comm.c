@@ -2,6 +2,8 @@
    of its own; a record says which fold it belongs to, so ranks that call different ones are told, not misled. */
 #include "comm/comm.h"
 
+#include "base/elements.h"
+
 #include <limits.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -10,28 +12,42 @@
 
 struct comm_mpi {
     MPI_Comm comm; /* a duplicate of the caller's */
-    MPI_Datatype record;
+    MPI_Datatype record, wide_record;
     MPI_Op combine;
 };
 
-/* Of one size whatever the monoid: ranks that disagree about the call must still exchange messages that match. */
+/* What is sent of it ends behind ORDERED_BYTES_MAX of the partial, whatever the monoid: ranks that disagree about the call must
+   still exchange messages that match. Wider partials are sent whole, after ranks have agreed. */
 struct record {
-    struct partial partial;
     uint64_t count;
     int32_t failed_rank; /* -1 while no rank has failed */
     int32_t mismatch;    /* ranks made different calls */
     int32_t monoid, type;
-    uint32_t call;
+    uint32_t call, unused;
+    struct partial partial;
 };
+enum { RECORD_BYTES = offsetof(struct record, partial) + ORDERED_BYTES_MAX };
+
+/* What exact folds send instead, added up word by word; of one size, too. code: what the rank is doing, in two numbers of 16
+   bits, each with its square. n ranks do the same where n times the sum of squares is the square of the sum, and only there
+   (Cauchy and Schwarz); with less than 2^31 ranks none of these sums overflows. */
+struct words {
+    int64_t failed; /* 1 on a rank that has failed */
+    int64_t count;
+    int64_t code[2], square[2];
+    int64_t words[COMM_WORDS];
+};
+enum { WORDS_SENT = sizeof(struct words) / sizeof(int64_t) };
 
 /* b = a followed by b, as MPI orders the operands of an operation that does not commute. The bytes may lie anywhere. */
 static void combine_records(void *a_bytes, void *b_bytes, int *length, MPI_Datatype *datatype)
 {
-    (void)datatype;
+    int bytes;
+    MPI_Type_size(*datatype, &bytes);
     for (int i = 0; i < *length; i++) {
         struct record a, b;
-        memcpy(&a, (char *)a_bytes + (size_t)i * sizeof a, sizeof a);
-        memcpy(&b, (char *)b_bytes + (size_t)i * sizeof b, sizeof b);
+        memcpy(&a, (char *)a_bytes + (ptrdiff_t)i * bytes, (size_t)bytes);
+        memcpy(&b, (char *)b_bytes + (ptrdiff_t)i * bytes, (size_t)bytes);
         if (a.failed_rank < 0 && b.failed_rank < 0) {
             a.mismatch |= b.mismatch || a.monoid != b.monoid || a.type != b.type || a.call != b.call;
             if (!a.mismatch) {
@@ -41,7 +57,7 @@ static void combine_records(void *a_bytes, void *b_bytes, int *length, MPI_Datat
             a.count += b.count;
         } else if (a.failed_rank < 0)
             a.failed_rank = b.failed_rank;
-        memcpy((char *)b_bytes + (size_t)i * sizeof a, &a, sizeof a);
+        memcpy((char *)b_bytes + (ptrdiff_t)i * bytes, &a, (size_t)bytes);
     }
 }
 
@@ -72,8 +88,10 @@ static allfold_status open_mpi(MPI_Comm caller, struct comm *comm, struct error 
     MPI_Comm_rank(local, &comm->local_rank);
     MPI_Comm_size(local, &comm->local_size);
     MPI_Comm_free(&local);
-    if ((code = MPI_Type_contiguous((int)sizeof(struct record), MPI_BYTE, &mpi->record)) != MPI_SUCCESS
-        || (code = MPI_Type_commit(&mpi->record)) != MPI_SUCCESS)
+    if ((code = MPI_Type_contiguous(RECORD_BYTES, MPI_BYTE, &mpi->record)) != MPI_SUCCESS
+        || (code = MPI_Type_commit(&mpi->record)) != MPI_SUCCESS
+        || (code = MPI_Type_contiguous((int)sizeof(struct record), MPI_BYTE, &mpi->wide_record)) != MPI_SUCCESS
+        || (code = MPI_Type_commit(&mpi->wide_record)) != MPI_SUCCESS)
         return mpi_failed(code, "MPI_Type_contiguous", error);
     if ((code = MPI_Op_create(combine_records, 0, &mpi->combine)) != MPI_SUCCESS)
         return mpi_failed(code, "MPI_Op_create", error);
@@ -87,7 +105,7 @@ allfold_status comm_open(const void *mpi, struct comm *comm, struct error *error
     comm->mpi = malloc(sizeof *comm->mpi);
     if (comm->mpi == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory for a communicator");
-    *comm->mpi = (struct comm_mpi){MPI_COMM_NULL, MPI_DATATYPE_NULL, MPI_OP_NULL};
+    *comm->mpi = (struct comm_mpi){MPI_COMM_NULL, MPI_DATATYPE_NULL, MPI_DATATYPE_NULL, MPI_OP_NULL};
     if (open_mpi(*(const MPI_Comm *)mpi, comm, error) != ALLFOLD_OK)
         comm_close(comm);
     return error->status;
@@ -101,6 +119,8 @@ void comm_close(struct comm *comm)
         MPI_Op_free(&comm->mpi->combine);
     if (comm->mpi->record != MPI_DATATYPE_NULL)
         MPI_Type_free(&comm->mpi->record);
+    if (comm->mpi->wide_record != MPI_DATATYPE_NULL)
+        MPI_Type_free(&comm->mpi->wide_record);
     if (comm->mpi->comm != MPI_COMM_NULL)
         MPI_Comm_free(&comm->mpi->comm);
     free(comm->mpi);
@@ -136,9 +156,18 @@ static allfold_status agree(struct comm *comm, enum phase phase, struct error *e
     return lowest == INT_MAX ? ALLFOLD_OK : share_error(comm, lowest, phase, error);
 }
 
-static allfold_status combine(struct comm *comm, enum phase phase, uint32_t call, enum monoid monoid, allfold_type type,
-                              struct partial *partial, uint64_t *count, struct error *error)
+static allfold_status refuse_mismatch(struct error *error)
 {
+    error->shared = true;
+    return error_set(error, ALLFOLD_BAD_ARGUMENT,
+                     "the ranks made different calls: fold or softmax, element types and options must be the same on all");
+}
+
+/* The exchange of ordered partials. */
+static allfold_status combine_record(struct comm *comm, enum phase phase, uint32_t call, enum monoid monoid, allfold_type type,
+                                     struct partial *partial, uint64_t *count, struct error *error)
+{
+    const MPI_Datatype record = monoid_bytes(monoid, type) > ORDERED_BYTES_MAX ? comm->mpi->wide_record : comm->mpi->record;
     struct record mine, all;
     memset(&mine, 0, sizeof mine);
     memcpy(&mine.partial, partial, monoid_bytes(monoid, type));
@@ -147,19 +176,64 @@ static allfold_status combine(struct comm *comm, enum phase phase, uint32_t call
     mine.monoid = (int32_t)monoid;
     mine.type = (int32_t)type;
     mine.call = call;
-    const int code = MPI_Allreduce(&mine, &all, 1, comm->mpi->record, comm->mpi->combine, comm->mpi->comm);
+    const int code = MPI_Allreduce(&mine, &all, 1, record, comm->mpi->combine, comm->mpi->comm);
     if (code != MPI_SUCCESS)
         return mpi_failed(code, "MPI_Allreduce", error);
     if (all.failed_rank >= 0)
         return share_error(comm, all.failed_rank, phase, error);
-    if (all.mismatch) {
-        error->shared = true;
-        return error_set(error, ALLFOLD_BAD_ARGUMENT,
-                         "the ranks made different calls: fold or softmax, element types and options must be the same on all");
-    }
-    *partial = all.partial;
+    if (all.mismatch)
+        return refuse_mismatch(error);
+    memcpy(partial, &all.partial, monoid_bytes(monoid, type));
     *count = all.count;
     return ALLFOLD_OK;
+}
+
+/* The exchange of words. Of ordered monoids nothing but agreement. */
+static allfold_status combine_words(struct comm *comm, enum phase phase, uint32_t call, enum monoid monoid, allfold_type type,
+                                    struct partial *partial, uint64_t *count, struct error *error)
+{
+    const uint32_t words = monoid_words(monoid, type), first = words < COMM_WORDS ? words : COMM_WORDS;
+    struct words mine, all;
+    memset(&mine, 0, sizeof mine);
+    mine.failed = error->status != ALLFOLD_OK;
+    mine.count = (int64_t)*count;
+    mine.code[0] = call & 0xffff;
+    mine.code[1] = call >> 16 << 10 | (uint32_t)monoid << 4 | (uint32_t)type;
+    for (int i = 0; i < 2; i++)
+        mine.square[i] = mine.code[i] * mine.code[i];
+    memcpy(mine.words, partial->bytes, first * sizeof *mine.words);
+    int code = MPI_Allreduce(&mine, &all, WORDS_SENT, MPI_INT64_T, MPI_SUM, comm->mpi->comm);
+    if (code != MPI_SUCCESS)
+        return mpi_failed(code, "MPI_Allreduce", error);
+    if (all.failed > 0)
+        return agree(comm, phase, error);
+    for (int i = 0; i < 2; i++)
+        if ((int128)all.square[i] * comm->size != (int128)all.code[i] * all.code[i])
+            return refuse_mismatch(error);
+    if (words == 0)
+        return ALLFOLD_OK;
+    struct partial sum = {{0}}, other = *partial;
+    memcpy(sum.bytes, all.words, first * sizeof *all.words);
+    if (words > first) {
+        const size_t at = first * sizeof *all.words;
+        code = MPI_Allreduce(other.bytes + at, sum.bytes + at, (int)(words - first), MPI_INT64_T, MPI_SUM, comm->mpi->comm);
+        if (code != MPI_SUCCESS)
+            return mpi_failed(code, "MPI_Allreduce", error);
+    }
+    monoid_identity(monoid, type, partial);
+    monoid_combine(monoid, type, partial, &sum); /* which puts the carries in order */
+    *count = (uint64_t)all.count;
+    return ALLFOLD_OK;
+}
+
+static allfold_status combine(struct comm *comm, enum phase phase, uint32_t call, enum monoid monoid, allfold_type type,
+                              struct partial *partial, uint64_t *count, struct error *error)
+{
+    if (comm->exact && combine_words(comm, phase, call, monoid, type, partial, count, error) != ALLFOLD_OK)
+        return error->status;
+    if (monoid_words(monoid, type) > 0)
+        return ALLFOLD_OK;
+    return combine_record(comm, phase, call, monoid, type, partial, count, error);
 }
 
 static allfold_status broadcast(struct comm *comm, enum phase phase, int root, void *memory, size_t bytes,

@@ -16,6 +16,7 @@ struct allfold_context {
     struct device *device;
     struct queue *queues[CORE_QUEUES_MAX];
     int queue_count;
+    allfold_level level; /* of the folds that have a choice */
     struct error error; /* of the last call that failed */
     void (*log)(void *user, const char *line); /* may be NULL */
     void *log_user;
@@ -30,6 +31,8 @@ struct job {
     struct range range;    /* this rank's part of the source; the parts follow one another in rank order */
     void *stream;          /* for resident data: see allfold_call */
     struct checkpoint *checkpoint; /* where the fold of a source is kept as it goes on; NULL: nowhere */
+    const allfold_type *result_type; /* folds: as in allfold_call */
+    struct partial *partial;         /* folds: gets the partial of the whole array; NULL: not wanted */
 };
 
 /* Opens device and queues on top of ctx->comm. Collective. */

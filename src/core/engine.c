@@ -69,10 +69,25 @@ static allfold_status open_queues(struct allfold_context *ctx, const allfold_opt
     return ALLFOLD_OK;
 }
 
+/* Ranks at different levels would exchange messages that do not match. Collective. */
+static void set_level(struct allfold_context *ctx, allfold_level level, struct error *error)
+{
+    const bool exact = level == ALLFOLD_LEVEL_EXACT;
+    int count = 0;
+    if ((unsigned)level > ALLFOLD_LEVEL_EXACT)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "level %d: expected fast or exact", (int)level);
+    if (comm_count(&ctx->comm, exact, &count, error) == ALLFOLD_OK && count > 0 && count < ctx->comm.size)
+        error->shared = error_set(error, ALLFOLD_BAD_ARGUMENT, "%d of the %d ranks ask for level exact: expected all or none",
+                                  count, ctx->comm.size) != ALLFOLD_OK;
+    ctx->level = level;
+    ctx->comm.exact = exact;
+}
+
 allfold_status core_open(struct allfold_context *ctx, const allfold_options *options, struct error *error)
 {
     ctx->log = options->log;
     ctx->log_user = options->log_user;
+    set_level(ctx, options->level, error);
     const struct backend *const backend = choose(ctx, options->backend, error);
     if (backend != NULL)
         backend->open(ctx->comm.local_rank, ctx->comm.local_size, options, &ctx->device, error);

@@ -73,7 +73,7 @@ static void device_words(const struct allfold_context *ctx, char words[64])
     struct device_info info = {.name = "cpu"};
     if (ctx->device->backend != &backend_cpu)
         ctx->device->backend->describe(ctx->device, &info);
-    snprintf(words, 64, "%s", info.name);
+    snprintf(words, 64, "%.63s", info.name);
 }
 
 /* Where the fold may begin: at shard 0, or where a checkpoint says. */
@@ -173,7 +173,8 @@ allfold_status fold_part(struct allfold_context *ctx, enum monoid monoid, allfol
 allfold_status core_reduce(struct allfold_context *ctx, allfold_fold fold, allfold_nan nan, allfold_type type,
                            const struct job *job, allfold_result *result, struct error *error)
 {
-    const enum monoid monoid = fold_monoid(fold);
+    const enum monoid monoid = fold_monoid(fold, ctx->level);
+    const struct fold_call call = {fold, ctx->level, nan, job->result_type};
     struct partial partial;
     struct placed placed = {0};
     uint64_t count = job->range.count;
@@ -184,7 +185,9 @@ allfold_status core_reduce(struct allfold_context *ctx, allfold_fold fold, allfo
     if (comm_combine(&ctx->comm, CALL_REDUCE | (uint32_t)fold << 8 | (uint32_t)nan, monoid, type, &partial, &count, error)
         != ALLFOLD_OK)
         return error->status;
+    if (job->partial != NULL)
+        *job->partial = partial;
     /* every rank holds the same partial: the same result, or the same error */
-    error->shared = fold_finish(fold, type, &partial, count, nan, result, error) != ALLFOLD_OK;
+    error->shared = fold_finish(&call, type, &partial, count, result, error) != ALLFOLD_OK;
     return error->status;
 }

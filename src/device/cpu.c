@@ -22,7 +22,7 @@ struct cpu_device {
 struct cpu_queue {
     struct queue queue;
     struct partial partial;
-    struct partial blocks[BLOCKS_MAX];
+    _Alignas(64) unsigned char blocks[BLOCKS_MAX * sizeof(struct partial)]; /* partials of blocks, as close as their size allows */
 };
 
 static int cpu_visible(struct error *why)
@@ -185,17 +185,19 @@ static allfold_status cpu_fold(struct queue *queue, enum monoid monoid, allfold_
         return ALLFOLD_OK;
     }
     const uint64_t length = block_elements(n), blocks = (n + length - 1) / length;
+    const size_t stride = (monoid_bytes(monoid, type) + 63) / 64 * 64;
 #pragma omp parallel for schedule(static) num_threads(queue->device->threads)
     for (uint64_t block = 0; block < blocks; block++) {
         /* a block of an array beyond 2^44 elements is taken in steps */
-        monoid_identity(monoid, type, &cpu->blocks[block]);
+        struct partial *const partial = (struct partial *)(cpu->blocks + block * stride);
+        monoid_identity(monoid, type, partial);
         const uint64_t end = u64_min((block + 1) * length, n);
         for (uint64_t start = block * length; start < end; start += 1u << 31)
-            loops->fold(monoid, type, &cpu->blocks[block], (const char *)x + start * element_bytes,
+            loops->fold(monoid, type, partial, (const char *)x + start * element_bytes,
                         (uint32_t)u64_min(end - start, 1u << 31), first + start);
     }
     for (uint64_t block = 0; block < blocks; block++)
-        monoid_combine(monoid, type, &cpu->partial, &cpu->blocks[block]);
+        monoid_combine(monoid, type, &cpu->partial, (const struct partial *)(cpu->blocks + block * stride));
     return ALLFOLD_OK;
 }
 

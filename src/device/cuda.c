@@ -30,8 +30,8 @@ struct cuda_device {
     int index;
     int visible;
     int multiprocessors;
-    size_t free_bytes;   /* when it was opened */
     size_t shared_bytes; /* of a block of softmax_resident_launch; 0: other ranks use the device too, none may hold it */
+    size_t free_bytes;   /* when it was opened */
 };
 
 /* Softmax in one launch: the kernel folds, holds while it waits for orders, and writes. */
@@ -145,12 +145,10 @@ static allfold_status cuda_open(int local_rank, int local_size, const allfold_op
         || check(cuda, cudaMemGetInfo(&cuda->free_bytes, &total_bytes), error, "cudaMemGetInfo") != ALLFOLD_OK
         || check(cuda, cudaDeviceGetAttribute(&cuda->multiprocessors, cudaDevAttrMultiProcessorCount, cuda->index), error,
                  "cudaDeviceGetAttribute") != ALLFOLD_OK
-        || check_kernels(cuda, error) != ALLFOLD_OK) {
-        free(cuda);
-        return error->status;
-    }
-    if (check(cuda, softmax_resident_prepare(cuda->index, &cuda->shared_bytes), error, "preparing the softmax kernels")
-        != ALLFOLD_OK) {
+        || check_kernels(cuda, error) != ALLFOLD_OK
+        || check(cuda, (cudaError_t)softmax_resident_prepare(cuda->index, &cuda->shared_bytes), error,
+                 "preparing the softmax kernels")
+               != ALLFOLD_OK) {
         free(cuda);
         return error->status;
     }
@@ -405,10 +403,14 @@ static allfold_status cuda_softmax_begin(struct queue *queue, bool alone, bool l
     *begun = false;
     if (x_type != y_type || !softmax_resident_fits(&call))
         return ALLFOLD_OK;
-    if (use(cuda, error) != ALLFOLD_OK
-        || check(cuda, (cudaError_t)softmax_resident_launch(&call, begins->stream), error,
-                 "launching the softmax kernel for %s", allfold_type_name(x_type))
-               != ALLFOLD_OK)
+    if (use(cuda, error) != ALLFOLD_OK)
+        return error->status;
+    const cudaError_t code = (cudaError_t)softmax_resident_launch(&call, begins->stream);
+    if (code == cudaErrorCooperativeLaunchTooLarge || code == cudaErrorNotSupported) {
+        cudaGetLastError(); /* a part of a device, or one that cannot run all blocks together: the usual kernels do */
+        return ALLFOLD_OK;
+    }
+    if (check(cuda, code, error, "launching the softmax kernel for %s", allfold_type_name(x_type)) != ALLFOLD_OK)
         return error->status;
     *begun = true;
     begins->resident = alone ? RESIDENT_WRITES : RESIDENT_FOLDS;

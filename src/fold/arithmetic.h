@@ -40,6 +40,16 @@
 #define FOLD_PREFETCH(address) __builtin_prefetch(address)
 #endif
 
+/* Before a loop whose rounds must be known to a device's compiler, so that what they index stays in registers; and before one
+   whose code must be short. */
+#if defined(__NVCC__) && defined(__CUDA_ARCH__)
+#define FOLD_UNROLL _Pragma("unroll")
+#define FOLD_ROLL _Pragma("unroll 1")
+#else
+#define FOLD_UNROLL
+#define FOLD_ROLL
+#endif
+
 /* Minus zero is the identity of floating-point addition: it leaves even -0.0 as it is. */
 #define ZERO_IDENTITY (-0.0)
 
@@ -101,19 +111,6 @@ HOST_DEVICE float larger_f32(float x, float best)
     return x != x || best != best ? x + best : x > best ? x : best;
 #else
     return x > best ? x : best;
-#endif
-}
-/* The smaller, in the same way. */
-HOST_DEVICE float smaller_f32(float x, float best)
-{
-#if defined(__NVCC__) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    float smaller;
-    asm("min.NaN.f32 %0, %1, %2;" : "=f"(smaller) : "f"(x), "f"(best));
-    return smaller;
-#elif defined(__CUDA_ARCH__)
-    return x != x || best != best ? x + best : x < best ? x : best;
-#else
-    return x < best ? x : best;
 #endif
 }
 HOST_DEVICE double larger_f64(double x, double best) { return x > best ? x : best; }

@@ -20,6 +20,7 @@
 /* m, reduced once for many x. least: x - base below it is taken for it. */
 struct exp_anchor_f32 {
     float base, shifted, r, least;
+    uint32_t bias; /* what brings the bits of an element's n, moved to the exponent, to those of 2^(n - n') */
 };
 struct exp_anchor_f64 {
     double base, shifted, r, least;
@@ -47,6 +48,10 @@ HOST_DEVICE struct exp_anchor_f32 exp_anchor_f32(float m, float range)
     anchor.shifted = fmaf(rest, 0x1.715476p0f, EXP_SHIFT_F32);
     anchor.r = fmaf(anchor.shifted - EXP_SHIFT_F32, -0x1.62e43p-1f, rest);
     anchor.least = rest - range;
+    anchor.bias = (127u - f32_bits(anchor.shifted)) << 23;
+#ifdef __CUDA_ARCH__
+    asm("" : "+r"(anchor.bias)); /* hides its origin: else it is added before the shift, by an instruction of its own */
+#endif
     return anchor;
 }
 HOST_DEVICE struct exp_anchor_f64 exp_anchor_f64(double m, double range)
@@ -76,9 +81,8 @@ HOST_DEVICE struct exp_parts_f32 exp_reduce_f32(float x, const struct exp_anchor
     struct exp_parts_f32 parts;
     const float u = at_least_f32(x - m->base, m->least);
     const float shifted = fmaf(u - m->r, 0x1.715476p0f, EXP_SHIFT_F32);
-    const uint32_t bias = ((uint32_t)(127 + up) - f32_bits(m->shifted)) << 23;
     const float d = fmaf(shifted - EXP_SHIFT_F32, -0x1.62e43p-1f, u) - m->r;
-    parts.scale = f32_from_bits((f32_bits(shifted) << 23) + bias);
+    parts.scale = f32_from_bits((f32_bits(shifted) << 23) + (m->bias + ((uint32_t)up << 23)));
     parts.d = fmaf(shifted - m->shifted, 0x1.05c61p-29f, d);
     return parts;
 }
@@ -142,10 +146,9 @@ struct exp_term_f64 {
 HOST_DEVICE struct exp_term_f32 exp_term_f32(float x, const struct exp_anchor_f32 *m)
 {
     const struct exp_parts_f32 parts = exp_reduce_f32(x, m, 0);
-    const float small = parts.scale < EXP_POWER_LEAST ? parts.scale : EXP_POWER_LEAST;
     struct exp_term_f32 term;
-    term.power = parts.scale - small;
-    term.rest = fmaf(parts.scale, exp_less_1_f32(parts.d), small);
+    term.power = parts.scale;
+    term.rest = parts.scale * exp_less_1_f32(parts.d);
     return term;
 }
 HOST_DEVICE struct exp_term_f32 exp_terms_add(struct exp_term_f32 a, struct exp_term_f32 b)
@@ -155,14 +158,24 @@ HOST_DEVICE struct exp_term_f32 exp_terms_add(struct exp_term_f32 a, struct exp_
     sum.rest = a.rest + b.rest;
     return sum;
 }
+/* The terms of x[0] and x[stride], of whose 2^k only the multiple of 2^-12 stays apart. */
+HOST_DEVICE struct exp_term_f32 exp_2_terms_f32(const float *x, size_t stride, const struct exp_anchor_f32 *m)
+{
+    const struct exp_term_f32 first = exp_term_f32(x[0], m);
+    const struct exp_parts_f32 parts = exp_reduce_f32(x[stride], m, 0);
+    const float power = first.power + parts.scale;
+    const float small = power < EXP_POWER_LEAST ? power : EXP_POWER_LEAST;
+    struct exp_term_f32 sum;
+    sum.power = power - small;
+    sum.rest = fmaf(parts.scale, exp_less_1_f32(parts.d), first.rest) + small;
+    return sum;
+}
 /* The terms of x[0], x[stride], ..., x[7 stride]. */
 HOST_DEVICE struct exp_term_f32 exp_8_terms_f32(const float *x, size_t stride, const struct exp_anchor_f32 *m)
 {
-#define TERM(i) exp_term_f32(x[(i) * stride], m)
-#define PAIR(i) exp_terms_add(TERM(i), TERM((i) + 1))
+#define PAIR(i) exp_2_terms_f32(x + (i) * stride, stride, m)
     return exp_terms_add(exp_terms_add(PAIR(0), PAIR(2)), exp_terms_add(PAIR(4), PAIR(6)));
 #undef PAIR
-#undef TERM
 }
 HOST_DEVICE struct exp_term_f64 exp_term_f64(double x, const struct exp_anchor_f64 *m)
 {

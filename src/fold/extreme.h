@@ -6,7 +6,6 @@
 #define EXTREME_TYPE V
 #define TERM(x) (x)
 #define BEFORE(a, b) ((a) < (b))
-#define BETTER_F32(a, b) smaller_f32(a, b)
 #define START VALUE_LARGEST
 #include "fold/extreme_template.h"
 
@@ -15,7 +14,6 @@
 #define EXTREME_TYPE V
 #define TERM(x) (x)
 #define BEFORE(a, b) ((a) > (b))
-#define BETTER_F32(a, b) larger_f32(a, b)
 #define START VALUE_SMALLEST
 #include "fold/extreme_template.h"
 

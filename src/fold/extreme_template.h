@@ -1,5 +1,5 @@
 /* Template of the extremes: NAME, TERM(x) of type EXTREME_TYPE what is compared, BEFORE(a, b) whether a is the better
-   answer, BETTER_F32(a, b) the better answer, START the worst. Included by extreme.h and norminf.h, for each value type. */
+   answer, START the worst. Included by extreme.h and norminf.h, for each value type. */
 typedef struct {
     EXTREME_TYPE value; /* the best that is not NaN; START if there is none */
     uint64_t nans;
@@ -22,16 +22,6 @@ HOST_DEVICE void NAME_FN(combine)(FN(NAME) * a, const FN(NAME) * b)
 HOST_DEVICE void NAME_FN(tile)(FN(NAME) * extreme, const V *x, uint32_t n, uint64_t first)
 {
     (void)first;
-#if defined(__CUDA_ARCH__) && VALUE_FLOAT && VALUE_BITS == 32
-    /* one instruction an element tells both the answer and whether there is a NaN; seldom are they to be counted */
-    float quick = START;
-    for (uint32_t i = 0; i < n; i++)
-        quick = BETTER_F32(TERM(x[i]), quick);
-    if (quick == quick) {
-        extreme->value = BEFORE(quick, extreme->value) ? quick : extreme->value;
-        return;
-    }
-#endif
     EXTREME_TYPE best[FOLD_LANES];
     for (int lane = 0; lane < FOLD_LANES; lane++)
         best[lane] = START;
@@ -58,5 +48,4 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * extreme, const V *x, uint32_t n, uint6
 #undef EXTREME_TYPE
 #undef TERM
 #undef BEFORE
-#undef BETTER_F32
 #undef START

@@ -7,6 +7,7 @@
 
 #include "base/elements.h"
 #include "fold/arithmetic.h"
+#include "fold/exact_total.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -15,6 +16,7 @@
 struct finish {
     uint64_t count; /* elements of the global array */
     allfold_nan nan;
+    allfold_type format; /* floating-point results are rounded to it */
 };
 
 static allfold_status result_add(allfold_result *result, allfold_value value)

@@ -4,6 +4,7 @@
 
 #include "base/elements.h"
 #include "fold/arithmetic.h"
+#include "fold/exact.h"
 #include "fold/exponential.h"
 #include "fold/monoids.h"
 

@@ -1,5 +1,7 @@
 /* The monoids: what devices run and ranks combine. One line a monoid: X(name, indexed, nan). indexed: the partial holds
-   indices, which move when parts are put behind one another. nan: the fold offers a choice of what NaN does.
+   indices, which move when parts are put behind one another. nan: the fold offers a choice of what NaN does. Ordered monoids
+   are combined in the order of the array; partials of exact ones are words that are added in any order (exact.h), and, where
+   they are indexed, something ordered behind.
 
    Each monoid is one file, included once for every value type (folds.h) with these macros set:
 
@@ -20,7 +22,7 @@
 #ifndef ALLFOLD_MONOIDS_H
 #define ALLFOLD_MONOIDS_H
 
-#define MONOIDS(X)    \
+#define ORDERED_MONOIDS(X) \
     X(sum, 0, 0)      \
     X(prod, 0, 0)     \
     X(min, 0, 1)      \
@@ -34,11 +36,28 @@
     X(sumexp_f64, 0, 0) \
     X(stats, 1, 1)
 
+#define EXACT_MONOIDS(X)  \
+    X(sum_exact, 0, 0)    \
+    X(norm1_exact, 0, 0)  \
+    X(norm2_exact, 0, 0)  \
+    X(stats_exact, 1, 1)
+
+#define MONOIDS(X) ORDERED_MONOIDS(X) EXACT_MONOIDS(X)
+
+/* What the folds compute under ALLFOLD_LEVEL_EXACT: X(ID of the fold, its finish function, its monoid). Others have one way. */
+#define EXACT_FOLDS(X)                        \
+    X(SUM, sum_exact, sum_exact)              \
+    X(MEAN, mean_exact, sum_exact)            \
+    X(NORM1, norm1_exact, norm1_exact)        \
+    X(NORM2, norm2_exact, norm2_exact)        \
+    X(STATS, stats_exact, stats_exact)
+
 /* The value types: X(argument, value type) for each. */
 #define VALUES(X, argument) \
     X(argument, f32) X(argument, f64) X(argument, i32) X(argument, i64) X(argument, u32) X(argument, u64)
 
-#define PARTIAL_BYTES_MAX 320
+#define PARTIAL_BYTES_MAX 2560
+#define ORDERED_BYTES_MAX 320 /* of an ordered monoid */
 #endif
 
 #ifdef VALUE
@@ -51,4 +70,7 @@
 #include "fold/norminf.h"
 #include "fold/sumexp.h"
 #include "fold/stats.h"
+#include "fold/sum_exact.h"
+#include "fold/norm2_exact.h"
+#include "fold/stats_exact.h"
 #endif

@@ -2,7 +2,6 @@
 #define NAME norminf
 #define NAME_FN(x) FN(norminf_##x)
 #define BEFORE(a, b) ((a) > (b))
-#define BETTER_F32(a, b) larger_f32(a, b)
 #define START 0
 #if VALUE_FLOAT
 #define EXTREME_TYPE V

@@ -117,56 +117,12 @@ static double FN(stats_variance)(const FN(stats) * stats)
     return stats->m2 < 0.0 ? 0.0 : stats->m2 / stats->count;
 }
 
-static allfold_status FN(stats_finish)(const FN(stats) * stats, const struct finish *finish, allfold_result *result,
-                                       struct error *error)
-{
-    const uint64_t nans = stats->min.nans;
-    if (finish->nan == ALLFOLD_NAN_ERROR && nans > 0)
-        return finish_nan(finish, "stats", nans, stats->min.nan_index, error);
-    const struct finish part = {finish->count - nans, ALLFOLD_NAN_OMIT}, whole = {finish->count, ALLFOLD_NAN_OMIT};
-    const bool nan = nans > 0 && finish->nan == ALLFOLD_NAN_PROPAGATE, empty = part.count == 0;
-
-    allfold_result fields = *result;
-    result_integer(&fields, "the count", (int128)finish->count, false, error);
-    result_name(&fields, "count");
-    result_integer(&fields, "the NaN count", (int128)nans, false, error);
-    result_name(&fields, "nan_count");
-    if (nan) {
-        static const char *const names[] = {"sum", "mean", "variance", "min", "max", "norm1", "norm2", "norminf"};
-        for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-            result_f64(&fields, NAN);
-            result_name(&fields, names[i]);
-            if (i == 3 || i == 4)
-                fields.fields[fields.field_count - 1].index = stats->min.nan_index;
-        }
-        *result = fields;
-        return ALLFOLD_OK;
-    }
-    FN(sum_finish)(&stats->sum, &part, &fields, error);
-    result_name(&fields, "sum");
-    if (!empty) { /* nothing has no mean, no variance and no extremes: the fields are left out */
-        FN(mean_finish)(&stats->sum, &part, &fields, error);
-        result_name(&fields, "mean");
-        result_f64(&fields, FN(stats_variance)(stats));
-        result_name(&fields, "variance");
-        FN(argmin_finish)(&stats->min, &whole, &fields, error);
-        result_name(&fields, "min");
-        FN(argmax_finish)(&stats->max, &whole, &fields, error);
-        result_name(&fields, "max");
-    }
-    FN(norm1_finish)(&stats->norm1, &part, &fields, error);
-    result_name(&fields, "norm1");
-    FN(norm2_finish)(&stats->norm2, &part, &fields, error);
-    result_name(&fields, "norm2");
-    FN(norminf) largest = FN(norminf_identity)();
-    if (!empty) {
-        const V ends[2] = {stats->min.value, stats->max.value};
-        FN(norminf_tile)(&largest, ends, 2, 0);
-    }
-    FN(norminf_finish)(&largest, &part, &fields, error);
-    result_name(&fields, "norminf");
-    if (error->status == ALLFOLD_OK)
-        *result = fields;
-    return error->status;
-}
+#define STATS stats
+#define STATS_FN(x) FN(stats_##x)
+#define STATS_SUM_FINISH FN(sum_finish)
+#define STATS_MEAN_FINISH FN(mean_finish)
+#define STATS_NORM1_FINISH FN(norm1_finish)
+#define STATS_NORM2_FINISH FN(norm2_finish)
+#define STATS_VARIANCE(stats, part) FN(stats_variance)(stats)
+#include "fold/stats_finish.h"
 #endif

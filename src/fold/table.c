@@ -15,13 +15,22 @@ static const enum value value_of_type[] = {
 /* One line a (monoid, value type): its functions behind untyped pointers. */
 struct monoid_row {
     size_t bytes;
+    uint32_t words;
     void (*identity)(void *partial);
     void (*combine)(void *a, const void *b);
     void (*shift)(void *partial, uint64_t offset); /* NULL where the partial holds no indices */
 };
 
+enum {
+#define ROW(monoid, indexed, nan) monoid##_bytes_max = ORDERED_BYTES_MAX,
+    ORDERED_MONOIDS(ROW)
+#undef ROW
+#define ROW(monoid, indexed, nan) monoid##_bytes_max = PARTIAL_BYTES_MAX,
+    EXACT_MONOIDS(ROW)
+#undef ROW
+};
 #define DEFINE(monoid, value)                                                                                         \
-    _Static_assert(sizeof(monoid##_##value) <= PARTIAL_BYTES_MAX, "PARTIAL_BYTES_MAX is too small for " #monoid);      \
+    _Static_assert(sizeof(monoid##_##value) <= monoid##_bytes_max, "more room is needed for " #monoid);                  \
     static void identity_##monoid##_##value(void *partial) { *(monoid##_##value *)partial = monoid##_identity_##value(); } \
     static void combine_##monoid##_##value(void *a, const void *b) { monoid##_combine_##value(a, b); }
 #define ROW(monoid, indexed, nan) VALUES(DEFINE, monoid)
@@ -38,21 +47,28 @@ MONOIDS(ROW)
 #undef DEFINE_0
 #undef DEFINE_1
 
-#define CELL(monoid, value, shift) \
-    [VALUE_##value] = {sizeof(monoid##_##value), identity_##monoid##_##value, combine_##monoid##_##value, shift},
-#define CELL_0(monoid, value) CELL(monoid, value, NULL)
-#define CELL_1(monoid, value) CELL(monoid, value, shift_##monoid##_##value)
+#define CELL(monoid, value, words, shift) \
+    [VALUE_##value] = {sizeof(monoid##_##value), words, identity_##monoid##_##value, combine_##monoid##_##value, shift},
+#define CELL_0(monoid, value) CELL(monoid, value, 0, NULL)
+#define CELL_1(monoid, value) CELL(monoid, value, 0, shift_##monoid##_##value)
+#define CELL_EXACT_0(monoid, value) CELL(monoid, value, monoid##_words_##value, NULL)
+#define CELL_EXACT_1(monoid, value) CELL_1(monoid, value)
 static const struct {
     bool nan;
     struct monoid_row rows[VALUE_COUNT];
 } monoids[] = {
 #define ROW(monoid, indexed, nan) {nan, {VALUES(CELL_##indexed, monoid)}},
-    MONOIDS(ROW)
+    ORDERED_MONOIDS(ROW)
+#undef ROW
+#define ROW(monoid, indexed, nan) {nan, {VALUES(CELL_EXACT_##indexed, monoid)}},
+    EXACT_MONOIDS(ROW)
 #undef ROW
 };
 #undef CELL
 #undef CELL_0
 #undef CELL_1
+#undef CELL_EXACT_0
+#undef CELL_EXACT_1
 
 typedef allfold_status finish_function(const void *, const struct finish *, allfold_result *, struct error *);
 
@@ -65,19 +81,36 @@ typedef allfold_status finish_function(const void *, const struct finish *, allf
 #define ROW(ID, name, monoid, text) VALUES(DEFINE, name)
 ALLFOLD_FOLDS(ROW)
 #undef ROW
+#define ROW(ID, name, monoid) VALUES(DEFINE, name)
+EXACT_FOLDS(ROW)
+#undef ROW
 #undef DEFINE
 
+/* One way to compute a fold. */
+struct way {
+    enum monoid monoid;
+    finish_function *finish[VALUE_COUNT]; /* NULL where there is no such way */
+};
 #define CELL(fold, value) [VALUE_##value] = finish_##fold##_##value,
 static const struct {
-    enum monoid monoid;
     const char *text;
-    finish_function *finish[VALUE_COUNT];
+    struct way fast;
 } folds[] = {
-#define ROW(ID, name, monoid, text) {MONOID_##monoid, text, {VALUES(CELL, name)}},
+#define ROW(ID, name, monoid, text) {text, {MONOID_##monoid, {VALUES(CELL, name)}}},
     ALLFOLD_FOLDS(ROW)
 #undef ROW
 };
+static const struct way exact_ways[ALLFOLD_FOLD_COUNT] = {
+#define ROW(ID, name, monoid) [ALLFOLD_##ID] = {MONOID_##monoid, {VALUES(CELL, name)}},
+    EXACT_FOLDS(ROW)
+#undef ROW
+};
 #undef CELL
+
+static const struct way *way_of(allfold_fold fold, allfold_level level)
+{
+    return fold_level(fold, level) == ALLFOLD_LEVEL_EXACT ? &exact_ways[fold] : &folds[fold].fast;
+}
 
 static const struct monoid_row *row(enum monoid monoid, allfold_type type)
 {
@@ -87,6 +120,8 @@ static const struct monoid_row *row(enum monoid monoid, allfold_type type)
 enum value type_value(allfold_type type) { return value_of_type[type]; }
 
 size_t monoid_bytes(enum monoid monoid, allfold_type type) { return row(monoid, type)->bytes; }
+
+uint32_t monoid_words(enum monoid monoid, allfold_type type) { return row(monoid, type)->words; }
 
 void monoid_identity(enum monoid monoid, allfold_type type, struct partial *partial)
 {
@@ -104,18 +139,43 @@ void monoid_shift(enum monoid monoid, allfold_type type, struct partial *partial
         row(monoid, type)->shift(partial->bytes, offset);
 }
 
-enum monoid fold_monoid(allfold_fold fold) { return folds[fold].monoid; }
-bool fold_has_nan_choice(allfold_fold fold) { return monoids[folds[fold].monoid].nan; }
+allfold_level fold_level(allfold_fold fold, allfold_level level)
+{
+    return level == ALLFOLD_LEVEL_EXACT && exact_ways[fold].finish[0] != NULL ? ALLFOLD_LEVEL_EXACT : ALLFOLD_LEVEL_FAST;
+}
+
+enum monoid fold_monoid(allfold_fold fold, allfold_level level) { return way_of(fold, level)->monoid; }
+bool fold_has_nan_choice(allfold_fold fold) { return monoids[folds[fold].fast.monoid].nan; }
 const char *fold_text(allfold_fold fold) { return folds[fold].text; }
 
-allfold_status fold_finish(allfold_fold fold, allfold_type type, const struct partial *partial, uint64_t count,
-                           allfold_nan nan, allfold_result *result, struct error *error)
+/* What a caller's result type makes of numbers that are not rounded to it yet. */
+static void round_fields(allfold_result *result, allfold_type type)
 {
-    const struct finish finish = {count, nan};
-    allfold_result found = {.count = count};
-    const allfold_status status = folds[fold].finish[value_of_type[type]](partial->bytes, &finish, &found, error);
-    if (status == ALLFOLD_OK)
+    for (int i = 0; i < result->field_count; i++) {
+        allfold_value *const value = &result->fields[i].value;
+        if (value->kind == ALLFOLD_VALUE_F64) {
+            value->f64 = exact_round(value->f64, type);
+            continue;
+        }
+        const struct exact_total total
+            = exact_total_of_integer(value->kind == ALLFOLD_VALUE_I64 ? (int128)value->i64 : (int128)value->u64);
+        *value = (allfold_value){.kind = ALLFOLD_VALUE_F64, .f64 = exact_total_round(&total, false, type)};
+    }
+}
+
+allfold_status fold_finish(const struct fold_call *call, allfold_type type, const struct partial *partial, uint64_t count,
+                           allfold_result *result, struct error *error)
+{
+    const allfold_type *const result_type = call->result_type;
+    const struct finish finish = {count, call->nan, result_type != NULL ? *result_type : ALLFOLD_F64};
+    allfold_result found = {.count = count, .level = fold_level(call->fold, call->level)};
+    const allfold_status status
+        = way_of(call->fold, call->level)->finish[value_of_type[type]](partial->bytes, &finish, &found, error);
+    if (status == ALLFOLD_OK) {
+        if (result_type != NULL)
+            round_fields(&found, *result_type);
         *result = found;
+    }
     return status;
 }
 

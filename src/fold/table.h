@@ -28,6 +28,8 @@ struct partial {
 
 /* All take the element type; the partial's layout depends on it. */
 size_t monoid_bytes(enum monoid monoid, allfold_type type);
+/* How many 64-bit words at the beginning of a partial are combined by adding them, in any order; 0 for ordered monoids. */
+uint32_t monoid_words(enum monoid monoid, allfold_type type);
 void monoid_identity(enum monoid monoid, allfold_type type, struct partial *partial);
 /* *a = *a followed by *b. */
 void monoid_combine(enum monoid monoid, allfold_type type, struct partial *a, const struct partial *b);
@@ -35,13 +37,23 @@ void monoid_combine(enum monoid monoid, allfold_type type, struct partial *a, co
 /* Adds offset to the indices that the partial holds, if it holds any. */
 void monoid_shift(enum monoid monoid, allfold_type type, struct partial *partial, uint64_t offset);
 
-enum monoid fold_monoid(allfold_fold fold);
+/* The level at which the fold is computed where this one is asked for: exact only where there is an exact way. */
+allfold_level fold_level(allfold_fold fold, allfold_level level);
+enum monoid fold_monoid(allfold_fold fold, allfold_level level);
 bool fold_has_nan_choice(allfold_fold fold);  /* takes allfold_nan; others propagate */
 const char *fold_text(allfold_fold fold);     /* what it is, for --help */
 
+/* How a fold is called, beside its input. */
+struct fold_call {
+    allfold_fold fold;
+    allfold_level level;
+    allfold_nan nan;
+    const allfold_type *result_type; /* the floating-point type to which results are rounded; NULL: see allfold_call */
+};
+
 /* The result of the fold over the whole array, whose elements number count. *result is written only on success. */
-allfold_status fold_finish(allfold_fold fold, allfold_type type, const struct partial *partial, uint64_t count,
-                           allfold_nan nan, allfold_result *result, struct error *error);
+allfold_status fold_finish(const struct fold_call *call, allfold_type type, const struct partial *partial, uint64_t count,
+                           allfold_result *result, struct error *error);
 
 /* What softmax's second pass needs, from a partial of MONOID_sumexp or MONOID_sumexp_f64 (their layout is one). */
 struct softmax_constants;

@@ -1,5 +1,6 @@
 """What the tests of faults share: launching the program so that its time can be told, seeing what it leaves behind, and
-counting outcomes. FULL (ALLFOLD_TEST_FAULTS=full, as `make check-faults` sets it) asks for whole lists, not a part of them."""
+counting outcomes. FULL (ALLFOLD_TEST_FAULTS=full, as `make check-faults` sets it) asks for whole lists, not a part of them;
+ALLFOLD_TEST_FAULTS=cuda for the whole of what concerns CUDA, =skip for nothing."""
 import fcntl
 import os
 import signal
@@ -12,8 +13,17 @@ from collections import Counter
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import tap  # noqa: E402
 
-FULL = os.environ.get("ALLFOLD_TEST_FAULTS") == "full"
+FULL = os.environ.get("ALLFOLD_TEST_FAULTS") in ("full", "cuda")
+CUDA_ONLY = os.environ.get("ALLFOLD_TEST_FAULTS") == "cuda"
+if os.environ.get("ALLFOLD_TEST_FAULTS") == "skip":  # where they run elsewhere
+    tap.skip("left out: ALLFOLD_TEST_FAULTS=skip")
+    tap.done()
 FAULTY = os.path.join(tap.BUILD, "tests", "faults", "allfold-faulty")
+# The same with the CUDA backend, on real devices or on ones that stand in for them; missing where there is neither. The
+# emulated kernels may be built with the address sanitizer, to which the leaks of MPI are of no use.
+CUDA = os.path.join(tap.BUILD, "tests", "faults", "allfold-cuda")
+STANDIN = {"ALLFOLD_STANDIN_DEVICES": "2", "ALLFOLD_STANDIN_MEMORY": str(1 << 20),
+           "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
 STOPPED = 75  # the exit status of a run that a signal has stopped
 HUNG = "hung"
 MARK = "ALLFOLD_TEST_MARK"
@@ -48,7 +58,8 @@ class Launch:
 
     def __init__(self, ranks, command, env=None):
         self.mark = uuid.uuid4().hex
-        self.lock = open(os.environ.get("ALLFOLD_TEST_LOCK", os.devnull), "a")
+        alone = FULL or ranks == 0  # the whole lists run by themselves
+        self.lock = open(os.devnull if alone else os.environ.get("ALLFOLD_TEST_LOCK", os.devnull), "a")
         if self.lock.name != os.devnull:
             fcntl.flock(self.lock, fcntl.LOCK_EX)
         environment = {**os.environ, "ALLFOLD_TEST_LOCK": "", MARK: self.mark, **(env or {})}

@@ -1,6 +1,6 @@
 /* The fault hook, an object of tests/allfold-faulty alone: it looks in at phase_enter and does harm to one rank as it goes
    from one phase to the next, as ALLFOLD_FAULT says: "RANK:FROM>TO:KIND:COUNT", with KIND one of kill, segfault, stop, exit,
-   error, usr1. FROM may be *. COUNT, if given: the how manieth time. */
+   error, usr1, sleep, lost (it waits for a message that nobody sends). FROM may be *. COUNT, if given: the how manieth time. */
 #include "base/phase.h"
 
 #include <mpi.h>
@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct {
     int rank, count;
@@ -30,6 +31,10 @@ static void harm(void)
         exit(3);
     } else if (strcmp(fault.kind, "usr1") == 0)
         raise(SIGUSR1);
+    else if (strcmp(fault.kind, "sleep") == 0)
+        sleep(1000);
+    else if (strcmp(fault.kind, "lost") == 0)
+        MPI_Recv(NULL, 0, MPI_INT, fault.rank, 99, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
 static void observe(enum phase left, enum phase entered)

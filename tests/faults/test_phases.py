@@ -2,7 +2,9 @@
 """One rank is killed, crashes, is stopped, calls exit(0), or returns an error by itself, in each phase of softmax: all ranks must
 be gone in time, with a status that is not 0, a message that names rank and phase, and the output that was there or none."""
 import os
+import signal
 import tempfile
+import time
 
 import faults
 import tap
@@ -61,6 +63,29 @@ def cases():
                     yield ranks, 0 if first_only else [ranks - 1, 0, ranks // 2][number % 3], phase, kind, number % 2 == 0
 
 
+def test_others(folder, outcomes):
+    """What can go wrong but in these ways."""
+    for kind, phase, way, words in (("lost", "exchange", "fold>exchange", "all ranks have waited in phase exchange for 3 s"),
+                                    ("stop", "finish", "*>finish", "rank 1 on"))[:2 if faults.FULL else 1]:
+        command = [faults.FAULTY, "sum", f"--timeout={TIMEOUT}", "--backend=cpu", "--threads=1", "gen:normal?n=1000&seed=1"]
+        run = faults.Launch(2, command, {"ALLFOLD_FAULT": f"1:{way}:{kind}"}).ended(30)
+        good = run.status not in (0, faults.HUNG) and not run.left and run.seconds < TIMEOUT + 5 and len(run.said()) == 1 \
+            and words in run.said()[0] and f"in phase {phase}" in run.said()[0]
+        tap.ok(good, f"{kind} in phase {phase}", run.shown())
+        outcomes.append("gone in time, status not 0, nothing to write" if good else "WRONG")
+    if faults.FULL:
+        name = os.path.join(folder, "z.npy")
+        run = faults.Launch(2, [faults.FAULTY, "softmax", "--backend=cpu", "gen:normal?n=1e5", "-o", name],
+                            {"ALLFOLD_FAULT": "1:*>read:sleep"})
+        run.ready(2, signal.SIGUSR1)
+        time.sleep(1)
+        os.kill(run.ranks()[0], signal.SIGUSR1)
+        run.ended(30)
+        tap.ok(run.status == faults.STOPPED and 10 < run.seconds < 14 and not run.left and not os.path.exists(name)
+               and any("came to no safe point" in line and "in phase " in line for line in run.said()),
+               "a run that comes to no safe point within 10 s of a signal", run.shown())
+
+
 def main():
     outcomes, slowest = [], {}
     with tempfile.TemporaryDirectory() as folder:
@@ -71,6 +96,7 @@ def main():
             slowest[slow] = max(slowest.get(slow, 0), run.seconds)
             tap.ok(not outcome.split(",")[0].isupper(), f"{kind} on rank {rank} of {ranks} in phase {phase}",
                    f"{outcome}\n{run.shown()}")
+        test_others(folder, outcomes)
     faults.summary("phases", outcomes)
     print(f"# slowest end: {', '.join(f'{kind} {seconds:.1f} s' for kind, seconds in slowest.items())} "
           f"(--timeout={TIMEOUT})", flush=True)

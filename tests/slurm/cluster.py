@@ -48,7 +48,8 @@ KillWait=5
 MinJobAge=600
 GresTypes=gpu
 NodeName={nodes} CPUs={cpus} Boards=1 SocketsPerBoard=1 CoresPerSocket={cpus} ThreadsPerCore=1 RealMemory=1024 Gres=gpu:{gpus} State=UNKNOWN
-PartitionName=test Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO
+PartitionName=test Nodes={first} Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO
+PartitionName=last Nodes={last} MaxTime=INFINITE State=UP OverSubscribe=NO
 """
 
 
@@ -122,6 +123,14 @@ class Node:
             [*self.enter(), "sh", "-c", script], check=True, capture_output=True, text=True).stdout
 
 
+def environment(process):
+    try:
+        with open(f"/proc/{process}/environ", encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
 def wait_for(condition, seconds, message):
     """Waits until condition() is true, and returns what it gave; message may be a function."""
     end = time.monotonic() + seconds
@@ -135,9 +144,10 @@ def wait_for(condition, seconds, message):
 
 
 class Cluster:
-    """A running cluster; to be made inside() only. folders: {name: path}, to be seen as SHARED/name by every node."""
+    """A running cluster; to be made inside() only. The last node has a partition of its own, "last"; the others are the
+    default one. folders: {name: path}, to be seen as SHARED/name by every node."""
 
-    def __init__(self, nodes=2, cpus=4, gpus=2, folders=None):
+    def __init__(self, nodes=3, cpus=4, gpus=2, folders=None):
         self.daemons = []
         self.folders(folders or {})
         self.network()
@@ -167,7 +177,7 @@ class Cluster:
     def configure(self, names, cpus, gpus):
         hosts = "127.0.0.1 localhost\n10.99.0.1 head\n" + "".join(
             f"10.99.0.{i + 11} {name}\n" for i, name in enumerate(names))
-        for name, text in (("slurm.conf", CONFIGURATION.format(nodes=",".join(names), cpus=cpus, gpus=gpus)),
+        for name, text in (("slurm.conf", CONFIGURATION.format(nodes=",".join(names), first=",".join(names[:-1]), last=names[-1], cpus=cpus, gpus=gpus)),
                            ("gres.conf", f"NodeName={','.join(names)} Name=gpu File=/dev/nvidia[0-{gpus - 1}]\n"),
                            ("cgroup.conf", "CgroupPlugin=cgroup/v1\n"), ("hosts", hosts)):
             with open(f"/run/slurm/etc/{name}", "w", encoding="utf-8") as file:
@@ -201,6 +211,15 @@ class Cluster:
         """Waits for a job's end, and gives what is known of it."""
         return wait_for(lambda: (lambda job: job if job.get("JobState") in states else None)(self.job(number)), seconds,
                         lambda: f"job {number} after {seconds} s: {self.job(number)}\n{self.logs()}")
+
+    def start_now(self, number):
+        """A job that was put back into the queue waits for two minutes, so that what is left of it can go; not here. The
+        nodes must have forgotten it, or they refuse it."""
+        def present():
+            return [name for name in filter(str.isdigit, os.listdir("/proc")) if f"SLURM_JOB_ID={number}" in environment(name)]
+        wait_for(lambda: not present(), 20, lambda: f"job {number} is still there: {present()}")
+        time.sleep(2)
+        self.run("scontrol", "update", f"jobid={number}", "starttime=now")
 
     def logs(self):
         """The ends of all logs, for a diagnosis."""

@@ -1,0 +1,356 @@
+/* The kernel of exact sums. A thread takes its elements through the windows of src/fold/exact.h; what these do not hold goes
+   to words of its own in shared memory, a column of 64-bit integers that no other thread touches, or, where words are many,
+   by atomics to those of the block. At the end of a block the windows of a warp are added up as integers, columns by rows;
+   the words of all blocks are added in scratch memory by atomics, and the last block to do so hands them to the host.
+   Integers are added in any order, so all of this may depend on timing. Included by fold_family.cuh. */
+#ifndef ALLFOLD_EXACT_CUH
+#define ALLFOLD_EXACT_CUH
+
+#include "kernels/fold.cuh"
+#include "kernels/fold_family.h"
+
+#include <type_traits>
+
+/* What blocks share, zero before and after every launch. */
+struct exact_scratch {
+    unsigned int ticket, unused[15];
+    unsigned long long words[PARTIAL_BYTES_MAX / 8];
+};
+constexpr size_t EXACT_SCRATCH_BYTES = (sizeof(struct exact_scratch) + 255) / 256 * 256;
+/* Scratch memory begins with messages: those of a fold's blocks, which carry ordered partials, or of softmax in one launch. */
+static inline size_t fold_messages_bytes(int multiprocessors)
+{
+    static_assert(2 * sizeof(struct fold_message) >= FOLD_BLOCKS_MAX * ORDERED_BYTES_MAX * 2, "room for both");
+    return (2 * (size_t)multiprocessors + 1) * sizeof(struct fold_message);
+}
+/* Behind it: blocks' extremes, beside their words. */
+constexpr size_t EXACT_ENDS_BYTES = 64;
+
+static __device__ __forceinline__ int64_t warp_sum(int64_t value)
+{
+#pragma unroll
+    for (int lanes = 16; lanes > 0; lanes /= 2)
+        value += (int64_t)__shfl_xor_sync(0xffffffffu, (unsigned long long)value, lanes);
+    return value;
+}
+
+/* Adds the windows of a warp to the block's words. Lanes whose windows are alike are added first: usually all. */
+static __device__ __forceinline__ void warp_windows_add(struct exact_front *front, int windows, const struct exact_sink *block)
+{
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int w = 0; w < windows; w++) {
+        int32_t exponent;
+        const int64_t value = exact_window_take(front, w, &exponent);
+        unsigned int left = __ballot_sync(0xffffffffu, value != 0);
+#pragma unroll 1
+        while (left != 0) {
+            int leader = 0;
+            while ((left >> leader & 1) == 0)
+                leader++;
+            const int32_t common = __shfl_sync(0xffffffffu, exponent, leader);
+            const bool alike = value != 0 && exponent == common;
+            const int64_t sum = warp_sum(alike ? value : 0);
+            if (lane == 0)
+                exact_add_integer(block, sum, common);
+            left &= ~__ballot_sync(0xffffffffu, alike);
+        }
+    }
+    if (__ballot_sync(0xffffffffu, front->others) != 0 && lane == 0)
+        exact_count(block, EXACT_OTHERS, 1);
+}
+
+/* The same, of integers. */
+template <class Exact, class Front>
+static __device__ __forceinline__ void warp_integers_add(Front *front, struct exact_sink *block)
+{
+#pragma unroll 1
+    for (int lanes = 1; lanes < 32; lanes *= 2) {
+        const Front other = partial_shuffle_down(*front, lanes);
+        Exact::combine(front, &other);
+    }
+    if (threadIdx.x % 32 == 0)
+        Exact::finish(front, block);
+}
+
+template <class Exact, class Front> static __device__ __forceinline__ void warp_add(Front *front, struct exact_sink *block)
+{
+    if constexpr (Exact::floating)
+        warp_windows_add(front, Exact::windows, block);
+    else
+        warp_integers_add<Exact>(front, block);
+}
+
+/* An exact monoid at a value type, in the shape of fold_of: what a thread carries stands for the partial. carries: whether word
+   i is a limb whose carry belongs to the next word. */
+template <enum monoid monoid, class Value> struct exact_of;
+#define DEFINE_EXACT_0(name, value_name)                                                                    \
+    template <> struct exact_of<MONOID_##name, value_##value_name> {                                        \
+        typedef value_##value_name value;                                                                   \
+        typedef name##_##value_name##_front front_type;                                                     \
+        struct partial {                                                                                    \
+            front_type front;                                                                               \
+            struct exact_sink sinks[1];                                                                     \
+        };                                                                                                  \
+        static constexpr bool indexed = false, floating = (value)0.5 != 0;                                  \
+        static constexpr int words = name##_words_##value_name, windows = name##_windows_of_##value_name;   \
+        static __device__ __forceinline__ bool carries(int i) { return i < name##_limbs_##value_name - 1; } \
+        static __device__ __forceinline__ void place(struct exact_sink *sinks, int64_t *at)                 \
+        {                                                                                                   \
+            sinks[0] = exact_sink_of(at, name##_limbs_##value_name, name##_lowest_##value_name);            \
+            sinks[0].shared = true;                                                                         \
+        }                                                                                                   \
+        static __device__ __forceinline__ void start(partial *p) { name##_start_##value_name(&p->front); }  \
+        static __device__ __forceinline__ void tile(partial *p, const value *x, uint32_t n, uint64_t)       \
+        {                                                                                                   \
+            name##_run_##value_name(&p->front, &p->sinks[0], x, n);                                         \
+        }                                                                                                   \
+        static __device__ __forceinline__ void combine(front_type *a, const front_type *b)                  \
+        {                                                                                                   \
+            name##_front_combine_##value_name(a, b);                                                        \
+        }                                                                                                   \
+        static __device__ __forceinline__ void finish(front_type *front, struct exact_sink *sink)           \
+        {                                                                                                   \
+            name##_finish_front_##value_name(front, sink);                                                  \
+        }                                                                                                   \
+        static __device__ __forceinline__ void add(partial *p, struct exact_sink *sinks)                    \
+        {                                                                                                   \
+            warp_add<exact_of>(&p->front, &sinks[0]);                                                       \
+        }                                                                                                   \
+    };
+/* stats: three sums, and the extremes. */
+#define DEFINE_EXACT_1(name, value_name)                                                                    \
+    template <> struct exact_of<MONOID_##name, value_##value_name> {                                        \
+        typedef value_##value_name value;                                                                   \
+        typedef exact_of<MONOID_sum_exact, value> sum;                                                      \
+        typedef exact_of<MONOID_norm1_exact, value> norm1;                                                  \
+        typedef exact_of<MONOID_norm2_exact, value> norm2;                                                  \
+        struct partial {                                                                                    \
+            name##_##value_name##_front front;                                                              \
+            struct exact_sink sinks[3];                                                                     \
+        };                                                                                                  \
+        static constexpr bool indexed = true, floating = (value)0.5 != 0;                                   \
+        static constexpr int words = sum::words + norm1::words + norm2::words;                              \
+        static __device__ __forceinline__ bool carries(int i)                                               \
+        {                                                                                                   \
+            return i < sum::words                  ? sum::carries(i)                                        \
+                   : i < sum::words + norm1::words ? norm1::carries(i - sum::words)                         \
+                                                   : norm2::carries(i - sum::words - norm1::words);         \
+        }                                                                                                   \
+        static __device__ __forceinline__ void place(struct exact_sink *sinks, int64_t *at)                 \
+        {                                                                                                   \
+            name##_sinks_##value_name(sinks, at);                                                           \
+            sinks[0].shared = sinks[1].shared = sinks[2].shared = true;                                     \
+        }                                                                                                   \
+        static __device__ __forceinline__ void start(partial *p) { name##_start_##value_name(&p->front); }  \
+        static __device__ __forceinline__ void tile(partial *p, const value *x, uint32_t n, uint64_t first) \
+        {                                                                                                   \
+            name##_run_##value_name(&p->front, p->sinks, x, n, first);                                      \
+        }                                                                                                   \
+        static __device__ __forceinline__ void add(partial *p, struct exact_sink *sinks)                    \
+        {                                                                                                   \
+            warp_add<sum>(&p->front.sum, &sinks[0]);                                                        \
+            warp_add<norm1>(&p->front.norm1, &sinks[1]);                                                    \
+            warp_add<norm2>(&p->front.norm2, &sinks[2]);                                                    \
+        }                                                                                                   \
+    };
+#define DEFINE_EXACTS(name, indexed, nan) VALUES(DEFINE_EXACT_##indexed, name)
+EXACT_MONOIDS(DEFINE_EXACTS)
+#undef DEFINE_EXACTS
+#undef DEFINE_EXACT_0
+#undef DEFINE_EXACT_1
+
+template <class Exact, class Element> struct exact_plan {
+    static constexpr struct exact_shape shape =
+        exact_shape_of(Exact::words * 8, Exact::indexed, Exact::floating, sizeof(typename Element::stored));
+    static constexpr int threads = shape.threads, blocks = shape.blocks, vectors = shape.vectors;
+    static constexpr int together = shape.together;
+    static constexpr int block_vectors = threads * vectors;
+    static constexpr size_t column_bytes = shape.columns ? sizeof(int64_t) * Exact::words * threads : 0;
+};
+
+/* Adds the columns of a block to its words, row by row, if any thread has used its own. Takes whole blocks. */
+template <class Exact, int threads>
+static __device__ __forceinline__ void columns_add(struct exact_sink *column, const int64_t *columns, int64_t *words)
+{
+    __shared__ int used;
+    if (threadIdx.x == 0)
+        used = 0;
+    __syncthreads();
+    if (column->ready)
+        used = 1;
+    __syncthreads();
+    if (used == 0)
+        return;
+    exact_sink_prepare(column);
+    __syncthreads();
+#pragma unroll 1
+    for (int row = threadIdx.x / 32; row < Exact::words; row += threads / 32) {
+        int64_t sum = 0;
+#pragma unroll
+        for (int i = 0; i < threads; i += 32)
+            sum += columns[row * threads + i + threadIdx.x % 32];
+        sum = warp_sum(sum);
+        if (threadIdx.x % 32 == 0)
+            words[row] += sum;
+    }
+}
+
+/* Word i of the block's sum, with its carries moved one limb up: at most 2^33, so that those of all blocks fit 64 bits. */
+template <class Exact> static __device__ __forceinline__ int64_t word_carried(const int64_t *words, int i)
+{
+    const int64_t own = Exact::carries(i) ? words[i] & 0xffffffff : words[i];
+    return i > 0 && Exact::carries(i - 1) ? own + (words[i - 1] >> 32) : own;
+}
+
+static __device__ __forceinline__ void word_send(uint64_t *result, int i, uint64_t word, uint32_t number)
+{
+    store_words(result + 2 * i, (uint64_t)number << 32 | (uint32_t)word, (uint64_t)number << 32 | word >> 32);
+}
+
+/* The extremes of stats. */
+template <class Value> struct exact_ends {
+    typedef fold_of<MONOID_argmin, Value> least;
+    typedef fold_of<MONOID_argmax, Value> most;
+    struct type {
+        typename least::partial min;
+        typename most::partial max;
+    };
+    static_assert(sizeof(type) <= EXACT_ENDS_BYTES && sizeof(type) % 8 == 0, "room for them");
+    template <int threads> static __device__ __forceinline__ void block_take(type *ends)
+    {
+        __syncthreads();
+        block_combine<least, threads>(&ends->min);
+        __syncthreads();
+        block_combine<most, threads>(&ends->max);
+    }
+    /* Those of all blocks, in thread 0. */
+    template <int threads> static __device__ __forceinline__ type grid_take(const char *blocks)
+    {
+        type all = {least::identity(), most::identity()};
+        for (uint32_t block = threadIdx.x; block < gridDim.x; block += threads) {
+            unsigned long long words[sizeof(type) / 8];
+            type other;
+            for (size_t i = 0; i < sizeof(type) / 8; i++)
+                words[i] = __ldcg((const unsigned long long *)(blocks + block * EXACT_ENDS_BYTES) + i);
+            memcpy(&other, words, sizeof other);
+            least::combine(&all.min, &other.min);
+            most::combine(&all.max, &other.max);
+        }
+        block_take<threads>(&all);
+        return all;
+    }
+    static __device__ __forceinline__ void send(const type &ends, uint64_t *result, int first, uint32_t number)
+    {
+        unsigned long long words[sizeof(type) / 8];
+        memcpy(words, &ends, sizeof ends);
+        for (int i = 0; i < (int)(sizeof(type) / 8); i++)
+            word_send(result, first + i, words[i], number);
+    }
+};
+
+/* blocks: room for each block's extremes. */
+template <class Exact, class Element, class plan>
+static __global__ void __launch_bounds__(plan::threads, plan::blocks)
+exact_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, uint64_t rounds, struct exact_scratch *scratch,
+             char *blocks, uint64_t *result, uint32_t number)
+{
+    typedef exact_ends<typename Element::value> ends;
+    constexpr int threads = plan::threads;
+    extern __shared__ __align__(16) unsigned char bytes[];
+    __shared__ int64_t words[Exact::words];
+    __shared__ bool is_last;
+    int64_t *const columns = (int64_t *)bytes;
+    typename Exact::partial thread, block;
+    for (int i = threadIdx.x; i < Exact::words; i += threads)
+        words[i] = 0;
+    __syncthreads();
+
+    Exact::place(block.sinks, words);
+    Exact::place(thread.sinks, words);
+    if constexpr (plan::column_bytes > 0) {
+        thread.sinks[0].words = columns + threadIdx.x;
+        thread.sinks[0].stride = threads;
+        thread.sinks[0].shared = thread.sinks[0].ready = false;
+    }
+    Exact::start(&thread);
+    const bool aligned = is_vector_aligned(x);
+    const uint64_t vectors = n / Element::per_vector, last = vectors * Element::per_vector + threadIdx.x;
+    rounds_take<Exact, Element, plan>(&thread, x, first, rounds, aligned);
+    rest_take<Exact, Element, plan>(&thread, x, first, rounds * gridDim.x * plan::block_vectors, vectors, aligned);
+    if (blockIdx.x == gridDim.x - 1 && last < n) { /* less than a vector is left */
+        const typename Element::value value = Element::load(x[last]);
+        Exact::tile(&thread, &value, 1, first + last);
+    }
+
+    __syncwarp();
+    Exact::add(&thread, block.sinks);
+    if constexpr (plan::column_bytes > 0)
+        columns_add<Exact, threads>(&thread.sinks[0], columns, words);
+    typename ends::type extremes;
+    if constexpr (Exact::indexed) {
+        extremes = {thread.front.min, thread.front.max};
+        ends::template block_take<threads>(&extremes);
+    }
+    __syncthreads();
+    if (gridDim.x == 1) {
+        for (int i = threadIdx.x; i < Exact::words; i += threads)
+            word_send(result, i, (uint64_t)words[i], number);
+        if (Exact::indexed && threadIdx.x == 0)
+            ends::send(extremes, result, Exact::words, number);
+        return;
+    }
+    for (int i = threadIdx.x; i < Exact::words; i += threads) {
+        const int64_t word = word_carried<Exact>(words, i);
+        if (word != 0)
+            atomicAdd(&scratch->words[i], (unsigned long long)word);
+    }
+    if (Exact::indexed && threadIdx.x == 0)
+        memcpy(blocks + blockIdx.x * EXACT_ENDS_BYTES, &extremes, sizeof extremes);
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0)
+        is_last = atomicInc(&scratch->ticket, gridDim.x - 1) == gridDim.x - 1;
+    __syncthreads();
+    if (!is_last)
+        return;
+    __threadfence();
+    for (int i = threadIdx.x; i < Exact::words; i += threads) {
+        word_send(result, i, __ldcg(&scratch->words[i]), number);
+        scratch->words[i] = 0;
+    }
+    if constexpr (Exact::indexed) {
+        extremes = ends::template grid_take<threads>(blocks);
+        if (threadIdx.x == 0)
+            ends::send(extremes, result, Exact::words, number);
+    }
+}
+
+template <class Exact, class Element>
+static cudaError_t exact_start(const struct fold_input *input, struct fold_space *space, void *stream)
+{
+    typedef exact_plan<Exact, Element> plan;
+    const auto kernel = exact_kernel<Exact, Element, plan>;
+    const uint64_t vectors = input->n / Element::per_vector;
+    const uint64_t most = (uint64_t)space->multiprocessors * plan::blocks;
+    const uint64_t wanted = (vectors + plan::threads - 1) / plan::threads;
+    const uint64_t blocks = vectors <= (uint64_t)plan::block_vectors ? 1 : u64_min(wanted, most);
+
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3((unsigned int)blocks);
+    config.blockDim = dim3(plan::threads);
+    config.dynamicSmemBytes = plan::column_bytes;
+    config.stream = (cudaStream_t)stream;
+    if (plan::column_bytes > 40 << 10) { /* beyond 48 KiB, with what is static, only where it is asked for */
+        const cudaError_t code =
+            cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)plan::column_bytes);
+        if (code != cudaSuccess)
+            return code;
+    }
+    char *const scratch = (char *)space->scratch + fold_messages_bytes(space->multiprocessors);
+    return cudaLaunchKernelEx(&config, kernel, (const typename Element::stored *)input->x, input->n, input->first,
+                              vectors / (blocks * plan::block_vectors), (struct exact_scratch *)scratch,
+                              scratch + EXACT_SCRATCH_BYTES, (uint64_t *)&space->mailbox->partial, space->number);
+}
+
+#endif

@@ -1,0 +1,46 @@
+/* merge: partials that folds have left in files (--partial) become the result of the whole. Rank 0 does it. */
+#include "cli/report.h"
+
+#include "core/saved.h"
+
+#include <string.h>
+
+static allfold_status merge_files(const struct settings *settings, struct saved *all, struct error *error)
+{
+    for (int i = 0; i < settings->operand_count; i++) {
+        struct saved next;
+        if (saved_read(settings->operands[i], &next, error) != ALLFOLD_OK)
+            return error->status;
+        if (i == 0)
+            *all = next;
+        else if (saved_merge(all, &next, settings->operands[i], error) != ALLFOLD_OK)
+            return error->status;
+    }
+    return ALLFOLD_OK;
+}
+
+void merge_run(struct session *session)
+{
+    const struct settings *const settings = session->settings;
+    struct saved all;
+    allfold_result result;
+    session->started = clock_seconds();
+    if (session_comm(session)->rank == 0 && merge_files(settings, &all, &session->error) == ALLFOLD_OK) {
+        const struct fold_call call = {all.fold, all.level, settings->nan,
+                                       settings->has_output_type ? &settings->output_type : NULL};
+        if (settings->nan != ALLFOLD_NAN_PROPAGATE && !fold_has_nan_choice(all.fold))
+            error_set(&session->error, ALLFOLD_BAD_ARGUMENT, "merge: %s always propagates NaN: leave out --nan",
+                      allfold_fold_name(all.fold));
+        else if (fold_finish(&call, all.type, &all.partial, all.count, &result, &session->error) == ALLFOLD_OK
+                 && settings->partial != NULL)
+            saved_write(settings->partial, &all, &session->error);
+    }
+    if (!session_agree(session) || session_comm(session)->rank != 0)
+        return;
+    session->name = allfold_fold_name(all.fold);
+    session->input.type = all.type;
+    session->input.count = all.count;
+    snprintf(session->input.path, sizeof session->input.path, "%d partial%s", settings->operand_count,
+             settings->operand_count == 1 ? "" : "s");
+    report_fold(session, &result, session_seconds(session));
+}

@@ -1,0 +1,78 @@
+/* Partials in files: see saved.h. */
+#include "core/saved.h"
+
+#include "array/file.h"
+#include "array/sealed.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MAGIC "allfoldP"
+#define WHAT "the partial"
+enum { VERSION = 1 };
+
+/* The file's contents. Names are filled with zeros, and so is what a partial leaves of its room. */
+struct contents {
+    uint64_t version;
+    char fold[16], type[8], level[8];
+    uint64_t count, bytes; /* elements; bytes of the partial in use */
+    struct partial partial;
+};
+
+static const char *const levels[] = {[ALLFOLD_LEVEL_FAST] = "fast", [ALLFOLD_LEVEL_EXACT] = "exact"};
+
+static size_t saved_bytes(const struct saved *saved)
+{
+    return monoid_bytes(fold_monoid(saved->fold, saved->level), saved->type);
+}
+
+allfold_status saved_write(const char *path, const struct saved *saved, struct error *error)
+{
+    struct contents contents;
+    memset(&contents, 0, sizeof contents);
+    contents.version = VERSION;
+    snprintf(contents.fold, sizeof contents.fold, "%s", allfold_fold_name(saved->fold));
+    snprintf(contents.type, sizeof contents.type, "%s", allfold_type_name(saved->type));
+    snprintf(contents.level, sizeof contents.level, "%s", levels[fold_level(saved->fold, saved->level)]);
+    contents.count = saved->count;
+    contents.bytes = saved_bytes(saved);
+    memcpy(&contents.partial, &saved->partial, contents.bytes);
+    return sealed_write(path, WHAT, MAGIC, &contents, sizeof contents, error);
+}
+
+allfold_status saved_read(const char *path, struct saved *saved, struct error *error)
+{
+    struct contents contents;
+    bool exists;
+    if (sealed_read(path, WHAT, MAGIC, &contents, sizeof contents, &exists, error) != ALLFOLD_OK)
+        return error->status;
+    if (!exists)
+        return error_set(error, ALLFOLD_IO_ERROR, "%s: expected a partial, found no such file", file_shown(path));
+    contents.fold[sizeof contents.fold - 1] = contents.type[sizeof contents.type - 1] = '\0';
+    contents.level[sizeof contents.level - 1] = '\0';
+    saved->level = strcmp(contents.level, "exact") == 0 ? ALLFOLD_LEVEL_EXACT : ALLFOLD_LEVEL_FAST;
+    saved->count = contents.count;
+    saved->partial = contents.partial;
+    if (contents.version != VERSION || !fold_by_name(contents.fold, &saved->fold)
+        || !type_by_name(contents.type, &saved->type) || contents.bytes != saved_bytes(saved))
+        return error_set(error, ALLFOLD_BAD_INPUT,
+                         "%s: expected a partial of version %d, found one of version %" PRIu64 " (%s of %s, %s, %" PRIu64
+                         " bytes): it was written by another version of the program", file_shown(path), VERSION,
+                         contents.version, contents.fold, contents.type, contents.level, contents.bytes);
+    return ALLFOLD_OK;
+}
+
+allfold_status saved_merge(struct saved *a, const struct saved *b, const char *path, struct error *error)
+{
+    const enum monoid monoid = fold_monoid(a->fold, a->level);
+    struct partial next = b->partial;
+    if (a->fold != b->fold || a->type != b->type || a->level != b->level)
+        return error_set(error, ALLFOLD_BAD_INPUT, "%s: expected a partial of %s of %s, %s, as the first, found %s of %s, %s",
+                         file_shown(path), allfold_fold_name(a->fold), allfold_type_name(a->type), levels[a->level],
+                         allfold_fold_name(b->fold), allfold_type_name(b->type), levels[b->level]);
+    monoid_shift(monoid, a->type, &next, a->count);
+    monoid_combine(monoid, a->type, &a->partial, &next);
+    a->count += b->count;
+    return ALLFOLD_OK;
+}

@@ -1,0 +1,306 @@
+/* Exact sums: a number held in fixed point, as wide as sums of its terms can be, and the cheap way there. The method, its
+   proofs and its sources: docs/numerics.md.
+
+   Words. A partial is a row of 64-bit integers that are only ever added: limbs, each worth 2^32 times the one before and
+   with its carries left in place, then counts of what no limb can hold. So partials are combined by adding word to word,
+   in any order, by whoever can add integers.
+
+   Windows. Terms do not go to the limbs one by one. sum starts as bias = 1.5 * 2^k, whose last bit is worth 2^(k-52). As long
+   as sum stays in [2^k, 2^(k+1)), adding a term to it takes exactly the term's multiple of 2^(k-52), rounded; what is left
+   goes to the next window, and what the last window leaves must be 0, else the whole run of terms is taken back and goes
+   to the limbs. In one binade doubles are integers: the difference of the bits of sum and bias counts multiples of 2^(k-52),
+   and that is what a flush adds to the limbs. Which windows were used cannot show in the result. */
+#ifndef ALLFOLD_EXACT_H
+#define ALLFOLD_EXACT_H
+
+#include "fold/arithmetic.h"
+
+/* The words behind the limbs. */
+enum exact_count {
+    EXACT_NANS,
+    EXACT_PLUS,  /* +inf */
+    EXACT_MINUS, /* -inf */
+    EXACT_OTHERS, /* not 0 where some term was not -0.0 */
+    EXACT_COUNTS
+};
+
+#define EXACT_WINDOWS_MAX 4
+/* Bits between the largest term that a window is opened for and half of what the window holds. */
+#define EXACT_GROWTH 8
+/* Terms of one lane between two looks at how full the windows are: 2^EXACT_GROWTH / 4 of the largest would fit. */
+#define EXACT_RUN 32
+
+/* Where words lie: word i at words[i * stride]. shared: other threads add to them, too. ready: they hold something; a device
+   makes its words 0 when they are first needed. */
+struct exact_sink {
+    int64_t *words;
+    uint32_t stride;
+    bool shared, ready;
+    uint32_t limbs;
+    int32_t lowest; /* bit 0 of limb 0 is worth 2^lowest */
+    uint32_t room;  /* for so many single terms, before carries must be put in order; shared words have room always */
+};
+
+HOST_DEVICE struct exact_sink exact_sink_of(int64_t *words, uint32_t limbs, int32_t lowest)
+{
+    struct exact_sink sink;
+    sink.words = words;
+    sink.stride = 1;
+    sink.shared = false;
+    sink.ready = true;
+    sink.limbs = limbs;
+    sink.lowest = lowest;
+    sink.room = 0;
+    return sink;
+}
+
+/* The largest number of the threads that come here together: threads of a warp then open the same windows, mostly, which are
+   added up faster, and which later terms fit better. */
+HOST_DEVICE uint32_t group_largest(uint32_t x)
+{
+#if defined(__NVCC__) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    return __reduce_max_sync(__activemask(), x);
+#else
+    return x;
+#endif
+}
+
+/* Single terms between two normalisations. Each changes a limb by less than 2^55 (a shifted f32), and 224 * 2^55 leaves room
+   in 63 bits for 2^27 additions of at most 2^32: flushes of windows, of which there are far fewer. */
+#define EXACT_ROOM 224
+
+HOST_DEVICE void exact_sink_prepare(struct exact_sink *sink)
+{
+    if (sink->ready)
+        return;
+    for (uint32_t i = 0; i < sink->limbs + EXACT_COUNTS; i++)
+        sink->words[i * sink->stride] = 0;
+    sink->ready = true;
+    sink->room = EXACT_ROOM;
+}
+
+HOST_DEVICE void exact_word_add(const struct exact_sink *sink, uint32_t word, int64_t value)
+{
+    int64_t *const at = &sink->words[word * sink->stride];
+#ifdef __CUDA_ARCH__
+    if (sink->shared) {
+        atomicAdd((unsigned long long *)at, (unsigned long long)value);
+        return;
+    }
+#endif
+    *at += value;
+}
+
+HOST_DEVICE void exact_count(const struct exact_sink *sink, enum exact_count which, int64_t count)
+{
+    exact_word_add(sink, sink->limbs + which, count);
+}
+
+/* Carries go where they belong: limbs are then from 0 to 2^32 - 1, but for the last, which has the sign. */
+HOST_DEVICE void exact_sink_normalise(struct exact_sink *sink)
+{
+    int64_t carry = 0;
+    FOLD_ROLL
+    for (uint32_t i = 0; i < sink->limbs; i++) {
+        int64_t *const at = &sink->words[i * sink->stride];
+        const int64_t limb = *at + carry;
+        *at = i + 1 < sink->limbs ? limb & 0xffffffff : limb;
+        carry = limb >> 32;
+    }
+    sink->room = EXACT_ROOM;
+}
+
+/* Makes room for n single terms, at most EXACT_ROOM. */
+HOST_DEVICE void exact_sink_reserve(struct exact_sink *sink, uint32_t n)
+{
+    if (sink->shared)
+        return;
+    if (sink->room < n)
+        exact_sink_normalise(sink);
+    sink->room -= n;
+}
+
+/* Adds value * 2^exponent, which must be a multiple of 2^lowest that the limbs have room for. No word changes by more than
+   2^32: 2^30 such additions fit between two normalisations. */
+HOST_DEVICE void exact_add_integer(const struct exact_sink *sink, int64_t value, int32_t exponent)
+{
+    int32_t position = exponent - sink->lowest;
+    if (position < 0) { /* the bits that go are 0 */
+        value >>= -position;
+        position = 0;
+    }
+    const uint32_t limb = (uint32_t)position / 32, shift = (uint32_t)position % 32;
+    const int64_t rest = value >> (32 - shift);
+    exact_word_add(sink, limb, (int64_t)(((uint64_t)value << shift) & 0xffffffffu));
+    exact_word_add(sink, limb + 1, rest & 0xffffffff);
+    exact_word_add(sink, limb + 2, rest >> 32);
+}
+
+/* The same for a single term, of |value| < 2^53, which must have been reserved. Shared words, where carries cannot be put in
+   order, get no more than 2^32 at a time. */
+HOST_DEVICE void exact_add_term(const struct exact_sink *sink, int64_t value, int32_t exponent)
+{
+    const uint32_t position = (uint32_t)(exponent - sink->lowest), limb = position / 32, shift = position % 32;
+    const int64_t rest = value >> (32 - shift);
+    exact_word_add(sink, limb, (int64_t)(((uint64_t)value << shift) & 0xffffffffu));
+    exact_word_add(sink, limb + 1, sink->shared ? rest & 0xffffffff : rest);
+    if (sink->shared)
+        exact_word_add(sink, limb + 2, rest >> 32);
+}
+
+/* The same for |value| < 2^24. */
+HOST_DEVICE void exact_add_small(const struct exact_sink *sink, int64_t value, int32_t exponent)
+{
+    const uint32_t position = (uint32_t)(exponent - sink->lowest), limb = position / 32, shift = position % 32;
+    const int64_t shifted = (int64_t)((uint64_t)value << shift);
+    exact_word_add(sink, limb, sink->shared ? shifted & 0xffffffff : shifted);
+    if (sink->shared)
+        exact_word_add(sink, limb + 1, shifted >> 32);
+}
+
+/* The same for wider integers. */
+HOST_DEVICE void exact_add_wide(const struct exact_sink *sink, int128 value, int32_t exponent)
+{
+    const int64_t low = (int64_t)(value & (((int128)1 << 62) - 1)), middle = (int64_t)(value >> 62 & (((int128)1 << 62) - 1));
+    exact_add_integer(sink, low, exponent);
+    exact_add_integer(sink, middle, exponent + 62);
+    if (value >> 124 != 0)
+        exact_add_integer(sink, (int64_t)(value >> 124), exponent + 124);
+}
+
+/* A finite double as an integer times 2^*exponent. */
+HOST_DEVICE int64_t exact_integer(double x, int32_t *exponent)
+{
+    const uint64_t bits = f64_bits(x), fraction = bits & 0xfffffffffffffu;
+    const int32_t biased = (int32_t)(bits >> 52 & 0x7ff);
+    const int64_t magnitude = (int64_t)(biased != 0 ? fraction | 1ull << 52 : fraction);
+    *exponent = magnitude == 0 ? 0 : (biased != 0 ? biased : 1) - 1075; /* 0 is a multiple of everything */
+    return bits >> 63 != 0 ? -magnitude : magnitude;
+}
+
+/* Counts x, which is NaN or infinite. */
+HOST_DEVICE void exact_add_special(const struct exact_sink *sink, double x)
+{
+    exact_count(sink, x != x ? EXACT_NANS : x > 0.0 ? EXACT_PLUS : EXACT_MINUS, 1);
+}
+
+/* Adds one term, whatever it is, to the words. lowest is at most -1074, or the term a double that stands for an f32. */
+HOST_DEVICE void exact_add_f64(const struct exact_sink *sink, double x)
+{
+    int32_t exponent;
+    if ((f64_bits(x) >> 52 & 0x7ff) == 0x7ff) {
+        exact_add_special(sink, x);
+        return;
+    }
+    const int64_t value = exact_integer(x, &exponent);
+    exact_add_term(sink, value, exponent);
+}
+
+/* The same for a term that is an f32; lowest is at most -149. */
+HOST_DEVICE void exact_add_f32(const struct exact_sink *sink, float x)
+{
+    const uint32_t bits = f32_bits(x), fraction = bits & 0x7fffffu;
+    const int32_t biased = (int32_t)(bits >> 23 & 0xff);
+    if (biased == 0xff) {
+        exact_add_special(sink, (double)x);
+        return;
+    }
+    const int64_t magnitude = (int64_t)(biased != 0 ? fraction | 1u << 23 : fraction);
+    exact_add_small(sink, bits >> 31 != 0 ? -magnitude : magnitude, (biased != 0 ? biased : 1) - 150);
+}
+
+/* Adds x * x, exactly, whatever x is. */
+HOST_DEVICE void exact_add_square(const struct exact_sink *sink, double x)
+{
+    int32_t exponent;
+    if (!is_finite(x)) {
+        exact_add_special(sink, fabs(x));
+        return;
+    }
+    const int64_t value = exact_integer(fabs(x), &exponent);
+    exact_add_wide(sink, (int128)value * value, 2 * exponent);
+}
+
+/* The windows of one thread; each in as many lanes as the thread has. Closed while bias[0] is 0. */
+struct exact_front {
+    double sum[EXACT_WINDOWS_MAX][FOLD_LANES];
+    double bias[EXACT_WINDOWS_MAX];
+    bool others;             /* as EXACT_OTHERS */
+    uint32_t failures, skip; /* runs that windows did not hold, one after the other; runs to come that need not try */
+};
+
+HOST_DEVICE void exact_front_close(struct exact_front *front, int windows)
+{
+    FOLD_UNROLL
+    for (int w = 0; w < windows; w++) {
+        front->bias[w] = 0.0;
+        for (int lane = 0; lane < FOLD_LANES; lane++)
+            front->sum[w][lane] = 0.0;
+    }
+}
+
+/* What a window holds, in units of 2^*exponent: at most 2^51 a lane. */
+HOST_DEVICE int64_t exact_window_take(struct exact_front *front, int w, int32_t *exponent)
+{
+    const uint64_t bias = f64_bits(front->bias[w]);
+    int64_t total = 0;
+    for (int lane = 0; lane < FOLD_LANES; lane++) {
+        total += (int64_t)(f64_bits(front->sum[w][lane]) - bias);
+        front->sum[w][lane] = front->bias[w];
+    }
+    *exponent = (int32_t)(bias >> 52) - 1075;
+    return total;
+}
+
+/* Empties the windows into the words. */
+HOST_DEVICE void exact_front_flush(struct exact_front *front, int windows, struct exact_sink *sink)
+{
+    exact_sink_prepare(sink);
+    FOLD_UNROLL
+    for (int w = 0; w < windows; w++) {
+        int32_t exponent;
+        const int64_t total = exact_window_take(front, w, &exponent);
+        if (total != 0)
+            exact_add_integer(sink, total, exponent);
+    }
+}
+
+/* Opens empty windows for terms up to the one whose biased exponent this is; or, where a double has no room for them, leaves
+   them closed. */
+HOST_DEVICE void exact_front_open(struct exact_front *front, int windows, uint32_t largest, int32_t lowest)
+{
+    const int32_t least = lowest + 52 > -1022 ? lowest + 52 : -1022;
+    int32_t k = (int32_t)largest - 1023 + 2 + EXACT_GROWTH;
+    const bool room = k <= 1023;
+    FOLD_UNROLL
+    for (int w = 0; w < windows; w++) {
+        k = k < least ? least : k;
+        front->bias[w] = room ? 1.5 * power_of_two(k) : 0.0;
+        for (int lane = 0; lane < FOLD_LANES; lane++)
+            front->sum[w][lane] = front->bias[w];
+        k = k - 52 + EXACT_GROWTH;
+    }
+}
+
+/* Whether a lane of some window is half full. */
+HOST_DEVICE bool exact_front_is_full(const struct exact_front *front, int windows)
+{
+    uint64_t full = 0;
+    FOLD_UNROLL
+    for (int w = 0; w < windows; w++)
+        for (int lane = 0; lane < FOLD_LANES; lane++)
+            full |= (f64_bits(front->sum[w][lane]) - f64_bits(front->bias[w]) + (1ull << 50)) >> 51;
+    return full != 0;
+}
+
+/* One term's passage through one window. What is left of it is in rest; outside gathers bits of which the upper 12 are 0
+   while sum stays in its binade. */
+#define EXACT_STEP(total, bias, rest, outside)                  \
+    do {                                                        \
+        const double before = (total), after = before + (rest); \
+        outside |= f64_bits(after) ^ f64_bits(bias);            \
+        rest -= after - before;                                 \
+        (total) = after;                                        \
+    } while (0)
+
+#endif

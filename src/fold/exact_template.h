@@ -1,0 +1,197 @@
+/* Template of the exact sums: NAME the monoid, LIMBS and LOWEST its limbs (exact.h). For floating point WINDOWS how many
+   windows, TERM(x) what is added for element x as a double, rounded or, where that cannot say it, NaN; TERM_REST(x, term)
+   (if defined) what the rounding lost, exactly; ADD(sink, x) adds the term of x whatever it is. For integers BASE is the
+   monoid whose tile adds integers exactly, and BASE_FLUSH(sink, base) hands its total to the words. */
+enum { NAME_FN(limbs) = LIMBS, NAME_FN(words) = LIMBS + EXACT_COUNTS, NAME_FN(lowest) = LOWEST, NAME_FN(windows_of) = WINDOWS };
+
+typedef struct {
+    int64_t words[LIMBS + EXACT_COUNTS];
+} FN(NAME);
+
+HOST_DEVICE FN(NAME) NAME_FN(identity)(void)
+{
+    FN(NAME) sum;
+    memset(&sum, 0, sizeof sum);
+    return sum;
+}
+
+HOST_DEVICE void NAME_FN(combine)(FN(NAME) * a, const FN(NAME) * b)
+{
+    for (int i = 0; i < LIMBS + EXACT_COUNTS; i++)
+        a->words[i] += b->words[i];
+    struct exact_sink sink = exact_sink_of(a->words, LIMBS, LOWEST);
+    exact_sink_normalise(&sink);
+}
+
+#if VALUE_FLOAT
+/* What one thread carries. */
+typedef struct exact_front FN_EXPAND(FN(NAME), front);
+
+HOST_DEVICE void NAME_FN(start)(struct exact_front *front) 
+{
+    exact_front_close(front, WINDOWS);
+    front->others = false;
+    front->failures = front->skip = 0;
+}
+
+/* Takes x[0 .. n) into the windows; false where they cannot hold it, and are then as before. */
+HOST_DEVICE bool NAME_FN(windows)(struct exact_front *front, const V *x, uint32_t n)
+{
+    double sum[WINDOWS][FOLD_LANES];
+    uint64_t outside[FOLD_LANES] = {0};
+    memcpy(sum, front->sum, sizeof sum);
+    FOLD_FOR_LANES(n, i, lane, {
+        double rest = TERM(x[i]);
+#ifdef TERM_REST
+        double second = TERM_REST(x[i], rest);
+#endif
+        EXACT_STEP(sum[0][lane], front->bias[0], rest, outside[lane]);
+#if WINDOWS > 1
+        EXACT_STEP(sum[1][lane], front->bias[1], rest, outside[lane]);
+#endif
+#if WINDOWS > 2
+        EXACT_STEP(sum[2][lane], front->bias[2], rest, outside[lane]);
+#endif
+#if WINDOWS > 3
+        EXACT_STEP(sum[3][lane], front->bias[3], rest, outside[lane]);
+#endif
+        outside[lane] |= rest != 0.0 ? ~0ull : 0;
+#ifdef TERM_REST
+        EXACT_STEP(sum[1][lane], front->bias[1], second, outside[lane]);
+        EXACT_STEP(sum[2][lane], front->bias[2], second, outside[lane]);
+        EXACT_STEP(sum[3][lane], front->bias[3], second, outside[lane]);
+        outside[lane] |= second != 0.0 ? ~0ull : 0;
+#endif
+    });
+    for (int lane = 1; lane < FOLD_LANES; lane++)
+        outside[0] |= outside[lane];
+    if (outside[0] >> 52 != 0)
+        return false;
+    memcpy(front->sum, sum, sizeof sum);
+    return true;
+}
+
+/* Opens the windows for the largest finite term. Where there is none but 0 they stay closed; false if there is nothing else. */
+HOST_DEVICE bool NAME_FN(open)(struct exact_front *front, const V *x, uint32_t n)
+{
+    double largest[FOLD_LANES] = {0.0};
+    uint64_t others[FOLD_LANES] = {0}, special[FOLD_LANES] = {0};
+    FOLD_FOR_LANES(n, i, lane, {
+        const double term = TERM(x[i]), magnitude = fabs(term);
+        const bool finite = magnitude < (double)INFINITY;
+        others[lane] |= f64_bits(term) ^ 1ull << 63;
+        special[lane] |= finite ? 0 : 1;
+        largest[lane] = finite && magnitude > largest[lane] ? magnitude : largest[lane];
+    });
+    for (int lane = 1; lane < FOLD_LANES; lane++) {
+        others[0] |= others[lane];
+        special[0] |= special[lane];
+        largest[0] = larger_f64(largest[lane], largest[0]);
+    }
+    front->others = front->others || others[0] != 0;
+    const uint32_t exponent = group_largest((uint32_t)(f64_bits(largest[0]) >> 52));
+    if (largest[0] != 0.0)
+        exact_front_open(front, WINDOWS, exponent, LOWEST);
+    return largest[0] != 0.0 || special[0] != 0;
+}
+
+/* Takes terms one by one into the words. */
+HOST_DEVICE void NAME_FN(singly)(struct exact_sink *sink, const V *x, uint32_t n)
+{
+    exact_sink_prepare(sink);
+#ifdef __CUDA_ARCH__
+    exact_sink_reserve(sink, n);
+    FOLD_UNROLL
+    for (uint32_t i = 0; i < n; i++)
+        ADD(sink, x[i]);
+#else
+    for (uint32_t start = 0; start < n; start += EXACT_RUN) {
+        const uint32_t end = n - start < EXACT_RUN ? n : start + EXACT_RUN;
+        exact_sink_reserve(sink, end - start);
+        for (uint32_t i = start; i < end; i++)
+            ADD(sink, x[i]);
+    }
+#endif
+}
+
+/* Takes a run of terms: through the windows if they hold them, else one by one. Where run after run is not held, more and more
+   runs do not try: data that is spread too wide then costs no more than that. */
+HOST_DEVICE void NAME_FN(run)(struct exact_front *front, struct exact_sink *sink, const V *x, uint32_t n)
+{
+    if (front->skip > 0) {
+        front->skip--;
+        NAME_FN(singly)(sink, x, n);
+        return;
+    }
+    if (front->bias[0] == 0.0 && !NAME_FN(open)(front, x, n))
+        return; /* zeros only */
+    if (front->bias[0] != 0.0 && NAME_FN(windows)(front, x, n)) {
+        front->failures = 0;
+        if (exact_front_is_full(front, WINDOWS))
+            exact_front_flush(front, WINDOWS, sink);
+        return;
+    }
+    NAME_FN(singly)(sink, x, n);
+    exact_front_flush(front, WINDOWS, sink);
+    exact_front_close(front, WINDOWS); /* the next run may be of another size: windows are opened anew for it */
+    front->skip = (1u << 2 * front->failures) - 1;
+    front->failures += front->failures < 3;
+}
+
+/* Windows of threads are added up by the kernel: kernels/exact.cuh. */
+HOST_DEVICE void NAME_FN(front_combine)(struct exact_front *a, const struct exact_front *b) { (void)a, (void)b; }
+
+HOST_DEVICE void NAME_FN(finish_front)(struct exact_front *front, struct exact_sink *sink)
+{
+    exact_front_flush(front, WINDOWS, sink);
+    if (front->others)
+        exact_count(sink, EXACT_OTHERS, 1);
+}
+
+#else
+typedef struct {
+    FN(BASE) base;
+} FN_EXPAND(FN(NAME), front);
+
+HOST_DEVICE void NAME_FN(start)(FN_EXPAND(FN(NAME), front) * front) { front->base = FN_EXPAND(BASE, FN_EXPAND(identity, VALUE))(); }
+
+HOST_DEVICE void NAME_FN(front_combine)(FN_EXPAND(FN(NAME), front) * a, const FN_EXPAND(FN(NAME), front) * b)
+{
+    FN_EXPAND(BASE, FN_EXPAND(combine, VALUE))(&a->base, &b->base);
+}
+
+HOST_DEVICE void NAME_FN(run)(FN_EXPAND(FN(NAME), front) * front, struct exact_sink *sink, const V *x, uint32_t n)
+{
+    (void)sink;
+    FN_EXPAND(BASE, FN_EXPAND(tile, VALUE))(&front->base, x, n, 0);
+}
+
+HOST_DEVICE void NAME_FN(finish_front)(FN_EXPAND(FN(NAME), front) * front, struct exact_sink *sink)
+{
+    BASE_FLUSH(sink, &front->base);
+}
+#endif
+
+/* On the host, in runs of EXACT_RUN elements a lane. */
+HOST_DEVICE void NAME_FN(tile)(FN(NAME) * sum, const V *x, uint32_t n, uint64_t first)
+{
+    const uint32_t length = EXACT_RUN * FOLD_LANES;
+    struct exact_sink sink = exact_sink_of(sum->words, LIMBS, LOWEST);
+    FN_EXPAND(FN(NAME), front) front;
+    (void)first;
+    NAME_FN(start)(&front);
+    for (uint32_t start = 0; start < n; start += length)
+        NAME_FN(run)(&front, &sink, x + start, n - start < length ? n - start : length);
+    NAME_FN(finish_front)(&front, &sink);
+    exact_sink_normalise(&sink);
+}
+#undef NAME
+#undef NAME_FN
+#undef LIMBS
+#undef LOWEST
+#undef WINDOWS
+#undef TERM
+#undef TERM_REST
+#undef ADD
+#undef BASE
+#undef BASE_FLUSH

@@ -1,0 +1,188 @@
+/* Integers of a few thousand bits, as far as the ends of exact sums need them: exact_total.h. */
+#include "fold/exact_total.h"
+
+#include "fold/exact.h"
+
+#include <math.h>
+
+static int total_top(const struct exact_total *total) /* the highest bit that is set; -1 for 0 */
+{
+    for (int i = EXACT_TOTAL_DIGITS; i-- > 0;)
+        if (total->digits[i] != 0)
+            return 32 * i + 31 - __builtin_clz(total->digits[i]);
+    return -1;
+}
+
+/* The 32 bits from `bit` on, which may be negative. */
+static uint32_t total_word(const struct exact_total *total, int bit)
+{
+    const int shifted = bit + 64, digit = shifted / 32 - 2, shift = shifted % 32;
+    const uint64_t low = digit >= 0 && digit < EXACT_TOTAL_DIGITS ? total->digits[digit] : 0;
+    const uint64_t high = digit + 1 >= 0 && digit + 1 < EXACT_TOTAL_DIGITS ? total->digits[digit + 1] : 0;
+    return bit <= -64 ? 0 : (uint32_t)((high << 32 | low) >> shift);
+}
+static uint64_t total_long(const struct exact_total *total, int bit)
+{
+    return (uint64_t)total_word(total, bit + 32) << 32 | total_word(total, bit);
+}
+
+/* Whether there is anything below the bit. */
+static bool total_below(const struct exact_total *total, int bit)
+{
+    bool below = total->rest;
+    for (int i = 0; i < EXACT_TOTAL_DIGITS && 32 * i < bit; i++)
+        below = below || (bit - 32 * i >= 32 ? total->digits[i] : total->digits[i] & ((1u << (bit - 32 * i)) - 1)) != 0;
+    return below;
+}
+
+struct exact_total exact_total_of(const int64_t *words, uint32_t limbs, int32_t lowest)
+{
+    struct exact_total total = {.lowest = lowest};
+    const int64_t *const counts = words + limbs;
+    int64_t carry = 0;
+    for (uint32_t i = 0; i < limbs; i++) {
+        const int128 limb = (int128)words[i] + carry;
+        total.digits[i] = (uint32_t)limb;
+        carry = (int64_t)(limb >> 32);
+    }
+    total.digits[limbs] = (uint32_t)carry;
+    total.digits[limbs + 1] = (uint32_t)(carry >> 32);
+    total.negative = carry < 0;
+    if (total.negative) {
+        uint64_t borrow = 1;
+        for (uint32_t i = 0; i < limbs + 2; i++) {
+            borrow += (uint32_t)~total.digits[i];
+            total.digits[i] = (uint32_t)borrow;
+            borrow >>= 32;
+        }
+    }
+    total.nans = counts[EXACT_NANS];
+    total.plus = counts[EXACT_PLUS];
+    total.minus = counts[EXACT_MINUS];
+    total.others = counts[EXACT_OTHERS];
+    return total;
+}
+
+void exact_total_divide(struct exact_total *total, uint64_t divisor)
+{
+    enum { MORE = 4 }; /* 128 bits: 64 that the divisor may take, and 64 */
+    uint128 rest = 0;
+    memmove(total->digits + MORE, total->digits, (EXACT_TOTAL_DIGITS - MORE) * sizeof *total->digits);
+    memset(total->digits, 0, MORE * sizeof *total->digits);
+    total->lowest -= 32 * MORE;
+    for (int i = EXACT_TOTAL_DIGITS; i-- > 0;) {
+        rest = rest << 32 | total->digits[i];
+        total->digits[i] = (uint32_t)(rest / divisor);
+        rest %= divisor;
+    }
+    total->rest = total->rest || rest != 0;
+}
+
+void exact_total_root(struct exact_total *total)
+{
+    const int top = total_top(total);
+    if (top < 0)
+        return;
+    /* 127 or 128 bits from `from` on, worth an even power of two */
+    int from = top - 127;
+    from += (from + total->lowest) % 2 != 0;
+    const uint128 number = (uint128)total_long(total, from + 64) << 64 | total_long(total, from);
+    uint128 root = 0;
+    for (int bit = 63; bit >= 0; bit--) {
+        const uint128 larger = root | (uint128)1 << bit;
+        root = larger * larger <= number ? larger : root;
+    }
+    const bool rest = root * root != number || total_below(total, from);
+    memset(total->digits, 0, sizeof total->digits);
+    total->digits[0] = (uint32_t)root;
+    total->digits[1] = (uint32_t)(root >> 32);
+    total->lowest = (total->lowest + from) / 2;
+    total->rest = rest;
+}
+
+struct exact_total exact_total_variance(const struct exact_total *squares, const struct exact_total *sum, uint64_t count)
+{
+    struct exact_total variance = *squares, product = {.lowest = 2 * sum->lowest};
+    const int sum_digits = total_top(sum) / 32 + 1, shift = squares->lowest - 2 * sum->lowest;
+    uint128 carry = 0;
+    /* in units of the square of the sum's */
+    memset(variance.digits, 0, sizeof variance.digits);
+    variance.lowest = product.lowest;
+    for (int i = 0; i < EXACT_TOTAL_DIGITS; i++) {
+        carry += (uint128)total_word(squares, 32 * i - shift) * count;
+        variance.digits[i] = (uint32_t)carry;
+        carry >>= 32;
+    }
+    for (int i = 0; i < sum_digits; i++) {
+        uint64_t over = 0;
+        for (int j = 0; j < sum_digits || over != 0; j++) {
+            over += (j < sum_digits ? (uint64_t)sum->digits[i] * sum->digits[j] : 0) + product.digits[i + j];
+            product.digits[i + j] = (uint32_t)over;
+            over >>= 32;
+        }
+    }
+    int64_t borrow = 0; /* the difference is not negative (Cauchy and Schwarz) */
+    for (int i = 0; i < EXACT_TOTAL_DIGITS; i++) {
+        borrow += (int64_t)variance.digits[i] - product.digits[i];
+        variance.digits[i] = (uint32_t)borrow;
+        borrow >>= 32;
+    }
+    exact_total_divide(&variance, count);
+    exact_total_divide(&variance, count);
+    return variance;
+}
+
+int128 exact_total_integer(const struct exact_total *total)
+{
+    const uint128 magnitude = (uint128)total_long(total, 64 - total->lowest) << 64 | total_long(total, -total->lowest);
+    return total->negative ? -(int128)magnitude : (int128)magnitude;
+}
+
+struct exact_total exact_total_of_integer(int128 value)
+{
+    struct exact_total total = {.negative = value < 0, .others = 1};
+    uint128 magnitude = value < 0 ? -(uint128)value : (uint128)value;
+    for (int i = 0; i < 4; i++, magnitude >>= 32)
+        total.digits[i] = (uint32_t)magnitude;
+    return total;
+}
+
+/* Bits of the fraction and the exponents of the smallest and the largest bit there is. */
+static const struct {
+    int bits, least, most;
+} formats[] = {
+    [ALLFOLD_F16] = {11, -24, 15}, [ALLFOLD_BF16] = {8, -133, 127}, [ALLFOLD_F32] = {24, -149, 127}, [ALLFOLD_F64] = {53, -1074, 1023}};
+
+double exact_total_round(const struct exact_total *total, bool signed_zero, allfold_type type)
+{
+    if (total->nans > 0 || (total->plus > 0 && total->minus > 0))
+        return NAN;
+    if (total->plus > 0 || total->minus > 0)
+        return total->plus > 0 ? INFINITY : -INFINITY;
+    const int top = total_top(total);
+    const double sign = total->negative ? -1.0 : 1.0;
+    if (top < 0)
+        return signed_zero && total->others == 0 ? -0.0 : 0.0;
+    const int fits = top - formats[type].bits + 1, least = formats[type].least - total->lowest;
+    const int last = fits > least ? fits : least; /* the bit that the rounded number ends with */
+    const uint64_t kept = top < last ? 0 : total_long(total, last) & ((1ull << formats[type].bits) - 1);
+    const bool half = top >= last - 1 && (total_word(total, last - 1) & 1) != 0;
+    const bool up = half && ((kept & 1) != 0 || total_below(total, last - 1));
+    const double rounded = ldexp((double)(kept + up), last + total->lowest);
+    return sign * (rounded >= ldexp(1.0, formats[type].most) * 2.0 ? INFINITY : rounded);
+}
+
+double exact_round(double x, allfold_type type)
+{
+    struct exact_total total = {.lowest = -1074};
+    int32_t exponent;
+    if (!is_finite(x) || x == 0.0 || type == ALLFOLD_F64)
+        return x;
+    const uint64_t magnitude = (uint64_t)exact_integer(fabs(x), &exponent);
+    total.lowest = exponent;
+    total.negative = x < 0.0;
+    total.digits[0] = (uint32_t)magnitude;
+    total.digits[1] = (uint32_t)(magnitude >> 32);
+    const double rounded = exact_total_round(&total, false, type);
+    return rounded == 0.0 && x < 0.0 ? -0.0 : rounded;
+}

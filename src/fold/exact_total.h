@@ -1,0 +1,40 @@
+/* The end of an exact sum, on the host: the words of the whole array become one integer, arithmetic on which is exact, and
+   at last a floating-point number, rounded once (to nearest, ties to even). */
+#ifndef ALLFOLD_EXACT_TOTAL_H
+#define ALLFOLD_EXACT_TOTAL_H
+
+#include "base/elements.h"
+
+/* The square of the widest sum (variance), and what a division adds. */
+#define EXACT_TOTAL_DIGITS 160
+
+/* (-1)^negative * (digits + a part of one, if rest) * 2^lowest; digits of 32 bits, the lowest first. */
+struct exact_total {
+    uint32_t digits[EXACT_TOTAL_DIGITS];
+    int32_t lowest;
+    bool negative, rest;
+    int64_t nans, plus, minus, others; /* what the sum met beside finite terms: exact.h */
+};
+
+/* words of limbs limbs and EXACT_COUNTS counts; as exact.h defines them, normalised or not. */
+struct exact_total exact_total_of(const int64_t *words, uint32_t limbs, int32_t lowest);
+
+/* total / divisor (> 0), to 64 bits or more. */
+void exact_total_divide(struct exact_total *total, uint64_t divisor);
+/* The root of a total that is not negative, to 64 bits. */
+void exact_total_root(struct exact_total *total);
+/* (count * squares - sum * sum) / count^2: the variance, not negative, from sums of squares and of elements. */
+struct exact_total exact_total_variance(const struct exact_total *squares, const struct exact_total *sum, uint64_t count);
+
+/* Of an integer of at most 127 bits. */
+int128 exact_total_integer(const struct exact_total *total);
+struct exact_total exact_total_of_integer(int128 value);
+
+/* Rounded to the floating-point type, as a double. NaN where NaN was met, or infinities of both signs; else the infinity
+   that was met; +-inf beyond the type. A zero is -0.0 where signed_zero says that it may be and all terms were -0.0. */
+double exact_total_round(const struct exact_total *total, bool signed_zero, allfold_type type);
+
+/* x rounded to the floating-point type, once, as a double. */
+double exact_round(double x, allfold_type type);
+
+#endif

@@ -1,0 +1,41 @@
+/* Exact sum of exact squares, and its root, rounded once. Limbs: f32 from 2^-350, the last bit of the smallest double that can
+   stand for a square of an f32, to 2^320; f64 from 2^-2148 to 2^2112; integers 256 bits. A square of an f64 is a rounded
+   product and what the rounding lost, which fma gives exactly unless it is below 2^-1074; smaller elements go to the words. */
+#define NAME norm2_exact
+#define NAME_FN(x) FN(norm2_exact_##x)
+#if VALUE_FLOAT && VALUE_BITS == 64
+HOST_DEVICE double norm2_exact_square(double x) { return x != 0.0 && fabs(x) < 0x1p-480 ? (double)NAN : x * x; }
+#define LIMBS 133
+#define LOWEST -2148
+#define WINDOWS 4
+#define TERM(x) norm2_exact_square(x)
+#define TERM_REST(x, term) fma(x, x, -(term))
+#elif VALUE_FLOAT
+#define LIMBS 21
+#define LOWEST -350
+#define WINDOWS 2
+#define TERM(x) ((double)(x) * (double)(x))
+#else
+#define LIMBS 9
+#define LOWEST 0
+#define WINDOWS 0
+#endif
+#define ADD(sink, x) exact_add_square(sink, (double)(x))
+#define BASE norm2
+#define BASE_FLUSH(sink, base)                              \
+    do {                                                    \
+        exact_add_wide(sink, (int128)(base)->low, 0);       \
+        exact_add_wide(sink, (int128)(base)->high, 64);     \
+    } while (0)
+#include "fold/exact_template.h"
+
+#ifdef FOLD_HOST
+static allfold_status FN(norm2_exact_finish)(const FN(norm2_exact) * norm, const struct finish *finish,
+                                             allfold_result *result, struct error *error)
+{
+    struct exact_total total = exact_total_of(norm->words, FN(norm2_exact_limbs), FN(norm2_exact_lowest));
+    (void)error;
+    exact_total_root(&total);
+    return result_f64(result, exact_total_round(&total, false, finish->format));
+}
+#endif

@@ -1,0 +1,118 @@
+/* stats at level exact: the exact sums side by side, and the extremes. NaNs are counted and left out as in stats.h. The variance
+   comes from the exact sums of elements and of squares, rounded once. */
+typedef struct {
+    FN(sum_exact) sum;
+    FN(norm1_exact) norm1;
+    FN(norm2_exact) norm2;
+    FN(argmin) min; /* also counts the NaNs and finds the first */
+    FN(argmax) max;
+} FN(stats_exact);
+
+/* What one thread carries. */
+typedef struct {
+    FN_EXPAND(FN(sum_exact), front) sum;
+    FN_EXPAND(FN(norm1_exact), front) norm1;
+    FN_EXPAND(FN(norm2_exact), front) norm2;
+    FN(argmin) min;
+    FN(argmax) max;
+} FN_EXPAND(FN(stats_exact), front);
+
+HOST_DEVICE FN(stats_exact) FN(stats_exact_identity)(void)
+{
+    FN(stats_exact) stats;
+    memset(&stats, 0, sizeof stats);
+    stats.min = FN(argmin_identity)();
+    stats.max = FN(argmax_identity)();
+    return stats;
+}
+
+HOST_DEVICE void FN(stats_exact_combine)(FN(stats_exact) * a, const FN(stats_exact) * b)
+{
+    FN(sum_exact_combine)(&a->sum, &b->sum);
+    FN(norm1_exact_combine)(&a->norm1, &b->norm1);
+    FN(norm2_exact_combine)(&a->norm2, &b->norm2);
+    FN(argmin_combine)(&a->min, &b->min);
+    FN(argmax_combine)(&a->max, &b->max);
+}
+
+HOST_DEVICE void FN(stats_exact_shift)(FN(stats_exact) * stats, uint64_t offset)
+{
+    FN(argmin_shift)(&stats->min, offset);
+    FN(argmax_shift)(&stats->max, offset);
+}
+
+HOST_DEVICE void FN(stats_exact_start)(FN_EXPAND(FN(stats_exact), front) * front)
+{
+    FN(sum_exact_start)(&front->sum);
+    FN(norm1_exact_start)(&front->norm1);
+    FN(norm2_exact_start)(&front->norm2);
+    front->min = FN(argmin_identity)();
+    front->max = FN(argmax_identity)();
+}
+
+/* The sinks of the three sums in words that lie one behind the other. */
+HOST_DEVICE void FN(stats_exact_sinks)(struct exact_sink sinks[3], int64_t *words)
+{
+    sinks[0] = exact_sink_of(words, FN(sum_exact_limbs), FN(sum_exact_lowest));
+    sinks[1] = exact_sink_of(words + FN(sum_exact_words), FN(norm1_exact_limbs), FN(norm1_exact_lowest));
+    sinks[2] = exact_sink_of(words + FN(sum_exact_words) + FN(norm1_exact_words), FN(norm2_exact_limbs),
+                             FN(norm2_exact_lowest));
+}
+
+/* n is at most EXACT_RUN * FOLD_LANES. */
+HOST_DEVICE void FN(stats_exact_run)(FN_EXPAND(FN(stats_exact), front) * front, struct exact_sink sinks[3], const V *x,
+                                     uint32_t n, uint64_t first)
+{
+    V kept[EXACT_RUN * FOLD_LANES]; /* NaN replaced by what no sum notices */
+    FN(argmin_tile)(&front->min, x, n, first);
+    FN(argmax_tile)(&front->max, x, n, first);
+    FOLD_UNROLL
+    for (uint32_t i = 0; i < n; i++)
+        kept[i] = FN(is_nan)(x[i]) ? (V)ZERO_IDENTITY : x[i];
+    FN(sum_exact_run)(&front->sum, &sinks[0], kept, n);
+    FN(norm1_exact_run)(&front->norm1, &sinks[1], kept, n);
+    FN(norm2_exact_run)(&front->norm2, &sinks[2], kept, n);
+}
+
+HOST_DEVICE void FN(stats_exact_tile)(FN(stats_exact) * stats, const V *x, uint32_t n, uint64_t first)
+{
+    const uint32_t length = EXACT_RUN * FOLD_LANES;
+    FN_EXPAND(FN(stats_exact), front) front;
+    struct exact_sink sinks[3];
+    FN(stats_exact_start)(&front);
+    front.min = stats->min;
+    front.max = stats->max;
+    sinks[0] = exact_sink_of(stats->sum.words, FN(sum_exact_limbs), FN(sum_exact_lowest));
+    sinks[1] = exact_sink_of(stats->norm1.words, FN(norm1_exact_limbs), FN(norm1_exact_lowest));
+    sinks[2] = exact_sink_of(stats->norm2.words, FN(norm2_exact_limbs), FN(norm2_exact_lowest));
+    for (uint32_t start = 0; start < n; start += length)
+        FN(stats_exact_run)(&front, sinks, x + start, n - start < length ? n - start : length, first + start);
+    FN(sum_exact_finish_front)(&front.sum, &sinks[0]);
+    FN(norm1_exact_finish_front)(&front.norm1, &sinks[1]);
+    FN(norm2_exact_finish_front)(&front.norm2, &sinks[2]);
+    stats->min = front.min;
+    stats->max = front.max;
+    for (int i = 0; i < 3; i++)
+        exact_sink_normalise(&sinks[i]);
+}
+
+#ifdef FOLD_HOST
+/* The fields of stats: what finishes sum, mean, variance and norms differs between the levels. */
+static double FN(stats_exact_variance)(const FN(stats_exact) * stats, uint64_t count, allfold_type format)
+{
+    if (!is_finite((double)stats->min.value) || !is_finite((double)stats->max.value))
+        return NAN;
+    const struct exact_total sum = exact_total_of(stats->sum.words, FN(sum_exact_limbs), FN(sum_exact_lowest));
+    const struct exact_total squares = exact_total_of(stats->norm2.words, FN(norm2_exact_limbs), FN(norm2_exact_lowest));
+    const struct exact_total variance = exact_total_variance(&squares, &sum, count);
+    return exact_total_round(&variance, false, format);
+}
+#define STATS stats_exact
+#define STATS_FN(x) FN(stats_exact_##x)
+#define STATS_SUM_FINISH FN(sum_exact_finish)
+#define STATS_MEAN_FINISH FN(mean_exact_finish)
+#define STATS_NORM1_FINISH FN(norm1_exact_finish)
+#define STATS_NORM2_FINISH FN(norm2_exact_finish)
+#define STATS_VARIANCE(stats, part) FN(stats_exact_variance)(stats, (part).count, (part).format)
+#include "fold/stats_finish.h"
+#endif

@@ -1,0 +1,83 @@
+/* Exact sum and mean, and the exact sum of absolute values. Limbs: f32 (f16, bf16) bits from 2^-202, the last bit of the
+   smallest double that can stand for an f32, to 2^192, which is 2^64 of the largest; f64 from 2^-1074 to 2^1088; integers 192
+   bits. */
+#if VALUE_FLOAT && VALUE_BITS == 64
+#define SUM_LIMBS 67
+#define SUM_LOWEST -1074
+#define SUM_WINDOWS 2
+#define SUM_ADD exact_add_f64
+#elif VALUE_FLOAT
+#define SUM_LIMBS 12
+#define SUM_LOWEST -202
+#define SUM_WINDOWS 1
+#define SUM_ADD exact_add_f32
+#else
+#define SUM_LIMBS 7
+#define SUM_LOWEST 0
+#define SUM_WINDOWS 0
+#endif
+
+#define NAME sum_exact
+#define NAME_FN(x) FN(sum_exact_##x)
+#define LIMBS SUM_LIMBS
+#define LOWEST SUM_LOWEST
+#define WINDOWS SUM_WINDOWS
+#define TERM(x) ((double)(x))
+#define ADD(sink, x) SUM_ADD(sink, x)
+#define BASE sum
+#define BASE_FLUSH(sink, base) exact_add_wide(sink, (base)->total, 0)
+#include "fold/exact_template.h"
+
+#define NAME norm1_exact
+#define NAME_FN(x) FN(norm1_exact_##x)
+#define LIMBS SUM_LIMBS
+#define LOWEST SUM_LOWEST
+#define WINDOWS SUM_WINDOWS
+#define TERM(x) fabs((double)(x))
+#define ADD(sink, x) SUM_ADD(sink, (V)fabs((double)(x)))
+#define BASE norm1
+#define BASE_FLUSH(sink, base) exact_add_wide(sink, (base)->total, 0)
+#include "fold/exact_template.h"
+
+#undef SUM_LIMBS
+#undef SUM_LOWEST
+#undef SUM_WINDOWS
+#undef SUM_ADD
+
+#ifdef FOLD_HOST
+static allfold_status FN(sum_exact_finish)(const FN(sum_exact) * sum, const struct finish *finish, allfold_result *result,
+                                           struct error *error)
+{
+    const struct exact_total total = exact_total_of(sum->words, FN(sum_exact_limbs), FN(sum_exact_lowest));
+#if VALUE_FLOAT
+    (void)error;
+    return result_f64(result, exact_total_round(&total, finish->count > 0, finish->format));
+#else
+    (void)finish;
+    return result_integer(result, "the sum", exact_total_integer(&total), VALUE_SIGNED, error);
+#endif
+}
+
+static allfold_status FN(mean_exact_finish)(const FN(sum_exact) * sum, const struct finish *finish, allfold_result *result,
+                                            struct error *error)
+{
+    if (finish->count == 0)
+        return error_set(error, ALLFOLD_NO_VALUE, "the mean of an empty array does not exist");
+    struct exact_total total = exact_total_of(sum->words, FN(sum_exact_limbs), FN(sum_exact_lowest));
+    exact_total_divide(&total, finish->count);
+    return result_f64(result, exact_total_round(&total, VALUE_FLOAT, finish->format));
+}
+
+static allfold_status FN(norm1_exact_finish)(const FN(norm1_exact) * sum, const struct finish *finish,
+                                             allfold_result *result, struct error *error)
+{
+    const struct exact_total total = exact_total_of(sum->words, FN(norm1_exact_limbs), FN(norm1_exact_lowest));
+#if VALUE_FLOAT
+    (void)error;
+    return result_f64(result, exact_total_round(&total, false, finish->format));
+#else
+    (void)finish;
+    return result_integer(result, "the L1 norm", exact_total_integer(&total), false, error);
+#endif
+}
+#endif

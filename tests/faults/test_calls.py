@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+"""The failing-call sweep: on one rank the k-th open, pread, pwrite, fsync, rename, malloc and so on fails, for every k until a run
+has no k-th. Then either the result is right, or the status is not 0, a message says why, and the output is what it was.
+And a file system that is full for real."""
+import os
+import re
+import subprocess
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+import faults
+import tap
+
+LIBRARY = os.path.join(tap.BUILD, "tests", "faults", "failing.so")
+CALLS = {  # call -> how it fails
+    "open": ["EIO", "EINTR"],
+    "pread": ["EIO", "EINTR", "short", "zero"],
+    "pwrite": ["ENOSPC", "EIO", "EINTR", "short", "zero"],
+    "fsync": ["ENOSPC", "EIO", "EINTR"],
+    "rename": ["ENOSPC", "EIO"],
+    "malloc": ["ENOMEM"],
+    "close": ["EIO", "EINTR"],
+    "fallocate": ["ENOSPC", "EINTR"],
+    "ftruncate": ["EIO"],
+    "fchmod": ["EIO"],
+    "stat": ["EIO"],
+    "unlink": ["EIO"],
+    "shm_open": ["ENOSPC"],
+    "mmap": ["ENOMEM"],
+    "pthread_create": ["ENOMEM"],
+}
+OLD = b"what was there before\n"
+MOST = 200  # more calls than any of these runs makes
+COMMON = ["--backend=cpu", "--threads=1", "--staging=16k", "--timeout=10"]
+
+
+class Job:
+    """A command, what it gives when nothing fails, and the folder that one run of it works in."""
+
+    def __init__(self, inputs, command):
+        self.input, self.command = os.path.join(inputs, "x.npy"), command
+        self.expected = {}
+
+    def words(self, folder):
+        if self.command == "softmax":
+            return ["softmax", "--quiet", *COMMON, self.input, "-o", os.path.join(folder, "y.npy")]
+        return ["stats", "--quiet", *COMMON, self.input, "--checkpoint-every=0", f"--checkpoint={folder}/ck"]
+
+    def run(self, ranks, fail=None, cuda=False):
+        """A launch, the output's contents, and the names that are left."""
+        with tempfile.TemporaryDirectory() as folder:
+            output = os.path.join(folder, "y.npy")
+            if self.command == "softmax":
+                with open(output, "wb") as file:
+                    file.write(OLD)
+            more = {} if fail is None else {"ALLFOLD_FAIL_CUDA": fail} if cuda else {"ALLFOLD_FAIL": fail, "LD_PRELOAD": LIBRARY}
+            words = [faults.CUDA, *self.words(folder), "--backend=cuda"] if cuda else [tap.ALLFOLD, *self.words(folder)]
+            run = faults.Launch(ranks if ranks > 1 else 0, words, {**faults.STANDIN, **more}).ended(40)
+            content = open(output, "rb").read() if os.path.exists(output) else b""
+            return run, content, sorted(set(os.listdir(folder)) - {"y.npy"})
+
+
+def judge(job, ranks, rank, call, how, k):
+    """The outcome in words, capitals for a failure; or None where the run has no k-th call. And the launch."""
+    cuda = call.startswith("cuda")
+    run, content, left = job.run(ranks, f"{rank}:{call}:{k}{'' if cuda else ':' + how}", cuda)
+    if run.status == faults.HUNG or run.left:
+        return "HANGS", run
+    if "failing: struck" not in run.stderr:
+        return None, run
+    right = (run.stdout, content) == job.expected[ranks, cuda]
+    if run.status == 0:
+        return ("right result, status 0" if right else "WRONG RESULT, STATUS 0"), run
+    if not any(line.startswith("allfold:") for line in run.stderr.splitlines()):
+        return "NO MESSAGE", run
+    if right and "the output is complete" in run.stderr:
+        return "whole output, status not 0, a message that says that its folder is not durable", run
+    if job.command == "softmax" and content != OLD:
+        return "OTHER OUTPUT", run
+    if job.command == "softmax" and left and call != "unlink":
+        return f"LEFT {left}", run
+    return "refused with a message, status not 0, output as before", run
+
+
+def sweep(job, ranks, rank, call, how):
+    """Outcomes for k = 1, 2, ... and the first failure."""
+    outcomes = []
+    for k in range(1, MOST):
+        outcome, run = judge(job, ranks, rank, call, how, k)
+        if outcome is None:
+            return outcomes, ""
+        outcomes.append(outcome)
+        if outcome.split(",")[0].split(" ")[0].isupper():
+            return outcomes, f"number {k}: {outcome}\n{run.shown()}"
+    return outcomes, f"more than {MOST} calls"
+
+
+def cuda_calls():
+    """The functions that tests/faults/allfold-cuda can make fail."""
+    with open(os.path.join(tap.SOURCE, "tests", "faults", "cuda_calls.h"), encoding="utf-8") as file:
+        return re.findall(r"^ *X\((cuda\w+)\)", file.read(), flags=re.MULTILINE)
+
+
+def cuda_cases():
+    for command in ("softmax", "stats"):
+        for number, call in enumerate(cuda_calls()):
+            if faults.FULL:
+                yield from ((command, ranks, rank, call, "") for ranks, rank in ((1, 0), (2, 0), (2, 1)))
+            elif command == "softmax" and number % 4 == 2:
+                yield command, 1, 0, call, ""
+
+
+def cases():
+    for command in ("softmax", "stats"):
+        for call, hows in CALLS.items():
+            for how in hows:
+                if faults.FULL:
+                    yield command, 1, 0, call, how
+                    yield command, 2, 0, call, how
+                    yield command, 2, 1, call, how
+                elif command == "softmax" and how == hows[0]:
+                    yield command, 1, 0, call, how
+    if not faults.FULL:
+        yield "softmax", 2, 1, "pwrite", "ENOSPC"
+
+
+def test_full(inputs):
+    """No room for the output, on a file system of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", folder], stdout=subprocess.PIPE,
+                                 stderr=subprocess.STDOUT, text=True, check=False)
+        if mounted.returncode != 0:
+            tap.skip(f"a full tmpfs: {mounted.stdout.strip()}")
+            return
+        try:
+            for what, words in (("output", ["softmax", os.path.join(inputs, "big.npy"), "-o", f"{folder}/y.npy"]),
+                                ("generated file", ["generate", "normal?n=1e6", "-o", f"{folder}/y.npy"])):
+                run = faults.Launch(2, [tap.ALLFOLD, *words]).ended(30)
+                tap.ok(run.status == 1 and "No space left on device" in run.stderr and not os.listdir(folder),
+                       f"a full tmpfs: no room for the {what}", run.shown())
+            with open(f"{folder}/filler", "wb") as file:
+                file.write(b"x" * (256 * 1024 - 4096 * 2))
+            run = faults.Launch(2, [tap.ALLFOLD, "sum", *COMMON, os.path.join(inputs, "big.npy"), "--checkpoint-every=0",
+                                    f"--checkpoint={folder}/ck"]).ended(30)
+            tap.ok(run.status == 1 and "No space left on device" in run.stderr and "checkpoint" in run.stderr,
+                   "a full tmpfs: no room for the checkpoint", run.shown())
+        finally:
+            subprocess.run(["umount", folder], check=False)
+
+
+def run_sweep(inputs, chosen, title):
+    """All of the cases; the calls that were struck."""
+    cuda = chosen[0][3].startswith("cuda")
+    jobs = {command: Job(inputs, command) for command in ("softmax", "stats")}
+    for job in jobs.values():
+        for ranks in (1, 2):
+            run, content, left = job.run(ranks, cuda=cuda)
+            tap.ok(run.status == 0 and not left, f"{title}: {job.command} on {ranks} ranks when nothing fails", run.shown())
+            job.expected[ranks, cuda] = (run.stdout, content)
+    every, struck = [], set()
+    with ThreadPoolExecutor(max(3, (os.cpu_count() or 1) // 2)) as pool:
+        for case, (outcomes, wrong) in pool.map(lambda c: (c, sweep(jobs[c[0]], *c[1:])), chosen):
+            command, ranks, rank, call, how = case
+            tap.ok(not wrong, f"{command}, rank {rank} of {ranks}: {call} fails {how}, {len(outcomes)} times", wrong)
+            every += outcomes
+            struck |= {call} if outcomes else set()
+    faults.summary(title, every)
+    return struck
+
+
+def main():
+    sanitized = b"libasan" in subprocess.run(["ldd", tap.ALLFOLD], stdout=subprocess.PIPE, check=False).stdout
+    with tempfile.TemporaryDirectory() as inputs:
+        np.save(os.path.join(inputs, "x.npy"), np.random.default_rng(1).standard_normal(5000))
+        np.save(os.path.join(inputs, "big.npy"), np.random.default_rng(1).standard_normal(100_000))
+        if faults.CUDA_ONLY:
+            pass
+        elif sanitized or not os.path.exists(LIBRARY):
+            tap.skip("the failing-call sweep: LD_PRELOAD does not go with the address sanitizer")
+        else:
+            struck = run_sweep(inputs, list(cases()), "failing calls")
+            tap.ok(struck == set(CALLS) - (set() if faults.FULL else {"shm_open", "unlink"}), "every call was struck",
+                   [call for call in CALLS if call not in struck])
+        if os.path.exists(faults.CUDA) and not sanitized:
+            struck = run_sweep(inputs, list(cuda_cases()), "failing CUDA calls")
+            if faults.FULL:
+                print(f"# not called here, or not where it could fail: {', '.join(call for call in cuda_calls() if call not in struck)}")
+        else:
+            tap.skip("failing CUDA calls: there is neither CUDA nor a stand-in, or it does not go with the sanitizers")
+        if not faults.CUDA_ONLY:
+            test_full(inputs)
+    tap.done()
+
+
+if __name__ == "__main__":
+    main()

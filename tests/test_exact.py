@@ -1,0 +1,301 @@
+#!/usr/bin/env python3
+"""Folds at level exact against exact integers: thousands of seeded cases, at 1 to 16 ranks, in place and in shards, on every
+backend; bits that are written down (exact_golden.txt); and partials that are kept in files and merged."""
+import json
+import math
+import os
+import struct
+import sys
+import tempfile
+from fractions import Fraction
+
+import numpy as np
+
+import cli
+import tap
+
+FOLDS = ["sum", "prod", "mean", "min", "max", "argmin", "argmax", "norm1", "norm2", "norminf", "logsumexp", "stats"]
+TYPES = list(cli.TYPES)
+PROGRAM = os.path.join(tap.BUILD, "tests", "exact_folds")
+TYPE_NUMBER = {"f16": 0, "bf16": 1, "f32": 2, "f64": 3, "int8": 4, "int16": 5, "int32": 6, "int64": 7, "uint8": 8,
+               "uint16": 9, "uint32": 10, "uint64": 11}
+LEAST = {"f16": -24, "bf16": -133, "f32": -149, "f64": -1074}  # exponents of the smallest and above the largest number
+MOST = {"f16": 16, "bf16": 128, "f32": 128, "f64": 1024}
+SCALE = 1100  # numbers are kept as integers, in units of 2^-SCALE
+
+
+def integer(x):
+    """A finite double in units of 2^-SCALE."""
+    fraction, exponent = math.frexp(x)
+    return int(math.ldexp(fraction, 53)) << (exponent - 53 + SCALE) if exponent - 53 + SCALE >= 0 \
+        else int(math.ldexp(fraction, 53)) >> (53 - SCALE - exponent)
+
+
+def rounded(numerator, denominator, zero=0.0):
+    """The double nearest to a fraction; infinite beyond."""
+    if numerator == 0:
+        return zero
+    try:
+        return numerator / denominator
+    except OverflowError:
+        return math.inf if numerator > 0 else -math.inf
+
+
+def root(square, scale):
+    """The double nearest to the root of square * 2^-(2 * scale)."""
+    more = 200
+    whole = math.isqrt(square << 2 * more)
+    inexact = whole * whole != square << 2 * more
+    return rounded(2 * whole + inexact, 2 << (scale + more))
+
+
+def oracle(fold, x):
+    """The exact fold of x, rounded once. x holds doubles (any element type) or Python integers."""
+    if x and isinstance(x[0], int):
+        total, length = sum(x), sum(map(abs, x))
+        return {"sum": lambda: total, "norm1": lambda: length, "mean": lambda: rounded(total, len(x)),
+                "norm2": lambda: root(sum(v * v for v in x), 0)}[fold]()
+    if fold == "mean" and not x:
+        return "no value"
+    if any(v != v for v in x):
+        return math.nan
+    infinite = {v for v in x if math.isinf(v)}
+    if infinite:
+        if fold in ("norm1", "norm2"):
+            return math.inf
+        return math.nan if len(infinite) > 1 else infinite.pop()
+    y = [integer(v) for v in x]
+    zero = -0.0 if x and all(v == 0 and math.copysign(1, v) < 0 for v in x) else 0.0
+    if fold == "sum":
+        return rounded(sum(y), 1 << SCALE, zero)
+    if fold == "mean":
+        return rounded(sum(y), len(y) << SCALE, zero)
+    if fold == "norm1":
+        return rounded(sum(map(abs, y)), 1 << SCALE)
+    return root(sum(v * v for v in y), SCALE)
+
+
+def same(a, b):
+    if isinstance(a, str) or isinstance(b, str) or isinstance(a, int) or isinstance(b, int):
+        return a == b and type(a) is type(b)
+    return math.isnan(a) and math.isnan(b) or a == b and math.copysign(1, a) == math.copysign(1, b)
+
+
+def parse(line):
+    word = line.split(" ")[0] if line != "no value" else line
+    if word == "no value":
+        return word
+    return float.fromhex(word) if "x" in word or "n" in word else int(word)
+
+
+def held(dtype, values):
+    """values as the type holds them, and as Python's numbers."""
+    with np.errstate(over="ignore"):
+        x = cli.exact(dtype, np.asarray(values, np.float64)) if dtype in cli.FLOATS else np.array(values, dtype)
+    return x, [float(v) for v in x] if dtype in cli.FLOATS else [int(v) for v in x]
+
+
+class Cases:
+    """Arrays to fold, by name, with what is due."""
+
+    def __init__(self):
+        self.list = []
+        self.known = {}
+
+    def add(self, name, fold, dtype, values):
+        x, numbers = held(dtype, values)
+        key = (name, dtype, fold)
+        self.list.append((key, fold, dtype, x, oracle(fold, numbers)))
+
+    def every(self, step):
+        part = Cases()
+        part.list = self.list[::step]
+        return part
+
+    def write(self, path):
+        with open(path, "wb") as file:
+            for _, fold, dtype, x, _ in self.list:
+                bits = cli.bf16_bits(x) if dtype == "bf16" else x
+                file.write(struct.pack("<IIQ", FOLDS.index(fold), TYPE_NUMBER[dtype], x.size) + bits.tobytes())
+
+
+def random_values(random, dtype, kind, n):
+    least, most = LEAST[dtype], MOST[dtype]
+    sign = random.choice([-1.0, 1.0], n)
+    if kind == "normal":
+        return random.standard_normal(n)
+    if kind == "uniform":
+        return random.random(n)
+    if kind == "all exponents":
+        return sign * np.ldexp(1 + random.random(n), random.integers(least, most, n))
+    if kind == "few exponents":
+        middle = random.integers(least, most)
+        return sign * np.ldexp(1 + random.random(n), np.clip(middle + random.integers(-30, 31, n), least, most - 1))
+    if kind == "subnormal":
+        return sign * np.ldexp(random.integers(0, 2**9, n).astype(float), least)
+    if kind == "cancelling":  # pairs, and one that is left
+        x = np.ldexp(1 + random.random(n), random.integers(least, most, n)) * sign
+        y = np.concatenate([x, -held(dtype, x)[0].astype(np.float64), [math.ldexp(1.0, int(random.integers(least, most)))]])
+        return random.permutation(y)
+    if kind == "halfway":  # ends exactly between two doubles, or a little beside
+        top = int(random.integers(max(least + 60, -960), most - 2)) if dtype != "f16" else 15
+        half = top - 53 if dtype != "f16" else -24
+        parts = [math.ldexp(1.0, top), math.ldexp(float(random.integers(0, 2)), max(top - 52, least)), math.ldexp(1.0, max(half, least)),
+                 math.ldexp(float(random.integers(-1, 2)), int(random.integers(least, max(half, least + 1))))]
+        return random.permutation(np.array(parts * (1 + n % 3)))
+    if kind == "huge":  # sums overflow on the way, and some in the end
+        return sign * np.ldexp(2 - 2.0**-7 * random.integers(1, 4, n), most - 1)
+    if kind == "special":
+        x = random.standard_normal(n)
+        x[random.integers(0, n)] = random.choice([math.nan, math.inf, -math.inf])
+        x[random.integers(0, n)] = random.choice([math.inf, -math.inf, 1.0])
+        return x
+    return sign * 0.0
+
+
+KINDS = ["normal", "uniform", "all exponents", "few exponents", "subnormal", "cancelling", "halfway", "huge", "special", "zeros"]
+
+
+def random_cases(count):
+    cases = Cases()
+    random = np.random.default_rng(20)
+    for number in range(count):
+        dtype = ("f32", "f64", "bf16", "f16")[number % 4]
+        kind = KINDS[number // 4 % len(KINDS)]
+        n = int(random.choice([1, 2, 3, 7, 16, 33, 100, 300, 1000]))
+        cases.add(f"{kind} {number}", ("sum", "mean", "norm1", "norm2")[number % 5 % 4], dtype,
+                  random_values(random, dtype, kind, n))
+    for dtype in TYPES[4:]:
+        info = np.iinfo(dtype)
+        x = random.integers(info.min, info.max, 1000, dtype, endpoint=True)
+        for fold in ("mean", "norm2"):
+            cases.add("integers", fold, dtype, x)
+        small = [int(v) // 2000 for v in x]
+        cases.add("integers", "sum", dtype, small)
+        cases.add("integers", "norm1", dtype, small)
+    return cases
+
+
+def large_cases():
+    """Arrays of many blocks and shards; carries; NaN and infinities in every corner."""
+    cases = Cases()
+    random = np.random.default_rng(21)
+    for dtype in ("f32", "f64", "bf16", "f16"):
+        least, most = LEAST[dtype], MOST[dtype]
+        top = math.ldexp(2 - 2.0**-7, most - 1)
+        n = 150001
+        for fold in ("sum", "norm2"):
+            cases.add("many normal", fold, dtype, random.standard_normal(n))
+            cases.add("many, all exponents", fold, dtype, random_values(random, dtype, "all exponents", n // 3))
+        cases.add("many equal", "sum", dtype, np.full(10**6, 0.1))
+        cases.add("largest only", "mean", dtype, np.full(n, top))
+        cases.add("largest only", "norm2", dtype, np.full(n // 3, top))
+        cases.add("smallest only", "mean", dtype, np.full(n, -math.ldexp(1.0, least)))
+        cases.add("alternating, one left", "sum", dtype,
+                  np.concatenate([np.tile([top, -top], n // 4), [math.ldexp(1.0, least)], np.tile([-top, top], n // 4)]))
+        for place in (0, n // 2, n - 1):
+            for special in (math.nan, math.inf, -math.inf):
+                x = np.ones(n // 2 if place == 0 else n)
+                x[min(place, x.size - 1)] = special
+                cases.add(f"{special} at {place}", "sum", dtype, x)
+        cases.add("nothing", "sum", dtype, [])
+        cases.add("nothing", "mean", dtype, [])
+        cases.add("minus zeros", "sum", dtype, np.full(70001, -0.0))
+        cases.add("minus zeros and one zero", "sum", dtype, np.r_[np.full(70001, -0.0), 0.0, np.full(5, -0.0)])
+        cases.add("outliers", "sum", dtype, np.where(random.random(n) < 1e-3, top / 4, random.standard_normal(n)))
+    cases.add("overflow on the way", "sum", "f64", [1e308, 1e308, -1e308, -1e308])
+    cases.add("squares beyond the range", "norm2", "f64", [1e200, 1e-200, 3e200])
+    cases.add("squares below the range", "norm2", "f64", [1e-200, 3e-300, 5e-324])
+    return cases
+
+
+def run(path, ranks, backend, staging):
+    done = tap.run(ranks, PROGRAM, backend, staging, path)
+    return done, done.stdout.splitlines()
+
+
+def check(cases, path, ranks, backend, staging, title):
+    done, lines = run(path, ranks, backend, staging)
+    if len(lines) != len(cases.list):
+        tap.ok(False, title, f"{len(lines)} results of {len(cases.list)} cases\n{done.stderr[-2000:]}")
+        return
+    wrong = [f"{key}: {line}, not {due.hex() if isinstance(due, float) else due}"
+             for (key, _, _, _, due), line in zip(cases.list, lines) if not same(parse(line), due)]
+    tap.ok(not wrong, f"{title}: {len(lines)} cases", "\n".join(wrong[:10]) + f"\n{len(wrong)} wrong")
+
+
+def check_golden(backend):
+    """The bits that are written down, by one rank each; those of every fourth by three ranks in small shards, too."""
+    with open(os.path.join(tap.SOURCE, "tests", "exact_golden.txt"), encoding="ascii") as file:
+        cases = [line.split() for line in file if not line.startswith("#")]
+    options = ["--sum=exact", "--json", f"--backend={backend}"]
+    done = cli.each_alone([command, name, *options] for command, name, _ in cases)
+    done += [cli.ranks(3, command, name, *options, "--staging=4Ki") for command, name, _ in cases[::4]]
+    wrong = []
+    for process, (command, name, due) in zip(done, cases + cases[::4]):
+        found = json.loads(process.stdout) if process.returncode == 0 else {"hex": cli.shown(process), "level": None}
+        value = found["stats"]["variance"] if "stats" in found else found
+        if value["hex"] != due or found["level"] != "exact":
+            wrong.append(f"{command} {name}: {value['hex']}, not {due}")
+    tap.ok(not wrong, f"{len(done)} golden values, {backend}", "\n".join(wrong))
+
+
+def check_merge(folder, backend):
+    """Folds of pieces, merged, have the bits of the whole; what cannot be merged is refused."""
+    random = np.random.default_rng(22)
+    options = ["-q", "--sum=exact", f"--backend={backend}"]
+    pieces = [random_values(random, "f64", "few exponents", n) for n in (1000, 1, 0, 70000)]
+    pieces[1][:] = np.nan
+    for number, piece in enumerate(pieces):
+        np.save(os.path.join(folder, f"{number}.npy"), piece)
+    for command, more, chosen in (("sum", [], (0, 2, 3)), ("norm2", [], (3, 0)), ("stats", ["--nan=omit"], (0, 1, 3)),
+                                  ("mean", ["--output-type=f32"], (3, 0)), ("argmax", ["--nan=omit"], (3, 0))):
+        options_of = [option for option in options if command != "argmax" or not option.startswith("--sum")]
+        files = []
+        for number in chosen:
+            files.append(os.path.join(folder, f"{command}{number}.fold"))
+            keep = ["--nan=propagate"] if command in ("stats", "argmax") else []
+            done = cli.ranks(1 + number % 2, command, os.path.join(folder, f"{number}.npy"), *options_of, *keep,
+                             f"--partial={files[-1]}")
+            if done.returncode != 0:
+                tap.ok(False, f"{command} --partial", cli.shown(done))
+        np.save(os.path.join(folder, "whole.npy"), np.concatenate([pieces[number] for number in chosen]))
+        whole = cli.alone(command, os.path.join(folder, "whole.npy"), *options_of, *more)
+        merged = cli.alone("merge", "-q", *files, *more)
+        tap.ok(whole.returncode == 0 and merged.stdout == whole.stdout, f"{command} of {len(chosen)} merged pieces, {backend}",
+               cli.shown(whole) + cli.shown(merged))
+    first, other = os.path.join(folder, "sum0.fold"), os.path.join(folder, "norm23.fold")
+    with open(first, "rb") as file:
+        data = bytearray(file.read())
+    data[100] ^= 1
+    with open(os.path.join(folder, "damaged.fold"), "wb") as file:
+        file.write(data)
+    for words, said in (([first, other], "found norm2"), ([os.path.join(folder, "damaged.fold")], "damaged"),
+                        ([os.path.join(folder, "none.fold")], "no such file"), ([first, "--nan=omit"], "--nan")):
+        done = cli.alone("merge", *words)
+        fault = cli.refused(done, 2 if "--nan=omit" in words else 1, said)
+        tap.ok(not fault, f"merge refuses: {said}, {backend}", fault)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        small, large = os.path.join(folder, "small"), os.path.join(folder, "large")
+        random, many = random_cases(4000), large_cases()
+        many.write(large)
+        for backend in os.environ.get("ALLFOLD_TEST_BACKENDS", "cpu cuda").split():
+            probe = cli.alone("info", f"--backend={backend}")
+            if probe.returncode != 0:
+                tap.skip(f"{backend}: {' '.join(cli.told(probe))}")
+                continue
+            check_golden(backend)
+            check_merge(folder, backend)
+            for ranks, step in ((1, 1), (2, 1), (3, 1), (5, 3), (16, 11)):  # ranks that share cores are slow
+                part = random.every(step)
+                part.write(small)
+                check(part, small, ranks, backend, 0 if ranks % 2 else 256, f"small arrays, {ranks} ranks, {backend}")
+            for ranks in (1, 2, 7):
+                check(many, large, ranks, backend, 0 if ranks < 7 else 4096, f"long arrays, {ranks} ranks, {backend}")
+    tap.done()
+
+
+main()
