@@ -24,7 +24,7 @@ PEERS = {  # peer -> (colour, width, dashes, what it is called)
 }
 PARTS = {"kernel": ("#2f81c9", "kernel"), "hand_over": ("#d9822b", "hand-over to the host"),
          "exchange": ("#1f9e77", "exchange between ranks"), "rest": ("#b6bfc8", "rest")}
-FOLDS = {"sum": "Sum", "max": "Maximum", "sumexp": "First pass of softmax", "softmax": "Softmax",
+FOLDS = {"sum": "Sum", "sum-exact": "Exact sum", "max": "Maximum", "sumexp": "First pass of softmax", "softmax": "Softmax",
          "logsumexp": "Log-sum-exp"}
 STYLE = {
     "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 10.5, "text.color": INK,
