@@ -4,36 +4,15 @@
 #define NAME sumexp
 #define NAME_FN(x) FN(sumexp_##x)
 #if VALUE_FLOAT && VALUE_BITS == 32
-#define REAL float
 #define REAL_BITS 32
-#define EXP_ANCHOR exp_anchor_f32
-#define EXP_ANCHOR_TYPE struct exp_anchor_f32
-#define EXP_RANGE EXP_TERM_RANGE_F32
-#define EXP_LARGER larger_f32
-#define EXP_SMALLER smaller_f32
-#define EXP_NEAR(anchor, smallest) ((anchor).base == 0.0f && smallest >= (anchor).near)
 #else
-#define REAL double
 #define REAL_BITS 64
-#define EXP_ANCHOR exp_anchor_f64
-#define EXP_ANCHOR_TYPE struct exp_anchor_f64
-#define EXP_RANGE EXP_TERM_RANGE_F64
-#define EXP_LARGER larger_f64
-#define EXP_SMALLER smaller_f64
-#define EXP_NEAR(anchor, smallest) ((void)smallest, false) /* would save little */
 #endif
 #include "fold/sumexp_template.h"
 
 #define NAME sumexp_f64
 #define NAME_FN(x) FN(sumexp_f64_##x)
-#define REAL double
 #define REAL_BITS 64
-#define EXP_ANCHOR exp_anchor_f64
-#define EXP_ANCHOR_TYPE struct exp_anchor_f64
-#define EXP_RANGE EXP_TERM_RANGE_F64
-#define EXP_LARGER larger_f64
-#define EXP_SMALLER smaller_f64
-#define EXP_NEAR(anchor, smallest) ((void)smallest, false) /* would save little */
 #include "fold/sumexp_template.h"
 
 /* sumexp for elements and results of 16 bits, to which 2^-20 is much: there a GPU's own exp2 is exact enough, 2^-22 by the PTX

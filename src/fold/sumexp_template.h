@@ -1,4 +1,22 @@
-/* Template of the (max, sum of exponentials) monoids: NAME, REAL the type in which terms are computed, of REAL_BITS. */
+/* Template of the (max, sum of exponentials) monoids: NAME; terms are computed in f32 or f64, as REAL_BITS says. */
+#if REAL_BITS == 32
+#define REAL float
+#define EXP_ANCHOR exp_anchor_f32
+#define EXP_ANCHOR_TYPE struct exp_anchor_f32
+#define EXP_RANGE EXP_TERM_RANGE_F32
+#define EXP_LARGER larger_f32
+#define EXP_SMALLER smaller_f32
+#define EXP_NEAR(anchor, smallest) ((anchor).base == 0.0f && smallest >= (anchor).near)
+#else
+#define REAL double
+#define EXP_ANCHOR exp_anchor_f64
+#define EXP_ANCHOR_TYPE struct exp_anchor_f64
+#define EXP_RANGE EXP_TERM_RANGE_F64
+#define EXP_LARGER larger_f64
+#define EXP_SMALLER smaller_f64
+#define EXP_NEAR(anchor, smallest) ((void)smallest, false) /* would save little */
+#endif
+
 typedef struct {
     double max; /* -inf while nothing, or nothing but -inf, was taken; never NaN */
     pair sum;   /* of exp(x - reference), that of max: exponential.h; NaN once a NaN was taken; where max is +inf, the count
