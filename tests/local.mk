@@ -11,7 +11,7 @@ PYTHON_TESTS =
 MPI_TESTS += tests/test_reduce tests/test_softmax tests/test_failures
 UNIT_TESTS += tests/test_elements tests/test_array tests/test_output tests/test_npy tests/test_generate tests/test_distributions tests/test_health
 PYTHON_TESTS += tests/lint.py tests/test_examples.py tests/test_draw_ladder.py tests/test_profile_ladder.py tests/test_cli.py tests/test_cli_values.py tests/test_ladder.py tests/test_bench.py tests/test_plot_bench.py tests/test_exact.py
-PYTHON_TESTS += tests/test_nvtx.py tests/test_devices.py tests/test_scaling_report.py tests/test_samples.py tests/test_install.py tests/slurm/test_jobs.py
+PYTHON_TESTS += tests/test_nvtx.py tests/test_devices.py tests/test_scaling_report.py tests/test_samples.py tests/test_install.py tests/test_summary.py tests/slurm/test_jobs.py
 
 noinst_HEADERS += tests/tap.h tests/files.h tests/generated.h tests/support.h tests/patterns.h tests/oracle.h
 # A profiler that the program loads, for tests/test_nvtx.py.
