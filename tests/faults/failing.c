@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -127,6 +128,7 @@ FAILING(int, rename, (const char *from, const char *to), (from, to), -1, "rename
 FAILING(int, unlink, (const char *path), (path), -1, "unlink")
 FAILING(int, fallocate, (int fd, int mode, off_t offset, off_t bytes), (fd, mode, offset, bytes), -1, "fallocate")
 FAILING(int, posix_fallocate, (int fd, off_t offset, off_t bytes), (fd, offset, bytes), plan.how, "fallocate")
+FAILING(int, flock, (int fd, int operation), (fd, operation), -1, "flock")
 FAILING(int, ftruncate, (int fd, off_t bytes), (fd, bytes), -1, "ftruncate")
 FAILING(int, fchmod, (int fd, mode_t mode), (fd, mode), -1, "fchmod")
 FAILING(int, stat, (const char *restrict path, struct stat *restrict status), (path, status), -1, "stat")

@@ -24,6 +24,7 @@ CALLS = {  # call -> how it fails
     "malloc": ["ENOMEM"],
     "close": ["EIO", "EINTR"],
     "fallocate": ["ENOSPC", "EINTR"],
+    "flock": ["EIO"],
     "ftruncate": ["EIO"],
     "fchmod": ["EIO"],
     "stat": ["EIO"],

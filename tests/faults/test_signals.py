@@ -79,6 +79,20 @@ def test_launcher(folder):
                and not run.left and not os.listdir(folder), f"{sent.name} to the launcher", run.shown())
 
 
+def test_killed(folder):
+    """SIGKILL to all ranks: nobody can remove the temporary output but the next run."""
+    run, began = long_run(folder, 2, True)
+    for pid in run.ranks():
+        os.kill(pid, signal.SIGKILL)
+    run.ended(30)
+    left = os.listdir(folder)
+    again = faults.Launch(2, [tap.ALLFOLD, "softmax", "--backend=cpu", "gen:normal?n=1000", "-o",
+                              os.path.join(folder, "y.raw")]).ended(30)
+    tap.ok(began and run.status not in (0, faults.HUNG) and not run.left and len(left) == 1 and left[0].endswith(".tmp")
+           and again.status == 0 and os.listdir(folder) == ["y.raw"],
+           "SIGKILL to all ranks leaves a temporary file, which the next run removes", f"{left}\n{run.shown()}{again.shown()}")
+
+
 def bits(run):
     """All that is reported of the values."""
     report = json.loads(run.stdout)
@@ -206,7 +220,8 @@ def main():
         for program in faults.devices("checkpoints"):
             in_a_folder(test_checkpoints, [x], program)()
         if not faults.CUDA_ONLY:
-            faults.together(in_a_folder(test_signals), lambda: (test_ignored(), in_a_folder(test_launcher)()),
+            faults.together(in_a_folder(test_signals), lambda: (test_ignored(), in_a_folder(test_launcher)(),
+                                                                      in_a_folder(test_killed)()),
                             in_a_folder(test_checkpoints, [x], faults.FAULTY),
                             lambda: (in_a_folder(test_softmax, [x])(), in_a_folder(test_foreign, [y], [z])()))
             faults.together(lambda: test_progress(False), lambda: test_progress(True))
