@@ -346,7 +346,7 @@ static allfold_status cuda_softmax(struct machine *machine, allfold_type type, u
 {
     struct cuda_machine *const cuda = cuda_of(machine);
     const struct softmax_resident resident = {&cuda->space, cuda->shared_bytes, true, false, type, machine->x, machine->y, count};
-    const enum monoid monoid = type == ALLFOLD_F64 ? MONOID_sumexp_f64 : MONOID_sumexp;
+    const enum monoid monoid = softmax_monoid(type, type, false);
     struct softmax_constants constants;
     if (softmax_resident_fits(&resident))
         return ladder_cuda((cudaError_t)softmax_resident_launch(&resident, cuda->ladder->stream), "launching softmax", error);

@@ -4,37 +4,50 @@
 #define NAME sumexp
 #define NAME_FN(x) FN(sumexp_##x)
 #if VALUE_FLOAT && VALUE_BITS == 32
-#define REAL float
 #define REAL_BITS 32
-#define EXP_ANCHOR exp_anchor_f32
-#define EXP_ANCHOR_TYPE struct exp_anchor_f32
-#define EXP_RANGE EXP_TERM_RANGE_F32
-#define EXP_LARGER larger_f32
-#define EXP_SMALLER smaller_f32
-#define EXP_NEAR(anchor, smallest) ((anchor).base == 0.0f && smallest >= (anchor).near)
 #else
-#define REAL double
 #define REAL_BITS 64
-#define EXP_ANCHOR exp_anchor_f64
-#define EXP_ANCHOR_TYPE struct exp_anchor_f64
-#define EXP_RANGE EXP_TERM_RANGE_F64
-#define EXP_LARGER larger_f64
-#define EXP_SMALLER smaller_f64
-#define EXP_NEAR(anchor, smallest) ((void)smallest, false) /* would save little */
 #endif
 #include "fold/sumexp_template.h"
 
 #define NAME sumexp_f64
 #define NAME_FN(x) FN(sumexp_f64_##x)
-#define REAL double
 #define REAL_BITS 64
-#define EXP_ANCHOR exp_anchor_f64
-#define EXP_ANCHOR_TYPE struct exp_anchor_f64
-#define EXP_RANGE EXP_TERM_RANGE_F64
-#define EXP_LARGER larger_f64
-#define EXP_SMALLER smaller_f64
-#define EXP_NEAR(anchor, smallest) ((void)smallest, false) /* would save little */
 #include "fold/sumexp_template.h"
+
+/* sumexp for elements and results of 16 bits, to which 2^-20 is much: there a GPU's own exp2 is exact enough, 2^-22 by the PTX
+   manual (ex2.approx). Partials of the three may be combined with one another. */
+typedef FN(sumexp) FN(sumexp_half);
+HOST_DEVICE FN(sumexp_half) FN(sumexp_half_identity)(void) { return FN(sumexp_identity)(); }
+HOST_DEVICE void FN(sumexp_half_combine)(FN(sumexp_half) * a, const FN(sumexp_half) * b) { FN(sumexp_combine)(a, b); }
+HOST_DEVICE void FN(sumexp_half_tile)(FN(sumexp_half) * partial, const V *x, uint32_t n, uint64_t first)
+{
+#if defined(__CUDA_ARCH__) && VALUE_FLOAT && VALUE_BITS == 32
+    (void)first;
+    float largest = -INFINITY;
+    for (uint32_t i = 0; i < n; i++)
+        largest = larger_f32(x[i], largest);
+    if (!FN(sumexp_tile_begin)(partial, x, n, largest))
+        return;
+    const struct exp_reference reference = exp_reference(partial->max);
+    const float base = (float)reference.base, whole = (float)reference.whole;
+    float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+#define TERM(i) exp2_short(fmaf(x[i] - base, 0x1.4ae0cp-26f, fmaf(x[i] - base, 0x1.715476p0f, -whole)))
+    uint32_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        sum[0] += TERM(i);
+        sum[1] += TERM(i + 1);
+        sum[2] += TERM(i + 2);
+        sum[3] += TERM(i + 3);
+    }
+    for (; i < n; i++)
+        sum[0] += TERM(i);
+#undef TERM
+    pair_add(&partial->sum, (double)((sum[0] + sum[1]) + (sum[2] + sum[3])));
+#else
+    FN(sumexp_tile)(partial, x, n, first);
+#endif
+}
 
 #ifdef FOLD_HOST
 /* scipy.special.logsumexp's conventions: -inf for nothing, or nothing but -inf; +inf where +inf is; NaN where NaN is. */

@@ -1,4 +1,22 @@
-/* Template of the (max, sum of exponentials) monoids: NAME, REAL the type in which terms are computed, of REAL_BITS. */
+/* Template of the (max, sum of exponentials) monoids: NAME; terms are computed in f32 or f64, as REAL_BITS says. */
+#if REAL_BITS == 32
+#define REAL float
+#define EXP_ANCHOR exp_anchor_f32
+#define EXP_ANCHOR_TYPE struct exp_anchor_f32
+#define EXP_RANGE EXP_TERM_RANGE_F32
+#define EXP_LARGER larger_f32
+#define EXP_SMALLER smaller_f32
+#define EXP_NEAR(anchor, smallest) ((anchor).base == 0.0f && smallest >= (anchor).near)
+#else
+#define REAL double
+#define EXP_ANCHOR exp_anchor_f64
+#define EXP_ANCHOR_TYPE struct exp_anchor_f64
+#define EXP_RANGE EXP_TERM_RANGE_F64
+#define EXP_LARGER larger_f64
+#define EXP_SMALLER smaller_f64
+#define EXP_NEAR(anchor, smallest) ((void)smallest, false) /* would save little */
+#endif
+
 typedef struct {
     double max; /* -inf while nothing, or nothing but -inf, was taken; never NaN */
     pair sum;   /* of exp(x - reference), that of max: exponential.h; NaN once a NaN was taken; where max is +inf, the count
@@ -85,6 +103,23 @@ HOST_DEVICE void NAME_FN(terms)(FN(NAME) * partial, const V *x, uint32_t n, cons
         pair_add(&partial->sum, sum[lane]);
 }
 
+/* Brings the partial to the maximum of itself and a tile, whose largest element is given. False: that was all. */
+HOST_DEVICE bool NAME_FN(tile_begin)(FN(NAME) * partial, const V *x, uint32_t n, REAL largest)
+{
+    if (largest != largest) { /* the device sees NaN here, the host in the terms */
+        partial->sum.high = NAN;
+        return false;
+    }
+    const double max = partial->max > (double)largest ? partial->max : (double)largest;
+    if (!is_finite(max)) {
+        NAME_FN(tile_infinite)(partial, x, n, max);
+        return false;
+    }
+    if (max > partial->max)
+        NAME_FN(rescale)(partial, max);
+    return true;
+}
+
 HOST_DEVICE void NAME_FN(tile_part)(FN(NAME) * partial, const V *x, uint32_t n)
 {
     REAL largest[FOLD_LANES], smallest[FOLD_LANES];
@@ -100,19 +135,9 @@ HOST_DEVICE void NAME_FN(tile_part)(FN(NAME) * partial, const V *x, uint32_t n)
         largest[0] = largest[lane] > largest[0] ? largest[lane] : largest[0];
         smallest[0] = smallest[lane] < smallest[0] ? smallest[lane] : smallest[0];
     }
-    double max = (double)largest[0];
-    if (max != max) { /* the device sees NaN here, the host in the terms */
-        partial->sum.high = NAN;
+    if (!NAME_FN(tile_begin)(partial, x, n, largest[0]))
         return;
-    }
-    max = partial->max > max ? partial->max : max;
-    if (!is_finite(max)) {
-        NAME_FN(tile_infinite)(partial, x, n, max);
-        return;
-    }
-    if (max > partial->max)
-        NAME_FN(rescale)(partial, max);
-    const EXP_ANCHOR_TYPE anchor = EXP_ANCHOR(max, EXP_RANGE);
+    const EXP_ANCHOR_TYPE anchor = EXP_ANCHOR(partial->max, EXP_RANGE);
     if (EXP_NEAR(anchor, smallest[0]))
         NAME_FN(terms)(partial, x, n, &anchor, true);
     else

@@ -179,6 +179,14 @@ allfold_status fold_finish(const struct fold_call *call, allfold_type type, cons
     return status;
 }
 
+enum monoid softmax_monoid(allfold_type x_type, allfold_type y_type, bool logarithm)
+{
+    const bool short_x = type_kind(x_type) == 'f' && allfold_type_bytes(x_type) == 2;
+    if (x_type == ALLFOLD_F64 || y_type == ALLFOLD_F64)
+        return MONOID_sumexp_f64;
+    return short_x && allfold_type_bytes(y_type) == 2 && !logarithm ? MONOID_sumexp_half : MONOID_sumexp;
+}
+
 void softmax_constants_set(enum monoid monoid, allfold_type type, const struct partial *partial, struct softmax_constants *c)
 {
     const sumexp_f32 *sumexp = (const void *)partial->bytes;

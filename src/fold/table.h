@@ -55,7 +55,10 @@ struct fold_call {
 allfold_status fold_finish(const struct fold_call *call, allfold_type type, const struct partial *partial, uint64_t count,
                            allfold_result *result, struct error *error);
 
-/* What softmax's second pass needs, from a partial of `monoid`, MONOID_sumexp or MONOID_sumexp_f64, over elements of `type`. */
+/* Softmax's first pass. Which it is only matters for the precision: the partials' layout and meaning are one. */
+enum monoid softmax_monoid(allfold_type x_type, allfold_type y_type, bool logarithm);
+
+/* What softmax's second pass needs, from a partial of that monoid over elements of `type`. */
 struct softmax_constants;
 void softmax_constants_set(enum monoid monoid, allfold_type type, const struct partial *partial,
                            struct softmax_constants *constants);
