@@ -118,8 +118,8 @@ class Launch:
         return self
 
     def said(self):
-        """The program's own messages."""
-        return [line for line in self.stderr.splitlines() if line.startswith("allfold:")]
+        """The program's own messages, but for the one that ranks share a device."""
+        return [line for line in self.stderr.splitlines() if line.startswith("allfold:") and " is shared by " not in line]
 
     def shown(self):
         return (f"{' '.join(self.command)}\nexit status {self.status} after {self.seconds:.1f} s, left {self.left}\n"
