@@ -5,9 +5,12 @@
 #include "array/array.h"
 #include "files.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static struct array_info bytes_info(uint64_t count)
 {
@@ -54,6 +57,34 @@ static void test_output(void)
     error.status = ALLFOLD_OK;
     tap_ok(output_commit(&output, &error) == ALLFOLD_IO_ERROR && holds(path, "abc") && files() == before,
            "nor committed, and it is gone");
+}
+
+/* What runs that were killed have left, and what is still somebody's. */
+static void test_left_behind(void)
+{
+    const struct array_info info = bytes_info(3);
+    const char *path = in_folder("left");
+    struct output dead, alive, output;
+    struct error error = {.status = ALLFOLD_OK};
+    const int before = files();
+    must(output_create(path, &info, &dead, &error) == ALLFOLD_OK && output_create(path, &info, &alive, &error) == ALLFOLD_OK,
+         error.text);
+    must(close(dead.lock) == 0, "close"); /* as the end of its process does */
+    char other[ARRAY_PATH_BYTES], foreign[ARRAY_PATH_BYTES];
+    snprintf(other, sizeof other, "%.4000sx", dead.temporary);
+    memcpy(foreign, dead.temporary, sizeof foreign);
+    char *const mark = strstr(foreign, ".left.") + 6;
+    *mark = *mark == '0' ? '1' : '0'; /* as if on another host */
+    must(close(creat(other, 0600)) == 0 && close(creat(foreign, 0600)) == 0, "creat");
+    tap_ok(output_create(path, &info, &output, &error) == ALLFOLD_OK && access(dead.temporary, F_OK) != 0 && errno == ENOENT,
+           "the temporary file of a process that is gone is removed by the next run");
+    tap_ok(access(alive.temporary, F_OK) == 0 && access(other, F_OK) == 0 && access(foreign, F_OK) == 0
+               && files() == before + 4, "that of a living one stays, and what has another name");
+    output_discard(&output);
+    output_discard(&alive);
+    unlink(other);
+    unlink(foreign);
+    tap_ok(files() == before, "nothing else is left");
 }
 
 static void refused_output(const char *path, const struct array_info *info, const char *says, const char *what)
@@ -135,6 +166,7 @@ int main(void)
 {
     must(mkdtemp(folder) != NULL, folder);
     test_output();
+    test_left_behind();
     test_refused_outputs();
     test_full_disk();
     static const char *const made[] = {"out", "ten"};

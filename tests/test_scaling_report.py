@@ -113,6 +113,11 @@ def test_page(folder):
         text = file.read()
     tap.ok(process.returncode == 0 and "Not measured" in text and "no extrapolation" in text and "nan" not in text,
            "a study too small says so", (process, text[-2000:]))
+    study_of(folder, made_up(RANKS, COUNTS, TOTALS, noise=0.7))
+    process = run(path, "-o", page)
+    with open(page, encoding="utf-8") as file:
+        text = file.read()
+    tap.ok(process.returncode == 0 and "off the model" in text, "as does one that the model does not fit", (process, text[-2000:]))
 
 
 def test_refused(folder):

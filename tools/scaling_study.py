@@ -79,9 +79,9 @@ class Study:
                 self.rows.append(row)
 
     def kinds(self):
-        """(fold, element type) pairs, those with most rows first."""
+        """(fold, element type) pairs, those with most rows first, then as they come."""
         pairs = [(row["fold"], row["dtype"]) for row in self.rows]
-        return sorted(set(pairs), key=lambda pair: (-pairs.count(pair), pair))
+        return sorted(dict.fromkeys(pairs), key=lambda pair: -pairs.count(pair))
 
     def choose(self, fold, dtype):
         self.fold, self.dtype, self.width = fold, dtype, BYTES[dtype]

@@ -87,13 +87,15 @@ struct output {
     allfold_type type;
     uint64_t count;
     uint64_t data_offset;
+    int lock; /* the creator's descriptor of the temporary file, which keeps other runs from removing it; elsewhere -1 */
 };
 
 /* Creates the temporary file with its header, at its full size: .npy where path ends in ".npy" (shape and order of
    info; bf16 refused, NumPy has none), raw otherwise. info->type is the output's. An existing target's permission bits
    are kept. A symbolic link is written through and stays, as with cp; one to nothing, a target that is no regular file
    or may not be written, and a path without room for its bytes are refused. Where the size of files is limited, SIGXFSZ
-   must be ignored for that to be an error. Writes *output only on success. */
+   must be ignored for that to be an error. What killed runs with the same target have left on this host since its start is
+   removed. Writes *output only on success. */
 allfold_status output_create(const char *path, const struct array_info *info, struct output *output,
                              struct error *error);
 allfold_status output_open(const struct output *output, struct sink **sink, struct error *error);

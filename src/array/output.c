@@ -1,6 +1,10 @@
 /* Output files that appear whole, under their name, or not at all: every process writes its ranges of a temporary file
    in the target's folder, which is renamed to the target when all have succeeded.
 
+   A process that is killed cannot remove its temporary file. So that a later run can, the creator keeps a lock on it,
+   which ends with the process, and the name says on which running kernel: there, a file without a lock is nobody's.
+   Between hosts a lock may mean nothing: that is up to the file system.
+
    What users of such tools expect: a target that is a symbolic link is written through (the link stays, the file it
    names is replaced), as cp does, and as cp does a link to nothing is refused; a target that is not a regular file, or
    that its permissions protect from writing, is refused; a target's other hard links keep the old contents. */
@@ -11,17 +15,22 @@
 #include "array/file.h"
 #include "array/npy.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
 #define TEMPORARY_NAME_BYTES 200 /* of the target's name: with the rest it stays below any NAME_MAX */
 #define ATTEMPTS 100
+#define LETTERS 6
+#define MARK_BYTES 16
 
 /* Length of the folder part of a path, with its last slash; 0 where there is none. */
 static size_t folder_length(const char *path)
@@ -90,7 +99,7 @@ static allfold_status find_target(const char *path, char target[ARRAY_PATH_BYTES
 }
 
 /* Six letters that differ from process to process and from call to call; O_EXCL is what makes names unique. */
-static void letters(unsigned attempt, char text[7])
+static void letters(unsigned attempt, char text[LETTERS + 1])
 {
     static const char alphabet[] = "abcdefghijklmnopqrstuvwxyz0123456789";
     struct timespec now;
@@ -98,29 +107,91 @@ static void letters(unsigned attempt, char text[7])
     uint64_t x = (uint64_t)now.tv_nsec ^ (uint64_t)now.tv_sec << 30 ^ (uint64_t)getpid() << 20;
     x = (x + attempt) * UINT64_C(0x9e3779b97f4a7c15);
     x ^= x >> 29;
-    for (int i = 0; i < 6; i++, x /= 36)
+    for (int i = 0; i < LETTERS; i++, x /= 36)
         text[i] = alphabet[x % 36];
-    text[6] = '\0';
+    text[LETTERS] = '\0';
 }
 
-/* Creates ".NAME.XXXXXX.tmp" beside the target. Returns its descriptor, -1 on an error. */
+/* Which kernel this is, since when it runs: processes with the same mark see each other's locks. "" if nobody says. */
+static void kernel_mark(char mark[MARK_BYTES])
+{
+    const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    const ssize_t got = fd >= 0 ? read(fd, mark, 8) : -1;
+    memcpy(mark + 8, ".", 2);
+    for (int i = 0; i < 8; i++)
+        if (got != 8 || !isxdigit((unsigned char)mark[i]))
+            mark[0] = '\0';
+    if (fd >= 0)
+        close(fd);
+}
+
+/* Removes a temporary file that no process holds. */
+static void remove_if_unlocked(int folder, const char *name)
+{
+    struct stat status;
+    const int fd = openat(folder, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return;
+    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        unlinkat(folder, name, 0);
+    close(fd);
+}
+
+/* Removes what runs for the same target on this kernel have left behind: "PREFIXxxxxxx.tmp" without a lock. */
+static void remove_stale(const char *target, const char *prefix)
+{
+    char path[ARRAY_PATH_BYTES];
+    const size_t length = strlen(prefix);
+    folder_of(target, path);
+    DIR *const folder = opendir(path);
+    if (folder == NULL)
+        return;
+    for (const struct dirent *entry; (entry = readdir(folder)) != NULL;)
+        if (strncmp(entry->d_name, prefix, length) == 0 && strlen(entry->d_name) == length + LETTERS + 4
+            && strcmp(entry->d_name + length + LETTERS, ".tmp") == 0)
+            remove_if_unlocked(dirfd(folder), entry->d_name);
+    closedir(folder);
+}
+
+/* Locks a file that was just created. False where it is not to be used: someone has taken it for one that was left
+   behind; or files cannot be locked here, and *lockable is false then. */
+static bool lock_temporary(int fd, bool *lockable)
+{
+    struct stat status;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return fstat(fd, &status) == 0 && status.st_nlink > 0;
+    *lockable = errno == EWOULDBLOCK || errno == EINTR;
+    return false;
+}
+
+/* Creates ".NAME.MARK.XXXXXX.tmp" beside the target, locked, or ".NAME.XXXXXX.tmp" where nothing can be locked. Returns
+   its descriptor, -1 on an error. */
 static int create_temporary(const char *target, char temporary[ARRAY_PATH_BYTES], struct error *error)
 {
     const size_t folder = folder_length(target);
-    int fd = -1;
+    char mark[MARK_BYTES], prefix[TEMPORARY_NAME_BYTES + MARK_BYTES + 3];
+    kernel_mark(mark);
+    snprintf(prefix, sizeof prefix, ".%.*s.%s", TEMPORARY_NAME_BYTES, target + folder, mark);
+    bool lockable = mark[0] != '\0';
+    if (lockable)
+        remove_stale(target, prefix);
     for (unsigned attempt = 0; attempt < ATTEMPTS; attempt++) {
-        char unique[7];
+        char unique[LETTERS + 1];
         letters(attempt, unique);
-        if (snprintf(temporary, ARRAY_PATH_BYTES, "%.*s.%.*s.%s.tmp", (int)folder, target, TEMPORARY_NAME_BYTES,
-                     target + folder, unique) >= ARRAY_PATH_BYTES) {
+        if (snprintf(temporary, ARRAY_PATH_BYTES, "%.*s.%.*s.%s%s.tmp", (int)folder, target, TEMPORARY_NAME_BYTES,
+                     target + folder, lockable ? mark : "", unique) >= ARRAY_PATH_BYTES) {
             errno = ENAMETOOLONG;
             break;
         }
-        fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd >= 0)
-            return fd;
-        if (errno != EEXIST)
+        const int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd < 0 && errno != EEXIST)
             break;
+        if (fd >= 0 && (!lockable || lock_temporary(fd, &lockable)))
+            return fd;
+        if (fd >= 0) {
+            unlink(temporary);
+            close(fd);
+        }
     }
     const int reason = errno;
     char name[ARRAY_PATH_BYTES];
@@ -160,8 +231,6 @@ static allfold_status fill_temporary(int fd, const struct output *output, const 
                     file_shown(output->path));
     else if (reserve(fd, output->path, bytes, error) == ALLFOLD_OK)
         file_write(fd, output->path, 0, output->data_offset, header, 1, error);
-    if (close(fd) != 0 && errno != EINTR)
-        error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot close the output file", file_shown(output->path));
     return error->status;
 }
 
@@ -201,10 +270,10 @@ allfold_status output_create(const char *path, const struct array_info *info, st
     if (plan(path, info, &made, header, error) != ALLFOLD_OK ||
         find_target(path, made.path, &exists, &mode, error) != ALLFOLD_OK)
         return error->status;
-    const int fd = create_temporary(made.path, made.temporary, error);
-    if (fd < 0)
+    made.lock = create_temporary(made.path, made.temporary, error);
+    if (made.lock < 0)
         return error->status;
-    if (fill_temporary(fd, &made, header, exists, mode, error) != ALLFOLD_OK) {
+    if (fill_temporary(made.lock, &made, header, exists, mode, error) != ALLFOLD_OK) {
         output_discard(&made);
         return error->status;
     }
@@ -301,6 +370,12 @@ static allfold_status sync_folder(const char *path, struct error *error)
     return error->status;
 }
 
+static void unlock(const struct output *output)
+{
+    if (output->lock >= 0)
+        close(output->lock);
+}
+
 allfold_status output_commit(const struct output *output, struct error *error)
 {
     struct stat status;
@@ -311,13 +386,16 @@ allfold_status output_commit(const struct output *output, struct error *error)
              rename(output->temporary, output->path) != 0)
         error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot give the finished output its name",
                     file_shown(output->path));
-    if (error->status == ALLFOLD_OK)
-        return sync_folder(output->path, error);
-    output_discard(output);
-    return error->status;
+    if (error->status != ALLFOLD_OK) {
+        output_discard(output);
+        return error->status;
+    }
+    unlock(output);
+    return sync_folder(output->path, error);
 }
 
 void output_discard(const struct output *output)
 {
     unlink(output->temporary);
+    unlock(output);
 }

@@ -110,6 +110,7 @@ void session_write(struct session *session, const struct array_info *info,
     stop_remember(output.temporary);
     if (comm_broadcast(comm, 0, &output, sizeof output, error) == ALLFOLD_OK) {
         stop_remember(output.temporary);
+        output.lock = created ? output.lock : -1;
         output_open(&output, &sink, error);
         fill(session, sink);
         phase_enter(comm->progress, PHASE_WRITE);

@@ -1,9 +1,9 @@
-/* A library for LD_PRELOAD that makes one system call of the program fail: ALLFOLD_FAIL="RANK:CALL:K:HOW" lets call number K
-   (from 1) of CALL, on rank RANK, fail with errno HOW (ENOSPC, EIO, EINTR, ENOMEM), or, for pread and pwrite, move half of
-   what was asked (short) or nothing (zero). Counted are the calls of the program's own code, not those of shared libraries such
-   as MPI's, and from main on: a library that is linked in may make some before that, in its constructors (CUDA's runtime
-   does), and if one of those fails the program has no say in what happens. When it strikes it says "failing: struck" on
-   standard error. */
+/* A library for LD_PRELOAD that makes one system call of the program fail: ALLFOLD_FAIL="RANK:CALL:K:HOW" lets call
+   number K (from 1) of CALL, on rank RANK, fail with errno HOW (ENOSPC, EIO, EINTR, ENOMEM), or, for pread and pwrite,
+   move half of what was asked (short) or nothing (zero). Counted are the calls of the program's own code, not those of
+   shared libraries such as MPI's, from the start of main to its end: a library that is linked in may make some before
+   and after that (CUDA's runtime does), and if one of those fails the program has no say in what happens. When it
+   strikes it says "failing: struck" on standard error. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -19,12 +19,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 static struct {
-    bool ready, begun; /* there is something to do here; main has been called */
+    bool ready, begun; /* there is something to do here; main is under way */
     uintptr_t first, last; /* the program's own code */
     char call[24];
     int how; /* an errno, or: */
@@ -81,7 +82,9 @@ static int (*program_main)(int argc, char **argv, char **environment);
 static int begin(int argc, char **argv, char **environment)
 {
     plan.begun = plan.ready;
-    return program_main(argc, argv, environment);
+    const int status = program_main(argc, argv, environment);
+    plan.begun = false;
+    return status;
 }
 
 /* What a program's first instructions call, with its main. */
@@ -127,6 +130,7 @@ FAILING(int, rename, (const char *from, const char *to), (from, to), -1, "rename
 FAILING(int, unlink, (const char *path), (path), -1, "unlink")
 FAILING(int, fallocate, (int fd, int mode, off_t offset, off_t bytes), (fd, mode, offset, bytes), -1, "fallocate")
 FAILING(int, posix_fallocate, (int fd, off_t offset, off_t bytes), (fd, offset, bytes), plan.how, "fallocate")
+FAILING(int, flock, (int fd, int operation), (fd, operation), -1, "flock")
 FAILING(int, ftruncate, (int fd, off_t bytes), (fd, bytes), -1, "ftruncate")
 FAILING(int, fchmod, (int fd, mode_t mode), (fd, mode), -1, "fchmod")
 FAILING(int, stat, (const char *restrict path, struct stat *restrict status), (path, status), -1, "stat")

@@ -29,6 +29,7 @@ STANDIN = Program("devices that stand in for GPUs", os.path.join(HERE, "allfold-
                   {"ALLFOLD_STANDIN_DEVICES": "2", "ALLFOLD_STANDIN_MEMORY": str(1 << 20),
                    "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}, ["--backend=cuda"])
 CUDA = Program("GPUs", os.path.join(HERE, "allfold-cuda"), {}, ["--backend=cuda"])
+AT_ONCE = max(3, (os.cpu_count() or 1) // 2)  # launches
 STOPPED = 75  # the exit status of a run that a signal has stopped
 HUNG = "hung"
 MARK = "ALLFOLD_TEST_MARK"
@@ -117,8 +118,8 @@ class Launch:
         return self
 
     def said(self):
-        """The program's own messages."""
-        return [line for line in self.stderr.splitlines() if line.startswith("allfold:")]
+        """The program's own messages, but for the one that ranks share a device."""
+        return [line for line in self.stderr.splitlines() if line.startswith("allfold:") and " is shared by " not in line]
 
     def shown(self):
         return (f"{' '.join(self.command)}\nexit status {self.status} after {self.seconds:.1f} s, left {self.left}\n"

@@ -24,6 +24,7 @@ CALLS = {  # call -> how it fails
     "malloc": ["ENOMEM"],
     "close": ["EIO", "EINTR"],
     "fallocate": ["ENOSPC", "EINTR"],
+    "flock": ["EIO"],
     "ftruncate": ["EIO"],
     "fchmod": ["EIO"],
     "stat": ["EIO"],
@@ -160,7 +161,7 @@ def run_sweep(program, inputs, chosen, title):
             tap.ok(run.status == 0 and not left, f"{title}: {job.command} on {ranks} ranks when nothing fails", run.shown())
             job.expected[ranks] = (run.stdout, content)
     every, struck = [], set()
-    with ThreadPoolExecutor(max(3, (os.cpu_count() or 1) // 2)) as pool:
+    with ThreadPoolExecutor(faults.AT_ONCE) as pool:
         for case, (outcomes, wrong) in pool.map(lambda c: (c, sweep(jobs[c[0]], *c[1:])), chosen):
             command, ranks, rank, call, how = case
             tap.ok(not wrong, f"{title}: {command}, rank {rank} of {ranks}: {call} fails {how}, {len(outcomes)} times", wrong)

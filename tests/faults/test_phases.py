@@ -25,20 +25,20 @@ KINDS = ["kill", "segfault", "stop", "exit", "error"]
 OLD = b"what was there before\n"
 
 
-def strike(ranks, rank, phase, kind, old):
+def strike(program, ranks, rank, phase, kind, old):
     """The outcome in a word, and a launch; a word in capitals is a failure."""
     with tempfile.TemporaryDirectory() as folder:
-        return strike_in(folder, ranks, rank, phase, kind, old)
+        return strike_in(folder, program, ranks, rank, phase, kind, old)
 
 
-def strike_in(folder, ranks, rank, phase, kind, old):
+def strike_in(folder, program, ranks, rank, phase, kind, old):
     name = os.path.join(folder, "y.npy")
     if old:
         with open(name, "wb") as file:
             file.write(OLD)
-    command = [faults.FAULTY.path, "softmax", f"--timeout={TIMEOUT}", "--backend=cpu", "--threads=1", "--staging=64k",
+    command = [program.path, "softmax", f"--timeout={TIMEOUT}", *program.words, "--threads=1", "--staging=64k",
                "gen:normal?n=200000&seed=1", "-o", name]
-    run = faults.Launch(ranks, command, {"ALLFOLD_FAULT": f"{rank}:{PHASES[phase][0]}:{kind}"})
+    run = faults.Launch(ranks, command, {**program.environment, "ALLFOLD_FAULT": f"{rank}:{PHASES[phase][0]}:{kind}"})
     run.ended(30)
     said = run.said()
     files = os.listdir(folder)
@@ -67,15 +67,15 @@ def cases():
                     yield ranks, 0 if first_only else [ranks - 1, 0, ranks // 2][number % 3], phase, kind, number % 2 == 0
 
 
-def test_cases():
-    """All of the list, three at a time: most of the time they wait. The outcomes."""
+def test_cases(program):
+    """All of the list, some at a time: mostly they wait. The outcomes."""
     outcomes, slowest = [], {}
-    with ThreadPoolExecutor(3) as pool:
-        for (ranks, rank, phase, kind, _), (outcome, run) in pool.map(lambda case: (case, strike(*case)), cases()):
+    with ThreadPoolExecutor(faults.AT_ONCE) as pool:
+        for (ranks, rank, phase, kind, _), (outcome, run) in pool.map(lambda case: (case, strike(program, *case)), cases()):
             outcomes.append(outcome)
             slow = "stop" if kind == "stop" else "others"
             slowest[slow] = max(slowest.get(slow, 0), run.seconds)
-            tap.ok(not outcome.split(",")[0].isupper(), f"{kind} on rank {rank} of {ranks} in phase {phase}",
+            tap.ok(not outcome.split(",")[0].isupper(), f"{program.name}: {kind} on rank {rank} of {ranks} in phase {phase}",
                    f"{outcome}\n{run.shown()}")
     print(f"# slowest end: {', '.join(f'{kind} {seconds:.1f} s' for kind, seconds in slowest.items())} "
           f"(--timeout={TIMEOUT})", flush=True)
@@ -106,14 +106,21 @@ def test_no_safe_point():
                "a run that comes to no safe point within 10 s of a signal", run.shown())
 
 
-def main():
+def test_cpu():
     outcomes = []
-    tests = [lambda: outcomes.extend(test_cases()), lambda: outcomes.append(
+    tests = [lambda: outcomes.extend(test_cases(faults.FAULTY)), lambda: outcomes.append(
         test_other("lost", "exchange", "fold>exchange", f"all ranks have waited in phase exchange for {TIMEOUT} s"))]
     if faults.FULL:
         tests += [lambda: outcomes.append(test_other("stop", "finish", "*>finish", "rank 1 on")), test_no_safe_point]
     faults.together(*tests)
-    faults.summary("phases", outcomes)
+    faults.summary(f"phases on {faults.FAULTY.name}", outcomes)
+
+
+def main():
+    if not faults.CUDA_ONLY:
+        test_cpu()
+    for program in faults.devices("phases") if faults.FULL else ():
+        faults.summary(f"phases on {program.name}", test_cases(program))
     tap.done()
 
 

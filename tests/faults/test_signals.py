@@ -11,6 +11,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -79,6 +80,20 @@ def test_launcher(folder):
                and not run.left and not os.listdir(folder), f"{sent.name} to the launcher", run.shown())
 
 
+def test_killed(folder):
+    """SIGKILL to all ranks: nobody can remove the temporary output but the next run."""
+    run, began = long_run(folder, 2, True)
+    for pid in run.ranks():
+        os.kill(pid, signal.SIGKILL)
+    run.ended(30)
+    left = os.listdir(folder)
+    again = faults.Launch(2, [tap.ALLFOLD, "softmax", "--backend=cpu", "gen:normal?n=1000", "-o",
+                              os.path.join(folder, "y.raw")]).ended(30)
+    tap.ok(began and run.status not in (0, faults.HUNG) and not run.left and len(left) == 1 and left[0].endswith(".tmp")
+           and again.status == 0 and os.listdir(folder) == ["y.raw"],
+           "SIGKILL to all ranks leaves a temporary file, which the next run removes", f"{left}\n{run.shown()}{again.shown()}")
+
+
 def bits(run):
     """All that is reported of the values."""
     report = json.loads(run.stdout)
@@ -93,23 +108,30 @@ def fold(ranks, fold_name, source, checkpoint, fault=None, more=(), program=faul
                          ).ended(30)
 
 
-def test_checkpoints(folder, source, program):
-    """Every fold: stopped, killed, finished. A device has several shards under way, so less has been taken when it is killed."""
-    checkpoint, cuda = os.path.join(folder, "ck"), program != faults.FAULTY
-    for number, name in enumerate(FOLDS):
-        for ranks in (1, 2, 3) if faults.FULL else (1 if name != "argmax" else 3,) if number % (6 if cuda else 2) == 1 else ():
-            whole = fold(ranks, name, source, None, program=program)
-            first = fold(ranks, name, source, checkpoint, f"{ranks - 1}:*>read:usr1:5", program=program)
-            kept = sorted(os.listdir(folder))
-            second = fold(ranks, name, source, checkpoint, f"{ranks - 1}:*>read:kill:4", program=program)
-            last = fold(ranks, name, source, checkpoint, more=["--verbose"], program=program)
-            resumed = dict(re.findall(r"rank (\d+): the checkpoint has (\d+) of", last.stderr))
-            right = int(resumed.get(str(ranks - 1), 0)) in ((5, 6) if cuda else (7, 8)) and len(resumed) == ranks
-            tap.ok(whole.status == 0 and first.status == faults.STOPPED and second.status not in (0, faults.HUNG)
-                   and last.status == 0 and bits(whole) == bits(last) and not os.listdir(folder)
-                   and f"ck.{ranks - 1}" in kept and right,
-                   f"checkpoint of {name} on {ranks} ranks, {program.name}: stopped, killed, the same bits at last",
-                   "\n".join(run.shown() for run in (whole, first, second, last)) + f"{kept} {resumed}")
+def resumes(name, ranks, source, program):
+    """Whether a fold that is stopped, killed and finished gives the bits of one that is left alone; and what happened. A device
+    has several shards under way, so less has been taken when it is killed."""
+    on, shards = ranks - 1, (7, 8) if program == faults.FAULTY else (5, 6)
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint = os.path.join(folder, "ck")
+        whole = fold(ranks, name, source, None, program=program)
+        first = fold(ranks, name, source, checkpoint, f"{on}:*>read:usr1:5", program=program)
+        kept = sorted(os.listdir(folder))
+        second = fold(ranks, name, source, checkpoint, f"{on}:*>read:kill:4", program=program)
+        last = fold(ranks, name, source, checkpoint, more=["--verbose"], program=program)
+        resumed = dict(re.findall(r"rank (\d+): the checkpoint has (\d+) of", last.stderr))
+        right = (whole.status == 0 and first.status == faults.STOPPED and second.status not in (0, faults.HUNG)
+                 and last.status == 0 and bits(whole) == bits(last) and not os.listdir(folder) and f"ck.{on}" in kept
+                 and int(resumed.get(str(on), 0)) in shards and len(resumed) == ranks)
+        return right, "\n".join(run.shown() for run in (whole, first, second, last)) + f"{kept} {resumed}"
+
+
+def test_checkpoints(source, program):
+    cases = [(name, ranks) for number, name in enumerate(FOLDS) for ranks in ((1, 2, 3) if faults.FULL else (
+        1 if name != "argmax" else 3,) if number % (2 if program == faults.FAULTY else 6) == 1 else ())]
+    with ThreadPoolExecutor(faults.AT_ONCE) as pool:
+        for (name, ranks), (right, shown) in pool.map(lambda case: (case, resumes(*case, source, program)), cases):
+            tap.ok(right, f"checkpoint of {name} on {ranks} ranks, {program.name}: stopped, killed, the same bits at last", shown)
 
 
 def test_softmax(folder, source):
@@ -204,12 +226,12 @@ def main():
         for name, count in ((x, 100_000), (y, 100_000), (z, 100_001)):
             np.save(name, 1 + rng.standard_normal(count) / 1000)
         for program in faults.devices("checkpoints"):
-            in_a_folder(test_checkpoints, [x], program)()
+            test_checkpoints([x], program)
         if not faults.CUDA_ONLY:
-            faults.together(in_a_folder(test_signals), lambda: (test_ignored(), in_a_folder(test_launcher)()),
-                            in_a_folder(test_checkpoints, [x], faults.FAULTY),
-                            lambda: (in_a_folder(test_softmax, [x])(), in_a_folder(test_foreign, [y], [z])()))
-            faults.together(lambda: test_progress(False), lambda: test_progress(True))
+            faults.together(in_a_folder(test_signals), test_ignored, in_a_folder(test_launcher), in_a_folder(test_killed))
+            test_checkpoints([x], faults.FAULTY)
+            faults.together(in_a_folder(test_softmax, [x]), in_a_folder(test_foreign, [y], [z]),
+                            lambda: test_progress(False), lambda: test_progress(True))
     tap.done()
 
 
