@@ -95,12 +95,19 @@ static __device__ __forceinline__ double warp_max(double x)
    whole warps. */
 template <class Fold, int count> static __device__ __forceinline__ void warp_combine(typename Fold::partial *partial)
 {
-    if constexpr (Fold::scaled) /* once, that the combinations find nothing to rescale: each would take long */
+    if constexpr (Fold::scaled) { /* to one maximum, once: what is left to do is to add */
         rescale_to(partial, warp_max(partial->max));
+#pragma unroll
+        for (int lanes = 1; lanes < count; lanes *= 2) {
+            const pair other = partial_shuffle_down(partial->sum, lanes);
+            pair_combine(&partial->sum, &other);
+        }
+    } else {
 #pragma unroll (is_brief<Fold> ? 5 : 1)
-    for (int lanes = 1; lanes < count; lanes *= 2) {
-        const typename Fold::partial other = partial_shuffle_down(*partial, lanes);
-        Fold::combine(partial, &other);
+        for (int lanes = 1; lanes < count; lanes *= 2) {
+            const typename Fold::partial other = partial_shuffle_down(*partial, lanes);
+            Fold::combine(partial, &other);
+        }
     }
 }
 

@@ -16,7 +16,17 @@ template <class Element>
 using resident_fold = fold_of<std::is_same<typename Element::value, float>::value ? MONOID_sumexp : MONOID_sumexp_f64,
                               typename Element::value>;
 
-static_assert(sizeof(struct softmax_constants) <= sizeof(((struct softmax_orders *)nullptr)->constants), "orders hold them");
+/* To go on with these. */
+static __host__ __device__ struct softmax_orders softmax_orders_of(const struct softmax_constants *constants)
+{
+    struct softmax_orders orders = {};
+    orders.proceed = 1;
+    orders.max = constants->max;
+    orders.log_sum = constants->log_sum;
+    orders.inverse_high = constants->inverse_high;
+    orders.inverse_low = constants->inverse_low;
+    return orders;
+}
 
 /* What a block has to do with which part, and where messages go; scratch is room for 2 * blocks + 1 of them. */
 struct resident_work {
@@ -71,22 +81,15 @@ template <class Fold, class Element>
 static __device__ __forceinline__ typename Fold::partial part_fold(const uint4 *shared, const uint4 *from, int turns,
                                                                    int groups, int more, int skip)
 {
-    typedef fold_plan<Fold, Element> plan;
-    constexpr int threads = RESIDENT_SHAPE.threads, stage = RESIDENT_SHAPE.stage, tile = plan::together;
+    constexpr int threads = RESIDENT_SHAPE.threads, stage = RESIDENT_SHAPE.stage, tile = RESIDENT_SHAPE.tile;
     typename Fold::partial partial = Fold::identity();
 #pragma unroll 1
-    for (int turn = 0; turn < more; turn += 4) {
-        uint4 vectors[4];
+    for (int turn = 0; turn < more; turn += tile) {
+        uint4 vectors[tile];
 #pragma unroll
-        for (int i = 0; i < 4; i++)
-            vectors[i] = turn + i < more ? load_read_only(from + skip + (turn + i) * threads) : make_uint4(0, 0, 0, 0);
-#pragma unroll 1
-        for (int i = 0; i < 4 && turn + i < more; i++) {
-            vectors_take<Fold, Element, 1>(&partial, vectors, 0);
-#pragma unroll
-            for (int j = 1; j < 4; j++)
-                vectors[j - 1] = vectors[j];
-        }
+        for (int i = 0; i < tile; i++)
+            vectors[i] = turn + i < more ? load_read_only(from + skip + (turn + i) * threads) : least_vector<Element>();
+        vectors_take<Fold, Element, tile>(&partial, vectors, 0);
     }
 #pragma unroll 1
     for (int turn = 0; turn < turns; turn += tile) {
@@ -101,20 +104,29 @@ static __device__ __forceinline__ typename Fold::partial part_fold(const uint4 *
     return partial;
 }
 
-/* The partials of all blocks, combined; thread 0 has it. Takes whole blocks. */
+/* Thread 0 gets the partial of the block, and, where the block asks for it, of all blocks. Takes whole blocks. The same code
+   twice over: the second time it is in the instruction cache. */
 template <class Fold>
-static __device__ __forceinline__ typename Fold::partial grid_gather(const struct resident_work &work)
+static __device__ __forceinline__ void grid_combine(const struct resident_work &work, typename Fold::partial *partial)
 {
     constexpr int threads = RESIDENT_SHAPE.threads;
-    typename Fold::partial partial = Fold::identity();
 #pragma unroll 1
-    for (uint32_t block = threadIdx.x; block < gridDim.x; block += threads) {
-        const auto other = message_receive<typename Fold::partial>(work.scratch[block].words, work.number);
-        Fold::combine(&partial, &other);
+    for (int pass = 0;; pass++) {
+        block_combine<Fold, threads>(partial);
+        if (pass == 1)
+            return;
+        if (threadIdx.x == 0)
+            message_send(work.scratch[blockIdx.x].words, *partial, work.number);
+        if (blockIdx.x > 0 && !work.alone)
+            return;
+        *partial = Fold::identity();
+#pragma unroll 1
+        for (uint32_t block = threadIdx.x; block < gridDim.x; block += threads) {
+            const auto other = message_receive<typename Fold::partial>(work.scratch[block].words, work.number);
+            Fold::combine(partial, &other);
+        }
+        __syncthreads();
     }
-    __syncthreads();
-    block_combine<Fold, threads>(&partial);
-    return partial;
 }
 
 /* The first warp of the first block: asks the host what to do with `partial`, which thread 0 has, and tells the others. */
@@ -125,8 +137,9 @@ static __device__ __forceinline__ void host_ask(const struct resident_work &work
     const uint64_t start = clock_nanoseconds();
     if (threadIdx.x == 0)
         message_send(work.mailbox->partial.words, partial, work.number);
-    while (!message_look_together(work.mailbox->orders.words, work.number, orders)) {
-        const bool late = clock_nanoseconds() - start > (uint64_t)RESIDENT_WAIT_MILLISECONDS * 1000000;
+#pragma unroll 1
+    for (uint32_t look = 1; !message_look_together(work.mailbox->orders.words, work.number, orders); look++) {
+        const bool late = look % 16 == 0 && clock_nanoseconds() - start > (uint64_t)RESIDENT_WAIT_MILLISECONDS * 1000000;
         if (__ballot_sync(0xffffffffu, late) != 0) {
             if (threadIdx.x == 0)
                 memset(orders, 0, sizeof *orders);
@@ -138,30 +151,32 @@ static __device__ __forceinline__ void host_ask(const struct resident_work &work
         message_send(work.scratch[2 * gridDim.x].words, *orders, work.number);
 }
 
-/* Whether to go on, and with which constants; the same in all threads of all blocks. Takes whole blocks. */
+/* Whether to go on, and with which constants; the same in all threads of all blocks. *partial is the threads' own. Takes whole
+   blocks. */
 template <class Fold>
-static __device__ __forceinline__ bool orders_get(const struct resident_work &work, struct softmax_constants *constants)
+static __device__ __forceinline__ bool orders_get(const struct resident_work &work, typename Fold::partial *partial,
+                                                  struct softmax_constants *constants)
 {
     __shared__ struct softmax_orders orders;
+    grid_combine<Fold>(work, partial);
     if (work.alone) {
-        const typename Fold::partial partial = grid_gather<Fold>(work);
         if (threadIdx.x == 0) {
-            softmax_constants_from(partial.max, &partial.sum, constants);
-            memcpy(orders.constants, constants, sizeof *constants);
-            orders.proceed = 1;
+            softmax_constants_from(partial->max, &partial->sum, constants);
+            orders = softmax_orders_of(constants);
         }
-    } else {
-        const uint64_t *const passed_on = work.scratch[2 * gridDim.x].words;
-        if (blockIdx.x == 0) {
-            const typename Fold::partial partial = grid_gather<Fold>(work);
-            if (threadIdx.x < 32)
-                host_ask(work, partial, &orders);
-        } else if (threadIdx.x < 32)
-            while (!message_look_together(passed_on, work.number, &orders))
+    } else if (threadIdx.x < 32) {
+        if (blockIdx.x == 0)
+            host_ask(work, *partial, &orders);
+        else
+            while (!message_look_together(work.scratch[2 * gridDim.x].words, work.number, &orders))
                 wait_for_others();
     }
     __syncthreads();
-    memcpy(constants, orders.constants, sizeof *constants);
+    constants->max = orders.max;
+    constants->log_sum = orders.log_sum;
+    constants->inverse_high = orders.inverse_high;
+    constants->inverse_low = orders.inverse_low;
+    softmax_constants_derive(constants);
     return orders.proceed != 0;
 }
 
@@ -170,6 +185,13 @@ static __device__ __forceinline__ void outcome_tell(const struct resident_work &
 {
     const uint64_t outcome = written;
     __syncthreads();
+#ifdef V_ENDS
+    if (threadIdx.x == 0) {
+        __threadfence_system();
+        __stcg((unsigned long long *)&work.mailbox->ended[blockIdx.x], (unsigned long long)work.number << 32 | outcome);
+    }
+    return;
+#endif
     if (blockIdx.x > 0) {
         if (threadIdx.x == 0) {
             __threadfence();
@@ -212,12 +234,8 @@ softmax_resident_kernel(const typename Element::stored *x, typename Element::sto
         const typename Element::value value = Element::load(x[last]);
         Fold::tile(&partial, &value, 1, 0);
     }
-    block_combine<Fold, threads>(&partial);
-    if (threadIdx.x == 0)
-        message_send(work.scratch[blockIdx.x].words, partial, work.number);
-
     struct softmax_constants constants;
-    const bool proceed = orders_get<Fold>(work, &constants);
+    const bool proceed = orders_get<Fold>(work, &partial, &constants);
     if (proceed) {
         if (has_last)
             round_to(&y[last], element_softmax<Arithmetic, Element>(x[last], constants));
@@ -299,6 +317,12 @@ int softmax_resident_launch(const struct softmax_resident *call, void *stream)
         config.stream = (cudaStream_t)stream;
         config.attrs = &together;
         config.numAttrs = 1;
+#ifdef V_PLAIN
+        config.numAttrs = 0;
+#endif
+#ifdef V_ENDS
+        space->blocks = (uint32_t)blocks;
+#endif
         return cudaLaunchKernelEx(&config, kernel, (const stored *)call->x, (stored *)call->y, work);
     });
 }
@@ -306,9 +330,8 @@ int softmax_resident_launch(const struct softmax_resident *call, void *stream)
 void softmax_order(struct fold_mailbox *mailbox, uint32_t number, const struct softmax_constants *constants)
 {
     struct softmax_orders orders = {};
-    orders.proceed = constants != nullptr;
     if (constants != nullptr)
-        memcpy(orders.constants, constants, sizeof *constants);
+        orders = softmax_orders_of(constants);
     message_put(&mailbox->orders, number, &orders, sizeof orders);
 }
 

@@ -38,9 +38,15 @@ constexpr size_t FOLD_SMALL_BYTES = 8 << 10;
 
 /* Softmax of elements that stay on the chip: one block a multiprocessor, which keeps what its shared memory has room for
    and reads the rest, at most a quarter as much, a second time. A block has at least so many vectors for each thread. */
+#ifndef V_THREADS
+#define V_THREADS 512
+#endif
+#ifndef V_TILE
+#define V_TILE 4
+#endif
 constexpr struct {
-    int threads, stage /* vectors of a thread that arrive together */, least;
-} RESIDENT_SHAPE = {512, 4, 2};
+    int threads, stage /* vectors of a thread that arrive together */, tile /* and that it gives to the fold as one */, least;
+} RESIDENT_SHAPE = {V_THREADS, 4, V_TILE, 2};
 
 /* The kernel of exact sums. columns: each thread has words of its own in shared memory, which 64-bit additions without atomics
    go to; a block's columns take at most 72 KiB, so that one fits every GPU since Ampere and three fit Hopper's. */

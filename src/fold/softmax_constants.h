@@ -6,6 +6,15 @@
 #include "fold/arithmetic.h"
 #include "fold/exponential.h"
 
+/* What follows from max and inverse_high. */
+HOST_DEVICE void softmax_constants_derive(struct softmax_constants *c)
+{
+    c->anchor = exp_anchor_f64(c->max, SOFTMAX_RANGE_F64);
+    c->anchor_f32 = exp_anchor_f32((float)c->max, SOFTMAX_RANGE_F32);
+    c->inverse_high_f32 = (float)(c->inverse_high * 0x1p-24);
+    c->inverse_low_f32 = (float)(c->inverse_high * 0x1p-24 - (double)c->inverse_high_f32);
+}
+
 /* All but log_sum, which only the logarithm needs and only the host computes. */
 HOST_DEVICE void softmax_constants_from(double max, const pair *sum_pair, struct softmax_constants *c)
 {
@@ -16,10 +25,7 @@ HOST_DEVICE void softmax_constants_from(double max, const pair *sum_pair, struct
     c->inverse_high = inverse;
     c->inverse_low = -fma(inverse, sum, -1.0) * inverse - inverse * inverse * (sum_pair->high - sum + sum_pair->low);
     c->log_sum = 0.0;
-    c->anchor = exp_anchor_f64(c->max, SOFTMAX_RANGE_F64);
-    c->anchor_f32 = exp_anchor_f32((float)c->max, SOFTMAX_RANGE_F32);
-    c->inverse_high_f32 = (float)(inverse * 0x1p-24);
-    c->inverse_low_f32 = (float)(inverse * 0x1p-24 - (double)c->inverse_high_f32);
+    softmax_constants_derive(c);
 }
 
 #endif
