@@ -1,4 +1,7 @@
 /* Throw-away: where the time of a resident softmax goes. */
+extern "C" {
+#include "device/device.h"
+}
 #include "kernels/softmax_resident.cu"
 #include <algorithm>
 #include <cstdio>

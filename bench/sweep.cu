@@ -78,9 +78,36 @@ template <int t, int b, int v, int k, bool s> struct plan_of {
     static constexpr int threads = t, blocks = b, vectors = v, together = k, block_vectors = t * v;
 };
 
-enum { PREFETCH = 1, LOOPED = 2, WARP = 4, CLUSTER = 8, LAST = 16, WARPS_SEND = 32, QUARTER = 64, ONE = 128, GPU = 256 };
+enum { PREFETCH = 1, LOOPED = 2, WARP = 4, CLUSTER = 8, LAST = 16, WARPS_SEND = 32, QUARTER = 64, ONE = 128, GPU = 256, ROOM32 = 512, ROOM128 = 1024 };
 
-template <class Partial> static __device__ __forceinline__ void ask_all(const uint64_t *scratch, uint32_t number, uint32_t step, uint32_t first, uint32_t count, Partial &, int) {}
+template <class Fold, int threads, int takers> static __device__ __forceinline__ void room_combine(typename Fold::partial *partial)
+{
+    typedef typename Fold::partial P;
+    __shared__ P room[threads];
+    room[threadIdx.x] = *partial;
+    __syncthreads();
+    if (threadIdx.x >= takers) return;
+#pragma unroll
+    for (int i = 1; i < threads / takers; i++) {
+        const P other = room[threadIdx.x + i * takers];
+        Fold::combine(partial, &other);
+    }
+    warp_combine<Fold, 32>(partial);
+    if constexpr (takers > 32) {
+        __shared__ P few[takers / 32];
+        if (threadIdx.x % 32 == 0) few[threadIdx.x / 32] = *partial;
+        asm volatile("bar.sync 2, %0;" : : "n"(takers) : "memory");
+        if (threadIdx.x >= 32) return;
+        *partial = threadIdx.x < takers / 32 ? few[threadIdx.x] : Fold::identity();
+        warp_combine<Fold, takers / 32>(partial);
+    }
+}
+template <class Fold, int threads, int variant> static __device__ __forceinline__ void first_combine(typename Fold::partial *partial)
+{
+    if constexpr ((variant & ROOM32) && threads > 32) room_combine<Fold, threads, 32>(partial);
+    else if constexpr ((variant & ROOM128) && threads > 128) room_combine<Fold, threads, 128>(partial);
+    else block_combine<Fold, threads>(partial);
+}
 
 /* Lane l of a warp takes the messages of blocks l * each + 1 ..., all asked for at once. */
 template <class Fold, int most>
@@ -129,14 +156,14 @@ try_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, uint64
                 asm volatile("prefetch.global.L2 [%0];" : : "l"(scratch + (uint64_t)block * words));
     P partial = thread_fold<Fold, Element, plan>(x, n, first, rounds);
     if constexpr (variant & ONE) {
-        block_combine<Fold, threads>(&partial);
+        first_combine<Fold, threads, variant>(&partial);
         if (threadIdx.x == 0) message_send(result, partial, number);
         return;
     }
     if constexpr (variant & CLUSTER) {
         __shared__ P room[16];
         cg::cluster_group cluster = cg::this_cluster();
-        block_combine<Fold, threads>(&partial);
+        first_combine<Fold, threads, variant>(&partial);
         if (threadIdx.x == 0) *cluster.map_shared_rank(&room[cluster.block_rank()], 0) = partial;
         cluster.sync();
         if (blockIdx.x > 0 || threadIdx.x >= 32) return;
@@ -188,7 +215,7 @@ try_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, uint64
             __syncthreads();
         }
     }
-    block_combine<Fold, threads>(&partial);
+    first_combine<Fold, threads, variant>(&partial);
     if (blockIdx.x > 0) {
         if (threadIdx.x == 0) message_send(scratch + (uint64_t)blockIdx.x * words, partial, number);
         return;
@@ -234,6 +261,7 @@ static allfold_type value_type;
 template <class Fold, class Element, class plan, int variant> static void add(std::vector<way> &ways, uint64_t n, uint64_t blocks, const char *what)
 {
     const uint64_t vectors = n / Element::per_vector;
+    if ((variant & ONE) && blocks > 1) return;
     const uint64_t rounds = plan::is_small ? 0 : vectors / (blocks * plan::block_vectors);
     auto *kernel = try_kernel<Fold, Element, plan, variant>;
     if (variant & CLUSTER) CUDA(cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
@@ -262,7 +290,7 @@ template <class Fold, class Element, class plan, int variant> static void add(st
     if (!fold_result(&box, space.number, sizeof(typename Fold::partial), &partial)) { printf("NO RESULT %s\n", text); return; }
     memcpy(&value, &partial, 8);
     if (expected != expected) expected = value;
-    if (!(std::abs(value - expected) <= 1e-9 * (1 + std::abs(expected)))) printf("WRONG %s: %.17g %.17g\n", text, value, expected);
+    if (!(std::abs(value - expected) <= 1e-9 * (1 + std::abs(expected)))) { printf("WRONG %s: %.17g %.17g\n", text, value, expected); return; }
     ways.push_back({text, run, {}, true});
 }
 static void report(const char *name, int power, std::vector<way> &ways)
@@ -333,7 +361,7 @@ int main()
     CUDA(cudaMemset(space.scratch, 0, scratch));
     CUDA(cudaMalloc(&space.mailbox, sizeof *space.mailbox));
     CUDA(cudaMemset(space.mailbox, 0, sizeof *space.mailbox));
-#if PART <= 3
+#if PART <= 3 || PART > 5
     typedef fold_of<MONOID_sum, float> F;
     typedef element<ALLFOLD_F32> E;
     fill<<<mps * 8, 256, 0, stream>>>((uint32_t *)pool, (uint64_t)1 << 28, 32);
@@ -350,9 +378,11 @@ int main()
         expected = NAN;
         cub_way<float, float>(ways, false, (int)n); read_ways(ways, n * 4); now_way(ways, MONOID_sum, ALLFOLD_F32, n);
         ways.push_back({"nothing", [] { nothing<<<1, 32, 0, stream>>>(); }, {}, false});
-#define ALL(t, b, v, k) if ((uint64_t)t * v * 4 >= n) { add<F, E, plan_of<t, b, v, k, true>, ONE>(ways, n, 1, "one"); add<F, E, plan_of<t, b, v, k, false>, ONE>(ways, n, 1, "one"); }
-        ALL(64, 8, 4, 4) ALL(64, 8, 8, 4) ALL(64, 8, 16, 4) ALL(128, 8, 2, 2) ALL(128, 8, 4, 4) ALL(128, 8, 8, 4) ALL(128, 4, 16, 4) ALL(256, 4, 1, 1) ALL(256, 4, 2, 2) ALL(256, 4, 4, 4) ALL(256, 4, 4, 2) ALL(256, 4, 8, 4) ALL(512, 2, 2, 2) ALL(512, 2, 4, 4) ALL(1024, 1, 1, 1) ALL(1024, 1, 2, 2)
+#define ALL(t, b, v, k) if ((uint64_t)t * v * 4 >= n) { add<F, E, plan_of<t, b, v, k, true>, ONE>(ways, n, 1, "one"); add<F, E, plan_of<t, b, v, k, true>, ONE | ROOM32>(ways, n, 1, "one room32"); if (t > 128) add<F, E, plan_of<t, b, v, k, true>, ONE | ROOM128>(ways, n, 1, "one room128"); add<F, E, plan_of<t, b, v, k, false>, ONE>(ways, n, 1, "one"); }
+        ALL(64, 8, 8, 4) ALL(64, 8, 16, 4) ALL(128, 8, 2, 2) ALL(128, 8, 4, 4) ALL(128, 8, 8, 4) ALL(128, 8, 8, 2) ALL(256, 4, 1, 1) ALL(256, 4, 2, 2) ALL(256, 4, 4, 4) ALL(256, 4, 4, 2) ALL(256, 4, 4, 1) ALL(256, 4, 8, 4) ALL(512, 2, 2, 2) ALL(512, 2, 4, 4) ALL(1024, 1, 1, 1) ALL(1024, 1, 2, 2)
         add<F, E, plan_of<256, 4, 4, 4, true>, 0>(ways, n, 1, "v0"); add<F, E, plan_of<256, 4, 4, 4, true>, LOOPED>(ways, n, 1, "v2");
+#define CL(t, v) for (uint64_t blocks : {2, 4, 8}) if (blocks * t * v * 4 >= n && blocks * t * 4 <= n) add<F, E, plan_of<t, 1024 / t, v, v, true>, CLUSTER>(ways, n, blocks, "cluster");
+        CL(128, 2) CL(128, 4) CL(256, 1) CL(256, 2) CL(256, 4) CL(512, 1)
         report("sum f32", power, ways);
     }
 #elif PART == 2 /* 2^13 .. 2^18 */
@@ -364,27 +394,45 @@ int main()
         family<F, E, plan_of<128, 8, 4, 4, true>, 0, PREFETCH, LOOPED, PREFETCH | LOOPED, WARP, PREFETCH | WARP, WARPS_SEND, WARPS_SEND | PREFETCH>(ways, n, {1, 2, 4}, {1});
         family<F, E, plan_of<256, 4, 4, 4, true>, 0, PREFETCH, LOOPED, PREFETCH | LOOPED, WARP, PREFETCH | WARP, WARPS_SEND, WARPS_SEND | PREFETCH>(ways, n, {1, 2, 4}, {1});
         family<F, E, plan_of<512, 2, 4, 4, true>, 0, PREFETCH | LOOPED, PREFETCH | WARP, WARPS_SEND | PREFETCH>(ways, n, {2, 4}, {1});
-        family<F, E, plan_of<512, 2, 8, 4, true>, 0, LOOPED>(ways, n, {8}, {1});
+        family<F, E, plan_of<512, 2, 8, 4, true>, 0, LOOPED, ONE, ONE | ROOM32>(ways, n, {8}, {1});
+        family<F, E, plan_of<256, 4, 4, 4, true>, ROOM32 | PREFETCH | WARP, ROOM128 | PREFETCH | QUARTER, ROOM32>(ways, n, {1, 2, 4}, {1});
+        family<F, E, plan_of<256, 4, 2, 2, true>, 0, ROOM32 | PREFETCH | WARP, PREFETCH | LOOPED>(ways, n, {1, 2}, {1});
+        family<F, E, plan_of<512, 2, 2, 2, true>, 0, ROOM32 | PREFETCH | WARP, PREFETCH | LOOPED>(ways, n, {1, 2}, {1});
 #define CL(t, v) for (uint64_t blocks : {2, 4, 8, 16}) if (blocks * t * v * 4 >= n && blocks * t * 4 <= n) add<F, E, plan_of<t, 1024 / t, v, 4, true>, CLUSTER>(ways, n, blocks, "cluster");
         CL(256, 4) CL(512, 4) CL(512, 8) CL(1024, 4)
         report("sum f32", power, ways);
     }
-#elif PART == 3 /* 2^19 .. 2^26 */
+#elif PART == 3 || PART == 6 || PART == 7 /* 2^19 .. 2^26 */
     for (int power : {19, 20, 21, 22, 23, 24, 25, 26}) {
         std::vector<way> ways;
         const uint64_t n = (uint64_t)1 << power;
         expected = NAN;
+        if (PART == 7 && power > 22) continue;
+        if (PART != 7 && power < 20) continue;
         cub_way<float, float>(ways, false, (int)n); read_ways(ways, n * 4); now_way(ways, MONOID_sum, ALLFOLD_F32, n);
-#define LOTS 0, PREFETCH, LOOPED, PREFETCH | LOOPED, WARP, PREFETCH | WARP, PREFETCH | QUARTER
-#define FEW 0, PREFETCH | LOOPED, PREFETCH | WARP
-        if (power <= 21) family<F, E, plan_of<256, 4, 4, 4, true>, LOTS>(ways, n, {1, 2, 4}, {1, 2, 4});
-        if (power <= 21) family<F, E, plan_of<512, 2, 4, 4, true>, FEW>(ways, n, {1, 2, 4}, {1, 2});
-        if (power >= 20) family<F, E, plan_of<512, 2, 8, 4, false>, LOTS>(ways, n, {2, 4, 8}, {1, 2});
-        if (power >= 20) family<F, E, plan_of<512, 4, 4, 4, false>, FEW>(ways, n, {2, 4}, {2, 4});
-        if (power >= 20) family<F, E, plan_of<1024, 1, 8, 4, false>, LOTS>(ways, n, {2, 4, 8}, {1});
-        if (power >= 20) family<F, E, plan_of<1024, 2, 4, 4, false>, FEW>(ways, n, {2, 4}, {1, 2});
-        if (power >= 22) family<F, E, plan_of<256, 8, 4, 4, false>, FEW>(ways, n, {4}, {4, 8});
-        if (power >= 22) family<F, E, plan_of<256, 4, 8, 4, false>, FEW>(ways, n, {4, 8}, {2, 4});
+#define LOTS 0, PREFETCH, LOOPED, PREFETCH | LOOPED, WARP, PREFETCH | WARP, PREFETCH | QUARTER, PREFETCH | ROOM32 | WARP, PREFETCH | ROOM128 | QUARTER, PREFETCH | ROOM128 | WARP
+#define FEW 0, PREFETCH | LOOPED, PREFETCH | WARP, PREFETCH | ROOM128 | QUARTER
+#if PART == 7
+        family<F, E, plan_of<256, 4, 4, 4, true>, LOTS>(ways, n, {1, 2, 4}, {1, 2, 4});
+        family<F, E, plan_of<512, 2, 4, 4, true>, FEW>(ways, n, {1, 2, 4}, {1, 2});
+        family<F, E, plan_of<512, 2, 4, 2, true>, FEW>(ways, n, {2, 4}, {1, 2});
+        family<F, E, plan_of<256, 4, 4, 2, true>, FEW>(ways, n, {1, 2, 4}, {1, 2, 4});
+        family<F, E, plan_of<128, 8, 4, 4, true>, PREFETCH | LOOPED, PREFETCH | ROOM32 | WARP>(ways, n, {2, 4}, {2, 4, 8});
+#elif PART == 3
+        family<F, E, plan_of<512, 2, 8, 4, false>, LOTS>(ways, n, {2, 4, 8}, {1, 2});
+        family<F, E, plan_of<512, 2, 8, 2, false>, FEW>(ways, n, {4, 8}, {2});
+        family<F, E, plan_of<512, 2, 8, 1, false>, FEW>(ways, n, {8}, {2});
+        family<F, E, plan_of<512, 2, 4, 2, false>, FEW>(ways, n, {4}, {2});
+        family<F, E, plan_of<512, 2, 4, 4, false>, FEW>(ways, n, {4}, {2});
+#else
+        family<F, E, plan_of<512, 4, 4, 4, false>, FEW>(ways, n, {2, 4}, {2, 4});
+        family<F, E, plan_of<512, 4, 4, 2, false>, FEW>(ways, n, {4}, {2, 4});
+        family<F, E, plan_of<1024, 1, 8, 4, false>, FEW>(ways, n, {4, 8}, {1});
+        family<F, E, plan_of<1024, 2, 4, 4, false>, FEW>(ways, n, {2, 4}, {1, 2});
+        family<F, E, plan_of<1024, 2, 4, 2, false>, FEW>(ways, n, {4}, {2});
+        family<F, E, plan_of<256, 8, 4, 2, false>, FEW>(ways, n, {4}, {4, 8});
+        family<F, E, plan_of<256, 4, 8, 2, false>, FEW>(ways, n, {8}, {2, 4});
+#endif
         report("sum f32", power, ways);
     }
 #else /* bf16 sum and max */

@@ -242,10 +242,18 @@ static __device__ __forceinline__ void rest_take(typename Fold::partial *partial
             vectors[i] = index + i * stride < end ? vector_load<Element>(x, index + i * stride, aligned)
                                                   : make_uint4(0, 0, 0, 0);
         if constexpr (is_brief<Fold>) {
+            constexpr int tile = plan::together > 0 ? plan::together : 1;
+            if (index + (plan::vectors - 1) * stride < end) {
 #pragma unroll
-            for (int i = 0; i < plan::vectors; i++)
-                if (index + i * stride < end)
-                    vectors_take<Fold, Element, 1>(partial, vectors + i, first + (index + i * stride) * Element::per_vector);
+                for (int i = 0; i < plan::vectors; i += tile)
+                    vectors_take<Fold, Element, tile>(partial, vectors + i, first + (index + i * stride) * Element::per_vector);
+            } else {
+#pragma unroll
+                for (int i = 0; i < plan::vectors; i++)
+                    if (index + i * stride < end)
+                        vectors_take<Fold, Element, 1>(partial, vectors + i,
+                                                       first + (index + i * stride) * Element::per_vector);
+            }
             index += plan::vectors * stride;
         } else {
             /* one at a time, by moving them down: the code of a tile is there once */

@@ -258,10 +258,12 @@ template <class Use> static cudaError_t kernel_of(allfold_type type, bool logari
     case ALLFOLD_##ID:                                                                                         \
         return logarithm ? use(element<ALLFOLD_##ID>(), softmax_resident_kernel<element<ALLFOLD_##ID>, true>)   \
                          : use(element<ALLFOLD_##ID>(), softmax_resident_kernel<element<ALLFOLD_##ID>, false>);
+#ifndef V_ONLY_F32
         CASE(F16)
         CASE(BF16)
-        CASE(F32)
         CASE(F64)
+#endif
+        CASE(F32)
 #undef CASE
     default:
         return cudaErrorInvalidValue;
@@ -277,7 +279,11 @@ int softmax_resident_prepare(int device, size_t *shared_bytes)
     const int turns = most > own ? (most - own) / vectors : 0;
     *shared_bytes = (size_t)(turns < stages ? turns : stages) * (size_t)vectors;
     for (const bool logarithm : {false, true})
+#ifdef V_ONLY_F32
+        for (const allfold_type type : {ALLFOLD_F32})
+#else
         for (const allfold_type type : {ALLFOLD_F16, ALLFOLD_BF16, ALLFOLD_F32, ALLFOLD_F64})
+#endif
             if (code == cudaSuccess)
                 code = kernel_of(type, logarithm, [=](auto, auto *kernel) {
                     return cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
