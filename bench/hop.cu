@@ -145,7 +145,7 @@ int main()
             t[1] = clock_seconds();
             while (!fold_result(mailbox, space.number, monoid_bytes(MONOID_sumexp, ALLFOLD_F32), &partial)) {}
             t[2] = clock_seconds();
-            softmax_constants_set(&partial, &constants);
+            softmax_constants_set(MONOID_sumexp, ALLFOLD_F32, &partial, &constants);
             softmax_order(mailbox, space.number, &constants);
             t[3] = clock_seconds();
             while (!ended(&space, mailbox, &written)) {}

@@ -115,6 +115,17 @@ HOST_DEVICE float larger_f32(float x, float best)
 }
 HOST_DEVICE double larger_f64(double x, double best) { return x > best ? x : best; }
 
+/* The smaller of the two; where one of them is NaN, the host and the device need not agree. */
+HOST_DEVICE float smaller_f32(float x, float best)
+{
+#ifdef __CUDA_ARCH__
+    return fminf(x, best);
+#else
+    return x < best ? x : best;
+#endif
+}
+HOST_DEVICE double smaller_f64(double x, double best) { return x < best ? x : best; }
+
 /* 2^n as f64, -1022 <= n <= 1023. */
 HOST_DEVICE double power_of_two(int n) { return f64_from_bits((uint64_t)(n + 1023) << 52); }
 

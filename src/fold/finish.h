@@ -96,10 +96,14 @@ static allfold_status finish_nan(const struct finish *finish, const char *name, 
     return ALLFOLD_OK;
 }
 
-/* log of the sum of a (max, sum) partial; the low part counts where the sum is 1 and a little. */
-static double sumexp_log(const pair *sum)
+/* log(sum / one), one the term of the maximum; the quotient's low part counts where it is 1 and a little. */
+static double sumexp_log(const pair *sum, const pair *one)
 {
-    return sum->low != 0.0 && is_finite(sum->high) ? log(sum->high) + log1p(sum->low / sum->high) : log(sum->high);
+    const double quotient = sum->high / one->high;
+    if (!is_finite(quotient) || quotient == 0.0)
+        return log(quotient);
+    const double rest = fma(-quotient, one->high, sum->high) + sum->low - quotient * one->low;
+    return log(quotient) + log1p(rest / sum->high);
 }
 
 #endif

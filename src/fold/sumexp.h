@@ -10,6 +10,8 @@
 #define EXP_ANCHOR_TYPE struct exp_anchor_f32
 #define EXP_RANGE EXP_TERM_RANGE_F32
 #define EXP_LARGER larger_f32
+#define EXP_SMALLER smaller_f32
+#define EXP_NEAR(anchor, smallest) ((anchor).base == 0.0f && smallest >= (anchor).near)
 #else
 #define REAL double
 #define REAL_BITS 64
@@ -17,6 +19,8 @@
 #define EXP_ANCHOR_TYPE struct exp_anchor_f64
 #define EXP_RANGE EXP_TERM_RANGE_F64
 #define EXP_LARGER larger_f64
+#define EXP_SMALLER smaller_f64
+#define EXP_NEAR(anchor, smallest) ((void)smallest, false) /* would save little */
 #endif
 #include "fold/sumexp_template.h"
 
@@ -28,6 +32,8 @@
 #define EXP_ANCHOR_TYPE struct exp_anchor_f64
 #define EXP_RANGE EXP_TERM_RANGE_F64
 #define EXP_LARGER larger_f64
+#define EXP_SMALLER smaller_f64
+#define EXP_NEAR(anchor, smallest) ((void)smallest, false) /* would save little */
 #include "fold/sumexp_template.h"
 
 #ifdef FOLD_HOST
@@ -37,6 +43,6 @@ static allfold_status FN(logsumexp_finish)(const FN(sumexp_f64) * partial, const
 {
     (void)finish;
     (void)error;
-    return result_f64(result, partial->max + sumexp_log(&partial->sum));
+    return result_f64(result, partial->max + FN(sumexp_f64_log)(partial));
 }
 #endif

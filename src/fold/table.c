@@ -179,9 +179,10 @@ allfold_status fold_finish(const struct fold_call *call, allfold_type type, cons
     return status;
 }
 
-void softmax_constants_set(const struct partial *partial, struct softmax_constants *c)
+void softmax_constants_set(enum monoid monoid, allfold_type type, const struct partial *partial, struct softmax_constants *c)
 {
     const sumexp_f32 *sumexp = (const void *)partial->bytes;
+    const bool f32_terms = monoid == MONOID_sumexp && type_value(type) == VALUE_f32;
     softmax_constants_from(sumexp->max, &sumexp->sum, c);
-    c->log_sum = sumexp_log(&sumexp->sum);
+    c->log_sum = f32_terms ? sumexp_log_f32(sumexp) : sumexp_f64_log_f64((const void *)partial->bytes);
 }

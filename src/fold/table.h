@@ -55,8 +55,9 @@ struct fold_call {
 allfold_status fold_finish(const struct fold_call *call, allfold_type type, const struct partial *partial, uint64_t count,
                            allfold_result *result, struct error *error);
 
-/* What softmax's second pass needs, from a partial of MONOID_sumexp or MONOID_sumexp_f64 (their layout is one). */
+/* What softmax's second pass needs, from a partial of `monoid`, MONOID_sumexp or MONOID_sumexp_f64, over elements of `type`. */
 struct softmax_constants;
-void softmax_constants_set(const struct partial *partial, struct softmax_constants *constants);
+void softmax_constants_set(enum monoid monoid, allfold_type type, const struct partial *partial,
+                           struct softmax_constants *constants);
 
 #endif
