@@ -163,6 +163,22 @@ int main()
         const double total = median(at[1]) + median(at[2]) + median(at[3]) + median(at[4]);
         printf("2^%d: host alone %.2f | through the host %.2f: launch %.2f partial +%.2f constants +%.2f outcome +%.2f", power, median(alone), total, median(at[1]), median(at[2]), median(at[3]), median(at[4]));
         call.alone = true;
+#ifdef V_TIMES
+        {
+            static const char *const names[] = {"load+fold", "combine", "gather", "combine", "constants", "write", "others", "fence", "tell"};
+            std::vector<double> d[9];
+            for (int i = 0; i < 31; i++) {
+                long long m[16];
+                clear(); CUDA(cudaStreamSynchronize(stream));
+                CUDA(softmax_resident_launch(&call, stream));
+                CUDA(cudaStreamSynchronize(stream));
+                CUDA(cudaMemcpyFromSymbol(m, marks, sizeof m));
+                for (int k = 0; k < 9; k++) d[k].push_back((double)(m[k + 1] - m[k]));
+            }
+            printf(" | cycles:");
+            for (int k = 0; k < 9; k++) printf(" %s %.0f", names[k], median(d[k]));
+        }
+#endif
         printf(" | device alone %.2f", device_us([&] { CUDA(softmax_resident_launch(&call, stream)); }));
         printf(" sumexp %.2f copy %.2f goal %.2f\n", device_us([&] { CUDA(fold_launch(MONOID_sumexp, ALLFOLD_F32, x, n, 0, &space, stream)); }),
                device_us([&] { CUDA(cudaMemcpyAsync(y, x, n * 4, cudaMemcpyDeviceToDevice, stream)); }), 1.15 * 8.0 * (double)n / 4.29e6 + 12);

@@ -79,6 +79,12 @@ template <int t, int b, int v, int k, bool s> struct plan_of {
 };
 
 enum { PREFETCH = 1, LOOPED = 2, WARP = 4, CLUSTER = 8, LAST = 16, WARPS_SEND = 32, QUARTER = 64, ONE = 128, GPU = 256, ROOM32 = 512, ROOM128 = 1024 };
+#if PART == 8
+static __device__ long long marks[16];
+#define MARK(i) do { if (blockIdx.x == 0 && threadIdx.x == 0) marks[i] = clock64(); } while (0)
+#else
+#define MARK(i) (void)0
+#endif
 
 template <class Fold, int threads, int takers> static __device__ __forceinline__ void room_combine(typename Fold::partial *partial)
 {
@@ -154,7 +160,9 @@ try_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, uint64
         if (blockIdx.x == 0)
             for (uint32_t block = threadIdx.x; block < gridDim.x; block += threads)
                 asm volatile("prefetch.global.L2 [%0];" : : "l"(scratch + (uint64_t)block * words));
+    MARK(0);
     P partial = thread_fold<Fold, Element, plan>(x, n, first, rounds);
+    MARK(1);
     if constexpr (variant & ONE) {
         first_combine<Fold, threads, variant>(&partial);
         if (threadIdx.x == 0) message_send(result, partial, number);
@@ -198,6 +206,7 @@ try_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, uint64
 #pragma unroll 1
         for (int pass = 0;; pass++) {
             block_combine<Fold, threads>(&partial);
+            MARK(2 + 2 * pass);
             if (pass == 1 || gridDim.x == 1) {
                 if (threadIdx.x == 0) message_send(result, partial, number);
                 return;
@@ -213,9 +222,11 @@ try_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, uint64
                 Fold::combine(&partial, &other);
             }
             __syncthreads();
+            MARK(3);
         }
     }
     first_combine<Fold, threads, variant>(&partial);
+    MARK(2);
     if (blockIdx.x > 0) {
         if (threadIdx.x == 0) message_send(scratch + (uint64_t)blockIdx.x * words, partial, number);
         return;
@@ -250,9 +261,11 @@ try_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, uint64
                 Fold::combine(&partial, &other);
             }
             __syncthreads();
+            MARK(3);
             block_combine<Fold, threads>(&partial);
         }
     }
+    MARK(4);
     if (threadIdx.x == 0) message_send(result, partial, number);
 }
 
@@ -371,7 +384,30 @@ int main()
     fill<<<mps * 8, 256, 0, stream>>>((uint32_t *)pool, (uint64_t)1 << 28, 16);
 #endif
     CUDA(cudaStreamSynchronize(stream));
-#if PART == 1 /* 2^10 .. 2^13, one block or a few */
+#if PART == 8
+    for (int power : {12, 14, 16, 20, 22, 24, 26}) {
+        std::vector<way> ways;
+        const uint64_t n = (uint64_t)1 << power;
+        expected = NAN;
+        if (power <= 20) family<F, E, plan_of<256, 4, 4, 4, true>, 0, PREFETCH, LOOPED, PREFETCH | LOOPED, PREFETCH | WARP, PREFETCH | ROOM32 | WARP>(ways, n, {4}, {1, 2});
+        if (power >= 20) family<F, E, plan_of<512, 2, 8, 4, false>, 0, PREFETCH, LOOPED, PREFETCH | LOOPED, PREFETCH | WARP, PREFETCH | ROOM128 | QUARTER>(ways, n, {4, 8}, {2});
+        for (way &w : ways) {
+            std::vector<double> d[4];
+            for (int i = 0; i < 31; i++) {
+                long long m[16] = {0};
+                CUDA(cudaMemcpyToSymbol(marks, m, sizeof m));
+                clear(); CUDA(cudaStreamSynchronize(stream));
+                w.run();
+                CUDA(cudaStreamSynchronize(stream));
+                CUDA(cudaMemcpyFromSymbol(m, marks, sizeof m));
+                for (int k = 0; k < 4; k++) d[k].push_back((double)(m[k + 1] - m[k]));
+            }
+            printf("2^%d %s: cycles", power, w.name.c_str());
+            for (int k = 0; k < 4; k++) { std::sort(d[k].begin(), d[k].end()); printf(" %.0f", d[k][15]); }
+            printf("\n");
+        }
+    }
+#elif PART == 1 /* 2^10 .. 2^13, one block or a few */
     for (int power : {10, 11, 12, 13}) {
         std::vector<way> ways;
         const uint64_t n = (uint64_t)1 << power;

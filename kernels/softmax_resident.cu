@@ -11,6 +11,12 @@
 
 #include <initializer_list>
 
+#ifdef V_TIMES
+static __device__ long long marks[16];
+#define MARK(i) do { if (blockIdx.x == 0 && threadIdx.x == 0) marks[i] = clock64(); } while (0)
+#else
+#define MARK(i) (void)0
+#endif
 /* The fold of the first pass. */
 template <class Element>
 using resident_fold = fold_of<std::is_same<typename Element::value, float>::value ? MONOID_sumexp : MONOID_sumexp_f64,
@@ -149,6 +155,7 @@ static __device__ __forceinline__ void grid_combine(const struct resident_work &
 #pragma unroll 1
     for (int pass = 0;; pass++) {
         block_combine<Fold, threads>(partial);
+        MARK(2 + 2 * pass);
         if (pass == 1)
             return;
         if (threadIdx.x == 0)
@@ -162,6 +169,7 @@ static __device__ __forceinline__ void grid_combine(const struct resident_work &
             Fold::combine(partial, &other);
         }
         __syncthreads();
+        MARK(3);
     }
 }
 
@@ -238,10 +246,12 @@ static __device__ __forceinline__ void outcome_tell(const struct resident_work &
 #pragma unroll 1
     for (uint32_t block = threadIdx.x + 1; block < gridDim.x; block += RESIDENT_SHAPE.threads)
         message_receive<uint64_t>(work.scratch[gridDim.x + block].words, work.number);
+    MARK(7);
     __threadfence();
     __syncthreads();
     if (threadIdx.x == 0) {
         __threadfence_system();
+        MARK(8);
         message_send(work.mailbox->outcome.words, outcome, work.number);
     }
 }
@@ -262,20 +272,25 @@ softmax_resident_kernel(const typename Element::stored *x, typename Element::sto
 
     kept.others = (uint4 *)bytes + threadIdx.x;
     kept.turns = turns_of_thread(part.count);
+    MARK(0);
     part_load<Element>(&kept, (const uint4 *)x + part.first + threadIdx.x);
     typename Fold::partial partial = part_fold<Fold, Element>(&kept);
+    MARK(1);
     if (has_last) {
         const typename Element::value value = Element::load(x[last]);
         Fold::tile(&partial, &value, 1, 0);
     }
     struct softmax_constants constants;
     const bool proceed = orders_get<Fold>(work, &partial, &constants);
+    MARK(5);
     if (proceed) {
         if (has_last)
             round_to(&y[last], element_softmax<Arithmetic, Element>(x[last], constants));
         part_write<Arithmetic, Element>(&kept, (uint4 *)y + part.first + threadIdx.x, constants);
     }
+    MARK(6);
     outcome_tell(work, proceed);
+    MARK(9);
 }
 
 /* Calls `use` with the kernel of each type that has one, as type and kernel. */
