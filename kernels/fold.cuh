@@ -97,12 +97,19 @@ static __device__ __forceinline__ double warp_max(double x)
    whole warps. */
 template <class Fold, int count> static __device__ __forceinline__ void warp_combine(typename Fold::partial *partial)
 {
-    if constexpr (Fold::scaled) /* once, that the combinations find nothing to rescale: each would take long */
+    if constexpr (Fold::scaled) { /* to one maximum, once: what is left to do is to add */
         rescale_to(partial, warp_max(partial->max));
+#pragma unroll
+        for (int lanes = 1; lanes < count; lanes *= 2) {
+            const pair other = partial_shuffle_down(partial->sum, lanes);
+            pair_combine(&partial->sum, &other);
+        }
+    } else {
 #pragma unroll (is_brief<Fold> ? 5 : 1)
-    for (int lanes = 1; lanes < count; lanes *= 2) {
-        const typename Fold::partial other = partial_shuffle_down(*partial, lanes);
-        Fold::combine(partial, &other);
+        for (int lanes = 1; lanes < count; lanes *= 2) {
+            const typename Fold::partial other = partial_shuffle_down(*partial, lanes);
+            Fold::combine(partial, &other);
+        }
     }
 }
 
@@ -237,10 +244,18 @@ static __device__ __forceinline__ void rest_take(typename Fold::partial *partial
             vectors[i] = index + i * stride < end ? vector_load<Element>(x, index + i * stride, aligned)
                                                   : make_uint4(0, 0, 0, 0);
         if constexpr (is_brief<Fold>) {
+            constexpr int tile = plan::together > 0 ? plan::together : 1;
+            if (index + (plan::vectors - 1) * stride < end) {
 #pragma unroll
-            for (int i = 0; i < plan::vectors; i++)
-                if (index + i * stride < end)
-                    vectors_take<Fold, Element, 1>(partial, vectors + i, first + (index + i * stride) * Element::per_vector);
+                for (int i = 0; i < plan::vectors; i += tile)
+                    vectors_take<Fold, Element, tile>(partial, vectors + i, first + (index + i * stride) * Element::per_vector);
+            } else {
+#pragma unroll
+                for (int i = 0; i < plan::vectors; i++)
+                    if (index + i * stride < end)
+                        vectors_take<Fold, Element, 1>(partial, vectors + i,
+                                                       first + (index + i * stride) * Element::per_vector);
+            }
             index += plan::vectors * stride;
         } else {
             /* one at a time, by moving them down: the code of a tile is there once */

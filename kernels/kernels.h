@@ -22,7 +22,10 @@ struct fold_message {
 struct fold_mailbox {
     struct fold_message partial; /* a kernel's result */
     struct fold_message outcome; /* softmax_outcome reads it */
-    struct fold_message orders;  /* softmax_order writes it */
+    __attribute__((aligned(128))) struct fold_message orders; /* softmax_order writes it: into one line, which one read brings */
+#ifdef V_ENDS
+    uint64_t ended[256];
+#endif
 };
 
 /* What a fold works with beside its input. One for each queue: folds that share it must run one after the other. */
@@ -31,6 +34,9 @@ struct fold_space {
     void *scratch;                /* device memory, fold_scratch_bytes, zeroed once before its first use */
     struct fold_mailbox *mailbox; /* where results go; its address on the device. Zeroed once, too */
     uint32_t number;              /* of the last launch, 0 before the first; belongs to scratch and mailbox */
+#ifdef V_ENDS
+    uint32_t blocks;
+#endif
 };
 size_t fold_scratch_bytes(int multiprocessors);
 /* The number of the next launch, one that no word in scratch or mailbox can have from before: after the last comes the first,
@@ -52,14 +58,13 @@ bool fold_result(const struct fold_mailbox *mailbox, uint32_t number, size_t byt
 int softmax_launch(const struct softmax_constants *constants, bool logarithm, allfold_type x_type, const void *x,
                    allfold_type y_type, void *y, uint64_t n, int multiprocessors, void *stream);
 
-/* Both passes in one launch, for elements that fit the shared memory of all multiprocessors together (a quarter more is read
-   twice). All blocks run at once and wait for each other, so nothing else may keep them from the device for long. */
+/* Both passes in one launch, for elements that fit registers and shared memory of all multiprocessors together. All blocks run at once and wait for each other, so nothing else may keep them from the device for long. */
 
 /* What the host tells the kernel, between the passes. */
 struct softmax_orders {
     uint32_t proceed; /* 0: leave y as it is, and end */
     uint32_t unused;
-    double constants[14]; /* a struct softmax_constants */
+    double max, log_sum, inverse_high, inverse_low; /* of a struct softmax_constants, from which the others follow */
 };
 
 struct softmax_resident {

@@ -1,6 +1,6 @@
-/* Softmax in one launch, for elements that fit on the chip: each block copies its part of x into shared memory, folds it
-   there, learns the global maximum and sum, and writes y from there: 8 bytes of memory traffic an element of f32 instead of
-   12, and one launch instead of two. What shared memory has no room for is read again, from the second-level cache.
+/* Softmax in one launch, for elements that fit on the chip: each block loads its part of x into registers and shared memory,
+   folds it there, learns the global maximum and sum, and writes y from there: 8 bytes of memory traffic an element of f32
+   instead of 12, and one launch instead of two.
 
    The global pair: where the device has all of the array, every block combines the partials of all blocks, in the same
    order. Else the first block hands the combined partial to the host, which exchanges it with other ranks, and waits for
@@ -11,110 +11,166 @@
 
 #include <initializer_list>
 
+#ifdef V_TIMES
+static __device__ long long marks[16];
+#define MARK(i) do { if (blockIdx.x == 0 && threadIdx.x == 0) marks[i] = clock64(); } while (0)
+#else
+#define MARK(i) (void)0
+#endif
 /* The fold of the first pass. */
 template <class Element>
 using resident_fold = fold_of<std::is_same<typename Element::value, float>::value ? MONOID_sumexp : MONOID_sumexp_f64,
                               typename Element::value>;
 
-static_assert(sizeof(struct softmax_constants) <= sizeof(((struct softmax_orders *)nullptr)->constants), "orders hold them");
+/* To go on with these. */
+static __host__ __device__ struct softmax_orders softmax_orders_of(const struct softmax_constants *constants)
+{
+    struct softmax_orders orders = {};
+    orders.proceed = 1;
+    orders.max = constants->max;
+    orders.log_sum = constants->log_sum;
+    orders.inverse_high = constants->inverse_high;
+    orders.inverse_low = constants->inverse_low;
+    return orders;
+}
 
 /* What a block has to do with which part, and where messages go; scratch is room for 2 * blocks + 1 of them. */
 struct resident_work {
     uint64_t n;
-    uint64_t room; /* vectors that shared memory keeps, a multiple of the threads */
     struct fold_message *scratch;
     struct fold_mailbox *mailbox;
     uint32_t number;
     bool alone;
 };
 
-/* A block's vectors: `count` from `first` on, of which the first `kept` stay. Thread t has every threads-th, from t on. */
+/* A block's vectors: `count` from `first` on. Thread t has every threads-th, from t on. */
 struct resident_part {
-    uint64_t first, count, kept;
+    uint64_t first, count;
 };
-static __device__ __forceinline__ struct resident_part part_of_block(uint64_t vectors, uint64_t room)
+static __device__ __forceinline__ struct resident_part part_of_block(uint64_t vectors)
 {
     const uint64_t each = vectors / gridDim.x, longer = vectors % gridDim.x;
     struct resident_part part;
     part.first = blockIdx.x * each + (blockIdx.x < longer ? blockIdx.x : longer);
     part.count = each + (blockIdx.x < longer ? 1 : 0);
-    part.kept = part.count < room ? part.count : room;
     return part;
 }
 
-/* How many of `count` things that threads take in turns are this thread's. */
+/* How many of `count` vectors are this thread's. */
 static __device__ __forceinline__ int turns_of_thread(uint64_t count)
 {
     constexpr int threads = RESIDENT_SHAPE.threads;
     return (int)((count + threads - 1 - threadIdx.x) / threads);
 }
 
-/* Starts copying; returns how many groups it has committed. */
-static __device__ __forceinline__ int part_copy(uint4 *shared, const uint4 *from, int turns)
+/* A thread's vectors: the first in registers, the others in shared memory, where they may be arriving. */
+struct resident_kept {
+    uint4 first[RESIDENT_SHAPE.registers];
+    uint4 *others;
+    int turns, groups;
+};
+
+template <class Element>
+static __device__ __forceinline__ void part_load(struct resident_kept *kept, const uint4 *from)
 {
-    constexpr int threads = RESIDENT_SHAPE.threads, stage = RESIDENT_SHAPE.stage;
-    int groups = 0;
+    constexpr int threads = RESIDENT_SHAPE.threads, stage = RESIDENT_SHAPE.stage, registers = RESIDENT_SHAPE.registers;
+    kept->groups = 0;
+#pragma unroll
+    for (int i = 0; i < registers; i++)
+        kept->first[i] = i < kept->turns ? load_read_only(from + i * threads) : least_vector<Element>();
 #pragma unroll 1
-    for (int turn = 0; turn < turns; turn += stage) {
+    for (int turn = registers; turn < kept->turns; turn += stage) {
 #pragma unroll
         for (int i = 0; i < stage; i++)
-            if (turn + i < turns)
-                copy_async(shared + (turn + i) * threads, from + (turn + i) * threads);
+            if (turn + i < kept->turns)
+                copy_async(kept->others + (turn - registers + i) * threads, from + (turn + i) * threads);
         copy_commit();
-        groups++;
+        kept->groups++;
     }
-    return groups;
 }
 
-/* Folds what has no room in shared memory, then what arrives there. */
-template <class Fold, class Element>
-static __device__ __forceinline__ typename Fold::partial part_fold(const uint4 *shared, const uint4 *from, int turns,
-                                                                   int groups, int more, int skip)
+/* The `count` vectors from turn number `turn` on, a multiple of it; -inf for those that are missing. Calls go from turn 0 on,
+   as far as the registers reach at least: what is in registers moves on with each, so that indices are known to the compiler
+   though the code is there once. */
+template <class Element, int count>
+static __device__ __forceinline__ void part_take(struct resident_kept *kept, int turn, uint4 vectors[count])
 {
-    typedef fold_plan<Fold, Element> plan;
-    constexpr int threads = RESIDENT_SHAPE.threads, stage = RESIDENT_SHAPE.stage, tile = plan::together;
+    constexpr int threads = RESIDENT_SHAPE.threads, stage = RESIDENT_SHAPE.stage, registers = RESIDENT_SHAPE.registers;
+    static_assert(registers % count == 0 && stage % count == 0, "all of a call's vectors are in one place, and arrive together");
+    if (turn < registers) {
+#pragma unroll
+        for (int i = 0; i < count; i++)
+            vectors[i] = kept->first[i];
+#pragma unroll
+        for (int i = 0; i + count < registers; i++)
+            kept->first[i] = kept->first[i + count];
+#pragma unroll
+        for (int i = 0; i < count; i++)
+            kept->first[registers - count + i] = vectors[i];
+    } else {
+        const int arrived = (turn - registers) / stage;
+        copy_wait(arrived < kept->groups ? kept->groups - 1 - arrived : 0);
+#pragma unroll
+        for (int i = 0; i < count; i++)
+            vectors[i] = turn + i < kept->turns ? kept->others[(turn - registers + i) * threads] : least_vector<Element>();
+    }
+}
+
+template <class Fold, class Element>
+static __device__ __forceinline__ typename Fold::partial part_fold(struct resident_kept *kept)
+{
+    constexpr int tile = RESIDENT_SHAPE.tile;
     typename Fold::partial partial = Fold::identity();
 #pragma unroll 1
-    for (int turn = 0; turn < more; turn += 4) {
-        uint4 vectors[4];
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            vectors[i] = turn + i < more ? load_read_only(from + skip + (turn + i) * threads) : make_uint4(0, 0, 0, 0);
-#pragma unroll 1
-        for (int i = 0; i < 4 && turn + i < more; i++) {
-            vectors_take<Fold, Element, 1>(&partial, vectors, 0);
-#pragma unroll
-            for (int j = 1; j < 4; j++)
-                vectors[j - 1] = vectors[j];
-        }
-    }
-#pragma unroll 1
-    for (int turn = 0; turn < turns; turn += tile) {
-        const int arrived = (turn + tile - 1) / stage;
+    for (int turn = 0; turn < RESIDENT_SHAPE.registers || turn < kept->turns; turn += tile) {
         uint4 vectors[tile];
-        copy_wait(arrived < groups ? groups - 1 - arrived : 0);
-#pragma unroll
-        for (int i = 0; i < tile; i++)
-            vectors[i] = turn + i < turns ? shared[(turn + i) * threads] : least_vector<Element>();
-        vectors_take<Fold, Element, tile>(&partial, vectors, 0);
+        part_take<Element, tile>(kept, turn, vectors);
+        if (turn < kept->turns)
+            vectors_take<Fold, Element, tile>(&partial, vectors, 0);
     }
     return partial;
 }
 
-/* The partials of all blocks, combined; thread 0 has it. Takes whole blocks. */
+template <class Arithmetic, class Element>
+static __device__ __forceinline__ void part_write(struct resident_kept *kept, uint4 *to, const struct softmax_constants &constants)
+{
+    constexpr int threads = RESIDENT_SHAPE.threads, pace = RESIDENT_SHAPE.pace;
+#pragma unroll 1
+    for (int turn = 0; turn < kept->turns; turn += pace) {
+        uint4 vectors[pace];
+        part_take<Element, pace>(kept, turn, vectors);
+#pragma unroll
+        for (int i = 0; i < pace; i++)
+            if (turn + i < kept->turns)
+                to[(turn + i) * threads] = vector_softmax<Arithmetic, Element>(vectors[i], constants);
+    }
+}
+
+/* Thread 0 gets the partial of the block, and, where the block asks for it, of all blocks. Takes whole blocks. The same code
+   twice over: the second time it is in the instruction cache. */
 template <class Fold>
-static __device__ __forceinline__ typename Fold::partial grid_gather(const struct resident_work &work)
+static __device__ __forceinline__ void grid_combine(const struct resident_work &work, typename Fold::partial *partial)
 {
     constexpr int threads = RESIDENT_SHAPE.threads;
-    typename Fold::partial partial = Fold::identity();
 #pragma unroll 1
-    for (uint32_t block = threadIdx.x; block < gridDim.x; block += threads) {
-        const auto other = message_receive<typename Fold::partial>(work.scratch[block].words, work.number);
-        Fold::combine(&partial, &other);
+    for (int pass = 0;; pass++) {
+        block_combine<Fold, threads>(partial);
+        MARK(2 + 2 * pass);
+        if (pass == 1)
+            return;
+        if (threadIdx.x == 0)
+            message_send(work.scratch[blockIdx.x].words, *partial, work.number);
+        if (blockIdx.x > 0 && !work.alone)
+            return;
+        *partial = Fold::identity();
+#pragma unroll 1
+        for (uint32_t block = threadIdx.x; block < gridDim.x; block += threads) {
+            const auto other = message_receive<typename Fold::partial>(work.scratch[block].words, work.number);
+            Fold::combine(partial, &other);
+        }
+        __syncthreads();
+        MARK(3);
     }
-    __syncthreads();
-    block_combine<Fold, threads>(&partial);
-    return partial;
 }
 
 /* The first warp of the first block: asks the host what to do with `partial`, which thread 0 has, and tells the others. */
@@ -125,8 +181,9 @@ static __device__ __forceinline__ void host_ask(const struct resident_work &work
     const uint64_t start = clock_nanoseconds();
     if (threadIdx.x == 0)
         message_send(work.mailbox->partial.words, partial, work.number);
-    while (!message_look_together(work.mailbox->orders.words, work.number, orders)) {
-        const bool late = clock_nanoseconds() - start > (uint64_t)RESIDENT_WAIT_MILLISECONDS * 1000000;
+#pragma unroll 1
+    for (uint32_t look = 1; !message_look_together(work.mailbox->orders.words, work.number, orders); look++) {
+        const bool late = look % 16 == 0 && clock_nanoseconds() - start > (uint64_t)RESIDENT_WAIT_MILLISECONDS * 1000000;
         if (__ballot_sync(0xffffffffu, late) != 0) {
             if (threadIdx.x == 0)
                 memset(orders, 0, sizeof *orders);
@@ -138,30 +195,32 @@ static __device__ __forceinline__ void host_ask(const struct resident_work &work
         message_send(work.scratch[2 * gridDim.x].words, *orders, work.number);
 }
 
-/* Whether to go on, and with which constants; the same in all threads of all blocks. Takes whole blocks. */
+/* Whether to go on, and with which constants; the same in all threads of all blocks. *partial is the threads' own. Takes whole
+   blocks. */
 template <class Fold>
-static __device__ __forceinline__ bool orders_get(const struct resident_work &work, struct softmax_constants *constants)
+static __device__ __forceinline__ bool orders_get(const struct resident_work &work, typename Fold::partial *partial,
+                                                  struct softmax_constants *constants)
 {
     __shared__ struct softmax_orders orders;
+    grid_combine<Fold>(work, partial);
     if (work.alone) {
-        const typename Fold::partial partial = grid_gather<Fold>(work);
         if (threadIdx.x == 0) {
-            softmax_constants_from(partial.max, &partial.sum, constants);
-            memcpy(orders.constants, constants, sizeof *constants);
-            orders.proceed = 1;
+            softmax_constants_from(partial->max, &partial->sum, constants);
+            orders = softmax_orders_of(constants);
         }
-    } else {
-        const uint64_t *const passed_on = work.scratch[2 * gridDim.x].words;
-        if (blockIdx.x == 0) {
-            const typename Fold::partial partial = grid_gather<Fold>(work);
-            if (threadIdx.x < 32)
-                host_ask(work, partial, &orders);
-        } else if (threadIdx.x < 32)
-            while (!message_look_together(passed_on, work.number, &orders))
+    } else if (threadIdx.x < 32) {
+        if (blockIdx.x == 0)
+            host_ask(work, *partial, &orders);
+        else
+            while (!message_look_together(work.scratch[2 * gridDim.x].words, work.number, &orders))
                 wait_for_others();
     }
     __syncthreads();
-    memcpy(constants, orders.constants, sizeof *constants);
+    constants->max = orders.max;
+    constants->log_sum = orders.log_sum;
+    constants->inverse_high = orders.inverse_high;
+    constants->inverse_low = orders.inverse_low;
+    softmax_constants_derive(constants);
     return orders.proceed != 0;
 }
 
@@ -170,6 +229,13 @@ static __device__ __forceinline__ void outcome_tell(const struct resident_work &
 {
     const uint64_t outcome = written;
     __syncthreads();
+#ifdef V_ENDS
+    if (threadIdx.x == 0) {
+        __threadfence_system();
+        __stcg((unsigned long long *)&work.mailbox->ended[blockIdx.x], (unsigned long long)work.number << 32 | outcome);
+    }
+    return;
+#endif
     if (blockIdx.x > 0) {
         if (threadIdx.x == 0) {
             __threadfence();
@@ -180,10 +246,12 @@ static __device__ __forceinline__ void outcome_tell(const struct resident_work &
 #pragma unroll 1
     for (uint32_t block = threadIdx.x + 1; block < gridDim.x; block += RESIDENT_SHAPE.threads)
         message_receive<uint64_t>(work.scratch[gridDim.x + block].words, work.number);
+    MARK(7);
     __threadfence();
     __syncthreads();
     if (threadIdx.x == 0) {
         __threadfence_system();
+        MARK(8);
         message_send(work.mailbox->outcome.words, outcome, work.number);
     }
 }
@@ -196,40 +264,33 @@ softmax_resident_kernel(const typename Element::stored *x, typename Element::sto
     typedef resident_fold<Element> Fold;
     typedef softmax_arithmetic<Element, logarithm> Arithmetic;
     extern __shared__ __align__(16) unsigned char bytes[];
-    constexpr int threads = RESIDENT_SHAPE.threads;
     const uint64_t vectors = work.n / Element::per_vector;
-    const struct resident_part part = part_of_block(vectors, work.room);
-    const int turns = turns_of_thread(part.kept), more = turns_of_thread(part.count - part.kept);
-    const uint4 *const from = (const uint4 *)x + part.first + threadIdx.x;
-    uint4 *const to = (uint4 *)y + part.first + threadIdx.x, *const shared = (uint4 *)bytes + threadIdx.x;
+    const struct resident_part part = part_of_block(vectors);
+    struct resident_kept kept;
     const uint64_t last = vectors * Element::per_vector + threadIdx.x; /* less than a vector is left: the last block's */
     const bool has_last = blockIdx.x == gridDim.x - 1 && last < work.n;
 
-    const int groups = part_copy(shared, from, turns);
-    typename Fold::partial partial =
-        part_fold<Fold, Element>(shared, from, turns, groups, more, (int)part.kept);
+    kept.others = (uint4 *)bytes + threadIdx.x;
+    kept.turns = turns_of_thread(part.count);
+    MARK(0);
+    part_load<Element>(&kept, (const uint4 *)x + part.first + threadIdx.x);
+    typename Fold::partial partial = part_fold<Fold, Element>(&kept);
+    MARK(1);
     if (has_last) {
         const typename Element::value value = Element::load(x[last]);
         Fold::tile(&partial, &value, 1, 0);
     }
-    block_combine<Fold, threads>(&partial);
-    if (threadIdx.x == 0)
-        message_send(work.scratch[blockIdx.x].words, partial, work.number);
-
     struct softmax_constants constants;
-    const bool proceed = orders_get<Fold>(work, &constants);
+    const bool proceed = orders_get<Fold>(work, &partial, &constants);
+    MARK(5);
     if (proceed) {
         if (has_last)
             round_to(&y[last], element_softmax<Arithmetic, Element>(x[last], constants));
-#pragma unroll 2
-        for (int turn = 0; turn < more; turn++)
-            to[part.kept + turn * threads] =
-                vector_softmax<Arithmetic, Element>(from[part.kept + turn * threads], constants);
-#pragma unroll 2
-        for (int turn = 0; turn < turns; turn++)
-            to[turn * threads] = vector_softmax<Arithmetic, Element>(shared[turn * threads], constants);
+        part_write<Arithmetic, Element>(&kept, (uint4 *)y + part.first + threadIdx.x, constants);
     }
+    MARK(6);
     outcome_tell(work, proceed);
+    MARK(9);
 }
 
 /* Calls `use` with the kernel of each type that has one, as type and kernel. */
@@ -240,10 +301,12 @@ template <class Use> static cudaError_t kernel_of(allfold_type type, bool logari
     case ALLFOLD_##ID:                                                                                         \
         return logarithm ? use(element<ALLFOLD_##ID>(), softmax_resident_kernel<element<ALLFOLD_##ID>, true>)   \
                          : use(element<ALLFOLD_##ID>(), softmax_resident_kernel<element<ALLFOLD_##ID>, false>);
+#ifndef V_ONLY_F32
         CASE(F16)
         CASE(BF16)
-        CASE(F32)
         CASE(F64)
+#endif
+        CASE(F32)
 #undef CASE
     default:
         return cudaErrorInvalidValue;
@@ -259,7 +322,11 @@ int softmax_resident_prepare(int device, size_t *shared_bytes)
     const int turns = most > own ? (most - own) / vectors : 0;
     *shared_bytes = (size_t)(turns < stages ? turns : stages) * (size_t)vectors;
     for (const bool logarithm : {false, true})
+#ifdef V_ONLY_F32
+        for (const allfold_type type : {ALLFOLD_F32})
+#else
         for (const allfold_type type : {ALLFOLD_F16, ALLFOLD_BF16, ALLFOLD_F32, ALLFOLD_F64})
+#endif
             if (code == cudaSuccess)
                 code = kernel_of(type, logarithm, [=](auto, auto *kernel) {
                     return cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -270,8 +337,9 @@ int softmax_resident_prepare(int device, size_t *shared_bytes)
 
 bool softmax_resident_fits(const struct softmax_resident *call)
 {
-    const uint64_t room = (uint64_t)call->space->multiprocessors * call->shared_bytes;
-    return call->n > 0 && call->n <= room && call->n * allfold_type_bytes(call->type) <= room / 4 * 5
+    const uint64_t room = call->shared_bytes + sizeof(uint4) * RESIDENT_SHAPE.threads * RESIDENT_SHAPE.registers;
+    return call->shared_bytes > 0 && call->n > 0
+           && call->n <= (uint64_t)call->space->multiprocessors * room / allfold_type_bytes(call->type)
            && ((uintptr_t)call->x | (uintptr_t)call->y) % 16 == 0 && type_is_floating(call->type);
 }
 
@@ -286,19 +354,26 @@ int softmax_resident_launch(const struct softmax_resident *call, void *stream)
         constexpr uint64_t least = (uint64_t)RESIDENT_SHAPE.threads * RESIDENT_SHAPE.least;
         const uint64_t vectors = call->n / decltype(element)::per_vector;
         const uint64_t blocks = u64_max(1, u64_min((vectors + least - 1) / least, (uint64_t)space->multiprocessors));
-        const uint64_t kept = u64_min((vectors + blocks - 1) / blocks, call->shared_bytes / sizeof(uint4));
-        const struct resident_work work = {call->n,        call->shared_bytes / sizeof(uint4), (struct fold_message *)space->scratch,
-                                           space->mailbox, space->number,                      call->alone};
+        const uint64_t turns = ((vectors + blocks - 1) / blocks + RESIDENT_SHAPE.threads - 1) / RESIDENT_SHAPE.threads;
+        const uint64_t others = turns > (uint64_t)RESIDENT_SHAPE.registers ? turns - RESIDENT_SHAPE.registers : 0;
+        const struct resident_work work = {call->n, (struct fold_message *)space->scratch, space->mailbox, space->number,
+                                           call->alone};
         cudaLaunchAttribute together = {}; /* blocks wait for each other */
         together.id = cudaLaunchAttributeCooperative;
         together.val.cooperative = 1;
         cudaLaunchConfig_t config = {};
         config.gridDim = dim3((unsigned int)blocks);
         config.blockDim = dim3(RESIDENT_SHAPE.threads);
-        config.dynamicSmemBytes = kept * sizeof(uint4);
+        config.dynamicSmemBytes = others * RESIDENT_SHAPE.threads * sizeof(uint4);
         config.stream = (cudaStream_t)stream;
         config.attrs = &together;
         config.numAttrs = 1;
+#ifdef V_PLAIN
+        config.numAttrs = 0;
+#endif
+#ifdef V_ENDS
+        space->blocks = (uint32_t)blocks;
+#endif
         return cudaLaunchKernelEx(&config, kernel, (const stored *)call->x, (stored *)call->y, work);
     });
 }
@@ -306,9 +381,8 @@ int softmax_resident_launch(const struct softmax_resident *call, void *stream)
 void softmax_order(struct fold_mailbox *mailbox, uint32_t number, const struct softmax_constants *constants)
 {
     struct softmax_orders orders = {};
-    orders.proceed = constants != nullptr;
     if (constants != nullptr)
-        memcpy(orders.constants, constants, sizeof *constants);
+        orders = softmax_orders_of(constants);
     message_put(&mailbox->orders, number, &orders, sizeof orders);
 }
 

@@ -62,9 +62,10 @@ static inline struct range split_part(enum split split, uint64_t count, int rank
     return range_part(count, r, n);
 }
 
-/* Where a rank's part lies: host memory, device memory, or nowhere: a source that is read in shards. */
-enum memory { MEMORY_HOST, MEMORY_DEVICE, MEMORY_SOURCE, MEMORY_COUNT };
-static const char *const memory_names[] = {"host memory", "device memory", "a source"};
+/* Where a rank's part lies: host memory, device memory, host memory that the device can read, or nowhere: a source that is
+   read in shards. */
+enum memory { MEMORY_HOST, MEMORY_DEVICE, MEMORY_PINNED, MEMORY_SOURCE, MEMORY_COUNT };
+static const char *const memory_names[] = {"host memory", "device memory", "pinned memory", "a source"};
 
 /* Elements are put one element behind the start of an aligned block: aligned to their size, and to no more. */
 #define BLOCK_BYTES(bytes, element_bytes) ((bytes) + (element_bytes) + 64)
@@ -90,6 +91,20 @@ static inline void device_block_free(allfold_context *ctx, void *memory, size_t 
     ctx->device->backend->release(ctx->device, (char *)memory - element_bytes);
 }
 
+/* A queue whose staging buffer has room for a block, such as the others, at pinned_memory. */
+static inline struct queue *pinned_block(allfold_context *ctx, size_t bytes, size_t element_bytes)
+{
+    struct error error = {0};
+    struct queue *queue = NULL;
+    must(ctx->device->backend->queue_open(ctx->device, BLOCK_BYTES(bytes, element_bytes), &queue, &error) == ALLFOLD_OK,
+         error.text);
+    return queue;
+}
+static inline void *pinned_memory(const struct queue *queue, size_t element_bytes)
+{
+    return (char *)queue->staging + element_bytes;
+}
+
 static inline void device_write(allfold_context *ctx, void *to, const void *from, size_t bytes)
 {
     struct queue *const queue = ctx->queues[0];
@@ -97,7 +112,7 @@ static inline void device_write(allfold_context *ctx, void *to, const void *from
     for (size_t start = 0; start < bytes; start += queue->bytes) {
         const size_t piece = bytes - start < queue->bytes ? bytes - start : queue->bytes;
         memcpy(queue->staging, (const char *)from + start, piece);
-        must(ctx->device->backend->upload(queue, (char *)to + start, piece, &error) == ALLFOLD_OK
+        must(ctx->device->backend->upload(queue, queue->staging, (char *)to + start, piece, &error) == ALLFOLD_OK
                  && ctx->device->backend->wait(queue, &error) == ALLFOLD_OK,
              error.text);
     }

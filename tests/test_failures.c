@@ -46,7 +46,7 @@ FAULTY(allocate, (device, bytes, memory, error), struct device *device, size_t b
 FAULTY(queue_open, (device, bytes, queue, error), struct device *device, size_t bytes, struct queue **queue)
 FAULTY(enter, (queue, stream, error), struct queue *queue, void *stream)
 FAULTY(follow, (queue, stream, error), struct queue *queue, void *stream)
-FAULTY(upload, (queue, to, bytes, error), struct queue *queue, void *to, size_t bytes)
+FAULTY(upload, (queue, from, to, bytes, error), struct queue *queue, const void *from, void *to, size_t bytes)
 FAULTY(download, (queue, from, bytes, host, error), struct queue *queue, const void *from, size_t bytes,
        const void **host)
 FAULTY(fold, (queue, monoid, type, x, n, first, error), struct queue *queue, enum monoid monoid, allfold_type type,

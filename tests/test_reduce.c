@@ -143,6 +143,7 @@ static void run_case(const struct test_case *c)
     const struct range part = split_part(c->split, c->count, test.rank, test.size);
     const uint64_t rank_first = split_part(c->split, c->count, test.size / 2, test.size).first;
     char *const host = host_block(part.count * bytes, bytes), *device = NULL;
+    struct queue *pinned = NULL;
     struct expected e = {0};
     pattern_fill(c->pattern, c->type, c->count, rank_first, part, host);
     if (test.rank == 0) {
@@ -155,7 +156,12 @@ static void run_case(const struct test_case *c)
         device = device_block(c->ctx, part.count * bytes, bytes);
         device_write(c->ctx, device, host, part.count * bytes);
     }
-    run_folds(c, device != NULL ? device : host, part, &e);
+    if (c->memory == MEMORY_PINNED) {
+        pinned = pinned_block(c->ctx, part.count * bytes, bytes);
+        memcpy(pinned_memory(pinned, bytes), host, part.count * bytes);
+    }
+    run_folds(c, device != NULL ? device : pinned != NULL ? pinned_memory(pinned, bytes) : host, part, &e);
+    c->ctx->device->backend->queue_close(pinned);
     if (device != NULL)
         device_block_free(c->ctx, device, bytes);
     host_block_free(host, bytes);
@@ -188,7 +194,9 @@ static void run_type(allfold_type type)
         for (unsigned i = p % 3; i < sizeof sharded / sizeof *sharded; i += 3, c.number++) {
             c.count = sharded[i];
             c.split = (enum split)(c.number % SPLIT_COUNT);
-            c.memory = c.number % 2 == 0 ? MEMORY_HOST : MEMORY_SOURCE; /* what is streamed */
+            c.memory = c.number % 3 == 0   ? MEMORY_HOST
+                       : c.number % 3 == 1 ? MEMORY_SOURCE
+                                           : MEMORY_PINNED; /* what is streamed */
             c.ctx = test.shards;
             run_case(&c);
         }

@@ -188,12 +188,18 @@ static bool run(const struct test_case *c, allfold_context *ctx, const void *x, 
         y_place = device_block(ctx, y_all, y_bytes);
         device_write(ctx, y_place, guarded, y_all);
     }
+    struct queue *pinned = NULL;
+    if (c->x_memory == MEMORY_PINNED && !c->in_place) {
+        pinned = pinned_block(ctx, part.count * x_bytes, x_bytes);
+        x_place = memcpy(pinned_memory(pinned, x_bytes), x_copy, part.count * x_bytes);
+    }
     const allfold_status status = call(c, ctx, c->in_place ? y_place + GUARD : x_place, y_place + GUARD, part);
     if (y_place != guarded) {
         device_read(ctx, guarded, y_place, y_all);
         device_block_free(ctx, y_place, y_bytes);
     }
-    if (x_place != x_copy)
+    ctx->device->backend->queue_close(pinned);
+    if (x_place != x_copy && pinned == NULL)
         device_block_free(ctx, x_place, x_bytes);
     for (size_t i = 0; i < GUARD; i++)
         if ((unsigned char)guarded[i] != 0xa5 || (unsigned char)guarded[y_all - 1 - i] != 0xa5) {

@@ -18,6 +18,9 @@ struct placed {
 /* Where the source's resident memory is, if it has any that the device can use in place. */
 allfold_status place_resident(struct allfold_context *ctx, const void *resident, uint64_t count, struct placed *placed,
                               struct error *error);
+/* Sets elements of the source, no more than the queue holds, on their way to `memory` on the device. Local. */
+allfold_status elements_upload(struct allfold_context *ctx, struct queue *queue, const struct job *job, struct range elements,
+                               size_t element_bytes, void *memory, struct error *error);
 void placed_release(struct allfold_context *ctx, struct placed *placed);
 
 /* Folds this rank's part into *partial. Elements that placed already has are folded in place; others are streamed

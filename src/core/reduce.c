@@ -19,6 +19,36 @@ allfold_status place_resident(struct allfold_context *ctx, const void *resident,
     return ALLFOLD_OK;
 }
 
+/* Whether the source's elements lie in host memory from which the device can copy; if so *from is where. */
+static bool find_pinned(struct allfold_context *ctx, const struct job *job, struct range elements, size_t element_bytes,
+                        const char **from, struct error *error)
+{
+    enum place first = PLACE_HOST, last = PLACE_HOST;
+    if (job->source->resident == NULL || elements.count == 0)
+        return false;
+    *from = (const char *)job->source->resident + (elements.first - job->range.first) * element_bytes;
+    return ctx->device->backend->locate(ctx->device, *from, &first, error) == ALLFOLD_OK && first == PLACE_PINNED
+           && ctx->device->backend->locate(ctx->device, *from + elements.count * element_bytes - 1, &last, error) == ALLFOLD_OK
+           && last == PLACE_PINNED;
+}
+
+allfold_status elements_upload(struct allfold_context *ctx, struct queue *queue, const struct job *job, struct range elements,
+                               size_t element_bytes, void *memory, struct error *error)
+{
+    struct progress *const progress = ctx->comm.progress;
+    const char *from = queue->staging;
+    phase_enter(progress, PHASE_READ);
+    if (!find_pinned(ctx, job, elements, element_bytes, &from, error)) {
+        from = queue->staging;
+        if (error->status != ALLFOLD_OK
+            || job->source->read(job->source, elements.first, elements.count, queue->staging, ctx->device->threads, error)
+                   != ALLFOLD_OK)
+            return error->status;
+    }
+    phase_enter(progress, PHASE_UPLOAD);
+    return ctx->device->backend->upload(queue, from, memory, (size_t)elements.count * element_bytes, error);
+}
+
 void placed_release(struct allfold_context *ctx, struct placed *placed)
 {
     if (placed->owned)
@@ -50,20 +80,15 @@ static allfold_status fold_placed(struct allfold_context *ctx, enum monoid monoi
     return ALLFOLD_OK;
 }
 
-/* Reads shard `index` into the queue's staging buffer and sets it going. */
+/* Sets a shard going. */
 static allfold_status start_shard(struct allfold_context *ctx, struct queue *queue, enum monoid monoid,
                                   allfold_type type, const struct job *job, struct range shard, void *memory,
                                   struct error *error)
 {
     const struct backend *const backend = ctx->device->backend;
-    struct progress *const progress = ctx->comm.progress;
-    phase_enter(progress, PHASE_READ);
-    if (job->source->read(job->source, shard.first, shard.count, queue->staging, ctx->device->threads, error) != ALLFOLD_OK)
+    if (elements_upload(ctx, queue, job, shard, allfold_type_bytes(type), memory, error) != ALLFOLD_OK)
         return error->status;
-    phase_enter(progress, PHASE_UPLOAD);
-    if (backend->upload(queue, memory, (size_t)shard.count * allfold_type_bytes(type), error) != ALLFOLD_OK)
-        return error->status;
-    phase_enter(progress, PHASE_FOLD);
+    phase_enter(ctx->comm.progress, PHASE_FOLD);
     return backend->fold(queue, monoid, type, memory, shard.count, shard.first - job->range.first, error);
 }
 

@@ -32,15 +32,8 @@ static allfold_status normalise_start(const struct normalise *n, struct queue *q
     const uint64_t start = step.first - n->job->range.first;
     const bool kept = n->x.memory != NULL && start + step.count <= n->x.elements;
     char *const x = kept ? n->x.memory + start * x_bytes : queue->buffer;
-    if (!kept) {
-        phase_enter(n->progress, PHASE_READ);
-        if (n->job->source->read(n->job->source, step.first, step.count, queue->staging, n->ctx->device->threads, error)
-            != ALLFOLD_OK)
-            return error->status;
-        phase_enter(n->progress, PHASE_UPLOAD);
-        if (backend->upload(queue, x, (size_t)step.count * x_bytes, error) != ALLFOLD_OK)
-            return error->status;
-    }
+    if (!kept && elements_upload(n->ctx, queue, n->job, step, x_bytes, x, error) != ALLFOLD_OK)
+        return error->status;
     phase_enter(n->progress, PHASE_NORMALISE);
     char *const y = n->y.memory != NULL ? n->y.memory + start * y_bytes : (char *)queue->buffer + queue->bytes / 2;
     if (backend->softmax(queue, &n->constants, n->logarithm, n->x_type, x, n->y_type, y, step.count, error) != ALLFOLD_OK

@@ -147,11 +147,12 @@ static allfold_status cpu_follow(struct queue *queue, void *stream, struct error
     return ALLFOLD_OK;
 }
 
-static allfold_status cpu_upload(struct queue *queue, void *to, size_t bytes, struct error *error)
+static allfold_status cpu_upload(struct queue *queue, const void *from, void *to, size_t bytes, struct error *error)
 {
+    (void)queue;
     (void)error;
-    if (to != queue->staging)
-        memcpy(to, queue->staging, bytes);
+    if (to != from)
+        memcpy(to, from, bytes);
     return ALLFOLD_OK;
 }
 

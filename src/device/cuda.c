@@ -231,7 +231,7 @@ static allfold_status cuda_locate(struct device *device, const void *memory, enu
         return error_set(error, ALLFOLD_BAD_ARGUMENT,
                          "the memory at %p is of CUDA device %d, but this rank works on device %d: put its data there",
                          memory, attributes.device, cuda->index);
-    *place = on_device ? PLACE_DEVICE : PLACE_HOST;
+    *place = on_device ? PLACE_DEVICE : attributes.type == cudaMemoryTypeHost ? PLACE_PINNED : PLACE_HOST;
     return ALLFOLD_OK;
 }
 
@@ -367,9 +367,9 @@ static allfold_status copy(struct queue *queue, void *to, const void *from, size
     return ALLFOLD_OK;
 }
 
-static allfold_status cuda_upload(struct queue *queue, void *to, size_t bytes, struct error *error)
+static allfold_status cuda_upload(struct queue *queue, const void *from, void *to, size_t bytes, struct error *error)
 {
-    return bytes == 0 ? ALLFOLD_OK : copy(queue, to, queue->staging, bytes, cudaMemcpyHostToDevice, error);
+    return bytes == 0 ? ALLFOLD_OK : copy(queue, to, from, bytes, cudaMemcpyHostToDevice, error);
 }
 
 static allfold_status cuda_download(struct queue *queue, const void *from, size_t bytes, const void **host,

@@ -24,7 +24,7 @@ struct device_info {
 
 enum { LINK_BYTES = 16 };
 
-enum place { PLACE_HOST, PLACE_DEVICE };
+enum place { PLACE_HOST, PLACE_PINNED, PLACE_DEVICE };
 
 struct queue {
     struct device *device;
@@ -58,8 +58,8 @@ struct backend {
     /* How this device reaches the one with that PCI address on the same host, in the words of nvidia-smi topo: "NV18"
        (NVLinks), "PIX", "PXB", "PHB", "NODE", "SYS"; "" where nobody says. */
     void (*link)(const struct device *device, const char *pci, char text[LINK_BYTES]);
-    /* Where memory lies: on the device (or, for the CPU backend, in host memory) kernels use it in place; host memory
-       goes through staging. Memory of another device is an error. */
+    /* Where memory lies: on the device (or, for the CPU backend, in host memory) kernels use it in place; from pinned host
+       memory upload takes it; other host memory goes through staging. Memory of another device is an error. */
     allfold_status (*locate)(struct device *device, const void *memory, enum place *place, struct error *error);
     allfold_status (*allocate)(struct device *device, size_t bytes, void **memory, struct error *error);
     void (*release)(struct device *device, void *memory);
@@ -71,8 +71,9 @@ struct backend {
     /* From now on the queue's work is ordered after what is in the caller's stream now. For work that overlaps with that
        of other queues. */
     allfold_status (*follow)(struct queue *queue, void *stream, struct error *error);
-    /* The first bytes of staging to device memory; nothing to do where to is staging itself. */
-    allfold_status (*upload)(struct queue *queue, void *to, size_t bytes, struct error *error);
+    /* From staging, or from pinned host memory, which stays as it is until wait, to device memory; nothing to do where that is
+       the same. At most the queue's bytes. */
+    allfold_status (*upload)(struct queue *queue, const void *from, void *to, size_t bytes, struct error *error);
     /* Makes device memory readable by the host: at *host after wait (CUDA copies to staging; the CPU gives from). */
     allfold_status (*download)(struct queue *queue, const void *from, size_t bytes, const void **host,
                                struct error *error);

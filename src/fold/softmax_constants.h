@@ -6,6 +6,16 @@
 #include "fold/arithmetic.h"
 #include "fold/exponential.h"
 
+/* What follows from max and inverse_high. */
+HOST_DEVICE void softmax_constants_derive(struct softmax_constants *c)
+{
+    const double reference = c->max != c->max ? 0.0 : c->max, scaled = c->inverse_high * power_of_two(-SOFTMAX_UP_F32);
+    c->anchor = exp_anchor_f64(reference, SOFTMAX_RANGE_F64);
+    c->anchor_f32 = exp_anchor_f32(reference, SOFTMAX_RANGE_F32);
+    c->inverse_high_f32 = (float)scaled;
+    c->inverse_low_f32 = (float)(scaled - (double)c->inverse_high_f32);
+}
+
 /* All but log_sum, which only the logarithm needs and only the host computes. */
 HOST_DEVICE void softmax_constants_from(double max, const pair *sum_pair, struct softmax_constants *c)
 {
@@ -16,11 +26,7 @@ HOST_DEVICE void softmax_constants_from(double max, const pair *sum_pair, struct
     c->inverse_high = inverse;
     c->inverse_low = -fma(inverse, sum, -1.0) * inverse - inverse * inverse * (sum_pair->high - sum + sum_pair->low);
     c->log_sum = 0.0;
-    c->anchor = exp_anchor_f64(nan ? 0.0 : max, SOFTMAX_RANGE_F64);
-    c->anchor_f32 = exp_anchor_f32(nan ? 0.0 : max, SOFTMAX_RANGE_F32);
-    const double scaled = inverse * power_of_two(-SOFTMAX_UP_F32);
-    c->inverse_high_f32 = (float)scaled;
-    c->inverse_low_f32 = (float)(scaled - (double)c->inverse_high_f32);
+    softmax_constants_derive(c);
 }
 
 #endif

@@ -439,8 +439,10 @@ static void test_resident(allfold_type type, bool logarithm)
     size_t most = 0;
     const uint64_t per_vector = 16 / allfold_type_bytes(type), threads = (uint64_t)RESIDENT_SHAPE.threads;
     const uint64_t least = per_vector * threads * (uint64_t)RESIDENT_SHAPE.least;
-    std::set<uint64_t> sizes = {2, per_vector * threads * 17 + 3, per_vector * threads * 49 + 5};
-    for (uint64_t n : {(uint64_t)2, per_vector, least, 2 * least, 3 * least, per_vector * threads * 12})
+    const uint64_t registers = (uint64_t)RESIDENT_SHAPE.registers, others = 16;
+    std::set<uint64_t> sizes = {2, per_vector * threads * 17 + 3, per_vector * threads * 49 + 5,
+                                3 * per_vector * threads * (registers + others)};
+    for (uint64_t n : {(uint64_t)2, per_vector, least, 2 * least, 3 * least, 3 * per_vector * threads * registers})
         add_around(&sizes, n);
     int count = 0;
     bool right = softmax_resident_prepare(0, &most) == 0 && most > 0;
@@ -451,8 +453,7 @@ static void test_resident(allfold_type type, bool logarithm)
             const struct job job = {MONOID_sumexp, type, n, 0, 0, 3, (enum draw)((count + way) % DRAW_COUNT)};
             if (n > 20000 && (n + (uint64_t)way) % 3 != 0)
                 continue;
-            /* of the larger sizes a part has no room */
-            right = resident_job(&job, logarithm, alone, way != 3, way == 2, 16 * 16 * threads);
+            right = resident_job(&job, logarithm, alone, way != 3, way == 2, others * 16 * threads);
             if (!right) {
                 tap_ok(false, "%ssoftmax of %s in one launch", logarithm ? "log-" : "", allfold_type_name(type));
                 tap_note("n %llu, way %d, draw %d: %s", (unsigned long long)n, way, job.draw, reason);
