@@ -225,14 +225,13 @@ static allfold_status cpu_fold_taken(struct machine *machine, enum monoid monoid
     return error->status;
 }
 
-static allfold_status cpu_softmax(struct machine *machine, allfold_type type, uint64_t count, const struct partial *partial,
-                                  struct error *error)
+static allfold_status cpu_softmax(struct machine *machine, enum monoid monoid, allfold_type type, uint64_t count,
+                                  const struct partial *partial, struct error *error)
 {
-    const enum monoid monoid = type == ALLFOLD_F64 ? MONOID_sumexp_f64 : MONOID_sumexp;
     struct softmax_constants constants;
     if (cpu_fold(machine, monoid, type, count, error) != ALLFOLD_OK)
         return error->status;
-    softmax_constants_set(partial, &constants);
+    softmax_constants_set(monoid, type, partial, &constants);
     return backend_cpu.softmax(cpu_of(machine)->queue, &constants, false, type, machine->x, type, machine->y, count, error);
 }
 

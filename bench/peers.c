@@ -51,7 +51,7 @@ static allfold_status check_partial(const struct bench *b, const struct bench_ex
         return check_value(b, expected, allfold_number(result.fields[0].value), wrong);
     }
     struct softmax_constants constants;
-    softmax_constants_set(partial, &constants);
+    softmax_constants_set(b->monoid, b->one->type, partial, &constants);
     const double found = exp(constants.max) / constants.inverse_high;
     return constants.max == expected->max && near(found, expected->sumexp, 1e-5 * expected->sumexp)
                ? ALLFOLD_OK
@@ -79,7 +79,7 @@ static allfold_status kernel_run(struct bench *b, struct error *error)
 {
     const struct machine_ops *const ops = b->machine->ops;
     return kind_of(b) == BENCH_SOFTMAX
-               ? ops->softmax(b->machine, b->one->type, b->one->count, &b->partial, error)
+               ? ops->softmax(b->machine, b->monoid, b->one->type, b->one->count, &b->partial, error)
                : ops->fold(b->machine, b->monoid, b->one->type, b->one->count, error);
 }
 
@@ -104,13 +104,13 @@ static allfold_status partial_run(struct bench *b, struct error *error)
     struct softmax_constants constants;
     bool begun = false;
     if (backend->enter(queue, NULL, error) != ALLFOLD_OK
-        || (softmax
+        || (softmax && b->one->subject->level == ALLFOLD_LEVEL_FAST
             && backend->softmax_begin(queue, true, false, type, b->machine->x, type, b->machine->y, b->one->count, &begun, error)
                    != ALLFOLD_OK)
         || (!begun && backend->fold(queue, b->monoid, type, b->machine->x, b->one->count, 0, error) != ALLFOLD_OK)
         || backend->wait(queue, error) != ALLFOLD_OK || !softmax || begun)
         return error->status;
-    softmax_constants_set(queue->partial, &constants);
+    softmax_constants_set(b->monoid, type, queue->partial, &constants);
     if (backend->softmax(queue, &constants, false, type, b->machine->x, type, b->machine->y, b->one->count, error) == ALLFOLD_OK)
         backend->wait(queue, error);
     return error->status;

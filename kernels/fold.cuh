@@ -22,6 +22,8 @@
 VALUES(DEFINE_RESCALE, sumexp)
 VALUES(DEFINE_RESCALE, sumexp_f64)
 #undef DEFINE_RESCALE
+/* Bins are not relative to it. */
+static __device__ __forceinline__ void rescale_to(struct exp_bins *, double) {}
 
 /* A monoid at a value type, as a type: fold_of<MONOID_sum, float>. scaled: rescale_to knows its partial. */
 template <enum monoid monoid, class Value> struct fold_of;
@@ -29,7 +31,8 @@ template <enum monoid monoid, class Value> struct fold_of;
     template <> struct fold_of<MONOID_##name, value_##value_name> {                                                    \
         typedef name##_##value_name partial;                                                                           \
         static constexpr bool indexed = is_indexed_##name;                                                             \
-        static constexpr bool scaled = MONOID_##name == MONOID_sumexp || MONOID_##name == MONOID_sumexp_f64;           \
+        static constexpr bool exact = MONOID_##name == MONOID_sumexp_exact || MONOID_##name == MONOID_sumexp_f64_exact; \
+        static constexpr bool scaled = MONOID_##name == MONOID_sumexp || MONOID_##name == MONOID_sumexp_f64 || exact;   \
         static constexpr bool f32_terms = MONOID_##name == MONOID_sumexp && sizeof(value_##value_name) == sizeof(float) \
                                           && (value_##value_name)0.5 != 0;                                             \
         static __device__ __forceinline__ partial identity() { return name##_identity_##value_name(); }                \

@@ -140,7 +140,7 @@ allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, allfold
 {
     struct normalise n = {.ctx = ctx, .job = job, .logarithm = logarithm, .x_type = type, .sink = sink,
                           .progress = ctx->comm.progress};
-    const enum monoid monoid = error->status == ALLFOLD_OK && sink->type == ALLFOLD_F64 ? MONOID_sumexp_f64 : MONOID_sumexp;
+    const enum monoid monoid = softmax_monoid(error->status == ALLFOLD_OK ? sink->type : ALLFOLD_F32, ctx->level);
     struct partial partial;
     uint64_t count = job->range.count, keep = 0;
     uint32_t call = CALL_SOFTMAX | (logarithm ? 1u : 0u) << 8;
@@ -159,7 +159,7 @@ allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, allfold
     const bool alone = ctx->comm.size == 1 && !logarithm;
     bool begun = false;
     monoid_identity(monoid, type, &partial);
-    if (error->status == ALLFOLD_OK && count > 0 && is_placed(&n))
+    if (error->status == ALLFOLD_OK && count > 0 && ctx->level == ALLFOLD_LEVEL_FAST && is_placed(&n))
         begin_placed(&n, alone, &begun, &partial, error);
     if (!begun)
         fold_part(ctx, monoid, type, job, &n.x, keep, &partial, error);
@@ -169,7 +169,7 @@ allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, allfold
     } else if (!(begun && alone)) {
         if (keep > 0)
             n.x.elements = keep;
-        softmax_constants_set(&partial, &n.constants);
+        softmax_constants_set(monoid, type, &partial, &n.constants);
         if (follow_caller(&n, error) != ALLFOLD_OK || normalise_part(&n, error) != ALLFOLD_OK)
             drain(ctx);
         comm_agree(&ctx->comm, error);

@@ -102,4 +102,27 @@ static double sumexp_log(const pair *sum)
     return sum->low != 0.0 && is_finite(sum->high) ? log(sum->high) + log1p(sum->low / sum->high) : log(sum->high);
 }
 
+/* The logarithm of a positive pair, in operations that are the same everywhere: within 2^-60 of itself or of 1. */
+static pair log_pair(pair x)
+{
+    int exponent;
+    double m = frexp(x.high, &exponent);
+    if (m < 0x1.6a09e667f3bcdp-1) {
+        m *= 2.0;
+        exponent--;
+    }
+    /* 2 atanh z, z = (m + low - 1) / (m + low + 1), |z| < 0.172 */
+    double lost;
+    const double low = ldexp(x.low, -exponent), below = two_sum(m, 1.0, &lost), above = m - 1.0;
+    const double z = above / below, rest = (fma(-z, below, above) + (low - z * (lost + low))) / below, square = z * z;
+    double p = 0.0;
+    for (int i = 25; i >= 3; i -= 2)
+        p = fma(p, square, 1.0 / i);
+    pair log;
+    const double k = exponent;
+    log.high = two_sum(k * 0x1.62e42fefa38p-1, 2.0 * z, &lost);
+    log.high = two_sum(log.high, k * 0x1.ef35793c7673p-45 + (lost + 2.0 * fma(z * square, p, rest)), &log.low);
+    return log;
+}
+
 #endif

@@ -34,6 +34,8 @@
     X(norminf, 0, 0)  \
     X(sumexp, 0, 0)   \
     X(sumexp_f64, 0, 0) \
+    X(sumexp_exact, 0, 0) \
+    X(sumexp_f64_exact, 0, 0) \
     X(stats, 1, 1)
 
 #define EXACT_MONOIDS(X)  \
@@ -50,7 +52,8 @@
     X(MEAN, mean_exact, sum_exact)            \
     X(NORM1, norm1_exact, norm1_exact)        \
     X(NORM2, norm2_exact, norm2_exact)        \
-    X(STATS, stats_exact, stats_exact)
+    X(STATS, stats_exact, stats_exact)          \
+    X(LOGSUMEXP, logsumexp_exact, sumexp_f64_exact)
 
 /* The value types: X(argument, value type) for each. */
 #define VALUES(X, argument) \

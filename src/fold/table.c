@@ -179,9 +179,24 @@ allfold_status fold_finish(const struct fold_call *call, allfold_type type, cons
     return status;
 }
 
-void softmax_constants_set(const struct partial *partial, struct softmax_constants *c)
+enum monoid softmax_monoid(allfold_type y_type, allfold_level level)
 {
-    const sumexp_f32 *sumexp = (const void *)partial->bytes;
-    softmax_constants_from(sumexp->max, &sumexp->sum, c);
-    c->log_sum = sumexp_log(&sumexp->sum);
+    if (level == ALLFOLD_LEVEL_EXACT)
+        return y_type == ALLFOLD_F64 ? MONOID_sumexp_f64_exact : MONOID_sumexp_exact;
+    return y_type == ALLFOLD_F64 ? MONOID_sumexp_f64 : MONOID_sumexp;
+}
+
+void softmax_constants_set(enum monoid monoid, allfold_type type, const struct partial *partial, struct softmax_constants *c)
+{
+    if (monoid == MONOID_sumexp || monoid == MONOID_sumexp_f64) {
+        const sumexp_f32 *sumexp = (const void *)partial->bytes;
+        softmax_constants_from(sumexp->max, &sumexp->sum, c);
+        c->log_sum = sumexp_log(&sumexp->sum);
+        return;
+    }
+    const struct exp_bins *bins = (const void *)partial->bytes;
+    const bool f32 = monoid == MONOID_sumexp_exact && type_value(type) == VALUE_f32;
+    const pair sum = exp_bins_sum(bins, f32 ? EXP_FRACTION_F32 : EXP_FRACTION_F64);
+    softmax_constants_from(bins->max, &sum, c);
+    c->log_sum = sum.high > 0.0 ? log_pair(sum).high : NAN;
 }

@@ -398,7 +398,7 @@ static bool resident_job(const struct job *job, bool logarithm, bool alone, bool
     /* the constants of this very partial: from a fold of the same kernel */
     monoid_identity(monoid, job->type, &whole);
     cpu_loops_base.fold(monoid, job->type, &whole, x.start, (uint32_t)job->n, 0);
-    softmax_constants_set(&whole, &constants);
+    softmax_constants_set(monoid, job->type, &whole, &constants);
     memset(y.start, 0x5c, job->n * bytes);
     memcpy(expected.start, to, job->n * bytes);
     for (uint64_t i = 0; ordered && i < job->n; i++)
@@ -474,7 +474,7 @@ static bool softmax_job(const struct job *job, bool logarithm, allfold_type y_ty
     monoid_identity(MONOID_sumexp, job->type, &partial);
     if (job->n > 0)
         cpu_loops_base.fold(MONOID_sumexp, job->type, &partial, x.start, (uint32_t)job->n, 0);
-    softmax_constants_set(&partial, &constants);
+    softmax_constants_set(MONOID_sumexp, job->type, &partial, &constants);
     for (uint64_t i = 0; i < job->n; i++)
         softmax_put(&constants, logarithm, job->type, x.start, y_type, expected.start, i);
     if (!in_place)
