@@ -113,6 +113,16 @@ HOST_DEVICE float larger_f32(float x, float best)
     return x > best ? x : best;
 #endif
 }
+/* The smaller of x and best, which is not NaN; where x is NaN, best. */
+HOST_DEVICE float smaller_f32(float x, float best)
+{
+#ifdef __CUDA_ARCH__
+    return fminf(x, best);
+#else
+    return x < best ? x : best;
+#endif
+}
+HOST_DEVICE double smaller_f64(double x, double best) { return x < best ? x : best; }
 HOST_DEVICE double larger_f64(double x, double best) { return x > best ? x : best; }
 
 /* 2^n as f64, -1022 <= n <= 1023. */

@@ -37,7 +37,7 @@ struct exp_bins {
     uint64_t unused;
     uint128 sums[EXP_BINS];
 };
-#define EXP_NO_BIN (-((int64_t)1 << 62)) /* of -inf; of +inf the negative */
+#define EXP_NO_BIN (-((int64_t)1 << 60)) /* of -inf; of +inf the negative */
 
 /* x = n ln 2 + d + rest, for finite x of any size, and only seldom: |d| <= ln 2 / 2 and a little. */
 struct exp_parts {
@@ -115,16 +115,9 @@ HOST_DEVICE struct exp_integer exp_integer_f64(double x, uint64_t *place)
 HOST_DEVICE int64_t exp_place_f32(uint32_t bits) { return (int64_t)bits - (int64_t)f32_bits(0x1.8p23f); }
 HOST_DEVICE int64_t exp_place_f64(uint64_t bits) { return (int64_t)(bits - f64_bits(0x1.8p52)); }
 
-/* Adds integer * 2^shift where `here`: in one instruction of the device. */
-HOST_DEVICE void exp_bin_add(uint64_t *sum, bool here, uint32_t integer, uint32_t power)
-{
-#if defined(__NVCC__) && defined(__CUDA_ARCH__)
-    asm("{.reg .pred p; setp.ne.u32 p, %1, 0; @p mad.wide.u32 %0, %2, %3, %0;}"
-        : "+l"(*sum) : "r"((uint32_t)here), "r"(integer), "r"(power));
-#else
-    *sum += here ? (uint64_t)integer * power : 0;
-#endif
-}
+/* x, but not below -EXP_LIMIT. */
+HOST_DEVICE float exp_at_least_limit_f32(float x) { return at_least_f32(x, -EXP_LIMIT); }
+HOST_DEVICE double exp_at_least_limit_f64(double x) { return x < -EXP_LIMIT ? -EXP_LIMIT : x; }
 
 /* Brings the sums to a new, larger maximum: bins become lower ones, and at last nothing. */
 HOST_DEVICE void exp_bins_raise(struct exp_bins *bins, double max, int64_t bin)
@@ -155,6 +148,15 @@ HOST_DEVICE struct exp_bins exp_bins_identity(void)
     return bins;
 }
 
+/* What was taken beside a NaN no longer counts: one thing only is known of elements with a NaN among them. */
+HOST_DEVICE void exp_bins_settle(struct exp_bins *bins)
+{
+    const bool nan = bins->nan != 0;
+    if (nan)
+        *bins = exp_bins_identity();
+    bins->nan = nan;
+}
+
 HOST_DEVICE void exp_bins_combine(struct exp_bins *a, const struct exp_bins *b)
 {
     struct exp_bins other = *b;
@@ -166,6 +168,7 @@ HOST_DEVICE void exp_bins_combine(struct exp_bins *a, const struct exp_bins *b)
     for (int i = 0; i < EXP_BINS; i++)
         a->sums[i] += other.sums[i];
     a->nan |= b->nan;
+    exp_bins_settle(a);
 }
 
 /* Adds the term of one element, whatever it is. f32_terms: what terms of elements up to EXP_LIMIT are computed in. */

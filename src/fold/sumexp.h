@@ -41,7 +41,10 @@
 #define EXP_PLACE_OF exp_place_f32
 #define EXP_IS_NO_PLACE EXP_IS_NO_PLACE_F32
 #define EXP_INTEGER exp_integer_f32
+#define EXP_INTEGER_TYPE uint32_t
+#define EXP_AT_LEAST_LIMIT exp_at_least_limit_f32
 #define EXP_LARGER larger_f32
+#define EXP_SMALLER smaller_f32
 #else
 #define REAL double
 #define REAL_BITS 64
@@ -50,7 +53,10 @@
 #define EXP_PLACE_OF exp_place_f64
 #define EXP_IS_NO_PLACE EXP_IS_NO_PLACE_F64
 #define EXP_INTEGER exp_integer_f64
+#define EXP_INTEGER_TYPE struct exp_integer
+#define EXP_AT_LEAST_LIMIT exp_at_least_limit_f64
 #define EXP_LARGER larger_f64
+#define EXP_SMALLER smaller_f64
 #endif
 #include "fold/sumexp_exact_template.h"
 
@@ -63,7 +69,10 @@
 #define EXP_PLACE_OF exp_place_f64
 #define EXP_IS_NO_PLACE EXP_IS_NO_PLACE_F64
 #define EXP_INTEGER exp_integer_f64
+#define EXP_INTEGER_TYPE struct exp_integer
+#define EXP_AT_LEAST_LIMIT exp_at_least_limit_f64
 #define EXP_LARGER larger_f64
+#define EXP_SMALLER smaller_f64
 #include "fold/sumexp_exact_template.h"
 
 #ifdef FOLD_HOST

@@ -16,57 +16,105 @@ HOST_DEVICE void NAME_FN(each)(FN(NAME) * partial, const V *x, uint32_t n)
     *partial = copy;
 }
 
-/* Adds the terms of a tile, all of whose elements above -EXP_LIMIT are up to EXP_LIMIT, and none larger than the partial's
-   maximum. */
+/* Takes the terms of elements from -EXP_LIMIT to EXP_LIMIT, none larger than the partial's maximum, into a bin's sum if it is
+   theirs. power: of this element, with which its integer is multiplied. */
+#if REAL_BITS == 32
+typedef struct {
+    uint64_t sum[FOLD_LANES];
+} NAME_FN(bin);
+#define EXP_BIN_ADD(bin, lane, integer, power) ((bin).sum[lane] += (uint64_t)(integer) * (power))
+#define EXP_BIN_TOTAL(bin, lane) ((uint128)(bin).sum[lane])
+#else
+typedef struct {
+    uint64_t high[FOLD_LANES], low[FOLD_LANES];
+} NAME_FN(bin);
+#define EXP_BIN_ADD(bin, lane, integer, power) \
+    ((bin).high[lane] += (uint64_t)(integer).high * (power), (bin).low[lane] += (uint64_t)(integer).low * (power))
+#define EXP_BIN_TOTAL(bin, lane) (((uint128)(bin).high[lane] << EXP_LOW_BITS) + (bin).low[lane])
+#endif
+
+HOST_DEVICE void NAME_FN(note_places)(FN(NAME) * partial, const EXP_PLACE *places)
+{
+    EXP_PLACE all = 0;
+    for (int lane = 0; lane < FOLD_LANES; lane++)
+        all |= places[lane];
+    if (EXP_IS_NO_PLACE(all))
+        partial->nan = 1;
+}
+
+/* Of elements that are all in one bin: the usual case. */
+HOST_DEVICE void NAME_FN(terms_of_bin)(FN(NAME) * partial, int64_t number, const V *x, uint32_t n)
+{
+    NAME_FN(bin) bin;
+    memset(&bin, 0, sizeof bin);
+    EXP_PLACE places[FOLD_LANES] = {0};
+    FOLD_FOR_LANES(n, i, lane, {
+        EXP_PLACE place;
+        const EXP_INTEGER_TYPE integer = EXP_INTEGER((REAL)x[i], &place);
+        places[lane] |= place;
+        EXP_BIN_ADD(bin, lane, integer, (uint32_t)1 << (place & 31));
+    });
+    uint128 total = 0;
+    for (int lane = 0; lane < FOLD_LANES; lane++)
+        total += EXP_BIN_TOTAL(bin, lane);
+    if (partial->bin == number)
+        partial->sums[0] += total;
+    else {
+        FOLD_UNROLL
+        for (int i = 1; i < EXP_BINS; i++)
+            partial->sums[i] += partial->bin - number == i ? total : 0;
+    }
+    NAME_FN(note_places)(partial, places);
+}
+
 HOST_DEVICE void NAME_FN(terms)(FN(NAME) * partial, const V *x, uint32_t n)
 {
-    EXP_PLACE no_place[FOLD_LANES] = {0};
+    NAME_FN(bin) bins[EXP_BINS];
+    memset(bins, 0, sizeof bins);
+    EXP_PLACE places[FOLD_LANES] = {0};
     const EXP_PLACE top = (EXP_PLACE)(EXP_PLACE_BITS >> 5) + (EXP_PLACE)partial->bin;
-#if REAL_BITS == 32
-    uint64_t sums[EXP_BINS][FOLD_LANES] = {{0}};
     FOLD_FOR_LANES(n, i, lane, {
-        uint32_t place;
-        const uint32_t integer = exp_integer_f32(at_least_f32((float)x[i], -EXP_LIMIT), &place);
-        const uint32_t power = 1u << (place & 31);
-        no_place[lane] |= place;
-        for (uint32_t bin = 0; bin < EXP_BINS; bin++)
-            exp_bin_add(&sums[bin][lane], place >> 5 == top - bin, integer, power);
+        EXP_PLACE place;
+        const EXP_INTEGER_TYPE integer = EXP_INTEGER(EXP_AT_LEAST_LIMIT((REAL)x[i]), &place);
+        const uint32_t power = (uint32_t)1 << (place & 31);
+        places[lane] |= place;
+        EXP_BIN_ADD(bins[0], lane, integer, place >> 5 == top ? power : 0);
+        EXP_BIN_ADD(bins[1], lane, integer, place >> 5 == top - 1 ? power : 0);
+        EXP_BIN_ADD(bins[2], lane, integer, place >> 5 == top - 2 ? power : 0);
+        EXP_BIN_ADD(bins[3], lane, integer, place >> 5 == top - 3 ? power : 0);
     });
-    for (int bin = 0; bin < EXP_BINS; bin++)
+    FOLD_UNROLL
+    for (int i = 0; i < EXP_BINS; i++)
         for (int lane = 0; lane < FOLD_LANES; lane++)
-            partial->sums[bin] += sums[bin][lane];
-#else
-    uint64_t high[EXP_BINS][FOLD_LANES] = {{0}}, low[EXP_BINS][FOLD_LANES] = {{0}};
-    FOLD_FOR_LANES(n, i, lane, {
-        uint64_t place;
-        const double u = (double)x[i] < -EXP_LIMIT ? -EXP_LIMIT : (double)x[i];
-        const struct exp_integer integer = exp_integer_f64(u, &place);
-        const uint32_t power = 1u << (place & 31);
-        no_place[lane] |= place;
-        for (uint32_t bin = 0; bin < EXP_BINS; bin++) {
-            exp_bin_add(&high[bin][lane], place >> 5 == top - bin, integer.high, power);
-            exp_bin_add(&low[bin][lane], place >> 5 == top - bin, integer.low, power);
-        }
-    });
-    for (int bin = 0; bin < EXP_BINS; bin++)
-        for (int lane = 0; lane < FOLD_LANES; lane++)
-            partial->sums[bin] += ((uint128)high[bin][lane] << EXP_LOW_BITS) + low[bin][lane];
-#endif
-    for (int lane = 1; lane < FOLD_LANES; lane++)
-        no_place[0] |= no_place[lane];
-    if (EXP_IS_NO_PLACE(no_place[0]))
-        partial->nan = 1;
+            partial->sums[i] += EXP_BIN_TOTAL(bins[i], lane);
+    NAME_FN(note_places)(partial, places);
+}
+#undef EXP_BIN_ADD
+#undef EXP_BIN_TOTAL
+
+HOST_DEVICE int64_t NAME_FN(bin_of)(REAL x)
+{
+    EXP_PLACE place;
+    EXP_INTEGER(x, &place);
+    return EXP_PLACE_OF(place) >> 5;
 }
 
 HOST_DEVICE void NAME_FN(tile_part)(FN(NAME) * partial, const V *x, uint32_t n)
 {
-    REAL lane_max[FOLD_LANES];
-    for (int lane = 0; lane < FOLD_LANES; lane++)
-        lane_max[lane] = -INFINITY;
-    FOLD_FOR_LANES(n, i, lane, { lane_max[lane] = EXP_LARGER((REAL)x[i], lane_max[lane]); });
-    for (int lane = 1; lane < FOLD_LANES; lane++)
-        lane_max[0] = lane_max[lane] > lane_max[0] ? lane_max[lane] : lane_max[0];
-    const double max = (double)lane_max[0];
+    REAL largest[FOLD_LANES], smallest[FOLD_LANES];
+    for (int lane = 0; lane < FOLD_LANES; lane++) {
+        largest[lane] = -INFINITY;
+        smallest[lane] = INFINITY;
+    }
+    FOLD_FOR_LANES(n, i, lane, {
+        largest[lane] = EXP_LARGER((REAL)x[i], largest[lane]);
+        smallest[lane] = EXP_SMALLER((REAL)x[i], smallest[lane]);
+    });
+    for (int lane = 1; lane < FOLD_LANES; lane++) {
+        largest[0] = largest[lane] > largest[0] ? largest[lane] : largest[0];
+        smallest[0] = smallest[lane] < smallest[0] ? smallest[lane] : smallest[0];
+    }
+    const double max = (double)largest[0];
     if (partial->max > max + EXP_BINS_RANGE) { /* nothing counts, unless it is NaN */
         bool nan = false;
         FOLD_UNROLL
@@ -79,11 +127,13 @@ HOST_DEVICE void NAME_FN(tile_part)(FN(NAME) * partial, const V *x, uint32_t n)
         NAME_FN(each)(partial, x, n);
         return;
     }
-    EXP_PLACE place;
-    EXP_INTEGER(lane_max[0], &place);
+    const int64_t bin = NAME_FN(bin_of)(largest[0]);
     if (max > partial->max)
-        exp_bins_raise(partial, max, EXP_PLACE_OF(place) >> 5);
-    NAME_FN(terms)(partial, x, n);
+        exp_bins_raise(partial, max, bin);
+    if (smallest[0] >= -EXP_LIMIT && NAME_FN(bin_of)(smallest[0]) == bin)
+        NAME_FN(terms_of_bin)(partial, bin, x, n);
+    else
+        NAME_FN(terms)(partial, x, n);
 }
 
 /* So many elements at a time that 64 bits hold a lane's sum of them: 32 (f32) or 16 of less than 2^59 or 2^60. */
@@ -96,6 +146,7 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * partial, const V *x, uint32_t n, uint6
     const uint32_t part = (REAL_BITS == 32 ? 32 : 16) * FOLD_LANES;
     for (uint32_t start = 0; start < n; start += part)
         NAME_FN(tile_part)(partial, x + start, n - start < part ? n - start : part);
+    exp_bins_settle(partial);
 #endif
 }
 #undef NAME
@@ -108,3 +159,6 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * partial, const V *x, uint32_t n, uint6
 #undef EXP_IS_NO_PLACE
 #undef EXP_INTEGER
 #undef EXP_LARGER
+#undef EXP_SMALLER
+#undef EXP_AT_LEAST_LIMIT
+#undef EXP_INTEGER_TYPE
