@@ -347,7 +347,7 @@ static allfold_status cuda_softmax(struct machine *machine, enum monoid monoid, 
     struct cuda_machine *const cuda = cuda_of(machine);
     const struct softmax_resident resident = {&cuda->space, cuda->shared_bytes, true, false, type, machine->x, machine->y, count};
     struct softmax_constants constants;
-    if ((monoid == MONOID_sumexp || monoid == MONOID_sumexp_f64) && softmax_resident_fits(&resident))
+    if (monoid == softmax_monoid(type, type, false, ALLFOLD_LEVEL_FAST) && softmax_resident_fits(&resident))
         return ladder_cuda((cudaError_t)softmax_resident_launch(&resident, cuda->ladder->stream), "launching softmax", error);
     if (cuda_fold(machine, monoid, type, count, error) != ALLFOLD_OK)
         return error->status;

@@ -39,11 +39,15 @@ template <class Element>
 static cudaError_t element_start(enum monoid monoid, const struct fold_input *input, struct fold_space *space,
                                  void *stream)
 {
-    if constexpr (std::is_same<typename Element::value, FN_EXPAND(value, FAMILY)>::value) {
+    typedef typename Element::value value;
+    [[maybe_unused]] constexpr bool is_f32 = std::is_same<value, float>::value;
+    if constexpr (std::is_same<value, FN_EXPAND(value, FAMILY)>::value) {
         switch (monoid) {
-#define CASE(name, indexed, nan) \
-    case MONOID_##name:          \
-        return fold_start<fold_of<MONOID_##name, typename Element::value>, Element>(input, space, stream);
+#define CASE(name, indexed, nan)                                                                              \
+    case MONOID_##name:                                                                                       \
+        if constexpr (!fold_of<MONOID_##name, value>::half || (sizeof(typename Element::stored) == 2 && is_f32)) \
+            return fold_start<fold_of<MONOID_##name, value>, Element>(input, space, stream);                  \
+        break;
             ORDERED_MONOIDS(CASE)
 #undef CASE
 #define CASE(name, indexed, nan) \

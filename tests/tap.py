@@ -4,31 +4,35 @@ trees' paths. By hand: ALLFOLD=build/allfold python3 tests/NAME.py"""
 import os
 import subprocess
 import sys
+import threading
 
 SOURCE = os.environ.get("ALLFOLD_SOURCE", os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("ALLFOLD_BUILD", os.path.join(SOURCE, "build"))
 ALLFOLD = os.environ.get("ALLFOLD", os.path.join(BUILD, "allfold"))
 
 number = failed = 0
+turn = threading.Lock()  # tests may run in threads
 
 
 def ok(condition, name, diagnostic=""):
     """One check; diagnostic (any object) is shown if it fails. Returns the verdict."""
     global number, failed
-    number += 1
-    failed += not condition
-    print(f"{'' if condition else 'not '}ok {number} - {name}", flush=True)
-    if not condition and str(diagnostic):
-        print("".join(f"#   {line}\n" for line in str(diagnostic).splitlines()), end="", flush=True)
+    with turn:
+        number += 1
+        failed += not condition
+        print(f"{'' if condition else 'not '}ok {number} - {name}", flush=True)
+        if not condition and str(diagnostic):
+            print("".join(f"#   {line}\n" for line in str(diagnostic).splitlines()), end="", flush=True)
     return bool(condition)
 
 
 def skip(why, count=1):
     """count checks that cannot be made here."""
     global number
-    for _ in range(count):
-        number += 1
-        print(f"ok {number} # SKIP {why}", flush=True)
+    with turn:
+        for _ in range(count):
+            number += 1
+            print(f"ok {number} # SKIP {why}", flush=True)
 
 
 def done():

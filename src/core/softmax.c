@@ -140,7 +140,8 @@ allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, allfold
 {
     struct normalise n = {.ctx = ctx, .job = job, .logarithm = logarithm, .x_type = type, .sink = sink,
                           .progress = ctx->comm.progress};
-    const enum monoid monoid = softmax_monoid(error->status == ALLFOLD_OK ? sink->type : ALLFOLD_F32, ctx->level);
+    const enum monoid monoid =
+        error->status == ALLFOLD_OK ? softmax_monoid(type, sink->type, logarithm, ctx->level) : MONOID_sumexp;
     struct partial partial;
     uint64_t count = job->range.count, keep = 0;
     uint32_t call = CALL_SOFTMAX | (logarithm ? 1u : 0u) << 8;

@@ -113,7 +113,9 @@ HOST_DEVICE float larger_f32(float x, float best)
     return x > best ? x : best;
 #endif
 }
-/* The smaller of x and best, which is not NaN; where x is NaN, best. */
+HOST_DEVICE double larger_f64(double x, double best) { return x > best ? x : best; }
+
+/* The smaller of the two; where one of them is NaN, the host and the device need not agree. */
 HOST_DEVICE float smaller_f32(float x, float best)
 {
 #ifdef __CUDA_ARCH__
@@ -123,7 +125,20 @@ HOST_DEVICE float smaller_f32(float x, float best)
 #endif
 }
 HOST_DEVICE double smaller_f64(double x, double best) { return x < best ? x : best; }
-HOST_DEVICE double larger_f64(double x, double best) { return x > best ? x : best; }
+
+#ifdef __CUDA_ARCH__
+/* 2^x to about 2^-22, relatively; 0 where that would be subnormal. */
+HOST_DEVICE float exp2_short(float x)
+{
+#ifdef __NVCC__
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#else
+    return exp2f(x);
+#endif
+}
+#endif
 
 /* 2^n as f64, -1022 <= n <= 1023. */
 HOST_DEVICE double power_of_two(int n) { return f64_from_bits((uint64_t)(n + 1023) << 52); }

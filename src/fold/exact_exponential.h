@@ -20,8 +20,8 @@ enum {
     EXP_FRACTION_F64 = 55, /* in two parts, the lower of 28 bits */
     EXP_LOW_BITS = 28
 };
-#define EXP_PLACE_F32 (0x1.8p23f + 8)
-#define EXP_PLACE_F64 (0x1.8p52 + 8)
+#define EXP_PLACE_F32 (EXP_SHIFT_F32 + 8)
+#define EXP_PLACE_F64 (EXP_SHIFT_F64 + 8)
 /* Up to here an element is reduced in the arithmetic of its terms; beyond, by integers; from EXP_HUGE on only elements that are
    equal have terms that are within the bins' range of each other. */
 #define EXP_LIMIT 32768
@@ -40,21 +40,19 @@ struct exp_bins {
 #define EXP_NO_BIN (-((int64_t)1 << 60)) /* of -inf; of +inf the negative */
 
 /* x = n ln 2 + d + rest, for finite x of any size, and only seldom: |d| <= ln 2 / 2 and a little. */
-struct exp_parts {
+struct exp_whole {
     int64_t n;
     double d, rest;
 };
-#define EXP_LN2_HIGH 0x1.62e42fefa39efp-1
-#define EXP_LN2_LOW 0x1.abc9e3b39803fp-56
-HOST_DEVICE struct exp_parts exp_parts_of(double x)
+HOST_DEVICE struct exp_whole exp_whole_of(double x)
 {
-    struct exp_parts parts;
+    struct exp_whole parts;
     const double magnitude = fabs(x), sign = x < 0.0 ? -1.0 : 1.0;
     if (magnitude <= EXP_LIMIT) {
         const double whole = fma(x, 0x1.71547652b82fep0, EXP_SHIFT_F64) - EXP_SHIFT_F64;
         parts.n = (int64_t)whole;
-        parts.d = fma(whole, -EXP_LN2_HIGH, x); /* exact */
-        parts.rest = whole * -EXP_LN2_LOW;
+        parts.d = fma(whole, -EXP_LN2, x); /* exact */
+        parts.rest = whole * -EXP_LN2_REST;
         return parts;
     }
     if (magnitude >= EXP_HUGE) {
@@ -73,8 +71,8 @@ HOST_DEVICE struct exp_parts exp_parts_of(double x)
     const double upper = sign * (double)((int64_t)fraction >> 11) * 0x1p-53, lower = sign * (double)(fraction & 2047) * 0x1p-64;
     parts.n = (int64_t)(high >> places) + (int64_t)(fraction >> 63);
     parts.n = x < 0.0 ? -parts.n : parts.n;
-    parts.d = upper * EXP_LN2_HIGH;
-    parts.rest = fma(upper, EXP_LN2_HIGH, -parts.d) + (upper * EXP_LN2_LOW + lower * EXP_LN2_HIGH);
+    parts.d = upper * EXP_LN2;
+    parts.rest = fma(upper, EXP_LN2, -parts.d) + (upper * EXP_LN2_REST + lower * EXP_LN2);
     return parts;
 }
 
@@ -104,7 +102,7 @@ HOST_DEVICE struct exp_integer exp_integer_f64(double x, uint64_t *place)
 {
     const double shifted = fma(x, 0x1.71547652b82fep0, EXP_PLACE_F64), whole = shifted - EXP_PLACE_F64;
     *place = f64_bits(shifted);
-    return exp_integer_of(fma(whole, -EXP_LN2_HIGH, x), whole * -EXP_LN2_LOW);
+    return exp_integer_of(fma(whole, -EXP_LN2, x), whole * -EXP_LN2_REST);
 }
 
 /* What is in *place for a NaN has bits that a place does not have. */
@@ -112,11 +110,18 @@ HOST_DEVICE struct exp_integer exp_integer_f64(double x, uint64_t *place)
 #define EXP_IS_NO_PLACE_F64(bits) (((bits) & ((uint64_t)0x3c << 56)) != 0)
 
 /* The place itself. */
-HOST_DEVICE int64_t exp_place_f32(uint32_t bits) { return (int64_t)bits - (int64_t)f32_bits(0x1.8p23f); }
-HOST_DEVICE int64_t exp_place_f64(uint64_t bits) { return (int64_t)(bits - f64_bits(0x1.8p52)); }
+HOST_DEVICE int64_t exp_place_f32(uint32_t bits) { return (int64_t)bits - (int64_t)f32_bits(EXP_SHIFT_F32); }
+HOST_DEVICE int64_t exp_place_f64(uint64_t bits) { return (int64_t)(bits - f64_bits(EXP_SHIFT_F64)); }
 
-/* x, but not below -EXP_LIMIT. */
-HOST_DEVICE float exp_at_least_limit_f32(float x) { return at_least_f32(x, -EXP_LIMIT); }
+/* x, but not below -EXP_LIMIT; where it is NaN, on the host, that. */
+HOST_DEVICE float exp_at_least_limit_f32(float x)
+{
+#ifdef __CUDA_ARCH__
+    return fmaxf(x, -EXP_LIMIT);
+#else
+    return x < -EXP_LIMIT ? -EXP_LIMIT : x;
+#endif
+}
 HOST_DEVICE double exp_at_least_limit_f64(double x) { return x < -EXP_LIMIT ? -EXP_LIMIT : x; }
 
 /* Brings the sums to a new, larger maximum: bins become lower ones, and at last nothing. */
@@ -187,7 +192,7 @@ HOST_DEVICE void exp_bins_add(struct exp_bins *bins, double x, bool f32_terms)
         integer = exp_integer_f32((float)x, &bits);
         place = exp_place_f32(bits);
     } else {
-        const struct exp_parts parts = exp_parts_of(x);
+        const struct exp_whole parts = exp_whole_of(x);
         const struct exp_integer both = exp_integer_of(parts.d, parts.rest);
         integer = ((uint128)both.high << EXP_LOW_BITS) + both.low;
         if (f32_terms)
@@ -213,8 +218,11 @@ HOST_DEVICE pair exp_pairs_multiply(pair a, pair b)
     return product;
 }
 
-/* The sum of exp(x - max): NaN where a NaN or +inf was taken, 0 of nothing. */
-HOST_DEVICE pair exp_bins_sum(const struct exp_bins *bins, int fraction)
+/* What exp_sums are relative to: exp(max), or the reference that softmax's second pass has for max. */
+enum exp_relative { EXP_TO_MAX, EXP_TO_REFERENCE };
+
+/* The sum of exponentials: NaN where a NaN or +inf was taken, 0 of nothing. */
+HOST_DEVICE pair exp_bins_sum(const struct exp_bins *bins, int fraction, enum exp_relative to)
 {
     pair sum, factor;
     sum.high = sum.low = 0.0;
@@ -226,14 +234,19 @@ HOST_DEVICE pair exp_bins_sum(const struct exp_bins *bins, int fraction)
         for (int part = 0; part < 4; part++)
             pair_add(&sum, (double)(uint32_t)(bins->sums[i] >> 32 * part) * power_of_two(32 * (part - i) - 8 - fraction));
     /* that is in units of 2^(32 bin); max is n ln 2 + d + rest */
-    const struct exp_parts max = exp_parts_of(bins->max);
-    double lost;
-    const double d = -max.d, rest = -max.rest, square = exp_square_f64(d), one = two_sum(1.0, d, &lost);
-    const double low = lost + (square + fma(rest, square + d, rest));
-    factor.high = one + low;
-    factor.low = low - (factor.high - one);
-    sum = exp_pairs_multiply(sum, factor);
-    const double power = power_of_two((int)(32 * bins->bin - max.n));
+    const struct exp_reference reference = exp_reference(bins->max);
+    int64_t n = reference.whole;
+    if (to == EXP_TO_MAX || reference.base != 0.0) {
+        const struct exp_whole max = exp_whole_of(bins->max);
+        double lost;
+        const double d = -max.d, rest = -max.rest, square = exp_square_f64(d), one = two_sum(1.0, d, &lost);
+        const double low = lost + (square + fma(rest, square + d, rest));
+        factor.high = one + low;
+        factor.low = low - (factor.high - one);
+        sum = exp_pairs_multiply(sum, factor);
+        n = max.n;
+    }
+    const double power = power_of_two((int)(32 * bins->bin - n));
     sum.high *= power;
     sum.low *= power;
     return sum;

@@ -1,12 +1,14 @@
-/* exp(x - m), m the largest element, as 2^k * (1 + q), and the softmax of one element: one fixed sequence of fused
+/* exp(x) as 2^n * (1 + q), the terms of sums of exponentials, and the softmax of one element: one fixed sequence of fused
    operations, the same bits on host and device.
 
-   x - m is never formed: rounded, it would cost |x - m| / 2 units in the last place, and alike for equal elements, so
-   that their sum would lose it too. Each of the two is reduced by itself, x = n ln 2 + r, and exp(x - m) is
-   2^(n - n') * exp(r - r'). With ln 2 = H + L, H rounded to the type, r = fma(-n, H, x) is exact for |x| <= 2048, and
-   r - r' nearly so; what L contributes, (n' - n) L, is small. n is (x - r') log2(e) to the nearest integer, by adding a
-   large constant: so r - r' lies within ln 2 / 2 of 0, and x = m gives 2^0 * (1 + 0), exactly. Beyond |m| = 2048, m is
-   subtracted from both first: exact for all x that count, since they lie within a factor of two of m (Sterbenz).
+   x is reduced by itself: n is x log2(e) to the nearest integer, by adding a large constant, and d = x - n ln 2, which lies
+   within ln 2 / 2 of 0. With ln 2 = H + L, H rounded to so few bits that fma(-n, H, x) is exact for |x| <= 2048, only the
+   last operation, which takes n L away, rounds. (x - m, m the largest element, is never formed: rounded, it would cost
+   |x - m| / 2 units in the last place, and alike for equal elements, so that their sum would lose it too.)
+
+   Sums and results are relative to 2^N, N the n of m, which keeps them in range: a power of two, so that going from one N to
+   another rounds nothing. Beyond |m| = 2048, m is subtracted from all x first and N is 0: the difference is exact for all x
+   that count, since they lie within a factor of two of m (Sterbenz). So the reference, 'exp_reference' below, is N ln 2 or m.
 
    q = exp(d) - 1 for |d| <= ln 2 / 2 is d + d^2 P(d), P the polynomial (f32: Remez, f64: Chebyshev interpolation) that
    leaves a relative error of exp(d) below 2^-28 (f32) and 2^-61 (f64). */
@@ -15,87 +17,105 @@
 
 #include "fold/arithmetic.h"
 
-#define EXP_WHOLE 2048 /* up to this magnitude m is reduced as it is */
-
-/* m, reduced once for many x. least: x - base below it is taken for it. */
-struct exp_anchor_f32 {
-    float base, shifted, r, least;
-    uint32_t bias; /* what brings the bits of an element's n, moved to the exponent, to those of 2^(n - n') */
-};
-struct exp_anchor_f64 {
-    double base, shifted, r, least;
-};
-
-/* What exp(x - m) is made of: 2^k * exp(d + rest), k = n - n'. */
-struct exp_parts_f32 {
-    float d, scale; /* scale is 2^(k + up); d includes the rest */
-};
-struct exp_parts_f64 {
-    int32_t k;
-    double d, rest, r; /* r: d before r' was subtracted */
-};
+#define EXP_WHOLE 2048 /* up to this magnitude m is no base to be subtracted */
+#define EXP_POWER_DIGITS 20
+#define EXP_POWER_LEAST 0x1p-20f
+#define EXP_LN2 0x1.62e42fefa39efp-1
+#define EXP_LN2_REST 0x1.abc9e3b39803fp-56
 
 /* x to the nearest integer, for |x| < 2^22 and < 2^51; it is in the low bits, too. */
 #define EXP_SHIFT_F32 0x1.8p23f
 #define EXP_SHIFT_F64 0x1.8p52
 
-/* range: how far below m elements still count. */
-HOST_DEVICE struct exp_anchor_f32 exp_anchor_f32(float m, float range)
+/* What the exponentials of a row with the maximum m are relative to: exp(base) * 2^whole. */
+struct exp_reference {
+    double base;
+    int32_t whole;
+};
+/* m is finite. One way for both precisions, so that it is a function of m alone. */
+HOST_DEVICE struct exp_reference exp_reference(double m)
 {
+    struct exp_reference reference;
+    const bool far = m > EXP_WHOLE || m < -EXP_WHOLE;
+    reference.base = far ? m : 0.0;
+    const float shifted = fmaf(far ? 0.0f : (float)m, 0x1.715476p0f, EXP_SHIFT_F32);
+    reference.whole = (int32_t)(f32_bits(shifted) - f32_bits(EXP_SHIFT_F32));
+    return reference;
+}
+
+/* A reference as elements need it. Smaller x - base than `least` are taken for that. */
+struct exp_anchor_f32 {
+    float base, least;
+    float near;    /* from here on, if base is 0, 2^(n - N) is a multiple of EXP_POWER_LEAST */
+    uint32_t bias; /* what brings the bits of an element's n, moved to the exponent, to those of 2^(n - N) */
+};
+struct exp_anchor_f64 {
+    double base, least;
+    uint64_t bias;
+};
+
+/* Elements `range` powers of two below the reference, and further down, are taken for one there. */
+HOST_DEVICE struct exp_anchor_f32 exp_anchor_f32(double m, int32_t range)
+{
+    const struct exp_reference reference = exp_reference(m);
     struct exp_anchor_f32 anchor;
-    anchor.base = m > EXP_WHOLE || m < -EXP_WHOLE ? m : 0.0f;
-    const float rest = m - anchor.base;
-    anchor.shifted = fmaf(rest, 0x1.715476p0f, EXP_SHIFT_F32);
-    anchor.r = fmaf(anchor.shifted - EXP_SHIFT_F32, -0x1.62e43p-1f, rest);
-    anchor.least = rest - range;
-    anchor.bias = (127u - f32_bits(anchor.shifted)) << 23;
+    anchor.base = (float)reference.base;
+    anchor.least = (float)(reference.whole - range) * 0x1.62e43p-1f;
+    anchor.near = ((float)reference.whole - (EXP_POWER_DIGITS - 0.625f)) * 0x1.62e43p-1f;
+    anchor.bias = (uint32_t)(127 - reference.whole) << 23;
 #ifdef __CUDA_ARCH__
     asm("" : "+r"(anchor.bias)); /* hides its origin: else it is added before the shift, by an instruction of its own */
 #endif
     return anchor;
 }
-HOST_DEVICE struct exp_anchor_f64 exp_anchor_f64(double m, double range)
+HOST_DEVICE struct exp_anchor_f64 exp_anchor_f64(double m, int32_t range)
 {
+    const struct exp_reference reference = exp_reference(m);
     struct exp_anchor_f64 anchor;
-    anchor.base = m > EXP_WHOLE || m < -EXP_WHOLE ? m : 0.0;
-    const double rest = m - anchor.base;
-    anchor.shifted = fma(rest, 0x1.71547652b82fep0, EXP_SHIFT_F64);
-    anchor.r = fma(anchor.shifted - EXP_SHIFT_F64, -0x1.62e42fefa39efp-1, rest);
-    anchor.least = rest - range;
+    anchor.base = reference.base;
+    anchor.least = (double)(reference.whole - range) * EXP_LN2;
+    anchor.bias = (uint64_t)(1023 - reference.whole) << 52;
     return anchor;
 }
 
-/* u, but at least `least`. On the device NaN becomes `least`, in one instruction: see larger_f32. */
-HOST_DEVICE float at_least_f32(float u, float least)
+/* x - base, but at least `least`. On the host NaN gives NaN; on the device `least`, in one instruction: see larger_f32. */
+HOST_DEVICE float exp_clamp_f32(float x, const struct exp_anchor_f32 *m)
 {
+    const float u = x - m->base;
 #ifdef __CUDA_ARCH__
-    return fmaxf(u, least);
+    return fmaxf(u, m->least);
 #else
-    return u < least ? least : u;
+    return u < m->least ? m->least : u;
 #endif
 }
+HOST_DEVICE double exp_clamp_f64(double x, const struct exp_anchor_f64 *m)
+{
+    const double u = x - m->base;
+    return u < m->least ? m->least : u;
+}
 
-/* For x <= m, -126 <= k + up <= 127. On the host NaN gives NaN; on the device, tiles with NaN do not come here. */
-HOST_DEVICE struct exp_parts_f32 exp_reduce_f32(float x, const struct exp_anchor_f32 *m, int32_t up)
+/* 2^(n - N + up), and d, of u = x - base. f64: d in two parts. */
+struct exp_parts_f32 {
+    float scale, d;
+};
+struct exp_parts_f64 {
+    double scale, d, rest;
+};
+HOST_DEVICE struct exp_parts_f32 exp_reduce_f32(float u, const struct exp_anchor_f32 *m, uint32_t up)
 {
     struct exp_parts_f32 parts;
-    const float u = at_least_f32(x - m->base, m->least);
-    const float shifted = fmaf(u - m->r, 0x1.715476p0f, EXP_SHIFT_F32);
-    const float d = fmaf(shifted - EXP_SHIFT_F32, -0x1.62e43p-1f, u) - m->r;
-    parts.scale = f32_from_bits((f32_bits(shifted) << 23) + (m->bias + ((uint32_t)up << 23)));
-    parts.d = fmaf(shifted - m->shifted, 0x1.05c61p-29f, d);
+    const float shifted = fmaf(u, 0x1.715476p0f, EXP_SHIFT_F32), n = shifted - EXP_SHIFT_F32;
+    parts.scale = f32_from_bits((f32_bits(shifted) << 23) + (m->bias + (up << 23)));
+    parts.d = fmaf(n, 0x1.05c61p-29f, fmaf(n, -0x1.62e43p-1f, u));
     return parts;
 }
-HOST_DEVICE struct exp_parts_f64 exp_reduce_f64(double x, const struct exp_anchor_f64 *m)
+HOST_DEVICE struct exp_parts_f64 exp_reduce_f64(double u, const struct exp_anchor_f64 *m, uint64_t up)
 {
     struct exp_parts_f64 parts;
-    double u = x - m->base;
-    u = u < m->least ? m->least : u;
-    const double shifted = fma(u - m->r, 0x1.71547652b82fep0, EXP_SHIFT_F64);
-    parts.k = (int32_t)(uint32_t)(f64_bits(shifted) - f64_bits(m->shifted));
-    parts.r = fma(shifted - EXP_SHIFT_F64, -0x1.62e42fefa39efp-1, u);
-    parts.d = parts.r - m->r;
-    parts.rest = (shifted - m->shifted) * -0x1.abc9e3b39803fp-56;
+    const double shifted = fma(u, 0x1.71547652b82fep0, EXP_SHIFT_F64), n = shifted - EXP_SHIFT_F64;
+    parts.scale = f64_from_bits((f64_bits(shifted) << 52) + (m->bias + (up << 52)));
+    parts.d = fma(n, -EXP_LN2, u);
+    parts.rest = n * -EXP_LN2_REST;
     return parts;
 }
 
@@ -125,30 +145,27 @@ HOST_DEVICE double exp_square_f64(double d)
     return d * d * p;
 }
 
-/* 2^k, -1022 <= k <= 1023. */
-HOST_DEVICE double scale_f64(int32_t k) { return f64_from_bits((uint64_t)(uint32_t)(k + 1023) << 52); }
+/* exp(x - reference), where results below the smallest normal number do not matter: terms of a sum that is at least 1/2.
 
-/* exp(x - m), where results below the smallest normal number do not matter: terms of a sum that is at least 1. The
-   anchor's range is EXP_TERM_RANGE; below it is the (negligible) value at its end. */
-#define EXP_TERM_RANGE_F32 86.0f
-#define EXP_TERM_RANGE_F64 707.0
-
-/* Rounded to one number, equal terms would all be wrong by the same, and so would their sum. So a term comes in two
-   parts, to be added up apart: f32, the multiple of 2^-12 that 2^k is, of which sums are exact, and what it lacks; f64,
-   the term and what its rounding lost. */
+   Rounded to one number, equal terms would all be wrong by the same, and so would their sum. So a term comes in two
+   parts, to be added up apart: f32, the multiple of 2^-20 that 2^(n - N) is, of which sums of eight are exact, and what it
+   lacks; f64, the term and what its rounding lost. */
+#define EXP_TERM_RANGE_F32 124
+#define EXP_TERM_RANGE_F64 1020
 struct exp_term_f32 {
     float power, rest;
 };
-#define EXP_POWER_LEAST 0x1p-12f
 struct exp_term_f64 {
     double term, lost;
 };
-HOST_DEVICE struct exp_term_f32 exp_term_f32(float x, const struct exp_anchor_f32 *m)
+/* near: base is 0 and x at least m->near. Then all of 2^(n - N) is that multiple. */
+HOST_DEVICE struct exp_term_f32 exp_term_f32(float x, const struct exp_anchor_f32 *m, bool near)
 {
-    const struct exp_parts_f32 parts = exp_reduce_f32(x, m, 0);
+    const struct exp_parts_f32 parts = exp_reduce_f32(near ? x : exp_clamp_f32(x, m), m, 0);
+    const float small = near ? 0.0f : parts.scale < EXP_POWER_LEAST ? parts.scale : EXP_POWER_LEAST;
     struct exp_term_f32 term;
-    term.power = parts.scale;
-    term.rest = parts.scale * exp_less_1_f32(parts.d);
+    term.power = near ? parts.scale : parts.scale - small;
+    term.rest = near ? parts.scale * exp_less_1_f32(parts.d) : fmaf(parts.scale, exp_less_1_f32(parts.d), small);
     return term;
 }
 HOST_DEVICE struct exp_term_f32 exp_terms_add(struct exp_term_f32 a, struct exp_term_f32 b)
@@ -158,43 +175,45 @@ HOST_DEVICE struct exp_term_f32 exp_terms_add(struct exp_term_f32 a, struct exp_
     sum.rest = a.rest + b.rest;
     return sum;
 }
-/* The terms of x[0] and x[stride], of whose 2^k only the multiple of 2^-12 stays apart. */
-HOST_DEVICE struct exp_term_f32 exp_2_terms_f32(const float *x, size_t stride, const struct exp_anchor_f32 *m)
+/* a and the term of x. */
+HOST_DEVICE struct exp_term_f32 exp_terms_next(struct exp_term_f32 a, float x, const struct exp_anchor_f32 *m, bool near)
 {
-    const struct exp_term_f32 first = exp_term_f32(x[0], m);
-    const struct exp_parts_f32 parts = exp_reduce_f32(x[stride], m, 0);
-    const float power = first.power + parts.scale;
-    const float small = power < EXP_POWER_LEAST ? power : EXP_POWER_LEAST;
-    struct exp_term_f32 sum;
-    sum.power = power - small;
-    sum.rest = fmaf(parts.scale, exp_less_1_f32(parts.d), first.rest) + small;
-    return sum;
+    if (!near)
+        return exp_terms_add(a, exp_term_f32(x, m, near));
+    const struct exp_parts_f32 parts = exp_reduce_f32(x, m, 0);
+    a.power += parts.scale;
+    a.rest = fmaf(parts.scale, exp_less_1_f32(parts.d), a.rest);
+    return a;
 }
 /* The terms of x[0], x[stride], ..., x[7 stride]. */
-HOST_DEVICE struct exp_term_f32 exp_8_terms_f32(const float *x, size_t stride, const struct exp_anchor_f32 *m)
+HOST_DEVICE struct exp_term_f32 exp_8_terms_f32(const float *x, size_t stride, const struct exp_anchor_f32 *m, bool near)
 {
-#define PAIR(i) exp_2_terms_f32(x + (i) * stride, stride, m)
+#define PAIR(i) exp_terms_next(exp_term_f32(x[(i) * stride], m, near), x[((i) + 1) * stride], m, near)
     return exp_terms_add(exp_terms_add(PAIR(0), PAIR(2)), exp_terms_add(PAIR(4), PAIR(6)));
 #undef PAIR
 }
 HOST_DEVICE struct exp_term_f64 exp_term_f64(double x, const struct exp_anchor_f64 *m)
 {
-    const struct exp_parts_f64 parts = exp_reduce_f64(x, m);
-    const double d = parts.d + parts.rest, scale = scale_f64(parts.k), q = d + exp_square_f64(d);
+    const struct exp_parts_f64 parts = exp_reduce_f64(exp_clamp_f64(x, m), m, 0);
+    const double d = parts.d + parts.rest, q = d + exp_square_f64(d);
     struct exp_term_f64 term;
-    term.term = fma(scale, q, scale);
-    term.lost = fma(scale, q, scale - term.term);
+    term.term = fma(parts.scale, q, parts.scale);
+    term.lost = fma(parts.scale, q, parts.scale - term.term);
     return term;
 }
 
-/* exp(x - m) beyond the precision of f64: the factor between two partial sums. What the parts lose is kept. */
+/* exp(x - m), x <= m or nearly so, beyond the precision of f64. */
 HOST_DEVICE pair exp_pair(double x, double m)
 {
-    const struct exp_anchor_f64 anchor = exp_anchor_f64(m, EXP_TERM_RANGE_F64);
-    const struct exp_parts_f64 parts = exp_reduce_f64(x, &anchor);
+    const double range = 707.0, base = m > EXP_WHOLE || m < -EXP_WHOLE ? m : 0.0, whole_m = m - base;
+    const double shifted_m = fma(whole_m, 0x1.71547652b82fep0, EXP_SHIFT_F64);
+    const double r_m = fma(shifted_m - EXP_SHIFT_F64, -EXP_LN2, whole_m);
+    const double u = x - base < whole_m - range ? whole_m - range : x - base;
+    const double shifted = fma(u - r_m, 0x1.71547652b82fep0, EXP_SHIFT_F64);
+    const double rest_ln2 = (shifted - shifted_m) * -EXP_LN2_REST;
     double lost, error;
-    const double d = two_sum(parts.r, -anchor.r, &lost), rest = parts.rest + lost;
-    const double square = exp_square_f64(d), scale = scale_f64(parts.k);
+    const double d = two_sum(fma(shifted - EXP_SHIFT_F64, -EXP_LN2, u), -r_m, &lost), rest = rest_ln2 + lost;
+    const double square = exp_square_f64(d), scale = power_of_two((int)(uint32_t)(f64_bits(shifted) - f64_bits(shifted_m)));
     const double one = two_sum(1.0, d, &error), low = error + (square + fma(rest, square + d, rest)), sum = one + low;
     pair factor;
     factor.high = sum * scale;
@@ -202,35 +221,58 @@ HOST_DEVICE pair exp_pair(double x, double m)
     return factor;
 }
 
+/* The factor that brings a sum from the reference of one finite maximum to that of another, no smaller: a power of two, but
+   where one of them is far from 0, beyond the precision of f64. */
+HOST_DEVICE pair exp_factor(double from, double to)
+{
+    const struct exp_reference a = exp_reference(from), b = exp_reference(to);
+    pair factor;
+    if (a.base == 0.0 && b.base == 0.0) {
+        const int32_t power = a.whole - b.whole;
+        factor.high = power_of_two(power < -1000 ? -1000 : power);
+        factor.low = 0.0;
+        return factor;
+    }
+    /* whole ln 2, and what its rounding lost */
+    const double a_whole = (double)a.whole * EXP_LN2, b_whole = (double)b.whole * EXP_LN2;
+    const double a_lost = fma((double)a.whole, EXP_LN2, -a_whole) + (double)a.whole * EXP_LN2_REST;
+    const double b_lost = fma((double)b.whole, EXP_LN2, -b_whole) + (double)b.whole * EXP_LN2_REST;
+    factor = exp_pair(a.base + a_whole, b.base + b_whole);
+    factor.low = fma(factor.high, a_lost - b_lost, factor.low);
+    return factor;
+}
+
 /* What the second pass of softmax needs to know of the first: set once by softmax_constants_set. */
 struct softmax_constants {
     double max;             /* the largest element; NaN when the result is NaN everywhere */
     double log_sum;         /* log of the sum of exp(x - max) */
-    double inverse_high;    /* 1 / that sum, in two parts */
+    double inverse_high;    /* 1 / the sum of exponentials relative to the reference, in two parts; NaN as max is */
     double inverse_low;
     struct exp_anchor_f64 anchor;
     struct exp_anchor_f32 anchor_f32; /* the same for f32 arithmetic */
-    float inverse_high_f32, inverse_low_f32; /* times 2^-24 */
+    float inverse_high_f32, inverse_low_f32; /* times 2^-SOFTMAX_UP_F32 */
 };
 
-/* How far below the maximum results still differ from 0: for f32 the smallest k is then -150, and 2^(k + 24) is normal. */
-#define SOFTMAX_RANGE_F32 104.25f
-#define SOFTMAX_RANGE_F64 760.0
+/* What is so far below the reference gives 0; from there on 2^(n - N + up) is normal. */
+#define SOFTMAX_RANGE_F32 151
+#define SOFTMAX_UP_F32 25
+#define SOFTMAX_RANGE_F64 1076
+#define SOFTMAX_UP_F64 600
 
 /* exp(x - max) / sum, subnormal results included. */
 HOST_DEVICE float softmax_f32(float x, const struct softmax_constants *c)
 {
-    const struct exp_parts_f32 parts = exp_reduce_f32(x, &c->anchor_f32, 24);
+    const struct exp_parts_f32 parts = exp_reduce_f32(exp_clamp_f32(x, &c->anchor_f32), &c->anchor_f32, SOFTMAX_UP_F32);
     const float y = c->inverse_high_f32 + fmaf(c->inverse_high_f32, exp_less_1_f32(parts.d), c->inverse_low_f32);
     return y * parts.scale; /* only this can be subnormal, and round */
 }
 HOST_DEVICE double softmax_f64(double x, const struct softmax_constants *c)
 {
-    const struct exp_parts_f64 parts = exp_reduce_f64(x, &c->anchor);
+    const struct exp_parts_f64 parts = exp_reduce_f64(exp_clamp_f64(x, &c->anchor), &c->anchor, SOFTMAX_UP_F64);
     const double d = parts.d, high = c->inverse_high, square = exp_square_f64(d);
     const double low = square + fma(parts.rest, square + d, parts.rest);
     const double y = high + fma(high, d, fma(high, low, c->inverse_low));
-    return y * scale_f64(parts.k + 600) * 0x1p-600;
+    return y * parts.scale * 0x1p-600;
 }
 /* x - max - log(sum): the first difference exact in two parts, then one rounding that matters. */
 HOST_DEVICE double log_softmax_f64(double x, const struct softmax_constants *c)

@@ -7,6 +7,7 @@
 
 #include "base/elements.h"
 #include "fold/arithmetic.h"
+#include "fold/exact_exponential.h"
 #include "fold/exact_total.h"
 
 #include <inttypes.h>
@@ -96,10 +97,14 @@ static allfold_status finish_nan(const struct finish *finish, const char *name, 
     return ALLFOLD_OK;
 }
 
-/* log of the sum of a (max, sum) partial; the low part counts where the sum is 1 and a little. */
-static double sumexp_log(const pair *sum)
+/* log(sum / one), one the term of the maximum; the quotient's low part counts where it is 1 and a little. */
+static double sumexp_log(const pair *sum, const pair *one)
 {
-    return sum->low != 0.0 && is_finite(sum->high) ? log(sum->high) + log1p(sum->low / sum->high) : log(sum->high);
+    const double quotient = sum->high / one->high;
+    if (!is_finite(quotient) || quotient == 0.0)
+        return log(quotient);
+    const double rest = fma(-quotient, one->high, sum->high) + sum->low - quotient * one->low;
+    return log(quotient) + log1p(rest / sum->high);
 }
 
 /* The logarithm of a positive pair, in operations that are the same everywhere: within 2^-60 of itself or of 1. */
@@ -123,6 +128,13 @@ static pair log_pair(pair x)
     log.high = two_sum(k * 0x1.62e42fefa38p-1, 2.0 * z, &lost);
     log.high = two_sum(log.high, k * 0x1.ef35793c7673p-45 + (lost + 2.0 * fma(z * square, p, rest)), &log.low);
     return log;
+}
+
+/* The logarithm of the sum of exp(x - max); NaN where there is none. */
+static pair sumexp_exact_log(const struct exp_bins *bins, int fraction)
+{
+    const pair sum = exp_bins_sum(bins, fraction, EXP_TO_MAX), none = {NAN, NAN};
+    return sum.high > 0.0 ? log_pair(sum) : none;
 }
 
 #endif

@@ -34,6 +34,7 @@
     X(norminf, 0, 0)  \
     X(sumexp, 0, 0)   \
     X(sumexp_f64, 0, 0) \
+    X(sumexp_half, 0, 0) \
     X(sumexp_exact, 0, 0) \
     X(sumexp_f64_exact, 0, 0) \
     X(stats, 1, 1)

@@ -4,75 +4,63 @@
 #define NAME sumexp
 #define NAME_FN(x) FN(sumexp_##x)
 #if VALUE_FLOAT && VALUE_BITS == 32
-#define REAL float
 #define REAL_BITS 32
-#define EXP_ANCHOR exp_anchor_f32
-#define EXP_ANCHOR_TYPE struct exp_anchor_f32
-#define EXP_RANGE EXP_TERM_RANGE_F32
-#define EXP_LARGER larger_f32
 #else
-#define REAL double
 #define REAL_BITS 64
-#define EXP_ANCHOR exp_anchor_f64
-#define EXP_ANCHOR_TYPE struct exp_anchor_f64
-#define EXP_RANGE EXP_TERM_RANGE_F64
-#define EXP_LARGER larger_f64
 #endif
 #include "fold/sumexp_template.h"
 
 #define NAME sumexp_f64
 #define NAME_FN(x) FN(sumexp_f64_##x)
-#define REAL double
 #define REAL_BITS 64
-#define EXP_ANCHOR exp_anchor_f64
-#define EXP_ANCHOR_TYPE struct exp_anchor_f64
-#define EXP_RANGE EXP_TERM_RANGE_F64
-#define EXP_LARGER larger_f64
 #include "fold/sumexp_template.h"
 
+/* sumexp for elements and results of 16 bits, to which 2^-20 is much: there a GPU's own exp2 is exact enough, 2^-22 by the PTX
+   manual (ex2.approx). Partials of the three may be combined with one another. */
+typedef FN(sumexp) FN(sumexp_half);
+HOST_DEVICE FN(sumexp_half) FN(sumexp_half_identity)(void) { return FN(sumexp_identity)(); }
+HOST_DEVICE void FN(sumexp_half_combine)(FN(sumexp_half) * a, const FN(sumexp_half) * b) { FN(sumexp_combine)(a, b); }
+HOST_DEVICE void FN(sumexp_half_tile)(FN(sumexp_half) * partial, const V *x, uint32_t n, uint64_t first)
+{
+#if defined(__CUDA_ARCH__) && VALUE_FLOAT && VALUE_BITS == 32
+    (void)first;
+    float largest = -INFINITY;
+    for (uint32_t i = 0; i < n; i++)
+        largest = larger_f32(x[i], largest);
+    if (!FN(sumexp_tile_begin)(partial, x, n, largest))
+        return;
+    const struct exp_reference reference = exp_reference(partial->max);
+    const float base = (float)reference.base, whole = (float)reference.whole;
+    float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+#define TERM(i) exp2_short(fmaf(x[i] - base, 0x1.4ae0cp-26f, fmaf(x[i] - base, 0x1.715476p0f, -whole)))
+    uint32_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        sum[0] += TERM(i);
+        sum[1] += TERM(i + 1);
+        sum[2] += TERM(i + 2);
+        sum[3] += TERM(i + 3);
+    }
+    for (; i < n; i++)
+        sum[0] += TERM(i);
+#undef TERM
+    pair_add(&partial->sum, (double)((sum[0] + sum[1]) + (sum[2] + sum[3])));
+#else
+    FN(sumexp_tile)(partial, x, n, first);
+#endif
+}
 /* The same at level exact (exact_exponential.h). */
 #define NAME sumexp_exact
 #define NAME_FN(x) FN(sumexp_exact_##x)
 #if VALUE_FLOAT && VALUE_BITS == 32
-#define REAL float
 #define REAL_BITS 32
-#define EXP_PLACE uint32_t
-#define EXP_PLACE_BITS f32_bits(0x1.8p23f)
-#define EXP_PLACE_OF exp_place_f32
-#define EXP_IS_NO_PLACE EXP_IS_NO_PLACE_F32
-#define EXP_INTEGER exp_integer_f32
-#define EXP_INTEGER_TYPE uint32_t
-#define EXP_AT_LEAST_LIMIT exp_at_least_limit_f32
-#define EXP_LARGER larger_f32
-#define EXP_SMALLER smaller_f32
 #else
-#define REAL double
 #define REAL_BITS 64
-#define EXP_PLACE uint64_t
-#define EXP_PLACE_BITS f64_bits(0x1.8p52)
-#define EXP_PLACE_OF exp_place_f64
-#define EXP_IS_NO_PLACE EXP_IS_NO_PLACE_F64
-#define EXP_INTEGER exp_integer_f64
-#define EXP_INTEGER_TYPE struct exp_integer
-#define EXP_AT_LEAST_LIMIT exp_at_least_limit_f64
-#define EXP_LARGER larger_f64
-#define EXP_SMALLER smaller_f64
 #endif
 #include "fold/sumexp_exact_template.h"
 
 #define NAME sumexp_f64_exact
 #define NAME_FN(x) FN(sumexp_f64_exact_##x)
-#define REAL double
 #define REAL_BITS 64
-#define EXP_PLACE uint64_t
-#define EXP_PLACE_BITS f64_bits(0x1.8p52)
-#define EXP_PLACE_OF exp_place_f64
-#define EXP_IS_NO_PLACE EXP_IS_NO_PLACE_F64
-#define EXP_INTEGER exp_integer_f64
-#define EXP_INTEGER_TYPE struct exp_integer
-#define EXP_AT_LEAST_LIMIT exp_at_least_limit_f64
-#define EXP_LARGER larger_f64
-#define EXP_SMALLER smaller_f64
 #include "fold/sumexp_exact_template.h"
 
 #ifdef FOLD_HOST
@@ -82,19 +70,16 @@ static allfold_status FN(logsumexp_finish)(const FN(sumexp_f64) * partial, const
 {
     (void)finish;
     (void)error;
-    return result_f64(result, partial->max + sumexp_log(&partial->sum));
+    return result_f64(result, partial->max + FN(sumexp_f64_log)(partial));
 }
 static allfold_status FN(logsumexp_exact_finish)(const FN(sumexp_f64_exact) * partial, const struct finish *finish,
                                                  allfold_result *result, struct error *error)
 {
     (void)finish;
     (void)error;
-    const pair sum = exp_bins_sum(partial, EXP_FRACTION_F64);
-    if (sum.high == 0.0 || sum.high != sum.high)
-        return result_f64(result, partial->nan != 0 ? NAN : partial->max);
-    const pair log = log_pair(sum);
+    const pair log = sumexp_exact_log(partial, EXP_FRACTION_F64);
     double lost;
     const double value = two_sum(partial->max, log.high, &lost);
-    return result_f64(result, value + (lost + log.low));
+    return result_f64(result, is_finite(value) ? value + (lost + log.low) : partial->nan != 0 ? NAN : partial->max);
 }
 #endif

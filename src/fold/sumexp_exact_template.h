@@ -1,4 +1,28 @@
-/* Template of the exact sums of exponentials: NAME, and REAL, of REAL_BITS, the type in which terms are computed. */
+/* Template of the exact sums of exponentials: NAME; terms are computed in f32 or f64, as REAL_BITS says. */
+#if REAL_BITS == 32
+#define REAL float
+#define EXP_PLACE uint32_t
+#define EXP_PLACE_BITS f32_bits(EXP_SHIFT_F32)
+#define EXP_PLACE_OF exp_place_f32
+#define EXP_IS_NO_PLACE EXP_IS_NO_PLACE_F32
+#define EXP_INTEGER exp_integer_f32
+#define EXP_INTEGER_TYPE uint32_t
+#define EXP_AT_LEAST_LIMIT exp_at_least_limit_f32
+#define EXP_LARGER larger_f32
+#define EXP_SMALLER smaller_f32
+#else
+#define REAL double
+#define EXP_PLACE uint64_t
+#define EXP_PLACE_BITS f64_bits(EXP_SHIFT_F64)
+#define EXP_PLACE_OF exp_place_f64
+#define EXP_IS_NO_PLACE EXP_IS_NO_PLACE_F64
+#define EXP_INTEGER exp_integer_f64
+#define EXP_INTEGER_TYPE struct exp_integer
+#define EXP_AT_LEAST_LIMIT exp_at_least_limit_f64
+#define EXP_LARGER larger_f64
+#define EXP_SMALLER smaller_f64
+#endif
+
 typedef struct exp_bins FN(NAME);
 
 HOST_DEVICE FN(NAME) NAME_FN(identity)(void) { return exp_bins_identity(); }

@@ -1,7 +1,26 @@
-/* Template of the (max, sum of exponentials) monoids: NAME, REAL the type in which terms are computed, of REAL_BITS. */
+/* Template of the (max, sum of exponentials) monoids: NAME; terms are computed in f32 or f64, as REAL_BITS says. */
+#if REAL_BITS == 32
+#define REAL float
+#define EXP_ANCHOR exp_anchor_f32
+#define EXP_ANCHOR_TYPE struct exp_anchor_f32
+#define EXP_RANGE EXP_TERM_RANGE_F32
+#define EXP_LARGER larger_f32
+#define EXP_SMALLER smaller_f32
+#define EXP_NEAR(anchor, smallest) ((anchor).base == 0.0f && smallest >= (anchor).near)
+#else
+#define REAL double
+#define EXP_ANCHOR exp_anchor_f64
+#define EXP_ANCHOR_TYPE struct exp_anchor_f64
+#define EXP_RANGE EXP_TERM_RANGE_F64
+#define EXP_LARGER larger_f64
+#define EXP_SMALLER smaller_f64
+#define EXP_NEAR(anchor, smallest) ((void)smallest, false) /* would save little */
+#endif
+
 typedef struct {
     double max; /* -inf while nothing, or nothing but -inf, was taken; never NaN */
-    pair sum;   /* of exp(x - max); NaN once a NaN was taken; where max is +inf, the count of +inf */
+    pair sum;   /* of exp(x - reference), that of max: exponential.h; NaN once a NaN was taken; where max is +inf, the count
+                   of +inf */
 } FN(NAME);
 
 HOST_DEVICE FN(NAME) NAME_FN(identity)(void)
@@ -13,7 +32,7 @@ HOST_DEVICE FN(NAME) NAME_FN(identity)(void)
 }
 
 /* Brings the sum to a new, larger maximum. exp(-inf) is 0 here, so an empty partial adds nothing, exactly; and equal
-   maxima, the two -inf included, never meet a subtraction. The factor is a pair: where the maximum grows little by
+   maxima, the two -inf included, never meet a subtraction. The factor is exact or a pair: where the maximum grows little by
    little, its rounding would add up. */
 HOST_DEVICE void NAME_FN(rescale)(FN(NAME) * partial, double max)
 {
@@ -22,7 +41,7 @@ HOST_DEVICE void NAME_FN(rescale)(FN(NAME) * partial, double max)
     pair scale;
     scale.high = scale.low = 0.0;
     if (partial->max != -INFINITY && max != INFINITY)
-        scale = exp_pair(partial->max, max);
+        scale = exp_factor(partial->max, max);
     const double high = partial->sum.high * scale.high;
     partial->sum.low = partial->sum.low * scale.high
                        + (partial->sum.high * scale.low + fma(partial->sum.high, scale.high, -high));
@@ -49,11 +68,12 @@ HOST_DEVICE void NAME_FN(tile_infinite)(FN(NAME) * partial, const V *x, uint32_t
     pair_add(&partial->sum, count);
 }
 
-/* Adds the terms of a tile none of whose elements is larger than the partial's maximum, m. */
-HOST_DEVICE void NAME_FN(terms)(FN(NAME) * partial, const V *x, uint32_t n, const EXP_ANCHOR_TYPE *m)
+/* Adds the terms of a tile none of whose elements is larger than the partial's maximum, m's. near: as of exp_term_f32. */
+HOST_DEVICE void NAME_FN(terms)(FN(NAME) * partial, const V *x, uint32_t n, const EXP_ANCHOR_TYPE *m, bool near)
 {
     double sum[FOLD_LANES] = {0.0};
 #if REAL_BITS == 64
+    (void)near;
     double lost[FOLD_LANES] = {0.0};
     FOLD_FOR_LANES(n, i, lane, {
         const struct exp_term_f64 term = exp_term_f64((REAL)x[i], m);
@@ -70,12 +90,12 @@ HOST_DEVICE void NAME_FN(terms)(FN(NAME) * partial, const V *x, uint32_t n, cons
             FOLD_PREFETCH(&x[done + line * FOLD_LANES] + 16384 / sizeof *x);
         FOLD_SIMD
         for (uint32_t lane = 0; lane < FOLD_LANES; lane++) {
-            const struct exp_term_f32 terms = exp_8_terms_f32(&x[done + lane], FOLD_LANES, m);
+            const struct exp_term_f32 terms = exp_8_terms_f32(&x[done + lane], FOLD_LANES, m, near);
             sum[lane] += (double)terms.power + (double)terms.rest;
         }
     }
     FOLD_FOR_LANES(n - done, i, lane, {
-        const struct exp_term_f32 term = exp_term_f32(x[done + i], m);
+        const struct exp_term_f32 term = exp_term_f32(x[done + i], m, near);
         sum[lane] += (double)term.power + (double)term.rest;
     });
 #endif
@@ -83,34 +103,45 @@ HOST_DEVICE void NAME_FN(terms)(FN(NAME) * partial, const V *x, uint32_t n, cons
         pair_add(&partial->sum, sum[lane]);
 }
 
-HOST_DEVICE void NAME_FN(tile_part)(FN(NAME) * partial, const V *x, uint32_t n)
+/* Brings the partial to the maximum of itself and a tile, whose largest element is given. False: that was all. */
+HOST_DEVICE bool NAME_FN(tile_begin)(FN(NAME) * partial, const V *x, uint32_t n, REAL largest)
 {
-    REAL lane_max[FOLD_LANES];
-    for (int lane = 0; lane < FOLD_LANES; lane++)
-        lane_max[lane] = -INFINITY;
-    FOLD_FOR_LANES(n, i, lane, { lane_max[lane] = EXP_LARGER((REAL)x[i], lane_max[lane]); });
-    for (int lane = 1; lane < FOLD_LANES; lane++)
-        lane_max[0] = lane_max[lane] > lane_max[0] ? lane_max[lane] : lane_max[0];
-    double max = (double)lane_max[0];
-    if (max != max) { /* the device sees NaN here, the host in the terms */
+    if (largest != largest) { /* the device sees NaN here, the host in the terms */
         partial->sum.high = NAN;
-        return;
+        return false;
     }
-    max = partial->max > max ? partial->max : max;
+    const double max = partial->max > (double)largest ? partial->max : (double)largest;
     if (!is_finite(max)) {
         NAME_FN(tile_infinite)(partial, x, n, max);
-        return;
+        return false;
     }
     if (max > partial->max)
         NAME_FN(rescale)(partial, max);
-    const EXP_ANCHOR_TYPE anchor = EXP_ANCHOR((REAL)max, EXP_RANGE);
-    if (anchor.base != 0) {
-        NAME_FN(terms)(partial, x, n, &anchor);
-        return;
+    return true;
+}
+
+HOST_DEVICE void NAME_FN(tile_part)(FN(NAME) * partial, const V *x, uint32_t n)
+{
+    REAL largest[FOLD_LANES], smallest[FOLD_LANES];
+    for (int lane = 0; lane < FOLD_LANES; lane++) {
+        largest[lane] = -INFINITY;
+        smallest[lane] = INFINITY;
     }
-    EXP_ANCHOR_TYPE whole = anchor; /* the usual case, in which there is nothing to subtract: the compiler sees it */
-    whole.base = 0;
-    NAME_FN(terms)(partial, x, n, &whole);
+    FOLD_FOR_LANES(n, i, lane, {
+        largest[lane] = EXP_LARGER((REAL)x[i], largest[lane]);
+        smallest[lane] = EXP_SMALLER((REAL)x[i], smallest[lane]);
+    });
+    for (int lane = 1; lane < FOLD_LANES; lane++) {
+        largest[0] = largest[lane] > largest[0] ? largest[lane] : largest[0];
+        smallest[0] = smallest[lane] < smallest[0] ? smallest[lane] : smallest[0];
+    }
+    if (!NAME_FN(tile_begin)(partial, x, n, largest[0]))
+        return;
+    const EXP_ANCHOR_TYPE anchor = EXP_ANCHOR(partial->max, EXP_RANGE);
+    if (EXP_NEAR(anchor, smallest[0]))
+        NAME_FN(terms)(partial, x, n, &anchor, true);
+    else
+        NAME_FN(terms)(partial, x, n, &anchor, false);
 }
 
 /* On the host in parts that stay in the first-level cache between the two looks at them: 16 KiB. */
@@ -125,6 +156,24 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * partial, const V *x, uint32_t n, uint6
         NAME_FN(tile_part)(partial, x + start, n - start < part ? n - start : part);
 #endif
 }
+#ifdef FOLD_HOST
+/* log of the sum of exp(x - max): 0 for one element, exactly, since the term of the maximum is computed as it was. */
+static inline double NAME_FN(log)(const FN(NAME) * partial)
+{
+    pair one = {1.0, 0.0};
+    if (is_finite(partial->max)) {
+        const EXP_ANCHOR_TYPE anchor = EXP_ANCHOR(partial->max, EXP_RANGE);
+#if REAL_BITS == 64
+        const struct exp_term_f64 term = exp_term_f64(partial->max, &anchor);
+        one = (pair){term.term, term.lost};
+#else
+        const struct exp_term_f32 term = exp_term_f32((REAL)partial->max, &anchor, false);
+        one.high = (double)term.power + (double)term.rest;
+#endif
+    }
+    return sumexp_log(&partial->sum, &one);
+}
+#endif
 #undef NAME
 #undef NAME_FN
 #undef REAL
@@ -133,3 +182,5 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * partial, const V *x, uint32_t n, uint6
 #undef EXP_ANCHOR_TYPE
 #undef EXP_RANGE
 #undef EXP_LARGER
+#undef EXP_SMALLER
+#undef EXP_NEAR

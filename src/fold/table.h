@@ -55,8 +55,10 @@ struct fold_call {
 allfold_status fold_finish(const struct fold_call *call, allfold_type type, const struct partial *partial, uint64_t count,
                            allfold_result *result, struct error *error);
 
-/* The monoid of softmax's first pass, and what the second one needs to know of its partial, of an array of this type. */
-enum monoid softmax_monoid(allfold_type y_type, allfold_level level);
+/* Softmax's first pass. Which it is, of one level, only matters for the precision: the partials' layout and meaning are one. */
+enum monoid softmax_monoid(allfold_type x_type, allfold_type y_type, bool logarithm, allfold_level level);
+
+/* What softmax's second pass needs, from a partial of that monoid over elements of `type`. */
 struct softmax_constants;
 void softmax_constants_set(enum monoid monoid, allfold_type type, const struct partial *partial,
                            struct softmax_constants *constants);

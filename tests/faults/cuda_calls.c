@@ -1,7 +1,8 @@
-/* An object of tests/faults/allfold-cuda alone, which is linked with --wrap for each function here: ALLFOLD_FAIL_CUDA=
-   "RANK:FUNCTION:K" lets call number K (from 1) of a CUDA function, on rank RANK, fail with cudaErrorUnknown. When it strikes
-   it says "failing: struck" on standard error. The functions are called through six words, which is what their arguments, at
-   most six integers and pointers, are passed in. One that this program does not call may be missing. */
+/* An object of tests/faults/allfold-standin and tests/faults/allfold-cuda, which are linked with --wrap for each function
+   here: ALLFOLD_FAIL_CUDA="RANK:FUNCTION:K" lets call number K (from 1) of a CUDA function, on rank RANK, fail with
+   cudaErrorUnknown. When it strikes it says "failing: struck" on standard error. The functions are called through six words,
+   which is what their arguments, at most six integers and pointers, are passed in. One that the program does not call may be
+   missing. */
 #include "tests/faults/cuda_calls.h"
 
 #include <stdatomic.h>

@@ -1,7 +1,9 @@
 /* A library for LD_PRELOAD that makes one system call of the program fail: ALLFOLD_FAIL="RANK:CALL:K:HOW" lets call number K
    (from 1) of CALL, on rank RANK, fail with errno HOW (ENOSPC, EIO, EINTR, ENOMEM), or, for pread and pwrite, move half of
-   what was asked (short) or nothing (zero). Only calls that the program itself makes are counted, not those of MPI and other
-   libraries. When it strikes it says "failing: struck" on standard error. */
+   what was asked (short) or nothing (zero). Counted are the calls of the program's own code, not those of shared libraries such
+   as MPI's, and from main on: a library that is linked in may make some before that, in its constructors (CUDA's runtime
+   does), and if one of those fails the program has no say in what happens. When it strikes it says "failing: struck" on
+   standard error. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -22,7 +24,7 @@
 #include <unistd.h>
 
 static struct {
-    bool ready;
+    bool ready, begun; /* there is something to do here; main has been called */
     uintptr_t first, last; /* the program's own code */
     char call[24];
     int how; /* an errno, or: */
@@ -74,11 +76,31 @@ __attribute__((constructor)) static void prepare(void)
     plan.ready = true;
 }
 
+static int (*program_main)(int argc, char **argv, char **environment);
+
+static int begin(int argc, char **argv, char **environment)
+{
+    plan.begun = plan.ready;
+    return program_main(argc, argv, environment);
+}
+
+/* What a program's first instructions call, with its main. */
+int __libc_start_main(int (*main)(int, char **, char **), int argc, char **argv, void (*init)(void), void (*fini)(void),
+                      void (*end)(void), void *stack);
+int __libc_start_main(int (*main)(int, char **, char **), int argc, char **argv, void (*init)(void), void (*fini)(void),
+                      void (*end)(void), void *stack)
+{
+    int (*real)(int (*)(int, char **, char **), int, char **, void (*)(void), void (*)(void), void (*)(void), void *);
+    *(void **)&real = dlsym(RTLD_NEXT, "__libc_start_main");
+    program_main = main;
+    return real(begin, argc, argv, init, fini, end, stack);
+}
+
 /* Whether this call is the one. */
 static bool strikes(const char *call, const void *caller)
 {
     static const char said[] = "failing: struck\n";
-    if (!plan.ready || (uintptr_t)caller < plan.first || (uintptr_t)caller >= plan.last || strcmp(call, plan.call) != 0
+    if (!plan.begun || (uintptr_t)caller < plan.first || (uintptr_t)caller >= plan.last || strcmp(call, plan.call) != 0
         || atomic_fetch_sub(&plan.left, 1) != 1)
         return false;
     if (write(STDERR_FILENO, said, sizeof said - 1) < 0)

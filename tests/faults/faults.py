@@ -1,14 +1,16 @@
 """What the tests of faults share: launching the program so that its time can be told, seeing what it leaves behind, and
 counting outcomes. FULL (ALLFOLD_TEST_FAULTS=full, as `make check-faults` sets it) asks for whole lists, not a part of them;
 ALLFOLD_TEST_FAULTS=cuda for the whole of what concerns CUDA, =skip for nothing."""
-import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
-from collections import Counter
+from collections import Counter, namedtuple
+from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import tap  # noqa: E402
@@ -18,12 +20,15 @@ CUDA_ONLY = os.environ.get("ALLFOLD_TEST_FAULTS") == "cuda"
 if os.environ.get("ALLFOLD_TEST_FAULTS") == "skip":  # where they run elsewhere
     tap.skip("left out: ALLFOLD_TEST_FAULTS=skip")
     tap.done()
-FAULTY = os.path.join(tap.BUILD, "tests", "faults", "allfold-faulty")
-# The same with the CUDA backend, on real devices or on ones that stand in for them; missing where there is neither. The
-# emulated kernels may be built with the address sanitizer, to which the leaks of MPI are of no use.
-CUDA = os.path.join(tap.BUILD, "tests", "faults", "allfold-cuda")
-STANDIN = {"ALLFOLD_STANDIN_DEVICES": "2", "ALLFOLD_STANDIN_MEMORY": str(1 << 20),
-           "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
+HERE = os.path.join(tap.BUILD, "tests", "faults")
+Program = namedtuple("Program", "name path environment words")
+PLAIN = Program("the CPU", tap.ALLFOLD, {}, ["--backend=cpu"])
+FAULTY = Program("the CPU", os.path.join(HERE, "allfold-faulty"), {}, ["--backend=cpu"])
+# The CUDA backend. The emulated kernels may be built with the address sanitizer, to which the leaks of MPI are of no use.
+STANDIN = Program("devices that stand in for GPUs", os.path.join(HERE, "allfold-standin"),
+                  {"ALLFOLD_STANDIN_DEVICES": "2", "ALLFOLD_STANDIN_MEMORY": str(1 << 20),
+                   "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}, ["--backend=cuda"])
+CUDA = Program("GPUs", os.path.join(HERE, "allfold-cuda"), {}, ["--backend=cuda"])
 STOPPED = 75  # the exit status of a run that a signal has stopped
 HUNG = "hung"
 MARK = "ALLFOLD_TEST_MARK"
@@ -60,16 +65,15 @@ def heed_signals():
 
 
 class Launch:
-    """One run, under way until ended(); without a launcher for 0 ranks. Launches take turns, as those of other tests do; the
-    time does not count waiting."""
+    """One run, under way until ended(); without a launcher for 0 ranks. These launches do not take turns with those of other
+    tests: most of the time they wait, and others would wait for them."""
 
     def __init__(self, ranks, command, env=None):
         self.mark = uuid.uuid4().hex
-        alone = FULL or ranks == 0  # the whole lists run by themselves
-        self.lock = open(os.devnull if alone else os.environ.get("ALLFOLD_TEST_LOCK", os.devnull), "a")
-        if self.lock.name != os.devnull:
-            fcntl.flock(self.lock, fcntl.LOCK_EX)
-        environment = {**os.environ, "ALLFOLD_TEST_LOCK": "", MARK: self.mark, **(env or {})}
+        # A folder of its own for MPI, and without a launcher none of its daemons: two launches at a time would share them.
+        self.temporary = tempfile.mkdtemp()
+        environment = {**os.environ, "ALLFOLD_TEST_LOCK": "", MARK: self.mark, "TMPDIR": self.temporary,
+                       "OMPI_MCA_ess_singleton_isolated": "1", **(env or {})}
         launch = ["sh", os.path.join(tap.SOURCE, "tests", "mpi-launch"), "--run", str(ranks)] if ranks else []
         self.command = [str(word) for word in command]
         self.began = time.monotonic()
@@ -109,7 +113,7 @@ class Launch:
             os.kill(pid, signal.SIGKILL)
         if self.status == HUNG:
             self.stdout, self.stderr = self.process.communicate()
-        self.lock.close()
+        shutil.rmtree(self.temporary, ignore_errors=True)
         return self
 
     def said(self):
@@ -119,6 +123,31 @@ class Launch:
     def shown(self):
         return (f"{' '.join(self.command)}\nexit status {self.status} after {self.seconds:.1f} s, left {self.left}\n"
                 f"{self.stdout}\n{self.stderr}")
+
+
+def devices(what):
+    """The programs with a CUDA backend that can run here; the others are skipped, with the reason."""
+    found = []
+    if "cuda" not in os.environ.get("ALLFOLD_TEST_BACKENDS", "cuda"):
+        tap.skip(f"{what}: ALLFOLD_TEST_BACKENDS leaves cuda out")
+        return found
+    for program, builder in ((STANDIN, "a C++17 compiler"), (CUDA, "CUDA")):
+        why = f"a build without {builder}"
+        if os.path.exists(program.path):
+            info = Launch(0, [program.path, "info", "--quiet", *program.words], program.environment).ended(60)
+            why = info.stderr.strip() if "no CUDA device" in info.stderr else ""
+        if why:
+            tap.skip(f"{what} on {program.name}: {why}")
+        else:
+            found.append(program)
+    return found
+
+
+def together(*tests):
+    """Runs tests at the same time."""
+    with ThreadPoolExecutor(len(tests)) as pool:
+        for test in [pool.submit(test) for test in tests]:
+            test.result()
 
 
 def summary(what, outcomes):

@@ -25,21 +25,20 @@ check-faults:
 UNIT_TESTS += tests/faults/test_sealed tests/faults/test_progress
 tests_faults_test_progress_SOURCES = tests/faults/test_progress.c src/cli/number.c
 
-# The program whose CUDA calls can be made to fail: the real ones in a build with CUDA, else those of the devices that stand
-# in for GPUs (tests/emulation/).
+# The program whose CUDA calls can be made to fail, on devices that stand in for GPUs (tests/emulation/), so that it runs
+# anywhere; and in a build with CUDA the same with the real runtime, for machines with GPUs.
 noinst_HEADERS += tests/faults/cuda_calls.h
 EXTRA_DIST += tests/faults/cuda_calls.c
 cuda_wraps = `sed -n 's/^ *X(\(cuda[A-Za-z]*\)).*/-Wl,--wrap=\1/p' $(srcdir)/tests/faults/cuda_calls.h`
+if HAVE_EMULATION
+check_PROGRAMS += tests/faults/allfold-standin
+tests_faults_allfold_standin_SOURCES = tests/faults/cuda_calls.c tests/faults/hook.c
+tests_faults_allfold_standin_LDADD = $(tests_emulation_allfold_LDADD)
+tests_faults_allfold_standin_LINK = $(EMULATION_LINK) $(cuda_wraps)
+endif
 if HAVE_CUDA
 check_PROGRAMS += tests/faults/allfold-cuda
 tests_faults_allfold_cuda_SOURCES = tests/faults/cuda_calls.c tests/faults/hook.c
 tests_faults_allfold_cuda_LDADD = $(allfold_OBJECTS) $(allfold_LDADD)
 tests_faults_allfold_cuda_LINK = $(LINK) $(cuda_wraps)
-else
-if HAVE_EMULATION
-check_PROGRAMS += tests/faults/allfold-cuda
-tests_faults_allfold_cuda_SOURCES = tests/faults/cuda_calls.c tests/faults/hook.c
-tests_faults_allfold_cuda_LDADD = $(tests_emulation_allfold_LDADD)
-tests_faults_allfold_cuda_LINK = $(EMULATION_LINK) $(cuda_wraps)
-endif
 endif

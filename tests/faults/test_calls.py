@@ -7,6 +7,7 @@ import re
 import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 
@@ -33,44 +34,44 @@ CALLS = {  # call -> how it fails
 }
 OLD = b"what was there before\n"
 MOST = 200  # more calls than any of these runs makes
-COMMON = ["--backend=cpu", "--threads=1", "--staging=16k", "--timeout=10"]
+COMMON = ["--threads=1", "--staging=16k", "--timeout=10"]
 
 
 class Job:
-    """A command, what it gives when nothing fails, and the folder that one run of it works in."""
+    """A command of a program, what it gives when nothing fails, and how calls of it are made to fail."""
 
-    def __init__(self, inputs, command):
-        self.input, self.command = os.path.join(inputs, "x.npy"), command
+    def __init__(self, program, inputs, command):
+        self.program, self.input, self.command = program, os.path.join(inputs, "x.npy"), command
         self.expected = {}
 
     def words(self, folder):
-        if self.command == "softmax":
-            return ["softmax", "--quiet", *COMMON, self.input, "-o", os.path.join(folder, "y.npy")]
-        return ["stats", "--quiet", *COMMON, self.input, "--checkpoint-every=0", f"--checkpoint={folder}/ck"]
+        words = [self.program.path, self.command, "--quiet", *self.program.words, *COMMON, self.input]
+        return words + (["-o", f"{folder}/y.npy"] if self.command == "softmax" else
+                        ["--checkpoint-every=0", f"--checkpoint={folder}/ck"])
 
-    def run(self, ranks, fail=None, cuda=False):
-        """A launch, the output's contents, and the names that are left."""
+    def run(self, ranks, fail=None):
+        """A launch, the output's contents, and the names that are left. fail: the environment's words for it."""
         with tempfile.TemporaryDirectory() as folder:
             output = os.path.join(folder, "y.npy")
             if self.command == "softmax":
                 with open(output, "wb") as file:
                     file.write(OLD)
-            more = {} if fail is None else {"ALLFOLD_FAIL_CUDA": fail} if cuda else {"ALLFOLD_FAIL": fail, "LD_PRELOAD": LIBRARY}
-            words = [faults.CUDA, *self.words(folder), "--backend=cuda"] if cuda else [tap.ALLFOLD, *self.words(folder)]
-            run = faults.Launch(ranks if ranks > 1 else 0, words, {**faults.STANDIN, **more}).ended(40)
+            run = faults.Launch(ranks if ranks > 1 else 0, self.words(folder), {**self.program.environment, **(fail or {})})
+            run.ended(40)
             content = open(output, "rb").read() if os.path.exists(output) else b""
             return run, content, sorted(set(os.listdir(folder)) - {"y.npy"})
 
 
 def judge(job, ranks, rank, call, how, k):
     """The outcome in words, capitals for a failure; or None where the run has no k-th call. And the launch."""
-    cuda = call.startswith("cuda")
-    run, content, left = job.run(ranks, f"{rank}:{call}:{k}{'' if cuda else ':' + how}", cuda)
+    fail = {"ALLFOLD_FAIL": f"{rank}:{call}:{k}:{how}", "LD_PRELOAD": LIBRARY} if how else \
+        {"ALLFOLD_FAIL_CUDA": f"{rank}:{call}:{k}"}
+    run, content, left = job.run(ranks, fail)
     if run.status == faults.HUNG or run.left:
         return "HANGS", run
+    right = (run.stdout, content) == job.expected[ranks]
     if "failing: struck" not in run.stderr:
-        return None, run
-    right = (run.stdout, content) == job.expected[ranks, cuda]
+        return None if right and run.status == 0 else "FAILS ALTHOUGH NO CALL DID", run
     if run.status == 0:
         return ("right result, status 0" if right else "WRONG RESULT, STATUS 0"), run
     if not any(line.startswith("allfold:") for line in run.stderr.splitlines()):
@@ -98,7 +99,7 @@ def sweep(job, ranks, rank, call, how):
 
 
 def cuda_calls():
-    """The functions that tests/faults/allfold-cuda can make fail."""
+    """The functions that can be made to fail."""
     with open(os.path.join(tap.SOURCE, "tests", "faults", "cuda_calls.h"), encoding="utf-8") as file:
         return re.findall(r"^ *X\((cuda\w+)\)", file.read(), flags=re.MULTILINE)
 
@@ -142,7 +143,7 @@ def test_full(inputs):
                        f"a full tmpfs: no room for the {what}", run.shown())
             with open(f"{folder}/filler", "wb") as file:
                 file.write(b"x" * (256 * 1024 - 4096 * 2))
-            run = faults.Launch(2, [tap.ALLFOLD, "sum", *COMMON, os.path.join(inputs, "big.npy"), "--checkpoint-every=0",
+            run = faults.Launch(2, [tap.ALLFOLD, "sum", "--backend=cpu", *COMMON, os.path.join(inputs, "big.npy"), "--checkpoint-every=0",
                                     f"--checkpoint={folder}/ck"]).ended(30)
             tap.ok(run.status == 1 and "No space left on device" in run.stderr and "checkpoint" in run.stderr,
                    "a full tmpfs: no room for the checkpoint", run.shown())
@@ -150,48 +151,49 @@ def test_full(inputs):
             subprocess.run(["umount", folder], check=False)
 
 
-def run_sweep(inputs, chosen, title):
+def run_sweep(program, inputs, chosen, title):
     """All of the cases; the calls that were struck."""
-    cuda = chosen[0][3].startswith("cuda")
-    jobs = {command: Job(inputs, command) for command in ("softmax", "stats")}
+    jobs = {command: Job(program, inputs, command) for command in ("softmax", "stats")}
     for job in jobs.values():
         for ranks in (1, 2):
-            run, content, left = job.run(ranks, cuda=cuda)
+            run, content, left = job.run(ranks)
             tap.ok(run.status == 0 and not left, f"{title}: {job.command} on {ranks} ranks when nothing fails", run.shown())
-            job.expected[ranks, cuda] = (run.stdout, content)
+            job.expected[ranks] = (run.stdout, content)
     every, struck = [], set()
     with ThreadPoolExecutor(max(3, (os.cpu_count() or 1) // 2)) as pool:
         for case, (outcomes, wrong) in pool.map(lambda c: (c, sweep(jobs[c[0]], *c[1:])), chosen):
             command, ranks, rank, call, how = case
-            tap.ok(not wrong, f"{command}, rank {rank} of {ranks}: {call} fails {how}, {len(outcomes)} times", wrong)
+            tap.ok(not wrong, f"{title}: {command}, rank {rank} of {ranks}: {call} fails {how}, {len(outcomes)} times", wrong)
             every += outcomes
             struck |= {call} if outcomes else set()
     faults.summary(title, every)
     return struck
 
 
+def test_calls(inputs):
+    libraries = subprocess.run(["ldd", tap.ALLFOLD], stdout=subprocess.PIPE, check=False).stdout
+    if b"libasan" in libraries or not os.path.exists(LIBRARY):
+        tap.skip("the failing-call sweep: LD_PRELOAD does not go with the address sanitizer")
+        return
+    struck = run_sweep(faults.PLAIN, inputs, list(cases()), "failing calls")
+    tap.ok(struck == set(CALLS) - (set() if faults.FULL else {"shm_open", "unlink"}), "every call was struck",
+           [call for call in CALLS if call not in struck])
+
+
+def test_cuda_calls(inputs):
+    for program in faults.devices("failing CUDA calls"):
+        struck = run_sweep(program, inputs, list(cuda_cases()), f"failing CUDA calls on {program.name}")
+        if faults.FULL:
+            spared = [call for call in cuda_calls() if call not in struck]
+            print(f"# not called here, or not where it could fail: {', '.join(spared)}")
+
+
 def main():
-    sanitized = b"libasan" in subprocess.run(["ldd", tap.ALLFOLD], stdout=subprocess.PIPE, check=False).stdout
     with tempfile.TemporaryDirectory() as inputs:
         np.save(os.path.join(inputs, "x.npy"), np.random.default_rng(1).standard_normal(5000))
         np.save(os.path.join(inputs, "big.npy"), np.random.default_rng(1).standard_normal(100_000))
-        if faults.CUDA_ONLY:
-            pass
-        elif sanitized or not os.path.exists(LIBRARY):
-            tap.skip("the failing-call sweep: LD_PRELOAD does not go with the address sanitizer")
-        else:
-            struck = run_sweep(inputs, list(cases()), "failing calls")
-            tap.ok(struck == set(CALLS) - (set() if faults.FULL else {"shm_open", "unlink"}), "every call was struck",
-                   [call for call in CALLS if call not in struck])
-        if os.path.exists(faults.CUDA) and not sanitized:
-            struck = run_sweep(inputs, list(cuda_cases()), "failing CUDA calls")
-            if faults.FULL:
-                spared = [call for call in cuda_calls() if call not in struck]
-                print(f"# not called here, or not where it could fail: {', '.join(spared)}")
-        else:
-            tap.skip("failing CUDA calls: there is neither CUDA nor a stand-in, or it does not go with the sanitizers")
-        if not faults.CUDA_ONLY:
-            test_full(inputs)
+        tests = [test_cuda_calls] if faults.CUDA_ONLY else [test_cuda_calls, test_calls, test_full]
+        faults.together(*(partial(test, inputs) for test in tests))
     tap.done()
 
 

@@ -5,6 +5,7 @@ import os
 import signal
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import faults
 import tap
@@ -24,15 +25,18 @@ KINDS = ["kill", "segfault", "stop", "exit", "error"]
 OLD = b"what was there before\n"
 
 
-def strike(folder, ranks, rank, phase, kind, old):
+def strike(ranks, rank, phase, kind, old):
     """The outcome in a word, and a launch; a word in capitals is a failure."""
+    with tempfile.TemporaryDirectory() as folder:
+        return strike_in(folder, ranks, rank, phase, kind, old)
+
+
+def strike_in(folder, ranks, rank, phase, kind, old):
     name = os.path.join(folder, "y.npy")
-    for left in os.listdir(folder):
-        os.remove(os.path.join(folder, left))
     if old:
         with open(name, "wb") as file:
             file.write(OLD)
-    command = [faults.FAULTY, "softmax", f"--timeout={TIMEOUT}", "--backend=cpu", "--threads=1", "--staging=64k",
+    command = [faults.FAULTY.path, "softmax", f"--timeout={TIMEOUT}", "--backend=cpu", "--threads=1", "--staging=64k",
                "gen:normal?n=200000&seed=1", "-o", name]
     run = faults.Launch(ranks, command, {"ALLFOLD_FAULT": f"{rank}:{PHASES[phase][0]}:{kind}"})
     run.ended(30)
@@ -63,19 +67,35 @@ def cases():
                     yield ranks, 0 if first_only else [ranks - 1, 0, ranks // 2][number % 3], phase, kind, number % 2 == 0
 
 
-def test_others(folder, outcomes):
-    """What can go wrong but in these ways."""
-    for kind, phase, way, words in (("lost", "exchange", "fold>exchange", "all ranks have waited in phase exchange for 3 s"),
-                                    ("stop", "finish", "*>finish", "rank 1 on"))[:2 if faults.FULL else 1]:
-        command = [faults.FAULTY, "sum", f"--timeout={TIMEOUT}", "--backend=cpu", "--threads=1", "gen:normal?n=1000&seed=1"]
-        run = faults.Launch(2, command, {"ALLFOLD_FAULT": f"1:{way}:{kind}"}).ended(30)
-        good = run.status not in (0, faults.HUNG) and not run.left and run.seconds < TIMEOUT + 5 and len(run.said()) == 1 \
-            and words in run.said()[0] and f"in phase {phase}" in run.said()[0]
-        tap.ok(good, f"{kind} in phase {phase}", run.shown())
-        outcomes.append("gone in time, status not 0, nothing to write" if good else "WRONG")
-    if faults.FULL:
+def test_cases():
+    """All of the list, three at a time: most of the time they wait. The outcomes."""
+    outcomes, slowest = [], {}
+    with ThreadPoolExecutor(3) as pool:
+        for (ranks, rank, phase, kind, _), (outcome, run) in pool.map(lambda case: (case, strike(*case)), cases()):
+            outcomes.append(outcome)
+            slow = "stop" if kind == "stop" else "others"
+            slowest[slow] = max(slowest.get(slow, 0), run.seconds)
+            tap.ok(not outcome.split(",")[0].isupper(), f"{kind} on rank {rank} of {ranks} in phase {phase}",
+                   f"{outcome}\n{run.shown()}")
+    print(f"# slowest end: {', '.join(f'{kind} {seconds:.1f} s' for kind, seconds in slowest.items())} "
+          f"(--timeout={TIMEOUT})", flush=True)
+    return outcomes
+
+
+def test_other(kind, phase, way, words):
+    """What can go wrong but in these ways. The outcome."""
+    command = [faults.FAULTY.path, "sum", f"--timeout={TIMEOUT}", "--backend=cpu", "--threads=1", "gen:normal?n=1000&seed=1"]
+    run = faults.Launch(2, command, {"ALLFOLD_FAULT": f"1:{way}:{kind}"}).ended(30)
+    good = run.status not in (0, faults.HUNG) and not run.left and run.seconds < TIMEOUT + 5 and len(run.said()) == 1 \
+        and words in run.said()[0] and f"in phase {phase}" in run.said()[0]
+    tap.ok(good, f"{kind} in phase {phase}", run.shown())
+    return "gone in time, status not 0, nothing to write" if good else "WRONG"
+
+
+def test_no_safe_point():
+    with tempfile.TemporaryDirectory() as folder:
         name = os.path.join(folder, "z.npy")
-        run = faults.Launch(2, [faults.FAULTY, "softmax", "--backend=cpu", "gen:normal?n=1e5", "-o", name],
+        run = faults.Launch(2, [faults.FAULTY.path, "softmax", "--backend=cpu", "gen:normal?n=1e5", "-o", name],
                             {"ALLFOLD_FAULT": "1:*>read:sleep"})
         run.ready(2, signal.SIGUSR1)
         time.sleep(1)
@@ -87,19 +107,13 @@ def test_others(folder, outcomes):
 
 
 def main():
-    outcomes, slowest = [], {}
-    with tempfile.TemporaryDirectory() as folder:
-        for ranks, rank, phase, kind, old in cases():
-            outcome, run = strike(folder, ranks, rank, phase, kind, old)
-            outcomes.append(outcome)
-            slow = "stop" if kind == "stop" else "others"
-            slowest[slow] = max(slowest.get(slow, 0), run.seconds)
-            tap.ok(not outcome.split(",")[0].isupper(), f"{kind} on rank {rank} of {ranks} in phase {phase}",
-                   f"{outcome}\n{run.shown()}")
-        test_others(folder, outcomes)
+    outcomes = []
+    tests = [lambda: outcomes.extend(test_cases()), lambda: outcomes.append(
+        test_other("lost", "exchange", "fold>exchange", f"all ranks have waited in phase exchange for {TIMEOUT} s"))]
+    if faults.FULL:
+        tests += [lambda: outcomes.append(test_other("stop", "finish", "*>finish", "rank 1 on")), test_no_safe_point]
+    faults.together(*tests)
     faults.summary("phases", outcomes)
-    print(f"# slowest end: {', '.join(f'{kind} {seconds:.1f} s' for kind, seconds in slowest.items())} "
-          f"(--timeout={TIMEOUT})", flush=True)
     tap.done()
 
 

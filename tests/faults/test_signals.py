@@ -85,31 +85,30 @@ def bits(run):
     return {key: value for key, value in report.items() if key in ("value", "hex", "index", "text", "stats", "count")}
 
 
-def fold(ranks, fold_name, source, checkpoint, fault=None, more=(), cuda=False):
-    words = [faults.CUDA if cuda else faults.FAULTY, fold_name, "--json", f"--backend={'cuda' if cuda else 'cpu'}", *SHARDS,
-             *source, *more]
+def fold(ranks, fold_name, source, checkpoint, fault=None, more=(), program=faults.FAULTY):
+    words = [program.path, fold_name, "--json", *program.words, *SHARDS, *source, *more]
     if checkpoint:
         words += [f"--checkpoint={checkpoint}", "--checkpoint-every=0"]
-    environment = {**(faults.STANDIN if cuda else {}), **({"ALLFOLD_FAULT": fault} if fault else {})}
-    return faults.Launch(ranks if ranks > 1 else 0, words, environment).ended(30)
+    return faults.Launch(ranks if ranks > 1 else 0, words, {**program.environment, **({"ALLFOLD_FAULT": fault} if fault else {})}
+                         ).ended(30)
 
 
-def test_checkpoints(folder, source, cuda=False):
+def test_checkpoints(folder, source, program):
     """Every fold: stopped, killed, finished. A device has several shards under way, so less has been taken when it is killed."""
-    checkpoint = os.path.join(folder, "ck")
+    checkpoint, cuda = os.path.join(folder, "ck"), program != faults.FAULTY
     for number, name in enumerate(FOLDS):
         for ranks in (1, 2, 3) if faults.FULL else (1 if name != "argmax" else 3,) if number % (6 if cuda else 2) == 1 else ():
-            whole = fold(ranks, name, source, None, cuda=cuda)
-            first = fold(ranks, name, source, checkpoint, f"{ranks - 1}:*>read:usr1:5", cuda=cuda)
+            whole = fold(ranks, name, source, None, program=program)
+            first = fold(ranks, name, source, checkpoint, f"{ranks - 1}:*>read:usr1:5", program=program)
             kept = sorted(os.listdir(folder))
-            second = fold(ranks, name, source, checkpoint, f"{ranks - 1}:*>read:kill:4", cuda=cuda)
-            last = fold(ranks, name, source, checkpoint, more=["--verbose"], cuda=cuda)
+            second = fold(ranks, name, source, checkpoint, f"{ranks - 1}:*>read:kill:4", program=program)
+            last = fold(ranks, name, source, checkpoint, more=["--verbose"], program=program)
             resumed = dict(re.findall(r"rank (\d+): the checkpoint has (\d+) of", last.stderr))
             right = int(resumed.get(str(ranks - 1), 0)) in ((5, 6) if cuda else (7, 8)) and len(resumed) == ranks
             tap.ok(whole.status == 0 and first.status == faults.STOPPED and second.status not in (0, faults.HUNG)
                    and last.status == 0 and bits(whole) == bits(last) and not os.listdir(folder)
                    and f"ck.{ranks - 1}" in kept and right,
-                   f"checkpoint of {name} on {ranks} ranks, {'cuda' if cuda else 'cpu'}: stopped, killed, the same bits at last",
+                   f"checkpoint of {name} on {ranks} ranks, {program.name}: stopped, killed, the same bits at last",
                    "\n".join(run.shown() for run in (whole, first, second, last)) + f"{kept} {resumed}")
 
 
@@ -172,43 +171,45 @@ def test_foreign(folder, source, other):
            unwritable.shown())
 
 
-def test_progress():
+def test_progress(quiet):
     """On a terminal after two seconds, never with --quiet."""
-    for quiet in (False, True):
-        ours, theirs = pty.openpty()
-        with subprocess.Popen([tap.ALLFOLD, "sum", *ENDLESS, *(["--quiet"] if quiet else [])], stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=theirs) as process:
-            os.close(theirs)
-            text, end = b"", time.monotonic() + (3.5 if quiet else 15)
-            while time.monotonic() < end and text.count(b" left") < 2:
-                if select.select([ours], [], [], 0.1)[0]:
-                    text += os.read(ours, 4096)
-            process.terminate()
-            process.communicate(timeout=20)
-        os.close(ours)
-        shown = re.findall(rb"\rallfold: [\d.]+% of 80 GB, [\d.]+ .?B/s, [^\r]* left", text)
-        tap.ok((not shown if quiet else len(shown) >= 2) and process.returncode == faults.STOPPED,
-               f"progress on a terminal{', --quiet' if quiet else ''}", f"{process.returncode} {text!r}")
+    ours, theirs = pty.openpty()
+    with subprocess.Popen([tap.ALLFOLD, "sum", *ENDLESS, *(["--quiet"] if quiet else [])], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=theirs) as process:
+        os.close(theirs)
+        text, end = b"", time.monotonic() + (3.5 if quiet else 15)
+        while time.monotonic() < end and text.count(b" left") < 2:
+            if select.select([ours], [], [], 0.1)[0]:
+                text += os.read(ours, 4096)
+        process.terminate()
+        process.communicate(timeout=20)
+    os.close(ours)
+    shown = re.findall(rb"\rallfold: [\d.]+% of 80 GB, [\d.]+ .?B/s, [^\r]* left", text)
+    tap.ok((not shown if quiet else len(shown) >= 2) and process.returncode == faults.STOPPED,
+           f"progress on a terminal{', --quiet' if quiet else ''}", f"{process.returncode} {text!r}")
+
+
+def in_a_folder(test, *arguments):
+    """The test, to be called, with a folder of its own."""
+    def run():
+        with tempfile.TemporaryDirectory() as folder:
+            test(folder, *arguments)
+    return run
 
 
 def main():
     rng = np.random.default_rng(1)
-    with tempfile.TemporaryDirectory() as inputs, tempfile.TemporaryDirectory() as folder:
-        for name, count in (("x.npy", 100_000), ("z.npy", 100_001)):
-            np.save(os.path.join(inputs, name), 1 + rng.standard_normal(count) / 1000)
-        x, z = os.path.join(inputs, "x.npy"), os.path.join(inputs, "z.npy")
-        if os.path.exists(faults.CUDA):
-            test_checkpoints(folder, [x], cuda=True)
-        else:
-            tap.skip("checkpoints on devices: there is neither CUDA nor a stand-in")
+    with tempfile.TemporaryDirectory() as inputs:
+        x, y, z = (os.path.join(inputs, name) for name in ("x.npy", "y.npy", "z.npy"))
+        for name, count in ((x, 100_000), (y, 100_000), (z, 100_001)):
+            np.save(name, 1 + rng.standard_normal(count) / 1000)
+        for program in faults.devices("checkpoints"):
+            in_a_folder(test_checkpoints, [x], program)()
         if not faults.CUDA_ONLY:
-            test_signals(folder)
-            test_ignored()
-            test_launcher(folder)
-            test_checkpoints(folder, [x])
-            test_softmax(folder, [x])
-            test_foreign(folder, [x], [z])
-            test_progress()
+            faults.together(in_a_folder(test_signals), lambda: (test_ignored(), in_a_folder(test_launcher)()),
+                            in_a_folder(test_checkpoints, [x], faults.FAULTY),
+                            lambda: (in_a_folder(test_softmax, [x])(), in_a_folder(test_foreign, [y], [z])()))
+            faults.together(lambda: test_progress(False), lambda: test_progress(True))
     tap.done()
 
 
