@@ -225,10 +225,9 @@ static allfold_status cpu_fold_taken(struct machine *machine, enum monoid monoid
     return error->status;
 }
 
-static allfold_status cpu_softmax(struct machine *machine, allfold_type type, uint64_t count, const struct partial *partial,
-                                  struct error *error)
+static allfold_status cpu_softmax(struct machine *machine, enum monoid monoid, allfold_type type, uint64_t count,
+                                  const struct partial *partial, struct error *error)
 {
-    const enum monoid monoid = softmax_monoid(type, type, false);
     struct softmax_constants constants;
     if (cpu_fold(machine, monoid, type, count, error) != ALLFOLD_OK)
         return error->status;

@@ -341,14 +341,13 @@ static allfold_status cuda_fold_taken(struct machine *machine, enum monoid monoi
 }
 
 /* As the library does it on one rank: in one launch where the part stays on the chip, else in two. */
-static allfold_status cuda_softmax(struct machine *machine, allfold_type type, uint64_t count, const struct partial *partial,
-                                   struct error *error)
+static allfold_status cuda_softmax(struct machine *machine, enum monoid monoid, allfold_type type, uint64_t count,
+                                   const struct partial *partial, struct error *error)
 {
     struct cuda_machine *const cuda = cuda_of(machine);
     const struct softmax_resident resident = {&cuda->space, cuda->shared_bytes, true, false, type, machine->x, machine->y, count};
-    const enum monoid monoid = softmax_monoid(type, type, false);
     struct softmax_constants constants;
-    if (softmax_resident_fits(&resident))
+    if (monoid == softmax_monoid(type, type, false, ALLFOLD_LEVEL_FAST) && softmax_resident_fits(&resident))
         return ladder_cuda((cudaError_t)softmax_resident_launch(&resident, cuda->ladder->stream), "launching softmax", error);
     if (cuda_fold(machine, monoid, type, count, error) != ALLFOLD_OK)
         return error->status;

@@ -46,9 +46,9 @@ struct machine_ops {
                            struct error *error);
     allfold_status (*fold_taken)(struct machine *machine, enum monoid monoid, allfold_type type, struct partial *partial,
                                  struct error *error);
-    /* Both passes of softmax, from x to y; `partial` is what the first pass will find, or has found. */
-    allfold_status (*softmax)(struct machine *machine, allfold_type type, uint64_t count, const struct partial *partial,
-                              struct error *error);
+    /* Both passes of softmax, from x to y; monoid is the first one's, and `partial` what the first pass will find, or has found. */
+    allfold_status (*softmax)(struct machine *machine, enum monoid monoid, allfold_type type, uint64_t count,
+                              const struct partial *partial, struct error *error);
 
     /* NULL where there is none. */
     allfold_status (*link)(struct machine *machine, uint64_t bytes, bool in, struct error *error); /* host_x, x */

@@ -79,7 +79,7 @@ static allfold_status kernel_run(struct bench *b, struct error *error)
 {
     const struct machine_ops *const ops = b->machine->ops;
     return kind_of(b) == BENCH_SOFTMAX
-               ? ops->softmax(b->machine, b->one->type, b->one->count, &b->partial, error)
+               ? ops->softmax(b->machine, b->monoid, b->one->type, b->one->count, &b->partial, error)
                : ops->fold(b->machine, b->monoid, b->one->type, b->one->count, error);
 }
 
@@ -104,7 +104,7 @@ static allfold_status partial_run(struct bench *b, struct error *error)
     struct softmax_constants constants;
     bool begun = false;
     if (backend->enter(queue, NULL, error) != ALLFOLD_OK
-        || (softmax
+        || (softmax && b->one->subject->level == ALLFOLD_LEVEL_FAST
             && backend->softmax_begin(queue, true, false, type, b->machine->x, type, b->machine->y, b->one->count, &begun, error)
                    != ALLFOLD_OK)
         || (!begun && backend->fold(queue, b->monoid, type, b->machine->x, b->one->count, 0, error) != ALLFOLD_OK)

@@ -8,7 +8,9 @@ const struct bench_subject bench_subjects[] = {
     {"max", BENCH_FOLD, ALLFOLD_MAX, false, ALLFOLD_LEVEL_FAST, "the largest element"},
     {"sumexp", BENCH_PASS, ALLFOLD_FOLD_COUNT, true, ALLFOLD_LEVEL_FAST, "(max, sum of exponentials), softmax's first pass"},
     {"softmax", BENCH_SOFTMAX, ALLFOLD_FOLD_COUNT, true, ALLFOLD_LEVEL_FAST, "softmax, into other memory of the same type"},
+    {"softmax-exact", BENCH_SOFTMAX, ALLFOLD_FOLD_COUNT, true, ALLFOLD_LEVEL_EXACT, "softmax at level exact"},
     {"logsumexp", BENCH_FOLD, ALLFOLD_LOGSUMEXP, true, ALLFOLD_LEVEL_FAST, "the logarithm of the sum of exponentials"},
+    {"logsumexp-exact", BENCH_FOLD, ALLFOLD_LOGSUMEXP, true, ALLFOLD_LEVEL_EXACT, "the same at level exact"},
 };
 const int bench_subject_count = sizeof bench_subjects / sizeof *bench_subjects;
 

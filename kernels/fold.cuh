@@ -22,6 +22,8 @@
 VALUES(DEFINE_RESCALE, sumexp)
 VALUES(DEFINE_RESCALE, sumexp_f64)
 #undef DEFINE_RESCALE
+/* Bins are not relative to it. */
+static __device__ __forceinline__ void rescale_to(struct exp_bins *, double) {}
 
 /* A monoid at a value type, as a type: fold_of<MONOID_sum, float>. scaled: rescale_to knows its partial.
    half: for elements of 16 bits alone. */
@@ -31,7 +33,9 @@ template <enum monoid monoid, class Value> struct fold_of;
         typedef name##_##value_name partial;                                                                           \
         static constexpr bool indexed = is_indexed_##name;                                                             \
         static constexpr bool half = MONOID_##name == MONOID_sumexp_half;                                              \
-        static constexpr bool scaled = MONOID_##name == MONOID_sumexp || MONOID_##name == MONOID_sumexp_f64 || half;   \
+        static constexpr bool exact = MONOID_##name == MONOID_sumexp_exact || MONOID_##name == MONOID_sumexp_f64_exact; \
+        static constexpr bool scaled =                                                                                 \
+            MONOID_##name == MONOID_sumexp || MONOID_##name == MONOID_sumexp_f64 || half || exact;                     \
         static constexpr bool f32_terms = (MONOID_##name == MONOID_sumexp && sizeof(value_##value_name) == sizeof(float) \
                                            && (value_##value_name)0.5 != 0) || half;                                   \
         static __device__ __forceinline__ partial identity() { return name##_identity_##value_name(); }                \

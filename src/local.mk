@@ -48,6 +48,7 @@ noinst_HEADERS += \
 	src/fold/exact.h \
 	src/fold/exact_template.h \
 	src/fold/exact_total.h \
+	src/fold/exact_exponential.h \
 	src/fold/exponential.h \
 	src/fold/extreme.h \
 	src/fold/extreme_template.h \
@@ -66,6 +67,7 @@ noinst_HEADERS += \
 	src/fold/sum.h \
 	src/fold/sum_exact.h \
 	src/fold/sumexp.h \
+	src/fold/sumexp_exact_template.h \
 	src/fold/sumexp_template.h \
 	src/fold/table.h
 

@@ -1,6 +1,7 @@
 /* Folds the arrays of a file at level exact and prints each result's bits: the program behind test_exact.py. Run under MPI:
    exact_folds BACKEND STAGING_BYTES CASES. A case in the file is fold, element type (32 bits each), count (64 bits) and the
-   elements, of which each rank takes its part. STAGING_BYTES 0: the elements are folded where they lie. */
+   elements, of which each rank takes its part. Behind the folds stand softmax, in f32, and log-softmax, in f64, of which a
+   checksum of all elements is printed. STAGING_BYTES 0: the elements are folded where they lie. */
 #include "tests/support.h"
 
 #include <inttypes.h>
@@ -30,6 +31,39 @@ static allfold_status fold(allfold_context *ctx, bool streamed, allfold_fold whi
     return core_reduce(ctx, which, ALLFOLD_NAN_PROPAGATE, part->type, &job, result, &error);
 }
 
+/* A sum over elements, whichever rank has them, of a hash of place and bits. */
+static uint64_t checksum(const unsigned char *y, size_t bytes, struct range range)
+{
+    uint64_t sum = 0, all;
+    for (uint64_t i = 0; i < range.count; i++) {
+        uint64_t hash = (range.first + i + 1) * UINT64_C(0x9e3779b97f4a7c15);
+        for (size_t j = 0; j < bytes; j++)
+            hash = (hash ^ y[i * bytes + j]) * UINT64_C(0x100000001b3);
+        sum += hash ^ hash >> 32;
+    }
+    MPI_Reduce(&sum, &all, 1, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
+    return all;
+}
+
+static allfold_status softmax(allfold_context *ctx, bool streamed, bool logarithm, const allfold_array *part, struct range range)
+{
+    const allfold_type type = logarithm ? ALLFOLD_F64 : ALLFOLD_F32;
+    const size_t bytes = allfold_type_bytes(type);
+    const allfold_call options = {.logarithm = logarithm};
+    void *const y = host_block(range.count * bytes, bytes);
+    struct error error = {0};
+    struct test_source source = source_of(part->data, range, part->type);
+    struct test_sink sink = sink_of(y, range, type);
+    const struct job job = {.source = &source.source, .range = range};
+    const allfold_status status = streamed ? core_softmax(ctx, logarithm, part->type, &job, &sink.sink, &error)
+                                           : allfold_softmax(ctx, part, y, type, &options);
+    const uint64_t sum = checksum(y, bytes, range);
+    if (world_rank() == 0 && status == ALLFOLD_OK)
+        printf("%016" PRIx64 "\n", sum);
+    host_block_free(y, bytes);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -50,10 +84,12 @@ int main(int argc, char **argv)
         const struct range range = range_part(head.count, (uint64_t)world_rank(), (uint64_t)world_size());
         const allfold_array part = {all + range.first * bytes, range.count, (allfold_type)head.type};
         allfold_result result;
-        const allfold_status status = fold(ctx, staging != 0, (allfold_fold)head.fold, &part, range, &result);
-        if (world_rank() == 0 && status == ALLFOLD_OK)
+        const bool is_fold = head.fold < ALLFOLD_FOLD_COUNT;
+        const allfold_status status = is_fold ? fold(ctx, staging != 0, (allfold_fold)head.fold, &part, range, &result)
+                                              : softmax(ctx, staging != 0, head.fold > ALLFOLD_FOLD_COUNT, &part, range);
+        if (world_rank() == 0 && status == ALLFOLD_OK && is_fold)
             print(&result);
-        else if (world_rank() == 0)
+        else if (world_rank() == 0 && status != ALLFOLD_OK)
             puts(allfold_status_text(status));
         host_block_free(all, bytes);
     }

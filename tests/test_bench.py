@@ -72,7 +72,7 @@ def check_rows(found, counts, ranks, dtypes, name):
     rows = found["results"]
     seen = {(row["ranks"], row["dtype"], row["count"], row["fold"], row["peer"], row["seen"]) for row in rows}
     expected = {(n, dtype, count, fold, "allfold", moment) for n in ranks for dtype in dtypes for count in counts
-                for fold in ("sum", "sum-exact", "max", "sumexp", "softmax", "logsumexp") for moment in ("kernel", "partial", "exchange", "host")
+                for fold in ("sum", "sum-exact", "max", "sumexp", "softmax", "softmax-exact", "logsumexp", "logsumexp-exact") for moment in ("kernel", "partial", "exchange", "host")
                 if not (fold == "sumexp" and moment == "host") and not (dtype == "int32" and fold not in ("sum", "sum-exact", "max"))}
     tap.ok(expected <= seen and len(seen) == len(rows), f"{name}: every fold, type, count and sight, once", expected - seen)
     faults = [(fault, row) for row in rows

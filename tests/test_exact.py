@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Folds at level exact against exact integers: thousands of seeded cases, at 1 to 16 ranks, in place and in shards, on every
 backend; bits that are written down (exact_golden.txt); and partials that are kept in files and merged."""
+import decimal
 import json
 import math
 import os
@@ -14,7 +15,8 @@ import numpy as np
 import cli
 import tap
 
-FOLDS = ["sum", "prod", "mean", "min", "max", "argmin", "argmax", "norm1", "norm2", "norminf", "logsumexp", "stats"]
+FOLDS = ["sum", "prod", "mean", "min", "max", "argmin", "argmax", "norm1", "norm2", "norminf", "logsumexp", "stats",
+         "softmax", "log-softmax"]
 TYPES = list(cli.TYPES)
 PROGRAM = os.path.join(tap.BUILD, "tests", "exact_folds")
 TYPE_NUMBER = {"f16": 0, "bf16": 1, "f32": 2, "f64": 3, "int8": 4, "int16": 5, "int32": 6, "int64": 7, "uint8": 8,
@@ -106,6 +108,11 @@ class Cases:
         x, numbers = held(dtype, values)
         key = (name, dtype, fold)
         self.list.append((key, fold, dtype, x, oracle(fold, numbers)))
+
+    def add_exponential(self, name, fold, dtype, values):
+        x, numbers = held(dtype, values)
+        due = exponential_oracle(fold, list(map(float, numbers))) if fold == "logsumexp" and len(numbers) < 1000 else None
+        self.list.append(((name, dtype, fold), fold, dtype, x, due))
 
     def every(self, step):
         part = Cases()
@@ -209,6 +216,70 @@ def large_cases():
     return cases
 
 
+def exponential_oracle(fold, x):
+    """logsumexp of x and how far from it the result may be: an ulp and 2^-52."""
+    if any(v != v for v in x):
+        return math.nan, 0.0
+    if not x or math.isinf(max(x)):
+        return max(x, default=-math.inf), 0.0
+    with decimal.localcontext() as context:
+        context.prec, context.Emin, context.Emax = 60, decimal.MIN_EMIN, decimal.MAX_EMAX
+        largest = decimal.Decimal(max(x))
+        terms = sum((decimal.Decimal(v) - largest).exp() for v in x if v >= max(x) - 150)
+        value = largest + terms.ln()
+        return value, math.ulp(float(value)) + 2.0**-52
+
+
+def exponential_cases():
+    """Arrays for logsumexp and softmax, and orders of them: their bits must be those of one rank of the CPU."""
+    cases = Cases()
+    random = np.random.default_rng(23)
+    centres = {"f16": [0, 7, -60, 30000], "bf16": [0, -5.5, 500, 1e6], "f32": [0, -5.5, 16.7, 2040, -32760, 32770, 1e6, -3e9, 1e30],
+               "f64": [0, -5.5, 16.7, -2050, -32600, 33000, 1e9, -1e15, 3e17, 1e19, -1e300]}
+    for dtype, starts in centres.items():
+        for number, centre in enumerate(starts):
+            for spread in (0, 1, 40, 300):
+                n = int(random.choice([1, 3, 17, 100, 401]))
+                x = held(dtype, np.clip(centre + spread * random.standard_normal(n), -60000, 60000) if dtype == "f16"
+                         else centre + spread * random.standard_normal(n))[0].astype(np.float64)
+                if number == 0 and spread == 40:
+                    x = np.append(x, [-np.inf, 60000.0 if dtype == "f16" else 1e9, -60000.0])
+                if number == 1 and spread == 40:
+                    x[random.integers(0, n)] = random.choice([-np.inf, np.inf, np.nan])
+                for order in (x, x[::-1], random.permutation(x)):
+                    cases.add_exponential(f"{centre} +- {spread}, {n}", "logsumexp", dtype, order)
+                for fold in ("softmax", "log-softmax"):
+                    cases.add_exponential(f"{centre} +- {spread}, {n}", fold, dtype, x)
+        n = 150001
+        x = random.standard_normal(n) * (1 if dtype == "f16" else 12)
+        for order in (x, random.permutation(x)):
+            cases.add_exponential("long", "logsumexp", dtype, order)
+        cases.add_exponential("long", "softmax", dtype, x)
+        cases.add_exponential("nothing", "logsumexp", dtype, [])
+        cases.add_exponential("only -inf", "logsumexp", dtype, [-np.inf, -np.inf])
+    for dtype in ("int8", "uint64", "int64"):
+        info = np.iinfo(dtype)
+        for fold in ("logsumexp", "softmax"):
+            cases.add_exponential("integers", fold, dtype, random.integers(info.min, info.max, 300, dtype, endpoint=True))
+    return cases
+
+
+def check_exponentials(cases, path):
+    """One rank of the CPU: within the bound of the oracle, the same in every order. Keeps the bits as what is due."""
+    done, lines = run(path, 1, "cpu", 0)
+    wrong, known = [], {}
+    for index, ((key, fold, dtype, x, due), line) in enumerate(zip(cases.list, lines)):
+        name = (key[0], dtype, fold)
+        if fold == "logsumexp":
+            value = parse(line)
+            if due is not None and not (same(value, due[0]) or due[1] > 0 and abs(decimal.Decimal(value) - due[0]) <= due[1]):
+                wrong.append(f"{name}: {line}, not {due[0]}")
+            if known.setdefault(name, line) != line:
+                wrong.append(f"{name}: {line} in another order, not {known[name]}")
+        cases.list[index] = (key, fold, dtype, x, line)
+    tap.ok(len(lines) == len(cases.list) and not wrong, f"{len(lines)} sums of exponentials", "\n".join(wrong[:10]) + done.stderr[-500:])
+
+
 def run(path, ranks, backend, staging):
     done = tap.run(ranks, PROGRAM, backend, staging, path)
     return done, done.stdout.splitlines()
@@ -220,7 +291,8 @@ def check(cases, path, ranks, backend, staging, title):
         tap.ok(False, title, f"{len(lines)} results of {len(cases.list)} cases\n{done.stderr[-2000:]}")
         return
     wrong = [f"{key}: {line}, not {due.hex() if isinstance(due, float) else due}"
-             for (key, _, _, _, due), line in zip(cases.list, lines) if not same(parse(line), due)]
+             for (key, _, _, _, due), line in zip(cases.list, lines)
+             if (line != due if isinstance(due, str) and due != "no value" else not same(parse(line), due))]
     tap.ok(not wrong, f"{title}: {len(lines)} cases", "\n".join(wrong[:10]) + f"\n{len(wrong)} wrong")
 
 
@@ -282,6 +354,9 @@ def main():
         small, large = os.path.join(folder, "small"), os.path.join(folder, "large")
         random, many = random_cases(4000), large_cases()
         many.write(large)
+        powers, exponents = os.path.join(folder, "exponentials"), exponential_cases()
+        exponents.write(powers)
+        check_exponentials(exponents, powers)
         for backend in os.environ.get("ALLFOLD_TEST_BACKENDS", "cpu cuda").split():
             probe = cli.alone("info", f"--backend={backend}")
             if probe.returncode != 0:
@@ -293,6 +368,8 @@ def main():
                 part = random.every(step)
                 part.write(small)
                 check(part, small, ranks, backend, 0 if ranks % 2 else 256, f"small arrays, {ranks} ranks, {backend}")
+            for ranks, staging in ((1, 256), (2, 0), (3, 256), (16, 0)) if backend == "cpu" else ((1, 0), (1, 256), (3, 0)):
+                check(exponents, powers, ranks, backend, staging, f"exponentials, {ranks} ranks, {backend}")
             for ranks in (1, 2, 7):
                 check(many, large, ranks, backend, 0 if ranks < 7 else 4096, f"long arrays, {ranks} ranks, {backend}")
     tap.done()

@@ -14,6 +14,7 @@ enum { GUARD = 64 };
 
 static struct {
     allfold_context *plain, *shards, *little, *nothing; /* staging of 4096 bytes and all, some, none of the input kept */
+    allfold_context *exact, *exact_shards; /* level exact; with staging of 4096 bytes */
     allfold_context *threads;
     int rank, size;
     long calls;
@@ -252,7 +253,7 @@ static void run_types(struct test_case *c)
     static const uint64_t small[] = {1, 2, 31, 32, 33, 255, 256, 257, 1023, 1024, 1025, 3};
     const uint64_t shard = 2048 / allfold_type_bytes(c->x_type), size = (uint64_t)test.size;
     const int patterns = type_kind(c->x_type) == 'f' ? PATTERN_COUNT : EQUAL_BUT_ONE;
-    allfold_context *const contexts[] = {test.plain, test.shards, test.little, test.nothing};
+    allfold_context *const contexts[] = {test.shards, test.little, test.nothing, test.exact_shards};
     const unsigned first = c->number;
     for (int pattern = 0; pattern < patterns; pattern++)
         for (unsigned i = 0; i < 4; i++, c->number++) {
@@ -266,7 +267,7 @@ static void run_types(struct test_case *c)
             c->y_memory = (enum memory)(choice / 5 % MEMORY_COUNT);
             c->in_place = c->x_type == c->y_type && c->x_memory == c->y_memory && c->x_memory != MEMORY_SOURCE
                           && choice % 2 == 0;
-            c->ctx = i < 3 ? test.plain : contexts[1 + choice % 3];
+            c->ctx = i == 1 ? test.exact : i < 3 ? test.plain : contexts[choice / 2 % 4];
             run_case(c);
         }
 }
@@ -319,7 +320,7 @@ static void test_large(void)
             c.split = i == 3 ? SPLIT_LAST : SPLIT_EVEN;
             c.x_memory = i % 2 == 0 ? MEMORY_DEVICE : MEMORY_HOST;
             c.y_memory = i < 3 ? c.x_memory : MEMORY_HOST;
-            c.ctx = test.plain;
+            c.ctx = i == 3 ? test.exact : test.plain;
             run_case(&c);
         }
         report("%s in %s, up to 2^20 and one elements", allfold_type_name(c.x_type), allfold_type_name(c.y_type));
@@ -408,6 +409,10 @@ int main(int argc, char **argv)
     if (test.plain != NULL) {
         allfold_options options = {.threads = 1, .staging_bytes = 4096};
         test.shards = open_or_skip(backend, options);
+        options.level = ALLFOLD_LEVEL_EXACT;
+        test.exact_shards = open_or_skip(backend, options);
+        test.exact = open_or_skip(backend, (allfold_options){.threads = 1, .level = ALLFOLD_LEVEL_EXACT});
+        options.level = ALLFOLD_LEVEL_FAST;
         options.device_memory = 24576;
         test.little = open_or_skip(backend, options);
         options.device_memory = 1;
@@ -424,6 +429,8 @@ int main(int argc, char **argv)
         allfold_close(test.little);
         allfold_close(test.nothing);
         allfold_close(test.threads);
+        allfold_close(test.exact);
+        allfold_close(test.exact_shards);
     }
     const int status = tap_done();
     MPI_Finalize();

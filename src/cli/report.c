@@ -209,13 +209,13 @@ void report_output(const struct session *session, allfold_type type, double seco
     const struct settings *const settings = session->settings;
     progress_end();
     if (settings->json) {
-        struct json_object *report = begin_json(session, ALLFOLD_LEVEL_FAST);
+        struct json_object *report = begin_json(session, session->context->level);
         json_object_object_add(report, "output", report_string(settings->output));
         json_object_object_add(report, "output_dtype", json_object_new_string(allfold_type_name(type)));
         end_json(session, report, seconds);
     } else if (!settings->quiet) {
         printf("%s: %s in ", settings->command->name, allfold_type_name(type));
         print_name(settings->output);
-        print_circumstances(session, ALLFOLD_LEVEL_FAST, seconds);
+        print_circumstances(session, session->context->level, seconds);
     }
 }

@@ -133,7 +133,8 @@ allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, allfold
 {
     struct normalise n = {.ctx = ctx, .job = job, .logarithm = logarithm, .x_type = type, .sink = sink,
                           .progress = ctx->comm.progress};
-    const enum monoid monoid = error->status == ALLFOLD_OK ? softmax_monoid(type, sink->type, logarithm) : MONOID_sumexp;
+    const enum monoid monoid =
+        error->status == ALLFOLD_OK ? softmax_monoid(type, sink->type, logarithm, ctx->level) : MONOID_sumexp;
     struct partial partial;
     uint64_t count = job->range.count, keep = 0;
     uint32_t call = CALL_SOFTMAX | (logarithm ? 1u : 0u) << 8;
@@ -152,7 +153,7 @@ allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, allfold
     const bool alone = ctx->comm.size == 1 && !logarithm;
     bool begun = false;
     monoid_identity(monoid, type, &partial);
-    if (error->status == ALLFOLD_OK && count > 0 && is_placed(&n))
+    if (error->status == ALLFOLD_OK && count > 0 && ctx->level == ALLFOLD_LEVEL_FAST && is_placed(&n))
         begin_placed(&n, alone, &begun, &partial, error);
     if (!begun)
         fold_part(ctx, monoid, type, job, &n.x, keep, &partial, error);

@@ -416,7 +416,7 @@ static allfold_status cuda_softmax_begin(struct queue *queue, bool alone, bool l
     begins->resident = alone ? RESIDENT_WRITES : RESIDENT_FOLDS;
     begins->resident_stream = begins->stream;
     begins->resident_call = call;
-    begins->awaited = alone ? 0 : monoid_bytes(softmax_monoid(x_type, y_type, logarithm), x_type);
+    begins->awaited = alone ? 0 : monoid_bytes(softmax_monoid(x_type, y_type, logarithm, ALLFOLD_LEVEL_FAST), x_type);
     begins->fold_last = true;
     return ALLFOLD_OK;
 }

@@ -7,6 +7,7 @@
 
 #include "base/elements.h"
 #include "fold/arithmetic.h"
+#include "fold/exact_exponential.h"
 #include "fold/exact_total.h"
 
 #include <inttypes.h>
@@ -104,6 +105,36 @@ static double sumexp_log(const pair *sum, const pair *one)
         return log(quotient);
     const double rest = fma(-quotient, one->high, sum->high) + sum->low - quotient * one->low;
     return log(quotient) + log1p(rest / sum->high);
+}
+
+/* The logarithm of a positive pair, in operations that are the same everywhere: within 2^-60 of itself or of 1. */
+static pair log_pair(pair x)
+{
+    int exponent;
+    double m = frexp(x.high, &exponent);
+    if (m < 0x1.6a09e667f3bcdp-1) {
+        m *= 2.0;
+        exponent--;
+    }
+    /* 2 atanh z, z = (m + low - 1) / (m + low + 1), |z| < 0.172 */
+    double lost;
+    const double low = ldexp(x.low, -exponent), below = two_sum(m, 1.0, &lost), above = m - 1.0;
+    const double z = above / below, rest = (fma(-z, below, above) + (low - z * (lost + low))) / below, square = z * z;
+    double p = 0.0;
+    for (int i = 25; i >= 3; i -= 2)
+        p = fma(p, square, 1.0 / i);
+    pair log;
+    const double k = exponent;
+    log.high = two_sum(k * 0x1.62e42fefa38p-1, 2.0 * z, &lost);
+    log.high = two_sum(log.high, k * 0x1.ef35793c7673p-45 + (lost + 2.0 * fma(z * square, p, rest)), &log.low);
+    return log;
+}
+
+/* The logarithm of the sum of exp(x - max); NaN where there is none. */
+static pair sumexp_exact_log(const struct exp_bins *bins, int fraction)
+{
+    const pair sum = exp_bins_sum(bins, fraction, EXP_TO_MAX), none = {NAN, NAN};
+    return sum.high > 0.0 ? log_pair(sum) : none;
 }
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/elements.h"
 #include "fold/arithmetic.h"
 #include "fold/exact.h"
+#include "fold/exact_exponential.h"
 #include "fold/exponential.h"
 #include "fold/monoids.h"
 

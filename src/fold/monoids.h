@@ -35,6 +35,8 @@
     X(sumexp, 0, 0)   \
     X(sumexp_f64, 0, 0) \
     X(sumexp_half, 0, 0) \
+    X(sumexp_exact, 0, 0) \
+    X(sumexp_f64_exact, 0, 0) \
     X(stats, 1, 1)
 
 #define EXACT_MONOIDS(X)  \
@@ -51,7 +53,8 @@
     X(MEAN, mean_exact, sum_exact)            \
     X(NORM1, norm1_exact, norm1_exact)        \
     X(NORM2, norm2_exact, norm2_exact)        \
-    X(STATS, stats_exact, stats_exact)
+    X(STATS, stats_exact, stats_exact)          \
+    X(LOGSUMEXP, logsumexp_exact, sumexp_f64_exact)
 
 /* The value types: X(argument, value type) for each. */
 #define VALUES(X, argument) \

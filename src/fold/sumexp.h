@@ -48,6 +48,20 @@ HOST_DEVICE void FN(sumexp_half_tile)(FN(sumexp_half) * partial, const V *x, uin
     FN(sumexp_tile)(partial, x, n, first);
 #endif
 }
+/* The same at level exact (exact_exponential.h). */
+#define NAME sumexp_exact
+#define NAME_FN(x) FN(sumexp_exact_##x)
+#if VALUE_FLOAT && VALUE_BITS == 32
+#define REAL_BITS 32
+#else
+#define REAL_BITS 64
+#endif
+#include "fold/sumexp_exact_template.h"
+
+#define NAME sumexp_f64_exact
+#define NAME_FN(x) FN(sumexp_f64_exact_##x)
+#define REAL_BITS 64
+#include "fold/sumexp_exact_template.h"
 
 #ifdef FOLD_HOST
 /* scipy.special.logsumexp's conventions: -inf for nothing, or nothing but -inf; +inf where +inf is; NaN where NaN is. */
@@ -57,5 +71,15 @@ static allfold_status FN(logsumexp_finish)(const FN(sumexp_f64) * partial, const
     (void)finish;
     (void)error;
     return result_f64(result, partial->max + FN(sumexp_f64_log)(partial));
+}
+static allfold_status FN(logsumexp_exact_finish)(const FN(sumexp_f64_exact) * partial, const struct finish *finish,
+                                                 allfold_result *result, struct error *error)
+{
+    (void)finish;
+    (void)error;
+    const pair log = sumexp_exact_log(partial, EXP_FRACTION_F64);
+    double lost;
+    const double value = two_sum(partial->max, log.high, &lost);
+    return result_f64(result, is_finite(value) ? value + (lost + log.low) : partial->nan != 0 ? NAN : partial->max);
 }
 #endif

@@ -179,18 +179,29 @@ allfold_status fold_finish(const struct fold_call *call, allfold_type type, cons
     return status;
 }
 
-enum monoid softmax_monoid(allfold_type x_type, allfold_type y_type, bool logarithm)
+enum monoid softmax_monoid(allfold_type x_type, allfold_type y_type, bool logarithm, allfold_level level)
 {
     const bool short_x = type_kind(x_type) == 'f' && allfold_type_bytes(x_type) == 2;
-    if (x_type == ALLFOLD_F64 || y_type == ALLFOLD_F64)
+    const bool f64 = x_type == ALLFOLD_F64 || y_type == ALLFOLD_F64;
+    if (level == ALLFOLD_LEVEL_EXACT)
+        return f64 ? MONOID_sumexp_f64_exact : MONOID_sumexp_exact;
+    if (f64)
         return MONOID_sumexp_f64;
     return short_x && allfold_type_bytes(y_type) == 2 && !logarithm ? MONOID_sumexp_half : MONOID_sumexp;
 }
 
 void softmax_constants_set(enum monoid monoid, allfold_type type, const struct partial *partial, struct softmax_constants *c)
 {
+    const bool f32 = type_value(type) == VALUE_f32;
+    if (monoid == MONOID_sumexp_exact || monoid == MONOID_sumexp_f64_exact) {
+        const struct exp_bins *const bins = (const void *)partial->bytes;
+        const int fraction = f32 && monoid == MONOID_sumexp_exact ? EXP_FRACTION_F32 : EXP_FRACTION_F64;
+        const pair sum = exp_bins_sum(bins, fraction, EXP_TO_REFERENCE);
+        softmax_constants_from(bins->max, &sum, c);
+        c->log_sum = sumexp_exact_log(bins, fraction).high;
+        return;
+    }
     const sumexp_f32 *sumexp = (const void *)partial->bytes;
-    const bool f32_terms = monoid == MONOID_sumexp && type_value(type) == VALUE_f32;
     softmax_constants_from(sumexp->max, &sumexp->sum, c);
-    c->log_sum = f32_terms ? sumexp_log_f32(sumexp) : sumexp_f64_log_f64((const void *)partial->bytes);
+    c->log_sum = f32 && monoid == MONOID_sumexp ? sumexp_log_f32(sumexp) : sumexp_f64_log_f64((const void *)partial->bytes);
 }

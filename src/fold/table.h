@@ -55,8 +55,8 @@ struct fold_call {
 allfold_status fold_finish(const struct fold_call *call, allfold_type type, const struct partial *partial, uint64_t count,
                            allfold_result *result, struct error *error);
 
-/* Softmax's first pass. Which it is only matters for the precision: the partials' layout and meaning are one. */
-enum monoid softmax_monoid(allfold_type x_type, allfold_type y_type, bool logarithm);
+/* Softmax's first pass. Which it is, of one level, only matters for the precision: the partials' layout and meaning are one. */
+enum monoid softmax_monoid(allfold_type x_type, allfold_type y_type, bool logarithm, allfold_level level);
 
 /* What softmax's second pass needs, from a partial of that monoid over elements of `type`. */
 struct softmax_constants;

@@ -1,0 +1,255 @@
+/* Exact sums of exponentials: each term is an integer times a power of two that depends on its element alone, and integers are
+   added. The method, its proofs and its sources: docs/numerics.md.
+
+   exp(x) = 2^n (1 + q), n an integer and q from a polynomial, both functions of x. A term is M 2^(n - fraction), M an integer
+   next to (1 + q) 2^fraction. Terms whose n + 8 agree but for the last 5 bits share a bin, and
+   a bin is the exact sum of its M 2^(last 5 bits). Kept are the bin of the largest element and the three below it: what is in
+   other bins is below the sum by 2^-95. When the largest element grows bins that fall out are forgotten, whole. So what is kept
+   is a function of the elements, whatever their order and wherever sums were cut.
+
+   n + 8, its place, is taken from the low bits of x log2(e) + a large constant. The 8 puts the usual elements, of either sign and
+   small magnitude, into one bin. */
+#ifndef ALLFOLD_EXACT_EXPONENTIAL_H
+#define ALLFOLD_EXACT_EXPONENTIAL_H
+
+#include "fold/exponential.h"
+
+enum {
+    EXP_BINS = 4,
+    EXP_FRACTION_F32 = 27,
+    EXP_FRACTION_F64 = 55, /* in two parts, the lower of 28 bits */
+    EXP_LOW_BITS = 28
+};
+#define EXP_PLACE_F32 (EXP_SHIFT_F32 + 8)
+#define EXP_PLACE_F64 (EXP_SHIFT_F64 + 8)
+/* Up to here an element is reduced in the arithmetic of its terms; beyond, by integers; from EXP_HUGE on only elements that are
+   equal have terms that are within the bins' range of each other. */
+#define EXP_LIMIT 32768
+#define EXP_HUGE 0x1p59
+/* Elements below the largest by more than this are in none of its bins: 4 * 32 ln 2 is 89. */
+#define EXP_BINS_RANGE 256
+
+/* The partial: sums of terms in units of 2^(32 (bin - i) - 8 - fraction). They have room for 2^40 terms. */
+struct exp_bins {
+    double max;   /* -inf while nothing, or nothing but -inf, was taken; never NaN */
+    int64_t bin;  /* of max */
+    uint64_t nan; /* not 0 once a NaN was taken */
+    uint64_t unused;
+    uint128 sums[EXP_BINS];
+};
+#define EXP_NO_BIN (-((int64_t)1 << 60)) /* of -inf; of +inf the negative */
+
+/* x = n ln 2 + d + rest, for finite x of any size, and only seldom: |d| <= ln 2 / 2 and a little. */
+struct exp_whole {
+    int64_t n;
+    double d, rest;
+};
+HOST_DEVICE struct exp_whole exp_whole_of(double x)
+{
+    struct exp_whole parts;
+    const double magnitude = fabs(x), sign = x < 0.0 ? -1.0 : 1.0;
+    if (magnitude <= EXP_LIMIT) {
+        const double whole = fma(x, 0x1.71547652b82fep0, EXP_SHIFT_F64) - EXP_SHIFT_F64;
+        parts.n = (int64_t)whole;
+        parts.d = fma(whole, -EXP_LN2, x); /* exact */
+        parts.rest = whole * -EXP_LN2_REST;
+        return parts;
+    }
+    if (magnitude >= EXP_HUGE) {
+        parts.n = (x < 0.0 ? -1 : 1) * ((int64_t)1 << 61) - 8;
+        parts.d = parts.rest = 0.0;
+        return parts;
+    }
+    /* the mantissa times log2(e) 2^127, 181 bits: those above the last 64, of which 57 to 100 are a fraction's, and those */
+    const uint64_t bits = f64_bits(magnitude), mantissa = (bits & 0xfffffffffffffu) | (uint64_t)1 << 52;
+    const int places = 127 - ((int)(bits >> 52) - 1075) - 64;
+    const uint128 low = (uint128)mantissa * 0xbe87fed0691d3e89u;
+    const uint128 high = (uint128)mantissa * 0xb8aa3b295c17f0bbu + (low >> 64), rest = high & (((uint128)1 << places) - 1);
+    const uint64_t fraction = places >= 64 ? (uint64_t)(rest >> (places - 64))
+                                           : (uint64_t)(rest << (64 - places)) | (uint64_t)low >> places;
+    /* taken for a signed number, it is what the nearest integer leaves: in two parts of which each is exact */
+    const double upper = sign * (double)((int64_t)fraction >> 11) * 0x1p-53, lower = sign * (double)(fraction & 2047) * 0x1p-64;
+    parts.n = (int64_t)(high >> places) + (int64_t)(fraction >> 63);
+    parts.n = x < 0.0 ? -parts.n : parts.n;
+    parts.d = upper * EXP_LN2;
+    parts.rest = fma(upper, EXP_LN2, -parts.d) + (upper * EXP_LN2_REST + lower * EXP_LN2);
+    return parts;
+}
+
+/* M, whose place is in the low bits of *place, for |x| <= EXP_LIMIT (NaN: *place says so). */
+HOST_DEVICE uint32_t exp_integer_f32(float x, uint32_t *place)
+{
+    const float shifted = fmaf(x, 0x1.715476p0f, EXP_PLACE_F32), whole = shifted - EXP_PLACE_F32;
+    const float d = fmaf(whole, 0x1.05c61p-29f, fmaf(whole, -0x1.62e43p-1f, x));
+    *place = f32_bits(shifted);
+    return (1u << EXP_FRACTION_F32) + (uint32_t)(int32_t)(exp_less_1_f32(d) * (float)(1 << EXP_FRACTION_F32));
+}
+
+/* M = high 2^28 + low, of d + rest: to the nearest by adding constants, in whose low bits it then is. */
+struct exp_integer {
+    uint32_t high, low;
+};
+HOST_DEVICE struct exp_integer exp_integer_of(double d, double rest)
+{
+    const double above = 0x1.8p25 + 1.0 - 0x1p-27, below = 0x1.8p-3 + 0x1p-27; /* 1, and 2^28 units from high to low */
+    const double x = d + rest, square = exp_square_f64(x), shifted = (x + square) + above;
+    struct exp_integer integer;
+    integer.high = (uint32_t)f64_bits(shifted);
+    integer.low = (uint32_t)f64_bits(((x - (shifted - above)) + square) + below);
+    return integer;
+}
+HOST_DEVICE struct exp_integer exp_integer_f64(double x, uint64_t *place)
+{
+    const double shifted = fma(x, 0x1.71547652b82fep0, EXP_PLACE_F64), whole = shifted - EXP_PLACE_F64;
+    *place = f64_bits(shifted);
+    return exp_integer_of(fma(whole, -EXP_LN2, x), whole * -EXP_LN2_REST);
+}
+
+/* What is in *place for a NaN has bits that a place does not have. */
+#define EXP_IS_NO_PLACE_F32(bits) (((bits) & 0x30000000u) != 0)
+#define EXP_IS_NO_PLACE_F64(bits) (((bits) & ((uint64_t)0x3c << 56)) != 0)
+
+/* The place itself. */
+HOST_DEVICE int64_t exp_place_f32(uint32_t bits) { return (int64_t)bits - (int64_t)f32_bits(EXP_SHIFT_F32); }
+HOST_DEVICE int64_t exp_place_f64(uint64_t bits) { return (int64_t)(bits - f64_bits(EXP_SHIFT_F64)); }
+
+/* x, but not below -EXP_LIMIT; where it is NaN, on the host, that. */
+HOST_DEVICE float exp_at_least_limit_f32(float x)
+{
+#ifdef __CUDA_ARCH__
+    return fmaxf(x, -EXP_LIMIT);
+#else
+    return x < -EXP_LIMIT ? -EXP_LIMIT : x;
+#endif
+}
+HOST_DEVICE double exp_at_least_limit_f64(double x) { return x < -EXP_LIMIT ? -EXP_LIMIT : x; }
+
+/* Brings the sums to a new, larger maximum: bins become lower ones, and at last nothing. */
+HOST_DEVICE void exp_bins_raise(struct exp_bins *bins, double max, int64_t bin)
+{
+    int64_t steps = bin - bins->bin;
+    if (fabs(max) >= EXP_HUGE && max != bins->max)
+        steps = EXP_BINS;
+    FOLD_UNROLL
+    for (int step = 0; step < EXP_BINS; step++)
+        if (step < steps) {
+            FOLD_UNROLL
+            for (int i = EXP_BINS - 1; i > 0; i--)
+                bins->sums[i] = bins->sums[i - 1];
+            bins->sums[0] = 0;
+        }
+    bins->max = max;
+    bins->bin = bin;
+}
+
+HOST_DEVICE struct exp_bins exp_bins_identity(void)
+{
+    struct exp_bins bins;
+    bins.max = -INFINITY;
+    bins.bin = EXP_NO_BIN;
+    bins.nan = bins.unused = 0;
+    for (int i = 0; i < EXP_BINS; i++)
+        bins.sums[i] = 0;
+    return bins;
+}
+
+/* What was taken beside a NaN no longer counts: one thing only is known of elements with a NaN among them. */
+HOST_DEVICE void exp_bins_settle(struct exp_bins *bins)
+{
+    const bool nan = bins->nan != 0;
+    if (nan)
+        *bins = exp_bins_identity();
+    bins->nan = nan;
+}
+
+HOST_DEVICE void exp_bins_combine(struct exp_bins *a, const struct exp_bins *b)
+{
+    struct exp_bins other = *b;
+    if (a->max < b->max)
+        exp_bins_raise(a, b->max, b->bin);
+    else
+        exp_bins_raise(&other, a->max, a->bin);
+    FOLD_UNROLL
+    for (int i = 0; i < EXP_BINS; i++)
+        a->sums[i] += other.sums[i];
+    a->nan |= b->nan;
+    exp_bins_settle(a);
+}
+
+/* Adds the term of one element, whatever it is. f32_terms: what terms of elements up to EXP_LIMIT are computed in. */
+HOST_DEVICE void exp_bins_add(struct exp_bins *bins, double x, bool f32_terms)
+{
+    if (x != x || fabs(x) == INFINITY) {
+        bins->nan |= x != x;
+        if (x > bins->max)
+            exp_bins_raise(bins, x, -EXP_NO_BIN);
+        return;
+    }
+    int64_t place;
+    uint128 integer;
+    if (f32_terms && fabs(x) <= EXP_LIMIT) {
+        uint32_t bits;
+        integer = exp_integer_f32((float)x, &bits);
+        place = exp_place_f32(bits);
+    } else {
+        const struct exp_whole parts = exp_whole_of(x);
+        const struct exp_integer both = exp_integer_of(parts.d, parts.rest);
+        integer = ((uint128)both.high << EXP_LOW_BITS) + both.low;
+        if (f32_terms)
+            integer >>= EXP_FRACTION_F64 - EXP_FRACTION_F32;
+        place = parts.n + 8;
+    }
+    if (x > bins->max)
+        exp_bins_raise(bins, x, place >> 5);
+    if (fabs(bins->max) >= EXP_HUGE && x != bins->max)
+        return;
+    FOLD_UNROLL
+    for (int i = 0; i < EXP_BINS; i++)
+        if (bins->bin - i == place >> 5)
+            bins->sums[i] += integer << (place & 31);
+}
+
+/* The product, as exact as a pair is. */
+HOST_DEVICE pair exp_pairs_multiply(pair a, pair b)
+{
+    pair product;
+    product.high = a.high * b.high;
+    product.low = fma(a.high, b.high, -product.high) + (a.high * b.low + a.low * b.high);
+    return product;
+}
+
+/* What exp_sums are relative to: exp(max), or the reference that softmax's second pass has for max. */
+enum exp_relative { EXP_TO_MAX, EXP_TO_REFERENCE };
+
+/* The sum of exponentials: NaN where a NaN or +inf was taken, 0 of nothing. */
+HOST_DEVICE pair exp_bins_sum(const struct exp_bins *bins, int fraction, enum exp_relative to)
+{
+    pair sum, factor;
+    sum.high = sum.low = 0.0;
+    if (bins->nan != 0 || bins->max == INFINITY)
+        sum.high = NAN;
+    if (sum.high != sum.high || bins->max == -INFINITY)
+        return sum;
+    for (int i = EXP_BINS; i-- > 0;)
+        for (int part = 0; part < 4; part++)
+            pair_add(&sum, (double)(uint32_t)(bins->sums[i] >> 32 * part) * power_of_two(32 * (part - i) - 8 - fraction));
+    /* that is in units of 2^(32 bin); max is n ln 2 + d + rest */
+    const struct exp_reference reference = exp_reference(bins->max);
+    int64_t n = reference.whole;
+    if (to == EXP_TO_MAX || reference.base != 0.0) {
+        const struct exp_whole max = exp_whole_of(bins->max);
+        double lost;
+        const double d = -max.d, rest = -max.rest, square = exp_square_f64(d), one = two_sum(1.0, d, &lost);
+        const double low = lost + (square + fma(rest, square + d, rest));
+        factor.high = one + low;
+        factor.low = low - (factor.high - one);
+        sum = exp_pairs_multiply(sum, factor);
+        n = max.n;
+    }
+    const double power = power_of_two((int)(32 * bins->bin - n));
+    sum.high *= power;
+    sum.low *= power;
+    return sum;
+}
+
+#endif

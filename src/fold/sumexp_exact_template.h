@@ -1,0 +1,188 @@
+/* Template of the exact sums of exponentials: NAME; terms are computed in f32 or f64, as REAL_BITS says. */
+#if REAL_BITS == 32
+#define REAL float
+#define EXP_PLACE uint32_t
+#define EXP_PLACE_BITS f32_bits(EXP_SHIFT_F32)
+#define EXP_PLACE_OF exp_place_f32
+#define EXP_IS_NO_PLACE EXP_IS_NO_PLACE_F32
+#define EXP_INTEGER exp_integer_f32
+#define EXP_INTEGER_TYPE uint32_t
+#define EXP_AT_LEAST_LIMIT exp_at_least_limit_f32
+#define EXP_LARGER larger_f32
+#define EXP_SMALLER smaller_f32
+#else
+#define REAL double
+#define EXP_PLACE uint64_t
+#define EXP_PLACE_BITS f64_bits(EXP_SHIFT_F64)
+#define EXP_PLACE_OF exp_place_f64
+#define EXP_IS_NO_PLACE EXP_IS_NO_PLACE_F64
+#define EXP_INTEGER exp_integer_f64
+#define EXP_INTEGER_TYPE struct exp_integer
+#define EXP_AT_LEAST_LIMIT exp_at_least_limit_f64
+#define EXP_LARGER larger_f64
+#define EXP_SMALLER smaller_f64
+#endif
+
+typedef struct exp_bins FN(NAME);
+
+HOST_DEVICE FN(NAME) NAME_FN(identity)(void) { return exp_bins_identity(); }
+
+HOST_DEVICE void NAME_FN(combine)(FN(NAME) * a, const FN(NAME) * b) { exp_bins_combine(a, b); }
+
+/* Adds elements one by one. */
+HOST_DEVICE_APART void NAME_FN(singly)(FN(NAME) * partial, double x) { exp_bins_add(partial, x, REAL_BITS == 32); }
+HOST_DEVICE void NAME_FN(each)(FN(NAME) * partial, const V *x, uint32_t n)
+{
+    FN(NAME) copy = *partial; /* which may be in memory while the partial is in registers */
+    FOLD_UNROLL
+    for (uint32_t i = 0; i < n; i++)
+        NAME_FN(singly)(&copy, (double)x[i]);
+    *partial = copy;
+}
+
+/* Takes the terms of elements from -EXP_LIMIT to EXP_LIMIT, none larger than the partial's maximum, into a bin's sum if it is
+   theirs. power: of this element, with which its integer is multiplied. */
+#if REAL_BITS == 32
+typedef struct {
+    uint64_t sum[FOLD_LANES];
+} NAME_FN(bin);
+#define EXP_BIN_ADD(bin, lane, integer, power) ((bin).sum[lane] += (uint64_t)(integer) * (power))
+#define EXP_BIN_TOTAL(bin, lane) ((uint128)(bin).sum[lane])
+#else
+typedef struct {
+    uint64_t high[FOLD_LANES], low[FOLD_LANES];
+} NAME_FN(bin);
+#define EXP_BIN_ADD(bin, lane, integer, power) \
+    ((bin).high[lane] += (uint64_t)(integer).high * (power), (bin).low[lane] += (uint64_t)(integer).low * (power))
+#define EXP_BIN_TOTAL(bin, lane) (((uint128)(bin).high[lane] << EXP_LOW_BITS) + (bin).low[lane])
+#endif
+
+HOST_DEVICE void NAME_FN(note_places)(FN(NAME) * partial, const EXP_PLACE *places)
+{
+    EXP_PLACE all = 0;
+    for (int lane = 0; lane < FOLD_LANES; lane++)
+        all |= places[lane];
+    if (EXP_IS_NO_PLACE(all))
+        partial->nan = 1;
+}
+
+/* Of elements that are all in one bin: the usual case. */
+HOST_DEVICE void NAME_FN(terms_of_bin)(FN(NAME) * partial, int64_t number, const V *x, uint32_t n)
+{
+    NAME_FN(bin) bin;
+    memset(&bin, 0, sizeof bin);
+    EXP_PLACE places[FOLD_LANES] = {0};
+    FOLD_FOR_LANES(n, i, lane, {
+        EXP_PLACE place;
+        const EXP_INTEGER_TYPE integer = EXP_INTEGER((REAL)x[i], &place);
+        places[lane] |= place;
+        EXP_BIN_ADD(bin, lane, integer, (uint32_t)1 << (place & 31));
+    });
+    uint128 total = 0;
+    for (int lane = 0; lane < FOLD_LANES; lane++)
+        total += EXP_BIN_TOTAL(bin, lane);
+    if (partial->bin == number)
+        partial->sums[0] += total;
+    else {
+        FOLD_UNROLL
+        for (int i = 1; i < EXP_BINS; i++)
+            partial->sums[i] += partial->bin - number == i ? total : 0;
+    }
+    NAME_FN(note_places)(partial, places);
+}
+
+HOST_DEVICE void NAME_FN(terms)(FN(NAME) * partial, const V *x, uint32_t n)
+{
+    NAME_FN(bin) bins[EXP_BINS];
+    memset(bins, 0, sizeof bins);
+    EXP_PLACE places[FOLD_LANES] = {0};
+    const EXP_PLACE top = (EXP_PLACE)(EXP_PLACE_BITS >> 5) + (EXP_PLACE)partial->bin;
+    FOLD_FOR_LANES(n, i, lane, {
+        EXP_PLACE place;
+        const EXP_INTEGER_TYPE integer = EXP_INTEGER(EXP_AT_LEAST_LIMIT((REAL)x[i]), &place);
+        const uint32_t power = (uint32_t)1 << (place & 31);
+        places[lane] |= place;
+        EXP_BIN_ADD(bins[0], lane, integer, place >> 5 == top ? power : 0);
+        EXP_BIN_ADD(bins[1], lane, integer, place >> 5 == top - 1 ? power : 0);
+        EXP_BIN_ADD(bins[2], lane, integer, place >> 5 == top - 2 ? power : 0);
+        EXP_BIN_ADD(bins[3], lane, integer, place >> 5 == top - 3 ? power : 0);
+    });
+    FOLD_UNROLL
+    for (int i = 0; i < EXP_BINS; i++)
+        for (int lane = 0; lane < FOLD_LANES; lane++)
+            partial->sums[i] += EXP_BIN_TOTAL(bins[i], lane);
+    NAME_FN(note_places)(partial, places);
+}
+#undef EXP_BIN_ADD
+#undef EXP_BIN_TOTAL
+
+HOST_DEVICE int64_t NAME_FN(bin_of)(REAL x)
+{
+    EXP_PLACE place;
+    EXP_INTEGER(x, &place);
+    return EXP_PLACE_OF(place) >> 5;
+}
+
+HOST_DEVICE void NAME_FN(tile_part)(FN(NAME) * partial, const V *x, uint32_t n)
+{
+    REAL largest[FOLD_LANES], smallest[FOLD_LANES];
+    for (int lane = 0; lane < FOLD_LANES; lane++) {
+        largest[lane] = -INFINITY;
+        smallest[lane] = INFINITY;
+    }
+    FOLD_FOR_LANES(n, i, lane, {
+        largest[lane] = EXP_LARGER((REAL)x[i], largest[lane]);
+        smallest[lane] = EXP_SMALLER((REAL)x[i], smallest[lane]);
+    });
+    for (int lane = 1; lane < FOLD_LANES; lane++) {
+        largest[0] = largest[lane] > largest[0] ? largest[lane] : largest[0];
+        smallest[0] = smallest[lane] < smallest[0] ? smallest[lane] : smallest[0];
+    }
+    const double max = (double)largest[0];
+    if (partial->max > max + EXP_BINS_RANGE) { /* nothing counts, unless it is NaN */
+        bool nan = false;
+        FOLD_UNROLL
+        for (uint32_t i = 0; i < n; i++)
+            nan |= FN(is_nan)(x[i]);
+        partial->nan |= nan;
+        return;
+    }
+    if (!(max >= EXP_BINS_RANGE - EXP_LIMIT && max <= EXP_LIMIT) || partial->max > EXP_LIMIT) {
+        NAME_FN(each)(partial, x, n);
+        return;
+    }
+    const int64_t bin = NAME_FN(bin_of)(largest[0]);
+    if (max > partial->max)
+        exp_bins_raise(partial, max, bin);
+    if (smallest[0] >= -EXP_LIMIT && NAME_FN(bin_of)(smallest[0]) == bin)
+        NAME_FN(terms_of_bin)(partial, bin, x, n);
+    else
+        NAME_FN(terms)(partial, x, n);
+}
+
+/* So many elements at a time that 64 bits hold a lane's sum of them: 32 (f32) or 16 of less than 2^59 or 2^60. */
+HOST_DEVICE void NAME_FN(tile)(FN(NAME) * partial, const V *x, uint32_t n, uint64_t first)
+{
+    (void)first;
+#ifdef __CUDA_ARCH__
+    NAME_FN(tile_part)(partial, x, n);
+#else
+    const uint32_t part = (REAL_BITS == 32 ? 32 : 16) * FOLD_LANES;
+    for (uint32_t start = 0; start < n; start += part)
+        NAME_FN(tile_part)(partial, x + start, n - start < part ? n - start : part);
+    exp_bins_settle(partial);
+#endif
+}
+#undef NAME
+#undef NAME_FN
+#undef REAL
+#undef REAL_BITS
+#undef EXP_PLACE
+#undef EXP_PLACE_BITS
+#undef EXP_PLACE_OF
+#undef EXP_IS_NO_PLACE
+#undef EXP_INTEGER
+#undef EXP_LARGER
+#undef EXP_SMALLER
+#undef EXP_AT_LEAST_LIMIT
+#undef EXP_INTEGER_TYPE
