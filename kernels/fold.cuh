@@ -101,7 +101,7 @@ static __device__ __forceinline__ double warp_max(double x)
    whole warps. */
 template <class Fold, int count> static __device__ __forceinline__ void warp_combine(typename Fold::partial *partial)
 {
-    if constexpr (Fold::scaled) { /* to one maximum, once: what is left to do is to add */
+    if constexpr (Fold::scaled && !Fold::exact) { /* to one maximum, once: what is left to do is to add */
         rescale_to(partial, warp_max(partial->max));
 #pragma unroll
         for (int lanes = 1; lanes < count; lanes *= 2) {

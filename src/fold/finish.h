@@ -97,16 +97,6 @@ static allfold_status finish_nan(const struct finish *finish, const char *name, 
     return ALLFOLD_OK;
 }
 
-/* log(sum / one), one the term of the maximum; the quotient's low part counts where it is 1 and a little. */
-static double sumexp_log(const pair *sum, const pair *one)
-{
-    const double quotient = sum->high / one->high;
-    if (!is_finite(quotient) || quotient == 0.0)
-        return log(quotient);
-    const double rest = fma(-quotient, one->high, sum->high) + sum->low - quotient * one->low;
-    return log(quotient) + log1p(rest / sum->high);
-}
-
 /* The logarithm of a positive pair, in operations that are the same everywhere: within 2^-60 of itself or of 1. */
 static pair log_pair(pair x)
 {
@@ -128,6 +118,18 @@ static pair log_pair(pair x)
     log.high = two_sum(k * 0x1.62e42fefa38p-1, 2.0 * z, &lost);
     log.high = two_sum(log.high, k * 0x1.ef35793c7673p-45 + (lost + 2.0 * fma(z * square, p, rest)), &log.low);
     return log;
+}
+
+/* log(sum / one), one the term of the maximum. */
+static pair sumexp_log(const pair *sum, const pair *one)
+{
+    const double quotient = sum->high / one->high;
+    pair log_of = {log(quotient), 0.0};
+    if (is_finite(quotient) && quotient > 0.0) {
+        const double rest = fma(-quotient, one->high, sum->high) + sum->low - quotient * one->low;
+        log_of = log_pair((pair){quotient, rest / one->high});
+    }
+    return log_of;
 }
 
 /* The logarithm of the sum of exp(x - max); NaN where there is none. */

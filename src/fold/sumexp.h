@@ -70,7 +70,10 @@ static allfold_status FN(logsumexp_finish)(const FN(sumexp_f64) * partial, const
 {
     (void)finish;
     (void)error;
-    return result_f64(result, partial->max + FN(sumexp_f64_log)(partial));
+    const pair log = FN(sumexp_f64_log)(partial);
+    double lost;
+    const double value = two_sum(partial->max, log.high, &lost);
+    return result_f64(result, is_finite(value) ? value + (lost + log.low) : value);
 }
 static allfold_status FN(logsumexp_exact_finish)(const FN(sumexp_f64_exact) * partial, const struct finish *finish,
                                                  allfold_result *result, struct error *error)
