@@ -42,7 +42,7 @@ def near(a, b):
 
 def fault_of(row, machine):
     """Which numbers of a row do not fit, or ''."""
-    size, softmax = row["count"] * cli.BYTES[row["dtype"]], row["fold"] == "softmax" and row["peer"] != "read"
+    size, softmax = row["count"] * cli.BYTES[row["dtype"]], row["fold"].startswith("softmax") and row["peer"] != "read"
     rate = row["bytes_per_second"]
     exchange = row["seen"] == "exchange"
     floor = size / machine["read"] + 2 * size / machine["copy"] if softmax else size / machine["read"]

@@ -25,7 +25,7 @@ PEERS = {  # peer -> (colour, width, dashes, what it is called)
 PARTS = {"kernel": ("#2f81c9", "kernel"), "hand_over": ("#d9822b", "hand-over to the host"),
          "exchange": ("#1f9e77", "exchange between ranks"), "rest": ("#b6bfc8", "rest")}
 FOLDS = {"sum": "Sum", "sum-exact": "Exact sum", "max": "Maximum", "sumexp": "First pass of softmax", "softmax": "Softmax",
-         "logsumexp": "Log-sum-exp"}
+         "softmax-exact": "Exact softmax", "logsumexp": "Log-sum-exp", "logsumexp-exact": "Exact log-sum-exp"}
 STYLE = {
     "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 10.5, "text.color": INK,
     "axes.labelcolor": INK, "axes.edgecolor": SOFT, "axes.linewidth": 0.8, "xtick.color": SOFT, "ytick.color": SOFT,
@@ -107,7 +107,7 @@ def bandwidth(runs, facts, rows):
                          circumstances(runs, rows[0], **facts), "elements a rank", "GB/s")
     lines(axes, rows, lambda row: row["bytes_per_second"] / 1e9)
     top = max(row["bytes_per_second"] for row in rows if row["bytes_per_second"]) / 1e9
-    kinds = ["read", "datasheet", "copy"] if fold == "softmax" else ["read", "datasheet"]
+    kinds = ["read", "datasheet", "copy"] if fold.startswith("softmax") else ["read", "datasheet"]
     levels = [(machine[kind] / 1e9, "datasheet" if kind == "datasheet" else f"{kind} ceiling") for kind in kinds if machine.get(kind)]
     ceilings(axes, levels)
     lowest = min([level for level, _ in levels], default=top)
@@ -123,7 +123,7 @@ def latency(runs, facts, rows):
     """From the call to the value on every host, against the count."""
     fold = facts["fold"]
     figure, axes = chart(f"{FOLDS.get(fold, fold)} of {facts['dtype']}, from the call until "
-                         + ("it is done" if fold == "softmax" else "every host has the value"),
+                         + ("it is done" if fold.startswith("softmax") else "every host has the value"),
                          circumstances(runs, rows[0], **facts), "elements a rank", "")
     lines(axes, rows, lambda row: row["seconds"])
     floors = sorted((row["count"], row["floor_seconds"]) for row in rows if row["peer"] == "allfold" and row["floor_seconds"])
