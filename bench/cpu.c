@@ -27,12 +27,12 @@ static void cpu_close(struct machine *machine)
 {
     struct cpu_machine *const cpu = cpu_of(machine);
     if (cpu->device != NULL) {
+        backend_cpu.release(cpu->device, cpu->clear);
+        backend_cpu.release(cpu->device, machine->x);
+        backend_cpu.release(cpu->device, machine->y);
         backend_cpu.queue_close(cpu->queue);
         backend_cpu.close(cpu->device);
     }
-    free(cpu->clear);
-    free(machine->x);
-    free(machine->y);
     free(cpu);
 }
 
@@ -257,17 +257,17 @@ static const struct machine_ops cpu_ops = {
 };
 
 /* Memory of whole cache lines, touched by the threads that will read it. */
-static allfold_status allocate(uint64_t bytes, int threads, void **memory, struct error *error)
+static allfold_status allocate(struct cpu_machine *cpu, uint64_t bytes, int threads, void **memory, struct error *error)
 {
     const uint64_t rounded = (bytes + 4095) / 4096 * 4096;
-    char *const allocated = aligned_alloc(4096, rounded);
-    if (allocated == NULL)
+    struct error without = {0};
+    if (backend_cpu.allocate(cpu->device, rounded, memory, &without) != ALLFOLD_OK)
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " bytes of data (a smaller --count needs less)",
                          bytes);
+    char *const allocated = *memory;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (uint64_t i = 0; i < rounded; i += 4096)
         memset(allocated + i, 0x7f, 4096);
-    *memory = allocated;
     return ALLFOLD_OK;
 }
 
@@ -287,9 +287,9 @@ allfold_status machine_open_cpu(int threads, uint64_t x_bytes, uint64_t y_bytes,
     cpu->clear_bytes = machine_cpu_cache_bytes(threads);
     if (backend_cpu.open(0, 1, &options, &cpu->device, error) == ALLFOLD_OK
         && backend_cpu.queue_open(cpu->device, 0, &cpu->queue, error) == ALLFOLD_OK
-        && allocate(cpu->clear_bytes, threads, (void **)&cpu->clear, error) == ALLFOLD_OK
-        && allocate(x_bytes, threads, &cpu->machine.x, error) == ALLFOLD_OK
-        && (y_bytes == 0 || allocate(y_bytes, threads, &cpu->machine.y, error) == ALLFOLD_OK))
+        && allocate(cpu, cpu->clear_bytes, threads, (void **)&cpu->clear, error) == ALLFOLD_OK
+        && allocate(cpu, x_bytes, threads, &cpu->machine.x, error) == ALLFOLD_OK
+        && (y_bytes == 0 || allocate(cpu, y_bytes, threads, &cpu->machine.y, error) == ALLFOLD_OK))
         *machine = &cpu->machine;
     else
         cpu_close(&cpu->machine);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum {
@@ -97,12 +98,18 @@ static allfold_status cpu_locate(struct device *device, const void *memory, enum
     return ALLFOLD_OK;
 }
 
+/* Large memory in huge pages, where the system gives them to who asks: fewer misses of the address cache. */
 static allfold_status cpu_allocate(struct device *device, size_t bytes, void **memory, struct error *error)
 {
     (void)device;
-    void *allocated = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    const size_t huge = (size_t)2 << 20, unit = bytes >= 2 * huge ? huge : 64;
+    void *allocated = aligned_alloc(unit, (bytes + unit - 1) / unit * unit);
     if (allocated == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory for %zu bytes", bytes);
+#ifdef MADV_HUGEPAGE
+    if (unit == huge)
+        madvise(allocated, (bytes + unit - 1) / unit * unit, MADV_HUGEPAGE); /* a wish, no more */
+#endif
     *memory = allocated;
     return ALLFOLD_OK;
 }
