@@ -85,6 +85,9 @@ def check_manual(root, names):
         return
     process = subprocess.run(["man", "-M", f"{root}/share/man", "allfold-softmax"], capture_output=True, text=True,
                              env={**os.environ, "MANPAGER": "cat", "MANWIDTH": "100", "LC_ALL": "C"})
+    if "has been minimized" in process.stdout: # what stands for man in container images
+        tap.skip("man is not installed")
+        return
     tap.ok(process.returncode == 0 and "log-softmax" in process.stdout, "man allfold-softmax leads to it", process)
 
 
