@@ -23,9 +23,6 @@ struct fold_mailbox {
     struct fold_message partial; /* a kernel's result */
     struct fold_message outcome; /* softmax_outcome reads it */
     __attribute__((aligned(128))) struct fold_message orders; /* softmax_order writes it: into one line, which one read brings */
-#ifdef V_ENDS
-    uint64_t ended[256];
-#endif
 };
 
 /* What a fold works with beside its input. One for each queue: folds that share it must run one after the other. */
@@ -34,9 +31,6 @@ struct fold_space {
     void *scratch;                /* device memory, fold_scratch_bytes, zeroed once before its first use */
     struct fold_mailbox *mailbox; /* where results go; its address on the device. Zeroed once, too */
     uint32_t number;              /* of the last launch, 0 before the first; belongs to scratch and mailbox */
-#ifdef V_ENDS
-    uint32_t blocks;
-#endif
 };
 size_t fold_scratch_bytes(int multiprocessors);
 /* The number of the next launch, one that no word in scratch or mailbox can have from before: after the last comes the first,

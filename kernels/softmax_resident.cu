@@ -11,12 +11,6 @@
 
 #include <initializer_list>
 
-#ifdef V_TIMES
-static __device__ long long marks[16];
-#define MARK(i) do { if (blockIdx.x == 0 && threadIdx.x == 0) marks[i] = clock64(); } while (0)
-#else
-#define MARK(i) (void)0
-#endif
 /* The fold of the first pass. */
 template <class Element>
 using resident_fold = fold_of<std::is_same<typename Element::value, float>::value ? MONOID_sumexp : MONOID_sumexp_f64,
@@ -155,7 +149,6 @@ static __device__ __forceinline__ void grid_combine(const struct resident_work &
 #pragma unroll 1
     for (int pass = 0;; pass++) {
         block_combine<Fold, threads>(partial);
-        MARK(2 + 2 * pass);
         if (pass == 1)
             return;
         if (threadIdx.x == 0)
@@ -169,7 +162,6 @@ static __device__ __forceinline__ void grid_combine(const struct resident_work &
             Fold::combine(partial, &other);
         }
         __syncthreads();
-        MARK(3);
     }
 }
 
@@ -229,13 +221,6 @@ static __device__ __forceinline__ void outcome_tell(const struct resident_work &
 {
     const uint64_t outcome = written;
     __syncthreads();
-#ifdef V_ENDS
-    if (threadIdx.x == 0) {
-        __threadfence_system();
-        __stcg((unsigned long long *)&work.mailbox->ended[blockIdx.x], (unsigned long long)work.number << 32 | outcome);
-    }
-    return;
-#endif
     if (blockIdx.x > 0) {
         if (threadIdx.x == 0) {
             __threadfence();
@@ -246,12 +231,10 @@ static __device__ __forceinline__ void outcome_tell(const struct resident_work &
 #pragma unroll 1
     for (uint32_t block = threadIdx.x + 1; block < gridDim.x; block += RESIDENT_SHAPE.threads)
         message_receive<uint64_t>(work.scratch[gridDim.x + block].words, work.number);
-    MARK(7);
     __threadfence();
     __syncthreads();
     if (threadIdx.x == 0) {
         __threadfence_system();
-        MARK(8);
         message_send(work.mailbox->outcome.words, outcome, work.number);
     }
 }
@@ -272,25 +255,20 @@ softmax_resident_kernel(const typename Element::stored *x, typename Element::sto
 
     kept.others = (uint4 *)bytes + threadIdx.x;
     kept.turns = turns_of_thread(part.count);
-    MARK(0);
     part_load<Element>(&kept, (const uint4 *)x + part.first + threadIdx.x);
     typename Fold::partial partial = part_fold<Fold, Element>(&kept);
-    MARK(1);
     if (has_last) {
         const typename Element::value value = Element::load(x[last]);
         Fold::tile(&partial, &value, 1, 0);
     }
     struct softmax_constants constants;
     const bool proceed = orders_get<Fold>(work, &partial, &constants);
-    MARK(5);
     if (proceed) {
         if (has_last)
             round_to(&y[last], element_softmax<Arithmetic, Element>(x[last], constants));
         part_write<Arithmetic, Element>(&kept, (uint4 *)y + part.first + threadIdx.x, constants);
     }
-    MARK(6);
     outcome_tell(work, proceed);
-    MARK(9);
 }
 
 /* Calls `use` with the kernel of each type that has one, as type and kernel. */
@@ -301,11 +279,9 @@ template <class Use> static cudaError_t kernel_of(allfold_type type, bool logari
     case ALLFOLD_##ID:                                                                                         \
         return logarithm ? use(element<ALLFOLD_##ID>(), softmax_resident_kernel<element<ALLFOLD_##ID>, true>)   \
                          : use(element<ALLFOLD_##ID>(), softmax_resident_kernel<element<ALLFOLD_##ID>, false>);
-#ifndef V_ONLY_F32
         CASE(F16)
         CASE(BF16)
         CASE(F64)
-#endif
         CASE(F32)
 #undef CASE
     default:
@@ -322,11 +298,7 @@ int softmax_resident_prepare(int device, size_t *shared_bytes)
     const int turns = most > own ? (most - own) / vectors : 0;
     *shared_bytes = (size_t)(turns < stages ? turns : stages) * (size_t)vectors;
     for (const bool logarithm : {false, true})
-#ifdef V_ONLY_F32
-        for (const allfold_type type : {ALLFOLD_F32})
-#else
         for (const allfold_type type : {ALLFOLD_F16, ALLFOLD_BF16, ALLFOLD_F32, ALLFOLD_F64})
-#endif
             if (code == cudaSuccess)
                 code = kernel_of(type, logarithm, [=](auto, auto *kernel) {
                     return cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -368,12 +340,6 @@ int softmax_resident_launch(const struct softmax_resident *call, void *stream)
         config.stream = (cudaStream_t)stream;
         config.attrs = &together;
         config.numAttrs = 1;
-#ifdef V_PLAIN
-        config.numAttrs = 0;
-#endif
-#ifdef V_ENDS
-        space->blocks = (uint32_t)blocks;
-#endif
         return cudaLaunchKernelEx(&config, kernel, (const stored *)call->x, (stored *)call->y, work);
     });
 }

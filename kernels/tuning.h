@@ -40,28 +40,13 @@ constexpr size_t FOLD_SMALL_BYTES = 8 << 10;
 
 /* Softmax of elements that stay on the chip: one block a multiprocessor, each thread of which keeps so many vectors in registers
    and the others in shared memory. */
-#ifndef V_THREADS
-#define V_THREADS 512
-#endif
-#ifndef V_TILE
-#define V_TILE 4
-#endif
-#ifndef V_REGISTERS
-#define V_REGISTERS 8
-#endif
-#ifndef V_PACE
-#define V_PACE 2
-#endif
-#ifndef V_STAGE
-#define V_STAGE 4
-#endif
 constexpr struct {
     int threads, registers;
     int stage; /* vectors of a thread that arrive together in shared memory */
     int tile;  /* that it gives to the fold together */
     int pace;  /* that it writes together */
     int least; /* vectors for each thread: with fewer, there are fewer blocks than multiprocessors */
-} RESIDENT_SHAPE = {V_THREADS, V_REGISTERS, V_STAGE, V_TILE, V_PACE, 2};
+} RESIDENT_SHAPE = {512, 8, 4, 4, 2, 2};
 
 /* The kernel of exact sums. columns: each thread has words of its own in shared memory, which 64-bit additions without atomics
    go to; a block's columns take at most 72 KiB, so that one fits every GPU since Ampere and three fit Hopper's. */
