@@ -123,6 +123,11 @@ size_t monoid_bytes(enum monoid monoid, allfold_type type) { return row(monoid, 
 
 uint32_t monoid_words(enum monoid monoid, allfold_type type) { return row(monoid, type)->words; }
 
+bool monoid_commutes(enum monoid monoid)
+{
+    return monoid == MONOID_sumexp_exact || monoid == MONOID_sumexp_f64_exact;
+}
+
 void monoid_identity(enum monoid monoid, allfold_type type, struct partial *partial)
 {
     row(monoid, type)->identity(partial->bytes);
