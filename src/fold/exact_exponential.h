@@ -81,8 +81,9 @@ HOST_DEVICE uint32_t exp_integer_f32(float x, uint32_t *place)
 {
     const float shifted = fmaf(x, 0x1.715476p0f, EXP_PLACE_F32), whole = shifted - EXP_PLACE_F32;
     const float d = fmaf(whole, 0x1.05c61p-29f, fmaf(whole, -0x1.62e43p-1f, x));
+    const float q = fmaf(d * d, exp_polynomial_f32(d), d);
     *place = f32_bits(shifted);
-    return (1u << EXP_FRACTION_F32) + (uint32_t)(int32_t)(exp_less_1_f32(d) * (float)(1 << EXP_FRACTION_F32));
+    return (1u << EXP_FRACTION_F32) + (uint32_t)(int32_t)(q * (float)(1 << EXP_FRACTION_F32));
 }
 
 /* M = high 2^28 + low, of d + rest: to the nearest by adding constants, in whose low bits it then is. */
@@ -123,6 +124,17 @@ HOST_DEVICE float exp_at_least_limit_f32(float x)
 #endif
 }
 HOST_DEVICE double exp_at_least_limit_f64(double x) { return x < -EXP_LIMIT ? -EXP_LIMIT : x; }
+
+/* The smaller of x and best, which is not NaN; where x is NaN, best. */
+HOST_DEVICE float smaller_f32(float x, float best)
+{
+#ifdef __CUDA_ARCH__
+    return fminf(x, best);
+#else
+    return x < best ? x : best;
+#endif
+}
+HOST_DEVICE double smaller_f64(double x, double best) { return x < best ? x : best; }
 
 /* integer * 2^(the last 5 bits of place), or 0 if it is not `here`: what is quick on the device, and as vectors on the host. */
 HOST_DEVICE uint64_t exp_shifted(uint32_t integer, uint32_t place, bool here)

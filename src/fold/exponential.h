@@ -115,16 +115,16 @@ HOST_DEVICE struct exp_parts_f64 exp_reduce_f64(double u, const struct exp_ancho
     return parts;
 }
 
-/* q - d for |d| <= ln 2 / 2. */
-HOST_DEVICE float exp_square_f32(float d)
+/* (q - d) / d^2, and q - d, for |d| <= ln 2 / 2. */
+HOST_DEVICE float exp_polynomial_f32(float d)
 {
     float p = 0x1.6a23c8p-10f;
     p = fmaf(p, d, 0x1.123a2p-7f);
     p = fmaf(p, d, 0x1.5558f4p-5f);
     p = fmaf(p, d, 0x1.555492p-3f);
-    p = fmaf(p, d, 0x1.fffffcp-2f);
-    return d * d * p;
+    return fmaf(p, d, 0x1.fffffcp-2f);
 }
+HOST_DEVICE float exp_square_f32(float d) { return d * d * exp_polynomial_f32(d); }
 HOST_DEVICE double exp_square_f64(double d)
 {
     double p = 0x1.1f731f4303551p-29;
