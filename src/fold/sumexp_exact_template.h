@@ -58,7 +58,7 @@ typedef struct {
 #endif
 
 /* Takes the terms of elements up to EXP_LIMIT, none larger than the partial's maximum, in the `count` bins from `first`
-   downwards. Of one bin: elements are all in it, none below -EXP_LIMIT. */
+   downwards. Of one or two bins: elements are all in them, none below -EXP_LIMIT. */
 HOST_DEVICE void NAME_FN(terms)(FN(NAME) * partial, const V *x, uint32_t n, int64_t first, const int count)
 {
     NAME_FN(bin) bins[EXP_BINS];
@@ -67,10 +67,10 @@ HOST_DEVICE void NAME_FN(terms)(FN(NAME) * partial, const V *x, uint32_t n, int6
     memset(bins, 0, sizeof bins);
     FOLD_FOR_LANES(n, i, lane, {
         EXP_PLACE place;
-        const EXP_INTEGER_TYPE integer = EXP_INTEGER(count == 1 ? (REAL)x[i] : EXP_AT_LEAST_LIMIT((REAL)x[i]), &place);
+        const EXP_INTEGER_TYPE integer = EXP_INTEGER(count <= 2 ? (REAL)x[i] : EXP_AT_LEAST_LIMIT((REAL)x[i]), &place);
         const EXP_PLACE below = top - (place >> 5);
         places[lane] |= place;
-        EXP_BIN_ADD(bins[0], lane, integer, place, count == 1 || below == 0);
+        EXP_BIN_ADD(bins[0], lane, integer, place, count <= 2 || below == 0); /* of two: both, of which one is taken away */
         if (count > 1)
             EXP_BIN_ADD(bins[1], lane, integer, place, below == 1);
         if (count > 2) {
@@ -88,7 +88,7 @@ HOST_DEVICE void NAME_FN(terms)(FN(NAME) * partial, const V *x, uint32_t n, int6
     for (int i = 0; i < count; i++) {
         uint128 total = 0;
         for (int lane = 0; lane < FOLD_LANES; lane++)
-            total += EXP_BIN_TOTAL(bins[i], lane);
+            total += EXP_BIN_TOTAL(bins[i], lane) - (count == 2 && i == 0 ? EXP_BIN_TOTAL(bins[1], lane) : 0);
         if (lower == 0)
             partial->sums[i] += total;
         else
@@ -136,7 +136,7 @@ HOST_DEVICE void NAME_FN(tile_part)(FN(NAME) * partial, const V *x, uint32_t n)
     const int64_t bin = NAME_FN(bin_of)(largest[0]);
     if (max > partial->max)
         exp_bins_raise(partial, max, bin);
-    const int64_t range = smallest[0] >= -EXP_LIMIT ? bin - NAME_FN(bin_of)(smallest[0]) : EXP_BINS;
+    const int64_t range = smallest[0] >= -EXP_LIMIT ? bin - NAME_FN(bin_of)(smallest[0]) : (int64_t)EXP_BINS;
     if (range == 0)
         NAME_FN(terms)(partial, x, n, bin, 1);
     else if (range == 1)
