@@ -97,16 +97,6 @@ static allfold_status finish_nan(const struct finish *finish, const char *name, 
     return ALLFOLD_OK;
 }
 
-/* log(sum / one), one the term of the maximum; the quotient's low part counts where it is 1 and a little. */
-static double sumexp_log(const pair *sum, const pair *one)
-{
-    const double quotient = sum->high / one->high;
-    if (!is_finite(quotient) || quotient == 0.0)
-        return log(quotient);
-    const double rest = fma(-quotient, one->high, sum->high) + sum->low - quotient * one->low;
-    return log(quotient) + log1p(rest / sum->high);
-}
-
 /* The logarithm of a positive pair, in operations that are the same everywhere: within 2^-60 of itself or of 1. */
 static pair log_pair(pair x)
 {
@@ -130,11 +120,27 @@ static pair log_pair(pair x)
     return log;
 }
 
-/* The logarithm of the sum of exp(x - max); NaN where there is none. */
+/* log(sum / one), one the term of the maximum; the quotient's low part counts where it is 1 and a little. */
+static pair sumexp_log(const pair *sum, const pair *one)
+{
+    const double quotient = sum->high / one->high;
+    if (!is_finite(quotient) || quotient == 0.0)
+        return (pair){quotient == 0.0 ? -INFINITY : quotient, 0.0};
+    const double rest = fma(-quotient, one->high, sum->high) + sum->low - quotient * one->low;
+    return log_pair((pair){quotient, rest / one->high});
+}
+/* The same of exact sums. */
 static pair sumexp_exact_log(const struct exp_bins *bins, int fraction)
 {
-    const pair sum = exp_bins_sum(bins, fraction, EXP_TO_MAX), none = {NAN, NAN};
-    return sum.high > 0.0 ? log_pair(sum) : none;
+    const pair sum = exp_bins_sum(bins, fraction, EXP_TO_MAX);
+    return sum.high > 0.0 ? log_pair(sum) : (pair){bins->nan != 0 ? NAN : bins->max, 0.0};
+}
+/* logsumexp, from the largest element and the logarithm of the sum relative to it: rounded once. */
+static allfold_status result_logsumexp(allfold_result *result, double max, pair log)
+{
+    double lost;
+    const double value = two_sum(max, log.high, &lost);
+    return result_f64(result, is_finite(value) ? value + (lost + log.low) : max + log.high);
 }
 
 #endif

@@ -147,7 +147,7 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * partial, const V *x, uint32_t n, uint6
 }
 #ifdef FOLD_HOST
 /* log of the sum of exp(x - max): 0 for one element, exactly, since the term of the maximum is computed as it was. */
-static inline double NAME_FN(log)(const FN(NAME) * partial)
+static inline pair NAME_FN(log)(const FN(NAME) * partial)
 {
     pair one = {1.0, 0.0};
     if (is_finite(partial->max)) {

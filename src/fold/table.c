@@ -208,5 +208,6 @@ void softmax_constants_set(enum monoid monoid, allfold_type type, const struct p
     }
     const sumexp_f32 *sumexp = (const void *)partial->bytes;
     softmax_constants_from(sumexp->max, &sumexp->sum, c);
-    c->log_sum = f32 && monoid == MONOID_sumexp ? sumexp_log_f32(sumexp) : sumexp_f64_log_f64((const void *)partial->bytes);
+    const pair log = f32 && monoid == MONOID_sumexp ? sumexp_log_f32(sumexp) : sumexp_f64_log_f64((const void *)partial->bytes);
+    c->log_sum = log.high;
 }
