@@ -36,8 +36,9 @@ template <enum monoid monoid, class Value> struct fold_of;
         static constexpr bool exact = MONOID_##name == MONOID_sumexp_exact || MONOID_##name == MONOID_sumexp_f64_exact; \
         static constexpr bool scaled =                                                                                 \
             MONOID_##name == MONOID_sumexp || MONOID_##name == MONOID_sumexp_f64 || half || exact;                     \
-        static constexpr bool f32_terms = (MONOID_##name == MONOID_sumexp && sizeof(value_##value_name) == sizeof(float) \
-                                           && (value_##value_name)0.5 != 0) || half;                                   \
+        static constexpr bool f32_values = sizeof(value_##value_name) == sizeof(float) && (value_##value_name)0.5 != 0; \
+        static constexpr bool f32_terms =                                                                              \
+            (f32_values && (MONOID_##name == MONOID_sumexp || MONOID_##name == MONOID_sumexp_exact)) || half;          \
         static __device__ __forceinline__ partial identity() { return name##_identity_##value_name(); }                \
         typedef value_##value_name value;                                                                              \
         static __device__ __forceinline__ void tile(partial *p, const value *x, uint32_t n, uint64_t first)            \

@@ -24,8 +24,11 @@ constexpr struct fold_shape fold_shape_of(size_t partial_bytes, bool indexed, si
         return {256, 2, 2, 0, 1};
     if (indexed) /* vectors of one thread are not neighbours, so one tile cannot hold two of them */
         return {512, 2, 4, element_bytes == 1 ? 0 : 1, 1};
-    if (partial_bytes > 64) /* exact sums of exponentials: what a thread keeps of them takes registers */
-        return {256, element_bytes == 8 ? 2 : 3, 4, element_bytes >= 4 ? 4 : (int)element_bytes, 1};
+    if (partial_bytes > 64) { /* exact sums of exponentials, which take registers: tiles of 32 values (f32 terms), or at most 16 */
+        if (f32_terms)
+            return element_bytes == 4 ? fold_shape{256, 2, 8, 8, 1} : fold_shape{256, 2, 4, 4, 1};
+        return {256, 2, element_bytes == 8 ? 8 : 4, element_bytes >= 4 ? 4 : (int)element_bytes, 1};
+    }
     if (f32_terms) /* tiles of 32 values share the work that is due once a tile */
         return element_bytes == 4 ? fold_shape{512, 2, 8, 8, 4} : fold_shape{512, 2, 4, 4, 2};
     if (partial_bytes > 16) /* products, scaled norms, sumexp of f64: tiles of 16 values, 8 of f64 */

@@ -12,8 +12,8 @@
 
 struct comm_mpi {
     MPI_Comm comm; /* a duplicate of the caller's */
-    MPI_Datatype record, wide_record;
-    MPI_Op combine;
+    MPI_Datatype record, wide_record, words;
+    MPI_Op combine, combine_words;
 };
 
 /* What is sent of it ends behind ORDERED_BYTES_MAX of the partial, whatever the monoid: ranks that disagree about the call must
@@ -28,10 +28,12 @@ struct record {
 };
 enum { RECORD_BYTES = offsetof(struct record, partial) + ORDERED_BYTES_MAX };
 
-/* What exact folds send instead, added up word by word; of one size, too. code: what the rank is doing, in two numbers of 16
+/* What exact folds send instead, added up word by word; of one size, too. Of partials that commute but are no words to be added
+   the header is added up all the same, so that ranks that disagree are told. code: what the rank is doing, in two numbers of 16
    bits, each with its square. n ranks do the same where n times the sum of squares is the square of the sum, and only there
    (Cauchy and Schwarz); with less than 2^31 ranks none of these sums overflows. */
 struct words {
+    int64_t ranks;  /* 1 */
     int64_t failed; /* 1 on a rank that has failed */
     int64_t count;
     int64_t code[2], square[2];
@@ -58,6 +60,38 @@ static void combine_records(void *a_bytes, void *b_bytes, int *length, MPI_Datat
         } else if (a.failed_rank < 0)
             a.failed_rank = b.failed_rank;
         memcpy((char *)b_bytes + (ptrdiff_t)i * bytes, &a, (size_t)bytes);
+    }
+}
+
+/* Whether all ranks whose words these are do the same. */
+static bool words_agree(const struct words *words)
+{
+    for (int i = 0; i < 2; i++)
+        if ((int128)words->square[i] * words->ranks != (int128)words->code[i] * words->code[i])
+            return false;
+    return true;
+}
+
+/* b = a and b: the header added up, and behind it partials, in any order. */
+static void combine_words_of(void *a_bytes, void *b_bytes, int *length, MPI_Datatype *datatype)
+{
+    (void)datatype;
+    for (int i = 0; i < *length; i++) {
+        struct words a, b, all;
+        struct partial first = {{0}}, second = {{0}};
+        memcpy(&a, (char *)a_bytes + (ptrdiff_t)i * (ptrdiff_t)sizeof a, sizeof a);
+        memcpy(&b, (char *)b_bytes + (ptrdiff_t)i * (ptrdiff_t)sizeof b, sizeof b);
+        all = a;
+        for (size_t word = 0; word < offsetof(struct words, words) / sizeof(int64_t); word++)
+            ((int64_t *)&all)[word] = ((const int64_t *)&a)[word] + ((const int64_t *)&b)[word];
+        if (all.failed == 0 && words_agree(&all)) {
+            const int64_t code = all.code[1] / all.ranks;
+            memcpy(first.bytes, a.words, sizeof a.words);
+            memcpy(second.bytes, b.words, sizeof b.words);
+            monoid_combine((enum monoid)(code >> 4 & 63), (allfold_type)(code & 15), &first, &second);
+            memcpy(all.words, first.bytes, sizeof all.words);
+        }
+        memcpy((char *)b_bytes + (ptrdiff_t)i * (ptrdiff_t)sizeof all, &all, sizeof all);
     }
 }
 
@@ -91,9 +125,12 @@ static allfold_status open_mpi(MPI_Comm caller, struct comm *comm, struct error 
     if ((code = MPI_Type_contiguous(RECORD_BYTES, MPI_BYTE, &mpi->record)) != MPI_SUCCESS
         || (code = MPI_Type_commit(&mpi->record)) != MPI_SUCCESS
         || (code = MPI_Type_contiguous((int)sizeof(struct record), MPI_BYTE, &mpi->wide_record)) != MPI_SUCCESS
-        || (code = MPI_Type_commit(&mpi->wide_record)) != MPI_SUCCESS)
+        || (code = MPI_Type_commit(&mpi->wide_record)) != MPI_SUCCESS
+        || (code = MPI_Type_contiguous(WORDS_SENT, MPI_INT64_T, &mpi->words)) != MPI_SUCCESS
+        || (code = MPI_Type_commit(&mpi->words)) != MPI_SUCCESS)
         return mpi_failed(code, "MPI_Type_contiguous", error);
-    if ((code = MPI_Op_create(combine_records, 0, &mpi->combine)) != MPI_SUCCESS)
+    if ((code = MPI_Op_create(combine_records, 0, &mpi->combine)) != MPI_SUCCESS
+        || (code = MPI_Op_create(combine_words_of, 1, &mpi->combine_words)) != MPI_SUCCESS)
         return mpi_failed(code, "MPI_Op_create", error);
     return ALLFOLD_OK;
 }
@@ -105,7 +142,7 @@ allfold_status comm_open(const void *mpi, struct comm *comm, struct error *error
     comm->mpi = malloc(sizeof *comm->mpi);
     if (comm->mpi == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory for a communicator");
-    *comm->mpi = (struct comm_mpi){MPI_COMM_NULL, MPI_DATATYPE_NULL, MPI_DATATYPE_NULL, MPI_OP_NULL};
+    *comm->mpi = (struct comm_mpi){MPI_COMM_NULL, MPI_DATATYPE_NULL, MPI_DATATYPE_NULL, MPI_DATATYPE_NULL, MPI_OP_NULL, MPI_OP_NULL};
     if (open_mpi(*(const MPI_Comm *)mpi, comm, error) != ALLFOLD_OK)
         comm_close(comm);
     return error->status;
@@ -117,6 +154,10 @@ void comm_close(struct comm *comm)
         return;
     if (comm->mpi->combine != MPI_OP_NULL)
         MPI_Op_free(&comm->mpi->combine);
+    if (comm->mpi->combine_words != MPI_OP_NULL)
+        MPI_Op_free(&comm->mpi->combine_words);
+    if (comm->mpi->words != MPI_DATATYPE_NULL)
+        MPI_Type_free(&comm->mpi->words);
     if (comm->mpi->record != MPI_DATATYPE_NULL)
         MPI_Type_free(&comm->mpi->record);
     if (comm->mpi->wide_record != MPI_DATATYPE_NULL)
@@ -188,13 +229,16 @@ static allfold_status combine_record(struct comm *comm, enum phase phase, uint32
     return ALLFOLD_OK;
 }
 
-/* The exchange of words. Of ordered monoids nothing but agreement. */
+/* The exchange of words, or of what commutes as they do. Of ordered monoids nothing but agreement. */
 static allfold_status combine_words(struct comm *comm, enum phase phase, uint32_t call, enum monoid monoid, allfold_type type,
                                     struct partial *partial, uint64_t *count, struct error *error)
 {
-    const uint32_t words = monoid_words(monoid, type), first = words < COMM_WORDS ? words : COMM_WORDS;
+    const bool commutes = monoid_commutes(monoid);
+    const uint32_t words = commutes ? (uint32_t)(monoid_bytes(monoid, type) / sizeof(int64_t)) : monoid_words(monoid, type);
+    const uint32_t first = words < COMM_WORDS ? words : COMM_WORDS;
     struct words mine, all;
     memset(&mine, 0, sizeof mine);
+    mine.ranks = 1;
     mine.failed = error->status != ALLFOLD_OK;
     mine.count = (int64_t)*count;
     mine.code[0] = call & 0xffff;
@@ -202,14 +246,14 @@ static allfold_status combine_words(struct comm *comm, enum phase phase, uint32_
     for (int i = 0; i < 2; i++)
         mine.square[i] = mine.code[i] * mine.code[i];
     memcpy(mine.words, partial->bytes, first * sizeof *mine.words);
-    int code = MPI_Allreduce(&mine, &all, WORDS_SENT, MPI_INT64_T, MPI_SUM, comm->mpi->comm);
+    int code = commutes ? MPI_Allreduce(&mine, &all, 1, comm->mpi->words, comm->mpi->combine_words, comm->mpi->comm)
+                        : MPI_Allreduce(&mine, &all, WORDS_SENT, MPI_INT64_T, MPI_SUM, comm->mpi->comm);
     if (code != MPI_SUCCESS)
         return mpi_failed(code, "MPI_Allreduce", error);
     if (all.failed > 0)
         return agree(comm, phase, error);
-    for (int i = 0; i < 2; i++)
-        if ((int128)all.square[i] * comm->size != (int128)all.code[i] * all.code[i])
-            return refuse_mismatch(error);
+    if (!words_agree(&all))
+        return refuse_mismatch(error);
     if (words == 0)
         return ALLFOLD_OK;
     struct partial sum = {{0}}, other = *partial;
@@ -231,7 +275,7 @@ static allfold_status combine(struct comm *comm, enum phase phase, uint32_t call
 {
     if (comm->exact && combine_words(comm, phase, call, monoid, type, partial, count, error) != ALLFOLD_OK)
         return error->status;
-    if (monoid_words(monoid, type) > 0)
+    if (monoid_words(monoid, type) > 0 || (comm->exact && monoid_commutes(monoid)))
         return ALLFOLD_OK;
     return combine_record(comm, phase, call, monoid, type, partial, count, error);
 }

@@ -133,8 +133,8 @@ allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, allfold
 {
     struct normalise n = {.ctx = ctx, .job = job, .logarithm = logarithm, .x_type = type, .sink = sink,
                           .progress = ctx->comm.progress};
-    const enum monoid monoid =
-        error->status == ALLFOLD_OK ? softmax_monoid(type, sink->type, logarithm, ctx->level) : MONOID_sumexp;
+    const allfold_type y_type = error->status == ALLFOLD_OK ? sink->type : ALLFOLD_F32;
+    const enum monoid monoid = softmax_monoid(type, y_type, logarithm, ctx->level);
     struct partial partial;
     uint64_t count = job->range.count, keep = 0;
     uint32_t call = CALL_SOFTMAX | (logarithm ? 1u : 0u) << 8;

@@ -2,13 +2,12 @@
    added. The method, its proofs and its sources: docs/numerics.md.
 
    exp(x) = 2^n (1 + q), n an integer and q from a polynomial, both functions of x. A term is M 2^(n - fraction), M an integer
-   next to (1 + q) 2^fraction. Terms whose n + 8 agree but for the last 5 bits share a bin, and
+   next to (1 + q) 2^fraction. Terms whose n + 16 agree but for the last 5 bits share a bin, and
    a bin is the exact sum of its M 2^(last 5 bits). Kept are the bin of the largest element and the three below it: what is in
    other bins is below the sum by 2^-95. When the largest element grows bins that fall out are forgotten, whole. So what is kept
    is a function of the elements, whatever their order and wherever sums were cut.
 
-   n + 8, its place, is taken from the low bits of x log2(e) + a large constant. The 8 puts the usual elements, of either sign and
-   small magnitude, into one bin. */
+   n + 16, its place, is taken from the low bits of x log2(e) + a large constant. The 16 puts elements from -11 to 10 into one bin. */
 #ifndef ALLFOLD_EXACT_EXPONENTIAL_H
 #define ALLFOLD_EXACT_EXPONENTIAL_H
 
@@ -16,12 +15,13 @@
 
 enum {
     EXP_BINS = 4,
+    EXP_OFFSET = 16,
     EXP_FRACTION_F32 = 27,
     EXP_FRACTION_F64 = 55, /* in two parts, the lower of 28 bits */
     EXP_LOW_BITS = 28
 };
-#define EXP_PLACE_F32 (EXP_SHIFT_F32 + 8)
-#define EXP_PLACE_F64 (EXP_SHIFT_F64 + 8)
+#define EXP_PLACE_F32 (EXP_SHIFT_F32 + EXP_OFFSET)
+#define EXP_PLACE_F64 (EXP_SHIFT_F64 + EXP_OFFSET)
 /* Up to here an element is reduced in the arithmetic of its terms; beyond, by integers; from EXP_HUGE on only elements that are
    equal have terms that are within the bins' range of each other. */
 #define EXP_LIMIT 32768
@@ -29,7 +29,7 @@ enum {
 /* Elements below the largest by more than this are in none of its bins: 4 * 32 ln 2 is 89. */
 #define EXP_BINS_RANGE 256
 
-/* The partial: sums of terms in units of 2^(32 (bin - i) - 8 - fraction). They have room for 2^40 terms. */
+/* The partial: sums of terms in units of 2^(32 (bin - i) - 16 - fraction). They have room for 2^40 terms. */
 struct exp_bins {
     double max;   /* -inf while nothing, or nothing but -inf, was taken; never NaN */
     int64_t bin;  /* of max */
@@ -56,7 +56,7 @@ HOST_DEVICE struct exp_whole exp_whole_of(double x)
         return parts;
     }
     if (magnitude >= EXP_HUGE) {
-        parts.n = (x < 0.0 ? -1 : 1) * ((int64_t)1 << 61) - 8;
+        parts.n = (x < 0.0 ? -1 : 1) * ((int64_t)1 << 61) - EXP_OFFSET;
         parts.d = parts.rest = 0.0;
         return parts;
     }
@@ -81,8 +81,9 @@ HOST_DEVICE uint32_t exp_integer_f32(float x, uint32_t *place)
 {
     const float shifted = fmaf(x, 0x1.715476p0f, EXP_PLACE_F32), whole = shifted - EXP_PLACE_F32;
     const float d = fmaf(whole, 0x1.05c61p-29f, fmaf(whole, -0x1.62e43p-1f, x));
+    const float q = fmaf(d * d, exp_polynomial_f32(d), d);
     *place = f32_bits(shifted);
-    return (1u << EXP_FRACTION_F32) + (uint32_t)(int32_t)(exp_less_1_f32(d) * (float)(1 << EXP_FRACTION_F32));
+    return (1u << EXP_FRACTION_F32) + (uint32_t)(int32_t)(q * (float)(1 << EXP_FRACTION_F32));
 }
 
 /* M = high 2^28 + low, of d + rest: to the nearest by adding constants, in whose low bits it then is. */
@@ -123,6 +124,27 @@ HOST_DEVICE float exp_at_least_limit_f32(float x)
 #endif
 }
 HOST_DEVICE double exp_at_least_limit_f64(double x) { return x < -EXP_LIMIT ? -EXP_LIMIT : x; }
+
+/* The smaller of x and best, which is not NaN; where x is NaN, best. */
+HOST_DEVICE float smaller_f32(float x, float best)
+{
+#ifdef __CUDA_ARCH__
+    return fminf(x, best);
+#else
+    return x < best ? x : best;
+#endif
+}
+HOST_DEVICE double smaller_f64(double x, double best) { return x < best ? x : best; }
+
+/* integer * 2^(the last 5 bits of place), or 0 if it is not `here`: what is quick on the device, and as vectors on the host. */
+HOST_DEVICE uint64_t exp_shifted(uint32_t integer, uint32_t place, bool here)
+{
+#ifdef __CUDA_ARCH__
+    return (uint64_t)integer * (here ? 1u << (place & 31) : 0);
+#else
+    return (uint64_t)(integer & (0 - (uint32_t)here)) << (place & 31);
+#endif
+}
 
 /* Brings the sums to a new, larger maximum: bins become lower ones, and at last nothing. */
 HOST_DEVICE void exp_bins_raise(struct exp_bins *bins, double max, int64_t bin)
@@ -176,6 +198,15 @@ HOST_DEVICE void exp_bins_combine(struct exp_bins *a, const struct exp_bins *b)
     exp_bins_settle(a);
 }
 
+/* Adds to the sum of a bin, by how many bins it lies below the first, unless it is none of these. */
+HOST_DEVICE void exp_bins_take(struct exp_bins *bins, int64_t lower, uint128 total)
+{
+    FOLD_UNROLL
+    for (int i = 0; i < EXP_BINS; i++)
+        if (i == lower)
+            bins->sums[i] += total;
+}
+
 /* Adds the term of one element, whatever it is. f32_terms: what terms of elements up to EXP_LIMIT are computed in. */
 HOST_DEVICE void exp_bins_add(struct exp_bins *bins, double x, bool f32_terms)
 {
@@ -197,16 +228,13 @@ HOST_DEVICE void exp_bins_add(struct exp_bins *bins, double x, bool f32_terms)
         integer = ((uint128)both.high << EXP_LOW_BITS) + both.low;
         if (f32_terms)
             integer >>= EXP_FRACTION_F64 - EXP_FRACTION_F32;
-        place = parts.n + 8;
+        place = parts.n + EXP_OFFSET;
     }
     if (x > bins->max)
         exp_bins_raise(bins, x, place >> 5);
     if (fabs(bins->max) >= EXP_HUGE && x != bins->max)
         return;
-    FOLD_UNROLL
-    for (int i = 0; i < EXP_BINS; i++)
-        if (bins->bin - i == place >> 5)
-            bins->sums[i] += integer << (place & 31);
+    exp_bins_take(bins, bins->bin - (place >> 5), integer << (place & 31));
 }
 
 /* The product, as exact as a pair is. */
@@ -232,7 +260,7 @@ HOST_DEVICE pair exp_bins_sum(const struct exp_bins *bins, int fraction, enum ex
         return sum;
     for (int i = EXP_BINS; i-- > 0;)
         for (int part = 0; part < 4; part++)
-            pair_add(&sum, (double)(uint32_t)(bins->sums[i] >> 32 * part) * power_of_two(32 * (part - i) - 8 - fraction));
+            pair_add(&sum, (double)(uint32_t)(bins->sums[i] >> 32 * part) * power_of_two(32 * (part - i) - EXP_OFFSET - fraction));
     /* that is in units of 2^(32 bin); max is n ln 2 + d + rest */
     const struct exp_reference reference = exp_reference(bins->max);
     int64_t n = reference.whole;

@@ -115,7 +115,7 @@ HOST_DEVICE struct exp_parts_f64 exp_reduce_f64(double u, const struct exp_ancho
     return parts;
 }
 
-/* q - d, and q, for |d| <= ln 2 / 2. */
+/* (q - d) / d^2, and q - d, for |d| <= ln 2 / 2. */
 HOST_DEVICE float exp_polynomial_f32(float d)
 {
     float p = 0x1.6a23c8p-10f;
@@ -125,7 +125,6 @@ HOST_DEVICE float exp_polynomial_f32(float d)
     return fmaf(p, d, 0x1.fffffcp-2f);
 }
 HOST_DEVICE float exp_square_f32(float d) { return d * d * exp_polynomial_f32(d); }
-HOST_DEVICE float exp_less_1_f32(float d) { return fmaf(d * d, exp_polynomial_f32(d), d); }
 HOST_DEVICE double exp_square_f64(double d)
 {
     double p = 0x1.1f731f4303551p-29;

@@ -120,23 +120,27 @@ static pair log_pair(pair x)
     return log;
 }
 
-/* log(sum / one), one the term of the maximum. */
+/* log(sum / one), one the term of the maximum; the quotient's low part counts where it is 1 and a little. */
 static pair sumexp_log(const pair *sum, const pair *one)
 {
     const double quotient = sum->high / one->high;
-    pair log_of = {log(quotient), 0.0};
-    if (is_finite(quotient) && quotient > 0.0) {
-        const double rest = fma(-quotient, one->high, sum->high) + sum->low - quotient * one->low;
-        log_of = log_pair((pair){quotient, rest / one->high});
-    }
-    return log_of;
+    if (!is_finite(quotient) || quotient == 0.0)
+        return (pair){quotient == 0.0 ? -INFINITY : quotient, 0.0};
+    const double rest = fma(-quotient, one->high, sum->high) + sum->low - quotient * one->low;
+    return log_pair((pair){quotient, rest / one->high});
 }
-
-/* The logarithm of the sum of exp(x - max); NaN where there is none. */
+/* The same of exact sums. */
 static pair sumexp_exact_log(const struct exp_bins *bins, int fraction)
 {
-    const pair sum = exp_bins_sum(bins, fraction, EXP_TO_MAX), none = {NAN, NAN};
-    return sum.high > 0.0 ? log_pair(sum) : none;
+    const pair sum = exp_bins_sum(bins, fraction, EXP_TO_MAX);
+    return sum.high > 0.0 ? log_pair(sum) : (pair){bins->nan != 0 ? NAN : bins->max, 0.0};
+}
+/* logsumexp, from the largest element and the logarithm of the sum relative to it: rounded once. */
+static allfold_status result_logsumexp(allfold_result *result, double max, pair log)
+{
+    double lost;
+    const double value = two_sum(max, log.high, &lost);
+    return result_f64(result, is_finite(value) ? value + (lost + log.low) : max + log.high);
 }
 
 #endif

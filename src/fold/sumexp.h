@@ -70,19 +70,13 @@ static allfold_status FN(logsumexp_finish)(const FN(sumexp_f64) * partial, const
 {
     (void)finish;
     (void)error;
-    const pair log = FN(sumexp_f64_log)(partial);
-    double lost;
-    const double value = two_sum(partial->max, log.high, &lost);
-    return result_f64(result, is_finite(value) ? value + (lost + log.low) : value);
+    return result_logsumexp(result, partial->max, FN(sumexp_f64_log)(partial));
 }
 static allfold_status FN(logsumexp_exact_finish)(const FN(sumexp_f64_exact) * partial, const struct finish *finish,
                                                  allfold_result *result, struct error *error)
 {
     (void)finish;
     (void)error;
-    const pair log = sumexp_exact_log(partial, EXP_FRACTION_F64);
-    double lost;
-    const double value = two_sum(partial->max, log.high, &lost);
-    return result_f64(result, is_finite(value) ? value + (lost + log.low) : partial->nan != 0 ? NAN : partial->max);
+    return result_logsumexp(result, partial->max, sumexp_exact_log(partial, EXP_FRACTION_F64));
 }
 #endif

@@ -40,78 +40,60 @@ HOST_DEVICE void NAME_FN(each)(FN(NAME) * partial, const V *x, uint32_t n)
     *partial = copy;
 }
 
-/* Takes the terms of elements from -EXP_LIMIT to EXP_LIMIT, none larger than the partial's maximum, into a bin's sum if it is
-   theirs. power: of this element, with which its integer is multiplied. */
+/* The lanes' sums of one bin. */
 #if REAL_BITS == 32
 typedef struct {
     uint64_t sum[FOLD_LANES];
 } NAME_FN(bin);
-#define EXP_BIN_ADD(bin, lane, integer, power) ((bin).sum[lane] += (uint64_t)(integer) * (power))
+#define EXP_BIN_ADD(bin, lane, integer, place, here) ((bin).sum[lane] += exp_shifted(integer, (uint32_t)(place), here))
 #define EXP_BIN_TOTAL(bin, lane) ((uint128)(bin).sum[lane])
 #else
 typedef struct {
     uint64_t high[FOLD_LANES], low[FOLD_LANES];
 } NAME_FN(bin);
-#define EXP_BIN_ADD(bin, lane, integer, power) \
-    ((bin).high[lane] += (uint64_t)(integer).high * (power), (bin).low[lane] += (uint64_t)(integer).low * (power))
+#define EXP_BIN_ADD(bin, lane, integer, place, here)                           \
+    ((bin).high[lane] += exp_shifted((integer).high, (uint32_t)(place), here), \
+     (bin).low[lane] += exp_shifted((integer).low, (uint32_t)(place), here))
 #define EXP_BIN_TOTAL(bin, lane) (((uint128)(bin).high[lane] << EXP_LOW_BITS) + (bin).low[lane])
 #endif
 
-HOST_DEVICE void NAME_FN(note_places)(FN(NAME) * partial, const EXP_PLACE *places)
+/* Takes the terms of elements up to EXP_LIMIT, none larger than the partial's maximum, in the `count` bins from `first`
+   downwards. Of one or two bins: elements are all in them, none below -EXP_LIMIT. */
+HOST_DEVICE void NAME_FN(terms)(FN(NAME) * partial, const V *x, uint32_t n, int64_t first, const int count)
 {
+    NAME_FN(bin) bins[EXP_BINS];
+    EXP_PLACE places[FOLD_LANES] = {0};
+    const EXP_PLACE top = (EXP_PLACE)(EXP_PLACE_BITS >> 5) + (EXP_PLACE)first;
+    memset(bins, 0, sizeof bins);
+    FOLD_FOR_LANES(n, i, lane, {
+        EXP_PLACE place;
+        const EXP_INTEGER_TYPE integer = EXP_INTEGER(count <= 2 ? (REAL)x[i] : EXP_AT_LEAST_LIMIT((REAL)x[i]), &place);
+        const EXP_PLACE below = top - (place >> 5);
+        places[lane] |= place;
+        EXP_BIN_ADD(bins[0], lane, integer, place, count <= 2 || below == 0); /* of two: both, of which one is taken away */
+        if (count > 1)
+            EXP_BIN_ADD(bins[1], lane, integer, place, below == 1);
+        if (count > 2) {
+            EXP_BIN_ADD(bins[2], lane, integer, place, below == 2);
+            EXP_BIN_ADD(bins[3], lane, integer, place, below == 3);
+        }
+    });
+    const int64_t lower = partial->bin - first;
     EXP_PLACE all = 0;
     for (int lane = 0; lane < FOLD_LANES; lane++)
         all |= places[lane];
     if (EXP_IS_NO_PLACE(all))
         partial->nan = 1;
-}
-
-/* Of elements that are all in one bin: the usual case. */
-HOST_DEVICE void NAME_FN(terms_of_bin)(FN(NAME) * partial, int64_t number, const V *x, uint32_t n)
-{
-    NAME_FN(bin) bin;
-    memset(&bin, 0, sizeof bin);
-    EXP_PLACE places[FOLD_LANES] = {0};
-    FOLD_FOR_LANES(n, i, lane, {
-        EXP_PLACE place;
-        const EXP_INTEGER_TYPE integer = EXP_INTEGER((REAL)x[i], &place);
-        places[lane] |= place;
-        EXP_BIN_ADD(bin, lane, integer, (uint32_t)1 << (place & 31));
-    });
-    uint128 total = 0;
-    for (int lane = 0; lane < FOLD_LANES; lane++)
-        total += EXP_BIN_TOTAL(bin, lane);
-    if (partial->bin == number)
-        partial->sums[0] += total;
-    else {
-        FOLD_UNROLL
-        for (int i = 1; i < EXP_BINS; i++)
-            partial->sums[i] += partial->bin - number == i ? total : 0;
-    }
-    NAME_FN(note_places)(partial, places);
-}
-
-HOST_DEVICE void NAME_FN(terms)(FN(NAME) * partial, const V *x, uint32_t n)
-{
-    NAME_FN(bin) bins[EXP_BINS];
-    memset(bins, 0, sizeof bins);
-    EXP_PLACE places[FOLD_LANES] = {0};
-    const EXP_PLACE top = (EXP_PLACE)(EXP_PLACE_BITS >> 5) + (EXP_PLACE)partial->bin;
-    FOLD_FOR_LANES(n, i, lane, {
-        EXP_PLACE place;
-        const EXP_INTEGER_TYPE integer = EXP_INTEGER(EXP_AT_LEAST_LIMIT((REAL)x[i]), &place);
-        const uint32_t power = (uint32_t)1 << (place & 31);
-        places[lane] |= place;
-        EXP_BIN_ADD(bins[0], lane, integer, place >> 5 == top ? power : 0);
-        EXP_BIN_ADD(bins[1], lane, integer, place >> 5 == top - 1 ? power : 0);
-        EXP_BIN_ADD(bins[2], lane, integer, place >> 5 == top - 2 ? power : 0);
-        EXP_BIN_ADD(bins[3], lane, integer, place >> 5 == top - 3 ? power : 0);
-    });
     FOLD_UNROLL
-    for (int i = 0; i < EXP_BINS; i++)
+    for (int i = 0; i < count; i++) {
+        uint128 total = 0;
         for (int lane = 0; lane < FOLD_LANES; lane++)
-            partial->sums[i] += EXP_BIN_TOTAL(bins[i], lane);
-    NAME_FN(note_places)(partial, places);
+            total += EXP_BIN_TOTAL(bins[i], lane) - (count == 2 && i == 0 ? EXP_BIN_TOTAL(bins[1], lane) : 0);
+        if (lower == 0)
+            partial->sums[i] += total;
+        else
+            exp_bins_take(partial, i + lower, total);
+    }
 }
 #undef EXP_BIN_ADD
 #undef EXP_BIN_TOTAL
@@ -154,10 +136,13 @@ HOST_DEVICE void NAME_FN(tile_part)(FN(NAME) * partial, const V *x, uint32_t n)
     const int64_t bin = NAME_FN(bin_of)(largest[0]);
     if (max > partial->max)
         exp_bins_raise(partial, max, bin);
-    if (smallest[0] >= -EXP_LIMIT && NAME_FN(bin_of)(smallest[0]) == bin)
-        NAME_FN(terms_of_bin)(partial, bin, x, n);
+    const int64_t range = smallest[0] >= -EXP_LIMIT ? bin - NAME_FN(bin_of)(smallest[0]) : (int64_t)EXP_BINS;
+    if (range == 0)
+        NAME_FN(terms)(partial, x, n, bin, 1);
+    else if (range == 1)
+        NAME_FN(terms)(partial, x, n, bin, 2);
     else
-        NAME_FN(terms)(partial, x, n);
+        NAME_FN(terms)(partial, x, n, bin, EXP_BINS);
 }
 
 /* So many elements at a time that 64 bits hold a lane's sum of them: 32 (f32) or 16 of less than 2^59 or 2^60. */

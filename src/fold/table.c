@@ -123,6 +123,11 @@ size_t monoid_bytes(enum monoid monoid, allfold_type type) { return row(monoid, 
 
 uint32_t monoid_words(enum monoid monoid, allfold_type type) { return row(monoid, type)->words; }
 
+bool monoid_commutes(enum monoid monoid)
+{
+    return monoid == MONOID_sumexp_exact || monoid == MONOID_sumexp_f64_exact;
+}
+
 void monoid_identity(enum monoid monoid, allfold_type type, struct partial *partial)
 {
     row(monoid, type)->identity(partial->bytes);
@@ -203,6 +208,6 @@ void softmax_constants_set(enum monoid monoid, allfold_type type, const struct p
     }
     const sumexp_f32 *sumexp = (const void *)partial->bytes;
     softmax_constants_from(sumexp->max, &sumexp->sum, c);
-    c->log_sum = f32 && monoid == MONOID_sumexp ? sumexp_log_f32(sumexp).high
-                                                : sumexp_f64_log_f64((const void *)partial->bytes).high;
+    const pair log = f32 && monoid == MONOID_sumexp ? sumexp_log_f32(sumexp) : sumexp_f64_log_f64((const void *)partial->bytes);
+    c->log_sum = log.high;
 }

@@ -30,6 +30,8 @@ struct partial {
 size_t monoid_bytes(enum monoid monoid, allfold_type type);
 /* How many 64-bit words at the beginning of a partial are combined by adding them, in any order; 0 for ordered monoids. */
 uint32_t monoid_words(enum monoid monoid, allfold_type type);
+/* Whether partials, in no words that are added, may be combined in any order all the same: bins of exact sums of exponentials. */
+bool monoid_commutes(enum monoid monoid);
 void monoid_identity(enum monoid monoid, allfold_type type, struct partial *partial);
 /* *a = *a followed by *b. */
 void monoid_combine(enum monoid monoid, allfold_type type, struct partial *a, const struct partial *b);

@@ -328,7 +328,8 @@ static std::set<uint64_t> sizes_of(uint64_t per_vector, uint64_t threads, uint64
 static void test_fold(enum monoid monoid, allfold_type type)
 {
     const size_t bytes = allfold_type_bytes(type);
-    const bool f32_terms = (monoid == MONOID_sumexp && type_value(type) == VALUE_f32) || monoid == MONOID_sumexp_half;
+    const bool f32_terms = ((monoid == MONOID_sumexp || monoid == MONOID_sumexp_exact) && type_value(type) == VALUE_f32)
+                           || monoid == MONOID_sumexp_half;
     int count = 0;
     std::set<uint64_t> sizes;
     for (const bool small : {false, true}) {
