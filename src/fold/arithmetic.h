@@ -115,17 +115,6 @@ HOST_DEVICE float larger_f32(float x, float best)
 }
 HOST_DEVICE double larger_f64(double x, double best) { return x > best ? x : best; }
 
-/* The smaller of the two; where one of them is NaN, the host and the device need not agree. */
-HOST_DEVICE float smaller_f32(float x, float best)
-{
-#ifdef __CUDA_ARCH__
-    return fminf(x, best);
-#else
-    return x < best ? x : best;
-#endif
-}
-HOST_DEVICE double smaller_f64(double x, double best) { return x < best ? x : best; }
-
 #ifdef __CUDA_ARCH__
 /* 2^x to about 2^-22, relatively; 0 where that would be subnormal. */
 HOST_DEVICE float exp2_short(float x)

@@ -18,8 +18,6 @@
 #include "fold/arithmetic.h"
 
 #define EXP_WHOLE 2048 /* up to this magnitude m is no base to be subtracted */
-#define EXP_POWER_DIGITS 20
-#define EXP_POWER_LEAST 0x1p-20f
 #define EXP_LN2 0x1.62e42fefa39efp-1
 #define EXP_LN2_REST 0x1.abc9e3b39803fp-56
 
@@ -46,7 +44,6 @@ HOST_DEVICE struct exp_reference exp_reference(double m)
 /* A reference as elements need it. Smaller x - base than `least` are taken for that. */
 struct exp_anchor_f32 {
     float base, least;
-    float near;    /* from here on, if base is 0, 2^(n - N) is a multiple of EXP_POWER_LEAST */
     uint32_t bias; /* what brings the bits of an element's n, moved to the exponent, to those of 2^(n - N) */
 };
 struct exp_anchor_f64 {
@@ -61,7 +58,6 @@ HOST_DEVICE struct exp_anchor_f32 exp_anchor_f32(double m, int32_t range)
     struct exp_anchor_f32 anchor;
     anchor.base = (float)reference.base;
     anchor.least = (float)(reference.whole - range) * 0x1.62e43p-1f;
-    anchor.near = ((float)reference.whole - (EXP_POWER_DIGITS - 0.625f)) * 0x1.62e43p-1f;
     anchor.bias = (uint32_t)(127 - reference.whole) << 23;
 #ifdef __CUDA_ARCH__
     asm("" : "+r"(anchor.bias)); /* hides its origin: else it is added before the shift, by an instruction of its own */
@@ -119,15 +115,15 @@ HOST_DEVICE struct exp_parts_f64 exp_reduce_f64(double u, const struct exp_ancho
     return parts;
 }
 
-/* q, and q - d, for |d| <= ln 2 / 2. */
-HOST_DEVICE float exp_less_1_f32(float d)
+/* q - d for |d| <= ln 2 / 2. */
+HOST_DEVICE float exp_square_f32(float d)
 {
     float p = 0x1.6a23c8p-10f;
     p = fmaf(p, d, 0x1.123a2p-7f);
     p = fmaf(p, d, 0x1.5558f4p-5f);
     p = fmaf(p, d, 0x1.555492p-3f);
     p = fmaf(p, d, 0x1.fffffcp-2f);
-    return fmaf(d * d, p, d);
+    return d * d * p;
 }
 HOST_DEVICE double exp_square_f64(double d)
 {
@@ -148,8 +144,7 @@ HOST_DEVICE double exp_square_f64(double d)
 /* exp(x - reference), where results below the smallest normal number do not matter: terms of a sum that is at least 1/2.
 
    Rounded to one number, equal terms would all be wrong by the same, and so would their sum. So a term comes in two
-   parts, to be added up apart: f32, the multiple of 2^-20 that 2^(n - N) is, of which sums of eight are exact, and what it
-   lacks; f64, the term and what its rounding lost. */
+   parts, to be added up apart: f32, the power 2^(n - N) and what it lacks; f64, the term and what its rounding lost. */
 #define EXP_TERM_RANGE_F32 124
 #define EXP_TERM_RANGE_F64 1020
 struct exp_term_f32 {
@@ -158,39 +153,39 @@ struct exp_term_f32 {
 struct exp_term_f64 {
     double term, lost;
 };
-/* near: base is 0 and x at least m->near. Then all of 2^(n - N) is that multiple. */
-HOST_DEVICE struct exp_term_f32 exp_term_f32(float x, const struct exp_anchor_f32 *m, bool near)
+/* 2^(n - N) q + more. */
+HOST_DEVICE float exp_rest_f32(const struct exp_parts_f32 *parts, float more)
 {
-    const struct exp_parts_f32 parts = exp_reduce_f32(near ? x : exp_clamp_f32(x, m), m, 0);
-    const float small = near ? 0.0f : parts.scale < EXP_POWER_LEAST ? parts.scale : EXP_POWER_LEAST;
+    return fmaf(parts->scale, parts->d, fmaf(parts->scale, exp_square_f32(parts->d), more));
+}
+HOST_DEVICE struct exp_term_f32 exp_term_f32(float x, const struct exp_anchor_f32 *m)
+{
+    const struct exp_parts_f32 parts = exp_reduce_f32(exp_clamp_f32(x, m), m, 0);
     struct exp_term_f32 term;
-    term.power = near ? parts.scale : parts.scale - small;
-    term.rest = near ? parts.scale * exp_less_1_f32(parts.d) : fmaf(parts.scale, exp_less_1_f32(parts.d), small);
+    term.power = parts.scale;
+    term.rest = exp_rest_f32(&parts, 0.0f);
     return term;
 }
-HOST_DEVICE struct exp_term_f32 exp_terms_add(struct exp_term_f32 a, struct exp_term_f32 b)
+/* The terms of x[0] and x[stride]: of their powers, at most 4 together, only the multiple of 2^-20 stays apart. */
+#define EXP_SHIFT_POWERS 12.0f
+HOST_DEVICE struct exp_term_f32 exp_2_terms_f32(const float *x, size_t stride, const struct exp_anchor_f32 *m)
 {
+    const struct exp_parts_f32 a = exp_reduce_f32(exp_clamp_f32(x[0], m), m, 0);
+    const struct exp_parts_f32 b = exp_reduce_f32(exp_clamp_f32(x[stride], m), m, 0);
     struct exp_term_f32 sum;
-    sum.power = a.power + b.power;
-    sum.rest = a.rest + b.rest;
+    sum.power = ((a.scale + EXP_SHIFT_POWERS) + b.scale) - EXP_SHIFT_POWERS;
+    const float small = (a.scale - sum.power) + b.scale;
+    sum.rest = exp_rest_f32(&b, exp_rest_f32(&a, small));
     return sum;
 }
-/* a and the term of x. */
-HOST_DEVICE struct exp_term_f32 exp_terms_next(struct exp_term_f32 a, float x, const struct exp_anchor_f32 *m, bool near)
+/* The sum of the terms of x[0], x[stride], ..., x[7 stride]: sums of such multiples of at most 16 are exact. */
+HOST_DEVICE double exp_8_terms_f32(const float *x, size_t stride, const struct exp_anchor_f32 *m)
 {
-    if (!near)
-        return exp_terms_add(a, exp_term_f32(x, m, near));
-    const struct exp_parts_f32 parts = exp_reduce_f32(x, m, 0);
-    a.power += parts.scale;
-    a.rest = fmaf(parts.scale, exp_less_1_f32(parts.d), a.rest);
-    return a;
-}
-/* The terms of x[0], x[stride], ..., x[7 stride]. */
-HOST_DEVICE struct exp_term_f32 exp_8_terms_f32(const float *x, size_t stride, const struct exp_anchor_f32 *m, bool near)
-{
-#define PAIR(i) exp_terms_next(exp_term_f32(x[(i) * stride], m, near), x[((i) + 1) * stride], m, near)
-    return exp_terms_add(exp_terms_add(PAIR(0), PAIR(2)), exp_terms_add(PAIR(4), PAIR(6)));
+#define PAIR(i) exp_2_terms_f32(x + (i) * stride, stride, m)
+    const struct exp_term_f32 a = PAIR(0), b = PAIR(2), c = PAIR(4), d = PAIR(6);
 #undef PAIR
+    const float powers = (a.power + b.power) + (c.power + d.power);
+    return (double)powers + ((double)(a.rest + b.rest) + (double)(c.rest + d.rest));
 }
 HOST_DEVICE struct exp_term_f64 exp_term_f64(double x, const struct exp_anchor_f64 *m)
 {
@@ -263,7 +258,8 @@ struct softmax_constants {
 HOST_DEVICE float softmax_f32(float x, const struct softmax_constants *c)
 {
     const struct exp_parts_f32 parts = exp_reduce_f32(exp_clamp_f32(x, &c->anchor_f32), &c->anchor_f32, SOFTMAX_UP_F32);
-    const float y = c->inverse_high_f32 + fmaf(c->inverse_high_f32, exp_less_1_f32(parts.d), c->inverse_low_f32);
+    const float high = c->inverse_high_f32;
+    const float y = high + fmaf(high, parts.d, fmaf(high, exp_square_f32(parts.d), c->inverse_low_f32));
     return y * parts.scale; /* only this can be subnormal, and round */
 }
 HOST_DEVICE double softmax_f64(double x, const struct softmax_constants *c)

@@ -5,16 +5,12 @@
 #define EXP_ANCHOR_TYPE struct exp_anchor_f32
 #define EXP_RANGE EXP_TERM_RANGE_F32
 #define EXP_LARGER larger_f32
-#define EXP_SMALLER smaller_f32
-#define EXP_NEAR(anchor, smallest) ((anchor).base == 0.0f && smallest >= (anchor).near)
 #else
 #define REAL double
 #define EXP_ANCHOR exp_anchor_f64
 #define EXP_ANCHOR_TYPE struct exp_anchor_f64
 #define EXP_RANGE EXP_TERM_RANGE_F64
 #define EXP_LARGER larger_f64
-#define EXP_SMALLER smaller_f64
-#define EXP_NEAR(anchor, smallest) ((void)smallest, false) /* would save little */
 #endif
 
 typedef struct {
@@ -68,12 +64,11 @@ HOST_DEVICE void NAME_FN(tile_infinite)(FN(NAME) * partial, const V *x, uint32_t
     pair_add(&partial->sum, count);
 }
 
-/* Adds the terms of a tile none of whose elements is larger than the partial's maximum, m's. near: as of exp_term_f32. */
-HOST_DEVICE void NAME_FN(terms)(FN(NAME) * partial, const V *x, uint32_t n, const EXP_ANCHOR_TYPE *m, bool near)
+/* Adds the terms of a tile none of whose elements is larger than the partial's maximum, m's. */
+HOST_DEVICE void NAME_FN(terms)(FN(NAME) * partial, const V *x, uint32_t n, const EXP_ANCHOR_TYPE *m)
 {
     double sum[FOLD_LANES] = {0.0};
 #if REAL_BITS == 64
-    (void)near;
     double lost[FOLD_LANES] = {0.0};
     FOLD_FOR_LANES(n, i, lane, {
         const struct exp_term_f64 term = exp_term_f64((REAL)x[i], m);
@@ -89,13 +84,11 @@ HOST_DEVICE void NAME_FN(terms)(FN(NAME) * partial, const V *x, uint32_t n, cons
         for (int line = 0; line < 8; line++)
             FOLD_PREFETCH(&x[done + line * FOLD_LANES] + 16384 / sizeof *x);
         FOLD_SIMD
-        for (uint32_t lane = 0; lane < FOLD_LANES; lane++) {
-            const struct exp_term_f32 terms = exp_8_terms_f32(&x[done + lane], FOLD_LANES, m, near);
-            sum[lane] += (double)terms.power + (double)terms.rest;
-        }
+        for (uint32_t lane = 0; lane < FOLD_LANES; lane++)
+            sum[lane] += exp_8_terms_f32(&x[done + lane], FOLD_LANES, m);
     }
     FOLD_FOR_LANES(n - done, i, lane, {
-        const struct exp_term_f32 term = exp_term_f32(x[done + i], m, near);
+        const struct exp_term_f32 term = exp_term_f32(x[done + i], m);
         sum[lane] += (double)term.power + (double)term.rest;
     });
 #endif
@@ -122,26 +115,22 @@ HOST_DEVICE bool NAME_FN(tile_begin)(FN(NAME) * partial, const V *x, uint32_t n,
 
 HOST_DEVICE void NAME_FN(tile_part)(FN(NAME) * partial, const V *x, uint32_t n)
 {
-    REAL largest[FOLD_LANES], smallest[FOLD_LANES];
-    for (int lane = 0; lane < FOLD_LANES; lane++) {
+    REAL largest[FOLD_LANES];
+    for (int lane = 0; lane < FOLD_LANES; lane++)
         largest[lane] = -INFINITY;
-        smallest[lane] = INFINITY;
-    }
-    FOLD_FOR_LANES(n, i, lane, {
-        largest[lane] = EXP_LARGER((REAL)x[i], largest[lane]);
-        smallest[lane] = EXP_SMALLER((REAL)x[i], smallest[lane]);
-    });
-    for (int lane = 1; lane < FOLD_LANES; lane++) {
+    FOLD_FOR_LANES(n, i, lane, { largest[lane] = EXP_LARGER((REAL)x[i], largest[lane]); });
+    for (int lane = 1; lane < FOLD_LANES; lane++)
         largest[0] = largest[lane] > largest[0] ? largest[lane] : largest[0];
-        smallest[0] = smallest[lane] < smallest[0] ? smallest[lane] : smallest[0];
-    }
     if (!NAME_FN(tile_begin)(partial, x, n, largest[0]))
         return;
     const EXP_ANCHOR_TYPE anchor = EXP_ANCHOR(partial->max, EXP_RANGE);
-    if (EXP_NEAR(anchor, smallest[0]))
-        NAME_FN(terms)(partial, x, n, &anchor, true);
-    else
-        NAME_FN(terms)(partial, x, n, &anchor, false);
+    if (anchor.base != 0) {
+        NAME_FN(terms)(partial, x, n, &anchor);
+        return;
+    }
+    EXP_ANCHOR_TYPE whole = anchor; /* the usual case, in which there is nothing to subtract: the compiler sees it */
+    whole.base = 0;
+    NAME_FN(terms)(partial, x, n, &whole);
 }
 
 /* On the host in parts that stay in the first-level cache between the two looks at them: 16 KiB. */
@@ -167,7 +156,7 @@ static inline double NAME_FN(log)(const FN(NAME) * partial)
         const struct exp_term_f64 term = exp_term_f64(partial->max, &anchor);
         one = (pair){term.term, term.lost};
 #else
-        const struct exp_term_f32 term = exp_term_f32((REAL)partial->max, &anchor, false);
+        const struct exp_term_f32 term = exp_term_f32((REAL)partial->max, &anchor);
         one.high = (double)term.power + (double)term.rest;
 #endif
     }
@@ -182,5 +171,3 @@ static inline double NAME_FN(log)(const FN(NAME) * partial)
 #undef EXP_ANCHOR_TYPE
 #undef EXP_RANGE
 #undef EXP_LARGER
-#undef EXP_SMALLER
-#undef EXP_NEAR
