@@ -1,14 +1,16 @@
 # ALLFOLD_EMULATION: looks for a C++17 compiler for tests/emulation, which runs the kernels' sources on the host. Nothing
 # else needs one; without, those tests are skipped. Uses the address and undefined-behaviour sanitizers where they work.
-# Honours CXX and CXXFLAGS. Sets EMULATION_SANITIZE and the conditional HAVE_EMULATION.
+# --disable-emulation does without. Honours CXX and CXXFLAGS. Sets EMULATION_SANITIZE and the conditional HAVE_EMULATION.
 AC_DEFUN([ALLFOLD_EMULATION], [
   AC_REQUIRE([AC_PROG_CXX])
+  AC_ARG_ENABLE([emulation],
+    [AS_HELP_STRING([--disable-emulation], [do not build and run tests of the kernels on the host])])
   AC_LANG_PUSH([C++])
   AC_MSG_CHECKING([how $CXX can run kernels on the host, for tests])
   allfold_emulation=no
   EMULATION_SANITIZE=
   allfold_saved_cxxflags=$CXXFLAGS
-  for allfold_sanitize in "-fsanitize=address,undefined -fno-sanitize-recover=undefined" ""; do
+  test "$enable_emulation" = no || for allfold_sanitize in "-fsanitize=address,undefined -fno-sanitize-recover=undefined" ""; do
     CXXFLAGS="-std=c++17 $allfold_saved_cxxflags $allfold_sanitize"
     AC_RUN_IFELSE([AC_LANG_PROGRAM([[
 #include <type_traits>
@@ -31,7 +33,8 @@ template <class T> static int *slot(T x)
   CXXFLAGS=$allfold_saved_cxxflags
   AC_MSG_RESULT([$allfold_emulation])
   AC_LANG_POP([C++])
-  AS_IF([test "$allfold_emulation" = no], [allfold_emulation="no: $CXX is no C++17 compiler"])
+  AS_IF([test "$enable_emulation" = no], [allfold_emulation="no: --disable-emulation"],
+    [test "$allfold_emulation" = no], [allfold_emulation="no: $CXX is no C++17 compiler"])
   AM_CONDITIONAL([HAVE_EMULATION], [test "${allfold_emulation#yes}" != "$allfold_emulation"])
   AC_SUBST([EMULATION_SANITIZE])
 ])

@@ -26,8 +26,8 @@ uninstall-hook:
 	rm -f "$(DESTDIR)$(bindir)/allfold-scaling-report"
 	for command in $(man_commands); do rm -f "$(DESTDIR)$(man1dir)/allfold-$$command.1"; done
 
-# man allfold-sum: the page has a part on each command, and these names lead to it.
-man_commands = `sed -n '/^\.SH COMMANDS/,/^\.SH INPUT/s/^\.B //p' $(srcdir)/docs/allfold.1 | tr -d '\\\\'`
+# man allfold-sum: the page has a paragraph (.TP) on each command, and these names lead to it.
+man_commands = `sed -n '/^\.SH COMMANDS/,/^\.SH INPUT/{/^\.TP/{n;s/^\.B //p;};}' $(srcdir)/docs/allfold.1 | tr -d '\\\\'`
 install-data-hook:
 	for command in $(man_commands); do \
 	  echo ".so man1/allfold.1" >"$(DESTDIR)$(man1dir)/allfold-$$command.1" || exit 1; \

@@ -24,12 +24,19 @@ for variable in LAUNCH_VARIABLES + SLOT_VARIABLES:
     os.environ.pop(variable, None)
 
 
+def ignore_leaks():
+    """For tests of many runs: a search for leaks at the end of each would take most of the time of a build with sanitizers.
+    test_cli.py has them searched for."""
+    os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
+
+
 def alone(*words, env=None, stdout=subprocess.PIPE, text=True):
-    """The program without a launcher: one rank. In a temporary folder of its own: Open MPI 4 processes that start and end
-    at the same time remove each other's."""
+    """The program without a launcher: one rank. Without a daemon, which takes most of the time of a start, and in a temporary
+    folder of its own: Open MPI 4 processes that start and end at the same time remove each other's."""
     with tempfile.TemporaryDirectory(prefix="mpi") as temporary:
         return subprocess.run([tap.ALLFOLD, *words], stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE,
-                              env={**os.environ, "TMPDIR": temporary, **(env or {})}, text=text, timeout=120, check=False)
+                              env={**os.environ, "OMPI_MCA_ess_singleton_isolated": "1", "TMPDIR": temporary, **(env or {})},
+                              text=text, timeout=120, check=False)
 
 
 def each_alone(commands):

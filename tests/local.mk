@@ -4,14 +4,12 @@
 #   PYTHON_TESTS  Python scripts, run once; see tests/tap.py
 # All print TAP. `make check TESTS=tests/NAME` runs one; ALLFOLD_TEST_RANKS, ALLFOLD_TEST_BACKENDS and ALLFOLD_TEST_SECONDS
 # change what tests/mpi-launch does.
-MPI_TESTS =
-UNIT_TESTS =
-PYTHON_TESTS =
-
+# Makefile.am has what starts first.
 MPI_TESTS += tests/test_reduce tests/test_softmax tests/test_failures
 UNIT_TESTS += tests/test_elements tests/test_array tests/test_output tests/test_npy tests/test_generate tests/test_distributions tests/test_health
-PYTHON_TESTS += tests/lint.py tests/test_examples.py tests/test_draw_ladder.py tests/test_profile_ladder.py tests/test_cli.py tests/test_cli_values.py tests/test_ladder.py tests/test_bench.py tests/test_plot_bench.py tests/test_exact.py
-PYTHON_TESTS += tests/test_nvtx.py tests/test_devices.py tests/test_scaling_report.py tests/test_samples.py tests/test_install.py tests/slurm/test_jobs.py
+PYTHON_TESTS += tests/test_cli_values.py tests/test_exact.py tests/slurm/test_jobs.py tests/test_cli.py tests/test_devices.py tests/test_bench.py
+PYTHON_TESTS += tests/test_samples.py tests/test_ladder.py tests/test_examples.py tests/test_nvtx.py tests/test_scaling_report.py tests/test_install.py
+PYTHON_TESTS += tests/test_draw_ladder.py tests/test_profile_ladder.py tests/test_plot_bench.py tests/test_summary.py tests/lint.py
 
 noinst_HEADERS += tests/tap.h tests/files.h tests/generated.h tests/support.h tests/patterns.h tests/oracle.h
 # A profiler that the program loads, for tests/test_nvtx.py.
@@ -23,12 +21,12 @@ CLEANFILES += tests/nvtx_profiler.so
 endif
 
 EXTRA_DIST += tests/exact_golden.txt tests/nvtx_profiler.c tests/mpi-launch tests/sanitize tests/slurm/cluster.py tests/cli.py tests/tap.py tests/lsan.supp $(PYTHON_TESTS)
-CLEANFILES += tests/mpi.lock
+CLEANFILES += tests/mpi.lock*
 
 tests_test_health_LDADD = libbench.a libladder.a $(LDADD)
 
 check_PROGRAMS += $(MPI_TESTS) $(UNIT_TESTS) tests/exact_folds
-TESTS = $(UNIT_TESTS) $(PYTHON_TESTS) $(MPI_TESTS)
+TESTS = $(MPI_TESTS) $(UNIT_TESTS) $(PYTHON_TESTS)
 TEST_EXTENSIONS = .py
 TAP_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 LAUNCHER = $(SHELL) $(top_srcdir)/tests/mpi-launch

@@ -1,5 +1,5 @@
 """Test Anything Protocol for the Python tests: ok() a check, skip() one, done() at the end, which prints the plan and exits.
-run() launches a command under MPI (serialised, with a time limit); ALLFOLD, SOURCE and BUILD are the program's and the
+run() launches a command under MPI (in turn, with a time limit); ALLFOLD, SOURCE and BUILD are the program's and the
 trees' paths. By hand: ALLFOLD=build/allfold python3 tests/NAME.py"""
 import os
 import subprocess

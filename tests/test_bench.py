@@ -175,6 +175,7 @@ def check_peers():
 
 
 def main():
+    cli.ignore_leaks()
     check_usage()
     check_json()
     check_baseline()

@@ -281,6 +281,7 @@ def check_repeatable(folder, backend):
 
 
 def main():
+    cli.ignore_leaks()
     with Folder() as folder:
         for backend in os.environ.get("ALLFOLD_TEST_BACKENDS", "cpu cuda").split():
             probe = alone("info", f"--backend={backend}")

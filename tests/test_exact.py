@@ -278,6 +278,7 @@ def check_merge(folder, backend):
 
 
 def main():
+    cli.ignore_leaks()
     with tempfile.TemporaryDirectory() as folder:
         small, large = os.path.join(folder, "small"), os.path.join(folder, "large")
         random, many = random_cases(4000), large_cases()

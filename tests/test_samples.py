@@ -25,7 +25,7 @@ FLUX = '#!/bin/sh\ntest "$1 $2" = "run --ntasks=2" || exit 64\nwhile test "${1#-
        'exec mpirun -n 2 "$@"\n'
 # As tests/mpi-launch has it.
 OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
-            "OMPI_MCA_hwloc_base_binding_policy": "none", "OMPI_MCA_mpi_yield_when_idle": "1", "OMP_WAIT_POLICY": "passive",
+            "OMPI_MCA_hwloc_base_binding_policy": "none", "OMPI_MCA_pml": "ob1", "OMPI_MCA_mpi_yield_when_idle": "1", "OMP_WAIT_POLICY": "passive",
             # mpirun itself must not look for the batch systems whose variables are set
             "OMPI_MCA_ras": "^tm,lsf,gridengine,slurm", "OMPI_MCA_plm": "isolated,rsh", "OMPI_MCA_plm_rsh_agent": "/bin/false"}
 
@@ -52,9 +52,7 @@ def run(script, folder, **more):
     here = {name: value.replace("HERE", folder) for name, value in SYSTEMS[script].items()}
     environment = {**os.environ, **OPEN_MPI, **here, "ALLFOLD": tap.ALLFOLD, "PATH": f"{folder}/bin:{os.environ['PATH']}",
                    "TMPDIR": folder, **more}
-    # LAUNCH is the script's own; the lock is that of tests/mpi-launch
-    lock = ["flock", "--close", os.environ["ALLFOLD_TEST_LOCK"]] if "ALLFOLD_TEST_LOCK" in os.environ else []
-    return subprocess.run([*lock, "bash", os.path.join(folder, script)], cwd=folder, env=environment, capture_output=True, text=True,
+    return subprocess.run(["bash", os.path.join(folder, script)], cwd=folder, env=environment, capture_output=True, text=True,
                           stdin=subprocess.DEVNULL, timeout=120, check=False)
 
 

@@ -1,7 +1,7 @@
 # The kernels' own sources, compiled by the C++ compiler for the host and run there. Needs no CUDA. The lists of kernels are
 # kernels/local.mk and kernels/ladder/local.mk.
-UNIT_TESTS += tests/emulation/test_emulation tests/emulation/test_kernels tests/emulation/test_ladder \
-	tests/emulation/test_experiments
+UNIT_TESTS += tests/emulation/test_kernels tests/emulation/test_experiments tests/emulation/test_emulation \
+	tests/emulation/test_ladder
 emulation_sources = \
 	tests/emulation/emulation.cpp \
 	tests/emulation/shared_end.cpp \
