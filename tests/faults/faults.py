@@ -133,7 +133,7 @@ def devices(what):
         tap.skip(f"{what}: ALLFOLD_TEST_BACKENDS leaves cuda out")
         return found
     for program, builder in ((STANDIN, "a C++17 compiler"), (CUDA, "CUDA")):
-        why = f"a build without {builder}"
+        why = f"{os.path.basename(program.path)}, which needs {builder}, was not built"
         if os.path.exists(program.path):
             info = Launch(0, [program.path, "info", "--quiet", *program.words], program.environment).ended(60)
             why = info.stderr.strip() if "no CUDA device" in info.stderr else ""

@@ -228,9 +228,9 @@ def main():
         for program in faults.devices("checkpoints"):
             test_checkpoints([x], program)
         if not faults.CUDA_ONLY:
-            faults.together(in_a_folder(test_signals), test_ignored, in_a_folder(test_launcher), in_a_folder(test_killed))
-            test_checkpoints([x], faults.FAULTY)
-            faults.together(in_a_folder(test_softmax, [x]), in_a_folder(test_foreign, [y], [z]),
+            faults.together(in_a_folder(test_signals), test_ignored, in_a_folder(test_launcher), in_a_folder(test_killed),
+                            in_a_folder(test_foreign, [y], [z]))
+            faults.together(lambda: test_checkpoints([x], faults.FAULTY), in_a_folder(test_softmax, [x]),
                             lambda: test_progress(False), lambda: test_progress(True))
     tap.done()
 
