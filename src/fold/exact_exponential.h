@@ -125,17 +125,6 @@ HOST_DEVICE float exp_at_least_limit_f32(float x)
 }
 HOST_DEVICE double exp_at_least_limit_f64(double x) { return x < -EXP_LIMIT ? -EXP_LIMIT : x; }
 
-/* The smaller of x and best, which is not NaN; where x is NaN, best. */
-HOST_DEVICE float smaller_f32(float x, float best)
-{
-#ifdef __CUDA_ARCH__
-    return fminf(x, best);
-#else
-    return x < best ? x : best;
-#endif
-}
-HOST_DEVICE double smaller_f64(double x, double best) { return x < best ? x : best; }
-
 /* integer * 2^(the last 5 bits of place), or 0 if it is not `here`: what is quick on the device, and as vectors on the host. */
 HOST_DEVICE uint64_t exp_shifted(uint32_t integer, uint32_t place, bool here)
 {
