@@ -129,7 +129,8 @@ template <class Fold, int threads> static __device__ __forceinline__ void block_
     warp_combine<Fold, 32>(partial);
     if (lane == 0)
         room[warp] = *partial;
-    __syncwarp(); /* combinations have branches, which may have parted its threads */
+    if constexpr (Fold::exact) /* combining bins takes lanes different ways: all of a warp come to the barrier together */
+        __syncwarp();
     __syncthreads();
     if (warp == 0) {
         *partial = Fold::identity();
