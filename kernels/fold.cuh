@@ -330,7 +330,8 @@ fold_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, uint6
             const partial_type other = message_receive<partial_type>(scratch + (uint64_t)block * words, number);
             Fold::combine(&partial, &other);
         }
-        __syncwarp();
+        if constexpr (Fold::exact)
+            __syncwarp();
         __syncthreads();
         block_combine<Fold, threads>(&partial);
     }
