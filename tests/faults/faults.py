@@ -65,16 +65,20 @@ def heed_signals():
         signal.signal(number, signal.SIG_DFL)
 
 
+def apart(folder):
+    """The environment of a launch beside others: a folder of its own for MPI, and without a launcher none of its daemons. Two
+    launches at a time would share them."""
+    return {**os.environ, "ALLFOLD_TEST_LOCK": "", "TMPDIR": folder, "OMPI_MCA_ess_singleton_isolated": "1"}
+
+
 class Launch:
     """One run, under way until ended(); without a launcher for 0 ranks. These launches do not take turns with those of other
     tests: most of the time they wait, and others would wait for them."""
 
     def __init__(self, ranks, command, env=None):
         self.mark = uuid.uuid4().hex
-        # A folder of its own for MPI, and without a launcher none of its daemons: two launches at a time would share them.
         self.temporary = tempfile.mkdtemp()
-        environment = {**os.environ, "ALLFOLD_TEST_LOCK": "", MARK: self.mark, "TMPDIR": self.temporary,
-                       "OMPI_MCA_ess_singleton_isolated": "1", **(env or {})}
+        environment = {**apart(self.temporary), MARK: self.mark, **(env or {})}
         launch = ["sh", os.path.join(tap.SOURCE, "tests", "mpi-launch"), "--run", str(ranks)] if ranks else []
         self.command = [str(word) for word in command]
         self.began = time.monotonic()

@@ -55,8 +55,9 @@ def test_signals(folder):
     tap.ok(not stopped(run.ended(30), signal.SIGTERM), "SIGTERM to a run without a launcher", run.shown())
 
 
-def test_ignored():
+def test_ignored(folder):
     with subprocess.Popen([tap.ALLFOLD, "sum", *ENDLESS], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          env=faults.apart(folder),
                           preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)) as process:
         time.sleep(1)
         process.send_signal(signal.SIGHUP)
@@ -193,11 +194,11 @@ def test_foreign(folder, source, other):
            unwritable.shown())
 
 
-def test_progress(quiet):
+def test_progress(folder, quiet):
     """On a terminal after two seconds, never with --quiet."""
     ours, theirs = pty.openpty()
     with subprocess.Popen([tap.ALLFOLD, "sum", *ENDLESS, *(["--quiet"] if quiet else [])], stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=theirs) as process:
+                          stdout=subprocess.PIPE, stderr=theirs, env=faults.apart(folder)) as process:
         os.close(theirs)
         text, end = b"", time.monotonic() + (3.5 if quiet else 15)
         while time.monotonic() < end and text.count(b" left") < 2:
@@ -228,10 +229,10 @@ def main():
         for program in faults.devices("checkpoints"):
             test_checkpoints([x], program)
         if not faults.CUDA_ONLY:
-            faults.together(in_a_folder(test_signals), test_ignored, in_a_folder(test_launcher), in_a_folder(test_killed),
+            faults.together(in_a_folder(test_signals), in_a_folder(test_ignored), in_a_folder(test_launcher), in_a_folder(test_killed),
                             in_a_folder(test_foreign, [y], [z]))
             faults.together(lambda: test_checkpoints([x], faults.FAULTY), in_a_folder(test_softmax, [x]),
-                            lambda: test_progress(False), lambda: test_progress(True))
+                            in_a_folder(test_progress, False), in_a_folder(test_progress, True))
     tap.done()
 
 
