@@ -28,6 +28,7 @@ EXTRA_DIST += \
 	tools/bench_json.py \
 	tools/bench_plots.py \
 	tools/draw-ladder \
+	tools/json_reports.py \
 	tools/ladder_json.py \
 	tools/ladder_patterns.py \
 	tools/ladder_plots.py \

@@ -1,6 +1,6 @@
 """Reading what `allfold bench --json` and tools/bench-peers print, for the tools that draw it and hold it against goals.
 Numbers are in base units: seconds, bytes a second, parts of one; None where something is not known."""
-import json
+import json_reports
 
 SCHEMA = 1
 
@@ -49,27 +49,14 @@ class Runs:
 
 
 def parse(text, name="input"):
-    reports, decoder = [], json.JSONDecoder()
-    text = text.strip()
-    while text:
-        try:
-            report, end = decoder.raw_decode(text)
-        except ValueError as error:
-            raise ValueError(f"{name} is not what `allfold bench --json` prints: {error}") from None
-        if not isinstance(report, dict) or report.get("command") != "bench" or report.get("schema") != SCHEMA:
-            raise ValueError(f"{name} is not what `allfold bench --json` prints (schema {SCHEMA})")
-        reports.append(report)
-        text = text[end:].lstrip()
-    return reports
+    return json_reports.parse(text, name, "bench",
+                              lambda report: report.get("command") == "bench" and report.get("schema") == SCHEMA,
+                              f" (schema {SCHEMA})")
 
 
 def load(paths):
-    """The reports in these files, each file one or several JSON objects in a row."""
-    reports = []
-    for path in paths:
-        with open(path, encoding="utf-8") as file:
-            reports += parse(file.read(), path)
-    return Runs(reports)
+    """The reports in these files."""
+    return Runs(json_reports.load(paths, parse))
 
 
 def count_text(count):

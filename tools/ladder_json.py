@@ -1,31 +1,16 @@
 """Reading what `allfold ladder --json` prints, for the tools that draw and join it; and tables for people. One report has
 the tables of one topic ("rungs", "coalescing", ...), one for each rank, count, type and part. Numbers are in base units:
 seconds, bytes a second, ratios; null where something is not known."""
-import json
+import json_reports
 
 
 def load(paths):
-    """The reports in these files, each file one or several JSON objects in a row."""
-    reports = []
-    for path in paths:
-        with open(path, encoding="utf-8") as file:
-            reports += parse(file.read(), path)
-    return reports
+    """The reports in these files."""
+    return json_reports.load(paths, parse)
 
 
 def parse(text, name="input"):
-    reports, decoder = [], json.JSONDecoder()
-    text = text.strip()
-    while text:
-        try:
-            report, end = decoder.raw_decode(text)
-        except ValueError as error:
-            raise ValueError(f"{name} is not what `allfold ladder --json` prints: {error}") from None
-        if not isinstance(report, dict) or "tables" not in report:
-            raise ValueError(f"{name} is not what `allfold ladder --json` prints: it has no tables")
-        reports.append(report)
-        text = text[end:].lstrip()
-    return reports
+    return json_reports.parse(text, name, "ladder", lambda report: "tables" in report, ": it has no tables")
 
 
 def tables(reports, topic, **facts):
