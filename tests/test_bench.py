@@ -133,7 +133,7 @@ def check_baseline():
 
 
 def check_health():
-    process = cli.ranks(2, "bench", "--backend=cpu", "--threads=1", "--survey", "--json", "--slow=1")
+    process = cli.ranks(2, "bench", "--backend=cpu", "--threads=1", "--survey", "--json")
     found = report(process) or {"results": [0], "surveys": [{"machines": []}]}
     machines = found["surveys"][0]["machines"]
     tap.ok(found["results"] == [] and len(machines) == 2 and all(
