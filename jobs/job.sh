@@ -17,13 +17,18 @@ launch()  # ARGUMENT...
     $LAUNCH "$ALLFOLD" "$@"
 }
 
-# The same, with standard output in a file that appears under its name only if the program succeeds.
+# The same, with standard output in a file that appears under its name only if the program succeeds; a launcher that has lost
+# the output is a failure.
 launch_into()  # FILE ARGUMENT...
 {
     local file=$1 status
     shift
     launch "$@" >"$file.part"
     status=$?
+    if [ $status = 0 ] && [ ! -s "$file.part" ]; then
+        echo "$file: the program succeeded, but the launcher handed on nothing of its output: submit the job again" >&2
+        status=1
+    fi
     if [ $status = 0 ]; then
         mv "$file.part" "$file"
     else

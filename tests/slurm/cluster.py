@@ -131,6 +131,14 @@ def environment(process):
         return ""
 
 
+def command_line(process):
+    try:
+        with open(f"/proc/{process}/cmdline", encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
 def wait_for(condition, seconds, message):
     """Waits until condition() is true, and returns what it gave; message may be a function."""
     end = time.monotonic() + seconds
@@ -216,9 +224,10 @@ class Cluster:
         """A job that was put back into the queue waits for two minutes, so that what is left of it can go; not here. The
         nodes must have forgotten it, or they refuse it."""
         def present():
-            return [name for name in filter(str.isdigit, os.listdir("/proc")) if f"SLURM_JOB_ID={number}" in environment(name)]
-        wait_for(lambda: not present(), 20, lambda: f"job {number} is still there: {present()}")
-        time.sleep(2)
+            return [name for name in filter(str.isdigit, os.listdir("/proc"))
+                    if f"SLURM_JOB_ID={number}" in environment(name) or f"slurmstepd: [{number}." in command_line(name)]
+        wait_for(lambda: not present(), 30, lambda: f"job {number} is still there: {present()}")
+        time.sleep(5)
         self.run("scontrol", "update", f"jobid={number}", "starttime=now")
 
     def logs(self):
