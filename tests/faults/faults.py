@@ -78,7 +78,8 @@ class Launch:
     def __init__(self, ranks, command, env=None):
         self.mark = uuid.uuid4().hex
         self.temporary = tempfile.mkdtemp()
-        environment = {**apart(self.temporary), MARK: self.mark, **(env or {})}
+        self.struck = os.path.join(self.temporary, "struck")
+        environment = {**apart(self.temporary), MARK: self.mark, "ALLFOLD_FAULT_STRUCK": self.struck, **(env or {})}
         launch = ["sh", os.path.join(tap.SOURCE, "tests", "mpi-launch"), "--run", str(ranks)] if ranks else []
         self.command = [str(word) for word in command]
         self.began = time.monotonic()
@@ -88,6 +89,13 @@ class Launch:
     def ranks(self):
         """The program's own processes, in the order of their pids."""
         return sorted(pid for pid, words in processes(self.mark).items() if words and words[0] == self.command[0])
+
+    def launcher(self):
+        """The process that started the ranks, whatever its name; None where there are none."""
+        for pid in self.ranks():
+            with open(f"/proc/{pid}/status", encoding="ascii") as file:
+                return next(int(line.split()[1]) for line in file if line.startswith("PPid"))
+        return None
 
     def ready(self, count, *signals):
         """Waits until so many ranks are there that have handlers for these signals."""
@@ -101,11 +109,13 @@ class Launch:
         return wait_for(lambda: sum(map(handled, self.ranks())) == count)
 
     def ended(self, limit):
-        """Waits, at most limit seconds; then self.status (or HUNG), seconds, stdout, stderr, left (processes, now killed)."""
+        """Waits, at most limit seconds; then self.status (or HUNG), seconds (since the fault, if there is one: MPI and devices
+        may have taken long to start), stdout, stderr, left (processes, now killed)."""
         try:
             self.stdout, self.stderr = self.process.communicate(timeout=limit)
             self.status = self.process.returncode
-            self.seconds = time.monotonic() - self.began
+            self.seconds = time.time() - os.stat(self.struck).st_mtime if os.path.exists(self.struck) \
+                else time.monotonic() - self.began
             for _ in range(20):
                 self.left = processes(self.mark)
                 if not self.left:

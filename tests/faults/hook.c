@@ -1,8 +1,10 @@
 /* The fault hook, an object of tests/allfold-faulty alone: it looks in at phase_enter and does harm to one rank as it goes
    from one phase to the next, as ALLFOLD_FAULT says: "RANK:FROM>TO:KIND:COUNT", with KIND one of kill, segfault, stop, exit,
-   error, usr1, sleep, lost (it waits for a message that nobody sends). FROM may be *. COUNT, if given: the how manieth time. */
+   error, usr1, sleep, lost (it waits for a message that nobody sends). FROM may be *. COUNT, if given: the how manieth time.
+   Before it does, it makes a file called ALLFOLD_FAULT_STRUCK, if that is set: whose time tells when. */
 #include "base/phase.h"
 
+#include <fcntl.h>
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,6 +20,9 @@ static struct {
 static void harm(void)
 {
     static volatile int *volatile nowhere = NULL;
+    const char *const struck = getenv("ALLFOLD_FAULT_STRUCK");
+    if (struck != NULL)
+        close(open(struck, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
     if (strcmp(fault.kind, "kill") == 0)
         raise(SIGKILL);
     else if (strcmp(fault.kind, "segfault") == 0)

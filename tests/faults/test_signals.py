@@ -72,10 +72,9 @@ def test_launcher(folder):
     """What mpirun hands on."""
     for sent, statuses in ((signal.SIGUSR1, [faults.STOPPED]), (signal.SIGTERM, None))[:2 if faults.FULL else 1]:
         run, began = long_run(folder, 2, True)
-        launcher = [pid for pid, words in faults.processes(run.mark).items() # also mpirun.openmpi, mpirun.real
-                    if os.path.basename(words[0]).startswith(("mpirun", "mpiexec", "orterun", "prterun"))]
-        for pid in launcher:
-            os.kill(pid, sent)
+        launcher = run.launcher()
+        if launcher:
+            os.kill(launcher, sent)
         run.ended(30)
         tap.ok(began and launcher and (run.status in statuses if statuses else run.status not in (0, faults.HUNG))
                and not run.left and not os.listdir(folder), f"{sent.name} to the launcher", run.shown())
