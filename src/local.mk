@@ -16,6 +16,8 @@ liballfold_a_SOURCES = \
 	src/device/device.c \
 	src/api.c \
 	src/comm/comm.c \
+	src/comm/in_host.c \
+	src/comm/shared_memory.c \
 	src/core/checkpoint.c \
 	src/core/engine.c \
 	src/core/reduce.c \
@@ -34,6 +36,8 @@ noinst_HEADERS += \
 	src/base/elements.h \
 	src/base/phase.h \
 	src/comm/comm.h \
+	src/comm/in_host.h \
+	src/comm/shared_memory.h \
 	src/core/checkpoint.h \
 	src/core/core.h \
 	src/core/pipeline.h \

@@ -1,8 +1,10 @@
 /* Ranks over MPI: see comm.h. Partials travel in records that carry the status with them, so agreement costs no message
-   of its own; a record says which fold it belongs to, so ranks that call different ones are told, not misled. */
+   of its own; a record says which fold it belongs to, so ranks that call different ones are told, not misled. Where all ranks
+   are on one host, records and agreements go through memory that they share (in_host.h), else MPI combines them. */
 #include "comm/comm.h"
 
 #include "base/elements.h"
+#include "comm/in_host.h"
 
 #include <limits.h>
 #include <mpi.h>
@@ -12,12 +14,14 @@
 
 struct comm_mpi {
     MPI_Comm comm; /* a duplicate of the caller's */
+    struct in_host in_host; /* not open where ranks are on several hosts, or there is no memory for it */
     MPI_Datatype record, wide_record, words;
     MPI_Op combine, combine_words;
 };
 
-/* What is sent of it ends behind ORDERED_BYTES_MAX of the partial, whatever the monoid: ranks that disagree about the call must
-   still exchange messages that match. Wider partials are sent whole, after ranks have agreed. */
+/* What MPI sends of it ends behind ORDERED_BYTES_MAX of the partial, whatever the monoid: ranks that disagree about the call must
+   still exchange messages that match. Wider partials are sent whole, after ranks have agreed. In shared memory lengths may
+   differ: there it ends with the partial. */
 struct record {
     uint64_t count;
     int32_t failed_rank; /* -1 while no rank has failed */
@@ -26,7 +30,10 @@ struct record {
     uint32_t call, unused;
     struct partial partial;
 };
-enum { RECORD_BYTES = offsetof(struct record, partial) + ORDERED_BYTES_MAX };
+enum { HEADER_BYTES = offsetof(struct record, partial), RECORD_BYTES = HEADER_BYTES + ORDERED_BYTES_MAX };
+
+/* The call of a record without a partial, above all others: an agreement. */
+#define CALL_AGREE (UINT32_C(1) << 22)
 
 /* What exact folds send instead, added up word by word; of one size, too. Of partials that commute but are no words to be added
    the header is added up all the same, so that ranks that disagree are told. code: what the rank is doing, in two numbers of 16
@@ -41,6 +48,21 @@ struct words {
 };
 enum { WORDS_SENT = sizeof(struct words) / sizeof(int64_t) };
 
+/* *a becomes *a followed by *b, which is used up. */
+static void append_record(struct record *a, struct record *b)
+{
+    if (a->failed_rank >= 0 || b->failed_rank >= 0) {
+        a->failed_rank = a->failed_rank >= 0 ? a->failed_rank : b->failed_rank;
+        return;
+    }
+    a->mismatch |= b->mismatch || a->monoid != b->monoid || a->type != b->type || a->call != b->call;
+    if (!a->mismatch && a->call != CALL_AGREE) {
+        monoid_shift((enum monoid)a->monoid, (allfold_type)a->type, &b->partial, a->count);
+        monoid_combine((enum monoid)a->monoid, (allfold_type)a->type, &a->partial, &b->partial);
+    }
+    a->count += b->count;
+}
+
 /* b = a followed by b, as MPI orders the operands of an operation that does not commute. The bytes may lie anywhere. */
 static void combine_records(void *a_bytes, void *b_bytes, int *length, MPI_Datatype *datatype)
 {
@@ -50,15 +72,7 @@ static void combine_records(void *a_bytes, void *b_bytes, int *length, MPI_Datat
         struct record a, b;
         memcpy(&a, (char *)a_bytes + (ptrdiff_t)i * bytes, (size_t)bytes);
         memcpy(&b, (char *)b_bytes + (ptrdiff_t)i * bytes, (size_t)bytes);
-        if (a.failed_rank < 0 && b.failed_rank < 0) {
-            a.mismatch |= b.mismatch || a.monoid != b.monoid || a.type != b.type || a.call != b.call;
-            if (!a.mismatch) {
-                monoid_shift((enum monoid)a.monoid, (allfold_type)a.type, &b.partial, a.count);
-                monoid_combine((enum monoid)a.monoid, (allfold_type)a.type, &a.partial, &b.partial);
-            }
-            a.count += b.count;
-        } else if (a.failed_rank < 0)
-            a.failed_rank = b.failed_rank;
+        append_record(&a, &b);
         memcpy((char *)b_bytes + (ptrdiff_t)i * bytes, &a, (size_t)bytes);
     }
 }
@@ -122,6 +136,8 @@ static allfold_status open_mpi(MPI_Comm caller, struct comm *comm, struct error 
     MPI_Comm_rank(local, &comm->local_rank);
     MPI_Comm_size(local, &comm->local_size);
     MPI_Comm_free(&local);
+    if (comm->local_size == comm->size)
+        in_host_open(&mpi->in_host, mpi->comm, sizeof(struct record));
     if ((code = MPI_Type_contiguous(RECORD_BYTES, MPI_BYTE, &mpi->record)) != MPI_SUCCESS
         || (code = MPI_Type_commit(&mpi->record)) != MPI_SUCCESS
         || (code = MPI_Type_contiguous((int)sizeof(struct record), MPI_BYTE, &mpi->wide_record)) != MPI_SUCCESS
@@ -142,7 +158,12 @@ allfold_status comm_open(const void *mpi, struct comm *comm, struct error *error
     comm->mpi = malloc(sizeof *comm->mpi);
     if (comm->mpi == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory for a communicator");
-    *comm->mpi = (struct comm_mpi){MPI_COMM_NULL, MPI_DATATYPE_NULL, MPI_DATATYPE_NULL, MPI_DATATYPE_NULL, MPI_OP_NULL, MPI_OP_NULL};
+    *comm->mpi = (struct comm_mpi){.comm = MPI_COMM_NULL,
+                                   .record = MPI_DATATYPE_NULL,
+                                   .wide_record = MPI_DATATYPE_NULL,
+                                   .words = MPI_DATATYPE_NULL,
+                                   .combine = MPI_OP_NULL,
+                                   .combine_words = MPI_OP_NULL};
     if (open_mpi(*(const MPI_Comm *)mpi, comm, error) != ALLFOLD_OK)
         comm_close(comm);
     return error->status;
@@ -152,6 +173,7 @@ void comm_close(struct comm *comm)
 {
     if (comm->mpi == NULL)
         return;
+    in_host_close(&comm->mpi->in_host);
     if (comm->mpi->combine != MPI_OP_NULL)
         MPI_Op_free(&comm->mpi->combine);
     if (comm->mpi->combine_words != MPI_OP_NULL)
@@ -188,15 +210,6 @@ static allfold_status share_error(struct comm *comm, int failed, enum phase phas
     return error->status;
 }
 
-static allfold_status agree(struct comm *comm, enum phase phase, struct error *error)
-{
-    int failed = error->status != ALLFOLD_OK ? comm->rank : INT_MAX, lowest;
-    const int code = MPI_Allreduce(&failed, &lowest, 1, MPI_INT, MPI_MIN, comm->mpi->comm);
-    if (code != MPI_SUCCESS)
-        return mpi_failed(code, "MPI_Allreduce", error);
-    return lowest == INT_MAX ? ALLFOLD_OK : share_error(comm, lowest, phase, error);
-}
-
 static allfold_status refuse_mismatch(struct error *error)
 {
     error->shared = true;
@@ -204,27 +217,83 @@ static allfold_status refuse_mismatch(struct error *error)
                      "the ranks made different calls: fold or softmax, element types and options must be the same on all");
 }
 
-/* The exchange of ordered partials. */
+/* The ranks' records, each of `bytes`, put behind one another in *all (of which no more than those are set), through the host's
+   memory. The part of a record that a rank with another call leaves as it was is looked at by none. */
+static allfold_status combine_in_host(struct comm *comm, const struct record *mine, size_t bytes, struct record *all,
+                                      struct error *error)
+{
+    struct record next;
+    const int code = in_host_exchange(&comm->mpi->in_host, mine, bytes);
+    if (code != MPI_SUCCESS)
+        return mpi_failed(code, "MPI_Iprobe", error);
+    memcpy(all, in_host_message(&comm->mpi->in_host, 0), bytes);
+    for (int rank = 1; rank < comm->size; rank++) {
+        memcpy(&next, in_host_message(&comm->mpi->in_host, rank), bytes);
+        append_record(all, &next);
+    }
+    return ALLFOLD_OK;
+}
+
+/* The header of a rank's record. */
+static void begin_record(const struct comm *comm, uint32_t call, const struct error *error, struct record *mine)
+{
+    memset(mine, 0, HEADER_BYTES);
+    mine->failed_rank = error->status != ALLFOLD_OK ? comm->rank : -1;
+    mine->call = call;
+}
+
+static allfold_status agree_in_host(struct comm *comm, enum phase phase, struct error *error)
+{
+    struct record mine, all;
+    begin_record(comm, CALL_AGREE, error, &mine);
+    if (combine_in_host(comm, &mine, HEADER_BYTES, &all, error) != ALLFOLD_OK)
+        return error->status;
+    if (all.failed_rank >= 0)
+        return share_error(comm, all.failed_rank, phase, error);
+    return all.mismatch ? refuse_mismatch(error) : ALLFOLD_OK;
+}
+
+static allfold_status agree(struct comm *comm, enum phase phase, struct error *error)
+{
+    if (in_host_is_open(&comm->mpi->in_host))
+        return agree_in_host(comm, phase, error);
+    int failed = error->status != ALLFOLD_OK ? comm->rank : INT_MAX, lowest;
+    const int code = MPI_Allreduce(&failed, &lowest, 1, MPI_INT, MPI_MIN, comm->mpi->comm);
+    if (code != MPI_SUCCESS)
+        return mpi_failed(code, "MPI_Allreduce", error);
+    return lowest == INT_MAX ? ALLFOLD_OK : share_error(comm, lowest, phase, error);
+}
+
+/* The same by MPI: of all the bytes that it sends, those behind `bytes` are zeros. */
+static allfold_status combine_by_mpi(struct comm *comm, struct record *mine, size_t bytes, struct record *all,
+                                     struct error *error)
+{
+    memset((char *)mine + bytes, 0, sizeof *mine - bytes);
+    const int code = MPI_Allreduce(mine, all, 1, bytes > RECORD_BYTES ? comm->mpi->wide_record : comm->mpi->record,
+                                   comm->mpi->combine, comm->mpi->comm);
+    return code != MPI_SUCCESS ? mpi_failed(code, "MPI_Allreduce", error) : ALLFOLD_OK;
+}
+
+/* The exchange of ordered partials; in a host, of all. */
 static allfold_status combine_record(struct comm *comm, enum phase phase, uint32_t call, enum monoid monoid, allfold_type type,
                                      struct partial *partial, uint64_t *count, struct error *error)
 {
-    const MPI_Datatype record = monoid_bytes(monoid, type) > ORDERED_BYTES_MAX ? comm->mpi->wide_record : comm->mpi->record;
+    const size_t partial_bytes = monoid_bytes(monoid, type), bytes = HEADER_BYTES + partial_bytes;
     struct record mine, all;
-    memset(&mine, 0, sizeof mine);
-    memcpy(&mine.partial, partial, monoid_bytes(monoid, type));
+    begin_record(comm, call, error, &mine);
+    memcpy(&mine.partial, partial, partial_bytes);
     mine.count = *count;
-    mine.failed_rank = error->status != ALLFOLD_OK ? comm->rank : -1;
     mine.monoid = (int32_t)monoid;
     mine.type = (int32_t)type;
-    mine.call = call;
-    const int code = MPI_Allreduce(&mine, &all, 1, record, comm->mpi->combine, comm->mpi->comm);
-    if (code != MPI_SUCCESS)
-        return mpi_failed(code, "MPI_Allreduce", error);
+    if ((in_host_is_open(&comm->mpi->in_host) ? combine_in_host(comm, &mine, bytes, &all, error)
+                                              : combine_by_mpi(comm, &mine, bytes, &all, error))
+        != ALLFOLD_OK)
+        return error->status;
     if (all.failed_rank >= 0)
         return share_error(comm, all.failed_rank, phase, error);
     if (all.mismatch)
         return refuse_mismatch(error);
-    memcpy(partial, &all.partial, monoid_bytes(monoid, type));
+    memcpy(partial, &all.partial, partial_bytes);
     *count = all.count;
     return ALLFOLD_OK;
 }
@@ -273,6 +342,8 @@ static allfold_status combine_words(struct comm *comm, enum phase phase, uint32_
 static allfold_status combine(struct comm *comm, enum phase phase, uint32_t call, enum monoid monoid, allfold_type type,
                               struct partial *partial, uint64_t *count, struct error *error)
 {
+    if (in_host_is_open(&comm->mpi->in_host))
+        return combine_record(comm, phase, call, monoid, type, partial, count, error);
     if (comm->exact && combine_words(comm, phase, call, monoid, type, partial, count, error) != ALLFOLD_OK)
         return error->status;
     if (monoid_words(monoid, type) > 0 || (comm->exact && monoid_commutes(monoid)))
