@@ -11,7 +11,7 @@ struct comm {
     int local_rank, local_size; /* among the ranks that share this host's memory */
     char host[256];
     char device[32];            /* what core/ calls this rank's device in messages; may be empty */
-    bool exact;                 /* exact folds may be called: every exchange begins with a sum of words */
+    bool exact;                 /* exact folds may be called: every exchange by MPI begins with a sum of words */
     struct comm_mpi *mpi;       /* what comm.c keeps of MPI; mpi.h stays there */
     struct progress *progress;  /* where this rank shows its phase: own, or the program's */
     struct progress own;
@@ -28,9 +28,9 @@ allfold_status comm_agree(struct comm *comm, struct error *error);
 /* *partial (monoid, type) of *count elements becomes the ranks' partials combined in rank order, *count their sum, and
    *error is agreed upon in the same exchange. Indices in a partial count from the rank's own first element before, and
    are global after. call is a number, below 2^22, for what the ranks are doing; an error unless it, monoid and type are the
-   same on all. One MPI_Allreduce, and on failure one broadcast of the message. Where comm->exact is set that is a sum of
-   integers, which exact folds of up to COMM_WORDS words need nothing but; wider ones then send the rest, ordered ones their
-   record. */
+   same on all. One exchange, and on failure one broadcast of the message: through memory where all ranks are on one host, else
+   one MPI_Allreduce. Where comm->exact is set that is a sum of integers, which exact folds of up to COMM_WORDS words need nothing
+   but; wider ones then send the rest, ordered ones their record. */
 #define COMM_WORDS 71 /* a sum of f64 */
 allfold_status comm_combine(struct comm *comm, uint32_t call, enum monoid monoid, allfold_type type,
                             struct partial *partial, uint64_t *count, struct error *error);

@@ -1,5 +1,5 @@
-/* POSIX shared memory: see shared_memory.h. Not MPI_Win_allocate_shared: in Open MPI 4.1 the other ranks wait for ever where
-   one of them finds no room for it. */
+/* POSIX shared memory: see shared_memory.h. Not MPI_Win_allocate_shared: in Open MPI 4.1.4 the other ranks wait for ever where
+   the first finds no room for it. */
 #include "comm/shared_memory.h"
 
 #include <errno.h>
