@@ -217,8 +217,8 @@ static allfold_status refuse_mismatch(struct error *error)
                      "the ranks made different calls: fold or softmax, element types and options must be the same on all");
 }
 
-/* The ranks' records, each of `bytes`, put behind one another in *all (of which no more than those are set), through the host's
-   memory. The part of a record that a rank with another call leaves as it was is looked at by none. */
+/* The ranks' records, of which `bytes` count, put behind one another in as many bytes of *all: through the host's memory. Behind
+   a record of another call, which may be shorter, lies what was there before: it is copied, and not looked at. */
 static allfold_status combine_in_host(struct comm *comm, const struct record *mine, size_t bytes, struct record *all,
                                       struct error *error)
 {
@@ -264,13 +264,14 @@ static allfold_status agree(struct comm *comm, enum phase phase, struct error *e
     return lowest == INT_MAX ? ALLFOLD_OK : share_error(comm, lowest, phase, error);
 }
 
-/* The same by MPI: of all the bytes that it sends, those behind `bytes` are zeros. */
+/* The same by MPI, which sends more: zeros. */
 static allfold_status combine_by_mpi(struct comm *comm, struct record *mine, size_t bytes, struct record *all,
                                      struct error *error)
 {
-    memset((char *)mine + bytes, 0, sizeof *mine - bytes);
-    const int code = MPI_Allreduce(mine, all, 1, bytes > RECORD_BYTES ? comm->mpi->wide_record : comm->mpi->record,
-                                   comm->mpi->combine, comm->mpi->comm);
+    const bool wide = bytes > RECORD_BYTES;
+    memset((char *)mine + bytes, 0, (wide ? sizeof *mine : RECORD_BYTES) - bytes);
+    const int code = MPI_Allreduce(mine, all, 1, wide ? comm->mpi->wide_record : comm->mpi->record, comm->mpi->combine,
+                                   comm->mpi->comm);
     return code != MPI_SUCCESS ? mpi_failed(code, "MPI_Allreduce", error) : ALLFOLD_OK;
 }
 
