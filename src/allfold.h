@@ -90,11 +90,12 @@ typedef enum {
     ALLFOLD_NAN_ERROR          /* refuse with ALLFOLD_NO_VALUE */
 } allfold_nan;
 
-/* What sum, mean, norm1, norm2, stats, logsumexp and softmax promise: docs/numerics.md. Other folds have one way. */
+/* What sum, mean, norm1, norm2, stats, logsumexp and softmax promise: docs/numerics.md. Other folds have one way: products are
+   FAST, extremes EXACT. */
 typedef enum {
-    ALLFOLD_LEVEL_FAST = 0, /* wide accumulators; the same bits on the same ranks and devices */
-    ALLFOLD_LEVEL_EXACT     /* the real number, rounded once (logsumexp, softmax: nearly); the same bits on any ranks and
-                               devices */
+    ALLFOLD_LEVEL_EXACT = 0, /* the real number, rounded once (logsumexp, softmax: nearly); the same bits on any ranks and
+                                devices */
+    ALLFOLD_LEVEL_FAST       /* wide accumulators; the same bits on the same ranks and devices */
 } allfold_level;
 
 typedef enum { ALLFOLD_BACKEND_AUTO = 0, ALLFOLD_BACKEND_CUDA, ALLFOLD_BACKEND_CPU } allfold_backend;

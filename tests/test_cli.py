@@ -179,7 +179,7 @@ def check_inputs():
 def check_reports():
     """The forms of the same result."""
     words = ["gen:ramp?n=1000&dtype=int32", "--backend=cpu"]
-    circumstances = r"\(1000 int32 from gen:ramp\?n=1000&dtype=int32, 2 ranks, cpu, fast, \S+ s, \S+ [kMG]?B/s\)\n"
+    circumstances = r"\(1000 int32 from gen:ramp\?n=1000&dtype=int32, 2 ranks, cpu, exact, \S+ s, \S+ [kMG]?B/s\)\n"
     for command, value in (("max", "999"), ("argmax", "999 at index 999")):
         process = ranks(2, command, *words)
         tap.ok(re.fullmatch(rf"{command} = {value}  {circumstances}", process.stdout), f"{command} as a line", shown(process))

@@ -13,6 +13,7 @@ import tap
 from cli import FLOATS, TYPES, Folder, alone, each_alone, ranks, report, shown
 
 FOLDS = ["sum", "prod", "mean", "min", "max", "argmin", "argmax", "norm1", "norm2", "norminf", "logsumexp"]
+SUMS = ["sum", "mean", "norm1", "norm2", "logsumexp", "stats"]
 PHASES = {"start", "read", "upload", "fold", "exchange", "normalise", "write", "rename"}
 STATISTICS = ["count", "nan_count", "sum", "mean", "variance", "min", "max", "norm1", "norm2", "norminf"]
 COUNT = 10007
@@ -100,10 +101,10 @@ def field_fault(field, expected, index_wanted):
     return ""
 
 
-def report_fault(found, command, words, dtype, count, rank_count, backend):
+def report_fault(found, command, words, dtype, count, rank_count, backend, level):
     """What is wrong with the report around the value."""
     expected = {"command": command, "input": words[0], "dtype": dtype, "count": count, "ranks": rank_count,
-                "backend": backend, "level": "fast"}
+                "backend": backend, "level": "fast" if command == "prod" else level}
     wrong = [f"{key}: {found.get(key)!r}, expected {value!r}" for key, value in expected.items() if found.get(key) != value]
     rate = count * cli.BYTES[dtype] / found["seconds"] if found.get("seconds", 0) > 0 else math.nan
     if not abs(found.get("bytes_per_second", math.nan) - rate) <= 1e-4 * rate:
@@ -114,7 +115,7 @@ def report_fault(found, command, words, dtype, count, rank_count, backend):
     return "; ".join(wrong)
 
 
-def check_fold(process, command, words, dtype, x, expected, rank_count, backend):
+def check_fold(process, command, words, dtype, x, expected, rank_count, backend, level="exact"):
     found = report(process)
     if found is None:
         return
@@ -126,14 +127,14 @@ def check_fold(process, command, words, dtype, x, expected, rank_count, backend)
         fault = "; ".join(faults)
     else:
         fault = field_fault(found, expected[command], command.startswith("arg"))
-    fault = fault or report_fault(found, command, words, dtype, x.size, rank_count, backend)
+    fault = fault or report_fault(found, command, words, dtype, x.size, rank_count, backend, level)
     tap.ok(not fault, f"{command} of {dtype}, {rank_count} rank{'s' * (rank_count > 1)}, {backend}",
            f"{fault}\n{shown(process)}")
 
 
 def check_folds(folder, backend):
     """Every fold of every type: on one rank all of them, on 2, 3 and 5 ranks each fold and each type in turn, some in
-    small shards."""
+    small shards and at level fast."""
     cases, more = [], []
     for number, dtype in enumerate(TYPES):
         x, f = elements(dtype), factors(dtype)
@@ -152,7 +153,9 @@ def check_folds(folder, backend):
     for number, (command, words, dtype, x, expected) in enumerate(more):
         count = (2, 3, 5)[number % 3]
         small = ["--staging=4Ki", "--threads=2"] if number % 2 else []
-        check_fold(ranks(count, command, *words, *options, *small), command, words, dtype, x, expected, count, backend)
+        fast = ["--sum=fast"] if number % 2 and command in SUMS else []
+        check_fold(ranks(count, command, *words, *options, *small, *fast), command, words, dtype, x, expected, count, backend,
+                   "fast" if fast else "exact")
 
 
 def check_special(folder, backend):
@@ -242,7 +245,7 @@ def check_softmax(folder, backend):
             output = f"{command}{number}" + (".raw" if out_type == "bf16" else ".npy")
             options = ["-o", folder.name(output), f"--backend={backend}"]
             options += [f"--output-type={out_type}"] if out_type != dtype else []
-            options += ["--staging=8Ki"] if number % 2 else []
+            options += ["--staging=8Ki", "--sum=fast"] if number % 2 else []
             process = ranks(count, command, *words, *options)
             fault = shown(process)
             if process.returncode == 0:

@@ -422,7 +422,7 @@ int main(int argc, char **argv)
     test.backend = strcmp(backend, "cuda") == 0 ? ALLFOLD_BACKEND_CUDA : ALLFOLD_BACKEND_CPU;
     for (int i = 0; i < COUNT; i++)
         test.x[i] = (float)(test.rank * COUNT + i);
-    test.ctx = open_or_skip(backend, (allfold_options){.threads = 1, .staging_bytes = 4096, .device_memory = 4 * 4096});
+    test.ctx = open_or_skip(backend, (allfold_options){.threads = 1, .staging_bytes = 4096, .device_memory = 4 * 4096, .level = ALLFOLD_LEVEL_FAST});
     if (test.ctx != NULL) {
         test.device_x = device_block(test.ctx, sizeof test.x, sizeof *test.x);
         test.device_y = device_block(test.ctx, sizeof test.y, sizeof *test.y);

@@ -273,12 +273,12 @@ int main(int argc, char **argv)
     const char *const backend = argc > 1 ? argv[1] : "cpu";
     MPI_Comm_rank(MPI_COMM_WORLD, &test.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &test.size);
-    test.plain = open_or_skip(backend, (allfold_options){.threads = 1});
+    test.plain = open_or_skip(backend, (allfold_options){.threads = 1, .level = ALLFOLD_LEVEL_FAST});
     if (test.plain != NULL) {
-        test.shards = open_or_skip(backend, (allfold_options){.threads = 1, .staging_bytes = 4096});
+        test.shards = open_or_skip(backend, (allfold_options){.threads = 1, .staging_bytes = 4096, .level = ALLFOLD_LEVEL_FAST});
         test.thread_choices = strcmp(backend, "cpu") == 0 ? THREAD_CHOICES : 0;
         for (int t = 0; t < test.thread_choices; t++)
-            test.threads[t] = open_or_skip(backend, (allfold_options){.threads = 2 * t});
+            test.threads[t] = open_or_skip(backend, (allfold_options){.threads = 2 * t, .level = ALLFOLD_LEVEL_FAST});
         for (int type = 0; type < ALLFOLD_TYPE_COUNT; type++) {
             run_type((allfold_type)type);
             report_type((allfold_type)type);

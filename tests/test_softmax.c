@@ -405,9 +405,9 @@ int main(int argc, char **argv)
     const char *const backend = argc > 1 ? argv[1] : "cpu";
     MPI_Comm_rank(MPI_COMM_WORLD, &test.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &test.size);
-    test.plain = open_or_skip(backend, (allfold_options){.threads = 1});
+    test.plain = open_or_skip(backend, (allfold_options){.threads = 1, .level = ALLFOLD_LEVEL_FAST});
     if (test.plain != NULL) {
-        allfold_options options = {.threads = 1, .staging_bytes = 4096};
+        allfold_options options = {.threads = 1, .staging_bytes = 4096, .level = ALLFOLD_LEVEL_FAST};
         test.shards = open_or_skip(backend, options);
         options.level = ALLFOLD_LEVEL_EXACT;
         test.exact_shards = open_or_skip(backend, options);
@@ -417,7 +417,7 @@ int main(int argc, char **argv)
         test.little = open_or_skip(backend, options);
         options.device_memory = 1;
         test.nothing = open_or_skip(backend, options);
-        test.threads = strcmp(backend, "cpu") == 0 ? open_or_skip(backend, (allfold_options){.threads = 3}) : NULL;
+        test.threads = strcmp(backend, "cpu") == 0 ? open_or_skip(backend, (allfold_options){.threads = 3, .level = ALLFOLD_LEVEL_FAST}) : NULL;
         test_types();
         test_large();
         test_shift();

@@ -42,7 +42,7 @@ unsigned command_takes(const struct command *command)
     if (command->run != fold_run)
         return command->takes;
     return command->takes | (fold_has_nan_choice(fold) ? TAKES_NAN : 0u)
-           | (fold_level(fold, ALLFOLD_LEVEL_EXACT) == ALLFOLD_LEVEL_EXACT ? TAKES_LEVEL : 0u);
+           | (fold_has_level_choice(fold) ? TAKES_LEVEL : 0u);
 }
 
 static const struct command *find_command(const char *name, struct error *error)

@@ -353,7 +353,7 @@ static const struct row {
     {"nan", 0, "propagate|omit|error", TAKES_NAN, set_nan, "propagate, omit or error",
      "what NaN does: it is the result (default), it is left out, it is refused"},
     {"sum", 0, "exact|fast", TAKES_LEVEL, set_level, "exact or fast",
-     "how sums are computed: exactly, the same bits everywhere, or fast (default: fast)"},
+     "how sums are computed: exactly, with the same bits everywhere (default), or fast"},
     {"partial", 0, "FILE", TAKES_PARTIAL, set_partial, "the name of a file",
      "keep the partial of the whole array there, to be merged with others'"},
     {"output", 'o', "FILE", TAKES_OUTPUT, set_output, "the name of a file",

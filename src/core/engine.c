@@ -74,8 +74,8 @@ static void set_level(struct allfold_context *ctx, allfold_level level, struct e
 {
     const bool exact = level == ALLFOLD_LEVEL_EXACT;
     int count = 0;
-    if ((unsigned)level > ALLFOLD_LEVEL_EXACT)
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "level %d: expected fast or exact", (int)level);
+    if ((unsigned)level > ALLFOLD_LEVEL_FAST)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "level %d: expected exact or fast", (int)level);
     if (comm_count(&ctx->comm, exact, &count, error) == ALLFOLD_OK && count > 0 && count < ctx->comm.size)
         error->shared = error_set(error, ALLFOLD_BAD_ARGUMENT, "%d of the %d ranks ask for level exact: expected all or none",
                                   count, ctx->comm.size) != ALLFOLD_OK;

@@ -109,7 +109,7 @@ static const struct way exact_ways[ALLFOLD_FOLD_COUNT] = {
 
 static const struct way *way_of(allfold_fold fold, allfold_level level)
 {
-    return fold_level(fold, level) == ALLFOLD_LEVEL_EXACT ? &exact_ways[fold] : &folds[fold].fast;
+    return level == ALLFOLD_LEVEL_EXACT && fold_has_level_choice(fold) ? &exact_ways[fold] : &folds[fold].fast;
 }
 
 static const struct monoid_row *row(enum monoid monoid, allfold_type type)
@@ -146,10 +146,13 @@ void monoid_shift(enum monoid monoid, allfold_type type, struct partial *partial
 
 allfold_level fold_level(allfold_fold fold, allfold_level level)
 {
-    return level == ALLFOLD_LEVEL_EXACT && exact_ways[fold].finish[0] != NULL ? ALLFOLD_LEVEL_EXACT : ALLFOLD_LEVEL_FAST;
+    if (fold_has_level_choice(fold))
+        return level;
+    return fold == ALLFOLD_PROD ? ALLFOLD_LEVEL_FAST : ALLFOLD_LEVEL_EXACT; /* who has one way rounds, or gives an element */
 }
 
 enum monoid fold_monoid(allfold_fold fold, allfold_level level) { return way_of(fold, level)->monoid; }
+bool fold_has_level_choice(allfold_fold fold) { return exact_ways[fold].finish[0] != NULL; }
 bool fold_has_nan_choice(allfold_fold fold) { return monoids[folds[fold].fast.monoid].nan; }
 const char *fold_text(allfold_fold fold) { return folds[fold].text; }
 

@@ -39,9 +39,10 @@ void monoid_combine(enum monoid monoid, allfold_type type, struct partial *a, co
 /* Adds offset to the indices that the partial holds, if it holds any. */
 void monoid_shift(enum monoid monoid, allfold_type type, struct partial *partial, uint64_t offset);
 
-/* The level at which the fold is computed where this one is asked for: exact only where there is an exact way. */
+/* The level at which the fold is computed where this one is asked for: folds without a choice have their own. */
 allfold_level fold_level(allfold_fold fold, allfold_level level);
 enum monoid fold_monoid(allfold_fold fold, allfold_level level);
+bool fold_has_level_choice(allfold_fold fold);
 bool fold_has_nan_choice(allfold_fold fold);  /* takes allfold_nan; others propagate */
 const char *fold_text(allfold_fold fold);     /* what it is, for --help */
 
