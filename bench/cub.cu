@@ -1,12 +1,19 @@
 /* The peer that everybody has: cub::DeviceReduce for sums and maxima, and softmax of three CUB passes: the maximum, the
    sum of exponentials (TransformReduce), the quotients (DeviceTransform). Sums of 16-bit floating point are asked for in
-   f32, by itself CUB would add them in 16 bits; sums of int32 as uint32, which wrap. */
+   f32, by itself CUB would add them in 16 bits; sums of int32 as uint32, which wrap. And where CUB has them (CCCL 3.1, which
+   came after CUDA 13.0) its sums with the same bits on any GPU, gpu_to_gpu. */
 #include "bench/cuda_machine.h"
 #include "kernels/cub_reduce.cuh"
 
 #include <cub/device/device_transform.cuh>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+
+#define CUB_HAS_GPU_TO_GPU (CCCL_MAJOR_VERSION * 1000 + CCCL_MINOR_VERSION >= 3001)
+#if CUB_HAS_GPU_TO_GPU
+#include <cuda/memory_resource>
+#include <cuda/stream_ref>
+#endif
 
 #include <math.h>
 
@@ -51,6 +58,37 @@ static cudaError_t normalise(struct machine *m, Count n, Sum max, Sum inverse)
                                            (cudaStream_t)m->stream);
 }
 
+#if CUB_HAS_GPU_TO_GPU
+/* These sums allocate for themselves: they get the scratch space. */
+struct scratch_resource {
+    void *memory;
+    size_t bytes;
+    void *allocate_sync(size_t wanted, size_t) const { return wanted <= bytes ? memory : nullptr; }
+    void deallocate_sync(void *, size_t, size_t) const noexcept {}
+    void *allocate(cuda::stream_ref, size_t wanted, size_t align) const { return allocate_sync(wanted, align); }
+    void deallocate(cuda::stream_ref, void *, size_t, size_t) const noexcept {}
+    void *allocate_async(cuda::stream_ref, size_t wanted, size_t align) const { return allocate_sync(wanted, align); }
+    void deallocate_async(cuda::stream_ref, void *, size_t, size_t) const noexcept {}
+    bool operator==(const scratch_resource &other) const { return memory == other.memory; }
+    bool operator!=(const scratch_resource &other) const { return memory != other.memory; }
+    friend constexpr void get_property(const scratch_resource &, cuda::mr::device_accessible) noexcept {}
+};
+
+template <class T> static cudaError_t sum_gpu_to_gpu(struct machine *m, uint64_t n, void *scratch, size_t *bytes)
+{
+    if (scratch == NULL) { /* what it will ask for is not known beforehand */
+        *bytes = 64 << 20;
+        return cudaSuccess;
+    }
+    const auto same_bits = cuda::execution::require(cuda::execution::determinism::gpu_to_gpu);
+    const auto memory = cuda::std::execution::prop{cuda::mr::get_memory_resource, scratch_resource{scratch, *bytes}};
+    const cuda::std::execution::env env{cuda::stream_ref{(cudaStream_t)m->stream}, memory, same_bits};
+    return cub::DeviceReduce::Reduce((const T *)m->x, (T *)m->result, (int32_t)n, ::cuda::std::plus<T>{}, T(), env);
+}
+#endif
+
+bool cub_has_gpu_to_gpu(void) { return CUB_HAS_GPU_TO_GPU; }
+
 template <allfold_type type>
 static cudaError_t run(struct machine *m, enum cub_work work, uint64_t n, double max, double sum, void *scratch,
                        size_t *bytes)
@@ -63,6 +101,12 @@ static cudaError_t run(struct machine *m, enum cub_work work, uint64_t n, double
     case CUB_SUM:
         return cub_reduce((const typename types::Addend *)m->x, n, ::cuda::std::plus<Sum>{}, Sum(), (Sum *)m->result,
                           scratch, bytes, stream);
+    case CUB_SUM_GPU_TO_GPU:
+#if CUB_HAS_GPU_TO_GPU
+        if constexpr (std::is_floating_point<T>::value)
+            return sum_gpu_to_gpu<T>(m, n, scratch, bytes);
+#endif
+        break;
     case CUB_MAX:
         return cub_reduce((const T *)m->x, n, ::cuda::maximum<>{}, lowest<T>(), (T *)m->result, scratch, bytes, stream);
     case CUB_SUMEXP:

@@ -395,6 +395,7 @@ static const struct machine_ops cuda_ops = {
     .cub = cub_start,
     .cub_fetch = cub_fetch,
     .cub_value = cub_value,
+    .cub_has_gpu_to_gpu = cub_has_gpu_to_gpu,
 };
 
 static allfold_status open_memory(struct cuda_machine *cuda, uint64_t x_bytes, uint64_t y_bytes, uint64_t host_bytes,

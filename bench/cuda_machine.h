@@ -38,5 +38,6 @@ allfold_status cub_start(struct machine *machine, enum cub_work work, allfold_ty
                          double sum, struct error *error);
 allfold_status cub_fetch(struct machine *machine, struct error *error);
 double cub_value(const struct machine *machine, enum cub_work work, allfold_type type);
+bool cub_has_gpu_to_gpu(void);
 
 #endif

@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 /* What CUB computes; the last two of softmax's three passes need the largest element of all. */
-enum cub_work { CUB_SUM, CUB_MAX, CUB_SUMEXP, CUB_NORMALISE };
+enum cub_work { CUB_SUM, CUB_SUM_GPU_TO_GPU, CUB_MAX, CUB_SUMEXP, CUB_NORMALISE };
 
 struct machine;
 struct machine_ops {
@@ -61,6 +61,8 @@ struct machine_ops {
                           double sum, struct error *error);
     allfold_status (*cub_fetch)(struct machine *machine, struct error *error);
     double (*cub_value)(const struct machine *machine, enum cub_work work, allfold_type type);
+    /* Whether this CUB has CUB_SUM_GPU_TO_GPU: of f32 and f64, of fewer than 2^31. */
+    bool (*cub_has_gpu_to_gpu)(void);
 };
 
 struct machine {

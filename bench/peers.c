@@ -166,6 +166,11 @@ static bool fits_cub_value(const struct bench *b)
 {
     return fits_cub(b) && kind_of(b) == BENCH_FOLD && cub_work_of(b) != CUB_SUMEXP;
 }
+static bool fits_cub_gpu_to_gpu(const struct bench *b)
+{
+    return fits_cub_value(b) && cub_work_of(b) == CUB_SUM && (b->one->type == ALLFOLD_F32 || b->one->type == ALLFOLD_F64)
+           && b->one->count <= INT32_MAX && b->machine->ops->cub_has_gpu_to_gpu();
+}
 static bool fits_cub_copy(const struct bench *b) { return fits_cub_value(b) && b->size == 1; }
 static bool fits_cub_mpi(const struct bench *b) { return fits_cub_value(b) && b->size > 1; }
 static bool fits_cub_nccl(const struct bench *b) { return fits_cub_mpi(b) && b->nccl != NULL; }
@@ -194,6 +199,15 @@ static allfold_status cub_run(struct bench *b, struct error *error)
         && cub_step(b, work, max, 1.0, error) == ALLFOLD_OK && kind_of(b) == BENCH_SOFTMAX)
         cub_step(b, CUB_NORMALISE, max, sum, error);
     return error->status;
+}
+
+static allfold_status cub_gpu_to_gpu_prepare(struct bench *b, struct error *error)
+{
+    return b->machine->ops->cub_prepare(b->machine, CUB_SUM_GPU_TO_GPU, b->one->type, b->one->count, error);
+}
+static allfold_status cub_gpu_to_gpu_run(struct bench *b, struct error *error)
+{
+    return cub_step(b, CUB_SUM_GPU_TO_GPU, 0.0, 1.0, error);
 }
 
 static double cub_value(const struct bench *b, enum cub_work work)
@@ -327,6 +341,8 @@ const struct bench_peer bench_peers[] = {
     {"allfold", BENCH_KERNEL, "its kernels; on the CPU its loops", in_place, NULL, kernel_run, kernel_check, false, false},
     {"cub", BENCH_KERNEL, "cub::DeviceReduce; for sumexp and softmax in passes", fits_cub, cub_prepare_all, cub_run,
      cub_check, false, false},
+    {"cub-gpu-to-gpu", BENCH_KERNEL, "CUB's sums with the same bits on any GPU, where CUB has them (CCCL 3.1)", fits_cub_gpu_to_gpu,
+     cub_gpu_to_gpu_prepare, cub_gpu_to_gpu_run, cub_check, false, false},
     {"read", BENCH_KERNEL, "the fastest plain read of the same bytes", fits_read, read_prepare, read_run, NULL, false, false},
     {"copy", BENCH_KERNEL, "the fastest plain copy of the same bytes", fits_copy, copy_prepare, copy_run, NULL, true, false},
     {"link", BENCH_KERNEL, "copying the data from pinned host memory", fits_link, NULL, link_run, NULL, false, true},
