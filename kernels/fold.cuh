@@ -98,12 +98,43 @@ static __device__ __forceinline__ double warp_max(double x)
     return f64_from_bits((largest >> 63) != 0 ? largest & ~((uint64_t)1 << 63) : ~largest);
 }
 
-/* Lane 0 gets the partials of the warp's first `count` lanes, a power of two, in order; the others get something. Takes
-   whole warps. */
+/* Brings the lanes of a warp to one maximum, which was `before` so far, and returns it: so few tiles raise it. Takes whole
+   warps. */
+template <class Partial> static __device__ __forceinline__ double warp_share_max(Partial *partial, double before)
+{
+    if (__ballot_sync(0xffffffffu, partial->max > before) == 0)
+        return before;
+    const double max = warp_max(partial->max);
+    rescale_to(partial, max);
+    return max;
+}
+
+/* All threads of a block get the largest of their numbers, none of which is NaN. Takes whole blocks, and between two calls a
+   __syncthreads. */
+template <int threads> static __device__ __forceinline__ double block_max(double x)
+{
+    constexpr int warps = threads / 32;
+    static_assert((warps & (warps - 1)) == 0, "a power of two");
+    __shared__ double room[warps];
+    x = warp_max(x);
+    if (threadIdx.x % 32 == 0)
+        room[threadIdx.x / 32] = x;
+    __syncthreads();
+    return warp_max(room[threadIdx.x % warps]);
+}
+
+/* Lane 0 gets the partials of the warp's first `count` lanes, a power of two, in order; the others get something. Where they
+   are scaled, they have one maximum. Takes whole warps. */
 template <class Fold, int count> static __device__ __forceinline__ void warp_combine(typename Fold::partial *partial)
 {
-    if constexpr (Fold::scaled && !Fold::exact) { /* to one maximum, once: what is left to do is to add */
-        rescale_to(partial, warp_max(partial->max));
+    if constexpr (Fold::scaled && !Fold::exact && Fold::f32_terms) { /* f64 is enough for sums of these, and quicker than pairs */
+        double sum = pair_value(&partial->sum);
+#pragma unroll
+        for (int lanes = 1; lanes < count; lanes *= 2)
+            sum += __shfl_down_sync(0xffffffffu, sum, lanes);
+        partial->sum.high = sum;
+        partial->sum.low = 0.0;
+    } else if constexpr (Fold::scaled && !Fold::exact) {
 #pragma unroll
         for (int lanes = 1; lanes < count; lanes *= 2) {
             const pair other = partial_shuffle_down(partial->sum, lanes);
@@ -126,6 +157,8 @@ template <class Fold, int threads> static __device__ __forceinline__ void block_
     static_assert((warps & (warps - 1)) == 0, "a power of two");
     __shared__ typename Fold::partial room[warps];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    if constexpr (Fold::scaled && !Fold::exact) /* to one maximum, once: what is left to do is to add */
+        rescale_to(partial, block_max<threads>(partial->max));
     warp_combine<Fold, 32>(partial);
     if (lane == 0)
         room[warp] = *partial;
@@ -195,27 +228,18 @@ static __device__ __forceinline__ void rounds_take(typename Fold::partial *parti
     }
 }
 
-/* All vectors, in whole tiles, for folds that take -inf for nothing: what is missing in the last round is -inf. The lanes of
-   a warp share a maximum, so that few tiles raise it. */
+/* All vectors, in tiles, for folds that take -inf for nothing. The lanes of a warp share a maximum, so that few tiles raise
+   it. */
 template <class Fold, class Element, class plan>
 static __device__ __forceinline__ void padded_take(typename Fold::partial *partial, const typename Element::stored *x,
                                                    uint64_t rounds, uint64_t end, bool aligned)
 {
     double shared_max = -INFINITY;
-    const uint64_t stride = (uint64_t)gridDim.x * plan::threads;
     uint64_t index = (uint64_t)blockIdx.x * plan::block_vectors + threadIdx.x;
+    uint4 vectors[plan::vectors];
 #pragma unroll 1
-    for (uint64_t round = 0;; round++) {
-        uint4 vectors[plan::vectors];
-        if (round == rounds) { /* the rest, spread evenly over the grid */
-            index = rounds * gridDim.x * plan::block_vectors + (uint64_t)blockIdx.x * plan::threads + threadIdx.x;
-            if (index - threadIdx.x >= end)
-                break;
-#pragma unroll
-            for (int i = 0; i < plan::vectors; i++)
-                vectors[i] = index + i * stride < end ? vector_load<Element>(x, index + i * stride, aligned)
-                                                      : least_vector<Element>();
-        } else if (aligned) {
+    for (uint64_t round = 0; round < rounds; round++) {
+        if (aligned) {
 #pragma unroll
             for (int i = 0; i < plan::vectors; i++)
                 vectors[i] = vector_load<Element>(x, index + i * plan::threads, true);
@@ -227,13 +251,24 @@ static __device__ __forceinline__ void padded_take(typename Fold::partial *parti
 #pragma unroll
         for (int i = 0; i < plan::vectors; i += plan::together)
             vectors_take<Fold, Element, plan::together>(partial, vectors + i, 0);
-        if (round == rounds)
-            break;
-        if (__ballot_sync(0xffffffffu, partial->max > shared_max) != 0) {
-            shared_max = warp_max(partial->max);
-            rescale_to(partial, shared_max);
-        }
+        shared_max = warp_share_max(partial, shared_max);
         index += (uint64_t)gridDim.x * plan::block_vectors;
+    }
+    /* The rest, spread evenly over the grid, in tiles of 16 values where whole ones are longer, as many as the block needs; what
+       is missing in one is -inf. The vectors move down, so that the code of a tile is there once. */
+    constexpr int brief = Fold::f32_terms ? 16 / Element::per_vector : 2;
+    constexpr int tile = Fold::exact || plan::together < brief ? plan::together : brief;
+    const uint64_t stride = (uint64_t)gridDim.x * plan::threads;
+    index = rounds * gridDim.x * plan::block_vectors + (uint64_t)blockIdx.x * plan::threads + threadIdx.x;
+#pragma unroll
+    for (int i = 0; i < plan::vectors; i++)
+        vectors[i] = index + i * stride < end ? vector_load<Element>(x, index + i * stride, aligned) : least_vector<Element>();
+#pragma unroll 1
+    for (int i = 0; i < plan::vectors && index - threadIdx.x + i * stride < end; i += tile) {
+        vectors_take<Fold, Element, tile>(partial, vectors, 0);
+#pragma unroll
+        for (int j = tile; j < plan::vectors; j++)
+            vectors[j - tile] = vectors[j];
     }
 }
 

@@ -6,63 +6,46 @@
 #include "kernels/softmax.cuh"
 #include "kernels/tuning.h"
 
-template <bool in_vectors, class Arithmetic> struct softmax_plan {
-    static constexpr struct softmax_shape shape = softmax_shape_of(in_vectors, sizeof(typename Arithmetic::value));
+template <bool in_vectors, class Arithmetic, class Element> struct softmax_plan {
+    static constexpr struct softmax_shape shape =
+        softmax_shape_of(in_vectors, sizeof(typename Element::stored), sizeof(typename Arithmetic::value));
     static constexpr int threads = shape.threads, blocks = shape.blocks, flight = shape.flight;
 };
 
-/* x and y of one type, both aligned to 16 bytes. */
+/* x and y of one type, both aligned to 16 bytes. A block takes a few neighbouring vectors and ends: blocks that start one after
+   the other go through the memory more evenly than those that stay. */
 template <class Arithmetic, class Element>
-static __global__ void __launch_bounds__(softmax_plan<true, Arithmetic>::threads, softmax_plan<true, Arithmetic>::blocks)
+static __global__ void __launch_bounds__(softmax_plan<true, Arithmetic, Element>::threads,
+                                         softmax_plan<true, Arithmetic, Element>::blocks)
 softmax_vectors(const typename Element::stored *x, typename Element::stored *y, uint64_t n,
                 const __grid_constant__ softmax_constants c)
 {
-    constexpr int flight = softmax_plan<true, Arithmetic>::flight, threads = softmax_plan<true, Arithmetic>::threads;
-    const uint64_t stride = (uint64_t)gridDim.x * blockDim.x, mine = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    const uint64_t vectors = n / Element::per_vector, rounds = (vectors + flight * stride - 1) / (flight * stride);
-    const uint4 *const from = (const uint4 *)x;
-    uint4 *const to = (uint4 *)y;
-
-    const uint64_t last = vectors * Element::per_vector + mine;
-    if (last < n)
+    typedef softmax_plan<true, Arithmetic, Element> plan;
+    constexpr int threads = plan::threads, flight = plan::flight;
+    const uint64_t vectors = n / Element::per_vector, block = gridDim.x - 1 - blockIdx.x;
+    const uint64_t first = block * threads * flight + threadIdx.x, last = vectors * Element::per_vector + threadIdx.x;
+    uint4 taken[flight];
+#pragma unroll
+    for (int i = 0; i < flight; i++)
+        if (first + i * threads < vectors)
+            taken[i] = __ldcs((const uint4 *)x + first + i * threads);
+#pragma unroll
+    for (int i = 0; i < flight; i++)
+        if (first + i * threads < vectors)
+            __stcs((uint4 *)y + first + i * threads, vector_softmax<Arithmetic, Element>(taken[i], c));
+    if (blockIdx.x == 0 && last < n)
         round_to(&y[last], element_softmax<Arithmetic, Element>(x[last], c));
-    /* While a round is computed and stored the next one is on its way to slots of shared memory, which each thread has for itself. */
-    __shared__ uint4 room[flight * threads];
-    uint4 *const slots = room + threadIdx.x;
-    const auto copy_round = [=](uint64_t first) {
-#pragma unroll
-        for (int i = 0; i < flight; i++)
-            if (first + i * stride < vectors)
-                copy_async(slots + i * threads, from + first + i * stride);
-        copy_commit();
-    };
-    if (rounds > 0)
-        copy_round((rounds - 1) * flight * stride + mine);
-#pragma unroll 1
-    for (uint64_t round = rounds; round-- > 0;) {
-        const uint64_t first = round * flight * stride + mine;
-        uint4 taken[flight];
-        copy_wait(0);
-#pragma unroll
-        for (int i = 0; i < flight; i++)
-            taken[i] = slots[i * threads];
-        if (round > 0)
-            copy_round(first - flight * stride);
-#pragma unroll
-        for (int i = 0; i < flight; i++)
-            if (first + i * stride < vectors)
-                __stcs(to + first + i * stride, vector_softmax<Arithmetic, Element>(taken[i], c));
-    }
 }
 
 /* Any types and alignments, an element at a time. */
 template <class Arithmetic, class Element>
-static __global__ void __launch_bounds__(softmax_plan<false, Arithmetic>::threads, softmax_plan<false, Arithmetic>::blocks)
+static __global__ void __launch_bounds__(softmax_plan<false, Arithmetic, Element>::threads,
+                                         softmax_plan<false, Arithmetic, Element>::blocks)
 softmax_elements(const typename Element::stored *x, void *y, allfold_type y_type, uint64_t n,
                  const __grid_constant__ softmax_constants c)
 {
     typedef typename Arithmetic::value value_type;
-    constexpr int flight = softmax_plan<false, Arithmetic>::flight;
+    constexpr int flight = softmax_plan<false, Arithmetic, Element>::flight;
     const uint64_t stride = (uint64_t)gridDim.x * blockDim.x, mine = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
 #pragma unroll 1
     for (uint64_t round = (n + flight * stride - 1) / (flight * stride); round-- > 0;) {
@@ -103,11 +86,10 @@ struct softmax_call {
     cudaStream_t stream;
 };
 
-/* One thread for each of `items`, as far as the device holds them at one time. */
-static cudaLaunchConfig_t softmax_config(const struct softmax_call *call, struct softmax_shape shape, uint64_t items)
+/* One thread for each of `items`, as far as `most` blocks have them. */
+static cudaLaunchConfig_t softmax_config(const struct softmax_call *call, struct softmax_shape shape, uint64_t items, uint64_t most)
 {
     cudaLaunchConfig_t config = {};
-    const uint64_t most = (uint64_t)call->multiprocessors * shape.blocks;
     const uint64_t wanted = (items + shape.threads - 1) / shape.threads;
     config.gridDim = dim3((unsigned int)u64_max(1, u64_min(wanted, most)));
     config.blockDim = dim3(shape.threads);
@@ -124,12 +106,15 @@ template <class Arithmetic, class Element> static cudaError_t softmax_start(cons
                                                         && std::is_same<typename Element::value, float>::value);
     if constexpr (one_type)
         if (call->x_type == call->y_type && ((uintptr_t)call->x | (uintptr_t)call->y) % 16 == 0) {
+            constexpr struct softmax_shape shape = softmax_plan<true, Arithmetic, Element>::shape;
             const cudaLaunchConfig_t config =
-                softmax_config(call, softmax_plan<true, Arithmetic>::shape, call->n / Element::per_vector);
+                softmax_config(call, shape, (call->n / Element::per_vector + shape.flight - 1) / shape.flight, UINT64_MAX);
             return cudaLaunchKernelEx(&config, softmax_vectors<Arithmetic, Element>, x, (stored *)call->y, call->n,
                                       *call->constants);
         }
-    const cudaLaunchConfig_t config = softmax_config(call, softmax_plan<false, Arithmetic>::shape, call->n);
+    constexpr struct softmax_shape shape = softmax_plan<false, Arithmetic, Element>::shape;
+    const cudaLaunchConfig_t config =
+        softmax_config(call, shape, call->n, (uint64_t)call->multiprocessors * shape.blocks);
     return cudaLaunchKernelEx(&config, softmax_elements<Arithmetic, Element>, x, call->y, call->y_type, call->n,
                               *call->constants);
 }

@@ -57,30 +57,38 @@ static __device__ __forceinline__ int turns_of_thread(uint64_t count)
     return (int)((count + threads - 1 - threadIdx.x) / threads);
 }
 
-/* A thread's vectors: the first in registers, the others in shared memory, where they may be arriving. */
+/* A thread's vectors: the first in registers, the others in shared memory, where they arrive stage by stage. */
 struct resident_kept {
     uint4 first[RESIDENT_SHAPE.registers];
     uint4 *others;
-    int turns, groups;
+    const uint4 *from;
+    int turns;
+    int rounds; /* the turns of the block's first thread, which has the most */
+    int asked;  /* turns that have arrived, or are on their way */
 };
 
-template <class Element>
-static __device__ __forceinline__ void part_load(struct resident_kept *kept, const uint4 *from)
+/* Asks for the next stage, if there is one left. */
+static __device__ __forceinline__ void part_ask(struct resident_kept *kept)
 {
     constexpr int threads = RESIDENT_SHAPE.threads, stage = RESIDENT_SHAPE.stage, registers = RESIDENT_SHAPE.registers;
-    kept->groups = 0;
+#pragma unroll
+    for (int i = 0; i < stage; i++)
+        if (kept->asked + i < kept->turns)
+            copy_async(kept->others + (kept->asked - registers + i) * threads, kept->from + (kept->asked + i) * threads);
+    copy_commit();
+    kept->asked += stage;
+}
+
+template <class Element> static __device__ __forceinline__ void part_begin(struct resident_kept *kept)
+{
+    constexpr int threads = RESIDENT_SHAPE.threads, registers = RESIDENT_SHAPE.registers;
 #pragma unroll
     for (int i = 0; i < registers; i++)
-        kept->first[i] = i < kept->turns ? load_read_only(from + i * threads) : least_vector<Element>();
+        kept->first[i] = i < kept->turns ? load_read_only(kept->from + i * threads) : least_vector<Element>();
+    kept->asked = registers;
 #pragma unroll 1
-    for (int turn = registers; turn < kept->turns; turn += stage) {
-#pragma unroll
-        for (int i = 0; i < stage; i++)
-            if (turn + i < kept->turns)
-                copy_async(kept->others + (turn - registers + i) * threads, from + (turn + i) * threads);
-        copy_commit();
-        kept->groups++;
-    }
+    for (int i = 0; i < RESIDENT_SHAPE.ahead; i++)
+        part_ask(kept);
 }
 
 /* The `count` vectors from turn number `turn` on, a multiple of it; -inf for those that are missing. Calls go from turn 0 on,
@@ -89,8 +97,8 @@ static __device__ __forceinline__ void part_load(struct resident_kept *kept, con
 template <class Element, int count>
 static __device__ __forceinline__ void part_take(struct resident_kept *kept, int turn, uint4 vectors[count])
 {
-    constexpr int threads = RESIDENT_SHAPE.threads, stage = RESIDENT_SHAPE.stage, registers = RESIDENT_SHAPE.registers;
-    static_assert(registers % count == 0 && stage % count == 0, "all of a call's vectors are in one place, and arrive together");
+    constexpr int threads = RESIDENT_SHAPE.threads, registers = RESIDENT_SHAPE.registers;
+    static_assert(registers % count == 0, "all of a call's vectors are in one place");
     if (turn < registers) {
 #pragma unroll
         for (int i = 0; i < count; i++)
@@ -102,25 +110,32 @@ static __device__ __forceinline__ void part_take(struct resident_kept *kept, int
         for (int i = 0; i < count; i++)
             kept->first[registers - count + i] = vectors[i];
     } else {
-        const int arrived = (turn - registers) / stage;
-        copy_wait(arrived < kept->groups ? kept->groups - 1 - arrived : 0);
 #pragma unroll
         for (int i = 0; i < count; i++)
             vectors[i] = turn + i < kept->turns ? kept->others[(turn - registers + i) * threads] : least_vector<Element>();
     }
 }
 
+/* Each stage is asked for when one is used, not all at the start: a warp that asks for more than the memory can take has to wait,
+   and can fold nothing meanwhile. */
 template <class Fold, class Element>
 static __device__ __forceinline__ typename Fold::partial part_fold(struct resident_kept *kept)
 {
-    constexpr int tile = RESIDENT_SHAPE.tile;
+    constexpr int tile = RESIDENT_SHAPE.tile, registers = RESIDENT_SHAPE.registers;
+    static_assert(tile == RESIDENT_SHAPE.stage, "a stage is folded together");
     typename Fold::partial partial = Fold::identity();
+    double shared_max = -INFINITY;
 #pragma unroll 1
-    for (int turn = 0; turn < RESIDENT_SHAPE.registers || turn < kept->turns; turn += tile) {
+    for (int turn = 0; turn < registers || turn < kept->rounds; turn += tile) {
         uint4 vectors[tile];
+        if (turn >= registers)
+            copy_wait(RESIDENT_SHAPE.ahead + registers / tile - 1); /* so many stages have been asked for since */
         part_take<Element, tile>(kept, turn, vectors);
-        if (turn < kept->turns)
+        part_ask(kept);
+        if (turn < kept->rounds) {
             vectors_take<Fold, Element, tile>(&partial, vectors, 0);
+            shared_max = warp_share_max(&partial, shared_max);
+        }
     }
     return partial;
 }
@@ -216,27 +231,25 @@ static __device__ __forceinline__ bool orders_get(const struct resident_work &wo
     return orders.proceed != 0;
 }
 
-/* Tells the host, once all blocks are here, that all that they wrote is written. Takes whole blocks. */
+/* Tells the host, once all blocks are here, that all that they wrote is written: each has made it visible to the whole system
+   before it says so. Takes whole blocks. */
 static __device__ __forceinline__ void outcome_tell(const struct resident_work &work, bool written)
 {
     const uint64_t outcome = written;
     __syncthreads();
+    if (threadIdx.x == 0)
+        __threadfence_system();
     if (blockIdx.x > 0) {
-        if (threadIdx.x == 0) {
-            __threadfence();
+        if (threadIdx.x == 0)
             message_send(work.scratch[gridDim.x + blockIdx.x].words, outcome, work.number);
-        }
         return;
     }
 #pragma unroll 1
     for (uint32_t block = threadIdx.x + 1; block < gridDim.x; block += RESIDENT_SHAPE.threads)
         message_receive<uint64_t>(work.scratch[gridDim.x + block].words, work.number);
-    __threadfence();
     __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence_system();
+    if (threadIdx.x == 0)
         message_send(work.mailbox->outcome.words, outcome, work.number);
-    }
 }
 
 template <class Element, bool logarithm>
@@ -254,8 +267,10 @@ softmax_resident_kernel(const typename Element::stored *x, typename Element::sto
     const bool has_last = blockIdx.x == gridDim.x - 1 && last < work.n;
 
     kept.others = (uint4 *)bytes + threadIdx.x;
+    kept.from = (const uint4 *)x + part.first + threadIdx.x;
     kept.turns = turns_of_thread(part.count);
-    part_load<Element>(&kept, (const uint4 *)x + part.first + threadIdx.x);
+    kept.rounds = (int)((part.count + RESIDENT_SHAPE.threads - 1) / RESIDENT_SHAPE.threads);
+    part_begin<Element>(&kept);
     typename Fold::partial partial = part_fold<Fold, Element>(&kept);
     if (has_last) {
         const typename Element::value value = Element::load(x[last]);
@@ -293,10 +308,9 @@ int softmax_resident_prepare(int device, size_t *shared_bytes)
 {
     int most = 0;
     cudaError_t code = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-    const int own = 4096; /* at most, of the kernels' other shared memory */
-    const int vectors = RESIDENT_SHAPE.threads * (int)sizeof(uint4), stages = 8 * RESIDENT_SHAPE.stage;
-    const int turns = most > own ? (most - own) / vectors : 0;
-    *shared_bytes = (size_t)(turns < stages ? turns : stages) * (size_t)vectors;
+    const int own = 2048; /* at most, of the kernels' other shared memory */
+    const int vectors = RESIDENT_SHAPE.threads * (int)sizeof(uint4);
+    *shared_bytes = (size_t)(most > own ? (most - own) / vectors : 0) * (size_t)vectors;
     for (const bool logarithm : {false, true})
         for (const allfold_type type : {ALLFOLD_F16, ALLFOLD_BF16, ALLFOLD_F32, ALLFOLD_F64})
             if (code == cudaSuccess)

@@ -49,7 +49,8 @@ constexpr struct {
     int tile;  /* that it gives to the fold together */
     int pace;  /* that it writes together */
     int least; /* vectors for each thread: with fewer, there are fewer blocks than multiprocessors */
-} RESIDENT_SHAPE = {512, 8, 4, 4, 2, 2};
+    int ahead; /* stages that are on their way to shared memory before the first vectors are used, and from then on */
+} RESIDENT_SHAPE = {512, 4, 4, 4, 4, 2, 2};
 
 /* The kernel of exact sums. columns: each thread has words of its own in shared memory, which 64-bit additions without atomics
    go to; a block's columns take at most 72 KiB, so that one fits every GPU since Ampere and three fit Hopper's. */
@@ -79,11 +80,13 @@ struct softmax_shape {
 };
 
 /* in_vectors: 16 bytes a load, where input and output have one type; else one element. compute_bytes: 4 or 8. */
-constexpr struct softmax_shape softmax_shape_of(bool in_vectors, size_t compute_bytes)
+constexpr struct softmax_shape softmax_shape_of(bool in_vectors, size_t element_bytes, size_t compute_bytes)
 {
     if (!in_vectors)
         return {256, 4, compute_bytes == 4 ? 8 : 4};
-    return compute_bytes == 4 ? softmax_shape{512, 3, 4} : softmax_shape{512, 2, 2};
+    if (element_bytes == 2)
+        return {512, 3, 4};
+    return {128, compute_bytes == 4 ? 16 : 8, 1};
 }
 
 #endif

@@ -504,7 +504,8 @@ static void test_softmax(allfold_type x_type, allfold_type y_type, bool logarith
 {
     const uint64_t x_bytes = allfold_type_bytes(x_type), y_bytes = allfold_type_bytes(y_type);
     const bool f32 = !logarithm && type_value(x_type) == VALUE_f32 && y_type != ALLFOLD_F64;
-    const struct softmax_shape single = softmax_shape_of(false, f32 ? 4 : 8), vectors = softmax_shape_of(true, f32 ? 4 : 8);
+    const struct softmax_shape single = softmax_shape_of(false, x_bytes, f32 ? 4 : 8);
+    const struct softmax_shape vectors = softmax_shape_of(true, x_bytes, f32 ? 4 : 8);
     std::set<uint64_t> sizes = sizes_of(1, (uint64_t)single.threads, (uint64_t)single.flight, (uint64_t)single.blocks);
     if (x_type == y_type)
         sizes.merge(sizes_of(16 / x_bytes, (uint64_t)vectors.threads, (uint64_t)vectors.flight, (uint64_t)vectors.blocks));
