@@ -63,7 +63,7 @@ template <class Fold, class Element, bool small = false> struct fold_plan {
                                                              sizeof(typename Element::stored), Fold::f32_terms, small);
     static constexpr int threads = shape.threads, vectors = shape.vectors, together = shape.together;
     static constexpr int blocks = shape.blocks, least = shape.least;
-    static constexpr bool is_small = small;
+    static constexpr bool is_small = small, ahead = false;
     static constexpr int block_vectors = threads * vectors; /* of one block in one round */
     static_assert(threads % 32 == 0 && threads <= 1024 && blocks <= FOLD_BLOCKS_MAX, "a shape a kernel can take");
     static_assert(together == 0 || vectors % together == 0, "rounds are whole tiles");
@@ -123,18 +123,46 @@ template <int threads> static __device__ __forceinline__ double block_max(double
     return warp_max(room[threadIdx.x % warps]);
 }
 
+/* Bins, as warp_combine: first all lanes' are brought to the largest maximum, then they are integers to add. */
+template <int count> static __device__ __forceinline__ void warp_combine_bins(struct exp_bins *bins)
+{
+    struct {
+        uint128 of[EXP_BINS];
+    } sums;
+    const double max = warp_max(bins->max);
+    const unsigned int largest = __ballot_sync(0xffffffffu, bins->max == max);
+    const bool nan = __ballot_sync(0xffffffffu, bins->nan != 0) != 0;
+    int leader = 0;
+    while ((largest >> leader & 1) == 0)
+        leader++;
+    exp_bins_raise(bins, max, (int64_t)__shfl_sync(0xffffffffu, (unsigned long long)bins->bin, leader));
+    memcpy(&sums, bins->sums, sizeof sums);
+#pragma unroll 1
+    for (int lanes = 1; lanes < count; lanes *= 2) {
+        const auto other = partial_shuffle_down(sums, lanes);
+#pragma unroll
+        for (int i = 0; i < EXP_BINS; i++)
+            sums.of[i] += other.of[i];
+    }
+    memcpy(bins->sums, &sums, sizeof sums);
+    bins->nan = nan;
+    exp_bins_settle(bins);
+}
+
 /* Lane 0 gets the partials of the warp's first `count` lanes, a power of two, in order; the others get something. Where they
-   are scaled, they have one maximum. Takes whole warps. */
+   are scaled, and not bins, they have one maximum. Takes whole warps; lanes from `count` on have the identity. */
 template <class Fold, int count> static __device__ __forceinline__ void warp_combine(typename Fold::partial *partial)
 {
-    if constexpr (Fold::scaled && !Fold::exact && Fold::f32_terms) { /* f64 is enough for sums of these, and quicker than pairs */
+    if constexpr (Fold::exact) {
+        warp_combine_bins<count>(partial);
+    } else if constexpr (Fold::scaled && Fold::f32_terms) { /* f64 is enough for sums of these, and quicker than pairs */
         double sum = pair_value(&partial->sum);
 #pragma unroll
         for (int lanes = 1; lanes < count; lanes *= 2)
             sum += __shfl_down_sync(0xffffffffu, sum, lanes);
         partial->sum.high = sum;
         partial->sum.low = 0.0;
-    } else if constexpr (Fold::scaled && !Fold::exact) {
+    } else if constexpr (Fold::scaled) {
 #pragma unroll
         for (int lanes = 1; lanes < count; lanes *= 2) {
             const pair other = partial_shuffle_down(partial->sum, lanes);
@@ -162,8 +190,8 @@ template <class Fold, int threads> static __device__ __forceinline__ void block_
     warp_combine<Fold, 32>(partial);
     if (lane == 0)
         room[warp] = *partial;
-    if constexpr (Fold::exact) /* combining bins takes lanes different ways: all of a warp come to the barrier together */
-        __syncwarp();
+    if constexpr (Fold::exact)
+        warp_together<threads>();
     __syncthreads();
     if (warp == 0) {
         *partial = Fold::identity();
@@ -201,6 +229,21 @@ static __device__ __forceinline__ void vectors_take(typename Fold::partial *part
     Fold::tile(partial, values, count * Element::per_vector, first);
 }
 
+/* One thread's vectors of a round. */
+template <class Element, class plan>
+static __device__ __forceinline__ void round_load(uint4 *vectors, const typename Element::stored *x, uint64_t index, bool aligned)
+{
+    if (aligned) {
+#pragma unroll
+        for (int i = 0; i < plan::vectors; i++)
+            vectors[i] = vector_load<Element>(x, index + i * plan::threads, true);
+    } else {
+#pragma unroll
+        for (int i = 0; i < plan::vectors; i++)
+            vectors[i] = vector_load<Element>(x, index + i * plan::threads, false);
+    }
+}
+
 /* Rounds in which every thread of the grid takes all its vectors: nothing to check, the addresses far apart by
    constants. The vectors of one block and round are neighbours. */
 template <class Fold, class Element, class plan>
@@ -208,23 +251,27 @@ static __device__ __forceinline__ void rounds_take(typename Fold::partial *parti
                                                    uint64_t first, uint64_t rounds, bool aligned)
 {
     uint64_t index = (uint64_t)blockIdx.x * plan::block_vectors + threadIdx.x;
+    uint4 next[plan::vectors];
+    if (plan::ahead && rounds > 0)
+        round_load<Element, plan>(next, x, index, aligned);
 #pragma unroll 1
     for (uint64_t round = 0; round < rounds; round++) {
+        const uint64_t following = index + (uint64_t)gridDim.x * plan::block_vectors;
         uint4 vectors[plan::vectors];
-        if (aligned) {
+        if constexpr (plan::ahead) {
 #pragma unroll
             for (int i = 0; i < plan::vectors; i++)
-                vectors[i] = vector_load<Element>(x, index + i * plan::threads, true);
+                vectors[i] = next[i];
+            if (round + 1 < rounds)
+                round_load<Element, plan>(next, x, following, aligned);
         } else {
-#pragma unroll
-            for (int i = 0; i < plan::vectors; i++)
-                vectors[i] = vector_load<Element>(x, index + i * plan::threads, false);
+            round_load<Element, plan>(vectors, x, index, aligned);
         }
 #pragma unroll
         for (int i = 0; i < plan::vectors; i += plan::together)
             vectors_take<Fold, Element, plan::together>(partial, vectors + i,
                                                         first + (index + i * plan::threads) * Element::per_vector);
-        index += (uint64_t)gridDim.x * plan::block_vectors;
+        index = following;
     }
 }
 
@@ -239,15 +286,7 @@ static __device__ __forceinline__ void padded_take(typename Fold::partial *parti
     uint4 vectors[plan::vectors];
 #pragma unroll 1
     for (uint64_t round = 0; round < rounds; round++) {
-        if (aligned) {
-#pragma unroll
-            for (int i = 0; i < plan::vectors; i++)
-                vectors[i] = vector_load<Element>(x, index + i * plan::threads, true);
-        } else {
-#pragma unroll
-            for (int i = 0; i < plan::vectors; i++)
-                vectors[i] = vector_load<Element>(x, index + i * plan::threads, false);
-        }
+        round_load<Element, plan>(vectors, x, index, aligned);
 #pragma unroll
         for (int i = 0; i < plan::vectors; i += plan::together)
             vectors_take<Fold, Element, plan::together>(partial, vectors + i, 0);
@@ -331,10 +370,16 @@ static __device__ __forceinline__ typename Fold::partial thread_fold(const typen
         }
         rest_take<Fold, Element, plan>(&partial, x, first, start, vectors, aligned);
     }
-    /* less than a vector is left */
-    const uint64_t last = vectors * Element::per_vector + threadIdx.x;
-    if (blockIdx.x == gridDim.x - 1 && last < n) {
-        const typename Element::value value = Element::load(x[last]);
+    /* less than a vector is left; where -inf is nothing, all threads take something, so that their ways do not part */
+    const uint64_t whole = vectors * Element::per_vector, last = whole + threadIdx.x;
+    constexpr bool padded = Fold::scaled && Element::is_floating;
+    if (blockIdx.x == gridDim.x - 1 && (padded ? whole : last) < n) {
+        typename Element::stored stored;
+        if constexpr (padded)
+            stored = vector_element<typename Element::stored>(least_vector<Element>(), 0);
+        if (last < n)
+            stored = x[last];
+        const typename Element::value value = Element::load(stored);
         Fold::tile(&partial, &value, 1, first + last);
     }
     return partial;
@@ -366,7 +411,7 @@ fold_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, uint6
             Fold::combine(&partial, &other);
         }
         if constexpr (Fold::exact)
-            __syncwarp();
+            warp_together<threads>();
         __syncthreads();
         block_combine<Fold, threads>(&partial);
     }

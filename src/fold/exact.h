@@ -31,6 +31,18 @@ enum exact_count {
 /* Terms of one lane between two looks at how full the windows are: 2^8 / 4 of the largest would fit. */
 #define EXACT_RUN 32
 
+/* Bins: where one thread puts single f32 terms. Bin b, a double, is the sum of terms whose biased exponents are 16 b to
+   16 b + 15: multiples of 2^(16 b - 150), its unit, and below 2^39 units. So 2^13 of them add up exactly, before what is a
+   multiple of the next bin's unit must be carried there; the last bin has room for the carries of 2^31 of the largest terms.
+   NaN and infinities go to bin 15 and stay there. */
+#define EXACT_BINS 17
+#define EXACT_BIN_ROOM 8192
+struct exact_bins {
+    double *at; /* bin b at at[b * stride] */
+    uint32_t stride, room;
+    bool ready;
+};
+
 /* Where words lie: word i at words[i * stride]. shared: other threads add to them, too. ready: they hold something; a device
    makes its words 0 when they are first needed. */
 struct exact_sink {
@@ -40,6 +52,8 @@ struct exact_sink {
     uint32_t limbs;
     int32_t lowest; /* bit 0 of limb 0 is worth 2^lowest */
     uint32_t room;  /* for so many single terms, before carries must be put in order; shared words have room always */
+    bool has_bins; /* single terms go there */
+    struct exact_bins bins;
 };
 
 HOST_DEVICE struct exact_sink exact_sink_of(int64_t *words, uint32_t limbs, int32_t lowest)
@@ -52,6 +66,10 @@ HOST_DEVICE struct exact_sink exact_sink_of(int64_t *words, uint32_t limbs, int3
     sink.limbs = limbs;
     sink.lowest = lowest;
     sink.room = 0;
+    sink.has_bins = false;
+    sink.bins.at = NULL;
+    sink.bins.stride = sink.bins.room = 0;
+    sink.bins.ready = false;
     return sink;
 }
 
@@ -66,14 +84,17 @@ HOST_DEVICE uint32_t group_largest(uint32_t x)
 #endif
 }
 
-/* Single terms between two normalisations. Each changes a limb by less than 2^55 (a shifted f32), and 224 * 2^55 leaves room
-   in 63 bits for 2^27 additions of at most 2^32: flushes of windows, of which there are far fewer. */
-#define EXACT_ROOM 224
+/* Single terms between two normalisations. Each changes a limb by less than 2^53, or, a shifted f32, by less than 2^55 and counts
+   as four; 896 * 2^53 leaves room in 63 bits for 2^28 additions of at most 2^32: flushes of windows, of which there are far
+   fewer. */
+#define EXACT_ROOM 896
+#define EXACT_WEIGHT(value_bits) ((value_bits) == 32 ? 4 : 1)
 
 HOST_DEVICE void exact_sink_prepare(struct exact_sink *sink)
 {
     if (sink->ready)
         return;
+    FOLD_ROLL
     for (uint32_t i = 0; i < sink->limbs + EXACT_COUNTS; i++)
         sink->words[i * sink->stride] = 0;
     sink->ready = true;
@@ -111,7 +132,7 @@ HOST_DEVICE void exact_sink_normalise(struct exact_sink *sink)
     sink->room = EXACT_ROOM;
 }
 
-/* Makes room for n single terms, at most EXACT_ROOM. */
+/* Makes room for n single terms that count as one, n at most EXACT_ROOM. */
 HOST_DEVICE void exact_sink_reserve(struct exact_sink *sink, uint32_t n)
 {
     if (sink->shared)
@@ -138,15 +159,21 @@ HOST_DEVICE void exact_add_integer(const struct exact_sink *sink, int64_t value,
 }
 
 /* The same for a single term, of |value| < 2^53, which must have been reserved. Shared words, where carries cannot be put in
-   order, get no more than 2^32 at a time. */
+   order, get no more than 2^32 at a time. Others are both read before one is written: they are seldom in registers. */
 HOST_DEVICE void exact_add_term(const struct exact_sink *sink, int64_t value, int32_t exponent)
 {
     const uint32_t position = (uint32_t)(exponent - sink->lowest), limb = position / 32, shift = position % 32;
-    const int64_t rest = value >> (32 - shift);
-    exact_word_add(sink, limb, (int64_t)(((uint64_t)value << shift) & 0xffffffffu));
-    exact_word_add(sink, limb + 1, sink->shared ? rest & 0xffffffff : rest);
-    if (sink->shared)
+    const int64_t low = (int64_t)(((uint64_t)value << shift) & 0xffffffffu), rest = value >> (32 - shift);
+    if (sink->shared) {
+        exact_word_add(sink, limb, low);
+        exact_word_add(sink, limb + 1, rest & 0xffffffff);
         exact_word_add(sink, limb + 2, rest >> 32);
+        return;
+    }
+    int64_t *const at = &sink->words[limb * sink->stride];
+    const int64_t first = at[0], second = at[sink->stride];
+    at[0] = first + low;
+    at[sink->stride] = second + rest;
 }
 
 /* The same for |value| < 2^24. */
@@ -169,6 +196,9 @@ HOST_DEVICE void exact_add_wide(const struct exact_sink *sink, int128 value, int
         exact_add_integer(sink, (int64_t)(value >> 124), exponent + 124);
 }
 
+/* -x where sign is 1, without a branch, which random signs would mislead. */
+HOST_DEVICE int64_t negated_if(int64_t x, uint64_t sign) { return (int64_t)(((uint64_t)x ^ (0 - sign)) + sign); }
+
 /* A finite double as an integer times 2^*exponent. */
 HOST_DEVICE int64_t exact_integer(double x, int32_t *exponent)
 {
@@ -176,7 +206,7 @@ HOST_DEVICE int64_t exact_integer(double x, int32_t *exponent)
     const int32_t biased = (int32_t)(bits >> 52 & 0x7ff);
     const int64_t magnitude = (int64_t)(biased != 0 ? fraction | 1ull << 52 : fraction);
     *exponent = magnitude == 0 ? 0 : (biased != 0 ? biased : 1) - 1075; /* 0 is a multiple of everything */
-    return bits >> 63 != 0 ? -magnitude : magnitude;
+    return negated_if(magnitude, bits >> 63);
 }
 
 /* Counts x, which is NaN or infinite. */
@@ -185,41 +215,155 @@ HOST_DEVICE void exact_add_special(const struct exact_sink *sink, double x)
     exact_count(sink, x != x ? EXACT_NANS : x > 0.0 ? EXACT_PLUS : EXACT_MINUS, 1);
 }
 
-/* Adds one term, whatever it is, to the words. lowest is at most -1074, or the term a double that stands for an f32. */
-HOST_DEVICE void exact_add_f64(const struct exact_sink *sink, double x)
+/* Adds one term to the words; finite: it is known to be that. lowest is -1074. */
+HOST_DEVICE void exact_add_f64(const struct exact_sink *sink, double x, bool finite)
 {
-    int32_t exponent;
-    if ((f64_bits(x) >> 52 & 0x7ff) == 0x7ff) {
+    if (!finite && !is_finite(x)) {
         exact_add_special(sink, x);
         return;
     }
-    const int64_t value = exact_integer(x, &exponent);
-    exact_add_term(sink, value, exponent);
+    const uint64_t bits = f64_bits(x), fraction = bits & 0xfffffffffffffu;
+    const int32_t biased = (int32_t)(bits >> 52 & 0x7ff);
+    const int64_t magnitude = (int64_t)(biased != 0 ? fraction | 1ull << 52 : fraction);
+    exact_add_term(sink, negated_if(magnitude, bits >> 63), (biased != 0 ? biased : 1) - 1075);
+}
+
+HOST_DEVICE uint32_t exact_bin_of(float x) { return f32_bits(x) >> 27 & 15; }
+
+HOST_DEVICE double exact_bin_unit(int b) { return power_of_two(16 * b - 150); }
+
+HOST_DEVICE void exact_bin_add(const struct exact_bins *bins, uint32_t b, double x) { bins->at[b * bins->stride] += x; }
+
+/* Carries what it can of each bin to the next: to the nearest multiple of that one's unit. Bins are then at most 2^37 units: what
+   is left, half the next one's unit, and a carry. */
+HOST_DEVICE void exact_bins_normalise(struct exact_bins *bins)
+{
+    double carry = 0.0;
+    FOLD_ROLL
+    for (int b = 0; b < EXACT_BINS; b++) {
+        double *const at = &bins->at[(uint32_t)b * bins->stride];
+        const double sum = *at + carry, big = 0x1.8p52 * exact_bin_unit(b + 1);
+        carry = b + 1 < EXACT_BINS && is_finite(sum) ? (sum + big) - big : 0.0;
+        *at = sum - carry;
+    }
+    bins->room = EXACT_BIN_ROOM;
+}
+
+HOST_DEVICE void exact_bins_prepare(struct exact_bins *bins)
+{
+    if (bins->ready)
+        return;
+    FOLD_ROLL
+    for (uint32_t b = 0; b < EXACT_BINS; b++)
+        bins->at[b * bins->stride] = 0.0;
+    bins->ready = true;
+    bins->room = EXACT_BIN_ROOM;
+}
+
+/* Makes room for n terms, at most EXACT_BIN_ROOM. 2^13 of 2^39 units and what bins have after carrying stay below 2^53. */
+HOST_DEVICE void exact_bins_reserve(struct exact_bins *bins, uint32_t n)
+{
+    if (bins->room < n)
+        exact_bins_normalise(bins);
+    bins->room -= n;
+}
+
+/* Adds what a window holds: an f32's multiple of 2^(k-52), |sum| <= 2^(k-1), k <= 137. In two parts: the multiple of the unit two
+   bins up, at most 2^34 of it, and the rest, at most 2^31 of the lower bin's. */
+HOST_DEVICE void exact_bins_take(struct exact_bins *bins, double sum, int32_t k)
+{
+    const int32_t lower = k + 98 > 0 ? (k + 98) / 16 : 0;
+    const double big = 0x1.8p52 * exact_bin_unit(lower + 2), high = (sum + big) - big;
+    exact_bins_prepare(bins);
+    exact_bins_reserve(bins, 1);
+    exact_bin_add(bins, (uint32_t)lower, sum - high);
+    exact_bin_add(bins, (uint32_t)lower + 2, high);
+}
+
+/* What bin b holds, in its units; what is not finite is counted in the words of the sink instead. */
+HOST_DEVICE int64_t exact_bin_integer(const struct exact_sink *sink, int b, double sum)
+{
+    if (is_finite(sum))
+        return (int64_t)(sum * power_of_two(150 - 16 * b));
+    exact_add_special(sink, sum);
+    return 0;
+}
+
+/* Empties the bins into the words. */
+HOST_DEVICE void exact_bins_flush(struct exact_sink *sink)
+{
+    if (!sink->has_bins || !sink->bins.ready)
+        return;
+    FOLD_ROLL
+    for (int b = 0; b < EXACT_BINS; b++)
+        exact_add_integer(sink, exact_bin_integer(sink, b, sink->bins.at[(uint32_t)b * sink->bins.stride]), 16 * b - 150);
+    sink->bins.ready = false;
 }
 
 /* The same for a term that is an f32; lowest is at most -149. */
-HOST_DEVICE void exact_add_f32(const struct exact_sink *sink, float x)
+HOST_DEVICE void exact_add_f32(const struct exact_sink *sink, float x, bool finite)
 {
     const uint32_t bits = f32_bits(x), fraction = bits & 0x7fffffu;
+    if (sink->has_bins) {
+        exact_bin_add(&sink->bins, exact_bin_of(x), (double)x);
+        return;
+    }
     const int32_t biased = (int32_t)(bits >> 23 & 0xff);
-    if (biased == 0xff) {
+    if (!finite && biased == 0xff) {
         exact_add_special(sink, (double)x);
         return;
     }
     const int64_t magnitude = (int64_t)(biased != 0 ? fraction | 1u << 23 : fraction);
-    exact_add_small(sink, bits >> 31 != 0 ? -magnitude : magnitude, (biased != 0 ? biased : 1) - 150);
+    exact_add_small(sink, negated_if(magnitude, bits >> 31), (biased != 0 ? biased : 1) - 150);
 }
 
-/* Adds x * x, exactly, whatever x is. */
-HOST_DEVICE void exact_add_square(const struct exact_sink *sink, double x)
+/* Adds x * x, exactly. */
+HOST_DEVICE void exact_add_square(const struct exact_sink *sink, double x, bool finite)
 {
     int32_t exponent;
-    if (!is_finite(x)) {
+    if (!finite && !is_finite(x)) {
         exact_add_special(sink, fabs(x));
         return;
     }
     const int64_t value = exact_integer(fabs(x), &exponent);
     exact_add_wide(sink, (int128)value * value, 2 * exponent);
+}
+
+/* Terms that the host may add without windows: what their bits, as f32, are like. `before` is the magnitude less 1, which is
+   large for 0. */
+#define EXACT_PLAIN 2048
+struct exact_span {
+    uint32_t largest[FOLD_LANES], before[FOLD_LANES], all[FOLD_LANES];
+};
+HOST_DEVICE void exact_span_start(struct exact_span *span)
+{
+    memset(span, 0, sizeof *span);
+    memset(span->before, 0xff, sizeof span->before);
+}
+#define EXACT_SPAN_TAKE(span, lane, x)                                                                          \
+    do {                                                                                                        \
+        const uint32_t magnitude = f32_bits(x) & 0x7fffffffu, before = magnitude - 1;                           \
+        (span).largest[lane] = magnitude > (span).largest[lane] ? magnitude : (span).largest[lane];             \
+        (span).before[lane] = before < (span).before[lane] ? before : (span).before[lane];                      \
+        (span).all[lane] |= magnitude;                                                                          \
+    } while (0)
+
+/* Whether no sum of them, EXACT_PLAIN at most, is rounded. They are multiples of 2^u, for the lowest bit that any of them has,
+   and less than 2^t. If t + 11 - u is at most 53, a sum of 2^11 has no more bits than a double. False also where there are
+   nothing but zeros, or NaN or infinities. */
+HOST_DEVICE bool exact_span_is_narrow(const struct exact_span *span)
+{
+    uint32_t largest = 0, before = ~0u, all = 0, zeros = 0;
+    for (int lane = 0; lane < FOLD_LANES; lane++) {
+        largest = span->largest[lane] > largest ? span->largest[lane] : largest;
+        before = span->before[lane] < before ? span->before[lane] : before;
+        all |= span->all[lane];
+    }
+    while (zeros < 23 && (all >> zeros & 1) == 0) /* below the bits of all fractions */
+        zeros++;
+    const int32_t biased = (int32_t)(largest >> 23), least = (int32_t)((before + 1) >> 23);
+    const int32_t t = biased - 126, u = (least > 0 ? least : 1) - 150 + (int32_t)zeros; /* subnormal numbers are as if of 1 */
+    return largest != 0 && biased < 0xff && t + 11 - u <= 53;
 }
 
 /* The windows of one thread; each in as many lanes as the thread has. Closed while bias[0] is 0. */
@@ -253,14 +397,34 @@ HOST_DEVICE int64_t exact_window_take(struct exact_front *front, int w, int32_t 
     return total;
 }
 
-/* Empties the windows into the words. */
+/* Makes room for n single terms. */
+HOST_DEVICE void exact_reserve(struct exact_sink *sink, uint32_t n, uint32_t weight)
+{
+    if (sink->has_bins) {
+        exact_bins_prepare(&sink->bins);
+        exact_bins_reserve(&sink->bins, n);
+    } else {
+        exact_sink_prepare(sink);
+        exact_sink_reserve(sink, n * weight);
+    }
+}
+
+/* Empties the windows: into the words or, where other threads share these, into bins. */
 HOST_DEVICE void exact_front_flush(struct exact_front *front, int windows, struct exact_sink *sink)
 {
-    exact_sink_prepare(sink);
+    const bool to_bins = sink->shared && sink->has_bins;
+    if (!to_bins)
+        exact_sink_prepare(sink);
     FOLD_UNROLL
     for (int w = 0; w < windows; w++) {
         int32_t exponent;
+        const double sum = front->sum[w][0] - front->bias[w];
         const int64_t total = exact_window_take(front, w, &exponent);
+        if (to_bins) { /* a device's, of one lane */
+            if (total != 0)
+                exact_bins_take(&sink->bins, sum, exponent + 52);
+            continue;
+        }
         if (total != 0)
             exact_add_integer(sink, total, exponent);
     }
@@ -303,5 +467,23 @@ HOST_DEVICE bool exact_front_is_full(const struct exact_front *front, int window
         rest -= after - before;                                 \
         (total) = after;                                        \
     } while (0)
+
+/* Its passage through the last window, which leaves nothing of it or is refused. A device adds twice instead, rounding down and
+   rounding up: the exact sum lies between the two, so where they are equal at the end both are exact. */
+#ifdef __CUDA_ARCH__
+#define EXACT_LAST(total, up, bias, rest, outside) \
+    do {                                           \
+        (total) = add_down(total, rest);           \
+        (up) = add_up(up, rest);                   \
+    } while (0)
+#define EXACT_SETTLE(total, up, bias, outside) (outside) |= (total) == (up) ? f64_bits(up) ^ f64_bits(bias) : ~0ull
+#else
+#define EXACT_LAST(total, up, bias, rest, outside) \
+    do {                                           \
+        EXACT_STEP(total, bias, rest, outside);    \
+        outside |= (rest) != 0.0 ? ~0ull : 0;      \
+    } while (0)
+#define EXACT_SETTLE(total, up, bias, outside) (void)(up)
+#endif
 
 #endif

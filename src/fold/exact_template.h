@@ -1,7 +1,13 @@
 /* Template of the exact sums: NAME the monoid, LIMBS and LOWEST its limbs (exact.h). For floating point WINDOWS how many
    windows, TERM(x) what is added for element x as a double, rounded or, where that cannot say it, NaN; TERM_REST(x, term)
-   (if defined) what the rounding lost, exactly; ADD(sink, x) adds the term of x whatever it is. For integers BASE is the
-   monoid whose tile adds integers exactly, and BASE_FLUSH(sink, base) hands its total to the words. */
+   (if defined) what the rounding lost, exactly; BINS (if defined) that terms are f32 and may go to bins; ADD(sink, x, finite)
+   adds the term of x, which may be known to be finite. For integers BASE is the monoid whose tile adds integers exactly, and
+   BASE_FLUSH(sink, base) hands its total to the words. */
+#ifdef BINS
+enum { NAME_FN(bins) = EXACT_BINS };
+#else
+enum { NAME_FN(bins) = 0 };
+#endif
 enum { NAME_FN(limbs) = LIMBS, NAME_FN(words) = LIMBS + EXACT_COUNTS, NAME_FN(lowest) = LOWEST, NAME_FN(windows_of) = WINDOWS };
 
 typedef struct {
@@ -37,32 +43,33 @@ HOST_DEVICE void NAME_FN(start)(struct exact_front *front)
 /* Takes x[0 .. n) into the windows; false where they cannot hold it, and are then as before. */
 HOST_DEVICE bool NAME_FN(windows)(struct exact_front *front, const V *x, uint32_t n)
 {
-    double sum[WINDOWS][FOLD_LANES];
+    enum { LAST = WINDOWS - 1 };
+    double sum[WINDOWS][FOLD_LANES], up[FOLD_LANES];
     uint64_t outside[FOLD_LANES] = {0};
     memcpy(sum, front->sum, sizeof sum);
+    memcpy(up, sum[LAST], sizeof up);
     FOLD_FOR_LANES(n, i, lane, {
         double rest = TERM(x[i]);
 #ifdef TERM_REST
         double second = TERM_REST(x[i], rest);
 #endif
-        EXACT_STEP(sum[0][lane], front->bias[0], rest, outside[lane]);
 #if WINDOWS > 1
-        EXACT_STEP(sum[1][lane], front->bias[1], rest, outside[lane]);
+        EXACT_STEP(sum[0][lane], front->bias[0], rest, outside[lane]);
 #endif
 #if WINDOWS > 2
-        EXACT_STEP(sum[2][lane], front->bias[2], rest, outside[lane]);
+        EXACT_STEP(sum[1][lane], front->bias[1], rest, outside[lane]);
 #endif
 #if WINDOWS > 3
-        EXACT_STEP(sum[3][lane], front->bias[3], rest, outside[lane]);
+        EXACT_STEP(sum[2][lane], front->bias[2], rest, outside[lane]);
 #endif
-        outside[lane] |= rest != 0.0 ? ~0ull : 0;
+        EXACT_LAST(sum[LAST][lane], up[lane], front->bias[LAST], rest, outside[lane]);
 #ifdef TERM_REST
         EXACT_STEP(sum[1][lane], front->bias[1], second, outside[lane]);
         EXACT_STEP(sum[2][lane], front->bias[2], second, outside[lane]);
-        EXACT_STEP(sum[3][lane], front->bias[3], second, outside[lane]);
-        outside[lane] |= second != 0.0 ? ~0ull : 0;
+        EXACT_LAST(sum[LAST][lane], up[lane], front->bias[LAST], second, outside[lane]);
 #endif
     });
+    EXACT_SETTLE(sum[LAST][0], up[0], front->bias[LAST], outside[0]);
     for (int lane = 1; lane < FOLD_LANES; lane++)
         outside[0] |= outside[lane];
     if (outside[0] >> 52 != 0)
@@ -95,21 +102,44 @@ HOST_DEVICE bool NAME_FN(open)(struct exact_front *front, const V *x, uint32_t n
     return largest[0] != 0.0 || special[0] != 0;
 }
 
-/* Takes terms one by one into the words. */
+/* Takes terms one by one into the words. A device, where branches would keep terms apart, looks first whether all are finite. */
 HOST_DEVICE void NAME_FN(singly)(struct exact_sink *sink, const V *x, uint32_t n)
 {
-    exact_sink_prepare(sink);
 #ifdef __CUDA_ARCH__
-    exact_sink_reserve(sink, n);
-    FOLD_UNROLL
-    for (uint32_t i = 0; i < n; i++)
-        ADD(sink, x[i]);
+    bool finite = true;
+    exact_reserve(sink, n, EXACT_WEIGHT(VALUE_BITS));
+    if (!sink->has_bins) {
+        FOLD_UNROLL
+        for (uint32_t i = 0; i < n; i++)
+            finite &= x[i] - x[i] == (V)0;
+    }
+    if (finite) {
+        FOLD_UNROLL
+        for (uint32_t i = 0; i < n; i++)
+            ADD(sink, x[i], true);
+    } else {
+        FOLD_UNROLL
+        for (uint32_t i = 0; i < n; i++)
+            ADD(sink, x[i], false);
+    }
 #else
+#ifdef BINS
+    if (sink->has_bins) { /* so that an addition need not wait for the one before, which may be to the same bin */
+        double copies[4][EXACT_BINS] = {{0.0}};
+        exact_reserve(sink, n, 1);
+        for (uint32_t i = 0; i < n; i++)
+            copies[i % 4][exact_bin_of(x[i])] += TERM(x[i]);
+        for (uint32_t b = 0; b < EXACT_BINS; b++)
+            for (int copy = 0; copy < 4; copy++)
+                exact_bin_add(&sink->bins, b, copies[copy][b]);
+        return;
+    }
+#endif
     for (uint32_t start = 0; start < n; start += EXACT_RUN) {
         const uint32_t end = n - start < EXACT_RUN ? n : start + EXACT_RUN;
-        exact_sink_reserve(sink, end - start);
+        exact_reserve(sink, end - start, EXACT_WEIGHT(VALUE_BITS));
         for (uint32_t i = start; i < end; i++)
-            ADD(sink, x[i]);
+            ADD(sink, x[i], false);
     }
 #endif
 }
@@ -144,6 +174,7 @@ HOST_DEVICE void NAME_FN(front_combine)(struct exact_front *a, const struct exac
 HOST_DEVICE void NAME_FN(finish_front)(struct exact_front *front, struct exact_sink *sink)
 {
     exact_front_flush(front, WINDOWS, sink);
+    exact_bins_flush(sink);
     if (front->others)
         exact_count(sink, EXACT_OTHERS, 1);
 }
@@ -172,6 +203,35 @@ HOST_DEVICE void NAME_FN(finish_front)(FN_EXPAND(FN(NAME), front) * front, struc
 }
 #endif
 
+#if defined(BINS) && !defined(__CUDA_ARCH__)
+/* Adds terms as they are, if their bits show that no sum of them was rounded; n is at most EXACT_PLAIN. */
+HOST_DEVICE bool NAME_FN(plain)(struct exact_front *front, struct exact_sink *sink, const V *x, uint32_t n)
+{
+    double sum[FOLD_LANES] = {0.0};
+    struct exact_span span;
+    exact_span_start(&span);
+    FOLD_FOR_LANES(n, i, lane, {
+        EXACT_SPAN_TAKE(span, lane, x[i]);
+        sum[lane] += TERM(x[i]);
+    });
+    if (!exact_span_is_narrow(&span))
+        return false;
+    for (int lane = 1; lane < FOLD_LANES; lane++)
+        sum[0] += sum[lane];
+    int32_t exponent;
+    const int64_t total = exact_integer(sum[0], &exponent);
+    exact_add_integer(sink, total, exponent);
+    front->others = true;
+    return true;
+}
+#else
+HOST_DEVICE bool NAME_FN(plain)(FN_EXPAND(FN(NAME), front) * front, struct exact_sink *sink, const V *x, uint32_t n)
+{
+    (void)front, (void)sink, (void)x, (void)n;
+    return false;
+}
+#endif
+
 /* On the host, in runs of EXACT_RUN elements a lane. */
 HOST_DEVICE void NAME_FN(tile)(FN(NAME) * sum, const V *x, uint32_t n, uint64_t first)
 {
@@ -179,9 +239,20 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * sum, const V *x, uint32_t n, uint64_t 
     struct exact_sink sink = exact_sink_of(sum->words, LIMBS, LOWEST);
     FN_EXPAND(FN(NAME), front) front;
     (void)first;
+#ifdef BINS
+    double bins[EXACT_BINS];
+    sink.has_bins = true;
+    sink.bins.at = bins;
+    sink.bins.stride = 1;
+#endif
     NAME_FN(start)(&front);
-    for (uint32_t start = 0; start < n; start += length)
-        NAME_FN(run)(&front, &sink, x + start, n - start < length ? n - start : length);
+    for (uint32_t start = 0, plain; start < n; start += plain) {
+        plain = n - start < EXACT_PLAIN ? n - start : EXACT_PLAIN;
+        if (NAME_FN(plain)(&front, &sink, x + start, plain))
+            continue;
+        for (uint32_t i = 0; i < plain; i += length)
+            NAME_FN(run)(&front, &sink, x + start + i, plain - i < length ? plain - i : length);
+    }
     NAME_FN(finish_front)(&front, &sink);
     exact_sink_normalise(&sink);
 }
@@ -192,6 +263,7 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * sum, const V *x, uint32_t n, uint64_t 
 #undef WINDOWS
 #undef TERM
 #undef TERM_REST
+#undef BINS
 #undef ADD
 #undef BASE
 #undef BASE_FLUSH
