@@ -12,29 +12,67 @@ template <bool in_vectors, class Arithmetic, class Element> struct softmax_plan 
     static constexpr int threads = shape.threads, blocks = shape.blocks, flight = shape.flight;
 };
 
-/* x and y of one type, both aligned to 16 bytes. A block takes a few neighbouring vectors and ends: blocks that start one after
-   the other go through the memory more evenly than those that stay. */
+/* x and y of one type, both aligned to 16 bytes. A thread takes a vector and ends: blocks that start one after the other go
+   through the memory more evenly than those that stay. */
 template <class Arithmetic, class Element>
 static __global__ void __launch_bounds__(softmax_plan<true, Arithmetic, Element>::threads,
                                          softmax_plan<true, Arithmetic, Element>::blocks)
 softmax_vectors(const typename Element::stored *x, typename Element::stored *y, uint64_t n,
                 const __grid_constant__ softmax_constants c)
 {
-    typedef softmax_plan<true, Arithmetic, Element> plan;
-    constexpr int threads = plan::threads, flight = plan::flight;
+    constexpr int threads = softmax_plan<true, Arithmetic, Element>::threads;
     const uint64_t vectors = n / Element::per_vector, block = gridDim.x - 1 - blockIdx.x;
-    const uint64_t first = block * threads * flight + threadIdx.x, last = vectors * Element::per_vector + threadIdx.x;
-    uint4 taken[flight];
-#pragma unroll
-    for (int i = 0; i < flight; i++)
-        if (first + i * threads < vectors)
-            taken[i] = __ldcs((const uint4 *)x + first + i * threads);
-#pragma unroll
-    for (int i = 0; i < flight; i++)
-        if (first + i * threads < vectors)
-            __stcs((uint4 *)y + first + i * threads, vector_softmax<Arithmetic, Element>(taken[i], c));
+    const uint64_t mine = block * threads + threadIdx.x, last = vectors * Element::per_vector + threadIdx.x;
+    if (mine < vectors)
+        __stcs((uint4 *)y + mine, vector_softmax<Arithmetic, Element>(__ldcs((const uint4 *)x + mine), c));
     if (blockIdx.x == 0 && last < n)
         round_to(&y[last], element_softmax<Arithmetic, Element>(x[last], c));
+}
+
+/* The same by blocks that stay: where a vector is much work. */
+template <class Arithmetic, class Element>
+static __global__ void __launch_bounds__(softmax_plan<true, Arithmetic, Element>::threads,
+                                         softmax_plan<true, Arithmetic, Element>::blocks)
+softmax_rounds(const typename Element::stored *x, typename Element::stored *y, uint64_t n,
+                const __grid_constant__ softmax_constants c)
+{
+    typedef softmax_plan<true, Arithmetic, Element> plan;
+    constexpr int flight = plan::flight, threads = plan::threads;
+    const uint64_t stride = (uint64_t)gridDim.x * blockDim.x, mine = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    const uint64_t vectors = n / Element::per_vector, rounds = (vectors + flight * stride - 1) / (flight * stride);
+    const uint4 *const from = (const uint4 *)x;
+    uint4 *const to = (uint4 *)y;
+
+    const uint64_t last = vectors * Element::per_vector + mine;
+    if (last < n)
+        round_to(&y[last], element_softmax<Arithmetic, Element>(x[last], c));
+    /* While a round is computed and stored the next one is on its way to slots of shared memory, which each thread has for itself. */
+    __shared__ uint4 room[flight * threads];
+    uint4 *const slots = room + threadIdx.x;
+    const auto copy_round = [=](uint64_t first) {
+#pragma unroll
+        for (int i = 0; i < flight; i++)
+            if (first + i * stride < vectors)
+                copy_async(slots + i * threads, from + first + i * stride);
+        copy_commit();
+    };
+    if (rounds > 0)
+        copy_round((rounds - 1) * flight * stride + mine);
+#pragma unroll 1
+    for (uint64_t round = rounds; round-- > 0;) {
+        const uint64_t first = round * flight * stride + mine;
+        uint4 taken[flight];
+        copy_wait(0);
+#pragma unroll
+        for (int i = 0; i < flight; i++)
+            taken[i] = slots[i * threads];
+        if (round > 0)
+            copy_round(first - flight * stride);
+#pragma unroll
+        for (int i = 0; i < flight; i++)
+            if (first + i * stride < vectors)
+                __stcs(to + first + i * stride, vector_softmax<Arithmetic, Element>(taken[i], c));
+    }
 }
 
 /* Any types and alignments, an element at a time. */
@@ -107,10 +145,14 @@ template <class Arithmetic, class Element> static cudaError_t softmax_start(cons
     if constexpr (one_type)
         if (call->x_type == call->y_type && ((uintptr_t)call->x | (uintptr_t)call->y) % 16 == 0) {
             constexpr struct softmax_shape shape = softmax_plan<true, Arithmetic, Element>::shape;
-            const cudaLaunchConfig_t config =
-                softmax_config(call, shape, (call->n / Element::per_vector + shape.flight - 1) / shape.flight, UINT64_MAX);
-            return cudaLaunchKernelEx(&config, softmax_vectors<Arithmetic, Element>, x, (stored *)call->y, call->n,
-                                      *call->constants);
+            const uint64_t most = shape.flight == 1 ? UINT64_MAX : (uint64_t)call->multiprocessors * shape.blocks;
+            const cudaLaunchConfig_t config = softmax_config(call, shape, call->n / Element::per_vector, most);
+            if constexpr (shape.flight == 1)
+                return cudaLaunchKernelEx(&config, softmax_vectors<Arithmetic, Element>, x, (stored *)call->y, call->n,
+                                          *call->constants);
+            else
+                return cudaLaunchKernelEx(&config, softmax_rounds<Arithmetic, Element>, x, (stored *)call->y, call->n,
+                                          *call->constants);
         }
     constexpr struct softmax_shape shape = softmax_plan<false, Arithmetic, Element>::shape;
     const cudaLaunchConfig_t config =

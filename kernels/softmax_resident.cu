@@ -103,9 +103,6 @@ template <class Element> static __device__ __forceinline__ void part_begin(struc
     for (int i = 0; i < registers; i++)
         kept->first[i] = i < kept->turns ? load_read_only(kept->from + i * threads) : least_vector<Element>();
     kept->asked = registers;
-#pragma unroll 1
-    for (int i = 0; i < RESIDENT_SHAPE.ahead; i++)
-        part_ask(kept);
 }
 
 /* The `count` vectors from turn number `turn` on, a multiple of it; -inf for those that are missing. Calls go from turn 0 on,
@@ -133,20 +130,20 @@ static __device__ __forceinline__ void part_take(struct resident_kept *kept, int
     }
 }
 
-/* Each stage is asked for when one is used, not all at the start: a warp that asks for more than the memory can take has to wait,
-   and can fold nothing meanwhile. */
+/* Each stage is asked for when the one before is used, not all at the start: a warp that asks for more than the memory can take
+   has to wait, and can fold nothing meanwhile. */
 template <class Fold, class Element>
 static __device__ __forceinline__ typename Fold::partial part_fold(struct resident_kept *kept)
 {
     constexpr int tile = RESIDENT_SHAPE.tile, registers = RESIDENT_SHAPE.registers;
-    static_assert(tile == RESIDENT_SHAPE.stage, "a stage is folded together");
+    static_assert(tile == RESIDENT_SHAPE.stage && tile == registers, "a stage is folded together, and asked for one tile before");
     typename Fold::partial partial = Fold::identity();
     [[maybe_unused]] double shared_max = -INFINITY;
 #pragma unroll 1
     for (int turn = 0; turn < registers || turn < kept->rounds; turn += tile) {
         uint4 vectors[tile];
         if (turn >= registers)
-            copy_wait(RESIDENT_SHAPE.ahead + registers / tile - 1); /* so many stages have been asked for since */
+            copy_wait(0);
         part_take<Element, tile>(kept, turn, vectors);
         part_ask(kept);
         if (turn < kept->rounds) {

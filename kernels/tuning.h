@@ -39,7 +39,7 @@ constexpr struct fold_shape fold_shape_of(size_t partial_bytes, bool indexed, si
 }
 
 constexpr int FOLD_BLOCKS_MAX = 8; /* no shape has more: scratch memory is sized by it */
-constexpr size_t FOLD_SMALL_BYTES = 8 << 10;
+constexpr size_t FOLD_SMALL_BYTES = 32 << 10;
 
 /* Softmax of elements that stay on the chip: one block a multiprocessor, each thread of which keeps so many vectors in registers
    and the others in shared memory. */
@@ -49,8 +49,7 @@ constexpr struct {
     int tile;  /* that it gives to the fold together */
     int pace;  /* that it writes together */
     int least; /* vectors for each thread: with fewer, there are fewer blocks than multiprocessors */
-    int ahead; /* stages that are on their way to shared memory before the first vectors are used, and from then on */
-} RESIDENT_SHAPE = {512, 4, 4, 4, 4, 2, 2};
+} RESIDENT_SHAPE = {512, 4, 4, 4, 4, 2};
 
 /* The kernel of exact sums. columns: each thread has words of its own in shared memory, which 64-bit additions without atomics
    go to; a block's columns take at most 72 KiB, so that one fits every GPU since Ampere and three fit Hopper's. */
@@ -77,7 +76,7 @@ constexpr struct exact_shape exact_shape_of(size_t word_bytes, bool indexed, boo
 
 struct softmax_shape {
     int threads, blocks;
-    int flight; /* loads a thread starts before it uses the first */
+    int flight; /* loads a thread starts before it uses the first; 1 in vectors: that is all it does */
 };
 
 /* in_vectors: 16 bytes a load, where input and output have one type; else one element. compute_bytes: 4 or 8. */
@@ -86,7 +85,7 @@ constexpr struct softmax_shape softmax_shape_of(bool in_vectors, size_t element_
     if (!in_vectors)
         return {256, 4, compute_bytes == 4 ? 8 : 4};
     if (element_bytes == 2)
-        return {512, 3, 4};
+        return compute_bytes == 4 ? softmax_shape{512, 3, 4} : softmax_shape{512, 2, 2};
     return {128, compute_bytes == 4 ? 16 : 8, 1};
 }
 
