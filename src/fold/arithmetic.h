@@ -61,6 +61,30 @@ HOST_DEVICE double two_sum(double a, double b, double *error)
     return sum;
 }
 
+#ifdef __CUDA_ARCH__
+/* a + b, rounded down, or up. */
+HOST_DEVICE double add_down(double a, double b)
+{
+#ifdef __NVCC__
+    return __dadd_rd(a, b);
+#else
+    double error;
+    const double sum = two_sum(a, b, &error);
+    return error < 0.0 ? nextafter(sum, -INFINITY) : sum;
+#endif
+}
+HOST_DEVICE double add_up(double a, double b)
+{
+#ifdef __NVCC__
+    return __dadd_ru(a, b);
+#else
+    double error;
+    const double sum = two_sum(a, b, &error);
+    return error > 0.0 ? nextafter(sum, INFINITY) : sum;
+#endif
+}
+#endif
+
 /* A sum kept as two numbers, high + low; low gathers the rounding errors of high. An infinite or NaN high is the
    sum's value, whatever low is. */
 typedef struct {

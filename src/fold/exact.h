@@ -74,6 +74,7 @@ HOST_DEVICE void exact_sink_prepare(struct exact_sink *sink)
 {
     if (sink->ready)
         return;
+    FOLD_ROLL
     for (uint32_t i = 0; i < sink->limbs + EXACT_COUNTS; i++)
         sink->words[i * sink->stride] = 0;
     sink->ready = true;
@@ -138,15 +139,21 @@ HOST_DEVICE void exact_add_integer(const struct exact_sink *sink, int64_t value,
 }
 
 /* The same for a single term, of |value| < 2^53, which must have been reserved. Shared words, where carries cannot be put in
-   order, get no more than 2^32 at a time. */
+   order, get no more than 2^32 at a time. Others are both read before one is written: they are seldom in registers. */
 HOST_DEVICE void exact_add_term(const struct exact_sink *sink, int64_t value, int32_t exponent)
 {
     const uint32_t position = (uint32_t)(exponent - sink->lowest), limb = position / 32, shift = position % 32;
-    const int64_t rest = value >> (32 - shift);
-    exact_word_add(sink, limb, (int64_t)(((uint64_t)value << shift) & 0xffffffffu));
-    exact_word_add(sink, limb + 1, sink->shared ? rest & 0xffffffff : rest);
-    if (sink->shared)
+    const int64_t low = (int64_t)(((uint64_t)value << shift) & 0xffffffffu), rest = value >> (32 - shift);
+    if (sink->shared) {
+        exact_word_add(sink, limb, low);
+        exact_word_add(sink, limb + 1, rest & 0xffffffff);
         exact_word_add(sink, limb + 2, rest >> 32);
+        return;
+    }
+    int64_t *const at = &sink->words[limb * sink->stride];
+    const int64_t first = at[0], second = at[sink->stride];
+    at[0] = first + low;
+    at[sink->stride] = second + rest;
 }
 
 /* The same for |value| < 2^24. */
@@ -303,5 +310,23 @@ HOST_DEVICE bool exact_front_is_full(const struct exact_front *front, int window
         rest -= after - before;                                 \
         (total) = after;                                        \
     } while (0)
+
+/* Its passage through the last window, which leaves nothing of it or is refused. A device adds twice instead, rounding down and
+   rounding up: the exact sum lies between the two, so where they are equal at the end both are exact. */
+#ifdef __CUDA_ARCH__
+#define EXACT_LAST(total, up, bias, rest, outside) \
+    do {                                           \
+        (total) = add_down(total, rest);           \
+        (up) = add_up(up, rest);                   \
+    } while (0)
+#define EXACT_SETTLE(total, up, bias, outside) (outside) |= (total) == (up) ? f64_bits(up) ^ f64_bits(bias) : ~0ull
+#else
+#define EXACT_LAST(total, up, bias, rest, outside) \
+    do {                                           \
+        EXACT_STEP(total, bias, rest, outside);    \
+        outside |= (rest) != 0.0 ? ~0ull : 0;      \
+    } while (0)
+#define EXACT_SETTLE(total, up, bias, outside) (void)(up)
+#endif
 
 #endif

@@ -37,32 +37,33 @@ HOST_DEVICE void NAME_FN(start)(struct exact_front *front)
 /* Takes x[0 .. n) into the windows; false where they cannot hold it, and are then as before. */
 HOST_DEVICE bool NAME_FN(windows)(struct exact_front *front, const V *x, uint32_t n)
 {
-    double sum[WINDOWS][FOLD_LANES];
+    enum { LAST = WINDOWS - 1 };
+    double sum[WINDOWS][FOLD_LANES], up[FOLD_LANES];
     uint64_t outside[FOLD_LANES] = {0};
     memcpy(sum, front->sum, sizeof sum);
+    memcpy(up, sum[LAST], sizeof up);
     FOLD_FOR_LANES(n, i, lane, {
         double rest = TERM(x[i]);
 #ifdef TERM_REST
         double second = TERM_REST(x[i], rest);
 #endif
-        EXACT_STEP(sum[0][lane], front->bias[0], rest, outside[lane]);
 #if WINDOWS > 1
-        EXACT_STEP(sum[1][lane], front->bias[1], rest, outside[lane]);
+        EXACT_STEP(sum[0][lane], front->bias[0], rest, outside[lane]);
 #endif
 #if WINDOWS > 2
-        EXACT_STEP(sum[2][lane], front->bias[2], rest, outside[lane]);
+        EXACT_STEP(sum[1][lane], front->bias[1], rest, outside[lane]);
 #endif
 #if WINDOWS > 3
-        EXACT_STEP(sum[3][lane], front->bias[3], rest, outside[lane]);
+        EXACT_STEP(sum[2][lane], front->bias[2], rest, outside[lane]);
 #endif
-        outside[lane] |= rest != 0.0 ? ~0ull : 0;
+        EXACT_LAST(sum[LAST][lane], up[lane], front->bias[LAST], rest, outside[lane]);
 #ifdef TERM_REST
         EXACT_STEP(sum[1][lane], front->bias[1], second, outside[lane]);
         EXACT_STEP(sum[2][lane], front->bias[2], second, outside[lane]);
-        EXACT_STEP(sum[3][lane], front->bias[3], second, outside[lane]);
-        outside[lane] |= second != 0.0 ? ~0ull : 0;
+        EXACT_LAST(sum[LAST][lane], up[lane], front->bias[LAST], second, outside[lane]);
 #endif
     });
+    EXACT_SETTLE(sum[LAST][0], up[0], front->bias[LAST], outside[0]);
     for (int lane = 1; lane < FOLD_LANES; lane++)
         outside[0] |= outside[lane];
     if (outside[0] >> 52 != 0)
