@@ -345,9 +345,11 @@ static allfold_status cuda_softmax(struct machine *machine, enum monoid monoid, 
                                    const struct partial *partial, struct error *error)
 {
     struct cuda_machine *const cuda = cuda_of(machine);
-    const struct softmax_resident resident = {&cuda->space, cuda->shared_bytes, true, false, type, machine->x, machine->y, count};
+    const bool exact = monoid == softmax_monoid(type, type, false, ALLFOLD_LEVEL_EXACT);
+    const struct softmax_resident resident = {
+        &cuda->space, cuda->shared_bytes, true, false, exact, type, machine->x, machine->y, count};
     struct softmax_constants constants;
-    if (monoid == softmax_monoid(type, type, false, ALLFOLD_LEVEL_FAST) && softmax_resident_fits(&resident))
+    if (softmax_resident_fits(&resident))
         return ladder_cuda((cudaError_t)softmax_resident_launch(&resident, cuda->ladder->stream), "launching softmax", error);
     if (cuda_fold(machine, monoid, type, count, error) != ALLFOLD_OK)
         return error->status;

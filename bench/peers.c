@@ -104,8 +104,9 @@ static allfold_status partial_run(struct bench *b, struct error *error)
     struct softmax_constants constants;
     bool begun = false;
     if (backend->enter(queue, NULL, error) != ALLFOLD_OK
-        || (softmax && b->one->subject->level == ALLFOLD_LEVEL_FAST
-            && backend->softmax_begin(queue, true, false, type, b->machine->x, type, b->machine->y, b->one->count, &begun, error)
+        || (softmax
+            && backend->softmax_begin(queue, true, false, b->one->subject->level, type, b->machine->x, type, b->machine->y,
+                                      b->one->count, &begun, error)
                    != ALLFOLD_OK)
         || (!begun && backend->fold(queue, b->monoid, type, b->machine->x, b->one->count, 0, error) != ALLFOLD_OK)
         || backend->wait(queue, error) != ALLFOLD_OK || !softmax || begun)

@@ -165,6 +165,7 @@ template <class Exact, class Element> struct exact_plan {
         exact_shape_of(Exact::words * 8, Exact::indexed, Exact::floating, sizeof(typename Element::stored));
     static constexpr int threads = shape.threads, blocks = shape.blocks, vectors = shape.vectors;
     static constexpr int together = shape.together;
+    static constexpr bool ahead = shape.ahead;
     static constexpr int block_vectors = threads * vectors;
     static constexpr size_t column_bytes = shape.columns ? sizeof(int64_t) * Exact::words * threads : 0;
 };

@@ -63,7 +63,7 @@ template <class Fold, class Element, bool small = false> struct fold_plan {
                                                              sizeof(typename Element::stored), Fold::f32_terms, small);
     static constexpr int threads = shape.threads, vectors = shape.vectors, together = shape.together;
     static constexpr int blocks = shape.blocks, least = shape.least;
-    static constexpr bool is_small = small;
+    static constexpr bool is_small = small, ahead = false;
     static constexpr int block_vectors = threads * vectors; /* of one block in one round */
     static_assert(threads % 32 == 0 && threads <= 1024 && blocks <= FOLD_BLOCKS_MAX, "a shape a kernel can take");
     static_assert(together == 0 || vectors % together == 0, "rounds are whole tiles");
@@ -168,6 +168,21 @@ static __device__ __forceinline__ void vectors_take(typename Fold::partial *part
     Fold::tile(partial, values, count * Element::per_vector, first);
 }
 
+/* One thread's vectors of a round. */
+template <class Element, class plan>
+static __device__ __forceinline__ void round_load(uint4 *vectors, const typename Element::stored *x, uint64_t index, bool aligned)
+{
+    if (aligned) {
+#pragma unroll
+        for (int i = 0; i < plan::vectors; i++)
+            vectors[i] = vector_load<Element>(x, index + i * plan::threads, true);
+    } else {
+#pragma unroll
+        for (int i = 0; i < plan::vectors; i++)
+            vectors[i] = vector_load<Element>(x, index + i * plan::threads, false);
+    }
+}
+
 /* Rounds in which every thread of the grid takes all its vectors: nothing to check, the addresses far apart by
    constants. The vectors of one block and round are neighbours. */
 template <class Fold, class Element, class plan>
@@ -175,23 +190,27 @@ static __device__ __forceinline__ void rounds_take(typename Fold::partial *parti
                                                    uint64_t first, uint64_t rounds, bool aligned)
 {
     uint64_t index = (uint64_t)blockIdx.x * plan::block_vectors + threadIdx.x;
+    uint4 next[plan::vectors];
+    if (plan::ahead && rounds > 0)
+        round_load<Element, plan>(next, x, index, aligned);
 #pragma unroll 1
     for (uint64_t round = 0; round < rounds; round++) {
+        const uint64_t following = index + (uint64_t)gridDim.x * plan::block_vectors;
         uint4 vectors[plan::vectors];
-        if (aligned) {
+        if constexpr (plan::ahead) {
 #pragma unroll
             for (int i = 0; i < plan::vectors; i++)
-                vectors[i] = vector_load<Element>(x, index + i * plan::threads, true);
+                vectors[i] = next[i];
+            if (round + 1 < rounds)
+                round_load<Element, plan>(next, x, following, aligned);
         } else {
-#pragma unroll
-            for (int i = 0; i < plan::vectors; i++)
-                vectors[i] = vector_load<Element>(x, index + i * plan::threads, false);
+            round_load<Element, plan>(vectors, x, index, aligned);
         }
 #pragma unroll
         for (int i = 0; i < plan::vectors; i += plan::together)
             vectors_take<Fold, Element, plan::together>(partial, vectors + i,
                                                         first + (index + i * plan::threads) * Element::per_vector);
-        index += (uint64_t)gridDim.x * plan::block_vectors;
+        index = following;
     }
 }
 
@@ -215,14 +234,8 @@ static __device__ __forceinline__ void padded_take(typename Fold::partial *parti
             for (int i = 0; i < plan::vectors; i++)
                 vectors[i] = index + i * stride < end ? vector_load<Element>(x, index + i * stride, aligned)
                                                       : least_vector<Element>();
-        } else if (aligned) {
-#pragma unroll
-            for (int i = 0; i < plan::vectors; i++)
-                vectors[i] = vector_load<Element>(x, index + i * plan::threads, true);
         } else {
-#pragma unroll
-            for (int i = 0; i < plan::vectors; i++)
-                vectors[i] = vector_load<Element>(x, index + i * plan::threads, false);
+            round_load<Element, plan>(vectors, x, index, aligned);
         }
 #pragma unroll
         for (int i = 0; i < plan::vectors; i += plan::together)

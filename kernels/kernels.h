@@ -63,10 +63,11 @@ struct softmax_orders {
 
 struct softmax_resident {
     struct fold_space *space;     /* as a fold's: it gets the partial, of MONOID_sumexp_f64 where the type is f64, else of
-                                     MONOID_sumexp; unless alone is set */
+                                     MONOID_sumexp, or of the exact ones; unless alone is set */
     size_t shared_bytes;          /* that a block may have: softmax_resident_prepare */
     bool alone;       /* the partial of x is the global one: no host between the passes. Not for the logarithm */
     bool logarithm;
+    bool exact;
     allfold_type type; /* of x and y */
     const void *x;
     void *y;          /* may be x */

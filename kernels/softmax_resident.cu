@@ -12,9 +12,26 @@
 #include <initializer_list>
 
 /* The fold of the first pass. */
-template <class Element>
-using resident_fold = fold_of<std::is_same<typename Element::value, float>::value ? MONOID_sumexp : MONOID_sumexp_f64,
-                              typename Element::value>;
+constexpr enum monoid resident_monoid(bool f32, bool exact)
+{
+    if (exact)
+        return f32 ? MONOID_sumexp_exact : MONOID_sumexp_f64_exact;
+    return f32 ? MONOID_sumexp : MONOID_sumexp_f64;
+}
+template <class Element, bool exact>
+using resident_fold = fold_of<resident_monoid(std::is_same<typename Element::value, float>::value, exact), typename Element::value>;
+
+/* What the second pass needs, from the whole array's partial. */
+template <class Fold>
+static __device__ __forceinline__ void constants_from(const typename Fold::partial &partial, struct softmax_constants *constants)
+{
+    if constexpr (Fold::exact) {
+        const pair sum = exp_bins_sum(&partial, Fold::f32_terms ? EXP_FRACTION_F32 : EXP_FRACTION_F64, EXP_TO_REFERENCE);
+        softmax_constants_from(partial.max, &sum, constants);
+    } else {
+        softmax_constants_from(partial.max, &partial.sum, constants);
+    }
+}
 
 /* To go on with these. */
 static __host__ __device__ struct softmax_orders softmax_orders_of(const struct softmax_constants *constants)
@@ -161,6 +178,8 @@ static __device__ __forceinline__ void grid_combine(const struct resident_work &
             const auto other = message_receive<typename Fold::partial>(work.scratch[block].words, work.number);
             Fold::combine(partial, &other);
         }
+        if constexpr (Fold::exact)
+            __syncwarp();
         __syncthreads();
     }
 }
@@ -197,7 +216,7 @@ static __device__ __forceinline__ bool orders_get(const struct resident_work &wo
     grid_combine<Fold>(work, partial);
     if (work.alone) {
         if (threadIdx.x == 0) {
-            softmax_constants_from(partial->max, &partial->sum, constants);
+            constants_from<Fold>(*partial, constants);
             orders = softmax_orders_of(constants);
         }
     } else if (threadIdx.x < 32) {
@@ -207,6 +226,8 @@ static __device__ __forceinline__ bool orders_get(const struct resident_work &wo
             while (!message_look_together(work.scratch[2 * gridDim.x].words, work.number, &orders))
                 wait_for_others();
     }
+    if constexpr (Fold::exact)
+        __syncwarp();
     __syncthreads();
     constants->max = orders.max;
     constants->log_sum = orders.log_sum;
@@ -239,12 +260,12 @@ static __device__ __forceinline__ void outcome_tell(const struct resident_work &
     }
 }
 
-template <class Element, bool logarithm>
+template <class Element, bool logarithm, bool exact>
 static __global__ void __launch_bounds__(RESIDENT_SHAPE.threads, 1)
 softmax_resident_kernel(const typename Element::stored *x, typename Element::stored *y,
                         const __grid_constant__ struct resident_work work)
 {
-    typedef resident_fold<Element> Fold;
+    typedef resident_fold<Element, exact> Fold;
     typedef softmax_arithmetic<Element, logarithm> Arithmetic;
     extern __shared__ __align__(16) unsigned char bytes[];
     const uint64_t vectors = work.n / Element::per_vector;
@@ -272,13 +293,12 @@ softmax_resident_kernel(const typename Element::stored *x, typename Element::sto
 }
 
 /* Calls `use` with the kernel of each type that has one, as type and kernel. */
-template <class Use> static cudaError_t kernel_of(allfold_type type, bool logarithm, Use use)
+template <bool logarithm, bool exact, class Use> static cudaError_t kernel_of_type(allfold_type type, Use use)
 {
     switch (type) {
-#define CASE(ID)                                                                                               \
-    case ALLFOLD_##ID:                                                                                         \
-        return logarithm ? use(element<ALLFOLD_##ID>(), softmax_resident_kernel<element<ALLFOLD_##ID>, true>)   \
-                         : use(element<ALLFOLD_##ID>(), softmax_resident_kernel<element<ALLFOLD_##ID>, false>);
+#define CASE(ID)       \
+    case ALLFOLD_##ID: \
+        return use(element<ALLFOLD_##ID>(), softmax_resident_kernel<element<ALLFOLD_##ID>, logarithm, exact>);
         CASE(F16)
         CASE(BF16)
         CASE(F64)
@@ -287,6 +307,12 @@ template <class Use> static cudaError_t kernel_of(allfold_type type, bool logari
     default:
         return cudaErrorInvalidValue;
     }
+}
+template <class Use> static cudaError_t kernel_of(allfold_type type, bool logarithm, bool exact, Use use)
+{
+    if (exact)
+        return logarithm ? kernel_of_type<true, true>(type, use) : kernel_of_type<false, true>(type, use);
+    return logarithm ? kernel_of_type<true, false>(type, use) : kernel_of_type<false, false>(type, use);
 }
 
 int softmax_resident_prepare(int device, size_t *shared_bytes)
@@ -297,10 +323,10 @@ int softmax_resident_prepare(int device, size_t *shared_bytes)
     const int vectors = RESIDENT_SHAPE.threads * (int)sizeof(uint4), stages = 8 * RESIDENT_SHAPE.stage;
     const int turns = most > own ? (most - own) / vectors : 0;
     *shared_bytes = (size_t)(turns < stages ? turns : stages) * (size_t)vectors;
-    for (const bool logarithm : {false, true})
+    for (int way = 0; way < 4; way++)
         for (const allfold_type type : {ALLFOLD_F16, ALLFOLD_BF16, ALLFOLD_F32, ALLFOLD_F64})
             if (code == cudaSuccess)
-                code = kernel_of(type, logarithm, [=](auto, auto *kernel) {
+                code = kernel_of(type, way % 2 != 0, way / 2 != 0, [=](auto, auto *kernel) {
                     return cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                                 (int)*shared_bytes);
                 });
@@ -321,7 +347,7 @@ int softmax_resident_launch(const struct softmax_resident *call, void *stream)
     const cudaError_t numbered = (cudaError_t)fold_number_next(space, stream);
     if (numbered != cudaSuccess)
         return numbered;
-    return kernel_of(call->type, call->logarithm, [=](auto element, auto *kernel) {
+    return kernel_of(call->type, call->logarithm, call->exact, [=](auto element, auto *kernel) {
         typedef typename decltype(element)::stored stored;
         constexpr uint64_t least = (uint64_t)RESIDENT_SHAPE.threads * RESIDENT_SHAPE.least;
         const uint64_t vectors = call->n / decltype(element)::per_vector;

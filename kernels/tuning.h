@@ -57,20 +57,21 @@ struct exact_shape {
     int threads, blocks, vectors;
     int together; /* vectors of one run */
     bool columns;
+    bool ahead; /* a round's loads are started before the last round's elements are taken: where threads are few */
 };
 constexpr struct exact_shape exact_shape_of(size_t word_bytes, bool indexed, bool floating, size_t element_bytes)
 {
     if (indexed) /* stats */
-        return {256, 2, 2, 1, false};
+        return {256, 2, 2, 1, false, false};
     if (!floating)
-        return {256, 4, 4, 4, false};
+        return {256, 4, 4, 4, false, false};
     if (word_bytes <= 128) /* sums of f32, f16 and bf16 */
-        return {512, 2, 4, 4, true};
+        return {512, 2, 4, 4, true, false};
     if (word_bytes <= 288) /* norm2 of f32 */
-        return {256, 4, 4, 4, true};
+        return {256, 4, 4, 4, true, false};
     if (word_bytes <= 576) /* sums of f64 */
-        return {96, 4, 8, 8, true};
-    return {256, 2, element_bytes == 8 ? 2 : 4, element_bytes == 8 ? 2 : 4, false};
+        return {96, 4, 8, 8, true, true};
+    return {256, 2, element_bytes == 8 ? 2 : 4, element_bytes == 8 ? 2 : 4, false, false};
 }
 
 struct softmax_shape {

@@ -51,8 +51,9 @@ FAULTY(download, (queue, from, bytes, host, error), struct queue *queue, const v
        const void **host)
 FAULTY(fold, (queue, monoid, type, x, n, first, error), struct queue *queue, enum monoid monoid, allfold_type type,
        const void *x, uint64_t n, uint64_t first)
-FAULTY(softmax_begin, (queue, alone, logarithm, x_type, x, y_type, y, n, begun, error), struct queue *queue, bool alone,
-       bool logarithm, allfold_type x_type, const void *x, allfold_type y_type, void *y, uint64_t n, bool *begun)
+FAULTY(softmax_begin, (queue, alone, logarithm, level, x_type, x, y_type, y, n, begun, error), struct queue *queue, bool alone,
+       bool logarithm, allfold_level level, allfold_type x_type, const void *x, allfold_type y_type, void *y, uint64_t n,
+       bool *begun)
 FAULTY(softmax, (queue, constants, logarithm, x_type, x, y_type, y, n, error), struct queue *queue,
        const struct softmax_constants *constants, bool logarithm, allfold_type x_type, const void *x, allfold_type y_type,
        void *y, uint64_t n)

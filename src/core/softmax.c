@@ -119,8 +119,8 @@ static allfold_status begin_placed(const struct normalise *n, bool alone, bool *
     const struct backend *const backend = n->ctx->device->backend;
     struct queue *const queue = n->ctx->queues[0];
     if (backend->enter(queue, n->job->stream, error) != ALLFOLD_OK
-        || backend->softmax_begin(queue, alone, n->logarithm, n->x_type, n->x.memory, n->y_type, n->y.memory,
-                                  n->x.elements, begun, error)
+        || backend->softmax_begin(queue, alone, n->logarithm, n->ctx->level, n->x_type, n->x.memory, n->y_type,
+                                  n->y.memory, n->x.elements, begun, error)
                != ALLFOLD_OK
         || !*begun || backend->wait(queue, error) != ALLFOLD_OK || alone)
         return error->status;
@@ -153,7 +153,7 @@ allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, allfold
     const bool alone = ctx->comm.size == 1 && !logarithm;
     bool begun = false;
     monoid_identity(monoid, type, &partial);
-    if (error->status == ALLFOLD_OK && count > 0 && ctx->level == ALLFOLD_LEVEL_FAST && is_placed(&n))
+    if (error->status == ALLFOLD_OK && count > 0 && is_placed(&n))
         begin_placed(&n, alone, &begun, &partial, error);
     if (!begun)
         fold_part(ctx, monoid, type, job, &n.x, keep, &partial, error);

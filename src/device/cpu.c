@@ -225,10 +225,11 @@ static allfold_status cpu_softmax(struct queue *queue, const struct softmax_cons
     return ALLFOLD_OK;
 }
 
-static allfold_status cpu_softmax_begin(struct queue *queue, bool alone, bool logarithm, allfold_type x_type, const void *x,
-                                        allfold_type y_type, void *y, uint64_t n, bool *begun, struct error *error)
+static allfold_status cpu_softmax_begin(struct queue *queue, bool alone, bool logarithm, allfold_level level,
+                                        allfold_type x_type, const void *x, allfold_type y_type, void *y, uint64_t n,
+                                        bool *begun, struct error *error)
 {
-    (void)queue, (void)alone, (void)logarithm, (void)x_type, (void)x, (void)y_type, (void)y, (void)n, (void)error;
+    (void)queue, (void)alone, (void)logarithm, (void)level, (void)x_type, (void)x, (void)y_type, (void)y, (void)n, (void)error;
     *begun = false;
     return ALLFOLD_OK;
 }

@@ -394,12 +394,14 @@ static allfold_status cuda_fold(struct queue *queue, enum monoid monoid, allfold
     return check(cuda, (cudaError_t)code, error, "launching the fold kernel for %s", allfold_type_name(type));
 }
 
-static allfold_status cuda_softmax_begin(struct queue *queue, bool alone, bool logarithm, allfold_type x_type, const void *x,
-                                         allfold_type y_type, void *y, uint64_t n, bool *begun, struct error *error)
+static allfold_status cuda_softmax_begin(struct queue *queue, bool alone, bool logarithm, allfold_level level,
+                                         allfold_type x_type, const void *x, allfold_type y_type, void *y, uint64_t n,
+                                         bool *begun, struct error *error)
 {
     const struct cuda_device *const cuda = cuda_of(queue);
     struct cuda_queue *const begins = (struct cuda_queue *)queue;
-    const struct softmax_resident call = {&begins->space, cuda->shared_bytes, alone, logarithm, x_type, x, y, n};
+    const struct softmax_resident call = {
+        &begins->space, cuda->shared_bytes, alone, logarithm, level == ALLFOLD_LEVEL_EXACT, x_type, x, y, n};
     *begun = false;
     if (x_type != y_type || !softmax_resident_fits(&call))
         return ALLFOLD_OK;
@@ -416,7 +418,7 @@ static allfold_status cuda_softmax_begin(struct queue *queue, bool alone, bool l
     begins->resident = alone ? RESIDENT_WRITES : RESIDENT_FOLDS;
     begins->resident_stream = begins->stream;
     begins->resident_call = call;
-    begins->awaited = alone ? 0 : monoid_bytes(softmax_monoid(x_type, y_type, logarithm, ALLFOLD_LEVEL_FAST), x_type);
+    begins->awaited = alone ? 0 : monoid_bytes(softmax_monoid(x_type, y_type, logarithm, level), x_type);
     begins->fold_last = true;
     return ALLFOLD_OK;
 }

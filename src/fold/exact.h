@@ -66,9 +66,11 @@ HOST_DEVICE uint32_t group_largest(uint32_t x)
 #endif
 }
 
-/* Single terms between two normalisations. Each changes a limb by less than 2^55 (a shifted f32), and 224 * 2^55 leaves room
-   in 63 bits for 2^27 additions of at most 2^32: flushes of windows, of which there are far fewer. */
-#define EXACT_ROOM 224
+/* Single terms between two normalisations. Each changes a limb by less than 2^53, or, a shifted f32, by less than 2^55 and counts
+   as four; 896 * 2^53 leaves room in 63 bits for 2^28 additions of at most 2^32: flushes of windows, of which there are far
+   fewer. */
+#define EXACT_ROOM 896
+#define EXACT_WEIGHT(value_bits) ((value_bits) == 32 ? 4 : 1)
 
 HOST_DEVICE void exact_sink_prepare(struct exact_sink *sink)
 {
@@ -112,7 +114,7 @@ HOST_DEVICE void exact_sink_normalise(struct exact_sink *sink)
     sink->room = EXACT_ROOM;
 }
 
-/* Makes room for n single terms, at most EXACT_ROOM. */
+/* Makes room for n single terms that count as one, n at most EXACT_ROOM. */
 HOST_DEVICE void exact_sink_reserve(struct exact_sink *sink, uint32_t n)
 {
     if (sink->shared)
@@ -192,24 +194,25 @@ HOST_DEVICE void exact_add_special(const struct exact_sink *sink, double x)
     exact_count(sink, x != x ? EXACT_NANS : x > 0.0 ? EXACT_PLUS : EXACT_MINUS, 1);
 }
 
-/* Adds one term, whatever it is, to the words. lowest is at most -1074, or the term a double that stands for an f32. */
-HOST_DEVICE void exact_add_f64(const struct exact_sink *sink, double x)
+/* Adds one term to the words; finite: it is known to be that. lowest is -1074. */
+HOST_DEVICE void exact_add_f64(const struct exact_sink *sink, double x, bool finite)
 {
-    int32_t exponent;
-    if ((f64_bits(x) >> 52 & 0x7ff) == 0x7ff) {
+    if (!finite && !is_finite(x)) {
         exact_add_special(sink, x);
         return;
     }
-    const int64_t value = exact_integer(x, &exponent);
-    exact_add_term(sink, value, exponent);
+    const uint64_t bits = f64_bits(x), fraction = bits & 0xfffffffffffffu;
+    const int32_t biased = (int32_t)(bits >> 52 & 0x7ff);
+    const int64_t magnitude = (int64_t)(biased != 0 ? fraction | 1ull << 52 : fraction);
+    exact_add_term(sink, bits >> 63 != 0 ? -magnitude : magnitude, (biased != 0 ? biased : 1) - 1075);
 }
 
 /* The same for a term that is an f32; lowest is at most -149. */
-HOST_DEVICE void exact_add_f32(const struct exact_sink *sink, float x)
+HOST_DEVICE void exact_add_f32(const struct exact_sink *sink, float x, bool finite)
 {
     const uint32_t bits = f32_bits(x), fraction = bits & 0x7fffffu;
     const int32_t biased = (int32_t)(bits >> 23 & 0xff);
-    if (biased == 0xff) {
+    if (!finite && biased == 0xff) {
         exact_add_special(sink, (double)x);
         return;
     }
@@ -217,11 +220,11 @@ HOST_DEVICE void exact_add_f32(const struct exact_sink *sink, float x)
     exact_add_small(sink, bits >> 31 != 0 ? -magnitude : magnitude, (biased != 0 ? biased : 1) - 150);
 }
 
-/* Adds x * x, exactly, whatever x is. */
-HOST_DEVICE void exact_add_square(const struct exact_sink *sink, double x)
+/* Adds x * x, exactly. */
+HOST_DEVICE void exact_add_square(const struct exact_sink *sink, double x, bool finite)
 {
     int32_t exponent;
-    if (!is_finite(x)) {
+    if (!finite && !is_finite(x)) {
         exact_add_special(sink, fabs(x));
         return;
     }

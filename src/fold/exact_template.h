@@ -1,7 +1,7 @@
 /* Template of the exact sums: NAME the monoid, LIMBS and LOWEST its limbs (exact.h). For floating point WINDOWS how many
    windows, TERM(x) what is added for element x as a double, rounded or, where that cannot say it, NaN; TERM_REST(x, term)
-   (if defined) what the rounding lost, exactly; ADD(sink, x) adds the term of x whatever it is. For integers BASE is the
-   monoid whose tile adds integers exactly, and BASE_FLUSH(sink, base) hands its total to the words. */
+   (if defined) what the rounding lost, exactly; ADD(sink, x, finite) adds the term of x, which may be known to be finite. For
+   integers BASE is the monoid whose tile adds integers exactly, and BASE_FLUSH(sink, base) hands its total to the words. */
 enum { NAME_FN(limbs) = LIMBS, NAME_FN(words) = LIMBS + EXACT_COUNTS, NAME_FN(lowest) = LOWEST, NAME_FN(windows_of) = WINDOWS };
 
 typedef struct {
@@ -96,21 +96,31 @@ HOST_DEVICE bool NAME_FN(open)(struct exact_front *front, const V *x, uint32_t n
     return largest[0] != 0.0 || special[0] != 0;
 }
 
-/* Takes terms one by one into the words. */
+/* Takes terms one by one into the words. A device, where branches would keep terms apart, looks first whether all are finite. */
 HOST_DEVICE void NAME_FN(singly)(struct exact_sink *sink, const V *x, uint32_t n)
 {
     exact_sink_prepare(sink);
 #ifdef __CUDA_ARCH__
-    exact_sink_reserve(sink, n);
+    bool finite = true;
     FOLD_UNROLL
     for (uint32_t i = 0; i < n; i++)
-        ADD(sink, x[i]);
+        finite &= x[i] - x[i] == (V)0;
+    exact_sink_reserve(sink, n * EXACT_WEIGHT(VALUE_BITS));
+    if (finite) {
+        FOLD_UNROLL
+        for (uint32_t i = 0; i < n; i++)
+            ADD(sink, x[i], true);
+    } else {
+        FOLD_UNROLL
+        for (uint32_t i = 0; i < n; i++)
+            ADD(sink, x[i], false);
+    }
 #else
     for (uint32_t start = 0; start < n; start += EXACT_RUN) {
         const uint32_t end = n - start < EXACT_RUN ? n : start + EXACT_RUN;
-        exact_sink_reserve(sink, end - start);
+        exact_sink_reserve(sink, (end - start) * EXACT_WEIGHT(VALUE_BITS));
         for (uint32_t i = start; i < end; i++)
-            ADD(sink, x[i]);
+            ADD(sink, x[i], false);
     }
 #endif
 }

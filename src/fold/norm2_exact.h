@@ -20,7 +20,7 @@ HOST_DEVICE double norm2_exact_square(double x) { return x != 0.0 && fabs(x) < 0
 #define LOWEST 0
 #define WINDOWS 0
 #endif
-#define ADD(sink, x) exact_add_square(sink, (double)(x))
+#define ADD(sink, x, finite) exact_add_square(sink, (double)(x), finite)
 #define BASE norm2
 #define BASE_FLUSH(sink, base)                              \
     do {                                                    \

@@ -23,7 +23,7 @@
 #define LOWEST SUM_LOWEST
 #define WINDOWS SUM_WINDOWS
 #define TERM(x) ((double)(x))
-#define ADD(sink, x) SUM_ADD(sink, x)
+#define ADD(sink, x, finite) SUM_ADD(sink, x, finite)
 #define BASE sum
 #define BASE_FLUSH(sink, base) exact_add_wide(sink, (base)->total, 0)
 #include "fold/exact_template.h"
@@ -34,7 +34,7 @@
 #define LOWEST SUM_LOWEST
 #define WINDOWS SUM_WINDOWS
 #define TERM(x) fabs((double)(x))
-#define ADD(sink, x) SUM_ADD(sink, (V)fabs((double)(x)))
+#define ADD(sink, x, finite) SUM_ADD(sink, (V)fabs((double)(x)), finite)
 #define BASE norm1
 #define BASE_FLUSH(sink, base) exact_add_wide(sink, (base)->total, 0)
 #include "fold/exact_template.h"

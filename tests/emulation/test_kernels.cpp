@@ -385,7 +385,8 @@ static void softmax_put(const struct softmax_constants *c, bool logarithm, allfo
 }
 
 /* Softmax in one launch. alone: the kernel makes the constants; else it finds these, or none, in its mailbox. */
-static bool resident_job(const struct job *job, bool logarithm, bool alone, bool ordered, bool in_place, size_t shared_bytes)
+static bool resident_job(const struct job *job, bool logarithm, allfold_level level, bool alone, bool ordered, bool in_place,
+                         size_t shared_bytes)
 {
     const size_t bytes = allfold_type_bytes(job->type);
     const struct room x = input_of(job, 0), y = room_of(job->type, job->n, 0), expected = room_of(job->type, job->n, 0);
@@ -395,8 +396,9 @@ static bool resident_job(const struct job *job, bool logarithm, bool alone, bool
     struct fold_mailbox mailbox = {};
     struct fold_space space = {job->multiprocessors, calloc(1, fold_scratch_bytes(job->multiprocessors)), &mailbox,
                                alone ? UINT32_MAX : 0};
-    const enum monoid monoid = softmax_monoid(job->type, job->type, logarithm, ALLFOLD_LEVEL_FAST);
-    const struct softmax_resident call = {&space, shared_bytes, alone, logarithm, job->type, x.start, to, job->n};
+    const bool exact = level == ALLFOLD_LEVEL_EXACT;
+    const enum monoid monoid = softmax_monoid(job->type, job->type, logarithm, level);
+    const struct softmax_resident call = {&space, shared_bytes, alone, logarithm, exact, job->type, x.start, to, job->n};
     bool written = !ordered;
     /* the constants of this very partial: from a fold of the same kernel */
     monoid_identity(monoid, job->type, &whole);
@@ -423,8 +425,8 @@ static bool resident_job(const struct job *job, bool logarithm, bool alone, bool
     }
     for (uint64_t i = 0; right && i < job->n; i++) {
         const double a = element_get(job->type, to, i), b = element_get(job->type, expected.start, i);
-        /* the partial that the kernel makes by itself is rounded otherwise than the host's */
-        const double off = alone ? fabs(b) * (job->type == ALLFOLD_F64 ? 1e-14 : 0x1p-7) + 1e-300 : 0;
+        /* the partial that the kernel makes by itself is rounded otherwise than the host's, or exact */
+        const double off = alone && !exact ? fabs(b) * (job->type == ALLFOLD_F64 ? 1e-14 : 0x1p-7) + 1e-300 : 0;
         const bool same = memcmp((char *)to + i * bytes, expected.start + i * bytes, bytes) == 0;
         if (!same && (a == a || b == b) && !(fabs(a - b) <= off))
             right = failed("element %llu is %.17g, not %.17g", (unsigned long long)i, a, b);
@@ -437,7 +439,7 @@ static bool resident_job(const struct job *job, bool logarithm, bool alone, bool
 }
 
 /* Sizes around a vector, a block's least, what shared memory keeps, and what is read again. */
-static void test_resident(allfold_type type, bool logarithm)
+static void test_resident(allfold_type type, bool logarithm, allfold_level level)
 {
     size_t most = 0;
     const uint64_t per_vector = 16 / allfold_type_bytes(type), threads = (uint64_t)RESIDENT_SHAPE.threads;
@@ -448,6 +450,7 @@ static void test_resident(allfold_type type, bool logarithm)
     for (uint64_t n : {(uint64_t)2, per_vector, least, 2 * least, 3 * least, 3 * per_vector * threads * registers})
         add_around(&sizes, n);
     int count = 0;
+    const char *const label = level == ALLFOLD_LEVEL_EXACT ? ", exact," : "";
     bool right = softmax_resident_prepare(0, &most) == 0 && most > 0;
     for (uint64_t n : sizes)
         for (int way = 0; right && way < 4; way++) {
@@ -456,15 +459,15 @@ static void test_resident(allfold_type type, bool logarithm)
             const struct job job = {MONOID_sumexp, type, n, 0, 0, 3, (enum draw)((count + way) % DRAW_COUNT)};
             if (n > 20000 && (n + (uint64_t)way) % 3 != 0)
                 continue;
-            right = resident_job(&job, logarithm, alone, way != 3, way == 2, others * 16 * threads);
+            right = resident_job(&job, logarithm, level, alone, way != 3, way == 2, others * 16 * threads);
             if (!right) {
-                tap_ok(false, "%ssoftmax of %s in one launch", logarithm ? "log-" : "", allfold_type_name(type));
+                tap_ok(false, "%ssoftmax of %s%s in one launch", logarithm ? "log-" : "", allfold_type_name(type), label);
                 tap_note("n %llu, way %d, draw %d: %s", (unsigned long long)n, way, job.draw, reason);
                 return;
             }
             count++;
         }
-    tap_ok(right, "%ssoftmax of %s in one launch, %d arrays", logarithm ? "log-" : "", allfold_type_name(type), count);
+    tap_ok(right, "%ssoftmax of %s%s in one launch, %d arrays", logarithm ? "log-" : "", allfold_type_name(type), label, count);
 }
 
 /* job: of x. in_place: y is x, of its type; else y_offset as job->offset. */
@@ -543,7 +546,8 @@ int main()
     }
     for (allfold_type type : {ALLFOLD_F16, ALLFOLD_BF16, ALLFOLD_F32, ALLFOLD_F64})
         for (bool logarithm : {false, true})
-            test_resident(type, logarithm);
+            for (const allfold_level level : {ALLFOLD_LEVEL_FAST, ALLFOLD_LEVEL_EXACT})
+                test_resident(type, logarithm, level);
     tap_ok(kernels_check() == 0, "kernels_check finds the kernels");
     tap_ok(softmax_launch(NULL, false, ALLFOLD_F32, NULL, ALLFOLD_INT32, NULL, 1, 1, NULL) != 0,
            "softmax to an integer type is refused");
