@@ -7,7 +7,15 @@
 #include <immintrin.h>
 #endif
 
-enum { PIECE = 1024 };
+enum { PIECE = 1024, PIECE_EXACT = 4096 };
+static const uint32_t pieces[MONOID_COUNT] = {
+#define ROW(monoid, indexed, nan) [MONOID_##monoid] = PIECE,
+    ORDERED_MONOIDS(ROW)
+#undef ROW
+#define ROW(monoid, indexed, nan) [MONOID_##monoid] = PIECE_EXACT,
+    EXACT_MONOIDS(ROW)
+#undef ROW
+};
 
 /* x[0 .. n) as values, or as f64. */
 typedef void convert_function(void *values, const void *x, uint32_t n);
@@ -61,9 +69,10 @@ static void fold(enum monoid monoid, allfold_type type, struct partial *partial,
         tile(partial->bytes, x, n, first);
         return;
     }
-    _Alignas(64) unsigned char values[PIECE * sizeof(uint64_t)];
-    for (uint32_t start = 0; start < n; start += PIECE) {
-        const uint32_t length = n - start < PIECE ? n - start : PIECE;
+    _Alignas(64) unsigned char values[PIECE_EXACT * sizeof(uint64_t)];
+    const uint32_t piece = pieces[monoid];
+    for (uint32_t start = 0; start < n; start += piece) {
+        const uint32_t length = n - start < piece ? n - start : piece;
         types[type].values(values, (const char *)x + (size_t)start * types[type].element_bytes, length);
         tile(partial->bytes, values, length, first + start);
     }

@@ -232,6 +232,43 @@ HOST_DEVICE void exact_add_square(const struct exact_sink *sink, double x, bool 
     exact_add_wide(sink, (int128)value * value, 2 * exponent);
 }
 
+/* Terms that the host may add without windows: what their bits, as f32, are like. `before` is the magnitude less 1, which is
+   large for 0. */
+#define EXACT_PLAIN 2048
+struct exact_span {
+    uint32_t largest[FOLD_LANES], before[FOLD_LANES], all[FOLD_LANES];
+};
+HOST_DEVICE void exact_span_start(struct exact_span *span)
+{
+    memset(span, 0, sizeof *span);
+    memset(span->before, 0xff, sizeof span->before);
+}
+#define EXACT_SPAN_TAKE(span, lane, x)                                                                          \
+    do {                                                                                                        \
+        const uint32_t magnitude = f32_bits(x) & 0x7fffffffu, before = magnitude - 1;                           \
+        (span).largest[lane] = magnitude > (span).largest[lane] ? magnitude : (span).largest[lane];             \
+        (span).before[lane] = before < (span).before[lane] ? before : (span).before[lane];                      \
+        (span).all[lane] |= magnitude;                                                                          \
+    } while (0)
+
+/* Whether no sum of them, EXACT_PLAIN at most, is rounded. They are multiples of 2^u, for the lowest bit that any of them has,
+   and less than 2^t. If t + 11 - u is at most 53, a sum of 2^11 has no more bits than a double. False also where there are
+   nothing but zeros, or NaN or infinities. */
+HOST_DEVICE bool exact_span_is_narrow(const struct exact_span *span)
+{
+    uint32_t largest = 0, before = ~0u, all = 0, zeros = 0;
+    for (int lane = 0; lane < FOLD_LANES; lane++) {
+        largest = span->largest[lane] > largest ? span->largest[lane] : largest;
+        before = span->before[lane] < before ? span->before[lane] : before;
+        all |= span->all[lane];
+    }
+    while (zeros < 23 && (all >> zeros & 1) == 0) /* below the bits of all fractions */
+        zeros++;
+    const int32_t biased = (int32_t)(largest >> 23), least = (int32_t)((before + 1) >> 23);
+    const int32_t t = biased - 126, u = (least > 0 ? least : 1) - 150 + (int32_t)zeros; /* subnormal numbers are as if of 1 */
+    return largest != 0 && biased < 0xff && t + 11 - u <= 53;
+}
+
 /* The windows of one thread; each in as many lanes as the thread has. Closed while bias[0] is 0. */
 struct exact_front {
     double sum[EXACT_WINDOWS_MAX][FOLD_LANES];

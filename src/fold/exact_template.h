@@ -183,6 +183,35 @@ HOST_DEVICE void NAME_FN(finish_front)(FN_EXPAND(FN(NAME), front) * front, struc
 }
 #endif
 
+#if VALUE_FLOAT && VALUE_BITS == 32 && WINDOWS == 1 && !defined(__CUDA_ARCH__)
+/* Adds terms as they are, if their bits show that no sum of them was rounded; n is at most EXACT_PLAIN. */
+HOST_DEVICE bool NAME_FN(plain)(struct exact_front *front, struct exact_sink *sink, const V *x, uint32_t n)
+{
+    double sum[FOLD_LANES] = {0.0};
+    struct exact_span span;
+    exact_span_start(&span);
+    FOLD_FOR_LANES(n, i, lane, {
+        EXACT_SPAN_TAKE(span, lane, x[i]);
+        sum[lane] += TERM(x[i]);
+    });
+    if (!exact_span_is_narrow(&span))
+        return false;
+    for (int lane = 1; lane < FOLD_LANES; lane++)
+        sum[0] += sum[lane];
+    int32_t exponent;
+    const int64_t total = exact_integer(sum[0], &exponent);
+    exact_add_integer(sink, total, exponent);
+    front->others = true;
+    return true;
+}
+#else
+HOST_DEVICE bool NAME_FN(plain)(FN_EXPAND(FN(NAME), front) * front, struct exact_sink *sink, const V *x, uint32_t n)
+{
+    (void)front, (void)sink, (void)x, (void)n;
+    return false;
+}
+#endif
+
 /* On the host, in runs of EXACT_RUN elements a lane. */
 HOST_DEVICE void NAME_FN(tile)(FN(NAME) * sum, const V *x, uint32_t n, uint64_t first)
 {
@@ -191,8 +220,13 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * sum, const V *x, uint32_t n, uint64_t 
     FN_EXPAND(FN(NAME), front) front;
     (void)first;
     NAME_FN(start)(&front);
-    for (uint32_t start = 0; start < n; start += length)
-        NAME_FN(run)(&front, &sink, x + start, n - start < length ? n - start : length);
+    for (uint32_t start = 0, plain; start < n; start += plain) {
+        plain = n - start < EXACT_PLAIN ? n - start : EXACT_PLAIN;
+        if (NAME_FN(plain)(&front, &sink, x + start, plain))
+            continue;
+        for (uint32_t i = 0; i < plain; i += length)
+            NAME_FN(run)(&front, &sink, x + start + i, plain - i < length ? plain - i : length);
+    }
     NAME_FN(finish_front)(&front, &sink);
     exact_sink_normalise(&sink);
 }
