@@ -94,6 +94,7 @@ template <enum monoid monoid, class Value> struct exact_of;
         };                                                                                                  \
         static constexpr bool indexed = false, floating = (value)0.5 != 0;                                  \
         static constexpr int words = name##_words_##value_name, windows = name##_windows_of_##value_name;   \
+        static constexpr int bins = name##_bins_##value_name;                                               \
         static __device__ __forceinline__ bool carries(int i) { return i < name##_limbs_##value_name - 1; } \
         static __device__ __forceinline__ void place(struct exact_sink *sinks, int64_t *at)                 \
         {                                                                                                   \
@@ -130,7 +131,7 @@ template <enum monoid monoid, class Value> struct exact_of;
             struct exact_sink sinks[3];                                                                     \
         };                                                                                                  \
         static constexpr bool indexed = true, floating = (value)0.5 != 0;                                   \
-        static constexpr int words = sum::words + norm1::words + norm2::words;                              \
+        static constexpr int words = sum::words + norm1::words + norm2::words, bins = 0;                    \
         static __device__ __forceinline__ bool carries(int i)                                               \
         {                                                                                                   \
             return i < sum::words                  ? sum::carries(i)                                        \
@@ -167,7 +168,8 @@ template <class Exact, class Element> struct exact_plan {
     static constexpr int together = shape.together;
     static constexpr bool ahead = shape.ahead;
     static constexpr int block_vectors = threads * vectors;
-    static constexpr size_t column_bytes = shape.columns ? sizeof(int64_t) * Exact::words * threads : 0;
+    static constexpr int rows = Exact::bins > 0 ? Exact::bins : Exact::words;
+    static constexpr size_t column_bytes = shape.columns ? sizeof(int64_t) * rows * threads : 0;
 };
 
 /* Adds the columns of a block to its words, row by row, if any thread has used its own. Takes whole blocks. */
@@ -194,6 +196,34 @@ static __device__ __forceinline__ void columns_add(struct exact_sink *column, co
         sum = warp_sum(sum);
         if (threadIdx.x % 32 == 0)
             words[row] += sum;
+    }
+}
+
+/* The same of bins. */
+template <class Exact, int threads>
+static __device__ __forceinline__ void bins_add(struct exact_sink *column, const double *columns, const struct exact_sink *block)
+{
+    __shared__ int used;
+    if (threadIdx.x == 0)
+        used = 0;
+    __syncthreads();
+    if (column->bins.ready)
+        used = 1;
+    __syncthreads();
+    if (used == 0)
+        return;
+    exact_bins_prepare(&column->bins);
+    __syncthreads();
+#pragma unroll 1
+    for (int b = threadIdx.x / 32; b < EXACT_BINS; b += threads / 32) {
+        int64_t sum = 0; /* of at most 1024 integers below 2^53 */
+#pragma unroll 1
+        for (int i = 0; i < threads; i += 32)
+            sum += exact_bin_integer(block, b, columns[b * threads + i + threadIdx.x % 32]);
+        __syncwarp();
+        sum = warp_sum(sum);
+        if (threadIdx.x % 32 == 0)
+            exact_add_integer(block, sum, 16 * b - 150);
     }
 }
 
@@ -269,7 +299,11 @@ exact_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, uint
 
     Exact::place(block.sinks, words);
     Exact::place(thread.sinks, words);
-    if constexpr (plan::column_bytes > 0) {
+    if constexpr (plan::column_bytes > 0 && Exact::bins > 0) {
+        thread.sinks[0].has_bins = true;
+        thread.sinks[0].bins.at = (double *)bytes + threadIdx.x;
+        thread.sinks[0].bins.stride = threads;
+    } else if constexpr (plan::column_bytes > 0) {
         thread.sinks[0].words = columns + threadIdx.x;
         thread.sinks[0].stride = threads;
         thread.sinks[0].shared = thread.sinks[0].ready = false;
@@ -286,7 +320,9 @@ exact_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, uint
 
     __syncwarp();
     Exact::add(&thread, block.sinks);
-    if constexpr (plan::column_bytes > 0)
+    if constexpr (plan::column_bytes > 0 && Exact::bins > 0)
+        bins_add<Exact, threads>(&thread.sinks[0], (const double *)bytes, &block.sinks[0]);
+    else if constexpr (plan::column_bytes > 0)
         columns_add<Exact, threads>(&thread.sinks[0], columns, words);
     typename ends::type extremes;
     if constexpr (Exact::indexed) {

@@ -31,6 +31,17 @@ enum exact_count {
 /* Terms of one lane between two looks at how full the windows are: 2^8 / 4 of the largest would fit. */
 #define EXACT_RUN 32
 
+/* Bins: where one thread puts single f32 terms. Bin b, a double, is the sum of terms whose biased exponents are 16 b to
+   16 b + 15: multiples of 2^(16 b - 150), and below 2^39 times that. So 2^13 of them add up exactly, before what is a multiple
+   of the next bin's unit must be carried there. NaN and infinities go to bin 15 and stay there. */
+#define EXACT_BINS 17
+#define EXACT_BIN_ROOM 8192
+struct exact_bins {
+    double *at; /* bin b at at[b * stride] */
+    uint32_t stride, room;
+    bool ready;
+};
+
 /* Where words lie: word i at words[i * stride]. shared: other threads add to them, too. ready: they hold something; a device
    makes its words 0 when they are first needed. */
 struct exact_sink {
@@ -40,6 +51,8 @@ struct exact_sink {
     uint32_t limbs;
     int32_t lowest; /* bit 0 of limb 0 is worth 2^lowest */
     uint32_t room;  /* for so many single terms, before carries must be put in order; shared words have room always */
+    bool has_bins; /* single terms go there */
+    struct exact_bins bins;
 };
 
 HOST_DEVICE struct exact_sink exact_sink_of(int64_t *words, uint32_t limbs, int32_t lowest)
@@ -52,6 +65,10 @@ HOST_DEVICE struct exact_sink exact_sink_of(int64_t *words, uint32_t limbs, int3
     sink.limbs = limbs;
     sink.lowest = lowest;
     sink.room = 0;
+    sink.has_bins = false;
+    sink.bins.at = NULL;
+    sink.bins.stride = sink.bins.room = 0;
+    sink.bins.ready = false;
     return sink;
 }
 
@@ -207,10 +224,84 @@ HOST_DEVICE void exact_add_f64(const struct exact_sink *sink, double x, bool fin
     exact_add_term(sink, bits >> 63 != 0 ? -magnitude : magnitude, (biased != 0 ? biased : 1) - 1075);
 }
 
+HOST_DEVICE double exact_bin_unit(int b) { return power_of_two(16 * b - 150); }
+
+HOST_DEVICE void exact_bin_add(const struct exact_bins *bins, uint32_t b, double x) { bins->at[b * bins->stride] += x; }
+
+/* Carries what it can of each bin to the next: to the nearest multiple of that one's unit. Bins are then at most 2^37 units: what
+   is left, half the next one's unit, and a carry. */
+HOST_DEVICE void exact_bins_normalise(struct exact_bins *bins)
+{
+    double carry = 0.0;
+    FOLD_ROLL
+    for (int b = 0; b < EXACT_BINS; b++) {
+        double *const at = &bins->at[(uint32_t)b * bins->stride];
+        const double sum = *at + carry, big = 0x1.8p52 * exact_bin_unit(b + 1);
+        carry = b + 1 < EXACT_BINS && is_finite(sum) ? (sum + big) - big : 0.0;
+        *at = sum - carry;
+    }
+    bins->room = EXACT_BIN_ROOM;
+}
+
+HOST_DEVICE void exact_bins_prepare(struct exact_bins *bins)
+{
+    if (bins->ready)
+        return;
+    FOLD_ROLL
+    for (uint32_t b = 0; b < EXACT_BINS; b++)
+        bins->at[b * bins->stride] = 0.0;
+    bins->ready = true;
+    bins->room = EXACT_BIN_ROOM;
+}
+
+/* Makes room for n terms, at most EXACT_BIN_ROOM. 2^13 of 2^39 units and what bins have after carrying stay below 2^53. */
+HOST_DEVICE void exact_bins_reserve(struct exact_bins *bins, uint32_t n)
+{
+    if (bins->room < n)
+        exact_bins_normalise(bins);
+    bins->room -= n;
+}
+
+/* Adds what a window holds: an f32's multiple of 2^(k-52), |sum| <= 2^(k-1), k <= 137. In two parts: the multiple of the unit two
+   bins up, at most 2^34 of it, and the rest, at most 2^31 of the lower bin's. */
+HOST_DEVICE void exact_bins_take(struct exact_bins *bins, double sum, int32_t k)
+{
+    const int32_t lower = k + 98 > 0 ? (k + 98) / 16 : 0;
+    const double big = 0x1.8p52 * exact_bin_unit(lower + 2), high = (sum + big) - big;
+    exact_bins_prepare(bins);
+    exact_bins_reserve(bins, 1);
+    exact_bin_add(bins, (uint32_t)lower, sum - high);
+    exact_bin_add(bins, (uint32_t)lower + 2, high);
+}
+
+/* What bin b holds, in its units; what is not finite is counted in the words of the sink instead. */
+HOST_DEVICE int64_t exact_bin_integer(const struct exact_sink *sink, int b, double sum)
+{
+    if (is_finite(sum))
+        return (int64_t)(sum * power_of_two(150 - 16 * b));
+    exact_add_special(sink, sum);
+    return 0;
+}
+
+/* Empties the bins into the words. */
+HOST_DEVICE void exact_bins_flush(struct exact_sink *sink)
+{
+    if (!sink->has_bins || !sink->bins.ready)
+        return;
+    FOLD_ROLL
+    for (int b = 0; b < EXACT_BINS; b++)
+        exact_add_integer(sink, exact_bin_integer(sink, b, sink->bins.at[(uint32_t)b * sink->bins.stride]), 16 * b - 150);
+    sink->bins.ready = false;
+}
+
 /* The same for a term that is an f32; lowest is at most -149. */
 HOST_DEVICE void exact_add_f32(const struct exact_sink *sink, float x, bool finite)
 {
     const uint32_t bits = f32_bits(x), fraction = bits & 0x7fffffu;
+    if (sink->has_bins) {
+        exact_bin_add(&sink->bins, bits >> 27 & 15, (double)x);
+        return;
+    }
     const int32_t biased = (int32_t)(bits >> 23 & 0xff);
     if (!finite && biased == 0xff) {
         exact_add_special(sink, (double)x);
@@ -300,14 +391,34 @@ HOST_DEVICE int64_t exact_window_take(struct exact_front *front, int w, int32_t 
     return total;
 }
 
-/* Empties the windows into the words. */
+/* Makes room for n single terms. */
+HOST_DEVICE void exact_reserve(struct exact_sink *sink, uint32_t n, uint32_t weight)
+{
+    if (sink->has_bins) {
+        exact_bins_prepare(&sink->bins);
+        exact_bins_reserve(&sink->bins, n);
+    } else {
+        exact_sink_prepare(sink);
+        exact_sink_reserve(sink, n * weight);
+    }
+}
+
+/* Empties the windows: into the words or, where other threads share these, into bins. */
 HOST_DEVICE void exact_front_flush(struct exact_front *front, int windows, struct exact_sink *sink)
 {
-    exact_sink_prepare(sink);
+    const bool to_bins = sink->shared && sink->has_bins;
+    if (!to_bins)
+        exact_sink_prepare(sink);
     FOLD_UNROLL
     for (int w = 0; w < windows; w++) {
         int32_t exponent;
+        const double sum = front->sum[w][0] - front->bias[w];
         const int64_t total = exact_window_take(front, w, &exponent);
+        if (to_bins) { /* a device's, of one lane */
+            if (total != 0)
+                exact_bins_take(&sink->bins, sum, exponent + 52);
+            continue;
+        }
         if (total != 0)
             exact_add_integer(sink, total, exponent);
     }

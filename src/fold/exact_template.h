@@ -1,7 +1,12 @@
 /* Template of the exact sums: NAME the monoid, LIMBS and LOWEST its limbs (exact.h). For floating point WINDOWS how many
    windows, TERM(x) what is added for element x as a double, rounded or, where that cannot say it, NaN; TERM_REST(x, term)
-   (if defined) what the rounding lost, exactly; ADD(sink, x, finite) adds the term of x, which may be known to be finite. For
+   (if defined) what the rounding lost, exactly; BINS (if defined) that terms are f32 and may go to bins; ADD(sink, x, finite) adds the term of x, which may be known to be finite. For
    integers BASE is the monoid whose tile adds integers exactly, and BASE_FLUSH(sink, base) hands its total to the words. */
+#ifdef BINS
+enum { NAME_FN(bins) = EXACT_BINS };
+#else
+enum { NAME_FN(bins) = 0 };
+#endif
 enum { NAME_FN(limbs) = LIMBS, NAME_FN(words) = LIMBS + EXACT_COUNTS, NAME_FN(lowest) = LOWEST, NAME_FN(windows_of) = WINDOWS };
 
 typedef struct {
@@ -99,13 +104,14 @@ HOST_DEVICE bool NAME_FN(open)(struct exact_front *front, const V *x, uint32_t n
 /* Takes terms one by one into the words. A device, where branches would keep terms apart, looks first whether all are finite. */
 HOST_DEVICE void NAME_FN(singly)(struct exact_sink *sink, const V *x, uint32_t n)
 {
-    exact_sink_prepare(sink);
 #ifdef __CUDA_ARCH__
     bool finite = true;
-    FOLD_UNROLL
-    for (uint32_t i = 0; i < n; i++)
-        finite &= x[i] - x[i] == (V)0;
-    exact_sink_reserve(sink, n * EXACT_WEIGHT(VALUE_BITS));
+    exact_reserve(sink, n, EXACT_WEIGHT(VALUE_BITS));
+    if (!sink->has_bins) {
+        FOLD_UNROLL
+        for (uint32_t i = 0; i < n; i++)
+            finite &= x[i] - x[i] == (V)0;
+    }
     if (finite) {
         FOLD_UNROLL
         for (uint32_t i = 0; i < n; i++)
@@ -118,7 +124,7 @@ HOST_DEVICE void NAME_FN(singly)(struct exact_sink *sink, const V *x, uint32_t n
 #else
     for (uint32_t start = 0; start < n; start += EXACT_RUN) {
         const uint32_t end = n - start < EXACT_RUN ? n : start + EXACT_RUN;
-        exact_sink_reserve(sink, (end - start) * EXACT_WEIGHT(VALUE_BITS));
+        exact_reserve(sink, end - start, EXACT_WEIGHT(VALUE_BITS));
         for (uint32_t i = start; i < end; i++)
             ADD(sink, x[i], false);
     }
@@ -155,6 +161,7 @@ HOST_DEVICE void NAME_FN(front_combine)(struct exact_front *a, const struct exac
 HOST_DEVICE void NAME_FN(finish_front)(struct exact_front *front, struct exact_sink *sink)
 {
     exact_front_flush(front, WINDOWS, sink);
+    exact_bins_flush(sink);
     if (front->others)
         exact_count(sink, EXACT_OTHERS, 1);
 }
@@ -183,7 +190,7 @@ HOST_DEVICE void NAME_FN(finish_front)(FN_EXPAND(FN(NAME), front) * front, struc
 }
 #endif
 
-#if VALUE_FLOAT && VALUE_BITS == 32 && WINDOWS == 1 && !defined(__CUDA_ARCH__)
+#if defined(BINS) && !defined(__CUDA_ARCH__)
 /* Adds terms as they are, if their bits show that no sum of them was rounded; n is at most EXACT_PLAIN. */
 HOST_DEVICE bool NAME_FN(plain)(struct exact_front *front, struct exact_sink *sink, const V *x, uint32_t n)
 {
@@ -219,6 +226,12 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * sum, const V *x, uint32_t n, uint64_t 
     struct exact_sink sink = exact_sink_of(sum->words, LIMBS, LOWEST);
     FN_EXPAND(FN(NAME), front) front;
     (void)first;
+#ifdef BINS
+    double bins[EXACT_BINS];
+    sink.has_bins = true;
+    sink.bins.at = bins;
+    sink.bins.stride = 1;
+#endif
     NAME_FN(start)(&front);
     for (uint32_t start = 0, plain; start < n; start += plain) {
         plain = n - start < EXACT_PLAIN ? n - start : EXACT_PLAIN;
@@ -237,6 +250,7 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * sum, const V *x, uint32_t n, uint64_t 
 #undef WINDOWS
 #undef TERM
 #undef TERM_REST
+#undef BINS
 #undef ADD
 #undef BASE
 #undef BASE_FLUSH

@@ -23,6 +23,9 @@
 #define LOWEST SUM_LOWEST
 #define WINDOWS SUM_WINDOWS
 #define TERM(x) ((double)(x))
+#if VALUE_FLOAT && VALUE_BITS == 32
+#define BINS
+#endif
 #define ADD(sink, x, finite) SUM_ADD(sink, x, finite)
 #define BASE sum
 #define BASE_FLUSH(sink, base) exact_add_wide(sink, (base)->total, 0)
@@ -34,6 +37,9 @@
 #define LOWEST SUM_LOWEST
 #define WINDOWS SUM_WINDOWS
 #define TERM(x) fabs((double)(x))
+#if VALUE_FLOAT && VALUE_BITS == 32
+#define BINS
+#endif
 #define ADD(sink, x, finite) SUM_ADD(sink, (V)fabs((double)(x)), finite)
 #define BASE norm1
 #define BASE_FLUSH(sink, base) exact_add_wide(sink, (base)->total, 0)
