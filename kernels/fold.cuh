@@ -98,11 +98,39 @@ static __device__ __forceinline__ double warp_max(double x)
     return f64_from_bits((largest >> 63) != 0 ? largest & ~((uint64_t)1 << 63) : ~largest);
 }
 
+/* Bins, as warp_combine: first all lanes' are brought to the largest maximum, then they are integers to add. */
+template <int count> static __device__ __forceinline__ void warp_combine_bins(struct exp_bins *bins)
+{
+    struct {
+        uint128 of[EXP_BINS];
+    } sums;
+    const double max = warp_max(bins->max);
+    const unsigned int largest = __ballot_sync(0xffffffffu, bins->max == max);
+    const bool nan = __ballot_sync(0xffffffffu, bins->nan != 0) != 0;
+    int leader = 0;
+    while ((largest >> leader & 1) == 0)
+        leader++;
+    exp_bins_raise(bins, max, (int64_t)__shfl_sync(0xffffffffu, (unsigned long long)bins->bin, leader));
+    memcpy(&sums, bins->sums, sizeof sums);
+#pragma unroll 1
+    for (int lanes = 1; lanes < count; lanes *= 2) {
+        const auto other = partial_shuffle_down(sums, lanes);
+#pragma unroll
+        for (int i = 0; i < EXP_BINS; i++)
+            sums.of[i] += other.of[i];
+    }
+    memcpy(bins->sums, &sums, sizeof sums);
+    bins->nan = nan;
+    exp_bins_settle(bins);
+}
+
 /* Lane 0 gets the partials of the warp's first `count` lanes, a power of two, in order; the others get something. Takes
-   whole warps. */
+   whole warps; lanes from `count` on have the identity. */
 template <class Fold, int count> static __device__ __forceinline__ void warp_combine(typename Fold::partial *partial)
 {
-    if constexpr (Fold::scaled && !Fold::exact) { /* to one maximum, once: what is left to do is to add */
+    if constexpr (Fold::exact) {
+        warp_combine_bins<count>(partial);
+    } else if constexpr (Fold::scaled) { /* to one maximum, once: what is left to do is to add */
         rescale_to(partial, warp_max(partial->max));
 #pragma unroll
         for (int lanes = 1; lanes < count; lanes *= 2) {
@@ -129,8 +157,8 @@ template <class Fold, int threads> static __device__ __forceinline__ void block_
     warp_combine<Fold, 32>(partial);
     if (lane == 0)
         room[warp] = *partial;
-    if constexpr (Fold::exact) /* combining bins takes lanes different ways: all of a warp come to the barrier together */
-        __syncwarp();
+    if constexpr (Fold::exact)
+        warp_together<threads>();
     __syncthreads();
     if (warp == 0) {
         *partial = Fold::identity();
@@ -344,7 +372,7 @@ fold_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, uint6
             Fold::combine(&partial, &other);
         }
         if constexpr (Fold::exact)
-            __syncwarp();
+            warp_together<threads>();
         __syncthreads();
         block_combine<Fold, threads>(&partial);
     }

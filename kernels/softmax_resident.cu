@@ -179,7 +179,7 @@ static __device__ __forceinline__ void grid_combine(const struct resident_work &
             Fold::combine(partial, &other);
         }
         if constexpr (Fold::exact)
-            __syncwarp();
+            warp_together<threads>();
         __syncthreads();
     }
 }
@@ -227,7 +227,7 @@ static __device__ __forceinline__ bool orders_get(const struct resident_work &wo
                 wait_for_others();
     }
     if constexpr (Fold::exact)
-        __syncwarp();
+        warp_together<RESIDENT_SHAPE.threads>();
     __syncthreads();
     constants->max = orders.max;
     constants->log_sum = orders.log_sum;
