@@ -211,6 +211,20 @@ def large_cases():
         cases.add("minus zeros", "sum", dtype, np.full(70001, -0.0))
         cases.add("minus zeros and one zero", "sum", dtype, np.r_[np.full(70001, -0.0), 0.0, np.full(5, -0.0)])
         cases.add("outliers", "sum", dtype, np.where(random.random(n) < 1e-3, top / 4, random.standard_normal(n)))
+    for dtype, digits in (("f32", 24), ("bf16", 8), ("f16", 11)):
+        # 2047 of the largest and a small one, and back: around where the host stops to add terms as they are
+        for gap in range(42 - digits - 6, 42 - digits + 7) if dtype != "f16" else (20, 24):
+            large, small = 2.0**13 * (2 - 2.0 ** (1 - digits)), math.ldexp(1 + 2.0 ** (1 - digits), max(13 - gap, -14))
+            for place in (0, 2047):
+                x = np.full(4096, large)
+                x[2048:] = -large
+                x[[place, 2048 + place]] = small
+                cases.add(f"span {gap}, {place}", "sum", dtype, x)
+        # what no window holds, of one sign and as large as it can be in its bin, more often than a bin has room for
+        top = math.ldexp(2 - 2.0 ** (1 - digits), 16 if dtype == "f32" else 0)
+        x = np.concatenate([np.full(20001, top), np.full(20001, -top)])
+        x[::8] = math.ldexp(1.0, LEAST[dtype])
+        cases.add("a bin's room", "sum", dtype, x)
     cases.add("overflow on the way", "sum", "f64", [1e308, 1e308, -1e308, -1e308])
     cases.add("squares beyond the range", "norm2", "f64", [1e200, 1e-200, 3e200])
     cases.add("squares below the range", "norm2", "f64", [1e-200, 3e-300, 5e-324])
