@@ -1,8 +1,8 @@
 /* The kernel of exact sums. A thread takes its elements through the windows of src/fold/exact.h; what these do not hold goes
-   to words of its own in shared memory, a column of 64-bit integers that no other thread touches, or, where words are many,
-   by atomics to those of the block. At the end of a block the windows of a warp are added up as integers, columns by rows;
-   the words of all blocks are added in scratch memory by atomics, and the last block to do so hands them to the host.
-   Integers are added in any order, so all of this may depend on timing. Included by fold_family.cuh. */
+   to words or bins of its own in shared memory, a column of 64-bit integers or doubles that no other thread touches, or,
+   where words are many, by atomics to those of the block. At the end of a block the windows of a warp are added up as
+   integers, columns by rows; the words of all blocks are added in scratch memory by atomics, and the last block to do so
+   hands them to the host. Integers are added in any order, so all of this may depend on timing. Included by fold_family.cuh. */
 #ifndef ALLFOLD_EXACT_CUH
 #define ALLFOLD_EXACT_CUH
 
@@ -168,6 +168,7 @@ template <class Exact, class Element> struct exact_plan {
     static constexpr int together = shape.together;
     static constexpr bool ahead = shape.ahead;
     static constexpr int block_vectors = threads * vectors;
+    static_assert(shape.threads <= 512, "columns are added up in 64 bits");
     static constexpr int rows = Exact::bins > 0 ? Exact::bins : Exact::words;
     static constexpr size_t column_bytes = shape.columns ? sizeof(int64_t) * rows * threads : 0;
 };
@@ -216,7 +217,7 @@ static __device__ __forceinline__ void bins_add(struct exact_sink *column, const
     __syncthreads();
 #pragma unroll 1
     for (int b = threadIdx.x / 32; b < EXACT_BINS; b += threads / 32) {
-        int64_t sum = 0; /* of at most 1024 integers below 2^53 */
+        int64_t sum = 0; /* of at most 512 integers below 2^53 */
 #pragma unroll 1
         for (int i = 0; i < threads; i += 32)
             sum += exact_bin_integer(block, b, columns[b * threads + i + threadIdx.x % 32]);

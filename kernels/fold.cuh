@@ -337,10 +337,16 @@ static __device__ __forceinline__ typename Fold::partial thread_fold(const typen
         }
         rest_take<Fold, Element, plan>(&partial, x, first, start, vectors, aligned);
     }
-    /* less than a vector is left */
-    const uint64_t last = vectors * Element::per_vector + threadIdx.x;
-    if (blockIdx.x == gridDim.x - 1 && last < n) {
-        const typename Element::value value = Element::load(x[last]);
+    /* less than a vector is left; where -inf is nothing, all threads take something, so that their ways do not part */
+    const uint64_t whole = vectors * Element::per_vector, last = whole + threadIdx.x;
+    constexpr bool padded = Fold::scaled && Element::is_floating;
+    if (blockIdx.x == gridDim.x - 1 && (padded ? whole : last) < n) {
+        typename Element::stored stored;
+        if constexpr (padded)
+            stored = vector_element<typename Element::stored>(least_vector<Element>(), 0);
+        if (last < n)
+            stored = x[last];
+        const typename Element::value value = Element::load(stored);
         Fold::tile(&partial, &value, 1, first + last);
     }
     return partial;

@@ -32,8 +32,9 @@ enum exact_count {
 #define EXACT_RUN 32
 
 /* Bins: where one thread puts single f32 terms. Bin b, a double, is the sum of terms whose biased exponents are 16 b to
-   16 b + 15: multiples of 2^(16 b - 150), and below 2^39 times that. So 2^13 of them add up exactly, before what is a multiple
-   of the next bin's unit must be carried there. NaN and infinities go to bin 15 and stay there. */
+   16 b + 15: multiples of 2^(16 b - 150), its unit, and below 2^39 units. So 2^13 of them add up exactly, before what is a
+   multiple of the next bin's unit must be carried there; the last bin has room for the carries of 2^31 of the largest terms.
+   NaN and infinities go to bin 15 and stay there. */
 #define EXACT_BINS 17
 #define EXACT_BIN_ROOM 8192
 struct exact_bins {
@@ -195,6 +196,9 @@ HOST_DEVICE void exact_add_wide(const struct exact_sink *sink, int128 value, int
         exact_add_integer(sink, (int64_t)(value >> 124), exponent + 124);
 }
 
+/* -x where sign is 1, without a branch, which random signs would mislead. */
+HOST_DEVICE int64_t negated_if(int64_t x, uint64_t sign) { return (int64_t)(((uint64_t)x ^ (0 - sign)) + sign); }
+
 /* A finite double as an integer times 2^*exponent. */
 HOST_DEVICE int64_t exact_integer(double x, int32_t *exponent)
 {
@@ -202,7 +206,7 @@ HOST_DEVICE int64_t exact_integer(double x, int32_t *exponent)
     const int32_t biased = (int32_t)(bits >> 52 & 0x7ff);
     const int64_t magnitude = (int64_t)(biased != 0 ? fraction | 1ull << 52 : fraction);
     *exponent = magnitude == 0 ? 0 : (biased != 0 ? biased : 1) - 1075; /* 0 is a multiple of everything */
-    return bits >> 63 != 0 ? -magnitude : magnitude;
+    return negated_if(magnitude, bits >> 63);
 }
 
 /* Counts x, which is NaN or infinite. */
@@ -221,8 +225,10 @@ HOST_DEVICE void exact_add_f64(const struct exact_sink *sink, double x, bool fin
     const uint64_t bits = f64_bits(x), fraction = bits & 0xfffffffffffffu;
     const int32_t biased = (int32_t)(bits >> 52 & 0x7ff);
     const int64_t magnitude = (int64_t)(biased != 0 ? fraction | 1ull << 52 : fraction);
-    exact_add_term(sink, bits >> 63 != 0 ? -magnitude : magnitude, (biased != 0 ? biased : 1) - 1075);
+    exact_add_term(sink, negated_if(magnitude, bits >> 63), (biased != 0 ? biased : 1) - 1075);
 }
+
+HOST_DEVICE uint32_t exact_bin_of(float x) { return f32_bits(x) >> 27 & 15; }
 
 HOST_DEVICE double exact_bin_unit(int b) { return power_of_two(16 * b - 150); }
 
@@ -299,7 +305,7 @@ HOST_DEVICE void exact_add_f32(const struct exact_sink *sink, float x, bool fini
 {
     const uint32_t bits = f32_bits(x), fraction = bits & 0x7fffffu;
     if (sink->has_bins) {
-        exact_bin_add(&sink->bins, bits >> 27 & 15, (double)x);
+        exact_bin_add(&sink->bins, exact_bin_of(x), (double)x);
         return;
     }
     const int32_t biased = (int32_t)(bits >> 23 & 0xff);
@@ -308,7 +314,7 @@ HOST_DEVICE void exact_add_f32(const struct exact_sink *sink, float x, bool fini
         return;
     }
     const int64_t magnitude = (int64_t)(biased != 0 ? fraction | 1u << 23 : fraction);
-    exact_add_small(sink, bits >> 31 != 0 ? -magnitude : magnitude, (biased != 0 ? biased : 1) - 150);
+    exact_add_small(sink, negated_if(magnitude, bits >> 31), (biased != 0 ? biased : 1) - 150);
 }
 
 /* Adds x * x, exactly. */

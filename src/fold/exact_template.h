@@ -1,7 +1,8 @@
 /* Template of the exact sums: NAME the monoid, LIMBS and LOWEST its limbs (exact.h). For floating point WINDOWS how many
    windows, TERM(x) what is added for element x as a double, rounded or, where that cannot say it, NaN; TERM_REST(x, term)
-   (if defined) what the rounding lost, exactly; BINS (if defined) that terms are f32 and may go to bins; ADD(sink, x, finite) adds the term of x, which may be known to be finite. For
-   integers BASE is the monoid whose tile adds integers exactly, and BASE_FLUSH(sink, base) hands its total to the words. */
+   (if defined) what the rounding lost, exactly; BINS (if defined) that terms are f32 and may go to bins; ADD(sink, x, finite)
+   adds the term of x, which may be known to be finite. For integers BASE is the monoid whose tile adds integers exactly, and
+   BASE_FLUSH(sink, base) hands its total to the words. */
 #ifdef BINS
 enum { NAME_FN(bins) = EXACT_BINS };
 #else
@@ -122,6 +123,18 @@ HOST_DEVICE void NAME_FN(singly)(struct exact_sink *sink, const V *x, uint32_t n
             ADD(sink, x[i], false);
     }
 #else
+#ifdef BINS
+    if (sink->has_bins) { /* so that an addition need not wait for the one before, which may be to the same bin */
+        double copies[4][EXACT_BINS] = {{0.0}};
+        exact_reserve(sink, n, 1);
+        for (uint32_t i = 0; i < n; i++)
+            copies[i % 4][exact_bin_of(x[i])] += TERM(x[i]);
+        for (uint32_t b = 0; b < EXACT_BINS; b++)
+            for (int copy = 0; copy < 4; copy++)
+                exact_bin_add(&sink->bins, b, copies[copy][b]);
+        return;
+    }
+#endif
     for (uint32_t start = 0; start < n; start += EXACT_RUN) {
         const uint32_t end = n - start < EXACT_RUN ? n : start + EXACT_RUN;
         exact_reserve(sink, end - start, EXACT_WEIGHT(VALUE_BITS));
