@@ -190,8 +190,6 @@ template <class Fold, int threads> static __device__ __forceinline__ void block_
     warp_combine<Fold, 32>(partial);
     if (lane == 0)
         room[warp] = *partial;
-    if constexpr (Fold::exact)
-        warp_together<threads>();
     __syncthreads();
     if (warp == 0) {
         *partial = Fold::identity();
@@ -379,7 +377,7 @@ static __device__ __forceinline__ typename Fold::partial thread_fold(const typen
             stored = vector_element<typename Element::stored>(least_vector<Element>(), 0);
         if (last < n)
             stored = x[last];
-        const typename Element::value value = Element::load(stored);
+        typename Element::value value = Element::load(stored);
         Fold::tile(&partial, &value, 1, first + last);
     }
     return partial;
@@ -410,8 +408,6 @@ fold_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, uint6
             const partial_type other = message_receive<partial_type>(scratch + (uint64_t)block * words, number);
             Fold::combine(&partial, &other);
         }
-        if constexpr (Fold::exact)
-            warp_together<threads>();
         __syncthreads();
         block_combine<Fold, threads>(&partial);
     }

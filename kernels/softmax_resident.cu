@@ -191,8 +191,6 @@ static __device__ __forceinline__ void grid_combine(const struct resident_work &
             const auto other = message_receive<typename Fold::partial>(work.scratch[block].words, work.number);
             Fold::combine(partial, &other);
         }
-        if constexpr (Fold::exact)
-            warp_together<threads>();
         __syncthreads();
     }
 }
@@ -239,8 +237,6 @@ static __device__ __forceinline__ bool orders_get(const struct resident_work &wo
             while (!message_look_together(work.scratch[2 * gridDim.x].words, work.number, &orders))
                 wait_for_others();
     }
-    if constexpr (Fold::exact)
-        warp_together<RESIDENT_SHAPE.threads>();
     __syncthreads();
     constants->max = orders.max;
     constants->log_sum = orders.log_sum;
@@ -292,7 +288,7 @@ softmax_resident_kernel(const typename Element::stored *x, typename Element::sto
     part_begin<Element>(&kept);
     typename Fold::partial partial = part_fold<Fold, Element>(&kept);
     if (has_last) {
-        const typename Element::value value = Element::load(x[last]);
+        typename Element::value value = Element::load(x[last]);
         Fold::tile(&partial, &value, 1, 0);
     }
     struct softmax_constants constants;

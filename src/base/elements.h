@@ -10,10 +10,8 @@
 
 #ifdef __CUDACC__
 #define HOST_DEVICE static __host__ __device__ __forceinline__
-#define HOST_DEVICE_APART static __host__ __device__ __attribute__((noinline, unused)) /* seldom called */
 #else
 #define HOST_DEVICE static inline __attribute__((always_inline, unused))
-#define HOST_DEVICE_APART static __attribute__((noinline, unused))
 #endif
 
 typedef struct {

@@ -105,8 +105,11 @@ HOST_DEVICE void exact_word_add(const struct exact_sink *sink, uint32_t word, in
 {
     int64_t *const at = &sink->words[word * sink->stride];
 #ifdef __CUDA_ARCH__
-    if (sink->shared) {
-        atomicAdd((unsigned long long *)at, (unsigned long long)value);
+    if (sink->shared) { /* in halves, which shared memory adds by itself; 64 bits would be a loop that compares and swaps */
+        unsigned int *const halves = (unsigned int *)at, low = (unsigned int)value;
+        const unsigned int carry = atomicAdd(&halves[0], low) + low < low, high = (unsigned int)(value >> 32) + carry;
+        if (high != 0)
+            atomicAdd(&halves[1], high);
         return;
     }
 #endif

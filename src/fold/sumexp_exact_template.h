@@ -29,15 +29,21 @@ HOST_DEVICE FN(NAME) NAME_FN(identity)(void) { return exp_bins_identity(); }
 
 HOST_DEVICE void NAME_FN(combine)(FN(NAME) * a, const FN(NAME) * b) { exp_bins_combine(a, b); }
 
-/* Adds elements one by one. */
-HOST_DEVICE_APART void NAME_FN(singly)(FN(NAME) * partial, double x) { exp_bins_add(partial, x, REAL_BITS == 32); }
-HOST_DEVICE void NAME_FN(each)(FN(NAME) * partial, const V *x, uint32_t n)
+/* Adds elements one by one. On a device, where x is in registers, by moving them down: the code is there once. */
+HOST_DEVICE void NAME_FN(each)(FN(NAME) * partial, V *x, uint32_t n)
 {
-    FN(NAME) copy = *partial; /* which may be in memory while the partial is in registers */
-    FOLD_UNROLL
-    for (uint32_t i = 0; i < n; i++)
-        NAME_FN(singly)(&copy, (double)x[i]);
-    *partial = copy;
+    FOLD_ROLL
+    for (uint32_t i = 0; i < n; i++) {
+#ifdef __CUDA_ARCH__
+        const V next = x[0];
+        FOLD_UNROLL
+        for (uint32_t j = 1; j < n; j++)
+            x[j - 1] = x[j];
+#else
+        const V next = x[i];
+#endif
+        exp_bins_add(partial, (double)next, REAL_BITS == 32);
+    }
 }
 
 /* The lanes' sums of one bin. */
@@ -130,7 +136,7 @@ HOST_DEVICE void NAME_FN(tile_part)(FN(NAME) * partial, const V *x, uint32_t n)
         return;
     }
     if (!(max >= EXP_BINS_RANGE - EXP_LIMIT && max <= EXP_LIMIT) || partial->max > EXP_LIMIT) {
-        NAME_FN(each)(partial, x, n);
+        NAME_FN(each)(partial, (V *)x, n); /* whose last use it is */
         return;
     }
     const int64_t bin = NAME_FN(bin_of)(largest[0]);
