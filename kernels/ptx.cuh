@@ -34,13 +34,6 @@ static __device__ __forceinline__ uint32_t lanes_max(uint32_t x)
 #endif
 }
 
-/* Brings the lanes of a warp together before a barrier, after code in which each went its own way. The mask of all lanes is made
-   of the block's size, which the compiler does not know: it leaves out a __syncwarp where it expects no lane to be apart. */
-template <int threads> static __device__ __forceinline__ void warp_together()
-{
-    __syncwarp(blockDim.x - (threads + 1));
-}
-
 /* Two words of 64 bits, each of which other blocks and the host see whole, at some time; aligned to 16 bytes. */
 static __device__ __forceinline__ void store_words(uint64_t *to, uint64_t first, uint64_t second)
 {
