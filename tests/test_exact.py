@@ -224,6 +224,7 @@ def large_cases():
         top = math.ldexp(2 - 2.0 ** (1 - digits), 16 if dtype == "f32" else 0)
         x = np.concatenate([np.full(20001, top), np.full(20001, -top)])
         x[::8] = math.ldexp(1.0, LEAST[dtype])
+        x[4::8] = math.ldexp(2 - 2.0 ** (1 - digits), 1 if dtype == "f32" else -15)  # the bin's lowest bits
         cases.add("a bin's room", "sum", dtype, x)
     cases.add("overflow on the way", "sum", "f64", [1e308, 1e308, -1e308, -1e308])
     cases.add("squares beyond the range", "norm2", "f64", [1e200, 1e-200, 3e200])
