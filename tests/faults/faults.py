@@ -29,7 +29,7 @@ STANDIN = Program("devices that stand in for GPUs", os.path.join(HERE, "allfold-
                   {"ALLFOLD_STANDIN_DEVICES": "2", "ALLFOLD_STANDIN_MEMORY": str(1 << 20),
                    "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}, ["--backend=cuda"])
 CUDA = Program("GPUs", os.path.join(HERE, "allfold-cuda"), {}, ["--backend=cuda"])
-AT_ONCE = max(3, (os.cpu_count() or 1) // 2)  # launches
+AT_ONCE = min(8, max(3, (os.cpu_count() or 1) // 2))  # launches; of CUDA only some start in a second
 STOPPED = 75  # the exit status of a run that a signal has stopped
 HUNG = "hung"
 MARK = "ALLFOLD_TEST_MARK"
