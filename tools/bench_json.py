@@ -6,21 +6,25 @@ SCHEMA = 1
 
 
 class Runs:
-    """The rows of several reports. Each row also has the backend it was measured on, and machine: what is known of its
-    slowest rank."""
+    """The rows of several reports; of the same work the last report's count. Each row also has the backend it was measured on,
+    machine: what is known of its slowest rank, and report: the number of its report."""
+
+    WORK = ("fold", "dtype", "count", "ranks", "data", "caches", "seen", "backend")
 
     def __init__(self, reports):
         self.reports = reports
         self.rows = []
-        for report in reports:
+        for number, report in enumerate(reports):
             surveys = {survey["ranks"]: survey["machines"] for survey in report.get("surveys", [])}
             for row in report["results"]:
                 machines = surveys.get(row["ranks"], [])
                 slowest = row.get("slowest_rank", 0)
                 machine = machines[slowest] if slowest < len(machines) else {}
-                self.rows.append({**row, "backend": report["backend"], "machine": machine})
+                self.rows.append({**row, "backend": report["backend"], "machine": machine, "report": number})
+        last = {(row["peer"], *(row[key] for key in self.WORK)): row["report"] for row in self.rows}
+        self.last = [row for row in self.rows if last[row["peer"], *(row[key] for key in self.WORK)] == row["report"]]
 
-    def find(self, **facts):
+    def find(self, rows=None, **facts):
         """The rows of which these facts hold; a tuple stands for any of its members, a range for what lies in it."""
         def holds(row):
             for key, wanted in facts.items():
@@ -28,12 +32,13 @@ class Runs:
                 if found not in wanted if isinstance(wanted, (tuple, range)) else found != wanted:
                     return False
             return True
-        return [row for row in self.rows if holds(row)]
+        return [row for row in (self.last if rows is None else rows) if holds(row)]
 
     def beside(self, row, **facts):
-        """The row of the same work that differs in these facts, or None; measured in the same report first."""
-        same = {key: row[key] for key in ("fold", "dtype", "count", "ranks", "data", "caches", "seen", "backend")}
-        found = self.find(**{**same, **facts})
+        """The row of the same work that differs in these facts, or None; of the same report where that has one: times of two
+        machines do not compare."""
+        wanted = {**{key: row[key] for key in self.WORK}, **facts}
+        found = self.find(**wanted, rows=self.rows, report=row["report"]) or self.find(**wanted)
         return found[-1] if found else None
 
     def values(self, key, **facts):

@@ -139,13 +139,17 @@ def latency(runs, facts, rows):
     return figure
 
 
+def with_split(rows):
+    return [row for row in rows if row.get("split")]
+
+
 def split(runs, facts, rows):
     """Where allfold's time goes, as parts of it."""
     fold = facts["fold"]
     figure, axes = chart(f"{FOLDS.get(fold, fold)} of {facts['dtype']}: where the time goes",
                          circumstances(runs, rows[0], **facts), "elements a rank", "µs")
-    rows = sorted((row for row in rows if row.get("split") and row["seconds"] < 4 * min(r["seconds"] for r in rows)),
-                  key=lambda row: row["count"])
+    rows = with_split(rows)
+    rows = sorted((row for row in rows if row["seconds"] < 4 * min(r["seconds"] for r in rows)), key=lambda row: row["count"])
     bottom = [0.0] * len(rows)
     for part, (colour, name) in PARTS.items():
         heights = [max(0.0, row["split"][part] or 0.0) * 1e6 for row in rows]
@@ -237,10 +241,13 @@ def plots(runs):
         for facts, rows in groups(runs, keys, seen="host"):
             if counts_in(rows) > 2:
                 yield name_of("time", facts, "fold", "dtype", "ranks"), latency(runs, facts, rows)
-                if sum("split" in row for row in rows) > 1:
+                if len(with_split(rows)) > 1:
                     yield name_of("split", facts, "fold", "dtype", "ranks"), split(runs, facts, rows)
         keys = ("backend", "data", "caches", "fold", "dtype", "count")
-        scaled = [(facts, rows) for facts, rows in groups(runs, keys, seen="host")
+        joint = max((row["report"] for row in runs.rows if row["ranks"] > 1), default=None)
+        together = [row for row in runs.rows if row["report"] == joint]  # numbers of ranks compare within one report
+        scaled = [(facts, runs.find(rows=together, **facts)) for facts, _ in groups(runs, keys, seen="host")]
+        scaled = [(facts, rows) for facts, rows in scaled
                   if len({row["ranks"] for row in rows if row["peer"] == "allfold"}) > 1]
         for facts, rows in scaled:
             whole = facts["count"] >= 2 ** 24
