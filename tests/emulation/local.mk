@@ -14,6 +14,7 @@ noinst_HEADERS += tests/emulation/cuda_host.h tests/emulation/cuda_runtime.h tes
 EXTRA_DIST += tests/emulation/standin/standin.c
 EXTRA_DIST += $(emulation_sources) tests/emulation/no_compiler.c $(kernel_sources) $(ladder_kernels)
 
+PYTHON_TESTS += tests/emulation/test_library.py
 check_PROGRAMS += tests/emulation/allfold
 if HAVE_EMULATION
 # Everything between emulation.o and shared_end.o may have __shared__ variables.
@@ -72,6 +73,21 @@ tests_emulation_allfold_LDADD = \
 	$(standin_objects) $(allfold_OBJECTS) \
 	liballfold.a $(MPI_LIBS) $(JSON_C_LIBS) $(OPENMP_LIBS) -lpthread -ldl -lm
 tests_emulation_allfold_LINK = $(EMULATION_LINK)
+
+# And the tests of the library, so that several ranks with a device each meet where there is none.
+check_PROGRAMS += tests/emulation/test_softmax tests/emulation/test_failures
+standin_library = \
+	tests/emulation/emulation.o \
+	$(emulated_kernels) \
+	tests/emulation/shared_end.o \
+	$(filter %/standin.o %/cuda.o %/cuda_links.o,$(standin_objects)) \
+	liballfold.a $(MPI_LIBS) $(OPENMP_LIBS) -lpthread -ldl -lm
+tests_emulation_test_softmax_SOURCES =
+tests_emulation_test_softmax_LDADD = tests/test_softmax.$(OBJEXT) $(standin_library)
+tests_emulation_test_softmax_LINK = $(EMULATION_LINK)
+tests_emulation_test_failures_SOURCES =
+tests_emulation_test_failures_LDADD = tests/test_failures.$(OBJEXT) $(standin_library)
+tests_emulation_test_failures_LINK = $(EMULATION_LINK)
 STANDIN_COMPILE = $(CC) -D_GNU_SOURCE -I$(top_srcdir)/tests/emulation/standin $(MPI_CFLAGS) $(JSON_C_CFLAGS) \
 	$(filter-out -DALLFOLD_HAVE_CUDA=1,$(PROJECT_CPPFLAGS)) $(CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) -MD -MP -MF $(@:.o=.d)
 tests/emulation/standin/standin.o: tests/emulation/standin/standin.c
