@@ -1,7 +1,7 @@
 /* The kernel of exact sums. A thread takes its elements through the windows of src/fold/exact.h; what these do not hold goes
-   to words or bins of its own in shared memory, a column of 64-bit integers or doubles that no other thread touches, or,
-   where words are many, by atomics to those of the block. At the end of a block the windows of a warp are added up as
-   integers, columns by rows; the words of all blocks are added in scratch memory by atomics, and the last block to do so
+   to words or bins in shared memory, a column of 64-bit integers or doubles that no other thread touches, or, where words are
+   many, a column that it shares with the same lane of the block's other warps and adds to by atomics: neighbours add to the
+   same words, mostly. At the end of a block the windows of a warp are added up as integers, columns by rows; the words of all blocks are added in scratch memory by atomics, and the last block to do so
    hands them to the host. Integers are added in any order, so all of this may depend on timing. Included by fold_family.cuh. */
 #ifndef ALLFOLD_EXACT_CUH
 #define ALLFOLD_EXACT_CUH
@@ -96,15 +96,15 @@ template <enum monoid monoid, class Value> struct exact_of;
         static constexpr int words = name##_words_##value_name, windows = name##_windows_of_##value_name;   \
         static constexpr int bins = name##_bins_##value_name;                                               \
         static __device__ __forceinline__ bool carries(int i) { return i < name##_limbs_##value_name - 1; } \
-        static __device__ __forceinline__ void place(struct exact_sink *sinks, int64_t *at)                 \
+        static __device__ __forceinline__ void place(struct exact_sink *sinks, int64_t *at, uint32_t stride) \
         {                                                                                                   \
-            sinks[0] = exact_sink_of(at, name##_limbs_##value_name, name##_lowest_##value_name);            \
+            sinks[0] = exact_sink_of(at, stride, name##_limbs_##value_name, name##_lowest_##value_name);    \
             sinks[0].shared = true;                                                                         \
         }                                                                                                   \
         static __device__ __forceinline__ void start(partial *p) { name##_start_##value_name(&p->front); }  \
         static __device__ __forceinline__ void tile(partial *p, const value *x, uint32_t n, uint64_t)       \
         {                                                                                                   \
-            name##_run_##value_name(&p->front, &p->sinks[0], x, n);                                         \
+            name##_take_##value_name(&p->front, &p->sinks[0], x, n);                                        \
         }                                                                                                   \
         static __device__ __forceinline__ void combine(front_type *a, const front_type *b)                  \
         {                                                                                                   \
@@ -138,15 +138,15 @@ template <enum monoid monoid, class Value> struct exact_of;
                    : i < sum::words + norm1::words ? norm1::carries(i - sum::words)                         \
                                                    : norm2::carries(i - sum::words - norm1::words);         \
         }                                                                                                   \
-        static __device__ __forceinline__ void place(struct exact_sink *sinks, int64_t *at)                 \
+        static __device__ __forceinline__ void place(struct exact_sink *sinks, int64_t *at, uint32_t stride) \
         {                                                                                                   \
-            name##_sinks_##value_name(sinks, at);                                                           \
+            name##_sinks_##value_name(sinks, at, stride);                                                   \
             sinks[0].shared = sinks[1].shared = sinks[2].shared = true;                                     \
         }                                                                                                   \
         static __device__ __forceinline__ void start(partial *p) { name##_start_##value_name(&p->front); }  \
         static __device__ __forceinline__ void tile(partial *p, const value *x, uint32_t n, uint64_t first) \
         {                                                                                                   \
-            name##_run_##value_name(&p->front, p->sinks, x, n, first);                                      \
+            name##_take_##value_name(&p->front, p->sinks, x, n, first);                                     \
         }                                                                                                   \
         static __device__ __forceinline__ void add(partial *p, struct exact_sink *sinks)                    \
         {                                                                                                   \
@@ -169,31 +169,52 @@ template <class Exact, class Element> struct exact_plan {
     static constexpr bool ahead = shape.ahead;
     static constexpr int block_vectors = threads * vectors;
     static_assert(shape.threads <= 512, "columns are added up in 64 bits");
-    static constexpr int rows = Exact::bins > 0 ? Exact::bins : Exact::words;
-    static constexpr size_t column_bytes = shape.columns ? sizeof(int64_t) * rows * threads : 0;
+    static constexpr int columns = shape.columns == EXACT_COLUMN_A_THREAD ? threads : shape.columns == EXACT_COLUMN_A_LANE ? 32 : 0;
+    static constexpr bool shared = columns != threads, bins = !shared && Exact::bins > 0;
+    static constexpr int rows = bins ? Exact::bins : Exact::words;
+    static constexpr size_t column_bytes = sizeof(int64_t) * rows * columns;
 };
 
+/* Where the sinks of a thread are its column: number threadIdx.x, or that of its lane. Columns that are shared start as 0. */
+template <class Exact, class plan> static __device__ __forceinline__ void columns_start(typename Exact::partial *thread, int64_t *columns)
+{
+    if constexpr (plan::shared)
+        for (int i = threadIdx.x; i < plan::rows * plan::columns; i += plan::threads)
+            columns[i] = 0;
+    Exact::place(thread->sinks, columns + threadIdx.x % plan::columns, plan::columns);
+    for (struct exact_sink &sink : thread->sinks) {
+        sink.shared = plan::shared;
+        sink.ready = false;
+    }
+    if constexpr (plan::shared)
+        __syncthreads();
+}
+
 /* Adds the columns of a block to its words, row by row, if any thread has used its own. Takes whole blocks. */
-template <class Exact, int threads>
-static __device__ __forceinline__ void columns_add(struct exact_sink *column, const int64_t *columns, int64_t *words)
+template <class Exact, class plan>
+static __device__ __forceinline__ void columns_add(typename Exact::partial *thread, const int64_t *columns, int64_t *words)
 {
     __shared__ int used;
     if (threadIdx.x == 0)
         used = 0;
     __syncthreads();
-    if (column->ready)
-        used = 1;
+    for (const struct exact_sink &sink : thread->sinks)
+        if (sink.ready)
+            used = 1;
     __syncthreads();
     if (used == 0)
         return;
-    exact_sink_prepare(column);
-    __syncthreads();
+    if constexpr (!plan::shared) {
+        for (struct exact_sink &sink : thread->sinks)
+            exact_sink_prepare(&sink);
+        __syncthreads();
+    }
 #pragma unroll 1
-    for (int row = threadIdx.x / 32; row < Exact::words; row += threads / 32) {
+    for (int row = threadIdx.x / 32; row < plan::rows; row += plan::threads / 32) {
         int64_t sum = 0;
 #pragma unroll
-        for (int i = 0; i < threads; i += 32)
-            sum += columns[row * threads + i + threadIdx.x % 32];
+        for (int i = 0; i < plan::columns; i += 32)
+            sum += columns[row * plan::columns + i + threadIdx.x % 32];
         sum = warp_sum(sum);
         if (threadIdx.x % 32 == 0)
             words[row] += sum;
@@ -298,16 +319,15 @@ exact_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, uint
         words[i] = 0;
     __syncthreads();
 
-    Exact::place(block.sinks, words);
-    Exact::place(thread.sinks, words);
-    if constexpr (plan::column_bytes > 0 && Exact::bins > 0) {
+    Exact::place(block.sinks, words, 1);
+    if constexpr (plan::columns > 0 && !plan::bins)
+        columns_start<Exact, plan>(&thread, columns);
+    else
+        Exact::place(thread.sinks, words, 1);
+    if constexpr (plan::bins) {
         thread.sinks[0].has_bins = true;
         thread.sinks[0].bins.at = (double *)bytes + threadIdx.x;
         thread.sinks[0].bins.stride = threads;
-    } else if constexpr (plan::column_bytes > 0) {
-        thread.sinks[0].words = columns + threadIdx.x;
-        thread.sinks[0].stride = threads;
-        thread.sinks[0].shared = thread.sinks[0].ready = false;
     }
     Exact::start(&thread);
     const bool aligned = is_vector_aligned(x);
@@ -321,10 +341,10 @@ exact_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, uint
 
     __syncwarp();
     Exact::add(&thread, block.sinks);
-    if constexpr (plan::column_bytes > 0 && Exact::bins > 0)
+    if constexpr (plan::bins)
         bins_add<Exact, threads>(&thread.sinks[0], (const double *)bytes, &block.sinks[0]);
-    else if constexpr (plan::column_bytes > 0)
-        columns_add<Exact, threads>(&thread.sinks[0], columns, words);
+    else if constexpr (plan::columns > 0)
+        columns_add<Exact, plan>(&thread, columns, words);
     typename ends::type extremes;
     if constexpr (Exact::indexed) {
         extremes = {thread.front.min, thread.front.max};

@@ -51,27 +51,29 @@ constexpr struct {
     int least; /* vectors for each thread: with fewer, there are fewer blocks than multiprocessors */
 } RESIDENT_SHAPE = {512, 4, 4, 4, 4, 2};
 
-/* The kernel of exact sums. columns: each thread has words of its own in shared memory, which 64-bit additions without atomics
-   go to; a block's columns take at most 72 KiB, so that one fits every GPU since Ampere and three fit Hopper's. */
+/* The kernel of exact sums. Columns of words in shared memory: each thread has its own, which it adds to without atomics; or
+   threads of different warps share one, where words are many; or there are none, where a block's words are seldom added to. A
+   block's columns take at most 72 KiB, so that one fits every GPU since Ampere and three fit Hopper's. */
+enum exact_columns { EXACT_COLUMN_A_THREAD, EXACT_COLUMN_A_LANE, EXACT_NO_COLUMNS };
 struct exact_shape {
     int threads, blocks, vectors;
     int together; /* vectors of one run */
-    bool columns;
+    enum exact_columns columns;
     bool ahead; /* a round's loads are started before the last round's elements are taken: where threads are few */
 };
 constexpr struct exact_shape exact_shape_of(size_t word_bytes, bool indexed, bool floating, size_t element_bytes)
 {
     if (indexed) /* stats */
-        return {256, 2, 2, 1, false, false};
+        return {256, 2, 2, 1, floating ? EXACT_COLUMN_A_LANE : EXACT_NO_COLUMNS, false};
     if (!floating)
-        return {256, 4, 4, 4, false, false};
+        return {256, 4, 4, 4, EXACT_NO_COLUMNS, false};
     if (word_bytes <= 128) /* sums of f32, f16 and bf16 */
-        return {512, 2, 4, 4, true, false};
+        return {512, 2, 4, 4, EXACT_COLUMN_A_THREAD, false};
     if (word_bytes <= 288) /* norm2 of f32 */
-        return {256, 4, 4, 4, true, false};
+        return {256, 4, 4, 4, EXACT_COLUMN_A_THREAD, false};
     if (word_bytes <= 576) /* sums of f64 */
-        return {96, 4, 8, 8, true, true};
-    return {256, 2, element_bytes == 8 ? 2 : 4, element_bytes == 8 ? 2 : 4, false, false};
+        return {96, 4, 8, 8, EXACT_COLUMN_A_THREAD, true};
+    return {256, 2, element_bytes == 8 ? 2 : 4, element_bytes == 8 ? 2 : 4, EXACT_COLUMN_A_LANE, false}; /* norm2 of f64 */
 }
 
 struct softmax_shape {

@@ -6,10 +6,10 @@
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/session.h"
+#include "cli/stop.h"
 #include "cli/watch.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -131,7 +131,7 @@ int main(int argc, char **argv)
     struct error error = {0};
     int rank, ranks, threading;
     setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* a line at a time: ranks share it */
-    signal(SIGXFSZ, SIG_IGN); /* an output beyond the limit on file sizes is an error to report and to clean up after */
+    stop_begin();
     if (launch_check_early(&launch, &error) != ALLFOLD_OK) {
         if (launch.task == 0)
             fprintf(stderr, "allfold: %s\n", error.text);

@@ -73,17 +73,29 @@ static void on_crash(int signal)
     raise(signal);
 }
 
+static sigset_t ignored;
+
+void stop_begin(void)
+{
+    sigemptyset(&ignored);
+    signal(SIGXFSZ, SIG_IGN);
+    for (int number = 1; number < NSIG; number++) {
+        struct sigaction now;
+        if (sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN)
+            sigaddset(&ignored, number);
+    }
+}
+
 static void install(int signal, void (*handler)(int), int flags)
 {
-    struct sigaction action = {.sa_handler = handler, .sa_flags = flags};
+    struct sigaction action = {.sa_handler = sigismember(&ignored, signal) ? SIG_IGN : handler, .sa_flags = flags};
     sigemptyset(&action.sa_mask);
-    sigaction(signal, NULL, &before[signal]);
-    if (before[signal].sa_handler != SIG_IGN)
-        sigaction(signal, &action, NULL);
+    sigaction(signal, &action, &before[signal]);
 }
 
 void stop_install(void)
 {
+    install(SIGXFSZ, SIG_IGN, 0);
 #define STOP(name) install(SIG##name, on_stop, SA_RESTART);
     STOP_SIGNALS(STOP)
 #undef STOP

@@ -2,7 +2,11 @@
 #ifndef ALLFOLD_CLI_STOP_H
 #define ALLFOLD_CLI_STOP_H
 
-/* After watch_open. A signal that was ignored when the program started (nohup) stays ignored. */
+/* Before MPI_Init, which may load libraries that handle signals their way: sees which are ignored (nohup), and ignores SIGXFSZ,
+   because an output beyond the limit on file sizes is an error to report and to clean up after. */
+void stop_begin(void);
+
+/* After watch_open. What was ignored then is ignored. */
 void stop_install(void);
 
 /* A temporary file that is removed if the process does not come to forget it; NULL forgets. One at a time. */

@@ -44,7 +44,7 @@ struct exact_bins {
 };
 
 /* Where words lie: word i at words[i * stride]. shared: other threads add to them, too. ready: they hold something; a device
-   makes its words 0 when they are first needed. */
+   makes words that are not shared 0 when they are first needed. */
 struct exact_sink {
     int64_t *words;
     uint32_t stride;
@@ -56,11 +56,11 @@ struct exact_sink {
     struct exact_bins bins;
 };
 
-HOST_DEVICE struct exact_sink exact_sink_of(int64_t *words, uint32_t limbs, int32_t lowest)
+HOST_DEVICE struct exact_sink exact_sink_of(int64_t *words, uint32_t stride, uint32_t limbs, int32_t lowest)
 {
     struct exact_sink sink;
     sink.words = words;
-    sink.stride = 1;
+    sink.stride = stride;
     sink.shared = false;
     sink.ready = true;
     sink.limbs = limbs;
@@ -84,18 +84,16 @@ HOST_DEVICE uint32_t group_largest(uint32_t x)
 #endif
 }
 
-/* Single terms between two normalisations. Each changes a limb by less than 2^53, or, a shifted f32, by less than 2^55 and counts
-   as four; 896 * 2^53 leaves room in 63 bits for 2^28 additions of at most 2^32: flushes of windows, of which there are far
-   fewer. */
+/* Single terms between two normalisations, by weight: a term of weight w changes a limb by less than w * 2^53. 896 * 2^53 leaves
+   room in 63 bits for 2^28 additions of at most 2^32: flushes of windows, of which there are far fewer. */
 #define EXACT_ROOM 896
-#define EXACT_WEIGHT(value_bits) ((value_bits) == 32 ? 4 : 1)
 
 HOST_DEVICE void exact_sink_prepare(struct exact_sink *sink)
 {
     if (sink->ready)
         return;
     FOLD_ROLL
-    for (uint32_t i = 0; i < sink->limbs + EXACT_COUNTS; i++)
+    for (uint32_t i = 0; i < sink->limbs + EXACT_COUNTS && !sink->shared; i++)
         sink->words[i * sink->stride] = 0;
     sink->ready = true;
     sink->room = EXACT_ROOM;
@@ -135,14 +133,14 @@ HOST_DEVICE void exact_sink_normalise(struct exact_sink *sink)
     sink->room = EXACT_ROOM;
 }
 
-/* Makes room for n single terms that count as one, n at most EXACT_ROOM. */
-HOST_DEVICE void exact_sink_reserve(struct exact_sink *sink, uint32_t n)
+/* Makes room for single terms of this weight, at most EXACT_ROOM. */
+HOST_DEVICE void exact_sink_reserve(struct exact_sink *sink, uint32_t weight)
 {
     if (sink->shared)
         return;
-    if (sink->room < n)
+    if (sink->room < weight)
         exact_sink_normalise(sink);
-    sink->room -= n;
+    sink->room -= weight;
 }
 
 /* Adds value * 2^exponent, which must be a multiple of 2^lowest that the limbs have room for. No word changes by more than
@@ -320,21 +318,43 @@ HOST_DEVICE void exact_add_f32(const struct exact_sink *sink, float x, bool fini
     exact_add_small(sink, negated_if(magnitude, bits >> 31), (biased != 0 ? biased : 1) - 150);
 }
 
-/* Adds x * x, exactly. */
-HOST_DEVICE void exact_add_square(const struct exact_sink *sink, double x, bool finite)
+/* Adds x * x, exactly: its lower 53 bits and its upper ones. lowest is -2148. */
+HOST_DEVICE void exact_add_square_f64(const struct exact_sink *sink, double x, bool finite)
 {
-    int32_t exponent;
-    if (!finite && !is_finite(x)) {
+    const uint64_t bits = f64_bits(x), fraction = bits & 0xfffffffffffffu;
+    const int32_t biased = (int32_t)(bits >> 52 & 0x7ff);
+    if (!finite && biased == 0x7ff) {
         exact_add_special(sink, fabs(x));
         return;
     }
-    const int64_t value = exact_integer(fabs(x), &exponent);
-    exact_add_wide(sink, (int128)value * value, 2 * exponent);
+    const uint64_t magnitude = biased != 0 ? fraction | 1ull << 52 : fraction;
+    const int32_t exponent = 2 * ((biased != 0 ? biased : 1) - 1075);
+    const int128 square = (int128)magnitude * magnitude;
+    exact_add_term(sink, (int64_t)(square & ((1ull << 53) - 1)), exponent);
+    exact_add_term(sink, (int64_t)(square >> 53), exponent + 53);
 }
 
-/* Terms that the host may add without windows: what their bits, as f32, are like. `before` is the magnitude less 1, which is
-   large for 0. */
+/* The same of an f32, whose square has 48 bits; lowest is at most -298. */
+HOST_DEVICE void exact_add_square_f32(const struct exact_sink *sink, float x, bool finite)
+{
+    const uint32_t bits = f32_bits(x), fraction = bits & 0x7fffffu;
+    const int32_t biased = (int32_t)(bits >> 23 & 0xff);
+    if (!finite && biased == 0xff) {
+        exact_add_special(sink, fabs((double)x));
+        return;
+    }
+    const int64_t magnitude = (int64_t)(biased != 0 ? fraction | 1u << 23 : fraction);
+    exact_add_term(sink, magnitude * magnitude, 2 * ((biased != 0 ? biased : 1) - 150));
+}
+
+/* Terms that the host may add without windows: what the bits of their elements, f32, are like. `before` is the magnitude less 1,
+   which is large for 0. */
 #define EXACT_PLAIN 2048
+#ifdef __CUDA_ARCH__
+#define EXACT_TAKEN EXACT_RUN
+#else
+#define EXACT_TAKEN EXACT_PLAIN
+#endif
 struct exact_span {
     uint32_t largest[FOLD_LANES], before[FOLD_LANES], all[FOLD_LANES];
 };
@@ -352,9 +372,9 @@ HOST_DEVICE void exact_span_start(struct exact_span *span)
     } while (0)
 
 /* Whether no sum of them, EXACT_PLAIN at most, is rounded. They are multiples of 2^u, for the lowest bit that any of them has,
-   and less than 2^t. If t + 11 - u is at most 53, a sum of 2^11 has no more bits than a double. False also where there are
-   nothing but zeros, or NaN or infinities. */
-HOST_DEVICE bool exact_span_is_narrow(const struct exact_span *span)
+   and less than 2^t, t = *below. If t + 11 - u is at most 53, a sum of 2^11 has no more bits than a double. False also where
+   there are nothing but zeros, or NaN or infinities. */
+HOST_DEVICE bool exact_span_is_narrow(const struct exact_span *span, int32_t *below)
 {
     uint32_t largest = 0, before = ~0u, all = 0, zeros = 0;
     for (int lane = 0; lane < FOLD_LANES; lane++) {
@@ -366,6 +386,7 @@ HOST_DEVICE bool exact_span_is_narrow(const struct exact_span *span)
         zeros++;
     const int32_t biased = (int32_t)(largest >> 23), least = (int32_t)((before + 1) >> 23);
     const int32_t t = biased - 126, u = (least > 0 ? least : 1) - 150 + (int32_t)zeros; /* subnormal numbers are as if of 1 */
+    *below = t;
     return largest != 0 && biased < 0xff && t + 11 - u <= 53;
 }
 
@@ -400,7 +421,7 @@ HOST_DEVICE int64_t exact_window_take(struct exact_front *front, int w, int32_t 
     return total;
 }
 
-/* Makes room for n single terms. */
+/* Makes room for n single terms of a weight. */
 HOST_DEVICE void exact_reserve(struct exact_sink *sink, uint32_t n, uint32_t weight)
 {
     if (sink->has_bins) {

@@ -1,7 +1,8 @@
 /* Template of the exact sums: NAME the monoid, LIMBS and LOWEST its limbs (exact.h). For floating point WINDOWS how many
    windows, TERM(x) what is added for element x as a double, rounded or, where that cannot say it, NaN; TERM_REST(x, term)
-   (if defined) what the rounding lost, exactly; BINS (if defined) that terms are f32 and may go to bins; ADD(sink, x, finite)
-   adds the term of x, which may be known to be finite. For integers BASE is the monoid whose tile adds integers exactly, and
+   (if defined) what the rounding lost, exactly; BINS (if defined) that terms are f32 and may go to bins; SQUARES (if defined)
+   that they are squares of f32; ADD(sink, x, finite) adds the term of x, which may be known to be finite, and is of WEIGHT
+   (EXACT_ROOM). For integers BASE is the monoid whose tile adds integers exactly, and
    BASE_FLUSH(sink, base) hands its total to the words. */
 #ifdef BINS
 enum { NAME_FN(bins) = EXACT_BINS };
@@ -25,7 +26,7 @@ HOST_DEVICE void NAME_FN(combine)(FN(NAME) * a, const FN(NAME) * b)
 {
     for (int i = 0; i < LIMBS + EXACT_COUNTS; i++)
         a->words[i] += b->words[i];
-    struct exact_sink sink = exact_sink_of(a->words, LIMBS, LOWEST);
+    struct exact_sink sink = exact_sink_of(a->words, 1, LIMBS, LOWEST);
     exact_sink_normalise(&sink);
 }
 
@@ -107,7 +108,7 @@ HOST_DEVICE void NAME_FN(singly)(struct exact_sink *sink, const V *x, uint32_t n
 {
 #ifdef __CUDA_ARCH__
     bool finite = true;
-    exact_reserve(sink, n, EXACT_WEIGHT(VALUE_BITS));
+    exact_reserve(sink, n, WEIGHT);
     if (!sink->has_bins) {
         FOLD_UNROLL
         for (uint32_t i = 0; i < n; i++)
@@ -137,7 +138,7 @@ HOST_DEVICE void NAME_FN(singly)(struct exact_sink *sink, const V *x, uint32_t n
 #endif
     for (uint32_t start = 0; start < n; start += EXACT_RUN) {
         const uint32_t end = n - start < EXACT_RUN ? n : start + EXACT_RUN;
-        exact_reserve(sink, end - start, EXACT_WEIGHT(VALUE_BITS));
+        exact_reserve(sink, end - start, WEIGHT);
         for (uint32_t i = start; i < end; i++)
             ADD(sink, x[i], false);
     }
@@ -203,24 +204,39 @@ HOST_DEVICE void NAME_FN(finish_front)(FN_EXPAND(FN(NAME), front) * front, struc
 }
 #endif
 
-#if defined(BINS) && !defined(__CUDA_ARCH__)
-/* Adds terms as they are, if their bits show that no sum of them was rounded; n is at most EXACT_PLAIN. */
+#if (defined(BINS) || defined(SQUARES)) && !defined(__CUDA_ARCH__)
+/* Adds terms as they are, if the bits of elements show that no sum of them is rounded; n is at most EXACT_PLAIN. Squares are of
+   twice the bits, and of two parts: multiples of 2^(2t - 42), t being as in exact_span_is_narrow, of which 2^11 are below
+   2^(2t + 11); and the rest, at most 2^(2t - 43) each and multiples of 2^2u, 2t - 32 - 2u bits together, which is less than 53
+   where t + 11 - u is at most that. */
 HOST_DEVICE bool NAME_FN(plain)(struct exact_front *front, struct exact_sink *sink, const V *x, uint32_t n)
 {
-    double sum[FOLD_LANES] = {0.0};
+    double sums[2][FOLD_LANES] = {{0.0}};
     struct exact_span span;
+    int32_t below, exponent;
     exact_span_start(&span);
     FOLD_FOR_LANES(n, i, lane, {
         EXACT_SPAN_TAKE(span, lane, x[i]);
-        sum[lane] += TERM(x[i]);
+#ifndef SQUARES
+        sums[0][lane] += TERM(x[i]);
+#endif
     });
-    if (!exact_span_is_narrow(&span))
+    if (!exact_span_is_narrow(&span, &below))
         return false;
-    for (int lane = 1; lane < FOLD_LANES; lane++)
-        sum[0] += sum[lane];
-    int32_t exponent;
-    const int64_t total = exact_integer(sum[0], &exponent);
-    exact_add_integer(sink, total, exponent);
+#ifdef SQUARES
+    const double big = 1.5 * power_of_two(2 * below + 10);
+    FOLD_FOR_LANES(n, i, lane, {
+        const double term = TERM(x[i]), high = (term + big) - big;
+        sums[0][lane] += high;
+        sums[1][lane] += term - high;
+    });
+#endif
+    for (int part = 0; part < 2; part++) {
+        for (int lane = 1; lane < FOLD_LANES; lane++)
+            sums[part][0] += sums[part][lane];
+        const int64_t total = exact_integer(sums[part][0], &exponent);
+        exact_add_integer(sink, total, exponent);
+    }
     front->others = true;
     return true;
 }
@@ -232,11 +248,24 @@ HOST_DEVICE bool NAME_FN(plain)(FN_EXPAND(FN(NAME), front) * front, struct exact
 }
 #endif
 
-/* On the host, in runs of EXACT_RUN elements a lane. */
+/* Takes n elements, at most EXACT_TAKEN; the host, if it must, in runs of EXACT_RUN elements a lane. */
+HOST_DEVICE void NAME_FN(take)(FN_EXPAND(FN(NAME), front) * front, struct exact_sink *sink, const V *x, uint32_t n)
+{
+#ifdef __CUDA_ARCH__
+    NAME_FN(run)(front, sink, x, n);
+#else
+    const uint32_t length = EXACT_RUN * FOLD_LANES;
+    if (NAME_FN(plain)(front, sink, x, n))
+        return;
+    for (uint32_t i = 0; i < n; i += length)
+        NAME_FN(run)(front, sink, x + i, n - i < length ? n - i : length);
+#endif
+}
+
+/* On the host. */
 HOST_DEVICE void NAME_FN(tile)(FN(NAME) * sum, const V *x, uint32_t n, uint64_t first)
 {
-    const uint32_t length = EXACT_RUN * FOLD_LANES;
-    struct exact_sink sink = exact_sink_of(sum->words, LIMBS, LOWEST);
+    struct exact_sink sink = exact_sink_of(sum->words, 1, LIMBS, LOWEST);
     FN_EXPAND(FN(NAME), front) front;
     (void)first;
 #ifdef BINS
@@ -246,13 +275,8 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * sum, const V *x, uint32_t n, uint64_t 
     sink.bins.stride = 1;
 #endif
     NAME_FN(start)(&front);
-    for (uint32_t start = 0, plain; start < n; start += plain) {
-        plain = n - start < EXACT_PLAIN ? n - start : EXACT_PLAIN;
-        if (NAME_FN(plain)(&front, &sink, x + start, plain))
-            continue;
-        for (uint32_t i = 0; i < plain; i += length)
-            NAME_FN(run)(&front, &sink, x + start + i, plain - i < length ? plain - i : length);
-    }
+    for (uint32_t i = 0; i < n; i += EXACT_TAKEN)
+        NAME_FN(take)(&front, &sink, x + i, n - i < EXACT_TAKEN ? n - i : EXACT_TAKEN);
     NAME_FN(finish_front)(&front, &sink);
     exact_sink_normalise(&sink);
 }
@@ -264,6 +288,8 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * sum, const V *x, uint32_t n, uint64_t 
 #undef TERM
 #undef TERM_REST
 #undef BINS
+#undef SQUARES
 #undef ADD
+#undef WEIGHT
 #undef BASE
 #undef BASE_FLUSH

@@ -10,17 +10,21 @@ HOST_DEVICE double norm2_exact_square(double x) { return x != 0.0 && fabs(x) < 0
 #define WINDOWS 4
 #define TERM(x) norm2_exact_square(x)
 #define TERM_REST(x, term) fma(x, x, -(term))
+#define ADD exact_add_square_f64
+#define WEIGHT 2
 #elif VALUE_FLOAT
 #define LIMBS 21
 #define LOWEST -350
 #define WINDOWS 2
 #define TERM(x) ((double)(x) * (double)(x))
+#define SQUARES
+#define ADD exact_add_square_f32
+#define WEIGHT 1
 #else
 #define LIMBS 9
 #define LOWEST 0
 #define WINDOWS 0
 #endif
-#define ADD(sink, x, finite) exact_add_square(sink, (double)(x), finite)
 #define BASE norm2
 #define BASE_FLUSH(sink, base)                              \
     do {                                                    \

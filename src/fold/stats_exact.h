@@ -50,43 +50,47 @@ HOST_DEVICE void FN(stats_exact_start)(FN_EXPAND(FN(stats_exact), front) * front
     front->max = FN(argmax_identity)();
 }
 
-/* The sinks of the three sums in words that lie one behind the other. */
-HOST_DEVICE void FN(stats_exact_sinks)(struct exact_sink sinks[3], int64_t *words)
+/* The sinks of the three sums in words that lie one behind the other, stride apart. */
+HOST_DEVICE void FN(stats_exact_sinks)(struct exact_sink sinks[3], int64_t *words, uint32_t stride)
 {
-    sinks[0] = exact_sink_of(words, FN(sum_exact_limbs), FN(sum_exact_lowest));
-    sinks[1] = exact_sink_of(words + FN(sum_exact_words), FN(norm1_exact_limbs), FN(norm1_exact_lowest));
-    sinks[2] = exact_sink_of(words + FN(sum_exact_words) + FN(norm1_exact_words), FN(norm2_exact_limbs),
-                             FN(norm2_exact_lowest));
+    sinks[0] = exact_sink_of(words, stride, FN(sum_exact_limbs), FN(sum_exact_lowest));
+    words += FN(sum_exact_words) * stride;
+    sinks[1] = exact_sink_of(words, stride, FN(norm1_exact_limbs), FN(norm1_exact_lowest));
+    words += FN(norm1_exact_words) * stride;
+    sinks[2] = exact_sink_of(words, stride, FN(norm2_exact_limbs), FN(norm2_exact_lowest));
 }
 
-/* n is at most EXACT_RUN * FOLD_LANES. */
-HOST_DEVICE void FN(stats_exact_run)(FN_EXPAND(FN(stats_exact), front) * front, struct exact_sink sinks[3], const V *x,
-                                     uint32_t n, uint64_t first)
+/* n is at most EXACT_TAKEN. */
+HOST_DEVICE void FN(stats_exact_take)(FN_EXPAND(FN(stats_exact), front) * front, struct exact_sink sinks[3], const V *x,
+                                      uint32_t n, uint64_t first)
 {
-    V kept[EXACT_RUN * FOLD_LANES]; /* NaN replaced by what no sum notices */
+    V without[EXACT_TAKEN]; /* NaN replaced by what no sum notices */
+    const uint64_t nans = front->min.nans;
     FN(argmin_tile)(&front->min, x, n, first);
     FN(argmax_tile)(&front->max, x, n, first);
-    FOLD_UNROLL
-    for (uint32_t i = 0; i < n; i++)
-        kept[i] = FN(is_nan)(x[i]) ? (V)ZERO_IDENTITY : x[i];
-    FN(sum_exact_run)(&front->sum, &sinks[0], kept, n);
-    FN(norm1_exact_run)(&front->norm1, &sinks[1], kept, n);
-    FN(norm2_exact_run)(&front->norm2, &sinks[2], kept, n);
+    if (front->min.nans != nans || EXACT_TAKEN == EXACT_RUN) { /* a device has x in registers, whatever else is done */
+        FOLD_UNROLL
+        for (uint32_t i = 0; i < n; i++)
+            without[i] = FN(is_nan)(x[i]) ? (V)ZERO_IDENTITY : x[i];
+        x = without;
+    }
+    FN(sum_exact_take)(&front->sum, &sinks[0], x, n);
+    FN(norm1_exact_take)(&front->norm1, &sinks[1], x, n);
+    FN(norm2_exact_take)(&front->norm2, &sinks[2], x, n);
 }
 
 HOST_DEVICE void FN(stats_exact_tile)(FN(stats_exact) * stats, const V *x, uint32_t n, uint64_t first)
 {
-    const uint32_t length = EXACT_RUN * FOLD_LANES;
     FN_EXPAND(FN(stats_exact), front) front;
     struct exact_sink sinks[3];
     FN(stats_exact_start)(&front);
     front.min = stats->min;
     front.max = stats->max;
-    sinks[0] = exact_sink_of(stats->sum.words, FN(sum_exact_limbs), FN(sum_exact_lowest));
-    sinks[1] = exact_sink_of(stats->norm1.words, FN(norm1_exact_limbs), FN(norm1_exact_lowest));
-    sinks[2] = exact_sink_of(stats->norm2.words, FN(norm2_exact_limbs), FN(norm2_exact_lowest));
-    for (uint32_t start = 0; start < n; start += length)
-        FN(stats_exact_run)(&front, sinks, x + start, n - start < length ? n - start : length, first + start);
+    sinks[0] = exact_sink_of(stats->sum.words, 1, FN(sum_exact_limbs), FN(sum_exact_lowest));
+    sinks[1] = exact_sink_of(stats->norm1.words, 1, FN(norm1_exact_limbs), FN(norm1_exact_lowest));
+    sinks[2] = exact_sink_of(stats->norm2.words, 1, FN(norm2_exact_limbs), FN(norm2_exact_lowest));
+    for (uint32_t i = 0; i < n; i += EXACT_TAKEN)
+        FN(stats_exact_take)(&front, sinks, x + i, n - i < EXACT_TAKEN ? n - i : EXACT_TAKEN, first + i);
     FN(sum_exact_finish_front)(&front.sum, &sinks[0]);
     FN(norm1_exact_finish_front)(&front.norm1, &sinks[1]);
     FN(norm2_exact_finish_front)(&front.norm2, &sinks[2]);

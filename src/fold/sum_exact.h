@@ -6,11 +6,13 @@
 #define SUM_LOWEST -1074
 #define SUM_WINDOWS 2
 #define SUM_ADD exact_add_f64
+#define SUM_WEIGHT 1
 #elif VALUE_FLOAT
 #define SUM_LIMBS 12
 #define SUM_LOWEST -202
 #define SUM_WINDOWS 1
 #define SUM_ADD exact_add_f32
+#define SUM_WEIGHT 4 /* it is shifted into one limb */
 #else
 #define SUM_LIMBS 7
 #define SUM_LOWEST 0
@@ -26,7 +28,8 @@
 #if VALUE_FLOAT && VALUE_BITS == 32
 #define BINS
 #endif
-#define ADD(sink, x, finite) SUM_ADD(sink, x, finite)
+#define ADD SUM_ADD
+#define WEIGHT SUM_WEIGHT
 #define BASE sum
 #define BASE_FLUSH(sink, base) exact_add_wide(sink, (base)->total, 0)
 #include "fold/exact_template.h"
@@ -41,6 +44,7 @@
 #define BINS
 #endif
 #define ADD(sink, x, finite) SUM_ADD(sink, (V)fabs((double)(x)), finite)
+#define WEIGHT SUM_WEIGHT
 #define BASE norm1
 #define BASE_FLUSH(sink, base) exact_add_wide(sink, (base)->total, 0)
 #include "fold/exact_template.h"
@@ -49,6 +53,7 @@
 #undef SUM_LOWEST
 #undef SUM_WINDOWS
 #undef SUM_ADD
+#undef SUM_WEIGHT
 
 #ifdef FOLD_HOST
 static allfold_status FN(sum_exact_finish)(const FN(sum_exact) * sum, const struct finish *finish, allfold_result *result,

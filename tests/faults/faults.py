@@ -51,6 +51,16 @@ def processes(mark):
     return found
 
 
+def signal_set(pid, which):
+    """The signals that a process catches (SigCgt), ignores (SigIgn), ...; none when it is gone."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="ascii") as file:
+            bits = next(int(line.split()[1], 16) for line in file if line.startswith(which))
+    except (OSError, StopIteration):
+        return set()
+    return {number for number in signal.valid_signals() if bits >> (number - 1) & 1}
+
+
 def wait_for(condition, seconds=20):
     """Whether it comes true in time."""
     end = time.monotonic() + seconds
@@ -72,15 +82,15 @@ def apart(folder):
 
 
 class Launch:
-    """One run, under way until ended(); without a launcher for 0 ranks. These launches do not take turns with those of other
-    tests: most of the time they wait, and others would wait for them."""
+    """One run, under way until ended(); without a launcher for 0 ranks, but through a command that becomes this one, if given.
+    These launches do not take turns with those of other tests: most of the time they wait, and others would wait for them."""
 
-    def __init__(self, ranks, command, env=None):
+    def __init__(self, ranks, command, env=None, through=()):
         self.mark = uuid.uuid4().hex
         self.temporary = tempfile.mkdtemp()
         self.struck = os.path.join(self.temporary, "struck")
         environment = {**apart(self.temporary), MARK: self.mark, "ALLFOLD_FAULT_STRUCK": self.struck, **(env or {})}
-        launch = ["sh", os.path.join(tap.SOURCE, "tests", "mpi-launch"), "--run", str(ranks)] if ranks else []
+        launch = ["sh", os.path.join(tap.SOURCE, "tests", "mpi-launch"), "--run", str(ranks)] if ranks else through
         self.command = [str(word) for word in command]
         self.began = time.monotonic()
         self.process = subprocess.Popen([*launch, *self.command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -100,12 +110,7 @@ class Launch:
     def ready(self, count, *signals):
         """Waits until so many ranks are there that have handlers for these signals."""
         def handled(pid):
-            try:
-                with open(f"/proc/{pid}/status", encoding="ascii") as file:
-                    caught = next(int(line.split()[1], 16) for line in file if line.startswith("SigCgt"))
-                return all(caught >> (number - 1) & 1 for number in signals)
-            except (OSError, StopIteration):
-                return False
+            return all(number in signal_set(pid, "SigCgt") for number in signals)
         return wait_for(lambda: sum(map(handled, self.ranks())) == count)
 
     def ended(self, limit):

@@ -13,8 +13,11 @@ check_DATA += tests/faults/failing.so
 tests/faults/failing.so: tests/faults/failing.c
 	$(AM_V_CCLD)$(MKDIR_P) $(@D) && $(CC) -O1 -g -Wall -Wextra -shared -fPIC \
 	  -o $@ $(srcdir)/tests/faults/failing.c -ldl -lpthread
-EXTRA_DIST += tests/faults/failing.c
-CLEANFILES += tests/faults/failing.so
+check_DATA += tests/faults/handlers.so
+tests/faults/handlers.so: tests/faults/handlers.c
+	$(AM_V_CCLD)$(MKDIR_P) $(@D) && $(CC) $(MPI_CFLAGS) -O1 -g -Wall -Wextra -shared -fPIC -o $@ $(srcdir)/tests/faults/handlers.c $(MPI_LIBS)
+EXTRA_DIST += tests/faults/failing.c tests/faults/handlers.c
+CLEANFILES += tests/faults/failing.so tests/faults/handlers.so
 
 # The whole lists of faults; minutes.
 check-faults:

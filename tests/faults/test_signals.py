@@ -55,17 +55,19 @@ def test_signals(folder):
     tap.ok(not stopped(run.ended(30), signal.SIGTERM), "SIGTERM to a run without a launcher", run.shown())
 
 
-def test_ignored(folder):
-    with subprocess.Popen([tap.ALLFOLD, "sum", *ENDLESS], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          env=faults.apart(folder),
-                          preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)) as process:
-        time.sleep(1)
-        process.send_signal(signal.SIGHUP)
-        time.sleep(0.5)
-        running = process.poll() is None
-        process.send_signal(signal.SIGTERM)
-        said = process.communicate(timeout=20)
-    tap.ok(running, "SIGHUP that is ignored from the start stays so", (process.returncode, *said))
+def test_ignored():
+    meddles = {"LD_PRELOAD": os.path.join(tap.BUILD, "tests", "faults", "handlers.so")}
+    run = faults.Launch(0, [tap.ALLFOLD, "sum", *ENDLESS], meddles, through=["nohup"])
+    began = run.ready(1, signal.SIGTERM)
+    pid = run.process.pid
+    ignored, caught = (sorted(faults.signal_set(pid, which)) for which in ("SigIgn", "SigCgt"))
+    os.kill(pid, signal.SIGHUP)
+    time.sleep(0.5)
+    running = run.process.poll() is None
+    os.kill(pid, signal.SIGTERM)
+    wrong = stopped(run.ended(30), signal.SIGTERM)
+    tap.ok(began and running and not wrong, "SIGHUP that nohup has it ignore stays so, and SIGTERM is heeded, whatever MPI_Init made of them",
+           f"ignored {ignored}, caught {caught}\n{run.shown()}")
 
 
 def hands_on(sent):
@@ -241,7 +243,7 @@ def main():
         for program in faults.devices("checkpoints"):
             test_checkpoints([x], program)
         if not faults.CUDA_ONLY:
-            faults.together(in_a_folder(test_signals), in_a_folder(test_ignored), in_a_folder(test_launcher), in_a_folder(test_killed),
+            faults.together(in_a_folder(test_signals), test_ignored, in_a_folder(test_launcher), in_a_folder(test_killed),
                             in_a_folder(test_foreign, [y], [z]))
             faults.together(lambda: test_checkpoints([x], faults.FAULTY), in_a_folder(test_softmax, [x]),
                             in_a_folder(test_progress, False), in_a_folder(test_progress, True))
