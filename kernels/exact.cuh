@@ -1,8 +1,9 @@
 /* The kernel of exact sums. A thread takes its elements through the windows of src/fold/exact.h; what these do not hold goes
-   to words or bins in shared memory, a column of 64-bit integers or doubles that no other thread touches, or, where words are
-   many, a column that it shares with the same lane of the block's other warps and adds to by atomics: neighbours add to the
-   same words, mostly. At the end of a block the windows of a warp are added up as integers, columns by rows; the words of all blocks are added in scratch memory by atomics, and the last block to do so
-   hands them to the host. Integers are added in any order, so all of this may depend on timing. Included by fold_family.cuh. */
+   to words or bins in shared memory: to a column of 64-bit integers or doubles that no other thread touches, or, where words
+   are many, to one that it shares with the same lane of the block's other warps and adds to by atomics; neighbours add to the
+   same words, mostly. At the end of a block the windows of a warp are added up as integers, columns by rows; the words of all
+   blocks are added in scratch memory by atomics, and the last block to do so hands them to the host. Integers are added in
+   any order, so all of this may depend on timing. Included by fold_family.cuh. */
 #ifndef ALLFOLD_EXACT_CUH
 #define ALLFOLD_EXACT_CUH
 
@@ -176,7 +177,8 @@ template <class Exact, class Element> struct exact_plan {
 };
 
 /* Where the sinks of a thread are its column: number threadIdx.x, or that of its lane. Columns that are shared start as 0. */
-template <class Exact, class plan> static __device__ __forceinline__ void columns_start(typename Exact::partial *thread, int64_t *columns)
+template <class Exact, class plan>
+static __device__ __forceinline__ void columns_start(typename Exact::partial *thread, int64_t *columns)
 {
     if constexpr (plan::shared)
         for (int i = threadIdx.x; i < plan::rows * plan::columns; i += plan::threads)
@@ -385,7 +387,7 @@ exact_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, uint
 }
 
 template <class Exact, class Element>
-static cudaError_t exact_start(const struct fold_input *input, struct fold_space *space, void *stream)
+static cudaError_t exact_start(const struct fold_input *input, const struct fold_space *space, void *stream)
 {
     typedef exact_plan<Exact, Element> plan;
     const auto kernel = exact_kernel<Exact, Element, plan>;

@@ -4,10 +4,17 @@
 #include "kernels/fold_family.h"
 #include "kernels/message.cuh"
 
-size_t fold_scratch_bytes(int multiprocessors)
+/* Without what lies behind. */
+static size_t folds_bytes(int multiprocessors)
 {
-    return fold_messages_bytes(multiprocessors) + EXACT_SCRATCH_BYTES + (size_t)multiprocessors * FOLD_BLOCKS_MAX * EXACT_ENDS_BYTES;
+    const size_t bytes = fold_messages_bytes(multiprocessors) + EXACT_SCRATCH_BYTES
+                         + (size_t)multiprocessors * FOLD_BLOCKS_MAX * EXACT_ENDS_BYTES;
+    return (bytes + 255) / 256 * 256;
 }
+
+size_t fold_scratch_bytes(int multiprocessors) { return folds_bytes(multiprocessors) + FOLD_SCRATCH_END_BYTES; }
+
+void *fold_scratch_end(const struct fold_space *space) { return (char *)space->scratch + folds_bytes(space->multiprocessors); }
 
 bool fold_result(const struct fold_mailbox *mailbox, uint32_t number, size_t bytes, struct partial *partial)
 {
@@ -28,14 +35,19 @@ int fold_number_next(struct fold_space *space, void *stream)
 int fold_launch(enum monoid monoid, allfold_type type, const void *x, uint64_t n, uint64_t first,
                 struct fold_space *space, void *stream)
 {
-    const struct fold_input input = {x, n, first};
     const int code = fold_number_next(space, stream);
-    if (code != cudaSuccess)
-        return code;
+    return code != cudaSuccess ? code : fold_launch_to(space->mailbox, monoid, type, x, n, first, space, stream);
+}
+
+int fold_launch_to(struct fold_mailbox *mailbox, enum monoid monoid, allfold_type type, const void *x, uint64_t n, uint64_t first,
+                   const struct fold_space *space, void *stream)
+{
+    const struct fold_input input = {x, n, first};
+    const struct fold_space there = {space->multiprocessors, space->scratch, mailbox, space->number};
     switch (type) {
 #define CASE(ID, name, numpy, bytes, kind, value) \
     case ALLFOLD_##ID:                            \
-        return fold_launch_##value(monoid, type, &input, space, stream);
+        return fold_launch_##value(monoid, type, &input, &there, stream);
         ALLFOLD_TYPES(CASE)
 #undef CASE
     case ALLFOLD_TYPE_COUNT:

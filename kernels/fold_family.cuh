@@ -6,7 +6,7 @@
 #include <type_traits>
 
 template <class Fold, class Element, class plan>
-static cudaError_t plan_start(const struct fold_input *input, struct fold_space *space, void *stream)
+static cudaError_t plan_start(const struct fold_input *input, const struct fold_space *space, void *stream)
 {
     const uint64_t vectors = input->n / Element::per_vector;
     /* First a block for each multiprocessor, as long as threads have enough; then as many as have a whole round. */
@@ -26,7 +26,7 @@ static cudaError_t plan_start(const struct fold_input *input, struct fold_space 
 }
 
 template <class Fold, class Element>
-static cudaError_t fold_start(const struct fold_input *input, struct fold_space *space, void *stream)
+static cudaError_t fold_start(const struct fold_input *input, const struct fold_space *space, void *stream)
 {
     if constexpr (is_brief<Fold>)
         if (input->n * sizeof(typename Element::stored) <= (uint64_t)space->multiprocessors * FOLD_SMALL_BYTES)
@@ -36,7 +36,7 @@ static cudaError_t fold_start(const struct fold_input *input, struct fold_space 
 
 /* The kernels of one element type; nothing where its value type is another family's. */
 template <class Element>
-static cudaError_t element_start(enum monoid monoid, const struct fold_input *input, struct fold_space *space,
+static cudaError_t element_start(enum monoid monoid, const struct fold_input *input, const struct fold_space *space,
                                  void *stream)
 {
     typedef typename Element::value value;
@@ -63,7 +63,7 @@ static cudaError_t element_start(enum monoid monoid, const struct fold_input *in
 }
 
 int FN_EXPAND(fold_launch, FAMILY)(enum monoid monoid, allfold_type type, const struct fold_input *input,
-                                   struct fold_space *space, void *stream)
+                                   const struct fold_space *space, void *stream)
 {
     switch (type) {
 #define CASE(ID, name, numpy, bytes, kind, value) \

@@ -12,7 +12,7 @@ struct fold_input {
 
 #define DECLARE_FAMILY(nothing, value)                                                                 \
     int fold_launch_##value(enum monoid monoid, allfold_type type, const struct fold_input *input,     \
-                            struct fold_space *space, void *stream);
+                            const struct fold_space *space, void *stream);
 VALUES(DECLARE_FAMILY, )
 #undef DECLARE_FAMILY
 

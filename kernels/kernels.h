@@ -41,6 +41,9 @@ int fold_number_next(struct fold_space *space, void *stream);
    index `first`, into space->mailbox->partial. One launch, with the next number. */
 int fold_launch(enum monoid monoid, allfold_type type, const void *x, uint64_t n, uint64_t first,
                 struct fold_space *space, void *stream);
+/* The same with the number that the last call of fold_number_next gave, and to another mailbox, in any memory of the device. */
+int fold_launch_to(struct fold_mailbox *mailbox, enum monoid monoid, allfold_type type, const void *x, uint64_t n, uint64_t first,
+                   const struct fold_space *space, void *stream);
 
 /* Takes the partial, of so many bytes, of launch `number` from a mailbox that the host can read, where it may still be
    arriving: false until all of it is there. Host only. */
@@ -52,7 +55,12 @@ bool fold_result(const struct fold_mailbox *mailbox, uint32_t number, size_t byt
 int softmax_launch(const struct softmax_constants *constants, bool logarithm, allfold_type x_type, const void *x,
                    allfold_type y_type, void *y, uint64_t n, int multiprocessors, void *stream);
 
-/* Both passes in one launch, for elements that fit registers and shared memory of all multiprocessors together. All blocks run at once and wait for each other, so nothing else may keep them from the device for long. */
+/* Room in scratch memory, behind what folds use, for a mailbox and constants that stay on the device. */
+void *fold_scratch_end(const struct fold_space *space);
+enum { FOLD_SCRATCH_END_BYTES = sizeof(struct fold_mailbox) + 256 };
+
+/* Both passes in one launch, for elements that fit registers and shared memory of all multiprocessors together. All blocks run
+   at once and wait for each other, so nothing else may keep them from the device for long. */
 
 /* What the host tells the kernel, between the passes. */
 struct softmax_orders {
@@ -79,7 +87,12 @@ int softmax_resident_prepare(int device, size_t *shared_bytes);
 /* Whether it can be done so: the size fits, the type is a floating-point one, and both are aligned to 16 bytes. */
 bool softmax_resident_fits(const struct softmax_resident *call);
 int softmax_resident_launch(const struct softmax_resident *call, void *stream);
-/* Tells the kernel of launch `number`, which waits for it, to proceed with these constants; NULL: to end. After RESIDENT_WAIT_MILLISECONDS without orders the kernel ends by itself. Host only. */
+/* Both passes one after the other, where the partial of x is the global one: what lies between them is the device's work, too.
+   softmax_outcome tells the end. */
+bool softmax_alone_fits(const struct softmax_resident *call);
+int softmax_alone_launch(const struct softmax_resident *call, void *stream);
+/* Tells the kernel of launch `number`, which waits for it, to proceed with these constants; NULL: to end. After
+   RESIDENT_WAIT_MILLISECONDS without orders the kernel ends by itself. Host only. */
 void softmax_order(struct fold_mailbox *mailbox, uint32_t number, const struct softmax_constants *constants);
 /* Whether the kernel of launch `number` has ended its work, and then whether y is written. Host only. */
 bool softmax_outcome(const struct fold_mailbox *mailbox, uint32_t number, bool *written);

@@ -1,9 +1,12 @@
-/* The softmax of an element, a vector, in each arithmetic: what the kernels of softmax.cu and softmax_resident.cu share. */
+/* The softmax of an element, a vector, in each arithmetic, and its constants: what the kernels of softmax.cu and
+   softmax_resident.cu share. */
 #ifndef ALLFOLD_SOFTMAX_CUH
 #define ALLFOLD_SOFTMAX_CUH
 
 #include "fold/exponential.h"
+#include "fold/softmax_constants.h"
 #include "kernels/element.cuh"
+#include "kernels/fold.cuh"
 
 #include <type_traits>
 
@@ -45,6 +48,18 @@ static __device__ __forceinline__ uint4 vector_softmax(const uint4 &x, const sof
     for (int i = 0; i < Element::per_vector; i++)
         round_to(&y[i], element_softmax<Arithmetic, Element>(vector_element<typename Element::stored>(x, i), c));
     return vector_of(y);
+}
+
+/* What the second pass needs, from the whole array's partial. */
+template <class Fold>
+static __device__ __forceinline__ void constants_from(const typename Fold::partial &partial, struct softmax_constants *constants)
+{
+    if constexpr (Fold::exact) {
+        const pair sum = exp_bins_sum(&partial, Fold::f32_terms ? EXP_FRACTION_F32 : EXP_FRACTION_F64, EXP_TO_REFERENCE);
+        softmax_constants_from(partial.max, &sum, constants);
+    } else {
+        softmax_constants_from(partial.max, &partial.sum, constants);
+    }
 }
 
 /* The arithmetic for x and y of one type. Where y is f32 or shorter, f64 is for logarithms. */

@@ -5,8 +5,6 @@
    The global pair: where the device has all of the array, every block combines the partials of all blocks, in the same
    order. Else the first block hands the combined partial to the host, which exchanges it with other ranks, and waits for
    orders, but not for ever; then it passes them on. */
-#include "fold/softmax_constants.h"
-#include "kernels/fold.cuh"
 #include "kernels/softmax.cuh"
 
 #include <initializer_list>
@@ -20,18 +18,6 @@ constexpr enum monoid resident_monoid(bool f32, bool exact)
 }
 template <class Element, bool exact>
 using resident_fold = fold_of<resident_monoid(std::is_same<typename Element::value, float>::value, exact), typename Element::value>;
-
-/* What the second pass needs, from the whole array's partial. */
-template <class Fold>
-static __device__ __forceinline__ void constants_from(const typename Fold::partial &partial, struct softmax_constants *constants)
-{
-    if constexpr (Fold::exact) {
-        const pair sum = exp_bins_sum(&partial, Fold::f32_terms ? EXP_FRACTION_F32 : EXP_FRACTION_F64, EXP_TO_REFERENCE);
-        softmax_constants_from(partial.max, &sum, constants);
-    } else {
-        softmax_constants_from(partial.max, &partial.sum, constants);
-    }
-}
 
 /* To go on with these. */
 static __host__ __device__ struct softmax_orders softmax_orders_of(const struct softmax_constants *constants)

@@ -327,6 +327,24 @@ static void test_large(void)
     }
 }
 
+/* More than the chip of any GPU holds, on one rank: the device goes from the first pass to the second by itself. */
+static void test_chained(void)
+{
+    struct test_case c = {.x_type = ALLFOLD_F32, .y_type = ALLFOLD_F32, .pattern = UNIFORM, .split = SPLIT_EVEN,
+                          .x_memory = MEMORY_DEVICE, .y_memory = MEMORY_DEVICE};
+    if (test.size > 1 || test.plain->device->backend != &backend_cuda) {
+        tap_skip("40 MiB in device memory: one rank, one GPU");
+        return;
+    }
+    for (; c.number < 4; c.number++) {
+        c.count = (40 << 20) / sizeof(float) + c.number;
+        c.in_place = c.number % 2 != 0;
+        c.ctx = c.number < 2 ? test.plain : test.exact;
+        run_case(&c);
+    }
+    report("%s in %s, 40 MiB in device memory", "f32", "f32");
+}
+
 /* Numbers on a grid so coarse that adding the shift is exact: the true result is the same, so the results may differ by
    their errors at most. Whether they differ at all is noted. */
 static void test_shift(void)
@@ -420,6 +438,7 @@ int main(int argc, char **argv)
         test.threads = strcmp(backend, "cpu") == 0 ? open_or_skip(backend, (allfold_options){.threads = 3, .level = ALLFOLD_LEVEL_FAST}) : NULL;
         test_types();
         test_large();
+        test_chained();
         test_shift();
         test_sums_to_one();
         test_degenerate();

@@ -402,16 +402,22 @@ static allfold_status cuda_softmax_begin(struct queue *queue, bool alone, bool l
     struct cuda_queue *const begins = (struct cuda_queue *)queue;
     const struct softmax_resident call = {
         &begins->space, cuda->shared_bytes, alone, logarithm, level == ALLFOLD_LEVEL_EXACT, x_type, x, y, n};
+    bool resident = softmax_resident_fits(&call);
     *begun = false;
-    if (x_type != y_type || !softmax_resident_fits(&call))
+    if (x_type != y_type || !(resident || softmax_alone_fits(&call)))
         return ALLFOLD_OK;
     if (use(cuda, error) != ALLFOLD_OK)
         return error->status;
-    const cudaError_t code = (cudaError_t)softmax_resident_launch(&call, begins->stream);
+    cudaError_t code = resident ? (cudaError_t)softmax_resident_launch(&call, begins->stream) : cudaSuccess;
     if (code == cudaErrorCooperativeLaunchTooLarge || code == cudaErrorNotSupported) {
         cudaGetLastError(); /* a part of a device, or one that cannot run all blocks together: the usual kernels do */
-        return ALLFOLD_OK;
+        resident = false;
+        code = cudaSuccess;
     }
+    if (!resident && !softmax_alone_fits(&call))
+        return ALLFOLD_OK;
+    if (!resident)
+        code = (cudaError_t)softmax_alone_launch(&call, begins->stream);
     if (check(cuda, code, error, "launching the softmax kernel for %s", allfold_type_name(x_type)) != ALLFOLD_OK)
         return error->status;
     *begun = true;

@@ -384,9 +384,10 @@ static void softmax_put(const struct softmax_constants *c, bool logarithm, allfo
     memcpy(at, from, allfold_type_bytes(y_type));
 }
 
-/* Softmax in one launch. alone: the kernel makes the constants; else it finds these, or none, in its mailbox. */
-static bool resident_job(const struct job *job, bool logarithm, allfold_level level, bool alone, bool ordered, bool in_place,
-                         size_t shared_bytes)
+/* Softmax in one launch, or, chained, in several without the host. alone: the device makes the constants; else the kernel finds
+   these, or none, in its mailbox. */
+static bool resident_job(const struct job *job, bool logarithm, allfold_level level, bool alone, bool chained, bool ordered,
+                         bool in_place, size_t shared_bytes)
 {
     const size_t bytes = allfold_type_bytes(job->type);
     const struct room x = input_of(job, 0), y = room_of(job->type, job->n, 0), expected = room_of(job->type, job->n, 0);
@@ -412,8 +413,8 @@ static bool resident_job(const struct job *job, bool logarithm, allfold_level le
         softmax_order(&mailbox, 1, &constants);
 
     emulation_order(job->n % 3 == 0 ? 0 : job->n);
-    const int code = softmax_resident_launch(&call, NULL);
-    bool right = softmax_resident_fits(&call) || failed("does not fit");
+    const int code = chained ? softmax_alone_launch(&call, NULL) : softmax_resident_launch(&call, NULL);
+    bool right = (chained ? softmax_alone_fits(&call) : softmax_resident_fits(&call)) || failed("does not fit");
     right = right && (code == 0 || failed("the launch fails with %d: %s", code, emulation_fault()));
     right = right && (softmax_outcome(&mailbox, space.number, &written) || failed("tells no outcome"));
     right = right && (written == ordered || failed(written ? "writes unbidden" : "does not write"));
@@ -453,21 +454,21 @@ static void test_resident(allfold_type type, bool logarithm, allfold_level level
     const char *const label = level == ALLFOLD_LEVEL_EXACT ? ", exact," : "";
     bool right = softmax_resident_prepare(0, &most) == 0 && most > 0;
     for (uint64_t n : sizes)
-        for (int way = 0; right && way < 4; way++) {
-            /* way: by itself, with orders, in place, without orders */
-            const bool alone = (way == 0 || way == 2) && !logarithm;
+        for (int way = 0; right && way < (logarithm || type != ALLFOLD_F32 ? 4 : 6); way++) {
+            /* way: by itself, with orders, in place, without orders; chained, and in place, which only f32 is */
+            const bool chained = way > 3, alone = (way % 2 == 0 || chained) && !logarithm;
             const struct job job = {MONOID_sumexp, type, n, 0, 0, 3, (enum draw)((count + way) % DRAW_COUNT)};
             if (n > 20000 && (n + (uint64_t)way) % 3 != 0)
                 continue;
-            right = resident_job(&job, logarithm, level, alone, way != 3, way == 2, others * 16 * threads);
+            right = resident_job(&job, logarithm, level, alone, chained, way != 3, way == 2 || way == 5, others * 16 * threads);
             if (!right) {
-                tap_ok(false, "%ssoftmax of %s%s in one launch", logarithm ? "log-" : "", allfold_type_name(type), label);
+                tap_ok(false, "%ssoftmax of %s%s without the host or with its orders", logarithm ? "log-" : "", allfold_type_name(type), label);
                 tap_note("n %llu, way %d, draw %d: %s", (unsigned long long)n, way, job.draw, reason);
                 return;
             }
             count++;
         }
-    tap_ok(right, "%ssoftmax of %s%s in one launch, %d arrays", logarithm ? "log-" : "", allfold_type_name(type), label, count);
+    tap_ok(right, "%ssoftmax of %s%s without the host or with its orders, %d arrays", logarithm ? "log-" : "", allfold_type_name(type), label, count);
 }
 
 /* job: of x. in_place: y is x, of its type; else y_offset as job->offset. */
