@@ -24,6 +24,7 @@ TYPE_NUMBER = {"f16": 0, "bf16": 1, "f32": 2, "f64": 3, "int8": 4, "int16": 5, "
                "uint16": 9, "uint32": 10, "uint64": 11}
 LEAST = {"f16": -24, "bf16": -133, "f32": -149, "f64": -1074}  # exponents of the smallest and above the largest number
 MOST = {"f16": 16, "bf16": 128, "f32": 128, "f64": 1024}
+DIGITS = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}  # of the fraction, in bits
 SCALE = 1100  # numbers are kept as integers, in units of 2^-SCALE
 
 
@@ -52,8 +53,19 @@ def root(square, scale):
     return rounded(2 * whole + inexact, 2 << (scale + more))
 
 
+def variance(x):
+    """Of doubles: a rational number, rounded once; NaN where one of them is not finite."""
+    if not all(map(math.isfinite, x)):
+        return math.nan
+    y = [integer(v) for v in x]
+    return rounded(len(y) * sum(v * v for v in y) - sum(y) ** 2, len(y) ** 2 << 2 * SCALE)
+
+
 def oracle(fold, x):
-    """The exact fold of x, rounded once. x holds doubles (any element type) or Python integers."""
+    """The exact fold of x, rounded once; of stats a tuple, as parse_stats gives. x holds doubles (any element type) or Python
+    integers."""
+    if fold == "stats":
+        return (oracle("sum", x), oracle("mean", x), variance(x), oracle("norm1", x), oracle("norm2", x))
     if x and isinstance(x[0], int):
         total, length = sum(x), sum(map(abs, x))
         return {"sum": lambda: total, "norm1": lambda: length, "mean": lambda: rounded(total, len(x)),
@@ -79,6 +91,8 @@ def oracle(fold, x):
 
 
 def same(a, b):
+    if isinstance(a, tuple):
+        return all(map(same, a, b))
     if isinstance(a, str) or isinstance(b, str) or isinstance(a, int) or isinstance(b, int):
         return a == b and type(a) is type(b)
     return math.isnan(a) and math.isnan(b) or a == b and math.copysign(1, a) == math.copysign(1, b)
@@ -89,6 +103,12 @@ def parse(line):
     if word == "no value":
         return word
     return float.fromhex(word) if "x" in word or "n" in word else int(word)
+
+
+def parse_stats(line):
+    """Sum, mean, variance, norm1 and norm2 of a line that has all fields of stats."""
+    fields = line.split()
+    return tuple(map(parse, fields[2:5] + fields[7:9]))
 
 
 def held(dtype, values):
@@ -171,7 +191,7 @@ def random_cases(count):
         dtype = ("f32", "f64", "bf16", "f16")[number % 4]
         kind = KINDS[number // 4 % len(KINDS)]
         n = int(random.choice([1, 2, 3, 7, 16, 33, 100, 300, 1000]))
-        cases.add(f"{kind} {number}", ("sum", "mean", "norm1", "norm2")[number % 5 % 4], dtype,
+        cases.add(f"{kind} {number}", ("sum", "mean", "norm1", "norm2", "stats")[number % 5], dtype,
                   random_values(random, dtype, kind, n))
     for dtype in TYPES[4:]:
         info = np.iinfo(dtype)
@@ -226,6 +246,13 @@ def large_cases():
         x[::8] = math.ldexp(1.0, LEAST[dtype])
         x[4::8] = math.ldexp(2 - 2.0 ** (1 - digits), 1 if dtype == "f32" else -15)  # the bin's lowest bits
         cases.add("a bin's room", "sum", dtype, x)
+    for dtype in ("f32", "f64", "bf16", "f16"):
+        # squares around the widest spread that the host adds as they are; and elements so near that little is left of squares
+        for spread in range(8, 26):
+            exponents = np.maximum(random.integers(13 - spread, 14, 3001), -14 if dtype == "f16" else -1000)
+            cases.add(f"spread {spread}", "stats", dtype, np.ldexp(1 + random.random(3001), exponents))
+        cases.add("near", "stats", dtype, 1 + random.integers(0, 9, 70001) * 2.0**-DIGITS[dtype])
+        cases.add("many, all exponents", "stats", dtype, random_values(random, dtype, "all exponents", 50001))
     cases.add("overflow on the way", "sum", "f64", [1e308, 1e308, -1e308, -1e308])
     cases.add("squares beyond the range", "norm2", "f64", [1e200, 1e-200, 3e200])
     cases.add("squares below the range", "norm2", "f64", [1e-200, 3e-300, 5e-324])
@@ -308,7 +335,8 @@ def check(cases, path, ranks, backend, staging, title):
         return
     wrong = [f"{key}: {line}, not {due.hex() if isinstance(due, float) else due}"
              for (key, _, _, _, due), line in zip(cases.list, lines)
-             if (line != due if isinstance(due, str) and due != "no value" else not same(parse(line), due))]
+             if (line != due if isinstance(due, str) and due != "no value"
+                 else not same(parse_stats(line) if isinstance(due, tuple) else parse(line), due))]
     tap.ok(not wrong, f"{title}: {len(lines)} cases", "\n".join(wrong[:10]) + f"\n{len(wrong)} wrong")
 
 
