@@ -11,6 +11,7 @@ INK, SOFT, GRID = "#1f2328", "#59636e", "#e3e8ed"
 PEERS = {  # peer -> (colour, width, dashes, what it is called)
     "allfold": ("#2f81c9", 2.6, "-", "allfold"),
     "cub": ("#d9822b", 1.7, "-", "CUB"),
+    "cub-gpu-to-gpu": ("#1f2328", 1.4, "-", "CUB, the same bits on any GPU"),
     "cub+copy": ("#d9822b", 1.7, "-", "CUB + copy"),
     "cub+copy+mpi": ("#d9822b", 1.7, "-", "CUB + copy + MPI_Allreduce"),
     "cub+nccl+copy": ("#1f9e77", 1.7, "-", "CUB + ncclAllReduce + copy"),
