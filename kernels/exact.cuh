@@ -169,7 +169,7 @@ template <class Exact, class Element> struct exact_plan {
     static constexpr int together = shape.together;
     static constexpr bool ahead = shape.ahead;
     static constexpr int block_vectors = threads * vectors;
-    static_assert(shape.threads <= 512, "columns are added up in 64 bits");
+    static_assert(shape.threads <= 512, "columns, of bins below 2^53 or of limbs below 2^32, are added up in 64 bits");
     static constexpr int columns = shape.columns == EXACT_COLUMN_A_THREAD ? threads : shape.columns == EXACT_COLUMN_A_LANE ? 32 : 0;
     static constexpr bool shared = columns != threads, bins = !shared && Exact::bins > 0;
     static constexpr int rows = bins ? Exact::bins : Exact::words;
@@ -206,9 +206,11 @@ static __device__ __forceinline__ void columns_add(typename Exact::partial *thre
     __syncthreads();
     if (used == 0)
         return;
-    if constexpr (!plan::shared) {
-        for (struct exact_sink &sink : thread->sinks)
+    if constexpr (!plan::shared) { /* with carries in order: a column's limbs may hold up to 2^63 before */
+        for (struct exact_sink &sink : thread->sinks) {
             exact_sink_prepare(&sink);
+            exact_sink_normalise(&sink);
+        }
         __syncthreads();
     }
 #pragma unroll 1

@@ -33,6 +33,9 @@ struct fold_space {
     uint32_t number;              /* of the last launch, 0 before the first; belongs to scratch and mailbox */
 };
 size_t fold_scratch_bytes(int multiprocessors);
+/* Room in it, behind what folds use, for a mailbox and constants that stay on the device. */
+void *fold_scratch_end(const struct fold_space *space);
+enum { FOLD_SCRATCH_END_BYTES = sizeof(struct fold_mailbox) + 256 };
 /* The number of the next launch, one that no word in scratch or mailbox can have from before: after the last comes the first,
    on clean memory. The launchers call it. */
 int fold_number_next(struct fold_space *space, void *stream);
@@ -54,10 +57,6 @@ bool fold_result(const struct fold_mailbox *mailbox, uint32_t number, size_t byt
    and neither y_type nor the logarithm asks for more, else in f64. Goes backwards through the arrays. */
 int softmax_launch(const struct softmax_constants *constants, bool logarithm, allfold_type x_type, const void *x,
                    allfold_type y_type, void *y, uint64_t n, int multiprocessors, void *stream);
-
-/* Room in scratch memory, behind what folds use, for a mailbox and constants that stay on the device. */
-void *fold_scratch_end(const struct fold_space *space);
-enum { FOLD_SCRATCH_END_BYTES = sizeof(struct fold_mailbox) + 256 };
 
 /* Both passes in one launch, for elements that fit registers and shared memory of all multiprocessors together. All blocks run
    at once and wait for each other, so nothing else may keep them from the device for long. */

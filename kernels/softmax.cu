@@ -38,13 +38,12 @@ softmax_vectors(const typename Element::stored *x, typename Element::stored *y, 
 }
 
 /* The same by blocks that stay: where a vector is much work. */
-template <class Arithmetic, class Element, class Constants>
+template <class Arithmetic, class Element>
 static __global__ void __launch_bounds__(softmax_plan<true, Arithmetic, Element>::threads,
                                          softmax_plan<true, Arithmetic, Element>::blocks)
 softmax_rounds(const typename Element::stored *x, typename Element::stored *y, uint64_t n,
-               const __grid_constant__ Constants given)
+               const __grid_constant__ softmax_constants c)
 {
-    const softmax_constants &c = constants_of(given);
     typedef softmax_plan<true, Arithmetic, Element> plan;
     constexpr int flight = plan::flight, threads = plan::threads;
     const uint64_t stride = (uint64_t)gridDim.x * blockDim.x, mine = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -156,7 +155,7 @@ static cudaError_t vectors_start(const struct softmax_call *call, const Constant
     if constexpr (shape.flight == 1)
         return cudaLaunchKernelEx(&config, softmax_vectors<Arithmetic, Element, Constants>, x, y, call->n, constants);
     else
-        return cudaLaunchKernelEx(&config, softmax_rounds<Arithmetic, Element, Constants>, x, y, call->n, constants);
+        return cudaLaunchKernelEx(&config, softmax_rounds<Arithmetic, Element>, x, y, call->n, constants);
 }
 
 template <class Arithmetic, class Element> static cudaError_t softmax_start(const struct softmax_call *call)

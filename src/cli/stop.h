@@ -6,7 +6,7 @@
    because an output beyond the limit on file sizes is an error to report and to clean up after. */
 void stop_begin(void);
 
-/* After watch_open. What was ignored then is ignored. */
+/* After watch_open. What stop_begin found ignored is ignored. */
 void stop_install(void);
 
 /* A temporary file that is removed if the process does not come to forget it; NULL forgets. One at a time. */

@@ -153,8 +153,9 @@ allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, allfold
     const bool alone = ctx->comm.size == 1 && !logarithm;
     bool begun = false;
     monoid_identity(monoid, type, &partial);
-    if (error->status == ALLFOLD_OK && count > 0 && is_placed(&n))
-        begin_placed(&n, alone, &begun, &partial, error);
+    if (error->status == ALLFOLD_OK && count > 0 && is_placed(&n)
+        && begin_placed(&n, alone, &begun, &partial, error) != ALLFOLD_OK)
+        drain(ctx); /* some of it may be under way, in the caller's stream */
     if (!begun)
         fold_part(ctx, monoid, type, job, &n.x, keep, &partial, error);
     if (comm_combine(&ctx->comm, call, monoid, type, &partial, &count, error) != ALLFOLD_OK) {

@@ -34,7 +34,7 @@ struct cuda_device {
     size_t free_bytes;   /* when it was opened */
 };
 
-/* Softmax in one launch: the kernel folds, holds while it waits for orders, and writes. */
+/* Softmax begun in one piece: it folds, holds while its kernel waits for orders, and writes. Alone it only writes. */
 enum resident { RESIDENT_NONE, RESIDENT_FOLDS, RESIDENT_HOLDS, RESIDENT_WRITES };
 
 struct cuda_queue {

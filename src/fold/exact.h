@@ -92,9 +92,11 @@ HOST_DEVICE void exact_sink_prepare(struct exact_sink *sink)
 {
     if (sink->ready)
         return;
-    FOLD_ROLL
-    for (uint32_t i = 0; i < sink->limbs + EXACT_COUNTS && !sink->shared; i++)
-        sink->words[i * sink->stride] = 0;
+    if (!sink->shared) {
+        FOLD_ROLL
+        for (uint32_t i = 0; i < sink->limbs + EXACT_COUNTS; i++)
+            sink->words[i * sink->stride] = 0;
+    }
     sink->ready = true;
     sink->room = EXACT_ROOM;
 }

@@ -262,7 +262,7 @@ HOST_DEVICE void NAME_FN(take)(FN_EXPAND(FN(NAME), front) * front, struct exact_
 #endif
 }
 
-/* On the host. */
+/* On the host; n is at most 2^31. */
 HOST_DEVICE void NAME_FN(tile)(FN(NAME) * sum, const V *x, uint32_t n, uint64_t first)
 {
     struct exact_sink sink = exact_sink_of(sum->words, 1, LIMBS, LOWEST);

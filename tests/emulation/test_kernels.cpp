@@ -34,8 +34,9 @@ static const struct {
 };
 
 /* Values that are drawn for the elements. SMALL: integers, whose sums and squares are exact in every order. UNITS: so that
-   products are, too. LIMITS: the widest range that the answers have room for. SPECIAL: NaN, infinities, ties. */
-enum draw { SMALL, UNITS, ROUGH, LIMITS, SPECIAL, DRAW_COUNT };
+   products are, too. LIMITS: the widest range that the answers have room for. SPECIAL: NaN, infinities, ties. FULL: of one sign,
+   and what no window holds. */
+enum draw { SMALL, UNITS, ROUGH, LIMITS, SPECIAL, DRAW_COUNT, FULL };
 
 struct job {
     enum monoid monoid;
@@ -89,6 +90,8 @@ static double number_of(const struct job *job, uint64_t i)
         return sign * ldexp(rough, (int)(hash / 2 % (uint64_t)(2 * limit)) - limit);
     case SPECIAL:
         return special_number(i, job->n, sign * rough);
+    case FULL:
+        return i % 2 == 0 ? ldexp(1.0, job->type == ALLFOLD_F64 ? -400 : -140) : job->type == ALLFOLD_F64 ? 4 - 0x1p-51 : 256 - 0x1p-15;
     default:
         return sign * ldexp(rough, (int)(hash / 2 % 21) - 10);
     }
@@ -365,6 +368,27 @@ static void test_fold(enum monoid monoid, allfold_type type)
     tap_ok(true, "%s of %s, %d arrays", monoids[monoid].name, allfold_type_name(type), count);
 }
 
+/* Elements of one sign that no window holds, so many that the words of all threads are as full as they become before carries are
+   put in order. */
+static void test_full_words(void)
+{
+    static const struct {
+        enum monoid monoid;
+        allfold_type type;
+        uint64_t n;
+    } cases[] = {{MONOID_sum_exact, ALLFOLD_F64, 96 * 4 * 880},   {MONOID_norm1_exact, ALLFOLD_F64, 96 * 4 * 880},
+                 {MONOID_norm2_exact, ALLFOLD_F64, 256 * 2 * 200}, {MONOID_norm2_exact, ALLFOLD_F32, 256 * 4 * 880},
+                 {MONOID_stats_exact, ALLFOLD_F64, 256 * 2 * 100}, {MONOID_stats_exact, ALLFOLD_F32, 256 * 2 * 200},
+                 {MONOID_sum_exact, ALLFOLD_F32, 512 * 2 * 200}};
+    for (const auto &c : cases) {
+        const struct job job = {c.monoid, c.type, c.n, 0, 0, 1, FULL};
+        const bool right = fold_job(&job);
+        tap_ok(right, "full words: %s of %s", monoids[c.monoid].name, allfold_type_name(c.type));
+        if (!right)
+            tap_note("%s", reason);
+    }
+}
+
 /* The definition: which arithmetic, and one rounding. */
 static void softmax_put(const struct softmax_constants *c, bool logarithm, allfold_type x_type, const void *x,
                         allfold_type y_type, void *y, uint64_t i)
@@ -462,13 +486,15 @@ static void test_resident(allfold_type type, bool logarithm, allfold_level level
                 continue;
             right = resident_job(&job, logarithm, level, alone, chained, way != 3, way == 2 || way == 5, others * 16 * threads);
             if (!right) {
-                tap_ok(false, "%ssoftmax of %s%s without the host or with its orders", logarithm ? "log-" : "", allfold_type_name(type), label);
+                tap_ok(false, "%ssoftmax of %s%s without the host or with its orders", logarithm ? "log-" : "",
+                       allfold_type_name(type), label);
                 tap_note("n %llu, way %d, draw %d: %s", (unsigned long long)n, way, job.draw, reason);
                 return;
             }
             count++;
         }
-    tap_ok(right, "%ssoftmax of %s%s without the host or with its orders, %d arrays", logarithm ? "log-" : "", allfold_type_name(type), label, count);
+    tap_ok(right, "%ssoftmax of %s%s without the host or with its orders, %d arrays", logarithm ? "log-" : "",
+           allfold_type_name(type), label, count);
 }
 
 /* job: of x. in_place: y is x, of its type; else y_offset as job->offset. */
@@ -546,6 +572,7 @@ int main()
             for (bool logarithm : {false, true})
                 test_softmax((allfold_type)type, y_type, logarithm);
     }
+    test_full_words();
     for (allfold_type type : {ALLFOLD_F16, ALLFOLD_BF16, ALLFOLD_F32, ALLFOLD_F64})
         for (bool logarithm : {false, true})
             for (const allfold_level level : {ALLFOLD_LEVEL_FAST, ALLFOLD_LEVEL_EXACT})
