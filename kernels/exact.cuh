@@ -398,6 +398,10 @@ static cudaError_t exact_start(const struct fold_input *input, const struct fold
     const uint64_t wanted = (vectors + plan::threads - 1) / plan::threads;
     const uint64_t blocks = vectors <= (uint64_t)plan::block_vectors ? 1 : u64_min(wanted, most);
 
+    /* words that a block shares get digits of 32 bits, two of an element at most, and no carries are put in order */
+    if (plan::shared && Exact::floating && input->n / blocks >= (uint64_t)1 << 29)
+        return cudaErrorInvalidValue;
+
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3((unsigned int)blocks);
     config.blockDim = dim3(plan::threads);

@@ -398,6 +398,8 @@ def check_merge(folder, backend):
         merged = cli.alone("merge", "-q", *files, *more)
         tap.ok(whole.returncode == 0 and merged.stdout == whole.stdout, f"{command} of {len(chosen)} merged pieces, {backend}",
                cli.shown(whole) + cli.shown(merged))
+    if backend == "cpu":
+        check_counts(folder)
     first, other = os.path.join(folder, "sum0.fold"), os.path.join(folder, "norm23.fold")
     with open(first, "rb") as file:
         data = bytearray(file.read())
@@ -409,6 +411,21 @@ def check_merge(folder, backend):
         done = cli.alone("merge", *words)
         fault = cli.refused(done, 2 if "--nan=omit" in words else 1, said)
         tap.ok(not fault, f"merge refuses: {said}, {backend}", fault)
+
+
+def check_counts(folder):
+    """Partials of more elements than there are: twice as many with each merge, as far as there is room for them."""
+    two, one = (os.path.join(folder, f"{name}.fold") for name in ("two", "one"))
+    for command, value, source, doublings, said in (
+            ("logsumexp", repr(15.4999 * math.log(2)), "f64", 41, "at most 2^41 exponentials"), ("mean", "1.5", "f32", 62, "2^63 - 1")):
+        cli.alone(command, "-q", f"gen:constant?n=1&dtype={source}&value={value}", "--backend=cpu", f"--partial={one}")
+        for _ in range(doublings):
+            whole = cli.alone("merge", "-q", one, one, f"--partial={two}")
+            os.replace(two, one)
+        due = {"logsumexp": 41 * math.log(2) + float(value), "mean": 1.5}[command]
+        more = cli.alone("merge", "-q", one, one)
+        tap.ok(whole.returncode == 0 and math.isclose(float(whole.stdout.split()[0]), due, rel_tol=1e-15)
+               and not cli.refused(more, 1, said), f"{command} of 2^{doublings} elements, and no more", cli.shown(whole) + cli.shown(more))
 
 
 def check_all(folder, backends):

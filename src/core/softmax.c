@@ -161,7 +161,7 @@ allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, allfold
     if (comm_combine(&ctx->comm, call, monoid, type, &partial, &count, error) != ALLFOLD_OK) {
         if (begun)
             drain(ctx);
-    } else if (!(begun && alone)) {
+    } else if (!(begun && alone) && monoid_has_room(monoid, count, error) == ALLFOLD_OK) {
         if (keep > 0)
             n.x.elements = keep;
         softmax_constants_set(monoid, type, &partial, &n.constants);

@@ -29,7 +29,8 @@ enum {
 /* Elements below the largest by more than this are in none of its bins: 4 * 32 ln 2 is 89. */
 #define EXP_BINS_RANGE 256
 
-/* The partial: sums of terms in units of 2^(32 (bin - i) - 16 - fraction). They have room for 2^40 terms. */
+/* The partial: sums of terms in units of 2^(32 (bin - i) - 16 - fraction). They have room for 2^41 terms
+   (f64; of f32 2^69). */
 struct exp_bins {
     double max;   /* -inf while nothing, or nothing but -inf, was taken; never NaN */
     int64_t bin;  /* of max */

@@ -9,6 +9,7 @@
 #include "fold/arithmetic.h"
 #include "fold/exact_exponential.h"
 #include "fold/exact_total.h"
+#include "fold/table.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -75,8 +75,8 @@ static allfold_status FN(logsumexp_finish)(const FN(sumexp_f64) * partial, const
 static allfold_status FN(logsumexp_exact_finish)(const FN(sumexp_f64_exact) * partial, const struct finish *finish,
                                                  allfold_result *result, struct error *error)
 {
-    (void)finish;
-    (void)error;
+    if (monoid_has_room(MONOID_sumexp_f64_exact, finish->count, error) != ALLFOLD_OK)
+        return error->status;
     return result_logsumexp(result, partial->max, sumexp_exact_log(partial, EXP_FRACTION_F64));
 }
 #endif

@@ -198,6 +198,14 @@ enum monoid softmax_monoid(allfold_type x_type, allfold_type y_type, bool logari
     return short_x && allfold_type_bytes(y_type) == 2 && !logarithm ? MONOID_sumexp_half : MONOID_sumexp;
 }
 
+allfold_status monoid_has_room(enum monoid monoid, uint64_t count, struct error *error)
+{
+    if (monoid != MONOID_sumexp_f64_exact || count <= (uint64_t)1 << 41)
+        return ALLFOLD_OK;
+    return error_set(error, ALLFOLD_UNSUPPORTED, "level exact adds up at most 2^41 exponentials in f64, found %" PRIu64
+                     ": use --sum=fast (in C ALLFOLD_LEVEL_FAST)", count);
+}
+
 void softmax_constants_set(enum monoid monoid, allfold_type type, const struct partial *partial, struct softmax_constants *c)
 {
     const bool f32 = type_value(type) == VALUE_f32;

@@ -61,6 +61,10 @@ allfold_status fold_finish(const struct fold_call *call, allfold_type type, cons
 /* Softmax's first pass. Which it is, of one level, only matters for the precision: the partials' layout and meaning are one. */
 enum monoid softmax_monoid(allfold_type x_type, allfold_type y_type, bool logarithm, allfold_level level);
 
+/* Refuses more elements than a partial has room for: 2^41 exact exponentials in f64. All other folds have room for all that can be
+   counted. */
+allfold_status monoid_has_room(enum monoid monoid, uint64_t count, struct error *error);
+
 /* What softmax's second pass needs, from a partial of that monoid over elements of `type`. */
 struct softmax_constants;
 void softmax_constants_set(enum monoid monoid, allfold_type type, const struct partial *partial,
