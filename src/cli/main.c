@@ -138,8 +138,6 @@ int main(int argc, char **argv)
         return EXIT_USAGE;
     }
     nvtx_name_phases();
-    /* hwloc, with which MPI looks at its host, looks for no GPUs of its own: 0.3 s of a start where there are some */
-    setenv("HWLOC_COMPONENTS", "-opencl,-cuda,-nvml,-rsmi,-levelzero,-gl", 0);
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &threading);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);

@@ -77,8 +77,8 @@ def heed_signals():
 
 def apart(folder):
     """The environment of a launch beside others: a folder of its own for MPI, and without a launcher none of its daemons. Two
-    launches at a time would share them. LD_BIND_NOW: as tests/mpi-launch has it."""
-    return {**os.environ, "ALLFOLD_TEST_LOCK": "", "TMPDIR": folder, "OMPI_MCA_ess_singleton_isolated": "1", "LD_BIND_NOW": "1"}
+    launches at a time would share them."""
+    return {**os.environ, "ALLFOLD_TEST_LOCK": "", "TMPDIR": folder, "OMPI_MCA_ess_singleton_isolated": "1"}
 
 
 class Launch:
