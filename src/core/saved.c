@@ -71,7 +71,7 @@ allfold_status saved_merge(struct saved *a, const struct saved *b, const char *p
         return error_set(error, ALLFOLD_BAD_INPUT, "%s: expected a partial of %s of %s, %s, as the first, found %s of %s, %s",
                          file_shown(path), allfold_fold_name(a->fold), allfold_type_name(a->type), levels[a->level],
                          allfold_fold_name(b->fold), allfold_type_name(b->type), levels[b->level]);
-    if (b->count > INT64_MAX - a->count)
+    if (a->count > INT64_MAX || b->count > INT64_MAX - a->count)
         return error_set(error, ALLFOLD_BAD_INPUT, "%s: expected no more than 2^63 - 1 elements in all, found %" PRIu64 " after %" PRIu64,
                          file_shown(path), b->count, a->count);
     monoid_shift(monoid, a->type, &next, a->count);

@@ -158,10 +158,11 @@ allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, allfold
         drain(ctx); /* some of it may be under way, in the caller's stream */
     if (!begun)
         fold_part(ctx, monoid, type, job, &n.x, keep, &partial, error);
-    if (comm_combine(&ctx->comm, call, monoid, type, &partial, &count, error) != ALLFOLD_OK) {
+    if (comm_combine(&ctx->comm, call, monoid, type, &partial, &count, error) != ALLFOLD_OK
+        || monoid_has_room(monoid, count, error) != ALLFOLD_OK) {
         if (begun)
             drain(ctx);
-    } else if (!(begun && alone) && monoid_has_room(monoid, count, error) == ALLFOLD_OK) {
+    } else if (!(begun && alone)) {
         if (keep > 0)
             n.x.elements = keep;
         softmax_constants_set(monoid, type, &partial, &n.constants);
