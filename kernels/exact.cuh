@@ -14,15 +14,17 @@
 
 /* What blocks share, zero before and after every launch. */
 struct exact_scratch {
-    unsigned int ticket, unused[15];
+    unsigned long long claimed; /* chunks, beyond the first of each block */
+    unsigned int ticket, unused[13];
     unsigned long long words[PARTIAL_BYTES_MAX / 8];
 };
 constexpr size_t EXACT_SCRATCH_BYTES = (sizeof(struct exact_scratch) + 255) / 256 * 256;
 /* Scratch memory begins with messages: those of a fold's blocks, which carry ordered partials, or of softmax in one launch. */
 static inline size_t fold_messages_bytes(int multiprocessors)
 {
-    static_assert(2 * sizeof(struct fold_message) >= FOLD_BLOCKS_MAX * ORDERED_BYTES_MAX * 2, "room for both");
-    return (2 * (size_t)multiprocessors + 1) * sizeof(struct fold_message);
+    constexpr size_t of_stays = FOLD_BLOCKS_MAX * ORDERED_BYTES_MAX * 2, of_waves = FOLD_WAVES.most * BRIEF_BYTES * 2;
+    constexpr size_t of_folds = of_stays > of_waves ? of_stays : of_waves, of_softmax = 2 * sizeof(struct fold_message);
+    return (size_t)multiprocessors * (of_folds > of_softmax ? of_folds : of_softmax) + sizeof(struct fold_message);
 }
 /* Behind it: blocks' extremes, beside their words. */
 constexpr size_t EXACT_ENDS_BYTES = 64;
@@ -167,7 +169,7 @@ template <class Exact, class Element> struct exact_plan {
         exact_shape_of(Exact::words * 8, Exact::indexed, Exact::floating, sizeof(typename Element::stored));
     static constexpr int threads = shape.threads, blocks = shape.blocks, vectors = shape.vectors;
     static constexpr int together = shape.together;
-    static constexpr bool ahead = shape.ahead;
+    static constexpr bool ahead = shape.ahead, claims = shape.columns == EXACT_COLUMN_A_THREAD;
     static constexpr int block_vectors = threads * vectors;
     static_assert(shape.threads <= 512, "columns, of bins below 2^53 or of limbs below 2^32, are added up in 64 bits");
     static constexpr int columns = shape.columns == EXACT_COLUMN_A_THREAD ? threads : shape.columns == EXACT_COLUMN_A_LANE ? 32 : 0;
@@ -306,11 +308,64 @@ template <class Value> struct exact_ends {
     }
 };
 
+/* How the array is cut: into chunks of so many rounds of a block; what is left, less than a chunk, is spread over all blocks.
+   claims: blocks take the next chunk when they are ready, so that together they go through memory in order; else every
+   gridDim.x-th. */
+struct exact_cut {
+    uint64_t chunks;
+    uint32_t rounds;
+    bool claims;
+};
+
+/* Takes whole blocks. */
+template <class Exact, class Element, class plan>
+static __device__ __forceinline__ void chunks_take(typename Exact::partial *thread, const typename Element::stored *x, uint64_t first,
+                                                   const struct exact_cut &cut, unsigned long long *claimed, bool aligned)
+{
+    __shared__ uint64_t claims[2]; /* in turns: asked for one chunk before, so that few wait for the answer */
+    const uint64_t chunk_vectors = (uint64_t)cut.rounds * plan::block_vectors;
+    const bool asks = plan::claims && cut.claims;
+    uint64_t chunk = blockIdx.x, index = chunk * chunk_vectors + threadIdx.x;
+    uint4 next[plan::vectors];
+    if (asks && threadIdx.x == 0)
+        claims[0] = gridDim.x + atomicAdd(claimed, 1ull);
+    if (plan::ahead && chunk < cut.chunks)
+        round_load<Element, plan>(next, x, index, aligned);
+#pragma unroll 1
+    for (int turn = 0; chunk < cut.chunks; turn ^= 1) {
+        if (asks) {
+            __syncthreads();
+            if (threadIdx.x == 0)
+                claims[turn ^ 1] = gridDim.x + atomicAdd(claimed, 1ull);
+        }
+#pragma unroll 1
+        for (uint32_t round = cut.rounds; round-- > 0;) {
+            uint4 vectors[plan::vectors];
+            if constexpr (plan::ahead) {
+#pragma unroll
+                for (int i = 0; i < plan::vectors; i++)
+                    vectors[i] = next[i];
+            } else {
+                round_load<Element, plan>(vectors, x, index, aligned);
+            }
+            const uint64_t here = index;
+            if (round == 0)
+                chunk = asks ? claims[turn] : chunk + gridDim.x;
+            index = round > 0 ? index + plan::block_vectors : chunk * chunk_vectors + threadIdx.x;
+            if (plan::ahead && (round > 0 || chunk < cut.chunks))
+                round_load<Element, plan>(next, x, index, aligned);
+#pragma unroll
+            for (int i = 0; i < plan::vectors; i += plan::together)
+                vectors_take<Exact, Element, plan::together>(thread, vectors + i, first + (here + i * plan::threads) * Element::per_vector);
+        }
+    }
+}
+
 /* blocks: room for each block's extremes. */
 template <class Exact, class Element, class plan>
 static __global__ void __launch_bounds__(plan::threads, plan::blocks)
-exact_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, uint64_t rounds, struct exact_scratch *scratch,
-             char *blocks, uint64_t *result, uint32_t number)
+exact_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, const __grid_constant__ struct exact_cut cut,
+             struct exact_scratch *scratch, char *blocks, uint64_t *result, uint32_t number)
 {
     typedef exact_ends<typename Element::value> ends;
     constexpr int threads = plan::threads;
@@ -336,8 +391,8 @@ exact_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, uint
     Exact::start(&thread);
     const bool aligned = is_vector_aligned(x);
     const uint64_t vectors = n / Element::per_vector, last = vectors * Element::per_vector + threadIdx.x;
-    rounds_take<Exact, Element, plan>(&thread, x, first, rounds, aligned);
-    rest_take<Exact, Element, plan>(&thread, x, first, rounds * gridDim.x * plan::block_vectors, vectors, aligned);
+    chunks_take<Exact, Element, plan>(&thread, x, first, cut, &scratch->claimed, aligned);
+    rest_take<Exact, Element, plan>(&thread, x, first, cut.chunks * cut.rounds * plan::block_vectors, vectors, aligned);
     if (blockIdx.x == gridDim.x - 1 && last < n) { /* less than a vector is left */
         const typename Element::value value = Element::load(x[last]);
         Exact::tile(&thread, &value, 1, first + last);
@@ -377,6 +432,8 @@ exact_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, uint
     if (!is_last)
         return;
     __threadfence();
+    if (threadIdx.x == 0)
+        scratch->claimed = 0;
     for (int i = threadIdx.x; i < Exact::words; i += threads) {
         word_send(result, i, __ldcg(&scratch->words[i]), number);
         scratch->words[i] = 0;
@@ -397,6 +454,10 @@ static cudaError_t exact_start(const struct fold_input *input, const struct fold
     const uint64_t most = (uint64_t)space->multiprocessors * plan::blocks;
     const uint64_t wanted = (vectors + plan::threads - 1) / plan::threads;
     const uint64_t blocks = vectors <= (uint64_t)plan::block_vectors ? 1 : u64_min(wanted, most);
+    struct exact_cut cut = {vectors / plan::block_vectors, 1, false};
+    /* whoever claims much, its words do not overflow: exact.h */
+    if (plan::claims && cut.chunks / blocks >= EXACT_CLAIM.least && input->n / plan::threads < (uint64_t)1 << 28)
+        cut = {cut.chunks / EXACT_CLAIM.rounds, EXACT_CLAIM.rounds, true};
 
     /* words that a block shares get digits of 32 bits, two of an element at most, and no carries are put in order */
     if (plan::shared && Exact::floating && input->n / blocks >= (uint64_t)1 << 29)
@@ -415,8 +476,8 @@ static cudaError_t exact_start(const struct fold_input *input, const struct fold
     }
     char *const scratch = (char *)space->scratch + fold_messages_bytes(space->multiprocessors);
     return cudaLaunchKernelEx(&config, kernel, (const typename Element::stored *)input->x, input->n, input->first,
-                              vectors / (blocks * plan::block_vectors), (struct exact_scratch *)scratch,
-                              scratch + EXACT_SCRATCH_BYTES, (uint64_t *)&space->mailbox->partial, space->number);
+                              cut, (struct exact_scratch *)scratch, scratch + EXACT_SCRATCH_BYTES,
+                              (uint64_t *)&space->mailbox->partial, space->number);
 }
 
 #endif

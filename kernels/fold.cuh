@@ -63,15 +63,42 @@ template <class Fold, class Element, bool small = false> struct fold_plan {
                                                              sizeof(typename Element::stored), Fold::f32_terms, small);
     static constexpr int threads = shape.threads, vectors = shape.vectors, together = shape.together;
     static constexpr int blocks = shape.blocks, least = shape.least;
-    static constexpr bool is_small = small, ahead = false;
+    static constexpr bool is_small = small;
     static constexpr int block_vectors = threads * vectors; /* of one block in one round */
     static_assert(threads % 32 == 0 && threads <= 1024 && blocks <= FOLD_BLOCKS_MAX, "a shape a kernel can take");
     static_assert(together == 0 || vectors % together == 0, "rounds are whole tiles");
     static_assert(!Fold::indexed || together <= 1, "a tile's elements are neighbours");
 };
 
+/* The whole rounds of each block: their number, and the steps from one block's first round to the next block's, and from a block's
+   round to its next, in vectors. */
+struct fold_rounds {
+    uint64_t count, block_step, step;
+};
+struct fold_cut {
+    uint64_t blocks;
+    struct fold_rounds rounds;
+};
+
+/* Blocks that stay while the kernel runs, which go through the array side by side. */
+template <class plan> static struct fold_cut cut_to_stay(uint64_t vectors, uint64_t blocks)
+{
+    const uint64_t side_by_side = blocks * plan::block_vectors;
+    return {blocks, {vectors / side_by_side, (uint64_t)plan::block_vectors, side_by_side}};
+}
+
+/* Blocks that end, each of which takes what lies together: those that start one after the other go through memory more evenly than
+   those that stay, which drift apart. */
+template <class plan> static struct fold_cut cut_in_waves(uint64_t vectors, uint64_t multiprocessors)
+{
+    const uint64_t whole = vectors / plan::block_vectors, most = FOLD_WAVES.most * multiprocessors;
+    const uint64_t count = u64_max(FOLD_WAVES.rounds, (whole + most - 1) / most);
+    return {whole / count, {count, count * plan::block_vectors, (uint64_t)plan::block_vectors}};
+}
+
 /* Folds whose code is short enough to be there several times over, where that saves time. */
-template <class Fold> constexpr bool is_brief = sizeof(typename Fold::partial) <= 16;
+constexpr size_t BRIEF_BYTES = 16;
+template <class Fold> constexpr bool is_brief = sizeof(typename Fold::partial) <= BRIEF_BYTES;
 
 /* Partials move in words, whatever is in them. */
 template <class Partial>
@@ -246,30 +273,18 @@ static __device__ __forceinline__ void round_load(uint4 *vectors, const typename
    constants. The vectors of one block and round are neighbours. */
 template <class Fold, class Element, class plan>
 static __device__ __forceinline__ void rounds_take(typename Fold::partial *partial, const typename Element::stored *x,
-                                                   uint64_t first, uint64_t rounds, bool aligned)
+                                                   uint64_t first, const struct fold_rounds &rounds, bool aligned)
 {
-    uint64_t index = (uint64_t)blockIdx.x * plan::block_vectors + threadIdx.x;
-    uint4 next[plan::vectors];
-    if (plan::ahead && rounds > 0)
-        round_load<Element, plan>(next, x, index, aligned);
+    uint64_t index = blockIdx.x * rounds.block_step + threadIdx.x;
 #pragma unroll 1
-    for (uint64_t round = 0; round < rounds; round++) {
-        const uint64_t following = index + (uint64_t)gridDim.x * plan::block_vectors;
+    for (uint64_t round = 0; round < rounds.count; round++) {
         uint4 vectors[plan::vectors];
-        if constexpr (plan::ahead) {
-#pragma unroll
-            for (int i = 0; i < plan::vectors; i++)
-                vectors[i] = next[i];
-            if (round + 1 < rounds)
-                round_load<Element, plan>(next, x, following, aligned);
-        } else {
-            round_load<Element, plan>(vectors, x, index, aligned);
-        }
+        round_load<Element, plan>(vectors, x, index, aligned);
 #pragma unroll
         for (int i = 0; i < plan::vectors; i += plan::together)
             vectors_take<Fold, Element, plan::together>(partial, vectors + i,
                                                         first + (index + i * plan::threads) * Element::per_vector);
-        index = following;
+        index += rounds.step;
     }
 }
 
@@ -277,26 +292,26 @@ static __device__ __forceinline__ void rounds_take(typename Fold::partial *parti
    it. */
 template <class Fold, class Element, class plan>
 static __device__ __forceinline__ void padded_take(typename Fold::partial *partial, const typename Element::stored *x,
-                                                   uint64_t rounds, uint64_t end, bool aligned)
+                                                   const struct fold_rounds &rounds, uint64_t end, bool aligned)
 {
     double shared_max = -INFINITY;
-    uint64_t index = (uint64_t)blockIdx.x * plan::block_vectors + threadIdx.x;
+    uint64_t index = blockIdx.x * rounds.block_step + threadIdx.x;
     uint4 vectors[plan::vectors];
 #pragma unroll 1
-    for (uint64_t round = 0; round < rounds; round++) {
+    for (uint64_t round = 0; round < rounds.count; round++) {
         round_load<Element, plan>(vectors, x, index, aligned);
 #pragma unroll
         for (int i = 0; i < plan::vectors; i += plan::together)
             vectors_take<Fold, Element, plan::together>(partial, vectors + i, 0);
         shared_max = warp_share_max(partial, shared_max);
-        index += (uint64_t)gridDim.x * plan::block_vectors;
+        index += rounds.step;
     }
     /* The rest, spread evenly over the grid, in tiles of 16 values where whole ones are longer, as many as the block needs; what
        is missing in one is -inf. The vectors move down, so that the code of a tile is there once. */
     constexpr int brief = Fold::f32_terms ? 16 / Element::per_vector : 2;
     constexpr int tile = Fold::exact || plan::together < brief ? plan::together : brief;
     const uint64_t stride = (uint64_t)gridDim.x * plan::threads;
-    index = rounds * gridDim.x * plan::block_vectors + (uint64_t)blockIdx.x * plan::threads + threadIdx.x;
+    index = rounds.count * gridDim.x * plan::block_vectors + (uint64_t)blockIdx.x * plan::threads + threadIdx.x;
 #pragma unroll
     for (int i = 0; i < plan::vectors; i++)
         vectors[i] = index + i * stride < end ? vector_load<Element>(x, index + i * stride, aligned) : least_vector<Element>();
@@ -353,7 +368,7 @@ static __device__ __forceinline__ void rest_take(typename Fold::partial *partial
 /* All that this thread takes of x. */
 template <class Fold, class Element, class plan>
 static __device__ __forceinline__ typename Fold::partial thread_fold(const typename Element::stored *x, uint64_t n,
-                                                                     uint64_t first, uint64_t rounds)
+                                                                     uint64_t first, const struct fold_rounds &rounds)
 {
     const bool aligned = is_vector_aligned(x);
     const uint64_t vectors = n / Element::per_vector;
@@ -364,7 +379,7 @@ static __device__ __forceinline__ typename Fold::partial thread_fold(const typen
         uint64_t start = 0;
         if constexpr (plan::together > 0 && !plan::is_small) {
             rounds_take<Fold, Element, plan>(&partial, x, first, rounds, aligned);
-            start = rounds * gridDim.x * plan::block_vectors;
+            start = rounds.count * gridDim.x * plan::block_vectors;
         }
         rest_take<Fold, Element, plan>(&partial, x, first, start, vectors, aligned);
     }
@@ -387,11 +402,12 @@ static __device__ __forceinline__ typename Fold::partial thread_fold(const typen
    this cannot hang, however many blocks run at a time. */
 template <class Fold, class Element, class plan>
 static __global__ void __launch_bounds__(plan::threads, plan::blocks)
-fold_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, uint64_t rounds, uint64_t *scratch,
-            uint64_t *result, uint32_t number)
+fold_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, const __grid_constant__ struct fold_rounds rounds,
+            uint64_t *scratch, uint64_t *result, uint32_t number)
 {
     typedef typename Fold::partial partial_type;
     constexpr int threads = plan::threads, words = message_words<partial_type>::count;
+    let_next_kernel_start();
     partial_type partial = thread_fold<Fold, Element, plan>(x, n, first, rounds);
     block_combine<Fold, threads>(&partial);
     if (blockIdx.x > 0) {

@@ -12,16 +12,20 @@ static cudaError_t plan_start(const struct fold_input *input, const struct fold_
     /* First a block for each multiprocessor, as long as threads have enough; then as many as have a whole round. */
     const uint64_t multiprocessors = (uint64_t)space->multiprocessors, least = (uint64_t)plan::threads * plan::least;
     const uint64_t some = u64_max(1, u64_min((vectors + least - 1) / least, multiprocessors));
-    const uint64_t blocks = u64_min(u64_max(some, vectors / plan::block_vectors), multiprocessors * plan::blocks);
-    const uint64_t rounds = plan::is_small ? 0 : vectors / (blocks * plan::block_vectors);
+    const uint64_t together = multiprocessors * plan::blocks, whole = vectors / plan::block_vectors;
+    struct fold_cut cut = cut_to_stay<plan>(vectors, u64_min(u64_max(some, whole), together));
+    if (plan::is_small)
+        cut.rounds.count = 0;
+    else if (is_brief<Fold> && !Fold::indexed && whole >= FOLD_WAVES.least * FOLD_WAVES.rounds * together)
+        cut = cut_in_waves<plan>(vectors, multiprocessors);
 
     cudaLaunchConfig_t config = {};
-    config.gridDim = dim3((unsigned int)blocks);
+    config.gridDim = dim3((unsigned int)cut.blocks);
     config.blockDim = dim3(plan::threads);
     config.stream = (cudaStream_t)stream;
     /* what it returns is this launch's error; cudaGetLastError may hold one that the caller's program left */
     return cudaLaunchKernelEx(&config, fold_kernel<Fold, Element, plan>, (const typename Element::stored *)input->x, input->n,
-                              input->first, rounds, (uint64_t *)space->scratch, (uint64_t *)&space->mailbox->partial,
+                              input->first, cut.rounds, (uint64_t *)space->scratch, (uint64_t *)&space->mailbox->partial,
                               space->number);
 }
 

@@ -88,8 +88,8 @@ bool softmax_resident_fits(const struct softmax_resident *call);
 int softmax_resident_launch(const struct softmax_resident *call, void *stream);
 /* Both passes one after the other, where the partial of x is the global one: what lies between them is the device's work, too.
    softmax_outcome tells the end. */
-bool softmax_alone_fits(const struct softmax_resident *call);
-int softmax_alone_launch(const struct softmax_resident *call, void *stream);
+bool softmax_chained_fits(const struct softmax_resident *call);
+int softmax_chained_launch(const struct softmax_resident *call, void *stream);
 /* Tells the kernel of launch `number`, which waits for it, to proceed with these constants; NULL: to end. After
    RESIDENT_WAIT_MILLISECONDS without orders the kernel ends by itself. Host only. */
 void softmax_order(struct fold_mailbox *mailbox, uint32_t number, const struct softmax_constants *constants);

@@ -98,6 +98,22 @@ static __device__ __forceinline__ void copy_wait(int pending)
 #endif
 }
 
+/* In a kernel that may start while the one before it in the stream ends (programmatic dependent launch, since compute capability
+   9.0): waits for that end, and for all that was written. */
+static __device__ __forceinline__ void wait_for_last_kernel()
+{
+#if defined(__NVCC__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" : : : "memory");
+#endif
+}
+/* Lets such a kernel start as soon as all blocks have said so or have ended. */
+static __device__ __forceinline__ void let_next_kernel_start()
+{
+#if defined(__NVCC__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
+#endif
+}
+
 /* Nanoseconds, from some time on. */
 static __device__ __forceinline__ uint64_t clock_nanoseconds()
 {

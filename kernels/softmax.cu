@@ -6,12 +6,19 @@
 #include "kernels/softmax.cuh"
 #include "kernels/tuning.h"
 
-/* Constants come with the launch, or lie in device memory. */
+/* What is found out between the passes, where the host does not launch the second one: in device memory. */
+struct between_passes {
+    softmax_constants constants;
+    uint64_t proceed; /* 0: leave y as it is */
+};
+/* The second pass's constants come with the launch, or are there. */
 struct constants_in_memory {
-    const softmax_constants *at;
+    const between_passes *at;
 };
 static __device__ __forceinline__ const softmax_constants &constants_of(const softmax_constants &c) { return c; }
-static __device__ __forceinline__ softmax_constants constants_of(const constants_in_memory &c) { return *c.at; }
+static __device__ __forceinline__ softmax_constants constants_of(const constants_in_memory &c) { return c.at->constants; }
+static __device__ __forceinline__ bool proceeds(const softmax_constants &) { return true; }
+static __device__ __forceinline__ bool proceeds(const constants_in_memory &c) { return c.at->proceed != 0; }
 
 template <bool in_vectors, class Arithmetic, class Element> struct softmax_plan {
     static constexpr struct softmax_shape shape =
@@ -27,13 +34,17 @@ static __global__ void __launch_bounds__(softmax_plan<true, Arithmetic, Element>
 softmax_vectors(const typename Element::stored *x, typename Element::stored *y, uint64_t n,
                 const __grid_constant__ Constants given)
 {
-    const softmax_constants &c = constants_of(given);
     constexpr int threads = softmax_plan<true, Arithmetic, Element>::threads;
     const uint64_t vectors = n / Element::per_vector, block = gridDim.x - 1 - blockIdx.x;
     const uint64_t mine = block * threads + threadIdx.x, last = vectors * Element::per_vector + threadIdx.x;
-    if (mine < vectors)
-        __stcs((uint4 *)y + mine, vector_softmax<Arithmetic, Element>(__ldcs((const uint4 *)x + mine), c));
-    if (blockIdx.x == 0 && last < n)
+    const softmax_constants &c = constants_of(given);
+    const bool proceed = proceeds(given);
+    if (mine < vectors) {
+        const uint4 results = vector_softmax<Arithmetic, Element>(__ldcs((const uint4 *)x + mine), c);
+        if (proceed) /* all that is read is on its way by now */
+            __stcs((uint4 *)y + mine, results);
+    }
+    if (blockIdx.x == 0 && last < n && proceed)
         round_to(&y[last], element_softmax<Arithmetic, Element>(x[last], c));
 }
 
@@ -205,53 +216,86 @@ int softmax_launch(const struct softmax_constants *constants, bool logarithm, al
     return cudaErrorInvalidValue;
 }
 
-/* What the second pass needs, from the message that a fold has left. One thread. */
+/* Between the passes: what the second one needs, from the message that the fold has left. One thread. */
 template <class Fold>
-static __global__ void constants_kernel(const uint64_t *message, uint32_t number, softmax_constants *constants)
+static __global__ void constants_kernel(const struct fold_mailbox *mailbox, uint32_t number, between_passes *between)
 {
-    const auto partial = message_receive<typename Fold::partial>(message, number);
-    constants_from<Fold>(partial, constants);
+    wait_for_last_kernel();
+    const auto partial = message_receive<typename Fold::partial>(mailbox->partial.words, number);
+    constants_from<Fold>(partial, &between->constants);
+    between->proceed = 1;
+}
+
+/* The same by the host's orders. One warp. */
+static __global__ void orders_kernel(const struct fold_mailbox *mailbox, uint32_t number, between_passes *between)
+{
+    __shared__ struct softmax_orders orders;
+    wait_for_last_kernel();
+    orders_receive(mailbox, number, &orders);
+    if (threadIdx.x == 0) {
+        constants_from_orders(orders, &between->constants);
+        between->proceed = orders.proceed;
+    }
 }
 
 /* Tells the host that all before it in the stream is done. One thread. */
-static __global__ void outcome_kernel(uint64_t *message, uint32_t number)
+static __global__ void outcome_kernel(const between_passes *between, uint64_t *message, uint32_t number)
 {
-    const uint64_t outcome = 1;
+    wait_for_last_kernel();
     __threadfence_system();
-    message_send(message, outcome, number);
+    message_send(message, between->proceed, number);
 }
 
 /* Only f32: of f64 a thread would load five constants for its two elements, which was 2 to 5 % slower than the host's coming
    between, and for 16 bits it made no difference. */
-bool softmax_alone_fits(const struct softmax_resident *call)
+bool softmax_chained_fits(const struct softmax_resident *call)
 {
-    return call->alone && !call->logarithm && call->n > 0 && call->type == ALLFOLD_F32
+    return (call->alone || call->shared_bytes > 0) && !call->logarithm && call->n > 0 && call->type == ALLFOLD_F32
            && ((uintptr_t)call->x | (uintptr_t)call->y) % 16 == 0;
 }
 
-int softmax_alone_launch(const struct softmax_resident *call, void *stream)
+/* Launches a kernel of one block, which starts while the kernel before it in the stream ends, where its machine code knows how
+   to wait for that: where not, it would not wait at all. */
+template <class Kernel, class... Arguments>
+static cudaError_t start_early(int threads, cudaStream_t stream, Kernel *kernel, const Arguments &...arguments)
+{
+    cudaFuncAttributes attributes;
+    const cudaError_t code = cudaFuncGetAttributes(&attributes, kernel);
+    cudaLaunchAttribute early = {};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(1);
+    config.blockDim = dim3((unsigned int)threads);
+    config.stream = stream;
+    config.attrs = &early;
+    config.numAttrs = code == cudaSuccess && attributes.ptxVersion >= 90;
+    return code != cudaSuccess ? code : cudaLaunchKernelEx(&config, kernel, arguments...);
+}
+
+int softmax_chained_launch(const struct softmax_resident *call, void *stream)
 {
     struct fold_space *const space = call->space;
     struct fold_mailbox *const inner = (struct fold_mailbox *)fold_scratch_end(space);
-    softmax_constants *const constants = (softmax_constants *)(inner + 1);
-    static_assert(sizeof *inner + sizeof *constants <= FOLD_SCRATCH_END_BYTES, "room for both");
+    struct fold_mailbox *const mailbox = call->alone ? inner : space->mailbox;
+    between_passes *const between = (between_passes *)(inner + 1);
+    static_assert(sizeof *inner + sizeof *between <= FOLD_SCRATCH_END_BYTES, "room for both");
     const struct softmax_call second = {NULL,    call->x, call->type, call->type,
                                         call->y, call->n, space->multiprocessors, (cudaStream_t)stream};
     const enum monoid monoid = call->exact ? MONOID_sumexp_exact : MONOID_sumexp;
-    const auto between = call->exact ? constants_kernel<fold_of<MONOID_sumexp_exact, float>>
-                                     : constants_kernel<fold_of<MONOID_sumexp, float>>;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = config.blockDim = dim3(1);
-    config.stream = second.stream;
+    const auto middle = !call->alone  ? orders_kernel
+                        : call->exact ? constants_kernel<fold_of<MONOID_sumexp_exact, float>>
+                                      : constants_kernel<fold_of<MONOID_sumexp, float>>;
     cudaError_t code = (cudaError_t)fold_number_next(space, stream);
     if (code == cudaSuccess)
-        code = (cudaError_t)fold_launch_to(inner, monoid, call->type, call->x, call->n, 0, space, stream);
+        code = (cudaError_t)fold_launch_to(mailbox, monoid, call->type, call->x, call->n, 0, space, stream);
     if (code == cudaSuccess)
-        code = cudaLaunchKernelEx(&config, between, (const uint64_t *)inner->partial.words, space->number, constants);
+        code = start_early(call->alone ? 1 : 32, second.stream, middle, (const struct fold_mailbox *)mailbox, space->number, between);
     if (code == cudaSuccess)
-        code = vectors_start<softmax_in_f32, element<ALLFOLD_F32>>(&second, constants_in_memory{constants});
+        code = vectors_start<softmax_in_f32, element<ALLFOLD_F32>>(&second, constants_in_memory{between});
     if (code == cudaSuccess)
-        code = cudaLaunchKernelEx(&config, outcome_kernel, (uint64_t *)space->mailbox->outcome.words, space->number);
+        code = start_early(1, second.stream, outcome_kernel, (const between_passes *)between,
+                           (uint64_t *)space->mailbox->outcome.words, space->number);
     return code;
 }
 

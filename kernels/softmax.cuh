@@ -62,6 +62,32 @@ static __device__ __forceinline__ void constants_from(const typename Fold::parti
     }
 }
 
+/* A whole warp: waits for the host's orders, but not for ever; then they say to leave y as it is. *orders is shared memory. */
+static __device__ __forceinline__ void orders_receive(const struct fold_mailbox *mailbox, uint32_t number,
+                                                      struct softmax_orders *orders)
+{
+    const uint64_t start = clock_nanoseconds();
+#pragma unroll 1
+    for (uint32_t look = 1; !message_look_together(mailbox->orders.words, number, orders); look++) {
+        const bool late = look % 16 == 0 && clock_nanoseconds() - start > (uint64_t)RESIDENT_WAIT_MILLISECONDS * 1000000;
+        if (__ballot_sync(0xffffffffu, late) != 0) {
+            if (threadIdx.x % 32 == 0)
+                memset(orders, 0, sizeof *orders);
+            __syncwarp();
+            return;
+        }
+    }
+}
+
+static __device__ __forceinline__ void constants_from_orders(const struct softmax_orders &orders, struct softmax_constants *constants)
+{
+    constants->max = orders.max;
+    constants->log_sum = orders.log_sum;
+    constants->inverse_high = orders.inverse_high;
+    constants->inverse_low = orders.inverse_low;
+    softmax_constants_derive(constants);
+}
+
 /* The arithmetic for x and y of one type. Where y is f32 or shorter, f64 is for logarithms. */
 template <class Element, bool logarithm>
 using softmax_arithmetic =

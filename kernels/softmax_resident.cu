@@ -186,19 +186,9 @@ template <class Partial>
 static __device__ __forceinline__ void host_ask(const struct resident_work &work, const Partial &partial,
                                                 struct softmax_orders *orders)
 {
-    const uint64_t start = clock_nanoseconds();
     if (threadIdx.x == 0)
         message_send(work.mailbox->partial.words, partial, work.number);
-#pragma unroll 1
-    for (uint32_t look = 1; !message_look_together(work.mailbox->orders.words, work.number, orders); look++) {
-        const bool late = look % 16 == 0 && clock_nanoseconds() - start > (uint64_t)RESIDENT_WAIT_MILLISECONDS * 1000000;
-        if (__ballot_sync(0xffffffffu, late) != 0) {
-            if (threadIdx.x == 0)
-                memset(orders, 0, sizeof *orders);
-            __syncwarp();
-            break;
-        }
-    }
+    orders_receive(work.mailbox, work.number, orders);
     if (threadIdx.x == 0)
         message_send(work.scratch[2 * gridDim.x].words, *orders, work.number);
 }
@@ -224,11 +214,7 @@ static __device__ __forceinline__ bool orders_get(const struct resident_work &wo
                 wait_for_others();
     }
     __syncthreads();
-    constants->max = orders.max;
-    constants->log_sum = orders.log_sum;
-    constants->inverse_high = orders.inverse_high;
-    constants->inverse_low = orders.inverse_low;
-    softmax_constants_derive(constants);
+    constants_from_orders(orders, constants);
     return orders.proceed != 0;
 }
 

@@ -35,10 +35,17 @@ constexpr struct fold_shape fold_shape_of(size_t partial_bytes, bool indexed, si
         return {512, 2, 4, element_bytes >= 4 ? 4 : (int)element_bytes, 1};
     if (small) /* what is due after the last element has come counts more than bytes in flight */
         return {256, 4, 4, 4, 4};
-    return element_bytes >= 4 ? fold_shape{512, 2, 8, 4, 4} : fold_shape{512, 3, 4, 2, 4};
+    return element_bytes >= 4 ? fold_shape{512, 2, 4, 4, 4} : fold_shape{512, 4, 4, 2, 4};
 }
 
 constexpr int FOLD_BLOCKS_MAX = 8; /* no shape has more: scratch memory is sized by it */
+
+/* Folds with little code get blocks that end, after so many rounds, where that makes enough of them to fill the device so often; and
+   after more rounds where there would be more blocks than `most` for each multiprocessor. Three rounds are better than two or four:
+   not a power of two. */
+constexpr struct {
+    uint64_t rounds, least, most;
+} FOLD_WAVES = {3, 8, 256};
 constexpr size_t FOLD_SMALL_BYTES = 32 << 10;
 
 /* Softmax of elements that stay on the chip: one block a multiprocessor, each thread of which keeps so many vectors in registers
@@ -75,6 +82,11 @@ constexpr struct exact_shape exact_shape_of(size_t word_bytes, bool indexed, boo
         return {96, 4, 8, 8, EXACT_COLUMN_A_THREAD, true};
     return {256, 2, element_bytes == 8 ? 2 : 4, element_bytes == 8 ? 2 : 4, EXACT_COLUMN_A_LANE, false}; /* norm2 of f64 */
 }
+
+/* Blocks with a column for each thread claim so many rounds at a time, where there are so many for each block. */
+constexpr struct {
+    uint32_t rounds, least;
+} EXACT_CLAIM = {4, 32};
 
 struct softmax_shape {
     int threads, blocks;

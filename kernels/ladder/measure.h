@@ -79,6 +79,7 @@ struct ladder_read {
     uint64_t bytes;
     void *sink;
     int loads, threads; /* a thread's in flight, a block's */
+    int rounds;         /* of a block before it ends; 0: blocks stay */
     unsigned int blocks;
 };
 cudaError_t ladder_read_start(void *read, cudaStream_t stream); /* of a struct ladder_read */

@@ -404,7 +404,7 @@ static allfold_status cuda_softmax_begin(struct queue *queue, bool alone, bool l
         &begins->space, cuda->shared_bytes, alone, logarithm, level == ALLFOLD_LEVEL_EXACT, x_type, x, y, n};
     bool resident = softmax_resident_fits(&call);
     *begun = false;
-    if (x_type != y_type || !(resident || softmax_alone_fits(&call)))
+    if (x_type != y_type || !(resident || softmax_chained_fits(&call)))
         return ALLFOLD_OK;
     if (use(cuda, error) != ALLFOLD_OK)
         return error->status;
@@ -414,10 +414,10 @@ static allfold_status cuda_softmax_begin(struct queue *queue, bool alone, bool l
         resident = false;
         code = cudaSuccess;
     }
-    if (!resident && !softmax_alone_fits(&call))
+    if (!resident && !softmax_chained_fits(&call))
         return ALLFOLD_OK;
     if (!resident)
-        code = (cudaError_t)softmax_alone_launch(&call, begins->stream);
+        code = (cudaError_t)softmax_chained_launch(&call, begins->stream);
     if (check(cuda, code, error, "launching the softmax kernel for %s", allfold_type_name(x_type)) != ALLFOLD_OK)
         return error->status;
     *begun = true;
@@ -476,19 +476,21 @@ static bool take_outcome(struct cuda_queue *queue)
     return true;
 }
 
-/* Looks for a message for a while, then has the driver wait for the stream, and looks again. */
+/* Looks for a message for a while, then has the driver wait for the stream, and looks again. Where kernels behind the one that
+   sends it wait for orders, the stream is not to be waited for: it is asked. */
 static allfold_status watch(struct cuda_queue *queue, bool (*take)(struct cuda_queue *queue), cudaStream_t stream,
                             struct error *error)
 {
     const struct cuda_device *const cuda = cuda_of(&queue->queue);
     const double start = clock_seconds();
+    if (use(cuda, error) != ALLFOLD_OK)
+        return error->status;
     do
         for (int i = 0; i < LOOKS; i++)
             if (take(queue))
                 return ALLFOLD_OK;
-    while (clock_seconds() - start < WATCH_SECONDS);
-    if (use(cuda, error) != ALLFOLD_OK
-        || check(cuda, cudaStreamSynchronize(stream), error, "cudaStreamSynchronize") != ALLFOLD_OK)
+    while (clock_seconds() - start < WATCH_SECONDS || (queue->resident == RESIDENT_FOLDS && cudaStreamQuery(stream) == cudaErrorNotReady));
+    if (check(cuda, cudaStreamSynchronize(stream), error, "cudaStreamSynchronize") != ALLFOLD_OK)
         return error->status;
     return take(queue) ? ALLFOLD_OK
                        : error_set(error, ALLFOLD_DEVICE_ERROR, "CUDA device %d: a kernel left no result", cuda->index);
@@ -498,12 +500,12 @@ static allfold_status watch(struct cuda_queue *queue, bool (*take)(struct cuda_q
 static allfold_status wait_resident(struct cuda_queue *queue, struct error *error)
 {
     const enum resident was = queue->resident;
-    queue->resident = RESIDENT_NONE;
     if (was == RESIDENT_FOLDS) {
-        if (watch(queue, take_partial, queue->resident_stream, error) == ALLFOLD_OK)
-            queue->resident = RESIDENT_HOLDS;
+        watch(queue, take_partial, queue->resident_stream, error);
+        queue->resident = error->status == ALLFOLD_OK ? RESIDENT_HOLDS : RESIDENT_NONE;
         return error->status;
     }
+    queue->resident = RESIDENT_NONE;
     if (was == RESIDENT_HOLDS) /* nobody goes on with it */
         softmax_order(queue->mailbox, queue->space.number, NULL);
     if (watch(queue, take_outcome, queue->resident_stream, error) != ALLFOLD_OK || was == RESIDENT_HOLDS

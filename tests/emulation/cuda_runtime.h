@@ -149,11 +149,12 @@ enum cudaError_t {
 };
 typedef struct emulation_stream *cudaStream_t;
 /* All blocks of a launch run at one time here. */
-enum cudaLaunchAttributeID { cudaLaunchAttributeCooperative = 2 };
+enum cudaLaunchAttributeID { cudaLaunchAttributeCooperative = 2, cudaLaunchAttributeProgrammaticStreamSerialization = 6 };
 struct cudaLaunchAttribute {
     cudaLaunchAttributeID id;
     union {
         int cooperative;
+        int programmaticStreamSerializationAllowed;
     } val;
 };
 struct cudaLaunchConfig_t {
@@ -178,12 +179,12 @@ static inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, v
 
 /* For kernels_check: every kernel is there. */
 struct cudaFuncAttributes {
-    int maxThreadsPerBlock, numRegs;
+    int maxThreadsPerBlock, numRegs, ptxVersion;
     size_t sharedSizeBytes, localSizeBytes;
 };
 template <class Kernel> static inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, Kernel *)
 {
-    *attributes = {1024, 32, 0, 0};
+    *attributes = {1024, 32, 0, 0, 0};
     return cudaSuccess;
 }
 

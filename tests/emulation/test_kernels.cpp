@@ -344,6 +344,18 @@ static void test_fold(enum monoid monoid, allfold_type type)
             shape = {exact.threads, exact.blocks, exact.vectors, exact.together, exact.vectors};
         }
         sizes.merge(sizes_of(16 / bytes, (uint64_t)shape.threads, (uint64_t)shape.vectors, (uint64_t)shape.blocks));
+        const uint64_t round = 16 / bytes * (uint64_t)shape.threads * (uint64_t)shape.vectors;
+        /* where blocks begin to end; of the shortest elements that is many */
+        const uint64_t waves = FOLD_WAVES.least * FOLD_WAVES.rounds * (uint64_t)shape.blocks * round;
+        if (!small && monoid_bytes(monoid, type) <= 16 && !monoids[monoid].indexed && monoids[monoid].level != ALLFOLD_LEVEL_EXACT
+            && (bytes > 1 || monoid == MONOID_sum))
+            sizes.insert(waves + round + 1);
+        /* and where each of them takes a round more */
+        if (type == ALLFOLD_F64 && monoid == MONOID_sum && !small)
+            sizes.insert(FOLD_WAVES.rounds * FOLD_WAVES.most * round + round + 1);
+        /* where blocks begin to claim chunks */
+        if (type == ALLFOLD_F64 && monoid == MONOID_sum_exact && !small)
+            add_around(&sizes, EXACT_CLAIM.least * (uint64_t)shape.blocks * round + 3 * round);
         for (uint64_t blocks : {1, 2}) /* one block, two; and where the small end, of one to three multiprocessors */
             add_around(&sizes, blocks * 16 / bytes * (uint64_t)shape.threads * (uint64_t)shape.least);
     }
@@ -437,8 +449,8 @@ static bool resident_job(const struct job *job, bool logarithm, allfold_level le
         softmax_order(&mailbox, 1, &constants);
 
     emulation_order(job->n % 3 == 0 ? 0 : job->n);
-    const int code = chained ? softmax_alone_launch(&call, NULL) : softmax_resident_launch(&call, NULL);
-    bool right = (chained ? softmax_alone_fits(&call) : softmax_resident_fits(&call)) || failed("does not fit");
+    const int code = chained ? softmax_chained_launch(&call, NULL) : softmax_resident_launch(&call, NULL);
+    bool right = (chained ? softmax_chained_fits(&call) : softmax_resident_fits(&call)) || failed("does not fit");
     right = right && (code == 0 || failed("the launch fails with %d: %s", code, emulation_fault()));
     right = right && (softmax_outcome(&mailbox, space.number, &written) || failed("tells no outcome"));
     right = right && (written == ordered || failed(written ? "writes unbidden" : "does not write"));
@@ -478,13 +490,13 @@ static void test_resident(allfold_type type, bool logarithm, allfold_level level
     const char *const label = level == ALLFOLD_LEVEL_EXACT ? ", exact," : "";
     bool right = softmax_resident_prepare(0, &most) == 0 && most > 0;
     for (uint64_t n : sizes)
-        for (int way = 0; right && way < (logarithm || type != ALLFOLD_F32 ? 4 : 6); way++) {
-            /* way: by itself, with orders, in place, without orders; chained, and in place, which only f32 is */
-            const bool chained = way > 3, alone = (way % 2 == 0 || chained) && !logarithm;
+        for (int way = 0; right && way < (logarithm || type != ALLFOLD_F32 ? 4 : 8); way++) {
+            /* way: by itself, with orders, in place, without orders; and the same chained, which only f32 is */
+            const bool chained = way > 3, alone = way % 2 == 0 && !logarithm;
             const struct job job = {MONOID_sumexp, type, n, 0, 0, 3, (enum draw)((count + way) % DRAW_COUNT)};
             if (n > 20000 && (n + (uint64_t)way) % 3 != 0)
                 continue;
-            right = resident_job(&job, logarithm, level, alone, chained, way != 3, way == 2 || way == 5, others * 16 * threads);
+            right = resident_job(&job, logarithm, level, alone, chained, way % 4 != 3, way % 4 == 2, others * 16 * threads);
             if (!right) {
                 tap_ok(false, "%ssoftmax of %s%s without the host or with its orders", logarithm ? "log-" : "",
                        allfold_type_name(type), label);
