@@ -86,8 +86,8 @@ int softmax_resident_prepare(int device, size_t *shared_bytes);
 /* Whether it can be done so: the size fits, the type is a floating-point one, and both are aligned to 16 bytes. */
 bool softmax_resident_fits(const struct softmax_resident *call);
 int softmax_resident_launch(const struct softmax_resident *call, void *stream);
-/* Both passes one after the other, where the partial of x is the global one: what lies between them is the device's work, too.
-   softmax_outcome tells the end. */
+/* Both passes one after the other, launched together: what lies between them is the device's work, or, unless alone is set, waits
+   for the host's orders as the kernel above does. softmax_outcome tells the end. */
 bool softmax_chained_fits(const struct softmax_resident *call);
 int softmax_chained_launch(const struct softmax_resident *call, void *stream);
 /* Tells the kernel of launch `number`, which waits for it, to proceed with these constants; NULL: to end. After

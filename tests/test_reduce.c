@@ -255,6 +255,52 @@ static void test_beyond_32_bits(allfold_context *ctx)
     tap_note("in %.1f seconds", MPI_Wtime() - start);
 }
 
+/* So long in device memory that blocks end, or claim their chunks (kernels/tuning.h): integers, whose sums are exact. */
+static void test_long(allfold_context *exact)
+{
+    enum { PERIOD = 1000003, LONG_BYTES = 512 << 20 };
+    static const allfold_type types[] = {ALLFOLD_F32, ALLFOLD_F64, ALLFOLD_BF16, ALLFOLD_F16, ALLFOLD_INT32, ALLFOLD_UINT8};
+    static const allfold_fold folds[] = {ALLFOLD_SUM, ALLFOLD_NORM1, ALLFOLD_NORM2, ALLFOLD_MIN, ALLFOLD_MAX};
+    if (test.size > 1 || test.plain->device->backend != &backend_cuda || getenv("ALLFOLD_STANDIN_DEVICES") != NULL) {
+        tap_skip("arrays of 512 MiB in device memory: one rank, one GPU");
+        return;
+    }
+    for (unsigned t = 0; t < sizeof types / sizeof *types; t++) {
+        const size_t bytes = allfold_type_bytes(types[t]);
+        const uint64_t count = LONG_BYTES / bytes + 13;
+        const bool signs = types[t] != ALLFOLD_UINT8;
+        char *const host = host_block(count * bytes, bytes), *const device = device_block(test.plain, count * bytes, 16);
+        double expected[] = {0.0, 0.0, 0.0, signs ? -100.0 : 0.0, signs ? 99.0 : 199.0};
+        for (uint64_t i = 0; i < PERIOD; i++) {
+            const int x = (int)((i * 2654435761u >> 12) % 200) - (signs ? 100 : 0);
+            const uint64_t times = count / PERIOD + (i < count % PERIOD ? 1 : 0);
+            element_put(types[t], host, i, x);
+            expected[0] += (double)times * x;
+            expected[1] += (double)times * abs(x);
+            expected[2] += (double)times * x * x;
+        }
+        expected[2] = sqrt(expected[2]);
+        for (uint64_t i = PERIOD; i < count; i += PERIOD)
+            memcpy(host + i * bytes, host, u64_min(PERIOD, count - i) * bytes);
+        device_write(test.plain, device, host, count * bytes);
+        for (int level = 0; level < 2; level++)
+            for (unsigned f = 0; f < sizeof folds / sizeof *folds; f++) {
+                const allfold_array part = {device, count, types[t]};
+                allfold_result result = {0};
+                const allfold_status status = allfold_reduce(level == 0 ? test.plain : exact, folds[f], &part, NULL, &result);
+                const allfold_value value = result.fields[0].value;
+                const double found_value = value.kind == ALLFOLD_VALUE_F64 ? value.f64 : (double)value.i64;
+                const double off = folds[f] == ALLFOLD_NORM2 ? 1e-15 * expected[f] : 0.0;
+                if (!tap_ok(status == ALLFOLD_OK && result.count == count && fabs(found_value - expected[f]) <= off,
+                            "%s%s of %s, 512 MiB in device memory", allfold_fold_name(folds[f]), level == 0 ? "" : ", exact,",
+                            allfold_type_name(types[t])))
+                    tap_note("%.17g instead of %.17g", found_value, expected[f]);
+            }
+        device_block_free(test.plain, device, 16);
+        host_block_free(host, bytes);
+    }
+}
+
 static void report_type(allfold_type type)
 {
     for (int f = 0; f < ALLFOLD_FOLD_COUNT; f++) {
@@ -284,6 +330,9 @@ int main(int argc, char **argv)
             report_type((allfold_type)type);
         }
         test_beyond_32_bits(test.thread_choices > 0 ? test.threads[0] : test.plain);
+        allfold_context *const exact = open_or_skip(backend, (allfold_options){.threads = 1, .level = ALLFOLD_LEVEL_EXACT});
+        test_long(exact);
+        allfold_close(exact);
         tap_note("%ld calls", test.calls);
         for (int t = 0; t < test.thread_choices; t++)
             allfold_close(test.threads[t]);

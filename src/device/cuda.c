@@ -476,20 +476,30 @@ static bool take_outcome(struct cuda_queue *queue)
     return true;
 }
 
-/* Looks for a message for a while, then has the driver wait for the stream, and looks again. Where kernels behind the one that
-   sends it wait for orders, the stream is not to be waited for: it is asked. */
+static bool look(struct cuda_queue *queue, bool (*take)(struct cuda_queue *queue))
+{
+    for (int i = 0; i < LOOKS; i++)
+        if (take(queue))
+            return true;
+    return false;
+}
+
+/* Looks for a message for a while, then has the driver wait for the stream, and looks again. Where the kernels behind the one that
+   sends the message wait for orders, the driver cannot wait: it is asked, again and again. */
 static allfold_status watch(struct cuda_queue *queue, bool (*take)(struct cuda_queue *queue), cudaStream_t stream,
                             struct error *error)
 {
     const struct cuda_device *const cuda = cuda_of(&queue->queue);
     const double start = clock_seconds();
+    do
+        if (look(queue, take))
+            return ALLFOLD_OK;
+    while (clock_seconds() - start < WATCH_SECONDS);
     if (use(cuda, error) != ALLFOLD_OK)
         return error->status;
-    do
-        for (int i = 0; i < LOOKS; i++)
-            if (take(queue))
-                return ALLFOLD_OK;
-    while (clock_seconds() - start < WATCH_SECONDS || (queue->resident == RESIDENT_FOLDS && cudaStreamQuery(stream) == cudaErrorNotReady));
+    while (queue->resident == RESIDENT_FOLDS && cudaStreamQuery(stream) == cudaErrorNotReady)
+        if (look(queue, take))
+            return ALLFOLD_OK;
     if (check(cuda, cudaStreamSynchronize(stream), error, "cudaStreamSynchronize") != ALLFOLD_OK)
         return error->status;
     return take(queue) ? ALLFOLD_OK
