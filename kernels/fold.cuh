@@ -100,6 +100,20 @@ template <class plan> static struct fold_cut cut_in_waves(uint64_t vectors, uint
 constexpr size_t BRIEF_BYTES = 16;
 template <class Fold> constexpr bool is_brief = sizeof(typename Fold::partial) <= BRIEF_BYTES;
 
+/* First a block for each multiprocessor, as long as threads have enough; then as many as have a whole round. */
+template <class Fold, class Element, class plan> static struct fold_cut cut_of(uint64_t vectors, uint64_t multiprocessors)
+{
+    const uint64_t least = (uint64_t)plan::threads * plan::least, whole = vectors / plan::block_vectors;
+    const uint64_t some = u64_max(1, u64_min((vectors + least - 1) / least, multiprocessors));
+    const uint64_t together = multiprocessors * plan::blocks;
+    if (is_brief<Fold> && !Fold::indexed && !plan::is_small && whole >= FOLD_WAVES.least * FOLD_WAVES.rounds * together)
+        return cut_in_waves<plan>(vectors, multiprocessors);
+    struct fold_cut cut = cut_to_stay<plan>(vectors, u64_min(u64_max(some, whole), together));
+    if (plan::is_small)
+        cut.rounds.count = 0;
+    return cut;
+}
+
 /* Partials move in words, whatever is in them. */
 template <class Partial>
 static __device__ __forceinline__ Partial partial_shuffle_down(const Partial &partial, int lanes)

@@ -8,17 +8,7 @@
 template <class Fold, class Element, class plan>
 static cudaError_t plan_start(const struct fold_input *input, const struct fold_space *space, void *stream)
 {
-    const uint64_t vectors = input->n / Element::per_vector;
-    /* First a block for each multiprocessor, as long as threads have enough; then as many as have a whole round. */
-    const uint64_t multiprocessors = (uint64_t)space->multiprocessors, least = (uint64_t)plan::threads * plan::least;
-    const uint64_t some = u64_max(1, u64_min((vectors + least - 1) / least, multiprocessors));
-    const uint64_t together = multiprocessors * plan::blocks, whole = vectors / plan::block_vectors;
-    struct fold_cut cut = cut_to_stay<plan>(vectors, u64_min(u64_max(some, whole), together));
-    if (plan::is_small)
-        cut.rounds.count = 0;
-    else if (is_brief<Fold> && !Fold::indexed && whole >= FOLD_WAVES.least * FOLD_WAVES.rounds * together)
-        cut = cut_in_waves<plan>(vectors, multiprocessors);
-
+    const struct fold_cut cut = cut_of<Fold, Element, plan>(input->n / Element::per_vector, (uint64_t)space->multiprocessors);
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3((unsigned int)cut.blocks);
     config.blockDim = dim3(plan::threads);

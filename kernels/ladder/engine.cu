@@ -1,8 +1,9 @@
-/* The engine: vector loads, a persistent grid, one launch. This is allfold's own kernel (kernels/fold.cuh), called as
+/* The engine: vector loads, many in flight, one launch. This is allfold's own kernel (kernels/fold.cuh), called as
    the library calls it.
 
    Idea: each thread starts several loads of 16 bytes before it uses the first, so that enough bytes are in flight to
-   keep the memory busy with few threads; the grid is as large as the GPU holds and stays until the end; and the second
+   keep the memory busy with few threads; the grid is as large as the GPU holds and stays until the end, or, where the array is
+   long, its blocks take a few rounds each and start in order, so that memory is read in order; and the second
    level needs no launch: each block leaves its partial in memory with the number of the launch beside every word of it, and
    the first block watches them arrive and combines them in block order. The result's bits are the same from run to run.
 
@@ -17,17 +18,27 @@
 #include "kernels/fold.cuh"
 #include "kernels/ladder/numbers.h"
 
-/* How the engine cuts this fold: it starts as many blocks a multiprocessor as __launch_bounds__ has promised to fit. */
-template <enum monoid monoid, class Element>
-static constexpr struct fold_shape shape_at = fold_plan<fold_of<monoid, typename Element::value>, Element>::shape;
+/* How the engine cuts this fold, of more than a small array: it starts as many blocks a multiprocessor as __launch_bounds__ has
+   promised to fit. */
+struct engine_plan {
+    struct fold_shape shape;
+    uint64_t blocks;
+};
+template <enum monoid monoid, class Element> static struct engine_plan plan_at(const struct reduction *r)
+{
+    typedef fold_of<monoid, typename Element::value> Fold;
+    typedef fold_plan<Fold, Element> plan;
+    const uint64_t multiprocessors = (uint64_t)r->ladder->device.multiprocessors;
+    return {plan::shape, cut_of<Fold, Element, plan>(r->n / Element::per_vector, multiprocessors).blocks};
+}
 
-static struct fold_shape shape_of(const struct reduction *r)
+static struct engine_plan plan_of(const struct reduction *r)
 {
     switch (r->type) {
-#define CASE(ID, T, bits)                                                            \
-    case ALLFOLD_##ID:                                                               \
-        return r->fold == ALLFOLD_SUM ? shape_at<MONOID_sum, element<ALLFOLD_##ID>>  \
-                                      : shape_at<MONOID_max, element<ALLFOLD_##ID>>;
+#define CASE(ID, T, bits)                                                              \
+    case ALLFOLD_##ID:                                                                 \
+        return r->fold == ALLFOLD_SUM ? plan_at<MONOID_sum, element<ALLFOLD_##ID>>(r)  \
+                                      : plan_at<MONOID_max, element<ALLFOLD_##ID>>(r);
         LADDER_TYPES(CASE)
 #undef CASE
     default:
@@ -38,16 +49,15 @@ static struct fold_shape shape_of(const struct reduction *r)
 static allfold_status plan(struct reduction *r, struct error *error)
 {
     const struct ladder_device *const device = &r->ladder->device;
-    const struct fold_shape shape = shape_of(r);
+    const struct engine_plan plan = plan_of(r);
     const uint64_t bytes = allfold_type_bytes(r->type), partial = monoid_bytes(fold_monoid(r->fold, ALLFOLD_LEVEL_FAST), r->type);
-    const uint64_t most = (uint64_t)device->multiprocessors * (uint64_t)shape.blocks;
-    const uint64_t blocks = u64_max(1, u64_min(most, r->n * bytes / 16 / (uint64_t)(shape.threads * shape.least)));
+    const uint64_t threads = (uint64_t)plan.shape.threads;
     r->scratch_bytes = fold_scratch_bytes(device->multiprocessors);
-    r->bytes_read = r->n * bytes + blocks * partial;
-    r->bytes_written = (blocks + 1) * partial;
-    r->occupancy = (double)shape.threads * shape.blocks / device->threads_per_multiprocessor;
+    r->bytes_read = r->n * bytes + plan.blocks * partial;
+    r->bytes_written = (plan.blocks + 1) * partial;
+    r->occupancy = (double)plan.shape.threads * plan.shape.blocks / device->threads_per_multiprocessor;
     r->launches = 1;
-    r->roundings = (double)(r->n / (most * (uint64_t)shape.threads)) + 256.0;
+    r->roundings = (double)(r->n / (plan.blocks * threads) + plan.blocks / threads) + 256.0;
     r->space = {};
     if (ladder_room(r->ladder, LADDER_RESULT, sizeof(struct fold_mailbox), &r->result, error) == ALLFOLD_OK
         && ladder_room(r->ladder, LADDER_SCRATCH, r->scratch_bytes, &r->scratch, error) == ALLFOLD_OK

@@ -30,7 +30,7 @@ extern "C" {
     X(four_blocks_dynamic, "four-blocks-dynamic", "shared memory's size given at launch")                  \
     X(many_elements, "many-elements", "grid-stride loop, one wave of blocks")                              \
     X(shuffles, "shuffles", "warps add through registers")                                                 \
-    X(engine, "engine", "vector loads, persistent grid, one launch: allfold itself")                       \
+    X(engine, "engine", "vector loads, many in flight, one launch: allfold itself")                        \
     X(cub, "cub", "the library everybody has: the yardstick")
 
 struct ladder_rung {
