@@ -347,7 +347,7 @@ static allfold_status cuda_softmax(struct machine *machine, enum monoid monoid, 
     struct cuda_machine *const cuda = cuda_of(machine);
     const bool exact = monoid == softmax_monoid(type, type, false, ALLFOLD_LEVEL_EXACT);
     const struct softmax_resident resident = {
-        &cuda->space, cuda->shared_bytes, true, false, exact, type, machine->x, machine->y, count};
+        &cuda->space, cuda->shared_bytes, true, false, exact, type, machine->x, machine->y, count, false};
     struct softmax_constants constants;
     if (softmax_resident_fits(&resident))
         return ladder_cuda((cudaError_t)softmax_resident_launch(&resident, cuda->ladder->stream), "launching softmax", error);

@@ -22,9 +22,9 @@ constexpr size_t EXACT_SCRATCH_BYTES = (sizeof(struct exact_scratch) + 255) / 25
 /* Scratch memory begins with messages: those of a fold's blocks, which carry ordered partials, or of softmax in one launch. */
 static inline size_t fold_messages_bytes(int multiprocessors)
 {
-    constexpr size_t of_stays = FOLD_BLOCKS_MAX * ORDERED_BYTES_MAX * 2, of_waves = FOLD_WAVES.most * BRIEF_BYTES * 2;
-    constexpr size_t of_folds = of_stays > of_waves ? of_stays : of_waves, of_softmax = 2 * sizeof(struct fold_message);
-    return (size_t)multiprocessors * (of_folds > of_softmax ? of_folds : of_softmax) + sizeof(struct fold_message);
+    static_assert(2 * sizeof(struct fold_message) >= FOLD_BLOCKS_MAX * ORDERED_BYTES_MAX * 2, "room for those of blocks that stay");
+    static_assert(2 * sizeof(struct fold_message) >= FOLD_WAVES.most * BRIEF_BYTES * 2, "and of those that end");
+    return (2 * (size_t)multiprocessors + 1) * sizeof(struct fold_message);
 }
 /* Behind it: blocks' extremes, beside their words. */
 constexpr size_t EXACT_ENDS_BYTES = 64;
@@ -431,12 +431,13 @@ exact_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, cons
     __syncthreads();
     if (!is_last)
         return;
-    __threadfence();
     if (threadIdx.x == 0)
         scratch->claimed = 0;
+    __threadfence();
     for (int i = threadIdx.x; i < Exact::words; i += threads) {
-        word_send(result, i, __ldcg(&scratch->words[i]), number);
+        const uint64_t word = __ldcg(&scratch->words[i]);
         scratch->words[i] = 0;
+        word_send(result, i, word, number);
     }
     if constexpr (Exact::indexed) {
         extremes = ends::template grid_take<threads>(blocks);
@@ -454,10 +455,11 @@ static cudaError_t exact_start(const struct fold_input *input, const struct fold
     const uint64_t most = (uint64_t)space->multiprocessors * plan::blocks;
     const uint64_t wanted = (vectors + plan::threads - 1) / plan::threads;
     const uint64_t blocks = vectors <= (uint64_t)plan::block_vectors ? 1 : u64_min(wanted, most);
-    struct exact_cut cut = {vectors / plan::block_vectors, 1, false};
+    const uint64_t whole = vectors / plan::block_vectors;
+    struct exact_cut cut = {whole < blocks ? 0 : whole, 1, false}; /* too few rounds for all: evenly, then */
     /* whoever claims much, its words do not overflow: exact.h */
-    if (plan::claims && cut.chunks / blocks >= EXACT_CLAIM.least && input->n / plan::threads < (uint64_t)1 << 28)
-        cut = {cut.chunks / EXACT_CLAIM.rounds, EXACT_CLAIM.rounds, true};
+    if (plan::claims && whole / blocks >= EXACT_CLAIM.least && input->n / plan::threads < (uint64_t)1 << 28)
+        cut = {whole / EXACT_CLAIM.rounds, EXACT_CLAIM.rounds, true};
 
     /* words that a block shares get digits of 32 bits, two of an element at most, and no carries are put in order */
     if (plan::shared && Exact::floating && input->n / blocks >= (uint64_t)1 << 29)

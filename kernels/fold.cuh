@@ -106,6 +106,7 @@ template <class Fold, class Element, class plan> static struct fold_cut cut_of(u
     const uint64_t least = (uint64_t)plan::threads * plan::least, whole = vectors / plan::block_vectors;
     const uint64_t some = u64_max(1, u64_min((vectors + least - 1) / least, multiprocessors));
     const uint64_t together = multiprocessors * plan::blocks;
+    static_assert(!(is_brief<Fold> && Fold::scaled), "padded_take's rest is less than a round of all blocks");
     if (is_brief<Fold> && !Fold::indexed && !plan::is_small && whole >= FOLD_WAVES.least * FOLD_WAVES.rounds * together)
         return cut_in_waves<plan>(vectors, multiprocessors);
     struct fold_cut cut = cut_to_stay<plan>(vectors, u64_min(u64_max(some, whole), together));

@@ -71,7 +71,8 @@ struct softmax_orders {
 struct softmax_resident {
     struct fold_space *space;     /* as a fold's: it gets the partial, of MONOID_sumexp_f64 where the type is f64, else of
                                      MONOID_sumexp, or of the exact ones; unless alone is set */
-    size_t shared_bytes;          /* that a block may have: softmax_resident_prepare */
+    size_t shared_bytes;          /* that a block may have: softmax_resident_prepare; 0: others use the device, too, and no kernel
+                                     may hold it */
     bool alone;       /* the partial of x is the global one: no host between the passes. Not for the logarithm */
     bool logarithm;
     bool exact;
@@ -79,6 +80,7 @@ struct softmax_resident {
     const void *x;
     void *y;          /* may be x */
     uint64_t n;
+    bool early;       /* softmax_chained_prepare */
 };
 
 /* Once for each device, before the first launch: the shared memory of a block. */
@@ -88,6 +90,9 @@ bool softmax_resident_fits(const struct softmax_resident *call);
 int softmax_resident_launch(const struct softmax_resident *call, void *stream);
 /* Both passes one after the other, launched together: what lies between them is the device's work, or, unless alone is set, waits
    for the host's orders as the kernel above does. softmax_outcome tells the end. */
+/* Once for each device, before the first launch: loads the kernels, for which it is too late when one waits for the host; and
+   whether one can start while the one before it ends. */
+int softmax_chained_prepare(bool *early);
 bool softmax_chained_fits(const struct softmax_resident *call);
 int softmax_chained_launch(const struct softmax_resident *call, void *stream);
 /* Tells the kernel of launch `number`, which waits for it, to proceed with these constants; NULL: to end. After

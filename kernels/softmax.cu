@@ -6,6 +6,8 @@
 #include "kernels/softmax.cuh"
 #include "kernels/tuning.h"
 
+#include <initializer_list>
+
 /* What is found out between the passes, where the host does not launch the second one: in device memory. */
 struct between_passes {
     softmax_constants constants;
@@ -254,23 +256,35 @@ bool softmax_chained_fits(const struct softmax_resident *call)
            && ((uintptr_t)call->x | (uintptr_t)call->y) % 16 == 0;
 }
 
-/* Launches a kernel of one block, which starts while the kernel before it in the stream ends, where its machine code knows how
-   to wait for that: where not, it would not wait at all. */
+/* Launches a kernel of one block; early: which starts while the kernel before it in the stream ends. */
 template <class Kernel, class... Arguments>
-static cudaError_t start_early(int threads, cudaStream_t stream, Kernel *kernel, const Arguments &...arguments)
+static cudaError_t small_start(bool early, int threads, cudaStream_t stream, Kernel *kernel, const Arguments &...arguments)
 {
-    cudaFuncAttributes attributes;
-    const cudaError_t code = cudaFuncGetAttributes(&attributes, kernel);
-    cudaLaunchAttribute early = {};
-    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchAttribute serialization = {};
+    serialization.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    serialization.val.programmaticStreamSerializationAllowed = 1;
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3(1);
     config.blockDim = dim3((unsigned int)threads);
     config.stream = stream;
-    config.attrs = &early;
-    config.numAttrs = code == cudaSuccess && attributes.ptxVersion >= 90;
-    return code != cudaSuccess ? code : cudaLaunchKernelEx(&config, kernel, arguments...);
+    config.attrs = &serialization;
+    config.numAttrs = early;
+    return cudaLaunchKernelEx(&config, kernel, arguments...);
+}
+
+/* Machine code for less than compute capability 9.0 does not know how to wait for the kernel before, and would not. */
+int softmax_chained_prepare(bool *early)
+{
+    cudaFuncAttributes attributes = {};
+    cudaError_t code = cudaFuncGetAttributes(&attributes, softmax_vectors<softmax_in_f32, element<ALLFOLD_F32>, constants_in_memory>);
+    for (const auto middle : {orders_kernel, constants_kernel<fold_of<MONOID_sumexp_exact, float>>,
+                              constants_kernel<fold_of<MONOID_sumexp, float>>})
+        if (code == cudaSuccess)
+            code = cudaFuncGetAttributes(&attributes, middle);
+    if (code == cudaSuccess)
+        code = cudaFuncGetAttributes(&attributes, outcome_kernel);
+    *early = attributes.ptxVersion >= 90;
+    return code;
 }
 
 int softmax_chained_launch(const struct softmax_resident *call, void *stream)
@@ -290,11 +304,12 @@ int softmax_chained_launch(const struct softmax_resident *call, void *stream)
     if (code == cudaSuccess)
         code = (cudaError_t)fold_launch_to(mailbox, monoid, call->type, call->x, call->n, 0, space, stream);
     if (code == cudaSuccess)
-        code = start_early(call->alone ? 1 : 32, second.stream, middle, (const struct fold_mailbox *)mailbox, space->number, between);
+        code = small_start(call->early, call->alone ? 1 : 32, second.stream, middle, (const struct fold_mailbox *)mailbox,
+                           space->number, between);
     if (code == cudaSuccess)
         code = vectors_start<softmax_in_f32, element<ALLFOLD_F32>>(&second, constants_in_memory{between});
     if (code == cudaSuccess)
-        code = start_early(1, second.stream, outcome_kernel, (const between_passes *)between,
+        code = small_start(call->early, 1, second.stream, outcome_kernel, (const between_passes *)between,
                            (uint64_t *)space->mailbox->outcome.words, space->number);
     return code;
 }

@@ -5,7 +5,7 @@
    keep the memory busy with few threads; the grid is as large as the GPU holds and stays until the end, or, where the array is
    long, its blocks take a few rounds each and start in order, so that memory is read in order; and the second
    level needs no launch: each block leaves its partial in memory with the number of the launch beside every word of it, and
-   the first block watches them arrive and combines them in block order. The result's bits are the same from run to run.
+   the first block watches them arrive and combines them in a fixed order. The result's bits are the same from run to run.
 
    What it fixes: instructions per byte, idle memory, and the second launch, which is most of the time for a small
    array.

@@ -1,5 +1,5 @@
 /* Softmax, the engine: allfold's own two kernels (kernels/fold.cuh, kernels/softmax.cu), called as the library calls
-   them.
+   them where the host comes between them.
 
    Idea: as in softmax_fused.cu, (maximum, sum) in one pass and y in a second. But a thread takes a tile of 16 elements:
    their maximum first, then the exponentials relative to it, without a test for each; it loads 16 bytes at a time,
@@ -8,8 +8,8 @@
 
    What it fixes: arithmetic and instructions until the memory alone is the limit; one trip through memory in part,
    where the cache helps; and the error: the sum is kept in f64, and every output is within 2 units in the last place.
-   What it leaves: the host takes the pair between the passes, as the library must, which combines it with the other
-   ranks' pairs there: some microseconds, which count here. */
+   What it leaves: the host takes the pair between the passes and launches the second one: some microseconds, which count here.
+   (Of f32 the library launches both together; of several ranks the second waits for the host's word.) */
 #include "kernels/ladder/measure.h"
 #include "kernels/ladder/softmax.h"
 

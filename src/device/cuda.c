@@ -31,6 +31,7 @@ struct cuda_device {
     int visible;
     int multiprocessors;
     size_t shared_bytes; /* of a block of softmax_resident_launch; 0: other ranks use the device too, none may hold it */
+    bool early;          /* softmax_chained_prepare */
     size_t free_bytes;   /* when it was opened */
 };
 
@@ -148,7 +149,8 @@ static allfold_status cuda_open(int local_rank, int local_size, const allfold_op
         || check_kernels(cuda, error) != ALLFOLD_OK
         || check(cuda, (cudaError_t)softmax_resident_prepare(cuda->index, &cuda->shared_bytes), error,
                  "preparing the softmax kernels")
-               != ALLFOLD_OK) {
+               != ALLFOLD_OK
+        || check(cuda, (cudaError_t)softmax_chained_prepare(&cuda->early), error, "loading the softmax kernels") != ALLFOLD_OK) {
         free(cuda);
         return error->status;
     }
@@ -401,7 +403,8 @@ static allfold_status cuda_softmax_begin(struct queue *queue, bool alone, bool l
     const struct cuda_device *const cuda = cuda_of(queue);
     struct cuda_queue *const begins = (struct cuda_queue *)queue;
     const struct softmax_resident call = {
-        &begins->space, cuda->shared_bytes, alone, logarithm, level == ALLFOLD_LEVEL_EXACT, x_type, x, y, n};
+        &begins->space, cuda->shared_bytes, alone, logarithm, level == ALLFOLD_LEVEL_EXACT, x_type, x, y, n,
+        cuda->early};
     bool resident = softmax_resident_fits(&call);
     *begun = false;
     if (x_type != y_type || !(resident || softmax_chained_fits(&call)))
@@ -476,6 +479,15 @@ static bool take_outcome(struct cuda_queue *queue)
     return true;
 }
 
+/* Whether the stream has work left; an error that it met is not told here. */
+static bool is_busy(cudaStream_t stream)
+{
+    const bool busy = cudaStreamQuery(stream) == cudaErrorNotReady;
+    if (busy)
+        cudaGetLastError(); /* the caller's program must not find it */
+    return busy;
+}
+
 static bool look(struct cuda_queue *queue, bool (*take)(struct cuda_queue *queue))
 {
     for (int i = 0; i < LOOKS; i++)
@@ -497,7 +509,7 @@ static allfold_status watch(struct cuda_queue *queue, bool (*take)(struct cuda_q
     while (clock_seconds() - start < WATCH_SECONDS);
     if (use(cuda, error) != ALLFOLD_OK)
         return error->status;
-    while (queue->resident == RESIDENT_FOLDS && cudaStreamQuery(stream) == cudaErrorNotReady)
+    while (queue->resident == RESIDENT_FOLDS && is_busy(stream))
         if (look(queue, take))
             return ALLFOLD_OK;
     if (check(cuda, cudaStreamSynchronize(stream), error, "cudaStreamSynchronize") != ALLFOLD_OK)

@@ -345,10 +345,10 @@ static void test_fold(enum monoid monoid, allfold_type type)
         }
         sizes.merge(sizes_of(16 / bytes, (uint64_t)shape.threads, (uint64_t)shape.vectors, (uint64_t)shape.blocks));
         const uint64_t round = 16 / bytes * (uint64_t)shape.threads * (uint64_t)shape.vectors;
-        /* where blocks begin to end; of the shortest elements that is many */
+        /* where blocks begin to end: that is many elements */
         const uint64_t waves = FOLD_WAVES.least * FOLD_WAVES.rounds * (uint64_t)shape.blocks * round;
         if (!small && monoid_bytes(monoid, type) <= 16 && !monoids[monoid].indexed && monoids[monoid].level != ALLFOLD_LEVEL_EXACT
-            && (bytes > 1 || monoid == MONOID_sum))
+            && (monoid == MONOID_sum || type == ALLFOLD_F16 || type == ALLFOLD_F32 || type == ALLFOLD_F64 || type == ALLFOLD_INT32))
             sizes.insert(waves + round + 1);
         /* and where each of them takes a round more */
         if (type == ALLFOLD_F64 && monoid == MONOID_sum && !small)
@@ -435,7 +435,7 @@ static bool resident_job(const struct job *job, bool logarithm, allfold_level le
                                alone ? UINT32_MAX : 0};
     const bool exact = level == ALLFOLD_LEVEL_EXACT;
     const enum monoid monoid = softmax_monoid(job->type, job->type, logarithm, level);
-    const struct softmax_resident call = {&space, shared_bytes, alone, logarithm, exact, job->type, x.start, to, job->n};
+    const struct softmax_resident call = {&space, shared_bytes, alone, logarithm, exact, job->type, x.start, to, job->n, false};
     bool written = !ordered;
     /* the constants of this very partial: from a fold of the same kernel */
     monoid_identity(monoid, job->type, &whole);
