@@ -16,10 +16,27 @@
 #include "fold/sumexp_template.h"
 
 /* sumexp for elements and results of 16 bits, to which 2^-20 is much: there a GPU's own exp2 is exact enough, 2^-22 by the PTX
-   manual (ex2.approx). Partials of the three may be combined with one another. */
+   manual (ex2.approx), and where the maximum is no larger than this in magnitude, so is log2 e in f32: it puts a term off by
+   |x| 2^-26. Partials of the three may be combined with one another. */
+#define EXP_SHORT_MAX 32.0
 typedef FN(sumexp) FN(sumexp_half);
 HOST_DEVICE FN(sumexp_half) FN(sumexp_half_identity)(void) { return FN(sumexp_identity)(); }
 HOST_DEVICE void FN(sumexp_half_combine)(FN(sumexp_half) * a, const FN(sumexp_half) * b) { FN(sumexp_combine)(a, b); }
+#if defined(__CUDA_ARCH__) && VALUE_FLOAT && VALUE_BITS == 32
+HOST_DEVICE float FN(sumexp_half_term)(V x, float base, float whole, bool near)
+{
+    if (near)
+        return exp2_short(fmaf(x, 0x1.715476p0f, -whole));
+    return exp2_short(fmaf(x - base, 0x1.4ae0cp-26f, fmaf(x - base, 0x1.715476p0f, -whole)));
+}
+HOST_DEVICE double FN(sumexp_half_terms)(const V *x, uint32_t n, float base, float whole, bool near)
+{
+    float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    for (uint32_t i = 0; i < n; i++)
+        sum[i % 4] += FN(sumexp_half_term)(x[i], base, whole, near);
+    return (double)((sum[0] + sum[1]) + (sum[2] + sum[3]));
+}
+#endif
 HOST_DEVICE void FN(sumexp_half_tile)(FN(sumexp_half) * partial, const V *x, uint32_t n, uint64_t first)
 {
 #if defined(__CUDA_ARCH__) && VALUE_FLOAT && VALUE_BITS == 32
@@ -31,19 +48,9 @@ HOST_DEVICE void FN(sumexp_half_tile)(FN(sumexp_half) * partial, const V *x, uin
         return;
     const struct exp_reference reference = exp_reference(partial->max);
     const float base = (float)reference.base, whole = (float)reference.whole;
-    float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-#define TERM(i) exp2_short(fmaf(x[i] - base, 0x1.4ae0cp-26f, fmaf(x[i] - base, 0x1.715476p0f, -whole)))
-    uint32_t i = 0;
-    for (; i + 4 <= n; i += 4) {
-        sum[0] += TERM(i);
-        sum[1] += TERM(i + 1);
-        sum[2] += TERM(i + 2);
-        sum[3] += TERM(i + 3);
-    }
-    for (; i < n; i++)
-        sum[0] += TERM(i);
-#undef TERM
-    pair_add(&partial->sum, (double)((sum[0] + sum[1]) + (sum[2] + sum[3])));
+    const bool near = fabs(partial->max) <= EXP_SHORT_MAX; /* the usual case, by code of its own */
+    pair_add(&partial->sum, near ? FN(sumexp_half_terms)(x, n, base, whole, true)
+                                 : FN(sumexp_half_terms)(x, n, base, whole, false));
 #else
     FN(sumexp_tile)(partial, x, n, first);
 #endif
