@@ -347,7 +347,7 @@ static allfold_status cuda_softmax(struct machine *machine, enum monoid monoid, 
     struct cuda_machine *const cuda = cuda_of(machine);
     const bool exact = monoid == softmax_monoid(type, type, false, ALLFOLD_LEVEL_EXACT);
     const struct softmax_resident resident = {
-        &cuda->space, cuda->shared_bytes, true, false, exact, type, machine->x, machine->y, count, false};
+        &cuda->space, cuda->room, true, false, exact, type, machine->x, machine->y, count, false};
     struct softmax_constants constants;
     if (softmax_resident_fits(&resident))
         return ladder_cuda((cudaError_t)softmax_resident_launch(&resident, cuda->ladder->stream), "launching softmax", error);
@@ -423,7 +423,7 @@ static allfold_status open_memory(struct cuda_machine *cuda, uint64_t x_bytes, u
         || ladder_cuda(cudaMemsetAsync(cuda->space.mailbox, 0, sizeof *cuda->space.mailbox, cuda->ladder->stream), what,
                        error)
                != ALLFOLD_OK
-        || ladder_cuda((cudaError_t)softmax_resident_prepare(ladder_device_of(cuda->ladder)->index, &cuda->shared_bytes),
+        || ladder_cuda((cudaError_t)softmax_resident_prepare(ladder_device_of(cuda->ladder)->index, &cuda->room),
                        what, error)
                != ALLFOLD_OK)
         return error->status;

@@ -21,7 +21,7 @@ struct cuda_machine {
     struct machine machine;
     struct ladder *ladder;
     struct fold_space space; /* its mailbox is device memory */
-    size_t shared_bytes;     /* of a block: softmax_resident_prepare */
+    struct softmax_room room;
     int read_count, copy_count; /* for so many numbers of bytes the fastest way is known */
     struct ladder_read reads[READS_MAX];
     struct copy_way copies[READS_MAX];

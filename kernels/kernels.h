@@ -58,8 +58,15 @@ bool fold_result(const struct fold_mailbox *mailbox, uint32_t number, size_t byt
 int softmax_launch(const struct softmax_constants *constants, bool logarithm, allfold_type x_type, const void *x,
                    allfold_type y_type, void *y, uint64_t n, int multiprocessors, void *stream);
 
-/* Both passes in one launch, for elements that fit registers and shared memory of all multiprocessors together. All blocks run
-   at once and wait for each other, so nothing else may keep them from the device for long. */
+/* Both passes in one launch, for elements that fit registers and shared memory of all multiprocessors together, and
+   besides them a part of the second-level cache. All blocks run at once and wait for each other, so nothing else may keep them from the device for
+   long. */
+
+/* Where they may stay. */
+struct softmax_room {
+    size_t shared_bytes; /* of a block; 0: others use the device, too, and no kernel may hold it */
+    size_t cache_bytes;  /* of the second-level cache, all of it */
+};
 
 /* What the host tells the kernel, between the passes. */
 struct softmax_orders {
@@ -69,10 +76,8 @@ struct softmax_orders {
 };
 
 struct softmax_resident {
-    struct fold_space *space;     /* as a fold's: it gets the partial, of MONOID_sumexp_f64 where the type is f64, else of
-                                     MONOID_sumexp, or of the exact ones; unless alone is set */
-    size_t shared_bytes;          /* that a block may have: softmax_resident_prepare; 0: others use the device, too, and no kernel
-                                     may hold it */
+    struct fold_space *space; /* as a fold's: it gets the partial, of softmax_monoid, unless alone is set */
+    struct softmax_room room; /* softmax_resident_prepare */
     bool alone;       /* the partial of x is the global one: no host between the passes. Not for the logarithm */
     bool logarithm;
     bool exact;
@@ -83,8 +88,8 @@ struct softmax_resident {
     bool early;       /* softmax_chained_prepare */
 };
 
-/* Once for each device, before the first launch: the shared memory of a block. */
-int softmax_resident_prepare(int device, size_t *shared_bytes);
+/* Once for each device, before the first launch. */
+int softmax_resident_prepare(int device, struct softmax_room *room);
 /* Whether it can be done so: the size fits, the type is a floating-point one, and both are aligned to 16 bytes. */
 bool softmax_resident_fits(const struct softmax_resident *call);
 int softmax_resident_launch(const struct softmax_resident *call, void *stream);

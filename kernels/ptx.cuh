@@ -67,6 +67,34 @@ static __device__ __forceinline__ void copy_async(uint4 *shared, const uint4 *gl
     *shared = __ldg(global);
 #endif
 }
+
+/* The same, and what the second-level cache is to do with it: before Ampere, as usual. */
+enum cache_use { CACHE_KEEP, CACHE_DROP };
+static __device__ __forceinline__ uint64_t cache_policy(enum cache_use use)
+{
+    uint64_t policy = 0;
+#if defined(__NVCC__) && __CUDA_ARCH__ >= 800
+    if (use == CACHE_KEEP)
+        asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+    else
+        asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+#else
+    (void)use;
+#endif
+    return policy;
+}
+static __device__ __forceinline__ void copy_async(uint4 *shared, const uint4 *global, uint64_t policy)
+{
+#if defined(__NVCC__) && __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;"
+                 :
+                 : "r"((unsigned int)__cvta_generic_to_shared(shared)), "l"(global), "l"(policy)
+                 : "memory");
+#else
+    (void)policy;
+    copy_async(shared, global);
+#endif
+}
 static __device__ __forceinline__ void copy_commit()
 {
 #if defined(__NVCC__) && __CUDA_ARCH__ >= 800

@@ -1,6 +1,6 @@
 /* The second pass of softmax: y[i] from x[i] and the global maximum and sum, for all element types. Threads go backwards
    through the array, so that their first reads find what the first pass, which ended there, left in the second-level
-   cache; x and y are marked to leave that cache first. In place, a thread reads an element before it alone writes it. */
+   cache. In place, a thread reads an element before it alone writes it. */
 #include "kernels/kernels.h"
 #include "kernels/ptx.cuh"
 #include "kernels/softmax.cuh"
@@ -28,8 +28,8 @@ template <bool in_vectors, class Arithmetic, class Element> struct softmax_plan 
     static constexpr int threads = shape.threads, blocks = shape.blocks, flight = shape.flight;
 };
 
-/* x and y of one type, both aligned to 16 bytes. A thread takes a vector and ends: blocks that start one after the other go
-   through the memory more evenly than those that stay. */
+/* x and y of one type, both aligned to 16 bytes, and marked to leave the cache first. A thread takes a vector and ends: blocks
+   that start one after the other go through the memory more evenly than those that stay. */
 template <class Arithmetic, class Element, class Constants>
 static __global__ void __launch_bounds__(softmax_plan<true, Arithmetic, Element>::threads,
                                          softmax_plan<true, Arithmetic, Element>::blocks)
@@ -50,7 +50,7 @@ softmax_vectors(const typename Element::stored *x, typename Element::stored *y, 
         round_to(&y[last], element_softmax<Arithmetic, Element>(x[last], c));
 }
 
-/* The same by blocks that stay: where a vector is much work. */
+/* The same by blocks that stay, where a vector is much work; x is not marked, which was slower. */
 template <class Arithmetic, class Element>
 static __global__ void __launch_bounds__(softmax_plan<true, Arithmetic, Element>::threads,
                                          softmax_plan<true, Arithmetic, Element>::blocks)
@@ -252,7 +252,7 @@ static __global__ void outcome_kernel(const between_passes *between, uint64_t *m
    between, and for 16 bits it made no difference. */
 bool softmax_chained_fits(const struct softmax_resident *call)
 {
-    return (call->alone || call->shared_bytes > 0) && !call->logarithm && call->n > 0 && call->type == ALLFOLD_F32
+    return (call->alone || call->room.shared_bytes > 0) && !call->logarithm && call->n > 0 && call->type == ALLFOLD_F32
            && ((uintptr_t)call->x | (uintptr_t)call->y) % 16 == 0;
 }
 

@@ -1,6 +1,7 @@
-/* Softmax in one launch, for elements that fit on the chip: each block loads its part of x into registers and shared memory,
-   folds it there, learns the global maximum and sum, and writes y from there: 8 bytes of memory traffic an element of f32
-   instead of 12, and one launch instead of two.
+/* Softmax in one launch, for elements that fit on the chip, or little more: each block loads its part of x into registers and
+   shared memory, folds it there, learns the global maximum and sum, and writes y from there: 8 bytes of memory traffic an
+   element of f32 instead of 12, and one launch instead of two. What a block has no room for passes through, and again before
+   it writes: from the second-level cache, which is asked to keep it.
 
    The global pair: where the device has all of the array, every block combines the partials of all blocks, in the same
    order. Else the first block hands the combined partial to the host, which exchanges it with other ranks, and waits for
@@ -10,14 +11,15 @@
 #include <initializer_list>
 
 /* The fold of the first pass. */
-constexpr enum monoid resident_monoid(bool f32, bool exact)
+constexpr enum monoid resident_monoid(size_t bytes, bool logarithm, bool exact)
 {
     if (exact)
-        return f32 ? MONOID_sumexp_exact : MONOID_sumexp_f64_exact;
-    return f32 ? MONOID_sumexp : MONOID_sumexp_f64;
+        return bytes < 8 ? MONOID_sumexp_exact : MONOID_sumexp_f64_exact;
+    return bytes == 8 ? MONOID_sumexp_f64 : bytes == 2 && !logarithm ? MONOID_sumexp_half : MONOID_sumexp;
 }
-template <class Element, bool exact>
-using resident_fold = fold_of<resident_monoid(std::is_same<typename Element::value, float>::value, exact), typename Element::value>;
+template <class Element, bool logarithm, bool exact>
+using resident_fold =
+    fold_of<resident_monoid(sizeof(typename Element::stored), logarithm, exact), typename Element::value>;
 
 /* To go on with these. */
 static __host__ __device__ struct softmax_orders softmax_orders_of(const struct softmax_constants *constants)
@@ -38,6 +40,7 @@ struct resident_work {
     struct fold_mailbox *mailbox;
     uint32_t number;
     bool alone;
+    int stay; /* so many turns of a thread stay on the chip, where others pass */
 };
 
 /* A block's vectors: `count` from `first` on. Thread t has every threads-th, from t on. */
@@ -60,97 +63,104 @@ static __device__ __forceinline__ int turns_of_thread(uint64_t count)
     return (int)((count + threads - 1 - threadIdx.x) / threads);
 }
 
-/* A thread's vectors: the first in registers, the others in shared memory, where they arrive stage by stage. */
-struct resident_kept {
-    uint4 first[RESIDENT_SHAPE.registers];
+/* A thread's vectors: the first stage in registers, the others in shared memory. passes: some do not stay: they take turns in the
+   last place there. */
+template <bool passes> struct resident_kept {
+    uint4 first[RESIDENT_SHAPE.stage];
     uint4 *others;
     const uint4 *from;
     int turns;
     int rounds; /* the turns of the block's first thread, which has the most */
-    int asked;  /* turns that have arrived, or are on their way */
+    int stay;
 };
 
-/* Asks for the next stage, if there is one left. */
-static __device__ __forceinline__ void part_ask(struct resident_kept *kept)
+/* Where the stage that begins with `turn` is in shared memory. */
+template <bool passes> static __device__ __forceinline__ uint4 *stage_place(const resident_kept<passes> *kept, int turn)
 {
-    constexpr int threads = RESIDENT_SHAPE.threads, stage = RESIDENT_SHAPE.stage, registers = RESIDENT_SHAPE.registers;
+    return kept->others + ((passes && turn > kept->stay ? kept->stay : turn) - RESIDENT_SHAPE.stage) * RESIDENT_SHAPE.threads;
+}
+
+/* Asks for the stage that begins with `turn`, if there is one. use: of the cache, if it passes. One that stays leaves the cache to
+   those. */
+template <bool passes>
+static __device__ __forceinline__ void stage_ask(const resident_kept<passes> *kept, int turn, enum cache_use use)
+{
+    constexpr int threads = RESIDENT_SHAPE.threads;
+    uint4 *const place = stage_place(kept, turn);
+    [[maybe_unused]] const uint64_t policy = passes ? cache_policy(turn < kept->stay ? CACHE_DROP : use) : 0;
 #pragma unroll
-    for (int i = 0; i < stage; i++)
-        if (kept->asked + i < kept->turns)
-            copy_async(kept->others + (kept->asked - registers + i) * threads, kept->from + (kept->asked + i) * threads);
+    for (int i = 0; i < RESIDENT_SHAPE.stage; i++)
+        if (turn + i < kept->turns) {
+            if constexpr (passes)
+                copy_async(place + i * threads, kept->from + (turn + i) * threads, policy);
+            else
+                copy_async(place + i * threads, kept->from + (turn + i) * threads);
+        }
     copy_commit();
-    kept->asked += stage;
 }
 
-template <class Element> static __device__ __forceinline__ void part_begin(struct resident_kept *kept)
+template <class Element, bool passes> static __device__ __forceinline__ void part_begin(resident_kept<passes> *kept)
 {
-    constexpr int threads = RESIDENT_SHAPE.threads, registers = RESIDENT_SHAPE.registers;
+    constexpr int threads = RESIDENT_SHAPE.threads;
 #pragma unroll
-    for (int i = 0; i < registers; i++)
+    for (int i = 0; i < RESIDENT_SHAPE.stage; i++)
         kept->first[i] = i < kept->turns ? load_read_only(kept->from + i * threads) : least_vector<Element>();
-    kept->asked = registers;
 }
 
-/* The `count` vectors from turn number `turn` on, a multiple of it; -inf for those that are missing. Calls go from turn 0 on,
-   as far as the registers reach at least: what is in registers moves on with each, so that indices are known to the compiler
-   though the code is there once. */
-template <class Element, int count>
-static __device__ __forceinline__ void part_take(struct resident_kept *kept, int turn, uint4 vectors[count])
+/* The stage that begins with `turn`; -inf for the vectors that are missing. */
+template <class Element, bool passes>
+static __device__ __forceinline__ void stage_take(const resident_kept<passes> *kept, int turn, uint4 vectors[RESIDENT_SHAPE.stage])
 {
-    constexpr int threads = RESIDENT_SHAPE.threads, registers = RESIDENT_SHAPE.registers;
-    static_assert(registers % count == 0, "all of a call's vectors are in one place");
-    if (turn < registers) {
 #pragma unroll
-        for (int i = 0; i < count; i++)
+    for (int i = 0; i < RESIDENT_SHAPE.stage; i++)
+        if (turn == 0)
             vectors[i] = kept->first[i];
-#pragma unroll
-        for (int i = 0; i + count < registers; i++)
-            kept->first[i] = kept->first[i + count];
-#pragma unroll
-        for (int i = 0; i < count; i++)
-            kept->first[registers - count + i] = vectors[i];
-    } else {
-#pragma unroll
-        for (int i = 0; i < count; i++)
-            vectors[i] = turn + i < kept->turns ? kept->others[(turn - registers + i) * threads] : least_vector<Element>();
-    }
+        else
+            vectors[i] = turn + i < kept->turns ? stage_place(kept, turn)[i * RESIDENT_SHAPE.threads] : least_vector<Element>();
 }
 
 /* Each stage is asked for when the one before is used, not all at the start: a warp that asks for more than the memory can take
    has to wait, and can fold nothing meanwhile. */
-template <class Fold, class Element>
-static __device__ __forceinline__ typename Fold::partial part_fold(struct resident_kept *kept)
+template <class Fold, class Element, bool passes>
+static __device__ __forceinline__ typename Fold::partial part_fold(const resident_kept<passes> *kept)
 {
-    constexpr int tile = RESIDENT_SHAPE.tile, registers = RESIDENT_SHAPE.registers;
-    static_assert(tile == RESIDENT_SHAPE.stage && tile == registers, "a stage is folded together, and asked for one tile before");
+    constexpr int stage = RESIDENT_SHAPE.stage;
     typename Fold::partial partial = Fold::identity();
     [[maybe_unused]] double shared_max = -INFINITY;
 #pragma unroll 1
-    for (int turn = 0; turn < registers || turn < kept->rounds; turn += tile) {
-        uint4 vectors[tile];
-        if (turn >= registers)
+    for (int turn = 0; turn < kept->rounds; turn += stage) {
+        uint4 vectors[stage];
+        if (turn > 0)
             copy_wait(0);
-        part_take<Element, tile>(kept, turn, vectors);
-        part_ask(kept);
-        if (turn < kept->rounds) {
-            vectors_take<Fold, Element, tile>(&partial, vectors, 0);
-            if constexpr (!Fold::exact)
-                shared_max = warp_share_max(&partial, shared_max);
-        }
+        stage_take<Element>(kept, turn, vectors);
+        stage_ask(kept, turn + stage, turn + 2 * stage < kept->rounds ? CACHE_KEEP : CACHE_DROP); /* the last one is not read again */
+        vectors_take<Fold, Element, stage>(&partial, vectors, 0);
+        if constexpr (!Fold::exact)
+            shared_max = warp_share_max(&partial, shared_max);
     }
     return partial;
 }
 
-template <class Arithmetic, class Element>
-static __device__ __forceinline__ void part_write(struct resident_kept *kept, uint4 *to, const struct softmax_constants &constants)
+/* First what passes, backwards: its last stage is there yet. */
+template <class Arithmetic, class Element, bool passes>
+static __device__ __forceinline__ void part_write(const resident_kept<passes> *kept, uint4 *to,
+                                                  const struct softmax_constants &constants)
 {
-    constexpr int threads = RESIDENT_SHAPE.threads, pace = RESIDENT_SHAPE.pace;
+    constexpr int threads = RESIDENT_SHAPE.threads, stage = RESIDENT_SHAPE.stage;
+    const int passing = passes ? (kept->rounds - kept->stay + stage - 1) / stage * stage : 0;
+    const int staying = passes ? kept->stay : kept->turns;
 #pragma unroll 1
-    for (int turn = 0; turn < kept->turns; turn += pace) {
-        uint4 vectors[pace];
-        part_take<Element, pace>(kept, turn, vectors);
+    for (int step = 0; step < passing + staying; step += stage) {
+        const int turn = step < passing ? kept->stay + passing - stage - step : step - passing;
+        uint4 vectors[stage];
+        if constexpr (passes)
+            copy_wait(0);
+        stage_take<Element>(kept, turn, vectors);
+        if constexpr (passes)
+            if (turn > kept->stay)
+                stage_ask(kept, turn - stage, CACHE_DROP);
 #pragma unroll
-        for (int i = 0; i < pace; i++)
+        for (int i = 0; i < stage; i++)
             if (turn + i < kept->turns)
                 to[(turn + i) * threads] = vector_softmax<Arithmetic, Element>(vectors[i], constants);
     }
@@ -239,17 +249,17 @@ static __device__ __forceinline__ void outcome_tell(const struct resident_work &
         message_send(work.mailbox->outcome.words, outcome, work.number);
 }
 
-template <class Element, bool logarithm, bool exact>
+template <class Element, bool logarithm, bool exact, bool passes>
 static __global__ void __launch_bounds__(RESIDENT_SHAPE.threads, 1)
 softmax_resident_kernel(const typename Element::stored *x, typename Element::stored *y,
                         const __grid_constant__ struct resident_work work)
 {
-    typedef resident_fold<Element, exact> Fold;
+    typedef resident_fold<Element, logarithm, exact> Fold;
     typedef softmax_arithmetic<Element, logarithm> Arithmetic;
     extern __shared__ __align__(16) unsigned char bytes[];
     const uint64_t vectors = work.n / Element::per_vector;
     const struct resident_part part = part_of_block(vectors);
-    struct resident_kept kept;
+    resident_kept<passes> kept;
     const uint64_t last = vectors * Element::per_vector + threadIdx.x; /* less than a vector is left: the last block's */
     const bool has_last = blockIdx.x == gridDim.x - 1 && last < work.n;
 
@@ -257,6 +267,7 @@ softmax_resident_kernel(const typename Element::stored *x, typename Element::sto
     kept.from = (const uint4 *)x + part.first + threadIdx.x;
     kept.turns = turns_of_thread(part.count);
     kept.rounds = (int)((part.count + RESIDENT_SHAPE.threads - 1) / RESIDENT_SHAPE.threads);
+    kept.stay = work.stay;
     part_begin<Element>(&kept);
     typename Fold::partial partial = part_fold<Fold, Element>(&kept);
     if (has_last) {
@@ -274,12 +285,12 @@ softmax_resident_kernel(const typename Element::stored *x, typename Element::sto
 }
 
 /* Calls `use` with the kernel of each type that has one, as type and kernel. */
-template <bool logarithm, bool exact, class Use> static cudaError_t kernel_of_type(allfold_type type, Use use)
+template <bool logarithm, bool exact, bool passes, class Use> static cudaError_t kernel_of_type(allfold_type type, Use use)
 {
     switch (type) {
 #define CASE(ID)       \
     case ALLFOLD_##ID: \
-        return use(element<ALLFOLD_##ID>(), softmax_resident_kernel<element<ALLFOLD_##ID>, logarithm, exact>);
+        return use(element<ALLFOLD_##ID>(), softmax_resident_kernel<element<ALLFOLD_##ID>, logarithm, exact, passes>);
         CASE(F16)
         CASE(BF16)
         CASE(F64)
@@ -289,60 +300,85 @@ template <bool logarithm, bool exact, class Use> static cudaError_t kernel_of_ty
         return cudaErrorInvalidValue;
     }
 }
-template <class Use> static cudaError_t kernel_of(allfold_type type, bool logarithm, bool exact, Use use)
+template <bool passes, class Use> static cudaError_t kernel_of(allfold_type type, bool logarithm, bool exact, Use use)
 {
     if (exact)
-        return logarithm ? kernel_of_type<true, true>(type, use) : kernel_of_type<false, true>(type, use);
-    return logarithm ? kernel_of_type<true, false>(type, use) : kernel_of_type<false, false>(type, use);
+        return logarithm ? kernel_of_type<true, true, passes>(type, use) : kernel_of_type<false, true, passes>(type, use);
+    return logarithm ? kernel_of_type<true, false, passes>(type, use) : kernel_of_type<false, false, passes>(type, use);
+}
+template <class Use> static cudaError_t kernel_of(allfold_type type, bool logarithm, bool exact, bool passes, Use use)
+{
+    return passes ? kernel_of<true>(type, logarithm, exact, use) : kernel_of<false>(type, logarithm, exact, use);
 }
 
-int softmax_resident_prepare(int device, size_t *shared_bytes)
+/* Of a block, in shared memory. */
+constexpr size_t STAGE_BYTES = (size_t)RESIDENT_SHAPE.threads * RESIDENT_SHAPE.stage * sizeof(uint4);
+
+int softmax_resident_prepare(int device, struct softmax_room *room)
 {
-    int most = 0;
+    int most = 0, cache = 0;
     cudaError_t code = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-    const int own = 2048; /* at most, of the kernels' other shared memory */
-    const int vectors = RESIDENT_SHAPE.threads * (int)sizeof(uint4);
-    *shared_bytes = (size_t)(most > own ? (most - own) / vectors : 0) * (size_t)vectors;
-    for (int way = 0; way < 4; way++)
+    if (code == cudaSuccess)
+        code = cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, device);
+    const size_t own = 2048; /* at most, of the kernels' other shared memory */
+    room->shared_bytes = (size_t)most > own ? ((size_t)most - own) / STAGE_BYTES * STAGE_BYTES : 0;
+    room->cache_bytes = (size_t)cache;
+    for (int way = 0; way < 8; way++)
         for (const allfold_type type : {ALLFOLD_F16, ALLFOLD_BF16, ALLFOLD_F32, ALLFOLD_F64})
             if (code == cudaSuccess)
-                code = kernel_of(type, way % 2 != 0, way / 2 != 0, [=](auto, auto *kernel) {
+                code = kernel_of(type, (way & 1) != 0, (way & 2) != 0, (way & 4) != 0, [=](auto, auto *kernel) {
                     return cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                (int)*shared_bytes);
+                                                (int)room->shared_bytes);
                 });
     return code;
 }
 
 bool softmax_resident_fits(const struct softmax_resident *call)
 {
-    const uint64_t room = call->shared_bytes + sizeof(uint4) * RESIDENT_SHAPE.threads * RESIDENT_SHAPE.registers;
-    return call->shared_bytes > 0 && call->n > 0
-           && call->n <= (uint64_t)call->space->multiprocessors * room / allfold_type_bytes(call->type)
+    const uint64_t on_chip = (uint64_t)call->space->multiprocessors * (STAGE_BYTES + call->room.shared_bytes);
+    const uint64_t most = on_chip + call->room.cache_bytes / 4 * RESIDENT_CACHE_QUARTERS;
+    return call->room.shared_bytes > 0 && call->n > 0 && call->n <= most / allfold_type_bytes(call->type)
            && ((uintptr_t)call->x | (uintptr_t)call->y) % 16 == 0 && type_is_floating(call->type);
+}
+
+/* How n elements of a type are cut. */
+struct resident_cut {
+    uint64_t blocks, places; /* places: of stages in a block's shared memory */
+    int stay; /* as resident_work's */
+    bool passes;
+};
+static struct resident_cut cut_to_fit(const struct softmax_resident *call)
+{
+    constexpr uint64_t threads = RESIDENT_SHAPE.threads, stage = RESIDENT_SHAPE.stage, least = threads * RESIDENT_SHAPE.least;
+    const uint64_t vectors = call->n / (sizeof(uint4) / allfold_type_bytes(call->type));
+    struct resident_cut cut;
+    cut.blocks = u64_max(1, u64_min((vectors + least - 1) / least, (uint64_t)call->space->multiprocessors));
+    const uint64_t turns = ((vectors + cut.blocks - 1) / cut.blocks + threads - 1) / threads;
+    const uint64_t others = turns > stage ? (turns - 1) / stage : 0; /* stages that are not in registers */
+    cut.places = u64_min(others, call->room.shared_bytes / STAGE_BYTES);
+    cut.passes = others > cut.places;
+    cut.stay = (int)(cut.places * stage); /* in registers, and in all places but the last */
+    return cut;
 }
 
 int softmax_resident_launch(const struct softmax_resident *call, void *stream)
 {
     struct fold_space *const space = call->space;
+    const struct resident_cut cut = cut_to_fit(call);
     const cudaError_t numbered = (cudaError_t)fold_number_next(space, stream);
     if (numbered != cudaSuccess)
         return numbered;
-    return kernel_of(call->type, call->logarithm, call->exact, [=](auto element, auto *kernel) {
+    return kernel_of(call->type, call->logarithm, call->exact, cut.passes, [=](auto element, auto *kernel) {
         typedef typename decltype(element)::stored stored;
-        constexpr uint64_t least = (uint64_t)RESIDENT_SHAPE.threads * RESIDENT_SHAPE.least;
-        const uint64_t vectors = call->n / decltype(element)::per_vector;
-        const uint64_t blocks = u64_max(1, u64_min((vectors + least - 1) / least, (uint64_t)space->multiprocessors));
-        const uint64_t turns = ((vectors + blocks - 1) / blocks + RESIDENT_SHAPE.threads - 1) / RESIDENT_SHAPE.threads;
-        const uint64_t others = turns > (uint64_t)RESIDENT_SHAPE.registers ? turns - RESIDENT_SHAPE.registers : 0;
         const struct resident_work work = {call->n, (struct fold_message *)space->scratch, space->mailbox, space->number,
-                                           call->alone};
+                                           call->alone, cut.stay};
         cudaLaunchAttribute together = {}; /* blocks wait for each other */
         together.id = cudaLaunchAttributeCooperative;
         together.val.cooperative = 1;
         cudaLaunchConfig_t config = {};
-        config.gridDim = dim3((unsigned int)blocks);
+        config.gridDim = dim3((unsigned int)cut.blocks);
         config.blockDim = dim3(RESIDENT_SHAPE.threads);
-        config.dynamicSmemBytes = others * RESIDENT_SHAPE.threads * sizeof(uint4);
+        config.dynamicSmemBytes = cut.places * STAGE_BYTES;
         config.stream = (cudaStream_t)stream;
         config.attrs = &together;
         config.numAttrs = 1;

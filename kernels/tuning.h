@@ -48,15 +48,15 @@ constexpr struct {
 } FOLD_WAVES = {3, 8, 256};
 constexpr size_t FOLD_SMALL_BYTES = 32 << 10;
 
-/* Softmax of elements that stay on the chip: one block a multiprocessor, each thread of which keeps so many vectors in registers
-   and the others in shared memory. */
+/* Softmax of elements that stay on the chip: one block a multiprocessor. */
 constexpr struct {
-    int threads, registers;
-    int stage; /* vectors of a thread that arrive together in shared memory */
-    int tile;  /* that it gives to the fold together */
-    int pace;  /* that it writes together */
+    int threads;
+    int stage; /* vectors that a thread asks for, gives to the fold, and writes together: the first ones stay in registers */
     int least; /* vectors for each thread: with fewer, there are fewer blocks than multiprocessors */
-} RESIDENT_SHAPE = {512, 4, 4, 4, 4, 2};
+} RESIDENT_SHAPE = {512, 4, 2};
+/* What is too much for registers and shared memory may take so many quarters of the second-level cache: with more, two launches
+   are quicker. */
+constexpr int RESIDENT_CACHE_QUARTERS = 3;
 
 /* The kernel of exact sums. Columns of words in shared memory: each thread has its own, which it adds to without atomics; or
    threads of different warps share one, where words are many; or there are none, where a block's words are seldom added to. A

@@ -30,9 +30,9 @@ struct cuda_device {
     int index;
     int visible;
     int multiprocessors;
-    size_t shared_bytes; /* of a block of softmax_resident_launch; 0: other ranks use the device too, none may hold it */
-    bool early;          /* softmax_chained_prepare */
-    size_t free_bytes;   /* when it was opened */
+    struct softmax_room room; /* softmax_resident_prepare */
+    bool early;               /* softmax_chained_prepare */
+    size_t free_bytes;        /* when it was opened */
 };
 
 /* Softmax begun in one piece: it folds, holds while its kernel waits for orders, and writes. Alone it only writes. */
@@ -100,7 +100,7 @@ static void cuda_budget(struct device *device, const allfold_options *options)
 {
     struct cuda_device *const cuda = (struct cuda_device *)device;
     if (device->sharers > 1)
-        cuda->shared_bytes = 0;
+        cuda->room.shared_bytes = 0; /* no rank may hold it */
     const uint64_t mine = cuda->free_bytes / 4 * 3 / (uint64_t)device->sharers;
     const uint64_t budget = options->device_memory > 0 ? options->device_memory : mine;
     uint64_t staging = options->staging_bytes;
@@ -147,7 +147,7 @@ static allfold_status cuda_open(int local_rank, int local_size, const allfold_op
         || check(cuda, cudaDeviceGetAttribute(&cuda->multiprocessors, cudaDevAttrMultiProcessorCount, cuda->index), error,
                  "cudaDeviceGetAttribute") != ALLFOLD_OK
         || check_kernels(cuda, error) != ALLFOLD_OK
-        || check(cuda, (cudaError_t)softmax_resident_prepare(cuda->index, &cuda->shared_bytes), error,
+        || check(cuda, (cudaError_t)softmax_resident_prepare(cuda->index, &cuda->room), error,
                  "preparing the softmax kernels")
                != ALLFOLD_OK
         || check(cuda, (cudaError_t)softmax_chained_prepare(&cuda->early), error, "loading the softmax kernels") != ALLFOLD_OK) {
@@ -403,7 +403,7 @@ static allfold_status cuda_softmax_begin(struct queue *queue, bool alone, bool l
     const struct cuda_device *const cuda = cuda_of(queue);
     struct cuda_queue *const begins = (struct cuda_queue *)queue;
     const struct softmax_resident call = {
-        &begins->space, cuda->shared_bytes, alone, logarithm, level == ALLFOLD_LEVEL_EXACT, x_type, x, y, n,
+        &begins->space, cuda->room, alone, logarithm, level == ALLFOLD_LEVEL_EXACT, x_type, x, y, n,
         cuda->early};
     bool resident = softmax_resident_fits(&call);
     *begun = false;

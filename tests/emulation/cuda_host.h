@@ -5,12 +5,17 @@
 
 typedef struct emulation_event *cudaEvent_t;
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2 };
-enum cudaDeviceAttr { cudaDevAttrMaxSharedMemoryPerBlockOptin = 97 };
+enum cudaDeviceAttr { cudaDevAttrL2CacheSize = 38, cudaDevAttrMaxSharedMemoryPerBlockOptin = 97 };
 enum cudaFuncAttribute {
     cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
     cudaFuncAttributePreferredSharedMemoryCarveout = 9
 };
-enum { cudaSharedmemCarveoutMaxShared = 100, EMULATION_SHARED_BYTES = 96 << 10, EMULATION_SHARED_BLOCK_BYTES = 48 << 10 };
+enum {
+    cudaSharedmemCarveoutMaxShared = 100,
+    EMULATION_SHARED_BYTES = 96 << 10,
+    EMULATION_SHARED_BLOCK_BYTES = 48 << 10,
+    EMULATION_CACHE_BYTES = 128 << 10
+};
 
 struct alignas(16) int4 {
     int x, y, z, w;
@@ -29,9 +34,9 @@ static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t byt
     memcpy(to, from, bytes);
     return cudaSuccess;
 }
-static inline cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr, int)
+static inline cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int)
 {
-    *value = EMULATION_SHARED_BLOCK_BYTES;
+    *value = attribute == cudaDevAttrL2CacheSize ? EMULATION_CACHE_BYTES : EMULATION_SHARED_BLOCK_BYTES;
     return cudaSuccess;
 }
 static inline cudaError_t cudaFuncSetAttribute(const void *, cudaFuncAttribute, int) { return cudaSuccess; }

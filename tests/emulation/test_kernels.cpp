@@ -423,7 +423,7 @@ static void softmax_put(const struct softmax_constants *c, bool logarithm, allfo
 /* Softmax in one launch, or, chained, in several without the host. alone: the device makes the constants; else the kernel finds
    these, or none, in its mailbox. */
 static bool resident_job(const struct job *job, bool logarithm, allfold_level level, bool alone, bool chained, bool ordered,
-                         bool in_place, size_t shared_bytes)
+                         bool in_place, struct softmax_room room)
 {
     const size_t bytes = allfold_type_bytes(job->type);
     const struct room x = input_of(job, 0), y = room_of(job->type, job->n, 0), expected = room_of(job->type, job->n, 0);
@@ -435,7 +435,7 @@ static bool resident_job(const struct job *job, bool logarithm, allfold_level le
                                alone ? UINT32_MAX : 0};
     const bool exact = level == ALLFOLD_LEVEL_EXACT;
     const enum monoid monoid = softmax_monoid(job->type, job->type, logarithm, level);
-    const struct softmax_resident call = {&space, shared_bytes, alone, logarithm, exact, job->type, x.start, to, job->n, false};
+    const struct softmax_resident call = {&space, room, alone, logarithm, exact, job->type, x.start, to, job->n, false};
     bool written = !ordered;
     /* the constants of this very partial: from a fold of the same kernel */
     monoid_identity(monoid, job->type, &whole);
@@ -475,28 +475,29 @@ static bool resident_job(const struct job *job, bool logarithm, allfold_level le
     return right;
 }
 
-/* Sizes around a vector, a block's least, what shared memory keeps, and what is read again. */
+/* Sizes around a vector, a block's least, what registers and shared memory keep, and what is read again. */
 static void test_resident(allfold_type type, bool logarithm, allfold_level level)
 {
-    size_t most = 0;
+    struct softmax_room room = {0, 0};
     const uint64_t per_vector = 16 / allfold_type_bytes(type), threads = (uint64_t)RESIDENT_SHAPE.threads;
     const uint64_t least = per_vector * threads * (uint64_t)RESIDENT_SHAPE.least;
-    const uint64_t registers = (uint64_t)RESIDENT_SHAPE.registers, others = 16;
-    std::set<uint64_t> sizes = {2, per_vector * threads * 17 + 3, per_vector * threads * 49 + 5,
-                                3 * per_vector * threads * (registers + others)};
+    const uint64_t registers = (uint64_t)RESIDENT_SHAPE.stage, others = 2 * registers; /* in shared memory */
+    const uint64_t kept = 3 * per_vector * threads * (registers + others);
+    std::set<uint64_t> sizes = {per_vector * threads * 17 + 3, per_vector * threads * 49 + 5, kept, kept + per_vector + 1};
     for (uint64_t n : {(uint64_t)2, per_vector, least, 2 * least, 3 * least, 3 * per_vector * threads * registers})
         add_around(&sizes, n);
     int count = 0;
     const char *const label = level == ALLFOLD_LEVEL_EXACT ? ", exact," : "";
-    bool right = softmax_resident_prepare(0, &most) == 0 && most > 0;
+    bool right = softmax_resident_prepare(0, &room) == 0 && room.shared_bytes > 0 && room.cache_bytes > 0;
+    room = {others * 16 * threads, 1 << 20};
     for (uint64_t n : sizes)
         for (int way = 0; right && way < (logarithm || type != ALLFOLD_F32 ? 4 : 8); way++) {
             /* way: by itself, with orders, in place, without orders; and the same chained, which only f32 is */
             const bool chained = way > 3, alone = way % 2 == 0 && !logarithm;
             const struct job job = {MONOID_sumexp, type, n, 0, 0, 3, (enum draw)((count + way) % DRAW_COUNT)};
-            if (n > 20000 && (n + (uint64_t)way) % 3 != 0)
+            if (n > 20000 && (n <= kept || chained) && (n + (uint64_t)way) % 3 != 0)
                 continue;
-            right = resident_job(&job, logarithm, level, alone, chained, way % 4 != 3, way % 4 == 2, others * 16 * threads);
+            right = resident_job(&job, logarithm, level, alone, chained, way % 4 != 3, way % 4 == 2, room);
             if (!right) {
                 tap_ok(false, "%ssoftmax of %s%s without the host or with its orders", logarithm ? "log-" : "",
                        allfold_type_name(type), label);
