@@ -245,8 +245,9 @@ def plots(runs):
                 if len(with_split(rows)) > 1:
                     yield name_of("split", facts, "fold", "dtype", "ranks"), split(runs, facts, rows)
         keys = ("backend", "data", "caches", "fold", "dtype", "count")
-        joint = max((row["report"] for row in runs.rows if row["ranks"] > 1), default=None)
-        together = [row for row in runs.rows if row["report"] == joint]  # numbers of ranks compare within one report
+        # numbers of ranks compare within one report: the last of those with the most
+        joint = max(((row["ranks"], row["report"]) for row in runs.rows if row["ranks"] > 1), default=(1, None))[1]
+        together = [row for row in runs.rows if row["report"] == joint]
         scaled = [(facts, runs.find(rows=together, **facts)) for facts, _ in groups(runs, keys, seen="host")]
         scaled = [(facts, rows) for facts, rows in scaled
                   if len({row["ranks"] for row in rows if row["peer"] == "allfold"}) > 1]
