@@ -58,9 +58,9 @@ bool fold_result(const struct fold_mailbox *mailbox, uint32_t number, size_t byt
 int softmax_launch(const struct softmax_constants *constants, bool logarithm, allfold_type x_type, const void *x,
                    allfold_type y_type, void *y, uint64_t n, int multiprocessors, void *stream);
 
-/* Both passes in one launch, for elements that fit registers and shared memory of all multiprocessors together, and
-   besides them a part of the second-level cache. All blocks run at once and wait for each other, so nothing else may keep them from the device for
-   long. */
+/* Both passes in one launch, for elements that fit registers and shared memory of all multiprocessors together, and besides
+   them a part of the second-level cache. All blocks run at once and wait for each other, so nothing else may keep them from
+   the device for long. */
 
 /* Where they may stay. */
 struct softmax_room {

@@ -133,7 +133,8 @@ static __device__ __forceinline__ typename Fold::partial part_fold(const residen
         if (turn > 0)
             copy_wait(0);
         stage_take<Element>(kept, turn, vectors);
-        stage_ask(kept, turn + stage, turn + 2 * stage < kept->rounds ? CACHE_KEEP : CACHE_DROP); /* the last one is not read again */
+        const bool again = turn + 2 * stage < kept->rounds; /* the last stage is still there when it is written */
+        stage_ask(kept, turn + stage, again ? CACHE_KEEP : CACHE_DROP);
         vectors_take<Fold, Element, stage>(&partial, vectors, 0);
         if constexpr (!Fold::exact)
             shared_max = warp_share_max(&partial, shared_max);

@@ -85,10 +85,10 @@ struct backend {
     allfold_status (*softmax)(struct queue *queue, const struct softmax_constants *constants, bool logarithm,
                               allfold_type x_type, const void *x, allfold_type y_type, void *y, uint64_t n,
                               struct error *error);
-    /* Both passes of softmax in one piece, where the device can: it keeps the elements, or most, between them, or has the second one under
-       way behind the first; else *begun is false and nothing has happened. Then wait gives *queue->partial, of softmax_monoid or one as
-       precise, and softmax with the same arguments goes on from there; another wait before it ends the matter instead. alone: the
-       partial of x is the global one: the first wait is the last, and there is no partial. Not for the logarithm. */
+    /* Both passes of softmax in one piece, where the device can: it keeps the elements, or most, between them, or has the second
+       one under way behind the first; else *begun is false and nothing has happened. Then wait gives *queue->partial, of
+       softmax_monoid, and softmax with the same arguments goes on from there; another wait before it ends the matter instead.
+       alone: the partial of x is the global one: the first wait is the last, and there is no partial. Not for the logarithm. */
     allfold_status (*softmax_begin)(struct queue *queue, bool alone, bool logarithm, allfold_level level, allfold_type x_type,
                                     const void *x, allfold_type y_type, void *y, uint64_t n, bool *begun,
                                     struct error *error);
