@@ -100,6 +100,12 @@ typedef enum {
 
 typedef enum { ALLFOLD_BACKEND_AUTO = 0, ALLFOLD_BACKEND_CUDA, ALLFOLD_BACKEND_CPU } allfold_backend;
 
+/* How ranks combine their partials. Both give the same results. */
+typedef enum {
+    ALLFOLD_EXCHANGE_AUTO = 0, /* ranks of one host through shared memory where they can, hosts through MPI */
+    ALLFOLD_EXCHANGE_MPI       /* all ranks through MPI alone */
+} allfold_exchange;
+
 /* A result's number: floating point folds give f64, integer folds i64 or u64 (sums are exact, or ALLFOLD_OVERFLOW). */
 typedef enum { ALLFOLD_VALUE_F64, ALLFOLD_VALUE_I64, ALLFOLD_VALUE_U64 } allfold_value_kind;
 typedef struct {
@@ -143,6 +149,7 @@ typedef struct {
     uint64_t staging_bytes;  /* bytes of one staging buffer; default chosen by the backend */
     int threads;             /* CPU threads of one rank; default the cores it may run on, shared with local ranks */
     allfold_level level;     /* of the folds that have a choice */
+    allfold_exchange exchange; /* how ranks combine their partials */
     void (*log)(void *user, const char *line); /* called with progress worth telling, without a newline */
     void *log_user;
 } allfold_options;
