@@ -18,13 +18,14 @@ BELOW = {
     "src/comm": ["src/comm", "src/fold", "src/base", ""],
     "src/core": ["src/core", "src/comm", "src/device", "src/array", "src/fold", "src/base"],
     "src": ["src/core", "src/comm", "src/device", "src/array", "src/fold", "src/base", ""],
-    "src/cli": ["src/cli", "src/core", "src/comm", "src/device", "src/array", "src/fold", "src/base", ""],
+    "src/watch": ["src/watch", "src/comm", "src/base"],
+    "src/cli": ["src/cli", "src/watch", "src/core", "src/comm", "src/device", "src/array", "src/fold", "src/base", ""],
     "kernels": ["kernels", "src/fold", "src/base", ""],
     "kernels/ladder": ["kernels/ladder", "kernels", "src/fold", "src/base", ""],
     "examples": [""],
 }
 FREE = ("bench", "tests")  # programs that may include anything
-PROGRAMS = ("src/cli/", "examples/", "bench/", "tests/")
+PROGRAMS = ("src/cli/", "src/watch/", "examples/", "bench/", "tests/")
 CUDA_HEADER = re.compile(r"(cuda|cub/|cooperative_groups|nvtx|nvToolsExt|nvml|nccl|thrust/|curand|device_launch|mma\.h)")
 SOURCES = (".c", ".h", ".cu", ".cuh")
 COMMENTED = SOURCES + (".m4", ".mk", ".ac", ".am", ".py", ".sh", ".bash", ".supp")

@@ -1,13 +1,9 @@
 # The program, at the top of the build folder.
 bin_PROGRAMS += allfold
 allfold_SOURCES = \
-	src/cli/beats.c \
-	src/cli/beats.h \
 	src/cli/bench_baseline.c \
 	src/cli/bench_report.c \
 	src/cli/bench_report.h \
-	src/cli/board.c \
-	src/cli/board.h \
 	src/cli/cli.h \
 	src/cli/cmd_bench.c \
 	src/cli/cmd_fold.c \
@@ -36,9 +32,5 @@ allfold_SOURCES = \
 	src/cli/report.c \
 	src/cli/report.h \
 	src/cli/session.c \
-	src/cli/session.h \
-	src/cli/stop.c \
-	src/cli/stop.h \
-	src/cli/watch.c \
-	src/cli/watch.h
+	src/cli/session.h
 allfold_LDADD = libbench.a libladder.a $(LDADD) $(NCCL_LIBS) $(NVTX_LIBS)

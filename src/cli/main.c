@@ -6,8 +6,8 @@
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/session.h"
-#include "cli/stop.h"
-#include "cli/watch.h"
+#include "watch/stop.h"
+#include "watch/watchdog.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -151,7 +151,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "allfold: %s\n", error.text);
     watch_finish();
     if (error.status == ALLFOLD_MPI_ERROR) { /* the others may wait in a call that will never end */
-        watch_claim(EXIT_FAILED);
+        watch_claim(WATCH_FAILED);
         MPI_Abort(MPI_COMM_WORLD, EXIT_FAILED);
     }
     MPI_Finalize();

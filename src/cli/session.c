@@ -3,8 +3,9 @@
 
 #include "cli/progress.h"
 #include "cli/ranks.h"
-#include "cli/stop.h"
-#include "cli/watch.h"
+#include "watch/stop.h"
+#include "watch/temporary.h"
+#include "watch/watchdog.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,8 +36,10 @@ void session_open(struct session *session)
     static int rank; /* lives as long as the context, which may log */
     allfold_options options = session->settings->context;
     char message[ALLFOLD_ERROR_BYTES] = "";
-    const struct watch_settings watch = {session->settings->timeout, stop_clean,
-                                         session->settings->quiet ? NULL : progress_show};
+    const struct watch_settings watch = {.program = "allfold",
+                                         .statuses = {[WATCH_FAILED] = EXIT_FAILED, [WATCH_STOPPED] = EXIT_STOPPED},
+                                         .timeout = session->settings->timeout,
+                                         .show = session->settings->quiet ? NULL : progress_show};
     if (choose_backend(session->settings->command, &options.backend, &session->error) != ALLFOLD_OK
         || watch_open(&watch, &session->error) != ALLFOLD_OK)
         return;
@@ -107,9 +110,9 @@ void session_write(struct session *session, const struct array_info *info,
     memset(&output, 0, sizeof output);
     if (comm->rank == 0)
         created = output_create(session->settings->output, info, &output, error) == ALLFOLD_OK;
-    stop_remember(output.temporary);
+    temporary_remember(output.temporary);
     if (comm_broadcast(comm, 0, &output, sizeof output, error) == ALLFOLD_OK) {
-        stop_remember(output.temporary);
+        temporary_remember(output.temporary);
         output.lock = created ? output.lock : -1;
         output_open(&output, &sink, error);
         fill(session, sink);
@@ -129,7 +132,7 @@ void session_write(struct session *session, const struct array_info *info,
         output_commit(&output, error);
     }
     session_agree(session);
-    stop_remember(NULL);
+    temporary_remember(NULL);
 }
 
 void session_succeed(struct session *session)

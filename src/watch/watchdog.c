@@ -1,9 +1,9 @@
-/* The watchdog: see watch.h. It looks at the board several times a second, and at other hosts' heartbeats. */
-#include "cli/watch.h"
+/* The watchdog: see watchdog.h. It looks at the board several times a second, and at other hosts' heartbeats. */
+#include "watch/watchdog.h"
 
-#include "cli/beats.h"
-#include "cli/board.h"
-#include "cli/cli.h"
+#include "watch/heartbeats.h"
+#include "watch/board.h"
+#include "watch/temporary.h"
 
 #include <limits.h>
 #include <pthread.h>
@@ -32,7 +32,7 @@ static struct {
     char name[HOST_WORDS_BYTES];
     struct board *board; /* NULL: not open */
     struct slot *mine;
-    struct beats *beats; /* on the first rank of a host, where there are several */
+    struct heartbeats *beats; /* on the first rank of a host, where there are several */
     struct seen *seen;   /* by local rank */
     double looked;       /* when, last */
     double asked;        /* since when the run is asked to stop; 0: it is not */
@@ -46,26 +46,35 @@ static struct {
 struct progress *watch_progress(void) { return watch.board == NULL ? NULL : &watch.mine->progress; }
 const char *watch_name(void) { return watch.name; }
 
+static void add_word(char *line, size_t bytes, size_t *length, const char *word)
+{
+    for (; *word != '\0' && *length < bytes - 1; word++)
+        line[(*length)++] = *word;
+}
+
 void watch_say(const char *word, ...)
 {
     char line[600];
     size_t length = 0;
     va_list words;
+    add_word(line, sizeof line, &length, watch.settings.program);
+    add_word(line, sizeof line, &length, ": ");
     va_start(words, word);
     for (; word != NULL; word = va_arg(words, const char *))
-        for (; *word != '\0' && length < sizeof line - 1; word++)
-            line[length++] = *word;
+        add_word(line, sizeof line, &length, word);
     va_end(words);
     line[length++] = '\n';
     if (write(STDERR_FILENO, line, length) < 0)
         return;
 }
 
-bool watch_claim(int status)
+bool watch_claim(enum watch_end end)
 {
     int none = 0;
-    return watch.board == NULL || atomic_compare_exchange_strong(&watch.board->verdict, &none, 1 + status);
+    return watch.board == NULL || atomic_compare_exchange_strong(&watch.board->verdict, &none, 1 + (int)end);
 }
+
+int watch_status(enum watch_end end) { return watch.settings.statuses[end]; }
 
 void watch_stop(int signal)
 {
@@ -79,22 +88,22 @@ static enum phase phase_of(const struct slot *slot)
     return (enum phase)atomic_load_explicit(&slot->progress.phase, memory_order_relaxed);
 }
 
-static void leave(int status)
+static void leave(enum watch_end end)
 {
-    watch.settings.leaving();
-    _exit(status);
+    temporary_remove();
+    _exit(watch_status(end));
 }
 
-__attribute__((format(printf, 2, 3))) static void end_job(int status, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void end_job(enum watch_end end, const char *format, ...)
 {
     char text[480];
     va_list arguments;
-    if (!watch_claim(status))
+    if (!watch_claim(end))
         return; /* the next look finds the verdict of who was first */
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    watch_say("allfold: ", text, NULL);
+    watch_say(text, NULL);
 }
 
 /* "rank 3", "ranks 0-3, 6": of the local ranks that are marked. */
@@ -132,7 +141,7 @@ static void look_for_dead(void)
 {
     for (int i = 0; i < watch.locals; i++)
         if (i != watch.local && slot_died(&watch.board->slots[i], watch.mine))
-            end_job(EXIT_FAILED, "rank %d on %s died in phase %s", watch.board->slots[i].rank, host_name(),
+            end_job(WATCH_FAILED, "rank %d on %s died in phase %s", watch.board->slots[i].rank, host_name(),
                     phase_name(phase_of(&watch.board->slots[i])));
 }
 
@@ -154,7 +163,7 @@ static void look_for_silent(double now)
     if (late < 0)
         return;
     ranks_words(silent, words, sizeof words);
-    end_job(EXIT_FAILED, "%s on %s not heard from for %g s, last in phase %s: stopped, or without a processor", words,
+    end_job(WATCH_FAILED, "%s on %s not heard from for %g s, last in phase %s: stopped, or without a processor", words,
             host_name(), watch.settings.timeout, phase_name(phase_of(&watch.board->slots[late])));
     for (int i = 0; i < watch.locals; i++)
         if (silent[i] && watch.board->slots[i].pid_namespace == watch.mine->pid_namespace)
@@ -164,10 +173,10 @@ static void look_for_silent(double now)
 static void look_for_silent_hosts(double now)
 {
     int count;
-    const struct host *const hosts = beats_hosts(watch.beats, &count);
+    const struct host *const hosts = heartbeats_hosts(watch.beats, &count);
     for (int i = 0; i < count; i++)
         if (hosts[i].known && !hosts[i].last.finished && now - hosts[i].heard > watch.settings.timeout)
-            end_job(EXIT_FAILED, "%s not heard from for %g s, last in phase %s: dead, or cut off from the network",
+            end_job(WATCH_FAILED, "%s not heard from for %g s, last in phase %s: dead, or cut off from the network",
                     hosts[i].words, watch.settings.timeout, phase_name((enum phase)hosts[i].last.phase));
 }
 
@@ -175,15 +184,15 @@ static void look_for_silent_hosts(double now)
 static void look_for_stuck(double now)
 {
     int count;
-    const struct host *const hosts = beats_hosts(watch.beats, &count);
+    const struct host *const hosts = heartbeats_hosts(watch.beats, &count);
     bool all = watch.rank == 0 && watch.waiting > 0 && now - watch.waiting > watch.settings.timeout;
     for (int i = 1; i < count; i++)
         all = all && hosts[i].known && (double)hosts[i].last.waiting > watch.settings.timeout;
     if (all)
-        end_job(EXIT_FAILED, "all ranks have waited in phase exchange for %g s: messages between them do not arrive",
+        end_job(WATCH_FAILED, "all ranks have waited in phase exchange for %g s: messages between them do not arrive",
                 watch.settings.timeout);
     if (watch.finishing > 0 && now - watch.finishing > watch.settings.timeout)
-        end_job(EXIT_FAILED, "%s has waited for %g s to leave MPI, in phase finish", watch.name, watch.settings.timeout);
+        end_job(WATCH_FAILED, "%s has waited for %g s to leave MPI, in phase finish", watch.name, watch.settings.timeout);
 }
 
 /* A run that is asked to stop does so at a safe point; if it comes to none it ends all the same. */
@@ -196,20 +205,20 @@ static void look_at_stop(double now)
     if (watch.asked == 0)
         watch.asked = now;
     if (!watch.files_removed && now - watch.asked > GRACE_FOR_FILES) {
-        watch.settings.leaving();
+        temporary_remove();
         watch.files_removed = true;
     }
     if (now - watch.asked > (phase == PHASE_START ? GRACE_AT_START : GRACE))
-        end_job(EXIT_STOPPED, "%s stopped by %s in phase %s%s", watch.name, stop_name(stop), phase_name(phase),
+        end_job(WATCH_STOPPED, "%s stopped by %s in phase %s%s", watch.name, stop_name(stop), phase_name(phase),
                 phase == PHASE_START ? "" : ", which came to no safe point");
 }
 
 /* What this host has to say, and what its ranks must hear of the others. */
-static void gather(double now, struct beat *beat)
+static void gather(double now, struct heartbeat *beat)
 {
     uint64_t changes = 0;
     bool all_wait = true;
-    *beat = (struct beat){.phase = PHASE_FINISH, .finished = 1};
+    *beat = (struct heartbeat){.phase = PHASE_FINISH, .finished = 1};
     for (int i = 0; i < watch.locals; i++) {
         const struct slot *const slot = &watch.board->slots[i];
         const enum phase phase = phase_of(slot);
@@ -234,16 +243,16 @@ static void gather(double now, struct beat *beat)
 }
 
 /* Other hosts' news, into *beat. */
-static void hear(struct beat *beat)
+static void hear(struct heartbeat *beat)
 {
     int count;
-    const struct host *const hosts = beats_hosts(watch.beats, &count);
+    const struct host *const hosts = heartbeats_hosts(watch.beats, &count);
     for (int i = 0; i < count; i++) {
         if (!hosts[i].known)
             continue;
         if (beat->stop == 0)
             beat->stop = hosts[i].last.stop;
-        if (beat->verdict == 0)
+        if (beat->verdict == 0 && hosts[i].last.verdict > 0 && hosts[i].last.verdict <= WATCH_ENDS)
             beat->verdict = hosts[i].last.verdict;
         beat->done += hosts[i].last.done;
         beat->total += hosts[i].last.total;
@@ -254,7 +263,7 @@ static void hear(struct beat *beat)
 static void forget(double now)
 {
     int count;
-    struct host *const hosts = beats_hosts(watch.beats, &count);
+    struct host *const hosts = heartbeats_hosts(watch.beats, &count);
     for (int i = 0; i < watch.locals; i++)
         watch.seen[i].heard = now;
     for (int i = 0; i < count; i++)
@@ -266,7 +275,7 @@ static void forget(double now)
 
 static void look(double now)
 {
-    struct beat beat;
+    struct heartbeat beat;
     if (watch.settings.timeout > 0 && now - watch.looked > watch.settings.timeout / 2)
         forget(now);
     watch.looked = now;
@@ -274,10 +283,10 @@ static void look(double now)
     if (watch.finishing == 0 && phase_of(watch.mine) == PHASE_FINISH)
         watch.finishing = now;
     gather(now, &beat);
-    beats_exchange(watch.beats, &beat, now);
+    heartbeats_exchange(watch.beats, &beat, now);
     hear(&beat);
     if (beat.verdict != 0)
-        watch_claim(beat.verdict - 1);
+        watch_claim((enum watch_end)(beat.verdict - 1));
     if (beat.stop != 0)
         watch_stop(beat.stop);
     if (watch.rank == 0 && watch.settings.show != NULL && beat.total > 0 && phase_of(watch.mine) != PHASE_FINISH)
@@ -292,8 +301,8 @@ static void look(double now)
     const int verdict = atomic_load(&watch.board->verdict);
     if (verdict != 0) {
         beat.verdict = verdict;
-        beats_exchange(watch.beats, &beat, now);
-        leave(verdict - 1);
+        heartbeats_exchange(watch.beats, &beat, now);
+        leave((enum watch_end)(verdict - 1));
     }
 }
 
@@ -318,9 +327,9 @@ void watch_finish(void)
    have the job pass for done. */
 static void surprised(const char *how)
 {
-    if (watch_claim(EXIT_FAILED))
-        watch_say("allfold: ", watch.name, how, phase_name(phase_of(watch.mine)), NULL);
-    leave(EXIT_FAILED);
+    if (watch_claim(WATCH_FAILED))
+        watch_say(watch.name, how, phase_name(phase_of(watch.mine)), NULL);
+    leave(WATCH_FAILED);
 }
 
 static void at_exit(void)
@@ -404,7 +413,7 @@ allfold_status watch_open(const struct watch_settings *settings, struct error *e
         name_ranks(words);
     }
     if (leaders != MPI_COMM_NULL) {
-        watch.beats = beats_open(leaders, words);
+        heartbeats_open(leaders, words, &watch.beats, error);
         MPI_Comm_free(&leaders);
     }
     MPI_Comm_free(&local);

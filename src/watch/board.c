@@ -1,5 +1,5 @@
 /* The board of a host's ranks: see board.h. */
-#include "cli/board.h"
+#include "watch/board.h"
 
 #include "comm/shared_memory.h"
 

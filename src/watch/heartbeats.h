@@ -1,7 +1,7 @@
 /* Heartbeats between hosts: UDP datagrams between rank 0 and the first rank of every other host, apart from MPI, so that
    a host that is stopped, dead or cut off is noticed while MPI waits for it. */
-#ifndef ALLFOLD_CLI_BEATS_H
-#define ALLFOLD_CLI_BEATS_H
+#ifndef ALLFOLD_HEARTBEATS_H
+#define ALLFOLD_HEARTBEATS_H
 
 #include "base/phase.h"
 
@@ -10,7 +10,7 @@
 #define HOST_WORDS_BYTES 160
 
 /* What a host says of its ranks; rank 0's also says what it has heard from the others. */
-struct beat {
+struct heartbeat {
     uint64_t key; /* the job's: others are not listened to */
     uint32_t host;
     int32_t verdict;   /* as on the board */
@@ -26,17 +26,19 @@ struct host {
     char words[HOST_WORDS_BYTES]; /* "ranks 4-7 on n2" */
     bool known;                   /* it has been heard at least once: where no datagram gets through, nobody is judged */
     double heard;                 /* when, in clock_seconds */
-    struct beat last;
+    struct heartbeat last;
 };
 
-struct beats;
+struct heartbeats;
 
-/* Collective over the first ranks of all hosts, rank 0 among them as 0; words says which ranks this one speaks for. NULL
-   where there is but one host. Where this system allows no such socket the host stays unknown to the others. */
-struct beats *beats_open(MPI_Comm leaders, const char words[HOST_WORDS_BYTES]);
+/* Collective over the first ranks of all hosts, rank 0 among them as 0, with the same status on all; words says which ranks
+   this one speaks for. *opened is NULL if there is only one host. Where this system allows no such socket the host stays
+   unknown to the others. */
+allfold_status heartbeats_open(MPI_Comm leaders, const char words[HOST_WORDS_BYTES], struct heartbeats **opened,
+                               struct error *error);
 
 /* Listens, then tells. After that `hosts` are those that this one hears: all others on rank 0, rank 0's elsewhere. */
-void beats_exchange(struct beats *beats, const struct beat *mine, double now);
-struct host *beats_hosts(struct beats *beats, int *count);
+void heartbeats_exchange(struct heartbeats *beats, const struct heartbeat *mine, double now);
+struct host *heartbeats_hosts(struct heartbeats *beats, int *count);
 
 #endif

@@ -1,13 +1,10 @@
 /* Signals: see stop.h. */
-#include "cli/stop.h"
+#include "watch/stop.h"
 
-#include "array/array.h"
-#include "cli/cli.h"
-#include "cli/watch.h"
+#include "watch/temporary.h"
+#include "watch/watchdog.h"
 
 #include <signal.h>
-#include <stdatomic.h>
-#include <string.h>
 #include <unistd.h>
 
 #define CRASHES(X)                            \
@@ -17,31 +14,13 @@
     X(ILL, "an illegal instruction")          \
     X(ABRT, "an abort")
 
-static char temporary[ARRAY_PATH_BYTES];
-static atomic_bool remembered;
-
-void stop_remember(const char *path)
-{
-    atomic_store(&remembered, false);
-    if (path == NULL || strlen(path) >= sizeof temporary)
-        return;
-    strcpy(temporary, path);
-    atomic_store(&remembered, temporary[0] != '\0');
-}
-
-void stop_clean(void)
-{
-    if (atomic_load(&remembered))
-        unlink(temporary);
-}
-
 /* The second interrupt of someone who will not wait. */
 static void end_at_once(int signal)
 {
-    if (watch_claim(EXIT_STOPPED))
-        watch_say("allfold: ", watch_name(), " stopped at once by a second ", stop_name(signal), NULL);
-    stop_clean();
-    _exit(EXIT_STOPPED);
+    if (watch_claim(WATCH_STOPPED))
+        watch_say(watch_name(), " stopped at once by a second ", stop_name(signal), NULL);
+    temporary_remove();
+    _exit(watch_status(WATCH_STOPPED));
 }
 
 static void on_stop(int signal)
@@ -65,10 +44,10 @@ static const char *crash_text(int signal)
 static struct sigaction before[NSIG];
 static void on_crash(int signal)
 {
-    if (watch_claim(EXIT_FAILED))
-        watch_say("allfold: ", watch_name(), " died of ", crash_text(signal), " in phase ",
+    if (watch_claim(WATCH_FAILED))
+        watch_say(watch_name(), " died of ", crash_text(signal), " in phase ",
                   phase_name((enum phase)atomic_load(&watch_progress()->phase)), NULL);
-    stop_clean();
+    temporary_remove();
     sigaction(signal, &before[signal], NULL);
     raise(signal);
 }

@@ -1,14 +1,18 @@
 /* The watchdog: a thread in every rank that sees when another rank, or its host, is dead, stopped or cut off, and ends the
-   job with a line that says who, and in which phase. It also hands a request to stop from one rank to all, and sees to it
-   that a run which does not come to a safe point ends all the same. One for a process; it lives until the process ends. */
-#ifndef ALLFOLD_CLI_WATCH_H
-#define ALLFOLD_CLI_WATCH_H
+   job with a line that says which rank, and in which phase. It also hands a request to stop from one rank to all, and ends a
+   run that comes to no safe point. One for a process; it lives until the process ends. */
+#ifndef ALLFOLD_WATCHDOG_H
+#define ALLFOLD_WATCHDOG_H
 
 #include "base/phase.h"
 
+/* How a job ends that does not end by itself. */
+enum watch_end { WATCH_FAILED, WATCH_STOPPED, WATCH_ENDS };
+
 struct watch_settings {
+    const char *program;       /* its name, with which messages begin; not copied */
+    int statuses[WATCH_ENDS];  /* the process's exit status, by watch_end */
     double timeout;            /* seconds of silence until a rank is given up; 0: never */
-    void (*leaving)(void);     /* called before the watchdog ends the process; async-signal-safe */
     void (*show)(uint64_t done, uint64_t total); /* called on rank 0, now and then, while there is work; may be NULL */
 };
 
@@ -29,10 +33,11 @@ void watch_finish(void);
 /* Asks all ranks to stop at their next safe point. */
 void watch_stop(int signal);
 
-/* The job ends with this exit status, on all ranks. True for the first on its host to say so, who then tells why. */
-bool watch_claim(int status);
+/* The job ends in this way, on all ranks. True for the first rank of its host to claim it, which then says why. */
+bool watch_claim(enum watch_end end);
+int watch_status(enum watch_end end); /* the exit status */
 
-/* One line to standard error, of the words up to a NULL. */
+/* One line to standard error: the program's name, and the words up to a NULL. */
 void watch_say(const char *word, ...);
 
 #endif

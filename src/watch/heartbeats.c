@@ -1,12 +1,11 @@
-/* Heartbeats between hosts: see beats.h. A star, with rank 0 in the middle: at N hosts N - 1 small datagrams each way in each
-   period. The others send to all addresses of rank 0's host until one answers. */
-#include "cli/beats.h"
+/* Heartbeats between hosts: see heartbeats.h. A star, with rank 0 in the middle: at N hosts N - 1 small datagrams each way in
+   each period. The others send to all addresses of rank 0's host until one answers. */
+#include "watch/heartbeats.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -22,7 +21,7 @@ struct centre {
     struct sockaddr_in addresses[ADDRESSES_MAX];
 };
 
-struct beats {
+struct heartbeats {
     int socket, host, host_count;
     struct centre centre;
     struct host *hosts;            /* all on rank 0, else rank 0's alone */
@@ -61,39 +60,54 @@ static void find_addresses(int fd, struct centre *centre)
         centre->key = (uint64_t)(clock_seconds() * 1e9) ^ (uint64_t)getpid() << 32;
 }
 
-struct beats *beats_open(MPI_Comm leaders, const char words[HOST_WORDS_BYTES])
+static void close_all(struct heartbeats *beats, char *words)
+{
+    if (beats != NULL) {
+        free(beats->hosts);
+        free(beats->addresses);
+    }
+    free(beats);
+    free(words);
+}
+
+allfold_status heartbeats_open(MPI_Comm leaders, const char words[HOST_WORDS_BYTES], struct heartbeats **opened,
+                               struct error *error)
 {
     int host, count;
     MPI_Comm_rank(leaders, &host);
     MPI_Comm_size(leaders, &count);
+    *opened = NULL;
     if (count == 1)
-        return NULL;
-    struct beats *const beats = calloc(1, sizeof *beats);
-    char *const all = malloc((size_t)count * HOST_WORDS_BYTES);
+        return ALLFOLD_OK;
     const int hears = host == 0 ? count : 1;
-    struct host *const hosts = calloc((size_t)hears, sizeof *hosts);
-    struct sockaddr_in *const addresses = calloc((size_t)hears, sizeof *addresses);
-    if (beats == NULL || all == NULL || hosts == NULL || addresses == NULL) { /* at the start, a few kilobytes */
-        fprintf(stderr, "allfold: no memory for the heartbeats of %d hosts\n", count);
-        MPI_Abort(leaders, 1);
-        return NULL;
+    struct heartbeats *const beats = calloc(1, sizeof *beats);
+    char *const all = malloc((size_t)count * HOST_WORDS_BYTES);
+    if (beats != NULL)
+        *beats = (struct heartbeats){.socket = -1, .host = host, .host_count = hears,
+                                     .hosts = calloc((size_t)hears, sizeof *beats->hosts),
+                                     .addresses = calloc((size_t)hears, sizeof *beats->addresses)};
+    int failed = all == NULL || beats == NULL || beats->hosts == NULL || beats->addresses == NULL;
+    MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, leaders);
+    if (failed) {
+        close_all(beats, all);
+        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for the heartbeats of %d hosts", count);
     }
-    *beats = (struct beats){.socket = open_socket(), .host = host, .host_count = hears, .hosts = hosts,
-                            .addresses = addresses};
+    beats->socket = open_socket();
     if (host == 0)
         find_addresses(beats->socket, &beats->centre);
     MPI_Bcast(&beats->centre, (int)sizeof beats->centre, MPI_BYTE, 0, leaders);
     MPI_Gather(words, HOST_WORDS_BYTES, MPI_CHAR, all, HOST_WORDS_BYTES, MPI_CHAR, 0, leaders);
     MPI_Bcast(all, HOST_WORDS_BYTES, MPI_CHAR, 0, leaders);
     for (int i = 0; i < hears; i++)
-        memcpy(hosts[i].words, all + (size_t)i * HOST_WORDS_BYTES, HOST_WORDS_BYTES);
+        memcpy(beats->hosts[i].words, all + (size_t)i * HOST_WORDS_BYTES, HOST_WORDS_BYTES);
     free(all);
-    return beats;
+    *opened = beats;
+    return ALLFOLD_OK;
 }
 
-static void listen_all(struct beats *beats, double now)
+static void listen_all(struct heartbeats *beats, double now)
 {
-    struct beat beat;
+    struct heartbeat beat;
     struct sockaddr_in from;
     socklen_t length = sizeof from;
     ssize_t got;
@@ -111,9 +125,9 @@ static void listen_all(struct beats *beats, double now)
     }
 }
 
-void beats_exchange(struct beats *beats, const struct beat *mine, double now)
+void heartbeats_exchange(struct heartbeats *beats, const struct heartbeat *mine, double now)
 {
-    struct beat beat = *mine;
+    struct heartbeat beat = *mine;
     if (beats == NULL || beats->socket < 0)
         return;
     listen_all(beats, now);
@@ -129,7 +143,7 @@ void beats_exchange(struct beats *beats, const struct beat *mine, double now)
                    sizeof beats->addresses[i]);
 }
 
-struct host *beats_hosts(struct beats *beats, int *count)
+struct host *heartbeats_hosts(struct heartbeats *beats, int *count)
 {
     *count = beats == NULL ? 0 : beats->host_count;
     return beats == NULL ? NULL : beats->hosts;

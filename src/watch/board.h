@@ -1,7 +1,7 @@
 /* The board: memory that the ranks of a host share, in which each shows its phase and that it is alive. What a rank wrote
    last can still be read when it is dead or stopped. */
-#ifndef ALLFOLD_CLI_BOARD_H
-#define ALLFOLD_CLI_BOARD_H
+#ifndef ALLFOLD_BOARD_H
+#define ALLFOLD_BOARD_H
 
 #include "base/phase.h"
 
@@ -21,7 +21,7 @@ struct slot {
 };
 
 struct board {
-    _Atomic int verdict; /* why the job ends: 0 while it does not, else 1 + the exit status. The first to set it tells */
+    _Atomic int verdict; /* how the job ends: 0 while it does not, else 1 + watch_end. The first rank to set it says why */
     struct slot slots[]; /* by local rank */
 };
 

@@ -1,0 +1,11 @@
+/* The temporary file that must not be left behind when the process ends by a signal or by the watchdog. */
+#ifndef ALLFOLD_TEMPORARY_H
+#define ALLFOLD_TEMPORARY_H
+
+/* A file to remove if the process ends before it forgets it; NULL or "" forgets. One at a time. */
+void temporary_remember(const char *path);
+
+/* Removes that file. Async-signal-safe. */
+void temporary_remove(void);
+
+#endif
