@@ -8,7 +8,6 @@ liballfold_a_SOURCES = \
 	src/array/generate.c \
 	src/array/npy.c \
 	src/array/output.c \
-	src/array/sealed.c \
 	src/array/source.c \
 	src/base/base.c \
 	src/base/phase.c \
@@ -18,30 +17,29 @@ liballfold_a_SOURCES = \
 	src/comm/comm.c \
 	src/comm/in_host.c \
 	src/comm/shared_memory.c \
-	src/core/checkpoint.c \
 	src/core/engine.c \
 	src/core/reduce.c \
-	src/core/saved.c \
 	src/core/softmax.c \
 	src/fold/exact_total.c \
-	src/fold/table.c
+	src/fold/table.c \
+	src/store/checkpoint.c \
+	src/store/partial_file.c \
+	src/store/record_file.c
 
 noinst_HEADERS += \
 	src/array/array.h \
 	src/array/file.h \
 	src/array/generate.h \
 	src/array/npy.h \
-	src/array/sealed.h \
 	src/base/base.h \
 	src/base/elements.h \
 	src/base/phase.h \
 	src/comm/comm.h \
 	src/comm/in_host.h \
 	src/comm/shared_memory.h \
-	src/core/checkpoint.h \
 	src/core/core.h \
 	src/core/pipeline.h \
-	src/core/saved.h \
+	src/core/stream.h \
 	src/device/cpu_loops.h \
 	src/device/cuda_links.h \
 	src/device/device.h \
@@ -73,7 +71,10 @@ noinst_HEADERS += \
 	src/fold/sumexp.h \
 	src/fold/sumexp_exact_template.h \
 	src/fold/sumexp_template.h \
-	src/fold/table.h
+	src/fold/table.h \
+	src/store/checkpoint.h \
+	src/store/partial_file.h \
+	src/store/record_file.h
 
 # The CPU loops, once for each instruction set; the program picks one when it starts.
 liballfold_a_LIBADD =

@@ -17,9 +17,10 @@ BELOW = {
     "src/device": ["src/device", "src/fold", "src/base"],  # and kernels/kernels.h, from cuda*.c
     "src/comm": ["src/comm", "src/fold", "src/base", ""],
     "src/core": ["src/core", "src/comm", "src/device", "src/array", "src/fold", "src/base"],
+    "src/store": ["src/store", "src/core", "src/array", "src/fold", "src/base"],
     "src": ["src/core", "src/comm", "src/device", "src/array", "src/fold", "src/base", ""],
     "src/watch": ["src/watch", "src/comm", "src/base"],
-    "src/cli": ["src/cli", "src/watch", "src/core", "src/comm", "src/device", "src/array", "src/fold", "src/base", ""],
+    "src/cli": ["src/cli", "src/watch", "src/store", "src/core", "src/comm", "src/device", "src/array", "src/fold", "src/base", ""],
     "kernels": ["kernels", "src/fold", "src/base", ""],
     "kernels/ladder": ["kernels/ladder", "kernels", "src/fold", "src/base", ""],
     "examples": [""],

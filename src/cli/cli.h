@@ -5,6 +5,7 @@
 #include "allfold.h"
 #include "array/array.h"
 #include "core/core.h"
+#include "store/checkpoint.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* The folds: sum, min, stats and the others, each a command of that name. */
 #include "cli/report.h"
 
-#include "core/saved.h"
+#include "store/partial_file.h"
 
 void fold_run(struct session *session)
 {
@@ -11,7 +11,7 @@ void fold_run(struct session *session)
     session_describe(session, settings->operand);
     if (session->error.status != ALLFOLD_OK)
         return;
-    struct saved saved = {.fold = (allfold_fold)settings->command->which, .level = settings->context.level,
+    struct partial_file saved = {.fold = (allfold_fold)settings->command->which, .level = settings->context.level,
                           .type = session->input.type};
     session_source(session, &job);
     job.partial = settings->partial != NULL ? &saved.partial : NULL;
@@ -24,7 +24,7 @@ void fold_run(struct session *session)
     if (settings->partial != NULL && session->error.status == ALLFOLD_OK) {
         saved.count = result.count;
         if (session_comm(session)->rank == 0)
-            saved_write(settings->partial, &saved, &session->error);
+            partial_file_write(settings->partial, &saved, &session->error);
         session_agree(session);
     }
     if (session->error.status == ALLFOLD_OK && session_comm(session)->rank == 0)

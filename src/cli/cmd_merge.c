@@ -1,19 +1,19 @@
 /* merge: partials that folds have left in files (--partial) become the result of the whole. Rank 0 does it. */
 #include "cli/report.h"
 
-#include "core/saved.h"
+#include "store/partial_file.h"
 
 #include <string.h>
 
-static allfold_status merge_files(const struct settings *settings, struct saved *all, struct error *error)
+static allfold_status merge_files(const struct settings *settings, struct partial_file *all, struct error *error)
 {
     for (int i = 0; i < settings->operand_count; i++) {
-        struct saved next;
-        if (saved_read(settings->operands[i], &next, error) != ALLFOLD_OK)
+        struct partial_file next;
+        if (partial_file_read(settings->operands[i], &next, error) != ALLFOLD_OK)
             return error->status;
         if (i == 0)
             *all = next;
-        else if (saved_merge(all, &next, settings->operands[i], error) != ALLFOLD_OK)
+        else if (partial_file_merge(all, &next, settings->operands[i], error) != ALLFOLD_OK)
             return error->status;
     }
     return ALLFOLD_OK;
@@ -22,7 +22,7 @@ static allfold_status merge_files(const struct settings *settings, struct saved 
 void merge_run(struct session *session)
 {
     const struct settings *const settings = session->settings;
-    struct saved all;
+    struct partial_file all;
     allfold_result result;
     session->started = clock_seconds();
     if (session_comm(session)->rank == 0 && merge_files(settings, &all, &session->error) == ALLFOLD_OK) {
@@ -33,7 +33,7 @@ void merge_run(struct session *session)
                       allfold_fold_name(all.fold));
         else if (fold_finish(&call, all.type, &all.partial, all.count, &result, &session->error) == ALLFOLD_OK
                  && settings->partial != NULL)
-            saved_write(settings->partial, &all, &session->error);
+            partial_file_write(settings->partial, &all, &session->error);
     }
     if (!session_agree(session) || session_comm(session)->rank != 0)
         return;

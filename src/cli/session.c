@@ -91,12 +91,14 @@ void session_source(struct session *session, struct job *job)
     const struct settings *const settings = session->settings;
     const struct comm *const comm = session_comm(session);
     *job = (struct job){.range = session->range};
-    if (session->error.status != ALLFOLD_OK || source_open(&session->input, &job->source, &session->error) != ALLFOLD_OK
-        || settings->checkpoint == NULL)
+    if (session->error.status == ALLFOLD_OK)
+        source_open(&session->input, &job->source, &session->error);
+    if (settings->checkpoint == NULL)
         return;
-    if (checkpoint_begin(&session->checkpoint, settings->checkpoint, settings->checkpoint_every, settings->command->name,
-                         (uint64_t)settings->nan, &session->input, comm->rank, comm->size, &session->error) == ALLFOLD_OK)
-        job->checkpoint = &session->checkpoint;
+    const struct checkpoint_run run = {settings->checkpoint, settings->checkpoint_every, settings->command->name,
+                                       (uint64_t)settings->nan, comm->rank, comm->size};
+    checkpoint_begin(&session->checkpoint, &run, &session->input, comm->progress, &session->error);
+    job->hook = &session->checkpoint.hook; /* on all ranks, whatever has failed */
 }
 
 void session_write(struct session *session, const struct array_info *info,

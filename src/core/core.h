@@ -5,7 +5,7 @@
 
 #include "array/array.h"
 #include "comm/comm.h"
-#include "core/checkpoint.h"
+#include "core/stream.h"
 #include "device/device.h"
 
 #define CORE_QUEUES_MAX 4
@@ -30,7 +30,7 @@ struct job {
     struct source *source; /* NULL on a rank that failed before (error then says how) */
     struct range range;    /* this rank's part of the source; the parts follow one another in rank order */
     void *stream;          /* for resident data: see allfold_call */
-    struct checkpoint *checkpoint; /* where the fold of a source is kept as it goes on; NULL: nowhere */
+    const struct stream_hook *hook; /* called between the shards; NULL: nothing is */
     const allfold_type *result_type; /* folds: as in allfold_call */
     struct partial *partial;         /* folds: gets the partial of the whole array; NULL: not wanted */
 };

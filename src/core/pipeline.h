@@ -12,6 +12,7 @@ enum { CALL_REDUCE = 1 << 16, CALL_SOFTMAX = 2 << 16 };
 struct placed {
     char *memory;      /* NULL: nowhere */
     uint64_t elements; /* how many of the part's first elements are there */
+    uint64_t capacity; /* for how many there is room: those that a fold streams are kept there */
     bool owned;        /* allocated here: placed_release frees it */
 };
 
@@ -23,10 +24,14 @@ allfold_status elements_upload(struct allfold_context *ctx, struct queue *queue,
                                size_t element_bytes, void *memory, struct error *error);
 void placed_release(struct allfold_context *ctx, struct placed *placed);
 
-/* Folds this rank's part into *partial. Elements that placed already has are folded in place; others are streamed
-   through the queues, and kept in placed->memory where keep says so (room for keep elements from the first). Local. */
-allfold_status fold_part(struct allfold_context *ctx, enum monoid monoid, allfold_type type, const struct job *job,
-                         const struct placed *placed, uint64_t keep, struct partial *partial, struct error *error);
+/* Begins a fold at the identity, or from where the job's hook says. Fills in all of *stream but its monoid, type and place of
+   the partial, which the caller sets. Where the job has a hook this is collective, and false is an error agreed upon. */
+bool stream_begin(struct allfold_context *ctx, const struct job *job, struct stream *stream, struct error *error);
+
+/* Folds the rest of this rank's part into *stream->partial. If placed has all elements they are folded there, else they are
+   streamed through the queues, and those that placed has room for are kept there. Local. */
+allfold_status fold_part(struct allfold_context *ctx, const struct job *job, struct stream *stream, const struct placed *placed,
+                         struct error *error);
 
 /* Waits for all queues, whatever they find: after an error nothing may still be running. */
 void drain(struct allfold_context *ctx);

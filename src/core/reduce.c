@@ -15,7 +15,7 @@ allfold_status place_resident(struct allfold_context *ctx, const void *resident,
     if (ctx->device->backend->locate(ctx->device, resident, &place, error) != ALLFOLD_OK)
         return error->status;
     if (place == PLACE_DEVICE)
-        *placed = (struct placed){(char *)(uintptr_t)resident, count, false};
+        *placed = (struct placed){.memory = (char *)(uintptr_t)resident, .elements = count};
     return ALLFOLD_OK;
 }
 
@@ -64,35 +64,22 @@ void drain(struct allfold_context *ctx)
 }
 
 /* Elements already on the device: one fold, in the caller's stream. */
-static allfold_status fold_placed(struct allfold_context *ctx, enum monoid monoid, allfold_type type,
-                                  const struct job *job, const struct placed *placed, struct partial *partial,
-                                  struct error *error)
+static allfold_status fold_placed(struct allfold_context *ctx, const struct job *job, struct stream *stream,
+                                  const struct placed *placed, struct error *error)
 {
     const struct backend *const backend = ctx->device->backend;
     struct queue *const queue = ctx->queues[0];
     phase_enter(ctx->comm.progress, PHASE_FOLD);
     if (backend->enter(queue, job->stream, error) != ALLFOLD_OK
-        || backend->fold(queue, monoid, type, placed->memory, placed->elements, 0, error) != ALLFOLD_OK
+        || backend->fold(queue, stream->monoid, stream->type, placed->memory, placed->elements, 0, error) != ALLFOLD_OK
         || backend->wait(queue, error) != ALLFOLD_OK)
         return error->status;
-    monoid_combine(monoid, type, partial, queue->partial);
-    atomic_fetch_add(&ctx->comm.progress->done, placed->elements * allfold_type_bytes(type));
+    monoid_combine(stream->monoid, stream->type, stream->partial, queue->partial);
+    atomic_fetch_add(&ctx->comm.progress->done, placed->elements * allfold_type_bytes(stream->type));
     return ALLFOLD_OK;
 }
 
-/* Sets a shard going. */
-static allfold_status start_shard(struct allfold_context *ctx, struct queue *queue, enum monoid monoid,
-                                  allfold_type type, const struct job *job, struct range shard, void *memory,
-                                  struct error *error)
-{
-    const struct backend *const backend = ctx->device->backend;
-    if (elements_upload(ctx, queue, job, shard, allfold_type_bytes(type), memory, error) != ALLFOLD_OK)
-        return error->status;
-    phase_enter(ctx->comm.progress, PHASE_FOLD);
-    return backend->fold(queue, monoid, type, memory, shard.count, shard.first - job->range.first, error);
-}
-
-/* What folds of this rank's device depend on, in words. Which CPU it is changes no bits. */
+/* On what folds of this rank's device depend, in words. Which CPU it is changes no bits. */
 static void device_words(const struct allfold_context *ctx, char words[64])
 {
     struct device_info info = {.name = "cpu"};
@@ -101,95 +88,91 @@ static void device_words(const struct allfold_context *ctx, char words[64])
     snprintf(words, 64, "%.63s", info.name);
 }
 
-/* Where the fold may begin: at shard 0, or where a checkpoint says. */
-static allfold_status find_start(struct allfold_context *ctx, enum monoid monoid, allfold_type type,
-                                 const struct job *job, uint64_t shard_elements, uint64_t shards,
-                                 struct partial *partial, uint64_t *start, struct error *error)
+bool stream_begin(struct allfold_context *ctx, const struct job *job, struct stream *stream, struct error *error)
 {
-    char device[64];
-    *start = 0;
-    if (job->checkpoint == NULL)
-        return ALLFOLD_OK;
-    phase_enter(ctx->comm.progress, PHASE_CHECKPOINT);
-    device_words(ctx, device);
-    if (checkpoint_load(job->checkpoint, device, monoid, type, shard_elements, partial, start, error) != ALLFOLD_OK)
-        return error->status;
-    if (*start > shards)
-        return error_set(error, ALLFOLD_BAD_INPUT, "%s: the checkpoint is beyond the input", job->checkpoint->path);
-    core_log(ctx, "the checkpoint has %" PRIu64 " of %" PRIu64 " shards", *start, shards);
-    atomic_fetch_add(&ctx->comm.progress->done,
-                     u64_min(*start * shard_elements, job->range.count) * allfold_type_bytes(type));
-    return ALLFOLD_OK;
+    const size_t element_bytes = allfold_type_bytes(stream->type);
+    const uint64_t shard = ctx->queues[0]->bytes / element_bytes;
+    stream->shard_elements = shard;
+    stream->shards = job->range.count / shard + (job->range.count % shard != 0);
+    stream->done = 0;
+    monoid_identity(stream->monoid, stream->type, stream->partial);
+    if (job->hook == NULL)
+        return true;
+    device_words(ctx, stream->device);
+    if (error->status == ALLFOLD_OK && job->hook->before(job->hook->user, stream, error) == ALLFOLD_OK && stream->done > 0) {
+        core_log(ctx, "the checkpoint has %" PRIu64 " of %" PRIu64 " shards", stream->done, stream->shards);
+        atomic_fetch_add(&ctx->comm.progress->done, u64_min(stream->done * shard, job->range.count) * element_bytes);
+    }
+    return comm_agree(&ctx->comm, error) == ALLFOLD_OK;
 }
 
-/* Takes the next partial, which is that of shard number `shard`. */
-static allfold_status take_shard(struct allfold_context *ctx, struct queue *queue, enum monoid monoid, allfold_type type,
-                                 const struct job *job, uint64_t shard, uint64_t elements, struct partial *partial,
-                                 struct error *error)
+/* Shard number i of this rank's part, counted from the part's first element. */
+static struct range shard_range(const struct job *job, const struct stream *stream, uint64_t i)
 {
+    const uint64_t first = i * stream->shard_elements;
+    return (struct range){first, u64_min(stream->shard_elements, job->range.count - first)};
+}
+
+/* Sets shard number i going. */
+static allfold_status start_shard(struct allfold_context *ctx, const struct job *job, const struct stream *stream, uint64_t i,
+                                  const struct placed *placed, struct error *error)
+{
+    struct queue *const queue = ctx->queues[i % (uint64_t)ctx->queue_count];
+    const size_t element_bytes = allfold_type_bytes(stream->type);
+    const struct range shard = shard_range(job, stream, i);
+    const struct range elements = {job->range.first + shard.first, shard.count};
+    const bool kept = shard.first + shard.count <= placed->capacity;
+    void *const memory = kept ? placed->memory + shard.first * element_bytes : queue->buffer;
+    if (elements_upload(ctx, queue, job, elements, element_bytes, memory, error) != ALLFOLD_OK)
+        return error->status;
+    phase_enter(ctx->comm.progress, PHASE_FOLD);
+    return ctx->device->backend->fold(queue, stream->monoid, stream->type, memory, shard.count, shard.first, error);
+}
+
+/* Takes the partial of the next shard. */
+static allfold_status take_shard(struct allfold_context *ctx, const struct job *job, struct stream *stream, struct error *error)
+{
+    struct queue *const queue = ctx->queues[stream->done % (uint64_t)ctx->queue_count];
+    const uint64_t elements = shard_range(job, stream, stream->done).count;
     phase_enter(ctx->comm.progress, PHASE_FOLD);
     if (ctx->device->backend->wait(queue, error) != ALLFOLD_OK)
         return error->status;
-    monoid_combine(monoid, type, partial, queue->partial);
-    atomic_fetch_add(&ctx->comm.progress->done, elements * allfold_type_bytes(type));
-    if (job->checkpoint == NULL || !checkpoint_due(job->checkpoint))
-        return ALLFOLD_OK;
-    phase_enter(ctx->comm.progress, PHASE_CHECKPOINT);
-    return checkpoint_save(job->checkpoint, type, partial, shard + 1, error);
+    monoid_combine(stream->monoid, stream->type, stream->partial, queue->partial);
+    stream->done++;
+    atomic_fetch_add(&ctx->comm.progress->done, elements * allfold_type_bytes(stream->type));
+    return job->hook == NULL ? ALLFOLD_OK : job->hook->after_shard(job->hook->user, stream, false, error);
 }
 
-static allfold_status fold_streamed(struct allfold_context *ctx, enum monoid monoid, allfold_type type,
-                                    const struct job *job, const struct placed *placed, uint64_t keep,
-                                    struct partial *partial, struct error *error)
+/* Shard i runs in queue i mod queues. Its partial is taken just before the queue's next shard: in order. A run that is asked
+   to stop starts no further shard, and takes those that are under way. */
+static allfold_status fold_streamed(struct allfold_context *ctx, const struct job *job, struct stream *stream,
+                                    const struct placed *placed, struct error *error)
 {
-    const size_t element_bytes = allfold_type_bytes(type);
-    const uint64_t shard_elements = ctx->queues[0]->bytes / element_bytes;
-    const uint64_t shards = (job->range.count + shard_elements - 1) / shard_elements;
-    const uint64_t queues = (uint64_t)ctx->queue_count;
-    uint64_t start, end = shards;
-    core_log(ctx, "%" PRIu64 " elements stream in %" PRIu64 " shards", job->range.count, shards);
-    if (find_start(ctx, monoid, type, job, shard_elements, shards, partial, &start, error) != ALLFOLD_OK)
-        return error->status;
-
-    /* Shard i runs in queue i mod queues. Its partial is taken just before the queue's next shard: in order. A run that is
-       asked to stop starts no further shard, and takes those that are under way. */
+    const uint64_t queues = (uint64_t)ctx->queue_count, start = stream->done;
+    uint64_t end = stream->shards;
+    core_log(ctx, "%" PRIu64 " elements stream in %" PRIu64 " shards", job->range.count, stream->shards);
     for (uint64_t i = start; i < end + queues; i++) {
-        struct queue *const queue = ctx->queues[i % queues];
-        if (i >= start + queues
-            && take_shard(ctx, queue, monoid, type, job, i - queues,
-                          u64_min(shard_elements, job->range.count - (i - queues) * shard_elements), partial, error)
-                   != ALLFOLD_OK)
+        if (i >= start + queues && take_shard(ctx, job, stream, error) != ALLFOLD_OK)
             return error->status;
         if (i < end && atomic_load_explicit(&ctx->comm.progress->stop, memory_order_relaxed) != 0)
             end = i;
-        if (i < end) {
-            const uint64_t first = i * shard_elements;
-            const struct range shard = {job->range.first + first, u64_min(shard_elements, job->range.count - first)};
-            void *const memory = first + shard.count <= keep ? placed->memory + first * element_bytes : queue->buffer;
-            if (start_shard(ctx, queue, monoid, type, job, shard, memory, error) != ALLFOLD_OK)
-                return error->status;
-        }
-    }
-    if (end == shards)
-        return ALLFOLD_OK;
-    if (job->checkpoint != NULL) {
-        phase_enter(ctx->comm.progress, PHASE_CHECKPOINT);
-        if (checkpoint_save(job->checkpoint, type, partial, end, error) != ALLFOLD_OK)
+        if (i < end && start_shard(ctx, job, stream, i, placed, error) != ALLFOLD_OK)
             return error->status;
-        phase_enter(ctx->comm.progress, PHASE_FOLD);
     }
+    if (end == stream->shards)
+        return ALLFOLD_OK;
+    if (job->hook != NULL && job->hook->after_shard(job->hook->user, stream, true, error) != ALLFOLD_OK)
+        return error->status;
     return progress_check(ctx->comm.progress, error);
 }
 
-allfold_status fold_part(struct allfold_context *ctx, enum monoid monoid, allfold_type type, const struct job *job,
-                         const struct placed *placed, uint64_t keep, struct partial *partial, struct error *error)
+allfold_status fold_part(struct allfold_context *ctx, const struct job *job, struct stream *stream, const struct placed *placed,
+                         struct error *error)
 {
-    monoid_identity(monoid, type, partial);
     if (job->range.count == 0 || error->status != ALLFOLD_OK)
         return error->status;
-    const allfold_status status = placed->elements == job->range.count
-                                      ? fold_placed(ctx, monoid, type, job, placed, partial, error)
-                                      : fold_streamed(ctx, monoid, type, job, placed, keep, partial, error);
+    const allfold_status status = placed->elements == job->range.count ? fold_placed(ctx, job, stream, placed, error)
+                                                                       : fold_streamed(ctx, job, stream, placed, error);
     if (status != ALLFOLD_OK)
         drain(ctx);
     return status;
@@ -201,12 +184,15 @@ allfold_status core_reduce(struct allfold_context *ctx, allfold_fold fold, allfo
     const enum monoid monoid = fold_monoid(fold, ctx->level);
     const struct fold_call call = {fold, ctx->level, nan, job->result_type};
     struct partial partial;
+    struct stream stream = {.monoid = monoid, .type = type, .partial = &partial};
     struct placed placed = {0};
     uint64_t count = job->range.count;
     progress_expect(ctx->comm.progress, count * allfold_type_bytes(type));
+    if (!stream_begin(ctx, job, &stream, error))
+        return error->status;
     if (error->status == ALLFOLD_OK)
         place_resident(ctx, job->source->resident, count, &placed, error);
-    fold_part(ctx, monoid, type, job, &placed, 0, &partial, error);
+    fold_part(ctx, job, &stream, &placed, error);
     if (comm_combine(&ctx->comm, CALL_REDUCE | (uint32_t)fold << 8 | (uint32_t)nan, monoid, type, &partial, &count, error)
         != ALLFOLD_OK)
         return error->status;

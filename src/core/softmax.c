@@ -98,7 +98,7 @@ static allfold_status normalise_part(const struct normalise *n, struct error *er
 }
 
 /* Room on the device for as much of the part as its budget allows, in whole shards. None is no error: less is kept. */
-static uint64_t keep_elements(struct allfold_context *ctx, allfold_type type, uint64_t count, struct placed *kept)
+static void reserve_kept(struct allfold_context *ctx, allfold_type type, uint64_t count, struct placed *kept)
 {
     const size_t element_bytes = allfold_type_bytes(type);
     const uint64_t shard = ctx->queues[0]->bytes / element_bytes, room = ctx->device->memory / element_bytes;
@@ -107,9 +107,9 @@ static uint64_t keep_elements(struct allfold_context *ctx, allfold_type type, ui
     void *memory;
     if (elements == 0
         || ctx->device->backend->allocate(ctx->device, elements * element_bytes, &memory, &ignored) != ALLFOLD_OK)
-        return 0;
-    *kept = (struct placed){memory, 0, true};
-    return elements;
+        return;
+    *kept = (struct placed){.memory = memory, .capacity = elements, .owned = true};
+    core_log(ctx, "%" PRIu64 " of %" PRIu64 " elements stay on the device between the passes", elements, count);
 }
 
 /* First pass of a part that lies on the device as its output does: *begun where the device keeps it there for the second. */
@@ -136,35 +136,35 @@ allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, allfold
     const allfold_type y_type = error->status == ALLFOLD_OK ? sink->type : ALLFOLD_F32;
     const enum monoid monoid = softmax_monoid(type, y_type, logarithm, ctx->level);
     struct partial partial;
-    uint64_t count = job->range.count, keep = 0;
+    struct stream stream = {.monoid = monoid, .type = type, .partial = &partial};
+    uint64_t count = job->range.count;
     uint32_t call = CALL_SOFTMAX | (logarithm ? 1u : 0u) << 8;
+    progress_expect(n.progress, 2 * count * allfold_type_bytes(type));
+    if (!stream_begin(ctx, job, &stream, error))
+        return error->status;
     if (error->status == ALLFOLD_OK) {
-        progress_expect(n.progress, 2 * count * allfold_type_bytes(type));
         n.y_type = sink->type;
         call |= (uint32_t)sink->type;
         place_resident(ctx, sink->resident, count, &n.y, error);
         place_resident(ctx, job->source->resident, count, &n.x, error);
     }
-    /* a fold that goes on from a checkpoint has not read the elements before it: all are read again */
-    if (error->status == ALLFOLD_OK && n.x.memory == NULL && job->checkpoint == NULL)
-        keep = keep_elements(ctx, type, count, &n.x);
-    if (keep > 0)
-        core_log(ctx, "%" PRIu64 " of %" PRIu64 " elements stay on the device between the passes", keep, count);
+    /* a fold that goes on from where its hook says has not read the elements before: all are read again */
+    if (error->status == ALLFOLD_OK && n.x.memory == NULL && job->hook == NULL)
+        reserve_kept(ctx, type, count, &n.x);
     const bool alone = ctx->comm.size == 1 && !logarithm;
     bool begun = false;
-    monoid_identity(monoid, type, &partial);
     if (error->status == ALLFOLD_OK && count > 0 && is_placed(&n)
         && begin_placed(&n, alone, &begun, &partial, error) != ALLFOLD_OK)
         drain(ctx); /* some of it may be under way, in the caller's stream */
     if (!begun)
-        fold_part(ctx, monoid, type, job, &n.x, keep, &partial, error);
+        fold_part(ctx, job, &stream, &n.x, error);
     if (comm_combine(&ctx->comm, call, monoid, type, &partial, &count, error) != ALLFOLD_OK
         || monoid_has_room(monoid, count, error) != ALLFOLD_OK) {
         if (begun)
             drain(ctx);
     } else if (!(begun && alone)) {
-        if (keep > 0)
-            n.x.elements = keep;
+        if (n.x.capacity > 0)
+            n.x.elements = n.x.capacity;
         softmax_constants_set(monoid, type, &partial, &n.constants);
         if (follow_caller(&n, error) != ALLFOLD_OK || normalise_part(&n, error) != ALLFOLD_OK)
             drain(ctx);

@@ -4,7 +4,8 @@
 #define ALLFOLD_CHECKPOINT_H
 
 #include "array/array.h"
-#include "fold/table.h"
+#include "base/phase.h"
+#include "core/stream.h"
 
 /* What must be equal for a checkpoint to be this run's: all on which the partial's bits depend. A line each in the table of
    checkpoint.c, which says in words what differs. */
@@ -18,28 +19,27 @@ struct checkpoint_identity {
     uint64_t monoid;
 };
 
-struct checkpoint {
-    char path[ARRAY_PATH_BYTES]; /* of this rank's file */
-    double every;                /* seconds between two writings; 0: after each shard */
-    double last;                 /* when it was written, or the fold began */
-    struct checkpoint_identity identity;
+/* What a run says of itself. */
+struct checkpoint_run {
+    const char *file;    /* rank R keeps its checkpoint in FILE.R */
+    double every;        /* seconds between two writings; 0: after each shard */
+    const char *command;
+    uint64_t options;    /* the command's own */
+    int rank, ranks;
 };
 
-/* Begins a checkpoint of this rank of a run on input: path is FILE.RANK. */
-allfold_status checkpoint_begin(struct checkpoint *checkpoint, const char *file, double every, const char *command,
-                                uint64_t options, const struct array_info *input, int rank, int ranks,
-                                struct error *error);
+struct checkpoint {
+    char path[ARRAY_PATH_BYTES]; /* of this rank's file */
+    double every;
+    double last;                 /* when it was written, or the fold began */
+    struct checkpoint_identity identity;
+    struct progress *progress;
+    struct stream_hook hook;     /* for the job */
+};
 
-/* Where the fold may begin: *shards_done of its shards are in *partial. Both stay as they are where there is no file.
-   Completes the identity with what the fold depends on. */
-allfold_status checkpoint_load(struct checkpoint *checkpoint, const char *device, enum monoid monoid, allfold_type type,
-                               uint64_t shard_elements, struct partial *partial, uint64_t *shards_done,
-                               struct error *error);
-
-/* Whether it is time to write it. */
-bool checkpoint_due(const struct checkpoint *checkpoint);
-allfold_status checkpoint_save(struct checkpoint *checkpoint, allfold_type type, const struct partial *partial,
-                               uint64_t shards_done, struct error *error);
+/* Begins the checkpoint of this rank of a run on input. */
+allfold_status checkpoint_begin(struct checkpoint *checkpoint, const struct checkpoint_run *run, const struct array_info *input,
+                                struct progress *progress, struct error *error);
 
 /* Removes this rank's file: the run has succeeded. */
 allfold_status checkpoint_end(const struct checkpoint *checkpoint, struct error *error);

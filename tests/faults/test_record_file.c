@@ -2,7 +2,7 @@
    nothing is then written to the reader's memory; an interrupted writing leaves the file that was there. */
 #define TAP_WITHOUT_MPI
 #include "array/array.h"
-#include "array/sealed.h"
+#include "store/record_file.h"
 #include "tests/tap.h"
 
 #include <fcntl.h>
@@ -31,7 +31,7 @@ static bool refused(const char *words)
     bool exists;
     memset(into, 0xee, sizeof into);
     memset(untouched, 0xee, sizeof untouched);
-    return sealed_read(path, WHAT, MAGIC, into, BYTES, &exists, &error) == ALLFOLD_BAD_INPUT && exists
+    return record_file_read(path, WHAT, MAGIC, into, BYTES, &exists, &error) == ALLFOLD_BAD_INPUT && exists
            && strstr(error.text, words) != NULL && memcmp(into, untouched, sizeof into) == 0;
 }
 
@@ -40,7 +40,7 @@ static bool reads(const unsigned char contents[BYTES])
     struct error error = {0};
     unsigned char into[BYTES];
     bool exists;
-    return sealed_read(path, WHAT, MAGIC, into, BYTES, &exists, &error) == ALLFOLD_OK && exists
+    return record_file_read(path, WHAT, MAGIC, into, BYTES, &exists, &error) == ALLFOLD_OK && exists
            && memcmp(into, contents, BYTES) == 0;
 }
 
@@ -67,13 +67,13 @@ int main(void)
     char temporary[ARRAY_PATH_BYTES];
     bool exists = true;
     int missed = 0;
-    snprintf(path, sizeof path, "%s/sealed-%ld", getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp", (long)getpid());
+    snprintf(path, sizeof path, "%s/record-%ld", getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp", (long)getpid());
     snprintf(temporary, sizeof temporary, "%.4000s.tmp", path);
     fill(contents, 1);
-    tap_ok(sealed_read(path, WHAT, MAGIC, contents, BYTES, &exists, &error) == ALLFOLD_OK && !exists, "no file is no error");
-    tap_ok(sealed_write(path, WHAT, MAGIC, contents, BYTES, &error) == ALLFOLD_OK && reads(contents), "written and read");
+    tap_ok(record_file_read(path, WHAT, MAGIC, contents, BYTES, &exists, &error) == ALLFOLD_OK && !exists, "no file is no error");
+    tap_ok(record_file_write(path, WHAT, MAGIC, contents, BYTES, &error) == ALLFOLD_OK && reads(contents), "written and read");
     fill(contents, 2);
-    tap_ok(sealed_write(path, WHAT, MAGIC, contents, BYTES, &error) == ALLFOLD_OK && reads(contents), "replaced");
+    tap_ok(record_file_write(path, WHAT, MAGIC, contents, BYTES, &error) == ALLFOLD_OK && reads(contents), "replaced");
     get(whole, ALL);
 
     for (int i = 0; i < ALL; i++)
@@ -95,12 +95,12 @@ int main(void)
     put(whole, ALL);
     tap_ok(mkdir(temporary, 0700) == 0, "a folder where the temporary file should be");
     fill(contents, 3);
-    tap_ok(sealed_write(path, WHAT, MAGIC, contents, BYTES, &error) == ALLFOLD_IO_ERROR, "cannot be written: %s", error.text);
+    tap_ok(record_file_write(path, WHAT, MAGIC, contents, BYTES, &error) == ALLFOLD_IO_ERROR, "cannot be written: %s", error.text);
     fill(contents, 2);
     tap_ok(reads(contents), "and the old one is still there");
     rmdir(temporary);
     error = (struct error){0};
-    tap_ok(sealed_remove(path, WHAT, &error) == ALLFOLD_OK && access(path, F_OK) != 0
-               && sealed_remove(path, WHAT, &error) == ALLFOLD_OK, "removed, twice");
+    tap_ok(record_file_remove(path, WHAT, &error) == ALLFOLD_OK && access(path, F_OK) != 0
+               && record_file_remove(path, WHAT, &error) == ALLFOLD_OK, "removed, twice");
     return tap_done();
 }

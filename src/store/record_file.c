@@ -1,5 +1,5 @@
-/* Small files with a checksum: see sealed.h. */
-#include "array/sealed.h"
+/* Small files with a checksum: see record_file.h. */
+#include "store/record_file.h"
 
 #include "array/array.h"
 #include "array/file.h"
@@ -14,7 +14,7 @@
 
 /* In the file: this, the contents, and the checksum of both. Little-endian, as all that the program reads and writes. */
 struct head {
-    char magic[SEALED_MAGIC_BYTES];
+    char magic[RECORD_MAGIC_BYTES];
     uint64_t bytes; /* of the contents */
 };
 
@@ -36,7 +36,7 @@ static allfold_status temporary_name(const char *path, const char *what, char te
 }
 
 /* Head, contents and checksum in one piece of memory, to be freed; NULL where there is none. */
-static char *seal(const char magic[SEALED_MAGIC_BYTES], const void *contents, size_t bytes)
+static char *seal(const char magic[RECORD_MAGIC_BYTES], const void *contents, size_t bytes)
 {
     struct head head = {.bytes = bytes};
     char *const sealed = malloc(sizeof head + bytes + sizeof(uint64_t));
@@ -68,7 +68,7 @@ static allfold_status write_durable(const char *temporary, const char *what, con
     return error->status;
 }
 
-allfold_status sealed_write(const char *path, const char *what, const char magic[SEALED_MAGIC_BYTES],
+allfold_status record_file_write(const char *path, const char *what, const char magic[RECORD_MAGIC_BYTES],
                             const void *contents, size_t bytes, struct error *error)
 {
     char temporary[ARRAY_PATH_BYTES];
@@ -86,7 +86,7 @@ allfold_status sealed_write(const char *path, const char *what, const char magic
     return error->status;
 }
 
-static allfold_status check(const char *path, const char *what, const char magic[SEALED_MAGIC_BYTES], const char *sealed,
+static allfold_status check(const char *path, const char *what, const char magic[RECORD_MAGIC_BYTES], const char *sealed,
                             size_t bytes, struct error *error)
 {
     struct head head;
@@ -101,7 +101,7 @@ static allfold_status check(const char *path, const char *what, const char magic
     return ALLFOLD_OK;
 }
 
-static allfold_status read_sealed(int fd, const char *path, const char *what, const char magic[SEALED_MAGIC_BYTES],
+static allfold_status read_sealed(int fd, const char *path, const char *what, const char magic[RECORD_MAGIC_BYTES],
                                   void *contents, size_t bytes, struct error *error)
 {
     const size_t all = sizeof(struct head) + bytes + sizeof(uint64_t);
@@ -115,7 +115,7 @@ static allfold_status read_sealed(int fd, const char *path, const char *what, co
     return error->status;
 }
 
-allfold_status sealed_read(const char *path, const char *what, const char magic[SEALED_MAGIC_BYTES], void *contents,
+allfold_status record_file_read(const char *path, const char *what, const char magic[RECORD_MAGIC_BYTES], void *contents,
                            size_t bytes, bool *exists, struct error *error)
 {
     const uint64_t expected = sizeof(struct head) + bytes + sizeof(uint64_t);
@@ -136,7 +136,7 @@ allfold_status sealed_read(const char *path, const char *what, const char magic[
     return error->status;
 }
 
-allfold_status sealed_remove(const char *path, const char *what, struct error *error)
+allfold_status record_file_remove(const char *path, const char *what, struct error *error)
 {
     char temporary[ARRAY_PATH_BYTES];
     if (temporary_name(path, what, temporary, error) != ALLFOLD_OK)

@@ -1,8 +1,8 @@
-/* Partials in files: see saved.h. */
-#include "core/saved.h"
+/* Partials in files: see partial_file.h. */
+#include "store/partial_file.h"
 
 #include "array/file.h"
-#include "array/sealed.h"
+#include "store/record_file.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,40 +22,40 @@ struct contents {
 
 static const char *const levels[] = {[ALLFOLD_LEVEL_FAST] = "fast", [ALLFOLD_LEVEL_EXACT] = "exact"};
 
-static size_t saved_bytes(const struct saved *saved)
+static size_t partial_file_bytes(const struct partial_file *file)
 {
-    return monoid_bytes(fold_monoid(saved->fold, saved->level), saved->type);
+    return monoid_bytes(fold_monoid(file->fold, file->level), file->type);
 }
 
-allfold_status saved_write(const char *path, const struct saved *saved, struct error *error)
+allfold_status partial_file_write(const char *path, const struct partial_file *file, struct error *error)
 {
     struct contents contents;
     memset(&contents, 0, sizeof contents);
     contents.version = VERSION;
-    snprintf(contents.fold, sizeof contents.fold, "%s", allfold_fold_name(saved->fold));
-    snprintf(contents.type, sizeof contents.type, "%s", allfold_type_name(saved->type));
-    snprintf(contents.level, sizeof contents.level, "%s", levels[fold_level(saved->fold, saved->level)]);
-    contents.count = saved->count;
-    contents.bytes = saved_bytes(saved);
-    memcpy(&contents.partial, &saved->partial, contents.bytes);
-    return sealed_write(path, WHAT, MAGIC, &contents, sizeof contents, error);
+    snprintf(contents.fold, sizeof contents.fold, "%s", allfold_fold_name(file->fold));
+    snprintf(contents.type, sizeof contents.type, "%s", allfold_type_name(file->type));
+    snprintf(contents.level, sizeof contents.level, "%s", levels[fold_level(file->fold, file->level)]);
+    contents.count = file->count;
+    contents.bytes = partial_file_bytes(file);
+    memcpy(&contents.partial, &file->partial, contents.bytes);
+    return record_file_write(path, WHAT, MAGIC, &contents, sizeof contents, error);
 }
 
-allfold_status saved_read(const char *path, struct saved *saved, struct error *error)
+allfold_status partial_file_read(const char *path, struct partial_file *file, struct error *error)
 {
     struct contents contents;
     bool exists;
-    if (sealed_read(path, WHAT, MAGIC, &contents, sizeof contents, &exists, error) != ALLFOLD_OK)
+    if (record_file_read(path, WHAT, MAGIC, &contents, sizeof contents, &exists, error) != ALLFOLD_OK)
         return error->status;
     if (!exists)
         return error_set(error, ALLFOLD_IO_ERROR, "%s: expected a partial, found no such file", file_shown(path));
     contents.fold[sizeof contents.fold - 1] = contents.type[sizeof contents.type - 1] = '\0';
     contents.level[sizeof contents.level - 1] = '\0';
-    saved->level = strcmp(contents.level, "exact") == 0 ? ALLFOLD_LEVEL_EXACT : ALLFOLD_LEVEL_FAST;
-    saved->count = contents.count;
-    saved->partial = contents.partial;
-    if (contents.version != VERSION || !fold_by_name(contents.fold, &saved->fold)
-        || !type_by_name(contents.type, &saved->type) || contents.bytes != saved_bytes(saved))
+    file->level = strcmp(contents.level, "exact") == 0 ? ALLFOLD_LEVEL_EXACT : ALLFOLD_LEVEL_FAST;
+    file->count = contents.count;
+    file->partial = contents.partial;
+    if (contents.version != VERSION || !fold_by_name(contents.fold, &file->fold)
+        || !type_by_name(contents.type, &file->type) || contents.bytes != partial_file_bytes(file))
         return error_set(error, ALLFOLD_BAD_INPUT,
                          "%s: expected a partial of version %d, found one of version %" PRIu64 " (%s of %s, %s, %" PRIu64
                          " bytes): it was written by another version of the program", file_shown(path), VERSION,
@@ -63,7 +63,7 @@ allfold_status saved_read(const char *path, struct saved *saved, struct error *e
     return ALLFOLD_OK;
 }
 
-allfold_status saved_merge(struct saved *a, const struct saved *b, const char *path, struct error *error)
+allfold_status partial_file_merge(struct partial_file *a, const struct partial_file *b, const char *path, struct error *error)
 {
     const enum monoid monoid = fold_monoid(a->fold, a->level);
     struct partial next = b->partial;
