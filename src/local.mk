@@ -2,7 +2,6 @@
 lib_LIBRARIES += liballfold.a
 include_HEADERS += src/allfold.h
 liballfold_a_SOURCES = \
-	src/array/count.c \
 	src/array/draw.c \
 	src/array/file.c \
 	src/array/generate.c \
@@ -10,6 +9,7 @@ liballfold_a_SOURCES = \
 	src/array/output.c \
 	src/array/source.c \
 	src/base/base.c \
+	src/base/parse.c \
 	src/base/phase.c \
 	src/device/cpu.c \
 	src/device/device.c \
@@ -33,6 +33,7 @@ noinst_HEADERS += \
 	src/array/npy.h \
 	src/base/base.h \
 	src/base/elements.h \
+	src/base/parse.h \
 	src/base/phase.h \
 	src/comm/comm.h \
 	src/comm/in_host.h \

@@ -4,6 +4,7 @@
 #include "tap.h"
 
 #include "array/array.h"
+#include "base/parse.h"
 #include "base/elements.h"
 #include "generated.h"
 
@@ -19,18 +20,35 @@ static void test_counts(void)
         uint64_t value;
     } good[] = {{"0", 0}, {"1000", 1000}, {"1e9", 1000000000}, {"1E+9", 1000000000}, {"1.5e3", 1500}, {"2.50e1", 25},
                 {"2^30", 1 << 30}, {"2^63", UINT64_C(1) << 63}, {"64Ki", 65536}, {"1.5Mi", 3 << 19}, {"4Gi", UINT64_C(4) << 30},
-                {"18446744073709551615", UINT64_MAX}, {"0e64", 0}, {"007", 7}, {"10^19", UINT64_C(10000000000000000000)}};
+                {"64k", 64000}, {"64K", 64000}, {"1.5M", 1500000}, {"2P", UINT64_C(2000000000000000)}, {"18446744073709551615", UINT64_MAX}, {"0e64", 0}, {"007", 7}, {"10^19", UINT64_C(10000000000000000000)}};
     static const char *const bad[] = {"", " 1", "1 ", "-1", "+1", "1e", "e9", "1e-9", "1.5", "1.25e1", "2^64", "2^", "^2", "3^41",
-                                      "1e20", "18446744073709551616", "16Ei", "64K", "64Kib", "64k", "1e999999999999", "0x10",
+                                      "1e20", "18446744073709551616", "16Ei", "64Kib", "64KB", "64Q", "1E", "100P0", "1e3k", "1e999999999999", "0x10",
                                       "1,000", ".", "1.2.3e9", "1e9.0", "2^3^4", "nan", "inf", "1.5^2", "1e65", "12z"};
     uint64_t value;
     int right = 0, refused = 0;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
-        right += array_parse_count(good[i].text, &value) && value == good[i].value;
+        right += parse_count(good[i].text, &value) && value == good[i].value;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        refused += !array_parse_count(bad[i], &value);
+        refused += !parse_count(bad[i], &value);
     tap_ok(right == sizeof good / sizeof *good, "%d counts are understood", right);
     tap_ok(refused == sizeof bad / sizeof *bad, "%d texts are no counts", refused);
+    tap_ok(parse_size("1K", &value) && value == 1000 && parse_size("1KB", &value) && value == 1000 && parse_size("1MiB", &value)
+           && value == 1 << 20 && parse_size("512B", &value) && value == 512 && !parse_size("B", &value) && !parse_size("1.B", &value)
+           && !parse_size("1BB", &value) && !parse_size("1 MiB", &value) && value == 512, "sizes may say B");
+}
+
+static void test_reals(void)
+{
+    static const char *const good[] = {"0", "-1", "1e-400", "-.5", "2.", "1.5e+3", "nan", "inf", "-inf"};
+    static const char *const bad[] = {"", " 1", "1 ", "\t1", "0x10", "0x1p3", "-nan", "nan(1)", "infinity", "INF", "1e400", "1e", "--1", "1f"};
+    int right = 0, refused = 0;
+    double value = 7;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        refused += !parse_real(bad[i], &value) && value == 7;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        right += parse_real(good[i], &value) && (value == strtod(good[i], NULL) || good[i][0] == 'n');
+    tap_ok(right == sizeof good / sizeof *good, "%d numbers are understood", right);
+    tap_ok(refused == sizeof bad / sizeof *bad, "%d texts are no numbers, in decimal and as a whole", refused);
 }
 
 static const struct array_hints no_hints;
@@ -176,10 +194,10 @@ static void test_ramp(void)
     tap_ok(right, "ramp f64: rounded once");
     free(d);
     /* just above a tie of f16, by less than f64 keeps: to f64 first would give 1 */
-    element_f16 *h = elements_of("ramp?n=2&dtype=f16&start=0x1p-60&step=0x1.002p0", &n);
-    element_f16 *even = elements_of("ramp?n=2&dtype=f16&step=0x1.002p0", &n);
-    element_f16 *below = elements_of("ramp?n=2&dtype=f16&start=-0x1p-60&step=-0x1.002p0", &n);
-    element_f16 *less = elements_of("ramp?n=2&dtype=f16&start=-0x1p-60&step=0x1.006p0", &n);
+    element_f16 *h = elements_of("ramp?n=2&dtype=f16&start=8.673617379884035e-19&step=1.00048828125", &n);
+    element_f16 *even = elements_of("ramp?n=2&dtype=f16&step=1.00048828125", &n);
+    element_f16 *below = elements_of("ramp?n=2&dtype=f16&start=-8.673617379884035e-19&step=-1.00048828125", &n);
+    element_f16 *less = elements_of("ramp?n=2&dtype=f16&start=-8.673617379884035e-19&step=1.00146484375", &n);
     tap_ok(load_f16(h[1]) == 0x1.004p0f && load_f16(even[1]) == 1.0f && load_f16(below[1]) == -0x1.004p0f &&
                load_f16(less[1]) == 0x1.004p0f, "ramp f16: rounded once, ties to even");
     free(h);
@@ -223,6 +241,7 @@ int main(int argc, char **argv)
         return 0;
     }
     test_counts();
+    test_reals();
     test_refused();
     test_golden();
     test_pieces();

@@ -104,10 +104,6 @@ allfold_status output_commit(const struct output *output, struct error *error);
 /* Removes the temporary file. */
 void output_discard(const struct output *output);
 
-/* Counts as people write them: "1000", "1e9", "1.5e6", "2^30", "64Mi" (Ki to Ei). False where text is none, or no
-   integer below 2^64. */
-bool array_parse_count(const char *text, uint64_t *count);
-
 /* Generators (generate.c, draw.c): elements that depend only on the distribution, the seed and the global index. */
 /* Parses "normal?n=1e9&seed=1" (after "gen:"); fills type, count, shape and generator of *info. */
 allfold_status generator_parse(const char *text, const struct array_hints *hints, struct array_info *info,

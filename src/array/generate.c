@@ -1,7 +1,8 @@
 /* The text of generators, "normal?n=1e9&seed=1&sd=2": names, keys, defaults, and what is refused. */
 #include "array/generate.h"
 
-#include <errno.h>
+#include "base/parse.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -163,22 +164,19 @@ static bool find_type(const struct spec *spec, const struct array_hints *hints, 
 static bool parse_whole(const char *text, bool *negative, uint64_t *magnitude)
 {
     const bool minus = *text == '-';
-    if (!array_parse_count(minus ? text + 1 : text, magnitude))
+    if (!parse_count(minus ? text + 1 : text, magnitude))
         return false;
     *negative = minus && *magnitude != 0;
     return true;
 }
 
-/* A finite number, inf or nan; also 2^20 and 64Mi. A finite text beyond f64 is refused. */
-static bool parse_real(const char *text, double *value)
+/* A decimal number, inf or nan; also 2^20 and 64Mi. */
+static bool parse_value(const char *text, double *value)
 {
-    char *end;
-    errno = 0;
-    *value = strtod(text, &end);
-    if (end != text && *end == '\0' && text[0] != ' ' && text[0] != '\t')
-        return !(errno == ERANGE && isinf(*value));
     bool negative;
     uint64_t magnitude;
+    if (parse_real(text, value))
+        return true;
     if (!parse_whole(text, &negative, &magnitude))
         return false;
     *value = negative ? -(double)magnitude : (double)magnitude;
@@ -219,7 +217,7 @@ static bool evaluate_exponent(const struct spec *spec, const char *name, const c
 {
     char expected[64];
     const int lowest = exponent_limit(type, false), highest = exponent_limit(type, true);
-    if (parse_real(text, &number->real) && number->real >= lowest && number->real <= highest &&
+    if (parse_value(text, &number->real) && number->real >= lowest && number->real <= highest &&
         number->real == floor(number->real))
         return true;
     snprintf(expected, sizeof expected, "an exponent of %s, %d to %d", allfold_type_name(type), lowest, highest);
@@ -260,7 +258,7 @@ static bool evaluate(const struct spec *spec, int index, allfold_type type, stru
         return evaluate_exponent(spec, p->name, text, type, number);
     if (!is_float && (p->kind == VALUE || p->kind == STEP))
         return evaluate_whole(spec, p, text, type, number);
-    if (!parse_real(text, &number->real))
+    if (!parse_value(text, &number->real))
         return refuse(spec, p->name, "a number", text);
     if (spec->distribution == DISTRIBUTION_CONSTANT && !isfinite(number->real))
         return true;
@@ -314,11 +312,11 @@ static bool check_parameters(const struct spec *spec, const struct array_info *i
 static bool parse_counts(const struct spec *spec, struct array_info *info)
 {
     const char *n = spec->values[KEY_N], *seed = spec->values[KEY_SEED];
-    if (!array_parse_count(n, &info->count))
+    if (!parse_count(n, &info->count))
         return refuse(spec, "n", "a count such as n=1000, n=1e9, n=2^30 or n=64Mi", n);
     if (info->count > (uint64_t)INT64_MAX / allfold_type_bytes(info->type))
         return refuse(spec, "n", "an array of less than 2^63 bytes", n);
-    if (seed[0] != '\0' && !array_parse_count(seed, &info->generator.seed))
+    if (seed[0] != '\0' && !parse_count(seed, &info->generator.seed))
         return refuse(spec, "seed", "an integer from 0 to 2^64 - 1", seed);
     info->dimensions = 1;
     info->shape[0] = info->count;

@@ -1,6 +1,7 @@
 /* bench: the library and its peers in turn, on the same data. What is measured and how is bench/'s affair; here the lists
    that the user gave are taken apart, and every combination is run. */
 #include "cli/bench_report.h"
+#include "base/parse.h"
 #include "cli/options.h"
 
 #include <string.h>
@@ -45,7 +46,7 @@ static bool for_items(const char *list, bool (*take)(struct plan *plan, const ch
 
 static bool take_count(struct plan *plan, const char *item)
 {
-    return plan->count_count < LIST_MAX && array_parse_count(item, &plan->counts[plan->count_count])
+    return plan->count_count < LIST_MAX && parse_count(item, &plan->counts[plan->count_count])
            && plan->counts[plan->count_count++] > 0;
 }
 
@@ -75,7 +76,7 @@ static bool take_subject(struct plan *plan, const char *item)
 static bool take_ranks(struct plan *plan, const char *item)
 {
     uint64_t ranks;
-    if (plan->rank_count == LIST_MAX || !array_parse_count(item, &ranks) || ranks < 1 || ranks > INT32_MAX)
+    if (plan->rank_count == LIST_MAX || !parse_count(item, &ranks) || ranks < 1 || ranks > INT32_MAX)
         return false;
     plan->ranks[plan->rank_count++] = (int)ranks;
     return true;

@@ -2,6 +2,7 @@
    experiments beside them. What they are is kernels/ladder's affair; here they are called, for all that the user asked
    for. */
 #include "cli/ladder_report.h"
+#include "base/parse.h"
 #include "cli/options.h"
 #include "cli/report.h"
 
@@ -43,12 +44,12 @@ static bool parse_range(const char *text, struct counts *counts)
     if (colon != NULL)
         *colon = '\0';
     counts->step = 1;
-    if (!array_parse_count(copy, &counts->first))
+    if (!parse_count(copy, &counts->first))
         return false;
     counts->last = counts->first;
-    if (dash != NULL && !array_parse_count(dash + 1, &counts->last))
+    if (dash != NULL && !parse_count(dash + 1, &counts->last))
         return false;
-    if (colon != NULL && !array_parse_count(colon + 1, &counts->step))
+    if (colon != NULL && !parse_count(colon + 1, &counts->step))
         return false;
     return counts->first <= counts->last && counts->step > 0;
 }

@@ -2,6 +2,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* getopt_long */
 #endif
+#include "base/parse.h"
 #include "cli/options.h"
 
 #include <getopt.h>
@@ -75,7 +76,7 @@ static bool set_level(struct settings *settings, const char *text)
 static bool set_threads(struct settings *settings, const char *text)
 {
     uint64_t threads;
-    if (!array_parse_count(text, &threads) || threads < 1 || threads > 4096)
+    if (!parse_count(text, &threads) || threads < 1 || threads > 4096)
         return false;
     settings->context.threads = (int)threads;
     return true;
@@ -130,7 +131,7 @@ static bool set_offset(struct settings *settings, const char *text)
 
 static bool set_count(struct settings *settings, const char *text)
 {
-    return settings->hints.has_count = array_parse_count(text, &settings->hints.count);
+    return settings->hints.has_count = parse_count(text, &settings->hints.count);
 }
 
 static bool set_counts(struct settings *settings, const char *text)
@@ -141,7 +142,7 @@ static bool set_counts(struct settings *settings, const char *text)
 
 static bool set_columns(struct settings *settings, const char *text)
 {
-    return array_parse_count(text, &settings->ladder.columns) && settings->ladder.columns > 0;
+    return parse_count(text, &settings->ladder.columns) && settings->ladder.columns > 0;
 }
 
 static bool set_rung(struct settings *settings, const char *text)
@@ -383,20 +384,6 @@ static const struct row {
 };
 enum { ROWS = sizeof rows / sizeof *rows, LONG_BASE = UCHAR_MAX + 1 };
 
-bool parse_size(const char *text, uint64_t *bytes)
-{
-    static const char letters[] = "kMGT";
-    const size_t length = strlen(text);
-    const char *letter = length > 0 ? strchr(letters, text[length - 1]) : NULL;
-    char counted[64];
-    if (letter == NULL)
-        return array_parse_count(text, bytes);
-    if (length >= sizeof counted - 4 || strpbrk(text, "eE^") != NULL)
-        return false;
-    snprintf(counted, sizeof counted, "%.*se%d", (int)length - 1, text, 3 * ((int)(letter - letters) + 1));
-    return array_parse_count(counted, bytes);
-}
-
 /* Levenshtein's distance, for names of a few letters. */
 static size_t distance(const char *a, const char *b)
 {
@@ -591,6 +578,6 @@ void options_print(FILE *file, const struct command *command)
 void options_print_words(FILE *file)
 {
     fputs("TYPE is " TYPE_WORDS ".\n"
-          "SIZE is in bytes: 1000000, 512k, 64M, 2G (thousands), 64Ki, 512Mi, 2Gi (powers of two).\n"
-          "COUNT is 1000, 1e9, 2^30 or 64Mi.\n", file);
+          "COUNT is 1000, 1e9, 2^30, 64k (k or K, M, G, T, P: thousands) or 64Mi (Ki to Ei: powers of 1024).\n"
+          "SIZE is the same in bytes, with or without a B: 512M, 2GiB.\n", file);
 }

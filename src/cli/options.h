@@ -16,9 +16,6 @@ void options_print(FILE *file, const struct command *command);
 /* What their arguments TYPE, SIZE and COUNT may be. */
 void options_print_words(FILE *file);
 
-/* A size in bytes: a count as array_parse_count takes, or with k, M, G or T (thousands) behind it. */
-bool parse_size(const char *text, uint64_t *bytes);
-
 /* " (did you mean X?)" for the name among `names` that is nearest to `found`, or nothing where none is near. */
 struct suggestion {
     char text[80];

@@ -1,6 +1,9 @@
-/* Counts as people write them: 1000, 1e9, 1.5e6, 2^30, 64Mi. Integers throughout, so that none is ever rounded. */
-#include "array/array.h"
+/* Numbers as people write them: see parse.h. Counts are integers throughout, so that none is ever rounded. */
+#include "base/parse.h"
 
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -43,9 +46,20 @@ static bool take_exponent(const char **at, unsigned *exponent)
     return true;
 }
 
-bool array_parse_count(const char *text, uint64_t *count)
+/* A unit, if there is one: "k" is 1000, "Ki" 1024. */
+static bool take_unit(const char **at, uint64_t *value)
 {
-    static const char units[] = "KMGTPE";
+    static const char letters[] = "KMGTPE";
+    const char *const letter = **at == '\0' ? NULL : strchr(letters, **at == 'k' ? 'K' : **at);
+    const bool binary = letter != NULL && (*at)[1] == 'i';
+    if (letter == NULL || (*letter == 'E' && !binary)) /* 1E is the beginning of 1E9 */
+        return true;
+    *at += binary ? 2 : 1;
+    return scale(value, binary ? 1024 : 1000, (unsigned)(letter - letters) + 1);
+}
+
+bool parse_count(const char *text, uint64_t *count)
+{
     const char *at = text;
     uint64_t value;
     unsigned decimals = 0, exponent;
@@ -65,16 +79,40 @@ bool array_parse_count(const char *text, uint64_t *count)
         value = 1;
         if (decimals != 0 || !take_exponent(&at, &exponent) || !scale(&value, base, exponent))
             return false;
-    } else if (*at != '\0' && strchr(units, *at) != NULL && at[1] == 'i') {
-        if (!scale(&value, 1024, (unsigned)(strchr(units, *at) - units) + 1))
-            return false;
-        at += 2;
-    }
+    } else if (!take_unit(&at, &value))
+        return false;
     for (; decimals > 0; decimals--, value /= 10)
         if (value % 10 != 0)
             return false;
     if (*at != '\0')
         return false;
     *count = value;
+    return true;
+}
+
+bool parse_size(const char *text, uint64_t *bytes)
+{
+    char count[64];
+    size_t length = strlen(text);
+    if (length >= sizeof count)
+        return false;
+    if (length > 1 && text[length - 1] == 'B' && text[length - 2] != '.')
+        length--;
+    memcpy(count, text, length);
+    count[length] = '\0';
+    return parse_count(count, bytes);
+}
+
+bool parse_real(const char *text, double *value)
+{
+    const char *const digits = text + (*text == '-');
+    char *end;
+    if (strcmp(digits, "inf") != 0 && strcmp(text, "nan") != 0 && text[strspn(text, "0123456789.eE+-")] != '\0')
+        return false;
+    errno = 0;
+    const double parsed = strtod(text, &end);
+    if (end == text || *end != '\0' || (errno == ERANGE && isinf(parsed)))
+        return false;
+    *value = parsed;
     return true;
 }

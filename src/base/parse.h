@@ -1,0 +1,19 @@
+/* Numbers as people write them: the one parser of options, of generators and of the benchmark's lists. Decimal only; a text is taken
+   as a whole or refused, and then nothing is written: no spaces, no hexadecimal. */
+#ifndef ALLFOLD_PARSE_H
+#define ALLFOLD_PARSE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* An integer below 2^64, never rounded: "1000", "1e9", "1.5e6", "2^30"; with a unit "64k" (k or K, M, G, T, P: thousands) or "64Mi"
+   (Ki to Ei: powers of 1024). */
+bool parse_count(const char *text, uint64_t *count);
+
+/* A size in bytes: a count, with or without B behind it: "1K", "1MiB", "512B". */
+bool parse_size(const char *text, uint64_t *bytes);
+
+/* A decimal number, "-1.5e-3", or inf, -inf, nan. What is beyond f64 is refused. */
+bool parse_real(const char *text, double *value);
+
+#endif
