@@ -10,7 +10,7 @@ dist_pages_DATA = \
 	docs/ladder.md \
 	docs/library.md \
 	docs/numerics.md \
-	docs/performance.md \
+	docs/performance.md docs/performance-log.md \
 	docs/reliability.md
 install-data-local:
 	$(MKDIR_P) "$(DESTDIR)$(pagesdir)/img"

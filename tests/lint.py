@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks what compilers do not: who may include whom (docs/architecture.md), that every file begins by saying what it is
-for and is in a makefile's list, and how long it is. By hand: python3 tests/lint.py [ROOT]. It also checks itself, on a
+for and is in a makefile's list, that links between documents lead somewhere, and how long files are. By hand: python3 tests/lint.py [ROOT]. It also checks itself, on a
 small tree with every fault planted in it."""
 import os
 import re
@@ -172,6 +172,38 @@ def unlisted_files(root):
                     yield "listed", f"{path}: in no _SOURCES, _HEADERS or EXTRA_DIST list of a local.mk"
 
 
+def anchors_of(text):
+    """The anchors that Markdown viewers give to a page's headings."""
+    found = set()
+    for heading in re.findall(r"^#+ +(.*)$", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE):
+        anchor = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        repeated = sum(re.fullmatch(re.escape(anchor) + r"(-\d+)?", other) is not None for other in found)
+        found.add(f"{anchor}-{repeated}" if repeated else anchor)
+    return found
+
+
+def link_faults(root):
+    """Links from one document to another, or within one, that lead nowhere."""
+    pages = [name for name in os.listdir(root) if name.endswith(".md")]
+    for folder in LISTED:
+        for where, _, names in os.walk(os.path.join(root, folder)):
+            pages += [os.path.relpath(os.path.join(where, name), root) for name in names if name.endswith(".md")]
+    texts = {}
+    for page in pages:
+        with open(os.path.join(root, page), encoding="utf-8") as file:
+            texts[page] = file.read()
+    for page in sorted(pages):
+        for link in re.findall(r"\]\(([^)\s]+)\)", texts[page]):
+            target, _, anchor = link.partition("#")
+            path = os.path.normpath(os.path.join(os.path.dirname(page), target)) if target else page
+            if re.match(r"\w+:", link):
+                continue
+            if not os.path.exists(os.path.join(root, path)):
+                yield "links", f"{page}: {link}: there is no such file"
+            elif anchor and anchor not in anchors_of(texts.get(path, "")):
+                yield "links", f"{page}: {link}: {path} has no such heading"
+
+
 def long_files(root, files):
     for path in files:
         if path.endswith(COMMENTED):
@@ -183,7 +215,7 @@ def long_files(root, files):
 
 def faults_of(root):
     files = files_of(root)
-    return [*include_faults(root, files), *head_faults(root, files), *unlisted_files(root)]
+    return [*include_faults(root, files), *head_faults(root, files), *unlisted_files(root), *link_faults(root)]
 
 
 PLANTED = {  # file -> (its text, the rule that must find it, or None for a file that is right)
@@ -212,6 +244,10 @@ PLANTED = {  # file -> (its text, the rule that must find it, or None for a file
     "tools/bare.sh": ("#!/bin/sh\nset -e\n", "head"),
     "m4/right.m4": ("# right\n", None),
     "tests/left_out.c": ("/* in no list */\n", "listed"),
+    "docs/right.md": ("# A page\n\n## One `name`: here\n[up](../README.md#top) [here](#one-name-here) [web](https://x.org/)\n", None),
+    "docs/nowhere.md": ("[gone](gone.md)\n", "links"),
+    "docs/heading.md": ("[no such heading](right.md#two)\n", "links"),
+    "README.md": ("# Top\n[a folder](jobs/) [a page](docs/right.md#a-page)\n", None),
     "jobs/listed/job.sh": ("#!/bin/sh\n# right\n", None),
 }
 # The planted tree's makefile lists every file but one.
@@ -240,7 +276,8 @@ def main():
                        ("cuda", "CUDA headers are in src/device/cuda*.c and kernels/ only"),
                        ("ladder", "the engine knows nothing of the ladder"),
                        ("head", "every file begins by saying what it is for"),
-                       ("listed", "every file is in a makefile's list")):
+                       ("listed", "every file is in a makefile's list"),
+                       ("links", "links between documents lead to files and headings that exist")):
         mine = [text for found_rule, text in found if found_rule == rule]
         tap.ok(not mine, name, "\n".join(mine))
     for text in long_files(root, files_of(root)):
