@@ -20,6 +20,8 @@ BELOW = {
     "src/store": ["src/store", "src/core", "src/array", "src/fold", "src/base"],
     "src": ["src/core", "src/comm", "src/device", "src/array", "src/fold", "src/base", ""],
     "src/watch": ["src/watch", "src/comm", "src/base"],
+    "src/cli/commands": ["src/cli/commands", "src/cli", "src/store", "src/core", "src/comm", "src/device", "src/array",
+                         "src/fold", "src/base", ""],
     "src/cli": ["src/cli", "src/watch", "src/store", "src/core", "src/comm", "src/device", "src/array", "src/fold", "src/base", ""],
     "kernels": ["kernels", "src/fold", "src/base", ""],
     "kernels/ladder": ["kernels/ladder", "kernels", "src/fold", "src/base", ""],
@@ -49,11 +51,11 @@ def may_use_nvtx(path):
 
 
 def may_use_ladder(path, header):
-    return header == "kernels/ladder/ladder.h" and re.match(r"src/cli/(cmd_)?ladder[^/]*\.[ch]$", path) is not None
+    return header == "kernels/ladder/ladder.h" and re.match(r"src/cli/commands/ladder[^/]*\.[ch]$", path) is not None
 
 
 def may_use_bench(path, header):
-    return header == "bench/bench.h" and re.match(r"src/cli/(cmd_)?bench[^/]*\.[ch]$", path) is not None
+    return header == "bench/bench.h" and re.match(r"src/cli/commands/bench[^/]*\.[ch]$", path) is not None
 
 
 def includes_of(root, path):
@@ -237,8 +239,8 @@ PLANTED = {  # file -> (its text, the rule that must find it, or None for a file
     "kernels/core.cu": ('/* upwards */\n#include "core/core.h"\n', "layers"),
     "src/core/core.h": ("/* core */\n", None),
     "kernels/ladder/ladder.h": ("/* ladder */\n", None),
-    "src/cli/cmd_ladder.c": ('/* right */\n#include "kernels/ladder/ladder.h"\n', None),
-    "src/cli/cmd_fold.c": ('/* ladder */\n#include "kernels/ladder/ladder.h"\n', "ladder"),
+    "src/cli/commands/ladder.c": ('/* right */\n#include "kernels/ladder/ladder.h"\n', None),
+    "src/cli/commands/fold.c": ('/* ladder */\n#include "kernels/ladder/ladder.h"\n', "ladder"),
     "bench/ladder.c": ('/* right */\n#include "kernels/ladder/ladder.h"\n#include <mpi.h>\n', None),
     "examples/inside.c": ('/* private header */\n#include "base/base.h"\n', "layers"),
     "tools/bare.sh": ("#!/bin/sh\nset -e\n", "head"),

@@ -1,5 +1,5 @@
 /* The ladder: the reduction kernels that people learn from, each one idea faster than the last, checked and measured on
-   the GPU at hand. What src/cli/cmd_ladder.c calls; C, without CUDA and without MPI. The library, libladder.a, is the
+   the GPU at hand. What src/cli/commands/ladder.c calls; C, without CUDA and without MPI. The library, libladder.a, is the
    program's own: the engine (liballfold.a) never links it.
 
    To add a rung: one file that defines rung_ID (rung.cuh), a line in LADDER_RUNGS below, and its name in local.mk. To

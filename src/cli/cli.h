@@ -48,13 +48,13 @@ extern const size_t command_count;
 /* command->takes, and for a fold which choices it has, which the fold itself knows. */
 unsigned command_takes(const struct command *command);
 
-void fold_run(struct session *session);     /* cmd_fold.c: every fold */
-void softmax_run(struct session *session);  /* cmd_softmax.c */
-void generate_run(struct session *session); /* cmd_generate.c */
-void merge_run(struct session *session);    /* cmd_merge.c */
-void info_run(struct session *session);     /* cmd_info.c */
-void ladder_command_run(struct session *session); /* cmd_ladder.c */
-void bench_command_run(struct session *session);  /* cmd_bench.c */
+void fold_run(struct session *session);     /* commands/fold.c: every fold */
+void softmax_run(struct session *session);  /* commands/softmax.c */
+void generate_run(struct session *session); /* commands/generate.c */
+void merge_run(struct session *session);    /* commands/merge.c */
+void info_run(struct session *session);     /* commands/info.c */
+void ladder_command_run(struct session *session); /* commands/ladder.c */
+void bench_command_run(struct session *session);  /* commands/bench.c */
 
 /* What TOPIC may be, a line each. */
 void ladder_topics_print(FILE *file);

@@ -1,28 +1,28 @@
 # The program, at the top of the build folder.
 bin_PROGRAMS += allfold
 allfold_SOURCES = \
-	src/cli/bench_baseline.c \
-	src/cli/bench_report.c \
-	src/cli/bench_report.h \
 	src/cli/cli.h \
-	src/cli/cmd_bench.c \
-	src/cli/cmd_fold.c \
-	src/cli/cmd_generate.c \
-	src/cli/cmd_info.c \
-	src/cli/cmd_ladder.c \
-	src/cli/cmd_merge.c \
-	src/cli/cmd_softmax.c \
+	src/cli/commands/bench.c \
+	src/cli/commands/bench_baseline.c \
+	src/cli/commands/bench_report.c \
+	src/cli/commands/bench_report.h \
+	src/cli/commands/fold.c \
+	src/cli/commands/generate.c \
+	src/cli/commands/info.c \
+	src/cli/commands/ladder.c \
+	src/cli/commands/ladder_report.c \
+	src/cli/commands/ladder_report.h \
+	src/cli/commands/merge.c \
+	src/cli/commands/softmax.c \
 	src/cli/help.c \
 	src/cli/help.h \
-	src/cli/ladder_report.c \
-	src/cli/ladder_report.h \
 	src/cli/launch.c \
 	src/cli/launch.h \
 	src/cli/main.c \
-	src/cli/nvtx.c \
-	src/cli/nvtx.h \
 	src/cli/number.c \
 	src/cli/number.h \
+	src/cli/nvtx.c \
+	src/cli/nvtx.h \
 	src/cli/options.c \
 	src/cli/options.h \
 	src/cli/progress.c \

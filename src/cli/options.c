@@ -188,7 +188,7 @@ static bool set_check(struct settings *settings, const char *text)
 
 static bool set_bench_counts(struct settings *settings, const char *text)
 {
-    settings->bench.counts = text; /* cmd_bench.c takes lists apart */
+    settings->bench.counts = text; /* bench.c takes lists apart */
     return text[0] != '\0';
 }
 

@@ -1,6 +1,6 @@
 /* bench: the library and its peers in turn, on the same data. What is measured and how is bench/'s affair; here the lists
    that the user gave are taken apart, and every combination is run. */
-#include "cli/bench_report.h"
+#include "cli/commands/bench_report.h"
 #include "base/parse.h"
 #include "cli/options.h"
 

@@ -1,5 +1,5 @@
 /* The ladder's tables as text and as JSON. */
-#include "cli/ladder_report.h"
+#include "cli/commands/ladder_report.h"
 
 #include "cli/number.h"
 #include "cli/report.h"

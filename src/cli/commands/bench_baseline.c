@@ -1,5 +1,5 @@
 /* Guards against becoming slower: this run beside an earlier one. */
-#include "cli/bench_report.h"
+#include "cli/commands/bench_report.h"
 #include "cli/report.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* The benchmark's results as tables and as JSON. The formula of each figure: docs/performance.md. */
-#include "cli/bench_report.h"
+#include "cli/commands/bench_report.h"
 
 #include "cli/number.h"
 #include "cli/report.h"

@@ -1,7 +1,7 @@
 /* ladder: the reduction kernels that people learn from, each checked and timed on every rank's own GPU; and the
    experiments beside them. What they are is kernels/ladder's affair; here they are called, for all that the user asked
    for. */
-#include "cli/ladder_report.h"
+#include "cli/commands/ladder_report.h"
 #include "base/parse.h"
 #include "cli/options.h"
 #include "cli/report.h"
