@@ -231,7 +231,7 @@ static allfold_status cpu_softmax(struct machine *machine, enum monoid monoid, a
     struct softmax_constants constants;
     if (cpu_fold(machine, monoid, type, count, error) != ALLFOLD_OK)
         return error->status;
-    softmax_constants_set(monoid, type, partial, &constants);
+    softmax_constants_set(monoid, partial, &constants);
     return backend_cpu.softmax(cpu_of(machine)->queue, &constants, false, type, machine->x, type, machine->y, count, error);
 }
 

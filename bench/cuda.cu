@@ -353,7 +353,7 @@ static allfold_status cuda_softmax(struct machine *machine, enum monoid monoid, 
         return ladder_cuda((cudaError_t)softmax_resident_launch(&resident, cuda->ladder->stream), "launching softmax", error);
     if (cuda_fold(machine, monoid, type, count, error) != ALLFOLD_OK)
         return error->status;
-    softmax_constants_set(monoid, type, partial, &constants);
+    softmax_constants_set(monoid, partial, &constants);
     return ladder_cuda((cudaError_t)softmax_launch(&constants, false, type, machine->x, type, machine->y, count,
                                                    cuda->space.multiprocessors, cuda->ladder->stream),
                        "launching softmax", error);

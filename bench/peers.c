@@ -51,7 +51,7 @@ static allfold_status check_partial(const struct bench *b, const struct bench_ex
         return check_value(b, expected, allfold_number(result.fields[0].value), wrong);
     }
     struct softmax_constants constants;
-    softmax_constants_set(b->monoid, b->one->type, partial, &constants);
+    softmax_constants_set(b->monoid, partial, &constants);
     const double found = exp(constants.max + constants.log_sum);
     return constants.max == expected->max && near(found, expected->sumexp, 1e-5 * expected->sumexp)
                ? ALLFOLD_OK
@@ -111,7 +111,7 @@ static allfold_status partial_run(struct bench *b, struct error *error)
         || (!begun && backend->fold(queue, b->monoid, type, b->machine->x, b->one->count, 0, error) != ALLFOLD_OK)
         || backend->wait(queue, error) != ALLFOLD_OK || !softmax || begun)
         return error->status;
-    softmax_constants_set(b->monoid, type, queue->partial, &constants);
+    softmax_constants_set(b->monoid, queue->partial, &constants);
     if (backend->softmax(queue, &constants, false, type, b->machine->x, type, b->machine->y, b->one->count, error) == ALLFOLD_OK)
         backend->wait(queue, error);
     return error->status;

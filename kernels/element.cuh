@@ -14,6 +14,7 @@ template <allfold_type type> struct element;
     template <> struct element<ALLFOLD_##ID> {                                                  \
         typedef element_##name stored;                                                          \
         typedef value_##value_name value;                                                       \
+        static constexpr allfold_type type = ALLFOLD_##ID;                                      \
         static constexpr bool is_floating = (kind) == 'f';                                      \
         static constexpr int per_vector = 16 / (bytes);                                         \
         static_assert(sizeof(stored) == (bytes), "the bytes of " #name);                        \

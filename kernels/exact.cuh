@@ -95,7 +95,8 @@ template <enum monoid monoid, class Value> struct exact_of;
             front_type front;                                                                               \
             struct exact_sink sinks[1];                                                                     \
         };                                                                                                  \
-        static constexpr bool indexed = false, floating = (value)0.5 != 0;                                  \
+        static constexpr bool indexed = false, floating = (value)0.5 != 0, brief = false;                   \
+        static constexpr enum cost cost = monoid_facts[MONOID_##name].cost;                                 \
         static constexpr int words = name##_words_##value_name, windows = name##_windows_of_##value_name;   \
         static constexpr int bins = name##_bins_##value_name;                                               \
         static __device__ __forceinline__ bool carries(int i) { return i < name##_limbs_##value_name - 1; } \
@@ -133,7 +134,8 @@ template <enum monoid monoid, class Value> struct exact_of;
             name##_##value_name##_front front;                                                              \
             struct exact_sink sinks[3];                                                                     \
         };                                                                                                  \
-        static constexpr bool indexed = true, floating = (value)0.5 != 0;                                   \
+        static constexpr bool indexed = true, floating = (value)0.5 != 0, brief = false;                    \
+        static constexpr enum cost cost = monoid_facts[MONOID_##name].cost;                                 \
         static constexpr int words = sum::words + norm1::words + norm2::words, bins = 0;                    \
         static __device__ __forceinline__ bool carries(int i)                                               \
         {                                                                                                   \
@@ -158,15 +160,15 @@ template <enum monoid monoid, class Value> struct exact_of;
             warp_add<norm2>(&p->front.norm2, &sinks[2]);                                                    \
         }                                                                                                   \
     };
-#define DEFINE_EXACTS(name, indexed, nan) VALUES(DEFINE_EXACT_##indexed, name)
-EXACT_MONOIDS(DEFINE_EXACTS)
+#define DEFINE_EXACTS(name, values, indexed, ...) VALUES_##values(DEFINE_EXACT_##indexed, name)
+WORD_MONOIDS(DEFINE_EXACTS)
 #undef DEFINE_EXACTS
 #undef DEFINE_EXACT_0
 #undef DEFINE_EXACT_1
 
 template <class Exact, class Element> struct exact_plan {
     static constexpr struct exact_shape shape =
-        exact_shape_of(Exact::words * 8, Exact::indexed, Exact::floating, sizeof(typename Element::stored));
+        exact_shape_of(Exact::cost, Exact::floating, sizeof(typename Exact::value), sizeof(typename Element::stored));
     static constexpr int threads = shape.threads, blocks = shape.blocks, vectors = shape.vectors;
     static constexpr int together = shape.together;
     static constexpr bool ahead = shape.ahead, claims = shape.columns == EXACT_COLUMN_A_THREAD;

@@ -13,54 +13,55 @@
 #include "kernels/message.cuh"
 #include "kernels/tuning.h"
 
-/* The partials whose sums are relative to a maximum: brings one to another maximum, no smaller. */
-#define DEFINE_RESCALE(name, value)                                                    \
-    static __device__ __forceinline__ void rescale_to(name##_##value *partial, double max) \
-    {                                                                                  \
-        name##_rescale_##value(partial, max);                                          \
-    }
-VALUES(DEFINE_RESCALE, sumexp)
-VALUES(DEFINE_RESCALE, sumexp_f64)
-#undef DEFINE_RESCALE
-/* Bins are not relative to it. */
-static __device__ __forceinline__ void rescale_to(struct exp_bins *, double) {}
-
-/* A monoid at a value type, as a type: fold_of<MONOID_sum, float>. scaled: rescale_to knows its partial.
-   half: for elements of 16 bits alone. */
+/* A monoid at a value type, as a type: fold_of<MONOID_sum, float>, for each that there is. scaled: its sum is relative to a
+   maximum, and `rescale` brings it to another one, no smaller; exact: but for bins. */
 template <enum monoid monoid, class Value> struct fold_of;
-#define DEFINE_FOLD(name, value_name)                                                                                  \
-    template <> struct fold_of<MONOID_##name, value_##value_name> {                                                    \
-        typedef name##_##value_name partial;                                                                           \
-        static constexpr bool indexed = is_indexed_##name;                                                             \
-        static constexpr bool half = MONOID_##name == MONOID_sumexp_half;                                              \
-        static constexpr bool exact = MONOID_##name == MONOID_sumexp_exact || MONOID_##name == MONOID_sumexp_f64_exact; \
-        static constexpr bool scaled =                                                                                 \
-            MONOID_##name == MONOID_sumexp || MONOID_##name == MONOID_sumexp_f64 || half || exact;                     \
-        static constexpr bool f32_values = sizeof(value_##value_name) == sizeof(float) && (value_##value_name)0.5 != 0; \
-        static constexpr bool f32_terms =                                                                              \
-            (f32_values && (MONOID_##name == MONOID_sumexp || MONOID_##name == MONOID_sumexp_exact)) || half;          \
-        static __device__ __forceinline__ partial identity() { return name##_identity_##value_name(); }                \
-        typedef value_##value_name value;                                                                              \
-        static __device__ __forceinline__ void tile(partial *p, const value *x, uint32_t n, uint64_t first)            \
-        {                                                                                                              \
-            name##_tile_##value_name(p, x, n, first);                                                                  \
-        }                                                                                                              \
-        static __device__ __forceinline__ void combine(partial *a, const partial *b)                                   \
-        {                                                                                                              \
-            name##_combine_##value_name(a, b);                                                                         \
-        }                                                                                                              \
+#define RESCALE(name, value_name)                                                    \
+    static __device__ __forceinline__ void rescale(partial *scaled, double max)      \
+    {                                                                                \
+        name##_rescale_##value_name(scaled, max);                                    \
+    }
+#define DEFINE_FOLD(name, value_name, more)                                                                     \
+    template <> struct fold_of<MONOID_##name, value_##value_name> {                                             \
+        typedef name##_##value_name partial;                                                                    \
+        typedef value_##value_name value;                                                                       \
+        static constexpr struct monoid_facts facts = monoid_facts[MONOID_##name];                               \
+        static constexpr bool indexed = facts.indexed;                                                          \
+        static constexpr bool scaled = facts.terms != TERMS_NONE;                                               \
+        static constexpr bool exact = scaled && facts.level == ALLFOLD_LEVEL_EXACT;                             \
+        static constexpr bool f32_terms = facts.terms == TERMS_F32 || facts.terms == TERMS_SHORT;               \
+        static constexpr enum cost cost = cost_of(facts.cost, VALUE_##value_name == VALUE_f32);                 \
+        static constexpr bool brief = cost == COST_LITTLE; /* its code may be there several times over */       \
+        static __device__ __forceinline__ partial identity() { return name##_identity_##value_name(); }         \
+        static __device__ __forceinline__ void tile(partial *p, const value *x, uint32_t n, uint64_t first)     \
+        {                                                                                                       \
+            name##_tile_##value_name(p, x, n, first);                                                           \
+        }                                                                                                       \
+        static __device__ __forceinline__ void combine(partial *a, const partial *b)                            \
+        {                                                                                                       \
+            name##_combine_##value_name(a, b);                                                                  \
+        }                                                                                                       \
+        more                                                                                                    \
     };
-#define DEFINE_FOLDS(name, indexed, nan)               \
-    static constexpr bool is_indexed_##name = indexed; \
-    VALUES(DEFINE_FOLD, name)
-ORDERED_MONOIDS(DEFINE_FOLDS)
+#define DEFINE_NONE(name, value_name) DEFINE_FOLD(name, value_name, )
+#define DEFINE_F32(name, value_name) DEFINE_FOLD(name, value_name, RESCALE(name, value_name))
+#define DEFINE_F64 DEFINE_F32
+#define DEFINE_SHORT DEFINE_F32
+#define DEFINE_FOLDS(name, values, indexed, nan, level, combine, cost, terms, most) VALUES_##values(DEFINE_##terms, name)
+STRUCT_MONOIDS(DEFINE_FOLDS)
 #undef DEFINE_FOLDS
+#undef DEFINE_NONE
+#undef DEFINE_F32
+#undef DEFINE_F64
+#undef DEFINE_SHORT
 #undef DEFINE_FOLD
+#undef RESCALE
+
+constexpr size_t BRIEF_BYTES = 16; /* of a brief fold's partial: it may take more blocks than others, which send a message each */
 
 /* How a fold of an element type is cut, as a type. */
 template <class Fold, class Element, bool small = false> struct fold_plan {
-    static constexpr struct fold_shape shape = fold_shape_of(sizeof(typename Fold::partial), Fold::indexed,
-                                                             sizeof(typename Element::stored), Fold::f32_terms, small);
+    static constexpr struct fold_shape shape = fold_shape_of(Fold::cost, sizeof(typename Element::stored), Fold::f32_terms, small);
     static constexpr int threads = shape.threads, vectors = shape.vectors, together = shape.together;
     static constexpr int blocks = shape.blocks, least = shape.least;
     static constexpr bool is_small = small;
@@ -68,6 +69,7 @@ template <class Fold, class Element, bool small = false> struct fold_plan {
     static_assert(threads % 32 == 0 && threads <= 1024 && blocks <= FOLD_BLOCKS_MAX, "a shape a kernel can take");
     static_assert(together == 0 || vectors % together == 0, "rounds are whole tiles");
     static_assert(!Fold::indexed || together <= 1, "a tile's elements are neighbours");
+    static_assert(!Fold::brief || sizeof(typename Fold::partial) <= BRIEF_BYTES, "room for a message from each of many blocks");
 };
 
 /* The whole rounds of each block: their number, and the steps from one block's first round to the next block's, and from a block's
@@ -96,18 +98,14 @@ template <class plan> static struct fold_cut cut_in_waves(uint64_t vectors, uint
     return {whole / count, {count, count * plan::block_vectors, (uint64_t)plan::block_vectors}};
 }
 
-/* Folds whose code is short enough to be there several times over, where that saves time. */
-constexpr size_t BRIEF_BYTES = 16;
-template <class Fold> constexpr bool is_brief = sizeof(typename Fold::partial) <= BRIEF_BYTES;
-
 /* First a block for each multiprocessor, as long as threads have enough; then as many as have a whole round. */
 template <class Fold, class Element, class plan> static struct fold_cut cut_of(uint64_t vectors, uint64_t multiprocessors)
 {
     const uint64_t least = (uint64_t)plan::threads * plan::least, whole = vectors / plan::block_vectors;
     const uint64_t some = u64_max(1, u64_min((vectors + least - 1) / least, multiprocessors));
     const uint64_t together = multiprocessors * plan::blocks;
-    static_assert(!(is_brief<Fold> && Fold::scaled), "padded_take's rest is less than a round of all blocks");
-    if (is_brief<Fold> && !Fold::indexed && !plan::is_small && whole >= FOLD_WAVES.least * FOLD_WAVES.rounds * together)
+    static_assert(!(Fold::brief && Fold::scaled), "padded_take's rest is less than a round of all blocks");
+    if (Fold::brief && !Fold::indexed && !plan::is_small && whole >= FOLD_WAVES.least * FOLD_WAVES.rounds * together)
         return cut_in_waves<plan>(vectors, multiprocessors);
     struct fold_cut cut = cut_to_stay<plan>(vectors, u64_min(u64_max(some, whole), together));
     if (plan::is_small)
@@ -142,12 +140,13 @@ static __device__ __forceinline__ double warp_max(double x)
 
 /* Brings the lanes of a warp to one maximum, which was `before` so far, and returns it: so few tiles raise it. Takes whole
    warps. */
-template <class Partial> static __device__ __forceinline__ double warp_share_max(Partial *partial, double before)
+template <class Fold>
+static __device__ __forceinline__ double warp_share_max(typename Fold::partial *partial, double before)
 {
     if (__ballot_sync(0xffffffffu, partial->max > before) == 0)
         return before;
     const double max = warp_max(partial->max);
-    rescale_to(partial, max);
+    Fold::rescale(partial, max);
     return max;
 }
 
@@ -211,7 +210,7 @@ template <class Fold, int count> static __device__ __forceinline__ void warp_com
             pair_combine(&partial->sum, &other);
         }
     } else {
-#pragma unroll (is_brief<Fold> ? 5 : 1)
+#pragma unroll (Fold::brief ? 5 : 1)
         for (int lanes = 1; lanes < count; lanes *= 2) {
             const typename Fold::partial other = partial_shuffle_down(*partial, lanes);
             Fold::combine(partial, &other);
@@ -228,7 +227,7 @@ template <class Fold, int threads> static __device__ __forceinline__ void block_
     __shared__ typename Fold::partial room[warps];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     if constexpr (Fold::scaled && !Fold::exact) /* to one maximum, once: what is left to do is to add */
-        rescale_to(partial, block_max<threads>(partial->max));
+        Fold::rescale(partial, block_max<threads>(partial->max));
     warp_combine<Fold, 32>(partial);
     if (lane == 0)
         room[warp] = *partial;
@@ -318,7 +317,7 @@ static __device__ __forceinline__ void padded_take(typename Fold::partial *parti
 #pragma unroll
         for (int i = 0; i < plan::vectors; i += plan::together)
             vectors_take<Fold, Element, plan::together>(partial, vectors + i, 0);
-        shared_max = warp_share_max(partial, shared_max);
+        shared_max = warp_share_max<Fold>(partial, shared_max);
         index += rounds.step;
     }
     /* The rest, spread evenly over the grid, in tiles of 16 values where whole ones are longer, as many as the block needs; what
@@ -352,7 +351,7 @@ static __device__ __forceinline__ void rest_take(typename Fold::partial *partial
         for (int i = 0; i < plan::vectors; i++)
             vectors[i] = index + i * stride < end ? vector_load<Element>(x, index + i * stride, aligned)
                                                   : make_uint4(0, 0, 0, 0);
-        if constexpr (is_brief<Fold>) {
+        if constexpr (Fold::brief) {
             constexpr int tile = plan::together > 0 ? plan::together : 1;
             if (index + (plan::vectors - 1) * stride < end) {
 #pragma unroll

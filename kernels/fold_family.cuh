@@ -22,7 +22,7 @@ static cudaError_t plan_start(const struct fold_input *input, const struct fold_
 template <class Fold, class Element>
 static cudaError_t fold_start(const struct fold_input *input, const struct fold_space *space, void *stream)
 {
-    if constexpr (is_brief<Fold>)
+    if constexpr (Fold::brief)
         if (input->n * sizeof(typename Element::stored) <= (uint64_t)space->multiprocessors * FOLD_SMALL_BYTES)
             return plan_start<Fold, Element, fold_plan<Fold, Element, true>>(input, space, stream);
     return plan_start<Fold, Element, fold_plan<Fold, Element>>(input, space, stream);
@@ -34,20 +34,21 @@ static cudaError_t element_start(enum monoid monoid, const struct fold_input *in
                                  void *stream)
 {
     typedef typename Element::value value;
-    [[maybe_unused]] constexpr bool is_f32 = std::is_same<value, float>::value;
     if constexpr (std::is_same<value, FN_EXPAND(value, FAMILY)>::value) {
         switch (monoid) {
-#define CASE(name, indexed, nan)                                                                              \
-    case MONOID_##name:                                                                                       \
-        if constexpr (!fold_of<MONOID_##name, value>::half || (sizeof(typename Element::stored) == 2 && is_f32)) \
-            return fold_start<fold_of<MONOID_##name, value>, Element>(input, space, stream);                  \
+#define CASE(name, ...)                                                                              \
+    case MONOID_##name:                                                                              \
+        if constexpr (monoid_takes(MONOID_##name, Element::type))                                    \
+            return fold_start<fold_of<MONOID_##name, value>, Element>(input, space, stream);         \
         break;
-            ORDERED_MONOIDS(CASE)
+            STRUCT_MONOIDS(CASE)
 #undef CASE
-#define CASE(name, indexed, nan) \
-    case MONOID_##name:          \
-        return exact_start<exact_of<MONOID_##name, typename Element::value>, Element>(input, space, stream);
-            EXACT_MONOIDS(CASE)
+#define CASE(name, ...)                                                                              \
+    case MONOID_##name:                                                                              \
+        if constexpr (monoid_takes(MONOID_##name, Element::type))                                    \
+            return exact_start<exact_of<MONOID_##name, value>, Element>(input, space, stream);       \
+        break;
+            WORD_MONOIDS(CASE)
 #undef CASE
         case MONOID_COUNT:
             break;

@@ -248,6 +248,8 @@ static __global__ void outcome_kernel(const between_passes *between, uint64_t *m
     message_send(message, between->proceed, number);
 }
 
+template <bool exact> using chained_fold = softmax_fold<element<ALLFOLD_F32>, false, exact>;
+
 /* Only f32: of f64 a thread would load five constants for its two elements, which was 2 to 5 % slower than the host's coming
    between, and for 16 bits it made no difference. */
 bool softmax_chained_fits(const struct softmax_resident *call)
@@ -277,8 +279,7 @@ int softmax_chained_prepare(bool *early)
 {
     cudaFuncAttributes attributes = {};
     cudaError_t code = cudaFuncGetAttributes(&attributes, softmax_vectors<softmax_in_f32, element<ALLFOLD_F32>, constants_in_memory>);
-    for (const auto middle : {orders_kernel, constants_kernel<fold_of<MONOID_sumexp_exact, float>>,
-                              constants_kernel<fold_of<MONOID_sumexp, float>>})
+    for (const auto middle : {orders_kernel, constants_kernel<chained_fold<true>>, constants_kernel<chained_fold<false>>})
         if (code == cudaSuccess)
             code = cudaFuncGetAttributes(&attributes, middle);
     if (code == cudaSuccess)
@@ -296,10 +297,11 @@ int softmax_chained_launch(const struct softmax_resident *call, void *stream)
     static_assert(sizeof *inner + sizeof *between <= FOLD_SCRATCH_END_BYTES, "room for both");
     const struct softmax_call second = {NULL,    call->x, call->type, call->type,
                                         call->y, call->n, space->multiprocessors, (cudaStream_t)stream};
-    const enum monoid monoid = call->exact ? MONOID_sumexp_exact : MONOID_sumexp;
+    const enum monoid monoid =
+        softmax_monoid(call->type, call->type, false, call->exact ? ALLFOLD_LEVEL_EXACT : ALLFOLD_LEVEL_FAST);
     const auto middle = !call->alone  ? orders_kernel
-                        : call->exact ? constants_kernel<fold_of<MONOID_sumexp_exact, float>>
-                                      : constants_kernel<fold_of<MONOID_sumexp, float>>;
+                        : call->exact ? constants_kernel<chained_fold<true>>
+                                      : constants_kernel<chained_fold<false>>;
     cudaError_t code = (cudaError_t)fold_number_next(space, stream);
     if (code == cudaSuccess)
         code = (cudaError_t)fold_launch_to(mailbox, monoid, call->type, call->x, call->n, 0, space, stream);

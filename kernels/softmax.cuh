@@ -50,6 +50,11 @@ static __device__ __forceinline__ uint4 vector_softmax(const uint4 &x, const sof
     return vector_of(y);
 }
 
+/* The fold of the first pass, of x and y of one type. */
+template <class Element, bool logarithm, bool exact>
+using softmax_fold = fold_of<softmax_monoid(Element::type, Element::type, logarithm, exact ? ALLFOLD_LEVEL_EXACT : ALLFOLD_LEVEL_FAST),
+                             typename Element::value>;
+
 /* What the second pass needs, from the whole array's partial. */
 template <class Fold>
 static __device__ __forceinline__ void constants_from(const typename Fold::partial &partial, struct softmax_constants *constants)

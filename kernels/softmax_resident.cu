@@ -10,17 +10,6 @@
 
 #include <initializer_list>
 
-/* The fold of the first pass. */
-constexpr enum monoid resident_monoid(size_t bytes, bool logarithm, bool exact)
-{
-    if (exact)
-        return bytes < 8 ? MONOID_sumexp_exact : MONOID_sumexp_f64_exact;
-    return bytes == 8 ? MONOID_sumexp_f64 : bytes == 2 && !logarithm ? MONOID_sumexp_half : MONOID_sumexp;
-}
-template <class Element, bool logarithm, bool exact>
-using resident_fold =
-    fold_of<resident_monoid(sizeof(typename Element::stored), logarithm, exact), typename Element::value>;
-
 /* To go on with these. */
 static __host__ __device__ struct softmax_orders softmax_orders_of(const struct softmax_constants *constants)
 {
@@ -137,7 +126,7 @@ static __device__ __forceinline__ typename Fold::partial part_fold(const residen
         stage_ask(kept, turn + stage, again ? CACHE_KEEP : CACHE_DROP);
         vectors_take<Fold, Element, stage>(&partial, vectors, 0);
         if constexpr (!Fold::exact)
-            shared_max = warp_share_max(&partial, shared_max);
+            shared_max = warp_share_max<Fold>(&partial, shared_max);
     }
     return partial;
 }
@@ -255,7 +244,7 @@ static __global__ void __launch_bounds__(RESIDENT_SHAPE.threads, 1)
 softmax_resident_kernel(const typename Element::stored *x, typename Element::stored *y,
                         const __grid_constant__ struct resident_work work)
 {
-    typedef resident_fold<Element, logarithm, exact> Fold;
+    typedef softmax_fold<Element, logarithm, exact> Fold;
     typedef softmax_arithmetic<Element, logarithm> Arithmetic;
     extern __shared__ __align__(16) unsigned char bytes[];
     const uint64_t vectors = work.n / Element::per_vector;

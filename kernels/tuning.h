@@ -1,12 +1,12 @@
-/* How kernels are cut: the one place to tune. The shapes follow from sizes alone, so a new fold or element type needs no
-   line here. Changing a shape changes the order of additions, and with it the last bits of floating-point sums.
+/* How kernels are cut: the one place to tune. The shapes follow from what a monoid costs (src/fold/monoids.h) and from sizes, so a
+   new fold or element type needs no line here. Changing a shape changes the order of additions, and with it the last bits of floating-point sums.
 
    What counts for reading at full speed: bytes in flight on a multiprocessor = threads * blocks * vectors * 16, 64 KiB or
    more on Hopper; and registers, of which a thread may have 65,536 / (threads * blocks). */
 #ifndef ALLFOLD_TUNING_H
 #define ALLFOLD_TUNING_H
 
-#include <stddef.h>
+#include "fold/table.h"
 
 struct fold_shape {
     int threads;  /* of a block, a power of two */
@@ -16,26 +16,38 @@ struct fold_shape {
     int least;    /* vectors for each thread: with fewer, there are fewer blocks than multiprocessors */
 };
 
-/* f32_terms: the fold does much arithmetic on each element, in f32. small: the array gives each multiprocessor at most
-   FOLD_SMALL_BYTES; only folds with little code (partials of 16 bytes) have a kernel of its own for that. */
-constexpr struct fold_shape fold_shape_of(size_t partial_bytes, bool indexed, size_t element_bytes, bool f32_terms, bool small)
+/* What a monoid costs at a value type. */
+constexpr enum cost cost_of(enum cost cost, bool f32_values)
 {
-    if (indexed && partial_bytes > 64) /* stats */
+    return cost != COST_SQUARES ? cost : f32_values ? COST_LITTLE : COST_MUCH;
+}
+
+/* f32_terms: the fold does much arithmetic on each element, in f32. small: the array gives each multiprocessor at most
+   FOLD_SMALL_BYTES; only folds that cost little have a kernel of its own for that. */
+constexpr struct fold_shape fold_shape_of(enum cost cost, size_t element_bytes, bool f32_terms, bool small)
+{
+    switch (cost) {
+    case COST_STATS:
         return {256, 2, 2, 0, 1};
-    if (indexed) /* vectors of one thread are not neighbours, so one tile cannot hold two of them */
+    case COST_INDEX: /* vectors of one thread are not neighbours, so one tile cannot hold two of them */
         return {512, 2, 4, element_bytes == 1 ? 0 : 1, 1};
-    if (partial_bytes > 64) { /* exact sums of exponentials, which take registers: tiles of 32 values (f32 terms), or at most 16 */
+    case COST_BINS: /* tiles of 32 values (f32 terms), or at most 16 */
         if (f32_terms)
             return element_bytes == 4 ? fold_shape{256, 2, 8, 8, 1} : fold_shape{256, 2, 4, 4, 1};
         return {256, 2, element_bytes == 8 ? 8 : 4, element_bytes >= 4 ? 4 : (int)element_bytes, 1};
+    case COST_EXPONENTIAL:
+        if (f32_terms) /* tiles of 32 values share the work that is due once a tile */
+            return element_bytes == 4 ? fold_shape{512, 2, 8, 8, 4} : fold_shape{512, 2, 4, 4, 2};
+        break;
+    case COST_LITTLE:
+        if (small) /* what is due after the last element has come counts more than bytes in flight */
+            return {256, 4, 4, 4, 4};
+        return element_bytes >= 4 ? fold_shape{512, 2, 4, 4, 4} : fold_shape{512, 4, 4, 2, 4};
+    case COST_SQUARES:
+    case COST_MUCH:
+        break;
     }
-    if (f32_terms) /* tiles of 32 values share the work that is due once a tile */
-        return element_bytes == 4 ? fold_shape{512, 2, 8, 8, 4} : fold_shape{512, 2, 4, 4, 2};
-    if (partial_bytes > 16) /* products, scaled norms, sumexp of f64: tiles of 16 values, 8 of f64 */
-        return {512, 2, 4, element_bytes >= 4 ? 4 : (int)element_bytes, 1};
-    if (small) /* what is due after the last element has come counts more than bytes in flight */
-        return {256, 4, 4, 4, 4};
-    return element_bytes >= 4 ? fold_shape{512, 2, 4, 4, 4} : fold_shape{512, 4, 4, 2, 4};
+    return {512, 2, 4, element_bytes >= 4 ? 4 : (int)element_bytes, 1}; /* tiles of 16 values, 8 of f64 */
 }
 
 constexpr int FOLD_BLOCKS_MAX = 8; /* no shape has more: scratch memory is sized by it */
@@ -68,19 +80,19 @@ struct exact_shape {
     enum exact_columns columns;
     bool ahead; /* a round's loads are started before the last round's elements are taken: where threads are few */
 };
-constexpr struct exact_shape exact_shape_of(size_t word_bytes, bool indexed, bool floating, size_t element_bytes)
+constexpr struct exact_shape exact_shape_of(enum cost cost, bool floating, size_t value_bytes, size_t element_bytes)
 {
-    if (indexed) /* stats */
+    const bool squares = cost == COST_SQUARES;
+    if (cost == COST_STATS)
         return {256, 2, 2, 1, floating ? EXACT_COLUMN_A_LANE : EXACT_NO_COLUMNS, false};
     if (!floating)
         return {256, 4, 4, 4, EXACT_NO_COLUMNS, false};
-    if (word_bytes <= 128) /* sums of f32, f16 and bf16 */
-        return {512, 2, 4, 4, EXACT_COLUMN_A_THREAD, false};
-    if (word_bytes <= 288) /* norm2 of f32 */
-        return {256, 4, 4, 4, EXACT_COLUMN_A_THREAD, false};
-    if (word_bytes <= 576) /* sums of f64 */
+    if (value_bytes == 4)
+        return squares ? exact_shape{256, 4, 4, 4, EXACT_COLUMN_A_THREAD, false}
+                       : exact_shape{512, 2, 4, 4, EXACT_COLUMN_A_THREAD, false};
+    if (!squares)
         return {96, 4, 8, 8, EXACT_COLUMN_A_THREAD, true};
-    return {256, 2, element_bytes == 8 ? 2 : 4, element_bytes == 8 ? 2 : 4, EXACT_COLUMN_A_LANE, false}; /* norm2 of f64 */
+    return {256, 2, element_bytes == 8 ? 2 : 4, element_bytes == 8 ? 2 : 4, EXACT_COLUMN_A_LANE, false};
 }
 
 /* Blocks with a column for each thread claim so many rounds at a time, where there are so many for each block. */

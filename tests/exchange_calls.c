@@ -52,7 +52,7 @@ static void fill(allfold_type type, bool any_order, int rank, int n, void *x)
 /* Whether combining rounds, even of such numbers. With two ranks' partials among empty ones the order still does not matter. */
 static bool always_rounds(enum monoid monoid)
 {
-    return monoid == MONOID_sumexp || monoid == MONOID_sumexp_f64 || monoid == MONOID_sumexp_half || monoid == MONOID_stats;
+    return (monoid_facts[monoid].terms != TERMS_NONE && !monoid_commutes(monoid)) || monoid == MONOID_stats;
 }
 
 /* Every rank folds every rank's elements, and puts the partials behind one another itself. */
@@ -98,6 +98,8 @@ static void test_monoids(allfold_context *local, bool exact)
     for (int monoid = 0; monoid < MONOID_COUNT; monoid++)
         for (int type = 0; type < ALLFOLD_TYPE_COUNT; type++)
             for (int any_order = by_mpi ? 1 : 0; any_order < 2; any_order++, cases++) { /* MPI has an order of its own */
+                if (!monoid_takes((enum monoid)monoid, (allfold_type)type))
+                    continue;
                 const bool words = monoid_words((enum monoid)monoid, (allfold_type)type) > 0
                                    || monoid_commutes((enum monoid)monoid);
                 if ((words && !exact && by_mpi) /* exact folds need comm->exact */

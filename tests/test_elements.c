@@ -264,7 +264,7 @@ static struct softmax_constants constants_of(double max, double sum_high, double
     const sumexp_f64_f64 sumexp = {max, {sum_high, sum_low}};
     memset(&partial, 0, sizeof partial);
     memcpy(partial.bytes, &sumexp, sizeof sumexp);
-    softmax_constants_set(MONOID_sumexp_f64, ALLFOLD_F64, &partial, &constants);
+    softmax_constants_set(MONOID_sumexp_f64, &partial, &constants);
     return constants;
 }
 
@@ -337,8 +337,8 @@ static void test_softmax_rows(void)
         const long double found_f64 = ((long double)got_f64->sum.high + (long double)got_f64->sum.low) / exact_term(got_f64->max, got_f64->max);
         raise(&sum_f32, fabsl(found - sum) / sum * 0x1p24L);
         raise(&sum_f64, fabsl(found_f64 - sum_of_f64) / sum_of_f64 * 0x1p53L);
-        softmax_constants_set(MONOID_sumexp, ALLFOLD_F32, &partial, &c);
-        softmax_constants_set(MONOID_sumexp_f64, ALLFOLD_F64, &partial_f64, &c_f64);
+        softmax_constants_set(MONOID_sumexp, &partial, &c);
+        softmax_constants_set(MONOID_sumexp_f64, &partial_f64, &c_f64);
         for (uint64_t i = 0; i < n; i++) {
             const long double exact = expl((long double)x[i] - maximum) / sum;
             const long double exact_f64 = expl((long double)x_f64[i] - maximum_f64) / sum_of_f64;

@@ -165,7 +165,7 @@ allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, allfold
     } else if (!(begun && alone)) {
         if (n.x.capacity > 0)
             n.x.elements = n.x.capacity;
-        softmax_constants_set(monoid, type, &partial, &n.constants);
+        softmax_constants_set(monoid, &partial, &n.constants);
         if (follow_caller(&n, error) != ALLFOLD_OK || normalise_part(&n, error) != ALLFOLD_OK)
             drain(ctx);
         comm_agree(&ctx->comm, error);

@@ -9,11 +9,11 @@
 
 enum { PIECE = 1024, PIECE_EXACT = 4096 };
 static const uint32_t pieces[MONOID_COUNT] = {
-#define ROW(monoid, indexed, nan) [MONOID_##monoid] = PIECE,
-    ORDERED_MONOIDS(ROW)
+#define ROW(monoid, ...) [MONOID_##monoid] = PIECE,
+    STRUCT_MONOIDS(ROW)
 #undef ROW
-#define ROW(monoid, indexed, nan) [MONOID_##monoid] = PIECE_EXACT,
-    EXACT_MONOIDS(ROW)
+#define ROW(monoid, ...) [MONOID_##monoid] = PIECE_EXACT,
+    WORD_MONOIDS(ROW)
 #undef ROW
 };
 
@@ -48,14 +48,14 @@ typedef void tile_function(void *partial, const void *x, uint32_t n, uint64_t fi
     {                                                                                                      \
         monoid##_tile_##value(partial, x, n, first);                                                       \
     }
-#define ROW(monoid, indexed, nan) VALUES(DEFINE, monoid)
+#define ROW(monoid, values, ...) VALUES_##values(DEFINE, monoid)
 MONOIDS(ROW)
 #undef ROW
 #undef DEFINE
 
-#define CELL(monoid, value) tile_##monoid##_##value,
+#define CELL(monoid, value) [VALUE_##value] = tile_##monoid##_##value,
 static tile_function *const tiles[MONOID_COUNT][VALUE_COUNT] = {
-#define ROW(monoid, indexed, nan) {VALUES(CELL, monoid)},
+#define ROW(monoid, values, ...) {VALUES_##values(CELL, monoid)},
     MONOIDS(ROW)
 #undef ROW
 };

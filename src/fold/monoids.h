@@ -1,7 +1,20 @@
-/* The monoids: what devices run and ranks combine. One line a monoid: X(name, indexed, nan). indexed: the partial holds
-   indices, which move when parts are put behind one another. nan: the fold offers a choice of what NaN does. Ordered monoids
-   are combined in the order of the array; partials of exact ones are words that are added in any order (exact.h), and, where
-   they are indexed, something ordered behind.
+/* The monoids: what devices run and ranks combine. What is known of one stands in its line, and is read from there by all:
+   the table of functions (table.c), the exchange, kernels and their shapes, softmax. One line a monoid:
+
+       X(name, values, indexed, nan, level, combine, cost, terms, most)
+
+       values   ALL value types, or F32 alone
+       indexed  1: the partial holds indices, which move when parts are put behind one another
+       nan      1: its folds offer a choice of what NaN does
+       level    the level at which it computes: FAST rounds, EXACT does not
+       combine  IN_ORDER of the array; in ANY_ORDER; ADDS: in any order, by adding the partial's 64-bit words
+       cost     of an element on a device: enum cost (table.h)
+       terms    of monoids of exponentials, the arithmetic of a term: F32, F64, or SHORT, which is f32 for elements and results
+                of 16 bits alone; else NONE
+       most     at most 2^most elements; 64: any number
+
+   Partials of WORD_MONOIDS begin with words that are added (exact.h), and what is indexed has something ordered behind; they
+   have a kernel of their own (kernels/exact.cuh).
 
    Each monoid is one file, included once for every value type (folds.h) with these macros set:
 
@@ -22,30 +35,30 @@
 #ifndef ALLFOLD_MONOIDS_H
 #define ALLFOLD_MONOIDS_H
 
-#define ORDERED_MONOIDS(X) \
-    X(sum, 0, 0)      \
-    X(prod, 0, 0)     \
-    X(min, 0, 1)      \
-    X(max, 0, 1)      \
-    X(argmin, 1, 1)   \
-    X(argmax, 1, 1)   \
-    X(norm1, 0, 0)    \
-    X(norm2, 0, 0)    \
-    X(norminf, 0, 0)  \
-    X(sumexp, 0, 0)   \
-    X(sumexp_f64, 0, 0) \
-    X(sumexp_half, 0, 0) \
-    X(sumexp_exact, 0, 0) \
-    X(sumexp_f64_exact, 0, 0) \
-    X(stats, 1, 1)
+#define STRUCT_MONOIDS(X)                                                              \
+    X(sum,              ALL, 0, 0, FAST,  IN_ORDER,  LITTLE,      NONE,  64) \
+    X(prod,             ALL, 0, 0, FAST,  IN_ORDER,  MUCH,        NONE,  64) \
+    X(min,              ALL, 0, 1, EXACT, IN_ORDER,  LITTLE,      NONE,  64) \
+    X(max,              ALL, 0, 1, EXACT, IN_ORDER,  LITTLE,      NONE,  64) \
+    X(argmin,           ALL, 1, 1, EXACT, IN_ORDER,  INDEX,       NONE,  64) \
+    X(argmax,           ALL, 1, 1, EXACT, IN_ORDER,  INDEX,       NONE,  64) \
+    X(norm1,            ALL, 0, 0, FAST,  IN_ORDER,  LITTLE,      NONE,  64) \
+    X(norm2,            ALL, 0, 0, FAST,  IN_ORDER,  SQUARES,     NONE,  64) \
+    X(norminf,          ALL, 0, 0, EXACT, IN_ORDER,  LITTLE,      NONE,  64) \
+    X(sumexp,           F32, 0, 0, FAST,  IN_ORDER,  EXPONENTIAL, F32,   64) \
+    X(sumexp_f64,       ALL, 0, 0, FAST,  IN_ORDER,  EXPONENTIAL, F64,   64) \
+    X(sumexp_half,      F32, 0, 0, FAST,  IN_ORDER,  EXPONENTIAL, SHORT, 64) \
+    X(sumexp_exact,     F32, 0, 0, EXACT, ANY_ORDER, BINS,        F32,   64) \
+    X(sumexp_f64_exact, ALL, 0, 0, EXACT, ANY_ORDER, BINS,        F64,   41) \
+    X(stats,            ALL, 1, 1, FAST,  IN_ORDER,  STATS,       NONE,  64)
 
-#define EXACT_MONOIDS(X)  \
-    X(sum_exact, 0, 0)    \
-    X(norm1_exact, 0, 0)  \
-    X(norm2_exact, 0, 0)  \
-    X(stats_exact, 1, 1)
+#define WORD_MONOIDS(X)                                                                \
+    X(sum_exact,        ALL, 0, 0, EXACT, ADDS,      LITTLE,      NONE,  64) \
+    X(norm1_exact,      ALL, 0, 0, EXACT, ADDS,      LITTLE,      NONE,  64) \
+    X(norm2_exact,      ALL, 0, 0, EXACT, ADDS,      SQUARES,     NONE,  64) \
+    X(stats_exact,      ALL, 1, 1, EXACT, IN_ORDER,  STATS,       NONE,  64)
 
-#define MONOIDS(X) ORDERED_MONOIDS(X) EXACT_MONOIDS(X)
+#define MONOIDS(X) STRUCT_MONOIDS(X) WORD_MONOIDS(X)
 
 /* What the folds compute under ALLFOLD_LEVEL_EXACT: X(ID of the fold, its finish function, its monoid). Others have one way. */
 #define EXACT_FOLDS(X)                        \
@@ -53,15 +66,17 @@
     X(MEAN, mean_exact, sum_exact)            \
     X(NORM1, norm1_exact, norm1_exact)        \
     X(NORM2, norm2_exact, norm2_exact)        \
-    X(STATS, stats_exact, stats_exact)          \
+    X(STATS, stats_exact, stats_exact)        \
     X(LOGSUMEXP, logsumexp_exact, sumexp_f64_exact)
 
-/* The value types: X(argument, value type) for each. */
+/* The value types, of which a monoid has all or one: X(argument, value type) for each. */
 #define VALUES(X, argument) \
     X(argument, f32) X(argument, f64) X(argument, i32) X(argument, i64) X(argument, u32) X(argument, u64)
+#define VALUES_ALL VALUES
+#define VALUES_F32(X, argument) X(argument, f32)
 
 #define PARTIAL_BYTES_MAX 2560
-#define ORDERED_BYTES_MAX 320 /* of an ordered monoid */
+#define ORDERED_BYTES_MAX 320 /* of STRUCT_MONOIDS */
 #endif
 
 #ifdef VALUE

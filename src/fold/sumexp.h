@@ -1,19 +1,27 @@
-/* (max, sum of exponentials): logsumexp, and the first pass of softmax. sumexp computes the terms in the value's own
-   precision (f32 for f32 values, f64 for all others), sumexp_f64 always in f64. One exponential an element: each tile
-   is taken relative to the larger of its own maximum and the maximum so far. */
-#define NAME sumexp
-#define NAME_FN(x) FN(sumexp_##x)
-#if VALUE_FLOAT && VALUE_BITS == 32
-#define REAL_BITS 32
-#else
-#define REAL_BITS 64
-#endif
-#include "fold/sumexp_template.h"
-
+/* (max, sum of exponentials): logsumexp, and the first pass of softmax. sumexp, which only f32 values have, computes the terms in
+   f32, sumexp_f64 in f64. One exponential an element: each tile is taken relative to the larger of its own maximum and the
+   maximum so far. */
 #define NAME sumexp_f64
 #define NAME_FN(x) FN(sumexp_f64_##x)
 #define REAL_BITS 64
 #include "fold/sumexp_template.h"
+
+/* The same at level exact (exact_exponential.h). */
+#define NAME sumexp_f64_exact
+#define NAME_FN(x) FN(sumexp_f64_exact_##x)
+#define REAL_BITS 64
+#include "fold/sumexp_exact_template.h"
+
+#if VALUE_FLOAT && VALUE_BITS == 32
+#define NAME sumexp
+#define NAME_FN(x) FN(sumexp_##x)
+#define REAL_BITS 32
+#include "fold/sumexp_template.h"
+
+#define NAME sumexp_exact
+#define NAME_FN(x) FN(sumexp_exact_##x)
+#define REAL_BITS 32
+#include "fold/sumexp_exact_template.h"
 
 /* sumexp for elements and results of 16 bits, to which 2^-20 is much: there a GPU's own exp2 is exact enough, 2^-22 by the PTX
    manual (ex2.approx), and where the maximum is no larger than this in magnitude, so is log2 e in f32: it puts a term off by
@@ -21,8 +29,9 @@
 #define EXP_SHORT_MAX 32.0
 typedef FN(sumexp) FN(sumexp_half);
 HOST_DEVICE FN(sumexp_half) FN(sumexp_half_identity)(void) { return FN(sumexp_identity)(); }
+HOST_DEVICE void FN(sumexp_half_rescale)(FN(sumexp_half) * partial, double max) { FN(sumexp_rescale)(partial, max); }
 HOST_DEVICE void FN(sumexp_half_combine)(FN(sumexp_half) * a, const FN(sumexp_half) * b) { FN(sumexp_combine)(a, b); }
-#if defined(__CUDA_ARCH__) && VALUE_FLOAT && VALUE_BITS == 32
+#ifdef __CUDA_ARCH__
 HOST_DEVICE float FN(sumexp_half_term)(V x, float base, float whole, bool near)
 {
     if (near)
@@ -39,7 +48,7 @@ HOST_DEVICE double FN(sumexp_half_terms)(const V *x, uint32_t n, float base, flo
 #endif
 HOST_DEVICE void FN(sumexp_half_tile)(FN(sumexp_half) * partial, const V *x, uint32_t n, uint64_t first)
 {
-#if defined(__CUDA_ARCH__) && VALUE_FLOAT && VALUE_BITS == 32
+#ifdef __CUDA_ARCH__
     (void)first;
     float largest = -INFINITY;
     for (uint32_t i = 0; i < n; i++)
@@ -55,20 +64,7 @@ HOST_DEVICE void FN(sumexp_half_tile)(FN(sumexp_half) * partial, const V *x, uin
     FN(sumexp_tile)(partial, x, n, first);
 #endif
 }
-/* The same at level exact (exact_exponential.h). */
-#define NAME sumexp_exact
-#define NAME_FN(x) FN(sumexp_exact_##x)
-#if VALUE_FLOAT && VALUE_BITS == 32
-#define REAL_BITS 32
-#else
-#define REAL_BITS 64
 #endif
-#include "fold/sumexp_exact_template.h"
-
-#define NAME sumexp_f64_exact
-#define NAME_FN(x) FN(sumexp_f64_exact_##x)
-#define REAL_BITS 64
-#include "fold/sumexp_exact_template.h"
 
 #ifdef FOLD_HOST
 /* scipy.special.logsumexp's conventions: -inf for nothing, or nothing but -inf; +inf where +inf is; NaN where NaN is. */

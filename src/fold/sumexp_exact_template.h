@@ -29,6 +29,9 @@ HOST_DEVICE FN(NAME) NAME_FN(identity)(void) { return exp_bins_identity(); }
 
 HOST_DEVICE void NAME_FN(combine)(FN(NAME) * a, const FN(NAME) * b) { exp_bins_combine(a, b); }
 
+/* Bins are not relative to the maximum. */
+HOST_DEVICE void NAME_FN(rescale)(FN(NAME) * partial, double max) { (void)partial, (void)max; }
+
 /* Adds elements one by one. On a device, where x is in registers, by moving them down: the code is there once. */
 HOST_DEVICE void NAME_FN(each)(FN(NAME) * partial, V *x, uint32_t n)
 {

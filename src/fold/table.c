@@ -6,69 +6,63 @@
 #include "fold/softmax_constants.h"
 #include "fold/table.h"
 
-static const enum value value_of_type[] = {
-#define ROW(ID, name, numpy, bytes, kind, value) VALUE_##value,
-    ALLFOLD_TYPES(ROW)
-#undef ROW
-};
-
 /* One line a (monoid, value type): its functions behind untyped pointers. */
 struct monoid_row {
     size_t bytes;
     uint32_t words;
     void (*identity)(void *partial);
     void (*combine)(void *a, const void *b);
-    void (*shift)(void *partial, uint64_t offset); /* NULL where the partial holds no indices */
+    void (*shift)(void *partial, uint64_t offset);
 };
 
 enum {
-#define ROW(monoid, indexed, nan) monoid##_bytes_max = ORDERED_BYTES_MAX,
-    ORDERED_MONOIDS(ROW)
+#define ROW(monoid, ...) monoid##_bytes_max = ORDERED_BYTES_MAX,
+    STRUCT_MONOIDS(ROW)
 #undef ROW
-#define ROW(monoid, indexed, nan) monoid##_bytes_max = PARTIAL_BYTES_MAX,
-    EXACT_MONOIDS(ROW)
+#define ROW(monoid, ...) monoid##_bytes_max = PARTIAL_BYTES_MAX,
+    WORD_MONOIDS(ROW)
 #undef ROW
 };
 #define DEFINE(monoid, value)                                                                                         \
     _Static_assert(sizeof(monoid##_##value) <= monoid##_bytes_max, "more room is needed for " #monoid);                  \
     static void identity_##monoid##_##value(void *partial) { *(monoid##_##value *)partial = monoid##_identity_##value(); } \
     static void combine_##monoid##_##value(void *a, const void *b) { monoid##_combine_##value(a, b); }
-#define ROW(monoid, indexed, nan) VALUES(DEFINE, monoid)
+#define ROW(monoid, values, ...) VALUES_##values(DEFINE, monoid)
 MONOIDS(ROW)
 #undef ROW
 #undef DEFINE
 
-#define DEFINE_0(monoid, value)
+#define DEFINE_0(monoid, value) \
+    static void shift_##monoid##_##value(void *partial, uint64_t offset) { (void)partial, (void)offset; }
 #define DEFINE_1(monoid, value) \
     static void shift_##monoid##_##value(void *partial, uint64_t offset) { monoid##_shift_##value(partial, offset); }
-#define ROW(monoid, indexed, nan) VALUES(DEFINE_##indexed, monoid)
+#define ROW(monoid, values, indexed, ...) VALUES_##values(DEFINE_##indexed, monoid)
 MONOIDS(ROW)
 #undef ROW
 #undef DEFINE_0
 #undef DEFINE_1
 
-#define CELL(monoid, value, words, shift) \
-    [VALUE_##value] = {sizeof(monoid##_##value), words, identity_##monoid##_##value, combine_##monoid##_##value, shift},
-#define CELL_0(monoid, value) CELL(monoid, value, 0, NULL)
-#define CELL_1(monoid, value) CELL(monoid, value, 0, shift_##monoid##_##value)
-#define CELL_EXACT_0(monoid, value) CELL(monoid, value, monoid##_words_##value, NULL)
-#define CELL_EXACT_1(monoid, value) CELL_1(monoid, value)
-static const struct {
-    bool nan;
-    struct monoid_row rows[VALUE_COUNT];
-} monoids[] = {
-#define ROW(monoid, indexed, nan) {nan, {VALUES(CELL_##indexed, monoid)}},
-    ORDERED_MONOIDS(ROW)
+#define DEFINE_IN_ORDER(monoid, value) monoid##_adds_##value = 0,
+#define DEFINE_ANY_ORDER(monoid, value) monoid##_adds_##value = 0,
+#define DEFINE_ADDS(monoid, value) monoid##_adds_##value = monoid##_words_##value,
+enum {
+#define ROW(monoid, values, indexed, nan, level, combine, ...) VALUES_##values(DEFINE_##combine, monoid)
+    MONOIDS(ROW)
 #undef ROW
-#define ROW(monoid, indexed, nan) {nan, {VALUES(CELL_EXACT_##indexed, monoid)}},
-    EXACT_MONOIDS(ROW)
+};
+#undef DEFINE_IN_ORDER
+#undef DEFINE_ANY_ORDER
+#undef DEFINE_ADDS
+
+#define CELL(monoid, value)                                                                                     \
+    [VALUE_##value] = {sizeof(monoid##_##value), monoid##_adds_##value, identity_##monoid##_##value,            \
+                       combine_##monoid##_##value, shift_##monoid##_##value},
+static const struct monoid_row monoids[MONOID_COUNT][VALUE_COUNT] = {
+#define ROW(monoid, values, ...) {VALUES_##values(CELL, monoid)},
+    MONOIDS(ROW)
 #undef ROW
 };
 #undef CELL
-#undef CELL_0
-#undef CELL_1
-#undef CELL_EXACT_0
-#undef CELL_EXACT_1
 
 typedef allfold_status finish_function(const void *, const struct finish *, allfold_result *, struct error *);
 
@@ -114,19 +108,12 @@ static const struct way *way_of(allfold_fold fold, allfold_level level)
 
 static const struct monoid_row *row(enum monoid monoid, allfold_type type)
 {
-    return &monoids[monoid].rows[value_of_type[type]];
+    return &monoids[monoid][type_value(type)];
 }
-
-enum value type_value(allfold_type type) { return value_of_type[type]; }
 
 size_t monoid_bytes(enum monoid monoid, allfold_type type) { return row(monoid, type)->bytes; }
 
 uint32_t monoid_words(enum monoid monoid, allfold_type type) { return row(monoid, type)->words; }
-
-bool monoid_commutes(enum monoid monoid)
-{
-    return monoid == MONOID_sumexp_exact || monoid == MONOID_sumexp_f64_exact;
-}
 
 void monoid_identity(enum monoid monoid, allfold_type type, struct partial *partial)
 {
@@ -140,20 +127,13 @@ void monoid_combine(enum monoid monoid, allfold_type type, struct partial *a, co
 
 void monoid_shift(enum monoid monoid, allfold_type type, struct partial *partial, uint64_t offset)
 {
-    if (row(monoid, type)->shift != NULL)
-        row(monoid, type)->shift(partial->bytes, offset);
+    row(monoid, type)->shift(partial->bytes, offset);
 }
 
-allfold_level fold_level(allfold_fold fold, allfold_level level)
-{
-    if (fold_has_level_choice(fold))
-        return level;
-    return fold == ALLFOLD_PROD ? ALLFOLD_LEVEL_FAST : ALLFOLD_LEVEL_EXACT; /* who has one way rounds, or gives an element */
-}
-
+allfold_level fold_level(allfold_fold fold, allfold_level level) { return monoid_facts[fold_monoid(fold, level)].level; }
 enum monoid fold_monoid(allfold_fold fold, allfold_level level) { return way_of(fold, level)->monoid; }
 bool fold_has_level_choice(allfold_fold fold) { return exact_ways[fold].finish[0] != NULL; }
-bool fold_has_nan_choice(allfold_fold fold) { return monoids[folds[fold].fast.monoid].nan; }
+bool fold_has_nan_choice(allfold_fold fold) { return monoid_facts[folds[fold].fast.monoid].nan; }
 const char *fold_text(allfold_fold fold) { return folds[fold].text; }
 
 /* What a caller's result type makes of numbers that are not rounded to it yet. */
@@ -178,7 +158,7 @@ allfold_status fold_finish(const struct fold_call *call, allfold_type type, cons
     const struct finish finish = {count, call->nan, result_type != NULL ? *result_type : ALLFOLD_F64};
     allfold_result found = {.count = count, .level = fold_level(call->fold, call->level)};
     const allfold_status status
-        = way_of(call->fold, call->level)->finish[value_of_type[type]](partial->bytes, &finish, &found, error);
+        = way_of(call->fold, call->level)->finish[type_value(type)](partial->bytes, &finish, &found, error);
     if (status == ALLFOLD_OK) {
         if (result_type != NULL)
             round_fields(&found, *result_type);
@@ -187,31 +167,21 @@ allfold_status fold_finish(const struct fold_call *call, allfold_type type, cons
     return status;
 }
 
-enum monoid softmax_monoid(allfold_type x_type, allfold_type y_type, bool logarithm, allfold_level level)
-{
-    const bool short_x = type_kind(x_type) == 'f' && allfold_type_bytes(x_type) == 2;
-    const bool f64 = x_type == ALLFOLD_F64 || y_type == ALLFOLD_F64;
-    if (level == ALLFOLD_LEVEL_EXACT)
-        return f64 ? MONOID_sumexp_f64_exact : MONOID_sumexp_exact;
-    if (f64)
-        return MONOID_sumexp_f64;
-    return short_x && allfold_type_bytes(y_type) == 2 && !logarithm ? MONOID_sumexp_half : MONOID_sumexp;
-}
-
 allfold_status monoid_has_room(enum monoid monoid, uint64_t count, struct error *error)
 {
-    if (monoid != MONOID_sumexp_f64_exact || count <= (uint64_t)1 << 41)
+    const int most = monoid_facts[monoid].most;
+    if (most == 64 || count <= (uint64_t)1 << most)
         return ALLFOLD_OK;
-    return error_set(error, ALLFOLD_UNSUPPORTED, "level exact adds up at most 2^41 exponentials in f64, found %" PRIu64
-                     ": use --sum=fast (in C ALLFOLD_LEVEL_FAST)", count);
+    return error_set(error, ALLFOLD_UNSUPPORTED, "level exact adds up at most 2^%d exponentials in f64, found %" PRIu64
+                     ": use --sum=fast (in C ALLFOLD_LEVEL_FAST)", most, count);
 }
 
-void softmax_constants_set(enum monoid monoid, allfold_type type, const struct partial *partial, struct softmax_constants *c)
+void softmax_constants_set(enum monoid monoid, const struct partial *partial, struct softmax_constants *c)
 {
-    const bool f32 = type_value(type) == VALUE_f32;
-    if (monoid == MONOID_sumexp_exact || monoid == MONOID_sumexp_f64_exact) {
+    const bool f32 = monoid_facts[monoid].terms == TERMS_F32;
+    if (monoid_facts[monoid].level == ALLFOLD_LEVEL_EXACT) {
         const struct exp_bins *const bins = (const void *)partial->bytes;
-        const int fraction = f32 && monoid == MONOID_sumexp_exact ? EXP_FRACTION_F32 : EXP_FRACTION_F64;
+        const int fraction = f32 ? EXP_FRACTION_F32 : EXP_FRACTION_F64;
         const pair sum = exp_bins_sum(bins, fraction, EXP_TO_REFERENCE);
         softmax_constants_from(bins->max, &sum, c);
         c->log_sum = sumexp_exact_log(bins, fraction).high;
@@ -219,6 +189,6 @@ void softmax_constants_set(enum monoid monoid, allfold_type type, const struct p
     }
     const sumexp_f32 *sumexp = (const void *)partial->bytes;
     softmax_constants_from(sumexp->max, &sumexp->sum, c);
-    const pair log = f32 && monoid == MONOID_sumexp ? sumexp_log_f32(sumexp) : sumexp_f64_log_f64((const void *)partial->bytes);
+    const pair log = f32 ? sumexp_log_f32(sumexp) : sumexp_f64_log_f64((const void *)partial->bytes);
     c->log_sum = log.high;
 }

@@ -6,8 +6,17 @@
 #include "base/base.h"
 #include "fold/monoids.h"
 
+/* Data that C++ may use in templates, too. */
+#ifdef __cplusplus
+#define FOLD_CONSTANT constexpr
+#define FOLD_CONSTEXPR constexpr
+#else
+#define FOLD_CONSTANT static const
+#define FOLD_CONSTEXPR static inline
+#endif
+
 enum monoid {
-#define ROW(name, indexed, nan) MONOID_##name,
+#define ROW(name, ...) MONOID_##name,
     MONOIDS(ROW)
 #undef ROW
     MONOID_COUNT
@@ -19,19 +28,89 @@ enum value {
 #undef ROW
     VALUE_COUNT
 };
-enum value type_value(allfold_type type); /* in which arithmetic on elements of the type starts */
+
+/* How two partials of a monoid become one. */
+enum combine {
+    COMBINE_IN_ORDER,  /* of the array */
+    COMBINE_ANY_ORDER, /* the bits are the same in all */
+    COMBINE_ADDS       /* by adding words: in any order, too */
+};
+
+/* What an element costs on a device, from which the kernels' shapes follow (kernels/tuning.h). */
+enum cost {
+    COST_LITTLE,      /* an addition or a comparison */
+    COST_SQUARES,     /* little where values are f32, much elsewhere, where squares are scaled */
+    COST_MUCH,
+    COST_INDEX,       /* little, with the index beside it: neighbours come one by one */
+    COST_EXPONENTIAL,
+    COST_BINS,        /* exponentials that are added exactly, which takes registers */
+    COST_STATS        /* most of the above at once */
+};
+
+/* The arithmetic of the terms of monoids of exponentials. */
+enum terms { TERMS_NONE, TERMS_F32, TERMS_F64, TERMS_SHORT };
+
+struct monoid_facts {
+    unsigned int values; /* bit VALUE_f32 and so on: of the value types that it is made for */
+    bool indexed, nan;
+    allfold_level level;
+    enum combine combine;
+    enum cost cost;
+    enum terms terms;
+    int most; /* at most 2^most elements; 64: any number */
+};
+FOLD_CONSTANT struct monoid_facts monoid_facts[] = {
+#define BIT(nothing, name) | 1u << VALUE_##name
+#define ROW(name, values, indexed, nan, level, combine, cost, terms, most) \
+    {0u VALUES_##values(BIT, ), indexed, nan, ALLFOLD_LEVEL_##level, COMBINE_##combine, COST_##cost, TERMS_##terms, most},
+    MONOIDS(ROW)
+#undef ROW
+#undef BIT
+};
+
+/* In which arithmetic on elements of the type starts. */
+FOLD_CONSTEXPR enum value type_value(allfold_type type)
+{
+    FOLD_CONSTANT enum value values[] = {
+#define ROW(ID, name, numpy, bytes, kind, value) VALUE_##value,
+        ALLFOLD_TYPES(ROW)
+#undef ROW
+    };
+    return values[type];
+}
+
+/* Whether there is such a monoid of elements of the type. */
+FOLD_CONSTEXPR bool monoid_takes(enum monoid monoid, allfold_type type)
+{
+    return (monoid_facts[monoid].values >> type_value(type) & 1) != 0
+           && (monoid_facts[monoid].terms != TERMS_SHORT || type == ALLFOLD_F16 || type == ALLFOLD_BF16);
+}
+
+/* Softmax's first pass from x to y: the monoid of exponentials of that level whose terms are as precise as x and y need. One level's
+   partials have one layout and meaning. */
+FOLD_CONSTEXPR enum monoid softmax_monoid(allfold_type x_type, allfold_type y_type, bool logarithm, allfold_level level)
+{
+    const bool short_x = x_type == ALLFOLD_F16 || x_type == ALLFOLD_BF16, short_y = y_type == ALLFOLD_F16 || y_type == ALLFOLD_BF16;
+    const enum terms terms = type_value(x_type) != VALUE_f32 || y_type == ALLFOLD_F64                        ? TERMS_F64
+                             : short_x && short_y && !logarithm && level == ALLFOLD_LEVEL_FAST ? TERMS_SHORT
+                                                                                               : TERMS_F32;
+    int monoid = 0;
+    while (monoid_facts[monoid].terms != terms || monoid_facts[monoid].level != level)
+        monoid++;
+    return (enum monoid)monoid;
+}
 
 /* A partial of any monoid; how many bytes of it are used, monoid_bytes tells. */
 struct partial {
     __attribute__((aligned(16))) unsigned char bytes[PARTIAL_BYTES_MAX];
 };
 
-/* All take the element type; the partial's layout depends on it. */
+/* All take the element type; the partial's layout depends on it. Only for types that the monoid takes. */
 size_t monoid_bytes(enum monoid monoid, allfold_type type);
-/* How many 64-bit words at the beginning of a partial are combined by adding them, in any order; 0 for ordered monoids. */
+/* How many 64-bit words a partial is that is combined by adding them; 0 where COMBINE_ADDS is not what its monoid does. */
 uint32_t monoid_words(enum monoid monoid, allfold_type type);
-/* Whether partials, in no words that are added, may be combined in any order all the same: bins of exact sums of exponentials. */
-bool monoid_commutes(enum monoid monoid);
+/* Whether partials, in no words that are added, may be combined in any order all the same. */
+static inline bool monoid_commutes(enum monoid monoid) { return monoid_facts[monoid].combine == COMBINE_ANY_ORDER; }
 void monoid_identity(enum monoid monoid, allfold_type type, struct partial *partial);
 /* *a = *a followed by *b. */
 void monoid_combine(enum monoid monoid, allfold_type type, struct partial *a, const struct partial *b);
@@ -39,7 +118,7 @@ void monoid_combine(enum monoid monoid, allfold_type type, struct partial *a, co
 /* Adds offset to the indices that the partial holds, if it holds any. */
 void monoid_shift(enum monoid monoid, allfold_type type, struct partial *partial, uint64_t offset);
 
-/* The level at which the fold is computed where this one is asked for: folds without a choice have their own. */
+/* The level at which the fold is computed where this one is asked for: its monoid's. */
 allfold_level fold_level(allfold_fold fold, allfold_level level);
 enum monoid fold_monoid(allfold_fold fold, allfold_level level);
 bool fold_has_level_choice(allfold_fold fold);
@@ -58,16 +137,11 @@ struct fold_call {
 allfold_status fold_finish(const struct fold_call *call, allfold_type type, const struct partial *partial, uint64_t count,
                            allfold_result *result, struct error *error);
 
-/* Softmax's first pass. Which it is, of one level, only matters for the precision: the partials' layout and meaning are one. */
-enum monoid softmax_monoid(allfold_type x_type, allfold_type y_type, bool logarithm, allfold_level level);
-
-/* Refuses more elements than a partial has room for: 2^41 exact exponentials in f64. All other folds have room for all that can be
-   counted. */
+/* Refuses more elements than a partial has room for. */
 allfold_status monoid_has_room(enum monoid monoid, uint64_t count, struct error *error);
 
-/* What softmax's second pass needs, from a partial of that monoid over elements of `type`. */
+/* What softmax's second pass needs, from a partial of that monoid. */
 struct softmax_constants;
-void softmax_constants_set(enum monoid monoid, allfold_type type, const struct partial *partial,
-                           struct softmax_constants *constants);
+void softmax_constants_set(enum monoid monoid, const struct partial *partial, struct softmax_constants *constants);
 
 #endif

@@ -22,14 +22,13 @@ extern "C" {
 
 static const struct {
     const char *name;
-    bool indexed;
-    allfold_level level;
+    bool words; /* its partial begins with words that are added */
 } monoids[] = {
-#define ROW(name, indexed, nan) {#name, indexed, ALLFOLD_LEVEL_FAST},
-    ORDERED_MONOIDS(ROW)
+#define ROW(name, ...) {#name, false},
+    STRUCT_MONOIDS(ROW)
 #undef ROW
-#define ROW(name, indexed, nan) {#name, indexed, ALLFOLD_LEVEL_EXACT},
-    EXACT_MONOIDS(ROW)
+#define ROW(name, ...) {#name, true},
+    WORD_MONOIDS(ROW)
 #undef ROW
 };
 
@@ -201,7 +200,7 @@ static double tolerance_of(const struct job *job, allfold_fold fold, const char 
         const bool f32 = type_value(job->type) == VALUE_f32 && job->monoid != MONOID_sumexp_f64;
         return f32 ? 1e-6 : 1e-12 + 1e-15 * fabs(value);
     }
-    if (monoids[job->monoid].level == ALLFOLD_LEVEL_EXACT)
+    if (monoids[job->monoid].words)
         return 0;
     if (fold == ALLFOLD_STATS && strcmp(field, "variance") == 0)
         return 1e-12 * scale->squares / n;
@@ -237,9 +236,9 @@ static bool fields_agree(const struct job *job, allfold_fold fold, const allfold
 static bool partials_agree(const struct job *job, const struct partial *found, const struct partial *expected,
                            const struct scale *scale)
 {
-    const allfold_level level = monoids[job->monoid].level;
-    const bool sumexp = job->monoid == MONOID_sumexp || job->monoid == MONOID_sumexp_f64 || job->monoid == MONOID_sumexp_half;
-    if (job->monoid == MONOID_sumexp_exact || job->monoid == MONOID_sumexp_f64_exact)
+    const allfold_level level = monoids[job->monoid].words ? ALLFOLD_LEVEL_EXACT : ALLFOLD_LEVEL_FAST;
+    const bool sumexp = monoid_facts[job->monoid].terms != TERMS_NONE;
+    if (monoid_commutes(job->monoid))
         return memcmp(found, expected, monoid_bytes(job->monoid, job->type)) == 0 || failed("not the bits of the CPU");
     for (int f = 0; f < ALLFOLD_FOLD_COUNT; f++) {
         const allfold_fold fold = (allfold_fold)f;
@@ -295,7 +294,7 @@ static bool fold_job(const struct job *job)
     if (job->n > 0)
         cpu_loops_base.fold(job->monoid, job->type, &expected, x, (uint32_t)job->n, job->first);
     const struct scale scale = scale_of(job, x);
-    const bool exact = monoids[job->monoid].level == ALLFOLD_LEVEL_EXACT; /* words may be normalised or not */
+    const bool exact = monoids[job->monoid].words; /* words may be normalised or not */
     bool right = fold_launched(job, x, &space, &found) && fold_launched(job, x, &space, &again)
                  && fold_launched(job, moved.start, &space, &elsewhere)
                  && partials_agree(job, &found, &expected, &scale);
@@ -331,23 +330,23 @@ static std::set<uint64_t> sizes_of(uint64_t per_vector, uint64_t threads, uint64
 static void test_fold(enum monoid monoid, allfold_type type)
 {
     const size_t bytes = allfold_type_bytes(type);
-    const bool f32_terms = ((monoid == MONOID_sumexp || monoid == MONOID_sumexp_exact) && type_value(type) == VALUE_f32)
-                           || monoid == MONOID_sumexp_half;
+    const struct monoid_facts *const facts = &monoid_facts[monoid];
+    const enum cost cost = cost_of(facts->cost, type_value(type) == VALUE_f32);
+    const bool f32_terms = facts->terms == TERMS_F32 || facts->terms == TERMS_SHORT, words = monoids[monoid].words;
     int count = 0;
     std::set<uint64_t> sizes;
     for (const bool small : {false, true}) {
-        struct fold_shape shape =
-            fold_shape_of(monoid_bytes(monoid, type), monoids[monoid].indexed, bytes, f32_terms, small);
-        if (monoids[monoid].level == ALLFOLD_LEVEL_EXACT) {
-            const struct exact_shape exact = exact_shape_of(monoid_bytes(monoid, type), monoids[monoid].indexed,
-                                                            type_kind(type) == 'f', bytes);
+        struct fold_shape shape = fold_shape_of(cost, bytes, f32_terms, small);
+        if (words) {
+            const size_t value_bytes = type_value(type) == VALUE_f32 ? 4 : 8;
+            const struct exact_shape exact = exact_shape_of(facts->cost, type_kind(type) == 'f', value_bytes, bytes);
             shape = {exact.threads, exact.blocks, exact.vectors, exact.together, exact.vectors};
         }
         sizes.merge(sizes_of(16 / bytes, (uint64_t)shape.threads, (uint64_t)shape.vectors, (uint64_t)shape.blocks));
         const uint64_t round = 16 / bytes * (uint64_t)shape.threads * (uint64_t)shape.vectors;
         /* where blocks begin to end: that is many elements */
         const uint64_t waves = FOLD_WAVES.least * FOLD_WAVES.rounds * (uint64_t)shape.blocks * round;
-        if (!small && monoid_bytes(monoid, type) <= 16 && !monoids[monoid].indexed && monoids[monoid].level != ALLFOLD_LEVEL_EXACT
+        if (!small && cost == COST_LITTLE && !words
             && (monoid == MONOID_sum || type == ALLFOLD_F16 || type == ALLFOLD_F32 || type == ALLFOLD_F64 || type == ALLFOLD_INT32))
             sizes.insert(waves + round + 1);
         /* and where each of them takes a round more */
@@ -440,7 +439,7 @@ static bool resident_job(const struct job *job, bool logarithm, allfold_level le
     /* the constants of this very partial: from a fold of the same kernel */
     monoid_identity(monoid, job->type, &whole);
     cpu_loops_base.fold(monoid, job->type, &whole, x.start, (uint32_t)job->n, 0);
-    softmax_constants_set(monoid, job->type, &whole, &constants);
+    softmax_constants_set(monoid, &whole, &constants);
     memset(y.start, 0x5c, job->n * bytes);
     memcpy(expected.start, to, job->n * bytes);
     for (uint64_t i = 0; ordered && i < job->n; i++)
@@ -518,10 +517,11 @@ static bool softmax_job(const struct job *job, bool logarithm, allfold_type y_ty
     void *const to = in_place ? x.start : y.start;
     struct partial partial;
     struct softmax_constants constants;
-    monoid_identity(MONOID_sumexp, job->type, &partial);
+    const enum monoid monoid = softmax_monoid(job->type, ALLFOLD_F32, false, ALLFOLD_LEVEL_FAST);
+    monoid_identity(monoid, job->type, &partial);
     if (job->n > 0)
-        cpu_loops_base.fold(MONOID_sumexp, job->type, &partial, x.start, (uint32_t)job->n, 0);
-    softmax_constants_set(MONOID_sumexp, job->type, &partial, &constants);
+        cpu_loops_base.fold(monoid, job->type, &partial, x.start, (uint32_t)job->n, 0);
+    softmax_constants_set(monoid, &partial, &constants);
     for (uint64_t i = 0; i < job->n; i++)
         softmax_put(&constants, logarithm, job->type, x.start, y_type, expected.start, i);
     if (!in_place)
@@ -577,9 +577,8 @@ static void test_softmax(allfold_type x_type, allfold_type y_type, bool logarith
 int main()
 {
     for (int type = 0; type < ALLFOLD_TYPE_COUNT; type++) {
-        const bool half = type == ALLFOLD_F16 || type == ALLFOLD_BF16;
         for (int monoid = 0; monoid < MONOID_COUNT; monoid++)
-            if (monoid != MONOID_sumexp_half || half)
+            if (monoid_takes((enum monoid)monoid, (allfold_type)type))
                 test_fold((enum monoid)monoid, (allfold_type)type);
         for (allfold_type y_type : {ALLFOLD_F16, ALLFOLD_BF16, ALLFOLD_F32, ALLFOLD_F64})
             for (bool logarithm : {false, true})
