@@ -374,6 +374,41 @@ def check_golden(folder, backend):
     tap.ok(not wrong, f"{len(done)} golden values, {backend}", "\n".join(wrong))
 
 
+def check_ends(folder, backend):
+    """What becomes of the real number at last: one rounding, to the format asked for; zeros; integers that int64 cannot hold."""
+    wrong = []
+
+    def value(command, x, *options, field=None):
+        path = os.path.join(folder, "end.npy")
+        np.save(path, x)
+        done = cli.alone(command, path, "--json", f"--backend={backend}", *options)
+        found = json.loads(done.stdout) if done.returncode == 0 else {}
+        return (found["stats"][field] if field else found).get("hex", cli.shown(done)) if found else cli.shown(done)
+
+    def expect(due, *arguments, **more):
+        found = value(*arguments, **more)
+        if found != due:
+            wrong.append(f"{arguments} {more}: {found}, not {due}")
+
+    expect("0x1.000002p+0", "sum", np.array([1, 2.0**-24, 2.0**-60]), "--output-type=f32")
+    expect("0x1p+0", "sum", np.array([1, 2.0**-24]), "--output-type=f32")
+    expect("0x1.0000000000001p+0", "norm2", np.array([1, 2.0**-26, 2.0**-53, 2.0**-500]))
+    expect("0x1p+0", "norm2", np.array([1, 2.0**-26, 2.0**-53]))
+    for zeros in ([-0.0, 0.0], [0.0, -0.0], [-0.0, -0.0]):
+        for field in ("min", "max"):
+            for options in ([], ["--sum=fast"]):
+                expect("0x0p+0", "stats", np.array(zeros), *options, field=field)
+    # three of the largest int64: 3 * 2^63 - 3, and as much below zero; 2^65 - 3 * 2^40 is half way between two f32
+    largest, halfway = np.full(3, 2**63 - 1), np.array([2**63 - 1, 2**63 - 1, 2**63 - 1, 2**63 - 3 * 2**40 + 3, 1])
+    for options in ([], ["--sum=fast"]):
+        expect("0x1.8p+64", "sum", largest, "--output-type=f64", *options)
+        expect("-0x1.8p+64", "sum", -largest, "--output-type=f32", *options)
+        expect("0x1.fffffep+64", "norm1", halfway, "--output-type=f32", *options)
+        expect("inf", "sum", largest, "--output-type=f16", *options)
+        expect("0x1.8p+64", "stats", largest, "--output-type=f32", *options, field="sum")
+    tap.ok(not wrong, f"results are rounded once, {backend}", "\n".join(wrong))
+
+
 def check_merge(folder, backend):
     """Folds of pieces, merged, have the bits of the whole; what cannot be merged is refused."""
     random = np.random.default_rng(22)
@@ -458,6 +493,7 @@ def main():
                 tap.skip(f"{backend}: {' '.join(cli.told(probe))}")
                 continue
             check_golden(folder, backend)
+            check_ends(folder, backend)
             backends.append(backend)
         if not os.environ.get("ALLFOLD_TEST_GOLDEN_ONLY"):
             check_all(folder, backends)

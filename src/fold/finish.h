@@ -19,6 +19,7 @@ struct finish {
     uint64_t count; /* elements of the global array */
     allfold_nan nan;
     allfold_type format; /* floating-point results are rounded to it */
+    bool rounds;         /* so are integers: the caller asked for that format */
 };
 
 static allfold_status result_add(allfold_result *result, allfold_value value)
@@ -48,18 +49,37 @@ static const char *decimal_128(uint128 value, char *end)
     return end;
 }
 
-static allfold_status result_integer(allfold_result *result, const char *what, int128 value, bool is_signed,
+struct integer {
+    const char *what; /* for messages */
+    int128 value;
+    bool is_signed;
+};
+
+static allfold_status integer_overflow(const struct integer *integer, struct error *error)
+{
+    const int128 value = integer->value;
+    char digits[48];
+    const char *text = decimal_128(value < 0 ? -(uint128)value : (uint128)value, digits + sizeof digits - 1);
+    return error_set(error, ALLFOLD_OVERFLOW,
+                     "%s is %s%s, which %s cannot hold: ask for a floating-point result, with --output-type=f64 (in C result_type)",
+                     integer->what, value < 0 ? "-" : "", text, integer->is_signed ? "int64" : "uint64");
+}
+
+/* As int64 or uint64. What these cannot hold is an error, but where the caller asked for a floating-point format: then it is
+   rounded to that, once. */
+static allfold_status result_integer(allfold_result *result, const struct finish *finish, struct integer integer,
                                      struct error *error)
 {
-    const bool fits = is_signed ? value >= INT64_MIN && value <= INT64_MAX : value >= 0 && value <= UINT64_MAX;
-    if (!fits) {
-        char digits[48];
-        const char *text = decimal_128(value < 0 ? -(uint128)value : (uint128)value, digits + sizeof digits - 1);
-        return error_set(error, ALLFOLD_OVERFLOW, "%s is %s%s, which %s cannot hold: convert the elements to f64", what,
-                         value < 0 ? "-" : "", text, is_signed ? "int64" : "uint64");
+    const int128 value = integer.value;
+    const bool fits = integer.is_signed ? value >= INT64_MIN && value <= INT64_MAX : value >= 0 && value <= UINT64_MAX;
+    if (!fits && finish->rounds) {
+        const struct exact_total total = exact_total_of_integer(value);
+        return result_f64(result, exact_total_round(&total, false, finish->format));
     }
-    return is_signed ? result_add(result, (allfold_value){.kind = ALLFOLD_VALUE_I64, .i64 = (int64_t)value})
-                     : result_add(result, (allfold_value){.kind = ALLFOLD_VALUE_U64, .u64 = (uint64_t)value});
+    if (!fits)
+        return integer_overflow(&integer, error);
+    return integer.is_signed ? result_add(result, (allfold_value){.kind = ALLFOLD_VALUE_I64, .i64 = (int64_t)value})
+                             : result_add(result, (allfold_value){.kind = ALLFOLD_VALUE_U64, .u64 = (uint64_t)value});
 }
 
 /* An element as a result. */

@@ -14,12 +14,12 @@
 static allfold_status FN(norm1_finish)(const FN(norm1) * sum, const struct finish *finish, allfold_result *result,
                                        struct error *error)
 {
-    (void)finish;
 #if VALUE_FLOAT
+    (void)finish;
     (void)error;
     return result_f64(result, pair_value(&sum->total));
 #else
-    return result_integer(result, "the L1 norm", sum->total, false, error);
+    return result_integer(result, finish, (struct integer){"the L1 norm", sum->total, false}, error);
 #endif
 }
 #endif

@@ -20,12 +20,12 @@
 static allfold_status FN(norminf_finish)(const FN(norminf) * norm, const struct finish *finish, allfold_result *result,
                                          struct error *error)
 {
-    (void)finish;
 #if VALUE_FLOAT
+    (void)finish;
     (void)error;
     return result_f64(result, norm->nans > 0 ? NAN : (double)norm->value);
 #else
-    return result_integer(result, "the Linf norm", (int128)norm->value, false, error);
+    return result_integer(result, finish, (struct integer){"the Linf norm", (int128)norm->value, false}, error);
 #endif
 }
 #endif

@@ -6,14 +6,14 @@ static allfold_status STATS_FN(finish)(const FN(STATS) * stats, const struct fin
     const uint64_t nans = stats->min.nans;
     if (finish->nan == ALLFOLD_NAN_ERROR && nans > 0)
         return finish_nan(finish, "stats", nans, stats->min.nan_index, error);
-    const struct finish part = {finish->count - nans, ALLFOLD_NAN_OMIT, finish->format};
-    const struct finish whole = {finish->count, ALLFOLD_NAN_OMIT, finish->format};
+    const struct finish part = {finish->count - nans, ALLFOLD_NAN_OMIT, finish->format, finish->rounds};
+    const struct finish whole = {finish->count, ALLFOLD_NAN_OMIT, finish->format, finish->rounds};
     const bool nan = nans > 0 && finish->nan == ALLFOLD_NAN_PROPAGATE, empty = part.count == 0;
 
     allfold_result fields = *result;
-    result_integer(&fields, "the count", (int128)finish->count, false, error);
+    result_integer(&fields, finish, (struct integer){"the count", (int128)finish->count, false}, error);
     result_name(&fields, "count");
-    result_integer(&fields, "the NaN count", (int128)nans, false, error);
+    result_integer(&fields, finish, (struct integer){"the NaN count", (int128)nans, false}, error);
     result_name(&fields, "nan_count");
     if (nan) {
         static const char *const names[] = {"sum", "mean", "variance", "min", "max", "norm1", "norm2", "norminf"};
@@ -33,9 +33,13 @@ static allfold_status STATS_FN(finish)(const FN(STATS) * stats, const struct fin
         result_name(&fields, "mean");
         result_f64(&fields, STATS_VARIANCE(stats, part));
         result_name(&fields, "variance");
-        FN(argmin_finish)(&stats->min, &whole, &fields, error);
+        FN(argmin) min = stats->min;
+        FN(argmax) max = stats->max;
+        min.value += (V)0; /* as min and max: which of -0.0 and 0.0 came first does not show */
+        max.value += (V)0;
+        FN(argmin_finish)(&min, &whole, &fields, error);
         result_name(&fields, "min");
-        FN(argmax_finish)(&stats->max, &whole, &fields, error);
+        FN(argmax_finish)(&max, &whole, &fields, error);
         result_name(&fields, "max");
     }
     STATS_NORM1_FINISH(&stats->norm1, &part, &fields, error);

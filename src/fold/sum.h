@@ -11,12 +11,11 @@
 static allfold_status FN(sum_finish)(const FN(sum) * sum, const struct finish *finish, allfold_result *result,
                                      struct error *error)
 {
-    (void)finish;
 #if VALUE_FLOAT
     (void)error;
     return result_f64(result, finish->count == 0 ? 0.0 : pair_value(&sum->total));
 #else
-    return result_integer(result, "the sum", sum->total, VALUE_SIGNED, error);
+    return result_integer(result, finish, (struct integer){"the sum", sum->total, VALUE_SIGNED}, error);
 #endif
 }
 

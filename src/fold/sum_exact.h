@@ -64,8 +64,7 @@ static allfold_status FN(sum_exact_finish)(const FN(sum_exact) * sum, const stru
     (void)error;
     return result_f64(result, exact_total_round(&total, finish->count > 0, finish->format));
 #else
-    (void)finish;
-    return result_integer(result, "the sum", exact_total_integer(&total), VALUE_SIGNED, error);
+    return result_integer(result, finish, (struct integer){"the sum", exact_total_integer(&total), VALUE_SIGNED}, error);
 #endif
 }
 
@@ -87,8 +86,7 @@ static allfold_status FN(norm1_exact_finish)(const FN(norm1_exact) * sum, const 
     (void)error;
     return result_f64(result, exact_total_round(&total, false, finish->format));
 #else
-    (void)finish;
-    return result_integer(result, "the L1 norm", exact_total_integer(&total), false, error);
+    return result_integer(result, finish, (struct integer){"the L1 norm", exact_total_integer(&total), false}, error);
 #endif
 }
 #endif

@@ -155,7 +155,7 @@ allfold_status fold_finish(const struct fold_call *call, allfold_type type, cons
                            allfold_result *result, struct error *error)
 {
     const allfold_type *const result_type = call->result_type;
-    const struct finish finish = {count, call->nan, result_type != NULL ? *result_type : ALLFOLD_F64};
+    const struct finish finish = {count, call->nan, result_type != NULL ? *result_type : ALLFOLD_F64, result_type != NULL};
     allfold_result found = {.count = count, .level = fold_level(call->fold, call->level)};
     const allfold_status status
         = way_of(call->fold, call->level)->finish[type_value(type)](partial->bytes, &finish, &found, error);
