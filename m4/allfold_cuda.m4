@@ -2,10 +2,11 @@
 #   --with-cuda[=DIR]    the toolkit to use (default: NVCC, PATH, CUDA_HOME, /usr/local/cuda); an error if it does not work
 #   --without-cuda       CPU only
 #   --with-cuda-arch="80 90"   (or CUDA_ARCH) machine code for each, PTX for the newest
+#   --enable-cuda-lineinfo     source lines in the kernels, for profilers
 # Sets NVCC, CUDA_ARCH, CUDA_CPPFLAGS, CUDA_LIBS, AM_NVCCFLAGS and the conditional HAVE_CUDA. Honours NVCCFLAGS.
 AC_DEFUN([ALLFOLD_CUDA], [
   AC_ARG_VAR([NVCC], [CUDA compiler])
-  AC_ARG_VAR([NVCCFLAGS], [its flags (default: -O3 -lineinfo)])
+  AC_ARG_VAR([NVCCFLAGS], [its flags (default: -O3)])
   AC_ARG_VAR([CUDA_ARCH], [GPU architectures, as --with-cuda-arch (default: 80 90)])
   AC_ARG_WITH([cuda],
     [AS_HELP_STRING([--with-cuda@<:@=DIR@:>@], [build the CUDA backend, with the toolkit in DIR (default: if nvcc works)])],
@@ -14,9 +15,12 @@ AC_DEFUN([ALLFOLD_CUDA], [
     [AS_HELP_STRING([--with-cuda-arch=LIST], [GPU architectures to compile for (default: "80 90")])],
     [AS_CASE([$withval], [yes|no|''], [AC_MSG_ERROR([--with-cuda-arch needs a list, such as "80 90"])])
      CUDA_ARCH=$withval])
+  AC_ARG_ENABLE([cuda-lineinfo],
+    [AS_HELP_STRING([--enable-cuda-lineinfo], [keep source lines in the CUDA kernels, for profilers (a larger program)])],
+    [], [enable_cuda_lineinfo=no])
   # Who names a compiler or architectures wants CUDA.
   AS_IF([test "x$with_cuda" = xauto && test -n "$NVCC$CUDA_ARCH"], [with_cuda=yes])
-  : ${NVCCFLAGS="-O3 -lineinfo"}
+  : ${NVCCFLAGS="-O3"}
 
   allfold_cuda=no
   allfold_cuda_why=
@@ -69,6 +73,9 @@ AC_DEFUN([ALLFOLD_CUDA_TRY], [
   done
   allfold_gencode="$allfold_gencode -gencode=arch=compute_$allfold_newest,code=compute_$allfold_newest"
   AM_NVCCFLAGS="-std=c++17 --fmad=false$allfold_gencode --compiler-options=-fPIC,-Wall,-ffp-contract=off"
+  AS_IF([test "x$enable_cuda_lineinfo" != xno], [AM_NVCCFLAGS="$AM_NVCCFLAGS -lineinfo"])
+  # Since CUDA 12.8: a seventh of the size.
+  AS_IF([$NVCC --help 2>/dev/null | grep -q -e --compress-mode], [AM_NVCCFLAGS="$AM_NVCCFLAGS --compress-mode=size"])
 
   # nvcc itself says where its headers and libraries are.
   : >conftest.cu
