@@ -130,6 +130,7 @@ typedef struct {
         const char *name;
         allfold_value value;
         uint64_t index;
+        int is_count; /* 1: a number of elements (count and nan_count of stats), which no result_type rounds */
     } fields[ALLFOLD_FIELDS_MAX];
 } allfold_result;
 
@@ -160,7 +161,8 @@ typedef struct {
     allfold_nan nan;           /* for the folds that have a choice; elsewhere it must be ALLFOLD_NAN_PROPAGATE */
     int logarithm;             /* softmax only: not 0 for log-softmax */
     const allfold_type *result_type; /* folds only: the floating-point type to which results are rounded, once where the
-                                        fold is exact, and exactly; NULL: f64, and integers stay integers */
+                                        fold is exact, and exactly; counts are never rounded;
+                                        NULL: f64, and integers stay integers */
 } allfold_call;
 
 typedef struct allfold_context allfold_context;

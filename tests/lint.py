@@ -120,6 +120,8 @@ def layer_faults(root, path, includes):
             continue
         if may_use_ladder(path, header) or may_use_bench(path, header):
             continue
+        if path == "src/cli/main.c" and target == "src/cli/commands/commands.h":
+            continue  # which passes the table of commands on
         if folder not in BELOW:
             yield "layers", f"{path}: {folder}/ is not in the table of layers"
         elif below not in BELOW[folder]:

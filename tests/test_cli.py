@@ -48,7 +48,7 @@ def check_help():
     for command, process in helps.items():
         tap.ok(process.returncode == 0 and process.stdout.startswith(f"Usage: allfold {command} ") and not process.stderr,
                f"{command} --help", shown(process))
-    helped = set().union(*(option_names(process.stdout) for process in helps.values())) | {"--version"}
+    helped = set().union(*(option_names(process.stdout) for process in helps.values())) | {"-V", "--version"}
     explained = {name for entry in entries(man["OPTIONS"]) for name in re.findall(r"--[a-z-]+|(?<![\w-])-\w(?=,)", entry)}
     tap.ok(helped == explained and len(helped) > 14, "the manual explains the options of --help, and no others",
            sorted(helped ^ explained))
@@ -64,7 +64,7 @@ def check_help():
 
 def check_once():
     """What rank 0 says, the others do not repeat."""
-    for words, start in ((["--help"], "Usage:"), (["max", "-h"], "Usage:"), (["--version"], "allfold ")):
+    for words, start in ((["--help"], "Usage:"), (["max", "-h"], "Usage:"), (["help", "max"], "Usage: allfold max "), (["-V"], "allfold ")):
         process = ranks(3, *words)
         lines = [line for line in process.stdout.splitlines() if line.startswith(start)]
         tap.ok(process.returncode == 0 and len(lines) == 1, f"{' '.join(words)} on 3 ranks prints once", shown(process))
@@ -88,6 +88,23 @@ def check_usage():
         (["sum", "-qz", "x"], ["unknown option -z"]),
         (["sum", "--json=1", "x"], ["--json takes no argument"]),
         (["sum", "--backend", "gpu", "x"], ["--backend", "auto, cuda or cpu", "'gpu'"]),
+        (["help", "summ"], ["did you mean sum?"]),
+        (["help", "sum", "max"], ["one COMMAND", "'max'"]),
+        (["sum", "-"], ["'-'", "streams are not supported", "./-"]),
+        (["softmax", "x", "-o-"], ["--output", "streams are not supported"]),
+        (["sum", "--c=1", "x"], ["--c could be --count, --checkpoint, --checkpoint-every: say which"]),
+        (["sum", "--cheek=1", "x"], ["unknown option --cheek", "see allfold sum"]),
+        (["min", "--sum=fast", "x"], ["min takes no --sum", "sum, mean, norm1, norm2, logsumexp, stats, softmax, log-softmax"]),
+        (["prod", "--sum=exact", "x"], ["prod takes no --sum"]),
+        (["sum", "--checkpoint-every=1", "x"], ["--checkpoint-every", "expected --checkpoint=FILE", "no effect"]),
+        (["bench", "--tolerance=1"], ["--tolerance", "expected --baseline=FILE", "no effect"]),
+        (["sum", "--checkpoint-every= 1", "x"], ["--checkpoint-every", "' 1'"]),
+        (["sum", "--timeout=0x10", "x"], ["--timeout", "0, or a number from 1", "'0x10'"]),
+        (["sum", "--timeout=.5", "x"], ["--timeout", "'.5'"]),
+        (["sum", "--threads=0x2", "x"], ["--threads", "a number from 1 to 4096", "'0x2'"]),
+        (["max", "gen:constant?n=1&value=0x1p3"], ["value", "0x1p3"]),
+        (["max", "gen:constant?n=1&value= 1"], ["value", "' 1'"]),
+        (["sum", "--dtype=<f4", "x"], ["--dtype", "'<f4'", "such as float32"]),
         (["sum", "x", "--dtype"], ["--dtype", "found nothing"]),
         (["sum", "--dtype=complex64", "x"], ["--dtype", "f16 bf16 f32", "'complex64'"]),
         (["sum", "--threads=0", "x"], ["--threads", "'0'"]),
@@ -193,6 +210,21 @@ def check_reports():
     lines = [line for line in told(process) if re.match(r"allfold: rank \d on ", line)]
     tap.ok(report(process) and len(lines) == 3 and all(f"rank {i} on " in line for i, line in enumerate(lines))
            and "333 elements from 334" in lines[1], "--verbose tells of each rank, on standard error", shown(process))
+    process = alone("stats", *words, "--output-type=f16", "--json")
+    found = report(process)
+    if found: # 1000 elements are 1000; their sum is beyond f16
+        found = found["stats"]
+        tap.ok((found["count"]["value"], found["nan_count"]["text"], found["sum"]["text"], found["mean"]["value"]) == (1000, "0", "inf", 499.5)
+               and found["count"]["hex"] is None, "--output-type rounds what is measured, not counts", found)
+    process = alone("stats", "gen:constant?n=100003", "--output-type=f16", "-q")
+    tap.ok(process.stdout.startswith("count      100003\n"), "counts are printed as integers", process.stdout)
+    with Folder() as folder:
+        alone("sum", *words, "--partial=" + folder.name("p"))
+        line, found = alone("merge", folder.name("p")).stdout, report(alone("merge", folder.name("p"), "--json"))
+        tap.ok("499500" in line and "/s)" not in line and found and found["bytes_per_second"] is None,
+               "merge reports no speed of elements that it does not read", f"{line}{found}")
+    process = alone("sum", *words, "--staging=1KiB", "--device-memory=1K", "-q")
+    tap.ok(process.stdout == "499500\n", "sizes with units", shown(process))
     check_numbers()
     check_names()
     if os.path.exists("/dev/full"):
@@ -226,6 +258,12 @@ def check_names():
         tap.ok(found and found["input"].endswith('a "b"\n\ufffd\u00e9') and found["value"] == 6, "any name in JSON", found)
         line = alone("sum", name, "--dtype=uint8", text=False).stdout
         tap.ok(line.count(b"\n") == 1 and b"a \"b\"?" in line, "a line stays one line", line)
+        name = "b\n\r\t\x1b[31m\x7f \u009b\u2028\u202e \u00e9\u4e2d".encode() + b"\xff"
+        for words in (["sum", name], [name], ["sum", "gen:" + "b\nc"], ["sum", b"--" + name]):
+            said = alone(*words, text=False).stderr
+            tap.ok(said.startswith(b"allfold: ") and said.count(b"\n") == 1 and said.decode().strip("\n").isprintable()
+                   and (b"gen" in said or b"b???" in said and "? ??? \u00e9\u4e2d?".encode() in said),
+                   "a message is one printable line, whatever a name holds", said)
 
 
 def check_generate():

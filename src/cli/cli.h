@@ -14,56 +14,35 @@ struct session;
 /* The program's exit codes. */
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_STOPPED = 75 /* as EX_TEMPFAIL: try again */ };
 
-/* Which options a command takes: see the table in options.c. */
-enum takes {
-    TAKES_COMMON = 1 << 0,      /* every command's */
-    TAKES_DEVICE = 1 << 1,      /* works on the backend's device; others work on the CPU */
-    TAKES_TYPE = 1 << 2,        /* the element type may be said */
-    TAKES_RAW = 1 << 3,         /* reads an input that may be a raw file */
-    TAKES_NAN = 1 << 4,         /* has a choice of what NaN does */
-    TAKES_OUTPUT = 1 << 5,      /* writes a file */
-    TAKES_OUTPUT_TYPE = 1 << 6, /* whose element type may be said */
-    TAKES_PARTIAL = 1 << 12,    /* can leave a partial in a file */
-    TAKES_LEVEL = 1 << 10,      /* has a choice of how sums are computed */
-    TAKES_RESULT_TYPE = 1 << 11,/* a fold, whose results may be rounded */
-    TAKES_LADDER = 1 << 7,      /* the ladder: brings its own CUDA device, and options */
-    TAKES_BENCH = 1 << 8,       /* the benchmark's options */
-    TAKES_BINDING = 1 << 9,     /* judges how ranks are bound */
-    TAKES_CHECKPOINT = 1 << 10, /* folds an input, and may keep how far it has come */
-};
+struct option; /* options.h */
 
-/* One line of the table in main.c. */
+/* What a command works on. The ladder opens a GPU of its own. */
+enum works_on { WORKS_ON_DEVICE, WORKS_ON_CPU, WORKS_ON_OWN_GPU };
+
+/* One line of the table in commands/commands.c. */
 struct command {
     const char *name;
     const char *operand; /* "INPUT"; "FILE..." for several; "[TOPIC]" where it may be left out; NULL where there is none */
-    unsigned takes;      /* of enum takes, but see command_takes */
-    int which;           /* tells the commands of one file apart: the allfold_fold; 1 for log-softmax */
     const char *text;    /* what it does, one line */
+    const struct option *const *options; /* groups of rows, up to NULL */
+    bool (*takes)(const struct command *command, const struct option *group); /* which of them; NULL: all */
+    enum works_on works_on;
+    int which;           /* tells the commands of one file apart: the allfold_fold; 1 for log-softmax */
+    void (*explain)(FILE *file); /* prints the end of its --help; NULL: nothing */
     /* Collective. Does the work and prints the report on rank 0; session->error, agreed upon, says how it went. */
     void (*run)(struct session *session);
 };
 
-extern const struct command commands[];
-extern const size_t command_count;
-/* command->takes, and for a fold which choices it has, which the fold itself knows. */
-unsigned command_takes(const struct command *command);
-
-void fold_run(struct session *session);     /* commands/fold.c: every fold */
-void softmax_run(struct session *session);  /* commands/softmax.c */
-void generate_run(struct session *session); /* commands/generate.c */
-void merge_run(struct session *session);    /* commands/merge.c */
-void info_run(struct session *session);     /* commands/info.c */
-void ladder_command_run(struct session *session); /* commands/ladder.c */
-void bench_command_run(struct session *session);  /* commands/bench.c */
-
-/* What TOPIC may be, a line each. */
-void ladder_topics_print(FILE *file);
+struct command_table {
+    const struct command *commands;
+    size_t count;
+    const struct option *common; /* the group that every command takes */
+};
 
 /* The ladder's options. */
 struct ladder_settings {
-    const char *counts, *type, *fold, *rung; /* NULL where not given */
-    int block;                               /* 0 where not given, -1 for all */
-    uint64_t columns;                        /* 0 where not given */
+    const char *counts, *type, *fold, *block, *rung; /* NULL where not given */
+    uint64_t columns;                                /* 0 where not given */
     bool list;
 };
 
@@ -71,15 +50,17 @@ struct ladder_settings {
 struct bench_settings {
     const char *counts, *types, *folds, *ranks;
     const char *baseline; /* a file that --json wrote before */
-    double tolerance;     /* how much slower than there, as a part; 0 where not given */
+    double tolerance;     /* how much slower than there, in percent; 0 where not given */
     double seconds;       /* for one measurement; 0 where not given */
-    double slow;          /* a rank below this part of the ranks' median is an error; 0 where not given */
+    double slow;          /* a rank below so many percent of the ranks' median is an error; 0 where not given */
     bool total;           /* counts are of all ranks together */
     bool survey;          /* measure the machines only */
-    bool in_host, warm, list;
+    int in_host;          /* 1: the data is in host memory */
+    bool warm, list;
 };
 
-/* What the user asked for, equal on all ranks. Texts are argv's own. */
+/* What the user asked for, equal on all ranks: where options.h puts it. Texts are argv's own. */
+#define SETTINGS_DEFAULT {.timeout = 300, .checkpoint_every = 30}
 struct settings {
     const struct command *command;
     bool help, json, quiet, verbose, check;
@@ -105,11 +86,23 @@ struct session {
     allfold_context *context;
     struct array_info input;
     struct range range; /* this rank's part of the input */
+    bool input_read;    /* the input's elements are read: merge has only their number */
     const char *name;   /* of the fold that is reported; NULL: the command's */
     double started;     /* when the input was about to be opened */
     double phases[PHASE_COUNT]; /* rank 0, --json: seconds in each phase, of the rank that spent most there */
     struct checkpoint checkpoint;
     struct error error; /* this rank's, or the one agreed upon */
 };
+
+static inline struct comm *session_comm(struct session *session) { return &session->context->comm; }
+
+/* Collective. Makes session->error that of all ranks; true where none has failed. After a failure of MPI itself there is no way to
+   agree: the program aborts. */
+static inline bool session_agree(struct session *session)
+{
+    if (session->error.status != ALLFOLD_MPI_ERROR)
+        comm_agree(session_comm(session), &session->error);
+    return session->error.status == ALLFOLD_OK;
+}
 
 #endif

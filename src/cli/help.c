@@ -4,12 +4,13 @@
 #include "cli/options.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const char inputs[] =
     "INPUT is one of\n"
     "  FILE.npy                  NumPy's format, versions 1 to 3; of several dimensions all elements count\n"
     "  FILE                      raw elements, little-endian: needs --dtype\n"
-    "  gen:DISTRIBUTION?n=COUNT  elements made up where they are needed, without a file\n";
+    "  gen:DISTRIBUTION?n=COUNT  elements generated on demand, without a file\n";
 
 static const char exits[] = "Exit status: 0 done, 1 failed, 2 wrong usage, 75 stopped by a signal.\n";
 
@@ -18,17 +19,17 @@ void help_version(void)
     printf("allfold %s\n", allfold_version());
 }
 
-void help_program(void)
+void help_program(const struct command_table *table)
 {
     fputs("Usage: allfold COMMAND [OPTION]... INPUT\n"
           "Folds (reduces) an array that is spread over MPI ranks, on GPUs or CPUs, or takes its softmax.\n"
           "\nCommands:\n", stdout);
-    for (size_t i = 0; i < command_count; i++)
-        printf("  %-12s  %s\n", commands[i].name, commands[i].text);
+    for (size_t i = 0; i < table->count; i++)
+        printf("  %-12s  %s\n", table->commands[i].name, table->commands[i].text);
     printf("\n%s\n", inputs);
     fputs("Options of every command:\n", stdout);
-    options_print(stdout, &(struct command){.takes = TAKES_COMMON});
-    fputs("allfold COMMAND --help tells the others; allfold --version the version.\n\n", stdout);
+    options_print_group(stdout, table->common);
+    fputs("allfold help COMMAND, or allfold COMMAND --help, tells the others; allfold --version, or -V, the version.\n\n", stdout);
     fputs(exits, stdout);
     fputs("\nExamples:\n"
           "  allfold generate 'normal?n=1e8&seed=1' -o x.npy\n"
@@ -39,23 +40,20 @@ void help_program(void)
 
 void help_command(const struct command *command)
 {
-    const unsigned takes = command_takes(command);
-    const bool writes = (takes & TAKES_OUTPUT) != 0, reads = (takes & TAKES_RAW) != 0,
-               generates = (takes & TAKES_TYPE) != 0;
-    const char *const operand = command->operand;
-    printf("Usage: allfold %s [OPTION]...%s%s%s\n", command->name, operand != NULL ? " " : "",
-           operand != NULL ? operand : "", writes ? " -o FILE" : "");
-    printf("%s: %s.\n\nOptions:\n", command->name, command->text);
+    const char *const operand = command->operand != NULL ? command->operand : "";
+    const struct option *const required = options_required(command);
+    printf("Usage: allfold %s [OPTION]...%s%s", command->name, operand[0] != '\0' ? " " : "", operand);
+    if (required != NULL)
+        printf(" -%c %s", required->letter, required->argument);
+    printf("\n%s: %s.\n\nOptions:\n", command->name, command->text);
     options_print(stdout, command);
     putchar('\n');
     options_print_words(stdout);
-    if ((takes & TAKES_LADDER) != 0) {
-        putchar('\n');
-        ladder_topics_print(stdout);
-    }
-    if (reads)
+    if (strcmp(operand, "INPUT") == 0)
         printf("\n%s", inputs);
-    if (generates)
-        printf("\n%s", generator_help());
+    if (command->explain != NULL) {
+        putchar('\n');
+        command->explain(stdout);
+    }
     printf("\n%s", exits);
 }

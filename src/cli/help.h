@@ -4,7 +4,7 @@
 
 #include "cli/cli.h"
 
-void help_program(void);
+void help_program(const struct command_table *table);
 void help_command(const struct command *command);
 void help_version(void);
 

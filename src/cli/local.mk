@@ -6,6 +6,8 @@ allfold_SOURCES = \
 	src/cli/commands/bench_baseline.c \
 	src/cli/commands/bench_report.c \
 	src/cli/commands/bench_report.h \
+	src/cli/commands/commands.c \
+	src/cli/commands/commands.h \
 	src/cli/commands/fold.c \
 	src/cli/commands/generate.c \
 	src/cli/commands/info.c \
@@ -13,6 +15,8 @@ allfold_SOURCES = \
 	src/cli/commands/ladder_report.c \
 	src/cli/commands/ladder_report.h \
 	src/cli/commands/merge.c \
+	src/cli/commands/option_rows.c \
+	src/cli/commands/option_rows.h \
 	src/cli/commands/softmax.c \
 	src/cli/help.c \
 	src/cli/help.h \
@@ -32,5 +36,9 @@ allfold_SOURCES = \
 	src/cli/report.c \
 	src/cli/report.h \
 	src/cli/session.c \
-	src/cli/session.h
+	src/cli/session.h \
+	src/cli/suggest.c \
+	src/cli/suggest.h \
+	src/cli/text.c \
+	src/cli/text.h
 allfold_LDADD = libbench.a libladder.a $(LDADD) $(NCCL_LIBS) $(NVTX_LIBS)

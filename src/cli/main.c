@@ -1,11 +1,14 @@
 /* The program allfold: one command a run, on all ranks of MPI_COMM_WORLD. Rank 0 reports; all ranks exit with the same
    code, and none leaves while another waits for it. */
+#include "cli/commands/commands.h"
 #include "cli/help.h"
 #include "cli/launch.h"
 #include "cli/nvtx.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/session.h"
+#include "cli/suggest.h"
+#include "cli/text.h"
 #include "watch/stop.h"
 #include "watch/watchdog.h"
 
@@ -13,49 +16,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FOLD(ID, name, monoid, text) {#name, "INPUT", TAKES_FOLD, ALLFOLD_##ID, text, fold_run},
-#define TAKES_ARRAY (TAKES_COMMON | TAKES_DEVICE | TAKES_TYPE | TAKES_RAW | TAKES_CHECKPOINT)
-#define TAKES_FOLD (TAKES_ARRAY | TAKES_RESULT_TYPE | TAKES_PARTIAL)
-#define TAKES_MERGE (TAKES_COMMON | TAKES_RESULT_TYPE | TAKES_PARTIAL | TAKES_NAN)
-#define TAKES_SOFTMAX (TAKES_ARRAY | TAKES_LEVEL | TAKES_OUTPUT | TAKES_OUTPUT_TYPE)
-#define TAKES_INFO (TAKES_COMMON | TAKES_DEVICE | TAKES_BINDING)
-#define TAKES_CLIMB (TAKES_COMMON | TAKES_LADDER)
-#define TAKES_MEASURE (TAKES_COMMON | TAKES_DEVICE | TAKES_BENCH)
-#define TAKES_GENERATE (TAKES_COMMON | TAKES_TYPE | TAKES_OUTPUT)
-
-/* The commands, in the order of --help. */
-const struct command commands[] = {
-    ALLFOLD_FOLDS(FOLD)
-    {"merge", "FILE...", TAKES_MERGE, 0, "the fold of several arrays, from what --partial kept of each", merge_run},
-    {"softmax", "INPUT", TAKES_SOFTMAX, 0, "exp(x) / sum of exp(x), without overflow", softmax_run},
-    {"log-softmax", "INPUT", TAKES_SOFTMAX, 1, "logarithm of softmax", softmax_run},
-    {"generate", "DISTRIBUTION?n=COUNT", TAKES_GENERATE, 0, "write an array of a named distribution", generate_run},
-    {"info", NULL, TAKES_INFO, 0, "version, build, MPI library, and the device of each rank", info_run},
-    {"ladder", "[TOPIC]", TAKES_CLIMB, 0, "the classic reduction kernels, checked and timed on a GPU", ladder_command_run},
-    {"bench", NULL, TAKES_MEASURE, 0, "the speed of folds and softmax beside their peers and the ceilings", bench_command_run},
-};
-const size_t command_count = sizeof commands / sizeof *commands;
-
-unsigned command_takes(const struct command *command)
+static const struct command *find_command(const struct command_table *table, const char *name, struct error *error)
 {
-    const allfold_fold fold = (allfold_fold)command->which;
-    if (command->run != fold_run)
-        return command->takes;
-    return command->takes | (fold_has_nan_choice(fold) ? TAKES_NAN : 0u)
-           | (fold_has_level_choice(fold) ? TAKES_LEVEL : 0u);
-}
-
-static const struct command *find_command(const char *name, struct error *error)
-{
-    const char *names[sizeof commands / sizeof *commands];
-    for (size_t i = 0; i < command_count; i++) {
-        if (strcmp(commands[i].name, name) == 0)
-            return &commands[i];
-        names[i] = commands[i].name;
+    const char *names[table->count];
+    for (size_t i = 0; i < table->count; i++) {
+        if (strcmp(table->commands[i].name, name) == 0)
+            return &table->commands[i];
+        names[i] = table->commands[i].name;
     }
     error_set(error, ALLFOLD_BAD_ARGUMENT, "'%.100s' is %s%s: see allfold --help", name,
-              name[0] == '-' ? "no command (options follow it)" : "no command",
-              suggest(name, names, command_count, "").text);
+              name[0] == '-' ? "no command (options follow it)" : "no command", suggest(name, names, table->count, "").text);
     return NULL;
 }
 
@@ -86,26 +56,45 @@ static void run_session(const struct settings *settings, struct error *error)
     *error = session.error;
 }
 
-/* What argv asks for. Every rank finds the same errors in it. */
-static void run(int argc, char **argv, const struct launch *launch, int rank, int ranks, struct error *error)
+static bool is_one_of(const char *word, const char *a, const char *b) { return strcmp(word, a) == 0 || strcmp(word, b) == 0; }
+
+/* "allfold --help", "allfold help COMMAND", "allfold --version": whether argv asks for such. Rank 0 prints. */
+static bool tell(const struct command_table *table, int argc, char **argv, int rank, struct error *error)
 {
-    struct settings settings;
-    const char *name = argc > 1 ? argv[1] : "";
-    const bool help = strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0, version = strcmp(name, "--version") == 0;
-    if (help || version) {
-        if (rank == 0 && help)
-            help_program();
-        else if (rank == 0)
+    const char *const word = argc > 1 ? argv[1] : "", *const name = argc > 2 ? argv[2] : NULL;
+    const struct command *command = NULL;
+    if (is_one_of(word, "--version", "-V")) {
+        if (rank == 0)
             help_version();
-        flush_output(error);
-        return;
+    } else if (!is_one_of(word, "--help", "-h") && strcmp(word, "help") != 0)
+        return false;
+    else if (argc > 3)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "help: expected one COMMAND, found '%.100s' too", argv[3]);
+    else if ((name == NULL || (command = find_command(table, name, error)) != NULL) && rank == 0) {
+        if (command != NULL)
+            help_command(command);
+        else
+            help_program(table);
     }
+    flush_output(error);
+    return true;
+}
+
+/* What argv asks for. Every rank finds the same errors in it. */
+static void run(const struct command_table *table, int argc, char **argv, const struct launch *launch, struct error *error)
+{
+    struct settings settings = SETTINGS_DEFAULT;
+    int rank, ranks;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if (tell(table, argc, argv, rank, error))
+        return;
     if (argc < 2) {
         error_set(error, ALLFOLD_BAD_ARGUMENT, "expected a command, found nothing: see allfold --help");
         return;
     }
-    const struct command *command = find_command(name, error);
-    if (command == NULL || options_parse(command, argc - 1, argv + 1, &settings, error) != ALLFOLD_OK)
+    const struct command *command = find_command(table, argv[1], error);
+    if (command == NULL || options_parse(table, command, argc - 1, argv + 1, &settings, error) != ALLFOLD_OK)
         return;
     if (settings.help) {
         if (rank == 0)
@@ -125,6 +114,13 @@ static int exit_code(allfold_status status)
     }
 }
 
+static void complain(const struct error *error)
+{
+    fputs("allfold: ", stderr);
+    text_print(stderr, error->text); /* which may hold names of files, which may hold anything */
+    putc('\n', stderr);
+}
+
 int main(int argc, char **argv)
 {
     const struct launch launch = launch_read();
@@ -134,7 +130,7 @@ int main(int argc, char **argv)
     stop_begin();
     if (launch_check_early(&launch, &error) != ALLFOLD_OK) {
         if (launch.task == 0)
-            fprintf(stderr, "allfold: %s\n", error.text);
+            complain(&error);
         return EXIT_USAGE;
     }
     nvtx_name_phases();
@@ -142,13 +138,13 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if (launch_compare(argc - 1, argv + 1, &error) == ALLFOLD_OK)
-        run(argc, argv, &launch, rank, ranks, &error);
+        run(&command_table, argc, argv, &launch, &error);
 
     /* Of several tasks that MPI does not know to be one job each has rank 0: the launcher's first one speaks. */
     const bool speaks = rank == 0 && (ranks > 1 || launch.task == 0);
     progress_end();
     if (error.status != ALLFOLD_OK && (speaks || error.status == ALLFOLD_MPI_ERROR))
-        fprintf(stderr, "allfold: %s\n", error.text);
+        complain(&error);
     watch_finish();
     if (error.status == ALLFOLD_MPI_ERROR) { /* the others may wait in a call that will never end */
         watch_claim(WATCH_FAILED);

@@ -1,25 +1,52 @@
-/* The options of all commands, from one table: parsing them and explaining them. */
+/* Options are rows of data: what one is, how a command's rows are parsed into the settings, and how --help explains them. The
+   rows themselves: commands/option_rows.c. */
 #ifndef ALLFOLD_CLI_OPTIONS_H
 #define ALLFOLD_CLI_OPTIONS_H
 
 #include "cli/cli.h"
 
-#include <stdio.h>
+/* What an option's argument is, and so what lies at its place in struct settings. */
+enum option_kind {
+    OPTION_FLAG,        /* none: bool */
+    OPTION_CHOICE,      /* a word of `argument`: an enum, the word's number there */
+    OPTION_WORD,        /* the same: const char * */
+    OPTION_TEXT,        /* any text, which the command takes apart: const char * */
+    OPTION_FILE,        /* a file's name: const char * */
+    OPTION_TYPE,        /* allfold_type */
+    OPTION_FLOAT_TYPE,  /* allfold_type, floating point */
+    OPTION_COUNT,       /* uint64_t */
+    OPTION_SIZE,        /* uint64_t, bytes */
+    OPTION_INTEGER,     /* int */
+    OPTION_NUMBER,      /* double */
+    OPTION_NUMBER_OR_0, /* double, 0 beside what lies within the bounds */
+};
 
-/* Parses argv[1 ..] of a command (argv[0] is the command's own name) into *settings. Without side effects but getopt's:
-   on ALLFOLD_BAD_ARGUMENT error says what was expected. Operands are not checked where --help is asked for. */
-allfold_status options_parse(const struct command *command, int argc, char **argv, struct settings *settings,
-                             struct error *error);
+struct option {
+    const char *name;     /* NULL ends a group of rows */
+    const char *argument; /* what --help calls it; of choices all words: "auto|cuda|cpu" */
+    const char *text;
+    enum option_kind kind;
+    char letter;          /* 0: none */
+    bool required;
+    size_t place;         /* in struct settings */
+    size_t given;         /* the place of a bool that says that it was given; 0: none */
+    double least, most;   /* of integers and numbers; counts and sizes have a least, 0 or 1 */
+    const char *needs;    /* the option without which this one has no effect; NULL: none */
+};
 
-/* The options that a command takes, a line or more each. */
+/* Parses argv[1 ..] of a command (argv[0] is the command's own name) into *settings, which holds the defaults. argv is put into
+   another order: operands first. On ALLFOLD_BAD_ARGUMENT error says what was expected. Operands are not checked, nor what is
+   required, where --help is asked for. table: for messages about options that other commands take. */
+allfold_status options_parse(const struct command_table *table, const struct command *command, int argc, char **argv,
+                             struct settings *settings, struct error *error);
+
+/* Whether the command must be given an option that is called so, for its usage. */
+const struct option *options_required(const struct command *command);
+/* The rows, up to one without name, a line each. */
+void options_print_group(FILE *file, const struct option *group);
+/* All options that a command takes. */
 void options_print(FILE *file, const struct command *command);
 /* What their arguments TYPE, SIZE and COUNT may be. */
 void options_print_words(FILE *file);
-
-/* " (did you mean X?)" for the name among `names` that is nearest to `found`, or nothing where none is near. */
-struct suggestion {
-    char text[80];
-};
-struct suggestion suggest(const char *found, const char *const *names, size_t count, const char *prefix);
 
 #endif

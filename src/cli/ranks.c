@@ -2,7 +2,6 @@
 #include "cli/ranks.h"
 
 #include "cli/number.h"
-#include "cli/session.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -110,7 +109,7 @@ void ranks_tell_shared(struct session *session)
     const struct device *const device = session->context->device;
     const int count = session_comm(session)->size;
     int shared = 0;
-    if (comm_count(session_comm(session), device->first_sharer && device->sharers > 1, &shared, &session->error)
+    if (session->settings->quiet || comm_count(session_comm(session), device->first_sharer && device->sharers > 1, &shared, &session->error)
             != ALLFOLD_OK || shared == 0)
         return;
     struct rank_info *all = ranks_gather(session, false);

@@ -32,7 +32,7 @@ struct rank_info *ranks_gather(struct session *session, bool links);
 /* A line's worth about a rank and its device, without the newline. */
 void ranks_print(FILE *file, const struct rank_info *rank);
 
-/* Collective. Rank 0 writes a line to standard error for each device that several ranks share. */
+/* Collective. Rank 0 writes a line to standard error for each device that several ranks share, but with --quiet. */
 void ranks_tell_shared(struct session *session);
 
 /* What is wrong with how ranks were bound to devices and cores, the first thing found, as an error: a device that several

@@ -3,29 +3,12 @@
 
 #include "cli/number.h"
 #include "cli/progress.h"
+#include "cli/text.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Length of the UTF-8 sequence at text, 0 where there is none. */
-static size_t utf8_length(const unsigned char *text)
-{
-    static const unsigned char first[] = {0x80, 0xc2, 0xe0, 0xf0, 0xf5}; /* of lengths 1, none, 2, 3, 4, none */
-    static const size_t lengths[] = {1, 0, 2, 3, 4, 0};
-    size_t class = 0;
-    while (class < sizeof first && text[0] >= first[class])
-        class++;
-    const size_t length = lengths[class];
-    for (size_t i = 1; i < length; i++)
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-    /* longer than need be, surrogates, beyond U+10FFFF */
-    const bool wrong = (text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xed && text[1] > 0x9f) ||
-                       (text[0] == 0xf0 && text[1] < 0x90) || (text[0] == 0xf4 && text[1] > 0x8f);
-    return wrong ? 0 : length;
-}
 
 struct json_object *report_string(const char *text)
 {
@@ -34,7 +17,7 @@ struct json_object *report_string(const char *text)
     if (valid == NULL)
         return NULL;
     while (*text != '\0') {
-        const size_t length = utf8_length((const unsigned char *)text);
+        const size_t length = text_utf8_length(text);
         memcpy(end, length > 0 ? text : replacement, length > 0 ? length : 3);
         end += length > 0 ? length : 3;
         text += length > 0 ? length : 1;
@@ -85,9 +68,10 @@ static const char *name_of(const struct session *session)
     return session->name != NULL ? session->name : session->settings->command->name;
 }
 
+/* Bytes of the input a second; NAN where it was not read. */
 static double input_rate(const struct session *session, double seconds)
 {
-    return (double)session->input.count * (double)allfold_type_bytes(session->input.type) / seconds;
+    return session->input_read ? (double)session->input.count * (double)allfold_type_bytes(session->input.type) / seconds : NAN;
 }
 
 /* How the numbers were computed: docs/numerics.md. */
@@ -126,22 +110,17 @@ static void end_json(const struct session *session, struct json_object *report, 
     report_print(report);
 }
 
-/* A name on one line, whatever it holds. */
-static void print_name(const char *name)
-{
-    for (; *name != '\0'; name++)
-        putchar((unsigned char)*name < ' ' || *name == 0x7f ? '?' : *name);
-}
-
 /* What was done to what, behind the result; two spaces set it apart. */
 static void print_circumstances(const struct session *session, allfold_level level, double seconds)
 {
     const int ranks = session->context->comm.size;
     printf("  (%" PRIu64 " %s from ", session->input.count, allfold_type_name(session->input.type));
-    print_name(session->input.path);
-    printf(", %d rank%s, %s, %s, %.3g s, %s/s)\n", ranks, ranks == 1 ? "" : "s",
-           session->context->device->backend->name, level_name(level), seconds,
-           number_bytes(input_rate(session, seconds)).text);
+    text_print(stdout, session->input.path);
+    printf(", %d rank%s, %s, %s, %.3g s", ranks, ranks == 1 ? "" : "s", session->context->device->backend->name,
+           level_name(level), seconds);
+    if (session->input_read)
+        printf(", %s/s", number_bytes(input_rate(session, seconds)).text);
+    puts(")");
 }
 
 /* Several statistics are a table of their names and values, one is its value alone. */
@@ -215,7 +194,7 @@ void report_output(const struct session *session, allfold_type type, double seco
         end_json(session, report, seconds);
     } else if (!settings->quiet) {
         printf("%s: %s in ", settings->command->name, allfold_type_name(type));
-        print_name(settings->output);
+        text_print(stdout, settings->output);
         print_circumstances(session, session->context->level, seconds);
     }
 }

@@ -3,6 +3,7 @@
 
 #include "cli/progress.h"
 #include "cli/ranks.h"
+#include "cli/text.h"
 #include "watch/stop.h"
 #include "watch/temporary.h"
 #include "watch/watchdog.h"
@@ -13,20 +14,21 @@
 /* Lines of the library, for --verbose: each rank says its own. */
 static void log_line(void *user, const char *line)
 {
-    fprintf(stderr, "allfold: rank %d: %s\n", *(const int *)user, line);
+    fprintf(stderr, "allfold: rank %d: ", *(const int *)user);
+    text_print(stderr, line);
+    putc('\n', stderr);
 }
 
 /* A command without work for the backend's GPU must not wait for one, nor take memory of it; the ladder brings its
    own. */
 static allfold_status choose_backend(const struct command *command, allfold_backend *backend, struct error *error)
 {
-    const bool ladder = (command_takes(command) & TAKES_LADDER) != 0;
-    if ((command_takes(command) & TAKES_DEVICE) != 0)
+    const bool gpu = command->works_on == WORKS_ON_OWN_GPU;
+    if (command->works_on == WORKS_ON_DEVICE)
         return ALLFOLD_OK;
-    if (*backend == (ladder ? ALLFOLD_BACKEND_CPU : ALLFOLD_BACKEND_CUDA))
+    if (*backend == (gpu ? ALLFOLD_BACKEND_CPU : ALLFOLD_BACKEND_CUDA))
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected --backend=%s or auto, since it works on the %s, "
-                         "found %s", command->name, ladder ? "cuda" : "cpu", ladder ? "GPU" : "CPU",
-                         ladder ? "cpu" : "cuda");
+                         "found %s", command->name, gpu ? "cuda" : "cpu", gpu ? "GPU" : "CPU", gpu ? "cpu" : "cuda");
     *backend = ALLFOLD_BACKEND_CPU;
     return ALLFOLD_OK;
 }
@@ -52,11 +54,8 @@ void session_open(struct session *session)
     const allfold_status status = allfold_open(MPI_COMM_WORLD, &options, &session->context, message, sizeof message);
     if (status != ALLFOLD_OK)
         error_set(&session->error, status, "%s", message);
-    else {
+    else
         session_comm(session)->progress = watch_progress();
-        if (!session->settings->quiet && (command_takes(session->settings->command) & TAKES_BINDING) == 0)
-            ranks_tell_shared(session);
-    }
 }
 
 void session_close(struct session *session)
@@ -65,22 +64,18 @@ void session_close(struct session *session)
     session->context = NULL;
 }
 
-bool session_agree(struct session *session)
-{
-    /* after a failure of MPI itself there is no way to agree: the caller aborts */
-    if (session->error.status != ALLFOLD_MPI_ERROR)
-        comm_agree(session_comm(session), &session->error);
-    return session->error.status == ALLFOLD_OK;
-}
-
 void session_describe(struct session *session, const char *name)
 {
     struct comm *const comm = session_comm(session);
+    ranks_tell_shared(session);
+    if (session->error.status != ALLFOLD_OK)
+        return;
     session->started = comm->progress->entered = clock_seconds();
     if (comm->rank == 0)
         array_describe(name, &session->settings->hints, &session->input, &session->error);
     if (comm_broadcast(comm, 0, &session->input, sizeof session->input, &session->error) != ALLFOLD_OK)
         return;
+    session->input_read = true;
     session->range = range_part(session->input.count, (uint64_t)comm->rank, (uint64_t)comm->size);
     if (session->settings->verbose)
         ranks_tell(session);

@@ -10,9 +10,6 @@
 void session_open(struct session *session);
 void session_close(struct session *session);
 
-/* Makes *session->error that of all ranks. */
-bool session_agree(struct session *session);
-
 /* Describes the array called name on rank 0 and hands the description to all: session->input and ->range. */
 void session_describe(struct session *session, const char *name);
 
@@ -33,7 +30,5 @@ void session_phases(struct session *session);
 
 /* Seconds since the input was about to be opened. */
 double session_seconds(const struct session *session);
-
-static inline struct comm *session_comm(struct session *session) { return &session->context->comm; }
 
 #endif

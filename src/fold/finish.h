@@ -39,6 +39,14 @@ static allfold_status result_f64(allfold_result *result, double value)
     return result_add(result, (allfold_value){.kind = ALLFOLD_VALUE_F64, .f64 = value});
 }
 
+/* A field that is a number of elements. */
+static void result_count(allfold_result *result, const char *name, uint64_t count)
+{
+    result_add(result, (allfold_value){.kind = ALLFOLD_VALUE_U64, .u64 = count});
+    result_name(result, name);
+    result->fields[result->field_count - 1].is_count = 1;
+}
+
 /* Writes |value| in decimal so that it ends at end, and returns its first digit. */
 static const char *decimal_128(uint128 value, char *end)
 {

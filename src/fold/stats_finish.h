@@ -11,10 +11,8 @@ static allfold_status STATS_FN(finish)(const FN(STATS) * stats, const struct fin
     const bool nan = nans > 0 && finish->nan == ALLFOLD_NAN_PROPAGATE, empty = part.count == 0;
 
     allfold_result fields = *result;
-    result_integer(&fields, finish, (struct integer){"the count", (int128)finish->count, false}, error);
-    result_name(&fields, "count");
-    result_integer(&fields, finish, (struct integer){"the NaN count", (int128)nans, false}, error);
-    result_name(&fields, "nan_count");
+    result_count(&fields, "count", finish->count);
+    result_count(&fields, "nan_count", nans);
     if (nan) {
         static const char *const names[] = {"sum", "mean", "variance", "min", "max", "norm1", "norm2", "norminf"};
         for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

@@ -141,6 +141,8 @@ static void round_fields(allfold_result *result, allfold_type type)
 {
     for (int i = 0; i < result->field_count; i++) {
         allfold_value *const value = &result->fields[i].value;
+        if (result->fields[i].is_count)
+            continue;
         if (value->kind == ALLFOLD_VALUE_F64) {
             value->f64 = exact_round(value->f64, type);
             continue;

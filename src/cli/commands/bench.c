@@ -2,7 +2,8 @@
    that the user gave are taken apart, and every combination is run. */
 #include "cli/commands/bench_report.h"
 #include "base/parse.h"
-#include "cli/options.h"
+#include "cli/commands/commands.h"
+#include "cli/ranks.h"
 
 #include <string.h>
 
@@ -19,7 +20,7 @@ struct plan {
 };
 
 #define SECONDS_DEFAULT 0.3
-#define TOLERANCE_DEFAULT 0.10
+#define TOLERANCE_DEFAULT 10.0 /* percent */
 #define COUNTS_GPU "2^12,2^16,2^20,2^24,2^28" /* the short set */
 #define COUNTS_CPU "2^10,2^16,2^20,2^24,2^26"
 #define COUNTS_ALL "2^10,2^12,2^14,2^16,2^18,2^20,2^22,2^23,2^24,2^26,2^28,2^30,2^31"
@@ -144,7 +145,7 @@ static allfold_status make_plan(const struct session *session, struct plan *plan
 {
     const struct bench_settings *const asked = &session->settings->bench;
     *plan = (struct plan){.seconds = asked->seconds > 0.0 ? asked->seconds : SECONDS_DEFAULT,
-                          .tolerance = asked->tolerance > 0.0 ? asked->tolerance : TOLERANCE_DEFAULT};
+                          .tolerance = (asked->tolerance > 0.0 ? asked->tolerance : TOLERANCE_DEFAULT) / 100.0};
     plan_counts(session, plan, error);
     plan_types(asked->types, plan, error);
     plan_subjects(asked->folds, plan, error);
@@ -157,8 +158,6 @@ static allfold_status make_plan(const struct session *session, struct plan *plan
                   asked->in_host ? "--data=host measures folds, not softmax" : "exponentials are of floating-point types");
     if (asked->in_host && session->context->device->backend != &backend_cuda)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "bench: --data=host is for GPUs: the CPU computes in host memory anyway");
-    if (asked->tolerance > 0.0 && asked->baseline == NULL)
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "bench: --tolerance: expected --baseline=FILE beside it");
     return error->status;
 }
 
@@ -259,6 +258,7 @@ void bench_command_run(struct session *session)
     struct plan plan;
     struct bench_report report = {0};
     struct json_object *baseline = NULL;
+    ranks_tell_shared(session);
     if (session->settings->bench.list) {
         if (root)
             print_list();

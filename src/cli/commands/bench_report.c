@@ -121,7 +121,7 @@ void bench_report_ranks(struct bench_report *report, const struct bench_facts *f
     if (ills == NULL)
         return;
     const double asked = report->session->settings->bench.slow;
-    bench_health(facts, ranks, asked > 0.0 ? asked : BENCH_HEALTH_RATE, ills);
+    bench_health(facts, ranks, asked > 0.0 ? asked / 100.0 : BENCH_HEALTH_RATE, ills);
     for (int i = 0; i < ranks; i++)
         json_object_array_add(machines, machine_json(&facts[i], i, &ills[i]));
     note_slow(report, facts, ranks, ills);

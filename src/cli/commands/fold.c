@@ -1,4 +1,5 @@
 /* The folds: sum, min, stats and the others, each a command of that name. */
+#include "cli/commands/commands.h"
 #include "cli/report.h"
 
 #include "store/partial_file.h"

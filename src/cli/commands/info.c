@@ -1,4 +1,5 @@
 /* info: what this build is, what MPI it runs on, and which device each rank has. */
+#include "cli/commands/commands.h"
 #include "cli/report.h"
 
 #include "cli/ranks.h"

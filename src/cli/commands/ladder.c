@@ -3,13 +3,15 @@
    for. */
 #include "cli/commands/ladder_report.h"
 #include "base/parse.h"
-#include "cli/options.h"
+#include "cli/commands/commands.h"
 #include "cli/report.h"
+#include "cli/suggest.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANGES_MAX = 64, BLOCK_DEFAULT = 256 };
+enum { RANGES_MAX = 64 };
+#define BLOCK_DEFAULT "256"
 
 /* What --check runs where --count says nothing: every length up to two warps and more, lengths up to several levels of
    small blocks, and two of many levels. */
@@ -122,8 +124,9 @@ static void plan_lists(const struct ladder_settings *asked, bool check, struct p
     for (int i = 0; i < 2; i++)
         if (strcmp(fold, "all") == 0 || strcmp(fold, allfold_fold_name(folds[i])) == 0)
             plan->folds[plan->fold_count++] = folds[i];
+    const bool all_blocks = asked->block != NULL && strcmp(asked->block, "all") == 0;
     for (int block = 64; block <= 1024; block *= 2)
-        if (asked->block < 0 || block == (asked->block > 0 ? asked->block : BLOCK_DEFAULT))
+        if (all_blocks || block == atoi(asked->block != NULL ? asked->block : BLOCK_DEFAULT))
             plan->blocks[plan->block_count++] = block;
 }
 
@@ -135,7 +138,7 @@ static allfold_status make_plan(const struct settings *settings, struct plan *pl
         return error->status;
     refuse(plan, asked->type != NULL, LADDER_TAKES_TYPE, "type", error);
     refuse(plan, asked->fold != NULL, LADDER_TAKES_FOLD, "fold", error);
-    refuse(plan, asked->block != 0, LADDER_TAKES_BLOCK, "block", error);
+    refuse(plan, asked->block != NULL, LADDER_TAKES_BLOCK, "block", error);
     refuse(plan, asked->rung != NULL, LADDER_TAKES_RUNG, "rung", error);
     refuse(plan, settings->check, LADDER_TAKES_RUNG, "check", error);
     refuse(plan, asked->columns != 0, LADDER_TAKES_COLUMNS, "columns", error);

@@ -1,4 +1,5 @@
 /* merge: partials that folds have left in files (--partial) become the result of the whole. Rank 0 does it. */
+#include "cli/commands/commands.h"
 #include "cli/report.h"
 
 #include "store/partial_file.h"

@@ -1,4 +1,5 @@
 /* softmax and log-softmax: an input becomes an output of the same shape. */
+#include "cli/commands/commands.h"
 #include "cli/report.h"
 
 /* The output's type: the one asked for, else the input's. The same on all ranks. */

@@ -1,0 +1,20 @@
+/* The table of commands, and what each of them runs. main.c passes the table on; nothing else reaches for it. */
+#ifndef ALLFOLD_CLI_COMMANDS_H
+#define ALLFOLD_CLI_COMMANDS_H
+
+#include "cli/cli.h"
+
+extern const struct command_table command_table;
+
+void fold_run(struct session *session);     /* every fold */
+void softmax_run(struct session *session);  /* and log-softmax */
+void generate_run(struct session *session);
+void merge_run(struct session *session);
+void info_run(struct session *session);
+void ladder_command_run(struct session *session);
+void bench_command_run(struct session *session);
+
+/* What the ladder's TOPIC may be, a line each. */
+void ladder_topics_print(FILE *file);
+
+#endif

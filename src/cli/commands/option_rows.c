@@ -1,0 +1,132 @@
+/* The options of all commands: see option_rows.h, and options.h for what a row says. */
+#include "cli/commands/option_rows.h"
+
+#include <stddef.h>
+
+#define PLACE(member) .place = offsetof(struct settings, member)
+#define GIVEN(member) .given = offsetof(struct settings, member)
+
+const struct option common_options[] = {
+    {"backend", "auto|cuda|cpu", "what computes (default: auto, which is cuda where a GPU is visible)", OPTION_CHOICE,
+     PLACE(context.backend)},
+    {"staging", "SIZE", "size of one of the buffers that elements pass through", OPTION_SIZE, PLACE(context.staging_bytes),
+     .least = 1},
+    {"threads", "N", "CPU threads of a rank (default: its share of the cores)", OPTION_INTEGER, PLACE(context.threads),
+     .least = 1, .most = 4096},
+    {"timeout", "SECONDS", "end the job when a rank is not heard from for so long (default: 300; 0: never)",
+     OPTION_NUMBER_OR_0, PLACE(timeout), .least = 1, .most = 1e9},
+    {"json", NULL, "print the report as one JSON object", OPTION_FLAG, PLACE(json)},
+    {"quiet", NULL, "print nothing but the value", OPTION_FLAG, PLACE(quiet), .letter = 'q'},
+    {"verbose", NULL, "say on standard error which rank does what, and where", OPTION_FLAG, PLACE(verbose), .letter = 'v'},
+    {"help", NULL, "print this help", OPTION_FLAG, PLACE(help), .letter = 'h'},
+    {0},
+};
+
+const struct option device_options[] = {
+    {"device-memory", "SIZE", "device memory that a rank may use (default: 3/4 of what is free)", OPTION_SIZE,
+     PLACE(context.device_memory), .least = 1},
+    {0},
+};
+
+const struct option type_options[] = {
+    {"dtype", "TYPE", "element type of a raw file, or of generated elements", OPTION_TYPE, PLACE(hints.type),
+     GIVEN(hints.has_type)},
+    {0},
+};
+
+const struct option raw_options[] = {
+    {"offset", "SIZE", "raw file: bytes before the first element (default: 0)", OPTION_SIZE, PLACE(hints.offset),
+     GIVEN(hints.has_offset)},
+    {"count", "COUNT", "raw file: elements to read (default: the rest of the file)", OPTION_COUNT, PLACE(hints.count),
+     GIVEN(hints.has_count)},
+    {0},
+};
+
+const struct option nan_options[] = {
+    {"nan", "propagate|omit|error", "what NaN does: it is the result (default), it is left out, it is refused",
+     OPTION_CHOICE, PLACE(nan)},
+    {0},
+};
+
+const struct option level_options[] = {
+    {"sum", "exact|fast", "how sums are computed: exactly, with the same bits everywhere (default), or fast",
+     OPTION_CHOICE, PLACE(context.level)},
+    {0},
+};
+
+const struct option partial_options[] = {
+    {"partial", "FILE", "keep the partial of the whole array there, to be merged with others'", OPTION_FILE, PLACE(partial)},
+    {0},
+};
+
+const struct option checkpoint_options[] = {
+    {"checkpoint", "FILE", "keep in FILE.RANK how far the fold has come; go on from there; removed on success",
+     OPTION_FILE, PLACE(checkpoint)},
+    {"checkpoint-every", "SECONDS", "time between two checkpoints (default: 30; 0: after each shard)", OPTION_NUMBER,
+     PLACE(checkpoint_every), .least = 0, .most = 1e9, .needs = "checkpoint"},
+    {0},
+};
+
+const struct option result_type_options[] = {
+    {"output-type", "TYPE", "round the value to f16, bf16, f32 or f64 (default: f64, and integers as they are)",
+     OPTION_FLOAT_TYPE, PLACE(output_type), GIVEN(has_output_type)},
+    {0},
+};
+
+const struct option output_options[] = {
+    {"output", "FILE", "where elements go: .npy if it ends so, else raw; replaced on success only", OPTION_FILE,
+     PLACE(output), .letter = 'o', .required = true},
+    {0},
+};
+
+const struct option output_type_options[] = {
+    {"output-type", "TYPE", "element type of the result: f16, bf16, f32 or f64 (default: the input's)", OPTION_FLOAT_TYPE,
+     PLACE(output_type), GIVEN(has_output_type)},
+    {0},
+};
+
+const struct option binding_options[] = {
+    {"check", NULL, "fail where ranks share a device or cores, or have cores far from their GPU", OPTION_FLAG, PLACE(check)},
+    {0},
+};
+
+const struct option ladder_options[] = {
+    {"count", "COUNT[,COUNT]...", "how many elements: counts, ranges A-B, or A-B:STEP (default: 2^24,2^28)", OPTION_TEXT,
+     PLACE(ladder.counts)},
+    {"type", "int32|f32|f64|all", "their type (default: f32)", OPTION_WORD, PLACE(ladder.type)},
+    {"fold", "sum|max|all", "what is computed of them (default: sum)", OPTION_WORD, PLACE(ladder.fold)},
+    {"block", "64|128|256|512|1024|all", "threads of a block (default: 256)", OPTION_WORD, PLACE(ladder.block)},
+    {"rung", "NAME", "run this rung only, a name of --list", OPTION_TEXT, PLACE(ladder.rung)},
+    {"columns", "COUNT", "coalescing: columns of the matrix (default: as many as rows)", OPTION_COUNT,
+     PLACE(ladder.columns), .least = 1},
+    {"check", NULL, "compare with the oracle, time nothing (default: all types and folds, many counts)", OPTION_FLAG,
+     PLACE(check)},
+    {"list", NULL, "print the rungs and their ideas", OPTION_FLAG, PLACE(ladder.list)},
+    {0},
+};
+
+const struct option bench_options[] = {
+    {"count", "COUNT[,COUNT]...|all", "how many elements a rank has (default: a short set; all: 2^10 to 2^31)",
+     OPTION_TEXT, PLACE(bench.counts)},
+    {"total", NULL, "counts are of all ranks together, and divided among them", OPTION_FLAG, PLACE(bench.total)},
+    {"type", "TYPE[,TYPE]...|all", "their types: f32, f64, bf16, f16, int32 (default: f32)", OPTION_TEXT,
+     PLACE(bench.types)},
+    {"fold", "FOLD[,FOLD]...|all", "what is computed of them, as --list names it (default: sum,max,sumexp,softmax)",
+     OPTION_TEXT, PLACE(bench.folds)},
+    {"ranks", "N[,N]...|all", "measure on the first N ranks, one N after the other (all: 1, 2, 4, ...)", OPTION_TEXT,
+     PLACE(bench.ranks)},
+    {"data", "device|host", "where the data is: where the backend computes (default), or in pinned host memory",
+     OPTION_CHOICE, PLACE(bench.in_host)},
+    {"warm", NULL, "leave the caches as they are (default: clear them before each run)", OPTION_FLAG, PLACE(bench.warm)},
+    {"seconds", "S", "time for one count, type and fold, about (default: 0.3)", OPTION_NUMBER, PLACE(bench.seconds),
+     .least = 0.001, .most = 3600},
+    {"survey", NULL, "measure each rank's device and links only, no folds", OPTION_FLAG, PLACE(bench.survey)},
+    {"slow", "PERCENT", "fail where a device or link is below this part of the ranks' median", OPTION_NUMBER,
+     PLACE(bench.slow), .least = 1, .most = 100},
+    {"baseline", "FILE", "compare with what --json printed before; fail where allfold became slower", OPTION_FILE,
+     PLACE(bench.baseline)},
+    {"tolerance", "PERCENT", "slower than the baseline by more than this is a failure (default: 10)", OPTION_NUMBER,
+     PLACE(bench.tolerance), .least = 0.001, .most = 10000, .needs = "baseline"},
+    {"list", NULL, "print what can be measured, and who is measured", OPTION_FLAG, PLACE(bench.list)},
+    {0},
+};
