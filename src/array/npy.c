@@ -146,10 +146,12 @@ bool npy_count(const uint64_t *shape, uint32_t dimensions, uint64_t *count)
     return true;
 }
 
-/* What a type that cannot be folded is called; NULL for letters that NumPy does not have. */
-static const char *refused_kind(char kind)
+/* Why a type is refused. */
+static const char *refused_kind(const char *kind)
 {
-    switch (kind) {
+    if (kind[0] != '\0' && kind[1] == '\0' && strchr("?bBhHiIlLqQpPefdgFDG", kind[0]) != NULL)
+        return "a letter that NumPy has for a type, where its files have kind and bytes, such as '<f2' for 'e' and '|b1' for '?'";
+    switch (kind[0]) {
     case 'O': return "Python objects";
     case 'b': return "booleans";
     case 'c': return "complex numbers";
@@ -163,7 +165,7 @@ static const char *refused_kind(char kind)
     case 'f': return "floating point of another size";
     case 'i':
     case 'u': return "integers of another size";
-    default: return NULL;
+    default: return "not a type of NumPy's";
     }
 }
 
@@ -203,8 +205,7 @@ static bool parse_type(struct parser *p, allfold_type *type)
         *type = t;
         return true;
     }
-    const char *refused = refused_kind(kind[0]);
-    return refuse_type(p, descr, refused != NULL ? refused : "not a type of NumPy's");
+    return refuse_type(p, descr, refused_kind(kind));
 }
 
 static bool parse_order(struct parser *p, uint32_t *fortran_order)

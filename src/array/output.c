@@ -243,7 +243,7 @@ static allfold_status plan(const char *path, const struct array_info *info, stru
     uint64_t bytes, product;
     if (npy && info->type == ALLFOLD_BF16)
         return error_set(error, ALLFOLD_UNSUPPORTED,
-                         "%s: NumPy has no bfloat16: expected another --output-type (f32 holds every bf16), or a name "
+                         "%s: NumPy has no bfloat16: expected elements of another type (f32 holds every bf16), or a name "
                          "that does not end in .npy for a raw file", file_shown(path));
     if (info->dimensions > ARRAY_DIMENSIONS_MAX || !npy_count(info->shape, info->dimensions, &product) ||
         product != info->count)

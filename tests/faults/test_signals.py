@@ -80,6 +80,16 @@ def hands_on(sent):
     return run.ended(10).status != faults.HUNG and launcher is not None
 
 
+def test_last_look(folder):
+    """A signal as the last elements are written: it is heeded before the output takes its name."""
+    output = os.path.join(folder, "y.npy")
+    for ranks in (1, 3):
+        words = [faults.FAULTY.path, "generate", "ramp?n=1000", "-o", output]
+        run = faults.Launch(ranks if ranks > 1 else 0, words, {"ALLFOLD_FAULT": f"{ranks - 1}:read>write:usr1"}).ended(30)
+        wrong = stopped(run, signal.SIGUSR1) or os.listdir(folder)
+        tap.ok(not wrong, f"SIGUSR1 as the last elements are written, on rank {ranks - 1}", wrong)
+
+
 def test_launcher(folder):
     """What mpirun hands on."""
     if not hands_on(signal.SIGUSR1):
@@ -243,7 +253,7 @@ def main():
         for program in faults.devices("checkpoints"):
             test_checkpoints([x], program)
         if not faults.CUDA_ONLY:
-            faults.together(in_a_folder(test_signals), test_ignored, in_a_folder(test_launcher), in_a_folder(test_killed),
+            faults.together(in_a_folder(test_signals), test_ignored, in_a_folder(test_last_look), in_a_folder(test_launcher), in_a_folder(test_killed),
                             in_a_folder(test_foreign, [y], [z]))
             faults.together(lambda: test_checkpoints([x], faults.FAULTY), in_a_folder(test_softmax, [x]),
                             in_a_folder(test_progress, False), in_a_folder(test_progress, True))
