@@ -128,6 +128,7 @@ int main(int argc, char **argv)
     int rank, ranks, threading;
     setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* a line at a time: ranks share it */
     stop_begin();
+    watch_begin();
     if (launch_check_early(&launch, &error) != ALLFOLD_OK) {
         if (launch.task == 0)
             complain(&error);
@@ -145,11 +146,10 @@ int main(int argc, char **argv)
     progress_end();
     if (error.status != ALLFOLD_OK && (speaks || error.status == ALLFOLD_MPI_ERROR))
         complain(&error);
-    watch_finish();
     if (error.status == ALLFOLD_MPI_ERROR) { /* the others may wait in a call that will never end */
         watch_claim(WATCH_FAILED);
         MPI_Abort(MPI_COMM_WORLD, EXIT_FAILED);
     }
-    MPI_Finalize();
+    watch_finish();
     return exit_code(error.status);
 }

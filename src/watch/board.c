@@ -37,5 +37,5 @@ bool slot_died(const struct slot *slot, const struct slot *mine)
     if (slot->pid_namespace == 0 || slot->pid_namespace != mine->pid_namespace || kill(slot->pid, 0) == 0
         || errno != ESRCH)
         return false;
-    return atomic_load(&slot->state) == SLOT_RUNNING; /* looked at last: it may have ended in order meanwhile */
+    return atomic_load(&slot->state) != SLOT_ENDED; /* looked at last: it may have ended in order meanwhile */
 }

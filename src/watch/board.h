@@ -8,7 +8,7 @@
 #include <mpi.h>
 #include <sys/types.h>
 
-enum slot_state { SLOT_RUNNING, SLOT_ENDED };
+enum slot_state { SLOT_RUNNING, SLOT_LEAVING, SLOT_ENDED }; /* see at_exit in watchdog.c */
 
 /* A rank's place on the board. */
 struct slot {

@@ -1,5 +1,5 @@
-/* Heartbeats between hosts: see heartbeats.h. A star, with rank 0 in the middle: at N hosts N - 1 small datagrams each way in
-   each period. The others send to all addresses of rank 0's host until one answers. */
+/* Heartbeats between hosts: see heartbeats.h. A star, with rank 0 in the middle: at N hosts N - 1 small datagrams each
+   way in each period. The others send to all addresses of rank 0's host until one answers. */
 #include "watch/heartbeats.h"
 
 #include <arpa/inet.h>

@@ -6,6 +6,7 @@
 #include "watch/temporary.h"
 
 #include <limits.h>
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -19,6 +20,8 @@
 #define GRACE 10.0            /* for a run that is asked to stop to come to a safe point */
 #define GRACE_AT_START 0.5    /* nothing is lost before the work has begun */
 #define GRACE_FOR_FILES 0.6   /* launchers kill one second after they ask */
+#define GRACE_AT_FINISH 1.0   /* so that a rank that is stopped is named, and not one that waits for it */
+#define GRACE_FOR_OTHERS 2.0  /* for other ranks to see that this one is stopped, and say so */
 
 /* What has been seen of one other rank of this host. */
 struct seen {
@@ -191,7 +194,7 @@ static void look_for_stuck(double now)
     if (all)
         end_job(WATCH_FAILED, "all ranks have waited in phase exchange for %g s: messages between them do not arrive",
                 watch.settings.timeout);
-    if (watch.finishing > 0 && now - watch.finishing > watch.settings.timeout)
+    if (watch.finishing > 0 && now - watch.finishing > watch.settings.timeout + GRACE_AT_FINISH)
         end_job(WATCH_FAILED, "%s has waited for %g s to leave MPI, in phase finish", watch.name, watch.settings.timeout);
 }
 
@@ -317,10 +320,33 @@ static void *run(void *nothing)
     return NULL;
 }
 
+void watch_begin(void)
+{
+    setenv("OMPI_MCA_async_mpi_finalize", "1", 0);
+}
+
+/* The kernel kills this process some time after the timeout, even if it is stopped and no other rank is left to see it. */
+static void limit_life(void)
+{
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
+    const double seconds = watch.settings.timeout + GRACE_FOR_OTHERS;
+    struct itimerspec limit = {0};
+    timer_t timer;
+    if (watch.settings.timeout <= 0 || seconds > 1e9 || timer_create(CLOCK_MONOTONIC, &event, &timer) != 0)
+        return;
+    limit.it_value.tv_sec = (time_t)seconds;
+    limit.it_value.tv_nsec = (long)((seconds - floor(seconds)) * 1e9);
+    timer_settime(timer, 0, &limit, NULL);
+}
+
 void watch_finish(void)
 {
-    if (watch.board != NULL)
+    if (watch.board != NULL) {
+        limit_life();
         phase_enter(&watch.mine->progress, PHASE_FINISH);
+    }
+    MPI_Barrier(MPI_COMM_WORLD); /* messages under way arrive, and a rank that does not come here is seen from other hosts */
+    MPI_Finalize();
 }
 
 /* Who ends the process in the middle of the work (a library that calls exit, say) must not leave the others waiting, nor
@@ -332,11 +358,26 @@ static void surprised(const char *how)
     leave(WATCH_FAILED);
 }
 
+static bool all_reached(enum slot_state state)
+{
+    for (int i = 0; i < watch.locals; i++)
+        if (atomic_load(&watch.board->slots[i].state) < (int)state)
+            return false;
+    return true;
+}
+
+/* The ranks of a host end together: one that is stopped after MPI_Finalize keeps the launcher waiting, and ranks that have
+   ended cannot see it. They wait twice, so that a rank can be stopped unseen only between two polls. */
 static void at_exit(void)
 {
+    const struct timespec period = {0, 100000};
     if (phase_of(watch.mine) != PHASE_FINISH)
         surprised(" left the program in phase ");
-    atomic_store(&watch.mine->state, SLOT_ENDED);
+    for (int state = SLOT_LEAVING; state <= SLOT_ENDED; state++) {
+        atomic_store(&watch.mine->state, state);
+        while (watch.settings.timeout > 0 && !all_reached((enum slot_state)state))
+            nanosleep(&period, NULL);
+    }
 }
 
 /* Called first thing by MPI_Finalize, as the attribute of MPI_COMM_SELF is deleted. */

@@ -16,6 +16,10 @@ struct watch_settings {
     void (*show)(uint64_t done, uint64_t total); /* called on rank 0, now and then, while there is work; may be NULL */
 };
 
+/* Before MPI_Init. Open MPI's MPI_Finalize then does not wait for other ranks: if two ranks that wait there end, mpirun may
+   lock up (PMIx 4.2). */
+void watch_begin(void);
+
 /* Collective over MPI_COMM_WORLD; the same status on all ranks. */
 allfold_status watch_open(const struct watch_settings *settings, struct error *error);
 
@@ -25,7 +29,8 @@ struct progress *watch_progress(void);
 /* "rank 1 on n2", for messages. */
 const char *watch_name(void);
 
-/* From here on this process may end without that being a fault. */
+/* Collective, in place of MPI_Finalize, also if watch_open was not called. From here on this process may end without that
+   being a fault. */
 void watch_finish(void);
 
 /* The rest may be called by signal handlers. */

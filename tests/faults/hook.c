@@ -1,12 +1,14 @@
 /* The fault hook, an object of tests/allfold-faulty alone: it looks in at phase_enter and does harm to one rank as it goes
    from one phase to the next, as ALLFOLD_FAULT says: "RANK:FROM>TO:KIND:COUNT", with KIND one of kill, segfault, stop, exit,
-   error, usr1, sleep, lost (it waits for a message that nobody sends). FROM may be *. COUNT, if given: the how manieth time.
+   error, usr1, sleep, lost (it waits for a message that nobody sends), and of stop-inside, stop-left and stop-last, which stop
+   later: in MPI_Finalize, after it, after all exit handlers. FROM may be *. COUNT, if given: the how manieth time.
    Before it does, it makes a file called ALLFOLD_FAULT_STRUCK, if that is set: whose time tells when. */
 #include "base/phase.h"
 
 #include <fcntl.h>
 #include <mpi.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +17,31 @@
 static struct {
     int rank, count;
     char from[16], to[16], kind[16];
+    bool last;
 } fault;
+
+static void stop(void) { raise(SIGSTOP); }
+
+static int stop_attribute(MPI_Comm comm, int key, void *value, void *state)
+{
+    (void)comm, (void)key, (void)value, (void)state;
+    stop();
+    return MPI_SUCCESS;
+}
+
+/* MPI_Finalize begins by deleting the attributes of MPI_COMM_SELF. */
+static void stop_inside(void)
+{
+    int key;
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, stop_attribute, &key, NULL);
+    MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
+}
+
+__attribute__((destructor)) static void finish(void)
+{
+    if (fault.last)
+        stop();
+}
 
 static void harm(void)
 {
@@ -28,7 +54,7 @@ static void harm(void)
     else if (strcmp(fault.kind, "segfault") == 0)
         *nowhere = 1;
     else if (strcmp(fault.kind, "stop") == 0)
-        raise(SIGSTOP);
+        stop();
     else if (strcmp(fault.kind, "exit") == 0)
         exit(0);
     else if (strcmp(fault.kind, "error") == 0) { /* what a main does that finds an error on its own */
@@ -38,6 +64,12 @@ static void harm(void)
         raise(SIGUSR1);
     else if (strcmp(fault.kind, "sleep") == 0)
         sleep(1000);
+    else if (strcmp(fault.kind, "stop-inside") == 0)
+        stop_inside();
+    else if (strcmp(fault.kind, "stop-left") == 0)
+        atexit(stop);
+    else if (strcmp(fault.kind, "stop-last") == 0)
+        fault.last = true;
     else if (strcmp(fault.kind, "lost") == 0)
         MPI_Recv(NULL, 0, MPI_INT, fault.rank, 99, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }

@@ -82,14 +82,70 @@ def test_cases(program):
     return outcomes
 
 
-def test_other(kind, phase, way, words):
-    """What can go wrong but in these ways. The outcome."""
-    command = [faults.FAULTY.path, "sum", f"--timeout={TIMEOUT}", "--backend=cpu", "--threads=1", "gen:normal?n=1000&seed=1"]
-    run = faults.Launch(2, command, {"ALLFOLD_FAULT": f"1:{way}:{kind}"}).ended(30)
+def small_sum(ranks, timeout, fault):
+    """A run whose result is 1001."""
+    return faults.Launch(ranks, [faults.FAULTY.path, "sum", f"--timeout={timeout}", "--backend=cpu", "--threads=1",
+                                 "gen:constant?n=1001&value=1"], {"ALLFOLD_FAULT": fault})
+
+
+def lost(outcomes):
+    run = small_sum(2, TIMEOUT, "1:fold>exchange:lost").ended(30)
+    words = f"all ranks have waited in phase exchange for {TIMEOUT} s"
     good = run.status not in (0, faults.HUNG) and not run.left and run.seconds < TIMEOUT + 5 and len(run.said()) == 1 \
-        and words in run.said()[0] and f"in phase {phase}" in run.said()[0]
-    tap.ok(good, f"{kind} in phase {phase}", run.shown())
-    return "gone in time, status not 0, nothing to write" if good else "WRONG"
+        and words in run.said()[0]
+    tap.ok(good, "messages that never arrive", run.shown())
+    outcomes.append("gone in time, status not 0, nothing to write" if good else "WRONG")
+
+
+def finishing(ranks, rank, kind, outcomes):
+    """The result is printed, and is whole; then a rank is killed, or stopped: on its way into MPI_Finalize, in it, after it, or
+    where no other rank is left to see it and say so."""
+    run = small_sum(ranks, TIMEOUT, f"{rank}:*>finish:{kind}").ended(30)
+    said, lines = run.said(), run.stdout.splitlines()
+    named = len(said) == 1 and f"rank {rank} on " in said[0] and "in phase finish" in said[0]
+    good = run.status not in (0, faults.HUNG) and not run.left and run.seconds < TIMEOUT + 5 \
+        and (not said if kind == "stop-last" else named) and len(lines) == 1 and lines[0].startswith("sum = 1001.0 ")
+    tap.ok(good, f"{kind} on rank {rank} of {ranks} in phase finish", run.shown())
+    outcomes.append("gone in time, status not 0, result printed before" if good else "WRONG")
+
+
+def finishing_cases():
+    if not faults.FULL:
+        return [(3, 1, "stop"), (2, 0, "kill"), (3, 0, "stop-inside"), (2, 1, "stop-left"), (2, 0, "stop-last")]
+    return [(ranks, rank, kind) for ranks in (2, 3) for rank in (0, ranks - 1)
+            for kind in ("stop", "kill", "stop-inside", "stop-left", "stop-last")]
+
+
+def test_without_timeout():
+    """With --timeout=0 a rank that is stopped as it leaves is waited for; and the others leave without it: were they to wait for
+    it in MPI_Finalize, mpirun might lock up when they are ended there."""
+    run = small_sum(3, 0, "1:*>finish:stop-inside")
+    alone = faults.wait_for(lambda: os.path.exists(run.struck)) and faults.wait_for(lambda: len(run.ranks()) == 1, 10)
+    time.sleep(1)
+    left = run.ranks()
+    for pid in left:
+        os.kill(pid, signal.SIGCONT)
+    run.ended(30)
+    tap.ok(alone and len(left) == 1 and run.status == 0 and run.stdout.startswith("sum = 1001.0 ") and not run.said(),
+           "--timeout=0: a stopped rank is waited for, but not in MPI_Finalize", f"alone {alone} left {left}\n{run.shown()}")
+
+
+def test_pause():
+    """All ranks are suspended for longer than the timeout, as a scheduler does: the job lives on."""
+    run = faults.Launch(2, [tap.ALLFOLD, "sum", "--timeout=2", "--backend=cpu", "--threads=1", "gen:normal?n=2e10"])
+    began = run.ready(2, signal.SIGUSR1)
+    time.sleep(0.5)
+    ranks = run.ranks()
+    for sent, seconds in ((signal.SIGSTOP, 6), (signal.SIGCONT, 1.5)):
+        for pid in ranks:
+            os.kill(pid, sent)
+        time.sleep(seconds)
+    alive = run.ranks() == ranks and run.process.poll() is None
+    for pid in ranks[:1] if alive else ():
+        os.kill(pid, signal.SIGUSR1)
+    run.ended(30)
+    tap.ok(began and alive and run.status == faults.STOPPED and len(run.said()) == 1 and "stopped by SIGUSR1" in run.said()[0],
+           "all ranks are suspended for three times the timeout, and go on", run.shown())
 
 
 def test_no_safe_point():
@@ -108,11 +164,9 @@ def test_no_safe_point():
 
 def test_cpu():
     outcomes = []
-    tests = [lambda: outcomes.extend(test_cases(faults.FAULTY)), lambda: outcomes.append(
-        test_other("lost", "exchange", "fold>exchange", f"all ranks have waited in phase exchange for {TIMEOUT} s"))]
-    if faults.FULL:
-        tests += [lambda: outcomes.append(test_other("stop", "finish", "*>finish", "rank 1 on")), test_no_safe_point]
-    faults.together(*tests)
+    finish = [lambda case=case: finishing(*case, outcomes) for case in finishing_cases()]
+    faults.together(test_no_safe_point, test_pause, lambda: outcomes.extend(test_cases(faults.FAULTY)))
+    faults.together(test_without_timeout, lambda: lost(outcomes), *finish)
     faults.summary(f"phases on {faults.FAULTY.name}", outcomes)
 
 
