@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Checks what compilers do not: who may include whom (docs/architecture.md), that every file begins by saying what it is
-for and is in a makefile's list, that links between documents lead somewhere, and how long files are. By hand: python3 tests/lint.py [ROOT]. It also checks itself, on a
-small tree with every fault planted in it."""
+"""Checks what compilers do not: who may include whom (docs/architecture.md), that no files include or call each other in a
+circle, that every file begins by saying what it is for and is in a makefile's list, that links between documents lead somewhere,
+and how long files are. By hand: python3 tests/lint.py [ROOT]. It also checks itself, on a small tree with every fault planted in
+it."""
 import os
 import re
 import sys
@@ -27,6 +28,11 @@ BELOW = {
     "kernels/ladder": ["kernels/ladder", "kernels", "src/fold", "src/base", ""],
     "examples": [""],
 }
+CALLERS = ("src/", "kernels/", "bench/")  # whose files must not call each other in a circle
+MAY_CIRCLE = ("src/device/", "kernels/ladder/")
+FUNCTION = re.compile(r"^(?!static\b|return\b|else\b)[A-Za-z_][\w \t*\"]*[ *](\w+)\s*\([^;{}]*\)\s*\{", flags=re.MULTILINE)
+LOCAL = re.compile(r"^static\b[^;={(]*[ *](\w+)\s*[\[(=;]", flags=re.MULTILINE)
+TABLE = re.compile(r"^const\b[^;={(]*[ *](\w+)(?:\[[^\]]*\])*\s*=", flags=re.MULTILINE)
 FREE = ("bench", "tests")  # programs that may include anything
 PROGRAMS = ("src/cli/", "src/watch/", "examples/", "bench/", "tests/")
 CUDA_HEADER = re.compile(r"(cuda|cub/|cooperative_groups|nvtx|nvToolsExt|nvml|nccl|thrust/|curand|device_launch|mma\.h)")
@@ -144,6 +150,55 @@ def include_faults(root, files):
                 yield "mpi", f"{' includes '.join(way)}: MPI belongs in src/comm/, allfold.h and the programs"
 
 
+def circle_from(graph, start):
+    """The shortest way from start back to it, as a list of files, or None."""
+    before, queue = {start: None}, [start]
+    for path in queue:
+        for target in graph.get(path, ()):
+            if target == start:
+                way = [start]
+                while path is not None:
+                    way.append(path)
+                    path = before[path]
+                return way[::-1]
+            if target not in before:
+                before[target] = path
+                queue.append(target)
+    return None
+
+
+def code_of(root, path):
+    """A file without comments and texts."""
+    with open(os.path.join(root, path), encoding="utf-8") as file:
+        text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", file.read(), flags=re.DOTALL)
+    return re.sub(r'"(\\.|[^"\\\n])*"', '""', text)
+
+
+def call_graph(root, files):
+    """file -> files that define what it calls, or a table that it reads. What macros define is not seen."""
+    codes = {path: code_of(root, path) for path in files if path.endswith((".c", ".cu")) and path.startswith(CALLERS)}
+    homes = {}
+    for path, code in codes.items():
+        for name in FUNCTION.findall(code) + TABLE.findall(code):
+            homes.setdefault(name, set()).add(path)
+    uses = {path: set(re.findall(r"\w+", code)) - set(LOCAL.findall(code)) for path, code in codes.items()}
+    return {path: sorted({home for name in names if path not in homes.get(name, (path,)) for home in homes[name]})
+            for path, names in uses.items()}
+
+
+def circle_faults(root, files):
+    includes = {path: sorted(filter(None, (locate(root, path, header) for header, _, _ in includes_of(root, path))))
+                for path in files if path.endswith(SOURCES)}
+    calls = call_graph(root, [path for path in files if not path.startswith(MAY_CIRCLE)])
+    for graph, verb in ((includes, "includes"), (calls, "calls")):
+        told = set()
+        for path in sorted(graph):
+            way = None if path in told else circle_from(graph, path)
+            if way:
+                told.update(way)
+                yield "circles", f" {verb} ".join(way)
+
+
 def head_faults(root, files):
     for path in files:
         with open(os.path.join(root, path), "rb") as file:
@@ -219,7 +274,8 @@ def long_files(root, files):
 
 def faults_of(root):
     files = files_of(root)
-    return [*include_faults(root, files), *head_faults(root, files), *unlisted_files(root), *link_faults(root)]
+    return [*include_faults(root, files), *circle_faults(root, files), *head_faults(root, files), *unlisted_files(root),
+            *link_faults(root)]
 
 
 PLANTED = {  # file -> (its text, the rule that must find it, or None for a file that is right)
@@ -244,6 +300,14 @@ PLANTED = {  # file -> (its text, the rule that must find it, or None for a file
     "src/cli/commands/ladder.c": ('/* right */\n#include "kernels/ladder/ladder.h"\n', None),
     "src/cli/commands/fold.c": ('/* ladder */\n#include "kernels/ladder/ladder.h"\n', "ladder"),
     "bench/ladder.c": ('/* right */\n#include "kernels/ladder/ladder.h"\n#include <mpi.h>\n', None),
+    "src/array/a.h": ('/* a */\n#include "array/b.h"\n', "circles"),
+    "src/array/b.h": ('/* b, named with a */\n#include "array/c.h"\n', None),
+    "src/array/c.h": ('/* c */\n#include "array/a.h"\n', None),
+    "src/watch/first.c": ("/* first */\nint first(int n)\n{\n    return table[n];\n}\n", "circles"),
+    "src/watch/second.c": ("/* named with first */\nconst int table[] = {\n    third,\n};\n", None),
+    "src/watch/third.c": ("/* too */\nvoid third(void) { first(1); }\n", None),
+    "src/watch/up.c": ("/* right: second() calls first(), as down() says */\nvoid up(void) { down(); }\n", None),
+    "src/watch/down.c": ("/* right */\nstatic void up(void) {}\nvoid down(void)\n{\n    puts(\"up\");\n}\n", None),
     "examples/inside.c": ('/* private header */\n#include "base/base.h"\n', "layers"),
     "tools/bare.sh": ("#!/bin/sh\nset -e\n", "head"),
     "m4/right.m4": ("# right\n", None),
@@ -278,6 +342,7 @@ def main():
     for rule, name in (("layers", "includes point down the layers only"),
                        ("mpi", "mpi.h is seen by src/comm/, allfold.h and the programs only"),
                        ("cuda", "CUDA headers are in src/device/cuda*.c and kernels/ only"),
+                       ("circles", "no files include or call each other in a circle"),
                        ("ladder", "the engine knows nothing of the ladder"),
                        ("head", "every file begins by saying what it is for"),
                        ("listed", "every file is in a makefile's list"),
