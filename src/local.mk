@@ -7,6 +7,7 @@ liballfold_a_SOURCES = \
 	src/array/generate.c \
 	src/array/npy.c \
 	src/array/output.c \
+	src/array/replacement.c \
 	src/array/source.c \
 	src/base/base.c \
 	src/base/parse.c \
@@ -31,6 +32,7 @@ noinst_HEADERS += \
 	src/array/file.h \
 	src/array/generate.h \
 	src/array/npy.h \
+	src/array/replacement.h \
 	src/base/base.h \
 	src/base/elements.h \
 	src/base/parse.h \

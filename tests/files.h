@@ -74,8 +74,8 @@ static inline bool write_array(const char *path, const struct array_info *info, 
         sink->close(sink, error);
     }
     if (error->status == ALLFOLD_OK)
-        return output_commit(&output, error) == ALLFOLD_OK;
-    output_discard(&output);
+        return replacement_commit(&output.file, error) == ALLFOLD_OK;
+    replacement_discard(&output.file);
     return false;
 }
 

@@ -162,6 +162,7 @@ static void test_refused_inputs(void)
     must(mkfifo(in_folder("fifo"), 0666) == 0, "mkfifo");
     refused(in_folder("fifo"), &f32, "a fifo", "a fifo, without waiting for it");
     unlink(in_folder("fifo"));
+    refused("/proc/self/maps", &f32, "tells its size", "a file that says it is empty, and is not");
     make_file(in_folder("fake.npy"), "\x93NUMPX\x01", 8);
     refused(in_folder("fake.npy"), &f32, "magic", "an .npy name without the magic, even with a type");
     refused(in_folder("array.npy"), &f32, "--dtype", "a type for an .npy file");
@@ -193,7 +194,11 @@ static void test_changing_input(void)
     source_close(source);
     error.status = ALLFOLD_OK;
     tap_ok(source_open(&info, &source, &error) == ALLFOLD_BAD_INPUT && strstr(error.text, "expected the file of 16") != NULL,
-           "refused: a file of another size than described");
+           "refused: a file that is shorter than described");
+    error.status = ALLFOLD_OK;
+    make_file(path, "0123456789abcdefghij", 20);
+    tap_ok(source_open(&info, &source, &error) == ALLFOLD_BAD_INPUT && strstr(error.text, "found 20 bytes") != NULL,
+           "refused: a file that has grown since");
 }
 
 int main(void)

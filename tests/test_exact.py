@@ -436,12 +436,16 @@ def check_merge(folder, backend):
     if backend == "cpu":
         check_counts(folder)
     first, other = os.path.join(folder, "sum0.fold"), os.path.join(folder, "norm23.fold")
+    fast, single = os.path.join(folder, "fast.fold"), os.path.join(folder, "single.fold")
+    cli.alone("sum", os.path.join(folder, "0.npy"), "--sum=fast", f"--partial={fast}")
+    cli.alone("sum", "gen:ramp?n=10&dtype=f32", f"--partial={single}")
     with open(first, "rb") as file:
         data = bytearray(file.read())
     data[100] ^= 1
     with open(os.path.join(folder, "damaged.fold"), "wb") as file:
         file.write(data)
-    for words, said in (([first, other], "found norm2"), ([os.path.join(folder, "damaged.fold")], "damaged"),
+    for words, said in (([first, other], "found norm2"), ([first, fast], "found sum of f64, fast"), ([fast, first], "found sum of f64, exact"),
+                        ([first, single], "found sum of f32"), ([os.path.join(folder, "damaged.fold")], "damaged"),
                         ([os.path.join(folder, "none.fold")], "no such file"), ([first, "--nan=omit"], "--nan")):
         done = cli.alone("merge", *words)
         fault = cli.refused(done, 2 if "--nan=omit" in words else 1, said)

@@ -34,10 +34,10 @@ static void test_output(void)
     tap_ok(output_create(path, &info, &output, &error) == ALLFOLD_OK && output_open(&output, &sink, &error) == ALLFOLD_OK &&
                sink->write(sink, 0, 3, "two", 1, &error) == ALLFOLD_OK && sink->close(sink, &error) == ALLFOLD_OK &&
                holds(path, "new") && files() == before + 1, "the old file stays until the commit");
-    tap_ok(output_commit(&output, &error) == ALLFOLD_OK && holds(path, "two") && files() == before &&
+    tap_ok(replacement_commit(&output.file, &error) == ALLFOLD_OK && holds(path, "two") && files() == before &&
                stat(path, &status) == 0 && (status.st_mode & 07777) == 0604, "the commit replaces it, permissions kept");
     output_create(path, &info, &output, &error);
-    output_discard(&output);
+    replacement_discard(&output.file);
     tap_ok(error.status == ALLFOLD_OK && holds(path, "two") && files() == before, "a discarded output leaves nothing");
     must(symlink("out", link) == 0, "symlink");
     tap_ok(write_array(link, &info, "abc", 1, &error) && holds(path, "abc") && lstat(link, &status) == 0 &&
@@ -52,10 +52,10 @@ static void test_output(void)
     tap_ok(write_array("here", &info, "abc", 1, &error) && holds("here", "abc"), "a name without a folder");
     unlink("here");
     must(chdir("..") == 0, "..");
-    tap_ok(output_create(path, &info, &output, &error) == ALLFOLD_OK && truncate(output.temporary, 2) == 0 &&
+    tap_ok(output_create(path, &info, &output, &error) == ALLFOLD_OK && truncate(output.file.temporary, 2) == 0 &&
                output_open(&output, &sink, &error) == ALLFOLD_IO_ERROR, "a temporary file of another size is not opened");
     error.status = ALLFOLD_OK;
-    tap_ok(output_commit(&output, &error) == ALLFOLD_IO_ERROR && holds(path, "abc") && files() == before,
+    tap_ok(replacement_commit(&output.file, &error) == ALLFOLD_IO_ERROR && holds(path, "abc") && files() == before,
            "nor committed, and it is gone");
 }
 
@@ -69,19 +69,19 @@ static void test_left_behind(void)
     const int before = files();
     must(output_create(path, &info, &dead, &error) == ALLFOLD_OK && output_create(path, &info, &alive, &error) == ALLFOLD_OK,
          error.text);
-    must(close(dead.lock) == 0, "close"); /* as the end of its process does */
+    must(close(dead.file.descriptor) == 0, "close"); /* as the end of its process does */
     char other[ARRAY_PATH_BYTES], foreign[ARRAY_PATH_BYTES];
-    snprintf(other, sizeof other, "%.4000sx", dead.temporary);
-    memcpy(foreign, dead.temporary, sizeof foreign);
+    snprintf(other, sizeof other, "%.4000sx", dead.file.temporary);
+    memcpy(foreign, dead.file.temporary, sizeof foreign);
     char *const mark = strstr(foreign, ".left.") + 6;
     *mark = *mark == '0' ? '1' : '0'; /* as if on another host */
     must(close(creat(other, 0600)) == 0 && close(creat(foreign, 0600)) == 0, "creat");
-    tap_ok(output_create(path, &info, &output, &error) == ALLFOLD_OK && access(dead.temporary, F_OK) != 0 && errno == ENOENT,
+    tap_ok(output_create(path, &info, &output, &error) == ALLFOLD_OK && access(dead.file.temporary, F_OK) != 0 && errno == ENOENT,
            "the temporary file of a process that is gone is removed by the next run");
-    tap_ok(access(alive.temporary, F_OK) == 0 && access(other, F_OK) == 0 && access(foreign, F_OK) == 0
+    tap_ok(access(alive.file.temporary, F_OK) == 0 && access(other, F_OK) == 0 && access(foreign, F_OK) == 0
                && files() == before + 4, "that of a living one stays, and what has another name");
-    output_discard(&output);
-    output_discard(&alive);
+    replacement_discard(&output.file);
+    replacement_discard(&alive.file);
     unlink(other);
     unlink(foreign);
     tap_ok(files() == before, "nothing else is left");
@@ -154,7 +154,7 @@ static void test_full_disk(void)
         const bool failed = sink->write(sink, 0, info.count, elements, threads, &error) == ALLFOLD_IO_ERROR;
         must(setrlimit(RLIMIT_FSIZE, &old) == 0, "setrlimit");
         sink->close(sink, &error);
-        output_discard(&output);
+        replacement_discard(&output.file);
         tap_ok(failed && strstr(error.text, "cannot write") != NULL && files() == before,
                "no room while it is written by %d: an error, and no file after discard", threads);
     }

@@ -4,10 +4,10 @@
 #ifndef ALLFOLD_ARRAY_H
 #define ALLFOLD_ARRAY_H
 
+#include "array/replacement.h"
 #include "base/base.h"
 
 #define ARRAY_DIMENSIONS_MAX 32
-#define ARRAY_PATH_BYTES 4096
 
 enum array_format { ARRAY_NPY, ARRAY_RAW, ARRAY_GENERATED };
 
@@ -79,30 +79,21 @@ struct sink {
     void *resident; /* not NULL: where this rank's range of the result lies in memory; write is then never called */
 };
 
-/* An output file being made: a temporary name beside the target, renamed to it only when all has succeeded. Plain
-   bytes: one process creates it, broadcasts it, every process opens it, one commits or discards. */
+/* An output file being made. Plain bytes: one process creates it and broadcasts it, every process opens it, one commits
+   or discards the file. */
 struct output {
-    char path[ARRAY_PATH_BYTES];      /* the target */
-    char temporary[ARRAY_PATH_BYTES]; /* in the same folder */
+    struct replacement file;
     allfold_type type;
     uint64_t count;
     uint64_t data_offset;
-    int lock; /* the creator's descriptor of the temporary file, which keeps other runs from removing it; elsewhere -1 */
 };
 
-/* Creates the temporary file with its header, at its full size: .npy where path ends in ".npy" (shape and order of
-   info; bf16 refused, NumPy has none), raw otherwise. info->type is the output's. An existing target's permission bits
-   are kept. A symbolic link is written through and stays, as with cp; one to nothing, a target that is no regular file
-   or may not be written, and a path without room for its bytes are refused. Where the size of files is limited, SIGXFSZ
-   must be ignored for that to be an error. What killed runs with the same target have left on this host since its start is
-   removed. Writes *output only on success. */
+/* Creates the temporary file (see replacement_create) with its header, at its full size: .npy where path ends in ".npy"
+   (shape and order of info; bf16 refused, NumPy has none), raw otherwise. info->type is the output's. Writes *output only
+   on success. */
 allfold_status output_create(const char *path, const struct array_info *info, struct output *output,
                              struct error *error);
 allfold_status output_open(const struct output *output, struct sink **sink, struct error *error);
-/* Renames the temporary file to the target and syncs the folder; on failure the temporary file is gone. */
-allfold_status output_commit(const struct output *output, struct error *error);
-/* Removes the temporary file. */
-void output_discard(const struct output *output);
 
 /* Generators (generate.c, draw.c): elements that depend only on the distribution, the seed and the global index. */
 /* Parses "normal?n=1e9&seed=1" (after "gen:"); fills type, count, shape and generator of *info. */

@@ -47,6 +47,49 @@ static bool check_regular(const char *path, const struct stat *status, struct er
     return false;
 }
 
+/* The part of a path behind its last slash. */
+static const char *last_name(const char *path)
+{
+    const char *const slash = strrchr(path, '/');
+    return slash == NULL ? path : slash + 1;
+}
+
+static bool stat_folder(const char *path, struct stat *status)
+{
+    char folder[ARRAY_PATH_BYTES];
+    const size_t length = (size_t)(last_name(path) - path);
+    if (length >= sizeof folder)
+        return false;
+    memcpy(folder, path, length);
+    memcpy(folder + length, ".", 2);
+    return stat(folder, status) == 0;
+}
+
+bool file_same(const char *a, const char *b)
+{
+    struct stat of_a, of_b;
+    const bool is_a = stat(a, &of_a) == 0, is_b = stat(b, &of_b) == 0;
+    if (is_a != is_b
+        || (!is_a && (strcmp(last_name(a), last_name(b)) != 0 || !stat_folder(a, &of_a) || !stat_folder(b, &of_b))))
+        return false;
+    return of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+}
+
+/* Files of /proc tell a size of 0, whatever they hold. */
+static bool check_size(int fd, const char *path, const struct stat *status, struct error *error)
+{
+    char byte;
+    const ssize_t got = status->st_size == 0 ? pread(fd, &byte, 1, 0) : 0;
+    if (got == 0)
+        return true;
+    if (got < 0)
+        error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot read the file", file_shown(path));
+    else
+        error_set(error, ALLFOLD_BAD_INPUT, "%s: expected a file that tells its size, found one of size 0 that has content (as those "
+                  "of /proc): copy it to a regular file", file_shown(path));
+    return false;
+}
+
 int file_open(const char *path, uint64_t *bytes, struct error *error)
 {
     struct stat status;
@@ -64,7 +107,7 @@ int file_open(const char *path, uint64_t *bytes, struct error *error)
     }
     if (fstat(fd, &status) != 0)
         error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot tell the file's size", file_shown(path));
-    else if (check_regular(path, &status, error)) {
+    else if (check_regular(path, &status, error) && check_size(fd, path, &status, error)) {
         *bytes = (uint64_t)status.st_size;
         return fd;
     }

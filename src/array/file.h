@@ -10,6 +10,7 @@
 _Static_assert(sizeof(off_t) == 8, "file offsets must have 64 bits: build with -D_FILE_OFFSET_BITS=64");
 
 #define FILE_BYTES_MAX ((uint64_t)INT64_MAX)
+#define ARRAY_PATH_BYTES 4096
 
 /* What a mode is called in a message: "a directory". */
 const char *file_kind(mode_t mode);
@@ -17,8 +18,11 @@ const char *file_kind(mode_t mode);
 /* The path, or the end of a long one, so that a message has room for its reason. Points into path. */
 const char *file_shown(const char *path);
 
-/* Opens a regular file for reading (never waits, as opening a fifo would) and tells its size. Returns the descriptor,
-   -1 on an error. */
+/* Whether two names are of one file: by device and inode, or, if neither is there yet, by folder and name. */
+bool file_same(const char *a, const char *b);
+
+/* Opens a regular file for reading (never waits, as opening a fifo would) and tells its size. A file of size 0 that has content,
+   as those of /proc, is refused. Returns the descriptor, -1 on an error. */
 int file_open(const char *path, uint64_t *bytes, struct error *error);
 
 /* Reads or writes all of [offset, offset + bytes) with at most `threads` threads, or fails. path is for messages. */

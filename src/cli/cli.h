@@ -6,6 +6,7 @@
 #include "array/array.h"
 #include "core/core.h"
 #include "store/checkpoint.h"
+#include "store/partial_file.h"
 
 #include <stdio.h>
 
@@ -91,6 +92,7 @@ struct session {
     double started;     /* when the input was about to be opened */
     double phases[PHASE_COUNT]; /* rank 0, --json: seconds in each phase, of the rank that spent most there */
     struct checkpoint checkpoint;
+    struct replacement partial; /* the file that --partial names */
     struct error error; /* this rank's, or the one agreed upon */
 };
 

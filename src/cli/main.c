@@ -47,11 +47,12 @@ static void run_session(const struct settings *settings, struct error *error)
         settings->command->run(&session);
         if (session.error.status == ALLFOLD_OK) {
             flush_output(&session.error);
-            if (session_agree(&session))
-                session_succeed(&session);
+            session_agree(&session);
         }
-        if (session.error.status != ALLFOLD_MPI_ERROR)
+        if (session.error.status != ALLFOLD_MPI_ERROR) {
+            session_end(&session);
             session_close(&session);
+        }
     }
     *error = session.error;
 }

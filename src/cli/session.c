@@ -81,19 +81,56 @@ void session_describe(struct session *session, const char *name)
         ranks_tell(session);
 }
 
-void session_source(struct session *session, struct job *job)
+/* An option that names a file which the run reads or writes otherwise: nothing may be lost by a slip. */
+static allfold_status refuse_same(const char *option, const char *name, const char *other, const char *what, struct error *error)
+{
+    if (other == NULL || error->status != ALLFOLD_OK || !file_same(name, other))
+        return error->status;
+    return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: --%s would replace %s: expected the name of another file",
+                     file_shown(name), option, what);
+}
+
+/* This rank's checkpoint may be none of the run's other files. */
+static void begin_checkpoint(struct session *session, struct job *job)
 {
     const struct settings *const settings = session->settings;
     const struct comm *const comm = session_comm(session);
+    struct checkpoint *const checkpoint = &session->checkpoint;
+    const struct checkpoint_run run = {settings->checkpoint, settings->checkpoint_every, settings->command->name,
+                                       (uint64_t)settings->nan, comm->rank, comm->size};
+    job->hook = &checkpoint->hook; /* on all ranks, whatever has failed */
+    if (checkpoint_begin(checkpoint, &run, &session->input, comm->progress, &session->error) != ALLFOLD_OK)
+        return;
+    refuse_same("checkpoint", checkpoint->file.path, session->input.path, "the input", &session->error);
+    refuse_same("checkpoint", checkpoint->file.path, settings->output, "the output", &session->error);
+    refuse_same("checkpoint", checkpoint->file.path, settings->partial, "the partial", &session->error);
+}
+
+void session_source(struct session *session, struct job *job)
+{
     *job = (struct job){.range = session->range};
     if (session->error.status == ALLFOLD_OK)
         source_open(&session->input, &job->source, &session->error);
-    if (settings->checkpoint == NULL)
-        return;
-    const struct checkpoint_run run = {settings->checkpoint, settings->checkpoint_every, settings->command->name,
-                                       (uint64_t)settings->nan, comm->rank, comm->size};
-    checkpoint_begin(&session->checkpoint, &run, &session->input, comm->progress, &session->error);
-    job->hook = &session->checkpoint.hook; /* on all ranks, whatever has failed */
+    if (session->settings->checkpoint != NULL)
+        begin_checkpoint(session, job);
+}
+
+/* The end of a file that rank 0 has made: it gets its name, or it is removed. */
+static void finish_replacement(struct session *session, struct replacement *file, bool created)
+{
+    struct comm *const comm = session_comm(session);
+    struct error *const error = &session->error;
+    /* when MPI has failed rank 0 may be gone already: whoever is left cleans up */
+    if (error->status == ALLFOLD_MPI_ERROR && file->temporary[0] != '\0')
+        replacement_discard(file);
+    else if (created && error->status != ALLFOLD_OK)
+        replacement_discard(file);
+    else if (created) {
+        phase_enter(comm->progress, PHASE_RENAME);
+        replacement_commit(file, error);
+    }
+    session_agree(session);
+    temporary_remember(NULL);
 }
 
 void session_write(struct session *session, const struct array_info *info,
@@ -107,10 +144,10 @@ void session_write(struct session *session, const struct array_info *info,
     memset(&output, 0, sizeof output);
     if (comm->rank == 0)
         created = output_create(session->settings->output, info, &output, error) == ALLFOLD_OK;
-    temporary_remember(output.temporary);
+    temporary_remember(output.file.temporary);
     if (comm_broadcast(comm, 0, &output, sizeof output, error) == ALLFOLD_OK) {
-        temporary_remember(output.temporary);
-        output.lock = created ? output.lock : -1;
+        temporary_remember(output.file.temporary);
+        output.file.descriptor = created ? output.file.descriptor : -1;
         output_open(&output, &sink, error);
         fill(session, sink);
         phase_enter(comm->progress, PHASE_WRITE);
@@ -119,26 +156,46 @@ void session_write(struct session *session, const struct array_info *info,
         progress_check(comm->progress, error); /* the last place to stop: what follows makes the output the result */
         session_agree(session);
     }
-    /* when MPI has failed rank 0 may be gone already: whoever is left cleans up */
-    if (error->status == ALLFOLD_MPI_ERROR && output.temporary[0] != '\0')
-        output_discard(&output);
-    else if (created && error->status != ALLFOLD_OK)
-        output_discard(&output);
-    else if (created) {
-        phase_enter(comm->progress, PHASE_RENAME);
-        output_commit(&output, error);
-    }
-    session_agree(session);
-    temporary_remember(NULL);
+    finish_replacement(session, &output.file, created);
 }
 
-void session_succeed(struct session *session)
+void session_partial_begin(struct session *session)
 {
-    if (session->settings->checkpoint == NULL)
+    const struct settings *const settings = session->settings;
+    struct comm *const comm = session_comm(session);
+    struct replacement *const file = &session->partial;
+    if (settings->partial == NULL)
+        return;
+    for (int i = 0; i < settings->operand_count && comm->rank == 0; i++)
+        refuse_same("partial", settings->partial, settings->operands[i], "the input", &session->error);
+    if (comm->rank == 0 && session->error.status == ALLFOLD_OK)
+        partial_file_create(settings->partial, file, &session->error);
+    temporary_remember(file->temporary);
+    if (comm_broadcast(comm, 0, file, sizeof *file, &session->error) != ALLFOLD_OK)
+        return;
+    temporary_remember(file->temporary);
+    file->descriptor = comm->rank == 0 ? file->descriptor : -1;
+}
+
+void session_partial_end(struct session *session, const struct partial_file *partial)
+{
+    const bool first = session_comm(session)->rank == 0;
+    if (session->settings->partial == NULL)
+        return;
+    if (first && session->error.status == ALLFOLD_OK)
+        partial_file_write(&session->partial, partial, &session->error);
+    finish_replacement(session, &session->partial, first);
+}
+
+void session_end(struct session *session)
+{
+    const bool succeeded = session->error.status == ALLFOLD_OK;
+    if (session->checkpoint.hook.user == NULL)
         return;
     phase_enter(session_comm(session)->progress, PHASE_CHECKPOINT);
-    checkpoint_end(&session->checkpoint, &session->error);
-    session_agree(session);
+    checkpoint_end(&session->checkpoint, succeeded, &session->error);
+    if (succeeded)
+        session_agree(session);
 }
 
 void session_phases(struct session *session)

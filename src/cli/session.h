@@ -22,8 +22,13 @@ void session_source(struct session *session, struct job *job);
 void session_write(struct session *session, const struct array_info *info,
                    void (*fill)(struct session *session, struct sink *sink));
 
-/* The run is a success: removes what was kept for the case that it is not. */
-void session_succeed(struct session *session);
+/* The file that --partial names, if it is given: made before the work, so that a name which cannot be written is refused then;
+   written and given its name after it, or removed if session->error, agreed upon, says so. */
+void session_partial_begin(struct session *session);
+void session_partial_end(struct session *session, const struct partial_file *partial);
+
+/* The run has ended: removes what was kept for the case that it fails, if it has not. */
+void session_end(struct session *session);
 
 /* Where the time went, for a report in JSON: session->phases. */
 void session_phases(struct session *session);

@@ -1,14 +1,16 @@
 /* Checkpoints of folds: see checkpoint.h. */
 #include "store/checkpoint.h"
 
-#include "array/file.h"
 #include "store/record_file.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
-#define MAGIC "allfoldC"
 #define WHAT "the checkpoint"
 
 /* The file's contents. */
@@ -17,6 +19,8 @@ struct record {
     uint64_t shards_done;
     struct partial partial;
 };
+
+static const struct record_kind kind = {"allfoldC", WHAT, sizeof(struct record)};
 
 /* What an identity is made of: words for messages, place, and whether it is text. */
 static const struct row {
@@ -59,45 +63,116 @@ static allfold_status compare(const struct checkpoint *checkpoint, struct checkp
         memcpy(&is, other + row->offset, sizeof is);
         if (row->text && strcmp(mine + row->offset, other + row->offset) != 0)
             error_set(error, ALLFOLD_BAD_INPUT, "%s: " WHAT " is of another run: expected %s %s, found %s (remove it to "
-                      "begin anew)", file_shown(checkpoint->path), row->name, mine + row->offset, other + row->offset);
+                      "begin anew)", file_shown(checkpoint->file.path), row->name, mine + row->offset, other + row->offset);
         else if (!row->text && expected != is)
             error_set(error, ALLFOLD_BAD_INPUT, "%s: " WHAT " is of another run: expected %s %" PRIu64 ", found %" PRIu64
-                      " (remove it to begin anew)", file_shown(checkpoint->path), row->name, expected, is);
+                      " (remove it to begin anew)", file_shown(checkpoint->file.path), row->name, expected, is);
         if (error->status != ALLFOLD_OK)
             return error->status;
     }
     return ALLFOLD_OK;
 }
 
-/* The hook's `before`: takes what the file holds, if there is one. */
-static allfold_status load(void *user, struct stream *stream, struct error *error)
+static void let_go(struct checkpoint *checkpoint)
 {
-    struct checkpoint *const checkpoint = user;
-    struct record record;
-    bool exists;
-    snprintf(checkpoint->identity.device, sizeof checkpoint->identity.device, "%s", stream->device);
-    checkpoint->identity.monoid = (uint64_t)stream->monoid;
-    checkpoint->identity.shard = stream->shard_elements;
-    checkpoint->last = clock_seconds();
-    phase_enter(checkpoint->progress, PHASE_CHECKPOINT);
-    if (record_file_read(checkpoint->path, WHAT, MAGIC, &record, sizeof record, &exists, error) != ALLFOLD_OK || !exists
-        || compare(checkpoint, &record.identity, error) != ALLFOLD_OK)
-        return error->status;
-    if (record.shards_done > stream->shards)
-        return error_set(error, ALLFOLD_BAD_INPUT, "%s: " WHAT " is beyond the input", file_shown(checkpoint->path));
-    memcpy(stream->partial, &record.partial, monoid_bytes(stream->monoid, stream->type));
-    stream->done = record.shards_done;
-    return ALLFOLD_OK;
+    if (checkpoint->held >= 0)
+        close(checkpoint->held);
+    checkpoint->held = -1;
 }
 
-static allfold_status save(struct checkpoint *checkpoint, const struct stream *stream, struct error *error)
+/* Writes the temporary file and commits it, as a new file if `taken` is not NULL (see replacement_commit_new). Its lock, which the
+   temporary file had from the beginning, is then the one that is held. */
+static allfold_status save(struct checkpoint *checkpoint, const struct stream *stream, bool *taken, struct error *error)
 {
+    struct replacement *const file = &checkpoint->file;
     struct record record;
     memset(&record, 0, sizeof record);
     record.identity = checkpoint->identity;
     record.shards_done = stream->done;
     memcpy(&record.partial, stream->partial, monoid_bytes(stream->monoid, stream->type));
-    return record_file_write(checkpoint->path, WHAT, MAGIC, &record, sizeof record, error);
+    if (record_file_write(file, &kind, &record, error) != ALLFOLD_OK) {
+        replacement_discard(file);
+        return error->status;
+    }
+    const int next = fcntl(file->descriptor, F_DUPFD_CLOEXEC, 0);
+    flock(file->descriptor, LOCK_EX | LOCK_NB);
+    if (taken != NULL)
+        replacement_commit_new(file, taken, error);
+    else
+        replacement_commit(file, error);
+    if (error->status == ALLFOLD_OK && (taken == NULL || !*taken)) {
+        let_go(checkpoint);
+        checkpoint->held = next;
+    } else if (next >= 0) {
+        close(next);
+    }
+    return error->status;
+}
+
+/* Locks the file, if there is one. One that another run replaces or removes meanwhile is looked at again. */
+static allfold_status hold(struct checkpoint *checkpoint, bool *exists, struct error *error)
+{
+    for (*exists = true;;) {
+        struct stat held, named = {0};
+        const int fd = open(checkpoint->file.path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+        if (fd < 0 && errno == ENOENT) {
+            *exists = false;
+            return ALLFOLD_OK;
+        }
+        if (fd < 0)
+            return error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot open " WHAT, file_shown(checkpoint->file.path));
+        if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+            error_set(error, ALLFOLD_IO_ERROR, "%s: another run that is under way holds " WHAT ": wait for its end, or name "
+                      "another file", file_shown(checkpoint->file.path));
+        else if (fstat(fd, &held) != 0 || (stat(checkpoint->file.path, &named) != 0 && errno != ENOENT))
+            error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot tell whether it is still " WHAT,
+                        file_shown(checkpoint->file.path));
+        else if (held.st_nlink > 0 && held.st_ino == named.st_ino && held.st_dev == named.st_dev) {
+            checkpoint->held = fd;
+            return ALLFOLD_OK;
+        }
+        close(fd);
+        if (error->status != ALLFOLD_OK)
+            return error->status;
+    }
+}
+
+/* Takes what the file holds. */
+static allfold_status load(struct checkpoint *checkpoint, struct stream *stream, struct error *error)
+{
+    struct record record;
+    bool exists;
+    if (record_file_read(checkpoint->file.path, &kind, &record, &exists, error) != ALLFOLD_OK
+        || compare(checkpoint, &record.identity, error) != ALLFOLD_OK)
+        return error->status;
+    if (record.shards_done > stream->shards)
+        return error_set(error, ALLFOLD_BAD_INPUT, "%s: " WHAT " is beyond the input", file_shown(checkpoint->file.path));
+    memcpy(stream->partial, &record.partial, monoid_bytes(stream->monoid, stream->type));
+    stream->done = record.shards_done;
+    return ALLFOLD_OK;
+}
+
+/* The hook's `before`: goes on from the file, or makes it. */
+static allfold_status load_or_make(void *user, struct stream *stream, struct error *error)
+{
+    struct checkpoint *const checkpoint = user;
+    snprintf(checkpoint->identity.device, sizeof checkpoint->identity.device, "%s", stream->device);
+    checkpoint->identity.monoid = (uint64_t)stream->monoid;
+    checkpoint->identity.shard = stream->shard_elements;
+    checkpoint->last = clock_seconds();
+    phase_enter(checkpoint->progress, PHASE_CHECKPOINT);
+    for (bool exists = false, taken = true; taken;) {
+        if (record_file_create(checkpoint->file.path, &kind, &checkpoint->file, error) != ALLFOLD_OK)
+            return error->status;
+        if (hold(checkpoint, &exists, error) != ALLFOLD_OK || exists) {
+            replacement_discard(&checkpoint->file);
+            return error->status == ALLFOLD_OK ? load(checkpoint, stream, error) : error->status;
+        }
+        if (save(checkpoint, stream, &taken, error) != ALLFOLD_OK)
+            return error->status;
+    }
+    checkpoint->fresh = true;
+    return ALLFOLD_OK;
 }
 
 /* The hook's `after_shard`. */
@@ -107,10 +182,19 @@ static allfold_status save_if_due(void *user, const struct stream *stream, bool 
     if (!last && clock_seconds() - checkpoint->last < checkpoint->every)
         return ALLFOLD_OK;
     const enum phase before = phase_enter(checkpoint->progress, PHASE_CHECKPOINT);
-    if (save(checkpoint, stream, error) != ALLFOLD_OK)
+    if (replacement_renew(&checkpoint->file, error) != ALLFOLD_OK || save(checkpoint, stream, NULL, error) != ALLFOLD_OK)
         return error->status;
+    checkpoint->fresh = false;
     checkpoint->last = clock_seconds();
     phase_enter(checkpoint->progress, before);
+    return ALLFOLD_OK;
+}
+
+allfold_status checkpoint_name(const char *file, int rank, char path[ARRAY_PATH_BYTES], struct error *error)
+{
+    if (snprintf(path, ARRAY_PATH_BYTES, "%s.%d", file, rank) >= ARRAY_PATH_BYTES)
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected a name for " WHAT " of less than %d bytes", file_shown(file),
+                         ARRAY_PATH_BYTES - 12);
     return ALLFOLD_OK;
 }
 
@@ -119,10 +203,10 @@ allfold_status checkpoint_begin(struct checkpoint *checkpoint, const struct chec
 {
     struct checkpoint_identity *const identity = &checkpoint->identity;
     memset(checkpoint, 0, sizeof *checkpoint);
-    checkpoint->hook = (struct stream_hook){checkpoint, load, save_if_due};
-    if (snprintf(checkpoint->path, sizeof checkpoint->path, "%s.%d", run->file, run->rank) >= (int)sizeof checkpoint->path - 4)
-        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected a name for " WHAT " of less than %zu bytes",
-                         file_shown(run->file), sizeof checkpoint->path - 16);
+    checkpoint->hook = (struct stream_hook){checkpoint, load_or_make, save_if_due};
+    checkpoint->held = -1;
+    if (checkpoint_name(run->file, run->rank, checkpoint->file.path, error) != ALLFOLD_OK)
+        return error->status;
     checkpoint->every = run->every;
     checkpoint->progress = progress;
     snprintf(identity->version, sizeof identity->version, "%s", allfold_version());
@@ -140,7 +224,10 @@ allfold_status checkpoint_begin(struct checkpoint *checkpoint, const struct chec
     return ALLFOLD_OK;
 }
 
-allfold_status checkpoint_end(const struct checkpoint *checkpoint, struct error *error)
+allfold_status checkpoint_end(struct checkpoint *checkpoint, bool succeeded, struct error *error)
 {
-    return record_file_remove(checkpoint->path, WHAT, error);
+    if ((succeeded || checkpoint->fresh) && unlink(checkpoint->file.path) != 0 && errno != ENOENT)
+        error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot remove " WHAT, file_shown(checkpoint->file.path));
+    let_go(checkpoint);
+    return error->status;
 }

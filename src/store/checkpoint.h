@@ -1,5 +1,8 @@
 /* Where a rank keeps how far its fold has come, so that the same run, started again, goes on from there and gives the same
-   bits. One file a rank. Nothing here is collective: a rank's error becomes everyone's in the exchange that follows. */
+   bits. One file a rank. Nothing here is collective: core agrees upon the errors.
+
+   While a run works there is always a file of that name, whole, and the run holds a lock on it: a second run with the same
+   checkpoint is refused. Where the file system has no locks, or they do not reach another host, it is not. */
 #ifndef ALLFOLD_CHECKPOINT_H
 #define ALLFOLD_CHECKPOINT_H
 
@@ -29,19 +32,24 @@ struct checkpoint_run {
 };
 
 struct checkpoint {
-    char path[ARRAY_PATH_BYTES]; /* of this rank's file */
+    struct replacement file; /* file.path is this rank's file */
     double every;
-    double last;                 /* when it was written, or the fold began */
+    double last; /* when it was written, or the fold began */
+    int held;    /* descriptor of the file, locked; -1: none */
+    bool fresh;  /* this run has made the file, which holds nothing yet */
     struct checkpoint_identity identity;
     struct progress *progress;
-    struct stream_hook hook;     /* for the job */
+    struct stream_hook hook; /* for the job */
 };
 
-/* Begins the checkpoint of this rank of a run on input. */
+/* FILE.RANK. Errors: a name that is too long. */
+allfold_status checkpoint_name(const char *file, int rank, char path[ARRAY_PATH_BYTES], struct error *error);
+
+/* Begins the checkpoint of this rank of a run on input. The file is looked at, made and held when the job's hook is called. */
 allfold_status checkpoint_begin(struct checkpoint *checkpoint, const struct checkpoint_run *run, const struct array_info *input,
                                 struct progress *progress, struct error *error);
 
-/* Removes this rank's file: the run has succeeded. */
-allfold_status checkpoint_end(const struct checkpoint *checkpoint, struct error *error);
+/* Lets go of the file, and removes it if the run has succeeded, or if it holds nothing. */
+allfold_status checkpoint_end(struct checkpoint *checkpoint, bool succeeded, struct error *error);
 
 #endif

@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAGIC "allfoldP"
-#define WHAT "the partial"
 enum { VERSION = 1 };
 
 /* The file's contents. Names are filled with zeros, and so is what a partial leaves of its room. */
@@ -20,6 +18,8 @@ struct contents {
     struct partial partial;
 };
 
+static const struct record_kind kind = {"allfoldP", "the partial", sizeof(struct contents)};
+
 static const char *const levels[] = {[ALLFOLD_LEVEL_FAST] = "fast", [ALLFOLD_LEVEL_EXACT] = "exact"};
 
 static size_t partial_file_bytes(const struct partial_file *file)
@@ -27,7 +27,12 @@ static size_t partial_file_bytes(const struct partial_file *file)
     return monoid_bytes(fold_monoid(file->fold, file->level), file->type);
 }
 
-allfold_status partial_file_write(const char *path, const struct partial_file *file, struct error *error)
+allfold_status partial_file_create(const char *path, struct replacement *replacement, struct error *error)
+{
+    return record_file_create(path, &kind, replacement, error);
+}
+
+allfold_status partial_file_write(const struct replacement *replacement, const struct partial_file *file, struct error *error)
 {
     struct contents contents;
     memset(&contents, 0, sizeof contents);
@@ -38,14 +43,14 @@ allfold_status partial_file_write(const char *path, const struct partial_file *f
     contents.count = file->count;
     contents.bytes = partial_file_bytes(file);
     memcpy(&contents.partial, &file->partial, contents.bytes);
-    return record_file_write(path, WHAT, MAGIC, &contents, sizeof contents, error);
+    return record_file_write(replacement, &kind, &contents, error);
 }
 
 allfold_status partial_file_read(const char *path, struct partial_file *file, struct error *error)
 {
     struct contents contents;
     bool exists;
-    if (record_file_read(path, WHAT, MAGIC, &contents, sizeof contents, &exists, error) != ALLFOLD_OK)
+    if (record_file_read(path, &kind, &contents, &exists, error) != ALLFOLD_OK)
         return error->status;
     if (!exists)
         return error_set(error, ALLFOLD_IO_ERROR, "%s: expected a partial, found no such file", file_shown(path));

@@ -25,7 +25,7 @@ check-faults:
 	  ALLFOLD_TEST_FAULTS=full ALLFOLD_TEST_SECONDS=1800
 .PHONY: check-faults
 
-UNIT_TESTS += tests/faults/test_record_file tests/faults/test_progress
+UNIT_TESTS += tests/faults/test_progress
 tests_faults_test_progress_SOURCES = tests/faults/test_progress.c src/cli/number.c
 
 # The program whose CUDA calls can be made to fail, on devices that stand in for GPUs (tests/emulation/), so that it runs

@@ -179,10 +179,10 @@ def test_foreign(folder, source, other):
     """Checkpoints that are not this run's."""
     checkpoint = os.path.join(folder, "ck")
 
-    def start_anew(ranks):
+    def start_anew(ranks, words=source, fold_name="sum"):
         for name in os.listdir(folder):
             os.remove(os.path.join(folder, name))
-        fold(ranks, "sum", source, checkpoint, f"{ranks - 1}:*>read:usr1:5")
+        fold(ranks, fold_name, words, checkpoint, f"{ranks - 1}:*>read:usr1:5")
         return {name: open(os.path.join(folder, name), "rb").read() for name in os.listdir(folder)}
 
     def refused(what, run, words):
@@ -200,6 +200,12 @@ def test_foreign(folder, source, other):
     refused("a file that was written since", fold(1, "sum", source, checkpoint), ["time of the input"])
     tap.ok({name: open(os.path.join(folder, name), "rb").read() for name in os.listdir(folder)} == kept,
            "a checkpoint that is refused stays as it is")
+    raw = [os.path.join(os.path.dirname(other[0]), "raw"), "--dtype=f64", "--count=90000"]
+    np.arange(100_000.0).tofile(raw[0])
+    start_anew(1, raw + ["--offset=8"])
+    refused("another offset", fold(1, "sum", raw + ["--offset=16"], checkpoint), ["offset of the elements"])
+    start_anew(1, fold_name="max")
+    refused("another --nan", fold(1, "max", source, checkpoint, more=["--nan=omit"]), ["options"])
     for what, change in (("a byte differs", lambda b: b[:100] + bytes([b[100] ^ 1]) + b[101:]), ("cut short", lambda b: b[:-1]),
                          ("a text file", lambda b: b"x" * len(b)), ("empty", lambda b: b"")):
         ranks = 2 if what == "empty" else 1
@@ -214,7 +220,7 @@ def test_foreign(folder, source, other):
     tap.ok(last.status == 0 and bits(last) == bits(fold(2, "sum", source, None)) and not os.listdir(folder),
            "a rank without a checkpoint begins at its beginning", last.shown())
     unwritable = fold(1, "sum", source, os.path.join(folder, "no", "ck"))
-    tap.ok(unwritable.status == 1 and "cannot make the checkpoint" in unwritable.stderr, "a folder that does not exist",
+    tap.ok(unwritable.status == 1 and "cannot create a file in the folder" in unwritable.stderr, "a folder that does not exist",
            unwritable.shown())
 
 

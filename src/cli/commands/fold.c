@@ -2,32 +2,28 @@
 #include "cli/commands/commands.h"
 #include "cli/report.h"
 
-#include "store/partial_file.h"
-
 void fold_run(struct session *session)
 {
     const struct settings *const settings = session->settings;
     struct job job;
     allfold_result result;
     session_describe(session, settings->operand);
+    if (session->error.status == ALLFOLD_OK)
+        session_partial_begin(session);
     if (session->error.status != ALLFOLD_OK)
         return;
-    struct partial_file saved = {.fold = (allfold_fold)settings->command->which, .level = settings->context.level,
-                          .type = session->input.type};
+    struct partial_file partial = {.fold = (allfold_fold)settings->command->which, .level = settings->context.level,
+                                   .type = session->input.type};
     session_source(session, &job);
-    job.partial = settings->partial != NULL ? &saved.partial : NULL;
+    job.partial = settings->partial != NULL ? &partial.partial : NULL;
     job.result_type = settings->has_output_type ? &settings->output_type : NULL;
     core_reduce(session->context, (allfold_fold)settings->command->which, settings->nan, session->input.type, &job,
                 &result, &session->error);
     source_close(job.source);
     const double seconds = session_seconds(session);
     session_phases(session);
-    if (settings->partial != NULL && session->error.status == ALLFOLD_OK) {
-        saved.count = result.count;
-        if (session_comm(session)->rank == 0)
-            partial_file_write(settings->partial, &saved, &session->error);
-        session_agree(session);
-    }
+    partial.count = session->input.count;
+    session_partial_end(session, &partial);
     if (session->error.status == ALLFOLD_OK && session_comm(session)->rank == 0)
         report_fold(session, &result, seconds);
 }

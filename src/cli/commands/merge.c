@@ -2,8 +2,6 @@
 #include "cli/commands/commands.h"
 #include "cli/report.h"
 
-#include "store/partial_file.h"
-
 #include <string.h>
 
 static allfold_status merge_files(const struct settings *settings, struct partial_file *all, struct error *error)
@@ -26,17 +24,21 @@ void merge_run(struct session *session)
     struct partial_file all;
     allfold_result result;
     session->started = clock_seconds();
+    session_partial_begin(session);
+    if (session->error.status != ALLFOLD_OK)
+        return;
     if (session_comm(session)->rank == 0 && merge_files(settings, &all, &session->error) == ALLFOLD_OK) {
         const struct fold_call call = {all.fold, all.level, settings->nan,
                                        settings->has_output_type ? &settings->output_type : NULL};
         if (settings->nan != ALLFOLD_NAN_PROPAGATE && !fold_has_nan_choice(all.fold))
             error_set(&session->error, ALLFOLD_BAD_ARGUMENT, "merge: %s always propagates NaN: leave out --nan",
                       allfold_fold_name(all.fold));
-        else if (fold_finish(&call, all.type, &all.partial, all.count, &result, &session->error) == ALLFOLD_OK
-                 && settings->partial != NULL)
-            partial_file_write(settings->partial, &all, &session->error);
+        else
+            fold_finish(&call, all.type, &all.partial, all.count, &result, &session->error);
     }
-    if (!session_agree(session) || session_comm(session)->rank != 0)
+    session_agree(session);
+    session_partial_end(session, &all);
+    if (session->error.status != ALLFOLD_OK || session_comm(session)->rank != 0)
         return;
     session->name = allfold_fold_name(all.fold);
     session->input.type = all.type;

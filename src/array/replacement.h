@@ -1,0 +1,39 @@
+/* Files that appear whole, under their name, or not at all: written under a temporary name in the same folder, and renamed
+   when all has succeeded. The one way in which the program writes files: outputs, partials, checkpoints. */
+#ifndef ALLFOLD_REPLACEMENT_H
+#define ALLFOLD_REPLACEMENT_H
+
+#include "array/file.h"
+
+/* A file being made. Plain bytes: one process creates it and may hand it to others, which open the temporary file by its name;
+   the creator commits or discards. */
+struct replacement {
+    char path[ARRAY_PATH_BYTES];      /* the target: symbolic links are resolved */
+    char temporary[ARRAY_PATH_BYTES]; /* in the same folder */
+    uint64_t bytes;
+    int descriptor; /* the creator's, of the temporary file, for writing; its lock keeps other runs from removing that; elsewhere -1 */
+};
+
+/* Creates the temporary file, of `bytes` zeros. An existing target's permission bits are kept. A symbolic link is written
+   through and stays, as with cp; one to nothing, a target that is no regular file or may not be replaced, and a folder without
+   room for the bytes are refused. Where the size of files is limited, SIGXFSZ must be ignored for that to be an error. What killed
+   runs with the same target have left on this host since its start is removed. Writes *replacement only on success. */
+allfold_status replacement_create(const char *path, uint64_t bytes, struct replacement *replacement, struct error *error);
+
+/* After a commit: another temporary file, of as many bytes, for the same target. */
+allfold_status replacement_renew(struct replacement *replacement, struct error *error);
+
+/* Whether the temporary file, of this status, is still the one that was created. */
+allfold_status replacement_check(const struct replacement *replacement, const struct stat *status, struct error *error);
+
+/* Renames the temporary file to the target and syncs the folder; on failure the temporary file is gone. Its bytes must be
+   durable already. */
+allfold_status replacement_commit(struct replacement *replacement, struct error *error);
+
+/* The same, unless there is a file of that name by now: then *taken is true and the temporary file is gone. */
+allfold_status replacement_commit_new(struct replacement *replacement, bool *taken, struct error *error);
+
+/* Removes the temporary file. */
+void replacement_discard(struct replacement *replacement);
+
+#endif

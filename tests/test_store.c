@@ -1,0 +1,236 @@
+/* What is kept in files beside the data. Record files: what was written is read; every byte that differs and every length that is
+   not the right one is refused, and nothing is then written to the reader's memory; a writing that fails leaves the file that was
+   there and no other. Checkpoints: the same run goes on, every other one is refused, and a second one at the same time, too. */
+#define TAP_WITHOUT_MPI
+#include "tap.h"
+
+#include "files.h"
+#include "store/checkpoint.h"
+#include "store/record_file.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+enum { BYTES = 100, ALL = BYTES + 24 };
+static const struct record_kind kind = {"allfoldT", "the test's file", BYTES};
+
+static void fill(unsigned char bytes[BYTES], unsigned seed)
+{
+    for (unsigned i = 0; i < BYTES; i++)
+        bytes[i] = (unsigned char)(seed * 31 + i * 7 + (i == 50 ? 0 : 1));
+}
+
+/* Whether the file is refused, with these words, and the memory stays as it was. */
+static bool refused(const char *path, const char *words)
+{
+    struct error error = {0};
+    unsigned char into[BYTES], untouched[BYTES];
+    bool exists;
+    memset(into, 0xee, sizeof into);
+    memset(untouched, 0xee, sizeof untouched);
+    return record_file_read(path, &kind, into, &exists, &error) == ALLFOLD_BAD_INPUT && exists
+           && strstr(error.text, words) != NULL && memcmp(into, untouched, sizeof into) == 0;
+}
+
+static bool reads(const char *path, const unsigned char contents[BYTES])
+{
+    struct error error = {0};
+    unsigned char into[BYTES];
+    bool exists;
+    return record_file_read(path, &kind, into, &exists, &error) == ALLFOLD_OK && exists && memcmp(into, contents, BYTES) == 0;
+}
+
+static allfold_status put(const char *path, const struct record_kind *of, const void *contents, struct error *error)
+{
+    struct replacement file;
+    if (record_file_create(path, of, &file, error) != ALLFOLD_OK)
+        return error->status;
+    if (record_file_write(&file, of, contents, error) == ALLFOLD_OK)
+        return replacement_commit(&file, error);
+    replacement_discard(&file);
+    return error->status;
+}
+
+static void test_record(void)
+{
+    const char *const path = in_folder("record");
+    struct error error = {0};
+    unsigned char contents[BYTES], whole[ALL], changed[ALL + 1] = {0};
+    bool exists = true;
+    int missed = 0;
+    fill(contents, 1);
+    tap_ok(record_file_read(path, &kind, contents, &exists, &error) == ALLFOLD_OK && !exists, "no file is no error");
+    tap_ok(put(path, &kind, contents, &error) == ALLFOLD_OK && reads(path, contents), "written and read");
+    fill(contents, 2);
+    tap_ok(put(path, &kind, contents, &error) == ALLFOLD_OK && reads(path, contents), "replaced");
+    FILE *const file = fopen(path, "rb");
+    must(file != NULL && fread(whole, 1, ALL, file) == ALL && fclose(file) == 0, path);
+    for (int i = 0; i < ALL; i++)
+        for (int bit = 0; bit < 8; bit++) {
+            memcpy(changed, whole, ALL);
+            changed[i] ^= (unsigned char)(1 << bit);
+            make_file(path, changed, ALL);
+            missed += !refused(path, i < 8 ? "of another kind" : "is damaged");
+        }
+    tap_ok(missed == 0, "each of %d bits that differs is noticed (%d were not)", 8 * ALL, missed);
+    missed = 0;
+    memcpy(changed, whole, ALL);
+    for (int length = 0; length <= ALL + 1; length++) {
+        make_file(path, changed, (size_t)length);
+        missed += length != ALL && !refused(path, "expected the test's file of 124 bytes");
+    }
+    tap_ok(missed == 0, "each wrong length is noticed (%d were not)", missed);
+    make_file(path, whole, ALL);
+}
+
+/* A limit on the size of files is met where a full disk would be: when the file is made, and when it is written. */
+static void test_no_room(void)
+{
+    const char *const path = in_folder("record");
+    struct error error = {0};
+    struct rlimit limit, old;
+    struct replacement file;
+    unsigned char contents[BYTES];
+    fill(contents, 3);
+    signal(SIGXFSZ, SIG_IGN);
+    must(getrlimit(RLIMIT_FSIZE, &old) == 0, "getrlimit");
+    limit = old;
+    limit.rlim_cur = 64;
+    must(setrlimit(RLIMIT_FSIZE, &limit) == 0, "setrlimit");
+    const bool made = put(path, &kind, contents, &error) == ALLFOLD_OK;
+    must(setrlimit(RLIMIT_FSIZE, &old) == 0, "setrlimit");
+    tap_ok(!made && files() == 1, "no room when it is made: refused, and no file is left: %s", error.text);
+    error = (struct error){0};
+    must(record_file_create(path, &kind, &file, &error) == ALLFOLD_OK && setrlimit(RLIMIT_FSIZE, &limit) == 0, error.text);
+    const bool written = record_file_write(&file, &kind, contents, &error) == ALLFOLD_OK;
+    must(setrlimit(RLIMIT_FSIZE, &old) == 0, "setrlimit");
+    replacement_discard(&file);
+    fill(contents, 2);
+    tap_ok(!written && files() == 1 && reads(path, contents), "no room when it is written: the old one stays, alone: %s", error.text);
+    must(unlink(path) == 0, path);
+}
+
+/* All that a checkpoint's identity is made of. */
+struct setup {
+    struct checkpoint_run run;
+    struct array_info input;
+    struct stream stream;
+};
+
+static struct partial partial;
+static struct progress progress;
+
+static struct setup usual(void)
+{
+    static char file[512];
+    struct setup setup = {.run = {file, 0, "sum", 0, 0, 2},
+                          .input = {.format = ARRAY_NPY, .type = ALLFOLD_F64, .count = 1000, .data_offset = 128,
+                                    .file_bytes = 8128, .file_time = 7},
+                          .stream = {.monoid = MONOID_sum, .type = ALLFOLD_F64, .shard_elements = 100, .shards = 10,
+                                     .partial = &partial, .device = "cpu"}};
+    snprintf(file, sizeof file, "%s", in_folder("ck"));
+    return setup;
+}
+
+/* The hook's first call, for a run that is set up so. */
+static allfold_status begin(struct checkpoint *checkpoint, struct setup *setup, struct error *error)
+{
+    if (checkpoint_begin(checkpoint, &setup->run, &setup->input, &progress, error) != ALLFOLD_OK)
+        return error->status;
+    return checkpoint->hook.before(checkpoint->hook.user, &setup->stream, error);
+}
+
+/* Makes another run of the usual one. Returns the words of the refusal, NULL after the last. */
+static const char *change(struct setup *setup, int number)
+{
+    switch (number) {
+    case 0: setup->run.command = "norm1"; return "command norm1, found sum";
+    case 1: setup->run.ranks = 3; return "ranks 3, found 2";
+    case 2: setup->input.file_bytes = 8136; return "bytes of the input 8136, found 8128";
+    case 3: setup->input.file_time = 8; return "time of the input (ns) 8, found 7";
+    case 4: setup->input.format = ARRAY_RAW; return "format of the input";
+    case 5: setup->input.type = ALLFOLD_INT64; return "element type";
+    case 6: setup->input.count = 999; return "elements 999, found 1000";
+    case 7: setup->input.data_offset = 136; return "offset of the elements 136, found 128";
+    case 8: setup->input.generator.seed = 1; return "generator";
+    case 9: setup->run.options = ALLFOLD_NAN_OMIT; return "options";
+    case 10: snprintf(setup->stream.device, sizeof setup->stream.device, "gpu"); return "device gpu, found cpu";
+    case 11: setup->stream.shard_elements = 50; return "elements of a shard (--staging) 50, found 100";
+    case 12: setup->stream.monoid = MONOID_sum_exact; return "kind of partial";
+    case 13: setup->stream.shards = 2; return "beyond the input";
+    case 14: setup->run.rank = 1; return "rank 1, found 0";
+    default: return NULL;
+    }
+}
+
+/* The file as another version of the program would have written it. */
+static void change_version(const char *path)
+{
+    struct error error = {0};
+    struct stat status;
+    unsigned char *const contents = malloc(1 << 16);
+    bool exists;
+    must(stat(path, &status) == 0, path);
+    const struct record_kind checkpoints = {"allfoldC", "the checkpoint", (size_t)status.st_size - 24};
+    must(record_file_read(path, &checkpoints, contents, &exists, &error) == ALLFOLD_OK, error.text);
+    contents[0] = 'x';
+    must(put(path, &checkpoints, contents, &error) == ALLFOLD_OK, error.text);
+    free(contents);
+}
+
+static void refused_run(struct setup *setup, const char *words)
+{
+    struct checkpoint checkpoint;
+    struct error error = {0};
+    const int before = files();
+    begin(&checkpoint, setup, &error);
+    tap_ok(error.status == ALLFOLD_BAD_INPUT && strstr(error.text, words) != NULL && files() == before && setup->stream.done == 0,
+           "a checkpoint is refused: %s", error.text);
+    checkpoint_end(&checkpoint, false, &error);
+}
+
+static void test_checkpoint(void)
+{
+    const char *const path = in_folder("ck.0"), *const words[] = {"version", "another run that is under way"};
+    struct setup setup = usual();
+    struct checkpoint checkpoint, second;
+    struct error error = {0};
+    tap_ok(begin(&checkpoint, &setup, &error) == ALLFOLD_OK && setup.stream.done == 0 && files() == 1, "the file is made at the start");
+    tap_ok(checkpoint_end(&checkpoint, false, &error) == ALLFOLD_OK && files() == 0, "a run that fails before the first shard leaves none");
+    must(begin(&checkpoint, &setup, &error) == ALLFOLD_OK, error.text);
+    setup.stream.done = 3;
+    memset(&partial, 0x5a, monoid_bytes(MONOID_sum, ALLFOLD_F64));
+    tap_ok(checkpoint.hook.after_shard(&checkpoint, &setup.stream, false, &error) == ALLFOLD_OK && files() == 1, "kept after a shard");
+    begin(&second, &setup, &error);
+    tap_ok(error.status == ALLFOLD_IO_ERROR && strstr(error.text, words[1]) != NULL && files() == 1, "refused: %s", error.text);
+    error = (struct error){0};
+    must(checkpoint_end(&checkpoint, false, &error) == ALLFOLD_OK, error.text);
+
+    const char *refusal;
+    for (int number = 0; setup = usual(), (refusal = change(&setup, number)) != NULL; number++) {
+        if (setup.run.rank == 1)
+            must(rename(path, in_folder("ck.1")) == 0, path);
+        refused_run(&setup, refusal);
+    }
+    must(rename(in_folder("ck.1"), path) == 0, path);
+    setup = usual();
+    memset(&partial, 0, sizeof partial);
+    const unsigned char *const bytes = (const unsigned char *)&partial;
+    tap_ok(begin(&checkpoint, &setup, &error) == ALLFOLD_OK && setup.stream.done == 3 && bytes[0] == 0x5a, "the same run goes on");
+    must(checkpoint_end(&checkpoint, false, &error) == ALLFOLD_OK, error.text);
+    change_version(path);
+    setup = usual();
+    refused_run(&setup, words[0]);
+    must(unlink(path) == 0, path);
+}
+
+int main(void)
+{
+    must(mkdtemp(folder) != NULL, folder);
+    test_record();
+    test_no_room();
+    test_checkpoint();
+    tap_ok(rmdir(folder) == 0, "nothing else is left in the folder");
+    return tap_done();
+}
