@@ -1,5 +1,5 @@
 /* A library for LD_PRELOAD that makes one system call of the program fail: ALLFOLD_FAIL="RANK:CALL:K:HOW" lets call
-   number K (from 1) of CALL, on rank RANK, fail with errno HOW (ENOSPC, EIO, EINTR, ENOMEM), or, for pread and pwrite,
+   number K (from 1; 0: every other one) of CALL, on rank RANK, fail with errno HOW (ENOSPC, EIO, EINTR, ENOMEM), or, for pread and pwrite,
    move half of what was asked (short) or nothing (zero). Counted are the calls of the program's own code, not those of
    shared libraries such as MPI's, from the start of main to its end: a library that is linked in may make some before
    and after that (CUDA's runtime does), and if one of those fails the program has no say in what happens. When it
@@ -30,6 +30,8 @@ static struct {
     char call[24];
     int how; /* an errno, or: */
     enum { FAIL, SHORT, ZERO } kind;
+    bool every; /* other call */
+    atomic_bool said;
     atomic_int left;
 } plan;
 
@@ -73,6 +75,7 @@ __attribute__((constructor)) static void prepare(void)
     if (plan.kind == FAIL && plan.how == 0)
         abort();
     atomic_store(&plan.left, k);
+    plan.every = k == 0;
     dl_iterate_phdr(find_program, NULL);
     plan.ready = true;
 }
@@ -99,15 +102,18 @@ int __libc_start_main(int (*main)(int, char **, char **), int argc, char **argv,
     return real(begin, argc, argv, init, fini, end, stack);
 }
 
+/* left: how many calls it is to the one that fails. */
+static bool is_turn(int left) { return plan.every ? left % 2 == 0 : left == 1; }
+
 /* Whether this call is the one. */
 static bool strikes(const char *call, const void *caller)
 {
     static const char said[] = "failing: struck\n";
     if (!plan.begun || (uintptr_t)caller < plan.first || (uintptr_t)caller >= plan.last || strcmp(call, plan.call) != 0
-        || atomic_fetch_sub(&plan.left, 1) != 1)
+        || !is_turn(atomic_fetch_sub(&plan.left, 1)))
         return false;
-    if (write(STDERR_FILENO, said, sizeof said - 1) < 0)
-        return true;
+    if (!atomic_exchange(&plan.said, true) && write(STDERR_FILENO, said, sizeof said - 1) < 0)
+        abort();
     errno = plan.how;
     return true;
 }
