@@ -48,6 +48,9 @@ def check_help():
     for command, process in helps.items():
         tap.ok(process.returncode == 0 and process.stdout.startswith(f"Usage: allfold {command} ") and not process.stderr,
                f"{command} --help", shown(process))
+    twice = [command for command, process in helps.items()
+             if len(found := re.findall(r"^ +(?:-\w, +)?(--[a-z-]+)", process.stdout, flags=re.MULTILINE)) != len(set(found))]
+    tap.ok(not twice, "no command has two options of one name", twice)
     helped = set().union(*(option_names(process.stdout) for process in helps.values())) | {"-V", "--version"}
     explained = {name for entry in entries(man["OPTIONS"]) for name in re.findall(r"--[a-z-]+|(?<![\w-])-\w(?=,)", entry)}
     tap.ok(helped == explained and len(helped) > 14, "the manual explains the options of --help, and no others",

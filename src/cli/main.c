@@ -94,12 +94,12 @@ static void run(const struct command_table *table, int argc, char **argv, const 
         error_set(error, ALLFOLD_BAD_ARGUMENT, "expected a command, found nothing: see allfold --help");
         return;
     }
-    const struct command *command = find_command(table, argv[1], error);
-    if (command == NULL || options_parse(table, command, argc - 1, argv + 1, &settings, error) != ALLFOLD_OK)
+    settings.command = find_command(table, argv[1], error);
+    if (settings.command == NULL || options_parse(table, argc - 1, argv + 1, &settings, error) != ALLFOLD_OK)
         return;
     if (settings.help) {
         if (rank == 0)
-            help_command(command);
+            help_command(settings.command);
         flush_output(error);
     } else if (launch_check(launch, ranks, error) == ALLFOLD_OK)
         run_session(&settings, error);

@@ -288,15 +288,14 @@ static void check_operands(const struct parser *p, int count, char **operands)
                       "file at several places at once (./- is a file of that name)", command, operand);
 }
 
-allfold_status options_parse(const struct command_table *table, const struct command *command, int argc, char **argv,
-                             struct settings *settings, struct error *error)
+allfold_status options_parse(const struct command_table *table, int argc, char **argv, struct settings *settings,
+                             struct error *error)
 {
-    struct parser p = {.table = table, .command = command, .rows = rows_of(command), .settings = settings, .next = argv + 1,
-                       .end = argv + argc, .error = error};
+    struct parser p = {.table = table, .command = settings->command, .rows = rows_of(settings->command), .settings = settings,
+                       .next = argv + 1, .end = argv + argc, .error = error};
     char **const operands = argv + 1;
     int count = 0;
     bool options = true; /* until a word "--" */
-    settings->command = command;
     while (p.next < p.end && error->status == ALLFOLD_OK) {
         char *const word = *p.next++;
         if (!options || word[0] != '-' || word[1] == '\0')

@@ -34,13 +34,13 @@ struct option {
     const char *needs;    /* the option without which this one has no effect; NULL: none */
 };
 
-/* Parses argv[1 ..] of a command (argv[0] is the command's own name) into *settings, which holds the defaults. argv is put into
+/* Parses argv[1 ..] of settings->command (argv[0] is its own name) into *settings, which holds the defaults. argv is put into
    another order: operands first. On ALLFOLD_BAD_ARGUMENT error says what was expected. Operands are not checked, nor what is
    required, where --help is asked for. table: for messages about options that other commands take. */
-allfold_status options_parse(const struct command_table *table, const struct command *command, int argc, char **argv,
-                             struct settings *settings, struct error *error);
+allfold_status options_parse(const struct command_table *table, int argc, char **argv, struct settings *settings,
+                             struct error *error);
 
-/* Whether the command must be given an option that is called so, for its usage. */
+/* The option that the command must be given, for its usage; NULL: none. */
 const struct option *options_required(const struct command *command);
 /* The rows, up to one without name, a line each. */
 void options_print_group(FILE *file, const struct option *group);

@@ -72,53 +72,69 @@ static struct json_object *slower_json(struct json_object *row, double before, d
     return object;
 }
 
+/* What was found so far. */
+struct comparison {
+    double tolerance;
+    bool people; /* slower rows are printed */
+    int compared;
+    struct json_object *slower; /* an array */
+    struct json_object *worst;  /* the row that became slowest, and how much */
+    double worst_ratio;
+};
+
+static void compare(struct comparison *c, struct json_object *before, struct json_object *row)
+{
+    const double was = number_of(before, "seconds"), is = number_of(row, "seconds"), ratio = is / was;
+    c->compared++;
+    if (ratio > 1.0 + c->tolerance) {
+        json_object_array_add(c->slower, slower_json(row, was, is));
+        if (c->people)
+            printf("slower: %s of %s %s, %s ranks, %s: %.2f us, was %.2f us (%.2fx)\n", text_of(row, "fold"),
+                   text_of(row, "count"), text_of(row, "dtype"), text_of(row, "ranks"), text_of(row, "seen"), is * 1e6, was * 1e6,
+                   ratio);
+    }
+    if (ratio > c->worst_ratio) {
+        c->worst_ratio = ratio;
+        c->worst = row;
+    }
+}
+
+static void report_comparison(const struct comparison *c, struct json_object *report)
+{
+    struct json_object *const found = json_object_new_object();
+    if (c->people && c->compared > 0)
+        printf("\ncompared with the baseline: %d times, %zu of them slower by more than %.3g%%\n", c->compared,
+               json_object_array_length(c->slower), 100.0 * c->tolerance);
+    json_object_object_add(found, "tolerance", report_measured(c->tolerance));
+    json_object_object_add(found, "compared", json_object_new_int(c->compared));
+    json_object_object_add(found, "slower", c->slower);
+    json_object_object_add(report, "baseline", found);
+}
+
 allfold_status bench_baseline_compare(struct json_object *baseline, double tolerance, struct bench_report *report,
                                       struct error *error)
 {
     struct json_object *const then = json_object_object_get(baseline, "results");
     struct json_object *const now = json_object_object_get(report->object, "results");
-    struct json_object *const found = json_object_new_object(), *const slower = json_object_new_array();
-    const bool people = !report->session->settings->json;
-    struct json_object *worst = NULL;
-    double worst_ratio = 0.0;
-    int compared = 0;
+    struct comparison c = {.tolerance = tolerance, .people = !report->session->settings->json, .slower = json_object_new_array()};
     for (size_t i = 0; i < json_object_array_length(now); i++) {
         struct json_object *const row = json_object_array_get_idx(now, i), *const before = counterpart(then, row);
-        if (strcmp(text_of(row, "peer"), "allfold") != 0 || before == NULL || !(number_of(before, "seconds") > 0.0))
-            continue;
-        const double ratio = number_of(row, "seconds") / number_of(before, "seconds");
-        compared++;
-        if (ratio > 1.0 + tolerance) {
-            json_object_array_add(slower, slower_json(row, number_of(before, "seconds"), number_of(row, "seconds")));
-            if (people)
-                printf("slower: %s of %s %s, %s ranks, %s: %.2f us, was %.2f us (%.2fx)\n", text_of(row, "fold"),
-                       text_of(row, "count"), text_of(row, "dtype"), text_of(row, "ranks"), text_of(row, "seen"),
-                       number_of(row, "seconds") * 1e6, number_of(before, "seconds") * 1e6, ratio);
-        }
-        if (ratio > worst_ratio) {
-            worst_ratio = ratio;
-            worst = row;
-        }
+        if (strcmp(text_of(row, "peer"), "allfold") == 0 && before != NULL && number_of(before, "seconds") > 0.0)
+            compare(&c, before, row);
     }
-    const size_t count = json_object_array_length(slower);
-    if (people && compared > 0)
-        printf("\ncompared with the baseline: %d times, %zu of them slower by more than %.3g%%\n", compared, count,
-               100.0 * tolerance);
-    json_object_object_add(found, "tolerance", report_measured(tolerance));
-    json_object_object_add(found, "compared", json_object_new_int(compared));
-    json_object_object_add(found, "slower", slower);
-    json_object_object_add(report->object, "baseline", found);
+    const size_t count = json_object_array_length(c.slower);
+    report_comparison(&c, report->object);
     if (strcmp(device_of(baseline), device_of(report->object)) != 0)
         return error_set(error, ALLFOLD_BAD_INPUT, "bench: --baseline: it was measured on %.100s, this run on %.100s",
                          device_of(baseline), device_of(report->object));
-    if (compared == 0)
+    if (c.compared == 0)
         return error_set(error, ALLFOLD_BAD_INPUT, "bench: --baseline: it has none of the folds, types, counts and ranks "
                                                    "of this run: ask for some that it has");
     if (count > 0)
         error_set(error, ALLFOLD_NO_VALUE,
                   "bench: slower than the baseline by more than %.3g%% in %zu of %d times; most in %s of %s %s, %s ranks, "
                   "%s: %.2fx",
-                  100.0 * tolerance, count, compared, text_of(worst, "fold"), text_of(worst, "count"),
-                  text_of(worst, "dtype"), text_of(worst, "ranks"), text_of(worst, "seen"), worst_ratio);
+                  100.0 * tolerance, count, c.compared, text_of(c.worst, "fold"), text_of(c.worst, "count"),
+                  text_of(c.worst, "dtype"), text_of(c.worst, "ranks"), text_of(c.worst, "seen"), c.worst_ratio);
     return error->status;
 }

@@ -172,10 +172,14 @@ static struct ladder_table gathered_table(const struct gathered *gathered, const
     return table;
 }
 
-/* A row of the comparison: a name, a column for each of the first `shown` ranks, how far all of them are apart. */
-static void compare_row(const struct gathered *gathered, const struct ladder_table *own, int ranks, int shown, int row,
+/* How many ranks have a column in the comparison. */
+static int shown_ranks(int ranks) { return ranks + 2 < LADDER_COLUMNS_MAX ? ranks : LADDER_COLUMNS_MAX - 2; }
+
+/* A row of the comparison: a name, a column for each of the first ranks, how far all of them are apart. */
+static void compare_row(const struct gathered *gathered, const struct ladder_table *own, int ranks, int row,
                         struct cell_text *texts)
 {
+    const int shown = shown_ranks(ranks);
     double least = INFINITY, most = 0.0;
     texts[0] = cell_text(own->columns[0].format, &own->cells[row * own->column_count]);
     for (int rank = 0; rank < ranks; rank++) {
@@ -192,7 +196,7 @@ static void compare_row(const struct gathered *gathered, const struct ladder_tab
 /* The ranks' GPUs beside each other. */
 static void print_comparison(const struct gathered *gathered, const struct ladder_table *own, int ranks)
 {
-    const int shown = ranks + 2 < LADDER_COLUMNS_MAX ? ranks : LADDER_COLUMNS_MAX - 2, columns = shown + 2;
+    const int shown = shown_ranks(ranks), columns = shown + 2;
     enum ladder_format formats[LADDER_COLUMNS_MAX] = {LADDER_TEXT};
     struct cell_text *texts = calloc((size_t)(own->row_count + 1) * (size_t)columns, sizeof *texts);
     if (texts == NULL)
@@ -203,7 +207,7 @@ static void print_comparison(const struct gathered *gathered, const struct ladde
         snprintf(texts[i].text, sizeof texts->text, i <= shown ? "rank %d" : "spread %%", i - 1);
     }
     for (int row = 0; row < own->row_count; row++)
-        compare_row(gathered, own, ranks, shown, row, texts + (row + 1) * columns);
+        compare_row(gathered, own, ranks, row, texts + (row + 1) * columns);
     printf("\n  %s on each rank's GPU; spread: by how much the largest exceeds the least\n",
            own->columns[own->compared].heading);
     print_grid(texts, own->row_count + 1, formats, columns, true);
