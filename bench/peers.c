@@ -126,9 +126,8 @@ static allfold_status partial_check(struct bench *b, char wrong[96], struct erro
 static allfold_status exchange_run(struct bench *b, struct error *error)
 {
     struct partial partial = b->partial;
-    uint64_t count = b->one->count;
-    if (comm_combine(&b->context->comm, 0, b->monoid, b->one->type, &partial, &count, error) == ALLFOLD_OK
-        && kind_of(b) == BENCH_SOFTMAX)
+    struct comm_part part = {.monoid = b->monoid, .type = b->one->type, .count = b->one->count, .partial = &partial};
+    if (comm_combine(&b->context->comm, &part, error) == ALLFOLD_OK && kind_of(b) == BENCH_SOFTMAX)
         comm_agree(&b->context->comm, error);
     return error->status;
 }

@@ -271,7 +271,6 @@ static allfold_status fold_mine(struct bench *b, struct error *error)
 {
     const struct bench_case *const one = b->one;
     b->context->level = one->subject->level; /* on all ranks: they measure the same */
-    b->context->comm.exact = one->subject->level == ALLFOLD_LEVEL_EXACT;
     b->monoid = one->subject->kind == BENCH_FOLD ? fold_monoid(one->subject->fold, one->subject->level)
                                                  : softmax_monoid(one->type, one->type, false, one->subject->level);
     if (!one->in_host && b->machine->ops->fold(b->machine, b->monoid, one->type, one->count, error) == ALLFOLD_OK)

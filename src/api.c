@@ -55,11 +55,12 @@ allfold_status allfold_open(MPI_Comm comm, const allfold_options *options, allfo
     static const allfold_options defaults = {0};
     struct error error = {0};
     struct allfold_context *ctx = calloc(1, sizeof *ctx);
+    options = options != NULL ? options : &defaults;
     *context = NULL;
     if (ctx == NULL)
         error_set(&error, ALLFOLD_NO_MEMORY, "no memory for a context");
-    else if (comm_open(&comm, &ctx->comm, &error) == ALLFOLD_OK
-             && core_open(ctx, options != NULL ? options : &defaults, &error) != ALLFOLD_OK)
+    else if (comm_open(&comm, options->exchange, &ctx->comm, &error) == ALLFOLD_OK
+             && core_open(ctx, options, &error) != ALLFOLD_OK)
         comm_close(&ctx->comm);
     if (error.status == ALLFOLD_OK)
         *context = ctx;

@@ -1,33 +1,40 @@
-/* The exchange between ranks (comm/), called by test_exchange.py at many rank counts: through a host's memory and through MPI,
-   of every monoid and type, against partials put together in rank order; thousands of calls in a row, with delays, on several
-   communicators in turn, some of which fail or do not match; and messages under way meanwhile. Prints TAP. argv[1]: how many
-   calls in a row. */
+/* The exchange between ranks (comm/), called by test_exchange.py at many rank counts: on one host, on hosts of several ranks, with
+   ranks dealt out to hosts in turn, and through MPI alone; of every monoid and type, against partials put together in rank
+   order; thousands of calls in a row, with delays, on several communicators in turn, some of which fail or do not match; and
+   messages under way meanwhile. Prints TAP. argv[1]: how many calls in a row. */
 #include "tests/support.h"
 
 #include <glob.h>
 #include <sched.h>
 #include <unistd.h>
 
-/* The library links with this file's in_host_open, which can be told that there is no memory. */
-#define in_host_open real_in_host_open
-#include "comm/in_host.c"
-#undef in_host_open
+/* How the ranks are spread over hosts. */
+static enum layout { ONE_HOST, BLOCKS, DEALT_OUT, BY_MPI, LAYOUTS } layout;
+static const char *const layout_names[] = {"one host", "hosts of 1, 3, 3, ... ranks", "ranks dealt out to two hosts", "MPI alone"};
 
-static bool by_mpi;
-void in_host_open(struct in_host *in_host, MPI_Comm comm, size_t bytes)
+/* The library links with this one: hosts that are none. */
+int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *local)
 {
-    *in_host = (struct in_host){.comm = comm};
-    if (!by_mpi)
-        real_in_host_open(in_host, comm, bytes);
+    (void)type;
+    (void)info;
+    return PMPI_Comm_split(comm, layout == BLOCKS ? (world_rank() + 2) / 3 : layout == DEALT_OUT ? world_rank() % 2 : 0, key, local);
 }
 
-static const char *way(void) { return by_mpi ? "MPI" : "the host's memory"; }
+static const char *where(void) { return layout_names[layout]; }
 
-static void open_comm(MPI_Comm mpi, bool exact, struct comm *comm)
+static void open_comm(MPI_Comm mpi, struct comm *comm)
 {
     struct error error = {0};
-    must(comm_open(&mpi, comm, &error) == ALLFOLD_OK, error.text);
-    comm->exact = exact;
+    must(comm_open(&mpi, layout == BY_MPI ? ALLFOLD_EXCHANGE_MPI : ALLFOLD_EXCHANGE_AUTO, comm, &error) == ALLFOLD_OK, error.text);
+}
+
+static void test_hosts(void)
+{
+    struct comm comm;
+    open_comm(MPI_COMM_WORLD, &comm);
+    const int expected[LAYOUTS] = {1, (comm.size + 4) / 3, comm.size, comm.size};
+    tap_ok(comm.hosts == expected[layout], "%s: %d hosts", where(), comm.hosts);
+    comm_close(&comm);
 }
 
 /* ---- every monoid, every type */
@@ -52,7 +59,7 @@ static void fill(allfold_type type, bool any_order, int rank, int n, void *x)
 /* Whether combining rounds, even of such numbers. With two ranks' partials among empty ones the order still does not matter. */
 static bool always_rounds(enum monoid monoid)
 {
-    return (monoid_facts[monoid].terms != TERMS_NONE && !monoid_commutes(monoid)) || monoid == MONOID_stats;
+    return (monoid_facts[monoid].terms != TERMS_NONE && monoid_facts[monoid].level == ALLFOLD_LEVEL_FAST) || monoid == MONOID_stats;
 }
 
 /* Every rank folds every rank's elements, and puts the partials behind one another itself. */
@@ -86,29 +93,26 @@ static bool combine_right(allfold_context *local, struct comm *comm, enum monoid
             monoid_combine(monoid, type, &expected, &next);
         expected_count += (uint64_t)n;
     }
-    return comm_combine(comm, 7, monoid, type, &mine, &count, &error) == ALLFOLD_OK && count == expected_count
+    struct comm_part part = {7, monoid, type, count, &mine};
+    return comm_combine(comm, &part, &error) == ALLFOLD_OK && part.count == expected_count
            && memcmp(mine.bytes, expected.bytes, monoid_bytes(monoid, type)) == 0;
 }
 
-static void test_monoids(allfold_context *local, bool exact)
+static void test_monoids(allfold_context *local)
 {
     struct comm comm;
     int wrong = 0, cases = 0;
-    open_comm(MPI_COMM_WORLD, exact, &comm);
+    open_comm(MPI_COMM_WORLD, &comm);
     for (int monoid = 0; monoid < MONOID_COUNT; monoid++)
         for (int type = 0; type < ALLFOLD_TYPE_COUNT; type++)
-            for (int any_order = by_mpi ? 1 : 0; any_order < 2; any_order++, cases++) { /* MPI has an order of its own */
-                if (!monoid_takes((enum monoid)monoid, (allfold_type)type))
-                    continue;
-                const bool words = monoid_words((enum monoid)monoid, (allfold_type)type) > 0
-                                   || monoid_commutes((enum monoid)monoid);
-                if ((words && !exact && by_mpi) /* exact folds need comm->exact */
+            for (int any_order = layout == ONE_HOST ? 0 : 1; any_order < 2; any_order++, cases++) { /* hosts are added up first */
+                if (!monoid_takes((enum monoid)monoid, (allfold_type)type)
                     || combine_right(local, &comm, (enum monoid)monoid, (allfold_type)type, any_order != 0))
                     continue;
                 if (wrong++ == 0 && comm.rank == 0)
                     printf("# monoid %d of %s\n", monoid, allfold_type_name((allfold_type)type));
             }
-    tap_ok(wrong == 0, "through %s%s: %d partials in rank order", way(), exact ? ", exact folds too" : "", cases);
+    tap_ok(wrong == 0, "%s: %d partials in rank order", where(), cases);
     comm_close(&comm);
 }
 
@@ -132,21 +136,20 @@ static bool round_sums(struct comm *comm, uint64_t round)
 {
     struct error error = {0};
     struct partial partial;
-    uint64_t count = (uint64_t)comm->rank + 1, expected = 0;
+    struct comm_part part = {1, MONOID_sum, ALLFOLD_UINT64, (uint64_t)comm->rank + 1, &partial};
+    uint64_t expected = 0;
     monoid_identity(MONOID_sum, ALLFOLD_UINT64, &partial);
     ((uint64_t *)partial.bytes)[0] = hash_of(round, (uint64_t)comm->rank) >> 8;
     for (int rank = 0; rank < comm->size; rank++)
         expected += hash_of(round, (uint64_t)rank) >> 8;
-    return comm_combine(comm, 1, MONOID_sum, ALLFOLD_UINT64, &partial, &count, &error) == ALLFOLD_OK
-           && ((uint64_t *)partial.bytes)[0] == expected
-           && count == (uint64_t)comm->size * ((uint64_t)comm->size + 1) / 2;
+    return comm_combine(comm, &part, &error) == ALLFOLD_OK && ((uint64_t *)partial.bytes)[0] == expected
+           && part.count == (uint64_t)comm->size * ((uint64_t)comm->size + 1) / 2;
 }
 
 /* The largest element, and where in the whole it is: each rank has one element. */
 static bool round_indices(allfold_context *local, struct comm *comm, uint64_t round)
 {
     struct error error = {0};
-    uint64_t count = 1;
     struct queue *const queue = local->queues[0];
     int best = 0;
     for (int rank = 1; rank < comm->size; rank++)
@@ -156,10 +159,11 @@ static bool round_indices(allfold_context *local, struct comm *comm, uint64_t ro
     must(local->device->backend->fold(queue, MONOID_argmax, ALLFOLD_INT32, &x, 1, 0, &error) == ALLFOLD_OK
              && local->device->backend->wait(queue, &error) == ALLFOLD_OK, error.text);
     struct partial partial = *queue->partial;
+    struct comm_part part = {2, MONOID_argmax, ALLFOLD_INT32, 1, &partial};
     allfold_result result;
     const struct fold_call call = {.fold = ALLFOLD_ARGMAX};
-    return comm_combine(comm, 2, MONOID_argmax, ALLFOLD_INT32, &partial, &count, &error) == ALLFOLD_OK
-           && fold_finish(&call, ALLFOLD_INT32, &partial, count, &result, &error) == ALLFOLD_OK
+    return comm_combine(comm, &part, &error) == ALLFOLD_OK
+           && fold_finish(&call, ALLFOLD_INT32, &partial, part.count, &result, &error) == ALLFOLD_OK
            && result.fields[0].index == (uint64_t)best
            && result.fields[0].value.i64 == (int32_t)hash_of(round, (uint64_t)best);
 }
@@ -169,7 +173,7 @@ static bool round_fails(struct comm *comm, uint64_t round)
 {
     struct error error = {0};
     struct partial partial;
-    uint64_t count = 1;
+    struct comm_part part = {3, MONOID_stats, ALLFOLD_F64, 1, &partial};
     char text[64];
     const int first = (int)(hash_of(round, 1) % (uint64_t)comm->size), second = (int)(hash_of(round, 2) % (uint64_t)comm->size);
     const int lower = first < second ? first : second;
@@ -180,27 +184,51 @@ static bool round_fails(struct comm *comm, uint64_t round)
     if (hash_of(round, 3) & 1)
         comm_agree(comm, &error);
     else
-        comm_combine(comm, 3, MONOID_stats, ALLFOLD_F64, &partial, &count, &error);
+        comm_combine(comm, &part, &error);
     char expected[80];
     snprintf(expected, sizeof expected, "%d %s", lower, text);
     return error.status == ALLFOLD_IO_ERROR && strstr(error.text, expected) != NULL;
 }
 
-/* One rank calls another fold; through memory even an agreement may meet a fold. */
+/* One rank makes another call: it agrees only, or its fold, its type or its options are others. The partials of the first two
+   are wider than what hosts send at once. All ranks are told, and *partial stays. */
 static bool round_differs(struct comm *comm, uint64_t round)
 {
+    static const enum monoid monoids[] = {MONOID_stats_exact, MONOID_norm2_exact, MONOID_sum_exact, MONOID_sumexp_f64_exact,
+                                          MONOID_sum, MONOID_argmax};
+    enum { COUNT = sizeof monoids / sizeof *monoids };
     struct error error = {0};
-    struct partial partial;
-    uint64_t count = 1;
+    struct partial partial, before;
+    const uint64_t monoid = hash_of(round, 4) % COUNT, how = hash_of(round, 2) % 4;
     const bool other = comm->rank == (int)(hash_of(round, 1) % (uint64_t)comm->size);
-    const enum monoid monoid = other ? MONOID_stats : MONOID_sum;
-    monoid_identity(monoid, ALLFOLD_F64, &partial);
-    if (other && !by_mpi && hash_of(round, 2) & 1)
+    struct comm_part part = {4, monoids[monoid], ALLFOLD_F64, 1, &partial};
+    if (other) {
+        part.call += how == 1;
+        part.monoid = monoids[(monoid + (how == 2 ? 1 + hash_of(round, 5) % (COUNT - 1) : 0)) % COUNT];
+        part.type = how == 3 ? ALLFOLD_F32 : ALLFOLD_F64;
+    }
+    memset(&partial, 0, sizeof partial);
+    monoid_identity(part.monoid, part.type, &partial);
+    before = partial;
+    if (other && how == 0)
         comm_agree(comm, &error);
     else
-        comm_combine(comm, other ? 5 : 4, monoid, ALLFOLD_F64, &partial, &count, &error);
+        comm_combine(comm, &part, &error);
     return comm->size == 1 ? error.status == ALLFOLD_OK
-                           : error.status == ALLFOLD_BAD_ARGUMENT && strstr(error.text, "different calls") != NULL;
+                           : error.status == ALLFOLD_BAD_ARGUMENT && strstr(error.text, "different calls") != NULL
+                                 && part.count == 1 && memcmp(&before, &partial, sizeof partial) == 0;
+}
+
+static void test_different(void)
+{
+    enum { ROUNDS = 250 };
+    struct comm comm;
+    int wrong = 0;
+    open_comm(MPI_COMM_WORLD, &comm);
+    for (int round = 0; round < ROUNDS; round++)
+        wrong += !round_differs(&comm, (uint64_t)round);
+    tap_ok(wrong == 0, "%s: %d calls that do not match are refused", where(), ROUNDS);
+    comm_close(&comm);
 }
 
 static bool do_round(allfold_context *local, struct comm *comm, uint64_t round)
@@ -225,9 +253,9 @@ static void test_rounds(allfold_context *local, uint64_t rounds)
     uint64_t round = 0, wrong = 0, first = 0;
     MPI_Comm_split(MPI_COMM_WORLD, world_rank() % 2, 0, &part);
     MPI_Comm_split(MPI_COMM_WORLD, 0, -world_rank(), &backwards);
-    open_comm(MPI_COMM_WORLD, false, &comms[0]);
-    open_comm(part, false, &comms[1]);
-    open_comm(backwards, false, &comms[2]);
+    open_comm(MPI_COMM_WORLD, &comms[0]);
+    open_comm(part, &comms[1]);
+    open_comm(backwards, &comms[2]);
     MPI_Comm_free(&part); /* the library has its own */
     MPI_Comm_free(&backwards);
     while (round < rounds) {
@@ -238,7 +266,7 @@ static void test_rounds(allfold_context *local, uint64_t rounds)
     }
     if (wrong > 0)
         printf("# rank %d: round %llu was wrong first\n", world_rank(), (unsigned long long)first);
-    tap_ok(wrong == 0, "through %s: %llu calls on three communicators in turn", way(), (unsigned long long)round);
+    tap_ok(wrong == 0, "%s: %llu calls on three communicators in turn", where(), (unsigned long long)round);
     for (int i = 0; i < 3; i++)
         comm_close(&comms[i]);
 }
@@ -255,7 +283,7 @@ static void test_progress(void)
     MPI_Request request;
     must(bytes != NULL, "no memory");
     memset(bytes, world_rank() + 1, BYTES);
-    open_comm(MPI_COMM_WORLD, false, &comm);
+    open_comm(MPI_COMM_WORLD, &comm);
     if (comm.rank == 0)
         MPI_Isend(bytes, BYTES, MPI_BYTE, 1, 5, MPI_COMM_WORLD, &request);
     else if (comm.rank == 1)
@@ -264,7 +292,7 @@ static void test_progress(void)
     if (comm.rank == 0)
         MPI_Wait(&request, MPI_STATUS_IGNORE);
     tap_ok(error.status == ALLFOLD_OK && (comm.rank != 1 || (bytes[0] == 1 && bytes[BYTES - 1] == 1)),
-           "through %s: a message of another communicator arrives meanwhile", way());
+           "%s: a message of another communicator arrives meanwhile", where());
     comm_close(&comm);
     free(bytes);
 }
@@ -274,21 +302,21 @@ static void test_progress(void)
 static void test_many(void)
 {
     enum { COMMS = 50 };
-    static struct comm ways[2][COMMS]; /* where a leak checker finds them */
-    struct comm *const comms = ways[by_mpi];
+    static struct comm layouts[LAYOUTS][COMMS]; /* where a leak checker finds them */
+    struct comm *const comms = layouts[layout];
     struct error error = {0};
     char pattern[64];
     glob_t left;
     bool good = true;
     for (int i = 0; i < COMMS; i++)
-        open_comm(MPI_COMM_WORLD, false, &comms[i]);
+        open_comm(MPI_COMM_WORLD, &comms[i]);
     for (int i = 0; i < COMMS; i++)
         good = round_sums(&comms[i], (uint64_t)i) && comm_agree(&comms[COMMS - 1 - i], &error) == ALLFOLD_OK && good;
     for (int i = 0; i < COMMS; i += 2) /* the others are never closed */
         comm_close(&comms[i]);
     for (int i = 1; i < COMMS; i += 2)
         good = round_sums(&comms[i], (uint64_t)i) && good;
-    tap_ok(good, "through %s: %d communicators open together, of which half is never closed", way(), COMMS);
+    tap_ok(good, "%s: %d communicators open together, of which half is never closed", where(), COMMS);
     snprintf(pattern, sizeof pattern, "/dev/shm/allfold.%ld.*", (long)getpid());
     tap_ok(glob(pattern, 0, NULL, &left) == GLOB_NOMATCH, "none has left a name in /dev/shm");
 }
@@ -302,11 +330,11 @@ int main(int argc, char **argv)
     allfold_context *local;
     char message[ALLFOLD_ERROR_BYTES];
     must(allfold_open(MPI_COMM_SELF, &options, &local, message, sizeof message) == ALLFOLD_OK, message);
-    for (int i = 0; i < 2; i++) {
-        by_mpi = i == 1;
-        test_monoids(local, false);
-        test_monoids(local, true);
-        test_rounds(local, by_mpi ? rounds / 4 : rounds);
+    for (layout = ONE_HOST; layout < LAYOUTS; layout++) {
+        test_hosts();
+        test_monoids(local);
+        test_different();
+        test_rounds(local, layout == ONE_HOST ? rounds : rounds / 16);
         if (world_size() > 1)
             test_progress();
         test_many();

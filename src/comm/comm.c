@@ -1,70 +1,64 @@
 /* Ranks over MPI: see comm.h. Partials travel in records that carry the status with them, so agreement costs no message
-   of its own; a record says which fold it belongs to, so ranks that call different ones are told, not misled. Where all ranks
-   are on one host, records and agreements go through memory that they share (in_host.h), else MPI combines them. */
+   of its own; a record says which call it belongs to, so ranks that make different ones are told, not misled. */
 #include "comm/comm.h"
 
 #include "base/elements.h"
 #include "comm/in_host.h"
 
-#include <limits.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct comm_mpi {
-    MPI_Comm comm; /* a duplicate of the caller's */
-    struct in_host in_host; /* not open where ranks are on several hosts, or there is no memory for it */
-    MPI_Datatype record, wide_record, words;
-    MPI_Op combine, combine_words;
-};
-
-/* What MPI sends of it ends behind ORDERED_BYTES_MAX of the partial, whatever the monoid: ranks that disagree about the call must
-   still exchange messages that match. Wider partials are sent whole, after ranks have agreed. In shared memory lengths may
-   differ: there it ends with the partial. */
-struct record {
+/* What a rank says in an exchange. */
+struct header {
     uint64_t count;
     int32_t failed_rank; /* -1 while no rank has failed */
     int32_t mismatch;    /* ranks made different calls */
     int32_t monoid, type;
-    uint32_t call, unused;
+    uint32_t call;
+    uint32_t bytes; /* of the partial; 0: the record is an agreement */
+};
+struct record {
+    struct header header;
     struct partial partial;
 };
-enum { HEADER_BYTES = offsetof(struct record, partial), RECORD_BYTES = HEADER_BYTES + ORDERED_BYTES_MAX };
 
-/* The call of a record without a partial, above all others: an agreement. */
-#define CALL_AGREE (UINT32_C(1) << 22)
+/* The call of an agreement. */
+#define CALL_AGREE UINT32_MAX
 
-/* What exact folds send instead, added up word by word; of one size, too. Of partials that commute but are no words to be added
-   the header is added up all the same, so that ranks that disagree are told. code: what the rank is doing, in two numbers of 16
-   bits, each with its square. n ranks do the same where n times the sum of squares is the square of the sum, and only there
-   (Cauchy and Schwarz); with less than 2^31 ranks none of these sums overflows. */
-struct words {
-    int64_t ranks;  /* 1 */
-    int64_t failed; /* 1 on a rank that has failed */
-    int64_t count;
-    int64_t code[2], square[2];
-    int64_t words[COMM_WORDS];
+/* What MPI sends of a record, whatever the monoid: ranks that make different calls must still exchange messages that match.
+   It has room for a sum at level exact. Wider partials are sent once all ranks are known to make the same call. */
+enum { HEADER_BYTES = offsetof(struct record, partial), RECORD_BYTES = 640 };
+
+struct comm_mpi {
+    MPI_Comm comm;          /* a duplicate of the caller's */
+    struct in_host in_host; /* the ranks of this one's host */
+    MPI_Comm hosts;         /* of one rank of each host; of each rank alone if there is one host; MPI_COMM_NULL on the others */
+    MPI_Datatype record, wide_record;
+    MPI_Op append;
+    struct record all, agreed; /* results; here, not on a stack, so that no byte is sent that was never set */
 };
-enum { WORDS_SENT = sizeof(struct words) / sizeof(int64_t) };
 
 /* *a becomes *a followed by *b, which is used up. */
 static void append_record(struct record *a, struct record *b)
 {
-    if (a->failed_rank >= 0 || b->failed_rank >= 0) {
-        a->failed_rank = a->failed_rank >= 0 ? a->failed_rank : b->failed_rank;
+    struct header *const mine = &a->header;
+    const struct header *const next = &b->header;
+    if (mine->failed_rank >= 0 || next->failed_rank >= 0) {
+        mine->failed_rank = mine->failed_rank >= 0 ? mine->failed_rank : next->failed_rank;
         return;
     }
-    a->mismatch |= b->mismatch || a->monoid != b->monoid || a->type != b->type || a->call != b->call;
-    if (!a->mismatch && a->call != CALL_AGREE) {
-        monoid_shift((enum monoid)a->monoid, (allfold_type)a->type, &b->partial, a->count);
-        monoid_combine((enum monoid)a->monoid, (allfold_type)a->type, &a->partial, &b->partial);
+    mine->mismatch |= next->mismatch || mine->monoid != next->monoid || mine->type != next->type || mine->call != next->call;
+    if (!mine->mismatch && mine->bytes > 0) {
+        monoid_shift((enum monoid)mine->monoid, (allfold_type)mine->type, &b->partial, mine->count);
+        monoid_combine((enum monoid)mine->monoid, (allfold_type)mine->type, &a->partial, &b->partial);
     }
-    a->count += b->count;
+    mine->count += next->count;
 }
 
 /* b = a followed by b, as MPI orders the operands of an operation that does not commute. The bytes may lie anywhere. */
-static void combine_records(void *a_bytes, void *b_bytes, int *length, MPI_Datatype *datatype)
+static void append_records(void *a_bytes, void *b_bytes, int *length, MPI_Datatype *datatype)
 {
     int bytes;
     MPI_Type_size(*datatype, &bytes);
@@ -77,38 +71,6 @@ static void combine_records(void *a_bytes, void *b_bytes, int *length, MPI_Datat
     }
 }
 
-/* Whether all ranks whose words these are do the same. */
-static bool words_agree(const struct words *words)
-{
-    for (int i = 0; i < 2; i++)
-        if ((int128)words->square[i] * words->ranks != (int128)words->code[i] * words->code[i])
-            return false;
-    return true;
-}
-
-/* b = a and b: the header added up, and behind it partials, in any order. */
-static void combine_words_of(void *a_bytes, void *b_bytes, int *length, MPI_Datatype *datatype)
-{
-    (void)datatype;
-    for (int i = 0; i < *length; i++) {
-        struct words a, b, all;
-        struct partial first = {{0}}, second = {{0}};
-        memcpy(&a, (char *)a_bytes + (ptrdiff_t)i * (ptrdiff_t)sizeof a, sizeof a);
-        memcpy(&b, (char *)b_bytes + (ptrdiff_t)i * (ptrdiff_t)sizeof b, sizeof b);
-        all = a;
-        for (size_t word = 0; word < offsetof(struct words, words) / sizeof(int64_t); word++)
-            ((int64_t *)&all)[word] = ((const int64_t *)&a)[word] + ((const int64_t *)&b)[word];
-        if (all.failed == 0 && words_agree(&all)) {
-            const int64_t code = all.code[1] / all.ranks;
-            memcpy(first.bytes, a.words, sizeof a.words);
-            memcpy(second.bytes, b.words, sizeof b.words);
-            monoid_combine((enum monoid)(code >> 4 & 63), (allfold_type)(code & 15), &first, &second);
-            memcpy(all.words, first.bytes, sizeof all.words);
-        }
-        memcpy((char *)b_bytes + (ptrdiff_t)i * (ptrdiff_t)sizeof all, &all, sizeof all);
-    }
-}
-
 static allfold_status mpi_failed(int code, const char *call, struct error *error)
 {
     char text[MPI_MAX_ERROR_STRING] = "";
@@ -117,8 +79,49 @@ static allfold_status mpi_failed(int code, const char *call, struct error *error
     return error_set(error, ALLFOLD_MPI_ERROR, "%s: %s", call, text);
 }
 
+/* ---- opening */
+
+/* The host of this rank: neighbours in rank order that share memory, at most IN_HOST_RANKS_MOST. Ranks of one machine that are
+   not neighbours (dealt out in turn) belong to different hosts, so that hosts follow one another as their ranks do. */
+static int split_host(const struct comm *comm, MPI_Comm local, bool share, MPI_Comm *host)
+{
+    int lower = -1, first, code;
+    const int known = share ? comm->rank : -1;
+    if ((code = MPI_Exscan(&known, &lower, 1, MPI_INT, MPI_MAX, local)) != MPI_SUCCESS)
+        return code;
+    const bool goes_on = share && comm->local_rank > 0 && lower == comm->rank - 1;
+    const int begins = goes_on ? 0 : comm->local_rank;
+    if ((code = MPI_Scan(&begins, &first, 1, MPI_INT, MPI_MAX, local)) != MPI_SUCCESS)
+        return code;
+    return MPI_Comm_split(local, comm->local_rank - (comm->local_rank - first) % IN_HOST_RANKS_MOST, 0, host);
+}
+
+/* The two stages: the host's memory, and the communicator between hosts. Ranks without memory to share are hosts of their own. */
+static int open_stages(struct comm *comm, MPI_Comm local, bool share, struct error *error)
+{
+    struct comm_mpi *const mpi = comm->mpi;
+    MPI_Comm host;
+    int code = split_host(comm, local, share, &host);
+    if (code != MPI_SUCCESS)
+        return code;
+    struct error ignored = {0};
+    if (in_host_open(&mpi->in_host, host, mpi->comm, sizeof(struct record), &ignored) != ALLFOLD_OK)
+        in_host_open(&mpi->in_host, MPI_COMM_SELF, mpi->comm, sizeof(struct record), error);
+    MPI_Comm_free(&host);
+    const int leads = mpi->in_host.rank == 0;
+    if ((code = MPI_Allreduce(&leads, &comm->hosts, 1, MPI_INT, MPI_SUM, mpi->comm)) != MPI_SUCCESS)
+        return code;
+    return MPI_Comm_split(mpi->comm, comm->hosts == 1 ? comm->rank : leads ? 0 : MPI_UNDEFINED, 0, &mpi->hosts);
+}
+
+static int open_record(size_t bytes, MPI_Datatype *record)
+{
+    const int code = MPI_Type_contiguous((int)bytes, MPI_BYTE, record);
+    return code != MPI_SUCCESS ? code : MPI_Type_commit(record);
+}
+
 /* Everything that needs memory or a message; on failure comm_close undoes what was done. */
-static allfold_status open_mpi(MPI_Comm caller, struct comm *comm, struct error *error)
+static allfold_status open_mpi(MPI_Comm caller, bool share, struct comm *comm, struct error *error)
 {
     struct comm_mpi *const mpi = comm->mpi;
     char host[MPI_MAX_PROCESSOR_NAME] = "";
@@ -126,7 +129,7 @@ static allfold_status open_mpi(MPI_Comm caller, struct comm *comm, struct error 
     MPI_Comm local;
     if ((code = MPI_Comm_dup(caller, &mpi->comm)) != MPI_SUCCESS)
         return mpi_failed(code, "MPI_Comm_dup", error);
-    MPI_Comm_set_errhandler(mpi->comm, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(mpi->comm, MPI_ERRORS_RETURN); /* which communicators made from it inherit */
     MPI_Comm_rank(mpi->comm, &comm->rank);
     MPI_Comm_size(mpi->comm, &comm->size);
     MPI_Get_processor_name(host, &length);
@@ -135,60 +138,54 @@ static allfold_status open_mpi(MPI_Comm caller, struct comm *comm, struct error 
         return mpi_failed(code, "MPI_Comm_split_type", error);
     MPI_Comm_rank(local, &comm->local_rank);
     MPI_Comm_size(local, &comm->local_size);
+    code = open_stages(comm, local, share, error);
     MPI_Comm_free(&local);
-    if (comm->local_size == comm->size)
-        in_host_open(&mpi->in_host, mpi->comm, sizeof(struct record));
-    if ((code = MPI_Type_contiguous(RECORD_BYTES, MPI_BYTE, &mpi->record)) != MPI_SUCCESS
-        || (code = MPI_Type_commit(&mpi->record)) != MPI_SUCCESS
-        || (code = MPI_Type_contiguous((int)sizeof(struct record), MPI_BYTE, &mpi->wide_record)) != MPI_SUCCESS
-        || (code = MPI_Type_commit(&mpi->wide_record)) != MPI_SUCCESS
-        || (code = MPI_Type_contiguous(WORDS_SENT, MPI_INT64_T, &mpi->words)) != MPI_SUCCESS
-        || (code = MPI_Type_commit(&mpi->words)) != MPI_SUCCESS)
+    if (code != MPI_SUCCESS)
+        return mpi_failed(code, "MPI_Comm_split", error);
+    if ((code = open_record(RECORD_BYTES, &mpi->record)) != MPI_SUCCESS
+        || (code = open_record(sizeof(struct record), &mpi->wide_record)) != MPI_SUCCESS)
         return mpi_failed(code, "MPI_Type_contiguous", error);
-    if ((code = MPI_Op_create(combine_records, 0, &mpi->combine)) != MPI_SUCCESS
-        || (code = MPI_Op_create(combine_words_of, 1, &mpi->combine_words)) != MPI_SUCCESS)
+    if ((code = MPI_Op_create(append_records, 0, &mpi->append)) != MPI_SUCCESS)
         return mpi_failed(code, "MPI_Op_create", error);
-    return ALLFOLD_OK;
+    return error->status;
 }
 
-allfold_status comm_open(const void *mpi, struct comm *comm, struct error *error)
+allfold_status comm_open(const void *mpi, allfold_exchange exchange, struct comm *comm, struct error *error)
 {
     memset(comm, 0, sizeof *comm);
     comm->progress = &comm->own;
-    comm->mpi = malloc(sizeof *comm->mpi);
+    comm->mpi = calloc(1, sizeof *comm->mpi);
     if (comm->mpi == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory for a communicator");
-    *comm->mpi = (struct comm_mpi){.comm = MPI_COMM_NULL,
-                                   .record = MPI_DATATYPE_NULL,
-                                   .wide_record = MPI_DATATYPE_NULL,
-                                   .words = MPI_DATATYPE_NULL,
-                                   .combine = MPI_OP_NULL,
-                                   .combine_words = MPI_OP_NULL};
-    if (open_mpi(*(const MPI_Comm *)mpi, comm, error) != ALLFOLD_OK)
+    comm->mpi->comm = comm->mpi->hosts = MPI_COMM_NULL;
+    comm->mpi->record = comm->mpi->wide_record = MPI_DATATYPE_NULL;
+    comm->mpi->append = MPI_OP_NULL;
+    if (open_mpi(*(const MPI_Comm *)mpi, exchange == ALLFOLD_EXCHANGE_AUTO, comm, error) != ALLFOLD_OK)
         comm_close(comm);
     return error->status;
 }
 
 void comm_close(struct comm *comm)
 {
-    if (comm->mpi == NULL)
+    struct comm_mpi *const mpi = comm->mpi;
+    if (mpi == NULL)
         return;
-    in_host_close(&comm->mpi->in_host);
-    if (comm->mpi->combine != MPI_OP_NULL)
-        MPI_Op_free(&comm->mpi->combine);
-    if (comm->mpi->combine_words != MPI_OP_NULL)
-        MPI_Op_free(&comm->mpi->combine_words);
-    if (comm->mpi->words != MPI_DATATYPE_NULL)
-        MPI_Type_free(&comm->mpi->words);
-    if (comm->mpi->record != MPI_DATATYPE_NULL)
-        MPI_Type_free(&comm->mpi->record);
-    if (comm->mpi->wide_record != MPI_DATATYPE_NULL)
-        MPI_Type_free(&comm->mpi->wide_record);
-    if (comm->mpi->comm != MPI_COMM_NULL)
-        MPI_Comm_free(&comm->mpi->comm);
-    free(comm->mpi);
+    in_host_close(&mpi->in_host);
+    if (mpi->append != MPI_OP_NULL)
+        MPI_Op_free(&mpi->append);
+    if (mpi->record != MPI_DATATYPE_NULL)
+        MPI_Type_free(&mpi->record);
+    if (mpi->wide_record != MPI_DATATYPE_NULL)
+        MPI_Type_free(&mpi->wide_record);
+    if (mpi->hosts != MPI_COMM_NULL)
+        MPI_Comm_free(&mpi->hosts);
+    if (mpi->comm != MPI_COMM_NULL)
+        MPI_Comm_free(&mpi->comm);
+    free(mpi);
     comm->mpi = NULL;
 }
+
+/* ---- the exchange */
 
 /* The error of rank `failed` becomes every rank's; it says where it happened, and in which phase. */
 static allfold_status share_error(struct comm *comm, int failed, enum phase phase, struct error *error)
@@ -217,140 +214,107 @@ static allfold_status refuse_mismatch(struct error *error)
                      "the ranks made different calls: fold or softmax, element types and options must be the same on all");
 }
 
-/* The ranks' records, of which `bytes` count, put behind one another in as many bytes of *all: through the host's memory. Behind
-   a record of another call, which may be shorter, lies what was there before: it is copied, and not looked at. */
-static allfold_status combine_in_host(struct comm *comm, const struct record *mine, size_t bytes, struct record *all,
-                                      struct error *error)
+/* The records of the host's ranks behind one another in mpi->all, as many bytes as this rank's. Behind a record of another call,
+   which may be shorter, lies what was there before: it is copied, and not looked at. */
+static int append_host(struct comm_mpi *mpi, size_t bytes)
 {
+    const void *message;
     struct record next;
-    const int code = in_host_exchange(&comm->mpi->in_host, mine, bytes);
+    int code = in_host_take(&mpi->in_host, 0, &message);
     if (code != MPI_SUCCESS)
-        return mpi_failed(code, "MPI_Iprobe", error);
-    memcpy(all, in_host_message(&comm->mpi->in_host, 0), bytes);
-    for (int rank = 1; rank < comm->size; rank++) {
-        memcpy(&next, in_host_message(&comm->mpi->in_host, rank), bytes);
-        append_record(all, &next);
+        return code;
+    memcpy(&mpi->all, message, bytes);
+    for (int rank = 1; rank < mpi->in_host.size; rank++) {
+        if ((code = in_host_take(&mpi->in_host, rank, &message)) != MPI_SUCCESS)
+            return code;
+        memcpy(&next, message, bytes);
+        append_record(&mpi->all, &next);
     }
-    return ALLFOLD_OK;
+    return MPI_SUCCESS;
 }
 
-/* The header of a rank's record. */
-static void begin_record(const struct comm *comm, uint32_t call, const struct error *error, struct record *mine)
+/* The hosts' records behind one another in mpi->all. For a wide one the hosts agree first. */
+static int append_hosts(struct comm_mpi *mpi, size_t bytes)
 {
-    memset(mine, 0, HEADER_BYTES);
-    mine->failed_rank = error->status != ALLFOLD_OK ? comm->rank : -1;
-    mine->call = call;
+    if (bytes <= RECORD_BYTES)
+        return MPI_Allreduce(MPI_IN_PLACE, &mpi->all, 1, mpi->record, mpi->append, mpi->hosts);
+    struct header *const header = &mpi->all.header;
+    const struct header own = *header;
+    header->bytes = 0;
+    const int code = MPI_Allreduce(&mpi->all, &mpi->agreed, 1, mpi->record, mpi->append, mpi->hosts);
+    *header = mpi->agreed.header;
+    if (code != MPI_SUCCESS || header->failed_rank >= 0 || header->mismatch)
+        return code;
+    *header = own;
+    return MPI_Allreduce(MPI_IN_PLACE, &mpi->all, 1, mpi->wide_record, mpi->append, mpi->hosts);
 }
 
-static allfold_status agree_in_host(struct comm *comm, enum phase phase, struct error *error)
+/* The host's first rank gives the others the result. */
+static int pass_back(struct comm_mpi *mpi, size_t bytes)
 {
-    struct record mine, all;
-    begin_record(comm, CALL_AGREE, error, &mine);
-    if (combine_in_host(comm, &mine, HEADER_BYTES, &all, error) != ALLFOLD_OK)
-        return error->status;
-    if (all.failed_rank >= 0)
-        return share_error(comm, all.failed_rank, phase, error);
-    return all.mismatch ? refuse_mismatch(error) : ALLFOLD_OK;
-}
-
-static allfold_status agree(struct comm *comm, enum phase phase, struct error *error)
-{
-    if (in_host_is_open(&comm->mpi->in_host))
-        return agree_in_host(comm, phase, error);
-    int failed = error->status != ALLFOLD_OK ? comm->rank : INT_MAX, lowest;
-    const int code = MPI_Allreduce(&failed, &lowest, 1, MPI_INT, MPI_MIN, comm->mpi->comm);
-    if (code != MPI_SUCCESS)
-        return mpi_failed(code, "MPI_Allreduce", error);
-    return lowest == INT_MAX ? ALLFOLD_OK : share_error(comm, lowest, phase, error);
-}
-
-/* The same by MPI, which sends more: zeros. */
-static allfold_status combine_by_mpi(struct comm *comm, struct record *mine, size_t bytes, struct record *all,
-                                     struct error *error)
-{
-    const bool wide = bytes > RECORD_BYTES;
-    memset((char *)mine + bytes, 0, (wide ? sizeof *mine : RECORD_BYTES) - bytes);
-    const int code = MPI_Allreduce(mine, all, 1, wide ? comm->mpi->wide_record : comm->mpi->record, comm->mpi->combine,
-                                   comm->mpi->comm);
-    return code != MPI_SUCCESS ? mpi_failed(code, "MPI_Allreduce", error) : ALLFOLD_OK;
-}
-
-/* The exchange of ordered partials; in a host, of all. */
-static allfold_status combine_record(struct comm *comm, enum phase phase, uint32_t call, enum monoid monoid, allfold_type type,
-                                     struct partial *partial, uint64_t *count, struct error *error)
-{
-    const size_t partial_bytes = monoid_bytes(monoid, type), bytes = HEADER_BYTES + partial_bytes;
-    struct record mine, all;
-    begin_record(comm, call, error, &mine);
-    memcpy(&mine.partial, partial, partial_bytes);
-    mine.count = *count;
-    mine.monoid = (int32_t)monoid;
-    mine.type = (int32_t)type;
-    if ((in_host_is_open(&comm->mpi->in_host) ? combine_in_host(comm, &mine, bytes, &all, error)
-                                              : combine_by_mpi(comm, &mine, bytes, &all, error))
-        != ALLFOLD_OK)
-        return error->status;
-    if (all.failed_rank >= 0)
-        return share_error(comm, all.failed_rank, phase, error);
-    if (all.mismatch)
-        return refuse_mismatch(error);
-    memcpy(partial, &all.partial, partial_bytes);
-    *count = all.count;
-    return ALLFOLD_OK;
-}
-
-/* The exchange of words, or of what commutes as they do. Of ordered monoids nothing but agreement. */
-static allfold_status combine_words(struct comm *comm, enum phase phase, uint32_t call, enum monoid monoid, allfold_type type,
-                                    struct partial *partial, uint64_t *count, struct error *error)
-{
-    const bool commutes = monoid_commutes(monoid);
-    const uint32_t words = commutes ? (uint32_t)(monoid_bytes(monoid, type) / sizeof(int64_t)) : monoid_words(monoid, type);
-    const uint32_t first = words < COMM_WORDS ? words : COMM_WORDS;
-    struct words mine, all;
-    memset(&mine, 0, sizeof mine);
-    mine.ranks = 1;
-    mine.failed = error->status != ALLFOLD_OK;
-    mine.count = (int64_t)*count;
-    mine.code[0] = call & 0xffff;
-    mine.code[1] = call >> 16 << 10 | (uint32_t)monoid << 4 | (uint32_t)type;
-    for (int i = 0; i < 2; i++)
-        mine.square[i] = mine.code[i] * mine.code[i];
-    memcpy(mine.words, partial->bytes, first * sizeof *mine.words);
-    int code = commutes ? MPI_Allreduce(&mine, &all, 1, comm->mpi->words, comm->mpi->combine_words, comm->mpi->comm)
-                        : MPI_Allreduce(&mine, &all, WORDS_SENT, MPI_INT64_T, MPI_SUM, comm->mpi->comm);
-    if (code != MPI_SUCCESS)
-        return mpi_failed(code, "MPI_Allreduce", error);
-    if (all.failed > 0)
-        return agree(comm, phase, error);
-    if (!words_agree(&all))
-        return refuse_mismatch(error);
-    if (words == 0)
-        return ALLFOLD_OK;
-    struct partial sum = {{0}}, other = *partial;
-    memcpy(sum.bytes, all.words, first * sizeof *all.words);
-    if (words > first) {
-        const size_t at = first * sizeof *all.words;
-        code = MPI_Allreduce(other.bytes + at, sum.bytes + at, (int)(words - first), MPI_INT64_T, MPI_SUM, comm->mpi->comm);
-        if (code != MPI_SUCCESS)
-            return mpi_failed(code, "MPI_Allreduce", error);
+    const void *result;
+    void *const message = in_host_begin(&mpi->in_host);
+    if (mpi->in_host.rank == 0) {
+        memcpy(message, &mpi->all, bytes);
+        in_host_give(&mpi->in_host);
+        return MPI_SUCCESS;
     }
-    monoid_identity(monoid, type, partial);
-    monoid_combine(monoid, type, partial, &sum); /* which puts the carries in order */
-    *count = (uint64_t)all.count;
-    return ALLFOLD_OK;
+    const int code = in_host_take(&mpi->in_host, 0, &result);
+    if (code == MPI_SUCCESS)
+        memcpy(&mpi->all, result, bytes);
+    return code;
 }
 
-static allfold_status combine(struct comm *comm, enum phase phase, uint32_t call, enum monoid monoid, allfold_type type,
-                              struct partial *partial, uint64_t *count, struct error *error)
+/* All ranks' records behind one another in mpi->all: through the host's memory, MPI_Allreduce between hosts, and the host's
+   memory again. With one host each rank does the first by itself and calls MPI_Allreduce alone, which saves the way back. */
+static int append_all(struct comm *comm, size_t bytes)
 {
-    if (in_host_is_open(&comm->mpi->in_host))
-        return combine_record(comm, phase, call, monoid, type, partial, count, error);
-    if (comm->exact && combine_words(comm, phase, call, monoid, type, partial, count, error) != ALLFOLD_OK)
-        return error->status;
-    if (monoid_words(monoid, type) > 0 || (comm->exact && monoid_commutes(monoid)))
-        return ALLFOLD_OK;
-    return combine_record(comm, phase, call, monoid, type, partial, count, error);
+    struct comm_mpi *const mpi = comm->mpi;
+    int code = MPI_SUCCESS;
+    in_host_give(&mpi->in_host);
+    if (mpi->hosts != MPI_COMM_NULL && (code = append_host(mpi, bytes)) == MPI_SUCCESS)
+        code = append_hosts(mpi, bytes);
+    return code != MPI_SUCCESS || comm->hosts == 1 ? code : pass_back(mpi, bytes);
 }
+
+/* One exchange; without a part an agreement. In phase exchange while it lasts, in the phase before when it returns. */
+static allfold_status exchange(struct comm *comm, struct comm_part *part, struct error *error)
+{
+    const enum phase before = phase_enter(comm->progress, PHASE_EXCHANGE);
+    const size_t partial_bytes = part != NULL ? monoid_bytes(part->monoid, part->type) : 0;
+    struct record *const mine = in_host_begin(&comm->mpi->in_host), *const all = &comm->mpi->all;
+    mine->header = (struct header){.failed_rank = error->status != ALLFOLD_OK ? comm->rank : -1, .call = CALL_AGREE};
+    if (part != NULL) {
+        mine->header.count = part->count;
+        mine->header.monoid = (int32_t)part->monoid;
+        mine->header.type = (int32_t)part->type;
+        mine->header.call = part->call;
+        mine->header.bytes = (uint32_t)partial_bytes;
+        memcpy(&mine->partial, part->partial, partial_bytes);
+    }
+    const int code = append_all(comm, HEADER_BYTES + partial_bytes);
+    if (code != MPI_SUCCESS)
+        mpi_failed(code, "MPI_Allreduce", error);
+    else if (all->header.failed_rank >= 0)
+        share_error(comm, all->header.failed_rank, before, error);
+    else if (all->header.mismatch)
+        refuse_mismatch(error);
+    else if (part != NULL) {
+        memcpy(part->partial, &all->partial, partial_bytes);
+        part->count = all->header.count;
+    }
+    phase_enter(comm->progress, before);
+    return error->status;
+}
+
+allfold_status comm_agree(struct comm *comm, struct error *error) { return exchange(comm, NULL, error); }
+
+allfold_status comm_combine(struct comm *comm, struct comm_part *part, struct error *error)
+{
+    return exchange(comm, part, error);
+}
+
+/* ---- other collectives */
 
 static allfold_status broadcast(struct comm *comm, enum phase phase, int root, void *memory, size_t bytes,
                                 struct error *error)
@@ -363,25 +327,6 @@ static allfold_status broadcast(struct comm *comm, enum phase phase, int root, v
         return share_error(comm, root, phase, error);
     code = MPI_Bcast(memory, (int)bytes, MPI_BYTE, root, comm->mpi->comm);
     return code != MPI_SUCCESS ? mpi_failed(code, "MPI_Bcast", error) : ALLFOLD_OK;
-}
-
-/* The calls themselves: in phase exchange while they wait, in the phase before when they return. */
-
-allfold_status comm_agree(struct comm *comm, struct error *error)
-{
-    const enum phase before = phase_enter(comm->progress, PHASE_EXCHANGE);
-    agree(comm, before, error);
-    phase_enter(comm->progress, before);
-    return error->status;
-}
-
-allfold_status comm_combine(struct comm *comm, uint32_t call, enum monoid monoid, allfold_type type,
-                            struct partial *partial, uint64_t *count, struct error *error)
-{
-    const enum phase before = phase_enter(comm->progress, PHASE_EXCHANGE);
-    combine(comm, before, call, monoid, type, partial, count, error);
-    phase_enter(comm->progress, before);
-    return error->status;
 }
 
 allfold_status comm_broadcast(struct comm *comm, int root, void *memory, size_t bytes, struct error *error)

@@ -11,29 +11,35 @@ struct comm {
     int local_rank, local_size; /* among the ranks that share this host's memory */
     char host[256];
     char device[32];            /* what core/ calls this rank's device in messages; may be empty */
-    bool exact;                 /* exact folds may be called: every exchange by MPI begins with a sum of words */
+    int hosts;                  /* between which MPI_Allreduce combines: see comm_open */
     struct comm_mpi *mpi;       /* what comm.c keeps of MPI; mpi.h stays there */
     struct progress *progress;  /* where this rank shows its phase: own, or the program's */
     struct progress own;
 };
 
-/* mpi points to an MPI_Comm, which is duplicated. */
-allfold_status comm_open(const void *mpi, struct comm *comm, struct error *error);
+/* mpi points to an MPI_Comm, which is duplicated. To exchanges a host is a row of neighbouring ranks that share memory; a rank
+   that has none to share, or whose exchange is ALLFOLD_EXCHANGE_MPI, is a host of its own. */
+allfold_status comm_open(const void *mpi, allfold_exchange exchange, struct comm *comm, struct error *error);
 void comm_close(struct comm *comm);
 
 /* Makes one rank's error every rank's: on return *error is that of the lowest rank that failed (its text then begins
    with that rank and host), or still none. */
 allfold_status comm_agree(struct comm *comm, struct error *error);
 
-/* *partial (monoid, type) of *count elements becomes the ranks' partials combined in rank order, *count their sum, and
-   *error is agreed upon in the same exchange. Indices in a partial count from the rank's own first element before, and
-   are global after. call is a number, below 2^22, for what the ranks are doing; an error unless it, monoid and type are the
-   same on all. One exchange, and on failure one broadcast of the message: through memory where all ranks are on one host, else
-   one MPI_Allreduce. Where comm->exact is set that is a sum of integers, which exact folds of up to COMM_WORDS words need nothing
-   but; wider ones then send the rest, ordered ones their record. */
-#define COMM_WORDS 71 /* a sum of f64 */
-allfold_status comm_combine(struct comm *comm, uint32_t call, enum monoid monoid, allfold_type type,
-                            struct partial *partial, uint64_t *count, struct error *error);
+/* What a rank brings to an exchange and takes from it. */
+struct comm_part {
+    uint32_t call; /* what the ranks are doing; any number but UINT32_MAX */
+    enum monoid monoid;
+    allfold_type type;
+    uint64_t count;          /* elements: of this rank's part, then of all */
+    struct partial *partial; /* of this rank's part, then of all */
+};
+
+/* part->partial becomes the ranks' partials combined in rank order, part->count their sum, and *error is agreed upon in the
+   same exchange; on failure both stay. Indices in a partial count from the rank's own first element before, and are global
+   after. An error unless call, monoid and type are the same on all. Ranks of one host combine through memory, hosts by one
+   MPI_Allreduce (partials of more than 608 bytes: two); a failure costs one broadcast of the message. */
+allfold_status comm_combine(struct comm *comm, struct comm_part *part, struct error *error);
 
 /* bytes of root's memory to all. An error that root holds already becomes every rank's instead. */
 allfold_status comm_broadcast(struct comm *comm, int root, void *memory, size_t bytes, struct error *error);

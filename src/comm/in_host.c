@@ -1,16 +1,15 @@
 /* The exchange of ranks of one host: see in_host.h. Each rank has two slots in shared memory, which only it writes, for the
-   rounds of even and of odd numbers. In each round it writes its message, then the round's number, and waits until that number
-   stands in every rank's slot.
+   rounds of even and of odd numbers. In a round it writes its message, then the round's number; whoever wants the message waits
+   for that number. A message is whole, since the number is written after it with release order and read before it with acquire
+   order.
 
-   Why a message is whole. The number is written after it with release order and read before it with acquire order.
-
-   Why nothing is overwritten that somebody still reads. A slot that is read in round k is written again in round k + 2. Whoever
-   begins round k + 2 has ended round k + 1, for which all ranks must have begun round k + 1, in which what they got in round k
-   is no longer theirs to read (in_host.h). One slot would not do: who ends round k may begin round k + 1 while others still look
-   for k. More than two add nothing.
-
-   Why a number is not missed. While a rank waits for k in a slot, its owner cannot be in round k + 2, by the same reason: so what
-   the slot holds is k - 2, or k. */
+   Why nothing is overwritten that somebody still reads. A slot that is read in round k is written again in round k + 2 at the
+   earliest. If all ranks take everyone's messages in every round: a rank begins round k + 2 after it has ended round k + 1, for
+   which all ranks had begun round k + 1, done with round k. If rank 0 takes everyone's in one round and gives its result in the
+   next, which the others take: it gives the result once it has taken everyone's messages, which the others gave after they were
+   done with the result before; and they give their next ones after they have taken this one. One slot would not do for the first
+   way: a rank that is done with round k may begin round k + 1 while others still look for k. By the same reasons no number is
+   missed: while a rank waits for k in a slot, the slot's owner cannot have written k + 2. */
 #include "comm/in_host.h"
 
 #include "comm/shared_memory.h"
@@ -28,7 +27,7 @@
 
 struct slot {
     _Atomic uint64_t round;
-    unsigned char message[];
+    _Alignas(16) unsigned char message[];
 };
 
 static size_t memory_bytes(const struct in_host *in_host) { return 2 * (size_t)in_host->size * in_host->slot_bytes; }
@@ -38,18 +37,17 @@ static struct slot *slot_of(const struct in_host *in_host, int rank)
     return (struct slot *)(in_host->memory + (2 * (size_t)rank + in_host->round % 2) * in_host->slot_bytes);
 }
 
-void in_host_open(struct in_host *in_host, MPI_Comm comm, size_t bytes)
+allfold_status in_host_open(struct in_host *in_host, MPI_Comm comm, MPI_Comm progress, size_t bytes, struct error *error)
 {
-    struct error ignored = {0};
-    void *memory;
-    *in_host = (struct in_host){.comm = comm};
+    void *memory = NULL;
+    *in_host = (struct in_host){.progress = progress};
     in_host->slot_bytes = (sizeof(struct slot) + bytes + SLOT_ALIGN - 1) / SLOT_ALIGN * SLOT_ALIGN;
     MPI_Comm_rank(comm, &in_host->rank);
     MPI_Comm_size(comm, &in_host->size);
     in_host->looks = in_host->size <= sysconf(_SC_NPROCESSORS_ONLN) ? LOOKS : 0;
-    if (in_host->size <= IN_HOST_RANKS_MOST
-        && shared_memory_open(comm, memory_bytes(in_host), &memory, &ignored) == ALLFOLD_OK)
-        in_host->memory = memory;
+    shared_memory_open(comm, memory_bytes(in_host), &memory, error);
+    in_host->memory = memory;
+    return error->status;
 }
 
 void in_host_close(struct in_host *in_host)
@@ -76,7 +74,7 @@ static int wait_for(const struct in_host *in_host, const struct slot *slot)
             pause_core();
         else {
             int found;
-            const int code = MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, in_host->comm, &found, MPI_STATUS_IGNORE);
+            const int code = MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, in_host->progress, &found, MPI_STATUS_IGNORE);
             if (code != MPI_SUCCESS)
                 return code;
             sched_yield();
@@ -85,18 +83,20 @@ static int wait_for(const struct in_host *in_host, const struct slot *slot)
     return MPI_SUCCESS;
 }
 
-int in_host_exchange(struct in_host *in_host, const void *message, size_t bytes)
+void *in_host_begin(struct in_host *in_host)
 {
     in_host->round++;
-    struct slot *const mine = slot_of(in_host, in_host->rank);
-    memcpy(mine->message, message, bytes);
-    atomic_store_explicit(&mine->round, in_host->round, memory_order_release);
-    for (int rank = 0; rank < in_host->size; rank++) {
-        const int code = wait_for(in_host, slot_of(in_host, rank));
-        if (code != MPI_SUCCESS)
-            return code;
-    }
-    return MPI_SUCCESS;
+    return slot_of(in_host, in_host->rank)->message;
 }
 
-const void *in_host_message(const struct in_host *in_host, int rank) { return slot_of(in_host, rank)->message; }
+void in_host_give(struct in_host *in_host)
+{
+    atomic_store_explicit(&slot_of(in_host, in_host->rank)->round, in_host->round, memory_order_release);
+}
+
+int in_host_take(const struct in_host *in_host, int rank, const void **message)
+{
+    const struct slot *const slot = slot_of(in_host, rank);
+    *message = slot->message;
+    return wait_for(in_host, slot);
+}

@@ -69,7 +69,7 @@ static allfold_status open_queues(struct allfold_context *ctx, const allfold_opt
     return ALLFOLD_OK;
 }
 
-/* Ranks at different levels would exchange messages that do not match. Collective. */
+/* Ranks at different levels would be told in every call that they make different ones. Collective. */
 static void set_level(struct allfold_context *ctx, allfold_level level, struct error *error)
 {
     const bool exact = level == ALLFOLD_LEVEL_EXACT;
@@ -80,13 +80,14 @@ static void set_level(struct allfold_context *ctx, allfold_level level, struct e
         error->shared = error_set(error, ALLFOLD_BAD_ARGUMENT, "%d of the %d ranks ask for level exact: expected all or none",
                                   count, ctx->comm.size) != ALLFOLD_OK;
     ctx->level = level;
-    ctx->comm.exact = exact;
 }
 
 allfold_status core_open(struct allfold_context *ctx, const allfold_options *options, struct error *error)
 {
     ctx->log = options->log;
     ctx->log_user = options->log_user;
+    if ((unsigned)options->exchange > ALLFOLD_EXCHANGE_MPI)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "exchange %d: expected auto or mpi", (int)options->exchange);
     set_level(ctx, options->level, error);
     const struct backend *const backend = choose(ctx, options->backend, error);
     if (backend != NULL)
@@ -101,8 +102,9 @@ allfold_status core_open(struct allfold_context *ctx, const allfold_options *opt
         return error->status;
     }
     core_log(ctx, "%s backend, %d threads, %d queues of %zu bytes, %" PRIu64 " bytes of device memory for elements, "
-             "%d rank%s on this device", ctx->device->backend->name, ctx->device->threads, ctx->queue_count,
-             ctx->queues[0]->bytes, ctx->device->memory, ctx->device->sharers, ctx->device->sharers == 1 ? "" : "s");
+             "%d rank%s on this device, %d ranks exchange as %d host%s", ctx->device->backend->name, ctx->device->threads, ctx->queue_count,
+             ctx->queues[0]->bytes, ctx->device->memory, ctx->device->sharers, ctx->device->sharers == 1 ? "" : "s",
+             ctx->comm.size, ctx->comm.hosts, ctx->comm.hosts == 1 ? "" : "s");
     return ALLFOLD_OK;
 }
 

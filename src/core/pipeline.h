@@ -7,6 +7,7 @@
 /* What the ranks must agree upon beside monoid and element type, in a number: the pipeline, and in its lower bits the
    pipeline's own options. */
 enum { CALL_REDUCE = 1 << 16, CALL_SOFTMAX = 2 << 16 };
+_Static_assert(ALLFOLD_FOLD_COUNT <= 256 && ALLFOLD_TYPE_COUNT <= 256, "the options have a byte each");
 
 /* Where a part, or its beginning, lies in device memory. */
 struct placed {

@@ -186,19 +186,19 @@ allfold_status core_reduce(struct allfold_context *ctx, allfold_fold fold, allfo
     struct partial partial;
     struct stream stream = {.monoid = monoid, .type = type, .partial = &partial};
     struct placed placed = {0};
-    uint64_t count = job->range.count;
-    progress_expect(ctx->comm.progress, count * allfold_type_bytes(type));
+    struct comm_part part = {.call = CALL_REDUCE | (uint32_t)fold << 8 | (uint32_t)nan,
+                             .monoid = monoid, .type = type, .count = job->range.count, .partial = &partial};
+    progress_expect(ctx->comm.progress, part.count * allfold_type_bytes(type));
     if (!stream_begin(ctx, job, &stream, error))
         return error->status;
     if (error->status == ALLFOLD_OK)
-        place_resident(ctx, job->source->resident, count, &placed, error);
+        place_resident(ctx, job->source->resident, part.count, &placed, error);
     fold_part(ctx, job, &stream, &placed, error);
-    if (comm_combine(&ctx->comm, CALL_REDUCE | (uint32_t)fold << 8 | (uint32_t)nan, monoid, type, &partial, &count, error)
-        != ALLFOLD_OK)
+    if (comm_combine(&ctx->comm, &part, error) != ALLFOLD_OK)
         return error->status;
     if (job->partial != NULL)
         *job->partial = partial;
     /* every rank holds the same partial: the same result, or the same error */
-    error->shared = fold_finish(&call, type, &partial, count, result, error) != ALLFOLD_OK;
+    error->shared = fold_finish(&call, type, &partial, part.count, result, error) != ALLFOLD_OK;
     return error->status;
 }

@@ -137,29 +137,29 @@ allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, allfold
     const enum monoid monoid = softmax_monoid(type, y_type, logarithm, ctx->level);
     struct partial partial;
     struct stream stream = {.monoid = monoid, .type = type, .partial = &partial};
-    uint64_t count = job->range.count;
-    uint32_t call = CALL_SOFTMAX | (logarithm ? 1u : 0u) << 8;
-    progress_expect(n.progress, 2 * count * allfold_type_bytes(type));
+    struct comm_part part = {.call = CALL_SOFTMAX | (logarithm ? 1u : 0u) << 8, .monoid = monoid, .type = type,
+                             .count = job->range.count, .partial = &partial};
+    progress_expect(n.progress, 2 * part.count * allfold_type_bytes(type));
     if (!stream_begin(ctx, job, &stream, error))
         return error->status;
     if (error->status == ALLFOLD_OK) {
         n.y_type = sink->type;
-        call |= (uint32_t)sink->type;
-        place_resident(ctx, sink->resident, count, &n.y, error);
-        place_resident(ctx, job->source->resident, count, &n.x, error);
+        part.call |= (uint32_t)sink->type;
+        place_resident(ctx, sink->resident, part.count, &n.y, error);
+        place_resident(ctx, job->source->resident, part.count, &n.x, error);
     }
     /* a fold that goes on from where its hook says has not read the elements before: all are read again */
     if (error->status == ALLFOLD_OK && n.x.memory == NULL && job->hook == NULL)
-        reserve_kept(ctx, type, count, &n.x);
+        reserve_kept(ctx, type, part.count, &n.x);
     const bool alone = ctx->comm.size == 1 && !logarithm;
     bool begun = false;
-    if (error->status == ALLFOLD_OK && count > 0 && is_placed(&n)
+    if (error->status == ALLFOLD_OK && part.count > 0 && is_placed(&n)
         && begin_placed(&n, alone, &begun, &partial, error) != ALLFOLD_OK)
         drain(ctx); /* some of it may be under way, in the caller's stream */
     if (!begun)
         fold_part(ctx, job, &stream, &n.x, error);
-    if (comm_combine(&ctx->comm, call, monoid, type, &partial, &count, error) != ALLFOLD_OK
-        || monoid_has_room(monoid, count, error) != ALLFOLD_OK) {
+    if (comm_combine(&ctx->comm, &part, error) != ALLFOLD_OK
+        || monoid_has_room(monoid, part.count, error) != ALLFOLD_OK) {
         if (begun)
             drain(ctx);
     } else if (!(begun && alone)) {

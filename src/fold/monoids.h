@@ -1,13 +1,12 @@
 /* The monoids: what devices run and ranks combine. What is known of one stands in its line, and is read from there by all:
-   the table of functions (table.c), the exchange, kernels and their shapes, softmax. One line a monoid:
+   the table of functions (table.c), kernels and their shapes, softmax. One line a monoid:
 
-       X(name, values, indexed, nan, level, combine, cost, terms, most)
+       X(name, values, indexed, nan, level, cost, terms, most)
 
        values   ALL value types, or F32 alone
        indexed  1: the partial holds indices, which move when parts are put behind one another
        nan      1: its folds offer a choice of what NaN does
        level    the level at which it computes: FAST rounds, EXACT does not
-       combine  IN_ORDER of the array; in ANY_ORDER; ADDS: in any order, by adding the partial's 64-bit words
        cost     of an element on a device: enum cost (table.h)
        terms    of monoids of exponentials, the arithmetic of a term: F32, F64, or SHORT, which is f32 for elements and results
                 of 16 bits alone; else NONE
@@ -35,28 +34,28 @@
 #ifndef ALLFOLD_MONOIDS_H
 #define ALLFOLD_MONOIDS_H
 
-#define STRUCT_MONOIDS(X)                                                              \
-    X(sum,              ALL, 0, 0, FAST,  IN_ORDER,  LITTLE,      NONE,  64) \
-    X(prod,             ALL, 0, 0, FAST,  IN_ORDER,  MUCH,        NONE,  64) \
-    X(min,              ALL, 0, 1, EXACT, IN_ORDER,  LITTLE,      NONE,  64) \
-    X(max,              ALL, 0, 1, EXACT, IN_ORDER,  LITTLE,      NONE,  64) \
-    X(argmin,           ALL, 1, 1, EXACT, IN_ORDER,  INDEX,       NONE,  64) \
-    X(argmax,           ALL, 1, 1, EXACT, IN_ORDER,  INDEX,       NONE,  64) \
-    X(norm1,            ALL, 0, 0, FAST,  IN_ORDER,  LITTLE,      NONE,  64) \
-    X(norm2,            ALL, 0, 0, FAST,  IN_ORDER,  SQUARES,     NONE,  64) \
-    X(norminf,          ALL, 0, 0, EXACT, IN_ORDER,  LITTLE,      NONE,  64) \
-    X(sumexp,           F32, 0, 0, FAST,  IN_ORDER,  EXPONENTIAL, F32,   64) \
-    X(sumexp_f64,       ALL, 0, 0, FAST,  IN_ORDER,  EXPONENTIAL, F64,   64) \
-    X(sumexp_half,      F32, 0, 0, FAST,  IN_ORDER,  EXPONENTIAL, SHORT, 64) \
-    X(sumexp_exact,     F32, 0, 0, EXACT, ANY_ORDER, BINS,        F32,   64) \
-    X(sumexp_f64_exact, ALL, 0, 0, EXACT, ANY_ORDER, BINS,        F64,   41) \
-    X(stats,            ALL, 1, 1, FAST,  IN_ORDER,  STATS,       NONE,  64)
+#define STRUCT_MONOIDS(X)                                              \
+    X(sum,              ALL, 0, 0, FAST,  LITTLE,      NONE,  64) \
+    X(prod,             ALL, 0, 0, FAST,  MUCH,        NONE,  64) \
+    X(min,              ALL, 0, 1, EXACT, LITTLE,      NONE,  64) \
+    X(max,              ALL, 0, 1, EXACT, LITTLE,      NONE,  64) \
+    X(argmin,           ALL, 1, 1, EXACT, INDEX,       NONE,  64) \
+    X(argmax,           ALL, 1, 1, EXACT, INDEX,       NONE,  64) \
+    X(norm1,            ALL, 0, 0, FAST,  LITTLE,      NONE,  64) \
+    X(norm2,            ALL, 0, 0, FAST,  SQUARES,     NONE,  64) \
+    X(norminf,          ALL, 0, 0, EXACT, LITTLE,      NONE,  64) \
+    X(sumexp,           F32, 0, 0, FAST,  EXPONENTIAL, F32,   64) \
+    X(sumexp_f64,       ALL, 0, 0, FAST,  EXPONENTIAL, F64,   64) \
+    X(sumexp_half,      F32, 0, 0, FAST,  EXPONENTIAL, SHORT, 64) \
+    X(sumexp_exact,     F32, 0, 0, EXACT, BINS,        F32,   64) \
+    X(sumexp_f64_exact, ALL, 0, 0, EXACT, BINS,        F64,   41) \
+    X(stats,            ALL, 1, 1, FAST,  STATS,       NONE,  64)
 
-#define WORD_MONOIDS(X)                                                                \
-    X(sum_exact,        ALL, 0, 0, EXACT, ADDS,      LITTLE,      NONE,  64) \
-    X(norm1_exact,      ALL, 0, 0, EXACT, ADDS,      LITTLE,      NONE,  64) \
-    X(norm2_exact,      ALL, 0, 0, EXACT, ADDS,      SQUARES,     NONE,  64) \
-    X(stats_exact,      ALL, 1, 1, EXACT, IN_ORDER,  STATS,       NONE,  64)
+#define WORD_MONOIDS(X)                                                \
+    X(sum_exact,        ALL, 0, 0, EXACT, LITTLE,      NONE,  64) \
+    X(norm1_exact,      ALL, 0, 0, EXACT, LITTLE,      NONE,  64) \
+    X(norm2_exact,      ALL, 0, 0, EXACT, SQUARES,     NONE,  64) \
+    X(stats_exact,      ALL, 1, 1, EXACT, STATS,       NONE,  64)
 
 #define MONOIDS(X) STRUCT_MONOIDS(X) WORD_MONOIDS(X)
 

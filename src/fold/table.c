@@ -9,7 +9,6 @@
 /* One line a (monoid, value type): its functions behind untyped pointers. */
 struct monoid_row {
     size_t bytes;
-    uint32_t words;
     void (*identity)(void *partial);
     void (*combine)(void *a, const void *b);
     void (*shift)(void *partial, uint64_t offset);
@@ -42,21 +41,9 @@ MONOIDS(ROW)
 #undef DEFINE_0
 #undef DEFINE_1
 
-#define DEFINE_IN_ORDER(monoid, value) monoid##_adds_##value = 0,
-#define DEFINE_ANY_ORDER(monoid, value) monoid##_adds_##value = 0,
-#define DEFINE_ADDS(monoid, value) monoid##_adds_##value = monoid##_words_##value,
-enum {
-#define ROW(monoid, values, indexed, nan, level, combine, ...) VALUES_##values(DEFINE_##combine, monoid)
-    MONOIDS(ROW)
-#undef ROW
-};
-#undef DEFINE_IN_ORDER
-#undef DEFINE_ANY_ORDER
-#undef DEFINE_ADDS
-
-#define CELL(monoid, value)                                                                                     \
-    [VALUE_##value] = {sizeof(monoid##_##value), monoid##_adds_##value, identity_##monoid##_##value,            \
-                       combine_##monoid##_##value, shift_##monoid##_##value},
+#define CELL(monoid, value)                                                                              \
+    [VALUE_##value] = {sizeof(monoid##_##value), identity_##monoid##_##value, combine_##monoid##_##value, \
+                       shift_##monoid##_##value},
 static const struct monoid_row monoids[MONOID_COUNT][VALUE_COUNT] = {
 #define ROW(monoid, values, ...) {VALUES_##values(CELL, monoid)},
     MONOIDS(ROW)
@@ -112,8 +99,6 @@ static const struct monoid_row *row(enum monoid monoid, allfold_type type)
 }
 
 size_t monoid_bytes(enum monoid monoid, allfold_type type) { return row(monoid, type)->bytes; }
-
-uint32_t monoid_words(enum monoid monoid, allfold_type type) { return row(monoid, type)->words; }
 
 void monoid_identity(enum monoid monoid, allfold_type type, struct partial *partial)
 {

@@ -29,13 +29,6 @@ enum value {
     VALUE_COUNT
 };
 
-/* How two partials of a monoid become one. */
-enum combine {
-    COMBINE_IN_ORDER,  /* of the array */
-    COMBINE_ANY_ORDER, /* the bits are the same in all */
-    COMBINE_ADDS       /* by adding words: in any order, too */
-};
-
 /* What an element costs on a device, from which the kernels' shapes follow (kernels/tuning.h). */
 enum cost {
     COST_LITTLE,      /* an addition or a comparison */
@@ -54,15 +47,14 @@ struct monoid_facts {
     unsigned int values; /* bit VALUE_f32 and so on: of the value types that it is made for */
     bool indexed, nan;
     allfold_level level;
-    enum combine combine;
     enum cost cost;
     enum terms terms;
     int most; /* at most 2^most elements; 64: any number */
 };
 FOLD_CONSTANT struct monoid_facts monoid_facts[] = {
 #define BIT(nothing, name) | 1u << VALUE_##name
-#define ROW(name, values, indexed, nan, level, combine, cost, terms, most) \
-    {0u VALUES_##values(BIT, ), indexed, nan, ALLFOLD_LEVEL_##level, COMBINE_##combine, COST_##cost, TERMS_##terms, most},
+#define ROW(name, values, indexed, nan, level, cost, terms, most) \
+    {0u VALUES_##values(BIT, ), indexed, nan, ALLFOLD_LEVEL_##level, COST_##cost, TERMS_##terms, most},
     MONOIDS(ROW)
 #undef ROW
 #undef BIT
@@ -107,10 +99,6 @@ struct partial {
 
 /* All take the element type; the partial's layout depends on it. Only for types that the monoid takes. */
 size_t monoid_bytes(enum monoid monoid, allfold_type type);
-/* How many 64-bit words a partial is that is combined by adding them; 0 where COMBINE_ADDS is not what its monoid does. */
-uint32_t monoid_words(enum monoid monoid, allfold_type type);
-/* Whether partials, in no words that are added, may be combined in any order all the same. */
-static inline bool monoid_commutes(enum monoid monoid) { return monoid_facts[monoid].combine == COMBINE_ANY_ORDER; }
 void monoid_identity(enum monoid monoid, allfold_type type, struct partial *partial);
 /* *a = *a followed by *b. */
 void monoid_combine(enum monoid monoid, allfold_type type, struct partial *a, const struct partial *b);
