@@ -1,4 +1,4 @@
-/* Stands in for the ladder in a build without CUDA: it has lists, and no GPU to run on. */
+/* Stands in for the ladder in a build without CUDA: the lists are there, but no GPU to run on. */
 #include "kernels/ladder/ladder.h"
 
 static allfold_status absent(struct error *error)

@@ -1,9 +1,9 @@
-/* Reading, and nothing else: the ceiling that rungs are measured against, and how caches are cleared between runs. */
+/* Kernels that only read: the ceiling that rungs are measured against, and how caches are cleared between runs. */
 #include "kernels/ladder/measure.h"
 
-/* Each thread starts `loads` loads of 16 bytes before it looks at the first. rounds: of a block, one behind the other, before it
-   ends; 0: blocks stay and go through x side by side. What is read must seem to matter: the threads combine it, and would store
-   what equals `never`, a number that 128 bits of data do not hit. */
+/* Each thread starts `loads` loads of 16 bytes before it uses the first. rounds: how many adjacent rounds a block takes before it
+   ends; 0: blocks stay and go through x interleaved. The compiler must not drop the loads, so the threads combine what they read,
+   and store it if it equals `never`, a value that 128 bits of data do not hit. */
 template <int loads>
 static __global__ void read_kernel(const uint4 *x, uint64_t all_vectors, uint64_t rounds, uint4 *sink, uint32_t never)
 {

@@ -1,24 +1,23 @@
 /* Coalescing: which lane loads which element.
 
-   Idea: memory moves in sectors of 32 bytes, and a warp's load is served by as many sectors as its 32 lanes touch. Lanes
-   that take neighbours share them: 4 sectors, all of whose bytes are wanted. Lanes that take elements a whole row apart
-   touch 32, of which they want 4 bytes each; the other 28 have been carried for nothing, unless a cache still holds them
-   when their turn comes.
+   Idea: memory moves in sectors of 32 bytes, and a warp's load is served by as many sectors as its 32 lanes touch. Lanes that take
+   neighbouring elements share sectors: 4 sectors, all of whose bytes are used. Lanes that take elements a whole row apart
+   touch 32 sectors and use 4 bytes of each. The other 28 bytes are wasted, unless a cache still holds them when they are
+   needed.
 
-   Shown on the sums of the rows, and of the columns, of a matrix that lies row after row. A line is what is summed: a
-   row, or a column. Whatever the kernel, a warp sums a tile of 32 lines by 256 places, each lane loads 256 elements, and
-   only the order differs:
+   Shown on the sums of the rows, and of the columns, of a row-major matrix. A line is what is summed: a row or a column.
+   In every kernel a warp sums a tile of 32 lines by 256 places, and each lane loads 256 elements. Only the order differs:
 
        lane_a_line     lane i walks along line i: coalesced for columns, 32 sectors a load for rows
-       warp_a_line     the lanes stand along one line, then along the next: coalesced for rows, not for columns
+       warp_a_line     the lanes take one line together, then the next: coalesced for rows, not for columns
        corner_turned   the tile is loaded along the memory's rows, whichever way the lines run, and turned in shared memory
 
-   So the same kernel is the good one for one sum and the bad one for the other. The corner turn is for those who cannot
-   choose which thread needs which element. Its tile has one column more than it needs: without that, the 32 elements of a
-   column lie in one bank of shared memory, and are read one after another; with it, in 32 banks.
+   So the same kernel is good for one sum and bad for the other. The corner turn is for algorithms that cannot choose which
+   thread needs which element. Its tile has one column more than it needs. Without it the 32 elements of a column lie in one
+   bank of shared memory, and are read one after another; with it they lie in 32 banks.
 
-   Lines longer than 256 leave several partials each, a matrix of rows of partials, whose columns are summed the same way,
-   level by level. */
+   A line longer than 256 leaves several partials. These form a matrix, whose columns are summed in the same way, level by
+   level. */
 #include "kernels/ladder/experiment.cuh"
 
 #include <math.h>
@@ -38,7 +37,7 @@ template <bool rows> struct lines {
     const int32_t *x;
     uint64_t count, length;
 
-    /* 0 behind the matrix. `inside` promises that this is not behind it: then nothing stands between one load and the
+    /* 0 outside the matrix. `inside` promises that the element is inside: then no test separates one load from the
        next. */
     template <bool inside> __device__ __forceinline__ int32_t at(uint64_t line, uint64_t place) const
     {
@@ -48,13 +47,13 @@ template <bool rows> struct lines {
     {
         return tile.line + LINES <= count && tile.place + PLACES <= length;
     }
-    /* This warp's tile. There are fewer than 2^32, or no GPU would hold the matrix. */
+    /* This warp's tile. There are fewer than 2^32: no GPU holds a larger matrix. */
     __device__ __forceinline__ struct tile tile() const
     {
         const uint32_t tiles = (uint32_t)((count + LINES - 1) / LINES), warp = blockIdx.x * WARPS + threadIdx.x / 32;
         return {(uint64_t)(warp % tiles) * LINES, (uint64_t)(warp / tiles) * PLACES, warp / tiles};
     }
-    /* Lane i has the sum of the tile's line i. Warps behind the last tile have none; a line without places has one. */
+    /* Lane i has the sum of the tile's line i. Warps beyond the last tile have no sum; a line without places has one. */
     __device__ __forceinline__ void store(const struct tile &tile, int32_t sum, int32_t *partials) const
     {
         const uint64_t line = tile.line + threadIdx.x % 32;
@@ -221,7 +220,7 @@ static allfold_status check(struct experiment *experiment, struct line_sums<rows
     return experiment_check_input(experiment, why, error);
 }
 
-/* Sectors that a warp's load touches whose lanes are so many elements apart. */
+/* Sectors that a warp's load touches if its lanes are this many elements apart. */
 static double sectors_of(uint64_t stride) { return stride >= 8 ? 32.0 : (double)(31 * stride / 8 + 1); }
 
 enum { WAY, PATTERN, SECTORS, REGISTERS, OCCUPANCY, SPEEDUP, TIME };

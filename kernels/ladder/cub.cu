@@ -1,7 +1,7 @@
-/* CUB: the library that everybody has, the yardstick (kernels/cub_reduce.cuh).
+/* CUB, the library that comes with CUDA, for comparison (kernels/cub_reduce.cuh).
 
-   Its kernels are not ours to ask about, so their occupancy is not known here; two launches, for all but small arrays.
-   Sums of int32 are asked for as uint32, which wrap as the rungs' do. */
+   Its kernels are internal to it, so their occupancy is not known here. It makes two launches, except for small arrays. Sums of
+   int32 are computed as uint32, which wrap as the rungs' do. */
 #include "kernels/ladder/levels.h"
 
 #include "kernels/cub_reduce.cuh"

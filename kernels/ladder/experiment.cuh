@@ -1,5 +1,5 @@
 /* What the experiments (ladder_experiments.h) share: an input, rows that are timed and checked, the end of a reduction. All
-   sum int32, modulo 2^32: such a sum is the same in every order, so one element lost or taken twice is always seen. */
+   sum int32, modulo 2^32: such a sum is the same in every order, so an element that is lost or taken twice always shows. */
 #ifndef ALLFOLD_LADDER_EXPERIMENT_CUH
 #define ALLFOLD_LADDER_EXPERIMENT_CUH
 
@@ -31,7 +31,7 @@ allfold_status experiment_begin(struct experiment *experiment, struct ladder *la
 /* Appends the columns that every experiment ends with: time, p99, bandwidth, percent of both peaks, the verdict. */
 void experiment_columns(struct experiment *experiment);
 
-/* Times work, which moves so many bytes, and fills those columns of the row; why: see ladder_table_verdict. */
+/* Times work, which moves this many bytes, and fills those columns of the row; why: see ladder_table_verdict. */
 allfold_status experiment_time(struct experiment *experiment, struct ladder_cell *row, ladder_work *work, void *argument,
                                double bytes, const char *why, struct error *error);
 
@@ -49,11 +49,11 @@ allfold_status experiment_check_input(struct experiment *experiment, char why[LA
 allfold_status experiment_row(struct experiment *experiment, struct ladder_cell *row, ladder_work *work, void *argument,
                               struct error *error);
 
-/* The second level: the sum of so many partials goes to *experiment->result. */
+/* The second level: the sum of this many partials goes to *experiment->result. */
 cudaError_t experiment_finish(const struct experiment *experiment, unsigned int partials, cudaStream_t stream);
 
-/* What the runtime says of a kernel: registers a thread, bytes of local memory a thread (what did not fit into registers),
-   and how many blocks of so many threads and so much dynamic shared memory a multiprocessor holds at one time. */
+/* What the runtime reports about a kernel: registers a thread, bytes of local memory a thread (for what did not fit into
+   registers), and how many blocks of this many threads and this much dynamic shared memory a multiprocessor holds at one time. */
 struct kernel_needs {
     int registers, blocks;
     size_t local_bytes;

@@ -1,11 +1,11 @@
 /* First add on load: two elements a thread.
 
-   Idea: a block takes twice as many elements as it has threads, and each thread adds two of them as it loads: the step
-   that left half of the threads idle is done before the tree begins. The two elements lie a block apart, so that both
-   loads are coalesced.
+   Idea: a block takes twice as many elements as it has threads, and each thread adds two of them as it loads: the step that
+   left half of the threads idle is done before the tree begins. The two elements are a block apart, so both loads are
+   coalesced.
 
-   What it fixes: idle threads; and there are half as many blocks, so half as many trees, for the same array.
-   What it leaves: per element there is little but overhead: the loop, its tests and its barriers. */
+   What it fixes: idle threads. There are also half as many blocks, so half as many trees, for the same array.
+   What it leaves: most of the time for an element is overhead: the loop, its tests and its barriers. */
 #include "kernels/ladder/parts.cuh"
 
 template <class Op, int block>

@@ -1,11 +1,11 @@
 /* Four blocks, dynamic shared memory: its size is given at launch.
 
    Idea: an array declared `extern __shared__` without a size; how many bytes each block gets is an argument of the
-   launch. One compiled kernel then does for any size, chosen on the machine it runs on, and may have more than the 48
-   KiB that a declared array is limited to.
+   launch. One compiled kernel then works with any size, chosen on the machine it runs on. The size may exceed the 48
+   KiB to which a declared array is limited.
 
-   What it fixes: nothing that costs time here: the same loads, the same tree, one element of shared memory a thread as
-   before. It is on the ladder because the tutorials compare the two, and the answer is worth seeing.
+   What it fixes: nothing that costs time here. Loads and tree are the same, with one element of shared memory a thread as
+   before. It is on the ladder because the tutorials compare the two.
    What it leaves: the same as four_blocks.cu. */
 #include "kernels/ladder/parts.cuh"
 

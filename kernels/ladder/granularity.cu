@@ -1,13 +1,12 @@
 /* Thread granularity: how much work one thread should do.
 
-   Idea: a thread costs something before it adds anything: its block is placed, its addresses are computed, and the
-   block's tree of log2(block) steps is paid once a thread, be it for one element or for 32. So fewer threads with more
-   elements each do less work in all; and a thread that starts its loads together keeps memory busier. It cannot go on for
-   ever: the loaded elements are held in registers, and registers decide how many threads a multiprocessor holds
-   (occupancy.cu).
+   Idea: a thread has costs before it adds anything. Its block is scheduled, its addresses are computed, and the
+   block's tree of log2(block) steps is paid once a thread, for one element or for 32. So fewer threads with more
+   elements each do less work in all. A thread that starts its loads together also keeps memory busier. There is a limit: the
+   loaded elements are held in registers, and registers limit how many threads a multiprocessor holds (occupancy.cu).
 
-   Shown by one kernel with 1 to 32 elements a thread, a block's width apart, so that every load is coalesced, and its levels
-   as in the ladder. */
+   Shown by one kernel with 1 to 32 elements a thread, a block's width apart, so that every load is coalesced. Its levels are
+   those of the ladder. */
 #include "kernels/ladder/experiment.cuh"
 #include "kernels/ladder/levels.h"
 

@@ -1,19 +1,19 @@
-/* Host recursion: the tree itself, on one thread of the CPU. No GPU: the shape that all rungs have, and what they start
-   from.
+/* Host recursion: the tree itself, on one thread of the CPU. No GPU. All rungs have the same shape, and start
+   from this one.
 
    Idea: add the second half of the array onto the first half, element by element (interleaved pairs), and do the same
-   with what is left, until one element is. An odd length has an element without a partner: it is carried along, in the
-   middle.
+   with what is left, until one element remains. An odd length has an element without a partner: it is carried along, in
+   the middle.
 
        7 elements   0+4 1+5 2+6 3      stride 4
        4            0+2 1+3            stride 2
        2            0+1                stride 1
 
-   What it fixes: nothing yet. Against adding from left to right it loses on one thread: more memory traffic for as many
-   additions. But no addition in a step waits for another one of that step: that is what the GPU needs. And a number
-   takes part in log2(n) additions, not up to n - 1, so the rounding errors of a floating-point sum grow far more
+   What it fixes: nothing yet. On one thread it is slower than adding from left to right: more memory traffic for as many
+   additions. But within a step no addition waits for another, which is what a GPU needs. And a number
+   takes part in log2(n) additions, not in up to n - 1, so the rounding errors of a floating-point sum grow far more
    slowly.
-   What it leaves: one thread does it all.
+   What it leaves: one thread does all the work.
 
    The tutorial it comes from halves the length and drops the last element of each odd one. The first step reads the
    input and writes elsewhere, as in every rung. */
@@ -54,7 +54,7 @@ static cudaError_t start(void *argument, cudaStream_t)
     return cudaSuccess;
 }
 
-/* A copy of the input where the CPU can reach it, and room for half as much. */
+/* A copy of the input in host memory, and room for half as much. */
 static allfold_status plan(struct reduction *r, struct error *error)
 {
     static const char what[] = "copying the input to the host";

@@ -1,14 +1,14 @@
-/* Interleaved, in global memory: the pairs turned round.
+/* Interleaved, in global memory: the distances in reverse order.
 
    Idea: let the distance begin at half the block and shrink: thread t adds the element half a block on, then a quarter,
-   down to 1. Addition and maximum do not mind the order.
+   down to 1. Sum and maximum are the same in this order.
 
        step 1    0+4  1+5  2+6  3+7     threads 0, 1, 2, 3 work
        step 2    0+2  1+3               threads 0, 1
        step 3    0+1                    thread 0
 
    What it fixes: in every step neighbouring threads touch neighbouring elements, so one load of a warp is one run of
-   128 bytes: coalesced. Divergence stays away, as in neighboured_packed.cu.
+   128 bytes: coalesced. There is no divergence, as in neighboured_packed.cu.
    What it leaves: every step still goes to global memory and back; half the threads never add anything, and each step
    has its loop, its test and its barrier. */
 #include "kernels/ladder/rung.cuh"

@@ -1,6 +1,6 @@
-/* The ladder: the reduction kernels that people learn from, each one idea faster than the last, checked and measured on
-   the GPU at hand. What src/cli/commands/ladder.c calls; C, without CUDA and without MPI. The library, libladder.a, is the
-   program's own: the engine (liballfold.a) never links it.
+/* The ladder: the classic reduction kernels for learning, each one idea faster than the last, checked and measured on the user's
+   GPU. Called by src/cli/commands/ladder.c. C, without CUDA and without MPI. The library, libladder.a, belongs to the program: the
+   engine (liballfold.a) never links it.
 
    To add a rung: one file that defines rung_ID (rung.cuh), a line in LADDER_RUNGS below, and its name in local.mk. To
    add an experiment: one function of the type ladder_run, and a line in LADDER_EXPERIMENTS (ladder_experiments.h). */
@@ -46,19 +46,19 @@ struct ladder_device {
     int multiprocessors, threads_per_multiprocessor;
     int driver, runtime;  /* CUDA versions as 1000 * major + 10 * minor */
     uint64_t memory, l2;  /* bytes */
-    double datasheet;     /* bytes a second: memory clock * bus width * 2; NaN where the device does not tell */
+    double datasheet;     /* bytes a second: memory clock * bus width * 2; NaN if the device does not report it */
 };
 
 /* A GPU opened for measuring, with its stream, events and buffers (measure.h). */
 struct ladder;
 
-/* Opens device local_rank modulo visible. ALLFOLD_UNSUPPORTED, and why, in a build without CUDA or without a device. */
+/* Opens device local_rank modulo visible. In a build without CUDA, or without a device: ALLFOLD_UNSUPPORTED, with the reason. */
 allfold_status ladder_open(int local_rank, struct ladder **ladder, struct error *error);
 void ladder_close(struct ladder *ladder); /* NULL is allowed */
 const struct ladder_device *ladder_device_of(const struct ladder *ladder);
 
-/* A table is what an experiment finds: for people in columns, for programs as JSON. Numbers are kept in base units,
-   seconds and bytes a second and ratios; the format says how people read them. */
+/* A table has what an experiment found, to be printed in columns or as JSON. Numbers are kept in base units: seconds, bytes a
+   second, and ratios. The format says how they are printed in columns. */
 enum ladder_format {
     LADDER_TEXT,
     LADDER_INTEGER,   /* a count */
@@ -98,15 +98,15 @@ struct ladder_table {
     bool correct;  /* true at first; false: something that ran differed from its oracle. The command then fails */
 };
 
-/* Appends a row of empty cells (NaN, "") and returns its first cell; NULL and an error where memory is short. Pointers
-   to earlier rows end. Verdicts are written by ladder_table_verdict. */
+/* Appends a row of empty cells (NaN, "") and returns its first cell; NULL and an error if memory runs out. Pointers
+   to earlier rows become invalid. ladder_table_verdict writes the verdicts. */
 struct ladder_cell *ladder_table_row(struct ladder_table *table, struct error *error);
 /* Appends a fact and returns its cell. */
 struct ladder_cell *ladder_table_fact(struct ladder_table *table, const char *key, const char *heading,
                                       enum ladder_format format);
-/* Appends a column and returns its place. All columns come before the first row. */
+/* Appends a column and returns its number. All columns must be appended before the first row. */
 int ladder_table_column(struct ladder_table *table, const char *key, const char *heading, enum ladder_format format);
-/* Writes a verdict: correct where why is NULL or empty; otherwise the table is not correct any more. */
+/* Writes a verdict: correct if why is NULL or empty; otherwise the whole table is marked as not correct. */
 void ladder_table_verdict(struct ladder_table *table, struct ladder_cell *cell, const char *why);
 void ladder_table_free(struct ladder_table *table); /* the rows; the table itself is the caller's */
 
@@ -121,7 +121,7 @@ struct ladder_request {
     int part;          /* of the topic's parts */
 };
 
-/* Makes one table, which comes empty, on this rank's GPU; the same columns and as many rows on all ranks. */
+/* Fills one empty table, on this rank's GPU, with the same columns and as many rows on all ranks. */
 typedef allfold_status ladder_run(struct ladder *ladder, const struct ladder_request *request,
                                   struct ladder_table *table, struct error *error);
 
@@ -133,7 +133,7 @@ enum { LADDER_TAKES_TYPE = 1, LADDER_TAKES_FOLD = 2, LADDER_TAKES_BLOCK = 4, LAD
 struct ladder_topic {
     const char *name;   /* "" for the ladder itself */
     const char *text;   /* what it shows, one line */
-    unsigned takes;     /* which options have a meaning; the others must be left alone. --count always has one */
+    unsigned takes;     /* which options are valid; the others must not be given. --count always is */
     int parts;          /* tables it makes for each combination asked for: request.part is 0 .. parts - 1 */
     const char *counts; /* default of --count: "2^24,2^28" */
     ladder_run *run;    /* NULL in a build without CUDA */
@@ -141,9 +141,9 @@ struct ladder_topic {
 extern const struct ladder_topic ladder_topics[];
 extern const int ladder_topic_count;
 
-/* Runs rungs without timing them, for many lengths at a time: each result compared with the oracle, the input found
-   unchanged. Counts as a rung's failures lengths at which it differed; *table, made by ladder_check_begin, gathers
-   what all calls found. */
+/* Runs rungs without timing them, for many lengths at a time. Each result is compared with the oracle, and the input with its
+   original contents. A length at which a rung differed counts as one failure of the rung. *table, made by ladder_check_begin,
+   collects the findings of all calls. */
 allfold_status ladder_check_begin(int rung, struct ladder_table *table, struct error *error);
 allfold_status ladder_check(struct ladder *ladder, const struct ladder_request *request, struct ladder_table *table,
                             struct error *error);

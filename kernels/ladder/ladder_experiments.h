@@ -1,5 +1,5 @@
-/* The experiments: what one factor of a kernel's speed is worth, everything else left alone. Each is a file of its name and
-   a line here, X(ID, takes, parts, counts, text), from which the topics are made: `allfold ladder ID` calls ladder_ID.
+/* The experiments: what one factor of a kernel's speed is worth, with everything else unchanged. Each is a file of its name and a
+   line here, X(ID, takes, parts, counts, text), from which the topics are made: `allfold ladder ID` calls ladder_ID.
    C. All reduce int32 sums. */
 #ifndef ALLFOLD_LADDER_EXPERIMENTS_H
 #define ALLFOLD_LADDER_EXPERIMENTS_H

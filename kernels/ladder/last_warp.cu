@@ -1,14 +1,14 @@
 /* Last warp unrolled: no barrier of the block below 64 values.
 
-   Idea: when 64 values are left, 32 threads have work, and they are one warp. The other warps are done; the first one
-   goes on alone, in six steps written out, with barriers of its own (last_warp_tree in parts.cuh).
+   Idea: when 64 values are left, 32 threads have work, and they are one warp. The other warps are done. The first one
+   goes on alone, in six unrolled steps, with warp-level barriers (last_warp_tree in parts.cuh).
 
    What it fixes: six of the loop's rounds, each with a barrier at which all warps of the block waited for one.
    What it leaves: the loop above 64 values, whose length the compiler does not know.
 
-   In the tutorials these six steps have no barrier at all: the pointer is `volatile` and the warp's lanes are taken to
-   run in step. Since Volta (2017) each lane has its own program counter, and one may read before another has written.
-   __syncwarp() costs next to nothing and makes it right. The condition is `stride > 32`, not 16: 32 threads add 64
+   In the tutorials these six steps have no barrier at all: the pointer is `volatile`, and the lanes of the warp are assumed
+   to run in step. Since Volta (2017) each lane has its own program counter, and one may read before another has written.
+   __syncwarp() costs next to nothing and makes it correct. The condition is `stride > 32`, not 16: 32 threads add 64
    values. */
 #include "kernels/ladder/parts.cuh"
 

@@ -1,6 +1,6 @@
 /* The multi-level driver. One launch makes of n elements a partial for each block; a launch is the only barrier of the
    whole grid that classic CUDA has, so the next launch reduces the partials, and so on until one is left. No level runs
-   on the host. Nothing, too, is one level: a block that finds no elements and writes what adds nothing. */
+   on the host. An empty array is one level, too: a block that finds no elements and writes the identity. */
 #include "kernels/ladder/levels.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ static const struct rung_variant *variant_of(const struct reduction *r)
     return &r->rung->variants[r->fold == ALLFOLD_SUM ? 0 : 1][type][block_index(r->block)];
 }
 
-/* What the runtime says of the kernel; *wave is how many blocks the GPU holds at one time. */
+/* What the runtime reports about the kernel; *wave is how many blocks the GPU holds at one time. */
 static allfold_status ask_runtime(struct reduction *r, const struct rung_variant *variant, uint64_t *wave,
                                   struct error *error)
 {

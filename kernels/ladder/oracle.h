@@ -16,7 +16,7 @@ struct ladder_oracle {
 void ladder_oracle_compute(allfold_type type, uint64_t n, struct ladder_oracle *oracle);
 
 /* Sums modulo 2^32 of the `lines` lines of a matrix of n int32: place j of line i is element i * line_stride +
-   j * place_stride. Takes all CPU threads. */
+   j * place_stride. Uses all CPU threads. */
 void ladder_oracle_line_sums(uint64_t n, uint64_t lines, uint64_t length, uint64_t line_stride, uint64_t place_stride,
                              int32_t *sums);
 
@@ -28,7 +28,7 @@ struct ladder_answer {
     int precision;       /* to so many bits */
 };
 
-/* NULL where the answer is right, else how it is wrong, in why (of why_bytes). A sum in floating point may differ by
+/* NULL if the answer is right, else how it is wrong, in why (of why_bytes). A sum in floating point may differ by
    what its roundings can amount to: roundings * 2^-precision * sum of absolute values. */
 const char *ladder_oracle_differs(const struct ladder_oracle *oracle, allfold_fold fold,
                                   const struct ladder_answer *answer, char *why, size_t why_bytes);

@@ -1,12 +1,12 @@
-/* Memory parallelism: how many bytes must be on their way.
+/* Memory parallelism: how many bytes must be in flight.
 
    Idea: a load takes a time t to come back, hundreds of nanoseconds, whatever the code does. To read b bytes a second,
-   b * t bytes must be on their way all the time (Little's law): for 4.8 TB/s, 132 multiprocessors and 600 ns, 21 KiB on
-   each. It does not matter who asks for them: many threads with a load each, few threads with many loads, or wider loads.
+   b * t bytes must be in flight all the time (Little's law): for 4.8 TB/s, 132 multiprocessors and 600 ns, 21 KiB on
+   each. It does not matter how they are requested: many threads with a load each, few threads with many loads, or wider loads.
 
    Shown by one kernel that sums, with 64 to 2048 threads on each multiprocessor, 1 to 8 loads in flight a thread, of 4 or
-   of 16 bytes. The time in flight is what Little's law makes of it, bytes in flight / bandwidth: nearly constant as long
-   as memory waits for requests, and growing when requests wait for memory. From there on, more of them buy nothing. */
+   of 16 bytes. The time in flight follows from Little's law: bytes in flight / bandwidth. It is nearly constant as long
+   as memory waits for requests, and grows when requests wait for memory. From there on more requests gain nothing. */
 #include "kernels/ladder/experiment.cuh"
 
 #include <stdio.h>
@@ -21,9 +21,9 @@ static __device__ __forceinline__ int32_t sum_of_load(int4 x)
     return int_sum::combine(int_sum::combine(x.x, x.y), int_sum::combine(x.z, x.w));
 }
 
-/* All loads of a round must be under way before the first is used, and none of the next round before the last has come,
-   or there were fewer, or more, in flight than we say. So a branch depends on all of them: `nothing` is 0, and the branch
-   never taken, but the compiler does not know. */
+/* All loads of a round must be in flight before the first is used, and none of the next round may start before the last has
+   come. Otherwise fewer or more are in flight than the table says. So a branch depends on all of them. `nothing` is 0 and the
+   branch is never taken, but the compiler does not know that. */
 template <class Load, int loads, int block>
 static __global__ void __launch_bounds__(block)
 parallelism_kernel(const int32_t *x, uint64_t n, uint32_t nothing, int32_t *partials)
@@ -88,7 +88,7 @@ static cudaError_t start(void *argument, cudaStream_t stream)
 
 enum { THREAD_COUNT, LOADS, LOAD_BYTES, IN_FLIGHT, LATENCY, TIME, BANDWIDTH = TIME + 3 };
 
-/* Where the threads do not fit, for want of registers, the row says no more than what it would have been. */
+/* If the threads do not fit, because of their registers, the row has only its parameters. */
 static allfold_status measure(struct experiment *experiment, const struct variant *variant, int size, struct error *error)
 {
     const int multiprocessors = experiment->ladder->device.multiprocessors;

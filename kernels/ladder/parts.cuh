@@ -4,15 +4,15 @@
 
 #include "kernels/ladder/rung.cuh"
 
-/* x[i], or what adds nothing where the array has ended: so that a block's tail needs no code of its own. */
+/* x[i], or the identity beyond the end of the array, so that a block's tail needs no separate code. */
 template <class Op>
 static __device__ __forceinline__ typename Op::value element_at(const typename Op::value *x, uint64_t n, uint64_t i)
 {
     return i < n ? x[i] : Op::identity();
 }
 
-/* last_warp.cu: room[0 .. 64) becomes room[0]. For the threads 0 to 31 of a block, all of them. Each step reads what
-   other lanes wrote in the step before, so each ends with a barrier of the warp: lanes need not run in step. */
+/* last_warp.cu: room[0 .. 64) becomes room[0]. Called by all of the threads 0 to 31 of a block. Each step reads what
+   other lanes wrote in the step before, so each ends with a warp-level barrier: lanes need not run in step. */
 template <class Op> static __device__ __forceinline__ void last_warp_tree(typename Op::value *room, unsigned int lane)
 {
 #pragma unroll
@@ -23,8 +23,8 @@ template <class Op> static __device__ __forceinline__ void last_warp_tree(typena
     }
 }
 
-/* unrolled.cu: room[0 .. block) becomes room[0]. For whole blocks, after a barrier. block is a constant, so the loop is
-   no loop: the compiler writes out the steps, and leaves out those that a block of this size does not need. */
+/* unrolled.cu: room[0 .. block) becomes room[0]. For whole blocks, after a barrier. block is a constant, so the compiler
+   unrolls the loop, and leaves out the steps that a block of this size does not need. */
 template <class Op, int block>
 static __device__ __forceinline__ void block_tree(typename Op::value *room, unsigned int t)
 {
@@ -38,7 +38,7 @@ static __device__ __forceinline__ void block_tree(typename Op::value *room, unsi
         last_warp_tree<Op>(room, t);
 }
 
-/* four_blocks.cu: x[i], x[i + step], x[i + 2 step] and x[i + 3 step], all four under way before the first is used. */
+/* four_blocks.cu: x[i], x[i + step], x[i + 2 step] and x[i + 3 step], all four in flight before the first is used. */
 template <class Op>
 static __device__ __forceinline__ typename Op::value four_elements(const typename Op::value *x, uint64_t n, uint64_t i,
                                                                    unsigned int step)

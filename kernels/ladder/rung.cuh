@@ -17,7 +17,7 @@
 #include <type_traits>
 
 /* The folds: the same type as the element throughout, as the tutorials have it. A sum of int32 wraps around, modulo
-   2^32, and does so in unsigned arithmetic, where wrapping is defined. NaN is no subject here: docs/numerics.md. */
+   2^32, and does so in unsigned arithmetic, in which wrapping is defined. NaN is not considered here; see docs/numerics.md. */
 template <class T> struct sum_of {
     typedef T value;
     static __host__ __device__ __forceinline__ T identity() { return 0; }
@@ -82,7 +82,7 @@ static inline unsigned int rung_level_blocks(const struct rung *rung, uint64_t n
     return (unsigned int)(blocks > 0 ? blocks : 1);
 }
 
-/* Starts work on the stream; whoever times it, times what it starts from its beginning to its end. */
+/* Starts work on the stream. The caller times this work from its beginning to its end. */
 typedef cudaError_t ladder_work(void *argument, cudaStream_t stream);
 
 /* The one place where the ladder launches kernels. */

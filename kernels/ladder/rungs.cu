@@ -46,7 +46,7 @@ static allfold_status poison(struct reduction *r, struct error *error)
     return error->status;
 }
 
-/* Compares what the last start found. why is left alone if it already says something. */
+/* Compares the result of the last start. why is left unchanged if it is not empty. */
 static allfold_status compare(struct reduction *r, const struct subject *subject, char why[LADDER_TEXT_BYTES],
                               struct error *error)
 {
@@ -66,7 +66,7 @@ static allfold_status check(struct reduction *r, const struct subject *subject, 
     return compare(r, subject, why, error);
 }
 
-/* An input that was altered is made anew: the next rung is not to blame. */
+/* An input that was altered is made anew, so that the next rung is not blamed for it. */
 static allfold_status check_input(struct reduction *r, char why[LADDER_TEXT_BYTES], struct error *error)
 {
     uint64_t changes = 0;

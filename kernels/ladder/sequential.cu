@@ -4,8 +4,8 @@
    element t. A warp's lanes touch 32 words in a row, each in a bank of its own.
 
    What it fixes: bank conflicts.
-   What it leaves: half of the threads load an element and never add one: in the very first step they are idle, and hold
-   registers and places on the multiprocessor all the while. */
+   What it leaves: half of the threads load an element and never add one: in the very first step they are idle, but they hold
+   registers and warp slots of the multiprocessor to the end. */
 #include "kernels/ladder/parts.cuh"
 
 template <class Op, int block>

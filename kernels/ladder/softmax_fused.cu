@@ -6,8 +6,8 @@
    divides: arithmetic instead of a trip through memory.
 
    What it fixes: three trips through memory, not five: x is read; x is read and y written.
-   What it leaves: a test for each element whether the maximum has grown, loads one element wide, and nothing of what
-   the first pass read is still near when the second one begins at the front again. */
+   What it leaves: a test for each element whether the maximum has grown, loads one element wide, and the second pass begins at
+   the front again, where nothing that the first pass read is still in the cache. */
 #include "kernels/ladder/parts.cuh"
 #include "kernels/ladder/softmax.h"
 
@@ -24,7 +24,7 @@ static __device__ __forceinline__ struct max_sum shuffle_down(struct max_sum val
 struct max_sum_of {
     typedef struct max_sum value;
     static __device__ __forceinline__ struct max_sum identity() { return {-INFINITY, 0.0f}; }
-    /* Equal maxima, two -inf among them, are not subtracted: -inf - -inf is NaN. */
+    /* Equal maxima, such as two -inf, are not subtracted: -inf - -inf is NaN. */
     static __device__ __forceinline__ float rescaled(const struct max_sum &a, float max)
     {
         return a.max == max ? a.sum : a.sum * expf(a.max - max);

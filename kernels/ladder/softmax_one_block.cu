@@ -4,10 +4,9 @@
    kernel finds the maximum, the next writes exp(x - max) and adds them up, the third divides by the sum. The barrier
    between them is the launch.
 
-   What it fixes: it is right, for any length. The tutorial that it comes from divides by the maximum where it must be
-   subtracted: exp(x / max) is no softmax, and overflows when the maximum is small. And its kernels write their one
-   result from every block that is launched, so they are right for one block only, of one fixed size, and nothing says
-   so.
+   What it fixes: it is right, for any length. The tutorial that it comes from divides by the maximum instead of
+   subtracting it: exp(x / max) is not softmax, and overflows when the maximum is small. Also, every block that is launched
+   writes the one result. So its kernels are right for one block of one fixed size only, which they do not document.
    What it leaves: one multiprocessor of more than a hundred works. */
 #include "kernels/ladder/softmax_steps.cuh"
 

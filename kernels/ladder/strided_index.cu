@@ -4,7 +4,7 @@
    first ones and fill whole warps.
 
    What it fixes: divergence, until the last warp, and `%`.
-   What it leaves: shared memory has 32 banks, and serves a warp at once if each lane wants another bank. Word w lies in
+   What it leaves: shared memory has 32 banks, and serves a warp at once if each lane accesses another bank. Word w lies in
    bank w % 32, so lanes 2 * stride words apart meet in the same banks: two of them in the first step, then four, up to
    all 32 of them one after the other. The pattern that cost coalescing in global memory costs bank conflicts here. */
 #include "kernels/ladder/parts.cuh"

@@ -1,4 +1,4 @@
-/* What many measured times are told as: the ladder's and the benchmark's one way. C, without CUDA. */
+/* The statistics of many measured times, used by the ladder and the benchmark. C, without CUDA. */
 #ifndef ALLFOLD_LADDER_TIMES_H
 #define ALLFOLD_LADDER_TIMES_H
 
@@ -16,7 +16,7 @@ struct ladder_times {
    the 10th and 99th percentile by nearest rank: the smallest time that so many of 100 runs do not exceed. */
 struct ladder_times ladder_times_of(double *seconds, int runs);
 
-/* How many runs of so many seconds each a budget of seconds allows: not fewer than least, nor more than most. */
+/* How many runs of this many seconds each fit a budget of seconds: not fewer than least, not more than most. */
 int ladder_runs_for(double budget, double seconds, int least, int most);
 
 #ifdef __cplusplus

@@ -1,14 +1,14 @@
 /* Unrolled, in global memory: no loop, and the last warp apart.
 
    Idea: the same steps as in interleaved.cu, but the block size is a constant, so that the compiler can write out the
-   steps one behind the other; and from 32 pairs on only the first warp has work, so the barriers are the warp's own.
+   steps one behind the other; and from 32 pairs on only the first warp has work, so its barriers are warp-level.
 
    What it fixes: the loop's counting and testing, and six barriers of the whole block.
-   What it leaves: the traffic. Of every n elements 2 n are read and n written in global memory, where n read would do;
-   that the caches serve much of it hides it, no more.
+   What it leaves: the traffic. For n elements 2 n are read and n written in global memory, although reading n would
+   do. The caches serve much of it, which only hides the cost.
 
-   The tutorials let the last warp run without any barrier, through `volatile`, trusting its lanes to run in step. Since
-   Volta they need not, and that is a race: __syncwarp() both waits for the lanes and makes what they wrote seen. */
+   The tutorials let the last warp run without any barrier, through `volatile`, assuming that its lanes run in step. Since
+   Volta they need not, and that is a race. __syncwarp() waits for the lanes and makes what they wrote visible. */
 #include "kernels/ladder/rung.cuh"
 
 template <class Op, int block>
