@@ -44,8 +44,8 @@ static allfold_status check_partial(const struct bench *b, const struct bench_ex
                                     const struct partial *partial, char wrong[96], struct error *error)
 {
     if (kind_of(b) == BENCH_FOLD) {
-        allfold_result result;
-        const struct fold_call call = {b->one->subject->fold, b->one->subject->level, ALLFOLD_NAN_PROPAGATE, NULL};
+        struct fold_results result;
+        const struct fold_call call = {b->one->subject->fold, b->one->subject->level, ALLFOLD_NAN_PROPAGATE, ALLFOLD_TYPE_NONE};
         if (fold_finish(&call, b->one->type, partial, expected->count, &result, error) != ALLFOLD_OK)
             return error->status;
         return check_value(b, expected, allfold_number(result.fields[0].value), wrong);
@@ -149,7 +149,7 @@ static allfold_status host_run(struct bench *b, struct error *error)
 static allfold_status host_check(struct bench *b, char wrong[96], struct error *error)
 {
     return kind_of(b) == BENCH_SOFTMAX ? check_softmax(b, &b->all, 1e-5, wrong, error)
-                                       : check_value(b, &b->all, allfold_number(b->result.fields[0].value), wrong);
+                                       : check_value(b, &b->all, allfold_number(b->result.value), wrong);
 }
 
 /* ---- CUB, and with it MPI or NCCL */

@@ -41,7 +41,7 @@ int main(int argc, char **argv)
     /* Every rank has the same result; one prints it. */
     if (rank == 0)
         printf("sum of %" PRIu64 " elements on %d ranks: %.10f, mean %.6e, largest %g at %" PRIu64 "\n", sum.count, size,
-               sum.fields[0].value.f64, mean.fields[0].value.f64, largest.fields[0].value.f64, largest.fields[0].index);
+               sum.value.f64, mean.value.f64, largest.value.f64, largest.index);
 
     allfold_close(context);
     free(x);

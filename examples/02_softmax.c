@@ -42,7 +42,7 @@ int main(int argc, char **argv)
         fail(allfold_message(context));
     if (rank == 0)
         printf("%llu probabilities on %d ranks: sum %.9f, largest %.6e\n", (unsigned long long)sum.count, size,
-               sum.fields[0].value.f64, most.fields[0].value.f64);
+               sum.value.f64, most.value.f64);
 
     allfold_close(context);
     free(logits);

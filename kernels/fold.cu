@@ -50,6 +50,7 @@ int fold_launch_to(struct fold_mailbox *mailbox, enum monoid monoid, allfold_typ
         return fold_launch_##value(monoid, type, &input, &there, stream);
         ALLFOLD_TYPES(CASE)
 #undef CASE
+    case ALLFOLD_TYPE_NONE:
     case ALLFOLD_TYPE_COUNT:
         break;
     }

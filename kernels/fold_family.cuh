@@ -66,6 +66,7 @@ int FN_EXPAND(fold_launch, FAMILY)(enum monoid monoid, allfold_type type, const 
         return element_start<element<ALLFOLD_##ID>>(monoid, input, space, stream);
         ALLFOLD_TYPES(CASE)
 #undef CASE
+    case ALLFOLD_TYPE_NONE:
     case ALLFOLD_TYPE_COUNT:
         break;
     }

@@ -212,6 +212,7 @@ int softmax_launch(const struct softmax_constants *constants, bool logarithm, al
         return element_start<element<ALLFOLD_##ID>>(&call, logarithm);
         ALLFOLD_TYPES(CASE)
 #undef CASE
+    case ALLFOLD_TYPE_NONE:
     case ALLFOLD_TYPE_COUNT:
         break;
     }

@@ -107,6 +107,7 @@ static inline bool type_is_floating(allfold_type type)
         return element<ALLFOLD_##ID>::is_floating;
         ALLFOLD_TYPES(CASE)
 #undef CASE
+    case ALLFOLD_TYPE_NONE:
     case ALLFOLD_TYPE_COUNT:
         break;
     }

@@ -3,13 +3,17 @@
    The only public header. A caller opens a context on a communicator, hands over each rank's part of one global
    array (the parts concatenate in rank order), and gets the same result on every rank:
 
-       allfold_context *ctx;
+       allfold_context *context;
        allfold_result sum;
-       if (allfold_open(MPI_COMM_WORLD, NULL, &ctx) == ALLFOLD_OK
-           && allfold_reduce(ctx, ALLFOLD_SUM, &(allfold_array){.data = x, .count = n, .type = ALLFOLD_F32}, NULL, &sum)
-                  == ALLFOLD_OK)
-           printf("%g\n", allfold_number(sum.fields[0].value));
-       allfold_close(ctx);
+       char message[512];
+       if (allfold_open(MPI_COMM_WORLD, NULL, &context, message, sizeof message) != ALLFOLD_OK)
+           fprintf(stderr, "%s\n", message);
+       else if (allfold_reduce(context, ALLFOLD_SUM, &(allfold_array){.data = x, .count = n, .type = ALLFOLD_F32}, NULL,
+                               &sum) != ALLFOLD_OK)
+           fprintf(stderr, "%s\n", allfold_message(context));
+       else
+           printf("%g\n", allfold_number(sum.value));
+       allfold_close(context);
 
    The library never exits and never prints (but through the log callback). Every function marked collective must be
    called by all ranks of the communicator in the same order, and returns the same status on all of them: an error on
@@ -40,30 +44,32 @@ extern "C" {
     X(UINT32, uint32, "uint32", 4, 'u', u32)  \
     X(UINT64, uint64, "uint64", 8, 'u', u64)
 
-/* Folds, one line each: X(ID, name, the monoid that computes it, what it is). The monoids are src/fold/. */
-#define ALLFOLD_FOLDS(X)                                                                          \
-    X(SUM, sum, sum, "sum of the elements")                                                       \
-    X(PROD, prod, prod, "product of the elements")                                                \
-    X(MEAN, mean, sum, "arithmetic mean")                                                         \
-    X(MIN, min, min, "smallest element")                                                          \
-    X(MAX, max, max, "largest element")                                                           \
-    X(ARGMIN, argmin, argmin, "smallest element and the index of its first place")                \
-    X(ARGMAX, argmax, argmax, "largest element and the index of its first place")                 \
-    X(NORM1, norm1, norm1, "sum of absolute values (L1 norm)")                                    \
-    X(NORM2, norm2, norm2, "root of the sum of squares (L2 norm)")                                \
-    X(NORMINF, norminf, norminf, "largest absolute value (Linf norm)")                            \
-    X(LOGSUMEXP, logsumexp, sumexp_f64, "logarithm of the sum of exponentials")                       \
-    X(STATS, stats, stats, "count, NaN count, sum, mean, variance, min, max, L1, L2, Linf in one pass")
+/* Folds, one line each: X(ID, name, the monoid that computes it, how many results it has at most, what it is). The
+   monoids are src/fold/. */
+#define ALLFOLD_FOLDS(X)                                                                                    \
+    X(SUM, sum, sum, 1, "sum of the elements")                                                              \
+    X(PROD, prod, prod, 1, "product of the elements")                                                       \
+    X(MEAN, mean, sum, 1, "arithmetic mean")                                                                \
+    X(MIN, min, min, 1, "smallest element")                                                                 \
+    X(MAX, max, max, 1, "largest element")                                                                  \
+    X(ARGMIN, argmin, argmin, 1, "smallest element and the index of its first place")                       \
+    X(ARGMAX, argmax, argmax, 1, "largest element and the index of its first place")                        \
+    X(NORM1, norm1, norm1, 1, "sum of absolute values (L1 norm)")                                           \
+    X(NORM2, norm2, norm2, 1, "root of the sum of squares (L2 norm)")                                       \
+    X(NORMINF, norminf, norminf, 1, "largest absolute value (Linf norm)")                                   \
+    X(LOGSUMEXP, logsumexp, sumexp_f64, 1, "logarithm of the sum of exponentials")                          \
+    X(STATS, stats, stats, 10, "count, NaN count, sum, mean, variance, min, max, L1, L2, Linf in one pass")
 
 typedef enum {
+    ALLFOLD_TYPE_NONE = 0, /* not set: refused as an array's type, the default of a result's */
 #define ALLFOLD_ENUM_TYPE(ID, name, numpy, bytes, kind, value) ALLFOLD_##ID,
     ALLFOLD_TYPES(ALLFOLD_ENUM_TYPE)
 #undef ALLFOLD_ENUM_TYPE
-    ALLFOLD_TYPE_COUNT
+    ALLFOLD_TYPE_COUNT /* not a type: the one behind the last */
 } allfold_type;
 
 typedef enum {
-#define ALLFOLD_ENUM_FOLD(ID, name, monoid, text) ALLFOLD_##ID,
+#define ALLFOLD_ENUM_FOLD(ID, name, monoid, results, text) ALLFOLD_##ID,
     ALLFOLD_FOLDS(ALLFOLD_ENUM_FOLD)
 #undef ALLFOLD_ENUM_FOLD
     ALLFOLD_FOLD_COUNT
@@ -118,32 +124,39 @@ typedef struct {
 } allfold_value;
 
 #define ALLFOLD_NO_INDEX UINT64_MAX
-#define ALLFOLD_FIELDS_MAX 12
 
-/* What a fold found: one field named "value", or, for stats, one a statistic. index is the 64-bit global index of the
-   element where the field has one (argmin, argmax, and min and max of stats), else ALLFOLD_NO_INDEX. */
+/* One number that a fold found. */
 typedef struct {
-    uint64_t count; /* elements in the global array */
+    const char *name;    /* "value", or of ALLFOLD_STATS the statistic's, such as "mean"; the library's, never freed */
+    allfold_value value;
+    uint64_t index;      /* of the element in the global array, from 0: argmin, argmax, and min and max of stats; else
+                            ALLFOLD_NO_INDEX */
+    uint64_t count;      /* elements in the global array */
     allfold_level level; /* how it was computed */
-    int field_count;
-    struct {
-        const char *name;
-        allfold_value value;
-        uint64_t index;
-        int is_count; /* 1: a number of elements (count and nan_count of stats), which no result_type rounds */
-    } fields[ALLFOLD_FIELDS_MAX];
 } allfold_result;
 
+/* Where a fold with several results writes them. */
+typedef struct {
+    allfold_result *results; /* the caller's, room for `capacity` of them */
+    size_t capacity;         /* at least allfold_result_count(fold) */
+    size_t count;            /* written by the library: how many there are */
+} allfold_results;
+
 /* This rank's part of the global array. data is host memory, or memory of the context's CUDA device, aligned to the
-   element size; it stays the caller's. A rank may have count 0 (data is then not read). type is equal on all ranks. */
+   element size; it stays the caller's. A rank may have count 0 (data is then not read). type is equal on all ranks, also
+   on those with count 0. */
 typedef struct {
     const void *data;
     uint64_t count;
     allfold_type type;
 } allfold_array;
 
-/* Options of allfold_open; zero means the default throughout. Equal on all ranks. */
+/* Options of allfold_open. Begin with ALLFOLD_OPTIONS_INIT, or set .size = sizeof(allfold_options): a size that is not
+   set is refused. By it the library knows which fields the caller's header had. Later versions add fields at the end,
+   so programs go on working with them unchanged; a field that is set and that the library is too old for is refused.
+   Beside size, zero means the default throughout. Equal on all ranks. */
 typedef struct {
+    size_t size;             /* sizeof(allfold_options) */
     allfold_backend backend; /* auto: cuda where a device is visible, else cpu; fails where that differs among ranks */
     uint64_t device_memory;  /* bytes of device memory to use for one rank; default three quarters of what is free,
                                 divided by the ranks that share the device */
@@ -154,24 +167,37 @@ typedef struct {
     void (*log)(void *user, const char *line); /* called with progress worth telling, without a newline */
     void *log_user;
 } allfold_options;
+#define ALLFOLD_OPTIONS_INIT \
+    {sizeof(allfold_options), ALLFOLD_BACKEND_AUTO, 0, 0, 0, ALLFOLD_LEVEL_EXACT, ALLFOLD_EXCHANGE_AUTO, NULL, NULL}
 
-/* Options of one call; NULL means all zero. */
+/* Options of one call; NULL means all defaults. Begin with ALLFOLD_CALL_INIT, or set .size = sizeof(allfold_call): as in
+   allfold_options. Beside size, zero means the default. */
 typedef struct {
-    void *stream;              /* cudaStream_t on which device data is ready; NULL: the legacy default stream */
-    allfold_nan nan;           /* for the folds that have a choice; elsewhere it must be ALLFOLD_NAN_PROPAGATE */
-    int logarithm;             /* softmax only: not 0 for log-softmax */
-    const allfold_type *result_type; /* folds only: the floating-point type to which results are rounded, once where the
-                                        fold is exact, and exactly; counts are never rounded;
-                                        NULL: f64, and integers stay integers */
+    size_t size;      /* sizeof(allfold_call) */
+    void *stream;     /* cudaStream_t on which device data is ready; NULL: the legacy default stream */
+    allfold_nan nan;  /* for the folds that have a choice; elsewhere it must be ALLFOLD_NAN_PROPAGATE */
+    int logarithm;    /* softmax only: not 0 for log-softmax */
+    allfold_type result_type; /* folds only: the floating-point type to which results are rounded, once where the fold is
+                                 exact, and exactly; counts are never rounded; ALLFOLD_TYPE_NONE: f64, and
+                                 integers stay integers */
 } allfold_call;
+#define ALLFOLD_CALL_INIT {sizeof(allfold_call), NULL, ALLFOLD_NAN_PROPAGATE, 0, ALLFOLD_TYPE_NONE}
 
 typedef struct allfold_context allfold_context;
 
-/* The name of a type or a fold ("f32", "sum"); of a status, what it means. Never NULL. */
+/* The name of a type or a fold ("f32", "sum"); of a status, what it means. Never NULL: what is none is "no type", "no
+   fold", "unknown status". */
 const char *allfold_type_name(allfold_type type);
 const char *allfold_fold_name(allfold_fold fold);
 const char *allfold_status_text(allfold_status status);
+/* Bytes of one element; 0 for what is no type. */
 size_t allfold_type_bytes(allfold_type type);
+/* How many results the fold has at most: 1, of ALLFOLD_STATS more; 0 for what is no fold. Later versions may have more
+   statistics. */
+size_t allfold_result_count(allfold_fold fold);
+
+/* The result of that name; NULL where there is none. */
+const allfold_result *allfold_result_find(const allfold_results *results, const char *name);
 
 /* The value as a double (an i64 or u64 is rounded to nearest). */
 double allfold_number(allfold_value value);
@@ -194,7 +220,8 @@ extern "C" {
 #endif
 
 /* Opens a context. Collective over comm, which is duplicated and stays the caller's; MPI must be initialised. options
-   may be NULL. On failure *context is NULL, and message (of message_bytes, may be NULL) says why. */
+   may be NULL. On failure *context is NULL, and message (of message_bytes, cut to fit; may be NULL) says why, the same on
+   all ranks; on success it is empty. */
 allfold_status allfold_open(MPI_Comm comm, const allfold_options *options, allfold_context **context, char *message,
                             size_t message_bytes);
 
@@ -205,15 +232,24 @@ void allfold_close(allfold_context *context);
    call on the context. Not collective. */
 const char *allfold_message(const allfold_context *context);
 
-/* Folds the global array that the ranks' parts make up, in rank order. Collective and blocking: *result, equal on
-   every rank, is written only on ALLFOLD_OK. NaN, infinities, empty arrays: docs/numerics.md. */
+/* Folds the global array that the ranks' parts make up, in rank order, to one number. Collective and blocking: *result,
+   equal on every rank, is written only on ALLFOLD_OK. A fold with several results is refused. NaN, infinities, empty
+   arrays: docs/numerics.md. */
 allfold_status allfold_reduce(allfold_context *context, allfold_fold fold, const allfold_array *part,
                               const allfold_call *call, allfold_result *result);
 
+/* The same for all folds: writes every result of the fold to results->results, in the order of docs/library.md, and how
+   many to results->count, only on ALLFOLD_OK. Of ALLFOLD_STATS those that an empty array has not are left out. Too small a
+   capacity is refused before any work. */
+allfold_status allfold_reduce_all(allfold_context *context, allfold_fold fold, const allfold_array *part,
+                                  const allfold_call *call, allfold_results *results);
+
 /* y[i] = exp(x[i] - max) / sum(exp(x - max)) over the global array, or with call->logarithm its logarithm. Collective
    and blocking: on return y is complete on every rank. y holds part->count elements of type y_type (f16, bf16, f32 or
-   f64), in host or device memory as part->data is; y == part->data is allowed where the types are equal. A global
-   array that holds NaN or +inf, or nothing but -inf, gives NaN everywhere. After an error y is unspecified. */
+   f64; ALLFOLD_TYPE_NONE: that of the part, if it is one of these), in host or device memory; y == part->data is allowed
+   where the types are equal, other overlaps are not. y may be NULL where part->count is 0. A global array that holds NaN
+   or +inf, or nothing but -inf, gives NaN everywhere. call->nan and call->result_type must be 0. After an error y is
+   unspecified. */
 allfold_status allfold_softmax(allfold_context *context, const allfold_array *part, void *y, allfold_type y_type,
                                const allfold_call *call);
 

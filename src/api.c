@@ -34,11 +34,53 @@ static allfold_status memory_write(struct sink *sink, uint64_t first, uint64_t c
     return ALLFOLD_OK;
 }
 
+/* A struct of options that begins with its size, as the caller's header had it: `name` in messages, into `known`, which has
+   this header's `bytes`, at least `least` of them in any version, and the defaults, which stay where given is NULL. */
+struct options_copy {
+    const char *name;
+    const void *given;
+    void *known;
+    size_t bytes, least;
+};
+
+/* Fields that the caller's header lacks keep their default; those that this one lacks must be zero. */
+static void options_take(const struct options_copy *copy, struct error *error)
+{
+    const size_t largest = 4096; /* of any version to come: beyond it is memory that nobody set */
+    size_t size;
+    if (copy->given == NULL)
+        return;
+    memcpy(&size, copy->given, sizeof size);
+    if (size < copy->least || size > largest) {
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "%s.size is %zu: expected sizeof(%s), which begins every %s: set it", copy->name,
+                  size, copy->name, copy->name);
+        return;
+    }
+    for (size_t i = copy->bytes; i < size; i++)
+        if (((const char *)copy->given)[i] != 0) {
+            error_set(error, ALLFOLD_UNSUPPORTED, "%s sets a field that allfold %s does not know: expected zero behind its %zu "
+                      "bytes, or a newer library", copy->name, allfold_version(), copy->bytes);
+            return;
+        }
+    memcpy(copy->known, copy->given, size < copy->bytes ? size : copy->bytes);
+}
+
+/* Where the first published versions of the structs end. */
+#define END_OF(type, field) (offsetof(type, field) + sizeof((type){0}.field))
+
+static void take_call(const allfold_call *given, allfold_call *call, struct error *error)
+{
+    const struct options_copy copy = {"allfold_call", given, call, sizeof *call, END_OF(allfold_call, result_type)};
+    options_take(&copy, error);
+}
+
 static void check_part(const allfold_array *part, struct error *error)
 {
     if (part == NULL)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "the array is NULL: pass a struct with count 0 for an empty part");
-    else if (part->type >= ALLFOLD_TYPE_COUNT)
+    else if (part->type == ALLFOLD_TYPE_NONE)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "the array has no element type: expected .type, such as ALLFOLD_F32");
+    else if (!type_exists(part->type))
         error_set(error, ALLFOLD_BAD_ARGUMENT, "element type %d does not exist", (int)part->type);
     else if (part->count > 0 && part->data == NULL)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "data is NULL though count is not 0");
@@ -52,16 +94,21 @@ static void check_part(const allfold_array *part, struct error *error)
 allfold_status allfold_open(MPI_Comm comm, const allfold_options *options, allfold_context **context, char *message,
                             size_t message_bytes)
 {
-    static const allfold_options defaults = {0};
-    struct error error = {0};
+    allfold_options known = ALLFOLD_OPTIONS_INIT;
+    const struct options_copy copy = {"allfold_options", options, &known, sizeof known, END_OF(allfold_options, log_user)};
+    struct error error = {0}, refused = {0};
     struct allfold_context *ctx = calloc(1, sizeof *ctx);
-    options = options != NULL ? options : &defaults;
+    options_take(&copy, &refused);
+    if ((unsigned)known.exchange > ALLFOLD_EXCHANGE_MPI)
+        error_set(&refused, ALLFOLD_BAD_ARGUMENT, "exchange %d: expected auto or mpi", (int)known.exchange);
     *context = NULL;
     if (ctx == NULL)
         error_set(&error, ALLFOLD_NO_MEMORY, "no memory for a context");
-    else if (comm_open(&comm, options->exchange, &ctx->comm, &error) == ALLFOLD_OK
-             && core_open(ctx, options, &error) != ALLFOLD_OK)
-        comm_close(&ctx->comm);
+    else if (comm_open(&comm, known.exchange, &ctx->comm, &error) == ALLFOLD_OK) {
+        error = refused; /* now that the others can be told */
+        if (core_open(ctx, &known, &error) != ALLFOLD_OK)
+            comm_close(&ctx->comm);
+    }
     if (error.status == ALLFOLD_OK)
         *context = ctx;
     else
@@ -90,51 +137,94 @@ static struct source part_source(const allfold_array *part, const struct error *
         .read = memory_read, .type = usable ? part->type : ALLFOLD_F32, .resident = usable ? part->data : NULL};
 }
 
-allfold_status allfold_reduce(allfold_context *context, allfold_fold fold, const allfold_array *part,
-                              const allfold_call *call, allfold_result *result)
+/* What cannot be meant of a fold's options. Refuses folds, which then count as ALLFOLD_SUM, to fail with the other ranks. */
+static allfold_fold check_fold(allfold_fold fold, const allfold_call *call, size_t capacity, struct error *error)
 {
-    static const allfold_call defaults = {0};
-    struct error *const error = &context->error;
-    *error = (struct error){0};
-    call = call != NULL ? call : &defaults;
-    check_part(part, error);
     if (fold >= ALLFOLD_FOLD_COUNT) {
         error_set(error, ALLFOLD_BAD_ARGUMENT, "fold %d does not exist", (int)fold);
-        fold = ALLFOLD_SUM; /* to fail together with the other ranks, whatever they called */
-    } else if ((unsigned)call->nan > ALLFOLD_NAN_ERROR)
+        return ALLFOLD_SUM;
+    }
+    const char *const name = allfold_fold_name(fold);
+    if (allfold_result_count(fold) > capacity)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "%s has up to %zu results, found room for %zu: call allfold_reduce_all with that "
+                  "capacity", name, allfold_result_count(fold), capacity);
+    if ((unsigned)call->nan > ALLFOLD_NAN_ERROR)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "NaN policy %d does not exist", (int)call->nan);
     else if (call->nan != ALLFOLD_NAN_PROPAGATE && !fold_has_nan_choice(fold))
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "%s always propagates NaN: stats can leave it out or refuse it",
-                  allfold_fold_name(fold));
-    if (call->result_type != NULL && (*call->result_type >= ALLFOLD_TYPE_COUNT || type_kind(*call->result_type) != 'f'))
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "results are f16, bf16, f32 or f64, not %s",
-                  allfold_type_name(*call->result_type));
-    if (result == NULL)
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "the result is NULL");
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "%s always propagates NaN: stats can leave it out or refuse it", name);
+    if (call->logarithm != 0)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "%s has no logarithm: allfold_call.logarithm is for softmax", name);
+    if (call->result_type != ALLFOLD_TYPE_NONE && !(type_exists(call->result_type) && type_kind(call->result_type) == 'f'))
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "results are f16, bf16, f32 or f64, not %s", allfold_type_name(call->result_type));
+    return fold;
+}
+
+/* allfold_reduce_all, for results that have been looked at; error may hold what is wrong with them. */
+static allfold_status reduce(allfold_context *context, allfold_fold fold, const allfold_array *part, const allfold_call *options,
+                             allfold_results *results)
+{
+    struct error *const error = &context->error;
+    struct fold_results found;
+    allfold_call call = ALLFOLD_CALL_INIT;
+    check_part(part, error);
+    take_call(options, &call, error);
+    fold = check_fold(fold, &call, results != NULL ? results->capacity : SIZE_MAX, error);
     struct source source = part_source(part, error);
     const struct job job = {.source = &source,
                             .range = {0, error->status == ALLFOLD_OK ? part->count : 0},
-                            .stream = call->stream,
-                            .result_type = call->result_type};
-    return core_reduce(context, fold, call->nan, source.type, &job, result, error);
+                            .stream = call.stream,
+                            .result_type = call.result_type};
+    if (core_reduce(context, fold, call.nan, source.type, &job, &found, error) != ALLFOLD_OK)
+        return error->status;
+    for (int i = 0; i < found.field_count; i++)
+        results->results[i] = (allfold_result){found.fields[i].name, found.fields[i].value, found.fields[i].index, found.count,
+                                               found.level};
+    results->count = (size_t)found.field_count;
+    return ALLFOLD_OK;
+}
+
+allfold_status allfold_reduce(allfold_context *context, allfold_fold fold, const allfold_array *part,
+                              const allfold_call *call, allfold_result *result)
+{
+    allfold_results results = {.results = result, .capacity = 1};
+    context->error = (struct error){0};
+    if (result == NULL)
+        error_set(&context->error, ALLFOLD_BAD_ARGUMENT, "the result is NULL");
+    return reduce(context, fold, part, call, &results);
+}
+
+allfold_status allfold_reduce_all(allfold_context *context, allfold_fold fold, const allfold_array *part,
+                                  const allfold_call *call, allfold_results *results)
+{
+    context->error = (struct error){0};
+    if (results == NULL || (results->results == NULL && results->capacity > 0))
+        error_set(&context->error, ALLFOLD_BAD_ARGUMENT, "the results are NULL");
+    return reduce(context, fold, part, call, results);
 }
 
 allfold_status allfold_softmax(allfold_context *context, const allfold_array *part, void *y, allfold_type y_type,
-                               const allfold_call *call)
+                               const allfold_call *options)
 {
-    static const allfold_call defaults = {0};
     struct error *const error = &context->error;
+    allfold_call call = ALLFOLD_CALL_INIT;
     *error = (struct error){0};
-    call = call != NULL ? call : &defaults;
     check_part(part, error);
-    if (y_type >= ALLFOLD_TYPE_COUNT || type_kind(y_type) != 'f')
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "softmax gives f16, bf16, f32 or f64, not %s", allfold_type_name(y_type));
+    take_call(options, &call, error);
+    if (y_type == ALLFOLD_TYPE_NONE && error->status == ALLFOLD_OK)
+        y_type = part->type;
+    if (!type_exists(y_type) || type_kind(y_type) != 'f')
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "softmax gives f16, bf16, f32 or f64, not %s: expected one of these as y_type",
+                  allfold_type_name(y_type));
     else if (error->status == ALLFOLD_OK && part->count > 0
              && (y == NULL || (uintptr_t)y % allfold_type_bytes(y_type) != 0))
         error_set(error, ALLFOLD_BAD_ARGUMENT, "the output is NULL or not aligned to its element size");
+    if (call.nan != ALLFOLD_NAN_PROPAGATE)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "softmax always propagates NaN: expected no allfold_call.nan");
+    if (call.result_type != ALLFOLD_TYPE_NONE)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "allfold_call.result_type is for folds: softmax takes y_type");
     struct source source = part_source(part, error);
     struct sink sink = {.write = memory_write, .type = y_type, .resident = y};
     const struct job job = {
-        .source = &source, .range = {0, error->status == ALLFOLD_OK ? part->count : 0}, .stream = call->stream};
-    return core_softmax(context, call->logarithm != 0, source.type, &job, &sink, error);
+        .source = &source, .range = {0, error->status == ALLFOLD_OK ? part->count : 0}, .stream = call.stream};
+    return core_softmax(context, call.logarithm != 0, source.type, &job, &sink, error);
 }

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static void print(const allfold_result *result)
+static void print(const struct fold_results *result)
 {
     for (int i = 0; i < result->field_count; i++) {
         const allfold_value value = result->fields[i].value;
@@ -21,10 +21,10 @@ static void print(const allfold_result *result)
 
 /* From host memory that is read in shards, or in place. */
 static allfold_status fold(allfold_context *ctx, bool streamed, allfold_fold which, const allfold_array *part,
-                           struct range range, allfold_result *result)
+                           struct range range, struct fold_results *result)
 {
     if (!streamed)
-        return allfold_reduce(ctx, which, part, NULL, result);
+        return reduce_all(ctx, which, part, NULL, result);
     struct error error = {0};
     struct test_source source = source_of(part->data, range, part->type);
     const struct job job = {.source = &source.source, .range = range};
@@ -53,7 +53,7 @@ static allfold_status softmax(allfold_context *ctx, bool streamed, bool logarith
 {
     const allfold_type type = logarithm ? ALLFOLD_F64 : ALLFOLD_F32;
     const size_t bytes = allfold_type_bytes(type);
-    const allfold_call options = {.logarithm = logarithm};
+    const allfold_call options = {.size = sizeof options, .logarithm = logarithm};
     void *const y = host_block(range.count * bytes, bytes);
     struct error error = {0};
     struct test_source source = source_of(part->data, range, part->type);
@@ -87,7 +87,7 @@ int main(int argc, char **argv)
         must(fread(all, bytes, head.count, file) == head.count, "a short file");
         const struct range range = range_part(head.count, (uint64_t)world_rank(), (uint64_t)world_size());
         const allfold_array part = {all + range.first * bytes, range.count, (allfold_type)head.type};
-        allfold_result result;
+        struct fold_results result;
         const bool is_fold = head.fold < ALLFOLD_FOLD_COUNT;
         const allfold_status status = is_fold ? fold(ctx, staging != 0, (allfold_fold)head.fold, &part, range, &result)
                                               : softmax(ctx, staging != 0, head.fold > ALLFOLD_FOLD_COUNT, &part, range);

@@ -273,7 +273,7 @@ static inline void check_extreme(struct verdict *v, const char *name, const stru
 struct outcome {
     allfold_status status;
     char message[ALLFOLD_ERROR_BYTES];
-    allfold_result result;
+    struct fold_results result;
 };
 
 static inline void check_index(struct verdict *v, const char *name, uint64_t index, uint64_t expected)
@@ -322,7 +322,7 @@ static inline allfold_status expected_status(allfold_fold fold, allfold_nan nan,
     return ALLFOLD_OK;
 }
 
-static inline void check_stats(struct verdict *v, const struct expected *e, allfold_nan nan, const allfold_result *result)
+static inline void check_stats(struct verdict *v, const struct expected *e, allfold_nan nan, const struct fold_results *result)
 {
     static const char *const names[] = {"count", "nan_count", "sum",   "mean",  "variance",
                                         "min",   "max",       "norm1", "norm2", "norminf"};
@@ -364,7 +364,7 @@ static inline void check_stats(struct verdict *v, const struct expected *e, allf
 }
 
 static inline void check_value(struct verdict *v, allfold_fold fold, allfold_nan nan, const struct expected *e,
-                        const allfold_result *result)
+                        const struct fold_results *result)
 {
     const allfold_value value = result->fields[0].value;
     const bool low = fold == ALLFOLD_MIN || fold == ALLFOLD_ARGMIN;

@@ -35,6 +35,7 @@ static inline allfold_context *open_or_skip(const char *name, allfold_options op
 {
     allfold_context *ctx;
     char message[ALLFOLD_ERROR_BYTES];
+    options.size = sizeof options;
     options.backend = strcmp(name, "cuda") == 0 ? ALLFOLD_BACKEND_CUDA : ALLFOLD_BACKEND_CPU;
     const allfold_status status = allfold_open(MPI_COMM_WORLD, &options, &ctx, message, sizeof message);
     if (status == ALLFOLD_UNSUPPORTED)
@@ -42,6 +43,30 @@ static inline allfold_context *open_or_skip(const char *name, allfold_options op
     else
         must(status == ALLFOLD_OK, message);
     return ctx;
+}
+
+/* allfold_reduce_all, and of a fold with one result allfold_reduce; the results as the library has them inside. */
+static inline allfold_status reduce_all(allfold_context *ctx, allfold_fold fold, const allfold_array *part,
+                                        const allfold_call *call, struct fold_results *found)
+{
+    allfold_result results[FOLD_RESULTS_MAX];
+    allfold_results all = {.results = results, .capacity = allfold_result_count(fold), .count = 99};
+    const bool one = allfold_result_count(fold) == 1;
+    memset(results, 0xa5, sizeof results);
+    const allfold_status status
+        = one ? allfold_reduce(ctx, fold, part, call, results) : allfold_reduce_all(ctx, fold, part, call, &all);
+    if (status != ALLFOLD_OK) {
+        for (size_t i = 0; i < sizeof results; i++)
+            must(((unsigned char *)results)[i] == 0xa5 && all.count == 99, "results are written in spite of an error");
+        return status;
+    }
+    *found = (struct fold_results){.count = results->count, .level = results->level, .field_count = one ? 1 : (int)all.count};
+    for (int i = 0; i < found->field_count; i++) {
+        found->fields[i].name = results[i].name;
+        found->fields[i].value = results[i].value;
+        found->fields[i].index = results[i].index;
+    }
+    return ALLFOLD_OK;
 }
 
 /* How a global array is cut into the ranks' parts. */

@@ -42,7 +42,7 @@ static bool same_elements(const struct array_info *info, const char *elements, i
 
 static void test_round_trips(void)
 {
-    for (int i = 0; i < ALLFOLD_TYPE_COUNT; i++) {
+    for (int i = ALLFOLD_TYPE_NONE + 1; i < ALLFOLD_TYPE_COUNT; i++) {
         const char *name = allfold_type_name((allfold_type)i);
         struct array_info info, read;
         struct error error = {.status = ALLFOLD_OK};
@@ -55,14 +55,14 @@ static void test_round_trips(void)
         info.shape[0] = 5, info.shape[1] = 7, info.shape[2] = 29;
         info.fortran_order = 1;
         const char *raw = in_folder("raw.bin"), *npy = in_folder("array.npy");
-        const struct array_hints hints = {.has_type = true, .type = (allfold_type)i};
+        const struct array_hints hints = {.type = (allfold_type)i};
         tap_ok(write_array(raw, &info, elements, 1, &error) && array_describe(raw, &hints, &read, &error) == ALLFOLD_OK &&
                    read.format == ARRAY_RAW && read.count == 1015 && read.dimensions == 1 && read.shape[0] == 1015 &&
                    same_elements(&read, elements, 2, &error),
                "%s: raw round trip", name);
         if (i == ALLFOLD_BF16)
             tap_ok(!write_array(npy, &info, elements, 1, &error) && error.status == ALLFOLD_UNSUPPORTED &&
-                       strstr(error.text, "--output-type") != NULL, "%s: .npy refused", name);
+                       strstr(error.text, "f32 holds every bf16") != NULL, "%s: .npy refused", name);
         else
             tap_ok(write_array(npy, &info, elements, 1, &error) && array_describe(npy, NULL, &read, &error) == ALLFOLD_OK &&
                        read.format == ARRAY_NPY && read.type == info.type && read.fortran_order == 1 &&
@@ -84,10 +84,10 @@ static void test_large(void)
     struct array_info read;
     struct error error = {.status = ALLFOLD_OK};
     const char *path = in_folder("large");
-    const struct array_hints whole = {.has_type = true, .type = ALLFOLD_F64};
+    const struct array_hints whole = {.type = ALLFOLD_F64};
     tap_ok(write_array(path, &info, elements, 4, &error) && array_describe(path, &whole, &read, &error) == ALLFOLD_OK &&
                same_elements(&read, elements, 4, &error), "a file that several threads write and read");
-    const struct array_hints odd = {.has_type = true, .type = ALLFOLD_F64, .has_offset = true, .offset = 8 * 1000 + 3,
+    const struct array_hints odd = {.type = ALLFOLD_F64, .has_offset = true, .offset = 8 * 1000 + 3,
                                     .has_count = true, .count = 4500000};
     tap_ok(array_describe(path, &odd, &read, &error) == ALLFOLD_OK && read.data_offset == 8003 &&
                same_elements(&read, elements + 8003, 4, &error), "an offset that is not aligned, several threads");
@@ -102,7 +102,7 @@ static void test_empty(void)
     const struct array_info info = parsed("uniform?n=0&dtype=int32");
     struct array_info read;
     struct error error = {.status = ALLFOLD_OK};
-    const struct array_hints hints = {.has_type = true, .type = ALLFOLD_INT32};
+    const struct array_hints hints = {.type = ALLFOLD_INT32};
     const char *npy = in_folder("empty.npy"), *raw = in_folder("empty");
     tap_ok(write_array(npy, &info, elements, 1, &error) && array_describe(npy, NULL, &read, &error) == ALLFOLD_OK &&
                read.count == 0 && read.shape[0] == 0 && same_elements(&read, elements, 4, &error), "an empty .npy array");
@@ -119,8 +119,8 @@ static void test_beyond_32_bits(void)
     struct array_info info;
     struct source *source;
     struct error error = {.status = ALLFOLD_OK};
-    const struct array_hints bytes = {.has_type = true, .type = ALLFOLD_INT8};
-    const struct array_hints odd = {.has_type = true, .type = ALLFOLD_INT16, .has_offset = true, .offset = count - 2};
+    const struct array_hints bytes = {.type = ALLFOLD_INT8};
+    const struct array_hints odd = {.type = ALLFOLD_INT16, .has_offset = true, .offset = count - 2};
     const int fd = open(path, O_RDWR | O_CREAT, 0666);
     int8_t end[4] = {1};
     if (fd < 0 || ftruncate(fd, (off_t)count) != 0 || pwrite(fd, last, 3, (off_t)count - 3) != 3) {
@@ -143,10 +143,10 @@ static void test_beyond_32_bits(void)
 
 static void test_refused_inputs(void)
 {
-    const struct array_hints f32 = {.has_type = true, .type = ALLFOLD_F32};
-    const struct array_hints offset = {.has_type = true, .type = ALLFOLD_F32, .has_offset = true, .offset = 11};
-    const struct array_hints count = {.has_type = true, .type = ALLFOLD_F32, .has_count = true, .count = 3};
-    const struct array_hints huge = {.has_type = true, .type = ALLFOLD_F64, .has_offset = true, .offset = 2,
+    const struct array_hints f32 = {.type = ALLFOLD_F32};
+    const struct array_hints offset = {.type = ALLFOLD_F32, .has_offset = true, .offset = 11};
+    const struct array_hints count = {.type = ALLFOLD_F32, .has_count = true, .count = 3};
+    const struct array_hints huge = {.type = ALLFOLD_F64, .has_offset = true, .offset = 2,
                                      .has_count = true, .count = UINT64_C(1) << 61};
     const char *raw = in_folder("ten");
     make_file(raw, "0123456789", 10);
@@ -177,7 +177,7 @@ static void test_refused_inputs(void)
 static void test_changing_input(void)
 {
     const char *path = in_folder("changing");
-    const struct array_hints f32 = {.has_type = true, .type = ALLFOLD_F32};
+    const struct array_hints f32 = {.type = ALLFOLD_F32};
     struct array_info info;
     struct source *source;
     struct error error = {.status = ALLFOLD_OK};

@@ -20,8 +20,7 @@ FOLDS = ["sum", "prod", "mean", "min", "max", "argmin", "argmax", "norm1", "norm
          "softmax", "log-softmax"]
 TYPES = list(cli.TYPES)
 PROGRAM = os.path.join(tap.BUILD, "tests", "exact_folds")
-TYPE_NUMBER = {"f16": 0, "bf16": 1, "f32": 2, "f64": 3, "int8": 4, "int16": 5, "int32": 6, "int64": 7, "uint8": 8,
-               "uint16": 9, "uint32": 10, "uint64": 11}
+TYPE_NUMBER = {name: 1 + i for i, name in enumerate(TYPES)}  # in the order of ALLFOLD_TYPES; 0 is no type
 LEAST = {"f16": -24, "bf16": -133, "f32": -149, "f64": -1074}  # exponents of the smallest and above the largest number
 MOST = {"f16": 16, "bf16": 128, "f32": 128, "f64": 1024}
 DIGITS = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}  # of the fraction, in bits

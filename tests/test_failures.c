@@ -125,8 +125,8 @@ static void must_work(const char *after)
     const double n = COUNT * (double)test.size;
     if (allfold_reduce(test.ctx, ALLFOLD_SUM, &(allfold_array){test.x, COUNT, ALLFOLD_F32}, NULL, &sum) != ALLFOLD_OK)
         found("after %s a sum fails: %s", after, allfold_message(test.ctx));
-    else if (sum.fields[0].value.f64 != n * (n - 1) / 2 || sum.count != (uint64_t)n)
-        found("after %s a sum is %.17g", after, sum.fields[0].value.f64);
+    else if (sum.value.f64 != n * (n - 1) / 2 || sum.count != (uint64_t)n)
+        found("after %s a sum is %.17g", after, sum.value.f64);
 }
 
 /* status and message: the same on all ranks, those expected; *one_rank: the message must name test.failing. */
@@ -153,7 +153,8 @@ struct wrong {
     allfold_fold fold;
     allfold_array part;
     allfold_call call;
-    bool null_part, null_result, softmax, null_y;
+    bool null_part, null_result, softmax, null_y, no_size;
+    size_t capacity; /* not 0: through allfold_reduce_all, with room for so many results */
     allfold_type y_type;
     size_t y_offset;
     allfold_status status;
@@ -164,15 +165,21 @@ static void run_wrong(const struct wrong *w)
     static const allfold_array right = {test.x, COUNT, ALLFOLD_F32};
     const bool wrong = test.rank == test.failing;
     const allfold_array *const part = !wrong ? &right : w->null_part ? NULL : &w->part;
-    const allfold_call call = wrong ? w->call : (allfold_call){0};
-    allfold_result result;
+    allfold_call call = wrong ? w->call : (allfold_call){0};
+    allfold_result results[FOLD_RESULTS_MAX];
+    allfold_results all = {.results = results, .capacity = wrong ? w->capacity : FOLD_RESULTS_MAX};
     allfold_status status;
+    call.size = wrong && w->call.size != 0 ? w->call.size : sizeof call;
+    if (wrong && w->no_size)
+        call.size = 0;
     void *const y = !wrong ? test.y : w->null_y ? NULL : (void *)((char *)test.y + w->y_offset);
     if (w->softmax)
         status = allfold_softmax(test.ctx, part, y, wrong ? w->y_type : ALLFOLD_F32, &call);
+    else if (w->capacity > 0)
+        status = allfold_reduce_all(test.ctx, ALLFOLD_STATS, part, &call, wrong && w->null_result ? NULL : &all);
     else
         status = allfold_reduce(test.ctx, wrong ? w->fold : ALLFOLD_SUM, part, &call,
-                                wrong && w->null_result ? NULL : &result);
+                                wrong && w->null_result ? NULL : results);
     if (w->status == ALLFOLD_OK && status != ALLFOLD_OK)
         found("%s: %s", w->text, allfold_message(test.ctx));
     else if (w->status != ALLFOLD_OK)
@@ -188,6 +195,8 @@ static void test_arguments(void)
     const struct wrong wrongs[] = {
         {.text = "the array is NULL", .null_part = true, .status = bad},
         {.text = "data is NULL", .part = {NULL, 3, ALLFOLD_F32}, .status = bad},
+        {.text = "no element type: expected .type", .part = {.data = test.x, .count = 3}, .status = bad},
+        {.text = "no element type: expected .type", .part = {0}, .status = bad},
         {.text = "element type 99", .part = {test.x, 3, (allfold_type)99}, .status = bad},
         {.text = "element type -1", .part = {test.x, 3, (allfold_type)-1}, .status = bad},
         {.text = "not aligned", .part = {odd, 3, ALLFOLD_F32}, .status = bad},
@@ -198,11 +207,24 @@ static void test_arguments(void)
         {.text = "always propagates NaN", .part = right, .call = {.nan = ALLFOLD_NAN_OMIT}, .status = bad},
         {.text = "NaN policy 7", .part = right, .fold = ALLFOLD_MIN, .call = {.nan = (allfold_nan)7}, .status = bad},
         {.text = "result is NULL", .part = right, .null_result = true, .status = bad},
+        {.text = "results are f16, bf16, f32 or f64, not int32", .part = right, .call = {.result_type = ALLFOLD_INT32}, .status = bad},
+        {.text = "logarithm is for softmax", .part = right, .call = {.logarithm = 1}, .status = bad},
+        {.text = "allfold_call.size is 0", .part = right, .no_size = true, .status = bad},
+        {.text = "allfold_call.size is 7", .part = right, .call = {.size = 7}, .status = bad},
+        {.text = "allfold_call.size is 99999", .part = right, .call = {.size = 99999}, .status = bad},
+        {.text = "stats has up to 10 results, found room for 1", .part = right, .fold = ALLFOLD_STATS, .status = bad},
+        {.text = "stats has up to 10 results, found room for 9", .part = right, .capacity = 9, .status = bad},
+        {.text = "the results are NULL", .part = right, .capacity = 10, .null_result = true, .status = bad},
+        {.text = "an empty part, and all statistics", .part = right, .capacity = 12, .status = ALLFOLD_OK},
         {.text = "the array is NULL", .softmax = true, .null_part = true, .y_type = ALLFOLD_F32, .status = bad},
         {.text = "output is NULL", .softmax = true, .part = right, .null_y = true, .y_type = ALLFOLD_F32, .status = bad},
         {.text = "not aligned", .softmax = true, .part = right, .y_type = ALLFOLD_F32, .y_offset = 2, .status = bad},
         {.text = "not int32", .softmax = true, .part = right, .y_type = ALLFOLD_INT32, .status = bad},
         {.text = "not no type", .softmax = true, .part = right, .y_type = (allfold_type)99, .status = bad},
+        {.text = "expected no allfold_call.nan", .softmax = true, .part = right, .call = {.nan = ALLFOLD_NAN_OMIT}, .status = bad},
+        {.text = "softmax takes y_type", .softmax = true, .part = right, .call = {.result_type = ALLFOLD_F32}, .status = bad},
+        {.text = "not int32", .softmax = true, .part = {test.x, 3, ALLFOLD_INT32}, .status = bad},
+        {.text = "y_type is that of the part", .softmax = true, .part = right, .status = ALLFOLD_OK},
         {.text = "a CUDA stream", .part = right, .call = {.stream = test.x}, .status = bad},
     };
     const size_t count = sizeof wrongs / sizeof *wrongs - (test.backend == ALLFOLD_BACKEND_CPU ? 0 : 1);
@@ -216,19 +238,20 @@ static void test_arguments(void)
 
 /* What a rank may do while the others do something else. */
 enum activity {
-    SUM, MEAN, MAX, MIN, MIN_OMIT, SUM_F64, SUM_EMPTY_F64, LOGSUMEXP, SOFTMAX, LOG_SOFTMAX, SOFTMAX_F16, SOFTMAX_F64
+    SUM, SUM_TO_F32, MEAN, MAX, MIN, MIN_OMIT, SUM_F64, SUM_EMPTY_F64, LOGSUMEXP, SOFTMAX, LOG_SOFTMAX, SOFTMAX_F16, SOFTMAX_F64
 };
 
 static allfold_status act(enum activity activity)
 {
     static double wide[COUNT], wide_y[COUNT];
     static const allfold_fold folds[] = {
-        [SUM] = ALLFOLD_SUM, [MEAN] = ALLFOLD_MEAN, [MAX] = ALLFOLD_MAX, [MIN] = ALLFOLD_MIN, [MIN_OMIT] = ALLFOLD_MIN,
+        [SUM] = ALLFOLD_SUM, [SUM_TO_F32] = ALLFOLD_SUM, [MEAN] = ALLFOLD_MEAN, [MAX] = ALLFOLD_MAX, [MIN] = ALLFOLD_MIN, [MIN_OMIT] = ALLFOLD_MIN,
         [SUM_F64] = ALLFOLD_SUM, [SUM_EMPTY_F64] = ALLFOLD_SUM, [LOGSUMEXP] = ALLFOLD_LOGSUMEXP};
     const allfold_array x = {test.x, COUNT, ALLFOLD_F32}, x_f64 = {wide, COUNT, ALLFOLD_F64};
     const allfold_array empty = {NULL, 0, ALLFOLD_F64};
-    const allfold_call call = {.nan = activity == MIN_OMIT ? ALLFOLD_NAN_OMIT : ALLFOLD_NAN_PROPAGATE,
-                               .logarithm = activity == LOG_SOFTMAX};
+    const allfold_call call = {.size = sizeof call, .nan = activity == MIN_OMIT ? ALLFOLD_NAN_OMIT : ALLFOLD_NAN_PROPAGATE,
+                               .logarithm = activity == LOG_SOFTMAX,
+                               .result_type = activity == SUM_TO_F32 ? ALLFOLD_F32 : ALLFOLD_TYPE_NONE};
     allfold_result result;
     if (activity < SOFTMAX)
         return allfold_reduce(test.ctx, folds[activity],
@@ -243,7 +266,7 @@ static void test_disagreement(void)
 {
     static const struct {
         enum activity one, others;
-    } pairs[] = {{SUM, MAX}, {SUM, MEAN}, {MIN, MIN_OMIT}, {SUM, SUM_F64}, {SUM_EMPTY_F64, SUM}, {LOGSUMEXP, SOFTMAX},
+    } pairs[] = {{SUM, MAX}, {SUM, SUM_TO_F32}, {SUM, MEAN}, {MIN, MIN_OMIT}, {SUM, SUM_F64}, {SUM_EMPTY_F64, SUM}, {LOGSUMEXP, SOFTMAX},
                  {SOFTMAX, LOGSUMEXP}, {SOFTMAX, LOG_SOFTMAX}, {SOFTMAX_F16, SOFTMAX}, {SOFTMAX, SOFTMAX_F64},
                  {SOFTMAX, SUM}, {MEAN, SOFTMAX_F64}, {SOFTMAX_F64, LOGSUMEXP}};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
@@ -265,7 +288,7 @@ static allfold_status run_route(enum route route, struct error *error, int read_
     struct test_source source = source_of(test.x, part, ALLFOLD_F32);
     struct test_sink sink = sink_of(test.y, part, ALLFOLD_F32);
     const struct job job = {.source = &source.source, .range = part};
-    allfold_result result;
+    struct fold_results result;
     source.fail_at = read_fails;
     sink.fail_at = write_fails;
     if (route == REDUCE_MEMORY || route == SOFTMAX_MEMORY || route == LOG_SOFTMAX_MEMORY)
@@ -361,7 +384,7 @@ static void must_not_open(const allfold_options *options, allfold_status expecte
 
 static void test_open(void)
 {
-    const allfold_options right = {.backend = test.backend, .staging_bytes = 4096};
+    const allfold_options right = {.size = sizeof right, .backend = test.backend, .staging_bytes = 4096};
     for (int operation = IN_open; operation <= IN_queue_open; operation += IN_queue_open - IN_open)
         for (int at = 1; at <= (operation == IN_open ? 1 : test.ctx->queue_count); at++) {
             char text[64];
@@ -391,8 +414,23 @@ static void test_open(void)
             other.backend = ALLFOLD_BACKEND_CUDA;
         must_not_open(&other, ALLFOLD_UNSUPPORTED, "no CUDA device to use");
     }
+    static const size_t sizes[] = {0, 8, 99999};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        other = right;
+        if (test.rank == test.failing)
+            other.size = sizes[i];
+        must_not_open(&other, ALLFOLD_BAD_ARGUMENT, "expected sizeof(allfold_options)");
+    }
+    /* a later version's options, of which this library knows all that are set, and one of which it does not */
+    struct {
+        allfold_options known;
+        uint64_t later;
+    } longer = {right, test.rank == test.failing};
+    longer.known.size = sizeof longer;
+    must_not_open(&longer.known, ALLFOLD_UNSUPPORTED, "allfold_options sets a field that allfold");
+    longer.later = 0;
     allfold_context *ctx = NULL;
-    if (allfold_open(MPI_COMM_WORLD, &right, &ctx, NULL, 0) != ALLFOLD_OK)
+    if (allfold_open(MPI_COMM_WORLD, &longer.known, &ctx, NULL, 0) != ALLFOLD_OK)
         found("allfold_open no longer succeeds");
     allfold_close(ctx);
     must_work("opening another context");

@@ -95,7 +95,7 @@ static void test_refused(void)
     tap_ok(refused == total, "%d texts are refused, each with its reason", total);
     struct array_info info;
     struct error error = {.status = ALLFOLD_OK}, other = {.status = ALLFOLD_OK}, third = {.status = ALLFOLD_OK};
-    const struct array_hints f16 = {.has_type = true, .type = ALLFOLD_F16}, count = {.has_count = true};
+    const struct array_hints f16 = {.type = ALLFOLD_F16}, count = {.has_count = true};
     tap_ok(array_describe("gen:normal?n=3", &f16, &info, &error) == ALLFOLD_OK && info.type == ALLFOLD_F16,
            "--dtype gives a generator its type");
     tap_ok(array_describe("gen:normal?n=3&dtype=f32", &f16, &info, &other) == ALLFOLD_BAD_ARGUMENT, "two types are refused");

@@ -36,7 +36,7 @@ static struct outcome call(const struct test_case *c, allfold_context *ctx, allf
                            const void *data, struct range part)
 {
     struct outcome outcome = {0};
-    allfold_result untouched;
+    struct fold_results untouched;
     memset(&outcome.result, 0xa5, sizeof outcome.result);
     memset(&untouched, 0xa5, sizeof untouched);
     if (c->memory == MEMORY_SOURCE) {
@@ -47,8 +47,8 @@ static struct outcome call(const struct test_case *c, allfold_context *ctx, allf
         memcpy(outcome.message, error.text, sizeof outcome.message);
     } else {
         const allfold_array array = {data, part.count, c->type};
-        const allfold_call options = {.nan = nan};
-        outcome.status = allfold_reduce(ctx, fold, &array, &options, &outcome.result);
+        const allfold_call options = {.size = sizeof options, .nan = nan};
+        outcome.status = reduce_all(ctx, fold, &array, &options, &outcome.result);
         snprintf(outcome.message, sizeof outcome.message, "%s", allfold_message(ctx));
     }
     test.calls++;
@@ -242,7 +242,7 @@ static void test_beyond_32_bits(allfold_context *ctx)
     const uint64_t count = (1ull << 32) + 3;
     struct source source = {.read = read_ones, .type = ALLFOLD_INT8};
     const struct job job = {.source = &source, .range = range_part(count, (uint64_t)test.rank, (uint64_t)test.size)};
-    allfold_result sum = {0}, argmax = {0};
+    struct fold_results sum = {0}, argmax = {0};
     struct error error = {0};
     const double start = MPI_Wtime();
     core_reduce(ctx, ALLFOLD_SUM, ALLFOLD_NAN_PROPAGATE, ALLFOLD_INT8, &job, &sum, &error);
@@ -286,8 +286,8 @@ static void test_long(allfold_context *exact)
         for (int level = 0; level < 2; level++)
             for (unsigned f = 0; f < sizeof folds / sizeof *folds; f++) {
                 const allfold_array part = {device, count, types[t]};
-                allfold_result result = {0};
-                const allfold_status status = allfold_reduce(level == 0 ? test.plain : exact, folds[f], &part, NULL, &result);
+                struct fold_results result = {0};
+                const allfold_status status = reduce_all(level == 0 ? test.plain : exact, folds[f], &part, NULL, &result);
                 const allfold_value value = result.fields[0].value;
                 const double found_value = value.kind == ALLFOLD_VALUE_F64 ? value.f64 : (double)value.i64;
                 const double off = folds[f] == ALLFOLD_NORM2 ? 1e-15 * expected[f] : 0.0;
@@ -325,7 +325,7 @@ int main(int argc, char **argv)
         test.thread_choices = strcmp(backend, "cpu") == 0 ? THREAD_CHOICES : 0;
         for (int t = 0; t < test.thread_choices; t++)
             test.threads[t] = open_or_skip(backend, (allfold_options){.threads = 2 * t, .level = ALLFOLD_LEVEL_FAST});
-        for (int type = 0; type < ALLFOLD_TYPE_COUNT; type++) {
+        for (int type = ALLFOLD_TYPE_NONE + 1; type < ALLFOLD_TYPE_COUNT; type++) {
             run_type((allfold_type)type);
             report_type((allfold_type)type);
         }

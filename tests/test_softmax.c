@@ -157,7 +157,7 @@ static allfold_status call(const struct test_case *c, allfold_context *ctx, void
 {
     test.calls++;
     if (c->x_memory != MEMORY_SOURCE && c->y_memory != MEMORY_SOURCE) {
-        const allfold_call options = {.logarithm = c->logarithm};
+        const allfold_call options = {.size = sizeof options, .logarithm = c->logarithm};
         const allfold_array array = {x, part.count, c->x_type};
         return allfold_softmax(ctx, &array, y, c->y_type, &options);
     }
@@ -293,7 +293,7 @@ static void test_types(void)
 {
     static const allfold_type y_types[] = {ALLFOLD_F16, ALLFOLD_BF16, ALLFOLD_F32, ALLFOLD_F64};
     struct test_case c = {0};
-    for (int x = 0; x < ALLFOLD_TYPE_COUNT; x++)
+    for (int x = ALLFOLD_TYPE_NONE + 1; x < ALLFOLD_TYPE_COUNT; x++)
         for (int y = 0; y < 4; y++)
             for (int logarithm = 0; logarithm < 2; logarithm++) {
                 c.x_type = (allfold_type)x;

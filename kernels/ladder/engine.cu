@@ -84,7 +84,7 @@ static allfold_status answer(struct reduction *r, struct ladder_answer *answer, 
     const size_t bytes = monoid_bytes(fold_monoid(r->fold, ALLFOLD_LEVEL_FAST), r->type);
     struct fold_mailbox mailbox;
     struct partial partial;
-    allfold_result result = {};
+    struct fold_results result = {};
     if (ladder_cuda(cudaMemcpyAsync(&mailbox, r->result, sizeof mailbox, cudaMemcpyDeviceToHost, r->ladder->stream), what,
                     error)
             != ALLFOLD_OK
@@ -94,7 +94,7 @@ static allfold_status answer(struct reduction *r, struct ladder_answer *answer, 
         return error_set(error, ALLFOLD_DEVICE_ERROR, "the engine's kernel left no result");
     /* For the engine the maximum of nothing does not exist; one element, the smallest, makes it what it is here. */
     const uint64_t count = r->n == 0 && r->fold == ALLFOLD_MAX ? 1 : r->n;
-    const struct fold_call call = {r->fold, ALLFOLD_LEVEL_FAST, ALLFOLD_NAN_PROPAGATE, NULL};
+    const struct fold_call call = {r->fold, ALLFOLD_LEVEL_FAST, ALLFOLD_NAN_PROPAGATE, ALLFOLD_TYPE_NONE};
     if (fold_finish(&call, r->type, &partial, count, &result, error) == ALLFOLD_OK)
         *answer = {result.fields[0].value, false, r->roundings, 53};
     return error->status;

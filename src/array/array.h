@@ -36,15 +36,15 @@ struct array_info {
 
 /* What the user says about an input beside its name; raw files need it. */
 struct array_hints {
-    bool has_type, has_offset, has_count;
-    allfold_type type; /* --dtype */
+    bool has_offset, has_count;
+    allfold_type type; /* --dtype; ALLFOLD_TYPE_NONE: not given */
     uint64_t offset;   /* --offset, bytes */
     uint64_t count;    /* --count, elements */
 };
 
 /* Describes the array called name: "gen:DISTRIBUTION?n=1e9&seed=1&dtype=f32&..." is generated; a file that starts with
    the .npy magic is .npy (versions 1 to 3, little-endian, C or Fortran order; hints are then refused); any other file
-   is raw and needs hints->has_type (count defaults to all the rest of the file, which must be whole elements), but a
+   is raw and needs hints->type (count defaults to all the rest of the file, which must be whole elements), but a
    name that ends in ".npy" without the magic is refused: a damaged file is not raw elements. hints may be NULL. Opens,
    checks and closes the file: headers capped (64 KiB for .npy version 1, 1 MiB otherwise), products checked, object
    and structured types refused, the size exactly what the header implies. *info is written only on success. */

@@ -148,13 +148,13 @@ static bool cut(struct spec *spec)
 static bool find_type(const struct spec *spec, const struct array_hints *hints, allfold_type *type)
 {
     const char *text = spec->values[KEY_DTYPE];
-    *type = hints->has_type ? hints->type : ALLFOLD_F32;
+    *type = hints->type != ALLFOLD_TYPE_NONE ? hints->type : ALLFOLD_F32;
     if (text[0] == '\0')
         return true;
     allfold_type named;
     if (!type_by_name(text, &named))
         return refuse(spec, "dtype", "an element type such as f32, bf16 or int64", text);
-    if (hints->has_type && hints->type != named)
+    if (hints->type != ALLFOLD_TYPE_NONE && hints->type != named)
         return refuse(spec, "dtype", "the type that --dtype says, or one of the two alone", text);
     *type = named;
     return true;

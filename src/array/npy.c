@@ -193,7 +193,7 @@ static bool parse_type(struct parser *p, allfold_type *type)
     const char order = descr[0];
     const bool ordered = order != '\0' && strchr("<>=|", order) != NULL;
     const char *kind = ordered ? descr + 1 : descr;
-    for (int i = 0; i < ALLFOLD_TYPE_COUNT; i++) {
+    for (int i = ALLFOLD_TYPE_NONE + 1; i < ALLFOLD_TYPE_COUNT; i++) {
         const allfold_type t = (allfold_type)i;
         const size_t bytes = allfold_type_bytes(t);
         if (t == ALLFOLD_BF16 || kind[0] != type_kind(t) || kind[1] != (char)('0' + bytes) || kind[2] != '\0')

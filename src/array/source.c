@@ -18,19 +18,19 @@ static bool ends_with(const char *text, const char *end)
 
 static allfold_status refuse_hints(const char *name, const struct array_hints *hints, struct error *error)
 {
-    if (!hints->has_type && !hints->has_offset && !hints->has_count)
+    if (hints->type == ALLFOLD_TYPE_NONE && !hints->has_offset && !hints->has_count)
         return ALLFOLD_OK;
     return error_set(error, ALLFOLD_BAD_ARGUMENT,
                      "%s is an .npy file, which tells its own type and shape: expected no --dtype, --offset or "
                      "--count (they are for raw files), found --%s", file_shown(name),
-                     hints->has_type ? "dtype" : hints->has_offset ? "offset" : "count");
+                     hints->type != ALLFOLD_TYPE_NONE ? "dtype" : hints->has_offset ? "offset" : "count");
 }
 
 static allfold_status describe_raw(const char *name, uint64_t file_bytes, const struct array_hints *hints,
                                    struct array_info *info, struct error *error)
 {
     const char *shown = file_shown(name);
-    if (!hints->has_type)
+    if (hints->type == ALLFOLD_TYPE_NONE)
         return error_set(error, ALLFOLD_BAD_ARGUMENT,
                          "%s: expected an .npy file, or --dtype TYPE to read it as raw elements; found no .npy magic "
                          "and no --dtype", shown);

@@ -11,21 +11,26 @@ static const struct {
     const char *name, *numpy;
     size_t bytes;
     char kind;
-} types[] = {
-#define ROW(ID, name, numpy, bytes, kind, value) {#name, numpy, bytes, kind},
+} types[ALLFOLD_TYPE_COUNT] = {
+#define ROW(ID, name, numpy, bytes, kind, value) [ALLFOLD_##ID] = {#name, numpy, bytes, kind},
     ALLFOLD_TYPES(ROW)
 #undef ROW
 };
 
-static const char *const folds[] = {
-#define ROW(ID, name, monoid, text) #name,
+static const struct {
+    const char *name;
+    size_t results;
+} folds[] = {
+#define ROW(ID, name, monoid, results, text) {#name, results},
     ALLFOLD_FOLDS(ROW)
 #undef ROW
 };
 
-const char *allfold_type_name(allfold_type type) { return type < ALLFOLD_TYPE_COUNT ? types[type].name : "no type"; }
-const char *allfold_fold_name(allfold_fold fold) { return fold < ALLFOLD_FOLD_COUNT ? folds[fold] : "no fold"; }
-size_t allfold_type_bytes(allfold_type type) { return type < ALLFOLD_TYPE_COUNT ? types[type].bytes : 0; }
+const char *allfold_type_name(allfold_type type) { return type_exists(type) ? types[type].name : "no type"; }
+const char *allfold_fold_name(allfold_fold fold) { return fold < ALLFOLD_FOLD_COUNT ? folds[fold].name : "no fold"; }
+size_t allfold_type_bytes(allfold_type type) { return type_exists(type) ? types[type].bytes : 0; }
+size_t allfold_result_count(allfold_fold fold) { return fold < ALLFOLD_FOLD_COUNT ? folds[fold].results : 0; }
+bool type_exists(allfold_type type) { return type > ALLFOLD_TYPE_NONE && type < ALLFOLD_TYPE_COUNT; }
 char type_kind(allfold_type type) { return types[type].kind; }
 const char *type_numpy_name(allfold_type type) { return types[type].numpy; }
 const char *allfold_version(void) { return ALLFOLD_VERSION; }
@@ -57,9 +62,17 @@ double allfold_number(allfold_value value)
     }
 }
 
+const allfold_result *allfold_result_find(const allfold_results *results, const char *name)
+{
+    for (size_t i = 0; i < results->count; i++)
+        if (strcmp(results->results[i].name, name) == 0)
+            return &results->results[i];
+    return NULL;
+}
+
 bool type_by_name(const char *name, allfold_type *type)
 {
-    for (int i = 0; i < ALLFOLD_TYPE_COUNT; i++)
+    for (int i = ALLFOLD_TYPE_NONE + 1; i < ALLFOLD_TYPE_COUNT; i++)
         if (strcmp(name, types[i].name) == 0 || strcmp(name, types[i].numpy) == 0) {
             *type = (allfold_type)i;
             return true;
@@ -70,7 +83,7 @@ bool type_by_name(const char *name, allfold_type *type)
 bool fold_by_name(const char *name, allfold_fold *fold)
 {
     for (int i = 0; i < ALLFOLD_FOLD_COUNT; i++)
-        if (strcmp(name, folds[i]) == 0) {
+        if (strcmp(name, folds[i].name) == 0) {
             *fold = (allfold_fold)i;
             return true;
         }

@@ -52,7 +52,8 @@ static inline uint64_t u64_max(uint64_t a, uint64_t b) { return a > b ? a : b; }
 /* The type or fold of that name (NumPy's names too); false where there is none. */
 bool type_by_name(const char *name, allfold_type *type);
 bool fold_by_name(const char *name, allfold_fold *fold);
-char type_kind(allfold_type type); /* 'f', 'i' or 'u' */
+bool type_exists(allfold_type type); /* neither ALLFOLD_TYPE_NONE nor a number that is no type's */
+char type_kind(allfold_type type);   /* 'f', 'i' or 'u' */
 const char *type_numpy_name(allfold_type type);
 
 /* Monotonic seconds. */

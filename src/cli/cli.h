@@ -61,15 +61,14 @@ struct bench_settings {
 };
 
 /* What the user asked for, equal on all ranks: where options.h puts it. Texts are argv's own. */
-#define SETTINGS_DEFAULT {.timeout = 300, .checkpoint_every = 30}
+#define SETTINGS_DEFAULT {.context = ALLFOLD_OPTIONS_INIT, .timeout = 300, .checkpoint_every = 30}
 struct settings {
     const struct command *command;
     bool help, json, quiet, verbose, check;
     allfold_options context;
     allfold_nan nan;
     struct array_hints hints;
-    bool has_output_type;
-    allfold_type output_type;
+    allfold_type output_type; /* ALLFOLD_TYPE_NONE: not given */
     const char *output;
     const char *checkpoint; /* NULL where not given */
     double checkpoint_every, timeout; /* seconds */

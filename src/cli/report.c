@@ -124,9 +124,9 @@ static void print_circumstances(const struct session *session, allfold_level lev
 }
 
 /* Several statistics are a table of their names and values, one is its value alone. */
-static bool is_table(const allfold_result *result) { return result->field_count != 1; }
+static bool is_table(const struct fold_results *result) { return result->field_count != 1; }
 
-static void fold_json(const struct session *session, const allfold_result *result, double seconds)
+static void fold_json(const struct session *session, const struct fold_results *result, double seconds)
 {
     struct json_object *report = begin_json(session, result->level);
     struct json_object *table = is_table(result) ? json_object_new_object() : NULL;
@@ -141,7 +141,7 @@ static void fold_json(const struct session *session, const allfold_result *resul
     end_json(session, report, seconds);
 }
 
-static void fold_table(const struct session *session, const allfold_result *result, double seconds)
+static void fold_table(const struct session *session, const struct fold_results *result, double seconds)
 {
     if (!session->settings->quiet) {
         fputs(name_of(session), stdout);
@@ -156,7 +156,7 @@ static void fold_table(const struct session *session, const allfold_result *resu
     }
 }
 
-static void fold_line(const struct session *session, const allfold_result *result, double seconds)
+static void fold_line(const struct session *session, const struct fold_results *result, double seconds)
 {
     const bool quiet = session->settings->quiet;
     const uint64_t index = result->fields[0].index;
@@ -172,7 +172,7 @@ static void fold_line(const struct session *session, const allfold_result *resul
         print_circumstances(session, result->level, seconds);
 }
 
-void report_fold(const struct session *session, const allfold_result *result, double seconds)
+void report_fold(const struct session *session, const struct fold_results *result, double seconds)
 {
     progress_end();
     if (session->settings->json)

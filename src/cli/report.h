@@ -7,7 +7,7 @@
 #include <json-c/json.h>
 
 /* The report of a fold. */
-void report_fold(const struct session *session, const allfold_result *result, double seconds);
+void report_fold(const struct session *session, const struct fold_results *result, double seconds);
 
 /* The report of a command that wrote an array of elements of type `type`. */
 void report_output(const struct session *session, allfold_type type, double seconds);

@@ -31,7 +31,7 @@ struct job {
     struct range range;    /* this rank's part of the source; the parts follow one another in rank order */
     void *stream;          /* for resident data: see allfold_call */
     const struct stream_hook *hook; /* called between the shards; NULL: nothing is */
-    const allfold_type *result_type; /* folds: as in allfold_call */
+    allfold_type result_type;        /* folds: as in allfold_call */
     struct partial *partial;         /* folds: gets the partial of the whole array; NULL: not wanted */
 };
 
@@ -41,7 +41,7 @@ void core_close(struct allfold_context *ctx);
 
 /* Folds the ranks' parts. *error may hold a failure of this rank already; it becomes everyone's. Collective. */
 allfold_status core_reduce(struct allfold_context *ctx, allfold_fold fold, allfold_nan nan, allfold_type type,
-                           const struct job *job, allfold_result *result, struct error *error);
+                           const struct job *job, struct fold_results *result, struct error *error);
 
 /* Writes softmax (or its logarithm) of the ranks' parts to sink, in the sink's type, element i to place i. sink is NULL
    on a rank that failed before. The sink is not closed. On success every rank has written its part. Collective. */

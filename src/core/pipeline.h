@@ -7,7 +7,8 @@
 /* What the ranks must agree upon beside monoid and element type, in a number: the pipeline, and in its lower bits the
    pipeline's own options. */
 enum { CALL_REDUCE = 1 << 16, CALL_SOFTMAX = 2 << 16 };
-_Static_assert(ALLFOLD_FOLD_COUNT <= 256 && ALLFOLD_TYPE_COUNT <= 256, "the options have a byte each");
+_Static_assert(ALLFOLD_NAN_ERROR < 1 << 2 && ALLFOLD_TYPE_COUNT <= 1 << 6 && ALLFOLD_FOLD_COUNT <= 1 << 8,
+               "CALL_REDUCE has 2 bits for the NaN policy, 6 for the result type, 8 for the fold; CALL_SOFTMAX 8 for its type");
 
 /* Where a part, or its beginning, lies in device memory. */
 struct placed {

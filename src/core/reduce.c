@@ -179,14 +179,14 @@ allfold_status fold_part(struct allfold_context *ctx, const struct job *job, str
 }
 
 allfold_status core_reduce(struct allfold_context *ctx, allfold_fold fold, allfold_nan nan, allfold_type type,
-                           const struct job *job, allfold_result *result, struct error *error)
+                           const struct job *job, struct fold_results *result, struct error *error)
 {
     const enum monoid monoid = fold_monoid(fold, ctx->level);
     const struct fold_call call = {fold, ctx->level, nan, job->result_type};
     struct partial partial;
     struct stream stream = {.monoid = monoid, .type = type, .partial = &partial};
     struct placed placed = {0};
-    struct comm_part part = {.call = CALL_REDUCE | (uint32_t)fold << 8 | (uint32_t)nan,
+    struct comm_part part = {.call = CALL_REDUCE | (uint32_t)fold << 8 | (uint32_t)job->result_type << 2 | (uint32_t)nan,
                              .monoid = monoid, .type = type, .count = job->range.count, .partial = &partial};
     progress_expect(ctx->comm.progress, part.count * allfold_type_bytes(type));
     if (!stream_begin(ctx, job, &stream, error))

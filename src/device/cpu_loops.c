@@ -36,8 +36,8 @@ ALLFOLD_TYPES(ROW)
 static const struct {
     size_t element_bytes, value_bytes;
     convert_function *values, *f64;
-} types[] = {
-#define ROW(ID, name, numpy, bytes, kind, value) {bytes, sizeof(value_##value), values_of_##name, f64_of_##name},
+} types[ALLFOLD_TYPE_COUNT] = {
+#define ROW(ID, name, numpy, bytes, kind, value) [ALLFOLD_##ID] = {bytes, sizeof(value_##value), values_of_##name, f64_of_##name},
     ALLFOLD_TYPES(ROW)
 #undef ROW
 };

@@ -14,7 +14,7 @@
 
 #ifdef FOLD_HOST
 static allfold_status FN(argextreme_finish)(const char *name, V value, uint64_t index, uint64_t nans, uint64_t nan_index,
-                                            const struct finish *finish, allfold_result *result, struct error *error)
+                                            const struct finish *finish, struct fold_results *result, struct error *error)
 {
     if (finish_nan(finish, name, nans, nan_index, error) != ALLFOLD_OK)
         return error->status;
@@ -23,12 +23,12 @@ static allfold_status FN(argextreme_finish)(const char *name, V value, uint64_t 
     result->fields[result->field_count - 1].index = nan ? nan_index : index;
     return ALLFOLD_OK;
 }
-static allfold_status FN(argmin_finish)(const FN(argmin) * min, const struct finish *finish, allfold_result *result,
+static allfold_status FN(argmin_finish)(const FN(argmin) * min, const struct finish *finish, struct fold_results *result,
                                         struct error *error)
 {
     return FN(argextreme_finish)("argmin", min->value, min->index, min->nans, min->nan_index, finish, result, error);
 }
-static allfold_status FN(argmax_finish)(const FN(argmax) * max, const struct finish *finish, allfold_result *result,
+static allfold_status FN(argmax_finish)(const FN(argmax) * max, const struct finish *finish, struct fold_results *result,
                                         struct error *error)
 {
     return FN(argextreme_finish)("argmax", max->value, max->index, max->nans, max->nan_index, finish, result, error);

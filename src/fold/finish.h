@@ -22,7 +22,7 @@ struct finish {
     bool rounds;         /* so are integers: the caller asked for that format */
 };
 
-static allfold_status result_add(allfold_result *result, allfold_value value)
+static allfold_status result_add(struct fold_results *result, allfold_value value)
 {
     result->fields[result->field_count].name = "value";
     result->fields[result->field_count].value = value;
@@ -32,15 +32,15 @@ static allfold_status result_add(allfold_result *result, allfold_value value)
 }
 
 /* Names the field added last. */
-static void result_name(allfold_result *result, const char *name) { result->fields[result->field_count - 1].name = name; }
+static void result_name(struct fold_results *result, const char *name) { result->fields[result->field_count - 1].name = name; }
 
-static allfold_status result_f64(allfold_result *result, double value)
+static allfold_status result_f64(struct fold_results *result, double value)
 {
     return result_add(result, (allfold_value){.kind = ALLFOLD_VALUE_F64, .f64 = value});
 }
 
 /* A field that is a number of elements. */
-static void result_count(allfold_result *result, const char *name, uint64_t count)
+static void result_count(struct fold_results *result, const char *name, uint64_t count)
 {
     result_add(result, (allfold_value){.kind = ALLFOLD_VALUE_U64, .u64 = count});
     result_name(result, name);
@@ -75,7 +75,7 @@ static allfold_status integer_overflow(const struct integer *integer, struct err
 
 /* As int64 or uint64. What these cannot hold is an error, but where the caller asked for a floating-point format: then it is
    rounded to that, once. */
-static allfold_status result_integer(allfold_result *result, const struct finish *finish, struct integer integer,
+static allfold_status result_integer(struct fold_results *result, const struct finish *finish, struct integer integer,
                                      struct error *error)
 {
     const int128 value = integer.value;
@@ -92,7 +92,7 @@ static allfold_status result_integer(allfold_result *result, const struct finish
 
 /* An element as a result. */
 #define RESULT_VALUE(value_name, kind_id, field, type)                                              \
-    static allfold_status result_value_##value_name(allfold_result *result, bool nan, type value)   \
+    static allfold_status result_value_##value_name(struct fold_results *result, bool nan, type value)   \
     {                                                                                               \
         if (nan)                                                                                    \
             return result_f64(result, NAN);                                                         \
@@ -165,7 +165,7 @@ static pair sumexp_exact_log(const struct exp_bins *bins, int fraction)
     return sum.high > 0.0 ? log_pair(sum) : (pair){bins->nan != 0 ? NAN : bins->max, 0.0};
 }
 /* logsumexp, from the largest element and the logarithm of the sum relative to it: rounded once. */
-static allfold_status result_logsumexp(allfold_result *result, double max, pair log)
+static allfold_status result_logsumexp(struct fold_results *result, double max, pair log)
 {
     double lost;
     const double value = two_sum(max, log.high, &lost);

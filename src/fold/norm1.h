@@ -11,7 +11,7 @@
 #include "fold/additive.h"
 
 #ifdef FOLD_HOST
-static allfold_status FN(norm1_finish)(const FN(norm1) * sum, const struct finish *finish, allfold_result *result,
+static allfold_status FN(norm1_finish)(const FN(norm1) * sum, const struct finish *finish, struct fold_results *result,
                                        struct error *error)
 {
 #if VALUE_FLOAT

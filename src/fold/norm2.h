@@ -127,7 +127,7 @@ HOST_DEVICE void FN(norm2_tile)(FN(norm2) * norm, const V *x, uint32_t n, uint64
 #endif
 
 #ifdef FOLD_HOST
-static allfold_status FN(norm2_finish)(const FN(norm2) * norm, const struct finish *finish, allfold_result *result,
+static allfold_status FN(norm2_finish)(const FN(norm2) * norm, const struct finish *finish, struct fold_results *result,
                                        struct error *error)
 {
     (void)finish;

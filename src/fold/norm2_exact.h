@@ -35,7 +35,7 @@ HOST_DEVICE double norm2_exact_square(double x) { return x != 0.0 && fabs(x) < 0
 
 #ifdef FOLD_HOST
 static allfold_status FN(norm2_exact_finish)(const FN(norm2_exact) * norm, const struct finish *finish,
-                                             allfold_result *result, struct error *error)
+                                             struct fold_results *result, struct error *error)
 {
     struct exact_total total = exact_total_of(norm->words, FN(norm2_exact_limbs), FN(norm2_exact_lowest));
     (void)error;

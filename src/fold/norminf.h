@@ -17,7 +17,7 @@
 #include "fold/extreme_template.h"
 
 #ifdef FOLD_HOST
-static allfold_status FN(norminf_finish)(const FN(norminf) * norm, const struct finish *finish, allfold_result *result,
+static allfold_status FN(norminf_finish)(const FN(norminf) * norm, const struct finish *finish, struct fold_results *result,
                                          struct error *error)
 {
 #if VALUE_FLOAT

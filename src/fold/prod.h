@@ -88,7 +88,7 @@ HOST_DEVICE void FN(prod_tile)(FN(prod) * prod, const V *x, uint32_t n, uint64_t
 #endif
 
 #ifdef FOLD_HOST
-static allfold_status FN(prod_finish)(const FN(prod) * prod, const struct finish *finish, allfold_result *result,
+static allfold_status FN(prod_finish)(const FN(prod) * prod, const struct finish *finish, struct fold_results *result,
                                       struct error *error)
 {
 #if VALUE_FLOAT

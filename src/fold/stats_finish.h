@@ -1,6 +1,6 @@
 /* Template of the results of stats: STATS the monoid, whose parts min, max, sum, norm1 and norm2 the STATS_..._FINISH finish, and
    STATS_VARIANCE(stats, part) the variance of what is not NaN. Host only. */
-static allfold_status STATS_FN(finish)(const FN(STATS) * stats, const struct finish *finish, allfold_result *result,
+static allfold_status STATS_FN(finish)(const FN(STATS) * stats, const struct finish *finish, struct fold_results *result,
                                        struct error *error)
 {
     const uint64_t nans = stats->min.nans;
@@ -10,7 +10,7 @@ static allfold_status STATS_FN(finish)(const FN(STATS) * stats, const struct fin
     const struct finish whole = {finish->count, ALLFOLD_NAN_OMIT, finish->format, finish->rounds};
     const bool nan = nans > 0 && finish->nan == ALLFOLD_NAN_PROPAGATE, empty = part.count == 0;
 
-    allfold_result fields = *result;
+    struct fold_results fields = *result;
     result_count(&fields, "count", finish->count);
     result_count(&fields, "nan_count", nans);
     if (nan) {

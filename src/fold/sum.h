@@ -8,7 +8,7 @@
 #include "fold/additive.h"
 
 #ifdef FOLD_HOST
-static allfold_status FN(sum_finish)(const FN(sum) * sum, const struct finish *finish, allfold_result *result,
+static allfold_status FN(sum_finish)(const FN(sum) * sum, const struct finish *finish, struct fold_results *result,
                                      struct error *error)
 {
 #if VALUE_FLOAT
@@ -19,7 +19,7 @@ static allfold_status FN(sum_finish)(const FN(sum) * sum, const struct finish *f
 #endif
 }
 
-static allfold_status FN(mean_finish)(const FN(sum) * sum, const struct finish *finish, allfold_result *result,
+static allfold_status FN(mean_finish)(const FN(sum) * sum, const struct finish *finish, struct fold_results *result,
                                       struct error *error)
 {
     if (finish->count == 0)

@@ -56,7 +56,7 @@
 #undef SUM_WEIGHT
 
 #ifdef FOLD_HOST
-static allfold_status FN(sum_exact_finish)(const FN(sum_exact) * sum, const struct finish *finish, allfold_result *result,
+static allfold_status FN(sum_exact_finish)(const FN(sum_exact) * sum, const struct finish *finish, struct fold_results *result,
                                            struct error *error)
 {
     const struct exact_total total = exact_total_of(sum->words, FN(sum_exact_limbs), FN(sum_exact_lowest));
@@ -68,7 +68,7 @@ static allfold_status FN(sum_exact_finish)(const FN(sum_exact) * sum, const stru
 #endif
 }
 
-static allfold_status FN(mean_exact_finish)(const FN(sum_exact) * sum, const struct finish *finish, allfold_result *result,
+static allfold_status FN(mean_exact_finish)(const FN(sum_exact) * sum, const struct finish *finish, struct fold_results *result,
                                             struct error *error)
 {
     if (finish->count == 0)
@@ -79,7 +79,7 @@ static allfold_status FN(mean_exact_finish)(const FN(sum_exact) * sum, const str
 }
 
 static allfold_status FN(norm1_exact_finish)(const FN(norm1_exact) * sum, const struct finish *finish,
-                                             allfold_result *result, struct error *error)
+                                             struct fold_results *result, struct error *error)
 {
     const struct exact_total total = exact_total_of(sum->words, FN(norm1_exact_limbs), FN(norm1_exact_lowest));
 #if VALUE_FLOAT

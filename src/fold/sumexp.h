@@ -69,14 +69,14 @@ HOST_DEVICE void FN(sumexp_half_tile)(FN(sumexp_half) * partial, const V *x, uin
 #ifdef FOLD_HOST
 /* scipy.special.logsumexp's conventions: -inf for nothing, or nothing but -inf; +inf where +inf is; NaN where NaN is. */
 static allfold_status FN(logsumexp_finish)(const FN(sumexp_f64) * partial, const struct finish *finish,
-                                           allfold_result *result, struct error *error)
+                                           struct fold_results *result, struct error *error)
 {
     (void)finish;
     (void)error;
     return result_logsumexp(result, partial->max, FN(sumexp_f64_log)(partial));
 }
 static allfold_status FN(logsumexp_exact_finish)(const FN(sumexp_f64_exact) * partial, const struct finish *finish,
-                                                 allfold_result *result, struct error *error)
+                                                 struct fold_results *result, struct error *error)
 {
     if (monoid_has_room(MONOID_sumexp_f64_exact, finish->count, error) != ALLFOLD_OK)
         return error->status;

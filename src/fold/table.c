@@ -51,15 +51,19 @@ static const struct monoid_row monoids[MONOID_COUNT][VALUE_COUNT] = {
 };
 #undef CELL
 
-typedef allfold_status finish_function(const void *, const struct finish *, allfold_result *, struct error *);
+#define ROW(ID, name, monoid, results, text) _Static_assert(results <= FOLD_RESULTS_MAX, "more room is needed for " #name);
+ALLFOLD_FOLDS(ROW)
+#undef ROW
+
+typedef allfold_status finish_function(const void *, const struct finish *, struct fold_results *, struct error *);
 
 #define DEFINE(fold, value)                                                                          \
     static allfold_status finish_##fold##_##value(const void *partial, const struct finish *finish,          \
-                                                  allfold_result *result, struct error *error)               \
+                                                  struct fold_results *result, struct error *error)               \
     {                                                                                                        \
         return fold##_finish_##value(partial, finish, result, error);                                        \
     }
-#define ROW(ID, name, monoid, text) VALUES(DEFINE, name)
+#define ROW(ID, name, monoid, results, text) VALUES(DEFINE, name)
 ALLFOLD_FOLDS(ROW)
 #undef ROW
 #define ROW(ID, name, monoid) VALUES(DEFINE, name)
@@ -77,7 +81,7 @@ static const struct {
     const char *text;
     struct way fast;
 } folds[] = {
-#define ROW(ID, name, monoid, text) {text, {MONOID_##monoid, {VALUES(CELL, name)}}},
+#define ROW(ID, name, monoid, results, text) {text, {MONOID_##monoid, {VALUES(CELL, name)}}},
     ALLFOLD_FOLDS(ROW)
 #undef ROW
 };
@@ -122,7 +126,7 @@ bool fold_has_nan_choice(allfold_fold fold) { return monoid_facts[folds[fold].fa
 const char *fold_text(allfold_fold fold) { return folds[fold].text; }
 
 /* What a caller's result type makes of numbers that are not rounded to it yet. */
-static void round_fields(allfold_result *result, allfold_type type)
+static void round_fields(struct fold_results *result, allfold_type type)
 {
     for (int i = 0; i < result->field_count; i++) {
         allfold_value *const value = &result->fields[i].value;
@@ -139,16 +143,16 @@ static void round_fields(allfold_result *result, allfold_type type)
 }
 
 allfold_status fold_finish(const struct fold_call *call, allfold_type type, const struct partial *partial, uint64_t count,
-                           allfold_result *result, struct error *error)
+                           struct fold_results *result, struct error *error)
 {
-    const allfold_type *const result_type = call->result_type;
-    const struct finish finish = {count, call->nan, result_type != NULL ? *result_type : ALLFOLD_F64, result_type != NULL};
-    allfold_result found = {.count = count, .level = fold_level(call->fold, call->level)};
+    const bool rounded = call->result_type != ALLFOLD_TYPE_NONE;
+    const struct finish finish = {count, call->nan, rounded ? call->result_type : ALLFOLD_F64, rounded};
+    struct fold_results found = {.count = count, .level = fold_level(call->fold, call->level)};
     const allfold_status status
         = way_of(call->fold, call->level)->finish[type_value(type)](partial->bytes, &finish, &found, error);
     if (status == ALLFOLD_OK) {
-        if (result_type != NULL)
-            round_fields(&found, *result_type);
+        if (rounded)
+            round_fields(&found, call->result_type);
         *result = found;
     }
     return status;

@@ -113,17 +113,31 @@ bool fold_has_level_choice(allfold_fold fold);
 bool fold_has_nan_choice(allfold_fold fold);  /* takes allfold_nan; others propagate */
 const char *fold_text(allfold_fold fold);     /* what it is, for --help */
 
+/* What a fold found: its results in order, each an allfold_result with a name. */
+#define FOLD_RESULTS_MAX 12
+struct fold_results {
+    uint64_t count; /* elements of the global array */
+    allfold_level level;
+    int field_count;
+    struct {
+        const char *name;
+        allfold_value value;
+        uint64_t index; /* ALLFOLD_NO_INDEX: none */
+        int is_count;   /* 1: a number of elements (count and nan_count of stats), which no result_type rounds */
+    } fields[FOLD_RESULTS_MAX];
+};
+
 /* How a fold is called, beside its input. */
 struct fold_call {
     allfold_fold fold;
     allfold_level level;
     allfold_nan nan;
-    const allfold_type *result_type; /* the floating-point type to which results are rounded; NULL: see allfold_call */
+    allfold_type result_type; /* as in allfold_call */
 };
 
 /* The result of the fold over the whole array, whose elements number count. *result is written only on success. */
 allfold_status fold_finish(const struct fold_call *call, allfold_type type, const struct partial *partial, uint64_t count,
-                           allfold_result *result, struct error *error);
+                           struct fold_results *result, struct error *error);
 
 /* Refuses more elements than a partial has room for. */
 allfold_status monoid_has_room(enum monoid monoid, uint64_t count, struct error *error);

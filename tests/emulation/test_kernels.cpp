@@ -213,8 +213,8 @@ static double tolerance_of(const struct job *job, allfold_fold fold, const char 
     return fold == ALLFOLD_PROD ? 1e-15 * fabs(value) : 0;
 }
 
-static bool fields_agree(const struct job *job, allfold_fold fold, const allfold_result *found,
-                         const allfold_result *expected, const struct scale *scale)
+static bool fields_agree(const struct job *job, allfold_fold fold, const struct fold_results *found,
+                         const struct fold_results *expected, const struct scale *scale)
 {
     if (found->field_count != expected->field_count)
         return failed("%d fields, not %d", found->field_count, expected->field_count);
@@ -246,7 +246,7 @@ static bool partials_agree(const struct job *job, const struct partial *found, c
             continue;
         for (int nan = 0; nan <= (fold_has_nan_choice(fold) ? ALLFOLD_NAN_ERROR : 0); nan++) {
             struct error a_error = {}, b_error = {};
-            allfold_result a = {}, b = {};
+            struct fold_results a = {}, b = {};
             const struct fold_call call = {fold, level, (allfold_nan)nan, NULL};
             const allfold_status status = fold_finish(&call, job->type, found, job->n, &a, &a_error);
             fold_finish(&call, job->type, expected, job->n, &b, &b_error);
@@ -576,7 +576,7 @@ static void test_softmax(allfold_type x_type, allfold_type y_type, bool logarith
 
 int main()
 {
-    for (int type = 0; type < ALLFOLD_TYPE_COUNT; type++) {
+    for (int type = ALLFOLD_TYPE_NONE + 1; type < ALLFOLD_TYPE_COUNT; type++) {
         for (int monoid = 0; monoid < MONOID_COUNT; monoid++)
             if (monoid_takes((enum monoid)monoid, (allfold_type)type))
                 test_fold((enum monoid)monoid, (allfold_type)type);

@@ -23,7 +23,7 @@ static bool fold_takes(const struct command *command, const struct option *group
 
 static void explain_generators(FILE *file) { fputs(generator_help(), file); }
 
-#define FOLD(ID, name, monoid, text) \
+#define FOLD(ID, name, monoid, results, text) \
     {#name, "INPUT", text, fold_options, fold_takes, WORKS_ON_DEVICE, ALLFOLD_##ID, explain_generators, fold_run},
 
 /* In the order of --help. */

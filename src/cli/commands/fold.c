@@ -6,7 +6,7 @@ void fold_run(struct session *session)
 {
     const struct settings *const settings = session->settings;
     struct job job;
-    allfold_result result;
+    struct fold_results result;
     session_describe(session, settings->operand);
     if (session->error.status == ALLFOLD_OK)
         session_partial_begin(session);
@@ -16,7 +16,7 @@ void fold_run(struct session *session)
                                    .type = session->input.type};
     session_source(session, &job);
     job.partial = settings->partial != NULL ? &partial.partial : NULL;
-    job.result_type = settings->has_output_type ? &settings->output_type : NULL;
+    job.result_type = settings->output_type;
     core_reduce(session->context, (allfold_fold)settings->command->which, settings->nan, session->input.type, &job,
                 &result, &session->error);
     source_close(job.source);

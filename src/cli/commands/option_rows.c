@@ -29,8 +29,7 @@ const struct option device_options[] = {
 };
 
 const struct option type_options[] = {
-    {"dtype", "TYPE", "element type of a raw file, or of generated elements", OPTION_TYPE, PLACE(hints.type),
-     GIVEN(hints.has_type)},
+    {"dtype", "TYPE", "element type of a raw file, or of generated elements", OPTION_TYPE, PLACE(hints.type)},
     {0},
 };
 
@@ -69,7 +68,7 @@ const struct option checkpoint_options[] = {
 
 const struct option result_type_options[] = {
     {"output-type", "TYPE", "round the value to f16, bf16, f32 or f64 (default: f64, and integers as they are)",
-     OPTION_FLOAT_TYPE, PLACE(output_type), GIVEN(has_output_type)},
+     OPTION_FLOAT_TYPE, PLACE(output_type)},
     {0},
 };
 
@@ -81,7 +80,7 @@ const struct option output_options[] = {
 
 const struct option output_type_options[] = {
     {"output-type", "TYPE", "element type of the result: f16, bf16, f32 or f64 (default: the input's)", OPTION_FLOAT_TYPE,
-     PLACE(output_type), GIVEN(has_output_type)},
+     PLACE(output_type)},
     {0},
 };
 

@@ -6,7 +6,7 @@
 static allfold_status choose_type(struct session *session, allfold_type *type)
 {
     const struct settings *const settings = session->settings;
-    *type = settings->has_output_type ? settings->output_type : session->input.type;
+    *type = settings->output_type != ALLFOLD_TYPE_NONE ? settings->output_type : session->input.type;
     if (type_kind(*type) == 'f')
         return ALLFOLD_OK;
     return error_set(&session->error, ALLFOLD_BAD_ARGUMENT,
