@@ -64,6 +64,7 @@ FOLD_CONSTANT struct monoid_facts monoid_facts[] = {
 FOLD_CONSTEXPR enum value type_value(allfold_type type)
 {
     FOLD_CONSTANT enum value values[] = {
+        VALUE_COUNT, /* ALLFOLD_TYPE_NONE starts in none */
 #define ROW(ID, name, numpy, bytes, kind, value) VALUE_##value,
         ALLFOLD_TYPES(ROW)
 #undef ROW
