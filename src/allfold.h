@@ -106,7 +106,7 @@ typedef enum {
 
 typedef enum { ALLFOLD_BACKEND_AUTO = 0, ALLFOLD_BACKEND_CUDA, ALLFOLD_BACKEND_CPU } allfold_backend;
 
-/* How ranks combine their partials. Both give the same results. */
+/* How ranks combine their partials. At level exact both give the same bits. */
 typedef enum {
     ALLFOLD_EXCHANGE_AUTO = 0, /* ranks of one host through shared memory where they can, hosts through MPI */
     ALLFOLD_EXCHANGE_MPI       /* all ranks through MPI alone */

@@ -354,13 +354,20 @@ def cpu_list():
     return ",".join(f"{first}-{last}" if first != last else str(first) for first, last in found)
 
 
+def check_exchange():
+    words = ["sum", "gen:normal?n=1000&seed=1", "--backend=cpu", "--json"]
+    auto, mpi = report(ranks(3, *words)), report(ranks(3, *words, "--exchange=mpi"))
+    tap.ok(auto and mpi and [(found["exchange"], found["hosts"]) for found in (auto, mpi)] == [("auto", 1), ("mpi", 3)]
+           and auto["hex"] == mpi["hex"], "--exchange=mpi: every rank a host of its own, and the same bits", (auto, mpi))
+
+
 def check_info():
     process = ranks(3, "info", "--backend=cpu", "--json")
     found = report(process)
     if found:
-        keys = ["command", "version", "build", "mpi", "cuda", "backend", "ranks", "devices"]
-        tap.ok(list(found) == keys and found["ranks"] == len(found["devices"]) == 3 and found["backend"] == "cpu",
-               "info --json on 3 ranks", found)
+        keys = ["command", "version", "build", "mpi", "cuda", "backend", "exchange", "hosts", "ranks", "devices"]
+        tap.ok(list(found) == keys and found["ranks"] == len(found["devices"]) == 3 and found["backend"] == "cpu"
+               and (found["exchange"], found["hosts"]) == ("auto", 1), "info --json on 3 ranks", found)
         tap.ok(found["mpi"]["library"] and set(found["build"]) >= {"cc", "cflags", "cuda"} and "unknown" not in
                found["build"].values(), "info tells of MPI and of the build", found)
         devices = found["devices"]
@@ -388,6 +395,7 @@ def main():
     check_reports()
     check_generate()
     check_whole()
+    check_exchange()
     check_info()
     tap.done()
 

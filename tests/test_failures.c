@@ -400,6 +400,10 @@ static void test_open(void)
         other.backend = (allfold_backend)7;
     must_not_open(&other, ALLFOLD_BAD_ARGUMENT, "backend 7");
     other = right;
+    if (test.rank == test.failing)
+        other.exchange = (allfold_exchange)7;
+    must_not_open(&other, ALLFOLD_BAD_ARGUMENT, "exchange 7");
+    other = right;
     other.level = test.rank == test.failing ? ALLFOLD_LEVEL_EXACT : ALLFOLD_LEVEL_FAST;
     if (test.size > 1) {
         allfold_context *mixed = NULL;

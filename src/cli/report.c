@@ -77,6 +77,17 @@ static double input_rate(const struct session *session, double seconds)
 /* How the numbers were computed: docs/numerics.md. */
 static const char *level_name(allfold_level level) { return level == ALLFOLD_LEVEL_EXACT ? "exact" : "fast"; }
 
+const char *report_exchange_name(const struct session *session)
+{
+    return session->settings->context.exchange == ALLFOLD_EXCHANGE_MPI ? "mpi" : "auto";
+}
+
+void report_exchange(const struct session *session, struct json_object *report)
+{
+    json_object_object_add(report, "exchange", json_object_new_string(report_exchange_name(session)));
+    json_object_object_add(report, "hosts", json_object_new_int(session->context->comm.hosts));
+}
+
 static struct json_object *begin_json(const struct session *session, allfold_level level)
 {
     struct json_object *report = json_object_new_object();
@@ -88,6 +99,7 @@ static struct json_object *begin_json(const struct session *session, allfold_lev
     json_object_object_add(report, "count", json_object_new_uint64(session->input.count));
     json_object_object_add(report, "ranks", json_object_new_int(session->context->comm.size));
     json_object_object_add(report, "backend", json_object_new_string(session->context->device->backend->name));
+    report_exchange(session, report);
     json_object_object_add(report, "level", json_object_new_string(level_name(level)));
     return report;
 }

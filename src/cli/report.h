@@ -17,6 +17,10 @@ struct json_object *report_string(const char *text);
 /* Seconds and rates: more than six digits of them are noise. null where not finite. */
 struct json_object *report_measured(double number);
 
+/* Which exchange it is and between how many hosts, in words and as fields of a report. */
+const char *report_exchange_name(const struct session *session);
+void report_exchange(const struct session *session, struct json_object *report);
+
 /* Prints the object on a line of its own and frees it. */
 void report_print(struct json_object *object);
 

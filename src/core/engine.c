@@ -102,9 +102,10 @@ allfold_status core_open(struct allfold_context *ctx, const allfold_options *opt
         return error->status;
     }
     core_log(ctx, "%s backend, %d threads, %d queues of %zu bytes, %" PRIu64 " bytes of device memory for elements, "
-             "%d rank%s on this device, %d ranks exchange as %d host%s", ctx->device->backend->name, ctx->device->threads, ctx->queue_count,
+             "%d rank%s on this device, exchange %s: %d rank%s as %d host%s", ctx->device->backend->name, ctx->device->threads, ctx->queue_count,
              ctx->queues[0]->bytes, ctx->device->memory, ctx->device->sharers, ctx->device->sharers == 1 ? "" : "s",
-             ctx->comm.size, ctx->comm.hosts, ctx->comm.hosts == 1 ? "" : "s");
+             options->exchange == ALLFOLD_EXCHANGE_MPI ? "mpi" : "auto", ctx->comm.size, ctx->comm.size == 1 ? "" : "s",
+             ctx->comm.hosts, ctx->comm.hosts == 1 ? "" : "s");
     return ALLFOLD_OK;
 }
 

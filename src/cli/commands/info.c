@@ -142,6 +142,7 @@ static void print_json(const struct session *session, const struct rank_info *al
     json_object_object_add(report, "mpi", mpi_json());
     json_object_object_add(report, "cuda", cuda);
     json_object_object_add(report, "backend", json_object_new_string(session->context->device->backend->name));
+    report_exchange(session, report);
     json_object_object_add(report, "ranks", json_object_new_int(count));
     json_object_object_add(report, "devices", ranks);
     report_print(report);
@@ -152,7 +153,7 @@ static void print_build(const struct session *session)
     static const char *const aware[] = {"unknown", "no", "yes"};
     char library[MPI_MAX_LIBRARY_VERSION_STRING];
     struct error why;
-    const int visible = cuda_visible(&why);
+    const int visible = cuda_visible(&why), hosts = session->context->comm.hosts;
     mpi_library(library);
     printf("allfold %s\n", allfold_version());
     for (size_t i = 0; i < BUILD_COUNT; i++)
@@ -164,6 +165,7 @@ static void print_build(const struct session *session)
     else
         printf("  %-11snone: %s\n", "GPUs", why.text);
     printf("  %-11s%s\n", "backend", session->context->device->backend->name);
+    printf("  %-11s%s, %d host%s\n", "exchange", report_exchange_name(session), hosts, hosts == 1 ? "" : "s");
 }
 
 static void print_rank(const struct rank_info *r)

@@ -13,6 +13,8 @@ const struct option common_options[] = {
      .least = 1},
     {"threads", "N", "CPU threads of a rank (default: its share of the cores)", OPTION_INTEGER, PLACE(context.threads),
      .least = 1, .most = 4096},
+    {"exchange", "auto|mpi", "how ranks combine: in memory within hosts, MPI between them; or MPI alone",
+     OPTION_CHOICE, PLACE(context.exchange)},
     {"timeout", "SECONDS", "end the job when a rank is not heard from for so long (default: 300; 0: never)",
      OPTION_NUMBER_OR_0, PLACE(timeout), .least = 1, .most = 1e9},
     {"json", NULL, "print the report as one JSON object", OPTION_FLAG, PLACE(json)},
