@@ -47,7 +47,7 @@ static bool check_regular(const char *path, const struct stat *status, struct er
     return false;
 }
 
-/* The part of a path behind its last slash. */
+/* The part of a path after its last slash. */
 static const char *last_name(const char *path)
 {
     const char *const slash = strrchr(path, '/');
@@ -75,7 +75,7 @@ bool file_same(const char *a, const char *b)
     return of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
 }
 
-/* Files of /proc tell a size of 0, whatever they hold. */
+/* Files of /proc report a size of 0, whatever their content. */
 static bool check_size(int fd, const char *path, const struct stat *status, struct error *error)
 {
     char byte;

@@ -18,11 +18,11 @@ const char *file_kind(mode_t mode);
 /* The path, or the end of a long one, so that a message has room for its reason. Points into path. */
 const char *file_shown(const char *path);
 
-/* Whether two names are of one file: by device and inode, or, if neither is there yet, by folder and name. */
+/* Whether two names are of one file: compared by device and inode, or, if neither file exists yet, by folder and name. */
 bool file_same(const char *a, const char *b);
 
-/* Opens a regular file for reading (never waits, as opening a fifo would) and tells its size. A file of size 0 that has content,
-   as those of /proc, is refused. Returns the descriptor, -1 on an error. */
+/* Opens a regular file for reading (it never waits, as opening a fifo would) and returns its size. A file of size 0 that has
+   content, as in /proc, is refused. Returns the descriptor, -1 on an error. */
 int file_open(const char *path, uint64_t *bytes, struct error *error);
 
 /* Reads or writes all of [offset, offset + bytes) with at most `threads` threads, or fails. path is for messages. */

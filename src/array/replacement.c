@@ -1,8 +1,8 @@
 /* Files that are replaced whole: see replacement.h.
 
-   A process that is killed cannot remove its temporary file. So that a later run can, the creator keeps a lock on it,
-   which ends with the process, and the name says on which running kernel: there, a file without a lock is nobody's.
-   Between hosts a lock may mean nothing: that is up to the file system.
+   A process that is killed cannot remove its temporary file. A later run can, because the creator keeps a lock on the file,
+   which ends with the process, and the file's name identifies the running kernel. On that kernel a file without a lock is
+   not in use. Between hosts a lock may have no effect, which depends on the file system.
 
    What users of such tools expect: a target that is a symbolic link is written through (the link stays, the file it
    names is replaced), as cp does, and as cp does a link to nothing is refused; a target that is not a regular file, or
@@ -29,7 +29,7 @@
 #define LETTERS 6
 #define MARK_BYTES 16
 
-/* Length of the folder part of a path, with its last slash; 0 where there is none. */
+/* Length of the folder part of a path, with its last slash; 0 if there is none. */
 static size_t folder_length(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -69,7 +69,7 @@ static bool is_sticky(const char *target, const struct stat *file)
            && geteuid() != folder.st_uid;
 }
 
-/* Finds the name to replace, and the permissions that its file has now (exists is false where there is none). */
+/* Finds the name to replace, and the permissions that its file has now (exists is false if there is none). */
 static allfold_status find_target(const char *path, char target[ARRAY_PATH_BYTES], bool *exists, mode_t *mode,
                                   struct error *error)
 {
@@ -121,7 +121,7 @@ static void letters(unsigned attempt, char text[LETTERS + 1])
     text[LETTERS] = '\0';
 }
 
-/* Which kernel this is, since when it runs: processes with the same mark see each other's locks. "" if nobody says. */
+/* A mark of the running kernel and its boot: processes with the same mark see each other's locks. "" if it is unknown. */
 static void kernel_mark(char mark[MARK_BYTES])
 {
     const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
@@ -146,7 +146,7 @@ static void remove_if_unlocked(int folder, const char *name)
     close(fd);
 }
 
-/* Removes what runs for the same target on this kernel have left behind: "PREFIXxxxxxx.tmp" without a lock. */
+/* Removes files that runs for the same target on this kernel have left behind: "PREFIXxxxxxx.tmp" without a lock. */
 static void remove_stale(const char *target, const char *prefix)
 {
     char path[ARRAY_PATH_BYTES];
@@ -162,8 +162,8 @@ static void remove_stale(const char *target, const char *prefix)
     closedir(folder);
 }
 
-/* Locks a file that was just created. False where it is not to be used: someone has taken it for one that was left
-   behind; or files cannot be locked here, and *lockable is false then. */
+/* Locks a file that was just created. False if it must not be used: another process has taken it for one that was left
+   behind, or files cannot be locked here; *lockable is false in the second case. */
 static bool lock_temporary(int fd, bool *lockable)
 {
     struct stat status;
@@ -173,7 +173,7 @@ static bool lock_temporary(int fd, bool *lockable)
     return false;
 }
 
-/* Creates ".NAME.MARK.XXXXXX.tmp" beside the target, locked, or ".NAME.XXXXXX.tmp" where nothing can be locked. Returns
+/* Creates ".NAME.MARK.XXXXXX.tmp" beside the target, locked, or ".NAME.XXXXXX.tmp" if files cannot be locked. Returns
    its descriptor, -1 on an error. */
 static int create_temporary(const char *target, bool clean, char temporary[ARRAY_PATH_BYTES], struct error *error)
 {
@@ -210,8 +210,8 @@ static int create_temporary(const char *target, bool clean, char temporary[ARRAY
     return -1;
 }
 
-/* Gives the file its full size, and its blocks where the file system can promise them: a disk that is too small then
-   shows now, and not after hours of work. */
+/* Gives the file its full size, and reserves its blocks if the file system can do that, so that a full disk shows now and not
+   after hours of work. */
 static allfold_status reserve(int fd, const char *path, uint64_t bytes, struct error *error)
 {
 #ifdef __linux__
@@ -299,7 +299,7 @@ static void release(struct replacement *replacement)
     replacement->descriptor = -1;
 }
 
-/* Gives the temporary file its name by `name_it`, which is rename or link. Returns 0, or errno where that fails. */
+/* Gives the temporary file its name by `name_it`, which is rename or link. Returns 0, or errno if that fails. */
 static int commit(struct replacement *replacement, int (*name_it)(const char *from, const char *to), struct error *error)
 {
     struct stat status;

@@ -11,19 +11,19 @@ struct replacement {
     char path[ARRAY_PATH_BYTES];      /* the target: symbolic links are resolved */
     char temporary[ARRAY_PATH_BYTES]; /* in the same folder */
     uint64_t bytes;
-    int descriptor; /* the creator's, of the temporary file, for writing; its lock keeps other runs from removing that; elsewhere -1 */
+    int descriptor; /* in the creator: the temporary file, for writing; its lock keeps other runs from removing it. Elsewhere -1 */
 };
 
 /* Creates the temporary file, of `bytes` zeros. An existing target's permission bits are kept. A symbolic link is written
-   through and stays, as with cp; one to nothing, a target that is no regular file or may not be replaced, and a folder without
-   room for the bytes are refused. Where the size of files is limited, SIGXFSZ must be ignored for that to be an error. What killed
-   runs with the same target have left on this host since its start is removed. Writes *replacement only on success. */
+   through and stays, as with cp; a link to nothing, a target that is not a regular file or may not be replaced, and a folder
+   without room for the bytes are refused. If the size of files is limited, SIGXFSZ must be ignored for that to be an error. Files that
+   killed runs with the same target have left on this host since its start are removed. Writes *replacement only on success. */
 allfold_status replacement_create(const char *path, uint64_t bytes, struct replacement *replacement, struct error *error);
 
 /* After a commit: another temporary file, of as many bytes, for the same target. */
 allfold_status replacement_renew(struct replacement *replacement, struct error *error);
 
-/* Whether the temporary file, of this status, is still the one that was created. */
+/* Whether the temporary file, with this status, is still the one that was created. */
 allfold_status replacement_check(const struct replacement *replacement, const struct stat *status, struct error *error);
 
 /* Renames the temporary file to the target and syncs the folder; on failure the temporary file is gone. Its bytes must be

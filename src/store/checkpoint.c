@@ -109,7 +109,7 @@ static allfold_status save(struct checkpoint *checkpoint, const struct stream *s
     return error->status;
 }
 
-/* Locks the file, if there is one. One that another run replaces or removes meanwhile is looked at again. */
+/* Locks the file, if there is one. If another run replaces or removes it meanwhile, it is checked again. */
 static allfold_status hold(struct checkpoint *checkpoint, bool *exists, struct error *error)
 {
     for (*exists = true;;) {

@@ -1,8 +1,8 @@
-/* Where a rank keeps how far its fold has come, so that the same run, started again, goes on from there and gives the same
-   bits. One file a rank. Nothing here is collective: core agrees upon the errors.
+/* Checkpoints: a rank keeps the progress of its fold in a file, so that the same run, started again, goes on from there and gives
+   the same bits. One file a rank. Nothing here is collective: core/ makes all ranks agree on errors.
 
    While a run works there is always a file of that name, whole, and the run holds a lock on it: a second run with the same
-   checkpoint is refused. Where the file system has no locks, or they do not reach another host, it is not. */
+   checkpoint is refused. It is not if the file system has no locks, or if they do not reach another host. */
 #ifndef ALLFOLD_CHECKPOINT_H
 #define ALLFOLD_CHECKPOINT_H
 
@@ -10,8 +10,8 @@
 #include "base/phase.h"
 #include "core/stream.h"
 
-/* What must be equal for a checkpoint to be this run's: all on which the partial's bits depend. A line each in the table of
-   checkpoint.c, which says in words what differs. */
+/* What must be equal for a checkpoint to belong to this run: everything on which the partial's bits depend. Each has a line in the
+   table of checkpoint.c, which names it in messages. */
 struct checkpoint_identity {
     char version[16], command[16], device[64];
     uint64_t format, type, count, data_offset; /* the input's header */
@@ -45,11 +45,11 @@ struct checkpoint {
 /* FILE.RANK. Errors: a name that is too long. */
 allfold_status checkpoint_name(const char *file, int rank, char path[ARRAY_PATH_BYTES], struct error *error);
 
-/* Begins the checkpoint of this rank of a run on input. The file is looked at, made and held when the job's hook is called. */
+/* Begins the checkpoint of this rank of a run on input. The file is checked, created and locked when the job's hook is called. */
 allfold_status checkpoint_begin(struct checkpoint *checkpoint, const struct checkpoint_run *run, const struct array_info *input,
                                 struct progress *progress, struct error *error);
 
-/* Lets go of the file, and removes it if the run has succeeded, or if it holds nothing. */
+/* Releases the file, and removes it if the run has succeeded or if it holds no shard. */
 allfold_status checkpoint_end(struct checkpoint *checkpoint, bool succeeded, struct error *error);
 
 #endif

@@ -10,7 +10,7 @@
 
 enum { VERSION = 1 };
 
-/* The file's contents. Names are filled with zeros, and so is what a partial leaves of its room. */
+/* The file's contents. Names are filled up with zeros, and so is a partial that is shorter than its field. */
 struct contents {
     uint64_t version;
     char fold[16], type[8], level[8];

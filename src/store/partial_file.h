@@ -21,7 +21,7 @@ allfold_status partial_file_write(const struct replacement *replacement, const s
 
 allfold_status partial_file_read(const char *path, struct partial_file *file, struct error *error);
 
-/* *a becomes *a followed by *b, which was read from the file named path; an error where they are not of one kind. */
+/* *a becomes *a followed by *b, which was read from the file named path; an error if they are not of one kind. */
 allfold_status partial_file_merge(struct partial_file *a, const struct partial_file *b, const char *path, struct error *error);
 
 #endif

@@ -27,7 +27,7 @@ allfold_status board_open(MPI_Comm local, int rank, struct board **board, struct
     mine->rank = rank;
     mine->pid = getpid();
     mine->pid_namespace = pid_namespace();
-    MPI_Barrier(local); /* nobody looks at a slot that is not filled in */
+    MPI_Barrier(local); /* no rank reads a slot that is not filled in */
     *board = opened;
     return ALLFOLD_OK;
 }
@@ -37,5 +37,5 @@ bool slot_died(const struct slot *slot, const struct slot *mine)
     if (slot->pid_namespace == 0 || slot->pid_namespace != mine->pid_namespace || kill(slot->pid, 0) == 0
         || errno != ESRCH)
         return false;
-    return atomic_load(&slot->state) != SLOT_ENDED; /* looked at last: it may have ended in order meanwhile */
+    return atomic_load(&slot->state) != SLOT_ENDED; /* checked last: it may have ended properly meanwhile */
 }

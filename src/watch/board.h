@@ -1,4 +1,4 @@
-/* The board: memory that the ranks of a host share, in which each shows its phase and that it is alive. What a rank wrote
+/* The board: memory that the ranks of a host share. Each rank shows in it its phase, and that it is alive. What a rank wrote
    last can still be read when it is dead or stopped. */
 #ifndef ALLFOLD_BOARD_H
 #define ALLFOLD_BOARD_H
@@ -13,15 +13,15 @@ enum slot_state { SLOT_RUNNING, SLOT_LEAVING, SLOT_ENDED }; /* see at_exit in wa
 /* A rank's place on the board. */
 struct slot {
     struct progress progress;
-    _Atomic uint64_t beats; /* counted up by the rank's watchdog for as long as the process runs */
+    _Atomic uint64_t beats; /* counted up by the rank's watchdog while the process runs */
     _Atomic int state;      /* enum slot_state */
     int rank;
     pid_t pid;
-    uint64_t pid_namespace; /* in which pid means something; 0 where unknown */
+    uint64_t pid_namespace; /* in which pid is valid; 0 if unknown */
 };
 
 struct board {
-    _Atomic int verdict; /* how the job ends: 0 while it does not, else 1 + watch_end. The first rank to set it says why */
+    _Atomic int verdict; /* how the job ends: 0 while it runs, else 1 + watch_end. The first rank to set it prints the reason */
     struct slot slots[]; /* by local rank */
 };
 
@@ -29,7 +29,7 @@ struct board {
    that could be left behind. */
 allfold_status board_open(MPI_Comm local, int rank, struct board **board, struct error *error);
 
-/* Whether the process of a slot is gone although it never said that it ends. False where one cannot tell. */
+/* Whether the process of a slot is gone although it never announced its end. False if that cannot be determined. */
 bool slot_died(const struct slot *slot, const struct slot *mine);
 
 #endif

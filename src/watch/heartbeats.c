@@ -1,5 +1,5 @@
-/* Heartbeats between hosts: see heartbeats.h. A star, with rank 0 in the middle: at N hosts N - 1 small datagrams each
-   way in each period. The others send to all addresses of rank 0's host until one answers. */
+/* Heartbeats between hosts: see heartbeats.h. A star with rank 0 in the middle: with N hosts, N - 1 small datagrams each
+   way in each period. The other hosts send to all addresses of rank 0's host until one answers. */
 #include "watch/heartbeats.h"
 
 #include <arpa/inet.h>
@@ -39,7 +39,7 @@ static int open_socket(void)
     return fd;
 }
 
-/* This host's addresses but loopback's, with the socket's port. */
+/* This host's addresses except loopback, with the socket's port. */
 static void find_addresses(int fd, struct centre *centre)
 {
     struct ifaddrs *list = NULL;

@@ -14,7 +14,7 @@
     X(ILL, "an illegal instruction")          \
     X(ABRT, "an abort")
 
-/* The second interrupt of someone who will not wait. */
+/* A second interrupt ends the run at once. */
 static void end_at_once(int signal)
 {
     if (watch_claim(WATCH_STOPPED))
@@ -40,7 +40,7 @@ static const char *crash_text(int signal)
     }
 }
 
-/* Says where, cleans up, and leaves the rest to whoever handled the signal before (Open MPI prints a stack). */
+/* Prints rank and phase, cleans up, and leaves the rest to the handler that was there before (Open MPI prints a stack). */
 static struct sigaction before[NSIG];
 static void on_crash(int signal)
 {

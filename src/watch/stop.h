@@ -2,11 +2,11 @@
 #ifndef ALLFOLD_STOP_H
 #define ALLFOLD_STOP_H
 
-/* Before MPI_Init, which may load libraries that handle signals their way: sees which are ignored (nohup), and ignores
-   SIGXFSZ, because an output beyond the limit on file sizes is an error to report and to clean up after. */
+/* Called before MPI_Init, which may load libraries that install handlers of their own. Notes which signals are ignored (nohup), and
+   ignores SIGXFSZ: an output beyond the limit on file sizes then is an error, which is reported and cleaned up after. */
 void stop_begin(void);
 
-/* After watch_open. What stop_begin found ignored is ignored. */
+/* Called after watch_open. Signals that stop_begin found ignored stay ignored. */
 void stop_install(void);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef ALLFOLD_TEMPORARY_H
 #define ALLFOLD_TEMPORARY_H
 
-/* A file to remove if the process ends before it forgets it; NULL or "" forgets. One at a time. */
+/* Registers a file to remove if the process ends early; NULL or "" unregisters it. One file at a time. */
 void temporary_remember(const char *path);
 
 /* Removes that file. Async-signal-safe. */

@@ -17,10 +17,10 @@
 #include <unistd.h>
 
 #define PERIOD 0.1            /* seconds between two looks */
-#define GRACE 10.0            /* for a run that is asked to stop to come to a safe point */
+#define GRACE 10.0            /* for a run that is asked to stop to reach a safe point */
 #define GRACE_AT_START 0.5    /* nothing is lost before the work has begun */
 #define GRACE_FOR_FILES 0.6   /* launchers kill one second after they ask */
-#define GRACE_AT_FINISH 1.0   /* so that a rank that is stopped is named, and not one that waits for it */
+#define GRACE_AT_FINISH 1.0   /* so that the message names a rank that is stopped, not one that waits for it */
 #define GRACE_FOR_OTHERS 2.0  /* for other ranks to see that this one is stopped, and say so */
 
 /* What has been seen of one other rank of this host. */
@@ -39,7 +39,7 @@ static struct {
     struct seen *seen;   /* by local rank */
     double looked;       /* when, last */
     double asked;        /* since when the run is asked to stop; 0: it is not */
-    double waiting;      /* since when all of this host wait for other ranks; 0: one works */
+    double waiting;      /* since when all ranks of this host wait for other ranks; 0: one works */
     uint64_t changes;    /* of all phases of this host, then */
     double finishing;    /* since when this rank has been leaving */
     bool files_removed;
@@ -102,7 +102,7 @@ __attribute__((format(printf, 2, 3))) static void end_job(enum watch_end end, co
     char text[480];
     va_list arguments;
     if (!watch_claim(end))
-        return; /* the next look finds the verdict of who was first */
+        return; /* the next check finds the verdict of the rank that was first */
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
@@ -139,7 +139,7 @@ static const char *host_name(void)
     return on != NULL ? on + 4 : "this host";
 }
 
-/* A rank of this host that has died has told nobody; mpirun notices too, other launchers may not. */
+/* A rank of this host that has died could not report it. mpirun notices too; other launchers may not. */
 static void look_for_dead(void)
 {
     for (int i = 0; i < watch.locals; i++)
@@ -183,7 +183,7 @@ static void look_for_silent_hosts(double now)
                     hosts[i].words, watch.settings.timeout, phase_name((enum phase)hosts[i].last.phase));
 }
 
-/* Everyone waits for everyone: messages no longer arrive. */
+/* All ranks wait for others: messages no longer arrive. */
 static void look_for_stuck(double now)
 {
     int count;
@@ -198,7 +198,7 @@ static void look_for_stuck(double now)
         end_job(WATCH_FAILED, "%s has waited for %g s to leave MPI, in phase finish", watch.name, watch.settings.timeout);
 }
 
-/* A run that is asked to stop does so at a safe point; if it comes to none it ends all the same. */
+/* A run that is asked to stop does so at a safe point. If it reaches none in time, it is ended. */
 static void look_at_stop(double now)
 {
     const int stop = atomic_load(&watch.mine->progress.stop);
@@ -216,7 +216,7 @@ static void look_at_stop(double now)
                 phase == PHASE_START ? "" : ", which came to no safe point");
 }
 
-/* What this host has to say, and what its ranks must hear of the others. */
+/* What this host reports, and what its ranks must learn of the others. */
 static void gather(double now, struct heartbeat *beat)
 {
     uint64_t changes = 0;
@@ -262,7 +262,7 @@ static void hear(struct heartbeat *beat)
     }
 }
 
-/* A process that has itself not run for a while knows nothing of the others: the whole job was suspended, perhaps. */
+/* A process that has not run for a while itself knows nothing of the others: the whole job may have been suspended. */
 static void forget(double now)
 {
     int count;
@@ -345,12 +345,12 @@ void watch_finish(void)
         limit_life();
         phase_enter(&watch.mine->progress, PHASE_FINISH);
     }
-    MPI_Barrier(MPI_COMM_WORLD); /* messages under way arrive, and a rank that does not come here is seen from other hosts */
+    MPI_Barrier(MPI_COMM_WORLD); /* pending messages arrive, and other hosts notice a rank that does not come here */
     MPI_Finalize();
 }
 
-/* Who ends the process in the middle of the work (a library that calls exit, say) must not leave the others waiting, nor
-   have the job pass for done. */
+/* Code that ends the process in the middle of the work (a library that calls exit, for example) must not leave the other ranks
+   waiting, and the job must not pass as successful. */
 static void surprised(const char *how)
 {
     if (watch_claim(WATCH_FAILED))
@@ -367,7 +367,7 @@ static bool all_reached(enum slot_state state)
 }
 
 /* The ranks of a host end together: one that is stopped after MPI_Finalize keeps the launcher waiting, and ranks that have
-   ended cannot see it. They wait twice, so that a rank can be stopped unseen only between two polls. */
+   ended cannot see it. They wait twice, so that only a rank that is stopped between two polls goes unnoticed. */
 static void at_exit(void)
 {
     const struct timespec period = {0, 100000};
@@ -423,7 +423,7 @@ static allfold_status start(struct error *error)
     return ALLFOLD_OK;
 }
 
-/* There is no context yet that would do it. */
+/* There is no context yet that would do that. */
 static allfold_status agree(struct error *error)
 {
     int failed = error->status != ALLFOLD_OK ? watch.rank : INT_MAX, lowest;

@@ -1,12 +1,12 @@
-/* The watchdog: a thread in every rank that sees when another rank, or its host, is dead, stopped or cut off, and ends the
-   job with a line that says which rank, and in which phase. It also hands a request to stop from one rank to all, and ends a
-   run that comes to no safe point. One for a process; it lives until the process ends. */
+/* The watchdog: a thread in every rank that notices when another rank, or its host, is dead, stopped or cut off. It ends the
+   job with a line that names the rank and its phase. It also passes a request to stop from one rank to all, and ends a run that
+   reaches no safe point. One for each process; it lives until the process ends. */
 #ifndef ALLFOLD_WATCHDOG_H
 #define ALLFOLD_WATCHDOG_H
 
 #include "base/phase.h"
 
-/* How a job ends that does not end by itself. */
+/* How the watchdog ends a job. */
 enum watch_end { WATCH_FAILED, WATCH_STOPPED, WATCH_ENDS };
 
 struct watch_settings {
@@ -16,7 +16,7 @@ struct watch_settings {
     void (*show)(uint64_t done, uint64_t total); /* called on rank 0, now and then, while there is work; may be NULL */
 };
 
-/* Before MPI_Init. Open MPI's MPI_Finalize then does not wait for other ranks: if two ranks that wait there end, mpirun may
+/* Called before MPI_Init. Open MPI's MPI_Finalize then does not wait for other ranks: if two ranks that wait there end, mpirun may
    lock up (PMIx 4.2). */
 void watch_begin(void);
 
@@ -38,7 +38,7 @@ void watch_finish(void);
 /* Asks all ranks to stop at their next safe point. */
 void watch_stop(int signal);
 
-/* The job ends in this way, on all ranks. True for the first rank of its host to claim it, which then says why. */
+/* Ends the job in this way, on all ranks. True for the first rank of its host to claim it, which then prints the reason. */
 bool watch_claim(enum watch_end end);
 int watch_status(enum watch_end end); /* the exit status */
 
