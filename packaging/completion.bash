@@ -1,4 +1,4 @@
-# Completion of allfold's command line, for bash. Commands, options and their words come from the program's own --help, asked
+# Completion of allfold's command line, for bash. Commands, options and their choices come from the program's --help, read
 # once a shell; installed as .../bash-completion/completions/allfold, where bash-completion finds it.
 
 # Fills _allfold_help[COMMAND] ("" for the program itself).

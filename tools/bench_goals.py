@@ -1,6 +1,6 @@
-"""The goals, one function each, and how runs of `allfold bench` stand to them: for tools/plot-bench --goals. A goal gives, for
-each bound, the worst and the best of what it is about. Missed anywhere: no. "Yes, in part": all that was measured meets it, and not all of
-what it names was measured."""
+"""The goals, one function each, and whether runs of `allfold bench` meet them: for tools/plot-bench --goals. A goal gives, for
+each bound, the worst and the best of its cases. "no": one case misses it. "yes, in part": all cases that were measured meet it, but not
+all were measured."""
 import itertools
 
 from bench_json import count_text
@@ -9,7 +9,8 @@ P = [2 ** n for n in range(32)]
 
 
 class Verdict:
-    """The worst and the best of several figures against a bound; folds, dtypes, counts and ranks: of which all it must be, to be whole."""
+    """The worst and the best of several figures against a bound. The verdict is whole if it has figures of all folds, dtypes,
+    counts and ranks."""
 
     def __init__(self, bound, at_least, unit="x", folds=("sum", "max"), dtypes=("f32",), counts=(), ranks=(1,)):
         self.bound, self.at_least, self.unit = bound, at_least, unit
@@ -103,7 +104,7 @@ def weak_scaling(runs):
     for row in ours(runs, seen="host", fold=("sum", "max", "softmax"), ranks=(2, 4, 8), count=P[28]):
         one = runs.beside(row, peer="allfold", ranks=1)
         part.add(one["seconds"] / row["seconds"] if one else None, row)
-    return [("speed of a rank beside one alone", part)]
+    return [("speed of a rank over that of a single rank", part)]
 
 
 def softmax(runs):

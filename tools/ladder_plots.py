@@ -1,5 +1,6 @@
 """The plots of what `allfold ladder --json` measured: time per rung, percent of peak, and what the experiments show. For
-tools/draw-ladder. Every function takes the reports and gives (name, page), or nothing where they hold nothing of it."""
+tools/draw-ladder. Every function takes the reports and gives (name, page), or nothing if they lack its
+measurements."""
 import math
 
 from ladder_json import count_text, device, number, tables

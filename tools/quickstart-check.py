@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The main job before the user's eyes: makes an array of logits, runs allfold's sum, stats and softmax on two ranks, and
+"""The main job, shown step by step: makes an array of logits, runs allfold's sum, stats and softmax on two ranks, and
 prints each number beside NumPy's. Fails if they disagree. Usage: quickstart-check.py BUILD_FOLDER"""
 import json
 import math

@@ -5,8 +5,8 @@ The model of a fold of n elements of b bytes a rank, on P ranks:
 
     T(n, P) = launch + n b / bandwidth + (alpha log2 P + beta)        the last two terms for P > 1 only
 
-launch and bandwidth are fitted to the time up to a rank's partial result on the host (rows seen "partial"), alpha and beta
-to the exchange alone (rows seen "exchange"), each by least squares of relative errors with coefficients that are not
+launch and bandwidth are fitted to the time up to a rank's partial result on the host (timing point "partial"), alpha and beta
+to the exchange alone (timing point "exchange"), each by least squares of relative errors with coefficients that are not
 negative. The band around a prediction is Student's 95 % for the mean, of the residuals' own spread."""
 import json
 import math
