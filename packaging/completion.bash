@@ -14,14 +14,14 @@ _allfold_ask()  # PROGRAM COMMAND
 _allfold()
 {
     local program=${COMP_WORDS[0]} current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command= option= words
-    [[ $COMP_CWORD -gt 1 ]] && command=${COMP_WORDS[1]}
+    [[ $COMP_CWORD -gt 1 && ${COMP_WORDS[1]} != help ]] && command=${COMP_WORDS[1]}
     COMPREPLY=()
     _allfold_ask "$program" "$command"
     local help=${_allfold_help[x$command]}
 
     if [[ -z $command ]]; then
         words=$(sed -n '/^Commands:/,/^$/s/^  \([a-z][a-z0-9-]*\) .*/\1/p' <<<"$help")
-        COMPREPLY=($(compgen -W "$words --help --version" -- "$current"))
+        COMPREPLY=($(compgen -W "$words help --help --version" -- "$current"))
         return
     fi
     # "--option=word" is one word to the shell, or three where = breaks words

@@ -65,7 +65,8 @@ def check_completion(root, texts):
         found = texts.complete(root, *words, breaks=breaks)
         tap.ok(found == expected, f"completion: {name}", f"{words}: {found}")
 
-    offers(texts.commands() + ["--help", "--version"], "the commands", "")
+    offers(texts.commands() + ["help", "--help", "--version"], "the commands", "")
+    offers(["softmax"], "a command to get help on", "help", "soft")
     offers(["softmax"], "one of them", "soft")
     for command in ("sum", "softmax", "info"):
         offers(texts.options(command), f"the options of {command}", command, "--")

@@ -29,7 +29,7 @@ void help_program(const struct command_table *table)
     printf("\n%s\n", inputs);
     fputs("Options of every command:\n", stdout);
     options_print_group(stdout, table->common);
-    fputs("allfold help COMMAND, or allfold COMMAND --help, tells the others; allfold --version, or -V, the version.\n\n", stdout);
+    puts("allfold help COMMAND, or allfold COMMAND --help, tells the others; allfold --version, or -V, the version.\n");
     fputs(exits, stdout);
     fputs("\nExamples:\n"
           "  allfold generate 'normal?n=1e8&seed=1' -o x.npy\n"

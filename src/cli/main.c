@@ -62,7 +62,8 @@ static bool is_one_of(const char *word, const char *a, const char *b) { return s
 /* "allfold --help", "allfold help COMMAND", "allfold --version": whether argv asks for such. Rank 0 prints. */
 static bool tell(const struct command_table *table, int argc, char **argv, int rank, struct error *error)
 {
-    const char *const word = argc > 1 ? argv[1] : "", *const name = argc > 2 ? argv[2] : NULL;
+    const char *const word = argc > 1 ? argv[1] : "";
+    const char *const name = argc > 2 && !is_one_of(argv[2], "--help", "-h") ? argv[2] : NULL;
     const struct command *command = NULL;
     if (is_one_of(word, "--version", "-V")) {
         if (rank == 0)

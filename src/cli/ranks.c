@@ -109,7 +109,9 @@ void ranks_tell_shared(struct session *session)
     const struct device *const device = session->context->device;
     const int count = session_comm(session)->size;
     int shared = 0;
-    if (session->settings->quiet || comm_count(session_comm(session), device->first_sharer && device->sharers > 1, &shared, &session->error)
+    if (session->settings->quiet)
+        return;
+    if (comm_count(session_comm(session), device->first_sharer && device->sharers > 1, &shared, &session->error)
             != ALLFOLD_OK || shared == 0)
         return;
     struct rank_info *all = ranks_gather(session, false);
