@@ -129,11 +129,13 @@ def check_usage():
         name = " ".join(words).replace(os.path.dirname(__file__), "")
         check(refused(process, 2, *expected), f"refused: allfold {name}")
     check(refused(ranks(3, "sum", "--jsno", "x"), 2, "--jsno"), "a wrong option on 3 ranks is one message")
-    sanitizer = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":allocator_may_return_null=1"}
-    process = alone("info", "--backend=cpu", "--staging=4000Ti", env=sanitizer)
-    lines = [line for line in process.stderr.splitlines() if "AddressSanitizer" not in line]
-    tap.ok(process.returncode == 1 and "memory" in lines[-1] and not process.stdout, "buffers beyond all memory are refused",
-           shown(process))
+    sizes = ["4000Ti", *(str(2**64 - less) for less in (1, 128, 256, 2**63))]
+    vast = [[*words, f"{option}={size}"] for size in sizes for words, option in
+            ((["info", "--backend=cpu"], "--staging"), (["sum", "gen:ramp?n=10"], "--device-memory"),
+             (["softmax", "gen:ramp?n=1e6", "-o", "/nowhere/y.npy"], "--staging"), (["generate", "ramp?n=9", "-o", "/nowhere/y.npy"], "--staging"))]
+    wrong = [refused(process, 1, "expected at most") for process in each_alone(vast)]
+    tap.ok(not any(wrong), f"{len(vast)} sizes beyond the machine's are refused", "\n".join(filter(None, wrong)))
+    check(refused(alone("bench", f"--count={2**64 - 1}"), 2, "2^59"), "a count whose bytes cannot be counted is refused")
     several = tap.run(1, tap.ALLFOLD, "sum", "gen:ramp?n=9", ":", "-n", "1", tap.ALLFOLD, "min", "gen:ramp?n=9")
     check(refused(several, 2, "same command"), "ranks with different arguments are refused")
 

@@ -404,6 +404,18 @@ static void test_open(void)
         other.exchange = (allfold_exchange)7;
     must_not_open(&other, ALLFOLD_BAD_ARGUMENT, "exchange 7");
     other = right;
+    if (test.rank == test.failing)
+        other.staging_bytes = UINT64_MAX - 255; /* rounding it up to lines of memory would wrap */
+    must_not_open(&other, ALLFOLD_NO_MEMORY, "staging buffers");
+    other = right;
+    if (test.rank == test.failing)
+        other.device_memory = UINT64_MAX;
+    must_not_open(&other, ALLFOLD_NO_MEMORY, "device memory");
+    other = right;
+    if (test.rank == test.failing)
+        other.threads = INT32_MAX;
+    must_not_open(&other, ALLFOLD_BAD_ARGUMENT, "threads: expected 1 to 4096");
+    other = right;
     other.level = test.rank == test.failing ? ALLFOLD_LEVEL_EXACT : ALLFOLD_LEVEL_FAST;
     if (test.size > 1) {
         allfold_context *mixed = NULL;

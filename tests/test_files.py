@@ -45,7 +45,7 @@ def refusals(name):
             if target[0] != "x" or ending:
                 yield ["sum", x, f"--{option}={name(target)}"], status, said
     for target, status, said in (("x.npy", 2, "the input"), ("hard", 2, "the input"), ("soft", 2, "the input"), ("fifo", 2, "a fifo"),
-                                 ("/dev/null", 2, "a character device"), ("dangling", 1, "symbolic link"), ("p/", 2, "the folder")):
+                                 ("/dev/null", 2, "a character device"), ("dangling", 1, "symbolic link"), ("p/", 2, "expected the name of a file")):
         yield ["sum", x, f"--partial={name(target)}"], status, said
     yield ["sum", x, f"--checkpoint={name('ck')}"], 2, "the input"
     yield ["sum", x, f"--checkpoint={name('new')}", f"--partial={name('new.0')}"], 2, "the partial"

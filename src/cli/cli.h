@@ -12,6 +12,9 @@
 
 struct session;
 
+/* The most elements of a measurement: their bytes can be counted, whatever their type. */
+#define MEASURED_COUNT_MAX (UINT64_C(1) << 59)
+
 /* The program's exit codes. */
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_STOPPED = 75 /* as EX_TEMPFAIL: try again */ };
 

@@ -54,10 +54,32 @@ static void count_sharers(struct allfold_context *ctx, struct error *error)
     }
 }
 
+/* Sizes that a caller may have given, against what the machine has: nothing that is computed from them then wraps. */
+static allfold_status check_sizes(const struct allfold_context *ctx, const allfold_options *options, struct error *error)
+{
+    const struct device *const device = ctx->device;
+    const uint64_t most = host_memory() / (uint64_t)ctx->comm.local_size / (uint64_t)device->queue_count;
+    struct device_info info = {0};
+    device->backend->describe(device, &info);
+    if (options->threads < 0 || options->threads > THREADS_MAX)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "threads: expected 1 to %d, or 0 for the default, found %d", THREADS_MAX,
+                  options->threads);
+    else if (device->staging_bytes > most)
+        error_set(error, ALLFOLD_NO_MEMORY, "staging buffers: expected at most %" PRIu64 " bytes each (this host has %" PRIu64
+                  " bytes of memory, and %d ranks with %d of them each), found %zu", most, host_memory(), ctx->comm.local_size,
+                  device->queue_count, device->staging_bytes);
+    else if (options->device_memory > info.memory_total && info.memory_total > 0)
+        error_set(error, ALLFOLD_NO_MEMORY, "device memory: expected at most the %" PRIu64 " bytes that %s has, found %" PRIu64,
+                  info.memory_total, device->label, options->device_memory);
+    return error->status;
+}
+
 static allfold_status open_queues(struct allfold_context *ctx, const allfold_options *options, struct error *error)
 {
     const struct backend *const backend = ctx->device->backend;
     backend->budget(ctx->device, options);
+    if (check_sizes(ctx, options, error) != ALLFOLD_OK)
+        return error->status;
     const int queues = ctx->device->queue_count < CORE_QUEUES_MAX ? ctx->device->queue_count : CORE_QUEUES_MAX;
     /* a multiple of every element size, and of two halves that are */
     const size_t bytes = (ctx->device->staging_bytes + 127) / 128 * 128;

@@ -77,9 +77,8 @@ static void cpu_describe(const struct device *device, struct device_info *info)
     info->visible = 1;
     info->numa_node = host_numa_node();
     info->threads = device->threads;
-    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    info->memory_total = (uint64_t)sysconf(_SC_PHYS_PAGES) * page;
-    info->memory_free = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * page;
+    info->memory_total = host_memory();
+    info->memory_free = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 static void cpu_link(const struct device *device, const char *pci, char text[LINK_BYTES])
@@ -103,7 +102,7 @@ static allfold_status cpu_allocate(struct device *device, size_t bytes, void **m
 {
     (void)device;
     const size_t huge = (size_t)2 << 20, unit = bytes >= 2 * huge ? huge : 64;
-    void *allocated = aligned_alloc(unit, (bytes + unit - 1) / unit * unit);
+    void *allocated = bytes <= PTRDIFF_MAX ? aligned_alloc(unit, (bytes + unit - 1) / unit * unit) : NULL;
     if (allocated == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory for %zu bytes", bytes);
 #ifdef MADV_HUGEPAGE

@@ -11,6 +11,12 @@
 #include <omp.h>
 #endif
 
+uint64_t host_memory(void)
+{
+    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : UINT64_MAX >> 1;
+}
+
 int host_threads(int local_size)
 {
 #ifdef _OPENMP

@@ -97,6 +97,11 @@ struct backend {
 
 extern const struct backend backend_cpu, backend_cuda;
 
+enum { THREADS_MAX = 4096 }; /* that a caller may ask for */
+
+/* Bytes of this host's memory. */
+uint64_t host_memory(void);
+
 /* Threads that one of local_size processes of this host may use: OMP_NUM_THREADS where it is set, else the cores that
    the process is bound to, or its share of all where it is not bound. */
 int host_threads(int local_size);

@@ -48,7 +48,7 @@ static bool for_items(const char *list, bool (*take)(struct plan *plan, const ch
 static bool take_count(struct plan *plan, const char *item)
 {
     return plan->count_count < LIST_MAX && parse_count(item, &plan->counts[plan->count_count])
-           && plan->counts[plan->count_count++] > 0;
+           && plan->counts[plan->count_count] > 0 && plan->counts[plan->count_count++] <= MEASURED_COUNT_MAX;
 }
 
 static bool take_type(struct plan *plan, const char *item)
@@ -91,7 +91,7 @@ static void plan_counts(const struct session *session, struct plan *plan, struct
     counts = counts == NULL ? (gpu ? COUNTS_GPU : COUNTS_CPU) : strcmp(counts, "all") == 0 ? COUNTS_ALL : counts;
     if (!for_items(counts, take_count, plan, refused))
         error_set(error, ALLFOLD_BAD_ARGUMENT,
-                  "bench: --count: expected up to %d counts above 0, such as 2^20 or 1000,2^28, or all; found '%s'", LIST_MAX,
+                  "bench: --count: expected up to %d counts from 1 to 2^59, such as 2^20 or 1000,2^28, or all; found '%s'", LIST_MAX,
                   refused);
 }
 

@@ -53,7 +53,8 @@ static bool parse_range(const char *text, struct counts *counts)
         return false;
     if (colon != NULL && !parse_count(colon + 1, &counts->step))
         return false;
-    return counts->first <= counts->last && counts->step > 0;
+    return counts->first <= counts->last && counts->last <= MEASURED_COUNT_MAX && counts->step > 0
+           && counts->step <= MEASURED_COUNT_MAX;
 }
 
 /* Ranges with commas between them. */
