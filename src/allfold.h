@@ -1,7 +1,7 @@
-/* allfold: fold (reduce) arrays that are spread over MPI ranks, and take their softmax, on GPUs or CPUs.
+/* allfold: fold (reduce) arrays that are spread over MPI ranks, or compute their softmax, on GPUs or CPUs.
 
-   The only public header. A caller opens a context on a communicator, hands over each rank's part of one global
-   array (the parts concatenate in rank order), and gets the same result on every rank:
+   The only public header. Each rank opens a context on a communicator and passes its part of one global array. The global array is
+   the concatenation of the parts in rank order. Every rank gets the same result:
 
        allfold_context *context;
        allfold_result sum;
@@ -15,9 +15,9 @@
            printf("%g\n", allfold_number(sum.value));
        allfold_close(context);
 
-   The library never exits and never prints (but through the log callback). Every function marked collective must be
-   called by all ranks of the communicator in the same order, and returns the same status on all of them: an error on
-   one rank is every rank's error. A context serves one thread at a time; there is no state outside contexts. */
+   The library never exits, and prints only through the log callback. All ranks of the communicator must call the functions
+   marked collective in the same order. These return the same status on all ranks: an error on one rank is every rank's error.
+   A context serves one thread at a time. There is no state outside contexts. */
 #ifndef ALLFOLD_H
 #define ALLFOLD_H
 
@@ -96,8 +96,8 @@ typedef enum {
     ALLFOLD_NAN_ERROR          /* refuse with ALLFOLD_NO_VALUE */
 } allfold_nan;
 
-/* What sum, mean, norm1, norm2, stats, logsumexp and softmax promise: docs/numerics.md. Other folds have one way: products are
-   FAST, extremes EXACT. */
+/* What sum, mean, norm1, norm2, stats, logsumexp and softmax promise: docs/numerics.md. The other folds have one method:
+   products are FAST, extremes EXACT. */
 typedef enum {
     ALLFOLD_LEVEL_EXACT = 0, /* the real number, rounded once (logsumexp, softmax: nearly); the same bits on any ranks and
                                 devices */
@@ -108,7 +108,7 @@ typedef enum { ALLFOLD_BACKEND_AUTO = 0, ALLFOLD_BACKEND_CUDA, ALLFOLD_BACKEND_C
 
 /* How ranks combine their partials. At level exact both give the same bits. */
 typedef enum {
-    ALLFOLD_EXCHANGE_AUTO = 0, /* ranks of one host through shared memory where they can, hosts through MPI */
+    ALLFOLD_EXCHANGE_AUTO = 0, /* ranks of one host through shared memory if they can, hosts through MPI */
     ALLFOLD_EXCHANGE_MPI       /* all ranks through MPI alone */
 } allfold_exchange;
 
@@ -127,7 +127,7 @@ typedef struct {
 
 /* One number that a fold found. */
 typedef struct {
-    const char *name;    /* "value", or of ALLFOLD_STATS the statistic's, such as "mean"; the library's, never freed */
+    const char *name;    /* "value"; for ALLFOLD_STATS the statistic's, such as "mean". The library's, never freed */
     allfold_value value;
     uint64_t index;      /* of the element in the global array, from 0: argmin, argmax, and min and max of stats; else
                             ALLFOLD_NO_INDEX */
@@ -152,12 +152,12 @@ typedef struct {
 } allfold_array;
 
 /* Options of allfold_open. Begin with ALLFOLD_OPTIONS_INIT, or set .size = sizeof(allfold_options): a size that is not
-   set is refused. By it the library knows which fields the caller's header had. Later versions add fields at the end,
-   so programs go on working with them unchanged; a field that is set and that the library is too old for is refused.
-   Beside size, zero means the default throughout. Equal on all ranks. */
+   set is refused. It tells the library which fields the caller's header has. Later versions add fields at the end, so
+   programs work with them unchanged. A field that is set, but unknown to an older library, is refused. In all fields except
+   size zero means the default. Equal on all ranks. */
 typedef struct {
     size_t size;             /* sizeof(allfold_options) */
-    allfold_backend backend; /* auto: cuda where a device is visible, else cpu; fails where that differs among ranks */
+    allfold_backend backend; /* auto: cuda if a device is visible, else cpu; an error if that differs among ranks */
     uint64_t device_memory;  /* bytes of device memory to use for one rank; default three quarters of what is free,
                                 divided by the ranks that share the device */
     uint64_t staging_bytes;  /* bytes of one staging buffer; default chosen by the backend */
@@ -171,11 +171,11 @@ typedef struct {
     {sizeof(allfold_options), ALLFOLD_BACKEND_AUTO, 0, 0, 0, ALLFOLD_LEVEL_EXACT, ALLFOLD_EXCHANGE_AUTO, NULL, NULL}
 
 /* Options of one call; NULL means all defaults. Begin with ALLFOLD_CALL_INIT, or set .size = sizeof(allfold_call): as in
-   allfold_options. Beside size, zero means the default. */
+   allfold_options. In all fields except size zero means the default. */
 typedef struct {
     size_t size;      /* sizeof(allfold_call) */
     void *stream;     /* cudaStream_t on which device data is ready; NULL: the legacy default stream */
-    allfold_nan nan;  /* for the folds that have a choice; elsewhere it must be ALLFOLD_NAN_PROPAGATE */
+    allfold_nan nan;  /* for the folds that have a choice; for others it must be ALLFOLD_NAN_PROPAGATE */
     int logarithm;    /* softmax only: not 0 for log-softmax */
     allfold_type result_type; /* folds only: the floating-point type to which results are rounded, once where the fold is
                                  exact, and exactly; counts are never rounded; ALLFOLD_TYPE_NONE: f64, and
@@ -185,18 +185,18 @@ typedef struct {
 
 typedef struct allfold_context allfold_context;
 
-/* The name of a type or a fold ("f32", "sum"); of a status, what it means. Never NULL: what is none is "no type", "no
-   fold", "unknown status". */
+/* The name of a type or a fold ("f32", "sum"); the meaning of a status. Never NULL: other values give "no type", "no fold",
+   "unknown status". */
 const char *allfold_type_name(allfold_type type);
 const char *allfold_fold_name(allfold_fold fold);
 const char *allfold_status_text(allfold_status status);
-/* Bytes of one element; 0 for what is no type. */
+/* Bytes of one element; 0 if the value is not a type. */
 size_t allfold_type_bytes(allfold_type type);
-/* How many results the fold has at most: 1, of ALLFOLD_STATS more; 0 for what is no fold. Later versions may have more
-   statistics. */
+/* How many results the fold has at most: 1, or more for ALLFOLD_STATS; 0 if the value is not a fold. Later versions may have
+   more statistics. */
 size_t allfold_result_count(allfold_fold fold);
 
-/* The result of that name; NULL where there is none. */
+/* The result of that name, or NULL. */
 const allfold_result *allfold_result_find(const allfold_results *results, const char *name);
 
 /* The value as a double (an i64 or u64 is rounded to nearest). */
@@ -210,7 +210,7 @@ const char *allfold_version(void);
 #endif
 #endif /* ALLFOLD_H */
 
-/* The calls, apart so that the library's own files can share the tables above without mpi.h. */
+/* The calls. They are separate so that the library's own files can use the tables above without mpi.h. */
 #if !defined(ALLFOLD_CALLS_H) && !defined(ALLFOLD_WITHOUT_MPI)
 #define ALLFOLD_CALLS_H
 #include <mpi.h>
@@ -225,7 +225,7 @@ extern "C" {
 allfold_status allfold_open(MPI_Comm comm, const allfold_options *options, allfold_context **context, char *message,
                             size_t message_bytes);
 
-/* Frees what the context holds. Collective; NULL is allowed. Before MPI_Finalize. */
+/* Frees the context and all that it holds. Collective; NULL is allowed. Must be called before MPI_Finalize. */
 void allfold_close(allfold_context *context);
 
 /* What went wrong in the last call that failed, with rank and host; the same text on all ranks. Valid until the next
@@ -239,15 +239,15 @@ allfold_status allfold_reduce(allfold_context *context, allfold_fold fold, const
                               const allfold_call *call, allfold_result *result);
 
 /* The same for all folds: writes every result of the fold to results->results, in the order of docs/library.md, and how
-   many to results->count, only on ALLFOLD_OK. Of ALLFOLD_STATS those that an empty array has not are left out. Too small a
-   capacity is refused before any work. */
+   many to results->count, only on ALLFOLD_OK. Results of ALLFOLD_STATS that an empty array does not have are left out. A
+   capacity that is too small is refused before any work. */
 allfold_status allfold_reduce_all(allfold_context *context, allfold_fold fold, const allfold_array *part,
                                   const allfold_call *call, allfold_results *results);
 
 /* y[i] = exp(x[i] - max) / sum(exp(x - max)) over the global array, or with call->logarithm its logarithm. Collective
    and blocking: on return y is complete on every rank. y holds part->count elements of type y_type (f16, bf16, f32 or
    f64; ALLFOLD_TYPE_NONE: that of the part, if it is one of these), in host or device memory; y == part->data is allowed
-   where the types are equal, other overlaps are not. y may be NULL where part->count is 0. A global array that holds NaN
+   if the types are equal, other overlaps are not. y may be NULL if part->count is 0. A global array that holds NaN
    or +inf, or nothing but -inf, gives NaN everywhere. call->nan and call->result_type must be 0. After an error y is
    unspecified. */
 allfold_status allfold_softmax(allfold_context *context, const allfold_array *part, void *y, allfold_type y_type,
