@@ -40,8 +40,8 @@ static __device__ __forceinline__ void store_words(uint64_t *to, uint64_t first,
 #ifdef __NVCC__
     asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" : : "l"(to), "l"(first), "l"(second) : "memory");
 #else
-    to[0] = first;
-    to[1] = second;
+    emulation_store(to, first);
+    emulation_store(to + 1, second);
 #endif
 }
 static __device__ __forceinline__ void load_words(const uint64_t *from, uint64_t words[2])

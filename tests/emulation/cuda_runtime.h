@@ -66,9 +66,13 @@ static inline unsigned int __ballot_sync(unsigned int mask, int predicate, EMULA
 {
     return (unsigned int)emulation_warp(mask, predicate != 0, EMULATION_VOTE, {file, line});
 }
-static inline void __threadfence() {}
+/* In shuffled order words arrive some time later, one before another as it happens, as relaxed stores of a GPU may; before
+   the thread's fence, and before the launch ends. Two to one address keep their order. */
+void emulation_store(uint64_t *to, uint64_t word);
+void emulation_fence(void);
+static inline void __threadfence() { emulation_fence(); }
 static inline void __threadfence_block() {}
-static inline void __threadfence_system() {}
+static inline void __threadfence_system() { emulation_fence(); }
 
 static inline int emulation_lane()
 {

@@ -355,11 +355,36 @@ void block_end(block_state *b)
     *b = {b->index, nullptr, nullptr, true};
 }
 
+/* Words on their way to memory. */
+struct store {
+    uint64_t *to, word;
+};
+std::vector<store> &under_way = *new std::vector<store>;
+
+/* Each of them arrives, or one in two. A word does not overtake an earlier one to its address. */
+void arrive(bool all)
+{
+    std::vector<store> late;
+    for (const store &s : under_way) {
+        bool stays = !all && random_below(2) != 0;
+        for (const store &earlier : late)
+            stays = stays || earlier.to == s.to;
+        if (stays) {
+            late.push_back(s);
+        } else {
+            *s.to = s.word;
+            progress++;
+        }
+    }
+    under_way.swap(late);
+}
+
 /* Runs a block until it ends or waits for others; those that waited look again. */
 void block_turn(block_state *b)
 {
     unsigned int warps[THREADS_MAX / LANES];
     const unsigned int warp_count = (threads + LANES - 1) / LANES;
+    arrive(false);
     blockIdx = b->index;
     if (b->fibers != nullptr) {
         fibers = b->fibers;
@@ -404,6 +429,7 @@ void grid_run(std::vector<block_state> &blocks)
     for (block_state &b : blocks)
         if (!b.ended)
             block_end(&b);
+    arrive(true);
 }
 
 } // namespace
@@ -431,6 +457,16 @@ void emulation_pause(emulation_site site)
     current->mask = 0;
     wait(PAUSED);
 }
+
+void emulation_store(uint64_t *to, uint64_t word)
+{
+    if (random_state == 0)
+        *to = word;
+    else
+        under_way.push_back({to, word});
+}
+
+void emulation_fence(void) { arrive(true); }
 
 uint64_t emulation_warp(unsigned int mask, uint64_t value, int source, emulation_site site)
 {

@@ -3,6 +3,7 @@
 #include "cuda_runtime.h"
 
 #include "emulation.h"
+#include "kernels/message.cuh"
 
 #define TAP_WITHOUT_MPI
 #include "tests/tap.h"
@@ -111,6 +112,57 @@ static __global__ void waits_for_nobody(const int *turn)
 {
     while (*turn == 0)
         emulation_pause({__FILE__, __LINE__});
+}
+
+/* The first block sends a message of kernels/message.cuh, others receive it: a thread, a warp, and one that looks at the last
+   word alone. */
+constexpr int HALVES = 14;
+struct letter {
+    uint32_t halves[HALVES];
+};
+static __device__ void receive_by_last_word(const uint64_t *from, uint32_t number, letter *taken)
+{
+    while (((const volatile uint64_t *)from)[HALVES - 1] >> 32 != number)
+        wait_for_others();
+    for (int i = 0; i < HALVES; i++)
+        taken->halves[i] = (uint32_t)from[i];
+}
+static __global__ void post(uint64_t *words, uint32_t number, letter *taken)
+{
+    __shared__ letter read;
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+        letter sent;
+        for (int i = 0; i < HALVES; i++)
+            sent.halves[i] = number * 100 + (uint32_t)i;
+        message_send(words, sent, number);
+    } else if (blockIdx.x == 1 && threadIdx.x == 0) {
+        taken[0] = message_receive<letter>(words, number);
+    } else if (blockIdx.x == 2) {
+        while (!message_look_together(words, number, &read))
+            wait_for_others();
+        if (threadIdx.x == 0)
+            taken[1] = read;
+    } else if (blockIdx.x == 3 && threadIdx.x == 0) {
+        receive_by_last_word(words, number, &taken[2]);
+    }
+}
+
+/* By receiver, in how many orders the message is whole when it is taken; words are those of the message before, at first. */
+static void count_whole(int whole[3])
+{
+    alignas(16) uint64_t words[HALVES] = {0};
+    for (int order = 0; order < ORDERS; order++) {
+        letter taken[3] = {};
+        emulation_order((uint64_t)order);
+        if (!launch(4, 32, post, &words[0], (uint32_t)order + 1, &taken[0]))
+            return;
+        for (int i = 0; i < 3; i++) {
+            bool right = true;
+            for (int half = 0; half < HALVES; half++)
+                right = right && taken[i].halves[half] == (uint32_t)(order + 1) * 100 + (uint32_t)half;
+            whole[i] += right;
+        }
+    }
 }
 
 /* What shared memory holds before a block writes it. */
@@ -232,6 +284,10 @@ static void test_mistakes(void)
 {
     tap_ok(orders_right(sum_twice<false, true>) < ORDERS / 2, "caught: no barrier between write and read");
     tap_ok(orders_right(sum_twice<true, false>) < ORDERS / 2, "caught: no barrier between read and write");
+    int whole[3] = {0};
+    count_whole(whole);
+    tap_ok(whole[0] == ORDERS && whole[1] == ORDERS, "messages that arrive word by word are whole when they are taken");
+    tap_ok(whole[2] < ORDERS / 2, "caught: a message that is taken by its last word");
     const int never = 0;
     tap_ok(!launch(BLOCKS, THREADS, waits_for_nobody, &never) && strstr(emulation_fault(), "for another block") != NULL,
            "caught: %s", emulation_fault());

@@ -574,8 +574,28 @@ static void test_softmax(allfold_type x_type, allfold_type y_type, bool logarith
            allfold_type_name(y_type), count);
 }
 
+/* The host takes a result once all its words are of the launch, whichever arrives last. */
+static void test_torn_result(void)
+{
+    const uint32_t number = 7;
+    const size_t count = 18;
+    struct fold_mailbox mailbox = {};
+    struct partial result;
+    int taken = 0, right = 0;
+    for (size_t late = 0; late <= count; late++) {
+        for (size_t i = 0; i < count; i++)
+            mailbox.partial.words[i] = (uint64_t)(number - (i == late)) << 32 | i;
+        const bool whole = fold_result(&mailbox, number, 4 * count, &result);
+        taken += whole;
+        for (size_t i = 0; i < count && whole; i++)
+            right += result.bytes[4 * i] == i;
+    }
+    tap_ok(taken == 1 && right == (int)count, "a result is taken when its last word has arrived, and no sooner");
+}
+
 int main()
 {
+    test_torn_result();
     for (int type = ALLFOLD_TYPE_NONE + 1; type < ALLFOLD_TYPE_COUNT; type++) {
         for (int monoid = 0; monoid < MONOID_COUNT; monoid++)
             if (monoid_takes((enum monoid)monoid, (allfold_type)type))

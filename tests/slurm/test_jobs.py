@@ -11,6 +11,7 @@ import shutil
 import signal
 import sys
 import time
+import traceback
 
 import numpy as np
 
@@ -86,8 +87,8 @@ class Test:
     def scripts(self):
         """Each script, as it should go and as it should fail."""
         # on a node of its own: Slurm looks for jobs near their limit twice a minute
-        self.limited = self.submit("reduce.sbatch", "-J", "limited", "-p", "last", "-N", "1", "--time=1", "--signal=USR1@50",
-                                   INPUT=LONG)
+        self.limited = self.submit("reduce.sbatch", "-J", "limited", "-p", "last", "-N", "1", "--ntasks-per-node=1", "--time=1",
+                                   "--signal=USR1@50", INPUT=LONG)
         exact = math.fsum(self.x.astype(np.float64))
         good = self.submit("reduce.sbatch", INPUT="x.npy")
         bad = self.submit("reduce.sbatch", "-J", "bad-reduce", INPUT="nothing.npy")
@@ -95,10 +96,9 @@ class Test:
         soft = self.submit("softmax.sbatch", INPUT="x.npy", OUTPUT="y.npy")
         badsoft = self.submit("softmax.sbatch", "-J", "bad-softmax", INPUT="x.npy", OUTPUT="nowhere/y.npy")
         check = self.submit("check.sbatch", SLOW="1")
-        # two nodes that are one host, shared with other work, say nothing about speed
-        slow = self.submit("check.sbatch", "-J", "slow", SLOW="99.99")
         bench = self.submit("bench.sbatch", COUNT="1000,100000", OPTIONS="--fold=sum --seconds=0.02")
-        unbound = self.submit("check.sbatch", "-J", "unbound", "--ntasks-per-node=2",
+        # two nodes that are one host, shared with other work, say nothing about speed: a rank is always slower
+        unbound = self.submit("check.sbatch", "-J", "unbound", "--ntasks-per-node=2", SLOW="99.99",
                               LAUNCH="srun --mpi=pmix --cpu-bind=none")
         orphan = self.submit("reduce.sbatch", "-J", "orphan", INPUT="x.npy", ALLFOLD_SITE="/no/site.env")
         self.ends(good, "COMPLETED", "0:0", "reduce.sbatch", lambda job: results(f"-{job['JobId']}.json")
@@ -110,12 +110,11 @@ class Test:
         self.ends(soft, "COMPLETED", "0:0", "softmax.sbatch", lambda job: self.softmax_right("y.npy"))
         self.ends(badsoft, "FAILED", "1:0", "softmax.sbatch with an impossible output")
         self.ends(check, "COMPLETED", "0:0", "check.sbatch", lambda job: "all is well" in output_of(job))
-        self.ends(slow, "FAILED", "1:0", "check.sbatch where a rank is slower", lambda job: re.search(
-            r"allfold: .*rank \d.* on n[12]", output_of(job)) and "all is well" not in output_of(job))
         self.ends(bench, "COMPLETED", "0:0", "bench.sbatch", lambda job: load(f"allfold-bench-{job['JobId']}.json")["correct"]
                   and {row["ranks"] for row in load(f"allfold-bench-{job['JobId']}.json")["results"]} == {2 * min(2, CORES)})
-        self.ends(unbound, "FAILED", "1:0", "check.sbatch on ranks that are not bound",
-                  lambda job: "may run on the same CPUs" in output_of(job))
+        self.ends(unbound, "FAILED", "1:0", "check.sbatch on ranks that are not bound, and one slower than the others",
+                  lambda job: "may run on the same CPUs" in output_of(job) and "all is well" not in output_of(job)
+                  and re.search(r"allfold: .*rank \d.* on n[12].* of the ranks' median", output_of(job)))
         self.ends(orphan, "FAILED", "1:0", "a job without site.env", lambda job: "/no/site.env" in output_of(job))
         left = [name for name in results("") if name.endswith(".part") and "limited" not in name] + [n for n in os.listdir(JOBS) if "y.npy" in n]
         tap.ok(left == ["y.npy"], "nothing half-done is left", left)
@@ -268,8 +267,11 @@ def main():
     if cluster.inside():
         with cluster.Cluster(nodes=3, cpus=CORES, gpus=2, folders={"build": tap.BUILD, "source": tap.SOURCE}) as slurm:
             test = Test(slurm)
-            for part in (test.scripts, test.scaling, test.launches, test.devices, test.faults, test.stops, test.limit):
-                part()
+            for part in (test.scripts, test.limit, test.scaling, test.launches, test.devices, test.faults, test.stops):
+                try:
+                    part()
+                except Exception:  # the other parts are still of use, and so is the plan
+                    tap.ok(False, f"{part.__name__} comes to its end", traceback.format_exc())
         tap.done()
     elif why and WANTED == "yes":
         tap.ok(False, "a private Slurm can be started", why)
