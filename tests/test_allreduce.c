@@ -41,12 +41,12 @@ static void fill(allfold_type type, double more, void *x)
         element_put(type, x, (uint64_t)i, 1 + i % 7 + more);
 }
 
-static allfold_status fold(allfold_context *ctx, int which, allfold_type type, void *x, void *found)
+static allfold_status fold(allfold_context *ctx, int which, allfold_type type, void *x, struct fold_results *found)
 {
     const allfold_array part = {x, ELEMENTS, type};
-    memset(found, 0, sizeof(allfold_result));
+    memset(found, 0, sizeof *found);
     calls = 0;
-    const allfold_status status = which < ALLFOLD_FOLD_COUNT ? allfold_reduce(ctx, (allfold_fold)which, &part, NULL, found)
+    const allfold_status status = which < ALLFOLD_FOLD_COUNT ? reduce_all(ctx, (allfold_fold)which, &part, NULL, found)
                                                              : allfold_softmax(ctx, &part, x, type, NULL);
     mode = PASS;
     return status;
@@ -58,7 +58,7 @@ static double value_of(allfold_type type, const void *x) { return type == ALLFOL
 static bool replayed(allfold_context *ctx, int which, allfold_type type)
 {
     _Alignas(64) double x[ELEMENTS];
-    allfold_result first, second;
+    struct fold_results first, second;
     bool good = true;
     fill(type, 0, x);
     mode = KEEP;
