@@ -95,11 +95,15 @@ void bench_health(const struct bench_facts *facts, int ranks, double least_rate,
 
 struct bench;
 
+/* The largest data: x, y where something is written, host where it lies in host memory. */
+struct bench_bytes {
+    uint64_t x, y, host;
+};
+
 /* Opens the benchmark on the first `ranks` of MPI_COMM_WORLD, which all must call this together; on the others *bench
-   is then NULL, and they have no part in the calls below. Data will be of up to x_bytes, of up to y_bytes where
-   something is written, host_bytes where it lies in host memory. Every rank's error is all ranks'. */
-allfold_status bench_open(const allfold_options *options, int ranks, uint64_t x_bytes, uint64_t y_bytes,
-                          uint64_t host_bytes, struct bench **bench, struct error *error);
+   is then NULL, and they have no part in the calls below. Every rank's error is all ranks'. */
+allfold_status bench_open(const allfold_options *options, int ranks, const struct bench_bytes *bytes, struct bench **bench,
+                          struct error *error);
 void bench_close(struct bench *bench); /* collective over its ranks; NULL is allowed */
 
 /* What every rank's machine is, its ceilings measured: *facts, one a rank, is rank 0's; the bench's own. Collective. */

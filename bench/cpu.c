@@ -84,20 +84,19 @@ static allfold_status cpu_describe(struct machine *machine, struct bench_facts *
 BENCH_TYPES(DEFINE_FILL)
 #undef DEFINE_FILL
 
-static allfold_status cpu_fill(struct machine *machine, allfold_type type, uint64_t first, uint64_t count, bool in_host,
-                               struct bench_known *known, struct error *error)
+static allfold_status cpu_fill(struct machine *machine, const struct bench_data *data, struct bench_known *known,
+                               struct error *error)
 {
     const int threads = cpu_of(machine)->device->threads;
-    (void)in_host;
-    switch (type) {
-#define CASE(ID, name, bits)                                     \
-    case ALLFOLD_##ID:                                           \
-        fill_##name(machine->x, first, count, threads, known);   \
+    switch (data->type) {
+#define CASE(ID, name, bits)                                                \
+    case ALLFOLD_##ID:                                                      \
+        fill_##name(machine->x, data->first, data->count, threads, known);  \
         return ALLFOLD_OK;
         BENCH_TYPES(CASE)
 #undef CASE
     default:
-        return error_set(error, ALLFOLD_BAD_ARGUMENT, "no data of type %d", (int)type);
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "no data of type %d", (int)data->type);
     }
 }
 
@@ -210,29 +209,26 @@ static allfold_status cpu_elapsed(struct machine *machine, double *seconds, stru
     return error->status;
 }
 
-static allfold_status cpu_fold(struct machine *machine, enum monoid monoid, allfold_type type, uint64_t count,
-                               struct error *error)
+static allfold_status cpu_fold(struct machine *machine, const struct work *work, struct error *error)
 {
-    return backend_cpu.fold(cpu_of(machine)->queue, monoid, type, machine->x, count, 0, error);
+    return backend_cpu.fold(cpu_of(machine)->queue, work, error);
 }
 
-static allfold_status cpu_fold_taken(struct machine *machine, enum monoid monoid, allfold_type type, struct partial *partial,
-                                     struct error *error)
+static allfold_status cpu_fold_taken(struct machine *machine, const struct work *work, struct partial *partial, struct error *error)
 {
-    (void)monoid;
-    (void)type;
+    (void)work;
     *partial = *cpu_of(machine)->queue->partial;
     return error->status;
 }
 
-static allfold_status cpu_softmax(struct machine *machine, enum monoid monoid, allfold_type type, uint64_t count,
-                                  const struct partial *partial, struct error *error)
+static allfold_status cpu_softmax(struct machine *machine, const struct softmax_work *work, const struct partial *partial,
+                                  struct error *error)
 {
-    struct softmax_constants constants;
-    if (cpu_fold(machine, monoid, type, count, error) != ALLFOLD_OK)
-        return error->status;
-    softmax_constants_set(monoid, partial, &constants);
-    return backend_cpu.softmax(cpu_of(machine)->queue, &constants, false, type, machine->x, type, machine->y, count, error);
+    struct queue *const queue = cpu_of(machine)->queue;
+    (void)partial;
+    if (backend_cpu.softmax_begin(queue, work, true, error) == ALLFOLD_OK)
+        backend_cpu.softmax_finish(queue, NULL, error);
+    return error->status;
 }
 
 static const struct machine_ops cpu_ops = {
@@ -276,8 +272,7 @@ uint64_t machine_cpu_cache_bytes(int threads)
     return u64_max((uint64_t)64 << 20, (uint64_t)threads << 23);
 }
 
-allfold_status machine_open_cpu(int threads, uint64_t x_bytes, uint64_t y_bytes, struct machine **machine,
-                                struct error *error)
+allfold_status machine_open_cpu(int threads, const struct bench_bytes *bytes, struct machine **machine, struct error *error)
 {
     const allfold_options options = {.threads = threads};
     struct cpu_machine *const cpu = calloc(1, sizeof *cpu);
@@ -288,8 +283,8 @@ allfold_status machine_open_cpu(int threads, uint64_t x_bytes, uint64_t y_bytes,
     if (backend_cpu.open(0, 1, &options, &cpu->device, error) == ALLFOLD_OK
         && backend_cpu.queue_open(cpu->device, 0, &cpu->queue, error) == ALLFOLD_OK
         && allocate(cpu, cpu->clear_bytes, threads, (void **)&cpu->clear, error) == ALLFOLD_OK
-        && allocate(cpu, x_bytes, threads, &cpu->machine.x, error) == ALLFOLD_OK
-        && (y_bytes == 0 || allocate(cpu, y_bytes, threads, &cpu->machine.y, error) == ALLFOLD_OK))
+        && allocate(cpu, bytes->x, threads, &cpu->machine.x, error) == ALLFOLD_OK
+        && (bytes->y == 0 || allocate(cpu, bytes->y, threads, &cpu->machine.y, error) == ALLFOLD_OK))
         *machine = &cpu->machine;
     else
         cpu_close(&cpu->machine);

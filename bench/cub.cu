@@ -90,14 +90,15 @@ template <class T> static cudaError_t sum_gpu_to_gpu(struct machine *m, uint64_t
 bool cub_has_gpu_to_gpu(void) { return CUB_HAS_GPU_TO_GPU; }
 
 template <allfold_type type>
-static cudaError_t run(struct machine *m, enum cub_work work, uint64_t n, double max, double sum, void *scratch,
-                       size_t *bytes)
+static cudaError_t run(struct machine *m, const struct cub_call *call, void *scratch, size_t *bytes)
 {
+    const uint64_t n = call->count;
+    const double max = call->max, sum = call->sum;
     typedef cub_types<type> types;
     typedef typename types::T T;
     typedef typename types::Sum Sum;
     const cudaStream_t stream = (cudaStream_t)m->stream;
-    switch (work) {
+    switch (call->work) {
     case CUB_SUM:
         return cub_reduce((const typename types::Addend *)m->x, n, ::cuda::std::plus<Sum>{}, Sum(), (Sum *)m->result,
                           scratch, bytes, stream);
@@ -123,13 +124,12 @@ static cudaError_t run(struct machine *m, enum cub_work work, uint64_t n, double
     return cudaErrorInvalidValue;
 }
 
-static cudaError_t run_type(struct machine *m, enum cub_work work, allfold_type type, uint64_t n, double max, double sum,
-                            void *scratch, size_t *bytes)
+static cudaError_t run_type(struct machine *m, const struct cub_call *call, void *scratch, size_t *bytes)
 {
-    switch (type) {
+    switch (call->type) {
 #define CASE(ID, name, bits) \
     case ALLFOLD_##ID:       \
-        return run<ALLFOLD_##ID>(m, work, n, max, sum, scratch, bytes);
+        return run<ALLFOLD_##ID>(m, call, scratch, bytes);
         BENCH_TYPES(CASE)
 #undef CASE
     default:
@@ -137,27 +137,25 @@ static cudaError_t run_type(struct machine *m, enum cub_work work, allfold_type 
     }
 }
 
-allfold_status cub_prepare(struct machine *machine, enum cub_work work, allfold_type type, uint64_t count,
-                           struct error *error)
+allfold_status cub_prepare(struct machine *machine, const struct cub_call *call, struct error *error)
 {
     struct cuda_machine *const cuda = cuda_of(machine);
     size_t bytes = 0;
     void *scratch;
-    if (work == CUB_NORMALISE)
+    if (call->work == CUB_NORMALISE)
         return ALLFOLD_OK;
-    if (ladder_cuda(run_type(machine, work, type, count, 0.0, 1.0, NULL, &bytes), "asking CUB for its scratch space", error)
+    if (ladder_cuda(run_type(machine, call, NULL, &bytes), "asking CUB for its scratch space", error)
         != ALLFOLD_OK)
         return error->status;
     cuda->scratch_bytes = u64_max(cuda->scratch_bytes, u64_max(bytes, 64));
     return ladder_room(cuda->ladder, LADDER_SCRATCH, cuda->scratch_bytes, &scratch, error);
 }
 
-allfold_status cub_start(struct machine *machine, enum cub_work work, allfold_type type, uint64_t count, double max,
-                         double sum, struct error *error)
+allfold_status cub_start(struct machine *machine, const struct cub_call *call, struct error *error)
 {
     struct cuda_machine *const cuda = cuda_of(machine);
     size_t bytes = cuda->scratch_bytes;
-    return ladder_cuda(run_type(machine, work, type, count, max, sum, cuda->ladder->places[LADDER_SCRATCH], &bytes),
+    return ladder_cuda(run_type(machine, call, cuda->ladder->places[LADDER_SCRATCH], &bytes),
                        "running CUB", error);
 }
 

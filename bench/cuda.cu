@@ -129,9 +129,10 @@ static allfold_status cuda_describe(struct machine *machine, struct bench_facts 
 }
 
 template <allfold_type type>
-static allfold_status fill_type(struct cuda_machine *cuda, uint64_t first, uint64_t n, struct bench_known *known,
+static allfold_status fill_type(struct cuda_machine *cuda, const struct bench_data *made, struct bench_known *known,
                                 struct error *error)
 {
+    const uint64_t first = made->first, n = made->count;
     static const char what[] = "making the data";
     const cudaStream_t stream = cuda->ladder->stream;
     known_on_device found = {0, 0, INT64_MIN, 0.0};
@@ -149,22 +150,22 @@ static allfold_status fill_type(struct cuda_machine *cuda, uint64_t first, uint6
     return ALLFOLD_OK;
 }
 
-static allfold_status cuda_fill(struct machine *machine, allfold_type type, uint64_t first, uint64_t count, bool in_host,
-                                struct bench_known *known, struct error *error)
+static allfold_status cuda_fill(struct machine *machine, const struct bench_data *made, struct bench_known *known,
+                                struct error *error)
 {
     struct cuda_machine *const cuda = cuda_of(machine);
-    switch (type) {
-#define CASE(ID, name, bits)                                        \
-    case ALLFOLD_##ID:                                              \
-        fill_type<ALLFOLD_##ID>(cuda, first, count, known, error);  \
+    switch (made->type) {
+#define CASE(ID, name, bits)                                \
+    case ALLFOLD_##ID:                                      \
+        fill_type<ALLFOLD_##ID>(cuda, made, known, error);  \
         break;
         BENCH_TYPES(CASE)
 #undef CASE
     default:
-        return error_set(error, ALLFOLD_BAD_ARGUMENT, "no data of type %d", (int)type);
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "no data of type %d", (int)made->type);
     }
-    if (error->status == ALLFOLD_OK && in_host)
-        ladder_cuda(cudaMemcpy(machine->host_x, machine->x, count * allfold_type_bytes(type), cudaMemcpyDeviceToHost),
+    if (error->status == ALLFOLD_OK && made->in_host)
+        ladder_cuda(cudaMemcpy(machine->host_x, machine->x, made->count * allfold_type_bytes(made->type), cudaMemcpyDeviceToHost),
                     "making the data on the host", error);
     return error->status;
 }
@@ -315,16 +316,14 @@ static allfold_status cuda_copy(struct machine *machine, uint64_t bytes, struct 
     return error_set(error, ALLFOLD_BAD_ARGUMENT, "copying %llu bytes was not prepared", (unsigned long long)bytes);
 }
 
-static allfold_status cuda_fold(struct machine *machine, enum monoid monoid, allfold_type type, uint64_t count,
-                                struct error *error)
+static allfold_status cuda_fold(struct machine *machine, const struct work *work, struct error *error)
 {
     struct cuda_machine *const cuda = cuda_of(machine);
-    return ladder_cuda((cudaError_t)fold_launch(monoid, type, machine->x, count, 0, &cuda->space, cuda->ladder->stream),
-                       "launching the fold", error);
+    return ladder_cuda((cudaError_t)fold_launch(work, &cuda->space, cuda->ladder->stream), "launching the fold", error);
 }
 
-static allfold_status cuda_fold_taken(struct machine *machine, enum monoid monoid, allfold_type type,
-                                      struct partial *partial, struct error *error)
+static allfold_status cuda_fold_taken(struct machine *machine, const struct work *work, struct partial *partial,
+                                      struct error *error)
 {
     static const char what[] = "taking the fold's result";
     struct cuda_machine *const cuda = cuda_of(machine);
@@ -335,27 +334,26 @@ static allfold_status cuda_fold_taken(struct machine *machine, enum monoid monoi
             != ALLFOLD_OK
         || ladder_wait(cuda->ladder, what, error) != ALLFOLD_OK)
         return error->status;
-    if (!fold_result(&mailbox, cuda->space.number, monoid_bytes(monoid, type), partial))
+    if (!fold_result(&mailbox, cuda->space.number, monoid_bytes(work->monoid, work->type), partial))
         error_set(error, ALLFOLD_DEVICE_ERROR, "the fold's kernel left no result");
     return error->status;
 }
 
-/* As the library does it on one rank: in one launch where the part stays on the chip, else in two. */
-static allfold_status cuda_softmax(struct machine *machine, enum monoid monoid, allfold_type type, uint64_t count,
-                                   const struct partial *partial, struct error *error)
+/* The launches of the library on one rank; where the host would come between them, it has the constants beforehand. */
+static allfold_status cuda_softmax(struct machine *machine, const struct softmax_work *work, const struct partial *partial,
+                                   struct error *error)
 {
     struct cuda_machine *const cuda = cuda_of(machine);
-    const bool exact = monoid == softmax_monoid(type, type, false, ALLFOLD_LEVEL_EXACT);
-    const struct softmax_resident resident = {
-        &cuda->space, cuda->room, true, false, exact, type, machine->x, machine->y, count, false};
+    const struct softmax_call call = {&cuda->space, cuda->room, cuda->early, true, *work};
+    const struct work first = {softmax_monoid(work->x_type, work->y_type, false, work->level), work->x_type, work->x, work->n, 0};
     struct softmax_constants constants;
-    if (softmax_resident_fits(&resident))
-        return ladder_cuda((cudaError_t)softmax_resident_launch(&resident, cuda->ladder->stream), "launching softmax", error);
-    if (cuda_fold(machine, monoid, type, count, error) != ALLFOLD_OK)
+    bool launched = false;
+    if (ladder_cuda((cudaError_t)softmax_launch_whole(&call, cuda->ladder->stream, &launched), "launching softmax", error)
+            != ALLFOLD_OK
+        || launched || cuda_fold(machine, &first, error) != ALLFOLD_OK)
         return error->status;
-    softmax_constants_set(monoid, partial, &constants);
-    return ladder_cuda((cudaError_t)softmax_launch(&constants, false, type, machine->x, type, machine->y, count,
-                                                   cuda->space.multiprocessors, cuda->ladder->stream),
+    softmax_constants_set(first.monoid, partial, &constants);
+    return ladder_cuda((cudaError_t)softmax_launch(work, &constants, cuda->space.multiprocessors, cuda->ladder->stream),
                        "launching softmax", error);
 }
 
@@ -400,18 +398,17 @@ static const struct machine_ops cuda_ops = {
     .cub_has_gpu_to_gpu = cub_has_gpu_to_gpu,
 };
 
-static allfold_status open_memory(struct cuda_machine *cuda, uint64_t x_bytes, uint64_t y_bytes, uint64_t host_bytes,
-                                  struct error *error)
+static allfold_status open_memory(struct cuda_machine *cuda, const struct bench_bytes *bytes, struct error *error)
 {
     static const char what[] = "preparing to measure";
     struct machine *const m = &cuda->machine;
     const int multiprocessors = ladder_device_of(cuda->ladder)->multiprocessors;
     cuda->space.multiprocessors = multiprocessors;
-    if (ladder_room(cuda->ladder, LADDER_INPUT, x_bytes, &m->x, error) != ALLFOLD_OK
-        || (y_bytes > 0 && ladder_room(cuda->ladder, LADDER_WORK, y_bytes, &m->y, error) != ALLFOLD_OK)
+    if (ladder_room(cuda->ladder, LADDER_INPUT, bytes->x, &m->x, error) != ALLFOLD_OK
+        || (bytes->y > 0 && ladder_room(cuda->ladder, LADDER_WORK, bytes->y, &m->y, error) != ALLFOLD_OK)
         || ladder_room(cuda->ladder, LADDER_RESULT, 64, &m->result, error) != ALLFOLD_OK
-        || (host_bytes > 0
-            && ladder_cuda(cudaHostAlloc(&m->host_x, host_bytes, cudaHostAllocDefault), "pinned host memory for the data",
+        || (bytes->host > 0
+            && ladder_cuda(cudaHostAlloc(&m->host_x, bytes->host, cudaHostAllocDefault), "pinned host memory for the data",
                            error)
                    != ALLFOLD_OK)
         || ladder_cuda(cudaHostAlloc(&cuda->cub_value, 64, cudaHostAllocDefault), what, error) != ALLFOLD_OK
@@ -423,15 +420,14 @@ static allfold_status open_memory(struct cuda_machine *cuda, uint64_t x_bytes, u
         || ladder_cuda(cudaMemsetAsync(cuda->space.mailbox, 0, sizeof *cuda->space.mailbox, cuda->ladder->stream), what,
                        error)
                != ALLFOLD_OK
-        || ladder_cuda((cudaError_t)softmax_resident_prepare(ladder_device_of(cuda->ladder)->index, &cuda->room),
+        || ladder_cuda((cudaError_t)softmax_prepare(ladder_device_of(cuda->ladder)->index, &cuda->room, &cuda->early),
                        what, error)
                != ALLFOLD_OK)
         return error->status;
     return ladder_wait(cuda->ladder, what, error);
 }
 
-allfold_status machine_open_cuda(int local_rank, uint64_t x_bytes, uint64_t y_bytes, uint64_t host_bytes,
-                                 struct machine **machine, struct error *error)
+allfold_status machine_open_cuda(int local_rank, const struct bench_bytes *bytes, struct machine **machine, struct error *error)
 {
     struct cuda_machine *const cuda = (struct cuda_machine *)calloc(1, sizeof *cuda);
     if (cuda == NULL)
@@ -439,7 +435,7 @@ allfold_status machine_open_cuda(int local_rank, uint64_t x_bytes, uint64_t y_by
     cuda->machine.ops = &cuda_ops;
     if (ladder_open(local_rank, &cuda->ladder, error) == ALLFOLD_OK) {
         cuda->machine.stream = cuda->ladder->stream;
-        open_memory(cuda, x_bytes, y_bytes, host_bytes, error);
+        open_memory(cuda, bytes, error);
     }
     if (error->status == ALLFOLD_OK)
         *machine = &cuda->machine;

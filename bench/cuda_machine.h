@@ -21,7 +21,8 @@ struct cuda_machine {
     struct machine machine;
     struct ladder *ladder;
     struct fold_space space; /* its mailbox is device memory */
-    struct softmax_room room;
+    struct softmax_room room; /* and early: softmax_prepare */
+    bool early;
     int read_count, copy_count; /* for so many numbers of bytes the fastest way is known */
     struct ladder_read reads[READS_MAX];
     struct copy_way copies[READS_MAX];
@@ -32,10 +33,8 @@ struct cuda_machine {
 static inline struct cuda_machine *cuda_of(struct machine *machine) { return (struct cuda_machine *)machine; }
 
 /* cub.cu */
-allfold_status cub_prepare(struct machine *machine, enum cub_work work, allfold_type type, uint64_t count,
-                           struct error *error);
-allfold_status cub_start(struct machine *machine, enum cub_work work, allfold_type type, uint64_t count, double max,
-                         double sum, struct error *error);
+allfold_status cub_prepare(struct machine *machine, const struct cub_call *call, struct error *error);
+allfold_status cub_start(struct machine *machine, const struct cub_call *call, struct error *error);
 allfold_status cub_fetch(struct machine *machine, struct error *error);
 double cub_value(const struct machine *machine, enum cub_work work, allfold_type type);
 bool cub_has_gpu_to_gpu(void);

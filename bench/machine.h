@@ -12,6 +12,20 @@ extern "C" {
 
 /* What CUB computes; the last two of softmax's three passes need the largest element of all. */
 enum cub_work { CUB_SUM, CUB_SUM_GPU_TO_GPU, CUB_MAX, CUB_SUMEXP, CUB_NORMALISE };
+struct cub_call {
+    enum cub_work work;
+    allfold_type type;
+    uint64_t count;
+    double max; /* the largest element, for the passes that need it */
+    double sum; /* of exponentials, for the last */
+};
+
+/* Elements first, first + 1, ... of the data. */
+struct bench_data {
+    allfold_type type;
+    uint64_t first, count;
+    bool in_host;
+};
 
 struct machine;
 struct machine_ops {
@@ -19,10 +33,9 @@ struct machine_ops {
     void (*close)(struct machine *machine);
     /* Fills in what is known without measuring. */
     allfold_status (*describe)(struct machine *machine, struct bench_facts *facts, struct error *error);
-    /* Elements first, first + 1, ... of the data: `count` of them to machine->x, and to host_x where in_host; what is
-       known of them. */
-    allfold_status (*fill)(struct machine *machine, allfold_type type, uint64_t first, uint64_t count, bool in_host,
-                           struct bench_known *known, struct error *error);
+    /* The data to machine->x, and to host_x where in_host; what is known of it. */
+    allfold_status (*fill)(struct machine *machine, const struct bench_data *data, struct bench_known *known,
+                           struct error *error);
     /* Fills so many elements of machine->y with NaN, so that what is not written shows. */
     allfold_status (*poison)(struct machine *machine, allfold_type type, uint64_t count, struct error *error);
     /* The largest |y / (exp(x) / sumexp) - 1| of machine->y. */
@@ -42,23 +55,18 @@ struct machine_ops {
     allfold_status (*copy_prepare)(struct machine *machine, uint64_t bytes, struct error *error); /* x to y */
     allfold_status (*copy)(struct machine *machine, uint64_t bytes, struct error *error);
     /* The kernels alone. A GPU's partial stays there, as CUB's result does; fold_taken waits for it, and takes it. */
-    allfold_status (*fold)(struct machine *machine, enum monoid monoid, allfold_type type, uint64_t count,
-                           struct error *error);
-    allfold_status (*fold_taken)(struct machine *machine, enum monoid monoid, allfold_type type, struct partial *partial,
-                                 struct error *error);
-    /* Both passes of softmax, from x to y; monoid is the first one's, and `partial` what the first pass will find, or has found. */
-    allfold_status (*softmax)(struct machine *machine, enum monoid monoid, allfold_type type, uint64_t count,
-                              const struct partial *partial, struct error *error);
+    allfold_status (*fold)(struct machine *machine, const struct work *work, struct error *error);
+    allfold_status (*fold_taken)(struct machine *machine, const struct work *work, struct partial *partial, struct error *error);
+    /* Both passes of softmax; `partial` is what the first pass will find, or has found. */
+    allfold_status (*softmax)(struct machine *machine, const struct softmax_work *work, const struct partial *partial,
+                              struct error *error);
 
     /* NULL where there is none. */
     allfold_status (*link)(struct machine *machine, uint64_t bytes, bool in, struct error *error); /* host_x, x */
     allfold_status (*nothing)(struct machine *machine, struct error *error); /* an empty kernel */
-    /* CUB: its result stays on the device. max: the largest element, for the passes that need it, and sum, the sum of
-       exponentials, for the last. fetch takes the result to the host, value tells it after wait. */
-    allfold_status (*cub_prepare)(struct machine *machine, enum cub_work work, allfold_type type, uint64_t count,
-                                  struct error *error);
-    allfold_status (*cub)(struct machine *machine, enum cub_work work, allfold_type type, uint64_t count, double max,
-                          double sum, struct error *error);
+    /* CUB: its result stays on the device. fetch takes the result to the host, value tells it after wait. */
+    allfold_status (*cub_prepare)(struct machine *machine, const struct cub_call *call, struct error *error);
+    allfold_status (*cub)(struct machine *machine, const struct cub_call *call, struct error *error);
     allfold_status (*cub_fetch)(struct machine *machine, struct error *error);
     double (*cub_value)(const struct machine *machine, enum cub_work work, allfold_type type);
     /* Whether this CUB has CUB_SUM_GPU_TO_GPU: of f32 and f64, of fewer than 2^31. */
@@ -72,10 +80,8 @@ struct machine {
 };
 
 /* Opens a GPU, local_rank modulo visible; or the CPU, with so many threads. */
-allfold_status machine_open_cuda(int local_rank, uint64_t x_bytes, uint64_t y_bytes, uint64_t host_bytes,
-                                 struct machine **machine, struct error *error);
-allfold_status machine_open_cpu(int threads, uint64_t x_bytes, uint64_t y_bytes, struct machine **machine,
-                                struct error *error);
+allfold_status machine_open_cuda(int local_rank, const struct bench_bytes *bytes, struct machine **machine, struct error *error);
+allfold_status machine_open_cpu(int threads, const struct bench_bytes *bytes, struct machine **machine, struct error *error);
 /* More than the caches of so many cores are likely to hold: 8 MiB each, 64 MiB at least. */
 uint64_t machine_cpu_cache_bytes(int threads);
 

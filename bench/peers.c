@@ -51,7 +51,7 @@ static allfold_status check_partial(const struct bench *b, const struct bench_ex
         return check_value(b, expected, allfold_number(result.fields[0].value), wrong);
     }
     struct softmax_constants constants;
-    softmax_constants_set(b->monoid, partial, &constants);
+    softmax_constants_set(b->work.monoid, partial, &constants);
     const double found = exp(constants.max + constants.log_sum);
     return constants.max == expected->max && near(found, expected->sumexp, 1e-5 * expected->sumexp)
                ? ALLFOLD_OK
@@ -79,8 +79,8 @@ static allfold_status kernel_run(struct bench *b, struct error *error)
 {
     const struct machine_ops *const ops = b->machine->ops;
     return kind_of(b) == BENCH_SOFTMAX
-               ? ops->softmax(b->machine, b->monoid, b->one->type, b->one->count, &b->partial, error)
-               : ops->fold(b->machine, b->monoid, b->one->type, b->one->count, error);
+               ? ops->softmax(b->machine, &b->softmax_work, &b->partial, error)
+               : ops->fold(b->machine, &b->work, error);
 }
 
 static allfold_status kernel_check(struct bench *b, char wrong[96], struct error *error)
@@ -88,32 +88,22 @@ static allfold_status kernel_check(struct bench *b, char wrong[96], struct error
     struct partial partial;
     if (kind_of(b) == BENCH_SOFTMAX)
         return check_softmax(b, &b->mine, 1e-5, wrong, error);
-    if (b->machine->ops->fold_taken(b->machine, b->monoid, b->one->type, &partial, error) != ALLFOLD_OK)
+    if (b->machine->ops->fold_taken(b->machine, &b->work, &partial, error) != ALLFOLD_OK)
         return error->status;
     return check_partial(b, &b->mine, &partial, wrong, error);
 }
 
-/* As the pipelines do it (core/) on one rank: the backend's fold, waited for; softmax in one piece where the device keeps
-   the part between the passes, else the second pass, too. */
+/* As the pipelines do it (core/) on one rank. */
 static allfold_status partial_run(struct bench *b, struct error *error)
 {
     const struct backend *const backend = b->context->device->backend;
     struct queue *const queue = b->context->queues[0];
-    const bool softmax = kind_of(b) == BENCH_SOFTMAX;
-    const allfold_type type = b->one->type;
-    struct softmax_constants constants;
-    bool begun = false;
-    if (backend->enter(queue, NULL, error) != ALLFOLD_OK
-        || (softmax
-            && backend->softmax_begin(queue, true, false, b->one->subject->level, type, b->machine->x, type, b->machine->y,
-                                      b->one->count, &begun, error)
-                   != ALLFOLD_OK)
-        || (!begun && backend->fold(queue, b->monoid, type, b->machine->x, b->one->count, 0, error) != ALLFOLD_OK)
-        || backend->wait(queue, error) != ALLFOLD_OK || !softmax || begun)
+    if (backend->enter(queue, NULL, error) != ALLFOLD_OK)
         return error->status;
-    softmax_constants_set(b->monoid, queue->partial, &constants);
-    if (backend->softmax(queue, &constants, false, type, b->machine->x, type, b->machine->y, b->one->count, error) == ALLFOLD_OK)
-        backend->wait(queue, error);
+    if (kind_of(b) != BENCH_SOFTMAX)
+        return backend->fold(queue, &b->work, error) != ALLFOLD_OK ? error->status : backend->wait(queue, error);
+    if (backend->softmax_begin(queue, &b->softmax_work, true, error) == ALLFOLD_OK)
+        backend->softmax_finish(queue, NULL, error);
     return error->status;
 }
 
@@ -126,7 +116,7 @@ static allfold_status partial_check(struct bench *b, char wrong[96], struct erro
 static allfold_status exchange_run(struct bench *b, struct error *error)
 {
     struct partial partial = b->partial;
-    struct comm_part part = {.monoid = b->monoid, .type = b->one->type, .count = b->one->count, .partial = &partial};
+    struct comm_part part = {.monoid = b->work.monoid, .type = b->one->type, .count = b->one->count, .partial = &partial};
     if (comm_combine(&b->context->comm, &part, error) == ALLFOLD_OK && kind_of(b) == BENCH_SOFTMAX)
         comm_agree(&b->context->comm, error);
     return error->status;
@@ -177,18 +167,30 @@ static bool fits_cub_mpi(const struct bench *b) { return fits_cub_value(b) && b-
 static bool fits_cub_nccl(const struct bench *b) { return fits_cub_mpi(b) && b->nccl != NULL; }
 static bool fits_three_pass(const struct bench *b) { return is_softmax(b) && b->machine->ops->cub != NULL; }
 
+/* A step of CUB's: of sums of exponentials relative to max, and quotients by sum. */
+static struct cub_call cub_call_of(const struct bench *b, enum cub_work work, double max, double sum)
+{
+    return (struct cub_call){work, b->one->type, b->one->count, max, sum};
+}
+
+static allfold_status cub_prepare_work(struct bench *b, enum cub_work work, struct error *error)
+{
+    const struct cub_call call = cub_call_of(b, work, 0.0, 1.0);
+    return b->machine->ops->cub_prepare(b->machine, &call, error);
+}
+
 static allfold_status cub_prepare_all(struct bench *b, struct error *error)
 {
-    const struct machine_ops *const ops = b->machine->ops;
     const enum cub_work work = cub_work_of(b);
-    if (work == CUB_SUMEXP && ops->cub_prepare(b->machine, CUB_MAX, b->one->type, b->one->count, error) != ALLFOLD_OK)
+    if (work == CUB_SUMEXP && cub_prepare_work(b, CUB_MAX, error) != ALLFOLD_OK)
         return error->status;
-    return ops->cub_prepare(b->machine, work, b->one->type, b->one->count, error);
+    return cub_prepare_work(b, work, error);
 }
 
 static allfold_status cub_step(struct bench *b, enum cub_work work, double max, double sum, struct error *error)
 {
-    return b->machine->ops->cub(b->machine, work, b->one->type, b->one->count, max, sum, error);
+    const struct cub_call call = cub_call_of(b, work, max, sum);
+    return b->machine->ops->cub(b->machine, &call, error);
 }
 
 /* The kernels alone: what a pass needs of the pass before is known beforehand. */
@@ -204,7 +206,7 @@ static allfold_status cub_run(struct bench *b, struct error *error)
 
 static allfold_status cub_gpu_to_gpu_prepare(struct bench *b, struct error *error)
 {
-    return b->machine->ops->cub_prepare(b->machine, CUB_SUM_GPU_TO_GPU, b->one->type, b->one->count, error);
+    return cub_prepare_work(b, CUB_SUM_GPU_TO_GPU, error);
 }
 static allfold_status cub_gpu_to_gpu_run(struct bench *b, struct error *error)
 {

@@ -20,7 +20,7 @@ enum {
 
 static struct comm *comm_of(struct bench *b) { return &b->context->comm; }
 
-static bool on_gpu(const struct bench *b) { return b->context->device->backend == &backend_cuda; }
+static bool on_gpu(const struct bench *b) { return b->context->device->backend->own_memory; }
 
 /* How many bytes the ceilings are measured on: no more than an eighth of a device's memory. */
 static uint64_t ceiling_bytes(const struct bench *b, uint64_t x_bytes)
@@ -36,14 +36,14 @@ static uint64_t ceiling_bytes(const struct bench *b, uint64_t x_bytes)
 
 static allfold_status open_machine(struct bench *b, struct error *error)
 {
-    b->facts.ceiling_bytes = ceiling_bytes(b, b->x_bytes);
-    b->x_bytes = u64_max(b->x_bytes, b->facts.ceiling_bytes);
-    b->y_bytes = u64_max(b->y_bytes, b->facts.ceiling_bytes);
-    b->host_bytes = u64_max(b->host_bytes, u64_min(LINK_BYTES, b->facts.ceiling_bytes));
+    b->facts.ceiling_bytes = ceiling_bytes(b, b->bytes.x);
+    b->bytes.x = u64_max(b->bytes.x, b->facts.ceiling_bytes);
+    b->bytes.y = u64_max(b->bytes.y, b->facts.ceiling_bytes);
+    b->bytes.host = u64_max(b->bytes.host, u64_min(LINK_BYTES, b->facts.ceiling_bytes));
     if (!on_gpu(b))
-        return machine_open_cpu(b->context->device->threads, b->x_bytes, b->y_bytes, &b->machine, error);
+        return machine_open_cpu(b->context->device->threads, &b->bytes, &b->machine, error);
 #ifdef ALLFOLD_HAVE_CUDA
-    return machine_open_cuda(b->context->comm.local_rank, b->x_bytes, b->y_bytes, b->host_bytes, &b->machine, error);
+    return machine_open_cuda(b->context->comm.local_rank, &b->bytes, &b->machine, error);
 #else
     return error_set(error, ALLFOLD_UNSUPPORTED, "this build has no CUDA"); /* which backend_choose said before */
 #endif
@@ -71,8 +71,8 @@ static allfold_status open_members(const allfold_options *options, struct bench 
     return b->size > 1 && on_gpu(b) ? bench_nccl_open(b, &b->nccl, error) : ALLFOLD_OK;
 }
 
-allfold_status bench_open(const allfold_options *options, int ranks, uint64_t x_bytes, uint64_t y_bytes,
-                          uint64_t host_bytes, struct bench **bench, struct error *error)
+allfold_status bench_open(const allfold_options *options, int ranks, const struct bench_bytes *bytes, struct bench **bench,
+                          struct error *error)
 {
     int rank;
     struct bench *const b = calloc(1, sizeof *b);
@@ -90,7 +90,7 @@ allfold_status bench_open(const allfold_options *options, int ranks, uint64_t x_
         free(b);
         return ALLFOLD_OK;
     }
-    *b = (struct bench){.comm = comm, .x_bytes = x_bytes, .y_bytes = y_bytes, .host_bytes = host_bytes};
+    *b = (struct bench){.comm = comm, .bytes = *bytes};
     if (open_members(options, b, error) == ALLFOLD_OK)
         *bench = b;
     else
@@ -191,9 +191,10 @@ static void survey_machine(struct bench *b, struct error *error)
     struct bench_known known;
     /* ceilings are read off random data, too */
     ops->describe(b->machine, facts, error);
-    ops->fill(b->machine, ALLFOLD_INT32, 0, facts->ceiling_bytes / 4, false, &known, error);
+    ops->fill(b->machine, &(struct bench_data){ALLFOLD_INT32, 0, facts->ceiling_bytes / 4, false}, &known, error);
     if (on_gpu(b) && error->status == ALLFOLD_OK)
-        ops->fill(b->machine, ALLFOLD_INT32, 0, u64_min(b->host_bytes, facts->ceiling_bytes) / 4, true, &known, error);
+        ops->fill(b->machine, &(struct bench_data){ALLFOLD_INT32, 0, u64_min(b->bytes.host, facts->ceiling_bytes) / 4, true}, &known,
+                  error);
     if (error->status == ALLFOLD_OK && ops->read_prepare(b->machine, facts->ceiling_bytes, error) == ALLFOLD_OK)
         ops->copy_prepare(b->machine, facts->ceiling_bytes, error);
     facts->read = bytes / survey(b, survey_read, false, error);
@@ -253,7 +254,8 @@ static allfold_status fill(struct bench *b, struct error *error)
     if (b->filled.count == one->count && b->filled.type == one->type && b->filled.in_host == one->in_host)
         return ALLFOLD_OK;
     b->filled.count = 0;
-    b->machine->ops->fill(b->machine, one->type, (uint64_t)b->rank * one->count, one->count, one->in_host, &mine, error);
+    const struct bench_data data = {one->type, (uint64_t)b->rank * one->count, one->count, one->in_host};
+    b->machine->ops->fill(b->machine, &data, &mine, error);
     mine.high += (int64_t)(mine.low >> 32); /* so that ranks can be added */
     mine.low &= UINT32_MAX;
     if (comm_agree(comm_of(b), error) != ALLFOLD_OK || combine_known(b, &mine, &all, error) != ALLFOLD_OK)
@@ -271,10 +273,12 @@ static allfold_status fold_mine(struct bench *b, struct error *error)
 {
     const struct bench_case *const one = b->one;
     b->context->level = one->subject->level; /* on all ranks: they measure the same */
-    b->monoid = one->subject->kind == BENCH_FOLD ? fold_monoid(one->subject->fold, one->subject->level)
-                                                 : softmax_monoid(one->type, one->type, false, one->subject->level);
-    if (!one->in_host && b->machine->ops->fold(b->machine, b->monoid, one->type, one->count, error) == ALLFOLD_OK)
-        b->machine->ops->fold_taken(b->machine, b->monoid, one->type, &b->partial, error);
+    b->softmax_work = (struct softmax_work){b->machine->x, b->machine->y, one->type, one->type, one->count, false, one->subject->level};
+    b->work = (struct work){one->subject->kind == BENCH_FOLD ? fold_monoid(one->subject->fold, one->subject->level)
+                                                             : softmax_monoid(one->type, one->type, false, one->subject->level),
+                            one->type, b->machine->x, one->count, 0};
+    if (!one->in_host && b->machine->ops->fold(b->machine, &b->work, error) == ALLFOLD_OK)
+        b->machine->ops->fold_taken(b->machine, &b->work, &b->partial, error);
     return error->status;
 }
 

@@ -20,7 +20,7 @@ struct bench {
     allfold_context *context;
     struct machine *machine;
     struct bench_nccl *nccl; /* NULL where there is none */
-    uint64_t x_bytes, y_bytes, host_bytes;
+    struct bench_bytes bytes;
     struct bench_facts facts, *all_facts; /* this rank's; rank 0: one a rank */
     struct bench_row rows[BENCH_ROWS_MAX];
     struct bench_measured *measured; /* rank 0: BENCH_ROWS_MAX a rank */
@@ -29,7 +29,8 @@ struct bench {
     const struct bench_case *one;
     struct bench_case filled;
     struct bench_expected mine, all; /* of this rank's elements, and of all ranks' */
-    enum monoid monoid;
+    struct work work;                /* the case's elements, and the monoid of a fold or of softmax's first pass */
+    struct softmax_work softmax_work;
     struct partial partial; /* what this rank's elements fold to */
     allfold_result result;  /* the library's */
     double found;           /* the peers' */

@@ -449,22 +449,22 @@ exact_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, cons
 }
 
 template <class Exact, class Element>
-static cudaError_t exact_start(const struct fold_input *input, const struct fold_space *space, void *stream)
+static cudaError_t exact_start(const struct work *work, const struct fold_space *space, void *stream)
 {
     typedef exact_plan<Exact, Element> plan;
     const auto kernel = exact_kernel<Exact, Element, plan>;
-    const uint64_t vectors = input->n / Element::per_vector;
+    const uint64_t vectors = work->n / Element::per_vector;
     const uint64_t most = (uint64_t)space->multiprocessors * plan::blocks;
     const uint64_t wanted = (vectors + plan::threads - 1) / plan::threads;
     const uint64_t blocks = vectors <= (uint64_t)plan::block_vectors ? 1 : u64_min(wanted, most);
     const uint64_t whole = vectors / plan::block_vectors;
     struct exact_cut cut = {whole < blocks ? 0 : whole, 1, false}; /* too few rounds for all: evenly, then */
     /* whoever claims much, its words do not overflow: exact.h */
-    if (plan::claims && whole / blocks >= EXACT_CLAIM.least && input->n / plan::threads < (uint64_t)1 << 28)
+    if (plan::claims && whole / blocks >= EXACT_CLAIM.least && work->n / plan::threads < (uint64_t)1 << 28)
         cut = {whole / EXACT_CLAIM.rounds, EXACT_CLAIM.rounds, true};
 
     /* words that a block shares get digits of 32 bits, two of an element at most, and no carries are put in order */
-    if (plan::shared && Exact::floating && input->n / blocks >= (uint64_t)1 << 29)
+    if (plan::shared && Exact::floating && work->n / blocks >= (uint64_t)1 << 29)
         return cudaErrorInvalidValue;
 
     cudaLaunchConfig_t config = {};
@@ -479,7 +479,7 @@ static cudaError_t exact_start(const struct fold_input *input, const struct fold
             return code;
     }
     char *const scratch = (char *)space->scratch + fold_messages_bytes(space->multiprocessors);
-    return cudaLaunchKernelEx(&config, kernel, (const typename Element::stored *)input->x, input->n, input->first,
+    return cudaLaunchKernelEx(&config, kernel, (const typename Element::stored *)work->x, work->n, work->first,
                               cut, (struct exact_scratch *)scratch, scratch + EXACT_SCRATCH_BYTES,
                               (uint64_t *)&space->mailbox->partial, space->number);
 }

@@ -32,22 +32,19 @@ int fold_number_next(struct fold_space *space, void *stream)
                : cudaMemsetAsync(space->scratch, 0, fold_scratch_bytes(space->multiprocessors), (cudaStream_t)stream);
 }
 
-int fold_launch(enum monoid monoid, allfold_type type, const void *x, uint64_t n, uint64_t first,
-                struct fold_space *space, void *stream)
+int fold_launch(const struct work *work, struct fold_space *space, void *stream)
 {
     const int code = fold_number_next(space, stream);
-    return code != cudaSuccess ? code : fold_launch_to(space->mailbox, monoid, type, x, n, first, space, stream);
+    return code != cudaSuccess ? code : fold_launch_to(space->mailbox, work, space, stream);
 }
 
-int fold_launch_to(struct fold_mailbox *mailbox, enum monoid monoid, allfold_type type, const void *x, uint64_t n, uint64_t first,
-                   const struct fold_space *space, void *stream)
+int fold_launch_to(struct fold_mailbox *mailbox, const struct work *work, const struct fold_space *space, void *stream)
 {
-    const struct fold_input input = {x, n, first};
     const struct fold_space there = {space->multiprocessors, space->scratch, mailbox, space->number};
-    switch (type) {
+    switch (work->type) {
 #define CASE(ID, name, numpy, bytes, kind, value) \
     case ALLFOLD_##ID:                            \
-        return fold_launch_##value(monoid, type, &input, &there, stream);
+        return fold_launch_##value(work, &there, stream);
         ALLFOLD_TYPES(CASE)
 #undef CASE
     case ALLFOLD_TYPE_NONE:

@@ -6,47 +6,46 @@
 #include <type_traits>
 
 template <class Fold, class Element, class plan>
-static cudaError_t plan_start(const struct fold_input *input, const struct fold_space *space, void *stream)
+static cudaError_t plan_start(const struct work *work, const struct fold_space *space, void *stream)
 {
-    const struct fold_cut cut = cut_of<Fold, Element, plan>(input->n / Element::per_vector, (uint64_t)space->multiprocessors);
+    const struct fold_cut cut = cut_of<Fold, Element, plan>(work->n / Element::per_vector, (uint64_t)space->multiprocessors);
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3((unsigned int)cut.blocks);
     config.blockDim = dim3(plan::threads);
     config.stream = (cudaStream_t)stream;
     /* what it returns is this launch's error; cudaGetLastError may hold one that the caller's program left */
-    return cudaLaunchKernelEx(&config, fold_kernel<Fold, Element, plan>, (const typename Element::stored *)input->x, input->n,
-                              input->first, cut.rounds, (uint64_t *)space->scratch, (uint64_t *)&space->mailbox->partial,
+    return cudaLaunchKernelEx(&config, fold_kernel<Fold, Element, plan>, (const typename Element::stored *)work->x, work->n,
+                              work->first, cut.rounds, (uint64_t *)space->scratch, (uint64_t *)&space->mailbox->partial,
                               space->number);
 }
 
 template <class Fold, class Element>
-static cudaError_t fold_start(const struct fold_input *input, const struct fold_space *space, void *stream)
+static cudaError_t fold_start(const struct work *work, const struct fold_space *space, void *stream)
 {
     if constexpr (Fold::brief)
-        if (input->n * sizeof(typename Element::stored) <= (uint64_t)space->multiprocessors * FOLD_SMALL_BYTES)
-            return plan_start<Fold, Element, fold_plan<Fold, Element, true>>(input, space, stream);
-    return plan_start<Fold, Element, fold_plan<Fold, Element>>(input, space, stream);
+        if (work->n * sizeof(typename Element::stored) <= (uint64_t)space->multiprocessors * FOLD_SMALL_BYTES)
+            return plan_start<Fold, Element, fold_plan<Fold, Element, true>>(work, space, stream);
+    return plan_start<Fold, Element, fold_plan<Fold, Element>>(work, space, stream);
 }
 
 /* The kernels of one element type; nothing where its value type is another family's. */
 template <class Element>
-static cudaError_t element_start(enum monoid monoid, const struct fold_input *input, const struct fold_space *space,
-                                 void *stream)
+static cudaError_t element_start(const struct work *work, const struct fold_space *space, void *stream)
 {
     typedef typename Element::value value;
     if constexpr (std::is_same<value, FN_EXPAND(value, FAMILY)>::value) {
-        switch (monoid) {
+        switch (work->monoid) {
 #define CASE(name, ...)                                                                              \
     case MONOID_##name:                                                                              \
         if constexpr (monoid_takes(MONOID_##name, Element::type))                                    \
-            return fold_start<fold_of<MONOID_##name, value>, Element>(input, space, stream);         \
+            return fold_start<fold_of<MONOID_##name, value>, Element>(work, space, stream);         \
         break;
             STRUCT_MONOIDS(CASE)
 #undef CASE
 #define CASE(name, ...)                                                                              \
     case MONOID_##name:                                                                              \
         if constexpr (monoid_takes(MONOID_##name, Element::type))                                    \
-            return exact_start<exact_of<MONOID_##name, value>, Element>(input, space, stream);       \
+            return exact_start<exact_of<MONOID_##name, value>, Element>(work, space, stream);       \
         break;
             WORD_MONOIDS(CASE)
 #undef CASE
@@ -57,13 +56,12 @@ static cudaError_t element_start(enum monoid monoid, const struct fold_input *in
     return cudaErrorInvalidValue;
 }
 
-int FN_EXPAND(fold_launch, FAMILY)(enum monoid monoid, allfold_type type, const struct fold_input *input,
-                                   const struct fold_space *space, void *stream)
+int FN_EXPAND(fold_launch, FAMILY)(const struct work *work, const struct fold_space *space, void *stream)
 {
-    switch (type) {
+    switch (work->type) {
 #define CASE(ID, name, numpy, bytes, kind, value) \
     case ALLFOLD_##ID:                            \
-        return element_start<element<ALLFOLD_##ID>>(monoid, input, space, stream);
+        return element_start<element<ALLFOLD_##ID>>(work, space, stream);
         ALLFOLD_TYPES(CASE)
 #undef CASE
     case ALLFOLD_TYPE_NONE:

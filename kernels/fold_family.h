@@ -5,14 +5,8 @@
 
 #include "kernels/kernels.h"
 
-struct fold_input {
-    const void *x;
-    uint64_t n, first;
-};
-
-#define DECLARE_FAMILY(nothing, value)                                                                 \
-    int fold_launch_##value(enum monoid monoid, allfold_type type, const struct fold_input *input,     \
-                            const struct fold_space *space, void *stream);
+#define DECLARE_FAMILY(nothing, value) \
+    int fold_launch_##value(const struct work *work, const struct fold_space *space, void *stream);
 VALUES(DECLARE_FAMILY, )
 #undef DECLARE_FAMILY
 

@@ -1,4 +1,4 @@
-/* The whole C interface of the CUDA kernels: what src/device/cuda.c and the benchmarks call. Launchers return at once
+/* The whole C interface of the CUDA kernels: what src/device/cuda/ and the benchmarks call. Launchers return at once
    with a cudaError_t (0: the work is under way) and take a cudaStream_t of the current device as void *. */
 #ifndef ALLFOLD_KERNELS_H
 #define ALLFOLD_KERNELS_H
@@ -40,29 +40,23 @@ enum { FOLD_SCRATCH_END_BYTES = sizeof(struct fold_mailbox) + 256 };
    on clean memory. The launchers call it. */
 int fold_number_next(struct fold_space *space, void *stream);
 
-/* Folds n elements at x (device memory, aligned to the element size; not read where n is 0), the first of which has the
-   index `first`, into space->mailbox->partial. One launch, with the next number. */
-int fold_launch(enum monoid monoid, allfold_type type, const void *x, uint64_t n, uint64_t first,
-                struct fold_space *space, void *stream);
+/* Folds work->x (device memory, aligned to the element size; not read where there are no elements) into space->mailbox->partial. One
+   launch, with the next number. */
+int fold_launch(const struct work *work, struct fold_space *space, void *stream);
 /* The same with the number that the last call of fold_number_next gave, and to another mailbox, in any memory of the device. */
-int fold_launch_to(struct fold_mailbox *mailbox, enum monoid monoid, allfold_type type, const void *x, uint64_t n, uint64_t first,
-                   const struct fold_space *space, void *stream);
+int fold_launch_to(struct fold_mailbox *mailbox, const struct work *work, const struct fold_space *space, void *stream);
 
 /* Takes the partial, of so many bytes, of launch `number` from a mailbox that the host can read, where it may still be
    arriving: false until all of it is there. Host only. */
 bool fold_result(const struct fold_mailbox *mailbox, uint32_t number, size_t bytes, struct partial *partial);
 
-/* y[i] = softmax of x[i], or its logarithm. Both are device memory, aligned to their element sizes; they are the same
-   memory, of equal types, or do not overlap. y_type is a floating-point type. Computes in f32 where x starts from f32
+/* The second pass of softmax. x and y are device memory, aligned to their element sizes; they are the same memory, of equal
+   types, or do not overlap. Computes in f32 where x starts from f32
    and neither y_type nor the logarithm asks for more, else in f64. Goes backwards through the arrays. */
-int softmax_launch(const struct softmax_constants *constants, bool logarithm, allfold_type x_type, const void *x,
-                   allfold_type y_type, void *y, uint64_t n, int multiprocessors, void *stream);
+int softmax_launch(const struct softmax_work *work, const struct softmax_constants *constants, int multiprocessors, void *stream);
 
-/* Both passes in one launch, for elements that fit registers and shared memory of all multiprocessors together, and besides
-   them a part of the second-level cache. All blocks run at once and wait for each other, so nothing else may keep them from
-   the device for long. */
-
-/* Where they may stay. */
+/* Where elements may stay between the passes, in a launch whose blocks run at once and wait for each other: so nothing else may keep
+   them from the device for long. */
 struct softmax_room {
     size_t shared_bytes; /* of a block; 0: others use the device, too, and no kernel may hold it */
     size_t cache_bytes;  /* of the second-level cache, all of it */
@@ -75,31 +69,27 @@ struct softmax_orders {
     double max, log_sum, inverse_high, inverse_low; /* of a struct softmax_constants, from which the others follow */
 };
 
-struct softmax_resident {
-    struct fold_space *space; /* as a fold's: it gets the partial, of softmax_monoid, unless alone is set */
-    struct softmax_room room; /* softmax_resident_prepare */
-    bool alone;       /* the partial of x is the global one: no host between the passes. Not for the logarithm */
-    bool logarithm;
-    bool exact;
-    allfold_type type; /* of x and y */
-    const void *x;
-    void *y;          /* may be x */
-    uint64_t n;
-    bool early;       /* softmax_chained_prepare */
+struct softmax_call {
+    struct fold_space *space; /* as a fold's: it gets the partial, of softmax_monoid, unless single_rank is set */
+    struct softmax_room room; /* softmax_prepare */
+    bool early;               /* softmax_prepare */
+    bool single_rank; /* the partial of x is the global one: no host between the passes. Not for the logarithm */
+    struct softmax_work work;
 };
 
-/* Once for each device, before the first launch. */
-int softmax_resident_prepare(int device, struct softmax_room *room);
-/* Whether it can be done so: the size fits, the type is a floating-point one, and both are aligned to 16 bytes. */
-bool softmax_resident_fits(const struct softmax_resident *call);
-int softmax_resident_launch(const struct softmax_resident *call, void *stream);
-/* Both passes one after the other, launched together: what lies between them is the device's work, or, unless alone is set, waits
-   for the host's orders as the kernel above does. softmax_outcome tells the end. */
-/* Once for each device, before the first launch: loads the kernels, for which it is too late when one waits for the host; and
-   whether one can start while the one before it ends. */
-int softmax_chained_prepare(bool *early);
-bool softmax_chained_fits(const struct softmax_resident *call);
-int softmax_chained_launch(const struct softmax_resident *call, void *stream);
+/* Once for each device, before the first launch, which is too late to load kernels when one waits for the host. early: whether a
+   kernel can start while the one before it ends. */
+int softmax_prepare(int device, struct softmax_room *room, bool *early);
+/* Both passes, of x and y of one type: in one launch, whose blocks keep the elements on the chip; or, chained, one after the other,
+   launched together: what lies between them is the device's work, or, unless single_rank is set, waits for the host's orders, as
+   the one kernel does. softmax_outcome tells the end. *launched is false where neither can be done (the size, the types,
+   alignment to 16 bytes, a device that others use, too): then nothing has happened. */
+int softmax_launch_whole(const struct softmax_call *call, void *stream, bool *launched);
+/* The two ways, and whether each can be gone. */
+bool softmax_resident_fits(const struct softmax_call *call);
+int softmax_resident_launch(const struct softmax_call *call, void *stream);
+bool softmax_chained_fits(const struct softmax_call *call);
+int softmax_chained_launch(const struct softmax_call *call, void *stream);
 /* Tells the kernel of launch `number`, which waits for it, to proceed with these constants; NULL: to end. After
    RESIDENT_WAIT_MILLISECONDS without orders the kernel ends by itself. Host only. */
 void softmax_order(struct fold_mailbox *mailbox, uint32_t number, const struct softmax_constants *constants);

@@ -135,81 +135,78 @@ softmax_elements(const typename Element::stored *x, void *y, allfold_type y_type
     }
 }
 
-struct softmax_call {
+/* The second pass, where it is launched. */
+struct second_pass {
+    const struct softmax_work *work;
     const softmax_constants *constants;
-    const void *x;
-    allfold_type x_type, y_type;
-    void *y;
-    uint64_t n;
     int multiprocessors;
     cudaStream_t stream;
 };
 
 /* One thread for each of `items`, as far as `most` blocks have them. */
-static cudaLaunchConfig_t softmax_config(const struct softmax_call *call, struct softmax_shape shape, uint64_t items, uint64_t most)
+static cudaLaunchConfig_t softmax_config(const struct second_pass *pass, struct softmax_shape shape, uint64_t items, uint64_t most)
 {
     cudaLaunchConfig_t config = {};
     const uint64_t wanted = (items + shape.threads - 1) / shape.threads;
     config.gridDim = dim3((unsigned int)u64_max(1, u64_min(wanted, most)));
     config.blockDim = dim3(shape.threads);
-    config.stream = call->stream;
+    config.stream = pass->stream;
     return config;
 }
 
 /* Where x and y are of one type and aligned to 16 bytes. */
 template <class Arithmetic, class Element, class Constants>
-static cudaError_t vectors_start(const struct softmax_call *call, const Constants &constants)
+static cudaError_t vectors_start(const struct second_pass *pass, const Constants &constants)
 {
-    const auto *const x = (const typename Element::stored *)call->x;
-    auto *const y = (typename Element::stored *)call->y;
+    const auto *const x = (const typename Element::stored *)pass->work->x;
+    auto *const y = (typename Element::stored *)pass->work->y;
     constexpr struct softmax_shape shape = softmax_plan<true, Arithmetic, Element>::shape;
-    const uint64_t most = shape.flight == 1 ? UINT64_MAX : (uint64_t)call->multiprocessors * shape.blocks;
-    const cudaLaunchConfig_t config = softmax_config(call, shape, call->n / Element::per_vector, most);
+    const uint64_t most = shape.flight == 1 ? UINT64_MAX : (uint64_t)pass->multiprocessors * shape.blocks;
+    const cudaLaunchConfig_t config = softmax_config(pass, shape, pass->work->n / Element::per_vector, most);
     if constexpr (shape.flight == 1)
-        return cudaLaunchKernelEx(&config, softmax_vectors<Arithmetic, Element, Constants>, x, y, call->n, constants);
+        return cudaLaunchKernelEx(&config, softmax_vectors<Arithmetic, Element, Constants>, x, y, pass->work->n, constants);
     else
-        return cudaLaunchKernelEx(&config, softmax_rounds<Arithmetic, Element>, x, y, call->n, constants);
+        return cudaLaunchKernelEx(&config, softmax_rounds<Arithmetic, Element>, x, y, pass->work->n, constants);
 }
 
-template <class Arithmetic, class Element> static cudaError_t softmax_start(const struct softmax_call *call)
+template <class Arithmetic, class Element> static cudaError_t softmax_start(const struct second_pass *pass)
 {
     typedef typename Element::stored stored;
-    const stored *const x = (const stored *)call->x;
+    const stored *const x = (const stored *)pass->work->x;
     /* f64 arithmetic for elements that start as f32 is asked for by y's type (then it differs from x's) or a logarithm */
     constexpr bool one_type = Element::is_floating && !(std::is_same<Arithmetic, softmax_in_f64>::value
                                                         && std::is_same<typename Element::value, float>::value);
     if constexpr (one_type)
-        if (call->x_type == call->y_type && ((uintptr_t)call->x | (uintptr_t)call->y) % 16 == 0)
-            return vectors_start<Arithmetic, Element>(call, *call->constants);
+        if (pass->work->x_type == pass->work->y_type && ((uintptr_t)pass->work->x | (uintptr_t)pass->work->y) % 16 == 0)
+            return vectors_start<Arithmetic, Element>(pass, *pass->constants);
     constexpr struct softmax_shape shape = softmax_plan<false, Arithmetic, Element>::shape;
     const cudaLaunchConfig_t config =
-        softmax_config(call, shape, call->n, (uint64_t)call->multiprocessors * shape.blocks);
-    return cudaLaunchKernelEx(&config, softmax_elements<Arithmetic, Element>, x, call->y, call->y_type, call->n,
-                              *call->constants);
+        softmax_config(pass, shape, pass->work->n, (uint64_t)pass->multiprocessors * shape.blocks);
+    return cudaLaunchKernelEx(&config, softmax_elements<Arithmetic, Element>, x, pass->work->y, pass->work->y_type, pass->work->n,
+                              *pass->constants);
 }
 
-template <class Element> static cudaError_t element_start(const struct softmax_call *call, bool logarithm)
+template <class Element> static cudaError_t element_start(const struct second_pass *pass)
 {
-    if (logarithm)
-        return softmax_start<log_softmax_in_f64, Element>(call);
+    if (pass->work->logarithm)
+        return softmax_start<log_softmax_in_f64, Element>(pass);
     if constexpr (std::is_same<typename Element::value, float>::value)
-        if (call->y_type != ALLFOLD_F64)
-            return softmax_start<softmax_in_f32, Element>(call);
-    return softmax_start<softmax_in_f64, Element>(call);
+        if (pass->work->y_type != ALLFOLD_F64)
+            return softmax_start<softmax_in_f32, Element>(pass);
+    return softmax_start<softmax_in_f64, Element>(pass);
 }
 
-int softmax_launch(const struct softmax_constants *constants, bool logarithm, allfold_type x_type, const void *x,
-                   allfold_type y_type, void *y, uint64_t n, int multiprocessors, void *stream)
+int softmax_launch(const struct softmax_work *work, const struct softmax_constants *constants, int multiprocessors, void *stream)
 {
-    const struct softmax_call call = {constants, x, x_type, y_type, y, n, multiprocessors, (cudaStream_t)stream};
-    if (!type_is_floating(y_type))
+    const struct second_pass pass = {work, constants, multiprocessors, (cudaStream_t)stream};
+    if (!type_is_floating(work->y_type))
         return cudaErrorInvalidValue;
-    if (n == 0)
+    if (work->n == 0)
         return cudaSuccess;
-    switch (x_type) {
+    switch (work->x_type) {
 #define CASE(ID, name, numpy, bytes, kind, value) \
     case ALLFOLD_##ID:                            \
-        return element_start<element<ALLFOLD_##ID>>(&call, logarithm);
+        return element_start<element<ALLFOLD_##ID>>(&pass);
         ALLFOLD_TYPES(CASE)
 #undef CASE
     case ALLFOLD_TYPE_NONE:
@@ -253,10 +250,11 @@ template <bool exact> using chained_fold = softmax_fold<element<ALLFOLD_F32>, fa
 
 /* Only f32: of f64 a thread would load five constants for its two elements, which was 2 to 5 % slower than the host's coming
    between, and for 16 bits it made no difference. */
-bool softmax_chained_fits(const struct softmax_resident *call)
+bool softmax_chained_fits(const struct softmax_call *call)
 {
-    return (call->alone || call->room.shared_bytes > 0) && !call->logarithm && call->n > 0 && call->type == ALLFOLD_F32
-           && ((uintptr_t)call->x | (uintptr_t)call->y) % 16 == 0;
+    const struct softmax_work *const work = &call->work;
+    return (call->single_rank || call->room.shared_bytes > 0) && !work->logarithm && work->n > 0
+           && work->x_type == ALLFOLD_F32 && work->y_type == ALLFOLD_F32 && ((uintptr_t)work->x | (uintptr_t)work->y) % 16 == 0;
 }
 
 /* Launches a kernel of one block; early: which starts while the kernel before it in the stream ends. */
@@ -276,7 +274,7 @@ static cudaError_t small_start(bool early, int threads, cudaStream_t stream, Ker
 }
 
 /* Machine code for less than compute capability 9.0 does not know how to wait for the kernel before, and would not. */
-int softmax_chained_prepare(bool *early)
+static cudaError_t chained_prepare(bool *early)
 {
     cudaFuncAttributes attributes = {};
     cudaError_t code = cudaFuncGetAttributes(&attributes, softmax_vectors<softmax_in_f32, element<ALLFOLD_F32>, constants_in_memory>);
@@ -289,25 +287,24 @@ int softmax_chained_prepare(bool *early)
     return code;
 }
 
-int softmax_chained_launch(const struct softmax_resident *call, void *stream)
+int softmax_chained_launch(const struct softmax_call *call, void *stream)
 {
     struct fold_space *const space = call->space;
     struct fold_mailbox *const inner = (struct fold_mailbox *)fold_scratch_end(space);
-    struct fold_mailbox *const mailbox = call->alone ? inner : space->mailbox;
+    struct fold_mailbox *const mailbox = call->single_rank ? inner : space->mailbox;
     between_passes *const between = (between_passes *)(inner + 1);
     static_assert(sizeof *inner + sizeof *between <= FOLD_SCRATCH_END_BYTES, "room for both");
-    const struct softmax_call second = {NULL,    call->x, call->type, call->type,
-                                        call->y, call->n, space->multiprocessors, (cudaStream_t)stream};
-    const enum monoid monoid =
-        softmax_monoid(call->type, call->type, false, call->exact ? ALLFOLD_LEVEL_EXACT : ALLFOLD_LEVEL_FAST);
-    const auto middle = !call->alone  ? orders_kernel
-                        : call->exact ? constants_kernel<chained_fold<true>>
-                                      : constants_kernel<chained_fold<false>>;
+    const struct softmax_work *const work = &call->work;
+    const struct second_pass second = {work, NULL, space->multiprocessors, (cudaStream_t)stream};
+    const struct work first = {softmax_monoid(work->x_type, work->y_type, false, work->level), work->x_type, work->x, work->n, 0};
+    const auto middle = !call->single_rank                   ? orders_kernel
+                        : work->level == ALLFOLD_LEVEL_EXACT ? constants_kernel<chained_fold<true>>
+                                                             : constants_kernel<chained_fold<false>>;
     cudaError_t code = (cudaError_t)fold_number_next(space, stream);
     if (code == cudaSuccess)
-        code = (cudaError_t)fold_launch_to(mailbox, monoid, call->type, call->x, call->n, 0, space, stream);
+        code = (cudaError_t)fold_launch_to(mailbox, &first, space, stream);
     if (code == cudaSuccess)
-        code = small_start(call->early, call->alone ? 1 : 32, second.stream, middle, (const struct fold_mailbox *)mailbox,
+        code = small_start(call->early, call->single_rank ? 1 : 32, second.stream, middle, (const struct fold_mailbox *)mailbox,
                            space->number, between);
     if (code == cudaSuccess)
         code = vectors_start<softmax_in_f32, element<ALLFOLD_F32>>(&second, constants_in_memory{between});
@@ -315,6 +312,25 @@ int softmax_chained_launch(const struct softmax_resident *call, void *stream)
         code = small_start(call->early, 1, second.stream, outcome_kernel, (const between_passes *)between,
                            (uint64_t *)space->mailbox->outcome.words, space->number);
     return code;
+}
+
+int softmax_prepare(int device, struct softmax_room *room, bool *early)
+{
+    const int code = softmax_resident_prepare(device, room);
+    return code != cudaSuccess ? code : chained_prepare(early);
+}
+
+int softmax_launch_whole(const struct softmax_call *call, void *stream, bool *launched)
+{
+    *launched = true;
+    if (softmax_resident_fits(call)) {
+        const int code = softmax_resident_launch(call, stream);
+        if (code != cudaErrorCooperativeLaunchTooLarge && code != cudaErrorNotSupported)
+            return code;
+        cudaGetLastError(); /* a part of a device, or one that cannot run all blocks together */
+    }
+    *launched = softmax_chained_fits(call);
+    return *launched ? softmax_chained_launch(call, stream) : cudaSuccess;
 }
 
 int kernels_check(void)

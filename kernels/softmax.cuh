@@ -99,6 +99,9 @@ using softmax_arithmetic =
     std::conditional_t<logarithm, log_softmax_in_f64,
                        std::conditional_t<std::is_same<typename Element::value, float>::value, softmax_in_f32, softmax_in_f64>>;
 
+/* Once for each device, before the first launch (softmax_resident.cu). */
+int softmax_resident_prepare(int device, struct softmax_room *room);
+
 static inline bool type_is_floating(allfold_type type)
 {
     switch (type) {

@@ -28,7 +28,7 @@ struct resident_work {
     struct fold_message *scratch;
     struct fold_mailbox *mailbox;
     uint32_t number;
-    bool alone;
+    bool single_rank;
     int stay; /* so many turns of a thread stay on the chip, where others pass */
 };
 
@@ -169,7 +169,7 @@ static __device__ __forceinline__ void grid_combine(const struct resident_work &
             return;
         if (threadIdx.x == 0)
             message_send(work.scratch[blockIdx.x].words, *partial, work.number);
-        if (blockIdx.x > 0 && !work.alone)
+        if (blockIdx.x > 0 && !work.single_rank)
             return;
         *partial = Fold::identity();
 #pragma unroll 1
@@ -201,7 +201,7 @@ static __device__ __forceinline__ bool orders_get(const struct resident_work &wo
 {
     __shared__ struct softmax_orders orders;
     grid_combine<Fold>(work, partial);
-    if (work.alone) {
+    if (work.single_rank) {
         if (threadIdx.x == 0) {
             constants_from<Fold>(*partial, constants);
             orders = softmax_orders_of(constants);
@@ -323,12 +323,13 @@ int softmax_resident_prepare(int device, struct softmax_room *room)
     return code;
 }
 
-bool softmax_resident_fits(const struct softmax_resident *call)
+bool softmax_resident_fits(const struct softmax_call *call)
 {
     const uint64_t on_chip = (uint64_t)call->space->multiprocessors * (STAGE_BYTES + call->room.shared_bytes);
     const uint64_t most = on_chip + call->room.cache_bytes / 4 * RESIDENT_CACHE_QUARTERS;
-    return call->room.shared_bytes > 0 && call->n > 0 && call->n <= most / allfold_type_bytes(call->type)
-           && ((uintptr_t)call->x | (uintptr_t)call->y) % 16 == 0 && type_is_floating(call->type);
+    return call->room.shared_bytes > 0 && call->work.n > 0 && call->work.n <= most / allfold_type_bytes(call->work.x_type)
+           && ((uintptr_t)call->work.x | (uintptr_t)call->work.y) % 16 == 0 && type_is_floating(call->work.x_type)
+           && call->work.x_type == call->work.y_type;
 }
 
 /* How n elements of a type are cut. */
@@ -337,10 +338,10 @@ struct resident_cut {
     int stay; /* as resident_work's */
     bool passes;
 };
-static struct resident_cut cut_to_fit(const struct softmax_resident *call)
+static struct resident_cut cut_to_fit(const struct softmax_call *call)
 {
     constexpr uint64_t threads = RESIDENT_SHAPE.threads, stage = RESIDENT_SHAPE.stage, least = threads * RESIDENT_SHAPE.least;
-    const uint64_t vectors = call->n / (sizeof(uint4) / allfold_type_bytes(call->type));
+    const uint64_t vectors = call->work.n / (sizeof(uint4) / allfold_type_bytes(call->work.x_type));
     struct resident_cut cut;
     cut.blocks = u64_max(1, u64_min((vectors + least - 1) / least, (uint64_t)call->space->multiprocessors));
     const uint64_t turns = ((vectors + cut.blocks - 1) / cut.blocks + threads - 1) / threads;
@@ -351,17 +352,17 @@ static struct resident_cut cut_to_fit(const struct softmax_resident *call)
     return cut;
 }
 
-int softmax_resident_launch(const struct softmax_resident *call, void *stream)
+int softmax_resident_launch(const struct softmax_call *call, void *stream)
 {
     struct fold_space *const space = call->space;
     const struct resident_cut cut = cut_to_fit(call);
     const cudaError_t numbered = (cudaError_t)fold_number_next(space, stream);
     if (numbered != cudaSuccess)
         return numbered;
-    return kernel_of(call->type, call->logarithm, call->exact, cut.passes, [=](auto element, auto *kernel) {
+    return kernel_of(call->work.x_type, call->work.logarithm, call->work.level == ALLFOLD_LEVEL_EXACT, cut.passes, [=](auto element, auto *kernel) {
         typedef typename decltype(element)::stored stored;
-        const struct resident_work work = {call->n, (struct fold_message *)space->scratch, space->mailbox, space->number,
-                                           call->alone, cut.stay};
+        const struct resident_work work = {call->work.n, (struct fold_message *)space->scratch, space->mailbox, space->number,
+                                           call->single_rank, cut.stay};
         cudaLaunchAttribute together = {}; /* blocks wait for each other */
         together.id = cudaLaunchAttributeCooperative;
         together.val.cooperative = 1;
@@ -372,7 +373,7 @@ int softmax_resident_launch(const struct softmax_resident *call, void *stream)
         config.stream = (cudaStream_t)stream;
         config.attrs = &together;
         config.numAttrs = 1;
-        return cudaLaunchKernelEx(&config, kernel, (const stored *)call->x, (stored *)call->y, work);
+        return cudaLaunchKernelEx(&config, kernel, (const stored *)call->work.x, (stored *)call->work.y, work);
     });
 }
 

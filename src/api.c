@@ -170,11 +170,12 @@ static allfold_status reduce(allfold_context *context, allfold_fold fold, const 
     take_call(options, &call, error);
     fold = check_fold(fold, &call, results != NULL ? results->capacity : SIZE_MAX, error);
     struct source source = part_source(part, error);
-    const struct job job = {.source = &source,
+    const struct fold_call folding = {.fold = fold, .nan = call.nan, .result_type = call.result_type};
+    const struct job job = {.type = source.type,
+                            .source = &source,
                             .range = {0, error->status == ALLFOLD_OK ? part->count : 0},
-                            .stream = call.stream,
-                            .result_type = call.result_type};
-    if (core_reduce(context, fold, call.nan, source.type, &job, &found, error) != ALLFOLD_OK)
+                            .stream = call.stream};
+    if (core_reduce(context, &folding, &job, &found, error) != ALLFOLD_OK)
         return error->status;
     for (int i = 0; i < found.field_count; i++)
         results->results[i] = (allfold_result){found.fields[i].name, found.fields[i].value, found.fields[i].index, found.count,
@@ -225,6 +226,6 @@ allfold_status allfold_softmax(allfold_context *context, const allfold_array *pa
     struct source source = part_source(part, error);
     struct sink sink = {.write = memory_write, .type = y_type, .resident = y};
     const struct job job = {
-        .source = &source, .range = {0, error->status == ALLFOLD_OK ? part->count : 0}, .stream = call.stream};
-    return core_softmax(context, call.logarithm != 0, source.type, &job, &sink, error);
+        .type = source.type, .source = &source, .range = {0, error->status == ALLFOLD_OK ? part->count : 0}, .stream = call.stream};
+    return core_softmax(context, call.logarithm != 0, &job, &sink, error);
 }

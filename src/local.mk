@@ -12,8 +12,9 @@ liballfold_a_SOURCES = \
 	src/base/base.c \
 	src/base/parse.c \
 	src/base/phase.c \
-	src/device/cpu.c \
-	src/device/device.c \
+	src/base/host.c \
+	src/device/backends.c \
+	src/device/cpu/cpu.c \
 	src/api.c \
 	src/comm/comm.c \
 	src/comm/in_host.c \
@@ -35,6 +36,7 @@ noinst_HEADERS += \
 	src/array/replacement.h \
 	src/base/base.h \
 	src/base/elements.h \
+	src/base/host.h \
 	src/base/parse.h \
 	src/base/phase.h \
 	src/comm/comm.h \
@@ -43,8 +45,8 @@ noinst_HEADERS += \
 	src/core/core.h \
 	src/core/pipeline.h \
 	src/core/stream.h \
-	src/device/cpu_loops.h \
-	src/device/cuda_links.h \
+	src/device/cpu/loops.h \
+	src/device/cuda/cuda.h \
 	src/device/device.h \
 	src/fold/additive.h \
 	src/fold/argextreme.h \
@@ -84,22 +86,27 @@ liballfold_a_LIBADD =
 liballfold_a_DEPENDENCIES = $(liballfold_a_LIBADD)
 liballfold_a_LIBADD += $(libcpu_base_a_OBJECTS)
 EXTRA_LIBRARIES += libcpu_base.a
-libcpu_base_a_SOURCES = src/device/cpu_loops.c
+libcpu_base_a_SOURCES = src/device/cpu/loops.c
 libcpu_base_a_CPPFLAGS = $(AM_CPPFLAGS) -DCPU_ISA=base
 libcpu_base_a_CFLAGS = $(AM_CFLAGS)
 if HAVE_X86_ISA
 liballfold_a_LIBADD += $(libcpu_avx2_a_OBJECTS) $(libcpu_avx512_a_OBJECTS)
 EXTRA_LIBRARIES += libcpu_avx2.a libcpu_avx512.a
-libcpu_avx2_a_SOURCES = src/device/cpu_loops.c
+libcpu_avx2_a_SOURCES = src/device/cpu/loops.c
 libcpu_avx2_a_CPPFLAGS = $(AM_CPPFLAGS) -DCPU_ISA=avx2
 libcpu_avx2_a_CFLAGS = $(AM_CFLAGS) $(AVX2_CFLAGS)
-libcpu_avx512_a_SOURCES = src/device/cpu_loops.c
+libcpu_avx512_a_SOURCES = src/device/cpu/loops.c
 libcpu_avx512_a_CPPFLAGS = $(AM_CPPFLAGS) -DCPU_ISA=avx512
 libcpu_avx512_a_CFLAGS = $(AM_CFLAGS) $(AVX512_CFLAGS)
 endif
 
+cuda_backend = \
+	src/device/cuda/device.c \
+	src/device/cuda/links.c \
+	src/device/cuda/queue.c \
+	src/device/cuda/softmax.c
 if HAVE_CUDA
-liballfold_a_SOURCES += src/device/cuda.c src/device/cuda_links.c
+liballfold_a_SOURCES += $(cuda_backend)
 else
-liballfold_a_SOURCES += src/device/cuda_absent.c
+liballfold_a_SOURCES += src/device/cuda/absent.c
 endif

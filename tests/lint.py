@@ -15,7 +15,9 @@ BELOW = {
     "src/base": ["src/base", ""],
     "src/fold": ["src/fold", "src/base"],
     "src/array": ["src/array", "src/fold", "src/base"],
-    "src/device": ["src/device", "src/fold", "src/base"],  # and kernels/kernels.h, from cuda*.c
+    "src/device": ["src/device", "src/fold", "src/base"],
+    "src/device/cpu": ["src/device/cpu", "src/device", "src/fold", "src/base"],
+    "src/device/cuda": ["src/device/cuda", "src/device", "src/fold", "src/base"],  # and kernels/kernels.h
     "src/comm": ["src/comm", "src/fold", "src/base", ""],
     "src/core": ["src/core", "src/comm", "src/device", "src/array", "src/fold", "src/base"],
     "src/store": ["src/store", "src/core", "src/array", "src/fold", "src/base"],
@@ -48,8 +50,8 @@ def may_use_mpi(path):
 
 
 def may_use_cuda(path):
-    return path.startswith("kernels/") or re.match(r"src/device/cuda[^/]*\.c$|src/comm/nccl[^/]*\.c$", path) is not None \
-        or path.startswith(("bench/", "tests/", "examples/"))
+    return path.startswith("kernels/") or re.match(r"src/comm/nccl[^/]*\.c$", path) is not None \
+        or path.startswith(("src/device/cuda/", "bench/", "tests/", "examples/"))
 
 
 def may_use_nvtx(path):
@@ -122,7 +124,7 @@ def layer_faults(root, path, includes):
         below = os.path.dirname(target)
         if target == "src/allfold.h":
             below = ""
-        if re.match(r"src/device/cuda[^/]*\.c$", path) and target == "kernels/kernels.h":
+        if folder == "src/device/cuda" and target == "kernels/kernels.h":
             continue
         if may_use_ladder(path, header) or may_use_bench(path, header):
             continue
@@ -141,7 +143,7 @@ def include_faults(root, files):
         for header, number, _ in includes[path]:
             if locate(root, path, header) is None and CUDA_HEADER.match(header) and not may_use_cuda(path) \
                     and not (header.startswith("nvtx") and may_use_nvtx(path)):
-                yield "cuda", f"{path}:{number}: {header} belongs in src/device/cuda*.c and kernels/"
+                yield "cuda", f"{path}:{number}: {header} belongs in src/device/cuda/ and kernels/"
             if "ladder/" in header and not path.startswith(("kernels/ladder/",) + FREE) and not may_use_ladder(path, header):
                 yield "ladder", f"{path}:{number}: only the program's ladder command, bench/ and tests/ may use the ladder"
         if not may_use_mpi(path):
@@ -284,8 +286,8 @@ PLANTED = {  # file -> (its text, the rule that must find it, or None for a file
     "src/base/up.c": ('/* up */\n#include "fold/sum.h"\n', "layers"),
     "src/fold/sum.h": ('/* sum */\n#include "base/base.h"\n', None),
     "src/fold/cuda.c": ("/* cuda */\n#include <cuda_runtime.h>\n", "cuda"),
-    "src/device/cuda.c": ('/* right */\n#include <cuda_runtime.h>\n#include "kernels/kernels.h"\n', None),
-    "src/device/cpu.c": ('/* kernels */\n#include "kernels/kernels.h"\n', "layers"),
+    "src/device/cuda/device.c": ('/* right */\n#include <cuda_runtime.h>\n#include "kernels/kernels.h"\n', None),
+    "src/device/cpu/cpu.c": ('/* kernels */\n#include "kernels/kernels.h"\n', "layers"),
     "src/comm/comm.c": ('/* right */\n#include "comm.h"\n', None),
     "src/comm/comm.h": ('/* right, in comm/ */\n#include <mpi.h>\n', None),
     "src/core/through.c": ('/* mpi by a detour */\n#include "comm/comm.h"\n', "mpi"),
@@ -341,7 +343,7 @@ def main():
     found = faults_of(root)
     for rule, name in (("layers", "includes point down the layers only"),
                        ("mpi", "mpi.h is seen by src/comm/, allfold.h and the programs only"),
-                       ("cuda", "CUDA headers are in src/device/cuda*.c and kernels/ only"),
+                       ("cuda", "CUDA headers are in src/device/cuda/ and kernels/ only"),
                        ("circles", "no files include or call each other in a circle"),
                        ("ladder", "the engine knows nothing of the ladder"),
                        ("head", "every file begins by saying what it is for"),

@@ -42,8 +42,8 @@ static struct outcome call(const struct test_case *c, allfold_context *ctx, allf
     if (c->memory == MEMORY_SOURCE) {
         struct error error = {0};
         struct test_source source = source_of(data, part, c->type);
-        const struct job job = {.source = &source.source, .range = part};
-        outcome.status = core_reduce(ctx, fold, nan, c->type, &job, &outcome.result, &error);
+        const struct job job = {.type = c->type, .source = &source.source, .range = part};
+        outcome.status = core_reduce(ctx, &(struct fold_call){.fold = fold, .nan = nan}, &job, &outcome.result, &error);
         memcpy(outcome.message, error.text, sizeof outcome.message);
     } else {
         const allfold_array array = {data, part.count, c->type};
@@ -241,12 +241,12 @@ static void test_beyond_32_bits(allfold_context *ctx)
     }
     const uint64_t count = (1ull << 32) + 3;
     struct source source = {.read = read_ones, .type = ALLFOLD_INT8};
-    const struct job job = {.source = &source, .range = range_part(count, (uint64_t)test.rank, (uint64_t)test.size)};
+    const struct job job = {.type = ALLFOLD_INT8, .source = &source, .range = range_part(count, (uint64_t)test.rank, (uint64_t)test.size)};
     struct fold_results sum = {0}, argmax = {0};
     struct error error = {0};
     const double start = MPI_Wtime();
-    core_reduce(ctx, ALLFOLD_SUM, ALLFOLD_NAN_PROPAGATE, ALLFOLD_INT8, &job, &sum, &error);
-    core_reduce(ctx, ALLFOLD_ARGMAX, ALLFOLD_NAN_PROPAGATE, ALLFOLD_INT8, &job, &argmax, &error);
+    core_reduce(ctx, &(struct fold_call){.fold = ALLFOLD_SUM}, &job, &sum, &error);
+    core_reduce(ctx, &(struct fold_call){.fold = ALLFOLD_ARGMAX}, &job, &argmax, &error);
     tap_ok(error.status == ALLFOLD_OK && sum.count == count
                && sum.fields[0].value.i64 == (int64_t)count - 4 - 3 + 99 + 200,
            "sum of 2^32 + 3 elements");

@@ -166,8 +166,8 @@ static allfold_status call(const struct test_case *c, allfold_context *ctx, void
     struct test_sink sink = sink_of(y, part, c->y_type);
     source.source.resident = c->x_memory == MEMORY_SOURCE ? NULL : x;
     sink.sink.resident = c->y_memory == MEMORY_SOURCE ? NULL : y;
-    const struct job job = {.source = &source.source, .range = part};
-    return core_softmax(ctx, c->logarithm, c->x_type, &job, &sink.sink, &error);
+    const struct job job = {.type = c->x_type, .source = &source.source, .range = part};
+    return core_softmax(ctx, c->logarithm, &job, &sink.sink, &error);
 }
 
 /* Calls, with x and y where the case wants them, and brings the result to host memory. False after an error. */

@@ -75,7 +75,8 @@ static cudaError_t start(void *argument, cudaStream_t stream)
     r->space.multiprocessors = r->ladder->device.multiprocessors;
     r->space.scratch = r->scratch;
     r->space.mailbox = (struct fold_mailbox *)r->result;
-    return (cudaError_t)fold_launch(fold_monoid(r->fold, ALLFOLD_LEVEL_FAST), r->type, r->x, r->n, 0, &r->space, stream);
+    const struct work work = {fold_monoid(r->fold, ALLFOLD_LEVEL_FAST), r->type, r->x, r->n, 0};
+    return (cudaError_t)fold_launch(&work, &r->space, stream);
 }
 
 static allfold_status answer(struct reduction *r, struct ladder_answer *answer, struct error *error)

@@ -20,9 +20,11 @@ static cudaError_t start(void *argument, cudaStream_t stream)
 {
     struct softmax_job *const job = (struct softmax_job *)argument;
     const int multiprocessors = job->ladder->device.multiprocessors;
+    const struct work first = {MONOID_sumexp, ALLFOLD_F32, job->x, job->n, 0};
+    const struct softmax_work second = {job->x, job->y, ALLFOLD_F32, ALLFOLD_F32, job->n, false, ALLFOLD_LEVEL_FAST};
     struct softmax_constants constants;
     struct partial partial;
-    cudaError_t code = (cudaError_t)fold_launch(MONOID_sumexp, ALLFOLD_F32, job->x, job->n, 0, &job->space, stream);
+    cudaError_t code = (cudaError_t)fold_launch(&first, &job->space, stream);
     if (code == cudaSuccess)
         code = cudaStreamSynchronize(stream);
     if (code != cudaSuccess)
@@ -30,8 +32,7 @@ static cudaError_t start(void *argument, cudaStream_t stream)
     if (!fold_result(job->space.mailbox, job->space.number, monoid_bytes(MONOID_sumexp, ALLFOLD_F32), &partial))
         return cudaErrorUnknown;
     softmax_constants_set(MONOID_sumexp, &partial, &constants);
-    return (cudaError_t)softmax_launch(&constants, false, ALLFOLD_F32, job->x, ALLFOLD_F32, job->y, job->n,
-                                       multiprocessors, stream);
+    return (cudaError_t)softmax_launch(&second, &constants, multiprocessors, stream);
 }
 
 extern const struct softmax_rung softmax_engine;

@@ -1,6 +1,7 @@
 /* What each rank works with. */
 #include "cli/ranks.h"
 
+#include "base/host.h"
 #include "cli/number.h"
 
 #include <inttypes.h>

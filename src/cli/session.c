@@ -108,7 +108,7 @@ static void begin_checkpoint(struct session *session, struct job *job)
 
 void session_source(struct session *session, struct job *job)
 {
-    *job = (struct job){.range = session->range};
+    *job = (struct job){.type = session->input.type, .range = session->range};
     if (session->error.status == ALLFOLD_OK)
         source_open(&session->input, &job->source, &session->error);
     if (session->settings->checkpoint != NULL)

@@ -27,25 +27,25 @@ __attribute__((format(printf, 2, 3))) void core_log(const struct allfold_context
 
 /* One rank's part of a pipeline. */
 struct job {
+    allfold_type type;     /* of the elements */
     struct source *source; /* NULL on a rank that failed before (error then says how) */
     struct range range;    /* this rank's part of the source; the parts follow one another in rank order */
     void *stream;          /* for resident data: see allfold_call */
     const struct stream_hook *hook; /* called between the shards; NULL: nothing is */
-    allfold_type result_type;        /* folds: as in allfold_call */
-    struct partial *partial;         /* folds: gets the partial of the whole array; NULL: not wanted */
+    struct partial *partial; /* folds: gets the partial of the whole array; NULL: not wanted */
 };
 
 /* Opens device and queues on top of ctx->comm. Collective. */
 allfold_status core_open(struct allfold_context *ctx, const allfold_options *options, struct error *error);
 void core_close(struct allfold_context *ctx);
 
-/* Folds the ranks' parts. *error may hold a failure of this rank already; it becomes everyone's. Collective. */
-allfold_status core_reduce(struct allfold_context *ctx, allfold_fold fold, allfold_nan nan, allfold_type type,
-                           const struct job *job, struct fold_results *result, struct error *error);
+/* Folds the ranks' parts, at the context's level. *error may hold a failure of this rank already; it becomes everyone's. Collective. */
+allfold_status core_reduce(struct allfold_context *ctx, const struct fold_call *call, const struct job *job,
+                           struct fold_results *result, struct error *error);
 
 /* Writes softmax (or its logarithm) of the ranks' parts to sink, in the sink's type, element i to place i. sink is NULL
    on a rank that failed before. The sink is not closed. On success every rank has written its part. Collective. */
-allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, allfold_type type, const struct job *job,
-                            struct sink *sink, struct error *error);
+allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, const struct job *job, struct sink *sink,
+                            struct error *error);
 
 #endif

@@ -1,10 +1,11 @@
 /* Opens what the pipelines run on: a rank's device and its queues. */
 #include "core/core.h"
 
+#include "base/host.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 void core_log(const struct allfold_context *ctx, const char *format, ...)
 {
@@ -22,17 +23,19 @@ void core_log(const struct allfold_context *ctx, const char *format, ...)
 static const struct backend *choose(struct allfold_context *ctx, allfold_backend choice, struct error *error)
 {
     const struct backend *backend = NULL;
-    int count = 0;
+    int count = 0, first = 0; /* the best that a rank has, and how many have it */
     backend_choose(choice, &backend, error);
-    const bool cuda = backend != NULL && strcmp(backend->name, backend_cuda.name) == 0;
-    if (comm_count(&ctx->comm, cuda, &count, error) != ALLFOLD_OK)
-        return NULL;
-    if (choice == ALLFOLD_BACKEND_AUTO && !cuda && count > 0) {
+    while (count == 0 && first < backend_count)
+        if (comm_count(&ctx->comm, backend != NULL && backend->id == backends[first]->id, &count, error) != ALLFOLD_OK)
+            return NULL;
+        else if (count == 0)
+            first++;
+    if (choice == ALLFOLD_BACKEND_AUTO && backend != NULL && count > 0 && backend->id != backends[first]->id) {
         struct error why = {0};
-        backend_cuda.visible(&why);
+        backends[first]->visible(&why);
         error_set(error, ALLFOLD_UNSUPPORTED,
-                  "no CUDA device, though %d of the %d ranks have one: give each rank a device, or choose the backend "
-                  "(--backend=cpu): %s", count, ctx->comm.size, why.text);
+                  "no %s device, though %d of the %d ranks have one: give each rank a device, or choose the backend "
+                  "(--backend=%s): %s", backends[first]->devices, count, ctx->comm.size, backend->name, why.text);
     }
     return error->status == ALLFOLD_OK ? backend : NULL;
 }

@@ -21,9 +21,9 @@ struct placed {
 /* Where the source's resident memory is, if it has any that the device can use in place. */
 allfold_status place_resident(struct allfold_context *ctx, const void *resident, uint64_t count, struct placed *placed,
                               struct error *error);
-/* Sets elements of the source, no more than the queue holds, on their way to `memory` on the device. Local. */
-allfold_status elements_upload(struct allfold_context *ctx, struct queue *queue, const struct job *job, struct range elements,
-                               size_t element_bytes, void *memory, struct error *error);
+/* Sets elements of the source, no more than the queue holds, on their way to `memory` on the queue's device. Local. */
+allfold_status elements_upload(struct queue *queue, const struct job *job, struct range elements, void *memory,
+                               struct progress *progress, struct error *error);
 void placed_release(struct allfold_context *ctx, struct placed *placed);
 
 /* Begins a fold at the identity, or from where the job's hook says. Fills in all of *stream but its monoid, type and place of

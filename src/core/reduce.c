@@ -20,33 +20,34 @@ allfold_status place_resident(struct allfold_context *ctx, const void *resident,
 }
 
 /* Whether the source's elements lie in host memory from which the device can copy; if so *from is where. */
-static bool find_pinned(struct allfold_context *ctx, const struct job *job, struct range elements, size_t element_bytes,
-                        const char **from, struct error *error)
+static bool find_pinned(struct device *device, const struct job *job, struct range elements, const char **from,
+                        struct error *error)
 {
+    const size_t element_bytes = allfold_type_bytes(job->type);
     enum place first = PLACE_HOST, last = PLACE_HOST;
     if (job->source->resident == NULL || elements.count == 0)
         return false;
     *from = (const char *)job->source->resident + (elements.first - job->range.first) * element_bytes;
-    return ctx->device->backend->locate(ctx->device, *from, &first, error) == ALLFOLD_OK && first == PLACE_PINNED
-           && ctx->device->backend->locate(ctx->device, *from + elements.count * element_bytes - 1, &last, error) == ALLFOLD_OK
+    return device->backend->locate(device, *from, &first, error) == ALLFOLD_OK && first == PLACE_PINNED
+           && device->backend->locate(device, *from + elements.count * element_bytes - 1, &last, error) == ALLFOLD_OK
            && last == PLACE_PINNED;
 }
 
-allfold_status elements_upload(struct allfold_context *ctx, struct queue *queue, const struct job *job, struct range elements,
-                               size_t element_bytes, void *memory, struct error *error)
+allfold_status elements_upload(struct queue *queue, const struct job *job, struct range elements, void *memory,
+                               struct progress *progress, struct error *error)
 {
-    struct progress *const progress = ctx->comm.progress;
+    struct device *const device = queue->device;
     const char *from = queue->staging;
     phase_enter(progress, PHASE_READ);
-    if (!find_pinned(ctx, job, elements, element_bytes, &from, error)) {
+    if (!find_pinned(device, job, elements, &from, error)) {
         from = queue->staging;
         if (error->status != ALLFOLD_OK
-            || job->source->read(job->source, elements.first, elements.count, queue->staging, ctx->device->threads, error)
+            || job->source->read(job->source, elements.first, elements.count, queue->staging, device->threads, error)
                    != ALLFOLD_OK)
             return error->status;
     }
     phase_enter(progress, PHASE_UPLOAD);
-    return ctx->device->backend->upload(queue, from, memory, (size_t)elements.count * element_bytes, error);
+    return device->backend->upload(queue, from, memory, (size_t)elements.count * allfold_type_bytes(job->type), error);
 }
 
 void placed_release(struct allfold_context *ctx, struct placed *placed)
@@ -59,8 +60,10 @@ void placed_release(struct allfold_context *ctx, struct placed *placed)
 void drain(struct allfold_context *ctx)
 {
     struct error ignored = {0};
-    for (int i = 0; i < ctx->queue_count; i++)
+    for (int i = 0; i < ctx->queue_count; i++) {
+        ctx->device->backend->softmax_cancel(ctx->queues[i]);
         ctx->device->backend->wait(ctx->queues[i], &ignored);
+    }
 }
 
 /* Elements already on the device: one fold, in the caller's stream. */
@@ -69,9 +72,9 @@ static allfold_status fold_placed(struct allfold_context *ctx, const struct job 
 {
     const struct backend *const backend = ctx->device->backend;
     struct queue *const queue = ctx->queues[0];
+    const struct work work = {stream->monoid, stream->type, placed->memory, placed->elements, 0};
     phase_enter(ctx->comm.progress, PHASE_FOLD);
-    if (backend->enter(queue, job->stream, error) != ALLFOLD_OK
-        || backend->fold(queue, stream->monoid, stream->type, placed->memory, placed->elements, 0, error) != ALLFOLD_OK
+    if (backend->enter(queue, job->stream, error) != ALLFOLD_OK || backend->fold(queue, &work, error) != ALLFOLD_OK
         || backend->wait(queue, error) != ALLFOLD_OK)
         return error->status;
     monoid_combine(stream->monoid, stream->type, stream->partial, queue->partial);
@@ -79,12 +82,14 @@ static allfold_status fold_placed(struct allfold_context *ctx, const struct job 
     return ALLFOLD_OK;
 }
 
-/* On what folds of this rank's device depend, in words. Which CPU it is changes no bits. */
+/* On what folds of this rank's device depend, in words. */
 static void device_words(const struct allfold_context *ctx, char words[64])
 {
-    struct device_info info = {.name = "cpu"};
-    if (ctx->device->backend != &backend_cpu)
-        ctx->device->backend->describe(ctx->device, &info);
+    const struct backend *const backend = ctx->device->backend;
+    struct device_info info;
+    snprintf(info.name, sizeof info.name, "%s", backend->name);
+    if (backend->bits_by_model)
+        backend->describe(ctx->device, &info);
     snprintf(words, 64, "%.63s", info.name);
 }
 
@@ -123,10 +128,11 @@ static allfold_status start_shard(struct allfold_context *ctx, const struct job 
     const struct range elements = {job->range.first + shard.first, shard.count};
     const bool kept = shard.first + shard.count <= placed->capacity;
     void *const memory = kept ? placed->memory + shard.first * element_bytes : queue->buffer;
-    if (elements_upload(ctx, queue, job, elements, element_bytes, memory, error) != ALLFOLD_OK)
+    const struct work work = {stream->monoid, stream->type, memory, shard.count, shard.first};
+    if (elements_upload(queue, job, elements, memory, ctx->comm.progress, error) != ALLFOLD_OK)
         return error->status;
     phase_enter(ctx->comm.progress, PHASE_FOLD);
-    return ctx->device->backend->fold(queue, stream->monoid, stream->type, memory, shard.count, shard.first, error);
+    return ctx->device->backend->fold(queue, &work, error);
 }
 
 /* Takes the partial of the next shard. */
@@ -178,15 +184,17 @@ allfold_status fold_part(struct allfold_context *ctx, const struct job *job, str
     return status;
 }
 
-allfold_status core_reduce(struct allfold_context *ctx, allfold_fold fold, allfold_nan nan, allfold_type type,
-                           const struct job *job, struct fold_results *result, struct error *error)
+allfold_status core_reduce(struct allfold_context *ctx, const struct fold_call *given, const struct job *job,
+                           struct fold_results *result, struct error *error)
 {
-    const enum monoid monoid = fold_monoid(fold, ctx->level);
-    const struct fold_call call = {fold, ctx->level, nan, job->result_type};
+    struct fold_call call = *given;
+    call.level = ctx->level;
+    const allfold_type type = job->type;
+    const enum monoid monoid = fold_monoid(call.fold, call.level);
     struct partial partial;
     struct stream stream = {.monoid = monoid, .type = type, .partial = &partial};
     struct placed placed = {0};
-    struct comm_part part = {.call = CALL_REDUCE | (uint32_t)fold << 8 | (uint32_t)job->result_type << 2 | (uint32_t)nan,
+    struct comm_part part = {.call = CALL_REDUCE | (uint32_t)call.fold << 8 | (uint32_t)call.result_type << 2 | (uint32_t)call.nan,
                              .monoid = monoid, .type = type, .count = job->range.count, .partial = &partial};
     progress_expect(ctx->comm.progress, part.count * allfold_type_bytes(type));
     if (!stream_begin(ctx, job, &stream, error))

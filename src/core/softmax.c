@@ -32,12 +32,12 @@ static allfold_status normalise_start(const struct normalise *n, struct queue *q
     const uint64_t start = step.first - n->job->range.first;
     const bool kept = n->x.memory != NULL && start + step.count <= n->x.elements;
     char *const x = kept ? n->x.memory + start * x_bytes : queue->buffer;
-    if (!kept && elements_upload(n->ctx, queue, n->job, step, x_bytes, x, error) != ALLFOLD_OK)
+    if (!kept && elements_upload(queue, n->job, step, x, n->progress, error) != ALLFOLD_OK)
         return error->status;
     phase_enter(n->progress, PHASE_NORMALISE);
     char *const y = n->y.memory != NULL ? n->y.memory + start * y_bytes : (char *)queue->buffer + queue->bytes / 2;
-    if (backend->softmax(queue, &n->constants, n->logarithm, n->x_type, x, n->y_type, y, step.count, error) != ALLFOLD_OK
-        || n->y.memory != NULL)
+    const struct softmax_work work = {x, y, n->x_type, n->y_type, step.count, n->logarithm, n->ctx->level};
+    if (backend->normalise(queue, &work, &n->constants, error) != ALLFOLD_OK || n->y.memory != NULL)
         return error->status;
     return backend->download(queue, y, (size_t)step.count * y_bytes, host, error);
 }
@@ -56,17 +56,9 @@ static allfold_status normalise_finish(const struct normalise *n, struct queue *
     return error->status;
 }
 
-static bool is_placed(const struct normalise *n)
-{
-    return n->x.memory != NULL && n->y.memory != NULL && n->x.elements == n->job->range.count && n->y.elements == n->job->range.count;
-}
-
-/* The caller's memory is written in order with what the caller has under way: in the caller's stream where all of it is one
-   step, else by several queues, each of which waits. */
+/* The caller's memory is written in order with what the caller has under way: by several queues, each of which waits. */
 static allfold_status follow_caller(const struct normalise *n, struct error *error)
 {
-    if (is_placed(n))
-        return n->ctx->device->backend->enter(n->ctx->queues[0], n->job->stream, error);
     for (int i = 0; i < n->ctx->queue_count && n->y.memory != NULL; i++)
         if (n->ctx->device->backend->follow(n->ctx->queues[i], n->job->stream, error) != ALLFOLD_OK)
             break;
@@ -77,7 +69,7 @@ static allfold_status follow_caller(const struct normalise *n, struct error *err
 static allfold_status normalise_part(const struct normalise *n, struct error *error)
 {
     const uint64_t count = n->job->range.count, queues = (uint64_t)n->ctx->queue_count;
-    const uint64_t size = is_placed(n) ? count : step_elements(n), steps = count == 0 ? 0 : (count + size - 1) / size;
+    const uint64_t size = step_elements(n), steps = (count + size - 1) / size;
     struct range step[CORE_QUEUES_MAX] = {{0, 0}};
     const void *host[CORE_QUEUES_MAX] = {NULL};
     for (uint64_t i = 0; i < steps + queues; i++) {
@@ -112,63 +104,89 @@ static void reserve_kept(struct allfold_context *ctx, allfold_type type, uint64_
     core_log(ctx, "%" PRIu64 " of %" PRIu64 " elements stay on the device between the passes", elements, count);
 }
 
-/* First pass of a part that lies on the device as its output does: *begun where the device keeps it there for the second. */
-static allfold_status begin_placed(const struct normalise *n, bool alone, bool *begun, struct partial *partial,
-                                   struct error *error)
+/* Whether the part lies on the device, and its output as well: the device then does both passes where it likes. */
+static bool is_placed(const struct normalise *n)
+{
+    const uint64_t count = n->job->range.count;
+    return count > 0 && n->x.memory != NULL && n->y.memory != NULL && n->x.elements == count && n->y.elements == count;
+}
+
+/* The first pass there, in the caller's stream. One rank needs no partial: the device makes the constants. */
+static allfold_status begin_placed(const struct normalise *n, struct partial *partial, struct error *error)
 {
     const struct backend *const backend = n->ctx->device->backend;
     struct queue *const queue = n->ctx->queues[0];
+    const bool single_rank = n->ctx->comm.size == 1;
+    const struct softmax_work work = {n->x.memory, n->y.memory, n->x_type, n->y_type, n->x.elements, n->logarithm, n->ctx->level};
+    phase_enter(n->progress, PHASE_FOLD);
     if (backend->enter(queue, n->job->stream, error) != ALLFOLD_OK
-        || backend->softmax_begin(queue, alone, n->logarithm, n->ctx->level, n->x_type, n->x.memory, n->y_type,
-                                  n->y.memory, n->x.elements, begun, error)
-               != ALLFOLD_OK
-        || !*begun || backend->wait(queue, error) != ALLFOLD_OK || alone)
-        return error->status;
-    *partial = *queue->partial;
-    return ALLFOLD_OK;
+        || backend->softmax_begin(queue, &work, single_rank, error) != ALLFOLD_OK
+        || (!single_rank && backend->softmax_partial(queue, error) != ALLFOLD_OK))
+        drain(n->ctx); /* some of it may be under way, in the caller's stream */
+    else if (!single_rank)
+        *partial = *queue->partial;
+    atomic_fetch_add(&n->progress->done, n->x.elements * allfold_type_bytes(n->x_type));
+    return error->status;
 }
 
-allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, allfold_type type, const struct job *job,
-                            struct sink *sink, struct error *error)
+/* The first pass over this rank's part; what of it lies on the device, or stays there, is in n->x. */
+static void fold_pass(struct normalise *n, struct stream *stream, struct error *error)
 {
-    struct normalise n = {.ctx = ctx, .job = job, .logarithm = logarithm, .x_type = type, .sink = sink,
-                          .progress = ctx->comm.progress};
-    const allfold_type y_type = error->status == ALLFOLD_OK ? sink->type : ALLFOLD_F32;
-    const enum monoid monoid = softmax_monoid(type, y_type, logarithm, ctx->level);
-    struct partial partial;
-    struct stream stream = {.monoid = monoid, .type = type, .partial = &partial};
-    struct comm_part part = {.call = CALL_SOFTMAX | (logarithm ? 1u : 0u) << 8, .monoid = monoid, .type = type,
-                             .count = job->range.count, .partial = &partial};
-    progress_expect(n.progress, 2 * part.count * allfold_type_bytes(type));
-    if (!stream_begin(ctx, job, &stream, error))
-        return error->status;
+    const uint64_t count = n->job->range.count;
     if (error->status == ALLFOLD_OK) {
-        n.y_type = sink->type;
-        part.call |= (uint32_t)sink->type;
-        place_resident(ctx, sink->resident, part.count, &n.y, error);
-        place_resident(ctx, job->source->resident, part.count, &n.x, error);
+        place_resident(n->ctx, n->sink->resident, count, &n->y, error);
+        place_resident(n->ctx, n->job->source->resident, count, &n->x, error);
     }
     /* a fold that goes on from where its hook says has not read the elements before: all are read again */
-    if (error->status == ALLFOLD_OK && n.x.memory == NULL && job->hook == NULL)
-        reserve_kept(ctx, type, part.count, &n.x);
-    const bool alone = ctx->comm.size == 1 && !logarithm;
-    bool begun = false;
-    if (error->status == ALLFOLD_OK && part.count > 0 && is_placed(&n)
-        && begin_placed(&n, alone, &begun, &partial, error) != ALLFOLD_OK)
-        drain(ctx); /* some of it may be under way, in the caller's stream */
-    if (!begun)
-        fold_part(ctx, job, &stream, &n.x, error);
+    if (error->status == ALLFOLD_OK && n->x.memory == NULL && n->job->hook == NULL)
+        reserve_kept(n->ctx, n->x_type, count, &n->x);
+    if (error->status == ALLFOLD_OK && is_placed(n))
+        begin_placed(n, stream->partial, error);
+    else
+        fold_part(n->ctx, n->job, stream, &n->x, error);
+    if (n->x.capacity > 0)
+        n->x.elements = n->x.capacity;
+}
+
+/* The second pass, from the whole array's partial. */
+static void normalise_pass(struct normalise *n, const struct stream *stream, struct error *error)
+{
+    const bool single_rank = n->ctx->comm.size == 1;
+    softmax_constants_set(stream->monoid, stream->partial, &n->constants);
+    if (is_placed(n)) {
+        phase_enter(n->progress, PHASE_NORMALISE);
+        n->ctx->device->backend->softmax_finish(n->ctx->queues[0], single_rank ? NULL : &n->constants, error);
+        atomic_fetch_add(&n->progress->done, n->x.elements * allfold_type_bytes(n->x_type));
+    } else if (follow_caller(n, error) == ALLFOLD_OK) {
+        normalise_part(n, error);
+    }
+    if (error->status != ALLFOLD_OK)
+        drain(n->ctx);
+}
+
+allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, const struct job *job, struct sink *sink,
+                            struct error *error)
+{
+    const bool usable = error->status == ALLFOLD_OK;
+    struct normalise n = {.ctx = ctx, .job = job, .logarithm = logarithm, .x_type = job->type,
+                          .y_type = usable ? sink->type : ALLFOLD_F32, .sink = sink, .progress = ctx->comm.progress};
+    struct partial partial;
+    struct stream stream = {.monoid = softmax_monoid(job->type, n.y_type, logarithm, ctx->level), .type = job->type,
+                            .partial = &partial};
+    struct comm_part part = {.call = CALL_SOFTMAX | (logarithm ? 1u : 0u) << 8 | (usable ? (uint32_t)sink->type : 0),
+                             .monoid = stream.monoid, .type = job->type, .count = job->range.count, .partial = &partial};
+    progress_expect(n.progress, 2 * part.count * allfold_type_bytes(job->type));
+    if (!stream_begin(ctx, job, &stream, error))
+        return error->status;
+    fold_pass(&n, &stream, error);
     if (comm_combine(&ctx->comm, &part, error) != ALLFOLD_OK
-        || monoid_has_room(monoid, part.count, error) != ALLFOLD_OK) {
-        if (begun)
-            drain(ctx);
-    } else if (!(begun && alone)) {
-        if (n.x.capacity > 0)
-            n.x.elements = n.x.capacity;
-        softmax_constants_set(monoid, &partial, &n.constants);
-        if (follow_caller(&n, error) != ALLFOLD_OK || normalise_part(&n, error) != ALLFOLD_OK)
-            drain(ctx);
-        comm_agree(&ctx->comm, error);
+        || monoid_has_room(stream.monoid, part.count, error) != ALLFOLD_OK) {
+        if (is_placed(&n))
+            ctx->device->backend->softmax_cancel(ctx->queues[0]);
+    } else {
+        normalise_pass(&n, &stream, error);
+        if (ctx->comm.size > 1)
+            comm_agree(&ctx->comm, error);
     }
     placed_release(ctx, &n.x);
     return error->status;

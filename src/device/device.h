@@ -1,4 +1,4 @@
-/* Devices: one interface, two backends. A backend is a struct of functions (cpu.c, cuda.c); device.c picks one.
+/* Devices: one interface, a folder for each backend, which is a struct of functions; backends.c lists and picks them.
 
    A device works through queues. Work in one queue runs in order; queues overlap where the backend can. Each queue has
    a staging buffer (host memory, pinned for CUDA) and a device buffer of the same size (for the CPU: the same memory).
@@ -45,7 +45,11 @@ struct device {
 };
 
 struct backend {
-    const char *name;
+    allfold_backend id;
+    const char *name;    /* "cuda" */
+    const char *devices; /* "CUDA": of its devices, in messages */
+    bool own_memory;     /* its memory is not the host's, from which it copies quickest where that is pinned */
+    bool bits_by_model;  /* the bits of folds that round depend on the model of the device */
     /* Devices this process can see; 0 where there is none or the backend is not in this build (why then says so). */
     int (*visible)(struct error *why);
     /* Opens device local_rank modulo visible. The host's cores are shared with local_size processes. */
@@ -77,41 +81,30 @@ struct backend {
     /* Makes device memory readable by the host: at *host after wait (CUDA copies to staging; the CPU gives from). */
     allfold_status (*download)(struct queue *queue, const void *from, size_t bytes, const void **host,
                                struct error *error);
-    /* Folds n elements at x (device memory), the first of which has the index first, into *queue->partial. */
-    allfold_status (*fold)(struct queue *queue, enum monoid monoid, allfold_type type, const void *x, uint64_t n,
-                           uint64_t first, struct error *error);
-    /* y[i] = softmax (or its logarithm) of x[i], both device memory; x == y is allowed for equal types. y_type is a
-       floating-point type. */
-    allfold_status (*softmax)(struct queue *queue, const struct softmax_constants *constants, bool logarithm,
-                              allfold_type x_type, const void *x, allfold_type y_type, void *y, uint64_t n,
-                              struct error *error);
-    /* Both passes of softmax in one piece, where the device can: it keeps the elements, or most, between them, or has the second
-       one under way behind the first; else *begun is false and nothing has happened. Then wait gives *queue->partial, of
-       softmax_monoid, and softmax with the same arguments goes on from there; another wait before it ends the matter instead.
-       alone: the partial of x is the global one: the first wait is the last, and there is no partial. Not for the logarithm. */
-    allfold_status (*softmax_begin)(struct queue *queue, bool alone, bool logarithm, allfold_level level, allfold_type x_type,
-                                    const void *x, allfold_type y_type, void *y, uint64_t n, bool *begun,
-                                    struct error *error);
+    /* Folds work->x (device memory) into *queue->partial, which is there after wait. */
+    allfold_status (*fold)(struct queue *queue, const struct work *work, struct error *error);
+    /* The second pass of softmax alone, of x and y in device memory. */
+    allfold_status (*normalise)(struct queue *queue, const struct softmax_work *work, const struct softmax_constants *constants,
+                                struct error *error);
+
+    /* Both passes, of x and y in device memory. What keeps the elements where between the passes is the backend's business.
+       begin starts the first; partial waits for it: *queue->partial is that of softmax_monoid; finish, with the constants of the
+       global one, starts the second and waits until y is written. single_rank: x is the whole array; then partial is not called,
+       and finish takes NULL. cancel, in place of what is left to be called, waits until nothing is under way; it is also right
+       where nothing was begun, or where a call has failed. */
+    allfold_status (*softmax_begin)(struct queue *queue, const struct softmax_work *work, bool single_rank, struct error *error);
+    allfold_status (*softmax_partial)(struct queue *queue, struct error *error);
+    allfold_status (*softmax_finish)(struct queue *queue, const struct softmax_constants *constants, struct error *error);
+    void (*softmax_cancel)(struct queue *queue);
     allfold_status (*wait)(struct queue *queue, struct error *error);
 };
 
-extern const struct backend backend_cpu, backend_cuda;
+extern const struct backend backend_cuda, backend_cpu;
+/* All of them; auto is the first that sees a device. */
+extern const struct backend *const backends[];
+extern const int backend_count;
 
-enum { THREADS_MAX = 4096 }; /* that a caller may ask for */
-
-/* Bytes of this host's memory. */
-uint64_t host_memory(void);
-
-/* Threads that one of local_size processes of this host may use: OMP_NUM_THREADS where it is set, else the cores that
-   the process is bound to, or its share of all where it is not bound. */
-int host_threads(int local_size);
-
-/* The CPUs that this process may run on, as "0-7,16", cut with "..." where they do not fit; and the NUMA node that they
-   all belong to, or -1. */
-void host_cpus(char *text, size_t bytes);
-int host_numa_node(void);
-
-/* The backend of that choice; auto is cuda where a device is visible, else cpu. */
+/* The backend of that choice. */
 allfold_status backend_choose(allfold_backend choice, const struct backend **backend, struct error *error);
 
 #endif

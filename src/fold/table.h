@@ -98,6 +98,25 @@ struct partial {
     __attribute__((aligned(16))) unsigned char bytes[PARTIAL_BYTES_MAX];
 };
 
+/* Elements to fold. */
+struct work {
+    enum monoid monoid;
+    allfold_type type;
+    const void *x;
+    uint64_t n;
+    uint64_t first; /* the index of x[0] */
+};
+
+/* y[i] = softmax of x[i], or its logarithm, for i in [0, n). y_type is a floating-point type; y may be x where the types are equal. */
+struct softmax_work {
+    const void *x;
+    void *y;
+    allfold_type x_type, y_type;
+    uint64_t n;
+    bool logarithm;
+    allfold_level level; /* of the sum of exponentials */
+};
+
 /* All take the element type; the partial's layout depends on it. Only for types that the monoid takes. */
 size_t monoid_bytes(enum monoid monoid, allfold_type type);
 void monoid_identity(enum monoid monoid, allfold_type type, struct partial *partial);

@@ -149,6 +149,8 @@ enum cudaError_t {
     cudaErrorInvalidValue = 1,
     cudaErrorInvalidConfiguration = 9,
     cudaErrorNoKernelImageForDevice = 209,
+    cudaErrorCooperativeLaunchTooLarge = 720,
+    cudaErrorNotSupported = 801,
     cudaErrorLaunchFailure = 719
 };
 typedef struct emulation_stream *cudaStream_t;

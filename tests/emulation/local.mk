@@ -61,8 +61,7 @@ tests_emulation_test_experiments_LINK = $(EMULATION_LINK)
 tests_emulation_allfold_SOURCES =
 standin_objects = \
 	tests/emulation/standin/standin.o \
-	tests/emulation/standin/device/cuda.o \
-	tests/emulation/standin/device/cuda_links.o \
+	$(patsubst src/%.c,tests/emulation/standin/%.o,$(cuda_backend)) \
 	tests/emulation/standin/kernels/ladder/absent.o \
 	$(addprefix tests/emulation/standin/,$(filter-out %/absent.o,$(filter kernels/%.o,$(libladder_a_SOURCES:.c=.o)))) \
 	$(addprefix tests/emulation/standin/,$(filter bench/%.o,$(libbench_a_SOURCES:.c=.o)))
@@ -80,7 +79,7 @@ standin_library = \
 	tests/emulation/emulation.o \
 	$(emulated_kernels) \
 	tests/emulation/shared_end.o \
-	$(filter %/standin.o %/cuda.o %/cuda_links.o,$(standin_objects)) \
+	$(filter %/standin.o tests/emulation/standin/device/%.o,$(standin_objects)) \
 	liballfold.a $(MPI_LIBS) $(OPENMP_LIBS) -lpthread -ldl -lm
 tests_emulation_test_softmax_SOURCES =
 tests_emulation_test_softmax_LDADD = tests/test_softmax.$(OBJEXT) $(standin_library)

@@ -12,7 +12,7 @@
 
 extern "C" {
 #include "base/elements.h"
-#include "device/cpu_loops.h"
+#include "device/cpu/loops.h"
 #include "fold/table.h"
 #include "tests/tap.h"
 }
@@ -271,7 +271,8 @@ static bool fold_launched(const struct job *job, const void *x, struct fold_spac
     launches++;
     if (fold_result(&mailbox, space->number == UINT32_MAX ? 1 : space->number + 1, bytes, result))
         return failed("a result is there before the launch");
-    const int code = fold_launch(job->monoid, job->type, x, job->n, job->first, space, NULL);
+    const struct work work = {job->monoid, job->type, x, job->n, job->first};
+    const int code = fold_launch(&work, space, NULL);
     if (code != 0)
         return failed("the launch fails with %d: %s", code, emulation_fault());
     for (size_t i = 2 * bytes; i < sizeof mailbox; i++)
@@ -291,8 +292,9 @@ static bool fold_job(const struct job *job)
     if (job->n > 0)
         memcpy(moved.start, x, job->n * allfold_type_bytes(job->type));
     monoid_identity(job->monoid, job->type, &expected);
+    const struct work work = {job->monoid, job->type, x, job->n, job->first};
     if (job->n > 0)
-        cpu_loops_base.fold(job->monoid, job->type, &expected, x, (uint32_t)job->n, job->first);
+        cpu_loops_base.fold(&work, &expected);
     const struct scale scale = scale_of(job, x);
     const bool exact = monoids[job->monoid].words; /* words may be normalised or not */
     bool right = fold_launched(job, x, &space, &found) && fold_launched(job, x, &space, &again)
@@ -434,11 +436,12 @@ static bool resident_job(const struct job *job, bool logarithm, allfold_level le
                                alone ? UINT32_MAX : 0};
     const bool exact = level == ALLFOLD_LEVEL_EXACT;
     const enum monoid monoid = softmax_monoid(job->type, job->type, logarithm, level);
-    const struct softmax_resident call = {&space, room, alone, logarithm, exact, job->type, x.start, to, job->n, false};
+    const struct softmax_call call = {&space, room, false, alone, {x.start, to, job->type, job->type, job->n, logarithm, level}};
+    const struct work first_pass = {monoid, job->type, x.start, job->n, 0};
     bool written = !ordered;
     /* the constants of this very partial: from a fold of the same kernel */
     monoid_identity(monoid, job->type, &whole);
-    cpu_loops_base.fold(monoid, job->type, &whole, x.start, (uint32_t)job->n, 0);
+    cpu_loops_base.fold(&first_pass, &whole);
     softmax_constants_set(monoid, &whole, &constants);
     memset(y.start, 0x5c, job->n * bytes);
     memcpy(expected.start, to, job->n * bytes);
@@ -487,7 +490,7 @@ static void test_resident(allfold_type type, bool logarithm, allfold_level level
         add_around(&sizes, n);
     int count = 0;
     const char *const label = level == ALLFOLD_LEVEL_EXACT ? ", exact," : "";
-    bool right = softmax_resident_prepare(0, &room) == 0 && room.shared_bytes > 0 && room.cache_bytes > 0;
+    bool early, right = softmax_prepare(0, &room, &early) == 0 && room.shared_bytes > 0 && room.cache_bytes > 0;
     room = {others * 16 * threads, 1 << 20};
     for (uint64_t n : sizes)
         for (int way = 0; right && way < (logarithm || type != ALLFOLD_F32 ? 4 : 8); way++) {
@@ -519,8 +522,9 @@ static bool softmax_job(const struct job *job, bool logarithm, allfold_type y_ty
     struct softmax_constants constants;
     const enum monoid monoid = softmax_monoid(job->type, ALLFOLD_F32, false, ALLFOLD_LEVEL_FAST);
     monoid_identity(monoid, job->type, &partial);
+    const struct work first_pass = {monoid, job->type, x.start, job->n, 0};
     if (job->n > 0)
-        cpu_loops_base.fold(monoid, job->type, &partial, x.start, (uint32_t)job->n, 0);
+        cpu_loops_base.fold(&first_pass, &partial);
     softmax_constants_set(monoid, &partial, &constants);
     for (uint64_t i = 0; i < job->n; i++)
         softmax_put(&constants, logarithm, job->type, x.start, y_type, expected.start, i);
@@ -528,8 +532,8 @@ static bool softmax_job(const struct job *job, bool logarithm, allfold_type y_ty
         memset(to, 0x5c, job->n * allfold_type_bytes(y_type));
 
     emulation_order(job->n % 3 == 0 ? 0 : job->n);
-    const int code =
-        softmax_launch(&constants, logarithm, job->type, x.start, y_type, to, job->n, job->multiprocessors, NULL);
+    const struct softmax_work work = {x.start, to, job->type, y_type, job->n, logarithm, ALLFOLD_LEVEL_FAST};
+    const int code = softmax_launch(&work, &constants, job->multiprocessors, NULL);
     bool right = code == 0 || failed("the launch fails with %d: %s", code, emulation_fault());
     for (uint64_t i = 0; right && i < job->n; i++) {
         const size_t bytes = allfold_type_bytes(y_type);
@@ -610,7 +614,8 @@ int main()
             for (const allfold_level level : {ALLFOLD_LEVEL_FAST, ALLFOLD_LEVEL_EXACT})
                 test_resident(type, logarithm, level);
     tap_ok(kernels_check() == 0, "kernels_check finds the kernels");
-    tap_ok(softmax_launch(NULL, false, ALLFOLD_F32, NULL, ALLFOLD_INT32, NULL, 1, 1, NULL) != 0,
+    const struct softmax_work to_integers = {NULL, NULL, ALLFOLD_F32, ALLFOLD_INT32, 1, false, ALLFOLD_LEVEL_FAST};
+    tap_ok(softmax_launch(&to_integers, NULL, 1, NULL) != 0,
            "softmax to an integer type is refused");
     return tap_done();
 }

@@ -86,7 +86,7 @@ static bool take_ranks(struct plan *plan, const char *item)
 static void plan_counts(const struct session *session, struct plan *plan, struct error *error)
 {
     const char *counts = session->settings->bench.counts;
-    const bool gpu = session->context->device->backend == &backend_cuda;
+    const bool gpu = session->context->device->backend->own_memory;
     char refused[64];
     counts = counts == NULL ? (gpu ? COUNTS_GPU : COUNTS_CPU) : strcmp(counts, "all") == 0 ? COUNTS_ALL : counts;
     if (!for_items(counts, take_count, plan, refused))
@@ -156,7 +156,7 @@ static allfold_status make_plan(const struct session *session, struct plan *plan
     if (!any)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "bench: these types and folds do not go together: %s",
                   asked->in_host ? "--data=host measures folds, not softmax" : "exponentials are of floating-point types");
-    if (asked->in_host && session->context->device->backend != &backend_cuda)
+    if (asked->in_host && !session->context->device->backend->own_memory)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "bench: --data=host is for GPUs: the CPU computes in host memory anyway");
     return error->status;
 }
@@ -208,11 +208,11 @@ static void run_cases(struct session *session, const struct plan *plan, struct b
 
 static void run_ranks(struct session *session, const struct plan *plan, int ranks, struct bench_report *report)
 {
-    const uint64_t x_bytes = largest(session, plan, false), y_bytes = largest(session, plan, true);
-    const uint64_t host_bytes = session->settings->bench.in_host ? x_bytes : 0;
+    struct bench_bytes bytes = {.x = largest(session, plan, false), .y = largest(session, plan, true)};
+    bytes.host = session->settings->bench.in_host ? bytes.x : 0;
     const struct bench_facts *facts = NULL;
     struct bench *bench = NULL;
-    bench_open(&session->settings->context, ranks, x_bytes, y_bytes, host_bytes, &bench, &session->error);
+    bench_open(&session->settings->context, ranks, &bytes, &bench, &session->error);
     if (bench != NULL && bench_survey(bench, &facts, &session->error) == ALLFOLD_OK) {
         if (session_comm(session)->rank == 0)
             bench_report_ranks(report, facts, ranks);

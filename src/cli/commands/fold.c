@@ -16,9 +16,9 @@ void fold_run(struct session *session)
                                    .type = session->input.type};
     session_source(session, &job);
     job.partial = settings->partial != NULL ? &partial.partial : NULL;
-    job.result_type = settings->output_type;
-    core_reduce(session->context, (allfold_fold)settings->command->which, settings->nan, session->input.type, &job,
-                &result, &session->error);
+    const struct fold_call call = {.fold = (allfold_fold)settings->command->which, .nan = settings->nan,
+                                   .result_type = settings->output_type};
+    core_reduce(session->context, &call, &job, &result, &session->error);
     source_close(job.source);
     const double seconds = session_seconds(session);
     session_phases(session);

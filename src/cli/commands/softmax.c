@@ -19,7 +19,7 @@ static void fill(struct session *session, struct sink *sink)
 {
     struct job job;
     session_source(session, &job);
-    core_softmax(session->context, session->settings->command->which, session->input.type, &job, sink, &session->error);
+    core_softmax(session->context, session->settings->command->which, &job, sink, &session->error);
     source_close(job.source);
 }
 

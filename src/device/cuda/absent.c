@@ -1,4 +1,4 @@
-/* Stands in for cuda.c in a build without CUDA: a backend that no one can open, and that says why. */
+/* Stands in for the other files of this folder in a build without CUDA: a backend that no one can open, and that says why. */
 #include "device/device.h"
 
 #define WHY "this build has no CUDA backend: configure --with-cuda"
@@ -20,4 +20,4 @@ static allfold_status absent_open(int local_rank, int local_size, const allfold_
 }
 
 /* The rest is never called: it takes a device. */
-const struct backend backend_cuda = {.name = "cuda", .visible = absent_visible, .open = absent_open};
+const struct backend backend_cuda = {.id = ALLFOLD_BACKEND_CUDA, .name = "cuda", .devices = "CUDA", .visible = absent_visible, .open = absent_open};

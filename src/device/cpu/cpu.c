@@ -1,7 +1,9 @@
 /* The CPU backend: the host's memory is the device's, OpenMP threads its multiprocessors. An array is cut into blocks
    by its length alone and the blocks' partials are combined in order, so the bits do not depend on the threads. */
-#include "device/cpu_loops.h"
+#include "base/host.h"
+#include "device/cpu/loops.h"
 #include "device/device.h"
+#include "fold/exponential.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +25,8 @@ struct cpu_device {
 struct cpu_queue {
     struct queue queue;
     struct partial partial;
+    struct softmax_work softmax; /* begun, and where x is the whole array */
+    bool single_rank;
     _Alignas(64) unsigned char blocks[BLOCKS_MAX * sizeof(struct partial)]; /* partials of blocks, as close as their size allows */
 };
 
@@ -179,59 +183,80 @@ static uint64_t block_elements(uint64_t n)
     return (blocks + BLOCKS_MAX - 1) / BLOCKS_MAX * BLOCK;
 }
 
-static allfold_status cpu_fold(struct queue *queue, enum monoid monoid, allfold_type type, const void *x, uint64_t n,
-                               uint64_t first, struct error *error)
+static allfold_status cpu_fold(struct queue *queue, const struct work *work, struct error *error)
 {
     (void)error;
     struct cpu_queue *const cpu = (struct cpu_queue *)queue;
     const struct cpu_loops *const loops = ((struct cpu_device *)queue->device)->loops;
-    const size_t element_bytes = allfold_type_bytes(type);
+    const enum monoid monoid = work->monoid;
+    const allfold_type type = work->type;
     monoid_identity(monoid, type, &cpu->partial);
-    if (n <= BLOCK) {
-        loops->fold(monoid, type, &cpu->partial, x, (uint32_t)n, first);
+    if (work->n <= BLOCK) {
+        loops->fold(work, &cpu->partial);
         return ALLFOLD_OK;
     }
-    const uint64_t length = block_elements(n), blocks = (n + length - 1) / length;
+    const uint64_t length = block_elements(work->n), blocks = (work->n + length - 1) / length;
     const size_t stride = (monoid_bytes(monoid, type) + 63) / 64 * 64;
 #pragma omp parallel for schedule(static) num_threads(queue->device->threads)
     for (uint64_t block = 0; block < blocks; block++) {
         /* a block of an array beyond 2^44 elements is taken in steps */
         struct partial *const partial = (struct partial *)(cpu->blocks + block * stride);
         monoid_identity(monoid, type, partial);
-        const uint64_t end = u64_min((block + 1) * length, n);
-        for (uint64_t start = block * length; start < end; start += 1u << 31)
-            loops->fold(monoid, type, partial, (const char *)x + start * element_bytes,
-                        (uint32_t)u64_min(end - start, 1u << 31), first + start);
+        const uint64_t end = u64_min((block + 1) * length, work->n);
+        for (uint64_t start = block * length; start < end; start += 1u << 31) {
+            struct work step = *work;
+            step.x = (const char *)work->x + start * allfold_type_bytes(type);
+            step.n = u64_min(end - start, 1u << 31);
+            step.first = work->first + start;
+            loops->fold(&step, partial);
+        }
     }
     for (uint64_t block = 0; block < blocks; block++)
         monoid_combine(monoid, type, &cpu->partial, (const struct partial *)(cpu->blocks + block * stride));
     return ALLFOLD_OK;
 }
 
-static allfold_status cpu_softmax(struct queue *queue, const struct softmax_constants *constants, bool logarithm,
-                                  allfold_type x_type, const void *x, allfold_type y_type, void *y, uint64_t n,
-                                  struct error *error)
+static allfold_status cpu_normalise(struct queue *queue, const struct softmax_work *work,
+                                    const struct softmax_constants *constants, struct error *error)
 {
     (void)error;
     const struct cpu_loops *const loops = ((struct cpu_device *)queue->device)->loops;
-    const uint64_t blocks = (n + BLOCK - 1) / BLOCK;
+    const uint64_t blocks = (work->n + BLOCK - 1) / BLOCK;
 #pragma omp parallel for schedule(static) num_threads(queue->device->threads) if (blocks > 1)
     for (uint64_t block = 0; block < blocks; block++) {
         const uint64_t start = block * BLOCK;
-        loops->softmax(constants, logarithm, x_type, (const char *)x + start * allfold_type_bytes(x_type), y_type,
-                       (char *)y + start * allfold_type_bytes(y_type), u64_min(n - start, BLOCK));
+        struct softmax_work step = *work;
+        step.x = (const char *)work->x + start * allfold_type_bytes(work->x_type);
+        step.y = (char *)work->y + start * allfold_type_bytes(work->y_type);
+        step.n = u64_min(work->n - start, BLOCK);
+        loops->normalise(&step, constants);
     }
     return ALLFOLD_OK;
 }
 
-static allfold_status cpu_softmax_begin(struct queue *queue, bool alone, bool logarithm, allfold_level level,
-                                        allfold_type x_type, const void *x, allfold_type y_type, void *y, uint64_t n,
-                                        bool *begun, struct error *error)
+static enum monoid cpu_softmax_monoid(const struct softmax_work *work)
 {
-    (void)queue, (void)alone, (void)logarithm, (void)level, (void)x_type, (void)x, (void)y_type, (void)y, (void)n, (void)error;
-    *begun = false;
-    return ALLFOLD_OK;
+    return softmax_monoid(work->x_type, work->y_type, work->logarithm, work->level);
 }
+
+static allfold_status cpu_softmax_begin(struct queue *queue, const struct softmax_work *work, bool single_rank, struct error *error)
+{
+    struct cpu_queue *const cpu = (struct cpu_queue *)queue;
+    cpu->softmax = *work;
+    cpu->single_rank = single_rank;
+    return cpu_fold(queue, &(struct work){cpu_softmax_monoid(work), work->x_type, work->x, work->n, 0}, error);
+}
+
+static allfold_status cpu_softmax_finish(struct queue *queue, const struct softmax_constants *constants, struct error *error)
+{
+    struct cpu_queue *const cpu = (struct cpu_queue *)queue;
+    struct softmax_constants own;
+    if (cpu->single_rank)
+        softmax_constants_set(cpu_softmax_monoid(&cpu->softmax), queue->partial, &own);
+    return cpu_normalise(queue, &cpu->softmax, cpu->single_rank ? &own : constants, error);
+}
+
+static void cpu_softmax_cancel(struct queue *queue) { (void)queue; }
 
 static allfold_status cpu_wait(struct queue *queue, struct error *error)
 {
@@ -241,7 +266,9 @@ static allfold_status cpu_wait(struct queue *queue, struct error *error)
 }
 
 const struct backend backend_cpu = {
+    .id = ALLFOLD_BACKEND_CPU,
     .name = "cpu",
+    .devices = "CPU",
     .visible = cpu_visible,
     .open = cpu_open,
     .budget = cpu_budget,
@@ -258,7 +285,10 @@ const struct backend backend_cpu = {
     .upload = cpu_upload,
     .download = cpu_download,
     .fold = cpu_fold,
-    .softmax = cpu_softmax,
+    .normalise = cpu_normalise,
     .softmax_begin = cpu_softmax_begin,
+    .softmax_partial = cpu_wait,
+    .softmax_finish = cpu_softmax_finish,
+    .softmax_cancel = cpu_softmax_cancel,
     .wait = cpu_wait,
 };

@@ -3,7 +3,7 @@
 
    NVML comes with the driver, not with the toolkit, so it is looked for when it is needed; where it is not there, nobody
    says. The declarations are those of NVIDIA's documentation of its stable interface. */
-#include "device/cuda_links.h"
+#include "device/cuda/cuda.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* The CPU backend's inner loops, compiled once for each instruction set (CPU_ISA). Elements are brought to their value
    type a piece at a time, in the first-level cache, where they are not in it already. */
-#include "device/cpu_loops.h"
+#include "device/cpu/loops.h"
 #include "fold/folds.h"
 
 #ifdef __AVX__
@@ -61,20 +61,20 @@ static tile_function *const tiles[MONOID_COUNT][VALUE_COUNT] = {
 };
 #undef CELL
 
-static void fold(enum monoid monoid, allfold_type type, struct partial *partial, const void *x, uint32_t n,
-                 uint64_t first)
+static void fold(const struct work *work, struct partial *partial)
 {
-    tile_function *const tile = tiles[monoid][type_value(type)];
+    const allfold_type type = work->type;
+    const uint32_t n = (uint32_t)work->n, piece = pieces[work->monoid];
+    tile_function *const tile = tiles[work->monoid][type_value(type)];
     if (types[type].element_bytes == types[type].value_bytes) {
-        tile(partial->bytes, x, n, first);
+        tile(partial->bytes, work->x, n, work->first);
         return;
     }
     _Alignas(64) unsigned char values[PIECE_EXACT * sizeof(uint64_t)];
-    const uint32_t piece = pieces[monoid];
     for (uint32_t start = 0; start < n; start += piece) {
         const uint32_t length = n - start < piece ? n - start : piece;
-        types[type].values(values, (const char *)x + (size_t)start * types[type].element_bytes, length);
-        tile(partial->bytes, values, length, first + start);
+        types[type].values(values, (const char *)work->x + (size_t)start * types[type].element_bytes, length);
+        tile(partial->bytes, values, length, work->first + start);
     }
 }
 
@@ -127,13 +127,13 @@ static inline void softmax_values_f32(const struct softmax_constants *c, const f
 }
 
 /* One piece in f32 arithmetic: x in f16, bf16 or f32, y likewise. */
-static void softmax_piece_f32(const struct softmax_constants *c, allfold_type x_type, const void *x,
-                              allfold_type y_type, void *y, uint32_t n)
+static void normalise_piece_f32(const struct softmax_work *piece, const struct softmax_constants *c)
 {
+    const uint32_t n = (uint32_t)piece->n;
     _Alignas(64) float values[SOFTMAX_PIECE], results[SOFTMAX_PIECE];
-    const float *in = x;
-    if (x_type != ALLFOLD_F32) {
-        types[x_type].values(values, x, n);
+    const float *in = piece->x;
+    if (piece->x_type != ALLFOLD_F32) {
+        types[piece->x_type].values(values, piece->x, n);
         in = values;
     }
     if (c->anchor_f32.base != 0)
@@ -143,18 +143,18 @@ static void softmax_piece_f32(const struct softmax_constants *c, allfold_type x_
         usual.anchor_f32.base = 0;
         softmax_values_f32(&usual, in, results, n);
     }
-    if (y_type == ALLFOLD_F32)
-        stream_out(y, results, n * sizeof *results);
+    if (piece->y_type == ALLFOLD_F32)
+        stream_out(piece->y, results, n * sizeof *results);
     else
-        round_f32_to(y_type, y, results, n);
+        round_f32_to(piece->y_type, piece->y, results, n);
 }
 
-static void softmax_piece_f64(const struct softmax_constants *c, bool logarithm, allfold_type x_type, const void *x,
-                              allfold_type y_type, void *y, uint32_t n)
+static void normalise_piece_f64(const struct softmax_work *piece, const struct softmax_constants *c)
 {
+    const uint32_t n = (uint32_t)piece->n;
     _Alignas(64) double values[SOFTMAX_PIECE], results[SOFTMAX_PIECE];
-    types[x_type].f64(values, x, n);
-    if (logarithm)
+    types[piece->x_type].f64(values, piece->x, n);
+    if (piece->logarithm)
         for (uint32_t i = 0; i < n; i++)
             results[i] = log_softmax_f64(values[i], c);
     else {
@@ -162,25 +162,25 @@ static void softmax_piece_f64(const struct softmax_constants *c, bool logarithm,
         for (uint32_t i = 0; i < n; i++)
             results[i] = softmax_f64(values[i], c);
     }
-    if (y_type == ALLFOLD_F64)
-        stream_out(y, results, n * sizeof *results);
+    if (piece->y_type == ALLFOLD_F64)
+        stream_out(piece->y, results, n * sizeof *results);
     else
-        round_f64_to[y_type](y, results, n);
+        round_f64_to[piece->y_type](piece->y, results, n);
 }
 
-static void softmax(const struct softmax_constants *constants, bool logarithm, allfold_type x_type, const void *x,
-                    allfold_type y_type, void *y, uint64_t n)
+static void normalise(const struct softmax_work *work, const struct softmax_constants *constants)
 {
     const struct softmax_constants c = *constants;
-    const bool f32 = !logarithm && type_value(x_type) == VALUE_f32 && y_type != ALLFOLD_F64;
-    for (uint64_t start = 0; start < n; start += SOFTMAX_PIECE) {
-        const uint32_t length = (uint32_t)(n - start < SOFTMAX_PIECE ? n - start : SOFTMAX_PIECE);
-        const void *in = (const char *)x + start * types[x_type].element_bytes;
-        void *out = (char *)y + start * types[y_type].element_bytes;
+    const bool f32 = !work->logarithm && type_value(work->x_type) == VALUE_f32 && work->y_type != ALLFOLD_F64;
+    struct softmax_work piece = *work;
+    for (uint64_t start = 0; start < work->n; start += SOFTMAX_PIECE) {
+        piece.n = u64_min(work->n - start, SOFTMAX_PIECE);
+        piece.x = (const char *)work->x + start * types[work->x_type].element_bytes;
+        piece.y = (char *)work->y + start * types[work->y_type].element_bytes;
         if (f32)
-            softmax_piece_f32(&c, x_type, in, y_type, out, length);
+            normalise_piece_f32(&piece, &c);
         else
-            softmax_piece_f64(&c, logarithm, x_type, in, y_type, out, length);
+            normalise_piece_f64(&piece, &c);
     }
 #ifdef __AVX__
     _mm_sfence();
@@ -191,4 +191,4 @@ static void softmax(const struct softmax_constants *constants, bool logarithm, a
 #define EXPAND(a, b) JOIN(a, b)
 #define TEXT(x) #x
 #define NAME_OF(x) TEXT(x)
-const struct cpu_loops EXPAND(cpu_loops_, CPU_ISA) = {NAME_OF(CPU_ISA), fold, softmax};
+const struct cpu_loops EXPAND(cpu_loops_, CPU_ISA) = {NAME_OF(CPU_ISA), fold, normalise};

@@ -1,0 +1,25 @@
+/* The backends, one line each, and which of them does the work. */
+#include "device/device.h"
+
+const struct backend *const backends[] = {
+    &backend_cuda,
+    &backend_cpu,
+};
+const int backend_count = sizeof backends / sizeof *backends;
+
+allfold_status backend_choose(allfold_backend choice, const struct backend **backend, struct error *error)
+{
+    for (int i = 0; i < backend_count; i++) {
+        struct error why = {0};
+        if (choice != ALLFOLD_BACKEND_AUTO && choice != backends[i]->id)
+            continue;
+        if (backends[i]->visible(&why) > 0) {
+            *backend = backends[i];
+            return ALLFOLD_OK;
+        }
+        if (choice != ALLFOLD_BACKEND_AUTO)
+            return error_set(error, ALLFOLD_UNSUPPORTED, "no %s device to use: %s", backends[i]->devices,
+                             why.status != ALLFOLD_OK ? why.text : "none is visible");
+    }
+    return error_set(error, ALLFOLD_BAD_ARGUMENT, "backend %d: expected auto, cuda or cpu", (int)choice);
+}

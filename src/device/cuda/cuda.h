@@ -1,0 +1,73 @@
+/* What the files of the CUDA backend share. Every call makes its device the thread's current one, since the caller's program may
+   have chosen another, and leaves it so. Messages keep CUDA's own text. */
+#ifndef ALLFOLD_CUDA_H
+#define ALLFOLD_CUDA_H
+
+#include "device/device.h"
+#include "fold/exponential.h"
+#include "kernels/kernels.h"
+
+#include <cuda_runtime_api.h>
+
+struct cuda_device {
+    struct device device;
+    int index;
+    int visible;
+    int multiprocessors;
+    struct softmax_room room; /* softmax_prepare */
+    bool early;               /* softmax_prepare */
+    size_t free_bytes;        /* when it was opened */
+};
+
+/* Softmax under way in a queue. In one piece the kernels of both passes are there, and those of the second wait for orders, or,
+   where x is the whole array and no logarithm is asked for, need none. Else the host launches the second pass. */
+enum softmax_way { SOFTMAX_NOT_BEGUN, SOFTMAX_BY_HOST, SOFTMAX_BY_ORDERS, SOFTMAX_BY_ITSELF };
+
+struct cuda_queue {
+    struct queue queue;
+    cudaStream_t own;
+    cudaStream_t stream;          /* where work goes: own, or the caller's, from enter to wait or softmax's end */
+    cudaEvent_t followed;         /* what the caller's stream held when follow was called */
+    struct fold_space space;
+    struct fold_mailbox *mailbox; /* space.mailbox, as the host sees it */
+    size_t awaited;               /* bytes of the partial that the last fold will leave there; 0: wait has taken it */
+    bool fold_last;               /* nothing was started after it */
+    enum softmax_way way;
+    bool single_rank;             /* of softmax */
+    bool written;                 /* softmax's y, as the kernel's last message says */
+    struct softmax_work softmax;
+};
+
+static inline struct cuda_device *cuda_of(const struct queue *queue) { return (struct cuda_device *)queue->device; }
+
+/* ALLFOLD_OK, or the error of what `format` describes. */
+__attribute__((format(printf, 4, 5))) allfold_status cuda_check(const struct cuda_device *cuda, cudaError_t code,
+                                                                struct error *error, const char *format, ...);
+allfold_status cuda_use(const struct cuda_device *cuda, struct error *error);
+
+/* The backend's functions on queues (queue.c) and softmax (softmax.c): see device.h. */
+allfold_status cuda_queue_open(struct device *device, size_t bytes, struct queue **queue, struct error *error);
+void cuda_queue_close(struct queue *queue);
+allfold_status cuda_enter(struct queue *queue, void *stream, struct error *error);
+allfold_status cuda_follow(struct queue *queue, void *stream, struct error *error);
+allfold_status cuda_upload(struct queue *queue, const void *from, void *to, size_t bytes, struct error *error);
+allfold_status cuda_download(struct queue *queue, const void *from, size_t bytes, const void **host, struct error *error);
+allfold_status cuda_fold(struct queue *queue, const struct work *work, struct error *error);
+allfold_status cuda_wait(struct queue *queue, struct error *error);
+allfold_status cuda_normalise(struct queue *queue, const struct softmax_work *work, const struct softmax_constants *constants,
+                              struct error *error);
+allfold_status cuda_softmax_begin(struct queue *queue, const struct softmax_work *work, bool single_rank, struct error *error);
+allfold_status cuda_softmax_partial(struct queue *queue, struct error *error);
+allfold_status cuda_softmax_finish(struct queue *queue, const struct softmax_constants *constants, struct error *error);
+void cuda_softmax_cancel(struct queue *queue);
+
+/* Watches the queue's mailbox until `take` finds what it looks for, or the driver says that the stream is done. Where the kernels
+   behind the one that sends the message wait for orders, the driver cannot wait: it is asked, again and again. */
+allfold_status cuda_watch(struct cuda_queue *queue, bool (*take)(struct cuda_queue *queue), struct error *error);
+/* Takes what the last fold has left, if all of it is there. */
+bool cuda_take_partial(struct cuda_queue *queue);
+
+/* The link between the devices of two PCI addresses, as backend->link says it (links.c). */
+void cuda_link_text(const char *pci, const char *peer, char text[LINK_BYTES]);
+
+#endif

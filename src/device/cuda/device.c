@@ -1,0 +1,239 @@
+/* The CUDA backend: the devices, what is known of them, and their memory. */
+#include "base/host.h"
+#include "device/cuda/cuda.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    QUEUES = 3,               /* one filling, one copying, one folding */
+    STAGING_BYTES = 16 << 20, /* long enough to hide what starting a copy costs */
+    STAGING_BYTES_LEAST = 64 << 10,
+    THREADS_MOST = 8 /* of the host, for one rank: more do not fill staging faster */
+};
+
+allfold_status cuda_check(const struct cuda_device *cuda, cudaError_t code, struct error *error, const char *format, ...)
+{
+    char what[160];
+    va_list arguments;
+    if (code == cudaSuccess)
+        return ALLFOLD_OK;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    cudaGetLastError(); /* reported here: the next call must not find it */
+    return error_set(error, code == cudaErrorMemoryAllocation ? ALLFOLD_NO_MEMORY : ALLFOLD_DEVICE_ERROR,
+                     "CUDA device %d: %s: %s (%s)", cuda->index, what, cudaGetErrorString(code), cudaGetErrorName(code));
+}
+
+allfold_status cuda_use(const struct cuda_device *cuda, struct error *error)
+{
+    return cuda_check(cuda, cudaSetDevice(cuda->index), error, "cudaSetDevice");
+}
+
+static int cuda_visible(struct error *why)
+{
+    int count = 0, driver = 0;
+    cudaError_t code = cudaGetDeviceCount(&count);
+    const char *const limit = getenv("CUDA_VISIBLE_DEVICES");
+    if (code == cudaSuccess && count > 0)
+        return count;
+    code = code == cudaSuccess ? cudaErrorNoDevice : code;
+    cudaGetLastError();
+    cudaDriverGetVersion(&driver);
+    error_set(why, ALLFOLD_UNSUPPORTED, "%s (%s)%s%s%.80s", cudaGetErrorString(code), cudaGetErrorName(code),
+              driver == 0 ? "; there is no NVIDIA driver here" : "", limit != NULL ? "; CUDA_VISIBLE_DEVICES=" : "",
+              limit != NULL ? limit : "");
+    return 0;
+}
+
+/* How much device memory and staging this rank takes: its part of what was free before any rank took some. */
+static void cuda_budget(struct device *device, const allfold_options *options)
+{
+    struct cuda_device *const cuda = (struct cuda_device *)device;
+    if (device->sharers > 1)
+        cuda->room.shared_bytes = 0; /* no rank may hold it */
+    const uint64_t mine = cuda->free_bytes / 4 * 3 / (uint64_t)device->sharers;
+    const uint64_t budget = options->device_memory > 0 ? options->device_memory : mine;
+    uint64_t staging = options->staging_bytes;
+    if (staging == 0)
+        staging = u64_max(u64_min(STAGING_BYTES, budget / (2 * QUEUES)), STAGING_BYTES_LEAST);
+    device->staging_bytes = (size_t)staging;
+    device->queue_count = QUEUES;
+    device->memory = budget > QUEUES * staging ? budget - QUEUES * staging : 0;
+}
+
+/* That the kernels in this build run on the device. */
+static allfold_status check_kernels(const struct cuda_device *cuda, struct error *error)
+{
+    const cudaError_t code = (cudaError_t)kernels_check();
+    int major = 0, minor = 0;
+    if (code != cudaErrorNoKernelImageForDevice)
+        return cuda_check(cuda, code, error, "loading the kernels");
+    cudaGetLastError();
+    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, cuda->index);
+    cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, cuda->index);
+    return error_set(error, ALLFOLD_UNSUPPORTED,
+                     "CUDA device %d: its compute capability is %d.%d, for which this build has no kernels "
+                     "(%s): configure --with-cuda-arch=%d%d",
+                     cuda->index, major, minor, cudaGetErrorName(code), major, minor);
+}
+
+static allfold_status cuda_open(int local_rank, int local_size, const allfold_options *options, struct device **device,
+                                struct error *error)
+{
+    size_t total_bytes = 0;
+    struct error why = {0};
+    const int visible = cuda_visible(&why);
+    if (visible == 0)
+        return error_set(error, ALLFOLD_UNSUPPORTED, "no CUDA device to use: %s", why.text);
+    struct cuda_device *const cuda = calloc(1, sizeof *cuda);
+    if (cuda == NULL)
+        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for the CUDA backend");
+    cuda->device.backend = &backend_cuda;
+    cuda->index = local_rank % visible;
+    cuda->visible = visible;
+    snprintf(cuda->device.label, sizeof cuda->device.label, "CUDA device %d", cuda->index);
+    if (cuda_use(cuda, error) != ALLFOLD_OK
+        || cuda_check(cuda, cudaMemGetInfo(&cuda->free_bytes, &total_bytes), error, "cudaMemGetInfo") != ALLFOLD_OK
+        || cuda_check(cuda, cudaDeviceGetAttribute(&cuda->multiprocessors, cudaDevAttrMultiProcessorCount, cuda->index), error,
+                 "cudaDeviceGetAttribute") != ALLFOLD_OK
+        || check_kernels(cuda, error) != ALLFOLD_OK
+        || cuda_check(cuda, (cudaError_t)softmax_prepare(cuda->index, &cuda->room, &cuda->early), error,
+                      "preparing the softmax kernels")
+               != ALLFOLD_OK) {
+        free(cuda);
+        return error->status;
+    }
+    const int threads = host_threads(local_size);
+    cuda->device.threads = options->threads > 0 ? options->threads : threads < THREADS_MOST ? threads : THREADS_MOST;
+    *device = &cuda->device;
+    return ALLFOLD_OK;
+}
+
+static void cuda_close(struct device *device) { free(device); }
+
+/* -1 where the system does not say. */
+static int numa_node(const char *pci)
+{
+    char path[96];
+    int node = -1;
+    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/numa_node", pci);
+    FILE *const file = fopen(path, "r");
+    if (file == NULL)
+        return -1;
+    if (fscanf(file, "%d", &node) != 1)
+        node = -1;
+    fclose(file);
+    return node;
+}
+
+static void cuda_describe(const struct device *device, struct device_info *info)
+{
+    const struct cuda_device *const cuda = (const struct cuda_device *)device;
+    struct cudaDeviceProp properties;
+    size_t free_bytes = 0, total_bytes = 0;
+    memset(info, 0, sizeof *info);
+    info->index = cuda->index;
+    info->visible = cuda->visible;
+    info->numa_node = -1;
+    info->threads = device->threads;
+    if (cudaSetDevice(cuda->index) == cudaSuccess && cudaGetDeviceProperties(&properties, cuda->index) == cudaSuccess) {
+        const unsigned char *const id = (const unsigned char *)properties.uuid.bytes;
+        snprintf(info->name, sizeof info->name, "%.127s", properties.name);
+        snprintf(info->uuid, sizeof info->uuid,
+                 "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", id[0], id[1], id[2], id[3],
+                 id[4], id[5], id[6], id[7], id[8], id[9], id[10], id[11], id[12], id[13], id[14], id[15]);
+    }
+    if (cudaDeviceGetPCIBusId(info->pci, sizeof info->pci, cuda->index) == cudaSuccess) {
+        for (char *c = info->pci; *c != '\0'; c++)
+            *c = (char)tolower((unsigned char)*c);
+        info->numa_node = numa_node(info->pci);
+    }
+    if (cudaMemGetInfo(&free_bytes, &total_bytes) == cudaSuccess) {
+        info->memory_free = free_bytes;
+        info->memory_total = total_bytes;
+    }
+    cudaGetLastError();
+}
+
+static void cuda_link(const struct device *device, const char *pci, char text[LINK_BYTES])
+{
+    char own[sizeof((struct device_info *)NULL)->pci] = "";
+    text[0] = '\0';
+    if (cudaDeviceGetPCIBusId(own, sizeof own, ((const struct cuda_device *)device)->index) == cudaSuccess)
+        cuda_link_text(own, pci, text);
+    cudaGetLastError();
+}
+
+static allfold_status cuda_locate(struct device *device, const void *memory, enum place *place, struct error *error)
+{
+    const struct cuda_device *const cuda = (const struct cuda_device *)device;
+    struct cudaPointerAttributes attributes = {.type = cudaMemoryTypeUnregistered};
+    if (cuda_use(cuda, error) != ALLFOLD_OK)
+        return error->status;
+    const cudaError_t code = memory == NULL ? cudaSuccess : cudaPointerGetAttributes(&attributes, memory);
+    if (code == cudaErrorInvalidValue) { /* memory that CUDA knows nothing of, before CUDA 11 */
+        cudaGetLastError();
+        attributes.type = cudaMemoryTypeUnregistered;
+    } else if (cuda_check(cuda, code, error, "cudaPointerGetAttributes") != ALLFOLD_OK) {
+        return error->status;
+    }
+    const bool on_device = attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged;
+    if (on_device && attributes.device != cuda->index)
+        return error_set(error, ALLFOLD_BAD_ARGUMENT,
+                         "the memory at %p is of CUDA device %d, but this rank works on device %d: put its data there",
+                         memory, attributes.device, cuda->index);
+    *place = on_device ? PLACE_DEVICE : attributes.type == cudaMemoryTypeHost ? PLACE_PINNED : PLACE_HOST;
+    return ALLFOLD_OK;
+}
+
+static allfold_status cuda_allocate(struct device *device, size_t bytes, void **memory, struct error *error)
+{
+    const struct cuda_device *const cuda = (const struct cuda_device *)device;
+    void *allocated = NULL;
+    if (cuda_use(cuda, error) != ALLFOLD_OK
+        || cuda_check(cuda, cudaMalloc(&allocated, bytes), error, "cudaMalloc of %zu bytes", bytes) != ALLFOLD_OK)
+        return error->status;
+    *memory = allocated;
+    return ALLFOLD_OK;
+}
+
+static void cuda_release(struct device *device, void *memory)
+{
+    cudaSetDevice(((const struct cuda_device *)device)->index);
+    cudaFree(memory);
+}
+
+const struct backend backend_cuda = {
+    .id = ALLFOLD_BACKEND_CUDA,
+    .name = "cuda",
+    .devices = "CUDA",
+    .own_memory = true,
+    .bits_by_model = true,
+    .visible = cuda_visible,
+    .open = cuda_open,
+    .budget = cuda_budget,
+    .close = cuda_close,
+    .describe = cuda_describe,
+    .link = cuda_link,
+    .locate = cuda_locate,
+    .allocate = cuda_allocate,
+    .release = cuda_release,
+    .queue_open = cuda_queue_open,
+    .queue_close = cuda_queue_close,
+    .enter = cuda_enter,
+    .follow = cuda_follow,
+    .upload = cuda_upload,
+    .download = cuda_download,
+    .fold = cuda_fold,
+    .normalise = cuda_normalise,
+    .softmax_begin = cuda_softmax_begin,
+    .softmax_partial = cuda_softmax_partial,
+    .softmax_finish = cuda_softmax_finish,
+    .softmax_cancel = cuda_softmax_cancel,
+    .wait = cuda_wait,
+};

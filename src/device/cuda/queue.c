@@ -1,0 +1,209 @@
+/* Queues of the CUDA backend. A queue is a stream of its own with a pinned staging buffer, a device buffer, the scratch memory of
+   the fold kernels, and a message in mapped host memory into which they write and which wait watches: that tells the host
+   sooner than the driver would. */
+#include "device/cuda/cuda.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LOOKS = 64 }; /* at a message between two looks at the clock */
+/* How long wait watches a message before it falls back to the driver, which also reports failures. */
+static const double WATCH_SECONDS = 1e-3;
+
+/* Takes a queue that is open in part, too. */
+void cuda_queue_close(struct queue *queue)
+{
+    if (queue == NULL)
+        return;
+    struct cuda_queue *const closed = (struct cuda_queue *)queue;
+    cudaSetDevice(cuda_of(queue)->index);
+    if (closed->own != NULL)
+        cudaStreamSynchronize(closed->own);
+    cudaFree(queue->buffer);
+    cudaFreeHost(queue->staging);
+    cudaFreeHost(closed->mailbox);
+    cudaFree(closed->space.scratch);
+    if (closed->followed != NULL)
+        cudaEventDestroy(closed->followed);
+    if (closed->own != NULL)
+        cudaStreamDestroy(closed->own);
+    cudaGetLastError();
+    free(queue->partial);
+    free(closed);
+}
+
+/* What the fold kernels need. */
+static allfold_status open_space(struct cuda_queue *queue, const struct cuda_device *cuda, struct error *error)
+{
+    struct fold_space *const space = &queue->space;
+    const size_t scratch_bytes = fold_scratch_bytes(cuda->multiprocessors);
+    space->multiprocessors = cuda->multiprocessors;
+    if (cuda_check(cuda, cudaMalloc(&space->scratch, scratch_bytes), error, "cudaMalloc of %zu bytes", scratch_bytes)
+            != ALLFOLD_OK
+        || cuda_check(cuda, cudaMemsetAsync(space->scratch, 0, scratch_bytes, queue->own), error, "cudaMemsetAsync")
+               != ALLFOLD_OK
+        || cuda_check(cuda, cudaStreamSynchronize(queue->own), error, "cudaMemsetAsync") != ALLFOLD_OK
+        || cuda_check(cuda, cudaHostAlloc((void **)&queue->mailbox, sizeof *queue->mailbox, cudaHostAllocMapped), error,
+                 "cudaHostAlloc of %zu bytes", sizeof *queue->mailbox) != ALLFOLD_OK
+        || cuda_check(cuda, cudaHostGetDevicePointer((void **)&space->mailbox, queue->mailbox, 0), error,
+                 "cudaHostGetDevicePointer") != ALLFOLD_OK)
+        return error->status;
+    memset(queue->mailbox, 0, sizeof *queue->mailbox);
+    queue->queue.partial = malloc(sizeof *queue->queue.partial);
+    return queue->queue.partial != NULL ? ALLFOLD_OK : error_set(error, ALLFOLD_NO_MEMORY, "no memory for a partial");
+}
+
+static allfold_status open_buffers(struct queue *queue, size_t bytes, struct error *error)
+{
+    const struct cuda_device *const cuda = cuda_of(queue);
+    if (bytes > 0
+        && (cuda_check(cuda, cudaHostAlloc(&queue->staging, bytes, cudaHostAllocDefault), error,
+                  "cudaHostAlloc of a staging buffer of %zu bytes", bytes) != ALLFOLD_OK
+            || cuda_check(cuda, cudaMalloc(&queue->buffer, bytes), error, "cudaMalloc of %zu bytes", bytes) != ALLFOLD_OK))
+        return error->status;
+    queue->bytes = bytes;
+    return ALLFOLD_OK;
+}
+
+allfold_status cuda_queue_open(struct device *device, size_t bytes, struct queue **queue, struct error *error)
+{
+    const struct cuda_device *const cuda = (const struct cuda_device *)device;
+    struct cuda_queue *const opened = calloc(1, sizeof *opened);
+    if (opened == NULL)
+        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for a queue");
+    opened->queue.device = device;
+    if (cuda_use(cuda, error) != ALLFOLD_OK
+        || cuda_check(cuda, cudaStreamCreateWithFlags(&opened->own, cudaStreamNonBlocking), error, "cudaStreamCreate")
+               != ALLFOLD_OK
+        || cuda_check(cuda, cudaEventCreateWithFlags(&opened->followed, cudaEventDisableTiming), error, "cudaEventCreate")
+               != ALLFOLD_OK
+        || open_space(opened, cuda, error) != ALLFOLD_OK || open_buffers(&opened->queue, bytes, error) != ALLFOLD_OK) {
+        cuda_queue_close(&opened->queue);
+        return error->status;
+    }
+    opened->stream = opened->own;
+    *queue = &opened->queue;
+    return ALLFOLD_OK;
+}
+
+static cudaStream_t stream_of_caller(void *stream) { return stream != NULL ? (cudaStream_t)stream : cudaStreamLegacy; }
+
+allfold_status cuda_enter(struct queue *queue, void *stream, struct error *error)
+{
+    (void)error;
+    ((struct cuda_queue *)queue)->stream = stream_of_caller(stream);
+    return ALLFOLD_OK;
+}
+
+allfold_status cuda_follow(struct queue *queue, void *stream, struct error *error)
+{
+    const struct cuda_device *const cuda = cuda_of(queue);
+    const struct cuda_queue *const follower = (const struct cuda_queue *)queue;
+    const cudaStream_t leader = stream_of_caller(stream);
+    if (cuda_use(cuda, error) != ALLFOLD_OK
+        || cuda_check(cuda, cudaEventRecord(follower->followed, leader), error, "cudaEventRecord in the caller's stream")
+               != ALLFOLD_OK
+        || cuda_check(cuda, cudaStreamWaitEvent(follower->stream, follower->followed, 0), error, "cudaStreamWaitEvent")
+               != ALLFOLD_OK)
+        return error->status;
+    return ALLFOLD_OK;
+}
+
+static allfold_status copy(struct queue *queue, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                           struct error *error)
+{
+    const struct cuda_device *const cuda = cuda_of(queue);
+    struct cuda_queue *const copying = (struct cuda_queue *)queue;
+    if (bytes > queue->bytes)
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "a copy of %zu bytes through a queue of %zu", bytes, queue->bytes);
+    if (cuda_use(cuda, error) != ALLFOLD_OK
+        || cuda_check(cuda, cudaMemcpyAsync(to, from, bytes, kind, copying->stream), error,
+                 "cudaMemcpyAsync of %zu bytes %s the device", bytes, kind == cudaMemcpyHostToDevice ? "to" : "from")
+               != ALLFOLD_OK)
+        return error->status;
+    copying->fold_last = false;
+    return ALLFOLD_OK;
+}
+
+allfold_status cuda_upload(struct queue *queue, const void *from, void *to, size_t bytes, struct error *error)
+{
+    return bytes == 0 ? ALLFOLD_OK : copy(queue, to, from, bytes, cudaMemcpyHostToDevice, error);
+}
+
+allfold_status cuda_download(struct queue *queue, const void *from, size_t bytes, const void **host,
+                                    struct error *error)
+{
+    if (bytes > 0 && copy(queue, queue->staging, from, bytes, cudaMemcpyDeviceToHost, error) != ALLFOLD_OK)
+        return error->status;
+    *host = queue->staging;
+    return ALLFOLD_OK;
+}
+
+allfold_status cuda_fold(struct queue *queue, const struct work *work, struct error *error)
+{
+    const struct cuda_device *const cuda = cuda_of(queue);
+    struct cuda_queue *const folding = (struct cuda_queue *)queue;
+    if (cuda_use(cuda, error) != ALLFOLD_OK)
+        return error->status;
+    const int code = fold_launch(work, &folding->space, folding->stream);
+    folding->awaited = code == cudaSuccess ? monoid_bytes(work->monoid, work->type) : 0;
+    folding->fold_last = true;
+    return cuda_check(cuda, (cudaError_t)code, error, "launching the fold kernel for %s", allfold_type_name(work->type));
+}
+
+bool cuda_take_partial(struct cuda_queue *queue)
+{
+    if (!fold_result(queue->mailbox, queue->space.number, queue->awaited, queue->queue.partial))
+        return false;
+    queue->awaited = 0;
+    return true;
+}
+
+/* Whether the stream has work left; an error that it met is not told here. */
+static bool is_busy(cudaStream_t stream)
+{
+    const bool busy = cudaStreamQuery(stream) == cudaErrorNotReady;
+    if (busy)
+        cudaGetLastError(); /* the caller's program must not find it */
+    return busy;
+}
+
+static bool look(struct cuda_queue *queue, bool (*take)(struct cuda_queue *queue))
+{
+    for (int i = 0; i < LOOKS; i++)
+        if (take(queue))
+            return true;
+    return false;
+}
+
+allfold_status cuda_watch(struct cuda_queue *queue, bool (*take)(struct cuda_queue *queue), struct error *error)
+{
+    const struct cuda_device *const cuda = cuda_of(&queue->queue);
+    const double start = clock_seconds();
+    do
+        if (look(queue, take))
+            return ALLFOLD_OK;
+    while (clock_seconds() - start < WATCH_SECONDS);
+    if (cuda_use(cuda, error) != ALLFOLD_OK)
+        return error->status;
+    while (queue->way == SOFTMAX_BY_ORDERS && is_busy(queue->stream))
+        if (look(queue, take))
+            return ALLFOLD_OK;
+    if (cuda_check(cuda, cudaStreamSynchronize(queue->stream), error, "cudaStreamSynchronize") != ALLFOLD_OK)
+        return error->status;
+    return take(queue) ? ALLFOLD_OK
+                       : error_set(error, ALLFOLD_DEVICE_ERROR, "CUDA device %d: a kernel left no result", cuda->index);
+}
+
+allfold_status cuda_wait(struct queue *queue, struct error *error)
+{
+    const struct cuda_device *const cuda = cuda_of(queue);
+    struct cuda_queue *const waiting = (struct cuda_queue *)queue;
+    if (waiting->awaited > 0 && waiting->fold_last)
+        cuda_watch(waiting, cuda_take_partial, error);
+    else if (cuda_use(cuda, error) == ALLFOLD_OK)
+        cuda_check(cuda, cudaStreamSynchronize(waiting->stream), error, "cudaStreamSynchronize");
+    waiting->awaited = 0;
+    waiting->stream = waiting->own;
+    return error->status;
+}

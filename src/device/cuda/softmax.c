@@ -1,0 +1,111 @@
+/* Softmax of elements in device memory: begin, partial, finish, cancel (device.h). Where the kernels can, both passes are launched
+   together (kernels.h); else the host launches the second one. */
+#include "device/cuda/cuda.h"
+
+allfold_status cuda_normalise(struct queue *queue, const struct softmax_work *work, const struct softmax_constants *constants,
+                              struct error *error)
+{
+    const struct cuda_device *const cuda = cuda_of(queue);
+    struct cuda_queue *const working = (struct cuda_queue *)queue;
+    if (cuda_use(cuda, error) != ALLFOLD_OK)
+        return error->status;
+    const int code = softmax_launch(work, constants, cuda->multiprocessors, working->stream);
+    working->fold_last = false;
+    return cuda_check(cuda, (cudaError_t)code, error, "launching the softmax kernel from %s to %s",
+                      allfold_type_name(work->x_type), allfold_type_name(work->y_type));
+}
+
+/* The fold of the first pass. */
+static struct work first_pass(const struct softmax_work *work)
+{
+    return (struct work){softmax_monoid(work->x_type, work->y_type, work->logarithm, work->level), work->x_type, work->x,
+                         work->n, 0};
+}
+
+allfold_status cuda_softmax_begin(struct queue *queue, const struct softmax_work *work, bool single_rank, struct error *error)
+{
+    const struct cuda_device *const cuda = cuda_of(queue);
+    struct cuda_queue *const begins = (struct cuda_queue *)queue;
+    const struct work first = first_pass(work);
+    const bool by_itself = single_rank && !work->logarithm;
+    const struct softmax_call call = {&begins->space, cuda->room, cuda->early, by_itself, *work};
+    bool launched = false;
+    if (cuda_use(cuda, error) != ALLFOLD_OK
+        || cuda_check(cuda, (cudaError_t)softmax_launch_whole(&call, begins->stream, &launched), error,
+                      "launching the softmax kernel for %s", allfold_type_name(work->x_type))
+               != ALLFOLD_OK
+        || (!launched && cuda_fold(queue, &first, error) != ALLFOLD_OK))
+        return error->status;
+    begins->way = !launched ? SOFTMAX_BY_HOST : by_itself ? SOFTMAX_BY_ITSELF : SOFTMAX_BY_ORDERS;
+    begins->single_rank = single_rank;
+    begins->softmax = *work;
+    begins->awaited = begins->way == SOFTMAX_BY_ITSELF ? 0 : monoid_bytes(first.monoid, first.type);
+    begins->fold_last = true;
+    return ALLFOLD_OK;
+}
+
+allfold_status cuda_softmax_partial(struct queue *queue, struct error *error)
+{
+    struct cuda_queue *const waiting = (struct cuda_queue *)queue;
+    if (cuda_watch(waiting, cuda_take_partial, error) != ALLFOLD_OK)
+        waiting->way = SOFTMAX_NOT_BEGUN;
+    return error->status;
+}
+
+/* Takes how kernels that write y by themselves have ended, if they have. */
+static bool take_outcome(struct cuda_queue *queue)
+{
+    return softmax_outcome(queue->mailbox, queue->space.number, &queue->written);
+}
+
+/* Writes y by the usual kernel. */
+static allfold_status write_by_host(struct cuda_queue *queue, const struct softmax_constants *constants, struct error *error)
+{
+    const struct cuda_device *const cuda = cuda_of(&queue->queue);
+    if (cuda_normalise(&queue->queue, &queue->softmax, constants, error) != ALLFOLD_OK)
+        return error->status;
+    return cuda_check(cuda, cudaStreamSynchronize(queue->stream), error, "cudaStreamSynchronize");
+}
+
+/* Kernels whose orders come too late have left y as it was: the usual kernel writes it. */
+static allfold_status finish(struct cuda_queue *queue, const struct softmax_constants *constants, struct error *error)
+{
+    if (queue->way == SOFTMAX_BY_HOST)
+        return write_by_host(queue, constants, error);
+    if (queue->way == SOFTMAX_BY_ORDERS) {
+        softmax_order(queue->mailbox, queue->space.number, constants);
+        queue->way = SOFTMAX_BY_ITSELF; /* nothing waits for the host any more: the driver may be asked to wait */
+    }
+    if (cuda_watch(queue, take_outcome, error) != ALLFOLD_OK || queue->written)
+        return error->status;
+    if (constants == NULL)
+        return error_set(error, ALLFOLD_DEVICE_ERROR, "CUDA device %d: the softmax kernel has not written its result",
+                         cuda_of(&queue->queue)->index);
+    return write_by_host(queue, constants, error);
+}
+
+allfold_status cuda_softmax_finish(struct queue *queue, const struct softmax_constants *constants, struct error *error)
+{
+    struct cuda_queue *const ends = (struct cuda_queue *)queue;
+    struct softmax_constants own;
+    if (ends->single_rank && ends->way != SOFTMAX_BY_ITSELF && cuda_softmax_partial(queue, error) == ALLFOLD_OK) {
+        softmax_constants_set(first_pass(&ends->softmax).monoid, queue->partial, &own);
+        constants = &own;
+    }
+    if (error->status == ALLFOLD_OK)
+        finish(ends, constants, error);
+    ends->way = SOFTMAX_NOT_BEGUN;
+    ends->stream = ends->own;
+    return error->status;
+}
+
+void cuda_softmax_cancel(struct queue *queue)
+{
+    struct cuda_queue *const ends = (struct cuda_queue *)queue;
+    struct error ignored = {0};
+    if (ends->way == SOFTMAX_BY_ORDERS)
+        softmax_order(ends->mailbox, ends->space.number, NULL);
+    ends->way = SOFTMAX_NOT_BEGUN;
+    ends->fold_last = false; /* the driver waits for all that is under way */
+    cuda_wait(queue, &ignored);
+}
