@@ -47,7 +47,7 @@ template <enum monoid monoid, class Value> struct fold_of;
 #define DEFINE_F32(name, value_name) DEFINE_FOLD(name, value_name, RESCALE(name, value_name))
 #define DEFINE_F64 DEFINE_F32
 #define DEFINE_SHORT DEFINE_F32
-#define DEFINE_FOLDS(name, values, indexed, nan, level, combine, cost, terms, most) VALUES_##values(DEFINE_##terms, name)
+#define DEFINE_FOLDS(name, values, indexed, nan, level, cost, terms, most) VALUES_##values(DEFINE_##terms, name)
 STRUCT_MONOIDS(DEFINE_FOLDS)
 #undef DEFINE_FOLDS
 #undef DEFINE_NONE

@@ -1,4 +1,4 @@
-/* The part of CUDA's runtime that src/device/cuda.c calls, for the host: devices that are host memory, described by the
+/* The part of CUDA's runtime that src/device/cuda/ calls, for the host: devices that are host memory, described by the
    environment (standin.c). With the emulated kernels it makes a whole program of the CUDA backend that runs anywhere, and
    any number of GPUs of any host. Test code only. This folder comes first on the include path. */
 #ifndef STANDIN_CUDA_RUNTIME_API_H
