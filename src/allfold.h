@@ -29,7 +29,7 @@ extern "C" {
 #endif
 
 /* Element types, one line each: X(ID, name, NumPy's name, bytes an element, kind, value). kind is 'f' floating point,
-   'i' signed integer, 'u' unsigned integer; value is the type in which arithmetic on an element starts. */
+   'i' signed integer, 'u' unsigned integer, 'b' truth: 1 or 0, whatever byte but 0 stands for 1; value is the type in which arithmetic on an element starts. */
 #define ALLFOLD_TYPES(X)                      \
     X(F16, f16, "float16", 2, 'f', f32)       \
     X(BF16, bf16, "bfloat16", 2, 'f', f32)    \
@@ -42,7 +42,8 @@ extern "C" {
     X(UINT8, uint8, "uint8", 1, 'u', u32)     \
     X(UINT16, uint16, "uint16", 2, 'u', u32)  \
     X(UINT32, uint32, "uint32", 4, 'u', u32)  \
-    X(UINT64, uint64, "uint64", 8, 'u', u64)
+    X(UINT64, uint64, "uint64", 8, 'u', u64)  \
+    X(BOOL, bool, "bool", 1, 'b', u32)
 
 /* Folds, one line each: X(ID, name, the monoid that computes it, how many results it has at most, what it is). The
    monoids are src/fold/. */

@@ -99,8 +99,6 @@ allfold_status allfold_open(MPI_Comm comm, const allfold_options *options, allfo
     struct error error = {0}, refused = {0};
     struct allfold_context *ctx = calloc(1, sizeof *ctx);
     options_take(&copy, &refused);
-    if ((unsigned)known.exchange > ALLFOLD_EXCHANGE_MPI)
-        error_set(&refused, ALLFOLD_BAD_ARGUMENT, "exchange %d: expected auto or mpi", (int)known.exchange);
     *context = NULL;
     if (ctx == NULL)
         error_set(&error, ALLFOLD_NO_MEMORY, "no memory for a context");

@@ -165,7 +165,7 @@ static void test_refused_inputs(void)
     refused("/proc/self/maps", &f32, "tells its size", "a file that says it is empty, and is not");
     make_file(in_folder("fake.npy"), "\x93NUMPX\x01", 8);
     refused(in_folder("fake.npy"), &f32, "magic", "an .npy name without the magic, even with a type");
-    refused(in_folder("array.npy"), &f32, "--dtype", "a type for an .npy file");
+    refused(in_folder("array.npy"), &f32, "expected no --dtype", "another type for an .npy file");
     char *name = malloc(ARRAY_PATH_BYTES + 1);
     memset(name, 'x', ARRAY_PATH_BYTES);
     name[ARRAY_PATH_BYTES] = '\0';

@@ -191,7 +191,24 @@ def check_inputs():
         check(refused(ranks(3, "sum", folder.name("long.npy")), 1, "long.npy"), "damaged, on 3 ranks: one message")
         check(refused(ranks(3, "sum", folder.name("none.npy")), 1, "none.npy"), "missing, on 3 ranks: one message")
         check(refused(alone("sum", folder.path), 1, "directory"), "a folder is no input")
-        check(refused(alone("sum", folder.name("x.npy"), "--dtype=f32"), 2, "--dtype"), "hints about a .npy file are refused")
+        check(refused(alone("sum", folder.name("x.npy"), "--dtype=f64"), 2, "expected no --dtype"), "another type than the .npy file's")
+        for count in (1, 3):
+            y = np.asfortranarray(np.arange(12.0).reshape(3, 4))
+            np.save(folder.name("parts.npy"), y)
+            row = y.ravel("K")  # as it lies in the file
+            for words, part in ((["--dtype=f64"], row), (["--offset=2", "--count=3"], row[2:5]), (["--count=0"], row[:0]),
+                                (["--offset=11"], row[11:]), (["--offset=12", "--dtype=float64"], row[12:])):
+                process = ranks(count, "sum", folder.name("parts.npy"), "-q", *words)
+                tap.ok(process.stdout == f"{part.sum()}\n", f"{words} of an .npy file, {count} ranks", process)
+            for words in (["--offset=13"], ["--count=13"], ["--offset=2", "--count=11"], ["--offset=2^63"]):
+                check(refused(ranks(count, "sum", folder.name("parts.npy"), *words), 1, "within its 12 elements"), f"{words}")
+            process = ranks(count, "softmax", folder.name("parts.npy"), "--offset=3", "--count=5", "-o", folder.name("row.npy"))
+            due = np.exp(row[3:8]) / np.exp(row[3:8]).sum()
+            tap.ok(process.returncode == 0 and np.allclose(np.load(folder.name("row.npy")), due, atol=0),
+                   f"softmax of part of an .npy file is a row, {count} ranks", process)
+            np.array([0, 1, 2, 255, 0, 1], np.uint8).tofile(folder.name("mask.raw"))
+            mask = ranks(count, "sum", folder.name("mask.raw"), "--dtype=bool", "-q")
+            tap.ok(mask.stdout == "4\n", f"bool: any byte but 0 is true, {count} ranks", mask)
         with open(folder.name("x.raw"), "wb") as file:
             file.write(b"header.." + x.tobytes())
         process = alone("sum", folder.name("x.raw"), "--dtype=f32", "--offset=8", "--count=100", "-q")

@@ -28,6 +28,8 @@ def elements(dtype, seed=1):
         x[random.integers(0, COUNT, 5)] *= 10
     elif dtype in cli.SIGNED:
         x = random.integers(-100, 101, COUNT) * (1 if cli.BYTES[dtype] < 8 else 2**40 + 1)
+    elif dtype == "bool":
+        x = random.integers(0, 2, COUNT)
     else:
         x = random.integers(0, 201, COUNT) * (1 if cli.BYTES[dtype] < 8 else 2**44 + 1)
     x = cli.exact(dtype, x)
@@ -42,6 +44,8 @@ def factors(dtype):
     if dtype in FLOATS:
         return cli.exact(dtype, random.uniform(0.9, 1.1, 1009) * random.choice([-1, 1], 1009))
     x = np.ones(1009, np.int64)
+    if dtype == "bool":
+        return cli.exact(dtype, x)
     x[random.integers(0, 1009, 15)] = 3
     if dtype in cli.SIGNED:
         x[random.integers(0, 1009, 400)] *= -1
@@ -63,7 +67,7 @@ def reference(x):
     length = math.fsum(map(abs, numbers)) if real else sum(map(abs, numbers))
     mean = Fraction(sum(map(Fraction, numbers)), len(numbers))
     variance = sum((Fraction(value) - mean) ** 2 for value in numbers) / len(numbers)
-    y = x.astype(wide)
+    y = x.astype(wide)  # of a mask 0 and 1
     largest = y.max()
     ends = {"min": (numbers[int(x.argmin())], int(x.argmin()), 0), "max": (numbers[int(x.argmax())], int(x.argmax()), 0)}
     return {
@@ -210,7 +214,7 @@ def check_nan_ranks(nan, x, backend):
 
 def softmax(x, logarithm):
     """In extended precision, for the values of x."""
-    y = x.astype(wide)
+    y = x.astype(wide)  # of a mask 0 and 1
     y = y - y.max()
     total = np.exp(y).sum()
     return y - np.log(total) if logarithm else np.exp(y) / total

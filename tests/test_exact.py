@@ -194,7 +194,7 @@ def random_cases(count):
         n = int(random.choice([1, 2, 3, 7, 16, 33, 100, 300, 1000]))
         cases.add(f"{kind} {number}", ("sum", "mean", "norm1", "norm2", "stats")[(number + number // 40) % 5], dtype,
                   random_values(random, dtype, kind, n))
-    for dtype in TYPES[4:]:
+    for dtype in cli.SIGNED + cli.UNSIGNED:
         info = np.iinfo(dtype)
         x = random.integers(info.min, info.max, 1000, dtype, endpoint=True)
         for fold in ("mean", "norm2"):

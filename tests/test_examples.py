@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
-"""Runs the programs of examples/ on one rank and on several, and compares what they print with NumPy's numbers."""
+"""Runs the programs of examples/ on one rank and on several, and compares what they print with NumPy's numbers. Compiles the C
+code at the head of allfold.h and in README.md and docs/library.md, as it stands there, and runs it likewise."""
 
 import math
 import os
 import re
+import shlex
+import subprocess
+import tempfile
 
 import numpy
 
@@ -49,5 +53,107 @@ for ranks in (1, 3):
         f"02_softmax on {ranks} rank(s)",
         f"expected a largest of {terms.max() / terms.sum()}, found: {result.stdout}{result.stderr}",
     )
+
+
+
+def build_words(*names):
+    """The words of variables of the build's makefile."""
+    with open(os.path.join(tap.BUILD, "Makefile"), encoding="utf-8") as file:
+        variables = dict(re.findall(r"^(\w+) = ?(.*)$", file.read(), re.M))
+    return [word for name in names for word in shlex.split(variables.get(name, ""))]
+
+
+# What code that is no whole program is put into: a context, and this rank's part of the global array 1, 2, 3, ..., 10 a rank.
+WRAPPING = """
+#include <allfold.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+%s
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    int rank;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    enum { n = 10 };
+    float x[n];
+    for (int i = 0; i < n; i++)
+        x[i] = (float)(rank * n + i + 1);
+    const allfold_array part = {x, n, ALLFOLD_F32};
+%s
+    (void)part;
+    MPI_Finalize();
+    return 0;
+}
+"""
+OPEN = "allfold_context *context;\nif (allfold_open(MPI_COMM_WORLD, %s, &context, NULL, 0) != ALLFOLD_OK) return 1;\n"
+SUM = ("allfold_result sum;\nif (allfold_reduce(context, ALLFOLD_SUM, &part, %s, &sum) != ALLFOLD_OK) return 1;\n"
+       "if (rank == 0) printf(\"%%g\\n\", sum.value.f64);\n")
+CLOSE = "allfold_close(context);\n"
+
+
+def program_of(code):
+    """The code as a program, in as little else as it needs."""
+    if "int main(" in code:
+        return code
+    if "..." in code:  # a function, and code that uses it
+        function, code = code.split("...\n")
+        return WRAPPING % (function, code + OPEN % "&options" + SUM % "NULL" + CLOSE)
+    if "ALLFOLD_OPTIONS_INIT" in code:
+        return WRAPPING % ("", code + OPEN % "&options" + SUM % "&single" + CLOSE)
+    if "allfold_open(" in code:
+        return WRAPPING % ("", code)
+    return WRAPPING % ("", OPEN % "NULL" + code + CLOSE)
+
+
+def snippets():
+    """(where it stands, code) of every C example for users."""
+    with open(os.path.join(tap.SOURCE, "src", "allfold.h"), encoding="utf-8") as file:
+        head = file.read().split("*/")[0]
+    yield "allfold.h", "\n".join(line for line in head.splitlines() if line.startswith("       ") or line == "") + "\n"
+    for name in ("README.md", "docs/library.md"):
+        with open(os.path.join(tap.SOURCE, name), encoding="utf-8") as file:
+            for number, code in enumerate(re.findall(r"^```c\n(.*?)^```$", file.read(), re.M | re.S), 1):
+                yield f"{name}, {number}", code
+
+
+def compile_snippet(folder, code):
+    source, program = os.path.join(folder, "snippet.c"), os.path.join(folder, "snippet")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(program_of(code))
+    words = build_words("CC", "CFLAGS", "MPI_CFLAGS") + ["-std=c11", "-Wall", "-Wextra", "-Werror"]
+    libraries = [os.path.join(tap.BUILD, "liballfold.a")] + build_words("CUDA_LIBS", "OPENMP_LIBS", "MPI_LIBS", "LIBS")
+    include = ["-I", os.path.join(tap.SOURCE, "src")]
+    result = subprocess.run(words + include + [source, "-o", program] + libraries + ["-lm", "-lpthread"],
+                            capture_output=True, text=True)
+    return program, result
+
+
+def harmonic(count):
+    return math.fsum(numpy.float32(1) / numpy.arange(1, count + 1, dtype=numpy.float32))
+
+
+# What each prints, on that many ranks.
+PRINTS = {
+    "allfold.h": lambda ranks: [f"{sum(range(1, 10 * ranks + 1))}"] * ranks,
+    "README.md, 1": lambda ranks: [f"{ranks * harmonic(1000):.10f}"] * ranks,
+    "docs/library.md, 1": lambda ranks: [f"sum of {ranks}000000 elements: {harmonic(ranks * 10**6):.10f}, largest 1 at 0"],
+    "docs/library.md, 2": lambda ranks: [f"count = {10 * ranks}", "nan_count = 0", f"mean = {(10 * ranks + 1) / 2:g}"],
+    "docs/library.md, 3": lambda ranks: [f"{sum(range(1, 10 * ranks + 1))}"],
+    "docs/library.md, 5": lambda ranks: [f"{sum(range(1, 10 * ranks + 1))}"],
+}
+with tempfile.TemporaryDirectory() as folder:
+    for name, code in snippets():
+        if "cuda_runtime_api.h" in code:
+            tap.skip(f"{name}: needs CUDA's header and a GPU")
+            continue
+        program, compiled = compile_snippet(folder, code)
+        if not tap.ok(compiled.returncode == 0, f"{name} compiles without warnings", compiled.stderr):
+            continue
+        for ranks in (1, 2):
+            result = tap.run(ranks, program)
+            lines = result.stdout.splitlines()
+            tap.ok(result.returncode == 0 and name in PRINTS and all(line in lines for line in PRINTS[name](ranks)),
+                   f"{name} on {ranks} rank(s)", f"{result.returncode}: {result.stdout}{result.stderr}")
 
 tap.done()

@@ -94,7 +94,7 @@ static const char *const bad[] = {
     "", " ", "\n", "{", "}", "{}", "{,}", "[]", "()", "None", "{{}}", "x", "'descr'", "\xff\xfe", "{'descr'", "{'descr':",
     /* types */
     OF_TYPE("'|O'"), OF_TYPE("'O'"), OF_TYPE("'>f4'"), OF_TYPE("'>i8'"), OF_TYPE("'<c8'"), OF_TYPE("'<c16'"),
-    OF_TYPE("'|b1'"), OF_TYPE("'?'"), OF_TYPE("'<U5'"), OF_TYPE("'|S5'"), OF_TYPE("'|V2'"), OF_TYPE("'<V2'"),
+    OF_TYPE("'?'"), OF_TYPE("'<U5'"), OF_TYPE("'|S5'"), OF_TYPE("'|V2'"), OF_TYPE("'<V2'"),
     OF_TYPE("'<M8[ns]'"), OF_TYPE("'<m8[s]'"), OF_TYPE("'<f16'"), OF_TYPE("'<f1'"), OF_TYPE("'<f3'"), OF_TYPE("'<i3'"),
     OF_TYPE("'<i16'"), OF_TYPE("'<u0'"), OF_TYPE("'<f'"), OF_TYPE("'<'"), OF_TYPE("''"), OF_TYPE("'f4'"),
     OF_TYPE("'|f4'"), OF_TYPE("'<<f4'"), OF_TYPE("'<f4 '"), OF_TYPE("' <f4'"), OF_TYPE("'float32'"), OF_TYPE("'<F4'"),

@@ -38,12 +38,13 @@ struct array_info {
 struct array_hints {
     bool has_offset, has_count;
     allfold_type type; /* --dtype; ALLFOLD_TYPE_NONE: not given */
-    uint64_t offset;   /* --offset, bytes */
+    uint64_t offset;   /* --offset: bytes of a raw file, elements of an .npy file */
     uint64_t count;    /* --count, elements */
 };
 
 /* Describes the array called name: "gen:DISTRIBUTION?n=1e9&seed=1&dtype=f32&..." is generated; a file that starts with
-   the .npy magic is .npy (versions 1 to 3, little-endian, C or Fortran order; hints are then refused); any other file
+   the .npy magic is .npy (versions 1 to 3, little-endian, C or Fortran order; hints->type must then agree; of
+   offset and count, in elements as they lie in the file, the array becomes a row); any other file
    is raw and needs hints->type (count defaults to all the rest of the file, which must be whole elements), but a
    name that ends in ".npy" without the magic is refused: a damaged file is not raw elements. hints may be NULL. Opens,
    checks and closes the file: headers capped (64 KiB for .npy version 1, 1 MiB otherwise), products checked, object
@@ -58,7 +59,7 @@ struct source {
                            struct error *error);
     void (*close)(struct source *source); /* frees source */
     allfold_type type;
-    const void *resident; /* not NULL: where this rank's range already lies in memory; read is then never called */
+    const void *resident; /* not NULL: this rank's range also lies here, to be used in place; read works all the same */
 };
 
 /* Opens a described array for reading; fails where this process sees a file of another size. */
@@ -76,7 +77,7 @@ struct sink {
     /* Makes everything written durable and closes; sink is freed whatever the outcome. */
     allfold_status (*close)(struct sink *sink, struct error *error);
     allfold_type type;
-    void *resident; /* not NULL: where this rank's range of the result lies in memory; write is then never called */
+    void *resident; /* not NULL: this rank's range of the result may also be written here; write works all the same */
 };
 
 /* An output file being made. Plain bytes: one process creates it and broadcasts it, every process opens it, one commits

@@ -198,7 +198,7 @@ static void round_reals(allfold_type type, const double *x, int n, double larges
 static void round_wholes(allfold_type type, const double *x, int n, uint64_t *bits)
 {
     const bool is_signed = type_kind(type) == 'i';
-    const int width = 8 * (int)allfold_type_bytes(type);
+    const int width = (int)type_number_bits(type);
     const double beyond = (is_signed ? 0.5 : 1.0) * (double)(UINT64_C(1) << (width - 1)) * 2.0;
     const uint64_t greatest = UINT64_MAX >> (64 - width + (is_signed ? 1 : 0));
     const double least = is_signed ? -beyond : 0.0;

@@ -186,7 +186,7 @@ static bool parse_value(const char *text, double *value)
 /* Least and greatest of an integer type, in two's complement. */
 static uint64_t whole_limit(allfold_type type, bool greatest)
 {
-    const unsigned bits = 8 * (unsigned)allfold_type_bytes(type);
+    const unsigned bits = type_number_bits(type);
     const bool is_signed = type_kind(type) == 'i';
     const uint64_t max = UINT64_MAX >> (64 - bits + (is_signed ? 1 : 0));
     return greatest ? max : is_signed ? ~max : 0;
@@ -203,7 +203,7 @@ static int exponent_limit(allfold_type type, bool highest)
     const struct float_format *format = float_format_of(type);
     if (type_kind(type) == 'f')
         return highest ? format->exponent_max : format->exponent_min - format->precision + 1;
-    return highest ? (int)(8 * allfold_type_bytes(type)) - (type_kind(type) == 'i' ? 2 : 1) : -1;
+    return highest ? (int)type_number_bits(type) - (type_kind(type) == 'i' ? 2 : 1) : -1;
 }
 
 /* One parameter of a generator: as a real number, and exact for integer types. */
@@ -295,7 +295,7 @@ static bool check_parameters(const struct spec *spec, const struct array_info *i
     const struct generator *g = &info->generator;
     const char *second = spec->values[KEY_SECOND][0] != '\0' ? spec->values[KEY_SECOND] : "its default";
     const bool falls = type_kind(info->type) == 'i'   ? (int64_t)g->whole_b < (int64_t)g->whole_a
-                       : type_kind(info->type) == 'u' ? g->whole_b < g->whole_a
+                       : type_kind(info->type) != 'f' ? g->whole_b < g->whole_a
                                                       : g->b < g->a;
     switch ((enum distribution)g->distribution) {
     case DISTRIBUTION_UNIFORM: return !falls || refuse(spec, "hi", "no less than lo", second);
@@ -330,7 +330,7 @@ allfold_status generator_parse(const char *text, const struct array_hints *hints
     struct number a = {0}, b = {0};
     if (hints->has_offset || hints->has_count)
         return error_set(error, ALLFOLD_BAD_ARGUMENT,
-                         "gen:%.120s: expected no --offset or --count (they are for raw files; say n=COUNT here), "
+                         "gen:%.120s: expected no --offset or --count (they are for files; say n=COUNT here), "
                          "found --%s", text, hints->has_offset ? "offset" : "count");
     if (!cut(&spec) || !find_type(&spec, hints, &info->type) || !parse_counts(&spec, info) ||
         !evaluate(&spec, 0, info->type, &a) || !evaluate(&spec, 1, info->type, &b))

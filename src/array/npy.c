@@ -153,7 +153,7 @@ static const char *refused_kind(const char *kind)
         return "a letter that NumPy has for a type, where its files have kind and bytes, such as '<f2' for 'e' and '|b1' for '?'";
     switch (kind[0]) {
     case 'O': return "Python objects";
-    case 'b': return "booleans";
+    case 'b': return "truth values of another size";
     case 'c': return "complex numbers";
     case 'S':
     case 'a':
@@ -169,7 +169,7 @@ static const char *refused_kind(const char *kind)
     }
 }
 
-#define TYPES_EXPECTED "f2, f4, f8, i1 to i8 or u1 to u8, little-endian"
+#define TYPES_EXPECTED "f2, f4, f8, i1 to i8, u1 to u8 or b1, little-endian"
 
 static bool refuse_type(const struct parser *p, const char *descr, const char *reason)
 {

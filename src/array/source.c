@@ -16,14 +16,27 @@ static bool ends_with(const char *text, const char *end)
     return length >= ending && strcmp(text + length - ending, end) == 0;
 }
 
-static allfold_status refuse_hints(const char *name, const struct array_hints *hints, struct error *error)
+/* What the user says of an .npy file: its own element type again, and which of its elements, in the order in which they lie
+   there. Part of an array is a row. */
+static allfold_status cut_npy(const char *name, const struct array_hints *hints, struct array_info *info, struct error *error)
 {
-    if (hints->type == ALLFOLD_TYPE_NONE && !hints->has_offset && !hints->has_count)
+    const uint64_t offset = hints->has_offset ? hints->offset : 0;
+    if (hints->type != ALLFOLD_TYPE_NONE && hints->type != info->type)
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s is an .npy file of %s elements: expected no --dtype, or that one, found %s",
+                         file_shown(name), allfold_type_name(info->type), allfold_type_name(hints->type));
+    if (offset > info->count || (hints->has_count && hints->count > info->count - offset))
+        return error_set(error, ALLFOLD_BAD_INPUT, "%s: .npy file: expected --offset and --count within its %" PRIu64
+                         " elements, found %" PRIu64 " elements from %" PRIu64, file_shown(name), info->count,
+                         hints->has_count ? hints->count : 0, offset);
+    if (!hints->has_offset && !hints->has_count)
         return ALLFOLD_OK;
-    return error_set(error, ALLFOLD_BAD_ARGUMENT,
-                     "%s is an .npy file, which tells its own type and shape: expected no --dtype, --offset or "
-                     "--count (they are for raw files), found --%s", file_shown(name),
-                     hints->type != ALLFOLD_TYPE_NONE ? "dtype" : hints->has_offset ? "offset" : "count");
+    info->data_offset += offset * allfold_type_bytes(info->type);
+    info->count = hints->has_count ? hints->count : info->count - offset;
+    memset(info->shape, 0, sizeof info->shape);
+    info->shape[0] = info->count;
+    info->dimensions = 1;
+    info->fortran_order = 0;
+    return ALLFOLD_OK;
 }
 
 static allfold_status describe_raw(const char *name, uint64_t file_bytes, const struct array_hints *hints,
@@ -70,9 +83,9 @@ static allfold_status describe_file(const char *name, int fd, uint64_t file_byte
         return error->status;
     if (have == sizeof magic && memcmp(magic, NPY_MAGIC, sizeof magic) == 0) {
         info->format = ARRAY_NPY;
-        if (refuse_hints(name, hints, error) != ALLFOLD_OK)
+        if (npy_describe(name, fd, file_bytes, info, error) != ALLFOLD_OK)
             return error->status;
-        return npy_describe(name, fd, file_bytes, info, error);
+        return cut_npy(name, hints, info, error);
     }
     /* a damaged .npy file must not pass for raw elements, whatever the user says of its type */
     if (ends_with(name, ".npy"))

@@ -31,6 +31,7 @@ const char *allfold_fold_name(allfold_fold fold) { return fold < ALLFOLD_FOLD_CO
 size_t allfold_type_bytes(allfold_type type) { return type_exists(type) ? types[type].bytes : 0; }
 size_t allfold_result_count(allfold_fold fold) { return fold < ALLFOLD_FOLD_COUNT ? folds[fold].results : 0; }
 bool type_exists(allfold_type type) { return type > ALLFOLD_TYPE_NONE && type < ALLFOLD_TYPE_COUNT; }
+unsigned type_number_bits(allfold_type type) { return type_kind(type) == 'b' ? 1 : 8 * (unsigned)allfold_type_bytes(type); }
 char type_kind(allfold_type type) { return types[type].kind; }
 const char *type_numpy_name(allfold_type type) { return types[type].numpy; }
 const char *allfold_version(void) { return ALLFOLD_VERSION; }

@@ -53,7 +53,8 @@ static inline uint64_t u64_max(uint64_t a, uint64_t b) { return a > b ? a : b; }
 bool type_by_name(const char *name, allfold_type *type);
 bool fold_by_name(const char *name, allfold_fold *fold);
 bool type_exists(allfold_type type); /* neither ALLFOLD_TYPE_NONE nor a number that is no type's */
-char type_kind(allfold_type type);   /* 'f', 'i' or 'u' */
+unsigned type_number_bits(allfold_type type); /* that an element's number has: 8 a byte, of bool 1 */
+char type_kind(allfold_type type);   /* 'f', 'i', 'u' or 'b' */
 const char *type_numpy_name(allfold_type type);
 
 /* Monotonic seconds. */

@@ -30,6 +30,9 @@ typedef uint8_t element_uint8;
 typedef uint16_t element_uint16;
 typedef uint32_t element_uint32;
 typedef uint64_t element_uint64;
+typedef struct {
+    uint8_t byte;
+} element_bool;
 
 typedef float value_f32;
 typedef double value_f64;
@@ -92,6 +95,7 @@ HOST_DEVICE uint32_t load_uint8(element_uint8 x) { return x; }
 HOST_DEVICE uint32_t load_uint16(element_uint16 x) { return x; }
 HOST_DEVICE uint32_t load_uint32(element_uint32 x) { return x; }
 HOST_DEVICE uint64_t load_uint64(element_uint64 x) { return x; }
+HOST_DEVICE uint32_t load_bool(element_bool x) { return x.byte != 0; }
 
 /* f64 to f32 rounded to odd: the last bit is set when anything was lost, so that a second rounding, to 22 bits or
    fewer, is the right rounding of the first number (Boldo and Melquiond, 2008). */

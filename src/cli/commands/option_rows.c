@@ -31,14 +31,14 @@ const struct option device_options[] = {
 };
 
 const struct option type_options[] = {
-    {"dtype", "TYPE", "element type of a raw file, or of generated elements", OPTION_TYPE, PLACE(hints.type)},
+    {"dtype", "TYPE", "element type of a raw file, or of generated elements (an .npy file's must agree)", OPTION_TYPE, PLACE(hints.type)},
     {0},
 };
 
 const struct option raw_options[] = {
-    {"offset", "SIZE", "raw file: bytes before the first element (default: 0)", OPTION_SIZE, PLACE(hints.offset),
+    {"offset", "SIZE", "what to leave out first: bytes of a raw file, elements of an .npy file (default: 0)", OPTION_SIZE, PLACE(hints.offset),
      GIVEN(hints.has_offset)},
-    {"count", "COUNT", "raw file: elements to read (default: the rest of the file)", OPTION_COUNT, PLACE(hints.count),
+    {"count", "COUNT", "elements to read, in the order of the file (default: all the rest)", OPTION_COUNT, PLACE(hints.count),
      GIVEN(hints.has_count)},
     {0},
 };
