@@ -104,11 +104,12 @@ static void reserve_kept(struct allfold_context *ctx, allfold_type type, uint64_
     core_log(ctx, "%" PRIu64 " of %" PRIu64 " elements stay on the device between the passes", elements, count);
 }
 
-/* Whether the part lies on the device, and its output as well: the device then does both passes where it likes. */
+/* Whether the caller's part lies on the device, and its output as well: the device then does both passes as it likes. Elements that
+   were copied there for the second pass do not count, since the first pass has read them shard by shard. */
 static bool is_placed(const struct normalise *n)
 {
     const uint64_t count = n->job->range.count;
-    return count > 0 && n->x.memory != NULL && n->y.memory != NULL && n->x.elements == count && n->y.elements == count;
+    return count > 0 && !n->x.owned && n->x.elements == count && n->y.elements == count;
 }
 
 /* The first pass there, in the caller's stream. One rank needs no partial: the device makes the constants. */
