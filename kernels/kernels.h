@@ -66,7 +66,7 @@ struct softmax_room {
 struct softmax_orders {
     uint32_t proceed; /* 0: leave y as it is, and end */
     uint32_t unused;
-    double max, log_sum, inverse_high, inverse_low; /* of a struct softmax_constants, from which the others follow */
+    double max, log_sum, log_low, inverse_high, inverse_low; /* of a struct softmax_constants, from which the others follow */
 };
 
 struct softmax_call {

@@ -173,9 +173,9 @@ template <class Arithmetic, class Element> static cudaError_t softmax_start(cons
 {
     typedef typename Element::stored stored;
     const stored *const x = (const stored *)pass->work->x;
-    /* f64 arithmetic for elements that start as f32 is asked for by y's type (then it differs from x's) or a logarithm */
-    constexpr bool one_type = Element::is_floating && !(std::is_same<Arithmetic, softmax_in_f64>::value
-                                                        && std::is_same<typename Element::value, float>::value);
+    /* another arithmetic is asked for by y's type, which then differs from x's */
+    constexpr bool one_type = Element::is_floating && (std::is_same<Arithmetic, softmax_arithmetic<Element, false>>::value
+                                                       || std::is_same<Arithmetic, log_softmax_in_f64>::value);
     if constexpr (one_type)
         if (pass->work->x_type == pass->work->y_type && ((uintptr_t)pass->work->x | (uintptr_t)pass->work->y) % 16 == 0)
             return vectors_start<Arithmetic, Element>(pass, *pass->constants);
@@ -190,9 +190,12 @@ template <class Element> static cudaError_t element_start(const struct second_pa
 {
     if (pass->work->logarithm)
         return softmax_start<log_softmax_in_f64, Element>(pass);
-    if constexpr (std::is_same<typename Element::value, float>::value)
-        if (pass->work->y_type != ALLFOLD_F64)
+    if constexpr (std::is_same<typename Element::value, float>::value) {
+        if (pass->work->y_type == ALLFOLD_F32)
             return softmax_start<softmax_in_f32, Element>(pass);
+        if (pass->work->y_type != ALLFOLD_F64)
+            return softmax_start<softmax_short_in_f32, Element>(pass);
+    }
     return softmax_start<softmax_in_f64, Element>(pass);
 }
 

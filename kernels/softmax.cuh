@@ -10,10 +10,14 @@
 
 #include <type_traits>
 
-/* The three computations. */
+/* The computations. softmax_short_in_f32: results of 16 bits. */
 struct softmax_in_f32 {
     typedef float value;
     static __device__ __forceinline__ float of(float x, const softmax_constants &c) { return softmax_f32(x, &c); }
+};
+struct softmax_short_in_f32 {
+    typedef float value;
+    static __device__ __forceinline__ float of(float x, const softmax_constants &c) { return softmax_short(x, &c); }
 };
 struct softmax_in_f64 {
     typedef double value;
@@ -59,12 +63,12 @@ using softmax_fold = fold_of<softmax_monoid(Element::type, Element::type, logari
 template <class Fold>
 static __device__ __forceinline__ void constants_from(const typename Fold::partial &partial, struct softmax_constants *constants)
 {
-    if constexpr (Fold::exact) {
-        const pair sum = exp_bins_sum(&partial, Fold::f32_terms ? EXP_FRACTION_F32 : EXP_FRACTION_F64, EXP_TO_REFERENCE);
-        softmax_constants_from(partial.max, &sum, constants);
-    } else {
-        softmax_constants_from(partial.max, &partial.sum, constants);
-    }
+    pair others;
+    if constexpr (Fold::exact)
+        others = exp_bins_others(&partial, Fold::f32_terms);
+    else
+        others = exp_others(partial.max, &partial.sum, Fold::f32_terms);
+    softmax_constants_from(partial.max, &others, constants);
 }
 
 /* A whole warp: waits for the host's orders, but not for ever; then they say to leave y as it is. *orders is shared memory. */
@@ -88,6 +92,7 @@ static __device__ __forceinline__ void constants_from_orders(const struct softma
 {
     constants->max = orders.max;
     constants->log_sum = orders.log_sum;
+    constants->log_low = orders.log_low;
     constants->inverse_high = orders.inverse_high;
     constants->inverse_low = orders.inverse_low;
     softmax_constants_derive(constants);
@@ -97,7 +102,8 @@ static __device__ __forceinline__ void constants_from_orders(const struct softma
 template <class Element, bool logarithm>
 using softmax_arithmetic =
     std::conditional_t<logarithm, log_softmax_in_f64,
-                       std::conditional_t<std::is_same<typename Element::value, float>::value, softmax_in_f32, softmax_in_f64>>;
+                       std::conditional_t<!std::is_same<typename Element::value, float>::value, softmax_in_f64,
+                                          std::conditional_t<sizeof(typename Element::stored) == 2, softmax_short_in_f32, softmax_in_f32>>>;
 
 /* Once for each device, before the first launch (softmax_resident.cu). */
 int softmax_resident_prepare(int device, struct softmax_room *room);

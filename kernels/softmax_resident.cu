@@ -17,6 +17,7 @@ static __host__ __device__ struct softmax_orders softmax_orders_of(const struct 
     orders.proceed = 1;
     orders.max = constants->max;
     orders.log_sum = constants->log_sum;
+    orders.log_low = constants->log_low;
     orders.inverse_high = constants->inverse_high;
     orders.inverse_low = constants->inverse_low;
     return orders;
@@ -292,9 +293,9 @@ template <bool logarithm, bool exact, bool passes, class Use> static cudaError_t
 }
 template <bool passes, class Use> static cudaError_t kernel_of(allfold_type type, bool logarithm, bool exact, Use use)
 {
-    if (exact)
-        return logarithm ? kernel_of_type<true, true, passes>(type, use) : kernel_of_type<false, true, passes>(type, use);
-    return logarithm ? kernel_of_type<true, false, passes>(type, use) : kernel_of_type<false, false, passes>(type, use);
+    if (logarithm) /* takes exact sums at both levels */
+        return kernel_of_type<true, true, passes>(type, use);
+    return exact ? kernel_of_type<false, true, passes>(type, use) : kernel_of_type<false, false, passes>(type, use);
 }
 template <class Use> static cudaError_t kernel_of(allfold_type type, bool logarithm, bool exact, bool passes, Use use)
 {

@@ -5,7 +5,7 @@
 # All print TAP. `make check TESTS=tests/NAME` runs one; ALLFOLD_TEST_RANKS, ALLFOLD_TEST_BACKENDS and ALLFOLD_TEST_SECONDS
 # change what tests/mpi-launch does.
 # Makefile.am has what starts first.
-MPI_TESTS += tests/test_reduce tests/test_softmax tests/test_failures tests/test_allreduce
+MPI_TESTS += tests/test_reduce tests/test_softmax tests/test_failures tests/test_allreduce tests/audit/audit
 UNIT_TESTS += tests/test_elements tests/test_array tests/test_output tests/test_store tests/test_npy tests/test_generate tests/test_distributions tests/test_health
 PYTHON_TESTS += tests/test_cli_values.py tests/test_exact.py tests/test_exchange.py tests/slurm/test_jobs.py tests/test_cli.py tests/test_files.py tests/test_devices.py tests/test_bench.py
 PYTHON_TESTS += tests/test_samples.py tests/test_ladder.py tests/test_examples.py tests/test_nvtx.py tests/test_scaling_report.py tests/test_install.py
@@ -47,6 +47,14 @@ AM_TESTS_ENVIRONMENT = \
 	ALLFOLD_SOURCE=$(abs_top_srcdir); export ALLFOLD_SOURCE; \
 	ALLFOLD_BUILD=$(abs_top_builddir); export ALLFOLD_BUILD; \
 	ALLFOLD_TEST_LOCK=$(abs_top_builddir)/tests/mpi.lock; export ALLFOLD_TEST_LOCK;
+
+noinst_HEADERS += tests/audit/wide.h
+# The audit of numbers, a hundred times as long as `make check` has it: minutes. What it prints is the table of docs/numerics.md.
+.PHONY: check-numerics
+check-numerics: tests/audit/audit
+	@for backend in $${ALLFOLD_TEST_BACKENDS:-cpu cuda}; do \
+	    echo "# $$backend"; ALLFOLD_AUDIT_ROWS=$${ALLFOLD_AUDIT_ROWS:-300000} tests/audit/audit $$backend || exit 1; \
+	done
 
 # The GPU tests under compute-sanitizer; needs a GPU, takes many minutes.
 .PHONY: check-sanitize

@@ -4,6 +4,7 @@
 #include "tests/tap.h"
 
 #include "fold/folds.h"
+#include "fold/softmax_constants.h"
 #include "fold/table.h"
 
 #include <float.h>
@@ -200,8 +201,7 @@ static void raise(double *worst, long double error)
 static long double term_f32(float x, float m)
 {
     const struct exp_anchor_f32 anchor = exp_anchor_f32((double)m, EXP_TERM_RANGE_F32);
-    const struct exp_term_f32 term = exp_term_f32(x, &anchor);
-    return (long double)term.power + (long double)term.rest;
+    return (long double)exp_term_f32(x, &anchor);
 }
 static long double term_f64(double x, double m)
 {
@@ -239,7 +239,7 @@ static void test_exp_terms(void)
     }
     tap_note("worst errors: exp_term_f32 %.4f ulp, exp_term_f64 %.4f ulp, exp_pair %.4f and exp_factor %.4f 2^-53", f32, f64,
              factors, references);
-    tap_ok(f32 <= 1.25 && f64 <= 1.0, "the terms of sums of exponentials, in two parts, are within 1.25 ulp (f32) and 1 ulp");
+    tap_ok(f32 <= 0.3 && f64 <= 0.3, "the terms of sums of exponentials, in two parts, are within 0.3 ulp");
     tap_ok(factors <= 1.0 && references <= 1.0, "the factors between such sums are within 2^-53");
 }
 
@@ -265,6 +265,16 @@ static struct softmax_constants constants_of(double max, double sum_high, double
     memset(&partial, 0, sizeof partial);
     memcpy(partial.bytes, &sumexp, sizeof sumexp);
     softmax_constants_set(MONOID_sumexp_f64, &partial, &constants);
+    if (is_finite(max) && is_finite(sum_high)) { /* the sum is meant as it is, with the term of max as it should be */
+        const pair own = exp_of_max(max, 1.0);
+        const double log_sum = constants.log_sum, log_low = constants.log_low;
+        pair others = {sum_high, sum_low};
+        others.high = two_sum(sum_high, -own.high, &others.low);
+        others.low += sum_low - own.low;
+        softmax_constants_from(max, &others, &constants);
+        constants.log_sum = log_sum;
+        constants.log_low = log_low;
+    }
     return constants;
 }
 
@@ -297,8 +307,8 @@ static void test_softmax_elements(void)
     tap_note("worst errors in ulp: softmax_f32 %.4f, subnormal results %.4f; softmax_f64 %.4f, subnormal %.4f",
              normal_f32, subnormal_f32, normal_f64, subnormal_f64);
     tap_note("worst error of log_softmax_f64: %.4f of (ulp of the result + ulp of the logarithm of the sum + 2^-53)", logarithm);
-    tap_ok(normal_f32 <= 1.5 && subnormal_f32 <= 1.5, "softmax_f32 of exact constants is within 1.5 ulp");
-    tap_ok(normal_f64 <= 1.5 && subnormal_f64 <= 1.5, "softmax_f64 of exact constants is within 1.5 ulp");
+    tap_ok(normal_f32 <= 0.8 && subnormal_f32 <= 0.9, "softmax_f32 of exact constants is within 0.8 ulp, subnormal results within 0.9");
+    tap_ok(normal_f64 <= 0.9 && subnormal_f64 <= 0.9, "softmax_f64 of exact constants is within 0.9 ulp");
     tap_ok(logarithm <= 1.0, "log_softmax_f64 is within an ulp of the result, one of the logarithm and 2^-53");
 }
 
@@ -347,8 +357,8 @@ static void test_softmax_rows(void)
         }
     }
     tap_note("worst errors: sum %.3f 2^-24 in f32, %.3f 2^-53 in f64; softmax %.3f and %.3f ulp", sum_f32, sum_f64, f32, f64);
-    tap_ok(sum_f32 <= 1.5 && sum_f64 <= 1.0, "sums of exponentials that err alike are within 1.5 2^-24 and 2^-53");
-    tap_ok(f32 <= 2.0 && f64 <= 2.0, "softmax of such rows is within 2 ulp");
+    tap_ok(sum_f32 <= 0.45 && sum_f64 <= 0.3, "sums of exponentials that err alike are within 0.45 2^-24 and 0.3 2^-53");
+    tap_ok(f32 <= 1.3 && f64 <= 1.3, "softmax of such rows is within 1.3 ulp");
 }
 
 static void test_softmax_special(void)

@@ -166,5 +166,25 @@ HOST_DEVICE float exp2_short(float x)
 
 /* 2^n as f64, -1022 <= n <= 1023. */
 HOST_DEVICE double power_of_two(int n) { return f64_from_bits((uint64_t)(n + 1023) << 52); }
+HOST_DEVICE pair pair_scaled(pair x, int n)
+{
+    x.high *= power_of_two(n);
+    x.low *= power_of_two(n);
+    return x;
+}
+
+/* x to the nearest integer, |x| < 2^31; ties to even. */
+HOST_DEVICE int32_t nearest_i32(float x)
+{
+#ifdef __NVCC__
+#ifdef __CUDA_ARCH__
+    return __float2int_rn(x);
+#else
+    return (int32_t)rintf(x);
+#endif
+#else
+    return (int32_t)rintf(x);
+#endif
+}
 
 #endif

@@ -80,11 +80,10 @@ HOST_DEVICE struct exp_whole exp_whole_of(double x)
 /* M, whose place is in the low bits of *place, for |x| <= EXP_LIMIT (NaN: *place says so). */
 HOST_DEVICE uint32_t exp_integer_f32(float x, uint32_t *place)
 {
-    const float shifted = fmaf(x, 0x1.715476p0f, EXP_PLACE_F32), whole = shifted - EXP_PLACE_F32;
-    const float d = fmaf(whole, 0x1.05c61p-29f, fmaf(whole, -0x1.62e43p-1f, x));
-    const float q = fmaf(d * d, exp_polynomial_f32(d), d);
+    const float unit = (float)(1 << EXP_FRACTION_F32);
+    const float shifted = fmaf(x, 0x1.715476p0f, EXP_PLACE_F32), n = shifted - EXP_PLACE_F32, d = fmaf(n, -EXP_LN2_F32, x);
     *place = f32_bits(shifted);
-    return (1u << EXP_FRACTION_F32) + (uint32_t)(int32_t)(q * (float)(1 << EXP_FRACTION_F32));
+    return (1u << EXP_FRACTION_F32) + (uint32_t)nearest_i32(fmaf(d, unit, exp_low_f32(n, d, unit)));
 }
 
 /* M = high 2^28 + low, of d + rest: to the nearest by adding constants, in whose low bits it then is. */
@@ -94,10 +93,10 @@ struct exp_integer {
 HOST_DEVICE struct exp_integer exp_integer_of(double d, double rest)
 {
     const double above = 0x1.8p25 + 1.0 - 0x1p-27, below = 0x1.8p-3 + 0x1p-27; /* 1, and 2^28 units from high to low */
-    const double x = d + rest, square = exp_square_f64(x), shifted = (x + square) + above;
+    const double low = exp_low_f64(d, rest), shifted = (d + low) + above;
     struct exp_integer integer;
     integer.high = (uint32_t)f64_bits(shifted);
-    integer.low = (uint32_t)f64_bits(((x - (shifted - above)) + square) + below);
+    integer.low = (uint32_t)f64_bits(((d - (shifted - above)) + low) + below);
     return integer;
 }
 HOST_DEVICE struct exp_integer exp_integer_f64(double x, uint64_t *place)
@@ -197,7 +196,22 @@ HOST_DEVICE void exp_bins_take(struct exp_bins *bins, int64_t lower, uint128 tot
             bins->sums[i] += total;
 }
 
-/* Adds the term of one element, whatever it is. f32_terms: what terms of elements up to EXP_LIMIT are computed in. */
+/* The term of a finite element: an integer and its place. f32_terms: what terms of elements up to EXP_LIMIT are computed in. */
+HOST_DEVICE uint128 exp_integer_any(double x, bool f32_terms, int64_t *place)
+{
+    if (f32_terms && fabs(x) <= EXP_LIMIT) {
+        uint32_t bits;
+        const uint128 integer = exp_integer_f32((float)x, &bits);
+        *place = exp_place_f32(bits);
+        return integer;
+    }
+    const struct exp_whole parts = exp_whole_of(x);
+    const struct exp_integer both = exp_integer_of(parts.d, parts.rest);
+    *place = parts.n + EXP_OFFSET;
+    return (((uint128)both.high << EXP_LOW_BITS) + both.low) >> (f32_terms ? EXP_FRACTION_F64 - EXP_FRACTION_F32 : 0);
+}
+
+/* Adds the term of one element, whatever it is. */
 HOST_DEVICE void exp_bins_add(struct exp_bins *bins, double x, bool f32_terms)
 {
     if (x != x || fabs(x) == INFINITY) {
@@ -207,19 +221,7 @@ HOST_DEVICE void exp_bins_add(struct exp_bins *bins, double x, bool f32_terms)
         return;
     }
     int64_t place;
-    uint128 integer;
-    if (f32_terms && fabs(x) <= EXP_LIMIT) {
-        uint32_t bits;
-        integer = exp_integer_f32((float)x, &bits);
-        place = exp_place_f32(bits);
-    } else {
-        const struct exp_whole parts = exp_whole_of(x);
-        const struct exp_integer both = exp_integer_of(parts.d, parts.rest);
-        integer = ((uint128)both.high << EXP_LOW_BITS) + both.low;
-        if (f32_terms)
-            integer >>= EXP_FRACTION_F64 - EXP_FRACTION_F32;
-        place = parts.n + EXP_OFFSET;
-    }
+    const uint128 integer = exp_integer_any(x, f32_terms, &place);
     if (x > bins->max)
         exp_bins_raise(bins, x, place >> 5);
     if (fabs(bins->max) >= EXP_HUGE && x != bins->max)
@@ -236,38 +238,29 @@ HOST_DEVICE pair exp_pairs_multiply(pair a, pair b)
     return product;
 }
 
-/* What exp_sums are relative to: exp(max), or the reference that softmax's second pass has for max. */
-enum exp_relative { EXP_TO_MAX, EXP_TO_REFERENCE };
-
-/* The sum of exponentials: NaN where a NaN or +inf was taken, 0 of nothing. */
-HOST_DEVICE pair exp_bins_sum(const struct exp_bins *bins, int fraction, enum exp_relative to)
+/* What the sum holds beside the term of the largest element, whose integer is taken out; relative to the reference of max. NaN
+   where a NaN was taken, 0 where the maximum is infinite. */
+HOST_DEVICE pair exp_bins_others(const struct exp_bins *bins, bool f32_terms)
 {
-    pair sum, factor;
-    sum.high = sum.low = 0.0;
-    if (bins->nan != 0 || bins->max == INFINITY)
-        sum.high = NAN;
-    if (sum.high != sum.high || bins->max == -INFINITY)
-        return sum;
-    for (int i = EXP_BINS; i-- > 0;)
+    const int fraction = f32_terms ? EXP_FRACTION_F32 : EXP_FRACTION_F64;
+    pair others;
+    others.high = bins->nan != 0 ? (double)NAN : 0.0;
+    others.low = 0.0;
+    if (others.high != others.high || !is_finite(bins->max))
+        return others;
+    int64_t place;
+    const uint128 integer = exp_integer_any(bins->max, f32_terms, &place), own = integer << (place & 31);
+    for (int i = EXP_BINS; i-- > 0;) {
+        const uint128 sum = bins->sums[i] - (i == 0 ? own : 0);
         for (int part = 0; part < 4; part++)
-            pair_add(&sum, (double)(uint32_t)(bins->sums[i] >> 32 * part) * power_of_two(32 * (part - i) - EXP_OFFSET - fraction));
-    /* that is in units of 2^(32 bin); max is n ln 2 + d + rest */
-    const struct exp_reference reference = exp_reference(bins->max);
-    int64_t n = reference.whole;
-    if (to == EXP_TO_MAX || reference.base != 0.0) {
-        const struct exp_whole max = exp_whole_of(bins->max);
-        double lost;
-        const double d = -max.d, rest = -max.rest, square = exp_square_f64(d), one = two_sum(1.0, d, &lost);
-        const double low = lost + (square + fma(rest, square + d, rest));
-        factor.high = one + low;
-        factor.low = low - (factor.high - one);
-        sum = exp_pairs_multiply(sum, factor);
-        n = max.n;
+            pair_add(&others, (double)(uint32_t)(sum >> 32 * part) * power_of_two(32 * (part - i) - EXP_OFFSET - fraction));
     }
-    const double power = power_of_two((int)(32 * bins->bin - n));
-    sum.high *= power;
-    sum.low *= power;
-    return sum;
+    /* that is in units of 2^(32 bin) */
+    const struct exp_reference reference = exp_reference(bins->max);
+    if (reference.base == 0.0)
+        return pair_scaled(others, (int)(32 * bins->bin - reference.whole));
+    const struct exp_whole max = exp_whole_of(bins->max);
+    return pair_scaled(exp_pairs_multiply(others, exp_near(-max.d, -max.rest)), (int)(32 * bins->bin - max.n));
 }
 
 #endif

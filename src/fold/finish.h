@@ -106,6 +106,16 @@ RESULT_VALUE(u32, U64, u64, uint32_t)
 RESULT_VALUE(u64, U64, u64, uint64_t)
 #undef RESULT_VALUE
 
+/* The root of a + b scale^2, which are not negative, b the smaller: rounded once, or nearly. */
+static inline double root_of_pairs(pair a, pair b, double scale)
+{
+    b.high = b.high * scale * scale; /* scale^2 need not be representable */
+    b.low = b.low * scale * scale;
+    pair_combine(&a, &b);
+    const double root = sqrt(a.high), rest = fma(-root, root, a.high) + a.low;
+    return is_finite(root) && root != 0.0 ? root + rest / (2.0 * root) : root;
+}
+
 /* Refuses what has no extreme: nothing at all, nothing but NaN where NaN is left out, and NaN where it is refused.
    nan_index may be ALLFOLD_NO_INDEX. */
 static allfold_status finish_nan(const struct finish *finish, const char *name, uint64_t nans, uint64_t nan_index,
@@ -126,7 +136,7 @@ static allfold_status finish_nan(const struct finish *finish, const char *name, 
     return ALLFOLD_OK;
 }
 
-/* The logarithm of a positive pair, in operations that are the same everywhere: within 2^-60 of itself or of 1. */
+/* The logarithm of a positive pair, low at most half an ulp of high, in operations that are the same everywhere: within 2^-60 of itself or of 1. */
 static pair log_pair(pair x)
 {
     int exponent;
@@ -149,24 +159,23 @@ static pair log_pair(pair x)
     return log;
 }
 
-/* log(sum / one), one the term of the maximum; the quotient's low part counts where it is 1 and a little. */
-static pair sumexp_log(const pair *sum, const pair *one)
+/* log of the sum of exp(x - max), from what the sum holds beside the term of max, relative to the reference of max: that term
+   is exactly 1, so that near 0 the logarithm is as good, relatively, as the others are (Blanchard, Higham and Higham, 2021). */
+static pair log_of_others(double max, pair others)
 {
-    const double quotient = sum->high / one->high;
-    if (!is_finite(quotient) || quotient == 0.0)
-        return (pair){quotient == 0.0 ? -INFINITY : quotient, 0.0};
-    const double rest = fma(-quotient, one->high, sum->high) + sum->low - quotient * one->low;
-    return log_pair((pair){quotient, rest / one->high});
+    if (!is_finite(max) || others.high != others.high)
+        return others;
+    const pair ratio = exp_pairs_multiply(others, exp_of_max(max, -1.0));
+    double lost;
+    pair sum;
+    sum.high = two_sum(1.0, ratio.high, &lost);
+    sum.high = two_sum(sum.high, lost + ratio.low, &sum.low);
+    return log_pair(sum);
 }
-/* The same of exact sums. */
-static pair sumexp_exact_log(const struct exp_bins *bins, int fraction)
+/* logsumexp: rounded once. +inf gives that, and -inf where there is nothing else. */
+static allfold_status result_logsumexp(struct fold_results *result, double max, pair others)
 {
-    const pair sum = exp_bins_sum(bins, fraction, EXP_TO_MAX);
-    return sum.high > 0.0 ? log_pair(sum) : (pair){bins->nan != 0 ? NAN : bins->max, 0.0};
-}
-/* logsumexp, from the largest element and the logarithm of the sum relative to it: rounded once. */
-static allfold_status result_logsumexp(struct fold_results *result, double max, pair log)
-{
+    const pair log = log_of_others(max, others);
     double lost;
     const double value = two_sum(max, log.high, &lost);
     return result_f64(result, is_finite(value) ? value + (lost + log.low) : max + log.high);

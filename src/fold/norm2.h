@@ -8,7 +8,7 @@ typedef struct {
 } FN(norm2);
 
 #define NORM2_LARGE 0x1p486
-#define NORM2_SMALL 0x1p-511
+#define NORM2_SMALL 0x1p-480 /* squares from there on are pairs that lose nothing */
 #define NORM2_LARGE_SCALE 0x1p-538
 #define NORM2_SMALL_SCALE 0x1p537
 
@@ -133,12 +133,11 @@ static allfold_status FN(norm2_finish)(const FN(norm2) * norm, const struct fini
     (void)finish;
     (void)error;
 #if VALUE_FLOAT && VALUE_BITS == 64
-    const double large = pair_value(&norm->large), middle = pair_value(&norm->middle), small = pair_value(&norm->small);
-    if (large != 0.0) /* small elements cannot be seen beside large ones */
-        return result_f64(result, sqrt(large + middle * NORM2_LARGE_SCALE * NORM2_LARGE_SCALE) / NORM2_LARGE_SCALE);
-    if (middle != 0.0)
-        return result_f64(result, sqrt(middle + small / NORM2_SMALL_SCALE / NORM2_SMALL_SCALE));
-    return result_f64(result, sqrt(small) / NORM2_SMALL_SCALE);
+    if (norm->large.high != 0.0) /* small elements cannot be seen beside large ones */
+        return result_f64(result, root_of_pairs(norm->large, norm->middle, NORM2_LARGE_SCALE) / NORM2_LARGE_SCALE);
+    if (norm->middle.high != 0.0)
+        return result_f64(result, root_of_pairs(norm->middle, norm->small, 1.0 / NORM2_SMALL_SCALE));
+    return result_f64(result, root_of_pairs(norm->small, norm->large, 1.0) / NORM2_SMALL_SCALE);
 #elif VALUE_FLOAT
     return result_f64(result, sqrt(pair_value(&norm->total)));
 #else

@@ -16,16 +16,22 @@ HOST_DEVICE void softmax_constants_derive(struct softmax_constants *c)
     c->inverse_low_f32 = (float)(scaled - (double)c->inverse_high_f32);
 }
 
-/* All but log_sum, which only the logarithm needs and only the host computes. */
-HOST_DEVICE void softmax_constants_from(double max, const pair *sum_pair, struct softmax_constants *c)
+/* All but the logarithm, which only the host computes. others: what the sum holds beside the term of max, relative to the
+   reference; that term is added here as exactly as can be, so that the only element of an array gives 1. */
+HOST_DEVICE void softmax_constants_from(double max, const pair *others, struct softmax_constants *c)
 {
-    const double sum = pair_value(sum_pair);
-    const bool nan = !is_finite(max) || sum != sum;
+    const bool nan = !is_finite(max) || others->high != others->high;
+    pair total = *others;
+    if (!nan) {
+        const pair own = exp_of_max(max, 1.0);
+        pair_combine(&total, &own);
+    }
+    const double sum = pair_value(&total);
     const double inverse = nan ? (double)NAN : 1.0 / sum;
     c->max = nan ? (double)NAN : max;
     c->inverse_high = inverse;
-    c->inverse_low = -fma(inverse, sum, -1.0) * inverse - inverse * inverse * (sum_pair->high - sum + sum_pair->low);
-    c->log_sum = 0.0;
+    c->inverse_low = -fma(inverse, sum, -1.0) * inverse - inverse * inverse * (total.high - sum + total.low);
+    c->log_sum = c->log_low = 0.0;
     softmax_constants_derive(c);
 }
 

@@ -68,21 +68,26 @@ HOST_DEVICE void FN(stats_moments)(FN(stats) * stats, const V *x, uint32_t n, ui
     if (stats->count == 0.0)
         for (uint32_t i = n; i-- > 0;)
             stats->origin = FN(is_nan)(x[i]) ? stats->origin : x[i];
-    const double mean = stats->mean;
-    double sum[FOLD_LANES] = {0.0}, squares[FOLD_LANES] = {0.0};
-    FOLD_FOR_LANES(n, i, lane, {
-        const double deviation = FN(is_nan)(x[i]) ? 0.0 : FN(difference)(x[i], stats->origin) - mean;
-        sum[lane] += deviation;
-        squares[lane] += deviation * deviation;
-    });
-    for (int lane = 1; lane < FOLD_LANES; lane++) {
-        sum[0] += sum[lane];
-        squares[0] += squares[lane];
+    /* where the tile is most of what was taken, the mean so far may be far off, and is replaced by the tile's own first */
+    double mean = stats->mean, sum[FOLD_LANES], squares[FOLD_LANES];
+    for (int pass = stats->count < (double)count ? 0 : 1; pass < 2; pass++) {
+        for (int lane = 0; lane < FOLD_LANES; lane++)
+            sum[lane] = squares[lane] = 0.0;
+        FOLD_FOR_LANES(n, i, lane, {
+            const double deviation = FN(is_nan)(x[i]) ? 0.0 : FN(difference)(x[i], stats->origin) - mean;
+            sum[lane] += deviation;
+            squares[lane] += deviation * deviation;
+        });
+        for (int lane = 1; lane < FOLD_LANES; lane++) {
+            sum[0] += sum[lane];
+            squares[0] += squares[lane];
+        }
+        mean += sum[0] / (double)count;
     }
-    stats->count += count;
-    const double shift = sum[0] / stats->count;
-    stats->mean += shift;
-    stats->m2 += squares[0] - sum[0] * shift;
+    const double total = stats->count + (double)count, delta = mean - stats->mean;
+    stats->m2 += squares[0] - sum[0] * (sum[0] / (double)count) + delta * delta * (stats->count / total) * (double)count;
+    stats->mean += delta * ((double)count / total);
+    stats->count = total;
 }
 
 HOST_DEVICE void FN(stats_tile_part)(FN(stats) * stats, const V *x, uint32_t n, uint64_t first)

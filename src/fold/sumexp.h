@@ -73,13 +73,13 @@ static allfold_status FN(logsumexp_finish)(const FN(sumexp_f64) * partial, const
 {
     (void)finish;
     (void)error;
-    return result_logsumexp(result, partial->max, FN(sumexp_f64_log)(partial));
+    return result_logsumexp(result, partial->max, exp_others(partial->max, &partial->sum, false));
 }
 static allfold_status FN(logsumexp_exact_finish)(const FN(sumexp_f64_exact) * partial, const struct finish *finish,
                                                  struct fold_results *result, struct error *error)
 {
-    if (monoid_has_room(MONOID_sumexp_f64_exact, finish->count, error) != ALLFOLD_OK)
-        return error->status;
-    return result_logsumexp(result, partial->max, sumexp_exact_log(partial, EXP_FRACTION_F64));
+    (void)finish;
+    (void)error;
+    return result_logsumexp(result, partial->max, exp_bins_others(partial, false));
 }
 #endif

@@ -88,8 +88,7 @@ HOST_DEVICE void NAME_FN(terms)(FN(NAME) * partial, const V *x, uint32_t n, cons
             sum[lane] += exp_8_terms_f32(&x[done + lane], FOLD_LANES, m);
     }
     FOLD_FOR_LANES(n - done, i, lane, {
-        const struct exp_term_f32 term = exp_term_f32(x[done + i], m);
-        sum[lane] += (double)term.power + (double)term.rest;
+        sum[lane] += exp_term_f32(x[done + i], m);
     });
 #endif
     for (int lane = 0; lane < FOLD_LANES; lane++)
@@ -145,24 +144,6 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * partial, const V *x, uint32_t n, uint6
         NAME_FN(tile_part)(partial, x + start, n - start < part ? n - start : part);
 #endif
 }
-#ifdef FOLD_HOST
-/* log of the sum of exp(x - max): 0 for one element, exactly, since the term of the maximum is computed as it was. */
-static inline pair NAME_FN(log)(const FN(NAME) * partial)
-{
-    pair one = {1.0, 0.0};
-    if (is_finite(partial->max)) {
-        const EXP_ANCHOR_TYPE anchor = EXP_ANCHOR(partial->max, EXP_RANGE);
-#if REAL_BITS == 64
-        const struct exp_term_f64 term = exp_term_f64(partial->max, &anchor);
-        one = (pair){term.term, term.lost};
-#else
-        const struct exp_term_f32 term = exp_term_f32((REAL)partial->max, &anchor);
-        one.high = (double)term.power + (double)term.rest;
-#endif
-    }
-    return sumexp_log(&partial->sum, &one);
-}
-#endif
 #undef NAME
 #undef NAME_FN
 #undef REAL

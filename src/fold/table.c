@@ -148,6 +148,8 @@ allfold_status fold_finish(const struct fold_call *call, allfold_type type, cons
     const bool rounded = call->result_type != ALLFOLD_TYPE_NONE;
     const struct finish finish = {count, call->nan, rounded ? call->result_type : ALLFOLD_F64, rounded};
     struct fold_results found = {.count = count, .level = fold_level(call->fold, call->level)};
+    if (monoid_has_room(fold_monoid(call->fold, call->level), count, error) != ALLFOLD_OK)
+        return error->status;
     const allfold_status status
         = way_of(call->fold, call->level)->finish[type_value(type)](partial->bytes, &finish, &found, error);
     if (status == ALLFOLD_OK) {
@@ -163,23 +165,18 @@ allfold_status monoid_has_room(enum monoid monoid, uint64_t count, struct error 
     const int most = monoid_facts[monoid].most;
     if (most == 64 || count <= (uint64_t)1 << most)
         return ALLFOLD_OK;
-    return error_set(error, ALLFOLD_UNSUPPORTED, "level exact adds up at most 2^%d exponentials in f64, found %" PRIu64
-                     ": use --sum=fast (in C ALLFOLD_LEVEL_FAST)", most, count);
+    return error_set(error, ALLFOLD_UNSUPPORTED, "at most 2^%d exponentials in f64 are added up exactly, found %" PRIu64
+                     ": use --sum=fast (in C ALLFOLD_LEVEL_FAST), but for log-softmax", most, count);
 }
 
 void softmax_constants_set(enum monoid monoid, const struct partial *partial, struct softmax_constants *c)
 {
-    const bool f32 = monoid_facts[monoid].terms == TERMS_F32;
-    if (monoid_facts[monoid].level == ALLFOLD_LEVEL_EXACT) {
-        const struct exp_bins *const bins = (const void *)partial->bytes;
-        const int fraction = f32 ? EXP_FRACTION_F32 : EXP_FRACTION_F64;
-        const pair sum = exp_bins_sum(bins, fraction, EXP_TO_REFERENCE);
-        softmax_constants_from(bins->max, &sum, c);
-        c->log_sum = sumexp_exact_log(bins, fraction).high;
-        return;
-    }
-    const sumexp_f32 *sumexp = (const void *)partial->bytes;
-    softmax_constants_from(sumexp->max, &sumexp->sum, c);
-    const pair log = f32 ? sumexp_log_f32(sumexp) : sumexp_f64_log_f64((const void *)partial->bytes);
+    const struct exp_bins *const bins = (const void *)partial->bytes;
+    const sumexp_f32 *const sumexp = (const void *)partial->bytes;
+    const bool exact = monoid_facts[monoid].level == ALLFOLD_LEVEL_EXACT, f32 = monoid_facts[monoid].terms != TERMS_F64;
+    const double max = exact ? bins->max : sumexp->max;
+    const pair others = exact ? exp_bins_others(bins, f32) : exp_others(max, &sumexp->sum, f32), log = log_of_others(max, others);
+    softmax_constants_from(max, &others, c);
     c->log_sum = log.high;
+    c->log_low = log.low;
 }

@@ -80,15 +80,17 @@ FOLD_CONSTEXPR bool monoid_takes(enum monoid monoid, allfold_type type)
 }
 
 /* Softmax's first pass from x to y: the monoid of exponentials of that level whose terms are as precise as x and y need. One level's
-   partials have one layout and meaning. */
+   partials have one layout and meaning. The logarithm takes exact sums at both levels: near 0 it needs what the sum holds beside the
+   term of the maximum, to full precision. */
 FOLD_CONSTEXPR enum monoid softmax_monoid(allfold_type x_type, allfold_type y_type, bool logarithm, allfold_level level)
 {
+    const allfold_level sums = logarithm ? ALLFOLD_LEVEL_EXACT : level;
     const bool short_x = x_type == ALLFOLD_F16 || x_type == ALLFOLD_BF16, short_y = y_type == ALLFOLD_F16 || y_type == ALLFOLD_BF16;
     const enum terms terms = type_value(x_type) != VALUE_f32 || y_type == ALLFOLD_F64                        ? TERMS_F64
-                             : short_x && short_y && !logarithm && level == ALLFOLD_LEVEL_FAST ? TERMS_SHORT
+                             : short_x && short_y && sums == ALLFOLD_LEVEL_FAST                 ? TERMS_SHORT
                                                                                                : TERMS_F32;
     int monoid = 0;
-    while (monoid_facts[monoid].terms != terms || monoid_facts[monoid].level != level)
+    while (monoid_facts[monoid].terms != terms || monoid_facts[monoid].level != sums)
         monoid++;
     return (enum monoid)monoid;
 }

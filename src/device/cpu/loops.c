@@ -119,11 +119,17 @@ static void stream_out(void *to, const void *from, size_t bytes)
 /* Softmax goes by smaller pieces: the processor then computes one while it stores the last. */
 enum { SOFTMAX_PIECE = 256 };
 
-static inline void softmax_values_f32(const struct softmax_constants *c, const float *x, float *results, uint32_t n)
+static inline void softmax_values_f32(const struct softmax_constants *c, bool to_f32, const float *x, float *results, uint32_t n)
 {
-    FOLD_SIMD
-    for (uint32_t i = 0; i < n; i++)
-        results[i] = softmax_f32(x[i], c);
+    if (to_f32) {
+        FOLD_SIMD
+        for (uint32_t i = 0; i < n; i++)
+            results[i] = softmax_f32(x[i], c);
+    } else {
+        FOLD_SIMD
+        for (uint32_t i = 0; i < n; i++)
+            results[i] = softmax_short(x[i], c);
+    }
 }
 
 /* One piece in f32 arithmetic: x in f16, bf16 or f32, y likewise. */
@@ -137,11 +143,11 @@ static void normalise_piece_f32(const struct softmax_work *piece, const struct s
         in = values;
     }
     if (c->anchor_f32.base != 0)
-        softmax_values_f32(c, in, results, n);
+        softmax_values_f32(c, piece->y_type == ALLFOLD_F32, in, results, n);
     else { /* as in the first pass: the compiler sees that there is nothing to subtract */
         struct softmax_constants usual = *c;
         usual.anchor_f32.base = 0;
-        softmax_values_f32(&usual, in, results, n);
+        softmax_values_f32(&usual, piece->y_type == ALLFOLD_F32, in, results, n);
     }
     if (piece->y_type == ALLFOLD_F32)
         stream_out(piece->y, results, n * sizeof *results);
