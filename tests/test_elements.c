@@ -383,6 +383,22 @@ static void test_softmax_special(void)
     tap_ok(all_nan, "where the row has no softmax every element is NaN");
 }
 
+/* Terms in f64 are 128-bit integers of at most 2^86.6: of softmax, whatever the types, and of logsumexp. */
+static void test_room(void)
+{
+    const uint64_t most = (uint64_t)1 << 41;
+    bool right = true;
+    for (int x = 0; x < ALLFOLD_TYPE_COUNT; x++)
+        for (int logarithm = 0; logarithm < 2; logarithm++) {
+            const bool f64 = type_value((allfold_type)x) != VALUE_f32;
+            const enum monoid monoid = softmax_monoid((allfold_type)x, ALLFOLD_F32, logarithm != 0, ALLFOLD_LEVEL_EXACT);
+            struct error error = {0}, more = {0};
+            right = right && monoid_has_room(monoid, most, &error) == ALLFOLD_OK;
+            right = right && (monoid_has_room(monoid, most + 1, &more) == ALLFOLD_OK) == !f64;
+        }
+    tap_ok(right, "more than 2^41 exact exponentials in f64 are refused, whatever type they come from");
+}
+
 static void test_range_part(void)
 {
     const uint64_t counts[] = {0, 1, 2, 6, 7, 8, 1000003, (1ull << 32) + 3, (1ull << 53) + 1, UINT64_MAX - 1, UINT64_MAX};
@@ -413,6 +429,7 @@ int main(void)
     test_softmax_elements();
     test_softmax_rows();
     test_softmax_special();
+    test_room();
     test_range_part();
     return tap_done();
 }

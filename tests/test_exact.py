@@ -243,9 +243,9 @@ def large_cases():
                 cases.add(f"span {gap}, {place}", "sum", dtype, x)
         # what no window holds, of one sign and as large as it can be in its bin, more often than a bin has room for
         top = math.ldexp(2 - 2.0 ** (1 - digits), 16 if dtype == "f32" else 0)
-        x = np.concatenate([np.full(20001, top), np.full(20001, -top)])
-        x[::8] = math.ldexp(1.0, LEAST[dtype])
-        x[4::8] = math.ldexp(2 - 2.0 ** (1 - digits), 1 if dtype == "f32" else -15)  # the bin's lowest bits
+        x = np.concatenate([np.full(100001, top), np.full(20001, -top)])
+        x[::7] = math.ldexp(1.0, LEAST[dtype])  # not a power of two: runs then add up to odd multiples of the unit
+        x[4::7] = math.ldexp(2 - 2.0 ** (1 - digits), 1 if dtype == "f32" else -15)  # the bin's lowest bits
         cases.add("a bin's room", "sum", dtype, x)
     for dtype in ("f32", "f64", "bf16", "f16"):
         # squares around the widest spread that the host adds as they are; and elements so near that little is left of squares
