@@ -7,7 +7,7 @@
 #define ALLFOLD_BENCH_H
 
 #include "base/base.h"
-#include "kernels/ladder/times.h"
+#include "measure/times.h"
 
 /* What is computed of the elements. */
 enum bench_kind {
@@ -52,7 +52,7 @@ struct bench_case {
 
 /* What one peer took, on one rank. Plain bytes: ranks exchange it. */
 struct bench_measured {
-    struct ladder_times times;
+    struct timing times;
     bool checked, correct; /* the result was compared with what is known of the data, and agreed */
     char wrong[96];        /* else, how it differed */
 };

@@ -1,5 +1,5 @@
-/* The benchmark on a GPU: data made there, times between events, the plainest kernels as ceilings. Stands on the
-   ladder's measuring (kernels/ladder/measure.h). */
+/* The benchmark on a GPU: data made there, times between events, the plainest kernels as ceilings. (See
+   measure/gpu.cuh.) */
 #include "bench/cuda_machine.h"
 #include "fold/softmax_constants.h"
 
@@ -91,7 +91,7 @@ template <int loads> static __global__ void copy_kernel(const uint4 *x, uint4 *y
 
 static allfold_status started(cudaError_t code, const char *what, struct error *error)
 {
-    return ladder_cuda(code != cudaSuccess ? code : cudaGetLastError(), what, error);
+    return gpu_check(code != cudaSuccess ? code : cudaGetLastError(), what, error);
 }
 
 static unsigned int blocks_for(const struct cuda_machine *cuda, uint64_t n)
@@ -102,20 +102,20 @@ static unsigned int blocks_for(const struct cuda_machine *cuda, uint64_t n)
 static void cuda_close(struct machine *machine)
 {
     struct cuda_machine *const cuda = cuda_of(machine);
-    if (cuda->ladder != NULL)
-        cudaStreamSynchronize(cuda->ladder->stream);
+    if (cuda->gpu != NULL)
+        cudaStreamSynchronize(cuda->gpu->stream);
     cudaFree(cuda->space.scratch);
     cudaFree(cuda->space.mailbox);
     cudaFreeHost(machine->host_x);
     cudaFreeHost(cuda->cub_value);
-    ladder_close(cuda->ladder);
+    gpu_close(cuda->gpu);
     cudaGetLastError();
     free(cuda);
 }
 
 static allfold_status cuda_describe(struct machine *machine, struct bench_facts *facts, struct error *error)
 {
-    const struct ladder_device *const device = ladder_device_of(cuda_of(machine)->ladder);
+    const struct gpu_device *const device = gpu_device_of(cuda_of(machine)->gpu);
     snprintf(facts->device, sizeof facts->device, "%s", device->name);
     snprintf(facts->uuid, sizeof facts->uuid, "%s", device->uuid);
     facts->index = device->index;
@@ -134,17 +134,17 @@ static allfold_status fill_type(struct cuda_machine *cuda, const struct bench_da
 {
     const uint64_t first = made->first, n = made->count;
     static const char what[] = "making the data";
-    const cudaStream_t stream = cuda->ladder->stream;
+    const cudaStream_t stream = cuda->gpu->stream;
     known_on_device found = {0, 0, INT64_MIN, 0.0};
     void *room;
-    if (ladder_room(cuda->ladder, LADDER_COUNTER, sizeof found, &room, error) != ALLFOLD_OK)
+    if (gpu_buffer(cuda->gpu, GPU_COUNTER, sizeof found, &room, error) != ALLFOLD_OK)
         return error->status;
     fill_kernel<type><<<blocks_for(cuda, n), THREADS, 0, stream>>>((typename data<type>::stored *)cuda->machine.x, first, n);
     if (started(cudaMemcpyAsync(room, &found, sizeof found, cudaMemcpyHostToDevice, stream), what, error) != ALLFOLD_OK)
         return error->status;
     known_kernel<type><<<blocks_for(cuda, n), THREADS, 0, stream>>>(first, n, (known_on_device *)room);
     if (started(cudaMemcpyAsync(&found, room, sizeof found, cudaMemcpyDeviceToHost, stream), what, error) != ALLFOLD_OK
-        || ladder_wait(cuda->ladder, what, error) != ALLFOLD_OK)
+        || gpu_wait(cuda->gpu, what, error) != ALLFOLD_OK)
         return error->status;
     *known = {(int64_t)found.high, found.max, found.low, found.sumexp};
     return ALLFOLD_OK;
@@ -165,7 +165,7 @@ static allfold_status cuda_fill(struct machine *machine, const struct bench_data
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "no data of type %d", (int)made->type);
     }
     if (error->status == ALLFOLD_OK && made->in_host)
-        ladder_cuda(cudaMemcpy(machine->host_x, machine->x, made->count * allfold_type_bytes(made->type), cudaMemcpyDeviceToHost),
+        gpu_check(cudaMemcpy(machine->host_x, machine->x, made->count * allfold_type_bytes(made->type), cudaMemcpyDeviceToHost),
                     "making the data on the host", error);
     return error->status;
 }
@@ -176,17 +176,17 @@ static allfold_status error_of_type(struct cuda_machine *cuda, uint64_t n, doubl
 {
     static const char what[] = "checking softmax";
     typedef typename data<type>::stored stored;
-    const cudaStream_t stream = cuda->ladder->stream;
+    const cudaStream_t stream = cuda->gpu->stream;
     unsigned long long bits = 0;
     void *room;
-    if (ladder_room(cuda->ladder, LADDER_COUNTER, sizeof bits, &room, error) != ALLFOLD_OK
+    if (gpu_buffer(cuda->gpu, GPU_COUNTER, sizeof bits, &room, error) != ALLFOLD_OK
         || started(cudaMemsetAsync(room, 0, sizeof bits, stream), what, error) != ALLFOLD_OK)
         return error->status;
     error_kernel<type><<<blocks_for(cuda, n), THREADS, 0, stream>>>((const stored *)cuda->machine.x,
                                                                     (const stored *)cuda->machine.y, n, sumexp,
                                                                     (unsigned long long *)room);
     if (started(cudaMemcpyAsync(&bits, room, sizeof bits, cudaMemcpyDeviceToHost, stream), what, error) != ALLFOLD_OK
-        || ladder_wait(cuda->ladder, what, error) != ALLFOLD_OK)
+        || gpu_wait(cuda->gpu, what, error) != ALLFOLD_OK)
         return error->status;
     *error_found = f64_from_bits(bits);
     return ALLFOLD_OK;
@@ -209,38 +209,38 @@ static allfold_status cuda_softmax_error(struct machine *machine, allfold_type t
 static allfold_status cuda_poison(struct machine *machine, allfold_type type, uint64_t count, struct error *error)
 {
     static const char what[] = "poisoning the output";
-    struct ladder *const ladder = cuda_of(machine)->ladder;
-    ladder_cuda(cudaMemsetAsync(machine->y, 0xff, count * allfold_type_bytes(type), ladder->stream), what, error);
-    return ladder_wait(ladder, what, error);
+    struct gpu *const gpu = cuda_of(machine)->gpu;
+    gpu_check(cudaMemsetAsync(machine->y, 0xff, count * allfold_type_bytes(type), gpu->stream), what, error);
+    return gpu_wait(gpu, what, error);
 }
 
 static allfold_status cuda_clear(struct machine *machine, struct error *error)
 {
-    return ladder_cuda(ladder_clear(cuda_of(machine)->ladder), "clearing the caches", error);
+    return gpu_check(gpu_clear(cuda_of(machine)->gpu), "clearing the caches", error);
 }
 
 static allfold_status cuda_wait(struct machine *machine, struct error *error)
 {
-    return ladder_wait(cuda_of(machine)->ladder, "running what is measured", error);
+    return gpu_wait(cuda_of(machine)->gpu, "running what is measured", error);
 }
 
 static allfold_status cuda_begin(struct machine *machine, struct error *error)
 {
-    struct ladder *const ladder = cuda_of(machine)->ladder;
-    return ladder_cuda(cudaEventRecord(ladder->events[0], ladder->stream), "taking the time", error);
+    struct gpu *const gpu = cuda_of(machine)->gpu;
+    return gpu_check(cudaEventRecord(gpu->events[0], gpu->stream), "taking the time", error);
 }
 
 static allfold_status cuda_end(struct machine *machine, struct error *error)
 {
-    struct ladder *const ladder = cuda_of(machine)->ladder;
-    return ladder_cuda(cudaEventRecord(ladder->events[1], ladder->stream), "taking the time", error);
+    struct gpu *const gpu = cuda_of(machine)->gpu;
+    return gpu_check(cudaEventRecord(gpu->events[1], gpu->stream), "taking the time", error);
 }
 
 static allfold_status cuda_elapsed(struct machine *machine, double *seconds, struct error *error)
 {
-    struct ladder *const ladder = cuda_of(machine)->ladder;
+    struct gpu *const gpu = cuda_of(machine)->gpu;
     float milliseconds = 0.0f;
-    ladder_cuda(cudaEventElapsedTime(&milliseconds, ladder->events[0], ladder->events[1]), "taking the time", error);
+    gpu_check(cudaEventElapsedTime(&milliseconds, gpu->events[0], gpu->events[1]), "taking the time", error);
     *seconds = 1e-3 * (double)milliseconds;
     return error->status;
 }
@@ -252,7 +252,7 @@ static allfold_status cuda_read_prepare(struct machine *machine, uint64_t bytes,
     for (int i = 0; i < cuda->read_count; i++)
         if (cuda->reads[i].bytes == bytes)
             return ALLFOLD_OK;
-    if (ladder_read_fastest(cuda->ladder, machine->x, bytes, &cuda->reads[slot], error) == ALLFOLD_OK)
+    if (gpu_read_fastest(cuda->gpu, machine->x, bytes, &cuda->reads[slot], error) == ALLFOLD_OK)
         cuda->read_count = slot + 1;
     return error->status;
 }
@@ -262,7 +262,7 @@ static allfold_status cuda_read(struct machine *machine, uint64_t bytes, struct 
     struct cuda_machine *const cuda = cuda_of(machine);
     for (int i = 0; i < cuda->read_count; i++)
         if (cuda->reads[i].bytes == bytes)
-            return ladder_cuda(ladder_read_start(&cuda->reads[i], cuda->ladder->stream), "reading", error);
+            return gpu_check(gpu_read_start(&cuda->reads[i], cuda->gpu->stream), "reading", error);
     return error_set(error, ALLFOLD_BAD_ARGUMENT, "reading %llu bytes was not prepared", (unsigned long long)bytes);
 }
 
@@ -273,7 +273,7 @@ static cudaError_t copy_start(void *argument, cudaStream_t stream)
     const struct machine *const m = way->machine;
     if (way->loads == 0)
         return cudaMemcpyAsync(m->y, m->x, way->bytes, cudaMemcpyDeviceToDevice, stream);
-    return ladder_launch(way->loads == 8 ? copy_kernel<8> : copy_kernel<4>, way->blocks, way->threads, 0, stream,
+    return gpu_launch(way->loads == 8 ? copy_kernel<8> : copy_kernel<4>, way->blocks, way->threads, 0, stream,
                          (const uint4 *)m->x, (uint4 *)m->y, way->bytes / 16);
 }
 
@@ -292,10 +292,11 @@ static allfold_status cuda_copy_prepare(struct machine *machine, uint64_t bytes,
             for (int b : blocks) {
                 const uint64_t useful = bytes / 16 / (uint64_t)t + 1;
                 struct copy_way way = {machine, bytes, l, t, (unsigned int)u64_min((uint64_t)b * cuda->space.multiprocessors, useful)};
-                struct ladder_times times;
+                const struct gpu_work work = {copy_start, &way};
+                struct timing times;
                 if ((l == 0 && (t != threads[0] || b != blocks[0])) || b * t > 2048)
                     continue;
-                if (ladder_time_quickly(cuda->ladder, copy_start, &way, &times, error) != ALLFOLD_OK)
+                if (gpu_time_quickly(cuda->gpu, &work, &times, error) != ALLFOLD_OK)
                     return error->status;
                 if (least == 0.0 || times.median < least) {
                     least = times.median;
@@ -312,14 +313,14 @@ static allfold_status cuda_copy(struct machine *machine, uint64_t bytes, struct 
     struct cuda_machine *const cuda = cuda_of(machine);
     for (int i = 0; i < cuda->copy_count; i++)
         if (cuda->copies[i].bytes == bytes)
-            return ladder_cuda(copy_start(&cuda->copies[i], cuda->ladder->stream), "copying", error);
+            return gpu_check(copy_start(&cuda->copies[i], cuda->gpu->stream), "copying", error);
     return error_set(error, ALLFOLD_BAD_ARGUMENT, "copying %llu bytes was not prepared", (unsigned long long)bytes);
 }
 
 static allfold_status cuda_fold(struct machine *machine, const struct work *work, struct error *error)
 {
     struct cuda_machine *const cuda = cuda_of(machine);
-    return ladder_cuda((cudaError_t)fold_launch(work, &cuda->space, cuda->ladder->stream), "launching the fold", error);
+    return gpu_check((cudaError_t)fold_launch(work, &cuda->space, cuda->gpu->stream), "launching the fold", error);
 }
 
 static allfold_status cuda_fold_taken(struct machine *machine, const struct work *work, struct partial *partial,
@@ -328,11 +329,11 @@ static allfold_status cuda_fold_taken(struct machine *machine, const struct work
     static const char what[] = "taking the fold's result";
     struct cuda_machine *const cuda = cuda_of(machine);
     struct fold_mailbox mailbox;
-    if (ladder_cuda(cudaMemcpyAsync(&mailbox, cuda->space.mailbox, sizeof mailbox, cudaMemcpyDeviceToHost,
-                                    cuda->ladder->stream),
+    if (gpu_check(cudaMemcpyAsync(&mailbox, cuda->space.mailbox, sizeof mailbox, cudaMemcpyDeviceToHost,
+                                    cuda->gpu->stream),
                     what, error)
             != ALLFOLD_OK
-        || ladder_wait(cuda->ladder, what, error) != ALLFOLD_OK)
+        || gpu_wait(cuda->gpu, what, error) != ALLFOLD_OK)
         return error->status;
     if (!fold_result(&mailbox, cuda->space.number, monoid_bytes(work->monoid, work->type), partial))
         error_set(error, ALLFOLD_DEVICE_ERROR, "the fold's kernel left no result");
@@ -348,26 +349,69 @@ static allfold_status cuda_softmax(struct machine *machine, const struct softmax
     const struct work first = {softmax_monoid(work->x_type, work->y_type, false, work->level), work->x_type, work->x, work->n, 0};
     struct softmax_constants constants;
     bool launched = false;
-    if (ladder_cuda((cudaError_t)softmax_launch_whole(&call, cuda->ladder->stream, &launched), "launching softmax", error)
+    if (gpu_check((cudaError_t)softmax_launch_whole(&call, cuda->gpu->stream, &launched), "launching softmax", error)
             != ALLFOLD_OK
         || launched || cuda_fold(machine, &first, error) != ALLFOLD_OK)
         return error->status;
     softmax_constants_set(first.monoid, partial, &constants);
-    return ladder_cuda((cudaError_t)softmax_launch(work, &constants, cuda->space.multiprocessors, cuda->ladder->stream),
+    return gpu_check((cudaError_t)softmax_launch(work, &constants, cuda->space.multiprocessors, cuda->gpu->stream),
                        "launching softmax", error);
 }
 
 static allfold_status cuda_link(struct machine *machine, uint64_t bytes, bool in, struct error *error)
 {
-    const cudaStream_t stream = cuda_of(machine)->ladder->stream;
-    return ladder_cuda(in ? cudaMemcpyAsync(machine->x, machine->host_x, bytes, cudaMemcpyHostToDevice, stream)
+    const cudaStream_t stream = cuda_of(machine)->gpu->stream;
+    return gpu_check(in ? cudaMemcpyAsync(machine->x, machine->host_x, bytes, cudaMemcpyHostToDevice, stream)
                           : cudaMemcpyAsync(machine->host_x, machine->x, bytes, cudaMemcpyDeviceToHost, stream),
                        "copying over the link", error);
 }
 
 static allfold_status cuda_nothing(struct machine *machine, struct error *error)
 {
-    return ladder_cuda(ladder_launch(nothing_kernel, 1, 32, 0, cuda_of(machine)->ladder->stream), "launching nothing", error);
+    return gpu_check(gpu_launch(nothing_kernel, 1, 32, 0, cuda_of(machine)->gpu->stream), "launching nothing", error);
+}
+
+/* The call, of the machine's data. */
+static struct cub_call cub_call_of(const struct machine *machine, const struct cub_call *call)
+{
+    struct cub_call whole = *call;
+    whole.x = machine->x;
+    whole.result = call->work == CUB_NORMALISE ? machine->y : machine->result;
+    return whole;
+}
+
+static allfold_status cuda_cub_prepare(struct machine *machine, const struct cub_call *call, struct error *error)
+{
+    struct cuda_machine *const cuda = cuda_of(machine);
+    const struct cub_call whole = cub_call_of(machine, call);
+    size_t bytes = 0;
+    void *scratch;
+    if (call->work == CUB_NORMALISE)
+        return ALLFOLD_OK;
+    if (gpu_check(cub_start(&whole, NULL, &bytes, cuda->gpu->stream), "asking CUB for its scratch space", error) != ALLFOLD_OK)
+        return error->status;
+    cuda->scratch_bytes = u64_max(cuda->scratch_bytes, u64_max(bytes, 64));
+    return gpu_buffer(cuda->gpu, GPU_SCRATCH, cuda->scratch_bytes, &scratch, error);
+}
+
+static allfold_status cuda_cub(struct machine *machine, const struct cub_call *call, struct error *error)
+{
+    struct cuda_machine *const cuda = cuda_of(machine);
+    const struct cub_call whole = cub_call_of(machine, call);
+    size_t bytes = cuda->scratch_bytes;
+    return gpu_check(cub_start(&whole, cuda->gpu->buffers[GPU_SCRATCH], &bytes, cuda->gpu->stream), "running CUB", error);
+}
+
+static allfold_status cuda_cub_fetch(struct machine *machine, struct error *error)
+{
+    struct cuda_machine *const cuda = cuda_of(machine);
+    return gpu_check(cudaMemcpyAsync(cuda->cub_value, machine->result, 8, cudaMemcpyDeviceToHost, cuda->gpu->stream),
+                     "copying CUB's result", error);
+}
+
+static double cuda_cub_value(const struct machine *machine, enum cub_work work, allfold_type type)
+{
+    return cub_value(work, type, ((const struct cuda_machine *)machine)->cub_value);
 }
 
 static const struct machine_ops cuda_ops = {
@@ -391,10 +435,10 @@ static const struct machine_ops cuda_ops = {
     .softmax = cuda_softmax,
     .link = cuda_link,
     .nothing = cuda_nothing,
-    .cub_prepare = cub_prepare,
-    .cub = cub_start,
-    .cub_fetch = cub_fetch,
-    .cub_value = cub_value,
+    .cub_prepare = cuda_cub_prepare,
+    .cub = cuda_cub,
+    .cub_fetch = cuda_cub_fetch,
+    .cub_value = cuda_cub_value,
     .cub_has_gpu_to_gpu = cub_has_gpu_to_gpu,
 };
 
@@ -402,29 +446,29 @@ static allfold_status open_memory(struct cuda_machine *cuda, const struct bench_
 {
     static const char what[] = "preparing to measure";
     struct machine *const m = &cuda->machine;
-    const int multiprocessors = ladder_device_of(cuda->ladder)->multiprocessors;
+    const int multiprocessors = gpu_device_of(cuda->gpu)->multiprocessors;
     cuda->space.multiprocessors = multiprocessors;
-    if (ladder_room(cuda->ladder, LADDER_INPUT, bytes->x, &m->x, error) != ALLFOLD_OK
-        || (bytes->y > 0 && ladder_room(cuda->ladder, LADDER_WORK, bytes->y, &m->y, error) != ALLFOLD_OK)
-        || ladder_room(cuda->ladder, LADDER_RESULT, 64, &m->result, error) != ALLFOLD_OK
+    if (gpu_buffer(cuda->gpu, GPU_INPUT, bytes->x, &m->x, error) != ALLFOLD_OK
+        || (bytes->y > 0 && gpu_buffer(cuda->gpu, GPU_WORK, bytes->y, &m->y, error) != ALLFOLD_OK)
+        || gpu_buffer(cuda->gpu, GPU_RESULT, 64, &m->result, error) != ALLFOLD_OK
         || (bytes->host > 0
-            && ladder_cuda(cudaHostAlloc(&m->host_x, bytes->host, cudaHostAllocDefault), "pinned host memory for the data",
+            && gpu_check(cudaHostAlloc(&m->host_x, bytes->host, cudaHostAllocDefault), "pinned host memory for the data",
                            error)
                    != ALLFOLD_OK)
-        || ladder_cuda(cudaHostAlloc(&cuda->cub_value, 64, cudaHostAllocDefault), what, error) != ALLFOLD_OK
-        || ladder_cuda(cudaMalloc(&cuda->space.scratch, fold_scratch_bytes(multiprocessors)), what, error) != ALLFOLD_OK
-        || ladder_cuda(cudaMemsetAsync(cuda->space.scratch, 0, fold_scratch_bytes(multiprocessors), cuda->ladder->stream),
+        || gpu_check(cudaHostAlloc(&cuda->cub_value, 64, cudaHostAllocDefault), what, error) != ALLFOLD_OK
+        || gpu_check(cudaMalloc(&cuda->space.scratch, fold_scratch_bytes(multiprocessors)), what, error) != ALLFOLD_OK
+        || gpu_check(cudaMemsetAsync(cuda->space.scratch, 0, fold_scratch_bytes(multiprocessors), cuda->gpu->stream),
                        what, error)
                != ALLFOLD_OK
-        || ladder_cuda(cudaMalloc((void **)&cuda->space.mailbox, sizeof *cuda->space.mailbox), what, error) != ALLFOLD_OK
-        || ladder_cuda(cudaMemsetAsync(cuda->space.mailbox, 0, sizeof *cuda->space.mailbox, cuda->ladder->stream), what,
+        || gpu_check(cudaMalloc((void **)&cuda->space.mailbox, sizeof *cuda->space.mailbox), what, error) != ALLFOLD_OK
+        || gpu_check(cudaMemsetAsync(cuda->space.mailbox, 0, sizeof *cuda->space.mailbox, cuda->gpu->stream), what,
                        error)
                != ALLFOLD_OK
-        || ladder_cuda((cudaError_t)softmax_prepare(ladder_device_of(cuda->ladder)->index, &cuda->room, &cuda->early),
+        || gpu_check((cudaError_t)softmax_prepare(gpu_device_of(cuda->gpu)->index, &cuda->room, &cuda->early),
                        what, error)
                != ALLFOLD_OK)
         return error->status;
-    return ladder_wait(cuda->ladder, what, error);
+    return gpu_wait(cuda->gpu, what, error);
 }
 
 allfold_status machine_open_cuda(int local_rank, const struct bench_bytes *bytes, struct machine **machine, struct error *error)
@@ -433,8 +477,8 @@ allfold_status machine_open_cuda(int local_rank, const struct bench_bytes *bytes
     if (cuda == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory for the benchmark");
     cuda->machine.ops = &cuda_ops;
-    if (ladder_open(local_rank, &cuda->ladder, error) == ALLFOLD_OK) {
-        cuda->machine.stream = cuda->ladder->stream;
+    if (gpu_open(local_rank, &cuda->gpu, error) == ALLFOLD_OK) {
+        cuda->machine.stream = cuda->gpu->stream;
         open_memory(cuda, bytes, error);
     }
     if (error->status == ALLFOLD_OK)

@@ -4,15 +4,15 @@
 #ifndef ALLFOLD_BENCH_DATA_H
 #define ALLFOLD_BENCH_DATA_H
 
-#include "kernels/ladder/numbers.h"
+#include "measure/numbers.h"
 
 /* X(ID, name, bits): the integers lie in [-2^(bits - 1), 2^(bits - 1)), and the type holds each of them exactly. */
 #define BENCH_TYPES(X) X(F32, f32, 24) X(F64, f64, 53) X(BF16, bf16, 8) X(F16, f16, 11) X(INT32, int32, 31)
 
-HOST_DEVICE int64_t bench_number(uint64_t i, int bits) { return ladder_number(i, UINT64_MAX, bits); }
+HOST_DEVICE int64_t bench_number(uint64_t i, int bits) { return numbers_at(i, UINT64_MAX, bits); }
 
 /* What an element is of its integer. */
-HOST_DEVICE double bench_unit(int bits, bool floating) { return ladder_unit(bits, floating) * (floating ? 8.0 : 1.0); }
+HOST_DEVICE double bench_unit(int bits, bool floating) { return numbers_unit(bits, floating) * (floating ? 8.0 : 1.0); }
 
 /* The integer, times its unit, as an element. */
 HOST_DEVICE element_f32 bench_make_f32(double x) { return round_f32(x); }

@@ -11,9 +11,7 @@ libbench_a_SOURCES = \
 libbench_a_CPPFLAGS = $(AM_CPPFLAGS) $(NCCL_CPPFLAGS)
 # Its loops are the machine's ceilings: they may use what the machine has, as the library's do.
 libbench_a_CFLAGS = $(AM_CFLAGS)
-bench_kernels = \
-	bench/cub.cu \
-	bench/cuda.cu
+bench_kernels = bench/cuda.cu
 if HAVE_CUDA
 libbench_a_SOURCES += $(bench_kernels)
 cuda_depends += $(bench_kernels:.cu=.d)

@@ -5,20 +5,11 @@
 #include "bench/bench.h"
 #include "bench/data.h"
 #include "fold/table.h"
+#include "measure/cub.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* What CUB computes; the last two of softmax's three passes need the largest element of all. */
-enum cub_work { CUB_SUM, CUB_SUM_GPU_TO_GPU, CUB_MAX, CUB_SUMEXP, CUB_NORMALISE };
-struct cub_call {
-    enum cub_work work;
-    allfold_type type;
-    uint64_t count;
-    double max; /* the largest element, for the passes that need it */
-    double sum; /* of exponentials, for the last */
-};
 
 /* Elements first, first + 1, ... of the data. */
 struct bench_data {
@@ -64,7 +55,7 @@ struct machine_ops {
     /* NULL where there is none. */
     allfold_status (*link)(struct machine *machine, uint64_t bytes, bool in, struct error *error); /* host_x, x */
     allfold_status (*nothing)(struct machine *machine, struct error *error); /* an empty kernel */
-    /* CUB: its result stays on the device. fetch takes the result to the host, value tells it after wait. */
+    /* CUB, which gets x and result from the machine: its result stays on the device. fetch takes the result to the host, value tells it after wait. */
     allfold_status (*cub_prepare)(struct machine *machine, const struct cub_call *call, struct error *error);
     allfold_status (*cub)(struct machine *machine, const struct cub_call *call, struct error *error);
     allfold_status (*cub_fetch)(struct machine *machine, struct error *error);

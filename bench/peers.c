@@ -170,7 +170,7 @@ static bool fits_three_pass(const struct bench *b) { return is_softmax(b) && b->
 /* A step of CUB's: of sums of exponentials relative to max, and quotients by sum. */
 static struct cub_call cub_call_of(const struct bench *b, enum cub_work work, double max, double sum)
 {
-    return (struct cub_call){work, b->one->type, b->one->count, max, sum};
+    return (struct cub_call){.work = work, .type = b->one->type, .count = b->one->count, .max = max, .sum = sum};
 }
 
 static allfold_status cub_prepare_work(struct bench *b, enum cub_work work, struct error *error)

@@ -132,7 +132,7 @@ static double survey(struct bench *b, allfold_status (*work)(struct bench *b, st
             ops->elapsed(b->machine, &taken, error);
         seconds[run < 0 ? 0 : run] = host ? clock_seconds() - start : taken;
     }
-    return ladder_times_of(seconds, SURVEY_RUNS).median;
+    return timing_of(seconds, SURVEY_RUNS).median;
 }
 
 static allfold_status survey_read(struct bench *b, struct error *error)
@@ -178,7 +178,7 @@ static double survey_message(struct bench *b)
             seconds[i] = clock_seconds() - start;
         }
         if (b->rank == from)
-            mine = ladder_times_of(seconds, MESSAGES).median / 2;
+            mine = timing_of(seconds, MESSAGES).median / 2;
     }
     return mine;
 }
@@ -316,7 +316,7 @@ static void shuffle(int *order, int count, int round)
     for (int i = 0; i < count; i++)
         order[i] = i;
     for (int i = count - 1; i > 0; i--) {
-        const int j = (int)(ladder_mix((uint64_t)(round + WARM_UP) << 32 | (uint64_t)i) % (uint64_t)(i + 1)), kept = order[i];
+        const int j = (int)(numbers_mix((uint64_t)(round + WARM_UP) << 32 | (uint64_t)i) % (uint64_t)(i + 1)), kept = order[i];
         order[i] = order[j];
         order[j] = kept;
     }
@@ -336,7 +336,7 @@ static int take_turns(struct bench *b, const struct bench_peer *const *peers, in
             seconds[order[i] * RUNS_MOST + (round < 0 ? 0 : round)] = taken;
         }
         if (round == -1) {
-            runs = ladder_runs_for(b->one->seconds, clock_seconds() - start, RUNS_LEAST, RUNS_MOST);
+            runs = timing_runs(&(struct timing_budget){b->one->seconds, RUNS_LEAST, RUNS_MOST}, clock_seconds() - start);
             MPI_Bcast(&runs, 1, MPI_INT, 0, b->comm);
         }
     }
@@ -409,7 +409,7 @@ static allfold_status measure(struct bench *b, const struct bench_peer *const *p
     if (error->status != ALLFOLD_OK)
         return error->status;
     for (int i = 0; i < count; i++) {
-        mine[i].times = ladder_times_of(seconds + i * RUNS_MOST, runs);
+        mine[i].times = timing_of(seconds + i * RUNS_MOST, runs);
         check(b, peers[i], &mine[i], error);
     }
     if (comm_agree(comm_of(b), error) != ALLFOLD_OK

@@ -15,7 +15,6 @@ cuda_depends += $(kernel_sources:.cu=.d)
 endif
 
 noinst_HEADERS += \
-	kernels/cub_reduce.cuh \
 	kernels/element.cuh \
 	kernels/exact.cuh \
 	kernels/fold.cuh \

@@ -27,20 +27,22 @@ BELOW = {
                          "src/fold", "src/base", ""],
     "src/cli": ["src/cli", "src/watch", "src/store", "src/core", "src/comm", "src/device", "src/array", "src/fold", "src/base", ""],
     "kernels": ["kernels", "src/fold", "src/base", ""],
-    "kernels/ladder": ["kernels/ladder", "kernels", "src/fold", "src/base", ""],
+    "measure": ["measure", "kernels", "src/base"],
+    "kernels/ladder": ["kernels/ladder", "measure", "kernels", "src/fold", "src/base", ""],
+    "bench": ["bench", "measure", "kernels", "src/core", "src/comm", "src/device", "src/array", "src/fold", "src/base", ""],
     "examples": [""],
 }
-CALLERS = ("src/", "kernels/", "bench/")  # whose files must not call each other in a circle
+CALLERS = ("src/", "kernels/", "measure/", "bench/")  # whose files must not call each other in a circle
 MAY_CIRCLE = ("src/device/", "kernels/ladder/")
 FUNCTION = re.compile(r"^(?!static\b|return\b|else\b)[A-Za-z_][\w \t*\"]*[ *](\w+)\s*\([^;{}]*\)\s*\{", flags=re.MULTILINE)
 LOCAL = re.compile(r"^static\b[^;={(]*[ *](\w+)\s*[\[(=;]", flags=re.MULTILINE)
 TABLE = re.compile(r"^const\b[^;={(]*[ *](\w+)(?:\[[^\]]*\])*\s*=", flags=re.MULTILINE)
-FREE = ("bench", "tests")  # programs that may include anything
+FREE = ("tests",)  # may include anything
 PROGRAMS = ("src/cli/", "src/watch/", "examples/", "bench/", "tests/")
 CUDA_HEADER = re.compile(r"(cuda|cub/|cooperative_groups|nvtx|nvToolsExt|nvml|nccl|thrust/|curand|device_launch|mma\.h)")
 SOURCES = (".c", ".h", ".cu", ".cuh")
 COMMENTED = SOURCES + (".m4", ".mk", ".ac", ".am", ".py", ".sh", ".bash", ".supp")
-LISTED = ("src", "kernels", "tests", "bench", "examples", "tools", "docs", "jobs", "packaging")
+LISTED = ("src", "kernels", "measure", "tests", "bench", "examples", "tools", "docs", "jobs", "packaging")
 BUILT = (".o", ".a", ".d", ".log", ".trs", ".lock", ".dirstamp", ".pyc")
 LONG = 500
 
@@ -51,7 +53,7 @@ def may_use_mpi(path):
 
 def may_use_cuda(path):
     return path.startswith("kernels/") or re.match(r"src/comm/nccl[^/]*\.c$", path) is not None \
-        or path.startswith(("src/device/cuda/", "bench/", "tests/", "examples/"))
+        or path.startswith(("src/device/cuda/", "measure/", "bench/", "tests/", "examples/"))
 
 
 def may_use_nvtx(path):
@@ -91,7 +93,7 @@ def locate(root, path, header):
 def files_of(root):
     top = [name for name in os.listdir(root) if os.path.isfile(os.path.join(root, name))]
     found = [name for name in top if name in ("configure.ac", "Makefile.am", "bootstrap", "quickstart")]
-    for folder in ("src", "kernels", "tests", "bench", "examples", "tools", "jobs", "packaging", "m4", ".ci"):
+    for folder in ("src", "kernels", "measure", "tests", "bench", "examples", "tools", "jobs", "packaging", "m4", ".ci"):
         for where, folders, names in os.walk(os.path.join(root, folder)):
             folders[:] = [name for name in folders if name not in (".deps", "__pycache__")]
             found += [os.path.relpath(os.path.join(where, name), root) for name in names]
@@ -145,7 +147,7 @@ def include_faults(root, files):
                     and not (header.startswith("nvtx") and may_use_nvtx(path)):
                 yield "cuda", f"{path}:{number}: {header} belongs in src/device/cuda/ and kernels/"
             if "ladder/" in header and not path.startswith(("kernels/ladder/",) + FREE) and not may_use_ladder(path, header):
-                yield "ladder", f"{path}:{number}: only the program's ladder command, bench/ and tests/ may use the ladder"
+                yield "ladder", f"{path}:{number}: only the program's ladder command and tests/ may use the ladder"
         if not may_use_mpi(path):
             way = reaches_mpi(root, path, includes, {path})
             if way:
@@ -301,7 +303,9 @@ PLANTED = {  # file -> (its text, the rule that must find it, or None for a file
     "kernels/ladder/ladder.h": ("/* ladder */\n", None),
     "src/cli/commands/ladder.c": ('/* right */\n#include "kernels/ladder/ladder.h"\n', None),
     "src/cli/commands/fold.c": ('/* ladder */\n#include "kernels/ladder/ladder.h"\n', "ladder"),
-    "bench/ladder.c": ('/* right */\n#include "kernels/ladder/ladder.h"\n#include <mpi.h>\n', None),
+    "bench/right.c": ('/* right */\n#include "measure/times.h"\n#include <mpi.h>\n', None),
+    "bench/ladder.c": ('/* ladder */\n#include "kernels/ladder/ladder.h"\n', "ladder"),
+    "measure/times.h": ("/* times */\n", None),
     "src/array/a.h": ('/* a */\n#include "array/b.h"\n', "circles"),
     "src/array/b.h": ('/* b, named with a */\n#include "array/c.h"\n', None),
     "src/array/c.h": ('/* c */\n#include "array/a.h"\n', None),

@@ -23,7 +23,7 @@ endif
 EXTRA_DIST += tests/exact_golden.txt tests/nvtx_profiler.c tests/mpi-launch tests/sanitize tests/slurm/cluster.py tests/cli.py tests/tap.py tests/lsan.supp $(PYTHON_TESTS)
 CLEANFILES += tests/mpi.lock*
 
-tests_test_health_LDADD = libbench.a libladder.a $(LDADD)
+tests_test_health_LDADD = libbench.a libmeasure.a $(LDADD)
 
 check_PROGRAMS += $(MPI_TESTS) $(UNIT_TESTS) tests/exact_folds tests/exchange_calls
 TESTS = $(MPI_TESTS) $(UNIT_TESTS) $(PYTHON_TESTS)

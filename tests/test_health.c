@@ -12,14 +12,14 @@ static void test_times(void)
     double hundred[100], even[] = {4, 1, 3, 2}, one[] = {7};
     for (int i = 0; i < 100; i++)
         hundred[i] = (double)((i * 37) % 100 + 1); /* 1 to 100, in another order */
-    const struct ladder_times of_hundred = ladder_times_of(hundred, 100), of_even = ladder_times_of(even, 4);
-    const struct ladder_times of_one = ladder_times_of(one, 1);
+    const struct timing of_hundred = timing_of(hundred, 100), of_even = timing_of(even, 4);
+    const struct timing of_one = timing_of(one, 1);
     tap_ok(of_hundred.median == 50.5 && of_hundred.p10 == 10 && of_hundred.p99 == 99 && of_hundred.runs == 100,
            "1 to 100: median %g, 10th percentile %g, 99th %g", of_hundred.median, of_hundred.p10, of_hundred.p99);
     tap_ok(of_even.median == 2.5 && of_even.p10 == 1 && of_even.p99 == 4, "four times: the mean of those in the middle");
     tap_ok(of_one.median == 7 && of_one.p10 == 7 && of_one.p99 == 7, "one time");
-    tap_ok(ladder_runs_for(1.0, 0.5, 3, 20) == 3 && ladder_runs_for(1.0, 0.01, 3, 20) == 20
-               && ladder_runs_for(1.0, 0.1, 3, 20) == 10,
+    const struct timing_budget budget = {1.0, 3, 20};
+    tap_ok(timing_runs(&budget, 0.5) == 3 && timing_runs(&budget, 0.01) == 20 && timing_runs(&budget, 0.1) == 10,
            "runs within a budget");
 }
 

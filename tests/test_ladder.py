@@ -50,7 +50,7 @@ def has_device():
     process = alone("ladder", "--check", "--count=1", "--rung=modulo")
     if process.returncode == 0:
         return True
-    fault = refused(process, 1, "the ladder runs on a CUDA device")
+    fault = refused(process, 1, "needs a CUDA device")
     tap.ok(not fault, "without a CUDA device: a message and status 1", fault)
     process = cli.ranks(2, "ladder", "softmax")
     tap.ok(process.returncode != 0 and len(told(process)) == 1, "so on 2 ranks", shown(process))

@@ -7,21 +7,6 @@ static allfold_status absent(struct error *error)
                      "the ladder runs on a CUDA device, and this build has no CUDA: configure it --with-cuda");
 }
 
-allfold_status ladder_open(int local_rank, struct ladder **ladder, struct error *error)
-{
-    (void)local_rank;
-    *ladder = NULL;
-    return absent(error);
-}
-
-void ladder_close(struct ladder *ladder) { (void)ladder; }
-
-const struct ladder_device *ladder_device_of(const struct ladder *ladder)
-{
-    (void)ladder;
-    return NULL;
-}
-
 allfold_status ladder_check_begin(int rung, struct ladder_table *table, struct error *error)
 {
     (void)rung;
@@ -29,10 +14,10 @@ allfold_status ladder_check_begin(int rung, struct ladder_table *table, struct e
     return absent(error);
 }
 
-allfold_status ladder_check(struct ladder *ladder, const struct ladder_request *request, struct ladder_table *table,
+allfold_status ladder_check(struct gpu *gpu, const struct ladder_request *request, struct ladder_table *table,
                             struct error *error)
 {
-    (void)ladder;
+    (void)gpu;
     (void)request;
     (void)table;
     return absent(error);

@@ -103,27 +103,27 @@ struct warp_a_line {
 };
 
 template <int pad> struct corner_turned {
-    static __device__ __forceinline__ int32_t (*warp_room())[32 + pad]
+    static __device__ __forceinline__ int32_t (*warp_tile())[32 + pad]
     {
-        __shared__ int32_t rooms[WARPS][32][32 + pad];
-        return rooms[threadIdx.x / 32];
+        __shared__ int32_t tiles[WARPS][32][32 + pad];
+        return tiles[threadIdx.x / 32];
     }
     template <bool rows, bool inside>
     static __device__ __forceinline__ int32_t sum(const struct lines<rows> &x, const struct tile &tile)
     {
-        int32_t(*const room)[32 + pad] = warp_room();
+        int32_t(*const turned)[32 + pad] = warp_tile();
         const int lane = threadIdx.x % 32;
         int32_t sums[rows ? 1 : 32] = {0}; /* of the lane's row; or the lane's share of each column */
 #pragma unroll 1
         for (int place = 0; place < PLACES; place += 32) {
 #pragma unroll
             for (int row = 0; row < 32; row++) /* of memory: neighbouring lanes, neighbouring elements */
-                room[row][lane] = rows ? x.template at<inside>(tile.line + row, tile.place + place + lane)
+                turned[row][lane] = rows ? x.template at<inside>(tile.line + row, tile.place + place + lane)
                                        : x.template at<inside>(tile.line + lane, tile.place + place + row);
             __syncwarp();
 #pragma unroll
             for (int column = 0; column < 32; column++)
-                sums[rows ? 0 : column] = int_sum::combine(sums[rows ? 0 : column], room[lane][column]);
+                sums[rows ? 0 : column] = int_sum::combine(sums[rows ? 0 : column], turned[lane][column]);
             __syncwarp();
         }
         int32_t mine = sums[0];
@@ -154,13 +154,14 @@ static cudaError_t start_level(void (*kernel)(struct lines<rows>, int32_t *), st
     const uint64_t warps = (x.count + LINES - 1) / LINES * segments_of(x.length);
     if (warps == 0)
         return cudaSuccess;
-    return ladder_launch(kernel, (unsigned int)((warps + WARPS - 1) / WARPS), 32 * WARPS, 0, stream, x, partials);
+    return gpu_launch(kernel, (unsigned int)((warps + WARPS - 1) / WARPS), 32 * WARPS, 0, stream, x, partials);
 }
 
 template <bool rows> struct line_sums {
     void (*kernel)(struct lines<rows>, int32_t *);
     struct lines<rows> x;
     int32_t *partials[2], *sums; /* of the odd levels and the even ones; of the last */
+    const int32_t *expected;     /* what the sums must be */
 };
 
 template <bool rows> static cudaError_t start(void *argument, cudaStream_t stream)
@@ -179,42 +180,42 @@ template <bool rows> static cudaError_t start(void *argument, cudaStream_t strea
 }
 
 template <bool rows>
-static allfold_status job_room(struct ladder *ladder, struct line_sums<rows> *job, struct error *error)
+static allfold_status job_allocate(struct gpu *gpu, struct line_sums<rows> *job, struct error *error)
 {
-    static const enum ladder_place places[] = {LADDER_PARTIALS, LADDER_PARTIALS_2, LADDER_RESULT};
+    static const enum gpu_buffers buffers[] = {GPU_PARTIALS, GPU_PARTIALS_2, GPU_RESULT};
     const uint64_t segments = segments_of(job->x.length), shares[] = {segments, segments_of(segments), 1};
-    void *rooms[3];
+    void *memory[3];
     for (int i = 0; i < 3; i++)
-        if (ladder_room(ladder, places[i], u64_max(shares[i] * job->x.count * sizeof(int32_t), 16), &rooms[i], error)
+        if (gpu_buffer(gpu, buffers[i], u64_max(shares[i] * job->x.count * sizeof(int32_t), 16), &memory[i], error)
             != ALLFOLD_OK)
             return error->status;
-    job->partials[0] = (int32_t *)rooms[0];
-    job->partials[1] = (int32_t *)rooms[1];
-    job->sums = (int32_t *)rooms[2];
+    job->partials[0] = (int32_t *)memory[0];
+    job->partials[1] = (int32_t *)memory[1];
+    job->sums = (int32_t *)memory[2];
     return ALLFOLD_OK;
 }
 
 /* Runs the job once from poisoned memory and compares all sums. */
 template <bool rows>
-static allfold_status check(struct experiment *experiment, struct line_sums<rows> *job, const int32_t *expected,
+static allfold_status check(struct experiment *experiment, const struct line_sums<rows> *job,
                             char why[LADDER_TEXT_BYTES], struct error *error)
 {
     static const char what[] = "checking line sums";
-    struct ladder *const ladder = experiment->ladder;
+    struct gpu *const gpu = experiment->gpu;
     const size_t bytes = (size_t)job->x.count * sizeof(int32_t);
     void *found;
-    if (ladder_host_room(ladder, 1, bytes > 0 ? bytes : 1, &found, error) != ALLFOLD_OK
+    if (gpu_host_buffer(gpu, 1, bytes > 0 ? bytes : 1, &found, error) != ALLFOLD_OK
         || experiment_poison(experiment, error) != ALLFOLD_OK
-        || ladder_cuda(start<rows>(job, ladder->stream), what, error) != ALLFOLD_OK
-        || ladder_cuda(cudaMemcpyAsync(found, job->sums, bytes, cudaMemcpyDeviceToHost, ladder->stream), what, error)
+        || gpu_check(start<rows>((void *)job, gpu->stream), what, error) != ALLFOLD_OK
+        || gpu_check(cudaMemcpyAsync(found, job->sums, bytes, cudaMemcpyDeviceToHost, gpu->stream), what, error)
                != ALLFOLD_OK
-        || ladder_wait(ladder, what, error) != ALLFOLD_OK)
+        || gpu_wait(gpu, what, error) != ALLFOLD_OK)
         return error->status;
     const int32_t *const sums = (const int32_t *)found;
     for (uint64_t line = 0; line < job->x.count; line++)
-        if (sums[line] != expected[line]) {
+        if (sums[line] != job->expected[line]) {
             snprintf(why, LADDER_TEXT_BYTES, "%s %llu: found %d, expected %d", rows ? "row" : "column",
-                     (unsigned long long)line, sums[line], expected[line]);
+                     (unsigned long long)line, sums[line], job->expected[line]);
             return ALLFOLD_OK;
         }
     return experiment_check_input(experiment, why, error);
@@ -233,24 +234,26 @@ template <bool rows> struct way {
 
 template <bool rows>
 static allfold_status measure(struct experiment *experiment, const struct way<rows> *way, struct line_sums<rows> *job,
-                              const int32_t *expected, double *naive, struct error *error)
+                              double *naive, struct error *error)
 {
     char why[LADDER_TEXT_BYTES] = "";
     struct kernel_needs needs;
     job->kernel = way->kernel;
     if (experiment_needs((const void *)way->kernel, 32 * WARPS, 0, &needs, error) != ALLFOLD_OK
-        || check(experiment, job, expected, why, error) != ALLFOLD_OK)
+        || check(experiment, job, why, error) != ALLFOLD_OK)
         return error->status;
     const double bytes = (double)(experiment->n + job->x.count) * sizeof(int32_t); /* without what lies between the levels */
     struct ladder_cell *const row = ladder_table_row(experiment->table, error);
-    if (row == NULL || experiment_time(experiment, row, start<rows>, job, bytes, why, error) != ALLFOLD_OK)
+    const struct gpu_work work = {start<rows>, job};
+    if (row == NULL || experiment_time(experiment, &work, bytes, row, error) != ALLFOLD_OK)
         return error->status;
+    experiment_verdict(experiment, row, why);
     *naive = isnan(*naive) ? row[TIME].number : *naive;
     snprintf(row[WAY].text, sizeof row[WAY].text, "%s", way->name);
     snprintf(row[PATTERN].text, sizeof row[PATTERN].text, "%s", way->pattern);
     row[SECTORS].number = sectors_of(way->coalesced ? 1 : rows ? job->x.length : job->x.count);
     row[REGISTERS].number = needs.registers;
-    row[OCCUPANCY].number = (double)needs.blocks * 32 * WARPS / experiment->ladder->device.threads_per_multiprocessor;
+    row[OCCUPANCY].number = (double)needs.blocks * 32 * WARPS / experiment->gpu->device.threads_per_multiprocessor;
     row[SPEEDUP].number = *naive / row[TIME].number;
     return ALLFOLD_OK;
 }
@@ -272,14 +275,15 @@ static allfold_status measure_all(struct experiment *experiment, uint64_t row_co
     void *expected;
     double naive = NAN;
     job.x = {experiment->x, rows ? row_count : column_count, rows ? column_count : row_count};
-    if (job_room(experiment->ladder, &job, error) != ALLFOLD_OK
-        || ladder_host_room(experiment->ladder, 0, (size_t)u64_max(job.x.count, 1) * sizeof(int32_t), &expected, error)
+    if (job_allocate(experiment->gpu, &job, error) != ALLFOLD_OK
+        || gpu_host_buffer(experiment->gpu, 0, (size_t)u64_max(job.x.count, 1) * sizeof(int32_t), &expected, error)
                != ALLFOLD_OK)
         return error->status;
     ladder_oracle_line_sums(experiment->n, job.x.count, job.x.length, rows ? column_count : 1, rows ? 1 : column_count,
                             (int32_t *)expected);
+    job.expected = (const int32_t *)expected;
     for (const struct way<rows> &way : ways)
-        if (measure(experiment, &way, &job, (const int32_t *)expected, &naive, error) != ALLFOLD_OK)
+        if (measure(experiment, &way, &job, &naive, error) != ALLFOLD_OK)
             break;
     return error->status;
 }
@@ -294,7 +298,7 @@ static uint64_t root_of(uint64_t n)
     return root;
 }
 
-allfold_status ladder_coalescing(struct ladder *ladder, const struct ladder_request *request, struct ladder_table *table,
+allfold_status ladder_coalescing(struct gpu *gpu, const struct ladder_request *request, struct ladder_table *table,
                                      struct error *error)
 {
     const uint64_t columns = request->columns > 0 ? request->columns : root_of(request->count);
@@ -311,7 +315,7 @@ allfold_status ladder_coalescing(struct ladder *ladder, const struct ladder_requ
     ladder_table_column(table, "registers", "regs", LADDER_INTEGER);
     ladder_table_column(table, "occupancy", "occup %", LADDER_PERCENT);
     ladder_table_column(table, "speedup_first", "x naive", LADDER_TIMES);
-    if (experiment_begin(&experiment, ladder, rows * columns, table, error) != ALLFOLD_OK)
+    if (experiment_begin(&experiment, gpu, rows * columns, table, error) != ALLFOLD_OK)
         return error->status;
     experiment_columns(&experiment);
     snprintf(ladder_table_fact(table, "part", NULL, LADDER_TEXT)->text, LADDER_TEXT_BYTES, "%s sums",

@@ -16,7 +16,6 @@
 #include "kernels/ladder/levels.h"
 
 #include "kernels/fold.cuh"
-#include "kernels/ladder/numbers.h"
 
 /* How the engine cuts this fold, of more than a small array: it starts as many blocks a multiprocessor as __launch_bounds__ has
    promised to fit. */
@@ -28,7 +27,7 @@ template <enum monoid monoid, class Element> static struct engine_plan plan_at(c
 {
     typedef fold_of<monoid, typename Element::value> Fold;
     typedef fold_plan<Fold, Element> plan;
-    const uint64_t multiprocessors = (uint64_t)r->ladder->device.multiprocessors;
+    const uint64_t multiprocessors = (uint64_t)r->gpu->device.multiprocessors;
     return {plan::shape, cut_of<Fold, Element, plan>(r->n / Element::per_vector, multiprocessors).blocks};
 }
 
@@ -48,7 +47,7 @@ static struct engine_plan plan_of(const struct reduction *r)
 
 static allfold_status plan(struct reduction *r, struct error *error)
 {
-    const struct ladder_device *const device = &r->ladder->device;
+    const struct gpu_device *const device = &r->gpu->device;
     const struct engine_plan plan = plan_of(r);
     const uint64_t bytes = allfold_type_bytes(r->type), partial = monoid_bytes(fold_monoid(r->fold, ALLFOLD_LEVEL_FAST), r->type);
     const uint64_t threads = (uint64_t)plan.shape.threads;
@@ -59,12 +58,12 @@ static allfold_status plan(struct reduction *r, struct error *error)
     r->launches = 1;
     r->roundings = (double)(r->n / (plan.blocks * threads) + plan.blocks / threads) + 256.0;
     r->space = {};
-    if (ladder_room(r->ladder, LADDER_RESULT, sizeof(struct fold_mailbox), &r->result, error) == ALLFOLD_OK
-        && ladder_room(r->ladder, LADDER_SCRATCH, r->scratch_bytes, &r->scratch, error) == ALLFOLD_OK
-        && ladder_cuda(cudaMemsetAsync(r->scratch, 0, r->scratch_bytes, r->ladder->stream), "clearing the engine's scratch",
+    if (gpu_buffer(r->gpu, GPU_RESULT, sizeof(struct fold_mailbox), &r->result, error) == ALLFOLD_OK
+        && gpu_buffer(r->gpu, GPU_SCRATCH, r->scratch_bytes, &r->scratch, error) == ALLFOLD_OK
+        && gpu_check(cudaMemsetAsync(r->scratch, 0, r->scratch_bytes, r->gpu->stream), "clearing the engine's scratch",
                        error)
                == ALLFOLD_OK)
-        ladder_cuda(cudaMemsetAsync(r->result, 0, sizeof(struct fold_mailbox), r->ladder->stream),
+        gpu_check(cudaMemsetAsync(r->result, 0, sizeof(struct fold_mailbox), r->gpu->stream),
                     "clearing the engine's result", error);
     return error->status;
 }
@@ -72,7 +71,7 @@ static allfold_status plan(struct reduction *r, struct error *error)
 static cudaError_t start(void *argument, cudaStream_t stream)
 {
     struct reduction *const r = (struct reduction *)argument;
-    r->space.multiprocessors = r->ladder->device.multiprocessors;
+    r->space.multiprocessors = r->gpu->device.multiprocessors;
     r->space.scratch = r->scratch;
     r->space.mailbox = (struct fold_mailbox *)r->result;
     const struct work work = {fold_monoid(r->fold, ALLFOLD_LEVEL_FAST), r->type, r->x, r->n, 0};
@@ -86,10 +85,10 @@ static allfold_status answer(struct reduction *r, struct ladder_answer *answer, 
     struct fold_mailbox mailbox;
     struct partial partial;
     struct fold_results result = {};
-    if (ladder_cuda(cudaMemcpyAsync(&mailbox, r->result, sizeof mailbox, cudaMemcpyDeviceToHost, r->ladder->stream), what,
+    if (gpu_check(cudaMemcpyAsync(&mailbox, r->result, sizeof mailbox, cudaMemcpyDeviceToHost, r->gpu->stream), what,
                     error)
             != ALLFOLD_OK
-        || ladder_wait(r->ladder, what, error) != ALLFOLD_OK)
+        || gpu_wait(r->gpu, what, error) != ALLFOLD_OK)
         return error->status;
     if (!fold_result(&mailbox, r->space.number, bytes, &partial))
         return error_set(error, ALLFOLD_DEVICE_ERROR, "the engine's kernel left no result");

@@ -8,26 +8,26 @@
 
 enum { P99 = 1, RUNS, BANDWIDTH, OF_CEILING, OF_DATASHEET, VERDICT }; /* columns, behind experiment->time */
 
-allfold_status experiment_begin(struct experiment *experiment, struct ladder *ladder, uint64_t n, struct ladder_table *table,
+allfold_status experiment_begin(struct experiment *experiment, struct gpu *gpu, uint64_t n, struct ladder_table *table,
                                 struct error *error)
 {
     const void *x;
     void *partials, *result;
     *experiment = {};
-    experiment->ladder = ladder;
+    experiment->gpu = gpu;
     experiment->table = table;
     experiment->n = n;
     ladder_oracle_compute(ALLFOLD_INT32, n, &experiment->oracle);
-    if (ladder_input(ladder, ALLFOLD_INT32, n, &x, error) != ALLFOLD_OK
-        || ladder_room(ladder, LADDER_PARTIALS, EXPERIMENT_PARTIALS * sizeof(int32_t), &partials, error) != ALLFOLD_OK
-        || ladder_room(ladder, LADDER_RESULT, 16, &result, error) != ALLFOLD_OK
-        || ladder_read_ceiling(ladder, x, n * sizeof(int32_t), &experiment->ceiling, error) != ALLFOLD_OK)
+    if (ladder_input(gpu, ALLFOLD_INT32, n, &x, error) != ALLFOLD_OK
+        || gpu_buffer(gpu, GPU_PARTIALS, EXPERIMENT_PARTIALS * sizeof(int32_t), &partials, error) != ALLFOLD_OK
+        || gpu_buffer(gpu, GPU_RESULT, 16, &result, error) != ALLFOLD_OK
+        || gpu_read_ceiling(gpu, x, n * sizeof(int32_t), &experiment->ceiling, error) != ALLFOLD_OK)
         return error->status;
     experiment->x = (const int32_t *)x;
     experiment->partials = (int32_t *)partials;
     experiment->result = (int32_t *)result;
     ladder_table_fact(table, "count", "elements, int32", LADDER_INTEGER)->number = (double)n;
-    ladder_facts(ladder, experiment->ceiling, table);
+    ladder_facts(gpu, experiment->ceiling, table);
     return ALLFOLD_OK;
 }
 
@@ -44,13 +44,13 @@ void experiment_columns(struct experiment *experiment)
     table->compared = experiment->time;
 }
 
-allfold_status experiment_time(struct experiment *experiment, struct ladder_cell *row, ladder_work *work, void *argument,
-                               double bytes, const char *why, struct error *error)
+allfold_status experiment_time(struct experiment *experiment, const struct gpu_work *work, double bytes,
+                               struct ladder_cell *row, struct error *error)
 {
-    const double datasheet = experiment->ladder->device.datasheet;
-    struct ladder_times times;
+    const double datasheet = experiment->gpu->device.datasheet;
+    struct timing times;
     struct ladder_cell *const cells = row + experiment->time;
-    if (ladder_time(experiment->ladder, work, argument, &times, error) != ALLFOLD_OK)
+    if (gpu_time(experiment->gpu, work, &times, error) != ALLFOLD_OK)
         return error->status;
     const double rate = times.median > 0.0 ? bytes / times.median : NAN;
     cells[0].number = times.median;
@@ -59,16 +59,20 @@ allfold_status experiment_time(struct experiment *experiment, struct ladder_cell
     cells[BANDWIDTH].number = rate;
     cells[OF_CEILING].number = experiment->ceiling > 0.0 ? rate / experiment->ceiling : NAN;
     cells[OF_DATASHEET].number = datasheet > 0.0 ? rate / datasheet : NAN;
-    ladder_table_verdict(experiment->table, &cells[VERDICT], why);
     return ALLFOLD_OK;
+}
+
+void experiment_verdict(struct experiment *experiment, struct ladder_cell *row, const char *why)
+{
+    ladder_table_verdict(experiment->table, &row[experiment->time + VERDICT], why);
 }
 
 allfold_status experiment_poison(struct experiment *experiment, struct error *error)
 {
-    struct ladder *const ladder = experiment->ladder;
-    for (const enum ladder_place place : {LADDER_PARTIALS, LADDER_PARTIALS_2, LADDER_RESULT})
-        if (ladder->places[place] != NULL
-            && ladder_cuda(cudaMemsetAsync(ladder->places[place], LADDER_POISON, ladder->place_bytes[place], ladder->stream),
+    struct gpu *const gpu = experiment->gpu;
+    for (const enum gpu_buffers which : {GPU_PARTIALS, GPU_PARTIALS_2, GPU_RESULT})
+        if (gpu->buffers[which] != NULL
+            && gpu_check(cudaMemsetAsync(gpu->buffers[which], LADDER_POISON, gpu->buffer_bytes[which], gpu->stream),
                            "clearing what was found before", error)
                    != ALLFOLD_OK)
             break;
@@ -78,24 +82,24 @@ allfold_status experiment_poison(struct experiment *experiment, struct error *er
 allfold_status experiment_check_input(struct experiment *experiment, char why[LADDER_TEXT_BYTES], struct error *error)
 {
     uint64_t changes = 0;
-    if (ladder_input_changes(experiment->ladder, ALLFOLD_INT32, experiment->n, &changes, error) == ALLFOLD_OK && changes > 0)
+    if (ladder_input_changes(experiment->gpu, ALLFOLD_INT32, experiment->n, &changes, error) == ALLFOLD_OK && changes > 0)
         snprintf(why, LADDER_TEXT_BYTES, "changed %llu places of its input", (unsigned long long)changes);
     return error->status;
 }
 
-allfold_status experiment_check(struct experiment *experiment, ladder_work *work, void *argument,
-                                char why[LADDER_TEXT_BYTES], struct error *error)
+allfold_status experiment_check(struct experiment *experiment, const struct gpu_work *work, char why[LADDER_TEXT_BYTES],
+                                struct error *error)
 {
-    const cudaStream_t stream = experiment->ladder->stream;
+    const cudaStream_t stream = experiment->gpu->stream;
     struct ladder_answer answer = {};
     int32_t found = 0;
     why[0] = '\0';
     if (experiment_poison(experiment, error) != ALLFOLD_OK
-        || ladder_cuda(work(argument, stream), "starting what is checked", error) != ALLFOLD_OK
-        || ladder_cuda(cudaMemcpyAsync(&found, experiment->result, sizeof found, cudaMemcpyDeviceToHost, stream),
+        || gpu_check(work->start(work->argument, stream), "starting what is checked", error) != ALLFOLD_OK
+        || gpu_check(cudaMemcpyAsync(&found, experiment->result, sizeof found, cudaMemcpyDeviceToHost, stream),
                        "fetching the result", error)
                != ALLFOLD_OK
-        || ladder_wait(experiment->ladder, "running what is checked", error) != ALLFOLD_OK)
+        || gpu_wait(experiment->gpu, "running what is checked", error) != ALLFOLD_OK)
         return error->status;
     answer.value.kind = ALLFOLD_VALUE_I64;
     answer.value.i64 = found;
@@ -104,13 +108,14 @@ allfold_status experiment_check(struct experiment *experiment, ladder_work *work
     return why[0] != '\0' ? ALLFOLD_OK : experiment_check_input(experiment, why, error);
 }
 
-allfold_status experiment_row(struct experiment *experiment, struct ladder_cell *row, ladder_work *work, void *argument,
+allfold_status experiment_row(struct experiment *experiment, const struct gpu_work *work, struct ladder_cell *row,
                               struct error *error)
 {
     char why[LADDER_TEXT_BYTES];
-    if (experiment_check(experiment, work, argument, why, error) != ALLFOLD_OK)
-        return error->status;
-    return experiment_time(experiment, row, work, argument, (double)experiment->n * sizeof(int32_t), why, error);
+    if (experiment_check(experiment, work, why, error) == ALLFOLD_OK
+        && experiment_time(experiment, work, (double)experiment->n * sizeof(int32_t), row, error) == ALLFOLD_OK)
+        experiment_verdict(experiment, row, why);
+    return error->status;
 }
 
 static __global__ void __launch_bounds__(EXPERIMENT_THREADS)
@@ -126,7 +131,7 @@ finish_kernel(const int32_t *partials, unsigned int count, int32_t *result)
 
 cudaError_t experiment_finish(const struct experiment *experiment, unsigned int partials, cudaStream_t stream)
 {
-    return ladder_launch(finish_kernel, 1, EXPERIMENT_THREADS, 0, stream, experiment->partials, partials,
+    return gpu_launch(finish_kernel, 1, EXPERIMENT_THREADS, 0, stream, experiment->partials, partials,
                          experiment->result);
 }
 
@@ -135,8 +140,8 @@ allfold_status experiment_needs(const void *kernel, int threads, size_t dynamic_
 {
     static const char what[] = "asking what a kernel needs";
     cudaFuncAttributes attributes;
-    if (ladder_cuda(cudaFuncGetAttributes(&attributes, kernel), what, error) != ALLFOLD_OK
-        || ladder_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&needs->blocks, kernel, threads, dynamic_bytes), what,
+    if (gpu_check(cudaFuncGetAttributes(&attributes, kernel), what, error) != ALLFOLD_OK
+        || gpu_check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&needs->blocks, kernel, threads, dynamic_bytes), what,
                        error) != ALLFOLD_OK)
         return error->status;
     needs->registers = attributes.numRegs;

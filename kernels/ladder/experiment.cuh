@@ -3,7 +3,7 @@
 #ifndef ALLFOLD_LADDER_EXPERIMENT_CUH
 #define ALLFOLD_LADDER_EXPERIMENT_CUH
 
-#include "kernels/ladder/measure.h" /* first: it says that base/ is C */
+#include "kernels/ladder/input.h" /* first: it says that base/ is C */
 
 #include "kernels/ladder/ladder_experiments.h"
 #include "kernels/ladder/parts.cuh"
@@ -11,7 +11,7 @@
 typedef sum_of<int32_t> int_sum;
 
 struct experiment {
-    struct ladder *ladder;
+    struct gpu *gpu;
     struct ladder_table *table;
     const int32_t *x;
     uint64_t n;
@@ -25,28 +25,31 @@ struct experiment {
 enum { EXPERIMENT_PARTIALS = 1 << 16, EXPERIMENT_THREADS = 256 };
 
 /* Makes the input, measures the ceiling, and appends the facts that hold for the table. */
-allfold_status experiment_begin(struct experiment *experiment, struct ladder *ladder, uint64_t n, struct ladder_table *table,
+allfold_status experiment_begin(struct experiment *experiment, struct gpu *gpu, uint64_t n, struct ladder_table *table,
                                 struct error *error);
 
 /* Appends the columns that every experiment ends with: time, p99, bandwidth, percent of both peaks, the verdict. */
 void experiment_columns(struct experiment *experiment);
 
-/* Times work, which moves this many bytes, and fills those columns of the row; why: see ladder_table_verdict. */
-allfold_status experiment_time(struct experiment *experiment, struct ladder_cell *row, ladder_work *work, void *argument,
-                               double bytes, const char *why, struct error *error);
+/* Times work, which moves this many bytes, and fills those columns of the row but the verdict. */
+allfold_status experiment_time(struct experiment *experiment, const struct gpu_work *work, double bytes,
+                               struct ladder_cell *row, struct error *error);
+
+/* Writes the row's verdict; why: see ladder_table_verdict. */
+void experiment_verdict(struct experiment *experiment, struct ladder_cell *row, const char *why);
 
 /* Overwrites what earlier rows left, so that it cannot be found again. */
 allfold_status experiment_poison(struct experiment *experiment, struct error *error);
 
 /* Runs work, which leaves the sum of all elements in *experiment->result. why says what is wrong with it, or with the input
    afterwards; it is empty if nothing is. */
-allfold_status experiment_check(struct experiment *experiment, ladder_work *work, void *argument,
-                                char why[LADDER_TEXT_BYTES], struct error *error);
+allfold_status experiment_check(struct experiment *experiment, const struct gpu_work *work, char why[LADDER_TEXT_BYTES],
+                                struct error *error);
 /* The input alone; why is left as it is if nothing is wrong. */
 allfold_status experiment_check_input(struct experiment *experiment, char why[LADDER_TEXT_BYTES], struct error *error);
 
 /* Both, for a work that reads the input once. */
-allfold_status experiment_row(struct experiment *experiment, struct ladder_cell *row, ladder_work *work, void *argument,
+allfold_status experiment_row(struct experiment *experiment, const struct gpu_work *work, struct ladder_cell *row,
                               struct error *error);
 
 /* The second level: the sum of this many partials goes to *experiment->result. */

@@ -54,9 +54,9 @@ static allfold_status measure(struct experiment *experiment, const struct ladder
                               struct error *error)
 {
     struct reduction r;
-    if (reduction_plan(experiment->ladder, rung, request, experiment->x, &r, error) != ALLFOLD_OK)
+    if (reduction_plan(experiment->gpu, rung, request, experiment->x, &r, error) != ALLFOLD_OK)
         return error->status;
-    experiment->partials = (int32_t *)experiment->ladder->places[LADDER_PARTIALS]; /* planning may have moved them */
+    experiment->partials = (int32_t *)experiment->gpu->buffers[GPU_PARTIALS]; /* planning may have moved them */
     experiment->result = (int32_t *)r.result;
     struct ladder_cell *const row = ladder_table_row(experiment->table, error);
     if (row == NULL)
@@ -66,10 +66,11 @@ static allfold_status measure(struct experiment *experiment, const struct ladder
     row[LAUNCHES].number = r.launches;
     row[REGISTERS].number = r.registers;
     row[OCCUPANCY].number = r.occupancy;
-    return experiment_row(experiment, row, levels_way.start, &r, error);
+    const struct gpu_work work = {levels_way.start, &r};
+    return experiment_row(experiment, &work, row, error);
 }
 
-allfold_status ladder_granularity(struct ladder *ladder, const struct ladder_request *request, struct ladder_table *table,
+allfold_status ladder_granularity(struct gpu *gpu, const struct ladder_request *request, struct ladder_table *table,
                                       struct error *error)
 {
     struct ladder_request sums = *request;
@@ -83,7 +84,7 @@ allfold_status ladder_granularity(struct ladder *ladder, const struct ladder_req
     ladder_table_column(table, "launches", "launches", LADDER_INTEGER);
     ladder_table_column(table, "registers", "regs", LADDER_INTEGER);
     ladder_table_column(table, "occupancy", "occup %", LADDER_PERCENT);
-    if (experiment_begin(&experiment, ladder, request->count, table, error) != ALLFOLD_OK)
+    if (experiment_begin(&experiment, gpu, request->count, table, error) != ALLFOLD_OK)
         return error->status;
     experiment_columns(&experiment);
     for (const struct rung &rung : rungs)

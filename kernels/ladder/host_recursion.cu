@@ -65,11 +65,11 @@ static allfold_status plan(struct reduction *r, struct error *error)
         r->roundings += 1.0;
     }
     r->launches = 0;
-    if (ladder_host_room(r->ladder, 0, input + 16, &r->scratch, error) == ALLFOLD_OK
-        && ladder_host_room(r->ladder, 1, input / 2 + 16, &r->result, error) == ALLFOLD_OK
-        && ladder_cuda(cudaMemcpyAsync(r->scratch, r->x, input, cudaMemcpyDeviceToHost, r->ladder->stream), what, error)
+    if (gpu_host_buffer(r->gpu, 0, input + 16, &r->scratch, error) == ALLFOLD_OK
+        && gpu_host_buffer(r->gpu, 1, input / 2 + 16, &r->result, error) == ALLFOLD_OK
+        && gpu_check(cudaMemcpyAsync(r->scratch, r->x, input, cudaMemcpyDeviceToHost, r->gpu->stream), what, error)
                == ALLFOLD_OK)
-        ladder_wait(r->ladder, what, error);
+        gpu_wait(r->gpu, what, error);
     return error->status;
 }
 

@@ -1,13 +1,13 @@
 /* The input: made on the GPU, and found unchanged there afterwards. */
-#include "kernels/ladder/measure.h"
+#include "kernels/ladder/input.h"
 
-#include "kernels/ladder/numbers.h"
+#include "measure/numbers.h"
 
 template <class T> struct recipe {
     uint64_t n, peak;
     int bits;
     double unit;
-    __device__ __forceinline__ T element(uint64_t i) const { return (T)((double)ladder_number(i, peak, bits) * unit); }
+    __device__ __forceinline__ T element(uint64_t i) const { return (T)((double)numbers_at(i, peak, bits) * unit); }
 };
 
 template <class T> static __global__ void input_kernel(T *x, struct recipe<T> recipe)
@@ -31,28 +31,28 @@ static __global__ void changes_kernel(const T *x, struct recipe<T> recipe, unsig
         atomicAdd(changes, found);
 }
 
-static unsigned int blocks_for(const struct ladder *ladder, uint64_t n)
+static unsigned int blocks_for(const struct gpu *gpu, uint64_t n)
 {
-    return (unsigned int)u64_max(1, u64_min(n / 256 + 1, 8 * (uint64_t)ladder->device.multiprocessors));
+    return (unsigned int)u64_max(1, u64_min(n / 256 + 1, 8 * (uint64_t)gpu->device.multiprocessors));
 }
 
 template <class T> static struct recipe<T> recipe_of(uint64_t n, int bits, double unit)
 {
-    return {n, n > 0 ? ladder_peak(n) : 0, bits, unit};
+    return {n, n > 0 ? numbers_peak(n) : 0, bits, unit};
 }
 
 template <class T>
-static allfold_status make_input(struct ladder *ladder, struct recipe<T> recipe, const void **x, struct error *error)
+static allfold_status make_input(struct gpu *gpu, struct recipe<T> recipe, const void **x, struct error *error)
 {
     static const char what[] = "making the input";
     const size_t bytes = (size_t)recipe.n * sizeof(T);
     void *memory;
-    if (ladder_room(ladder, LADDER_INPUT, bytes + LADDER_GUARD_BYTES, &memory, error) != ALLFOLD_OK
-        || ladder_cuda(ladder_launch(input_kernel<T>, blocks_for(ladder, recipe.n), 256, 0, ladder->stream, (T *)memory,
+    if (gpu_buffer(gpu, GPU_INPUT, bytes + LADDER_GUARD_BYTES, &memory, error) != ALLFOLD_OK
+        || gpu_check(gpu_launch(input_kernel<T>, blocks_for(gpu, recipe.n), 256, 0, gpu->stream, (T *)memory,
                                      recipe),
                        what, error)
                != ALLFOLD_OK
-        || ladder_cuda(cudaMemsetAsync((char *)memory + bytes, LADDER_POISON, LADDER_GUARD_BYTES, ladder->stream), what,
+        || gpu_check(cudaMemsetAsync((char *)memory + bytes, LADDER_POISON, LADDER_GUARD_BYTES, gpu->stream), what,
                        error)
                != ALLFOLD_OK)
         return error->status;
@@ -61,33 +61,33 @@ static allfold_status make_input(struct ladder *ladder, struct recipe<T> recipe,
 }
 
 template <class T>
-static allfold_status find_changes(struct ladder *ladder, struct recipe<T> recipe, uint64_t *changes,
+static allfold_status find_changes(struct gpu *gpu, struct recipe<T> recipe, uint64_t *changes,
                                    struct error *error)
 {
     static const char what[] = "looking whether the input changed";
     unsigned long long found = 0;
     void *counter;
-    if (ladder_room(ladder, LADDER_COUNTER, sizeof found, &counter, error) != ALLFOLD_OK
-        || ladder_cuda(cudaMemsetAsync(counter, 0, sizeof found, ladder->stream), what, error) != ALLFOLD_OK
-        || ladder_cuda(ladder_launch(changes_kernel<T>, blocks_for(ladder, recipe.n), 256, 0, ladder->stream,
-                                     (const T *)ladder->places[LADDER_INPUT], recipe, (unsigned long long *)counter),
+    if (gpu_buffer(gpu, GPU_COUNTER, sizeof found, &counter, error) != ALLFOLD_OK
+        || gpu_check(cudaMemsetAsync(counter, 0, sizeof found, gpu->stream), what, error) != ALLFOLD_OK
+        || gpu_check(gpu_launch(changes_kernel<T>, blocks_for(gpu, recipe.n), 256, 0, gpu->stream,
+                                     (const T *)gpu->buffers[GPU_INPUT], recipe, (unsigned long long *)counter),
                        what, error)
                != ALLFOLD_OK
-        || ladder_cuda(cudaMemcpyAsync(&found, counter, sizeof found, cudaMemcpyDeviceToHost, ladder->stream), what,
+        || gpu_check(cudaMemcpyAsync(&found, counter, sizeof found, cudaMemcpyDeviceToHost, gpu->stream), what,
                        error)
                != ALLFOLD_OK
-        || ladder_wait(ladder, what, error) != ALLFOLD_OK)
+        || gpu_wait(gpu, what, error) != ALLFOLD_OK)
         return error->status;
     *changes = found;
     return ALLFOLD_OK;
 }
 
-allfold_status ladder_input(struct ladder *ladder, allfold_type type, uint64_t n, const void **x, struct error *error)
+allfold_status ladder_input(struct gpu *gpu, allfold_type type, uint64_t n, const void **x, struct error *error)
 {
     switch (type) {
 #define CASE(ID, T, bits) \
     case ALLFOLD_##ID:    \
-        return make_input(ladder, recipe_of<T>(n, bits, ladder_unit(bits, ALLFOLD_##ID != ALLFOLD_INT32)), x, error);
+        return make_input(gpu, recipe_of<T>(n, bits, numbers_unit(bits, ALLFOLD_##ID != ALLFOLD_INT32)), x, error);
         LADDER_TYPES(CASE)
 #undef CASE
     default:
@@ -95,13 +95,13 @@ allfold_status ladder_input(struct ladder *ladder, allfold_type type, uint64_t n
     }
 }
 
-allfold_status ladder_input_changes(struct ladder *ladder, allfold_type type, uint64_t n, uint64_t *changes,
+allfold_status ladder_input_changes(struct gpu *gpu, allfold_type type, uint64_t n, uint64_t *changes,
                                     struct error *error)
 {
     switch (type) {
 #define CASE(ID, T, bits)                                                                                              \
     case ALLFOLD_##ID:                                                                                                 \
-        return find_changes(ladder, recipe_of<T>(n, bits, ladder_unit(bits, ALLFOLD_##ID != ALLFOLD_INT32)), changes,  \
+        return find_changes(gpu, recipe_of<T>(n, bits, numbers_unit(bits, ALLFOLD_##ID != ALLFOLD_INT32)), changes,  \
                             error);
         LADDER_TYPES(CASE)
 #undef CASE
@@ -112,18 +112,24 @@ allfold_status ladder_input_changes(struct ladder *ladder, allfold_type type, ui
 
 static struct recipe<float> logits(uint64_t n)
 {
-    return recipe_of<float>(n, 24, ladder_unit(24, true) * LADDER_LOGITS);
+    return recipe_of<float>(n, 24, numbers_unit(24, true) * LADDER_LOGITS);
 }
 
-allfold_status ladder_input_logits(struct ladder *ladder, uint64_t n, const float **x, struct error *error)
+allfold_status ladder_input_logits(struct gpu *gpu, uint64_t n, const float **x, struct error *error)
 {
     const void *memory = NULL;
-    if (make_input(ladder, logits(n), &memory, error) == ALLFOLD_OK)
+    if (make_input(gpu, logits(n), &memory, error) == ALLFOLD_OK)
         *x = (const float *)memory;
     return error->status;
 }
 
-allfold_status ladder_input_logits_changes(struct ladder *ladder, uint64_t n, uint64_t *changes, struct error *error)
+allfold_status ladder_input_logits_changes(struct gpu *gpu, uint64_t n, uint64_t *changes, struct error *error)
 {
-    return find_changes(ladder, logits(n), changes, error);
+    return find_changes(gpu, logits(n), changes, error);
+}
+
+void ladder_facts(const struct gpu *gpu, double read_ceiling, struct ladder_table *table)
+{
+    ladder_table_fact(table, "read_ceiling", "read ceiling, measured", LADDER_BANDWIDTH)->number = read_ceiling;
+    ladder_table_fact(table, "datasheet", "datasheet peak", LADDER_BANDWIDTH)->number = gpu->device.datasheet;
 }

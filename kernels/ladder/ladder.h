@@ -7,7 +7,7 @@
 #ifndef ALLFOLD_LADDER_H
 #define ALLFOLD_LADDER_H
 
-#include "base/base.h"
+#include "measure/gpu.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -38,24 +38,6 @@ struct ladder_rung {
 };
 extern const struct ladder_rung ladder_rungs[];
 extern const int ladder_rung_count;
-
-/* The GPU that a ladder runs on. Plain bytes: ranks exchange it. */
-struct ladder_device {
-    char name[128], uuid[64];
-    int index, visible; /* among the devices that this process sees */
-    int multiprocessors, threads_per_multiprocessor;
-    int driver, runtime;  /* CUDA versions as 1000 * major + 10 * minor */
-    uint64_t memory, l2;  /* bytes */
-    double datasheet;     /* bytes a second: memory clock * bus width * 2; NaN if the device does not report it */
-};
-
-/* A GPU opened for measuring, with its stream, events and buffers (measure.h). */
-struct ladder;
-
-/* Opens device local_rank modulo visible. In a build without CUDA, or without a device: ALLFOLD_UNSUPPORTED, with the reason. */
-allfold_status ladder_open(int local_rank, struct ladder **ladder, struct error *error);
-void ladder_close(struct ladder *ladder); /* NULL is allowed */
-const struct ladder_device *ladder_device_of(const struct ladder *ladder);
 
 /* A table has what an experiment found, to be printed in columns or as JSON. Numbers are kept in base units: seconds, bytes a
    second, and ratios. The format says how they are printed in columns. */
@@ -122,7 +104,7 @@ struct ladder_request {
 };
 
 /* Fills one empty table, on this rank's GPU, with the same columns and as many rows on all ranks. */
-typedef allfold_status ladder_run(struct ladder *ladder, const struct ladder_request *request,
+typedef allfold_status ladder_run(struct gpu *gpu, const struct ladder_request *request,
                                   struct ladder_table *table, struct error *error);
 
 ladder_run ladder_rungs_run, ladder_softmax_run;
@@ -145,7 +127,7 @@ extern const int ladder_topic_count;
    original contents. A length at which a rung differed counts as one failure of the rung. *table, made by ladder_check_begin,
    collects the findings of all calls. */
 allfold_status ladder_check_begin(int rung, struct ladder_table *table, struct error *error);
-allfold_status ladder_check(struct ladder *ladder, const struct ladder_request *request, struct ladder_table *table,
+allfold_status ladder_check(struct gpu *gpu, const struct ladder_request *request, struct ladder_table *table,
                             struct error *error);
 
 #ifdef __cplusplus

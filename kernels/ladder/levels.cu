@@ -24,13 +24,13 @@ static allfold_status ask_runtime(struct reduction *r, const struct rung_variant
                                   struct error *error)
 {
     static const char what[] = "asking how many blocks fit";
-    const struct ladder_device *const device = &r->ladder->device;
+    const struct gpu_device *const device = &r->gpu->device;
     const bool dynamic = (r->rung->flags & RUNG_DYNAMIC_SHARED) != 0;
     const size_t dynamic_bytes = dynamic ? (size_t)r->block * allfold_type_bytes(r->type) : 0;
     cudaFuncAttributes attributes;
     int blocks = 0;
-    if (ladder_cuda(cudaFuncGetAttributes(&attributes, variant->kernel), what, error) != ALLFOLD_OK
-        || ladder_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, variant->kernel, r->block, dynamic_bytes),
+    if (gpu_check(cudaFuncGetAttributes(&attributes, variant->kernel), what, error) != ALLFOLD_OK
+        || gpu_check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, variant->kernel, r->block, dynamic_bytes),
                        what, error)
                != ALLFOLD_OK)
         return error->status;
@@ -69,17 +69,17 @@ static allfold_status plan(struct reduction *r, struct error *error)
     if (ask_runtime(r, variant, &wave, error) != ALLFOLD_OK)
         return error->status;
     if ((r->rung->flags & RUNG_IN_GLOBAL) != 0
-        && ladder_room(r->ladder, LADDER_WORK, u64_max(n, 1) * bytes, &work, error) != ALLFOLD_OK)
+        && gpu_buffer(r->gpu, GPU_WORK, u64_max(n, 1) * bytes, &work, error) != ALLFOLD_OK)
         return error->status;
     r->start = variant->start;
     do {
         struct level *const level = &r->levels[r->level_count++];
         const unsigned int blocks = rung_level_blocks(r->rung, n, r->block, wave);
-        const enum ladder_place place = blocks == 1               ? LADDER_RESULT
-                                        : r->level_count % 2 == 1 ? LADDER_PARTIALS
-                                                                  : LADDER_PARTIALS_2;
-        *level = {from, n, NULL, work, blocks, r->block, r->ladder->stream};
-        if (ladder_room(r->ladder, place, u64_max(blocks * bytes, 16), &level->to, error) != ALLFOLD_OK)
+        const enum gpu_buffers place = blocks == 1               ? GPU_RESULT
+                                        : r->level_count % 2 == 1 ? GPU_PARTIALS
+                                                                  : GPU_PARTIALS_2;
+        *level = {from, n, NULL, work, blocks, r->block, r->gpu->stream};
+        if (gpu_buffer(r->gpu, place, u64_max(blocks * bytes, 16), &level->to, error) != ALLFOLD_OK)
             return error->status;
         count_level(r, level);
         from = r->result = level->to;
@@ -120,20 +120,20 @@ allfold_status reduction_answer_device(struct reduction *r, struct ladder_answer
     static const char what[] = "taking a rung's result";
     double value[1];
     const size_t bytes = allfold_type_bytes(r->type);
-    if (ladder_cuda(cudaMemcpyAsync(value, r->result, bytes, cudaMemcpyDeviceToHost, r->ladder->stream), what, error)
+    if (gpu_check(cudaMemcpyAsync(value, r->result, bytes, cudaMemcpyDeviceToHost, r->gpu->stream), what, error)
             == ALLFOLD_OK
-        && ladder_wait(r->ladder, what, error) == ALLFOLD_OK)
+        && gpu_wait(r->gpu, what, error) == ALLFOLD_OK)
         *answer = reduction_answer_at(r, value);
     return error->status;
 }
 
 const struct rung_way levels_way = {false, plan, start, reduction_answer_device};
 
-allfold_status reduction_plan(struct ladder *ladder, const struct rung *rung, const struct ladder_request *request,
+allfold_status reduction_plan(struct gpu *gpu, const struct rung *rung, const struct ladder_request *request,
                               const void *x, struct reduction *r, struct error *error)
 {
     memset(r, 0, sizeof *r);
-    r->ladder = ladder;
+    r->gpu = gpu;
     r->rung = rung;
     r->type = request->type;
     r->fold = request->fold;

@@ -2,14 +2,14 @@
 #ifndef ALLFOLD_LADDER_LEVELS_H
 #define ALLFOLD_LADDER_LEVELS_H
 
-#include "kernels/ladder/measure.h"
+#include "kernels/ladder/input.h"
 
 #include "kernels/kernels.h"
 
 enum { LEVELS_MAX = 12 }; /* 2^64 elements, in blocks of 64 */
 
 struct reduction {
-    struct ladder *ladder;
+    struct gpu *gpu;
     const struct rung *rung;
     allfold_type type;
     allfold_fold fold;
@@ -33,14 +33,14 @@ struct reduction {
 struct rung_way {
     bool on_host;
     allfold_status (*plan)(struct reduction *reduction, struct error *error);
-    ladder_work *start; /* of a struct reduction */
+    gpu_start *start; /* of a struct reduction */
     /* Waits and takes the result. */
     allfold_status (*answer)(struct reduction *reduction, struct ladder_answer *answer, struct error *error);
 };
 extern const struct rung_way levels_way;
 
 /* Makes *reduction of `rung` over x, ready to start. */
-allfold_status reduction_plan(struct ladder *ladder, const struct rung *rung, const struct ladder_request *request,
+allfold_status reduction_plan(struct gpu *gpu, const struct rung *rung, const struct ladder_request *request,
                               const void *x, struct reduction *reduction, struct error *error);
 static inline const struct rung_way *reduction_way(const struct reduction *reduction)
 {

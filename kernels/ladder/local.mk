@@ -4,7 +4,6 @@ noinst_LIBRARIES += libladder.a
 libladder_a_SOURCES = \
 	kernels/ladder/oracle.c \
 	kernels/ladder/table.c \
-	kernels/ladder/times.c \
 	kernels/ladder/topics.c
 # One file each: the rungs that are a kernel, in order; tests run them on the host, too (tests/emulation).
 ladder_classic_rungs = \
@@ -32,10 +31,8 @@ ladder_shared = \
 	kernels/ladder/engine.cu \
 	kernels/ladder/softmax_engine.cu \
 	kernels/ladder/cub.cu \
-	kernels/ladder/ceiling.cu \
 	kernels/ladder/input.cu \
 	kernels/ladder/levels.cu \
-	kernels/ladder/measure.cu \
 	kernels/ladder/rungs.cu \
 	kernels/ladder/softmax_ladder.cu
 # The experiments: one file each, and what they share.
@@ -56,14 +53,12 @@ endif
 
 noinst_HEADERS += \
 	kernels/ladder/experiment.cuh \
+	kernels/ladder/input.h \
 	kernels/ladder/ladder.h \
 	kernels/ladder/ladder_experiments.h \
 	kernels/ladder/levels.h \
-	kernels/ladder/measure.h \
-	kernels/ladder/numbers.h \
 	kernels/ladder/oracle.h \
 	kernels/ladder/parts.cuh \
 	kernels/ladder/rung.cuh \
 	kernels/ladder/softmax.h \
-	kernels/ladder/softmax_steps.cuh \
-	kernels/ladder/times.h
+	kernels/ladder/softmax_steps.cuh

@@ -89,7 +89,7 @@ static cudaError_t start(void *argument, cudaStream_t stream)
     const struct job *const job = (const struct job *)argument;
     const struct experiment *const e = job->experiment;
     const cudaError_t code =
-        ladder_launch(job->kernel, job->blocks, BLOCK, job->dynamic_bytes, stream, e->x, e->n, 0, e->partials);
+        gpu_launch(job->kernel, job->blocks, BLOCK, job->dynamic_bytes, stream, e->x, e->n, 0, e->partials);
     return code != cudaSuccess ? code : experiment_finish(e, job->blocks, stream);
 }
 
@@ -98,7 +98,7 @@ enum { SUMS, WANTED, REGISTERS, LOCAL, DYNAMIC, BLOCKS, OCCUPANCY, IN_FLIGHT, LA
 static allfold_status measure(struct experiment *experiment, const struct variant *variant, size_t dynamic_bytes,
                               struct error *error)
 {
-    const struct ladder_device *const device = &experiment->ladder->device;
+    const struct gpu_device *const device = &experiment->gpu->device;
     struct kernel_needs needs;
     if (experiment_needs((const void *)variant->kernel, BLOCK, dynamic_bytes, &needs, error) != ALLFOLD_OK)
         return error->status;
@@ -115,7 +115,8 @@ static allfold_status measure(struct experiment *experiment, const struct varian
     row[BLOCKS].number = needs.blocks;
     row[OCCUPANCY].number = (double)needs.blocks * BLOCK / device->threads_per_multiprocessor;
     row[IN_FLIGHT].number = in_flight;
-    if (experiment_row(experiment, row, start, &job, error) == ALLFOLD_OK)
+    const struct gpu_work work = {start, &job};
+    if (experiment_row(experiment, &work, row, error) == ALLFOLD_OK)
         row[LATENCY].number = in_flight * device->multiprocessors / row[BANDWIDTH].number;
     return error->status;
 }
@@ -132,19 +133,19 @@ static allfold_status measure_all(struct experiment *experiment, const struct va
 
 /* How much dynamic shared memory a block of the kernel may have; allows it, and lets shared memory take what it needs of the
    memory that it shares with the first-level cache. */
-static allfold_status allow_shared(const void *kernel, const struct ladder_device *device, size_t *most, struct error *error)
+static allfold_status allow_shared(const void *kernel, const struct gpu_device *device, size_t *most, struct error *error)
 {
     static const char what[] = "allowing a kernel more shared memory";
     cudaFuncAttributes attributes;
     int limit = 0;
-    if (ladder_cuda(cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device->index), what, error)
+    if (gpu_check(cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device->index), what, error)
             != ALLFOLD_OK
-        || ladder_cuda(cudaFuncGetAttributes(&attributes, kernel), what, error) != ALLFOLD_OK)
+        || gpu_check(cudaFuncGetAttributes(&attributes, kernel), what, error) != ALLFOLD_OK)
         return error->status;
     *most = (size_t)limit - attributes.sharedSizeBytes;
-    if (ladder_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)*most), what, error)
+    if (gpu_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)*most), what, error)
         == ALLFOLD_OK)
-        ladder_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+        gpu_check(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
                                          cudaSharedmemCarveoutMaxShared), what, error);
     return error->status;
 }
@@ -155,7 +156,7 @@ static allfold_status measure_cliffs(struct experiment *experiment, struct error
     const void *const kernel = (const void *)by_shared.kernel;
     struct kernel_needs needs, more;
     size_t most = 0;
-    if (allow_shared(kernel, &experiment->ladder->device, &most, error) != ALLFOLD_OK
+    if (allow_shared(kernel, &experiment->gpu->device, &most, error) != ALLFOLD_OK
         || measure(experiment, &by_shared, 0, error) != ALLFOLD_OK
         || experiment_needs(kernel, BLOCK, 0, &needs, error) != ALLFOLD_OK)
         return error->status;
@@ -170,7 +171,7 @@ static allfold_status measure_cliffs(struct experiment *experiment, struct error
     return ALLFOLD_OK;
 }
 
-allfold_status ladder_occupancy(struct ladder *ladder, const struct ladder_request *request, struct ladder_table *table,
+allfold_status ladder_occupancy(struct gpu *gpu, const struct ladder_request *request, struct ladder_table *table,
                                 struct error *error)
 {
     static const char *const parts[] = {"registers", "register caps", "shared memory"};
@@ -187,7 +188,7 @@ allfold_status ladder_occupancy(struct ladder *ladder, const struct ladder_reque
     ladder_table_column(table, "occupancy", "occup %", LADDER_PERCENT);
     ladder_table_column(table, "bytes_in_flight", "bytes in flight/SM", LADDER_INTEGER);
     ladder_table_column(table, "seconds_in_flight", "in flight us", LADDER_SECONDS);
-    if (experiment_begin(&experiment, ladder, request->count, table, error) != ALLFOLD_OK)
+    if (experiment_begin(&experiment, gpu, request->count, table, error) != ALLFOLD_OK)
         return error->status;
     experiment_columns(&experiment);
     snprintf(ladder_table_fact(table, "part", NULL, LADDER_TEXT)->text, LADDER_TEXT_BYTES, "%s", parts[request->part]);

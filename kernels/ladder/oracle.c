@@ -2,7 +2,7 @@
    rungs but the function that makes an element. */
 #include "kernels/ladder/oracle.h"
 
-#include "kernels/ladder/numbers.h"
+#include "measure/numbers.h"
 
 #include <float.h>
 #include <inttypes.h>
@@ -33,7 +33,7 @@ static struct totals chunk_totals(uint64_t first, uint64_t end, uint64_t peak, i
 {
     struct totals totals = {0, 0, INT64_MIN};
     for (uint64_t i = first; i < end; i++) {
-        const int64_t number = ladder_number(i, peak, bits);
+        const int64_t number = numbers_at(i, peak, bits);
         totals.sum += number;
         totals.magnitudes += number < 0 ? -number : number;
         totals.max = number > totals.max ? number : totals.max;
@@ -45,8 +45,8 @@ void ladder_oracle_compute(allfold_type type, uint64_t n, struct ladder_oracle *
 {
     const int bits = type_bits(type);
     const bool floating = type != ALLFOLD_INT32;
-    const double unit = ladder_unit(bits, floating);
-    const uint64_t peak = n > 0 ? ladder_peak(n) : 0;
+    const double unit = numbers_unit(bits, floating);
+    const uint64_t peak = n > 0 ? numbers_peak(n) : 0;
     struct totals all = {0, 0, INT64_MIN};
 #pragma omp parallel for schedule(static) if (n > 4 * CHUNK)
     for (uint64_t first = 0; first < n; first += CHUNK) {
@@ -72,12 +72,12 @@ void ladder_oracle_line_sums(uint64_t n, uint64_t lines, uint64_t length, uint64
                              int32_t *sums)
 {
     const int bits = type_bits(ALLFOLD_INT32);
-    const uint64_t peak = n > 0 ? ladder_peak(n) : 0;
+    const uint64_t peak = n > 0 ? numbers_peak(n) : 0;
 #pragma omp parallel for schedule(static) if (n > CHUNK)
     for (uint64_t line = 0; line < lines; line++) {
         uint32_t sum = 0;
         for (uint64_t place = 0; place < length; place++)
-            sum += (uint32_t)ladder_number(line * line_stride + place * place_stride, peak, bits);
+            sum += (uint32_t)numbers_at(line * line_stride + place * place_stride, peak, bits);
         sums[line] = (int32_t)sum;
     }
 }
@@ -124,7 +124,7 @@ const char *ladder_oracle_differs(const struct ladder_oracle *oracle, allfold_fo
 static double logit(uint64_t i, uint64_t peak)
 {
     const int bits = type_bits(ALLFOLD_F32);
-    return (double)ladder_number(i, peak, bits) * ladder_unit(bits, true) * LADDER_LOGITS;
+    return (double)numbers_at(i, peak, bits) * numbers_unit(bits, true) * LADDER_LOGITS;
 }
 
 /* The distance from one f32 to the next, where x lies. */
@@ -137,7 +137,7 @@ static double f32_spacing(double x)
 
 void ladder_oracle_logits(uint64_t n, struct ladder_logits *logits)
 {
-    const uint64_t peak = n > 0 ? ladder_peak(n) : 0;
+    const uint64_t peak = n > 0 ? numbers_peak(n) : 0;
     const double max = n > 0 ? logit(peak, peak) : -INFINITY;
     double sum = 0.0;
 #pragma omp parallel for schedule(static) reduction(+ : sum) if (n > 4 * CHUNK)
@@ -150,8 +150,8 @@ void ladder_oracle_logits(uint64_t n, struct ladder_logits *logits)
     *logits = (struct ladder_logits){n, peak, max, sum};
 }
 
-const char *ladder_oracle_softmax(const struct ladder_logits *logits, const float *y, double allowed,
-                                  double allowed_below, double *worst, char *why, size_t why_bytes)
+void ladder_oracle_softmax(const struct ladder_logits *logits, const float *y, const struct ladder_allowed *allowed,
+                           double *worst, char why[LADDER_TEXT_BYTES])
 {
     const uint64_t n = logits->n, peak = logits->peak;
     const double max = logits->max, sum = logits->sum;
@@ -163,13 +163,11 @@ const char *ladder_oracle_softmax(const struct ladder_logits *logits, const floa
             const double below = max - logit(i, peak), expected = exp(-below) / sum;
             const double error = fabs((double)y[i] - expected) / f32_spacing(expected);
             largest = error > largest ? error : largest;
-            if (!(error <= allowed + allowed_below * below) && i < wrong)
+            if (!(error <= allowed->units + allowed->units_below * below) && i < wrong)
                 wrong = i;
         }
     *worst = wrong == UINT64_MAX || isfinite(y[wrong]) ? largest : NAN;
-    if (wrong == UINT64_MAX)
-        return NULL;
-    snprintf(why, why_bytes, "element %" PRIu64 ": found %.9g, expected %.9g", wrong, (double)y[wrong],
-             exp(logit(wrong, peak) - max) / sum);
-    return why;
+    if (wrong != UINT64_MAX)
+        snprintf(why, LADDER_TEXT_BYTES, "element %" PRIu64 ": found %.9g, expected %.9g", wrong, (double)y[wrong],
+                 exp(logit(wrong, peak) - max) / sum);
 }

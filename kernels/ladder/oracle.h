@@ -2,7 +2,13 @@
 #ifndef ALLFOLD_LADDER_ORACLE_H
 #define ALLFOLD_LADDER_ORACLE_H
 
-#include "base/base.h"
+#include "kernels/ladder/ladder.h"
+
+/* Element types: X(ID, C type, b). Integers lie in [-2^(b-1), 2^(b-1)); floating-point elements are those divided by
+   2^(b-1), so that they fill [-1, 1); the large one is 1.5 on that scale. */
+#define LADDER_TYPES(X) X(INT32, int32_t, 31) X(F32, float, 24) X(F64, double, 53)
+/* Logits of softmax lie in [-16, 16), and the large one is 24. */
+#define LADDER_LOGITS 16.0
 
 struct ladder_oracle {
     allfold_type type;
@@ -41,9 +47,11 @@ struct ladder_logits {
 void ladder_oracle_logits(uint64_t n, struct ladder_logits *logits);
 
 /* Compares y with the softmax of the logits, computed in float64. *worst is the largest error in units in
-   the last place of f32. More than `allowed` of them is wrong, plus allowed_below for each unit that x lies below the
-   maximum (that much a difference rounded to f32 costs): then the result says where, in why; else it is NULL. */
-const char *ladder_oracle_softmax(const struct ladder_logits *logits, const float *y, double allowed,
-                                  double allowed_below, double *worst, char *why, size_t why_bytes);
+   the last place of f32. An output that is further off than allowed is wrong: then why says which it is; else it is left alone. */
+struct ladder_allowed {
+    double units, units_below; /* in any case; for each unit that x lies below the maximum (a difference rounded to f32 costs that) */
+};
+void ladder_oracle_softmax(const struct ladder_logits *logits, const float *y, const struct ladder_allowed *allowed,
+                           double *worst, char why[LADDER_TEXT_BYTES]);
 
 #endif

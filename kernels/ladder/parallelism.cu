@@ -82,7 +82,7 @@ static cudaError_t start(void *argument, cudaStream_t stream)
 {
     const struct job *const job = (const struct job *)argument;
     const struct experiment *const e = job->experiment;
-    const cudaError_t code = ladder_launch(job->kernel, job->blocks, job->block, 0, stream, e->x, e->n, 0, e->partials);
+    const cudaError_t code = gpu_launch(job->kernel, job->blocks, job->block, 0, stream, e->x, e->n, 0, e->partials);
     return code != cudaSuccess ? code : experiment_finish(e, job->blocks, stream);
 }
 
@@ -91,7 +91,7 @@ enum { THREAD_COUNT, LOADS, LOAD_BYTES, IN_FLIGHT, LATENCY, TIME, BANDWIDTH = TI
 /* If the threads do not fit, because of their registers, the row has only its parameters. */
 static allfold_status measure(struct experiment *experiment, const struct variant *variant, int size, struct error *error)
 {
-    const int multiprocessors = experiment->ladder->device.multiprocessors;
+    const int multiprocessors = experiment->gpu->device.multiprocessors;
     const int threads = THREADS[size], block = threads < 1024 ? threads : 1024;
     const unsigned int blocks = (unsigned int)(threads / block * multiprocessors);
     const double in_flight = (double)threads * variant->loads * variant->load_bytes;
@@ -108,12 +108,13 @@ static allfold_status measure(struct experiment *experiment, const struct varian
     row[IN_FLIGHT].number = in_flight;
     if (needs.blocks * block < threads)
         return ALLFOLD_OK;
-    if (experiment_row(experiment, row, start, &job, error) == ALLFOLD_OK)
+    const struct gpu_work work = {start, &job};
+    if (experiment_row(experiment, &work, row, error) == ALLFOLD_OK)
         row[LATENCY].number = in_flight * multiprocessors / row[BANDWIDTH].number;
     return error->status;
 }
 
-allfold_status ladder_parallelism(struct ladder *ladder, const struct ladder_request *request, struct ladder_table *table,
+allfold_status ladder_parallelism(struct gpu *gpu, const struct ladder_request *request, struct ladder_table *table,
                                       struct error *error)
 {
     struct experiment experiment;
@@ -124,7 +125,7 @@ allfold_status ladder_parallelism(struct ladder *ladder, const struct ladder_req
     ladder_table_column(table, "load_bytes", "bytes a load", LADDER_INTEGER);
     ladder_table_column(table, "bytes_in_flight", "bytes in flight/SM", LADDER_INTEGER);
     ladder_table_column(table, "seconds_in_flight", "in flight us", LADDER_SECONDS);
-    if (experiment_begin(&experiment, ladder, request->count, table, error) != ALLFOLD_OK)
+    if (experiment_begin(&experiment, gpu, request->count, table, error) != ALLFOLD_OK)
         return error->status;
     experiment_columns(&experiment);
     for (const struct variant &variant : variants)

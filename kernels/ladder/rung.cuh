@@ -9,7 +9,7 @@
 #ifndef ALLFOLD_LADDER_RUNG_CUH
 #define ALLFOLD_LADDER_RUNG_CUH
 
-#include <cuda_runtime.h>
+#include "measure/launch.cuh"
 
 #include <math.h>
 #include <stdint.h>
@@ -82,34 +82,18 @@ static inline unsigned int rung_level_blocks(const struct rung *rung, uint64_t n
     return (unsigned int)(blocks > 0 ? blocks : 1);
 }
 
-/* Starts work on the stream. The caller times this work from its beginning to its end. */
-typedef cudaError_t ladder_work(void *argument, cudaStream_t stream);
-
-/* The one place where the ladder launches kernels. */
-template <class... Parameters, class... Arguments>
-static inline cudaError_t ladder_launch(void (*kernel)(Parameters...), unsigned int blocks, int threads,
-                                        size_t shared_bytes, cudaStream_t stream, Arguments... arguments)
-{
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(blocks);
-    config.blockDim = dim3((unsigned int)threads);
-    config.dynamicSmemBytes = shared_bytes;
-    config.stream = stream;
-    return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
-}
-
 template <class T>
 static inline cudaError_t rung_start(void (*kernel)(const T *, uint64_t, T *), const struct level *level,
                                      size_t shared_bytes)
 {
-    return ladder_launch(kernel, level->blocks, level->block, shared_bytes, level->stream, (const T *)level->from,
+    return gpu_launch(kernel, level->blocks, level->block, shared_bytes, level->stream, (const T *)level->from,
                          level->n, (T *)level->to);
 }
 template <class T>
 static inline cudaError_t rung_start(void (*kernel)(const T *, uint64_t, T *, T *), const struct level *level,
                                      size_t shared_bytes)
 {
-    return ladder_launch(kernel, level->blocks, level->block, shared_bytes, level->stream, (const T *)level->from,
+    return gpu_launch(kernel, level->blocks, level->block, shared_bytes, level->stream, (const T *)level->from,
                          level->n, (T *)level->to, (T *)level->work);
 }
 

@@ -1,7 +1,7 @@
 /* The ladder itself: every rung over the same elements, checked, timed, checked again, and put into one table. */
 #include "kernels/ladder/levels.h"
 
-#include "kernels/ladder/numbers.h"
+#include "measure/numbers.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,27 +21,27 @@ struct subject {
     struct ladder_oracle oracle;
 };
 
-static allfold_status subject_make(struct ladder *ladder, const struct ladder_request *request, struct subject *subject,
+static allfold_status subject_make(struct gpu *gpu, const struct ladder_request *request, struct subject *subject,
                                    struct error *error)
 {
     ladder_oracle_compute(request->type, request->count, &subject->oracle);
-    if (ladder_input(ladder, request->type, request->count, &subject->x, error) == ALLFOLD_OK)
-        ladder_wait(ladder, "making the input", error);
+    if (ladder_input(gpu, request->type, request->count, &subject->x, error) == ALLFOLD_OK)
+        gpu_wait(gpu, "making the input", error);
     return error->status;
 }
 
 /* Nothing of what an earlier rung found may be there to be found again. */
 static allfold_status poison(struct reduction *r, struct error *error)
 {
-    static const enum ladder_place places[] = {LADDER_WORK, LADDER_PARTIALS, LADDER_PARTIALS_2, LADDER_RESULT};
+    static const enum gpu_buffers buffers[] = {GPU_WORK, GPU_PARTIALS, GPU_PARTIALS_2, GPU_RESULT};
     if (reduction_way(r)->on_host) {
         memset(r->result, LADDER_POISON, allfold_type_bytes(r->type));
         return ALLFOLD_OK;
     }
-    for (enum ladder_place place : places)
-        if (r->ladder->places[place] != NULL
-            && ladder_cuda(cudaMemsetAsync(r->ladder->places[place], LADDER_POISON, r->ladder->place_bytes[place],
-                                           r->ladder->stream), "clearing what earlier rungs left", error) != ALLFOLD_OK)
+    for (enum gpu_buffers which : buffers)
+        if (r->gpu->buffers[which] != NULL
+            && gpu_check(cudaMemsetAsync(r->gpu->buffers[which], LADDER_POISON, r->gpu->buffer_bytes[which],
+                                           r->gpu->stream), "clearing what earlier rungs left", error) != ALLFOLD_OK)
             break;
     return error->status;
 }
@@ -61,7 +61,7 @@ static allfold_status check(struct reduction *r, const struct subject *subject, 
                             struct error *error)
 {
     if (poison(r, error) != ALLFOLD_OK
-        || ladder_cuda(reduction_way(r)->start(r, r->ladder->stream), "starting a rung", error) != ALLFOLD_OK)
+        || gpu_check(reduction_way(r)->start(r, r->gpu->stream), "starting a rung", error) != ALLFOLD_OK)
         return error->status;
     return compare(r, subject, why, error);
 }
@@ -70,10 +70,10 @@ static allfold_status check(struct reduction *r, const struct subject *subject, 
 static allfold_status check_input(struct reduction *r, char why[LADDER_TEXT_BYTES], struct error *error)
 {
     uint64_t changes = 0;
-    if (ladder_input_changes(r->ladder, r->type, r->n, &changes, error) != ALLFOLD_OK || changes == 0)
+    if (ladder_input_changes(r->gpu, r->type, r->n, &changes, error) != ALLFOLD_OK || changes == 0)
         return error->status;
     snprintf(why, LADDER_TEXT_BYTES, "changed %llu places of its input", (unsigned long long)changes);
-    return ladder_input(r->ladder, r->type, r->n, &r->x, error);
+    return ladder_input(r->gpu, r->type, r->n, &r->x, error);
 }
 
 /* The columns of the table, in their order. */
@@ -109,7 +109,7 @@ struct times_before {
     double before, first, host;
 };
 
-static void fill_row(const struct reduction *r, const struct ladder_times *times, double ceiling,
+static void fill_row(const struct reduction *r, const struct timing *times, double ceiling,
                      struct times_before *earlier, struct ladder_cell *row)
 {
     const bool on_host = reduction_way(r)->on_host;
@@ -126,7 +126,7 @@ static void fill_row(const struct reduction *r, const struct ladder_times *times
         row[INPUT].number = input / times->median / ceiling;
     }
     if (!on_host)
-        row[OF_DATASHEET].number = bytes / times->median / r->ladder->device.datasheet;
+        row[OF_DATASHEET].number = bytes / times->median / r->gpu->device.datasheet;
     row[RATE].number = (double)(r->n > 0 ? r->n - 1 : 0) / times->median;
     row[BEFORE].number = earlier->before / times->median;
     if (!on_host && !(earlier->first > 0.0))
@@ -142,38 +142,44 @@ static void fill_row(const struct reduction *r, const struct ladder_times *times
     earlier->before = times->median;
 }
 
-static allfold_status measure(struct ladder *ladder, const struct ladder_request *request, int rung,
-                              const struct subject *subject, double ceiling, struct times_before *earlier,
-                              struct ladder_table *table, struct error *error)
+/* All rungs over one subject. */
+struct climb {
+    struct gpu *gpu;
+    const struct ladder_request *request;
+    struct subject subject;
+    double ceiling; /* bytes a second that this GPU reads */
+    struct times_before earlier;
+    struct ladder_table *table;
+};
+
+static allfold_status measure(struct climb *climb, int rung, struct error *error)
 {
+    const struct subject *const subject = &climb->subject;
     char why[LADDER_TEXT_BYTES] = "";
     struct reduction r;
-    struct ladder_times times;
-    if (reduction_plan(ladder, rungs[rung], request, subject->x, &r, error) != ALLFOLD_OK
+    struct timing times;
+    if (reduction_plan(climb->gpu, rungs[rung], climb->request, subject->x, &r, error) != ALLFOLD_OK
         || check(&r, subject, why, error) != ALLFOLD_OK)
         return error->status;
-    const struct rung_way *const way = reduction_way(&r);
-    if ((way->on_host ? ladder_time_host(way->start, &r, &times, error)
-                      : ladder_time(ladder, way->start, &r, &times, error))
-            != ALLFOLD_OK
+    const struct gpu_work work = {reduction_way(&r)->start, &r};
+    const bool on_host = reduction_way(&r)->on_host;
+    if ((on_host ? host_time(&work, &times, error) : gpu_time(climb->gpu, &work, &times, error)) != ALLFOLD_OK
         || compare(&r, subject, why, error) != ALLFOLD_OK || check_input(&r, why, error) != ALLFOLD_OK)
         return error->status;
-    struct ladder_cell *const row = ladder_table_row(table, error);
+    struct ladder_cell *const row = ladder_table_row(climb->table, error);
     if (row == NULL)
         return error->status;
     snprintf(row[RUNG].text, sizeof row[RUNG].text, "%s", ladder_rungs[rung].name);
     snprintf(row[IDEA].text, sizeof row[IDEA].text, "%s", ladder_rungs[rung].idea);
-    fill_row(&r, &times, ceiling, earlier, row);
-    ladder_table_verdict(table, &row[CORRECT], why);
+    fill_row(&r, &times, climb->ceiling, &climb->earlier, row);
+    ladder_table_verdict(climb->table, &row[CORRECT], why);
     return ALLFOLD_OK;
 }
 
-allfold_status ladder_rungs_run(struct ladder *ladder, const struct ladder_request *request, struct ladder_table *table,
+allfold_status ladder_rungs_run(struct gpu *gpu, const struct ladder_request *request, struct ladder_table *table,
                                 struct error *error)
 {
-    struct subject subject;
-    struct times_before earlier = {NAN, NAN, NAN};
-    double ceiling;
+    struct climb climb = {gpu, request, {}, NAN, {NAN, NAN, NAN}, table};
 #define ROW(ID, key, heading, format) \
     ladder_table_column(table, key, ID == RATE && request->type == ALLFOLD_INT32 ? "Gop/s" : heading, format);
     COLUMNS(ROW)
@@ -181,14 +187,14 @@ allfold_status ladder_rungs_run(struct ladder *ladder, const struct ladder_reque
     table->compared = MEDIAN;
     snprintf(table->title, sizeof table->title, "%s of %llu %s, blocks of %d threads", allfold_fold_name(request->fold),
              (unsigned long long)request->count, allfold_type_name(request->type), request->block);
-    if (subject_make(ladder, request, &subject, error) != ALLFOLD_OK
-        || ladder_read_ceiling(ladder, subject.x, request->count * allfold_type_bytes(request->type), &ceiling, error)
+    if (subject_make(gpu, request, &climb.subject, error) != ALLFOLD_OK
+        || gpu_read_ceiling(gpu, climb.subject.x, request->count * allfold_type_bytes(request->type), &climb.ceiling, error)
                != ALLFOLD_OK)
         return error->status;
-    ladder_facts(ladder, ceiling, table);
+    ladder_facts(gpu, climb.ceiling, table);
     for (int rung = 0; rung < ladder_rung_count; rung++)
         if ((request->rung < 0 || request->rung == rung)
-            && measure(ladder, request, rung, &subject, ceiling, &earlier, table, error) != ALLFOLD_OK)
+            && measure(&climb, rung, error) != ALLFOLD_OK)
             break;
     return error->status;
 }
@@ -216,19 +222,19 @@ allfold_status ladder_check_begin(int rung, struct ladder_table *table, struct e
     return error->status;
 }
 
-allfold_status ladder_check(struct ladder *ladder, const struct ladder_request *request, struct ladder_table *table,
+allfold_status ladder_check(struct gpu *gpu, const struct ladder_request *request, struct ladder_table *table,
                             struct error *error)
 {
     struct subject subject;
     struct ladder_cell *row = table->cells;
-    if (subject_make(ladder, request, &subject, error) != ALLFOLD_OK)
+    if (subject_make(gpu, request, &subject, error) != ALLFOLD_OK)
         return error->status;
     for (int rung = 0; rung < ladder_rung_count; rung++) {
         char why[LADDER_TEXT_BYTES] = "";
         struct reduction r;
         if (request->rung >= 0 && request->rung != rung)
             continue;
-        if (reduction_plan(ladder, rungs[rung], request, subject.x, &r, error) != ALLFOLD_OK
+        if (reduction_plan(gpu, rungs[rung], request, subject.x, &r, error) != ALLFOLD_OK
             || check(&r, &subject, why, error) != ALLFOLD_OK || check_input(&r, why, error) != ALLFOLD_OK)
             return error->status;
         row[CHECK_LENGTHS].number += 1.0;

@@ -7,7 +7,7 @@
 
 #include "kernels/kernels.h"
 
-struct ladder;
+struct gpu;
 
 #define LADDER_SOFTMAX_RUNGS(X)                                                                               \
     X(one_block, "one-block", "three kernels of one block: maximum; exponentials and their sum; division")    \
@@ -16,7 +16,7 @@ struct ladder;
     X(engine, "engine", "allfold's two kernels: tiles, vectors, backwards through the second pass")
 
 struct softmax_job {
-    struct ladder *ladder;
+    struct gpu *gpu;
     const float *x;
     uint64_t n; /* > 0 */
     float *y;
@@ -28,11 +28,11 @@ struct softmax_job {
 enum { SOFTMAX_BLOCK = 512 };
 
 struct softmax_rung {
-    ladder_work *start; /* of a struct softmax_job */
+    gpu_start *start; /* of a struct softmax_job */
     int passes;         /* how many times the n elements are read or written */
     unsigned int most;  /* blocks; 0: as many as the GPU holds */
-    /* units in the last place that an output may be off: so many, and so many for each addition that its thread makes
-       in a row, and for each unit that x lies below the maximum */
+    /* units in the last place that an output may be off: in any case, for each addition that its thread makes in a row, and for
+       each unit that x lies below the maximum */
     double allowed, allowed_each, allowed_below;
 };
 

@@ -10,7 +10,7 @@
    where the cache helps; and the error: the sum is kept in f64, and every output is within 2 units in the last place.
    What it leaves: the host takes the pair between the passes and launches the second one: some microseconds, which count here.
    (Of f32 the library launches both together; of several ranks the second waits for the host's word.) */
-#include "kernels/ladder/measure.h"
+#include "kernels/ladder/input.h"
 #include "kernels/ladder/softmax.h"
 
 #include "fold/exponential.h"
@@ -19,7 +19,7 @@
 static cudaError_t start(void *argument, cudaStream_t stream)
 {
     struct softmax_job *const job = (struct softmax_job *)argument;
-    const int multiprocessors = job->ladder->device.multiprocessors;
+    const int multiprocessors = job->gpu->device.multiprocessors;
     const struct work first = {MONOID_sumexp, ALLFOLD_F32, job->x, job->n, 0};
     const struct softmax_work second = {job->x, job->y, ALLFOLD_F32, ALLFOLD_F32, job->n, false, ALLFOLD_LEVEL_FAST};
     struct softmax_constants constants;

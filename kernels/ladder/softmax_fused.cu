@@ -67,12 +67,12 @@ static cudaError_t start(void *argument, cudaStream_t stream)
 {
     const struct softmax_job *const job = (const struct softmax_job *)argument;
     struct max_sum *const partials = (struct max_sum *)job->partials, *const all = (struct max_sum *)job->result;
-    cudaError_t code = ladder_launch(max_sum_kernel, job->blocks, SOFTMAX_BLOCK, 0, stream, job->x, job->n, partials);
+    cudaError_t code = gpu_launch(max_sum_kernel, job->blocks, SOFTMAX_BLOCK, 0, stream, job->x, job->n, partials);
     if (code == cudaSuccess)
-        code = ladder_launch(max_sum_partials_kernel, 1, SOFTMAX_BLOCK, 0, stream, partials, job->blocks, all);
+        code = gpu_launch(max_sum_partials_kernel, 1, SOFTMAX_BLOCK, 0, stream, partials, job->blocks, all);
     if (code == cudaSuccess)
         code =
-            ladder_launch(max_sum_softmax_kernel, job->blocks, SOFTMAX_BLOCK, 0, stream, job->x, job->n, all, job->y);
+            gpu_launch(max_sum_softmax_kernel, job->blocks, SOFTMAX_BLOCK, 0, stream, job->x, job->n, all, job->y);
     return code;
 }
 

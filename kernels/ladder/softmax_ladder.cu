@@ -1,12 +1,13 @@
 /* `allfold ladder softmax`: every rung of the softmax ladder over the same logits, each output compared with a float64
    oracle, timed, compared again. */
-#include "kernels/ladder/measure.h"
+#include "kernels/ladder/input.h"
 #include "kernels/ladder/softmax.h"
 
 #include "kernels/kernels.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #define ROW(NAME, name, idea) extern const struct softmax_rung softmax_##NAME;
 LADDER_SOFTMAX_RUNGS(ROW)
@@ -40,24 +41,24 @@ enum column {
 #undef ROW
 };
 
-static allfold_status job_make(struct ladder *ladder, uint64_t n, struct softmax_job *job, struct error *error)
+static allfold_status job_make(struct gpu *gpu, uint64_t n, struct softmax_job *job, struct error *error)
 {
-    const struct ladder_device *const device = &ladder->device;
+    const struct gpu_device *const device = &gpu->device;
     const size_t scratch = fold_scratch_bytes(device->multiprocessors);
     void *y, *partials, *result;
     *job = {};
-    job->ladder = ladder;
+    job->gpu = gpu;
     job->n = n;
     job->blocks = (unsigned int)(device->multiprocessors * (device->threads_per_multiprocessor / SOFTMAX_BLOCK));
-    if (ladder_input_logits(ladder, n, &job->x, error) != ALLFOLD_OK
-        || ladder_room(ladder, LADDER_WORK, n * sizeof(float), &y, error) != ALLFOLD_OK
-        || ladder_room(ladder, LADDER_PARTIALS, 2 * job->blocks * sizeof(float), &partials, error) != ALLFOLD_OK
-        || ladder_room(ladder, LADDER_RESULT, 2 * sizeof(float), &result, error) != ALLFOLD_OK
-        || ladder_room(ladder, LADDER_SCRATCH, scratch, &job->space.scratch, error) != ALLFOLD_OK
-        || ladder_cuda(cudaMemsetAsync(job->space.scratch, 0, scratch, ladder->stream), "clearing the engine's scratch",
+    if (ladder_input_logits(gpu, n, &job->x, error) != ALLFOLD_OK
+        || gpu_buffer(gpu, GPU_WORK, n * sizeof(float), &y, error) != ALLFOLD_OK
+        || gpu_buffer(gpu, GPU_PARTIALS, 2 * job->blocks * sizeof(float), &partials, error) != ALLFOLD_OK
+        || gpu_buffer(gpu, GPU_RESULT, 2 * sizeof(float), &result, error) != ALLFOLD_OK
+        || gpu_buffer(gpu, GPU_SCRATCH, scratch, &job->space.scratch, error) != ALLFOLD_OK
+        || gpu_check(cudaMemsetAsync(job->space.scratch, 0, scratch, gpu->stream), "clearing the engine's scratch",
                        error)
                != ALLFOLD_OK
-        || ladder_cuda(cudaMallocHost((void **)&job->space.mailbox, sizeof *job->space.mailbox), "pinned memory for the engine's result",
+        || gpu_check(cudaMallocHost((void **)&job->space.mailbox, sizeof *job->space.mailbox), "pinned memory for the engine's result",
                        error)
                != ALLFOLD_OK)
         return error->status;
@@ -66,52 +67,55 @@ static allfold_status job_make(struct ladder *ladder, uint64_t n, struct softmax
     job->y = (float *)y;
     job->partials = (float *)partials;
     job->result = (float *)result;
-    return ladder_wait(ladder, "making the input", error);
+    return gpu_wait(gpu, "making the input", error);
 }
 
+/* What was found of one rung. */
+struct finding {
+    struct timing timing;
+    double worst; /* the largest error of both comparisons, in units in the last place */
+    char why[LADDER_TEXT_BYTES];
+};
+
 /* What the last run wrote, against the oracle. */
-static allfold_status compare(struct softmax_job *job, const struct ladder_logits *logits,
-                              const struct softmax_rung *rung, double *worst, char why[LADDER_TEXT_BYTES],
-                              struct error *error)
+static allfold_status compare(struct softmax_job *job, const struct ladder_logits *logits, const struct softmax_rung *rung,
+                              struct finding *finding, struct error *error)
 {
     static const char what[] = "copying a softmax to the host";
     const uint64_t threads = (uint64_t)SOFTMAX_BLOCK * (rung->most > 0 ? rung->most : job->blocks);
-    const double allowed = rung->allowed + rung->allowed_each * (double)(job->n / threads + 1);
+    const struct ladder_allowed allowed = {rung->allowed + rung->allowed_each * (double)(job->n / threads + 1), rung->allowed_below};
     void *y;
     uint64_t changes = 0;
-    char how[LADDER_TEXT_BYTES];
-    if (ladder_host_room(job->ladder, 0, job->n * sizeof(float), &y, error) != ALLFOLD_OK
-        || ladder_cuda(cudaMemcpyAsync(y, job->y, job->n * sizeof(float), cudaMemcpyDeviceToHost, job->ladder->stream),
-                       what, error)
+    double worst = 0.0;
+    char why[LADDER_TEXT_BYTES] = "";
+    if (gpu_host_buffer(job->gpu, 0, job->n * sizeof(float), &y, error) != ALLFOLD_OK
+        || gpu_check(cudaMemcpyAsync(y, job->y, job->n * sizeof(float), cudaMemcpyDeviceToHost, job->gpu->stream), what, error)
                != ALLFOLD_OK
-        || ladder_wait(job->ladder, what, error) != ALLFOLD_OK
-        || ladder_input_logits_changes(job->ladder, job->n, &changes, error) != ALLFOLD_OK)
+        || gpu_wait(job->gpu, what, error) != ALLFOLD_OK
+        || ladder_input_logits_changes(job->gpu, job->n, &changes, error) != ALLFOLD_OK)
         return error->status;
-    const char *wrong =
-        ladder_oracle_softmax(logits, (const float *)y, allowed, rung->allowed_below, worst, how, sizeof how);
-    if (why[0] == '\0' && wrong != NULL)
-        snprintf(why, LADDER_TEXT_BYTES, "%s", wrong);
+    ladder_oracle_softmax(logits, (const float *)y, &allowed, &worst, why);
     if (why[0] == '\0' && changes > 0)
-        snprintf(why, LADDER_TEXT_BYTES, "changed %llu places of its input", (unsigned long long)changes);
+        snprintf(why, sizeof why, "changed %llu places of its input", (unsigned long long)changes);
+    if (finding->why[0] == '\0')
+        memcpy(finding->why, why, sizeof why);
+    finding->worst = finding->worst < worst || isnan(worst) ? worst : finding->worst;
     return ALLFOLD_OK;
 }
 
-static allfold_status measure(struct softmax_job *job, const struct ladder_logits *logits,
-                              const struct softmax_rung *rung, struct ladder_times *times, double *worst,
-                              char why[LADDER_TEXT_BYTES], struct error *error)
+static allfold_status measure(struct softmax_job *job, const struct ladder_logits *logits, const struct softmax_rung *rung,
+                              struct finding *finding, struct error *error)
 {
-    struct ladder *const ladder = job->ladder;
-    double error_before = 0.0, error_after = 0.0;
-    if (ladder_cuda(cudaMemsetAsync(job->y, LADDER_POISON, job->n * sizeof(float), ladder->stream),
-                    "clearing the output", error)
-            != ALLFOLD_OK
-        || ladder_cuda(rung->start(job, ladder->stream), "starting a rung", error) != ALLFOLD_OK
-        || compare(job, logits, rung, &error_before, why, error) != ALLFOLD_OK
-        || ladder_time(ladder, rung->start, job, times, error) != ALLFOLD_OK
-        || compare(job, logits, rung, &error_after, why, error) != ALLFOLD_OK)
-        return error->status;
-    *worst = error_before < error_after ? error_after : error_before;
-    return ALLFOLD_OK;
+    struct gpu *const gpu = job->gpu;
+    const struct gpu_work work = {rung->start, job};
+    *finding = {};
+    if (gpu_check(cudaMemsetAsync(job->y, LADDER_POISON, job->n * sizeof(float), gpu->stream), "clearing the output", error)
+            == ALLFOLD_OK
+        && gpu_check(rung->start(job, gpu->stream), "starting a rung", error) == ALLFOLD_OK
+        && compare(job, logits, rung, finding, error) == ALLFOLD_OK
+        && gpu_time(gpu, &work, &finding->timing, error) == ALLFOLD_OK)
+        compare(job, logits, rung, finding, error);
+    return error->status;
 }
 
 static allfold_status measure_all(struct softmax_job *job, double ceiling, struct ladder_table *table,
@@ -122,10 +126,9 @@ static allfold_status measure_all(struct softmax_job *job, double ceiling, struc
     ladder_oracle_logits(job->n, &logits);
     for (const auto &named : rungs) {
         const double bytes = (double)named.rung->passes * (double)job->n * sizeof(float);
-        char why[LADDER_TEXT_BYTES] = "";
-        struct ladder_times times;
-        double worst = NAN;
-        if (measure(job, &logits, named.rung, &times, &worst, why, error) != ALLFOLD_OK)
+        struct finding finding;
+        const struct timing &times = finding.timing;
+        if (measure(job, &logits, named.rung, &finding, error) != ALLFOLD_OK)
             break;
         struct ladder_cell *const row = ladder_table_row(table, error);
         if (row == NULL)
@@ -139,17 +142,17 @@ static allfold_status measure_all(struct softmax_job *job, double ceiling, struc
         row[TRIPS].number = named.rung->passes;
         row[BANDWIDTH].number = bytes / times.median;
         row[OF_CEILING].number = ceiling > 0.0 ? bytes / times.median / ceiling : NAN;
-        row[OF_DATASHEET].number = bytes / times.median / job->ladder->device.datasheet;
+        row[OF_DATASHEET].number = bytes / times.median / job->gpu->device.datasheet;
         row[BEFORE].number = before / times.median;
         row[FIRST].number = first / times.median;
-        row[ERROR].number = worst;
-        ladder_table_verdict(table, &row[CORRECT], why);
+        row[ERROR].number = finding.worst;
+        ladder_table_verdict(table, &row[CORRECT], finding.why);
         before = times.median;
     }
     return error->status;
 }
 
-allfold_status ladder_softmax_run(struct ladder *ladder, const struct ladder_request *request,
+allfold_status ladder_softmax_run(struct gpu *gpu, const struct ladder_request *request,
                                   struct ladder_table *table, struct error *error)
 {
     struct softmax_job job;
@@ -162,9 +165,9 @@ allfold_status ladder_softmax_run(struct ladder *ladder, const struct ladder_req
              (unsigned long long)request->count, SOFTMAX_BLOCK);
     if (request->count == 0)
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "ladder softmax: expected a --count above 0, found 0");
-    if (job_make(ladder, request->count, &job, error) == ALLFOLD_OK
-        && ladder_read_ceiling(ladder, job.x, job.n * sizeof(float), &ceiling, error) == ALLFOLD_OK) {
-        ladder_facts(ladder, ceiling, table);
+    if (job_make(gpu, request->count, &job, error) == ALLFOLD_OK
+        && gpu_read_ceiling(gpu, job.x, job.n * sizeof(float), &ceiling, error) == ALLFOLD_OK) {
+        ladder_facts(gpu, ceiling, table);
         measure_all(&job, ceiling, table, error);
     }
     cudaFreeHost(job.space.mailbox);

@@ -14,19 +14,19 @@ static cudaError_t start(void *argument, cudaStream_t stream)
     const struct softmax_job *const job = (const struct softmax_job *)argument;
     float *const max = job->result, *const sum = job->result + 1;
     const unsigned int blocks = job->blocks;
-    cudaError_t code = ladder_launch(softmax_reduce_kernel<max_of<float>>, blocks, SOFTMAX_BLOCK, 0, stream, job->x,
+    cudaError_t code = gpu_launch(softmax_reduce_kernel<max_of<float>>, blocks, SOFTMAX_BLOCK, 0, stream, job->x,
                                      job->n, job->partials);
     if (code == cudaSuccess)
-        code = ladder_launch(softmax_reduce_kernel<max_of<float>>, 1, SOFTMAX_BLOCK, 0, stream, job->partials, blocks,
+        code = gpu_launch(softmax_reduce_kernel<max_of<float>>, 1, SOFTMAX_BLOCK, 0, stream, job->partials, blocks,
                              max);
     if (code == cudaSuccess)
-        code = ladder_launch(softmax_exponentials_kernel, blocks, SOFTMAX_BLOCK, 0, stream, job->x, job->n, max, job->y,
+        code = gpu_launch(softmax_exponentials_kernel, blocks, SOFTMAX_BLOCK, 0, stream, job->x, job->n, max, job->y,
                              job->partials);
     if (code == cudaSuccess)
-        code = ladder_launch(softmax_reduce_kernel<sum_of<float>>, 1, SOFTMAX_BLOCK, 0, stream, job->partials, blocks,
+        code = gpu_launch(softmax_reduce_kernel<sum_of<float>>, 1, SOFTMAX_BLOCK, 0, stream, job->partials, blocks,
                              sum);
     if (code == cudaSuccess)
-        code = ladder_launch(softmax_divide_kernel, blocks, SOFTMAX_BLOCK, 0, stream, job->y, job->n, sum);
+        code = gpu_launch(softmax_divide_kernel, blocks, SOFTMAX_BLOCK, 0, stream, job->y, job->n, sum);
     return code;
 }
 

@@ -15,12 +15,12 @@ static cudaError_t start(void *argument, cudaStream_t stream)
     const struct softmax_job *const job = (const struct softmax_job *)argument;
     float *const max = job->result, *const sum = job->result + 1;
     cudaError_t code =
-        ladder_launch(softmax_reduce_kernel<max_of<float>>, 1, SOFTMAX_BLOCK, 0, stream, job->x, job->n, max);
+        gpu_launch(softmax_reduce_kernel<max_of<float>>, 1, SOFTMAX_BLOCK, 0, stream, job->x, job->n, max);
     if (code == cudaSuccess)
         code =
-            ladder_launch(softmax_exponentials_kernel, 1, SOFTMAX_BLOCK, 0, stream, job->x, job->n, max, job->y, sum);
+            gpu_launch(softmax_exponentials_kernel, 1, SOFTMAX_BLOCK, 0, stream, job->x, job->n, max, job->y, sum);
     if (code == cudaSuccess)
-        code = ladder_launch(softmax_divide_kernel, 1, SOFTMAX_BLOCK, 0, stream, job->y, job->n, sum);
+        code = gpu_launch(softmax_divide_kernel, 1, SOFTMAX_BLOCK, 0, stream, job->y, job->n, sum);
     return code;
 }
 

@@ -41,4 +41,4 @@ allfold_SOURCES = \
 	src/cli/suggest.h \
 	src/cli/text.c \
 	src/cli/text.h
-allfold_LDADD = libbench.a libladder.a $(LDADD) $(NCCL_LIBS) $(NVTX_LIBS)
+allfold_LDADD = libbench.a libladder.a libmeasure.a $(LDADD) $(NCCL_LIBS) $(NVTX_LIBS)

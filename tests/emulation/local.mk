@@ -12,7 +12,7 @@ emulation_sources = \
 noinst_HEADERS += tests/emulation/cuda_host.h tests/emulation/cuda_runtime.h tests/emulation/emulation.h \
 	tests/emulation/standin/cuda_runtime_api.h
 EXTRA_DIST += tests/emulation/standin/standin.c
-EXTRA_DIST += $(emulation_sources) tests/emulation/no_compiler.c $(kernel_sources) $(ladder_kernels)
+EXTRA_DIST += $(emulation_sources) tests/emulation/no_compiler.c $(kernel_sources) $(ladder_kernels) $(measure_kernels)
 
 PYTHON_TESTS += tests/emulation/test_library.py
 check_PROGRAMS += tests/emulation/allfold
@@ -64,7 +64,8 @@ standin_objects = \
 	$(patsubst src/%.c,tests/emulation/standin/%.o,$(cuda_backend)) \
 	tests/emulation/standin/kernels/ladder/absent.o \
 	$(addprefix tests/emulation/standin/,$(filter-out %/absent.o,$(filter kernels/%.o,$(libladder_a_SOURCES:.c=.o)))) \
-	$(addprefix tests/emulation/standin/,$(filter bench/%.o,$(libbench_a_SOURCES:.c=.o)))
+	$(addprefix tests/emulation/standin/,$(filter bench/%.o,$(libbench_a_SOURCES:.c=.o))) \
+	tests/emulation/standin/measure/absent.o tests/emulation/standin/measure/times.o
 tests_emulation_allfold_LDADD = \
 	tests/emulation/emulation.o \
 	$(emulated_kernels) \
@@ -92,6 +93,8 @@ STANDIN_COMPILE = $(CC) -D_GNU_SOURCE -I$(top_srcdir)/tests/emulation/standin $(
 tests/emulation/standin/standin.o: tests/emulation/standin/standin.c
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(STANDIN_COMPILE) -c $< -o $@
 tests/emulation/standin/device/%.o: src/device/%.c
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(STANDIN_COMPILE) -c $< -o $@
+tests/emulation/standin/measure/%.o: measure/%.c
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(STANDIN_COMPILE) -c $< -o $@
 tests/emulation/standin/bench/%.o: bench/%.c
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(STANDIN_COMPILE) -c $< -o $@

@@ -13,17 +13,17 @@ extern "C" {
 #include "tests/tap.h"
 }
 #include "emulation.h"
-#include "kernels/ladder/measure.h" /* first: it says that base/ is C */
+#include "kernels/ladder/input.h" /* first: it says that base/ is C */
 
 #include "kernels/ladder/ladder_experiments.h"
 
-allfold_status ladder_cuda(cudaError_t code, const char *what, struct error *error)
+allfold_status gpu_check(cudaError_t code, const char *what, struct error *error)
 {
     if (code == cudaSuccess)
         return ALLFOLD_OK;
     return error_set(error, ALLFOLD_DEVICE_ERROR, "%s: %d: %.300s", what, (int)code, emulation_fault());
 }
-allfold_status ladder_wait(struct ladder *, const char *, struct error *) { return ALLFOLD_OK; }
+allfold_status gpu_wait(struct gpu *, const char *, struct error *) { return ALLFOLD_OK; }
 
 static allfold_status room(void **place, size_t *place_bytes, size_t bytes, void **memory)
 {
@@ -38,49 +38,47 @@ static allfold_status room(void **place, size_t *place_bytes, size_t bytes, void
     *memory = *place;
     return ALLFOLD_OK;
 }
-allfold_status ladder_room(struct ladder *ladder, enum ladder_place place, size_t bytes, void **memory, struct error *)
+allfold_status gpu_buffer(struct gpu *gpu, enum gpu_buffers which, size_t bytes, void **memory, struct error *)
 {
-    return room(&ladder->places[place], &ladder->place_bytes[place], bytes, memory);
+    return room(&gpu->buffers[which], &gpu->buffer_bytes[which], bytes, memory);
 }
-allfold_status ladder_host_room(struct ladder *ladder, int which, size_t bytes, void **memory, struct error *)
+allfold_status gpu_host_buffer(struct gpu *gpu, int which, size_t bytes, void **memory, struct error *)
 {
-    return room(&ladder->host[which], &ladder->host_bytes[which], bytes, memory);
+    return room(&gpu->host[which], &gpu->host_bytes[which], bytes, memory);
 }
 
-allfold_status ladder_time(struct ladder *ladder, ladder_work *work, void *argument, struct ladder_times *times,
-                           struct error *error)
+allfold_status gpu_time(struct gpu *gpu, const struct gpu_work *work, struct timing *timing, struct error *error)
 {
-    *times = {1.0, 1.0, 1.0, 1};
-    return ladder_cuda(work(argument, ladder->stream), "starting what is measured", error);
+    *timing = {1.0, 1.0, 1.0, 1};
+    return gpu_check(work->start(work->argument, gpu->stream), "starting what is measured", error);
 }
-allfold_status ladder_read_ceiling(struct ladder *, const void *, uint64_t, double *bytes_per_second, struct error *)
+allfold_status gpu_read_ceiling(struct gpu *, const void *, uint64_t, double *bytes_per_second, struct error *)
 {
     *bytes_per_second = 1e9;
     return ALLFOLD_OK;
 }
-void ladder_facts(const struct ladder *, double, struct ladder_table *) {}
 
-static void ladder_empty(struct ladder *ladder)
+static void ladder_empty(struct gpu *gpu)
 {
-    for (void *place : ladder->places)
+    for (void *place : gpu->buffers)
         free(place);
-    for (void *place : ladder->host)
+    for (void *place : gpu->host)
         free(place);
 }
 
 /* One table; how many rows it has, or -1 if it is not right. */
 static int run(ladder_run *experiment, const struct ladder_request *request, char why[400])
 {
-    struct ladder ladder = {};
+    struct gpu gpu = {};
     struct ladder_table table = {};
     struct error error = {};
     int rows = -1;
-    ladder.device.multiprocessors = 3;
-    ladder.device.threads_per_multiprocessor = 2048;
-    ladder.device.datasheet = 2e9;
+    gpu.device.multiprocessors = 3;
+    gpu.device.threads_per_multiprocessor = 2048;
+    gpu.device.datasheet = 2e9;
     table.correct = true;
     table.compared = -1;
-    if (experiment(&ladder, request, &table, &error) != ALLFOLD_OK)
+    if (experiment(&gpu, request, &table, &error) != ALLFOLD_OK)
         snprintf(why, 400, "%.390s", error.text);
     else if (!table.correct)
         for (int i = 0; i < table.row_count * table.column_count; i++) {
@@ -90,7 +88,7 @@ static int run(ladder_run *experiment, const struct ladder_request *request, cha
     else
         rows = table.row_count;
     ladder_table_free(&table);
-    ladder_empty(&ladder);
+    ladder_empty(&gpu);
     return rows;
 }
 

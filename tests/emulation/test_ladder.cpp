@@ -15,7 +15,7 @@ extern "C" {
 #include "tests/tap.h"
 }
 #include "emulation.h"
-#include "kernels/ladder/numbers.h"
+#include "measure/numbers.h"
 #include "kernels/ladder/rung.cuh"
 #include "kernels/ladder/softmax.h"
 
@@ -50,13 +50,13 @@ static void *room_of(uint64_t bytes)
 static void *elements_of(allfold_type type, uint64_t n, double scale)
 {
     void *const x = room_of(n * allfold_type_bytes(type));
-    const uint64_t peak = n > 0 ? ladder_peak(n) : 0;
+    const uint64_t peak = n > 0 ? numbers_peak(n) : 0;
     for (uint64_t i = 0; i < n; i++)
         switch (type) {
 #define CASE(ID, T, bits)                                                                                              \
     case ALLFOLD_##ID:                                                                                                 \
         ((T *)x)[i] =                                                                                                  \
-            (T)((double)ladder_number(i, peak, bits) * ladder_unit(bits, ALLFOLD_##ID != ALLFOLD_INT32) * scale);      \
+            (T)((double)numbers_at(i, peak, bits) * numbers_unit(bits, ALLFOLD_##ID != ALLFOLD_INT32) * scale);      \
         break;
             LADDER_TYPES(CASE)
 #undef CASE
@@ -168,7 +168,7 @@ static bool softmax_right(const struct softmax_rung *rung, uint64_t n)
     float *const x = (float *)elements_of(ALLFOLD_F32, n, LADDER_LOGITS);
     float *const copy = (float *)elements_of(ALLFOLD_F32, n, LADDER_LOGITS);
     struct ladder_logits logits;
-    char why[200];
+    char why[LADDER_TEXT_BYTES] = "";
     double worst;
     ladder_oracle_logits(n, &logits);
     job.x = x;
@@ -181,13 +181,13 @@ static bool softmax_right(const struct softmax_rung *rung, uint64_t n)
         job.y = (float *)room_of(n * sizeof(float));
         emulation_order(order);
         const int code = rung->start(&job, NULL);
-        const double allowed = rung->allowed + rung->allowed_each * (double)(n / SOFTMAX_BLOCK + 1);
-        const char *const wrong =
-            ladder_oracle_softmax(&logits, job.y, allowed, rung->allowed_below, &worst, why, sizeof why);
+        const struct ladder_allowed allowed = {rung->allowed + rung->allowed_each * (double)(n / SOFTMAX_BLOCK + 1),
+                                               rung->allowed_below};
+        ladder_oracle_softmax(&logits, job.y, &allowed, &worst, why);
         if (code != 0)
             snprintf(reason, sizeof reason, "the launch fails with %d: %.200s", code, emulation_fault());
-        else if (wrong != NULL)
-            snprintf(reason, sizeof reason, "%s", wrong);
+        else if (why[0] != '\0')
+            snprintf(reason, sizeof reason, "%s", why);
         free(job.y);
     }
     if (reason[0] == '\0' && memcmp(x, copy, n * sizeof *x) != 0)

@@ -132,7 +132,7 @@ void bench_report_ranks(struct bench_report *report, const struct bench_facts *f
 
 /* ---- results */
 
-static const struct ladder_times *times_of(const struct bench_row *row) { return &row->measured[row->slowest].times; }
+static const struct timing *times_of(const struct bench_row *row) { return &row->measured[row->slowest].times; }
 
 static const struct bench_row *find(const struct bench_row *rows, int count, const char *peer, enum bench_seen seen)
 {
@@ -180,7 +180,7 @@ static bool is_correct(const struct bench_row *row, int ranks)
 static struct json_object *row_json(const struct bench_report *report, const struct bench_case *one, int ranks,
                                     const struct bench_row *row)
 {
-    const struct ladder_times *const times = times_of(row);
+    const struct timing *const times = times_of(row);
     const struct bench_facts *const facts = &report->facts[row->slowest];
     struct json_object *object = json_object_new_object(), *medians = json_object_new_array();
     add_text(object, "fold", one->subject->name);
@@ -232,7 +232,7 @@ static struct number_text count_text(uint64_t count)
 
 static void print_row(const struct bench_report *report, int ranks, const struct bench_row *row, double own)
 {
-    const struct ladder_times *const times = times_of(row);
+    const struct timing *const times = times_of(row);
     const struct bench_facts *const facts = &report->facts[row->slowest];
     const bool ours = strcmp(row->peer, "allfold") == 0;
     printf("  %-13s %-8s %10.2f %10.2f %10.2f %8s %6s %6s %6s %8s %5d  %s\n", row->peer, bench_seen_names[row->seen],

@@ -179,7 +179,7 @@ static void for_each(const struct plan *plan, struct session *session,
 
 struct run {
     struct session *session;
-    struct ladder *ladder;
+    struct gpu *ladder;
     const struct plan *plan;
     struct ladder_report report;
     struct ladder_table checks; /* --check: one table for everything */
@@ -254,13 +254,13 @@ void ladder_command_run(struct session *session)
             print_list(session);
         return;
     }
-    ladder_open(session_comm(session)->local_rank, &run.ladder, &session->error);
+    gpu_open(session_comm(session)->local_rank, &run.ladder, &session->error);
     if (session_agree(session)) {
         ladder_report_begin(session, plan.topic->name[0] != '\0' ? plan.topic->name : "rungs",
-                            ladder_device_of(run.ladder), &run.report);
+                            gpu_device_of(run.ladder), &run.report);
         if (session->error.status == ALLFOLD_OK)
             run_all(&run);
         ladder_report_end(&run.report);
     }
-    ladder_close(run.ladder);
+    gpu_close(run.ladder);
 }

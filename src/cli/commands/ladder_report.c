@@ -253,7 +253,7 @@ end:
     free(all);
 }
 
-static struct json_object *device_json(const struct ladder_device *device, int rank, int sharing)
+static struct json_object *device_json(const struct gpu_device *device, int rank, int sharing)
 {
     struct json_object *object = json_object_new_object();
     json_object_object_add(object, "rank", json_object_new_int(rank));
@@ -269,7 +269,7 @@ static struct json_object *device_json(const struct ladder_device *device, int r
     return object;
 }
 
-static void print_device(const struct ladder_device *device, int rank, int sharing)
+static void print_device(const struct gpu_device *device, int rank, int sharing)
 {
     printf("rank %d: %s, %s, %d multiprocessors, %s, CUDA driver %d.%d, runtime %d.%d", rank, device->name,
            device->uuid, device->multiprocessors, number_bytes((double)device->memory).text, device->driver / 1000,
@@ -279,7 +279,7 @@ static void print_device(const struct ladder_device *device, int rank, int shari
     putchar('\n');
 }
 
-static void report_devices(struct ladder_report *report, const struct ladder_device *devices, int ranks)
+static void report_devices(struct ladder_report *report, const struct gpu_device *devices, int ranks)
 {
     const struct settings *const settings = report->session->settings;
     for (int rank = 0; rank < ranks; rank++) {
@@ -294,11 +294,11 @@ static void report_devices(struct ladder_report *report, const struct ladder_dev
     }
 }
 
-void ladder_report_begin(struct session *session, const char *topic, const struct ladder_device *device,
+void ladder_report_begin(struct session *session, const char *topic, const struct gpu_device *device,
                          struct ladder_report *report)
 {
     struct comm *const comm = session_comm(session);
-    struct ladder_device *devices = NULL;
+    struct gpu_device *devices = NULL;
     *report = (struct ladder_report){.session = session};
     if (comm->rank == 0 && (devices = malloc((size_t)comm->size * sizeof *devices)) == NULL)
         error_set(&session->error, ALLFOLD_NO_MEMORY, "no memory to describe %d ranks", comm->size);

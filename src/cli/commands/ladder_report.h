@@ -12,7 +12,7 @@ struct ladder_report {
 };
 
 /* Collective. Gathers what each rank runs on, and begins the report of `topic`. */
-void ladder_report_begin(struct session *session, const char *topic, const struct ladder_device *device,
+void ladder_report_begin(struct session *session, const char *topic, const struct gpu_device *device,
                          struct ladder_report *report);
 
 /* Collective. Adds a table, of which each rank has its own; nothing where session->error, not yet agreed upon, holds an

@@ -1,5 +1,5 @@
 /* Medians and percentiles of measured times. */
-#include "kernels/ladder/times.h"
+#include "measure/times.h"
 
 #include <stdlib.h>
 
@@ -9,10 +9,10 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-struct ladder_times ladder_times_of(double *seconds, int runs)
+struct timing timing_of(double *seconds, int runs)
 {
     qsort(seconds, (size_t)runs, sizeof *seconds, compare);
-    const struct ladder_times times = {
+    const struct timing times = {
         .median = (seconds[(runs - 1) / 2] + seconds[runs / 2]) / 2,
         .p10 = seconds[(10 * runs + 99) / 100 - 1],
         .p99 = seconds[(99 * runs + 99) / 100 - 1],
@@ -21,7 +21,9 @@ struct ladder_times ladder_times_of(double *seconds, int runs)
     return times;
 }
 
-int ladder_runs_for(double budget, double seconds, int least, int most)
+int timing_runs(const struct timing_budget *budget, double seconds)
 {
-    return seconds * most <= budget ? most : seconds * least >= budget ? least : (int)(budget / seconds);
+    return seconds * budget->most <= budget->seconds    ? budget->most
+           : seconds * budget->least >= budget->seconds ? budget->least
+                                                        : (int)(budget->seconds / seconds);
 }

@@ -1,0 +1,19 @@
+/* CUB, the library that everybody has, as the yardstick of the ladder and of the benchmark: what it computes. C. */
+#ifndef ALLFOLD_MEASURE_CUB_H
+#define ALLFOLD_MEASURE_CUB_H
+
+#include "base/base.h"
+
+/* The last two are softmax's second and third pass; they need the largest element of all. */
+enum cub_work { CUB_SUM, CUB_SUM_GPU_TO_GPU, CUB_MAX, CUB_SUMEXP, CUB_NORMALISE };
+struct cub_call {
+    enum cub_work work;
+    allfold_type type; /* f32, f64, bf16, f16 or int32 */
+    uint64_t count;
+    double max; /* the largest element, for the passes that need it */
+    double sum; /* of exponentials, for CUB_NORMALISE */
+    const void *x; /* device memory, as what follows */
+    void *result;  /* one value; CUB_NORMALISE: the elements' softmax */
+};
+
+#endif
