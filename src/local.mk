@@ -101,6 +101,7 @@ libcpu_avx512_a_CFLAGS = $(AM_CFLAGS) $(AVX512_CFLAGS)
 endif
 
 cuda_backend = \
+	src/device/cuda/check.c \
 	src/device/cuda/device.c \
 	src/device/cuda/links.c \
 	src/device/cuda/queue.c \

@@ -3,6 +3,7 @@
 noinst_LIBRARIES += libladder.a
 libladder_a_SOURCES = \
 	kernels/ladder/oracle.c \
+	kernels/ladder/rung_names.c \
 	kernels/ladder/table.c \
 	kernels/ladder/topics.c
 # One file each: the rungs that are a kernel, in order; tests run them on the host, too (tests/emulation).

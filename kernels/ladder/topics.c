@@ -1,13 +1,6 @@
-/* The lists: of rungs, and of what `allfold ladder TOPIC` may name. In every build, also in one without CUDA. */
+/* What `allfold ladder TOPIC` may name. In every build, also in one without CUDA. */
 #include "kernels/ladder/ladder.h"
 #include "kernels/ladder/ladder_experiments.h"
-
-const struct ladder_rung ladder_rungs[] = {
-#define ROW(ID, name, idea) {name, idea},
-    LADDER_RUNGS(ROW)
-#undef ROW
-};
-const int ladder_rung_count = sizeof ladder_rungs / sizeof *ladder_rungs;
 
 #ifdef ALLFOLD_HAVE_CUDA
 #define RUN(function) function

@@ -117,28 +117,27 @@ int file_open(const char *path, uint64_t *bytes, struct error *error)
 
 /* One range of one file, and the buffer it goes to (reading) or comes from (writing). */
 struct transfer {
-    int fd;
-    const char *path;
-    uint64_t offset, bytes;
+    struct file_range range;
     char *destination;  /* not NULL: read */
     const char *origin; /* else write */
 };
 
 static allfold_status read_all(const struct transfer *t, struct error *error)
 {
-    for (uint64_t done = 0; done < t->bytes;) {
-        const size_t ask = (size_t)u64_min(t->bytes - done, CALL_BYTES_MAX);
-        const ssize_t got = pread(t->fd, t->destination + done, ask, (off_t)(t->offset + done));
+    const struct file_range *const range = &t->range;
+    for (uint64_t done = 0; done < range->bytes;) {
+        const size_t ask = (size_t)u64_min(range->bytes - done, CALL_BYTES_MAX);
+        const ssize_t got = pread(range->fd, t->destination + done, ask, (off_t)(range->offset + done));
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
             return error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot read at byte %" PRIu64,
-                               file_shown(t->path), t->offset + done);
+                               file_shown(range->path), range->offset + done);
         if (got == 0)
             return error_set(error, ALLFOLD_IO_ERROR,
                              "%s: the file shrank while it was read: expected %" PRIu64
                              " more bytes at byte %" PRIu64 ", found its end",
-                             file_shown(t->path), t->bytes - done, t->offset + done);
+                             file_shown(range->path), range->bytes - done, range->offset + done);
         done += (uint64_t)got;
     }
     return ALLFOLD_OK;
@@ -146,18 +145,19 @@ static allfold_status read_all(const struct transfer *t, struct error *error)
 
 static allfold_status write_all(const struct transfer *t, struct error *error)
 {
-    for (uint64_t done = 0; done < t->bytes;) {
-        const size_t ask = (size_t)u64_min(t->bytes - done, CALL_BYTES_MAX);
-        const ssize_t put = pwrite(t->fd, t->origin + done, ask, (off_t)(t->offset + done));
+    const struct file_range *const range = &t->range;
+    for (uint64_t done = 0; done < range->bytes;) {
+        const size_t ask = (size_t)u64_min(range->bytes - done, CALL_BYTES_MAX);
+        const ssize_t put = pwrite(range->fd, t->origin + done, ask, (off_t)(range->offset + done));
         if (put < 0 && errno == EINTR)
             continue;
         if (put < 0)
             return error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot write %" PRIu64 " bytes at byte %" PRIu64,
-                               file_shown(t->path), t->bytes - done, t->offset + done);
+                               file_shown(range->path), range->bytes - done, range->offset + done);
         if (put == 0)
             return error_set(error, ALLFOLD_IO_ERROR,
                              "%s: the system took none of %" PRIu64 " bytes at byte %" PRIu64 " and gave no reason",
-                             file_shown(t->path), t->bytes - done, t->offset + done);
+                             file_shown(range->path), range->bytes - done, range->offset + done);
         done += (uint64_t)put;
     }
     return ALLFOLD_OK;
@@ -171,25 +171,25 @@ static allfold_status move_serial(const struct transfer *t, struct error *error)
 /* The part of a transfer that lies in piece number `piece` of the file. */
 static struct transfer cut(const struct transfer *t, uint64_t piece)
 {
-    const uint64_t first = u64_max(t->offset, piece * PIECE_BYTES);
-    const uint64_t end = u64_min(t->offset + t->bytes, (piece + 1) * PIECE_BYTES);
+    const uint64_t first = u64_max(t->range.offset, piece * PIECE_BYTES);
+    const uint64_t end = u64_min(t->range.offset + t->range.bytes, (piece + 1) * PIECE_BYTES);
     struct transfer part = *t;
-    part.offset = first;
-    part.bytes = end - first;
+    part.range.offset = first;
+    part.range.bytes = end - first;
     if (t->destination != NULL)
-        part.destination = t->destination + (first - t->offset);
+        part.destination = t->destination + (first - t->range.offset);
     else
-        part.origin = t->origin + (first - t->offset);
+        part.origin = t->origin + (first - t->range.offset);
     return part;
 }
 
 static allfold_status move(const struct transfer *t, int threads, struct error *error)
 {
-    if (t->bytes == 0)
+    if (t->range.bytes == 0)
         return ALLFOLD_OK;
-    if (threads <= 1 || t->bytes < PARALLEL_BYTES)
+    if (threads <= 1 || t->range.bytes < PARALLEL_BYTES)
         return move_serial(t, error);
-    const uint64_t first = t->offset / PIECE_BYTES, last = (t->offset + t->bytes - 1) / PIECE_BYTES;
+    const uint64_t first = t->range.offset / PIECE_BYTES, last = (t->range.offset + t->range.bytes - 1) / PIECE_BYTES;
     atomic_bool failed = false;
 #pragma omp parallel for schedule(dynamic) num_threads(threads)
     for (uint64_t piece = first; piece <= last; piece++) {
@@ -206,16 +206,14 @@ static allfold_status move(const struct transfer *t, int threads, struct error *
     return error->status;
 }
 
-allfold_status file_read(int fd, const char *path, uint64_t offset, uint64_t bytes, void *destination, int threads,
-                         struct error *error)
+allfold_status file_read(const struct file_range *range, void *destination, int threads, struct error *error)
 {
-    const struct transfer t = {.fd = fd, .path = path, .offset = offset, .bytes = bytes, .destination = destination};
+    const struct transfer t = {.range = *range, .destination = destination};
     return move(&t, threads, error);
 }
 
-allfold_status file_write(int fd, const char *path, uint64_t offset, uint64_t bytes, const void *origin, int threads,
-                          struct error *error)
+allfold_status file_write(const struct file_range *range, const void *origin, int threads, struct error *error)
 {
-    const struct transfer t = {.fd = fd, .path = path, .offset = offset, .bytes = bytes, .origin = origin};
+    const struct transfer t = {.range = *range, .origin = origin};
     return move(&t, threads, error);
 }

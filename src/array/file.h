@@ -25,10 +25,15 @@ bool file_same(const char *a, const char *b);
    content, as in /proc, is refused. Returns the descriptor, -1 on an error. */
 int file_open(const char *path, uint64_t *bytes, struct error *error);
 
-/* Reads or writes all of [offset, offset + bytes) with at most `threads` threads, or fails. path is for messages. */
-allfold_status file_read(int fd, const char *path, uint64_t offset, uint64_t bytes, void *destination, int threads,
-                         struct error *error);
-allfold_status file_write(int fd, const char *path, uint64_t offset, uint64_t bytes, const void *origin, int threads,
-                          struct error *error);
+/* Bytes [offset, offset + bytes) of an open file. path is for messages. */
+struct file_range {
+    int fd;
+    const char *path;
+    uint64_t offset, bytes;
+};
+
+/* Reads or writes all of the range with at most `threads` threads, or fails. */
+allfold_status file_read(const struct file_range *range, void *destination, int threads, struct error *error);
+allfold_status file_write(const struct file_range *range, const void *origin, int threads, struct error *error);
 
 #endif

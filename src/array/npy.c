@@ -292,7 +292,7 @@ static allfold_status read_preamble(const char *name, int fd, uint64_t file_byte
 {
     unsigned char head[NPY_MAGIC_BYTES + VERSION_BYTES + 4] = {0};
     const uint64_t have = u64_min(file_bytes, sizeof head);
-    if (file_read(fd, name, 0, have, head, 1, error) != ALLFOLD_OK)
+    if (file_read(&(struct file_range){fd, name, 0, have}, head, 1, error) != ALLFOLD_OK)
         return error->status;
     const unsigned major = head[NPY_MAGIC_BYTES], minor = head[NPY_MAGIC_BYTES + 1];
     const unsigned char *field = head + NPY_MAGIC_BYTES + VERSION_BYTES;
@@ -344,7 +344,7 @@ allfold_status npy_describe(const char *name, int fd, uint64_t file_bytes, struc
         return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory for a header of %" PRIu32 " bytes",
                          file_shown(name), length);
     info->data_offset = preamble + length;
-    if (file_read(fd, name, preamble, length, text, 1, error) == ALLFOLD_OK &&
+    if (file_read(&(struct file_range){fd, name, preamble, length}, text, 1, error) == ALLFOLD_OK &&
         npy_parse(name, text, length, info, error) == ALLFOLD_OK)
         check_size(name, file_bytes, info, error);
     free(text);

@@ -45,7 +45,8 @@ allfold_status output_create(const char *path, const struct array_info *info, st
         || replacement_create(path, made.data_offset + made.count * allfold_type_bytes(made.type), &made.file, error)
                != ALLFOLD_OK)
         return error->status;
-    if (file_write(made.file.descriptor, made.file.path, 0, made.data_offset, header, 1, error) != ALLFOLD_OK) {
+    const struct file_range head = {made.file.descriptor, made.file.path, 0, made.data_offset};
+    if (file_write(&head, header, 1, error) != ALLFOLD_OK) {
         replacement_discard(&made.file);
         return error->status;
     }
@@ -69,7 +70,8 @@ static allfold_status write_sink(struct sink *sink, uint64_t first, uint64_t cou
         return error_set(error, ALLFOLD_BAD_ARGUMENT,
                          "%s: expected a range within its %" PRIu64 " elements, found %" PRIu64 " elements from %"
                          PRIu64, file_shown(o->file.path), o->count, count, first);
-    return file_write(s->fd, o->file.path, o->data_offset + first * bytes, count * bytes, elements, threads, error);
+    const struct file_range range = {s->fd, o->file.path, o->data_offset + first * bytes, count * bytes};
+    return file_write(&range, elements, threads, error);
 }
 
 static allfold_status close_sink(struct sink *sink, struct error *error)

@@ -79,7 +79,7 @@ static allfold_status describe_file(const char *name, int fd, uint64_t file_byte
     char magic[NPY_MAGIC_BYTES] = "";
     const uint64_t have = u64_min(file_bytes, sizeof magic);
     info->file_bytes = file_bytes;
-    if (file_read(fd, name, 0, have, magic, 1, error) != ALLFOLD_OK)
+    if (file_read(&(struct file_range){fd, name, 0, have}, magic, 1, error) != ALLFOLD_OK)
         return error->status;
     if (have == sizeof magic && memcmp(magic, NPY_MAGIC, sizeof magic) == 0) {
         info->format = ARRAY_NPY;
@@ -152,8 +152,8 @@ static allfold_status read_file(struct source *source, uint64_t first, uint64_t 
     const uint64_t bytes = allfold_type_bytes(s->info.type);
     if (check_range(&s->info, first, count, error) != ALLFOLD_OK)
         return error->status;
-    return file_read(s->fd, s->info.path, s->info.data_offset + first * bytes, count * bytes, destination, threads,
-                     error);
+    const struct file_range range = {s->fd, s->info.path, s->info.data_offset + first * bytes, count * bytes};
+    return file_read(&range, destination, threads, error);
 }
 
 static allfold_status read_generated(struct source *source, uint64_t first, uint64_t count, void *destination,

@@ -40,7 +40,7 @@ struct cuda_queue {
 
 static inline struct cuda_device *cuda_of(const struct queue *queue) { return (struct cuda_device *)queue->device; }
 
-/* ALLFOLD_OK, or the error of what `format` describes. */
+/* check.c: ALLFOLD_OK, or the error of what `format` describes. */
 __attribute__((format(printf, 4, 5))) allfold_status cuda_check(const struct cuda_device *cuda, cudaError_t code,
                                                                 struct error *error, const char *format, ...);
 allfold_status cuda_use(const struct cuda_device *cuda, struct error *error);
