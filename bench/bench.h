@@ -31,14 +31,14 @@ extern const allfold_type bench_types[];
 extern const int bench_type_count;
 
 /* Between which two moments a time lies. */
-enum bench_seen {
+enum bench_timing_point {
     BENCH_KERNEL,   /* the device's own work, between two events around its launches */
     BENCH_PARTIAL,  /* from the call until this rank's partial is on its host; softmax: until its part is done */
     BENCH_EXCHANGE, /* the ranks' exchange, their partials ready on their hosts */
     BENCH_HOST,     /* from the call until the value is on every host; softmax: until all parts are done */
-    BENCH_SEEN_COUNT
+    BENCH_TIMING_POINT_COUNT
 };
-extern const char *const bench_seen_names[BENCH_SEEN_COUNT];
+extern const char *const bench_timing_point_names[BENCH_TIMING_POINT_COUNT];
 
 /* One measurement: everybody who can do it takes turns. */
 struct bench_case {
@@ -60,7 +60,7 @@ struct bench_measured {
 enum { BENCH_ROWS_MAX = 16 };
 struct bench_row {
     const char *peer;
-    enum bench_seen seen;
+    enum bench_timing_point timing_point;
     double bytes;                     /* that a rank's share of the work must move, counted once */
     double floor;                     /* seconds in which that can be done at the ceilings of the slowest rank; 0 if unknown */
     int slowest;                      /* the rank whose median is largest */
@@ -114,6 +114,6 @@ allfold_status bench_run(struct bench *bench, const struct bench_case *one, cons
                          int *row_count, struct error *error);
 
 /* The peers of this build, a line each, for people. */
-void bench_peers_print(void (*line)(const char *peer, const char *seen, const char *text));
+void bench_peers_print(void (*line)(const char *peer, const char *timing_point, const char *text));
 
 #endif

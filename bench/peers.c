@@ -364,8 +364,8 @@ const struct bench_peer bench_peers[] = {
 };
 const int bench_peer_count = sizeof bench_peers / sizeof *bench_peers;
 
-void bench_peers_print(void (*line)(const char *peer, const char *seen, const char *text))
+void bench_peers_print(void (*line)(const char *peer, const char *timing_point, const char *text))
 {
     for (int i = 0; i < bench_peer_count; i++)
-        line(bench_peers[i].name, bench_seen_names[bench_peers[i].seen], bench_peers[i].text);
+        line(bench_peers[i].name, bench_timing_point_names[bench_peers[i].timing_point], bench_peers[i].text);
 }

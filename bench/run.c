@@ -294,7 +294,7 @@ static double time_once(struct bench *b, const struct bench_peer *peer, struct e
 {
     const struct machine_ops *const ops = b->machine->ops;
     double seconds = 0.0;
-    if (peer->seen == BENCH_KERNEL) {
+    if (peer->timing_point == BENCH_KERNEL) {
         if (comm_agree(comm_of(b), error) == ALLFOLD_OK && clear(b, error) == ALLFOLD_OK
             && ops->begin(b->machine, error) == ALLFOLD_OK && peer->run(b, error) == ALLFOLD_OK
             && ops->end(b->machine, error) == ALLFOLD_OK && ops->wait(b->machine, error) == ALLFOLD_OK)
@@ -365,14 +365,14 @@ static double bytes_of(const struct bench *b, const struct bench_peer *peer)
 {
     const double bytes = (double)bench_bytes(b);
     const bool twice = peer->copies || (b->one->subject->kind == BENCH_SOFTMAX && peer->check != NULL);
-    return peer->seen == BENCH_EXCHANGE ? 0.0 : twice ? 2 * bytes : bytes;
+    return peer->timing_point == BENCH_EXCHANGE ? 0.0 : twice ? 2 * bytes : bytes;
 }
 
 /* A fold reads each byte once; softmax reads once, and reads and writes once more. */
 static double floor_of(const struct bench *b, const struct bench_peer *peer, const struct bench_facts *facts)
 {
     const double bytes = (double)bench_bytes(b), reading = bytes / facts->read, copying = 2 * bytes / facts->copy;
-    if (peer->seen == BENCH_EXCHANGE)
+    if (peer->timing_point == BENCH_EXCHANGE)
         return 0.0;
     if (b->one->in_host)
         return isnan(facts->link_in) ? reading : bytes / facts->link_in;
@@ -387,7 +387,7 @@ static void fill_rows(struct bench *b, const struct bench_peer *const *peers, in
 {
     for (int i = 0; i < count; i++) {
         struct bench_row *const row = &b->rows[i];
-        *row = (struct bench_row){.peer = peers[i]->name, .seen = peers[i]->seen, .bytes = bytes_of(b, peers[i])};
+        *row = (struct bench_row){.peer = peers[i]->name, .timing_point = peers[i]->timing_point, .bytes = bytes_of(b, peers[i])};
         if (b->rank != 0)
             continue;
         row->measured = b->measured + i * b->size;

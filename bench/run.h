@@ -36,10 +36,10 @@ struct bench {
     double found;           /* the peers' */
 };
 
-/* One who computes a subject, seen in one way. All functions are called by all ranks together. */
+/* A peer that computes a subject, at one timing point. All functions are called by all ranks together. */
 struct bench_peer {
     const char *name;
-    enum bench_seen seen;
+    enum bench_timing_point timing_point;
     const char *text;
     bool (*fits)(const struct bench *b); /* whether it can do b->one */
     allfold_status (*prepare)(struct bench *b, struct error *error); /* may be NULL */

@@ -1,6 +1,7 @@
 """What the tests of the program share: running it, reading its JSON reports, arrays of every element type."""
 import json
 import os
+import re
 import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,9 @@ SIGNED = ["int8", "int16", "int32", "int64"]
 UNSIGNED = ["uint8", "uint16", "uint32", "uint64"]
 TYPES = FLOATS + SIGNED + UNSIGNED + ["bool"]
 BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, **{name: int(name.lstrip("uint")) // 8 for name in SIGNED + UNSIGNED}, "bool": 1}
+
+with open(os.path.join(tap.SOURCE, "src", "allfold.h"), encoding="utf-8") as header:
+    FOLDS = re.findall(r'X\([A-Z0-9]+, (\w+), \w+, \d+, "', header.read())  # ALLFOLD_FOLDS
 
 # What a launcher around the tests says of itself must not reach the program.
 LAUNCH_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "FLUX_JOB_SIZE",

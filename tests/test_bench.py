@@ -13,7 +13,7 @@ from cli import alone, each_alone, refused, report, shown
 
 PEERS = os.path.join(tap.SOURCE, "tools", "bench-peers")
 TINY = ["bench", "--backend=cpu", "--threads=1", "--warm", "--seconds=0.001"]
-ROW = {"fold", "dtype", "count", "ranks", "data", "caches", "peer", "seen", "runs", "seconds", "seconds_p10", "seconds_p99",
+ROW = {"fold", "dtype", "count", "ranks", "data", "caches", "peer", "timing_point", "runs", "seconds", "seconds_p10", "seconds_p99",
        "slowest_rank", "seconds_by_rank", "bytes", "bytes_per_second", "of_read_ceiling", "of_datasheet", "floor_seconds",
        "of_floor", "correct"}
 
@@ -44,7 +44,7 @@ def fault_of(row, machine):
     """Which numbers of a row do not fit, or ''."""
     size, softmax = row["count"] * cli.BYTES[row["dtype"]], row["fold"].startswith("softmax") and row["peer"] != "read"
     rate = row["bytes_per_second"]
-    exchange = row["seen"] == "exchange"
+    exchange = row["timing_point"] == "exchange"
     floor = size / machine["read"] + 2 * size / machine["copy"] if softmax else size / machine["read"]
     floor = 2 * size / machine["copy"] if row["peer"] == "copy" else floor
     split = row.get("split")
@@ -59,7 +59,7 @@ def fault_of(row, machine):
         "floor": exchange or near(row["floor_seconds"], floor) and near(row["of_floor"], floor / row["seconds"]),
         "correct": row["correct"] is (None if exchange or row["peer"] in ("read", "copy") else True),
         "datasheet": exchange or machine["datasheet"] is None or near(row["of_datasheet"], rate / machine["datasheet"]),
-        "split": (split is not None) == (row["seen"] == "host" and row["peer"] == "allfold")
+        "split": (split is not None) == (row["timing_point"] == "host" and row["peer"] == "allfold")
         and (split is None or abs(sum(split.values()) - row["seconds"]) <= 1e-4 * row["seconds"] + 1e-9),
     }
     return " ".join(name for name, right in checks.items() if not right)
@@ -70,11 +70,11 @@ def check_rows(found, counts, ranks, dtypes, name):
     tap.ok(list(machines) == ranks and all(len(machines[n]) == n for n in ranks), f"{name}: a survey for each number of ranks",
            machines)
     rows = found["results"]
-    seen = {(row["ranks"], row["dtype"], row["count"], row["fold"], row["peer"], row["seen"]) for row in rows}
+    seen = {(row["ranks"], row["dtype"], row["count"], row["fold"], row["peer"], row["timing_point"]) for row in rows}
     expected = {(n, dtype, count, fold, "allfold", moment) for n in ranks for dtype in dtypes for count in counts
                 for fold in ("sum", "sum-exact", "max", "sumexp", "softmax", "softmax-exact", "logsumexp", "logsumexp-exact") for moment in ("kernel", "partial", "exchange", "host")
                 if not (fold == "sumexp" and moment == "host") and not (dtype == "int32" and fold not in ("sum", "sum-exact", "max"))}
-    tap.ok(expected <= seen and len(seen) == len(rows), f"{name}: every fold, type, count and sight, once", expected - seen)
+    tap.ok(expected <= seen and len(seen) == len(rows), f"{name}: every fold, type, count and timing point, once", expected - seen)
     faults = [(fault, row) for row in rows
               for fault in [fault_of(row, machines[row["ranks"]][row["slowest_rank"]])] if fault]
     tap.ok(not faults and found["correct"] is True, f"{name}: the numbers of a row fit each other, results are right", faults[:2])
@@ -153,12 +153,12 @@ def check_gpu():
     found = report(alone(*words, "--count=1,65537", "--type=all", "--fold=all"))
     if found:
         check_rows(found, [1, 65537], [1], ["f32", "f64", "bf16", "f16", "int32"], "a GPU")
-        peers = {(row["peer"], row["seen"]) for row in found["results"]}
+        peers = {(row["peer"], row["timing_point"]) for row in found["results"]}
         tap.ok({("cub", "kernel"), ("cub+copy", "host"), ("three-pass", "host"), ("copy", "kernel")} <= peers, "its peers", peers)
     found = report(cli.ranks(2, *words, "--count=4097")) or {"results": []}
     tap.ok({"cub+copy+mpi", "three-pass"} <= {row["peer"] for row in found["results"]}, "two ranks: CUB and MPI", found)
     found = report(alone(*words, "--count=100000", "--data=host", "--fold=sum")) or {"results": []}
-    tap.ok({(row["peer"], row["seen"]) for row in found["results"]} == {("link", "kernel"), ("allfold", "host")},
+    tap.ok({(row["peer"], row["timing_point"]) for row in found["results"]} == {("link", "kernel"), ("allfold", "host")},
            "data in host memory: the link", found)
 
 

@@ -16,8 +16,7 @@ import numpy as np
 import cli
 import tap
 
-FOLDS = ["sum", "prod", "mean", "min", "max", "argmin", "argmax", "norm1", "norm2", "norminf", "logsumexp", "stats",
-         "softmax", "log-softmax"]
+FOLDS = cli.FOLDS + ["softmax", "log-softmax"]
 TYPES = list(cli.TYPES)
 PROGRAM = os.path.join(tap.BUILD, "tests", "exact_folds")
 TYPE_NUMBER = {name: 1 + i for i, name in enumerate(TYPES)}  # in the order of ALLFOLD_TYPES; 0 is no type

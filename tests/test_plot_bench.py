@@ -21,10 +21,10 @@ MACHINE = {"rank": 0, "device": "no GPU at all", "host": "nowhere", "datasheet":
            "link_in": 5e10, "link_out": 5e10, "launch": 8e-6, "message": 1e-6, "slow": []}
 
 
-def row(fold, dtype, count, peer, seen, seconds, ranks=1, **more):  # made up
+def row(fold, dtype, count, peer, timing_point, seconds, ranks=1, **more):  # made up
     size = count * {"f32": 4, "bf16": 2}[dtype]
     return {"fold": fold, "dtype": dtype, "count": count, "ranks": ranks, "data": "device", "caches": "cleared", "peer": peer,
-            "seen": seen, "runs": 20, "seconds": seconds, "seconds_p10": seconds, "seconds_p99": seconds, "slowest_rank": 0,
+            "timing_point": timing_point, "runs": 20, "seconds": seconds, "seconds_p10": seconds, "seconds_p99": seconds, "slowest_rank": 0,
             "seconds_by_rank": [seconds] * ranks, "bytes": size, "bytes_per_second": size / seconds,
             "of_read_ceiling": size / seconds / 4e12, "of_datasheet": None, "floor_seconds": size / 4e12,
             "of_floor": size / 4e12 / seconds, "correct": True, **more}

@@ -26,9 +26,9 @@ def made_up(ranks_list, counts, totals, hosts=lambda ranks: (ranks + 7) // 8, no
     """Reports as allfold bench prints them, one for each number of ranks."""
     random = np.random.default_rng(seed)
 
-    def row(count, ranks, seen, seconds, **more):
+    def row(count, ranks, timing_point, seconds, **more):
         seconds *= 1 + noise * random.standard_normal()
-        return {"fold": "sum", "dtype": "f32", "count": count, "ranks": ranks, "data": "device", "peer": "allfold", "seen": seen,
+        return {"fold": "sum", "dtype": "f32", "count": count, "ranks": ranks, "data": "device", "peer": "allfold", "timing_point": timing_point,
                 "seconds": seconds, **more}
 
     for ranks in ranks_list:

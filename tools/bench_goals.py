@@ -58,7 +58,7 @@ def ours(runs, **facts):
 def large_kernels(runs):
     wanted = {"dtypes": ("f32", "f64", "int32")}
     cub, read = Verdict(1.00, True, counts=(28, 30, 31), **wanted), Verdict(0.985, True, "", counts=(30,), **wanted)
-    for row in ours(runs, seen="kernel", fold=("sum", "max"), dtype=("f32", "f64", "int32"), count=tuple(P[28:])):
+    for row in ours(runs, timing_point="kernel", fold=("sum", "max"), dtype=("f32", "f64", "int32"), count=tuple(P[28:])):
         cub.add(ratio(runs, row, peer="cub"), row)
         if row["count"] == P[30]:
             read.add(row["of_read_ceiling"], row)
@@ -67,7 +67,7 @@ def large_kernels(runs):
 
 def half_kernels(runs):
     cub = Verdict(1.12, True, dtypes=("bf16", "f16"), counts=(28,))
-    for row in ours(runs, seen="kernel", fold=("sum", "max"), dtype=("bf16", "f16"), count=P[28]):
+    for row in ours(runs, timing_point="kernel", fold=("sum", "max"), dtype=("bf16", "f16"), count=P[28]):
         cub.add(ratio(runs, row, peer="cub"), row)
     return [("over CUB", cub)]
 
@@ -75,7 +75,7 @@ def half_kernels(runs):
 def kernels(least, counts):
     def goal(runs):
         cub = Verdict(least, True, folds=("sum",), counts=counts)
-        for row in ours(runs, seen="kernel", fold="sum", dtype="f32", count=tuple(P[counts[0]:counts[-1] + 1])):
+        for row in ours(runs, timing_point="kernel", fold="sum", dtype="f32", count=tuple(P[counts[0]:counts[-1] + 1])):
             cub.add(ratio(runs, row, peer="cub"), row)
         return [("over CUB", cub)]
     return goal
@@ -83,7 +83,7 @@ def kernels(least, counts):
 
 def one_rank(runs):
     part = Verdict(0.6, False, counts=range(10, 23, 2))
-    for row in ours(runs, seen="host", fold=("sum", "max"), ranks=1, count=tuple(P[10:23])):
+    for row in ours(runs, timing_point="host", fold=("sum", "max"), ranks=1, count=tuple(P[10:23])):
         peer = ratio(runs, row, peer="cub+copy")
         part.add(1 / peer if peer else None, row)
     return [("of CUB + copy", part)]
@@ -92,7 +92,7 @@ def one_rank(runs):
 def several_ranks(runs):
     wanted = {"counts": (10, 20), "ranks": (4, 8)}
     mpi, nccl = Verdict(0.5, False, **wanted), Verdict(0.35, False, **wanted)
-    for row in ours(runs, seen="host", fold=("sum", "max"), ranks=(4, 8), count=tuple(P[10:21])):
+    for row in ours(runs, timing_point="host", fold=("sum", "max"), ranks=(4, 8), count=tuple(P[10:21])):
         for peer, part in (("cub+copy+mpi", mpi), ("cub+nccl+copy", nccl)):
             found = ratio(runs, row, peer=peer)
             part.add(1 / found if found else None, row)
@@ -101,7 +101,7 @@ def several_ranks(runs):
 
 def weak_scaling(runs):
     part = Verdict(0.98, True, "", counts=(28,), ranks=(8,))
-    for row in ours(runs, seen="host", fold=("sum", "max", "softmax"), ranks=(2, 4, 8), count=P[28]):
+    for row in ours(runs, timing_point="host", fold=("sum", "max", "softmax"), ranks=(2, 4, 8), count=P[28]):
         one = runs.beside(row, peer="allfold", ranks=1)
         part.add(one["seconds"] / row["seconds"] if one else None, row)
     return [("speed of a rank over that of a single rank", part)]
@@ -111,7 +111,7 @@ def softmax(runs):
     wanted = {"folds": ("softmax",), "counts": (26, 28, 30), "ranks": (1, 8)}
     floor, three = Verdict(0.95, True, "", **wanted), Verdict(1.4, True, **wanted)
     torch = Verdict(100.0, True, folds=("softmax",), counts=(24, 28))
-    for row in ours(runs, seen="host", fold="softmax", dtype="f32", count=tuple(P[24:31])):
+    for row in ours(runs, timing_point="host", fold="softmax", dtype="f32", count=tuple(P[24:31])):
         if row["count"] >= P[26]:
             floor.add(row["of_floor"], row)
             three.add(ratio(runs, row, peer="three-pass"), row)
@@ -122,7 +122,7 @@ def softmax(runs):
 
 def resident_softmax(runs):
     time = Verdict(1.0, False, "", folds=("softmax",), counts=(20, 22, 23), ranks=(1, 4))
-    for row in ours(runs, seen="host", fold="softmax", dtype="f32", ranks=(1, 4), count=tuple(P[20:24])):
+    for row in ours(runs, timing_point="host", fold="softmax", dtype="f32", ranks=(1, 4), count=tuple(P[20:24])):
         if row["machine"].get("copy"):
             copying = 8.0 * row["count"] / row["machine"]["copy"]
             bound = 1.15 * copying + (12e-6 if row["ranks"] == 1 else 16e-6)
@@ -132,15 +132,15 @@ def resident_softmax(runs):
 
 def streamed(runs):
     part = Verdict(0.92, True, "", folds=("sum",), counts=(28,))
-    for row in runs.find(peer="allfold", backend="cuda", data="host", seen="host", count=tuple(P[26:])):
-        link = runs.beside(row, peer="link", seen="kernel")
+    for row in runs.find(peer="allfold", backend="cuda", data="host", timing_point="host", count=tuple(P[26:])):
+        link = runs.beside(row, peer="link", timing_point="kernel")
         part.add(link["seconds"] / row["seconds"] if link else None, row)
     return [("of the link", part)]
 
 
 def first_pass(runs):
     part = Verdict(0.93, True, "", folds=("sumexp",), dtypes=("bf16",), counts=(28,))
-    for row in ours(runs, seen="kernel", fold="sumexp", dtype="bf16", count=P[28]):
+    for row in ours(runs, timing_point="kernel", fold="sumexp", dtype="bf16", count=P[28]):
         part.add(row["of_read_ceiling"], row)
     return [("of the read ceiling", part)]
 
@@ -151,8 +151,8 @@ def cpu(runs, caches="cleared", **facts):
 
 def cpu_sum(runs):
     read, numpy = (Verdict(*bound, folds=("sum",), counts=(28,)) for bound in ((0.92, True, ""), (1.8, True)))
-    for row in cpu(runs, seen="host", fold="sum", dtype="f32", count=tuple(P[26:])):
-        found = runs.beside(row, peer="read", seen="kernel")
+    for row in cpu(runs, timing_point="host", fold="sum", dtype="f32", count=tuple(P[26:])):
+        found = runs.beside(row, peer="read", timing_point="kernel")
         read.add(found["seconds"] / row["seconds"] if found else None, row)
         numpy.add(ratio(runs, row, peer="numpy"), row)
     return [("of reading the same bytes", read), ("over np.sum", numpy)]
@@ -160,14 +160,14 @@ def cpu_sum(runs):
 
 def cpu_softmax(runs):
     scipy = Verdict(8.0, True, folds=("softmax",), counts=(26,))
-    for row in cpu(runs, seen="host", fold="softmax", dtype="f32", count=P[26]):
+    for row in cpu(runs, timing_point="host", fold="softmax", dtype="f32", count=P[26]):
         scipy.add(ratio(runs, row, peer="scipy"), row)
     return [("over scipy", scipy)]
 
 
 def cpu_small(runs):
     time = Verdict(2.0, False, " us", counts=(10,))
-    for row in cpu(runs, seen="host", caches="warm", fold=("sum", "max"), count=P[10]):
+    for row in cpu(runs, timing_point="host", caches="warm", fold=("sum", "max"), count=P[10]):
         time.add(1e6 * row["seconds"], row)
     return [("a call", time)]
 

@@ -9,7 +9,7 @@ class Runs:
     """The rows of several reports; of the same work the last report's count. Each row also has the backend it was measured on,
     machine: what is known of its slowest rank, and report: the number of its report."""
 
-    WORK = ("fold", "dtype", "count", "ranks", "data", "caches", "seen", "backend")
+    WORK = ("fold", "dtype", "count", "ranks", "data", "caches", "timing_point", "backend")
 
     def __init__(self, reports):
         self.reports = reports

@@ -236,10 +236,10 @@ def plots(runs):
     """(name, figure) of every picture that the runs have data for."""
     keys = ("backend", "data", "caches", "fold", "dtype", "ranks")
     with plt.rc_context(STYLE):
-        for facts, rows in groups(runs, keys, seen="kernel"):
+        for facts, rows in groups(runs, keys, timing_point="kernel"):
             if counts_in(rows) > 2:
                 yield name_of("bandwidth", facts, "fold", "dtype", "ranks"), bandwidth(runs, facts, rows)
-        for facts, rows in groups(runs, keys, seen="host"):
+        for facts, rows in groups(runs, keys, timing_point="host"):
             if counts_in(rows) > 2:
                 yield name_of("time", facts, "fold", "dtype", "ranks"), latency(runs, facts, rows)
                 if len(with_split(rows)) > 1:
@@ -248,7 +248,7 @@ def plots(runs):
         # numbers of ranks compare within one report: the last of those with the most
         joint = max(((row["ranks"], row["report"]) for row in runs.rows if row["ranks"] > 1), default=(1, None))[1]
         together = [row for row in runs.rows if row["report"] == joint]
-        scaled = [(facts, runs.find(rows=together, **facts)) for facts, _ in groups(runs, keys, seen="host")]
+        scaled = [(facts, runs.find(rows=together, **facts)) for facts, _ in groups(runs, keys, timing_point="host")]
         scaled = [(facts, rows) for facts, rows in scaled
                   if len({row["ranks"] for row in rows if row["peer"] == "allfold"}) > 1]
         for facts, rows in scaled:

@@ -91,7 +91,7 @@ class Study:
         self.whole = medians(mine, "host")
         self.partial = medians(mine, "partial") or medians(mine, "kernel")
         self.exchange = medians(mine, "exchange")
-        self.split = {(row["count"], row["ranks"]): row["split"] for row in mine if row["seen"] == "host" and row.get("split")}
+        self.split = {(row["count"], row["ranks"]): row["split"] for row in mine if row["timing_point"] == "host" and row.get("split")}
         self.ranks = sorted({ranks for _, ranks in self.whole})
         self.fit_fold = Fit([[1, count * self.width] for count, _ in self.partial], list(self.partial.values()))
         far = {key: time for key, time in self.exchange.items() if key[1] > 1}
@@ -160,10 +160,10 @@ def reports_of(path):
         raise StudyError(f"{path}: {error}") from error
 
 
-def medians(rows, seen):
+def medians(rows, timing_point):
     """{(count, ranks): seconds}; the median of what was measured several times."""
     times = {}
     for row in rows:
-        if row["seen"] == seen:
+        if row["timing_point"] == timing_point:
             times.setdefault((row["count"], row["ranks"]), []).append(row["seconds"])
     return {key: float(np.median(values)) for key, values in sorted(times.items())}

@@ -223,9 +223,9 @@ static void run_ranks(struct session *session, const struct plan *plan, int rank
     session_agree(session);
 }
 
-static void print_peer(const char *peer, const char *seen, const char *text)
+static void print_peer(const char *peer, const char *timing_point, const char *text)
 {
-    printf("  %-14s %-9s %s\n", peer, seen, text);
+    printf("  %-14s %-9s %s\n", peer, timing_point, text);
 }
 
 static void print_list(void)
@@ -234,7 +234,7 @@ static void print_list(void)
     for (int i = 0; i < bench_subject_count; i++)
         printf("  %-14s %s%s\n", bench_subjects[i].name, bench_subjects[i].text,
                bench_subjects[i].floating ? " (floating point only)" : "");
-    puts("Who is measured, and how it is seen:");
+    puts("Peers and their timing points:");
     bench_peers_print(print_peer);
 }
 

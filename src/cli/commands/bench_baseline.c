@@ -46,7 +46,7 @@ struct json_object *bench_baseline_read(const char *path, struct error *error)
 /* Whether two rows tell of the same work. */
 static bool same_work(struct json_object *a, struct json_object *b)
 {
-    static const char *const keys[] = {"fold", "dtype", "count", "ranks", "data", "caches", "peer", "seen"};
+    static const char *const keys[] = {"fold", "dtype", "count", "ranks", "data", "caches", "peer", "timing_point"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (strcmp(text_of(a, keys[i]), text_of(b, keys[i])) != 0)
             return false;
@@ -63,7 +63,7 @@ static struct json_object *counterpart(struct json_object *rows, struct json_obj
 
 static struct json_object *slower_json(struct json_object *row, double before, double now)
 {
-    static const char *const keys[] = {"fold", "dtype", "count", "ranks", "seen"};
+    static const char *const keys[] = {"fold", "dtype", "count", "ranks", "timing_point"};
     struct json_object *const object = json_object_new_object();
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         json_object_object_add(object, keys[i], json_object_get(json_object_object_get(row, keys[i])));
@@ -90,7 +90,7 @@ static void compare(struct comparison *c, struct json_object *before, struct jso
         json_object_array_add(c->slower, slower_json(row, was, is));
         if (c->people)
             printf("slower: %s of %s %s, %s ranks, %s: %.2f us, was %.2f us (%.2fx)\n", text_of(row, "fold"),
-                   text_of(row, "count"), text_of(row, "dtype"), text_of(row, "ranks"), text_of(row, "seen"), is * 1e6, was * 1e6,
+                   text_of(row, "count"), text_of(row, "dtype"), text_of(row, "ranks"), text_of(row, "timing_point"), is * 1e6, was * 1e6,
                    ratio);
     }
     if (ratio > c->worst_ratio) {
@@ -135,6 +135,6 @@ allfold_status bench_baseline_compare(struct json_object *baseline, double toler
                   "bench: slower than the baseline by more than %.3g%% in %zu of %d times; most in %s of %s %s, %s ranks, "
                   "%s: %.2fx",
                   100.0 * tolerance, count, c.compared, text_of(c.worst, "fold"), text_of(c.worst, "count"),
-                  text_of(c.worst, "dtype"), text_of(c.worst, "ranks"), text_of(c.worst, "seen"), c.worst_ratio);
+                  text_of(c.worst, "dtype"), text_of(c.worst, "ranks"), text_of(c.worst, "timing_point"), c.worst_ratio);
     return error->status;
 }

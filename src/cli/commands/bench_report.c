@@ -134,10 +134,10 @@ void bench_report_ranks(struct bench_report *report, const struct bench_facts *f
 
 static const struct timing *times_of(const struct bench_row *row) { return &row->measured[row->slowest].times; }
 
-static const struct bench_row *find(const struct bench_row *rows, int count, const char *peer, enum bench_seen seen)
+static const struct bench_row *find(const struct bench_row *rows, int count, const char *peer, enum bench_timing_point timing_point)
 {
     for (int i = 0; i < count; i++)
-        if (rows[i].seen == seen && strcmp(rows[i].peer, peer) == 0)
+        if (rows[i].timing_point == timing_point && strcmp(rows[i].peer, peer) == 0)
             return &rows[i];
     return NULL;
 }
@@ -149,13 +149,13 @@ struct split {
 
 static struct split split_of(const struct bench_row *rows, int count)
 {
-    double seen[BENCH_SEEN_COUNT];
-    for (int i = 0; i < BENCH_SEEN_COUNT; i++) {
-        const struct bench_row *const row = find(rows, count, "allfold", (enum bench_seen)i);
-        seen[i] = row != NULL ? times_of(row)->median : NAN;
+    double seconds[BENCH_TIMING_POINT_COUNT];
+    for (int i = 0; i < BENCH_TIMING_POINT_COUNT; i++) {
+        const struct bench_row *const row = find(rows, count, "allfold", (enum bench_timing_point)i);
+        seconds[i] = row != NULL ? times_of(row)->median : NAN;
     }
-    return (struct split){seen[BENCH_KERNEL], seen[BENCH_PARTIAL] - seen[BENCH_KERNEL], seen[BENCH_EXCHANGE],
-                          seen[BENCH_HOST] - seen[BENCH_PARTIAL] - seen[BENCH_EXCHANGE]};
+    return (struct split){seconds[BENCH_KERNEL], seconds[BENCH_PARTIAL] - seconds[BENCH_KERNEL], seconds[BENCH_EXCHANGE],
+                          seconds[BENCH_HOST] - seconds[BENCH_PARTIAL] - seconds[BENCH_EXCHANGE]};
 }
 
 static double rate_of(const struct bench_row *row) { return row->bytes > 0.0 ? row->bytes / times_of(row)->median : NAN; }
@@ -165,7 +165,7 @@ static void note_wrong(struct bench_report *report, const struct bench_case *one
     for (int rank = 0; rank < ranks; rank++)
         if (!row->measured[rank].correct && report->wrong[0] == '\0')
             snprintf(report->wrong, sizeof report->wrong, "%s of %" PRIu64 " %s: %s (%s), rank %d: %.90s",
-                     one->subject->name, one->count, allfold_type_name(one->type), row->peer, bench_seen_names[row->seen],
+                     one->subject->name, one->count, allfold_type_name(one->type), row->peer, bench_timing_point_names[row->timing_point],
                      rank, row->measured[rank].wrong);
 }
 
@@ -190,7 +190,7 @@ static struct json_object *row_json(const struct bench_report *report, const str
     add_text(object, "data", one->in_host ? "host" : "device");
     add_text(object, "caches", one->warm ? "warm" : "cleared");
     add_text(object, "peer", row->peer);
-    add_text(object, "seen", bench_seen_names[row->seen]);
+    add_text(object, "timing_point", bench_timing_point_names[row->timing_point]);
     json_object_object_add(object, "runs", json_object_new_int(times->runs));
     add_number(object, "seconds", times->median);
     add_number(object, "seconds_p10", times->p10);
@@ -235,7 +235,7 @@ static void print_row(const struct bench_report *report, int ranks, const struct
     const struct timing *const times = times_of(row);
     const struct bench_facts *const facts = &report->facts[row->slowest];
     const bool ours = strcmp(row->peer, "allfold") == 0;
-    printf("  %-13s %-8s %10.2f %10.2f %10.2f %8s %6s %6s %6s %8s %5d  %s\n", row->peer, bench_seen_names[row->seen],
+    printf("  %-13s %-12s %10.2f %10.2f %10.2f %8s %6s %6s %6s %8s %5d  %s\n", row->peer, bench_timing_point_names[row->timing_point],
            times->median * 1e6, times->p10 * 1e6, times->p99 * 1e6, in_unit(rate_of(row), 1e9, "%.1f").text,
            in_unit(rate_of(row) / facts->read, 0.01, "%.1f").text, in_unit(rate_of(row) / facts->datasheet, 0.01, "%.1f").text,
            in_unit(row->floor > 0.0 ? row->floor / times->median : NAN, 0.01, "%.1f").text,
@@ -250,10 +250,10 @@ static void print_case(const struct bench_report *report, const struct bench_cas
            allfold_type_name(one->type), ranks, ranks == 1 ? "" : "s", one->in_host ? ", data in host memory" : "",
            one->warm ? ", caches warm" : "");
     if (!report->session->settings->quiet)
-        printf("  %-13s %-8s %10s %10s %10s %8s %6s %6s %6s %8s %5s\n", "peer", "seen", "us", "p10", "p99", "GB/s",
+        printf("  %-13s %-12s %10s %10s %10s %8s %6s %6s %6s %8s %5s\n", "peer", "timing point", "us", "p10", "p99", "GB/s",
                "%read", "%sheet", "%floor", "/allfold", "rank");
     for (int i = 0; i < count; i++) {
-        const struct bench_row *const own = find(rows, count, "allfold", rows[i].seen);
+        const struct bench_row *const own = find(rows, count, "allfold", rows[i].timing_point);
         print_row(report, ranks, &rows[i], own != NULL ? times_of(own)->median : NAN);
     }
     const struct split split = split_of(rows, count);
@@ -270,7 +270,7 @@ void bench_report_case(struct bench_report *report, const struct bench_case *one
     const struct split split = split_of(rows, row_count);
     for (int i = 0; i < row_count; i++) {
         struct json_object *const object = row_json(report, one, ranks, &rows[i]);
-        if (rows[i].seen == BENCH_HOST && strcmp(rows[i].peer, "allfold") == 0 && !isnan(split.rest))
+        if (rows[i].timing_point == BENCH_HOST && strcmp(rows[i].peer, "allfold") == 0 && !isnan(split.rest))
             add_split(object, &split);
         json_object_array_add(results, object);
         note_wrong(report, one, &rows[i], ranks);

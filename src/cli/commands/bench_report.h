@@ -29,7 +29,7 @@ void bench_report_end(struct bench_report *report);
 /* A baseline: what --json printed before. NULL and an error where the file is no such thing. */
 struct json_object *bench_baseline_read(const char *path, struct error *error);
 /* Compares allfold's own rows with those of the baseline that are of the same fold, type, count, ranks, data, caches and
-   sight. Adds what was found to the report; an error where one is slower by more than the tolerance, where there is
+   timing point. Adds what was found to the report; an error where one is slower by more than the tolerance, where there is
    nothing to compare, or where the baseline was measured on another device. */
 allfold_status bench_baseline_compare(struct json_object *baseline, double tolerance, struct bench_report *report,
                                       struct error *error);
