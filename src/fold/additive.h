@@ -1,5 +1,5 @@
-/* Template of the sums: NAME the monoid, TERM(x) what is added for element x, TERM_SIGNED whether integer terms can be
-   negative, TERM_ZERO the identity. Included by sum.h and norm1.h, for each value type. */
+/* Template of the sums. NAME is the monoid. TERM(x) is added for element x. TERM_SIGNED says whether integer terms can be
+   negative. TERM_ZERO is the identity. Included by sum.h and norm1.h, for each value type. */
 #if VALUE_FLOAT
 typedef struct {
     pair total;

@@ -53,7 +53,7 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * extreme, const V *x, uint32_t n, uint6
     for (int lane = 1; lane < FOLD_LANES; lane++)
         best[0] = BEFORE(best[lane], best[0]) ? best[lane] : best[0];
 
-    /* Backwards, so that the first place is what remains: without a break the device can keep x in registers. */
+    /* Backwards, so that the lowest index remains. Without a break the device can keep x in registers. */
     if (BEFORE(best[0], extreme->value) || extreme->index == ALLFOLD_NO_INDEX)
         for (uint32_t i = n; i-- > 0;)
             if (x[i] == best[0]) {

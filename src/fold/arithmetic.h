@@ -8,8 +8,8 @@
 
 #include <math.h>
 
-/* Independent accumulators in one thread: enough to fill the vector units of a CPU; a GPU has threads for that. Fixed,
-   so that the order of additions, and with it the bits, do not depend on the instruction set. */
+/* Independent accumulators in one thread: enough to fill the vector units of a CPU. A GPU has threads for that. The number is
+   fixed, so that the order of additions, and with it the bits, do not depend on the instruction set. */
 #ifdef __CUDA_ARCH__
 #define FOLD_LANES 1
 #else
@@ -40,8 +40,8 @@
 #define FOLD_PREFETCH(address) __builtin_prefetch(address)
 #endif
 
-/* Before a loop whose rounds must be known to a device's compiler, so that what they index stays in registers; and before one
-   whose code must be short. */
+/* The first unrolls a loop, so that a device's compiler keeps the arrays that it indexes in registers. The second keeps the code
+   of a loop short. */
 #if defined(__NVCC__) && defined(__CUDA_ARCH__)
 #define FOLD_UNROLL _Pragma("unroll")
 #define FOLD_ROLL _Pragma("unroll 1")
@@ -53,7 +53,7 @@
 /* Minus zero is the identity of floating-point addition: it leaves even -0.0 as it is. */
 #define ZERO_IDENTITY (-0.0)
 
-/* a + b and, in *error, what the rounding lost: their sum is exactly a + b (unless something overflowed). */
+/* a + b and, in *error, its rounding error: their sum is exactly a + b (unless something overflowed). */
 HOST_DEVICE double two_sum(double a, double b, double *error)
 {
     const double sum = a + b, b_part = sum - a;
@@ -123,8 +123,8 @@ HOST_DEVICE double pair_value(const pair *sum)
     return !is_finite(sum->high) || sum->low == 0.0 ? sum->high : sum->high + sum->low;
 }
 
-/* The larger of x and best, which is not NaN on the host. Where x is NaN the host gives best; the device, whose f32
-   instruction can pass NaN on for nothing, NaN. */
+/* The larger of x and best; best is not NaN on the host. If x is NaN, the host gives best, and the device gives NaN: its f32
+   instruction passes NaN on at no cost. */
 HOST_DEVICE float larger_f32(float x, float best)
 {
 #if defined(__NVCC__) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -139,7 +139,7 @@ HOST_DEVICE float larger_f32(float x, float best)
 }
 HOST_DEVICE double larger_f64(double x, double best) { return x > best ? x : best; }
 
-/* The smaller of the two; where one of them is NaN, the host and the device need not agree. */
+/* The smaller of the two. If one of them is NaN, host and device need not agree. */
 HOST_DEVICE float smaller_f32(float x, float best)
 {
 #ifdef __CUDA_ARCH__

@@ -1,15 +1,15 @@
-/* Exact sums: a number held in fixed point, as wide as sums of its terms can be, and the cheap way there. The method, its
-   proofs and its sources: docs/numerics.md.
+/* Exact sums: a number held in fixed point, as wide as sums of its terms can be, and a cheap way to add terms to it. The method,
+   its proofs and its sources: docs/numerics.md.
 
-   Words. A partial is a row of 64-bit integers that are only ever added: limbs, each worth 2^32 times the one before and
-   with its carries left in place, then counts of what no limb can hold. So partials are combined by adding word to word,
-   in any order, by whoever can add integers.
+   Words. A partial is a row of 64-bit integers that are only ever added. First come limbs: each is worth 2^32 times the one
+   before, and carries are left in place. Then come counts of what no limb can hold. So partials are combined by adding word to
+   word, in any order, by anything that can add integers.
 
-   Windows. Terms do not go to the limbs one by one. sum starts as bias = 1.5 * 2^k, whose last bit is worth 2^(k-52). As long
-   as sum stays in [2^k, 2^(k+1)), adding a term to it takes exactly the term's multiple of 2^(k-52), rounded; what is left
-   goes to the next window, and what the last window leaves must be 0, else the whole run of terms is taken back and goes
-   to the limbs. In one binade doubles are integers: the difference of the bits of sum and bias counts multiples of 2^(k-52),
-   and that is what a flush adds to the limbs. Which windows were used cannot show in the result. */
+   Windows. Terms do not go to the limbs one by one. sum starts as bias = 1.5 * 2^k, whose last bit is worth 2^(k-52). As long as
+   sum stays in [2^k, 2^(k+1)), adding a term to it takes exactly the term's nearest multiple of 2^(k-52). The rest goes to the
+   next window. The rest after the last window must be 0; otherwise the whole run of terms is undone and goes to the limbs. In one
+   binade doubles are equally spaced: the difference of the bits of sum and bias counts multiples of 2^(k-52), and a flush adds
+   that number to the limbs. The choice of windows cannot show in the result. */
 #ifndef ALLFOLD_EXACT_H
 #define ALLFOLD_EXACT_H
 
@@ -20,15 +20,15 @@ enum exact_count {
     EXACT_NANS,
     EXACT_PLUS,  /* +inf */
     EXACT_MINUS, /* -inf */
-    EXACT_OTHERS, /* not 0 where some term was not -0.0 */
+    EXACT_OTHERS, /* not 0 if some term was not -0.0 */
     EXACT_COUNTS
 };
 
 #define EXACT_WINDOWS_MAX 4
-/* Bits between the largest term that a window is opened for and half of what the window holds. More means fewer flushes, and less
-   room for small terms; with several windows there is enough. */
+/* Bits between the largest term that a window is opened for and half of the window's capacity. More bits mean fewer flushes and
+   less room for small terms. Several windows have room enough. */
 #define EXACT_GROWTH(windows) ((windows) > 1 ? 12 : 8)
-/* Terms of one lane between two looks at how full the windows are: 2^8 / 4 of the largest would fit. */
+/* Terms of one lane between two checks of how full the windows are: 2^8 / 4 of the largest would fit. */
 #define EXACT_RUN 32
 
 /* Bins: where one thread puts single f32 terms. Bin b, a double, is the sum of terms whose biased exponents are 16 b to
@@ -43,15 +43,15 @@ struct exact_bins {
     bool ready;
 };
 
-/* Where words lie: word i at words[i * stride]. shared: other threads add to them, too. ready: they hold something; a device
-   makes words that are not shared 0 when they are first needed. */
+/* Where words lie: word i at words[i * stride]. shared: other threads add to them, too. ready: they hold values. A device sets
+   words that are not shared to 0 when they are first needed. */
 struct exact_sink {
     int64_t *words;
     uint32_t stride;
     bool shared, ready;
     uint32_t limbs;
     int32_t lowest; /* bit 0 of limb 0 is worth 2^lowest */
-    uint32_t room;  /* for so many single terms, before carries must be put in order; shared words have room always */
+    uint32_t room;  /* capacity left, in single terms, until carries must be propagated; never runs out for shared words */
     bool has_bins; /* single terms go there */
     struct exact_bins bins;
 };
@@ -73,8 +73,8 @@ HOST_DEVICE struct exact_sink exact_sink_of(int64_t *words, uint32_t stride, uin
     return sink;
 }
 
-/* The largest number of the threads that come here together: threads of a warp then open the same windows, mostly, which are
-   added up faster, and which later terms fit better. */
+/* The largest number of the threads that come here together. So threads of a warp mostly open the same windows: these are added
+   up faster, and later terms fit them better. */
 HOST_DEVICE uint32_t group_largest(uint32_t x)
 {
 #if defined(__NVCC__) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -85,7 +85,7 @@ HOST_DEVICE uint32_t group_largest(uint32_t x)
 }
 
 /* Single terms between two normalisations, by weight: a term of weight w changes a limb by less than w * 2^53. 896 * 2^53 leaves
-   room in 63 bits for 2^28 additions of at most 2^32: flushes of windows, of which there are far fewer. */
+   room in 63 bits for 2^28 additions of at most 2^32. Those are flushes of windows, and there are far fewer of them. */
 #define EXACT_ROOM 896
 
 HOST_DEVICE void exact_sink_prepare(struct exact_sink *sink)
@@ -105,7 +105,7 @@ HOST_DEVICE void exact_word_add(const struct exact_sink *sink, uint32_t word, in
 {
     int64_t *const at = &sink->words[word * sink->stride];
 #ifdef __CUDA_ARCH__
-    if (sink->shared) { /* in halves, which shared memory adds by itself; 64 bits would be a loop that compares and swaps */
+    if (sink->shared) { /* in halves: shared memory adds 32 bits in one operation; 64 bits would take a compare-and-swap loop */
         unsigned int *const halves = (unsigned int *)at, low = (unsigned int)value;
         const unsigned int carry = atomicAdd(&halves[0], low) + low < low, high = (unsigned int)(value >> 32) + carry;
         if (high != 0)
@@ -121,7 +121,7 @@ HOST_DEVICE void exact_count(const struct exact_sink *sink, enum exact_count whi
     exact_word_add(sink, sink->limbs + which, count);
 }
 
-/* Carries go where they belong: limbs are then from 0 to 2^32 - 1, but for the last, which has the sign. */
+/* Propagates carries. Limbs are then from 0 to 2^32 - 1, except the last, which has the sign. */
 HOST_DEVICE void exact_sink_normalise(struct exact_sink *sink)
 {
     int64_t carry = 0;
@@ -150,7 +150,7 @@ HOST_DEVICE void exact_sink_reserve(struct exact_sink *sink, uint32_t weight)
 HOST_DEVICE void exact_add_integer(const struct exact_sink *sink, int64_t value, int32_t exponent)
 {
     int32_t position = exponent - sink->lowest;
-    if (position < 0) { /* the bits that go are 0 */
+    if (position < 0) { /* the bits shifted out are 0 */
         value >>= -position;
         position = 0;
     }
@@ -161,8 +161,9 @@ HOST_DEVICE void exact_add_integer(const struct exact_sink *sink, int64_t value,
     exact_word_add(sink, limb + 2, rest >> 32);
 }
 
-/* The same for a single term, of |value| < 2^53, which must have been reserved. Shared words, where carries cannot be put in
-   order, get no more than 2^32 at a time. Others are both read before one is written: they are seldom in registers. */
+/* The same for a single term, of |value| < 2^53, for which room must have been reserved. Shared words get no more than 2^32 at a
+   time, because carries cannot be propagated there. Of other words both are read before one is written: they are seldom in
+   registers. */
 HOST_DEVICE void exact_add_term(const struct exact_sink *sink, int64_t value, int32_t exponent)
 {
     const uint32_t position = (uint32_t)(exponent - sink->lowest), limb = position / 32, shift = position % 32;
@@ -199,7 +200,7 @@ HOST_DEVICE void exact_add_wide(const struct exact_sink *sink, int128 value, int
         exact_add_integer(sink, (int64_t)(value >> 124), exponent + 124);
 }
 
-/* -x where sign is 1, without a branch, which random signs would mislead. */
+/* -x if sign is 1, without a branch: random signs would be mispredicted. */
 HOST_DEVICE int64_t negated_if(int64_t x, uint64_t sign) { return (int64_t)(((uint64_t)x ^ (0 - sign)) + sign); }
 
 /* A finite double as an integer times 2^*exponent. */
@@ -218,7 +219,7 @@ HOST_DEVICE void exact_add_special(const struct exact_sink *sink, double x)
     exact_count(sink, x != x ? EXACT_NANS : x > 0.0 ? EXACT_PLUS : EXACT_MINUS, 1);
 }
 
-/* Adds one term to the words; finite: it is known to be that. lowest is -1074. */
+/* Adds one term to the words. finite: the term is known to be finite. lowest is -1074. */
 HOST_DEVICE void exact_add_f64(const struct exact_sink *sink, double x, bool finite)
 {
     if (!finite && !is_finite(x)) {
@@ -237,8 +238,8 @@ HOST_DEVICE double exact_bin_unit(int b) { return power_of_two(16 * b - 150); }
 
 HOST_DEVICE void exact_bin_add(const struct exact_bins *bins, uint32_t b, double x) { bins->at[b * bins->stride] += x; }
 
-/* Carries what it can of each bin to the next: to the nearest multiple of that one's unit. Bins are then at most 2^37 units: what
-   is left, half the next one's unit, and a carry. */
+/* Carries the nearest multiple of the next bin's unit from each bin to the next. Bins are then at most 2^37 units: a remainder of
+   half the next bin's unit, and a carry. */
 HOST_DEVICE void exact_bins_normalise(struct exact_bins *bins)
 {
     double carry = 0.0;
@@ -263,7 +264,8 @@ HOST_DEVICE void exact_bins_prepare(struct exact_bins *bins)
     bins->room = EXACT_BIN_ROOM;
 }
 
-/* Makes room for n terms, at most EXACT_BIN_ROOM. 2^13 of 2^39 units and what bins have after carrying stay below 2^53. */
+/* Makes room for n terms, at most EXACT_BIN_ROOM. 2^13 terms of 2^39 units and the contents of a bin after carrying stay below
+   2^53. */
 HOST_DEVICE void exact_bins_reserve(struct exact_bins *bins, uint32_t n)
 {
     if (bins->room < n)
@@ -283,7 +285,7 @@ HOST_DEVICE void exact_bins_take(struct exact_bins *bins, double sum, int32_t k)
     exact_bin_add(bins, (uint32_t)lower + 2, high);
 }
 
-/* What bin b holds, in its units; what is not finite is counted in the words of the sink instead. */
+/* The contents of bin b, in its units. NaN and infinities are counted in the words of the sink instead. */
 HOST_DEVICE int64_t exact_bin_integer(const struct exact_sink *sink, int b, double sum)
 {
     if (is_finite(sum))
@@ -349,8 +351,8 @@ HOST_DEVICE void exact_add_square_f32(const struct exact_sink *sink, float x, bo
     exact_add_term(sink, magnitude * magnitude, 2 * ((biased != 0 ? biased : 1) - 150));
 }
 
-/* Terms that the host may add without windows: what the bits of their elements, f32, are like. `before` is the magnitude less 1,
-   which is large for 0. */
+/* Terms that the host may add without windows: what the bits of their f32 elements have in common. `before` is the magnitude less
+   1, which is large for 0. */
 #define EXACT_PLAIN 2048
 #ifdef __CUDA_ARCH__
 #define EXACT_TAKEN EXACT_RUN
@@ -373,9 +375,9 @@ HOST_DEVICE void exact_span_start(struct exact_span *span)
         (span).all[lane] |= magnitude;                                                                          \
     } while (0)
 
-/* Whether no sum of them, EXACT_PLAIN at most, is rounded. They are multiples of 2^u, for the lowest bit that any of them has,
-   and less than 2^t, t = *below. If t + 11 - u is at most 53, a sum of 2^11 has no more bits than a double. False also where
-   there are nothing but zeros, or NaN or infinities. */
+/* Whether no sum of them, EXACT_PLAIN at most, is rounded. They are multiples of 2^u, u from the lowest bit that is set in any of
+   them, and less than 2^t, t = *below. If t + 11 - u is at most 53, a sum of 2^11 of them has no more bits than a double. False
+   also if all are zeros, or if there is NaN or an infinity. */
 HOST_DEVICE bool exact_span_is_narrow(const struct exact_span *span, int32_t *below)
 {
     uint32_t largest = 0, before = ~0u, all = 0, zeros = 0;
@@ -384,7 +386,7 @@ HOST_DEVICE bool exact_span_is_narrow(const struct exact_span *span, int32_t *be
         before = span->before[lane] < before ? span->before[lane] : before;
         all |= span->all[lane];
     }
-    while (zeros < 23 && (all >> zeros & 1) == 0) /* below the bits of all fractions */
+    while (zeros < 23 && (all >> zeros & 1) == 0) /* trailing zeros that all fractions share */
         zeros++;
     const int32_t biased = (int32_t)(largest >> 23), least = (int32_t)((before + 1) >> 23);
     const int32_t t = biased - 126, u = (least > 0 ? least : 1) - 150 + (int32_t)zeros; /* subnormal numbers are as if of 1 */
@@ -392,12 +394,12 @@ HOST_DEVICE bool exact_span_is_narrow(const struct exact_span *span, int32_t *be
     return largest != 0 && biased < 0xff && t + 11 - u <= 53;
 }
 
-/* The windows of one thread; each in as many lanes as the thread has. Closed while bias[0] is 0. */
+/* The windows of one thread, each in as many lanes as the thread has. Closed while bias[0] is 0. */
 struct exact_front {
     double sum[EXACT_WINDOWS_MAX][FOLD_LANES];
     double bias[EXACT_WINDOWS_MAX];
     bool others;             /* as EXACT_OTHERS */
-    uint32_t failures, skip; /* runs that windows did not hold, one after the other; runs to come that need not try */
+    uint32_t failures, skip; /* runs in a row that windows did not hold; coming runs that skip the windows */
 };
 
 HOST_DEVICE void exact_front_close(struct exact_front *front, int windows)
@@ -435,7 +437,7 @@ HOST_DEVICE void exact_reserve(struct exact_sink *sink, uint32_t n, uint32_t wei
     }
 }
 
-/* Empties the windows: into the words or, where other threads share these, into bins. */
+/* Empties the windows into the words, or into bins if other threads share the words. */
 HOST_DEVICE void exact_front_flush(struct exact_front *front, int windows, struct exact_sink *sink)
 {
     const bool to_bins = sink->shared && sink->has_bins;
@@ -456,8 +458,7 @@ HOST_DEVICE void exact_front_flush(struct exact_front *front, int windows, struc
     }
 }
 
-/* Opens empty windows for terms up to the one whose biased exponent this is; or, where a double has no room for them, leaves
-   them closed. */
+/* Opens empty windows for terms up to the largest one's biased exponent. Leaves them closed if a double has no room for them. */
 HOST_DEVICE void exact_front_open(struct exact_front *front, int windows, uint32_t largest, int32_t lowest)
 {
     const int32_t least = lowest + 52 > -1022 ? lowest + 52 : -1022;
@@ -484,8 +485,8 @@ HOST_DEVICE bool exact_front_is_full(const struct exact_front *front, int window
     return full != 0;
 }
 
-/* One term's passage through one window. What is left of it is in rest; outside gathers bits of which the upper 12 are 0
-   while sum stays in its binade. */
+/* Adds one term to one window. rest is the part of it that is left over. outside gathers bits whose upper 12 are 0 while sum
+   stays in its binade. */
 #define EXACT_STEP(total, bias, rest, outside)                  \
     do {                                                        \
         const double before = (total), after = before + (rest); \
@@ -494,8 +495,8 @@ HOST_DEVICE bool exact_front_is_full(const struct exact_front *front, int window
         (total) = after;                                        \
     } while (0)
 
-/* Its passage through the last window, which leaves nothing of it or is refused. A device adds twice instead, rounding down and
-   rounding up: the exact sum lies between the two, so where they are equal at the end both are exact. */
+/* Adds it to the last window, which must leave no rest. A device adds twice instead, rounding down and rounding up. The exact sum
+   lies between the two, so if they are equal at the end both are exact. */
 #ifdef __CUDA_ARCH__
 #define EXACT_LAST(total, up, bias, rest, outside) \
     do {                                           \

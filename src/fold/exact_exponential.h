@@ -2,12 +2,13 @@
    added. The method, its proofs and its sources: docs/numerics.md.
 
    exp(x) = 2^n (1 + q), n an integer and q from a polynomial, both functions of x. A term is M 2^(n - fraction), M an integer
-   next to (1 + q) 2^fraction. Terms whose n + 16 agree but for the last 5 bits share a bin, and
-   a bin is the exact sum of its M 2^(last 5 bits). Kept are the bin of the largest element and the three below it: what is in
-   other bins is below the sum by 2^-95. When the largest element grows bins that fall out are forgotten, whole. So what is kept
-   is a function of the elements, whatever their order and wherever sums were cut.
+   next to (1 + q) 2^fraction. Terms whose n + 16 agree except for the last 5 bits share a bin. A bin is the exact sum of its M
+   2^(last 5 bits). A partial keeps the bin of the largest element and the three below it. The sum of all other bins is below the
+   whole sum by a factor of 2^-95. When the largest element grows, bins that are no longer among the four are forgotten whole. So
+   a partial is a function of the elements, whatever their order and wherever sums were cut.
 
-   n + 16, its place, is taken from the low bits of x log2(e) + a large constant. The 16 puts elements from -11 to 10 into one bin. */
+   n + 16, the place of a term, is taken from the low bits of x log2(e) + a large constant. The 16 puts elements from -11 to 10
+   into one bin. */
 #ifndef ALLFOLD_EXACT_EXPONENTIAL_H
 #define ALLFOLD_EXACT_EXPONENTIAL_H
 
@@ -22,25 +23,25 @@ enum {
 };
 #define EXP_PLACE_F32 (EXP_SHIFT_F32 + EXP_OFFSET)
 #define EXP_PLACE_F64 (EXP_SHIFT_F64 + EXP_OFFSET)
-/* Up to here an element is reduced in the arithmetic of its terms; beyond, by integers; from EXP_HUGE on only elements that are
-   equal have terms that are within the bins' range of each other. */
+/* Up to EXP_LIMIT an element is reduced in the arithmetic of its terms, beyond by integers. From EXP_HUGE on, terms of different
+   elements are never within the bins' range of each other. */
 #define EXP_LIMIT 32768
 #define EXP_HUGE 0x1p59
-/* Elements below the largest by more than this are in none of its bins: 4 * 32 ln 2 is 89. */
+/* Elements below the largest by more than this are in none of the four bins: 4 * 32 ln 2 is 89. */
 #define EXP_BINS_RANGE 256
 
-/* The partial: sums of terms in units of 2^(32 (bin - i) - 16 - fraction). They have room for 2^41 terms
-   (f64; of f32 2^69). */
+/* The partial: sums of terms in units of 2^(32 (bin - i) - 16 - fraction). They have room for 2^41 terms in f64 and 2^69 in f32.
+   */
 struct exp_bins {
-    double max;   /* -inf while nothing, or nothing but -inf, was taken; never NaN */
+    double max;   /* -inf until an element above -inf was taken; never NaN */
     int64_t bin;  /* of max */
     uint64_t nan; /* not 0 once a NaN was taken */
     uint64_t unused;
     uint128 sums[EXP_BINS];
 };
-#define EXP_NO_BIN (-((int64_t)1 << 60)) /* of -inf; of +inf the negative */
+#define EXP_NO_BIN (-((int64_t)1 << 60)) /* the bin of -inf; that of +inf is its negative */
 
-/* x = n ln 2 + d + rest, for finite x of any size, and only seldom: |d| <= ln 2 / 2 and a little. */
+/* x = n ln 2 + d + rest, for finite x of any size; seldom called. |d| is at most a little more than ln 2 / 2. */
 struct exp_whole {
     int64_t n;
     double d, rest;
@@ -61,14 +62,14 @@ HOST_DEVICE struct exp_whole exp_whole_of(double x)
         parts.d = parts.rest = 0.0;
         return parts;
     }
-    /* the mantissa times log2(e) 2^127, 181 bits: those above the last 64, of which 57 to 100 are a fraction's, and those */
+    /* the mantissa times log2(e) 2^127, 181 bits: high has those above the last 64, of which 57 to 100 belong to the fraction */
     const uint64_t bits = f64_bits(magnitude), mantissa = (bits & 0xfffffffffffffu) | (uint64_t)1 << 52;
     const int places = 127 - ((int)(bits >> 52) - 1075) - 64;
     const uint128 low = (uint128)mantissa * 0xbe87fed0691d3e89u;
     const uint128 high = (uint128)mantissa * 0xb8aa3b295c17f0bbu + (low >> 64), rest = high & (((uint128)1 << places) - 1);
     const uint64_t fraction = places >= 64 ? (uint64_t)(rest >> (places - 64))
                                            : (uint64_t)(rest << (64 - places)) | (uint64_t)low >> places;
-    /* taken for a signed number, it is what the nearest integer leaves: in two parts of which each is exact */
+    /* read as a signed number, it is the distance to the nearest integer, in two parts that are each exact */
     const double upper = sign * (double)((int64_t)fraction >> 11) * 0x1p-53, lower = sign * (double)(fraction & 2047) * 0x1p-64;
     parts.n = (int64_t)(high >> places) + (int64_t)(fraction >> 63);
     parts.n = x < 0.0 ? -parts.n : parts.n;
@@ -77,7 +78,7 @@ HOST_DEVICE struct exp_whole exp_whole_of(double x)
     return parts;
 }
 
-/* M, whose place is in the low bits of *place, for |x| <= EXP_LIMIT (NaN: *place says so). */
+/* M, for |x| <= EXP_LIMIT. Its place is in the low bits of *place, which also shows a NaN. */
 HOST_DEVICE uint32_t exp_integer_f32(float x, uint32_t *place)
 {
     const float unit = (float)(1 << EXP_FRACTION_F32);
@@ -86,7 +87,7 @@ HOST_DEVICE uint32_t exp_integer_f32(float x, uint32_t *place)
     return (1u << EXP_FRACTION_F32) + (uint32_t)nearest_i32(fmaf(d, unit, exp_low_f32(n, d, unit)));
 }
 
-/* M = high 2^28 + low, of d + rest: to the nearest by adding constants, in whose low bits it then is. */
+/* M = high 2^28 + low, of d + rest: rounded to the nearest integer by adding constants; M is then in their low bits. */
 struct exp_integer {
     uint32_t high, low;
 };
@@ -106,7 +107,7 @@ HOST_DEVICE struct exp_integer exp_integer_f64(double x, uint64_t *place)
     return exp_integer_of(fma(whole, -EXP_LN2, x), whole * -EXP_LN2_REST);
 }
 
-/* What is in *place for a NaN has bits that a place does not have. */
+/* The bits of *place for a NaN, which no place has. */
 #define EXP_IS_NO_PLACE_F32(bits) (((bits) & 0x30000000u) != 0)
 #define EXP_IS_NO_PLACE_F64(bits) (((bits) & ((uint64_t)0x3c << 56)) != 0)
 
@@ -114,7 +115,7 @@ HOST_DEVICE struct exp_integer exp_integer_f64(double x, uint64_t *place)
 HOST_DEVICE int64_t exp_place_f32(uint32_t bits) { return (int64_t)bits - (int64_t)f32_bits(EXP_SHIFT_F32); }
 HOST_DEVICE int64_t exp_place_f64(uint64_t bits) { return (int64_t)(bits - f64_bits(EXP_SHIFT_F64)); }
 
-/* x, but not below -EXP_LIMIT; where it is NaN, on the host, that. */
+/* x, but at least -EXP_LIMIT. NaN gives NaN; in f32 on the device, -EXP_LIMIT. */
 HOST_DEVICE float exp_at_least_limit_f32(float x)
 {
 #ifdef __CUDA_ARCH__
@@ -135,7 +136,7 @@ HOST_DEVICE uint64_t exp_shifted(uint32_t integer, uint32_t place, bool here)
 #endif
 }
 
-/* Brings the sums to a new, larger maximum: bins become lower ones, and at last nothing. */
+/* Brings the sums to a new, larger maximum: each bin moves down, and those below the last are dropped. */
 HOST_DEVICE void exp_bins_raise(struct exp_bins *bins, double max, int64_t bin)
 {
     int64_t steps = bin - bins->bin;
@@ -164,7 +165,7 @@ HOST_DEVICE struct exp_bins exp_bins_identity(void)
     return bins;
 }
 
-/* What was taken beside a NaN no longer counts: one thing only is known of elements with a NaN among them. */
+/* Clears everything else once a NaN was taken, so that all partials with a NaN are the same. */
 HOST_DEVICE void exp_bins_settle(struct exp_bins *bins)
 {
     const bool nan = bins->nan != 0;
@@ -187,7 +188,7 @@ HOST_DEVICE void exp_bins_combine(struct exp_bins *a, const struct exp_bins *b)
     exp_bins_settle(a);
 }
 
-/* Adds to the sum of a bin, by how many bins it lies below the first, unless it is none of these. */
+/* Adds to the sum of a bin, given by its distance below the first. Does nothing if it is not among the four. */
 HOST_DEVICE void exp_bins_take(struct exp_bins *bins, int64_t lower, uint128 total)
 {
     FOLD_UNROLL
@@ -196,7 +197,7 @@ HOST_DEVICE void exp_bins_take(struct exp_bins *bins, int64_t lower, uint128 tot
             bins->sums[i] += total;
 }
 
-/* The term of a finite element: an integer and its place. f32_terms: what terms of elements up to EXP_LIMIT are computed in. */
+/* The term of a finite element: an integer and its place. f32_terms: terms of elements up to EXP_LIMIT are computed in f32. */
 HOST_DEVICE uint128 exp_integer_any(double x, bool f32_terms, int64_t *place)
 {
     if (f32_terms && fabs(x) <= EXP_LIMIT) {
@@ -229,7 +230,7 @@ HOST_DEVICE void exp_bins_add(struct exp_bins *bins, double x, bool f32_terms)
     exp_bins_take(bins, bins->bin - (place >> 5), integer << (place & 31));
 }
 
-/* The product, as exact as a pair is. */
+/* The product, as precise as a pair is. */
 HOST_DEVICE pair exp_pairs_multiply(pair a, pair b)
 {
     pair product;
@@ -238,8 +239,8 @@ HOST_DEVICE pair exp_pairs_multiply(pair a, pair b)
     return product;
 }
 
-/* What the sum holds beside the term of the largest element, whose integer is taken out; relative to the reference of max. NaN
-   where a NaN was taken, 0 where the maximum is infinite. */
+/* The sum without the term of the largest element, whose integer is taken out, relative to the reference of max. NaN if a NaN was
+   taken, 0 if the maximum is infinite. */
 HOST_DEVICE pair exp_bins_others(const struct exp_bins *bins, bool f32_terms)
 {
     const int fraction = f32_terms ? EXP_FRACTION_F32 : EXP_FRACTION_F64;

@@ -1,9 +1,11 @@
-/* Template of the exact sums: NAME the monoid, LIMBS and LOWEST its limbs (exact.h). For floating point WINDOWS how many
-   windows, TERM(x) what is added for element x as a double, rounded or, where that cannot say it, NaN; TERM_REST(x, term)
-   (if defined) what the rounding lost, exactly; BINS (if defined) that terms are f32 and may go to bins; SQUARES (if defined)
-   that they are squares of f32; ADD(sink, x, finite) adds the term of x, which may be known to be finite, and is of WEIGHT
-   (EXACT_ROOM). For integers BASE is the monoid whose tile adds integers exactly, and
-   BASE_FLUSH(sink, base) hands its total to the words. */
+/* Template of the exact sums. NAME is the monoid, LIMBS and LOWEST its limbs (exact.h).
+
+   For floating point: WINDOWS is the number of windows. TERM(x) is what is added for element x as a double, rounded, or NaN if a
+   double cannot hold it. TERM_REST(x, term), if defined, is the exact rounding error of TERM. BINS, if defined: terms are f32 and
+   may go to bins. SQUARES, if defined: terms are squares of f32. ADD(sink, x, finite) adds the term of x, which has WEIGHT
+   (EXACT_ROOM); finite: x is known to be finite.
+
+   For integers: BASE is the monoid whose tile adds integers exactly. BASE_FLUSH(sink, base) adds its total to the words. */
 #ifdef BINS
 enum { NAME_FN(bins) = EXACT_BINS };
 #else
@@ -31,7 +33,7 @@ HOST_DEVICE void NAME_FN(combine)(FN(NAME) * a, const FN(NAME) * b)
 }
 
 #if VALUE_FLOAT
-/* What one thread carries. */
+/* The state of one thread. */
 typedef struct exact_front FN_EXPAND(FN(NAME), front);
 
 HOST_DEVICE void NAME_FN(start)(struct exact_front *front) 
@@ -41,7 +43,7 @@ HOST_DEVICE void NAME_FN(start)(struct exact_front *front)
     front->failures = front->skip = 0;
 }
 
-/* Takes x[0 .. n) into the windows; false where they cannot hold it, and are then as before. */
+/* Adds x[0 .. n) to the windows. False if they cannot hold it; they are then as before. */
 HOST_DEVICE bool NAME_FN(windows)(struct exact_front *front, const V *x, uint32_t n)
 {
     enum { LAST = WINDOWS - 1 };
@@ -79,7 +81,7 @@ HOST_DEVICE bool NAME_FN(windows)(struct exact_front *front, const V *x, uint32_
     return true;
 }
 
-/* Opens the windows for the largest finite term. Where there is none but 0 they stay closed; false if there is nothing else. */
+/* Opens the windows for the largest finite term. They stay closed if all finite terms are 0. False if there is no other term. */
 HOST_DEVICE bool NAME_FN(open)(struct exact_front *front, const V *x, uint32_t n)
 {
     double largest[FOLD_LANES] = {0.0};
@@ -103,7 +105,8 @@ HOST_DEVICE bool NAME_FN(open)(struct exact_front *front, const V *x, uint32_t n
     return largest[0] != 0.0 || special[0] != 0;
 }
 
-/* Takes terms one by one into the words. A device, where branches would keep terms apart, looks first whether all are finite. */
+/* Adds terms to the words one by one. A device checks first whether all are finite, because branches would make its threads
+   diverge. */
 HOST_DEVICE void NAME_FN(singly)(struct exact_sink *sink, const V *x, uint32_t n)
 {
 #ifdef __CUDA_ARCH__
@@ -125,7 +128,7 @@ HOST_DEVICE void NAME_FN(singly)(struct exact_sink *sink, const V *x, uint32_t n
     }
 #else
 #ifdef BINS
-    if (sink->has_bins) { /* so that an addition need not wait for the one before, which may be to the same bin */
+    if (sink->has_bins) { /* so that an addition need not wait for the one before, which may go to the same bin */
         double copies[4][EXACT_BINS] = {{0.0}};
         exact_reserve(sink, n, 1);
         for (uint32_t i = 0; i < n; i++)
@@ -145,8 +148,8 @@ HOST_DEVICE void NAME_FN(singly)(struct exact_sink *sink, const V *x, uint32_t n
 #endif
 }
 
-/* Takes a run of terms: through the windows if they hold them, else one by one. Where run after run is not held, more and more
-   runs do not try: data that is spread too wide then costs no more than that. */
+/* Adds a run of terms: through the windows if they hold them, else one by one. If run after run is not held, more and more runs
+   go without a trial, so that data that is spread too wide costs no more than that. */
 HOST_DEVICE void NAME_FN(run)(struct exact_front *front, struct exact_sink *sink, const V *x, uint32_t n)
 {
     if (front->skip > 0) {
@@ -169,7 +172,7 @@ HOST_DEVICE void NAME_FN(run)(struct exact_front *front, struct exact_sink *sink
     front->failures += front->failures < 3;
 }
 
-/* Windows of threads are added up by the kernel: kernels/exact.cuh. */
+/* The kernel adds up the windows of threads: kernels/exact.cuh. */
 HOST_DEVICE void NAME_FN(front_combine)(struct exact_front *a, const struct exact_front *b) { (void)a, (void)b; }
 
 HOST_DEVICE void NAME_FN(finish_front)(struct exact_front *front, struct exact_sink *sink)
@@ -205,10 +208,10 @@ HOST_DEVICE void NAME_FN(finish_front)(FN_EXPAND(FN(NAME), front) * front, struc
 #endif
 
 #if (defined(BINS) || defined(SQUARES)) && !defined(__CUDA_ARCH__)
-/* Adds terms as they are, if the bits of elements show that no sum of them is rounded; n is at most EXACT_PLAIN. Squares are of
-   twice the bits, and of two parts: multiples of 2^(2t - 42), t being as in exact_span_is_narrow, of which 2^11 are below
-   2^(2t + 11); and the rest, at most 2^(2t - 43) each and multiples of 2^2u, 2t - 32 - 2u bits together, which is less than 53
-   where t + 11 - u is at most that. */
+/* Adds terms as they are, if the bits of elements show that no sum of them is rounded. n is at most EXACT_PLAIN. Squares have
+   twice the bits and two parts, t and u being as in exact_span_is_narrow. The first parts are multiples of 2^(2t - 42), and 2^11
+   of them are below 2^(2t + 11). The second parts are the rest, at most 2^(2t - 43) each and multiples of 2^2u: 2t - 32 - 2u bits
+   together. That is less than 53 if t + 11 - u is at most 53. */
 HOST_DEVICE bool NAME_FN(plain)(struct exact_front *front, struct exact_sink *sink, const V *x, uint32_t n)
 {
     double sums[2][FOLD_LANES] = {{0.0}};
@@ -248,7 +251,7 @@ HOST_DEVICE bool NAME_FN(plain)(FN_EXPAND(FN(NAME), front) * front, struct exact
 }
 #endif
 
-/* Takes n elements, at most EXACT_TAKEN; the host, if it must, in runs of EXACT_RUN elements a lane. */
+/* Adds n elements, at most EXACT_TAKEN. If plain additions will not do, the host takes runs of EXACT_RUN elements a lane. */
 HOST_DEVICE void NAME_FN(take)(FN_EXPAND(FN(NAME), front) * front, struct exact_sink *sink, const V *x, uint32_t n)
 {
 #ifdef __CUDA_ARCH__

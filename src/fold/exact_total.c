@@ -1,4 +1,4 @@
-/* Integers of a few thousand bits, as far as the ends of exact sums need them: exact_total.h. */
+/* Integers of a few thousand bits, with the operations that finish exact sums: exact_total.h. */
 #include "fold/exact_total.h"
 
 #include "fold/exact.h"

@@ -1,5 +1,5 @@
-/* The end of an exact sum, on the host: the words of the whole array become one integer, arithmetic on which is exact, and
-   at last a floating-point number, rounded once (to nearest, ties to even). */
+/* The end of an exact sum, on the host. The words of the whole array become one integer, with exact arithmetic. At the end it is
+   rounded once to a floating-point number, to nearest, ties to even. */
 #ifndef ALLFOLD_EXACT_TOTAL_H
 #define ALLFOLD_EXACT_TOTAL_H
 
@@ -13,10 +13,10 @@ struct exact_total {
     uint32_t digits[EXACT_TOTAL_DIGITS];
     int32_t lowest;
     bool negative, rest;
-    int64_t nans, plus, minus, others; /* what the sum met beside finite terms: exact.h */
+    int64_t nans, plus, minus, others; /* counts of terms that are not finite, as in exact.h */
 };
 
-/* words of limbs limbs and EXACT_COUNTS counts; as exact.h defines them, normalised or not. */
+/* words has `limbs` limbs and EXACT_COUNTS counts, as exact.h defines them, normalised or not. */
 struct exact_total exact_total_of(const int64_t *words, uint32_t limbs, int32_t lowest);
 
 /* total / divisor (> 0), to 64 bits or more. */
@@ -30,8 +30,8 @@ struct exact_total exact_total_variance(const struct exact_total *squares, const
 int128 exact_total_integer(const struct exact_total *total);
 struct exact_total exact_total_of_integer(int128 value);
 
-/* Rounded to the floating-point type, as a double. NaN where NaN was met, or infinities of both signs; else the infinity
-   that was met; +-inf beyond the type. A zero is -0.0 where signed_zero says that it may be and all terms were -0.0. */
+/* Rounded to the floating-point type, as a double. NaN if a NaN was taken, or infinities of both signs; else the infinity that
+   was taken; +-inf beyond the type. A zero is -0.0 if signed_zero allows it and all terms were -0.0. */
 double exact_total_round(const struct exact_total *total, bool signed_zero, allfold_type type);
 
 /* x rounded to the floating-point type, once, as a double. */

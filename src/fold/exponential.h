@@ -1,39 +1,40 @@
 /* exp(x) as 2^n * (1 + q), the terms of sums of exponentials, and the softmax of one element: one fixed sequence of fused
    operations, the same bits on host and device.
 
-   x is reduced by itself: n is x log2(e) to the nearest integer, by adding a large constant, and d + rest = x - n ln 2 lies
-   within ln 2 / 2 of 0. With ln 2 = H + L, H rounded to so few bits that d = fma(-n, H, x) is exact for all x that matter, only
-   rest = -n L is rounded, and it is small. (x - m, m the largest element, is never formed: rounded, it would cost
-   |x - m| / 2 units in the last place, and alike for equal elements, so that their sum would lose it too.)
+   Each x is reduced by itself. n is the integer nearest to x log2(e), found by adding a large constant. d + rest = x - n ln 2
+   lies within ln 2 / 2 of 0. ln 2 = H + L, H rounded to so few bits that d = fma(-n, H, x) is exact for all x that matter. Only
+   rest = -n L is rounded, and it is small. (x - m, m the largest element, is never formed. Rounded, it would cost |x - m| / 2
+   units in the last place, and the same for equal elements, so that their sum would lose it too.)
 
-   Sums and results are relative to 2^N, N the n of m, which keeps them in range: a power of two, so that going from one N to
-   another rounds nothing. Beyond |m| = 2048, m is subtracted from all x first and N is 0: the difference is exact for all x
-   that count, since they lie within a factor of two of m (Sterbenz). So the reference, 'exp_reference' below, is N ln 2 or m.
+   Sums and results are relative to 2^N, N the n of m, which keeps them in range. It is a power of two, so changing from one N to
+   another rounds nothing. Beyond |m| = 2048, m is subtracted from all x first and N is 0. The difference is exact for all x that
+   count, because they lie within a factor of two of m (Sterbenz). So the reference, 'exp_reference' below, is N ln 2 or m.
 
-   q = exp(d + rest) - 1 = d + low, low = rest + s^2 P(s), s = d + rest rounded, P the polynomial (f32: Remez, f64: Chebyshev
-   interpolation) that leaves a relative error of exp(s) below 2^-28 (f32) and 2^-61 (f64). d and low are kept apart as long as it
-   matters: low is at most 0.069, so what rounds it is small. Bounds, added up: docs/numerics.md. */
+   q = exp(d + rest) - 1 = d + low, with low = rest + s^2 P(s), and s = d + rest rounded. The polynomial P (f32: Remez, f64:
+   Chebyshev interpolation) leaves a relative error of exp(s) below 2^-28 (f32) and 2^-61 (f64). d and low are kept apart as long
+   as it matters: low is at most 0.069, so its rounding errors are small. Bounds, added up: docs/numerics.md. */
 #ifndef ALLFOLD_EXPONENTIAL_H
 #define ALLFOLD_EXPONENTIAL_H
 
 #include "fold/arithmetic.h"
 
-#define EXP_WHOLE 2048 /* up to this magnitude m is no base to be subtracted */
+#define EXP_WHOLE 2048 /* up to this magnitude m is not subtracted */
 #define EXP_LN2 0x1.62e42fefa39efp-1
 #define EXP_LN2_REST 0x1.abc9e3b39803fp-56
 #define EXP_LN2_F32 0x1.62e43p-1f
 #define EXP_LN2_REST_F32 -0x1.05c61p-29f
 
-/* x to the nearest integer, for |x| < 2^22 and < 2^51; it is in the low bits, too. */
+/* Adding and subtracting these rounds to the nearest integer, for |x| < 2^22 and < 2^51. The sum has the integer in its low bits.
+   */
 #define EXP_SHIFT_F32 0x1.8p23f
 #define EXP_SHIFT_F64 0x1.8p52
 
-/* What the exponentials of a row with the maximum m are relative to: exp(base) * 2^whole. */
+/* The reference of a row with the maximum m: its exponentials are relative to exp(base) * 2^whole. */
 struct exp_reference {
     double base;
     int32_t whole;
 };
-/* m is finite. One way for both precisions, so that it is a function of m alone. */
+/* m is finite. Both precisions use the same computation, so that the result is a function of m alone. */
 HOST_DEVICE struct exp_reference exp_reference(double m)
 {
     struct exp_reference reference;
@@ -44,17 +45,17 @@ HOST_DEVICE struct exp_reference exp_reference(double m)
     return reference;
 }
 
-/* A reference as elements need it. Smaller x - base than `least` are taken for that. */
+/* A reference in the form that elements need. An x - base below `least` is replaced by `least`. */
 struct exp_anchor_f32 {
     float base, least;
-    uint32_t bias; /* what brings the bits of an element's n, moved to the exponent, to those of 2^(n - N) */
+    uint32_t bias; /* added to an element's n, moved to the exponent, it gives the bits of 2^(n - N) */
 };
 struct exp_anchor_f64 {
     double base, least;
     uint64_t bias;
 };
 
-/* Elements `range` powers of two below the reference, and further down, are taken for one there. */
+/* Elements further than `range` powers of two below the reference are treated as if they were at that distance. */
 HOST_DEVICE struct exp_anchor_f32 exp_anchor_f32(double m, int32_t range)
 {
     const struct exp_reference reference = exp_reference(m);
@@ -63,7 +64,7 @@ HOST_DEVICE struct exp_anchor_f32 exp_anchor_f32(double m, int32_t range)
     anchor.least = (float)(reference.whole - range) * 0x1.62e43p-1f;
     anchor.bias = (uint32_t)(127 - reference.whole) << 23;
 #ifdef __CUDA_ARCH__
-    asm("" : "+r"(anchor.bias)); /* hides its origin: else it is added before the shift, by an instruction of its own */
+    asm("" : "+r"(anchor.bias)); /* hides its origin: otherwise the compiler adds it before the shift, in a separate instruction */
 #endif
     return anchor;
 }
@@ -155,22 +156,24 @@ HOST_DEVICE double exp_low_f64(double d, double rest)
     return fma(s * s, exp_polynomial_f64(s), rest);
 }
 
-/* exp(x - reference), where results below the smallest normal number do not matter: terms of a sum that is at least 1/2.
+/* exp(x - reference), for uses in which results below the smallest normal number do not matter: terms of a sum that is at least
+   1/2.
 
-   Rounded to one number, equal terms would all be wrong by the same, and so would their sum. So a term comes in two
-   parts, to be added up apart: f32, the power 2^(n - N), in f64, and what it lacks; f64, the term and what its rounding lost. */
+   Rounded to one number, equal terms would all have the same error, and their sum would have it too. So a term has two parts,
+   which are added separately. In f32 they are the power 2^(n - N), in f64, and the rest of the term. In f64 they are the term and
+   its rounding error. */
 #define EXP_TERM_RANGE_F32 124
 #define EXP_TERM_RANGE_F64 1020
 struct exp_term_f64 {
     double term, lost;
 };
-/* What two terms in f32 lack of powers. Only what is small is added in f32, and one d, which is exact, to that. */
+/* The rest of two terms in f32, without their powers. Only the small parts are added in f32, and one exact d is added to them. */
 HOST_DEVICE double exp_2_rests_f32(const struct exp_parts_f32 *a, const struct exp_parts_f32 *b)
 {
     const float lows = fmaf(a->scale, exp_low_f32(a->n, a->d, 1.0f), b->scale * exp_low_f32(b->n, b->d, 1.0f));
     return (double)fmaf(b->scale, b->d, lows) + (double)(a->scale * a->d);
 }
-/* A power of two, exactly: a conversion, which devices are slow at, would do, too. */
+/* A power of two, exactly. A conversion would do, too, but is slow on devices. */
 HOST_DEVICE double exp_power_f64(float power)
 {
 #ifdef __CUDA_ARCH__
@@ -208,7 +211,7 @@ HOST_DEVICE struct exp_term_f64 exp_term_f64(double x, const struct exp_anchor_f
     return term;
 }
 
-/* exp(d + rest), |d| <= ln 2 / 2 and a little, in two parts. */
+/* exp(d + rest), |d| at most a little more than ln 2 / 2, in two parts. */
 HOST_DEVICE pair exp_near(double d, double rest)
 {
     double lost;
@@ -233,8 +236,8 @@ HOST_DEVICE pair exp_pair(double x, double m)
     return pair_scaled(exp_near(d, rest_ln2 + lost), (int)(uint32_t)(f64_bits(shifted) - f64_bits(shifted_m)));
 }
 
-/* The factor that brings a sum from the reference of one finite maximum to that of another, no smaller: a power of two, but
-   where one of them is far from 0, beyond the precision of f64. */
+/* The factor that brings a sum from the reference of one finite maximum to that of another, no smaller one. It is a power of two,
+   unless one of the maxima is far from 0: then it is more precise than f64. */
 HOST_DEVICE pair exp_factor(double from, double to)
 {
     const struct exp_reference a = exp_reference(from), b = exp_reference(to);
@@ -245,7 +248,7 @@ HOST_DEVICE pair exp_factor(double from, double to)
         factor.low = 0.0;
         return factor;
     }
-    /* whole ln 2, and what its rounding lost */
+    /* whole ln 2, and its rounding error */
     const double a_whole = (double)a.whole * EXP_LN2, b_whole = (double)b.whole * EXP_LN2;
     const double a_lost = fma((double)a.whole, EXP_LN2, -a_whole) + (double)a.whole * EXP_LN2_REST;
     const double b_lost = fma((double)b.whole, EXP_LN2, -b_whole) + (double)b.whole * EXP_LN2_REST;
@@ -254,7 +257,7 @@ HOST_DEVICE pair exp_factor(double from, double to)
     return factor;
 }
 
-/* exp(m) relative to the reference of m, m finite; or, of sign -1, the reference relative to exp(m). */
+/* exp(m) relative to the reference of m, m finite. With sign -1: the reference relative to exp(m). */
 HOST_DEVICE pair exp_of_max(double m, double sign)
 {
     const struct exp_reference reference = exp_reference(m);
@@ -262,8 +265,8 @@ HOST_DEVICE pair exp_of_max(double m, double sign)
     const int power = (int)n - reference.whole;
     return pair_scaled(exp_near(sign * fma(n, -EXP_LN2, whole_m), sign * n * -EXP_LN2_REST), sign < 0.0 ? -power : power);
 }
-/* What a sum of exponentials holds beside the term of the largest element m: that term is known to the bit. Relative to the
-   reference, as the sum is; 0 where m is infinite, but NaN if the sum is. f32_terms: how terms were computed. */
+/* A sum of exponentials without the term of the largest element m, which is known to the bit. Relative to the reference, as the
+   sum is. 0 if m is infinite, but NaN if the sum is. f32_terms: the terms were computed in f32. */
 HOST_DEVICE pair exp_others(double m, const pair *sum, bool f32_terms)
 {
     pair others;
@@ -296,21 +299,21 @@ struct softmax_constants {
     float inverse_high_f32, inverse_low_f32; /* times 2^-SOFTMAX_UP_F32 */
 };
 
-/* What is so far below the reference gives 0; from there on 2^(n - N + up) is normal. */
+/* Elements this far below the reference give 0. Above it 2^(n - N + up) is normal. */
 #define SOFTMAX_RANGE_F32 151
 #define SOFTMAX_UP_F32 25
 #define SOFTMAX_RANGE_F64 1076
 #define SOFTMAX_UP_F64 600
 
-/* exp(x - max) / sum, subnormal results included. one + less is 1 + q, beyond the precision of the format: what rounds y is but
-   the last addition, and a little. */
+/* exp(x - max) / sum, subnormal results included. one + less is 1 + q, more precise than the format. Almost all of the rounding
+   error of y comes from the last addition. */
 HOST_DEVICE float softmax_f32(float x, const struct softmax_constants *c)
 {
     const struct exp_parts_f32 parts = exp_reduce_f32(exp_clamp_f32(x, &c->anchor_f32), &c->anchor_f32, SOFTMAX_UP_F32);
     const float high = c->inverse_high_f32, one = 1.0f + parts.d;
     const float less = exp_low_f32(parts.n, parts.d, 1.0f) + (parts.d - (one - 1.0f));
     const float y = fmaf(high, one, fmaf(high, less, c->inverse_low_f32 * one));
-    return y * parts.scale; /* only this can be subnormal, and round */
+    return y * parts.scale; /* only this result can be subnormal, and rounded again */
 }
 /* The same to results of 16 bits, in fewer operations: within 1.5 ulp of f32. */
 HOST_DEVICE float softmax_short(float x, const struct softmax_constants *c)

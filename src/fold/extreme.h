@@ -1,6 +1,6 @@
-/* Smallest and largest element. NaN is counted apart and never compared, so the answer cannot depend on where it lies;
-   what it does to the result is decided at the end. A zero result is +0: which of -0.0 and 0.0 came first must not
-   show. norminf.h uses the same template. */
+/* Smallest and largest element. NaN is counted separately and never compared, so the answer cannot depend on its position. Its
+   effect on the result is decided at the end. A zero result is +0: the order of -0.0 and 0.0 must not show. norminf.h uses the
+   same template. */
 #define NAME min
 #define NAME_FN(x) FN(min_##x)
 #define EXTREME_TYPE V

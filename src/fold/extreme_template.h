@@ -1,5 +1,5 @@
-/* Template of the extremes: NAME, TERM(x) of type EXTREME_TYPE what is compared, BEFORE(a, b) whether a is the better
-   answer, START the worst. Included by extreme.h and norminf.h, for each value type. */
+/* Template of the extremes. NAME is the monoid. TERM(x), of type EXTREME_TYPE, is compared. BEFORE(a, b) says whether a is the
+   better answer. START is the worst answer. Included by extreme.h and norminf.h, for each value type. */
 typedef struct {
     EXTREME_TYPE value; /* the best that is not NaN; START if there is none */
     uint64_t nans;

@@ -1,5 +1,5 @@
-/* What the finish functions of the folds share: results and what NaN does to them. Host only; included by table.c
-   before folds.h. */
+/* Shared by the finish functions of the folds: results, and the effect of NaN on them. Host only; included by table.c before
+   folds.h. */
 #ifndef ALLFOLD_FINISH_H
 #define ALLFOLD_FINISH_H
 
@@ -14,12 +14,12 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* What a finish function knows beside the partial. */
+/* The arguments of a finish function besides the partial. */
 struct finish {
     uint64_t count; /* elements of the global array */
     allfold_nan nan;
     allfold_type format; /* floating-point results are rounded to it */
-    bool rounds;         /* so are integers: the caller asked for that format */
+    bool rounds;         /* integers are rounded to it, too: the caller asked for that format */
 };
 
 static allfold_status result_add(struct fold_results *result, allfold_value value)
@@ -73,7 +73,7 @@ static allfold_status integer_overflow(const struct integer *integer, struct err
                      integer->what, value < 0 ? "-" : "", text, integer->is_signed ? "int64" : "uint64");
 }
 
-/* As int64 or uint64. What these cannot hold is an error, but where the caller asked for a floating-point format: then it is
+/* As int64 or uint64. A value that these cannot hold is an error, unless the caller asked for a floating-point format: then it is
    rounded to that, once. */
 static allfold_status result_integer(struct fold_results *result, const struct finish *finish, struct integer integer,
                                      struct error *error)
@@ -106,7 +106,7 @@ RESULT_VALUE(u32, U64, u64, uint32_t)
 RESULT_VALUE(u64, U64, u64, uint64_t)
 #undef RESULT_VALUE
 
-/* The root of a + b scale^2, which are not negative, b the smaller: rounded once, or nearly. */
+/* The root of a + b scale^2, neither negative, b the smaller: rounded once, or nearly. */
 static inline double root_of_pairs(pair a, pair b, double scale)
 {
     b.high = b.high * scale * scale; /* scale^2 need not be representable */
@@ -116,7 +116,7 @@ static inline double root_of_pairs(pair a, pair b, double scale)
     return is_finite(root) && root != 0.0 ? root + rest / (2.0 * root) : root;
 }
 
-/* Refuses what has no extreme: nothing at all, nothing but NaN where NaN is left out, and NaN where it is refused.
+/* Refuses an array that has no extreme: an empty one, one with NaN alone if NaN is left out, and one with NaN if NaN is refused.
    nan_index may be ALLFOLD_NO_INDEX. */
 static allfold_status finish_nan(const struct finish *finish, const char *name, uint64_t nans, uint64_t nan_index,
                                  struct error *error)
@@ -136,7 +136,8 @@ static allfold_status finish_nan(const struct finish *finish, const char *name, 
     return ALLFOLD_OK;
 }
 
-/* The logarithm of a positive pair, low at most half an ulp of high, in operations that are the same everywhere: within 2^-60 of itself or of 1. */
+/* The logarithm of a positive pair, low at most half an ulp of high, in operations that are the same everywhere. Its error is
+   within 2^-60 of itself or of 1. */
 static pair log_pair(pair x)
 {
     int exponent;
@@ -159,8 +160,8 @@ static pair log_pair(pair x)
     return log;
 }
 
-/* log of the sum of exp(x - max), from what the sum holds beside the term of max, relative to the reference of max: that term
-   is exactly 1, so that near 0 the logarithm is as good, relatively, as the others are (Blanchard, Higham and Higham, 2021). */
+/* log of the sum of exp(x - max), from the sum without the term of max, relative to the reference of max. That term is exactly 1,
+   so near 0 the logarithm has the same relative precision as the rest of the sum (Blanchard, Higham and Higham, 2021). */
 static pair log_of_others(double max, pair others)
 {
     if (!is_finite(max) || others.high != others.high)
@@ -172,7 +173,7 @@ static pair log_of_others(double max, pair others)
     sum.high = two_sum(sum.high, lost + ratio.low, &sum.low);
     return log_pair(sum);
 }
-/* logsumexp: rounded once. +inf gives that, and -inf where there is nothing else. */
+/* logsumexp: rounded once. +inf gives +inf. -inf gives -inf if there is nothing else. */
 static allfold_status result_logsumexp(struct fold_results *result, double max, pair others)
 {
     const pair log = log_of_others(max, others);

@@ -1,4 +1,4 @@
-/* Every monoid for every value type. Included by what runs folds: the table, the CPU loops, the CUDA kernels. */
+/* Every monoid for every value type. Included by the table, the CPU loops and the CUDA kernels. */
 #ifndef ALLFOLD_FOLDS_H
 #define ALLFOLD_FOLDS_H
 
@@ -16,7 +16,7 @@
 #define FN(a) FN_EXPAND(a, VALUE)
 #define V FN(value)
 
-/* Limits and counters of the value types: the worst answers of min and max, and an unsigned integer as wide. */
+/* Limits and counters of the value types: the worst answers of min and max, and an unsigned integer of the same width. */
 #define limit_largest_f32 INFINITY
 #define limit_smallest_f32 (-INFINITY)
 #define limit_largest_f64 ((double)INFINITY)
@@ -47,7 +47,7 @@ DEFINE_INTEGER(u32, uint32_t, uint32_t, false)
 DEFINE_INTEGER(u64, uint64_t, uint64_t, false)
 #undef DEFINE_INTEGER
 
-/* How many elements stats looks at together: in the first-level cache of a CPU, in the registers of a GPU thread. */
+/* How many elements stats takes at a time: they fit the first-level cache of a CPU, or the registers of a GPU thread. */
 #ifdef __CUDA_ARCH__
 #define STATS_PART 16
 #else

@@ -1,19 +1,19 @@
-/* The monoids: what devices run and ranks combine. What is known of one stands in its line, and is read from there by all:
-   the table of functions (table.c), kernels and their shapes, softmax. One line a monoid:
+/* The monoids: devices run them and ranks combine them. Every fact about a monoid is in its line. The table of functions
+   (table.c), the kernels and their shapes, and softmax read it there. One line a monoid:
 
        X(name, values, indexed, nan, level, cost, terms, most)
 
        values   ALL value types, or F32 alone
-       indexed  1: the partial holds indices, which move when parts are put behind one another
-       nan      1: its folds offer a choice of what NaN does
+       indexed  1: the partial holds indices, which change when one part follows another
+       nan      1: its folds let the caller choose the effect of NaN
        level    the level at which it computes: FAST rounds, EXACT does not
        cost     of an element on a device: enum cost (table.h)
-       terms    of monoids of exponentials, the arithmetic of a term: F32, F64, or SHORT, which is f32 for elements and results
-                of 16 bits alone; else NONE
+       terms    of monoids of exponentials, the arithmetic of a term: F32, F64, or SHORT: f32, for elements and results of 16
+                bits only; else NONE
        most     at most 2^most elements; 64: any number
 
-   Partials of WORD_MONOIDS begin with words that are added (exact.h), and what is indexed has something ordered behind; they
-   have a kernel of their own (kernels/exact.cuh).
+   Partials of WORD_MONOIDS begin with words that are added (exact.h). If a monoid is indexed, ordered data follows the words.
+   These monoids have a kernel of their own (kernels/exact.cuh).
 
    Each monoid is one file, included once for every value type (folds.h) with these macros set:
 
@@ -26,7 +26,7 @@
        FN(name_identity)()       the partial of no elements
        FN(name_tile)(p, x, n, first)   takes x[0 .. n), whose first element has the index `first`, into *p
        FN(name_combine)(a, b)    *a = *a followed by *b; associative, and with the identity a monoid
-       FN(name_shift)(p, offset) where indexed: adds offset to every index
+       FN(name_shift)(p, offset) if indexed: adds offset to every index
 
    and, for the host only (#ifdef FOLD_HOST), for each fold of ALLFOLD_FOLDS that it computes,
 
@@ -59,7 +59,8 @@
 
 #define MONOIDS(X) STRUCT_MONOIDS(X) WORD_MONOIDS(X)
 
-/* What the folds compute under ALLFOLD_LEVEL_EXACT: X(ID of the fold, its finish function, its monoid). Others have one way. */
+/* The methods of folds at ALLFOLD_LEVEL_EXACT: X(ID of the fold, its finish function, its monoid). The other folds have one
+   method. */
 #define EXACT_FOLDS(X)                        \
     X(SUM, sum_exact, sum_exact)              \
     X(MEAN, mean_exact, sum_exact)            \
@@ -68,7 +69,7 @@
     X(STATS, stats_exact, stats_exact)        \
     X(LOGSUMEXP, logsumexp_exact, sumexp_f64_exact)
 
-/* The value types, of which a monoid has all or one: X(argument, value type) for each. */
+/* The value types. A monoid has all of them or one: X(argument, value type) for each. */
 #define VALUES(X, argument) \
     X(argument, f32) X(argument, f64) X(argument, i32) X(argument, i64) X(argument, u32) X(argument, u64)
 #define VALUES_ALL VALUES

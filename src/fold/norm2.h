@@ -1,14 +1,14 @@
-/* Root of the sum of squares. f32: squares are exact in f64 and cannot overflow. f64: three sums, of large elements
-   scaled down, of small ones scaled up, and of all others, so that nothing overflows or underflows unless the result
-   does (E. Anderson, 'Algorithm 978: Safe scaling in the level 1 BLAS', ACM TOMS 44 (2017), after J. Blue); products
-   are exact pairs. Integers: exact squares, exact sums. */
+/* Root of the sum of squares. f32: squares are exact in f64 and cannot overflow. f64: three sums, of large elements scaled down,
+   of small ones scaled up, and of all others, so that nothing overflows or underflows unless the result does (E. Anderson,
+   'Algorithm 978: Safe scaling in the level 1 BLAS', ACM TOMS 44 (2017), after J. Blue). Products are exact pairs. Integers:
+   exact squares, exact sums. */
 #if VALUE_FLOAT && VALUE_BITS == 64
 typedef struct {
     pair large, middle, small;
 } FN(norm2);
 
 #define NORM2_LARGE 0x1p486
-#define NORM2_SMALL 0x1p-480 /* squares from there on are pairs that lose nothing */
+#define NORM2_SMALL 0x1p-480 /* squares of larger elements are pairs without loss */
 #define NORM2_LARGE_SCALE 0x1p-538
 #define NORM2_SMALL_SCALE 0x1p537
 
@@ -133,7 +133,7 @@ static allfold_status FN(norm2_finish)(const FN(norm2) * norm, const struct fini
     (void)finish;
     (void)error;
 #if VALUE_FLOAT && VALUE_BITS == 64
-    if (norm->large.high != 0.0) /* small elements cannot be seen beside large ones */
+    if (norm->large.high != 0.0) /* small elements do not count next to large ones */
         return result_f64(result, root_of_pairs(norm->large, norm->middle, NORM2_LARGE_SCALE) / NORM2_LARGE_SCALE);
     if (norm->middle.high != 0.0)
         return result_f64(result, root_of_pairs(norm->middle, norm->small, 1.0 / NORM2_SMALL_SCALE));

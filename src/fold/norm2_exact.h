@@ -1,6 +1,6 @@
 /* Exact sum of exact squares, and its root, rounded once. Limbs: f32 from 2^-350, the last bit of the smallest double that can
-   stand for a square of an f32, to 2^320; f64 from 2^-2148 to 2^2112; integers 256 bits. A square of an f64 is a rounded
-   product and what the rounding lost, which fma gives exactly unless it is below 2^-1074; smaller elements go to the words. */
+   stand for a square of an f32, to 2^320; f64 from 2^-2148 to 2^2112; integers 256 bits. A square of an f64 is a rounded product
+   and its rounding error, which fma gives exactly unless it is below 2^-1074. Smaller elements go to the words. */
 #define NAME norm2_exact
 #define NAME_FN(x) FN(norm2_exact_##x)
 #if VALUE_FLOAT && VALUE_BITS == 64

@@ -1,4 +1,4 @@
-/* Largest absolute value; 0 for an empty array. Integers: unsigned, so that the smallest integer has one. */
+/* Largest absolute value; 0 for an empty array. For integers it is unsigned, so that the smallest integer has one. */
 #define NAME norminf
 #define NAME_FN(x) FN(norminf_##x)
 #define BEFORE(a, b) ((a) > (b))

@@ -1,6 +1,6 @@
-/* Product. Floating point: a pair of f64 with an exponent of its own, so that nothing overflows or underflows on the
-   way, and the result is rounded at the end. Integers: exact; once the magnitude passes 64 bits only a zero element
-   can bring it back, so that is remembered instead. */
+/* Product. Floating point: a pair of f64 with a separate exponent, so that there is no intermediate overflow or underflow, and
+   the result is rounded at the end. Integers: exact. Once the magnitude passes 64 bits only a zero element can make the result
+   representable again, so that is remembered instead. */
 #if VALUE_FLOAT
 typedef struct {
     double high, low; /* the product is (high + low) * 2^exponent; 2^-400 <= |high| <= 2^400 unless 0, inf or NaN */

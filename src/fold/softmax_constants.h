@@ -1,12 +1,12 @@
-/* From a (max, sum of exponentials) to what the second pass of softmax needs: on the host, and in the kernel that keeps
-   its elements on the chip between the passes. */
+/* Makes the constants of softmax's second pass from a (max, sum of exponentials): on the host, and in the kernel that keeps its
+   elements on the chip between the passes. */
 #ifndef ALLFOLD_SOFTMAX_CONSTANTS_H
 #define ALLFOLD_SOFTMAX_CONSTANTS_H
 
 #include "fold/arithmetic.h"
 #include "fold/exponential.h"
 
-/* What follows from max and inverse_high. */
+/* The constants that follow from max and inverse_high. */
 HOST_DEVICE void softmax_constants_derive(struct softmax_constants *c)
 {
     const double reference = c->max != c->max ? 0.0 : c->max, scaled = c->inverse_high * power_of_two(-SOFTMAX_UP_F32);
@@ -16,8 +16,8 @@ HOST_DEVICE void softmax_constants_derive(struct softmax_constants *c)
     c->inverse_low_f32 = (float)(scaled - (double)c->inverse_high_f32);
 }
 
-/* All but the logarithm, which only the host computes. others: what the sum holds beside the term of max, relative to the
-   reference; that term is added here as exactly as can be, so that the only element of an array gives 1. */
+/* All but the logarithm, which only the host computes. others: the sum without the term of max, relative to the reference. That
+   term is added here as exactly as possible, so that the only element of an array gives 1. */
 HOST_DEVICE void softmax_constants_from(double max, const pair *others, struct softmax_constants *c)
 {
     const bool nan = !is_finite(max) || others->high != others->high;

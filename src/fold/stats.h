@@ -1,7 +1,7 @@
-/* Everything about an array in one pass: the partials of other monoids side by side, and the mean and squared
-   deviations (M2) in the manner of Youngs and Cramer (1971) and of Chan, Golub and LeVeque (1979): a tile is taken
-   relative to the mean so far, so no digits are lost to a large mean. NaNs are counted and left out everywhere; what
-   they do to the results is decided at the end. The variance is the population's (divided by the count). */
+/* Common statistics of an array in one pass: the partials of other monoids side by side, and the mean and squared deviations (M2)
+   in the manner of Youngs and Cramer (1971) and of Chan, Golub and LeVeque (1979). A tile is taken relative to the mean so far,
+   so no digits are lost to a large mean. NaNs are counted and left out everywhere. Their effect on the results is decided at the
+   end. The variance is the population's (divided by the count). */
 typedef struct {
     FN(argmin) min; /* also counts the NaNs and finds the first */
     FN(argmax) max;
@@ -9,7 +9,7 @@ typedef struct {
     FN(norm1) norm1;
     FN(norm2) norm2;
     double count, mean, m2; /* count of elements that are not NaN; mean and M2 of (x - origin) */
-    V origin;               /* the first element: beside a large mean, a mean kept in full would lose digits */
+    V origin;               /* the first element: the digits of a large mean would crowd out those of the deviations */
 } FN(stats);
 
 HOST_DEVICE FN(stats) FN(stats_identity)(void)
@@ -68,7 +68,7 @@ HOST_DEVICE void FN(stats_moments)(FN(stats) * stats, const V *x, uint32_t n, ui
     if (stats->count == 0.0)
         for (uint32_t i = n; i-- > 0;)
             stats->origin = FN(is_nan)(x[i]) ? stats->origin : x[i];
-    /* where the tile is most of what was taken, the mean so far may be far off, and is replaced by the tile's own first */
+    /* if the tile is most of what was taken, the mean so far may be far off: it is replaced by the tile's own first */
     double mean = stats->mean, sum[FOLD_LANES], squares[FOLD_LANES];
     for (int pass = stats->count < (double)count ? 0 : 1; pass < 2; pass++) {
         for (int lane = 0; lane < FOLD_LANES; lane++)
@@ -92,7 +92,7 @@ HOST_DEVICE void FN(stats_moments)(FN(stats) * stats, const V *x, uint32_t n, ui
 
 HOST_DEVICE void FN(stats_tile_part)(FN(stats) * stats, const V *x, uint32_t n, uint64_t first)
 {
-    V kept[STATS_PART]; /* NaN replaced by what no sum notices */
+    V kept[STATS_PART]; /* NaN replaced by a value that changes no sum */
     const uint64_t nans = stats->min.nans;
     FN(argmin_tile)(&stats->min, x, n, first);
     FN(argmax_tile)(&stats->max, x, n, first);
@@ -113,7 +113,7 @@ HOST_DEVICE void FN(stats_tile)(FN(stats) * stats, const V *x, uint32_t n, uint6
 }
 
 #ifdef FOLD_HOST
-/* Squares that overflow on the way make the variance infinite; only infinite elements make it NaN. */
+/* Squares that overflow make the variance infinite; only infinite elements make it NaN. */
 static double FN(stats_variance)(const FN(stats) * stats)
 {
     const bool finite = is_finite((double)stats->min.value) && is_finite((double)stats->max.value);

@@ -8,7 +8,7 @@ typedef struct {
     FN(argmax) max;
 } FN(stats_exact);
 
-/* What one thread carries. */
+/* The state of one thread. */
 typedef struct {
     FN_EXPAND(FN(sum_exact), front) sum;
     FN_EXPAND(FN(norm1_exact), front) norm1;
@@ -50,7 +50,7 @@ HOST_DEVICE void FN(stats_exact_start)(FN_EXPAND(FN(stats_exact), front) * front
     front->max = FN(argmax_identity)();
 }
 
-/* The sinks of the three sums in words that lie one behind the other, stride apart. */
+/* The sinks of the three sums. Their words follow one another, stride apart. */
 HOST_DEVICE void FN(stats_exact_sinks)(struct exact_sink sinks[3], int64_t *words, uint32_t stride)
 {
     sinks[0] = exact_sink_of(words, stride, FN(sum_exact_limbs), FN(sum_exact_lowest));
@@ -64,11 +64,11 @@ HOST_DEVICE void FN(stats_exact_sinks)(struct exact_sink sinks[3], int64_t *word
 HOST_DEVICE void FN(stats_exact_take)(FN_EXPAND(FN(stats_exact), front) * front, struct exact_sink sinks[3], const V *x,
                                       uint32_t n, uint64_t first)
 {
-    V without[EXACT_TAKEN]; /* NaN replaced by what no sum notices */
+    V without[EXACT_TAKEN]; /* NaN replaced by a value that changes no sum */
     const uint64_t nans = front->min.nans;
     FN(argmin_tile)(&front->min, x, n, first);
     FN(argmax_tile)(&front->max, x, n, first);
-    if (front->min.nans != nans || EXACT_TAKEN == EXACT_RUN) { /* a device has x in registers, whatever else is done */
+    if (front->min.nans != nans || EXACT_TAKEN == EXACT_RUN) { /* a device has x in registers in either case */
         FOLD_UNROLL
         for (uint32_t i = 0; i < n; i++)
             without[i] = FN(is_nan)(x[i]) ? (V)ZERO_IDENTITY : x[i];
@@ -101,7 +101,7 @@ HOST_DEVICE void FN(stats_exact_tile)(FN(stats_exact) * stats, const V *x, uint3
 }
 
 #ifdef FOLD_HOST
-/* The fields of stats: what finishes sum, mean, variance and norms differs between the levels. */
+/* The fields of stats: the functions that finish sum, mean, variance and norms differ between the levels. */
 static double FN(stats_exact_variance)(const FN(stats_exact) * stats, uint64_t count, allfold_type format)
 {
     if (!is_finite((double)stats->min.value) || !is_finite((double)stats->max.value))

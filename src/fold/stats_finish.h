@@ -1,5 +1,5 @@
-/* Template of the results of stats: STATS the monoid, whose parts min, max, sum, norm1 and norm2 the STATS_..._FINISH finish, and
-   STATS_VARIANCE(stats, part) the variance of what is not NaN. Host only. */
+/* Template of the results of stats. STATS is the monoid. STATS_..._FINISH finish its parts min, max, sum, norm1 and norm2.
+   STATS_VARIANCE(stats, part) is the variance of the elements that are not NaN. Host only. */
 static allfold_status STATS_FN(finish)(const FN(STATS) * stats, const struct finish *finish, struct fold_results *result,
                                        struct error *error)
 {
@@ -26,14 +26,14 @@ static allfold_status STATS_FN(finish)(const FN(STATS) * stats, const struct fin
     }
     STATS_SUM_FINISH(&stats->sum, &part, &fields, error);
     result_name(&fields, "sum");
-    if (!empty) { /* nothing has no mean, no variance and no extremes: the fields are left out */
+    if (!empty) { /* an empty array has no mean, variance or extremes: the fields are left out */
         STATS_MEAN_FINISH(&stats->sum, &part, &fields, error);
         result_name(&fields, "mean");
         result_f64(&fields, STATS_VARIANCE(stats, part));
         result_name(&fields, "variance");
         FN(argmin) min = stats->min;
         FN(argmax) max = stats->max;
-        min.value += (V)0; /* as min and max: which of -0.0 and 0.0 came first does not show */
+        min.value += (V)0; /* as min and max: the order of -0.0 and 0.0 does not show */
         max.value += (V)0;
         FN(argmin_finish)(&min, &whole, &fields, error);
         result_name(&fields, "min");

@@ -1,5 +1,5 @@
-/* Sum and mean. Floating point: f32 values in f64 accumulators, f64 values in pairs of f64. Integers: exact, in 128
-   bits. -0.0 comes out only if every element is -0.0; an empty sum is +0. */
+/* Sum and mean. Floating point: f32 values in f64 accumulators, f64 values in pairs of f64. Integers: exact, in 128 bits. The
+   result is -0.0 only if every element is -0.0. An empty sum is +0. */
 #define NAME sum
 #define NAME_FN(x) FN(sum_##x)
 #define TERM(x) (x)

@@ -1,6 +1,6 @@
-/* (max, sum of exponentials): logsumexp, and the first pass of softmax. sumexp, which only f32 values have, computes the terms in
-   f32, sumexp_f64 in f64. One exponential an element: each tile is taken relative to the larger of its own maximum and the
-   maximum so far. */
+/* (max, sum of exponentials): logsumexp, and the first pass of softmax. sumexp_f64 computes the terms in f64. sumexp computes
+   them in f32; only f32 values have it. An element takes one exponential: each tile is taken relative to the larger of its own
+   maximum and the maximum so far. */
 #define NAME sumexp_f64
 #define NAME_FN(x) FN(sumexp_f64_##x)
 #define REAL_BITS 64
@@ -23,9 +23,10 @@
 #define REAL_BITS 32
 #include "fold/sumexp_exact_template.h"
 
-/* sumexp for elements and results of 16 bits, to which 2^-20 is much: there a GPU's own exp2 is exact enough, 2^-22 by the PTX
-   manual (ex2.approx), and where the maximum is no larger than this in magnitude, so is log2 e in f32: it puts a term off by
-   |x| 2^-26. Partials of the three may be combined with one another. */
+/* sumexp for elements and results of 16 bits. An error of 2^-20 in a term is small compared with the rounding of the result. So a
+   GPU's own exp2 is precise enough: 2^-22 by the PTX manual (ex2.approx). If the magnitude of the maximum is at most
+   EXP_SHORT_MAX, so is log2 e in f32, which puts a term off by |x| 2^-26. Partials of the three may be combined with one another.
+   */
 #define EXP_SHORT_MAX 32.0
 typedef FN(sumexp) FN(sumexp_half);
 HOST_DEVICE FN(sumexp_half) FN(sumexp_half_identity)(void) { return FN(sumexp_identity)(); }
@@ -57,7 +58,7 @@ HOST_DEVICE void FN(sumexp_half_tile)(FN(sumexp_half) * partial, const V *x, uin
         return;
     const struct exp_reference reference = exp_reference(partial->max);
     const float base = (float)reference.base, whole = (float)reference.whole;
-    const bool near = fabs(partial->max) <= EXP_SHORT_MAX; /* the usual case, by code of its own */
+    const bool near = fabs(partial->max) <= EXP_SHORT_MAX; /* the usual case has code of its own */
     pair_add(&partial->sum, near ? FN(sumexp_half_terms)(x, n, base, whole, true)
                                  : FN(sumexp_half_terms)(x, n, base, whole, false));
 #else
@@ -67,7 +68,8 @@ HOST_DEVICE void FN(sumexp_half_tile)(FN(sumexp_half) * partial, const V *x, uin
 #endif
 
 #ifdef FOLD_HOST
-/* scipy.special.logsumexp's conventions: -inf for nothing, or nothing but -inf; +inf where +inf is; NaN where NaN is. */
+/* scipy.special.logsumexp's conventions: -inf if there is nothing, or nothing but -inf; +inf if there is +inf; NaN if there is
+   NaN. */
 static allfold_status FN(logsumexp_finish)(const FN(sumexp_f64) * partial, const struct finish *finish,
                                            struct fold_results *result, struct error *error)
 {

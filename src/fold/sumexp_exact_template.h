@@ -1,4 +1,4 @@
-/* Template of the exact sums of exponentials: NAME; terms are computed in f32 or f64, as REAL_BITS says. */
+/* Template of the exact sums of exponentials. NAME is the monoid. Terms are computed in f32 or f64, as REAL_BITS says. */
 #if REAL_BITS == 32
 #define REAL float
 #define EXP_PLACE uint32_t
@@ -32,7 +32,8 @@ HOST_DEVICE void NAME_FN(combine)(FN(NAME) * a, const FN(NAME) * b) { exp_bins_c
 /* Bins are not relative to the maximum. */
 HOST_DEVICE void NAME_FN(rescale)(FN(NAME) * partial, double max) { (void)partial, (void)max; }
 
-/* Adds elements one by one. On a device, where x is in registers, by moving them down: the code is there once. */
+/* Adds elements one by one. On a device, which has x in registers, elements are shifted down to x[0], so that the code for one
+   exists only once. */
 HOST_DEVICE void NAME_FN(each)(FN(NAME) * partial, V *x, uint32_t n)
 {
     FOLD_ROLL
@@ -66,8 +67,8 @@ typedef struct {
 #define EXP_BIN_TOTAL(bin, lane) (((uint128)(bin).high[lane] << EXP_LOW_BITS) + (bin).low[lane])
 #endif
 
-/* Takes the terms of elements up to EXP_LIMIT, none larger than the partial's maximum, in the `count` bins from `first`
-   downwards. Of one or two bins: elements are all in them, none below -EXP_LIMIT. */
+/* Adds the terms of elements up to EXP_LIMIT, none larger than the partial's maximum, to the `count` bins from `first` downwards.
+   If count is one or two, all elements are in these bins, and none is below -EXP_LIMIT. */
 HOST_DEVICE void NAME_FN(terms)(FN(NAME) * partial, const V *x, uint32_t n, int64_t first, const int count)
 {
     NAME_FN(bin) bins[EXP_BINS];
@@ -130,7 +131,7 @@ HOST_DEVICE void NAME_FN(tile_part)(FN(NAME) * partial, const V *x, uint32_t n)
         smallest[0] = smallest[lane] < smallest[0] ? smallest[lane] : smallest[0];
     }
     const double max = (double)largest[0];
-    if (partial->max > max + EXP_BINS_RANGE) { /* nothing counts, unless it is NaN */
+    if (partial->max > max + EXP_BINS_RANGE) { /* no element counts, except NaN */
         bool nan = false;
         FOLD_UNROLL
         for (uint32_t i = 0; i < n; i++)
@@ -139,7 +140,7 @@ HOST_DEVICE void NAME_FN(tile_part)(FN(NAME) * partial, const V *x, uint32_t n)
         return;
     }
     if (!(max >= EXP_BINS_RANGE - EXP_LIMIT && max <= EXP_LIMIT) || partial->max > EXP_LIMIT) {
-        NAME_FN(each)(partial, (V *)x, n); /* whose last use it is */
+        NAME_FN(each)(partial, (V *)x, n); /* the last use of x */
         return;
     }
     const int64_t bin = NAME_FN(bin_of)(largest[0]);
@@ -154,7 +155,7 @@ HOST_DEVICE void NAME_FN(tile_part)(FN(NAME) * partial, const V *x, uint32_t n)
         NAME_FN(terms)(partial, x, n, bin, EXP_BINS);
 }
 
-/* So many elements at a time that 64 bits hold a lane's sum of them: 32 (f32) or 16 of less than 2^59 or 2^60. */
+/* As many elements at a time as 64 bits can hold a lane's sum of: 32 (f32), or 16 of less than 2^59 or 2^60. */
 HOST_DEVICE void NAME_FN(tile)(FN(NAME) * partial, const V *x, uint32_t n, uint64_t first)
 {
     (void)first;

@@ -1,4 +1,4 @@
-/* Template of the (max, sum of exponentials) monoids: NAME; terms are computed in f32 or f64, as REAL_BITS says. */
+/* Template of the (max, sum of exponentials) monoids. NAME is the monoid. Terms are computed in f32 or f64, as REAL_BITS says. */
 #if REAL_BITS == 32
 #define REAL float
 #define EXP_ANCHOR exp_anchor_f32
@@ -14,7 +14,7 @@
 #endif
 
 typedef struct {
-    double max; /* -inf while nothing, or nothing but -inf, was taken; never NaN */
+    double max; /* -inf until an element above -inf was taken; never NaN */
     pair sum;   /* of exp(x - reference), that of max: exponential.h; NaN once a NaN was taken; where max is +inf, the count
                    of +inf */
 } FN(NAME);
@@ -27,9 +27,9 @@ HOST_DEVICE FN(NAME) NAME_FN(identity)(void)
     return partial;
 }
 
-/* Brings the sum to a new, larger maximum. exp(-inf) is 0 here, so an empty partial adds nothing, exactly; and equal
-   maxima, the two -inf included, never meet a subtraction. The factor is exact or a pair: where the maximum grows little by
-   little, its rounding would add up. */
+/* Brings the sum to a new, larger maximum. exp(-inf) is 0 here, so an empty partial adds nothing, exactly. Equal maxima, two of
+   -inf included, are never subtracted. The factor is exact or a pair: if the maximum grows little by little, its rounding errors
+   would add up. */
 HOST_DEVICE void NAME_FN(rescale)(FN(NAME) * partial, double max)
 {
     if (partial->max == max)
@@ -54,7 +54,7 @@ HOST_DEVICE void NAME_FN(combine)(FN(NAME) * a, const FN(NAME) * b)
     pair_combine(&a->sum, &other.sum);
 }
 
-/* A tile whose maximum is infinite: +inf counts 1, -inf and all finite elements nothing, NaN is NaN. */
+/* A tile whose maximum is infinite: +inf counts 1, -inf and finite elements count 0, NaN gives NaN. */
 HOST_DEVICE void NAME_FN(tile_infinite)(FN(NAME) * partial, const V *x, uint32_t n, double max)
 {
     double count = 0.0;
@@ -64,7 +64,7 @@ HOST_DEVICE void NAME_FN(tile_infinite)(FN(NAME) * partial, const V *x, uint32_t
     pair_add(&partial->sum, count);
 }
 
-/* Adds the terms of a tile none of whose elements is larger than the partial's maximum, m's. */
+/* Adds the terms of a tile. No element is larger than m, the maximum of the partial. */
 HOST_DEVICE void NAME_FN(terms)(FN(NAME) * partial, const V *x, uint32_t n, const EXP_ANCHOR_TYPE *m)
 {
     double sum[FOLD_LANES] = {0.0};
@@ -95,10 +95,10 @@ HOST_DEVICE void NAME_FN(terms)(FN(NAME) * partial, const V *x, uint32_t n, cons
         pair_add(&partial->sum, sum[lane]);
 }
 
-/* Brings the partial to the maximum of itself and a tile, whose largest element is given. False: that was all. */
+/* Brings the partial to the maximum of itself and a tile, whose largest element is given. False: there is nothing left to add. */
 HOST_DEVICE bool NAME_FN(tile_begin)(FN(NAME) * partial, const V *x, uint32_t n, REAL largest)
 {
-    if (largest != largest) { /* the device sees NaN here, the host in the terms */
+    if (largest != largest) { /* the device finds NaN here, the host finds it in the terms */
         partial->sum.high = NAN;
         return false;
     }
@@ -132,7 +132,7 @@ HOST_DEVICE void NAME_FN(tile_part)(FN(NAME) * partial, const V *x, uint32_t n)
     NAME_FN(terms)(partial, x, n, &whole);
 }
 
-/* On the host in parts that stay in the first-level cache between the two looks at them: 16 KiB. */
+/* The host works in parts of 16 KiB, which stay in the first-level cache between the two passes over them. */
 HOST_DEVICE void NAME_FN(tile)(FN(NAME) * partial, const V *x, uint32_t n, uint64_t first)
 {
     (void)first;

@@ -71,10 +71,10 @@ EXACT_FOLDS(ROW)
 #undef ROW
 #undef DEFINE
 
-/* One way to compute a fold. */
+/* One method of a fold. */
 struct way {
     enum monoid monoid;
-    finish_function *finish[VALUE_COUNT]; /* NULL where there is no such way */
+    finish_function *finish[VALUE_COUNT]; /* NULL if there is no such method */
 };
 #define CELL(fold, value) [VALUE_##value] = finish_##fold##_##value,
 static const struct {
@@ -125,7 +125,7 @@ bool fold_has_level_choice(allfold_fold fold) { return exact_ways[fold].finish[0
 bool fold_has_nan_choice(allfold_fold fold) { return monoid_facts[folds[fold].fast.monoid].nan; }
 const char *fold_text(allfold_fold fold) { return folds[fold].text; }
 
-/* What a caller's result type makes of numbers that are not rounded to it yet. */
+/* Rounds results to the caller's result type, if they are not rounded to it yet. */
 static void round_fields(struct fold_results *result, allfold_type type)
 {
     for (int i = 0; i < result->field_count; i++) {

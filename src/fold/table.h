@@ -1,4 +1,4 @@
-/* Folds by number: what is known of a partial without knowing its type. The CPU and CUDA backends fill partials, ranks
+/* Folds by number: functions and facts about partials without their types. The CPU and CUDA backends fill partials, ranks
    exchange and combine them, core/ finishes them. */
 #ifndef ALLFOLD_FOLD_TABLE_H
 #define ALLFOLD_FOLD_TABLE_H
@@ -29,14 +29,14 @@ enum value {
     VALUE_COUNT
 };
 
-/* What an element costs on a device, from which the kernels' shapes follow (kernels/tuning.h). */
+/* What an element costs on a device. The kernels' shapes follow from it (kernels/tuning.h). */
 enum cost {
     COST_LITTLE,      /* an addition or a comparison */
-    COST_SQUARES,     /* little where values are f32, much elsewhere, where squares are scaled */
+    COST_SQUARES,     /* little if values are f32, much otherwise: squares are scaled */
     COST_MUCH,
-    COST_INDEX,       /* little, with the index beside it: neighbours come one by one */
+    COST_INDEX,       /* little, but the index must be kept: neighbours come one by one */
     COST_EXPONENTIAL,
-    COST_BINS,        /* exponentials that are added exactly, which takes registers */
+    COST_BINS,        /* exponentials that are added exactly, in many registers */
     COST_STATS        /* most of the above at once */
 };
 
@@ -60,7 +60,7 @@ FOLD_CONSTANT struct monoid_facts monoid_facts[] = {
 #undef BIT
 };
 
-/* In which arithmetic on elements of the type starts. */
+/* The value type in which arithmetic on elements of the type starts. */
 FOLD_CONSTEXPR enum value type_value(allfold_type type)
 {
     FOLD_CONSTANT enum value values[] = {
@@ -72,16 +72,16 @@ FOLD_CONSTEXPR enum value type_value(allfold_type type)
     return values[type];
 }
 
-/* Whether there is such a monoid of elements of the type. */
+/* Whether the monoid exists for elements of the type. */
 FOLD_CONSTEXPR bool monoid_takes(enum monoid monoid, allfold_type type)
 {
     return (monoid_facts[monoid].values >> type_value(type) & 1) != 0
            && (monoid_facts[monoid].terms != TERMS_SHORT || type == ALLFOLD_F16 || type == ALLFOLD_BF16);
 }
 
-/* Softmax's first pass from x to y: the monoid of exponentials of that level whose terms are as precise as x and y need. One level's
-   partials have one layout and meaning. The logarithm takes exact sums at both levels: near 0 it needs what the sum holds beside the
-   term of the maximum, to full precision. */
+/* The monoid of softmax's first pass from x to y: that of the level, with terms as precise as x and y need. The partials of one
+   level have one layout and meaning. log-softmax takes exact sums at both levels: near 0 it needs, to full precision, what the
+   sum holds besides the term of the maximum. */
 FOLD_CONSTEXPR enum monoid softmax_monoid(allfold_type x_type, allfold_type y_type, bool logarithm, allfold_level level)
 {
     const allfold_level sums = logarithm ? ALLFOLD_LEVEL_EXACT : level;
@@ -95,7 +95,7 @@ FOLD_CONSTEXPR enum monoid softmax_monoid(allfold_type x_type, allfold_type y_ty
     return (enum monoid)monoid;
 }
 
-/* A partial of any monoid; how many bytes of it are used, monoid_bytes tells. */
+/* A partial of any monoid. monoid_bytes says how many of its bytes are used. */
 struct partial {
     __attribute__((aligned(16))) unsigned char bytes[PARTIAL_BYTES_MAX];
 };
@@ -109,7 +109,8 @@ struct work {
     uint64_t first; /* the index of x[0] */
 };
 
-/* y[i] = softmax of x[i], or its logarithm, for i in [0, n). y_type is a floating-point type; y may be x where the types are equal. */
+/* y[i] = softmax of x[i], or its logarithm, for i in [0, n). y_type is a floating-point type. y may be x if the types are equal.
+   */
 struct softmax_work {
     const void *x;
     void *y;
@@ -119,7 +120,7 @@ struct softmax_work {
     allfold_level level; /* of the sum of exponentials */
 };
 
-/* All take the element type; the partial's layout depends on it. Only for types that the monoid takes. */
+/* All take the element type, on which the partial's layout depends. Only for types that the monoid takes. */
 size_t monoid_bytes(enum monoid monoid, allfold_type type);
 void monoid_identity(enum monoid monoid, allfold_type type, struct partial *partial);
 /* *a = *a followed by *b. */
@@ -128,14 +129,14 @@ void monoid_combine(enum monoid monoid, allfold_type type, struct partial *a, co
 /* Adds offset to the indices that the partial holds, if it holds any. */
 void monoid_shift(enum monoid monoid, allfold_type type, struct partial *partial, uint64_t offset);
 
-/* The level at which the fold is computed where this one is asked for: its monoid's. */
+/* The level at which the fold is computed if this level is asked for: that of its monoid. */
 allfold_level fold_level(allfold_fold fold, allfold_level level);
 enum monoid fold_monoid(allfold_fold fold, allfold_level level);
 bool fold_has_level_choice(allfold_fold fold);
 bool fold_has_nan_choice(allfold_fold fold);  /* takes allfold_nan; others propagate */
 const char *fold_text(allfold_fold fold);     /* what it is, for --help */
 
-/* What a fold found: its results in order, each an allfold_result with a name. */
+/* The results of a fold, in order, each an allfold_result with a name. */
 #define FOLD_RESULTS_MAX 12
 struct fold_results {
     uint64_t count; /* elements of the global array */
@@ -149,7 +150,7 @@ struct fold_results {
     } fields[FOLD_RESULTS_MAX];
 };
 
-/* How a fold is called, beside its input. */
+/* The arguments of a fold besides its input. */
 struct fold_call {
     allfold_fold fold;
     allfold_level level;
@@ -157,14 +158,14 @@ struct fold_call {
     allfold_type result_type; /* as in allfold_call */
 };
 
-/* The result of the fold over the whole array, whose elements number count. *result is written only on success. */
+/* The result of the fold over the whole array of `count` elements. *result is written only on success. */
 allfold_status fold_finish(const struct fold_call *call, allfold_type type, const struct partial *partial, uint64_t count,
                            struct fold_results *result, struct error *error);
 
-/* Refuses more elements than a partial has room for. */
+/* Refuses more elements than a partial can hold. */
 allfold_status monoid_has_room(enum monoid monoid, uint64_t count, struct error *error);
 
-/* What softmax's second pass needs, from a partial of that monoid. */
+/* The constants of softmax's second pass, from a partial of the monoid. */
 struct softmax_constants;
 void softmax_constants_set(enum monoid monoid, const struct partial *partial, struct softmax_constants *constants);
 
