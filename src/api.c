@@ -97,12 +97,13 @@ allfold_status allfold_open(MPI_Comm comm, const allfold_options *options, allfo
     allfold_options known = ALLFOLD_OPTIONS_INIT;
     const struct options_copy copy = {"allfold_options", options, &known, sizeof known, END_OF(allfold_options, log_user)};
     struct error error = {0}, refused = {0};
-    struct allfold_context *ctx = calloc(1, sizeof *ctx);
+    struct comm none; /* of a rank without context, which must tell the others */
+    struct allfold_context *const ctx = calloc(1, sizeof *ctx);
     options_take(&copy, &refused);
     *context = NULL;
     if (ctx == NULL)
         error_set(&error, ALLFOLD_NO_MEMORY, "no memory for a context");
-    else if (comm_open(&comm, known.exchange, &ctx->comm, &error) == ALLFOLD_OK) {
+    if (comm_open(&comm, known.exchange, ctx != NULL ? &ctx->comm : &none, &error) == ALLFOLD_OK) {
         error = refused; /* now that the others can be told */
         if (core_open(ctx, &known, &error) != ALLFOLD_OK)
             comm_close(&ctx->comm);

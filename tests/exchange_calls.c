@@ -20,6 +20,17 @@ int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Com
     return PMPI_Comm_split(comm, layout == BLOCKS ? (world_rank() + 2) / 3 : layout == DEALT_OUT ? world_rank() % 2 : 0, key, local);
 }
 
+/* Calls of MPI that fail on this rank. */
+static bool fails_to_create, fails_to_reduce;
+int MPI_Op_create(MPI_User_function *function, int commute, MPI_Op *op)
+{
+    return fails_to_create ? MPI_ERR_OTHER : PMPI_Op_create(function, commute, op);
+}
+int MPI_Allreduce(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+{
+    return fails_to_reduce ? MPI_ERR_OTHER : PMPI_Allreduce(from, to, count, type, op, comm);
+}
+
 static const char *where(void) { return layout_names[layout]; }
 
 static void open_comm(MPI_Comm mpi, struct comm *comm)
@@ -271,6 +282,44 @@ static void test_rounds(allfold_context *local, uint64_t rounds)
         comm_close(&comms[i]);
 }
 
+/* ---- failures of the exchange itself */
+
+/* What keeps one rank from opening keeps all, and all hear of it: a failure that it brings, or meets. */
+static void test_open_fails(void)
+{
+    const MPI_Comm world = MPI_COMM_WORLD;
+    bool good = true;
+    for (int failing = 0; failing < world_size(); failing += world_size() > 1 ? world_size() - 1 : 1)
+        for (int way = 0; way < 2; way++) {
+            struct comm comm;
+            struct error error = {0};
+            char named[32] = "";
+            if (world_size() > 1)
+                snprintf(named, sizeof named, "rank %d on ", failing);
+            if (world_rank() == failing && way == 0)
+                error_set(&error, ALLFOLD_NO_MEMORY, "no memory for MPI_Op_create");
+            fails_to_create = world_rank() == failing && way == 1;
+            comm_open(&world, ALLFOLD_EXCHANGE_AUTO, &comm, &error);
+            fails_to_create = false;
+            good = good && error.status == (way == 0 ? ALLFOLD_NO_MEMORY : ALLFOLD_MPI_ERROR) && comm.mpi == NULL
+                   && strncmp(error.text, named, strlen(named)) == 0 && strstr(error.text, "MPI_Op_create") != NULL;
+        }
+    tap_ok(good, "%s: all ranks hear why one cannot open", where());
+}
+
+/* No rank waits for hosts between which MPI has failed, and the next exchange is right. */
+static void test_broken(void)
+{
+    struct comm comm;
+    struct error error = {0};
+    open_comm(MPI_COMM_WORLD, &comm);
+    fails_to_reduce = true;
+    comm_agree(&comm, &error);
+    fails_to_reduce = false;
+    tap_ok(error.status == ALLFOLD_MPI_ERROR && round_sums(&comm, 1), "%s: MPI_Allreduce fails", where());
+    comm_close(&comm);
+}
+
 /* ---- messages under way */
 
 /* Rank 0's message is too long to go before rank 1 asks for it, and rank 0 is in an exchange by then. */
@@ -335,6 +384,8 @@ int main(int argc, char **argv)
         test_monoids(local);
         test_different();
         test_rounds(local, layout == ONE_HOST ? rounds : rounds / 16);
+        test_open_fails();
+        test_broken();
         if (world_size() > 1)
             test_progress();
         test_many();

@@ -380,6 +380,20 @@ static void must_not_open(const allfold_options *options, allfold_status expecte
         found("allfold_open fails and yet gives a context");
 }
 
+/* What is right on each rank, and not the same on all. */
+static void test_choices(allfold_options options)
+{
+    allfold_context *mixed = NULL;
+    char message[ALLFOLD_ERROR_BYTES] = "";
+    options.level = test.rank == test.failing ? ALLFOLD_LEVEL_EXACT : ALLFOLD_LEVEL_FAST;
+    allfold_status status = allfold_open(MPI_COMM_WORLD, &options, &mixed, message, sizeof message);
+    must_fail("allfold_open at two levels", status, message, ALLFOLD_BAD_ARGUMENT, "ask for level exact", false);
+    options.level = ALLFOLD_LEVEL_EXACT;
+    options.exchange = test.rank == test.failing ? ALLFOLD_EXCHANGE_AUTO : ALLFOLD_EXCHANGE_MPI;
+    status = allfold_open(MPI_COMM_WORLD, &options, &mixed, message, sizeof message);
+    must_fail("allfold_open with two exchanges", status, message, ALLFOLD_BAD_ARGUMENT, "ask for exchange mpi", false);
+}
+
 static void test_open(void)
 {
     const allfold_options right = {.size = sizeof right, .backend = test.backend, .staging_bytes = 4096};
@@ -414,13 +428,11 @@ static void test_open(void)
         other.threads = INT32_MAX;
     must_not_open(&other, ALLFOLD_BAD_ARGUMENT, "threads: expected 1 to 4096");
     other = right;
-    other.level = test.rank == test.failing ? ALLFOLD_LEVEL_EXACT : ALLFOLD_LEVEL_FAST;
-    if (test.size > 1) {
-        allfold_context *mixed = NULL;
-        char message[ALLFOLD_ERROR_BYTES] = "";
-        const allfold_status status = allfold_open(MPI_COMM_WORLD, &other, &mixed, message, sizeof message);
-        must_fail("allfold_open at two levels", status, message, ALLFOLD_BAD_ARGUMENT, "ask for level exact", false);
-    }
+    if (test.rank == test.failing)
+        other.level = (allfold_level)7;
+    must_not_open(&other, ALLFOLD_BAD_ARGUMENT, "level 7");
+    if (test.size > 1)
+        test_choices(right);
     other = right;
     struct error why = {0};
     if (backend_cuda.visible(&why) == 0) {

@@ -26,6 +26,8 @@ struct record {
 
 /* The call of an agreement. */
 #define CALL_AGREE UINT32_MAX
+/* In place of a failed rank, within a host only: MPI has failed between hosts, and count is its error code. */
+#define FAILED_IN_MPI (-2)
 
 /* What MPI sends of a record, whatever the monoid: ranks that make different calls must still exchange messages that match.
    It has room for a sum at level exact. Wider partials are sent once all ranks are known to make the same call. */
@@ -81,6 +83,37 @@ static allfold_status mpi_failed(int code, const char *call, struct error *error
 
 /* ---- opening */
 
+/* The error of rank `failed` becomes every rank's; it says where it happened, and in which phase. */
+static allfold_status share_error(struct comm *comm, MPI_Comm mpi, int failed, enum phase phase, struct error *error)
+{
+    if (comm->rank == failed && !error->shared && comm->size > 1) {
+        const struct error own = *error;
+        error->status = ALLFOLD_OK;
+        error_set(error, own.status, "rank %d on %.64s%s%s in phase %s: %.*s", comm->rank, comm->host,
+                  comm->device[0] != '\0' ? ", " : "", comm->device, phase_name(phase), ALLFOLD_ERROR_BYTES / 4 * 3, own.text);
+    }
+    struct error message = *error;
+    message.shared = true;
+    const int code = MPI_Bcast(&message, (int)sizeof message, MPI_BYTE, failed, mpi);
+    if (code != MPI_SUCCESS) {
+        error->status = ALLFOLD_OK;
+        return mpi_failed(code, "MPI_Bcast", error);
+    }
+    *error = message;
+    return error->status;
+}
+
+/* Before there is an exchange: the error of the lowest rank that failed becomes every rank's. */
+static allfold_status agree_to_open(struct comm *comm, MPI_Comm mpi, struct error *error)
+{
+    const int mine = error->status != ALLFOLD_OK ? comm->rank : comm->size;
+    int failed;
+    const int code = MPI_Allreduce(&mine, &failed, 1, MPI_INT, MPI_MIN, mpi);
+    if (code != MPI_SUCCESS)
+        return mpi_failed(code, "MPI_Allreduce", error);
+    return failed < comm->size ? share_error(comm, mpi, failed, PHASE_START, error) : ALLFOLD_OK;
+}
+
 /* The host of this rank: neighbours in rank order that share memory, at most IN_HOST_RANKS_MOST. Ranks of one machine that are
    not neighbours (dealt out in turn) belong to different hosts, so that hosts follow one another as their ranks do. */
 static int split_host(const struct comm *comm, MPI_Comm local, bool share, MPI_Comm *host)
@@ -124,16 +157,11 @@ static int open_record(size_t bytes, MPI_Datatype *record)
 static allfold_status open_mpi(MPI_Comm caller, bool share, struct comm *comm, struct error *error)
 {
     struct comm_mpi *const mpi = comm->mpi;
-    char host[MPI_MAX_PROCESSOR_NAME] = "";
-    int length, code;
+    int code;
     MPI_Comm local;
     if ((code = MPI_Comm_dup(caller, &mpi->comm)) != MPI_SUCCESS)
         return mpi_failed(code, "MPI_Comm_dup", error);
     MPI_Comm_set_errhandler(mpi->comm, MPI_ERRORS_RETURN); /* which communicators made from it inherit */
-    MPI_Comm_rank(mpi->comm, &comm->rank);
-    MPI_Comm_size(mpi->comm, &comm->size);
-    MPI_Get_processor_name(host, &length);
-    snprintf(comm->host, sizeof comm->host, "%s", host);
     if ((code = MPI_Comm_split_type(mpi->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &local)) != MPI_SUCCESS)
         return mpi_failed(code, "MPI_Comm_split_type", error);
     MPI_Comm_rank(local, &comm->local_rank);
@@ -144,23 +172,31 @@ static allfold_status open_mpi(MPI_Comm caller, bool share, struct comm *comm, s
         return mpi_failed(code, "MPI_Comm_split", error);
     if ((code = open_record(RECORD_BYTES, &mpi->record)) != MPI_SUCCESS
         || (code = open_record(sizeof(struct record), &mpi->wide_record)) != MPI_SUCCESS)
-        return mpi_failed(code, "MPI_Type_contiguous", error);
+        mpi_failed(code, "MPI_Type_contiguous", error);
     if ((code = MPI_Op_create(append_records, 0, &mpi->append)) != MPI_SUCCESS)
-        return mpi_failed(code, "MPI_Op_create", error);
-    return error->status;
+        mpi_failed(code, "MPI_Op_create", error);
+    return agree_to_open(comm, mpi->comm, error);
 }
 
 allfold_status comm_open(const void *mpi, allfold_exchange exchange, struct comm *comm, struct error *error)
 {
+    const MPI_Comm caller = *(const MPI_Comm *)mpi;
+    char host[MPI_MAX_PROCESSOR_NAME] = "";
+    int length;
     memset(comm, 0, sizeof *comm);
     comm->progress = &comm->own;
+    MPI_Comm_rank(caller, &comm->rank);
+    MPI_Comm_size(caller, &comm->size);
+    MPI_Get_processor_name(host, &length);
+    snprintf(comm->host, sizeof comm->host, "%s", host);
     comm->mpi = calloc(1, sizeof *comm->mpi);
     if (comm->mpi == NULL)
-        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for a communicator");
-    comm->mpi->comm = comm->mpi->hosts = MPI_COMM_NULL;
-    comm->mpi->record = comm->mpi->wide_record = MPI_DATATYPE_NULL;
-    comm->mpi->append = MPI_OP_NULL;
-    if (open_mpi(*(const MPI_Comm *)mpi, exchange == ALLFOLD_EXCHANGE_AUTO, comm, error) != ALLFOLD_OK)
+        error_set(error, ALLFOLD_NO_MEMORY, "no memory for a communicator");
+    else
+        *comm->mpi = (struct comm_mpi){.comm = MPI_COMM_NULL, .hosts = MPI_COMM_NULL, .record = MPI_DATATYPE_NULL,
+                                       .wide_record = MPI_DATATYPE_NULL, .append = MPI_OP_NULL};
+    if (agree_to_open(comm, caller, error) != ALLFOLD_OK
+        || open_mpi(caller, exchange == ALLFOLD_EXCHANGE_AUTO, comm, error) != ALLFOLD_OK)
         comm_close(comm);
     return error->status;
 }
@@ -186,26 +222,6 @@ void comm_close(struct comm *comm)
 }
 
 /* ---- the exchange */
-
-/* The error of rank `failed` becomes every rank's; it says where it happened, and in which phase. */
-static allfold_status share_error(struct comm *comm, int failed, enum phase phase, struct error *error)
-{
-    if (comm->rank == failed && !error->shared && comm->size > 1) {
-        const struct error own = *error;
-        error->status = ALLFOLD_OK;
-        error_set(error, own.status, "rank %d on %.64s%s%s in phase %s: %.*s", comm->rank, comm->host,
-                  comm->device[0] != '\0' ? ", " : "", comm->device, phase_name(phase), ALLFOLD_ERROR_BYTES / 4 * 3, own.text);
-    }
-    struct error message = *error;
-    message.shared = true;
-    const int code = MPI_Bcast(&message, (int)sizeof message, MPI_BYTE, failed, comm->mpi->comm);
-    if (code != MPI_SUCCESS) {
-        error->status = ALLFOLD_OK;
-        return mpi_failed(code, "MPI_Bcast", error);
-    }
-    *error = message;
-    return error->status;
-}
 
 static allfold_status refuse_mismatch(struct error *error)
 {
@@ -249,20 +265,23 @@ static int append_hosts(struct comm_mpi *mpi, size_t bytes)
     return MPI_Allreduce(MPI_IN_PLACE, &mpi->all, 1, mpi->wide_record, mpi->append, mpi->hosts);
 }
 
-/* The host's first rank gives the others the result. */
-static int pass_back(struct comm_mpi *mpi, size_t bytes)
+/* The host's first rank gives the others the result, or the MPI error code that it met: they wait for either. */
+static int pass_back(struct comm_mpi *mpi, size_t bytes, int code)
 {
     const void *result;
+    struct header *const header = &mpi->all.header;
     void *const message = in_host_begin(&mpi->in_host);
     if (mpi->in_host.rank == 0) {
+        if (code != MPI_SUCCESS)
+            *header = (struct header){.failed_rank = FAILED_IN_MPI, .count = (uint64_t)code};
         memcpy(message, &mpi->all, bytes);
         in_host_give(&mpi->in_host);
-        return MPI_SUCCESS;
+        return code;
     }
-    const int code = in_host_take(&mpi->in_host, 0, &result);
-    if (code == MPI_SUCCESS)
-        memcpy(&mpi->all, result, bytes);
-    return code;
+    if ((code = in_host_take(&mpi->in_host, 0, &result)) != MPI_SUCCESS)
+        return code;
+    memcpy(&mpi->all, result, bytes);
+    return header->failed_rank == FAILED_IN_MPI ? (int)header->count : MPI_SUCCESS;
 }
 
 /* All ranks' records behind one another in mpi->all: through the host's memory, MPI_Allreduce between hosts, and the host's
@@ -274,7 +293,7 @@ static int append_all(struct comm *comm, size_t bytes)
     in_host_give(&mpi->in_host);
     if (mpi->hosts != MPI_COMM_NULL && (code = append_host(mpi, bytes)) == MPI_SUCCESS)
         code = append_hosts(mpi, bytes);
-    return code != MPI_SUCCESS || comm->hosts == 1 ? code : pass_back(mpi, bytes);
+    return comm->hosts == 1 ? code : pass_back(mpi, bytes, code);
 }
 
 /* One exchange; without a part an agreement. In phase exchange while it lasts, in the phase before when it returns. */
@@ -296,7 +315,7 @@ static allfold_status exchange(struct comm *comm, struct comm_part *part, struct
     if (code != MPI_SUCCESS)
         mpi_failed(code, "MPI_Allreduce", error);
     else if (all->header.failed_rank >= 0)
-        share_error(comm, all->header.failed_rank, before, error);
+        share_error(comm, comm->mpi->comm, all->header.failed_rank, before, error);
     else if (all->header.mismatch)
         refuse_mismatch(error);
     else if (part != NULL) {
@@ -324,7 +343,7 @@ static allfold_status broadcast(struct comm *comm, enum phase phase, int root, v
     if (code != MPI_SUCCESS)
         return mpi_failed(code, "MPI_Bcast", error);
     if (failed)
-        return share_error(comm, root, phase, error);
+        return share_error(comm, comm->mpi->comm, root, phase, error);
     code = MPI_Bcast(memory, (int)bytes, MPI_BYTE, root, comm->mpi->comm);
     return code != MPI_SUCCESS ? mpi_failed(code, "MPI_Bcast", error) : ALLFOLD_OK;
 }

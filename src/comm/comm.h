@@ -18,7 +18,8 @@ struct comm {
 };
 
 /* mpi points to an MPI_Comm, which is duplicated. To exchanges a host is a row of neighbouring ranks that share memory; a rank
-   that has none to share, or whose exchange is ALLFOLD_EXCHANGE_MPI, is a host of its own. */
+   that has none to share, or whose exchange is ALLFOLD_EXCHANGE_MPI, is a host of its own. *error may hold a failure of this rank
+   already; it becomes everyone's, and none is opened. */
 allfold_status comm_open(const void *mpi, allfold_exchange exchange, struct comm *comm, struct error *error);
 void comm_close(struct comm *comm);
 

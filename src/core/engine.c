@@ -94,26 +94,35 @@ static allfold_status open_queues(struct allfold_context *ctx, const allfold_opt
     return ALLFOLD_OK;
 }
 
-/* Ranks at different levels would be told in every call that they make different ones. Collective. */
-static void set_level(struct allfold_context *ctx, allfold_level level, struct error *error)
+/* Refuses what is true of some ranks and not of others. Collective. */
+static void all_or_none(struct allfold_context *ctx, bool mine, const char *option, struct error *error)
 {
-    const bool exact = level == ALLFOLD_LEVEL_EXACT;
     int count = 0;
-    if ((unsigned)level > ALLFOLD_LEVEL_FAST)
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "level %d: expected exact or fast", (int)level);
-    if (comm_count(&ctx->comm, exact, &count, error) == ALLFOLD_OK && count > 0 && count < ctx->comm.size)
-        error->shared = error_set(error, ALLFOLD_BAD_ARGUMENT, "%d of the %d ranks ask for level exact: expected all or none",
-                                  count, ctx->comm.size) != ALLFOLD_OK;
-    ctx->level = level;
+    if (comm_count(&ctx->comm, mine, &count, error) == ALLFOLD_OK && count > 0 && count < ctx->comm.size)
+        error->shared = error_set(error, ALLFOLD_BAD_ARGUMENT, "%d of the %d ranks ask for %s: expected all or none", count,
+                                  ctx->comm.size, option) != ALLFOLD_OK;
+}
+
+/* Ranks at different levels would be told in every call that they make different ones; with different exchanges the last bits at
+   level fast would depend on which rank has which. Collective. */
+static void check_choices(struct allfold_context *ctx, const allfold_options *options, struct error *error)
+{
+    if ((unsigned)options->exchange > ALLFOLD_EXCHANGE_MPI)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "exchange %d: expected auto or mpi", (int)options->exchange);
+    if ((unsigned)options->level > ALLFOLD_LEVEL_FAST)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "level %d: expected exact or fast", (int)options->level);
+    if (comm_agree(&ctx->comm, error) != ALLFOLD_OK) /* what one rank cannot mean comes before what differs */
+        return;
+    all_or_none(ctx, options->level == ALLFOLD_LEVEL_EXACT, "level exact", error);
+    all_or_none(ctx, options->exchange == ALLFOLD_EXCHANGE_MPI, "exchange mpi", error);
 }
 
 allfold_status core_open(struct allfold_context *ctx, const allfold_options *options, struct error *error)
 {
     ctx->log = options->log;
     ctx->log_user = options->log_user;
-    if ((unsigned)options->exchange > ALLFOLD_EXCHANGE_MPI)
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "exchange %d: expected auto or mpi", (int)options->exchange);
-    set_level(ctx, options->level, error);
+    ctx->level = options->level;
+    check_choices(ctx, options, error);
     const struct backend *const backend = choose(ctx, options->backend, error);
     if (backend != NULL)
         backend->open(ctx->comm.local_rank, ctx->comm.local_size, options, &ctx->device, error);

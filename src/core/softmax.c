@@ -180,8 +180,9 @@ allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, const s
     if (!stream_begin(ctx, job, &stream, error))
         return error->status;
     fold_pass(&n, &stream, error);
-    if (comm_combine(&ctx->comm, &part, error) != ALLFOLD_OK
-        || monoid_has_room(stream.monoid, part.count, error) != ALLFOLD_OK) {
+    if (comm_combine(&ctx->comm, &part, error) == ALLFOLD_OK) /* every rank holds the same count: room, or the same error */
+        error->shared = monoid_has_room(stream.monoid, part.count, error) != ALLFOLD_OK;
+    if (error->status != ALLFOLD_OK) {
         if (is_placed(&n))
             ctx->device->backend->softmax_cancel(ctx->queues[0]);
     } else {

@@ -95,7 +95,8 @@ allfold_status cuda_softmax_finish(struct queue *queue, const struct softmax_con
     if (error->status == ALLFOLD_OK)
         finish(ends, constants, error);
     ends->way = SOFTMAX_NOT_BEGUN;
-    ends->stream = ends->own;
+    if (error->status == ALLFOLD_OK) /* else cancel waits for what is under way in the caller's stream */
+        ends->stream = ends->own;
     return error->status;
 }
 
