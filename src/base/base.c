@@ -1,4 +1,4 @@
-/* The tables' names, errors, the clock. */
+/* Names from the public tables, errors, the clock. */
 #include "base/base.h"
 
 #include <errno.h>

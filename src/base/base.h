@@ -1,4 +1,4 @@
-/* What every part of the program stands on: the public tables without MPI, errors, and small helpers. */
+/* The base of every part of the program: the public tables without MPI, errors, and small helpers. */
 #ifndef ALLFOLD_BASE_H
 #define ALLFOLD_BASE_H
 
@@ -12,7 +12,7 @@
 
 #define ALLFOLD_ERROR_BYTES 480
 
-/* Why something failed. The function that decides an error writes it, once; callers hand it up. */
+/* The reason for a failure. The function that decides an error writes it, once; its callers return it. */
 struct error {
     allfold_status status;
     bool shared; /* every rank holds this same error (comm/) */
@@ -49,11 +49,11 @@ static inline struct range range_part(uint64_t count, uint64_t part, uint64_t pa
 static inline uint64_t u64_min(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static inline uint64_t u64_max(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-/* The type or fold of that name (NumPy's names too); false where there is none. */
+/* The type or fold of that name (NumPy's names too); false if there is none. */
 bool type_by_name(const char *name, allfold_type *type);
 bool fold_by_name(const char *name, allfold_fold *fold);
-bool type_exists(allfold_type type); /* neither ALLFOLD_TYPE_NONE nor a number that is no type's */
-unsigned type_number_bits(allfold_type type); /* that an element's number has: 8 a byte, of bool 1 */
+bool type_exists(allfold_type type); /* false for ALLFOLD_TYPE_NONE and for numbers that are no type */
+unsigned type_number_bits(allfold_type type); /* bits of an element's number: 8 a byte, for bool 1 */
 char type_kind(allfold_type type);   /* 'f', 'i', 'u' or 'b' */
 const char *type_numpy_name(allfold_type type);
 

@@ -70,13 +70,13 @@ HOST_DEVICE double f64_from_bits(uint64_t bits)
     return x;
 }
 
-/* Without branches, so that loops vectorise: the half's exponent and fraction, moved into place, are a float 2^112 too
-   small, subnormals included; infinity and NaN then get the full exponent. */
+/* Without branches, so that loops vectorise. The half's exponent and fraction, moved into place, are a float that is too small by
+   a factor of 2^112, subnormals included. Infinity and NaN then get the full exponent. */
 HOST_DEVICE float load_f16(element_f16 x)
 {
 #if defined(__CUDA_ARCH__) && defined(__NVCC__)
     float y;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits)); /* the same, but that a NaN's payload is lost */
+    asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits)); /* the same, except that a NaN's payload is lost */
     return y;
 #else
     const uint32_t magnitude = x.bits & 0x7fffu, sign = (uint32_t)(x.bits & 0x8000u) << 16;
@@ -97,8 +97,8 @@ HOST_DEVICE uint32_t load_uint32(element_uint32 x) { return x; }
 HOST_DEVICE uint64_t load_uint64(element_uint64 x) { return x; }
 HOST_DEVICE uint32_t load_bool(element_bool x) { return x.byte != 0; }
 
-/* f64 to f32 rounded to odd: the last bit is set when anything was lost, so that a second rounding, to 22 bits or
-   fewer, is the right rounding of the first number (Boldo and Melquiond, 2008). */
+/* f64 to f32 rounded to odd: the last bit is set if anything was lost. So a second rounding, to 22 bits or fewer, gives the right
+   rounding of the original number (Boldo and Melquiond, 2008). */
 HOST_DEVICE float f64_to_f32_odd(double x)
 {
     const float nearest = (float)x;

@@ -38,7 +38,7 @@ int host_threads(int local_size)
 #endif
 }
 
-/* Appends "first-last" or "first"; false where it does not fit. */
+/* Appends "first-last" or "first"; false if it does not fit. */
 static bool append_range(char *text, size_t bytes, int first, int last)
 {
     const size_t used = strlen(text);

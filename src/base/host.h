@@ -1,21 +1,21 @@
-/* The host's CPUs: which of them this process may use. */
+/* The host's CPUs that this process may use, and the host's memory. */
 #ifndef ALLFOLD_HOST_H
 #define ALLFOLD_HOST_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-enum { THREADS_MAX = 4096 }; /* that a caller may ask for */
+enum { THREADS_MAX = 4096 }; /* the most that a caller may ask for */
 
 /* Bytes of this host's memory. */
 uint64_t host_memory(void);
 
-/* Threads that one of local_size processes of this host may use: OMP_NUM_THREADS where it is set, else the cores that
-   the process is bound to, or its share of all where it is not bound. */
+/* Threads that one of local_size processes of this host may use: OMP_NUM_THREADS if it is set, else the cores that the process is
+   bound to, or its share of all cores if it is not bound. */
 int host_threads(int local_size);
 
-/* The CPUs that this process may run on, as "0-7,16", cut with "..." where they do not fit; and the NUMA node that they
-   all belong to, or -1. */
+/* The CPUs that this process may run on, as "0-7,16", cut with "..." if they do not fit; and the NUMA node that has all of them,
+   or -1. */
 void host_cpus(char *text, size_t bytes);
 int host_numa_node(void);
 

@@ -1,4 +1,4 @@
-/* Numbers as people write them: see parse.h. Counts are integers throughout, so that none is ever rounded. */
+/* Numbers as people write them: see parse.h. Counts are integers throughout, so they are never rounded. */
 #include "base/parse.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ static bool scale(uint64_t *value, uint64_t base, unsigned exponent)
     return true;
 }
 
-/* Digits as an integer, at least one; with a point allowed, *decimals counts those behind it. */
+/* Digits as an integer, at least one. If a point is allowed, *decimals counts the digits after it. */
 static bool take_digits(const char **at, uint64_t *value, unsigned *decimals)
 {
     bool point = false, any = false;
@@ -36,7 +36,7 @@ static bool take_digits(const char **at, uint64_t *value, unsigned *decimals)
     return any;
 }
 
-/* An exponent: digits up to 64, more cannot be meant. */
+/* An exponent, up to 64: a larger one makes no sense. */
 static bool take_exponent(const char **at, unsigned *exponent)
 {
     uint64_t value;

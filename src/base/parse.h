@@ -1,5 +1,5 @@
-/* Numbers as people write them: the one parser of options, of generators and of the benchmark's lists. Decimal only; a text is taken
-   as a whole or refused, and then nothing is written: no spaces, no hexadecimal. */
+/* Numbers as people write them: the only parser of options, of generators and of the benchmark's lists. Decimal only, no spaces,
+   no hexadecimal. A text is taken as a whole or refused; if it is refused, nothing is written. */
 #ifndef ALLFOLD_PARSE_H
 #define ALLFOLD_PARSE_H
 
@@ -10,10 +10,10 @@
    (Ki to Ei: powers of 1024). */
 bool parse_count(const char *text, uint64_t *count);
 
-/* A size in bytes: a count, with or without B behind it: "1K", "1MiB", "512B". */
+/* A size in bytes: a count, with or without a final B: "1K", "1MiB", "512B". */
 bool parse_size(const char *text, uint64_t *bytes);
 
-/* A decimal number, "-1.5e-3", or inf, -inf, nan. What is beyond f64 is refused. */
+/* A decimal number, "-1.5e-3", or inf, -inf, nan. Numbers beyond f64 are refused. */
 bool parse_real(const char *text, double *value);
 
 #endif

@@ -1,4 +1,4 @@
-/* Which phase a rank is in, and whether it was asked to stop. */
+/* The phase of a rank, and the request to stop: see phase.h. */
 #include "base/phase.h"
 
 #include <signal.h>

@@ -1,5 +1,5 @@
-/* The phases of a rank's work, in one place: error messages, the watchdog, progress, profilers' ranges and the tests' fault
-   hook all take them from here. */
+/* The phases of a rank's work. Error messages, the watchdog, progress, profilers' ranges and the tests' fault hook all take them
+   from here. */
 #ifndef ALLFOLD_PHASE_H
 #define ALLFOLD_PHASE_H
 
@@ -30,31 +30,31 @@ enum phase {
 /* The signals that ask a run to stop at its next safe point. */
 #define STOP_SIGNALS(X) X(USR1) X(USR2) X(TERM) X(INT) X(HUP) X(XCPU)
 
-/* What a rank shows of itself. Written by the thread that works, but for stop; read by others, also of other processes
-   where it lies in shared memory. All zero is a rank that starts. */
+/* The state that a rank publishes. The working thread writes it, except stop. Others read it, also other processes if it lies in
+   shared memory. All zero is a rank that starts. */
 struct progress {
     _Atomic uint32_t phase;     /* enum phase; through phase_enter */
-    _Atomic uint32_t changes;   /* of phase: one that looks now and then sees whether anything has happened */
-    _Atomic uint64_t done, total; /* bytes of input; total is 0 where there is nothing to tell */
-    _Atomic int stop;           /* a signal that asked the run to stop, 0 where none has */
+    _Atomic uint32_t changes;   /* of phase: a reader that polls sees whether it has changed */
+    _Atomic uint64_t done, total; /* bytes of input; total is 0 if it is unknown */
+    _Atomic int stop;           /* a signal that asked the run to stop, or 0 */
     double entered;             /* when the phase began, in clock_seconds */
-    double seconds[PHASE_COUNT]; /* spent in the phases before */
+    double seconds[PHASE_COUNT]; /* spent in each phase before this one */
 };
 
 const char *phase_name(enum phase phase);
 const char *stop_name(int signal); /* "SIGUSR1" */
 
-/* The phase is now this one; returns the one before. */
+/* Sets the phase and returns the one before. */
 enum phase phase_enter(struct progress *progress, enum phase phase);
 
-/* Called by phase_enter at each change, in the thread that works: where profilers and tests look in. NULL, or set once
-   before the work begins by someone who calls the one that was there before. */
+/* phase_enter calls this at each change, in the working thread, for profilers and tests. NULL, or set once before the work
+   begins. A new observer must call the one that it replaces. */
 extern void (*phase_observer)(enum phase left, enum phase entered);
 
-/* The work that begins now is so many bytes of input in all (of every pass). */
+/* Announces the bytes of input of the work that begins, in all passes. */
 void progress_expect(struct progress *progress, uint64_t bytes);
 
-/* At a safe point: ALLFOLD_STOPPED where the run was asked to stop. */
+/* Called at safe points: ALLFOLD_STOPPED if the run was asked to stop. */
 allfold_status progress_check(const struct progress *progress, struct error *error);
 
 #endif

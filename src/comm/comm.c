@@ -1,5 +1,5 @@
-/* Ranks over MPI: see comm.h. Partials travel in records that carry the status with them, so agreement costs no message
-   of its own; a record says which call it belongs to, so ranks that make different ones are told, not misled. */
+/* Ranks over MPI: see comm.h. A record carries a partial and the rank's status, so agreement costs no message of its own. A
+   record also names its call: ranks that make different calls get an error, not a wrong result. */
 #include "comm/comm.h"
 
 #include "base/elements.h"
@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a rank says in an exchange. */
+/* What a rank sends in an exchange, before its partial. */
 struct header {
     uint64_t count;
-    int32_t failed_rank; /* -1 while no rank has failed */
+    int32_t failed_rank; /* -1 if no rank has failed */
     int32_t mismatch;    /* ranks made different calls */
     int32_t monoid, type;
     uint32_t call;
@@ -29,20 +29,20 @@ struct record {
 /* In place of a failed rank, within a host only: MPI has failed between hosts, and count is its error code. */
 #define FAILED_IN_MPI (-2)
 
-/* What MPI sends of a record, whatever the monoid: ranks that make different calls must still exchange messages that match.
-   It has room for a sum at level exact. Wider partials are sent once all ranks are known to make the same call. */
+/* The bytes of a record that MPI sends, whatever the monoid: ranks that make different calls must still exchange messages that
+   match. A sum at level exact fits. Wider partials are sent once all ranks are known to make the same call. */
 enum { HEADER_BYTES = offsetof(struct record, partial), RECORD_BYTES = 640 };
 
 struct comm_mpi {
     MPI_Comm comm;          /* a duplicate of the caller's */
     struct in_host in_host; /* the ranks of this one's host */
-    MPI_Comm hosts;         /* of one rank of each host; of each rank alone if there is one host; MPI_COMM_NULL on the others */
+    MPI_Comm hosts;         /* one rank of each host; if there is one host, each rank alone; MPI_COMM_NULL on the others */
     MPI_Datatype record, wide_record;
     MPI_Op append;
-    struct record all, agreed; /* results; here, not on a stack, so that no byte is sent that was never set */
+    struct record all, agreed; /* results; zero at first, not on a stack, so that no unset byte is sent */
 };
 
-/* *a becomes *a followed by *b, which is used up. */
+/* *a becomes *a followed by *b. *b is destroyed. */
 static void append_record(struct record *a, struct record *b)
 {
     struct header *const mine = &a->header;
@@ -59,7 +59,7 @@ static void append_record(struct record *a, struct record *b)
     mine->count += next->count;
 }
 
-/* b = a followed by b, as MPI orders the operands of an operation that does not commute. The bytes may lie anywhere. */
+/* b = a followed by b: the order in which MPI passes the operands of a non-commutative operation. The bytes may be unaligned. */
 static void append_records(void *a_bytes, void *b_bytes, int *length, MPI_Datatype *datatype)
 {
     int bytes;
@@ -83,7 +83,7 @@ static allfold_status mpi_failed(int code, const char *call, struct error *error
 
 /* ---- opening */
 
-/* The error of rank `failed` becomes every rank's; it says where it happened, and in which phase. */
+/* Makes the error of rank `failed` every rank's. It says where it happened, and in which phase. */
 static allfold_status share_error(struct comm *comm, MPI_Comm mpi, int failed, enum phase phase, struct error *error)
 {
     if (comm->rank == failed && !error->shared && comm->size > 1) {
@@ -115,7 +115,7 @@ static allfold_status agree_to_open(struct comm *comm, MPI_Comm mpi, struct erro
 }
 
 /* The host of this rank: neighbours in rank order that share memory, at most IN_HOST_RANKS_MOST. Ranks of one machine that are
-   not neighbours (dealt out in turn) belong to different hosts, so that hosts follow one another as their ranks do. */
+   not neighbours (cyclic placement) belong to different hosts, so that hosts follow one another as their ranks do. */
 static int split_host(const struct comm *comm, MPI_Comm local, bool share, MPI_Comm *host)
 {
     int lower = -1, first, code;
@@ -153,7 +153,7 @@ static int open_record(size_t bytes, MPI_Datatype *record)
     return code != MPI_SUCCESS ? code : MPI_Type_commit(record);
 }
 
-/* Everything that needs memory or a message; on failure comm_close undoes what was done. */
+/* Everything that needs memory or a message. On failure comm_close undoes it. */
 static allfold_status open_mpi(MPI_Comm caller, bool share, struct comm *comm, struct error *error)
 {
     struct comm_mpi *const mpi = comm->mpi;
@@ -161,7 +161,7 @@ static allfold_status open_mpi(MPI_Comm caller, bool share, struct comm *comm, s
     MPI_Comm local;
     if ((code = MPI_Comm_dup(caller, &mpi->comm)) != MPI_SUCCESS)
         return mpi_failed(code, "MPI_Comm_dup", error);
-    MPI_Comm_set_errhandler(mpi->comm, MPI_ERRORS_RETURN); /* which communicators made from it inherit */
+    MPI_Comm_set_errhandler(mpi->comm, MPI_ERRORS_RETURN); /* communicators made from it inherit this */
     if ((code = MPI_Comm_split_type(mpi->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &local)) != MPI_SUCCESS)
         return mpi_failed(code, "MPI_Comm_split_type", error);
     MPI_Comm_rank(local, &comm->local_rank);
@@ -230,8 +230,8 @@ static allfold_status refuse_mismatch(struct error *error)
                      "the ranks made different calls: fold or softmax, element types and options must be the same on all");
 }
 
-/* The records of the host's ranks behind one another in mpi->all, as many bytes as this rank's. Behind a record of another call,
-   which may be shorter, lies what was there before: it is copied, and not looked at. */
+/* Combines the records of the host's ranks, in rank order, in mpi->all, each with as many bytes as this rank's. A record of
+   another call may be shorter. The old bytes after it are copied, too, but never read. */
 static int append_host(struct comm_mpi *mpi, size_t bytes)
 {
     const void *message;
@@ -249,7 +249,7 @@ static int append_host(struct comm_mpi *mpi, size_t bytes)
     return MPI_SUCCESS;
 }
 
-/* The hosts' records behind one another in mpi->all. For a wide one the hosts agree first. */
+/* Combines the hosts' records, in order, in mpi->all. For a wide record the hosts agree first. */
 static int append_hosts(struct comm_mpi *mpi, size_t bytes)
 {
     if (bytes <= RECORD_BYTES)
@@ -284,8 +284,9 @@ static int pass_back(struct comm_mpi *mpi, size_t bytes, int code)
     return header->failed_rank == FAILED_IN_MPI ? (int)header->count : MPI_SUCCESS;
 }
 
-/* All ranks' records behind one another in mpi->all: through the host's memory, MPI_Allreduce between hosts, and the host's
-   memory again. With one host each rank does the first by itself and calls MPI_Allreduce alone, which saves the way back. */
+/* Combines all ranks' records, in rank order, in mpi->all: through the host's memory, by MPI_Allreduce between hosts, and through
+   the host's memory again. With one host each rank combines the records itself and calls MPI_Allreduce alone, which saves the way
+   back. */
 static int append_all(struct comm *comm, size_t bytes)
 {
     struct comm_mpi *const mpi = comm->mpi;
@@ -296,7 +297,7 @@ static int append_all(struct comm *comm, size_t bytes)
     return comm->hosts == 1 ? code : pass_back(mpi, bytes, code);
 }
 
-/* One exchange; without a part an agreement. In phase exchange while it lasts, in the phase before when it returns. */
+/* One exchange. Without a part it is an agreement only. The phase is exchange meanwhile, and the one before on return. */
 static allfold_status exchange(struct comm *comm, struct comm_part *part, struct error *error)
 {
     const enum phase before = phase_enter(comm->progress, PHASE_EXCHANGE);

@@ -1,15 +1,17 @@
-/* The exchange of ranks of one host: see in_host.h. Each rank has two slots in shared memory, which only it writes, for the
-   rounds of even and of odd numbers. In a round it writes its message, then the round's number; whoever wants the message waits
-   for that number. A message is whole, since the number is written after it with release order and read before it with acquire
-   order.
+/* The exchange of ranks of one host: see in_host.h. Each rank has two slots in shared memory, one for even and one for odd
+   rounds. Only that rank writes them. In a round it writes its message, then the number of the round. A reader waits for that
+   number. It is written after the message with release order and read before the message with acquire order, so the message is
+   whole.
 
-   Why nothing is overwritten that somebody still reads. A slot that is read in round k is written again in round k + 2 at the
-   earliest. If all ranks take everyone's messages in every round: a rank begins round k + 2 after it has ended round k + 1, for
-   which all ranks had begun round k + 1, done with round k. If rank 0 takes everyone's in one round and gives its result in the
-   next, which the others take: it gives the result once it has taken everyone's messages, which the others gave after they were
-   done with the result before; and they give their next ones after they have taken this one. One slot would not do for the first
-   way: a rank that is done with round k may begin round k + 1 while others still look for k. By the same reasons no number is
-   missed: while a rank waits for k in a slot, the slot's owner cannot have written k + 2. */
+   Why no slot is overwritten while it is still read. A slot that is read in round k is written again in round k + 2 at the
+   earliest. First, let all ranks take all messages in every round. A rank begins round k + 2 after it has ended round k + 1. For
+   that all ranks had begun round k + 1, so they had finished round k. Second, let rank 0 take all messages in one round and give
+   its result in the next, which the others take. Rank 0 gives the result after it has taken all messages. The others gave these
+   after they had read the result before, and they give their next messages after they have taken this result.
+
+   One slot would not be enough in the first case: a rank that has finished round k may begin round k + 1 while others still wait
+   for k. For the same reasons no number is missed: while a rank waits for k in a slot, the owner of the slot cannot have written
+   k + 2. */
 #include "comm/in_host.h"
 
 #include "comm/shared_memory.h"
@@ -19,10 +21,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Slots begin at multiples of this: two lines of a cache, which processors fetch together. */
+/* Slots begin at multiples of this: two cache lines, which processors fetch together. */
 #define SLOT_ALIGN 128
-/* How often a rank looks for another's number before it lets others have its core: a few microseconds. Not at all where there
-   are more ranks than cores: another may be the one that is waited for. */
+/* How often a rank polls for another's number before it yields its core: a few microseconds. It does not poll if there are more
+   ranks than cores, because the rank that it waits for may need the core. */
 #define LOOKS 256
 
 struct slot {
@@ -65,8 +67,9 @@ static inline void pause_core(void)
 #endif
 }
 
-/* Waits until a rank has written its message. Who waits long lets others run, among them that rank where there are more ranks
-   than cores, and MPI go on with messages sent before: that rank may be waiting for one of them. */
+/* Waits until a rank has written its message. A rank that waits long yields its core, so that the other rank can run if there are
+   more ranks than cores. It also lets MPI make progress with messages sent before, because the other rank may be waiting for one
+   of them. */
 static int wait_for(const struct in_host *in_host, const struct slot *slot)
 {
     for (int looks = 0; atomic_load_explicit(&slot->round, memory_order_acquire) != in_host->round; looks++)

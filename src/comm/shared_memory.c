@@ -1,5 +1,5 @@
-/* POSIX shared memory: see shared_memory.h. Not MPI_Win_allocate_shared: in Open MPI 4.1.4 the other ranks wait for ever where
-   the first finds no room for it. */
+/* POSIX shared memory: see shared_memory.h. MPI_Win_allocate_shared is not used: in Open MPI 4.1.4, if the first rank finds no
+   room for it, the other ranks wait forever. */
 #include "comm/shared_memory.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 #define NAME_BYTES 64
 
-/* Makes the memory; its pages are reserved, since a full /dev/shm would otherwise be a SIGBUS later. */
+/* Creates the memory. Its pages are reserved, because a full /dev/shm would otherwise be a SIGBUS later. */
 static int create(char name[NAME_BYTES], size_t bytes, struct error *error)
 {
     int fd = -1;
@@ -43,7 +43,7 @@ static void *map(int fd, size_t bytes, struct error *error)
     return NULL;
 }
 
-/* Whether all ranks have the memory; one that has it, while another has not, says so. */
+/* Whether all ranks have the memory. If another rank has not, a rank that has it sets an error that says so. */
 static allfold_status agree(MPI_Comm comm, struct error *error)
 {
     int failed = error->status != ALLFOLD_OK, any;
@@ -68,7 +68,7 @@ static void *map_shared(MPI_Comm comm, size_t bytes, struct error *error)
         memory = map(fd, bytes, error);
         close(fd);
     }
-    agree(comm, error); /* all have it, or never will */
+    agree(comm, error); /* either all ranks have it, or none ever will */
     if (rank == 0 && name[0] != '\0')
         shm_unlink(name);
     return memory;

@@ -1,5 +1,5 @@
-/* The pipelines: a source is folded, a source is turned into its softmax in a sink. Used by the C library (api.c) and
-   by the commands (cli/). */
+/* The pipelines: fold a source, and write the softmax of a source to a sink. Used by the C library (api.c) and by the commands
+   (cli/). */
 #ifndef ALLFOLD_CORE_H
 #define ALLFOLD_CORE_H
 
@@ -10,7 +10,7 @@
 
 #define CORE_QUEUES_MAX 4
 
-/* What allfold.h calls a context. */
+/* The context of allfold.h. */
 struct allfold_context {
     struct comm comm;
     struct device *device;
@@ -28,10 +28,10 @@ __attribute__((format(printf, 2, 3))) void core_log(const struct allfold_context
 /* One rank's part of a pipeline. */
 struct job {
     allfold_type type;     /* of the elements */
-    struct source *source; /* NULL on a rank that failed before (error then says how) */
+    struct source *source; /* NULL on a rank that failed before (error then says why) */
     struct range range;    /* this rank's part of the source; the parts follow one another in rank order */
     void *stream;          /* for resident data: see allfold_call */
-    const struct stream_hook *hook; /* called between the shards; NULL: nothing is */
+    const struct stream_hook *hook; /* called between the shards; NULL: none */
     struct partial *partial; /* folds: gets the partial of the whole array; NULL: not wanted */
 };
 
@@ -39,7 +39,8 @@ struct job {
 allfold_status core_open(struct allfold_context *ctx, const allfold_options *options, struct error *error);
 void core_close(struct allfold_context *ctx);
 
-/* Folds the ranks' parts, at the context's level. *error may hold a failure of this rank already; it becomes everyone's. Collective. */
+/* Folds the ranks' parts, at the context's level. If *error holds a failure of this rank already, it becomes everyone's.
+   Collective. */
 allfold_status core_reduce(struct allfold_context *ctx, const struct fold_call *call, const struct job *job,
                            struct fold_results *result, struct error *error);
 

@@ -1,4 +1,4 @@
-/* Opens what the pipelines run on: a rank's device and its queues. */
+/* Opens a rank's device and its queues, on which the pipelines run. */
 #include "core/core.h"
 
 #include "base/host.h"
@@ -19,11 +19,11 @@ void core_log(const struct allfold_context *ctx, const char *format, ...)
     ctx->log(ctx->log_user, line);
 }
 
-/* auto means one backend for all: a rank that lost its GPU must not hold up the others unnoticed. Collective. */
+/* auto means one backend for all ranks: a rank that lost its GPU must not slow down the others unnoticed. Collective. */
 static const struct backend *choose(struct allfold_context *ctx, allfold_backend choice, struct error *error)
 {
     const struct backend *backend = NULL;
-    int count = 0, first = 0; /* the best that a rank has, and how many have it */
+    int count = 0, first = 0; /* the first backend that some rank has, and how many ranks have it */
     backend_choose(choice, &backend, error);
     while (count == 0 && first < backend_count)
         if (comm_count(&ctx->comm, backend != NULL && backend->id == backends[first]->id, &count, error) != ALLFOLD_OK)
@@ -40,8 +40,8 @@ static const struct backend *choose(struct allfold_context *ctx, allfold_backend
     return error->status == ALLFOLD_OK ? backend : NULL;
 }
 
-/* Who else uses this rank's device: under the one-device-per-task binding of batch systems all ranks have a device 0 of
-   their own, so UUIDs are compared, not indices. Collective. */
+/* Finds the other ranks that use this rank's device. UUIDs are compared, not indices: if a batch system binds one device to each
+   task, every rank's device has index 0. Collective. */
 static void count_sharers(struct allfold_context *ctx, struct error *error)
 {
     struct device_info info = {0};
@@ -57,7 +57,7 @@ static void count_sharers(struct allfold_context *ctx, struct error *error)
     }
 }
 
-/* Sizes that a caller may have given, against what the machine has: nothing that is computed from them then wraps. */
+/* Checks sizes that a caller may have given against the machine's, so that nothing computed from them can wrap. */
 static allfold_status check_sizes(const struct allfold_context *ctx, const allfold_options *options, struct error *error)
 {
     const struct device *const device = ctx->device;
@@ -103,8 +103,8 @@ static void all_or_none(struct allfold_context *ctx, bool mine, const char *opti
                                   ctx->comm.size, option) != ALLFOLD_OK;
 }
 
-/* Ranks at different levels would be told in every call that they make different ones; with different exchanges the last bits at
-   level fast would depend on which rank has which. Collective. */
+/* Ranks must use the same level, or every later call would report different calls. They must use the same exchange, or the last
+   bits at level fast would depend on the ranks that have it. Collective. */
 static void check_choices(struct allfold_context *ctx, const allfold_options *options, struct error *error)
 {
     if ((unsigned)options->exchange > ALLFOLD_EXCHANGE_MPI)

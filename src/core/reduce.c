@@ -1,5 +1,5 @@
-/* Folds: each rank its part, on its device, in one piece where the data lies there and in shards that stream through
-   the queues where it does not; then one exchange. */
+/* Folds: each rank folds its part on its device, then there is one exchange. Data on the device is folded in one piece. Other
+   data streams through the queues in shards. */
 #include "core/pipeline.h"
 
 #include <inttypes.h>
@@ -19,7 +19,7 @@ allfold_status place_resident(struct allfold_context *ctx, const void *resident,
     return ALLFOLD_OK;
 }
 
-/* Whether the source's elements lie in host memory from which the device can copy; if so *from is where. */
+/* Whether the source's elements lie in host memory that the device can copy from; *from is then their address. */
 static bool find_pinned(struct device *device, const struct job *job, struct range elements, const char **from,
                         struct error *error)
 {
@@ -82,7 +82,7 @@ static allfold_status fold_placed(struct allfold_context *ctx, const struct job 
     return ALLFOLD_OK;
 }
 
-/* On what folds of this rank's device depend, in words. */
+/* Names what the bits of this rank's folds depend on: its kind of device. */
 static void device_words(const struct allfold_context *ctx, char words[64])
 {
     const struct backend *const backend = ctx->device->backend;
@@ -118,7 +118,7 @@ static struct range shard_range(const struct job *job, const struct stream *stre
     return (struct range){first, u64_min(stream->shard_elements, job->range.count - first)};
 }
 
-/* Sets shard number i going. */
+/* Starts shard number i. */
 static allfold_status start_shard(struct allfold_context *ctx, const struct job *job, const struct stream *stream, uint64_t i,
                                   const struct placed *placed, struct error *error)
 {
@@ -135,7 +135,7 @@ static allfold_status start_shard(struct allfold_context *ctx, const struct job 
     return ctx->device->backend->fold(queue, &work, error);
 }
 
-/* Takes the partial of the next shard. */
+/* Waits for the next shard and combines its partial. */
 static allfold_status take_shard(struct allfold_context *ctx, const struct job *job, struct stream *stream, struct error *error)
 {
     struct queue *const queue = ctx->queues[stream->done % (uint64_t)ctx->queue_count];
@@ -149,8 +149,8 @@ static allfold_status take_shard(struct allfold_context *ctx, const struct job *
     return job->hook == NULL ? ALLFOLD_OK : job->hook->after_shard(job->hook->user, stream, false, error);
 }
 
-/* Shard i runs in queue i mod queues. Its partial is taken just before the queue's next shard: in order. A run that is asked
-   to stop starts no further shard, and takes those that are under way. */
+/* Shard i runs in queue i mod queues. Its partial is taken just before the queue's next shard, so partials come in order. A run
+   that is asked to stop starts no further shard, and waits for those that have started. */
 static allfold_status fold_streamed(struct allfold_context *ctx, const struct job *job, struct stream *stream,
                                     const struct placed *placed, struct error *error)
 {

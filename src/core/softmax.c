@@ -56,7 +56,7 @@ static allfold_status normalise_finish(const struct normalise *n, struct queue *
     return error->status;
 }
 
-/* The caller's memory is written in order with what the caller has under way: by several queues, each of which waits. */
+/* The caller's memory is written after the work in the caller's stream: several queues write it, and each of them waits. */
 static allfold_status follow_caller(const struct normalise *n, struct error *error)
 {
     for (int i = 0; i < n->ctx->queue_count && n->y.memory != NULL; i++)
@@ -65,7 +65,7 @@ static allfold_status follow_caller(const struct normalise *n, struct error *err
     return error->status;
 }
 
-/* Backwards: the first pass ended at the end, so that is what caches still hold. */
+/* Backwards: the first pass ended at the end, so caches still hold the last elements. */
 static allfold_status normalise_part(const struct normalise *n, struct error *error)
 {
     const uint64_t count = n->job->range.count, queues = (uint64_t)n->ctx->queue_count;
@@ -89,7 +89,7 @@ static allfold_status normalise_part(const struct normalise *n, struct error *er
     return ALLFOLD_OK;
 }
 
-/* Room on the device for as much of the part as its budget allows, in whole shards. None is no error: less is kept. */
+/* Allocates device memory for as much of the part as the budget allows, in whole shards. A failure is no error: less is kept. */
 static void reserve_kept(struct allfold_context *ctx, allfold_type type, uint64_t count, struct placed *kept)
 {
     const size_t element_bytes = allfold_type_bytes(type);
@@ -104,15 +104,15 @@ static void reserve_kept(struct allfold_context *ctx, allfold_type type, uint64_
     core_log(ctx, "%" PRIu64 " of %" PRIu64 " elements stay on the device between the passes", elements, count);
 }
 
-/* Whether the caller's part lies on the device, and its output as well: the device then does both passes as it likes. Elements that
-   were copied there for the second pass do not count, since the first pass has read them shard by shard. */
+/* Whether both the caller's part and its output lie on the device: the device then does both passes in its own way. Elements that
+   were copied there for the second pass do not count, because the first pass has read them shard by shard. */
 static bool is_placed(const struct normalise *n)
 {
     const uint64_t count = n->job->range.count;
     return count > 0 && !n->x.owned && n->x.elements == count && n->y.elements == count;
 }
 
-/* The first pass there, in the caller's stream. One rank needs no partial: the device makes the constants. */
+/* The first pass on the device, in the caller's stream. One rank needs no partial: the device makes the constants. */
 static allfold_status begin_placed(const struct normalise *n, struct partial *partial, struct error *error)
 {
     const struct backend *const backend = n->ctx->device->backend;
@@ -130,7 +130,7 @@ static allfold_status begin_placed(const struct normalise *n, struct partial *pa
     return error->status;
 }
 
-/* The first pass over this rank's part; what of it lies on the device, or stays there, is in n->x. */
+/* The first pass over this rank's part. n->x gets the elements that lie on the device or stay there. */
 static void fold_pass(struct normalise *n, struct stream *stream, struct error *error)
 {
     const uint64_t count = n->job->range.count;
@@ -138,7 +138,7 @@ static void fold_pass(struct normalise *n, struct stream *stream, struct error *
         place_resident(n->ctx, n->sink->resident, count, &n->y, error);
         place_resident(n->ctx, n->job->source->resident, count, &n->x, error);
     }
-    /* a fold that goes on from where its hook says has not read the elements before: all are read again */
+    /* a fold that resumes from its hook has not read the earlier elements: all are read again */
     if (error->status == ALLFOLD_OK && n->x.memory == NULL && n->job->hook == NULL)
         reserve_kept(n->ctx, n->x_type, count, &n->x);
     if (error->status == ALLFOLD_OK && is_placed(n))
