@@ -1,4 +1,4 @@
-/* The program's commands: what one is, what the user asked of it, and the state it runs in. */
+/* A command of the program, the user's settings for it, and the session that it runs in. */
 #ifndef ALLFOLD_CLI_H
 #define ALLFOLD_CLI_H
 
@@ -12,7 +12,7 @@
 
 struct session;
 
-/* The most elements of a measurement: their bytes can be counted, whatever their type. */
+/* The most elements of a measurement: their bytes can be counted for every type. */
 #define MEASURED_COUNT_MAX (UINT64_C(1) << 59)
 
 /* The program's exit codes. */
@@ -20,20 +20,20 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_STOPPED = 75 /* as E
 
 struct option; /* options.h */
 
-/* What a command works on. The ladder opens a GPU of its own. */
+/* What a command works on. The ladder opens its own GPU. */
 enum works_on { WORKS_ON_DEVICE, WORKS_ON_CPU, WORKS_ON_OWN_GPU };
 
 /* One line of the table in commands/commands.c. */
 struct command {
     const char *name;
-    const char *operand; /* "INPUT"; "FILE..." for several; "[TOPIC]" where it may be left out; NULL where there is none */
+    const char *operand; /* "INPUT"; "FILE..." for several; "[TOPIC]" if it is optional; NULL if there is none */
     const char *text;    /* what it does, one line */
     const struct option *const *options; /* groups of rows, up to NULL */
-    bool (*takes)(const struct command *command, const struct option *group); /* which of them; NULL: all */
+    bool (*takes)(const struct command *command, const struct option *group); /* whether it takes the group; NULL: all */
     enum works_on works_on;
-    int which;           /* tells the commands of one file apart: the allfold_fold; 1 for log-softmax */
+    int which;           /* distinguishes the commands of one file: the allfold_fold; 1 for log-softmax */
     void (*explain)(FILE *file); /* prints the end of its --help; NULL: nothing */
-    /* Collective. Does the work and prints the report on rank 0; session->error, agreed upon, says how it went. */
+    /* Collective. Does the work and prints the report on rank 0. On return session->error is agreed upon. */
     void (*run)(struct session *session);
 };
 
@@ -45,25 +45,25 @@ struct command_table {
 
 /* The ladder's options. */
 struct ladder_settings {
-    const char *counts, *type, *fold, *block, *rung; /* NULL where not given */
-    uint64_t columns;                                /* 0 where not given */
+    const char *counts, *type, *fold, *block, *rung; /* NULL if not given */
+    uint64_t columns;                                /* 0 if not given */
     bool list;
 };
 
-/* The benchmark's options: lists with commas between their items, or "all"; NULL where not given. */
+/* The benchmark's options: lists with commas between their items, or "all"; NULL if not given. */
 struct bench_settings {
     const char *counts, *types, *folds, *ranks;
     const char *baseline; /* a file that --json wrote before */
-    double tolerance;     /* how much slower than there, in percent; 0 where not given */
-    double seconds;       /* for one measurement; 0 where not given */
-    double slow;          /* a rank below so many percent of the ranks' median is an error; 0 where not given */
+    double tolerance;     /* the slowdown that is allowed, in percent; 0 if not given */
+    double seconds;       /* for one measurement; 0 if not given */
+    double slow;          /* a rank below this percentage of the ranks' median is an error; 0 if not given */
     bool total;           /* counts are of all ranks together */
     bool survey;          /* measure the machines only */
     int in_host;          /* 1: the data is in host memory */
     bool warm, list;
 };
 
-/* What the user asked for, equal on all ranks: where options.h puts it. Texts are argv's own. */
+/* What the user asked for, equal on all ranks. options.h fills it in. Texts are argv's own. */
 #define SETTINGS_DEFAULT {.context = ALLFOLD_OPTIONS_INIT, .timeout = 300, .checkpoint_every = 30}
 struct settings {
     const struct command *command;
@@ -73,10 +73,10 @@ struct settings {
     struct array_hints hints;
     allfold_type output_type; /* ALLFOLD_TYPE_NONE: not given */
     const char *output;
-    const char *checkpoint; /* NULL where not given */
+    const char *checkpoint; /* NULL if not given */
     double checkpoint_every, timeout; /* seconds */
-    const char *operand; /* the first; NULL where none is given */
-    char **operands;     /* all, where the command takes several */
+    const char *operand; /* the first; NULL if none is given */
+    char **operands;     /* all, if the command takes several */
     int operand_count;
     const char *partial; /* the file to leave it in; NULL: none */
     struct ladder_settings ladder;
@@ -100,7 +100,7 @@ struct session {
 
 static inline struct comm *session_comm(struct session *session) { return &session->context->comm; }
 
-/* Collective. Makes session->error that of all ranks; true where none has failed. After a failure of MPI itself there is no way to
+/* Collective. Makes session->error that of all ranks; true if none has failed. After a failure of MPI itself there is no way to
    agree: the program aborts. */
 static inline bool session_agree(struct session *session)
 {

@@ -1,4 +1,4 @@
-/* The texts of --help and --version; commands and options come from their tables. */
+/* The texts of --help and --version. Commands and options come from their tables. */
 #include "cli/help.h"
 
 #include "cli/options.h"

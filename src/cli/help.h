@@ -1,4 +1,4 @@
-/* What --help and --version print. On rank 0 only; nothing here is collective. */
+/* Prints --help and --version. On rank 0 only; nothing here is collective. */
 #ifndef ALLFOLD_CLI_HELP_H
 #define ALLFOLD_CLI_HELP_H
 

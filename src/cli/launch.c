@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A launcher's variables: how many tasks, which of them this is (NULL where it does not say: then each speaks). */
+/* A launcher's variables: the number of tasks, and this task's own (NULL if it does not say: then every task reports). */
 struct names {
     const char *tasks, *task;
 };
@@ -45,7 +45,7 @@ static long count_words(const char *text)
 
 struct launch launch_read(void)
 {
-    /* The innermost launcher first: mpirun within a batch job knows better than the job. */
+    /* The innermost launcher comes first: mpirun within a batch job knows better than the job. */
     static const struct names launchers[] = {
         {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
         {"PMI_SIZE", "PMI_RANK"},
@@ -58,7 +58,7 @@ struct launch launch_read(void)
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++)
         if (read_names(&launchers[i], &launch))
             return launch;
-    /* Batch systems that count slots, which may be threads: several hosts are what one rank cannot be meant for. */
+    /* Batch systems that count slots, which may be threads: only several hosts show that one rank is wrong. */
     const char *const nodes = getenv("PBS_NODEFILE"), *const hosts = getenv("NHOSTS");
     const long processes = count_lines(nodes);
     if (processes > 0)
@@ -88,7 +88,7 @@ allfold_status launch_check(const struct launch *launch, int ranks, struct error
 allfold_status launch_check_early(const struct launch *launch, struct error *error)
 {
 #if defined(OPEN_MPI) && OPEN_MPI
-    /* Open MPI ends the process in MPI_Init, with a long text that does not say what to type. */
+    /* Otherwise Open MPI ends the process in MPI_Init, with a long text that does not say what to type. */
     static const char *const managers[] = {"PMIX_NAMESPACE", "PMI_FD", "PMI_RANK", "OMPI_COMM_WORLD_SIZE"};
     const char *const tasks = getenv("SLURM_STEP_NUM_TASKS");
     for (size_t i = 0; i < sizeof managers / sizeof *managers; i++)

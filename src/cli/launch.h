@@ -1,4 +1,4 @@
-/* How the program was started: as one job, with the same arguments everywhere. */
+/* Checks how the program was started: as one job, with the same arguments on all ranks. */
 #ifndef ALLFOLD_CLI_LAUNCH_H
 #define ALLFOLD_CLI_LAUNCH_H
 
@@ -6,21 +6,21 @@
 
 #include <mpi.h>
 
-/* The launcher's word on the job; to be read before MPI_Init, which may add to the environment. */
+/* What the launcher says of the job. Must be read before MPI_Init, which may add to the environment. */
 struct launch {
-    const char *variable; /* which environment variable says so; NULL where none does */
+    const char *variable; /* the environment variable that says so; NULL if none does */
     long tasks, task;     /* how many tasks were started and which one this is */
 };
 struct launch launch_read(void);
 
-/* Fails where a launcher started several tasks that MPI does not know to be one job: each would work alone and call its
-   part the whole. */
+/* Fails if a launcher started several tasks that MPI does not know to be one job: each would work alone and take its part for the
+   whole. */
 allfold_status launch_check(const struct launch *launch, int ranks, struct error *error);
 
-/* The same before MPI_Init, where it is certain already that MPI will not know. */
+/* The same before MPI_Init, if it is already certain that MPI will not know. */
 allfold_status launch_check_early(const struct launch *launch, struct error *error);
 
-/* Collective. Fails where ranks were given different arguments: they would wait for each other for ever. */
+/* Collective. Fails if ranks were given different arguments: they would wait for each other forever. */
 allfold_status launch_compare(int argc, char **argv, struct error *error);
 
 #endif

@@ -1,5 +1,5 @@
-/* The program allfold: one command a run, on all ranks of MPI_COMM_WORLD. Rank 0 reports; all ranks exit with the same
-   code, and none leaves while another waits for it. */
+/* The program allfold: one command a run, on all ranks of MPI_COMM_WORLD. Rank 0 reports. All ranks exit with the same code, and
+   no rank leaves while another waits for it. */
 #include "cli/commands/commands.h"
 #include "cli/help.h"
 #include "cli/launch.h"
@@ -29,7 +29,7 @@ static const struct command *find_command(const struct command_table *table, con
     return NULL;
 }
 
-/* What was printed is on its way, or the error says why not. */
+/* Flushes what was printed, or sets an error. */
 static allfold_status flush_output(struct error *error)
 {
     errno = 0;
@@ -82,7 +82,7 @@ static bool tell(const struct command_table *table, int argc, char **argv, int r
     return true;
 }
 
-/* What argv asks for. Every rank finds the same errors in it. */
+/* Parses argv. Every rank finds the same errors in it. */
 static void run(const struct command_table *table, int argc, char **argv, const struct launch *launch, struct error *error)
 {
     struct settings settings = SETTINGS_DEFAULT;
@@ -119,7 +119,7 @@ static int exit_code(allfold_status status)
 static void complain(const struct error *error)
 {
     fputs("allfold: ", stderr);
-    text_print(stderr, error->text); /* which may hold names of files, which may hold anything */
+    text_print(stderr, error->text); /* which may hold file names, with any bytes */
     putc('\n', stderr);
 }
 
@@ -143,7 +143,7 @@ int main(int argc, char **argv)
     if (launch_compare(argc - 1, argv + 1, &error) == ALLFOLD_OK)
         run(&command_table, argc, argv, &launch, &error);
 
-    /* Of several tasks that MPI does not know to be one job each has rank 0: the launcher's first one speaks. */
+    /* If MPI does not know several tasks to be one job, each has rank 0: the launcher's first task reports. */
     const bool speaks = rank == 0 && (ranks > 1 || launch.task == 0);
     progress_end();
     if (error.status != ALLFOLD_OK && (speaks || error.status == ALLFOLD_MPI_ERROR))

@@ -16,7 +16,7 @@ static bool not_finite(double number, struct number_text *text)
     return true;
 }
 
-/* The next decimal away from zero, of as many digits: "1.29e+05" -> "1.30e+05". False where it has one digit more. */
+/* The next decimal away from zero, with the same number of digits: "1.29e+05" -> "1.30e+05". False if it has one digit more. */
 static bool raise_last_digit(char *decimal)
 {
     for (char *digit = strchr(decimal, 'e') - 1; digit >= decimal && *digit != '-'; digit--) {
@@ -41,7 +41,7 @@ struct number_text number_shortest(double number)
         snprintf(t.text, sizeof t.text, "%.*e", decimals, number);
         if (strtod(t.text, NULL) == number)
             break;
-        /* a power of two lies off the middle of what rounds to it: the nearest decimal may not, and the next one do */
+        /* a power of two is not in the middle of its rounding interval: the nearest decimal may miss it, and the next one hit it */
         if (raise_last_digit(t.text) && strtod(t.text, NULL) == number)
             break;
     }

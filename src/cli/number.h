@@ -1,4 +1,4 @@
-/* Numbers as text, so that reading the text gives the number back. */
+/* Numbers as text that reads back as the same number. */
 #ifndef ALLFOLD_CLI_NUMBER_H
 #define ALLFOLD_CLI_NUMBER_H
 

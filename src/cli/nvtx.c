@@ -1,4 +1,4 @@
-/* Phases as NVTX ranges: what nsys and others draw above a rank's kernels and copies. */
+/* Phases as NVTX ranges, which nsys and other profilers draw above a rank's kernels and copies. */
 #include "cli/nvtx.h"
 
 #ifdef HAVE_CONFIG_H
@@ -14,7 +14,7 @@
 #include <string.h>
 
 static nvtxDomainHandle_t domain;
-static void (*before)(enum phase left, enum phase entered); /* who looked in already */
+static void (*before)(enum phase left, enum phase entered); /* the observer before this one */
 
 static void observe(enum phase left, enum phase entered)
 {

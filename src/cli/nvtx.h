@@ -2,8 +2,8 @@
 #ifndef ALLFOLD_CLI_NVTX_H
 #define ALLFOLD_CLI_NVTX_H
 
-/* From now on each phase of this rank is a range of that name in the NVTX domain "allfold". Does nothing in a build without
-   NVTX, and next to nothing where no profiler looks on. Once, before the work begins. */
+/* From now on each phase of this rank is a range of that name in the NVTX domain "allfold". Does nothing in a build without NVTX,
+   and costs almost nothing without a profiler. Call it once, before the work begins. */
 void nvtx_name_phases(void);
 
 #endif

@@ -32,7 +32,7 @@ static bool has_argument(const struct option *row) { return row->kind != OPTION_
 
 /* ---- arguments */
 
-/* The number of text among words with bars between them, or -1. */
+/* The index of text among words separated by bars, or -1. */
 static int choice(const char *words, const char *text)
 {
     const size_t length = strlen(text);
@@ -59,7 +59,7 @@ static void list_words(const char *words, char *text, size_t bytes)
     text[length] = '\0';
 }
 
-/* What the option's argument should have been. */
+/* Describes the argument that the option expects. */
 struct expected {
     char text[200];
 };
@@ -99,7 +99,7 @@ static bool take_number(const struct option *row, const char *text, double *plac
     return true;
 }
 
-/* Writes what text says to the row's place; false where it is not as expected. */
+/* Parses text into the row's place; false if it is not as expected. */
 static bool take_argument(const struct option *row, const char *text, struct settings *settings)
 {
     void *const place = (char *)settings + row->place;
@@ -165,7 +165,7 @@ static void refuse_unknown(const struct parser *p, const char *name)
                   suggest(name, names, (size_t)p->rows.count, "--").text, p->command->name);
 }
 
-/* The row of that name, or of the one name that begins so. NULL: refused. */
+/* The row of that name, or the only row whose name begins with it. NULL: refused. */
 static const struct option *find_long(const struct parser *p, const char *name)
 {
     const struct option *row = find(&p->rows, name);
@@ -211,7 +211,7 @@ static const struct option *find_letter(const struct parser *p, char letter)
 
 /* ---- parsing */
 
-/* text: NULL where the word itself holds no argument; then it is the next word. */
+/* text: NULL if the word itself holds no argument: then the argument is the next word. */
 static void take_option(struct parser *p, const struct option *row, const char *text)
 {
     const char *const command = p->command->name;

@@ -1,16 +1,16 @@
-/* Options are rows of data: what one is, how a command's rows are parsed into the settings, and how --help explains them. The
+/* Options are rows of data. This file defines a row, parses a command's rows into the settings, and prints them for --help. The
    rows themselves: commands/option_rows.c. */
 #ifndef ALLFOLD_CLI_OPTIONS_H
 #define ALLFOLD_CLI_OPTIONS_H
 
 #include "cli/cli.h"
 
-/* What an option's argument is, and so what lies at its place in struct settings. */
+/* The kind of an option's argument. It decides the type of its place in struct settings. */
 enum option_kind {
     OPTION_FLAG,        /* none: bool */
     OPTION_CHOICE,      /* a word of `argument`: an enum, the word's number there */
     OPTION_WORD,        /* the same: const char * */
-    OPTION_TEXT,        /* any text, which the command takes apart: const char * */
+    OPTION_TEXT,        /* any text, which the command parses: const char * */
     OPTION_FILE,        /* a file's name: const char * */
     OPTION_TYPE,        /* allfold_type */
     OPTION_FLOAT_TYPE,  /* allfold_type, floating point */
@@ -18,35 +18,35 @@ enum option_kind {
     OPTION_SIZE,        /* uint64_t, bytes */
     OPTION_INTEGER,     /* int */
     OPTION_NUMBER,      /* double */
-    OPTION_NUMBER_OR_0, /* double, 0 beside what lies within the bounds */
+    OPTION_NUMBER_OR_0, /* double: 0, or a number within the bounds */
 };
 
 struct option {
     const char *name;     /* NULL ends a group of rows */
-    const char *argument; /* what --help calls it; of choices all words: "auto|cuda|cpu" */
+    const char *argument; /* its name in --help; for choices all words: "auto|cuda|cpu" */
     const char *text;
     enum option_kind kind;
     char letter;          /* 0: none */
     bool required;
     size_t place;         /* in struct settings */
     size_t given;         /* the place of a bool that says that it was given; 0: none */
-    double least, most;   /* of integers and numbers; counts and sizes have a least, 0 or 1 */
+    double least, most;   /* bounds of integers and numbers; counts and sizes have only a least, 0 or 1 */
     const char *needs;    /* the option without which this one has no effect; NULL: none */
 };
 
-/* Parses argv[1 ..] of settings->command (argv[0] is its own name) into *settings, which holds the defaults. argv is put into
-   another order: operands first. On ALLFOLD_BAD_ARGUMENT error says what was expected. Operands are not checked, nor what is
-   required, where --help is asked for. table: for messages about options that other commands take. */
+/* Parses argv[1 ..] of settings->command (argv[0] is its own name) into *settings, which holds the defaults. Reorders argv:
+   operands first. On ALLFOLD_BAD_ARGUMENT error says what was expected. Operands are not checked, and required options may be
+   missing, if --help is asked for. table: for messages about options that other commands take. */
 allfold_status options_parse(const struct command_table *table, int argc, char **argv, struct settings *settings,
                              struct error *error);
 
-/* The option that the command must be given, for its usage; NULL: none. */
+/* The option that the command requires, for its usage line; NULL: none. */
 const struct option *options_required(const struct command *command);
-/* The rows, up to one without name, a line each. */
+/* Prints the rows, up to one without name, a line each. */
 void options_print_group(FILE *file, const struct option *group);
-/* All options that a command takes. */
+/* Prints all options that a command takes. */
 void options_print(FILE *file, const struct command *command);
-/* What their arguments TYPE, SIZE and COUNT may be. */
+/* Prints what their arguments TYPE, SIZE and COUNT may be. */
 void options_print_words(FILE *file);
 
 #endif

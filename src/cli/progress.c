@@ -1,5 +1,5 @@
-/* Progress of work that takes longer than two seconds: on a terminal a line that is written over, in the log of a batch job
-   a line a minute. */
+/* Progress of work that takes longer than two seconds: one line that is overwritten on a terminal, a line a minute in the log of
+   a batch job. */
 #include "cli/progress.h"
 
 #include "base/base.h"
@@ -17,7 +17,7 @@
 static struct {
     pthread_mutex_t mutex;
     double began, shown;
-    uint64_t done_before; /* when it began: a checkpoint's part has cost no time */
+    uint64_t done_before; /* when it began: the part from a checkpoint took no time */
     bool line, ended;     /* a line is on the terminal; nothing more is to be shown */
 } progress = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 

@@ -4,10 +4,10 @@
 
 #include <stdint.h>
 
-/* Called now and then by the watchdog's thread. */
+/* The watchdog's thread calls this regularly. */
 void progress_show(uint64_t done, uint64_t total);
 
-/* Before anything else is printed: takes the line back and shows no more. */
+/* Called before anything else is printed: removes the line and shows no more. */
 void progress_end(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* What each rank works with. */
+/* The devices and cores of all ranks: see ranks.h. */
 #include "cli/ranks.h"
 
 #include "base/host.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What ranks tell one another to find the devices of their host. */
+/* What ranks send one another to find the devices of their host. */
 struct address {
     char host[sizeof((struct comm *)NULL)->host];
     char pci[sizeof((struct device_info *)NULL)->pci];
@@ -123,7 +123,7 @@ void ranks_tell_shared(struct session *session)
     free(all);
 }
 
-/* Whether lists such as "0-7,16" have a number in common; what was cut off ("...") does not count. */
+/* Whether lists such as "0-7,16" have a number in common. The part that was cut off ("...") does not count. */
 static bool overlap(const char *a, const char *b)
 {
     while (*a >= '0' && *a <= '9') {

@@ -1,4 +1,4 @@
-/* What each rank works with, gathered on rank 0. */
+/* The devices and cores of all ranks, gathered on rank 0. */
 #ifndef ALLFOLD_CLI_RANKS_H
 #define ALLFOLD_CLI_RANKS_H
 
@@ -12,31 +12,31 @@ struct rank_info {
     int rank, local_rank;
     char host[sizeof((struct comm *)NULL)->host];
     struct device_info device;
-    uint64_t memory;    /* the device budget; 0 where the backend has none */
+    uint64_t memory;    /* the device budget; 0 if the backend has none */
     int sharers;        /* ranks on this device, this one among them */
     bool first_sharer;  /* the lowest of them */
-    char cpus[128];     /* that the rank may run on: "0-7" */
+    char cpus[128];     /* CPUs that the rank may run on: "0-7" */
     int cpu_node;       /* the NUMA node of them all, or -1 */
     struct range range;
-    struct {            /* how its device reaches those of other ranks of the host; see backend->link */
+    struct {            /* links from its device to those of other ranks of the host; see backend->link */
         int rank;       /* the lowest on that device */
         char text[LINK_BYTES];
     } links[LINKS_MAX];
     int link_count;
 };
 
-/* Collective. On rank 0 an array of one entry a rank, to be freed; NULL elsewhere and after an error, which is in
-   session->error and agreed upon. links: whether to look for the links between devices, too. */
+/* Collective. On rank 0 an array of one entry a rank, which the caller frees. NULL on the other ranks and after an error, which
+   is in session->error and agreed upon. links: look for the links between devices, too. */
 struct rank_info *ranks_gather(struct session *session, bool links);
 
-/* A line's worth about a rank and its device, without the newline. */
+/* Describes a rank and its device in one line, without the newline. */
 void ranks_print(FILE *file, const struct rank_info *rank);
 
-/* Collective. Rank 0 writes a line to standard error for each device that several ranks share, but with --quiet. */
+/* Collective. Rank 0 writes a line to standard error for each device that several ranks share, unless --quiet is given. */
 void ranks_tell_shared(struct session *session);
 
-/* What is wrong with how ranks were bound to devices and cores, the first thing found, as an error: a device that several
-   ranks share, cores that two ranks share, a GPU on another NUMA node than its rank's cores. On rank 0. */
+/* The first fault in the binding of ranks to devices and cores, as an error: a device that several ranks share, cores that two
+   ranks share, a GPU on another NUMA node than its rank's cores. On rank 0. */
 allfold_status ranks_check(const struct rank_info *all, int count, struct error *error);
 
 /* Collective. Rank 0 writes a line for each rank to standard error: its device and its part of the input. */

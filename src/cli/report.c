@@ -51,7 +51,7 @@ static struct json_object *value_json(allfold_value value)
     return isfinite(value.f64) ? json_object_new_double_s(value.f64, number_shortest(value.f64).text) : NULL;
 }
 
-/* value, text, hex, and index where there is one. */
+/* value, text, hex, and index if there is one. */
 static void add_value(struct json_object *object, allfold_value value, uint64_t index)
 {
     const bool real = value.kind == ALLFOLD_VALUE_F64;
@@ -62,13 +62,13 @@ static void add_value(struct json_object *object, allfold_value value, uint64_t 
         json_object_object_add(object, "index", json_object_new_uint64(index));
 }
 
-/* What is reported: the fold's name, or the command's. */
+/* The name in the report: the fold's, or the command's. */
 static const char *name_of(const struct session *session)
 {
     return session->name != NULL ? session->name : session->settings->command->name;
 }
 
-/* Bytes of the input a second; NAN where it was not read. */
+/* Bytes of the input a second; NAN if it was not read. */
 static double input_rate(const struct session *session, double seconds)
 {
     return session->input_read ? (double)session->input.count * (double)allfold_type_bytes(session->input.type) / seconds : NAN;
@@ -122,7 +122,7 @@ static void end_json(const struct session *session, struct json_object *report, 
     report_print(report);
 }
 
-/* What was done to what, behind the result; two spaces set it apart. */
+/* What was done, and to what. It follows the result, after two spaces. */
 static void print_circumstances(const struct session *session, allfold_level level, double seconds)
 {
     const int ranks = session->context->comm.size;
@@ -135,7 +135,7 @@ static void print_circumstances(const struct session *session, allfold_level lev
     puts(")");
 }
 
-/* Several statistics are a table of their names and values, one is its value alone. */
+/* Several statistics are printed as a table of names and values, a single one as its value alone. */
 static bool is_table(const struct fold_results *result) { return result->field_count != 1; }
 
 static void fold_json(const struct session *session, const struct fold_results *result, double seconds)

@@ -1,4 +1,4 @@
-/* What a command prints on standard output: a line for people, the bare value, or one JSON object. Rank 0 only. */
+/* Prints a command's report on standard output: a line for people, the bare value, or one JSON object. Rank 0 only. */
 #ifndef ALLFOLD_CLI_REPORT_H
 #define ALLFOLD_CLI_REPORT_H
 
@@ -12,12 +12,12 @@ void report_fold(const struct session *session, const struct fold_results *resul
 /* The report of a command that wrote an array of elements of type `type`. */
 void report_output(const struct session *session, allfold_type type, double seconds);
 
-/* A JSON string; what is not UTF-8 in text (file names may be anything) becomes U+FFFD. */
+/* A JSON string. Bytes of text that are not UTF-8 become U+FFFD: file names may hold any bytes. */
 struct json_object *report_string(const char *text);
-/* Seconds and rates: more than six digits of them are noise. null where not finite. */
+/* Seconds and rates, in six digits: more are noise. null if not finite. */
 struct json_object *report_measured(double number);
 
-/* Which exchange it is and between how many hosts, in words and as fields of a report. */
+/* Describes the exchange and the number of hosts, in words and as fields of a report. */
 const char *report_exchange_name(const struct session *session);
 void report_exchange(const struct session *session, struct json_object *report);
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Lines of the library, for --verbose: each rank says its own. */
+/* Log lines of the library, for --verbose: each rank prints its own. */
 static void log_line(void *user, const char *line)
 {
     fprintf(stderr, "allfold: rank %d: ", *(const int *)user);
@@ -19,8 +19,7 @@ static void log_line(void *user, const char *line)
     putc('\n', stderr);
 }
 
-/* A command without work for the backend's GPU must not wait for one, nor take memory of it; the ladder brings its
-   own. */
+/* A command without work for the backend's GPU must not wait for one, nor take memory of it. The ladder opens its own. */
 static allfold_status choose_backend(const struct command *command, allfold_backend *backend, struct error *error)
 {
     const bool gpu = command->works_on == WORKS_ON_OWN_GPU;
@@ -81,7 +80,7 @@ void session_describe(struct session *session, const char *name)
         ranks_tell(session);
 }
 
-/* An option that names a file which the run reads or writes otherwise: nothing may be lost by a slip. */
+/* Refuses an option that names a file that the run reads or writes otherwise, so that a slip destroys no data. */
 static allfold_status refuse_same(const char *option, const char *name, const char *other, const char *what, struct error *error)
 {
     if (other == NULL || error->status != ALLFOLD_OK || !file_same(name, other))
@@ -90,7 +89,7 @@ static allfold_status refuse_same(const char *option, const char *name, const ch
                      file_shown(name), option, what);
 }
 
-/* This rank's checkpoint may be none of the run's other files. */
+/* This rank's checkpoint must not be another file of the run. */
 static void begin_checkpoint(struct session *session, struct job *job)
 {
     const struct settings *const settings = session->settings;
@@ -115,12 +114,12 @@ void session_source(struct session *session, struct job *job)
         begin_checkpoint(session, job);
 }
 
-/* The end of a file that rank 0 has made: it gets its name, or it is removed. */
+/* Renames or removes a file that rank 0 has created. */
 static void finish_replacement(struct session *session, struct replacement *file, bool created)
 {
     struct comm *const comm = session_comm(session);
     struct error *const error = &session->error;
-    /* when MPI has failed rank 0 may be gone already: whoever is left cleans up */
+    /* after a failure of MPI rank 0 may be gone already: any rank that is left cleans up */
     if (error->status == ALLFOLD_MPI_ERROR && file->temporary[0] != '\0')
         replacement_discard(file);
     else if (created && error->status != ALLFOLD_OK)
@@ -153,7 +152,7 @@ void session_write(struct session *session, const struct array_info *info,
         phase_enter(comm->progress, PHASE_WRITE);
         if (sink != NULL)
             sink->close(sink, error);
-        progress_check(comm->progress, error); /* the last place to stop: what follows makes the output the result */
+        progress_check(comm->progress, error); /* the last safe point: after it the output becomes the result */
         session_agree(session);
     }
     finish_replacement(session, &output.file, created);
@@ -204,7 +203,7 @@ void session_phases(struct session *session)
     double mine[PHASE_COUNT], (*all)[PHASE_COUNT] = NULL;
     if (!session->settings->json || session->error.status != ALLFOLD_OK)
         return;
-    phase_enter(comm->progress, PHASE_START); /* the time of the phase before is counted now */
+    phase_enter(comm->progress, PHASE_START); /* so that the time of the phase before is counted */
     memcpy(mine, comm->progress->seconds, sizeof mine);
     if (comm->rank == 0 && (all = malloc((size_t)comm->size * sizeof *all)) == NULL)
         error_set(&session->error, ALLFOLD_NO_MEMORY, "no memory for the times of %d ranks", comm->size);

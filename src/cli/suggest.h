@@ -1,4 +1,4 @@
-/* What a word that is not known may have been meant to be. */
+/* Suggestions for an unknown word. */
 #ifndef ALLFOLD_CLI_SUGGEST_H
 #define ALLFOLD_CLI_SUGGEST_H
 
@@ -8,7 +8,7 @@ struct suggestion {
     char text[80];
 };
 
-/* " (did you mean X?)" for the name among `names` that is nearest to `found`, or nothing where none is near. */
+/* " (did you mean X?)" for the name among `names` that is nearest to `found`, or nothing if none is near. */
 struct suggestion suggest(const char *found, const char *const *names, size_t count, const char *prefix);
 
 #endif

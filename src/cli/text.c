@@ -1,4 +1,4 @@
-/* Text of any bytes for people: see text.h. */
+/* Prints text of any bytes: see text.h. */
 #include "cli/text.h"
 
 #include <stdbool.h>
@@ -16,14 +16,14 @@ size_t text_utf8_length(const char *bytes)
     for (size_t i = 1; i < length; i++)
         if ((text[i] & 0xc0) != 0x80)
             return 0;
-    /* longer than need be, surrogates, beyond U+10FFFF */
+    /* overlong forms, surrogates, beyond U+10FFFF */
     const bool wrong = (text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xed && text[1] > 0x9f) ||
                        (text[0] == 0xf0 && text[1] < 0x90) || (text[0] == 0xf4 && text[1] > 0x8f);
     return wrong ? 0 : length;
 }
 
-/* Whether the sequence at text moves the cursor instead of being seen: the controls of ASCII and U+0080 to U+009F, the separators
-   U+2028 and U+2029, the directions U+202A to U+202E and U+2066 to U+2069. */
+/* Whether the sequence at text is a control or format character, not a visible one: the controls of ASCII and U+0080 to U+009F,
+   the separators U+2028 and U+2029, the directions U+202A to U+202E and U+2066 to U+2069. */
 static bool is_control(const unsigned char *text, size_t length)
 {
     if (length == 1)

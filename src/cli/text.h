@@ -1,14 +1,14 @@
-/* Text of any bytes, such as a file's name, for people: on one line, of characters that a terminal shows. */
+/* Prints text of any bytes, such as a file's name, on one line, in characters that a terminal shows. */
 #ifndef ALLFOLD_CLI_TEXT_H
 #define ALLFOLD_CLI_TEXT_H
 
 #include <stddef.h>
 #include <stdio.h>
 
-/* Length of the UTF-8 sequence at text, 0 where there is none. */
+/* Length of the UTF-8 sequence at text, 0 if there is none. */
 size_t text_utf8_length(const char *text);
 
-/* Prints text; ? stands for a control character, a mark that changes lines or directions, and a byte that is not UTF-8. */
+/* Prints text, with ? for a control character, a mark that changes lines or directions, and a byte that is not UTF-8. */
 void text_print(FILE *file, const char *text);
 
 #endif

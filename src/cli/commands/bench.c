@@ -1,5 +1,5 @@
-/* bench: the library and its peers in turn, on the same data. What is measured and how is bench/'s affair; here the lists
-   that the user gave are taken apart, and every combination is run. */
+/* bench: measures the library and its peers in turn, on the same data. bench/ decides what is measured and how. This file parses
+   the user's lists and runs every combination. */
 #include "cli/commands/bench_report.h"
 #include "base/parse.h"
 #include "cli/commands/commands.h"
@@ -9,7 +9,7 @@
 
 enum { LIST_MAX = 64 };
 
-/* What the user asked for, as lists: every combination is measured that makes sense. */
+/* What the user asked for, as lists. Every combination that makes sense is measured. */
 struct plan {
     uint64_t counts[LIST_MAX];
     allfold_type types[LIST_MAX];
@@ -25,7 +25,7 @@ struct plan {
 #define COUNTS_CPU "2^10,2^16,2^20,2^24,2^26"
 #define COUNTS_ALL "2^10,2^12,2^14,2^16,2^18,2^20,2^22,2^23,2^24,2^26,2^28,2^30,2^31"
 
-/* Calls take for each item of a list with commas between them, until one is refused. */
+/* Calls take for each item of a comma-separated list, until it refuses one. */
 static bool for_items(const char *list, bool (*take)(struct plan *plan, const char *item), struct plan *plan,
                       char refused[64])
 {
@@ -161,7 +161,7 @@ static allfold_status make_plan(const struct session *session, struct plan *plan
     return error->status;
 }
 
-/* The bytes of the largest data; written: of those that are written, too. */
+/* The bytes of the largest data. written: also count the bytes that are written. */
 static uint64_t largest(const struct session *session, const struct plan *plan, bool written)
 {
     uint64_t bytes = 0;
@@ -176,13 +176,13 @@ static uint64_t largest(const struct session *session, const struct plan *plan, 
     return bytes;
 }
 
-/* How many elements each of `ranks` ranks has. */
+/* The number of elements on each of `ranks` ranks. */
 static uint64_t rank_count(const struct session *session, uint64_t count, int ranks)
 {
     return session->settings->bench.total ? u64_max(1, count / (uint64_t)ranks) : count;
 }
 
-/* Everything, on the ranks that bench is of. */
+/* Runs everything, on the ranks that take part. */
 static void run_cases(struct session *session, const struct plan *plan, struct bench *bench, int ranks,
                       struct bench_report *report)
 {
@@ -238,7 +238,7 @@ static void print_list(void)
     bench_peers_print(print_peer);
 }
 
-/* Rank 0: the end of it. */
+/* Rank 0: finishes the report. */
 static void conclude(struct session *session, const struct plan *plan, struct json_object *baseline,
                      struct bench_report *report)
 {

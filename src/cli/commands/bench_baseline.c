@@ -1,4 +1,4 @@
-/* Guards against becoming slower: this run beside an earlier one. */
+/* Guards against slowdowns: compares this run with an earlier one. */
 #include "cli/commands/bench_report.h"
 #include "cli/report.h"
 
@@ -16,7 +16,7 @@ static double number_of(struct json_object *object, const char *key)
     return json_object_get_double(json_object_object_get(object, key));
 }
 
-/* What rank 0 ran on. */
+/* The device of rank 0. */
 static const char *device_of(struct json_object *report)
 {
     struct json_object *const survey = json_object_array_get_idx(json_object_object_get(report, "surveys"), 0);
@@ -43,7 +43,7 @@ struct json_object *bench_baseline_read(const char *path, struct error *error)
     return NULL;
 }
 
-/* Whether two rows tell of the same work. */
+/* Whether two rows describe the same work. */
 static bool same_work(struct json_object *a, struct json_object *b)
 {
     static const char *const keys[] = {"fold", "dtype", "count", "ranks", "data", "caches", "peer", "timing_point"};
@@ -72,13 +72,13 @@ static struct json_object *slower_json(struct json_object *row, double before, d
     return object;
 }
 
-/* What was found so far. */
+/* The findings so far. */
 struct comparison {
     double tolerance;
-    bool people; /* slower rows are printed */
+    bool people; /* slower rows are printed for people */
     int compared;
     struct json_object *slower; /* an array */
-    struct json_object *worst;  /* the row that became slowest, and how much */
+    struct json_object *worst;  /* the row with the largest slowdown, and its size */
     double worst_ratio;
 };
 

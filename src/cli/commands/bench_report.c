@@ -142,7 +142,7 @@ static const struct bench_row *find(const struct bench_row *rows, int count, con
     return NULL;
 }
 
-/* Where allfold's time goes: medians of its parts, measured apart. NaN where a part is not measured. */
+/* The parts of allfold's time: medians, measured separately. NaN if a part is not measured. */
 struct split {
     double kernel, hand_over, exchange, rest;
 };

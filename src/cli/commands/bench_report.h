@@ -1,4 +1,4 @@
-/* What the benchmark found, on rank 0: tables for people, one JSON object for programs. */
+/* The benchmark's results, on rank 0: tables for people, one JSON object for programs. */
 #ifndef ALLFOLD_CLI_BENCH_REPORT_H
 #define ALLFOLD_CLI_BENCH_REPORT_H
 
@@ -7,7 +7,7 @@
 
 #include <json-c/json.h>
 
-/* A change of its form that a reader must know of changes this number. */
+/* Version of the JSON: it changes if the form changes in a way that a reader must know of. */
 #define BENCH_SCHEMA 1
 
 struct bench_report {
@@ -19,18 +19,18 @@ struct bench_report {
 };
 
 void bench_report_begin(struct bench_report *report, const struct session *session);
-/* From now on the first `ranks` ranks measure; facts, one a rank, stay valid while they do. */
+/* From now on the first `ranks` ranks measure. facts, one a rank, stay valid meanwhile. */
 void bench_report_ranks(struct bench_report *report, const struct bench_facts *facts, int ranks);
 void bench_report_case(struct bench_report *report, const struct bench_case *one, int ranks, const struct bench_row *rows,
                        int row_count);
 /* Prints the JSON, if it was asked for, and frees what the report holds. */
 void bench_report_end(struct bench_report *report);
 
-/* A baseline: what --json printed before. NULL and an error where the file is no such thing. */
+/* A baseline: a file that --json printed before. NULL and an error if the file is not one. */
 struct json_object *bench_baseline_read(const char *path, struct error *error);
-/* Compares allfold's own rows with those of the baseline that are of the same fold, type, count, ranks, data, caches and
-   timing point. Adds what was found to the report; an error where one is slower by more than the tolerance, where there is
-   nothing to compare, or where the baseline was measured on another device. */
+/* Compares allfold's own rows with those of the baseline of the same fold, type, count, ranks, data, caches and timing point.
+   Adds the findings to the report. It is an error if one is slower by more than the tolerance, if there is nothing to compare, or
+   if the baseline was measured on another device. */
 allfold_status bench_baseline_compare(struct json_object *baseline, double tolerance, struct bench_report *report,
                                       struct error *error);
 

@@ -14,7 +14,7 @@ static options info_options = {binding_options, device_options, common_options, 
 static options climb_options = {ladder_options, common_options, NULL};
 static options measure_options = {bench_options, device_options, common_options, NULL};
 
-/* Which choices a fold has, the fold itself knows. */
+/* The fold itself says which choices it has. */
 static bool fold_takes(const struct command *command, const struct option *group)
 {
     const allfold_fold fold = (allfold_fold)command->which;

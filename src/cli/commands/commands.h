@@ -1,4 +1,4 @@
-/* The table of commands, and what each of them runs. main.c passes the table on; nothing else reaches for it. */
+/* The table of commands, and the function that each runs. main.c passes the table on; no other file uses it directly. */
 #ifndef ALLFOLD_CLI_COMMANDS_H
 #define ALLFOLD_CLI_COMMANDS_H
 
@@ -14,7 +14,7 @@ void info_run(struct session *session);
 void ladder_command_run(struct session *session);
 void bench_command_run(struct session *session);
 
-/* What the ladder's TOPIC may be, a line each. */
+/* Prints the ladder's topics, a line each. */
 void ladder_topics_print(FILE *file);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A chunk at a time, so that memory does not grow with the array. Not collective. */
+/* Works in chunks, so that memory does not grow with the array. Not collective. */
 static void copy(struct session *session, struct source *source, struct sink *sink)
 {
     struct error *const error = &session->error;

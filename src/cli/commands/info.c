@@ -1,4 +1,4 @@
-/* info: what this build is, what MPI it runs on, and which device each rank has. */
+/* info: describes this build, the MPI it runs on, and the device of each rank. */
 #include "cli/commands/commands.h"
 #include "cli/report.h"
 
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where no configure was. */
+/* For builds without configure. */
 #ifndef ALLFOLD_BUILD_HOST
 #define ALLFOLD_BUILD_HOST "unknown"
 #endif
@@ -47,8 +47,8 @@ static const struct {
 };
 #define BUILD_COUNT (sizeof build / sizeof *build)
 
-/* What the MPI library says of CUDA memory: 1 it takes it, 0 it does not, -1 it does not say. allfold never relies on
-   it: partials go through the host. */
+/* Whether the MPI library takes CUDA memory: 1 yes, 0 no, -1 it does not say. allfold never relies on it: partials go through the
+   host. */
 static int mpi_cuda_aware(void)
 {
 #ifdef MPIX_CUDA_AWARE_SUPPORT
@@ -58,7 +58,7 @@ static int mpi_cuda_aware(void)
 #endif
 }
 
-/* The library's name and version: the first line of what may be many. */
+/* The library's name and version: the first line of its text. */
 static void mpi_library(char text[MPI_MAX_LIBRARY_VERSION_STRING])
 {
     int length;
@@ -66,7 +66,7 @@ static void mpi_library(char text[MPI_MAX_LIBRARY_VERSION_STRING])
     text[strcspn(text, "\r\n")] = '\0';
 }
 
-/* How many CUDA devices rank 0 sees; why says why there is none. */
+/* The number of CUDA devices that rank 0 sees. If there is none, why says why. */
 static int cuda_visible(struct error *why)
 {
     *why = (struct error){0};

@@ -1,6 +1,5 @@
-/* ladder: the reduction kernels that people learn from, each checked and timed on every rank's own GPU; and the
-   experiments beside them. What they are is kernels/ladder's affair; here they are called, for all that the user asked
-   for. */
+/* ladder: reduction kernels for learning, each checked and timed on every rank's own GPU, and experiments about them.
+   kernels/ladder has them. This file runs those that the user asked for. */
 #include "cli/commands/ladder_report.h"
 #include "base/parse.h"
 #include "cli/commands/commands.h"
@@ -13,8 +12,8 @@
 enum { RANGES_MAX = 64 };
 #define BLOCK_DEFAULT "256"
 
-/* What --check runs where --count says nothing: every length up to two warps and more, lengths up to several levels of
-   small blocks, and two of many levels. */
+/* The lengths that --check runs without --count: every length up to two warps and more, lengths up to several levels of small
+   blocks, and two of many levels. */
 #define CHECK_COUNTS "0-70,71-4200:59,1048576,16777217"
 
 /* Numbers first, first + step, ... last. */
@@ -22,7 +21,7 @@ struct counts {
     uint64_t first, last, step;
 };
 
-/* What the user asked for, as lists: every combination of them is run. */
+/* What the user asked for, as lists. Every combination is run. */
 struct plan {
     const struct ladder_topic *topic;
     struct counts counts[RANGES_MAX];
@@ -57,7 +56,7 @@ static bool parse_range(const char *text, struct counts *counts)
            && counts->step <= MEASURED_COUNT_MAX;
 }
 
-/* Ranges with commas between them. */
+/* Comma-separated ranges. */
 static allfold_status parse_counts(const char *text, struct plan *plan, struct error *error)
 {
     char copy[RANGES_MAX * 32];
@@ -105,14 +104,14 @@ static allfold_status find_rung(const char *name, struct plan *plan, struct erro
                      name, suggest(name, names, count, "").text);
 }
 
-/* An option that means nothing for the topic. */
+/* Refuses an option that has no meaning for the topic. */
 static void refuse(const struct plan *plan, bool given, unsigned takes, const char *name, struct error *error)
 {
     if (given && (plan->topic->takes & takes) == 0)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "ladder %s takes no --%s", plan->topic->name, name);
 }
 
-/* No word means the default, "all" all of them. */
+/* An option that is not given means the default, "all" means every value. */
 static void plan_lists(const struct ladder_settings *asked, bool check, struct plan *plan)
 {
     static const allfold_type types[] = {ALLFOLD_INT32, ALLFOLD_F32, ALLFOLD_F64};
@@ -150,7 +149,7 @@ static allfold_status make_plan(const struct settings *settings, struct plan *pl
     return parse_counts(asked->counts != NULL ? asked->counts : counts, plan, error);
 }
 
-/* Calls work for every combination, until one fails. Each rank does the same. */
+/* Calls work for every combination, until one fails. Every rank does the same. */
 static void for_each(const struct plan *plan, struct session *session,
                      void (*work)(void *argument, const struct ladder_request *request), void *argument)
 {
@@ -182,7 +181,7 @@ struct run {
     struct gpu *ladder;
     const struct plan *plan;
     struct ladder_report report;
-    struct ladder_table checks; /* --check: one table for everything */
+    struct ladder_table checks; /* --check: one table for all */
 };
 
 static void run_table(void *argument, const struct ladder_request *request)

@@ -90,7 +90,7 @@ static struct json_object *table_json(const struct ladder_table *table, int rank
     return object;
 }
 
-/* One line of texts below the headings; the last column is not filled up. */
+/* One line of texts below the headings. The last column is not padded. */
 static void print_line(const struct cell_text *texts, const int *widths, const enum ladder_format *formats, int count)
 {
     int last = count - 1;
@@ -155,7 +155,7 @@ static void print_title(const struct ladder_table *table, const char *suffix)
     }
 }
 
-/* What one rank found, as gathered: the table, whose pointers mean something on its own rank only, and its cells. */
+/* The results of one rank, as gathered: the table, whose pointers are valid on its own rank only, and its cells. */
 struct gathered {
     char *bytes;
     size_t each;
@@ -172,10 +172,10 @@ static struct ladder_table gathered_table(const struct gathered *gathered, const
     return table;
 }
 
-/* How many ranks have a column in the comparison. */
+/* The number of ranks that have a column in the comparison. */
 static int shown_ranks(int ranks) { return ranks + 2 < LADDER_COLUMNS_MAX ? ranks : LADDER_COLUMNS_MAX - 2; }
 
-/* A row of the comparison: a name, a column for each of the first ranks, how far all of them are apart. */
+/* A row of the comparison: a name, a column for each of the first ranks, and the spread over all ranks. */
 static void compare_row(const struct gathered *gathered, const struct ladder_table *own, int ranks, int row,
                         struct cell_text *texts)
 {
@@ -193,7 +193,7 @@ static void compare_row(const struct gathered *gathered, const struct ladder_tab
     snprintf(texts[1 + shown].text, sizeof texts->text, "%.1f", 100.0 * (most / least - 1.0));
 }
 
-/* The ranks' GPUs beside each other. */
+/* Compares the ranks' GPUs. */
 static void print_comparison(const struct gathered *gathered, const struct ladder_table *own, int ranks)
 {
     const int shown = shown_ranks(ranks), columns = shown + 2;
@@ -283,7 +283,7 @@ static void report_devices(struct ladder_report *report, const struct gpu_device
 {
     const struct settings *const settings = report->session->settings;
     for (int rank = 0; rank < ranks; rank++) {
-        int sharing = 0; /* a UUID is one GPU in the world */
+        int sharing = 0; /* a UUID belongs to one GPU only */
         for (int other = 0; other < ranks; other++)
             sharing += strcmp(devices[rank].uuid, devices[other].uuid) == 0;
         if (settings->json)
@@ -334,7 +334,7 @@ static void note_wrong(struct ladder_report *report, const struct ladder_table *
     }
 }
 
-/* Collective. All ranks' tables on rank 0. */
+/* Collective. Gathers all ranks' tables on rank 0. */
 static void gather(struct session *session, const struct ladder_table *table, struct gathered *gathered)
 {
     struct comm *const comm = session_comm(session);

@@ -1,4 +1,4 @@
-/* merge: partials that folds have left in files (--partial) become the result of the whole. Rank 0 does it. */
+/* merge: combines partials that folds have left in files (--partial) into the result of the whole array. Rank 0 does it. */
 #include "cli/commands/commands.h"
 #include "cli/report.h"
 

@@ -1,5 +1,5 @@
-/* The options of all commands, in groups: a command lists the groups that it takes (commands.c). Each ends with a row without
-   name. */
+/* The options of all commands, in groups. A command lists the groups that it takes (commands.c). A row without name ends a group.
+   */
 #ifndef ALLFOLD_CLI_OPTION_ROWS_H
 #define ALLFOLD_CLI_OPTION_ROWS_H
 
@@ -7,16 +7,16 @@
 
 extern const struct option common_options[];      /* every command's */
 extern const struct option device_options[];      /* of work on the backend's device */
-extern const struct option type_options[];        /* the element type may be said */
+extern const struct option type_options[];        /* the element type may be given */
 extern const struct option raw_options[];         /* of an input that may be a raw file */
 extern const struct option nan_options[];         /* what NaN does */
 extern const struct option level_options[];       /* how sums are computed */
 extern const struct option partial_options[];     /* the partial may be left in a file */
-extern const struct option checkpoint_options[];  /* how far the work has come is kept */
+extern const struct option checkpoint_options[];  /* progress is saved */
 extern const struct option result_type_options[]; /* a fold's values may be rounded */
 extern const struct option output_options[];      /* a file is written */
-extern const struct option output_type_options[]; /* whose element type may be said */
-extern const struct option binding_options[];     /* how ranks are bound is judged */
+extern const struct option output_type_options[]; /* the output's element type may be given */
+extern const struct option binding_options[];     /* the binding of ranks is checked */
 extern const struct option ladder_options[];
 extern const struct option bench_options[];
 
