@@ -151,7 +151,7 @@ HOST_DEVICE float smaller_f32(float x, float best)
 HOST_DEVICE double smaller_f64(double x, double best) { return x < best ? x : best; }
 
 #ifdef __CUDA_ARCH__
-/* 2^x to about 2^-22, relatively; 0 where that would be subnormal. */
+/* 2^x to about 2^-22, relatively; 0 if that would be subnormal. */
 HOST_DEVICE float exp2_short(float x)
 {
 #ifdef __NVCC__

@@ -31,7 +31,7 @@ enum exact_count {
 /* Terms of one lane between two checks of how full the windows are: 2^8 / 4 of the largest would fit. */
 #define EXACT_RUN 32
 
-/* Bins: where one thread puts single f32 terms. Bin b, a double, is the sum of terms whose biased exponents are 16 b to
+/* Bins: one thread puts single f32 terms there. Bin b, a double, is the sum of terms whose biased exponents are 16 b to
    16 b + 15: multiples of 2^(16 b - 150), its unit, and below 2^39 units. So 2^13 of them add up exactly, before what is a
    multiple of the next bin's unit must be carried there; the last bin has room for the carries of 2^31 of the largest terms.
    NaN and infinities go to bin 15 and stay there. */

@@ -30,8 +30,7 @@ enum {
 /* Elements below the largest by more than this are in none of the four bins: 4 * 32 ln 2 is 89. */
 #define EXP_BINS_RANGE 256
 
-/* The partial: sums of terms in units of 2^(32 (bin - i) - 16 - fraction). They have room for 2^41 terms in f64 and 2^69 in f32.
-   */
+/* The partial: sums of terms in units of 2^(32 (bin - i) - 16 - fraction). They have room for 2^41 terms in f64 and 2^69 in f32. */
 struct exp_bins {
     double max;   /* -inf until an element above -inf was taken; never NaN */
     int64_t bin;  /* of max */

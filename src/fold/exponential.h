@@ -24,8 +24,7 @@
 #define EXP_LN2_F32 0x1.62e43p-1f
 #define EXP_LN2_REST_F32 -0x1.05c61p-29f
 
-/* Adding and subtracting these rounds to the nearest integer, for |x| < 2^22 and < 2^51. The sum has the integer in its low bits.
-   */
+/* Adding and subtracting these rounds to the nearest integer, for |x| < 2^22 and < 2^51. Low bits of the sum are the integer. */
 #define EXP_SHIFT_F32 0x1.8p23f
 #define EXP_SHIFT_F64 0x1.8p52
 

@@ -25,8 +25,7 @@
 
 /* sumexp for elements and results of 16 bits. An error of 2^-20 in a term is small compared with the rounding of the result. So a
    GPU's own exp2 is precise enough: 2^-22 by the PTX manual (ex2.approx). If the magnitude of the maximum is at most
-   EXP_SHORT_MAX, so is log2 e in f32, which puts a term off by |x| 2^-26. Partials of the three may be combined with one another.
-   */
+   EXP_SHORT_MAX, so is log2 e in f32, which puts a term off by |x| 2^-26. Partials of the three can be combined. */
 #define EXP_SHORT_MAX 32.0
 typedef FN(sumexp) FN(sumexp_half);
 HOST_DEVICE FN(sumexp_half) FN(sumexp_half_identity)(void) { return FN(sumexp_identity)(); }

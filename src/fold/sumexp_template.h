@@ -15,7 +15,7 @@
 
 typedef struct {
     double max; /* -inf until an element above -inf was taken; never NaN */
-    pair sum;   /* of exp(x - reference), that of max: exponential.h; NaN once a NaN was taken; where max is +inf, the count
+    pair sum;   /* of exp(x - reference), that of max: exponential.h; NaN once a NaN was taken; if max is +inf, the count
                    of +inf */
 } FN(NAME);
 

@@ -109,8 +109,7 @@ struct work {
     uint64_t first; /* the index of x[0] */
 };
 
-/* y[i] = softmax of x[i], or its logarithm, for i in [0, n). y_type is a floating-point type. y may be x if the types are equal.
-   */
+/* y[i] = softmax of x[i], or its logarithm, for i in [0, n). y_type is a floating-point type. y may be x if the types are equal. */
 struct softmax_work {
     const void *x;
     void *y;

@@ -15,8 +15,8 @@ struct ladder_report {
 void ladder_report_begin(struct session *session, const char *topic, const struct gpu_device *device,
                          struct ladder_report *report);
 
-/* Collective. Adds a table, of which each rank has its own; nothing where session->error, not yet agreed upon, holds an
-   error, which then becomes every rank's. request tells what it is about; NULL where it is about several things. */
+/* Collective. Adds a table; each rank has its own. If session->error, not yet agreed upon, holds an error, nothing is added and
+   the error becomes every rank's. request names the subject of the table; NULL if there are several. */
 void ladder_report_table(struct ladder_report *report, const struct ladder_topic *topic,
                          const struct ladder_request *request, const struct ladder_table *table);
 

@@ -1,5 +1,4 @@
-/* The options of all commands, in groups. A command lists the groups that it takes (commands.c). A row without name ends a group.
-   */
+/* The options of all commands, in groups. A command lists the groups that it takes (commands.c). A nameless row ends a group. */
 #ifndef ALLFOLD_CLI_OPTION_ROWS_H
 #define ALLFOLD_CLI_OPTION_ROWS_H
 
