@@ -49,7 +49,7 @@ AM_TESTS_ENVIRONMENT = \
 	ALLFOLD_TEST_LOCK=$(abs_top_builddir)/tests/mpi.lock; export ALLFOLD_TEST_LOCK;
 
 noinst_HEADERS += tests/audit/wide.h
-# The audit of numbers, a hundred times as long as `make check` has it: minutes. What it prints is the table of docs/numerics.md.
+# The audit of numbers, a hundred times as long as `make check` has it: minutes. It prints the table of docs/numerics.md, but its last column.
 .PHONY: check-numerics
 check-numerics: tests/audit/audit
 	@for backend in $${ALLFOLD_TEST_BACKENDS:-cpu cuda}; do \

@@ -1,5 +1,5 @@
 /* The audit of numbers: directed searches for the worst errors of softmax, log-softmax, logsumexp, and of norm2 and variance at level
-   fast, through allfold.h, against 113 bits. What it prints is the table of docs/numerics.md. argv[1] is the backend;
+   fast, through allfold.h, against 113 bits. It prints the table of docs/numerics.md, but its last column. argv[1] is the backend;
    ALLFOLD_AUDIT_ROWS how many rows each search tries (make check-numerics: a hundred times as many as make check). Of several ranks
    each searches on its own.
 
