@@ -142,8 +142,12 @@ static allfold_status load(struct checkpoint *checkpoint, struct stream *stream,
 {
     struct record record;
     bool exists;
-    if (record_file_read(checkpoint->file.path, &kind, &record, &exists, error) != ALLFOLD_OK
-        || compare(checkpoint, &record.identity, error) != ALLFOLD_OK)
+    if (record_file_read(checkpoint->file.path, &kind, &record, &exists, error) != ALLFOLD_OK)
+        return error->status;
+    if (!exists)
+        return error_set(error, ALLFOLD_IO_ERROR, "%s: " WHAT " was removed while the run began: start it again",
+                         file_shown(checkpoint->file.path));
+    if (compare(checkpoint, &record.identity, error) != ALLFOLD_OK)
         return error->status;
     if (record.shards_done > stream->shards)
         return error_set(error, ALLFOLD_BAD_INPUT, "%s: " WHAT " is beyond the input", file_shown(checkpoint->file.path));
