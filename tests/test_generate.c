@@ -40,7 +40,7 @@ static void test_counts(void)
 static void test_reals(void)
 {
     static const char *const good[] = {"0", "-1", "1e-400", "-.5", "2.", "1.5e+3", "nan", "inf", "-inf"};
-    static const char *const bad[] = {"", " 1", "1 ", "\t1", "0x10", "0x1p3", "-nan", "nan(1)", "infinity", "INF", "1e400", "1e", "--1", "1f"};
+    static const char *const bad[] = {"", " 1", "1 ", "\t1", "+1", "0x10", "0x1p3", "-nan", "nan(1)", "infinity", "INF", "1e400", "1e", "--1", "1f"};
     int right = 0, refused = 0;
     double value = 7;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)

@@ -223,6 +223,13 @@ static void test_checkpoint(void)
     setup = usual();
     refused_run(&setup, words[0]);
     must(unlink(path) == 0, path);
+
+    must(begin(&checkpoint, &setup, &error) == ALLFOLD_OK
+         && checkpoint.hook.after_shard(&checkpoint, &setup.stream, false, &error) == ALLFOLD_OK
+         && checkpoint_end(&checkpoint, false, &error) == ALLFOLD_OK && rename(path, in_folder("ck.1")) == 0
+         && symlink("ck.1", path) == 0, path);
+    tap_ok(begin(&checkpoint, &setup, &error) == ALLFOLD_OK && checkpoint_end(&checkpoint, true, &error) == ALLFOLD_OK
+           && files() == 0, "success removes a checkpoint that is behind a link, and the link");
 }
 
 int main(void)

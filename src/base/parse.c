@@ -107,7 +107,7 @@ bool parse_real(const char *text, double *value)
 {
     const char *const digits = text + (*text == '-');
     char *end;
-    if (strcmp(digits, "inf") != 0 && strcmp(text, "nan") != 0 && text[strspn(text, "0123456789.eE+-")] != '\0')
+    if (strcmp(digits, "inf") != 0 && strcmp(text, "nan") != 0 && (*text == '+' || text[strspn(text, "0123456789.eE+-")] != '\0'))
         return false;
     errno = 0;
     const double parsed = strtod(text, &end);

@@ -1,5 +1,5 @@
 /* Numbers as people write them: the only parser of options, of generators and of the benchmark's lists. Decimal only, no spaces,
-   no hexadecimal. A text is taken as a whole or refused; if it is refused, nothing is written. */
+   no hexadecimal, no plus sign in front. A text is taken as a whole or refused; if it is refused, nothing is written. */
 #ifndef ALLFOLD_PARSE_H
 #define ALLFOLD_PARSE_H
 

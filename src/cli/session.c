@@ -100,9 +100,9 @@ static void begin_checkpoint(struct session *session, struct job *job)
     job->hook = &checkpoint->hook; /* on all ranks, whatever has failed */
     if (checkpoint_begin(checkpoint, &run, &session->input, comm->progress, &session->error) != ALLFOLD_OK)
         return;
-    refuse_same("checkpoint", checkpoint->file.path, session->input.path, "the input", &session->error);
-    refuse_same("checkpoint", checkpoint->file.path, settings->output, "the output", &session->error);
-    refuse_same("checkpoint", checkpoint->file.path, settings->partial, "the partial", &session->error);
+    refuse_same("checkpoint", checkpoint->name, session->input.path, "the input", &session->error);
+    refuse_same("checkpoint", checkpoint->name, settings->output, "the output", &session->error);
+    refuse_same("checkpoint", checkpoint->name, settings->partial, "the partial", &session->error);
 }
 
 void session_source(struct session *session, struct job *job)

@@ -166,7 +166,7 @@ static allfold_status load_or_make(void *user, struct stream *stream, struct err
     checkpoint->last = clock_seconds();
     phase_enter(checkpoint->progress, PHASE_CHECKPOINT);
     for (bool exists = false, taken = true; taken;) {
-        if (record_file_create(checkpoint->file.path, &kind, &checkpoint->file, error) != ALLFOLD_OK)
+        if (record_file_create(checkpoint->name, &kind, &checkpoint->file, error) != ALLFOLD_OK)
             return error->status;
         if (hold(checkpoint, &exists, error) != ALLFOLD_OK || exists) {
             replacement_discard(&checkpoint->file);
@@ -209,7 +209,7 @@ allfold_status checkpoint_begin(struct checkpoint *checkpoint, const struct chec
     memset(checkpoint, 0, sizeof *checkpoint);
     checkpoint->hook = (struct stream_hook){checkpoint, load_or_make, save_if_due};
     checkpoint->held = -1;
-    if (checkpoint_name(run->file, run->rank, checkpoint->file.path, error) != ALLFOLD_OK)
+    if (checkpoint_name(run->file, run->rank, checkpoint->name, error) != ALLFOLD_OK)
         return error->status;
     checkpoint->every = run->every;
     checkpoint->progress = progress;
@@ -228,10 +228,14 @@ allfold_status checkpoint_begin(struct checkpoint *checkpoint, const struct chec
     return ALLFOLD_OK;
 }
 
+static bool is_removed(const char *path) { return unlink(path) == 0 || errno == ENOENT; }
+
 allfold_status checkpoint_end(struct checkpoint *checkpoint, bool succeeded, struct error *error)
 {
-    if ((succeeded || checkpoint->fresh) && unlink(checkpoint->file.path) != 0 && errno != ENOENT)
-        error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot remove " WHAT, file_shown(checkpoint->file.path));
+    const char *const path = checkpoint->file.path, *const name = checkpoint->name;
+    const bool linked = path[0] != '\0' && strcmp(name, path) != 0;
+    if ((succeeded || checkpoint->fresh) && !((!linked || is_removed(name)) && is_removed(path)))
+        error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot remove " WHAT, file_shown(path));
     let_go(checkpoint);
     return error->status;
 }

@@ -32,7 +32,8 @@ struct checkpoint_run {
 };
 
 struct checkpoint {
-    struct replacement file; /* file.path is this rank's file */
+    char name[ARRAY_PATH_BYTES]; /* FILE.RANK */
+    struct replacement file;     /* file.path is the file itself if the name is a symbolic link */
     double every;
     double last; /* when it was written, or the fold began */
     int held;    /* descriptor of the file, locked; -1: none */
@@ -49,7 +50,8 @@ allfold_status checkpoint_name(const char *file, int rank, char path[ARRAY_PATH_
 allfold_status checkpoint_begin(struct checkpoint *checkpoint, const struct checkpoint_run *run, const struct array_info *input,
                                 struct progress *progress, struct error *error);
 
-/* Releases the file, and removes it if the run has succeeded or if it holds no shard. */
+/* Releases the file, and removes it if the run has succeeded or if it holds no shard. A symbolic link to it is removed, too: left
+   without a target it would be refused next time. */
 allfold_status checkpoint_end(struct checkpoint *checkpoint, bool succeeded, struct error *error);
 
 #endif
