@@ -335,7 +335,7 @@ static allfold_status cuda_fold_taken(struct machine *machine, const struct work
             != ALLFOLD_OK
         || gpu_wait(cuda->gpu, what, error) != ALLFOLD_OK)
         return error->status;
-    if (!fold_result(&mailbox, cuda->space.number, monoid_bytes(work->monoid, work->type), partial))
+    if (!fold_result(&mailbox, cuda->space.launch_id, monoid_bytes(work->monoid, work->type), partial))
         error_set(error, ALLFOLD_DEVICE_ERROR, "the fold's kernel left no result");
     return error->status;
 }
@@ -345,7 +345,7 @@ static allfold_status cuda_softmax(struct machine *machine, const struct softmax
                                    struct error *error)
 {
     struct cuda_machine *const cuda = cuda_of(machine);
-    const struct softmax_call call = {&cuda->space, cuda->room, cuda->early, true, *work};
+    const struct softmax_call call = {&cuda->space, cuda->capacity, cuda->starts_early, true, *work};
     const struct work first = {softmax_monoid(work->x_type, work->y_type, false, work->level), work->x_type, work->x, work->n, 0};
     struct softmax_constants constants;
     bool launched = false;
@@ -464,7 +464,7 @@ static allfold_status open_memory(struct cuda_machine *cuda, const struct bench_
         || gpu_check(cudaMemsetAsync(cuda->space.mailbox, 0, sizeof *cuda->space.mailbox, cuda->gpu->stream), what,
                        error)
                != ALLFOLD_OK
-        || gpu_check((cudaError_t)softmax_prepare(gpu_device_of(cuda->gpu)->index, &cuda->room, &cuda->early),
+        || gpu_check((cudaError_t)softmax_prepare(gpu_device_of(cuda->gpu)->index, &cuda->capacity, &cuda->starts_early),
                        what, error)
                != ALLFOLD_OK)
         return error->status;

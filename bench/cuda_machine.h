@@ -22,8 +22,8 @@ struct cuda_machine {
     struct machine machine;
     struct gpu *gpu;
     struct fold_space space; /* its mailbox is device memory */
-    struct softmax_room room; /* and early: softmax_prepare */
-    bool early;
+    struct softmax_capacity capacity; /* and starts_early: softmax_prepare */
+    bool starts_early;
     int read_count, copy_count; /* for so many numbers of bytes the fastest way is known */
     struct gpu_read reads[READS_MAX];
     struct copy_way copies[READS_MAX];

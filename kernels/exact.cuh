@@ -170,7 +170,7 @@ template <class Exact, class Element> struct exact_plan {
     static constexpr struct exact_shape shape =
         exact_shape_of(Exact::cost, Exact::floating, sizeof(typename Exact::value), sizeof(typename Element::stored));
     static constexpr int threads = shape.threads, blocks = shape.blocks, vectors = shape.vectors;
-    static constexpr int together = shape.together;
+    static constexpr int vectors_per_tile = shape.vectors_per_tile;
     static constexpr bool ahead = shape.ahead, claims = shape.columns == EXACT_COLUMN_A_THREAD;
     static constexpr int block_vectors = threads * vectors;
     static_assert(shape.threads <= 512, "columns, of bins below 2^53 or of limbs below 2^32, are added up in 64 bits");
@@ -264,9 +264,9 @@ template <class Exact> static __device__ __forceinline__ int64_t word_carried(co
     return i > 0 && Exact::carries(i - 1) ? own + (words[i - 1] >> 32) : own;
 }
 
-static __device__ __forceinline__ void word_send(uint64_t *result, int i, uint64_t word, uint32_t number)
+static __device__ __forceinline__ void word_send(uint64_t *result, int i, uint64_t word, uint32_t launch_id)
 {
-    store_words(result + 2 * i, (uint64_t)number << 32 | (uint32_t)word, (uint64_t)number << 32 | word >> 32);
+    store_words(result + 2 * i, (uint64_t)launch_id << 32 | (uint32_t)word, (uint64_t)launch_id << 32 | word >> 32);
 }
 
 /* The extremes of stats. */
@@ -301,12 +301,12 @@ template <class Value> struct exact_ends {
         block_take<threads>(&all);
         return all;
     }
-    static __device__ __forceinline__ void send(const type &ends, uint64_t *result, int first, uint32_t number)
+    static __device__ __forceinline__ void send(const type &ends, uint64_t *result, int first, uint32_t launch_id)
     {
         unsigned long long words[sizeof(type) / 8];
         memcpy(words, &ends, sizeof ends);
         for (int i = 0; i < (int)(sizeof(type) / 8); i++)
-            word_send(result, first + i, words[i], number);
+            word_send(result, first + i, words[i], launch_id);
     }
 };
 
@@ -357,8 +357,8 @@ static __device__ __forceinline__ void chunks_take(typename Exact::partial *thre
             if (plan::ahead && (round > 0 || chunk < cut.chunks))
                 round_load<Element, plan>(next, x, index, aligned);
 #pragma unroll
-            for (int i = 0; i < plan::vectors; i += plan::together)
-                vectors_take<Exact, Element, plan::together>(thread, vectors + i, first + (here + i * plan::threads) * Element::per_vector);
+            for (int i = 0; i < plan::vectors; i += plan::vectors_per_tile)
+                vectors_take<Exact, Element, plan::vectors_per_tile>(thread, vectors + i, first + (here + i * plan::threads) * Element::per_vector);
         }
     }
 }
@@ -367,7 +367,7 @@ static __device__ __forceinline__ void chunks_take(typename Exact::partial *thre
 template <class Exact, class Element, class plan>
 static __global__ void __launch_bounds__(plan::threads, plan::blocks)
 exact_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, const __grid_constant__ struct exact_cut cut,
-             struct exact_scratch *scratch, char *blocks, uint64_t *result, uint32_t number)
+             struct exact_scratch *scratch, char *blocks, uint64_t *result, uint32_t launch_id)
 {
     typedef exact_ends<typename Element::value> ends;
     constexpr int threads = plan::threads;
@@ -414,9 +414,9 @@ exact_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, cons
     __syncthreads();
     if (gridDim.x == 1) {
         for (int i = threadIdx.x; i < Exact::words; i += threads)
-            word_send(result, i, (uint64_t)words[i], number);
+            word_send(result, i, (uint64_t)words[i], launch_id);
         if (Exact::indexed && threadIdx.x == 0)
-            ends::send(extremes, result, Exact::words, number);
+            ends::send(extremes, result, Exact::words, launch_id);
         return;
     }
     for (int i = threadIdx.x; i < Exact::words; i += threads) {
@@ -439,12 +439,12 @@ exact_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, cons
     for (int i = threadIdx.x; i < Exact::words; i += threads) {
         const uint64_t word = __ldcg(&scratch->words[i]);
         scratch->words[i] = 0;
-        word_send(result, i, word, number);
+        word_send(result, i, word, launch_id);
     }
     if constexpr (Exact::indexed) {
         extremes = ends::template grid_take<threads>(blocks);
         if (threadIdx.x == 0)
-            ends::send(extremes, result, Exact::words, number);
+            ends::send(extremes, result, Exact::words, launch_id);
     }
 }
 
@@ -481,7 +481,7 @@ static cudaError_t exact_start(const struct work *work, const struct fold_space 
     char *const scratch = (char *)space->scratch + fold_messages_bytes(space->multiprocessors);
     return cudaLaunchKernelEx(&config, kernel, (const typename Element::stored *)work->x, work->n, work->first,
                               cut, (struct exact_scratch *)scratch, scratch + EXACT_SCRATCH_BYTES,
-                              (uint64_t *)&space->mailbox->partial, space->number);
+                              (uint64_t *)&space->mailbox->partial, space->launch_id);
 }
 
 #endif

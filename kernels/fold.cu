@@ -16,16 +16,16 @@ size_t fold_scratch_bytes(int multiprocessors) { return folds_bytes(multiprocess
 
 void *fold_scratch_end(const struct fold_space *space) { return (char *)space->scratch + folds_bytes(space->multiprocessors); }
 
-bool fold_result(const struct fold_mailbox *mailbox, uint32_t number, size_t bytes, struct partial *partial)
+bool fold_result(const struct fold_mailbox *mailbox, uint32_t launch_id, size_t bytes, struct partial *partial)
 {
-    return message_take(&mailbox->partial, number, partial->bytes, bytes);
+    return message_take(&mailbox->partial, launch_id, partial->bytes, bytes);
 }
 
-int fold_number_next(struct fold_space *space, void *stream)
+int fold_launch_id_next(struct fold_space *space, void *stream)
 {
-    if (++space->number != 0)
+    if (++space->launch_id != 0)
         return cudaSuccess;
-    space->number = 1;
+    space->launch_id = 1;
     const cudaError_t code = cudaMemsetAsync(space->mailbox, 0, sizeof *space->mailbox, (cudaStream_t)stream);
     return code != cudaSuccess
                ? code
@@ -34,13 +34,13 @@ int fold_number_next(struct fold_space *space, void *stream)
 
 int fold_launch(const struct work *work, struct fold_space *space, void *stream)
 {
-    const int code = fold_number_next(space, stream);
+    const int code = fold_launch_id_next(space, stream);
     return code != cudaSuccess ? code : fold_launch_to(space->mailbox, work, space, stream);
 }
 
 int fold_launch_to(struct fold_mailbox *mailbox, const struct work *work, const struct fold_space *space, void *stream)
 {
-    const struct fold_space there = {space->multiprocessors, space->scratch, mailbox, space->number};
+    const struct fold_space there = {space->multiprocessors, space->scratch, mailbox, space->launch_id};
     switch (work->type) {
 #define CASE(ID, name, numpy, bytes, kind, value) \
     case ALLFOLD_##ID:                            \

@@ -62,13 +62,13 @@ constexpr size_t BRIEF_BYTES = 16; /* of a brief fold's partial: it may take mor
 /* How a fold of an element type is cut, as a type. */
 template <class Fold, class Element, bool small = false> struct fold_plan {
     static constexpr struct fold_shape shape = fold_shape_of(Fold::cost, sizeof(typename Element::stored), Fold::f32_terms, small);
-    static constexpr int threads = shape.threads, vectors = shape.vectors, together = shape.together;
+    static constexpr int threads = shape.threads, vectors = shape.vectors, vectors_per_tile = shape.vectors_per_tile;
     static constexpr int blocks = shape.blocks, least = shape.least;
     static constexpr bool is_small = small;
     static constexpr int block_vectors = threads * vectors; /* of one block in one round */
     static_assert(threads % 32 == 0 && threads <= 1024 && blocks <= FOLD_BLOCKS_MAX, "a shape a kernel can take");
-    static_assert(together == 0 || vectors % together == 0, "rounds are whole tiles");
-    static_assert(!Fold::indexed || together <= 1, "a tile's elements are neighbours");
+    static_assert(vectors_per_tile == 0 || vectors % vectors_per_tile == 0, "rounds are whole tiles");
+    static_assert(!Fold::indexed || vectors_per_tile <= 1, "a tile's elements are neighbours");
     static_assert(!Fold::brief || sizeof(typename Fold::partial) <= BRIEF_BYTES, "room for a message from each of many blocks");
 };
 
@@ -103,11 +103,11 @@ template <class Fold, class Element, class plan> static struct fold_cut cut_of(u
 {
     const uint64_t least = (uint64_t)plan::threads * plan::least, whole = vectors / plan::block_vectors;
     const uint64_t some = u64_max(1, u64_min((vectors + least - 1) / least, multiprocessors));
-    const uint64_t together = multiprocessors * plan::blocks;
+    const uint64_t wave = multiprocessors * plan::blocks;
     static_assert(!(Fold::brief && Fold::scaled), "padded_take's rest is less than a round of all blocks");
-    if (Fold::brief && !Fold::indexed && !plan::is_small && whole >= FOLD_WAVES.least * FOLD_WAVES.rounds * together)
+    if (Fold::brief && !Fold::indexed && !plan::is_small && whole >= FOLD_WAVES.least * FOLD_WAVES.rounds * wave)
         return cut_in_waves<plan>(vectors, multiprocessors);
-    struct fold_cut cut = cut_to_stay<plan>(vectors, u64_min(u64_max(some, whole), together));
+    struct fold_cut cut = cut_to_stay<plan>(vectors, u64_min(u64_max(some, whole), wave));
     if (plan::is_small)
         cut.rounds.count = 0;
     return cut;
@@ -295,8 +295,8 @@ static __device__ __forceinline__ void rounds_take(typename Fold::partial *parti
         uint4 vectors[plan::vectors];
         round_load<Element, plan>(vectors, x, index, aligned);
 #pragma unroll
-        for (int i = 0; i < plan::vectors; i += plan::together)
-            vectors_take<Fold, Element, plan::together>(partial, vectors + i,
+        for (int i = 0; i < plan::vectors; i += plan::vectors_per_tile)
+            vectors_take<Fold, Element, plan::vectors_per_tile>(partial, vectors + i,
                                                         first + (index + i * plan::threads) * Element::per_vector);
         index += rounds.step;
     }
@@ -315,15 +315,15 @@ static __device__ __forceinline__ void padded_take(typename Fold::partial *parti
     for (uint64_t round = 0; round < rounds.count; round++) {
         round_load<Element, plan>(vectors, x, index, aligned);
 #pragma unroll
-        for (int i = 0; i < plan::vectors; i += plan::together)
-            vectors_take<Fold, Element, plan::together>(partial, vectors + i, 0);
+        for (int i = 0; i < plan::vectors; i += plan::vectors_per_tile)
+            vectors_take<Fold, Element, plan::vectors_per_tile>(partial, vectors + i, 0);
         shared_max = warp_share_max<Fold>(partial, shared_max);
         index += rounds.step;
     }
     /* The rest, spread evenly over the grid, in tiles of 16 values where whole ones are longer, as many as the block needs; what
        is missing in one is -inf. The vectors move down, so that the code of a tile is there once. */
     constexpr int brief = Fold::f32_terms ? 16 / Element::per_vector : 2;
-    constexpr int tile = Fold::exact || plan::together < brief ? plan::together : brief;
+    constexpr int tile = Fold::exact || plan::vectors_per_tile < brief ? plan::vectors_per_tile : brief;
     const uint64_t stride = (uint64_t)gridDim.x * plan::threads;
     index = rounds.count * gridDim.x * plan::block_vectors + (uint64_t)blockIdx.x * plan::threads + threadIdx.x;
 #pragma unroll
@@ -352,7 +352,7 @@ static __device__ __forceinline__ void rest_take(typename Fold::partial *partial
             vectors[i] = index + i * stride < end ? vector_load<Element>(x, index + i * stride, aligned)
                                                   : make_uint4(0, 0, 0, 0);
         if constexpr (Fold::brief) {
-            constexpr int tile = plan::together > 0 ? plan::together : 1;
+            constexpr int tile = plan::vectors_per_tile > 0 ? plan::vectors_per_tile : 1;
             if (index + (plan::vectors - 1) * stride < end) {
 #pragma unroll
                 for (int i = 0; i < plan::vectors; i += tile)
@@ -391,7 +391,7 @@ static __device__ __forceinline__ typename Fold::partial thread_fold(const typen
         padded_take<Fold, Element, plan>(&partial, x, rounds, vectors, aligned);
     } else {
         uint64_t start = 0;
-        if constexpr (plan::together > 0 && !plan::is_small) {
+        if constexpr (plan::vectors_per_tile > 0 && !plan::is_small) {
             rounds_take<Fold, Element, plan>(&partial, x, first, rounds, aligned);
             start = rounds.count * gridDim.x * plan::block_vectors;
         }
@@ -417,7 +417,7 @@ static __device__ __forceinline__ typename Fold::partial thread_fold(const typen
 template <class Fold, class Element, class plan>
 static __global__ void __launch_bounds__(plan::threads, plan::blocks)
 fold_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, const __grid_constant__ struct fold_rounds rounds,
-            uint64_t *scratch, uint64_t *result, uint32_t number)
+            uint64_t *scratch, uint64_t *result, uint32_t launch_id)
 {
     typedef typename Fold::partial partial_type;
     constexpr int threads = plan::threads, words = message_words<partial_type>::count;
@@ -426,7 +426,7 @@ fold_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, const
     block_combine<Fold, threads>(&partial);
     if (blockIdx.x > 0) {
         if (threadIdx.x == 0)
-            message_send(scratch + (uint64_t)blockIdx.x * words, partial, number);
+            message_send(scratch + (uint64_t)blockIdx.x * words, partial, launch_id);
         return;
     }
     if (gridDim.x > 1) {
@@ -435,14 +435,14 @@ fold_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, const
             partial = Fold::identity();
 #pragma unroll 1
         for (uint32_t block = threadIdx.x > 0 ? threadIdx.x : threads; block < gridDim.x; block += threads) {
-            const partial_type other = message_receive<partial_type>(scratch + (uint64_t)block * words, number);
+            const partial_type other = message_receive<partial_type>(scratch + (uint64_t)block * words, launch_id);
             Fold::combine(&partial, &other);
         }
         __syncthreads();
         block_combine<Fold, threads>(&partial);
     }
     if (threadIdx.x == 0)
-        message_send(result, partial, number);
+        message_send(result, partial, launch_id);
 }
 
 #endif

@@ -16,7 +16,7 @@ static cudaError_t plan_start(const struct work *work, const struct fold_space *
     /* what it returns is this launch's error; cudaGetLastError may hold one that the caller's program left */
     return cudaLaunchKernelEx(&config, fold_kernel<Fold, Element, plan>, (const typename Element::stored *)work->x, work->n,
                               work->first, cut.rounds, (uint64_t *)space->scratch, (uint64_t *)&space->mailbox->partial,
-                              space->number);
+                              space->launch_id);
 }
 
 template <class Fold, class Element>

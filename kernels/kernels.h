@@ -12,7 +12,7 @@ struct softmax_constants;
 extern "C" {
 #endif
 
-/* A partial as kernels write it: word by word, each with the number of the launch in its upper half (message.cuh), so
+/* A partial as kernels write it: word by word, each with the launch id in its upper half (message.cuh), so
    that the host can watch it arrive. */
 struct fold_message {
     __attribute__((aligned(16))) uint64_t words[PARTIAL_BYTES_MAX / 4];
@@ -30,25 +30,25 @@ struct fold_space {
     int multiprocessors;          /* of the device; with n it fixes how the work is cut, and so the bits of the result */
     void *scratch;                /* device memory, fold_scratch_bytes, zeroed once before its first use */
     struct fold_mailbox *mailbox; /* where results go; its address on the device. Zeroed once, too */
-    uint32_t number;              /* of the last launch, 0 before the first; belongs to scratch and mailbox */
+    uint32_t launch_id;              /* of the last launch, 0 before the first; belongs to scratch and mailbox */
 };
 size_t fold_scratch_bytes(int multiprocessors);
 /* Room in it, behind what folds use, for a mailbox and constants that stay on the device. */
 void *fold_scratch_end(const struct fold_space *space);
 enum { FOLD_SCRATCH_END_BYTES = sizeof(struct fold_mailbox) + 256 };
-/* The number of the next launch, one that no word in scratch or mailbox can have from before: after the last comes the first,
+/* The id of the next launch, one that no word in scratch or mailbox can have from before: after the last comes the first,
    on clean memory. The launchers call it. */
-int fold_number_next(struct fold_space *space, void *stream);
+int fold_launch_id_next(struct fold_space *space, void *stream);
 
 /* Folds work->x (device memory, aligned to the element size; not read where there are no elements) into space->mailbox->partial. One
-   launch, with the next number. */
+   launch, with the next id. */
 int fold_launch(const struct work *work, struct fold_space *space, void *stream);
-/* The same with the number that the last call of fold_number_next gave, and to another mailbox, in any memory of the device. */
+/* The same with the launch id that the last call of fold_launch_id_next gave, and to another mailbox, in any memory of the device. */
 int fold_launch_to(struct fold_mailbox *mailbox, const struct work *work, const struct fold_space *space, void *stream);
 
-/* Takes the partial, of so many bytes, of launch `number` from a mailbox that the host can read, where it may still be
+/* Takes the partial, of so many bytes, of launch `launch_id` from a mailbox that the host can read, where it may still be
    arriving: false until all of it is there. Host only. */
-bool fold_result(const struct fold_mailbox *mailbox, uint32_t number, size_t bytes, struct partial *partial);
+bool fold_result(const struct fold_mailbox *mailbox, uint32_t launch_id, size_t bytes, struct partial *partial);
 
 /* The second pass of softmax. x and y are device memory, aligned to their element sizes; they are the same memory, of equal
    types, or do not overlap. Computes in f32 where x starts from f32
@@ -57,7 +57,7 @@ int softmax_launch(const struct softmax_work *work, const struct softmax_constan
 
 /* Where elements may stay between the passes, in a launch whose blocks run at once and wait for each other: so nothing else may keep
    them from the device for long. */
-struct softmax_room {
+struct softmax_capacity {
     size_t shared_bytes; /* of a block; 0: others use the device, too, and no kernel may hold it */
     size_t cache_bytes;  /* of the second-level cache, all of it */
 };
@@ -71,15 +71,15 @@ struct softmax_orders {
 
 struct softmax_call {
     struct fold_space *space; /* as a fold's: it gets the partial, of softmax_monoid, unless single_rank is set */
-    struct softmax_room room; /* softmax_prepare */
-    bool early;               /* softmax_prepare */
+    struct softmax_capacity capacity; /* softmax_prepare */
+    bool starts_early;                /* softmax_prepare */
     bool single_rank; /* the partial of x is the global one: no host between the passes. Not for the logarithm */
     struct softmax_work work;
 };
 
-/* Once for each device, before the first launch, which is too late to load kernels when one waits for the host. early: whether a
+/* Once for each device, before the first launch, which is too late to load kernels when one waits for the host. starts_early: whether a
    kernel can start while the one before it ends. */
-int softmax_prepare(int device, struct softmax_room *room, bool *early);
+int softmax_prepare(int device, struct softmax_capacity *capacity, bool *starts_early);
 /* Both passes, of x and y of one type: in one launch, whose blocks keep the elements on the chip; or, chained, one after the other,
    launched together: what lies between them is the device's work, or, unless single_rank is set, waits for the host's orders, as
    the one kernel does. softmax_outcome tells the end. *launched is false where neither can be done (the size, the types,
@@ -90,11 +90,11 @@ bool softmax_resident_fits(const struct softmax_call *call);
 int softmax_resident_launch(const struct softmax_call *call, void *stream);
 bool softmax_chained_fits(const struct softmax_call *call);
 int softmax_chained_launch(const struct softmax_call *call, void *stream);
-/* Tells the kernel of launch `number`, which waits for it, to proceed with these constants; NULL: to end. After
+/* Tells the kernel of launch `launch_id`, which waits for it, to proceed with these constants; NULL: to end. After
    RESIDENT_WAIT_MILLISECONDS without orders the kernel ends by itself. Host only. */
-void softmax_order(struct fold_mailbox *mailbox, uint32_t number, const struct softmax_constants *constants);
-/* Whether the kernel of launch `number` has ended its work, and then whether y is written. Host only. */
-bool softmax_outcome(const struct fold_mailbox *mailbox, uint32_t number, bool *written);
+void softmax_order(struct fold_mailbox *mailbox, uint32_t launch_id, const struct softmax_constants *constants);
+/* Whether the kernel of launch `launch_id` has ended its work, and then whether y is written. Host only. */
+bool softmax_outcome(const struct fold_mailbox *mailbox, uint32_t launch_id, bool *written);
 enum { RESIDENT_WAIT_MILLISECONDS = 10 };
 
 /* 0 where this build has machine code, or code to compile, for the current device; else cudaErrorNoKernelImageForDevice

@@ -1,6 +1,6 @@
 /* Messages: how a partial gets from one block to another, and to the host, while kernels run. It travels in words of 64
-   bits: in the lower half 32 bits of the partial, in the upper the number of the launch. A word arrives whole, so who finds
-   the number in all words has the partial: without fence, flag or order of arrival, each of which would cost a trip to
+   bits: in the lower half 32 bits of the partial, in the upper the launch id. A word arrives whole, so who finds
+   the launch id in all words has the partial: without fence, flag or order of arrival, each of which would cost a trip to
    memory. (NCCL's LL protocol, of the same idea, has 32 bits of data and of flag.) */
 #ifndef ALLFOLD_MESSAGE_CUH
 #define ALLFOLD_MESSAGE_CUH
@@ -15,18 +15,18 @@ template <class Partial> struct message_words {
 };
 
 template <class Partial>
-static __device__ __forceinline__ void message_send(uint64_t *to, const Partial &partial, uint32_t number)
+static __device__ __forceinline__ void message_send(uint64_t *to, const Partial &partial, uint32_t launch_id)
 {
     uint32_t halves[message_words<Partial>::count];
     memcpy(halves, &partial, sizeof partial);
 #pragma unroll
     for (int i = 0; i < message_words<Partial>::count; i += 2)
-        store_words(to + i, (uint64_t)number << 32 | halves[i], (uint64_t)number << 32 | halves[i + 1]);
+        store_words(to + i, (uint64_t)launch_id << 32 | halves[i], (uint64_t)launch_id << 32 | halves[i + 1]);
 }
 
-/* Whether the message of that number is there, and the message. */
+/* Whether the message of that launch is there, and the message. */
 template <class Partial>
-static __device__ __forceinline__ bool message_look(const uint64_t *from, uint32_t number, Partial *partial)
+static __device__ __forceinline__ bool message_look(const uint64_t *from, uint32_t launch_id, Partial *partial)
 {
     uint32_t halves[message_words<Partial>::count];
     bool complete = true;
@@ -36,18 +36,18 @@ static __device__ __forceinline__ bool message_look(const uint64_t *from, uint32
         load_words(from + i, words);
         halves[i] = (uint32_t)words[0];
         halves[i + 1] = (uint32_t)words[1];
-        complete = complete && words[0] >> 32 == number && words[1] >> 32 == number;
+        complete = complete && words[0] >> 32 == launch_id && words[1] >> 32 == launch_id;
     }
     if (complete)
         memcpy(partial, halves, sizeof *partial);
     return complete;
 }
 
-/* Waits for the message of that number. */
-template <class Partial> static __device__ __forceinline__ Partial message_receive(const uint64_t *from, uint32_t number)
+/* Waits for the message of that launch. */
+template <class Partial> static __device__ __forceinline__ Partial message_receive(const uint64_t *from, uint32_t launch_id)
 {
     Partial partial;
-    while (!message_look(from, number, &partial))
+    while (!message_look(from, launch_id, &partial))
         wait_for_others();
     return partial;
 }
@@ -55,15 +55,15 @@ template <class Partial> static __device__ __forceinline__ Partial message_recei
 /* The same by a whole warp at once, which reads the message together: over the link to the host, one access for all of it.
    *partial is shared memory. */
 template <class Partial>
-static __device__ __forceinline__ bool message_look_together(const uint64_t *from, uint32_t number, Partial *partial)
+static __device__ __forceinline__ bool message_look_together(const uint64_t *from, uint32_t launch_id, Partial *partial)
 {
     static_assert(message_words<Partial>::count <= 64, "two words a lane");
     const int at = (int)(threadIdx.x % 32) * 2;
     const bool mine = at < message_words<Partial>::count;
-    uint64_t words[2] = {(uint64_t)number << 32, (uint64_t)number << 32};
+    uint64_t words[2] = {(uint64_t)launch_id << 32, (uint64_t)launch_id << 32};
     if (mine)
         load_words(from + at, words);
-    if (__ballot_sync(0xffffffffu, words[0] >> 32 != number || words[1] >> 32 != number) != 0)
+    if (__ballot_sync(0xffffffffu, words[0] >> 32 != launch_id || words[1] >> 32 != launch_id) != 0)
         return false;
     if (mine) {
         ((uint32_t *)partial)[at] = (uint32_t)words[0];
@@ -74,23 +74,23 @@ static __device__ __forceinline__ bool message_look_together(const uint64_t *fro
 }
 
 /* The host's sides. Takes a message, if all of it is there; else *to may be written in part. */
-static inline bool message_take(const struct fold_message *message, uint32_t number, void *to, size_t bytes)
+static inline bool message_take(const struct fold_message *message, uint32_t launch_id, void *to, size_t bytes)
 {
     for (size_t i = 0; i < bytes / 4; i++) {
         const uint64_t word = __atomic_load_n(&message->words[i], __ATOMIC_RELAXED);
         const uint32_t half = (uint32_t)word;
-        if (word >> 32 != number)
+        if (word >> 32 != launch_id)
             return false;
         memcpy((char *)to + 4 * i, &half, sizeof half);
     }
     return true;
 }
-static inline void message_put(struct fold_message *message, uint32_t number, const void *from, size_t bytes)
+static inline void message_put(struct fold_message *message, uint32_t launch_id, const void *from, size_t bytes)
 {
     for (size_t i = 0; i < bytes / 4; i++) {
         uint32_t half;
         memcpy(&half, (const char *)from + 4 * i, sizeof half);
-        __atomic_store_n(&message->words[i], (uint64_t)number << 32 | half, __ATOMIC_RELAXED);
+        __atomic_store_n(&message->words[i], (uint64_t)launch_id << 32 | half, __ATOMIC_RELAXED);
     }
 }
 

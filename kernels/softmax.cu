@@ -221,20 +221,20 @@ int softmax_launch(const struct softmax_work *work, const struct softmax_constan
 
 /* Between the passes: what the second one needs, from the message that the fold has left. One thread. */
 template <class Fold>
-static __global__ void constants_kernel(const struct fold_mailbox *mailbox, uint32_t number, between_passes *between)
+static __global__ void constants_kernel(const struct fold_mailbox *mailbox, uint32_t launch_id, between_passes *between)
 {
     wait_for_last_kernel();
-    const auto partial = message_receive<typename Fold::partial>(mailbox->partial.words, number);
+    const auto partial = message_receive<typename Fold::partial>(mailbox->partial.words, launch_id);
     constants_from<Fold>(partial, &between->constants);
     between->proceed = 1;
 }
 
 /* The same by the host's orders. One warp. */
-static __global__ void orders_kernel(const struct fold_mailbox *mailbox, uint32_t number, between_passes *between)
+static __global__ void orders_kernel(const struct fold_mailbox *mailbox, uint32_t launch_id, between_passes *between)
 {
     __shared__ struct softmax_orders orders;
     wait_for_last_kernel();
-    orders_receive(mailbox, number, &orders);
+    orders_receive(mailbox, launch_id, &orders);
     if (threadIdx.x == 0) {
         constants_from_orders(orders, &between->constants);
         between->proceed = orders.proceed;
@@ -242,11 +242,11 @@ static __global__ void orders_kernel(const struct fold_mailbox *mailbox, uint32_
 }
 
 /* Tells the host that all before it in the stream is done. One thread. */
-static __global__ void outcome_kernel(const between_passes *between, uint64_t *message, uint32_t number)
+static __global__ void outcome_kernel(const between_passes *between, uint64_t *message, uint32_t launch_id)
 {
     wait_for_last_kernel();
     __threadfence_system();
-    message_send(message, between->proceed, number);
+    message_send(message, between->proceed, launch_id);
 }
 
 template <bool exact> using chained_fold = softmax_fold<element<ALLFOLD_F32>, false, exact>;
@@ -256,13 +256,13 @@ template <bool exact> using chained_fold = softmax_fold<element<ALLFOLD_F32>, fa
 bool softmax_chained_fits(const struct softmax_call *call)
 {
     const struct softmax_work *const work = &call->work;
-    return (call->single_rank || call->room.shared_bytes > 0) && !work->logarithm && work->n > 0
+    return (call->single_rank || call->capacity.shared_bytes > 0) && !work->logarithm && work->n > 0
            && work->x_type == ALLFOLD_F32 && work->y_type == ALLFOLD_F32 && ((uintptr_t)work->x | (uintptr_t)work->y) % 16 == 0;
 }
 
-/* Launches a kernel of one block; early: which starts while the kernel before it in the stream ends. */
+/* Launches a kernel of one block; starts_early: which starts while the kernel before it in the stream ends. */
 template <class Kernel, class... Arguments>
-static cudaError_t small_start(bool early, int threads, cudaStream_t stream, Kernel *kernel, const Arguments &...arguments)
+static cudaError_t small_start(bool starts_early, int threads, cudaStream_t stream, Kernel *kernel, const Arguments &...arguments)
 {
     cudaLaunchAttribute serialization = {};
     serialization.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -272,12 +272,12 @@ static cudaError_t small_start(bool early, int threads, cudaStream_t stream, Ker
     config.blockDim = dim3((unsigned int)threads);
     config.stream = stream;
     config.attrs = &serialization;
-    config.numAttrs = early;
+    config.numAttrs = starts_early;
     return cudaLaunchKernelEx(&config, kernel, arguments...);
 }
 
 /* Machine code for less than compute capability 9.0 does not know how to wait for the kernel before, and would not. */
-static cudaError_t chained_prepare(bool *early)
+static cudaError_t chained_prepare(bool *starts_early)
 {
     cudaFuncAttributes attributes = {};
     cudaError_t code = cudaFuncGetAttributes(&attributes, softmax_vectors<softmax_in_f32, element<ALLFOLD_F32>, constants_in_memory>);
@@ -286,7 +286,7 @@ static cudaError_t chained_prepare(bool *early)
             code = cudaFuncGetAttributes(&attributes, middle);
     if (code == cudaSuccess)
         code = cudaFuncGetAttributes(&attributes, outcome_kernel);
-    *early = attributes.ptxVersion >= 90;
+    *starts_early = attributes.ptxVersion >= 90;
     return code;
 }
 
@@ -303,24 +303,24 @@ int softmax_chained_launch(const struct softmax_call *call, void *stream)
     const auto middle = !call->single_rank                   ? orders_kernel
                         : work->level == ALLFOLD_LEVEL_EXACT ? constants_kernel<chained_fold<true>>
                                                              : constants_kernel<chained_fold<false>>;
-    cudaError_t code = (cudaError_t)fold_number_next(space, stream);
+    cudaError_t code = (cudaError_t)fold_launch_id_next(space, stream);
     if (code == cudaSuccess)
         code = (cudaError_t)fold_launch_to(mailbox, &first, space, stream);
     if (code == cudaSuccess)
-        code = small_start(call->early, call->single_rank ? 1 : 32, second.stream, middle, (const struct fold_mailbox *)mailbox,
-                           space->number, between);
+        code = small_start(call->starts_early, call->single_rank ? 1 : 32, second.stream, middle, (const struct fold_mailbox *)mailbox,
+                           space->launch_id, between);
     if (code == cudaSuccess)
         code = vectors_start<softmax_in_f32, element<ALLFOLD_F32>>(&second, constants_in_memory{between});
     if (code == cudaSuccess)
-        code = small_start(call->early, 1, second.stream, outcome_kernel, (const between_passes *)between,
-                           (uint64_t *)space->mailbox->outcome.words, space->number);
+        code = small_start(call->starts_early, 1, second.stream, outcome_kernel, (const between_passes *)between,
+                           (uint64_t *)space->mailbox->outcome.words, space->launch_id);
     return code;
 }
 
-int softmax_prepare(int device, struct softmax_room *room, bool *early)
+int softmax_prepare(int device, struct softmax_capacity *capacity, bool *starts_early)
 {
-    const int code = softmax_resident_prepare(device, room);
-    return code != cudaSuccess ? code : chained_prepare(early);
+    const int code = softmax_resident_prepare(device, capacity);
+    return code != cudaSuccess ? code : chained_prepare(starts_early);
 }
 
 int softmax_launch_whole(const struct softmax_call *call, void *stream, bool *launched)

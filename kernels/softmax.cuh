@@ -72,12 +72,12 @@ static __device__ __forceinline__ void constants_from(const typename Fold::parti
 }
 
 /* A whole warp: waits for the host's orders, but not for ever; then they say to leave y as it is. *orders is shared memory. */
-static __device__ __forceinline__ void orders_receive(const struct fold_mailbox *mailbox, uint32_t number,
+static __device__ __forceinline__ void orders_receive(const struct fold_mailbox *mailbox, uint32_t launch_id,
                                                       struct softmax_orders *orders)
 {
     const uint64_t start = clock_nanoseconds();
 #pragma unroll 1
-    for (uint32_t look = 1; !message_look_together(mailbox->orders.words, number, orders); look++) {
+    for (uint32_t look = 1; !message_look_together(mailbox->orders.words, launch_id, orders); look++) {
         const bool late = look % 16 == 0 && clock_nanoseconds() - start > (uint64_t)RESIDENT_WAIT_MILLISECONDS * 1000000;
         if (__ballot_sync(0xffffffffu, late) != 0) {
             if (threadIdx.x % 32 == 0)
@@ -106,7 +106,7 @@ using softmax_arithmetic =
                                           std::conditional_t<sizeof(typename Element::stored) == 2, softmax_short_in_f32, softmax_in_f32>>>;
 
 /* Once for each device, before the first launch (softmax_resident.cu). */
-int softmax_resident_prepare(int device, struct softmax_room *room);
+int softmax_resident_prepare(int device, struct softmax_capacity *capacity);
 
 static inline bool type_is_floating(allfold_type type)
 {

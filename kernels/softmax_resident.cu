@@ -28,7 +28,7 @@ struct resident_work {
     uint64_t n;
     struct fold_message *scratch;
     struct fold_mailbox *mailbox;
-    uint32_t number;
+    uint32_t launch_id;
     bool single_rank;
     int stay; /* so many turns of a thread stay on the chip, where others pass */
 };
@@ -169,13 +169,13 @@ static __device__ __forceinline__ void grid_combine(const struct resident_work &
         if (pass == 1)
             return;
         if (threadIdx.x == 0)
-            message_send(work.scratch[blockIdx.x].words, *partial, work.number);
+            message_send(work.scratch[blockIdx.x].words, *partial, work.launch_id);
         if (blockIdx.x > 0 && !work.single_rank)
             return;
         *partial = Fold::identity();
 #pragma unroll 1
         for (uint32_t block = threadIdx.x; block < gridDim.x; block += threads) {
-            const auto other = message_receive<typename Fold::partial>(work.scratch[block].words, work.number);
+            const auto other = message_receive<typename Fold::partial>(work.scratch[block].words, work.launch_id);
             Fold::combine(partial, &other);
         }
         __syncthreads();
@@ -188,10 +188,10 @@ static __device__ __forceinline__ void host_ask(const struct resident_work &work
                                                 struct softmax_orders *orders)
 {
     if (threadIdx.x == 0)
-        message_send(work.mailbox->partial.words, partial, work.number);
-    orders_receive(work.mailbox, work.number, orders);
+        message_send(work.mailbox->partial.words, partial, work.launch_id);
+    orders_receive(work.mailbox, work.launch_id, orders);
     if (threadIdx.x == 0)
-        message_send(work.scratch[2 * gridDim.x].words, *orders, work.number);
+        message_send(work.scratch[2 * gridDim.x].words, *orders, work.launch_id);
 }
 
 /* Whether to go on, and with which constants; the same in all threads of all blocks. *partial is the threads' own. Takes whole
@@ -211,7 +211,7 @@ static __device__ __forceinline__ bool orders_get(const struct resident_work &wo
         if (blockIdx.x == 0)
             host_ask(work, *partial, &orders);
         else
-            while (!message_look_together(work.scratch[2 * gridDim.x].words, work.number, &orders))
+            while (!message_look_together(work.scratch[2 * gridDim.x].words, work.launch_id, &orders))
                 wait_for_others();
     }
     __syncthreads();
@@ -229,15 +229,15 @@ static __device__ __forceinline__ void outcome_tell(const struct resident_work &
         __threadfence_system();
     if (blockIdx.x > 0) {
         if (threadIdx.x == 0)
-            message_send(work.scratch[gridDim.x + blockIdx.x].words, outcome, work.number);
+            message_send(work.scratch[gridDim.x + blockIdx.x].words, outcome, work.launch_id);
         return;
     }
 #pragma unroll 1
     for (uint32_t block = threadIdx.x + 1; block < gridDim.x; block += RESIDENT_SHAPE.threads)
-        message_receive<uint64_t>(work.scratch[gridDim.x + block].words, work.number);
+        message_receive<uint64_t>(work.scratch[gridDim.x + block].words, work.launch_id);
     __syncthreads();
     if (threadIdx.x == 0)
-        message_send(work.mailbox->outcome.words, outcome, work.number);
+        message_send(work.mailbox->outcome.words, outcome, work.launch_id);
 }
 
 template <class Element, bool logarithm, bool exact, bool passes>
@@ -305,30 +305,30 @@ template <class Use> static cudaError_t kernel_of(allfold_type type, bool logari
 /* Of a block, in shared memory. */
 constexpr size_t STAGE_BYTES = (size_t)RESIDENT_SHAPE.threads * RESIDENT_SHAPE.stage * sizeof(uint4);
 
-int softmax_resident_prepare(int device, struct softmax_room *room)
+int softmax_resident_prepare(int device, struct softmax_capacity *capacity)
 {
     int most = 0, cache = 0;
     cudaError_t code = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
     if (code == cudaSuccess)
         code = cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, device);
     const size_t own = 2048; /* at most, of the kernels' other shared memory */
-    room->shared_bytes = (size_t)most > own ? ((size_t)most - own) / STAGE_BYTES * STAGE_BYTES : 0;
-    room->cache_bytes = (size_t)cache;
+    capacity->shared_bytes = (size_t)most > own ? ((size_t)most - own) / STAGE_BYTES * STAGE_BYTES : 0;
+    capacity->cache_bytes = (size_t)cache;
     for (int way = 0; way < 8; way++)
         for (const allfold_type type : {ALLFOLD_F16, ALLFOLD_BF16, ALLFOLD_F32, ALLFOLD_F64})
             if (code == cudaSuccess)
                 code = kernel_of(type, (way & 1) != 0, (way & 2) != 0, (way & 4) != 0, [=](auto, auto *kernel) {
                     return cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                (int)room->shared_bytes);
+                                                (int)capacity->shared_bytes);
                 });
     return code;
 }
 
 bool softmax_resident_fits(const struct softmax_call *call)
 {
-    const uint64_t on_chip = (uint64_t)call->space->multiprocessors * (STAGE_BYTES + call->room.shared_bytes);
-    const uint64_t most = on_chip + call->room.cache_bytes / 4 * RESIDENT_CACHE_QUARTERS;
-    return call->room.shared_bytes > 0 && call->work.n > 0 && call->work.n <= most / allfold_type_bytes(call->work.x_type)
+    const uint64_t on_chip = (uint64_t)call->space->multiprocessors * (STAGE_BYTES + call->capacity.shared_bytes);
+    const uint64_t most = on_chip + call->capacity.cache_bytes / 4 * RESIDENT_CACHE_QUARTERS;
+    return call->capacity.shared_bytes > 0 && call->work.n > 0 && call->work.n <= most / allfold_type_bytes(call->work.x_type)
            && ((uintptr_t)call->work.x | (uintptr_t)call->work.y) % 16 == 0 && type_is_floating(call->work.x_type)
            && call->work.x_type == call->work.y_type;
 }
@@ -347,7 +347,7 @@ static struct resident_cut cut_to_fit(const struct softmax_call *call)
     cut.blocks = u64_max(1, u64_min((vectors + least - 1) / least, (uint64_t)call->space->multiprocessors));
     const uint64_t turns = ((vectors + cut.blocks - 1) / cut.blocks + threads - 1) / threads;
     const uint64_t others = turns > stage ? (turns - 1) / stage : 0; /* stages that are not in registers */
-    cut.places = u64_min(others, call->room.shared_bytes / STAGE_BYTES);
+    cut.places = u64_min(others, call->capacity.shared_bytes / STAGE_BYTES);
     cut.passes = others > cut.places;
     cut.stay = (int)(cut.places * stage); /* in registers, and in all places but the last */
     return cut;
@@ -357,12 +357,12 @@ int softmax_resident_launch(const struct softmax_call *call, void *stream)
 {
     struct fold_space *const space = call->space;
     const struct resident_cut cut = cut_to_fit(call);
-    const cudaError_t numbered = (cudaError_t)fold_number_next(space, stream);
+    const cudaError_t numbered = (cudaError_t)fold_launch_id_next(space, stream);
     if (numbered != cudaSuccess)
         return numbered;
     return kernel_of(call->work.x_type, call->work.logarithm, call->work.level == ALLFOLD_LEVEL_EXACT, cut.passes, [=](auto element, auto *kernel) {
         typedef typename decltype(element)::stored stored;
-        const struct resident_work work = {call->work.n, (struct fold_message *)space->scratch, space->mailbox, space->number,
+        const struct resident_work work = {call->work.n, (struct fold_message *)space->scratch, space->mailbox, space->launch_id,
                                            call->single_rank, cut.stay};
         cudaLaunchAttribute together = {}; /* blocks wait for each other */
         together.id = cudaLaunchAttributeCooperative;
@@ -378,18 +378,18 @@ int softmax_resident_launch(const struct softmax_call *call, void *stream)
     });
 }
 
-void softmax_order(struct fold_mailbox *mailbox, uint32_t number, const struct softmax_constants *constants)
+void softmax_order(struct fold_mailbox *mailbox, uint32_t launch_id, const struct softmax_constants *constants)
 {
     struct softmax_orders orders = {};
     if (constants != nullptr)
         orders = softmax_orders_of(constants);
-    message_put(&mailbox->orders, number, &orders, sizeof orders);
+    message_put(&mailbox->orders, launch_id, &orders, sizeof orders);
 }
 
-bool softmax_outcome(const struct fold_mailbox *mailbox, uint32_t number, bool *written)
+bool softmax_outcome(const struct fold_mailbox *mailbox, uint32_t launch_id, bool *written)
 {
     uint64_t outcome;
-    if (!message_take(&mailbox->outcome, number, &outcome, sizeof outcome))
+    if (!message_take(&mailbox->outcome, launch_id, &outcome, sizeof outcome))
         return false;
     *written = outcome != 0;
     return true;

@@ -12,7 +12,7 @@ struct fold_shape {
     int threads;  /* of a block, a power of two */
     int blocks;   /* of a multiprocessor at one time; __launch_bounds__ makes the compiler keep to it */
     int vectors;  /* 16-byte loads a thread starts before it uses the first */
-    int together; /* vectors given to the fold in one tile; 0: one at a time in a loop, for folds with much code */
+    int vectors_per_tile; /* vectors given to the fold in one tile; 0: one at a time in a loop, for folds with much code */
     int least;    /* vectors for each thread: with fewer, there are fewer blocks than multiprocessors */
 };
 
@@ -76,7 +76,7 @@ constexpr int RESIDENT_CACHE_QUARTERS = 3;
 enum exact_columns { EXACT_COLUMN_A_THREAD, EXACT_COLUMN_A_LANE, EXACT_NO_COLUMNS };
 struct exact_shape {
     int threads, blocks, vectors;
-    int together; /* vectors of one run */
+    int vectors_per_tile; /* vectors of one run */
     enum exact_columns columns;
     bool ahead; /* a round's loads are started before the last round's elements are taken: where threads are few */
 };

@@ -21,7 +21,7 @@ static allfold_status memory_read(struct source *source, uint64_t first, uint64_
 {
     const size_t bytes = allfold_type_bytes(source->type);
     (void)error;
-    copy(destination, (const char *)source->resident + first * bytes, count * bytes, threads);
+    copy(destination, (const char *)source->memory + first * bytes, count * bytes, threads);
     return ALLFOLD_OK;
 }
 
@@ -30,7 +30,7 @@ static allfold_status memory_write(struct sink *sink, uint64_t first, uint64_t c
 {
     const size_t bytes = allfold_type_bytes(sink->type);
     (void)error;
-    copy((char *)sink->resident + first * bytes, elements, count * bytes, threads);
+    copy((char *)sink->memory + first * bytes, elements, count * bytes, threads);
     return ALLFOLD_OK;
 }
 
@@ -133,7 +133,7 @@ static struct source part_source(const allfold_array *part, const struct error *
 {
     const bool usable = error->status == ALLFOLD_OK;
     return (struct source){
-        .read = memory_read, .type = usable ? part->type : ALLFOLD_F32, .resident = usable ? part->data : NULL};
+        .read = memory_read, .type = usable ? part->type : ALLFOLD_F32, .memory = usable ? part->data : NULL};
 }
 
 /* What cannot be meant of a fold's options. Refuses folds, which then count as ALLFOLD_SUM, to fail with the other ranks. */
@@ -223,7 +223,7 @@ allfold_status allfold_softmax(allfold_context *context, const allfold_array *pa
     if (call.result_type != ALLFOLD_TYPE_NONE)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "allfold_call.result_type is for folds: softmax takes y_type");
     struct source source = part_source(part, error);
-    struct sink sink = {.write = memory_write, .type = y_type, .resident = y};
+    struct sink sink = {.write = memory_write, .type = y_type, .memory = y};
     const struct job job = {
         .type = source.type, .source = &source, .range = {0, error->status == ALLFOLD_OK ? part->count : 0}, .stream = call.stream};
     return core_softmax(context, call.logarithm != 0, &job, &sink, error);

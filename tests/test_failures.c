@@ -290,9 +290,9 @@ static allfold_status run_route(enum route route, struct error *error, int read_
     source.fail_at = read_fails;
     sink.fail_at = write_fails;
     if (route == REDUCE_MEMORY || route == SOFTMAX_MEMORY || route == LOG_SOFTMAX_MEMORY)
-        source.source.resident = test.device_x;
+        source.source.memory = test.device_x;
     if (route == SOFTMAX_MEMORY || route == LOG_SOFTMAX_MEMORY || route == SOFTMAX_TO_MEMORY)
-        sink.sink.resident = test.device_y;
+        sink.sink.memory = test.device_y;
     if (route == REDUCE_MEMORY || route == REDUCE_SOURCE)
         core_reduce(test.ctx, &(struct fold_call){.fold = ALLFOLD_SUM}, &job, &result, error);
     else

@@ -4,7 +4,7 @@
    Idea: each thread starts several loads of 16 bytes before it uses the first, so that enough bytes are in flight to
    keep the memory busy with few threads; the grid is as large as the GPU holds and stays until the end, or, where the array is
    long, its blocks take a few rounds each and start in order, so that memory is read in order; and the second
-   level needs no launch: each block leaves its partial in memory with the number of the launch beside every word of it, and
+   level needs no launch: each block leaves its partial in memory with the launch id beside every word of it, and
    the first block watches them arrive and combines them in a fixed order. The result's bits are the same from run to run.
 
    What it fixes: instructions per byte, idle memory, and the second launch, which is most of the time for a small
@@ -90,7 +90,7 @@ static allfold_status answer(struct reduction *r, struct ladder_answer *answer, 
             != ALLFOLD_OK
         || gpu_wait(r->gpu, what, error) != ALLFOLD_OK)
         return error->status;
-    if (!fold_result(&mailbox, r->space.number, bytes, &partial))
+    if (!fold_result(&mailbox, r->space.launch_id, bytes, &partial))
         return error_set(error, ALLFOLD_DEVICE_ERROR, "the engine's kernel left no result");
     /* For the engine the maximum of nothing does not exist; one element, the smallest, makes it what it is here. */
     const uint64_t count = r->n == 0 && r->fold == ALLFOLD_MAX ? 1 : r->n;

@@ -29,7 +29,7 @@ static cudaError_t start(void *argument, cudaStream_t stream)
         code = cudaStreamSynchronize(stream);
     if (code != cudaSuccess)
         return code;
-    if (!fold_result(job->space.mailbox, job->space.number, monoid_bytes(MONOID_sumexp, ALLFOLD_F32), &partial))
+    if (!fold_result(job->space.mailbox, job->space.launch_id, monoid_bytes(MONOID_sumexp, ALLFOLD_F32), &partial))
         return cudaErrorUnknown;
     softmax_constants_set(MONOID_sumexp, &partial, &constants);
     return (cudaError_t)softmax_launch(&second, &constants, multiprocessors, stream);

@@ -59,7 +59,7 @@ struct source {
                            struct error *error);
     void (*close)(struct source *source); /* frees source */
     allfold_type type;
-    const void *resident; /* not NULL: this rank's range also lies here, to be used in place; read works all the same */
+    const void *memory; /* not NULL: this rank's range also lies here, to be used in place; read works all the same */
 };
 
 /* Opens a described array for reading; fails where this process sees a file of another size. */
@@ -77,7 +77,7 @@ struct sink {
     /* Makes everything written durable and closes; sink is freed whatever the outcome. */
     allfold_status (*close)(struct sink *sink, struct error *error);
     allfold_type type;
-    void *resident; /* not NULL: this rank's range of the result may also be written here; write works all the same */
+    void *memory; /* not NULL: this rank's range of the result may also be written here; write works all the same */
 };
 
 /* An output file being made. Plain bytes: one process creates it and broadcasts it, every process opens it, one commits

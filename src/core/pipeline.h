@@ -11,28 +11,28 @@ _Static_assert(ALLFOLD_NAN_ERROR < 1 << 2 && ALLFOLD_TYPE_COUNT <= 1 << 6 && ALL
                "CALL_REDUCE has 2 bits for the NaN policy, 6 for the result type, 8 for the fold; CALL_SOFTMAX 8 for its type");
 
 /* The copy of a part, or of its beginning, in device memory. */
-struct placed {
+struct device_data {
     char *memory;      /* NULL: nowhere */
     uint64_t elements; /* how many of the part's first elements are there */
     uint64_t capacity; /* for how many there is room: elements that a fold streams are kept there */
-    bool owned;        /* allocated here: placed_release frees it */
+    bool owned;        /* allocated here: device_data_release frees it */
 };
 
-/* Sets *placed to the source's resident memory, if the device can use it in place. */
-allfold_status place_resident(struct allfold_context *ctx, const void *resident, uint64_t count, struct placed *placed,
+/* Sets *device_data to this memory of a source or sink, if the device can use it in place. */
+allfold_status locate_memory(struct allfold_context *ctx, const void *memory, uint64_t count, struct device_data *device_data,
                               struct error *error);
 /* Starts the copy of elements of the source, no more than the queue holds, to `memory` on the queue's device. Local. */
 allfold_status elements_upload(struct queue *queue, const struct job *job, struct range elements, void *memory,
                                struct progress *progress, struct error *error);
-void placed_release(struct allfold_context *ctx, struct placed *placed);
+void device_data_release(struct allfold_context *ctx, struct device_data *device_data);
 
 /* Begins a fold at the identity, or from where the job's hook says. The caller sets monoid, type and partial of *stream; this
    sets the rest. If the job has a hook this is collective, and false means an error that is agreed upon. */
 bool stream_begin(struct allfold_context *ctx, const struct job *job, struct stream *stream, struct error *error);
 
-/* Folds the rest of this rank's part into *stream->partial. If placed has all elements, they are folded there. Otherwise they are
-   streamed through the queues, and placed keeps as many as it has room for. Local. */
-allfold_status fold_part(struct allfold_context *ctx, const struct job *job, struct stream *stream, const struct placed *placed,
+/* Folds the rest of this rank's part into *stream->partial. If device_data has all elements, they are folded there. Otherwise they are
+   streamed through the queues, and device_data keeps as many as it has room for. Local. */
+allfold_status fold_part(struct allfold_context *ctx, const struct job *job, struct stream *stream, const struct device_data *device_data,
                          struct error *error);
 
 /* Waits for all queues and ignores their errors: after an error nothing may still be running. */

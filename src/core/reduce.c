@@ -5,17 +5,17 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-allfold_status place_resident(struct allfold_context *ctx, const void *resident, uint64_t count, struct placed *placed,
+allfold_status locate_memory(struct allfold_context *ctx, const void *memory, uint64_t count, struct device_data *device_data,
                               struct error *error)
 {
     enum place place = PLACE_HOST;
-    *placed = (struct placed){0};
-    if (resident == NULL || count == 0)
+    *device_data = (struct device_data){0};
+    if (memory == NULL || count == 0)
         return ALLFOLD_OK;
-    if (ctx->device->backend->locate(ctx->device, resident, &place, error) != ALLFOLD_OK)
+    if (ctx->device->backend->locate(ctx->device, memory, &place, error) != ALLFOLD_OK)
         return error->status;
     if (place == PLACE_DEVICE)
-        *placed = (struct placed){.memory = (char *)(uintptr_t)resident, .elements = count};
+        *device_data = (struct device_data){.memory = (char *)(uintptr_t)memory, .elements = count};
     return ALLFOLD_OK;
 }
 
@@ -25,9 +25,9 @@ static bool find_pinned(struct device *device, const struct job *job, struct ran
 {
     const size_t element_bytes = allfold_type_bytes(job->type);
     enum place first = PLACE_HOST, last = PLACE_HOST;
-    if (job->source->resident == NULL || elements.count == 0)
+    if (job->source->memory == NULL || elements.count == 0)
         return false;
-    *from = (const char *)job->source->resident + (elements.first - job->range.first) * element_bytes;
+    *from = (const char *)job->source->memory + (elements.first - job->range.first) * element_bytes;
     return device->backend->locate(device, *from, &first, error) == ALLFOLD_OK && first == PLACE_PINNED
            && device->backend->locate(device, *from + elements.count * element_bytes - 1, &last, error) == ALLFOLD_OK
            && last == PLACE_PINNED;
@@ -50,11 +50,11 @@ allfold_status elements_upload(struct queue *queue, const struct job *job, struc
     return device->backend->upload(queue, from, memory, (size_t)elements.count * allfold_type_bytes(job->type), error);
 }
 
-void placed_release(struct allfold_context *ctx, struct placed *placed)
+void device_data_release(struct allfold_context *ctx, struct device_data *device_data)
 {
-    if (placed->owned)
-        ctx->device->backend->release(ctx->device, placed->memory);
-    *placed = (struct placed){0};
+    if (device_data->owned)
+        ctx->device->backend->release(ctx->device, device_data->memory);
+    *device_data = (struct device_data){0};
 }
 
 void drain(struct allfold_context *ctx)
@@ -67,18 +67,18 @@ void drain(struct allfold_context *ctx)
 }
 
 /* Elements already on the device: one fold, in the caller's stream. */
-static allfold_status fold_placed(struct allfold_context *ctx, const struct job *job, struct stream *stream,
-                                  const struct placed *placed, struct error *error)
+static allfold_status fold_in_place(struct allfold_context *ctx, const struct job *job, struct stream *stream,
+                                  const struct device_data *device_data, struct error *error)
 {
     const struct backend *const backend = ctx->device->backend;
     struct queue *const queue = ctx->queues[0];
-    const struct work work = {stream->monoid, stream->type, placed->memory, placed->elements, 0};
+    const struct work work = {stream->monoid, stream->type, device_data->memory, device_data->elements, 0};
     phase_enter(ctx->comm.progress, PHASE_FOLD);
     if (backend->enter(queue, job->stream, error) != ALLFOLD_OK || backend->fold(queue, &work, error) != ALLFOLD_OK
         || backend->wait(queue, error) != ALLFOLD_OK)
         return error->status;
     monoid_combine(stream->monoid, stream->type, stream->partial, queue->partial);
-    atomic_fetch_add(&ctx->comm.progress->done, placed->elements * allfold_type_bytes(stream->type));
+    atomic_fetch_add(&ctx->comm.progress->done, device_data->elements * allfold_type_bytes(stream->type));
     return ALLFOLD_OK;
 }
 
@@ -120,14 +120,14 @@ static struct range shard_range(const struct job *job, const struct stream *stre
 
 /* Starts shard number i. */
 static allfold_status start_shard(struct allfold_context *ctx, const struct job *job, const struct stream *stream, uint64_t i,
-                                  const struct placed *placed, struct error *error)
+                                  const struct device_data *device_data, struct error *error)
 {
     struct queue *const queue = ctx->queues[i % (uint64_t)ctx->queue_count];
     const size_t element_bytes = allfold_type_bytes(stream->type);
     const struct range shard = shard_range(job, stream, i);
     const struct range elements = {job->range.first + shard.first, shard.count};
-    const bool kept = shard.first + shard.count <= placed->capacity;
-    void *const memory = kept ? placed->memory + shard.first * element_bytes : queue->buffer;
+    const bool kept = shard.first + shard.count <= device_data->capacity;
+    void *const memory = kept ? device_data->memory + shard.first * element_bytes : queue->buffer;
     const struct work work = {stream->monoid, stream->type, memory, shard.count, shard.first};
     if (elements_upload(queue, job, elements, memory, ctx->comm.progress, error) != ALLFOLD_OK)
         return error->status;
@@ -152,7 +152,7 @@ static allfold_status take_shard(struct allfold_context *ctx, const struct job *
 /* Shard i runs in queue i mod queues. Its partial is taken just before the queue's next shard, so partials come in order. A run
    that is asked to stop starts no further shard, and waits for those that have started. */
 static allfold_status fold_streamed(struct allfold_context *ctx, const struct job *job, struct stream *stream,
-                                    const struct placed *placed, struct error *error)
+                                    const struct device_data *device_data, struct error *error)
 {
     const uint64_t queues = (uint64_t)ctx->queue_count, start = stream->done;
     uint64_t end = stream->shards;
@@ -162,7 +162,7 @@ static allfold_status fold_streamed(struct allfold_context *ctx, const struct jo
             return error->status;
         if (i < end && atomic_load_explicit(&ctx->comm.progress->stop, memory_order_relaxed) != 0)
             end = i;
-        if (i < end && start_shard(ctx, job, stream, i, placed, error) != ALLFOLD_OK)
+        if (i < end && start_shard(ctx, job, stream, i, device_data, error) != ALLFOLD_OK)
             return error->status;
     }
     if (end == stream->shards)
@@ -172,13 +172,13 @@ static allfold_status fold_streamed(struct allfold_context *ctx, const struct jo
     return progress_check(ctx->comm.progress, error);
 }
 
-allfold_status fold_part(struct allfold_context *ctx, const struct job *job, struct stream *stream, const struct placed *placed,
+allfold_status fold_part(struct allfold_context *ctx, const struct job *job, struct stream *stream, const struct device_data *device_data,
                          struct error *error)
 {
     if (job->range.count == 0 || error->status != ALLFOLD_OK)
         return error->status;
-    const allfold_status status = placed->elements == job->range.count ? fold_placed(ctx, job, stream, placed, error)
-                                                                       : fold_streamed(ctx, job, stream, placed, error);
+    const allfold_status status = device_data->elements == job->range.count ? fold_in_place(ctx, job, stream, device_data, error)
+                                                                       : fold_streamed(ctx, job, stream, device_data, error);
     if (status != ALLFOLD_OK)
         drain(ctx);
     return status;
@@ -193,15 +193,15 @@ allfold_status core_reduce(struct allfold_context *ctx, const struct fold_call *
     const enum monoid monoid = fold_monoid(call.fold, call.level);
     struct partial partial;
     struct stream stream = {.monoid = monoid, .type = type, .partial = &partial};
-    struct placed placed = {0};
+    struct device_data device_data = {0};
     struct comm_part part = {.call = CALL_REDUCE | (uint32_t)call.fold << 8 | (uint32_t)call.result_type << 2 | (uint32_t)call.nan,
                              .monoid = monoid, .type = type, .count = job->range.count, .partial = &partial};
     progress_expect(ctx->comm.progress, part.count * allfold_type_bytes(type));
     if (!stream_begin(ctx, job, &stream, error))
         return error->status;
     if (error->status == ALLFOLD_OK)
-        place_resident(ctx, job->source->resident, part.count, &placed, error);
-    fold_part(ctx, job, &stream, &placed, error);
+        locate_memory(ctx, job->source->memory, part.count, &device_data, error);
+    fold_part(ctx, job, &stream, &device_data, error);
     if (comm_combine(&ctx->comm, &part, error) != ALLFOLD_OK)
         return error->status;
     if (job->partial != NULL)

@@ -12,7 +12,7 @@ struct normalise {
     struct softmax_constants constants;
     bool logarithm;
     allfold_type x_type, y_type;
-    struct placed x, y; /* what lies in device memory already */
+    struct device_data x, y; /* what lies in device memory already */
     struct sink *sink;
     struct progress *progress;
 };
@@ -90,7 +90,7 @@ static allfold_status normalise_part(const struct normalise *n, struct error *er
 }
 
 /* Allocates device memory for as much of the part as the budget allows, in whole shards. A failure is no error: less is kept. */
-static void reserve_kept(struct allfold_context *ctx, allfold_type type, uint64_t count, struct placed *kept)
+static void reserve_kept(struct allfold_context *ctx, allfold_type type, uint64_t count, struct device_data *kept)
 {
     const size_t element_bytes = allfold_type_bytes(type);
     const uint64_t shard = ctx->queues[0]->bytes / element_bytes, room = ctx->device->memory / element_bytes;
@@ -100,7 +100,7 @@ static void reserve_kept(struct allfold_context *ctx, allfold_type type, uint64_
     if (elements == 0
         || ctx->device->backend->allocate(ctx->device, elements * element_bytes, &memory, &ignored) != ALLFOLD_OK)
         return;
-    *kept = (struct placed){.memory = memory, .capacity = elements, .owned = true};
+    *kept = (struct device_data){.memory = memory, .capacity = elements, .owned = true};
     core_log(ctx, "%" PRIu64 " of %" PRIu64 " elements stay on the device between the passes", elements, count);
 }
 
@@ -135,8 +135,8 @@ static void fold_pass(struct normalise *n, struct stream *stream, struct error *
 {
     const uint64_t count = n->job->range.count;
     if (error->status == ALLFOLD_OK) {
-        place_resident(n->ctx, n->sink->resident, count, &n->y, error);
-        place_resident(n->ctx, n->job->source->resident, count, &n->x, error);
+        locate_memory(n->ctx, n->sink->memory, count, &n->y, error);
+        locate_memory(n->ctx, n->job->source->memory, count, &n->x, error);
     }
     /* a fold that resumes from its hook has not read the earlier elements: all are read again */
     if (error->status == ALLFOLD_OK && n->x.memory == NULL && n->job->hook == NULL)
@@ -190,6 +190,6 @@ allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, const s
         if (ctx->comm.size > 1)
             comm_agree(&ctx->comm, error);
     }
-    placed_release(ctx, &n.x);
+    device_data_release(ctx, &n.x);
     return error->status;
 }

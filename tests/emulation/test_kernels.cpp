@@ -269,7 +269,7 @@ static bool fold_launched(const struct job *job, const void *x, struct fold_spac
     memset(result, 0, sizeof *result);
     emulation_order(launches % 8 == 0 ? 0 : launches);
     launches++;
-    if (fold_result(&mailbox, space->number == UINT32_MAX ? 1 : space->number + 1, bytes, result))
+    if (fold_result(&mailbox, space->launch_id == UINT32_MAX ? 1 : space->launch_id + 1, bytes, result))
         return failed("a result is there before the launch");
     const struct work work = {job->monoid, job->type, x, job->n, job->first};
     const int code = fold_launch(&work, space, NULL);
@@ -278,7 +278,7 @@ static bool fold_launched(const struct job *job, const void *x, struct fold_spac
     for (size_t i = 2 * bytes; i < sizeof mailbox; i++)
         if (((const char *)&mailbox)[i] != 0)
             return failed("writes byte %zu of the mailbox", i);
-    return fold_result(&mailbox, space->number, bytes, result) || failed("leaves no result");
+    return fold_result(&mailbox, space->launch_id, bytes, result) || failed("leaves no result");
 }
 
 /* Folds the same elements three times: the same bits again, and from where they are not aligned to 16 bytes. */
@@ -342,7 +342,7 @@ static void test_fold(enum monoid monoid, allfold_type type)
         if (words) {
             const size_t value_bytes = type_value(type) == VALUE_f32 ? 4 : 8;
             const struct exact_shape exact = exact_shape_of(facts->cost, type_kind(type) == 'f', value_bytes, bytes);
-            shape = {exact.threads, exact.blocks, exact.vectors, exact.together, exact.vectors};
+            shape = {exact.threads, exact.blocks, exact.vectors, exact.vectors_per_tile, exact.vectors};
         }
         sizes.merge(sizes_of(16 / bytes, (uint64_t)shape.threads, (uint64_t)shape.vectors, (uint64_t)shape.blocks));
         const uint64_t round = 16 / bytes * (uint64_t)shape.threads * (uint64_t)shape.vectors;
@@ -424,7 +424,7 @@ static void softmax_put(const struct softmax_constants *c, bool logarithm, allfo
 /* Softmax in one launch, or, chained, in several without the host. alone: the device makes the constants; else the kernel finds
    these, or none, in its mailbox. */
 static bool resident_job(const struct job *job, bool logarithm, allfold_level level, bool alone, bool chained, bool ordered,
-                         bool in_place, struct softmax_room room)
+                         bool in_place, struct softmax_capacity room)
 {
     const size_t bytes = allfold_type_bytes(job->type);
     const struct room x = input_of(job, 0), y = room_of(job->type, job->n, 0), expected = room_of(job->type, job->n, 0);
@@ -454,12 +454,12 @@ static bool resident_job(const struct job *job, bool logarithm, allfold_level le
     const int code = chained ? softmax_chained_launch(&call, NULL) : softmax_resident_launch(&call, NULL);
     bool right = (chained ? softmax_chained_fits(&call) : softmax_resident_fits(&call)) || failed("does not fit");
     right = right && (code == 0 || failed("the launch fails with %d: %s", code, emulation_fault()));
-    right = right && (softmax_outcome(&mailbox, space.number, &written) || failed("tells no outcome"));
+    right = right && (softmax_outcome(&mailbox, space.launch_id, &written) || failed("tells no outcome"));
     right = right && (written == ordered || failed(written ? "writes unbidden" : "does not write"));
     if (right && !alone) {
         const struct scale scale = scale_of(job, in_place ? expected.start : x.start);
         const struct job partial_job = {monoid, job->type, job->n, 0, 0, job->multiprocessors, job->draw};
-        right = fold_result(&mailbox, space.number, monoid_bytes(monoid, job->type), &found) || failed("leaves no partial");
+        right = fold_result(&mailbox, space.launch_id, monoid_bytes(monoid, job->type), &found) || failed("leaves no partial");
         right = right && partials_agree(&partial_job, &found, &whole, &scale);
     }
     for (uint64_t i = 0; right && i < job->n; i++) {
@@ -480,7 +480,7 @@ static bool resident_job(const struct job *job, bool logarithm, allfold_level le
 /* Sizes around a vector, a block's least, what registers and shared memory keep, and what is read again. */
 static void test_resident(allfold_type type, bool logarithm, allfold_level level)
 {
-    struct softmax_room room = {0, 0};
+    struct softmax_capacity room = {0, 0};
     const uint64_t per_vector = 16 / allfold_type_bytes(type), threads = (uint64_t)RESIDENT_SHAPE.threads;
     const uint64_t least = per_vector * threads * (uint64_t)RESIDENT_SHAPE.least;
     const uint64_t registers = (uint64_t)RESIDENT_SHAPE.stage, others = 2 * registers; /* in shared memory */

@@ -14,8 +14,8 @@ struct cuda_device {
     int index;
     int visible;
     int multiprocessors;
-    struct softmax_room room; /* softmax_prepare */
-    bool early;               /* softmax_prepare */
+    struct softmax_capacity capacity; /* softmax_prepare */
+    bool starts_early;                /* softmax_prepare */
     size_t free_bytes;        /* when it was opened */
 };
 

@@ -35,7 +35,7 @@ static void cuda_budget(struct device *device, const allfold_options *options)
 {
     struct cuda_device *const cuda = (struct cuda_device *)device;
     if (device->sharers > 1)
-        cuda->room.shared_bytes = 0; /* no rank may hold it */
+        cuda->capacity.shared_bytes = 0; /* no rank may hold it */
     const uint64_t mine = cuda->free_bytes / 4 * 3 / (uint64_t)device->sharers;
     const uint64_t budget = options->device_memory > 0 ? options->device_memory : mine;
     uint64_t staging = options->staging_bytes;
@@ -82,7 +82,7 @@ static allfold_status cuda_open(int local_rank, int local_size, const allfold_op
         || cuda_check(cuda, cudaDeviceGetAttribute(&cuda->multiprocessors, cudaDevAttrMultiProcessorCount, cuda->index), error,
                  "cudaDeviceGetAttribute") != ALLFOLD_OK
         || check_kernels(cuda, error) != ALLFOLD_OK
-        || cuda_check(cuda, (cudaError_t)softmax_prepare(cuda->index, &cuda->room, &cuda->early), error,
+        || cuda_check(cuda, (cudaError_t)softmax_prepare(cuda->index, &cuda->capacity, &cuda->starts_early), error,
                       "preparing the softmax kernels")
                != ALLFOLD_OK) {
         free(cuda);

@@ -153,7 +153,7 @@ allfold_status cuda_fold(struct queue *queue, const struct work *work, struct er
 
 bool cuda_take_partial(struct cuda_queue *queue)
 {
-    if (!fold_result(queue->mailbox, queue->space.number, queue->awaited, queue->queue.partial))
+    if (!fold_result(queue->mailbox, queue->space.launch_id, queue->awaited, queue->queue.partial))
         return false;
     queue->awaited = 0;
     return true;

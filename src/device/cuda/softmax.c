@@ -28,7 +28,7 @@ allfold_status cuda_softmax_begin(struct queue *queue, const struct softmax_work
     struct cuda_queue *const begins = (struct cuda_queue *)queue;
     const struct work first = first_pass(work);
     const bool by_itself = single_rank && !work->logarithm;
-    const struct softmax_call call = {&begins->space, cuda->room, cuda->early, by_itself, *work};
+    const struct softmax_call call = {&begins->space, cuda->capacity, cuda->starts_early, by_itself, *work};
     bool launched = false;
     if (cuda_use(cuda, error) != ALLFOLD_OK
         || cuda_check(cuda, (cudaError_t)softmax_launch_whole(&call, begins->stream, &launched), error,
@@ -55,7 +55,7 @@ allfold_status cuda_softmax_partial(struct queue *queue, struct error *error)
 /* Takes how kernels that write y by themselves have ended, if they have. */
 static bool take_outcome(struct cuda_queue *queue)
 {
-    return softmax_outcome(queue->mailbox, queue->space.number, &queue->written);
+    return softmax_outcome(queue->mailbox, queue->space.launch_id, &queue->written);
 }
 
 /* Writes y by the usual kernel. */
@@ -73,7 +73,7 @@ static allfold_status finish(struct cuda_queue *queue, const struct softmax_cons
     if (queue->way == SOFTMAX_BY_HOST)
         return write_by_host(queue, constants, error);
     if (queue->way == SOFTMAX_BY_ORDERS) {
-        softmax_order(queue->mailbox, queue->space.number, constants);
+        softmax_order(queue->mailbox, queue->space.launch_id, constants);
         queue->way = SOFTMAX_BY_ITSELF; /* nothing waits for the host any more: the driver may be asked to wait */
     }
     if (cuda_watch(queue, take_outcome, error) != ALLFOLD_OK || queue->written)
@@ -105,7 +105,7 @@ void cuda_softmax_cancel(struct queue *queue)
     struct cuda_queue *const ends = (struct cuda_queue *)queue;
     struct error ignored = {0};
     if (ends->way == SOFTMAX_BY_ORDERS)
-        softmax_order(ends->mailbox, ends->space.number, NULL);
+        softmax_order(ends->mailbox, ends->space.launch_id, NULL);
     ends->way = SOFTMAX_NOT_BEGUN;
     ends->fold_last = false; /* the driver waits for all that is under way */
     cuda_wait(queue, &ignored);
