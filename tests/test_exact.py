@@ -392,6 +392,10 @@ def check_ends(folder, backend):
     expect("0x1p+0", "sum", np.array([1, 2.0**-24]), "--output-type=f32")
     expect("0x1.0000000000001p+0", "norm2", np.array([1, 2.0**-26, 2.0**-53, 2.0**-500]))
     expect("0x1p+0", "norm2", np.array([1, 2.0**-26, 2.0**-53]))
+    # a root below 2^-1022, which a rounding to 53 bits on the way would end wrong
+    small = [float.fromhex(f"0x{digits}p-1022") for digits in 82 * ["0.01a94665d449f"] + ["0.50576c570ec36", "0.d8ab910b4d396"]]
+    for options in ([], ["--sum=fast"]):
+        expect("0x0.e7933883111afp-1022", "norm2", np.array(small), *options)
     for zeros in ([-0.0, 0.0], [0.0, -0.0], [-0.0, -0.0]):
         for field in ("min", "max"):
             for options in ([], ["--sum=fast"]):

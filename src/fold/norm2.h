@@ -137,7 +137,8 @@ static allfold_status FN(norm2_finish)(const FN(norm2) * norm, const struct fini
         return result_f64(result, root_of_pairs(norm->large, norm->middle, NORM2_LARGE_SCALE) / NORM2_LARGE_SCALE);
     if (norm->middle.high != 0.0)
         return result_f64(result, root_of_pairs(norm->middle, norm->small, 1.0 / NORM2_SMALL_SCALE));
-    return result_f64(result, root_of_pairs(norm->small, norm->large, 1.0) / NORM2_SMALL_SCALE);
+    /* a root below 2^-1022 has fewer bits than a double: more than those of a double are kept until it is rounded */
+    return result_f64(result, (double)(sqrtl((long double)norm->small.high + norm->small.low) / NORM2_SMALL_SCALE));
 #elif VALUE_FLOAT
     return result_f64(result, sqrt(pair_value(&norm->total)));
 #else
