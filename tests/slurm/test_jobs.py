@@ -92,7 +92,7 @@ class Test:
         exact = math.fsum(self.x.astype(np.float64))
         good = self.submit("reduce.sbatch", INPUT="x.npy")
         bad = self.submit("reduce.sbatch", "-J", "bad-reduce", INPUT="nothing.npy")
-        usage = self.submit("reduce.sbatch", "-J", "bad-usage", INPUT="x.npy", OPTIONS="--dtype=f32")
+        usage = self.submit("reduce.sbatch", "-J", "bad-usage", INPUT="x.npy", OPTIONS="--no-such-option")
         soft = self.submit("softmax.sbatch", INPUT="x.npy", OUTPUT="y.npy")
         badsoft = self.submit("softmax.sbatch", "-J", "bad-softmax", INPUT="x.npy", OUTPUT="nowhere/y.npy")
         check = self.submit("check.sbatch", SLOW="1")
