@@ -11,14 +11,13 @@ import numpy as np
 import tap
 
 ULP_TYPES = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
-FLOATS = ["f16", "bf16", "f32", "f64"]
-SIGNED = ["int8", "int16", "int32", "int64"]
-UNSIGNED = ["uint8", "uint16", "uint32", "uint64"]
-TYPES = FLOATS + SIGNED + UNSIGNED + ["bool"]
-BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, **{name: int(name.lstrip("uint")) // 8 for name in SIGNED + UNSIGNED}, "bool": 1}
-
 with open(os.path.join(tap.SOURCE, "src", "allfold.h"), encoding="utf-8") as header:
-    FOLDS = re.findall(r'X\([A-Z0-9]+, (\w+), \w+, \d+, "', header.read())  # ALLFOLD_FOLDS
+    HEADER = header.read()
+FOLDS = re.findall(r'X\([A-Z0-9]+, (\w+), \w+, \d+, "', HEADER)  # ALLFOLD_FOLDS
+KINDS = {name: (int(size), kind) for name, size, kind in re.findall(r"X\([A-Z0-9]+, (\w+), \"\w+\", (\d+), '(\w)'", HEADER)}  # ALLFOLD_TYPES
+TYPES = list(KINDS)
+BYTES = {name: size for name, (size, _) in KINDS.items()}
+FLOATS, SIGNED, UNSIGNED = ([name for name in TYPES if KINDS[name][1] == kind] for kind in "fiu")
 
 # What a launcher around the tests says of itself must not reach the program.
 LAUNCH_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "FLUX_JOB_SIZE",
