@@ -22,7 +22,7 @@ constexpr size_t EXACT_SCRATCH_BYTES = (sizeof(struct exact_scratch) + 255) / 25
 /* Scratch memory begins with messages: those of a fold's blocks, which carry ordered partials, or of softmax in one launch. */
 static inline size_t fold_messages_bytes(int multiprocessors)
 {
-    static_assert(2 * sizeof(struct fold_message) >= FOLD_BLOCKS_MAX * ORDERED_BYTES_MAX * 2, "room for those of blocks that stay");
+    static_assert(2 * sizeof(struct fold_message) >= FOLD_BLOCKS_MAX * STRUCT_BYTES_MAX * 2, "room for those of blocks that stay");
     static_assert(2 * sizeof(struct fold_message) >= FOLD_WAVES.most * BRIEF_BYTES * 2, "and of those that end");
     return (2 * (size_t)multiprocessors + 1) * sizeof(struct fold_message);
 }

@@ -69,7 +69,7 @@ static allfold_status check_sizes(const struct allfold_context *ctx, const allfo
                   options->threads);
     else if (device->staging_bytes > most)
         error_set(error, ALLFOLD_NO_MEMORY, "staging buffers: expected at most %" PRIu64 " bytes each (this host has %" PRIu64
-                  " bytes of memory, and %d ranks with %d of them each), found %zu", most, host_memory(), ctx->comm.local_size,
+                  " bytes of memory; ranks: %d, buffers of each: %d), found %zu", most, host_memory(), ctx->comm.local_size,
                   device->queue_count, device->staging_bytes);
     else if (options->device_memory > info.memory_total && info.memory_total > 0)
         error_set(error, ALLFOLD_NO_MEMORY, "device memory: expected at most the %" PRIu64 " bytes that %s has, found %" PRIu64,

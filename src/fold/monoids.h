@@ -76,7 +76,7 @@
 #define VALUES_F32(X, argument) X(argument, f32)
 
 #define PARTIAL_BYTES_MAX 2560
-#define ORDERED_BYTES_MAX 320 /* of STRUCT_MONOIDS */
+#define STRUCT_BYTES_MAX 320 /* of STRUCT_MONOIDS */
 #endif
 
 #ifdef VALUE

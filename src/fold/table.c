@@ -15,7 +15,7 @@ struct monoid_row {
 };
 
 enum {
-#define ROW(monoid, ...) monoid##_bytes_max = ORDERED_BYTES_MAX,
+#define ROW(monoid, ...) monoid##_bytes_max = STRUCT_BYTES_MAX,
     STRUCT_MONOIDS(ROW)
 #undef ROW
 #define ROW(monoid, ...) monoid##_bytes_max = PARTIAL_BYTES_MAX,
