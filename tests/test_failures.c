@@ -223,6 +223,8 @@ static void test_arguments(void)
         {.text = "softmax takes y_type", .softmax = true, .part = right, .call = {.result_type = ALLFOLD_F32}, .status = bad},
         {.text = "not int32", .softmax = true, .part = {test.x, 3, ALLFOLD_INT32}, .status = bad},
         {.text = "y_type is that of the part", .softmax = true, .part = right, .status = ALLFOLD_OK},
+        {.text = "at most 2^41 exponentials", .softmax = true, .part = {test.x, (UINT64_C(1) << 41) + 1, ALLFOLD_INT8},
+         .call = {.logarithm = 1}, .y_type = ALLFOLD_F32, .status = ALLFOLD_UNSUPPORTED},
         {.text = "a CUDA stream", .part = right, .call = {.stream = test.x}, .status = bad},
     };
     const size_t count = sizeof wrongs / sizeof *wrongs - (test.backend == ALLFOLD_BACKEND_CPU ? 0 : 1);

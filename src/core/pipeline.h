@@ -26,8 +26,9 @@ allfold_status elements_upload(struct queue *queue, const struct job *job, struc
                                struct progress *progress, struct error *error);
 void device_data_release(struct allfold_context *ctx, struct device_data *device_data);
 
-/* Begins a fold at the identity, or from where the job's hook says. The caller sets monoid, type and partial of *stream; this
-   sets the rest. If the job has a hook this is collective, and false means an error that is agreed upon. */
+/* Begins a fold at the identity, or from where the job's hook says. A part that is longer than the monoid allows is an error here,
+   before any element is read. The caller sets monoid, type and partial of *stream; this sets the rest. If the job has a hook this
+   is collective, and false means an error that is agreed upon. */
 bool stream_begin(struct allfold_context *ctx, const struct job *job, struct stream *stream, struct error *error);
 
 /* Folds the rest of this rank's part into *stream->partial. If device_data has all elements, they are folded there. Otherwise they are

@@ -101,6 +101,7 @@ bool stream_begin(struct allfold_context *ctx, const struct job *job, struct str
     stream->shards = job->range.count / shard + (job->range.count % shard != 0);
     stream->done = 0;
     monoid_identity(stream->monoid, stream->type, stream->partial);
+    monoid_has_room(stream->monoid, job->range.count, error); /* of this part: known before the work */
     if (job->hook == NULL)
         return true;
     device_words(ctx, stream->device);

@@ -180,7 +180,7 @@ allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, const s
     if (!stream_begin(ctx, job, &stream, error))
         return error->status;
     fold_pass(&n, &stream, error);
-    if (comm_combine(&ctx->comm, &part, error) == ALLFOLD_OK) /* every rank holds the same count: room, or the same error */
+    if (comm_combine(&ctx->comm, &part, error) == ALLFOLD_OK) /* of all parts together: every rank holds the same count */
         error->shared = monoid_has_room(stream.monoid, part.count, error) != ALLFOLD_OK;
     if (error->status != ALLFOLD_OK) {
         if (is_placed(&n))
