@@ -4,11 +4,14 @@ include_HEADERS += src/allfold.h
 liballfold_a_SOURCES = \
 	src/array/draw.c \
 	src/array/file.c \
+	src/array/formats/formats.c \
+	src/array/formats/generated.c \
+	src/array/formats/npy.c \
+	src/array/formats/plain.c \
+	src/array/formats/raw.c \
 	src/array/generate.c \
-	src/array/npy.c \
 	src/array/output.c \
 	src/array/replacement.c \
-	src/array/source.c \
 	src/base/base.c \
 	src/base/parse.c \
 	src/base/phase.c \
@@ -31,8 +34,9 @@ liballfold_a_SOURCES = \
 noinst_HEADERS += \
 	src/array/array.h \
 	src/array/file.h \
+	src/array/formats/formats.h \
+	src/array/formats/npy.h \
 	src/array/generate.h \
-	src/array/npy.h \
 	src/array/replacement.h \
 	src/base/base.h \
 	src/base/elements.h \

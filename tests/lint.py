@@ -14,7 +14,8 @@ import tap
 BELOW = {
     "src/base": ["src/base", ""],
     "src/fold": ["src/fold", "src/base"],
-    "src/array": ["src/array", "src/fold", "src/base"],
+    "src/array/formats": ["src/array/formats", "src/array", "src/fold", "src/base"],
+    "src/array": ["src/array", "src/array/formats", "src/fold", "src/base"],
     "src/device": ["src/device", "src/fold", "src/base"],
     "src/device/cpu": ["src/device/cpu", "src/device", "src/fold", "src/base"],
     "src/device/cuda": ["src/device/cuda", "src/device", "src/fold", "src/base"],  # and kernels/kernels.h

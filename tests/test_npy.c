@@ -4,7 +4,7 @@
 #include "tap.h"
 
 #include "array/array.h"
-#include "array/npy.h"
+#include "array/formats/npy.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -176,7 +176,7 @@ static void test_damaged_files(void)
     make_file(file);
     write_file(file, FILE_BYTES);
     tap_ok(array_describe(path, NULL, &info, &error) == ALLFOLD_OK && info.count == 12 && info.data_offset == 128 &&
-               info.file_bytes == FILE_BYTES && info.format == ARRAY_NPY,
+               info.file_bytes == FILE_BYTES && strcmp(array_format_name(&info), "npy") == 0,
            "the file that is damaged below is right");
     int accepted = 0;
     for (size_t length = 0; length < FILE_BYTES; length++)

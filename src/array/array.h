@@ -9,8 +9,6 @@
 
 #define ARRAY_DIMENSIONS_MAX 32
 
-enum array_format { ARRAY_NPY, ARRAY_RAW, ARRAY_GENERATED };
-
 /* One of the named distributions of generate.c. */
 struct generator {
     uint32_t distribution; /* row of the table in generate.c */
@@ -21,7 +19,7 @@ struct generator {
 
 /* Everything about a global array but its elements. Plain bytes: may be broadcast and compared. */
 struct array_info {
-    enum array_format format;
+    uint32_t format;                       /* row of the table in formats/formats.c */
     allfold_type type;
     uint64_t count;                        /* product of shape */
     uint32_t dimensions;                   /* 0 for a scalar: count is then 1 */
@@ -30,7 +28,7 @@ struct array_info {
     uint64_t data_offset;                  /* bytes before element 0 in the file */
     uint64_t file_bytes;                   /* size of the whole file: other ranks must see the same */
     uint64_t file_time;                    /* when it was last modified, in ns; 0 where there is no file */
-    struct generator generator;            /* ARRAY_GENERATED only */
+    struct generator generator;            /* of generated arrays only */
     char path[ARRAY_PATH_BYTES];           /* file name, or the text of the generator */
 };
 
@@ -51,6 +49,9 @@ struct array_hints {
    and structured types refused, the size exactly what the header implies. *info is written only on success. */
 allfold_status array_describe(const char *name, const struct array_hints *hints, struct array_info *info,
                               struct error *error);
+
+/* The name of its format: "npy", "raw", "generated". */
+const char *array_format_name(const struct array_info *info);
 
 /* Elements [first, first + count) of a global array, on demand. */
 struct source {

@@ -1,7 +1,7 @@
 /* Output files: every process writes its ranges of the temporary file of a replacement (replacement.h), which gets its name
    when all have succeeded. */
 #include "array/array.h"
-#include "array/npy.h"
+#include "array/formats/npy.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -36,7 +36,7 @@ static const struct row {
     NUMBER(rank, "rank"),
     NUMBER(file_bytes, "bytes of the input"),
     NUMBER(file_time, "time of the input (ns)"),
-    NUMBER(format, "format of the input"),
+    TEXT(format, "format of the input"),
     NUMBER(type, "element type (number)"),
     NUMBER(count, "elements"),
     NUMBER(data_offset, "offset of the elements"),
@@ -54,7 +54,7 @@ static allfold_status compare(const struct checkpoint *checkpoint, struct checkp
                               struct error *error)
 {
     found->version[sizeof found->version - 1] = found->command[sizeof found->command - 1] = '\0';
-    found->device[sizeof found->device - 1] = '\0';
+    found->device[sizeof found->device - 1] = found->format[sizeof found->format - 1] = '\0';
     const char *const mine = (const char *)&checkpoint->identity, *const other = (const char *)found;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct row *const row = &rows[i];
@@ -215,7 +215,7 @@ allfold_status checkpoint_begin(struct checkpoint *checkpoint, const struct chec
     checkpoint->progress = progress;
     snprintf(identity->version, sizeof identity->version, "%s", allfold_version());
     snprintf(identity->command, sizeof identity->command, "%s", run->command);
-    identity->format = input->format;
+    snprintf(identity->format, sizeof identity->format, "%s", array_format_name(input));
     identity->type = input->type;
     identity->count = input->count;
     identity->data_offset = input->data_offset;

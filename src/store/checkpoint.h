@@ -13,8 +13,8 @@
 /* What must be equal for a checkpoint to belong to this run: everything on which the partial's bits depend. Each has a line in the
    table of checkpoint.c, which names it in messages. */
 struct checkpoint_identity {
-    char version[16], command[16], device[64];
-    uint64_t format, type, count, data_offset; /* the input's header */
+    char version[16], command[16], format[16], device[64];
+    uint64_t type, count, data_offset; /* the input's header */
     uint64_t file_bytes, file_time;            /* 0 where there is no file */
     uint64_t generator;                        /* checksum of a generated input's parameters */
     uint64_t options;                          /* the command's own: NaN, output type */

@@ -1,7 +1,7 @@
 /* Reading and writing headers of .npy files. The reader accepts the dictionaries that NumPy writes, on Python 2 and 3,
    and nothing else; whatever it refuses it names, with the byte at which it stands. */
-#include "array/npy.h"
-#include "array/file.h"
+#include "array/formats/npy.h"
+#include "array/formats/formats.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -378,3 +378,54 @@ size_t npy_header(const struct array_info *info, char header[NPY_HEADER_BYTES_MA
     header[NPY_MAGIC_BYTES + VERSION_BYTES + 1] = (char)(length >> 8);
     return total;
 }
+
+static bool ends_with(const char *text, const char *end)
+{
+    const size_t length = strlen(text), ending = strlen(end);
+    return length >= ending && strcmp(text + length - ending, end) == 0;
+}
+
+/* By its magic. A name that ends in .npy is enough: a damaged .npy file must not pass for raw elements, whatever the user says of its
+   type. */
+static bool recognises_npy(const struct input_file *file)
+{
+    return (file->head_bytes >= NPY_MAGIC_BYTES && memcmp(file->head, NPY_MAGIC, NPY_MAGIC_BYTES) == 0)
+           || ends_with(file->name, ".npy");
+}
+
+/* What the user says of an .npy file: its own element type again, and which of its elements, in the order in which they lie
+   there. Part of an array is a row. */
+static allfold_status cut_npy(const char *name, const struct array_hints *hints, struct array_info *info, struct error *error)
+{
+    const uint64_t offset = hints->has_offset ? hints->offset : 0;
+    if (hints->type != ALLFOLD_TYPE_NONE && hints->type != info->type)
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s is an .npy file of %s elements: expected no --dtype, or that one, found %s",
+                         file_shown(name), allfold_type_name(info->type), allfold_type_name(hints->type));
+    if (offset > info->count || (hints->has_count && hints->count > info->count - offset))
+        return error_set(error, ALLFOLD_BAD_INPUT, "%s: .npy file: expected --offset and --count within its %" PRIu64
+                         " elements, found %" PRIu64 " elements from %" PRIu64, file_shown(name), info->count,
+                         hints->has_count ? hints->count : 0, offset);
+    if (!hints->has_offset && !hints->has_count)
+        return ALLFOLD_OK;
+    info->data_offset += offset * allfold_type_bytes(info->type);
+    info->count = hints->has_count ? hints->count : info->count - offset;
+    memset(info->shape, 0, sizeof info->shape);
+    info->shape[0] = info->count;
+    info->dimensions = 1;
+    info->fortran_order = 0;
+    return ALLFOLD_OK;
+}
+
+static allfold_status describe_file(const struct input_file *file, const struct array_hints *hints, struct array_info *info,
+                                    struct error *error)
+{
+    if (file->head_bytes < NPY_MAGIC_BYTES || memcmp(file->head, NPY_MAGIC, NPY_MAGIC_BYTES) != 0)
+        return error_set(error, ALLFOLD_BAD_INPUT,
+                         "%s: expected the .npy magic (byte 0x93 and NUMPY), found %s (a raw file needs another name)",
+                         file_shown(file->name), file->bytes == 0 ? "an empty file" : "other bytes");
+    if (npy_describe(file->name, file->fd, file->bytes, info, error) != ALLFOLD_OK)
+        return error->status;
+    return cut_npy(file->name, hints, info, error);
+}
+
+const struct format format_npy = {"npy", recognises_npy, describe_file, plain_open};

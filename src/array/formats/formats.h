@@ -1,0 +1,36 @@
+/* File formats: one file of this folder and one line of the table in formats.c for each. */
+#ifndef ALLFOLD_ARRAY_FORMATS_H
+#define ALLFOLD_ARRAY_FORMATS_H
+
+#include "array/array.h"
+#include "array/file.h"
+
+/* An input that is about to be described, open for reading. */
+struct input_file {
+    const char *name;         /* as the user gave it */
+    int fd;                   /* -1: no file (generated) */
+    uint64_t bytes;           /* of the file */
+    unsigned char head[16];   /* its first bytes */
+    size_t head_bytes;        /* how many of them there are */
+};
+
+struct format {
+    const char *name; /* in messages and reports */
+    /* Whether the input is of this format. */
+    bool (*recognises)(const struct input_file *file);
+    /* Sets all of *info but format, path, file_bytes and file_time. Checks all that can be checked without reading the elements. */
+    allfold_status (*describe)(const struct input_file *file, const struct array_hints *hints, struct array_info *info,
+                               struct error *error);
+    /* Opens a described array for reading. Every rank calls it. */
+    allfold_status (*open)(const struct array_info *info, struct source **source, struct error *error);
+};
+
+extern const struct format format_generated, format_npy, format_raw;
+
+/* The open of formats whose elements lie in the file as they are, from info->data_offset on (plain.c). */
+allfold_status plain_open(const struct array_info *info, struct source **source, struct error *error);
+
+/* Refuses a range that is not within the array (plain.c). */
+allfold_status array_check_range(const struct array_info *info, uint64_t first, uint64_t count, struct error *error);
+
+#endif

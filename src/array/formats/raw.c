@@ -1,0 +1,42 @@
+/* Raw files: elements of the type that the user says, from a byte on, and nothing else. */
+#include "array/formats/formats.h"
+
+#include <inttypes.h>
+
+static bool recognises_any(const struct input_file *file) { return file != NULL; }
+
+static allfold_status describe_raw(const struct input_file *file, const struct array_hints *hints, struct array_info *info,
+                                   struct error *error)
+{
+    const char *shown = file_shown(file->name);
+    const uint64_t file_bytes = file->bytes;
+    if (hints->type == ALLFOLD_TYPE_NONE)
+        return error_set(error, ALLFOLD_BAD_ARGUMENT,
+                         "%s: expected an .npy file, or --dtype TYPE to read it as raw elements; found no .npy magic "
+                         "and no --dtype", shown);
+    const uint64_t bytes = allfold_type_bytes(hints->type);
+    const uint64_t offset = hints->has_offset ? hints->offset : 0;
+    if (offset > file_bytes)
+        return error_set(error, ALLFOLD_BAD_INPUT,
+                         "%s: raw file: expected --offset %" PRIu64 " to lie inside it, found %" PRIu64 " bytes",
+                         shown, offset, file_bytes);
+    const uint64_t rest = file_bytes - offset;
+    if (hints->has_count && hints->count > rest / bytes)
+        return error_set(error, ALLFOLD_BAD_INPUT,
+                         "%s: raw file: expected %" PRIu64 " %s elements from byte %" PRIu64 ", found %" PRIu64
+                         " (%" PRIu64 " bytes)",
+                         shown, hints->count, allfold_type_name(hints->type), offset, rest / bytes, rest);
+    if (!hints->has_count && rest % bytes != 0)
+        return error_set(error, ALLFOLD_BAD_INPUT,
+                         "%s: raw file: expected whole %s elements of %" PRIu64 " bytes from byte %" PRIu64
+                         ", found %" PRIu64 " bytes: %" PRIu64 " too many (or give --count)",
+                         shown, allfold_type_name(hints->type), bytes, offset, rest, rest % bytes);
+    info->type = hints->type;
+    info->count = hints->has_count ? hints->count : rest / bytes;
+    info->dimensions = 1;
+    info->shape[0] = info->count;
+    info->data_offset = offset;
+    return ALLFOLD_OK;
+}
+
+const struct format format_raw = {"raw", recognises_any, describe_raw, plain_open};
