@@ -6,6 +6,7 @@ liballfold_a_SOURCES = \
 	src/array/file.c \
 	src/array/formats/formats.c \
 	src/array/formats/generated.c \
+	src/array/formats/listing.c \
 	src/array/formats/npy.c \
 	src/array/formats/plain.c \
 	src/array/formats/raw.c \

@@ -89,7 +89,7 @@ static void test_large(void)
                same_elements(&read, elements, 4, &error), "a file that several threads write and read");
     const struct array_hints odd = {.type = ALLFOLD_F64, .has_offset = true, .offset = 8 * 1000 + 3,
                                     .has_count = true, .count = 4500000};
-    tap_ok(array_describe(path, &odd, &read, &error) == ALLFOLD_OK && read.data_offset == 8003 &&
+    tap_ok(array_describe(path, &odd, &read, &error) == ALLFOLD_OK && read.layout.offset == 8003 &&
                same_elements(&read, elements + 8003, 4, &error), "an offset that is not aligned, several threads");
     unlink(path);
     free(elements);

@@ -175,7 +175,7 @@ static void test_damaged_files(void)
     struct error error = {.status = ALLFOLD_OK};
     make_file(file);
     write_file(file, FILE_BYTES);
-    tap_ok(array_describe(path, NULL, &info, &error) == ALLFOLD_OK && info.count == 12 && info.data_offset == 128 &&
+    tap_ok(array_describe(path, NULL, &info, &error) == ALLFOLD_OK && info.count == 12 && info.layout.offset == 128 &&
                info.file_bytes == FILE_BYTES && strcmp(array_format_name(&info), "npy") == 0,
            "the file that is damaged below is right");
     int accepted = 0;
@@ -223,7 +223,7 @@ static void test_lengths(void)
     memset(file + 10 + strlen(dictionary), ' ', 8);
     error = (struct error){.status = ALLFOLD_OK};
     write_file(file, 10 + 65535 + 1);
-    tap_ok(array_describe(path, NULL, &info, &error) == ALLFOLD_OK && info.data_offset == 10 + 65535,
+    tap_ok(array_describe(path, NULL, &info, &error) == ALLFOLD_OK && info.layout.offset == 10 + 65535,
            "version 1.0 with a header of 64 KiB, data not aligned");
     for (int version = 0; version < 3; version++) {
         static const char versions[3][2] = {{0, 0}, {4, 0}, {1, 1}};

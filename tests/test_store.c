@@ -125,7 +125,7 @@ static struct setup usual(void)
 {
     static char file[512];
     struct setup setup = {.run = {file, 0, "sum", 0, 0, 2},
-                          .input = {.format = 1, .type = ALLFOLD_F64, .count = 1000, .data_offset = 128,
+                          .input = {.format = 1, .type = ALLFOLD_F64, .count = 1000, .layout = {.offset = 128},
                                     .file_bytes = 8128, .file_time = 7},
                           .stream = {.monoid = MONOID_sum, .type = ALLFOLD_F64, .shard_elements = 100, .shards = 10,
                                      .partial = &partial, .device = "cpu"}};
@@ -152,7 +152,7 @@ static const char *change(struct setup *setup, int number)
     case 4: setup->input.format = 2; return "format of the input raw, found npy";
     case 5: setup->input.type = ALLFOLD_INT64; return "element type";
     case 6: setup->input.count = 999; return "elements 999, found 1000";
-    case 7: setup->input.data_offset = 136; return "offset of the elements 136, found 128";
+    case 7: setup->input.layout.offset = 136; return "offset of the elements 136, found 128";
     case 8: setup->input.generator.seed = 1; return "generator";
     case 9: setup->run.options = ALLFOLD_NAN_OMIT; return "options";
     case 10: snprintf(setup->stream.device, sizeof setup->stream.device, "gpu"); return "device gpu, found cpu";

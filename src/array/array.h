@@ -17,7 +17,16 @@ struct generator {
     uint64_t whole_a, whole_b; /* the same for integer types, exact, in two's complement */
 };
 
-/* Everything about a global array but its elements. Plain bytes: may be broadcast and compared. */
+/* How elements that are not encoded lie in a file: in runs, whose elements lie one behind the other. */
+struct array_layout {
+    uint64_t offset;  /* bytes before the first element */
+    uint64_t run;     /* elements of a run; 0: all lie one behind the other */
+    uint64_t stride;  /* bytes from the first element of a run to that of the next; 0 if run is 0 */
+    uint32_t swapped; /* 1: big-endian */
+};
+
+/* Everything about a global array but its elements. Plain bytes, except that `details` points to more of them: may be broadcast
+   and compared. */
 struct array_info {
     uint32_t format;                       /* row of the table in formats/formats.c */
     allfold_type type;
@@ -25,11 +34,14 @@ struct array_info {
     uint32_t dimensions;                   /* 0 for a scalar: count is then 1 */
     uint32_t fortran_order;                /* 1 when the first index varies fastest */
     uint64_t shape[ARRAY_DIMENSIONS_MAX];
-    uint64_t data_offset;                  /* bytes before element 0 in the file */
+    struct array_layout layout;                  /* of formats that do not encode elements, if they lie in this one file */
     uint64_t file_bytes;                   /* size of the whole file: other ranks must see the same */
     uint64_t file_time;                    /* when it was last modified, in ns; 0 where there is no file */
     struct generator generator;            /* of generated arrays only */
     char path[ARRAY_PATH_BYTES];           /* file name, or the text of the generator */
+    char member[ARRAY_PATH_BYTES];         /* the array's name in a file that may hold several; "" in others */
+    uint64_t details_bytes;                /* of what follows; 0: nothing */
+    void *details;                         /* the format's own table, such as the files or chunks of the array: plain bytes, from malloc */
 };
 
 /* What the user says about an input beside its name; raw files need it. */
@@ -40,15 +52,46 @@ struct array_hints {
     uint64_t count;    /* --count, elements */
 };
 
-/* Describes the array called name: "gen:DISTRIBUTION?n=1e9&seed=1&dtype=f32&..." is generated; a file that starts with
+/* Describes the array called name. "FILE:NAME" is array NAME of FILE, where FILE is the longest part before a ':' that is a
+   regular file; a file of that whole name comes first. Without NAME it is the only array of the file; if there are several, or none
+   of that name, the error lists them. "gen:DISTRIBUTION?n=1e9&seed=1&dtype=f32&..." is generated; a file that starts with
    the .npy magic is .npy (versions 1 to 3, little-endian, C or Fortran order; hints->type must then agree; of
    offset and count, in elements as they lie in the file, the array becomes a row); any other file
    is raw and needs hints->type (count defaults to all the rest of the file, which must be whole elements), but a
    name that ends in ".npy" without the magic is refused: a damaged file is not raw elements. hints may be NULL. Opens,
    checks and closes the file: headers capped (64 KiB for .npy version 1, 1 MiB otherwise), products checked, object
-   and structured types refused, the size exactly what the header implies. *info is written only on success. */
+   and structured types refused, the size exactly what the header implies. *info is written only on success; array_release frees
+   what it then holds. */
 allfold_status array_describe(const char *name, const struct array_hints *hints, struct array_info *info,
                               struct error *error);
+void array_release(struct array_info *info);
+
+/* An array of a file, as it is listed. Texts and tables belong to the lister and end with the call. */
+struct array_entry {
+    const char *name;                   /* "" in a format without names */
+    allfold_type type;                  /* ALLFOLD_TYPE_NONE: it cannot be read */
+    const char *type_text;              /* the type in the format's own words, such as "F8_E4M3"; NULL: that of `type` */
+    const char *refused;                /* why it cannot be read; NULL: it can */
+    uint32_t dimensions;
+    const uint64_t *shape;
+    const char *const *dimension_names; /* NULL: the format has none */
+    const uint64_t *chunk;              /* shape of a chunk; NULL: not in chunks */
+    const char *filters;                /* in the order of writing: "shuffle, deflate"; NULL: none */
+    const char *missing;                /* values that count as missing: "1e+20, -999"; NULL: none */
+    const char *packing;                /* scale and offset: "0.01 x + 273.15"; NULL: none */
+    bool fortran_order, big_endian;
+};
+/* "3x4", or "scalar"; returns its length as snprintf does. */
+size_t array_shape_text(const struct array_entry *entry, char *text, size_t bytes);
+
+typedef void array_visit(void *user, const struct array_entry *entry);
+
+/* Calls visit for each array of the file, in the file's order; of "FILE:NAME" for that one. */
+allfold_status array_entries(const char *name, array_visit *visit, void *user, struct error *error);
+
+/* PATH, or PATH:MEMBER. */
+#define ARRAY_NAME_BYTES (2 * ARRAY_PATH_BYTES)
+const char *array_name(const struct array_info *info, char name[ARRAY_NAME_BYTES]);
 
 /* The name of its format: "npy", "raw", "generated". */
 const char *array_format_name(const struct array_info *info);
@@ -63,7 +106,7 @@ struct source {
     const void *memory; /* not NULL: this rank's range also lies here, to be used in place; read works all the same */
 };
 
-/* Opens a described array for reading; fails where this process sees a file of another size. */
+/* Opens a described array for reading; fails where this process sees a file of another size. info->details must outlive it. */
 allfold_status source_open(const struct array_info *info, struct source **source, struct error *error);
 static inline void source_close(struct source *source)
 {

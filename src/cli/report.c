@@ -90,11 +90,12 @@ void report_exchange(const struct session *session, struct json_object *report)
 
 static struct json_object *begin_json(const struct session *session, allfold_level level)
 {
+    char name[ARRAY_NAME_BYTES];
     struct json_object *report = json_object_new_object();
     json_object_object_add(report, "command", json_object_new_string(session->settings->command->name));
     if (session->name != NULL)
         json_object_object_add(report, "fold", json_object_new_string(session->name));
-    json_object_object_add(report, "input", report_string(session->input.path));
+    json_object_object_add(report, "input", report_string(array_name(&session->input, name)));
     json_object_object_add(report, "dtype", json_object_new_string(allfold_type_name(session->input.type)));
     json_object_object_add(report, "count", json_object_new_uint64(session->input.count));
     json_object_object_add(report, "ranks", json_object_new_int(session->context->comm.size));
@@ -125,9 +126,10 @@ static void end_json(const struct session *session, struct json_object *report, 
 /* What was done, and to what. It follows the result, after two spaces. */
 static void print_circumstances(const struct session *session, allfold_level level, double seconds)
 {
+    char name[ARRAY_NAME_BYTES];
     const int ranks = session->context->comm.size;
     printf("  (%" PRIu64 " %s from ", session->input.count, allfold_type_name(session->input.type));
-    text_print(stdout, session->input.path);
+    text_print(stdout, array_name(&session->input, name));
     printf(", %d rank%s, %s, %s, %.3g s", ranks, ranks == 1 ? "" : "s", session->context->device->backend->name,
            level_name(level), seconds);
     if (session->input_read)

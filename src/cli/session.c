@@ -8,6 +8,7 @@
 #include "watch/temporary.h"
 #include "watch/watchdog.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,8 +60,29 @@ void session_open(struct session *session)
 
 void session_close(struct session *session)
 {
+    array_release(&session->input);
     allfold_close(session->context);
     session->context = NULL;
+}
+
+/* Sends rank 0's table behind the description, if there is one, to all ranks. */
+static allfold_status share_details(struct session *session)
+{
+    const uint64_t piece = UINT64_C(1) << 30; /* MPI counts bytes in an int */
+    struct array_info *const input = &session->input;
+    struct comm *const comm = session_comm(session);
+    if (input->details_bytes == 0)
+        return ALLFOLD_OK;
+    if (comm->rank != 0 && (input->details = malloc((size_t)input->details_bytes)) == NULL)
+        error_set(&session->error, ALLFOLD_NO_MEMORY, "%s: no memory for the %" PRIu64 " bytes that describe the input",
+                  file_shown(input->path), input->details_bytes);
+    if (!session_agree(session))
+        return session->error.status;
+    for (uint64_t at = 0; at < input->details_bytes; at += piece)
+        if (comm_broadcast(comm, 0, (char *)input->details + at, (size_t)u64_min(piece, input->details_bytes - at),
+                           &session->error) != ALLFOLD_OK)
+            break;
+    return session->error.status;
 }
 
 void session_describe(struct session *session, const char *name)
@@ -72,7 +94,8 @@ void session_describe(struct session *session, const char *name)
     session->started = comm->progress->entered = clock_seconds();
     if (comm->rank == 0)
         array_describe(name, &session->settings->hints, &session->input, &session->error);
-    if (comm_broadcast(comm, 0, &session->input, sizeof session->input, &session->error) != ALLFOLD_OK)
+    if (comm_broadcast(comm, 0, &session->input, sizeof session->input, &session->error) != ALLFOLD_OK
+        || share_details(session) != ALLFOLD_OK)
         return;
     session->input_read = true;
     session->range = range_part(session->input.count, (uint64_t)comm->rank, (uint64_t)comm->size);

@@ -10,7 +10,8 @@
 void session_open(struct session *session);
 void session_close(struct session *session);
 
-/* Describes the array called name on rank 0 and sends the description to all ranks: session->input and ->range. */
+/* Describes the array called name on rank 0 and sends the description to all ranks: session->input, which session_close frees, and
+   ->range. */
 void session_describe(struct session *session, const char *name);
 
 /* Opens this rank's part of the input. On an error job->source is NULL and session->error, not yet agreed upon, says why. The

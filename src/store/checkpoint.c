@@ -40,6 +40,7 @@ static const struct row {
     NUMBER(type, "element type (number)"),
     NUMBER(count, "elements"),
     NUMBER(data_offset, "offset of the elements"),
+    NUMBER(array, "array in the file (checksum)"),
     NUMBER(generator, "generator (checksum)"),
     NUMBER(options, "options (number)"),
     TEXT(device, "device"),
@@ -218,7 +219,10 @@ allfold_status checkpoint_begin(struct checkpoint *checkpoint, const struct chec
     snprintf(identity->format, sizeof identity->format, "%s", array_format_name(input));
     identity->type = input->type;
     identity->count = input->count;
-    identity->data_offset = input->data_offset;
+    identity->data_offset = input->layout.offset;
+    identity->array = checksum(CHECKSUM_START, input->member, strlen(input->member));
+    identity->array = checksum(identity->array, &input->layout, sizeof input->layout);
+    identity->array = checksum(identity->array, input->details, (size_t)input->details_bytes);
     identity->file_bytes = input->file_bytes;
     identity->file_time = input->file_time;
     identity->generator = checksum(CHECKSUM_START, &input->generator, sizeof input->generator);

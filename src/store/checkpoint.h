@@ -15,6 +15,7 @@
 struct checkpoint_identity {
     char version[16], command[16], format[16], device[64];
     uint64_t type, count, data_offset; /* the input's header */
+    uint64_t array;                    /* checksum of its name in the file, and of what else says where its elements lie */
     uint64_t file_bytes, file_time;            /* 0 where there is no file */
     uint64_t generator;                        /* checksum of a generated input's parameters */
     uint64_t options;                          /* the command's own: NaN, output type */

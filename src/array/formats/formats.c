@@ -2,6 +2,8 @@
 #include "array/formats/formats.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,6 +12,29 @@ static const struct format *const formats[] = {&format_generated, &format_npy, &
 enum { FORMAT_COUNT = sizeof formats / sizeof *formats };
 
 const char *array_format_name(const struct array_info *info) { return formats[info->format]->name; }
+
+const char *array_name(const struct array_info *info, char name[ARRAY_NAME_BYTES])
+{
+    snprintf(name, ARRAY_NAME_BYTES, "%s%s%s", info->path, info->member[0] != '\0' ? ":" : "", info->member);
+    return name;
+}
+
+/* Cuts the name into path and member at the last ':' behind the name of a regular file, unless there is a file of the whole name. */
+static void split_name(const char *name, struct array_info *info)
+{
+    struct stat status;
+    strcpy(info->path, name);
+    if (format_generated.recognises(&(struct input_file){.name = name}) || stat(name, &status) == 0)
+        return;
+    for (char *colon = info->path; (colon = strrchr(info->path, ':')) != NULL;) {
+        *colon = '\0';
+        if (stat(info->path, &status) == 0 && S_ISREG(status.st_mode)) {
+            strcpy(info->member, name + (colon - info->path) + 1);
+            return;
+        }
+    }
+    strcpy(info->path, name);
+}
 
 /* Opens the file that the input's name means, if it means one. */
 static allfold_status open_input(struct input_file *file, struct array_info *info, struct error *error)
@@ -28,29 +53,114 @@ static allfold_status open_input(struct input_file *file, struct array_info *inf
     return file_read(&(struct file_range){file->fd, file->name, 0, file->head_bytes}, file->head, 1, error);
 }
 
+/* Opens the input called name and finds its format. The caller closes file->fd if it is not negative, also after an error. */
+static allfold_status find_format(const char *name, struct input_file *file, struct array_info *info, struct error *error)
+{
+    *file = (struct input_file){.name = info->path, .fd = -1};
+    memset(info, 0, sizeof *info); /* the padding too: descriptions are compared as bytes */
+    if (name[0] == '\0')
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "expected the name of an array, found an empty one");
+    if (strlen(name) >= sizeof info->path)
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected a name of less than %zu bytes, found %zu",
+                         file_shown(name), sizeof info->path, strlen(name));
+    split_name(name, info);
+    if (open_input(file, info, error) != ALLFOLD_OK)
+        return error->status;
+    while (!formats[info->format]->recognises(file)) /* the last takes any */
+        info->format++;
+    const bool named = strlen(name) > strlen(info->path);
+    if (named && formats[info->format]->list == NULL)
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected no name behind this file (format %s), which is one array, found ':%s'",
+                         file_shown(info->path), formats[info->format]->name, file_shown(info->member));
+    file->member = named ? info->member : NULL;
+    return ALLFOLD_OK;
+}
+
+/* Describes the array that file->member names, or the only one of the file. */
+static allfold_status describe(struct input_file *file, const struct array_hints *hints, struct array_info *info, struct error *error)
+{
+    static const struct array_hints none;
+    const struct format *const format = formats[info->format];
+    if (format->list != NULL && file->member == NULL) {
+        if (input_only_member(file, format, info->member, error) != ALLFOLD_OK)
+            return error->status;
+        file->member = info->member;
+    }
+    return format->describe(file, hints != NULL ? hints : &none, info, error);
+}
+
 allfold_status array_describe(const char *name, const struct array_hints *hints, struct array_info *info,
                               struct error *error)
 {
-    static const struct array_hints none;
     struct array_info described;
-    struct input_file file = {.name = name, .fd = -1};
-    memset(&described, 0, sizeof described); /* the padding too: descriptions are compared as bytes */
-    const size_t length = strlen(name);
-    if (length == 0)
-        return error_set(error, ALLFOLD_BAD_ARGUMENT, "expected the name of an array, found an empty one");
-    if (length >= sizeof described.path)
-        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected a name of less than %zu bytes, found %zu",
-                         file_shown(name), sizeof described.path, length);
-    memcpy(described.path, name, length);
-    if (open_input(&file, &described, error) == ALLFOLD_OK) {
-        while (!formats[described.format]->recognises(&file)) /* the last takes any */
-            described.format++;
-        formats[described.format]->describe(&file, hints != NULL ? hints : &none, &described, error);
-    }
+    struct input_file file;
+    if (find_format(name, &file, &described, error) == ALLFOLD_OK)
+        describe(&file, hints, &described, error);
     if (file.fd >= 0)
         close(file.fd);
     if (error->status == ALLFOLD_OK)
         memcpy(info, &described, sizeof described);
+    else
+        array_release(&described);
+    return error->status;
+}
+
+void array_release(struct array_info *info)
+{
+    free(info->details);
+    info->details = NULL;
+    info->details_bytes = 0;
+}
+
+/* An array without a name, or the one that is asked for. */
+static void visit_described(const struct array_info *info, array_visit *visit, void *user)
+{
+    const struct array_entry entry = {.name = info->member,
+                                      .type = info->type,
+                                      .dimensions = info->dimensions,
+                                      .shape = info->shape,
+                                      .fortran_order = info->fortran_order != 0,
+                                      .big_endian = info->layout.swapped != 0};
+    visit(user, &entry);
+}
+
+struct one_visit {
+    const char *name;
+    array_visit *visit;
+    void *user;
+};
+
+static void visit_one(void *user, const struct array_entry *entry)
+{
+    const struct one_visit *const one = user;
+    if (strcmp(entry->name, one->name) == 0)
+        one->visit(one->user, entry);
+}
+
+/* The entries of an open file. */
+static allfold_status list(struct input_file *file, struct array_info *info, const struct one_visit *visit, struct error *error)
+{
+    const struct format *const format = formats[info->format];
+    if (format->list != NULL && file->member == NULL)
+        return format->list(file, visit->visit, visit->user, error);
+    if (describe(file, NULL, info, error) != ALLFOLD_OK)
+        return error->status;
+    if (format->list == NULL)
+        visit_described(info, visit->visit, visit->user);
+    else
+        format->list(file, visit_one, &(struct one_visit){info->member, visit->visit, visit->user}, error);
+    array_release(info);
+    return error->status;
+}
+
+allfold_status array_entries(const char *name, array_visit *visit, void *user, struct error *error)
+{
+    struct array_info info;
+    struct input_file file;
+    if (find_format(name, &file, &info, error) == ALLFOLD_OK)
+        list(&file, &info, &(struct one_visit){.visit = visit, .user = user}, error);
+    if (file.fd >= 0)
+        close(file.fd);
     return error->status;
 }
 

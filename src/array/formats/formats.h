@@ -7,7 +7,8 @@
 
 /* An input that is about to be described, open for reading. */
 struct input_file {
-    const char *name;         /* as the user gave it */
+    const char *name;         /* as the user gave it, without the member */
+    const char *member;       /* the array's name in the file; NULL: not given, or the format has no names */
     int fd;                   /* -1: no file (generated) */
     uint64_t bytes;           /* of the file */
     unsigned char head[16];   /* its first bytes */
@@ -18,7 +19,11 @@ struct format {
     const char *name; /* in messages and reports */
     /* Whether the input is of this format. */
     bool (*recognises)(const struct input_file *file);
-    /* Sets all of *info but format, path, file_bytes and file_time. Checks all that can be checked without reading the elements. */
+    /* Calls visit for each array of the file. NULL: the file is one array, without a name, and `describe` says all of it. */
+    allfold_status (*list)(const struct input_file *file, array_visit *visit, void *user, struct error *error);
+    /* Sets all of *info but format, path, file_bytes and file_time; member, which is set, may be replaced by another spelling of the
+       same name. If the format has names, file->member is one, and input_refuse_member tells that there is none of that name. Checks
+       all that can be checked without reading the elements. */
     allfold_status (*describe)(const struct input_file *file, const struct array_hints *hints, struct array_info *info,
                                struct error *error);
     /* Opens a described array for reading. Every rank calls it. */
@@ -27,7 +32,14 @@ struct format {
 
 extern const struct format format_generated, format_npy, format_raw;
 
-/* The open of formats whose elements lie in the file as they are, from info->data_offset on (plain.c). */
+/* Fails: the file holds no array called file->member. The message lists those that it holds. */
+allfold_status input_refuse_member(const struct input_file *file, const struct format *format, struct error *error);
+
+/* The name of the only array of the file. If there are several, the error lists them. */
+allfold_status input_only_member(const struct input_file *file, const struct format *format, char name[ARRAY_PATH_BYTES],
+                                 struct error *error);
+
+/* The open of formats whose elements are not encoded: they lie in the file as info->layout says (plain.c). */
 allfold_status plain_open(const struct array_info *info, struct source **source, struct error *error);
 
 /* Refuses a range that is not within the array (plain.c). */

@@ -41,4 +41,5 @@ static allfold_status open_generated(const struct array_info *info, struct sourc
     return ALLFOLD_OK;
 }
 
-const struct format format_generated = {"generated", recognises_name, describe_generated, open_generated};
+const struct format format_generated = {
+    .name = "generated", .recognises = recognises_name, .describe = describe_generated, .open = open_generated};

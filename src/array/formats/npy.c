@@ -322,13 +322,13 @@ static allfold_status read_preamble(const char *name, int fd, uint64_t file_byte
 static allfold_status check_size(const char *name, uint64_t file_bytes, const struct array_info *info,
                                  struct error *error)
 {
-    const uint64_t data = info->count * allfold_type_bytes(info->type), have = file_bytes - info->data_offset;
+    const uint64_t data = info->count * allfold_type_bytes(info->type), have = file_bytes - info->layout.offset;
     if (data == have)
         return ALLFOLD_OK;
     return error_set(error, ALLFOLD_BAD_INPUT,
                      "%s: .npy file: expected %" PRIu64 " %s elements, %" PRIu64 " bytes after the header of %" PRIu64
                      ", found %" PRIu64 " bytes: %" PRIu64 " bytes %s",
-                     file_shown(name), info->count, allfold_type_name(info->type), data, info->data_offset, have,
+                     file_shown(name), info->count, allfold_type_name(info->type), data, info->layout.offset, have,
                      have > data ? have - data : data - have, have > data ? "too many" : "are missing");
 }
 
@@ -343,7 +343,7 @@ allfold_status npy_describe(const char *name, int fd, uint64_t file_bytes, struc
     if (text == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory for a header of %" PRIu32 " bytes",
                          file_shown(name), length);
-    info->data_offset = preamble + length;
+    info->layout.offset = preamble + length;
     if (file_read(&(struct file_range){fd, name, preamble, length}, text, 1, error) == ALLFOLD_OK &&
         npy_parse(name, text, length, info, error) == ALLFOLD_OK)
         check_size(name, file_bytes, info, error);
@@ -407,7 +407,7 @@ static allfold_status cut_npy(const char *name, const struct array_hints *hints,
                          hints->has_count ? hints->count : 0, offset);
     if (!hints->has_offset && !hints->has_count)
         return ALLFOLD_OK;
-    info->data_offset += offset * allfold_type_bytes(info->type);
+    info->layout.offset += offset * allfold_type_bytes(info->type);
     info->count = hints->has_count ? hints->count : info->count - offset;
     memset(info->shape, 0, sizeof info->shape);
     info->shape[0] = info->count;
@@ -428,4 +428,4 @@ static allfold_status describe_file(const struct input_file *file, const struct 
     return cut_npy(file->name, hints, info, error);
 }
 
-const struct format format_npy = {"npy", recognises_npy, describe_file, plain_open};
+const struct format format_npy = {.name = "npy", .recognises = recognises_npy, .describe = describe_file, .open = plain_open};

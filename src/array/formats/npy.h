@@ -13,7 +13,7 @@
 allfold_status npy_parse(const char *name, const char *text, size_t bytes, struct array_info *info,
                          struct error *error);
 
-/* The same for an open file that starts with the magic, and data_offset; checks that the file, of file_bytes, is
+/* The same for an open file that starts with the magic, and layout; checks that the file, of file_bytes, is
    exactly as large as its header implies. */
 allfold_status npy_describe(const char *name, int fd, uint64_t file_bytes, struct array_info *info,
                             struct error *error);

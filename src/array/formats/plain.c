@@ -28,7 +28,7 @@ static allfold_status read_plain(struct source *source, uint64_t first, uint64_t
     const uint64_t bytes = allfold_type_bytes(s->info.type);
     if (array_check_range(&s->info, first, count, error) != ALLFOLD_OK)
         return error->status;
-    const struct file_range range = {s->fd, s->info.path, s->info.data_offset + first * bytes, count * bytes};
+    const struct file_range range = {s->fd, s->info.path, s->info.layout.offset + first * bytes, count * bytes};
     return file_read(&range, destination, threads, error);
 }
 

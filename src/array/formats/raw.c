@@ -35,8 +35,8 @@ static allfold_status describe_raw(const struct input_file *file, const struct a
     info->count = hints->has_count ? hints->count : rest / bytes;
     info->dimensions = 1;
     info->shape[0] = info->count;
-    info->data_offset = offset;
+    info->layout.offset = offset;
     return ALLFOLD_OK;
 }
 
-const struct format format_raw = {"raw", recognises_any, describe_raw, plain_open};
+const struct format format_raw = {.name = "raw", .recognises = recognises_any, .describe = describe_raw, .open = plain_open};
