@@ -81,13 +81,14 @@ struct array_entry {
     const char *packing;                /* scale and offset: "0.01 x + 273.15"; NULL: none */
     bool fortran_order, big_endian;
 };
-/* "3x4", or "scalar"; returns its length as snprintf does. */
-size_t array_shape_text(const struct array_entry *entry, char *text, size_t bytes);
-
 typedef void array_visit(void *user, const struct array_entry *entry);
 
-/* Calls visit for each array of the file, in the file's order; of "FILE:NAME" for that one. */
-allfold_status array_entries(const char *name, array_visit *visit, void *user, struct error *error);
+/* Calls visit for each array of the file, in the file's order; of "FILE:NAME" for that one. After an error visit may have been
+   called for some. *format: as array_format_name. */
+allfold_status array_entries(const char *name, array_visit *visit, void *user, const char **format, struct error *error);
+
+/* "3x4", or "scalar" without dimensions. Cuts it at `bytes`. */
+void array_shape_text(const uint64_t *shape, uint32_t dimensions, char *text, size_t bytes);
 
 /* PATH, or PATH:MEMBER. */
 #define ARRAY_NAME_BYTES (2 * ARRAY_PATH_BYTES)

@@ -20,8 +20,8 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_STOPPED = 75 /* as E
 
 struct option; /* options.h */
 
-/* What a command works on. The ladder opens its own GPU. */
-enum works_on { WORKS_ON_DEVICE, WORKS_ON_CPU, WORKS_ON_OWN_GPU };
+/* What a command works on. The ladder opens its own GPU; info needs no device to list what a file holds. */
+enum works_on { WORKS_ON_DEVICE, WORKS_ON_CPU, WORKS_ON_OWN_GPU, WORKS_ON_CPU_IF_OPERAND };
 
 /* One line of the table in commands/commands.c. */
 struct command {

@@ -11,6 +11,7 @@ allfold_SOURCES = \
 	src/cli/commands/fold.c \
 	src/cli/commands/generate.c \
 	src/cli/commands/info.c \
+	src/cli/commands/info_file.c \
 	src/cli/commands/ladder.c \
 	src/cli/commands/ladder_report.c \
 	src/cli/commands/ladder_report.h \

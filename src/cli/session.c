@@ -21,10 +21,11 @@ static void log_line(void *user, const char *line)
 }
 
 /* A command without work for the backend's GPU must not wait for one, nor take memory of it. The ladder opens its own. */
-static allfold_status choose_backend(const struct command *command, allfold_backend *backend, struct error *error)
+static allfold_status choose_backend(const struct settings *settings, allfold_backend *backend, struct error *error)
 {
+    const struct command *const command = settings->command;
     const bool gpu = command->works_on == WORKS_ON_OWN_GPU;
-    if (command->works_on == WORKS_ON_DEVICE)
+    if (command->works_on == WORKS_ON_DEVICE || (command->works_on == WORKS_ON_CPU_IF_OPERAND && settings->operand == NULL))
         return ALLFOLD_OK;
     if (*backend == (gpu ? ALLFOLD_BACKEND_CPU : ALLFOLD_BACKEND_CUDA))
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected --backend=%s or auto, since it works on the %s, "
@@ -42,7 +43,7 @@ void session_open(struct session *session)
                                          .statuses = {[WATCH_FAILED] = EXIT_FAILED, [WATCH_STOPPED] = EXIT_STOPPED},
                                          .timeout = session->settings->timeout,
                                          .show = session->settings->quiet ? NULL : progress_show};
-    if (choose_backend(session->settings->command, &options.backend, &session->error) != ALLFOLD_OK
+    if (choose_backend(session->settings, &options.backend, &session->error) != ALLFOLD_OK
         || watch_open(&watch, &session->error) != ALLFOLD_OK)
         return;
     stop_install();

@@ -153,7 +153,7 @@ static allfold_status list(struct input_file *file, struct array_info *info, con
     return error->status;
 }
 
-allfold_status array_entries(const char *name, array_visit *visit, void *user, struct error *error)
+allfold_status array_entries(const char *name, array_visit *visit, void *user, const char **format, struct error *error)
 {
     struct array_info info;
     struct input_file file;
@@ -161,6 +161,8 @@ allfold_status array_entries(const char *name, array_visit *visit, void *user, s
         list(&file, &info, &(struct one_visit){.visit = visit, .user = user}, error);
     if (file.fd >= 0)
         close(file.fd);
+    if (error->status == ALLFOLD_OK)
+        *format = array_format_name(&info);
     return error->status;
 }
 

@@ -18,14 +18,12 @@ struct listing {
     char text[LIST_BYTES];
 };
 
-size_t array_shape_text(const struct array_entry *entry, char *text, size_t bytes)
+void array_shape_text(const uint64_t *shape, uint32_t dimensions, char *text, size_t bytes)
 {
     size_t length = 0;
-    if (entry->dimensions == 0)
-        return (size_t)snprintf(text, bytes, "scalar");
-    for (uint32_t i = 0; i < entry->dimensions && length < bytes; i++)
-        length += (size_t)snprintf(text + length, bytes - length, "%s%" PRIu64, i > 0 ? "x" : "", entry->shape[i]);
-    return length;
+    snprintf(text, bytes, "scalar");
+    for (uint32_t i = 0; i < dimensions && length < bytes; i++)
+        length += (size_t)snprintf(text + length, bytes - length, "%s%" PRIu64, i > 0 ? "x" : "", shape[i]);
 }
 
 static const char *type_text(const struct array_entry *entry)
@@ -41,7 +39,7 @@ static void list_entry(void *user, const struct array_entry *entry)
         listing->fits = strlen(entry->name) < ARRAY_PATH_BYTES;
         snprintf(listing->only, ARRAY_PATH_BYTES, "%s", entry->name);
     }
-    array_shape_text(entry, shape, sizeof shape);
+    array_shape_text(entry->shape, entry->dimensions, shape, sizeof shape);
     const int length = snprintf(text, sizeof text, "%s%s (%s %s)", listing->shown > 0 ? ", " : "", entry->name, type_text(entry), shape);
     if (listing->shown + 1 < listing->count || listing->shown == SHOWN_MAX || (size_t)length >= sizeof text
         || listing->length + (size_t)length >= sizeof listing->text)

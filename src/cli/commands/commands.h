@@ -10,6 +10,7 @@ void fold_run(struct session *session);     /* every fold */
 void softmax_run(struct session *session);  /* and log-softmax */
 void generate_run(struct session *session);
 void merge_run(struct session *session);
+void info_file_run(struct session *session);
 void info_run(struct session *session);
 void ladder_command_run(struct session *session);
 void bench_command_run(struct session *session);

@@ -182,6 +182,10 @@ static void print_rank(const struct rank_info *r)
 
 void info_run(struct session *session)
 {
+    if (session->settings->operand != NULL) {
+        info_file_run(session);
+        return;
+    }
     const int count = session_comm(session)->size;
     struct rank_info *all = ranks_gather(session, true);
     if (all != NULL && session->settings->json)

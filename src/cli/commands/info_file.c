@@ -1,0 +1,153 @@
+/* info FILE: lists the arrays that a file holds. Only rank 0 reads the file. */
+#include "cli/commands/commands.h"
+#include "cli/report.h"
+
+#include "cli/text.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#define SHAPE_BYTES (21 * ARRAY_DIMENSIONS_MAX)
+
+static const char *type_text(const struct array_entry *entry)
+{
+    return entry->type_text != NULL ? entry->type_text : allfold_type_name(entry->type);
+}
+
+/* The text of a report. It is printed as a whole, or not at all. */
+struct text {
+    FILE *file; /* in memory */
+    uint64_t arrays;
+    bool quiet;
+};
+
+static void put_dimension_names(const struct array_entry *entry, FILE *file)
+{
+    for (uint32_t i = 0; i < entry->dimensions; i++) {
+        fputs(i == 0 ? " (" : ", ", file);
+        text_print(file, entry->dimension_names[i]);
+    }
+    if (entry->dimensions > 0)
+        putc(')', file);
+}
+
+/* ", WORDS TEXT" if there is a text. */
+static void put_more(FILE *file, const char *words, const char *text)
+{
+    if (text == NULL)
+        return;
+    fprintf(file, ", %s", words);
+    text_print(file, text);
+}
+
+static void put_entry(void *user, const struct array_entry *entry)
+{
+    struct text *const text = user;
+    char shape[SHAPE_BYTES], chunk[SHAPE_BYTES];
+    array_shape_text(entry->shape, entry->dimensions, shape, sizeof shape);
+    text->arrays++;
+    fputs(text->quiet ? "" : "  ", text->file);
+    text_print(text->file, entry->name);
+    if (!text->quiet) {
+        fprintf(text->file, "%s%s %s", entry->name[0] != '\0' ? "  " : "", type_text(entry), shape);
+        if (entry->dimension_names != NULL)
+            put_dimension_names(entry, text->file);
+        if (entry->chunk != NULL)
+            array_shape_text(entry->chunk, entry->dimensions, chunk, sizeof chunk);
+        put_more(text->file, "chunks of ", entry->chunk != NULL ? chunk : NULL);
+        put_more(text->file, "", entry->filters);
+        put_more(text->file, "missing: ", entry->missing);
+        put_more(text->file, "packed: ", entry->packing);
+        put_more(text->file, "", entry->big_endian ? "big-endian" : NULL);
+        put_more(text->file, "", entry->fortran_order ? "Fortran order" : NULL);
+        put_more(text->file, "cannot be read: ", entry->refused);
+    }
+    putc('\n', text->file);
+}
+
+static struct json_object *numbers(const uint64_t *values, uint32_t count)
+{
+    struct json_object *array = json_object_new_array();
+    for (uint32_t i = 0; i < count; i++)
+        json_object_array_add(array, json_object_new_uint64(values[i]));
+    return array;
+}
+
+static struct json_object *names(const char *const *texts, uint32_t count)
+{
+    struct json_object *array = json_object_new_array();
+    for (uint32_t i = 0; i < count; i++)
+        json_object_array_add(array, report_string(texts[i]));
+    return array;
+}
+
+static struct json_object *text_or_null(const char *text) { return text != NULL ? report_string(text) : NULL; }
+
+static void add_entry(void *user, const struct array_entry *entry)
+{
+    struct json_object *object = json_object_new_object();
+    json_object_object_add(object, "name", entry->name[0] != '\0' ? report_string(entry->name) : NULL);
+    json_object_object_add(object, "dtype", entry->type != ALLFOLD_TYPE_NONE ? json_object_new_string(allfold_type_name(entry->type)) : NULL);
+    json_object_object_add(object, "file_type", report_string(type_text(entry)));
+    json_object_object_add(object, "shape", numbers(entry->shape, entry->dimensions));
+    json_object_object_add(object, "dimensions",
+                           entry->dimension_names != NULL ? names(entry->dimension_names, entry->dimensions) : NULL);
+    json_object_object_add(object, "chunks", entry->chunk != NULL ? numbers(entry->chunk, entry->dimensions) : NULL);
+    json_object_object_add(object, "filters", text_or_null(entry->filters));
+    json_object_object_add(object, "missing", text_or_null(entry->missing));
+    json_object_object_add(object, "packing", text_or_null(entry->packing));
+    json_object_object_add(object, "byte_order", json_object_new_string(entry->big_endian ? "big" : "little"));
+    json_object_object_add(object, "fortran_order", json_object_new_boolean(entry->fortran_order));
+    json_object_object_add(object, "refused", text_or_null(entry->refused));
+    json_object_array_add(user, object);
+}
+
+static void print_json(const struct settings *settings, struct error *error)
+{
+    const char *format = NULL;
+    struct json_object *report = json_object_new_object(), *arrays = json_object_new_array();
+    array_entries(settings->operand, add_entry, arrays, &format, error);
+    json_object_object_add(report, "command", json_object_new_string(settings->command->name));
+    json_object_object_add(report, "input", report_string(settings->operand));
+    json_object_object_add(report, "format", format != NULL ? json_object_new_string(format) : NULL);
+    json_object_object_add(report, "arrays", arrays);
+    if (error->status == ALLFOLD_OK)
+        report_print(report);
+    else
+        json_object_put(report);
+}
+
+static void print_text(const struct settings *settings, struct error *error)
+{
+    char *lines = NULL;
+    size_t bytes;
+    const char *format = NULL;
+    struct text text = {.file = open_memstream(&lines, &bytes), .quiet = settings->quiet};
+    if (text.file == NULL) {
+        error_set(error, ALLFOLD_NO_MEMORY, "no memory for a list of arrays");
+        return;
+    }
+    array_entries(settings->operand, put_entry, &text, &format, error);
+    if (fclose(text.file) != 0)
+        error_set(error, ALLFOLD_NO_MEMORY, "no memory for a list of %" PRIu64 " arrays", text.arrays);
+    if (error->status == ALLFOLD_OK && !text.quiet) {
+        text_print(stdout, settings->operand);
+        printf(": %s, %" PRIu64 " array%s\n", format, text.arrays, text.arrays == 1 ? "" : "s");
+    }
+    if (error->status == ALLFOLD_OK)
+        fputs(lines, stdout);
+    free(lines);
+}
+
+void info_file_run(struct session *session)
+{
+    const struct settings *const settings = session->settings;
+    struct error *const error = &session->error;
+    if (settings->check)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "info: expected --check without a FILE: it is about ranks and devices");
+    else if (session_comm(session)->rank == 0 && settings->json)
+        print_json(settings, error);
+    else if (session_comm(session)->rank == 0)
+        print_text(settings, error);
+    session_agree(session);
+}
