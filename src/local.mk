@@ -3,7 +3,9 @@ lib_LIBRARIES += liballfold.a
 include_HEADERS += src/allfold.h
 liballfold_a_SOURCES = \
 	src/array/draw.c \
+	src/array/encoding.c \
 	src/array/file.c \
+	src/array/formats/chunk_filters.c \
 	src/array/formats/formats.c \
 	src/array/formats/generated.c \
 	src/array/formats/listing.c \
@@ -34,7 +36,9 @@ liballfold_a_SOURCES = \
 
 noinst_HEADERS += \
 	src/array/array.h \
+	src/array/encoding.h \
 	src/array/file.h \
+	src/array/formats/chunk_filters.h \
 	src/array/formats/formats.h \
 	src/array/formats/npy.h \
 	src/array/generate.h \

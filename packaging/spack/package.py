@@ -22,6 +22,9 @@ class Allfold(AutotoolsPackage, CudaPackage):
     depends_on("pkgconfig", type="build")
     depends_on("mpi@3:")
     depends_on("json-c@0.14:")
+    depends_on("hdf5@1.10.3: ~mpi")
+    depends_on("libdeflate")
+    depends_on("zstd")
     depends_on("cuda@11.8:", when="+cuda")
     depends_on("python@3.9:", type="run")
     depends_on("py-matplotlib", type="run")
@@ -34,6 +37,7 @@ class Allfold(AutotoolsPackage, CudaPackage):
 
     def configure_args(self):
         args = ["CC={0}".format(self.spec["mpi"].mpicc)]
+        args += ["--with-hdf5", "--with-libdeflate", "--with-zstd"]
         args += self.enable_or_disable("openmp")
         if self.spec.satisfies("+cuda"):
             args.append("--with-cuda={0}".format(self.spec["cuda"].prefix))

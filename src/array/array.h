@@ -4,6 +4,7 @@
 #ifndef ALLFOLD_ARRAY_H
 #define ALLFOLD_ARRAY_H
 
+#include "array/encoding.h"
 #include "array/replacement.h"
 #include "base/base.h"
 
@@ -29,7 +30,7 @@ struct array_layout {
    and compared. */
 struct array_info {
     uint32_t format;                       /* row of the table in formats/formats.c */
-    allfold_type type;
+    allfold_type type;                     /* of the elements that readers give */
     uint64_t count;                        /* product of shape */
     uint32_t dimensions;                   /* 0 for a scalar: count is then 1 */
     uint32_t fortran_order;                /* 1 when the first index varies fastest */
@@ -37,6 +38,7 @@ struct array_info {
     struct array_layout layout;                  /* of formats that do not encode elements, if they lie in this one file */
     uint64_t file_bytes;                   /* size of the whole file: other ranks must see the same */
     uint64_t file_time;                    /* when it was last modified, in ns; 0 where there is no file */
+    struct encoding encoding;              /* missing values and packing */
     struct generator generator;            /* of generated arrays only */
     char path[ARRAY_PATH_BYTES];           /* file name, or the text of the generator */
     char member[ARRAY_PATH_BYTES];         /* the array's name in a file that may hold several; "" in others */

@@ -27,6 +27,11 @@
 #ifndef ALLFOLD_BUILD_OPENMP
 #define ALLFOLD_BUILD_OPENMP "unknown"
 #endif
+#ifndef ALLFOLD_BUILD_HDF5
+#define ALLFOLD_BUILD_HDF5 "unknown"
+#define ALLFOLD_BUILD_LIBDEFLATE "unknown"
+#define ALLFOLD_BUILD_ZSTD "unknown"
+#endif
 #ifndef ALLFOLD_BUILD_CUDA
 #define ALLFOLD_BUILD_CUDA "unknown"
 #endif
@@ -42,6 +47,9 @@ static const struct {
     {"cc", "by", ALLFOLD_BUILD_CC},
     {"cflags", "flags", ALLFOLD_BUILD_CFLAGS},
     {"openmp", "OpenMP", ALLFOLD_BUILD_OPENMP},
+    {"hdf5", "HDF5", ALLFOLD_BUILD_HDF5},
+    {"libdeflate", "libdeflate", ALLFOLD_BUILD_LIBDEFLATE},
+    {"zstd", "zstd", ALLFOLD_BUILD_ZSTD},
     {"cuda", "CUDA", ALLFOLD_BUILD_CUDA},
     {"cuda_arch", "GPU code", ALLFOLD_BUILD_CUDA_ARCH},
 };

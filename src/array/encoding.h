@@ -1,0 +1,63 @@
+/* What NetCDF's attributes say of an array: which elements are missing (_FillValue, missing_value), how they are packed (scale_factor,
+   add_offset), and that integers are unsigned (_Unsigned). Used by the formats that have attributes. */
+#ifndef ALLFOLD_ARRAY_ENCODING_H
+#define ALLFOLD_ARRAY_ENCODING_H
+
+#include "base/base.h"
+
+#define MISSING_VALUES_MAX 16
+#define ATTRIBUTE_BYTES_MAX 256
+
+/* Plain bytes; all zero: elements are values, and none is missing. */
+struct encoding {
+    allfold_type stored;                  /* type of the elements in the file; ALLFOLD_TYPE_NONE: that of the array */
+    uint32_t missing_count, missing_nan;  /* missing_nan, 1: NaN is missing */
+    uint32_t packed;                      /* 1: an element x stands for scale * x + offset */
+    uint32_t unused;
+    double scale, offset;
+    uint64_t missing[MISSING_VALUES_MAX]; /* elements of the stored type that are missing, each in the first bytes of its word */
+};
+
+/* A numeric attribute's values in host byte order, or a text. */
+struct attribute {
+    allfold_type type; /* ALLFOLD_TYPE_NONE: text */
+    uint64_t count;    /* of values, or of bytes of the text */
+    _Alignas(8) unsigned char values[ATTRIBUTE_BYTES_MAX];
+};
+
+/* Finds the array's attribute of that name. False: there is none, or *error says why it cannot be read. An attribute of more than
+   ATTRIBUTE_BYTES_MAX bytes, or of another kind than numbers and text, is such an error. */
+typedef bool attribute_find(void *user, const char *name, struct attribute *attribute, struct error *error);
+
+/* Sets *encoding from the attributes of an array whose elements lie in the file as *type. *type becomes the type of the elements that
+   readers give: unsigned if _Unsigned says so, f64 if the elements are packed. Missing values are compared in stored units: a
+   value that the stored type cannot hold matches no element; one of more digits is rounded to the stored type. name: of the array,
+   for messages. */
+allfold_status encoding_describe(const char *name, attribute_find *find, void *user, allfold_type *type, struct encoding *encoding,
+                                 struct error *error);
+
+static inline bool encoding_has_missing(const struct encoding *encoding)
+{
+    return encoding->missing_count > 0 || encoding->missing_nan != 0;
+}
+
+/* The missing values and the packing in words, "1e+20, nan" and "0.01 x + 273.15"; "" if there are none. */
+#define ENCODING_TEXT_BYTES 512
+void encoding_missing_text(const struct encoding *encoding, char text[ENCODING_TEXT_BYTES]);
+void encoding_packing_text(const struct encoding *encoding, char text[ENCODING_TEXT_BYTES]);
+
+/* Moves those of x[0 .. n), elements of the stored type, that are not missing to its front, in order, and returns how many they are.
+   kept: NULL, or a bitmap of n bits in words of 64, which is set: bit i says whether x[i] is not missing. */
+uint64_t encoding_compact(const struct encoding *encoding, void *x, uint64_t n, uint64_t *kept);
+
+/* The index of the first missing element of x[0 .. n); n if there is none. */
+uint64_t encoding_find_missing(const struct encoding *encoding, const void *x, uint64_t n);
+
+/* y[i] = scale * x[i] + offset, rounded once (x[i] as f64: integers beyond 2^53 are rounded first). x may be the end of y's memory:
+   x + n elements = y + n elements. */
+void encoding_unpack(const struct encoding *encoding, const void *x, uint64_t n, double *y);
+
+/* Where the k-th kept element (from 0) lies: the position of the k-th set bit. */
+uint64_t encoding_select(const uint64_t *kept, uint64_t k);
+
+#endif
