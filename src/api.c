@@ -101,9 +101,11 @@ allfold_status allfold_open(MPI_Comm comm, const allfold_options *options, allfo
     struct allfold_context *const ctx = calloc(1, sizeof *ctx);
     options_take(&copy, &refused);
     *context = NULL;
+    const double opening = clock_seconds();
     if (ctx == NULL)
         error_set(&error, ALLFOLD_NO_MEMORY, "no memory for a context");
     if (comm_open(&comm, known.exchange, ctx != NULL ? &ctx->comm : &none, &error) == ALLFOLD_OK) {
+        ctx->opening = opening;
         error = refused; /* now that the others can be told */
         if (core_open(ctx, &known, &error) != ALLFOLD_OK)
             comm_close(&ctx->comm);

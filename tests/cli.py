@@ -34,12 +34,9 @@ def ignore_leaks():
 
 
 def alone(*words, env=None, stdout=subprocess.PIPE, text=True):
-    """The program without a launcher: one rank. Without a daemon, which takes most of the time of a start, and in a temporary
-    folder of its own: Open MPI 4 processes that start and end at the same time remove each other's."""
-    with tempfile.TemporaryDirectory(prefix="mpi") as temporary:
-        return subprocess.run([tap.ALLFOLD, *words], stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE,
-                              env={**os.environ, "OMPI_MCA_ess_singleton_isolated": "1", "TMPDIR": temporary, **(env or {})},
-                              text=text, timeout=120, check=False)
+    """The program without a launcher: one rank."""
+    return subprocess.run([tap.ALLFOLD, *words], stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE,
+                          env={**os.environ, **(env or {})}, text=text, timeout=120, check=False)
 
 
 def each_alone(commands):

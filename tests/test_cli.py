@@ -4,6 +4,7 @@ The numbers are test_cli_values.py's."""
 import filecmp
 import os
 import re
+import subprocess
 
 import numpy as np
 
@@ -166,6 +167,43 @@ def check_launch():
     tap.ok((process.returncode, process.stdout) == (0, "36.0\n"), "mpirun -n 1 within a job of 4 tasks works", shown(process))
     process = alone("--help", env={"SLURM_NTASKS": "4"})
     tap.ok(process.returncode == 0, "--help needs no job", shown(process))
+
+
+def check_start():
+    """What a start does without, and what it says."""
+    words = ["sum", "gen:ramp?n=9", "-q"]
+    nowhere = {"PATH": "/nonexistent", "TMPDIR": "/nonexistent"}
+    process = alone(*words, env=nowhere)
+    tap.ok((process.returncode, process.stdout) == (0, "36.0\n"), "one rank starts no daemon and makes no folder", shown(process))
+    if "Open MPI) 4" in subprocess.run([*os.environ.get("MPIEXEC", "mpirun").split()[:1], "--version"], capture_output=True, text=True,
+                                       check=False).stdout:
+        with Folder() as folder:
+            os.mkdir(folder.name(".openmpi"))
+            with open(folder.name(".openmpi", "mca-params.conf"), "w", encoding="utf-8") as file:
+                file.write("# btl\n coll_x=1\n btl = missing\n")
+            for name, env in (("the environment", {"OMPI_MCA_coll": "missing"}), ("their own file", {"HOME": folder.path})):
+                process = alone(*words, env=env)
+                tap.ok(process.returncode != 0 and "missing" in process.stderr, f"a user's setting in {name} stays", shown(process))
+            process = alone(*words, env={"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_coll": "^han", "HWLOC_COMPONENTS": "linux"})
+            tap.ok((process.returncode, process.stdout) == (0, "36.0\n"), "and works, if it is right", shown(process))
+    else:
+        tap.skip("not Open MPI 4", 3)
+    for count in (1, 3):
+        process = ranks(count, *words, "-v")
+        lines = [line for line in told(process) if "start took" in line and "MPI_Init" in line]
+        tap.ok(sorted(line.split(":")[1] for line in lines) == [f" rank {rank}" for rank in range(count)],
+               f"--verbose says where the time of the start went, on {count} ranks", shown(process))
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2:
+        tap.skip("one CPU: a rank cannot be bound to fewer", 3)
+        return
+    bound = ["taskset", "-c", str(cpus[0]), tap.ALLFOLD, *words[:2]]
+    process = tap.run(1, *bound)
+    tap.ok([line for line in told(process) if "1 of 1 ranks" in line and f"1, its share is {len(cpus)}" in line] == told(process) != []
+           and process.returncode == 0, "a rank that the launcher has bound to one CPU of several: one line", shown(process))
+    tap.ok(not told(tap.run(1, *bound, "-q")) and not told(tap.run(1, *bound[3:])), "and none with --quiet, or if it is not bound")
+    process = subprocess.run(bound, capture_output=True, text=True, check=False)
+    tap.ok(process.returncode == 0 and not told(process), "nor without a launcher", shown(process))
 
 
 def check_inputs():
@@ -410,6 +448,7 @@ def main():
     check_once()
     check_usage()
     check_launch()
+    check_start()
     check_inputs()
     check_reports()
     check_generate()

@@ -81,6 +81,32 @@ def check_missing():
     tap.ok(process.stdout == "499500.0\n", "no rank has one: the CPU does the work", shown(process))
 
 
+def check_start():
+    """Contexts that are opened beside MPI_Init, by the local rank that the launcher says."""
+    words = ["sum", "gen:ramp?n=1000", "-v"]
+
+    def contexts(*more, each=":"):
+        process = ranks(2, *words, *more, env={"ALLFOLD_STANDIN_CONTEXTS": "1"}, each=each)
+        lines = [line for line in process.stderr.splitlines() if line.startswith("standin: context")]
+        return (sorted(line.split(" ", 2)[2] for line in lines), process.stderr.count("beside it the device"),
+                "499500.0" in process.stdout), process
+
+    each_one = ["opened on device 0", "opened on device 1"]
+    launcher = "OMPI_COMM_WORLD_LOCAL_RANK"
+    if launcher not in tap.run(2, "env").stdout:
+        tap.skip(f"the launcher does not set {launcher}", 4)
+        return
+    found, process = contexts()
+    tap.ok(found == (each_one, 2, True), "each rank opens its device's context beside MPI_Init", shown(process))
+    found, process = contexts(each=f"unset {launcher}")
+    tap.ok(found == (each_one, 0, True), "and later, if the launcher does not say which device is its own", shown(process))
+    found, process = contexts(each=f"export {launcher}=$((1 - r))")
+    tap.ok(found == (sorted(["closed on device 0", "closed on device 1"] + 2 * each_one), 2, True),
+           "a launcher that says something else than MPI: no context is left on the wrong device", shown(process))
+    found, process = contexts("--backend=cpu")
+    tap.ok(found == ([], 0, True), "and none is opened that is not used", shown(process))
+
+
 def check_work():
     """What the stand-ins compute is right: shards that stream, resident ones, softmax of both."""
     with Folder() as folder:
@@ -106,6 +132,7 @@ def main():
         check_choice()
         check_notice()
         check_missing()
+        check_start()
         check_work()
     else:
         tap.skip("this build has no emulated kernels")

@@ -38,6 +38,22 @@ int host_threads(int local_size)
 #endif
 }
 
+static int cpus_of(pid_t process)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    return sched_getaffinity(process, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+}
+
+int host_cpus_bound(void) { return cpus_of(0); }
+
+int host_cpus_of_parent(void)
+{
+    const char *const job = getenv("SLURM_CPUS_ON_NODE"); /* slurmstepd itself may be outside the job's control group */
+    const int count = cpus_of(getppid());
+    return job != NULL && atoi(job) > 0 && atoi(job) < count ? atoi(job) : count;
+}
+
 /* Appends "first-last" or "first"; false if it does not fit. */
 static bool append_range(char *text, size_t bytes, int first, int last)
 {

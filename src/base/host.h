@@ -14,6 +14,11 @@ uint64_t host_memory(void);
    bound to, or its share of all cores if it is not bound. */
 int host_threads(int local_size);
 
+/* How many CPUs this process may run on, and how many the process that started it may use, within its job: if that is a launcher,
+   what it can share among its ranks on this host. 0 if the system does not say. */
+int host_cpus_bound(void);
+int host_cpus_of_parent(void);
+
 /* The CPUs that this process may run on, as "0-7,16", cut with "..." if they do not fit; and the NUMA node that has all of them,
    or -1. */
 void host_cpus(char *text, size_t bytes);

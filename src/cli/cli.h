@@ -11,6 +11,8 @@
 #include <stdio.h>
 
 struct session;
+struct launch; /* launch.h */
+struct start;  /* start.h */
 
 /* The most elements of a measurement: their bytes can be counted for every type. */
 #define MEASURED_COUNT_MAX (UINT64_C(1) << 59)
@@ -86,6 +88,8 @@ struct settings {
 /* A command under way. */
 struct session {
     const struct settings *settings;
+    const struct launch *launch;
+    struct start *start;
     allfold_context *context;
     struct array_info input;
     struct range range; /* this rank's part of the input */

@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A launcher's variables: the number of tasks, and this task's own (NULL if it does not say: then every task reports). */
+/* A launcher's variables: the number of tasks, this task's own (NULL if it does not say: then every task reports), and its number
+   on its host. unbind: see launch.h. */
 struct names {
-    const char *tasks, *task;
+    const char *tasks, *task, *local, *unbind;
 };
 
 static bool read_names(const struct names *names, struct launch *launch)
@@ -15,7 +16,9 @@ static bool read_names(const struct names *names, struct launch *launch)
     const char *const tasks = getenv(names->tasks), *const task = names->task != NULL ? getenv(names->task) : NULL;
     if (tasks == NULL || atol(tasks) < 1)
         return false;
-    *launch = (struct launch){names->tasks, atol(tasks), task != NULL ? atol(task) : 0};
+    const char *const local = names->local != NULL ? getenv(names->local) : NULL;
+    *launch = (struct launch){names->tasks, atol(tasks), task != NULL ? atol(task) : 0, false, local != NULL ? atoi(local) : -1,
+                              names->unbind};
     return true;
 }
 
@@ -43,16 +46,18 @@ static long count_words(const char *text)
     return words;
 }
 
-struct launch launch_read(void)
+/* What the launcher says, but for single_process. */
+static struct launch read_launcher(void)
 {
     /* The innermost launcher comes first: mpirun within a batch job knows better than the job. */
     static const struct names launchers[] = {
-        {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
-        {"PMI_SIZE", "PMI_RANK"},
-        {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"},
-        {"FLUX_JOB_SIZE", "FLUX_TASK_RANK"},
-        {"JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_RANK"},
-        {"SLURM_NTASKS", "SLURM_PROCID"},
+        {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
+         "mpirun --bind-to none, or --map-by slot:PE=%d"},
+        {"PMI_SIZE", "PMI_RANK", "MPI_LOCALRANKID", "mpiexec -bind-to none, or srun --cpus-per-task=%d"},
+        {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_LOCALID", "srun --cpus-per-task=%d"},
+        {"FLUX_JOB_SIZE", "FLUX_TASK_RANK", "FLUX_TASK_LOCAL_ID", "flux run --cores-per-task=%d"},
+        {"JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_LOCAL_RANK", "jsrun -c %d -b none"},
+        {"SLURM_NTASKS", "SLURM_PROCID", NULL, NULL},
     };
     struct launch launch;
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++)
@@ -62,13 +67,35 @@ struct launch launch_read(void)
     const char *const nodes = getenv("PBS_NODEFILE"), *const hosts = getenv("NHOSTS");
     const long processes = count_lines(nodes);
     if (processes > 0)
-        return (struct launch){"lines of PBS_NODEFILE", processes, 0};
+        return (struct launch){"lines of PBS_NODEFILE", processes, 0, false, -1, NULL};
     if (count_words(getenv("LSB_MCPU_HOSTS")) > 2
-        && read_names(&(struct names){"LSB_DJOB_NUMPROC", NULL}, &launch))
+        && read_names(&(struct names){"LSB_DJOB_NUMPROC", NULL, NULL, NULL}, &launch))
         return launch;
-    if (hosts != NULL && atol(hosts) > 1 && read_names(&(struct names){"NSLOTS", NULL}, &launch))
+    if (hosts != NULL && atol(hosts) > 1 && read_names(&(struct names){"NSLOTS", NULL, NULL, NULL}, &launch))
         return launch;
-    return (struct launch){NULL, 1, 0};
+    return (struct launch){NULL, 1, 0, false, -1, NULL};
+}
+
+static bool any_set(const char *const *names)
+{
+    for (; *names != NULL; names++)
+        if (getenv(*names) != NULL)
+            return true;
+    return false;
+}
+
+/* What connects a process to a process manager. */
+static const char *const managers[] = {"PMIX_NAMESPACE", "PMI_FD", "PMI_RANK", "OMPI_COMM_WORLD_SIZE", NULL};
+
+struct launch launch_read(void)
+{
+    static const char *const steps[] = {"SLURM_STEP_ID", "SLURM_STEPID", "FLUX_TASK_RANK", "JSM_NAMESPACE_RANK", "ALPS_APP_PE",
+                                        "PALS_RANKID", "PMIX_RANK", "MPI_LOCALRANKID", NULL};
+    struct launch launch = read_launcher();
+    launch.single_process = !any_set(managers) && !any_set(steps);
+    if (launch.single_process)
+        launch.local_rank = 0;
+    return launch;
 }
 
 static allfold_status not_one_job(const struct launch *launch, struct error *error)
@@ -89,12 +116,8 @@ allfold_status launch_check_early(const struct launch *launch, struct error *err
 {
 #if defined(OPEN_MPI) && OPEN_MPI
     /* Otherwise Open MPI ends the process in MPI_Init, with a long text that does not say what to type. */
-    static const char *const managers[] = {"PMIX_NAMESPACE", "PMI_FD", "PMI_RANK", "OMPI_COMM_WORLD_SIZE"};
     const char *const tasks = getenv("SLURM_STEP_NUM_TASKS");
-    for (size_t i = 0; i < sizeof managers / sizeof *managers; i++)
-        if (getenv(managers[i]) != NULL)
-            return ALLFOLD_OK;
-    if (tasks != NULL && atol(tasks) > 1)
+    if (!any_set(managers) && tasks != NULL && atol(tasks) > 1)
         return not_one_job(launch, error);
 #else
     (void)launch;

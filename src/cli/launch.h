@@ -10,6 +10,9 @@
 struct launch {
     const char *variable; /* the environment variable that says so; NULL if none does */
     long tasks, task;     /* how many tasks were started and which one this is */
+    bool single_process;  /* no launcher started this process: MPI_Init will find one rank */
+    int local_rank;       /* among the tasks of this host; -1: not known before MPI_Init */
+    const char *unbind;   /* what to type so that ranks get more cores, with a %d for their number; NULL: no launcher */
 };
 struct launch launch_read(void);
 

@@ -38,6 +38,8 @@ allfold_SOURCES = \
 	src/cli/report.h \
 	src/cli/session.c \
 	src/cli/session.h \
+	src/cli/start.c \
+	src/cli/start.h \
 	src/cli/suggest.c \
 	src/cli/suggest.h \
 	src/cli/text.c \

@@ -7,6 +7,7 @@
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/session.h"
+#include "cli/start.h"
 #include "cli/suggest.h"
 #include "cli/text.h"
 #include "watch/stop.h"
@@ -38,10 +39,21 @@ static allfold_status flush_output(struct error *error)
     return error_errno(error, ALLFOLD_IO_ERROR, errno != 0 ? errno : EIO, "cannot write to standard output");
 }
 
+/* What main finds out before MPI_Init. */
+struct invocation {
+    int argc;
+    char **argv;
+    struct launch launch;
+    struct start start;
+    struct settings settings;
+    struct error error; /* what is wrong with the arguments, but for what `tell` answers */
+};
+
 /* Collective; *error is agreed upon. */
-static void run_session(const struct settings *settings, struct error *error)
+static void run_session(struct invocation *invocation, struct error *error)
 {
-    struct session session = {.settings = settings};
+    const struct settings *const settings = &invocation->settings;
+    struct session session = {.settings = settings, .launch = &invocation->launch, .start = &invocation->start};
     session_open(&session);
     if (session.error.status == ALLFOLD_OK) {
         settings->command->run(&session);
@@ -82,28 +94,35 @@ static bool tell(const struct command_table *table, int argc, char **argv, int r
     return true;
 }
 
-/* Parses argv. Every rank finds the same errors in it. */
-static void run(const struct command_table *table, int argc, char **argv, const struct launch *launch, struct error *error)
+/* Parses the arguments, a copy of them since parsing moves them. Every rank finds the same errors. */
+static void parse(const struct command_table *table, struct invocation *invocation, char **words)
 {
-    struct settings settings = SETTINGS_DEFAULT;
+    struct settings *const settings = &invocation->settings;
+    *settings = (struct settings)SETTINGS_DEFAULT;
+    memcpy(words, invocation->argv, (size_t)invocation->argc * sizeof *words);
+    if (invocation->argc < 2)
+        error_set(&invocation->error, ALLFOLD_BAD_ARGUMENT, "expected a command, found nothing: see allfold --help");
+    else if ((settings->command = find_command(table, words[1], &invocation->error)) != NULL)
+        options_parse(table, invocation->argc - 1, words + 1, settings, &invocation->error);
+}
+
+static void run(const struct command_table *table, struct invocation *invocation, struct error *error)
+{
+    const struct settings *const settings = &invocation->settings;
     int rank, ranks;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    if (tell(table, argc, argv, rank, error))
+    if (tell(table, invocation->argc, invocation->argv, rank, error))
         return;
-    if (argc < 2) {
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "expected a command, found nothing: see allfold --help");
+    *error = invocation->error;
+    if (error->status != ALLFOLD_OK)
         return;
-    }
-    settings.command = find_command(table, argv[1], error);
-    if (settings.command == NULL || options_parse(table, argc - 1, argv + 1, &settings, error) != ALLFOLD_OK)
-        return;
-    if (settings.help) {
+    if (settings->help) {
         if (rank == 0)
-            help_command(settings.command);
+            help_command(settings->command);
         flush_output(error);
-    } else if (launch_check(launch, ranks, error) == ALLFOLD_OK)
-        run_session(&settings, error);
+    } else if (launch_check(&invocation->launch, ranks, error) == ALLFOLD_OK)
+        run_session(invocation, error);
 }
 
 static int exit_code(allfold_status status)
@@ -123,28 +142,44 @@ static void complain(const struct error *error)
     putc('\n', stderr);
 }
 
+/* MPI_Init, and beside it what else a start can do. */
+static void start(struct invocation *invocation)
+{
+    int threading;
+    nvtx_name_phases();
+    start_environment(&invocation->launch);
+    if (invocation->error.status == ALLFOLD_OK)
+        start_device(&invocation->settings, &invocation->launch);
+    const double before = clock_seconds();
+    MPI_Init_thread(&invocation->argc, &invocation->argv, MPI_THREAD_FUNNELED, &threading);
+    invocation->start.mpi = clock_seconds() - before;
+}
+
 int main(int argc, char **argv)
 {
-    const struct launch launch = launch_read();
+    struct invocation invocation = {.argc = argc, .argv = argv, .launch = launch_read()};
     struct error error = {0};
-    int rank, ranks, threading;
+    char *words[argc + 1];
+    int rank, ranks;
+    start_begin(&invocation.start);
     setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* a line at a time: ranks share it */
     stop_begin();
     watch_begin();
-    if (launch_check_early(&launch, &error) != ALLFOLD_OK) {
-        if (launch.task == 0)
+    if (launch_check_early(&invocation.launch, &error) != ALLFOLD_OK) {
+        if (invocation.launch.task == 0)
             complain(&error);
         return EXIT_USAGE;
     }
-    nvtx_name_phases();
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &threading);
+    parse(&command_table, &invocation, words);
+    start(&invocation);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if (launch_compare(argc - 1, argv + 1, &error) == ALLFOLD_OK)
-        run(&command_table, argc, argv, &launch, &error);
+        run(&command_table, &invocation, &error);
+    start_device_wait(&invocation.start);
 
     /* If MPI does not know several tasks to be one job, each has rank 0: the launcher's first task reports. */
-    const bool speaks = rank == 0 && (ranks > 1 || launch.task == 0);
+    const bool speaks = rank == 0 && (ranks > 1 || invocation.launch.task == 0);
     progress_end();
     if (error.status != ALLFOLD_OK && (speaks || error.status == ALLFOLD_MPI_ERROR))
         complain(&error);

@@ -2,6 +2,7 @@
 #include "cli/ranks.h"
 
 #include "base/host.h"
+#include "cli/launch.h"
 #include "cli/number.h"
 
 #include <inttypes.h>
@@ -120,6 +121,35 @@ void ranks_tell_shared(struct session *session)
         if (all[i].first_sharer && all[i].sharers > 1)
             fprintf(stderr, "allfold: %s on %s is shared by %d ranks, each with its part of the memory: fewer ranks, or "
                     "more visible devices, would be faster\n", all[i].device.uuid, all[i].host, all[i].sharers);
+    free(all);
+}
+
+/* The cores of one rank. */
+struct binding {
+    int mine, share;
+    char host[sizeof((struct comm *)NULL)->host];
+};
+
+void ranks_tell_bound(struct session *session)
+{
+    struct comm *const comm = session_comm(session);
+    struct binding binding = {host_cpus_bound(), host_cpus_of_parent() / comm->local_size, ""}, *all = NULL;
+    int count = 0, first = 0;
+    if (session->settings->quiet
+        || comm_count(comm, session->launch->unbind != NULL && binding.mine < binding.share, &count, &session->error) != ALLFOLD_OK
+        || count == 0)
+        return;
+    memcpy(binding.host, comm->host, sizeof binding.host);
+    if (comm->rank == 0 && (all = malloc((size_t)comm->size * sizeof *all)) == NULL)
+        error_set(&session->error, ALLFOLD_NO_MEMORY, "no memory for the cores of %d ranks", comm->size);
+    if (session_agree(session) && comm_gather(comm, &binding, sizeof binding, all, &session->error) == ALLFOLD_OK && all != NULL) {
+        while (first < comm->size - 1 && all[first].mine >= all[first].share)
+            first++;
+        fprintf(stderr, "allfold: the launcher has bound %d of %d ranks to fewer CPUs than their share of the host (rank %d on %s: "
+                "%d, its share is %d), which makes them slower: start with ", count, comm->size, first, all[first].host, all[first].mine, all[first].share);
+        fprintf(stderr, session->launch->unbind, all[first].share);
+        putc('\n', stderr);
+    }
     free(all);
 }
 

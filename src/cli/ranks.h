@@ -35,6 +35,10 @@ void ranks_print(FILE *file, const struct rank_info *rank);
 /* Collective. Rank 0 writes a line to standard error for each device that several ranks share, unless --quiet is given. */
 void ranks_tell_shared(struct session *session);
 
+/* Collective. If the launcher has bound ranks to fewer CPUs than their share of those that it has on their host, rank 0 writes
+   one line to standard error that says so, and what to type, unless --quiet is given. */
+void ranks_tell_bound(struct session *session);
+
 /* The first fault in the binding of ranks to devices and cores, as an error: a device that several ranks share, cores that two
    ranks share, a GPU on another NUMA node than its rank's cores. On rank 0. */
 allfold_status ranks_check(const struct rank_info *all, int count, struct error *error);

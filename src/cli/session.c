@@ -3,6 +3,7 @@
 
 #include "cli/progress.h"
 #include "cli/ranks.h"
+#include "cli/start.h"
 #include "cli/text.h"
 #include "watch/stop.h"
 #include "watch/temporary.h"
@@ -34,9 +35,21 @@ static allfold_status choose_backend(const struct settings *settings, allfold_ba
     return ALLFOLD_OK;
 }
 
+/* Where the time of this rank's start went, for --verbose. */
+static void tell_start(const struct start *start, int rank, double watched, double opened)
+{
+    char device[64] = "";
+    if (start->device > 0)
+        snprintf(device, sizeof device, " (beside it the device %.3f s)", start->device);
+    fprintf(stderr, "allfold: rank %d: start took %.3f s: loading %.3f s of CPU time, MPI_Init %.3f s%s, watchdog %.3f s, the rest "
+            "of the device %.3f s, context %.3f s\n", rank, clock_seconds() - start->begun + start->loading, start->loading, start->mpi,
+            device, watched, start->waiting, opened);
+}
+
 void session_open(struct session *session)
 {
     static int rank; /* lives as long as the context, which may log */
+    const double begun = clock_seconds();
     allfold_options options = session->settings->context;
     char message[ALLFOLD_ERROR_BYTES] = "";
     const struct watch_settings watch = {.program = "allfold",
@@ -46,17 +59,22 @@ void session_open(struct session *session)
     if (choose_backend(session->settings, &options.backend, &session->error) != ALLFOLD_OK
         || watch_open(&watch, &session->error) != ALLFOLD_OK)
         return;
+    const double watched = clock_seconds();
     stop_install();
+    start_device_wait(session->start);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (session->settings->verbose) {
         options.log = log_line;
         options.log_user = &rank;
     }
+    const double opening = clock_seconds();
     const allfold_status status = allfold_open(MPI_COMM_WORLD, &options, &session->context, message, sizeof message);
     if (status != ALLFOLD_OK)
         error_set(&session->error, status, "%s", message);
     else
         session_comm(session)->progress = watch_progress();
+    if (session->settings->verbose)
+        tell_start(session->start, rank, watched - begun, clock_seconds() - opening);
 }
 
 void session_close(struct session *session)
@@ -90,6 +108,7 @@ void session_describe(struct session *session, const char *name)
 {
     struct comm *const comm = session_comm(session);
     ranks_tell_shared(session);
+    ranks_tell_bound(session);
     if (session->error.status != ALLFOLD_OK)
         return;
     session->started = comm->progress->entered = clock_seconds();

@@ -20,6 +20,7 @@ struct allfold_context {
     struct error error; /* of the last call that failed */
     void (*log)(void *user, const char *line); /* may be NULL */
     void *log_user;
+    double opening; /* when allfold_open began */
 };
 
 /* One line to the caller's log callback, if there is one. */

@@ -122,6 +122,7 @@ allfold_status core_open(struct allfold_context *ctx, const allfold_options *opt
     ctx->log = options->log;
     ctx->log_user = options->log_user;
     ctx->level = options->level;
+    const double begun = clock_seconds();
     check_choices(ctx, options, error);
     const struct backend *const backend = choose(ctx, options->backend, error);
     if (backend != NULL)
@@ -129,6 +130,7 @@ allfold_status core_open(struct allfold_context *ctx, const allfold_options *opt
     if (ctx->device != NULL)
         snprintf(ctx->comm.device, sizeof ctx->comm.device, "%s", ctx->device->label);
     count_sharers(ctx, error);
+    const double opened = clock_seconds();
     if (error->status == ALLFOLD_OK)
         open_queues(ctx, options, error);
     if (comm_agree(&ctx->comm, error) != ALLFOLD_OK) {
@@ -140,6 +142,8 @@ allfold_status core_open(struct allfold_context *ctx, const allfold_options *opt
              ctx->queues[0]->bytes, ctx->device->memory, ctx->device->sharers, ctx->device->sharers == 1 ? "" : "s",
              options->exchange == ALLFOLD_EXCHANGE_MPI ? "mpi" : "auto", ctx->comm.size, ctx->comm.size == 1 ? "" : "s",
              ctx->comm.hosts, ctx->comm.hosts == 1 ? "" : "s");
+    core_log(ctx, "context opened in %.3f s: communicator %.3f, device %.3f, queues %.3f", clock_seconds() - ctx->opening,
+             begun - ctx->opening, opened - begun, clock_seconds() - opened);
     return ALLFOLD_OK;
 }
 

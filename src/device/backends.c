@@ -23,3 +23,19 @@ allfold_status backend_choose(allfold_backend choice, const struct backend **bac
     }
     return error_set(error, ALLFOLD_BAD_ARGUMENT, "backend %d: expected auto, cuda or cpu", (int)choice);
 }
+
+bool backend_prepares(allfold_backend choice)
+{
+    for (int i = 0; i < backend_count; i++)
+        if (backends[i]->prepare != NULL && (choice == ALLFOLD_BACKEND_AUTO || choice == backends[i]->id))
+            return true;
+    return false;
+}
+
+void backend_prepare(allfold_backend choice, int local_rank)
+{
+    const struct backend *backend;
+    struct error ignored = {0};
+    if (backend_choose(choice, &backend, &ignored) == ALLFOLD_OK && backend->prepare != NULL)
+        backend->prepare(local_rank);
+}

@@ -52,6 +52,10 @@ struct backend {
     bool bits_by_model;  /* the bits of folds that round depend on the model of the device */
     /* Devices this process can see; 0 where there is none or the backend is not in this build (why then says so). */
     int (*visible)(struct error *why);
+    /* Starts what makes open slow on the device that open will take, so that it can go on beside MPI_Init. May run in a thread of
+       its own, before open and not beside it. What fails here fails in open again. If open takes another device, it undoes this.
+       NULL: nothing is slow. */
+    void (*prepare)(int local_rank);
     /* Opens device local_rank modulo visible. The host's cores are shared with local_size processes. */
     allfold_status (*open)(int local_rank, int local_size, const allfold_options *options, struct device **device,
                            struct error *error);
@@ -106,5 +110,9 @@ extern const int backend_count;
 
 /* The backend of that choice. */
 allfold_status backend_choose(allfold_backend choice, const struct backend **backend, struct error *error);
+
+/* Whether a backend of that choice has something to prepare, and prepares what the choice takes. */
+bool backend_prepares(allfold_backend choice);
+void backend_prepare(allfold_backend choice, int local_rank);
 
 #endif

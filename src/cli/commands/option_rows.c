@@ -19,7 +19,7 @@ const struct option common_options[] = {
      OPTION_NUMBER_OR_0, PLACE(timeout), .least = 1, .most = 1e9},
     {"json", NULL, "print the report as one JSON object", OPTION_FLAG, PLACE(json)},
     {"quiet", NULL, "print nothing but the value", OPTION_FLAG, PLACE(quiet), .letter = 'q'},
-    {"verbose", NULL, "say on standard error which rank does what, and where", OPTION_FLAG, PLACE(verbose), .letter = 'v'},
+    {"verbose", NULL, "say on standard error which rank does what, where, and how long the start took", OPTION_FLAG, PLACE(verbose), .letter = 'v'},
     {"help", NULL, "print this help", OPTION_FLAG, PLACE(help), .letter = 'h'},
     {0},
 };

@@ -30,6 +30,30 @@ static int cuda_visible(struct error *why)
     return 0;
 }
 
+/* The device whose context cuda_prepare has opened; -1: none. */
+static int prepared_index = -1;
+
+static void cuda_prepare(int local_rank)
+{
+    struct error ignored = {0};
+    const int visible = cuda_visible(&ignored);
+    if (visible > 0 && cudaSetDevice(local_rank % visible) == cudaSuccess) {
+        prepared_index = local_rank % visible;
+        cudaFree(NULL); /* opens the context in every version of CUDA */
+        kernels_check();
+    }
+    cudaGetLastError();
+}
+
+/* A launcher's local rank was not MPI's: leaves nothing on that device. */
+static void undo_prepare(int index)
+{
+    if (prepared_index >= 0 && prepared_index != index && cudaSetDevice(prepared_index) == cudaSuccess)
+        cudaDeviceReset();
+    prepared_index = -1;
+    cudaGetLastError();
+}
+
 /* How much device memory and staging this rank takes: its part of what was free before any rank took some. */
 static void cuda_budget(struct device *device, const allfold_options *options)
 {
@@ -76,6 +100,7 @@ static allfold_status cuda_open(int local_rank, int local_size, const allfold_op
     cuda->device.backend = &backend_cuda;
     cuda->index = local_rank % visible;
     cuda->visible = visible;
+    undo_prepare(cuda->index);
     snprintf(cuda->device.label, sizeof cuda->device.label, "CUDA device %d", cuda->index);
     if (cuda_use(cuda, error) != ALLFOLD_OK
         || cuda_check(cuda, cudaMemGetInfo(&cuda->free_bytes, &total_bytes), error, "cudaMemGetInfo") != ALLFOLD_OK
@@ -195,6 +220,7 @@ const struct backend backend_cuda = {
     .own_memory = true,
     .bits_by_model = true,
     .visible = cuda_visible,
+    .prepare = cuda_prepare,
     .open = cuda_open,
     .budget = cuda_budget,
     .close = cuda_close,

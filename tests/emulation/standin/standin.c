@@ -1,6 +1,7 @@
 /* Devices that stand in for GPUs: see cuda_runtime_api.h. The environment says what there is:
      ALLFOLD_STANDIN_DEVICES  how many this host has (default: as many as there are device files /dev/nvidia0, 1, ...)
      ALLFOLD_STANDIN_MEMORY   free bytes of each (default: 64 MiB)
+     ALLFOLD_STANDIN_CONTEXTS if it is set, a line on standard error for each context that is opened or closed
      CUDA_VISIBLE_DEVICES     which of them this process sees, as for CUDA: "1,0"; the first that is no device ends the list
    A device's UUID comes from the host's name and its number there. Work is done when a call returns. */
 #include "cuda_runtime_api.h"
@@ -14,7 +15,8 @@
 
 enum { DEVICES_MAX = 64, BLOCKS_MAX = 4096 };
 
-static int current; /* among the visible */
+static _Thread_local int current; /* among the visible */
+static bool opened[DEVICES_MAX];  /* a context, on the visible device of that number */
 static struct {
     const void *memory;
     size_t bytes;
@@ -88,11 +90,27 @@ cudaError_t cudaGetDeviceCount(int *count)
     return *count > 0 ? cudaSuccess : cudaErrorNoDevice;
 }
 
+static void tell_context(const char *what, int device)
+{
+    if (getenv("ALLFOLD_STANDIN_CONTEXTS") != NULL)
+        fprintf(stderr, "standin: context %s on device %d\n", what, device);
+}
+
 cudaError_t cudaSetDevice(int device)
 {
     if (number_of(device) < 0)
         return cudaErrorInvalidDevice;
     current = device;
+    if (!opened[device])
+        tell_context("opened", device);
+    opened[device] = true;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceReset(void)
+{
+    tell_context("closed", current);
+    opened[current] = false;
     return cudaSuccess;
 }
 
