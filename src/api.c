@@ -16,12 +16,30 @@ static void copy(void *to, const void *from, size_t bytes, int threads)
     (void)threads;
 }
 
-static allfold_status memory_read(struct source *source, uint64_t first, uint64_t count, void *destination, int threads,
-                                  struct error *error)
+/* A reader of the caller's memory gives elements where they lie. */
+struct memory_reader {
+    struct reader reader;
+    const struct source *source;
+};
+
+static allfold_status memory_read(struct reader *reader, const struct read_request *request, struct piece *piece, struct error *error)
 {
-    const size_t bytes = allfold_type_bytes(source->type);
+    const struct source *const source = ((const struct memory_reader *)reader)->source;
     (void)error;
-    copy(destination, (const char *)source->memory + first * bytes, count * bytes, threads);
+    *piece = (struct piece){(const char *)source->memory + request->range.first * allfold_type_bytes(source->type),
+                            request->range.count};
+    return ALLFOLD_OK;
+}
+
+static void memory_reader_close(struct reader *reader) { free(reader); }
+
+static allfold_status memory_reader_open(struct source *source, struct reader **reader, struct error *error)
+{
+    struct memory_reader *const opened = malloc(sizeof *opened);
+    if (opened == NULL)
+        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for a reader");
+    *opened = (struct memory_reader){{memory_read, memory_reader_close}, source};
+    *reader = &opened->reader;
     return ALLFOLD_OK;
 }
 
@@ -135,7 +153,7 @@ static struct source part_source(const allfold_array *part, const struct error *
 {
     const bool usable = error->status == ALLFOLD_OK;
     return (struct source){
-        .read = memory_read, .type = usable ? part->type : ALLFOLD_F32, .memory = usable ? part->data : NULL};
+        .open_reader = memory_reader_open, .type = usable ? part->type : ALLFOLD_F32, .granule = 1, .memory = usable ? part->data : NULL};
 }
 
 /* What cannot be meant of a fold's options. Refuses folds, which then count as ALLFOLD_SUM, to fail with the other ranks. */

@@ -2,6 +2,7 @@
 lib_LIBRARIES += liballfold.a
 include_HEADERS += src/allfold.h
 liballfold_a_SOURCES = \
+	src/array/data_file.c \
 	src/array/draw.c \
 	src/array/encoding.c \
 	src/array/file.c \
@@ -36,6 +37,7 @@ liballfold_a_SOURCES = \
 
 noinst_HEADERS += \
 	src/array/array.h \
+	src/array/data_file.h \
 	src/array/encoding.h \
 	src/array/file.h \
 	src/array/formats/chunk_filters.h \

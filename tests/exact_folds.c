@@ -27,7 +27,7 @@ static allfold_status fold(allfold_context *ctx, bool streamed, allfold_fold whi
         return reduce_all(ctx, which, part, NULL, result);
     struct error error = {0};
     struct test_source source = source_of(part->data, range, part->type);
-    const struct job job = {.type = part->type, .source = &source.source, .range = range};
+    const struct job job = {.type = part->type, .source = &source.filled.source, .range = range};
     return core_reduce(ctx, &(struct fold_call){.fold = which}, &job, result, &error);
 }
 
@@ -58,7 +58,7 @@ static allfold_status softmax(allfold_context *ctx, bool streamed, bool logarith
     struct error error = {0};
     struct test_source source = source_of(part->data, range, part->type);
     struct test_sink sink = sink_of(y, range, type);
-    const struct job job = {.type = part->type, .source = &source.source, .range = range};
+    const struct job job = {.type = part->type, .source = &source.filled.source, .range = range};
     const allfold_status status = streamed ? core_softmax(ctx, logarithm, &job, &sink.sink, &error)
                                            : allfold_softmax(ctx, part, y, type, &options);
     const uint64_t sum = checksum(y, bytes, range);

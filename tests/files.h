@@ -57,6 +57,23 @@ static inline bool holds(const char *path, const char *text)
     return file != NULL && length == strlen(text) && memcmp(found, text, length) == 0;
 }
 
+/* Reads elements of a source, with a reader of its own, into memory of any alignment. */
+static inline allfold_status read_elements(struct source *source, struct range range, void *elements, struct error *error)
+{
+    const size_t bytes = range.count * allfold_type_bytes(source->type);
+    struct read_request request = {range, 0, aligned_alloc(4096, (bytes + READER_SLACK + 4095) / 4096 * 4096)};
+    struct reader *reader = NULL;
+    struct piece piece;
+    must(request.buffer != NULL, "memory");
+    if (range.count > 0 && source->open_reader(source, &reader, error) == ALLFOLD_OK
+        && reader->read(reader, &request, &piece, error) == ALLFOLD_OK)
+        memcpy(elements, piece.elements, bytes);
+    if (reader != NULL)
+        reader->close(reader);
+    free(request.buffer);
+    return error->status;
+}
+
 /* Writes elements in three ranges, the last first, as if by three ranks. */
 static inline bool write_array(const char *path, const struct array_info *info, const char *elements, int threads,
                                struct error *error)

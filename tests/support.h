@@ -9,6 +9,7 @@
 #include "tests/tap.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -157,30 +158,58 @@ static inline void device_read(allfold_context *ctx, void *to, const void *from,
     }
 }
 
+/* A source whose elements a function writes into the reader's buffer, called by several threads at a time. */
+struct filled_source {
+    struct source source;
+    allfold_status (*fill)(struct filled_source *source, struct range range, void *elements, struct error *error);
+};
+struct filled_reader {
+    struct reader reader;
+    struct filled_source *source;
+};
+static inline allfold_status filled_read(struct reader *reader, const struct read_request *request, struct piece *piece,
+                                         struct error *error)
+{
+    struct filled_source *const source = ((struct filled_reader *)reader)->source;
+    *piece = (struct piece){request->buffer, request->range.count};
+    return source->fill(source, request->range, request->buffer, error);
+}
+static inline void filled_close(struct reader *reader) { free(reader); }
+static inline allfold_status filled_open(struct source *source, struct reader **reader, struct error *error)
+{
+    struct filled_reader *const opened = malloc(sizeof *opened);
+    (void)error;
+    must(opened != NULL, "memory");
+    *opened = (struct filled_reader){{filled_read, filled_close}, (struct filled_source *)source};
+    *reader = &opened->reader;
+    return ALLFOLD_OK;
+}
+#define FILLED(function, of_type) {{.open_reader = filled_open, .type = (of_type), .granule = 1}, (function)}
+
 /* A rank's part as a source and as a sink that lie nowhere a device could use. fail_at is the number of the call that
    fails, counted from 1; 0 for none. */
 struct test_source {
-    struct source source;
+    struct filled_source filled;
     const char *data;
     uint64_t first;
-    int calls, fail_at;
+    atomic_int calls;
+    int fail_at;
 };
 struct test_sink {
     struct sink sink;
     char *data;
     uint64_t first;
-    int calls, fail_at;
+    atomic_int calls;
+    int fail_at;
 };
 
-static inline allfold_status test_read(struct source *source, uint64_t first, uint64_t count, void *destination,
-                                       int threads, struct error *error)
+static inline allfold_status test_read(struct filled_source *filled, struct range range, void *elements, struct error *error)
 {
-    struct test_source *const s = (struct test_source *)source;
-    const size_t bytes = allfold_type_bytes(source->type);
-    (void)threads;
-    if (++s->calls == s->fail_at)
+    struct test_source *const s = (struct test_source *)filled;
+    const size_t bytes = allfold_type_bytes(filled->source.type);
+    if (atomic_fetch_add(&s->calls, 1) + 1 == s->fail_at)
         return error_set(error, ALLFOLD_IO_ERROR, "the source fails as planned");
-    memcpy(destination, s->data + (first - s->first) * bytes, count * bytes);
+    memcpy(elements, s->data + (range.first - s->first) * bytes, range.count * bytes);
     return ALLFOLD_OK;
 }
 static inline allfold_status test_write(struct sink *sink, uint64_t first, uint64_t count, const void *elements,
@@ -189,14 +218,14 @@ static inline allfold_status test_write(struct sink *sink, uint64_t first, uint6
     struct test_sink *const s = (struct test_sink *)sink;
     const size_t bytes = allfold_type_bytes(sink->type);
     (void)threads;
-    if (++s->calls == s->fail_at)
+    if (atomic_fetch_add(&s->calls, 1) + 1 == s->fail_at)
         return error_set(error, ALLFOLD_IO_ERROR, "the sink fails as planned");
     memcpy(s->data + (first - s->first) * bytes, elements, count * bytes);
     return ALLFOLD_OK;
 }
 static inline struct test_source source_of(const void *data, struct range part, allfold_type type)
 {
-    return (struct test_source){{.read = test_read, .type = type}, data, part.first, 0, 0};
+    return (struct test_source){FILLED(test_read, type), data, part.first, 0, 0};
 }
 static inline struct test_sink sink_of(void *data, struct range part, allfold_type type)
 {

@@ -22,7 +22,7 @@ static void refused(const char *name, const struct array_hints *hints, const cha
 }
 
 /* Reads the whole array in 4 ranges and compares. */
-static bool same_elements(const struct array_info *info, const char *elements, int threads, struct error *error)
+static bool same_elements(const struct array_info *info, const char *elements, struct error *error)
 {
     const size_t bytes = allfold_type_bytes(info->type);
     struct source *source;
@@ -32,7 +32,7 @@ static bool same_elements(const struct array_info *info, const char *elements, i
     for (uint64_t part = 0; part < 4 && error->status == ALLFOLD_OK; part++) {
         const struct range range = range_part(info->count, part, 4);
         char *read = malloc(range.count * bytes + 1);
-        source->read(source, range.first, range.count, read, threads, error);
+        read_elements(source, range, read, error);
         same = same && memcmp(read, elements + range.first * bytes, range.count * bytes) == 0;
         free(read);
     }
@@ -58,7 +58,7 @@ static void test_round_trips(void)
         const struct array_hints hints = {.type = (allfold_type)i};
         tap_ok(write_array(raw, &info, elements, 1, &error) && array_describe(raw, &hints, &read, &error) == ALLFOLD_OK &&
                    strcmp(array_format_name(&read), "raw") == 0 && read.count == 1015 && read.dimensions == 1 && read.shape[0] == 1015 &&
-                   same_elements(&read, elements, 2, &error),
+                   same_elements(&read, elements, &error),
                "%s: raw round trip", name);
         if (i == ALLFOLD_BF16)
             tap_ok(!write_array(npy, &info, elements, 1, &error) && error.status == ALLFOLD_UNSUPPORTED &&
@@ -67,7 +67,7 @@ static void test_round_trips(void)
             tap_ok(write_array(npy, &info, elements, 1, &error) && array_describe(npy, NULL, &read, &error) == ALLFOLD_OK &&
                        strcmp(array_format_name(&read), "npy") == 0 && read.type == info.type && read.fortran_order == 1 &&
                        read.dimensions == 3 && memcmp(read.shape, info.shape, sizeof read.shape) == 0 &&
-                       same_elements(&read, elements, 1, &error),
+                       same_elements(&read, elements, &error),
                    "%s: .npy round trip keeps shape and order", name);
         if (error.status != ALLFOLD_OK && i != ALLFOLD_BF16)
             tap_note("%s", error.text);
@@ -86,11 +86,11 @@ static void test_large(void)
     const char *path = in_folder("large");
     const struct array_hints whole = {.type = ALLFOLD_F64};
     tap_ok(write_array(path, &info, elements, 4, &error) && array_describe(path, &whole, &read, &error) == ALLFOLD_OK &&
-               same_elements(&read, elements, 4, &error), "a file that several threads write and read");
+               same_elements(&read, elements, &error), "a file that several threads write and read");
     const struct array_hints odd = {.type = ALLFOLD_F64, .has_offset = true, .offset = 8 * 1000 + 3,
                                     .has_count = true, .count = 4500000};
     tap_ok(array_describe(path, &odd, &read, &error) == ALLFOLD_OK && read.layout.offset == 8003 &&
-               same_elements(&read, elements + 8003, 4, &error), "an offset that is not aligned, several threads");
+               same_elements(&read, elements + 8003, &error), "an offset that is not aligned, several threads");
     unlink(path);
     free(elements);
 }
@@ -105,9 +105,9 @@ static void test_empty(void)
     const struct array_hints hints = {.type = ALLFOLD_INT32};
     const char *npy = in_folder("empty.npy"), *raw = in_folder("empty");
     tap_ok(write_array(npy, &info, elements, 1, &error) && array_describe(npy, NULL, &read, &error) == ALLFOLD_OK &&
-               read.count == 0 && read.shape[0] == 0 && same_elements(&read, elements, 4, &error), "an empty .npy array");
+               read.count == 0 && read.shape[0] == 0 && same_elements(&read, elements, &error), "an empty .npy array");
     tap_ok(write_array(raw, &info, elements, 1, &error) && array_describe(raw, &hints, &read, &error) == ALLFOLD_OK &&
-               read.count == 0 && same_elements(&read, elements, 4, &error), "an empty raw array");
+               read.count == 0 && same_elements(&read, elements, &error), "an empty raw array");
     free(elements);
 }
 
@@ -128,12 +128,12 @@ static void test_beyond_32_bits(void)
     } else {
         must(array_describe(path, &bytes, &info, &error) == ALLFOLD_OK, error.text);
         must(source_open(&info, &source, &error) == ALLFOLD_OK, error.text);
-        tap_ok(info.count == count && source->read(source, count - 4, 4, end, 2, &error) == ALLFOLD_OK && end[0] == 0 &&
+        tap_ok(info.count == count && read_elements(source, (struct range){count - 4, 4}, end, &error) == ALLFOLD_OK && end[0] == 0 &&
                    memcmp(end + 1, last, 3) == 0, "the last elements of a sparse file of 2^32 + 3");
         source_close(source);
         must(array_describe(path, &odd, &info, &error) == ALLFOLD_OK, error.text);
         must(source_open(&info, &source, &error) == ALLFOLD_OK, error.text);
-        tap_ok(info.count == 1 && source->read(source, 0, 1, end, 1, &error) == ALLFOLD_OK &&
+        tap_ok(info.count == 1 && read_elements(source, (struct range){0, 1}, end, &error) == ALLFOLD_OK &&
                    memcmp(end, last + 1, 2) == 0, "the element at an offset beyond 2^32, not aligned");
         source_close(source);
     }
@@ -185,11 +185,11 @@ static void test_changing_input(void)
     make_file(path, "0123456789abcdef", 16);
     must(array_describe(path, &f32, &info, &error) == ALLFOLD_OK, error.text);
     must(source_open(&info, &source, &error) == ALLFOLD_OK, error.text);
-    tap_ok(source->read(source, 0, 4, x, 1, &error) == ALLFOLD_OK && memcmp(x, "0123456789abcdef", 16) == 0, "a file");
-    tap_ok(source->read(source, 1, 4, x, 1, &error) == ALLFOLD_BAD_ARGUMENT, "refused: a range beyond its elements");
+    tap_ok(read_elements(source, (struct range){0, 4}, x, &error) == ALLFOLD_OK && memcmp(x, "0123456789abcdef", 16) == 0, "a file");
+    tap_ok(read_elements(source, (struct range){1, 4}, x, &error) == ALLFOLD_BAD_ARGUMENT, "refused: a range beyond its elements");
     error.status = ALLFOLD_OK;
     must(truncate(path, 10) == 0, "truncate");
-    tap_ok(source->read(source, 0, 4, x, 1, &error) == ALLFOLD_IO_ERROR && strstr(error.text, "shrank") != NULL,
+    tap_ok(read_elements(source, (struct range){0, 4}, x, &error) == ALLFOLD_IO_ERROR && strstr(error.text, "shrank") != NULL,
            "refused: a file that shrinks while it is read");
     source_close(source);
     error.status = ALLFOLD_OK;

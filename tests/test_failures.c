@@ -287,12 +287,12 @@ static allfold_status run_route(enum route route, struct error *error, int read_
     const struct range part = {(uint64_t)test.rank * COUNT, COUNT};
     struct test_source source = source_of(test.x, part, ALLFOLD_F32);
     struct test_sink sink = sink_of(test.y, part, ALLFOLD_F32);
-    const struct job job = {.type = ALLFOLD_F32, .source = &source.source, .range = part};
+    const struct job job = {.type = ALLFOLD_F32, .source = &source.filled.source, .range = part};
     struct fold_results result;
     source.fail_at = read_fails;
     sink.fail_at = write_fails;
     if (route == REDUCE_MEMORY || route == SOFTMAX_MEMORY || route == LOG_SOFTMAX_MEMORY)
-        source.source.memory = test.device_x;
+        source.filled.source.memory = test.device_x;
     if (route == SOFTMAX_MEMORY || route == LOG_SOFTMAX_MEMORY || route == SOFTMAX_TO_MEMORY)
         sink.sink.memory = test.device_y;
     if (route == REDUCE_MEMORY || route == REDUCE_SOURCE)

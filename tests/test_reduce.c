@@ -42,7 +42,7 @@ static struct outcome call(const struct test_case *c, allfold_context *ctx, allf
     if (c->memory == MEMORY_SOURCE) {
         struct error error = {0};
         struct test_source source = source_of(data, part, c->type);
-        const struct job job = {.type = c->type, .source = &source.source, .range = part};
+        const struct job job = {.type = c->type, .source = &source.filled.source, .range = part};
         outcome.status = core_reduce(ctx, &(struct fold_call){.fold = fold, .nan = nan}, &job, &outcome.result, &error);
         memcpy(outcome.message, error.text, sizeof outcome.message);
     } else {
@@ -221,14 +221,13 @@ static const struct {
     int8_t value;
 } exceptions[] = {{5, -3}, {(1ull << 31) + 7, 99}, {(1ull << 32) + 1, 100}, {(1ull << 32) + 2, 100}};
 
-static allfold_status read_ones(struct source *source, uint64_t first, uint64_t count, void *destination, int threads,
-                                struct error *error)
+static allfold_status read_ones(struct filled_source *source, struct range range, void *elements, struct error *error)
 {
-    (void)source, (void)threads, (void)error;
-    memset(destination, 1, count);
+    (void)source, (void)error;
+    memset(elements, 1, range.count);
     for (size_t i = 0; i < sizeof exceptions / sizeof *exceptions; i++)
-        if (exceptions[i].index >= first && exceptions[i].index - first < count)
-            ((int8_t *)destination)[exceptions[i].index - first] = exceptions[i].value;
+        if (exceptions[i].index >= range.first && exceptions[i].index - range.first < range.count)
+            ((int8_t *)elements)[exceptions[i].index - range.first] = exceptions[i].value;
     return ALLFOLD_OK;
 }
 
@@ -240,8 +239,8 @@ static void test_beyond_32_bits(allfold_context *ctx)
         return;
     }
     const uint64_t count = (1ull << 32) + 3;
-    struct source source = {.read = read_ones, .type = ALLFOLD_INT8};
-    const struct job job = {.type = ALLFOLD_INT8, .source = &source, .range = range_part(count, (uint64_t)test.rank, (uint64_t)test.size)};
+    struct filled_source source = FILLED(read_ones, ALLFOLD_INT8);
+    const struct job job = {.type = ALLFOLD_INT8, .source = &source.source, .range = range_part(count, (uint64_t)test.rank, (uint64_t)test.size)};
     struct fold_results sum = {0}, argmax = {0};
     struct error error = {0};
     const double start = MPI_Wtime();

@@ -162,9 +162,9 @@ static allfold_status call(const struct test_case *c, allfold_context *ctx, void
     struct error error = {0};
     struct test_source source = source_of(x, part, c->x_type);
     struct test_sink sink = sink_of(y, part, c->y_type);
-    source.source.memory = c->x_memory == MEMORY_SOURCE ? NULL : x;
+    source.filled.source.memory = c->x_memory == MEMORY_SOURCE ? NULL : x;
     sink.sink.memory = c->y_memory == MEMORY_SOURCE ? NULL : y;
-    const struct job job = {.type = c->x_type, .source = &source.source, .range = part};
+    const struct job job = {.type = c->x_type, .source = &source.filled.source, .range = part};
     return core_softmax(ctx, c->logarithm, &job, &sink.sink, &error);
 }
 

@@ -36,6 +36,8 @@ struct array_info {
     uint32_t fortran_order;                /* 1 when the first index varies fastest */
     uint64_t shape[ARRAY_DIMENSIONS_MAX];
     struct array_layout layout;                  /* of formats that do not encode elements, if they lie in this one file */
+    uint64_t granule;                      /* requests, and the parts of ranks, begin at multiples of so many elements: those that
+                                              can be read only together, at most GRANULE_BYTES_MAX; usually 1 */
     uint64_t file_bytes;                   /* size of the whole file: other ranks must see the same */
     uint64_t file_time;                    /* when it was last modified, in ns; 0 where there is no file */
     struct encoding encoding;              /* missing values and packing */
@@ -99,23 +101,61 @@ const char *array_name(const struct array_info *info, char name[ARRAY_NAME_BYTES
 /* The name of its format: "npy", "raw", "generated". */
 const char *array_format_name(const struct array_info *info);
 
-/* Elements [first, first + count) of a global array, on demand. */
-struct source {
-    /* Fills destination with elements [first, first + count), using up to `threads` threads. */
-    allfold_status (*read)(struct source *source, uint64_t first, uint64_t count, void *destination, int threads,
-                           struct error *error);
-    void (*close)(struct source *source); /* frees source */
-    allfold_type type;
-    const void *memory; /* not NULL: this rank's range also lies here, to be used in place; read works all the same */
+/* Reading. A source is an array that is open in this process. Several threads read it at the same time, each with a reader of its
+   own. A reader owns what it needs beside the caller's buffer: memory for reading ahead, a decompressor. */
+
+enum { READER_SLACK = 2 * 4096 }; /* room for the file's blocks in which the elements begin and end */
+
+/* Elements that a reader is asked for. */
+struct read_request {
+    struct range range; /* in the source's order, count > 0. It begins at a multiple of the source's granule and ends at one, or at
+                           the end of the array */
+    uint64_t ahead;     /* this reader's next requests go on behind the range for so many elements: a reader may read them already */
+    void *buffer;       /* aligned to 4096, with room for the elements' bytes + READER_SLACK; free for the reader until its next read */
 };
 
-/* Opens a described array for reading; fails where this process sees a file of another size. info->details must outlive it. */
+/* What a read gives. The elements lie in the request's buffer (not always at its beginning), in memory of the reader, which keeps
+   them until its next read, or in memory of the source. */
+struct piece {
+    const void *elements; /* aligned to their size */
+    uint64_t count;       /* less than asked for only if missing values were left out */
+};
+
+struct reader {
+    /* Gives all elements of the request. What it gives depends on the request's range alone. */
+    allfold_status (*read)(struct reader *reader, const struct read_request *request, struct piece *piece, struct error *error);
+    void (*close)(struct reader *reader); /* frees reader */
+};
+
+/* What can be read only together, such as a chunk of a file, may be no longer than this: a format splits or refuses it. */
+#define GRANULE_BYTES_MAX (UINT64_C(1) << 30)
+
+struct source {
+    /* Called by one thread at a time; the readers then work at the same time. All are closed before the source. */
+    allfold_status (*open_reader)(struct source *source, struct reader **reader, struct error *error);
+    /* Whether the source is still what was opened: called by one thread, after the last read. NULL: it cannot change. */
+    allfold_status (*check)(struct source *source, struct error *error);
+    void (*close)(struct source *source); /* frees source */
+    allfold_type type;
+    uint64_t granule;    /* as array_info says */
+    const void *memory;  /* not NULL: this rank's range also lies here, to be used in place; reading works all the same */
+};
+
+/* Opens a described array for reading; fails if this process sees a file of another size. info->details must outlive
+   it. */
 allfold_status source_open(const struct array_info *info, struct source **source, struct error *error);
 static inline void source_close(struct source *source)
 {
     if (source != NULL)
         source->close(source);
 }
+static inline allfold_status source_check(struct source *source, struct error *error)
+{
+    return source->check != NULL && error->status == ALLFOLD_OK ? source->check(source, error) : error->status;
+}
+
+/* This part's elements of an array that is cut among `parts` ranks: as range_part, but in whole granules. */
+struct range array_part(const struct array_info *info, uint64_t part, uint64_t parts);
 
 /* Where a result's elements go. write may be called for disjoint ranges by many processes. */
 struct sink {

@@ -118,7 +118,7 @@ void session_describe(struct session *session, const char *name)
         || share_details(session) != ALLFOLD_OK)
         return;
     session->input_read = true;
-    session->range = range_part(session->input.count, (uint64_t)comm->rank, (uint64_t)comm->size);
+    session->range = array_part(&session->input, (uint64_t)comm->rank, (uint64_t)comm->size);
     if (session->settings->verbose)
         ranks_tell(session);
 }

@@ -16,6 +16,7 @@ struct allfold_context {
     struct device *device;
     struct queue *queues[CORE_QUEUES_MAX];
     int queue_count;
+    struct reader *reader; /* of the source under way */
     allfold_level level; /* of the folds that have a choice */
     struct error error; /* of the last call that failed */
     void (*log)(void *user, const char *line); /* may be NULL */

@@ -87,8 +87,9 @@ static allfold_status open_queues(struct allfold_context *ctx, const allfold_opt
     /* a multiple of every element size, and of two halves that are */
     const size_t bytes = (ctx->device->staging_bytes + 127) / 128 * 128;
     for (int i = 0; i < queues; i++) {
-        if (backend->queue_open(ctx->device, bytes, &ctx->queues[i], error) != ALLFOLD_OK)
+        if (backend->queue_open(ctx->device, bytes + READER_SLACK, &ctx->queues[i], error) != ALLFOLD_OK)
             return error->status;
+        ctx->queues[i]->bytes = bytes;
         ctx->queue_count++;
     }
     return ALLFOLD_OK;

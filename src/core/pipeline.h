@@ -22,8 +22,9 @@ struct device_data {
 allfold_status locate_memory(struct allfold_context *ctx, const void *memory, uint64_t count, struct device_data *device_data,
                               struct error *error);
 /* Starts the copy of elements of the source, no more than the queue holds, to `memory` on the queue's device. Local. */
-allfold_status elements_upload(struct queue *queue, const struct job *job, struct range elements, void *memory,
-                               struct progress *progress, struct error *error);
+allfold_status elements_upload(struct allfold_context *ctx, struct queue *queue, const struct job *job, struct range elements,
+                               void *memory, struct error *error);
+void reader_close(struct allfold_context *ctx);
 void device_data_release(struct allfold_context *ctx, struct device_data *device_data);
 
 /* Begins a fold at the identity, or from where the job's hook says. A part that is longer than the monoid allows is an error here,

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 allfold_status locate_memory(struct allfold_context *ctx, const void *memory, uint64_t count, struct device_data *device_data,
                               struct error *error)
@@ -33,21 +34,39 @@ static bool find_pinned(struct device *device, const struct job *job, struct ran
            && last == PLACE_PINNED;
 }
 
-allfold_status elements_upload(struct queue *queue, const struct job *job, struct range elements, void *memory,
-                               struct progress *progress, struct error *error)
+/* Reads elements to the queue's staging buffer; *from is then where they lie. */
+static allfold_status read_elements(struct allfold_context *ctx, struct queue *queue, const struct job *job, struct range elements,
+                                    const char **from, struct error *error)
 {
-    struct device *const device = queue->device;
+    const size_t bytes = (size_t)elements.count * allfold_type_bytes(job->type);
+    const struct read_request request = {elements, 0, queue->staging};
+    struct piece piece;
+    if ((ctx->reader == NULL && job->source->open_reader(job->source, &ctx->reader, error) != ALLFOLD_OK)
+        || ctx->reader->read(ctx->reader, &request, &piece, error) != ALLFOLD_OK)
+        return error->status;
+    *from = piece.elements;
+    if (*from < (char *)queue->staging || *from > (char *)queue->staging + queue->bytes + READER_SLACK)
+        *from = memcpy(queue->staging, piece.elements, bytes);
+    return ALLFOLD_OK;
+}
+
+void reader_close(struct allfold_context *ctx)
+{
+    if (ctx->reader != NULL)
+        ctx->reader->close(ctx->reader);
+    ctx->reader = NULL;
+}
+
+allfold_status elements_upload(struct allfold_context *ctx, struct queue *queue, const struct job *job, struct range elements,
+                               void *memory, struct error *error)
+{
     const char *from = queue->staging;
-    phase_enter(progress, PHASE_READ);
-    if (!find_pinned(device, job, elements, &from, error)) {
-        from = queue->staging;
-        if (error->status != ALLFOLD_OK
-            || job->source->read(job->source, elements.first, elements.count, queue->staging, device->threads, error)
-                   != ALLFOLD_OK)
-            return error->status;
-    }
-    phase_enter(progress, PHASE_UPLOAD);
-    return device->backend->upload(queue, from, memory, (size_t)elements.count * allfold_type_bytes(job->type), error);
+    phase_enter(ctx->comm.progress, PHASE_READ);
+    if (!find_pinned(queue->device, job, elements, &from, error)
+        && (error->status != ALLFOLD_OK || read_elements(ctx, queue, job, elements, &from, error) != ALLFOLD_OK))
+        return error->status;
+    phase_enter(ctx->comm.progress, PHASE_UPLOAD);
+    return queue->device->backend->upload(queue, from, memory, (size_t)elements.count * allfold_type_bytes(job->type), error);
 }
 
 void device_data_release(struct allfold_context *ctx, struct device_data *device_data)
@@ -130,7 +149,7 @@ static allfold_status start_shard(struct allfold_context *ctx, const struct job 
     const bool kept = shard.first + shard.count <= device_data->capacity;
     void *const memory = kept ? device_data->memory + shard.first * element_bytes : queue->buffer;
     const struct work work = {stream->monoid, stream->type, memory, shard.count, shard.first};
-    if (elements_upload(queue, job, elements, memory, ctx->comm.progress, error) != ALLFOLD_OK)
+    if (elements_upload(ctx, queue, job, elements, memory, error) != ALLFOLD_OK)
         return error->status;
     phase_enter(ctx->comm.progress, PHASE_FOLD);
     return ctx->device->backend->fold(queue, &work, error);
@@ -203,6 +222,9 @@ allfold_status core_reduce(struct allfold_context *ctx, const struct fold_call *
     if (error->status == ALLFOLD_OK)
         locate_memory(ctx, job->source->memory, part.count, &device_data, error);
     fold_part(ctx, job, &stream, &device_data, error);
+    if (job->source != NULL)
+        source_check(job->source, error);
+    reader_close(ctx);
     if (comm_combine(&ctx->comm, &part, error) != ALLFOLD_OK)
         return error->status;
     if (job->partial != NULL)

@@ -32,7 +32,7 @@ static allfold_status normalise_start(const struct normalise *n, struct queue *q
     const uint64_t start = step.first - n->job->range.first;
     const bool kept = n->x.memory != NULL && start + step.count <= n->x.elements;
     char *const x = kept ? n->x.memory + start * x_bytes : queue->buffer;
-    if (!kept && elements_upload(queue, n->job, step, x, n->progress, error) != ALLFOLD_OK)
+    if (!kept && elements_upload(n->ctx, queue, n->job, step, x, error) != ALLFOLD_OK)
         return error->status;
     phase_enter(n->progress, PHASE_NORMALISE);
     char *const y = n->y.memory != NULL ? n->y.memory + start * y_bytes : (char *)queue->buffer + queue->bytes / 2;
@@ -160,6 +160,7 @@ static void normalise_pass(struct normalise *n, const struct stream *stream, str
         atomic_fetch_add(&n->progress->done, n->x.elements * allfold_type_bytes(n->x_type));
     } else if (follow_caller(n, error) == ALLFOLD_OK) {
         normalise_part(n, error);
+        source_check(n->job->source, error);
     }
     if (error->status != ALLFOLD_OK)
         drain(n->ctx);
@@ -191,5 +192,6 @@ allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, const s
             comm_agree(&ctx->comm, error);
     }
     device_data_release(ctx, &n.x);
+    reader_close(ctx);
     return error->status;
 }

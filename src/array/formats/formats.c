@@ -58,6 +58,7 @@ static allfold_status find_format(const char *name, struct input_file *file, str
 {
     *file = (struct input_file){.name = info->path, .fd = -1};
     memset(info, 0, sizeof *info); /* the padding too: descriptions are compared as bytes */
+    info->granule = 1;
     if (name[0] == '\0')
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "expected the name of an array, found an empty one");
     if (strlen(name) >= sizeof info->path)
@@ -166,7 +167,17 @@ allfold_status array_entries(const char *name, array_visit *visit, void *user, c
     return error->status;
 }
 
+struct range array_part(const struct array_info *info, uint64_t part, uint64_t parts)
+{
+    const uint64_t granules = info->count / info->granule + (info->count % info->granule != 0);
+    const struct range range = range_part(granules, part, parts);
+    const uint64_t first = u64_min(range.first * info->granule, info->count);
+    return (struct range){first, u64_min(range.count * info->granule, info->count - first)};
+}
+
 allfold_status source_open(const struct array_info *info, struct source **source, struct error *error)
 {
-    return formats[info->format]->open(info, source, error);
+    if (formats[info->format]->open(info, source, error) == ALLFOLD_OK)
+        (*source)->granule = info->granule;
+    return error->status;
 }

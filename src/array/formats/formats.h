@@ -21,7 +21,7 @@ struct format {
     bool (*recognises)(const struct input_file *file);
     /* Calls visit for each array of the file. NULL: the file is one array, without a name, and `describe` says all of it. */
     allfold_status (*list)(const struct input_file *file, array_visit *visit, void *user, struct error *error);
-    /* Sets all of *info but format, path, file_bytes and file_time; member, which is set, may be replaced by another spelling of the
+    /* Sets all of *info but format, path, file_bytes and file_time, and granule if it is 1; member, which is set, may be replaced by another spelling of the
        same name. If the format has names, file->member is one, and input_refuse_member tells that there is none of that name. Checks
        all that can be checked without reading the elements. */
     allfold_status (*describe)(const struct input_file *file, const struct array_hints *hints, struct array_info *info,

@@ -19,13 +19,34 @@ static allfold_status describe_generated(const struct input_file *file, const st
     return generator_parse(file->name + strlen(PREFIX), hints, info, error);
 }
 
-static allfold_status read_generated(struct source *source, uint64_t first, uint64_t count, void *destination, int threads,
+struct generated_reader {
+    struct reader reader;
+    const struct array_info *info;
+};
+
+static allfold_status read_generated(struct reader *reader, const struct read_request *request, struct piece *piece,
                                      struct error *error)
 {
-    const struct generated_source *s = (const struct generated_source *)source;
-    if (array_check_range(&s->info, first, count, error) == ALLFOLD_OK)
-        generator_fill(&s->info.generator, s->info.type, first, count, destination, threads);
-    return error->status;
+    const struct array_info *const info = ((const struct generated_reader *)reader)->info;
+    const struct range *const range = &request->range;
+    if (array_check_range(info, range->first, range->count, error) != ALLFOLD_OK)
+        return error->status;
+    generator_fill(&info->generator, info->type, range->first, range->count, request->buffer, 1);
+    *piece = (struct piece){request->buffer, range->count};
+    return ALLFOLD_OK;
+}
+
+static void close_reader(struct reader *reader) { free(reader); }
+
+static allfold_status open_reader(struct source *source, struct reader **reader, struct error *error)
+{
+    const struct array_info *const info = &((struct generated_source *)source)->info;
+    struct generated_reader *const r = malloc(sizeof *r);
+    if (r == NULL)
+        return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to read it", file_shown(info->path));
+    *r = (struct generated_reader){{read_generated, close_reader}, info};
+    *reader = &r->reader;
+    return ALLFOLD_OK;
 }
 
 static void close_generated(struct source *source) { free(source); }
@@ -35,7 +56,7 @@ static allfold_status open_generated(const struct array_info *info, struct sourc
     struct generated_source *s = calloc(1, sizeof *s);
     if (s == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to open it", file_shown(info->path));
-    s->source = (struct source){.read = read_generated, .close = close_generated, .type = info->type};
+    s->source = (struct source){.open_reader = open_reader, .close = close_generated, .type = info->type};
     memcpy(&s->info, info, sizeof *info);
     *source = &s->source;
     return ALLFOLD_OK;

@@ -1,15 +1,22 @@
 /* Elements that lie in a file as they are, one behind the other. */
 #include "array/formats/formats.h"
 
+#include "array/data_file.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct plain_source {
     struct source source;
     struct array_info info;
-    int fd;
+    struct data_file file;
+};
+
+struct plain_reader {
+    struct reader reader;
+    const struct plain_source *source;
+    struct data_reader data;
 };
 
 allfold_status array_check_range(const struct array_info *info, uint64_t first, uint64_t count, struct error *error)
@@ -21,46 +28,56 @@ allfold_status array_check_range(const struct array_info *info, uint64_t first, 
                      file_shown(info->path), info->count, count, first);
 }
 
-static allfold_status read_plain(struct source *source, uint64_t first, uint64_t count, void *destination, int threads,
-                                 struct error *error)
+static allfold_status read_plain(struct reader *reader, const struct read_request *request, struct piece *piece, struct error *error)
 {
-    const struct plain_source *s = (const struct plain_source *)source;
-    const uint64_t bytes = allfold_type_bytes(s->info.type);
-    if (array_check_range(&s->info, first, count, error) != ALLFOLD_OK)
+    struct plain_reader *const r = (struct plain_reader *)reader;
+    const struct array_info *const info = &r->source->info;
+    const size_t bytes = allfold_type_bytes(info->type);
+    const struct range *const range = &request->range;
+    const struct data_request bytes_of = {info->layout.offset + range->first * bytes, range->count * bytes, request->ahead * bytes,
+                                          request->buffer, bytes};
+    if (array_check_range(info, range->first, range->count, error) != ALLFOLD_OK)
         return error->status;
-    const struct file_range range = {s->fd, s->info.path, s->info.layout.offset + first * bytes, count * bytes};
-    return file_read(&range, destination, threads, error);
+    piece->count = range->count;
+    return data_read(&r->data, &bytes_of, &piece->elements, error);
+}
+
+static void close_reader(struct reader *reader)
+{
+    data_reader_close(&((struct plain_reader *)reader)->data);
+    free(reader);
+}
+
+static allfold_status open_reader(struct source *source, struct reader **reader, struct error *error)
+{
+    struct plain_source *const s = (struct plain_source *)source;
+    struct plain_reader *const r = calloc(1, sizeof *r);
+    if (r == NULL)
+        return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to read it", file_shown(s->info.path));
+    *r = (struct plain_reader){{read_plain, close_reader}, s, {.file = &s->file}};
+    *reader = &r->reader;
+    return ALLFOLD_OK;
+}
+
+static allfold_status check_plain(struct source *source, struct error *error)
+{
+    return data_file_check(&((struct plain_source *)source)->file, error);
 }
 
 static void close_plain(struct source *source)
 {
-    close(((struct plain_source *)source)->fd);
+    data_file_close(&((struct plain_source *)source)->file);
     free(source);
-}
-
-static int open_checked(const struct array_info *info, struct error *error)
-{
-    uint64_t file_bytes;
-    const int fd = file_open(info->path, &file_bytes, error);
-    if (fd < 0 || file_bytes == info->file_bytes)
-        return fd;
-    error_set(error, ALLFOLD_BAD_INPUT,
-              "%s: expected the file of %" PRIu64 " bytes that was described, found %" PRIu64
-              " bytes: it has changed, or this host sees another file",
-              file_shown(info->path), info->file_bytes, file_bytes);
-    close(fd);
-    return -1;
 }
 
 allfold_status plain_open(const struct array_info *info, struct source **source, struct error *error)
 {
-    struct plain_source *s = calloc(1, sizeof *s);
+    struct plain_source *const s = calloc(1, sizeof *s);
     if (s == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to open it", file_shown(info->path));
-    s->source = (struct source){.read = read_plain, .close = close_plain, .type = info->type};
+    s->source = (struct source){.open_reader = open_reader, .check = check_plain, .close = close_plain, .type = info->type};
     memcpy(&s->info, info, sizeof *info);
-    s->fd = open_checked(info, error);
-    if (s->fd < 0) {
+    if (data_file_open(s->info.path, info->file_bytes, &s->file, error) != ALLFOLD_OK) {
         free(s);
         return error->status;
     }

@@ -15,20 +15,26 @@ static void copy(struct session *session, struct source *source, struct sink *si
     const uint64_t most = device->staging_bytes / allfold_type_bytes(source->type), chunk = u64_max(most, 1);
     const uint64_t end = session->range.first + session->range.count;
     progress_expect(progress, session->range.count * allfold_type_bytes(source->type));
-    void *elements = malloc(chunk * allfold_type_bytes(source->type));
+    struct reader *reader = NULL;
+    void *elements = aligned_alloc(4096, (chunk * allfold_type_bytes(source->type) + READER_SLACK + 4095) / 4096 * 4096);
     if (elements == NULL)
         error_set(error, ALLFOLD_NO_MEMORY, "no memory for a chunk of %zu bytes: ask for less with --staging",
                   device->staging_bytes);
+    else
+        source->open_reader(source, &reader, error);
     for (uint64_t first = session->range.first; first < end && error->status == ALLFOLD_OK; first += chunk) {
         const uint64_t count = u64_min(chunk, end - first);
         phase_enter(progress, PHASE_READ);
-        if (progress_check(progress, error) == ALLFOLD_OK
-            && source->read(source, first, count, elements, device->threads, error) == ALLFOLD_OK) {
+        const struct read_request request = {{first, count}, 0, elements};
+        struct piece piece;
+        if (progress_check(progress, error) == ALLFOLD_OK && reader->read(reader, &request, &piece, error) == ALLFOLD_OK) {
             phase_enter(progress, PHASE_WRITE);
-            sink->write(sink, first, count, elements, device->threads, error);
+            sink->write(sink, first, count, piece.elements, device->threads, error);
         }
         atomic_fetch_add(&progress->done, count * allfold_type_bytes(source->type));
     }
+    if (reader != NULL)
+        reader->close(reader);
     free(elements);
 }
 

@@ -105,7 +105,7 @@ static allfold_status cpu_locate(struct device *device, const void *memory, enum
 static allfold_status cpu_allocate(struct device *device, size_t bytes, void **memory, struct error *error)
 {
     (void)device;
-    const size_t huge = (size_t)2 << 20, unit = bytes >= 2 * huge ? huge : 64;
+    const size_t huge = (size_t)2 << 20, unit = bytes >= 2 * huge ? huge : 4096;
     void *allocated = bytes <= PTRDIFF_MAX ? aligned_alloc(unit, (bytes + unit - 1) / unit * unit) : NULL;
     if (allocated == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory for %zu bytes", bytes);

@@ -1,0 +1,37 @@
+/* Data files: regular files whose bytes many threads read at a time, each with a reader of its own. Formats read elements or
+   chunks through this; headers are read with file.h. */
+#ifndef ALLFOLD_ARRAY_DATA_FILE_H
+#define ALLFOLD_ARRAY_DATA_FILE_H
+
+#include "array/file.h"
+
+/* A file open for reading, shared by the readers of a source. */
+struct data_file {
+    int fd;
+    const char *path;     /* of the caller, who keeps it */
+    struct stat opened;   /* the file when it was opened */
+};
+
+/* Opens the file; refuses one of another size than expected. */
+allfold_status data_file_open(const char *path, uint64_t bytes, struct data_file *file, struct error *error);
+/* After the last read: refuses a file that has been replaced, or has changed its size or its time, since it was opened. */
+allfold_status data_file_check(const struct data_file *file, struct error *error);
+void data_file_close(struct data_file *file);
+
+/* One thread's way to the bytes of a file. All zero but for file is a reader that has read nothing. */
+struct data_reader {
+    struct data_file *file;
+};
+
+struct data_request {
+    uint64_t offset, bytes; /* within the file */
+    uint64_t ahead;         /* bytes behind them that this reader will be asked for next, in order; 0: unknown */
+    void *buffer;           /* aligned to 4096, with room for bytes + READER_SLACK (array.h) */
+    size_t alignment;       /* that the bytes need in memory: a power of two, at most 64 */
+};
+
+/* Gives the bytes, in the buffer (not always at its beginning) or in memory of the reader, valid until its next read. */
+allfold_status data_read(struct data_reader *reader, const struct data_request *request, const void **found, struct error *error);
+void data_reader_close(struct data_reader *reader);
+
+#endif
