@@ -7,12 +7,17 @@ liballfold_a_SOURCES = \
 	src/array/encoding.c \
 	src/array/file.c \
 	src/array/formats/chunk_filters.c \
+	src/array/formats/cursor.c \
 	src/array/formats/formats.c \
 	src/array/formats/generated.c \
 	src/array/formats/listing.c \
 	src/array/formats/npy.c \
+	src/array/formats/npz.c \
+	src/array/formats/parts.c \
 	src/array/formats/plain.c \
 	src/array/formats/raw.c \
+	src/array/formats/swap.c \
+	src/array/formats/zip.c \
 	src/array/generate.c \
 	src/array/output.c \
 	src/array/replacement.c \
@@ -37,17 +42,19 @@ liballfold_a_SOURCES = \
 
 noinst_HEADERS += \
 	src/array/array.h \
-	src/array/draw.h \
 	src/array/data_file.h \
 	src/array/encoding.h \
 	src/array/file.h \
 	src/array/formats/chunk_filters.h \
+	src/array/formats/cursor.h \
 	src/array/formats/formats.h \
 	src/array/formats/npy.h \
+	src/array/formats/parts.h \
+	src/array/formats/swap.h \
+	src/array/formats/zip.h \
 	src/array/generate.h \
 	src/array/replacement.h \
 	src/base/base.h \
-	src/base/draw.h \
 	src/base/elements.h \
 	src/base/host.h \
 	src/base/parse.h \
@@ -94,21 +101,21 @@ noinst_HEADERS += \
 	src/store/partial_file.h \
 	src/store/record_file.h
 
-# The loops of the CPU backend and of generators, once for each instruction set; the program picks one when it starts.
+# The CPU loops, once for each instruction set; the program picks one when it starts.
 liballfold_a_LIBADD =
 liballfold_a_DEPENDENCIES = $(liballfold_a_LIBADD)
 liballfold_a_LIBADD += $(libcpu_base_a_OBJECTS)
 EXTRA_LIBRARIES += libcpu_base.a
-libcpu_base_a_SOURCES = src/array/draw_loops.c src/device/cpu/loops.c
+libcpu_base_a_SOURCES = src/device/cpu/loops.c
 libcpu_base_a_CPPFLAGS = $(AM_CPPFLAGS) -DCPU_ISA=base
 libcpu_base_a_CFLAGS = $(AM_CFLAGS)
 if HAVE_X86_ISA
 liballfold_a_LIBADD += $(libcpu_avx2_a_OBJECTS) $(libcpu_avx512_a_OBJECTS)
 EXTRA_LIBRARIES += libcpu_avx2.a libcpu_avx512.a
-libcpu_avx2_a_SOURCES = src/array/draw_loops.c src/device/cpu/loops.c
+libcpu_avx2_a_SOURCES = src/device/cpu/loops.c
 libcpu_avx2_a_CPPFLAGS = $(AM_CPPFLAGS) -DCPU_ISA=avx2
 libcpu_avx2_a_CFLAGS = $(AM_CFLAGS) $(AVX2_CFLAGS)
-libcpu_avx512_a_SOURCES = src/array/draw_loops.c src/device/cpu/loops.c
+libcpu_avx512_a_SOURCES = src/device/cpu/loops.c
 libcpu_avx512_a_CPPFLAGS = $(AM_CPPFLAGS) -DCPU_ISA=avx512
 libcpu_avx512_a_CFLAGS = $(AM_CFLAGS) $(AVX512_CFLAGS)
 endif

@@ -57,19 +57,23 @@ static const struct {
     allfold_type type;
     uint32_t fortran_order, dimensions;
     uint64_t count;
+    uint32_t swapped;
 } good[] = {
-    {"{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }      \n", ALLFOLD_F32, 0, 1, 3},
-    {"{'descr': '<f2', 'fortran_order': True, 'shape': (3, 4), }", ALLFOLD_F16, 1, 2, 12},
-    {"{'descr': '|i1', 'fortran_order': False, 'shape': (), }\n", ALLFOLD_INT8, 0, 0, 1},
-    {"{'descr': '|u1', 'fortran_order': False, 'shape': (0,), }\n", ALLFOLD_UINT8, 0, 1, 0},
-    {"{'descr': '<i1', 'fortran_order': False, 'shape': (2,0,7)}\n", ALLFOLD_INT8, 0, 3, 0},
-    {"{'shape':(3L,4294967296L),'fortran_order':False,'descr':'<i2'}", ALLFOLD_INT16, 0, 2, 3 * (UINT64_C(1) << 32)},
+    {"{'descr': '>f4', 'fortran_order': False, 'shape': (3,), }      \n", ALLFOLD_F32, 0, 1, 3, 1},
+    {"{'descr': '>u8', 'fortran_order': True, 'shape': (3,2), }      \n", ALLFOLD_UINT64, 1, 2, 6, 1},
+    {"{'descr': '>i1', 'fortran_order': False, 'shape': (3,), }      \n", ALLFOLD_INT8, 0, 1, 3, 0},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }      \n", ALLFOLD_F32, 0, 1, 3, 0},
+    {"{'descr': '<f2', 'fortran_order': True, 'shape': (3, 4), }", ALLFOLD_F16, 1, 2, 12, 0},
+    {"{'descr': '|i1', 'fortran_order': False, 'shape': (), }\n", ALLFOLD_INT8, 0, 0, 1, 0},
+    {"{'descr': '|u1', 'fortran_order': False, 'shape': (0,), }\n", ALLFOLD_UINT8, 0, 1, 0, 0},
+    {"{'descr': '<i1', 'fortran_order': False, 'shape': (2,0,7)}\n", ALLFOLD_INT8, 0, 3, 0, 0},
+    {"{'shape':(3L,4294967296L),'fortran_order':False,'descr':'<i2'}", ALLFOLD_INT16, 0, 2, 3 * (UINT64_C(1) << 32), 0},
     {"{\"descr\": \"<u8\", \"fortran_order\": False, \"shape\": (1152921504606846975,)}", ALLFOLD_UINT64, 0, 1,
-     UINT64_C(1152921504606846975) /* 2^63 - 8 bytes */},
-    {" {\t'descr'\n:\r'=f8' , 'shape' : ( 5 , ) , 'fortran_order' : True , } ", ALLFOLD_F64, 1, 1, 5},
-    {"{'descr': '<u4', 'fortran_order': False, 'shape': (2,3,), }", ALLFOLD_UINT32, 0, 2, 6},
+     UINT64_C(1152921504606846975) /* 2^63 - 8 bytes */, 0},
+    {" {\t'descr'\n:\r'=f8' , 'shape' : ( 5 , ) , 'fortran_order' : True , } ", ALLFOLD_F64, 1, 1, 5, 0},
+    {"{'descr': '<u4', 'fortran_order': False, 'shape': (2,3,), }", ALLFOLD_UINT32, 0, 2, 6, 0},
     {"{'descr': '<i8', 'fortran_order': False, 'shape': "
-     "(1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,9), }", ALLFOLD_INT64, 0, 32, 9},
+     "(1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,9), }", ALLFOLD_INT64, 0, 32, 9, 0},
 };
 
 static void test_good(void)
@@ -80,7 +84,8 @@ static void test_good(void)
         memset(&info, 0, sizeof info);
         npy_parse("x.npy", good[i].text, strlen(good[i].text), &info, &error);
         if (!tap_ok(error.status == ALLFOLD_OK && info.type == good[i].type && info.count == good[i].count &&
-                        info.dimensions == good[i].dimensions && info.fortran_order == good[i].fortran_order,
+                        info.dimensions == good[i].dimensions && info.fortran_order == good[i].fortran_order &&
+                        info.layout.swapped == good[i].swapped,
                     "header %zu of %s, %" PRIu64 " elements", i, allfold_type_name(good[i].type), good[i].count))
             tap_note("%s", error.text);
     }
@@ -93,7 +98,7 @@ static void test_good(void)
 static const char *const bad[] = {
     "", " ", "\n", "{", "}", "{}", "{,}", "[]", "()", "None", "{{}}", "x", "'descr'", "\xff\xfe", "{'descr'", "{'descr':",
     /* types */
-    OF_TYPE("'|O'"), OF_TYPE("'O'"), OF_TYPE("'>f4'"), OF_TYPE("'>i8'"), OF_TYPE("'<c8'"), OF_TYPE("'<c16'"),
+    OF_TYPE("'|O'"), OF_TYPE("'O'"), OF_TYPE("'>f16'"), OF_TYPE("'>>f4'"), OF_TYPE("'<c8'"), OF_TYPE("'<c16'"),
     OF_TYPE("'?'"), OF_TYPE("'<U5'"), OF_TYPE("'|S5'"), OF_TYPE("'|V2'"), OF_TYPE("'<V2'"),
     OF_TYPE("'<M8[ns]'"), OF_TYPE("'<m8[s]'"), OF_TYPE("'<f16'"), OF_TYPE("'<f1'"), OF_TYPE("'<f3'"), OF_TYPE("'<i3'"),
     OF_TYPE("'<i16'"), OF_TYPE("'<u0'"), OF_TYPE("'<f'"), OF_TYPE("'<'"), OF_TYPE("''"), OF_TYPE("'f4'"),

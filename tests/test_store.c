@@ -149,7 +149,7 @@ static const char *change(struct setup *setup, int number)
     case 1: setup->run.ranks = 3; return "ranks 3, found 2";
     case 2: setup->input.file_bytes = 8136; return "bytes of the input 8136, found 8128";
     case 3: setup->input.file_time = 8; return "time of the input (ns) 8, found 7";
-    case 4: setup->input.format = 2; return "format of the input raw, found npy";
+    case 4: setup->input.format = 0; return "format of the input generated, found npy";
     case 5: setup->input.type = ALLFOLD_INT64; return "element type";
     case 6: setup->input.count = 999; return "elements 999, found 1000";
     case 7: setup->input.layout.offset = 136; return "offset of the elements 136, found 128";

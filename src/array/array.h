@@ -35,6 +35,7 @@ struct array_info {
     uint32_t dimensions;                   /* 0 for a scalar: count is then 1 */
     uint32_t fortran_order;                /* 1 when the first index varies fastest */
     uint64_t shape[ARRAY_DIMENSIONS_MAX];
+    uint64_t skipped;                      /* elements that lie before the first of the array and are left out: --offset */
     struct array_layout layout;                  /* of formats that do not encode elements, if they lie in this one file */
     uint64_t granule;                      /* requests, and the parts of ranks, begin at multiples of so many elements: those that
                                               can be read only together, at most GRANULE_BYTES_MAX; usually 1 */
@@ -52,7 +53,7 @@ struct array_info {
 struct array_hints {
     bool has_offset, has_count;
     allfold_type type; /* --dtype; ALLFOLD_TYPE_NONE: not given */
-    uint64_t offset;   /* --offset: bytes of a raw file, elements of an .npy file */
+    uint64_t offset;   /* --offset: bytes of a raw file, elements of any other */
     uint64_t count;    /* --count, elements */
 };
 
@@ -77,7 +78,7 @@ struct array_entry {
     const char *type_text;              /* the type in the format's own words, such as "F8_E4M3"; NULL: that of `type` */
     const char *refused;                /* why it cannot be read; NULL: it can */
     uint32_t dimensions;
-    const uint64_t *shape;
+    const uint64_t *shape;              /* NULL: unknown, since the array's own header cannot be read */
     const char *const *dimension_names; /* NULL: the format has none */
     const uint64_t *chunk;              /* shape of a chunk; NULL: not in chunks */
     const char *filters;                /* in the order of writing: "shuffle, deflate"; NULL: none */
@@ -91,7 +92,7 @@ typedef void array_visit(void *user, const struct array_entry *entry);
    called for some. *format: as array_format_name. */
 allfold_status array_entries(const char *name, array_visit *visit, void *user, const char **format, struct error *error);
 
-/* "3x4", or "scalar" without dimensions. Cuts it at `bytes`. */
+/* "3x4", or "scalar" without dimensions; "" for NULL. Cuts it at `bytes`. */
 void array_shape_text(const uint64_t *shape, uint32_t dimensions, char *text, size_t bytes);
 
 /* PATH, or PATH:MEMBER. */
@@ -183,10 +184,12 @@ allfold_status output_create(const char *path, const struct array_info *info, st
                              struct error *error);
 allfold_status output_open(const struct output *output, struct sink **sink, struct error *error);
 
-/* Generators (generate.c; their elements: draw.h), which depend only on the distribution, the seed and the global index. */
+/* Generators (generate.c, draw.c): elements that depend only on the distribution, the seed and the global index. */
 /* Parses "normal?n=1e9&seed=1" (after "gen:"); fills type, count, shape and generator of *info. */
 allfold_status generator_parse(const char *text, const struct array_hints *hints, struct array_info *info,
                                struct error *error);
+void generator_fill(const struct generator *generator, allfold_type type, uint64_t first, uint64_t count,
+                    void *destination, int threads);
 /* The distributions as lines of text for --help: name, parameters and defaults, meaning. */
 const char *generator_help(void);
 

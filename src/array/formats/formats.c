@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 /* The first that recognises the input takes it. */
-static const struct format *const formats[] = {&format_generated, &format_npy, &format_raw};
+static const struct format *const formats[] = {&format_generated, &format_npy, &format_npz, &format_raw};
 enum { FORMAT_COUNT = sizeof formats / sizeof *formats };
 
 const char *array_format_name(const struct array_info *info) { return formats[info->format]->name; }

@@ -5,6 +5,8 @@
 #include "array/array.h"
 #include "array/file.h"
 
+#include <string.h>
+
 /* An input that is about to be described, open for reading. */
 struct input_file {
     const char *name;         /* as the user gave it, without the member */
@@ -30,7 +32,14 @@ struct format {
     allfold_status (*open)(const struct array_info *info, struct source **source, struct error *error);
 };
 
-extern const struct format format_generated, format_npy, format_raw;
+extern const struct format format_generated, format_npy, format_npz, format_raw;
+
+/* Whether the file's name ends so: ".npy". */
+static inline bool input_name_ends(const struct input_file *file, const char *ending)
+{
+    const size_t length = strlen(file->name), bytes = strlen(ending);
+    return length >= bytes && strcmp(file->name + length - bytes, ending) == 0;
+}
 
 /* Fails: the file holds no array called file->member. The message lists those that it holds. */
 allfold_status input_refuse_member(const struct input_file *file, const struct format *format, struct error *error);
@@ -38,6 +47,10 @@ allfold_status input_refuse_member(const struct input_file *file, const struct f
 /* The name of the only array of the file. If there are several, the error lists them. */
 allfold_status input_only_member(const struct input_file *file, const struct format *format, char name[ARRAY_PATH_BYTES],
                                  struct error *error);
+
+/* What the user says of an array whose type the file tells and whose elements are not encoded: the type again, which must agree, and
+   which of its elements, in the order in which they lie there. Part of an array is a row (plain.c). */
+allfold_status plain_cut(const struct array_hints *hints, struct array_info *info, struct error *error);
 
 /* The open of formats whose elements are not encoded: they lie in the file as info->layout says (plain.c). */
 allfold_status plain_open(const struct array_info *info, struct source **source, struct error *error);

@@ -21,8 +21,8 @@ struct listing {
 void array_shape_text(const uint64_t *shape, uint32_t dimensions, char *text, size_t bytes)
 {
     size_t length = 0;
-    snprintf(text, bytes, "scalar");
-    for (uint32_t i = 0; i < dimensions && length < bytes; i++)
+    snprintf(text, bytes, "%s", shape != NULL ? "scalar" : "");
+    for (uint32_t i = 0; shape != NULL && i < dimensions && length < bytes; i++)
         length += (size_t)snprintf(text + length, bytes - length, "%s%" PRIu64, i > 0 ? "x" : "", shape[i]);
 }
 
@@ -40,7 +40,8 @@ static void list_entry(void *user, const struct array_entry *entry)
         snprintf(listing->only, ARRAY_PATH_BYTES, "%s", entry->name);
     }
     array_shape_text(entry->shape, entry->dimensions, shape, sizeof shape);
-    const int length = snprintf(text, sizeof text, "%s%s (%s %s)", listing->shown > 0 ? ", " : "", entry->name, type_text(entry), shape);
+    const int length = snprintf(text, sizeof text, "%s%s (%s%s%s)", listing->shown > 0 ? ", " : "", entry->name,
+                                type_text(entry), entry->shape != NULL ? " " : "", shape);
     if (listing->shown + 1 < listing->count || listing->shown == SHOWN_MAX || (size_t)length >= sizeof text
         || listing->length + (size_t)length >= sizeof listing->text)
         return; /* it and all that follow are counted only */

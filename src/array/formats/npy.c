@@ -169,7 +169,7 @@ static const char *refused_kind(const char *kind)
     }
 }
 
-#define TYPES_EXPECTED "f2, f4, f8, i1 to i8, u1 to u8 or b1, little-endian"
+#define TYPES_EXPECTED "f2, f4, f8, i1 to i8, u1 to u8 or b1"
 
 static bool refuse_type(const struct parser *p, const char *descr, const char *reason)
 {
@@ -179,7 +179,7 @@ static bool refuse_type(const struct parser *p, const char *descr, const char *r
 }
 
 /* '<f4' and its like: byte order, kind, bytes. */
-static bool parse_type(struct parser *p, allfold_type *type)
+static bool parse_type(struct parser *p, struct array_info *info)
 {
     char descr[STRING_BYTES];
     skip_space(p);
@@ -198,11 +198,10 @@ static bool parse_type(struct parser *p, allfold_type *type)
         const size_t bytes = allfold_type_bytes(t);
         if (t == ALLFOLD_BF16 || kind[0] != type_kind(t) || kind[1] != (char)('0' + bytes) || kind[2] != '\0')
             continue;
-        if (order == '>' && bytes > 1)
-            return refuse_type(p, descr, "big-endian");
         if (!ordered || (order == '|' && bytes > 1))
             return refuse_type(p, descr, "no byte order");
-        *type = t;
+        info->type = t;
+        info->layout.swapped = order == '>' && bytes > 1;
         return true;
     }
     return refuse_type(p, descr, refused_kind(kind));
@@ -251,7 +250,7 @@ static bool parse_dictionary(struct parser *p, struct array_info *info)
         if (!parse_key(p, seen, &key))
             return false;
         seen |= key;
-        if (!(key == KEY_DESCR   ? parse_type(p, &info->type)
+        if (!(key == KEY_DESCR   ? parse_type(p, info)
               : key == KEY_ORDER ? parse_order(p, &info->fortran_order)
                                  : parse_shape(p, info)))
             return false;
@@ -287,66 +286,61 @@ allfold_status npy_parse(const char *name, const char *text, size_t bytes, struc
 }
 
 /* Reads version and length of the header. */
-static allfold_status read_preamble(const char *name, int fd, uint64_t file_bytes, uint64_t *preamble,
-                                    uint32_t *length, struct error *error)
+static allfold_status read_preamble(const struct npy_place *place, uint64_t *preamble, uint32_t *length, struct error *error)
 {
     unsigned char head[NPY_MAGIC_BYTES + VERSION_BYTES + 4] = {0};
-    const uint64_t have = u64_min(file_bytes, sizeof head);
-    if (file_read(&(struct file_range){fd, name, 0, have}, head, 1, error) != ALLFOLD_OK)
+    const char *const shown = file_shown(place->name);
+    const uint64_t have = u64_min(place->bytes, sizeof head);
+    if (file_read(&(struct file_range){place->fd, place->name, place->offset, have}, head, 1, error) != ALLFOLD_OK)
         return error->status;
     const unsigned major = head[NPY_MAGIC_BYTES], minor = head[NPY_MAGIC_BYTES + 1];
     const unsigned char *field = head + NPY_MAGIC_BYTES + VERSION_BYTES;
     *preamble = NPY_MAGIC_BYTES + VERSION_BYTES + (major == 1 ? 2 : 4);
+    if (have < NPY_MAGIC_BYTES || memcmp(head, NPY_MAGIC, NPY_MAGIC_BYTES) != 0)
+        return error_set(error, ALLFOLD_BAD_INPUT, "%s: expected the .npy magic (byte 0x93 and NUMPY), found %s%s", shown,
+                         have == 0 ? "an empty file" : "other bytes", place->offset == 0 ? " (a raw file needs another name)" : "");
     if (have < NPY_MAGIC_BYTES + VERSION_BYTES || (major >= 1 && major <= 3 && have < *preamble))
-        return error_set(error, ALLFOLD_BAD_INPUT,
-                         "%s: .npy file: expected at least %" PRIu64 " bytes of header, found %" PRIu64
-                         " bytes in all", file_shown(name), *preamble, file_bytes);
+        return error_set(error, ALLFOLD_BAD_INPUT, "%s: .npy file: expected at least %" PRIu64 " bytes of header, found %" PRIu64
+                         " bytes in all", shown, *preamble, place->bytes);
     if (major < 1 || major > 3 || minor != 0)
-        return error_set(error, ALLFOLD_BAD_INPUT,
-                         "%s: .npy file: expected version 1.0, 2.0 or 3.0, found %u.%u", file_shown(name), major,
-                         minor);
+        return error_set(error, ALLFOLD_BAD_INPUT, "%s: .npy file: expected version 1.0, 2.0 or 3.0, found %u.%u", shown, major, minor);
     *length = field[0] | (uint32_t)field[1] << 8;
     if (major > 1)
         *length |= (uint32_t)field[2] << 16 | (uint32_t)field[3] << 24;
     if (*length > HEADER_BYTES_LIMIT)
-        return error_set(error, ALLFOLD_BAD_INPUT,
-                         "%s: .npy file: expected a header of at most %" PRIu32 " bytes, found one of %" PRIu32,
-                         file_shown(name), HEADER_BYTES_LIMIT, *length);
-    if (*length > file_bytes - *preamble)
-        return error_set(error, ALLFOLD_BAD_INPUT,
-                         "%s: .npy file: expected a header of %" PRIu32 " bytes, found that the file ends after %"
-                         PRIu64 " of them", file_shown(name), *length, file_bytes - *preamble);
+        return error_set(error, ALLFOLD_BAD_INPUT, "%s: .npy file: expected a header of at most %" PRIu32 " bytes, found one of %" PRIu32,
+                         shown, HEADER_BYTES_LIMIT, *length);
+    if (*length > place->bytes - *preamble)
+        return error_set(error, ALLFOLD_BAD_INPUT, "%s: .npy file: expected a header of %" PRIu32 " bytes, found that the file ends after %"
+                         PRIu64 " of them", shown, *length, place->bytes - *preamble);
     return ALLFOLD_OK;
 }
 
-static allfold_status check_size(const char *name, uint64_t file_bytes, const struct array_info *info,
-                                 struct error *error)
+static allfold_status check_size(const struct npy_place *place, uint64_t header, const struct array_info *info, struct error *error)
 {
-    const uint64_t data = info->count * allfold_type_bytes(info->type), have = file_bytes - info->layout.offset;
+    const uint64_t data = info->count * allfold_type_bytes(info->type), have = place->bytes - header;
     if (data == have)
         return ALLFOLD_OK;
     return error_set(error, ALLFOLD_BAD_INPUT,
                      "%s: .npy file: expected %" PRIu64 " %s elements, %" PRIu64 " bytes after the header of %" PRIu64
                      ", found %" PRIu64 " bytes: %" PRIu64 " bytes %s",
-                     file_shown(name), info->count, allfold_type_name(info->type), data, info->layout.offset, have,
+                     file_shown(place->name), info->count, allfold_type_name(info->type), data, header, have,
                      have > data ? have - data : data - have, have > data ? "too many" : "are missing");
 }
 
-allfold_status npy_describe(const char *name, int fd, uint64_t file_bytes, struct array_info *info,
-                            struct error *error)
+allfold_status npy_describe(const struct npy_place *place, struct array_info *info, struct error *error)
 {
     uint64_t preamble = 0;
     uint32_t length = 0;
-    if (read_preamble(name, fd, file_bytes, &preamble, &length, error) != ALLFOLD_OK)
+    if (read_preamble(place, &preamble, &length, error) != ALLFOLD_OK)
         return error->status;
     char *text = malloc((size_t)length + 1);
     if (text == NULL)
-        return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory for a header of %" PRIu32 " bytes",
-                         file_shown(name), length);
-    info->layout.offset = preamble + length;
-    if (file_read(&(struct file_range){fd, name, preamble, length}, text, 1, error) == ALLFOLD_OK &&
-        npy_parse(name, text, length, info, error) == ALLFOLD_OK)
-        check_size(name, file_bytes, info, error);
+        return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory for a header of %" PRIu32 " bytes", file_shown(place->name), length);
+    info->layout.offset = place->offset + preamble + length;
+    const struct file_range range = {place->fd, place->name, place->offset + preamble, length};
+    if (file_read(&range, text, 1, error) == ALLFOLD_OK && npy_parse(place->name, text, length, info, error) == ALLFOLD_OK)
+        check_size(place, preamble + length, info, error);
     free(text);
     return error->status;
 }
@@ -379,53 +373,21 @@ size_t npy_header(const struct array_info *info, char header[NPY_HEADER_BYTES_MA
     return total;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    const size_t length = strlen(text), ending = strlen(end);
-    return length >= ending && strcmp(text + length - ending, end) == 0;
-}
-
 /* By its magic. A name that ends in .npy is enough: a damaged .npy file must not pass for raw elements, whatever the user says of its
    type. */
 static bool recognises_npy(const struct input_file *file)
 {
     return (file->head_bytes >= NPY_MAGIC_BYTES && memcmp(file->head, NPY_MAGIC, NPY_MAGIC_BYTES) == 0)
-           || ends_with(file->name, ".npy");
-}
-
-/* What the user says of an .npy file: its own element type again, and which of its elements, in the order in which they lie
-   there. Part of an array is a row. */
-static allfold_status cut_npy(const char *name, const struct array_hints *hints, struct array_info *info, struct error *error)
-{
-    const uint64_t offset = hints->has_offset ? hints->offset : 0;
-    if (hints->type != ALLFOLD_TYPE_NONE && hints->type != info->type)
-        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s is an .npy file of %s elements: expected no --dtype, or that one, found %s",
-                         file_shown(name), allfold_type_name(info->type), allfold_type_name(hints->type));
-    if (offset > info->count || (hints->has_count && hints->count > info->count - offset))
-        return error_set(error, ALLFOLD_BAD_INPUT, "%s: .npy file: expected --offset and --count within its %" PRIu64
-                         " elements, found %" PRIu64 " elements from %" PRIu64, file_shown(name), info->count,
-                         hints->has_count ? hints->count : 0, offset);
-    if (!hints->has_offset && !hints->has_count)
-        return ALLFOLD_OK;
-    info->layout.offset += offset * allfold_type_bytes(info->type);
-    info->count = hints->has_count ? hints->count : info->count - offset;
-    memset(info->shape, 0, sizeof info->shape);
-    info->shape[0] = info->count;
-    info->dimensions = 1;
-    info->fortran_order = 0;
-    return ALLFOLD_OK;
+           || input_name_ends(file, ".npy");
 }
 
 static allfold_status describe_file(const struct input_file *file, const struct array_hints *hints, struct array_info *info,
                                     struct error *error)
 {
-    if (file->head_bytes < NPY_MAGIC_BYTES || memcmp(file->head, NPY_MAGIC, NPY_MAGIC_BYTES) != 0)
-        return error_set(error, ALLFOLD_BAD_INPUT,
-                         "%s: expected the .npy magic (byte 0x93 and NUMPY), found %s (a raw file needs another name)",
-                         file_shown(file->name), file->bytes == 0 ? "an empty file" : "other bytes");
-    if (npy_describe(file->name, file->fd, file->bytes, info, error) != ALLFOLD_OK)
+    const struct npy_place place = {file->name, file->fd, 0, file->bytes};
+    if (npy_describe(&place, info, error) != ALLFOLD_OK)
         return error->status;
-    return cut_npy(file->name, hints, info, error);
+    return plain_cut(hints, info, error);
 }
 
 const struct format format_npy = {.name = "npy", .recognises = recognises_npy, .describe = describe_file, .open = plain_open};

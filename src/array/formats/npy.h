@@ -13,10 +13,15 @@
 allfold_status npy_parse(const char *name, const char *text, size_t bytes, struct array_info *info,
                          struct error *error);
 
-/* The same for an open file that starts with the magic, and layout; checks that the file, of file_bytes, is
-   exactly as large as its header implies. */
-allfold_status npy_describe(const char *name, int fd, uint64_t file_bytes, struct array_info *info,
-                            struct error *error);
+/* Where an .npy file lies: a file of its own, or part of one. */
+struct npy_place {
+    const char *name; /* for messages */
+    int fd;
+    uint64_t offset, bytes;
+};
+
+/* The same for an open file, and its layout; checks the magic, and that the file is exactly as large as its header implies. */
+allfold_status npy_describe(const struct npy_place *place, struct array_info *info, struct error *error);
 
 /* Writes the header that NumPy would write (version 1.0) and returns its length, a multiple of 64. info's type must exist in
    NumPy: it is not bf16. */

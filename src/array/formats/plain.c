@@ -1,22 +1,35 @@
-/* Elements that lie in a file as they are, one behind the other. */
+/* Elements that lie in files as they are: one behind the other or in runs, in either byte order, in one file or in several. */
 #include "array/formats/formats.h"
 
 #include "array/data_file.h"
+#include "array/formats/parts.h"
+#include "array/formats/swap.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define WINDOW_BYTES ((uint64_t)256 << 10) /* what is read at once of runs that are shorter than half of it */
+
 struct plain_source {
     struct source source;
     struct array_info info;
-    struct data_file file;
+    struct array_part_place only; /* of an array in one file */
+    const struct array_part_place *parts;
+    uint64_t part_count;
+    struct data_file file; /* that one, for all readers */
+    struct stat *opened;   /* of each part of several: what the file was at first */
 };
 
+/* One of several files is opened by each reader when it comes to it. */
 struct plain_reader {
     struct reader reader;
-    const struct plain_source *source;
+    struct plain_source *source;
     struct data_reader data;
+    struct data_file file;
+    uint64_t part;  /* which is open */
+    bool has_file;  /* `file` is open */
+    void *window;   /* WINDOW_BYTES + READER_SLACK; NULL: not yet needed */
 };
 
 allfold_status array_check_range(const struct array_info *info, uint64_t first, uint64_t count, struct error *error)
@@ -28,24 +41,220 @@ allfold_status array_check_range(const struct array_info *info, uint64_t first, 
                      file_shown(info->path), info->count, count, first);
 }
 
+allfold_status plain_cut(const struct array_hints *hints, struct array_info *info, struct error *error)
+{
+    const uint64_t offset = hints->has_offset ? hints->offset : 0;
+    const char *const shown = file_shown(info->path);
+    if (hints->type != ALLFOLD_TYPE_NONE && hints->type != info->type)
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: the file says that its elements are %s: expected no --dtype, or that one, "
+                         "found %s", shown, allfold_type_name(info->type), allfold_type_name(hints->type));
+    if (offset > info->count || (hints->has_count && hints->count > info->count - offset))
+        return error_set(error, ALLFOLD_BAD_INPUT, "%s: expected --offset and --count within its %" PRIu64
+                         " elements, found %" PRIu64 " elements from %" PRIu64, shown, info->count,
+                         hints->has_count ? hints->count : 0, offset);
+    if (!hints->has_offset && !hints->has_count)
+        return ALLFOLD_OK;
+    info->skipped = offset;
+    info->count = hints->has_count ? hints->count : info->count - offset;
+    memset(info->shape, 0, sizeof info->shape);
+    info->shape[0] = info->count;
+    info->dimensions = 1;
+    info->fortran_order = 0;
+    return ALLFOLD_OK;
+}
+
+/* Bytes of an element in the file. */
+static size_t element_bytes(const struct plain_source *source)
+{
+    const allfold_type stored = source->info.encoding.stored;
+    return allfold_type_bytes(stored != ALLFOLD_TYPE_NONE ? stored : source->info.type);
+}
+
+static const char *part_name(const struct plain_source *source, uint64_t part)
+{
+    return source->parts == &source->only ? source->info.path : parts_file(parts_of(&source->info), &source->parts[part]);
+}
+
+/* Opens one of several files. It must be what it was when the source was opened. */
+static allfold_status open_part(const struct plain_source *source, uint64_t part, struct data_file *file, struct error *error)
+{
+    if (data_file_open(part_name(source, part), source->parts[part].file_bytes, file, error) != ALLFOLD_OK)
+        return error->status;
+    file->opened = source->opened[part];
+    if (data_file_check(file, error) != ALLFOLD_OK)
+        data_file_close(file);
+    return error->status;
+}
+
+static void leave_part(struct plain_reader *r)
+{
+    data_reader_close(&r->data);
+    if (r->has_file)
+        data_file_close(&r->file);
+    r->has_file = false;
+}
+
+static allfold_status enter_part(struct plain_reader *r, uint64_t part, struct error *error)
+{
+    if (r->source->part_count == 1 || (r->has_file && r->part == part))
+        return ALLFOLD_OK;
+    leave_part(r);
+    if (open_part(r->source, part, &r->file, error) != ALLFOLD_OK)
+        return error->status;
+    r->data = (struct data_reader){.file = &r->file};
+    r->has_file = true;
+    r->part = part;
+    return ALLFOLD_OK;
+}
+
+/* The part that holds element i, which there is. */
+static uint64_t find_part(const struct plain_source *source, uint64_t i)
+{
+    uint64_t low = 0, high = source->part_count; /* it is in [low, high) */
+    while (high - low > 1) {
+        const uint64_t middle = low + (high - low) / 2;
+        if (source->parts[middle].range.first <= i)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Elements of one part, by their place in it. */
+struct stretch {
+    const struct array_layout *layout;
+    struct range range;
+    size_t bytes; /* of an element */
+};
+
+/* Reads bytes of the part that has been entered into memory that need not be aligned. */
+static allfold_status read_bytes(struct plain_reader *r, uint64_t offset, uint64_t bytes, void *to, struct error *error)
+{
+    const struct file_range range = {r->data.file->fd, r->data.file->path, offset, bytes};
+    return file_read(&range, to, 1, error);
+}
+
+/* Runs, or ends of runs, one at a time. */
+static allfold_status read_long_runs(struct plain_reader *r, const struct stretch *s, char *to, struct error *error)
+{
+    const uint64_t end = s->range.first + s->range.count;
+    for (uint64_t i = s->range.first; i < end && error->status == ALLFOLD_OK;) {
+        const uint64_t run = i / s->layout->run, within = i % s->layout->run, count = u64_min(s->layout->run - within, end - i);
+        read_bytes(r, s->layout->offset + run * s->layout->stride + within * s->bytes, count * s->bytes, to, error);
+        to += count * s->bytes;
+        i += count;
+    }
+    return error->status;
+}
+
+/* As many runs at a time as lie in a window, with what lies between them. */
+static allfold_status read_short_runs(struct plain_reader *r, const struct stretch *s, char *to, struct error *error)
+{
+    const struct array_layout *const layout = s->layout;
+    const uint64_t run_bytes = layout->run * s->bytes, most = (WINDOW_BYTES - run_bytes) / layout->stride + 1;
+    const uint64_t end = s->range.first + s->range.count;
+    if (r->window == NULL && (r->window = aligned_alloc(4096, WINDOW_BYTES + READER_SLACK)) == NULL)
+        return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to read it", file_shown(r->source->info.path));
+    for (uint64_t i = s->range.first; i < end;) {
+        const uint64_t run = i / layout->run, runs = u64_min(most, (end - 1) / layout->run + 1 - run);
+        const struct data_request request = {layout->offset + run * layout->stride, (runs - 1) * layout->stride + run_bytes, 0, r->window, 1};
+        const void *found;
+        if (data_read(&r->data, &request, &found, error) != ALLFOLD_OK)
+            break;
+        for (uint64_t k = 0; k < runs; k++) {
+            const uint64_t within = i % layout->run, count = u64_min(layout->run - within, end - i);
+            memcpy(to, (const char *)found + k * layout->stride + within * s->bytes, count * s->bytes);
+            to += count * s->bytes;
+            i += count;
+        }
+    }
+    return error->status;
+}
+
+static allfold_status read_stretch(struct plain_reader *r, const struct stretch *s, char *to, struct error *error)
+{
+    if (s->layout->run == 0)
+        return read_bytes(r, s->layout->offset + s->range.first * s->bytes, s->range.count * s->bytes, to, error);
+    return s->layout->stride <= WINDOW_BYTES / 2 ? read_short_runs(r, s, to, error) : read_long_runs(r, s, to, error);
+}
+
+/* The elements of the range that lie in a part, and how they lie there. */
+static struct stretch stretch_of(const struct plain_source *source, uint64_t part, struct range range)
+{
+    const struct array_part_place *const place = &source->parts[part];
+    const uint64_t first = range.first - place->range.first;
+    return (struct stretch){&place->layout, {first, u64_min(range.count, place->range.count - first)}, element_bytes(source)};
+}
+
+/* Elements that can be read without a copy: those of a stretch that lie in one run. */
+static bool is_in_one_run(const struct stretch *s)
+{
+    return s->layout->run == 0 || s->range.first % s->layout->run + s->range.count <= s->layout->run;
+}
+
+/* Reads such a stretch. part_count: the elements of the part. */
+static allfold_status read_in_place(struct plain_reader *r, const struct stretch *s, uint64_t part_count, const struct read_request *request,
+                                    const void **found, struct error *error)
+{
+    const uint64_t run = s->layout->run != 0 ? s->layout->run : part_count, within = s->range.first % run;
+    const struct data_request bytes = {
+        .offset = s->layout->offset + s->range.first / run * s->layout->stride + within * s->bytes,
+        .bytes = s->range.count * s->bytes,
+        .ahead = u64_min(request->ahead, run - within - s->range.count) * s->bytes,
+        .buffer = request->buffer,
+        .alignment = s->bytes};
+    return data_read(&r->data, &bytes, found, error);
+}
+
+/* Puts the elements of all parts of the range into the request's buffer. */
+static allfold_status gather(struct plain_reader *r, struct range range, char *to, struct error *error)
+{
+    for (uint64_t part = find_part(r->source, range.first); range.count > 0; part++) {
+        const struct stretch s = stretch_of(r->source, part, range);
+        if (s.range.count > 0 && (enter_part(r, part, error) != ALLFOLD_OK || read_stretch(r, &s, to, error) != ALLFOLD_OK))
+            break;
+        if (s.layout->swapped)
+            swap_bytes(to, to, s.range.count, s.bytes);
+        to += s.range.count * s.bytes;
+        range.first += s.range.count;
+        range.count -= s.range.count;
+    }
+    return error->status;
+}
+
 static allfold_status read_plain(struct reader *reader, const struct read_request *request, struct piece *piece, struct error *error)
 {
     struct plain_reader *const r = (struct plain_reader *)reader;
-    const struct array_info *const info = &r->source->info;
-    const size_t bytes = allfold_type_bytes(info->type);
-    const struct range *const range = &request->range;
-    const struct data_request bytes_of = {info->layout.offset + range->first * bytes, range->count * bytes, request->ahead * bytes,
-                                          request->buffer, bytes};
-    if (array_check_range(info, range->first, range->count, error) != ALLFOLD_OK)
+    const struct plain_source *const source = r->source;
+    if (array_check_range(&source->info, request->range.first, request->range.count, error) != ALLFOLD_OK)
         return error->status;
-    piece->count = range->count;
-    return data_read(&r->data, &bytes_of, &piece->elements, error);
+    const struct range range = {source->info.skipped + request->range.first, request->range.count};
+    const uint64_t part = find_part(source, range.first);
+    const struct stretch s = stretch_of(source, part, range);
+    piece->count = range.count;
+    piece->elements = request->buffer;
+    if (s.range.count < range.count || !is_in_one_run(&s))
+        return gather(r, range, request->buffer, error);
+    if (enter_part(r, part, error) != ALLFOLD_OK
+        || read_in_place(r, &s, source->parts[part].range.count, request, &piece->elements, error) != ALLFOLD_OK)
+        return error->status;
+    if (s.layout->swapped) {
+        const char *const from = piece->elements, *const buffer = request->buffer;
+        const bool ours = from >= buffer && from < buffer + READER_SLACK; /* else they are the reader's */
+        void *const to = ours ? (char *)request->buffer + (from - buffer) : request->buffer;
+        swap_bytes(to, from, range.count, s.bytes);
+        piece->elements = to;
+    }
+    return ALLFOLD_OK;
 }
 
 static void close_reader(struct reader *reader)
 {
-    data_reader_close(&((struct plain_reader *)reader)->data);
-    free(reader);
+    struct plain_reader *const r = (struct plain_reader *)reader;
+    leave_part(r);
+    free(r->window);
+    free(r);
 }
 
 static allfold_status open_reader(struct source *source, struct reader **reader, struct error *error)
@@ -54,20 +263,57 @@ static allfold_status open_reader(struct source *source, struct reader **reader,
     struct plain_reader *const r = calloc(1, sizeof *r);
     if (r == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to read it", file_shown(s->info.path));
-    *r = (struct plain_reader){{read_plain, close_reader}, s, {.file = &s->file}};
+    *r = (struct plain_reader){.reader = {read_plain, close_reader}, .source = s, .data = {.file = &s->file}};
     *reader = &r->reader;
     return ALLFOLD_OK;
 }
 
 static allfold_status check_plain(struct source *source, struct error *error)
 {
-    return data_file_check(&((struct plain_source *)source)->file, error);
+    struct plain_source *const s = (struct plain_source *)source;
+    struct data_file file;
+    if (s->part_count == 1)
+        return data_file_check(&s->file, error);
+    for (uint64_t part = 0; part < s->part_count && open_part(s, part, &file, error) == ALLFOLD_OK; part++)
+        data_file_close(&file);
+    return error->status;
 }
 
 static void close_plain(struct source *source)
 {
-    data_file_close(&((struct plain_source *)source)->file);
-    free(source);
+    struct plain_source *const s = (struct plain_source *)source;
+    if (s->part_count == 1)
+        data_file_close(&s->file);
+    free(s->opened);
+    free(s);
+}
+
+/* Looks at all of several files, so that one of another size is refused before any work. */
+static allfold_status look_at_parts(struct plain_source *s, struct error *error)
+{
+    s->opened = calloc(s->part_count, sizeof *s->opened);
+    if (s->opened == NULL)
+        return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to open it", file_shown(s->info.path));
+    for (uint64_t part = 0; part < s->part_count; part++) {
+        struct data_file file;
+        if (data_file_open(part_name(s, part), s->parts[part].file_bytes, &file, error) != ALLFOLD_OK)
+            return error->status;
+        s->opened[part] = file.opened;
+        data_file_close(&file);
+    }
+    return ALLFOLD_OK;
+}
+
+static allfold_status open_files(struct plain_source *s, struct error *error)
+{
+    const struct array_info *const info = &s->info;
+    const struct parts_table *const table = info->details_bytes > 0 ? parts_of(info) : NULL;
+    s->only = (struct array_part_place){.range = {0, info->skipped + info->count}, .file_bytes = info->file_bytes, .layout = info->layout};
+    s->parts = table != NULL ? table->parts : &s->only;
+    s->part_count = table != NULL ? table->count : 1;
+    if (s->part_count > 1)
+        return look_at_parts(s, error);
+    return data_file_open(part_name(s, 0), s->parts[0].file_bytes, &s->file, error);
 }
 
 allfold_status plain_open(const struct array_info *info, struct source **source, struct error *error)
@@ -77,7 +323,8 @@ allfold_status plain_open(const struct array_info *info, struct source **source,
         return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to open it", file_shown(info->path));
     s->source = (struct source){.open_reader = open_reader, .check = check_plain, .close = close_plain, .type = info->type};
     memcpy(&s->info, info, sizeof *info);
-    if (data_file_open(s->info.path, info->file_bytes, &s->file, error) != ALLFOLD_OK) {
+    if (open_files(s, error) != ALLFOLD_OK) {
+        free(s->opened);
         free(s);
         return error->status;
     }

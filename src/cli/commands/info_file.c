@@ -49,7 +49,7 @@ static void put_entry(void *user, const struct array_entry *entry)
     fputs(text->quiet ? "" : "  ", text->file);
     text_print(text->file, entry->name);
     if (!text->quiet) {
-        fprintf(text->file, "%s%s %s", entry->name[0] != '\0' ? "  " : "", type_text(entry), shape);
+        fprintf(text->file, "%s%s%s%s", entry->name[0] != '\0' ? "  " : "", type_text(entry), entry->shape != NULL ? " " : "", shape);
         if (entry->dimension_names != NULL)
             put_dimension_names(entry, text->file);
         if (entry->chunk != NULL)
@@ -89,7 +89,7 @@ static void add_entry(void *user, const struct array_entry *entry)
     json_object_object_add(object, "name", entry->name[0] != '\0' ? report_string(entry->name) : NULL);
     json_object_object_add(object, "dtype", entry->type != ALLFOLD_TYPE_NONE ? json_object_new_string(allfold_type_name(entry->type)) : NULL);
     json_object_object_add(object, "file_type", report_string(type_text(entry)));
-    json_object_object_add(object, "shape", numbers(entry->shape, entry->dimensions));
+    json_object_object_add(object, "shape", entry->shape != NULL ? numbers(entry->shape, entry->dimensions) : NULL);
     json_object_object_add(object, "dimensions",
                            entry->dimension_names != NULL ? names(entry->dimension_names, entry->dimensions) : NULL);
     json_object_object_add(object, "chunks", entry->chunk != NULL ? numbers(entry->chunk, entry->dimensions) : NULL);
