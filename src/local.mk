@@ -42,6 +42,7 @@ liballfold_a_SOURCES = \
 
 noinst_HEADERS += \
 	src/array/array.h \
+	src/array/draw.h \
 	src/array/data_file.h \
 	src/array/encoding.h \
 	src/array/file.h \
@@ -55,6 +56,7 @@ noinst_HEADERS += \
 	src/array/generate.h \
 	src/array/replacement.h \
 	src/base/base.h \
+	src/base/draw.h \
 	src/base/elements.h \
 	src/base/host.h \
 	src/base/parse.h \
@@ -101,21 +103,21 @@ noinst_HEADERS += \
 	src/store/partial_file.h \
 	src/store/record_file.h
 
-# The CPU loops, once for each instruction set; the program picks one when it starts.
+# The loops of the CPU backend and of generators, once for each instruction set; the program picks one when it starts.
 liballfold_a_LIBADD =
 liballfold_a_DEPENDENCIES = $(liballfold_a_LIBADD)
 liballfold_a_LIBADD += $(libcpu_base_a_OBJECTS)
 EXTRA_LIBRARIES += libcpu_base.a
-libcpu_base_a_SOURCES = src/device/cpu/loops.c
+libcpu_base_a_SOURCES = src/array/draw_loops.c src/device/cpu/loops.c
 libcpu_base_a_CPPFLAGS = $(AM_CPPFLAGS) -DCPU_ISA=base
 libcpu_base_a_CFLAGS = $(AM_CFLAGS)
 if HAVE_X86_ISA
 liballfold_a_LIBADD += $(libcpu_avx2_a_OBJECTS) $(libcpu_avx512_a_OBJECTS)
 EXTRA_LIBRARIES += libcpu_avx2.a libcpu_avx512.a
-libcpu_avx2_a_SOURCES = src/device/cpu/loops.c
+libcpu_avx2_a_SOURCES = src/array/draw_loops.c src/device/cpu/loops.c
 libcpu_avx2_a_CPPFLAGS = $(AM_CPPFLAGS) -DCPU_ISA=avx2
 libcpu_avx2_a_CFLAGS = $(AM_CFLAGS) $(AVX2_CFLAGS)
-libcpu_avx512_a_SOURCES = src/device/cpu/loops.c
+libcpu_avx512_a_SOURCES = src/array/draw_loops.c src/device/cpu/loops.c
 libcpu_avx512_a_CPPFLAGS = $(AM_CPPFLAGS) -DCPU_ISA=avx512
 libcpu_avx512_a_CFLAGS = $(AM_CFLAGS) $(AVX512_CFLAGS)
 endif

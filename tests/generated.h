@@ -3,6 +3,7 @@
 #define ALLFOLD_TEST_GENERATED_H
 
 #include "array/array.h"
+#include "array/draw.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,12 +23,20 @@ static inline struct array_info parsed(const char *text)
     return info;
 }
 
+/* Elements [first, first + count) of it. */
+static inline void fill(const struct array_info *info, uint64_t first, uint64_t count, void *elements)
+{
+    struct draw draw;
+    draw_prepare(&info->generator, info->type, &draw);
+    draw_elements(&draw, (struct range){first, count}, elements);
+}
+
 /* All its elements; the caller frees them. */
 static inline void *elements_of(const char *text, uint64_t *count)
 {
     const struct array_info info = parsed(text);
     void *elements = malloc(info.count * allfold_type_bytes(info.type) + 1);
-    generator_fill(&info.generator, info.type, 0, info.count, elements, 2);
+    fill(&info, 0, info.count, elements);
     *count = info.count;
     return elements;
 }

@@ -443,7 +443,21 @@ def check_info():
            and len(re.findall(r"^rank \d on \S+, local rank \d: ", process.stdout, flags=re.MULTILINE)) == 2, "info as text", shown(process))
 
 
+def check_leaks():
+    """A run of each kind, in which a build with sanitizers also searches for leaks: before ignore_leaks."""
+    with Folder() as folder:
+        x, y, kept = folder.name("x.npy"), folder.name("y.npy"), folder.name("kept")
+        for status, words in ((0, ["generate", "ramp?n=1000", "-o", x]), (0, ["stats", x, f"--partial={kept}", f"--checkpoint={x}.c"]),
+                              (0, ["merge", kept]), (0, ["softmax", x, "-o", y, "--json"]), (0, ["info", "--backend=cpu"]),
+                              (0, ["bench", "--count=10", "--seconds=0.001", "--fold=sum", "--backend=cpu"]), (0, ["help", "sum"]),
+                              (2, ["sum", "--jsno", x]), (1, ["sum", folder.name("none.npy")])):
+            process = alone(*words)
+            tap.ok(process.returncode == status, f"no leak: {words[0]}, status {status}", shown(process))
+    cli.ignore_leaks()
+
+
 def main():
+    check_leaks()
     check_help()
     check_once()
     check_usage()

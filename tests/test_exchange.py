@@ -5,7 +5,7 @@ import os
 import tap
 
 PROGRAM = os.path.join(tap.BUILD, "tests", "exchange_calls")
-ROUNDS = 30000
+ROUNDS = 10000
 
 for ranks in (1, 2, 3, 4, 5, 7, 9):
     run = tap.run(ranks, PROGRAM, ROUNDS)

@@ -183,7 +183,8 @@ static void run_type(allfold_type type)
     const unsigned wanted = most != NULL ? (unsigned)atoi(most) : pattern_count;
     struct test_case c = {.type = type};
     for (unsigned p = 0; p < pattern_count && p < wanted; p++) {
-        if (test.size > 3 && (p / 2 + (unsigned)type) % 2 != 0) /* so many ranks share cores, and wait: half for each type */
+        /* so many ranks share cores, and wait: half for each type, and on more than three the other half */
+        if (test.size > 2 && (p / 2 + (unsigned)type + (test.size > 3)) % 2 != 0)
             continue;
         c.pattern = &patterns[p];
         for (unsigned i = p % 2; i < sizeof small / sizeof *small; i += 2, c.number++) {

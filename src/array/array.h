@@ -184,12 +184,10 @@ allfold_status output_create(const char *path, const struct array_info *info, st
                              struct error *error);
 allfold_status output_open(const struct output *output, struct sink **sink, struct error *error);
 
-/* Generators (generate.c, draw.c): elements that depend only on the distribution, the seed and the global index. */
+/* Generators (generate.c; their elements: draw.h), which depend only on the distribution, the seed and the global index. */
 /* Parses "normal?n=1e9&seed=1" (after "gen:"); fills type, count, shape and generator of *info. */
 allfold_status generator_parse(const char *text, const struct array_hints *hints, struct array_info *info,
                                struct error *error);
-void generator_fill(const struct generator *generator, allfold_type type, uint64_t first, uint64_t count,
-                    void *destination, int threads);
 /* The distributions as lines of text for --help: name, parameters and defaults, meaning. */
 const char *generator_help(void);
 

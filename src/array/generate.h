@@ -1,19 +1,8 @@
-/* What generate.c (the text of a generator) and draw.c (its elements) share. */
+/* What generate.c (the text of a generator) and draw.c (makes it ready to draw from) share. */
 #ifndef ALLFOLD_ARRAY_GENERATE_H
 #define ALLFOLD_ARRAY_GENERATE_H
 
 #include "array/array.h"
-
-/* Each has a row in generate.c, with its parameters, and a case in draw.c. */
-enum distribution {
-    DISTRIBUTION_UNIFORM,
-    DISTRIBUTION_NORMAL,
-    DISTRIBUTION_WIDE,
-    DISTRIBUTION_LOGITS,
-    DISTRIBUTION_CONSTANT,
-    DISTRIBUTION_RAMP,
-    DISTRIBUTION_COUNT
-};
 
 /* A floating-point type: bits of its significand, exponents of its smallest normal binade and of its largest. */
 struct float_format {

@@ -12,6 +12,20 @@
 #include <omp.h>
 #endif
 
+enum isa host_isa(void)
+{
+#ifdef ALLFOLD_HAVE_X86_ISA
+    __builtin_cpu_init();
+    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
+        && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+        return ISA_AVX512;
+    if (avx2)
+        return ISA_AVX2;
+#endif
+    return ISA_BASE;
+}
+
 uint64_t host_memory(void)
 {
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);

@@ -7,6 +7,11 @@
 
 enum { THREADS_MAX = 4096 }; /* the most that a caller may ask for */
 
+/* The instruction sets for which loops are compiled; each has those before it. */
+enum isa { ISA_BASE, ISA_AVX2, ISA_AVX512 };
+/* The last of them that this processor has and this build. */
+enum isa host_isa(void);
+
 /* Bytes of this host's memory. */
 uint64_t host_memory(void);
 

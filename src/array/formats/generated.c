@@ -1,6 +1,8 @@
 /* Arrays that are computed: "gen:normal?n=1e9". Their elements are made when they are read. */
 #include "array/formats/formats.h"
 
+#include "array/draw.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +11,7 @@
 struct generated_source {
     struct source source;
     struct array_info info;
+    struct draw draw;
 };
 
 static bool recognises_name(const struct input_file *file) { return strncmp(file->name, PREFIX, strlen(PREFIX)) == 0; }
@@ -21,17 +24,17 @@ static allfold_status describe_generated(const struct input_file *file, const st
 
 struct generated_reader {
     struct reader reader;
-    const struct array_info *info;
+    const struct generated_source *source;
 };
 
 static allfold_status read_generated(struct reader *reader, const struct read_request *request, struct piece *piece,
                                      struct error *error)
 {
-    const struct array_info *const info = ((const struct generated_reader *)reader)->info;
+    const struct generated_source *const source = ((const struct generated_reader *)reader)->source;
     const struct range *const range = &request->range;
-    if (array_check_range(info, range->first, range->count, error) != ALLFOLD_OK)
+    if (array_check_range(&source->info, range->first, range->count, error) != ALLFOLD_OK)
         return error->status;
-    generator_fill(&info->generator, info->type, range->first, range->count, request->buffer, 1);
+    draw_elements(&source->draw, *range, request->buffer);
     *piece = (struct piece){request->buffer, range->count};
     return ALLFOLD_OK;
 }
@@ -40,11 +43,11 @@ static void close_reader(struct reader *reader) { free(reader); }
 
 static allfold_status open_reader(struct source *source, struct reader **reader, struct error *error)
 {
-    const struct array_info *const info = &((struct generated_source *)source)->info;
+    const struct generated_source *const s = (const struct generated_source *)source;
     struct generated_reader *const r = malloc(sizeof *r);
     if (r == NULL)
-        return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to read it", file_shown(info->path));
-    *r = (struct generated_reader){{read_generated, close_reader}, info};
+        return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to read it", file_shown(s->info.path));
+    *r = (struct generated_reader){{read_generated, close_reader}, s};
     *reader = &r->reader;
     return ALLFOLD_OK;
 }
@@ -58,6 +61,7 @@ static allfold_status open_generated(const struct array_info *info, struct sourc
         return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to open it", file_shown(info->path));
     s->source = (struct source){.open_reader = open_reader, .close = close_generated, .type = info->type};
     memcpy(&s->info, info, sizeof *info);
+    draw_prepare(&info->generator, info->type, &s->draw);
     *source = &s->source;
     return ALLFOLD_OK;
 }

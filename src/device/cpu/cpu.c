@@ -36,19 +36,13 @@ static int cpu_visible(struct error *why)
     return 1;
 }
 
-static const struct cpu_loops *best_loops(void)
-{
+static const struct cpu_loops *const loops_of[] = {
+    [ISA_BASE] = &cpu_loops_base,
 #ifdef ALLFOLD_HAVE_X86_ISA
-    __builtin_cpu_init();
-    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
-        && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-        return &cpu_loops_avx512;
-    if (avx2)
-        return &cpu_loops_avx2;
+    [ISA_AVX2] = &cpu_loops_avx2,
+    [ISA_AVX512] = &cpu_loops_avx512,
 #endif
-    return &cpu_loops_base;
-}
+};
 
 static allfold_status cpu_open(int local_rank, int local_size, const allfold_options *options, struct device **device,
                                struct error *error)
@@ -57,7 +51,7 @@ static allfold_status cpu_open(int local_rank, int local_size, const allfold_opt
     struct cpu_device *cpu = calloc(1, sizeof *cpu);
     if (cpu == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory for the CPU backend");
-    cpu->loops = best_loops();
+    cpu->loops = loops_of[host_isa()];
     cpu->device.backend = &backend_cpu;
     snprintf(cpu->device.label, sizeof cpu->device.label, "cpu");
     cpu->device.threads = options->threads > 0 ? options->threads : host_threads(local_size);
