@@ -3,8 +3,7 @@
 
    A machine (machine.h) is where data lies and time is taken: a GPU or the CPU. A subject is what is computed, a peer who
    computes it: one line each in subjects.c and peers.c. docs/performance.md has the formula of every figure. */
-#ifndef ALLFOLD_BENCH_H
-#define ALLFOLD_BENCH_H
+#pragma once
 
 #include "base/base.h"
 #include "measure/times.h"
@@ -115,5 +114,3 @@ allfold_status bench_run(struct bench *bench, const struct bench_case *one, cons
 
 /* The peers of this build, a line each, for people. */
 void bench_peers_print(void (*line)(const char *peer, const char *timing_point, const char *text));
-
-#endif

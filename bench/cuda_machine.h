@@ -1,6 +1,5 @@
 /* What the .cu files of the benchmark share: a GPU to measure on. */
-#ifndef ALLFOLD_BENCH_CUDA_MACHINE_H
-#define ALLFOLD_BENCH_CUDA_MACHINE_H
+#pragma once
 
 extern "C" {
 #include "fold/table.h"
@@ -32,5 +31,3 @@ struct cuda_machine {
 };
 
 static inline struct cuda_machine *cuda_of(struct machine *machine) { return (struct cuda_machine *)machine; }
-
-#endif

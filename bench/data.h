@@ -1,8 +1,7 @@
 /* The benchmark's elements: functions of the index, unpredictable, the same on host and GPU, each an integer times a power
    of two, so that the exact sum and the largest one are found in integers. Floating-point ones fill [-8, 8), int32
    [-2^30, 2^30). */
-#ifndef ALLFOLD_BENCH_DATA_H
-#define ALLFOLD_BENCH_DATA_H
+#pragma once
 
 #include "measure/numbers.h"
 
@@ -28,5 +27,3 @@ struct bench_known {
     uint64_t low; /* of fewer than 2^32 elements it does not overflow */
     double sumexp;
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* Machines: where the benchmark's data lies and its time is taken. cuda.cu is a GPU, cpu.c the CPU. */
-#ifndef ALLFOLD_BENCH_MACHINE_H
-#define ALLFOLD_BENCH_MACHINE_H
+#pragma once
 
 #include "bench/bench.h"
 #include "bench/data.h"
@@ -78,5 +77,4 @@ uint64_t machine_cpu_cache_bytes(int threads);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,6 +1,5 @@
 /* A benchmark under way: what run.c, peers.c and nccl.c share. */
-#ifndef ALLFOLD_BENCH_RUN_H
-#define ALLFOLD_BENCH_RUN_H
+#pragma once
 
 #include "allfold.h"
 #include "bench/bench.h"
@@ -61,5 +60,3 @@ allfold_status bench_nccl_open(const struct bench *b, struct bench_nccl **nccl, 
 void bench_nccl_close(struct bench_nccl *nccl);
 /* Combines the ranks' results of CUB, on the device, in the machine's stream. */
 allfold_status bench_nccl_combine(struct bench *b, enum cub_work work, struct error *error);
-
-#endif

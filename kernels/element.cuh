@@ -1,6 +1,5 @@
 /* Elements as kernels see them: element<ALLFOLD_F32> and so on, and the 16-byte vectors they travel in. */
-#ifndef ALLFOLD_ELEMENT_CUH
-#define ALLFOLD_ELEMENT_CUH
+#pragma once
 
 #include "base/elements.h"
 #include "kernels/ptx.cuh"
@@ -69,5 +68,3 @@ template <class Element> static __device__ __forceinline__ uint4 least_vector()
 }
 
 static __device__ __forceinline__ bool is_vector_aligned(const void *x) { return ((uintptr_t)x & 15) == 0; }
-
-#endif

@@ -4,8 +4,7 @@
    same words, mostly. At the end of a block the windows of a warp are added up as integers, columns by rows; the words of all
    blocks are added in scratch memory by atomics, and the last block to do so hands them to the host. Integers are added in
    any order, so all of this may depend on timing. Included by fold_family.cuh. */
-#ifndef ALLFOLD_EXACT_CUH
-#define ALLFOLD_EXACT_CUH
+#pragma once
 
 #include "kernels/fold.cuh"
 #include "kernels/fold_family.h"
@@ -483,5 +482,3 @@ static cudaError_t exact_start(const struct work *work, const struct fold_space 
                               cut, (struct exact_scratch *)scratch, scratch + EXACT_SCRATCH_BYTES,
                               (uint64_t *)&space->mailbox->partial, space->launch_id);
 }
-
-#endif

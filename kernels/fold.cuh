@@ -4,8 +4,7 @@
    Which thread takes which element, and the order in which partials are combined, follow from n and the device alone,
    never from timing or from where x lies: the bits are the same run to run. A thread takes its elements in ascending
    order. */
-#ifndef ALLFOLD_FOLD_CUH
-#define ALLFOLD_FOLD_CUH
+#pragma once
 
 #include "fold/folds.h"
 #include "kernels/element.cuh"
@@ -444,5 +443,3 @@ fold_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, const
     if (threadIdx.x == 0)
         message_send(result, partial, launch_id);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Between fold.cu, which knows all types, and fold_VALUE.cu, which hold the kernels of the element types that start
    from that value type: apart so that they compile side by side. */
-#ifndef ALLFOLD_FOLD_FAMILY_H
-#define ALLFOLD_FOLD_FAMILY_H
+#pragma once
 
 #include "kernels/kernels.h"
 
@@ -9,5 +8,3 @@
     int fold_launch_##value(const struct work *work, const struct fold_space *space, void *stream);
 VALUES(DECLARE_FAMILY, )
 #undef DECLARE_FAMILY
-
-#endif

@@ -1,7 +1,6 @@
 /* The whole C interface of the CUDA kernels: what src/device/cuda/ and the benchmarks call. Launchers return at once
    with a cudaError_t (0: the work is under way) and take a cudaStream_t of the current device as void *. */
-#ifndef ALLFOLD_KERNELS_H
-#define ALLFOLD_KERNELS_H
+#pragma once
 
 #include "base/base.h"
 #include "fold/table.h"
@@ -103,5 +102,4 @@ int kernels_check(void);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -2,8 +2,7 @@
    bits: in the lower half 32 bits of the partial, in the upper the launch id. A word arrives whole, so who finds
    the launch id in all words has the partial: without fence, flag or order of arrival, each of which would cost a trip to
    memory. (NCCL's LL protocol, of the same idea, has 32 bits of data and of flag.) */
-#ifndef ALLFOLD_MESSAGE_CUH
-#define ALLFOLD_MESSAGE_CUH
+#pragma once
 
 #include "kernels/kernels.h"
 #include "kernels/ptx.cuh"
@@ -93,5 +92,3 @@ static inline void message_put(struct fold_message *message, uint32_t launch_id,
         __atomic_store_n(&message->words[i], (uint64_t)launch_id << 32 | half, __ATOMIC_RELAXED);
     }
 }
-
-#endif

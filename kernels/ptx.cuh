@@ -1,7 +1,6 @@
 /* What needs words that CUDA C++ lacks: the kernels' inline PTX, and beside each what it means, for other compilers (tests
    run the kernels on the host). */
-#ifndef ALLFOLD_PTX_CUH
-#define ALLFOLD_PTX_CUH
+#pragma once
 
 #include <cuda_runtime.h>
 
@@ -160,6 +159,4 @@ static __device__ __forceinline__ uint64_t clock_nanoseconds()
 static __device__ __forceinline__ void wait_for_others() {}
 #else
 static inline void wait_for_others(EMULATION_SITE) { emulation_pause({file, line}); }
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 /* The softmax of an element, a vector, in each arithmetic, and its constants: what the kernels of softmax.cu and
    softmax_resident.cu share. */
-#ifndef ALLFOLD_SOFTMAX_CUH
-#define ALLFOLD_SOFTMAX_CUH
+#pragma once
 
 #include "fold/exponential.h"
 #include "fold/softmax_constants.h"
@@ -122,5 +121,3 @@ static inline bool type_is_floating(allfold_type type)
     }
     return false;
 }
-
-#endif

@@ -3,8 +3,7 @@
 
    What counts for reading at full speed: bytes in flight on a multiprocessor = threads * blocks * vectors * 16, 64 KiB or
    more on Hopper; and registers, of which a thread may have 65,536 / (threads * blocks). */
-#ifndef ALLFOLD_TUNING_H
-#define ALLFOLD_TUNING_H
+#pragma once
 
 #include "fold/table.h"
 
@@ -114,5 +113,3 @@ constexpr struct softmax_shape softmax_shape_of(bool in_vectors, size_t element_
         return compute_bytes == 4 ? softmax_shape{512, 3, 4} : softmax_shape{512, 2, 2};
     return {128, compute_bytes == 4 ? 16 : 8, 1};
 }
-
-#endif

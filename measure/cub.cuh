@@ -1,6 +1,5 @@
 /* CUB's reductions and transforms (cub.h) for the .cu files of the ladder and of the benchmark. */
-#ifndef ALLFOLD_MEASURE_CUB_CUH
-#define ALLFOLD_MEASURE_CUB_CUH
+#pragma once
 
 extern "C" {
 #include "measure/cub.h"
@@ -17,5 +16,3 @@ double cub_value(enum cub_work work, allfold_type type, const void *value);
 
 /* Whether this CUB has CUB_SUM_GPU_TO_GPU: of f32 and f64, of fewer than 2^31. */
 bool cub_has_gpu_to_gpu(void);
-
-#endif

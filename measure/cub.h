@@ -1,6 +1,5 @@
 /* CUB, the library that everybody has, as the yardstick of the ladder and of the benchmark: what it computes. C. */
-#ifndef ALLFOLD_MEASURE_CUB_H
-#define ALLFOLD_MEASURE_CUB_H
+#pragma once
 
 #include "base/base.h"
 
@@ -15,5 +14,3 @@ struct cub_call {
     const void *x; /* device memory, as what follows */
     void *result;  /* one value; CUB_NORMALISE: the elements' softmax */
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* Measuring on one GPU, for the .cu files of the ladder and of the benchmark: memory, time, ceilings, errors. */
-#ifndef ALLFOLD_MEASURE_GPU_CUH
-#define ALLFOLD_MEASURE_GPU_CUH
+#pragma once
 
 extern "C" {
 #include "base/base.h"
@@ -73,5 +72,3 @@ allfold_status gpu_read_fastest(struct gpu *gpu, const void *x, uint64_t bytes, 
 /* How fast this GPU reads so: bytes a second, launch included. 0 for less than 16 bytes. */
 allfold_status gpu_read_ceiling(struct gpu *gpu, const void *x, uint64_t bytes, double *bytes_per_second,
                                    struct error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* The GPU that is measured, for callers without CUDA. C. */
-#ifndef ALLFOLD_MEASURE_GPU_H
-#define ALLFOLD_MEASURE_GPU_H
+#pragma once
 
 #include "base/base.h"
 
@@ -28,5 +27,4 @@ const struct gpu_device *gpu_device_of(const struct gpu *gpu);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

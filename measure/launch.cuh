@@ -1,6 +1,5 @@
 /* How measured kernels are launched. */
-#ifndef ALLFOLD_MEASURE_LAUNCH_CUH
-#define ALLFOLD_MEASURE_LAUNCH_CUH
+#pragma once
 
 #include <cuda_runtime.h>
 
@@ -22,5 +21,3 @@ static inline cudaError_t gpu_launch(void (*kernel)(Parameters...), unsigned int
     config.stream = stream;
     return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
 }
-
-#endif

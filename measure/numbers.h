@@ -4,8 +4,7 @@
 
    One element, in another place for each count, is half as large again as any other: the first, the last, or one
    between. A kernel that drops the tail of the array loses it. */
-#ifndef ALLFOLD_MEASURE_NUMBERS_H
-#define ALLFOLD_MEASURE_NUMBERS_H
+#pragma once
 
 #include "base/elements.h"
 
@@ -31,5 +30,3 @@ HOST_DEVICE double numbers_unit(int bits, bool floating)
 {
     return floating ? 1.0 / (double)((int64_t)1 << (bits - 1)) : 1.0;
 }
-
-#endif

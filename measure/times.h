@@ -1,6 +1,5 @@
 /* The statistics of many measured times. C, without CUDA. */
-#ifndef ALLFOLD_MEASURE_TIMES_H
-#define ALLFOLD_MEASURE_TIMES_H
+#pragma once
 
 #ifdef __cplusplus
 extern "C" {
@@ -27,5 +26,4 @@ int timing_runs(const struct timing_budget *budget, double seconds);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,6 +1,5 @@
 /* A folder for the tests of array files, and what they do in it. */
-#ifndef ALLFOLD_TEST_FILES_H
-#define ALLFOLD_TEST_FILES_H
+#pragma once
 
 #include "array/array.h"
 
@@ -95,5 +94,3 @@ static inline bool write_array(const char *path, const struct array_info *info, 
     replacement_discard(&output.file);
     return false;
 }
-
-#endif

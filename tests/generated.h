@@ -1,6 +1,5 @@
 /* Generated arrays for the tests. */
-#ifndef ALLFOLD_TEST_GENERATED_H
-#define ALLFOLD_TEST_GENERATED_H
+#pragma once
 
 #include "array/array.h"
 #include "array/draw.h"
@@ -40,5 +39,3 @@ static inline void *elements_of(const char *text, uint64_t *count)
     *count = info.count;
     return elements;
 }
-
-#endif

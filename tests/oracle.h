@@ -10,8 +10,7 @@
        logsumexp      an ulp, and 2^-52 for the logarithm beside the maximum
        variance       1e-13 of itself, and 16 squares of an ulp of the mean
        all others, and integers but for mean, norm2, logsumexp and variance: exact */
-#ifndef ALLFOLD_TEST_ORACLE_H
-#define ALLFOLD_TEST_ORACLE_H
+#pragma once
 
 #include "tests/support.h"
 
@@ -413,5 +412,3 @@ static inline void check(struct verdict *v, allfold_fold fold, allfold_nan nan, 
     else if (status == ALLFOLD_OK)
         check_value(v, fold, nan, e, &outcome->result);
 }
-
-#endif

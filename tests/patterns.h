@@ -1,7 +1,6 @@
 /* Data for test_reduce: arrays whose every element is made from its global index, so that each rank makes its own part
    and rank 0 the whole. Floating point and integer types have patterns of their own. */
-#ifndef ALLFOLD_TEST_PATTERNS_H
-#define ALLFOLD_TEST_PATTERNS_H
+#pragma once
 
 #include "tests/support.h"
 
@@ -181,5 +180,3 @@ static inline void pattern_fill(const struct pattern *pattern, allfold_type type
                 element_put(type, elements, at, pattern->special[s]);
     }
 }
-
-#endif

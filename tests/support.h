@@ -1,7 +1,6 @@
 /* What the MPI tests of the library share: contexts on a backend, a global array cut and placed in several ways, elements
    made from their global index, and results compared among ranks. */
-#ifndef ALLFOLD_TEST_SUPPORT_H
-#define ALLFOLD_TEST_SUPPORT_H
+#pragma once
 
 #include "allfold.h"
 #include "base/elements.h"
@@ -302,5 +301,3 @@ static inline int first_difference(const uint64_t *hashes, int n)
     free(least);
     return first;
 }
-
-#endif

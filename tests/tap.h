@@ -14,8 +14,7 @@
        }
 
    A test without MPI defines TAP_WITHOUT_MPI before the include. */
-#ifndef ALLFOLD_TAP_H
-#define ALLFOLD_TAP_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -116,5 +115,3 @@ static inline int tap_done(void)
     }
     return tap.failed > 0;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* What the experiments (ladder_experiments.h) share: an input, rows that are timed and checked, the end of a reduction. All
    sum int32, modulo 2^32: such a sum is the same in every order, so an element that is lost or taken twice always shows. */
-#ifndef ALLFOLD_LADDER_EXPERIMENT_CUH
-#define ALLFOLD_LADDER_EXPERIMENT_CUH
+#pragma once
 
 #include "kernels/ladder/input.h" /* first: it says that base/ is C */
 
@@ -63,5 +62,3 @@ struct kernel_needs {
 };
 allfold_status experiment_needs(const void *kernel, int threads, size_t dynamic_bytes, struct kernel_needs *needs,
                                 struct error *error);
-
-#endif

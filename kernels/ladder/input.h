@@ -1,6 +1,5 @@
 /* The ladder's input on the GPU, and what its .cu files share. */
-#ifndef ALLFOLD_LADDER_INPUT_H
-#define ALLFOLD_LADDER_INPUT_H
+#pragma once
 
 extern "C" {
 #include "base/base.h"
@@ -26,5 +25,3 @@ allfold_status ladder_input_logits_changes(struct gpu *gpu, uint64_t n, uint64_t
 
 /* Appends what holds for every table: the GPU, the ceilings. */
 void ladder_facts(const struct gpu *gpu, double read_ceiling, struct ladder_table *table);
-
-#endif

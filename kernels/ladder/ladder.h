@@ -4,8 +4,7 @@
 
    To add a rung: one file that defines rung_ID (rung.cuh), a line in LADDER_RUNGS below, and its name in local.mk. To
    add an experiment: one function of the type ladder_run, and a line in LADDER_EXPERIMENTS (ladder_experiments.h). */
-#ifndef ALLFOLD_LADDER_H
-#define ALLFOLD_LADDER_H
+#pragma once
 
 #include "measure/gpu.h"
 
@@ -132,5 +131,4 @@ allfold_status ladder_check(struct gpu *gpu, const struct ladder_request *reques
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,8 +1,7 @@
 /* The experiments: what one factor of a kernel's speed is worth, with everything else unchanged. Each is a file of its name and a
    line here, X(ID, takes, parts, counts, text), from which the topics are made: `allfold ladder ID` calls ladder_ID.
    C. All reduce int32 sums. */
-#ifndef ALLFOLD_LADDER_EXPERIMENTS_H
-#define ALLFOLD_LADDER_EXPERIMENTS_H
+#pragma once
 
 #include "kernels/ladder/ladder.h"
 
@@ -20,5 +19,4 @@ LADDER_EXPERIMENTS(LADDER_DECLARE)
 #undef LADDER_DECLARE
 #ifdef __cplusplus
 }
-#endif
 #endif

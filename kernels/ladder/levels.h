@@ -1,6 +1,5 @@
 /* A reduction by one rung, planned once and started many times. */
-#ifndef ALLFOLD_LADDER_LEVELS_H
-#define ALLFOLD_LADDER_LEVELS_H
+#pragma once
 
 #include "kernels/ladder/input.h"
 
@@ -51,5 +50,3 @@ static inline const struct rung_way *reduction_way(const struct reduction *reduc
 struct ladder_answer reduction_answer_at(const struct reduction *reduction, const void *value);
 /* The same from the beginning of reduction->result, in device memory. */
 allfold_status reduction_answer_device(struct reduction *reduction, struct ladder_answer *answer, struct error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* What a reduction of the ladder's elements (numbers.h) must give: exact integer arithmetic on the host. C. */
-#ifndef ALLFOLD_LADDER_ORACLE_H
-#define ALLFOLD_LADDER_ORACLE_H
+#pragma once
 
 #include "kernels/ladder/ladder.h"
 
@@ -53,5 +52,3 @@ struct ladder_allowed {
 };
 void ladder_oracle_softmax(const struct ladder_logits *logits, const float *y, const struct ladder_allowed *allowed,
                            double *worst, char why[LADDER_TEXT_BYTES]);
-
-#endif

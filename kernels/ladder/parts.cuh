@@ -1,6 +1,5 @@
 /* Pieces that several rungs have in common; the first rung that uses one explains it. */
-#ifndef ALLFOLD_LADDER_PARTS_CUH
-#define ALLFOLD_LADDER_PARTS_CUH
+#pragma once
 
 #include "kernels/ladder/rung.cuh"
 
@@ -97,5 +96,3 @@ static __device__ __forceinline__ typename Op::value block_shuffles(typename Op:
         value = warp_shuffles<Op>(lane < block / 32 ? room[lane] : Op::identity());
     return value;
 }
-
-#endif

@@ -6,8 +6,7 @@
 
    where Op is sum_of<T> or max_of<T>, block the number of threads (a power of two from 64 to 1024, equal to
    blockDim.x), n may be anything from 0 on, and x is never written; and a line LADDER_RUNG. */
-#ifndef ALLFOLD_LADDER_RUNG_CUH
-#define ALLFOLD_LADDER_RUNG_CUH
+#pragma once
 
 #include "measure/launch.cuh"
 
@@ -112,5 +111,3 @@ static inline cudaError_t rung_start(void (*kernel)(const T *, uint64_t, T *, T 
     {LADDER_BLOCK(OP, NAME, 64), LADDER_BLOCK(OP, NAME, 128), LADDER_BLOCK(OP, NAME, 256),             \
      LADDER_BLOCK(OP, NAME, 512), LADDER_BLOCK(OP, NAME, 1024)}
 #define LADDER_BLOCK(OP, NAME, BLOCK) {NAME##_start<OP, BLOCK>, (const void *)NAME##_kernel<OP, BLOCK>}
-
-#endif

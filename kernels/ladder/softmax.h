@@ -1,7 +1,6 @@
 /* The softmax ladder: y[i] = exp(x[i] - max) / sum of exp(x - max), f32, each rung with fewer trips through memory than
    the one before. A rung is one file that defines softmax_NAME, and a line here: X(NAME, name, idea). */
-#ifndef ALLFOLD_LADDER_SOFTMAX_H
-#define ALLFOLD_LADDER_SOFTMAX_H
+#pragma once
 
 #include "kernels/ladder/rung.cuh"
 
@@ -35,5 +34,3 @@ struct softmax_rung {
        each unit that x lies below the maximum */
     double allowed, allowed_each, allowed_below;
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* The kernels that the first two rungs of the softmax ladder are made of. Any number of blocks; grid_stride and
    block_shuffles are in parts.cuh. */
-#ifndef ALLFOLD_LADDER_SOFTMAX_STEPS_CUH
-#define ALLFOLD_LADDER_SOFTMAX_STEPS_CUH
+#pragma once
 
 #include "kernels/ladder/parts.cuh"
 #include "kernels/ladder/softmax.h"
@@ -38,5 +37,3 @@ static __global__ void softmax_divide_kernel(float *y, uint64_t n, const float *
     for (uint64_t i = (uint64_t)blockIdx.x * SOFTMAX_BLOCK + threadIdx.x; i < n; i += stride)
         y[i] /= total;
 }
-
-#endif

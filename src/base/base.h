@@ -1,6 +1,5 @@
 /* The base of every part of the program: the public tables without MPI, errors, and small helpers. */
-#ifndef ALLFOLD_BASE_H
-#define ALLFOLD_BASE_H
+#pragma once
 
 #define ALLFOLD_WITHOUT_MPI
 #include "allfold.h"
@@ -59,5 +58,3 @@ const char *type_numpy_name(allfold_type type);
 
 /* Monotonic seconds. */
 double clock_seconds(void);
-
-#endif

@@ -2,8 +2,7 @@
    the same bits come out of any compiler and processor: integers, and IEEE +, -, *, /, sqrt and fma in a fixed order, with no
    function of a mathematical library whose result may differ. Compile without contraction (-ffp-contract=off, --fmad=false).
    Used by array/draw_loops.c and kernels/generate.cu, which differ only in how they go through the elements. */
-#ifndef ALLFOLD_DRAW_H
-#define ALLFOLD_DRAW_H
+#pragma once
 
 #include "base/elements.h"
 
@@ -229,5 +228,3 @@ HOST_DEVICE uint64_t draw_whole(const struct draw *d, double x)
         return d->whole_least;
     return d->is_signed ? (uint64_t)(int64_t)near : (uint64_t)near;
 }
-
-#endif

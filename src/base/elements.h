@@ -1,8 +1,7 @@
 /* Element types as C types, for host and device: element_f16 ... element_uint64 as they lie in memory, value_f32 ...
    value_u64 in which arithmetic starts, load_TYPE() from element to value (always exact), and round_TYPE() from f64
    to a floating-point element (rounded once, to nearest, ties to even). */
-#ifndef ALLFOLD_ELEMENTS_H
-#define ALLFOLD_ELEMENTS_H
+#pragma once
 
 #include "base/base.h"
 
@@ -142,5 +141,3 @@ HOST_DEVICE element_f16 round_f16(double x) { return f32_to_f16(f64_to_f32_odd(x
 HOST_DEVICE element_bf16 round_bf16(double x) { return f32_to_bf16(f64_to_f32_odd(x)); }
 HOST_DEVICE element_f32 round_f32(double x) { return (float)x; }
 HOST_DEVICE element_f64 round_f64(double x) { return x; }
-
-#endif

@@ -1,6 +1,5 @@
 /* The host's CPUs that this process may use, and the host's memory. */
-#ifndef ALLFOLD_HOST_H
-#define ALLFOLD_HOST_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ int host_cpus_of_parent(void);
    or -1. */
 void host_cpus(char *text, size_t bytes);
 int host_numa_node(void);
-
-#endif

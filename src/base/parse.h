@@ -1,7 +1,6 @@
 /* Numbers as people write them: the only parser of options, of generators and of the benchmark's lists. Decimal only, no spaces,
    no hexadecimal, no plus sign in front. A text is taken as a whole or refused; if it is refused, nothing is written. */
-#ifndef ALLFOLD_PARSE_H
-#define ALLFOLD_PARSE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,5 +14,3 @@ bool parse_size(const char *text, uint64_t *bytes);
 
 /* A decimal number, "-1.5e-3", or inf, -inf, nan. Numbers beyond f64 are refused. */
 bool parse_real(const char *text, double *value);
-
-#endif

@@ -1,7 +1,6 @@
 /* The phases of a rank's work. Error messages, the watchdog, progress, profilers' ranges and the tests' fault hook all take them
    from here. */
-#ifndef ALLFOLD_PHASE_H
-#define ALLFOLD_PHASE_H
+#pragma once
 
 #include "base/base.h"
 
@@ -56,5 +55,3 @@ void progress_expect(struct progress *progress, uint64_t bytes);
 
 /* Called at safe points: ALLFOLD_STOPPED if the run was asked to stop. */
 allfold_status progress_check(const struct progress *progress, struct error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* A command of the program, the user's settings for it, and the session that it runs in. */
-#ifndef ALLFOLD_CLI_H
-#define ALLFOLD_CLI_H
+#pragma once
 
 #include "allfold.h"
 #include "array/array.h"
@@ -112,5 +111,3 @@ static inline bool session_agree(struct session *session)
         comm_agree(session_comm(session), &session->error);
     return session->error.status == ALLFOLD_OK;
 }
-
-#endif

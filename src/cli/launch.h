@@ -1,6 +1,5 @@
 /* Checks how the program was started: as one job, with the same arguments on all ranks. */
-#ifndef ALLFOLD_CLI_LAUNCH_H
-#define ALLFOLD_CLI_LAUNCH_H
+#pragma once
 
 #include "base/base.h"
 
@@ -25,5 +24,3 @@ allfold_status launch_check_early(const struct launch *launch, struct error *err
 
 /* Collective. Fails if ranks were given different arguments: they would wait for each other forever. */
 allfold_status launch_compare(int argc, char **argv, struct error *error);
-
-#endif

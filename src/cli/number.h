@@ -1,6 +1,5 @@
 /* Numbers as text that reads back as the same number. */
-#ifndef ALLFOLD_CLI_NUMBER_H
-#define ALLFOLD_CLI_NUMBER_H
+#pragma once
 
 #include "base/base.h"
 
@@ -20,5 +19,3 @@ struct number_text number_hex(double number);
 
 /* A rate or a size for people, in units of thousands: "1.36 GB". */
 struct number_text number_bytes(double bytes);
-
-#endif

@@ -1,9 +1,6 @@
 /* Phases as ranges that profilers show. */
-#ifndef ALLFOLD_CLI_NVTX_H
-#define ALLFOLD_CLI_NVTX_H
+#pragma once
 
 /* From now on each phase of this rank is a range of that name in the NVTX domain "allfold". Does nothing in a build without NVTX,
    and costs almost nothing without a profiler. Call it once, before the work begins. */
 void nvtx_name_phases(void);
-
-#endif

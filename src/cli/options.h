@@ -1,7 +1,6 @@
 /* Options are rows of data. This file defines a row, parses a command's rows into the settings, and prints them for --help. The
    rows themselves: commands/option_rows.c. */
-#ifndef ALLFOLD_CLI_OPTIONS_H
-#define ALLFOLD_CLI_OPTIONS_H
+#pragma once
 
 #include "cli/cli.h"
 
@@ -48,5 +47,3 @@ void options_print_group(FILE *file, const struct option *group);
 void options_print(FILE *file, const struct command *command);
 /* Prints what their arguments TYPE, SIZE and COUNT may be. */
 void options_print_words(FILE *file);
-
-#endif

@@ -1,6 +1,5 @@
 /* Progress of long work on standard error: see progress.c. On rank 0. */
-#ifndef ALLFOLD_CLI_PROGRESS_H
-#define ALLFOLD_CLI_PROGRESS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -9,5 +8,3 @@ void progress_show(uint64_t done, uint64_t total);
 
 /* Called before anything else is printed: removes the line and shows no more. */
 void progress_end(void);
-
-#endif

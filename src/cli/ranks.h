@@ -1,6 +1,5 @@
 /* The devices and cores of all ranks, gathered on rank 0. */
-#ifndef ALLFOLD_CLI_RANKS_H
-#define ALLFOLD_CLI_RANKS_H
+#pragma once
 
 #include "cli/cli.h"
 
@@ -45,5 +44,3 @@ allfold_status ranks_check(const struct rank_info *all, int count, struct error 
 
 /* Collective. Rank 0 writes a line for each rank to standard error: its device and its part of the input. */
 void ranks_tell(struct session *session);
-
-#endif

@@ -1,6 +1,5 @@
 /* Prints a command's report on standard output: a line for people, the bare value, or one JSON object. Rank 0 only. */
-#ifndef ALLFOLD_CLI_REPORT_H
-#define ALLFOLD_CLI_REPORT_H
+#pragma once
 
 #include "cli/session.h"
 
@@ -23,5 +22,3 @@ void report_exchange(const struct session *session, struct json_object *report);
 
 /* Prints the object on a line of its own and frees it. */
 void report_print(struct json_object *object);
-
-#endif

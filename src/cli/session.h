@@ -1,7 +1,6 @@
 /* Steps that the commands share: opening the context and the input, writing an output, stopping. All functions are collective, do
    nothing if session->error holds an agreed error, and set an agreed one if they fail. */
-#ifndef ALLFOLD_CLI_SESSION_H
-#define ALLFOLD_CLI_SESSION_H
+#pragma once
 
 #include "cli/cli.h"
 
@@ -36,5 +35,3 @@ void session_phases(struct session *session);
 
 /* Seconds since just before the input was opened. */
 double session_seconds(const struct session *session);
-
-#endif

@@ -1,6 +1,5 @@
 /* What happens before MPI_Init and beside it, so that a start takes no longer than it must. main.c calls these in this order. */
-#ifndef ALLFOLD_CLI_START_H
-#define ALLFOLD_CLI_START_H
+#pragma once
 
 #include "cli/cli.h"
 #include "cli/launch.h"
@@ -25,5 +24,3 @@ void start_environment(const struct launch *launch);
 void start_device(const struct settings *settings, const struct launch *launch);
 /* Waits for that thread, if there is one. Must be called before the device is opened and before the process exits. */
 void start_device_wait(struct start *start);
-
-#endif

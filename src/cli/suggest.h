@@ -1,6 +1,5 @@
 /* Suggestions for an unknown word. */
-#ifndef ALLFOLD_CLI_SUGGEST_H
-#define ALLFOLD_CLI_SUGGEST_H
+#pragma once
 
 #include <stddef.h>
 
@@ -10,5 +9,3 @@ struct suggestion {
 
 /* " (did you mean X?)" for the name among `names` that is nearest to `found`, or nothing if none is near. */
 struct suggestion suggest(const char *found, const char *const *names, size_t count, const char *prefix);
-
-#endif

@@ -1,6 +1,5 @@
 /* Prints text of any bytes, such as a file's name, on one line, in characters that a terminal shows. */
-#ifndef ALLFOLD_CLI_TEXT_H
-#define ALLFOLD_CLI_TEXT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdio.h>
@@ -10,5 +9,3 @@ size_t text_utf8_length(const char *text);
 
 /* Prints text, with ? for a control character, a mark that changes lines or directions, and a byte that is not UTF-8. */
 void text_print(FILE *file, const char *text);
-
-#endif

@@ -1,7 +1,6 @@
 /* Ranks: the communicator, agreement on errors, and the exchange of partials. No other part of the library calls MPI. Every
    function is collective unless it says otherwise, and returns the same status on every rank. */
-#ifndef ALLFOLD_COMM_H
-#define ALLFOLD_COMM_H
+#pragma once
 
 #include "base/phase.h"
 #include "fold/table.h"
@@ -54,5 +53,3 @@ allfold_status comm_gather_all(struct comm *comm, const void *memory, size_t byt
 allfold_status comm_count(struct comm *comm, bool yes, int *count, struct error *error);
 /* Counts the ranks that gave the same key (*same, this rank included) and the lower ranks among them (*before). */
 allfold_status comm_same(struct comm *comm, uint64_t key, int *same, int *before, struct error *error);
-
-#endif

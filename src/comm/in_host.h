@@ -1,6 +1,5 @@
 /* Small messages among ranks that share memory, in one hop instead of several. Used by comm.c. */
-#ifndef ALLFOLD_IN_HOST_H
-#define ALLFOLD_IN_HOST_H
+#pragma once
 
 #include "base/base.h"
 
@@ -34,5 +33,3 @@ void in_host_give(struct in_host *in_host);
 /* Waits for a rank's message of this round, which stays until this rank begins the next. MPI makes progress meanwhile: returns
    its error code. */
 int in_host_take(const struct in_host *in_host, int rank, const void **message);
-
-#endif

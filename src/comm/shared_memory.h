@@ -1,6 +1,5 @@
 /* Memory that the ranks of a host share: for their exchange (in_host.c) and the program's board. */
-#ifndef ALLFOLD_SHARED_MEMORY_H
-#define ALLFOLD_SHARED_MEMORY_H
+#pragma once
 
 #include "base/base.h"
 
@@ -13,5 +12,3 @@ allfold_status shared_memory_open(MPI_Comm comm, size_t bytes, void **memory, st
 
 /* Unmaps it. Local: other ranks may still use theirs. Ignores NULL. */
 void shared_memory_close(void *memory, size_t bytes);
-
-#endif

@@ -3,8 +3,7 @@
    A device works through queues. Work in one queue runs in order; queues overlap where the backend can. Each queue has
    a staging buffer (host memory, pinned for CUDA) and a device buffer of the same size (for the CPU: the same memory).
    Calls that take a queue return as soon as the work is under way; its effects may be looked at after wait. */
-#ifndef ALLFOLD_DEVICE_H
-#define ALLFOLD_DEVICE_H
+#pragma once
 
 #include "base/base.h"
 #include "fold/table.h"
@@ -114,5 +113,3 @@ allfold_status backend_choose(allfold_backend choice, const struct backend **bac
 /* Whether a backend of that choice has something to prepare, and prepares what the choice takes. */
 bool backend_prepares(allfold_backend choice);
 void backend_prepare(allfold_backend choice, int local_rank);
-
-#endif

@@ -1,8 +1,7 @@
 /* Arithmetic that folds share: sums with twice the precision of f64, and sums and products of integers that are exact.
    Sources: T. Ogita, S. Rump, S. Oishi, 'Accurate sum and dot product', SIAM J. Sci. Comput. 26 (2005), for two_sum,
    two_product and sums of pairs. The program is compiled without contraction; every fused operation is written out. */
-#ifndef ALLFOLD_ARITHMETIC_H
-#define ALLFOLD_ARITHMETIC_H
+#pragma once
 
 #include "base/elements.h"
 
@@ -186,5 +185,3 @@ HOST_DEVICE int32_t nearest_i32(float x)
     return (int32_t)rintf(x);
 #endif
 }
-
-#endif

@@ -10,8 +10,7 @@
    next window. The rest after the last window must be 0; otherwise the whole run of terms is undone and goes to the limbs. In one
    binade doubles are equally spaced: the difference of the bits of sum and bias counts multiples of 2^(k-52), and a flush adds
    that number to the limbs. The choice of windows cannot show in the result. */
-#ifndef ALLFOLD_EXACT_H
-#define ALLFOLD_EXACT_H
+#pragma once
 
 #include "fold/arithmetic.h"
 
@@ -511,6 +510,4 @@ HOST_DEVICE bool exact_front_is_full(const struct exact_front *front, int window
         outside |= (rest) != 0.0 ? ~0ull : 0;      \
     } while (0)
 #define EXACT_SETTLE(total, up, bias, outside) (void)(up)
-#endif
-
 #endif

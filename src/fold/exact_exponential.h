@@ -9,8 +9,7 @@
 
    n + 16, the place of a term, is taken from the low bits of x log2(e) + a large constant. The 16 puts elements from -11 to 10
    into one bin. */
-#ifndef ALLFOLD_EXACT_EXPONENTIAL_H
-#define ALLFOLD_EXACT_EXPONENTIAL_H
+#pragma once
 
 #include "fold/exponential.h"
 
@@ -262,5 +261,3 @@ HOST_DEVICE pair exp_bins_others(const struct exp_bins *bins, bool f32_terms)
     const struct exp_whole max = exp_whole_of(bins->max);
     return pair_scaled(exp_pairs_multiply(others, exp_near(-max.d, -max.rest)), (int)(32 * bins->bin - max.n));
 }
-
-#endif

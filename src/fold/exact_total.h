@@ -1,7 +1,6 @@
 /* The end of an exact sum, on the host. The words of the whole array become one integer, with exact arithmetic. At the end it is
    rounded once to a floating-point number, to nearest, ties to even. */
-#ifndef ALLFOLD_EXACT_TOTAL_H
-#define ALLFOLD_EXACT_TOTAL_H
+#pragma once
 
 #include "base/elements.h"
 
@@ -36,5 +35,3 @@ double exact_total_round(const struct exact_total *total, bool signed_zero, allf
 
 /* x rounded to the floating-point type, once, as a double. */
 double exact_round(double x, allfold_type type);
-
-#endif

@@ -13,8 +13,7 @@
    q = exp(d + rest) - 1 = d + low, with low = rest + s^2 P(s), and s = d + rest rounded. The polynomial P (f32: Remez, f64:
    Chebyshev interpolation) leaves a relative error of exp(s) below 2^-28 (f32) and 2^-61 (f64). d and low are kept apart as long
    as it matters: low is at most 0.069, so its rounding errors are small. Bounds, added up: docs/numerics.md. */
-#ifndef ALLFOLD_EXPONENTIAL_H
-#define ALLFOLD_EXPONENTIAL_H
+#pragma once
 
 #include "fold/arithmetic.h"
 
@@ -338,5 +337,3 @@ HOST_DEVICE double log_softmax_f64(double x, const struct softmax_constants *c)
     const double y = t - c->log_sum;
     return lost == lost ? y + (lost - c->log_low) : y; /* infinite x: lost is NaN, y is -inf */
 }
-
-#endif

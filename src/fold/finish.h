@@ -1,7 +1,6 @@
 /* Shared by the finish functions of the folds: results, and the effect of NaN on them. Host only; included by table.c before
    folds.h. */
-#ifndef ALLFOLD_FINISH_H
-#define ALLFOLD_FINISH_H
+#pragma once
 
 #define FOLD_HOST 1
 
@@ -181,5 +180,3 @@ static allfold_status result_logsumexp(struct fold_results *result, double max, 
     const double value = two_sum(max, log.high, &lost);
     return result_f64(result, is_finite(value) ? value + (lost + log.low) : max + log.high);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Every monoid for every value type. Included by the table, the CPU loops and the CUDA kernels. */
-#ifndef ALLFOLD_FOLDS_H
-#define ALLFOLD_FOLDS_H
+#pragma once
 
 #include "base/elements.h"
 #include "fold/arithmetic.h"
@@ -92,5 +91,3 @@ DEFINE_INTEGER(u64, uint64_t, uint64_t, false)
 #undef VALUE_SIGNED
 #undef V
 #undef FN
-
-#endif

@@ -1,7 +1,6 @@
 /* Makes the constants of softmax's second pass from a (max, sum of exponentials): on the host, and in the kernel that keeps its
    elements on the chip between the passes. */
-#ifndef ALLFOLD_SOFTMAX_CONSTANTS_H
-#define ALLFOLD_SOFTMAX_CONSTANTS_H
+#pragma once
 
 #include "fold/arithmetic.h"
 #include "fold/exponential.h"
@@ -34,5 +33,3 @@ HOST_DEVICE void softmax_constants_from(double max, const pair *others, struct s
     c->log_sum = c->log_low = 0.0;
     softmax_constants_derive(c);
 }
-
-#endif

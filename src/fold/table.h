@@ -1,7 +1,6 @@
 /* Folds by number: functions and facts about partials without their types. The CPU and CUDA backends fill partials, ranks
    exchange and combine them, core/ finishes them. */
-#ifndef ALLFOLD_FOLD_TABLE_H
-#define ALLFOLD_FOLD_TABLE_H
+#pragma once
 
 #include "base/base.h"
 #include "fold/monoids.h"
@@ -167,5 +166,3 @@ allfold_status monoid_has_room(enum monoid monoid, uint64_t count, struct error 
 /* The constants of softmax's second pass, from a partial of the monoid. */
 struct softmax_constants;
 void softmax_constants_set(enum monoid monoid, const struct partial *partial, struct softmax_constants *constants);
-
-#endif

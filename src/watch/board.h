@@ -1,7 +1,6 @@
 /* The board: memory that the ranks of a host share. Each rank shows in it its phase, and that it is alive. What a rank wrote
    last can still be read when it is dead or stopped. */
-#ifndef ALLFOLD_BOARD_H
-#define ALLFOLD_BOARD_H
+#pragma once
 
 #include "base/phase.h"
 
@@ -31,5 +30,3 @@ allfold_status board_open(MPI_Comm local, int rank, struct board **board, struct
 
 /* Whether the process of a slot is gone although it never announced its end. False if that cannot be determined. */
 bool slot_died(const struct slot *slot, const struct slot *mine);
-
-#endif

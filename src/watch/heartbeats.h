@@ -1,7 +1,6 @@
 /* Heartbeats between hosts: UDP datagrams between rank 0 and the first rank of every other host, apart from MPI, to notice a
    host that is stopped, dead or cut off while MPI waits for it. */
-#ifndef ALLFOLD_HEARTBEATS_H
-#define ALLFOLD_HEARTBEATS_H
+#pragma once
 
 #include "base/phase.h"
 
@@ -39,5 +38,3 @@ allfold_status heartbeats_open(MPI_Comm leaders, const char words[HOST_WORDS_BYT
 /* Receives, then sends. After that `hosts` are those that this host hears: on rank 0 all others, elsewhere rank 0's. */
 void heartbeats_exchange(struct heartbeats *beats, const struct heartbeat *mine, double now);
 struct host *heartbeats_hosts(struct heartbeats *beats, int *count);
-
-#endif

@@ -1,8 +1,7 @@
 /* The watchdog: a thread in every rank that notices when another rank, or its host, is dead, stopped or cut off. It ends the
    job with a line that names the rank and its phase. It also passes a request to stop from one rank to all, and ends a run that
    reaches no safe point. One for each process; it lives until the process ends. */
-#ifndef ALLFOLD_WATCHDOG_H
-#define ALLFOLD_WATCHDOG_H
+#pragma once
 
 #include "base/phase.h"
 
@@ -44,5 +43,3 @@ int watch_status(enum watch_end end); /* the exit status */
 
 /* One line to standard error: the program's name, and the words up to a NULL. */
 void watch_say(const char *word, ...);
-
-#endif

@@ -1,7 +1,6 @@
 /* exp and log in the widest arithmetic of the compiler (113 bits, or long double's), from their series: the oracle of the audit,
    which shares nothing with the program. Errors: some 2^-105. */
-#ifndef ALLFOLD_AUDIT_WIDE_H
-#define ALLFOLD_AUDIT_WIDE_H
+#pragma once
 
 #include "tests/support.h"
 
@@ -62,5 +61,3 @@ static inline wide wide_ulp(wide x, allfold_type type)
     const int least = type == ALLFOLD_F32 ? -149 : -1074, digits = type == ALLFOLD_F32 ? 24 : 53;
     return wide_scaled(1, exponent - digits > least ? exponent - digits : least);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* What the ladder asks the CUDA runtime for beside launches, on the host: memory is the host's own, all work is over when it
    is started, and a kernel needs 32 registers. Included by cuda_runtime.h. Test code only. */
-#ifndef EMULATION_CUDA_HOST_H
-#define EMULATION_CUDA_HOST_H
+#pragma once
 
 typedef struct emulation_event *cudaEvent_t;
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2 };
@@ -47,5 +46,3 @@ static inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blo
     *blocks = by_threads < by_shared ? by_threads : by_shared;
     return cudaSuccess;
 }
-
-#endif

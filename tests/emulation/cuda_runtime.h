@@ -3,8 +3,7 @@
 
    Device code sees __CUDA_ARCH__, so the emulated kernels take the branches that the GPU's take. What CUDA leaves
    undefined is a fault: the launch ends with cudaErrorLaunchFailure and emulation_fault() says what happened where. */
-#ifndef EMULATION_CUDA_RUNTIME_H
-#define EMULATION_CUDA_RUNTIME_H
+#pragma once
 
 /* Before the macros, which are not for them. */
 #include <math.h>
@@ -195,5 +194,3 @@ template <class Kernel> static inline cudaError_t cudaFuncGetAttributes(cudaFunc
 }
 
 #include "cuda_host.h"
-
-#endif

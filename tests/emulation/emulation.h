@@ -1,6 +1,5 @@
 /* What tests say to the emulation of CUDA, and ask of it. */
-#ifndef EMULATION_H
-#define EMULATION_H
+#pragma once
 
 #include <stdint.h>
 
@@ -10,5 +9,3 @@ void emulation_order(uint64_t seed);
 
 /* What the last launch did that CUDA leaves undefined; "" if nothing. */
 const char *emulation_fault(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* The CUDA functions that the sweep lets fail. tests/faults/local.mk makes the linker's --wrap options of this list, and
    tests/faults/test_calls.py its cases. */
-#ifndef ALLFOLD_TEST_CUDA_CALLS_H
-#define ALLFOLD_TEST_CUDA_CALLS_H
+#pragma once
 
 #define CUDA_CALLS(X)            \
     X(cudaGetDeviceCount)        \
@@ -27,5 +26,3 @@
     X(cudaPointerGetAttributes)  \
     X(cudaFuncGetAttributes)     \
     X(cudaLaunchKernelExC)
-
-#endif

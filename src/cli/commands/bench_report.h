@@ -1,6 +1,5 @@
 /* The benchmark's results, on rank 0: tables for people, one JSON object for programs. */
-#ifndef ALLFOLD_CLI_BENCH_REPORT_H
-#define ALLFOLD_CLI_BENCH_REPORT_H
+#pragma once
 
 #include "bench/bench.h"
 #include "cli/session.h"
@@ -33,5 +32,3 @@ struct json_object *bench_baseline_read(const char *path, struct error *error);
    if the baseline was measured on another device. */
 allfold_status bench_baseline_compare(struct json_object *baseline, double tolerance, struct bench_report *report,
                                       struct error *error);
-
-#endif

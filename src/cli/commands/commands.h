@@ -1,6 +1,5 @@
 /* The table of commands, and the function that each runs. main.c passes the table on; no other file uses it directly. */
-#ifndef ALLFOLD_CLI_COMMANDS_H
-#define ALLFOLD_CLI_COMMANDS_H
+#pragma once
 
 #include "cli/cli.h"
 
@@ -17,5 +16,3 @@ void bench_command_run(struct session *session);
 
 /* Prints the ladder's topics, a line each. */
 void ladder_topics_print(FILE *file);
-
-#endif

@@ -1,6 +1,5 @@
 /* The ladder's tables on paper: gathered from the ranks, printed by rank 0 for people or as one JSON object. */
-#ifndef ALLFOLD_CLI_LADDER_REPORT_H
-#define ALLFOLD_CLI_LADDER_REPORT_H
+#pragma once
 
 #include "cli/session.h"
 #include "kernels/ladder/ladder.h"
@@ -22,5 +21,3 @@ void ladder_report_table(struct ladder_report *report, const struct ladder_topic
 
 /* Collective. Ends the report and frees what it holds; a rung that was wrong anywhere becomes every rank's error. */
 void ladder_report_end(struct ladder_report *report);
-
-#endif

@@ -1,6 +1,5 @@
 /* The options of all commands, in groups. A command lists the groups that it takes (commands.c). A nameless row ends a group. */
-#ifndef ALLFOLD_CLI_OPTION_ROWS_H
-#define ALLFOLD_CLI_OPTION_ROWS_H
+#pragma once
 
 #include "cli/options.h"
 
@@ -18,5 +17,3 @@ extern const struct option output_type_options[]; /* the output's element type m
 extern const struct option binding_options[];     /* the binding of ranks is checked */
 extern const struct option ladder_options[];
 extern const struct option bench_options[];
-
-#endif

@@ -1,8 +1,7 @@
 /* The part of CUDA's runtime that src/device/cuda/ calls, for the host: devices that are host memory, described by the
    environment (standin.c). With the emulated kernels it makes a whole program of the CUDA backend that runs anywhere, and
    any number of GPUs of any host. Test code only. This folder comes first on the include path. */
-#ifndef STANDIN_CUDA_RUNTIME_API_H
-#define STANDIN_CUDA_RUNTIME_API_H
+#pragma once
 
 #include <stddef.h>
 
@@ -70,5 +69,3 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
-
-#endif
