@@ -2,7 +2,6 @@
 #ifndef ALLFOLD_ARRAY_DRAW_H
 #define ALLFOLD_ARRAY_DRAW_H
 
-#include "array/array.h"
 #include "base/draw.h"
 
 /* Makes a generator of elements of that type ready. */
