@@ -1,6 +1,5 @@
 /* Drawing the elements of a generator into host memory. */
-#ifndef ALLFOLD_ARRAY_DRAW_H
-#define ALLFOLD_ARRAY_DRAW_H
+#pragma once
 
 #include "base/draw.h"
 
@@ -13,5 +12,3 @@ void draw_elements(const struct draw *draw, struct range range, void *elements);
 /* The same, by draw_loops.c as it is compiled for each instruction set. */
 typedef void draw_loop(const struct draw *draw, struct range range, void *elements);
 draw_loop draw_base, draw_avx2, draw_avx512;
-
-#endif

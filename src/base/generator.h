@@ -1,6 +1,5 @@
 /* What a generated array's elements depend on beside their indices and type. array/generate.c parses it, draw.h makes elements of it. */
-#ifndef ALLFOLD_GENERATOR_H
-#define ALLFOLD_GENERATOR_H
+#pragma once
 
 #include <stdint.h>
 
@@ -21,5 +20,3 @@ struct generator {
     double a, b;               /* the distribution's own parameters */
     uint64_t whole_a, whole_b; /* the same for integer types, exact, in two's complement */
 };
-
-#endif

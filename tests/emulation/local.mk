@@ -41,7 +41,7 @@ tests_emulation_test_generated_LDADD = \
 	tests/emulation/test_generated.o \
 	tests/emulation/kernels/generate.o \
 	tests/emulation/shared_end.o \
-	liballfold.a -lm
+	liballfold.a $(OPENMP_LIBS) -lm
 tests_emulation_test_generated_LINK = $(EMULATION_LINK)
 tests_emulation_test_ladder_SOURCES =
 tests_emulation_test_ladder_LDADD = \
