@@ -45,7 +45,7 @@ static allfold_status check_partial(const struct bench *b, const struct bench_ex
 {
     if (kind_of(b) == BENCH_FOLD) {
         struct fold_results result;
-        const struct fold_call call = {b->one->subject->fold, b->one->subject->level, ALLFOLD_NAN_PROPAGATE, ALLFOLD_TYPE_NONE};
+        const struct fold_call call = {.fold = b->one->subject->fold, .level = b->one->subject->level};
         if (fold_finish(&call, b->one->type, partial, expected->count, &result, error) != ALLFOLD_OK)
             return error->status;
         return check_value(b, expected, allfold_number(result.fields[0].value), wrong);

@@ -26,8 +26,8 @@ static allfold_status memory_read(struct reader *reader, const struct read_reque
 {
     const struct source *const source = ((const struct memory_reader *)reader)->source;
     (void)error;
-    *piece = (struct piece){(const char *)source->memory + request->range.first * allfold_type_bytes(source->type),
-                            request->range.count};
+    *piece = (struct piece){.elements = (const char *)source->memory + request->range.first * allfold_type_bytes(source->type),
+                            .count = request->range.count};
     return ALLFOLD_OK;
 }
 

@@ -4,12 +4,14 @@ include_HEADERS += src/allfold.h
 liballfold_a_SOURCES = \
 	src/array/data_file.c \
 	src/array/draw.c \
+	src/array/encoded.c \
 	src/array/encoding.c \
 	src/array/file.c \
 	src/array/formats/chunk_filters.c \
 	src/array/formats/cursor.c \
 	src/array/formats/formats.c \
 	src/array/formats/generated.c \
+	src/array/formats/hdf5_signature.c \
 	src/array/formats/listing.c \
 	src/array/formats/npy.c \
 	src/array/formats/npz.c \
@@ -35,6 +37,7 @@ liballfold_a_SOURCES = \
 	src/core/reduce.c \
 	src/core/softmax.c \
 	src/fold/exact_total.c \
+	src/fold/packed.c \
 	src/fold/table.c \
 	src/store/checkpoint.c \
 	src/store/partial_file.c \
@@ -44,11 +47,13 @@ noinst_HEADERS += \
 	src/array/array.h \
 	src/array/draw.h \
 	src/array/data_file.h \
+	src/array/encoded.h \
 	src/array/encoding.h \
 	src/array/file.h \
 	src/array/formats/chunk_filters.h \
 	src/array/formats/cursor.h \
 	src/array/formats/formats.h \
+	src/array/formats/hdf5_dataset.h \
 	src/array/formats/npy.h \
 	src/array/formats/parts.h \
 	src/array/formats/swap.h \
@@ -57,7 +62,6 @@ noinst_HEADERS += \
 	src/array/replacement.h \
 	src/base/base.h \
 	src/base/draw.h \
-	src/base/generator.h \
 	src/base/elements.h \
 	src/base/host.h \
 	src/base/parse.h \
@@ -89,6 +93,7 @@ noinst_HEADERS += \
 	src/fold/norm2.h \
 	src/fold/norm2_exact.h \
 	src/fold/norminf.h \
+	src/fold/packed.h \
 	src/fold/prod.h \
 	src/fold/softmax_constants.h \
 	src/fold/stats.h \
@@ -133,4 +138,11 @@ if HAVE_CUDA
 liballfold_a_SOURCES += $(cuda_backend)
 else
 liballfold_a_SOURCES += src/device/cuda/absent.c
+endif
+
+if HAVE_HDF5
+liballfold_a_SOURCES += src/array/formats/hdf5.c src/array/formats/hdf5_dataset.c src/array/formats/hdf5_file.c \
+	src/array/formats/hdf5_read.c
+else
+liballfold_a_SOURCES += src/array/formats/hdf5_absent.c
 endif

@@ -7,9 +7,16 @@
 #include "array/encoding.h"
 #include "array/replacement.h"
 #include "base/base.h"
-#include "base/generator.h"
 
 #define ARRAY_DIMENSIONS_MAX 32
+
+/* One of the named distributions of generate.c. */
+struct generator {
+    uint32_t distribution; /* row of the table in generate.c */
+    uint64_t seed;
+    double a, b;               /* the distribution's own parameters */
+    uint64_t whole_a, whole_b; /* the same for integer types, exact, in two's complement */
+};
 
 /* How elements that are not encoded lie in a file: in runs, whose elements lie one behind the other. */
 struct array_layout {
@@ -32,9 +39,11 @@ struct array_info {
     struct array_layout layout;                  /* of formats that do not encode elements, if they lie in this one file */
     uint64_t granule;                      /* requests, and the parts of ranks, begin at multiples of so many elements: those that
                                               can be read only together, at most GRANULE_BYTES_MAX; usually 1 */
+    uint64_t positions;                    /* of the source's order, of which those at the end of a granule may be empty; 0: count */
     uint64_t file_bytes;                   /* size of the whole file: other ranks must see the same */
     uint64_t file_time;                    /* when it was last modified, in ns; 0 where there is no file */
-    struct encoding encoding;              /* missing values and packing */
+    struct encoding encoding;              /* missing values and packing. Readers unpack elements if type is f64 */
+    uint32_t missing;                      /* enum missing: what readers do with missing elements */
     struct generator generator;            /* of generated arrays only */
     char path[ARRAY_PATH_BYTES];           /* file name, or the text of the generator */
     char member[ARRAY_PATH_BYTES];         /* the array's name in a file that may hold several; "" in others */
@@ -42,8 +51,17 @@ struct array_info {
     void *details;                         /* the format's own table, such as the files or chunks of the array: plain bytes, from malloc */
 };
 
+/* What readers do with missing elements. */
+enum missing {
+    MISSING_OMIT,  /* leave them out */
+    MISSING_KEEP,  /* give them as they are */
+    MISSING_ERROR, /* leave them out, and source_check fails */
+    MISSING_REFUSE /* the same, where leaving out is no choice: its message says so */
+};
+
 /* What the user says about an input beside its name; raw files need it. */
 struct array_hints {
+    enum missing missing;
     bool has_offset, has_count;
     allfold_type type; /* --dtype; ALLFOLD_TYPE_NONE: not given */
     uint64_t offset;   /* --offset: bytes of a raw file, elements of any other */
@@ -100,19 +118,28 @@ const char *array_format_name(const struct array_info *info);
 
 enum { READER_SLACK = 2 * 4096 }; /* room for the file's blocks in which the elements begin and end */
 
+/* The room that a reader needs for count elements: beside their bytes and READER_SLACK, a bitmap, and what makes it and stored elements
+   aligned. */
+static inline uint64_t reader_room(uint64_t count, size_t element_bytes)
+{
+    return count * element_bytes + count / 8 + 2 * 4096 + READER_SLACK;
+}
+
 /* Elements that a reader is asked for. */
 struct read_request {
     struct range range; /* in the source's order, count > 0. It begins at a multiple of the source's granule and ends at one, or at
                            the end of the array */
     uint64_t ahead;     /* this reader's next requests go on behind the range for so many elements: a reader may read them already */
-    void *buffer;       /* aligned to 4096, with room for the elements' bytes + READER_SLACK; free for the reader until its next read */
+    void *buffer;       /* aligned to 4096, with reader_room of the elements; free for the reader until its next read */
 };
 
 /* What a read gives. The elements lie in the request's buffer (not always at its beginning), in memory of the reader, which keeps
    them until its next read, or in memory of the source. */
 struct piece {
     const void *elements; /* aligned to their size */
-    uint64_t count;       /* less than asked for only if missing values were left out */
+    uint64_t count;       /* less than asked for if missing values were left out, or positions are empty */
+    const uint64_t *kept; /* in the buffer: bit i says whether the element at position range.first + i is there; NULL: the first
+                             `count` positions are. Exact only for requests of one granule */
 };
 
 struct reader {
@@ -130,6 +157,10 @@ struct source {
     /* Whether the source is still what was opened: called by one thread, after the last read. NULL: it cannot change. */
     allfold_status (*check)(struct source *source, struct error *error);
     void (*close)(struct source *source); /* frees source */
+    /* The row-major index of the element at a position, and in *run how many elements follow one another from there on, itself included,
+       in row-major order too. NULL: a position is an index. If it is not NULL, folds and outputs to which indices matter ask for one
+       granule at a time, inside of which positions and indices have one order. */
+    uint64_t (*index)(struct source *source, uint64_t position, uint64_t *run);
     allfold_type type;
     uint64_t granule;    /* as array_info says */
     const void *memory;  /* not NULL: this rank's range also lies here, to be used in place; reading works all the same */

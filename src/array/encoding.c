@@ -1,12 +1,12 @@
 /* Missing values and packing: see encoding.h. Elements are taken 64 at a time, a word of the bitmap. */
 #include "array/encoding.h"
 
-#include "array/file.h"
 #include "base/elements.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -69,7 +69,6 @@ static uint64_t number_as_real(const struct number *number, allfold_type type)
 }
 
 struct describer {
-    const char *name;
     attribute_find *find;
     void *user;
     struct attribute attribute; /* the last that was found */
@@ -82,8 +81,8 @@ static bool find_numbers(struct describer *d, const char *name, uint64_t most)
         return false;
     if (d->attribute.type != ALLFOLD_TYPE_NONE && d->attribute.count >= 1 && d->attribute.count <= most)
         return true;
-    error_set(d->error, ALLFOLD_UNSUPPORTED, "%s: attribute %s: expected 1 to %" PRIu64 " numbers, found %" PRIu64 " %s",
-              file_shown(d->name), name, most, d->attribute.count,
+    error_set(d->error, ALLFOLD_UNSUPPORTED, "attribute %s: expected 1 to %" PRIu64 " numbers, found %" PRIu64 " %s",
+              name, most, d->attribute.count,
               d->attribute.type == ALLFOLD_TYPE_NONE ? "characters" : "numbers");
     return false;
 }
@@ -136,14 +135,13 @@ static void add_factor(struct describer *d, const char *name, double *factor, st
     *factor = number_real(&number);
     encoding->packed = 1;
     if (!(fabs(*factor) <= 0x1p900))
-        error_set(d->error, ALLFOLD_BAD_INPUT, "%s: attribute %s: expected a number of at most 2^900, found %g",
-                  file_shown(d->name), name, *factor);
+        error_set(d->error, ALLFOLD_BAD_INPUT, "attribute %s: expected a number of at most 2^900, found %g",
+                  name, *factor);
 }
 
-allfold_status encoding_describe(const char *name, attribute_find *find, void *user, allfold_type *type, struct encoding *encoding,
-                                 struct error *error)
+allfold_status encoding_describe(attribute_find *find, void *user, allfold_type *type, struct encoding *encoding, struct error *error)
 {
-    struct describer describer = {.name = name, .find = find, .user = user, .error = error};
+    struct describer describer = {.find = find, .user = user, .error = error};
     const allfold_type file_type = *type;
     memset(encoding, 0, sizeof *encoding);
     encoding->stored = find_unsigned(&describer) ? without_sign(file_type) : file_type;
@@ -161,13 +159,25 @@ allfold_status encoding_describe(const char *name, attribute_find *find, void *u
 
 /* ---- in words */
 
+/* In as few digits as mean the same number, but at least 15. */
+static int print_real(double x, char *text, size_t room)
+{
+    int length = 0;
+    for (int digits = 15; digits <= 17; digits++) {
+        length = snprintf(text, room, "%.*g", digits, x);
+        if (strtod(text, NULL) == x)
+            break;
+    }
+    return length;
+}
+
 static int print_element(allfold_type type, uint64_t bits, char *text, size_t room)
 {
     struct attribute one = {.type = type, .count = 1};
     memcpy(one.values, &bits, sizeof bits);
     const struct number number = attribute_number(&one, 0);
     if (!number.is_integer)
-        return snprintf(text, room, "%.*g", type == ALLFOLD_F64 ? 17 : 9, number.real);
+        return type == ALLFOLD_F64 ? print_real(number.real, text, room) : snprintf(text, room, "%.7g", number.real);
     if (number.integer < 0)
         return snprintf(text, room, "%" PRId64, (int64_t)number.integer);
     return snprintf(text, room, "%" PRIu64, (uint64_t)number.integer);
@@ -192,10 +202,13 @@ void encoding_missing_text(const struct encoding *encoding, char text[ENCODING_T
 
 void encoding_packing_text(const struct encoding *encoding, char text[ENCODING_TEXT_BYTES])
 {
+    char scale[40], offset[40];
     text[0] = '\0';
-    if (encoding->packed)
-        snprintf(text, ENCODING_TEXT_BYTES, "%.17g x %c %.17g", encoding->scale, encoding->offset < 0 ? '-' : '+',
-                 fabs(encoding->offset));
+    if (!encoding->packed)
+        return;
+    print_real(encoding->scale, scale, sizeof scale);
+    print_real(fabs(encoding->offset), offset, sizeof offset);
+    snprintf(text, ENCODING_TEXT_BYTES, "%s x %c %s", scale, encoding->offset < 0 ? '-' : '+', offset);
 }
 
 /* ---- elements */
@@ -224,29 +237,32 @@ void encoding_packing_text(const struct encoding *encoding, char text[ENCODING_T
         }                                                                                                         \
         return ~word & (n == 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1);                                           \
     }                                                                                                             \
-    static uint64_t compact_##name(const struct encoding *encoding, void *elements, uint64_t n, uint64_t *kept)   \
+    static uint64_t compact_##name(const struct encoding *encoding, const void *from, uint64_t n, void *to, uint64_t *kept) \
     {                                                                                                             \
-        element_##name *const x = elements;                                                                       \
+        const element_##name *const x = from;                                                                     \
+        element_##name *const y = to;                                                                             \
         uint64_t count = 0;                                                                                       \
         for (uint64_t start = 0; start < n; start += 64) {                                                        \
             const unsigned size = (unsigned)u64_min(64, n - start);                                               \
             const uint64_t word = kept_word_##name(encoding, x + start, size);                                    \
-            if (kept != NULL)                                                                                     \
-                kept[start / 64] = word;                                                                          \
-            if (word == UINT64_MAX && count == start) {                                                           \
+            kept[start / 64] = word;                                                                              \
+            if (word == UINT64_MAX) {                                                                             \
+                if (y + count != x + start)                                                                       \
+                    memmove(y + count, x + start, 64 * sizeof *x);                                                \
                 count += 64;                                                                                      \
                 continue;                                                                                         \
             }                                                                                                     \
             for (unsigned i = 0; i < size && word != 0; i++) {                                                    \
-                x[count] = x[start + i];                                                                          \
+                y[count] = x[start + i];                                                                          \
                 count += word >> i & 1;                                                                           \
             }                                                                                                     \
         }                                                                                                         \
         return count;                                                                                             \
     }
-
 ALLFOLD_TYPES(DEFINE)
 #undef DEFINE
+
+enum { UNPACK_BLOCK = 512 };
 
 /* With the processor's fused operation where it has one: the C library's is a call. */
 #ifdef ALLFOLD_HAVE_X86_ISA
@@ -257,10 +273,14 @@ ALLFOLD_TYPES(DEFINE)
 #define DEFINE_UNPACK(function, attributes, element, load)                                                 \
     attributes static void function(const struct encoding *encoding, const void *elements, uint64_t n, double *y) \
     {                                                                                                      \
-        const element *const x = elements;                                                                 \
         const double scale = encoding->scale, offset = encoding->offset;                                   \
-        for (uint64_t i = 0; i < n; i++)                                                                   \
-            y[i] = fma((double)load(x[i]), scale, offset);                                                 \
+        element x[UNPACK_BLOCK]; /* a copy: y may end up where the elements lie */                         \
+        for (uint64_t start = 0; start < n; start += UNPACK_BLOCK) {                                       \
+            const uint64_t count = u64_min(UNPACK_BLOCK, n - start);                                       \
+            memcpy(x, (const char *)elements + start * sizeof *x, count * sizeof *x);                      \
+            for (uint64_t i = 0; i < count; i++)                                                           \
+                y[start + i] = fma((double)load(x[i]), scale, offset);                                     \
+        }                                                                                                  \
     }
 #define DEFINE(ID, name, numpy, bytes, kind, value)             \
     DEFINE_UNPACK(unpack_##name, , element_##name, load_##name) \
@@ -269,33 +289,18 @@ ALLFOLD_TYPES(DEFINE)
 #undef DEFINE
 
 static const struct {
-    uint64_t (*kept_word)(const struct encoding *encoding, const void *elements, unsigned n);
-    uint64_t (*compact)(const struct encoding *encoding, void *elements, uint64_t n, uint64_t *kept);
+    uint64_t (*compact)(const struct encoding *encoding, const void *from, uint64_t n, void *to, uint64_t *kept);
     void (*unpack)(const struct encoding *encoding, const void *elements, uint64_t n, double *y);
     void (*unpack_fused)(const struct encoding *encoding, const void *elements, uint64_t n, double *y);
 } functions[] = {
-#define ROW(ID, name, numpy, bytes, kind, value) \
-    [ALLFOLD_##ID] = {kept_word_##name, compact_##name, unpack_##name, unpack_fused_##name},
+#define ROW(ID, name, numpy, bytes, kind, value) [ALLFOLD_##ID] = {compact_##name, unpack_##name, unpack_fused_##name},
     ALLFOLD_TYPES(ROW)
 #undef ROW
 };
 
-uint64_t encoding_compact(const struct encoding *encoding, void *x, uint64_t n, uint64_t *kept)
+uint64_t encoding_compact(const struct encoding *encoding, const void *from, uint64_t n, void *to, uint64_t *kept)
 {
-    return functions[encoding->stored].compact(encoding, x, n, kept);
-}
-
-uint64_t encoding_find_missing(const struct encoding *encoding, const void *x, uint64_t n)
-{
-    const size_t bytes = allfold_type_bytes(encoding->stored);
-    for (uint64_t start = 0; start < n; start += 64) {
-        const unsigned size = (unsigned)u64_min(64, n - start);
-        const uint64_t word = functions[encoding->stored].kept_word(encoding, (const char *)x + start * bytes, size);
-        for (unsigned i = 0; i < size; i++)
-            if ((word >> i & 1) == 0)
-                return start + i;
-    }
-    return n;
+    return functions[encoding->stored].compact(encoding, from, n, to, kept);
 }
 
 void encoding_unpack(const struct encoding *encoding, const void *x, uint64_t n, double *y)
@@ -307,6 +312,14 @@ void encoding_unpack(const struct encoding *encoding, const void *x, uint64_t n,
     }
 #endif
     functions[encoding->stored].unpack(encoding, x, n, y);
+}
+
+uint64_t encoding_first_missing(const uint64_t *kept, uint64_t n)
+{
+    for (uint64_t word = 0; word < (n + 63) / 64; word++)
+        if (kept[word] != UINT64_MAX)
+            return u64_min(n, word * 64 + (unsigned)__builtin_ctzll(~kept[word]));
+    return n;
 }
 
 uint64_t encoding_select(const uint64_t *kept, uint64_t k)

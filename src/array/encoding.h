@@ -1,7 +1,6 @@
 /* What NetCDF's attributes say of an array: which elements are missing (_FillValue, missing_value), how they are packed (scale_factor,
    add_offset), and that integers are unsigned (_Unsigned). Used by the formats that have attributes. */
-#ifndef ALLFOLD_ARRAY_ENCODING_H
-#define ALLFOLD_ARRAY_ENCODING_H
+#pragma once
 
 #include "base/base.h"
 
@@ -31,10 +30,9 @@ typedef bool attribute_find(void *user, const char *name, struct attribute *attr
 
 /* Sets *encoding from the attributes of an array whose elements lie in the file as *type. *type becomes the type of the elements that
    readers give: unsigned if _Unsigned says so, f64 if the elements are packed. Missing values are compared in stored units: a
-   value that the stored type cannot hold matches no element; one of more digits is rounded to the stored type. name: of the array,
-   for messages. */
-allfold_status encoding_describe(const char *name, attribute_find *find, void *user, allfold_type *type, struct encoding *encoding,
-                                 struct error *error);
+   value that the stored type cannot hold matches no element; one of more digits is rounded to the stored type. *error names the
+   attribute, not the array. */
+allfold_status encoding_describe(attribute_find *find, void *user, allfold_type *type, struct encoding *encoding, struct error *error);
 
 static inline bool encoding_has_missing(const struct encoding *encoding)
 {
@@ -46,18 +44,17 @@ static inline bool encoding_has_missing(const struct encoding *encoding)
 void encoding_missing_text(const struct encoding *encoding, char text[ENCODING_TEXT_BYTES]);
 void encoding_packing_text(const struct encoding *encoding, char text[ENCODING_TEXT_BYTES]);
 
-/* Moves those of x[0 .. n), elements of the stored type, that are not missing to its front, in order, and returns how many they are.
-   kept: NULL, or a bitmap of n bits in words of 64, which is set: bit i says whether x[i] is not missing. */
-uint64_t encoding_compact(const struct encoding *encoding, void *x, uint64_t n, uint64_t *kept);
+/* Copies those of from[0 .. n), elements of the stored type, that are not missing to `to`, in order, and returns how many they are.
+   to = from, or the two do not overlap. kept: a bitmap of n bits in words of 64, which is set: bit i says whether from[i] is not
+   missing. */
+uint64_t encoding_compact(const struct encoding *encoding, const void *from, uint64_t n, void *to, uint64_t *kept);
 
-/* The index of the first missing element of x[0 .. n); n if there is none. */
-uint64_t encoding_find_missing(const struct encoding *encoding, const void *x, uint64_t n);
-
-/* y[i] = scale * x[i] + offset, rounded once (x[i] as f64: integers beyond 2^53 are rounded first). x may be the end of y's memory:
-   x + n elements = y + n elements. */
+/* y[i] = scale * x[i] + offset, rounded once (x[i] as f64: integers beyond 2^53 are rounded first). x may lie in y's memory if it ends
+   where y ends, or behind that. */
 void encoding_unpack(const struct encoding *encoding, const void *x, uint64_t n, double *y);
+
+/* The first position, of n, that is not kept; n if there is none. */
+uint64_t encoding_first_missing(const uint64_t *kept, uint64_t n);
 
 /* Where the k-th kept element (from 0) lies: the position of the k-th set bit. */
 uint64_t encoding_select(const uint64_t *kept, uint64_t k);
-
-#endif

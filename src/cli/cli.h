@@ -92,6 +92,7 @@ struct session {
     allfold_context *context;
     struct array_info input;
     struct range range; /* this rank's part of the input */
+    uint64_t missing;   /* elements of the input that were left out */
     bool input_read;    /* the input's elements are read: merge has only their number */
     const char *name;   /* of the fold that is reported; NULL: the command's */
     double started;     /* when the input was about to be opened */

@@ -68,10 +68,23 @@ static const char *name_of(const struct session *session)
     return session->name != NULL ? session->name : session->settings->command->name;
 }
 
+/* The type of the elements in the file, and of the values for which they stand. */
+static allfold_type stored_type(const struct array_info *input)
+{
+    return input->encoding.stored != ALLFOLD_TYPE_NONE ? input->encoding.stored : input->type;
+}
+static allfold_type value_type(const struct array_info *input) { return input->encoding.packed ? ALLFOLD_F64 : input->type; }
+
+/* Whether the report says how many elements were missing: if the input can have any, and they are looked for. */
+static bool counts_missing(const struct session *session)
+{
+    return encoding_has_missing(&session->input.encoding) && session->input.missing != MISSING_KEEP;
+}
+
 /* Bytes of the input a second; NAN if it was not read. */
 static double input_rate(const struct session *session, double seconds)
 {
-    return session->input_read ? (double)session->input.count * (double)allfold_type_bytes(session->input.type) / seconds : NAN;
+    return session->input_read ? (double)session->input.count * (double)allfold_type_bytes(stored_type(&session->input)) / seconds : NAN;
 }
 
 /* How the numbers were computed: docs/numerics.md. */
@@ -96,8 +109,12 @@ static struct json_object *begin_json(const struct session *session, allfold_lev
     if (session->name != NULL)
         json_object_object_add(report, "fold", json_object_new_string(session->name));
     json_object_object_add(report, "input", report_string(array_name(&session->input, name)));
-    json_object_object_add(report, "dtype", json_object_new_string(allfold_type_name(session->input.type)));
+    json_object_object_add(report, "dtype", json_object_new_string(allfold_type_name(value_type(&session->input))));
+    if (session->input.encoding.packed)
+        json_object_object_add(report, "stored_dtype", json_object_new_string(allfold_type_name(stored_type(&session->input))));
     json_object_object_add(report, "count", json_object_new_uint64(session->input.count));
+    if (counts_missing(session))
+        json_object_object_add(report, "missing", json_object_new_uint64(session->missing));
     json_object_object_add(report, "ranks", json_object_new_int(session->context->comm.size));
     json_object_object_add(report, "backend", json_object_new_string(session->context->device->backend->name));
     report_exchange(session, report);
@@ -128,7 +145,12 @@ static void print_circumstances(const struct session *session, allfold_level lev
 {
     char name[ARRAY_NAME_BYTES];
     const int ranks = session->context->comm.size;
-    printf("  (%" PRIu64 " %s from ", session->input.count, allfold_type_name(session->input.type));
+    printf("  (%" PRIu64 " %s", session->input.count, allfold_type_name(value_type(&session->input)));
+    if (session->input.encoding.packed)
+        printf(" packed as %s", allfold_type_name(stored_type(&session->input)));
+    if (counts_missing(session))
+        printf(", %" PRIu64 " missing,", session->missing);
+    fputs(" from ", stdout);
     text_print(stdout, array_name(&session->input, name));
     printf(", %d rank%s, %s, %s, %.3g s", ranks, ranks == 1 ? "" : "s", session->context->device->backend->name,
            level_name(level), seconds);

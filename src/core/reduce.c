@@ -1,6 +1,7 @@
 /* Folds: each rank folds its part on its device, then there is one exchange. Data on the device is folded in one piece. Other
    data streams through the queues in shards. */
 #include "core/pipeline.h"
+#include "fold/packed.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -208,7 +209,7 @@ allfold_status core_reduce(struct allfold_context *ctx, const struct fold_call *
                            struct fold_results *result, struct error *error)
 {
     struct fold_call call = *given;
-    call.level = ctx->level;
+    call.level = call.packing != NULL ? ALLFOLD_LEVEL_EXACT : ctx->level;
     const allfold_type type = job->type;
     const enum monoid monoid = fold_monoid(call.fold, call.level);
     struct partial partial;
@@ -227,9 +228,11 @@ allfold_status core_reduce(struct allfold_context *ctx, const struct fold_call *
     reader_close(ctx);
     if (comm_combine(&ctx->comm, &part, error) != ALLFOLD_OK)
         return error->status;
+    if (call.packing != NULL)
+        packed_sum_unpack(call.packing, part.count, &partial);
     if (job->partial != NULL)
         *job->partial = partial;
     /* every rank holds the same partial: the same result, or the same error */
-    error->shared = fold_finish(&call, type, &partial, part.count, result, error) != ALLFOLD_OK;
+    error->shared = fold_finish(&call, call.packing != NULL ? ALLFOLD_F64 : type, &partial, part.count, result, error) != ALLFOLD_OK;
     return error->status;
 }

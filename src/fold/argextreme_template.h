@@ -27,10 +27,11 @@ HOST_DEVICE void NAME_FN(combine)(FN(NAME) * a, const FN(NAME) * b)
     a->nan_index = b->nan_index < a->nan_index ? b->nan_index : a->nan_index;
 }
 
-HOST_DEVICE void NAME_FN(shift)(FN(NAME) * extreme, uint64_t offset)
+HOST_DEVICE int NAME_FN(indices)(FN(NAME) * extreme, uint64_t *indices[])
 {
-    extreme->index += extreme->index == ALLFOLD_NO_INDEX ? 0 : offset;
-    extreme->nan_index += extreme->nan_index == ALLFOLD_NO_INDEX ? 0 : offset;
+    indices[0] = &extreme->index;
+    indices[1] = &extreme->nan_index;
+    return 2;
 }
 
 HOST_DEVICE void NAME_FN(tile)(FN(NAME) * extreme, const V *x, uint32_t n, uint64_t first)

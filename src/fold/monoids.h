@@ -26,7 +26,7 @@
        FN(name_identity)()       the partial of no elements
        FN(name_tile)(p, x, n, first)   takes x[0 .. n), whose first element has the index `first`, into *p
        FN(name_combine)(a, b)    *a = *a followed by *b; associative, and with the identity a monoid
-       FN(name_shift)(p, offset) if indexed: adds offset to every index
+       FN(name_indices)(p, places)  if indexed: the places of its indices, at most MONOID_INDICES_MAX; returns how many they are
 
    and, for the host only (#ifdef FOLD_HOST), for each fold of ALLFOLD_FOLDS that it computes,
 

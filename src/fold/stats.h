@@ -57,10 +57,10 @@ HOST_DEVICE void FN(stats_combine)(FN(stats) * a, const FN(stats) * b)
     a->count = count;
 }
 
-HOST_DEVICE void FN(stats_shift)(FN(stats) * stats, uint64_t offset)
+HOST_DEVICE int FN(stats_indices)(FN(stats) * stats, uint64_t *indices[])
 {
-    FN(argmin_shift)(&stats->min, offset);
-    FN(argmax_shift)(&stats->max, offset);
+    const int count = FN(argmin_indices)(&stats->min, indices);
+    return count + FN(argmax_indices)(&stats->max, indices + count);
 }
 
 HOST_DEVICE void FN(stats_moments)(FN(stats) * stats, const V *x, uint32_t n, uint32_t count)

@@ -35,10 +35,10 @@ HOST_DEVICE void FN(stats_exact_combine)(FN(stats_exact) * a, const FN(stats_exa
     FN(argmax_combine)(&a->max, &b->max);
 }
 
-HOST_DEVICE void FN(stats_exact_shift)(FN(stats_exact) * stats, uint64_t offset)
+HOST_DEVICE int FN(stats_exact_indices)(FN(stats_exact) * stats, uint64_t *indices[])
 {
-    FN(argmin_shift)(&stats->min, offset);
-    FN(argmax_shift)(&stats->max, offset);
+    const int count = FN(argmin_indices)(&stats->min, indices);
+    return count + FN(argmax_indices)(&stats->max, indices + count);
 }
 
 HOST_DEVICE void FN(stats_exact_start)(FN_EXPAND(FN(stats_exact), front) * front)

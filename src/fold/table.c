@@ -11,7 +11,7 @@ struct monoid_row {
     size_t bytes;
     void (*identity)(void *partial);
     void (*combine)(void *a, const void *b);
-    void (*shift)(void *partial, uint64_t offset);
+    int (*indices)(void *partial, uint64_t *indices[]);
 };
 
 enum {
@@ -32,9 +32,9 @@ MONOIDS(ROW)
 #undef DEFINE
 
 #define DEFINE_0(monoid, value) \
-    static void shift_##monoid##_##value(void *partial, uint64_t offset) { (void)partial, (void)offset; }
+    static int indices_##monoid##_##value(void *partial, uint64_t *indices[]) { return (void)partial, (void)indices, 0; }
 #define DEFINE_1(monoid, value) \
-    static void shift_##monoid##_##value(void *partial, uint64_t offset) { monoid##_shift_##value(partial, offset); }
+    static int indices_##monoid##_##value(void *partial, uint64_t *indices[]) { return monoid##_indices_##value(partial, indices); }
 #define ROW(monoid, values, indexed, ...) VALUES_##values(DEFINE_##indexed, monoid)
 MONOIDS(ROW)
 #undef ROW
@@ -43,7 +43,7 @@ MONOIDS(ROW)
 
 #define CELL(monoid, value)                                                                              \
     [VALUE_##value] = {sizeof(monoid##_##value), identity_##monoid##_##value, combine_##monoid##_##value, \
-                       shift_##monoid##_##value},
+                       indices_##monoid##_##value},
 static const struct monoid_row monoids[MONOID_COUNT][VALUE_COUNT] = {
 #define ROW(monoid, values, ...) {VALUES_##values(CELL, monoid)},
     MONOIDS(ROW)
@@ -114,9 +114,17 @@ void monoid_combine(enum monoid monoid, allfold_type type, struct partial *a, co
     row(monoid, type)->combine(a->bytes, b->bytes);
 }
 
+int monoid_indices(enum monoid monoid, allfold_type type, struct partial *partial, uint64_t *indices[MONOID_INDICES_MAX])
+{
+    return row(monoid, type)->indices(partial->bytes, indices);
+}
+
 void monoid_shift(enum monoid monoid, allfold_type type, struct partial *partial, uint64_t offset)
 {
-    row(monoid, type)->shift(partial->bytes, offset);
+    uint64_t *indices[MONOID_INDICES_MAX];
+    const int count = monoid_indices(monoid, type, partial, indices);
+    for (int i = 0; i < count; i++)
+        *indices[i] += *indices[i] == ALLFOLD_NO_INDEX ? 0 : offset;
 }
 
 allfold_level fold_level(allfold_fold fold, allfold_level level) { return monoid_facts[fold_monoid(fold, level)].level; }

@@ -124,7 +124,11 @@ void monoid_identity(enum monoid monoid, allfold_type type, struct partial *part
 /* *a = *a followed by *b. */
 void monoid_combine(enum monoid monoid, allfold_type type, struct partial *a, const struct partial *b);
 
-/* Adds offset to the indices that the partial holds, if it holds any. */
+/* Where the partial holds indices: how many, 0 for monoids without indices. One that is ALLFOLD_NO_INDEX is none. */
+#define MONOID_INDICES_MAX 4
+int monoid_indices(enum monoid monoid, allfold_type type, struct partial *partial, uint64_t *indices[MONOID_INDICES_MAX]);
+
+/* Adds offset to them. */
 void monoid_shift(enum monoid monoid, allfold_type type, struct partial *partial, uint64_t offset);
 
 /* The level at which the fold is computed if this level is asked for: that of its monoid. */
@@ -137,7 +141,7 @@ const char *fold_text(allfold_fold fold);     /* what it is, for --help */
 /* The results of a fold, in order, each an allfold_result with a name. */
 #define FOLD_RESULTS_MAX 12
 struct fold_results {
-    uint64_t count; /* elements of the global array */
+    uint64_t count; /* elements of the global array, without those that were left out as missing */
     allfold_level level;
     int field_count;
     struct {
@@ -148,12 +152,15 @@ struct fold_results {
     } fields[FOLD_RESULTS_MAX];
 };
 
+struct packing; /* packed.h */
+
 /* The arguments of a fold besides its input. */
 struct fold_call {
     allfold_fold fold;
     allfold_level level;
     allfold_nan nan;
     allfold_type result_type; /* as in allfold_call */
+    const struct packing *packing; /* sum and mean only: the elements are packed integers, for values of f64; NULL: they are values */
 };
 
 /* The result of the fold over the whole array of `count` elements. *result is written only on success. */

@@ -1,7 +1,6 @@
 /* The filters of HDF5's chunks that readers undo themselves, in parallel: deflate, zstd, shuffle and fletcher32. Formats:
    https://docs.hdfgroup.org/hdf5/v1_14/_f_m_t3.html and https://github.com/HDFGroup/hdf5_plugins (zstd). */
-#ifndef ALLFOLD_ARRAY_CHUNK_FILTERS_H
-#define ALLFOLD_ARRAY_CHUNK_FILTERS_H
+#pragma once
 
 #include "base/base.h"
 
@@ -42,5 +41,3 @@ struct raw_chunk {
 allfold_status chunk_decode(struct chunk_decoder *decoder, const struct chunk_filters *filters, const struct raw_chunk *chunk,
                             void *destination, struct error *error);
 void chunk_decoder_close(struct chunk_decoder *decoder);
-
-#endif

@@ -1,6 +1,8 @@
 /* The table of formats, and what an array's name means. */
 #include "array/formats/formats.h"
 
+#include "array/encoded.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +10,7 @@
 #include <unistd.h>
 
 /* The first that recognises the input takes it. */
-static const struct format *const formats[] = {&format_generated, &format_npy, &format_npz, &format_raw};
+static const struct format *const formats[] = {&format_generated, &format_npy, &format_npz, &format_netcdf4, &format_hdf5, &format_raw};
 enum { FORMAT_COUNT = sizeof formats / sizeof *formats };
 
 const char *array_format_name(const struct array_info *info) { return formats[info->format]->name; }
@@ -87,6 +89,7 @@ static allfold_status describe(struct input_file *file, const struct array_hints
             return error->status;
         file->member = info->member;
     }
+    info->missing = hints != NULL ? (uint32_t)hints->missing : MISSING_OMIT;
     return format->describe(file, hints != NULL ? hints : &none, info, error);
 }
 
@@ -169,15 +172,27 @@ allfold_status array_entries(const char *name, array_visit *visit, void *user, c
 
 struct range array_part(const struct array_info *info, uint64_t part, uint64_t parts)
 {
-    const uint64_t granules = info->count / info->granule + (info->count % info->granule != 0);
+    const uint64_t positions = info->positions > 0 ? info->positions : info->count;
+    const uint64_t granules = positions / info->granule + (positions % info->granule != 0);
     const struct range range = range_part(granules, part, parts);
-    const uint64_t first = u64_min(range.first * info->granule, info->count);
-    return (struct range){first, u64_min(range.count * info->granule, info->count - first)};
+    const uint64_t first = u64_min(range.first * info->granule, positions);
+    return (struct range){first, u64_min(range.count * info->granule, positions - first)};
 }
 
 allfold_status source_open(const struct array_info *info, struct source **source, struct error *error)
 {
-    if (formats[info->format]->open(info, source, error) == ALLFOLD_OK)
-        (*source)->granule = info->granule;
-    return error->status;
+    struct source *opened = NULL;
+    struct array_info stored;
+    if (!encoded_needed(info)) {
+        if (formats[info->format]->open(info, &opened, error) != ALLFOLD_OK)
+            return error->status;
+    } else {
+        memcpy(&stored, info, sizeof stored);
+        stored.type = info->encoding.stored;
+        if (formats[info->format]->open(&stored, &opened, error) != ALLFOLD_OK || encoded_open(info, &opened, error) != ALLFOLD_OK)
+            return error->status;
+    }
+    opened->granule = info->granule;
+    *source = opened;
+    return ALLFOLD_OK;
 }

@@ -32,7 +32,7 @@ struct format {
     allfold_status (*open)(const struct array_info *info, struct source **source, struct error *error);
 };
 
-extern const struct format format_generated, format_npy, format_npz, format_raw;
+extern const struct format format_generated, format_npy, format_npz, format_netcdf4, format_hdf5, format_raw;
 
 /* Whether the file's name ends so: ".npy". */
 static inline bool input_name_ends(const struct input_file *file, const char *ending)
@@ -54,6 +54,10 @@ allfold_status plain_cut(const struct array_hints *hints, struct array_info *inf
 
 /* The open of formats whose elements are not encoded: they lie in the file as info->layout says (plain.c). */
 allfold_status plain_open(const struct array_info *info, struct source **source, struct error *error);
+
+/* Whether the file is HDF5: the signature stands at its beginning, or behind a block of the user's of 512, 1024 or 2048 bytes
+   (hdf5_signature.c). */
+bool hdf5_recognises(const struct input_file *file);
 
 /* Refuses a range that is not within the array (plain.c). */
 allfold_status array_check_range(const struct array_info *info, uint64_t first, uint64_t count, struct error *error);

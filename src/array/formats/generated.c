@@ -35,7 +35,7 @@ static allfold_status read_generated(struct reader *reader, const struct read_re
     if (array_check_range(&source->info, range->first, range->count, error) != ALLFOLD_OK)
         return error->status;
     draw_elements(&source->draw, *range, request->buffer);
-    *piece = (struct piece){request->buffer, range->count};
+    *piece = (struct piece){.elements = request->buffer, .count = range->count};
     return ALLFOLD_OK;
 }
 

@@ -233,6 +233,7 @@ static allfold_status read_plain(struct reader *reader, const struct read_reques
     const uint64_t part = find_part(source, range.first);
     const struct stretch s = stretch_of(source, part, range);
     piece->count = range.count;
+    piece->kept = NULL;
     piece->elements = request->buffer;
     if (s.range.count < range.count || !is_in_one_run(&s))
         return gather(r, range, request->buffer, error);

@@ -4,10 +4,10 @@
 #include "cli/commands/option_rows.h"
 
 typedef const struct option *const options[];
-static options fold_options = {type_options, raw_options, nan_options, level_options, partial_options, result_type_options,
+static options fold_options = {type_options, raw_options, missing_options, nan_options, level_options, partial_options, result_type_options,
                                checkpoint_options, device_options, common_options, NULL};
 static options merge_options = {nan_options, partial_options, result_type_options, common_options, NULL};
-static options softmax_options = {type_options, raw_options, level_options, output_options, output_type_options,
+static options softmax_options = {type_options, raw_options, missing_options, level_options, output_options, output_type_options,
                                   checkpoint_options, device_options, common_options, NULL};
 static options generate_options = {type_options, output_options, common_options, NULL};
 static options info_options = {binding_options, device_options, common_options, NULL};

@@ -28,7 +28,8 @@ void merge_run(struct session *session)
     if (session->error.status != ALLFOLD_OK)
         return;
     if (session_comm(session)->rank == 0 && merge_files(settings, &all, &session->error) == ALLFOLD_OK) {
-        const struct fold_call call = {all.fold, all.level, settings->nan, settings->output_type};
+        const struct fold_call call = {.fold = all.fold, .level = all.level, .nan = settings->nan,
+                                       .result_type = settings->output_type};
         if (settings->nan != ALLFOLD_NAN_PROPAGATE && !fold_has_nan_choice(all.fold))
             error_set(&session->error, ALLFOLD_BAD_ARGUMENT, "merge: %s always propagates NaN: leave out --nan",
                       allfold_fold_name(all.fold));

@@ -43,6 +43,12 @@ const struct option raw_options[] = {
     {0},
 };
 
+const struct option missing_options[] = {
+    {"missing", "omit|keep|error", "what becomes of missing values, as NetCDF's attributes name them: left out (default), taken as numbers, "
+     "refused", OPTION_CHOICE, PLACE(hints.missing)},
+    {0},
+};
+
 const struct option nan_options[] = {
     {"nan", "propagate|omit|error", "what NaN does: it is the result (default), it is left out, it is refused",
      OPTION_CHOICE, PLACE(nan)},

@@ -7,6 +7,7 @@ extern const struct option common_options[];      /* every command's */
 extern const struct option device_options[];      /* of work on the backend's device */
 extern const struct option type_options[];        /* the element type may be given */
 extern const struct option raw_options[];         /* of an input that may be a raw file */
+extern const struct option missing_options[];     /* what becomes of missing values */
 extern const struct option nan_options[];         /* what NaN does */
 extern const struct option level_options[];       /* how sums are computed */
 extern const struct option partial_options[];     /* the partial may be left in a file */

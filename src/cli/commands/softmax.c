@@ -29,6 +29,8 @@ void softmax_run(struct session *session)
     session_describe(session, session->settings->operand);
     if (session->error.status != ALLFOLD_OK)
         return;
+    if (session->input.missing != MISSING_KEEP)
+        session->input.missing = MISSING_REFUSE; /* every place of the output needs a value */
     output = session->input;
     if (choose_type(session, &output.type) != ALLFOLD_OK)
         return;

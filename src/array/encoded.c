@@ -1,0 +1,145 @@
+/* Values of encoded elements: see encoded.h. Each reader works in the caller's buffer:
+
+       [ values, or stored elements that are compacted ... | bitmap ]
+       [ ... room            | stored elements as read     | bitmap ]
+
+   Stored elements are read to the end of the room, so that values, which are longer, can be written from its beginning on. */
+#include "array/encoded.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct encoded_source {
+    struct source source;
+    struct source *stored;
+    struct encoding encoding;
+    enum missing missing;
+    bool unpacks;
+    char path[ARRAY_PATH_BYTES];
+    atomic_ullong found, first; /* missing elements, and the lowest index of one */
+};
+
+struct encoded_reader {
+    struct reader reader;
+    struct encoded_source *source;
+    struct reader *stored;
+};
+
+bool encoded_needed(const struct array_info *info)
+{
+    const struct encoding *const encoding = &info->encoding;
+    return (encoding->packed && info->type == ALLFOLD_F64) || (encoding_has_missing(encoding) && info->missing != MISSING_KEEP);
+}
+
+static uint64_t align(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+/* Counts what was left out of a piece, and where the first of it lies. */
+static void count_missing(struct encoded_source *s, const struct range *range, uint64_t read, const struct piece *piece)
+{
+    const uint64_t position = range->first + encoding_first_missing(piece->kept, read);
+    uint64_t run, index = s->source.index != NULL ? s->source.index(&s->source, position, &run) : position;
+    unsigned long long before = atomic_load(&s->first);
+    if (piece->count == read)
+        return;
+    atomic_fetch_add(&s->found, read - piece->count);
+    while (index < before && !atomic_compare_exchange_weak(&s->first, &before, index))
+        ;
+}
+
+static allfold_status read_encoded(struct reader *reader, const struct read_request *request, struct piece *piece, struct error *error)
+{
+    struct encoded_reader *const r = (struct encoded_reader *)reader;
+    struct encoded_source *const s = r->source;
+    const uint64_t n = request->range.count;
+    const size_t stored_bytes = allfold_type_bytes(s->encoding.stored), bytes = allfold_type_bytes(s->source.type);
+    char *const values = request->buffer, *const room = values + align(n * (bytes - stored_bytes), 4096);
+    uint64_t *const kept = (uint64_t *)(void *)(values + align(n * bytes + 4096 + READER_SLACK, sizeof *kept));
+    const struct read_request of_stored = {request->range, request->ahead, room};
+    if (r->stored->read(r->stored, &of_stored, piece, error) != ALLFOLD_OK)
+        return error->status;
+    if (encoding_has_missing(&s->encoding) && s->missing != MISSING_KEEP) {
+        const char *const from = piece->elements;
+        char *const to = from >= room && from <= room + READER_SLACK ? room + (from - room) : room;
+        const uint64_t read = piece->count;
+        piece->count = encoding_compact(&s->encoding, from, read, to, kept);
+        piece->elements = to;
+        piece->kept = kept;
+        count_missing(s, &request->range, read, piece);
+    }
+    if (s->unpacks) {
+        encoding_unpack(&s->encoding, piece->elements, piece->count, (double *)(void *)values);
+        piece->elements = values;
+    }
+    return ALLFOLD_OK;
+}
+
+static void close_encoded_reader(struct reader *reader)
+{
+    struct encoded_reader *const r = (struct encoded_reader *)reader;
+    r->stored->close(r->stored);
+    free(r);
+}
+
+static allfold_status open_reader(struct source *source, struct reader **reader, struct error *error)
+{
+    struct encoded_source *const s = (struct encoded_source *)source;
+    struct encoded_reader *const r = calloc(1, sizeof *r);
+    if (r == NULL)
+        return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to read it", file_shown(s->path));
+    *r = (struct encoded_reader){{read_encoded, close_encoded_reader}, s, NULL};
+    if (s->stored->open_reader(s->stored, &r->stored, error) != ALLFOLD_OK) {
+        free(r);
+        return error->status;
+    }
+    *reader = &r->reader;
+    return ALLFOLD_OK;
+}
+
+static allfold_status check_encoded(struct source *source, struct error *error)
+{
+    struct encoded_source *const s = (struct encoded_source *)source;
+    const unsigned long long found = atomic_load(&s->found), first = atomic_load(&s->first);
+    char values[ENCODING_TEXT_BYTES];
+    if (source_check(s->stored, error) != ALLFOLD_OK || found == 0 || s->missing == MISSING_OMIT)
+        return error->status;
+    encoding_missing_text(&s->encoding, values);
+    return error_set(error, ALLFOLD_NO_VALUE, "%s: %llu of the elements read are missing (%.100s), the first at index %llu: %s",
+                     file_shown(s->path), found, values, first,
+                     s->missing == MISSING_REFUSE
+                         ? "every element of the output needs a value: use --missing=keep to take them as the numbers that they are"
+                         : "they are refused here (--missing=omit leaves them out)");
+}
+
+static uint64_t index_of_stored(struct source *source, uint64_t position, uint64_t *run)
+{
+    struct source *const stored = ((struct encoded_source *)source)->stored;
+    return stored->index(stored, position, run);
+}
+
+static void close_encoded(struct source *source)
+{
+    source_close(((struct encoded_source *)source)->stored);
+    free(source);
+}
+
+allfold_status encoded_open(const struct array_info *info, struct source **source, struct error *error)
+{
+    struct encoded_source *const s = calloc(1, sizeof *s);
+    if (s == NULL) {
+        source_close(*source);
+        *source = NULL;
+        return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to open it", file_shown(info->path));
+    }
+    s->source = (struct source){.open_reader = open_reader, .check = check_encoded, .close = close_encoded, .type = info->type,
+                                .index = (*source)->index != NULL ? index_of_stored : NULL};
+    s->stored = *source;
+    s->encoding = info->encoding;
+    s->missing = (enum missing)info->missing;
+    s->unpacks = info->encoding.packed && info->type == ALLFOLD_F64;
+    memcpy(s->path, info->path, sizeof s->path);
+    atomic_init(&s->first, UINT64_MAX);
+    *source = &s->source;
+    return ALLFOLD_OK;
+}

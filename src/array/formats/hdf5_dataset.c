@@ -1,0 +1,337 @@
+/* What is known of an HDF5 dataset: type, shape, layout, filters, fill value, attributes. See hdf5_dataset.h. */
+#include "array/formats/hdf5_dataset.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BLOCK_BYTES (UINT64_C(4) << 20) /* what H5Dread reads at a time of a dataset without chunks */
+
+/* The floating-point types of IEEE 754, by size and by where their fields begin. */
+static const struct {
+    allfold_type type;
+    size_t bytes, sign, exponent, exponent_bits, fraction_bits;
+} real_types[] = {{ALLFOLD_F16, 2, 15, 10, 5, 10}, {ALLFOLD_F32, 4, 31, 23, 8, 23}, {ALLFOLD_F64, 8, 63, 52, 11, 52}};
+
+static allfold_type real_type(hid_t type)
+{
+    size_t sign, exponent, exponent_bits, fraction, fraction_bits;
+    if (H5Tget_fields(type, &sign, &exponent, &exponent_bits, &fraction, &fraction_bits) < 0)
+        return ALLFOLD_TYPE_NONE;
+    for (size_t i = 0; i < sizeof real_types / sizeof *real_types; i++)
+        if (H5Tget_size(type) == real_types[i].bytes && sign == real_types[i].sign && exponent == real_types[i].exponent
+            && exponent_bits == real_types[i].exponent_bits && fraction == 0 && fraction_bits == real_types[i].fraction_bits
+            && H5Tget_ebias(type) == ((size_t)1 << (exponent_bits - 1)) - 1 && H5Tget_norm(type) == H5T_NORM_IMPLIED)
+            return real_types[i].type;
+    return ALLFOLD_TYPE_NONE;
+}
+
+static allfold_type integer_type(hid_t type, bool is_signed)
+{
+    static const allfold_type types[2][4] = {{ALLFOLD_UINT8, ALLFOLD_UINT16, ALLFOLD_UINT32, ALLFOLD_UINT64},
+                                             {ALLFOLD_INT8, ALLFOLD_INT16, ALLFOLD_INT32, ALLFOLD_INT64}};
+    const size_t bytes = H5Tget_size(type);
+    if (H5Tget_precision(type) != 8 * bytes || H5Tget_offset(type) != 0)
+        return ALLFOLD_TYPE_NONE;
+    for (int i = 0; i < 4; i++)
+        if (bytes == (size_t)1 << i)
+            return types[is_signed][i];
+    return ALLFOLD_TYPE_NONE;
+}
+
+/* h5py's bool is an enumeration of one byte: FALSE = 0, TRUE = 1. */
+static bool is_bool(hid_t type)
+{
+    static const char *const names[] = {"FALSE", "TRUE"};
+    if (H5Tget_size(type) != 1 || H5Tget_nmembers(type) != 2)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        signed char value = -1;
+        if (H5Tenum_valueof(type, names[i], &value) < 0 || value != i)
+            return false;
+    }
+    return true;
+}
+
+allfold_type hdf5_element_type(hid_t type, bool *swapped)
+{
+    const H5T_order_t order = H5Tget_order(type);
+    *swapped = H5Tget_size(type) > 1 && order != H5Tget_order(H5T_NATIVE_INT);
+    if (order != H5T_ORDER_LE && order != H5T_ORDER_BE && H5Tget_size(type) > 1)
+        return ALLFOLD_TYPE_NONE;
+    switch (H5Tget_class(type)) {
+    case H5T_INTEGER: return integer_type(type, H5Tget_sign(type) == H5T_SGN_2);
+    case H5T_BITFIELD: return integer_type(type, false);
+    case H5T_FLOAT: return real_type(type);
+    case H5T_ENUM: return is_bool(type) ? ALLFOLD_BOOL : ALLFOLD_TYPE_NONE;
+    default: return ALLFOLD_TYPE_NONE;
+    }
+}
+
+/* A type that is refused, in HDF5's words. */
+static const char *type_words(hid_t type, char words[64])
+{
+    static const char *const classes[] = {
+        [H5T_INTEGER] = "integer", [H5T_FLOAT] = "floating-point", [H5T_TIME] = "time", [H5T_STRING] = "string",
+        [H5T_BITFIELD] = "bitfield", [H5T_OPAQUE] = "opaque", [H5T_COMPOUND] = "compound", [H5T_REFERENCE] = "reference",
+        [H5T_ENUM] = "enumeration", [H5T_VLEN] = "variable-length", [H5T_ARRAY] = "array"};
+    const H5T_class_t class = H5Tget_class(type);
+    if (class < 0 || class >= (int)(sizeof classes / sizeof *classes))
+        return "unknown";
+    if (class != H5T_INTEGER && class != H5T_FLOAT && class != H5T_BITFIELD)
+        return classes[class];
+    snprintf(words, 64, "%s of %zu bits", classes[class], H5Tget_precision(type));
+    return words;
+}
+
+static void find_type(struct hdf5_dataset *d)
+{
+    const hid_t type = H5Dget_type(d->dataset);
+    d->type = hdf5_element_type(type, &d->swapped);
+    if (d->type == ALLFOLD_TYPE_NONE) {
+        char words[64];
+        snprintf(d->type_text, sizeof d->type_text, "%s", type_words(type, words));
+        snprintf(d->refused, sizeof d->refused, "expected elements of one of allfold's types, found type %s", d->type_text);
+    }
+    H5Tclose(type);
+}
+
+static void find_shape(struct hdf5_dataset *d)
+{
+    hsize_t shape[H5S_MAX_RANK];
+    const hid_t space = H5Dget_space(d->dataset);
+    const H5S_class_t class = H5Sget_simple_extent_type(space);
+    const int dimensions = class == H5S_NULL ? 1 : H5Sget_simple_extent_dims(space, shape, NULL);
+    if (class == H5S_NULL)
+        shape[0] = 0;
+    d->dimensions = dimensions < 0 ? 0 : (uint32_t)dimensions;
+    for (uint32_t i = 0; i < d->dimensions; i++)
+        d->shape[i] = shape[i];
+    if (dimensions < 0)
+        snprintf(d->refused, sizeof d->refused, "its shape cannot be read");
+    H5Sclose(space);
+}
+
+/* The filters by name, and whether this program undoes all of them itself: at most one that compresses, whose output the sizes of
+   the others give. */
+static void find_filters(struct hdf5_dataset *d, hid_t properties)
+{
+    const int count = H5Pget_nfilters(properties);
+    int compressors = 0;
+    size_t at = 0;
+    d->filters.element_bytes = d->type != ALLFOLD_TYPE_NONE ? allfold_type_bytes(d->type) : 1;
+    for (int i = 0; i < count; i++) {
+        unsigned flags, config, values[8];
+        size_t value_count = sizeof values / sizeof *values;
+        char name[32] = "";
+        const int id = (int)H5Pget_filter2(properties, (unsigned)i, &flags, &value_count, values, sizeof name, name, &config);
+        const char *const known = chunk_filter_name(id);
+        char number[48];
+        snprintf(number, sizeof number, "%.24s (%d)", name[0] != '\0' ? name : "filter", id);
+        at += (size_t)snprintf(d->filters_text + at, sizeof d->filters_text - at, "%s%s", i > 0 ? ", " : "",
+                               known != NULL ? known : number);
+        if (at >= sizeof d->filters_text)
+            at = sizeof d->filters_text - 1;
+        compressors += id == CHUNK_DEFLATE || id == CHUNK_ZSTD;
+        if (id == CHUNK_SHUFFLE && value_count >= 1 && values[0] > 0)
+            d->filters.element_bytes = values[0];
+        const bool own = chunk_filter_known(id) && compressors < 2 && i < CHUNK_FILTERS_MAX;
+        if (own)
+            d->filters.id[d->filters.count++] = id;
+        else if (d->through_text[0] == '\0')
+            snprintf(d->through_text, sizeof d->through_text, "%s", known != NULL ? known : number);
+        if (!own && H5Zfilter_avail(id) <= 0 && d->refused[0] == '\0')
+            snprintf(d->refused, sizeof d->refused, "its filter %s is not in this HDF5 library: expected a plugin for it in "
+                     "HDF5_PLUGIN_PATH, or a copy without it (h5repack)", known != NULL ? known : number);
+    }
+}
+
+static void find_chunks(struct hdf5_dataset *d, hid_t properties)
+{
+    hsize_t chunk[H5S_MAX_RANK];
+    uint64_t bytes = d->type != ALLFOLD_TYPE_NONE ? allfold_type_bytes(d->type) : 1;
+    if (H5Pget_chunk(properties, (int)d->dimensions, chunk) != (int)d->dimensions) {
+        snprintf(d->refused, sizeof d->refused, "the shape of its chunks cannot be read");
+        return;
+    }
+    d->chunked = true;
+    for (uint32_t i = 0; i < d->dimensions; i++) {
+        d->block[i] = chunk[i];
+        if (chunk[i] == 0 || __builtin_mul_overflow(bytes, chunk[i], &bytes))
+            bytes = UINT64_MAX;
+    }
+    find_filters(d, properties);
+    d->way = d->through_text[0] == '\0' ? HDF5_CHUNKED : HDF5_THROUGH;
+    if (bytes > HDF5_CHUNK_BYTES_MAX && d->refused[0] == '\0')
+        snprintf(d->refused, sizeof d->refused, "expected chunks of at most %" PRIu64 " MiB, found %" PRIu64
+                 " MiB: make a copy with smaller ones (h5repack -l)", HDF5_CHUNK_BYTES_MAX >> 20, bytes >> 20);
+}
+
+/* The whole array, cut along its first dimensions until a block is no longer than BLOCK_BYTES. */
+static void find_block(struct hdf5_dataset *d)
+{
+    uint64_t room = d->type != ALLFOLD_TYPE_NONE ? BLOCK_BYTES / allfold_type_bytes(d->type) : 1;
+    for (uint32_t i = d->dimensions; i-- > 0;) {
+        d->block[i] = u64_max(1, u64_min(d->shape[i], room));
+        room /= d->block[i];
+    }
+    d->way = HDF5_THROUGH;
+}
+
+static void find_layout(struct hdf5_dataset *d, hid_t properties)
+{
+    switch (H5Pget_layout(properties)) {
+    case H5D_CHUNKED: find_chunks(d, properties); break;
+    case H5D_COMPACT: find_block(d); break;
+    case H5D_CONTIGUOUS: {
+        const haddr_t offset = H5Dget_offset(d->dataset);
+        find_block(d); /* elements that were never written have no place: they are the fill value */
+        if (H5Pget_external_count(properties) > 0)
+            snprintf(d->refused, sizeof d->refused, "its elements lie in other files (external storage): expected them in this "
+                     "one; h5repack makes such a copy");
+        else if (offset != HADDR_UNDEF) {
+            d->way = HDF5_PLACED;
+            d->offset = offset;
+        }
+        break;
+    }
+    case H5D_VIRTUAL:
+        snprintf(d->refused, sizeof d->refused, "it is a virtual dataset, of parts of others: fold those, or make a copy (h5repack)");
+        break;
+    default: snprintf(d->refused, sizeof d->refused, "its layout is unknown"); break;
+    }
+}
+
+/* The type of the dataset's elements in memory: as in the file, but in this machine's byte order. */
+static hid_t memory_type(hid_t file_type, bool swapped)
+{
+    const hid_t type = H5Tcopy(file_type);
+    if (swapped)
+        H5Tset_order(type, H5Tget_order(H5T_NATIVE_INT));
+    return type;
+}
+
+static void find_fill(struct hdf5_dataset *d, hid_t properties)
+{
+    H5D_fill_value_t defined;
+    if (d->type == ALLFOLD_TYPE_NONE || H5Pfill_value_defined(properties, &defined) < 0 || defined == H5D_FILL_VALUE_UNDEFINED)
+        return; /* 0, as other readers give */
+    const hid_t file_type = H5Dget_type(d->dataset), type = memory_type(file_type, d->swapped);
+    if (H5Pget_fill_value(properties, type, d->fill) < 0)
+        snprintf(d->refused, sizeof d->refused, "its fill value cannot be read");
+    H5Tclose(type);
+    H5Tclose(file_type);
+}
+
+/* An external link leads to a dataset of another file, to which places and names of this one do not apply. */
+static void check_file(struct hdf5_dataset *d)
+{
+    H5O_info_t mine, its;
+    if (H5Oget_info(d->file, &mine) >= 0 && H5Oget_info(d->dataset, &its) >= 0 && mine.fileno == its.fileno)
+        return;
+    snprintf(d->refused, sizeof d->refused, "it lies in another file, to which this one has a link: name that file");
+}
+
+/* NetCDF marks dimensions without a variable by the text of this attribute. */
+static bool find_is_dimension(struct hdf5_dataset *d)
+{
+    static const char mark[] = "This is a netCDF dimension but not a netCDF variable";
+    struct attribute attribute;
+    struct error ignored = {0};
+    return hdf5_attribute_find(d, "NAME", &attribute, &ignored) && attribute.type == ALLFOLD_TYPE_NONE
+           && attribute.count >= sizeof mark - 1 && memcmp(attribute.values, mark, sizeof mark - 1) == 0;
+}
+
+bool hdf5_dataset_open(hid_t file, const char *path, const char *name, struct hdf5_dataset *d, struct error *error)
+{
+    H5O_info_t object;
+    memset(d, 0, sizeof *d);
+    d->file = file;
+    d->dataset = H5Oopen(file, name[0] != '\0' ? name : "/", H5P_DEFAULT);
+    if (d->dataset < 0)
+        return false;
+    if (H5Iget_type(d->dataset) != H5I_DATASET || H5Oget_info(d->dataset, &object) < 0) {
+        hdf5_dataset_close(d);
+        return false;
+    }
+    const hid_t properties = H5Dget_create_plist(d->dataset);
+    if (properties < 0) {
+        hdf5_failed(error, ALLFOLD_BAD_INPUT, "%s: dataset %s", file_shown(path), file_shown(name));
+        hdf5_dataset_close(d);
+        return false;
+    }
+    find_type(d);
+    find_shape(d);
+    find_layout(d, properties);
+    find_fill(d, properties);
+    check_file(d);
+    d->is_dimension = find_is_dimension(d);
+    H5Pclose(properties);
+    return true;
+}
+
+void hdf5_dataset_close(struct hdf5_dataset *d)
+{
+    if (d->dataset >= 0)
+        H5Oclose(d->dataset);
+    d->dataset = -1;
+}
+
+/* ---- attributes */
+
+static bool read_numbers(hid_t id, hid_t file_type, struct attribute *attribute)
+{
+    bool swapped;
+    attribute->type = hdf5_element_type(file_type, &swapped);
+    if (attribute->type == ALLFOLD_TYPE_NONE || attribute->count > ATTRIBUTE_BYTES_MAX / allfold_type_bytes(attribute->type))
+        return false;
+    const hid_t type = memory_type(file_type, swapped);
+    const bool done = H5Aread(id, type, attribute->values) >= 0;
+    H5Tclose(type);
+    return done;
+}
+
+/* One text; a long one is cut. */
+static bool read_text(hid_t id, hid_t file_type, struct attribute *attribute)
+{
+    attribute->type = ALLFOLD_TYPE_NONE;
+    if (attribute->count != 1)
+        return false;
+    const bool varies = H5Tis_variable_str(file_type) > 0;
+    const size_t bytes = varies ? sizeof(char *) : H5Tget_size(file_type);
+    char *text = NULL, fixed[4096];
+    if (!varies && bytes > sizeof fixed)
+        return false;
+    if (H5Aread(id, file_type, varies ? (void *)&text : fixed) < 0 || (varies && text == NULL))
+        return false;
+    attribute->count = strnlen(varies ? text : fixed, varies ? ATTRIBUTE_BYTES_MAX : bytes < ATTRIBUTE_BYTES_MAX ? bytes : ATTRIBUTE_BYTES_MAX);
+    memcpy(attribute->values, varies ? text : fixed, attribute->count);
+    if (varies)
+        H5free_memory(text);
+    return true;
+}
+
+bool hdf5_attribute_find(void *user, const char *name, struct attribute *attribute, struct error *error)
+{
+    const struct hdf5_dataset *const d = user;
+    const htri_t exists = H5Aexists(d->dataset, name);
+    memset(attribute, 0, sizeof *attribute);
+    if (exists == 0)
+        return false;
+    const hid_t id = exists > 0 ? H5Aopen(d->dataset, name, H5P_DEFAULT) : -1;
+    const hid_t type = id >= 0 ? H5Aget_type(id) : -1, space = id >= 0 ? H5Aget_space(id) : -1;
+    const hssize_t count = space >= 0 ? H5Sget_simple_extent_npoints(space) : 0;
+    attribute->count = count > 0 ? (uint64_t)count : 0;
+    const bool done = type >= 0 && count > 0
+                      && (H5Tget_class(type) == H5T_STRING ? read_text(id, type, attribute) : read_numbers(id, type, attribute));
+    if (!done)
+        error_set(error, ALLFOLD_UNSUPPORTED, "attribute %s: expected numbers or a text of at most %d bytes, found %" PRIu64
+                  " values of another kind", name, ATTRIBUTE_BYTES_MAX, attribute->count);
+    if (space >= 0)
+        H5Sclose(space);
+    if (type >= 0)
+        H5Tclose(type);
+    if (id >= 0)
+        H5Aclose(id);
+    return done;
+}

@@ -1,0 +1,299 @@
+/* The elements of an HDF5 dataset, chunk after chunk in row-major order of the chunks, row-major inside each. A chunk has as many
+   positions as a whole one has elements. At the edge of the array it has fewer elements, and its last positions are empty. Each
+   thread decodes its own chunks. The lock covers only what the library does: finding and reading the raw bytes. See hdf5_dataset.h. */
+#include "array/formats/hdf5_dataset.h"
+
+#include "array/data_file.h"
+#include "array/formats/swap.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct hdf5_source {
+    struct source source;
+    struct array_info info;
+    struct data_file data_file; /* to see whether it changes */
+    hid_t file;
+    struct hdf5_dataset dataset;
+    size_t element_bytes;
+    uint64_t block_elements;
+    uint64_t grid[ARRAY_DIMENSIONS_MAX]; /* blocks along each dimension */
+};
+
+struct hdf5_reader {
+    struct reader reader;
+    struct hdf5_source *source;
+    struct chunk_decoder decoder;
+    void *raw;  /* a chunk as it lies in the file */
+    void *whole; /* a decoded chunk of the edge */
+    size_t raw_bytes;
+};
+
+/* Part of the array: a chunk, cut at the array's edge. */
+struct box {
+    uint64_t start[ARRAY_DIMENSIONS_MAX], extent[ARRAY_DIMENSIONS_MAX];
+    uint64_t elements;
+};
+
+static struct box box_of(const struct hdf5_source *s, uint64_t number)
+{
+    const struct hdf5_dataset *const d = &s->dataset;
+    struct box box = {.elements = 1};
+    for (uint32_t i = d->dimensions; i-- > 0;) {
+        box.start[i] = number % s->grid[i] * d->block[i];
+        box.extent[i] = u64_min(d->block[i], d->shape[i] - box.start[i]);
+        box.elements *= box.extent[i];
+        number /= s->grid[i];
+    }
+    return box;
+}
+
+static uint64_t index_of(struct source *source, uint64_t position, uint64_t *run)
+{
+    const struct hdf5_source *const s = (const struct hdf5_source *)source;
+    const struct box box = box_of(s, position / s->block_elements);
+    uint64_t rest = position % s->block_elements, index = 0, stride = 1;
+    *run = s->dataset.dimensions == 0 ? 1 : box.extent[s->dataset.dimensions - 1] - rest % box.extent[s->dataset.dimensions - 1];
+    for (uint32_t i = s->dataset.dimensions; i-- > 0;) {
+        index += (box.start[i] + rest % box.extent[i]) * stride;
+        rest /= box.extent[i];
+        stride *= s->dataset.shape[i];
+    }
+    return index;
+}
+
+/* Adds to *error, of one chunk, where it lies. */
+static allfold_status at_chunk(const struct hdf5_source *s, const struct box *box, const struct error *why, struct error *error)
+{
+    char place[128] = "";
+    size_t length = 0;
+    for (uint32_t i = 0; i < s->dataset.dimensions && length < sizeof place; i++)
+        length += (size_t)snprintf(place + length, sizeof place - length, "%s%" PRIu64, i > 0 ? ", " : "", box->start[i]);
+    return error_set(error, why->status, "%s: dataset %s: chunk at (%s): %s", file_shown(s->info.path), file_shown(s->info.member), place,
+                     why->text);
+}
+
+static void fill_elements(const struct hdf5_source *s, void *destination, uint64_t count)
+{
+    static const unsigned char zero[8];
+    if (memcmp(s->dataset.fill, zero, s->element_bytes) == 0) {
+        memset(destination, 0, (size_t)(count * s->element_bytes));
+        return;
+    }
+    for (uint64_t i = 0; i < count; i++)
+        memcpy((char *)destination + i * s->element_bytes, s->dataset.fill, s->element_bytes);
+}
+
+static allfold_status reserve_raw(struct hdf5_reader *r, hsize_t bytes, struct error *error)
+{
+    const struct hdf5_source *const s = r->source;
+    const size_t whole = (size_t)s->block_elements * s->element_bytes;
+    if (bytes > whole + whole / 8 + 65536 || bytes > s->info.file_bytes) /* what does not become smaller is stored as it is */
+        return error_set(error, ALLFOLD_BAD_INPUT, "expected at most %zu bytes and some, found %" PRIu64 " in the file's table: the file "
+                         "is damaged", whole, (uint64_t)bytes);
+    if (bytes <= r->raw_bytes)
+        return ALLFOLD_OK;
+    free(r->raw);
+    r->raw_bytes = 0;
+    r->raw = malloc((size_t)bytes);
+    if (r->raw == NULL)
+        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for its %" PRIu64 " bytes", (uint64_t)bytes);
+    r->raw_bytes = (size_t)bytes;
+    return ALLFOLD_OK;
+}
+
+/* Under the lock: the chunk's raw bytes. count is 0 if it was never written. */
+static allfold_status read_raw(struct hdf5_reader *r, const struct box *box, struct raw_chunk *chunk, struct error *error)
+{
+    const hid_t dataset = r->source->dataset.dataset;
+    hsize_t start[ARRAY_DIMENSIONS_MAX], bytes = 0;
+    for (uint32_t i = 0; i < r->source->dataset.dimensions; i++)
+        start[i] = box->start[i];
+    if (H5Dget_chunk_storage_size(dataset, start, &bytes) < 0) {
+        hdf5_failed(error, ALLFOLD_BAD_INPUT, "cannot find it");
+        return error->status;
+    }
+    if (bytes == 0)
+        return ALLFOLD_OK;
+    if (reserve_raw(r, bytes, error) != ALLFOLD_OK)
+        return error->status;
+    if (H5Dread_chunk(dataset, H5P_DEFAULT, start, &chunk->mask, r->raw) < 0)
+        return hdf5_failed(error, ALLFOLD_IO_ERROR, "cannot read it");
+    chunk->bytes = r->raw;
+    chunk->count = (size_t)bytes;
+    return ALLFOLD_OK;
+}
+
+/* Copies the elements of a box out of a whole block, row by row. */
+static void copy_box(const struct hdf5_source *s, const struct box *box, const char *whole, char *destination)
+{
+    const struct hdf5_dataset *const d = &s->dataset;
+    const uint64_t row = box->extent[d->dimensions - 1], rows = box->elements / row;
+    for (uint64_t i = 0; i < rows; i++) {
+        uint64_t rest = i, from = 0, stride = d->block[d->dimensions - 1];
+        for (uint32_t j = d->dimensions - 1; j-- > 0;) {
+            from += rest % box->extent[j] * stride;
+            rest /= box->extent[j];
+            stride *= d->block[j];
+        }
+        memcpy(destination + i * row * s->element_bytes, whole + from * s->element_bytes, (size_t)(row * s->element_bytes));
+    }
+}
+
+static allfold_status read_chunk(struct hdf5_reader *r, const struct box *box, void *destination, struct error *error)
+{
+    struct hdf5_source *const s = r->source;
+    const bool cut = box->elements < s->block_elements;
+    struct raw_chunk chunk = {.decoded = (size_t)s->block_elements * s->element_bytes};
+    hdf5_lock();
+    read_raw(r, box, &chunk, error);
+    hdf5_unlock();
+    if (error->status != ALLFOLD_OK)
+        return error->status;
+    if (chunk.count == 0) {
+        fill_elements(s, destination, box->elements);
+        return ALLFOLD_OK;
+    }
+    if (cut && r->whole == NULL && (r->whole = malloc(chunk.decoded)) == NULL)
+        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for its %zu bytes", chunk.decoded);
+    if (chunk_decode(&r->decoder, &s->dataset.filters, &chunk, cut ? r->whole : destination, error) != ALLFOLD_OK)
+        return error->status;
+    if (cut)
+        copy_box(s, box, r->whole, destination);
+    if (s->dataset.swapped)
+        swap_bytes(destination, destination, box->elements, s->element_bytes);
+    return ALLFOLD_OK;
+}
+
+/* Under the lock: the library reads and decodes the box. */
+static allfold_status read_through(const struct hdf5_source *s, const struct box *box, void *destination, struct error *error)
+{
+    const struct hdf5_dataset *const d = &s->dataset;
+    hsize_t start[ARRAY_DIMENSIONS_MAX], extent[ARRAY_DIMENSIONS_MAX];
+    for (uint32_t i = 0; i < d->dimensions; i++) {
+        start[i] = box->start[i];
+        extent[i] = box->extent[i];
+    }
+    const hid_t file_type = H5Dget_type(d->dataset), type = H5Tcopy(file_type), space = H5Dget_space(d->dataset);
+    const hid_t memory = d->dimensions > 0 ? H5Screate_simple((int)d->dimensions, extent, NULL) : H5Screate(H5S_SCALAR);
+    if (d->swapped)
+        H5Tset_order(type, H5Tget_order(H5T_NATIVE_INT));
+    if ((d->dimensions > 0 && H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, extent, NULL) < 0)
+        || H5Dread(d->dataset, type, memory, space, H5P_DEFAULT, destination) < 0)
+        hdf5_failed(error, ALLFOLD_IO_ERROR, "cannot read it");
+    H5Sclose(memory);
+    H5Sclose(space);
+    H5Tclose(type);
+    H5Tclose(file_type);
+    return error->status;
+}
+
+static allfold_status read_hdf5(struct reader *reader, const struct read_request *request, struct piece *piece, struct error *error)
+{
+    struct hdf5_reader *const r = (struct hdf5_reader *)reader;
+    struct hdf5_source *const s = r->source;
+    const uint64_t end = request->range.first + request->range.count;
+    if (request->range.first % s->block_elements != 0 || request->range.count % s->block_elements != 0)
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected whole chunks of %" PRIu64 " elements to be read, found %" PRIu64
+                         " from %" PRIu64, file_shown(s->info.path), s->block_elements, request->range.count, request->range.first);
+    piece->elements = request->buffer;
+    piece->count = 0;
+    piece->kept = NULL;
+    for (uint64_t position = request->range.first; position < end; position += s->block_elements) {
+        const struct box box = box_of(s, position / s->block_elements);
+        char *const destination = (char *)request->buffer + piece->count * s->element_bytes;
+        struct error why = {0};
+        if (s->dataset.way == HDF5_CHUNKED) {
+            read_chunk(r, &box, destination, &why);
+        } else {
+            hdf5_lock();
+            read_through(s, &box, destination, &why);
+            hdf5_unlock();
+        }
+        if (why.status != ALLFOLD_OK)
+            return at_chunk(s, &box, &why, error);
+        piece->count += box.elements;
+    }
+    return ALLFOLD_OK;
+}
+
+static void close_reader(struct reader *reader)
+{
+    struct hdf5_reader *const r = (struct hdf5_reader *)reader;
+    chunk_decoder_close(&r->decoder);
+    free(r->raw);
+    free(r->whole);
+    free(r);
+}
+
+static allfold_status open_reader(struct source *source, struct reader **reader, struct error *error)
+{
+    struct hdf5_reader *const r = calloc(1, sizeof *r);
+    if (r == NULL)
+        return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to read it", file_shown(((struct hdf5_source *)source)->info.path));
+    r->reader = (struct reader){read_hdf5, close_reader};
+    r->source = (struct hdf5_source *)source;
+    *reader = &r->reader;
+    return ALLFOLD_OK;
+}
+
+static allfold_status check_hdf5(struct source *source, struct error *error)
+{
+    return data_file_check(&((struct hdf5_source *)source)->data_file, error);
+}
+
+static void close_hdf5(struct source *source)
+{
+    struct hdf5_source *const s = (struct hdf5_source *)source;
+    hdf5_lock();
+    hdf5_dataset_close(&s->dataset);
+    if (s->file >= 0)
+        H5Fclose(s->file);
+    hdf5_unlock();
+    data_file_close(&s->data_file);
+    free(s);
+}
+
+/* Opens the dataset in this process and checks that it is the one that was described. */
+static allfold_status open_dataset(struct hdf5_source *s, struct error *error)
+{
+    const struct array_info *const info = &s->info;
+    s->file = hdf5_file_open(info->path, error);
+    if (s->file < 0)
+        return error->status;
+    const bool found = hdf5_dataset_open(s->file, info->path, info->member, &s->dataset, error);
+    if (error->status == ALLFOLD_OK && (!found || s->dataset.dimensions != info->dimensions || s->dataset.refused[0] != '\0'
+                                        || memcmp(s->dataset.shape, info->shape, sizeof info->shape) != 0))
+        error_set(error, ALLFOLD_BAD_INPUT, "%s: dataset %s: not the one that was described: the file has changed, or this host sees "
+                  "another file", file_shown(info->path), file_shown(info->member));
+    return error->status;
+}
+
+allfold_status hdf5_source_open(const struct array_info *info, struct source **source, struct error *error)
+{
+    struct hdf5_source *const s = calloc(1, sizeof *s);
+    if (s == NULL)
+        return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to open it", file_shown(info->path));
+    s->source = (struct source){.open_reader = open_reader, .check = check_hdf5, .close = close_hdf5, .index = index_of, .type = info->type,
+                                .granule = info->granule};
+    memcpy(&s->info, info, sizeof *info);
+    s->file = s->dataset.dataset = -1;
+    s->element_bytes = allfold_type_bytes(info->type);
+    s->block_elements = info->granule;
+    if (data_file_open(s->info.path, info->file_bytes, &s->data_file, error) != ALLFOLD_OK) {
+        free(s);
+        return error->status;
+    }
+    hdf5_lock();
+    open_dataset(s, error);
+    hdf5_unlock();
+    for (uint32_t i = 0; i < s->dataset.dimensions && error->status == ALLFOLD_OK; i++)
+        s->grid[i] = (s->dataset.shape[i] + s->dataset.block[i] - 1) / s->dataset.block[i];
+    if (error->status == ALLFOLD_OK)
+        *source = &s->source;
+    else
+        close_hdf5(&s->source);
+    return error->status;
+}

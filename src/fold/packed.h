@@ -1,0 +1,12 @@
+/* Packed integers: element x stands for scale * x + offset (NetCDF's scale_factor and add_offset). */
+#pragma once
+
+#include "fold/table.h"
+
+struct packing {
+    double scale, offset; /* of at most 2^900 */
+};
+
+/* *partial, of monoid sum_exact over `count` integers, becomes that of f64 over the values for which they stand:
+   scale * sum + offset * count, exactly. */
+void packed_sum_unpack(const struct packing *packing, uint64_t count, struct partial *partial);
