@@ -281,7 +281,7 @@ allfold_status machine_open_cpu(int threads, const struct bench_bytes *bytes, st
     cpu->machine.ops = &cpu_ops;
     cpu->clear_bytes = machine_cpu_cache_bytes(threads);
     if (backend_cpu.open(0, 1, &options, &cpu->device, error) == ALLFOLD_OK
-        && backend_cpu.queue_open(cpu->device, 0, &cpu->queue, error) == ALLFOLD_OK
+        && backend_cpu.queues_open(cpu->device, 0, 1, &cpu->queue, error) == ALLFOLD_OK
         && allocate(cpu, cpu->clear_bytes, threads, (void **)&cpu->clear, error) == ALLFOLD_OK
         && allocate(cpu, bytes->x, threads, &cpu->machine.x, error) == ALLFOLD_OK
         && (bytes->y == 0 || allocate(cpu, bytes->y, threads, &cpu->machine.y, error) == ALLFOLD_OK))

@@ -97,7 +97,7 @@ static allfold_status kernel_check(struct bench *b, char wrong[96], struct error
 static allfold_status partial_run(struct bench *b, struct error *error)
 {
     const struct backend *const backend = b->context->device->backend;
-    struct queue *const queue = b->context->queues[0];
+    struct queue *const queue = b->context->queue;
     if (backend->enter(queue, NULL, error) != ALLFOLD_OK)
         return error->status;
     if (kind_of(b) != BENCH_SOFTMAX)
@@ -110,7 +110,7 @@ static allfold_status partial_run(struct bench *b, struct error *error)
 static allfold_status partial_check(struct bench *b, char wrong[96], struct error *error)
 {
     return kind_of(b) == BENCH_SOFTMAX ? check_softmax(b, &b->mine, 1e-5, wrong, error)
-                                       : check_partial(b, &b->mine, b->context->queues[0]->partial, wrong, error);
+                                       : check_partial(b, &b->mine, b->context->queue->partial, wrong, error);
 }
 
 static allfold_status exchange_run(struct bench *b, struct error *error)

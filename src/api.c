@@ -6,16 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* memcpy by several threads: one cannot fill the link to a device. */
-static void copy(void *to, const void *from, size_t bytes, int threads)
-{
-    const size_t piece = 1 << 20;
-#pragma omp parallel for schedule(static) num_threads(threads) if (bytes > 4 * piece)
-    for (size_t start = 0; start < bytes; start += piece)
-        memcpy((char *)to + start, (const char *)from + start, bytes - start < piece ? bytes - start : piece);
-    (void)threads;
-}
-
 /* A reader of the caller's memory gives elements where they lie. */
 struct memory_reader {
     struct reader reader;
@@ -43,12 +33,11 @@ static allfold_status memory_reader_open(struct source *source, struct reader **
     return ALLFOLD_OK;
 }
 
-static allfold_status memory_write(struct sink *sink, uint64_t first, uint64_t count, const void *elements, int threads,
-                                   struct error *error)
+static allfold_status memory_write(struct sink *sink, uint64_t first, uint64_t count, const void *elements, struct error *error)
 {
     const size_t bytes = allfold_type_bytes(sink->type);
     (void)error;
-    copy((char *)sink->memory + first * bytes, elements, count * bytes, threads);
+    memcpy((char *)sink->memory + first * bytes, elements, count * bytes);
     return ALLFOLD_OK;
 }
 

@@ -33,9 +33,11 @@ liballfold_a_SOURCES = \
 	src/comm/comm.c \
 	src/comm/in_host.c \
 	src/comm/shared_memory.c \
+	src/core/copy.c \
 	src/core/engine.c \
 	src/core/reduce.c \
 	src/core/softmax.c \
+	src/core/team.c \
 	src/fold/exact_total.c \
 	src/fold/packed.c \
 	src/fold/table.c \
@@ -72,6 +74,7 @@ noinst_HEADERS += \
 	src/core/core.h \
 	src/core/pipeline.h \
 	src/core/stream.h \
+	src/core/team.h \
 	src/device/cpu/loops.h \
 	src/device/cuda/cuda.h \
 	src/device/device.h \

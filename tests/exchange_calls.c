@@ -80,7 +80,7 @@ static bool combine_right(allfold_context *local, struct comm *comm, enum monoid
     struct partial mine, expected, next;
     uint64_t count = 0, expected_count = 0;
     struct error error = {0};
-    struct queue *const queue = local->queues[0];
+    struct queue *const queue = local->queue;
     monoid_identity(monoid, type, &expected);
     monoid_identity(monoid, type, &mine);
     for (int rank = 0; rank < comm->size; rank++) {
@@ -161,7 +161,7 @@ static bool round_sums(struct comm *comm, uint64_t round)
 static bool round_indices(allfold_context *local, struct comm *comm, uint64_t round)
 {
     struct error error = {0};
-    struct queue *const queue = local->queues[0];
+    struct queue *const queue = local->queue;
     int best = 0;
     for (int rank = 1; rank < comm->size; rank++)
         if ((int32_t)hash_of(round, (uint64_t)rank) > (int32_t)hash_of(round, (uint64_t)best))

@@ -74,8 +74,7 @@ static inline allfold_status read_elements(struct source *source, struct range r
 }
 
 /* Writes elements in three ranges, the last first, as if by three ranks. */
-static inline bool write_array(const char *path, const struct array_info *info, const char *elements, int threads,
-                               struct error *error)
+static inline bool write_array(const char *path, const struct array_info *info, const char *elements, struct error *error)
 {
     struct output output;
     struct sink *sink;
@@ -85,8 +84,7 @@ static inline bool write_array(const char *path, const struct array_info *info, 
         const struct range range = range_part(info->count, part, 3);
         if (output_open(&output, &sink, error) != ALLFOLD_OK)
             break;
-        sink->write(sink, range.first, range.count, elements + range.first * allfold_type_bytes(info->type), threads,
-                    error);
+        sink->write(sink, range.first, range.count, elements + range.first * allfold_type_bytes(info->type), error);
         sink->close(sink, error);
     }
     if (error->status == ALLFOLD_OK)

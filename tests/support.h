@@ -121,7 +121,7 @@ static inline struct queue *pinned_block(allfold_context *ctx, size_t bytes, siz
 {
     struct error error = {0};
     struct queue *queue = NULL;
-    must(ctx->device->backend->queue_open(ctx->device, BLOCK_BYTES(bytes, element_bytes), &queue, &error) == ALLFOLD_OK,
+    must(ctx->device->backend->queues_open(ctx->device, (BLOCK_BYTES(bytes, element_bytes) + 4095) / 4096 * 4096, 1, &queue, &error) == ALLFOLD_OK,
          error.text);
     return queue;
 }
@@ -132,8 +132,9 @@ static inline void *pinned_memory(const struct queue *queue, size_t element_byte
 
 static inline void device_write(allfold_context *ctx, void *to, const void *from, size_t bytes)
 {
-    struct queue *const queue = ctx->queues[0];
     struct error error = {0};
+    must(core_queues(ctx, 1, 1 << 20, &error) == ALLFOLD_OK, error.text);
+    struct queue *const queue = ctx->queues[0];
     for (size_t start = 0; start < bytes; start += queue->bytes) {
         const size_t piece = bytes - start < queue->bytes ? bytes - start : queue->bytes;
         memcpy(queue->staging, (const char *)from + start, piece);
@@ -145,8 +146,9 @@ static inline void device_write(allfold_context *ctx, void *to, const void *from
 
 static inline void device_read(allfold_context *ctx, void *to, const void *from, size_t bytes)
 {
-    struct queue *const queue = ctx->queues[0];
     struct error error = {0};
+    must(core_queues(ctx, 1, 1 << 20, &error) == ALLFOLD_OK, error.text);
+    struct queue *const queue = ctx->queues[0];
     for (size_t start = 0; start < bytes; start += queue->bytes) {
         const size_t piece = bytes - start < queue->bytes ? bytes - start : queue->bytes;
         const void *host;
@@ -212,11 +214,10 @@ static inline allfold_status test_read(struct filled_source *filled, struct rang
     return ALLFOLD_OK;
 }
 static inline allfold_status test_write(struct sink *sink, uint64_t first, uint64_t count, const void *elements,
-                                        int threads, struct error *error)
+                                        struct error *error)
 {
     struct test_sink *const s = (struct test_sink *)sink;
     const size_t bytes = allfold_type_bytes(sink->type);
-    (void)threads;
     if (atomic_fetch_add(&s->calls, 1) + 1 == s->fail_at)
         return error_set(error, ALLFOLD_IO_ERROR, "the sink fails as planned");
     memcpy(s->data + (first - s->first) * bytes, elements, count * bytes);

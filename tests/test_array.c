@@ -56,15 +56,15 @@ static void test_round_trips(void)
         info.fortran_order = 1;
         const char *raw = in_folder("raw.bin"), *npy = in_folder("array.npy");
         const struct array_hints hints = {.type = (allfold_type)i};
-        tap_ok(write_array(raw, &info, elements, 1, &error) && array_describe(raw, &hints, &read, &error) == ALLFOLD_OK &&
+        tap_ok(write_array(raw, &info, elements, &error) && array_describe(raw, &hints, &read, &error) == ALLFOLD_OK &&
                    strcmp(array_format_name(&read), "raw") == 0 && read.count == 1015 && read.dimensions == 1 && read.shape[0] == 1015 &&
                    same_elements(&read, elements, &error),
                "%s: raw round trip", name);
         if (i == ALLFOLD_BF16)
-            tap_ok(!write_array(npy, &info, elements, 1, &error) && error.status == ALLFOLD_UNSUPPORTED &&
+            tap_ok(!write_array(npy, &info, elements, &error) && error.status == ALLFOLD_UNSUPPORTED &&
                        strstr(error.text, "f32 holds every bf16") != NULL, "%s: .npy refused", name);
         else
-            tap_ok(write_array(npy, &info, elements, 1, &error) && array_describe(npy, NULL, &read, &error) == ALLFOLD_OK &&
+            tap_ok(write_array(npy, &info, elements, &error) && array_describe(npy, NULL, &read, &error) == ALLFOLD_OK &&
                        strcmp(array_format_name(&read), "npy") == 0 && read.type == info.type && read.fortran_order == 1 &&
                        read.dimensions == 3 && memcmp(read.shape, info.shape, sizeof read.shape) == 0 &&
                        same_elements(&read, elements, &error),
@@ -85,7 +85,7 @@ static void test_large(void)
     struct error error = {.status = ALLFOLD_OK};
     const char *path = in_folder("large");
     const struct array_hints whole = {.type = ALLFOLD_F64};
-    tap_ok(write_array(path, &info, elements, 4, &error) && array_describe(path, &whole, &read, &error) == ALLFOLD_OK &&
+    tap_ok(write_array(path, &info, elements, &error) && array_describe(path, &whole, &read, &error) == ALLFOLD_OK &&
                same_elements(&read, elements, &error), "a file that several threads write and read");
     const struct array_hints odd = {.type = ALLFOLD_F64, .has_offset = true, .offset = 8 * 1000 + 3,
                                     .has_count = true, .count = 4500000};
@@ -104,9 +104,9 @@ static void test_empty(void)
     struct error error = {.status = ALLFOLD_OK};
     const struct array_hints hints = {.type = ALLFOLD_INT32};
     const char *npy = in_folder("empty.npy"), *raw = in_folder("empty");
-    tap_ok(write_array(npy, &info, elements, 1, &error) && array_describe(npy, NULL, &read, &error) == ALLFOLD_OK &&
+    tap_ok(write_array(npy, &info, elements, &error) && array_describe(npy, NULL, &read, &error) == ALLFOLD_OK &&
                read.count == 0 && read.shape[0] == 0 && same_elements(&read, elements, &error), "an empty .npy array");
-    tap_ok(write_array(raw, &info, elements, 1, &error) && array_describe(raw, &hints, &read, &error) == ALLFOLD_OK &&
+    tap_ok(write_array(raw, &info, elements, &error) && array_describe(raw, &hints, &read, &error) == ALLFOLD_OK &&
                read.count == 0 && same_elements(&read, elements, &error), "an empty raw array");
     free(elements);
 }

@@ -26,13 +26,13 @@ static void test_output(void)
     struct stat status;
     struct error error = {.status = ALLFOLD_OK};
     const mode_t mask = umask(027);
-    tap_ok(write_array(path, &info, "new", 1, &error) && holds(path, "new") && stat(path, &status) == 0 &&
+    tap_ok(write_array(path, &info, "new", &error) && holds(path, "new") && stat(path, &status) == 0 &&
                (status.st_mode & 07777) == 0640, "a new output has the permissions that the umask leaves");
     umask(mask);
     must(chmod(path, 0604) == 0, "chmod");
     const int before = files();
     tap_ok(output_create(path, &info, &output, &error) == ALLFOLD_OK && output_open(&output, &sink, &error) == ALLFOLD_OK &&
-               sink->write(sink, 0, 3, "two", 1, &error) == ALLFOLD_OK && sink->close(sink, &error) == ALLFOLD_OK &&
+               sink->write(sink, 0, 3, "two", &error) == ALLFOLD_OK && sink->close(sink, &error) == ALLFOLD_OK &&
                holds(path, "new") && files() == before + 1, "the old file stays until the commit");
     tap_ok(replacement_commit(&output.file, &error) == ALLFOLD_OK && holds(path, "two") && files() == before &&
                stat(path, &status) == 0 && (status.st_mode & 07777) == 0604, "the commit replaces it, permissions kept");
@@ -40,16 +40,16 @@ static void test_output(void)
     replacement_discard(&output.file);
     tap_ok(error.status == ALLFOLD_OK && holds(path, "two") && files() == before, "a discarded output leaves nothing");
     must(symlink("out", link) == 0, "symlink");
-    tap_ok(write_array(link, &info, "abc", 1, &error) && holds(path, "abc") && lstat(link, &status) == 0 &&
+    tap_ok(write_array(link, &info, "abc", &error) && holds(path, "abc") && lstat(link, &status) == 0 &&
                S_ISLNK(status.st_mode), "a symbolic link is written through");
     unlink(link);
     char name[256];
     memset(name, 'n', 255);
     name[255] = '\0';
-    tap_ok(write_array(in_folder(name), &info, "abc", 1, &error) && holds(in_folder(name), "abc"), "a name of 255 bytes");
+    tap_ok(write_array(in_folder(name), &info, "abc", &error) && holds(in_folder(name), "abc"), "a name of 255 bytes");
     unlink(in_folder(name));
     must(chdir(folder) == 0, folder);
-    tap_ok(write_array("here", &info, "abc", 1, &error) && holds("here", "abc"), "a name without a folder");
+    tap_ok(write_array("here", &info, "abc", &error) && holds("here", "abc"), "a name without a folder");
     unlink("here");
     must(chdir("..") == 0, "..");
     tap_ok(output_create(path, &info, &output, &error) == ALLFOLD_OK && truncate(output.file.temporary, 2) == 0 &&
@@ -146,18 +146,16 @@ static void test_full_disk(void)
     tap_ok(output_create(path, &info, &output, &error) == ALLFOLD_IO_ERROR && files() == before,
            "no room when the output is made: an error, and no file");
     must(setrlimit(RLIMIT_FSIZE, &old) == 0, "setrlimit");
-    for (int threads = 1; threads <= 4; threads += 3) {
-        error.status = ALLFOLD_OK;
-        must(output_create(path, &info, &output, &error) == ALLFOLD_OK, error.text);
-        must(output_open(&output, &sink, &error) == ALLFOLD_OK, error.text);
-        must(setrlimit(RLIMIT_FSIZE, &limit) == 0, "setrlimit");
-        const bool failed = sink->write(sink, 0, info.count, elements, threads, &error) == ALLFOLD_IO_ERROR;
-        must(setrlimit(RLIMIT_FSIZE, &old) == 0, "setrlimit");
-        sink->close(sink, &error);
-        replacement_discard(&output.file);
-        tap_ok(failed && strstr(error.text, "cannot write") != NULL && files() == before,
-               "no room while it is written by %d: an error, and no file after discard", threads);
-    }
+    error.status = ALLFOLD_OK;
+    must(output_create(path, &info, &output, &error) == ALLFOLD_OK, error.text);
+    must(output_open(&output, &sink, &error) == ALLFOLD_OK, error.text);
+    must(setrlimit(RLIMIT_FSIZE, &limit) == 0, "setrlimit");
+    const bool failed = sink->write(sink, 0, info.count, elements, &error) == ALLFOLD_IO_ERROR;
+    must(setrlimit(RLIMIT_FSIZE, &old) == 0, "setrlimit");
+    sink->close(sink, &error);
+    replacement_discard(&output.file);
+    tap_ok(failed && strstr(error.text, "cannot write") != NULL && files() == before,
+           "no room while it is written: an error, and no file after discard");
     signal(SIGXFSZ, SIG_DFL);
     free(elements);
 }

@@ -182,10 +182,9 @@ static inline allfold_status source_check(struct source *source, struct error *e
 /* This part's elements of an array that is cut among `parts` ranks: as range_part, but in whole granules. */
 struct range array_part(const struct array_info *info, uint64_t part, uint64_t parts);
 
-/* Where a result's elements go. write may be called for disjoint ranges by many processes. */
+/* Where a result's elements go. write may be called for disjoint ranges by many processes, and by many threads at a time. */
 struct sink {
-    allfold_status (*write)(struct sink *sink, uint64_t first, uint64_t count, const void *elements, int threads,
-                            struct error *error);
+    allfold_status (*write)(struct sink *sink, uint64_t first, uint64_t count, const void *elements, struct error *error);
     /* Makes everything written durable and closes; sink is freed whatever the outcome. */
     allfold_status (*close)(struct sink *sink, struct error *error);
     allfold_type type;

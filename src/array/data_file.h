@@ -1,7 +1,6 @@
 /* Data files: regular files whose bytes many threads read at a time, each with a reader of its own. Formats read elements or
    chunks through this; headers are read with file.h. */
-#ifndef ALLFOLD_ARRAY_DATA_FILE_H
-#define ALLFOLD_ARRAY_DATA_FILE_H
+#pragma once
 
 #include "array/file.h"
 
@@ -33,5 +32,3 @@ struct data_request {
 /* Gives the bytes, in the buffer (not always at its beginning) or in memory of the reader, valid until its next read. */
 allfold_status data_read(struct data_reader *reader, const struct data_request *request, const void **found, struct error *error);
 void data_reader_close(struct data_reader *reader);
-
-#endif

@@ -60,7 +60,7 @@ struct file_sink {
     int fd;
 };
 
-static allfold_status write_sink(struct sink *sink, uint64_t first, uint64_t count, const void *elements, int threads,
+static allfold_status write_sink(struct sink *sink, uint64_t first, uint64_t count, const void *elements,
                                  struct error *error)
 {
     const struct file_sink *s = (const struct file_sink *)sink;
@@ -71,7 +71,7 @@ static allfold_status write_sink(struct sink *sink, uint64_t first, uint64_t cou
                          "%s: expected a range within its %" PRIu64 " elements, found %" PRIu64 " elements from %"
                          PRIu64, file_shown(o->file.path), o->count, count, first);
     const struct file_range range = {s->fd, o->file.path, o->data_offset + first * bytes, count * bytes};
-    return file_write(&range, elements, threads, error);
+    return file_write(&range, elements, 1, error);
 }
 
 static allfold_status close_sink(struct sink *sink, struct error *error)

@@ -23,20 +23,67 @@ const char *stop_name(int signal)
     }
 }
 
-enum phase phase_enter(struct progress *progress, enum phase phase)
+/* Of this thread, while it works beside others. */
+static _Thread_local struct phase_clock *own_clock;
+
+enum phase phase_of_thread(const struct progress *progress)
 {
-    const enum phase left = (enum phase)atomic_load_explicit(&progress->phase, memory_order_relaxed);
-    if (left == phase)
-        return left;
-    const double now = clock_seconds();
-    if (progress->entered > 0)
-        progress->seconds[left] += now - progress->entered;
-    progress->entered = now;
-    atomic_store_explicit(&progress->phase, (uint32_t)phase, memory_order_relaxed);
+    return own_clock != NULL ? own_clock->phase : (enum phase)atomic_load_explicit(&progress->phase, memory_order_relaxed);
+}
+
+static void publish(struct progress *progress, enum phase left, enum phase entered)
+{
+    atomic_store_explicit(&progress->phase, (uint32_t)entered, memory_order_relaxed);
     atomic_fetch_add_explicit(&progress->changes, 1, memory_order_relaxed);
     if (phase_observer != NULL)
-        phase_observer(left, phase);
+        phase_observer(left, entered);
+}
+
+static void clock_enter(struct phase_clock *clock, enum phase phase)
+{
+    const double now = clock_seconds();
+    clock->seconds[clock->phase] += now - clock->entered;
+    clock->entered = now;
+    clock->phase = phase;
+}
+
+enum phase phase_enter(struct progress *progress, enum phase phase)
+{
+    const enum phase left = phase_of_thread(progress);
+    if (left == phase)
+        return left;
+    if (own_clock != NULL) {
+        clock_enter(own_clock, phase);
+    } else {
+        const double now = clock_seconds();
+        if (progress->entered > 0)
+            progress->seconds[left] += now - progress->entered;
+        progress->entered = now;
+    }
+    publish(progress, left, phase);
     return left;
+}
+
+void phase_clock_start(struct phase_clock *clock, struct progress *progress, enum phase first)
+{
+    *clock = (struct phase_clock){.phase = first, .entered = clock_seconds()};
+    own_clock = clock;
+    publish(progress, PHASE_START, first);
+}
+
+void phase_clock_stop(void)
+{
+    clock_enter(own_clock, own_clock->phase);
+    own_clock = NULL;
+}
+
+void phase_clocks_add(struct progress *progress, const struct phase_clock *clocks, int count, enum phase now)
+{
+    progress->entered = clock_seconds();
+    atomic_store_explicit(&progress->phase, (uint32_t)now, memory_order_relaxed);
+    for (int i = 0; i < count; i++)
+        for (int phase = 0; phase < PHASE_COUNT; phase++)
+            progress->seconds[phase] += clocks[i].seconds[phase] / count;
 }
 
 void progress_expect(struct progress *progress, uint64_t bytes)

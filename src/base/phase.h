@@ -29,15 +29,15 @@ enum phase {
 /* The signals that ask a run to stop at its next safe point. */
 #define STOP_SIGNALS(X) X(USR1) X(USR2) X(TERM) X(INT) X(HUP) X(XCPU)
 
-/* The state that a rank publishes. The working thread writes it, except stop. Others read it, also other processes if it lies in
+/* The state that a rank publishes. The rank's own threads write it, except stop. Others read it, also other processes if it lies in
    shared memory. All zero is a rank that starts. */
 struct progress {
-    _Atomic uint32_t phase;     /* enum phase; through phase_enter */
+    _Atomic uint32_t phase;     /* enum phase: the last that one of its threads entered, through phase_enter */
     _Atomic uint32_t changes;   /* of phase: a reader that polls sees whether it has changed */
     _Atomic uint64_t done, total; /* bytes of input; total is 0 if it is unknown */
     _Atomic int stop;           /* a signal that asked the run to stop, or 0 */
-    double entered;             /* when the phase began, in clock_seconds */
-    double seconds[PHASE_COUNT]; /* spent in each phase before this one */
+    double entered;             /* when the phase began, in clock_seconds; this and seconds belong to the main thread */
+    double seconds[PHASE_COUNT]; /* spent in each phase before this one; if threads worked side by side, the mean of theirs */
 };
 
 const char *phase_name(enum phase phase);
@@ -46,7 +46,20 @@ const char *stop_name(int signal); /* "SIGUSR1" */
 /* Sets the phase and returns the one before. */
 enum phase phase_enter(struct progress *progress, enum phase phase);
 
-/* phase_enter calls this at each change, in the working thread, for profilers and tests. NULL, or set once before the work
+/* The times of one of several threads that work for a rank side by side. */
+struct phase_clock {
+    enum phase phase;
+    double entered, seconds[PHASE_COUNT];
+};
+/* From start to stop, phase_enter in this thread counts on *clock, which begins in phase `first`. */
+void phase_clock_start(struct phase_clock *clock, struct progress *progress, enum phase first);
+void phase_clock_stop(void);
+/* After all threads have stopped, in the main thread: adds the mean of their times to those of the rank, which is in phase `now`. */
+void phase_clocks_add(struct progress *progress, const struct phase_clock *clocks, int count, enum phase now);
+/* The phase that this thread is in. */
+enum phase phase_of_thread(const struct progress *progress);
+
+/* phase_enter calls this at each change, in the thread that changes, for profilers and tests. NULL, or set once before the work
    begins. A new observer must call the one that it replaces. */
 extern void (*phase_observer)(enum phase left, enum phase entered);
 

@@ -18,7 +18,7 @@ static void (*before)(enum phase left, enum phase entered); /* the observer befo
 
 static void observe(enum phase left, enum phase entered)
 {
-    static bool open; /* a range is */
+    static _Thread_local bool open; /* a range of this thread is */
     nvtxEventAttributes_t range;
     memset(&range, 0, sizeof range);
     range.version = NVTX_VERSION;

@@ -1,22 +1,20 @@
 /* The pipelines: fold a source, and write the softmax of a source to a sink. Used by the C library (api.c) and by the commands
    (cli/). */
-#ifndef ALLFOLD_CORE_H
-#define ALLFOLD_CORE_H
+#pragma once
 
 #include "array/array.h"
 #include "comm/comm.h"
 #include "core/stream.h"
 #include "device/device.h"
 
-#define CORE_QUEUES_MAX 4
-
 /* The context of allfold.h. */
 struct allfold_context {
     struct comm comm;
     struct device *device;
-    struct queue *queues[CORE_QUEUES_MAX];
+    struct queue *queue;   /* for elements in place */
+    struct queue **queues; /* that elements stream through: opened when they are needed, and kept */
     int queue_count;
-    struct reader *reader; /* of the source under way */
+    size_t queue_bytes;    /* of each of them */
     allfold_level level; /* of the folds that have a choice */
     struct error error; /* of the last call that failed */
     void (*log)(void *user, const char *line); /* may be NULL */
@@ -33,13 +31,16 @@ struct job {
     struct source *source; /* NULL on a rank that failed before (error then says why) */
     struct range range;    /* this rank's part of the source; the parts follow one another in rank order */
     void *stream;          /* for resident data: see allfold_call */
-    const struct stream_hook *hook; /* called between the shards; NULL: none */
+    const struct stream_hook *hook; /* called after each shard; NULL: none */
     struct partial *partial; /* folds: gets the partial of the whole array; NULL: not wanted */
 };
 
 /* Opens device and queues on top of ctx->comm. Collective. */
 allfold_status core_open(struct allfold_context *ctx, const allfold_options *options, struct error *error);
 void core_close(struct allfold_context *ctx);
+
+/* Sees to it that ctx->queues has at least `count` queues of at least so many bytes, a multiple of 4096. No queue may be in use. */
+allfold_status core_queues(struct allfold_context *ctx, int count, size_t bytes, struct error *error);
 
 /* Folds the ranks' parts, at the context's level. If *error holds a failure of this rank already, it becomes everyone's.
    Collective. */
@@ -51,4 +52,5 @@ allfold_status core_reduce(struct allfold_context *ctx, const struct fold_call *
 allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, const struct job *job, struct sink *sink,
                             struct error *error);
 
-#endif
+/* Writes this rank's part to sink, of the same type, as it is. Local. */
+allfold_status core_copy(struct allfold_context *ctx, const struct job *job, struct sink *sink, struct error *error);

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 void core_log(const struct allfold_context *ctx, const char *format, ...)
 {
@@ -61,38 +62,56 @@ static void count_sharers(struct allfold_context *ctx, struct error *error)
 static allfold_status check_sizes(const struct allfold_context *ctx, const allfold_options *options, struct error *error)
 {
     const struct device *const device = ctx->device;
-    const uint64_t most = host_memory() / (uint64_t)ctx->comm.local_size / (uint64_t)device->queue_count;
+    const uint64_t most = host_memory() / (uint64_t)ctx->comm.local_size / (uint64_t)device->worker_queues;
     struct device_info info = {0};
     device->backend->describe(device, &info);
     if (options->threads < 0 || options->threads > THREADS_MAX)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "threads: expected 1 to %d, or 0 for the default, found %d", THREADS_MAX,
                   options->threads);
-    else if (device->staging_bytes > most)
+    else if (device->shard_bytes > most)
         error_set(error, ALLFOLD_NO_MEMORY, "staging buffers: expected at most %" PRIu64 " bytes each (this host has %" PRIu64
-                  " bytes of memory; ranks: %d, buffers of each: %d), found %zu", most, host_memory(), ctx->comm.local_size,
-                  device->queue_count, device->staging_bytes);
+                  " bytes of memory; ranks: %d, buffers of a thread: %d), found %zu", most, host_memory(), ctx->comm.local_size,
+                  device->worker_queues, device->shard_bytes);
     else if (options->device_memory > info.memory_total && info.memory_total > 0)
         error_set(error, ALLFOLD_NO_MEMORY, "device memory: expected at most the %" PRIu64 " bytes that %s has, found %" PRIu64,
                   info.memory_total, device->label, options->device_memory);
     return error->status;
 }
 
-static allfold_status open_queues(struct allfold_context *ctx, const allfold_options *options, struct error *error)
+static allfold_status open_queue(struct allfold_context *ctx, const allfold_options *options, struct error *error)
 {
     const struct backend *const backend = ctx->device->backend;
     backend->budget(ctx->device, options);
     if (check_sizes(ctx, options, error) != ALLFOLD_OK)
         return error->status;
-    const int queues = ctx->device->queue_count < CORE_QUEUES_MAX ? ctx->device->queue_count : CORE_QUEUES_MAX;
-    /* a multiple of every element size, and of two halves that are */
-    const size_t bytes = (ctx->device->staging_bytes + 127) / 128 * 128;
-    for (int i = 0; i < queues; i++) {
-        if (backend->queue_open(ctx->device, bytes + READER_SLACK, &ctx->queues[i], error) != ALLFOLD_OK)
-            return error->status;
-        ctx->queues[i]->bytes = bytes;
-        ctx->queue_count++;
+    return backend->queues_open(ctx->device, 0, 1, &ctx->queue, error);
+}
+
+/* The first of those that were opened together is closed last. */
+static void close_queues(struct allfold_context *ctx)
+{
+    while (ctx->queue_count > 0)
+        ctx->device->backend->queue_close(ctx->queues[--ctx->queue_count]);
+    free(ctx->queues);
+    ctx->queues = NULL;
+}
+
+allfold_status core_queues(struct allfold_context *ctx, int count, size_t bytes, struct error *error)
+{
+    if (bytes > ctx->queue_bytes) {
+        close_queues(ctx);
+        ctx->queue_bytes = bytes;
     }
-    return ALLFOLD_OK;
+    if (count <= ctx->queue_count)
+        return ALLFOLD_OK;
+    struct queue **const more = realloc(ctx->queues, (size_t)count * sizeof *more);
+    if (more == NULL)
+        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for %d queues", count);
+    ctx->queues = more;
+    if (ctx->device->backend->queues_open(ctx->device, ctx->queue_bytes, count - ctx->queue_count, more + ctx->queue_count, error)
+        == ALLFOLD_OK)
+        ctx->queue_count = count;
+    return error->status;
 }
 
 /* Refuses what is true of some ranks and not of others. Collective. */
@@ -133,14 +152,14 @@ allfold_status core_open(struct allfold_context *ctx, const allfold_options *opt
     count_sharers(ctx, error);
     const double opened = clock_seconds();
     if (error->status == ALLFOLD_OK)
-        open_queues(ctx, options, error);
+        open_queue(ctx, options, error);
     if (comm_agree(&ctx->comm, error) != ALLFOLD_OK) {
         core_close(ctx);
         return error->status;
     }
-    core_log(ctx, "%s backend, %d threads, %d queues of %zu bytes, %" PRIu64 " bytes of device memory for elements, "
-             "%d rank%s on this device, exchange %s: %d rank%s as %d host%s", ctx->device->backend->name, ctx->device->threads, ctx->queue_count,
-             ctx->queues[0]->bytes, ctx->device->memory, ctx->device->sharers, ctx->device->sharers == 1 ? "" : "s",
+    core_log(ctx, "%s backend, %d threads, shards of %zu bytes, %" PRIu64 " bytes of device memory for elements, "
+             "%d rank%s on this device, exchange %s: %d rank%s as %d host%s", ctx->device->backend->name, ctx->device->threads,
+             ctx->device->shard_bytes, ctx->device->memory, ctx->device->sharers, ctx->device->sharers == 1 ? "" : "s",
              options->exchange == ALLFOLD_EXCHANGE_MPI ? "mpi" : "auto", ctx->comm.size, ctx->comm.size == 1 ? "" : "s",
              ctx->comm.hosts, ctx->comm.hosts == 1 ? "" : "s");
     core_log(ctx, "context opened in %.3f s: communicator %.3f, device %.3f, queues %.3f", clock_seconds() - ctx->opening,
@@ -150,10 +169,11 @@ allfold_status core_open(struct allfold_context *ctx, const allfold_options *opt
 
 void core_close(struct allfold_context *ctx)
 {
-    for (int i = 0; i < ctx->queue_count; i++)
-        ctx->device->backend->queue_close(ctx->queues[i]);
-    ctx->queue_count = 0;
-    if (ctx->device != NULL)
+    if (ctx->device != NULL) {
+        close_queues(ctx);
+        ctx->device->backend->queue_close(ctx->queue);
         ctx->device->backend->close(ctx->device);
+    }
+    ctx->queue = NULL;
     ctx->device = NULL;
 }

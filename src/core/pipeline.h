@@ -1,6 +1,5 @@
 /* Shared by reduce.c and softmax.c: folding a rank's part on its device. */
-#ifndef ALLFOLD_PIPELINE_H
-#define ALLFOLD_PIPELINE_H
+#pragma once
 
 #include "core/core.h"
 
@@ -21,10 +20,6 @@ struct device_data {
 /* Sets *device_data to this memory of a source or sink, if the device can use it in place. */
 allfold_status locate_memory(struct allfold_context *ctx, const void *memory, uint64_t count, struct device_data *device_data,
                               struct error *error);
-/* Starts the copy of elements of the source, no more than the queue holds, to `memory` on the queue's device. Local. */
-allfold_status elements_upload(struct allfold_context *ctx, struct queue *queue, const struct job *job, struct range elements,
-                               void *memory, struct error *error);
-void reader_close(struct allfold_context *ctx);
 void device_data_release(struct allfold_context *ctx, struct device_data *device_data);
 
 /* Begins a fold at the identity, or from where the job's hook says. A part that is longer than the monoid allows is an error here,
@@ -33,11 +28,9 @@ void device_data_release(struct allfold_context *ctx, struct device_data *device
 bool stream_begin(struct allfold_context *ctx, const struct job *job, struct stream *stream, struct error *error);
 
 /* Folds the rest of this rank's part into *stream->partial. If device_data has all elements, they are folded there. Otherwise they are
-   streamed through the queues, and device_data keeps as many as it has room for. Local. */
+   streamed through the queues, and device_data keeps as many as it has room for; then the source is checked. Local. */
 allfold_status fold_part(struct allfold_context *ctx, const struct job *job, struct stream *stream, const struct device_data *device_data,
                          struct error *error);
 
-/* Waits for all queues and ignores their errors: after an error nothing may still be running. */
+/* Waits for what is under way in place, and ignores its errors: after an error nothing may still be running. */
 void drain(struct allfold_context *ctx);
-
-#endif

@@ -1,10 +1,12 @@
 /* Folds: each rank folds its part on its device, then there is one exchange. Data on the device is folded in one piece. Other
-   data streams through the queues in shards. */
+   data streams through the queues of a team (team.h), in shards. */
 #include "core/pipeline.h"
+#include "core/team.h"
 #include "fold/packed.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 allfold_status locate_memory(struct allfold_context *ctx, const void *memory, uint64_t count, struct device_data *device_data,
@@ -21,55 +23,6 @@ allfold_status locate_memory(struct allfold_context *ctx, const void *memory, ui
     return ALLFOLD_OK;
 }
 
-/* Whether the source's elements lie in host memory that the device can copy from; *from is then their address. */
-static bool find_pinned(struct device *device, const struct job *job, struct range elements, const char **from,
-                        struct error *error)
-{
-    const size_t element_bytes = allfold_type_bytes(job->type);
-    enum place first = PLACE_HOST, last = PLACE_HOST;
-    if (job->source->memory == NULL || elements.count == 0)
-        return false;
-    *from = (const char *)job->source->memory + (elements.first - job->range.first) * element_bytes;
-    return device->backend->locate(device, *from, &first, error) == ALLFOLD_OK && first == PLACE_PINNED
-           && device->backend->locate(device, *from + elements.count * element_bytes - 1, &last, error) == ALLFOLD_OK
-           && last == PLACE_PINNED;
-}
-
-/* Reads elements to the queue's staging buffer; *from is then where they lie. */
-static allfold_status read_elements(struct allfold_context *ctx, struct queue *queue, const struct job *job, struct range elements,
-                                    const char **from, struct error *error)
-{
-    const size_t bytes = (size_t)elements.count * allfold_type_bytes(job->type);
-    const struct read_request request = {elements, 0, queue->staging};
-    struct piece piece;
-    if ((ctx->reader == NULL && job->source->open_reader(job->source, &ctx->reader, error) != ALLFOLD_OK)
-        || ctx->reader->read(ctx->reader, &request, &piece, error) != ALLFOLD_OK)
-        return error->status;
-    *from = piece.elements;
-    if (*from < (char *)queue->staging || *from > (char *)queue->staging + queue->bytes + READER_SLACK)
-        *from = memcpy(queue->staging, piece.elements, bytes);
-    return ALLFOLD_OK;
-}
-
-void reader_close(struct allfold_context *ctx)
-{
-    if (ctx->reader != NULL)
-        ctx->reader->close(ctx->reader);
-    ctx->reader = NULL;
-}
-
-allfold_status elements_upload(struct allfold_context *ctx, struct queue *queue, const struct job *job, struct range elements,
-                               void *memory, struct error *error)
-{
-    const char *from = queue->staging;
-    phase_enter(ctx->comm.progress, PHASE_READ);
-    if (!find_pinned(queue->device, job, elements, &from, error)
-        && (error->status != ALLFOLD_OK || read_elements(ctx, queue, job, elements, &from, error) != ALLFOLD_OK))
-        return error->status;
-    phase_enter(ctx->comm.progress, PHASE_UPLOAD);
-    return queue->device->backend->upload(queue, from, memory, (size_t)elements.count * allfold_type_bytes(job->type), error);
-}
-
 void device_data_release(struct allfold_context *ctx, struct device_data *device_data)
 {
     if (device_data->owned)
@@ -80,10 +33,8 @@ void device_data_release(struct allfold_context *ctx, struct device_data *device
 void drain(struct allfold_context *ctx)
 {
     struct error ignored = {0};
-    for (int i = 0; i < ctx->queue_count; i++) {
-        ctx->device->backend->softmax_cancel(ctx->queues[i]);
-        ctx->device->backend->wait(ctx->queues[i], &ignored);
-    }
+    ctx->device->backend->softmax_cancel(ctx->queue);
+    ctx->device->backend->wait(ctx->queue, &ignored);
 }
 
 /* Elements already on the device: one fold, in the caller's stream. */
@@ -91,12 +42,14 @@ static allfold_status fold_in_place(struct allfold_context *ctx, const struct jo
                                   const struct device_data *device_data, struct error *error)
 {
     const struct backend *const backend = ctx->device->backend;
-    struct queue *const queue = ctx->queues[0];
+    struct queue *const queue = ctx->queue;
     const struct work work = {stream->monoid, stream->type, device_data->memory, device_data->elements, 0};
     phase_enter(ctx->comm.progress, PHASE_FOLD);
     if (backend->enter(queue, job->stream, error) != ALLFOLD_OK || backend->fold(queue, &work, error) != ALLFOLD_OK
-        || backend->wait(queue, error) != ALLFOLD_OK)
+        || backend->wait(queue, error) != ALLFOLD_OK) {
+        drain(ctx);
         return error->status;
+    }
     monoid_combine(stream->monoid, stream->type, stream->partial, queue->partial);
     atomic_fetch_add(&ctx->comm.progress->done, device_data->elements * allfold_type_bytes(stream->type));
     return ALLFOLD_OK;
@@ -116,7 +69,7 @@ static void device_words(const struct allfold_context *ctx, char words[64])
 bool stream_begin(struct allfold_context *ctx, const struct job *job, struct stream *stream, struct error *error)
 {
     const size_t element_bytes = allfold_type_bytes(stream->type);
-    const uint64_t shard = ctx->queues[0]->bytes / element_bytes;
+    const uint64_t shard = team_elements(job, ctx->device->shard_bytes);
     stream->shard_elements = shard;
     stream->shards = job->range.count / shard + (job->range.count % shard != 0);
     stream->done = 0;
@@ -132,62 +85,105 @@ bool stream_begin(struct allfold_context *ctx, const struct job *job, struct str
     return comm_agree(&ctx->comm, error) == ALLFOLD_OK;
 }
 
-/* Shard number i of this rank's part, counted from the part's first element. */
-static struct range shard_range(const struct job *job, const struct stream *stream, uint64_t i)
+/* A fold whose shards several threads work on. Their partials are combined in order, by the thread that hands over the next one. */
+struct folding {
+    struct stream *stream;
+    const struct device_data *device_data;
+    struct slot {
+        struct partial partial;
+        bool full;
+    } *slots; /* shard i has slot i modulo their number */
+    bool combining; /* a thread is */
+};
+
+static allfold_status start_window(struct worker *worker, struct lane *lane, struct error *error)
 {
-    const uint64_t first = i * stream->shard_elements;
-    return (struct range){first, u64_min(stream->shard_elements, job->range.count - first)};
+    const struct team *const team = worker->team;
+    const struct folding *const folding = team->user;
+    const struct range *const elements = &lane->window.elements;
+    const struct device_data *const kept = folding->device_data;
+    const uint64_t first = elements->first - team->job->range.first;
+    const bool keep = first + elements->count <= kept->capacity;
+    const void *x;
+    if (lane_load(worker, lane, keep ? kept->memory + first * allfold_type_bytes(team->job->type) : NULL, &x, error) != ALLFOLD_OK)
+        return error->status;
+    phase_enter(team->ctx->comm.progress, PHASE_FOLD);
+    const struct work work = {folding->stream->monoid, folding->stream->type, x, lane->piece.count, first};
+    return lane->queue->device->backend->fold(lane->queue, &work, error);
 }
 
-/* Starts shard number i. */
-static allfold_status start_shard(struct allfold_context *ctx, const struct job *job, const struct stream *stream, uint64_t i,
-                                  const struct device_data *device_data, struct error *error)
+/* Combines the next shard, which is in *slot. Without the team's lock, but one thread at a time. */
+static allfold_status take_slot(const struct team *team, struct slot *slot, struct error *error)
 {
-    struct queue *const queue = ctx->queues[i % (uint64_t)ctx->queue_count];
-    const size_t element_bytes = allfold_type_bytes(stream->type);
-    const struct range shard = shard_range(job, stream, i);
-    const struct range elements = {job->range.first + shard.first, shard.count};
-    const bool kept = shard.first + shard.count <= device_data->capacity;
-    void *const memory = kept ? device_data->memory + shard.first * element_bytes : queue->buffer;
-    const struct work work = {stream->monoid, stream->type, memory, shard.count, shard.first};
-    if (elements_upload(ctx, queue, job, elements, memory, error) != ALLFOLD_OK)
-        return error->status;
-    phase_enter(ctx->comm.progress, PHASE_FOLD);
-    return ctx->device->backend->fold(queue, &work, error);
-}
-
-/* Waits for the next shard and combines its partial. */
-static allfold_status take_shard(struct allfold_context *ctx, const struct job *job, struct stream *stream, struct error *error)
-{
-    struct queue *const queue = ctx->queues[stream->done % (uint64_t)ctx->queue_count];
-    const uint64_t elements = shard_range(job, stream, stream->done).count;
-    phase_enter(ctx->comm.progress, PHASE_FOLD);
-    if (ctx->device->backend->wait(queue, error) != ALLFOLD_OK)
-        return error->status;
-    monoid_combine(stream->monoid, stream->type, stream->partial, queue->partial);
+    const struct job *const job = team->job;
+    struct stream *const stream = ((struct folding *)team->user)->stream;
+    const uint64_t elements = u64_min(stream->shard_elements, job->range.count - stream->done * stream->shard_elements);
+    monoid_combine(stream->monoid, stream->type, stream->partial, &slot->partial);
     stream->done++;
-    atomic_fetch_add(&ctx->comm.progress->done, elements * allfold_type_bytes(stream->type));
+    atomic_fetch_add(&team->ctx->comm.progress->done, elements * allfold_type_bytes(stream->type));
     return job->hook == NULL ? ALLFOLD_OK : job->hook->after_shard(job->hook->user, stream, false, error);
 }
 
-/* Shard i runs in queue i mod queues. Its partial is taken just before the queue's next shard, so partials come in order. A run
-   that is asked to stop starts no further shard, and waits for those that have started. */
+/* Puts the worker's partial, of a whole shard, into its slot. If no thread is combining, this one does, as long as the next shard is
+   there. After an error none does any more. */
+static allfold_status hand_over(struct worker *worker, uint64_t shard, struct error *error)
+{
+    struct team *const team = worker->team;
+    struct folding *const folding = team->user;
+    pthread_mutex_lock(&team->lock);
+    struct slot *slot = &folding->slots[shard % team->slots];
+    memcpy(&slot->partial, worker->partial, monoid_bytes(folding->stream->monoid, folding->stream->type));
+    slot->full = true;
+    const bool combine = !folding->combining;
+    while (combine && error->status == ALLFOLD_OK && (slot = &folding->slots[team->done % team->slots])->full) {
+        folding->combining = true;
+        pthread_mutex_unlock(&team->lock);
+        take_slot(team, slot, error);
+        pthread_mutex_lock(&team->lock);
+        slot->full = false;
+        team_shards_done(team, folding->stream->done);
+    }
+    if (combine && error->status == ALLFOLD_OK)
+        folding->combining = false;
+    pthread_mutex_unlock(&team->lock);
+    return error->status;
+}
+
+static allfold_status finish_window(struct worker *worker, struct lane *lane, struct error *error)
+{
+    const struct stream *const stream = ((struct folding *)worker->team->user)->stream;
+    const uint64_t first = lane->window.elements.first - worker->team->job->range.first;
+    phase_enter(worker->team->ctx->comm.progress, PHASE_FOLD);
+    if (lane->queue->device->backend->wait(lane->queue, error) != ALLFOLD_OK)
+        return error->status;
+    if (first % stream->shard_elements == 0)
+        memcpy(worker->partial, lane->queue->partial, monoid_bytes(stream->monoid, stream->type));
+    else
+        monoid_combine(stream->monoid, stream->type, worker->partial, lane->queue->partial);
+    return lane->window.ahead == 0 ? hand_over(worker, lane->window.shard, error) : ALLFOLD_OK;
+}
+
+static const struct team_work fold_windows = {start_window, finish_window};
+
+/* A run that is asked to stop starts no further shard, and finishes those that have started. */
 static allfold_status fold_streamed(struct allfold_context *ctx, const struct job *job, struct stream *stream,
                                     const struct device_data *device_data, struct error *error)
 {
-    const uint64_t queues = (uint64_t)ctx->queue_count, start = stream->done;
-    uint64_t end = stream->shards;
+    const uint64_t window = u64_min(team_elements(job, ctx->device->window_bytes), stream->shard_elements);
+    struct folding folding = {.stream = stream, .device_data = device_data};
+    struct team team = {.ctx = ctx, .job = job, .work = &fold_windows, .user = &folding,
+                        .shard_elements = stream->shard_elements, .window_elements = window,
+                        .queue_bytes = team_queue_bytes(ctx, job, window, 0),
+                        .next = stream->done, .end = stream->shards};
     core_log(ctx, "%" PRIu64 " elements stream in %" PRIu64 " shards", job->range.count, stream->shards);
-    for (uint64_t i = start; i < end + queues; i++) {
-        if (i >= start + queues && take_shard(ctx, job, stream, error) != ALLFOLD_OK)
-            return error->status;
-        if (i < end && atomic_load_explicit(&ctx->comm.progress->stop, memory_order_relaxed) != 0)
-            end = i;
-        if (i < end && start_shard(ctx, job, stream, i, device_data, error) != ALLFOLD_OK)
-            return error->status;
-    }
-    if (end == stream->shards)
-        return ALLFOLD_OK;
+    team.slots = 4 * (uint64_t)ctx->device->worker_queues * (uint64_t)team_workers(ctx, team.end - team.next, team.queue_bytes);
+    folding.slots = calloc(team.slots, sizeof *folding.slots);
+    if (folding.slots == NULL)
+        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for the partials of %" PRIu64 " shards", team.slots);
+    team_run(&team, error);
+    free(folding.slots);
+    if (error->status != ALLFOLD_OK || stream->done == stream->shards)
+        return error->status;
     if (job->hook != NULL && job->hook->after_shard(job->hook->user, stream, true, error) != ALLFOLD_OK)
         return error->status;
     return progress_check(ctx->comm.progress, error);
@@ -198,11 +194,9 @@ allfold_status fold_part(struct allfold_context *ctx, const struct job *job, str
 {
     if (job->range.count == 0 || error->status != ALLFOLD_OK)
         return error->status;
-    const allfold_status status = device_data->elements == job->range.count ? fold_in_place(ctx, job, stream, device_data, error)
-                                                                       : fold_streamed(ctx, job, stream, device_data, error);
-    if (status != ALLFOLD_OK)
-        drain(ctx);
-    return status;
+    if (device_data->elements == job->range.count)
+        return fold_in_place(ctx, job, stream, device_data, error);
+    return fold_streamed(ctx, job, stream, device_data, error) == ALLFOLD_OK ? source_check(job->source, error) : error->status;
 }
 
 allfold_status core_reduce(struct allfold_context *ctx, const struct fold_call *given, const struct job *job,
@@ -223,9 +217,6 @@ allfold_status core_reduce(struct allfold_context *ctx, const struct fold_call *
     if (error->status == ALLFOLD_OK)
         locate_memory(ctx, job->source->memory, part.count, &device_data, error);
     fold_part(ctx, job, &stream, &device_data, error);
-    if (job->source != NULL)
-        source_check(job->source, error);
-    reader_close(ctx);
     if (comm_combine(&ctx->comm, &part, error) != ALLFOLD_OK)
         return error->status;
     if (call.packing != NULL)

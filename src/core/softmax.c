@@ -1,6 +1,7 @@
 /* Softmax: a first pass folds (max, sum of exponentials), one exchange makes it global, a second pass normalises each
    rank's part into its sink. What fits the device budget stays there between the passes; the rest is read twice. */
 #include "core/pipeline.h"
+#include "core/team.h"
 #include "fold/exponential.h"
 
 #include <inttypes.h>
@@ -17,83 +18,78 @@ struct normalise {
     struct progress *progress;
 };
 
-/* Elements of the part that one step takes: input and output each fit half a queue. */
-static uint64_t step_elements(const struct normalise *n)
+/* Of a window's elements: room in a queue's buffer for input, before the output. */
+static size_t room_for_x(uint64_t window, allfold_type x_type)
 {
-    const size_t x_bytes = allfold_type_bytes(n->x_type), y_bytes = allfold_type_bytes(n->y_type);
-    return n->ctx->queues[0]->bytes / 2 / (x_bytes > y_bytes ? x_bytes : y_bytes);
+    return (size_t)(reader_room(window, allfold_type_bytes(x_type)) + 4095) / 4096 * 4096;
 }
 
-static allfold_status normalise_start(const struct normalise *n, struct queue *queue, struct range step,
-                                      const void **host, struct error *error)
+static allfold_status start_window(struct worker *worker, struct lane *lane, struct error *error)
 {
+    const struct team *const team = worker->team;
+    const struct normalise *const n = team->user;
     const struct backend *const backend = n->ctx->device->backend;
     const size_t x_bytes = allfold_type_bytes(n->x_type), y_bytes = allfold_type_bytes(n->y_type);
-    const uint64_t start = step.first - n->job->range.first;
-    const bool kept = n->x.memory != NULL && start + step.count <= n->x.elements;
-    char *const x = kept ? n->x.memory + start * x_bytes : queue->buffer;
-    if (!kept && elements_upload(n->ctx, queue, n->job, step, x, error) != ALLFOLD_OK)
+    const uint64_t count = lane->window.elements.count, first = lane->window.elements.first - n->job->range.first;
+    const void *x = n->x.memory + first * x_bytes;
+    const bool kept = n->x.memory != NULL && first + count <= n->x.elements;
+    if (!kept && lane_load(worker, lane, NULL, &x, error) != ALLFOLD_OK)
         return error->status;
     phase_enter(n->progress, PHASE_NORMALISE);
-    char *const y = n->y.memory != NULL ? n->y.memory + start * y_bytes : (char *)queue->buffer + queue->bytes / 2;
-    const struct softmax_work work = {x, y, n->x_type, n->y_type, step.count, n->logarithm, n->ctx->level};
-    if (backend->normalise(queue, &work, &n->constants, error) != ALLFOLD_OK || n->y.memory != NULL)
+    char *const y = n->y.memory != NULL ? n->y.memory + first * y_bytes
+                                        : (char *)lane->queue->buffer + room_for_x(team->window_elements, n->x_type);
+    const struct softmax_work work = {x, y, n->x_type, n->y_type, count, n->logarithm, n->ctx->level};
+    if (backend->normalise(lane->queue, &work, &n->constants, error) != ALLFOLD_OK || n->y.memory != NULL)
         return error->status;
-    return backend->download(queue, y, (size_t)step.count * y_bytes, host, error);
+    return backend->download(lane->queue, y, (size_t)count * y_bytes, &lane->output, error);
 }
 
-static allfold_status normalise_finish(const struct normalise *n, struct queue *queue, struct range step,
-                                       const void *host, struct error *error)
+static allfold_status finish_window(struct worker *worker, struct lane *lane, struct error *error)
 {
+    const struct normalise *const n = worker->team->user;
+    const struct range *const elements = &lane->window.elements;
     phase_enter(n->progress, PHASE_NORMALISE);
-    if (n->ctx->device->backend->wait(queue, error) != ALLFOLD_OK)
+    if (n->ctx->device->backend->wait(lane->queue, error) != ALLFOLD_OK)
         return error->status;
     if (n->y.memory == NULL) {
         phase_enter(n->progress, PHASE_WRITE);
-        n->sink->write(n->sink, step.first, step.count, host, n->ctx->device->threads, error);
+        n->sink->write(n->sink, elements->first, elements->count, lane->output, error);
     }
-    atomic_fetch_add(&n->progress->done, step.count * allfold_type_bytes(n->x_type));
+    atomic_fetch_add(&n->progress->done, elements->count * allfold_type_bytes(n->x_type));
     return error->status;
 }
 
-/* The caller's memory is written after the work in the caller's stream: several queues write it, and each of them waits. */
-static allfold_status follow_caller(const struct normalise *n, struct error *error)
-{
-    for (int i = 0; i < n->ctx->queue_count && n->y.memory != NULL; i++)
-        if (n->ctx->device->backend->follow(n->ctx->queues[i], n->job->stream, error) != ALLFOLD_OK)
-            break;
-    return error->status;
-}
+static const struct team_work normalise_windows = {start_window, finish_window};
 
-/* Backwards: the first pass ended at the end, so caches still hold the last elements. */
-static allfold_status normalise_part(const struct normalise *n, struct error *error)
+/* Backwards: the first pass ended at the end, so caches still hold the last elements. The caller's memory is written after the work in
+   the caller's stream: the team's queues follow what that stream holds now. */
+static allfold_status normalise_part(struct normalise *n, struct error *error)
 {
-    const uint64_t count = n->job->range.count, queues = (uint64_t)n->ctx->queue_count;
-    const uint64_t size = step_elements(n), steps = (count + size - 1) / size;
-    struct range step[CORE_QUEUES_MAX] = {{0, 0}};
-    const void *host[CORE_QUEUES_MAX] = {NULL};
-    for (uint64_t i = 0; i < steps + queues; i++) {
-        const uint64_t q = i % queues;
-        struct queue *const queue = n->ctx->queues[q];
-        if (i >= queues && i - queues < steps && normalise_finish(n, queue, step[q], host[q], error) != ALLFOLD_OK)
+    const struct device *const device = n->ctx->device;
+    const size_t x_bytes = allfold_type_bytes(n->x_type), y_bytes = allfold_type_bytes(n->y_type);
+    const uint64_t shard = team_elements(n->job, device->shard_bytes);
+    const uint64_t window = u64_min(team_elements(n->job, device->window_bytes / 2 * x_bytes / u64_max(x_bytes, y_bytes)), shard);
+    struct team team = {.ctx = n->ctx, .job = n->job, .work = &normalise_windows, .user = n,
+                        .shard_elements = shard, .window_elements = window, .backwards = true,
+                        .queue_bytes = team_queue_bytes(n->ctx, n->job, window, 4096 + window * y_bytes),
+                        .end = n->job->range.count / shard + (n->job->range.count % shard != 0)};
+    const int queues = team_workers(n->ctx, team.end, team.queue_bytes) * device->worker_queues;
+    if (core_queues(n->ctx, queues, team.queue_bytes, error) != ALLFOLD_OK)
+        return error->status;
+    for (int i = 0; i < queues && n->y.memory != NULL; i++)
+        if (device->backend->follow(n->ctx->queues[i], n->job->stream, error) != ALLFOLD_OK)
             return error->status;
-        if (i < steps) {
-            if (progress_check(n->progress, error) != ALLFOLD_OK)
-                return error->status;
-            const uint64_t start = (steps - 1 - i) * size;
-            step[q] = (struct range){n->job->range.first + start, u64_min(size, count - start)};
-            if (normalise_start(n, queue, step[q], &host[q], error) != ALLFOLD_OK)
-                return error->status;
-        }
-    }
-    return ALLFOLD_OK;
+    if (team_run(&team, error) != ALLFOLD_OK || progress_check(n->progress, error) != ALLFOLD_OK)
+        return error->status;
+    return source_check(n->job->source, error);
 }
 
 /* Allocates device memory for as much of the part as the budget allows, in whole shards. A failure is no error: less is kept. */
-static void reserve_kept(struct allfold_context *ctx, allfold_type type, uint64_t count, struct device_data *kept)
+static void reserve_kept(struct allfold_context *ctx, const struct job *job, struct device_data *kept)
 {
-    const size_t element_bytes = allfold_type_bytes(type);
-    const uint64_t shard = ctx->queues[0]->bytes / element_bytes, room = ctx->device->memory / element_bytes;
+    const size_t element_bytes = allfold_type_bytes(job->type);
+    const uint64_t count = job->range.count;
+    const uint64_t shard = team_elements(job, ctx->device->shard_bytes), room = ctx->device->memory / element_bytes;
     const uint64_t elements = room >= count ? count : room / shard * shard;
     struct error ignored = {0};
     void *memory;
@@ -116,7 +112,7 @@ static bool is_placed(const struct normalise *n)
 static allfold_status begin_placed(const struct normalise *n, struct partial *partial, struct error *error)
 {
     const struct backend *const backend = n->ctx->device->backend;
-    struct queue *const queue = n->ctx->queues[0];
+    struct queue *const queue = n->ctx->queue;
     const bool single_rank = n->ctx->comm.size == 1;
     const struct softmax_work work = {n->x.memory, n->y.memory, n->x_type, n->y_type, n->x.elements, n->logarithm, n->ctx->level};
     phase_enter(n->progress, PHASE_FOLD);
@@ -140,7 +136,7 @@ static void fold_pass(struct normalise *n, struct stream *stream, struct error *
     }
     /* a fold that resumes from its hook has not read the earlier elements: all are read again */
     if (error->status == ALLFOLD_OK && n->x.memory == NULL && n->job->hook == NULL)
-        reserve_kept(n->ctx, n->x_type, count, &n->x);
+        reserve_kept(n->ctx, n->job, &n->x);
     if (error->status == ALLFOLD_OK && is_placed(n))
         begin_placed(n, stream->partial, error);
     else
@@ -156,14 +152,13 @@ static void normalise_pass(struct normalise *n, const struct stream *stream, str
     softmax_constants_set(stream->monoid, stream->partial, &n->constants);
     if (is_placed(n)) {
         phase_enter(n->progress, PHASE_NORMALISE);
-        n->ctx->device->backend->softmax_finish(n->ctx->queues[0], single_rank ? NULL : &n->constants, error);
+        n->ctx->device->backend->softmax_finish(n->ctx->queue, single_rank ? NULL : &n->constants, error);
         atomic_fetch_add(&n->progress->done, n->x.elements * allfold_type_bytes(n->x_type));
-    } else if (follow_caller(n, error) == ALLFOLD_OK) {
+        if (error->status != ALLFOLD_OK)
+            drain(n->ctx);
+    } else if (n->job->range.count > 0) {
         normalise_part(n, error);
-        source_check(n->job->source, error);
     }
-    if (error->status != ALLFOLD_OK)
-        drain(n->ctx);
 }
 
 allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, const struct job *job, struct sink *sink,
@@ -185,13 +180,12 @@ allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, const s
         error->shared = monoid_has_room(stream.monoid, part.count, error) != ALLFOLD_OK;
     if (error->status != ALLFOLD_OK) {
         if (is_placed(&n))
-            ctx->device->backend->softmax_cancel(ctx->queues[0]);
+            ctx->device->backend->softmax_cancel(ctx->queue);
     } else {
         normalise_pass(&n, &stream, error);
         if (ctx->comm.size > 1)
             comm_agree(&ctx->comm, error);
     }
     device_data_release(ctx, &n.x);
-    reader_close(ctx);
     return error->status;
 }

@@ -1,6 +1,5 @@
 /* A fold that takes its elements in shards: its progress, and a hook for a caller that saves it (store/checkpoint.h). */
-#ifndef ALLFOLD_STREAM_H
-#define ALLFOLD_STREAM_H
+#pragma once
 
 #include "fold/table.h"
 
@@ -23,5 +22,3 @@ struct stream_hook {
     /* After each shard, in order. last: the run was asked to stop, and no other shard follows. */
     allfold_status (*after_shard)(void *user, const struct stream *stream, bool last, struct error *error);
 };
-
-#endif

@@ -1,8 +1,9 @@
 /* Devices: one interface, a folder for each backend, which is a struct of functions; backends.c lists and picks them.
 
-   A device works through queues. Work in one queue runs in order; queues overlap where the backend can. Each queue has
-   a staging buffer (host memory, pinned for CUDA) and a device buffer of the same size (for the CPU: the same memory).
-   Calls that take a queue return as soon as the work is under way; its effects may be looked at after wait. */
+   A device works through queues. Work in one queue runs in order; queues overlap where the backend can. A queue that elements
+   stream through has a staging buffer (host memory, pinned for CUDA) and a device buffer of the same size (for the CPU: the same
+   memory). Calls that take a queue return as soon as the work is under way; its effects may be looked at after wait. Different
+   threads may use different queues at the same time. */
 #pragma once
 
 #include "base/base.h"
@@ -27,7 +28,7 @@ enum place { PLACE_HOST, PLACE_PINNED, PLACE_DEVICE };
 
 struct queue {
     struct device *device;
-    size_t bytes;            /* of staging and of buffer */
+    size_t bytes;            /* of staging and of buffer; 0: elements in place only, worked on by all of the device's host threads */
     void *staging, *buffer;
     struct partial *partial; /* host memory: what fold found, after wait */
 };
@@ -35,9 +36,11 @@ struct queue {
 struct device {
     const struct backend *backend;
     uint64_t memory;      /* bytes of device memory this rank may use for elements, beside its queues */
-    size_t staging_bytes; /* recommended size of a queue */
-    int queue_count;      /* recommended number of queues */
-    int threads;          /* host threads for filling and emptying staging buffers */
+    size_t shard_bytes;   /* of the elements that stream as one shard */
+    size_t window_bytes;  /* of those that are read, and worked on, at a time: at most shard_bytes */
+    int worker_queues;    /* of each thread that streams elements */
+    int workers;          /* the most threads that stream elements */
+    int threads;          /* host threads */
     int sharers;          /* ranks that use the same device, this one among them: as budget was told */
     bool first_sharer;    /* the lowest of them */
     char label[32];       /* "cpu", "CUDA device 2": for messages */
@@ -58,7 +61,7 @@ struct backend {
     /* Opens device local_rank modulo visible. The host's cores are shared with local_size processes. */
     allfold_status (*open)(int local_rank, int local_size, const allfold_options *options, struct device **device,
                            struct error *error);
-    /* Sets memory, staging_bytes and queue_count, now that device->sharers is known. */
+    /* Sets memory, shard_bytes, window_bytes, worker_queues and workers, now that device->sharers is known. */
     void (*budget)(struct device *device, const allfold_options *options);
     void (*close)(struct device *device);
     void (*describe)(const struct device *device, struct device_info *info);
@@ -70,7 +73,9 @@ struct backend {
     allfold_status (*locate)(struct device *device, const void *memory, enum place *place, struct error *error);
     allfold_status (*allocate)(struct device *device, size_t bytes, void **memory, struct error *error);
     void (*release)(struct device *device, void *memory);
-    allfold_status (*queue_open)(struct device *device, size_t bytes, struct queue **queue, struct error *error);
+    /* Opens `count` queues of so many bytes each: a multiple of 4096, to which their buffers are aligned. The first owns what they
+       share, and is closed last. */
+    allfold_status (*queues_open)(struct device *device, size_t bytes, int count, struct queue **queues, struct error *error);
     void (*queue_close)(struct queue *queue);
     /* Until the next wait, the queue's work runs in the caller's stream itself (cudaStream_t; NULL: the legacy default
        stream): in order with the caller's own work, at no cost. The queue must be idle. */

@@ -14,7 +14,8 @@
 enum {
     BLOCK = 1 << 16,       /* least elements of a block: shorter arrays are one, folded without waking threads */
     BLOCKS_MAX = 4096,     /* so partials need little memory, whatever the length */
-    STAGING_BYTES = 4 << 20 /* shared by the threads: stays in the second-level caches */
+    SHARD_BYTES = 4 << 20,  /* of a file that is not in the system's cache: one request to the disk */
+    WINDOW_BYTES = 512 << 10 /* stays in the second-level cache of the thread that reads and folds it */
 };
 
 struct cpu_device {
@@ -27,7 +28,8 @@ struct cpu_queue {
     struct partial partial;
     struct softmax_work softmax; /* begun, and where x is the whole array */
     bool single_rank;
-    _Alignas(64) unsigned char blocks[BLOCKS_MAX * sizeof(struct partial)]; /* partials of blocks, as close as their size allows */
+    unsigned char *blocks; /* of a queue without staging: partials of blocks, as close as their size allows, for all threads */
+    void *shared;          /* of the first of some queues: the staging buffers of all */
 };
 
 static int cpu_visible(struct error *why)
@@ -62,8 +64,10 @@ static allfold_status cpu_open(int local_rank, int local_size, const allfold_opt
 static void cpu_budget(struct device *device, const allfold_options *options)
 {
     device->memory = 0; /* streams: what a file holds stays in the file */
-    device->staging_bytes = options->staging_bytes > 0 ? options->staging_bytes : STAGING_BYTES;
-    device->queue_count = 1;
+    device->shard_bytes = options->staging_bytes > 0 ? options->staging_bytes : SHARD_BYTES;
+    device->window_bytes = (size_t)u64_min(device->shard_bytes, WINDOW_BYTES);
+    device->worker_queues = 1;
+    device->workers = device->threads;
 }
 
 static void cpu_close(struct device *device) { free(device); }
@@ -117,30 +121,47 @@ static void cpu_release(struct device *device, void *memory)
     free(memory);
 }
 
-static allfold_status cpu_queue_open(struct device *device, size_t bytes, struct queue **queue, struct error *error)
-{
-    struct cpu_queue *opened = aligned_alloc(64, (sizeof *opened + 63) / 64 * 64);
-    if (opened == NULL)
-        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for a queue");
-    memset(&opened->queue, 0, sizeof opened->queue);
-    if (bytes > 0 && cpu_allocate(device, bytes, &opened->queue.staging, error) != ALLFOLD_OK) {
-        free(opened);
-        return error->status;
-    }
-    opened->queue.device = device;
-    opened->queue.bytes = bytes;
-    opened->queue.buffer = opened->queue.staging;
-    opened->queue.partial = &opened->partial;
-    *queue = &opened->queue;
-    return ALLFOLD_OK;
-}
-
 static void cpu_queue_close(struct queue *queue)
 {
     if (queue == NULL)
         return;
-    free(queue->staging);
+    free(((struct cpu_queue *)queue)->blocks);
+    free(((struct cpu_queue *)queue)->shared);
     free(queue);
+}
+
+static struct cpu_queue *open_queue(struct device *device, size_t bytes)
+{
+    struct cpu_queue *const opened = aligned_alloc(64, (sizeof *opened + 63) / 64 * 64);
+    if (opened == NULL)
+        return NULL;
+    memset(opened, 0, sizeof *opened);
+    opened->queue = (struct queue){.device = device, .bytes = bytes, .partial = &opened->partial};
+    if (bytes > 0 || (opened->blocks = aligned_alloc(64, BLOCKS_MAX * sizeof(struct partial))) != NULL)
+        return opened;
+    free(opened);
+    return NULL;
+}
+
+/* The staging buffers are one allocation, of which each thread is the first to touch its own. */
+static allfold_status cpu_queues_open(struct device *device, size_t bytes, int count, struct queue **queues, struct error *error)
+{
+    void *staging = NULL;
+    if (bytes > 0 && cpu_allocate(device, bytes * (size_t)count, &staging, error) != ALLFOLD_OK)
+        return error->status;
+    for (int i = 0; i < count; i++) {
+        struct cpu_queue *const opened = open_queue(device, bytes);
+        if (opened == NULL) {
+            while (i-- > 0)
+                cpu_queue_close(queues[i]);
+            free(staging);
+            return error_set(error, ALLFOLD_NO_MEMORY, "no memory for a queue");
+        }
+        opened->queue.staging = opened->queue.buffer = bytes > 0 ? (char *)staging + (size_t)i * bytes : NULL;
+        queues[i] = &opened->queue;
+    }
+    ((struct cpu_queue *)queues[0])->shared = staging;
+    return ALLFOLD_OK;
 }
 
 static allfold_status cpu_follow(struct queue *queue, void *stream, struct error *error)
@@ -177,36 +198,60 @@ static uint64_t block_elements(uint64_t n)
     return (blocks + BLOCKS_MAX - 1) / BLOCKS_MAX * BLOCK;
 }
 
+/* Folds a block of the work's elements. One of an array beyond 2^44 elements is taken in steps. */
+static void fold_block(const struct cpu_loops *loops, const struct work *work, struct range block, struct partial *partial)
+{
+    const uint64_t end = block.first + block.count;
+    monoid_identity(work->monoid, work->type, partial);
+    for (uint64_t start = block.first; start < end; start += 1u << 31) {
+        struct work step = *work;
+        step.x = (const char *)work->x + start * allfold_type_bytes(work->type);
+        step.n = u64_min(end - start, 1u << 31);
+        step.first = work->first + start;
+        loops->fold(&step, partial);
+    }
+}
+
+static struct range block_range(const struct work *work, uint64_t block, uint64_t length)
+{
+    return (struct range){block * length, u64_min(length, work->n - block * length)};
+}
+
+/* All of the device's threads fold blocks. */
+static void fold_by_all(struct cpu_queue *cpu, const struct work *work, uint64_t blocks, uint64_t length)
+{
+    const struct cpu_loops *const loops = ((struct cpu_device *)cpu->queue.device)->loops;
+    const size_t stride = (monoid_bytes(work->monoid, work->type) + 63) / 64 * 64;
+#pragma omp parallel for schedule(static) num_threads(cpu->queue.device->threads)
+    for (uint64_t block = 0; block < blocks; block++)
+        fold_block(loops, work, block_range(work, block, length), (struct partial *)(cpu->blocks + block * stride));
+    for (uint64_t block = 0; block < blocks; block++)
+        monoid_combine(work->monoid, work->type, &cpu->partial, (const struct partial *)(cpu->blocks + block * stride));
+}
+
+/* The same blocks in the same order, so the same bits, by the thread that calls. */
+static void fold_alone(struct cpu_queue *cpu, const struct work *work, uint64_t blocks, uint64_t length)
+{
+    const struct cpu_loops *const loops = ((struct cpu_device *)cpu->queue.device)->loops;
+    struct partial partial;
+    for (uint64_t block = 0; block < blocks; block++) {
+        fold_block(loops, work, block_range(work, block, length), &partial);
+        monoid_combine(work->monoid, work->type, &cpu->partial, &partial);
+    }
+}
+
 static allfold_status cpu_fold(struct queue *queue, const struct work *work, struct error *error)
 {
     (void)error;
     struct cpu_queue *const cpu = (struct cpu_queue *)queue;
-    const struct cpu_loops *const loops = ((struct cpu_device *)queue->device)->loops;
-    const enum monoid monoid = work->monoid;
-    const allfold_type type = work->type;
-    monoid_identity(monoid, type, &cpu->partial);
-    if (work->n <= BLOCK) {
-        loops->fold(work, &cpu->partial);
-        return ALLFOLD_OK;
-    }
-    const uint64_t length = block_elements(work->n), blocks = (work->n + length - 1) / length;
-    const size_t stride = (monoid_bytes(monoid, type) + 63) / 64 * 64;
-#pragma omp parallel for schedule(static) num_threads(queue->device->threads)
-    for (uint64_t block = 0; block < blocks; block++) {
-        /* a block of an array beyond 2^44 elements is taken in steps */
-        struct partial *const partial = (struct partial *)(cpu->blocks + block * stride);
-        monoid_identity(monoid, type, partial);
-        const uint64_t end = u64_min((block + 1) * length, work->n);
-        for (uint64_t start = block * length; start < end; start += 1u << 31) {
-            struct work step = *work;
-            step.x = (const char *)work->x + start * allfold_type_bytes(type);
-            step.n = u64_min(end - start, 1u << 31);
-            step.first = work->first + start;
-            loops->fold(&step, partial);
-        }
-    }
-    for (uint64_t block = 0; block < blocks; block++)
-        monoid_combine(monoid, type, &cpu->partial, (const struct partial *)(cpu->blocks + block * stride));
+    const uint64_t length = work->n <= BLOCK ? BLOCK : block_elements(work->n), blocks = (work->n + length - 1) / length;
+    monoid_identity(work->monoid, work->type, &cpu->partial);
+    if (blocks <= 1)
+        fold_block(((struct cpu_device *)queue->device)->loops, work, (struct range){0, work->n}, &cpu->partial);
+    else if (cpu->blocks != NULL)
+        fold_by_all(cpu, work, blocks, length);
+    else
+        fold_alone(cpu, work, blocks, length);
     return ALLFOLD_OK;
 }
 
@@ -216,7 +261,7 @@ static allfold_status cpu_normalise(struct queue *queue, const struct softmax_wo
     (void)error;
     const struct cpu_loops *const loops = ((struct cpu_device *)queue->device)->loops;
     const uint64_t blocks = (work->n + BLOCK - 1) / BLOCK;
-#pragma omp parallel for schedule(static) num_threads(queue->device->threads) if (blocks > 1)
+#pragma omp parallel for schedule(static) num_threads(queue->device->threads) if (blocks > 1 && queue->bytes == 0)
     for (uint64_t block = 0; block < blocks; block++) {
         const uint64_t start = block * BLOCK;
         struct softmax_work step = *work;
@@ -272,7 +317,7 @@ const struct backend backend_cpu = {
     .locate = cpu_locate,
     .allocate = cpu_allocate,
     .release = cpu_release,
-    .queue_open = cpu_queue_open,
+    .queues_open = cpu_queues_open,
     .queue_close = cpu_queue_close,
     .enter = cpu_follow,
     .follow = cpu_follow,

@@ -30,6 +30,7 @@ struct cuda_queue {
     cudaEvent_t followed;         /* what the caller's stream held when follow was called */
     struct fold_space space;
     struct fold_mailbox *mailbox; /* space.mailbox, as the host sees it */
+    void *shared_host, *shared_device; /* of the first of some queues: the memory of all */
     size_t awaited;               /* bytes of the partial that the last fold will leave there; 0: wait has taken it */
     bool fold_last;               /* nothing was started after it */
     enum softmax_way way;
@@ -46,7 +47,7 @@ __attribute__((format(printf, 4, 5))) allfold_status cuda_check(const struct cud
 allfold_status cuda_use(const struct cuda_device *cuda, struct error *error);
 
 /* The backend's functions on queues (queue.c) and softmax (softmax.c): see device.h. */
-allfold_status cuda_queue_open(struct device *device, size_t bytes, struct queue **queue, struct error *error);
+allfold_status cuda_queues_open(struct device *device, size_t bytes, int count, struct queue **queues, struct error *error);
 void cuda_queue_close(struct queue *queue);
 allfold_status cuda_enter(struct queue *queue, void *stream, struct error *error);
 allfold_status cuda_follow(struct queue *queue, void *stream, struct error *error);

@@ -8,10 +8,10 @@
 #include <string.h>
 
 enum {
-    QUEUES = 3,               /* one filling, one copying, one folding */
-    STAGING_BYTES = 16 << 20, /* long enough to hide what starting a copy costs */
+    QUEUES = 2,               /* of a thread: it fills one while the other copies and folds */
+    STAGING_BYTES = 4 << 20,  /* long enough to hide what starting a copy costs */
     STAGING_BYTES_LEAST = 64 << 10,
-    THREADS_MOST = 8 /* of the host, for one rank: more do not fill staging faster */
+    THREADS_MOST = 16 /* of the host, for one rank: so many fill the link */
 };
 
 static int cuda_visible(struct error *why)
@@ -65,9 +65,11 @@ static void cuda_budget(struct device *device, const allfold_options *options)
     uint64_t staging = options->staging_bytes;
     if (staging == 0)
         staging = u64_max(u64_min(STAGING_BYTES, budget / (2 * QUEUES)), STAGING_BYTES_LEAST);
-    device->staging_bytes = (size_t)staging;
-    device->queue_count = QUEUES;
-    device->memory = budget > QUEUES * staging ? budget - QUEUES * staging : 0;
+    const uint64_t workers = u64_max(u64_min((uint64_t)device->threads, budget / 2 / QUEUES / staging), 1), queues = workers * QUEUES;
+    device->shard_bytes = device->window_bytes = (size_t)staging;
+    device->worker_queues = QUEUES;
+    device->workers = (int)workers;
+    device->memory = budget / queues > staging ? budget - queues * staging : 0;
 }
 
 /* That the kernels in this build run on the device. */
@@ -229,7 +231,7 @@ const struct backend backend_cuda = {
     .locate = cuda_locate,
     .allocate = cuda_allocate,
     .release = cuda_release,
-    .queue_open = cuda_queue_open,
+    .queues_open = cuda_queues_open,
     .queue_close = cuda_queue_close,
     .enter = cuda_enter,
     .follow = cuda_follow,

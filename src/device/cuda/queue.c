@@ -19,10 +19,8 @@ void cuda_queue_close(struct queue *queue)
     cudaSetDevice(cuda_of(queue)->index);
     if (closed->own != NULL)
         cudaStreamSynchronize(closed->own);
-    cudaFree(queue->buffer);
-    cudaFreeHost(queue->staging);
-    cudaFreeHost(closed->mailbox);
-    cudaFree(closed->space.scratch);
+    cudaFreeHost(closed->shared_host);
+    cudaFree(closed->shared_device);
     if (closed->followed != NULL)
         cudaEventDestroy(closed->followed);
     if (closed->own != NULL)
@@ -32,58 +30,86 @@ void cuda_queue_close(struct queue *queue)
     free(closed);
 }
 
-/* What the fold kernels need. */
-static allfold_status open_space(struct cuda_queue *queue, const struct cuda_device *cuda, struct error *error)
-{
-    struct fold_space *const space = &queue->space;
-    const size_t scratch_bytes = fold_scratch_bytes(cuda->multiprocessors);
-    space->multiprocessors = cuda->multiprocessors;
-    if (cuda_check(cuda, cudaMalloc(&space->scratch, scratch_bytes), error, "cudaMalloc of %zu bytes", scratch_bytes)
-            != ALLFOLD_OK
-        || cuda_check(cuda, cudaMemsetAsync(space->scratch, 0, scratch_bytes, queue->own), error, "cudaMemsetAsync")
-               != ALLFOLD_OK
-        || cuda_check(cuda, cudaStreamSynchronize(queue->own), error, "cudaMemsetAsync") != ALLFOLD_OK
-        || cuda_check(cuda, cudaHostAlloc((void **)&queue->mailbox, sizeof *queue->mailbox, cudaHostAllocMapped), error,
-                 "cudaHostAlloc of %zu bytes", sizeof *queue->mailbox) != ALLFOLD_OK
-        || cuda_check(cuda, cudaHostGetDevicePointer((void **)&space->mailbox, queue->mailbox, 0), error,
-                 "cudaHostGetDevicePointer") != ALLFOLD_OK)
-        return error->status;
-    memset(queue->mailbox, 0, sizeof *queue->mailbox);
-    queue->queue.partial = malloc(sizeof *queue->queue.partial);
-    return queue->queue.partial != NULL ? ALLFOLD_OK : error_set(error, ALLFOLD_NO_MEMORY, "no memory for a partial");
-}
+static size_t round_up(size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
 
-static allfold_status open_buffers(struct queue *queue, size_t bytes, struct error *error)
+/* What each of some queues has: in host memory a mailbox and staging, on the device scratch memory and a buffer. */
+struct shares {
+    size_t mailbox, staging, scratch, buffer;
+};
+
+/* Host memory and device memory of all queues, one allocation each, of which the first queue becomes the owner. */
+static allfold_status allocate_shared(struct cuda_queue *owner, const struct shares *each, int count, struct error *error)
 {
-    const struct cuda_device *const cuda = cuda_of(queue);
-    if (bytes > 0
-        && (cuda_check(cuda, cudaHostAlloc(&queue->staging, bytes, cudaHostAllocDefault), error,
-                  "cudaHostAlloc of a staging buffer of %zu bytes", bytes) != ALLFOLD_OK
-            || cuda_check(cuda, cudaMalloc(&queue->buffer, bytes), error, "cudaMalloc of %zu bytes", bytes) != ALLFOLD_OK))
+    const struct cuda_device *const cuda = cuda_of(&owner->queue);
+    const size_t host = (size_t)count * (each->mailbox + each->staging), device = (size_t)count * (each->scratch + each->buffer);
+    if (cuda_check(cuda, cudaHostAlloc(&owner->shared_host, host, cudaHostAllocMapped), error,
+                   "cudaHostAlloc of %d staging buffers, %zu bytes", count, host) != ALLFOLD_OK
+        || cuda_check(cuda, cudaMalloc(&owner->shared_device, device), error, "cudaMalloc of %d buffers, %zu bytes", count, device)
+               != ALLFOLD_OK
+        || cuda_check(cuda, cudaMemsetAsync(owner->shared_device, 0, (size_t)count * each->scratch, owner->own), error,
+                      "cudaMemsetAsync") != ALLFOLD_OK
+        || cuda_check(cuda, cudaStreamSynchronize(owner->own), error, "cudaMemsetAsync") != ALLFOLD_OK)
         return error->status;
-    queue->bytes = bytes;
+    memset(owner->shared_host, 0, (size_t)count * each->mailbox);
     return ALLFOLD_OK;
 }
 
-allfold_status cuda_queue_open(struct device *device, size_t bytes, struct queue **queue, struct error *error)
+/* Gives queue number i its parts. The mailboxes lie first, then the staging buffers; so do scratch memory and buffers. */
+static allfold_status take_share(struct cuda_queue *queue, const struct cuda_queue *owner, const struct shares *each, int i, int count,
+                                 struct error *error)
+{
+    const struct cuda_device *const cuda = cuda_of(&queue->queue);
+    const size_t before = (size_t)i, all = (size_t)count;
+    char *const host = owner->shared_host, *const device = owner->shared_device;
+    queue->mailbox = (struct fold_mailbox *)(host + before * each->mailbox);
+    queue->space.multiprocessors = cuda->multiprocessors;
+    queue->space.scratch = device + before * each->scratch;
+    queue->queue.staging = each->staging > 0 ? host + all * each->mailbox + before * each->staging : NULL;
+    queue->queue.buffer = each->buffer > 0 ? device + all * each->scratch + before * each->buffer : NULL;
+    queue->queue.bytes = each->buffer;
+    return cuda_check(cuda, cudaHostGetDevicePointer((void **)&queue->space.mailbox, queue->mailbox, 0), error,
+                      "cudaHostGetDevicePointer");
+}
+
+/* A queue without memory. */
+static allfold_status open_queue(struct device *device, struct queue **queue, struct error *error)
 {
     const struct cuda_device *const cuda = (const struct cuda_device *)device;
     struct cuda_queue *const opened = calloc(1, sizeof *opened);
     if (opened == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory for a queue");
     opened->queue.device = device;
-    if (cuda_use(cuda, error) != ALLFOLD_OK
-        || cuda_check(cuda, cudaStreamCreateWithFlags(&opened->own, cudaStreamNonBlocking), error, "cudaStreamCreate")
-               != ALLFOLD_OK
-        || cuda_check(cuda, cudaEventCreateWithFlags(&opened->followed, cudaEventDisableTiming), error, "cudaEventCreate")
-               != ALLFOLD_OK
-        || open_space(opened, cuda, error) != ALLFOLD_OK || open_buffers(&opened->queue, bytes, error) != ALLFOLD_OK) {
-        cuda_queue_close(&opened->queue);
-        return error->status;
+    opened->queue.partial = malloc(sizeof *opened->queue.partial);
+    if (opened->queue.partial == NULL)
+        error_set(error, ALLFOLD_NO_MEMORY, "no memory for a partial");
+    else if (cuda_use(cuda, error) == ALLFOLD_OK
+             && cuda_check(cuda, cudaStreamCreateWithFlags(&opened->own, cudaStreamNonBlocking), error, "cudaStreamCreate")
+                    == ALLFOLD_OK
+             && cuda_check(cuda, cudaEventCreateWithFlags(&opened->followed, cudaEventDisableTiming), error, "cudaEventCreate")
+                    == ALLFOLD_OK) {
+        opened->stream = opened->own;
+        *queue = &opened->queue;
+        return ALLFOLD_OK;
     }
-    opened->stream = opened->own;
-    *queue = &opened->queue;
-    return ALLFOLD_OK;
+    cuda_queue_close(&opened->queue);
+    return error->status;
+}
+
+allfold_status cuda_queues_open(struct device *device, size_t bytes, int count, struct queue **queues, struct error *error)
+{
+    const struct cuda_device *const cuda = (const struct cuda_device *)device;
+    const struct shares each = {round_up(sizeof(struct fold_mailbox)), bytes, round_up(fold_scratch_bytes(cuda->multiprocessors)), bytes};
+    int opened = 0;
+    while (opened < count && open_queue(device, &queues[opened], error) == ALLFOLD_OK)
+        opened++;
+    struct cuda_queue *const owner = opened > 0 ? (struct cuda_queue *)queues[0] : NULL;
+    if (error->status == ALLFOLD_OK)
+        allocate_shared(owner, &each, count, error);
+    for (int i = 0; i < count && error->status == ALLFOLD_OK; i++)
+        take_share((struct cuda_queue *)queues[i], owner, &each, i, count, error);
+    while (error->status != ALLFOLD_OK && opened > 0)
+        cuda_queue_close(queues[--opened]);
+    return error->status;
 }
 
 static cudaStream_t stream_of_caller(void *stream) { return stream != NULL ? (cudaStream_t)stream : cudaStreamLegacy; }

@@ -1,0 +1,283 @@
+/* Threads that work on a rank's part: see team.h. */
+#include "core/team.h"
+
+#include "base/host.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+uint64_t team_elements(const struct job *job, size_t bytes)
+{
+    const uint64_t granule = job->source != NULL ? job->source->granule : 1;
+    return u64_max(bytes / allfold_type_bytes(job->type) / granule, 1) * granule;
+}
+
+/* Not less than any type's usual windows need, so that the queues of one call serve the next. */
+size_t team_queue_bytes(const struct allfold_context *ctx, const struct job *job, uint64_t elements, uint64_t more)
+{
+    const uint64_t usual = reader_room(ctx->device->window_bytes, 1), needed = reader_room(elements, allfold_type_bytes(job->type)) + more;
+    return (size_t)(u64_max(usual, needed) + 4095) / 4096 * 4096;
+}
+
+int team_workers(const struct allfold_context *ctx, uint64_t shards, size_t queue_bytes)
+{
+    const struct device *const device = ctx->device;
+    const uint64_t memory = host_memory() / (uint64_t)ctx->comm.local_size / 2;
+    const uint64_t most = u64_max(memory / (uint64_t)device->worker_queues / queue_bytes, 1);
+    return (int)u64_max(u64_min(u64_min((uint64_t)device->workers, most), shards), 1);
+}
+
+void team_shards_done(struct team *team, uint64_t done)
+{
+    team->done = done;
+    pthread_cond_broadcast(&team->moved);
+}
+
+/* The phase that the rank shows is then that of the worker that failed. */
+void team_fail(struct team *team, const struct error *error)
+{
+    pthread_mutex_lock(&team->lock);
+    if (!team->failed) {
+        team->failed = true;
+        team->failed_in = phase_of_thread(team->ctx->comm.progress);
+        team->error = *error;
+    }
+    pthread_cond_broadcast(&team->moved);
+    pthread_mutex_unlock(&team->lock);
+}
+
+enum taken { TAKEN, LATER, NOTHING_LEFT };
+
+/* Takes the next shard. If there is no slot for it, waits if it may, else LATER. */
+static enum taken take_shard(struct team *team, bool may_wait, uint64_t *shard)
+{
+    enum taken taken = LATER;
+    pthread_mutex_lock(&team->lock);
+    for (;;) {
+        if (atomic_load_explicit(&team->ctx->comm.progress->stop, memory_order_relaxed) != 0 || team->failed
+            || team->next == team->end)
+            taken = NOTHING_LEFT;
+        else if (team->slots == 0 || team->next - team->done < team->slots)
+            taken = TAKEN;
+        if (taken != LATER || !may_wait)
+            break;
+        pthread_cond_wait(&team->moved, &team->lock);
+    }
+    if (taken == TAKEN)
+        *shard = team->next++;
+    pthread_mutex_unlock(&team->lock);
+    return taken;
+}
+
+/* The elements of shard number i. */
+static struct range shard_range(const struct team *team, uint64_t i)
+{
+    const struct range *const part = &team->job->range;
+    const uint64_t place = team->backwards ? (part->count - 1) / team->shard_elements - i : i, first = place * team->shard_elements;
+    return (struct range){part->first + first, u64_min(team->shard_elements, part->count - first)};
+}
+
+static allfold_status finish_lane(struct worker *worker, struct lane *lane)
+{
+    if (!lane->busy)
+        return worker->error.status;
+    lane->busy = false;
+    return worker->team->work->finish(worker, lane, &worker->error);
+}
+
+static allfold_status finish_all(struct worker *worker)
+{
+    const int lanes = worker->team->lanes;
+    for (int i = 0; i < lanes && worker->error.status == ALLFOLD_OK; i++)
+        finish_lane(worker, &worker->lanes[(worker->started + (uint64_t)i) % (uint64_t)lanes]);
+    return worker->error.status;
+}
+
+/* Cuts the next window from the shard under way, or from a new one. A worker that must wait for a slot finishes its own shards first:
+   others may wait for them. */
+static bool next_window(struct worker *worker, struct window *window)
+{
+    struct team *const team = worker->team;
+    if (worker->rest.count == 0) {
+        enum taken taken = take_shard(team, false, &worker->shard);
+        if (taken == LATER)
+            taken = finish_all(worker) == ALLFOLD_OK ? take_shard(team, true, &worker->shard) : NOTHING_LEFT;
+        if (taken == NOTHING_LEFT)
+            return false;
+        worker->rest = shard_range(team, worker->shard);
+    }
+    struct range *const rest = &worker->rest;
+    const uint64_t count = u64_min(team->window_elements, rest->count);
+    *window = (struct window){worker->shard, {rest->first, count}, rest->count - count};
+    *rest = (struct range){rest->first + count, rest->count - count};
+    return true;
+}
+
+/* After an error nothing may still be running. */
+static void drain(struct worker *worker)
+{
+    for (int i = 0; i < worker->team->lanes; i++) {
+        struct error ignored = {0};
+        struct queue *const queue = worker->lanes[i].queue;
+        queue->device->backend->wait(queue, &ignored);
+    }
+}
+
+static void work(struct worker *worker)
+{
+    struct team *const team = worker->team;
+    while (worker->error.status == ALLFOLD_OK) {
+        struct lane *const lane = &worker->lanes[worker->started % (uint64_t)team->lanes];
+        if (finish_lane(worker, lane) != ALLFOLD_OK || !next_window(worker, &lane->window)
+            || team->work->start(worker, lane, &worker->error) != ALLFOLD_OK)
+            break;
+        lane->busy = true;
+        worker->started++;
+    }
+    if (finish_all(worker) != ALLFOLD_OK) {
+        team_fail(team, &worker->error);
+        drain(worker);
+    }
+}
+
+/* The number of this thread, among `count` that were asked for. */
+static int thread_number(void)
+{
+#ifdef _OPENMP
+    return omp_get_thread_num();
+#else
+    return 0;
+#endif
+}
+
+/* Side by side, each with a clock of its own. Fewer threads than asked for do all the work as well. */
+static void work_together(struct team *team, struct worker *workers, int count)
+{
+    struct progress *const progress = team->ctx->comm.progress;
+    const enum phase before = phase_of_thread(progress);
+    int running = 1;
+    struct phase_clock *const clocks = calloc((size_t)count, sizeof *clocks);
+    if (count == 1 || clocks == NULL) { /* with the rank's own clock */
+        work(&workers[0]);
+        free(clocks);
+        return;
+    }
+#pragma omp parallel num_threads(count)
+    {
+#ifdef _OPENMP
+#pragma omp single
+        running = omp_get_num_threads();
+#endif
+        phase_clock_start(&clocks[thread_number()], progress, PHASE_READ);
+        work(&workers[thread_number()]);
+        phase_clock_stop();
+    }
+    phase_clocks_add(progress, clocks, running, team->failed ? team->failed_in : before);
+    free(clocks);
+}
+
+/* Gives each worker its queues and a reader. */
+static allfold_status equip(struct team *team, struct worker *workers, int count, struct error *error)
+{
+    struct allfold_context *const ctx = team->ctx;
+    struct source *const source = team->job->source;
+    if (core_queues(ctx, count * team->lanes, team->queue_bytes, error) != ALLFOLD_OK)
+        return error->status;
+    for (int i = 0; i < count; i++) {
+        workers[i].team = team;
+        for (int lane = 0; lane < team->lanes; lane++)
+            workers[i].lanes[lane].queue = ctx->queues[i * team->lanes + lane];
+        if (source->open_reader(source, &workers[i].reader, error) != ALLFOLD_OK)
+            return error->status;
+        if ((workers[i].partial = malloc(sizeof *workers[i].partial)) == NULL)
+            return error_set(error, ALLFOLD_NO_MEMORY, "no memory for a worker thread");
+    }
+    return ALLFOLD_OK;
+}
+
+static void dismiss(struct worker *workers, int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (workers[i].reader != NULL)
+            workers[i].reader->close(workers[i].reader);
+        free(workers[i].partial);
+    }
+    free(workers);
+}
+
+allfold_status team_run(struct team *team, struct error *error)
+{
+    if (team->next == team->end)
+        return error->status;
+    const int count = team_workers(team->ctx, team->end - team->next, team->queue_bytes);
+    struct worker *const workers = calloc((size_t)count, sizeof *workers);
+    if (workers == NULL)
+        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for %d worker threads", count);
+    team->lanes = team->ctx->device->worker_queues;
+    team->done = team->next;
+    pthread_mutex_init(&team->lock, NULL);
+    pthread_cond_init(&team->moved, NULL);
+    if (equip(team, workers, count, error) == ALLFOLD_OK) {
+        core_log(team->ctx, "%d threads, each with %d buffers of %zu bytes, read the elements", count, team->lanes, team->queue_bytes);
+        work_together(team, workers, count);
+        if (team->failed)
+            error_set(error, team->error.status, "%s", team->error.text);
+    }
+    dismiss(workers, count);
+    pthread_cond_destroy(&team->moved);
+    pthread_mutex_destroy(&team->lock);
+    return error->status;
+}
+
+/* Whether the source's elements lie in host memory that the device can copy from; *from is then their address. */
+static bool find_pinned(struct device *device, const struct job *job, const struct range *elements, const void **from,
+                        struct error *error)
+{
+    const size_t element_bytes = allfold_type_bytes(job->type);
+    enum place first = PLACE_HOST, last = PLACE_HOST;
+    if (job->source->memory == NULL)
+        return false;
+    const char *const at = (const char *)job->source->memory + (elements->first - job->range.first) * element_bytes;
+    *from = at;
+    return device->backend->locate(device, at, &first, error) == ALLFOLD_OK && first == PLACE_PINNED
+           && device->backend->locate(device, at + elements->count * element_bytes - 1, &last, error) == ALLFOLD_OK
+           && last == PLACE_PINNED;
+}
+
+allfold_status lane_read(struct worker *worker, struct lane *lane, struct error *error)
+{
+    const struct job *const job = worker->team->job;
+    struct queue *const queue = lane->queue;
+    const struct read_request request = {lane->window.elements, lane->window.ahead, queue->staging};
+    const bool own_memory = queue->device->backend->own_memory;
+    phase_enter(worker->team->ctx->comm.progress, PHASE_READ);
+    lane->piece = (struct piece){.count = lane->window.elements.count};
+    if (own_memory && find_pinned(queue->device, job, &lane->window.elements, &lane->piece.elements, error))
+        return error->status;
+    if (error->status != ALLFOLD_OK || worker->reader->read(worker->reader, &request, &lane->piece, error) != ALLFOLD_OK)
+        return error->status;
+    const char *const found = lane->piece.elements, *const staging = queue->staging;
+    if (own_memory && (found < staging || found >= staging + queue->bytes))
+        lane->piece.elements = memcpy(queue->staging, found, lane->piece.count * allfold_type_bytes(job->type));
+    return ALLFOLD_OK;
+}
+
+allfold_status lane_load(struct worker *worker, struct lane *lane, void *memory, const void **x, struct error *error)
+{
+    struct progress *const progress = worker->team->ctx->comm.progress;
+    struct queue *const queue = lane->queue;
+    if (lane_read(worker, lane, error) != ALLFOLD_OK)
+        return error->status;
+    if (!queue->device->backend->own_memory) {
+        *x = lane->piece.elements;
+        return ALLFOLD_OK;
+    }
+    *x = memory != NULL ? memory : queue->buffer;
+    phase_enter(progress, PHASE_UPLOAD);
+    return queue->device->backend->upload(queue, lane->piece.elements, (void *)(uintptr_t)*x,
+                                          (size_t)lane->piece.count * allfold_type_bytes(worker->team->job->type), error);
+}
