@@ -7,9 +7,16 @@
 #include "array/encoding.h"
 #include "array/replacement.h"
 #include "base/base.h"
-#include "base/generator.h"
 
 #define ARRAY_DIMENSIONS_MAX 32
+
+/* One of the named distributions of generate.c. */
+struct generator {
+    uint32_t distribution; /* row of the table in generate.c */
+    uint64_t seed;
+    double a, b;               /* the distribution's own parameters */
+    uint64_t whole_a, whole_b; /* the same for integer types, exact, in two's complement */
+};
 
 /* How elements that are not encoded lie in a file: in runs, whose elements lie one behind the other. */
 struct array_layout {
@@ -154,6 +161,7 @@ struct source {
        in row-major order too. NULL: a position is an index. If it is not NULL, folds and outputs to which indices matter ask for one
        granule at a time, inside of which positions and indices have one order. */
     uint64_t (*index)(struct source *source, uint64_t position, uint64_t *run);
+    bool leaves_out;     /* pieces may have fewer elements than positions that are not empty */
     allfold_type type;
     uint64_t granule;    /* as array_info says */
     const void *memory;  /* not NULL: this rank's range also lies here, to be used in place; reading works all the same */

@@ -59,7 +59,7 @@ static allfold_status read_encoded(struct reader *reader, const struct read_requ
     const struct read_request of_stored = {request->range, request->ahead, room};
     if (r->stored->read(r->stored, &of_stored, piece, error) != ALLFOLD_OK)
         return error->status;
-    if (encoding_has_missing(&s->encoding) && s->missing != MISSING_KEEP) {
+    if (s->source.leaves_out) {
         const char *const from = piece->elements;
         char *const to = from >= room && from <= room + READER_SLACK ? room + (from - room) : room;
         const uint64_t read = piece->count;
@@ -133,7 +133,8 @@ allfold_status encoded_open(const struct array_info *info, struct source **sourc
         return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to open it", file_shown(info->path));
     }
     s->source = (struct source){.open_reader = open_reader, .check = check_encoded, .close = close_encoded, .type = info->type,
-                                .index = (*source)->index != NULL ? index_of_stored : NULL};
+                                .index = (*source)->index != NULL ? index_of_stored : NULL,
+                                .leaves_out = encoding_has_missing(&info->encoding) && info->missing != MISSING_KEEP};
     s->stored = *source;
     s->encoding = info->encoding;
     s->missing = (enum missing)info->missing;

@@ -78,7 +78,7 @@ static allfold_type value_type(const struct array_info *input) { return input->e
 /* Whether the report says how many elements were missing: if the input can have any, and they are looked for. */
 static bool counts_missing(const struct session *session)
 {
-    return encoding_has_missing(&session->input.encoding) && session->input.missing != MISSING_KEEP;
+    return session->missing > 0 || (encoding_has_missing(&session->input.encoding) && session->input.missing != MISSING_KEEP);
 }
 
 /* Bytes of the input a second; NAN if it was not read. */

@@ -139,7 +139,7 @@ static void begin_checkpoint(struct session *session, struct job *job)
     const struct comm *const comm = session_comm(session);
     struct checkpoint *const checkpoint = &session->checkpoint;
     const struct checkpoint_run run = {settings->checkpoint, settings->checkpoint_every, settings->command->name,
-                                       (uint64_t)settings->nan, comm->rank, comm->size};
+                                       (uint64_t)settings->nan | (uint64_t)session->input.missing << 8, comm->rank, comm->size};
     job->hook = &checkpoint->hook; /* on all ranks, whatever has failed */
     if (checkpoint_begin(checkpoint, &run, &session->input, comm->progress, &session->error) != ALLFOLD_OK)
         return;

@@ -53,7 +53,8 @@ static void append_record(struct record *a, struct record *b)
     }
     mine->mismatch |= next->mismatch || mine->monoid != next->monoid || mine->type != next->type || mine->call != next->call;
     if (!mine->mismatch && mine->bytes > 0) {
-        monoid_shift((enum monoid)mine->monoid, (allfold_type)mine->type, &b->partial, mine->count);
+        if ((mine->call & COMM_WHOLE_INDICES) == 0)
+            monoid_shift((enum monoid)mine->monoid, (allfold_type)mine->type, &b->partial, mine->count);
         monoid_combine((enum monoid)mine->monoid, (allfold_type)mine->type, &a->partial, &b->partial);
     }
     mine->count += next->count;

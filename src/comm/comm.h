@@ -28,16 +28,19 @@ allfold_status comm_agree(struct comm *comm, struct error *error);
 
 /* A rank's part of an exchange: input and result. */
 struct comm_part {
-    uint32_t call; /* identifies the call that the ranks make; any number but UINT32_MAX */
+    uint32_t call; /* identifies the call that the ranks make; any number below 2^30, and COMM_WHOLE_INDICES if it applies */
     enum monoid monoid;
     allfold_type type;
     uint64_t count;          /* elements: in, of this rank's part; out, of all */
     struct partial *partial; /* in, of this rank's part; out, of all */
 };
 
+/* In a call: the partials' indices are those of the whole array already. */
+#define COMM_WHOLE_INDICES (UINT32_C(1) << 30)
+
 /* part->partial becomes the ranks' partials combined in rank order, part->count the sum of their counts. The same exchange agrees
-   on *error; on failure both stay as they were. Indices in a partial count from the rank's own first element before, and are
-   global after. It is an error unless call, monoid and type are the same on all ranks. Ranks of one host combine through shared
+   on *error; on failure both stay as they were. Indices in a partial count from the rank's own first element before,
+   unless the call says that they do not, and are global after. It is an error unless call, monoid and type are the same on all ranks. Ranks of one host combine through shared
    memory, hosts by one MPI_Allreduce (partials of more than 608 bytes: two). A failure costs one broadcast of the message. */
 allfold_status comm_combine(struct comm *comm, struct comm_part *part, struct error *error);
 

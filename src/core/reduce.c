@@ -51,6 +51,7 @@ static allfold_status fold_in_place(struct allfold_context *ctx, const struct jo
         return error->status;
     }
     monoid_combine(stream->monoid, stream->type, stream->partial, queue->partial);
+    stream->count = device_data->elements;
     atomic_fetch_add(&ctx->comm.progress->done, device_data->elements * allfold_type_bytes(stream->type));
     return ALLFOLD_OK;
 }
@@ -72,7 +73,7 @@ bool stream_begin(struct allfold_context *ctx, const struct job *job, struct str
     const uint64_t shard = team_elements(job, ctx->device->shard_bytes);
     stream->shard_elements = shard;
     stream->shards = job->range.count / shard + (job->range.count % shard != 0);
-    stream->done = 0;
+    stream->done = stream->count = 0;
     monoid_identity(stream->monoid, stream->type, stream->partial);
     monoid_has_room(stream->monoid, job->range.count, error); /* of this part: known before the work */
     if (job->hook == NULL)
@@ -85,12 +86,35 @@ bool stream_begin(struct allfold_context *ctx, const struct job *job, struct str
     return comm_agree(&ctx->comm, error) == ALLFOLD_OK;
 }
 
+/* Whether partials get the indices of the whole array at once, because the source's order is not that of the array, or because it
+   leaves out elements. */
+static bool has_whole_indices(const struct job *job, enum monoid monoid)
+{
+    return job->source != NULL && monoid_facts[monoid].indexed && (job->source->index != NULL || job->source->leaves_out);
+}
+
+/* The indices in the partial of a window, which count the elements that were read, become those of the whole array. */
+static void place_indices(const struct job *job, const struct lane *lane, const struct stream *stream, struct partial *partial)
+{
+    uint64_t *indices[MONOID_INDICES_MAX], run;
+    const int count = monoid_indices(stream->monoid, stream->type, partial, indices);
+    for (int i = 0; i < count; i++) {
+        if (*indices[i] == ALLFOLD_NO_INDEX)
+            continue;
+        const uint64_t place = lane->piece.kept != NULL ? encoding_select(lane->piece.kept, *indices[i]) : *indices[i];
+        const uint64_t position = lane->window.elements.first + place;
+        *indices[i] = job->source->index != NULL ? job->source->index(job->source, position, &run) : position;
+    }
+}
+
 /* A fold whose shards several threads work on. Their partials are combined in order, by the thread that hands over the next one. */
 struct folding {
     struct stream *stream;
     const struct device_data *device_data;
+    bool whole_indices; /* see has_whole_indices */
     struct slot {
         struct partial partial;
+        uint64_t count; /* elements in it */
         bool full;
     } *slots; /* shard i has slot i modulo their number */
     bool combining; /* a thread is */
@@ -104,12 +128,13 @@ static allfold_status start_window(struct worker *worker, struct lane *lane, str
     const struct device_data *const kept = folding->device_data;
     const uint64_t first = elements->first - team->job->range.first;
     const bool keep = first + elements->count <= kept->capacity;
+    const uint64_t counted_from = folding->whole_indices ? 0 : first;
     const void *x;
     if (lane_load(worker, lane, keep ? kept->memory + first * allfold_type_bytes(team->job->type) : NULL, &x, error) != ALLFOLD_OK)
         return error->status;
     phase_enter(team->ctx->comm.progress, PHASE_FOLD);
-    const struct work work = {folding->stream->monoid, folding->stream->type, x, lane->piece.count, first};
-    return lane->queue->device->backend->fold(lane->queue, &work, error);
+    const struct work work = {folding->stream->monoid, folding->stream->type, x, lane->piece.count, counted_from};
+    return work.n == 0 ? ALLFOLD_OK : lane->queue->device->backend->fold(lane->queue, &work, error);
 }
 
 /* Combines the next shard, which is in *slot. Without the team's lock, but one thread at a time. */
@@ -119,6 +144,7 @@ static allfold_status take_slot(const struct team *team, struct slot *slot, stru
     struct stream *const stream = ((struct folding *)team->user)->stream;
     const uint64_t elements = u64_min(stream->shard_elements, job->range.count - stream->done * stream->shard_elements);
     monoid_combine(stream->monoid, stream->type, stream->partial, &slot->partial);
+    stream->count += slot->count;
     stream->done++;
     atomic_fetch_add(&team->ctx->comm.progress->done, elements * allfold_type_bytes(stream->type));
     return job->hook == NULL ? ALLFOLD_OK : job->hook->after_shard(job->hook->user, stream, false, error);
@@ -133,6 +159,7 @@ static allfold_status hand_over(struct worker *worker, uint64_t shard, struct er
     pthread_mutex_lock(&team->lock);
     struct slot *slot = &folding->slots[shard % team->slots];
     memcpy(&slot->partial, worker->partial, monoid_bytes(folding->stream->monoid, folding->stream->type));
+    slot->count = worker->count;
     slot->full = true;
     const bool combine = !folding->combining;
     while (combine && error->status == ALLFOLD_OK && (slot = &folding->slots[team->done % team->slots])->full) {
@@ -151,15 +178,24 @@ static allfold_status hand_over(struct worker *worker, uint64_t shard, struct er
 
 static allfold_status finish_window(struct worker *worker, struct lane *lane, struct error *error)
 {
-    const struct stream *const stream = ((struct folding *)worker->team->user)->stream;
+    const struct folding *const folding = worker->team->user;
+    const struct stream *const stream = folding->stream;
     const uint64_t first = lane->window.elements.first - worker->team->job->range.first;
+    struct partial *const found = lane->queue->partial;
     phase_enter(worker->team->ctx->comm.progress, PHASE_FOLD);
-    if (lane->queue->device->backend->wait(lane->queue, error) != ALLFOLD_OK)
+    if (lane->piece.count == 0)
+        monoid_identity(stream->monoid, stream->type, found);
+    else if (lane->queue->device->backend->wait(lane->queue, error) != ALLFOLD_OK)
         return error->status;
-    if (first % stream->shard_elements == 0)
-        memcpy(worker->partial, lane->queue->partial, monoid_bytes(stream->monoid, stream->type));
-    else
-        monoid_combine(stream->monoid, stream->type, worker->partial, lane->queue->partial);
+    if (folding->whole_indices)
+        place_indices(worker->team->job, lane, stream, found);
+    if (first % stream->shard_elements == 0) {
+        memcpy(worker->partial, found, monoid_bytes(stream->monoid, stream->type));
+        worker->count = 0;
+    } else {
+        monoid_combine(stream->monoid, stream->type, worker->partial, found);
+    }
+    worker->count += lane->piece.count;
     return lane->window.ahead == 0 ? hand_over(worker, lane->window.shard, error) : ALLFOLD_OK;
 }
 
@@ -169,8 +205,10 @@ static const struct team_work fold_windows = {start_window, finish_window};
 static allfold_status fold_streamed(struct allfold_context *ctx, const struct job *job, struct stream *stream,
                                     const struct device_data *device_data, struct error *error)
 {
-    const uint64_t window = u64_min(team_elements(job, ctx->device->window_bytes), stream->shard_elements);
-    struct folding folding = {.stream = stream, .device_data = device_data};
+    const bool whole_indices = has_whole_indices(job, stream->monoid);
+    const size_t window_bytes = whole_indices && job->source->index != NULL ? 1 : ctx->device->window_bytes; /* 1: one granule */
+    const uint64_t window = u64_min(team_elements(job, window_bytes), stream->shard_elements);
+    struct folding folding = {.stream = stream, .device_data = device_data, .whole_indices = whole_indices};
     struct team team = {.ctx = ctx, .job = job, .work = &fold_windows, .user = &folding,
                         .shard_elements = stream->shard_elements, .window_elements = window,
                         .queue_bytes = team_queue_bytes(ctx, job, window, 0),
@@ -210,13 +248,15 @@ allfold_status core_reduce(struct allfold_context *ctx, const struct fold_call *
     struct stream stream = {.monoid = monoid, .type = type, .partial = &partial};
     struct device_data device_data = {0};
     struct comm_part part = {.call = CALL_REDUCE | (uint32_t)call.fold << 8 | (uint32_t)call.result_type << 2 | (uint32_t)call.nan,
-                             .monoid = monoid, .type = type, .count = job->range.count, .partial = &partial};
-    progress_expect(ctx->comm.progress, part.count * allfold_type_bytes(type));
+                             .monoid = monoid, .type = type, .partial = &partial};
+    progress_expect(ctx->comm.progress, job->range.count * allfold_type_bytes(type));
+    part.call |= has_whole_indices(job, monoid) ? COMM_WHOLE_INDICES : 0;
     if (!stream_begin(ctx, job, &stream, error))
         return error->status;
     if (error->status == ALLFOLD_OK)
-        locate_memory(ctx, job->source->memory, part.count, &device_data, error);
+        locate_memory(ctx, job->source->memory, job->range.count, &device_data, error);
     fold_part(ctx, job, &stream, &device_data, error);
+    part.count = stream.count;
     if (comm_combine(&ctx->comm, &part, error) != ALLFOLD_OK)
         return error->status;
     if (call.packing != NULL)

@@ -30,11 +30,13 @@ static allfold_status start_window(struct worker *worker, struct lane *lane, str
     const struct normalise *const n = team->user;
     const struct backend *const backend = n->ctx->device->backend;
     const size_t x_bytes = allfold_type_bytes(n->x_type), y_bytes = allfold_type_bytes(n->y_type);
-    const uint64_t count = lane->window.elements.count, first = lane->window.elements.first - n->job->range.first;
+    const uint64_t first = lane->window.elements.first - n->job->range.first;
     const void *x = n->x.memory + first * x_bytes;
-    const bool kept = n->x.memory != NULL && first + count <= n->x.elements;
+    const bool kept = n->x.memory != NULL && first + lane->window.elements.count <= n->x.elements;
+    lane->piece.count = lane->window.elements.count;
     if (!kept && lane_load(worker, lane, NULL, &x, error) != ALLFOLD_OK)
         return error->status;
+    const uint64_t count = lane->piece.count;
     phase_enter(n->progress, PHASE_NORMALISE);
     char *const y = n->y.memory != NULL ? n->y.memory + first * y_bytes
                                         : (char *)lane->queue->buffer + room_for_x(team->window_elements, n->x_type);
@@ -42,6 +44,22 @@ static allfold_status start_window(struct worker *worker, struct lane *lane, str
     if (backend->normalise(lane->queue, &work, &n->constants, error) != ALLFOLD_OK || n->y.memory != NULL)
         return error->status;
     return backend->download(lane->queue, y, (size_t)count * y_bytes, &lane->output, error);
+}
+
+/* Writes a window's results to where their elements lie in the array. */
+static allfold_status write_window(const struct normalise *n, const struct lane *lane, struct error *error)
+{
+    struct source *const source = n->job->source;
+    const size_t y_bytes = allfold_type_bytes(n->y_type);
+    const uint64_t first = lane->window.elements.first, count = lane->piece.count;
+    if (source->index == NULL)
+        return n->sink->write(n->sink, first, count, lane->output, error);
+    for (uint64_t done = 0, run; done < count && error->status == ALLFOLD_OK; done += run) {
+        const uint64_t index = source->index(source, first + done, &run);
+        run = u64_min(run, count - done);
+        n->sink->write(n->sink, index, run, (const char *)lane->output + done * y_bytes, error);
+    }
+    return error->status;
 }
 
 static allfold_status finish_window(struct worker *worker, struct lane *lane, struct error *error)
@@ -53,7 +71,7 @@ static allfold_status finish_window(struct worker *worker, struct lane *lane, st
         return error->status;
     if (n->y.memory == NULL) {
         phase_enter(n->progress, PHASE_WRITE);
-        n->sink->write(n->sink, elements->first, elements->count, lane->output, error);
+        write_window(n, lane, error);
     }
     atomic_fetch_add(&n->progress->done, elements->count * allfold_type_bytes(n->x_type));
     return error->status;
@@ -68,7 +86,8 @@ static allfold_status normalise_part(struct normalise *n, struct error *error)
     const struct device *const device = n->ctx->device;
     const size_t x_bytes = allfold_type_bytes(n->x_type), y_bytes = allfold_type_bytes(n->y_type);
     const uint64_t shard = team_elements(n->job, device->shard_bytes);
-    const uint64_t window = u64_min(team_elements(n->job, device->window_bytes / 2 * x_bytes / u64_max(x_bytes, y_bytes)), shard);
+    const size_t window_bytes = n->job->source->index != NULL ? 1 : device->window_bytes / 2 * x_bytes / u64_max(x_bytes, y_bytes);
+    const uint64_t window = u64_min(team_elements(n->job, window_bytes), shard); /* of 1 byte: one granule */
     struct team team = {.ctx = n->ctx, .job = n->job, .work = &normalise_windows, .user = n,
                         .shard_elements = shard, .window_elements = window, .backwards = true,
                         .queue_bytes = team_queue_bytes(n->ctx, n->job, window, 4096 + window * y_bytes),
@@ -84,7 +103,8 @@ static allfold_status normalise_part(struct normalise *n, struct error *error)
     return source_check(n->job->source, error);
 }
 
-/* Allocates device memory for as much of the part as the budget allows, in whole shards. A failure is no error: less is kept. */
+/* Allocates device memory for as much of the part as the budget allows, in whole shards. A failure is no error: less is kept. Pieces
+   with empty positions are not kept. */
 static void reserve_kept(struct allfold_context *ctx, const struct job *job, struct device_data *kept)
 {
     const size_t element_bytes = allfold_type_bytes(job->type);
@@ -93,7 +113,7 @@ static void reserve_kept(struct allfold_context *ctx, const struct job *job, str
     const uint64_t elements = room >= count ? count : room / shard * shard;
     struct error ignored = {0};
     void *memory;
-    if (elements == 0
+    if (elements == 0 || job->source->index != NULL
         || ctx->device->backend->allocate(ctx->device, elements * element_bytes, &memory, &ignored) != ALLFOLD_OK)
         return;
     *kept = (struct device_data){.memory = memory, .capacity = elements, .owned = true};

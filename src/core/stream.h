@@ -9,6 +9,7 @@ struct stream {
     uint64_t shard_elements; /* of every shard but the last */
     uint64_t shards;         /* of this rank's part */
     uint64_t done;           /* the first `done` of them are in *partial */
+    uint64_t count;          /* elements in *partial: those of the shards that are done, without missing ones */
     struct partial *partial;
     char device[64];         /* the device that the partial's bits depend on: "cpu" or a GPU's model; set if there is a hook */
 };

@@ -36,6 +36,7 @@ struct worker {
     uint64_t shard;          /* under way */
     struct range rest;       /* its elements that no window has had yet */
     struct partial *partial; /* folds: of the shard's windows that are finished */
+    uint64_t count;          /* of the elements in it */
     struct error error;
 };
 

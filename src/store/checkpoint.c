@@ -16,7 +16,7 @@
 /* The file's contents. */
 struct record {
     struct checkpoint_identity identity;
-    uint64_t shards_done;
+    uint64_t shards_done, count; /* count: elements in the partial */
     struct partial partial;
 };
 
@@ -90,6 +90,7 @@ static allfold_status save(struct checkpoint *checkpoint, const struct stream *s
     memset(&record, 0, sizeof record);
     record.identity = checkpoint->identity;
     record.shards_done = stream->done;
+    record.count = stream->count;
     memcpy(&record.partial, stream->partial, monoid_bytes(stream->monoid, stream->type));
     if (record_file_write(file, &kind, &record, error) != ALLFOLD_OK) {
         replacement_discard(file);
@@ -154,6 +155,7 @@ static allfold_status load(struct checkpoint *checkpoint, struct stream *stream,
         return error_set(error, ALLFOLD_BAD_INPUT, "%s: " WHAT " is beyond the input", file_shown(checkpoint->file.path));
     memcpy(stream->partial, &record.partial, monoid_bytes(stream->monoid, stream->type));
     stream->done = record.shards_done;
+    stream->count = record.count;
     return ALLFOLD_OK;
 }
 

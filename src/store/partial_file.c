@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { VERSION = 1 };
+enum { VERSION = 2 };
 
 /* The file's contents. Names are filled up with zeros, and so is a partial that is shorter than its field. */
 struct contents {
     uint64_t version;
     char fold[16], type[8], level[8];
-    uint64_t count, bytes; /* elements; bytes of the partial in use */
+    uint64_t count, bytes, length; /* elements in the partial; bytes of it in use; elements of the array */
     struct partial partial;
 };
 
@@ -41,6 +41,7 @@ allfold_status partial_file_write(const struct replacement *replacement, const s
     snprintf(contents.type, sizeof contents.type, "%s", allfold_type_name(file->type));
     snprintf(contents.level, sizeof contents.level, "%s", levels[fold_level(file->fold, file->level)]);
     contents.count = file->count;
+    contents.length = file->length;
     contents.bytes = partial_file_bytes(file);
     memcpy(&contents.partial, &file->partial, contents.bytes);
     return record_file_write(replacement, &kind, &contents, error);
@@ -58,9 +59,10 @@ allfold_status partial_file_read(const char *path, struct partial_file *file, st
     contents.level[sizeof contents.level - 1] = '\0';
     file->level = strcmp(contents.level, "exact") == 0 ? ALLFOLD_LEVEL_EXACT : ALLFOLD_LEVEL_FAST;
     file->count = contents.count;
+    file->length = contents.length;
     file->partial = contents.partial;
     if (contents.version != VERSION || !fold_by_name(contents.fold, &file->fold)
-        || !type_by_name(contents.type, &file->type) || contents.bytes != partial_file_bytes(file))
+        || !type_by_name(contents.type, &file->type) || contents.bytes != partial_file_bytes(file) || contents.count > contents.length)
         return error_set(error, ALLFOLD_BAD_INPUT,
                          "%s: expected a partial of version %d, found one of version %" PRIu64 " (%s of %s, %s, %" PRIu64
                          " bytes): it was written by another version of the program", file_shown(path), VERSION,
@@ -76,11 +78,12 @@ allfold_status partial_file_merge(struct partial_file *a, const struct partial_f
         return error_set(error, ALLFOLD_BAD_INPUT, "%s: expected a partial of %s of %s, %s, as the first, found %s of %s, %s",
                          file_shown(path), allfold_fold_name(a->fold), allfold_type_name(a->type), levels[a->level],
                          allfold_fold_name(b->fold), allfold_type_name(b->type), levels[b->level]);
-    if (a->count > INT64_MAX || b->count > INT64_MAX - a->count)
+    if (a->length > INT64_MAX || b->length > INT64_MAX - a->length)
         return error_set(error, ALLFOLD_BAD_INPUT, "%s: expected no more than 2^63 - 1 elements in all, found %" PRIu64 " after %" PRIu64,
-                         file_shown(path), b->count, a->count);
-    monoid_shift(monoid, a->type, &next, a->count);
+                         file_shown(path), b->length, a->length);
+    monoid_shift(monoid, a->type, &next, a->length);
     monoid_combine(monoid, a->type, &a->partial, &next);
     a->count += b->count;
+    a->length += b->length;
     return ALLFOLD_OK;
 }

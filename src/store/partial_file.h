@@ -11,7 +11,8 @@ struct partial_file {
     allfold_fold fold;
     allfold_level level;
     allfold_type type;
-    uint64_t count; /* elements */
+    uint64_t count;  /* elements in the partial */
+    uint64_t length; /* elements of the array, with those that were missing: what indices count */
     struct partial partial;
 };
 

@@ -104,20 +104,32 @@ static allfold_status reserve_raw(struct hdf5_reader *r, hsize_t bytes, struct e
     return ALLFOLD_OK;
 }
 
+/* Before version 1.14 a chunk that was never written is an error, to be told from others by the innermost reason. */
+static herr_t is_not_allocated(unsigned n, const H5E_error2_t *reason, void *found)
+{
+    if (n == 0)
+        *(bool *)found = reason->desc != NULL && strcmp(reason->desc, "chunk storage is not allocated") == 0;
+    return 0;
+}
+
+static allfold_status find_chunk(const struct hdf5_source *s, const hsize_t *start, hsize_t *bytes, struct error *error)
+{
+    bool absent = false;
+    *bytes = 0;
+    if (H5Dget_chunk_storage_size(s->dataset.dataset, start, bytes) >= 0)
+        return ALLFOLD_OK;
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, is_not_allocated, &absent);
+    return absent ? ALLFOLD_OK : hdf5_failed(error, ALLFOLD_BAD_INPUT, "cannot find it");
+}
+
 /* Under the lock: the chunk's raw bytes. count is 0 if it was never written. */
 static allfold_status read_raw(struct hdf5_reader *r, const struct box *box, struct raw_chunk *chunk, struct error *error)
 {
     const hid_t dataset = r->source->dataset.dataset;
-    hsize_t start[ARRAY_DIMENSIONS_MAX], bytes = 0;
+    hsize_t start[ARRAY_DIMENSIONS_MAX], bytes;
     for (uint32_t i = 0; i < r->source->dataset.dimensions; i++)
         start[i] = box->start[i];
-    if (H5Dget_chunk_storage_size(dataset, start, &bytes) < 0) {
-        hdf5_failed(error, ALLFOLD_BAD_INPUT, "cannot find it");
-        return error->status;
-    }
-    if (bytes == 0)
-        return ALLFOLD_OK;
-    if (reserve_raw(r, bytes, error) != ALLFOLD_OK)
+    if (find_chunk(r->source, start, &bytes, error) != ALLFOLD_OK || bytes == 0 || reserve_raw(r, bytes, error) != ALLFOLD_OK)
         return error->status;
     if (H5Dread_chunk(dataset, H5P_DEFAULT, start, &chunk->mask, r->raw) < 0)
         return hdf5_failed(error, ALLFOLD_IO_ERROR, "cannot read it");

@@ -35,6 +35,7 @@ void fold_run(struct session *session)
     session_phases(session);
     session->missing = session->input.count - result.count;
     partial.count = result.count;
+    partial.length = session->input.count;
     partial.level = packed ? ALLFOLD_LEVEL_EXACT : settings->context.level;
     session_partial_end(session, &partial);
     if (session->error.status == ALLFOLD_OK && session_comm(session)->rank == 0)

@@ -42,7 +42,8 @@ void merge_run(struct session *session)
         return;
     session->name = allfold_fold_name(all.fold);
     session->input.type = all.type;
-    session->input.count = all.count;
+    session->input.count = all.length;
+    session->missing = all.length - all.count;
     snprintf(session->input.path, sizeof session->input.path, "%d partial%s", settings->operand_count,
              settings->operand_count == 1 ? "" : "s");
     report_fold(session, &result, session_seconds(session));
