@@ -12,12 +12,15 @@ liballfold_a_SOURCES = \
 	src/array/formats/formats.c \
 	src/array/formats/generated.c \
 	src/array/formats/hdf5_signature.c \
-	src/array/formats/listing.c \
+	src/array/formats/input.c \
+	src/array/formats/name.c \
 	src/array/formats/npy.c \
 	src/array/formats/npz.c \
 	src/array/formats/parts.c \
 	src/array/formats/plain.c \
 	src/array/formats/raw.c \
+	src/array/formats/safetensors.c \
+	src/array/formats/safetensors_index.c \
 	src/array/formats/swap.c \
 	src/array/formats/zip.c \
 	src/array/generate.c \
@@ -58,6 +61,7 @@ noinst_HEADERS += \
 	src/array/formats/hdf5_dataset.h \
 	src/array/formats/npy.h \
 	src/array/formats/parts.h \
+	src/array/formats/safetensors.h \
 	src/array/formats/swap.h \
 	src/array/formats/zip.h \
 	src/array/generate.h \

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Formats of files: the folds of arrays that NumPy and other libraries have written, on several ranks, against Python's exact sums;
 what is listed and what is refused. docs/formats.md."""
+import json
 import math
 import os
+import struct
 
 import numpy as np
 
@@ -56,7 +58,7 @@ class Cases:
 
     def check(self, ranks, backend, staging):
         cases = self.name("cases")
-        with open(cases, "w", encoding="ascii") as file:
+        with open(cases, "w", encoding="utf-8") as file:
             file.write("\n".join(self.lines) + "\n")
         done = tap.run(ranks, PROGRAM, backend, staging, cases)
         found = done.stdout.splitlines()
@@ -86,9 +88,62 @@ def make_npz(cases):
     cases.add("one.npz:only", arrays["b"])
 
 
+SAFETENSORS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1", "U8": "|u1", "U16": "<u2",
+               "U32": "<u4", "U64": "<u8", "BOOL": "|b1"}
+
+
+def write_safetensors(path, tensors, metadata=None, spoil=lambda header: None):
+    """tensors: name -> (type, shape, bytes). As the safetensors library writes them, but in the order given."""
+    header, at = {"__metadata__": metadata} if metadata else {}, 0
+    for name, (dtype, shape, data) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + len(data)]}
+        at += len(data)
+    spoil(header)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + b"".join(data for _, _, data in tensors.values()))
+
+
+def tensor(name, x):
+    return name, list(x.shape), x.tobytes()
+
+
+def make_safetensors(cases):
+    arrays = {name: integers(dtype, (13, 77)) for name, dtype in SAFETENSORS.items()}
+    tensors = {"odd": ("F8_E4M3", [3], b"abc"), **{name: tensor(name, x) for name, x in arrays.items()}}  # the others are not aligned
+    bf16 = np.arange(-50, 51, dtype="<f4")
+    tensors["brain"] = ("BF16", [101], (bf16.view("<u4") >> 16).astype("<u2").tobytes())
+    tensors["layer.0/w:b \u00e9"] = tensor("F32", arrays["F32"])
+    write_safetensors(cases.name("x.safetensors"), tensors, {"by": "a test"})
+    for name, x in [*arrays.items(), ("brain", bf16), ("layer.0/w:b \u00e9", arrays["F32"])]:
+        cases.add(f"x.safetensors:{name}", x)
+    with open(cases.name("x.safetensors.index.json"), "w", encoding="ascii") as file:
+        json.dump({"metadata": {}, "weight_map": {"F64": "x.safetensors", "other": "y.safetensors", "none": "none.safetensors"}}, file)
+    write_safetensors(cases.name("y.safetensors"), {"other": tensor("I64", arrays["I64"])})
+    cases.add("x.safetensors.index.json:F64", arrays["F64"])
+    cases.add("x.safetensors.index.json:other", arrays["I64"])
+
+
+def make_several(cases):
+    """Parts of one array, some of them empty, in either byte order."""
+    parts = [integers("<f4", (rows, 31)) for rows in (1, 0, 100, 7, 1)]
+    for number, x in enumerate(parts):
+        np.save(cases.name(f"part-{number}.npy"), x.astype(">f4" if number % 2 else "<f4"))
+        np.save(cases.name(f"fortran-{number}.npy"), np.asfortranarray(x.T))
+        np.savez(cases.name(f"part-{number}.npz"), w=x, other=x)
+    whole = np.concatenate(parts)
+    for name in ("part-*.npy", "part-?.npy", "part-[0-9].npy", "fortran-*.npy", "part-*.npz:w"):
+        cases.add(name, whole)
+    cases.add("part-0*.npy", parts[0])
+    with open(cases.name("part-*"), "wb") as file:  # a file of the whole name comes first
+        np.save(file, parts[2])
+    cases.add("part-*", parts[2])
+
+
 def test_folds(folder):
     cases = Cases(folder.path)
-    for make in (make_npy, make_npz):
+    for make in (make_npy, make_npz, make_safetensors, make_several):
         make(cases)
     for backend in os.environ.get("ALLFOLD_TEST_BACKENDS", "cpu cuda").split():
         probe = cli.alone("info", f"--backend={backend}")
@@ -100,10 +155,103 @@ def test_folds(folder):
                 cases.check(ranks, backend, staging)
 
 
+def test_refused(folder):
+    """Each by one message that says where and what."""
+    x = np.zeros((3, 4), "f4")
+    np.save(folder.name("x.npy"), x)
+    np.save(folder.name("bad-0.npy"), x)
+    np.save(folder.name("bad-1.npy"), x.astype("f8"))
+    np.save(folder.name("scalar-0.npy"), np.array(1.0))
+    for number in range(2):
+        x.tofile(folder.name(f"raw-{number}"))
+    np.savez(folder.name("a.npz"), a=x, b=np.array(["text"]))
+    np.savez(folder.name("many.npz"), **{f"a{i}": x for i in range(30)})
+    np.savez_compressed(folder.name("small.npz"), a=x)
+    good = {"a": tensor("F32", x), "b": tensor("F32", x)}
+    spoilt = {"hole": lambda h: h["b"].update(data_offsets=[49, 97]), "overlap": lambda h: h["b"].update(data_offsets=[47, 95]),
+              "beyond": lambda h: h["b"].update(shape=[2 ** 62, 2 ** 62]), "size": lambda h: h["b"].update(shape=[3, 3]),
+              "negative": lambda h: h["b"].update(shape=[-3, -4]), "untyped": lambda h: h["b"].pop("dtype"),
+              "huge": lambda h: h["b"].update(data_offsets=[48, 2 ** 64])}
+    for name, spoil in spoilt.items():
+        write_safetensors(folder.name(f"{name}.safetensors"), good, spoil=spoil)
+    write_safetensors(folder.name("f8.safetensors"), {"f8": ("F8_E5M2", [2], b"ab"), "a": tensor("F32", x)})
+    for name, content in {"short": b"123", "long": struct.pack("<Q", 1 << 40) + b"{}", "list": struct.pack("<Q", 2) + b"[]",
+                          "open": struct.pack("<Q", 5) + b'{"a":', "two": struct.pack("<Q", 4) + b"{}{}"}.items():
+        with open(folder.name(f"{name}.safetensors"), "wb") as file:
+            file.write(content)
+    for name, text in {"away": '{"weight_map": {"a": "../x.safetensors"}}', "empty": "{}", "lost": '{"weight_map": {"a": "no.safetensors"}}'}.items():
+        with open(folder.name(f"{name}.safetensors.index.json"), "w", encoding="ascii") as file:
+            file.write(text)
+    with open(folder.name("a.npz"), "rb") as file:
+        archive = file.read()
+    for name, content in {"cut": archive[:-30], "nothing": b"", "local": archive.replace(b"a.npy", b"c.npy", 1),
+                          "sizes": archive.replace(b"PK\1\2", b"PK\1\3", 1)}.items():
+        with open(folder.name(f"{name}.npz"), "wb") as file:
+            file.write(content)
+    cases = [("x.npy:a", 2, "one array", "':a'"), ("a.npz", 2, "no name", "a (f32 3x4), b (unknown)"), ("a.npz:c", 2, "'c'", "a (f32 3x4)"),
+             ("a.npz:b", 1, "b.npy", "strings"), ("many.npz", 2, "a0 (f32 3x4)", "more: allfold info FILE"), ("small.npz", 1, "np.savez"),
+             ("bad-*.npy", 1, "bad-1.npy", "f32 3x4 so far", "found f64 3x4"), ("scalar-*.npy", 1, "scalar-0.npy", "at least one dimension"),
+             ("none-*.npy", 1, "no file of such a name"), ("none/*.npy", 1, "cannot read the folder"),
+             ("hole.safetensors:a", 1, "'b' to begin at byte 48", "found 49"), ("overlap.safetensors:a", 1, "found 47"),
+             ("beyond.safetensors:a", 1, "less than 2^64"), ("size.safetensors:a", 1, "9 F32 elements", "found 48 bytes"),
+             ("negative.safetensors:a", 1, "a shape"), ("untyped.safetensors:a", 1, "a dtype"), ("huge.safetensors:a", 1, "data_offsets"),
+             ("f8.safetensors:f8", 1, "F8_E5M2"), ("short.safetensors", 1, "found 0"), ("long.safetensors", 1, "found 1099511627776"),
+             ("list.safetensors", 1, "one JSON object"), ("open.safetensors", 1, "one JSON object"), ("two.safetensors", 1, "one JSON object"),
+             ("away.safetensors.index.json:a", 1, "own folder"), ("empty.safetensors.index.json:a", 1, "weight_map"),
+             ("lost.safetensors.index.json:a", 1, "no.safetensors"), ("cut.npz:a", 1, "damaged"), ("nothing.npz", 1, "damaged"),
+             ("local.npz:a", 1, "checksum and sizes"), ("sizes.npz:a", 1, "an entry for a member")]
+    runs = cli.each_alone([["sum", folder.name(name)] for name, *_ in cases])
+    for (name, status, *words), done in zip(cases, runs):
+        fault = cli.refused(done, 2 if status == 2 else 1, *words)
+        tap.ok(not fault, f"refused: {name}: {words[-1]}", fault)
+    options = [(["sum", folder.name("raw-*"), "--dtype=f32", "--offset=4"], "several files"),
+               (["sum", folder.name("a.npz:a"), "--offset=13"], "within its 12"),
+               (["sum", folder.name("a.npz:a"), "--dtype=f64"], "expected no --dtype"),
+               (["sum", folder.name("bad-0*.npy"), f"--partial={folder.name('bad-0.npy')}"], "replace the input"),
+               (["info", folder.name("a.npz"), "--check"], "--check")]
+    for (words, said), done in zip(options, cli.each_alone([words for words, _ in options])):
+        fault = cli.refused(done, done.returncode or 1, said)
+        tap.ok(not fault, f"refused: {said}", fault)
+
+
+def test_options(folder):
+    """--offset and --count, in the elements of any array that lies as it is."""
+    x = np.arange(12.0).reshape(3, 4)
+    np.savez(folder.name("o.npz"), a=x)
+    for part in range(2):
+        np.save(folder.name(f"o-{part}.npy"), x + 12 * part)
+    done = cli.each_alone([["sum", "-q", "--offset=5", "--count=3", folder.name("o.npz:a")],
+                           ["sum", "-q", "--offset=10", "--count=4", folder.name("o-*.npy")]])
+    tap.ok([run.stdout for run in done] == ["18.0\n", "46.0\n"], "--offset and --count", "".join(map(cli.shown, done)))
+
+
+def test_info(folder):
+    """What a file holds, in words, in JSON and as names."""
+    write_safetensors(folder.name("i.safetensors"), {"a": tensor("F32", np.zeros((3, 4), "f4")), "b": ("F8_E4M3", [2], b"ab")})
+    np.save(folder.name("i.npy"), np.zeros((2, 5), ">i4", order="F"))
+    text, names, one, npy, raw = cli.each_alone([["info", folder.name("i.safetensors")], ["info", "-q", folder.name("i.safetensors")],
+                                                 ["info", "--json", folder.name("i.safetensors:a")], ["info", "--json", folder.name("i.npy")],
+                                                 ["info", "/etc/passwd"]])
+    tap.ok(text.stdout.splitlines()[1:] == ["  a  f32 3x4", "  b  F8_E4M3 2, cannot be read: not a type of elements that allfold has"]
+           and "safetensors, 2 arrays" in text.stdout and names.stdout == "a\nb\n", "info FILE in words", cli.shown(text))
+    found = cli.report(one)
+    tap.ok(found and found["format"] == "safetensors" and len(found["arrays"]) == 1 and found["arrays"][0]["dtype"] == "f32"
+           and found["arrays"][0]["shape"] == [3, 4], "info --json FILE:NAME", found)
+    found = cli.report(npy)
+    entry = found["arrays"][0] if found else {}
+    tap.ok(entry.get("name", 0) is None and entry["byte_order"] == "big" and entry["fortran_order"] and entry["dtype"] == "int32", "info of an .npy file",
+           found)
+    tap.ok(not cli.refused(raw, 2, "--dtype"), "info of a file of no known format", cli.shown(raw))
+
+
 def main():
     cli.ignore_leaks()
     with cli.Folder() as folder:
         test_folds(folder)
+    with cli.Folder() as folder:
+        test_refused(folder)
+        test_options(folder)
+        test_info(folder)
     tap.done()
 
 

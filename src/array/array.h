@@ -69,7 +69,8 @@ struct array_hints {
 };
 
 /* Describes the array called name. "FILE:NAME" is array NAME of FILE, where FILE is the longest part before a ':' that is a
-   regular file; a file of that whole name comes first. Without NAME it is the only array of the file; if there are several, or none
+   regular file; a file of that whole name comes first. In place of FILE there may be a pattern as of glob(3), 'part-*.npy': the arrays
+   of its files, in the order of their names, joined along the axis that varies slowest. Without NAME it is the only array of the file; if there are several, or none
    of that name, the error lists them. "gen:DISTRIBUTION?n=1e9&seed=1&dtype=f32&..." is generated; a file that starts with
    the .npy magic is .npy (versions 1 to 3, little-endian, C or Fortran order; hints->type must then agree; of
    offset and count, in elements as they lie in the file, the array becomes a row); any other file
@@ -109,6 +110,9 @@ void array_shape_text(const uint64_t *shape, uint32_t dimensions, char *text, si
 /* PATH, or PATH:MEMBER. */
 #define ARRAY_NAME_BYTES (2 * ARRAY_PATH_BYTES)
 const char *array_name(const struct array_info *info, char name[ARRAY_NAME_BYTES]);
+
+/* Whether name is a file that holds elements of the array. */
+bool array_has_file(const struct array_info *info, const char *name);
 
 /* The name of its format: "npy", "raw", "generated". */
 const char *array_format_name(const struct array_info *info);

@@ -132,6 +132,14 @@ static allfold_status refuse_same(const char *option, const char *name, const ch
                      file_shown(name), option, what);
 }
 
+/* The same for the files of the input. */
+static void refuse_input(struct session *session, const char *option, const char *name)
+{
+    if (session->error.status == ALLFOLD_OK && array_has_file(&session->input, name))
+        error_set(&session->error, ALLFOLD_BAD_ARGUMENT, "%s: --%s would replace the input: expected the name of another file",
+                  file_shown(name), option);
+}
+
 /* This rank's checkpoint must not be another file of the run. */
 static void begin_checkpoint(struct session *session, struct job *job)
 {
@@ -143,7 +151,7 @@ static void begin_checkpoint(struct session *session, struct job *job)
     job->hook = &checkpoint->hook; /* on all ranks, whatever has failed */
     if (checkpoint_begin(checkpoint, &run, &session->input, comm->progress, &session->error) != ALLFOLD_OK)
         return;
-    refuse_same("checkpoint", checkpoint->name, session->input.path, "the input", &session->error);
+    refuse_input(session, "checkpoint", checkpoint->name);
     refuse_same("checkpoint", checkpoint->name, settings->output, "the output", &session->error);
     refuse_same("checkpoint", checkpoint->name, settings->partial, "the partial", &session->error);
 }
@@ -208,6 +216,8 @@ void session_partial_begin(struct session *session)
     struct replacement *const file = &session->partial;
     if (settings->partial == NULL)
         return;
+    if (comm->rank == 0 && session->input_read)
+        refuse_input(session, "partial", settings->partial);
     for (int i = 0; i < settings->operand_count && comm->rank == 0; i++)
         refuse_same("partial", settings->partial, settings->operands[i], "the input", &session->error);
     if (comm->rank == 0 && session->error.status == ALLFOLD_OK)

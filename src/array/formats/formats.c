@@ -1,16 +1,16 @@
-/* The table of formats, and what an array's name means. */
+/* The table of formats, and the steps that take them from it. */
 #include "array/formats/formats.h"
 
 #include "array/encoded.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 /* The first that recognises the input takes it. */
-static const struct format *const formats[] = {&format_generated, &format_npy, &format_npz, &format_netcdf4, &format_hdf5, &format_raw};
+static const struct format *const formats[] = {
+    &format_generated, &format_npy, &format_npz, &format_safetensors, &format_safetensors_index, &format_netcdf4, &format_hdf5, &format_raw};
 enum { FORMAT_COUNT = sizeof formats / sizeof *formats };
 
 const char *array_format_name(const struct array_info *info) { return formats[info->format]->name; }
@@ -21,80 +21,43 @@ const char *array_name(const struct array_info *info, char name[ARRAY_NAME_BYTES
     return name;
 }
 
-/* Cuts the name into path and member at the last ':' behind the name of a regular file, unless there is a file of the whole name. */
-static void split_name(const char *name, struct array_info *info)
-{
-    struct stat status;
-    strcpy(info->path, name);
-    if (format_generated.recognises(&(struct input_file){.name = name}) || stat(name, &status) == 0)
-        return;
-    for (char *colon = info->path; (colon = strrchr(info->path, ':')) != NULL;) {
-        *colon = '\0';
-        if (stat(info->path, &status) == 0 && S_ISREG(status.st_mode)) {
-            strcpy(info->member, name + (colon - info->path) + 1);
-            return;
-        }
-    }
-    strcpy(info->path, name);
-}
+bool format_is_generated(const char *name) { return format_generated.recognises(&(struct input_file){.name = name}); }
+bool format_is_plain(const struct array_info *info) { return formats[info->format]->open == plain_open; }
 
-/* Opens the file that the input's name means, if it means one. */
-static allfold_status open_input(struct input_file *file, struct array_info *info, struct error *error)
-{
-    struct stat status;
-    if (format_generated.recognises(file))
-        return ALLFOLD_OK;
-    file->fd = file_open(file->name, &file->bytes, error);
-    if (file->fd < 0)
-        return error->status;
-    if (fstat(file->fd, &status) != 0)
-        return error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot tell the file's time", file_shown(file->name));
-    info->file_time = (uint64_t)status.st_mtim.tv_sec * 1000000000u + (uint64_t)status.st_mtim.tv_nsec;
-    info->file_bytes = file->bytes;
-    file->head_bytes = (size_t)u64_min(file->bytes, sizeof file->head);
-    return file_read(&(struct file_range){file->fd, file->name, 0, file->head_bytes}, file->head, 1, error);
-}
-
-/* Opens the input called name and finds its format. The caller closes file->fd if it is not negative, also after an error. */
-static allfold_status find_format(const char *name, struct input_file *file, struct array_info *info, struct error *error)
+/* Opens the input and finds its format. The caller closes file->fd if it is not negative, also after an error. */
+static allfold_status find_format(const struct input_name *name, struct input_file *file, struct array_info *info, struct error *error)
 {
     *file = (struct input_file){.name = info->path, .fd = -1};
     memset(info, 0, sizeof *info); /* the padding too: descriptions are compared as bytes */
     info->granule = 1;
-    if (name[0] == '\0')
-        return error_set(error, ALLFOLD_BAD_ARGUMENT, "expected the name of an array, found an empty one");
-    if (strlen(name) >= sizeof info->path)
-        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected a name of less than %zu bytes, found %zu",
-                         file_shown(name), sizeof info->path, strlen(name));
-    split_name(name, info);
-    if (open_input(file, info, error) != ALLFOLD_OK)
+    strcpy(info->path, name->path);
+    strcpy(info->member, name->member != NULL ? name->member : "");
+    if (!format_generated.recognises(file) && input_open(file, info, error) != ALLFOLD_OK)
         return error->status;
     while (!formats[info->format]->recognises(file)) /* the last takes any */
         info->format++;
-    const bool named = strlen(name) > strlen(info->path);
-    if (named && formats[info->format]->list == NULL)
+    if (name->member != NULL && formats[info->format]->list == NULL)
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected no name behind this file (format %s), which is one array, found ':%s'",
                          file_shown(info->path), formats[info->format]->name, file_shown(info->member));
-    file->member = named ? info->member : NULL;
+    file->member = name->member != NULL ? info->member : NULL;
     return ALLFOLD_OK;
 }
 
 /* Describes the array that file->member names, or the only one of the file. */
 static allfold_status describe(struct input_file *file, const struct array_hints *hints, struct array_info *info, struct error *error)
 {
-    static const struct array_hints none;
     const struct format *const format = formats[info->format];
     if (format->list != NULL && file->member == NULL) {
         if (input_only_member(file, format, info->member, error) != ALLFOLD_OK)
             return error->status;
         file->member = info->member;
     }
-    info->missing = hints != NULL ? (uint32_t)hints->missing : MISSING_OMIT;
-    return format->describe(file, hints != NULL ? hints : &none, info, error);
+    info->missing = (uint32_t)hints->missing;
+    return format->describe(file, hints, info, error);
 }
 
-allfold_status array_describe(const char *name, const struct array_hints *hints, struct array_info *info,
-                              struct error *error)
+allfold_status format_describe(const struct input_name *name, const struct array_hints *hints, struct array_info *info,
+                               struct error *error)
 {
     struct array_info described;
     struct input_file file;
@@ -116,8 +79,7 @@ void array_release(struct array_info *info)
     info->details_bytes = 0;
 }
 
-/* An array without a name, or the one that is asked for. */
-static void visit_described(const struct array_info *info, array_visit *visit, void *user)
+void format_visit(const struct array_info *info, array_visit *visit, void *user)
 {
     const struct array_entry entry = {.name = info->member,
                                       .type = info->type,
@@ -144,20 +106,21 @@ static void visit_one(void *user, const struct array_entry *entry)
 /* The entries of an open file. */
 static allfold_status list(struct input_file *file, struct array_info *info, const struct one_visit *visit, struct error *error)
 {
+    static const struct array_hints none;
     const struct format *const format = formats[info->format];
     if (format->list != NULL && file->member == NULL)
         return format->list(file, visit->visit, visit->user, error);
-    if (describe(file, NULL, info, error) != ALLFOLD_OK)
+    if (describe(file, &none, info, error) != ALLFOLD_OK)
         return error->status;
     if (format->list == NULL)
-        visit_described(info, visit->visit, visit->user);
+        format_visit(info, visit->visit, visit->user);
     else
         format->list(file, visit_one, &(struct one_visit){info->member, visit->visit, visit->user}, error);
     array_release(info);
     return error->status;
 }
 
-allfold_status array_entries(const char *name, array_visit *visit, void *user, const char **format, struct error *error)
+allfold_status format_entries(const struct input_name *name, array_visit *visit, void *user, const char **format, struct error *error)
 {
     struct array_info info;
     struct input_file file;

@@ -23,8 +23,8 @@ struct format {
     bool (*recognises)(const struct input_file *file);
     /* Calls visit for each array of the file. NULL: the file is one array, without a name, and `describe` says all of it. */
     allfold_status (*list)(const struct input_file *file, array_visit *visit, void *user, struct error *error);
-    /* Sets all of *info but format, path, file_bytes and file_time, and granule if it is 1; member, which is set, may be replaced by another spelling of the
-       same name. If the format has names, file->member is one, and input_refuse_member tells that there is none of that name. Checks
+    /* Sets all of *info but format, path, file_bytes and file_time, and granule if it is 1; member, which is set, may be replaced by
+       another spelling of the same name, and all of these if the array lies in another file. If the format has names, file->member is one, and input_refuse_member tells that there is none of that name. Checks
        all that can be checked without reading the elements. */
     allfold_status (*describe)(const struct input_file *file, const struct array_hints *hints, struct array_info *info,
                                struct error *error);
@@ -32,7 +32,25 @@ struct format {
     allfold_status (*open)(const struct array_info *info, struct source **source, struct error *error);
 };
 
-extern const struct format format_generated, format_npy, format_npz, format_netcdf4, format_hdf5, format_raw;
+extern const struct format format_generated, format_npy, format_npz, format_safetensors, format_safetensors_index, format_netcdf4, format_hdf5,
+    format_raw;
+
+/* A name that the user gives: of an array in a file, of a pattern of files, or of a generator. */
+struct input_name {
+    char path[ARRAY_PATH_BYTES];
+    const char *member; /* what stands behind the path's ':'; NULL: nothing */
+    bool pattern;
+};
+
+/* For array_describe and array_entries, which say what a name means (name.c): one file, or a generator (formats.c). */
+allfold_status format_describe(const struct input_name *name, const struct array_hints *hints, struct array_info *info,
+                               struct error *error);
+allfold_status format_entries(const struct input_name *name, array_visit *visit, void *user, const char **format, struct error *error);
+/* Calls visit for a described array. */
+void format_visit(const struct array_info *info, array_visit *visit, void *user);
+bool format_is_generated(const char *name);
+/* Whether the array's elements are not encoded: its format's open is plain_open. */
+bool format_is_plain(const struct array_info *info);
 
 /* Whether the file's name ends so: ".npy". */
 static inline bool input_name_ends(const struct input_file *file, const char *ending)
@@ -40,6 +58,10 @@ static inline bool input_name_ends(const struct input_file *file, const char *en
     const size_t length = strlen(file->name), bytes = strlen(ending);
     return length >= bytes && strcmp(file->name + length - bytes, ending) == 0;
 }
+
+/* Opens the file called file->name and sets the rest of *file but member; of *info file_bytes and file_time. The caller closes file->fd
+   if it is not negative, also after an error (input.c). */
+allfold_status input_open(struct input_file *file, struct array_info *info, struct error *error);
 
 /* Fails: the file holds no array called file->member. The message lists those that it holds. */
 allfold_status input_refuse_member(const struct input_file *file, const struct format *format, struct error *error);

@@ -1,6 +1,7 @@
-/* The arrays of a file in an error message: for a name that is missing, or that names none of them. */
+/* What formats do with an input: open it, and tell in an error message which arrays it holds. */
 #include "array/formats/formats.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +9,20 @@
 #define SHOWN_MAX 20
 #define LIST_BYTES 240 /* so that the message has room for the file's name */
 #define ENTRY_BYTES 80
+
+allfold_status input_open(struct input_file *file, struct array_info *info, struct error *error)
+{
+    struct stat status;
+    file->fd = file_open(file->name, &file->bytes, error);
+    if (file->fd < 0)
+        return error->status;
+    if (fstat(file->fd, &status) != 0)
+        return error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot tell the file's time", file_shown(file->name));
+    info->file_time = (uint64_t)status.st_mtim.tv_sec * 1000000000u + (uint64_t)status.st_mtim.tv_nsec;
+    info->file_bytes = file->bytes;
+    file->head_bytes = (size_t)u64_min(file->bytes, sizeof file->head);
+    return file_read(&(struct file_range){file->fd, file->name, 0, file->head_bytes}, file->head, 1, error);
+}
 
 /* The arrays that have been visited. */
 struct listing {

@@ -1,0 +1,239 @@
+/* What an array's name means, and several files as one array: 'part-*.npy' is the arrays of all files of such a name, in the order of
+   their names, joined along the first axis (in Fortran order along the last: the one that varies slowest). */
+#include "array/formats/formats.h"
+
+#include "array/formats/parts.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <sys/stat.h>
+
+#define SHAPE_BYTES 128
+
+/* Expands a pattern into the names of its files, sorted. If no file matches, found->gl_pathc is 0. */
+static allfold_status expand(const char *pattern, glob_t *found, struct error *error)
+{
+    const int failure = glob(pattern, GLOB_ERR, NULL, found);
+    if (failure == GLOB_NOSPACE)
+        return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory for the names of files", file_shown(pattern));
+    if (failure == GLOB_ABORTED)
+        return error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot read the folder", file_shown(pattern));
+    return ALLFOLD_OK;
+}
+
+static bool is_regular(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+static bool matches(const char *pattern)
+{
+    struct error ignored = {.status = ALLFOLD_OK};
+    glob_t found = {.gl_pathc = 0};
+    const bool any = expand(pattern, &found, &ignored) == ALLFOLD_OK && found.gl_pathc > 0;
+    globfree(&found);
+    return any;
+}
+
+/* Cuts the path at the last ':' behind the name of what `is` says it must be. */
+static bool cut_member(const char *text, struct input_name *name, bool (*is)(const char *path))
+{
+    for (char *colon; (colon = strrchr(name->path, ':')) != NULL;) {
+        *colon = '\0';
+        if (is(name->path)) {
+            name->member = text + (colon - name->path) + 1;
+            return true;
+        }
+    }
+    strcpy(name->path, text);
+    return false;
+}
+
+/* What a name means. name->member points into text. */
+static allfold_status parse_name(const char *text, struct input_name *name, struct error *error)
+{
+    struct stat status;
+    *name = (struct input_name){.member = NULL};
+    if (text[0] == '\0')
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "expected the name of an array, found an empty one");
+    if (strlen(text) >= sizeof name->path)
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected a name of less than %zu bytes, found %zu", file_shown(text),
+                         sizeof name->path, strlen(text));
+    strcpy(name->path, text);
+    if (format_is_generated(text) || stat(text, &status) == 0 || cut_member(text, name, is_regular) || strpbrk(text, "*?[") == NULL)
+        return ALLFOLD_OK;
+    name->pattern = true;
+    if (!matches(text))
+        cut_member(text, name, matches);
+    return ALLFOLD_OK;
+}
+
+/* The axis that varies slowest. */
+static uint32_t joined_axis(const struct array_info *info) { return info->fortran_order ? info->dimensions - 1 : 0; }
+
+/* The shape but for the joined axis, the type, the order, and what elements stand for. */
+static bool may_be_joined(const struct array_info *a, const struct array_info *b)
+{
+    bool same = a->type == b->type && a->dimensions == b->dimensions && a->dimensions > 0 && a->fortran_order == b->fortran_order
+                && memcmp(&a->encoding, &b->encoding, sizeof a->encoding) == 0;
+    for (uint32_t i = 0; same && i < a->dimensions; i++)
+        same = i == joined_axis(a) || a->shape[i] == b->shape[i];
+    return same;
+}
+
+/* Whether the elements lie in the same places in either order, as those of a single column do. Files then say C order. */
+static bool is_of_either_order(const struct array_info *info)
+{
+    uint32_t longer = 0;
+    for (uint32_t i = 0; i < info->dimensions; i++)
+        longer += info->shape[i] != 1;
+    return info->count == 0 || longer <= 1;
+}
+
+static const char *words_of(const struct array_info *info, char text[2 * SHAPE_BYTES])
+{
+    char shape[SHAPE_BYTES];
+    array_shape_text(info->shape, info->dimensions, shape, sizeof shape);
+    snprintf(text, 2 * SHAPE_BYTES, "%s %s%s", allfold_type_name(info->type), shape, info->fortran_order ? ", Fortran order" : "");
+    return text;
+}
+
+/* Puts the array of the next file behind those in *all. */
+static allfold_status join(struct array_info *all, const struct array_info *next, const struct parts_list *list, struct error *error)
+{
+    char wanted[2 * SHAPE_BYTES], found[2 * SHAPE_BYTES];
+    const char *const shown = file_shown(next->path);
+    uint64_t bytes;
+    if (!format_is_plain(next))
+        return error_set(error, ALLFOLD_UNSUPPORTED, "%s: expected files whose elements lie there as they are, to be joined, found others "
+                         "(%s)", shown, array_format_name(next));
+    if (list->count == 0) {
+        memcpy(all, next, sizeof *all);
+        return may_be_joined(next, next) ? ALLFOLD_OK
+                                         : error_set(error, ALLFOLD_BAD_INPUT, "%s: expected an array of at least one dimension, to be "
+                                                     "joined, found a scalar", shown);
+    }
+    if (!may_be_joined(all, next))
+        return error_set(error, ALLFOLD_BAD_INPUT, "%s: expected what can be joined to the files before along the %s axis, %s so far, "
+                         "found %s", shown, all->fortran_order ? "last" : "first", words_of(all, wanted), words_of(next, found));
+    const uint32_t axis = joined_axis(all);
+    if (__builtin_add_overflow(all->shape[axis], next->shape[axis], &all->shape[axis])
+        || __builtin_add_overflow(all->count, next->count, &all->count)
+        || __builtin_mul_overflow(all->count, (uint64_t)allfold_type_bytes(all->type), &bytes) || bytes > FILE_BYTES_MAX)
+        return error_set(error, ALLFOLD_BAD_INPUT, "%s: expected files of less than 2^63 bytes together, found more", shown);
+    return ALLFOLD_OK;
+}
+
+static allfold_status describe_file(const char *path, const struct input_name *name, const struct array_hints *hints,
+                                    struct array_info *info, struct error *error)
+{
+    struct input_name one = {.member = name->member};
+    if (snprintf(one.path, sizeof one.path, "%s", path) >= (int)sizeof one.path)
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected a name of less than %zu bytes", file_shown(path), sizeof one.path);
+    return format_describe(&one, hints, info, error);
+}
+
+/* The order of the first array that has one. */
+static allfold_status find_order(const glob_t *found, const struct input_name *name, const struct array_hints *hints,
+                                 uint32_t *fortran_order, struct error *error)
+{
+    struct array_info info;
+    bool either = true;
+    *fortran_order = 0;
+    for (size_t i = 0; i < found->gl_pathc && either; i++) {
+        if (describe_file(found->gl_pathv[i], name, hints, &info, error) != ALLFOLD_OK)
+            return error->status;
+        either = is_of_either_order(&info);
+        *fortran_order = either ? 0 : info.fortran_order;
+        array_release(&info);
+    }
+    return ALLFOLD_OK;
+}
+
+/* Describes each of the files. *info becomes that of all of them. */
+static allfold_status describe_files(const glob_t *found, const struct input_name *name, const struct array_hints *hints,
+                                     struct array_info *info, struct error *error)
+{
+    struct parts_list list = {.count = 0};
+    struct array_info next;
+    uint32_t fortran_order;
+    if (find_order(found, name, hints, &fortran_order, error) != ALLFOLD_OK)
+        return error->status;
+    for (size_t i = 0; i < found->gl_pathc && describe_file(found->gl_pathv[i], name, hints, &next, error) == ALLFOLD_OK; i++) {
+        if (is_of_either_order(&next))
+            next.fortran_order = fortran_order;
+        if (join(info, &next, &list, error) != ALLFOLD_OK || parts_add(&list, &next, error) != ALLFOLD_OK) {
+            array_release(&next);
+            break;
+        }
+    }
+    if (error->status == ALLFOLD_OK)
+        return parts_finish(&list, info, error);
+    parts_free(&list);
+    return error->status;
+}
+
+static allfold_status describe_pattern(const struct input_name *name, const struct array_hints *hints, struct array_info *info,
+                                       struct error *error)
+{
+    glob_t found = {.gl_pathc = 0};
+    struct array_info joined;
+    const struct array_hints each = {.type = hints->type, .missing = hints->missing};
+    if (expand(name->path, &found, error) == ALLFOLD_OK && found.gl_pathc == 0)
+        error_set(error, ALLFOLD_IO_ERROR, "%s: expected a file, or a pattern of files, found no file of such a name", file_shown(name->path));
+    if (error->status == ALLFOLD_OK && describe_files(&found, name, &each, &joined, error) == ALLFOLD_OK) {
+        strcpy(joined.path, name->path);
+        if (hints->has_offset && strcmp(array_format_name(&joined), format_raw.name) == 0)
+            error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected no --offset, which counts bytes of one raw file, with several files",
+                      file_shown(name->path));
+        if (error->status == ALLFOLD_OK && plain_cut(hints, &joined, error) == ALLFOLD_OK)
+            memcpy(info, &joined, sizeof joined);
+        else
+            array_release(&joined);
+    }
+    globfree(&found);
+    return error->status;
+}
+
+allfold_status array_describe(const char *name, const struct array_hints *hints, struct array_info *info, struct error *error)
+{
+    static const struct array_hints none;
+    struct input_name parsed;
+    const struct array_hints *const said = hints != NULL ? hints : &none;
+    if (parse_name(name, &parsed, error) != ALLFOLD_OK)
+        return error->status;
+    return parsed.pattern ? describe_pattern(&parsed, said, info, error) : format_describe(&parsed, said, info, error);
+}
+
+allfold_status array_entries(const char *name, array_visit *visit, void *user, const char **format, struct error *error)
+{
+    static const struct array_hints none;
+    struct input_name parsed;
+    struct array_info info;
+    if (parse_name(name, &parsed, error) != ALLFOLD_OK)
+        return error->status;
+    if (!parsed.pattern)
+        return format_entries(&parsed, visit, user, format, error);
+    if (describe_pattern(&parsed, &none, &info, error) == ALLFOLD_OK) {
+        format_visit(&info, visit, user);
+        *format = array_format_name(&info);
+        array_release(&info);
+    }
+    return error->status;
+}
+
+bool array_has_file(const struct array_info *info, const char *name)
+{
+    const struct parts_table *const table = format_is_plain(info) && info->details_bytes > 0 ? parts_of(info) : NULL;
+    if (table == NULL)
+        return file_same(name, info->path);
+    for (uint64_t i = 0; i < table->count; i++)
+        if (file_same(name, parts_file(table, &table->parts[i])))
+            return true;
+    return false;
+}
