@@ -172,7 +172,7 @@ static inline allfold_status filled_read(struct reader *reader, const struct rea
                                          struct error *error)
 {
     struct filled_source *const source = ((struct filled_reader *)reader)->source;
-    *piece = (struct piece){request->buffer, request->range.count};
+    *piece = (struct piece){.elements = request->buffer, .count = request->range.count};
     return source->fill(source, request->range, request->buffer, error);
 }
 static inline void filled_close(struct reader *reader) { free(reader); }

@@ -4,11 +4,16 @@
 
 #include "array/file.h"
 
+#include <stdatomic.h>
+
 /* A file open for reading, shared by the readers of a source. */
 struct data_file {
     int fd;
-    const char *path;     /* of the caller, who keeps it */
-    struct stat opened;   /* the file when it was opened */
+    const char *path;         /* of the caller, who keeps it */
+    struct stat opened;       /* the file when it was opened */
+    atomic_int direct;        /* a second descriptor, which bypasses the system's cache, opened when it is needed; or why there is none */
+    atomic_bool direct_refused;
+    atomic_bool cache_hidden; /* the file system does not say what is in the cache */
 };
 
 /* Opens the file; refuses one of another size than expected. */
@@ -17,9 +22,14 @@ allfold_status data_file_open(const char *path, uint64_t bytes, struct data_file
 allfold_status data_file_check(const struct data_file *file, struct error *error);
 void data_file_close(struct data_file *file);
 
-/* One thread's way to the bytes of a file. All zero but for file is a reader that has read nothing. */
+/* One thread's way to the bytes of a file. All zero but for file is a reader that has read nothing.
+
+   What is in the system's cache is copied from there. What is not is read directly, in large requests, which is quicker than through
+   the cache, and leaves there what others keep. Where the file system refuses either, bytes are read in the ordinary way. */
 struct data_reader {
     struct data_file *file;
+    char *ahead;                     /* 4 MiB of the file that were read directly; NULL: never */
+    uint64_t ahead_first, ahead_end; /* bytes of the file that are there */
 };
 
 struct data_request {
