@@ -22,6 +22,31 @@ template <allfold_type type> struct element;
 ALLFOLD_TYPES(DEFINE_ELEMENT)
 #undef DEFINE_ELEMENT
 
+/* launch(element<type>()), for the kernels of that element type; an error for what is no type. */
+template <class Launch> static cudaError_t with_element(allfold_type type, Launch launch)
+{
+    switch (type) {
+#define CASE(ID, name, numpy, bytes, kind, value) \
+    case ALLFOLD_##ID:                            \
+        return launch(element<ALLFOLD_##ID>());
+        ALLFOLD_TYPES(CASE)
+#undef CASE
+    case ALLFOLD_TYPE_NONE:
+    case ALLFOLD_TYPE_COUNT:
+        break;
+    }
+    return cudaErrorInvalidValue;
+}
+
+static inline cudaLaunchConfig_t launch_config(uint64_t blocks, int threads, void *stream)
+{
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3((unsigned int)blocks);
+    config.blockDim = dim3((unsigned int)threads);
+    config.stream = (cudaStream_t)stream;
+    return config;
+}
+
 /* Element i of a vector, and a vector made of elements; i is known to the compiler, so this is registers only. */
 template <class Stored> static __device__ __forceinline__ Stored vector_element(const uint4 &vector, int i)
 {

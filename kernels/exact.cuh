@@ -466,11 +466,8 @@ static cudaError_t exact_start(const struct work *work, const struct fold_space 
     if (plan::shared && Exact::floating && work->n / blocks >= (uint64_t)1 << 29)
         return cudaErrorInvalidValue;
 
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3((unsigned int)blocks);
-    config.blockDim = dim3(plan::threads);
+    cudaLaunchConfig_t config = launch_config(blocks, plan::threads, stream);
     config.dynamicSmemBytes = plan::column_bytes;
-    config.stream = (cudaStream_t)stream;
     if (plan::column_bytes > 40 << 10) { /* beyond 48 KiB, with what is static, only where it is asked for */
         const cudaError_t code =
             cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)plan::column_bytes);

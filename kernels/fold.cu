@@ -41,15 +41,9 @@ int fold_launch(const struct work *work, struct fold_space *space, void *stream)
 int fold_launch_to(struct fold_mailbox *mailbox, const struct work *work, const struct fold_space *space, void *stream)
 {
     const struct fold_space there = {space->multiprocessors, space->scratch, mailbox, space->launch_id};
-    switch (work->type) {
-#define CASE(ID, name, numpy, bytes, kind, value) \
-    case ALLFOLD_##ID:                            \
-        return fold_launch_##value(work, &there, stream);
-        ALLFOLD_TYPES(CASE)
-#undef CASE
-    case ALLFOLD_TYPE_NONE:
-    case ALLFOLD_TYPE_COUNT:
-        break;
-    }
-    return cudaErrorInvalidValue;
+#define ROW(nothing, value) fold_launch_##value,
+    static decltype(&fold_launch_f32) const launches[] = {VALUES(ROW, )};
+#undef ROW
+    const enum value value = type_value(work->type);
+    return value < VALUE_COUNT ? launches[value](work, &there, stream) : cudaErrorInvalidValue;
 }

@@ -9,10 +9,7 @@ template <class Fold, class Element, class plan>
 static cudaError_t plan_start(const struct work *work, const struct fold_space *space, void *stream)
 {
     const struct fold_cut cut = cut_of<Fold, Element, plan>(work->n / Element::per_vector, (uint64_t)space->multiprocessors);
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3((unsigned int)cut.blocks);
-    config.blockDim = dim3(plan::threads);
-    config.stream = (cudaStream_t)stream;
+    const cudaLaunchConfig_t config = launch_config(cut.blocks, plan::threads, stream);
     /* what it returns is this launch's error; cudaGetLastError may hold one that the caller's program left */
     return cudaLaunchKernelEx(&config, fold_kernel<Fold, Element, plan>, (const typename Element::stored *)work->x, work->n,
                               work->first, cut.rounds, (uint64_t *)space->scratch, (uint64_t *)&space->mailbox->partial,
@@ -58,15 +55,5 @@ static cudaError_t element_start(const struct work *work, const struct fold_spac
 
 int FN_EXPAND(fold_launch, FAMILY)(const struct work *work, const struct fold_space *space, void *stream)
 {
-    switch (work->type) {
-#define CASE(ID, name, numpy, bytes, kind, value) \
-    case ALLFOLD_##ID:                            \
-        return element_start<element<ALLFOLD_##ID>>(work, space, stream);
-        ALLFOLD_TYPES(CASE)
-#undef CASE
-    case ALLFOLD_TYPE_NONE:
-    case ALLFOLD_TYPE_COUNT:
-        break;
-    }
-    return cudaErrorInvalidValue;
+    return with_element(work->type, [=](auto element) { return element_start<decltype(element)>(work, space, stream); });
 }

@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "fold/table.h"
 
+struct draw;
 struct softmax_constants;
 
 #ifdef __cplusplus
@@ -48,6 +49,9 @@ int fold_launch_to(struct fold_mailbox *mailbox, const struct work *work, const 
 /* Takes the partial, of so many bytes, of launch `launch_id` from a mailbox that the host can read, where it may still be
    arriving: false until all of it is there. Host only. */
 bool fold_result(const struct fold_mailbox *mailbox, uint32_t launch_id, size_t bytes, struct partial *partial);
+
+/* Makes elements of that range of indices (base/draw.h), in device memory that is aligned to their size. */
+int generate_launch(const struct draw *draw, struct range range, void *to, int multiprocessors, void *stream);
 
 /* The second pass of softmax. x and y are device memory, aligned to their element sizes; they are the same memory, of equal
    types, or do not overlap. Computes in f32 where x starts from f32

@@ -7,6 +7,7 @@ kernel_sources = \
 	kernels/fold_i64.cu \
 	kernels/fold_u32.cu \
 	kernels/fold_u64.cu \
+	kernels/generate.cu \
 	kernels/softmax.cu \
 	kernels/softmax_resident.cu
 if HAVE_CUDA

@@ -146,12 +146,8 @@ struct second_pass {
 /* One thread for each of `items`, as far as `most` blocks have them. */
 static cudaLaunchConfig_t softmax_config(const struct second_pass *pass, struct softmax_shape shape, uint64_t items, uint64_t most)
 {
-    cudaLaunchConfig_t config = {};
     const uint64_t wanted = (items + shape.threads - 1) / shape.threads;
-    config.gridDim = dim3((unsigned int)u64_max(1, u64_min(wanted, most)));
-    config.blockDim = dim3(shape.threads);
-    config.stream = pass->stream;
-    return config;
+    return launch_config(u64_max(1, u64_min(wanted, most)), shape.threads, pass->stream);
 }
 
 /* Where x and y are of one type and aligned to 16 bytes. */
@@ -206,17 +202,7 @@ int softmax_launch(const struct softmax_work *work, const struct softmax_constan
         return cudaErrorInvalidValue;
     if (work->n == 0)
         return cudaSuccess;
-    switch (work->x_type) {
-#define CASE(ID, name, numpy, bytes, kind, value) \
-    case ALLFOLD_##ID:                            \
-        return element_start<element<ALLFOLD_##ID>>(&pass);
-        ALLFOLD_TYPES(CASE)
-#undef CASE
-    case ALLFOLD_TYPE_NONE:
-    case ALLFOLD_TYPE_COUNT:
-        break;
-    }
-    return cudaErrorInvalidValue;
+    return with_element(work->x_type, [&](auto element) { return element_start<decltype(element)>(&pass); });
 }
 
 /* Between the passes: what the second one needs, from the message that the fold has left. One thread. */
@@ -267,10 +253,7 @@ static cudaError_t small_start(bool starts_early, int threads, cudaStream_t stre
     cudaLaunchAttribute serialization = {};
     serialization.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     serialization.val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(1);
-    config.blockDim = dim3((unsigned int)threads);
-    config.stream = stream;
+    cudaLaunchConfig_t config = launch_config(1, threads, stream);
     config.attrs = &serialization;
     config.numAttrs = starts_early;
     return cudaLaunchKernelEx(&config, kernel, arguments...);

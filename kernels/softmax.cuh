@@ -109,15 +109,6 @@ int softmax_resident_prepare(int device, struct softmax_capacity *capacity);
 
 static inline bool type_is_floating(allfold_type type)
 {
-    switch (type) {
-#define CASE(ID, name, numpy, bytes, kind, value) \
-    case ALLFOLD_##ID:                            \
-        return element<ALLFOLD_##ID>::is_floating;
-        ALLFOLD_TYPES(CASE)
-#undef CASE
-    case ALLFOLD_TYPE_NONE:
-    case ALLFOLD_TYPE_COUNT:
-        break;
-    }
-    return false;
+    return with_element(type, [](auto element) { return decltype(element)::is_floating ? cudaSuccess : cudaErrorInvalidValue; })
+           == cudaSuccess;
 }

@@ -367,11 +367,8 @@ int softmax_resident_launch(const struct softmax_call *call, void *stream)
         cudaLaunchAttribute together = {}; /* blocks wait for each other */
         together.id = cudaLaunchAttributeCooperative;
         together.val.cooperative = 1;
-        cudaLaunchConfig_t config = {};
-        config.gridDim = dim3((unsigned int)cut.blocks);
-        config.blockDim = dim3(RESIDENT_SHAPE.threads);
+        cudaLaunchConfig_t config = launch_config(cut.blocks, RESIDENT_SHAPE.threads, stream);
         config.dynamicSmemBytes = cut.places * STAGE_BYTES;
-        config.stream = (cudaStream_t)stream;
         config.attrs = &together;
         config.numAttrs = 1;
         return cudaLaunchKernelEx(&config, kernel, (const stored *)call->work.x, (stored *)call->work.y, work);

@@ -59,6 +59,12 @@ constexpr struct {
 } FOLD_WAVES = {3, 8, 256};
 constexpr size_t FOLD_SMALL_BYTES = 32 << 10;
 
+/* Elements that are generated: how many normal deviates a thread has in one tile. With more, the tails fill more of the last warps
+   that make them. */
+constexpr struct {
+    int threads, blocks, elements;
+} GENERATE_SHAPE = {256, 5, 16};
+
 /* Softmax of elements that stay on the chip: one block a multiprocessor. */
 constexpr struct {
     int threads;

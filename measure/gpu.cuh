@@ -40,8 +40,33 @@ allfold_status gpu_check(cudaError_t code, const char *what, struct error *error
 allfold_status gpu_buffer(struct gpu *gpu, enum gpu_buffers which, size_t bytes, void **memory, struct error *error);
 allfold_status gpu_host_buffer(struct gpu *gpu, int which, size_t bytes, void **memory, struct error *error);
 
+/* The same for elements of a type. */
+template <class T>
+static inline allfold_status gpu_buffer(struct gpu *gpu, enum gpu_buffers which, size_t bytes, T **memory, struct error *error)
+{
+    void *found = NULL;
+    const allfold_status status = gpu_buffer(gpu, which, bytes, &found, error);
+    *memory = (T *)found;
+    return status;
+}
+
 /* Waits for the stream. */
 allfold_status gpu_wait(struct gpu *gpu, const char *what, struct error *error);
+
+/* Copies device memory to the host, and waits for it. */
+static inline allfold_status gpu_fetch(struct gpu *gpu, void *to, const void *from, size_t bytes, struct error *error)
+{
+    static const char what[] = "copying what the GPU has found";
+    if (gpu_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, gpu->stream), what, error) == ALLFOLD_OK)
+        gpu_wait(gpu, what, error);
+    return error->status;
+}
+
+/* Sets all bytes of device memory, on the stream. */
+static inline allfold_status gpu_fill(struct gpu *gpu, void *memory, int byte, size_t bytes, struct error *error)
+{
+    return gpu_check(cudaMemsetAsync(memory, byte, bytes, gpu->stream), "clearing the GPU's memory", error);
+}
 
 /* Times work between two events on the GPU: warm-up, then 20 to 200 runs, by how long one takes, each after the caches
    were cleared. The runs are queued ahead, so that the host's time does not count, unless work itself waits for the

@@ -68,6 +68,7 @@ noinst_HEADERS += \
 	src/array/replacement.h \
 	src/base/base.h \
 	src/base/draw.h \
+	src/base/generator.h \
 	src/base/elements.h \
 	src/base/host.h \
 	src/base/parse.h \

@@ -184,15 +184,10 @@ static allfold_status job_allocate(struct gpu *gpu, struct line_sums<rows> *job,
 {
     static const enum gpu_buffers buffers[] = {GPU_PARTIALS, GPU_PARTIALS_2, GPU_RESULT};
     const uint64_t segments = segments_of(job->x.length), shares[] = {segments, segments_of(segments), 1};
-    void *memory[3];
+    int32_t **const memory[] = {&job->partials[0], &job->partials[1], &job->sums};
     for (int i = 0; i < 3; i++)
-        if (gpu_buffer(gpu, buffers[i], u64_max(shares[i] * job->x.count * sizeof(int32_t), 16), &memory[i], error)
-            != ALLFOLD_OK)
-            return error->status;
-    job->partials[0] = (int32_t *)memory[0];
-    job->partials[1] = (int32_t *)memory[1];
-    job->sums = (int32_t *)memory[2];
-    return ALLFOLD_OK;
+        gpu_buffer(gpu, buffers[i], u64_max(shares[i] * job->x.count * sizeof(int32_t), 16), memory[i], error);
+    return error->status;
 }
 
 /* Runs the job once from poisoned memory and compares all sums. */
@@ -200,16 +195,13 @@ template <bool rows>
 static allfold_status check(struct experiment *experiment, const struct line_sums<rows> *job,
                             char why[LADDER_TEXT_BYTES], struct error *error)
 {
-    static const char what[] = "checking line sums";
     struct gpu *const gpu = experiment->gpu;
     const size_t bytes = (size_t)job->x.count * sizeof(int32_t);
     void *found;
     if (gpu_host_buffer(gpu, 1, bytes > 0 ? bytes : 1, &found, error) != ALLFOLD_OK
-        || experiment_poison(experiment, error) != ALLFOLD_OK
-        || gpu_check(start<rows>((void *)job, gpu->stream), what, error) != ALLFOLD_OK
-        || gpu_check(cudaMemcpyAsync(found, job->sums, bytes, cudaMemcpyDeviceToHost, gpu->stream), what, error)
-               != ALLFOLD_OK
-        || gpu_wait(gpu, what, error) != ALLFOLD_OK)
+        || ladder_poison(gpu, error) != ALLFOLD_OK
+        || gpu_check(start<rows>((void *)job, gpu->stream), "starting line sums", error) != ALLFOLD_OK
+        || gpu_fetch(gpu, found, job->sums, bytes, error) != ALLFOLD_OK)
         return error->status;
     const int32_t *const sums = (const int32_t *)found;
     for (uint64_t line = 0; line < job->x.count; line++)

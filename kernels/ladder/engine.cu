@@ -60,11 +60,8 @@ static allfold_status plan(struct reduction *r, struct error *error)
     r->space = {};
     if (gpu_buffer(r->gpu, GPU_RESULT, sizeof(struct fold_mailbox), &r->result, error) == ALLFOLD_OK
         && gpu_buffer(r->gpu, GPU_SCRATCH, r->scratch_bytes, &r->scratch, error) == ALLFOLD_OK
-        && gpu_check(cudaMemsetAsync(r->scratch, 0, r->scratch_bytes, r->gpu->stream), "clearing the engine's scratch",
-                       error)
-               == ALLFOLD_OK)
-        gpu_check(cudaMemsetAsync(r->result, 0, sizeof(struct fold_mailbox), r->gpu->stream),
-                    "clearing the engine's result", error);
+        && gpu_fill(r->gpu, r->scratch, 0, r->scratch_bytes, error) == ALLFOLD_OK)
+        gpu_fill(r->gpu, r->result, 0, sizeof(struct fold_mailbox), error);
     return error->status;
 }
 
@@ -80,15 +77,11 @@ static cudaError_t start(void *argument, cudaStream_t stream)
 
 static allfold_status answer(struct reduction *r, struct ladder_answer *answer, struct error *error)
 {
-    static const char what[] = "taking the engine's result";
     const size_t bytes = monoid_bytes(fold_monoid(r->fold, ALLFOLD_LEVEL_FAST), r->type);
     struct fold_mailbox mailbox;
     struct partial partial;
     struct fold_results result = {};
-    if (gpu_check(cudaMemcpyAsync(&mailbox, r->result, sizeof mailbox, cudaMemcpyDeviceToHost, r->gpu->stream), what,
-                    error)
-            != ALLFOLD_OK
-        || gpu_wait(r->gpu, what, error) != ALLFOLD_OK)
+    if (gpu_fetch(r->gpu, &mailbox, r->result, sizeof mailbox, error) != ALLFOLD_OK)
         return error->status;
     if (!fold_result(&mailbox, r->space.launch_id, bytes, &partial))
         return error_set(error, ALLFOLD_DEVICE_ERROR, "the engine's kernel left no result");

@@ -4,28 +4,23 @@
 #include <math.h>
 #include <stdio.h>
 
-#include <initializer_list>
-
 enum { P99 = 1, RUNS, BANDWIDTH, OF_CEILING, OF_DATASHEET, VERDICT }; /* columns, behind experiment->time */
 
 allfold_status experiment_begin(struct experiment *experiment, struct gpu *gpu, uint64_t n, struct ladder_table *table,
                                 struct error *error)
 {
     const void *x;
-    void *partials, *result;
     *experiment = {};
     experiment->gpu = gpu;
     experiment->table = table;
     experiment->n = n;
     ladder_oracle_compute(ALLFOLD_INT32, n, &experiment->oracle);
     if (ladder_input(gpu, ALLFOLD_INT32, n, &x, error) != ALLFOLD_OK
-        || gpu_buffer(gpu, GPU_PARTIALS, EXPERIMENT_PARTIALS * sizeof(int32_t), &partials, error) != ALLFOLD_OK
-        || gpu_buffer(gpu, GPU_RESULT, 16, &result, error) != ALLFOLD_OK
+        || gpu_buffer(gpu, GPU_PARTIALS, EXPERIMENT_PARTIALS * sizeof(int32_t), &experiment->partials, error) != ALLFOLD_OK
+        || gpu_buffer(gpu, GPU_RESULT, 16, &experiment->result, error) != ALLFOLD_OK
         || gpu_read_ceiling(gpu, x, n * sizeof(int32_t), &experiment->ceiling, error) != ALLFOLD_OK)
         return error->status;
     experiment->x = (const int32_t *)x;
-    experiment->partials = (int32_t *)partials;
-    experiment->result = (int32_t *)result;
     ladder_table_fact(table, "count", "elements, int32", LADDER_INTEGER)->number = (double)n;
     ladder_facts(gpu, experiment->ceiling, table);
     return ALLFOLD_OK;
@@ -67,18 +62,6 @@ void experiment_verdict(struct experiment *experiment, struct ladder_cell *row, 
     ladder_table_verdict(experiment->table, &row[experiment->time + VERDICT], why);
 }
 
-allfold_status experiment_poison(struct experiment *experiment, struct error *error)
-{
-    struct gpu *const gpu = experiment->gpu;
-    for (const enum gpu_buffers which : {GPU_PARTIALS, GPU_PARTIALS_2, GPU_RESULT})
-        if (gpu->buffers[which] != NULL
-            && gpu_check(cudaMemsetAsync(gpu->buffers[which], LADDER_POISON, gpu->buffer_bytes[which], gpu->stream),
-                           "clearing what was found before", error)
-                   != ALLFOLD_OK)
-            break;
-    return error->status;
-}
-
 allfold_status experiment_check_input(struct experiment *experiment, char why[LADDER_TEXT_BYTES], struct error *error)
 {
     uint64_t changes = 0;
@@ -90,16 +73,13 @@ allfold_status experiment_check_input(struct experiment *experiment, char why[LA
 allfold_status experiment_check(struct experiment *experiment, const struct gpu_work *work, char why[LADDER_TEXT_BYTES],
                                 struct error *error)
 {
-    const cudaStream_t stream = experiment->gpu->stream;
+    struct gpu *const gpu = experiment->gpu;
     struct ladder_answer answer = {};
     int32_t found = 0;
     why[0] = '\0';
-    if (experiment_poison(experiment, error) != ALLFOLD_OK
-        || gpu_check(work->start(work->argument, stream), "starting what is checked", error) != ALLFOLD_OK
-        || gpu_check(cudaMemcpyAsync(&found, experiment->result, sizeof found, cudaMemcpyDeviceToHost, stream),
-                       "fetching the result", error)
-               != ALLFOLD_OK
-        || gpu_wait(experiment->gpu, "running what is checked", error) != ALLFOLD_OK)
+    if (ladder_poison(gpu, error) != ALLFOLD_OK
+        || gpu_check(work->start(work->argument, gpu->stream), "starting what is checked", error) != ALLFOLD_OK
+        || gpu_fetch(gpu, &found, experiment->result, sizeof found, error) != ALLFOLD_OK)
         return error->status;
     answer.value.kind = ALLFOLD_VALUE_I64;
     answer.value.i64 = found;

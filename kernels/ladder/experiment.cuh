@@ -37,9 +37,6 @@ allfold_status experiment_time(struct experiment *experiment, const struct gpu_w
 /* Writes the row's verdict; why: see ladder_table_verdict. */
 void experiment_verdict(struct experiment *experiment, struct ladder_cell *row, const char *why);
 
-/* Overwrites what earlier rows left, so that it cannot be found again. */
-allfold_status experiment_poison(struct experiment *experiment, struct error *error);
-
 /* Runs work, which leaves the sum of all elements in *experiment->result. why says what is wrong with it, or with the input
    afterwards; it is empty if nothing is. */
 allfold_status experiment_check(struct experiment *experiment, const struct gpu_work *work, char why[LADDER_TEXT_BYTES],

@@ -57,7 +57,6 @@ static cudaError_t start(void *argument, cudaStream_t)
 /* A copy of the input in host memory, and room for half as much. */
 static allfold_status plan(struct reduction *r, struct error *error)
 {
-    static const char what[] = "copying the input to the host";
     const size_t bytes = allfold_type_bytes(r->type), input = (size_t)r->n * bytes;
     for (uint64_t n = r->n; n > 1; n -= n / 2) {
         r->bytes_read += n / 2 * 2 * bytes;
@@ -66,10 +65,8 @@ static allfold_status plan(struct reduction *r, struct error *error)
     }
     r->launches = 0;
     if (gpu_host_buffer(r->gpu, 0, input + 16, &r->scratch, error) == ALLFOLD_OK
-        && gpu_host_buffer(r->gpu, 1, input / 2 + 16, &r->result, error) == ALLFOLD_OK
-        && gpu_check(cudaMemcpyAsync(r->scratch, r->x, input, cudaMemcpyDeviceToHost, r->gpu->stream), what, error)
-               == ALLFOLD_OK)
-        gpu_wait(r->gpu, what, error);
+        && gpu_host_buffer(r->gpu, 1, input / 2 + 16, &r->result, error) == ALLFOLD_OK)
+        gpu_fetch(r->gpu, r->scratch, r->x, input, error);
     return error->status;
 }
 

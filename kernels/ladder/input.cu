@@ -3,6 +3,8 @@
 
 #include "measure/numbers.h"
 
+#include <initializer_list>
+
 template <class T> struct recipe {
     uint64_t n, peak;
     int bits;
@@ -44,39 +46,27 @@ template <class T> static struct recipe<T> recipe_of(uint64_t n, int bits, doubl
 template <class T>
 static allfold_status make_input(struct gpu *gpu, struct recipe<T> recipe, const void **x, struct error *error)
 {
-    static const char what[] = "making the input";
     const size_t bytes = (size_t)recipe.n * sizeof(T);
-    void *memory;
-    if (gpu_buffer(gpu, GPU_INPUT, bytes + LADDER_GUARD_BYTES, &memory, error) != ALLFOLD_OK
-        || gpu_check(gpu_launch(input_kernel<T>, blocks_for(gpu, recipe.n), 256, 0, gpu->stream, (T *)memory,
-                                     recipe),
-                       what, error)
-               != ALLFOLD_OK
-        || gpu_check(cudaMemsetAsync((char *)memory + bytes, LADDER_POISON, LADDER_GUARD_BYTES, gpu->stream), what,
-                       error)
-               != ALLFOLD_OK)
-        return error->status;
-    *x = memory;
-    return ALLFOLD_OK;
+    T *memory;
+    if (gpu_buffer(gpu, GPU_INPUT, bytes + LADDER_GUARD_BYTES, &memory, error) == ALLFOLD_OK
+        && gpu_check(gpu_launch(input_kernel<T>, blocks_for(gpu, recipe.n), 256, 0, gpu->stream, memory, recipe),
+                     "making the input", error) == ALLFOLD_OK
+        && gpu_fill(gpu, memory + recipe.n, LADDER_POISON, LADDER_GUARD_BYTES, error) == ALLFOLD_OK)
+        *x = memory;
+    return error->status;
 }
 
 template <class T>
 static allfold_status find_changes(struct gpu *gpu, struct recipe<T> recipe, uint64_t *changes,
                                    struct error *error)
 {
-    static const char what[] = "looking whether the input changed";
-    unsigned long long found = 0;
-    void *counter;
+    unsigned long long found = 0, *counter;
     if (gpu_buffer(gpu, GPU_COUNTER, sizeof found, &counter, error) != ALLFOLD_OK
-        || gpu_check(cudaMemsetAsync(counter, 0, sizeof found, gpu->stream), what, error) != ALLFOLD_OK
+        || gpu_fill(gpu, counter, 0, sizeof found, error) != ALLFOLD_OK
         || gpu_check(gpu_launch(changes_kernel<T>, blocks_for(gpu, recipe.n), 256, 0, gpu->stream,
-                                     (const T *)gpu->buffers[GPU_INPUT], recipe, (unsigned long long *)counter),
-                       what, error)
+                                (const T *)gpu->buffers[GPU_INPUT], recipe, counter), "looking whether the input changed", error)
                != ALLFOLD_OK
-        || gpu_check(cudaMemcpyAsync(&found, counter, sizeof found, cudaMemcpyDeviceToHost, gpu->stream), what,
-                       error)
-               != ALLFOLD_OK
-        || gpu_wait(gpu, what, error) != ALLFOLD_OK)
+        || gpu_fetch(gpu, &found, counter, sizeof found, error) != ALLFOLD_OK)
         return error->status;
     *changes = found;
     return ALLFOLD_OK;
@@ -126,6 +116,14 @@ allfold_status ladder_input_logits(struct gpu *gpu, uint64_t n, const float **x,
 allfold_status ladder_input_logits_changes(struct gpu *gpu, uint64_t n, uint64_t *changes, struct error *error)
 {
     return find_changes(gpu, logits(n), changes, error);
+}
+
+allfold_status ladder_poison(struct gpu *gpu, struct error *error)
+{
+    for (const enum gpu_buffers which : {GPU_WORK, GPU_PARTIALS, GPU_PARTIALS_2, GPU_RESULT})
+        if (gpu->buffers[which] != NULL)
+            gpu_fill(gpu, gpu->buffers[which], LADDER_POISON, gpu->buffer_bytes[which], error);
+    return error->status;
 }
 
 void ladder_facts(const struct gpu *gpu, double read_ceiling, struct ladder_table *table)

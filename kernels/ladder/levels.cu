@@ -117,12 +117,8 @@ struct ladder_answer reduction_answer_at(const struct reduction *r, const void *
 
 allfold_status reduction_answer_device(struct reduction *r, struct ladder_answer *answer, struct error *error)
 {
-    static const char what[] = "taking a rung's result";
     double value[1];
-    const size_t bytes = allfold_type_bytes(r->type);
-    if (gpu_check(cudaMemcpyAsync(value, r->result, bytes, cudaMemcpyDeviceToHost, r->gpu->stream), what, error)
-            == ALLFOLD_OK
-        && gpu_wait(r->gpu, what, error) == ALLFOLD_OK)
+    if (gpu_fetch(r->gpu, value, r->result, allfold_type_bytes(r->type), error) == ALLFOLD_OK)
         *answer = reduction_answer_at(r, value);
     return error->status;
 }

@@ -30,22 +30,6 @@ static allfold_status subject_make(struct gpu *gpu, const struct ladder_request 
     return error->status;
 }
 
-/* Nothing of what an earlier rung found may be there to be found again. */
-static allfold_status poison(struct reduction *r, struct error *error)
-{
-    static const enum gpu_buffers buffers[] = {GPU_WORK, GPU_PARTIALS, GPU_PARTIALS_2, GPU_RESULT};
-    if (reduction_way(r)->on_host) {
-        memset(r->result, LADDER_POISON, allfold_type_bytes(r->type));
-        return ALLFOLD_OK;
-    }
-    for (enum gpu_buffers which : buffers)
-        if (r->gpu->buffers[which] != NULL
-            && gpu_check(cudaMemsetAsync(r->gpu->buffers[which], LADDER_POISON, r->gpu->buffer_bytes[which],
-                                           r->gpu->stream), "clearing what earlier rungs left", error) != ALLFOLD_OK)
-            break;
-    return error->status;
-}
-
 /* Compares the result of the last start. why is left unchanged if it is not empty. */
 static allfold_status compare(struct reduction *r, const struct subject *subject, char why[LADDER_TEXT_BYTES],
                               struct error *error)
@@ -60,7 +44,9 @@ static allfold_status compare(struct reduction *r, const struct subject *subject
 static allfold_status check(struct reduction *r, const struct subject *subject, char why[LADDER_TEXT_BYTES],
                             struct error *error)
 {
-    if (poison(r, error) != ALLFOLD_OK
+    if (reduction_way(r)->on_host)
+        memset(r->result, LADDER_POISON, allfold_type_bytes(r->type));
+    if (ladder_poison(r->gpu, error) != ALLFOLD_OK
         || gpu_check(reduction_way(r)->start(r, r->gpu->stream), "starting a rung", error) != ALLFOLD_OK)
         return error->status;
     return compare(r, subject, why, error);

@@ -45,28 +45,22 @@ static allfold_status job_make(struct gpu *gpu, uint64_t n, struct softmax_job *
 {
     const struct gpu_device *const device = &gpu->device;
     const size_t scratch = fold_scratch_bytes(device->multiprocessors);
-    void *y, *partials, *result;
     *job = {};
     job->gpu = gpu;
     job->n = n;
     job->blocks = (unsigned int)(device->multiprocessors * (device->threads_per_multiprocessor / SOFTMAX_BLOCK));
     if (ladder_input_logits(gpu, n, &job->x, error) != ALLFOLD_OK
-        || gpu_buffer(gpu, GPU_WORK, n * sizeof(float), &y, error) != ALLFOLD_OK
-        || gpu_buffer(gpu, GPU_PARTIALS, 2 * job->blocks * sizeof(float), &partials, error) != ALLFOLD_OK
-        || gpu_buffer(gpu, GPU_RESULT, 2 * sizeof(float), &result, error) != ALLFOLD_OK
+        || gpu_buffer(gpu, GPU_WORK, n * sizeof(float), &job->y, error) != ALLFOLD_OK
+        || gpu_buffer(gpu, GPU_PARTIALS, 2 * job->blocks * sizeof(float), &job->partials, error) != ALLFOLD_OK
+        || gpu_buffer(gpu, GPU_RESULT, 2 * sizeof(float), &job->result, error) != ALLFOLD_OK
         || gpu_buffer(gpu, GPU_SCRATCH, scratch, &job->space.scratch, error) != ALLFOLD_OK
-        || gpu_check(cudaMemsetAsync(job->space.scratch, 0, scratch, gpu->stream), "clearing the engine's scratch",
-                       error)
-               != ALLFOLD_OK
+        || gpu_fill(gpu, job->space.scratch, 0, scratch, error) != ALLFOLD_OK
         || gpu_check(cudaMallocHost((void **)&job->space.mailbox, sizeof *job->space.mailbox), "pinned memory for the engine's result",
                        error)
                != ALLFOLD_OK)
         return error->status;
     memset(job->space.mailbox, 0, sizeof *job->space.mailbox);
     job->space.multiprocessors = device->multiprocessors;
-    job->y = (float *)y;
-    job->partials = (float *)partials;
-    job->result = (float *)result;
     return gpu_wait(gpu, "making the input", error);
 }
 
@@ -81,7 +75,6 @@ struct finding {
 static allfold_status compare(struct softmax_job *job, const struct ladder_logits *logits, const struct softmax_rung *rung,
                               struct finding *finding, struct error *error)
 {
-    static const char what[] = "copying a softmax to the host";
     const uint64_t threads = (uint64_t)SOFTMAX_BLOCK * (rung->most > 0 ? rung->most : job->blocks);
     const struct ladder_allowed allowed = {rung->allowed + rung->allowed_each * (double)(job->n / threads + 1), rung->allowed_below};
     void *y;
@@ -89,9 +82,7 @@ static allfold_status compare(struct softmax_job *job, const struct ladder_logit
     double worst = 0.0;
     char why[LADDER_TEXT_BYTES] = "";
     if (gpu_host_buffer(job->gpu, 0, job->n * sizeof(float), &y, error) != ALLFOLD_OK
-        || gpu_check(cudaMemcpyAsync(y, job->y, job->n * sizeof(float), cudaMemcpyDeviceToHost, job->gpu->stream), what, error)
-               != ALLFOLD_OK
-        || gpu_wait(job->gpu, what, error) != ALLFOLD_OK
+        || gpu_fetch(job->gpu, y, job->y, job->n * sizeof(float), error) != ALLFOLD_OK
         || ladder_input_logits_changes(job->gpu, job->n, &changes, error) != ALLFOLD_OK)
         return error->status;
     ladder_oracle_softmax(logits, (const float *)y, &allowed, &worst, why);
@@ -109,8 +100,7 @@ static allfold_status measure(struct softmax_job *job, const struct ladder_logit
     struct gpu *const gpu = job->gpu;
     const struct gpu_work work = {rung->start, job};
     *finding = {};
-    if (gpu_check(cudaMemsetAsync(job->y, LADDER_POISON, job->n * sizeof(float), gpu->stream), "clearing the output", error)
-            == ALLFOLD_OK
+    if (gpu_fill(gpu, job->y, LADDER_POISON, job->n * sizeof(float), error) == ALLFOLD_OK
         && gpu_check(rung->start(job, gpu->stream), "starting a rung", error) == ALLFOLD_OK
         && compare(job, logits, rung, finding, error) == ALLFOLD_OK
         && gpu_time(gpu, &work, &finding->timing, error) == ALLFOLD_OK)

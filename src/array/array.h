@@ -7,16 +7,9 @@
 #include "array/encoding.h"
 #include "array/replacement.h"
 #include "base/base.h"
+#include "base/generator.h"
 
 #define ARRAY_DIMENSIONS_MAX 32
-
-/* One of the named distributions of generate.c. */
-struct generator {
-    uint32_t distribution; /* row of the table in generate.c */
-    uint64_t seed;
-    double a, b;               /* the distribution's own parameters */
-    uint64_t whole_a, whole_b; /* the same for integer types, exact, in two's complement */
-};
 
 /* How elements that are not encoded lie in a file: in runs, whose elements lie one behind the other. */
 struct array_layout {

@@ -1,8 +1,6 @@
 /* Drawing the elements of a generator into host memory. */
-#ifndef ALLFOLD_ARRAY_DRAW_H
-#define ALLFOLD_ARRAY_DRAW_H
+#pragma once
 
-#include "array/array.h"
 #include "base/draw.h"
 
 /* Makes a generator of elements of that type ready. */
@@ -14,5 +12,3 @@ void draw_elements(const struct draw *draw, struct range range, void *elements);
 /* The same, by draw_loops.c as it is compiled for each instruction set. */
 typedef void draw_loop(const struct draw *draw, struct range range, void *elements);
 draw_loop draw_base, draw_avx2, draw_avx512;
-
-#endif

@@ -1,7 +1,6 @@
 /* The text of generators, "normal?n=1e9&seed=1&sd=2": names, keys, defaults, and what is refused. */
 #include "array/generate.h"
 
-#include "base/draw.h"
 #include "base/parse.h"
 
 #include <inttypes.h>

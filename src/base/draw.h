@@ -5,23 +5,13 @@
 #pragma once
 
 #include "base/elements.h"
+#include "base/generator.h"
 
 #include <math.h>
 
 #if defined(__clang__) && !defined(__CUDACC__)
 #pragma STDC FP_CONTRACT OFF
 #endif
-
-/* Each has a row in array/generate.c, with its parameters. */
-enum distribution {
-    DISTRIBUTION_UNIFORM,
-    DISTRIBUTION_NORMAL,
-    DISTRIBUTION_WIDE,
-    DISTRIBUTION_LOGITS,
-    DISTRIBUTION_CONSTANT,
-    DISTRIBUTION_RAMP,
-    DISTRIBUTION_COUNT
-};
 
 /* How an element is made: as a real number, which is then rounded to the type, or as its bits. */
 enum draw_kind {

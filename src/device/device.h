@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "fold/table.h"
 
+struct draw;
 struct softmax_constants;
 
 struct device_info {
@@ -89,6 +90,9 @@ struct backend {
     /* Makes device memory readable by the host: at *host after wait (CUDA copies to staging; the CPU gives from). */
     allfold_status (*download)(struct queue *queue, const void *from, size_t bytes, const void **host,
                                struct error *error);
+    /* Makes elements of a generator, of that range of indices (base/draw.h), in device memory. NULL: device memory is the host's,
+       for which elements are read like any other source's. */
+    allfold_status (*generate)(struct queue *queue, const struct draw *draw, struct range range, void *to, struct error *error);
     /* Folds work->x (device memory) into *queue->partial, which is there after wait. */
     allfold_status (*fold)(struct queue *queue, const struct work *work, struct error *error);
     /* The second pass of softmax alone, of x and y in device memory. */

@@ -1,12 +1,13 @@
 # The kernels' own sources, compiled by the C++ compiler for the host and run there. Needs no CUDA. The lists of kernels are
 # kernels/local.mk and kernels/ladder/local.mk.
-UNIT_TESTS += tests/emulation/test_kernels tests/emulation/test_experiments tests/emulation/test_emulation \
+UNIT_TESTS += tests/emulation/test_kernels tests/emulation/test_generated tests/emulation/test_experiments tests/emulation/test_emulation \
 	tests/emulation/test_ladder
 emulation_sources = \
 	tests/emulation/emulation.cpp \
 	tests/emulation/shared_end.cpp \
 	tests/emulation/test_emulation.cpp \
 	tests/emulation/test_kernels.cpp \
+	tests/emulation/test_generated.cpp \
 	tests/emulation/test_experiments.cpp \
 	tests/emulation/test_ladder.cpp
 noinst_HEADERS += tests/emulation/cuda_host.h tests/emulation/cuda_runtime.h tests/emulation/emulation.h \
@@ -34,6 +35,14 @@ tests_emulation_test_kernels_LDADD = \
 	tests/emulation/shared_end.o \
 	liballfold.a -lm
 tests_emulation_test_kernels_LINK = $(EMULATION_LINK)
+tests_emulation_test_generated_SOURCES =
+tests_emulation_test_generated_LDADD = \
+	tests/emulation/emulation.o \
+	tests/emulation/test_generated.o \
+	tests/emulation/kernels/generate.o \
+	tests/emulation/shared_end.o \
+	liballfold.a $(OPENMP_LIBS) -lm
+tests_emulation_test_generated_LINK = $(EMULATION_LINK)
 tests_emulation_test_ladder_SOURCES =
 tests_emulation_test_ladder_LDADD = \
 	tests/emulation/emulation.o \
@@ -130,6 +139,8 @@ tests_emulation_test_emulation_SOURCES = tests/emulation/no_compiler.c
 tests_emulation_test_emulation_LINK = $(LINK)
 tests_emulation_test_kernels_SOURCES = tests/emulation/no_compiler.c
 tests_emulation_test_kernels_LINK = $(LINK)
+tests_emulation_test_generated_SOURCES = tests/emulation/no_compiler.c
+tests_emulation_test_generated_LINK = $(LINK)
 tests_emulation_test_ladder_SOURCES = tests/emulation/no_compiler.c
 tests_emulation_test_ladder_LINK = $(LINK)
 tests_emulation_test_experiments_SOURCES = tests/emulation/no_compiler.c

@@ -237,6 +237,7 @@ const struct backend backend_cuda = {
     .follow = cuda_follow,
     .upload = cuda_upload,
     .download = cuda_download,
+    .generate = cuda_generate,
     .fold = cuda_fold,
     .normalise = cuda_normalise,
     .softmax_begin = cuda_softmax_begin,

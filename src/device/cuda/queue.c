@@ -165,6 +165,17 @@ allfold_status cuda_download(struct queue *queue, const void *from, size_t bytes
     return ALLFOLD_OK;
 }
 
+allfold_status cuda_generate(struct queue *queue, const struct draw *draw, struct range range, void *to, struct error *error)
+{
+    const struct cuda_device *const cuda = cuda_of(queue);
+    struct cuda_queue *const generating = (struct cuda_queue *)queue;
+    if (cuda_use(cuda, error) != ALLFOLD_OK)
+        return error->status;
+    generating->fold_last = false;
+    return cuda_check(cuda, (cudaError_t)generate_launch(draw, range, to, cuda->multiprocessors, generating->stream), error,
+                      "launching the kernel that generates elements");
+}
+
 allfold_status cuda_fold(struct queue *queue, const struct work *work, struct error *error)
 {
     const struct cuda_device *const cuda = cuda_of(queue);
