@@ -1,5 +1,5 @@
 /* A library for LD_PRELOAD that makes one system call of the program fail: ALLFOLD_FAIL="RANK:CALL:K:HOW" lets call
-   number K (from 1; 0: every other one) of CALL, on rank RANK, fail with errno HOW (ENOSPC, EIO, EINTR, ENOMEM), or, for pread and pwrite,
+   number K (from 1; 0: every other one) of CALL, on rank RANK, fail with errno HOW (ENOSPC, EIO, EINTR, ENOMEM, EAGAIN, ...), or, for pread, preadv2 and pwrite,
    move half of what was asked (short) or nothing (zero). Counted are the calls of the program's own code, not those of
    shared libraries such as MPI's, from the start of main to its end: a library that is linked in may make some before
    and after that (CUDA's runtime does), and if one of those fails the program has no say in what happens. When it
@@ -22,6 +22,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 static struct {
@@ -58,7 +59,8 @@ __attribute__((constructor)) static void prepare(void)
     static const struct {
         const char *word;
         int how;
-    } words[] = {{"ENOSPC", ENOSPC}, {"EIO", EIO}, {"EINTR", EINTR}, {"ENOMEM", ENOMEM}};
+    } words[] = {{"ENOSPC", ENOSPC}, {"EIO", EIO}, {"EINTR", EINTR}, {"ENOMEM", ENOMEM},
+                 {"EAGAIN", EAGAIN}, {"EOPNOTSUPP", EOPNOTSUPP}, {"EINVAL", EINVAL}};
     const char *const text = getenv("ALLFOLD_FAIL"), *const rank = getenv("OMPI_COMM_WORLD_RANK");
     char how[16];
     int on, k;
@@ -158,7 +160,7 @@ int open(const char *path, int flags, ...)
     va_end(arguments);
     if (real == NULL)
         *(void **)&real = dlsym(RTLD_NEXT, "open");
-    return strikes("open", CALLER) ? -1 : real(path, flags, mode);
+    return strikes((flags & O_DIRECT) != 0 ? "open_direct" : "open", CALLER) ? -1 : real(path, flags, mode);
 }
 
 static size_t fewer(size_t bytes) { return plan.kind == ZERO ? 0 : (bytes + 1) / 2; }
@@ -171,6 +173,17 @@ ssize_t pread(int fd, void *to, size_t bytes, off_t offset)
     if (!strikes("pread", CALLER))
         return real(fd, to, bytes, offset);
     return plan.kind == FAIL ? -1 : real(fd, to, fewer(bytes), offset);
+}
+
+ssize_t preadv2(int fd, const struct iovec *to, int count, off_t offset, int flags)
+{
+    static ssize_t (*real)(int, const struct iovec *, int, off_t, int);
+    if (real == NULL)
+        *(void **)&real = dlsym(RTLD_NEXT, "preadv2");
+    if (!strikes("preadv2", CALLER))
+        return real(fd, to, count, offset, flags);
+    const struct iovec less = {to->iov_base, fewer(to->iov_len)};
+    return plan.kind == FAIL ? -1 : real(fd, &less, 1, offset, flags);
 }
 
 ssize_t pwrite(int fd, const void *from, size_t bytes, off_t offset)

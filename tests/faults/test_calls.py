@@ -19,6 +19,7 @@ LIBRARY = os.path.join(tap.BUILD, "tests", "faults", "failing.so")
 CALLS = {  # call -> how it fails
     "open": ["EIO", "EINTR"],
     "pread": ["EIO", "EINTR", "short", "zero"],
+    "preadv2": ["EOPNOTSUPP", "EAGAIN", "EIO", "EINTR", "short", "zero"],
     "pwrite": ["ENOSPC", "EIO", "EINTR", "short", "zero"],
     "fsync": ["ENOSPC", "EIO", "EINTR"],
     "rename": ["ENOSPC", "EIO"],
@@ -124,7 +125,7 @@ def cuda_cases():
 
 def cases():
     for command in ("softmax", "stats"):
-        for call in ("pread", "pwrite"):
+        for call in ("pread", "preadv2", "pwrite"):
             yield from ((command, 1, 0, call, EVERY + how) for how in ("EINTR", "short"))
         for call, hows in CALLS.items():
             for how in hows:
