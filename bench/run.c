@@ -60,8 +60,7 @@ static allfold_status open_members(const allfold_options *options, struct bench 
     b->size = b->context->comm.size;
     if (b->rank == 0) {
         b->measured = calloc((size_t)b->size * BENCH_ROWS_MAX, sizeof *b->measured);
-        b->all_facts = calloc((size_t)b->size, sizeof *b->all_facts);
-        if (b->measured == NULL || b->all_facts == NULL)
+        if (b->measured == NULL)
             error_set(error, ALLFOLD_NO_MEMORY, "no memory for the results of %d ranks", b->size);
     }
     if (error->status == ALLFOLD_OK)
@@ -212,8 +211,9 @@ allfold_status bench_survey(struct bench *b, const struct bench_facts **facts, s
     if (comm_agree(comm_of(b), error) != ALLFOLD_OK)
         return error->status;
     b->facts.message = survey_message(b);
-    *facts = b->all_facts;
-    return comm_gather(comm_of(b), &b->facts, sizeof b->facts, b->all_facts, error);
+    free(b->all_facts);
+    *facts = b->all_facts = comm_gather(comm_of(b), &b->facts, sizeof b->facts, error);
+    return error->status;
 }
 
 /* ---- the data of a case */
@@ -401,7 +401,7 @@ static void fill_rows(struct bench *b, const struct bench_peer *const *peers, in
 }
 
 static allfold_status measure(struct bench *b, const struct bench_peer *const *peers, int count, double *seconds,
-                              struct bench_measured *all, struct error *error)
+                              struct error *error)
 {
     struct bench_measured mine[BENCH_ROWS_MAX];
     memset(mine, 0, sizeof mine);
@@ -412,11 +412,11 @@ static allfold_status measure(struct bench *b, const struct bench_peer *const *p
         mine[i].times = timing_of(seconds + i * RUNS_MOST, runs);
         check(b, peers[i], &mine[i], error);
     }
-    if (comm_agree(comm_of(b), error) != ALLFOLD_OK
-        || comm_gather(comm_of(b), mine, (size_t)count * sizeof *mine, all, error) != ALLFOLD_OK)
-        return error->status;
-    fill_rows(b, peers, count, all);
-    return ALLFOLD_OK;
+    struct bench_measured *const all = comm_gather(comm_of(b), mine, (size_t)count * sizeof *mine, error);
+    if (error->status == ALLFOLD_OK)
+        fill_rows(b, peers, count, all);
+    free(all);
+    return error->status;
 }
 
 allfold_status bench_run(struct bench *b, const struct bench_case *one, const struct bench_row **rows, int *row_count,
@@ -435,13 +435,11 @@ allfold_status bench_run(struct bench *b, const struct bench_case *one, const st
             peers[count++] = &bench_peers[i];
         }
     double *const seconds = malloc((size_t)BENCH_ROWS_MAX * RUNS_MOST * sizeof *seconds);
-    struct bench_measured *const all = calloc((size_t)b->size * BENCH_ROWS_MAX, sizeof *all);
-    if (seconds == NULL || all == NULL)
+    if (seconds == NULL)
         error_set(error, ALLFOLD_NO_MEMORY, "no memory for times");
     if (comm_agree(comm_of(b), error) == ALLFOLD_OK)
-        measure(b, peers, count, seconds, all, error);
+        measure(b, peers, count, seconds, error);
     free(seconds);
-    free(all);
     *rows = b->rows;
     *row_count = count;
     return error->status;

@@ -29,8 +29,8 @@ struct command {
     const char *name;
     const char *operand; /* "INPUT"; "FILE..." for several; "[TOPIC]" if it is optional; NULL if there is none */
     const char *text;    /* what it does, one line */
-    const struct option *const *options; /* groups of rows, up to NULL */
-    bool (*takes)(const struct command *command, const struct option *group); /* whether it takes the group; NULL: all */
+    unsigned options;    /* groups (options.h) that it takes, */
+    unsigned (*refused)(const struct command *command); /* but for these; NULL: all of them */
     enum works_on works_on;
     int which;           /* distinguishes the commands of one file: the allfold_fold; 1 for log-softmax */
     void (*explain)(FILE *file); /* prints the end of its --help; NULL: nothing */
@@ -41,7 +41,7 @@ struct command {
 struct command_table {
     const struct command *commands;
     size_t count;
-    const struct option *common; /* the group that every command takes */
+    const struct option *options; /* of all commands */
 };
 
 /* The ladder's options. */

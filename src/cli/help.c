@@ -28,7 +28,7 @@ void help_program(const struct command_table *table)
         printf("  %-12s  %s\n", table->commands[i].name, table->commands[i].text);
     printf("\n%s\n", inputs);
     fputs("Options of every command:\n", stdout);
-    options_print_group(stdout, table->common);
+    options_print(stdout, table, NULL);
     puts("allfold help COMMAND, or allfold COMMAND --help, tells the others; allfold --version, or -V, the version.\n");
     fputs(exits, stdout);
     fputs("\nExamples:\n"
@@ -38,15 +38,15 @@ void help_program(const struct command_table *table)
           "  mpirun -n 4 allfold softmax x.npy -o y.npy\n", stdout);
 }
 
-void help_command(const struct command *command)
+void help_command(const struct command_table *table, const struct command *command)
 {
     const char *const operand = command->operand != NULL ? command->operand : "";
-    const struct option *const required = options_required(command);
+    const struct option *const required = options_required(table, command);
     printf("Usage: allfold %s [OPTION]...%s%s", command->name, operand[0] != '\0' ? " " : "", operand);
     if (required != NULL)
         printf(" -%c %s", required->letter, required->argument);
     printf("\n%s: %s.\n\nOptions:\n", command->name, command->text);
-    options_print(stdout, command);
+    options_print(stdout, table, command);
     putchar('\n');
     options_print_words(stdout);
     if (strcmp(operand, "INPUT") == 0)

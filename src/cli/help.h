@@ -4,5 +4,5 @@
 #include "cli/cli.h"
 
 void help_program(const struct command_table *table);
-void help_command(const struct command *command);
+void help_command(const struct command_table *table, const struct command *command);
 void help_version(void);

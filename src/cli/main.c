@@ -86,7 +86,7 @@ static bool tell(const struct command_table *table, int argc, char **argv, int r
         error_set(error, ALLFOLD_BAD_ARGUMENT, "help: expected one COMMAND, found '%.100s' too", argv[3]);
     else if ((name == NULL || (command = find_command(table, name, error)) != NULL) && rank == 0) {
         if (command != NULL)
-            help_command(command);
+            help_command(table, command);
         else
             help_program(table);
     }
@@ -119,7 +119,7 @@ static void run(const struct command_table *table, struct invocation *invocation
         return;
     if (settings->help) {
         if (rank == 0)
-            help_command(settings->command);
+            help_command(table, settings->command);
         flush_output(error);
     } else if (launch_check(&invocation->launch, ranks, error) == ALLFOLD_OK)
         run_session(invocation, error);

@@ -12,19 +12,23 @@
 
 enum { OPTIONS_MAX = 40 };
 
-/* A command's rows. */
+/* A command's rows; those of every command if there is none. */
 struct rows {
     int count;
     const struct option *row[OPTIONS_MAX];
 };
 
-static struct rows rows_of(const struct command *command)
+static struct rows rows_of(const struct command_table *table, const struct command *command)
 {
+    const unsigned refused = command != NULL && command->refused != NULL ? command->refused(command) : 0;
+    const unsigned groups = command != NULL ? command->options & ~refused : OPTIONS_COMMON;
     struct rows rows = {0};
-    for (const struct option *const *group = command->options; *group != NULL; group++)
-        if (command->takes == NULL || command->takes(command, *group))
-            for (const struct option *row = *group; row->name != NULL && rows.count < OPTIONS_MAX; row++)
-                rows.row[rows.count++] = row;
+    bool taken = false;
+    for (const struct option *row = table->options; row->name != NULL || row->group != 0; row++)
+        if (row->name == NULL)
+            taken = (row->group & groups) != 0;
+        else if (taken && rows.count < OPTIONS_MAX)
+            rows.row[rows.count++] = row;
     return rows;
 }
 
@@ -152,7 +156,7 @@ static void refuse_unknown(const struct parser *p, const char *name)
     char takers[200] = "";
     for (size_t i = 0; i < p->table->count; i++) {
         const struct command *const other = &p->table->commands[i];
-        const struct rows rows = rows_of(other);
+        const struct rows rows = rows_of(p->table, other);
         if (find(&rows, name) != NULL)
             snprintf(takers + strlen(takers), sizeof takers - strlen(takers), "%s %s", takers[0] != '\0' ? "," : "", other->name);
     }
@@ -200,7 +204,7 @@ static const struct option *find_letter(const struct parser *p, char letter)
     if (row != NULL)
         return row;
     for (size_t i = 0; i < p->table->count; i++) {
-        const struct rows rows = rows_of(&p->table->commands[i]);
+        const struct rows rows = rows_of(p->table, &p->table->commands[i]);
         if (with_letter(&rows, letter) != NULL)
             refuse_unknown(p, with_letter(&rows, letter)->name);
     }
@@ -291,8 +295,8 @@ static void check_operands(const struct parser *p, int count, char **operands)
 allfold_status options_parse(const struct command_table *table, int argc, char **argv, struct settings *settings,
                              struct error *error)
 {
-    struct parser p = {.table = table, .command = settings->command, .rows = rows_of(settings->command), .settings = settings,
-                       .next = argv + 1, .end = argv + argc, .error = error};
+    struct parser p = {.table = table, .command = settings->command, .rows = rows_of(table, settings->command),
+                       .settings = settings, .next = argv + 1, .end = argv + argc, .error = error};
     char **const operands = argv + 1;
     int count = 0;
     bool options = true; /* until a word "--" */
@@ -331,22 +335,16 @@ static void print(FILE *file, const struct option *row)
     fprintf(file, "  %-32s  %s\n", name, row->text);
 }
 
-void options_print_group(FILE *file, const struct option *group)
+void options_print(FILE *file, const struct command_table *table, const struct command *command)
 {
-    for (; group->name != NULL; group++)
-        print(file, group);
-}
-
-void options_print(FILE *file, const struct command *command)
-{
-    const struct rows rows = rows_of(command);
+    const struct rows rows = rows_of(table, command);
     for (int i = 0; i < rows.count; i++)
         print(file, rows.row[i]);
 }
 
-const struct option *options_required(const struct command *command)
+const struct option *options_required(const struct command_table *table, const struct command *command)
 {
-    const struct rows rows = rows_of(command);
+    const struct rows rows = rows_of(table, command);
     for (int i = 0; i < rows.count; i++)
         if (rows.row[i]->required)
             return rows.row[i];

@@ -50,31 +50,23 @@ static void add_links(const struct device *device, const struct address *all, in
 static void find_links(struct session *session, struct rank_info *mine)
 {
     struct comm *const comm = session_comm(session);
-    struct address address, *all = malloc((size_t)comm->size * sizeof *all);
+    struct address address;
     memset(&address, 0, sizeof address);
     memcpy(address.host, mine->host, sizeof address.host);
     memcpy(address.pci, mine->device.pci, sizeof address.pci);
-    if (all == NULL)
-        error_set(&session->error, ALLFOLD_NO_MEMORY, "no memory for the addresses of %d devices", comm->size);
-    if (session_agree(session)
-        && comm_gather_all(comm, &address, sizeof address, all, &session->error) == ALLFOLD_OK)
+    struct address *const all = comm_gather_all(comm, &address, sizeof address, &session->error);
+    if (all != NULL)
         add_links(session->context->device, all, comm->size, mine);
     free(all);
 }
 
 struct rank_info *ranks_gather(struct session *session, bool links)
 {
-    struct comm *const comm = session_comm(session);
-    struct rank_info mine, *all = NULL;
+    struct rank_info mine;
     describe(session, &mine);
     if (links)
         find_links(session, &mine);
-    if (comm->rank == 0 && (all = malloc((size_t)comm->size * sizeof *all)) == NULL)
-        error_set(&session->error, ALLFOLD_NO_MEMORY, "no memory to describe %d ranks", comm->size);
-    if (session_agree(session) && comm_gather(comm, &mine, sizeof mine, all, &session->error) == ALLFOLD_OK)
-        return all;
-    free(all);
-    return NULL;
+    return comm_gather(session_comm(session), &mine, sizeof mine, &session->error);
 }
 
 void ranks_print(FILE *file, const struct rank_info *r)
@@ -133,16 +125,15 @@ struct binding {
 void ranks_tell_bound(struct session *session)
 {
     struct comm *const comm = session_comm(session);
-    struct binding binding = {host_cpus_bound(), host_cpus_of_parent() / comm->local_size, ""}, *all = NULL;
+    struct binding binding = {host_cpus_bound(), host_cpus_of_parent() / comm->local_size, ""};
     int count = 0, first = 0;
     if (session->settings->quiet
         || comm_count(comm, session->launch->unbind != NULL && binding.mine < binding.share, &count, &session->error) != ALLFOLD_OK
         || count == 0)
         return;
     memcpy(binding.host, comm->host, sizeof binding.host);
-    if (comm->rank == 0 && (all = malloc((size_t)comm->size * sizeof *all)) == NULL)
-        error_set(&session->error, ALLFOLD_NO_MEMORY, "no memory for the cores of %d ranks", comm->size);
-    if (session_agree(session) && comm_gather(comm, &binding, sizeof binding, all, &session->error) == ALLFOLD_OK && all != NULL) {
+    struct binding *const all = comm_gather(comm, &binding, sizeof binding, &session->error);
+    if (all != NULL) {
         while (first < comm->size - 1 && all[first].mine >= all[first].share)
             first++;
         fprintf(stderr, "allfold: the launcher has bound %d of %d ranks to fewer CPUs than their share of the host (rank %d on %s: "

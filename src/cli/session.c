@@ -253,19 +253,16 @@ void session_end(struct session *session)
 void session_phases(struct session *session)
 {
     struct comm *const comm = session_comm(session);
-    double mine[PHASE_COUNT], (*all)[PHASE_COUNT] = NULL;
     if (!session->settings->json || session->error.status != ALLFOLD_OK)
         return;
     phase_enter(comm->progress, PHASE_START); /* so that the time of the phase before is counted */
+    double mine[PHASE_COUNT];
     memcpy(mine, comm->progress->seconds, sizeof mine);
-    if (comm->rank == 0 && (all = malloc((size_t)comm->size * sizeof *all)) == NULL)
-        error_set(&session->error, ALLFOLD_NO_MEMORY, "no memory for the times of %d ranks", comm->size);
-    if (session_agree(session)
-        && comm_gather(comm, mine, sizeof mine, all, &session->error) == ALLFOLD_OK && all != NULL)
-        for (int rank = 0; rank < comm->size; rank++)
-            for (int phase = 0; phase < PHASE_COUNT; phase++)
-                if (all[rank][phase] > session->phases[phase])
-                    session->phases[phase] = all[rank][phase];
+    double (*const all)[PHASE_COUNT] = comm_gather(comm, mine, sizeof mine, &session->error);
+    for (int rank = 0; all != NULL && rank < comm->size; rank++)
+        for (int phase = 0; phase < PHASE_COUNT; phase++)
+            if (all[rank][phase] > session->phases[phase])
+                session->phases[phase] = all[rank][phase];
     free(all);
 }
 

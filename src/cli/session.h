@@ -4,8 +4,6 @@
 
 #include "cli/cli.h"
 
-#include <stdio.h>
-
 void session_open(struct session *session);
 void session_close(struct session *session);
 

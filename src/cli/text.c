@@ -2,7 +2,6 @@
 #include "cli/text.h"
 
 #include <stdbool.h>
-#include <string.h>
 
 size_t text_utf8_length(const char *bytes)
 {

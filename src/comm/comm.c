@@ -358,20 +358,34 @@ allfold_status comm_broadcast(struct comm *comm, int root, void *memory, size_t 
     return error->status;
 }
 
-allfold_status comm_gather(struct comm *comm, const void *memory, size_t bytes, void *all, struct error *error)
+static void *gather(struct comm *comm, const void *memory, size_t bytes, bool everywhere, struct error *error)
 {
-    const enum phase before = phase_enter(comm->progress, PHASE_EXCHANGE);
-    const int code = MPI_Gather(memory, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, 0, comm->mpi->comm);
-    phase_enter(comm->progress, before);
-    return code != MPI_SUCCESS ? mpi_failed(code, "MPI_Gather", error) : ALLFOLD_OK;
+    const bool takes = everywhere || comm->rank == 0;
+    void *all = takes ? malloc((size_t)comm->size * bytes) : NULL;
+    if (takes && all == NULL)
+        error_set(error, ALLFOLD_NO_MEMORY, "no memory for %zu bytes from each of %d ranks", bytes, comm->size);
+    if (comm_agree(comm, error) == ALLFOLD_OK) {
+        const int n = (int)bytes;
+        const enum phase before = phase_enter(comm->progress, PHASE_EXCHANGE);
+        const int code = everywhere ? MPI_Allgather(memory, n, MPI_BYTE, all, n, MPI_BYTE, comm->mpi->comm)
+                                    : MPI_Gather(memory, n, MPI_BYTE, all, n, MPI_BYTE, 0, comm->mpi->comm);
+        phase_enter(comm->progress, before);
+        if (code == MPI_SUCCESS)
+            return all;
+        mpi_failed(code, everywhere ? "MPI_Allgather" : "MPI_Gather", error);
+    }
+    free(all);
+    return NULL;
 }
 
-allfold_status comm_gather_all(struct comm *comm, const void *memory, size_t bytes, void *all, struct error *error)
+void *comm_gather(struct comm *comm, const void *memory, size_t bytes, struct error *error)
 {
-    const enum phase before = phase_enter(comm->progress, PHASE_EXCHANGE);
-    const int code = MPI_Allgather(memory, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, comm->mpi->comm);
-    phase_enter(comm->progress, before);
-    return code != MPI_SUCCESS ? mpi_failed(code, "MPI_Allgather", error) : ALLFOLD_OK;
+    return gather(comm, memory, bytes, false, error);
+}
+
+void *comm_gather_all(struct comm *comm, const void *memory, size_t bytes, struct error *error)
+{
+    return gather(comm, memory, bytes, true, error);
 }
 
 allfold_status comm_count(struct comm *comm, bool yes, int *count, struct error *error)
@@ -384,17 +398,12 @@ allfold_status comm_count(struct comm *comm, bool yes, int *count, struct error 
 
 allfold_status comm_same(struct comm *comm, uint64_t key, int *same, int *before, struct error *error)
 {
-    uint64_t *const keys = malloc((size_t)comm->size * sizeof *keys);
-    *same = 1;
+    uint64_t *const keys = comm_gather_all(comm, &key, sizeof key, error);
+    *same = keys == NULL;
     *before = 0;
-    if (keys == NULL)
-        error_set(error, ALLFOLD_NO_MEMORY, "no memory for a number of each of %d ranks", comm->size);
-    if (comm_agree(comm, error) == ALLFOLD_OK && comm_gather_all(comm, &key, sizeof key, keys, error) == ALLFOLD_OK) {
-        *same = 0;
-        for (int i = 0; i < comm->size; i++) {
-            *same += keys[i] == key;
-            *before += i < comm->rank && keys[i] == key;
-        }
+    for (int i = 0; keys != NULL && i < comm->size; i++) {
+        *same += keys[i] == key;
+        *before += i < comm->rank && keys[i] == key;
     }
     free(keys);
     return error->status;

@@ -47,10 +47,11 @@ allfold_status comm_combine(struct comm *comm, struct comm_part *part, struct er
 /* Sends bytes of root's memory to all ranks. If root holds an error, it becomes every rank's instead. */
 allfold_status comm_broadcast(struct comm *comm, int root, void *memory, size_t bytes, struct error *error);
 
-/* Gathers `bytes` of each rank, in rank order, into all (size * bytes, significant on rank 0). */
-allfold_status comm_gather(struct comm *comm, const void *memory, size_t bytes, void *all, struct error *error);
-/* The same, into every rank's all. */
-allfold_status comm_gather_all(struct comm *comm, const void *memory, size_t bytes, void *all, struct error *error);
+/* Agrees on *error and gathers `bytes` > 0 of each rank, in rank order. Returns them on rank 0, which frees them. NULL on the
+   other ranks, and after a failure. */
+void *comm_gather(struct comm *comm, const void *memory, size_t bytes, struct error *error);
+/* The same, on every rank. */
+void *comm_gather_all(struct comm *comm, const void *memory, size_t bytes, struct error *error);
 
 /* Counts the ranks that say yes, whatever *error holds. */
 allfold_status comm_count(struct comm *comm, bool yes, int *count, struct error *error);

@@ -3,45 +3,43 @@
 
 #include "cli/commands/option_rows.h"
 
-typedef const struct option *const options[];
-static options fold_options = {type_options, raw_options, missing_options, nan_options, level_options, partial_options, result_type_options,
-                               checkpoint_options, device_options, common_options, NULL};
-static options merge_options = {nan_options, partial_options, result_type_options, common_options, NULL};
-static options softmax_options = {type_options, raw_options, missing_options, level_options, output_options, output_type_options,
-                                  checkpoint_options, device_options, common_options, NULL};
-static options generate_options = {type_options, output_options, common_options, NULL};
-static options info_options = {binding_options, device_options, common_options, NULL};
-static options climb_options = {ladder_options, common_options, NULL};
-static options measure_options = {bench_options, device_options, common_options, NULL};
+enum {
+    INPUT_OPTIONS = OPTIONS_TYPE | OPTIONS_RAW | OPTIONS_MISSING | OPTIONS_LEVEL | OPTIONS_CHECKPOINT | OPTIONS_DEVICE | OPTIONS_COMMON,
+    FOLD_OPTIONS = INPUT_OPTIONS | OPTIONS_NAN | OPTIONS_PARTIAL | OPTIONS_RESULT_TYPE,
+    SOFTMAX_OPTIONS = INPUT_OPTIONS | OPTIONS_OUTPUT | OPTIONS_OUTPUT_TYPE,
+    MERGE_OPTIONS = OPTIONS_NAN | OPTIONS_PARTIAL | OPTIONS_RESULT_TYPE | OPTIONS_COMMON,
+    GENERATE_OPTIONS = OPTIONS_TYPE | OPTIONS_OUTPUT | OPTIONS_COMMON,
+    INFO_OPTIONS = OPTIONS_BINDING | OPTIONS_DEVICE | OPTIONS_COMMON,
+};
 
 /* The fold itself says which choices it has. */
-static bool fold_takes(const struct command *command, const struct option *group)
+static unsigned fold_refused(const struct command *command)
 {
     const allfold_fold fold = (allfold_fold)command->which;
-    return (group != nan_options || fold_has_nan_choice(fold)) && (group != level_options || fold_has_level_choice(fold));
+    return (fold_has_nan_choice(fold) ? 0 : OPTIONS_NAN) | (fold_has_level_choice(fold) ? 0 : OPTIONS_LEVEL);
 }
 
 static void explain_generators(FILE *file) { fputs(generator_help(), file); }
 
 #define FOLD(ID, name, monoid, results, text) \
-    {#name, "INPUT", text, fold_options, fold_takes, WORKS_ON_DEVICE, ALLFOLD_##ID, explain_generators, fold_run},
+    {#name, "INPUT", text, FOLD_OPTIONS, fold_refused, WORKS_ON_DEVICE, ALLFOLD_##ID, explain_generators, fold_run},
 
 /* In the order of --help. */
 static const struct command commands[] = {
     ALLFOLD_FOLDS(FOLD)
-    {"merge", "FILE...", "the fold of several arrays, from what --partial kept of each", merge_options, NULL, WORKS_ON_CPU, 0,
+    {"merge", "FILE...", "the fold of several arrays, from what --partial kept of each", MERGE_OPTIONS, NULL, WORKS_ON_CPU, 0,
      NULL, merge_run},
-    {"softmax", "INPUT", "exp(x) / sum of exp(x), without overflow", softmax_options, NULL, WORKS_ON_DEVICE, 0,
+    {"softmax", "INPUT", "exp(x) / sum of exp(x), without overflow", SOFTMAX_OPTIONS, NULL, WORKS_ON_DEVICE, 0,
      explain_generators, softmax_run},
-    {"log-softmax", "INPUT", "logarithm of softmax", softmax_options, NULL, WORKS_ON_DEVICE, 1, explain_generators, softmax_run},
-    {"generate", "DISTRIBUTION?n=COUNT", "write an array of a named distribution", generate_options, NULL, WORKS_ON_CPU, 0,
+    {"log-softmax", "INPUT", "logarithm of softmax", SOFTMAX_OPTIONS, NULL, WORKS_ON_DEVICE, 1, explain_generators, softmax_run},
+    {"generate", "DISTRIBUTION?n=COUNT", "write an array of a named distribution", GENERATE_OPTIONS, NULL, WORKS_ON_CPU, 0,
      explain_generators, generate_run},
-    {"info", "[FILE]", "version, build, MPI library, and the device of each rank; or the arrays that a file holds", info_options, NULL,
+    {"info", "[FILE]", "version, build, MPI library, and the device of each rank; or the arrays that a file holds", INFO_OPTIONS, NULL,
      WORKS_ON_CPU_IF_OPERAND, 0, NULL, info_run},
-    {"ladder", "[TOPIC]", "the classic reduction kernels, checked and timed on a GPU", climb_options, NULL, WORKS_ON_OWN_GPU, 0,
+    {"ladder", "[TOPIC]", "the classic reduction kernels, checked and timed on a GPU", OPTIONS_LADDER | OPTIONS_COMMON, NULL, WORKS_ON_OWN_GPU, 0,
      ladder_topics_print, ladder_command_run},
-    {"bench", NULL, "the speed of folds and softmax beside their peers and the ceilings", measure_options, NULL,
+    {"bench", NULL, "the speed of folds and softmax beside their peers and the ceilings", OPTIONS_BENCH | OPTIONS_DEVICE | OPTIONS_COMMON, NULL,
      WORKS_ON_DEVICE, 0, NULL, bench_command_run},
 };
 
-const struct command_table command_table = {commands, sizeof commands / sizeof *commands, common_options};
+const struct command_table command_table = {commands, sizeof commands / sizeof *commands, option_rows};

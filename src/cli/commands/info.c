@@ -4,40 +4,13 @@
 
 #include "cli/ranks.h"
 
-#ifdef HAVE_CONFIG_H
 #include "config.h"
-#endif
 #if defined(OPEN_MPI) && OPEN_MPI
 #include <mpi-ext.h>
 #endif
 
 #include <stdlib.h>
 #include <string.h>
-
-/* For builds without configure. */
-#ifndef ALLFOLD_BUILD_HOST
-#define ALLFOLD_BUILD_HOST "unknown"
-#endif
-#ifndef ALLFOLD_BUILD_CC
-#define ALLFOLD_BUILD_CC "unknown"
-#endif
-#ifndef ALLFOLD_BUILD_CFLAGS
-#define ALLFOLD_BUILD_CFLAGS "unknown"
-#endif
-#ifndef ALLFOLD_BUILD_OPENMP
-#define ALLFOLD_BUILD_OPENMP "unknown"
-#endif
-#ifndef ALLFOLD_BUILD_HDF5
-#define ALLFOLD_BUILD_HDF5 "unknown"
-#define ALLFOLD_BUILD_LIBDEFLATE "unknown"
-#define ALLFOLD_BUILD_ZSTD "unknown"
-#endif
-#ifndef ALLFOLD_BUILD_CUDA
-#define ALLFOLD_BUILD_CUDA "unknown"
-#endif
-#ifndef ALLFOLD_BUILD_CUDA_ARCH
-#define ALLFOLD_BUILD_CUDA_ARCH ""
-#endif
 
 /* Name, text for people, value. */
 static const struct {

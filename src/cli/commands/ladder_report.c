@@ -239,17 +239,12 @@ static void check_shapes(struct session *session, const struct ladder_table *tab
 {
     struct comm *const comm = session_comm(session);
     const int mine[3] = {table->column_count, table->row_count, table->fact_count};
-    int *all = comm->rank == 0 ? malloc((size_t)comm->size * sizeof mine) : NULL;
-    if (comm->rank == 0 && all == NULL)
-        error_set(&session->error, ALLFOLD_NO_MEMORY, "no memory for the tables of %d ranks", comm->size);
-    if (!session_agree(session) || comm_gather(comm, mine, sizeof mine, all, &session->error) != ALLFOLD_OK)
-        goto end;
-    for (int rank = 0; comm->rank == 0 && rank < comm->size; rank++)
+    int *const all = comm_gather(comm, mine, sizeof mine, &session->error);
+    for (int rank = 0; all != NULL && rank < comm->size; rank++)
         if (memcmp(all + 3 * rank, mine, sizeof mine) != 0)
             error_set(&session->error, ALLFOLD_DEVICE_ERROR,
                       "rank %d's table is not like rank 0's: are the GPUs of one kind?", rank);
     session_agree(session);
-end:
     free(all);
 }
 
@@ -298,12 +293,9 @@ void ladder_report_begin(struct session *session, const char *topic, const struc
                          struct ladder_report *report)
 {
     struct comm *const comm = session_comm(session);
-    struct gpu_device *devices = NULL;
+    struct gpu_device *const devices = comm_gather(comm, device, sizeof *device, &session->error);
     *report = (struct ladder_report){.session = session};
-    if (comm->rank == 0 && (devices = malloc((size_t)comm->size * sizeof *devices)) == NULL)
-        error_set(&session->error, ALLFOLD_NO_MEMORY, "no memory to describe %d ranks", comm->size);
-    if (session_agree(session) && comm_gather(comm, device, sizeof *device, devices, &session->error) == ALLFOLD_OK
-        && comm->rank == 0) {
+    if (devices != NULL) {
         if (session->settings->json) {
             report->object = json_object_new_object();
             json_object_object_add(report->object, "command", json_object_new_string(session->settings->command->name));
@@ -337,20 +329,17 @@ static void note_wrong(struct ladder_report *report, const struct ladder_table *
 /* Collective. Gathers all ranks' tables on rank 0. */
 static void gather(struct session *session, const struct ladder_table *table, struct gathered *gathered)
 {
-    struct comm *const comm = session_comm(session);
     const size_t cells = (size_t)table->row_count * (size_t)table->column_count * sizeof *table->cells;
     *gathered = (struct gathered){NULL, sizeof *table + cells};
     char *const mine = malloc(gathered->each);
-    if (comm->rank == 0)
-        gathered->bytes = malloc(gathered->each * (size_t)comm->size);
-    if (mine == NULL || (comm->rank == 0 && gathered->bytes == NULL))
-        error_set(&session->error, ALLFOLD_NO_MEMORY, "no memory for the tables of %d ranks", comm->size);
-    if (session_agree(session)) {
+    if (mine == NULL)
+        error_set(&session->error, ALLFOLD_NO_MEMORY, "no memory for a copy of a table");
+    else {
         memcpy(mine, table, sizeof *table);
         if (cells > 0)
             memcpy(mine + sizeof *table, table->cells, cells);
-        comm_gather(comm, mine, gathered->each, gathered->bytes, &session->error);
     }
+    gathered->bytes = comm_gather(session_comm(session), mine, gathered->each, &session->error);
     free(mine);
 }
 
@@ -366,7 +355,7 @@ void ladder_report_table(struct ladder_report *report, const struct ladder_topic
     check_shapes(session, table);
     if (session->error.status == ALLFOLD_OK)
         gather(session, table, &gathered);
-    if (session->error.status == ALLFOLD_OK && comm->rank == 0) {
+    if (gathered.bytes != NULL) {
         for (int rank = 0; report->object != NULL && rank < comm->size; rank++) {
             const struct ladder_table one = gathered_table(&gathered, table, rank);
             json_object_array_add(json_object_object_get(report->object, "tables"),

@@ -2,7 +2,6 @@
 #include "cli/commands/commands.h"
 #include "cli/report.h"
 
-#include <string.h>
 
 static allfold_status merge_files(const struct settings *settings, struct partial_file *all, struct error *error)
 {

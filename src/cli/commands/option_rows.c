@@ -6,98 +6,55 @@
 #define PLACE(member) .place = offsetof(struct settings, member)
 #define GIVEN(member) .given = offsetof(struct settings, member)
 
-const struct option common_options[] = {
-    {"backend", "auto|cuda|cpu", "what computes (default: auto, which is cuda where a GPU is visible)", OPTION_CHOICE,
-     PLACE(context.backend)},
-    {"staging", "SIZE", "size of one of the buffers that elements pass through", OPTION_SIZE, PLACE(context.staging_bytes),
-     .least = 1},
-    {"threads", "N", "CPU threads of a rank (default: its share of the cores)", OPTION_INTEGER, PLACE(context.threads),
-     .least = 1, .most = 4096},
-    {"exchange", "auto|mpi", "how ranks combine: in memory within hosts, MPI between them; or MPI alone",
-     OPTION_CHOICE, PLACE(context.exchange)},
-    {"timeout", "SECONDS", "end the job when a rank is not heard from for so long (default: 300; 0: never)",
-     OPTION_NUMBER_OR_0, PLACE(timeout), .least = 1, .most = 1e9},
-    {"json", NULL, "print the report as one JSON object", OPTION_FLAG, PLACE(json)},
-    {"quiet", NULL, "print nothing but the value", OPTION_FLAG, PLACE(quiet), .letter = 'q'},
-    {"verbose", NULL, "say on standard error which rank does what, where, and how long the start took", OPTION_FLAG, PLACE(verbose), .letter = 'v'},
-    {"help", NULL, "print this help", OPTION_FLAG, PLACE(help), .letter = 'h'},
-    {0},
-};
+#define GROUP(name) {.group = OPTIONS_##name}
 
-const struct option device_options[] = {
-    {"device-memory", "SIZE", "device memory that a rank may use (default: 3/4 of what is free)", OPTION_SIZE,
-     PLACE(context.device_memory), .least = 1},
-    {0},
-};
-
-const struct option type_options[] = {
+const struct option option_rows[] = {
+    GROUP(TYPE),
     {"dtype", "TYPE", "element type of a raw file, or of generated elements (an .npy file's must agree)", OPTION_TYPE, PLACE(hints.type)},
-    {0},
-};
 
-const struct option raw_options[] = {
+    GROUP(RAW),
     {"offset", "SIZE", "what to leave out first: bytes of a raw file, elements of an .npy file (default: 0)", OPTION_SIZE, PLACE(hints.offset),
      GIVEN(hints.has_offset)},
     {"count", "COUNT", "elements to read, in the order of the file (default: all the rest)", OPTION_COUNT, PLACE(hints.count),
      GIVEN(hints.has_count)},
-    {0},
-};
 
-const struct option missing_options[] = {
+    GROUP(MISSING),
     {"missing", "omit|keep|error", "what becomes of missing values, as NetCDF's attributes name them: left out (default), taken as numbers, "
      "refused", OPTION_CHOICE, PLACE(hints.missing)},
-    {0},
-};
 
-const struct option nan_options[] = {
+    GROUP(NAN),
     {"nan", "propagate|omit|error", "what NaN does: it is the result (default), it is left out, it is refused",
      OPTION_CHOICE, PLACE(nan)},
-    {0},
-};
 
-const struct option level_options[] = {
+    GROUP(LEVEL),
     {"sum", "exact|fast", "how sums are computed: exactly, with the same bits everywhere (default), or fast",
      OPTION_CHOICE, PLACE(context.level)},
-    {0},
-};
 
-const struct option partial_options[] = {
+    GROUP(PARTIAL),
     {"partial", "FILE", "keep the partial of the whole array there, to be merged with others'", OPTION_FILE, PLACE(partial)},
-    {0},
-};
 
-const struct option checkpoint_options[] = {
+    GROUP(RESULT_TYPE),
+    {"output-type", "TYPE", "round the value to f16, bf16, f32 or f64 (default: f64, and integers as they are)",
+     OPTION_FLOAT_TYPE, PLACE(output_type)},
+
+    GROUP(OUTPUT),
+    {"output", "FILE", "where elements go: .npy if it ends so, else raw; replaced on success only", OPTION_FILE,
+     PLACE(output), .letter = 'o', .required = true},
+
+    GROUP(OUTPUT_TYPE),
+    {"output-type", "TYPE", "element type of the result: f16, bf16, f32 or f64 (default: the input's)", OPTION_FLOAT_TYPE,
+     PLACE(output_type)},
+
+    GROUP(CHECKPOINT),
     {"checkpoint", "FILE", "keep in FILE.RANK how far the fold has come; go on from there; removed on success",
      OPTION_FILE, PLACE(checkpoint)},
     {"checkpoint-every", "SECONDS", "time between two checkpoints (default: 30; 0: after each shard)", OPTION_NUMBER,
      PLACE(checkpoint_every), .least = 0, .most = 1e9, .needs = "checkpoint"},
-    {0},
-};
 
-const struct option result_type_options[] = {
-    {"output-type", "TYPE", "round the value to f16, bf16, f32 or f64 (default: f64, and integers as they are)",
-     OPTION_FLOAT_TYPE, PLACE(output_type)},
-    {0},
-};
-
-const struct option output_options[] = {
-    {"output", "FILE", "where elements go: .npy if it ends so, else raw; replaced on success only", OPTION_FILE,
-     PLACE(output), .letter = 'o', .required = true},
-    {0},
-};
-
-const struct option output_type_options[] = {
-    {"output-type", "TYPE", "element type of the result: f16, bf16, f32 or f64 (default: the input's)", OPTION_FLOAT_TYPE,
-     PLACE(output_type)},
-    {0},
-};
-
-const struct option binding_options[] = {
+    GROUP(BINDING),
     {"check", NULL, "fail where ranks share a device or cores, or have cores far from their GPU", OPTION_FLAG, PLACE(check)},
-    {0},
-};
 
-const struct option ladder_options[] = {
+    GROUP(LADDER),
     {"count", "COUNT[,COUNT]...", "how many elements: counts, ranges A-B, or A-B:STEP (default: 2^24,2^28)", OPTION_TEXT,
      PLACE(ladder.counts)},
     {"type", "int32|f32|f64|all", "their type (default: f32)", OPTION_WORD, PLACE(ladder.type)},
@@ -109,10 +66,8 @@ const struct option ladder_options[] = {
     {"check", NULL, "compare with the oracle, time nothing (default: all types and folds, many counts)", OPTION_FLAG,
      PLACE(check)},
     {"list", NULL, "print the rungs and their ideas", OPTION_FLAG, PLACE(ladder.list)},
-    {0},
-};
 
-const struct option bench_options[] = {
+    GROUP(BENCH),
     {"count", "COUNT[,COUNT]...|all", "how many elements a rank has (default: a short set; all: 2^10 to 2^31)",
      OPTION_TEXT, PLACE(bench.counts)},
     {"total", NULL, "counts are of all ranks together, and divided among them", OPTION_FLAG, PLACE(bench.total)},
@@ -135,5 +90,26 @@ const struct option bench_options[] = {
     {"tolerance", "PERCENT", "slower than the baseline by more than this is a failure (default: 10)", OPTION_NUMBER,
      PLACE(bench.tolerance), .least = 0.001, .most = 10000, .needs = "baseline"},
     {"list", NULL, "print what can be measured, and who is measured", OPTION_FLAG, PLACE(bench.list)},
+
+    GROUP(DEVICE),
+    {"device-memory", "SIZE", "device memory that a rank may use (default: 3/4 of what is free)", OPTION_SIZE,
+     PLACE(context.device_memory), .least = 1},
+
+    GROUP(COMMON),
+    {"backend", "auto|cuda|cpu", "what computes (default: auto, which is cuda where a GPU is visible)", OPTION_CHOICE,
+     PLACE(context.backend)},
+    {"staging", "SIZE", "size of one of the buffers that elements pass through", OPTION_SIZE, PLACE(context.staging_bytes),
+     .least = 1},
+    {"threads", "N", "CPU threads of a rank (default: its share of the cores)", OPTION_INTEGER, PLACE(context.threads),
+     .least = 1, .most = 4096},
+    {"exchange", "auto|mpi", "how ranks combine: in memory within hosts, MPI between them; or MPI alone",
+     OPTION_CHOICE, PLACE(context.exchange)},
+    {"timeout", "SECONDS", "end the job when a rank is not heard from for so long (default: 300; 0: never)",
+     OPTION_NUMBER_OR_0, PLACE(timeout), .least = 1, .most = 1e9},
+    {"json", NULL, "print the report as one JSON object", OPTION_FLAG, PLACE(json)},
+    {"quiet", NULL, "print nothing but the value", OPTION_FLAG, PLACE(quiet), .letter = 'q'},
+    {"verbose", NULL, "say on standard error which rank does what, where, and how long the start took", OPTION_FLAG, PLACE(verbose), .letter = 'v'},
+    {"help", NULL, "print this help", OPTION_FLAG, PLACE(help), .letter = 'h'},
+
     {0},
 };
