@@ -8,12 +8,14 @@ liballfold_a_SOURCES = \
 	src/array/encoding.c \
 	src/array/file.c \
 	src/array/formats/chunk_filters.c \
+	src/array/formats/cdf.c \
 	src/array/formats/cursor.c \
 	src/array/formats/formats.c \
 	src/array/formats/generated.c \
 	src/array/formats/hdf5_signature.c \
 	src/array/formats/input.c \
 	src/array/formats/name.c \
+	src/array/formats/netcdf.c \
 	src/array/formats/npy.c \
 	src/array/formats/npz.c \
 	src/array/formats/parts.c \
@@ -56,6 +58,7 @@ noinst_HEADERS += \
 	src/array/encoding.h \
 	src/array/file.h \
 	src/array/formats/chunk_filters.h \
+	src/array/formats/cdf.h \
 	src/array/formats/cursor.h \
 	src/array/formats/formats.h \
 	src/array/formats/hdf5_dataset.h \

@@ -18,6 +18,8 @@ RANDOM = np.random.default_rng(20261122)
 def integers(dtype, shape):
     """Numbers of the type that tell places apart; for floating point halves, too."""
     kind = np.dtype(dtype).kind
+    if kind == "S":
+        return np.full(shape, b"x")
     if kind == "b":
         return RANDOM.integers(0, 2, shape).astype(dtype)
     least = 0 if kind == "u" else -100
@@ -141,9 +143,129 @@ def make_several(cases):
     cases.add("part-*", parts[2])
 
 
+CDF_TYPES = {"i1": 1, "S1": 2, "i2": 3, "i4": 4, "f4": 5, "f8": 6, "u1": 7, "u2": 8, "u4": 9, "i8": 10, "u8": 11}
+
+
+class Cdf:
+    """A writer of classic NetCDF, after the specification. Variables: name, dimensions, elements, attributes; the record dimension
+    is number 0."""
+
+    def __init__(self, version, dimensions, records=0):
+        self.version, self.dimensions, self.records, self.variables = version, dimensions, records, []
+
+    def number(self, n):
+        return struct.pack(">q" if self.version == 5 else ">i", n)
+
+    def add(self, name, dimensions, x, **attributes):
+        self.variables.append((name, dimensions, x, attributes))
+
+    def name_bytes(self, name):
+        return self.number(len(name)) + self.pad(name.encode())
+
+    @staticmethod
+    def pad(data):
+        return data + bytes(-len(data) % 4)
+
+    def items(self, tag, items):
+        return (struct.pack(">i", tag if items else 0) + self.number(len(items))) + b"".join(items)
+
+    def attribute(self, name, value):
+        if isinstance(value, str):
+            return self.name_bytes(name) + struct.pack(">i", 2) + self.number(len(value)) + self.pad(value.encode())
+        value = np.atleast_1d(value)
+        big = value.astype(value.dtype.newbyteorder(">"))
+        return self.name_bytes(name) + struct.pack(">i", CDF_TYPES[value.dtype.str[1:]]) + self.number(len(value)) + self.pad(big.tobytes())
+
+    def header(self, begins, stated, count):
+        dimensions = [self.name_bytes(name) + self.number(length) for name, length in self.dimensions]
+        variables = [self.name_bytes(name) + self.number(len(ids)) + b"".join(map(self.number, ids))
+                     + self.items(12, [self.attribute(*pair) for pair in attributes.items()]) + struct.pack(">i", CDF_TYPES[x.dtype.str[1:]])
+                     + (self.number(stated) if self.version == 5 else struct.pack(">I", stated % 2 ** 32))
+                     + struct.pack(">i" if self.version == 1 else ">q", begin)
+                     for (name, ids, x, attributes), begin in zip(self.variables, begins)]
+        return b"CDF" + bytes([self.version]) + count + self.items(10, dimensions) + self.items(12, [self.attribute("title", "a test")]) \
+            + self.items(11, variables)
+
+    def write(self, path, streaming=False, stated=12345, far=0):
+        """streaming: the number of records is left to the file's size; stated: what vsize says; far: bytes before the data."""
+        count = (b"\xff" * (8 if self.version == 5 else 4)) if streaming else self.number(self.records)
+        at = len(self.header([0] * len(self.variables), stated, count)) + far
+        fixed = [variable for variable in self.variables if 0 not in variable[1]]
+        records = [variable for variable in self.variables if 0 in variable[1]]
+        sizes = {name: x[0].nbytes if 0 in ids else x.nbytes for name, ids, x, _ in self.variables}
+        begins = {}
+        for name, *_ in fixed + records:
+            begins[name] = at
+            at += -(-sizes[name] // 4) * 4
+        data = b"".join(self.pad(self.big(x)) for _, _, x, _ in fixed)
+        pad = self.pad if len(records) != 1 else bytes
+        data += b"".join(pad(self.big(x[i])) for i in range(self.records) for _, _, x, _ in records)
+        with open(path, "wb") as file:
+            file.write(self.header([begins[name] for name, *_ in self.variables], stated, count))
+            file.seek(far, 1)
+            file.write(data)
+
+    @staticmethod
+    def big(x):
+        return np.ascontiguousarray(x).astype(x.dtype.newbyteorder(">")).tobytes()
+
+
+def cdf_of(version, types, records=23):
+    """Variables of every type, with and without records, and odd lengths."""
+    cdf = Cdf(version, [("time", 0), ("x", 5), ("y", 7)], records)
+    for dtype in types:
+        cdf.add(f"fixed_{dtype}", (1, 2), integers(dtype, (5, 7)), units="m")
+        cdf.add(f"record_{dtype}", (0, 2), integers(dtype, (records, 7)))
+    cdf.add("scalar", (), np.array(3.25))
+    cdf.add("series", (0,), integers("f8", (records,)))
+    return cdf
+
+
+def make_netcdf(cases):
+    for version, types in (1, ("i1", "i2", "i4", "f4", "f8")), (2, ("f4",)), (5, [t for t in CDF_TYPES if t != "S1"]):
+        cdf = cdf_of(version, types)
+        cdf.write(cases.name(f"v{version}.nc"), far=5 << 30 if version == 2 else 0)  # a sparse file of more than 4 GiB
+        cdf.write(cases.name(f"s{version}.nc"), streaming=True, stated=2 ** 31 - 1)
+        for name, _, x, _ in cdf.variables:
+            cases.add(f"v{version}.nc:{name}", x)
+        cases.add(f"s{version}.nc:record_f4", next(x for name, _, x, _ in cdf.variables if name == "record_f4"))
+    lone = Cdf(1, [("time", 0), ("x", 3)], 50)
+    lone.add("bytes", (0, 1), integers("i1", (50, 3)))  # the only one with records is not filled up
+    lone.write(cases.name("lone.nc"))
+    cases.add("lone.nc", lone.variables[0][2])
+    long = Cdf(5, [("time", 0), ("x", 40000)], 5)  # runs longer than a window, and shorter ones far apart
+    for name, dtype, ids in ("a", "f8", (0, 1)), ("b", "i2", (0,)), ("c", "f4", (0, 1)):
+        long.add(name, ids, integers(dtype, (5, 40000) if len(ids) == 2 else (5,)))
+        cases.add(f"long.nc:{name}", long.variables[-1][2])
+    long.write(cases.name("long.nc"))
+    months = [cdf_of(2, ("f4",), records) for records in (1, 2, 3)]
+    for number, cdf in enumerate(months):
+        cdf.write(cases.name(f"month-{number}.nc"))
+    cases.add("month-*.nc:record_f4", np.concatenate([cdf.variables[1][2] for cdf in months]))
+
+
+def make_scipy(cases):
+    """What SciPy has written."""
+    try:
+        from scipy.io import netcdf_file  # pylint: disable=import-outside-toplevel
+    except ImportError:
+        tap.skip("no SciPy")
+        return
+    x, y = integers(">f4", (11, 6)), integers(">i2", (11, 3))
+    for version in (1, 2):
+        with netcdf_file(cases.name(f"scipy{version}.nc"), "w", version=version) as file:
+            file.createDimension("time", None)
+            file.createDimension("six", 6)
+            file.createDimension("three", 3)
+            file.createVariable("x", ">f4", ("time", "six"))[:] = x
+            file.createVariable("y", ">i2", ("time", "three"))[:] = y
+        cases.add(f"scipy{version}.nc:x", x)
+        cases.add(f"scipy{version}.nc:y", y)
+
+
 def test_folds(folder):
     cases = Cases(folder.path)
-    for make in (make_npy, make_npz, make_safetensors, make_several):
+    for make in (make_npy, make_npz, make_safetensors, make_several, make_netcdf, make_scipy):
         make(cases)
     for backend in os.environ.get("ALLFOLD_TEST_BACKENDS", "cpu cuda").split():
         probe = cli.alone("info", f"--backend={backend}")
@@ -188,7 +310,18 @@ def test_refused(folder):
                           "sizes": archive.replace(b"PK\1\2", b"PK\1\3", 1)}.items():
         with open(folder.name(f"{name}.npz"), "wb") as file:
             file.write(content)
-    cases = [("x.npy:a", 2, "one array", "':a'"), ("a.npz", 2, "no name", "a (f32 3x4), b (unknown)"), ("a.npz:c", 2, "'c'", "a (f32 3x4)"),
+    cdf = cdf_of(1, ("i2", "S1"))
+    cdf.write(folder.name("c.nc"))
+    with open(folder.name("c.nc"), "rb") as file:
+        whole = file.read()
+    for name, content in {"tail": whole[:-8], "head": whole[:100], "version": b"CDF\x03" + whole[4:], "tag": whole[:8] + b"\0\0\0\x0c" + whole[12:],
+                          "dims": whole[:12] + b"\x7f\xff\xff\xff" + whole[16:], "minus": whole[:12] + b"\xff" * 4 + whole[16:]}.items():
+        with open(folder.name(f"{name}.nc"), "wb") as file:
+            file.write(content)
+    cases = [("c.nc", 2, "fixed_i2 (int16 5x7), record_i2 (int16 23x7)"), ("c.nc:fixed_S1", 1, "characters"), ("tail.nc:series", 1, "23 records of 8"),
+             ("head.nc", 1, "NetCDF header", "a list within the header"), ("version.nc", 2, "--dtype"), ("tag.nc", 1, "in this order", "at byte 8"),
+             ("dims.nc", 1, "a list within the header"), ("minus.nc", 1, "not negative"),
+             ("x.npy:a", 2, "one array", "':a'"), ("a.npz", 2, "no name", "a (f32 3x4), b (unknown)"), ("a.npz:c", 2, "'c'", "a (f32 3x4)"),
              ("a.npz:b", 1, "b.npy", "strings"), ("many.npz", 2, "a0 (f32 3x4)", "more: allfold info FILE"), ("small.npz", 1, "np.savez"),
              ("bad-*.npy", 1, "bad-1.npy", "f32 3x4 so far", "found f64 3x4"), ("scalar-*.npy", 1, "scalar-0.npy", "at least one dimension"),
              ("none-*.npy", 1, "no file of such a name"), ("none/*.npy", 1, "cannot read the folder"),
@@ -225,6 +358,26 @@ def test_options(folder):
     tap.ok([run.stdout for run in done] == ["18.0\n", "46.0\n"], "--offset and --count", "".join(map(cli.shown, done)))
 
 
+def test_missing(folder):
+    """Packed integers with missing values, in every way that NetCDF's attributes say so."""
+    packed = RANDOM.integers(-100, 100, (11, 7)).astype("i2")
+    packed[2, 3] = packed[5] = -999
+    plain = np.array([1.5, -1e30, 2.5, 1e20], "f4")
+    cdf = Cdf(1, [("time", 0), ("y", 7), ("x", 4)], 11)
+    cdf.add("packed", (0, 1), packed, _FillValue=np.array([-999], "i2"), scale_factor=np.array([0.5]), add_offset=np.array([10.0]))
+    cdf.add("plain", (2,), plain, _FillValue=np.array([-1e30], "f4"), missing_value=np.array([1e20], "f4"))
+    cdf.add("unsigned", (2,), np.array([-1, 1, 2, 3], "i1"), _Unsigned="true")
+    cdf.write(folder.name("m.nc"))
+    wanted = [repr(math.fsum(packed[packed != -999] * 0.5 + 10.0)), "4.0", "261", repr(math.fsum(plain.astype(float)))]
+    words = [["packed"], ["plain"], ["unsigned"], ["plain", "--missing=keep"]]
+    runs = cli.each_alone([["sum", "-q", f"{folder.name('m.nc')}:{name}", *more] for name, *more in words])
+    tap.ok([run.stdout.strip() for run in runs] == wanted, "classic NetCDF: missing values and packing", "".join(map(cli.shown, runs)))
+    listed = cli.alone("info", folder.name("m.nc"))
+    tap.ok(listed.stdout.splitlines()[1:3] == ["  packed  int16 11x7 (time, y), missing: -999, packed: 0.5 x + 10, big-endian",
+                                               "  plain  f32 4 (x), missing: -1e+30, 1e+20, big-endian"],
+           "and info tells of them", cli.shown(listed))
+
+
 def test_info(folder):
     """What a file holds, in words, in JSON and as names."""
     write_safetensors(folder.name("i.safetensors"), {"a": tensor("F32", np.zeros((3, 4), "f4")), "b": ("F8_E4M3", [2], b"ab")})
@@ -251,6 +404,7 @@ def main():
     with cli.Folder() as folder:
         test_refused(folder)
         test_options(folder)
+        test_missing(folder)
         test_info(folder)
     tap.done()
 

@@ -10,7 +10,8 @@
 
 /* The first that recognises the input takes it. */
 static const struct format *const formats[] = {
-    &format_generated, &format_npy, &format_npz, &format_safetensors, &format_safetensors_index, &format_netcdf4, &format_hdf5, &format_raw};
+    &format_generated, &format_npy,     &format_npz,  &format_safetensors, &format_safetensors_index,
+    &format_netcdf,    &format_netcdf4, &format_hdf5, &format_raw};
 enum { FORMAT_COUNT = sizeof formats / sizeof *formats };
 
 const char *array_format_name(const struct array_info *info) { return formats[info->format]->name; }

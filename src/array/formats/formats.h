@@ -32,7 +32,7 @@ struct format {
     allfold_status (*open)(const struct array_info *info, struct source **source, struct error *error);
 };
 
-extern const struct format format_generated, format_npy, format_npz, format_safetensors, format_safetensors_index, format_netcdf4, format_hdf5,
+extern const struct format format_generated, format_npy, format_npz, format_safetensors, format_safetensors_index, format_netcdf, format_netcdf4, format_hdf5,
     format_raw;
 
 /* A name that the user gives: of an array in a file, of a pattern of files, or of a generator. */

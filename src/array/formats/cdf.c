@@ -1,0 +1,329 @@
+/* Parses the header of classic NetCDF files: see cdf.h. Sizes are computed from the shapes: those in the header (vsize) cannot express
+   large variables, and some writers set them wrongly. */
+#include "array/formats/cdf.h"
+
+#include "array/formats/cursor.h"
+#include "array/formats/swap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define HEADER_BYTES_MAX ((uint64_t)256 << 20)
+#define STREAMING UINT64_MAX /* the number of records follows from the file's size */
+
+enum tag { TAG_ABSENT = 0, TAG_DIMENSIONS = 10, TAG_VARIABLES = 11, TAG_ATTRIBUTES = 12 };
+
+static const struct {
+    const char *name;
+    allfold_type type;
+    uint64_t bytes;
+} types[] = {{"none", ALLFOLD_TYPE_NONE, 0}, {"byte", ALLFOLD_INT8, 1},     {"char", ALLFOLD_TYPE_NONE, 1}, {"short", ALLFOLD_INT16, 2},
+             {"int", ALLFOLD_INT32, 4},      {"float", ALLFOLD_F32, 4},     {"double", ALLFOLD_F64, 8},     {"ubyte", ALLFOLD_UINT8, 1},
+             {"ushort", ALLFOLD_UINT16, 2},  {"uint", ALLFOLD_UINT32, 4},   {"int64", ALLFOLD_INT64, 8},    {"uint64", ALLFOLD_UINT64, 8}};
+
+allfold_type cdf_type(uint32_t file_type) { return types[file_type].type; }
+const char *cdf_type_name(uint32_t file_type) { return types[file_type].name; }
+
+/* The header while it is parsed. */
+struct parser {
+    struct cursor cursor;
+    struct cdf *cdf;
+};
+
+static bool wrong(struct parser *p, uint64_t at, const char *expected, const char *found)
+{
+    return cursor_expected(&p->cursor, at, expected, found);
+}
+
+static bool get_u32(struct parser *p, uint32_t *number)
+{
+    const unsigned char *const bytes = cursor_take(&p->cursor, 4);
+    if (bytes != NULL)
+        *number = big_u32(bytes);
+    return bytes != NULL;
+}
+
+/* A number that may not be negative: of 8 bytes in CDF-5, of 4 before. */
+static bool get_number(struct parser *p, bool wide, uint64_t *number)
+{
+    const uint64_t at = p->cursor.at;
+    const unsigned char *const bytes = cursor_take(&p->cursor, wide ? 8 : 4);
+    if (bytes == NULL)
+        return false;
+    *number = wide ? big_u64(bytes) : big_u32(bytes);
+    return *number <= (wide ? (uint64_t)INT64_MAX : INT32_MAX) || wrong(p, at, "a number that is not negative", "a negative one");
+}
+
+static bool get_count(struct parser *p, uint64_t *number) { return get_number(p, p->cdf->version == 5, number); }
+
+static uint64_t padded(uint64_t bytes) { return bytes + (4 - bytes % 4) % 4; }
+
+/* Names and values are filled up to whole words. */
+static bool skip_padded(struct parser *p, uint64_t bytes) { return bytes <= FILE_BYTES_MAX && cursor_skip(&p->cursor, padded(bytes)); }
+
+static bool get_name(struct parser *p, char name[CDF_NAME_BYTES])
+{
+    uint64_t bytes;
+    const uint64_t at = p->cursor.at;
+    if (!get_count(p, &bytes))
+        return false;
+    if (bytes >= CDF_NAME_BYTES)
+        return wrong(p, at, "a name of less than 1024 bytes", "a longer one");
+    const unsigned char *const text = cursor_take(&p->cursor, (size_t)padded(bytes));
+    if (text == NULL)
+        return false;
+    memcpy(name, text, (size_t)bytes);
+    name[bytes] = '\0';
+    return (strlen(name) == bytes && bytes > 0) || wrong(p, at, "a name without zeros", "another one");
+}
+
+static bool out_of_memory(struct parser *p)
+{
+    error_set(p->cursor.error, ALLFOLD_NO_MEMORY, "%s: no memory for its header", file_shown(p->cursor.file->name));
+    return false;
+}
+
+/* The head of a list: its tag, or ABSENT, and the number of its items, of at least `least` bytes each. */
+static bool get_list(struct parser *p, enum tag tag, uint64_t least, uint64_t *count)
+{
+    uint32_t found = 0;
+    const uint64_t at = p->cursor.at;
+    if (!get_u32(p, &found) || !get_count(p, count))
+        return false;
+    if (found != (uint32_t)tag && (found != TAG_ABSENT || *count != 0))
+        return wrong(p, at, "a list of dimensions, attributes and variables, in this order", "another tag");
+    return *count <= (p->cursor.end - p->cursor.at) / least || wrong(p, at, "a list within the header", "a longer one");
+}
+
+static bool get_dimensions(struct parser *p)
+{
+    uint64_t count, records = 0;
+    char name[CDF_NAME_BYTES];
+    struct cdf *const cdf = p->cdf;
+    if (!get_list(p, TAG_DIMENSIONS, 12, &count))
+        return false;
+    if ((cdf->dimensions = calloc((size_t)count + 1, sizeof *cdf->dimensions)) == NULL)
+        return out_of_memory(p);
+    for (; cdf->dimension_count < count; cdf->dimension_count++) {
+        struct cdf_dimension *const dimension = &cdf->dimensions[cdf->dimension_count];
+        const uint64_t at = p->cursor.at;
+        if (!get_name(p, name) || !get_count(p, &dimension->length))
+            return false;
+        dimension->record = dimension->length == 0;
+        records += dimension->record;
+        if (records > 1)
+            return wrong(p, at, "one record dimension", "a second one");
+        if ((dimension->name = strdup(name)) == NULL)
+            return out_of_memory(p);
+    }
+    return true;
+}
+
+/* The head of an attribute, whose values come next. */
+static bool get_attribute(struct parser *p, char name[CDF_NAME_BYTES], uint32_t *type, uint64_t *count)
+{
+    if (!get_name(p, name))
+        return false;
+    const uint64_t at = p->cursor.at;
+    if (!get_u32(p, type) || !get_count(p, count))
+        return false;
+    if (*type < 1 || *type > (p->cdf->version == 5 ? 11 : 6))
+        return wrong(p, at, "a type of this version of the format", "another number");
+    return *count <= FILE_BYTES_MAX / 8 || wrong(p, at, "values within the header", "more");
+}
+
+static bool skip_attributes(struct parser *p, uint64_t *count)
+{
+    char name[CDF_NAME_BYTES];
+    uint32_t type = 0;
+    uint64_t values;
+    if (!get_list(p, TAG_ATTRIBUTES, 12, count))
+        return false;
+    for (uint64_t i = 0; i < *count; i++)
+        if (!get_attribute(p, name, &type, &values) || !skip_padded(p, values * types[type].bytes))
+            return false;
+    return true;
+}
+
+static bool get_shape(struct parser *p, struct cdf_variable *variable)
+{
+    const uint64_t at = p->cursor.at;
+    if (!get_count(p, &variable->dimensions))
+        return false;
+    for (uint64_t i = 0; i < variable->dimensions; i++) {
+        uint64_t id;
+        if (!get_count(p, &id))
+            return false;
+        if (id >= p->cdf->dimension_count)
+            return wrong(p, at, "a shape of dimensions of the file", "a number of none");
+        if (p->cdf->dimensions[id].record && i > 0)
+            return wrong(p, at, "the record dimension in front of the others", "it behind one");
+        if (i < ARRAY_DIMENSIONS_MAX)
+            variable->ids[i] = id;
+    }
+    return true;
+}
+
+/* Elements and bytes of the variable, or of one of its records. */
+static bool count_elements(struct parser *p, struct cdf_variable *variable, uint64_t at)
+{
+    variable->count = 1;
+    for (uint64_t i = 0; i < variable->dimensions && i < ARRAY_DIMENSIONS_MAX; i++) {
+        const struct cdf_dimension *const dimension = &p->cdf->dimensions[variable->ids[i]];
+        if (dimension->record)
+            variable->record = true;
+        else if (__builtin_mul_overflow(variable->count, dimension->length, &variable->count))
+            return wrong(p, at, "less than 2^63 bytes in a variable", "more");
+    }
+    return (!__builtin_mul_overflow(variable->count, types[variable->file_type].bytes, &variable->bytes)
+            && variable->bytes <= FILE_BYTES_MAX - 4)
+           || wrong(p, at, "less than 2^63 bytes in a variable", "more");
+}
+
+static bool get_variable(struct parser *p, struct cdf_variable *variable)
+{
+    char name[CDF_NAME_BYTES];
+    if (!get_name(p, name) || !get_shape(p, variable))
+        return false;
+    variable->attributes = p->cursor.at;
+    if (!skip_attributes(p, &variable->attribute_count))
+        return false;
+    const uint64_t at = p->cursor.at;
+    if (!get_u32(p, &variable->file_type))
+        return false;
+    if (variable->file_type < 1 || variable->file_type > (p->cdf->version == 5 ? 11 : 6))
+        return wrong(p, at, "a type of this version of the format", "another number");
+    if (!cursor_skip(&p->cursor, p->cdf->version == 5 ? 8 : 4) /* vsize */
+        || !get_number(p, p->cdf->version != 1, &variable->begin) || !count_elements(p, variable, at))
+        return false;
+    variable->name = strdup(name);
+    return variable->name != NULL || out_of_memory(p);
+}
+
+static bool get_variables(struct parser *p)
+{
+    uint64_t count;
+    struct cdf *const cdf = p->cdf;
+    if (!get_list(p, TAG_VARIABLES, 32, &count))
+        return false;
+    if (count > HEADER_BYTES_MAX / sizeof *cdf->variables)
+        return wrong(p, p->cursor.at, "fewer variables", "more than allfold reads");
+    if ((cdf->variables = calloc((size_t)count + 1, sizeof *cdf->variables)) == NULL)
+        return out_of_memory(p);
+    for (; cdf->variable_count < count; cdf->variable_count++)
+        if (!get_variable(p, &cdf->variables[cdf->variable_count]))
+            return false;
+    return true;
+}
+
+/* Bytes of a record: those of all variables that have records, each filled up to whole words unless it is alone. */
+static bool measure_records(struct parser *p, uint64_t *first)
+{
+    struct cdf *const cdf = p->cdf;
+    uint64_t variables = 0, alone = 0, total = 0;
+    *first = UINT64_MAX;
+    for (uint64_t i = 0; i < cdf->variable_count; i++) {
+        const struct cdf_variable *const v = &cdf->variables[i];
+        if (!v->record)
+            continue;
+        variables++;
+        alone = v->bytes;
+        *first = u64_min(*first, v->begin);
+        if (__builtin_add_overflow(total, padded(v->bytes), &total) || total > FILE_BYTES_MAX)
+            return wrong(p, p->cursor.at, "less than 2^63 bytes in a record", "more");
+    }
+    cdf->record_bytes = variables == 1 ? alone : total;
+    return true;
+}
+
+static void set_records(struct cdf *cdf, uint64_t file_bytes, uint64_t first)
+{
+    if (cdf->records == STREAMING)
+        cdf->records = cdf->record_bytes > 0 && first < file_bytes ? (file_bytes - first) / cdf->record_bytes : 0;
+    for (uint64_t i = 0; i < cdf->dimension_count; i++)
+        if (cdf->dimensions[i].record)
+            cdf->dimensions[i].length = cdf->records;
+}
+
+static bool parse(struct parser *p)
+{
+    uint64_t first, attributes;
+    struct cdf *const cdf = p->cdf;
+    const unsigned char *const head = cursor_take(&p->cursor, 4);
+    if (head == NULL)
+        return false;
+    cdf->version = head[3];
+    if (memcmp(head, "CDF", 3) != 0 || (cdf->version != 1 && cdf->version != 2 && cdf->version != 5))
+        return wrong(p, 0, "CDF and the version 1, 2 or 5", "other bytes");
+    const size_t bytes = cdf->version == 5 ? 8 : 4;
+    const unsigned char *const records = cursor_take(&p->cursor, bytes);
+    if (records == NULL)
+        return false;
+    cdf->records = bytes == 8 ? big_u64(records) : big_u32(records) == UINT32_MAX ? STREAMING : big_u32(records);
+    if (cdf->records != STREAMING && cdf->records > (bytes == 8 ? (uint64_t)INT64_MAX : INT32_MAX))
+        return wrong(p, 4, "a number of records", "a negative one");
+    if (!get_dimensions(p) || !skip_attributes(p, &attributes) || !get_variables(p) || !measure_records(p, &first))
+        return false;
+    cdf->header_bytes = p->cursor.at;
+    set_records(cdf, p->cursor.file->bytes, first);
+    return true;
+}
+
+allfold_status cdf_read(const struct input_file *file, struct cdf *cdf, struct error *error)
+{
+    struct parser p = {.cursor = {.error = error}, .cdf = cdf};
+    *cdf = (struct cdf){.version = 0};
+    cursor_open(&p.cursor, file, "NetCDF header", (struct range){0, HEADER_BYTES_MAX});
+    parse(&p);
+    return error->status;
+}
+
+void cdf_free(struct cdf *cdf)
+{
+    for (uint64_t i = 0; i < cdf->dimension_count; i++)
+        free(cdf->dimensions[i].name);
+    for (uint64_t i = 0; i < cdf->variable_count; i++)
+        free(cdf->variables[i].name);
+    free(cdf->dimensions);
+    free(cdf->variables);
+}
+
+/* The values of an attribute that comes next. */
+static bool get_values(struct parser *p, const char *name, uint32_t type, uint64_t count, struct attribute *attribute)
+{
+    const uint64_t bytes = count * types[type].bytes;
+    if (bytes > sizeof attribute->values) {
+        error_set(p->cursor.error, ALLFOLD_UNSUPPORTED, "attribute %s: expected at most %zu bytes, found %llu", name,
+                  sizeof attribute->values, (unsigned long long)bytes);
+        return false;
+    }
+    const unsigned char *const values = cursor_take(&p->cursor, (size_t)bytes);
+    if (values == NULL)
+        return false;
+    memset(attribute, 0, sizeof *attribute);
+    attribute->type = types[type].type;
+    attribute->count = count;
+    memcpy(attribute->values, values, (size_t)bytes);
+    swap_bytes(attribute->values, attribute->values, count, types[type].bytes);
+    return true;
+}
+
+bool cdf_find_attribute(const struct input_file *file, const struct cdf *cdf, const struct cdf_variable *variable, const char *name,
+                        struct attribute *attribute, struct error *error)
+{
+    struct cdf known = *cdf;
+    struct parser p = {.cursor = {.error = error}, .cdf = &known};
+    char found[CDF_NAME_BYTES];
+    uint32_t type = 0;
+    uint64_t attributes, count;
+    cursor_open(&p.cursor, file, "NetCDF header", (struct range){variable->attributes, cdf->header_bytes - variable->attributes});
+    if (!get_list(&p, TAG_ATTRIBUTES, 12, &attributes))
+        return false;
+    for (uint64_t i = 0; i < attributes && get_attribute(&p, found, &type, &count); i++) {
+        if (strcmp(found, name) == 0)
+            return get_values(&p, name, type, count, attribute);
+        if (!skip_padded(&p, count * types[type].bytes))
+            break;
+    }
+    return false;
+}
