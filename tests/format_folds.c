@@ -40,11 +40,12 @@ static void fold(allfold_context *ctx, allfold_fold which, const char *name)
     struct error error = {.status = ALLFOLD_OK};
     struct source *source = NULL;
     share(name, &info, &error);
+    const struct packing *const packing = which == ALLFOLD_SUM || which == ALLFOLD_MEAN ? array_keep_packed(&info) : NULL;
     if (error.status == ALLFOLD_OK) {
         source_open(&info, &source, &error);
         const struct job job = {.type = info.type, .source = source,
                                 .range = array_part(&info, (uint64_t)world_rank(), (uint64_t)world_size())};
-        core_reduce(ctx, &(struct fold_call){.fold = which}, &job, &result, &error);
+        core_reduce(ctx, &(struct fold_call){.fold = which, .packing = packing}, &job, &result, &error);
         source_close(source);
     }
     if (world_rank() == 0 && error.status == ALLFOLD_OK)

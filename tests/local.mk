@@ -7,7 +7,7 @@
 # Makefile.am has what starts first.
 MPI_TESTS += tests/test_reduce tests/test_softmax tests/test_failures tests/test_allreduce tests/audit/audit
 UNIT_TESTS += tests/test_elements tests/test_array tests/test_output tests/test_store tests/test_npy tests/test_generate tests/test_distributions tests/test_health
-PYTHON_TESTS += tests/test_cli_values.py tests/test_exact.py tests/test_exchange.py tests/slurm/test_jobs.py tests/test_cli.py tests/test_files.py tests/test_reader.py tests/test_formats.py tests/test_devices.py tests/test_bench.py
+PYTHON_TESTS += tests/test_cli_values.py tests/test_exact.py tests/test_exchange.py tests/slurm/test_jobs.py tests/test_cli.py tests/test_files.py tests/test_reader.py tests/test_formats.py tests/test_hdf5.py tests/test_devices.py tests/test_bench.py
 PYTHON_TESTS += tests/test_samples.py tests/test_ladder.py tests/test_examples.py tests/test_nvtx.py tests/test_scaling_report.py tests/test_install.py
 PYTHON_TESTS += tests/test_draw_ladder.py tests/test_profile_ladder.py tests/test_plot_bench.py tests/test_summary.py tests/lint.py
 
@@ -20,6 +20,9 @@ tests/nvtx_profiler.so: tests/nvtx_profiler.c
 CLEANFILES += tests/nvtx_profiler.so
 endif
 
+# Files of formats that the tests must not need a library to write; make_hdf5.py says what is in them.
+EXTRA_DIST += tests/data/make_hdf5.py tests/data/expected.txt tests/data/damaged.h5 tests/data/netcdf4.nc tests/data/newest.h5 \
+	tests/data/one.h5 tests/data/refused.h5 tests/data/types.h5
 EXTRA_DIST += tests/exact_golden.txt tests/nvtx_profiler.c tests/mpi-launch tests/sanitize tests/slurm/cluster.py tests/cli.py tests/tap.py tests/lsan.supp $(PYTHON_TESTS)
 CLEANFILES += tests/mpi.lock*
 

@@ -164,6 +164,10 @@ struct source {
     const void *memory;  /* not NULL: this rank's range also lies here, to be used in place; reading works all the same */
 };
 
+/* For a sum or a mean: if the elements are packed integers, readers are to give them as they are stored, for fold_call's packing,
+   which is returned. NULL: readers give values. */
+const struct packing *array_keep_packed(struct array_info *info);
+
 /* Opens a described array for reading; fails if this process sees a file of another size. info->details must outlive
    it. */
 allfold_status source_open(const struct array_info *info, struct source **source, struct error *error);

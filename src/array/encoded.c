@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +18,7 @@ struct encoded_source {
     struct encoding encoding;
     enum missing missing;
     bool unpacks;
-    char path[ARRAY_PATH_BYTES];
+    char name[ARRAY_NAME_BYTES]; /* of the array */
     atomic_ullong found, first; /* missing elements, and the lowest index of one */
 };
 
@@ -31,6 +32,14 @@ bool encoded_needed(const struct array_info *info)
 {
     const struct encoding *const encoding = &info->encoding;
     return (encoding->packed && info->type == ALLFOLD_F64) || (encoding_has_missing(encoding) && info->missing != MISSING_KEEP);
+}
+
+const struct packing *array_keep_packed(struct array_info *info)
+{
+    if (!info->encoding.packed || type_kind(info->encoding.stored) == 'f')
+        return NULL;
+    info->type = info->encoding.stored;
+    return &info->encoding.packing;
 }
 
 static uint64_t align(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
@@ -87,7 +96,7 @@ static allfold_status open_reader(struct source *source, struct reader **reader,
     struct encoded_source *const s = (struct encoded_source *)source;
     struct encoded_reader *const r = calloc(1, sizeof *r);
     if (r == NULL)
-        return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to read it", file_shown(s->path));
+        return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to read it", file_shown(s->name));
     *r = (struct encoded_reader){{read_encoded, close_encoded_reader}, s, NULL};
     if (s->stored->open_reader(s->stored, &r->stored, error) != ALLFOLD_OK) {
         free(r);
@@ -106,7 +115,7 @@ static allfold_status check_encoded(struct source *source, struct error *error)
         return error->status;
     encoding_missing_text(&s->encoding, values);
     return error_set(error, ALLFOLD_NO_VALUE, "%s: %llu of the elements read are missing (%.100s), the first at index %llu: %s",
-                     file_shown(s->path), found, values, first,
+                     file_shown(s->name), found, values, first,
                      s->missing == MISSING_REFUSE
                          ? "every element of the output needs a value: use --missing=keep to take them as the numbers that they are"
                          : "they are refused here (--missing=omit leaves them out)");
@@ -124,13 +133,13 @@ static void close_encoded(struct source *source)
     free(source);
 }
 
-allfold_status encoded_open(const struct array_info *info, struct source **source, struct error *error)
+allfold_status encoded_open(const char *name, const struct array_info *info, struct source **source, struct error *error)
 {
     struct encoded_source *const s = calloc(1, sizeof *s);
     if (s == NULL) {
         source_close(*source);
         *source = NULL;
-        return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to open it", file_shown(info->path));
+        return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to open it", file_shown(name));
     }
     s->source = (struct source){.open_reader = open_reader, .check = check_encoded, .close = close_encoded, .type = info->type,
                                 .index = (*source)->index != NULL ? index_of_stored : NULL,
@@ -139,7 +148,7 @@ allfold_status encoded_open(const struct array_info *info, struct source **sourc
     s->encoding = info->encoding;
     s->missing = (enum missing)info->missing;
     s->unpacks = info->encoding.packed && info->type == ALLFOLD_F64;
-    memcpy(s->path, info->path, sizeof s->path);
+    snprintf(s->name, sizeof s->name, "%s", name);
     atomic_init(&s->first, UINT64_MAX);
     *source = &s->source;
     return ALLFOLD_OK;

@@ -145,12 +145,12 @@ allfold_status encoding_describe(attribute_find *find, void *user, allfold_type 
     const allfold_type file_type = *type;
     memset(encoding, 0, sizeof *encoding);
     encoding->stored = find_unsigned(&describer) ? without_sign(file_type) : file_type;
-    encoding->scale = 1.0;
+    encoding->packing.scale = 1.0;
     if (type_kind(file_type) != 'b') {
         add_missing(&describer, "_FillValue", file_type, encoding);
         add_missing(&describer, "missing_value", file_type, encoding);
-        add_factor(&describer, "scale_factor", &encoding->scale, encoding);
-        add_factor(&describer, "add_offset", &encoding->offset, encoding);
+        add_factor(&describer, "scale_factor", &encoding->packing.scale, encoding);
+        add_factor(&describer, "add_offset", &encoding->packing.offset, encoding);
     }
     if (error->status == ALLFOLD_OK)
         *type = encoding->packed ? ALLFOLD_F64 : encoding->stored;
@@ -206,9 +206,9 @@ void encoding_packing_text(const struct encoding *encoding, char text[ENCODING_T
     text[0] = '\0';
     if (!encoding->packed)
         return;
-    print_real(encoding->scale, scale, sizeof scale);
-    print_real(fabs(encoding->offset), offset, sizeof offset);
-    snprintf(text, ENCODING_TEXT_BYTES, "%s x %c %s", scale, encoding->offset < 0 ? '-' : '+', offset);
+    print_real(encoding->packing.scale, scale, sizeof scale);
+    print_real(fabs(encoding->packing.offset), offset, sizeof offset);
+    snprintf(text, ENCODING_TEXT_BYTES, "%s x %c %s", scale, encoding->packing.offset < 0 ? '-' : '+', offset);
 }
 
 /* ---- elements */
@@ -273,7 +273,7 @@ enum { UNPACK_BLOCK = 512 };
 #define DEFINE_UNPACK(function, attributes, element, load)                                                 \
     attributes static void function(const struct encoding *encoding, const void *elements, uint64_t n, double *y) \
     {                                                                                                      \
-        const double scale = encoding->scale, offset = encoding->offset;                                   \
+        const double scale = encoding->packing.scale, offset = encoding->packing.offset;                                   \
         element x[UNPACK_BLOCK]; /* a copy: y may end up where the elements lie */                         \
         for (uint64_t start = 0; start < n; start += UNPACK_BLOCK) {                                       \
             const uint64_t count = u64_min(UNPACK_BLOCK, n - start);                                       \

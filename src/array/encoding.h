@@ -11,9 +11,9 @@
 struct encoding {
     allfold_type stored;                  /* type of the elements in the file; ALLFOLD_TYPE_NONE: that of the array */
     uint32_t missing_count, missing_nan;  /* missing_nan, 1: NaN is missing */
-    uint32_t packed;                      /* 1: an element x stands for scale * x + offset */
+    uint32_t packed;                      /* 1: elements stand for others, as `packing` says */
     uint32_t unused;
-    double scale, offset;
+    struct packing packing;
     uint64_t missing[MISSING_VALUES_MAX]; /* elements of the stored type that are missing, each in the first bytes of its word */
 };
 
@@ -49,7 +49,7 @@ void encoding_packing_text(const struct encoding *encoding, char text[ENCODING_T
    missing. */
 uint64_t encoding_compact(const struct encoding *encoding, const void *from, uint64_t n, void *to, uint64_t *kept);
 
-/* y[i] = scale * x[i] + offset, rounded once (x[i] as f64: integers beyond 2^53 are rounded first). x may lie in y's memory if it ends
+/* y[i] is what x[i] stands for, rounded once (x[i] as f64: integers beyond 2^53 are rounded first). x may lie in y's memory if it ends
    where y ends, or behind that. */
 void encoding_unpack(const struct encoding *encoding, const void *x, uint64_t n, double *y);
 

@@ -37,6 +37,11 @@ struct range {
     uint64_t count;
 };
 
+/* Element x stands for scale * x + offset. */
+struct packing {
+    double scale, offset;
+};
+
 /* Part `part` of `parts` (> 0) of [0, count): contiguous, in order, sizes that differ by at most one, integers only. */
 static inline struct range range_part(uint64_t count, uint64_t part, uint64_t parts)
 {

@@ -152,8 +152,6 @@ struct fold_results {
     } fields[FOLD_RESULTS_MAX];
 };
 
-struct packing; /* packed.h */
-
 /* The arguments of a fold besides its input. */
 struct fold_call {
     allfold_fold fold;

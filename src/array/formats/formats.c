@@ -147,13 +147,15 @@ allfold_status source_open(const struct array_info *info, struct source **source
 {
     struct source *opened = NULL;
     struct array_info stored;
+    char name[ARRAY_NAME_BYTES];
     if (!encoded_needed(info)) {
         if (formats[info->format]->open(info, &opened, error) != ALLFOLD_OK)
             return error->status;
     } else {
         memcpy(&stored, info, sizeof stored);
         stored.type = info->encoding.stored;
-        if (formats[info->format]->open(&stored, &opened, error) != ALLFOLD_OK || encoded_open(info, &opened, error) != ALLFOLD_OK)
+        if (formats[info->format]->open(&stored, &opened, error) != ALLFOLD_OK
+            || encoded_open(array_name(info, name), info, &opened, error) != ALLFOLD_OK)
             return error->status;
     }
     opened->granule = info->granule;

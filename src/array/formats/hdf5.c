@@ -33,7 +33,7 @@ static herr_t visit_object(hid_t id, const char *name, const H5O_info_t *object,
 
 static allfold_status visit_all(struct visitor *visitor)
 {
-    if (H5Ovisit(visitor->id, H5_INDEX_NAME, H5_ITER_NATIVE, visit_object, visitor) < 0)
+    if (H5Ovisit(visitor->id, H5_INDEX_NAME, H5_ITER_INC, visit_object, visitor) < 0)
         hdf5_failed(visitor->error, ALLFOLD_BAD_INPUT, "%s: cannot list what it holds", file_shown(visitor->file->name));
     return visitor->error->status;
 }
@@ -272,7 +272,7 @@ static void visit_entry(struct visitor *visitor, const char *name, struct hdf5_d
                                       .filters = d->filters_text[0] != '\0' ? d->filters_text : NULL,
                                       .missing = missing[0] != '\0' ? missing : NULL,
                                       .packing = packing[0] != '\0' ? packing : NULL,
-                                      .big_endian = d->swapped};
+                                      .big_endian = d->type != ALLFOLD_TYPE_NONE && d->swapped};
     visitor->visit(visitor->user, &entry);
 }
 

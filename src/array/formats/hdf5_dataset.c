@@ -245,11 +245,16 @@ static bool find_is_dimension(struct hdf5_dataset *d)
 bool hdf5_dataset_open(hid_t file, const char *path, const char *name, struct hdf5_dataset *d, struct error *error)
 {
     H5O_info_t object;
+    struct error why = {0};
     memset(d, 0, sizeof *d);
     d->file = file;
     d->dataset = H5Oopen(file, name[0] != '\0' ? name : "/", H5P_DEFAULT);
-    if (d->dataset < 0)
+    if (d->dataset < 0) {
+        hdf5_failed(&why, ALLFOLD_BAD_INPUT, "%s: dataset %s: cannot open it", file_shown(path), file_shown(name));
+        if (H5Lexists(file, name, H5P_DEFAULT) > 0)
+            *error = why;
         return false;
+    }
     if (H5Iget_type(d->dataset) != H5I_DATASET || H5Oget_info(d->dataset, &object) < 0) {
         hdf5_dataset_close(d);
         return false;

@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""HDF5 and NetCDF-4: folds of the files of tests/data, and, if h5py is there, of random datasets, against exact sums; missing and packed
+values; what is listed, and what is refused. docs/formats.md, tests/data/make_hdf5.py."""
+import math
+import os
+
+import numpy as np
+
+import cli
+import tap
+
+PROGRAM = os.path.join(tap.BUILD, "tests", "format_folds")
+DATA = os.path.join(tap.SOURCE, "tests", "data")
+RANDOM = np.random.default_rng(5)
+
+
+def expected_lines():
+    """(fold, input, value) of tests/data/expected.txt."""
+    with open(os.path.join(DATA, "expected.txt"), encoding="ascii") as file:
+        for line in file:
+            if not line.startswith("#"):
+                words, value = line.rstrip("\n").split(" = ")
+                yield words.split()[0], os.path.join(DATA, words.split()[1]), value
+
+
+def same(wanted, found):
+    """Equal as numbers: C and Python write hexadecimal numbers with different digits in front."""
+    if wanted == found:
+        return True
+    try:
+        (a, _, place), (b, _, other) = wanted.partition("@"), found.partition("@")
+        return place == other and float.fromhex(a) == float.fromhex(b)
+    except ValueError:
+        return False
+
+
+def check_folds(cases, folder, name, ranks, backend):
+    """cases: (fold, input, value). All in one launch; shards are so small that each rank has several."""
+    with open(folder.name("cases"), "w", encoding="ascii") as file:
+        file.write("".join(f"{fold} {array}\n" for fold, array, _ in cases))
+    done = tap.run(ranks, PROGRAM, backend, 4096, folder.name("cases"))
+    found = done.stdout.splitlines()
+    wrong = [f"{fold} {array}: expected {wanted}, found {got}" for (fold, array, wanted), got in zip(cases, found) if not same(wanted, got)]
+    tap.ok(done.returncode == 0 and len(found) == len(cases) and not wrong, f"{name}: {len(cases)} folds of {ranks} ranks on {backend}",
+           "\n".join(wrong) or cli.shown(done))
+
+
+def random_cases(folder):
+    """Random shapes, chunks and filters; values with many ties."""
+    try:
+        import h5py
+    except ImportError:
+        return []
+    cases = []
+    with h5py.File(folder.name("random.h5"), "w") as file:
+        for i in range(60):
+            shape = tuple(int(n) for n in RANDOM.integers(1, 13, RANDOM.integers(1, 5)))
+            chunks = tuple(int(RANDOM.integers(1, n + 1)) for n in shape)
+            x = RANDOM.integers(-9, 9, shape).astype(RANDOM.choice(["f4", "f8", ">f4", "i2", ">i8", "i1"]))
+            more = {"compression": RANDOM.choice([None, "gzip"]), "shuffle": bool(RANDOM.integers(2)), "fletcher32": bool(RANDOM.integers(2))}
+            file.create_dataset(f"x{i}", data=x, chunks=chunks, **more)
+            for fold in ("sum", "argmin", "argmax"):
+                place = int(x.argmin() if fold == "argmin" else x.argmax())
+                value = float(x.sum(dtype="f8")).hex() if x.dtype.kind == "f" else str(int(x.sum()))
+                best = float(x.flat[place]).hex() if x.dtype.kind == "f" else str(int(x.flat[place]))
+                cases.append((fold, folder.name(f"random.h5:x{i}"), value if fold == "sum" else f"{best}@{place}"))
+    return cases
+
+
+def test_folds(folder):
+    cases, more = list(expected_lines()), random_cases(folder)
+    for backend in os.environ.get("ALLFOLD_TEST_BACKENDS", "cpu cuda").split():
+        probe = cli.alone("info", f"--backend={backend}")
+        if probe.returncode != 0:
+            tap.skip(f"{backend}: {' '.join(cli.told(probe))}")
+            continue
+        for ranks in (1, 2, 3, 5):
+            if str(ranks) in os.environ.get("ALLFOLD_TEST_RANKS", "1 2 3 5").split():
+                check_folds(cases, folder, "stored files", ranks, backend)
+                if more:
+                    check_folds(more, folder, "random datasets", ranks, backend)
+                else:
+                    tap.skip("no h5py")
+
+
+def data(name):
+    return os.path.join(DATA, name)
+
+
+def test_missing():
+    """Left out, kept, refused; what reports say of it."""
+    packed = data("netcdf4.nc:packed")
+    omit, keep = (cli.report(cli.ranks(count, "stats", packed, "--json", f"--missing={mode}", "--backend=cpu"))
+                  for count, mode in ((3, "omit"), (1, "keep")))
+    tap.ok(omit["missing"] == 8 and omit["stats"]["count"]["value"] == 132 and omit["count"] == 140 and "missing" not in keep
+           and keep["stats"]["count"]["value"] == 140 and keep["stats"]["min"]["value"] == 273.15 - 327.68
+           and (omit["dtype"], omit["stored_dtype"]) == ("f64", "int16"), "reports count what is missing", (omit, keep))
+    text = cli.alone("max", packed, "--backend=cpu").stdout
+    tap.ok("(140 f64 packed as int16, 8 missing, from " in text, "in words, too", text)
+    for words, status, said in ((["sum", packed, "--missing=error"], 1, ("8 of the elements", "(-32767, -32768)", "first at index 0:")),
+                                (["softmax", packed, "-o", "none"], 1, ("8 of the elements", "--missing=keep")),
+                                (["max", data("netcdf4.nc:all-missing")], 1, ("max of an empty array does not exist",)),
+                                (["sum", packed, "--dtype=f32"], 2, ("--dtype says f32, but the file holds f64",)),
+                                (["sum", packed, "--offset=1"], 2, ("no --offset",))):
+        fault = cli.refused(cli.alone(*words, "--backend=cpu"), status, *said)
+        tap.ok(not fault and not os.path.exists("none"), f"refused: {words[0]} {words[2:]}", fault)
+
+
+def test_partials(folder):
+    """Partials of packed and of missing elements: indices count what is missing, sums are those of the values."""
+    halves = [folder.name("a"), folder.name("b")]
+    for fold, wanted in (("sum", 2), ("argmax", None)):
+        for half in halves:
+            cli.alone(fold, data("netcdf4.nc:packed"), "-q", "--backend=cpu", f"--partial={half}")
+        one = cli.report(cli.alone(fold, data("netcdf4.nc:packed"), "--json", "--backend=cpu"))
+        both = cli.report(cli.alone("merge", *halves, "--json"))
+        tap.ok(both["value"] == one["value"] * (wanted or 1) and both.get("index") == one.get("index") and both["count"] == 280
+               and both["missing"] == 16, f"two partials of {fold}", (one, both))
+    np.save(folder.name("more.npy"), np.array([1e9]))
+    cli.alone("argmax", folder.name("more.npy"), "-q", "--backend=cpu", f"--partial={halves[1]}")
+    merged = cli.report(cli.alone("merge", *halves, "--json"))
+    tap.ok(merged["index"] == 140, "an index behind missing elements", merged)
+
+
+def test_softmax(folder):
+    """Of datasets in chunks: results go to the places of their elements."""
+    for name, ranks in (("types.h5:edges", 1), ("types.h5:edges", 3), ("netcdf4.nc:several", 2), ("types.h5:empty", 2)):
+        done = cli.ranks(ranks, "softmax", data(name), "--missing=keep", "-o", folder.name("y.npy"), "--output-type=f64", "--backend=cpu",
+                         "--staging=512")
+        y = np.load(folder.name("y.npy"))
+        best, first = (cli.alone(fold, data(name), "-q", "--missing=keep", "--backend=cpu").stdout.split() for fold in ("argmax", "argmin"))
+        tap.ok(done.returncode == 0 and (y.size == 0 or (abs(math.fsum(y.ravel()) - 1) < 1e-12 and y.argmax() == int(best[1])
+               and y.argmin() == int(first[1]))), f"softmax of {name}, {ranks} ranks", cli.shown(done))
+
+
+REFUSED = {"compound": "type compound", "string": "type string", "fixed-string": "type string", "variable": "type variable-length",
+           "enumeration": "type enumeration", "reference": "type reference", "opaque": "type opaque", "lzf": "filter lzf", "odd": "of 24 bits",
+           "virtual": "a virtual dataset", "external": "external storage", "elsewhere": "another file", "text-missing": "missing_value",
+           "none": "it holds"}
+
+
+def test_refused(folder):
+    cases = [(data(f"refused.h5:{name}"), said) for name, said in REFUSED.items()] + [(data("refused.h5"), "found no name")]
+    with open(data("types.h5"), "rb") as file:
+        whole = file.read()
+    for name, content, said in (("cut.h5", whole[:len(whole) // 2], "truncated file"), ("head.h5", whole[:100], "HDF5")):
+        with open(folder.name(name), "wb") as file:
+            file.write(content)
+        cases.append((folder.name(f"{name}:edges"), said))
+    cases += [(data("damaged.h5:fletcher32"), "chunk at (2): fletcher32: expected the checksum"),
+              (data("damaged.h5:deflate"), "chunk at (0): deflate: expected 80 bytes")]
+    for (name, said), done in zip(cases, cli.each_alone([["sum", name, "--backend=cpu"] for name, _ in cases])):
+        fault = cli.refused(done, 2 if said in ("it holds", "found no name") else 1, said)
+        tap.ok(not fault, f"refused: {os.path.basename(name)}: {said}", fault)
+
+
+def test_list():
+    found = cli.report(cli.alone("info", data("netcdf4.nc"), "--json"))
+    arrays = {array["name"]: array for array in found["arrays"]}
+    packed = arrays["packed"]
+    tap.ok(found["format"] == "netcdf4" and packed["shape"] == [4, 5, 7] and packed["dimensions"] == ["t", "y", "x"]
+           and packed["chunks"] == [1, 3, 4] and packed["filters"] == "shuffle, deflate" and packed["missing"] == "-32767, -32768"
+           and packed["packing"] == "0.01 x + 273.15" and arrays["nan-filled"]["missing"] == "nan" and "g/inner" in arrays
+           and arrays["x"]["dimensions"] == ["x"] and "t" not in arrays, "what info lists of a NetCDF-4 file", found)
+    found = cli.report(cli.alone("info", data("types.h5"), "--json"))
+    arrays = {array["name"]: array for array in found["arrays"]}
+    tap.ok(found["format"] == "hdf5" and arrays["/types/big-f4"]["byte_order"] == "big" and arrays["/types/bool"]["dtype"] == "bool"
+           and arrays["/filters/zstd"]["filters"] == "shuffle, zstd" and arrays["/scalar"]["shape"] == [], "and of an HDF5 file", found)
+
+
+def main():
+    cli.ignore_leaks()
+    with cli.Folder() as folder:
+        test_folds(folder)
+        test_missing()
+        test_partials(folder)
+        test_softmax(folder)
+        test_refused(folder)
+        test_list()
+    tap.done()
+
+
+if __name__ == "__main__":
+    main()
