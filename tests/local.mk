@@ -51,10 +51,12 @@ AM_TESTS_ENVIRONMENT = \
 	ALLFOLD_BUILD=$(abs_top_builddir); export ALLFOLD_BUILD; \
 	ALLFOLD_TEST_LOCK=$(abs_top_builddir)/tests/mpi.lock; export ALLFOLD_TEST_LOCK;
 
+UNIT_TESTS += tests/audit/terms
 noinst_HEADERS += tests/audit/wide.h
 # The audit of numbers, a hundred times as long as `make check` has it: minutes. It prints the table of docs/numerics.md, but its last column.
 .PHONY: check-numerics
-check-numerics: tests/audit/audit
+check-numerics: tests/audit/audit tests/audit/terms
+	@ALLFOLD_AUDIT_STEP=1 tests/audit/terms
 	@for backend in $${ALLFOLD_TEST_BACKENDS:-cpu cuda}; do \
 	    echo "# $$backend"; ALLFOLD_AUDIT_ROWS=$${ALLFOLD_AUDIT_ROWS:-300000} tests/audit/audit $$backend || exit 1; \
 	done

@@ -46,7 +46,7 @@ HOST_DEVICE struct exp_reference exp_reference(double m)
 /* A reference in the form that elements need. An x - base below `least` is replaced by `least`. */
 struct exp_anchor_f32 {
     float base, least;
-    uint32_t bias; /* added to an element's n, moved to the exponent, it gives the bits of 2^(n - N) */
+    float shift; /* EXP_SHIFT_F32 - N: n plus this has n - N in its low bits */
 };
 struct exp_anchor_f64 {
     double base, least;
@@ -60,10 +60,7 @@ HOST_DEVICE struct exp_anchor_f32 exp_anchor_f32(double m, int32_t range)
     struct exp_anchor_f32 anchor;
     anchor.base = (float)reference.base;
     anchor.least = (float)(reference.whole - range) * 0x1.62e43p-1f;
-    anchor.bias = (uint32_t)(127 - reference.whole) << 23;
-#ifdef __CUDA_ARCH__
-    asm("" : "+r"(anchor.bias)); /* hides its origin: otherwise the compiler adds it before the shift, in a separate instruction */
-#endif
+    anchor.shift = EXP_SHIFT_F32 - (float)reference.whole;
     return anchor;
 }
 HOST_DEVICE struct exp_anchor_f64 exp_anchor_f64(double m, int32_t range)
@@ -92,19 +89,20 @@ HOST_DEVICE double exp_clamp_f64(double x, const struct exp_anchor_f64 *m)
     return u < m->least ? m->least : u;
 }
 
-/* 2^(n - N + up), and n and d, of u = x - base. */
+/* n and d of u = x - base, and what follows from n - N: f32: an integer whose low bits are n - N; f64: 2^(n - N + up). */
 struct exp_parts_f32 {
-    float scale, n, d;
+    uint32_t power;
+    float n, d;
 };
 struct exp_parts_f64 {
     double scale, n, d;
 };
-HOST_DEVICE struct exp_parts_f32 exp_reduce_f32(float u, const struct exp_anchor_f32 *m, uint32_t up)
+HOST_DEVICE struct exp_parts_f32 exp_reduce_f32(float u, const struct exp_anchor_f32 *m)
 {
     struct exp_parts_f32 parts;
-    const float shifted = fmaf(u, 0x1.715476p0f, EXP_SHIFT_F32);
-    parts.scale = f32_from_bits((f32_bits(shifted) << 23) + (m->bias + (up << 23)));
-    parts.n = shifted - EXP_SHIFT_F32;
+    const float shifted = fmaf(u, 0x1.715476p0f, m->shift);
+    parts.power = f32_bits(shifted);
+    parts.n = shifted - m->shift;
     parts.d = fmaf(parts.n, -EXP_LN2_F32, u);
     return parts;
 }
@@ -157,56 +155,81 @@ HOST_DEVICE double exp_low_f64(double d, double rest)
 /* exp(x - reference), for uses in which results below the smallest normal number do not matter: terms of a sum that is at least
    1/2.
 
-   Rounded to one number, equal terms would all have the same error, and their sum would have it too. So a term has two parts,
-   which are added separately. In f32 they are the power 2^(n - N), in f64, and the rest of the term. In f64 they are the term and
-   its rounding error. */
+   Rounded to one number of their precision, equal terms would all have the same error, and their sum would have it too. So in f32
+   only q is rounded, and f64 holds 1 + q. In f64 a term is added to two numbers, without being rounded first. */
 #define EXP_TERM_RANGE_F32 124
 #define EXP_TERM_RANGE_F64 1020
-struct exp_term_f64 {
-    double term, lost;
-};
-/* The rest of two terms in f32, without their powers. Only the small parts are added in f32, and one exact d is added to them. */
-HOST_DEVICE double exp_2_rests_f32(const struct exp_parts_f32 *a, const struct exp_parts_f32 *b)
-{
-    const float lows = fmaf(a->scale, exp_low_f32(a->n, a->d, 1.0f), b->scale * exp_low_f32(b->n, b->d, 1.0f));
-    return (double)fmaf(b->scale, b->d, lows) + (double)(a->scale * a->d);
-}
-/* A power of two, exactly. A conversion would do, too, but is slow on devices. */
-HOST_DEVICE double exp_power_f64(float power)
+/* x 2^n; n is in the low bits of power. */
+HOST_DEVICE double exp_scaled_f64(double x, uint32_t power)
 {
 #ifdef __CUDA_ARCH__
-    return f64_from_bits((uint64_t)((f32_bits(power) >> 3) + (896u << 20)) << 32);
+    const uint64_t bits = f64_bits(x); /* the lower half stays as it is: otherwise the compiler copies it */
+    return f64_from_bits((uint64_t)((uint32_t)(bits >> 32) + (power << 20)) << 32 | (uint32_t)bits);
 #else
-    return (double)power;
+    return f64_from_bits(f64_bits(x) + ((uint64_t)power << 52));
 #endif
+}
+/* q, rounded. */
+HOST_DEVICE float exp_q_f32(const struct exp_parts_f32 *parts)
+{
+    return parts->d + exp_low_f32(parts->n, parts->d, 1.0f);
 }
 HOST_DEVICE double exp_term_f32(float x, const struct exp_anchor_f32 *m)
 {
-    const struct exp_parts_f32 parts = exp_reduce_f32(exp_clamp_f32(x, m), m, 0);
-    const float low = exp_low_f32(parts.n, parts.d, 1.0f);
-    return (exp_power_f64(parts.scale) + (double)(parts.scale * parts.d)) + (double)(parts.scale * low);
+    const struct exp_parts_f32 parts = exp_reduce_f32(exp_clamp_f32(x, m), m);
+    return exp_scaled_f64(1.0 + (double)exp_q_f32(&parts), parts.power);
 }
-/* The sum of the terms of x[0], x[stride], ..., x[7 stride]. */
+/* The sum of the terms of x[0], x[stride], ..., x[7 stride]. Not a loop: gcc makes vectors of this only if there is none. */
+HOST_DEVICE double exp_2_terms_f32(const float *x, size_t stride, const struct exp_anchor_f32 *m)
+{
+    return exp_term_f32(x[0], m) + exp_term_f32(x[stride], m);
+}
 HOST_DEVICE double exp_8_terms_f32(const float *x, size_t stride, const struct exp_anchor_f32 *m)
 {
-    double powers[4], rests[4];
-    FOLD_UNROLL
-    for (int i = 0; i < 4; i++) {
-        const struct exp_parts_f32 a = exp_reduce_f32(exp_clamp_f32(x[(2 * i) * stride], m), m, 0);
-        const struct exp_parts_f32 b = exp_reduce_f32(exp_clamp_f32(x[(2 * i + 1) * stride], m), m, 0);
-        powers[i] = exp_power_f64(a.scale) + exp_power_f64(b.scale);
-        rests[i] = exp_2_rests_f32(&a, &b);
-    }
-    return ((powers[0] + powers[1]) + (powers[2] + powers[3])) + ((rests[0] + rests[1]) + (rests[2] + rests[3]));
+    return (exp_2_terms_f32(x, stride, m) + exp_2_terms_f32(x + 2 * stride, stride, m))
+           + (exp_2_terms_f32(x + 4 * stride, stride, m) + exp_2_terms_f32(x + 6 * stride, stride, m));
 }
-HOST_DEVICE struct exp_term_f64 exp_term_f64(double x, const struct exp_anchor_f64 *m)
+
+/* A sum of terms in f64: high - EXP_SUM_BEGIN + low, times `up`, which leads to the reference of the anchor that it was begun with.
+   The terms themselves are relative to the power of two in the largest, so that none is larger than EXP_SUM_BEGIN: sum - high is
+   exact below, and what low takes is small. */
+#define EXP_SUM_BEGIN 2.0
+struct exp_sum_anchor {
+    struct exp_anchor_f64 m;
+    double up;
+};
+/* For elements of which none is larger than `largest`. */
+HOST_DEVICE struct exp_sum_anchor exp_sum_anchor(double largest, const struct exp_anchor_f64 *m)
+{
+    const double shifted = fma(exp_clamp_f64(largest, m), 0x1.71547652b82fep0, EXP_SHIFT_F64);
+    struct exp_sum_anchor anchor;
+    anchor.up = f64_from_bits((f64_bits(shifted) << 52) + m->bias);
+    anchor.m = *m;
+    anchor.m.bias = f64_bits(1.0) - (f64_bits(shifted) << 52);
+    return anchor;
+}
+HOST_DEVICE void exp_sum_add(double *high, double *low, double x, const struct exp_anchor_f64 *m)
 {
     const struct exp_parts_f64 parts = exp_reduce_f64(exp_clamp_f64(x, m), m, 0);
-    const double low = exp_low_f64(parts.d, parts.n * -EXP_LN2_REST), q = parts.d + low;
-    struct exp_term_f64 term;
-    term.term = fma(parts.scale, q, parts.scale);
-    term.lost = fma(parts.scale, low, fma(parts.scale, parts.d, parts.scale - term.term));
-    return term;
+    const double less = exp_low_f64(parts.d, parts.n * -EXP_LN2_REST);
+    const double sum = *high + fma(parts.scale, parts.d + less, parts.scale), taken = sum - *high;
+    *low += fma(parts.scale, less, fma(parts.scale, parts.d, parts.scale - taken));
+    *high = sum;
+}
+HOST_DEVICE pair exp_sum_value(double high, double low, const struct exp_sum_anchor *anchor)
+{
+    pair sum;
+    sum.high = (high - EXP_SUM_BEGIN) * anchor->up;
+    sum.low = low * anchor->up;
+    return sum;
+}
+/* The sum of the term of one element. */
+HOST_DEVICE pair exp_term_f64(double x, const struct exp_anchor_f64 *m)
+{
+    const struct exp_sum_anchor anchor = exp_sum_anchor(x, m);
+    double high = EXP_SUM_BEGIN, low = 0.0;
+    exp_sum_add(&high, &low, x, &anchor.m);
+    return exp_sum_value(high, low, &anchor);
 }
 
 /* exp(d + rest), |d| at most a little more than ln 2 / 2, in two parts. */
@@ -272,17 +295,17 @@ HOST_DEVICE pair exp_others(double m, const pair *sum, bool f32_terms)
     others.low = 0.0;
     if (!is_finite(m) || others.high != others.high)
         return others;
-    struct exp_term_f64 own;
+    pair own;
     if (f32_terms) {
         const struct exp_anchor_f32 anchor = exp_anchor_f32(m, EXP_TERM_RANGE_F32);
-        own.term = exp_term_f32((float)m, &anchor);
-        own.lost = 0.0;
+        own.high = exp_term_f32((float)m, &anchor);
+        own.low = 0.0;
     } else {
         const struct exp_anchor_f64 anchor = exp_anchor_f64(m, EXP_TERM_RANGE_F64);
         own = exp_term_f64(m, &anchor);
     }
-    others.high = two_sum(sum->high, -own.term, &others.low);
-    others.low += sum->low - own.lost;
+    others.high = two_sum(sum->high, -own.high, &others.low);
+    others.low += sum->low - own.low;
     return others;
 }
 
@@ -290,8 +313,8 @@ HOST_DEVICE pair exp_others(double m, const pair *sum, bool f32_terms)
 struct softmax_constants {
     double max;             /* the largest element; NaN when the result is NaN everywhere */
     double log_sum, log_low; /* log of the sum of exp(x - max), in two parts */
-    double inverse_high;    /* 1 / the sum of exponentials relative to the reference, in two parts; NaN as max is */
-    double inverse_low;
+    double inverse_high;    /* 1 / the sum of exponentials relative to the reference, times 2^-SOFTMAX_UP_F64, in two parts; NaN */
+    double inverse_low;     /* as max is */
     struct exp_anchor_f64 anchor;
     struct exp_anchor_f32 anchor_f32; /* the same for f32 arithmetic */
     float inverse_high_f32, inverse_low_f32; /* times 2^-SOFTMAX_UP_F32 */
@@ -301,25 +324,34 @@ struct softmax_constants {
 #define SOFTMAX_RANGE_F32 151
 #define SOFTMAX_UP_F32 25
 #define SOFTMAX_RANGE_F64 1076
-#define SOFTMAX_UP_F64 600
+#define SOFTMAX_UP_F64 64
 
+/* 2^(n - N + up) */
+HOST_DEVICE float softmax_power_f32(const struct exp_parts_f32 *parts)
+{
+    return f32_from_bits((parts->power << 23) + ((127u + SOFTMAX_UP_F32) << 23));
+}
+/* 1 + q - one; one is 1 + d, rounded. */
+HOST_DEVICE float exp_less_f32(const struct exp_parts_f32 *parts, float one)
+{
+    return exp_low_f32(parts->n, parts->d, 1.0f) + (parts->d - (one - 1.0f));
+}
 /* exp(x - max) / sum, subnormal results included. one + less is 1 + q, more precise than the format. Almost all of the rounding
    error of y comes from the last addition. */
 HOST_DEVICE float softmax_f32(float x, const struct softmax_constants *c)
 {
-    const struct exp_parts_f32 parts = exp_reduce_f32(exp_clamp_f32(x, &c->anchor_f32), &c->anchor_f32, SOFTMAX_UP_F32);
+    const struct exp_parts_f32 parts = exp_reduce_f32(exp_clamp_f32(x, &c->anchor_f32), &c->anchor_f32);
     const float high = c->inverse_high_f32, one = 1.0f + parts.d;
-    const float less = exp_low_f32(parts.n, parts.d, 1.0f) + (parts.d - (one - 1.0f));
-    const float y = fmaf(high, one, fmaf(high, less, c->inverse_low_f32 * one));
-    return y * parts.scale; /* only this result can be subnormal, and rounded again */
+    const float y = fmaf(high, one, fmaf(high, exp_less_f32(&parts, one), c->inverse_low_f32 * one));
+    return y * softmax_power_f32(&parts); /* only this result can be subnormal, and rounded again */
 }
 /* The same to results of 16 bits, in fewer operations: within 1.5 ulp of f32. */
 HOST_DEVICE float softmax_short(float x, const struct softmax_constants *c)
 {
-    const struct exp_parts_f32 parts = exp_reduce_f32(exp_clamp_f32(x, &c->anchor_f32), &c->anchor_f32, SOFTMAX_UP_F32);
+    const struct exp_parts_f32 parts = exp_reduce_f32(exp_clamp_f32(x, &c->anchor_f32), &c->anchor_f32);
     const float high = c->inverse_high_f32, s = fmaf(parts.n, -EXP_LN2_REST_F32, parts.d);
     const float y = high + fmaf(high, s, fmaf(high, s * s * exp_polynomial_f32(s, 1.0f), c->inverse_low_f32));
-    return y * parts.scale;
+    return y * softmax_power_f32(&parts);
 }
 HOST_DEVICE double softmax_f64(double x, const struct softmax_constants *c)
 {
@@ -327,7 +359,7 @@ HOST_DEVICE double softmax_f64(double x, const struct softmax_constants *c)
     const double high = c->inverse_high, one = 1.0 + parts.d;
     const double less = exp_low_f64(parts.d, parts.n * -EXP_LN2_REST) + (parts.d - (one - 1.0));
     const double y = fma(high, one, fma(high, less, c->inverse_low * one));
-    return y * parts.scale * 0x1p-600;
+    return y * parts.scale;
 }
 /* x - max - log(sum), each difference in two parts: two roundings. Never positive. */
 HOST_DEVICE double log_softmax_f64(double x, const struct softmax_constants *c)

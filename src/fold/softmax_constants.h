@@ -8,7 +8,7 @@
 /* The constants that follow from max and inverse_high. */
 HOST_DEVICE void softmax_constants_derive(struct softmax_constants *c)
 {
-    const double reference = c->max != c->max ? 0.0 : c->max, scaled = c->inverse_high * power_of_two(-SOFTMAX_UP_F32);
+    const double reference = c->max != c->max ? 0.0 : c->max, scaled = c->inverse_high * power_of_two(SOFTMAX_UP_F64 - SOFTMAX_UP_F32);
     c->anchor = exp_anchor_f64(reference, SOFTMAX_RANGE_F64);
     c->anchor_f32 = exp_anchor_f32(reference, SOFTMAX_RANGE_F32);
     c->inverse_high_f32 = (float)scaled;
@@ -26,10 +26,10 @@ HOST_DEVICE void softmax_constants_from(double max, const pair *others, struct s
         pair_combine(&total, &own);
     }
     const double sum = pair_value(&total);
-    const double inverse = nan ? (double)NAN : 1.0 / sum;
+    const double inverse = nan ? (double)NAN : 1.0 / sum, down = power_of_two(-SOFTMAX_UP_F64);
     c->max = nan ? (double)NAN : max;
-    c->inverse_high = inverse;
-    c->inverse_low = -fma(inverse, sum, -1.0) * inverse - inverse * inverse * (total.high - sum + total.low);
+    c->inverse_high = inverse * down;
+    c->inverse_low = (-fma(inverse, sum, -1.0) * inverse - inverse * inverse * (total.high - sum + total.low)) * down;
     c->log_sum = c->log_low = 0.0;
     softmax_constants_derive(c);
 }

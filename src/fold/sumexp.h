@@ -1,6 +1,18 @@
 /* (max, sum of exponentials): logsumexp, and the first pass of softmax. sumexp_f64 computes the terms in f64. sumexp computes
    them in f32; only f32 values have it. An element takes one exponential: each tile is taken relative to the larger of its own
    maximum and the maximum so far. */
+
+/* The type in which elements are compared: f32 for f32 elements, whatever their terms are computed in. */
+#if VALUE_FLOAT && VALUE_BITS == 32
+#define EXP_ORDER float
+#define EXP_LARGER larger_f32
+#define EXP_SMALLER smaller_f32
+#else
+#define EXP_ORDER double
+#define EXP_LARGER larger_f64
+#define EXP_SMALLER smaller_f64
+#endif
+
 #define NAME sumexp_f64
 #define NAME_FN(x) FN(sumexp_f64_##x)
 #define REAL_BITS 64
@@ -65,6 +77,10 @@ HOST_DEVICE void FN(sumexp_half_tile)(FN(sumexp_half) * partial, const V *x, uin
 #endif
 }
 #endif
+
+#undef EXP_ORDER
+#undef EXP_LARGER
+#undef EXP_SMALLER
 
 #ifdef FOLD_HOST
 /* scipy.special.logsumexp's conventions: -inf if there is nothing, or nothing but -inf; +inf if there is +inf; NaN if there is

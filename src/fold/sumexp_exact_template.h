@@ -8,8 +8,6 @@
 #define EXP_INTEGER exp_integer_f32
 #define EXP_INTEGER_TYPE uint32_t
 #define EXP_AT_LEAST_LIMIT exp_at_least_limit_f32
-#define EXP_LARGER larger_f32
-#define EXP_SMALLER smaller_f32
 #else
 #define REAL double
 #define EXP_PLACE uint64_t
@@ -19,8 +17,6 @@
 #define EXP_INTEGER exp_integer_f64
 #define EXP_INTEGER_TYPE struct exp_integer
 #define EXP_AT_LEAST_LIMIT exp_at_least_limit_f64
-#define EXP_LARGER larger_f64
-#define EXP_SMALLER smaller_f64
 #endif
 
 typedef struct exp_bins FN(NAME);
@@ -117,14 +113,14 @@ HOST_DEVICE int64_t NAME_FN(bin_of)(REAL x)
 
 HOST_DEVICE void NAME_FN(tile_part)(FN(NAME) * partial, const V *x, uint32_t n)
 {
-    REAL largest[FOLD_LANES], smallest[FOLD_LANES];
+    EXP_ORDER largest[FOLD_LANES], smallest[FOLD_LANES];
     for (int lane = 0; lane < FOLD_LANES; lane++) {
         largest[lane] = -INFINITY;
         smallest[lane] = INFINITY;
     }
     FOLD_FOR_LANES(n, i, lane, {
-        largest[lane] = EXP_LARGER((REAL)x[i], largest[lane]);
-        smallest[lane] = EXP_SMALLER((REAL)x[i], smallest[lane]);
+        largest[lane] = EXP_LARGER((EXP_ORDER)x[i], largest[lane]);
+        smallest[lane] = EXP_SMALLER((EXP_ORDER)x[i], smallest[lane]);
     });
     for (int lane = 1; lane < FOLD_LANES; lane++) {
         largest[0] = largest[lane] > largest[0] ? largest[lane] : largest[0];
@@ -177,7 +173,5 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * partial, const V *x, uint32_t n, uint6
 #undef EXP_PLACE_OF
 #undef EXP_IS_NO_PLACE
 #undef EXP_INTEGER
-#undef EXP_LARGER
-#undef EXP_SMALLER
 #undef EXP_AT_LEAST_LIMIT
 #undef EXP_INTEGER_TYPE

@@ -4,13 +4,11 @@
 #define EXP_ANCHOR exp_anchor_f32
 #define EXP_ANCHOR_TYPE struct exp_anchor_f32
 #define EXP_RANGE EXP_TERM_RANGE_F32
-#define EXP_LARGER larger_f32
 #else
 #define REAL double
 #define EXP_ANCHOR exp_anchor_f64
 #define EXP_ANCHOR_TYPE struct exp_anchor_f64
 #define EXP_RANGE EXP_TERM_RANGE_F64
-#define EXP_LARGER larger_f64
 #endif
 
 typedef struct {
@@ -64,22 +62,25 @@ HOST_DEVICE void NAME_FN(tile_infinite)(FN(NAME) * partial, const V *x, uint32_t
     pair_add(&partial->sum, count);
 }
 
-/* Adds the terms of a tile. No element is larger than m, the maximum of the partial. */
-HOST_DEVICE void NAME_FN(terms)(FN(NAME) * partial, const V *x, uint32_t n, const EXP_ANCHOR_TYPE *m)
+/* Adds the terms of a tile. m is the anchor of the partial's maximum, and no element is larger than `largest`. */
+HOST_DEVICE void NAME_FN(terms)(FN(NAME) * partial, const V *x, uint32_t n, REAL largest, const EXP_ANCHOR_TYPE *m)
 {
-    double sum[FOLD_LANES] = {0.0};
 #if REAL_BITS == 64
-    double lost[FOLD_LANES] = {0.0};
-    FOLD_FOR_LANES(n, i, lane, {
-        const struct exp_term_f64 term = exp_term_f64((REAL)x[i], m);
-        double error;
-        sum[lane] = two_sum(sum[lane], term.term, &error);
-        lost[lane] += error + term.lost;
-    });
-    for (int lane = 0; lane < FOLD_LANES; lane++)
-        partial->sum.low += lost[lane];
+    const struct exp_sum_anchor anchor = exp_sum_anchor(largest, m);
+    double high[FOLD_LANES], low[FOLD_LANES];
+    for (int lane = 0; lane < FOLD_LANES; lane++) {
+        high[lane] = EXP_SUM_BEGIN;
+        low[lane] = 0.0;
+    }
+    FOLD_FOR_LANES(n, i, lane, { exp_sum_add(&high[lane], &low[lane], (REAL)x[i], &anchor.m); });
+    for (int lane = 0; lane < FOLD_LANES; lane++) {
+        const pair sum = exp_sum_value(high[lane], low[lane], &anchor);
+        pair_combine(&partial->sum, &sum);
+    }
 #else
+    double sum[FOLD_LANES] = {0.0};
     size_t done = 0;
+    (void)largest;
     for (; n - done >= 8 * FOLD_LANES; done += 8 * FOLD_LANES) {
         for (int line = 0; line < 8; line++)
             FOLD_PREFETCH(&x[done + line * FOLD_LANES] + 16384 / sizeof *x);
@@ -90,9 +91,9 @@ HOST_DEVICE void NAME_FN(terms)(FN(NAME) * partial, const V *x, uint32_t n, cons
     FOLD_FOR_LANES(n - done, i, lane, {
         sum[lane] += exp_term_f32(x[done + i], m);
     });
-#endif
     for (int lane = 0; lane < FOLD_LANES; lane++)
         pair_add(&partial->sum, sum[lane]);
+#endif
 }
 
 /* Brings the partial to the maximum of itself and a tile, whose largest element is given. False: there is nothing left to add. */
@@ -114,22 +115,22 @@ HOST_DEVICE bool NAME_FN(tile_begin)(FN(NAME) * partial, const V *x, uint32_t n,
 
 HOST_DEVICE void NAME_FN(tile_part)(FN(NAME) * partial, const V *x, uint32_t n)
 {
-    REAL largest[FOLD_LANES];
+    EXP_ORDER largest[FOLD_LANES];
     for (int lane = 0; lane < FOLD_LANES; lane++)
         largest[lane] = -INFINITY;
-    FOLD_FOR_LANES(n, i, lane, { largest[lane] = EXP_LARGER((REAL)x[i], largest[lane]); });
+    FOLD_FOR_LANES(n, i, lane, { largest[lane] = EXP_LARGER((EXP_ORDER)x[i], largest[lane]); });
     for (int lane = 1; lane < FOLD_LANES; lane++)
         largest[0] = largest[lane] > largest[0] ? largest[lane] : largest[0];
     if (!NAME_FN(tile_begin)(partial, x, n, largest[0]))
         return;
     const EXP_ANCHOR_TYPE anchor = EXP_ANCHOR(partial->max, EXP_RANGE);
     if (anchor.base != 0) {
-        NAME_FN(terms)(partial, x, n, &anchor);
+        NAME_FN(terms)(partial, x, n, largest[0], &anchor);
         return;
     }
     EXP_ANCHOR_TYPE whole = anchor; /* the usual case, in which there is nothing to subtract: the compiler sees it */
     whole.base = 0;
-    NAME_FN(terms)(partial, x, n, &whole);
+    NAME_FN(terms)(partial, x, n, largest[0], &whole);
 }
 
 /* The host works in parts of 16 KiB, which stay in the first-level cache between the two passes over them. */
@@ -151,4 +152,3 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * partial, const V *x, uint32_t n, uint6
 #undef EXP_ANCHOR
 #undef EXP_ANCHOR_TYPE
 #undef EXP_RANGE
-#undef EXP_LARGER

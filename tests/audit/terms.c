@@ -1,0 +1,54 @@
+/* The error of every f32's exponential, in 2^-24 of itself, for the bounds of docs/numerics.md: as the sums take it, at both levels,
+   and as the second pass of softmax has it before it is multiplied. Elements from 2^-12 to 32768 in magnitude: every one of them
+   if ALLFOLD_AUDIT_STEP is 1 (make check-numerics), else some of them. */
+#define TAP_WITHOUT_MPI
+#include "tests/tap.h"
+
+#include "fold/exact_exponential.h"
+
+#include <stdlib.h>
+
+struct errors {
+    double fast, exact, second;
+};
+
+static void raise_to(double *worst, double found, double exact)
+{
+    const double error = fabs(found / exact - 1.0) * 0x1p24;
+    if (!(error <= *worst)) /* NaN counts as an error, and stays */
+        *worst = error;
+}
+
+static void try_element(float x, struct errors *worst)
+{
+    const struct exp_anchor_f32 anchor = exp_anchor_f32(0.0, 0);
+    const struct exp_parts_f32 parts = exp_reduce_f32(x, &anchor);
+    const double n = (double)parts.n, exact = exp(fma(n, -EXP_LN2, (double)x) - n * EXP_LN2_REST); /* relative to 2^n */
+    const float one = 1.0f + parts.d;
+    uint32_t place;
+    raise_to(&worst->fast, 1.0 + (double)exp_q_f32(&parts), exact);
+    raise_to(&worst->exact, (double)exp_integer_f32(x, &place) * 0x1p-27, exact);
+    raise_to(&worst->second, (double)one + (double)exp_less_f32(&parts, one), exact);
+}
+
+int main(void)
+{
+    const char *const text = getenv("ALLFOLD_AUDIT_STEP");
+    const uint32_t step = text != NULL ? (uint32_t)strtoul(text, NULL, 10) : 61;
+    const int64_t first = f32_bits(0x1p-12f), last = f32_bits(EXP_LIMIT);
+    double fast = 0.0, exact = 0.0, second = 0.0;
+#pragma omp parallel for reduction(max : fast, exact, second)
+    for (int64_t bits = first; bits <= last; bits += step) {
+        struct errors worst = {fast, exact, second};
+        try_element(f32_from_bits((uint32_t)bits), &worst);
+        try_element(f32_from_bits((uint32_t)bits | 0x80000000u), &worst);
+        fast = worst.fast;
+        exact = worst.exact;
+        second = worst.second;
+    }
+    tap_note("worst of one f32 in %u: terms %.4f, level exact %.4f; 1 + q of the second pass %.4f, in 2^-24", step, fast, exact, second);
+    tap_ok(fast <= 0.63, "terms of f32, level fast, are within 0.63 2^-24");
+    tap_ok(exact <= 0.63, "terms of f32, level exact, are within 0.63 2^-24");
+    tap_ok(second <= 0.29, "1 + q of softmax of f32 is within 0.29 2^-24");
+    return tap_done();
+}
