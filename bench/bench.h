@@ -39,13 +39,21 @@ enum bench_timing_point {
 };
 extern const char *const bench_timing_point_names[BENCH_TIMING_POINT_COUNT];
 
+/* Where the data is. */
+enum bench_place {
+    BENCH_ON_DEVICE, /* where the machine computes */
+    BENCH_IN_HOST,   /* in pinned host memory */
+    BENCH_IN_FILE,   /* in files, one a rank */
+};
+extern const char *const bench_place_names[];
+
 /* One measurement: everybody who can do it takes turns. */
 struct bench_case {
     const struct bench_subject *subject;
     allfold_type type;
     uint64_t count;  /* elements of each rank */
-    bool in_host;    /* the data is in (pinned) host memory; else where the machine computes */
-    bool warm;       /* caches are left as the run before left them; else cleared before each run */
+    enum bench_place place;
+    bool warm;       /* caches are left as the run before left them, and files are in the system's; else cleared before each run */
     double seconds;  /* to be spent on it, about */
 };
 

@@ -100,21 +100,23 @@ static allfold_status cpu_fill(struct machine *machine, const struct bench_data 
     }
 }
 
+double machine_cpu_softmax_error(const struct softmax_of_host *found, int threads)
+{
+    switch (found->type) {
+#define CASE(ID, name, bits) \
+    case ALLFOLD_##ID: return error_##name(found->x, found->y, found->count, found->sumexp, threads);
+        BENCH_TYPES(CASE)
+#undef CASE
+    default: return INFINITY;
+    }
+}
+
 static allfold_status cpu_softmax_error(struct machine *machine, allfold_type type, uint64_t count, double sumexp,
                                         double *error_found, struct error *error)
 {
-    const int threads = cpu_of(machine)->device->threads;
-    switch (type) {
-#define CASE(ID, name, bits)                                                             \
-    case ALLFOLD_##ID:                                                                   \
-        *error_found = error_##name(machine->x, machine->y, count, sumexp, threads);     \
-        break;
-        BENCH_TYPES(CASE)
-#undef CASE
-    default:
-        return error_set(error, ALLFOLD_BAD_ARGUMENT, "no data of type %d", (int)type);
-    }
-    return ALLFOLD_OK;
+    const struct softmax_of_host found = {type, machine->x, machine->y, count, sumexp};
+    *error_found = machine_cpu_softmax_error(&found, cpu_of(machine)->device->threads);
+    return error->status;
 }
 
 static allfold_status cpu_poison(struct machine *machine, allfold_type type, uint64_t count, struct error *error)

@@ -3,6 +3,7 @@
 noinst_LIBRARIES += libbench.a
 libbench_a_SOURCES = \
 	bench/cpu.c \
+	bench/file.c \
 	bench/health.c \
 	bench/nccl.c \
 	bench/peers.c \
@@ -21,6 +22,7 @@ noinst_HEADERS += \
 	bench/bench.h \
 	bench/cuda_machine.h \
 	bench/data.h \
+	bench/file.h \
 	bench/machine.h \
 	bench/run.h
 

@@ -72,6 +72,15 @@ struct machine {
 /* Opens a GPU, local_rank modulo visible; or the CPU, with so many threads. */
 allfold_status machine_open_cuda(int local_rank, const struct bench_bytes *bytes, struct machine **machine, struct error *error);
 allfold_status machine_open_cpu(int threads, const struct bench_bytes *bytes, struct machine **machine, struct error *error);
+/* Softmax of elements x, in host memory, with what the sum of their exponentials is. */
+struct softmax_of_host {
+    allfold_type type;
+    const void *x, *y;
+    uint64_t count;
+    double sumexp;
+};
+/* The largest |y / (exp(x) / sumexp) - 1|. */
+double machine_cpu_softmax_error(const struct softmax_of_host *found, int threads);
 /* More than the caches of so many cores are likely to hold: 8 MiB each, 64 MiB at least. */
 uint64_t machine_cpu_cache_bytes(int threads);
 

@@ -1,12 +1,12 @@
 /* Who takes turns: the library, its parts one by one, its peers, and the ceilings. */
-#include "bench/run.h"
+#include "bench/file.h"
 #include "fold/exponential.h"
 
 #include <math.h>
 #include <stdio.h>
 
 static enum bench_kind kind_of(const struct bench *b) { return b->one->subject->kind; }
-static bool in_place(const struct bench *b) { return !b->one->in_host; }
+static bool in_place(const struct bench *b) { return b->one->place == BENCH_ON_DEVICE; }
 static bool is_softmax(const struct bench *b) { return in_place(b) && kind_of(b) == BENCH_SOFTMAX; }
 
 /* ---- what a result must be */
@@ -62,12 +62,15 @@ static allfold_status check_partial(const struct bench *b, const struct bench_ex
 static allfold_status check_softmax(struct bench *b, const struct bench_expected *expected, double tolerance, char wrong[96],
                                     struct error *error)
 {
+    const bool in_file = b->one->place == BENCH_IN_FILE;
     double found = NAN;
     if (b->one->type == ALLFOLD_F64)
         tolerance = 1e-10;
     else if (b->one->type != ALLFOLD_F32)
         tolerance = b->one->type == ALLFOLD_BF16 ? 0x1p-8 + 1e-4 : 0x1p-11 + 1e-4;
-    if (b->machine->ops->softmax_error(b->machine, b->one->type, b->one->count, expected->sumexp, &found, error) == ALLFOLD_OK
+    if ((in_file ? bench_file_softmax_error(b, expected->sumexp, &found, error)
+                 : b->machine->ops->softmax_error(b->machine, b->one->type, b->one->count, expected->sumexp, &found, error))
+            == ALLFOLD_OK
         && !(found <= tolerance))
         snprintf(wrong, 96, "an element is wrong by a part of %.3g", found);
     return error->status;
@@ -124,12 +127,12 @@ static allfold_status exchange_run(struct bench *b, struct error *error)
 
 static bool fits_host(const struct bench *b)
 {
-    return kind_of(b) == BENCH_FOLD || is_softmax(b);
+    return b->one->place != BENCH_IN_FILE && (kind_of(b) == BENCH_FOLD || is_softmax(b));
 }
 
 static allfold_status host_run(struct bench *b, struct error *error)
 {
-    const allfold_array part = {b->one->in_host ? b->machine->host_x : b->machine->x, b->one->count, b->one->type};
+    const allfold_array part = {b->one->place == BENCH_IN_HOST ? b->machine->host_x : b->machine->x, b->one->count, b->one->type};
     const allfold_status status =
         kind_of(b) == BENCH_SOFTMAX ? allfold_softmax(b->context, &part, b->machine->y, b->one->type, NULL)
                                     : allfold_reduce(b->context, b->one->subject->fold, &part, NULL, &b->result);
@@ -317,7 +320,7 @@ static allfold_status three_pass_check(struct bench *b, char wrong[96], struct e
 
 static bool fits_read(const struct bench *b) { return in_place(b) && bench_bytes(b) >= 16; }
 static bool fits_copy(const struct bench *b) { return is_softmax(b) && bench_bytes(b) >= 16; }
-static bool fits_link(const struct bench *b) { return b->one->in_host && b->machine->ops->link != NULL; }
+static bool fits_link(const struct bench *b) { return b->one->place != BENCH_ON_DEVICE && kind_of(b) == BENCH_FOLD && b->machine->ops->link != NULL; }
 
 static allfold_status read_prepare(struct bench *b, struct error *error)
 {
@@ -361,6 +364,18 @@ const struct bench_peer bench_peers[] = {
      cub_nccl_run, cub_value_check, false, false},
     {"three-pass", BENCH_HOST, "softmax of CUB's passes, two MPI_Allreduce between them", fits_three_pass,
      cub_prepare_all, three_pass_run, three_pass_check, false, false},
+    {"allfold", BENCH_HOST, "a fold of a file", bench_file_fits_fold, NULL, bench_file_fold, host_check, false, false},
+    {"allfold", BENCH_HOST, "softmax of a file, into a file that is made durable", bench_file_fits_softmax, NULL,
+     bench_file_softmax, host_check, false, false},
+    {"pread", BENCH_HOST, "pread of the file by as many threads, nothing folded", bench_file_fits_read, NULL, bench_file_pread, NULL,
+     false, false},
+    {"direct", BENCH_HOST, "direct reads of the file by as many threads", bench_file_fits_direct, NULL, bench_file_direct, NULL, false,
+     false},
+    {"dd", BENCH_HOST, "pread of the file by one thread", bench_file_fits_read, NULL, bench_file_dd, NULL, false, false},
+    {"pread+copy", BENCH_HOST, "pread by as many threads, and copies to the device", bench_file_fits_device,
+     bench_file_to_device_prepare, bench_file_to_device, NULL, false, false},
+    {"pwrite", BENCH_HOST, "pwrite of as many bytes by as many threads, made durable", bench_file_fits_softmax, NULL,
+     bench_file_pwrite, NULL, false, false},
 };
 const int bench_peer_count = sizeof bench_peers / sizeof *bench_peers;
 

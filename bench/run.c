@@ -1,5 +1,6 @@
 /* Runs cases: data, turns, times, checks, and what all ranks found together. */
 #include "bench/run.h"
+#include "bench/file.h"
 #include "fold/exponential.h"
 
 #include <math.h>
@@ -102,6 +103,7 @@ void bench_close(struct bench *b)
     if (b == NULL)
         return;
     bench_nccl_close(b->nccl);
+    bench_file_close(b);
     if (b->machine != NULL)
         b->machine->ops->close(b->machine);
     allfold_close(b->context);
@@ -251,11 +253,13 @@ static allfold_status fill(struct bench *b, struct error *error)
 {
     const struct bench_case *const one = b->one;
     struct bench_known mine = {0}, all;
-    if (b->filled.count == one->count && b->filled.type == one->type && b->filled.in_host == one->in_host)
+    if (b->filled.count == one->count && b->filled.type == one->type && b->filled.place == one->place)
         return ALLFOLD_OK;
     b->filled.count = 0;
-    const struct bench_data data = {one->type, (uint64_t)b->rank * one->count, one->count, one->in_host};
+    const struct bench_data data = {one->type, (uint64_t)b->rank * one->count, one->count, one->place != BENCH_ON_DEVICE};
     b->machine->ops->fill(b->machine, &data, &mine, error);
+    if (one->place == BENCH_IN_FILE && error->status == ALLFOLD_OK)
+        bench_file_fill(b, error);
     mine.high += (int64_t)(mine.low >> 32); /* so that ranks can be added */
     mine.low &= UINT32_MAX;
     if (comm_agree(comm_of(b), error) != ALLFOLD_OK || combine_known(b, &mine, &all, error) != ALLFOLD_OK)
@@ -277,7 +281,7 @@ static allfold_status fold_mine(struct bench *b, struct error *error)
     b->work = (struct work){one->subject->kind == BENCH_FOLD ? fold_monoid(one->subject->fold, one->subject->level)
                                                              : softmax_monoid(one->type, one->type, false, one->subject->level),
                             one->type, b->machine->x, one->count, 0};
-    if (!one->in_host && b->machine->ops->fold(b->machine, &b->work, error) == ALLFOLD_OK)
+    if (one->place == BENCH_ON_DEVICE && b->machine->ops->fold(b->machine, &b->work, error) == ALLFOLD_OK)
         b->machine->ops->fold_taken(b->machine, &b->work, &b->partial, error);
     return error->status;
 }
@@ -286,6 +290,8 @@ static allfold_status fold_mine(struct bench *b, struct error *error)
 
 static allfold_status clear(struct bench *b, struct error *error)
 {
+    if (b->one->place == BENCH_IN_FILE)
+        return bench_file_ready(b, error);
     return b->one->warm ? error->status : b->machine->ops->clear(b->machine, error);
 }
 
@@ -374,7 +380,9 @@ static double floor_of(const struct bench *b, const struct bench_peer *peer, con
     const double bytes = (double)bench_bytes(b), reading = bytes / facts->read, copying = 2 * bytes / facts->copy;
     if (peer->timing_point == BENCH_EXCHANGE)
         return 0.0;
-    if (b->one->in_host)
+    if (b->one->place == BENCH_IN_FILE)
+        return 0.0; /* the rows beside it say what the files can give */
+    if (b->one->place == BENCH_IN_HOST)
         return isnan(facts->link_in) ? reading : bytes / facts->link_in;
     if (peer->copies)
         return copying;

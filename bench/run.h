@@ -18,6 +18,7 @@ struct bench {
     int rank, size;
     allfold_context *context;
     struct machine *machine;
+    struct bench_files *files; /* file.c; NULL: no data in files */
     struct bench_nccl *nccl; /* NULL where there is none */
     struct bench_bytes bytes;
     struct bench_facts facts, *all_facts; /* this rank's; rank 0: one a rank */

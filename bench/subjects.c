@@ -21,4 +21,5 @@ const allfold_type bench_types[] = {
 };
 const int bench_type_count = sizeof bench_types / sizeof *bench_types;
 
+const char *const bench_place_names[] = {"device", "host", "file"};
 const char *const bench_timing_point_names[] = {"kernel", "partial", "exchange", "host"};

@@ -22,7 +22,7 @@ def check_usage():
     cases = [
         (["--count=0"], ["--count", "'0'"]), (["--count=5,,6"], ["--count"]), (["--count=many"], ["--count", "'many'"]),
         (["--type=int8"], ["--type", "'int8'", "bf16"]), (["--fold=mean"], ["'mean'", "--list"]),
-        (["--ranks=2"], ["--ranks", "start more"]), (["--ranks=0"], ["--ranks"]), (["--data=disk"], ["--data", "device or host"]),
+        (["--ranks=2"], ["--ranks", "start more"]), (["--ranks=0"], ["--ranks"]), (["--data=disk"], ["--data", "device, host or file"]),
         (["--type=int32", "--fold=softmax"], ["floating-point"]), (["--data=host", "--backend=cpu"], ["--data=host", "GPU"]),
         (["--seconds=0"], ["--seconds"]), (["--seconds=soon"], ["--seconds", "'soon'"]), (["--tolerance=5"], ["--baseline"]),
         (["--slow=101"], ["--slow"]), (["--rung=modulo"], ["bench takes no --rung"]), (["sum"], ["options only"]),
@@ -162,6 +162,21 @@ def check_gpu():
            "data in host memory: the link", found)
 
 
+def check_files():
+    """Data in files of the current folder, which are removed."""
+    with cli.Folder() as folder:
+        words = [tap.ALLFOLD, "bench", "--backend=cpu", "--threads=2", "--seconds=0.001", "--json", "--data=file", "--count=100000",
+                 "--fold=sum,max,sumexp,softmax", "--type=f32,bf16"]
+        for state in ([], ["--warm"]):
+            process = subprocess.run([*words, *state], capture_output=True, text=True, check=False, cwd=folder.path)
+            rows = (report(process) or {"results": []})["results"]
+            peers = {(row["fold"], row["peer"]) for row in rows} - {("sum", "direct"), ("max", "direct")}
+            expected = {(fold, peer) for fold in ("sum", "max") for peer in ("allfold", "pread", "dd")}
+            tap.ok(peers == expected | {("softmax", "allfold"), ("softmax", "pwrite")} and os.listdir(folder.path) == []
+                   and all(row["data"] == "file" and row["correct"] is (True if row["peer"] == "allfold" else None) for row in rows),
+                   f"--data=file {' '.join(state)}: files read and written, results right, nothing left", shown(process))
+
+
 def check_peers():
     process = subprocess.run([sys.executable, PEERS, "--count=1000", "--fold=sum,max", "--type=f32,int32", "--seconds=0.001",
                               "--warm"], capture_output=True, text=True, check=False)
@@ -181,6 +196,7 @@ def main():
     check_baseline()
     check_health()
     check_gpu()
+    check_files()
     check_peers()
     tap.done()
 

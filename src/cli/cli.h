@@ -60,7 +60,7 @@ struct bench_settings {
     double slow;          /* a rank below this percentage of the ranks' median is an error; 0 if not given */
     bool total;           /* counts are of all ranks together */
     bool survey;          /* measure the machines only */
-    int in_host;          /* 1: the data is in host memory */
+    int place;            /* enum bench_place */
     bool warm, list;
 };
 

@@ -137,8 +137,9 @@ static void plan_ranks(const char *ranks, int size, struct plan *plan, struct er
 
 static bool makes_sense(const struct session *session, const struct bench_subject *subject, allfold_type type)
 {
-    const bool in_host = session->settings->bench.in_host;
-    return (!subject->floating || type_kind(type) == 'f') && !(in_host && subject->kind != BENCH_FOLD);
+    const int place = session->settings->bench.place;
+    return (!subject->floating || type_kind(type) == 'f') && !(place == BENCH_IN_HOST && subject->kind != BENCH_FOLD)
+           && !(place == BENCH_IN_FILE && subject->kind == BENCH_PASS);
 }
 
 static allfold_status make_plan(const struct session *session, struct plan *plan, struct error *error)
@@ -155,8 +156,8 @@ static allfold_status make_plan(const struct session *session, struct plan *plan
         any = any || makes_sense(session, plan->subjects[i % plan->subject_count], plan->types[i / plan->subject_count]);
     if (!any)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "bench: these types and folds do not go together: %s",
-                  asked->in_host ? "--data=host measures folds, not softmax" : "exponentials are of floating-point types");
-    if (asked->in_host && !session->context->device->backend->own_memory)
+                  asked->place == BENCH_IN_HOST ? "--data=host measures folds, not softmax" : "exponentials are of floating-point types");
+    if (asked->place == BENCH_IN_HOST && !session->context->device->backend->own_memory)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "bench: --data=host is for GPUs: the CPU computes in host memory anyway");
     return error->status;
 }
@@ -194,7 +195,7 @@ static void run_cases(struct session *session, const struct plan *plan, struct b
             .subject = plan->subjects[i % plan->subject_count],
             .type = plan->types[i / (plan->subject_count * plan->count_count)],
             .count = rank_count(session, plan->counts[i / plan->subject_count % plan->count_count], ranks),
-            .in_host = asked->in_host,
+            .place = (enum bench_place)asked->place,
             .warm = asked->warm,
             .seconds = plan->seconds,
         };
@@ -209,7 +210,7 @@ static void run_cases(struct session *session, const struct plan *plan, struct b
 static void run_ranks(struct session *session, const struct plan *plan, int ranks, struct bench_report *report)
 {
     struct bench_bytes bytes = {.x = largest(session, plan, false), .y = largest(session, plan, true)};
-    bytes.host = session->settings->bench.in_host ? bytes.x : 0;
+    bytes.host = session->settings->bench.place != BENCH_ON_DEVICE ? bytes.x : 0;
     const struct bench_facts *facts = NULL;
     struct bench *bench = NULL;
     bench_open(&session->settings->context, ranks, &bytes, &bench, &session->error);

@@ -187,7 +187,7 @@ static struct json_object *row_json(const struct bench_report *report, const str
     add_text(object, "dtype", allfold_type_name(one->type));
     json_object_object_add(object, "count", json_object_new_uint64(one->count));
     json_object_object_add(object, "ranks", json_object_new_int(ranks));
-    add_text(object, "data", one->in_host ? "host" : "device");
+    add_text(object, "data", bench_place_names[one->place]);
     add_text(object, "caches", one->warm ? "warm" : "cleared");
     add_text(object, "peer", row->peer);
     add_text(object, "timing_point", bench_timing_point_names[row->timing_point]);
@@ -247,7 +247,7 @@ static void print_case(const struct bench_report *report, const struct bench_cas
                        const struct bench_row *rows, int count)
 {
     printf("\n%s of %s %s a rank, %d rank%s%s%s\n", one->subject->name, count_text(one->count).text,
-           allfold_type_name(one->type), ranks, ranks == 1 ? "" : "s", one->in_host ? ", data in host memory" : "",
+           allfold_type_name(one->type), ranks, ranks == 1 ? "" : "s", one->place == BENCH_IN_HOST ? ", data in host memory" : one->place == BENCH_IN_FILE ? ", data in a file" : "",
            one->warm ? ", caches warm" : "");
     if (!report->session->settings->quiet)
         printf("  %-13s %-12s %10s %10s %10s %8s %6s %6s %6s %8s %5s\n", "peer", "timing point", "us", "p10", "p99", "GB/s",
