@@ -1,11 +1,6 @@
 /* Template of argmin and argmax: NAME, BEFORE(a, b), START as in extreme_template.h. One partial must be given tiles in
    ascending order of index; partials may be combined in any order. */
-typedef struct {
-    V value;
-    uint64_t index;     /* of the first element equal to value; ALLFOLD_NO_INDEX while there is none */
-    uint64_t nans;
-    uint64_t nan_index; /* of the first NaN, else ALLFOLD_NO_INDEX */
-} FN(NAME);
+typedef FN(argextreme) FN(NAME);
 
 HOST_DEVICE FN(NAME) NAME_FN(identity)(void)
 {

@@ -19,10 +19,13 @@ struct finish {
     allfold_nan nan;
     allfold_type format; /* floating-point results are rounded to it */
     bool rounds;         /* integers are rounded to it, too: the caller asked for that format */
+    struct fold_results *result; /* to which the fields are added */
+    struct error *error;
 };
 
-static allfold_status result_add(struct fold_results *result, allfold_value value)
+static allfold_status result_add(const struct finish *finish, allfold_value value)
 {
+    struct fold_results *const result = finish->result;
     result->fields[result->field_count].name = "value";
     result->fields[result->field_count].value = value;
     result->fields[result->field_count].index = ALLFOLD_NO_INDEX;
@@ -30,20 +33,24 @@ static allfold_status result_add(struct fold_results *result, allfold_value valu
     return ALLFOLD_OK;
 }
 
-/* Names the field added last. */
-static void result_name(struct fold_results *result, const char *name) { result->fields[result->field_count - 1].name = name; }
-
-static allfold_status result_f64(struct fold_results *result, double value)
+/* The field added last. */
+static struct fold_field *result_last(const struct finish *finish)
 {
-    return result_add(result, (allfold_value){.kind = ALLFOLD_VALUE_F64, .f64 = value});
+    return &finish->result->fields[finish->result->field_count - 1];
+}
+static void result_name(const struct finish *finish, const char *name) { result_last(finish)->name = name; }
+
+static allfold_status result_f64(const struct finish *finish, double value)
+{
+    return result_add(finish, (allfold_value){.kind = ALLFOLD_VALUE_F64, .f64 = value});
 }
 
 /* A field that is a number of elements. */
-static void result_count(struct fold_results *result, const char *name, uint64_t count)
+static void result_count(const struct finish *finish, const char *name, uint64_t count)
 {
-    result_add(result, (allfold_value){.kind = ALLFOLD_VALUE_U64, .u64 = count});
-    result_name(result, name);
-    result->fields[result->field_count - 1].is_count = 1;
+    result_add(finish, (allfold_value){.kind = ALLFOLD_VALUE_U64, .u64 = count});
+    result_name(finish, name);
+    result_last(finish)->is_count = 1;
 }
 
 /* Writes |value| in decimal so that it ends at end, and returns its first digit. */
@@ -74,28 +81,27 @@ static allfold_status integer_overflow(const struct integer *integer, struct err
 
 /* As int64 or uint64. A value that these cannot hold is an error, unless the caller asked for a floating-point format: then it is
    rounded to that, once. */
-static allfold_status result_integer(struct fold_results *result, const struct finish *finish, struct integer integer,
-                                     struct error *error)
+static allfold_status result_integer(const struct finish *finish, struct integer integer)
 {
     const int128 value = integer.value;
     const bool fits = integer.is_signed ? value >= INT64_MIN && value <= INT64_MAX : value >= 0 && value <= UINT64_MAX;
     if (!fits && finish->rounds) {
         const struct exact_total total = exact_total_of_integer(value);
-        return result_f64(result, exact_total_round(&total, false, finish->format));
+        return result_f64(finish, exact_total_round(&total, false, finish->format));
     }
     if (!fits)
-        return integer_overflow(&integer, error);
-    return integer.is_signed ? result_add(result, (allfold_value){.kind = ALLFOLD_VALUE_I64, .i64 = (int64_t)value})
-                             : result_add(result, (allfold_value){.kind = ALLFOLD_VALUE_U64, .u64 = (uint64_t)value});
+        return integer_overflow(&integer, finish->error);
+    return integer.is_signed ? result_add(finish, (allfold_value){.kind = ALLFOLD_VALUE_I64, .i64 = (int64_t)value})
+                             : result_add(finish, (allfold_value){.kind = ALLFOLD_VALUE_U64, .u64 = (uint64_t)value});
 }
 
 /* An element as a result. */
 #define RESULT_VALUE(value_name, kind_id, field, type)                                              \
-    static allfold_status result_value_##value_name(struct fold_results *result, bool nan, type value)   \
+    static allfold_status result_value_##value_name(const struct finish *finish, bool nan, type value)   \
     {                                                                                               \
         if (nan)                                                                                    \
-            return result_f64(result, NAN);                                                         \
-        return result_add(result, (allfold_value){.kind = ALLFOLD_VALUE_##kind_id, .field = value}); \
+            return result_f64(finish, NAN);                                                         \
+        return result_add(finish, (allfold_value){.kind = ALLFOLD_VALUE_##kind_id, .field = value}); \
     }
 RESULT_VALUE(f32, F64, f64, float)
 RESULT_VALUE(f64, F64, f64, double)
@@ -117,20 +123,19 @@ static inline double root_of_pairs(pair a, pair b, double scale)
 
 /* Refuses an array that has no extreme: an empty one, one with NaN alone if NaN is left out, and one with NaN if NaN is refused.
    nan_index may be ALLFOLD_NO_INDEX. */
-static allfold_status finish_nan(const struct finish *finish, const char *name, uint64_t nans, uint64_t nan_index,
-                                 struct error *error)
+static allfold_status finish_nan(const struct finish *finish, const char *name, uint64_t nans, uint64_t nan_index)
 {
     if (finish->nan == ALLFOLD_NAN_ERROR && nans > 0) {
         char where[48] = "";
         if (nan_index != ALLFOLD_NO_INDEX)
             snprintf(where, sizeof where, ", the first at index %" PRIu64, nan_index);
-        return error_set(error, ALLFOLD_NO_VALUE, "%" PRIu64 " of %" PRIu64 " elements are NaN%s, and NaN is refused here",
+        return error_set(finish->error, ALLFOLD_NO_VALUE, "%" PRIu64 " of %" PRIu64 " elements are NaN%s, and NaN is refused here",
                          nans, finish->count, where);
     }
     if (finish->count == 0)
-        return error_set(error, ALLFOLD_NO_VALUE, "%s of an empty array does not exist", name);
+        return error_set(finish->error, ALLFOLD_NO_VALUE, "%s of an empty array does not exist", name);
     if (finish->nan == ALLFOLD_NAN_OMIT && nans == finish->count)
-        return error_set(error, ALLFOLD_NO_VALUE, "%s does not exist: all %" PRIu64 " elements are NaN and left out", name,
+        return error_set(finish->error, ALLFOLD_NO_VALUE, "%s does not exist: all %" PRIu64 " elements are NaN and left out", name,
                          nans);
     return ALLFOLD_OK;
 }
@@ -173,10 +178,10 @@ static pair log_of_others(double max, pair others)
     return log_pair(sum);
 }
 /* logsumexp: rounded once. +inf gives +inf. -inf gives -inf if there is nothing else. */
-static allfold_status result_logsumexp(struct fold_results *result, double max, pair others)
+static allfold_status result_logsumexp(const struct finish *finish, double max, pair others)
 {
     const pair log = log_of_others(max, others);
     double lost;
     const double value = two_sum(max, log.high, &lost);
-    return result_f64(result, is_finite(value) ? value + (lost + log.low) : max + log.high);
+    return result_f64(finish, is_finite(value) ? value + (lost + log.low) : max + log.high);
 }

@@ -30,7 +30,7 @@
 
    and, for the host only (#ifdef FOLD_HOST), for each fold of ALLFOLD_FOLDS that it computes,
 
-       FN(fold_finish)(p, finish, result, error)   the result of the whole array's partial */
+       FN(fold_finish)(p, finish)   the result of the whole array's partial */
 #ifndef ALLFOLD_MONOIDS_H
 #define ALLFOLD_MONOIDS_H
 

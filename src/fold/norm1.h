@@ -11,15 +11,12 @@
 #include "fold/additive.h"
 
 #ifdef FOLD_HOST
-static allfold_status FN(norm1_finish)(const FN(norm1) * sum, const struct finish *finish, struct fold_results *result,
-                                       struct error *error)
+static allfold_status FN(norm1_finish)(const FN(norm1) * sum, const struct finish *finish)
 {
 #if VALUE_FLOAT
-    (void)finish;
-    (void)error;
-    return result_f64(result, pair_value(&sum->total));
+    return result_f64(finish, pair_value(&sum->total));
 #else
-    return result_integer(result, finish, (struct integer){"the L1 norm", sum->total, false}, error);
+    return result_integer(finish, (struct integer){"the L1 norm", sum->total, false});
 #endif
 }
 #endif

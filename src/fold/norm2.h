@@ -127,22 +127,19 @@ HOST_DEVICE void FN(norm2_tile)(FN(norm2) * norm, const V *x, uint32_t n, uint64
 #endif
 
 #ifdef FOLD_HOST
-static allfold_status FN(norm2_finish)(const FN(norm2) * norm, const struct finish *finish, struct fold_results *result,
-                                       struct error *error)
+static allfold_status FN(norm2_finish)(const FN(norm2) * norm, const struct finish *finish)
 {
-    (void)finish;
-    (void)error;
 #if VALUE_FLOAT && VALUE_BITS == 64
     if (norm->large.high != 0.0) /* small elements do not count next to large ones */
-        return result_f64(result, root_of_pairs(norm->large, norm->middle, NORM2_LARGE_SCALE) / NORM2_LARGE_SCALE);
+        return result_f64(finish, root_of_pairs(norm->large, norm->middle, NORM2_LARGE_SCALE) / NORM2_LARGE_SCALE);
     if (norm->middle.high != 0.0)
-        return result_f64(result, root_of_pairs(norm->middle, norm->small, 1.0 / NORM2_SMALL_SCALE));
+        return result_f64(finish, root_of_pairs(norm->middle, norm->small, 1.0 / NORM2_SMALL_SCALE));
     /* a root below 2^-1022 has fewer bits than a double: more than those of a double are kept until it is rounded */
-    return result_f64(result, (double)(sqrtl((long double)norm->small.high + norm->small.low) / NORM2_SMALL_SCALE));
+    return result_f64(finish, (double)(sqrtl((long double)norm->small.high + norm->small.low) / NORM2_SMALL_SCALE));
 #elif VALUE_FLOAT
-    return result_f64(result, sqrt(pair_value(&norm->total)));
+    return result_f64(finish, sqrt(pair_value(&norm->total)));
 #else
-    return result_f64(result, sqrt((double)norm->high * 0x1p64 + (double)norm->low));
+    return result_f64(finish, sqrt((double)norm->high * 0x1p64 + (double)norm->low));
 #endif
 }
 #endif

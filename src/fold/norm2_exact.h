@@ -34,12 +34,10 @@ HOST_DEVICE double norm2_exact_square(double x) { return x != 0.0 && fabs(x) < 0
 #include "fold/exact_template.h"
 
 #ifdef FOLD_HOST
-static allfold_status FN(norm2_exact_finish)(const FN(norm2_exact) * norm, const struct finish *finish,
-                                             struct fold_results *result, struct error *error)
+static allfold_status FN(norm2_exact_finish)(const FN(norm2_exact) * norm, const struct finish *finish)
 {
     struct exact_total total = exact_total_of(norm->words, FN(norm2_exact_limbs), FN(norm2_exact_lowest));
-    (void)error;
     exact_total_root(&total);
-    return result_f64(result, exact_total_round(&total, false, finish->format));
+    return result_f64(finish, exact_total_round(&total, false, finish->format));
 }
 #endif

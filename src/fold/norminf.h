@@ -17,15 +17,12 @@
 #include "fold/extreme_template.h"
 
 #ifdef FOLD_HOST
-static allfold_status FN(norminf_finish)(const FN(norminf) * norm, const struct finish *finish, struct fold_results *result,
-                                         struct error *error)
+static allfold_status FN(norminf_finish)(const FN(norminf) * norm, const struct finish *finish)
 {
 #if VALUE_FLOAT
-    (void)finish;
-    (void)error;
-    return result_f64(result, norm->nans > 0 ? NAN : (double)norm->value);
+    return result_f64(finish, norm->nans > 0 ? NAN : (double)norm->value);
 #else
-    return result_integer(result, finish, (struct integer){"the Linf norm", (int128)norm->value, false}, error);
+    return result_integer(finish, (struct integer){"the Linf norm", (int128)norm->value, false});
 #endif
 }
 #endif

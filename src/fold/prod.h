@@ -88,22 +88,19 @@ HOST_DEVICE void FN(prod_tile)(FN(prod) * prod, const V *x, uint32_t n, uint64_t
 #endif
 
 #ifdef FOLD_HOST
-static allfold_status FN(prod_finish)(const FN(prod) * prod, const struct finish *finish, struct fold_results *result,
-                                      struct error *error)
+static allfold_status FN(prod_finish)(const FN(prod) * prod, const struct finish *finish)
 {
 #if VALUE_FLOAT
-    (void)finish;
-    (void)error;
     const double value = is_finite(prod->high) ? prod->high + prod->low : prod->high;
     const int64_t limit = 4000, exponent = prod->exponent;
-    return result_f64(result, ldexp(value, (int)(exponent > limit ? limit : exponent < -limit ? -limit : exponent)));
+    return result_f64(finish, ldexp(value, (int)(exponent > limit ? limit : exponent < -limit ? -limit : exponent)));
 #else
     if (prod->zero)
-        return result_integer(result, finish, (struct integer){"the product", 0, VALUE_SIGNED}, error);
+        return result_integer(finish, (struct integer){"the product", 0, VALUE_SIGNED});
     if (prod->overflow)
-        return error_set(error, ALLFOLD_OVERFLOW, "the product exceeds 64 bits: convert the elements to f64");
+        return error_set(finish->error, ALLFOLD_OVERFLOW, "the product exceeds 64 bits: convert the elements to f64");
     const int128 magnitude = (int128)prod->magnitude;
-    return result_integer(result, finish, (struct integer){"the product", prod->negative ? -magnitude : magnitude, VALUE_SIGNED}, error);
+    return result_integer(finish, (struct integer){"the product", prod->negative ? -magnitude : magnitude, VALUE_SIGNED});
 #endif
 }
 #endif

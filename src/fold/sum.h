@@ -8,27 +8,24 @@
 #include "fold/additive.h"
 
 #ifdef FOLD_HOST
-static allfold_status FN(sum_finish)(const FN(sum) * sum, const struct finish *finish, struct fold_results *result,
-                                     struct error *error)
+static allfold_status FN(sum_finish)(const FN(sum) * sum, const struct finish *finish)
 {
 #if VALUE_FLOAT
-    (void)error;
-    return result_f64(result, finish->count == 0 ? 0.0 : pair_value(&sum->total));
+    return result_f64(finish, finish->count == 0 ? 0.0 : pair_value(&sum->total));
 #else
-    return result_integer(result, finish, (struct integer){"the sum", sum->total, VALUE_SIGNED}, error);
+    return result_integer(finish, (struct integer){"the sum", sum->total, VALUE_SIGNED});
 #endif
 }
 
-static allfold_status FN(mean_finish)(const FN(sum) * sum, const struct finish *finish, struct fold_results *result,
-                                      struct error *error)
+static allfold_status FN(mean_finish)(const FN(sum) * sum, const struct finish *finish)
 {
     if (finish->count == 0)
-        return error_set(error, ALLFOLD_NO_VALUE, "the mean of an empty array does not exist");
+        return error_set(finish->error, ALLFOLD_NO_VALUE, "the mean of an empty array does not exist");
 #if VALUE_FLOAT
-    return result_f64(result, pair_value(&sum->total) / (double)finish->count);
+    return result_f64(finish, pair_value(&sum->total) / (double)finish->count);
 #else
     const int128 count = (int128)finish->count;
-    return result_f64(result, (double)(sum->total / count) + (double)(sum->total % count) / (double)count);
+    return result_f64(finish, (double)(sum->total / count) + (double)(sum->total % count) / (double)count);
 #endif
 }
 #endif

@@ -56,37 +56,32 @@
 #undef SUM_WEIGHT
 
 #ifdef FOLD_HOST
-static allfold_status FN(sum_exact_finish)(const FN(sum_exact) * sum, const struct finish *finish, struct fold_results *result,
-                                           struct error *error)
+static allfold_status FN(sum_exact_finish)(const FN(sum_exact) * sum, const struct finish *finish)
 {
     const struct exact_total total = exact_total_of(sum->words, FN(sum_exact_limbs), FN(sum_exact_lowest));
 #if VALUE_FLOAT
-    (void)error;
-    return result_f64(result, exact_total_round(&total, finish->count > 0, finish->format));
+    return result_f64(finish, exact_total_round(&total, finish->count > 0, finish->format));
 #else
-    return result_integer(result, finish, (struct integer){"the sum", exact_total_integer(&total), VALUE_SIGNED}, error);
+    return result_integer(finish, (struct integer){"the sum", exact_total_integer(&total), VALUE_SIGNED});
 #endif
 }
 
-static allfold_status FN(mean_exact_finish)(const FN(sum_exact) * sum, const struct finish *finish, struct fold_results *result,
-                                            struct error *error)
+static allfold_status FN(mean_exact_finish)(const FN(sum_exact) * sum, const struct finish *finish)
 {
     if (finish->count == 0)
-        return error_set(error, ALLFOLD_NO_VALUE, "the mean of an empty array does not exist");
+        return error_set(finish->error, ALLFOLD_NO_VALUE, "the mean of an empty array does not exist");
     struct exact_total total = exact_total_of(sum->words, FN(sum_exact_limbs), FN(sum_exact_lowest));
     exact_total_divide(&total, finish->count);
-    return result_f64(result, exact_total_round(&total, VALUE_FLOAT, finish->format));
+    return result_f64(finish, exact_total_round(&total, VALUE_FLOAT, finish->format));
 }
 
-static allfold_status FN(norm1_exact_finish)(const FN(norm1_exact) * sum, const struct finish *finish,
-                                             struct fold_results *result, struct error *error)
+static allfold_status FN(norm1_exact_finish)(const FN(norm1_exact) * sum, const struct finish *finish)
 {
     const struct exact_total total = exact_total_of(sum->words, FN(norm1_exact_limbs), FN(norm1_exact_lowest));
 #if VALUE_FLOAT
-    (void)error;
-    return result_f64(result, exact_total_round(&total, false, finish->format));
+    return result_f64(finish, exact_total_round(&total, false, finish->format));
 #else
-    return result_integer(result, finish, (struct integer){"the L1 norm", exact_total_integer(&total), false}, error);
+    return result_integer(finish, (struct integer){"the L1 norm", exact_total_integer(&total), false});
 #endif
 }
 #endif

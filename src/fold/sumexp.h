@@ -85,18 +85,12 @@ HOST_DEVICE void FN(sumexp_half_tile)(FN(sumexp_half) * partial, const V *x, uin
 #ifdef FOLD_HOST
 /* scipy.special.logsumexp's conventions: -inf if there is nothing, or nothing but -inf; +inf if there is +inf; NaN if there is
    NaN. */
-static allfold_status FN(logsumexp_finish)(const FN(sumexp_f64) * partial, const struct finish *finish,
-                                           struct fold_results *result, struct error *error)
+static allfold_status FN(logsumexp_finish)(const FN(sumexp_f64) * partial, const struct finish *finish)
 {
-    (void)finish;
-    (void)error;
-    return result_logsumexp(result, partial->max, exp_others(partial->max, &partial->sum, false));
+    return result_logsumexp(finish, partial->max, exp_others(partial->max, &partial->sum, false));
 }
-static allfold_status FN(logsumexp_exact_finish)(const FN(sumexp_f64_exact) * partial, const struct finish *finish,
-                                                 struct fold_results *result, struct error *error)
+static allfold_status FN(logsumexp_exact_finish)(const FN(sumexp_f64_exact) * partial, const struct finish *finish)
 {
-    (void)finish;
-    (void)error;
-    return result_logsumexp(result, partial->max, exp_bins_others(partial, false));
+    return result_logsumexp(finish, partial->max, exp_bins_others(partial, false));
 }
 #endif

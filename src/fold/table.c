@@ -55,13 +55,12 @@ static const struct monoid_row monoids[MONOID_COUNT][VALUE_COUNT] = {
 ALLFOLD_FOLDS(ROW)
 #undef ROW
 
-typedef allfold_status finish_function(const void *, const struct finish *, struct fold_results *, struct error *);
+typedef allfold_status finish_function(const void *, const struct finish *);
 
 #define DEFINE(fold, value)                                                                          \
-    static allfold_status finish_##fold##_##value(const void *partial, const struct finish *finish,          \
-                                                  struct fold_results *result, struct error *error)               \
+    static allfold_status finish_##fold##_##value(const void *partial, const struct finish *finish)         \
     {                                                                                                        \
-        return fold##_finish_##value(partial, finish, result, error);                                        \
+        return fold##_finish_##value(partial, finish);                                                       \
     }
 #define ROW(ID, name, monoid, results, text) VALUES(DEFINE, name)
 ALLFOLD_FOLDS(ROW)
@@ -154,12 +153,11 @@ allfold_status fold_finish(const struct fold_call *call, allfold_type type, cons
                            struct fold_results *result, struct error *error)
 {
     const bool rounded = call->result_type != ALLFOLD_TYPE_NONE;
-    const struct finish finish = {count, call->nan, rounded ? call->result_type : ALLFOLD_F64, rounded};
     struct fold_results found = {.count = count, .level = fold_level(call->fold, call->level)};
+    const struct finish finish = {count, call->nan, rounded ? call->result_type : ALLFOLD_F64, rounded, &found, error};
     if (monoid_has_room(fold_monoid(call->fold, call->level), count, error) != ALLFOLD_OK)
         return error->status;
-    const allfold_status status
-        = way_of(call->fold, call->level)->finish[type_value(type)](partial->bytes, &finish, &found, error);
+    const allfold_status status = way_of(call->fold, call->level)->finish[type_value(type)](partial->bytes, &finish);
     if (status == ALLFOLD_OK) {
         if (rounded)
             round_fields(&found, call->result_type);

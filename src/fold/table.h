@@ -144,7 +144,7 @@ struct fold_results {
     uint64_t count; /* elements of the global array, without those that were left out as missing */
     allfold_level level;
     int field_count;
-    struct {
+    struct fold_field {
         const char *name;
         allfold_value value;
         uint64_t index; /* ALLFOLD_NO_INDEX: none */
