@@ -7,6 +7,7 @@ pagesdir = $(docdir)/docs
 dist_pages_DATA = \
 	docs/architecture.md \
 	docs/cluster.md \
+	docs/formats.md \
 	docs/ladder.md \
 	docs/library.md \
 	docs/numerics.md \

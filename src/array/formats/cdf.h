@@ -1,6 +1,5 @@
 /* The header of classic NetCDF files, CDF-1, 2 and 5: https://docs.unidata.ucar.edu/netcdf-c/current/file_format_specifications.html */
-#ifndef ALLFOLD_ARRAY_CDF_H
-#define ALLFOLD_ARRAY_CDF_H
+#pragma once
 
 #include "array/formats/formats.h"
 
@@ -45,5 +44,3 @@ const char *cdf_type_name(uint32_t file_type);
 /* An attribute of a variable, as attribute_find (encoding.h) has it. */
 bool cdf_find_attribute(const struct input_file *file, const struct cdf *cdf, const struct cdf_variable *variable, const char *name,
                         struct attribute *attribute, struct error *error);
-
-#endif

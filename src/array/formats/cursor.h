@@ -1,7 +1,6 @@
 /* Reads a file's header from front to back, a window at a time, for the parsers of binary formats. No number of the file is trusted:
    nothing is read beyond the end of the cursor's range. */
-#ifndef ALLFOLD_ARRAY_CURSOR_H
-#define ALLFOLD_ARRAY_CURSOR_H
+#pragma once
 
 #include "array/formats/formats.h"
 
@@ -33,5 +32,3 @@ static inline uint32_t little_u32(const unsigned char *b) { return little_u16(b)
 static inline uint64_t little_u64(const unsigned char *b) { return little_u32(b) | (uint64_t)little_u32(b + 4) << 32; }
 static inline uint32_t big_u32(const unsigned char *b) { return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3]; }
 static inline uint64_t big_u64(const unsigned char *b) { return (uint64_t)big_u32(b) << 32 | big_u32(b + 4); }
-
-#endif

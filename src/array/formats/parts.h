@@ -1,6 +1,5 @@
 /* Arrays whose elements are not encoded: in one file, or in several, one behind the other. */
-#ifndef ALLFOLD_ARRAY_PARTS_H
-#define ALLFOLD_ARRAY_PARTS_H
+#pragma once
 
 #include "array/array.h"
 
@@ -38,5 +37,3 @@ static inline const char *parts_file(const struct parts_table *table, const stru
 {
     return (const char *)table + part->name;
 }
-
-#endif

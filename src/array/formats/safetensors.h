@@ -1,6 +1,5 @@
 /* What the files of safetensors and their index share. */
-#ifndef ALLFOLD_ARRAY_SAFETENSORS_H
-#define ALLFOLD_ARRAY_SAFETENSORS_H
+#pragma once
 
 #include "array/formats/formats.h"
 
@@ -16,5 +15,3 @@ struct json_object *safetensors_read_json(const struct input_file *file, struct 
 /* Fails with "FILE: safetensors: expected ...". Returns false. */
 __attribute__((format(printf, 3, 4)))
 bool safetensors_expected(const struct input_file *file, struct error *error, const char *format, ...);
-
-#endif

@@ -1,7 +1,6 @@
 /* The members of a zip archive, which .npz files are: https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT. Read are archives of
    one file without encryption, zip64 included. */
-#ifndef ALLFOLD_ARRAY_ZIP_H
-#define ALLFOLD_ARRAY_ZIP_H
+#pragma once
 
 #include "array/formats/formats.h"
 
@@ -35,5 +34,3 @@ allfold_status zip_list(const struct input_file *file, const struct zip_director
 /* The place of the member's stored bytes. Checks that its local header says what the directory says. */
 allfold_status zip_locate(const struct input_file *file, const struct zip_directory *directory, const struct zip_member *member,
                           struct range *place, struct error *error);
-
-#endif

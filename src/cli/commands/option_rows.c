@@ -10,10 +10,10 @@
 
 const struct option option_rows[] = {
     GROUP(TYPE),
-    {"dtype", "TYPE", "element type of a raw file, or of generated elements (an .npy file's must agree)", OPTION_TYPE, PLACE(hints.type)},
+    {"dtype", "TYPE", "element type of a raw file, or of generated elements (other files must agree)", OPTION_TYPE, PLACE(hints.type)},
 
     GROUP(RAW),
-    {"offset", "SIZE", "what to leave out first: bytes of a raw file, elements of an .npy file (default: 0)", OPTION_SIZE, PLACE(hints.offset),
+    {"offset", "SIZE", "what to leave out first: bytes of a raw file, elements of others (default: 0)", OPTION_SIZE, PLACE(hints.offset),
      GIVEN(hints.has_offset)},
     {"count", "COUNT", "elements to read, in the order of the file (default: all the rest)", OPTION_COUNT, PLACE(hints.count),
      GIVEN(hints.has_count)},
