@@ -154,6 +154,13 @@ def test_refused(folder):
         tap.ok(not fault, f"refused: {os.path.basename(name)}: {said}", fault)
 
 
+def test_rare_filter():
+    done = cli.alone("sum", data("types.h5:filters/scaleoffset"), "--backend=cpu")
+    quiet = cli.alone("sum", data("types.h5:filters/scaleoffset"), "--backend=cpu", "-q")
+    tap.ok(done.returncode == 0 and len(cli.told(done)) == 1 and "scaleoffset is undone by the HDF5 library" in cli.told(done)[0]
+           and not quiet.stderr, "a rare filter is read through the library, and one line says so", cli.shown(done))
+
+
 def test_list():
     found = cli.report(cli.alone("info", data("netcdf4.nc"), "--json"))
     arrays = {array["name"]: array for array in found["arrays"]}
@@ -176,6 +183,7 @@ def main():
         test_partials(folder)
         test_softmax(folder)
         test_refused(folder)
+        test_rare_filter()
         test_list()
     tap.done()
 

@@ -159,6 +159,7 @@ struct source {
        granule at a time, inside of which positions and indices have one order. */
     uint64_t (*index)(struct source *source, uint64_t position, uint64_t *run);
     bool leaves_out;     /* pieces may have fewer elements than positions that are not empty */
+    const char *note;    /* what a user should know of how it is read; NULL: nothing */
     allfold_type type;
     uint64_t granule;    /* as array_info says */
     const void *memory;  /* not NULL: this rank's range also lies here, to be used in place; reading works all the same */

@@ -145,6 +145,7 @@ allfold_status encoded_open(const char *name, const struct array_info *info, str
                                 .index = (*source)->index != NULL ? index_of_stored : NULL,
                                 .leaves_out = encoding_has_missing(&info->encoding) && info->missing != MISSING_KEEP};
     s->stored = *source;
+    s->source.note = s->stored->note;
     s->encoding = info->encoding;
     s->missing = (enum missing)info->missing;
     s->unpacks = info->encoding.packed && info->type == ALLFOLD_F64;

@@ -140,6 +140,16 @@ static void refuse_input(struct session *session, const char *option, const char
                   file_shown(name), option);
 }
 
+/* Says once what is special about the way in which the input is read. */
+static void tell_note(struct session *session, const struct source *source)
+{
+    if (source == NULL || source->note == NULL || session->settings->quiet || session_comm(session)->rank != 0)
+        return;
+    fputs("allfold: ", stderr);
+    text_print(stderr, file_shown(session->input.path));
+    fprintf(stderr, ": %s\n", source->note);
+}
+
 /* This rank's checkpoint must not be another file of the run. */
 static void begin_checkpoint(struct session *session, struct job *job)
 {
@@ -161,6 +171,7 @@ void session_source(struct session *session, struct job *job)
     *job = (struct job){.type = session->input.type, .range = session->range};
     if (session->error.status == ALLFOLD_OK)
         source_open(&session->input, &job->source, &session->error);
+    tell_note(session, job->source);
     if (session->settings->checkpoint != NULL)
         begin_checkpoint(session, job);
 }

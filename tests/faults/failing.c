@@ -1,7 +1,7 @@
 /* A library for LD_PRELOAD that makes one system call of the program fail: ALLFOLD_FAIL="RANK:CALL:K:HOW" lets call
    number K (from 1; 0: every other one) of CALL, on rank RANK, fail with errno HOW (ENOSPC, EIO, EINTR, ENOMEM, EAGAIN, ...), or, for pread, preadv2 and pwrite,
    move half of what was asked (short) or nothing (zero). Counted are the calls of the program's own code, not those of
-   shared libraries such as MPI's, from the start of main to its end: a library that is linked in may make some before
+   shared libraries such as MPI's (or, with ALLFOLD_FAIL_IN=NAME, those of the library whose path has NAME in it), from the start of main to its end: a library that is linked in may make some before
    and after that (CUDA's runtime does), and if one of those fails the program has no say in what happens. When it
    strikes it says "failing: struck" on standard error. */
 #ifndef _GNU_SOURCE
@@ -27,7 +27,8 @@
 
 static struct {
     bool ready, begun; /* there is something to do here; main is under way */
-    uintptr_t first, last; /* the program's own code */
+    const char *library;   /* whose calls count; NULL: the program's */
+    uintptr_t first, last; /* the code whose calls count */
     char call[24];
     int how; /* an errno, or: */
     enum { FAIL, SHORT, ZERO } kind;
@@ -42,16 +43,19 @@ extern void *__libc_calloc(size_t count, size_t bytes);
 extern void *__libc_realloc(void *memory, size_t bytes);
 extern void *__libc_memalign(size_t alignment, size_t bytes);
 
-static int find_program(struct dl_phdr_info *info, size_t size, void *nothing)
+/* The first object is the program. */
+static int find_code(struct dl_phdr_info *info, size_t size, void *nothing)
 {
     (void)size;
     (void)nothing;
+    if (plan.library != NULL && strstr(info->dlpi_name, plan.library) == NULL)
+        return 0;
     for (int i = 0; i < info->dlpi_phnum; i++)
         if (info->dlpi_phdr[i].p_type == PT_LOAD && (info->dlpi_phdr[i].p_flags & PF_X) != 0) {
             plan.first = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
             plan.last = plan.first + info->dlpi_phdr[i].p_memsz;
         }
-    return 1; /* the first object is the program */
+    return 1;
 }
 
 __attribute__((constructor)) static void prepare(void)
@@ -78,7 +82,8 @@ __attribute__((constructor)) static void prepare(void)
         abort();
     atomic_store(&plan.left, k);
     plan.every = k == 0;
-    dl_iterate_phdr(find_program, NULL);
+    plan.library = getenv("ALLFOLD_FAIL_IN");
+    dl_iterate_phdr(find_code, NULL);
     plan.ready = true;
 }
 

@@ -35,6 +35,7 @@ CALLS = {  # call -> how it fails
     "mmap": ["ENOMEM"],
     "pthread_create": ["ENOMEM"],
 }
+HDF5 = os.path.join(tap.SOURCE, "tests", "data", "types.h5:edges")
 OLD = b"what was there before\n"
 CHECKPOINTS = ("open", "pwrite", "fsync", "rename", "close", "unlink")  # calls that checkpoints are made with
 EVERY = "every other one "  # before a way to fail
@@ -191,6 +192,42 @@ def test_calls(inputs):
            [call for call in CALLS if call not in struck])
 
 
+def hdf5_outcome(fail):
+    """Of a sum of a dataset in chunks, compressed, of which a call fails: in words, or None if there is no such call; and the launch."""
+    words = [tap.ALLFOLD, "sum", "--quiet", "--backend=cpu", "--staging=512", "--threads=1", HDF5]
+    run = faults.Launch(0, words, {**NO_PLUGINS, **fail}).ended(40)
+    if fail and "failing: struck" not in run.stderr:
+        return None, run
+    if run.status == 0:
+        return "right result, status 0" if run.stdout == "-492.4699729681015\n" else "WRONG RESULT, STATUS 0", run
+    if run.status == faults.HUNG:
+        return "HANGS", run
+    return ("refused with a message" if run.said() else "killed in the library" if run.status < 0 else "NO MESSAGE"), run
+
+
+def test_hdf5(inputs):
+    """The program's own allocations for HDF5, and reads and allocations of the library. When its first allocations fail that library
+    may end the program by a signal; it never gives a wrong result."""
+    outcome, run = hdf5_outcome({})
+    libraries = subprocess.run(["ldd", tap.ALLFOLD], stdout=subprocess.PIPE, check=False).stdout
+    if b"libasan" in libraries or b"libhdf5" not in libraries or not os.path.exists(LIBRARY):
+        tap.skip("failing calls of HDF5: a build without it, or with the address sanitizer")
+        return
+    tap.ok(outcome == "right result, status 0", "HDF5, when nothing fails", run.shown())
+    step = 1 if faults.FULL else 5
+    every = []
+    for within, call, how, numbers in (("", "malloc", "ENOMEM", range(1, MOST)), ("libhdf5", "pread", "EIO", range(1, MOST, 3 * step)),
+                                       ("libhdf5", "malloc", "ENOMEM", range(20, 4000, 80 * step))):
+        fails = [{"ALLFOLD_FAIL": f"0:{call}:{k}:{how}", "LD_PRELOAD": LIBRARY, **({"ALLFOLD_FAIL_IN": within} if within else {})}
+                 for k in numbers]
+        with ThreadPoolExecutor(faults.AT_ONCE) as pool:
+            found = [(outcome, run) for outcome, run in pool.map(hdf5_outcome, fails) if outcome is not None]
+        wrong = [f"{outcome}\n{run.shown()}" for outcome, run in found if outcome.isupper() or (outcome[0] == "k" and not within)]
+        tap.ok(found and not wrong, f"HDF5: {call} of {within or 'the program'} fails, {len(found)} times", "\n".join(wrong[:1]))
+        every += [outcome for outcome, _ in found]
+    faults.summary("failing calls of HDF5", every)
+
+
 def test_cuda_calls(inputs):
     for program in faults.devices("failing CUDA calls"):
         struck = run_sweep(program, inputs, list(cuda_cases()), f"failing CUDA calls on {program.name}")
@@ -203,7 +240,7 @@ def main():
     with tempfile.TemporaryDirectory() as inputs:
         np.save(os.path.join(inputs, "x.npy"), np.random.default_rng(1).standard_normal(4000))
         np.save(os.path.join(inputs, "big.npy"), np.random.default_rng(1).standard_normal(100_000))
-        tests = [test_cuda_calls] if faults.CUDA_ONLY else [test_cuda_calls, test_calls, test_full]
+        tests = [test_cuda_calls] if faults.CUDA_ONLY else [test_cuda_calls, test_calls, test_hdf5, test_full]
         faults.together(*(partial(test, inputs) for test in tests))
     tap.done()
 

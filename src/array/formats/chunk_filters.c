@@ -43,6 +43,15 @@ bool chunk_filter_known(int id)
     return id == CHUNK_SHUFFLE || id == CHUNK_FLETCHER32;
 }
 
+const char *chunk_filter_advice(int id)
+{
+    if (chunk_filter_known(id))
+        return "";
+    return id == CHUNK_DEFLATE ? " (all threads undo it in a build with libdeflate-dev and --with-libdeflate)"
+           : id == CHUNK_ZSTD  ? " (all threads undo it in a build with libzstd-dev and --with-zstd)"
+                               : "";
+}
+
 /* Bytes on their way through a filter. */
 struct step {
     const unsigned char *from;

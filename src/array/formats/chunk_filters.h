@@ -18,6 +18,8 @@ struct chunk_filters {
 
 /* Whether this build undoes the filter. */
 bool chunk_filter_known(int id);
+/* What a build would need to undo it: " (a build with libzstd-dev and --with-zstd undoes it)"; "" if none does, or this one. */
+const char *chunk_filter_advice(int id);
 /* "deflate"; NULL if the number is not one that many files have. */
 const char *chunk_filter_name(int id);
 

@@ -139,10 +139,10 @@ static void find_filters(struct hdf5_dataset *d, hid_t properties)
         if (own)
             d->filters.id[d->filters.count++] = id;
         else if (d->through_text[0] == '\0')
-            snprintf(d->through_text, sizeof d->through_text, "%s", known != NULL ? known : number);
+            snprintf(d->through_text, sizeof d->through_text, "%s%s", known != NULL ? known : number, chunk_filter_advice(id));
         if (!own && H5Zfilter_avail(id) <= 0 && d->refused[0] == '\0')
             snprintf(d->refused, sizeof d->refused, "its filter %s is not in this HDF5 library: expected a plugin for it in "
-                     "HDF5_PLUGIN_PATH, or a copy without it (h5repack)", known != NULL ? known : number);
+                     "HDF5_PLUGIN_PATH, or a copy without it (h5repack)%s", known != NULL ? known : number, chunk_filter_advice(id));
     }
 }
 

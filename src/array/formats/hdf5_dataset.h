@@ -44,9 +44,9 @@ struct hdf5_dataset {
     struct chunk_filters filters;         /* of HDF5_CHUNKED */
     unsigned char fill[8];                /* what unallocated chunks hold: an element as in memory */
     char filters_text[96];                /* all filters: "shuffle, deflate" */
-    char through_text[64];                /* HDF5_THROUGH because of this filter; "" if not because of one */
+    char through_text[128];               /* HDF5_THROUGH because of this filter; "" if not because of one */
     char type_text[64];                   /* if it is refused: the type in HDF5's words */
-    char refused[200];                    /* why it cannot be read; "" if it can */
+    char refused[280];                    /* why it cannot be read; "" if it can */
     bool is_dimension;                    /* a NetCDF dimension that is no variable */
 };
 

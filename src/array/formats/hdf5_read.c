@@ -20,6 +20,7 @@ struct hdf5_source {
     size_t element_bytes;
     uint64_t block_elements;
     uint64_t grid[ARRAY_DIMENSIONS_MAX]; /* blocks along each dimension */
+    char note[240];
 };
 
 struct hdf5_reader {
@@ -303,6 +304,9 @@ allfold_status hdf5_source_open(const struct array_info *info, struct source **s
     hdf5_unlock();
     for (uint32_t i = 0; i < s->dataset.dimensions && error->status == ALLFOLD_OK; i++)
         s->grid[i] = (s->dataset.shape[i] + s->dataset.block[i] - 1) / s->dataset.block[i];
+    snprintf(s->note, sizeof s->note, "filter %s is undone by the HDF5 library, one chunk at a time: expect the speed of one thread",
+             s->dataset.through_text);
+    s->source.note = s->dataset.through_text[0] != '\0' ? s->note : NULL;
     if (error->status == ALLFOLD_OK)
         *source = &s->source;
     else
