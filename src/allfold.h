@@ -161,7 +161,7 @@ typedef struct {
     allfold_backend backend; /* auto: cuda if a device is visible, else cpu; an error if that differs among ranks */
     uint64_t device_memory;  /* bytes of device memory to use for one rank; default three quarters of what is free,
                                 divided by the ranks that share the device */
-    uint64_t staging_bytes;  /* bytes of one staging buffer; default chosen by the backend */
+    uint64_t staging_bytes;  /* bytes of a shard of data that streams; default chosen by the backend */
     int threads;             /* CPU threads of one rank, at most 4096; default the cores it may run on, shared with local ranks */
     allfold_level level;     /* of the folds that have a choice */
     allfold_exchange exchange; /* how ranks combine their partials */

@@ -97,7 +97,7 @@ const struct option option_rows[] = {
     GROUP(COMMON),
     {"backend", "auto|cuda|cpu", "what computes (default: auto, which is cuda where a GPU is visible)", OPTION_CHOICE,
      PLACE(context.backend)},
-    {"staging", "SIZE", "size of one of the buffers that elements pass through", OPTION_SIZE, PLACE(context.staging_bytes),
+    {"staging", "SIZE", "what a thread reads and folds at a time (default: 4Mi)", OPTION_SIZE, PLACE(context.staging_bytes),
      .least = 1},
     {"threads", "N", "CPU threads of a rank (default: its share of the cores)", OPTION_INTEGER, PLACE(context.threads),
      .least = 1, .most = 4096},
