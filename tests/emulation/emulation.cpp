@@ -3,11 +3,14 @@
 
    A warp runs until all its threads wait at a barrier of the block, or have ended, before another warp runs at all. In
    shuffled order a warp is so as far ahead of another, or behind it, as the barriers allow: a missing barrier gives a
-   wrong result in some order. Within a warp a lane runs until it waits for others. */
+   wrong result in some order. Within a warp a lane runs until it waits for others.
+
+   Several threads of the host may launch kernels. One launch runs at a time, in the thread that asks for it. */
 #include "emulation.h"
 
 #include "cuda_runtime.h"
 
+#include <mutex>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,8 +118,9 @@ unsigned int lanes, lane_order[LANES], lanes_run;
 void (*kernel_body)(void *);
 void *kernel_arguments;
 char fault[1000];
-cudaError_t last_error;
 uint64_t random_state;
+std::mutex launching; /* held during a launch: all state here belongs to it */
+thread_local cudaError_t last_error;
 
 void fault_add(const char *format, ...)
 {
@@ -488,6 +492,7 @@ cudaError_t emulation_launch(const cudaLaunchConfig_t *config, void (*body)(void
 {
     const dim3 grid = config->gridDim, block = config->blockDim;
     const uint64_t block_threads = (uint64_t)block.x * block.y * block.z;
+    const std::lock_guard<std::mutex> alone(launching);
     fault[0] = '\0';
     if (grid.x - 1 >= INT32_MAX || grid.y - 1 >= 65535 || grid.z - 1 >= 65535 || block.z > 64
         || block_threads - 1 >= THREADS_MAX || config->dynamicSmemBytes > sizeof bytes)

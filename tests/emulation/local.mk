@@ -80,7 +80,7 @@ tests_emulation_allfold_LDADD = \
 	$(emulated_kernels) \
 	tests/emulation/shared_end.o \
 	$(standin_objects) $(allfold_OBJECTS) \
-	liballfold.a $(MPI_LIBS) $(JSON_C_LIBS) $(OPENMP_LIBS) -lpthread -ldl -lm
+	liballfold.a $(MPI_LIBS) $(JSON_C_LIBS) $(FORMAT_LIBS) $(OPENMP_LIBS) -lpthread -ldl -lm
 tests_emulation_allfold_LINK = $(EMULATION_LINK)
 
 # And the tests of the library, so that several ranks with a device each meet where there is none.
@@ -90,7 +90,7 @@ standin_library = \
 	$(emulated_kernels) \
 	tests/emulation/shared_end.o \
 	$(filter %/standin.o tests/emulation/standin/device/%.o,$(standin_objects)) \
-	liballfold.a $(MPI_LIBS) $(OPENMP_LIBS) -lpthread -ldl -lm
+	liballfold.a $(MPI_LIBS) $(FORMAT_LIBS) $(OPENMP_LIBS) -lpthread -ldl -lm
 tests_emulation_test_softmax_SOURCES =
 tests_emulation_test_softmax_LDADD = tests/test_softmax.$(OBJEXT) $(standin_library)
 tests_emulation_test_softmax_LINK = $(EMULATION_LINK)

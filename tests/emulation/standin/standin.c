@@ -3,9 +3,10 @@
      ALLFOLD_STANDIN_MEMORY   free bytes of each (default: 64 MiB)
      ALLFOLD_STANDIN_CONTEXTS if it is set, a line on standard error for each context that is opened or closed
      CUDA_VISIBLE_DEVICES     which of them this process sees, as for CUDA: "1,0"; the first that is no device ends the list
-   A device's UUID comes from the host's name and its number there. Work is done when a call returns. */
+   A device's UUID comes from the host's name and its number there. Work is done when a call returns. Any thread may call. */
 #include "cuda_runtime_api.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 enum { DEVICES_MAX = 64, BLOCKS_MAX = 4096 };
 
 static _Thread_local int current; /* among the visible */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
 static bool opened[DEVICES_MAX];  /* a context, on the visible device of that number */
 static struct {
     const void *memory;
@@ -90,10 +92,13 @@ cudaError_t cudaGetDeviceCount(int *count)
     return *count > 0 ? cudaSuccess : cudaErrorNoDevice;
 }
 
-static void tell_context(const char *what, int device)
+static void set_context(int device, bool is_open, const char *what)
 {
-    if (getenv("ALLFOLD_STANDIN_CONTEXTS") != NULL)
+    pthread_mutex_lock(&lock);
+    if (opened[device] != is_open && getenv("ALLFOLD_STANDIN_CONTEXTS") != NULL)
         fprintf(stderr, "standin: context %s on device %d\n", what, device);
+    opened[device] = is_open;
+    pthread_mutex_unlock(&lock);
 }
 
 cudaError_t cudaSetDevice(int device)
@@ -101,16 +106,13 @@ cudaError_t cudaSetDevice(int device)
     if (number_of(device) < 0)
         return cudaErrorInvalidDevice;
     current = device;
-    if (!opened[device])
-        tell_context("opened", device);
-    opened[device] = true;
+    set_context(device, true, "opened");
     return cudaSuccess;
 }
 
 cudaError_t cudaDeviceReset(void)
 {
-    tell_context("closed", current);
-    opened[current] = false;
+    set_context(current, false, "closed");
     return cudaSuccess;
 }
 
@@ -157,12 +159,14 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, c
 {
     memset(attributes, 0, sizeof *attributes);
     attributes->type = cudaMemoryTypeUnregistered;
+    pthread_mutex_lock(&lock);
     for (int i = 0; i < BLOCKS_MAX; i++)
         if (blocks[i].memory != NULL && memory >= blocks[i].memory
             && (const char *)memory < (const char *)blocks[i].memory + blocks[i].bytes) {
             attributes->type = cudaMemoryTypeDevice;
             attributes->device = blocks[i].device;
         }
+    pthread_mutex_unlock(&lock);
     return cudaSuccess;
 }
 
@@ -170,21 +174,30 @@ static void *aligned(size_t bytes) { return aligned_alloc(256, (bytes + 255) / 2
 
 cudaError_t cudaMalloc(void **memory, size_t bytes)
 {
-    for (int i = 0; i < BLOCKS_MAX; i++)
-        if (blocks[i].memory == NULL && (*memory = aligned(bytes)) != NULL) {
-            blocks[i].memory = *memory;
-            blocks[i].bytes = bytes;
-            blocks[i].device = current;
-            return cudaSuccess;
-        }
-    return cudaErrorMemoryAllocation;
+    void *const allocated = aligned(bytes);
+    int i = 0;
+    pthread_mutex_lock(&lock);
+    while (i < BLOCKS_MAX && blocks[i].memory != NULL)
+        i++;
+    const bool found = allocated != NULL && i < BLOCKS_MAX;
+    if (found) {
+        blocks[i].memory = *memory = allocated;
+        blocks[i].bytes = bytes;
+        blocks[i].device = current;
+    }
+    pthread_mutex_unlock(&lock);
+    if (!found)
+        free(allocated);
+    return found ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
 cudaError_t cudaFree(void *memory)
 {
+    pthread_mutex_lock(&lock);
     for (int i = 0; memory != NULL && i < BLOCKS_MAX; i++)
         if (blocks[i].memory == memory)
             blocks[i].memory = NULL;
+    pthread_mutex_unlock(&lock);
     free(memory);
     return cudaSuccess;
 }
