@@ -152,6 +152,8 @@ allfold_status encoding_describe(attribute_find *find, void *user, allfold_type 
         add_factor(&describer, "scale_factor", &encoding->packing.scale, encoding);
         add_factor(&describer, "add_offset", &encoding->packing.offset, encoding);
     }
+    if (encoding->packing.scale == 1.0 && encoding->packing.offset == 0.0)
+        encoding->packed = 0;
     if (error->status == ALLFOLD_OK)
         *type = encoding->packed ? ALLFOLD_F64 : encoding->stored;
     return error->status;

@@ -19,8 +19,7 @@ const struct option option_rows[] = {
      GIVEN(hints.has_count)},
 
     GROUP(MISSING),
-    {"missing", "omit|keep|error", "what becomes of missing values, as NetCDF's attributes name them: left out (default), taken as numbers, "
-     "refused", OPTION_CHOICE, PLACE(hints.missing)},
+    {"missing", "omit|keep|error", "missing values of a file: left out and counted (default), taken as numbers, refused", OPTION_CHOICE, PLACE(hints.missing)},
 
     GROUP(NAN),
     {"nan", "propagate|omit|error", "what NaN does: it is the result (default), it is left out, it is refused",
