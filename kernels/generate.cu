@@ -119,10 +119,7 @@ static cudaError_t generate_start(const struct draw *draw, struct range range, v
 {
     const uint64_t tile = (uint64_t)NORMAL_WARPS * NORMAL_TILE, tiles = (range.count + tile - 1) / tile;
     const uint64_t most = (uint64_t)multiprocessors * GENERATE_SHAPE.blocks;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3((unsigned int)(tiles < most ? tiles : most));
-    config.blockDim = dim3(GENERATE_SHAPE.threads);
-    config.stream = (cudaStream_t)stream;
+    const cudaLaunchConfig_t config = launch_config(tiles < most ? tiles : most, GENERATE_SHAPE.threads, stream);
     return cudaLaunchKernelEx(&config, generate_kernel<Drawn>, *draw, range, (typename Drawn::stored *)to);
 }
 

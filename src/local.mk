@@ -40,8 +40,10 @@ liballfold_a_SOURCES = \
 	src/comm/shared_memory.c \
 	src/core/copy.c \
 	src/core/engine.c \
+	src/core/generated.c \
 	src/core/reduce.c \
 	src/core/softmax.c \
+	src/core/stream.c \
 	src/core/team.c \
 	src/fold/exact_total.c \
 	src/fold/packed.c \

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Ranks and devices: which device a rank takes, who shares it and with how much memory, and ranks that have none. Runs
 tests/emulation/allfold: the CUDA backend's own sources on devices that stand in for GPUs."""
+import filecmp
 import os
+import subprocess
 
 import numpy as np
 
@@ -10,7 +12,7 @@ from cli import Folder, refused, report, shown, told
 
 PROGRAM = os.path.join(tap.BUILD, "tests", "emulation", "allfold")
 MEMORY = 100 << 20
-STAGING = 3 * 64 * 1024
+STAGING = 2 * 2 * 64 * 1024  # of two threads
 
 
 def ranks(count, *words, devices=2, env=None, each=":"):
@@ -21,8 +23,14 @@ def ranks(count, *words, devices=2, env=None, each=":"):
         "CUDA_VISIBLE_DEVICES": ",".join(map(str, range(devices))), **(env or {})})
 
 
+def single(*words):
+    """PROGRAM without a launcher."""
+    return subprocess.run([PROGRAM, *words], capture_output=True, text=True, timeout=120, check=False, env={
+        **os.environ, "ASAN_OPTIONS": "detect_leaks=0", "ALLFOLD_STANDIN_DEVICES": "1", "ALLFOLD_STANDIN_MEMORY": str(MEMORY)})
+
+
 def info(count, **more):
-    found = report(ranks(count, "info", "--json", "--staging=64Ki", **more))
+    found = report(ranks(count, "info", "--json", "--staging=64Ki", "--threads=2", **more))
     return found["devices"] if found else []
 
 
@@ -125,6 +133,28 @@ def check_work():
             tap.ok(y.shape == x.shape and np.abs(y / right - 1).max() < 3e-7, f"softmax with {memory}", shown(process))
 
 
+def check_generated():
+    """Elements that the device makes itself are the file's that the CPU writes, for folds and for softmax, kept between its passes or
+    not, and after a checkpoint."""
+    with Folder() as folder:
+        for text, dtype in (("normal?n=70001&seed=5", "f32"), ("logits?n=30001", "bf16"), ("uniform?n=30001", "int8"), ("wide?n=9999", "f64")):
+            generated, file = f"gen:{text}&dtype={dtype}", folder.name("x.raw")
+            process = single("generate", generated, "-o", file)
+            tap.ok(process.returncode == 0, f"a file of {generated}", shown(process))
+            words = ["--staging=16Ki", "--device-memory=128Ki"]
+            found = [ranks(3, "stats", "-q", *words, generated), single("stats", "-q", *words, file, f"--dtype={dtype}")]
+            log = single("sum", "-v", *words, generated).stderr
+            tap.ok(found[0].returncode == 0 and found[0].stdout == found[1].stdout and "are made on the device" in log,
+                   f"stats of {generated} as of the file", shown(found[0]) + log)
+            for memory in ("--device-memory=128Ki", "--device-memory=64Mi"):
+                if dtype == "int8":
+                    continue
+                made = [single("softmax", "--staging=16Ki", memory, *name, "-o", folder.name(output))
+                        for name, output in (([generated], "a.raw"), ([file, f"--dtype={dtype}"], "b.raw"))]
+                same = all(process.returncode == 0 for process in made) and filecmp.cmp(folder.name("a.raw"), folder.name("b.raw"), False)
+                tap.ok(same, f"softmax of {generated} with {memory} as of the file", "".join(map(shown, made)))
+
+
 def main():
     if "cuda" not in os.environ.get("ALLFOLD_TEST_BACKENDS", "cpu cuda"):
         tap.skip("ALLFOLD_TEST_BACKENDS leaves cuda out")
@@ -134,6 +164,7 @@ def main():
         check_missing()
         check_start()
         check_work()
+        check_generated()
     else:
         tap.skip("this build has no emulated kernels")
     tap.done()

@@ -148,6 +148,7 @@ struct reader {
 /* What can be read only together, such as a chunk of a file, may be no longer than this: a format splits or refuses it. */
 #define GRANULE_BYTES_MAX (UINT64_C(1) << 30)
 
+struct draw;
 struct source {
     /* Called by one thread at a time; the readers then work at the same time. All are closed before the source. */
     allfold_status (*open_reader)(struct source *source, struct reader **reader, struct error *error);
@@ -162,6 +163,7 @@ struct source {
     const char *note;    /* what a user should know of how it is read; NULL: nothing */
     allfold_type type;
     uint64_t granule;    /* as array_info says */
+    const struct draw *draw; /* not NULL: a device can make the elements itself (base/draw.h); reading gives the same bits */
     const void *memory;  /* not NULL: this rank's range also lies here, to be used in place; reading works all the same */
 };
 

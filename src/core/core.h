@@ -35,6 +35,12 @@ struct job {
     struct partial *partial; /* folds: gets the partial of the whole array; NULL: not wanted */
 };
 
+/* Whether the device makes the elements itself. */
+static inline bool job_is_generated(const struct allfold_context *ctx, const struct job *job)
+{
+    return job->source != NULL && job->source->draw != NULL && ctx->device->backend->generate != NULL;
+}
+
 /* Opens device and queues on top of ctx->comm. Collective. */
 allfold_status core_open(struct allfold_context *ctx, const allfold_options *options, struct error *error);
 void core_close(struct allfold_context *ctx);

@@ -27,6 +27,16 @@ void device_data_release(struct allfold_context *ctx, struct device_data *device
    is collective, and false means an error that is agreed upon. */
 bool stream_begin(struct allfold_context *ctx, const struct job *job, struct stream *stream, struct error *error);
 
+/* Combines the partial of the next shard, whose elements the caller has added to stream->count. One thread at a time. Local. */
+allfold_status stream_take(struct allfold_context *ctx, const struct job *job, struct stream *stream, const struct partial *partial,
+                           struct error *error);
+/* After the last shard; also after the last before a run stops that was asked to, which is an error then. Local. */
+allfold_status stream_end(struct allfold_context *ctx, const struct job *job, const struct stream *stream, struct error *error);
+
+/* Folds the rest of a part whose elements the device makes itself. They stay in device_data, if it has room for all. Local. */
+allfold_status fold_generated(struct allfold_context *ctx, const struct job *job, struct stream *stream,
+                              const struct device_data *device_data, struct error *error);
+
 /* Folds the rest of this rank's part into *stream->partial. If device_data has all elements, they are folded there. Otherwise they are
    streamed through the queues, and device_data keeps as many as it has room for; then the source is checked. Local. */
 allfold_status fold_part(struct allfold_context *ctx, const struct job *job, struct stream *stream, const struct device_data *device_data,

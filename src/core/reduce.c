@@ -56,36 +56,6 @@ static allfold_status fold_in_place(struct allfold_context *ctx, const struct jo
     return ALLFOLD_OK;
 }
 
-/* Names what the bits of this rank's folds depend on: its kind of device. */
-static void device_words(const struct allfold_context *ctx, char words[64])
-{
-    const struct backend *const backend = ctx->device->backend;
-    struct device_info info;
-    snprintf(info.name, sizeof info.name, "%s", backend->name);
-    if (backend->bits_by_model)
-        backend->describe(ctx->device, &info);
-    snprintf(words, 64, "%.63s", info.name);
-}
-
-bool stream_begin(struct allfold_context *ctx, const struct job *job, struct stream *stream, struct error *error)
-{
-    const size_t element_bytes = allfold_type_bytes(stream->type);
-    const uint64_t shard = team_elements(job, ctx->device->shard_bytes);
-    stream->shard_elements = shard;
-    stream->shards = job->range.count / shard + (job->range.count % shard != 0);
-    stream->done = stream->count = 0;
-    monoid_identity(stream->monoid, stream->type, stream->partial);
-    monoid_has_room(stream->monoid, job->range.count, error); /* of this part: known before the work */
-    if (job->hook == NULL)
-        return true;
-    device_words(ctx, stream->device);
-    if (error->status == ALLFOLD_OK && job->hook->before(job->hook->user, stream, error) == ALLFOLD_OK && stream->done > 0) {
-        core_log(ctx, "the checkpoint has %" PRIu64 " of %" PRIu64 " shards", stream->done, stream->shards);
-        atomic_fetch_add(&ctx->comm.progress->done, u64_min(stream->done * shard, job->range.count) * element_bytes);
-    }
-    return comm_agree(&ctx->comm, error) == ALLFOLD_OK;
-}
-
 /* Whether partials get the indices of the whole array at once, because the source's order is not that of the array, or because it
    leaves out elements. */
 static bool has_whole_indices(const struct job *job, enum monoid monoid)
@@ -137,19 +107,6 @@ static allfold_status start_window(struct worker *worker, struct lane *lane, str
     return work.n == 0 ? ALLFOLD_OK : lane->queue->device->backend->fold(lane->queue, &work, error);
 }
 
-/* Combines the next shard, which is in *slot. Without the team's lock, but one thread at a time. */
-static allfold_status take_slot(const struct team *team, struct slot *slot, struct error *error)
-{
-    const struct job *const job = team->job;
-    struct stream *const stream = ((struct folding *)team->user)->stream;
-    const uint64_t elements = u64_min(stream->shard_elements, job->range.count - stream->done * stream->shard_elements);
-    monoid_combine(stream->monoid, stream->type, stream->partial, &slot->partial);
-    stream->count += slot->count;
-    stream->done++;
-    atomic_fetch_add(&team->ctx->comm.progress->done, elements * allfold_type_bytes(stream->type));
-    return job->hook == NULL ? ALLFOLD_OK : job->hook->after_shard(job->hook->user, stream, false, error);
-}
-
 /* Puts the worker's partial, of a whole shard, into its slot. If no thread is combining, this one does, as long as the next shard is
    there. After an error none does any more. */
 static allfold_status hand_over(struct worker *worker, uint64_t shard, struct error *error)
@@ -165,7 +122,8 @@ static allfold_status hand_over(struct worker *worker, uint64_t shard, struct er
     while (combine && error->status == ALLFOLD_OK && (slot = &folding->slots[team->done % team->slots])->full) {
         folding->combining = true;
         pthread_mutex_unlock(&team->lock);
-        take_slot(team, slot, error);
+        folding->stream->count += slot->count;
+        stream_take(team->ctx, team->job, folding->stream, &slot->partial, error);
         pthread_mutex_lock(&team->lock);
         slot->full = false;
         team_shards_done(team, folding->stream->done);
@@ -220,11 +178,7 @@ static allfold_status fold_streamed(struct allfold_context *ctx, const struct jo
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory for the partials of %" PRIu64 " shards", team.slots);
     team_run(&team, error);
     free(folding.slots);
-    if (error->status != ALLFOLD_OK || stream->done == stream->shards)
-        return error->status;
-    if (job->hook != NULL && job->hook->after_shard(job->hook->user, stream, true, error) != ALLFOLD_OK)
-        return error->status;
-    return progress_check(ctx->comm.progress, error);
+    return stream_end(ctx, job, stream, error);
 }
 
 allfold_status fold_part(struct allfold_context *ctx, const struct job *job, struct stream *stream, const struct device_data *device_data,
@@ -234,6 +188,8 @@ allfold_status fold_part(struct allfold_context *ctx, const struct job *job, str
         return error->status;
     if (device_data->elements == job->range.count)
         return fold_in_place(ctx, job, stream, device_data, error);
+    if (job_is_generated(ctx, job) && (device_data->capacity == 0 || device_data->capacity >= job->range.count))
+        return fold_generated(ctx, job, stream, device_data, error);
     return fold_streamed(ctx, job, stream, device_data, error) == ALLFOLD_OK ? source_check(job->source, error) : error->status;
 }
 

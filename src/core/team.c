@@ -270,14 +270,21 @@ allfold_status lane_load(struct worker *worker, struct lane *lane, void *memory,
 {
     struct progress *const progress = worker->team->ctx->comm.progress;
     struct queue *const queue = lane->queue;
+    const struct backend *const backend = queue->device->backend;
+    const struct job *const job = worker->team->job;
+    void *const to = memory != NULL ? memory : queue->buffer;
+    *x = to;
+    if (job_is_generated(worker->team->ctx, job)) {
+        phase_enter(progress, PHASE_READ);
+        lane->piece = (struct piece){.count = lane->window.elements.count};
+        return backend->generate(queue, job->source->draw, lane->window.elements, to, error);
+    }
     if (lane_read(worker, lane, error) != ALLFOLD_OK)
         return error->status;
-    if (!queue->device->backend->own_memory) {
+    if (!backend->own_memory) {
         *x = lane->piece.elements;
         return ALLFOLD_OK;
     }
-    *x = memory != NULL ? memory : queue->buffer;
     phase_enter(progress, PHASE_UPLOAD);
-    return queue->device->backend->upload(queue, lane->piece.elements, (void *)(uintptr_t)*x,
-                                          (size_t)lane->piece.count * allfold_type_bytes(worker->team->job->type), error);
+    return backend->upload(queue, lane->piece.elements, to, (size_t)lane->piece.count * allfold_type_bytes(job->type), error);
 }

@@ -90,5 +90,5 @@ void team_fail(struct team *team, const struct error *error);
 allfold_status lane_read(struct worker *worker, struct lane *lane, struct error *error);
 
 /* The same; if the device has memory of its own, also starts their copy to `memory`, or to the queue's buffer if that
-   is NULL. *x is where the device finds the elements. */
+   is NULL; if it makes the elements itself, starts that instead. *x is where the device finds them. */
 allfold_status lane_load(struct worker *worker, struct lane *lane, void *memory, const void **x, struct error *error);

@@ -35,7 +35,7 @@ static const struct {
 /* Values that are drawn for the elements. SMALL: integers, whose sums and squares are exact in every order. UNITS: so that
    products are, too. LIMITS: the widest range that the answers have room for. SPECIAL: NaN, infinities, ties. FULL: of one sign,
    and what no window holds. */
-enum draw { SMALL, UNITS, ROUGH, LIMITS, SPECIAL, DRAW_COUNT, FULL };
+enum choice { SMALL, UNITS, ROUGH, LIMITS, SPECIAL, DRAW_COUNT, FULL };
 
 struct job {
     enum monoid monoid;
@@ -43,7 +43,7 @@ struct job {
     uint64_t n, first;
     uint64_t offset; /* elements from a 16-byte boundary, where x is not on one */
     int multiprocessors;
-    enum draw draw;
+    enum choice draw;
 };
 
 static char reason[400]; /* why a job failed */
@@ -382,7 +382,7 @@ static void test_fold(enum monoid monoid, allfold_type type)
                                 count % 3 == 0 ? 0 : ((uint64_t)1 << 40) + 3,
                                 1 + n % (16 / bytes - 1),
                                 n > 100000 ? 1 : 1 + count % 3,
-                                (enum draw)((count + (int)monoid) % DRAW_COUNT)};
+                                (enum choice)((count + (int)monoid) % DRAW_COUNT)};
         if (!fold_job(&job)) {
             tap_ok(false, "%s of %s", monoids[monoid].name, allfold_type_name(type));
             tap_note("n %llu, %d multiprocessors, draw %d: %s", (unsigned long long)n, job.multiprocessors, job.draw,
@@ -509,7 +509,7 @@ static void test_resident(allfold_type type, bool logarithm, allfold_level level
         for (int way = 0; right && way < (logarithm || type != ALLFOLD_F32 ? 4 : 8); way++) {
             /* way: by itself, with orders, in place, without orders; and the same chained, which only f32 is */
             const bool chained = way > 3, alone = way % 2 == 0 && !logarithm;
-            const struct job job = {MONOID_sumexp, type, n, 0, 0, 3, (enum draw)((count + way) % DRAW_COUNT)};
+            const struct job job = {MONOID_sumexp, type, n, 0, 0, 3, (enum choice)((count + way) % DRAW_COUNT)};
             if (n > 20000 && (n <= kept || chained) && (n + (uint64_t)way) % 3 != 0)
                 continue;
             right = resident_job(&job, logarithm, level, alone, chained, way % 4 != 3, way % 4 == 2, room);
@@ -577,7 +577,7 @@ static void test_softmax(allfold_type x_type, allfold_type y_type, bool logarith
             if ((in_place && x_type != y_type) || (n > 2000 && place > 1 && (n + (uint64_t)place) % 3 != 0))
                 continue;
             const struct job job = {MONOID_sumexp, x_type, n, 0, off_x ? 1 + n % (16 / x_bytes) : 0, 1 + count % 3,
-                                    (enum draw)(count % DRAW_COUNT)};
+                                    (enum choice)(count % DRAW_COUNT)};
             if (!softmax_job(&job, logarithm, y_type, off_y ? 1 + n % (16 / y_bytes) : 0, in_place)) {
                 tap_ok(false, "%ssoftmax from %s to %s", logarithm ? "log-" : "", allfold_type_name(x_type),
                        allfold_type_name(y_type));

@@ -62,6 +62,7 @@ static allfold_status open_generated(const struct array_info *info, struct sourc
     s->source = (struct source){.open_reader = open_reader, .close = close_generated, .type = info->type};
     memcpy(&s->info, info, sizeof *info);
     draw_prepare(&info->generator, info->type, &s->draw);
+    s->source.draw = &s->draw;
     *source = &s->source;
     return ALLFOLD_OK;
 }
