@@ -117,7 +117,7 @@ void bench_close(struct bench *bench); /* collective over its ranks; NULL is all
 allfold_status bench_survey(struct bench *bench, const struct bench_facts **facts, struct error *error);
 
 /* Measures one case: rows, *row_count of them, are valid until the next call. Collective. */
-allfold_status bench_run(struct bench *bench, const struct bench_case *one, const struct bench_row **rows,
+allfold_status bench_run(struct bench *bench, const struct bench_case *task, const struct bench_row **rows,
                          int *row_count, struct error *error);
 
 /* The peers of this build, a line each, for people. */

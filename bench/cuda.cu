@@ -269,12 +269,12 @@ static allfold_status cuda_read(struct machine *machine, uint64_t bytes, struct 
 /* One way of copying: 0 the runtime's, then kernels. */
 static cudaError_t copy_start(void *argument, cudaStream_t stream)
 {
-    const struct copy_way *const way = (const struct copy_way *)argument;
-    const struct machine *const m = way->machine;
-    if (way->loads == 0)
-        return cudaMemcpyAsync(m->y, m->x, way->bytes, cudaMemcpyDeviceToDevice, stream);
-    return gpu_launch(way->loads == 8 ? copy_kernel<8> : copy_kernel<4>, way->blocks, way->threads, 0, stream,
-                         (const uint4 *)m->x, (uint4 *)m->y, way->bytes / 16);
+    const struct copy_job *const job = (const struct copy_job *)argument;
+    const struct machine *const m = job->machine;
+    if (job->loads == 0)
+        return cudaMemcpyAsync(m->y, m->x, job->bytes, cudaMemcpyDeviceToDevice, stream);
+    return gpu_launch(job->loads == 8 ? copy_kernel<8> : copy_kernel<4>, job->blocks, job->threads, 0, stream,
+                         (const uint4 *)m->x, (uint4 *)m->y, job->bytes / 16);
 }
 
 static allfold_status cuda_copy_prepare(struct machine *machine, uint64_t bytes, struct error *error)
@@ -283,7 +283,7 @@ static allfold_status cuda_copy_prepare(struct machine *machine, uint64_t bytes,
     struct cuda_machine *const cuda = cuda_of(machine);
     const int slot = cuda->copy_count < READS_MAX ? cuda->copy_count : READS_MAX - 1;
     double least = 0.0;
-    struct copy_way best = {};
+    struct copy_job best = {};
     for (int i = 0; i < cuda->copy_count; i++)
         if (cuda->copies[i].bytes == bytes)
             return ALLFOLD_OK;
@@ -291,8 +291,8 @@ static allfold_status cuda_copy_prepare(struct machine *machine, uint64_t bytes,
         for (int t : threads)
             for (int b : blocks) {
                 const uint64_t useful = bytes / 16 / (uint64_t)t + 1;
-                struct copy_way way = {machine, bytes, l, t, (unsigned int)u64_min((uint64_t)b * cuda->space.multiprocessors, useful)};
-                const struct gpu_work work = {copy_start, &way};
+                struct copy_job job = {machine, bytes, l, t, (unsigned int)u64_min((uint64_t)b * cuda->space.multiprocessors, useful)};
+                const struct gpu_work work = {copy_start, &job};
                 struct timing times;
                 if ((l == 0 && (t != threads[0] || b != blocks[0])) || b * t > 2048)
                     continue;
@@ -300,7 +300,7 @@ static allfold_status cuda_copy_prepare(struct machine *machine, uint64_t bytes,
                     return error->status;
                 if (least == 0.0 || times.median < least) {
                     least = times.median;
-                    best = way;
+                    best = job;
                 }
             }
     cuda->copies[slot] = best;

@@ -9,7 +9,7 @@ extern "C" {
 #include "measure/cub.cuh"
 #include "measure/gpu.cuh"
 
-struct copy_way {
+struct copy_job {
     const struct machine *machine;
     uint64_t bytes;
     int loads, threads; /* 0 loads: the runtime's own copy */
@@ -25,7 +25,7 @@ struct cuda_machine {
     bool starts_early;
     int read_count, copy_count; /* for so many numbers of bytes the fastest way is known */
     struct gpu_read reads[READS_MAX];
-    struct copy_way copies[READS_MAX];
+    struct copy_job copies[READS_MAX];
     void *cub_value; /* pinned: CUB's result */
     size_t scratch_bytes;
 };

@@ -175,17 +175,17 @@ allfold_status bench_file_pwrite(struct bench *b, struct error *error)
 
 static allfold_status open_input(struct bench *b, struct array_info *info, struct job *job, struct error *error)
 {
-    const struct array_hints hints = {.type = b->one->type};
+    const struct array_hints hints = {.type = b->task->type};
     if (array_describe(b->files->input, &hints, info, error) == ALLFOLD_OK)
         source_open(info, &job->source, error);
-    job->type = b->one->type;
-    job->range = (struct range){0, b->one->count};
+    job->type = b->task->type;
+    job->range = (struct range){0, b->task->count};
     return error->status;
 }
 
 allfold_status bench_file_fold(struct bench *b, struct error *error)
 {
-    const struct fold_call call = {.fold = b->one->subject->fold, .level = b->one->subject->level};
+    const struct fold_call call = {.fold = b->task->subject->fold, .level = b->task->subject->level};
     struct array_info info;
     struct fold_results found;
     struct job job = {0};
@@ -225,7 +225,7 @@ allfold_status bench_file_softmax_error(struct bench *b, double sumexp, double *
     if (fd < 0 || y == NULL)
         error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: the benchmark cannot read its output", b->files->output);
     else if (file_read(&all, y, 1, error) == ALLFOLD_OK)
-        *found = machine_cpu_softmax_error(&(struct softmax_of_host){b->one->type, elements_of(b), y, b->one->count, sumexp},
+        *found = machine_cpu_softmax_error(&(struct softmax_of_host){b->task->type, elements_of(b), y, b->task->count, sumexp},
                                            b->files->threads);
     free(y);
     if (fd >= 0)
@@ -290,15 +290,15 @@ allfold_status bench_file_fill(struct bench *b, struct error *error)
 allfold_status bench_file_ready(struct bench *b, struct error *error)
 {
     unlink(b->files->output);
-    if (b->one->warm)
+    if (b->task->warm)
         return bench_file_pread(b, error);
     posix_fadvise(b->files->fd, 0, 0, POSIX_FADV_DONTNEED); /* what is in memory only, as on tmpfs, stays */
     return ALLFOLD_OK;
 }
 
-static bool in_file(const struct bench *b) { return b->one->place == BENCH_IN_FILE; }
-bool bench_file_fits_fold(const struct bench *b) { return in_file(b) && b->one->subject->kind == BENCH_FOLD; }
-bool bench_file_fits_softmax(const struct bench *b) { return in_file(b) && b->one->subject->kind == BENCH_SOFTMAX; }
+static bool in_file(const struct bench *b) { return b->task->place == BENCH_IN_FILE; }
+bool bench_file_fits_fold(const struct bench *b) { return in_file(b) && b->task->subject->kind == BENCH_FOLD; }
+bool bench_file_fits_softmax(const struct bench *b) { return in_file(b) && b->task->subject->kind == BENCH_SOFTMAX; }
 bool bench_file_fits_read(const struct bench *b) { return bench_file_fits_fold(b); }
 bool bench_file_fits_direct(const struct bench *b) { return bench_file_fits_fold(b) && b->files->direct >= 0; }
 bool bench_file_fits_device(const struct bench *b) { return bench_file_fits_fold(b) && device_of(b)->backend->own_memory; }

@@ -77,7 +77,7 @@ static ncclDataType_t type_of(allfold_type type, enum cub_work work)
 allfold_status bench_nccl_combine(struct bench *b, enum cub_work work, struct error *error)
 {
     void *const result = b->machine->result;
-    const ncclResult_t code = ncclAllReduce(result, result, 1, type_of(b->one->type, work),
+    const ncclResult_t code = ncclAllReduce(result, result, 1, type_of(b->task->type, work),
                                             work == CUB_MAX ? ncclMax : ncclSum, b->nccl->comm,
                                             (cudaStream_t)b->machine->stream);
     if (code != ncclSuccess)

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdio.h>
 
-static enum bench_kind kind_of(const struct bench *b) { return b->one->subject->kind; }
-static bool in_place(const struct bench *b) { return b->one->place == BENCH_ON_DEVICE; }
+static enum bench_kind kind_of(const struct bench *b) { return b->task->subject->kind; }
+static bool in_place(const struct bench *b) { return b->task->place == BENCH_ON_DEVICE; }
 static bool is_softmax(const struct bench *b) { return in_place(b) && kind_of(b) == BENCH_SOFTMAX; }
 
 /* ---- what a result must be */
@@ -27,7 +27,7 @@ static double sum_tolerance(const struct bench_expected *expected) { return 0x1p
 
 static allfold_status check_value(const struct bench *b, const struct bench_expected *expected, double found, char wrong[96])
 {
-    switch (b->one->subject->fold) {
+    switch (b->task->subject->fold) {
     case ALLFOLD_SUM:
         return near(found, expected->sum, sum_tolerance(expected)) ? ALLFOLD_OK
                                                                     : say_wrong(found, (double)expected->sum, wrong);
@@ -45,8 +45,8 @@ static allfold_status check_partial(const struct bench *b, const struct bench_ex
 {
     if (kind_of(b) == BENCH_FOLD) {
         struct fold_results result;
-        const struct fold_call call = {.fold = b->one->subject->fold, .level = b->one->subject->level};
-        if (fold_finish(&call, b->one->type, partial, expected->count, &result, error) != ALLFOLD_OK)
+        const struct fold_call call = {.fold = b->task->subject->fold, .level = b->task->subject->level};
+        if (fold_finish(&call, b->task->type, partial, expected->count, &result, error) != ALLFOLD_OK)
             return error->status;
         return check_value(b, expected, allfold_number(result.fields[0].value), wrong);
     }
@@ -62,14 +62,14 @@ static allfold_status check_partial(const struct bench *b, const struct bench_ex
 static allfold_status check_softmax(struct bench *b, const struct bench_expected *expected, double tolerance, char wrong[96],
                                     struct error *error)
 {
-    const bool in_file = b->one->place == BENCH_IN_FILE;
+    const bool in_file = b->task->place == BENCH_IN_FILE;
     double found = NAN;
-    if (b->one->type == ALLFOLD_F64)
+    if (b->task->type == ALLFOLD_F64)
         tolerance = 1e-10;
-    else if (b->one->type != ALLFOLD_F32)
-        tolerance = b->one->type == ALLFOLD_BF16 ? 0x1p-8 + 1e-4 : 0x1p-11 + 1e-4;
+    else if (b->task->type != ALLFOLD_F32)
+        tolerance = b->task->type == ALLFOLD_BF16 ? 0x1p-8 + 1e-4 : 0x1p-11 + 1e-4;
     if ((in_file ? bench_file_softmax_error(b, expected->sumexp, &found, error)
-                 : b->machine->ops->softmax_error(b->machine, b->one->type, b->one->count, expected->sumexp, &found, error))
+                 : b->machine->ops->softmax_error(b->machine, b->task->type, b->task->count, expected->sumexp, &found, error))
             == ALLFOLD_OK
         && !(found <= tolerance))
         snprintf(wrong, 96, "an element is wrong by a part of %.3g", found);
@@ -119,7 +119,7 @@ static allfold_status partial_check(struct bench *b, char wrong[96], struct erro
 static allfold_status exchange_run(struct bench *b, struct error *error)
 {
     struct partial partial = b->partial;
-    struct comm_part part = {.monoid = b->work.monoid, .type = b->one->type, .count = b->one->count, .partial = &partial};
+    struct comm_part part = {.monoid = b->work.monoid, .type = b->task->type, .count = b->task->count, .partial = &partial};
     if (comm_combine(&b->context->comm, &part, error) == ALLFOLD_OK && kind_of(b) == BENCH_SOFTMAX)
         comm_agree(&b->context->comm, error);
     return error->status;
@@ -127,15 +127,15 @@ static allfold_status exchange_run(struct bench *b, struct error *error)
 
 static bool fits_host(const struct bench *b)
 {
-    return b->one->place != BENCH_IN_FILE && (kind_of(b) == BENCH_FOLD || is_softmax(b));
+    return b->task->place != BENCH_IN_FILE && (kind_of(b) == BENCH_FOLD || is_softmax(b));
 }
 
 static allfold_status host_run(struct bench *b, struct error *error)
 {
-    const allfold_array part = {b->one->place == BENCH_IN_HOST ? b->machine->host_x : b->machine->x, b->one->count, b->one->type};
+    const allfold_array part = {b->task->place == BENCH_IN_HOST ? b->machine->host_x : b->machine->x, b->task->count, b->task->type};
     const allfold_status status =
-        kind_of(b) == BENCH_SOFTMAX ? allfold_softmax(b->context, &part, b->machine->y, b->one->type, NULL)
-                                    : allfold_reduce(b->context, b->one->subject->fold, &part, NULL, &b->result);
+        kind_of(b) == BENCH_SOFTMAX ? allfold_softmax(b->context, &part, b->machine->y, b->task->type, NULL)
+                                    : allfold_reduce(b->context, b->task->subject->fold, &part, NULL, &b->result);
     return status == ALLFOLD_OK ? status : error_set(error, status, "%s", allfold_message(b->context));
 }
 
@@ -149,8 +149,8 @@ static allfold_status host_check(struct bench *b, char wrong[96], struct error *
 
 static enum cub_work cub_work_of(const struct bench *b)
 {
-    return kind_of(b) != BENCH_FOLD || b->one->subject->fold == ALLFOLD_LOGSUMEXP ? CUB_SUMEXP
-           : b->one->subject->fold == ALLFOLD_SUM                                 ? CUB_SUM
+    return kind_of(b) != BENCH_FOLD || b->task->subject->fold == ALLFOLD_LOGSUMEXP ? CUB_SUMEXP
+           : b->task->subject->fold == ALLFOLD_SUM                                 ? CUB_SUM
                                                                                   : CUB_MAX;
 }
 
@@ -162,8 +162,8 @@ static bool fits_cub_value(const struct bench *b)
 /* CCCL 3.5's sums of 2^30 elements are wrong, those of 2^28 right. */
 static bool fits_cub_gpu_to_gpu(const struct bench *b)
 {
-    return fits_cub_value(b) && cub_work_of(b) == CUB_SUM && (b->one->type == ALLFOLD_F32 || b->one->type == ALLFOLD_F64)
-           && b->one->count < 1 << 30 && b->machine->ops->cub_has_gpu_to_gpu();
+    return fits_cub_value(b) && cub_work_of(b) == CUB_SUM && (b->task->type == ALLFOLD_F32 || b->task->type == ALLFOLD_F64)
+           && b->task->count < 1 << 30 && b->machine->ops->cub_has_gpu_to_gpu();
 }
 static bool fits_cub_copy(const struct bench *b) { return fits_cub_value(b) && b->size == 1; }
 static bool fits_cub_mpi(const struct bench *b) { return fits_cub_value(b) && b->size > 1; }
@@ -173,7 +173,7 @@ static bool fits_three_pass(const struct bench *b) { return is_softmax(b) && b->
 /* A step of CUB's: of sums of exponentials relative to max, and quotients by sum. */
 static struct cub_call cub_call_of(const struct bench *b, enum cub_work work, double max, double sum)
 {
-    return (struct cub_call){.work = work, .type = b->one->type, .count = b->one->count, .max = max, .sum = sum};
+    return (struct cub_call){.work = work, .type = b->task->type, .count = b->task->count, .max = max, .sum = sum};
 }
 
 static allfold_status cub_prepare_work(struct bench *b, enum cub_work work, struct error *error)
@@ -218,7 +218,7 @@ static allfold_status cub_gpu_to_gpu_run(struct bench *b, struct error *error)
 
 static double cub_value(const struct bench *b, enum cub_work work)
 {
-    return b->machine->ops->cub_value(b->machine, work, b->one->type);
+    return b->machine->ops->cub_value(b->machine, work, b->task->type);
 }
 
 /* The result of what was started, copied to the host. */
@@ -272,11 +272,11 @@ static allfold_status check_cub_value(const struct bench *b, const struct bench_
         const double sum = expected->sumexp / exp(expected->max);
         return near(found, sum, 1e-4 * sum) ? ALLFOLD_OK : say_wrong(found, sum, wrong);
     }
-    if (b->one->type == ALLFOLD_INT32) {
+    if (b->task->type == ALLFOLD_INT32) {
         const uint32_t low = (uint32_t)(int64_t)expected->sum;
         return (uint32_t)(int64_t)found == low ? ALLFOLD_OK : say_wrong(found, low, wrong);
     }
-    const double tolerance = b->one->type == ALLFOLD_F64 ? sum_tolerance(expected) : 2e-6 * pow(n, 0.75);
+    const double tolerance = b->task->type == ALLFOLD_F64 ? sum_tolerance(expected) : 2e-6 * pow(n, 0.75);
     return near(found, expected->sum, tolerance) ? ALLFOLD_OK : say_wrong(found, (double)expected->sum, wrong);
 }
 
@@ -320,7 +320,7 @@ static allfold_status three_pass_check(struct bench *b, char wrong[96], struct e
 
 static bool fits_read(const struct bench *b) { return in_place(b) && bench_bytes(b) >= 16; }
 static bool fits_copy(const struct bench *b) { return is_softmax(b) && bench_bytes(b) >= 16; }
-static bool fits_link(const struct bench *b) { return b->one->place != BENCH_ON_DEVICE && kind_of(b) == BENCH_FOLD && b->machine->ops->link != NULL; }
+static bool fits_link(const struct bench *b) { return b->task->place != BENCH_ON_DEVICE && kind_of(b) == BENCH_FOLD && b->machine->ops->link != NULL; }
 
 static allfold_status read_prepare(struct bench *b, struct error *error)
 {

@@ -251,37 +251,37 @@ static allfold_status combine_known(struct bench *b, const struct bench_known *m
 
 static allfold_status fill(struct bench *b, struct error *error)
 {
-    const struct bench_case *const one = b->one;
+    const struct bench_case *const task = b->task;
     struct bench_known mine = {0}, all;
-    if (b->filled.count == one->count && b->filled.type == one->type && b->filled.place == one->place)
+    if (b->filled.count == task->count && b->filled.type == task->type && b->filled.place == task->place)
         return ALLFOLD_OK;
     b->filled.count = 0;
-    const struct bench_data data = {one->type, (uint64_t)b->rank * one->count, one->count, one->place != BENCH_ON_DEVICE};
+    const struct bench_data data = {task->type, (uint64_t)b->rank * task->count, task->count, task->place != BENCH_ON_DEVICE};
     b->machine->ops->fill(b->machine, &data, &mine, error);
-    if (one->place == BENCH_IN_FILE && error->status == ALLFOLD_OK)
+    if (task->place == BENCH_IN_FILE && error->status == ALLFOLD_OK)
         bench_file_fill(b, error);
     mine.high += (int64_t)(mine.low >> 32); /* so that ranks can be added */
     mine.low &= UINT32_MAX;
     if (comm_agree(comm_of(b), error) != ALLFOLD_OK || combine_known(b, &mine, &all, error) != ALLFOLD_OK)
         return error->status;
-    b->mine = (struct bench_expected){.count = one->count, .sumexp = mine.sumexp};
-    b->mine.sum = sum_of(&mine, one->type, &b->mine.max);
-    b->all = (struct bench_expected){.count = one->count * (uint64_t)b->size, .sumexp = all.sumexp};
-    b->all.sum = sum_of(&all, one->type, &b->all.max);
-    b->filled = *one;
+    b->mine = (struct bench_expected){.count = task->count, .sumexp = mine.sumexp};
+    b->mine.sum = sum_of(&mine, task->type, &b->mine.max);
+    b->all = (struct bench_expected){.count = task->count * (uint64_t)b->size, .sumexp = all.sumexp};
+    b->all.sum = sum_of(&all, task->type, &b->all.max);
+    b->filled = *task;
     return ALLFOLD_OK;
 }
 
 /* What this rank's elements fold to, for those that start from there. */
 static allfold_status fold_mine(struct bench *b, struct error *error)
 {
-    const struct bench_case *const one = b->one;
-    b->context->level = one->subject->level; /* on all ranks: they measure the same */
-    b->softmax_work = (struct softmax_work){b->machine->x, b->machine->y, one->type, one->type, one->count, false, one->subject->level};
-    b->work = (struct work){one->subject->kind == BENCH_FOLD ? fold_monoid(one->subject->fold, one->subject->level)
-                                                             : softmax_monoid(one->type, one->type, false, one->subject->level),
-                            one->type, b->machine->x, one->count, 0};
-    if (one->place == BENCH_ON_DEVICE && b->machine->ops->fold(b->machine, &b->work, error) == ALLFOLD_OK)
+    const struct bench_case *const task = b->task;
+    b->context->level = task->subject->level; /* on all ranks: they measure the same */
+    b->softmax_work = (struct softmax_work){b->machine->x, b->machine->y, task->type, task->type, task->count, false, task->subject->level};
+    b->work = (struct work){task->subject->kind == BENCH_FOLD ? fold_monoid(task->subject->fold, task->subject->level)
+                                                             : softmax_monoid(task->type, task->type, false, task->subject->level),
+                            task->type, b->machine->x, task->count, 0};
+    if (task->place == BENCH_ON_DEVICE && b->machine->ops->fold(b->machine, &b->work, error) == ALLFOLD_OK)
         b->machine->ops->fold_taken(b->machine, &b->work, &b->partial, error);
     return error->status;
 }
@@ -290,9 +290,9 @@ static allfold_status fold_mine(struct bench *b, struct error *error)
 
 static allfold_status clear(struct bench *b, struct error *error)
 {
-    if (b->one->place == BENCH_IN_FILE)
+    if (b->task->place == BENCH_IN_FILE)
         return bench_file_ready(b, error);
-    return b->one->warm ? error->status : b->machine->ops->clear(b->machine, error);
+    return b->task->warm ? error->status : b->machine->ops->clear(b->machine, error);
 }
 
 /* One run, all ranks beginning together; how long it took this rank. */
@@ -316,7 +316,7 @@ static double time_once(struct bench *b, const struct bench_peer *peer, struct e
     return clock_seconds() - start;
 }
 
-/* Another order in each round, the same on all ranks: nobody always follows the same one. (Fisher and Yates) */
+/* Another order in each round, the same on all ranks: nobody always follows the same task. (Fisher and Yates) */
 static void shuffle(int *order, int count, int round)
 {
     for (int i = 0; i < count; i++)
@@ -342,7 +342,7 @@ static int take_turns(struct bench *b, const struct bench_peer *const *peers, in
             seconds[order[i] * RUNS_MOST + (round < 0 ? 0 : round)] = taken;
         }
         if (round == -1) {
-            runs = timing_runs(&(struct timing_budget){b->one->seconds, RUNS_LEAST, RUNS_MOST}, clock_seconds() - start);
+            runs = timing_runs(&(struct timing_budget){b->task->seconds, RUNS_LEAST, RUNS_MOST}, clock_seconds() - start);
             MPI_Bcast(&runs, 1, MPI_INT, 0, b->comm);
         }
     }
@@ -356,8 +356,8 @@ static void check(struct bench *b, const struct bench_peer *peer, struct bench_m
     measured->correct = true;
     if (peer->check == NULL)
         return;
-    if (b->one->subject->kind == BENCH_SOFTMAX && error->status == ALLFOLD_OK)
-        b->machine->ops->poison(b->machine, b->one->type, b->one->count, error);
+    if (b->task->subject->kind == BENCH_SOFTMAX && error->status == ALLFOLD_OK)
+        b->machine->ops->poison(b->machine, b->task->type, b->task->count, error);
     if (comm_agree(comm_of(b), error) != ALLFOLD_OK)
         return;
     if (peer->run(b, error) == ALLFOLD_OK && b->machine->ops->wait(b->machine, error) == ALLFOLD_OK)
@@ -370,7 +370,7 @@ static void check(struct bench *b, const struct bench_peer *peer, struct bench_m
 static double bytes_of(const struct bench *b, const struct bench_peer *peer)
 {
     const double bytes = (double)bench_bytes(b);
-    const bool twice = peer->copies || (b->one->subject->kind == BENCH_SOFTMAX && peer->check != NULL);
+    const bool twice = peer->copies || (b->task->subject->kind == BENCH_SOFTMAX && peer->check != NULL);
     return peer->timing_point == BENCH_EXCHANGE ? 0.0 : twice ? 2 * bytes : bytes;
 }
 
@@ -380,13 +380,13 @@ static double floor_of(const struct bench *b, const struct bench_peer *peer, con
     const double bytes = (double)bench_bytes(b), reading = bytes / facts->read, copying = 2 * bytes / facts->copy;
     if (peer->timing_point == BENCH_EXCHANGE)
         return 0.0;
-    if (b->one->place == BENCH_IN_FILE)
+    if (b->task->place == BENCH_IN_FILE)
         return 0.0; /* the rows beside it say what the files can give */
-    if (b->one->place == BENCH_IN_HOST)
+    if (b->task->place == BENCH_IN_HOST)
         return isnan(facts->link_in) ? reading : bytes / facts->link_in;
     if (peer->copies)
         return copying;
-    return b->one->subject->kind == BENCH_SOFTMAX && peer->check != NULL ? reading + copying : reading;
+    return b->task->subject->kind == BENCH_SOFTMAX && peer->check != NULL ? reading + copying : reading;
 }
 
 /* all: on rank 0, `count` of each rank in rank order. */
@@ -427,12 +427,12 @@ static allfold_status measure(struct bench *b, const struct bench_peer *const *p
     return error->status;
 }
 
-allfold_status bench_run(struct bench *b, const struct bench_case *one, const struct bench_row **rows, int *row_count,
+allfold_status bench_run(struct bench *b, const struct bench_case *task, const struct bench_row **rows, int *row_count,
                          struct error *error)
 {
     const struct bench_peer *peers[BENCH_ROWS_MAX];
     int count = 0;
-    b->one = one;
+    b->task = task;
     if (fill(b, error) != ALLFOLD_OK)
         return error->status;
     fold_mine(b, error);

@@ -26,7 +26,7 @@ struct bench {
     struct bench_measured *measured; /* rank 0: BENCH_ROWS_MAX a rank */
 
     /* The case under way, and the data that is there: of filled, where filled.count > 0. */
-    const struct bench_case *one;
+    const struct bench_case *task;
     struct bench_case filled;
     struct bench_expected mine, all; /* of this rank's elements, and of all ranks' */
     struct work work;                /* the case's elements, and the monoid of a fold or of softmax's first pass */
@@ -41,7 +41,7 @@ struct bench_peer {
     const char *name;
     enum bench_timing_point timing_point;
     const char *text;
-    bool (*fits)(const struct bench *b); /* whether it can do b->one */
+    bool (*fits)(const struct bench *b); /* whether it can do b->task */
     allfold_status (*prepare)(struct bench *b, struct error *error); /* may be NULL */
     /* BENCH_KERNEL: starts the work; else does it whole. */
     allfold_status (*run)(struct bench *b, struct error *error);
@@ -53,7 +53,7 @@ struct bench_peer {
 extern const struct bench_peer bench_peers[];
 extern const int bench_peer_count;
 
-static inline uint64_t bench_bytes(const struct bench *b) { return b->one->count * allfold_type_bytes(b->one->type); }
+static inline uint64_t bench_bytes(const struct bench *b) { return b->task->count * allfold_type_bytes(b->task->type); }
 
 /* NCCL (nccl.c). Opens a communicator of the benchmark's ranks; *nccl stays NULL, without an error, where NCCL is not in
    the build or refuses, which rank 0 then says on standard error. Collective. */

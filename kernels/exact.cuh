@@ -37,13 +37,13 @@ static __device__ __forceinline__ int64_t warp_sum(int64_t value)
 }
 
 /* Adds the windows of a warp to the block's words. Lanes whose windows are alike are added first: usually all. */
-static __device__ __forceinline__ void warp_windows_add(struct exact_front *front, int windows, const struct exact_sink *block)
+static __device__ __forceinline__ void warp_windows_add(struct exact_accumulator *accumulator, int windows, const struct exact_sink *block)
 {
     const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int w = 0; w < windows; w++) {
         int32_t exponent;
-        const int64_t value = exact_window_take(front, w, &exponent);
+        const int64_t value = exact_window_take(accumulator, w, &exponent);
         unsigned int left = __ballot_sync(0xffffffffu, value != 0);
 #pragma unroll 1
         while (left != 0) {
@@ -58,106 +58,106 @@ static __device__ __forceinline__ void warp_windows_add(struct exact_front *fron
             left &= ~__ballot_sync(0xffffffffu, alike);
         }
     }
-    if (__ballot_sync(0xffffffffu, front->others) != 0 && lane == 0)
-        exact_count(block, EXACT_OTHERS, 1);
+    if (__ballot_sync(0xffffffffu, accumulator->not_minus_zero) != 0 && lane == 0)
+        exact_count(block, EXACT_NOT_MINUS_ZERO, 1);
 }
 
 /* The same, of integers. */
-template <class Exact, class Front>
-static __device__ __forceinline__ void warp_integers_add(Front *front, struct exact_sink *block)
+template <class Exact, class Accumulator>
+static __device__ __forceinline__ void warp_integers_add(Accumulator *accumulator, struct exact_sink *block)
 {
 #pragma unroll 1
     for (int lanes = 1; lanes < 32; lanes *= 2) {
-        const Front other = partial_shuffle_down(*front, lanes);
-        Exact::combine(front, &other);
+        const Accumulator other = partial_shuffle_down(*accumulator, lanes);
+        Exact::combine(accumulator, &other);
     }
     if (threadIdx.x % 32 == 0)
-        Exact::finish(front, block);
+        Exact::finish(accumulator, block);
 }
 
-template <class Exact, class Front> static __device__ __forceinline__ void warp_add(Front *front, struct exact_sink *block)
+template <class Exact, class Accumulator> static __device__ __forceinline__ void warp_add(Accumulator *accumulator, struct exact_sink *block)
 {
     if constexpr (Exact::floating)
-        warp_windows_add(front, Exact::windows, block);
+        warp_windows_add(accumulator, Exact::windows, block);
     else
-        warp_integers_add<Exact>(front, block);
+        warp_integers_add<Exact>(accumulator, block);
 }
 
 /* An exact monoid at a value type, in the shape of fold_of: what a thread carries stands for the partial. carries: whether word
    i is a limb whose carry belongs to the next word. */
 template <enum monoid monoid, class Value> struct exact_of;
-#define DEFINE_EXACT_0(name, value_name)                                                                    \
-    template <> struct exact_of<MONOID_##name, value_##value_name> {                                        \
-        typedef value_##value_name value;                                                                   \
-        typedef name##_##value_name##_front front_type;                                                     \
-        struct partial {                                                                                    \
-            front_type front;                                                                               \
-            struct exact_sink sinks[1];                                                                     \
-        };                                                                                                  \
-        static constexpr bool indexed = false, floating = (value)0.5 != 0, brief = false;                   \
-        static constexpr enum cost cost = monoid_facts[MONOID_##name].cost;                                 \
-        static constexpr int words = name##_words_##value_name, windows = name##_windows_of_##value_name;   \
-        static constexpr int bins = name##_bins_##value_name;                                               \
-        static __device__ __forceinline__ bool carries(int i) { return i < name##_limbs_##value_name - 1; } \
-        static __device__ __forceinline__ void place(struct exact_sink *sinks, int64_t *at, uint32_t stride) \
-        {                                                                                                   \
-            sinks[0] = exact_sink_of(at, stride, name##_limbs_##value_name, name##_lowest_##value_name);    \
-            sinks[0].shared = true;                                                                         \
-        }                                                                                                   \
-        static __device__ __forceinline__ void start(partial *p) { name##_start_##value_name(&p->front); }  \
-        static __device__ __forceinline__ void tile(partial *p, const value *x, uint32_t n, uint64_t)       \
-        {                                                                                                   \
-            name##_take_##value_name(&p->front, &p->sinks[0], x, n);                                        \
-        }                                                                                                   \
-        static __device__ __forceinline__ void combine(front_type *a, const front_type *b)                  \
-        {                                                                                                   \
-            name##_front_combine_##value_name(a, b);                                                        \
-        }                                                                                                   \
-        static __device__ __forceinline__ void finish(front_type *front, struct exact_sink *sink)           \
-        {                                                                                                   \
-            name##_finish_front_##value_name(front, sink);                                                  \
-        }                                                                                                   \
-        static __device__ __forceinline__ void add(partial *p, struct exact_sink *sinks)                    \
-        {                                                                                                   \
-            warp_add<exact_of>(&p->front, &sinks[0]);                                                       \
-        }                                                                                                   \
+#define DEFINE_EXACT_0(name, value_name)                                                                         \
+    template <> struct exact_of<MONOID_##name, value_##value_name> {                                             \
+        typedef value_##value_name value;                                                                        \
+        typedef name##_##value_name##_accumulator accumulator_type;                                              \
+        struct partial {                                                                                         \
+            accumulator_type accumulator;                                                                        \
+            struct exact_sink sinks[1];                                                                          \
+        };                                                                                                       \
+        static constexpr bool indexed = false, floating = (value)0.5 != 0, brief = false;                        \
+        static constexpr enum cost cost = monoid_facts[MONOID_##name].cost;                                      \
+        static constexpr int words = name##_words_##value_name, windows = name##_windows_of_##value_name;        \
+        static constexpr int bins = name##_bins_##value_name;                                                    \
+        static __device__ __forceinline__ bool carries(int i) { return i < name##_limbs_##value_name - 1; }      \
+        static __device__ __forceinline__ void place(struct exact_sink *sinks, int64_t *at, uint32_t stride)     \
+        {                                                                                                        \
+            sinks[0] = exact_sink_of(at, stride, name##_limbs_##value_name, name##_lowest_##value_name);         \
+            sinks[0].shared = true;                                                                              \
+        }                                                                                                        \
+        static __device__ __forceinline__ void start(partial *p) { name##_start_##value_name(&p->accumulator); } \
+        static __device__ __forceinline__ void tile(partial *p, const value *x, uint32_t n, uint64_t)            \
+        {                                                                                                        \
+            name##_take_##value_name(&p->accumulator, &p->sinks[0], x, n);                                       \
+        }                                                                                                        \
+        static __device__ __forceinline__ void combine(accumulator_type *a, const accumulator_type *b)           \
+        {                                                                                                        \
+            name##_accumulator_combine_##value_name(a, b);                                                       \
+        }                                                                                                        \
+        static __device__ __forceinline__ void finish(accumulator_type *accumulator, struct exact_sink *sink)    \
+        {                                                                                                        \
+            name##_finish_accumulator_##value_name(accumulator, sink);                                           \
+        }                                                                                                        \
+        static __device__ __forceinline__ void add(partial *p, struct exact_sink *sinks)                         \
+        {                                                                                                        \
+            warp_add<exact_of>(&p->accumulator, &sinks[0]);                                                      \
+        }                                                                                                        \
     };
 /* stats: three sums, and the extremes. */
-#define DEFINE_EXACT_1(name, value_name)                                                                    \
-    template <> struct exact_of<MONOID_##name, value_##value_name> {                                        \
-        typedef value_##value_name value;                                                                   \
-        typedef exact_of<MONOID_sum_exact, value> sum;                                                      \
-        typedef exact_of<MONOID_norm1_exact, value> norm1;                                                  \
-        typedef exact_of<MONOID_norm2_exact, value> norm2;                                                  \
-        struct partial {                                                                                    \
-            name##_##value_name##_front front;                                                              \
-            struct exact_sink sinks[3];                                                                     \
-        };                                                                                                  \
-        static constexpr bool indexed = true, floating = (value)0.5 != 0, brief = false;                    \
-        static constexpr enum cost cost = monoid_facts[MONOID_##name].cost;                                 \
-        static constexpr int words = sum::words + norm1::words + norm2::words, bins = 0;                    \
-        static __device__ __forceinline__ bool carries(int i)                                               \
-        {                                                                                                   \
-            return i < sum::words                  ? sum::carries(i)                                        \
-                   : i < sum::words + norm1::words ? norm1::carries(i - sum::words)                         \
-                                                   : norm2::carries(i - sum::words - norm1::words);         \
-        }                                                                                                   \
-        static __device__ __forceinline__ void place(struct exact_sink *sinks, int64_t *at, uint32_t stride) \
-        {                                                                                                   \
-            name##_sinks_##value_name(sinks, at, stride);                                                   \
-            sinks[0].shared = sinks[1].shared = sinks[2].shared = true;                                     \
-        }                                                                                                   \
-        static __device__ __forceinline__ void start(partial *p) { name##_start_##value_name(&p->front); }  \
-        static __device__ __forceinline__ void tile(partial *p, const value *x, uint32_t n, uint64_t first) \
-        {                                                                                                   \
-            name##_take_##value_name(&p->front, p->sinks, x, n, first);                                     \
-        }                                                                                                   \
-        static __device__ __forceinline__ void add(partial *p, struct exact_sink *sinks)                    \
-        {                                                                                                   \
-            warp_add<sum>(&p->front.sum, &sinks[0]);                                                        \
-            warp_add<norm1>(&p->front.norm1, &sinks[1]);                                                    \
-            warp_add<norm2>(&p->front.norm2, &sinks[2]);                                                    \
-        }                                                                                                   \
+#define DEFINE_EXACT_1(name, value_name)                                                                         \
+    template <> struct exact_of<MONOID_##name, value_##value_name> {                                             \
+        typedef value_##value_name value;                                                                        \
+        typedef exact_of<MONOID_sum_exact, value> sum;                                                           \
+        typedef exact_of<MONOID_norm1_exact, value> norm1;                                                       \
+        typedef exact_of<MONOID_norm2_exact, value> norm2;                                                       \
+        struct partial {                                                                                         \
+            name##_##value_name##_accumulator accumulator;                                                       \
+            struct exact_sink sinks[3];                                                                          \
+        };                                                                                                       \
+        static constexpr bool indexed = true, floating = (value)0.5 != 0, brief = false;                         \
+        static constexpr enum cost cost = monoid_facts[MONOID_##name].cost;                                      \
+        static constexpr int words = sum::words + norm1::words + norm2::words, bins = 0;                         \
+        static __device__ __forceinline__ bool carries(int i)                                                    \
+        {                                                                                                        \
+            return i < sum::words                  ? sum::carries(i)                                             \
+                   : i < sum::words + norm1::words ? norm1::carries(i - sum::words)                              \
+                                                   : norm2::carries(i - sum::words - norm1::words);              \
+        }                                                                                                        \
+        static __device__ __forceinline__ void place(struct exact_sink *sinks, int64_t *at, uint32_t stride)     \
+        {                                                                                                        \
+            name##_sinks_##value_name(sinks, at, stride);                                                        \
+            sinks[0].shared = sinks[1].shared = sinks[2].shared = true;                                          \
+        }                                                                                                        \
+        static __device__ __forceinline__ void start(partial *p) { name##_start_##value_name(&p->accumulator); } \
+        static __device__ __forceinline__ void tile(partial *p, const value *x, uint32_t n, uint64_t first)      \
+        {                                                                                                        \
+            name##_take_##value_name(&p->accumulator, p->sinks, x, n, first);                                    \
+        }                                                                                                        \
+        static __device__ __forceinline__ void add(partial *p, struct exact_sink *sinks)                         \
+        {                                                                                                        \
+            warp_add<sum>(&p->accumulator.sum, &sinks[0]);                                                       \
+            warp_add<norm1>(&p->accumulator.norm1, &sinks[1]);                                                   \
+            warp_add<norm2>(&p->accumulator.norm2, &sinks[2]);                                                   \
+        }                                                                                                        \
     };
 #define DEFINE_EXACTS(name, values, indexed, ...) VALUES_##values(DEFINE_EXACT_##indexed, name)
 WORD_MONOIDS(DEFINE_EXACTS)
@@ -407,7 +407,7 @@ exact_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, cons
         columns_add<Exact, plan>(&thread, columns, words);
     typename ends::type extremes;
     if constexpr (Exact::indexed) {
-        extremes = {thread.front.min, thread.front.max};
+        extremes = {thread.accumulator.min, thread.accumulator.max};
         ends::template block_take<threads>(&extremes);
     }
     __syncthreads();

@@ -155,12 +155,12 @@ template <int threads> static __device__ __forceinline__ double block_max(double
 {
     constexpr int warps = threads / 32;
     static_assert((warps & (warps - 1)) == 0, "a power of two");
-    __shared__ double room[warps];
+    __shared__ double shared[warps];
     x = warp_max(x);
     if (threadIdx.x % 32 == 0)
-        room[threadIdx.x / 32] = x;
+        shared[threadIdx.x / 32] = x;
     __syncthreads();
-    return warp_max(room[threadIdx.x % warps]);
+    return warp_max(shared[threadIdx.x % warps]);
 }
 
 /* Bins, as warp_combine: first all lanes' are brought to the largest maximum, then they are integers to add. */
@@ -223,18 +223,18 @@ template <class Fold, int threads> static __device__ __forceinline__ void block_
 {
     constexpr int warps = threads / 32;
     static_assert((warps & (warps - 1)) == 0, "a power of two");
-    __shared__ typename Fold::partial room[warps];
+    __shared__ typename Fold::partial shared[warps];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     if constexpr (Fold::scaled && !Fold::exact) /* to one maximum, once: what is left to do is to add */
         Fold::rescale(partial, block_max<threads>(partial->max));
     warp_combine<Fold, 32>(partial);
     if (lane == 0)
-        room[warp] = *partial;
+        shared[warp] = *partial;
     __syncthreads();
     if (warp == 0) {
         *partial = Fold::identity();
         if (lane < warps)
-            *partial = room[lane];
+            *partial = shared[lane];
         warp_combine<Fold, warps>(partial);
     }
 }

@@ -68,8 +68,8 @@ softmax_rounds(const typename Element::stored *x, typename Element::stored *y, u
     if (last < n)
         round_to(&y[last], element_softmax<Arithmetic, Element>(x[last], c));
     /* While a round is computed and stored the next one is on its way to slots of shared memory, which each thread has for itself. */
-    __shared__ uint4 room[flight * threads];
-    uint4 *const slots = room + threadIdx.x;
+    __shared__ uint4 shared[flight * threads];
+    uint4 *const slots = shared + threadIdx.x;
     const auto copy_round = [=](uint64_t first) {
 #pragma unroll
         for (int i = 0; i < flight; i++)

@@ -314,10 +314,10 @@ int softmax_resident_prepare(int device, struct softmax_capacity *capacity)
     const size_t own = 2048; /* at most, of the kernels' other shared memory */
     capacity->shared_bytes = (size_t)most > own ? ((size_t)most - own) / STAGE_BYTES * STAGE_BYTES : 0;
     capacity->cache_bytes = (size_t)cache;
-    for (int way = 0; way < 8; way++)
+    for (int variant = 0; variant < 8; variant++)
         for (const allfold_type type : {ALLFOLD_F16, ALLFOLD_BF16, ALLFOLD_F32, ALLFOLD_F64})
             if (code == cudaSuccess)
-                code = kernel_of(type, (way & 1) != 0, (way & 2) != 0, (way & 4) != 0, [=](auto, auto *kernel) {
+                code = kernel_of(type, (variant & 1) != 0, (variant & 2) != 0, (variant & 4) != 0, [=](auto, auto *kernel) {
                     return cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                                 (int)capacity->shared_bytes);
                 });

@@ -70,7 +70,7 @@ static __device__ __forceinline__ int32_t sum_of_lanes(int32_t value) /* in ever
     return value;
 }
 
-/* The three ways to sum a tile. Lane i gets the sum of its line i. */
+/* The three methods of summing a tile. Lane i gets the sum of its line i. */
 struct lane_a_line {
     template <bool rows, bool inside>
     static __device__ __forceinline__ int32_t sum(const struct lines<rows> &x, const struct tile &tile)
@@ -138,11 +138,11 @@ template <int pad> struct corner_turned {
     }
 };
 
-template <class Way, bool rows>
+template <class Method, bool rows>
 static __global__ void __launch_bounds__(32 * WARPS) tile_kernel(struct lines<rows> x, int32_t *partials)
 {
     const struct tile tile = x.tile();
-    x.store(tile, x.has(tile) ? Way::template sum<rows, true>(x, tile) : Way::template sum<rows, false>(x, tile), partials);
+    x.store(tile, x.has(tile) ? Method::template sum<rows, true>(x, tile) : Method::template sum<rows, false>(x, tile), partials);
 }
 
 static uint64_t segments_of(uint64_t length) { return length > PLACES ? (length + PLACES - 1) / PLACES : 1; }
@@ -216,22 +216,22 @@ static allfold_status check(struct experiment *experiment, const struct line_sum
 /* Sectors that a warp's load touches if its lanes are this many elements apart. */
 static double sectors_of(uint64_t stride) { return stride >= 8 ? 32.0 : (double)(31 * stride / 8 + 1); }
 
-enum { WAY, PATTERN, SECTORS, REGISTERS, OCCUPANCY, SPEEDUP, TIME };
+enum { METHOD, PATTERN, SECTORS, REGISTERS, OCCUPANCY, SPEEDUP, TIME };
 
-template <bool rows> struct way {
+template <bool rows> struct method {
     const char *name, *pattern;
     void (*kernel)(struct lines<rows>, int32_t *);
     bool coalesced;
 };
 
 template <bool rows>
-static allfold_status measure(struct experiment *experiment, const struct way<rows> *way, struct line_sums<rows> *job,
+static allfold_status measure(struct experiment *experiment, const struct method<rows> *method, struct line_sums<rows> *job,
                               double *naive, struct error *error)
 {
     char why[LADDER_TEXT_BYTES] = "";
     struct kernel_needs needs;
-    job->kernel = way->kernel;
-    if (experiment_needs((const void *)way->kernel, 32 * WARPS, 0, &needs, error) != ALLFOLD_OK
+    job->kernel = method->kernel;
+    if (experiment_needs((const void *)method->kernel, 32 * WARPS, 0, &needs, error) != ALLFOLD_OK
         || check(experiment, job, why, error) != ALLFOLD_OK)
         return error->status;
     const double bytes = (double)(experiment->n + job->x.count) * sizeof(int32_t); /* without what lies between the levels */
@@ -241,25 +241,25 @@ static allfold_status measure(struct experiment *experiment, const struct way<ro
         return error->status;
     experiment_verdict(experiment, row, why);
     *naive = isnan(*naive) ? row[TIME].number : *naive;
-    snprintf(row[WAY].text, sizeof row[WAY].text, "%s", way->name);
-    snprintf(row[PATTERN].text, sizeof row[PATTERN].text, "%s", way->pattern);
-    row[SECTORS].number = sectors_of(way->coalesced ? 1 : rows ? job->x.length : job->x.count);
+    snprintf(row[METHOD].text, sizeof row[METHOD].text, "%s", method->name);
+    snprintf(row[PATTERN].text, sizeof row[PATTERN].text, "%s", method->pattern);
+    row[SECTORS].number = sectors_of(method->coalesced ? 1 : rows ? job->x.length : job->x.count);
     row[REGISTERS].number = needs.registers;
     row[OCCUPANCY].number = (double)needs.blocks * 32 * WARPS / experiment->gpu->device.threads_per_multiprocessor;
     row[SPEEDUP].number = *naive / row[TIME].number;
     return ALLFOLD_OK;
 }
 
-/* The sums of all rows, or of all columns, in each of the ways. */
+/* The sums of all rows, or of all columns, by each method. */
 template <bool rows>
 static allfold_status measure_all(struct experiment *experiment, uint64_t row_count, uint64_t column_count,
                                   struct error *error)
 {
-    typedef typename std::conditional<rows, lane_a_line, warp_a_line>::type naive_way;
-    typedef typename std::conditional<rows, warp_a_line, lane_a_line>::type coalesced_way;
-    static const struct way<rows> ways[] = {
-        {"naive", rows ? "a lane a row" : "lanes down a column", tile_kernel<naive_way, rows>, false},
-        {"coalesced", rows ? "lanes along a row" : "a lane a column", tile_kernel<coalesced_way, rows>, true},
+    typedef typename std::conditional<rows, lane_a_line, warp_a_line>::type naive_method;
+    typedef typename std::conditional<rows, warp_a_line, lane_a_line>::type coalesced_method;
+    static const struct method<rows> methods[] = {
+        {"naive", rows ? "a lane a row" : "lanes down a column", tile_kernel<naive_method, rows>, false},
+        {"coalesced", rows ? "lanes along a row" : "a lane a column", tile_kernel<coalesced_method, rows>, true},
         {"corner-turned", "tile[32][32]", tile_kernel<corner_turned<0>, rows>, true},
         {"corner-turned, padded", "tile[32][32 + 1]", tile_kernel<corner_turned<1>, rows>, true},
     };
@@ -274,8 +274,8 @@ static allfold_status measure_all(struct experiment *experiment, uint64_t row_co
     ladder_oracle_line_sums(experiment->n, job.x.count, job.x.length, rows ? column_count : 1, rows ? 1 : column_count,
                             (int32_t *)expected);
     job.expected = (const int32_t *)expected;
-    for (const struct way<rows> &way : ways)
-        if (measure(experiment, &way, &job, &naive, error) != ALLFOLD_OK)
+    for (const struct method<rows> &method : methods)
+        if (measure(experiment, &method, &job, &naive, error) != ALLFOLD_OK)
             break;
     return error->status;
 }
@@ -301,7 +301,7 @@ allfold_status ladder_coalescing(struct gpu *gpu, const struct ladder_request *r
                          (unsigned long long)columns, (unsigned long long)request->count);
     snprintf(table->title, sizeof table->title, "%s sums of a matrix of %llu rows and %llu columns, row after row in memory",
              request->part == 0 ? "row" : "column", (unsigned long long)rows, (unsigned long long)columns);
-    ladder_table_column(table, "way", "way", LADDER_TEXT);
+    ladder_table_column(table, "way", "method", LADDER_TEXT);
     ladder_table_column(table, "pattern", "pattern", LADDER_TEXT);
     ladder_table_column(table, "sectors", "sectors a load", LADDER_INTEGER);
     ladder_table_column(table, "registers", "regs", LADDER_INTEGER);

@@ -34,6 +34,6 @@ static allfold_status plan(struct reduction *r, struct error *error)
     return gpu_buffer(r->gpu, GPU_SCRATCH, r->scratch_bytes, &r->scratch, error);
 }
 
-static const struct rung_way cub_way = {false, plan, start, reduction_answer_device};
+static const struct rung_driver cub_driver = {false, plan, start, reduction_answer_device};
 extern const struct rung rung_cub;
-const struct rung rung_cub = {&cub_way, 1, 0, {}};
+const struct rung rung_cub = {&cub_driver, 1, 0, {}};

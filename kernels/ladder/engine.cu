@@ -93,6 +93,6 @@ static allfold_status answer(struct reduction *r, struct ladder_answer *answer, 
     return error->status;
 }
 
-static const struct rung_way engine_way = {false, plan, start, answer};
+static const struct rung_driver engine_driver = {false, plan, start, answer};
 extern const struct rung rung_engine;
-const struct rung rung_engine = {&engine_way, 1, 0, {}};
+const struct rung rung_engine = {&engine_driver, 1, 0, {}};

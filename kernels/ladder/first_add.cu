@@ -11,19 +11,19 @@
 template <class Op, int block>
 static __global__ void first_add_kernel(const typename Op::value *x, uint64_t n, typename Op::value *partials)
 {
-    __shared__ typename Op::value room[block];
+    __shared__ typename Op::value shared[block];
     const unsigned int t = threadIdx.x;
     const uint64_t i = (uint64_t)blockIdx.x * (2 * blockDim.x) + t;
 
-    room[t] = Op::combine(element_at<Op>(x, n, i), element_at<Op>(x, n, i + blockDim.x));
+    shared[t] = Op::combine(element_at<Op>(x, n, i), element_at<Op>(x, n, i + blockDim.x));
     __syncthreads();
     for (unsigned int stride = blockDim.x / 2; stride > 0; stride /= 2) {
         if (t < stride)
-            room[t] = Op::combine(room[t], room[t + stride]);
+            shared[t] = Op::combine(shared[t], shared[t + stride]);
         __syncthreads();
     }
     if (t == 0)
-        partials[blockIdx.x] = room[0];
+        partials[blockIdx.x] = shared[0];
 }
 
 LADDER_RUNG(first_add, 2, 0)

@@ -16,14 +16,14 @@
 template <class Op, int block>
 static __global__ void four_blocks_kernel(const typename Op::value *x, uint64_t n, typename Op::value *partials)
 {
-    __shared__ typename Op::value room[block];
+    __shared__ typename Op::value shared[block];
     const unsigned int t = threadIdx.x;
 
-    room[t] = four_elements<Op>(x, n, (uint64_t)blockIdx.x * (4 * block) + t, block);
+    shared[t] = four_elements<Op>(x, n, (uint64_t)blockIdx.x * (4 * block) + t, block);
     __syncthreads();
-    block_tree<Op, block>(room, t);
+    block_tree<Op, block>(shared, t);
     if (t == 0)
-        partials[blockIdx.x] = room[0];
+        partials[blockIdx.x] = shared[0];
 }
 
 LADDER_RUNG(four_blocks, 4, 0)

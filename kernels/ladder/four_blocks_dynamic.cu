@@ -10,7 +10,7 @@
 #include "kernels/ladder/parts.cuh"
 
 /* An `extern __shared__` array has one type in the whole program, so a template casts it to its own. */
-template <class T> static __device__ __forceinline__ T *shared_room()
+template <class T> static __device__ __forceinline__ T *shared_memory()
 {
     extern __shared__ __align__(16) unsigned char bytes[];
     return (T *)bytes;
@@ -19,14 +19,14 @@ template <class T> static __device__ __forceinline__ T *shared_room()
 template <class Op, int block>
 static __global__ void four_blocks_dynamic_kernel(const typename Op::value *x, uint64_t n, typename Op::value *partials)
 {
-    typename Op::value *const room = shared_room<typename Op::value>();
+    typename Op::value *const shared = shared_memory<typename Op::value>();
     const unsigned int t = threadIdx.x;
 
-    room[t] = four_elements<Op>(x, n, (uint64_t)blockIdx.x * (4 * block) + t, block);
+    shared[t] = four_elements<Op>(x, n, (uint64_t)blockIdx.x * (4 * block) + t, block);
     __syncthreads();
-    block_tree<Op, block>(room, t);
+    block_tree<Op, block>(shared, t);
     if (t == 0)
-        partials[blockIdx.x] = room[0];
+        partials[blockIdx.x] = shared[0];
 }
 
 LADDER_RUNG(four_blocks_dynamic, 4, RUNG_DYNAMIC_SHARED)

@@ -66,7 +66,7 @@ static allfold_status measure(struct experiment *experiment, const struct ladder
     row[LAUNCHES].number = r.launches;
     row[REGISTERS].number = r.registers;
     row[OCCUPANCY].number = r.occupancy;
-    const struct gpu_work work = {levels_way.start, &r};
+    const struct gpu_work work = {levels_driver.start, &r};
     return experiment_row(experiment, &work, row, error);
 }
 

@@ -76,6 +76,6 @@ static allfold_status answer(struct reduction *r, struct ladder_answer *answer, 
     return ALLFOLD_OK;
 }
 
-static const struct rung_way host_way = {true, plan, start, answer};
+static const struct rung_driver host_driver = {true, plan, start, answer};
 extern const struct rung rung_host_recursion;
-const struct rung rung_host_recursion = {&host_way, 1, 0, {}};
+const struct rung rung_host_recursion = {&host_driver, 1, 0, {}};

@@ -123,7 +123,7 @@ allfold_status reduction_answer_device(struct reduction *r, struct ladder_answer
     return error->status;
 }
 
-const struct rung_way levels_way = {false, plan, start, reduction_answer_device};
+const struct rung_driver levels_driver = {false, plan, start, reduction_answer_device};
 
 allfold_status reduction_plan(struct gpu *gpu, const struct rung *rung, const struct ladder_request *request,
                               const void *x, struct reduction *r, struct error *error)
@@ -137,5 +137,5 @@ allfold_status reduction_plan(struct gpu *gpu, const struct rung *rung, const st
     r->x = x;
     r->n = request->count;
     r->occupancy = r->registers = r->shared_bytes = r->launches = NAN;
-    return reduction_way(r)->plan(r, error);
+    return reduction_driver(r)->plan(r, error);
 }

@@ -29,21 +29,21 @@ struct reduction {
 };
 
 /* How a rung runs. */
-struct rung_way {
+struct rung_driver {
     bool on_host;
     allfold_status (*plan)(struct reduction *reduction, struct error *error);
     gpu_start *start; /* of a struct reduction */
     /* Waits and takes the result. */
     allfold_status (*answer)(struct reduction *reduction, struct ladder_answer *answer, struct error *error);
 };
-extern const struct rung_way levels_way;
+extern const struct rung_driver levels_driver;
 
 /* Makes *reduction of `rung` over x, ready to start. */
 allfold_status reduction_plan(struct gpu *gpu, const struct rung *rung, const struct ladder_request *request,
                               const void *x, struct reduction *reduction, struct error *error);
-static inline const struct rung_way *reduction_way(const struct reduction *reduction)
+static inline const struct rung_driver *reduction_driver(const struct reduction *reduction)
 {
-    return reduction->rung->way != NULL ? reduction->rung->way : &levels_way;
+    return reduction->rung->driver != NULL ? reduction->rung->driver : &levels_driver;
 }
 
 /* An answer in the elements' own type, at `value` in host memory. */

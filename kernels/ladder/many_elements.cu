@@ -15,14 +15,14 @@
 template <class Op, int block>
 static __global__ void many_elements_kernel(const typename Op::value *x, uint64_t n, typename Op::value *partials)
 {
-    __shared__ typename Op::value room[block];
+    __shared__ typename Op::value shared[block];
     const unsigned int t = threadIdx.x;
 
-    room[t] = grid_stride<Op, block>(x, n);
+    shared[t] = grid_stride<Op, block>(x, n);
     __syncthreads();
-    block_tree<Op, block>(room, t);
+    block_tree<Op, block>(shared, t);
     if (t == 0)
-        partials[blockIdx.x] = room[0];
+        partials[blockIdx.x] = shared[0];
 }
 
 /* a small array gets fewer blocks, with 16 elements a thread */

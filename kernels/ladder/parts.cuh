@@ -10,31 +10,31 @@ static __device__ __forceinline__ typename Op::value element_at(const typename O
     return i < n ? x[i] : Op::identity();
 }
 
-/* last_warp.cu: room[0 .. 64) becomes room[0]. Called by all of the threads 0 to 31 of a block. Each step reads what
+/* last_warp.cu: shared[0 .. 64) becomes shared[0]. Called by all of the threads 0 to 31 of a block. Each step reads what
    other lanes wrote in the step before, so each ends with a warp-level barrier: lanes need not run in step. */
-template <class Op> static __device__ __forceinline__ void last_warp_tree(typename Op::value *room, unsigned int lane)
+template <class Op> static __device__ __forceinline__ void last_warp_tree(typename Op::value *shared, unsigned int lane)
 {
 #pragma unroll
     for (unsigned int stride = 32; stride > 0; stride /= 2) {
         if (lane < stride)
-            room[lane] = Op::combine(room[lane], room[lane + stride]);
+            shared[lane] = Op::combine(shared[lane], shared[lane + stride]);
         __syncwarp();
     }
 }
 
-/* unrolled.cu: room[0 .. block) becomes room[0]. For whole blocks, after a barrier. block is a constant, so the compiler
+/* unrolled.cu: shared[0 .. block) becomes shared[0]. For whole blocks, after a barrier. block is a constant, so the compiler
    unrolls the loop, and leaves out the steps that a block of this size does not need. */
 template <class Op, int block>
-static __device__ __forceinline__ void block_tree(typename Op::value *room, unsigned int t)
+static __device__ __forceinline__ void block_tree(typename Op::value *shared, unsigned int t)
 {
 #pragma unroll
     for (unsigned int stride = block / 2; stride > 32; stride /= 2) {
         if (t < stride)
-            room[t] = Op::combine(room[t], room[t + stride]);
+            shared[t] = Op::combine(shared[t], shared[t + stride]);
         __syncthreads();
     }
     if (t < 32)
-        last_warp_tree<Op>(room, t);
+        last_warp_tree<Op>(shared, t);
 }
 
 /* four_blocks.cu: x[i], x[i + step], x[i + 2 step] and x[i + 3 step], all four in flight before the first is used. */
@@ -86,13 +86,13 @@ static __device__ __forceinline__ typename Op::value warp_shuffles(typename Op::
 template <class Op, int block>
 static __device__ __forceinline__ typename Op::value block_shuffles(typename Op::value value)
 {
-    __shared__ typename Op::value room[block / 32];
+    __shared__ typename Op::value shared[block / 32];
     const unsigned int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     value = warp_shuffles<Op>(value);
     if (lane == 0)
-        room[warp] = value;
+        shared[warp] = value;
     __syncthreads();
     if (warp == 0)
-        value = warp_shuffles<Op>(lane < block / 32 ? room[lane] : Op::identity());
+        value = warp_shuffles<Op>(lane < block / 32 ? shared[lane] : Op::identity());
     return value;
 }

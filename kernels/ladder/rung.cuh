@@ -64,9 +64,9 @@ enum {
     RUNG_DYNAMIC_SHARED = 4, /* an element of shared memory a thread, given at launch */
 };
 
-struct rung_way;
+struct rung_driver;
 struct rung {
-    const struct rung_way *way; /* how it runs (levels.h); NULL: level by level */
+    const struct rung_driver *driver; /* how it runs (levels.h); NULL: level by level */
     int elements;               /* that a thread takes in one level */
     unsigned int flags;
     struct rung_variant variants[RUNG_FOLDS][RUNG_TYPES][RUNG_BLOCKS];

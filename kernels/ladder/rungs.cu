@@ -35,7 +35,7 @@ static allfold_status compare(struct reduction *r, const struct subject *subject
                               struct error *error)
 {
     struct ladder_answer answer;
-    if (reduction_way(r)->answer(r, &answer, error) == ALLFOLD_OK && why[0] == '\0')
+    if (reduction_driver(r)->answer(r, &answer, error) == ALLFOLD_OK && why[0] == '\0')
         ladder_oracle_differs(&subject->oracle, r->fold, &answer, why, LADDER_TEXT_BYTES);
     return error->status;
 }
@@ -44,10 +44,10 @@ static allfold_status compare(struct reduction *r, const struct subject *subject
 static allfold_status check(struct reduction *r, const struct subject *subject, char why[LADDER_TEXT_BYTES],
                             struct error *error)
 {
-    if (reduction_way(r)->on_host)
+    if (reduction_driver(r)->on_host)
         memset(r->result, LADDER_POISON, allfold_type_bytes(r->type));
     if (ladder_poison(r->gpu, error) != ALLFOLD_OK
-        || gpu_check(reduction_way(r)->start(r, r->gpu->stream), "starting a rung", error) != ALLFOLD_OK)
+        || gpu_check(reduction_driver(r)->start(r, r->gpu->stream), "starting a rung", error) != ALLFOLD_OK)
         return error->status;
     return compare(r, subject, why, error);
 }
@@ -98,7 +98,7 @@ struct times_before {
 static void fill_row(const struct reduction *r, const struct timing *times, double ceiling,
                      struct times_before *earlier, struct ladder_cell *row)
 {
-    const bool on_host = reduction_way(r)->on_host;
+    const bool on_host = reduction_driver(r)->on_host;
     const double bytes = (double)(r->bytes_read + r->bytes_written);
     const double input = (double)r->n * (double)allfold_type_bytes(r->type);
     row[MEDIAN].number = times->median;
@@ -147,8 +147,8 @@ static allfold_status measure(struct climb *climb, int rung, struct error *error
     if (reduction_plan(climb->gpu, rungs[rung], climb->request, subject->x, &r, error) != ALLFOLD_OK
         || check(&r, subject, why, error) != ALLFOLD_OK)
         return error->status;
-    const struct gpu_work work = {reduction_way(&r)->start, &r};
-    const bool on_host = reduction_way(&r)->on_host;
+    const struct gpu_work work = {reduction_driver(&r)->start, &r};
+    const bool on_host = reduction_driver(&r)->on_host;
     if ((on_host ? host_time(&work, &times, error) : gpu_time(climb->gpu, &work, &times, error)) != ALLFOLD_OK
         || compare(&r, subject, why, error) != ALLFOLD_OK || check_input(&r, why, error) != ALLFOLD_OK)
         return error->status;

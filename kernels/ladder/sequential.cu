@@ -11,18 +11,18 @@
 template <class Op, int block>
 static __global__ void sequential_kernel(const typename Op::value *x, uint64_t n, typename Op::value *partials)
 {
-    __shared__ typename Op::value room[block];
+    __shared__ typename Op::value shared[block];
     const unsigned int t = threadIdx.x;
 
-    room[t] = element_at<Op>(x, n, (uint64_t)blockIdx.x * blockDim.x + t);
+    shared[t] = element_at<Op>(x, n, (uint64_t)blockIdx.x * blockDim.x + t);
     __syncthreads();
     for (unsigned int stride = blockDim.x / 2; stride > 0; stride /= 2) {
         if (t < stride)
-            room[t] = Op::combine(room[t], room[t + stride]);
+            shared[t] = Op::combine(shared[t], shared[t + stride]);
         __syncthreads();
     }
     if (t == 0)
-        partials[blockIdx.x] = room[0];
+        partials[blockIdx.x] = shared[0];
 }
 
 LADDER_RUNG(sequential, 1, 0)

@@ -12,19 +12,19 @@
 template <class Op, int block>
 static __global__ void strided_index_kernel(const typename Op::value *x, uint64_t n, typename Op::value *partials)
 {
-    __shared__ typename Op::value room[block];
+    __shared__ typename Op::value shared[block];
     const unsigned int t = threadIdx.x;
 
-    room[t] = element_at<Op>(x, n, (uint64_t)blockIdx.x * blockDim.x + t);
+    shared[t] = element_at<Op>(x, n, (uint64_t)blockIdx.x * blockDim.x + t);
     __syncthreads();
     for (unsigned int stride = 1; stride < blockDim.x; stride *= 2) {
         const unsigned int index = 2 * stride * t;
         if (index < blockDim.x)
-            room[index] = Op::combine(room[index], room[index + stride]);
+            shared[index] = Op::combine(shared[index], shared[index + stride]);
         __syncthreads();
     }
     if (t == 0)
-        partials[blockIdx.x] = room[0];
+        partials[blockIdx.x] = shared[0];
 }
 
 LADDER_RUNG(strided_index, 1, 0)

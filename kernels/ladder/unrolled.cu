@@ -12,15 +12,15 @@
 template <class Op, int block>
 static __global__ void unrolled_kernel(const typename Op::value *x, uint64_t n, typename Op::value *partials)
 {
-    __shared__ typename Op::value room[block];
+    __shared__ typename Op::value shared[block];
     const unsigned int t = threadIdx.x;
     const uint64_t i = (uint64_t)blockIdx.x * (2 * block) + t;
 
-    room[t] = Op::combine(element_at<Op>(x, n, i), element_at<Op>(x, n, i + block));
+    shared[t] = Op::combine(element_at<Op>(x, n, i), element_at<Op>(x, n, i + block));
     __syncthreads();
-    block_tree<Op, block>(room, t);
+    block_tree<Op, block>(shared, t);
     if (t == 0)
-        partials[blockIdx.x] = room[0];
+        partials[blockIdx.x] = shared[0];
 }
 
 LADDER_RUNG(unrolled, 2, 0)

@@ -36,11 +36,11 @@ static void describe(const struct session *session, struct rank_info *info)
 static void add_links(const struct device *device, const struct address *all, int count, struct rank_info *mine)
 {
     for (int rank = 0; rank < count && mine->link_count < LINKS_MAX; rank++) {
-        bool seen = all[rank].pci[0] == '\0' || strcmp(all[rank].host, mine->host) != 0
+        bool listed = all[rank].pci[0] == '\0' || strcmp(all[rank].host, mine->host) != 0
                     || strcmp(all[rank].pci, mine->device.pci) == 0;
-        for (int i = 0; i < mine->link_count && !seen; i++)
-            seen = strcmp(all[mine->links[i].rank].pci, all[rank].pci) == 0;
-        if (seen)
+        for (int i = 0; i < mine->link_count && !listed; i++)
+            listed = strcmp(all[mine->links[i].rank].pci, all[rank].pci) == 0;
+        if (listed)
             continue;
         mine->links[mine->link_count].rank = rank;
         device->backend->link(device, all[rank].pci, mine->links[mine->link_count++].text);

@@ -19,7 +19,7 @@ enum exact_count {
     EXACT_NANS,
     EXACT_PLUS,  /* +inf */
     EXACT_MINUS, /* -inf */
-    EXACT_OTHERS, /* not 0 if some term was not -0.0 */
+    EXACT_NOT_MINUS_ZERO, /* not 0 if some term was not -0.0 */
     EXACT_COUNTS
 };
 
@@ -35,10 +35,10 @@ enum exact_count {
    multiple of the next bin's unit must be carried there; the last bin has room for the carries of 2^31 of the largest terms.
    NaN and infinities go to bin 15 and stay there. */
 #define EXACT_BINS 17
-#define EXACT_BIN_ROOM 8192
+#define EXACT_BIN_CAPACITY 8192
 struct exact_bins {
     double *at; /* bin b at at[b * stride] */
-    uint32_t stride, room;
+    uint32_t stride, capacity_left;
     bool ready;
 };
 
@@ -50,7 +50,7 @@ struct exact_sink {
     bool shared, ready;
     uint32_t limbs;
     int32_t lowest; /* bit 0 of limb 0 is worth 2^lowest */
-    uint32_t room;  /* capacity left, in single terms, until carries must be propagated; never runs out for shared words */
+    uint32_t capacity_left; /* in single terms, until carries must be propagated; never runs out for shared words */
     bool has_bins; /* single terms go there */
     struct exact_bins bins;
 };
@@ -64,10 +64,10 @@ HOST_DEVICE struct exact_sink exact_sink_of(int64_t *words, uint32_t stride, uin
     sink.ready = true;
     sink.limbs = limbs;
     sink.lowest = lowest;
-    sink.room = 0;
+    sink.capacity_left = 0;
     sink.has_bins = false;
     sink.bins.at = NULL;
-    sink.bins.stride = sink.bins.room = 0;
+    sink.bins.stride = sink.bins.capacity_left = 0;
     sink.bins.ready = false;
     return sink;
 }
@@ -85,7 +85,7 @@ HOST_DEVICE uint32_t group_largest(uint32_t x)
 
 /* Single terms between two normalisations, by weight: a term of weight w changes a limb by less than w * 2^53. 896 * 2^53 leaves
    room in 63 bits for 2^28 additions of at most 2^32. Those are flushes of windows, and there are far fewer of them. */
-#define EXACT_ROOM 896
+#define EXACT_CAPACITY 896
 
 HOST_DEVICE void exact_sink_prepare(struct exact_sink *sink)
 {
@@ -97,7 +97,7 @@ HOST_DEVICE void exact_sink_prepare(struct exact_sink *sink)
             sink->words[i * sink->stride] = 0;
     }
     sink->ready = true;
-    sink->room = EXACT_ROOM;
+    sink->capacity_left = EXACT_CAPACITY;
 }
 
 HOST_DEVICE void exact_word_add(const struct exact_sink *sink, uint32_t word, int64_t value)
@@ -131,17 +131,17 @@ HOST_DEVICE void exact_sink_normalise(struct exact_sink *sink)
         *at = i + 1 < sink->limbs ? limb & 0xffffffff : limb;
         carry = limb >> 32;
     }
-    sink->room = EXACT_ROOM;
+    sink->capacity_left = EXACT_CAPACITY;
 }
 
-/* Makes room for single terms of this weight, at most EXACT_ROOM. */
+/* Makes room for single terms of this weight, at most EXACT_CAPACITY. */
 HOST_DEVICE void exact_sink_reserve(struct exact_sink *sink, uint32_t weight)
 {
     if (sink->shared)
         return;
-    if (sink->room < weight)
+    if (sink->capacity_left < weight)
         exact_sink_normalise(sink);
-    sink->room -= weight;
+    sink->capacity_left -= weight;
 }
 
 /* Adds value * 2^exponent, which must be a multiple of 2^lowest that the limbs have room for. No word changes by more than
@@ -249,7 +249,7 @@ HOST_DEVICE void exact_bins_normalise(struct exact_bins *bins)
         carry = b + 1 < EXACT_BINS && is_finite(sum) ? (sum + big) - big : 0.0;
         *at = sum - carry;
     }
-    bins->room = EXACT_BIN_ROOM;
+    bins->capacity_left = EXACT_BIN_CAPACITY;
 }
 
 HOST_DEVICE void exact_bins_prepare(struct exact_bins *bins)
@@ -260,16 +260,16 @@ HOST_DEVICE void exact_bins_prepare(struct exact_bins *bins)
     for (uint32_t b = 0; b < EXACT_BINS; b++)
         bins->at[b * bins->stride] = 0.0;
     bins->ready = true;
-    bins->room = EXACT_BIN_ROOM;
+    bins->capacity_left = EXACT_BIN_CAPACITY;
 }
 
-/* Makes room for n terms, at most EXACT_BIN_ROOM. 2^13 terms of 2^39 units and the contents of a bin after carrying stay below
+/* Makes room for n terms, at most EXACT_BIN_CAPACITY. 2^13 terms of 2^39 units and the contents of a bin after carrying stay below
    2^53. */
 HOST_DEVICE void exact_bins_reserve(struct exact_bins *bins, uint32_t n)
 {
-    if (bins->room < n)
+    if (bins->capacity_left < n)
         exact_bins_normalise(bins);
-    bins->room -= n;
+    bins->capacity_left -= n;
 }
 
 /* Adds what a window holds: an f32's multiple of 2^(k-52), |sum| <= 2^(k-1), k <= 137. In two parts: the multiple of the unit two
@@ -366,12 +366,12 @@ HOST_DEVICE void exact_span_start(struct exact_span *span)
     memset(span, 0, sizeof *span);
     memset(span->before, 0xff, sizeof span->before);
 }
-#define EXACT_SPAN_TAKE(span, lane, x)                                                                          \
-    do {                                                                                                        \
-        const uint32_t magnitude = f32_bits(x) & 0x7fffffffu, before = magnitude - 1;                           \
-        (span).largest[lane] = magnitude > (span).largest[lane] ? magnitude : (span).largest[lane];             \
-        (span).before[lane] = before < (span).before[lane] ? before : (span).before[lane];                      \
-        (span).all[lane] |= magnitude;                                                                          \
+#define EXACT_SPAN_TAKE(span, lane, x)                                                              \
+    do {                                                                                            \
+        const uint32_t magnitude = f32_bits(x) & 0x7fffffffu, before = magnitude - 1;               \
+        (span).largest[lane] = magnitude > (span).largest[lane] ? magnitude : (span).largest[lane]; \
+        (span).before[lane] = before < (span).before[lane] ? before : (span).before[lane];          \
+        (span).all[lane] |= magnitude;                                                              \
     } while (0)
 
 /* Whether no sum of them, EXACT_PLAIN at most, is rounded. They are multiples of 2^u, u from the lowest bit that is set in any of
@@ -394,31 +394,31 @@ HOST_DEVICE bool exact_span_is_narrow(const struct exact_span *span, int32_t *be
 }
 
 /* The windows of one thread, each in as many lanes as the thread has. Closed while bias[0] is 0. */
-struct exact_front {
+struct exact_accumulator {
     double sum[EXACT_WINDOWS_MAX][FOLD_LANES];
     double bias[EXACT_WINDOWS_MAX];
-    bool others;             /* as EXACT_OTHERS */
+    bool not_minus_zero;             /* as EXACT_NOT_MINUS_ZERO */
     uint32_t failures, skip; /* runs in a row that windows did not hold; coming runs that skip the windows */
 };
 
-HOST_DEVICE void exact_front_close(struct exact_front *front, int windows)
+HOST_DEVICE void exact_accumulator_close(struct exact_accumulator *accumulator, int windows)
 {
     FOLD_UNROLL
     for (int w = 0; w < windows; w++) {
-        front->bias[w] = 0.0;
+        accumulator->bias[w] = 0.0;
         for (int lane = 0; lane < FOLD_LANES; lane++)
-            front->sum[w][lane] = 0.0;
+            accumulator->sum[w][lane] = 0.0;
     }
 }
 
 /* What a window holds, in units of 2^*exponent: at most 2^51 a lane. */
-HOST_DEVICE int64_t exact_window_take(struct exact_front *front, int w, int32_t *exponent)
+HOST_DEVICE int64_t exact_window_take(struct exact_accumulator *accumulator, int w, int32_t *exponent)
 {
-    const uint64_t bias = f64_bits(front->bias[w]);
+    const uint64_t bias = f64_bits(accumulator->bias[w]);
     int64_t total = 0;
     for (int lane = 0; lane < FOLD_LANES; lane++) {
-        total += (int64_t)(f64_bits(front->sum[w][lane]) - bias);
-        front->sum[w][lane] = front->bias[w];
+        total += (int64_t)(f64_bits(accumulator->sum[w][lane]) - bias);
+        accumulator->sum[w][lane] = accumulator->bias[w];
     }
     *exponent = (int32_t)(bias >> 52) - 1075;
     return total;
@@ -437,7 +437,7 @@ HOST_DEVICE void exact_reserve(struct exact_sink *sink, uint32_t n, uint32_t wei
 }
 
 /* Empties the windows into the words, or into bins if other threads share the words. */
-HOST_DEVICE void exact_front_flush(struct exact_front *front, int windows, struct exact_sink *sink)
+HOST_DEVICE void exact_accumulator_flush(struct exact_accumulator *accumulator, int windows, struct exact_sink *sink)
 {
     const bool to_bins = sink->shared && sink->has_bins;
     if (!to_bins)
@@ -445,8 +445,8 @@ HOST_DEVICE void exact_front_flush(struct exact_front *front, int windows, struc
     FOLD_UNROLL
     for (int w = 0; w < windows; w++) {
         int32_t exponent;
-        const double sum = front->sum[w][0] - front->bias[w];
-        const int64_t total = exact_window_take(front, w, &exponent);
+        const double sum = accumulator->sum[w][0] - accumulator->bias[w];
+        const int64_t total = exact_window_take(accumulator, w, &exponent);
         if (to_bins) { /* a device's, of one lane */
             if (total != 0)
                 exact_bins_take(&sink->bins, sum, exponent + 52);
@@ -458,7 +458,7 @@ HOST_DEVICE void exact_front_flush(struct exact_front *front, int windows, struc
 }
 
 /* Opens empty windows for terms up to the largest one's biased exponent. Leaves them closed if a double has no room for them. */
-HOST_DEVICE void exact_front_open(struct exact_front *front, int windows, uint32_t largest, int32_t lowest)
+HOST_DEVICE void exact_accumulator_open(struct exact_accumulator *accumulator, int windows, uint32_t largest, int32_t lowest)
 {
     const int32_t least = lowest + 52 > -1022 ? lowest + 52 : -1022;
     int32_t k = (int32_t)largest - 1023 + 2 + EXACT_GROWTH(windows);
@@ -466,21 +466,21 @@ HOST_DEVICE void exact_front_open(struct exact_front *front, int windows, uint32
     FOLD_UNROLL
     for (int w = 0; w < windows; w++) {
         k = k < least ? least : k;
-        front->bias[w] = room ? 1.5 * power_of_two(k) : 0.0;
+        accumulator->bias[w] = room ? 1.5 * power_of_two(k) : 0.0;
         for (int lane = 0; lane < FOLD_LANES; lane++)
-            front->sum[w][lane] = front->bias[w];
+            accumulator->sum[w][lane] = accumulator->bias[w];
         k = k - 52 + EXACT_GROWTH(windows);
     }
 }
 
 /* Whether a lane of some window is half full. */
-HOST_DEVICE bool exact_front_is_full(const struct exact_front *front, int windows)
+HOST_DEVICE bool exact_accumulator_is_full(const struct exact_accumulator *accumulator, int windows)
 {
     uint64_t full = 0;
     FOLD_UNROLL
     for (int w = 0; w < windows; w++)
         for (int lane = 0; lane < FOLD_LANES; lane++)
-            full |= (f64_bits(front->sum[w][lane]) - f64_bits(front->bias[w]) + (1ull << 50)) >> 51;
+            full |= (f64_bits(accumulator->sum[w][lane]) - f64_bits(accumulator->bias[w]) + (1ull << 50)) >> 51;
     return full != 0;
 }
 

@@ -3,7 +3,7 @@
    For floating point: WINDOWS is the number of windows. TERM(x) is what is added for element x as a double, rounded, or NaN if a
    double cannot hold it. TERM_REST(x, term), if defined, is the exact rounding error of TERM. BINS, if defined: terms are f32 and
    may go to bins. SQUARES, if defined: terms are squares of f32. ADD(sink, x, finite) adds the term of x, which has WEIGHT
-   (EXACT_ROOM); finite: x is known to be finite.
+   (EXACT_CAPACITY); finite: x is known to be finite.
 
    For integers: BASE is the monoid whose tile adds integers exactly. BASE_FLUSH(sink, base) adds its total to the words. */
 #ifdef BINS
@@ -34,22 +34,22 @@ HOST_DEVICE void NAME_FN(combine)(FN(NAME) * a, const FN(NAME) * b)
 
 #if VALUE_FLOAT
 /* The state of one thread. */
-typedef struct exact_front FN_EXPAND(FN(NAME), front);
+typedef struct exact_accumulator FN_EXPAND(FN(NAME), accumulator);
 
-HOST_DEVICE void NAME_FN(start)(struct exact_front *front) 
+HOST_DEVICE void NAME_FN(start)(struct exact_accumulator *accumulator) 
 {
-    exact_front_close(front, WINDOWS);
-    front->others = false;
-    front->failures = front->skip = 0;
+    exact_accumulator_close(accumulator, WINDOWS);
+    accumulator->not_minus_zero = false;
+    accumulator->failures = accumulator->skip = 0;
 }
 
 /* Adds x[0 .. n) to the windows. False if they cannot hold it; they are then as before. */
-HOST_DEVICE bool NAME_FN(windows)(struct exact_front *front, const V *x, uint32_t n)
+HOST_DEVICE bool NAME_FN(windows)(struct exact_accumulator *accumulator, const V *x, uint32_t n)
 {
     enum { LAST = WINDOWS - 1 };
     double sum[WINDOWS][FOLD_LANES], up[FOLD_LANES];
     uint64_t outside[FOLD_LANES] = {0};
-    memcpy(sum, front->sum, sizeof sum);
+    memcpy(sum, accumulator->sum, sizeof sum);
     memcpy(up, sum[LAST], sizeof up);
     FOLD_FOR_LANES(n, i, lane, {
         double rest = TERM(x[i]);
@@ -57,51 +57,51 @@ HOST_DEVICE bool NAME_FN(windows)(struct exact_front *front, const V *x, uint32_
         double second = TERM_REST(x[i], rest);
 #endif
 #if WINDOWS > 1
-        EXACT_STEP(sum[0][lane], front->bias[0], rest, outside[lane]);
+        EXACT_STEP(sum[0][lane], accumulator->bias[0], rest, outside[lane]);
 #endif
 #if WINDOWS > 2
-        EXACT_STEP(sum[1][lane], front->bias[1], rest, outside[lane]);
+        EXACT_STEP(sum[1][lane], accumulator->bias[1], rest, outside[lane]);
 #endif
 #if WINDOWS > 3
-        EXACT_STEP(sum[2][lane], front->bias[2], rest, outside[lane]);
+        EXACT_STEP(sum[2][lane], accumulator->bias[2], rest, outside[lane]);
 #endif
-        EXACT_LAST(sum[LAST][lane], up[lane], front->bias[LAST], rest, outside[lane]);
+        EXACT_LAST(sum[LAST][lane], up[lane], accumulator->bias[LAST], rest, outside[lane]);
 #ifdef TERM_REST
-        EXACT_STEP(sum[1][lane], front->bias[1], second, outside[lane]);
-        EXACT_STEP(sum[2][lane], front->bias[2], second, outside[lane]);
-        EXACT_LAST(sum[LAST][lane], up[lane], front->bias[LAST], second, outside[lane]);
+        EXACT_STEP(sum[1][lane], accumulator->bias[1], second, outside[lane]);
+        EXACT_STEP(sum[2][lane], accumulator->bias[2], second, outside[lane]);
+        EXACT_LAST(sum[LAST][lane], up[lane], accumulator->bias[LAST], second, outside[lane]);
 #endif
     });
-    EXACT_SETTLE(sum[LAST][0], up[0], front->bias[LAST], outside[0]);
+    EXACT_SETTLE(sum[LAST][0], up[0], accumulator->bias[LAST], outside[0]);
     for (int lane = 1; lane < FOLD_LANES; lane++)
         outside[0] |= outside[lane];
     if (outside[0] >> 52 != 0)
         return false;
-    memcpy(front->sum, sum, sizeof sum);
+    memcpy(accumulator->sum, sum, sizeof sum);
     return true;
 }
 
 /* Opens the windows for the largest finite term. They stay closed if all finite terms are 0. False if there is no other term. */
-HOST_DEVICE bool NAME_FN(open)(struct exact_front *front, const V *x, uint32_t n)
+HOST_DEVICE bool NAME_FN(open)(struct exact_accumulator *accumulator, const V *x, uint32_t n)
 {
     double largest[FOLD_LANES] = {0.0};
-    uint64_t others[FOLD_LANES] = {0}, special[FOLD_LANES] = {0};
+    uint64_t not_minus_zero[FOLD_LANES] = {0}, special[FOLD_LANES] = {0};
     FOLD_FOR_LANES(n, i, lane, {
         const double term = TERM(x[i]), magnitude = fabs(term);
         const bool finite = magnitude < (double)INFINITY;
-        others[lane] |= f64_bits(term) ^ 1ull << 63;
+        not_minus_zero[lane] |= f64_bits(term) ^ 1ull << 63;
         special[lane] |= finite ? 0 : 1;
         largest[lane] = finite && magnitude > largest[lane] ? magnitude : largest[lane];
     });
     for (int lane = 1; lane < FOLD_LANES; lane++) {
-        others[0] |= others[lane];
+        not_minus_zero[0] |= not_minus_zero[lane];
         special[0] |= special[lane];
         largest[0] = larger_f64(largest[lane], largest[0]);
     }
-    front->others = front->others || others[0] != 0;
+    accumulator->not_minus_zero = accumulator->not_minus_zero || not_minus_zero[0] != 0;
     const uint32_t exponent = group_largest((uint32_t)(f64_bits(largest[0]) >> 52));
     if (largest[0] != 0.0)
-        exact_front_open(front, WINDOWS, exponent, LOWEST);
+        exact_accumulator_open(accumulator, WINDOWS, exponent, LOWEST);
     return largest[0] != 0.0 || special[0] != 0;
 }
 
@@ -150,60 +150,60 @@ HOST_DEVICE void NAME_FN(singly)(struct exact_sink *sink, const V *x, uint32_t n
 
 /* Adds a run of terms: through the windows if they hold them, else one by one. If run after run is not held, more and more runs
    go without a trial, so that data that is spread too wide costs no more than that. */
-HOST_DEVICE void NAME_FN(run)(struct exact_front *front, struct exact_sink *sink, const V *x, uint32_t n)
+HOST_DEVICE void NAME_FN(run)(struct exact_accumulator *accumulator, struct exact_sink *sink, const V *x, uint32_t n)
 {
-    if (front->skip > 0) {
-        front->skip--;
+    if (accumulator->skip > 0) {
+        accumulator->skip--;
         NAME_FN(singly)(sink, x, n);
         return;
     }
-    if (front->bias[0] == 0.0 && !NAME_FN(open)(front, x, n))
+    if (accumulator->bias[0] == 0.0 && !NAME_FN(open)(accumulator, x, n))
         return; /* zeros only */
-    if (front->bias[0] != 0.0 && NAME_FN(windows)(front, x, n)) {
-        front->failures = 0;
-        if (exact_front_is_full(front, WINDOWS))
-            exact_front_flush(front, WINDOWS, sink);
+    if (accumulator->bias[0] != 0.0 && NAME_FN(windows)(accumulator, x, n)) {
+        accumulator->failures = 0;
+        if (exact_accumulator_is_full(accumulator, WINDOWS))
+            exact_accumulator_flush(accumulator, WINDOWS, sink);
         return;
     }
     NAME_FN(singly)(sink, x, n);
-    exact_front_flush(front, WINDOWS, sink);
-    exact_front_close(front, WINDOWS); /* the next run may be of another size: windows are opened anew for it */
-    front->skip = (1u << 2 * front->failures) - 1;
-    front->failures += front->failures < 3;
+    exact_accumulator_flush(accumulator, WINDOWS, sink);
+    exact_accumulator_close(accumulator, WINDOWS); /* the next run may be of another size: windows are opened anew for it */
+    accumulator->skip = (1u << 2 * accumulator->failures) - 1;
+    accumulator->failures += accumulator->failures < 3;
 }
 
 /* The kernel adds up the windows of threads: kernels/exact.cuh. */
-HOST_DEVICE void NAME_FN(front_combine)(struct exact_front *a, const struct exact_front *b) { (void)a, (void)b; }
+HOST_DEVICE void NAME_FN(accumulator_combine)(struct exact_accumulator *a, const struct exact_accumulator *b) { (void)a, (void)b; }
 
-HOST_DEVICE void NAME_FN(finish_front)(struct exact_front *front, struct exact_sink *sink)
+HOST_DEVICE void NAME_FN(finish_accumulator)(struct exact_accumulator *accumulator, struct exact_sink *sink)
 {
-    exact_front_flush(front, WINDOWS, sink);
+    exact_accumulator_flush(accumulator, WINDOWS, sink);
     exact_bins_flush(sink);
-    if (front->others)
-        exact_count(sink, EXACT_OTHERS, 1);
+    if (accumulator->not_minus_zero)
+        exact_count(sink, EXACT_NOT_MINUS_ZERO, 1);
 }
 
 #else
 typedef struct {
     FN(BASE) base;
-} FN_EXPAND(FN(NAME), front);
+} FN_EXPAND(FN(NAME), accumulator);
 
-HOST_DEVICE void NAME_FN(start)(FN_EXPAND(FN(NAME), front) * front) { front->base = FN_EXPAND(BASE, FN_EXPAND(identity, VALUE))(); }
+HOST_DEVICE void NAME_FN(start)(FN_EXPAND(FN(NAME), accumulator) * accumulator) { accumulator->base = FN_EXPAND(BASE, FN_EXPAND(identity, VALUE))(); }
 
-HOST_DEVICE void NAME_FN(front_combine)(FN_EXPAND(FN(NAME), front) * a, const FN_EXPAND(FN(NAME), front) * b)
+HOST_DEVICE void NAME_FN(accumulator_combine)(FN_EXPAND(FN(NAME), accumulator) * a, const FN_EXPAND(FN(NAME), accumulator) * b)
 {
     FN_EXPAND(BASE, FN_EXPAND(combine, VALUE))(&a->base, &b->base);
 }
 
-HOST_DEVICE void NAME_FN(run)(FN_EXPAND(FN(NAME), front) * front, struct exact_sink *sink, const V *x, uint32_t n)
+HOST_DEVICE void NAME_FN(run)(FN_EXPAND(FN(NAME), accumulator) * accumulator, struct exact_sink *sink, const V *x, uint32_t n)
 {
     (void)sink;
-    FN_EXPAND(BASE, FN_EXPAND(tile, VALUE))(&front->base, x, n, 0);
+    FN_EXPAND(BASE, FN_EXPAND(tile, VALUE))(&accumulator->base, x, n, 0);
 }
 
-HOST_DEVICE void NAME_FN(finish_front)(FN_EXPAND(FN(NAME), front) * front, struct exact_sink *sink)
+HOST_DEVICE void NAME_FN(finish_accumulator)(FN_EXPAND(FN(NAME), accumulator) * accumulator, struct exact_sink *sink)
 {
-    BASE_FLUSH(sink, &front->base);
+    BASE_FLUSH(sink, &accumulator->base);
 }
 #endif
 
@@ -212,7 +212,7 @@ HOST_DEVICE void NAME_FN(finish_front)(FN_EXPAND(FN(NAME), front) * front, struc
    twice the bits and two parts, t and u being as in exact_span_is_narrow. The first parts are multiples of 2^(2t - 42), and 2^11
    of them are below 2^(2t + 11). The second parts are the rest, at most 2^(2t - 43) each and multiples of 2^2u: 2t - 32 - 2u bits
    together. That is less than 53 if t + 11 - u is at most 53. */
-HOST_DEVICE bool NAME_FN(plain)(struct exact_front *front, struct exact_sink *sink, const V *x, uint32_t n)
+HOST_DEVICE bool NAME_FN(plain)(struct exact_accumulator *accumulator, struct exact_sink *sink, const V *x, uint32_t n)
 {
     double sums[2][FOLD_LANES] = {{0.0}};
     struct exact_span span;
@@ -240,28 +240,28 @@ HOST_DEVICE bool NAME_FN(plain)(struct exact_front *front, struct exact_sink *si
         const int64_t total = exact_integer(sums[part][0], &exponent);
         exact_add_integer(sink, total, exponent);
     }
-    front->others = true;
+    accumulator->not_minus_zero = true;
     return true;
 }
 #else
-HOST_DEVICE bool NAME_FN(plain)(FN_EXPAND(FN(NAME), front) * front, struct exact_sink *sink, const V *x, uint32_t n)
+HOST_DEVICE bool NAME_FN(plain)(FN_EXPAND(FN(NAME), accumulator) * accumulator, struct exact_sink *sink, const V *x, uint32_t n)
 {
-    (void)front, (void)sink, (void)x, (void)n;
+    (void)accumulator, (void)sink, (void)x, (void)n;
     return false;
 }
 #endif
 
 /* Adds n elements, at most EXACT_TAKEN. If plain additions will not do, the host takes runs of EXACT_RUN elements a lane. */
-HOST_DEVICE void NAME_FN(take)(FN_EXPAND(FN(NAME), front) * front, struct exact_sink *sink, const V *x, uint32_t n)
+HOST_DEVICE void NAME_FN(take)(FN_EXPAND(FN(NAME), accumulator) * accumulator, struct exact_sink *sink, const V *x, uint32_t n)
 {
 #ifdef __CUDA_ARCH__
-    NAME_FN(run)(front, sink, x, n);
+    NAME_FN(run)(accumulator, sink, x, n);
 #else
     const uint32_t length = EXACT_RUN * FOLD_LANES;
-    if (NAME_FN(plain)(front, sink, x, n))
+    if (NAME_FN(plain)(accumulator, sink, x, n))
         return;
     for (uint32_t i = 0; i < n; i += length)
-        NAME_FN(run)(front, sink, x + i, n - i < length ? n - i : length);
+        NAME_FN(run)(accumulator, sink, x + i, n - i < length ? n - i : length);
 #endif
 }
 
@@ -269,7 +269,7 @@ HOST_DEVICE void NAME_FN(take)(FN_EXPAND(FN(NAME), front) * front, struct exact_
 HOST_DEVICE void NAME_FN(tile)(FN(NAME) * sum, const V *x, uint32_t n, uint64_t first)
 {
     struct exact_sink sink = exact_sink_of(sum->words, 1, LIMBS, LOWEST);
-    FN_EXPAND(FN(NAME), front) front;
+    FN_EXPAND(FN(NAME), accumulator) accumulator;
     (void)first;
 #ifdef BINS
     double bins[EXACT_BINS];
@@ -277,10 +277,10 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * sum, const V *x, uint32_t n, uint64_t 
     sink.bins.at = bins;
     sink.bins.stride = 1;
 #endif
-    NAME_FN(start)(&front);
+    NAME_FN(start)(&accumulator);
     for (uint32_t i = 0; i < n; i += EXACT_TAKEN)
-        NAME_FN(take)(&front, &sink, x + i, n - i < EXACT_TAKEN ? n - i : EXACT_TAKEN);
-    NAME_FN(finish_front)(&front, &sink);
+        NAME_FN(take)(&accumulator, &sink, x + i, n - i < EXACT_TAKEN ? n - i : EXACT_TAKEN);
+    NAME_FN(finish_accumulator)(&accumulator, &sink);
     exact_sink_normalise(&sink);
 }
 #undef NAME

@@ -59,7 +59,7 @@ struct exact_total exact_total_of(const int64_t *words, uint32_t limbs, int32_t 
     total.nans = counts[EXACT_NANS];
     total.plus = counts[EXACT_PLUS];
     total.minus = counts[EXACT_MINUS];
-    total.others = counts[EXACT_OTHERS];
+    total.not_minus_zero = counts[EXACT_NOT_MINUS_ZERO];
     return total;
 }
 
@@ -140,7 +140,7 @@ int128 exact_total_integer(const struct exact_total *total)
 
 struct exact_total exact_total_of_integer(int128 value)
 {
-    struct exact_total total = {.negative = value < 0, .others = 1};
+    struct exact_total total = {.negative = value < 0, .not_minus_zero = 1};
     uint128 magnitude = value < 0 ? -(uint128)value : (uint128)value;
     for (int i = 0; i < 4; i++, magnitude >>= 32)
         total.digits[i] = (uint32_t)magnitude;
@@ -162,7 +162,7 @@ double exact_total_round(const struct exact_total *total, bool signed_zero, allf
     const int top = total_top(total);
     const double sign = total->negative ? -1.0 : 1.0;
     if (top < 0)
-        return signed_zero && total->others == 0 ? -0.0 : 0.0;
+        return signed_zero && total->not_minus_zero == 0 ? -0.0 : 0.0;
     const int fits = top - formats[type].bits + 1, least = formats[type].least - total->lowest;
     const int last = fits > least ? fits : least; /* the bit that the rounded number ends with */
     const uint64_t kept = top < last ? 0 : total_long(total, last) & ((1ull << formats[type].bits) - 1);

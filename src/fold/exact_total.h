@@ -12,7 +12,7 @@ struct exact_total {
     uint32_t digits[EXACT_TOTAL_DIGITS];
     int32_t lowest;
     bool negative, rest;
-    int64_t nans, plus, minus, others; /* counts of terms that are not finite, as in exact.h */
+    int64_t nans, plus, minus, not_minus_zero; /* counts of terms that are not finite, as in exact.h */
 };
 
 /* words has `limbs` limbs and EXACT_COUNTS counts, as exact.h defines them, normalised or not. */

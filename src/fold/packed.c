@@ -29,6 +29,6 @@ void packed_sum_unpack(const struct packing *packing, uint64_t count, struct par
     add_product(&sink, packing->offset, count, false);
     exact_sink_normalise(&sink);
     if (count > 0)
-        exact_count(&sink, EXACT_OTHERS, 1);
+        exact_count(&sink, EXACT_NOT_MINUS_ZERO, 1);
     memcpy(partial->bytes, &values, sizeof values);
 }

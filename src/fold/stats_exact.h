@@ -10,12 +10,12 @@ typedef struct {
 
 /* The state of one thread. */
 typedef struct {
-    FN_EXPAND(FN(sum_exact), front) sum;
-    FN_EXPAND(FN(norm1_exact), front) norm1;
-    FN_EXPAND(FN(norm2_exact), front) norm2;
+    FN_EXPAND(FN(sum_exact), accumulator) sum;
+    FN_EXPAND(FN(norm1_exact), accumulator) norm1;
+    FN_EXPAND(FN(norm2_exact), accumulator) norm2;
     FN(argmin) min;
     FN(argmax) max;
-} FN_EXPAND(FN(stats_exact), front);
+} FN_EXPAND(FN(stats_exact), accumulator);
 
 HOST_DEVICE FN(stats_exact) FN(stats_exact_identity)(void)
 {
@@ -41,13 +41,13 @@ HOST_DEVICE int FN(stats_exact_indices)(FN(stats_exact) * stats, uint64_t *indic
     return count + FN(argmax_indices)(&stats->max, indices + count);
 }
 
-HOST_DEVICE void FN(stats_exact_start)(FN_EXPAND(FN(stats_exact), front) * front)
+HOST_DEVICE void FN(stats_exact_start)(FN_EXPAND(FN(stats_exact), accumulator) * accumulator)
 {
-    FN(sum_exact_start)(&front->sum);
-    FN(norm1_exact_start)(&front->norm1);
-    FN(norm2_exact_start)(&front->norm2);
-    front->min = FN(argmin_identity)();
-    front->max = FN(argmax_identity)();
+    FN(sum_exact_start)(&accumulator->sum);
+    FN(norm1_exact_start)(&accumulator->norm1);
+    FN(norm2_exact_start)(&accumulator->norm2);
+    accumulator->min = FN(argmin_identity)();
+    accumulator->max = FN(argmax_identity)();
 }
 
 /* The sinks of the three sums. Their words follow one another, stride apart. */
@@ -61,41 +61,41 @@ HOST_DEVICE void FN(stats_exact_sinks)(struct exact_sink sinks[3], int64_t *word
 }
 
 /* n is at most EXACT_TAKEN. */
-HOST_DEVICE void FN(stats_exact_take)(FN_EXPAND(FN(stats_exact), front) * front, struct exact_sink sinks[3], const V *x,
+HOST_DEVICE void FN(stats_exact_take)(FN_EXPAND(FN(stats_exact), accumulator) * accumulator, struct exact_sink sinks[3], const V *x,
                                       uint32_t n, uint64_t first)
 {
     V without[EXACT_TAKEN]; /* NaN replaced by a value that changes no sum */
-    const uint64_t nans = front->min.nans;
-    FN(argmin_tile)(&front->min, x, n, first);
-    FN(argmax_tile)(&front->max, x, n, first);
-    if (front->min.nans != nans || EXACT_TAKEN == EXACT_RUN) { /* a device has x in registers in either case */
+    const uint64_t nans = accumulator->min.nans;
+    FN(argmin_tile)(&accumulator->min, x, n, first);
+    FN(argmax_tile)(&accumulator->max, x, n, first);
+    if (accumulator->min.nans != nans || EXACT_TAKEN == EXACT_RUN) { /* a device has x in registers in either case */
         FOLD_UNROLL
         for (uint32_t i = 0; i < n; i++)
             without[i] = FN(is_nan)(x[i]) ? (V)ZERO_IDENTITY : x[i];
         x = without;
     }
-    FN(sum_exact_take)(&front->sum, &sinks[0], x, n);
-    FN(norm1_exact_take)(&front->norm1, &sinks[1], x, n);
-    FN(norm2_exact_take)(&front->norm2, &sinks[2], x, n);
+    FN(sum_exact_take)(&accumulator->sum, &sinks[0], x, n);
+    FN(norm1_exact_take)(&accumulator->norm1, &sinks[1], x, n);
+    FN(norm2_exact_take)(&accumulator->norm2, &sinks[2], x, n);
 }
 
 HOST_DEVICE void FN(stats_exact_tile)(FN(stats_exact) * stats, const V *x, uint32_t n, uint64_t first)
 {
-    FN_EXPAND(FN(stats_exact), front) front;
+    FN_EXPAND(FN(stats_exact), accumulator) accumulator;
     struct exact_sink sinks[3];
-    FN(stats_exact_start)(&front);
-    front.min = stats->min;
-    front.max = stats->max;
+    FN(stats_exact_start)(&accumulator);
+    accumulator.min = stats->min;
+    accumulator.max = stats->max;
     sinks[0] = exact_sink_of(stats->sum.words, 1, FN(sum_exact_limbs), FN(sum_exact_lowest));
     sinks[1] = exact_sink_of(stats->norm1.words, 1, FN(norm1_exact_limbs), FN(norm1_exact_lowest));
     sinks[2] = exact_sink_of(stats->norm2.words, 1, FN(norm2_exact_limbs), FN(norm2_exact_lowest));
     for (uint32_t i = 0; i < n; i += EXACT_TAKEN)
-        FN(stats_exact_take)(&front, sinks, x + i, n - i < EXACT_TAKEN ? n - i : EXACT_TAKEN, first + i);
-    FN(sum_exact_finish_front)(&front.sum, &sinks[0]);
-    FN(norm1_exact_finish_front)(&front.norm1, &sinks[1]);
-    FN(norm2_exact_finish_front)(&front.norm2, &sinks[2]);
-    stats->min = front.min;
-    stats->max = front.max;
+        FN(stats_exact_take)(&accumulator, sinks, x + i, n - i < EXACT_TAKEN ? n - i : EXACT_TAKEN, first + i);
+    FN(sum_exact_finish_accumulator)(&accumulator.sum, &sinks[0]);
+    FN(norm1_exact_finish_accumulator)(&accumulator.norm1, &sinks[1]);
+    FN(norm2_exact_finish_accumulator)(&accumulator.norm2, &sinks[2]);
+    stats->min = accumulator.min;
+    stats->max = accumulator.max;
     for (int i = 0; i < 3; i++)
         exact_sink_normalise(&sinks[i]);
 }

@@ -71,29 +71,29 @@ EXACT_FOLDS(ROW)
 #undef DEFINE
 
 /* One method of a fold. */
-struct way {
+struct method {
     enum monoid monoid;
     finish_function *finish[VALUE_COUNT]; /* NULL if there is no such method */
 };
 #define CELL(fold, value) [VALUE_##value] = finish_##fold##_##value,
 static const struct {
     const char *text;
-    struct way fast;
+    struct method fast;
 } folds[] = {
 #define ROW(ID, name, monoid, results, text) {text, {MONOID_##monoid, {VALUES(CELL, name)}}},
     ALLFOLD_FOLDS(ROW)
 #undef ROW
 };
-static const struct way exact_ways[ALLFOLD_FOLD_COUNT] = {
+static const struct method exact_methods[ALLFOLD_FOLD_COUNT] = {
 #define ROW(ID, name, monoid) [ALLFOLD_##ID] = {MONOID_##monoid, {VALUES(CELL, name)}},
     EXACT_FOLDS(ROW)
 #undef ROW
 };
 #undef CELL
 
-static const struct way *way_of(allfold_fold fold, allfold_level level)
+static const struct method *method_of(allfold_fold fold, allfold_level level)
 {
-    return level == ALLFOLD_LEVEL_EXACT && fold_has_level_choice(fold) ? &exact_ways[fold] : &folds[fold].fast;
+    return level == ALLFOLD_LEVEL_EXACT && fold_has_level_choice(fold) ? &exact_methods[fold] : &folds[fold].fast;
 }
 
 static const struct monoid_row *row(enum monoid monoid, allfold_type type)
@@ -127,8 +127,8 @@ void monoid_shift(enum monoid monoid, allfold_type type, struct partial *partial
 }
 
 allfold_level fold_level(allfold_fold fold, allfold_level level) { return monoid_facts[fold_monoid(fold, level)].level; }
-enum monoid fold_monoid(allfold_fold fold, allfold_level level) { return way_of(fold, level)->monoid; }
-bool fold_has_level_choice(allfold_fold fold) { return exact_ways[fold].finish[0] != NULL; }
+enum monoid fold_monoid(allfold_fold fold, allfold_level level) { return method_of(fold, level)->monoid; }
+bool fold_has_level_choice(allfold_fold fold) { return exact_methods[fold].finish[0] != NULL; }
 bool fold_has_nan_choice(allfold_fold fold) { return monoid_facts[folds[fold].fast.monoid].nan; }
 const char *fold_text(allfold_fold fold) { return folds[fold].text; }
 
@@ -157,7 +157,7 @@ allfold_status fold_finish(const struct fold_call *call, allfold_type type, cons
     const struct finish finish = {count, call->nan, rounded ? call->result_type : ALLFOLD_F64, rounded, &found, error};
     if (monoid_has_room(fold_monoid(call->fold, call->level), count, error) != ALLFOLD_OK)
         return error->status;
-    const allfold_status status = way_of(call->fold, call->level)->finish[type_value(type)](partial->bytes, &finish);
+    const allfold_status status = method_of(call->fold, call->level)->finish[type_value(type)](partial->bytes, &finish);
     if (status == ALLFOLD_OK) {
         if (rounded)
             round_fields(&found, call->result_type);

@@ -23,8 +23,8 @@
 #define GRACE_AT_FINISH 1.0   /* so that the message names a rank that is stopped, not one that waits for it */
 #define GRACE_FOR_OTHERS 2.0  /* for other ranks to see that this one is stopped, and say so */
 
-/* What has been seen of one other rank of this host. */
-struct seen {
+/* What was last heard of one other rank of this host. */
+struct last_beat {
     uint64_t beats;
     double heard;
 };
@@ -36,7 +36,7 @@ static struct {
     struct board *board; /* NULL: not open */
     struct slot *mine;
     struct heartbeats *beats; /* on the first rank of a host, where there are several */
-    struct seen *seen;   /* by local rank */
+    struct last_beat *last_beats;   /* by local rank */
     double looked;       /* when, last */
     double asked;        /* since when the run is asked to stop; 0: it is not */
     double waiting;      /* since when all ranks of this host wait for other ranks; 0: one works */
@@ -157,10 +157,10 @@ static void look_for_silent(double now)
     for (int i = 0; i < watch.locals; i++) {
         struct slot *const slot = &watch.board->slots[i];
         const uint64_t beats = atomic_load_explicit(&slot->beats, memory_order_relaxed);
-        if (beats != watch.seen[i].beats || atomic_load(&slot->state) == SLOT_ENDED)
-            watch.seen[i] = (struct seen){beats, now};
-        silent[i] = i != watch.local && now - watch.seen[i].heard > watch.settings.timeout / 2;
-        if (silent[i] && now - watch.seen[i].heard > watch.settings.timeout)
+        if (beats != watch.last_beats[i].beats || atomic_load(&slot->state) == SLOT_ENDED)
+            watch.last_beats[i] = (struct last_beat){beats, now};
+        silent[i] = i != watch.local && now - watch.last_beats[i].heard > watch.settings.timeout / 2;
+        if (silent[i] && now - watch.last_beats[i].heard > watch.settings.timeout)
             late = i;
     }
     if (late < 0)
@@ -268,7 +268,7 @@ static void forget(double now)
     int count;
     struct host *const hosts = heartbeats_hosts(watch.beats, &count);
     for (int i = 0; i < watch.locals; i++)
-        watch.seen[i].heard = now;
+        watch.last_beats[i].heard = now;
     for (int i = 0; i < count; i++)
         hosts[i].heard = now;
     watch.waiting = watch.waiting > 0 ? now : 0;
@@ -409,7 +409,7 @@ static allfold_status start(struct error *error)
     sigset_t all, before;
     int key;
     for (int i = 0; i < watch.locals; i++)
-        watch.seen[i].heard = clock_seconds();
+        watch.last_beats[i].heard = clock_seconds();
     watch.looked = clock_seconds();
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* signals go to the thread that works */
@@ -444,8 +444,8 @@ allfold_status watch_open(const struct watch_settings *settings, struct error *e
     MPI_Comm_rank(local, &watch.local);
     MPI_Comm_size(local, &watch.locals);
     MPI_Comm_split(MPI_COMM_WORLD, watch.local == 0 ? 0 : MPI_UNDEFINED, 0, &leaders);
-    watch.seen = calloc((size_t)watch.locals, sizeof *watch.seen);
-    if (watch.seen == NULL)
+    watch.last_beats = calloc((size_t)watch.locals, sizeof *watch.last_beats);
+    if (watch.last_beats == NULL)
         error_set(error, ALLFOLD_NO_MEMORY, "no memory to watch %d ranks", watch.locals);
     board_open(local, watch.rank, &board, error);
     if (board != NULL) {

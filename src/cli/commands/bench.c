@@ -25,7 +25,7 @@ struct plan {
 #define COUNTS_CPU "2^10,2^16,2^20,2^24,2^26"
 #define COUNTS_ALL "2^10,2^12,2^14,2^16,2^18,2^20,2^22,2^23,2^24,2^26,2^28,2^30,2^31"
 
-/* Calls take for each item of a comma-separated list, until it refuses one. */
+/* Calls take for each item of a comma-separated list, until it refuses task. */
 static bool for_items(const char *list, bool (*take)(struct plan *plan, const char *item), struct plan *plan,
                       char refused[64])
 {
@@ -191,7 +191,7 @@ static void run_cases(struct session *session, const struct plan *plan, struct b
     struct error *const error = &session->error;
     const int combinations = plan->type_count * plan->count_count * plan->subject_count;
     for (int i = 0; i < combinations && error->status == ALLFOLD_OK; i++) {
-        const struct bench_case one = {
+        const struct bench_case task = {
             .subject = plan->subjects[i % plan->subject_count],
             .type = plan->types[i / (plan->subject_count * plan->count_count)],
             .count = rank_count(session, plan->counts[i / plan->subject_count % plan->count_count], ranks),
@@ -201,9 +201,9 @@ static void run_cases(struct session *session, const struct plan *plan, struct b
         };
         const struct bench_row *rows;
         int count;
-        if (makes_sense(session, one.subject, one.type) && bench_run(bench, &one, &rows, &count, error) == ALLFOLD_OK
+        if (makes_sense(session, task.subject, task.type) && bench_run(bench, &task, &rows, &count, error) == ALLFOLD_OK
             && session_comm(session)->rank == 0)
-            bench_report_case(report, &one, ranks, rows, count);
+            bench_report_case(report, &task, ranks, rows, count);
     }
 }
 

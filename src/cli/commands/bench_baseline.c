@@ -1,4 +1,4 @@
-/* Guards against slowdowns: compares this run with an earlier one. */
+/* Guards against slowdowns: compares this run with an earlier task. */
 #include "cli/commands/bench_report.h"
 #include "cli/report.h"
 

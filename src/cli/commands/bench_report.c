@@ -160,12 +160,12 @@ static struct split split_of(const struct bench_row *rows, int count)
 
 static double rate_of(const struct bench_row *row) { return row->bytes > 0.0 ? row->bytes / times_of(row)->median : NAN; }
 
-static void note_wrong(struct bench_report *report, const struct bench_case *one, const struct bench_row *row, int ranks)
+static void note_wrong(struct bench_report *report, const struct bench_case *task, const struct bench_row *row, int ranks)
 {
     for (int rank = 0; rank < ranks; rank++)
         if (!row->measured[rank].correct && report->wrong[0] == '\0')
             snprintf(report->wrong, sizeof report->wrong, "%s of %" PRIu64 " %s: %s (%s), rank %d: %.90s",
-                     one->subject->name, one->count, allfold_type_name(one->type), row->peer, bench_timing_point_names[row->timing_point],
+                     task->subject->name, task->count, allfold_type_name(task->type), row->peer, bench_timing_point_names[row->timing_point],
                      rank, row->measured[rank].wrong);
 }
 
@@ -177,18 +177,18 @@ static bool is_correct(const struct bench_row *row, int ranks)
     return true;
 }
 
-static struct json_object *row_json(const struct bench_report *report, const struct bench_case *one, int ranks,
+static struct json_object *row_json(const struct bench_report *report, const struct bench_case *task, int ranks,
                                     const struct bench_row *row)
 {
     const struct timing *const times = times_of(row);
     const struct bench_facts *const facts = &report->facts[row->slowest];
     struct json_object *object = json_object_new_object(), *medians = json_object_new_array();
-    add_text(object, "fold", one->subject->name);
-    add_text(object, "dtype", allfold_type_name(one->type));
-    json_object_object_add(object, "count", json_object_new_uint64(one->count));
+    add_text(object, "fold", task->subject->name);
+    add_text(object, "dtype", allfold_type_name(task->type));
+    json_object_object_add(object, "count", json_object_new_uint64(task->count));
     json_object_object_add(object, "ranks", json_object_new_int(ranks));
-    add_text(object, "data", bench_place_names[one->place]);
-    add_text(object, "caches", one->warm ? "warm" : "cleared");
+    add_text(object, "data", bench_place_names[task->place]);
+    add_text(object, "caches", task->warm ? "warm" : "cleared");
     add_text(object, "peer", row->peer);
     add_text(object, "timing_point", bench_timing_point_names[row->timing_point]);
     json_object_object_add(object, "runs", json_object_new_int(times->runs));
@@ -243,12 +243,12 @@ static void print_row(const struct bench_report *report, int ranks, const struct
            !row->measured[0].checked ? "" : is_correct(row, ranks) ? "correct" : "WRONG");
 }
 
-static void print_case(const struct bench_report *report, const struct bench_case *one, int ranks,
+static void print_case(const struct bench_report *report, const struct bench_case *task, int ranks,
                        const struct bench_row *rows, int count)
 {
-    printf("\n%s of %s %s a rank, %d rank%s%s%s\n", one->subject->name, count_text(one->count).text,
-           allfold_type_name(one->type), ranks, ranks == 1 ? "" : "s", one->place == BENCH_IN_HOST ? ", data in host memory" : one->place == BENCH_IN_FILE ? ", data in a file" : "",
-           one->warm ? ", caches warm" : "");
+    printf("\n%s of %s %s a rank, %d rank%s%s%s\n", task->subject->name, count_text(task->count).text,
+           allfold_type_name(task->type), ranks, ranks == 1 ? "" : "s", task->place == BENCH_IN_HOST ? ", data in host memory" : task->place == BENCH_IN_FILE ? ", data in a file" : "",
+           task->warm ? ", caches warm" : "");
     if (!report->session->settings->quiet)
         printf("  %-13s %-12s %10s %10s %10s %8s %6s %6s %6s %8s %5s\n", "peer", "timing point", "us", "p10", "p99", "GB/s",
                "%read", "%sheet", "%floor", "/allfold", "rank");
@@ -263,20 +263,20 @@ static void print_case(const struct bench_report *report, const struct bench_cas
     fflush(stdout);
 }
 
-void bench_report_case(struct bench_report *report, const struct bench_case *one, int ranks, const struct bench_row *rows,
+void bench_report_case(struct bench_report *report, const struct bench_case *task, int ranks, const struct bench_row *rows,
                        int row_count)
 {
     struct json_object *const results = json_object_object_get(report->object, "results");
     const struct split split = split_of(rows, row_count);
     for (int i = 0; i < row_count; i++) {
-        struct json_object *const object = row_json(report, one, ranks, &rows[i]);
+        struct json_object *const object = row_json(report, task, ranks, &rows[i]);
         if (rows[i].timing_point == BENCH_HOST && strcmp(rows[i].peer, "allfold") == 0 && !isnan(split.rest))
             add_split(object, &split);
         json_object_array_add(results, object);
-        note_wrong(report, one, &rows[i], ranks);
+        note_wrong(report, task, &rows[i], ranks);
     }
     if (for_people(report))
-        print_case(report, one, ranks, rows, row_count);
+        print_case(report, task, ranks, rows, row_count);
 }
 
 void bench_report_end(struct bench_report *report)

@@ -20,12 +20,12 @@ struct bench_report {
 void bench_report_begin(struct bench_report *report, const struct session *session);
 /* From now on the first `ranks` ranks measure. facts, one a rank, stay valid meanwhile. */
 void bench_report_ranks(struct bench_report *report, const struct bench_facts *facts, int ranks);
-void bench_report_case(struct bench_report *report, const struct bench_case *one, int ranks, const struct bench_row *rows,
+void bench_report_case(struct bench_report *report, const struct bench_case *task, int ranks, const struct bench_row *rows,
                        int row_count);
 /* Prints the JSON, if it was asked for, and frees what the report holds. */
 void bench_report_end(struct bench_report *report);
 
-/* A baseline: a file that --json printed before. NULL and an error if the file is not one. */
+/* A baseline: a file that --json printed before. NULL and an error if the file is not task. */
 struct json_object *bench_baseline_read(const char *path, struct error *error);
 /* Compares allfold's own rows with those of the baseline of the same fold, type, count, ranks, data, caches and timing point.
    Adds the findings to the report. It is an error if one is slower by more than the tolerance, if there is nothing to compare, or
