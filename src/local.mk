@@ -18,6 +18,7 @@ liballfold_a_SOURCES = \
 	src/array/formats/netcdf.c \
 	src/array/formats/npy.c \
 	src/array/formats/npz.c \
+	src/array/formats/npz_deflated.c \
 	src/array/formats/parts.c \
 	src/array/formats/plain.c \
 	src/array/formats/raw.c \
@@ -65,6 +66,7 @@ noinst_HEADERS += \
 	src/array/formats/formats.h \
 	src/array/formats/hdf5_dataset.h \
 	src/array/formats/npy.h \
+	src/array/formats/npz_deflated.h \
 	src/array/formats/parts.h \
 	src/array/formats/safetensors.h \
 	src/array/formats/swap.h \

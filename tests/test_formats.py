@@ -12,6 +12,7 @@ import cli
 import tap
 
 PROGRAM = os.path.join(tap.BUILD, "tests", "format_folds")
+HAS_LIBDEFLATE = cli.alone("info", "--json", "--backend=cpu").stdout.find('"libdeflate": "no"') < 0
 RANDOM = np.random.default_rng(20261122)
 
 
@@ -81,6 +82,10 @@ def make_npz(cases):
               "scalar": np.array(3.5)}
     np.savez(cases.name("x.npz"), strings=np.array(["a"]), **arrays)
     np.savez(cases.name("one.npz"), only=arrays["w"])
+    if HAS_LIBDEFLATE:
+        np.savez_compressed(cases.name("deflated.npz"), strings=np.array(["a"]), **arrays)
+        for name, x in arrays.items():
+            cases.add(f"deflated.npz:{name}", x)
     for name, x in arrays.items():
         cases.add(f"x.npz:{name}", x)
     cases.add("x.npz:wide.npy", arrays["wide"])
@@ -288,7 +293,16 @@ def test_refused(folder):
         x.tofile(folder.name(f"raw-{number}"))
     np.savez(folder.name("a.npz"), a=x, b=np.array(["text"]))
     np.savez(folder.name("many.npz"), **{f"a{i}": x for i in range(30)})
-    np.savez_compressed(folder.name("small.npz"), a=x)
+    np.savez_compressed(folder.name("broken.npz"), a=x)
+    with open(folder.name("broken.npz"), "rb") as file:
+        archive = file.read()
+    directory = archive.index(b"PK\1\2")
+    for name, at, local, value in ("broken", 16, 14, 1), ("bomb", 24, 22, 2 ** 30 + 1):  # a checksum, a size that is not what follows
+        wrong = bytearray(archive)
+        wrong[directory + at:directory + at + 4] = struct.pack("<I", value)
+        wrong[local:local + 4] = struct.pack("<I", value)
+        with open(folder.name(f"{name}.npz"), "wb") as file:
+            file.write(wrong)
     good = {"a": tensor("F32", x), "b": tensor("F32", x)}
     spoilt = {"hole": lambda h: h["b"].update(data_offsets=[49, 97]), "overlap": lambda h: h["b"].update(data_offsets=[47, 95]),
               "beyond": lambda h: h["b"].update(shape=[2 ** 62, 2 ** 62]), "size": lambda h: h["b"].update(shape=[3, 3]),
@@ -322,7 +336,7 @@ def test_refused(folder):
              ("head.nc", 1, "NetCDF header", "a list within the header"), ("version.nc", 2, "--dtype"), ("tag.nc", 1, "in this order", "at byte 8"),
              ("dims.nc", 1, "a list within the header"), ("minus.nc", 1, "not negative"),
              ("x.npy:a", 2, "one array", "':a'"), ("a.npz", 2, "no name", "a (f32 3x4), b (unknown)"), ("a.npz:c", 2, "'c'", "a (f32 3x4)"),
-             ("a.npz:b", 1, "b.npy", "strings"), ("many.npz", 2, "a0 (f32 3x4)", "more: allfold info FILE"), ("small.npz", 1, "np.savez"),
+             ("a.npz:b", 1, "b.npy", "strings"), ("many.npz", 2, "a0 (f32 3x4)", "more: allfold info FILE"), *([("broken.npz", 1, "checksum"), ("bomb.npz", 1, "1073741825")] if HAS_LIBDEFLATE else [("broken.npz", 1, "libdeflate-dev")]),
              ("bad-*.npy", 1, "bad-1.npy", "f32 3x4 so far", "found f64 3x4"), ("scalar-*.npy", 1, "scalar-0.npy", "at least one dimension"),
              ("none-*.npy", 1, "no file of such a name"), ("none/*.npy", 1, "cannot read the folder"),
              ("hole.safetensors:a", 1, "'b' to begin at byte 48", "found 49"), ("overlap.safetensors:a", 1, "found 47"),

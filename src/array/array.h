@@ -28,6 +28,7 @@ struct array_info {
     uint32_t dimensions;                   /* 0 for a scalar: count is then 1 */
     uint32_t fortran_order;                /* 1 when the first index varies fastest */
     uint64_t shape[ARRAY_DIMENSIONS_MAX];
+    uint32_t plain;                        /* 1: elements lie as `layout` says, in one file, or in those that `details` lists */
     uint64_t skipped;                      /* elements that lie before the first of the array and are left out: --offset */
     struct array_layout layout;                  /* of formats that do not encode elements, if they lie in this one file */
     uint64_t granule;                      /* requests, and the parts of ranks, begin at multiples of so many elements: those that

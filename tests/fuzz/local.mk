@@ -28,7 +28,7 @@ FUZZ_CC = clang
 FUZZ_RUNS = 10000000
 FUZZ_FLAGS = -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 FUZZ_TARGETS = npy npz safetensors netcdf
-fuzz_formats = cdf cursor input netcdf npy npz plain safetensors swap zip
+fuzz_formats = cdf cursor input netcdf npy npz npz_deflated plain safetensors swap zip
 fuzz_sources = tests/fuzz/target.c tests/fuzz/parse.c $(fuzz_formats:%=src/array/formats/%.c) src/array/data_file.c \
 	src/array/encoding.c src/array/file.c src/base/base.c
 .PHONY: fuzz

@@ -40,7 +40,7 @@ static void check(const struct array_info *info, uint64_t file_bytes)
     const allfold_type stored = info->encoding.stored != ALLFOLD_TYPE_NONE ? info->encoding.stored : info->type;
     const uint64_t bytes = allfold_type_bytes(stored), run = layout->run != 0 ? layout->run : info->count;
     must(type_exists(info->type) && info->dimensions <= ARRAY_DIMENSIONS_MAX, "a type or a shape that does not exist");
-    if (info->count == 0)
+    if (info->count == 0 || !info->plain)
         return;
     const unsigned __int128 last = (unsigned __int128)((info->count - 1) / run) * layout->stride + layout->offset
                                    + (unsigned __int128)run * bytes;

@@ -23,7 +23,6 @@ const char *array_name(const struct array_info *info, char name[ARRAY_NAME_BYTES
 }
 
 bool format_is_generated(const char *name) { return format_generated.recognises(&(struct input_file){.name = name}); }
-bool format_is_plain(const struct array_info *info) { return formats[info->format]->open == plain_open; }
 
 /* Opens the input and finds its format. The caller closes file->fd if it is not negative, also after an error. */
 static allfold_status find_format(const struct input_name *name, struct input_file *file, struct array_info *info, struct error *error)
@@ -143,18 +142,23 @@ struct range array_part(const struct array_info *info, uint64_t part, uint64_t p
     return (struct range){first, u64_min(range.count * info->granule, positions - first)};
 }
 
+static allfold_status open_stored(const struct array_info *info, struct source **source, struct error *error)
+{
+    return info->plain ? plain_open(info, source, error) : formats[info->format]->open(info, source, error);
+}
+
 allfold_status source_open(const struct array_info *info, struct source **source, struct error *error)
 {
     struct source *opened = NULL;
     struct array_info stored;
     char name[ARRAY_NAME_BYTES];
     if (!encoded_needed(info)) {
-        if (formats[info->format]->open(info, &opened, error) != ALLFOLD_OK)
+        if (open_stored(info, &opened, error) != ALLFOLD_OK)
             return error->status;
     } else {
         memcpy(&stored, info, sizeof stored);
         stored.type = info->encoding.stored;
-        if (formats[info->format]->open(&stored, &opened, error) != ALLFOLD_OK
+        if (open_stored(&stored, &opened, error) != ALLFOLD_OK
             || encoded_open(array_name(info, name), info, &opened, error) != ALLFOLD_OK)
             return error->status;
     }

@@ -28,7 +28,7 @@ struct format {
        all that can be checked without reading the elements. */
     allfold_status (*describe)(const struct input_file *file, const struct array_hints *hints, struct array_info *info,
                                struct error *error);
-    /* Opens a described array for reading. Every rank calls it. */
+    /* Opens a described array for reading, if info->plain is not 1. Every rank calls it. */
     allfold_status (*open)(const struct array_info *info, struct source **source, struct error *error);
 };
 
@@ -49,8 +49,6 @@ allfold_status format_entries(const struct input_name *name, array_visit *visit,
 /* Calls visit for a described array. */
 void format_visit(const struct array_info *info, array_visit *visit, void *user);
 bool format_is_generated(const char *name);
-/* Whether the array's elements are not encoded: its format's open is plain_open. */
-bool format_is_plain(const struct array_info *info);
 
 /* Whether the file's name ends so: ".npy". */
 static inline bool input_name_ends(const struct input_file *file, const char *ending)
@@ -70,11 +68,11 @@ allfold_status input_refuse_member(const struct input_file *file, const struct f
 allfold_status input_only_member(const struct input_file *file, const struct format *format, char name[ARRAY_PATH_BYTES],
                                  struct error *error);
 
-/* What the user says of an array whose type the file tells and whose elements are not encoded: the type again, which must agree, and
-   which of its elements, in the order in which they lie there. Part of an array is a row (plain.c). */
+/* Sets info->plain, and what the user says of an array whose type the file tells: the type again, which must agree, and which of its
+   elements, in the order in which they lie there. Part of an array is a row (plain.c). */
 allfold_status plain_cut(const struct array_hints *hints, struct array_info *info, struct error *error);
 
-/* The open of formats whose elements are not encoded: they lie in the file as info->layout says (plain.c). */
+/* Opens an array whose elements lie as info->layout or the parts say (plain.c). */
 allfold_status plain_open(const struct array_info *info, struct source **source, struct error *error);
 
 /* Whether the file is HDF5: the signature stands at its beginning, or behind a block of the user's of 512, 1024 or 2048 bytes

@@ -123,6 +123,7 @@ static allfold_status set_info(const struct input_file *file, struct hdf5_datase
     if (d->way == HDF5_PLACED) {
         info->granule = 1;
         info->positions = 0;
+        info->plain = 1;
         info->layout = (struct array_layout){.offset = d->offset, .swapped = d->swapped};
         const uint64_t bytes = info->count * allfold_type_bytes(d->type);
         if (d->offset > file->bytes || bytes > file->bytes - d->offset)
@@ -194,7 +195,7 @@ static allfold_status describe_netcdf(const struct input_file *file, const struc
 
 static allfold_status open_hdf5(const struct array_info *info, struct source **source, struct error *error)
 {
-    return info->layout.offset > 0 ? plain_open(info, source, error) : hdf5_source_open(info, source, error);
+    return hdf5_source_open(info, source, error);
 }
 
 /* ---- the list */

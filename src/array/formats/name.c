@@ -109,7 +109,7 @@ static allfold_status join(struct array_info *all, const struct array_info *next
     char wanted[2 * SHAPE_BYTES], found[2 * SHAPE_BYTES];
     const char *const shown = file_shown(next->path);
     uint64_t bytes;
-    if (!format_is_plain(next))
+    if (!next->plain)
         return error_set(error, ALLFOLD_UNSUPPORTED, "%s: expected files whose elements lie there as they are, to be joined, found others "
                          "(%s)", shown, array_format_name(next));
     if (list->count == 0) {
@@ -229,7 +229,7 @@ allfold_status array_entries(const char *name, array_visit *visit, void *user, c
 
 bool array_has_file(const struct array_info *info, const char *name)
 {
-    const struct parts_table *const table = format_is_plain(info) && info->details_bytes > 0 ? parts_of(info) : NULL;
+    const struct parts_table *const table = info->plain && info->details_bytes > 0 ? parts_of(info) : NULL;
     if (table == NULL)
         return file_same(name, info->path);
     for (uint64_t i = 0; i < table->count; i++)

@@ -135,4 +135,4 @@ static allfold_status describe_cdf(const struct input_file *file, const struct a
 }
 
 const struct format format_netcdf = {
-    .name = "netcdf", .recognises = recognises_cdf, .list = list_cdf, .describe = describe_cdf, .open = plain_open};
+    .name = "netcdf", .recognises = recognises_cdf, .list = list_cdf, .describe = describe_cdf};

@@ -285,13 +285,21 @@ allfold_status npy_parse(const char *name, const char *text, size_t bytes, struc
     return ALLFOLD_OK;
 }
 
+static allfold_status read_place(const struct npy_place *place, uint64_t first, uint64_t bytes, void *to, struct error *error)
+{
+    if (place->memory == NULL)
+        return file_read(&(struct file_range){place->fd, place->name, place->offset + first, bytes}, to, 1, error);
+    memcpy(to, place->memory + first, (size_t)bytes);
+    return ALLFOLD_OK;
+}
+
 /* Reads version and length of the header. */
 static allfold_status read_preamble(const struct npy_place *place, uint64_t *preamble, uint32_t *length, struct error *error)
 {
     unsigned char head[NPY_MAGIC_BYTES + VERSION_BYTES + 4] = {0};
     const char *const shown = file_shown(place->name);
     const uint64_t have = u64_min(place->bytes, sizeof head);
-    if (file_read(&(struct file_range){place->fd, place->name, place->offset, have}, head, 1, error) != ALLFOLD_OK)
+    if (read_place(place, 0, have, head, error) != ALLFOLD_OK)
         return error->status;
     const unsigned major = head[NPY_MAGIC_BYTES], minor = head[NPY_MAGIC_BYTES + 1];
     const unsigned char *field = head + NPY_MAGIC_BYTES + VERSION_BYTES;
@@ -338,8 +346,7 @@ allfold_status npy_describe(const struct npy_place *place, struct array_info *in
     if (text == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory for a header of %" PRIu32 " bytes", file_shown(place->name), length);
     info->layout.offset = place->offset + preamble + length;
-    const struct file_range range = {place->fd, place->name, place->offset + preamble, length};
-    if (file_read(&range, text, 1, error) == ALLFOLD_OK && npy_parse(place->name, text, length, info, error) == ALLFOLD_OK)
+    if (read_place(place, preamble, length, text, error) == ALLFOLD_OK && npy_parse(place->name, text, length, info, error) == ALLFOLD_OK)
         check_size(place, preamble + length, info, error);
     free(text);
     return error->status;
@@ -384,10 +391,10 @@ static bool recognises_npy(const struct input_file *file)
 static allfold_status describe_file(const struct input_file *file, const struct array_hints *hints, struct array_info *info,
                                     struct error *error)
 {
-    const struct npy_place place = {file->name, file->fd, 0, file->bytes};
+    const struct npy_place place = {.name = file->name, .fd = file->fd, .bytes = file->bytes};
     if (npy_describe(&place, info, error) != ALLFOLD_OK)
         return error->status;
     return plain_cut(hints, info, error);
 }
 
-const struct format format_npy = {.name = "npy", .recognises = recognises_npy, .describe = describe_file, .open = plain_open};
+const struct format format_npy = {.name = "npy", .recognises = recognises_npy, .describe = describe_file};

@@ -18,6 +18,7 @@ struct npy_place {
     const char *name; /* for messages */
     int fd;
     uint64_t offset, bytes;
+    const unsigned char *memory; /* not NULL: it lies there, and offset is 0 */
 };
 
 /* The same for an open file, and its layout; checks the magic, and that the file is exactly as large as its header implies. */

@@ -1,7 +1,7 @@
 /* NumPy's .npz: a zip archive whose members are .npy files. Stored members (np.savez) are read where they lie. The checksums of their
-   bytes are not compared: that would read every byte before the work. */
+   bytes are not compared: that would read every byte before the work. Deflated members: npz_deflated.c. */
 #include "array/formats/npy.h"
-#include "array/formats/zip.h"
+#include "array/formats/npz_deflated.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,12 +34,12 @@ static allfold_status describe_member(const struct input_file *file, const struc
     if (zip_locate(file, directory, member, &place, error) != ALLFOLD_OK)
         return error->status;
     if (member->method == ZIP_DEFLATED)
-        return error_set(error, ALLFOLD_UNSUPPORTED, "%s: expected a stored member, as of np.savez, found a deflated one, as of "
-                         "np.savez_compressed: write it again with np.savez or np.save", file_shown(name));
+        return npz_deflated_describe(file, name, &(struct npz_deflated){.place = place, .bytes = member->bytes, .crc = member->crc}, info,
+                                     error);
     if (member->method != ZIP_STORED)
-        return error_set(error, ALLFOLD_UNSUPPORTED, "%s: expected a stored member, as of np.savez, found compression method %u: write it "
+        return error_set(error, ALLFOLD_UNSUPPORTED, "%s: expected a stored or a deflated member, found compression method %u: write it "
                          "again with np.savez or np.save", file_shown(name), member->method);
-    return npy_describe(&(struct npy_place){name, file->fd, place.first, place.count}, info, error);
+    return npy_describe(&(struct npy_place){.name = name, .fd = file->fd, .offset = place.first, .bytes = place.count}, info, error);
 }
 
 struct listing {
@@ -77,6 +77,7 @@ static bool list_member(void *user, const struct zip_member *member)
                                           .big_endian = info->layout.swapped != 0,
                                           .filters = member->method == ZIP_DEFLATED ? "deflate" : NULL};
         listing->visit(listing->user, &entry);
+        free(info->details);
     }
     free(info);
     return true;
@@ -137,8 +138,10 @@ static allfold_status describe_npz(const struct input_file *file, const struct a
     struct search search = {.name = file->member};
     if (find_and_describe(file, &search, info, error) != ALLFOLD_OK)
         return error->status;
-    return plain_cut(hints, info, error);
+    if (plain_cut(hints, info, error) == ALLFOLD_OK && search.found.method == ZIP_DEFLATED)
+        info->plain = 0;
+    return error->status;
 }
 
 const struct format format_npz = {
-    .name = "npz", .recognises = recognises_npz, .list = list_npz, .describe = describe_npz, .open = plain_open};
+    .name = "npz", .recognises = recognises_npz, .list = list_npz, .describe = describe_npz, .open = npz_deflated_open};

@@ -52,6 +52,7 @@ allfold_status plain_cut(const struct array_hints *hints, struct array_info *inf
         return error_set(error, ALLFOLD_BAD_INPUT, "%s: expected --offset and --count within its %" PRIu64
                          " elements, found %" PRIu64 " elements from %" PRIu64, shown, info->count,
                          hints->has_count ? hints->count : 0, offset);
+    info->plain = 1;
     if (!hints->has_offset && !hints->has_count)
         return ALLFOLD_OK;
     info->skipped = offset;

@@ -36,7 +36,8 @@ static allfold_status describe_raw(const struct input_file *file, const struct a
     info->dimensions = 1;
     info->shape[0] = info->count;
     info->layout.offset = offset;
+    info->plain = 1;
     return ALLFOLD_OK;
 }
 
-const struct format format_raw = {.name = "raw", .recognises = recognises_any, .describe = describe_raw, .open = plain_open};
+const struct format format_raw = {.name = "raw", .recognises = recognises_any, .describe = describe_raw};

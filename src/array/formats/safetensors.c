@@ -254,5 +254,4 @@ static allfold_status describe_safetensors(const struct input_file *file, const 
 const struct format format_safetensors = {.name = "safetensors",
                                           .recognises = recognises_safetensors,
                                           .list = list_safetensors,
-                                          .describe = describe_safetensors,
-                                          .open = plain_open};
+                                          .describe = describe_safetensors};

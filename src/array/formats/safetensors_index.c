@@ -139,4 +139,4 @@ static allfold_status list_index(const struct input_file *file, array_visit *vis
 }
 
 const struct format format_safetensors_index = {
-    .name = "safetensors index", .recognises = recognises_index, .list = list_index, .describe = describe_index, .open = plain_open};
+    .name = "safetensors index", .recognises = recognises_index, .list = list_index, .describe = describe_index};
