@@ -22,7 +22,7 @@ allfold_status core_copy(struct allfold_context *ctx, const struct job *job, str
 {
     static const struct team_work copy_windows = {start_window, finish_window};
     const uint64_t shard = team_elements(job, ctx->device->shard_bytes);
-    const uint64_t window = u64_min(team_elements(job, ctx->device->window_bytes), shard);
+    const uint64_t window = team_window(job, shard, ctx->device->window_bytes);
     struct team team = {.ctx = ctx, .job = job, .work = &copy_windows, .user = sink, .shard_elements = shard, .window_elements = window,
                         .queue_bytes = team_queue_bytes(ctx, job, window, 0),
                         .end = job->range.count / shard + (job->range.count % shard != 0)};

@@ -87,12 +87,12 @@ static allfold_status normalise_part(struct normalise *n, struct error *error)
     const size_t x_bytes = allfold_type_bytes(n->x_type), y_bytes = allfold_type_bytes(n->y_type);
     const uint64_t shard = team_elements(n->job, device->shard_bytes);
     const size_t window_bytes = n->job->source->index != NULL ? 1 : device->window_bytes / 2 * x_bytes / u64_max(x_bytes, y_bytes);
-    const uint64_t window = u64_min(team_elements(n->job, window_bytes), shard); /* of 1 byte: one granule */
+    const uint64_t window = team_window(n->job, shard, window_bytes); /* of 1 byte: one granule */
     struct team team = {.ctx = n->ctx, .job = n->job, .work = &normalise_windows, .user = n,
                         .shard_elements = shard, .window_elements = window, .backwards = true,
                         .queue_bytes = team_queue_bytes(n->ctx, n->job, window, 4096 + window * y_bytes),
                         .end = n->job->range.count / shard + (n->job->range.count % shard != 0)};
-    const int queues = team_workers(n->ctx, team.end, team.queue_bytes) * device->worker_queues;
+    const int queues = team_workers(n->ctx, team.end, team.queue_bytes) * team_lanes(&team);
     if (core_queues(n->ctx, queues, team.queue_bytes, error) != ALLFOLD_OK)
         return error->status;
     for (int i = 0; i < queues && n->y.memory != NULL; i++)

@@ -16,11 +16,20 @@ uint64_t team_elements(const struct job *job, size_t bytes)
     return u64_max(bytes / allfold_type_bytes(job->type) / granule, 1) * granule;
 }
 
-/* Not less than any type's usual windows need, so that the queues of one call serve the next. */
-size_t team_queue_bytes(const struct allfold_context *ctx, const struct job *job, uint64_t elements, uint64_t more)
+uint64_t team_window(const struct job *job, uint64_t shard, size_t bytes)
 {
-    const uint64_t usual = reader_room(ctx->device->window_bytes, 1), needed = reader_room(elements, allfold_type_bytes(job->type)) + more;
-    return (size_t)(u64_max(usual, needed) + 4095) / 4096 * 4096;
+    const uint64_t granule = job->source->granule, part = job->range.count / granule + (job->range.count % granule != 0);
+    return u64_min(u64_min(team_elements(job, bytes), shard), part * granule);
+}
+
+/* Sizes are powers of two, up to what any type's usual windows need: so the queues of one call mostly serve the next. */
+size_t team_queue_bytes(const struct allfold_context *ctx, const struct job *job, uint64_t window, uint64_t more)
+{
+    const uint64_t usual = reader_room(ctx->device->window_bytes, 1), needed = reader_room(window, allfold_type_bytes(job->type)) + more;
+    uint64_t bytes = 1 << 16;
+    while (bytes < needed)
+        bytes *= 2;
+    return (size_t)(u64_max(u64_min(bytes, usual), needed) + 4095) / 4096 * 4096;
 }
 
 int team_workers(const struct allfold_context *ctx, uint64_t shards, size_t queue_bytes)
@@ -209,6 +218,11 @@ static void dismiss(struct worker *workers, int count)
     free(workers);
 }
 
+int team_lanes(const struct team *team)
+{
+    return (int)u64_min((uint64_t)team->ctx->device->worker_queues, team->end - team->next);
+}
+
 allfold_status team_run(struct team *team, struct error *error)
 {
     if (team->next == team->end)
@@ -217,7 +231,7 @@ allfold_status team_run(struct team *team, struct error *error)
     struct worker *const workers = calloc((size_t)count, sizeof *workers);
     if (workers == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory for %d worker threads", count);
-    team->lanes = team->ctx->device->worker_queues;
+    team->lanes = team_lanes(team);
     team->done = team->next;
     pthread_mutex_init(&team->lock, NULL);
     pthread_cond_init(&team->moved, NULL);

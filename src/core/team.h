@@ -71,12 +71,18 @@ struct team {
 /* Elements of a shard of `bytes`, or of a window: whole granules of the source, at least one. */
 uint64_t team_elements(const struct job *job, size_t bytes);
 
-/* Bytes of a queue's buffers that have room for so many elements of the job, as a reader needs it, and for `more` bytes. */
-size_t team_queue_bytes(const struct allfold_context *ctx, const struct job *job, uint64_t elements, uint64_t more);
+/* Elements of a window of `bytes`: no more than a shard, nor than this rank's part, in whole granules. */
+uint64_t team_window(const struct job *job, uint64_t shard, size_t bytes);
+
+/* Bytes of a queue's buffers that have room for a window of the job, as a reader needs it, and for `more` bytes. */
+size_t team_queue_bytes(const struct allfold_context *ctx, const struct job *job, uint64_t window, uint64_t more);
 
 /* How many threads would work on so many shards, with queues of so many bytes: as many as the device's host threads, the shards, and
    half of this rank's share of the host's memory allow. */
 int team_workers(const struct allfold_context *ctx, uint64_t shards, size_t queue_bytes);
+
+/* Queues of each worker: one for a single shard. */
+int team_lanes(const struct team *team);
 
 /* Works on shards [next, end), and waits until nothing is under way. If the run was asked to stop, no further shard is taken, which
    is no error here. The first error of a worker is the team's. Local. */
