@@ -1,8 +1,7 @@
 /* Global arrays: what they are called, where their elements come from and where results go. Nothing here knows of
    ranks or devices: one process describes an array and hands the description (plain bytes) to the others, which open
    it and read or write their own ranges. */
-#ifndef ALLFOLD_ARRAY_H
-#define ALLFOLD_ARRAY_H
+#pragma once
 
 #include "array/encoding.h"
 #include "array/replacement.h"
@@ -219,5 +218,3 @@ allfold_status generator_parse(const char *text, const struct array_hints *hints
                                struct error *error);
 /* The distributions as lines of text for --help: name, parameters and defaults, meaning. */
 const char *generator_help(void);
-
-#endif

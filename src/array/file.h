@@ -1,6 +1,5 @@
 /* Regular files for the readers and writers of this folder: opening them, and moving whole ranges of bytes. */
-#ifndef ALLFOLD_ARRAY_FILE_H
-#define ALLFOLD_ARRAY_FILE_H
+#pragma once
 
 #include "base/base.h"
 
@@ -35,5 +34,3 @@ struct file_range {
 /* Reads or writes all of the range with at most `threads` threads, or fails. */
 allfold_status file_read(const struct file_range *range, void *destination, int threads, struct error *error);
 allfold_status file_write(const struct file_range *range, const void *origin, int threads, struct error *error);
-
-#endif

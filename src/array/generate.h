@@ -1,6 +1,5 @@
 /* What generate.c (the text of a generator) and draw.c (makes it ready to draw from) share. */
-#ifndef ALLFOLD_ARRAY_GENERATE_H
-#define ALLFOLD_ARRAY_GENERATE_H
+#pragma once
 
 #include "array/array.h"
 
@@ -12,5 +11,3 @@ struct float_format {
 
 /* The format of a floating-point type. */
 const struct float_format *float_format_of(allfold_type type);
-
-#endif

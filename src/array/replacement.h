@@ -1,7 +1,6 @@
 /* Files that appear whole, under their name, or not at all: written under a temporary name in the same folder, and renamed
    when all has succeeded. The one way in which the program writes files: outputs, partials, checkpoints. */
-#ifndef ALLFOLD_REPLACEMENT_H
-#define ALLFOLD_REPLACEMENT_H
+#pragma once
 
 #include "array/file.h"
 
@@ -35,5 +34,3 @@ allfold_status replacement_commit_new(struct replacement *replacement, bool *tak
 
 /* Removes the temporary file. */
 void replacement_discard(struct replacement *replacement);
-
-#endif

@@ -3,8 +3,7 @@
 
    While a run works there is always a file of that name, whole, and the run holds a lock on it: a second run with the same
    checkpoint is refused. It is not if the file system has no locks, or if they do not reach another host. */
-#ifndef ALLFOLD_CHECKPOINT_H
-#define ALLFOLD_CHECKPOINT_H
+#pragma once
 
 #include "array/array.h"
 #include "base/phase.h"
@@ -54,5 +53,3 @@ allfold_status checkpoint_begin(struct checkpoint *checkpoint, const struct chec
 /* Releases the file, and removes it if the run has succeeded or if it holds no shard. A symbolic link to it is removed, too: left
    without a target it would be refused next time. */
 allfold_status checkpoint_end(struct checkpoint *checkpoint, bool succeeded, struct error *error);
-
-#endif

@@ -1,7 +1,6 @@
 /* Partials of whole arrays in files, to be merged later with those of other arrays: `--partial`, `allfold merge`. The file is a
    record file (record_file.h); docs/numerics.md describes it for other programs. Nothing here is collective. */
-#ifndef ALLFOLD_PARTIAL_FILE_H
-#define ALLFOLD_PARTIAL_FILE_H
+#pragma once
 
 #include "array/replacement.h"
 #include "fold/table.h"
@@ -24,5 +23,3 @@ allfold_status partial_file_read(const char *path, struct partial_file *file, st
 
 /* *a becomes *a followed by *b, which was read from the file named path; an error if they are not of one kind. */
 allfold_status partial_file_merge(struct partial_file *a, const struct partial_file *b, const char *path, struct error *error);
-
-#endif

@@ -1,7 +1,6 @@
 /* Small files that are either whole and unaltered or refused: a magic, the length, the contents, a checksum. Checkpoints and
    partials are such files. They are written as replacements (array/replacement.h). */
-#ifndef ALLFOLD_RECORD_FILE_H
-#define ALLFOLD_RECORD_FILE_H
+#pragma once
 
 #include "array/replacement.h"
 
@@ -28,5 +27,3 @@ allfold_status record_file_write(const struct replacement *file, const struct re
    another length or damaged is ALLFOLD_BAD_INPUT. */
 allfold_status record_file_read(const char *path, const struct record_kind *kind, void *contents, bool *exists,
                                 struct error *error);
-
-#endif

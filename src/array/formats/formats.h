@@ -1,6 +1,5 @@
 /* File formats: one file of this folder and one line of the table in formats.c for each. */
-#ifndef ALLFOLD_ARRAY_FORMATS_H
-#define ALLFOLD_ARRAY_FORMATS_H
+#pragma once
 
 #include "array/array.h"
 #include "array/file.h"
@@ -81,5 +80,3 @@ bool hdf5_recognises(const struct input_file *file);
 
 /* Refuses a range that is not within the array (plain.c). */
 allfold_status array_check_range(const struct array_info *info, uint64_t first, uint64_t count, struct error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* The .npy format, versions 1.0 to 3.0: https://numpy.org/neps/nep-0001-npy-format.html */
-#ifndef ALLFOLD_ARRAY_NPY_H
-#define ALLFOLD_ARRAY_NPY_H
+#pragma once
 
 #include "array/array.h"
 
@@ -30,5 +29,3 @@ size_t npy_header(const struct array_info *info, char header[NPY_HEADER_BYTES_MA
 
 /* count = product of shape; false if the product of the dimensions other than 0 does not fit 64 bits. */
 bool npy_count(const uint64_t *shape, uint32_t dimensions, uint64_t *count);
-
-#endif

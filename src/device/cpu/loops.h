@@ -1,7 +1,6 @@
 /* The CPU backend's inner loops. loops.c is compiled once for each instruction set, cpu.c picks the best table that
    the processor can run. The bits are the same in all. */
-#ifndef ALLFOLD_CPU_LOOPS_H
-#define ALLFOLD_CPU_LOOPS_H
+#pragma once
 
 #include "fold/exponential.h"
 #include "fold/table.h"
@@ -17,6 +16,4 @@ struct cpu_loops {
 extern const struct cpu_loops cpu_loops_base;
 #ifdef ALLFOLD_HAVE_X86_ISA
 extern const struct cpu_loops cpu_loops_avx2, cpu_loops_avx512;
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 /* What the files of the CUDA backend share. Every call makes its device the thread's current one, since the caller's program may
    have chosen another, and leaves it so. Messages keep CUDA's own text. */
-#ifndef ALLFOLD_CUDA_H
-#define ALLFOLD_CUDA_H
+#pragma once
 
 #include "device/device.h"
 #include "fold/exponential.h"
@@ -71,5 +70,3 @@ bool cuda_take_partial(struct cuda_queue *queue);
 
 /* The link between the devices of two PCI addresses, as backend->link says it (links.c). */
 void cuda_link_text(const char *pci, const char *peer, char text[LINK_BYTES]);
-
-#endif
