@@ -12,7 +12,8 @@ from cli import Folder, refused, report, shown, told
 
 PROGRAM = os.path.join(tap.BUILD, "tests", "emulation", "allfold")
 MEMORY = 100 << 20
-STAGING = 2 * 2 * 64 * 1024  # of two threads
+STAGING = 64 << 10
+THREADS = 3  # of a rank, each with two queues
 
 
 def ranks(count, *words, devices=2, env=None, each=":"):
@@ -30,12 +31,12 @@ def single(*words):
 
 
 def info(count, **more):
-    found = report(ranks(count, "info", "--json", "--staging=64Ki", "--threads=2", **more))
+    found = report(ranks(count, "info", "--json", f"--staging={STAGING}", f"--threads={THREADS}", **more))
     return found["devices"] if found else []
 
 
 def budget(sharers):
-    return MEMORY // 4 * 3 // sharers - STAGING
+    return MEMORY // 4 * 3 // sharers - 2 * THREADS * STAGING
 
 
 def check_choice():
@@ -116,12 +117,12 @@ def check_start():
 
 
 def check_work():
-    """What the stand-ins compute is right: shards that stream, resident ones, softmax of both."""
+    """What the stand-ins compute for several threads at a time is right: shards that stream, resident ones, softmax of both."""
     with Folder() as folder:
         x = np.random.default_rng(1).standard_normal(300001).astype(np.float32)
         np.save(folder.name("x.npy"), x)
         for memory in ("--device-memory=256Ki", "--device-memory=64Mi"):
-            words = ["--staging=16Ki", memory, folder.name("x.npy")]
+            words = ["--staging=16Ki", f"--threads={THREADS}", memory, folder.name("x.npy")]
             found = report(ranks(3, "stats", "--json", *words))
             exact = np.asarray(x, np.float64)
             tap.ok(found and found["backend"] == "cuda" and abs(found["stats"]["sum"]["value"] - exact.sum()) < 1e-9

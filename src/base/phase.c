@@ -68,19 +68,22 @@ void phase_clock_start(struct phase_clock *clock, struct progress *progress, enu
 {
     *clock = (struct phase_clock){.phase = first, .entered = clock_seconds()};
     own_clock = clock;
-    publish(progress, PHASE_START, first);
+    publish(progress, PHASE_COUNT, first);
 }
 
 void phase_clock_stop(void)
 {
-    clock_enter(own_clock, own_clock->phase);
+    const enum phase left = own_clock->phase;
+    clock_enter(own_clock, left);
     own_clock = NULL;
+    if (phase_observer != NULL)
+        phase_observer(left, PHASE_COUNT);
 }
 
 void phase_clocks_add(struct progress *progress, const struct phase_clock *clocks, int count, enum phase now)
 {
     progress->entered = clock_seconds();
-    atomic_store_explicit(&progress->phase, (uint32_t)now, memory_order_relaxed);
+    publish(progress, PHASE_COUNT, now);
     for (int i = 0; i < count; i++)
         for (int phase = 0; phase < PHASE_COUNT; phase++)
             progress->seconds[phase] += clocks[i].seconds[phase] / count;

@@ -51,7 +51,8 @@ struct phase_clock {
     enum phase phase;
     double entered, seconds[PHASE_COUNT];
 };
-/* From start to stop, phase_enter in this thread counts on *clock, which begins in phase `first`. */
+/* From start to stop, phase_enter in this thread counts on *clock, which begins in phase `first`. From stop to the next start, or to
+   phase_clocks_add, the thread is in no phase. */
 void phase_clock_start(struct phase_clock *clock, struct progress *progress, enum phase first);
 void phase_clock_stop(void);
 /* After all threads have stopped, in the main thread: adds the mean of their times to those of the rank, which is in phase `now`. */
@@ -59,8 +60,8 @@ void phase_clocks_add(struct progress *progress, const struct phase_clock *clock
 /* The phase that this thread is in. */
 enum phase phase_of_thread(const struct progress *progress);
 
-/* phase_enter calls this at each change, in the thread that changes, for profilers and tests. NULL, or set once before the work
-   begins. A new observer must call the one that it replaces. */
+/* Called at each change, in the thread whose phase changes, for profilers and tests. PHASE_COUNT stands for no phase. NULL, or set
+   once before the work begins. A new observer must call the one that it replaces. */
 extern void (*phase_observer)(enum phase left, enum phase entered);
 
 /* Announces the bytes of input of the work that begins, in all passes. */

@@ -20,15 +20,16 @@ static void observe(enum phase left, enum phase entered)
 {
     static _Thread_local bool open; /* a range of this thread is */
     nvtxEventAttributes_t range;
+    if (open)
+        nvtxDomainRangePop(domain);
+    open = entered != PHASE_COUNT;
     memset(&range, 0, sizeof range);
     range.version = NVTX_VERSION;
     range.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
     range.messageType = NVTX_MESSAGE_TYPE_ASCII;
     range.message.ascii = phase_name(entered);
     if (open)
-        nvtxDomainRangePop(domain);
-    nvtxDomainRangePushEx(domain, &range);
-    open = true;
+        nvtxDomainRangePushEx(domain, &range);
     if (before != NULL)
         before(left, entered);
 }

@@ -14,7 +14,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <mutex>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <utility>
@@ -491,8 +490,6 @@ uint64_t emulation_warp(unsigned int mask, uint64_t value, int source, emulation
 
 cudaError_t emulation_launch(const cudaLaunchConfig_t *config, void (*body)(void *), void *arguments)
 {
-    static std::mutex device; /* host threads may launch at the same time: one launch runs after the other */
-    const std::lock_guard<std::mutex> lock(device);
     const dim3 grid = config->gridDim, block = config->blockDim;
     const uint64_t block_threads = (uint64_t)block.x * block.y * block.z;
     const std::lock_guard<std::mutex> alone(launching);

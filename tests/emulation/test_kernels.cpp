@@ -247,7 +247,7 @@ static bool partials_agree(const struct job *job, const struct partial *found, c
         for (int nan = 0; nan <= (fold_has_nan_choice(fold) ? ALLFOLD_NAN_ERROR : 0); nan++) {
             struct error a_error = {}, b_error = {};
             struct fold_results a = {}, b = {};
-            const struct fold_call call = {fold, level, (allfold_nan)nan, ALLFOLD_TYPE_NONE};
+            const struct fold_call call = {fold, level, (allfold_nan)nan, ALLFOLD_TYPE_NONE, nullptr};
             const allfold_status status = fold_finish(&call, job->type, found, job->n, &a, &a_error);
             fold_finish(&call, job->type, expected, job->n, &b, &b_error);
             if (status != b_error.status || strcmp(a_error.text, b_error.text) != 0)
