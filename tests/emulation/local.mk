@@ -25,7 +25,8 @@ tests_emulation_test_emulation_SOURCES =
 tests_emulation_test_emulation_LDADD = \
 	tests/emulation/emulation.o \
 	tests/emulation/test_emulation.o \
-	tests/emulation/shared_end.o
+	tests/emulation/shared_end.o \
+	-lpthread
 tests_emulation_test_emulation_LINK = $(EMULATION_LINK)
 tests_emulation_test_kernels_SOURCES =
 tests_emulation_test_kernels_LDADD = \

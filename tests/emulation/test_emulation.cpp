@@ -8,8 +8,10 @@
 #define TAP_WITHOUT_MPI
 #include "tests/tap.h"
 
+#include <atomic>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 constexpr int ORDERS = 20, THREADS = 64, BLOCKS = 3;
@@ -304,6 +306,38 @@ static void test_mistakes(void)
     tap_ok(orders_right(sum_twice<true, true>) == ORDERS, "the next launch after a mistake is right");
 }
 
+/* Lets the other threads of the host run in the middle of a launch. */
+static __global__ void sum_and_yield(int *sums)
+{
+    std::this_thread::yield();
+    sum_twice<true, true>(sums);
+}
+
+/* Threads of the host that launch at the same time: each gets its own results, and only one its error. */
+static void test_host_threads(void)
+{
+    constexpr int LAUNCHES = 50;
+    std::atomic<int> right(0);
+    std::thread hosts[4];
+    emulation_order(5);
+    for (std::thread &host : hosts)
+        host = std::thread([&right, is_wrong = &host == hosts] {
+            for (int i = 0; i < LAUNCHES; i++) {
+                int sums[2 * BLOCKS] = {0}, good = 0;
+                const bool launched = launch(BLOCKS, THREADS, sum_and_yield, &sums[0]);
+                if (is_wrong)
+                    launch(0, THREADS, sum_and_yield, &sums[0]);
+                for (int j = 0; j < 2 * BLOCKS; j++)
+                    good += sums[j] == j / 2 * 1000 + THREADS * (THREADS + 1) / 2;
+                right += launched && good == 2 * BLOCKS && (cudaGetLastError() != cudaSuccess) == is_wrong;
+            }
+        });
+    for (std::thread &host : hosts)
+        host.join();
+    emulation_order(0);
+    tap_ok(right == 4 * LAUNCHES, "four threads of the host launch at the same time");
+}
+
 #ifdef EMULATION_SANITIZED
 /* These end the program: the sanitizers see them. */
 static __global__ void read_beyond(const int *x, int *found) { *found += x[threadIdx.x]; }
@@ -354,6 +388,7 @@ int main()
 {
     test_right_kernels();
     test_mistakes();
+    test_host_threads();
     test_sanitizers();
     return tap_done();
 }
