@@ -396,6 +396,17 @@ static void test_choices(allfold_options options)
     must_fail("allfold_open with two exchanges", status, message, ALLFOLD_BAD_ARGUMENT, "ask for exchange mpi", false);
 }
 
+/* The queues that elements stream through are opened by the first call that needs them. */
+static void test_lazy_queues(const allfold_options *options)
+{
+    allfold_context *const first = test.ctx;
+    test.ctx = open_or_skip(options->backend == ALLFOLD_BACKEND_CUDA ? "cuda" : "cpu", *options);
+    must(test.ctx != NULL, "no context");
+    test_backend(IN_queues_open);
+    allfold_close(test.ctx);
+    test.ctx = first;
+}
+
 static void test_open(void)
 {
     const allfold_options right = {.size = sizeof right, .backend = test.backend, .staging_bytes = 4096};
@@ -408,6 +419,7 @@ static void test_open(void)
         must_not_open(&right, ALLFOLD_DEVICE_ERROR, text);
         planted.operation = NOWHERE;
     }
+    test_lazy_queues(&right);
     allfold_options other = right;
     if (test.rank == test.failing)
         other.backend = (allfold_backend)7;
