@@ -76,7 +76,7 @@ const struct option option_rows[] = {
      OPTION_TEXT, PLACE(bench.folds)},
     {"ranks", "N[,N]...|all", "measure on the first N ranks, one N after the other (all: 1, 2, 4, ...)", OPTION_TEXT,
      PLACE(bench.ranks)},
-    {"data", "device|host|file", "where the data is: in device memory (default), pinned host memory, files of this folder", OPTION_CHOICE,
+    {"data", "device|host|file", "where the data is: device memory (default), pinned host memory, files of this folder", OPTION_CHOICE,
      PLACE(bench.place)},
     {"warm", NULL, "leave the caches as they are (default: clear them before each run)", OPTION_FLAG, PLACE(bench.warm)},
     {"seconds", "S", "time for one count, type and fold, about (default: 0.3)", OPTION_NUMBER, PLACE(bench.seconds),
