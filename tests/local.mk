@@ -6,7 +6,7 @@
 # change what tests/mpi-launch does.
 # Makefile.am has what starts first.
 MPI_TESTS += tests/test_reduce tests/test_softmax tests/test_failures tests/test_allreduce tests/audit/audit
-UNIT_TESTS += tests/test_elements tests/test_array tests/test_plain tests/test_output tests/test_store tests/test_npy tests/test_generate tests/test_distributions tests/test_health
+UNIT_TESTS += tests/test_elements tests/test_array tests/test_plain tests/test_output tests/test_store tests/test_npy tests/test_generate tests/test_distributions tests/test_health tests/test_environment
 PYTHON_TESTS += tests/test_cli_values.py tests/test_exact.py tests/test_exchange.py tests/slurm/test_jobs.py tests/test_cli.py tests/test_files.py tests/test_reader.py tests/test_formats.py tests/test_hdf5.py tests/test_devices.py tests/test_bench.py
 PYTHON_TESTS += tests/test_samples.py tests/test_ladder.py tests/test_examples.py tests/test_nvtx.py tests/test_scaling_report.py tests/test_install.py
 PYTHON_TESTS += tests/test_draw_ladder.py tests/test_profile_ladder.py tests/test_plot_bench.py tests/test_summary.py tests/lint.py
@@ -26,6 +26,7 @@ EXTRA_DIST += tests/data/make_hdf5.py tests/data/expected.txt tests/data/damaged
 EXTRA_DIST += tests/exact_golden.txt tests/nvtx_profiler.c tests/mpi-launch tests/sanitize tests/slurm/cluster.py tests/cli.py tests/tap.py tests/lsan.supp tests/tsan.supp $(PYTHON_TESTS)
 CLEANFILES += tests/mpi.lock*
 
+tests_test_environment_SOURCES = tests/test_environment.c src/cli/environment.c
 tests_test_health_LDADD = libbench.a libmeasure.a $(LDADD)
 
 check_PROGRAMS += $(MPI_TESTS) $(UNIT_TESTS) tests/exact_folds tests/exchange_calls tests/format_folds

@@ -19,6 +19,7 @@ allfold_SOURCES = \
 	src/cli/commands/option_rows.c \
 	src/cli/commands/option_rows.h \
 	src/cli/commands/softmax.c \
+	src/cli/environment.c \
 	src/cli/help.c \
 	src/cli/help.h \
 	src/cli/launch.c \

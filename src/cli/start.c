@@ -107,6 +107,7 @@ void start_device(const struct settings *settings, const struct launch *launch)
         return;
     device.backend = settings->context.backend;
     device.local_rank = launch->local_rank;
+    /* the thread reads the environment, to which MPI_Init adds meanwhile: see environment.c */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* signals go to the thread that works */
     device.runs = pthread_create(&device.thread, NULL, prepare_device, NULL) == 0; /* else the device is opened later */
