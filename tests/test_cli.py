@@ -84,7 +84,7 @@ def check_usage():
         (["sums", "x"], ["did you mean sum?"]),
         (["--json", "sum", "x"], ["'--json' is no command", "options follow"]),
         (["sum"], ["expected INPUT, found nothing", "allfold sum --help"]),
-        (["sum", "a", "b"], ["expected one INPUT", "'b'"]),
+        (["sum", "a", "b"], ["expected one INPUT", "'b'", "a pattern in quotes"]),
         (["info", "a", "b"], ["expected one [FILE]", "'b'"]),
         (["info", "--backend=cuda", "a"], ["expected --backend=cpu or auto", "works on the CPU"]),
         (["sum", "--jsno", "x"], ["unknown option --jsno", "did you mean --json?"]),

@@ -63,15 +63,12 @@ struct array_hints {
 
 /* Describes the array called name. "FILE:NAME" is array NAME of FILE, where FILE is the longest part before a ':' that is a
    regular file; a file of that whole name comes first. In place of FILE there may be a pattern as of glob(3), 'part-*.npy': the arrays
-   of its files, in the order of their names, joined along the axis that varies slowest. Without NAME it is the only array of the file; if there are several, or none
-   of that name, the error lists them. "gen:DISTRIBUTION?n=1e9&seed=1&dtype=f32&..." is generated; a file that starts with
-   the .npy magic is .npy (versions 1 to 3, little-endian, C or Fortran order; hints->type must then agree; of
-   offset and count, in elements as they lie in the file, the array becomes a row); any other file
-   is raw and needs hints->type (count defaults to all the rest of the file, which must be whole elements), but a
-   name that ends in ".npy" without the magic is refused: a damaged file is not raw elements. hints may be NULL. Opens,
-   checks and closes the file: headers capped (64 KiB for .npy version 1, 1 MiB otherwise), products checked, object
-   and structured types refused, the size exactly what the header implies. *info is written only on success; array_release frees
-   what it then holds. */
+   of its files, in the order of their names, joined along the axis that varies slowest. Without NAME it is the only array of the file;
+   if there are several, or none of that name, the error lists them. "gen:DISTRIBUTION?n=1e9&seed=1&dtype=f32&..." is generated.
+   docs/formats.md has the formats. Of an array that lies in files as it is, hints->offset and count choose elements as they lie there,
+   and make it a row; hints->type must agree with the file. A file of no known format is raw and needs hints->type (count defaults to all
+   the rest of the file, which must be whole elements). hints may be NULL. Opens, checks and closes the file: headers are capped,
+   products checked, elements within the file. *info is written only on success; array_release frees what it then holds. */
 allfold_status array_describe(const char *name, const struct array_hints *hints, struct array_info *info,
                               struct error *error);
 void array_release(struct array_info *info);

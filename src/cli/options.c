@@ -284,8 +284,9 @@ static void check_operands(const struct parser *p, int count, char **operands)
         error_set(p->error, ALLFOLD_BAD_ARGUMENT, "%s: expected %s, found nothing: see allfold %s --help", command, operand,
                   command);
     else if (count > expected && !(expected && strstr(operand, "...") != NULL))
-        error_set(p->error, ALLFOLD_BAD_ARGUMENT, "%s: expected %s%s, found '%.100s' too", command,
-                  expected ? "one " : "options only", expected ? operand : "", operands[expected]);
+        error_set(p->error, ALLFOLD_BAD_ARGUMENT, "%s: expected %s%s, found '%.100s' too%s", command,
+                  expected ? "one " : "options only", expected ? operand : "", operands[expected],
+                  expected && strcmp(operand, "INPUT") == 0 ? " (several files are one INPUT as a pattern in quotes, 'part-*.npy')" : "");
     for (int i = 0; expected && i < count; i++)
         if (strcmp(operands[i], "-") == 0)
             error_set(p->error, ALLFOLD_BAD_ARGUMENT, "%s: expected %s, found '-': streams are not supported, since ranks read a "
