@@ -26,18 +26,21 @@ OLD = b"what was there before\n"
 
 
 def strike(program, ranks, rank, phase, kind, old):
-    """The outcome in a word, and a launch; a word in capitals is a failure."""
-    with tempfile.TemporaryDirectory() as folder:
-        return strike_in(folder, program, ranks, rank, phase, kind, old)
+    """The outcome in a word, and a launch; a word in capitals is a failure. The input is a file: a device makes generated elements
+    itself, and uploads none."""
+    with tempfile.TemporaryDirectory() as folder, tempfile.NamedTemporaryFile() as x:
+        x.write(bytes(800_000))
+        x.flush()
+        return strike_in(folder, [x.name, "--dtype=f32"], program, ranks, rank, phase, kind, old)
 
 
-def strike_in(folder, program, ranks, rank, phase, kind, old):
+def strike_in(folder, source, program, ranks, rank, phase, kind, old):
     name = os.path.join(folder, "y.npy")
     if old:
         with open(name, "wb") as file:
             file.write(OLD)
     command = [program.path, "softmax", f"--timeout={TIMEOUT}", *program.words, "--threads=1", "--staging=64k",
-               "gen:normal?n=200000&seed=1", "-o", name]
+               *source, "-o", name]
     run = faults.Launch(ranks, command, {**program.environment, "ALLFOLD_FAULT": f"{rank}:{PHASES[phase][0]}:{kind}"})
     run.ended(30)
     said = run.said()
