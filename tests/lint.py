@@ -43,7 +43,7 @@ CUDA_HEADER = re.compile(r"(cuda|cub/|cooperative_groups|nvtx|nvToolsExt|nvml|nc
 SOURCES = (".c", ".h", ".cu", ".cuh")
 COMMENTED = SOURCES + (".m4", ".mk", ".ac", ".am", ".py", ".sh", ".bash", ".supp")
 LISTED = ("src", "kernels", "measure", "tests", "bench", "examples", "tools", "docs", "jobs", "packaging")
-BUILT = (".o", ".a", ".d", ".log", ".trs", ".lock", ".dirstamp", ".pyc")
+BUILT = re.compile(r"\.(o|a|d|log|trs|lock(\.\d+)?|dirstamp|pyc)$")
 LONG = 500
 
 
@@ -128,7 +128,7 @@ def layer_faults(root, path, includes):
             below = ""
         if folder == "src/device/cuda" and target == "kernels/kernels.h":
             continue
-        if may_use_ladder(path, header) or may_use_bench(path, header):
+        if may_use_ladder(path, header) or may_use_bench(path, header) or header == "config.h":
             continue
         if path == "src/cli/main.c" and target == "src/cli/commands/commands.h":
             continue  # which passes the table of commands on
@@ -215,15 +215,26 @@ def head_faults(root, files):
             yield "head", f"{path}: does not begin with a comment that says what it is for"
 
 
+def version_of(root):
+    """The package's version, as configure.ac has it; empty without one."""
+    configure = os.path.join(root, "configure.ac")
+    if not os.path.isfile(configure):
+        return ""
+    with open(configure, encoding="utf-8") as file:
+        found = re.search(r"AC_INIT\(\[\w+\], *\[([\d.]+)\]", file.read())
+    return found.group(1) if found else ""
+
+
 def unlisted_files(root):
     """Files that no makefile names, which a release tarball would lack. A folder's name stands for all in it."""
     makefiles = ["Makefile.am"] + [path for path in files_of(root) if path.endswith("local.mk")] + \
         [f"{folder}/local.mk" for folder in ("docs", "packaging")]
+    version = version_of(root)
     words = set()
     for path in makefiles:
         if os.path.isfile(os.path.join(root, path)):
             with open(os.path.join(root, path), encoding="utf-8") as file:
-                words.update(word for line in file if not line.startswith("#") for word in line.split())
+                words.update(word.replace("$(PACKAGE_VERSION)", version) for line in file if not line.startswith("#") for word in line.split())
             words.add(path)
     for folder in LISTED:
         for where, folders, names in os.walk(os.path.join(root, folder)):
@@ -231,7 +242,7 @@ def unlisted_files(root):
             for name in names:
                 path = os.path.relpath(os.path.join(where, name), root)
                 parents = {path.rsplit("/", n)[0] for n in range(1, path.count("/") + 1)}
-                if not words & ({path, os.path.splitext(path)[0]} | parents) and not name.endswith(BUILT):
+                if not words & ({path, os.path.splitext(path)[0]} | parents) and not BUILT.search(name):
                     yield "listed", f"{path}: in no _SOURCES, _HEADERS or EXTRA_DIST list of a local.mk"
 
 
