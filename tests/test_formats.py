@@ -239,6 +239,11 @@ def make_netcdf(cases):
     lone.add("bytes", (0, 1), integers("i1", (50, 3)))  # the only one with records is not filled up
     lone.write(cases.name("lone.nc"))
     cases.add("lone.nc", lone.variables[0][2])
+    deep = Cdf(1, [("time", 0), ("one", 1), ("two", 2)], 3)  # beside a variable of more dimensions than an array may have
+    deep.add("a", (0,), integers("i4", (3,)))
+    deep.add("b", (0, *[1] * 32, 2), integers("i4", (3, 2)))
+    deep.write(cases.name("deep.nc"))
+    cases.add("deep.nc:a", deep.variables[0][2])
     long = Cdf(5, [("time", 0), ("x", 40000)], 5)  # runs longer than a window, and shorter ones far apart
     for name, dtype, ids in ("a", "f8", (0, 1)), ("b", "i2", (0,)), ("c", "f4", (0, 1)):
         long.add(name, ids, integers(dtype, (5, 40000) if len(ids) == 2 else (5,)))
@@ -305,6 +310,11 @@ def test_refused(folder):
         wrong[local:local + 4] = struct.pack("<I", value)
         with open(folder.name(f"{name}.npz"), "wb") as file:
             file.write(wrong)
+    wrong = bytearray(archive[:directory] + bytes(2000) + archive[directory:])  # more deflated bytes than the member can have
+    for at in 18, directory + 2000 + 20, len(wrong) - 6:
+        wrong[at:at + 4] = struct.pack("<I", struct.unpack("<I", wrong[at:at + 4])[0] + 2000)
+    with open(folder.name("padded.npz"), "wb") as file:
+        file.write(wrong)
     good = {"a": tensor("F32", x), "b": tensor("F32", x)}
     spoilt = {"hole": lambda h: h["b"].update(data_offsets=[49, 97]), "overlap": lambda h: h["b"].update(data_offsets=[47, 95]),
               "beyond": lambda h: h["b"].update(shape=[2 ** 62, 2 ** 62]), "size": lambda h: h["b"].update(shape=[3, 3]),
@@ -338,7 +348,7 @@ def test_refused(folder):
              ("head.nc", 1, "NetCDF header", "a list within the header"), ("version.nc", 2, "--dtype"), ("tag.nc", 1, "in this order", "at byte 8"),
              ("dims.nc", 1, "a list within the header"), ("minus.nc", 1, "not negative"),
              ("x.npy:a", 2, "one array", "':a'"), ("a.npz", 2, "no name", "a (f32 3x4), b (unknown)"), ("a.npz:c", 2, "'c'", "a (f32 3x4)"),
-             ("a.npz:b", 1, "b.npy", "strings"), ("many.npz", 2, "a0 (f32 3x4)", "more: allfold info FILE"), *([("broken.npz", 1, "checksum"), ("bomb.npz", 1, "1073741825")] if HAS_LIBDEFLATE else [("broken.npz", 1, "libdeflate-dev")]),
+             ("a.npz:b", 1, "b.npy", "strings"), ("many.npz", 2, "a0 (f32 3x4)", "more: allfold info FILE"), *([("broken.npz", 1, "checksum"), ("bomb.npz", 1, "1073741825"), ("padded.npz", 1, "at most 1200 deflated bytes")] if HAS_LIBDEFLATE else [("broken.npz", 1, "libdeflate-dev")]),
              ("bad-*.npy", 1, "bad-1.npy", "f32 3x4 so far", "found f64 3x4"), ("scalar-*.npy", 1, "scalar-0.npy", "at least one dimension"),
              ("none-*.npy", 1, "no file of such a name"), ("none/*.npy", 1, "cannot read the folder"),
              ("hole.safetensors:a", 1, "'b' to begin at byte 48", "found 49"), ("overlap.safetensors:a", 1, "found 47"),
@@ -382,10 +392,13 @@ def test_missing(folder):
     cdf = Cdf(1, [("time", 0), ("y", 7), ("x", 4)], 11)
     cdf.add("packed", (0, 1), packed, _FillValue=np.array([-999], "i2"), scale_factor=np.array([0.5]), add_offset=np.array([10.0]))
     cdf.add("plain", (2,), plain, _FillValue=np.array([-1e30], "f4"), missing_value=np.array([1e20], "f4"))
+    large = np.array([np.inf, 1, np.inf, 2], "f4")
+    cdf.add("large", (2,), large, missing_value=np.array([1.7e308]))  # no f4: matches no element
+    cdf.add("infinite", (2,), large, missing_value=np.array([np.inf]))
     cdf.add("unsigned", (2,), np.array([-1, 1, 2, 3], "i1"), _Unsigned="true")
     cdf.write(folder.name("m.nc"))
-    wanted = [repr(math.fsum(packed[packed != -999] * 0.5 + 10.0)), "4.0", "261", repr(math.fsum(plain.astype(float)))]
-    words = [["packed"], ["plain"], ["unsigned"], ["plain", "--missing=keep"]]
+    wanted = [repr(math.fsum(packed[packed != -999] * 0.5 + 10.0)), "4.0", "261", repr(math.fsum(plain.astype(float))), "inf", "3.0"]
+    words = [["packed"], ["plain"], ["unsigned"], ["plain", "--missing=keep"], ["large"], ["infinite"]]
     runs = cli.each_alone([["sum", "-q", f"{folder.name('m.nc')}:{name}", *more] for name, *more in words])
     tap.ok([run.stdout.strip() for run in runs] == wanted, "classic NetCDF: missing values and packing", "".join(map(cli.shown, runs)))
     listed = cli.alone("info", folder.name("m.nc"))

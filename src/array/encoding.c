@@ -57,15 +57,25 @@ static bool number_as_integer(const struct number *number, allfold_type type, ui
     return true;
 }
 
-/* As an element of the type, rounded if it is of floating point. */
-static uint64_t number_as_real(const struct number *number, allfold_type type)
+/* As an element of the floating-point type, rounded. False if the number is finite and too large for the type. */
+static bool number_as_real(const struct number *number, allfold_type type, uint64_t *bits)
 {
     const double x = number_real(number);
-    if (type == ALLFOLD_F64)
-        return f64_bits(x);
-    if (type == ALLFOLD_F32)
-        return f32_bits(round_f32(x));
-    return type == ALLFOLD_F16 ? round_f16(x).bits : round_bf16(x).bits;
+    const element_f16 half = round_f16(x);
+    const element_bf16 brain = round_bf16(x);
+    double rounded = x;
+    *bits = f64_bits(x);
+    if (type == ALLFOLD_F32) {
+        rounded = (double)round_f32(x);
+        *bits = f32_bits(round_f32(x));
+    } else if (type == ALLFOLD_F16) {
+        rounded = (double)load_f16(half);
+        *bits = half.bits;
+    } else if (type == ALLFOLD_BF16) {
+        rounded = (double)load_bf16(brain);
+        *bits = brain.bits;
+    }
+    return isfinite(rounded) || !isfinite(x);
 }
 
 struct describer {
@@ -119,9 +129,7 @@ static void add_missing(struct describer *d, const char *name, allfold_type file
         uint64_t bits = 0;
         if (!number.is_integer && isnan(number.real))
             encoding->missing_nan |= real;
-        else if (real)
-            encoding->missing[encoding->missing_count++] = number_as_real(&number, encoding->stored);
-        else if (number_as_integer(&number, encoding->stored, &bits))
+        else if (real ? number_as_real(&number, encoding->stored, &bits) : number_as_integer(&number, encoding->stored, &bits))
             encoding->missing[encoding->missing_count++] = bits;
     }
 }

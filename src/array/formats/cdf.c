@@ -145,36 +145,35 @@ static bool skip_attributes(struct parser *p, uint64_t *count)
     return true;
 }
 
+/* The shape, of any number of dimensions, and the elements of the variable, or of one of its records. */
 static bool get_shape(struct parser *p, struct cdf_variable *variable)
 {
     const uint64_t at = p->cursor.at;
     if (!get_count(p, &variable->dimensions))
         return false;
+    variable->count = 1;
     for (uint64_t i = 0; i < variable->dimensions; i++) {
         uint64_t id;
         if (!get_count(p, &id))
             return false;
         if (id >= p->cdf->dimension_count)
             return wrong(p, at, "a shape of dimensions of the file", "a number of none");
-        if (p->cdf->dimensions[id].record && i > 0)
+        const struct cdf_dimension *const dimension = &p->cdf->dimensions[id];
+        if (dimension->record && i > 0)
             return wrong(p, at, "the record dimension in front of the others", "it behind one");
+        if (dimension->record)
+            variable->record = true;
+        else if (__builtin_mul_overflow(variable->count, dimension->length, &variable->count))
+            return wrong(p, at, "less than 2^63 bytes in a variable", "more");
         if (i < ARRAY_DIMENSIONS_MAX)
             variable->ids[i] = id;
     }
     return true;
 }
 
-/* Elements and bytes of the variable, or of one of its records. */
-static bool count_elements(struct parser *p, struct cdf_variable *variable, uint64_t at)
+/* Bytes of the variable, or of one of its records. */
+static bool count_bytes(struct parser *p, struct cdf_variable *variable, uint64_t at)
 {
-    variable->count = 1;
-    for (uint64_t i = 0; i < variable->dimensions && i < ARRAY_DIMENSIONS_MAX; i++) {
-        const struct cdf_dimension *const dimension = &p->cdf->dimensions[variable->ids[i]];
-        if (dimension->record)
-            variable->record = true;
-        else if (__builtin_mul_overflow(variable->count, dimension->length, &variable->count))
-            return wrong(p, at, "less than 2^63 bytes in a variable", "more");
-    }
     return (!__builtin_mul_overflow(variable->count, types[variable->file_type].bytes, &variable->bytes)
             && variable->bytes <= FILE_BYTES_MAX - 4)
            || wrong(p, at, "less than 2^63 bytes in a variable", "more");
@@ -194,7 +193,7 @@ static bool get_variable(struct parser *p, struct cdf_variable *variable)
     if (variable->file_type < 1 || variable->file_type > (p->cdf->version == 5 ? 11 : 6))
         return wrong(p, at, "a type of this version of the format", "another number");
     if (!cursor_skip(&p->cursor, p->cdf->version == 5 ? 8 : 4) /* vsize */
-        || !get_number(p, p->cdf->version != 1, &variable->begin) || !count_elements(p, variable, at))
+        || !get_number(p, p->cdf->version != 1, &variable->begin) || !count_bytes(p, variable, at))
         return false;
     variable->name = strdup(name);
     return variable->name != NULL || out_of_memory(p);

@@ -17,7 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define RATIO_MAX 1032 /* deflate makes nothing smaller than this part of it */
+/* deflate makes nothing smaller than this part of it, and adds 5 bytes to each block of at most 64 KiB that it leaves as it is */
+#define RATIO_MAX 1032
 
 struct deflated_source {
     struct source source;
@@ -68,6 +69,10 @@ static allfold_status check_sizes(const char *name, const struct npz_deflated *m
     if (member->bytes / RATIO_MAX > member->place.count)
         return error_set(error, ALLFOLD_BAD_INPUT, "%s: expected at least %" PRIu64 " deflated bytes for a member of %" PRIu64 ", found %"
                          PRIu64, file_shown(name), member->bytes / RATIO_MAX, member->bytes, member->place.count);
+    const uint64_t most = member->bytes + member->bytes / 1000 + 1024;
+    if (member->place.count > most)
+        return error_set(error, ALLFOLD_BAD_INPUT, "%s: expected at most %" PRIu64 " deflated bytes for a member of %" PRIu64 ", found %"
+                         PRIu64, file_shown(name), most, member->bytes, member->place.count);
     return ALLFOLD_OK;
 }
 
