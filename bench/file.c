@@ -144,7 +144,11 @@ allfold_status bench_file_to_device_prepare(struct bench *b, struct error *error
     f->busy = calloc(2 * (size_t)f->threads, sizeof *f->busy);
     if (f->queues == NULL || f->busy == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory for the benchmark's queues");
-    return device_of(b)->backend->queues_open(device_of(b), DIRECT_BYTES, 2 * f->threads, f->queues, error);
+    if (device_of(b)->backend->queues_open(device_of(b), DIRECT_BYTES, 2 * f->threads, f->queues, error) != ALLFOLD_OK) {
+        free(f->queues); /* none is open */
+        f->queues = NULL;
+    }
+    return error->status;
 }
 
 allfold_status bench_file_to_device(struct bench *b, struct error *error)
@@ -161,7 +165,7 @@ allfold_status bench_file_pwrite(struct bench *b, struct error *error)
     struct bench_files *const f = b->files;
     const int input = f->fd;
     f->fd = open(f->output, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (f->fd < 0 || posix_fallocate(f->fd, 0, (off_t)f->bytes) != 0)
+    if (f->fd < 0 || (errno = posix_fallocate(f->fd, 0, (off_t)f->bytes)) != 0)
         error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: the benchmark cannot create its file", f->output);
     else if (run_loop(b, &(struct loop){write_extent, CACHED_BYTES, f->threads}, error) == ALLFOLD_OK && fsync(f->fd) != 0)
         error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: the benchmark cannot make its file durable", f->output);

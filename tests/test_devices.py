@@ -35,21 +35,23 @@ def info(count, **more):
     return found["devices"] if found else []
 
 
-def budget(sharers):
-    return MEMORY // 4 * 3 // sharers - 2 * THREADS * STAGING
+def taken(device, sharers):
+    """What of its part a rank keeps for its queues: two a thread, each with a buffer and scratch memory."""
+    return MEMORY // 4 * 3 // sharers - device["memory_budget"]
 
 
 def check_choice():
     found = info(4)
     tap.ok([d["index"] for d in found] == [0, 1, 0, 1] and len({d["uuid"] for d in found}) == 2,
            "more ranks than devices: local rank modulo devices", found)
-    tap.ok(all(d["shared"] and d["ranks_on_device"] == 2 and d["memory_budget"] == budget(2) for d in found),
-           "a shared device's memory is divided by the ranks that share it", found)
+    queues = taken(found[0], 2)
+    tap.ok(all(d["shared"] and d["ranks_on_device"] == 2 and taken(d, 2) == queues for d in found)
+           and 2 * THREADS * STAGING < queues < MEMORY // 8, "a shared device's memory is divided by the ranks that share it", found)
     found = info(3)
-    tap.ok([d["memory_budget"] for d in found] == [budget(2), budget(1), budget(2)], "and only by those", found)
+    tap.ok([taken(d, sharers) for d, sharers in zip(found, (2, 1, 2))] == [queues] * 3, "and only by those", found)
     found = info(2, each="export CUDA_VISIBLE_DEVICES=$r")
     tap.ok([d["index"] for d in found] == [0, 0] and len({d["uuid"] for d in found}) == 2
-           and all(not d["shared"] and d["memory_budget"] == budget(1) for d in found),
+           and all(not d["shared"] and taken(d, 1) == queues for d in found),
            "one device a task, each called 0: not shared, and each rank has all of its own", found)
     tap.ok(found and [[link["rank"] for link in d["links"]] for d in found] == [[1], [0]] and found[0]["pci"] != found[1]["pci"],
            "links are to the other devices of the host", found)

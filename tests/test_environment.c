@@ -27,5 +27,9 @@ int main(void)
     tap_ok(same == VARIABLES, "every array of the environment stays as it was: %d", same);
     tap_ok(setenv("", "a", 1) == -1 && errno == EINVAL && setenv("A=B", "a", 1) == -1 && unsetenv("ALLFOLD_TEST_1") == 0
                && getenv("ALLFOLD_TEST_1") == NULL && getenv("ALLFOLD_TEST_0") != NULL, "names that are none are refused, and unsetenv works");
+    static char own[] = "ALLFOLD_TEST_OWN=1", other[] = "ALLFOLD_TEST_OWN=2", none[] = "ALLFOLD_TEST_OWN";
+    char **const before = environ;
+    const bool put = putenv(own) == 0 && getenv("ALLFOLD_TEST_OWN") == own + 17 && putenv(other) == 0 && getenv("ALLFOLD_TEST_OWN") == other + 17;
+    tap_ok(put && before[0] != NULL && putenv(none) == 0 && getenv("ALLFOLD_TEST_OWN") == NULL, "putenv takes the caller's own text");
     return tap_done();
 }

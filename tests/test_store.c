@@ -159,7 +159,8 @@ static const char *change(struct setup *setup, int number)
     case 11: setup->stream.shard_elements = 50; return "elements of a shard (--staging) 50, found 100";
     case 12: setup->stream.monoid = MONOID_sum_exact; return "kind of partial";
     case 13: setup->stream.shards = 2; return "beyond the input";
-    case 14: setup->run.rank = 1; return "rank 1, found 0";
+    case 14: setup->input.skipped = 5; return "array in the file";
+    case 15: setup->run.rank = 1; return "rank 1, found 0";
     default: return NULL;
     }
 }

@@ -66,7 +66,8 @@ enum phase phase_enter(struct progress *progress, enum phase phase)
 
 void phase_clock_start(struct phase_clock *clock, struct progress *progress, enum phase first)
 {
-    *clock = (struct phase_clock){.phase = first, .entered = clock_seconds()};
+    const double now = clock_seconds();
+    *clock = (struct phase_clock){.phase = first, .begun = now, .entered = now};
     own_clock = clock;
     publish(progress, PHASE_COUNT, first);
 }
@@ -80,8 +81,10 @@ void phase_clock_stop(void)
         phase_observer(left, PHASE_COUNT);
 }
 
-void phase_clocks_add(struct progress *progress, const struct phase_clock *clocks, int count, enum phase now)
+void phase_clocks_add(struct progress *progress, const struct phase_clock *clocks, int count, enum phase before, enum phase now)
 {
+    if (progress->entered > 0)
+        progress->seconds[before] += clocks[0].begun - progress->entered;
     progress->entered = clock_seconds();
     publish(progress, PHASE_COUNT, now);
     for (int i = 0; i < count; i++)

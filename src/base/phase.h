@@ -49,14 +49,15 @@ enum phase phase_enter(struct progress *progress, enum phase phase);
 /* The times of one of several threads that work for a rank side by side. */
 struct phase_clock {
     enum phase phase;
-    double entered, seconds[PHASE_COUNT];
+    double begun, entered, seconds[PHASE_COUNT];
 };
 /* From start to stop, phase_enter in this thread counts on *clock, which begins in phase `first`. From stop to the next start, or to
    phase_clocks_add, the thread is in no phase. */
 void phase_clock_start(struct phase_clock *clock, struct progress *progress, enum phase first);
 void phase_clock_stop(void);
-/* After all threads have stopped, in the main thread: adds the mean of their times to those of the rank, which is in phase `now`. */
-void phase_clocks_add(struct progress *progress, const struct phase_clock *clocks, int count, enum phase now);
+/* After all threads have stopped, in the main thread, whose clock is the first: adds the mean of their times to those of the rank, which was
+   in phase `before` until they began, and is in phase `now`. */
+void phase_clocks_add(struct progress *progress, const struct phase_clock *clocks, int count, enum phase before, enum phase now);
 /* The phase that this thread is in. */
 enum phase phase_of_thread(const struct progress *progress);
 

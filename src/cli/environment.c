@@ -1,12 +1,15 @@
-/* setenv for the whole program and the libraries that it is linked with. A thread that opens a GPU reads the environment while
+/* setenv and putenv for the whole program and the libraries that it loads (environment.list exports them). A thread that opens a GPU reads the environment while
    MPI_Init, in another one, adds variables to it. glibc before 2.41 may then free the array that getenv is reading. This one only
    appends: an array that has become too short is replaced, and not freed. */
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 extern char **environ;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of those who write; readers need none */
 
 /* The place of the variable, or the end of the array. */
 static size_t place_of(const char *name, size_t length)
@@ -36,12 +39,14 @@ static char **array_with_room(size_t i)
     return own;
 }
 
-int setenv(const char *name, const char *value, int overwrite)
+static void publish(char **array, size_t i, char *variable)
 {
-    if (name == NULL || name[0] == '\0' || strchr(name, '=') != NULL) {
-        errno = EINVAL;
-        return -1;
-    }
+    __atomic_store_n(&array[i], variable, __ATOMIC_RELEASE);
+    __atomic_store_n(&environ, array, __ATOMIC_RELEASE);
+}
+
+static int set(const char *name, const char *value, int overwrite)
+{
     char *variable, **array = environ;
     const size_t i = place_of(name, strlen(name));
     char *const old = environ != NULL ? environ[i] : NULL;
@@ -55,7 +60,32 @@ int setenv(const char *name, const char *value, int overwrite)
         free(variable - sizeof old);
         return -1;
     }
-    __atomic_store_n(&array[i], variable, __ATOMIC_RELEASE);
-    __atomic_store_n(&environ, array, __ATOMIC_RELEASE);
+    publish(array, i, variable);
     return 0;
+}
+
+int setenv(const char *name, const char *value, int overwrite)
+{
+    if (name == NULL || name[0] == '\0' || strchr(name, '=') != NULL) {
+        errno = EINVAL;
+        return -1;
+    }
+    pthread_mutex_lock(&lock);
+    const int code = set(name, value, overwrite);
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
+int putenv(char *variable)
+{
+    const char *const end = strchr(variable, '=');
+    if (end == NULL)
+        return unsetenv(variable);
+    pthread_mutex_lock(&lock);
+    const size_t i = place_of(variable, (size_t)(end - variable));
+    char **const array = environ != NULL && environ[i] != NULL ? environ : array_with_room(i);
+    if (array != NULL)
+        publish(array, i, variable);
+    pthread_mutex_unlock(&lock);
+    return array != NULL ? 0 : -1;
 }

@@ -90,7 +90,8 @@ static const char *const managers[] = {"PMIX_NAMESPACE", "PMI_FD", "PMI_RANK", "
 struct launch launch_read(void)
 {
     static const char *const steps[] = {"SLURM_STEP_ID", "SLURM_STEPID", "FLUX_TASK_RANK", "JSM_NAMESPACE_RANK", "ALPS_APP_PE",
-                                        "PALS_RANKID", "PMIX_RANK", "MPI_LOCALRANKID", NULL};
+                                        "PALS_RANKID", "PMIX_RANK", "MPI_LOCALRANKID", "PMI_PORT", "PMI_ID", "MPIRUN_RANK",
+                                        "MV2_COMM_WORLD_SIZE", NULL};
     struct launch launch = read_launcher();
     launch.single_process = !any_set(managers) && !any_set(steps);
     if (launch.single_process)

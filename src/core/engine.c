@@ -111,6 +111,8 @@ allfold_status core_queues(struct allfold_context *ctx, int count, size_t bytes,
     if (ctx->device->backend->queues_open(ctx->device, ctx->queue_bytes, count - ctx->queue_count, more + ctx->queue_count, error)
         == ALLFOLD_OK)
         ctx->queue_count = count;
+    else if (ctx->queue_count == 0)
+        ctx->queue_bytes = 0; /* a later call may need less */
     return error->status;
 }
 

@@ -16,9 +16,6 @@ static void device_words(const struct allfold_context *ctx, char words[64])
     snprintf(words, 64, "%.63s", info.name);
 }
 
-/* Bytes of elements that a device makes at a time: enough to hide the start of two kernels and their end. */
-#define GENERATED_BYTES (UINT64_C(256) << 20)
-
 /* Elements of a shard: whole numbers of those that a queue has room for. */
 static uint64_t shard_elements(const struct allfold_context *ctx, const struct job *job)
 {
@@ -26,7 +23,7 @@ static uint64_t shard_elements(const struct allfold_context *ctx, const struct j
     const uint64_t usual = team_elements(job, device->shard_bytes);
     if (!job_is_generated(ctx, job))
         return usual;
-    return usual * u64_max(u64_min(GENERATED_BYTES, device->memory / 2) / device->shard_bytes, 1);
+    return usual * u64_max(device->generated_bytes / device->shard_bytes, 1);
 }
 
 bool stream_begin(struct allfold_context *ctx, const struct job *job, struct stream *stream, struct error *error)

@@ -36,7 +36,8 @@ int team_workers(const struct allfold_context *ctx, uint64_t shards, size_t queu
 {
     const struct device *const device = ctx->device;
     const uint64_t memory = host_memory() / (uint64_t)ctx->comm.local_size / 2;
-    const uint64_t most = u64_max(memory / (uint64_t)device->worker_queues / queue_bytes, 1);
+    const uint64_t room = device->queue_memory > 0 ? u64_min(memory, device->queue_memory) : memory;
+    const uint64_t most = u64_max(room / (uint64_t)device->worker_queues / u64_max(queue_bytes, ctx->queue_bytes), 1);
     return (int)u64_max(u64_min(u64_min((uint64_t)device->workers, most), shards), 1);
 }
 
@@ -196,7 +197,8 @@ static void work_together(struct team *team, struct worker *workers, int count)
         pass_lock(team);
     }
     pass_lock(team);
-    phase_clocks_add(progress, clocks, running, team->failed ? team->failed_in : before);
+    /* if none has failed, as if one had worked alone */
+    phase_clocks_add(progress, clocks, running, before, team->failed ? team->failed_in : clocks[0].phase);
     free(clocks);
 }
 

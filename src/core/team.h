@@ -59,7 +59,7 @@ struct team {
     uint64_t next, end;       /* shards that are to be taken: set by the caller; afterwards those that were not */
     uint64_t slots;           /* not 0: shards may be taken only if less than so many before them are not done */
     /* From here on team_run's own. */
-    uint64_t done;            /* shards before this one are done: team_shard_done */
+    uint64_t done;            /* shards before this one are done: team_shards_done */
     int lanes;                /* of each worker */
     bool failed;
     enum phase failed_in;
@@ -77,8 +77,8 @@ uint64_t team_window(const struct job *job, uint64_t shard, size_t bytes);
 /* Bytes of a queue's buffers that have room for a window of the job, as a reader needs it, and for `more` bytes. */
 size_t team_queue_bytes(const struct allfold_context *ctx, const struct job *job, uint64_t window, uint64_t more);
 
-/* How many threads would work on so many shards, with queues of so many bytes: as many as the device's host threads, the shards, and
-   half of this rank's share of the host's memory allow. */
+/* How many threads would work on so many shards, with queues of so many bytes: as many as the device's host threads, the shards,
+   its memory for queues and half of this rank's share of the host's memory allow. */
 int team_workers(const struct allfold_context *ctx, uint64_t shards, size_t queue_bytes);
 
 /* Queues of each worker: one for a single shard. */

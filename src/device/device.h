@@ -39,6 +39,8 @@ struct device {
     uint64_t memory;      /* bytes of device memory this rank may use for elements, beside its queues */
     size_t shard_bytes;   /* of the elements that stream as one shard */
     size_t window_bytes;  /* of those that are read, and worked on, at a time: at most shard_bytes */
+    uint64_t queue_memory; /* bytes of device memory for the buffers that elements stream through; 0: it is the host's */
+    uint64_t generated_bytes; /* of elements that the device makes at a time, if it makes any; the same for any number of threads */
     int worker_queues;    /* of each thread that streams elements */
     int workers;          /* the most threads that stream elements */
     int threads;          /* host threads */

@@ -224,6 +224,7 @@ allfold_status checkpoint_begin(struct checkpoint *checkpoint, const struct chec
     identity->data_offset = input->layout.offset;
     identity->array = checksum(CHECKSUM_START, input->member, strlen(input->member));
     identity->array = checksum(identity->array, &input->layout, sizeof input->layout);
+    identity->array = checksum(identity->array, &input->skipped, sizeof input->skipped);
     identity->array = checksum(identity->array, input->details, (size_t)input->details_bytes);
     identity->file_bytes = input->file_bytes;
     identity->file_time = input->file_time;

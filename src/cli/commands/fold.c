@@ -2,6 +2,18 @@
 #include "cli/commands/commands.h"
 #include "cli/report.h"
 
+#include <inttypes.h>
+
+/* Missing elements in what a checkpoint holds are no error of this run's source. */
+static void refuse_missing(struct session *session)
+{
+    struct error *const error = &session->error;
+    if (error->status == ALLFOLD_OK && session->missing > 0 && session->input.missing == MISSING_ERROR)
+        error->shared = error_set(error, ALLFOLD_NO_VALUE, "%s: %" PRIu64 " of the elements are missing, which the run found before it was "
+                                  "resumed: they are refused here (--missing=omit leaves them out)", session->input.path,
+                                  session->missing) != ALLFOLD_OK;
+}
+
 void fold_run(struct session *session)
 {
     const struct settings *const settings = session->settings;
@@ -24,6 +36,7 @@ void fold_run(struct session *session)
     const double seconds = session_seconds(session);
     session_phases(session);
     session->missing = session->input.count - result.count;
+    refuse_missing(session);
     partial.count = result.count;
     partial.length = session->input.count;
     partial.level = packing != NULL ? ALLFOLD_LEVEL_EXACT : settings->context.level;

@@ -54,6 +54,9 @@ static void undo_prepare(int index)
     cudaGetLastError();
 }
 
+/* Enough to hide the start of two kernels and their end. */
+#define GENERATED_BYTES (UINT64_C(256) << 20)
+
 /* How much device memory and staging this rank takes: its part of what was free before any rank took some. */
 static void cuda_budget(struct device *device, const allfold_options *options)
 {
@@ -62,14 +65,18 @@ static void cuda_budget(struct device *device, const allfold_options *options)
         cuda->capacity.shared_bytes = 0; /* no rank may hold it */
     const uint64_t mine = cuda->free_bytes / 4 * 3 / (uint64_t)device->sharers;
     const uint64_t budget = options->device_memory > 0 ? options->device_memory : mine;
-    uint64_t staging = options->staging_bytes;
+    uint64_t staging = u64_min(options->staging_bytes, UINT64_MAX / 4); /* what is too much is refused after this */
     if (staging == 0)
         staging = u64_max(u64_min(STAGING_BYTES, budget / (2 * QUEUES)), STAGING_BYTES_LEAST);
-    const uint64_t workers = u64_max(u64_min((uint64_t)device->threads, budget / 2 / QUEUES / staging), 1), queues = workers * QUEUES;
+    /* a buffer has room for a window as a reader needs it (team_queue_bytes); scratch memory lies beside it */
+    const uint64_t buffer = staging + staging / 8 + 5 * 4096, each = buffer + fold_scratch_bytes(cuda->multiprocessors) + 4096;
+    const uint64_t workers = u64_max(u64_min((uint64_t)device->threads, budget / 2 / QUEUES / each), 1), queues = workers * QUEUES;
     device->shard_bytes = device->window_bytes = (size_t)staging;
     device->worker_queues = QUEUES;
     device->workers = (int)workers;
-    device->memory = budget / queues > staging ? budget - queues * staging : 0;
+    device->queue_memory = queues * buffer;
+    device->generated_bytes = u64_min(GENERATED_BYTES, budget / 4);
+    device->memory = budget / queues > each ? budget - queues * each : 0;
 }
 
 /* That the kernels in this build run on the device. */
