@@ -146,6 +146,13 @@ static void test_parts(void)
     test_change("made longer", ALLFOLD_BAD_INPUT, grow);
     test_change("replaced", ALLFOLD_BAD_INPUT, replace);
     info = join();
+    const bool same = array_check_times(&info, &error) == ALLFOLD_OK;
+    touch(in_folder("part-1"));
+    tap_ok(same && array_check_times(&info, &error) == ALLFOLD_BAD_INPUT && strstr(error.text, "part-1") != NULL,
+           "refused after the description: %s", error.text);
+    error = (struct error){.status = ALLFOLD_OK};
+    array_release(&info);
+    info = join();
     cut(in_folder("part-2"));
     struct source *source;
     tap_ok(source_open(&info, &source, &error) == ALLFOLD_BAD_INPUT && strstr(error.text, "part-2") != NULL, "refused at the start: %s",

@@ -104,6 +104,10 @@ const char *array_name(const struct array_info *info, char name[ARRAY_NAME_BYTES
 /* Whether name is a file that holds elements of the array. */
 bool array_has_file(const struct array_info *info, const char *name);
 
+/* Refuses files that have been written to or replaced since they were described. For the process that described the array, after it has
+   opened it: other hosts may have copies of another time. */
+allfold_status array_check_times(const struct array_info *info, struct error *error);
+
 /* The name of its format: "npy", "raw", "generated". */
 const char *array_format_name(const struct array_info *info);
 

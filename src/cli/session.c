@@ -171,6 +171,8 @@ void session_source(struct session *session, struct job *job)
     *job = (struct job){.type = session->input.type, .range = session->range};
     if (session->error.status == ALLFOLD_OK)
         source_open(&session->input, &job->source, &session->error);
+    if (session_comm(session)->rank == 0)
+        array_check_times(&session->input, &session->error);
     tell_note(session, job->source);
     if (session->settings->checkpoint != NULL)
         begin_checkpoint(session, job);

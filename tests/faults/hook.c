@@ -1,6 +1,7 @@
 /* The fault hook, an object of tests/allfold-faulty alone: it looks in at phase_enter and does harm to one rank as it goes
    from one phase to the next, as ALLFOLD_FAULT says: "RANK:FROM>TO:KIND:COUNT", with KIND one of kill, segfault, stop, exit,
-   error, usr1, sleep, lost (it waits for a message that nobody sends), and of stop-inside, stop-left and stop-last, which stop
+   error, usr1, sleep, lost (it waits for a message that nobody sends), touch (the file ALLFOLD_FAULT_STRUCK gets another time, from then
+   on in each such step), and of stop-inside, stop-left and stop-last, which stop
    later: in MPI_Finalize, after it, after all exit handlers. FROM may be *. COUNT, if given: the how manieth time.
    Before it does, it makes a file called ALLFOLD_FAULT_STRUCK, if that is set: whose time tells when. */
 #include "base/phase.h"
@@ -12,10 +13,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static struct {
-    int rank, count;
+    int rank, count, touched;
     char from[16], to[16], kind[16];
     bool last;
 } fault;
@@ -62,7 +64,11 @@ static void harm(void)
         exit(3);
     } else if (strcmp(fault.kind, "usr1") == 0)
         raise(SIGUSR1);
-    else if (strcmp(fault.kind, "sleep") == 0)
+    else if (strcmp(fault.kind, "touch") == 0 && struck != NULL) {
+        const struct timespec time = {.tv_sec = ++fault.touched};
+        utimensat(AT_FDCWD, struck, (const struct timespec[2]){time, time}, 0);
+        fault.count = 1;
+    } else if (strcmp(fault.kind, "sleep") == 0)
         sleep(1000);
     else if (strcmp(fault.kind, "stop-inside") == 0)
         stop_inside();

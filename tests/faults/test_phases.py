@@ -166,10 +166,21 @@ def test_no_safe_point():
                "a run that comes to no safe point within 10 s of a signal", run.shown())
 
 
+def test_touched():
+    """The input changes between the reading of its header and its opening."""
+    with tempfile.NamedTemporaryFile() as x:
+        x.write(bytes(4000))
+        x.flush()
+        run = faults.Launch(0, [faults.FAULTY.path, "sum", "--backend=cpu", "--dtype=f32", x.name],
+                            {"ALLFOLD_FAULT": "0:start>exchange:touch", "ALLFOLD_FAULT_STRUCK": x.name}).ended(30)
+    tap.ok(run.status == 1 and not run.stdout and len(run.said()) == 1 and f"{x.name}: the file has changed since its header" in run.said()[0],
+           "an input of the same size that changes before it is opened", run.shown())
+
+
 def test_cpu():
     outcomes = []
     finish = [lambda case=case: finishing(*case, outcomes) for case in finishing_cases()]
-    faults.together(test_no_safe_point, test_pause, lambda: outcomes.extend(test_cases(faults.FAULTY)))
+    faults.together(test_no_safe_point, test_pause, test_touched, lambda: outcomes.extend(test_cases(faults.FAULTY)))
     faults.together(test_without_timeout, lambda: lost(outcomes), *finish)
     faults.summary(f"phases on {faults.FAULTY.name}", outcomes)
 

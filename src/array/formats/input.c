@@ -1,6 +1,8 @@
 /* What formats do with an input: open it, and tell in an error message which arrays it holds. */
 #include "array/formats/formats.h"
 
+#include "array/formats/parts.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,6 +12,12 @@
 #define LIST_BYTES 240 /* so that the message has room for the file's name */
 #define ENTRY_BYTES 80
 
+/* When it was last modified, in ns. */
+static uint64_t time_of(const struct stat *status)
+{
+    return (uint64_t)status->st_mtim.tv_sec * 1000000000u + (uint64_t)status->st_mtim.tv_nsec;
+}
+
 allfold_status input_open(struct input_file *file, struct array_info *info, struct error *error)
 {
     struct stat status;
@@ -18,10 +26,32 @@ allfold_status input_open(struct input_file *file, struct array_info *info, stru
         return error->status;
     if (fstat(file->fd, &status) != 0)
         return error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot tell the file's time", file_shown(file->name));
-    info->file_time = (uint64_t)status.st_mtim.tv_sec * 1000000000u + (uint64_t)status.st_mtim.tv_nsec;
+    info->file_time = time_of(&status);
     info->file_bytes = file->bytes;
     file->head_bytes = (size_t)u64_min(file->bytes, sizeof file->head);
     return file_read(&(struct file_range){file->fd, file->name, 0, file->head_bytes}, file->head, 1, error);
+}
+
+static allfold_status check_time(const char *path, uint64_t time, struct error *error)
+{
+    struct stat status;
+    if (stat(path, &status) == 0 && time_of(&status) == time)
+        return ALLFOLD_OK;
+    return error_set(error, ALLFOLD_BAD_INPUT, "%s: the file has changed since its header was read: expected the same time of its last "
+                     "modification, found another", file_shown(path));
+}
+
+allfold_status array_check_times(const struct array_info *info, struct error *error)
+{
+    const struct parts_table *const table = info->plain && info->details_bytes > 0 ? parts_of(info) : NULL;
+    if (info->file_time == 0 || error->status != ALLFOLD_OK)
+        return error->status;
+    if (table == NULL)
+        return check_time(info->path, info->file_time, error);
+    for (uint64_t i = 0; i < table->count; i++)
+        if (check_time(parts_file(table, &table->parts[i]), table->parts[i].file_time, error) != ALLFOLD_OK)
+            break;
+    return error->status;
 }
 
 /* The arrays that have been visited. */
