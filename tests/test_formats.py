@@ -327,7 +327,13 @@ def test_refused(folder):
                           "open": struct.pack("<Q", 5) + b'{"a":', "two": struct.pack("<Q", 4) + b"{}{}"}.items():
         with open(folder.name(f"{name}.safetensors"), "wb") as file:
             file.write(content)
-    for name, text in {"away": '{"weight_map": {"a": "../x.safetensors"}}', "empty": "{}", "lost": '{"weight_map": {"a": "no.safetensors"}}'}.items():
+    with open(folder.name("size.safetensors"), "rb") as file:
+        whole = file.read()
+    for name, old, new in ("twice", b'"a": {', b'"b": {'), ("dtypes", b'"shape"', b'"dtype"'):  # names of one length
+        with open(folder.name(f"{name}.safetensors"), "wb") as file:
+            file.write(whole.replace(old, new, 1))
+    for name, text in {"away": '{"weight_map": {"a": "../x.safetensors"}}', "empty": "{}", "pair": '{"weight_map": {"a": "x", "a": "x"}}',
+                       "lost": '{"weight_map": {"a": "no.safetensors"}}'}.items():
         with open(folder.name(f"{name}.safetensors.index.json"), "w", encoding="ascii") as file:
             file.write(text)
     with open(folder.name("a.npz"), "rb") as file:
@@ -356,6 +362,7 @@ def test_refused(folder):
              ("negative.safetensors:a", 1, "a shape"), ("untyped.safetensors:a", 1, "a dtype"), ("huge.safetensors:a", 1, "data_offsets"),
              ("f8.safetensors:f8", 1, "F8_E5M2"), ("short.safetensors", 1, "found 0"), ("long.safetensors", 1, "found 1099511627776"),
              ("list.safetensors", 1, "one JSON object"), ("open.safetensors", 1, "one JSON object"), ("two.safetensors", 1, "one JSON object"),
+             *[(f"{name}.safetensors:b", 1, "found one twice") for name in ("twice", "dtypes")], ("pair.safetensors.index.json:a", 1, "found one twice"),
              ("away.safetensors.index.json:a", 1, "own folder"), ("empty.safetensors.index.json:a", 1, "weight_map"),
              ("lost.safetensors.index.json:a", 1, "no.safetensors"), ("cut.npz:a", 1, "damaged"), ("nothing.npz", 1, "damaged"),
              ("local.npz:a", 1, "checksum and sizes"), ("sizes.npz:a", 1, "an entry for a member")]

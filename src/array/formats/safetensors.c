@@ -52,6 +52,36 @@ bool safetensors_expected(const struct input_file *file, struct error *error, co
     return false;
 }
 
+/* The names in the objects of a text of JSON: each has a colon behind it. */
+static uint64_t count_colons(const char *text, uint64_t bytes)
+{
+    uint64_t colons = 0;
+    bool quoted = false;
+    for (uint64_t i = 0; i < bytes; i++) {
+        if (quoted && text[i] == '\\')
+            i++;
+        else if (text[i] == '"')
+            quoted = !quoted;
+        else
+            colons += !quoted && text[i] == ':';
+    }
+    return colons;
+}
+
+/* The names that json-c has kept: of equal ones in an object the last. */
+static uint64_t count_names(struct json_object *value)
+{
+    uint64_t names = 0;
+    if (json_object_is_type(value, json_type_array))
+        for (size_t i = 0; i < json_object_array_length(value); i++)
+            names += count_names(json_object_array_get_idx(value, i));
+    if (json_object_is_type(value, json_type_object)) {
+        json_object_object_foreach (value, name, inner)
+            names += (name != NULL) + count_names(inner);
+    }
+    return names;
+}
+
 struct json_object *safetensors_read_json(const struct input_file *file, struct range place, struct error *error)
 {
     char *const text = malloc((size_t)place.count + 1);
@@ -66,12 +96,15 @@ struct json_object *safetensors_read_json(const struct input_file *file, struct 
         uint64_t end = json_tokener_get_parse_end(tokener);
         while (failure == json_tokener_success && end < place.count && strchr(" \t\r\n", text[end]) != NULL && text[end] != '\0')
             end++;
-        if (failure != json_tokener_success || end < place.count || !json_object_is_type(object, json_type_object)) {
+        if (failure != json_tokener_success || end < place.count || !json_object_is_type(object, json_type_object))
             safetensors_expected(file, error, "one JSON object in %" PRIu64 " bytes, found %s at byte %" PRIu64, place.count,
                                  failure == json_tokener_success    ? "something else"
                                  : failure == json_tokener_continue ? "that it does not end"
                                                                     : json_tokener_error_desc(failure),
                                  place.first + end);
+        else if (count_colons(text, place.count) != count_names(object))
+            safetensors_expected(file, error, "each name once in an object of JSON, found one twice");
+        if (error->status != ALLFOLD_OK) {
             json_object_put(object);
             object = NULL;
         }
