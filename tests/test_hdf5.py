@@ -3,6 +3,7 @@
 values; what is listed, and what is refused. docs/formats.md, tests/data/make_hdf5.py."""
 import math
 import os
+import shutil
 
 import numpy as np
 
@@ -97,7 +98,9 @@ def test_missing():
            and (omit["dtype"], omit["stored_dtype"]) == ("f64", "int16"), "reports count what is missing", (omit, keep))
     text = cli.alone("max", packed, "--backend=cpu").stdout
     tap.ok("(140 f64 packed as int16, 8 missing, from " in text, "in words, too", text)
-    for words, status, said in ((["sum", packed, "--missing=error"], 1, ("8 of the elements", "(-32767, -32768)", "first at index 0:")),
+    for words, status, said in ((["sum", data("rare.h5:missing/one"), "--missing=error"], 1, ("1 of the elements", "first at index 10:")),
+                                (["sum", data("rare.h5:missing/two"), "--missing=error"], 1, ("2 of the elements", "first at index 2:")),
+                                (["sum", packed, "--missing=error"], 1, ("8 of the elements", "(-32767, -32768)", "first at index 0:")),
                                 (["softmax", packed, "-o", "none"], 1, ("8 of the elements", "--missing=keep")),
                                 (["max", data("netcdf4.nc:all-missing")], 1, ("max of an empty array does not exist",)),
                                 (["sum", packed, "--dtype=f32"], 2, ("--dtype says f32, but the file holds f64",)),
@@ -154,6 +157,25 @@ def test_refused(folder):
         tap.ok(not fault, f"refused: {os.path.basename(name)}: {said}", fault)
 
 
+def test_replaced(folder):
+    """A file of the same size in place of the one that was described: read if it is its copy, refused if anything differs."""
+    for name, later, wanted in (("same", 0, "0x1.f8p+10"), ("same", 1, ""), ("block", 0, ""), ("type", 0, ""), ("order", 0, ""), ("layout", 0, "")):
+        for i in (1, 2):
+            shutil.copy(data(f"replaced-{i}.h5"), folder.name(f"{i}.h5"))
+            os.utime(folder.name(f"{i}.h5"), (10**9, 10**9 + (later if i == 2 else 0)))
+        with open(folder.name("cases"), "w", encoding="ascii") as file:
+            file.write(f"replaced-by {folder.name('2.h5')}\nsum {folder.name('1.h5')}:{name}\n")
+        done = tap.run(2, PROGRAM, "cpu", 4096, folder.name("cases"))
+        found = done.stdout.rstrip("\n")
+        tap.ok(done.returncode == 0 and (same(wanted, found) if wanted else "not the one that was described: the file has changed" in found),
+               f"replaced by a file of another {name if not later else 'time'}" if not wanted else "replaced by its copy", cli.shown(done))
+
+
+def test_unwritten():
+    done = cli.alone("sum", data("unwritten.h5"), "--backend=cpu", "--threads=4")
+    tap.ok(done.returncode == 0 and not done.stderr, "threads say nothing of chunks that were never written", cli.shown(done))
+
+
 def test_rare_filter():
     done = cli.alone("sum", data("types.h5:filters/scaleoffset"), "--backend=cpu")
     quiet = cli.alone("sum", data("types.h5:filters/scaleoffset"), "--backend=cpu", "-q")
@@ -173,6 +195,9 @@ def test_list():
     arrays = {array["name"]: array for array in found["arrays"]}
     tap.ok(found["format"] == "hdf5" and arrays["/types/big-f4"]["byte_order"] == "big" and arrays["/types/bool"]["dtype"] == "bool"
            and arrays["/filters/zstd"]["filters"] == "shuffle, zstd" and arrays["/scalar"]["shape"] == [], "and of an HDF5 file", found)
+    found = cli.report(cli.alone("info", data("rare.h5"), "--json"))
+    listed = next(array for array in found["arrays"] if array["name"] == "listed")
+    tap.ok(listed["dimensions"] is None, "a DIMENSION_LIST that is no list of references names no dimensions", listed)
 
 
 def absent():
@@ -199,6 +224,8 @@ def main():
         test_partials(folder)
         test_softmax(folder)
         test_refused(folder)
+        test_replaced(folder)
+        test_unwritten()
         test_rare_filter()
         test_list()
     tap.done()

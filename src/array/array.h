@@ -29,7 +29,8 @@ struct array_info {
     uint64_t shape[ARRAY_DIMENSIONS_MAX];
     uint32_t plain;                        /* 1: elements lie as `layout` says, in one file, or in those that `details` lists */
     uint64_t skipped;                      /* elements that lie before the first of the array and are left out: --offset */
-    struct array_layout layout;                  /* of formats that do not encode elements, if they lie in this one file */
+    struct array_layout layout;                  /* of formats that do not encode elements, if they lie in this one file; of HDF5
+                                              chunks the byte order alone */
     uint64_t granule;                      /* requests, and the parts of ranks, begin at multiples of so many elements: those that
                                               can be read only together, at most GRANULE_BYTES_MAX; usually 1 */
     uint64_t positions;                    /* of the source's order, of which those at the end of a granule may be empty; 0: count */
@@ -160,6 +161,7 @@ struct source {
        in row-major order too. NULL: a position is an index. If it is not NULL, folds and outputs to which indices matter ask for one
        granule at a time, inside of which positions and indices have one order. */
     uint64_t (*index)(struct source *source, uint64_t position, uint64_t *run);
+    bool by_granule;     /* with index: all that read ask for one granule at a time */
     bool leaves_out;     /* pieces may have fewer elements than positions that are not empty */
     const char *note;    /* what a user should know of how it is read; NULL: nothing */
     allfold_type type;

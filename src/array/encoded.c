@@ -47,11 +47,11 @@ static uint64_t align(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1)
 /* Counts what was left out of a piece, and where the first of it lies. */
 static void count_missing(struct encoded_source *s, const struct range *range, uint64_t read, const struct piece *piece)
 {
+    if (piece->count == read)
+        return;
     const uint64_t position = range->first + encoding_first_missing(piece->kept, read);
     uint64_t run, index = s->source.index != NULL ? s->source.index(&s->source, position, &run) : position;
     unsigned long long before = atomic_load(&s->first);
-    if (piece->count == read)
-        return;
     atomic_fetch_add(&s->found, read - piece->count);
     while (index < before && !atomic_compare_exchange_weak(&s->first, &before, index))
         ;
@@ -145,6 +145,7 @@ allfold_status encoded_open(const char *name, const struct array_info *info, str
                                 .index = (*source)->index != NULL ? index_of_stored : NULL,
                                 .leaves_out = encoding_has_missing(&info->encoding) && info->missing != MISSING_KEEP};
     s->stored = *source;
+    s->source.by_granule = info->missing != MISSING_OMIT; /* the place of the first that is missing is told */
     s->source.note = s->stored->note;
     s->encoding = info->encoding;
     s->missing = (enum missing)info->missing;

@@ -164,7 +164,8 @@ static allfold_status fold_streamed(struct allfold_context *ctx, const struct jo
                                     const struct device_data *device_data, struct error *error)
 {
     const bool whole_indices = has_whole_indices(job, stream->monoid);
-    const size_t window_bytes = whole_indices && job->source->index != NULL ? 1 : ctx->device->window_bytes; /* 1: one granule */
+    const bool by_granule = job->source->index != NULL && (whole_indices || job->source->by_granule);
+    const size_t window_bytes = by_granule ? 1 : ctx->device->window_bytes; /* 1: one granule */
     const uint64_t window = team_window(job, stream->shard_elements, window_bytes);
     struct folding folding = {.stream = stream, .device_data = device_data, .whole_indices = whole_indices};
     struct team team = {.ctx = ctx, .job = job, .work = &fold_windows, .user = &folding,

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Makes the HDF5 and NetCDF-4 files of this folder, and expected.txt: what folds of them must print, computed with h5py's elements by
 math.fsum and exact fractions. Needs h5py, netCDF4 and zstandard; the tests do not. tests/data/make_hdf5.py FOLDER"""
+import ctypes
 import math
 import os
 import sys
@@ -158,6 +159,55 @@ def newest(file):
     file.low("implicit", x, early).write(h5py.h5s.ALL, h5py.h5s.ALL, x)
 
 
+def whole_chunks_only(properties):
+    """Has filters leave out the chunks that the array's edge cuts: h5py has no name for it."""
+    with open("/proc/self/maps", encoding="ascii") as maps:
+        libraries = {line.split()[-1] for line in maps if "/libhdf5" in line and "_hl" not in line}
+    library = max(libraries, key=lambda name: "h5py" in name)  # not netCDF4's
+    set_options = ctypes.CDLL(library).H5Pset_chunk_opts
+    set_options.argtypes = ctypes.c_int64, ctypes.c_uint
+    assert set_options(properties.id, 2) >= 0  # H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS
+
+
+def rare(file):
+    """What few writers do."""
+    x = np.arange(25, dtype="f4").reshape(5, 5)
+    for name in ("shuffle", "deflate", "fletcher32"):
+        def whole_only(properties):
+            properties.set_chunk((2, 2))
+            {"shuffle": properties.set_shuffle, "deflate": lambda: properties.set_deflate(6), "fletcher32": properties.set_fletcher32}[name]()
+            whole_chunks_only(properties)
+        file.low(f"edges-{name}", x, whole_only).write(h5py.h5s.ALL, h5py.h5s.ALL, x)
+    def shuffled_last(properties):
+        properties.set_chunk((2, 2))
+        properties.set_deflate(6)
+        properties.set_shuffle()
+    file.low("shuffled-last", x, shuffled_last).write(h5py.h5s.ALL, h5py.h5s.ALL, x)
+    for name, places in (("one", [10]), ("two", [5, 2])):  # in chunks: 5 before 2
+        holed = x.copy()
+        holed.flat[places] = -1
+        file.file.create_dataset(f"missing/{name}", data=holed, chunks=(2, 2)).attrs["_FillValue"] = np.float32(-1)
+    listed = file.file.create_dataset("listed", data=x[0])
+    lists = np.empty(1, object)
+    lists[0] = np.array([1], "i1")
+    listed.attrs.create("DIMENSION_LIST", lists, dtype=h5py.vlen_dtype("i1"))
+
+
+def replaced(names):
+    """Two files of one size, the second in place of the first: datasets of the same names and shapes."""
+    x = np.arange(64, dtype="f4").reshape(8, 8)
+    for second, name in enumerate(names):
+        with h5py.File(name, "w") as file:
+            file.create_dataset("same", data=x, chunks=(2, 2))
+            file.create_dataset("block", data=x, chunks=(8, 8) if second else (2, 2))
+            file.create_dataset("type", data=x.astype("i4" if second else "f4"), chunks=(8, 8))
+            file.create_dataset("order", data=x.astype(">f4" if second else "<f4"), chunks=(8, 8))
+            file.create_dataset("layout", data=x, chunks=None if second else (8, 8))
+    size = max(map(os.path.getsize, names))
+    for name in names:
+        os.truncate(name, size)
+
+
 def refused(name):
     with h5py.File(name, "w") as file:
         file["compound"] = np.zeros(3, dtype=[("x", "f4"), ("y", "i4")])
@@ -268,6 +318,12 @@ def main():
     with h5py.File("one.h5", "w", userblock_size=512) as one:
         one["x"] = np.arange(10.0)
     expect("one.h5", np.arange(10.0))
+    file = File("rare.h5", libver=("v110", "v110"))
+    rare(file)
+    file.file.close()
+    with h5py.File("unwritten.h5", "w") as sparse:
+        sparse.create_dataset("x", shape=(4000, 4000), dtype="f4", chunks=(100, 100), compression="gzip")[0, 0] = 1
+    replaced(("replaced-1.h5", "replaced-2.h5"))
     refused("refused.h5")
     damaged("damaged.h5")
     netcdf("netcdf4.nc")

@@ -116,6 +116,7 @@ static allfold_status set_info(const struct input_file *file, struct hdf5_datase
         return refuse_dataset(file, d, error);
     info->type = d->type;
     info->dimensions = d->dimensions;
+    info->layout.swapped = d->swapped;
     memcpy(info->shape, d->shape, sizeof info->shape);
     if (!count_elements(d, info))
         return error_set(error, ALLFOLD_UNSUPPORTED, "%s: dataset %s: expected fewer than 2^61 elements", file_shown(file->name),
@@ -222,6 +223,16 @@ static void find_dimension_name(hid_t dataset, const hvl_t *scales, char name[NA
     H5Oclose(scale);
 }
 
+/* Whether this is the type of a DIMENSION_LIST: lists of references to objects. */
+static bool is_reference_list(hid_t type)
+{
+    const hid_t element = H5Tget_class(type) == H5T_VLEN ? H5Tget_super(type) : -1;
+    const bool is_reference = element >= 0 && H5Tequal(element, H5T_STD_REF_OBJ) > 0;
+    if (element >= 0)
+        H5Tclose(element);
+    return is_reference;
+}
+
 /* The dimensions' names, from the dimension scales of the dataset. False if it has none. */
 static bool find_dimension_names(const struct hdf5_dataset *d, char names[][NAME_BYTES])
 {
@@ -231,7 +242,7 @@ static bool find_dimension_names(const struct hdf5_dataset *d, char names[][NAME
     if (d->dimensions == 0 || H5Aexists(d->dataset, "DIMENSION_LIST") <= 0)
         return false;
     const hid_t id = H5Aopen(d->dataset, "DIMENSION_LIST", H5P_DEFAULT), type = H5Aget_type(id), space = H5Aget_space(id);
-    const bool fits = H5Sget_simple_extent_npoints(space) == (hssize_t)d->dimensions && H5Tget_class(type) == H5T_VLEN
+    const bool fits = H5Sget_simple_extent_npoints(space) == (hssize_t)d->dimensions && is_reference_list(type)
                       && H5Aread(id, type, scales) >= 0;
     for (uint32_t i = 0; i < d->dimensions && fits; i++)
         find_dimension_name(d->dataset, &scales[i], names[i]);

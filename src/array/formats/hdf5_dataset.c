@@ -112,8 +112,8 @@ static void find_shape(struct hdf5_dataset *d)
     H5Sclose(space);
 }
 
-/* The filters by name, and whether this program undoes all of them itself: at most one that compresses, whose output the sizes of
-   the others give. */
+/* The filters by name, and whether this program undoes all of them itself: at most one that compresses, and no
+   shuffle behind it, as the size of what it compressed to is known only when it is undone. */
 static void find_filters(struct hdf5_dataset *d, hid_t properties)
 {
     const int count = H5Pget_nfilters(properties);
@@ -135,7 +135,8 @@ static void find_filters(struct hdf5_dataset *d, hid_t properties)
         compressors += id == CHUNK_DEFLATE || id == CHUNK_ZSTD;
         if (id == CHUNK_SHUFFLE && value_count >= 1 && values[0] > 0)
             d->filters.element_bytes = values[0];
-        const bool own = chunk_filter_known(id) && compressors < 2 && i < CHUNK_FILTERS_MAX;
+        const bool own = chunk_filter_known(id) && compressors < 2 && !(id == CHUNK_SHUFFLE && compressors > 0)
+                         && i < CHUNK_FILTERS_MAX;
         if (own)
             d->filters.id[d->filters.count++] = id;
         else if (d->through_text[0] == '\0')
@@ -149,12 +150,14 @@ static void find_filters(struct hdf5_dataset *d, hid_t properties)
 static void find_chunks(struct hdf5_dataset *d, hid_t properties)
 {
     hsize_t chunk[H5S_MAX_RANK];
+    unsigned options;
     uint64_t bytes = d->type != ALLFOLD_TYPE_NONE ? allfold_type_bytes(d->type) : 1;
     if (H5Pget_chunk(properties, (int)d->dimensions, chunk) != (int)d->dimensions) {
         snprintf(d->refused, sizeof d->refused, "the shape of its chunks cannot be read");
         return;
     }
     d->chunked = true;
+    d->edges_unfiltered = H5Pget_chunk_opts(properties, &options) >= 0 && (options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS) != 0;
     for (uint32_t i = 0; i < d->dimensions; i++) {
         d->block[i] = chunk[i];
         if (chunk[i] == 0 || __builtin_mul_overflow(bytes, chunk[i], &bytes))

@@ -11,7 +11,7 @@
 /* Chunks are decompressed whole: a thread needs one and its compressed bytes. */
 #define HDF5_CHUNK_BYTES_MAX (UINT64_C(256) << 20)
 
-/* The library's lock. hdf5_lock also prepares the library when it is first taken. */
+/* The library's lock. hdf5_lock also prepares the library when a thread first takes it. */
 void hdf5_lock(void);
 void hdf5_unlock(void);
 
@@ -42,6 +42,7 @@ struct hdf5_dataset {
     uint64_t shape[ARRAY_DIMENSIONS_MAX];
     uint64_t block[ARRAY_DIMENSIONS_MAX]; /* shape of a chunk, or of what is read at a time */
     struct chunk_filters filters;         /* of HDF5_CHUNKED */
+    bool edges_unfiltered;                /* chunks that the array's edge cuts are stored without filters */
     unsigned char fill[8];                /* what unallocated chunks hold: an element as in memory */
     char filters_text[96];                /* all filters: "shuffle, deflate" */
     char through_text[128];               /* HDF5_THROUGH because of this filter; "" if not because of one */

@@ -10,7 +10,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 void hdf5_lock(void)
 {
-    static bool ready;
+    static _Thread_local bool ready; /* a library for several threads has a stack of errors for each */
     pthread_mutex_lock(&mutex);
     if (!ready) {
         H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* its errors become ours */

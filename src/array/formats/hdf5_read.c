@@ -169,6 +169,8 @@ static allfold_status read_chunk(struct hdf5_reader *r, const struct box *box, v
         fill_elements(s, destination, box->elements);
         return ALLFOLD_OK;
     }
+    if (cut && s->dataset.edges_unfiltered)
+        chunk.mask = UINT32_MAX; /* the file's mask does not say so */
     if (cut && r->whole == NULL && (r->whole = malloc(chunk.decoded)) == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory for its %zu bytes", chunk.decoded);
     if (chunk_decode(&r->decoder, &s->dataset.filters, &chunk, cut ? r->whole : destination, error) != ALLFOLD_OK)
@@ -269,6 +271,27 @@ static void close_hdf5(struct source *source)
     free(s);
 }
 
+/* The file may have been replaced since it was described: all that readers take from either must agree. */
+static bool is_described(struct hdf5_source *s)
+{
+    const struct array_info *const info = &s->info;
+    struct hdf5_dataset *const d = &s->dataset;
+    const struct timespec *const time = &s->data_file.opened.st_mtim;
+    struct encoding encoding;
+    struct error ignored = {0};
+    allfold_type type = d->type;
+    uint64_t block = 1;
+    if (d->dimensions != info->dimensions || memcmp(d->shape, info->shape, sizeof info->shape) != 0
+        || d->swapped != (info->layout.swapped != 0) || d->way == HDF5_PLACED
+        || encoding_describe(hdf5_attribute_find, d, &type, &encoding, &ignored) != ALLFOLD_OK
+        || memcmp(&encoding, &info->encoding, sizeof encoding) != 0)
+        return false;
+    for (uint32_t i = 0; i < d->dimensions; i++)
+        if (__builtin_mul_overflow(block, d->block[i], &block))
+            return false;
+    return block == info->granule && (uint64_t)time->tv_sec * 1000000000u + (uint64_t)time->tv_nsec == info->file_time;
+}
+
 /* Opens the dataset in this process and checks that it is the one that was described. */
 static allfold_status open_dataset(struct hdf5_source *s, struct error *error)
 {
@@ -277,8 +300,7 @@ static allfold_status open_dataset(struct hdf5_source *s, struct error *error)
     if (s->file < 0)
         return error->status;
     const bool found = hdf5_dataset_open(s->file, info->path, info->member, &s->dataset, error);
-    if (error->status == ALLFOLD_OK && (!found || s->dataset.dimensions != info->dimensions || s->dataset.refused[0] != '\0'
-                                        || memcmp(s->dataset.shape, info->shape, sizeof info->shape) != 0))
+    if (error->status == ALLFOLD_OK && (!found || s->dataset.refused[0] != '\0' || !is_described(s)))
         error_set(error, ALLFOLD_BAD_INPUT, "%s: dataset %s: not the one that was described: the file has changed, or this host sees "
                   "another file", file_shown(info->path), file_shown(info->member));
     return error->status;
