@@ -159,16 +159,15 @@ def test_refused(folder):
 
 def test_replaced(folder):
     """A file of the same size in place of the one that was described: read if it is its copy, refused if anything differs."""
-    for name, later, wanted in (("same", 0, "0x1.f8p+10"), ("same", 1, ""), ("block", 0, ""), ("type", 0, ""), ("order", 0, ""), ("layout", 0, "")):
+    for name in ("same", "block", "type", "order", "layout"):
         for i in (1, 2):
             shutil.copy(data(f"replaced-{i}.h5"), folder.name(f"{i}.h5"))
-            os.utime(folder.name(f"{i}.h5"), (10**9, 10**9 + (later if i == 2 else 0)))
         with open(folder.name("cases"), "w", encoding="ascii") as file:
             file.write(f"replaced-by {folder.name('2.h5')}\nsum {folder.name('1.h5')}:{name}\n")
         done = tap.run(2, PROGRAM, "cpu", 4096, folder.name("cases"))
         found = done.stdout.rstrip("\n")
-        tap.ok(done.returncode == 0 and (same(wanted, found) if wanted else "not the one that was described: the file has changed" in found),
-               f"replaced by a file of another {name if not later else 'time'}" if not wanted else "replaced by its copy", cli.shown(done))
+        tap.ok(done.returncode == 0 and (same("0x1.f8p+10", found) if name == "same" else "not the one that was described" in found),
+               f"replaced by a file of another {name}" if name != "same" else "replaced by its copy", cli.shown(done))
 
 
 def test_unwritten():
