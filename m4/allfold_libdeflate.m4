@@ -1,8 +1,8 @@
-# ALLFOLD_LIBDEFLATE: libdeflate, which decompresses the chunks of HDF5 files. Sets LIBDEFLATE_CFLAGS, LIBDEFLATE_LIBS and
-# allfold_libdeflate (its version or no).
+# ALLFOLD_LIBDEFLATE: libdeflate, which decompresses chunks of HDF5 files and members of .npz. Sets LIBDEFLATE_CFLAGS,
+# LIBDEFLATE_LIBS and allfold_libdeflate (its version or no).
 AC_DEFUN([ALLFOLD_LIBDEFLATE], [
   AC_ARG_WITH([libdeflate], [AS_HELP_STRING([--with-libdeflate@<:@=yes|no|auto@:>@],
-    [decompress deflate chunks of HDF5 files in many threads (default: auto, if the library is found)])], [], [with_libdeflate=auto])
+    [decompress chunks of HDF5 files and members of .npz (default: auto, if the library is found)])], [], [with_libdeflate=auto])
   allfold_libdeflate=no
   AS_IF([test "$with_libdeflate" != no],
     [PKG_CHECK_MODULES([LIBDEFLATE], [libdeflate],

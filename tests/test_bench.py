@@ -33,7 +33,7 @@ def check_usage():
         tap.ok(not fault, f"refused: bench {' '.join(case)}", fault)
     process = alone("bench", "--list", "--backend=cpu")
     tap.ok(process.returncode == 0 and all(word in process.stdout for word in ("sumexp", "cub+nccl+copy", "three-pass")),
-           "--list: what can be measured, and who", shown(process))
+           "--list: the subjects and the peers", shown(process))
 
 
 def near(a, b):

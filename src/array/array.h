@@ -32,7 +32,8 @@ struct array_info {
     struct array_layout layout;                  /* of formats that do not encode elements, if they lie in this one file; of HDF5
                                               chunks the byte order alone */
     uint64_t granule;                      /* requests, and the parts of ranks, begin at multiples of so many elements: those that
-                                              can be read only together, at most GRANULE_BYTES_MAX; usually 1 */
+                                              can be read only together, such as a chunk of a file; usually 1. A window has room
+                                              for at least one granule, so a format refuses chunks that are too long for that */
     uint64_t positions;                    /* of the source's order, of which those at the end of a granule may be empty; 0: count */
     uint64_t file_bytes;                   /* size of the whole file: other ranks must see the same */
     uint64_t file_time;                    /* when it was last modified, in ns; 0 where there is no file */
@@ -146,9 +147,6 @@ struct reader {
     allfold_status (*read)(struct reader *reader, const struct read_request *request, struct piece *piece, struct error *error);
     void (*close)(struct reader *reader); /* frees reader */
 };
-
-/* What can be read only together, such as a chunk of a file, may be no longer than this: a format splits or refuses it. */
-#define GRANULE_BYTES_MAX (UINT64_C(1) << 30)
 
 struct draw;
 struct source {

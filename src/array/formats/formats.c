@@ -110,6 +110,9 @@ static allfold_status list(struct input_file *file, struct array_info *info, con
     const struct format *const format = formats[info->format];
     if (format->list != NULL && file->member == NULL)
         return format->list(file, visit->visit, visit->user, error);
+    if (format == &format_raw)
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected a file of a format that allfold reads (.npy, .npz, safetensors, NetCDF, "
+                         "HDF5), found none of them: raw elements have no header to list", file_shown(file->name));
     if (describe(file, &none, info, error) != ALLFOLD_OK)
         return error->status;
     if (format->list == NULL)

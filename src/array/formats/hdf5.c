@@ -153,8 +153,8 @@ static allfold_status check_hints(const struct input_file *file, const struct ar
                                   struct error *error)
 {
     if (hints->has_offset || hints->has_count)
-        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: HDF5 file: expected no --offset and no --count, which are for raw and .npy files",
-                         file_shown(file->name));
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: HDF5 file: expected no --offset and no --count, which a single file of this "
+                         "format does not take", file_shown(file->name));
     if (hints->type != ALLFOLD_TYPE_NONE && hints->type != info->type && error->status == ALLFOLD_OK)
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: dataset %s: --dtype says %s, but the file holds %s", file_shown(file->name),
                          file_shown(file->member), allfold_type_name(hints->type), allfold_type_name(info->type));

@@ -13,7 +13,7 @@ const struct option option_rows[] = {
     {"dtype", "TYPE", "element type of a raw file, or of generated elements (other files must agree)", OPTION_TYPE, PLACE(hints.type)},
 
     GROUP(RAW),
-    {"offset", "SIZE", "what to leave out first: bytes of a raw file, elements of others (default: 0)", OPTION_SIZE, PLACE(hints.offset),
+    {"offset", "SIZE", "leave out so much: bytes of a raw file, else elements; not of one HDF5 file", OPTION_SIZE, PLACE(hints.offset),
      GIVEN(hints.has_offset)},
     {"count", "COUNT", "elements to read, in the order of the file (default: all the rest)", OPTION_COUNT, PLACE(hints.count),
      GIVEN(hints.has_count)},
@@ -76,7 +76,7 @@ const struct option option_rows[] = {
      OPTION_TEXT, PLACE(bench.folds)},
     {"ranks", "N[,N]...|all", "measure on the first N ranks, one N after the other (all: 1, 2, 4, ...)", OPTION_TEXT,
      PLACE(bench.ranks)},
-    {"data", "device|host|file", "where the data is: device memory (default), pinned host memory, files of this folder", OPTION_CHOICE,
+    {"data", "device|host|file", "where the data is: device memory (default), pinned host memory, files made here", OPTION_CHOICE,
      PLACE(bench.place)},
     {"warm", NULL, "leave the caches as they are (default: clear them before each run)", OPTION_FLAG, PLACE(bench.warm)},
     {"seconds", "S", "time for one count, type and fold, about (default: 0.3)", OPTION_NUMBER, PLACE(bench.seconds),
@@ -88,7 +88,7 @@ const struct option option_rows[] = {
      PLACE(bench.baseline)},
     {"tolerance", "PERCENT", "slower than the baseline by more than this is a failure (default: 10)", OPTION_NUMBER,
      PLACE(bench.tolerance), .least = 0.001, .most = 10000, .needs = "baseline"},
-    {"list", NULL, "print what can be measured, and who is measured", OPTION_FLAG, PLACE(bench.list)},
+    {"list", NULL, "print the subjects and the peers", OPTION_FLAG, PLACE(bench.list)},
 
     GROUP(DEVICE),
     {"device-memory", "SIZE", "device memory that a rank may use (default: 3/4 of what is free)", OPTION_SIZE,
