@@ -2,6 +2,8 @@
    device, with as many threads. */
 #include "bench/file.h"
 
+#include "base/host.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -9,10 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 enum {
     CACHED_BYTES = 512 << 10, /* of one read from the system's cache, and of one write: best of 128 KiB to 4 MiB */
@@ -53,15 +51,6 @@ struct loop {
     int threads;
 };
 
-static int thread_number(void)
-{
-#ifdef _OPENMP
-    return omp_get_thread_num();
-#else
-    return 0;
-#endif
-}
-
 static allfold_status run_loop(struct bench *b, const struct loop *loop, struct error *error)
 {
     const uint64_t bytes = b->files->bytes, count = (bytes + loop->extent_bytes - 1) / loop->extent_bytes;
@@ -70,7 +59,7 @@ static allfold_status run_loop(struct bench *b, const struct loop *loop, struct 
     for (uint64_t i = 0; i < count; i++) {
         const uint64_t offset = i * loop->extent_bytes;
         errno = EIO; /* of a call that moves less, and gives no reason */
-        if (!loop->work(b, thread_number(), (struct extent){offset, (size_t)u64_min(loop->extent_bytes, bytes - offset)}))
+        if (!loop->work(b, host_thread(), (struct extent){offset, (size_t)u64_min(loop->extent_bytes, bytes - offset)}))
             atomic_store(&failed, errno);
     }
     if (atomic_load(&failed) != 0)
@@ -228,7 +217,7 @@ allfold_status bench_file_softmax_error(struct bench *b, double sumexp, double *
     const struct file_range all = {fd, b->files->output, 0, b->files->bytes};
     if (fd < 0 || y == NULL)
         error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: the benchmark cannot read its output", b->files->output);
-    else if (file_read(&all, y, 1, error) == ALLFOLD_OK)
+    else if (file_read(&all, y, error) == ALLFOLD_OK)
         *found = machine_cpu_softmax_error(&(struct softmax_of_host){b->task->type, elements_of(b), y, b->task->count, sumexp},
                                            b->files->threads);
     free(y);

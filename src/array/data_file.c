@@ -176,7 +176,7 @@ allfold_status data_read(struct data_reader *reader, const struct data_request *
         if (read_direct(file, &span))
             return ALLFOLD_OK;
     }
-    return file_read(&(struct file_range){file->fd, file->path, span.offset, span.bytes}, span.to, 1, error);
+    return file_read(&(struct file_range){file->fd, file->path, span.offset, span.bytes}, span.to, error);
 }
 
 void data_reader_close(struct data_reader *reader)

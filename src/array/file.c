@@ -1,17 +1,13 @@
-/* Whole reads and writes of byte ranges: short counts, interrupted calls, the kernel's limit on one call and the
-   sharing of large ranges among threads end here. */
+/* Whole reads and writes of byte ranges: short counts, interrupted calls and the kernel's limit on one call end here. */
 #include "array/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
 #define CALL_BYTES_MAX 0x7ffff000u         /* Linux moves no more in one call */
-#define PIECE_BYTES (UINT64_C(4) << 20)    /* what one thread moves at a time: whole stripes of parallel file systems */
-#define PARALLEL_BYTES (UINT64_C(8) << 20) /* below this threads cost more than they save */
 #define SHOWN_BYTES 200
 
 const char *file_kind(mode_t mode)
@@ -115,19 +111,11 @@ int file_open(const char *path, uint64_t *bytes, struct error *error)
     return -1;
 }
 
-/* One range of one file, and the buffer it goes to (reading) or comes from (writing). */
-struct transfer {
-    struct file_range range;
-    char *destination;  /* not NULL: read */
-    const char *origin; /* else write */
-};
-
-static allfold_status read_all(const struct transfer *t, struct error *error)
+allfold_status file_read(const struct file_range *range, void *destination, struct error *error)
 {
-    const struct file_range *const range = &t->range;
     for (uint64_t done = 0; done < range->bytes;) {
         const size_t ask = (size_t)u64_min(range->bytes - done, CALL_BYTES_MAX);
-        const ssize_t got = pread(range->fd, t->destination + done, ask, (off_t)(range->offset + done));
+        const ssize_t got = pread(range->fd, (char *)destination + done, ask, (off_t)(range->offset + done));
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
@@ -143,12 +131,11 @@ static allfold_status read_all(const struct transfer *t, struct error *error)
     return ALLFOLD_OK;
 }
 
-static allfold_status write_all(const struct transfer *t, struct error *error)
+allfold_status file_write(const struct file_range *range, const void *origin, struct error *error)
 {
-    const struct file_range *const range = &t->range;
     for (uint64_t done = 0; done < range->bytes;) {
         const size_t ask = (size_t)u64_min(range->bytes - done, CALL_BYTES_MAX);
-        const ssize_t put = pwrite(range->fd, t->origin + done, ask, (off_t)(range->offset + done));
+        const ssize_t put = pwrite(range->fd, (const char *)origin + done, ask, (off_t)(range->offset + done));
         if (put < 0 && errno == EINTR)
             continue;
         if (put < 0)
@@ -161,59 +148,4 @@ static allfold_status write_all(const struct transfer *t, struct error *error)
         done += (uint64_t)put;
     }
     return ALLFOLD_OK;
-}
-
-static allfold_status move_serial(const struct transfer *t, struct error *error)
-{
-    return t->destination != NULL ? read_all(t, error) : write_all(t, error);
-}
-
-/* The part of a transfer that lies in piece number `piece` of the file. */
-static struct transfer cut(const struct transfer *t, uint64_t piece)
-{
-    const uint64_t first = u64_max(t->range.offset, piece * PIECE_BYTES);
-    const uint64_t end = u64_min(t->range.offset + t->range.bytes, (piece + 1) * PIECE_BYTES);
-    struct transfer part = *t;
-    part.range.offset = first;
-    part.range.bytes = end - first;
-    if (t->destination != NULL)
-        part.destination = t->destination + (first - t->range.offset);
-    else
-        part.origin = t->origin + (first - t->range.offset);
-    return part;
-}
-
-static allfold_status move(const struct transfer *t, int threads, struct error *error)
-{
-    if (t->range.bytes == 0)
-        return ALLFOLD_OK;
-    if (threads <= 1 || t->range.bytes < PARALLEL_BYTES)
-        return move_serial(t, error);
-    const uint64_t first = t->range.offset / PIECE_BYTES, last = (t->range.offset + t->range.bytes - 1) / PIECE_BYTES;
-    atomic_bool failed = false;
-#pragma omp parallel for schedule(dynamic) num_threads(threads)
-    for (uint64_t piece = first; piece <= last; piece++) {
-        if (atomic_load(&failed))
-            continue;
-        const struct transfer part = cut(t, piece);
-        struct error local = {.status = ALLFOLD_OK};
-        if (move_serial(&part, &local) == ALLFOLD_OK)
-            continue;
-        atomic_store(&failed, true);
-#pragma omp critical(allfold_file_error)
-        error_set(error, local.status, "%s", local.text);
-    }
-    return error->status;
-}
-
-allfold_status file_read(const struct file_range *range, void *destination, int threads, struct error *error)
-{
-    const struct transfer t = {.range = *range, .destination = destination};
-    return move(&t, threads, error);
-}
-
-allfold_status file_write(const struct file_range *range, const void *origin, int threads, struct error *error)
-{
-    const struct transfer t = {.range = *range, .origin = origin};
-    return move(&t, threads, error);
 }

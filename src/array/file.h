@@ -31,6 +31,6 @@ struct file_range {
     uint64_t offset, bytes;
 };
 
-/* Reads or writes all of the range with at most `threads` threads, or fails. */
-allfold_status file_read(const struct file_range *range, void *destination, int threads, struct error *error);
-allfold_status file_write(const struct file_range *range, const void *origin, int threads, struct error *error);
+/* Reads or writes all of the range, or fails. */
+allfold_status file_read(const struct file_range *range, void *destination, struct error *error);
+allfold_status file_write(const struct file_range *range, const void *origin, struct error *error);

@@ -46,7 +46,7 @@ allfold_status output_create(const char *path, const struct array_info *info, st
                != ALLFOLD_OK)
         return error->status;
     const struct file_range head = {made.file.descriptor, made.file.path, 0, made.data_offset};
-    if (file_write(&head, header, 1, error) != ALLFOLD_OK) {
+    if (file_write(&head, header, error) != ALLFOLD_OK) {
         replacement_discard(&made.file);
         return error->status;
     }
@@ -71,7 +71,7 @@ static allfold_status write_sink(struct sink *sink, uint64_t first, uint64_t cou
                          "%s: expected a range within its %" PRIu64 " elements, found %" PRIu64 " elements from %"
                          PRIu64, file_shown(o->file.path), o->count, count, first);
     const struct file_range range = {s->fd, o->file.path, o->data_offset + first * bytes, count * bytes};
-    return file_write(&range, elements, 1, error);
+    return file_write(&range, elements, error);
 }
 
 static allfold_status close_sink(struct sink *sink, struct error *error)

@@ -32,6 +32,15 @@ uint64_t host_memory(void)
     return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : UINT64_MAX >> 1;
 }
 
+int host_thread(void)
+{
+#ifdef _OPENMP
+    return omp_get_thread_num();
+#else
+    return 0;
+#endif
+}
+
 int host_threads(int local_size)
 {
 #ifdef _OPENMP

@@ -18,6 +18,9 @@ uint64_t host_memory(void);
    bound to, or its share of all cores if it is not bound. */
 int host_threads(int local_size);
 
+/* The number of the calling thread in its OpenMP team; 0 outside one, and in a build without OpenMP. */
+int host_thread(void);
+
 /* How many CPUs this process may run on, and how many the process that started it may use, within its job: if that is a launcher,
    what it can share among its ranks on this host. 0 if the system does not say. */
 int host_cpus_bound(void);

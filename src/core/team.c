@@ -154,16 +154,6 @@ static void work(struct worker *worker)
     }
 }
 
-/* The number of this thread, among `count` that were asked for. */
-static int thread_number(void)
-{
-#ifdef _OPENMP
-    return omp_get_thread_num();
-#else
-    return 0;
-#endif
-}
-
 /* Orders what threads do where they begin and end. OpenMP does so, too, but a thread sanitizer does not see that. */
 static void pass_lock(struct team *team)
 {
@@ -191,8 +181,8 @@ static void work_together(struct team *team, struct worker *workers, int count)
 #pragma omp single
         running = omp_get_num_threads();
 #endif
-        phase_clock_start(&clocks[thread_number()], progress, PHASE_READ);
-        work(&workers[thread_number()]);
+        phase_clock_start(&clocks[host_thread()], progress, PHASE_READ);
+        work(&workers[host_thread()]);
         phase_clock_stop();
         pass_lock(team);
     }

@@ -53,7 +53,7 @@ allfold_status record_file_write(const struct replacement *file, const struct re
     const uint64_t sum = checksum(CHECKSUM_START, bytes, summed);
     memcpy(bytes + summed, &sum, sizeof sum);
     const struct file_range whole = {file->descriptor, file->path, 0, summed + sizeof sum};
-    if (file_write(&whole, bytes, 1, error) == ALLFOLD_OK) {
+    if (file_write(&whole, bytes, error) == ALLFOLD_OK) {
         while ((synced = fsync(file->descriptor)) != 0 && errno == EINTR)
             ;
         if (synced != 0)
@@ -94,7 +94,7 @@ allfold_status record_file_read(const char *path, const struct record_kind *kind
     if (found != file_bytes(kind))
         error_set(error, ALLFOLD_BAD_INPUT, "%s: expected %s of %zu bytes, found %" PRIu64 ": it is damaged, or of another kind",
                   file_shown(path), kind->name, file_bytes(kind), found);
-    else if (bytes != NULL && file_read(&(struct file_range){fd, path, 0, found}, bytes, 1, error) == ALLFOLD_OK
+    else if (bytes != NULL && file_read(&(struct file_range){fd, path, 0, found}, bytes, error) == ALLFOLD_OK
              && check(path, kind, bytes, error) == ALLFOLD_OK)
         memcpy(contents, bytes + sizeof(struct head), kind->bytes);
     free(bytes);

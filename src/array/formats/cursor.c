@@ -32,7 +32,7 @@ const unsigned char *cursor_take(struct cursor *cursor, size_t bytes)
         cursor->window_at = cursor->at;
         cursor->window_bytes = u64_min(sizeof cursor->window, cursor->end - cursor->at);
         const struct file_range range = {cursor->file->fd, cursor->file->name, cursor->window_at, cursor->window_bytes};
-        if (file_read(&range, cursor->window, 1, cursor->error) != ALLFOLD_OK)
+        if (file_read(&range, cursor->window, cursor->error) != ALLFOLD_OK)
             return NULL;
     }
     const unsigned char *const found = cursor->window + (cursor->at - cursor->window_at);

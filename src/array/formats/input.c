@@ -29,7 +29,7 @@ allfold_status input_open(struct input_file *file, struct array_info *info, stru
     info->file_time = time_of(&status);
     info->file_bytes = file->bytes;
     file->head_bytes = (size_t)u64_min(file->bytes, sizeof file->head);
-    return file_read(&(struct file_range){file->fd, file->name, 0, file->head_bytes}, file->head, 1, error);
+    return file_read(&(struct file_range){file->fd, file->name, 0, file->head_bytes}, file->head, error);
 }
 
 static allfold_status check_time(const char *path, uint64_t time, struct error *error)

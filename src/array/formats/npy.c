@@ -288,7 +288,7 @@ allfold_status npy_parse(const char *name, const char *text, size_t bytes, struc
 static allfold_status read_place(const struct npy_place *place, uint64_t first, uint64_t bytes, void *to, struct error *error)
 {
     if (place->memory == NULL)
-        return file_read(&(struct file_range){place->fd, place->name, place->offset + first, bytes}, to, 1, error);
+        return file_read(&(struct file_range){place->fd, place->name, place->offset + first, bytes}, to, error);
     memcpy(to, place->memory + first, (size_t)bytes);
     return ALLFOLD_OK;
 }

@@ -85,7 +85,7 @@ static unsigned char *read_member(const struct file_range *range, const struct n
     unsigned char *const to = aligned_alloc(64, ((size_t)member->bytes + 64) / 64 * 64);
     if (from == NULL || to == NULL)
         error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to inflate %" PRIu64 " bytes", file_shown(range->path), member->bytes);
-    else if (file_read(range, from, 1, error) == ALLFOLD_OK)
+    else if (file_read(range, from, error) == ALLFOLD_OK)
         inflate(range->path, member, from, to, error);
     free(from);
     if (error->status == ALLFOLD_OK)

@@ -133,7 +133,7 @@ struct stretch {
 static allfold_status read_bytes(struct plain_reader *r, uint64_t offset, uint64_t bytes, void *to, struct error *error)
 {
     const struct file_range range = {r->data.file->fd, r->data.file->path, offset, bytes};
-    return file_read(&range, to, 1, error);
+    return file_read(&range, to, error);
 }
 
 /* Runs, or ends of runs, one at a time. */

@@ -89,7 +89,7 @@ struct json_object *safetensors_read_json(const struct input_file *file, struct 
     struct json_object *object = NULL;
     if (text == NULL || tokener == NULL)
         error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory for a header of %" PRIu64 " bytes", file_shown(file->name), place.count);
-    else if (file_read(&(struct file_range){file->fd, file->name, place.first, place.count}, text, 1, error) == ALLFOLD_OK) {
+    else if (file_read(&(struct file_range){file->fd, file->name, place.first, place.count}, text, error) == ALLFOLD_OK) {
         json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_ALLOW_TRAILING_CHARS | JSON_TOKENER_VALIDATE_UTF8);
         object = json_tokener_parse_ex(tokener, text, (int)place.count);
         const enum json_tokener_error failure = json_tokener_get_error(tokener);
@@ -213,7 +213,7 @@ static allfold_status read_tensors(const struct input_file *file, struct tensors
     uint64_t bytes = 0;
     *all = (struct tensors){.count = 0};
     if (file->bytes >= LENGTH_BYTES
-        && file_read(&(struct file_range){file->fd, file->name, 0, LENGTH_BYTES}, length, 1, error) != ALLFOLD_OK)
+        && file_read(&(struct file_range){file->fd, file->name, 0, LENGTH_BYTES}, length, error) != ALLFOLD_OK)
         return error->status;
     for (int i = LENGTH_BYTES; i-- > 0 && file->bytes >= LENGTH_BYTES;)
         bytes = bytes << 8 | length[i];

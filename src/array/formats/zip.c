@@ -82,7 +82,7 @@ allfold_status zip_find_directory(const struct input_file *file, struct zip_dire
     if (tail == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory for the end of a zip archive", file_shown(file->name));
     bool found = false;
-    if (file_read(&(struct file_range){file->fd, file->name, first, bytes}, tail, 1, error) == ALLFOLD_OK)
+    if (file_read(&(struct file_range){file->fd, file->name, first, bytes}, tail, error) == ALLFOLD_OK)
         for (uint64_t i = bytes >= END_BYTES ? bytes - END_BYTES + 1 : 0; i-- > 0 && !found;)
             if (little_u32(tail + i) == SIGNATURE_END && little_u16(tail + i + 20) == bytes - END_BYTES - i) {
                 found = true;
