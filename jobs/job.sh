@@ -17,18 +17,21 @@ launch()  # ARGUMENT...
     $LAUNCH "$ALLFOLD" "$@"
 }
 
-# The same, with standard output in a file that appears under its name only if the program succeeds; a launcher that has lost
-# the output is a failure.
+# The same, with standard output in a file that appears under its name only if the program succeeds. Launchers lose a program's
+# output now and then: then it is started once more.
 launch_into()  # FILE ARGUMENT...
 {
-    local file=$1 status
+    local file=$1 status try
     shift
-    launch "$@" >"$file.part"
-    status=$?
-    if [ $status = 0 ] && [ ! -s "$file.part" ]; then
-        echo "$file: the program succeeded, but the launcher handed on nothing of its output: submit the job again" >&2
+    for try in first second; do
+        launch "$@" >"$file.part"
+        status=$?
+        if [ $status != 0 ] || [ -s "$file.part" ]; then
+            break
+        fi
+        echo "$file: the program succeeded, but the launcher handed on nothing of its output ($try try)" >&2
         status=1
-    fi
+    done
     if [ $status = 0 ]; then
         mv "$file.part" "$file"
     else

@@ -80,8 +80,25 @@ def check_sample(script):
                and os.listdir(os.path.join(folder, "results")) == [], f"{script}: fails where the program fails", process)
 
 
+def check_lost_output():
+    """A launcher that loses the output of the first start, and one that loses all."""
+    for lost, status, tries in ((1, 0, 1), (9, 1, 2)):
+        with tempfile.TemporaryDirectory() as folder:
+            launcher = os.path.join(folder, "launcher")
+            with open(launcher, "w", encoding="utf-8") as file:
+                file.write(f'#!/bin/sh\necho >>starts\ntest "$(wc -l <starts)" -le {lost} || "$@"\n')
+            os.chmod(launcher, 0o755)
+            script = f". {JOBS}/job.sh; launch_into out echo 42; status=$?; cat out; exit $status"
+            process = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True, check=False, timeout=60,
+                                     env={**os.environ, "LAUNCH": launcher, "ALLFOLD": "env", "RESULTS": folder})
+            tap.ok(process.returncode == status and process.stdout == ("" if status else "42\n")
+                   and process.stderr.count("handed on nothing") == tries and "out.part" not in os.listdir(folder),
+                   f"a launcher that loses {lost} outputs: status {status}", process)
+
+
 def main():
     check_shell()
+    check_lost_output()
     if shutil.which("mpirun"):
         for script in SYSTEMS:
             check_sample(script)

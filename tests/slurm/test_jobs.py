@@ -71,10 +71,10 @@ class Test:
     def ends(self, number, state, code, name, condition=lambda job: True, seconds=60):
         """condition looks at the job that ended, whose JobId need not be the number."""
         job = self.slurm.wait(number, seconds)
-        # Open MPI 4.1.4 dies now and then as its ranks first connect over TCP, where they share cores with much else
-        died = "*** Process received signal ***" in output_of(job) and "failed to TCP connect to a peer" in output_of(job)
-        if died and number in self.submitted:
-            print(f"# {name}: Open MPI died as its ranks connected; once more", flush=True)
+        # Open MPI 4.1.4 fails now and then as its ranks first connect over TCP, where they share cores with much else
+        failed = "failed to TCP connect to a peer" in output_of(job)
+        if failed and number in self.submitted:
+            print(f"# {name}: Open MPI failed as its ranks connected; once more", flush=True)
             script, options, environment = self.submitted[number]
             job = self.slurm.wait(self.submit(script, *options, **environment), seconds)
         right = job["JobState"] == state and code in (None, job["ExitCode"])
@@ -95,7 +95,7 @@ class Test:
         usage = self.submit("reduce.sbatch", "-J", "bad-usage", INPUT="x.npy", OPTIONS="--no-such-option")
         soft = self.submit("softmax.sbatch", INPUT="x.npy", OUTPUT="y.npy")
         badsoft = self.submit("softmax.sbatch", "-J", "bad-softmax", INPUT="x.npy", OUTPUT="nowhere/y.npy")
-        check = self.submit("check.sbatch", SLOW="1")
+        check = self.submit("check.sbatch", SLOW="0")
         bench = self.submit("bench.sbatch", COUNT="1000,100000", OPTIONS="--fold=sum --seconds=0.02")
         # two nodes that are one host, shared with other work, say nothing about speed: a rank is always slower
         unbound = self.submit("check.sbatch", "-J", "unbound", "--ntasks-per-node=2", SLOW="99.99",

@@ -82,7 +82,7 @@ const struct option option_rows[] = {
     {"seconds", "S", "time for one count, type and fold, about (default: 0.3)", OPTION_NUMBER, PLACE(bench.seconds),
      .least = 0.001, .most = 3600},
     {"survey", NULL, "measure each rank's device and links only, no folds", OPTION_FLAG, PLACE(bench.survey)},
-    {"slow", "PERCENT", "fail where a device or link is below this part of the ranks' median", OPTION_NUMBER,
+    {"slow", "PERCENT", "fail where a device or link is below this part of the ranks' median (0: never)", OPTION_NUMBER_OR_0,
      PLACE(bench.slow), .least = 1, .most = 100},
     {"baseline", "FILE", "compare with what --json printed before; fail where allfold became slower", OPTION_FILE,
      PLACE(bench.baseline)},
