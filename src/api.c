@@ -1,6 +1,5 @@
-/* The calls of allfold.h: memory as source and sink of the pipelines. */
-#include "allfold.h"
-#include "core/core.h"
+/* Contexts, and what the calls of allfold.h share: api.h. */
+#include "api.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,14 +29,6 @@ static allfold_status memory_reader_open(struct source *source, struct reader **
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory for a reader");
     *opened = (struct memory_reader){{memory_read, memory_reader_close}, source};
     *reader = &opened->reader;
-    return ALLFOLD_OK;
-}
-
-static allfold_status memory_write(struct sink *sink, uint64_t first, uint64_t count, const void *elements, struct error *error)
-{
-    const size_t bytes = allfold_type_bytes(sink->type);
-    (void)error;
-    memcpy((char *)sink->memory + first * bytes, elements, count * bytes);
     return ALLFOLD_OK;
 }
 
@@ -75,13 +66,13 @@ static void options_take(const struct options_copy *copy, struct error *error)
 /* Where the first published versions of the structs end. */
 #define END_OF(type, field) (offsetof(type, field) + sizeof((type){0}.field))
 
-static void take_call(const allfold_call *given, allfold_call *call, struct error *error)
+void api_take_call(const allfold_call *given, allfold_call *call, struct error *error)
 {
     const struct options_copy copy = {"allfold_call", given, call, sizeof *call, END_OF(allfold_call, result_type)};
     options_take(&copy, error);
 }
 
-static void check_part(const allfold_array *part, struct error *error)
+void api_check_part(const allfold_array *part, struct error *error)
 {
     if (part == NULL)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "the array is NULL: pass a struct with count 0 for an empty part");
@@ -96,6 +87,13 @@ static void check_part(const allfold_array *part, struct error *error)
     else if (part->count > 0 && (uintptr_t)part->data % allfold_type_bytes(part->type) != 0)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "data is not aligned to its element size of %zu bytes",
                   allfold_type_bytes(part->type));
+}
+
+struct source api_part_source(const allfold_array *part, const struct error *error)
+{
+    const bool usable = error->status == ALLFOLD_OK;
+    return (struct source){
+        .open_reader = memory_reader_open, .type = usable ? part->type : ALLFOLD_F32, .granule = 1, .memory = usable ? part->data : NULL};
 }
 
 allfold_status allfold_open(MPI_Comm comm, const allfold_options *options, allfold_context **context, char *message,
@@ -136,104 +134,3 @@ void allfold_close(allfold_context *context)
 }
 
 const char *allfold_message(const allfold_context *context) { return context->error.text; }
-
-/* A part of the caller's memory as a source; nothing where it cannot be used. */
-static struct source part_source(const allfold_array *part, const struct error *error)
-{
-    const bool usable = error->status == ALLFOLD_OK;
-    return (struct source){
-        .open_reader = memory_reader_open, .type = usable ? part->type : ALLFOLD_F32, .granule = 1, .memory = usable ? part->data : NULL};
-}
-
-/* What cannot be meant of a fold's options. Refuses folds, which then count as ALLFOLD_SUM, to fail with the other ranks. */
-static allfold_fold check_fold(allfold_fold fold, const allfold_call *call, size_t capacity, struct error *error)
-{
-    if (fold >= ALLFOLD_FOLD_COUNT) {
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "fold %d does not exist", (int)fold);
-        return ALLFOLD_SUM;
-    }
-    const char *const name = allfold_fold_name(fold);
-    if (allfold_result_count(fold) > capacity)
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "%s has up to %zu results, found room for %zu: call allfold_reduce_all with that "
-                  "capacity", name, allfold_result_count(fold), capacity);
-    if ((unsigned)call->nan > ALLFOLD_NAN_ERROR)
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "NaN policy %d does not exist", (int)call->nan);
-    else if (call->nan != ALLFOLD_NAN_PROPAGATE && !fold_has_nan_choice(fold))
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "%s always propagates NaN: stats can leave it out or refuse it", name);
-    if (call->logarithm != 0)
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "%s has no logarithm: allfold_call.logarithm is for softmax", name);
-    if (call->result_type != ALLFOLD_TYPE_NONE && !(type_exists(call->result_type) && type_kind(call->result_type) == 'f'))
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "results are f16, bf16, f32 or f64, not %s", allfold_type_name(call->result_type));
-    return fold;
-}
-
-/* allfold_reduce_all, for results that have been looked at; error may hold what is wrong with them. */
-static allfold_status reduce(allfold_context *context, allfold_fold fold, const allfold_array *part, const allfold_call *options,
-                             allfold_results *results)
-{
-    struct error *const error = &context->error;
-    struct fold_results found;
-    allfold_call call = ALLFOLD_CALL_INIT;
-    check_part(part, error);
-    take_call(options, &call, error);
-    fold = check_fold(fold, &call, results != NULL ? results->capacity : SIZE_MAX, error);
-    struct source source = part_source(part, error);
-    const struct fold_call folding = {.fold = fold, .nan = call.nan, .result_type = call.result_type};
-    const struct job job = {.type = source.type,
-                            .source = &source,
-                            .range = {0, error->status == ALLFOLD_OK ? part->count : 0},
-                            .stream = call.stream};
-    if (core_reduce(context, &folding, &job, &found, error) != ALLFOLD_OK)
-        return error->status;
-    for (int i = 0; i < found.field_count; i++)
-        results->results[i] = (allfold_result){found.fields[i].name, found.fields[i].value, found.fields[i].index, found.count,
-                                               found.level};
-    results->count = (size_t)found.field_count;
-    return ALLFOLD_OK;
-}
-
-allfold_status allfold_reduce(allfold_context *context, allfold_fold fold, const allfold_array *part,
-                              const allfold_call *call, allfold_result *result)
-{
-    allfold_results results = {.results = result, .capacity = 1};
-    context->error = (struct error){0};
-    if (result == NULL)
-        error_set(&context->error, ALLFOLD_BAD_ARGUMENT, "the result is NULL");
-    return reduce(context, fold, part, call, &results);
-}
-
-allfold_status allfold_reduce_all(allfold_context *context, allfold_fold fold, const allfold_array *part,
-                                  const allfold_call *call, allfold_results *results)
-{
-    context->error = (struct error){0};
-    if (results == NULL || (results->results == NULL && results->capacity > 0))
-        error_set(&context->error, ALLFOLD_BAD_ARGUMENT, "the results are NULL");
-    return reduce(context, fold, part, call, results);
-}
-
-allfold_status allfold_softmax(allfold_context *context, const allfold_array *part, void *y, allfold_type y_type,
-                               const allfold_call *options)
-{
-    struct error *const error = &context->error;
-    allfold_call call = ALLFOLD_CALL_INIT;
-    *error = (struct error){0};
-    check_part(part, error);
-    take_call(options, &call, error);
-    if (y_type == ALLFOLD_TYPE_NONE && error->status == ALLFOLD_OK)
-        y_type = part->type;
-    if (!type_exists(y_type) || type_kind(y_type) != 'f')
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "softmax gives f16, bf16, f32 or f64, not %s: expected one of these as y_type",
-                  allfold_type_name(y_type));
-    else if (error->status == ALLFOLD_OK && part->count > 0
-             && (y == NULL || (uintptr_t)y % allfold_type_bytes(y_type) != 0))
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "the output is NULL or not aligned to its element size");
-    if (call.nan != ALLFOLD_NAN_PROPAGATE)
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "softmax always propagates NaN: expected no allfold_call.nan");
-    if (call.result_type != ALLFOLD_TYPE_NONE)
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "allfold_call.result_type is for folds: softmax takes y_type");
-    struct source source = part_source(part, error);
-    struct sink sink = {.write = memory_write, .type = y_type, .memory = y};
-    const struct job job = {
-        .type = source.type, .source = &source, .range = {0, error->status == ALLFOLD_OK ? part->count : 0}, .stream = call.stream};
-    return core_softmax(context, call.logarithm != 0, &job, &sink, error);
-}

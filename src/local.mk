@@ -36,6 +36,8 @@ liballfold_a_SOURCES = \
 	src/device/backends.c \
 	src/device/cpu/cpu.c \
 	src/api.c \
+	src/api_reduce.c \
+	src/api_softmax.c \
 	src/comm/comm.c \
 	src/comm/in_host.c \
 	src/comm/shared_memory.c \
@@ -54,6 +56,7 @@ liballfold_a_SOURCES = \
 	src/store/record_file.c
 
 noinst_HEADERS += \
+	src/api.h \
 	src/array/array.h \
 	src/array/draw.h \
 	src/array/data_file.h \

@@ -22,7 +22,7 @@ BELOW = {
     "src/comm": ["src/comm", "src/fold", "src/base", ""],
     "src/core": ["src/core", "src/comm", "src/device", "src/array", "src/fold", "src/base"],
     "src/store": ["src/store", "src/core", "src/array", "src/fold", "src/base"],
-    "src": ["src/core", "src/comm", "src/device", "src/array", "src/fold", "src/base", ""],
+    "src": ["src", "src/core", "src/comm", "src/device", "src/array", "src/fold", "src/base", ""],
     "src/watch": ["src/watch", "src/comm", "src/base"],
     "src/cli/commands": ["src/cli/commands", "src/cli", "src/store", "src/core", "src/comm", "src/device", "src/array",
                          "src/fold", "src/base", ""],
@@ -48,7 +48,7 @@ LONG = 500
 
 
 def may_use_mpi(path):
-    return path.startswith(PROGRAMS + ("src/comm/",)) or path in ("src/allfold.h", "src/api.c")
+    return path.startswith(PROGRAMS + ("src/comm/",)) or path == "src/allfold.h" or re.match(r"src/api[^/]*\.[ch]$", path) is not None
 
 
 def may_use_cuda(path):

@@ -1,4 +1,4 @@
-/* The pipelines: fold a source, and write the softmax of a source to a sink. Used by the C library (api.c) and by the commands
+/* The pipelines: fold a source, and write the softmax of a source to a sink. Used by the C library (api*.c) and by the commands
    (cli/). */
 #pragma once
 

@@ -1,0 +1,15 @@
+/* What the calls of allfold.h share: api_reduce.c and others, each a file. What the checks find goes into *error of this rank; the
+   pipeline that follows makes it every rank's. An error that is there already stays. */
+#pragma once
+
+#include "allfold.h"
+#include "core/core.h"
+
+/* *call, which holds the defaults, becomes what the caller gave; NULL: the defaults. */
+void api_take_call(const allfold_call *given, allfold_call *call, struct error *error);
+
+/* Whether the part can be meant: its type, its count, its address. */
+void api_check_part(const allfold_array *part, struct error *error);
+
+/* The part as a source of its elements in place. After an error one without elements, for a pipeline that only agrees on it. */
+struct source api_part_source(const allfold_array *part, const struct error *error);
