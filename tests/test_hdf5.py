@@ -4,6 +4,8 @@ values; what is listed, and what is refused. docs/formats.md, tests/data/make_hd
 import math
 import os
 import shutil
+import signal
+import subprocess
 
 import numpy as np
 
@@ -11,6 +13,7 @@ import cli
 import tap
 
 PROGRAM = os.path.join(tap.BUILD, "tests", "format_folds")
+FAULTY = os.path.join(tap.BUILD, "tests", "faults", "allfold-faulty")
 DATA = os.path.join(tap.SOURCE, "tests", "data")
 RANDOM = np.random.default_rng(5)
 
@@ -81,7 +84,7 @@ def test_folds(folder):
                 if more:
                     check_folds(more, folder, "random datasets", ranks, backend)
                 else:
-                    tap.skip("no h5py")
+                    tap.skip("random datasets: no h5py")
 
 
 def data(name):
@@ -170,6 +173,27 @@ def test_replaced(folder):
                f"replaced by a file of another {name}" if name != "same" else "replaced by its copy", cli.shown(done))
 
 
+def test_resume(folder):
+    """Killed in the middle, with a checkpoint: what is resumed ends as a run that nothing stopped. Missing elements count that were found
+    before."""
+    def run(program, fault, fold, name, missing):
+        return subprocess.run([program, fold, data(name), "--json", "--backend=cpu", "--staging=16", "--threads=1", "--verbose",
+                               f"--missing={missing}", f"--checkpoint={folder.name('ck')}", "--checkpoint-every=0"],
+                              env={**os.environ, "ALLFOLD_FAULT": fault}, capture_output=True, text=True, timeout=120, check=False)
+    for fold, name, missing in (("argmax", "types.h5:edges", "omit"), ("sum", "netcdf4.nc:packed", "omit"),
+                                ("sum", "rare.h5:missing/one", "error")):
+        killed = run(FAULTY, "0:*>read:kill:7", fold, name, missing)
+        resumed = run(tap.ALLFOLD, "", fold, name, missing)
+        said = killed.returncode == -signal.SIGKILL and "the checkpoint has" in resumed.stderr
+        if missing == "error":
+            tap.ok(said and resumed.returncode == 1 and not resumed.stdout and "one: 1 of the elements are missing, " in resumed.stderr
+                   and "before it was resumed" in resumed.stderr, "resumed: missing elements are refused", cli.shown(killed) + cli.shown(resumed))
+        else:
+            found, whole = cli.report(resumed), cli.report(cli.alone(fold, data(name), "--json", "--backend=cpu"))
+            tap.ok(said and all(found.get(key) == whole.get(key) for key in ("value", "index", "count", "missing")),
+                   f"{fold} of {name}, resumed", cli.shown(killed) + cli.shown(resumed))
+
+
 def test_unwritten():
     done = cli.alone("sum", data("unwritten.h5"), "--backend=cpu", "--threads=4")
     tap.ok(done.returncode == 0 and not done.stderr, "threads say nothing of chunks that were never written", cli.shown(done))
@@ -224,6 +248,7 @@ def main():
         test_softmax(folder)
         test_refused(folder)
         test_replaced(folder)
+        test_resume(folder)
         test_unwritten()
         test_rare_filter()
         test_list()

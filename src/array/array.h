@@ -58,6 +58,7 @@ enum missing {
 struct array_hints {
     enum missing missing;
     bool has_offset, has_count;
+    bool listing;      /* the array is to be listed: there is no type to ask for */
     allfold_type type; /* --dtype; ALLFOLD_TYPE_NONE: not given */
     uint64_t offset;   /* --offset: bytes of a raw file, elements of any other */
     uint64_t count;    /* --count, elements */

@@ -182,6 +182,8 @@ static allfold_status fold_streamed(struct allfold_context *ctx, const struct jo
     return stream_end(ctx, job, stream, error);
 }
 
+/* A rank without elements has read nothing, so its source needs no check. No other rank waits for a check: its outcome travels with the
+   exchange, as any error does. */
 allfold_status fold_part(struct allfold_context *ctx, const struct job *job, struct stream *stream, const struct device_data *device_data,
                          struct error *error)
 {

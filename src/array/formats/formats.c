@@ -106,14 +106,11 @@ static void visit_one(void *user, const struct array_entry *entry)
 /* The entries of an open file. */
 static allfold_status list(struct input_file *file, struct array_info *info, const struct one_visit *visit, struct error *error)
 {
-    static const struct array_hints none;
+    static const struct array_hints listing = {.listing = true};
     const struct format *const format = formats[info->format];
     if (format->list != NULL && file->member == NULL)
         return format->list(file, visit->visit, visit->user, error);
-    if (format == &format_raw)
-        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected a file of a format that allfold reads (.npy, .npz, safetensors, NetCDF, "
-                         "HDF5), found none of them: raw elements have no header to list", file_shown(file->name));
-    if (describe(file, &none, info, error) != ALLFOLD_OK)
+    if (describe(file, &listing, info, error) != ALLFOLD_OK)
         return error->status;
     if (format->list == NULL)
         format_visit(info, visit->visit, visit->user);

@@ -183,7 +183,7 @@ static allfold_status describe_pattern(const struct input_name *name, const stru
 {
     glob_t found = {.gl_pathc = 0};
     struct array_info joined;
-    const struct array_hints each = {.type = hints->type, .missing = hints->missing};
+    const struct array_hints each = {.type = hints->type, .missing = hints->missing, .listing = hints->listing};
     if (expand(name->path, &found, error) == ALLFOLD_OK && found.gl_pathc == 0)
         error_set(error, ALLFOLD_IO_ERROR, "%s: expected a file, or a pattern of files, found no file of such a name", file_shown(name->path));
     if (error->status == ALLFOLD_OK && describe_files(&found, name, &each, &joined, error) == ALLFOLD_OK) {
@@ -212,14 +212,14 @@ allfold_status array_describe(const char *name, const struct array_hints *hints,
 
 allfold_status array_entries(const char *name, array_visit *visit, void *user, const char **format, struct error *error)
 {
-    static const struct array_hints none;
+    static const struct array_hints listing = {.listing = true};
     struct input_name parsed;
     struct array_info info;
     if (parse_name(name, &parsed, error) != ALLFOLD_OK)
         return error->status;
     if (!parsed.pattern)
         return format_entries(&parsed, visit, user, format, error);
-    if (describe_pattern(&parsed, &none, &info, error) == ALLFOLD_OK) {
+    if (describe_pattern(&parsed, &listing, &info, error) == ALLFOLD_OK) {
         format_visit(&info, visit, user);
         *format = array_format_name(&info);
         array_release(&info);

@@ -176,6 +176,7 @@ allfold_status npz_deflated_open(const struct array_info *info, struct source **
     struct deflated_source *const s = calloc(1, sizeof *s);
     if (s == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to open it", file_shown(info->path));
+    /* No check: from here on the elements are in memory, with the checksum that was described. */
     s->source = (struct source){.open_reader = open_reader, .close = close_source, .type = info->type};
     memcpy(&s->info, info, sizeof *info);
     if (fill(s, error) != ALLFOLD_OK) {

@@ -12,8 +12,9 @@ static allfold_status describe_raw(const struct input_file *file, const struct a
     const uint64_t file_bytes = file->bytes;
     if (hints->type == ALLFOLD_TYPE_NONE)
         return error_set(error, ALLFOLD_BAD_ARGUMENT,
-                         "%s: expected a file of a format that allfold reads (.npy, .npz, safetensors, NetCDF, HDF5), or --dtype TYPE to "
-                         "read it as raw elements; found neither", shown);
+                         "%s: expected a file of a format that allfold reads (.npy, .npz, safetensors, NetCDF, HDF5)%s", shown,
+                         hints->listing ? ", found none of them: raw elements have no header to list"
+                                        : ", or --dtype TYPE to read it as raw elements; found neither");
     const uint64_t bytes = allfold_type_bytes(hints->type);
     const uint64_t offset = hints->has_offset ? hints->offset : 0;
     if (offset > file_bytes)

@@ -8,10 +8,11 @@
 static void refuse_missing(struct session *session)
 {
     struct error *const error = &session->error;
+    char name[ARRAY_NAME_BYTES];
     if (error->status == ALLFOLD_OK && session->missing > 0 && session->input.missing == MISSING_ERROR)
         error->shared = error_set(error, ALLFOLD_NO_VALUE, "%s: %" PRIu64 " of the elements are missing, which the run found before it was "
-                                  "resumed: they are refused here (--missing=omit leaves them out)", session->input.path,
-                                  session->missing) != ALLFOLD_OK;
+                                  "resumed: they are refused here (--missing=omit leaves them out)",
+                                  file_shown(array_name(&session->input, name)), session->missing) != ALLFOLD_OK;
 }
 
 void fold_run(struct session *session)
