@@ -11,7 +11,7 @@ PYTHON_TESTS += tests/test_cli_values.py tests/test_exact.py tests/test_exchange
 PYTHON_TESTS += tests/test_samples.py tests/test_ladder.py tests/test_examples.py tests/test_nvtx.py tests/test_scaling_report.py tests/test_install.py
 PYTHON_TESTS += tests/test_draw_ladder.py tests/test_profile_ladder.py tests/test_plot_bench.py tests/test_summary.py tests/lint.py
 
-noinst_HEADERS += tests/tap.h tests/files.h tests/generated.h tests/support.h tests/patterns.h tests/oracle.h
+noinst_HEADERS += tests/tap.h tests/files.h tests/generated.h tests/support.h tests/patterns.h tests/oracle.h tests/failures/failures.h
 # A profiler that the program loads, for tests/test_nvtx.py.
 if HAVE_NVTX
 check_DATA += tests/nvtx_profiler.so
@@ -27,6 +27,8 @@ EXTRA_DIST += tests/data/make_hdf5.py tests/data/expected.txt tests/data/damaged
 EXTRA_DIST += tests/exact_golden.txt tests/nvtx_profiler.c tests/mpi-launch tests/sanitize tests/slurm/cluster.py tests/cli.py tests/tap.py tests/lsan.supp tests/tsan.supp $(PYTHON_TESTS)
 CLEANFILES += tests/mpi.lock*
 
+tests_test_failures_SOURCES = tests/test_failures.c tests/failures/backend.c tests/failures/calls.c tests/failures/open.c \
+	tests/failures/pipelines.c
 tests_test_environment_SOURCES = tests/test_environment.c src/cli/environment.c
 tests_test_health_LDADD = libbench.a libmeasure.a $(LDADD)
 

@@ -1,0 +1,63 @@
+/* A backend that fails as planned, around the real one. The library links with this file's backend_choose, which wraps what the real one
+   chooses. */
+#include "tests/failures/failures.h"
+
+#define backend_choose real_backend_choose
+#include "device/backends.c"
+#undef backend_choose
+
+#define NAME(name) #name,
+const char *const operation_names[] = {"nowhere", OPERATIONS(NAME)};
+#undef NAME
+
+struct planted planted;
+
+static bool strikes(enum operation operation, struct error *error)
+{
+    if (planted.operation != operation || ++planted.calls != planted.at)
+        return false;
+    error_set(error, ALLFOLD_DEVICE_ERROR, "%s fails as planned", operation_names[operation]);
+    return true;
+}
+
+#define FAULTY(name, arguments, ...)                               \
+    static allfold_status faulty_##name(__VA_ARGS__, struct error *error) \
+    {                                                              \
+        return strikes(IN_##name, error) ? error->status : planted.real->name arguments; \
+    }
+FAULTY(locate, (device, memory, place, error), struct device *device, const void *memory, enum place *place)
+FAULTY(allocate, (device, bytes, memory, error), struct device *device, size_t bytes, void **memory)
+FAULTY(queues_open, (device, bytes, count, queues, error), struct device *device, size_t bytes, int count, struct queue **queues)
+FAULTY(enter, (queue, stream, error), struct queue *queue, void *stream)
+FAULTY(follow, (queue, stream, error), struct queue *queue, void *stream)
+FAULTY(upload, (queue, from, to, bytes, error), struct queue *queue, const void *from, void *to, size_t bytes)
+FAULTY(download, (queue, from, bytes, host, error), struct queue *queue, const void *from, size_t bytes,
+       const void **host)
+FAULTY(fold, (queue, work, error), struct queue *queue, const struct work *work)
+FAULTY(softmax_begin, (queue, work, single_rank, error), struct queue *queue, const struct softmax_work *work, bool single_rank)
+FAULTY(softmax_partial, (queue, error), struct queue *queue)
+FAULTY(softmax_finish, (queue, constants, error), struct queue *queue, const struct softmax_constants *constants)
+FAULTY(normalise, (queue, work, constants, error), struct queue *queue, const struct softmax_work *work,
+       const struct softmax_constants *constants)
+FAULTY(wait, (queue, error), struct queue *queue)
+
+static allfold_status faulty_open(int local_rank, int local_size, const allfold_options *options, struct device **device,
+                                  struct error *error)
+{
+    if (strikes(IN_open, error) || planted.real->open(local_rank, local_size, options, device, error) != ALLFOLD_OK)
+        return error->status;
+    (*device)->backend = &planted.faulty;
+    return ALLFOLD_OK;
+}
+
+allfold_status backend_choose(allfold_backend choice, const struct backend **backend, struct error *error)
+{
+    if (real_backend_choose(choice, &planted.real, error) != ALLFOLD_OK)
+        return error->status;
+    planted.faulty = *planted.real;
+#define REPLACE(name) planted.faulty.name = faulty_##name;
+    OPERATIONS(REPLACE)
+#undef REPLACE
+    *backend = &planted.faulty;
+    return ALLFOLD_OK;
+}

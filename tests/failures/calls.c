@@ -1,0 +1,134 @@
+/* Calls that one rank gets wrong, or in which the ranks differ. */
+#include "tests/failures/failures.h"
+
+/* A call that one rank gets wrong. */
+struct wrong {
+    const char *text;
+    allfold_fold fold;
+    allfold_array part;
+    allfold_call call;
+    bool null_part, null_result, softmax, null_y, no_size;
+    size_t capacity; /* not 0: through allfold_reduce_all, with room for so many results */
+    allfold_type y_type;
+    size_t y_offset;
+    allfold_status status;
+};
+
+static void run_wrong(const struct wrong *w)
+{
+    static const allfold_array right = {test.x, COUNT, ALLFOLD_F32};
+    const bool wrong = test.rank == test.failing;
+    const allfold_array *const part = !wrong ? &right : w->null_part ? NULL : &w->part;
+    allfold_call call = wrong ? w->call : (allfold_call){0};
+    allfold_result results[FOLD_RESULTS_MAX];
+    allfold_results all = {.results = results, .capacity = wrong ? w->capacity : FOLD_RESULTS_MAX};
+    allfold_status status;
+    call.size = wrong && w->call.size != 0 ? w->call.size : sizeof call;
+    if (wrong && w->no_size)
+        call.size = 0;
+    void *const y = !wrong ? test.y : w->null_y ? NULL : (void *)((char *)test.y + w->y_offset);
+    if (w->softmax)
+        status = allfold_softmax(test.ctx, part, y, wrong ? w->y_type : ALLFOLD_F32, &call);
+    else if (w->capacity > 0)
+        status = allfold_reduce_all(test.ctx, ALLFOLD_STATS, part, &call, wrong && w->null_result ? NULL : &all);
+    else
+        status = allfold_reduce(test.ctx, wrong ? w->fold : ALLFOLD_SUM, part, &call,
+                                wrong && w->null_result ? NULL : results);
+    if (w->status == ALLFOLD_OK && status != ALLFOLD_OK)
+        found("%s: %s", w->text, allfold_message(test.ctx));
+    else if (w->status != ALLFOLD_OK)
+        must_fail("a wrong argument", status, allfold_message(test.ctx), &(struct due){w->status, w->text, true});
+    must_work(w->text);
+}
+
+void test_arguments(void)
+{
+    const void *const odd = (const char *)test.x + 1;
+    const allfold_array right = {test.x, COUNT, ALLFOLD_F32};
+    const allfold_status bad = ALLFOLD_BAD_ARGUMENT;
+    const struct wrong wrongs[] = {
+        {.text = "the array is NULL", .null_part = true, .status = bad},
+        {.text = "data is NULL", .part = {NULL, 3, ALLFOLD_F32}, .status = bad},
+        {.text = "no element type: expected .type", .part = {.data = test.x, .count = 3}, .status = bad},
+        {.text = "no element type: expected .type", .part = {0}, .status = bad},
+        {.text = "element type 99", .part = {test.x, 3, (allfold_type)99}, .status = bad},
+        {.text = "element type -1", .part = {test.x, 3, (allfold_type)-1}, .status = bad},
+        {.text = "not aligned", .part = {odd, 3, ALLFOLD_F32}, .status = bad},
+        {.text = "an empty part's data is not looked at", .part = {odd, COUNT, ALLFOLD_F32}, .status = ALLFOLD_OK},
+        {.text = "larger than any memory", .part = {test.x, UINT64_MAX / 2, ALLFOLD_F32}, .status = bad},
+        {.text = "fold 99", .part = right, .fold = (allfold_fold)99, .status = bad},
+        {.text = "fold -1", .part = right, .fold = (allfold_fold)-1, .status = bad},
+        {.text = "always propagates NaN", .part = right, .call = {.nan = ALLFOLD_NAN_OMIT}, .status = bad},
+        {.text = "NaN policy 7", .part = right, .fold = ALLFOLD_MIN, .call = {.nan = (allfold_nan)7}, .status = bad},
+        {.text = "result is NULL", .part = right, .null_result = true, .status = bad},
+        {.text = "results are f16, bf16, f32 or f64, not int32", .part = right, .call = {.result_type = ALLFOLD_INT32}, .status = bad},
+        {.text = "logarithm is for softmax", .part = right, .call = {.logarithm = 1}, .status = bad},
+        {.text = "allfold_call.size is 0", .part = right, .no_size = true, .status = bad},
+        {.text = "allfold_call.size is 7", .part = right, .call = {.size = 7}, .status = bad},
+        {.text = "allfold_call.size is 99999", .part = right, .call = {.size = 99999}, .status = bad},
+        {.text = "stats has up to 10 results, found room for 1", .part = right, .fold = ALLFOLD_STATS, .status = bad},
+        {.text = "stats has up to 10 results, found room for 9", .part = right, .capacity = 9, .status = bad},
+        {.text = "the results are NULL", .part = right, .capacity = 10, .null_result = true, .status = bad},
+        {.text = "an empty part, and all statistics", .part = right, .capacity = 12, .status = ALLFOLD_OK},
+        {.text = "the array is NULL", .softmax = true, .null_part = true, .y_type = ALLFOLD_F32, .status = bad},
+        {.text = "output is NULL", .softmax = true, .part = right, .null_y = true, .y_type = ALLFOLD_F32, .status = bad},
+        {.text = "not aligned", .softmax = true, .part = right, .y_type = ALLFOLD_F32, .y_offset = 2, .status = bad},
+        {.text = "not int32", .softmax = true, .part = right, .y_type = ALLFOLD_INT32, .status = bad},
+        {.text = "not no type", .softmax = true, .part = right, .y_type = (allfold_type)99, .status = bad},
+        {.text = "expected no allfold_call.nan", .softmax = true, .part = right, .call = {.nan = ALLFOLD_NAN_OMIT}, .status = bad},
+        {.text = "softmax takes y_type", .softmax = true, .part = right, .call = {.result_type = ALLFOLD_F32}, .status = bad},
+        {.text = "not int32", .softmax = true, .part = {test.x, 3, ALLFOLD_INT32}, .status = bad},
+        {.text = "y_type is that of the part", .softmax = true, .part = right, .status = ALLFOLD_OK},
+        {.text = "at most 2^41 exponentials", .softmax = true, .part = {test.x, (UINT64_C(1) << 41) + 1, ALLFOLD_INT8},
+         .call = {.logarithm = 1}, .y_type = ALLFOLD_F32, .status = ALLFOLD_UNSUPPORTED},
+        {.text = "a CUDA stream", .part = right, .call = {.stream = test.x}, .status = bad},
+    };
+    const size_t count = sizeof wrongs / sizeof *wrongs - (test.backend == ALLFOLD_BACKEND_CPU ? 0 : 1);
+    for (size_t i = 0; i < count; i++) {
+        struct wrong w = wrongs[i];
+        if (w.status == ALLFOLD_OK)
+            w.part.count = 0;
+        run_wrong(&w);
+    }
+}
+
+/* What a rank may do while the others do something else. */
+enum activity {
+    SUM, SUM_TO_F32, MEAN, MAX, MIN, MIN_OMIT, SUM_F64, SUM_EMPTY_F64, LOGSUMEXP, SOFTMAX, LOG_SOFTMAX, SOFTMAX_F16, SOFTMAX_F64
+};
+
+static allfold_status act(enum activity activity)
+{
+    static double wide[COUNT], wide_y[COUNT];
+    static const allfold_fold folds[] = {
+        [SUM] = ALLFOLD_SUM, [SUM_TO_F32] = ALLFOLD_SUM, [MEAN] = ALLFOLD_MEAN, [MAX] = ALLFOLD_MAX, [MIN] = ALLFOLD_MIN, [MIN_OMIT] = ALLFOLD_MIN,
+        [SUM_F64] = ALLFOLD_SUM, [SUM_EMPTY_F64] = ALLFOLD_SUM, [LOGSUMEXP] = ALLFOLD_LOGSUMEXP};
+    const allfold_array x = {test.x, COUNT, ALLFOLD_F32}, x_f64 = {wide, COUNT, ALLFOLD_F64};
+    const allfold_array empty = {NULL, 0, ALLFOLD_F64};
+    const allfold_call call = {.size = sizeof call, .nan = activity == MIN_OMIT ? ALLFOLD_NAN_OMIT : ALLFOLD_NAN_PROPAGATE,
+                               .logarithm = activity == LOG_SOFTMAX,
+                               .result_type = activity == SUM_TO_F32 ? ALLFOLD_F32 : ALLFOLD_TYPE_NONE};
+    allfold_result result;
+    if (activity < SOFTMAX)
+        return allfold_reduce(test.ctx, folds[activity],
+                              activity == SUM_F64 ? &x_f64 : activity == SUM_EMPTY_F64 ? &empty : &x, &call, &result);
+    const allfold_type y_type = activity == SOFTMAX_F16   ? ALLFOLD_F16
+                                : activity == SOFTMAX_F64 ? ALLFOLD_F64
+                                                          : ALLFOLD_F32;
+    return allfold_softmax(test.ctx, &x, wide_y, y_type, &call);
+}
+
+void test_disagreement(void)
+{
+    static const struct {
+        enum activity one, others;
+    } pairs[] = {{SUM, MAX}, {SUM, SUM_TO_F32}, {SUM, MEAN}, {MIN, MIN_OMIT}, {SUM, SUM_F64}, {SUM_EMPTY_F64, SUM}, {LOGSUMEXP, SOFTMAX},
+                 {SOFTMAX, LOGSUMEXP}, {SOFTMAX, LOG_SOFTMAX}, {SOFTMAX_F16, SOFTMAX}, {SOFTMAX, SOFTMAX_F64},
+                 {SOFTMAX, SUM}, {MEAN, SOFTMAX_F64}, {SOFTMAX_F64, LOGSUMEXP}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        const allfold_status status = act(test.rank == test.failing ? pairs[i].one : pairs[i].others);
+        must_fail("different calls", status, allfold_message(test.ctx),
+                  &(struct due){ALLFOLD_BAD_ARGUMENT, "different calls", false});
+        must_work("different calls");
+    }
+}

@@ -1,0 +1,98 @@
+/* Failures in the middle of the work: of a source, a sink, or a function of the backend, along every way through the pipelines. */
+#include "tests/failures/failures.h"
+
+/* The ways through the pipelines that the planted failures are carried along. */
+enum route { REDUCE_MEMORY, REDUCE_SOURCE, SOFTMAX_MEMORY, LOG_SOFTMAX_MEMORY, SOFTMAX_TO_MEMORY, SOFTMAX_SOURCE, ROUTE_COUNT };
+static const char *const route_names[] = {"a sum of device memory",       "a sum of a source",
+                                          "softmax of device memory",     "log-softmax of device memory",
+                                          "softmax to device memory",     "softmax to a sink"};
+
+static allfold_status run_route(enum route route, struct error *error, int read_fails, int write_fails)
+{
+    const struct range part = {(uint64_t)test.rank * COUNT, COUNT};
+    struct test_source source = source_of(test.x, part, ALLFOLD_F32);
+    struct test_sink sink = sink_of(test.y, part, ALLFOLD_F32);
+    const struct job job = {.type = ALLFOLD_F32, .source = &source.filled.source, .range = part};
+    struct fold_results result;
+    source.fail_at = read_fails;
+    sink.fail_at = write_fails;
+    if (route == REDUCE_MEMORY || route == SOFTMAX_MEMORY || route == LOG_SOFTMAX_MEMORY)
+        source.filled.source.memory = test.device_x;
+    if (route == SOFTMAX_MEMORY || route == LOG_SOFTMAX_MEMORY || route == SOFTMAX_TO_MEMORY)
+        sink.sink.memory = test.device_y;
+    if (route == REDUCE_MEMORY || route == REDUCE_SOURCE)
+        core_reduce(test.ctx, &(struct fold_call){.fold = ALLFOLD_SUM}, &job, &result, error);
+    else
+        core_softmax(test.ctx, route == LOG_SOFTMAX_MEMORY, &job, &sink.sink, error);
+    const int calls[2] = {source.calls, sink.calls};
+    planted.calls = read_fails > 0 ? calls[0] : write_fails > 0 ? calls[1] : planted.calls;
+    return error->status;
+}
+
+/* Whether what was planted on the failing rank was reached: all ranks must know, to go on together. */
+static bool was_reached(int at)
+{
+    int reached = planted.calls >= at;
+    MPI_Bcast(&reached, 1, MPI_INT, test.failing, MPI_COMM_WORLD);
+    return reached != 0;
+}
+
+void test_streams(void)
+{
+    for (int route = 0; route < ROUTE_COUNT; route++)
+        for (int writes = 0; writes < 2; writes++)
+            for (int at = 1; at < 100; at++) {
+                struct error error = {0};
+                const int mine = test.rank == test.failing ? at : 0;
+                planted.calls = 0;
+                run_route((enum route)route, &error, writes ? 0 : mine, writes ? mine : 0);
+                must_work(route_names[route]);
+                if (!was_reached(at)) {
+                    if (error.status != ALLFOLD_OK)
+                        found("%s fails without a failure: %s", route_names[route], error.text);
+                    break;
+                }
+                must_fail(route_names[route], error.status, error.text,
+                          &(struct due){ALLFOLD_IO_ERROR, writes ? "the sink fails as planned" : "the source fails as planned", true});
+            }
+}
+
+void test_backend(enum operation operation)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%s fails as planned", operation_names[operation]);
+    for (int route = 0; route < ROUTE_COUNT; route++)
+        for (int at = 1; at < 100; at++) {
+            struct error error = {0};
+            planted.calls = 0;
+            planted.at = at;
+            planted.operation = test.rank == test.failing ? operation : NOWHERE;
+            run_route((enum route)route, &error, 0, 0);
+            planted.operation = NOWHERE;
+            must_work(route_names[route]);
+            const bool reached = was_reached(at);
+            if (reached && operation != IN_allocate) { /* what cannot be kept on the device is read again */
+                must_fail(route_names[route], error.status, error.text, &(struct due){ALLFOLD_DEVICE_ERROR, text, true});
+                continue;
+            }
+            test.failures += reached;
+            if (error.status != ALLFOLD_OK)
+                found("%s fails without a failure: %s", route_names[route], error.text);
+            if (!reached)
+                break;
+        }
+}
+
+/* Several ranks fail together: the lowest is named. */
+void test_two(void)
+{
+    struct error error = {0};
+    planted.calls = 0;
+    planted.at = 1;
+    planted.operation = test.rank >= test.failing ? IN_fold : NOWHERE;
+    run_route(REDUCE_SOURCE, &error, 0, 0);
+    planted.operation = NOWHERE;
+    must_fail("failures on several ranks", error.status, error.text,
+              &(struct due){ALLFOLD_DEVICE_ERROR, "fold fails as planned", true});
+    must_work("failures on several ranks");
+}
