@@ -1,5 +1,6 @@
 /* The benchmark on the CPU: the backend's own loops beside loops that only read or copy, with the same threads. */
 #include "bench/machine.h"
+#include "base/host.h"
 #include "device/device.h"
 #include "fold/exponential.h"
 

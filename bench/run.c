@@ -1,5 +1,6 @@
 /* Runs cases: data, turns, times, checks, and what all ranks found together. */
 #include "bench/run.h"
+#include "base/host.h"
 #include "bench/file.h"
 #include "fold/exponential.h"
 

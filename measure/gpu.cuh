@@ -3,6 +3,7 @@
 
 extern "C" {
 #include "base/base.h"
+#include "base/host.h"
 }
 #include "measure/gpu.h"
 #include "measure/launch.cuh"

@@ -1,6 +1,8 @@
 /* Contexts, and what the calls of allfold.h share: api.h. */
 #include "api.h"
 
+#include "base/host.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

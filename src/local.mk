@@ -29,10 +29,11 @@ liballfold_a_SOURCES = \
 	src/array/generate.c \
 	src/array/output.c \
 	src/array/replacement.c \
-	src/base/base.c \
+	src/base/error.c \
 	src/base/parse.c \
 	src/base/phase.c \
 	src/base/host.c \
+	src/base/types.c \
 	src/device/backends.c \
 	src/device/cpu/cpu.c \
 	src/api.c \
@@ -80,9 +81,12 @@ noinst_HEADERS += \
 	src/base/draw.h \
 	src/base/generator.h \
 	src/base/elements.h \
+	src/base/error.h \
 	src/base/host.h \
 	src/base/parse.h \
 	src/base/phase.h \
+	src/base/range.h \
+	src/base/types.h \
 	src/comm/comm.h \
 	src/comm/in_host.h \
 	src/comm/shared_memory.h \

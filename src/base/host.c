@@ -1,4 +1,4 @@
-/* The host's CPUs: see host.h. */
+/* The host: see host.h. */
 #include "base/host.h"
 
 #include <sched.h>
@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifdef _OPENMP
@@ -145,4 +146,11 @@ int host_numa_node(void)
             return node;
     }
     return -1;
+}
+
+double clock_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }

@@ -1,4 +1,4 @@
-/* The host's CPUs that this process may use, and the host's memory. */
+/* The host's CPUs that this process may use, its memory and its clock. */
 #pragma once
 
 #include <stddef.h>
@@ -30,3 +30,6 @@ int host_cpus_of_parent(void);
    or -1. */
 void host_cpus(char *text, size_t bytes);
 int host_numa_node(void);
+
+/* Monotonic seconds. */
+double clock_seconds(void);

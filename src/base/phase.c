@@ -1,6 +1,8 @@
 /* The phase of a rank, and the request to stop: see phase.h. */
 #include "base/phase.h"
 
+#include "base/host.h"
+
 #include <signal.h>
 
 static const char *const names[] = {

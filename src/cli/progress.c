@@ -2,6 +2,7 @@
    a batch job. */
 #include "cli/progress.h"
 
+#include "base/host.h"
 #include "base/base.h"
 #include "cli/number.h"
 

@@ -1,6 +1,7 @@
 /* The steps that commands share. */
 #include "cli/session.h"
 
+#include "base/host.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
 #include "cli/start.h"

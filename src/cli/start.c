@@ -1,6 +1,8 @@
 /* What happens before MPI_Init and beside it: see start.h. */
 #include "cli/start.h"
 
+#include "base/host.h"
+
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -2,6 +2,8 @@
    room for it, the other ranks wait forever. */
 #include "comm/shared_memory.h"
 
+#include "base/host.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

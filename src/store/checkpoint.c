@@ -1,6 +1,7 @@
 /* Checkpoints of folds: see checkpoint.h. */
 #include "store/checkpoint.h"
 
+#include "base/host.h"
 #include "store/record_file.h"
 
 #include <errno.h>

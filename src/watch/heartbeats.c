@@ -2,6 +2,8 @@
    way in each period. The other hosts send to all addresses of rank 0's host until one answers. */
 #include "watch/heartbeats.h"
 
+#include "base/host.h"
+
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>

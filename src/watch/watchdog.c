@@ -1,6 +1,7 @@
 /* The watchdog: see watchdog.h. It looks at the board several times a second, and at other hosts' heartbeats. */
 #include "watch/watchdog.h"
 
+#include "base/host.h"
 #include "watch/heartbeats.h"
 #include "watch/board.h"
 #include "watch/temporary.h"

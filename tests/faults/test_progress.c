@@ -1,6 +1,6 @@
 /* When progress is shown in a log, and what: with a clock of the test's own. */
 #define TAP_WITHOUT_MPI
-#include "base/base.h"
+#include "base/host.h"
 #include "tests/tap.h"
 
 static double now;

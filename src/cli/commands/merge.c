@@ -1,5 +1,6 @@
 /* merge: combines partials that folds have left in files (--partial) into the result of the whole array. Rank 0 does it. */
 #include "cli/commands/commands.h"
+#include "base/host.h"
 #include "cli/report.h"
 
 

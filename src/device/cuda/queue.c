@@ -3,6 +3,8 @@
    sooner than the driver would. */
 #include "device/cuda/cuda.h"
 
+#include "base/host.h"
+
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,11 +1,7 @@
-/* Names from the public tables, errors, the clock. */
-#include "base/base.h"
+/* The public tables of types and folds as functions, and what results hold. */
+#include "base/types.h"
 
-#include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 static const struct {
     const char *name, *numpy;
@@ -35,24 +31,6 @@ unsigned type_number_bits(allfold_type type) { return type_kind(type) == 'b' ? 1
 char type_kind(allfold_type type) { return types[type].kind; }
 const char *type_numpy_name(allfold_type type) { return types[type].numpy; }
 const char *allfold_version(void) { return ALLFOLD_VERSION; }
-
-const char *allfold_status_text(allfold_status status)
-{
-    switch (status) {
-    case ALLFOLD_OK: return "done";
-    case ALLFOLD_BAD_ARGUMENT: return "bad argument";
-    case ALLFOLD_BAD_INPUT: return "bad input";
-    case ALLFOLD_NO_VALUE: return "no value";
-    case ALLFOLD_OVERFLOW: return "integer overflow";
-    case ALLFOLD_UNSUPPORTED: return "not supported";
-    case ALLFOLD_NO_MEMORY: return "out of memory";
-    case ALLFOLD_IO_ERROR: return "input/output error";
-    case ALLFOLD_DEVICE_ERROR: return "device error";
-    case ALLFOLD_MPI_ERROR: return "MPI error";
-    case ALLFOLD_STOPPED: return "stopped";
-    }
-    return "unknown status";
-}
 
 double allfold_number(allfold_value value)
 {
@@ -89,40 +67,4 @@ bool fold_by_name(const char *name, allfold_fold *fold)
             return true;
         }
     return false;
-}
-
-static allfold_status set(struct error *error, allfold_status status, const char *reason, const char *format, va_list args)
-{
-    if (error->status != ALLFOLD_OK)
-        return error->status;
-    error->status = status;
-    const int length = vsnprintf(error->text, sizeof error->text, format, args);
-    if (reason != NULL && length >= 0 && (size_t)length < sizeof error->text)
-        snprintf(error->text + length, sizeof error->text - (size_t)length, ": %s", reason);
-    return status;
-}
-
-allfold_status error_set(struct error *error, allfold_status status, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    status = set(error, status, NULL, format, args);
-    va_end(args);
-    return status;
-}
-
-allfold_status error_errno(struct error *error, allfold_status status, int errno_value, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    status = set(error, status, strerror(errno_value), format, args);
-    va_end(args);
-    return status;
-}
-
-double clock_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }

@@ -1,0 +1,23 @@
+/* The public tables of types and folds, without MPI, and what is known of a type. */
+#pragma once
+
+#define ALLFOLD_WITHOUT_MPI
+#include "allfold.h"
+#undef ALLFOLD_WITHOUT_MPI
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The type or fold of that name (NumPy's names too); false if there is none. */
+bool type_by_name(const char *name, allfold_type *type);
+bool fold_by_name(const char *name, allfold_fold *fold);
+bool type_exists(allfold_type type); /* false for ALLFOLD_TYPE_NONE and for numbers that are no type */
+unsigned type_number_bits(allfold_type type); /* bits of an element's number: 8 a byte, for bool 1 */
+char type_kind(allfold_type type);   /* 'f', 'i', 'u' or 'b' */
+const char *type_numpy_name(allfold_type type);
+
+/* Element x stands for scale * x + offset. */
+struct packing {
+    double scale, offset;
+};
