@@ -1,5 +1,5 @@
 /* The benchmark behind `allfold bench`: the library and its peers in turn, on the same data, in one process a rank. What
-   src/cli/commands/bench.c calls. The library, libbench.a, is the program's own; liballfold.a never links it.
+   src/cli/commands/bench.c calls. The library, libbench.a, is the program's own; the C library never links it.
 
    A machine (machine.h) is where data lies and time is taken: a GPU or the CPU. A subject is what is computed, a peer who
    computes it: one line each in subjects.c and peers.c. docs/performance.md has the formula of every figure. */

@@ -1,4 +1,4 @@
-# The benchmark: a library of its own, which the program links and liballfold.a never does. A subject is one line in
+# The benchmark: a library of its own, which the program links and the C library never does. A subject is one line in
 # bench/subjects.c, a peer one in bench/peers.c.
 noinst_LIBRARIES += libbench.a
 libbench_a_SOURCES = \

@@ -11,7 +11,7 @@ kernel_sources = \
 	kernels/softmax.cu \
 	kernels/softmax_resident.cu
 if HAVE_CUDA
-liballfold_a_SOURCES += $(kernel_sources)
+libcore_a_SOURCES += $(kernel_sources)
 cuda_depends += $(kernel_sources:.cu=.d)
 endif
 

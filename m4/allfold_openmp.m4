@@ -1,5 +1,5 @@
 # ALLFOLD_OPENMP: sets OPENMP_CFLAGS (for compiling and linking) and OPENMP_LIBS (what a program linked by any C compiler
-# needs beside liballfold.a). --disable-openmp leaves the CPU backend with one thread a rank.
+# needs beside the library). --disable-openmp leaves the CPU backend with one thread a rank.
 AC_DEFUN([ALLFOLD_OPENMP], [
   AC_OPENMP
   allfold_openmp=no

@@ -24,6 +24,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __GNUC__
+#pragma GCC visibility push(default) /* what the shared library exports */
+#endif
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -209,6 +212,9 @@ const char *allfold_version(void);
 #ifdef __cplusplus
 }
 #endif
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 #endif /* ALLFOLD_H */
 
 /* The calls. They are separate so that the library's own files can use the tables above without mpi.h. */
@@ -216,6 +222,9 @@ const char *allfold_version(void);
 #define ALLFOLD_CALLS_H
 #include <mpi.h>
 
+#ifdef __GNUC__
+#pragma GCC visibility push(default) /* what the shared library exports */
+#endif
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -256,5 +265,8 @@ allfold_status allfold_softmax(allfold_context *context, const allfold_array *pa
 
 #ifdef __cplusplus
 }
+#endif
+#ifdef __GNUC__
+#pragma GCC visibility pop
 #endif
 #endif /* ALLFOLD_CALLS_H */

@@ -41,9 +41,10 @@ FREE = ("tests",)  # may include anything
 PROGRAMS = ("src/cli/", "src/watch/", "examples/", "bench/", "tests/")
 CUDA_HEADER = re.compile(r"(cuda|cub/|cooperative_groups|nvtx|nvToolsExt|nvml|nccl|thrust/|curand|device_launch|mma\.h)")
 SOURCES = (".c", ".h", ".cu", ".cuh")
+LIBTOOLS = ("libtool.m4", "ltoptions.m4", "ltsugar.m4", "ltversion.m4", "lt~obsolete.m4")  # ./bootstrap puts these in m4/
 COMMENTED = SOURCES + (".m4", ".mk", ".ac", ".am", ".py", ".sh", ".bash", ".supp")
 LISTED = ("src", "kernels", "measure", "tests", "bench", "examples", "tools", "docs", "jobs", "packaging")
-BUILT = re.compile(r"\.(o|a|d|log|trs|lock(\.\d+)?|dirstamp|pyc)$")
+BUILT = re.compile(r"\.(o|lo|a|d|log|trs|lock(\.\d+)?|dirstamp|pyc)$")
 LONG = 500
 
 
@@ -96,7 +97,7 @@ def files_of(root):
     for folder in ("src", "kernels", "measure", "tests", "bench", "examples", "tools", "jobs", "packaging", "m4", ".ci"):
         for where, folders, names in os.walk(os.path.join(root, folder)):
             folders[:] = [name for name in folders if name not in (".deps", "__pycache__")]
-            found += [os.path.relpath(os.path.join(where, name), root) for name in names]
+            found += [os.path.relpath(os.path.join(where, name), root) for name in names if name not in LIBTOOLS]
     return sorted(found)
 
 

@@ -1,7 +1,9 @@
 """Test Anything Protocol for the Python tests: ok() a check, skip() one, done() at the end, which prints the plan and exits.
 run() launches a command under MPI (in turn, with a time limit); ALLFOLD, SOURCE and BUILD are the program's and the
-trees' paths. By hand: ALLFOLD=build/allfold python3 tests/NAME.py"""
+trees' paths; build_words() what configure found. By hand: ALLFOLD=build/allfold python3 tests/NAME.py"""
 import os
+import re
+import shlex
 import subprocess
 import sys
 import threading
@@ -38,6 +40,13 @@ def skip(why, count=1):
 def done():
     print(f"1..{number}", flush=True)
     sys.exit(failed > 0)
+
+
+def build_words(*names):
+    """The words of variables of the build's makefile."""
+    with open(os.path.join(BUILD, "Makefile"), encoding="utf-8") as file:
+        variables = dict(re.findall(r"^(\w+) = ?(.*)$", file.read(), re.M))
+    return [word for name in names for word in shlex.split(variables.get(name, ""))]
 
 
 def run(ranks, *command, env=None, text=True):

@@ -5,7 +5,6 @@ code at the head of allfold.h and in README.md and docs/library.md, as it stands
 import math
 import os
 import re
-import shlex
 import subprocess
 import tempfile
 
@@ -53,14 +52,6 @@ for ranks in (1, 3):
         f"02_softmax on {ranks} rank(s)",
         f"expected a largest of {terms.max() / terms.sum()}, found: {result.stdout}{result.stderr}",
     )
-
-
-
-def build_words(*names):
-    """The words of variables of the build's makefile."""
-    with open(os.path.join(tap.BUILD, "Makefile"), encoding="utf-8") as file:
-        variables = dict(re.findall(r"^(\w+) = ?(.*)$", file.read(), re.M))
-    return [word for name in names for word in shlex.split(variables.get(name, ""))]
 
 
 # What code that is no whole program is put into: a context, and this rank's part of the global array 1, 2, 3, ..., 10 a rank.
@@ -121,8 +112,8 @@ def compile_snippet(folder, code):
     source, program = os.path.join(folder, "snippet.c"), os.path.join(folder, "snippet")
     with open(source, "w", encoding="utf-8") as file:
         file.write(program_of(code))
-    words = build_words("CC", "CFLAGS", "MPI_CFLAGS") + ["-std=c11", "-Wall", "-Wextra", "-Werror"]
-    libraries = [os.path.join(tap.BUILD, "liballfold.a")] + build_words("CUDA_LIBS", "OPENMP_LIBS", "MPI_LIBS", "LIBS")
+    words = tap.build_words("CC", "CFLAGS", "MPI_CFLAGS") + ["-std=c11", "-Wall", "-Wextra", "-Werror"]
+    libraries = [os.path.join(tap.BUILD, "src", "liballfold.o")] + tap.build_words("CUDA_LIBS", "OPENMP_LIBS", "MPI_LIBS", "LIBS")
     include = ["-I", os.path.join(tap.SOURCE, "src")]
     result = subprocess.run(words + include + [source, "-o", program] + libraries + ["-lm", "-lpthread"],
                             capture_output=True, text=True)

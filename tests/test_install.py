@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """make install: what a distribution expects is where it expects it; the completion offers what --help has; every command
-has a manual page; the report tool runs from where it is installed; make uninstall leaves nothing."""
+has a manual page; the report tool runs from where it is installed; programs link the installed libraries; make uninstall leaves
+nothing."""
 import os
 import re
 import shutil
@@ -8,12 +9,19 @@ import subprocess
 import tempfile
 
 import cli
+import installed_library
 import tap
 
-EXPECTED = ("bin/allfold", "bin/allfold-scaling-report", "include/allfold.h", "lib/liballfold.a", "lib/pkgconfig/allfold.pc",
+EXPECTED = ("bin/allfold", "bin/allfold-scaling-report", "include/allfold.h", "lib/liballfold.a", "lib/liballfold.so", "lib/liballfold.so.0", "lib/liballfold.la", "lib/pkgconfig/allfold.pc",
             "share/man/man1/allfold.1", "share/bash-completion/completions/allfold", "share/allfold/jobs/reduce.sbatch",
             "share/allfold/jobs/site.env", "share/allfold/jobs/README.md", "share/doc/allfold/README.md",
             "share/doc/allfold/docs/cluster.md")
+
+
+def built(name):
+    """Whether configure was asked for this library."""
+    text = subprocess.run([os.path.join(tap.BUILD, "libtool"), "--config"], capture_output=True, text=True).stdout
+    return ("build_old_libs=yes" if name.endswith(".a") else "build_libtool_libs=yes") in text.split()
 
 
 def prefix():
@@ -107,12 +115,14 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         process = make("install", folder)
         root = folder + prefix()
-        missing = [name for name in EXPECTED if not os.path.lexists(f"{root}/{name}")]
+        expected = [name for name in EXPECTED if not re.search(r"\.a$|\.so", name) or built(name)]
+        missing = [name for name in expected if not os.path.lexists(f"{root}/{name}")]
         if tap.ok(process.returncode == 0 and not missing, "make install", (missing, process.stdout, process.stderr)):
             texts = Help(folder)
             check_completion(root, texts)
             check_manual(root, texts.commands())
             check_tools(root)
+            installed_library.check(root, shared=built(".so"), archive=built(".a"))
             process = make("uninstall", folder)
             left = [os.path.join(where, name) for where, _, names in os.walk(root) for name in names]
             tap.ok(process.returncode == 0 and not left, "make uninstall leaves nothing", (left, process.stderr))

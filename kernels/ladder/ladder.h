@@ -1,6 +1,6 @@
 /* The ladder: the classic reduction kernels for learning, each one idea faster than the last, checked and measured on the user's
    GPU. Called by src/cli/commands/ladder.c. C, without CUDA and without MPI. The library, libladder.a, belongs to the program: the
-   engine (liballfold.a) never links it.
+   engine (libcore.a) never links it.
 
    To add a rung: one file that defines rung_ID (rung.cuh), a line in LADDER_RUNGS below, and its name in local.mk. To
    add an experiment: one function of the type ladder_run, and a line in LADDER_EXPERIMENTS (ladder_experiments.h). */

@@ -1,4 +1,4 @@
-# The ladder: a library of its own, which the program links and liballfold.a never does. A new rung or experiment is one
+# The ladder: a library of its own, which the program links and the C library never does. A new rung or experiment is one
 # name below.
 noinst_LIBRARIES += libladder.a
 libladder_a_SOURCES = \

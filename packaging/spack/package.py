@@ -19,6 +19,7 @@ class Allfold(AutotoolsPackage, CudaPackage):
     depends_on("cxx", type="build")
     depends_on("autoconf@2.71:", type="build")
     depends_on("automake@1.16:", type="build")
+    depends_on("libtool", type="build")
     depends_on("pkgconfig", type="build")
     depends_on("mpi@3:")
     depends_on("json-c@0.14:")

@@ -64,7 +64,7 @@ static int set(const char *name, const char *value, int overwrite)
     return 0;
 }
 
-int setenv(const char *name, const char *value, int overwrite)
+__attribute__((visibility("default"))) int setenv(const char *name, const char *value, int overwrite)
 {
     if (name == NULL || name[0] == '\0' || strchr(name, '=') != NULL) {
         errno = EINVAL;
@@ -76,7 +76,7 @@ int setenv(const char *name, const char *value, int overwrite)
     return code;
 }
 
-int putenv(char *variable)
+__attribute__((visibility("default"))) int putenv(char *variable)
 {
     const char *const end = strchr(variable, '=');
     if (end == NULL)

@@ -45,6 +45,6 @@ allfold_SOURCES = \
 	src/cli/suggest.h \
 	src/cli/text.c \
 	src/cli/text.h
-allfold_LDFLAGS = -Wl,--dynamic-list=$(srcdir)/src/cli/environment.list
+allfold_LINK = $(LINK) -Wl,--dynamic-list=$(srcdir)/src/cli/environment.list
 EXTRA_DIST += src/cli/environment.list
 allfold_LDADD = libbench.a libladder.a libmeasure.a $(LDADD) $(NCCL_LIBS) $(NVTX_LIBS)

@@ -34,7 +34,7 @@ tests_emulation_test_kernels_LDADD = \
 	tests/emulation/test_kernels.o \
 	$(emulated_kernels) \
 	tests/emulation/shared_end.o \
-	liballfold.a -lm
+	libfiles.a libcore.a -lm
 tests_emulation_test_kernels_LINK = $(EMULATION_LINK)
 tests_emulation_test_generated_SOURCES =
 tests_emulation_test_generated_LDADD = \
@@ -42,7 +42,7 @@ tests_emulation_test_generated_LDADD = \
 	tests/emulation/test_generated.o \
 	tests/emulation/kernels/generate.o \
 	tests/emulation/shared_end.o \
-	liballfold.a $(OPENMP_LIBS) -lm
+	libfiles.a libcore.a $(OPENMP_LIBS) -lm
 tests_emulation_test_generated_LINK = $(EMULATION_LINK)
 tests_emulation_test_ladder_SOURCES =
 tests_emulation_test_ladder_LDADD = \
@@ -51,7 +51,7 @@ tests_emulation_test_ladder_LDADD = \
 	$(emulated_rungs) \
 	tests/emulation/shared_end.o \
 	tests/emulation/kernels/ladder/oracle.o \
-	liballfold.a -lm
+	libfiles.a libcore.a -lm
 tests_emulation_test_ladder_LINK = $(EMULATION_LINK)
 emulated_experiments = $(addprefix tests/emulation/,$(ladder_experiments:.cu=.o)) \
 	tests/emulation/kernels/ladder/input.o \
@@ -63,7 +63,7 @@ tests_emulation_test_experiments_LDADD = \
 	$(emulated_experiments) \
 	tests/emulation/shared_end.o \
 	tests/emulation/kernels/ladder/oracle.o \
-	libladder.a liballfold.a -lm
+	libladder.a libfiles.a libcore.a -lm
 tests_emulation_test_experiments_LINK = $(EMULATION_LINK)
 
 # The whole program with the CUDA backend's own sources on devices that stand in for GPUs: standin/cuda_runtime_api.h.
@@ -81,7 +81,7 @@ tests_emulation_allfold_LDADD = \
 	$(emulated_kernels) \
 	tests/emulation/shared_end.o \
 	$(standin_objects) $(allfold_OBJECTS) \
-	liballfold.a $(MPI_LIBS) $(JSON_C_LIBS) $(FORMAT_LIBS) $(OPENMP_LIBS) -lpthread -ldl -lm
+	libfiles.a libcore.a $(MPI_LIBS) $(JSON_C_LIBS) $(FORMAT_LIBS) $(OPENMP_LIBS) -lpthread -ldl -lm
 tests_emulation_allfold_LINK = $(EMULATION_LINK)
 
 # And the tests of the library, so that several ranks with a device each meet where there is none.
@@ -91,7 +91,7 @@ standin_library = \
 	$(emulated_kernels) \
 	tests/emulation/shared_end.o \
 	$(filter %/standin.o tests/emulation/standin/device/%.o,$(standin_objects)) \
-	liballfold.a $(MPI_LIBS) $(FORMAT_LIBS) $(OPENMP_LIBS) -lpthread -ldl -lm
+	libfiles.a libcore.a $(MPI_LIBS) $(FORMAT_LIBS) $(OPENMP_LIBS) -lpthread -ldl -lm
 tests_emulation_test_softmax_SOURCES =
 tests_emulation_test_softmax_LDADD = tests/test_softmax.$(OBJEXT) $(standin_library)
 tests_emulation_test_softmax_LINK = $(EMULATION_LINK)

@@ -1,0 +1,62 @@
+"""For tests/test_install.py: programs of other people, made outside of the tree with what pkg-config says of an installed library.
+They have functions of their own by every name that is internal to the library, which neither library may call or clash with."""
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+
+import tap
+
+
+def declared(header):
+    """The functions of allfold.h."""
+    with open(header, encoding="utf-8") as file:
+        text = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
+    return sorted(set(re.findall(r"^[a-z][\w \t*]*?\b(allfold_\w+)\(", text, flags=re.M)))
+
+
+def names(library, *options):
+    process = subprocess.run(["nm", "--defined-only", "--format=posix", *options, library], capture_output=True, text=True)
+    return sorted(line.split()[0] for line in process.stdout.splitlines() if len(line.split()) > 2)
+
+
+def flags(root, *options):
+    process = subprocess.run(["pkg-config", f"--define-variable=prefix={root}", *options, "allfold"], capture_output=True, text=True,
+                             env={**os.environ, "PKG_CONFIG_PATH": f"{root}/lib/pkgconfig"})
+    return process.stdout.split()
+
+
+def make_program(root, folder, static):
+    """An example of ours with those functions; linked as its user would, without the shared library if static."""
+    program = os.path.join(folder, "static" if static else "shared")
+    libraries = flags(root, "--libs", *["--static"] * static)
+    if static:
+        libraries = ["-l:liballfold.a" if word == "-lallfold" else word for word in libraries]
+    words = tap.build_words("CC", "CFLAGS", "MPI_CFLAGS") + ["-fno-builtin", "-w"] + flags(root, "--cflags")
+    process = subprocess.run(words + ["example.c", "clashing.c", "-o", program] + libraries + tap.build_words("MPI_LIBS"),
+                             capture_output=True, text=True, cwd=folder)
+    return program, process
+
+
+def check(root, shared, archive):
+    """shared, archive: whether this library was built."""
+    expected = declared(f"{root}/include/allfold.h")
+    if shared:
+        found = names(f"{root}/lib/liballfold.so", "-D")
+        tap.ok(expected and found == expected, "the shared library exports what allfold.h declares, and nothing else", found)
+    if archive:
+        found = names(f"{root}/lib/liballfold.a", "-g")
+        tap.ok(expected and found == expected, "likewise the global names of the archive", found)
+    internal = [name for name in names(os.path.join(tap.BUILD, "libcore.a"), "-g") if name.isidentifier() and name not in expected]
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(os.path.join(tap.SOURCE, "examples", "01_sum.c"), os.path.join(folder, "example.c"))
+        with open(os.path.join(folder, "clashing.c"), "w", encoding="utf-8") as file:
+            file.write("void abort(void);\n" + "".join(f"void {name}(void) {{ abort(); }}\n" for name in internal))
+        for static in [False] * shared + [True] * archive:
+            program, compiled = make_program(root, folder, static)
+            result = tap.run(2, program, env={"LD_LIBRARY_PATH": f"{root}/lib:{os.environ.get('LD_LIBRARY_PATH', '')}"})
+            needed = subprocess.run(["readelf", "-d", program], capture_output=True, text=True).stdout
+            tap.ok(len(internal) > 50 and result.returncode == 0 and result.stdout.startswith("sum of 2000000 elements on 2 ranks: "),
+                   f"a program with {len(internal)} clashing names, {'static' if static else 'shared'}", (compiled, result))
+            tap.ok(("[liballfold.so.0]" in needed) != static, "has the library it was linked with", needed)
