@@ -88,7 +88,7 @@ int softmax_prepare(int device, struct softmax_capacity *capacity, bool *starts_
    the one kernel does. softmax_outcome tells the end. *launched is false where neither can be done (the size, the types,
    alignment to 16 bytes, a device that others use, too): then nothing has happened. */
 int softmax_launch_whole(const struct softmax_call *call, void *stream, bool *launched);
-/* The two ways, and whether each can be gone. */
+/* The two kinds of launch, and whether the call fits each. */
 bool softmax_resident_fits(const struct softmax_call *call);
 int softmax_resident_launch(const struct softmax_call *call, void *stream);
 bool softmax_chained_fits(const struct softmax_call *call);

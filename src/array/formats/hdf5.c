@@ -121,7 +121,7 @@ static allfold_status set_info(const struct input_file *file, struct hdf5_datase
     if (!count_elements(d, info))
         return error_set(error, ALLFOLD_UNSUPPORTED, "%s: dataset %s: expected fewer than 2^61 elements", file_shown(file->name),
                          file_shown(file->member));
-    if (d->way == HDF5_PLACED) {
+    if (d->access == HDF5_CONTIGUOUS) {
         info->granule = 1;
         info->positions = 0;
         info->plain = 1;

@@ -139,8 +139,8 @@ static void find_filters(struct hdf5_dataset *d, hid_t properties)
                          && i < CHUNK_FILTERS_MAX;
         if (own)
             d->filters.id[d->filters.count++] = id;
-        else if (d->through_text[0] == '\0')
-            snprintf(d->through_text, sizeof d->through_text, "%s%s", known != NULL ? known : number, chunk_filter_advice(id));
+        else if (d->library_filter[0] == '\0')
+            snprintf(d->library_filter, sizeof d->library_filter, "%s%s", known != NULL ? known : number, chunk_filter_advice(id));
         if (!own && H5Zfilter_avail(id) <= 0 && d->refused[0] == '\0')
             snprintf(d->refused, sizeof d->refused, "its filter %s is not in this HDF5 library: expected a plugin for it in "
                      "HDF5_PLUGIN_PATH, or a copy without it (h5repack)%s", known != NULL ? known : number, chunk_filter_advice(id));
@@ -164,7 +164,7 @@ static void find_chunks(struct hdf5_dataset *d, hid_t properties)
             bytes = UINT64_MAX;
     }
     find_filters(d, properties);
-    d->way = d->through_text[0] == '\0' ? HDF5_CHUNKED : HDF5_THROUGH;
+    d->access = d->library_filter[0] == '\0' ? HDF5_CHUNKED : HDF5_BY_LIBRARY;
     if (bytes > HDF5_CHUNK_BYTES_MAX && d->refused[0] == '\0')
         snprintf(d->refused, sizeof d->refused, "expected chunks of at most %" PRIu64 " MiB, found %" PRIu64
                  " MiB: make a copy with smaller ones (h5repack -l)", HDF5_CHUNK_BYTES_MAX >> 20, bytes >> 20);
@@ -178,7 +178,7 @@ static void find_block(struct hdf5_dataset *d)
         d->block[i] = u64_max(1, u64_min(d->shape[i], room));
         room /= d->block[i];
     }
-    d->way = HDF5_THROUGH;
+    d->access = HDF5_BY_LIBRARY;
 }
 
 static void find_layout(struct hdf5_dataset *d, hid_t properties)
@@ -193,7 +193,7 @@ static void find_layout(struct hdf5_dataset *d, hid_t properties)
             snprintf(d->refused, sizeof d->refused, "its elements lie in other files (external storage): expected them in this "
                      "one; h5repack makes such a copy");
         else if (offset != HADDR_UNDEF) {
-            d->way = HDF5_PLACED;
+            d->access = HDF5_CONTIGUOUS;
             d->offset = offset;
         }
         break;

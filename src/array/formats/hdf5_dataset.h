@@ -26,18 +26,18 @@ hid_t hdf5_file_open(const char *path, struct error *error);
 allfold_type hdf5_element_type(hid_t type, bool *swapped);
 
 /* How a dataset's elements are read. */
-enum hdf5_way {
-    HDF5_PLACED,  /* they lie in the file as they are */
-    HDF5_CHUNKED, /* chunks are read raw, and decoded by this program */
-    HDF5_THROUGH  /* by H5Dread, under the lock, a block at a time: a chunk, or some part of a dataset without chunks */
+enum hdf5_access {
+    HDF5_CONTIGUOUS, /* they lie in the file as they are */
+    HDF5_CHUNKED,    /* chunks are read raw, and decoded by this program */
+    HDF5_BY_LIBRARY  /* by H5Dread, under the lock, a block at a time: a chunk, or some part of a dataset without chunks */
 };
 
 struct hdf5_dataset {
     hid_t file, dataset;
     allfold_type type; /* as stored; ALLFOLD_TYPE_NONE if it is refused */
     bool swapped, chunked;
-    enum hdf5_way way;
-    uint64_t offset;   /* HDF5_PLACED: of the first element in the file */
+    enum hdf5_access access;
+    uint64_t offset;   /* HDF5_CONTIGUOUS: of the first element in the file */
     uint32_t dimensions;
     uint64_t shape[ARRAY_DIMENSIONS_MAX];
     uint64_t block[ARRAY_DIMENSIONS_MAX]; /* shape of a chunk, or of what is read at a time */
@@ -45,7 +45,7 @@ struct hdf5_dataset {
     bool edges_unfiltered;                /* chunks that the array's edge cuts are stored without filters */
     unsigned char fill[8];                /* what unallocated chunks hold: an element as in memory */
     char filters_text[96];                /* all filters: "shuffle, deflate" */
-    char through_text[128];               /* HDF5_THROUGH because of this filter; "" if not because of one */
+    char library_filter[128];             /* HDF5_BY_LIBRARY because of this filter; "" if not because of one */
     char type_text[64];                   /* if it is refused: the type in HDF5's words */
     char refused[280];                    /* why it cannot be read; "" if it can */
     bool is_dimension;                    /* a NetCDF dimension that is no variable */
@@ -59,5 +59,5 @@ void hdf5_dataset_close(struct hdf5_dataset *dataset);
 /* Under the lock: an attribute_find for encoding_describe. user is the struct hdf5_dataset. */
 bool hdf5_attribute_find(void *user, const char *name, struct attribute *attribute, struct error *error);
 
-/* Opens a described dataset that is not HDF5_PLACED (hdf5_read.c). */
+/* Opens a described dataset that is not HDF5_CONTIGUOUS (hdf5_read.c). */
 allfold_status hdf5_source_open(const struct array_info *info, struct source **source, struct error *error);

@@ -183,7 +183,7 @@ static allfold_status read_chunk(struct hdf5_reader *r, const struct box *box, v
 }
 
 /* Under the lock: the library reads and decodes the box. */
-static allfold_status read_through(const struct hdf5_source *s, const struct box *box, void *destination, struct error *error)
+static allfold_status read_by_library(const struct hdf5_source *s, const struct box *box, void *destination, struct error *error)
 {
     const struct hdf5_dataset *const d = &s->dataset;
     hsize_t start[ARRAY_DIMENSIONS_MAX], extent[ARRAY_DIMENSIONS_MAX];
@@ -220,11 +220,11 @@ static allfold_status read_hdf5(struct reader *reader, const struct read_request
         const struct box box = box_of(s, position / s->block_elements);
         char *const destination = (char *)request->buffer + piece->count * s->element_bytes;
         struct error why = {0};
-        if (s->dataset.way == HDF5_CHUNKED) {
+        if (s->dataset.access == HDF5_CHUNKED) {
             read_chunk(r, &box, destination, &why);
         } else {
             hdf5_lock();
-            read_through(s, &box, destination, &why);
+            read_by_library(s, &box, destination, &why);
             hdf5_unlock();
         }
         if (why.status != ALLFOLD_OK)
@@ -282,7 +282,7 @@ static bool is_described(struct hdf5_source *s)
     allfold_type type = d->type;
     uint64_t block = 1;
     if (d->dimensions != info->dimensions || memcmp(d->shape, info->shape, sizeof info->shape) != 0
-        || d->swapped != (info->layout.swapped != 0) || d->way == HDF5_PLACED
+        || d->swapped != (info->layout.swapped != 0) || d->access == HDF5_CONTIGUOUS
         || encoding_describe(hdf5_attribute_find, d, &type, &encoding, &ignored) != ALLFOLD_OK
         || memcmp(&encoding, &info->encoding, sizeof encoding) != 0)
         return false;
@@ -327,8 +327,8 @@ allfold_status hdf5_source_open(const struct array_info *info, struct source **s
     for (uint32_t i = 0; i < s->dataset.dimensions && error->status == ALLFOLD_OK; i++)
         s->grid[i] = (s->dataset.shape[i] + s->dataset.block[i] - 1) / s->dataset.block[i];
     snprintf(s->note, sizeof s->note, "filter %s is undone by the HDF5 library, one chunk at a time: expect the speed of one thread",
-             s->dataset.through_text);
-    s->source.note = s->dataset.through_text[0] != '\0' ? s->note : NULL;
+             s->dataset.library_filter);
+    s->source.note = s->dataset.library_filter[0] != '\0' ? s->note : NULL;
     if (error->status == ALLFOLD_OK)
         *source = &s->source;
     else

@@ -1,5 +1,5 @@
-/* What the files of the CUDA backend share. Every call makes its device the thread's current one, since the caller's program may
-   have chosen another, and leaves it so. Messages keep CUDA's own text. */
+/* What the files of the CUDA backend share. Every call makes its device the thread's current one, because the caller's program may
+   have chosen another, and does not change it back. Messages keep CUDA's own text. */
 #pragma once
 
 #include "device/device.h"
@@ -18,9 +18,13 @@ struct cuda_device {
     size_t free_bytes;        /* when it was opened */
 };
 
-/* Softmax under way in a queue. In one piece the kernels of both passes are there, and those of the second wait for orders, or,
-   where x is the whole array and no logarithm is asked for, need none. Else the host launches the second pass. */
-enum softmax_way { SOFTMAX_NOT_BEGUN, SOFTMAX_BY_HOST, SOFTMAX_BY_ORDERS, SOFTMAX_BY_ITSELF };
+/* Softmax in a queue, and how its second pass begins. */
+enum softmax_state {
+    SOFTMAX_IDLE,          /* no softmax has begun */
+    SOFTMAX_HOST_LAUNCHES, /* the host launches the second pass */
+    SOFTMAX_AWAITS_ORDERS, /* the kernels of both passes are launched; those of the second wait for the host's constants */
+    SOFTMAX_ON_DEVICE      /* the same, and they need nothing more from the host: x is the whole array, without the logarithm */
+};
 
 struct cuda_queue {
     struct queue queue;
@@ -32,7 +36,7 @@ struct cuda_queue {
     void *shared_host, *shared_device; /* of the first of some queues: the memory of all */
     size_t awaited;               /* bytes of the partial that the last fold will leave there; 0: wait has taken it */
     bool fold_last;               /* nothing was started after it */
-    enum softmax_way way;
+    enum softmax_state state;
     bool single_rank;             /* of softmax */
     bool written;                 /* softmax's y, as the kernel's last message says */
     struct softmax_work softmax;
@@ -62,8 +66,8 @@ allfold_status cuda_softmax_partial(struct queue *queue, struct error *error);
 allfold_status cuda_softmax_finish(struct queue *queue, const struct softmax_constants *constants, struct error *error);
 void cuda_softmax_cancel(struct queue *queue);
 
-/* Watches the queue's mailbox until `take` finds what it looks for, or the driver says that the stream is done. Where the kernels
-   behind the one that sends the message wait for orders, the driver cannot wait: it is asked, again and again. */
+/* Watches the queue's mailbox until `take` finds what it looks for, or the driver says that the stream is done. If kernels behind the
+   one that sends the message wait for orders, a driver synchronise would not return: the stream is polled instead. */
 allfold_status cuda_watch(struct cuda_queue *queue, bool (*take)(struct cuda_queue *queue), struct error *error);
 /* Takes what the last fold has left, if all of it is there. */
 bool cuda_take_partial(struct cuda_queue *queue);

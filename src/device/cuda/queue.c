@@ -225,7 +225,7 @@ allfold_status cuda_watch(struct cuda_queue *queue, bool (*take)(struct cuda_que
     while (clock_seconds() - start < WATCH_SECONDS);
     if (cuda_use(cuda, error) != ALLFOLD_OK)
         return error->status;
-    while (queue->way == SOFTMAX_BY_ORDERS && is_busy(queue->stream))
+    while (queue->state == SOFTMAX_AWAITS_ORDERS && is_busy(queue->stream))
         if (look(queue, take))
             return ALLFOLD_OK;
     if (cuda_check(cuda, cudaStreamSynchronize(queue->stream), error, "cudaStreamSynchronize") != ALLFOLD_OK)

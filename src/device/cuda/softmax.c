@@ -1,5 +1,5 @@
-/* Softmax of elements in device memory: begin, partial, finish, cancel (device.h). Where the kernels can, both passes are launched
-   together (kernels.h); else the host launches the second one. */
+/* Softmax of elements in device memory: begin, partial, finish, cancel (device.h). Both passes are launched together if the kernels
+   can do that (kernels.h); otherwise the host launches the second one. */
 #include "device/cuda/cuda.h"
 
 allfold_status cuda_normalise(struct queue *queue, const struct softmax_work *work, const struct softmax_constants *constants,
@@ -27,8 +27,8 @@ allfold_status cuda_softmax_begin(struct queue *queue, const struct softmax_work
     const struct cuda_device *const cuda = cuda_of(queue);
     struct cuda_queue *const begins = (struct cuda_queue *)queue;
     const struct work first = first_pass(work);
-    const bool by_itself = single_rank && !work->logarithm;
-    const struct softmax_call call = {&begins->space, cuda->capacity, cuda->starts_early, by_itself, *work};
+    const bool on_device = single_rank && !work->logarithm;
+    const struct softmax_call call = {&begins->space, cuda->capacity, cuda->starts_early, on_device, *work};
     bool launched = false;
     if (cuda_use(cuda, error) != ALLFOLD_OK
         || cuda_check(cuda, (cudaError_t)softmax_launch_whole(&call, begins->stream, &launched), error,
@@ -36,10 +36,10 @@ allfold_status cuda_softmax_begin(struct queue *queue, const struct softmax_work
                != ALLFOLD_OK
         || (!launched && cuda_fold(queue, &first, error) != ALLFOLD_OK))
         return error->status;
-    begins->way = !launched ? SOFTMAX_BY_HOST : by_itself ? SOFTMAX_BY_ITSELF : SOFTMAX_BY_ORDERS;
+    begins->state = !launched ? SOFTMAX_HOST_LAUNCHES : on_device ? SOFTMAX_ON_DEVICE : SOFTMAX_AWAITS_ORDERS;
     begins->single_rank = single_rank;
     begins->softmax = *work;
-    begins->awaited = begins->way == SOFTMAX_BY_ITSELF ? 0 : monoid_bytes(first.monoid, first.type);
+    begins->awaited = begins->state == SOFTMAX_ON_DEVICE ? 0 : monoid_bytes(first.monoid, first.type);
     begins->fold_last = true;
     return ALLFOLD_OK;
 }
@@ -48,17 +48,17 @@ allfold_status cuda_softmax_partial(struct queue *queue, struct error *error)
 {
     struct cuda_queue *const waiting = (struct cuda_queue *)queue;
     if (cuda_watch(waiting, cuda_take_partial, error) != ALLFOLD_OK)
-        waiting->way = SOFTMAX_NOT_BEGUN;
+        waiting->state = SOFTMAX_IDLE;
     return error->status;
 }
 
-/* Takes how kernels that write y by themselves have ended, if they have. */
+/* Takes the outcome of kernels that were launched together, if they have ended. */
 static bool take_outcome(struct cuda_queue *queue)
 {
     return softmax_outcome(queue->mailbox, queue->space.launch_id, &queue->written);
 }
 
-/* Writes y by the usual kernel. */
+/* Writes y by the ordinary kernel of the second pass. */
 static allfold_status write_by_host(struct cuda_queue *queue, const struct softmax_constants *constants, struct error *error)
 {
     const struct cuda_device *const cuda = cuda_of(&queue->queue);
@@ -67,14 +67,14 @@ static allfold_status write_by_host(struct cuda_queue *queue, const struct softm
     return cuda_check(cuda, cudaStreamSynchronize(queue->stream), error, "cudaStreamSynchronize");
 }
 
-/* Kernels whose orders come too late have left y as it was: the usual kernel writes it. */
+/* Kernels whose orders came too late have not written y: the ordinary kernel does. */
 static allfold_status finish(struct cuda_queue *queue, const struct softmax_constants *constants, struct error *error)
 {
-    if (queue->way == SOFTMAX_BY_HOST)
+    if (queue->state == SOFTMAX_HOST_LAUNCHES)
         return write_by_host(queue, constants, error);
-    if (queue->way == SOFTMAX_BY_ORDERS) {
+    if (queue->state == SOFTMAX_AWAITS_ORDERS) {
         softmax_order(queue->mailbox, queue->space.launch_id, constants);
-        queue->way = SOFTMAX_BY_ITSELF; /* nothing waits for the host any more: the driver may be asked to wait */
+        queue->state = SOFTMAX_ON_DEVICE; /* nothing waits for the host any more: the driver may be asked to wait */
     }
     if (cuda_watch(queue, take_outcome, error) != ALLFOLD_OK || queue->written)
         return error->status;
@@ -88,13 +88,13 @@ allfold_status cuda_softmax_finish(struct queue *queue, const struct softmax_con
 {
     struct cuda_queue *const ends = (struct cuda_queue *)queue;
     struct softmax_constants own;
-    if (ends->single_rank && ends->way != SOFTMAX_BY_ITSELF && cuda_softmax_partial(queue, error) == ALLFOLD_OK) {
+    if (ends->single_rank && ends->state != SOFTMAX_ON_DEVICE && cuda_softmax_partial(queue, error) == ALLFOLD_OK) {
         softmax_constants_set(first_pass(&ends->softmax).monoid, queue->partial, &own);
         constants = &own;
     }
     if (error->status == ALLFOLD_OK)
         finish(ends, constants, error);
-    ends->way = SOFTMAX_NOT_BEGUN;
+    ends->state = SOFTMAX_IDLE;
     if (error->status == ALLFOLD_OK) /* else cancel waits for what is under way in the caller's stream */
         ends->stream = ends->own;
     return error->status;
@@ -104,9 +104,9 @@ void cuda_softmax_cancel(struct queue *queue)
 {
     struct cuda_queue *const ends = (struct cuda_queue *)queue;
     struct error ignored = {0};
-    if (ends->way == SOFTMAX_BY_ORDERS)
+    if (ends->state == SOFTMAX_AWAITS_ORDERS)
         softmax_order(ends->mailbox, ends->space.launch_id, NULL);
-    ends->way = SOFTMAX_NOT_BEGUN;
+    ends->state = SOFTMAX_IDLE;
     ends->fold_last = false; /* the driver waits for all that is under way */
     cuda_wait(queue, &ignored);
 }
