@@ -1,4 +1,4 @@
-/* Elements as kernels see them: element<ALLFOLD_F32> and so on, and the 16-byte vectors they travel in. */
+/* Element types as C++ types, element<ALLFOLD_F32> and so on, and the 16-byte vectors in which elements are loaded. */
 #pragma once
 
 #include "base/elements.h"
@@ -22,7 +22,7 @@ template <allfold_type type> struct element;
 ALLFOLD_TYPES(DEFINE_ELEMENT)
 #undef DEFINE_ELEMENT
 
-/* launch(element<type>()), for the kernels of that element type; an error for what is no type. */
+/* Calls launch(element<type>()); an error for a number that is no type. */
 template <class Launch> static cudaError_t with_element(allfold_type type, Launch launch)
 {
     switch (type) {
@@ -47,7 +47,7 @@ static inline cudaLaunchConfig_t launch_config(uint64_t blocks, int threads, voi
     return config;
 }
 
-/* Element i of a vector, and a vector made of elements; i is known to the compiler, so this is registers only. */
+/* Element i of a vector, and a vector made of elements. i must be a constant to the compiler: all stays in registers. */
 template <class Stored> static __device__ __forceinline__ Stored vector_element(const uint4 &vector, int i)
 {
     const uint32_t words[4] = {vector.x, vector.y, vector.z, vector.w};

@@ -1,9 +1,8 @@
-/* The kernel of exact sums. A thread takes its elements through the windows of src/fold/exact.h; what these do not hold goes
-   to words or bins in shared memory: to a column of 64-bit integers or doubles that no other thread touches, or, where words
-   are many, to one that it shares with the same lane of the block's other warps and adds to by atomics; neighbours add to the
-   same words, mostly. At the end of a block the windows of a warp are added up as integers, columns by rows; the words of all
-   blocks are added in scratch memory by atomics, and the last block to do so hands them to the host. Integers are added in
-   any order, so all of this may depend on timing. Included by fold_family.cuh. */
+/* The kernel of exact sums. A thread adds its elements to the windows of src/fold/exact.h. What these do not hold goes to a column of words
+   (64-bit integers) or bins (doubles) in shared memory. A column belongs to one thread; or, if it is long, to the same lane of all warps of
+   the block, which add to it by atomics. At the end of a block the windows of a warp are added up as integers, and columns row by row. The
+   words of all blocks are added in scratch memory by atomics, and the last block sends them to the host. The order of additions depends on
+   timing; the sum does not, because integers are added. Included by fold_family.cuh. */
 #pragma once
 
 #include "kernels/fold.cuh"
@@ -11,7 +10,7 @@
 
 #include <type_traits>
 
-/* What blocks share, zero before and after every launch. */
+/* What the blocks share; zero before and after every launch. */
 struct exact_scratch {
     unsigned long long claimed; /* chunks, beyond the first of each block */
     unsigned int ticket, unused[13];
@@ -36,7 +35,7 @@ static __device__ __forceinline__ int64_t warp_sum(int64_t value)
     return value;
 }
 
-/* Adds the windows of a warp to the block's words. Lanes whose windows are alike are added first: usually all. */
+/* Adds the windows of a warp to the block's words. Windows of one exponent are added up first; usually all lanes have the same. */
 static __device__ __forceinline__ void warp_windows_add(struct exact_accumulator *accumulator, int windows, const struct exact_sink *block)
 {
     const int lane = threadIdx.x % 32;

@@ -1,10 +1,10 @@
-/* Launches a fold: finds the kernels of an element type, which are in fold_VALUE.cu. */
+/* Launches a fold by the kernels of its element type, which are in fold_VALUE.cu. */
 #include "kernels/exact.cuh"
 #include "kernels/fold.cuh"
 #include "kernels/fold_family.h"
 #include "kernels/message.cuh"
 
-/* Without what lies behind. */
+/* Scratch memory of folds, without its end. */
 static size_t folds_bytes(int multiprocessors)
 {
     const size_t bytes = fold_messages_bytes(multiprocessors) + EXACT_SCRATCH_BYTES

@@ -12,8 +12,8 @@
 #include "kernels/message.cuh"
 #include "kernels/tuning.h"
 
-/* A monoid at a value type, as a type: fold_of<MONOID_sum, float>, for each that there is. scaled: its sum is relative to a
-   maximum, and `rescale` brings it to another one, no smaller; exact: but for bins. */
+/* A monoid at a value type, as a type: fold_of<MONOID_sum, float>. scaled: its sum is relative to a maximum, and `rescale` brings it
+   to another maximum, which may not be smaller. exact: it is scaled, and its sum is exact, in bins. */
 template <enum monoid monoid, class Value> struct fold_of;
 #define RESCALE(name, value_name)                                                    \
     static __device__ __forceinline__ void rescale(partial *scaled, double max)      \
@@ -30,7 +30,7 @@ template <enum monoid monoid, class Value> struct fold_of;
         static constexpr bool exact = scaled && facts.level == ALLFOLD_LEVEL_EXACT;                             \
         static constexpr bool f32_terms = facts.terms == TERMS_F32 || facts.terms == TERMS_SHORT;               \
         static constexpr enum cost cost = cost_of(facts.cost, VALUE_##value_name == VALUE_f32);                 \
-        static constexpr bool brief = cost == COST_LITTLE; /* its code may be there several times over */       \
+        static constexpr bool brief = cost == COST_LITTLE; /* its code is short: it may be unrolled */            \
         static __device__ __forceinline__ partial identity() { return name##_identity_##value_name(); }         \
         static __device__ __forceinline__ void tile(partial *p, const value *x, uint32_t n, uint64_t first)     \
         {                                                                                                       \
@@ -56,7 +56,7 @@ STRUCT_MONOIDS(DEFINE_FOLDS)
 #undef DEFINE_FOLD
 #undef RESCALE
 
-constexpr size_t BRIEF_BYTES = 16; /* of a brief fold's partial: it may take more blocks than others, which send a message each */
+constexpr size_t BRIEF_BYTES = 16; /* the most of a brief fold's partial: such folds have more blocks, and each sends a message */
 
 /* How a fold of an element type is cut, as a type. */
 template <class Fold, class Element, bool small = false> struct fold_plan {
@@ -88,8 +88,8 @@ template <class plan> static struct fold_cut cut_to_stay(uint64_t vectors, uint6
     return {blocks, {vectors / side_by_side, (uint64_t)plan::block_vectors, side_by_side}};
 }
 
-/* Blocks that end, each of which takes what lies together: those that start one after the other go through memory more evenly than
-   those that stay, which drift apart. */
+/* Blocks that take adjacent rounds and end. As blocks start one after the other, they go through memory in order. Blocks that stay
+   drift apart. */
 template <class plan> static struct fold_cut cut_in_waves(uint64_t vectors, uint64_t multiprocessors)
 {
     const uint64_t whole = vectors / plan::block_vectors, most = FOLD_WAVES.most * multiprocessors;
@@ -97,7 +97,8 @@ template <class plan> static struct fold_cut cut_in_waves(uint64_t vectors, uint
     return {whole / count, {count, count * plan::block_vectors, (uint64_t)plan::block_vectors}};
 }
 
-/* First a block for each multiprocessor, as long as threads have enough; then as many as have a whole round. */
+/* A small array gets as many blocks as give each thread `least` vectors, at most one a multiprocessor; a larger one as many as have a
+   whole round each, at most as many as run at a time. */
 template <class Fold, class Element, class plan> static struct fold_cut cut_of(uint64_t vectors, uint64_t multiprocessors)
 {
     const uint64_t least = (uint64_t)plan::threads * plan::least, whole = vectors / plan::block_vectors;
@@ -112,7 +113,7 @@ template <class Fold, class Element, class plan> static struct fold_cut cut_of(u
     return cut;
 }
 
-/* Partials move in words, whatever is in them. */
+/* The partial of the lane that is so many lanes behind. */
 template <class Partial>
 static __device__ __forceinline__ Partial partial_shuffle_down(const Partial &partial, int lanes)
 {
@@ -127,7 +128,7 @@ static __device__ __forceinline__ Partial partial_shuffle_down(const Partial &pa
     return other;
 }
 
-/* The largest of the warp's 32 numbers, none of which is NaN: as integers in the same order. Takes whole warps. */
+/* The largest of the warp's 32 numbers, none of which may be NaN. They are compared as integers of the same order. All lanes call it. */
 static __device__ __forceinline__ double warp_max(double x)
 {
     const uint64_t bits = f64_bits(x), key = (bits >> 63) != 0 ? ~bits : bits | (uint64_t)1 << 63;
@@ -137,8 +138,8 @@ static __device__ __forceinline__ double warp_max(double x)
     return f64_from_bits((largest >> 63) != 0 ? largest & ~((uint64_t)1 << 63) : ~largest);
 }
 
-/* Brings the lanes of a warp to one maximum, which was `before` so far, and returns it: so few tiles raise it. Takes whole
-   warps. */
+/* Brings all lanes of a warp to one maximum and returns it; `before` is the one that they have shared so far. With a common maximum
+   few tiles raise it. All lanes call it. */
 template <class Fold>
 static __device__ __forceinline__ double warp_share_max(typename Fold::partial *partial, double before)
 {
@@ -149,8 +150,8 @@ static __device__ __forceinline__ double warp_share_max(typename Fold::partial *
     return max;
 }
 
-/* All threads of a block get the largest of their numbers, none of which is NaN. Takes whole blocks, and between two calls a
-   __syncthreads. */
+/* The largest of a block's numbers, none of which may be NaN, for all its threads. All threads call it, with a __syncthreads between two
+   calls. */
 template <int threads> static __device__ __forceinline__ double block_max(double x)
 {
     constexpr int warps = threads / 32;
@@ -163,7 +164,7 @@ template <int threads> static __device__ __forceinline__ double block_max(double
     return warp_max(shared[threadIdx.x % warps]);
 }
 
-/* Bins, as warp_combine: first all lanes' are brought to the largest maximum, then they are integers to add. */
+/* warp_combine for bins: all lanes are brought to the largest maximum; then bins are integers to add. */
 template <int count> static __device__ __forceinline__ void warp_combine_bins(struct exp_bins *bins)
 {
     struct {
@@ -189,13 +190,13 @@ template <int count> static __device__ __forceinline__ void warp_combine_bins(st
     exp_bins_settle(bins);
 }
 
-/* Lane 0 gets the partials of the warp's first `count` lanes, a power of two, in order; the others get something. Where they
-   are scaled, and not bins, they have one maximum. Takes whole warps; lanes from `count` on have the identity. */
+/* Lane 0 gets the combined partials, in order, of the warp's first `count` lanes, a power of two. What the other lanes get is undefined.
+   Scaled partials, unless they are bins, must have one maximum. All lanes call it; those from `count` on with the identity. */
 template <class Fold, int count> static __device__ __forceinline__ void warp_combine(typename Fold::partial *partial)
 {
     if constexpr (Fold::exact) {
         warp_combine_bins<count>(partial);
-    } else if constexpr (Fold::scaled && Fold::f32_terms) { /* f64 is enough for sums of these, and quicker than pairs */
+    } else if constexpr (Fold::scaled && Fold::f32_terms) { /* f64 is precise enough for sums of f32 terms, and faster than pairs */
         double sum = pair_value(&partial->sum);
 #pragma unroll
         for (int lanes = 1; lanes < count; lanes *= 2)
@@ -217,15 +218,15 @@ template <class Fold, int count> static __device__ __forceinline__ void warp_com
     }
 }
 
-/* Thread 0 gets the partials of its block, in order; the others get something. Takes whole blocks, and between two
-   calls a __syncthreads. */
+/* Thread 0 gets the combined partials of its block, in order. What the other threads get is undefined. All threads call it, with a
+   __syncthreads between two calls. */
 template <class Fold, int threads> static __device__ __forceinline__ void block_combine(typename Fold::partial *partial)
 {
     constexpr int warps = threads / 32;
     static_assert((warps & (warps - 1)) == 0, "a power of two");
     __shared__ typename Fold::partial shared[warps];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    if constexpr (Fold::scaled && !Fold::exact) /* to one maximum, once: what is left to do is to add */
+    if constexpr (Fold::scaled && !Fold::exact) /* to one maximum, once: what is left are additions */
         Fold::rescale(partial, block_max<threads>(partial->max));
     warp_combine<Fold, 32>(partial);
     if (lane == 0)
@@ -282,8 +283,8 @@ static __device__ __forceinline__ void round_load(uint4 *vectors, const typename
     }
 }
 
-/* Rounds in which every thread of the grid takes all its vectors: nothing to check, the addresses far apart by
-   constants. The vectors of one block and round are neighbours. */
+/* Rounds in which every thread of the grid has all its vectors, so that no bounds are checked. The vectors of one block and round are
+   adjacent. */
 template <class Fold, class Element, class plan>
 static __device__ __forceinline__ void rounds_take(typename Fold::partial *partial, const typename Element::stored *x,
                                                    uint64_t first, const struct fold_rounds &rounds, bool aligned)
@@ -301,8 +302,8 @@ static __device__ __forceinline__ void rounds_take(typename Fold::partial *parti
     }
 }
 
-/* All vectors, in tiles, for folds that take -inf for nothing. The lanes of a warp share a maximum, so that few tiles raise
-   it. */
+/* All vectors, in tiles, for folds to which -inf adds nothing: incomplete tiles are padded with it. The lanes of a warp share a
+   maximum, so that few tiles raise it. */
 template <class Fold, class Element, class plan>
 static __device__ __forceinline__ void padded_take(typename Fold::partial *partial, const typename Element::stored *x,
                                                    const struct fold_rounds &rounds, uint64_t end, bool aligned)
@@ -319,8 +320,8 @@ static __device__ __forceinline__ void padded_take(typename Fold::partial *parti
         shared_max = warp_share_max<Fold>(partial, shared_max);
         index += rounds.step;
     }
-    /* The rest, spread evenly over the grid, in tiles of 16 values where whole ones are longer, as many as the block needs; what
-       is missing in one is -inf. The vectors move down, so that the code of a tile is there once. */
+    /* The rest, spread evenly over the grid, in tiles of at most 16 values, as many as the block needs. What is missing in a tile is -inf.
+       The vectors move down, so that there is only one copy of a tile's code. */
     constexpr int brief = Fold::f32_terms ? 16 / Element::per_vector : 2;
     constexpr int tile = Fold::exact || plan::vectors_per_tile < brief ? plan::vectors_per_tile : brief;
     const uint64_t stride = (uint64_t)gridDim.x * plan::threads;
@@ -365,7 +366,7 @@ static __device__ __forceinline__ void rest_take(typename Fold::partial *partial
             }
             index += plan::vectors * stride;
         } else {
-            /* one at a time, by moving them down: the code of a tile is there once */
+            /* one at a time, by moving them down: only one copy of a tile's code */
 #pragma unroll 1
             for (int i = 0; i < plan::vectors && index < end; i++) {
                 vectors_take<Fold, Element, 1>(partial, vectors, first + index * Element::per_vector);
@@ -396,7 +397,7 @@ static __device__ __forceinline__ typename Fold::partial thread_fold(const typen
         }
         rest_take<Fold, Element, plan>(&partial, x, first, start, vectors, aligned);
     }
-    /* less than a vector is left; where -inf is nothing, all threads take something, so that their ways do not part */
+    /* Less than a vector is left. Padded folds give -inf to the threads that have no element, so that warps do not diverge. */
     const uint64_t whole = vectors * Element::per_vector, last = whole + threadIdx.x;
     constexpr bool padded = Fold::scaled && Element::is_floating;
     if (blockIdx.x == gridDim.x - 1 && (padded ? whole : last) < n) {
@@ -411,8 +412,8 @@ static __device__ __forceinline__ typename Fold::partial thread_fold(const typen
     return partial;
 }
 
-/* scratch: room for a message from each block. The first block waits for the messages of all; no other waits for any, so
-   this cannot hang, however many blocks run at a time. */
+/* scratch: room for a message from each block. Only the first block waits for messages, so the kernel ends however few blocks run at a
+   time. */
 template <class Fold, class Element, class plan>
 static __global__ void __launch_bounds__(plan::threads, plan::blocks)
 fold_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, const __grid_constant__ struct fold_rounds rounds,

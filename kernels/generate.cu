@@ -1,4 +1,4 @@
-/* Elements of generators, made in device memory: the bits that array/draw_loops.c makes, by the same functions. */
+/* Elements of generators, made in device memory by the functions of array/draw_loops.c: the bits are the same. */
 #include "base/draw.h"
 #include "kernels/element.cuh"
 #include "kernels/kernels.h"
@@ -32,7 +32,7 @@ template <class Word> struct drawn_integer {
     static __device__ __forceinline__ Word of_bits(uint64_t bits) { return (Word)bits; }
 };
 
-/* Elements that are all made in one way: make(index). */
+/* Elements of distributions without branches: make(index). */
 template <class Stored, class Make> static __device__ __forceinline__ void each_element(struct range range, Stored *to, Make make)
 {
     const uint64_t stride = (uint64_t)gridDim.x * blockDim.x;
@@ -48,8 +48,8 @@ static __device__ __forceinline__ double normal_number(const struct draw &d, uin
     return d.outliers > 0 ? x * draw_outlier(&d, h) : x;
 }
 
-/* At most NORMAL_TILE elements, by one warp. Almost every 32 elements have a tail among them, so all lanes would go both ways. The
-   tails' places are noted instead; then each lane makes one of them. */
+/* At most NORMAL_TILE elements, by one warp. Almost every 32 elements have a deviate of the tails among them, so every warp would take
+   both branches. Instead the places of such deviates are noted; then each lane makes one of them. */
 template <class Drawn>
 static __device__ __forceinline__ void normal_tile(const struct draw &d, uint64_t first, uint32_t n, typename Drawn::stored *to,
                                                    uint16_t *places)

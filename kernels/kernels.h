@@ -12,32 +12,32 @@ struct softmax_constants;
 extern "C" {
 #endif
 
-/* A partial as kernels write it: word by word, each with the launch id in its upper half (message.cuh), so
-   that the host can watch it arrive. */
+/* A partial as kernels send it: in words that carry the launch id in their upper half (message.cuh), so that the host can see
+   whether all of it has arrived. */
 struct fold_message {
     __attribute__((aligned(16))) uint64_t words[PARTIAL_BYTES_MAX / 4];
 };
 
-/* Between kernels and the host, in any memory that the device can write: mapped host memory where the host is to watch. */
+/* Messages between kernels and the host, in memory that the device can write: mapped host memory if the host is to poll it. */
 struct fold_mailbox {
     struct fold_message partial; /* a kernel's result */
     struct fold_message outcome; /* softmax_outcome reads it */
     __attribute__((aligned(128))) struct fold_message orders; /* softmax_order writes it: into one line, which one read brings */
 };
 
-/* What a fold works with beside its input. One for each queue: folds that share it must run one after the other. */
+/* The memory of a fold beside its input. Each queue has one: folds that share it must run one after the other. */
 struct fold_space {
     int multiprocessors;          /* of the device; with n it fixes how the work is cut, and so the bits of the result */
     void *scratch;                /* device memory, fold_scratch_bytes, zeroed once before its first use */
     struct fold_mailbox *mailbox; /* where results go; its address on the device. Zeroed once, too */
-    uint32_t launch_id;              /* of the last launch, 0 before the first; belongs to scratch and mailbox */
+    uint32_t launch_id;           /* of the last launch, 0 before the first; belongs to scratch and mailbox */
 };
 size_t fold_scratch_bytes(int multiprocessors);
-/* Room in it, behind what folds use, for a mailbox and constants that stay on the device. */
+/* The end of scratch, which folds do not use: room for a mailbox and constants that stay on the device. */
 void *fold_scratch_end(const struct fold_space *space);
 enum { FOLD_SCRATCH_END_BYTES = sizeof(struct fold_mailbox) + 256 };
-/* The id of the next launch, one that no word in scratch or mailbox can have from before: after the last comes the first,
-   on clean memory. The launchers call it. */
+/* Sets the id of the next launch, which no word in scratch or mailbox holds yet: when ids start again from 1, that memory is zeroed
+   first. The launchers call it. */
 int fold_launch_id_next(struct fold_space *space, void *stream);
 
 /* Folds work->x (device memory, aligned to the element size; not read where there are no elements) into space->mailbox->partial. One
@@ -46,26 +46,26 @@ int fold_launch(const struct work *work, struct fold_space *space, void *stream)
 /* The same with the launch id that the last call of fold_launch_id_next gave, and to another mailbox, in any memory of the device. */
 int fold_launch_to(struct fold_mailbox *mailbox, const struct work *work, const struct fold_space *space, void *stream);
 
-/* Takes the partial, of so many bytes, of launch `launch_id` from a mailbox that the host can read, where it may still be
-   arriving: false until all of it is there. Host only. */
+/* Takes the partial, of so many bytes, of launch `launch_id` from a mailbox that the host can read; false until all of it has arrived.
+   Host only. */
 bool fold_result(const struct fold_mailbox *mailbox, uint32_t launch_id, size_t bytes, struct partial *partial);
 
-/* Makes elements of that range of indices (base/draw.h), in device memory that is aligned to their size. */
+/* Makes the elements of that range of indices (base/draw.h) in device memory that is aligned to their size. */
 int generate_launch(const struct draw *draw, struct range range, void *to, int multiprocessors, void *stream);
 
-/* The second pass of softmax. x and y are device memory, aligned to their element sizes; they are the same memory, of equal
-   types, or do not overlap. Computes in f32 where x starts from f32
-   and neither y_type nor the logarithm asks for more, else in f64. Goes backwards through the arrays. */
+/* The second pass of softmax. x and y are device memory, aligned to their element sizes; they are the same memory, of equal types, or do
+   not overlap. Computes in f32 if the value type of x is f32, y_type is not f64, and no logarithm is asked for; else in f64. Goes
+   backwards through the arrays. */
 int softmax_launch(const struct softmax_work *work, const struct softmax_constants *constants, int multiprocessors, void *stream);
 
-/* Where elements may stay between the passes, in a launch whose blocks run at once and wait for each other: so nothing else may keep
-   them from the device for long. */
+/* The room in which elements may stay between the passes, in a launch whose blocks run at the same time and wait for each other. Nothing
+   else may occupy the device for long meanwhile. */
 struct softmax_capacity {
-    size_t shared_bytes; /* of a block; 0: others use the device, too, and no kernel may hold it */
+    size_t shared_bytes; /* of a block; 0: other ranks use the device, too, so no kernel may occupy it */
     size_t cache_bytes;  /* of the second-level cache, all of it */
 };
 
-/* What the host tells the kernel, between the passes. */
+/* What the host sends to a kernel that waits between the passes. */
 struct softmax_orders {
     uint32_t proceed; /* 0: leave y as it is, and end */
     uint32_t unused;
@@ -80,28 +80,28 @@ struct softmax_call {
     struct softmax_work work;
 };
 
-/* Once for each device, before the first launch, which is too late to load kernels when one waits for the host. starts_early: whether a
-   kernel can start while the one before it ends. */
+/* Once for each device, before the first launch: it loads the kernels, which cannot be loaded while one waits for the host.
+   starts_early: whether a kernel can start while the one before it ends. */
 int softmax_prepare(int device, struct softmax_capacity *capacity, bool *starts_early);
-/* Both passes, of x and y of one type: in one launch, whose blocks keep the elements on the chip; or, chained, one after the other,
-   launched together: what lies between them is the device's work, or, unless single_rank is set, waits for the host's orders, as
-   the one kernel does. softmax_outcome tells the end. *launched is false where neither can be done (the size, the types,
-   alignment to 16 bytes, a device that others use, too): then nothing has happened. */
+/* Both passes of x and y of one type: in one launch, whose blocks keep the elements in registers and shared memory (resident); or in
+   several launches, made at the same time (chained). Between the passes the device computes the constants itself if single_rank is set;
+   otherwise it waits for the host's orders. softmax_outcome tells the end. *launched is false, and nothing has happened, if neither fits:
+   because of the size, the types, alignment to 16 bytes, or ranks that share the device. */
 int softmax_launch_whole(const struct softmax_call *call, void *stream, bool *launched);
 /* The two kinds of launch, and whether the call fits each. */
 bool softmax_resident_fits(const struct softmax_call *call);
 int softmax_resident_launch(const struct softmax_call *call, void *stream);
 bool softmax_chained_fits(const struct softmax_call *call);
 int softmax_chained_launch(const struct softmax_call *call, void *stream);
-/* Tells the kernel of launch `launch_id`, which waits for it, to proceed with these constants; NULL: to end. After
-   RESIDENT_WAIT_MILLISECONDS without orders the kernel ends by itself. Host only. */
+/* Tells the kernel of launch `launch_id`, which waits, to proceed with these constants; NULL: to end. After RESIDENT_WAIT_MILLISECONDS
+   without orders the kernel ends by itself. Host only. */
 void softmax_order(struct fold_mailbox *mailbox, uint32_t launch_id, const struct softmax_constants *constants);
 /* Whether the kernel of launch `launch_id` has ended its work, and then whether y is written. Host only. */
 bool softmax_outcome(const struct fold_mailbox *mailbox, uint32_t launch_id, bool *written);
 enum { RESIDENT_WAIT_MILLISECONDS = 10 };
 
-/* 0 where this build has machine code, or code to compile, for the current device; else cudaErrorNoKernelImageForDevice
-   or whatever else keeps its kernels from running. */
+/* 0 if this build has machine code, or PTX, for the current device; else the error that keeps its kernels from running, such as
+   cudaErrorNoKernelImageForDevice. */
 int kernels_check(void);
 
 #ifdef __cplusplus

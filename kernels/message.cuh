@@ -1,7 +1,7 @@
-/* Messages: how a partial gets from one block to another, and to the host, while kernels run. It travels in words of 64
-   bits: in the lower half 32 bits of the partial, in the upper the launch id. A word arrives whole, so who finds
-   the launch id in all words has the partial: without fence, flag or order of arrival, each of which would cost a trip to
-   memory. (NCCL's LL protocol, of the same idea, has 32 bits of data and of flag.) */
+/* Messages: how a partial gets from one block to another, and to the host, while kernels run. It is sent in words of 64 bits: the lower
+   half holds 32 bits of the partial, the upper half the launch id. A word arrives as a whole, so a reader that finds the launch id in all
+   words has the whole partial. No fence, flag or order of arrival is needed, which would each cost a trip to memory. (NCCL's LL protocol
+   uses the same idea.) */
 #pragma once
 
 #include "kernels/kernels.h"
@@ -23,7 +23,7 @@ static __device__ __forceinline__ void message_send(uint64_t *to, const Partial 
         store_words(to + i, (uint64_t)launch_id << 32 | halves[i], (uint64_t)launch_id << 32 | halves[i + 1]);
 }
 
-/* Whether the message of that launch is there, and the message. */
+/* Whether all of the message of that launch has arrived; then *partial is it. */
 template <class Partial>
 static __device__ __forceinline__ bool message_look(const uint64_t *from, uint32_t launch_id, Partial *partial)
 {
@@ -51,8 +51,7 @@ template <class Partial> static __device__ __forceinline__ Partial message_recei
     return partial;
 }
 
-/* The same by a whole warp at once, which reads the message together: over the link to the host, one access for all of it.
-   *partial is shared memory. */
+/* message_look by a whole warp, in one access, which counts over the link to the host. *partial is shared memory. */
 template <class Partial>
 static __device__ __forceinline__ bool message_look_together(const uint64_t *from, uint32_t launch_id, Partial *partial)
 {
@@ -72,7 +71,7 @@ static __device__ __forceinline__ bool message_look_together(const uint64_t *fro
     return true;
 }
 
-/* The host's sides. Takes a message, if all of it is there; else *to may be written in part. */
+/* On the host: takes a message, if all of it has arrived; if not, *to may be written in part. */
 static inline bool message_take(const struct fold_message *message, uint32_t launch_id, void *to, size_t bytes)
 {
     for (size_t i = 0; i < bytes / 4; i++) {

@@ -1,11 +1,10 @@
-/* What needs words that CUDA C++ lacks: the kernels' inline PTX, and beside each what it means, for other compilers (tests
-   run the kernels on the host). */
+/* The kernels' inline PTX, and beside each instruction what it means, for other compilers: tests run the kernels on the host. */
 #pragma once
 
 #include <cuda_runtime.h>
 
-/* Memory that no one writes while the kernel runs and that is read once: past the first-level cache, but kept in the
-   second, where a second pass may find it. */
+/* Reads memory that nothing writes while the kernel runs, and that is read once. It is not kept in the first-level cache, but in the
+   second-level one, for a second pass. */
 static __device__ __forceinline__ uint4 load_read_only(const void *x)
 {
 #ifdef __NVCC__
@@ -19,7 +18,7 @@ static __device__ __forceinline__ uint4 load_read_only(const void *x)
 #endif
 }
 
-/* The largest number of the warp's lanes. Takes whole warps. */
+/* The largest number of the warp's lanes. All lanes call it. */
 static __device__ __forceinline__ uint32_t lanes_max(uint32_t x)
 {
 #if defined(__NVCC__) && __CUDA_ARCH__ >= 800
@@ -33,7 +32,7 @@ static __device__ __forceinline__ uint32_t lanes_max(uint32_t x)
 #endif
 }
 
-/* Two words of 64 bits, each of which other blocks and the host see whole, at some time; aligned to 16 bytes. */
+/* Two words of 64 bits, aligned to 16 bytes. Other blocks and the host see each word as a whole, the two in any order. */
 static __device__ __forceinline__ void store_words(uint64_t *to, uint64_t first, uint64_t second)
 {
 #ifdef __NVCC__
@@ -67,7 +66,7 @@ static __device__ __forceinline__ void copy_async(uint4 *shared, const uint4 *gl
 #endif
 }
 
-/* The same, and what the second-level cache is to do with it: before Ampere, as usual. */
+/* The same, with what the second-level cache is to do with the line. Ignored before Ampere. */
 enum cache_use { CACHE_KEEP, CACHE_DROP };
 static __device__ __forceinline__ uint64_t cache_policy(enum cache_use use)
 {
@@ -126,14 +125,14 @@ static __device__ __forceinline__ void copy_wait(int pending)
 }
 
 /* In a kernel that may start while the one before it in the stream ends (programmatic dependent launch, since compute capability
-   9.0): waits for that end, and for all that was written. */
+   9.0): waits until that kernel has ended and all that it wrote is visible. */
 static __device__ __forceinline__ void wait_for_last_kernel()
 {
 #if defined(__NVCC__) && __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" : : : "memory");
 #endif
 }
-/* Lets such a kernel start as soon as all blocks have said so or have ended. */
+/* The next kernel may start when all blocks have called this or have ended. */
 static __device__ __forceinline__ void let_next_kernel_start()
 {
 #if defined(__NVCC__) && __CUDA_ARCH__ >= 900
@@ -141,7 +140,7 @@ static __device__ __forceinline__ void let_next_kernel_start()
 #endif
 }
 
-/* Nanoseconds, from some time on. */
+/* A clock of nanoseconds. */
 static __device__ __forceinline__ uint64_t clock_nanoseconds()
 {
 #ifdef __NVCC__
@@ -154,7 +153,7 @@ static __device__ __forceinline__ uint64_t clock_nanoseconds()
 #endif
 }
 
-/* In a loop that waits for other blocks. */
+/* Called in loops that poll for messages of other blocks. */
 #ifdef __NVCC__
 static __device__ __forceinline__ void wait_for_others() {}
 #else

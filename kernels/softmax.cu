@@ -1,6 +1,6 @@
-/* The second pass of softmax: y[i] from x[i] and the global maximum and sum, for all element types. Threads go backwards
-   through the array, so that their first reads find what the first pass, which ended there, left in the second-level
-   cache. In place, a thread reads an element before it alone writes it. */
+/* The second pass of softmax: y[i] from x[i] and the global maximum and sum, for all element types. Threads go backwards through the
+   array: the first pass ended there, and left the last elements in the second-level cache. In place, the thread that writes an element
+   has read it before, and no other thread touches it. */
 #include "kernels/kernels.h"
 #include "kernels/ptx.cuh"
 #include "kernels/softmax.cuh"
@@ -8,12 +8,12 @@
 
 #include <initializer_list>
 
-/* What is found out between the passes, where the host does not launch the second one: in device memory. */
+/* What the second pass needs, in device memory, if the host does not launch that pass. */
 struct between_passes {
     softmax_constants constants;
     uint64_t proceed; /* 0: leave y as it is */
 };
-/* The second pass's constants come with the launch, or are there. */
+/* The second pass gets its constants with the launch, or reads them there. */
 struct constants_in_memory {
     const between_passes *at;
 };
@@ -28,8 +28,8 @@ template <bool in_vectors, class Arithmetic, class Element> struct softmax_plan 
     static constexpr int threads = shape.threads, blocks = shape.blocks, flight = shape.flight;
 };
 
-/* x and y of one type, both aligned to 16 bytes, and marked to leave the cache first. A thread takes a vector and ends: blocks
-   that start one after the other go through the memory more evenly than those that stay. */
+/* x and y of one type, both aligned to 16 bytes; loads and stores are marked to be evicted first. A thread takes one vector and ends: as
+   blocks start one after the other, they go through memory in order. */
 template <class Arithmetic, class Element, class Constants>
 static __global__ void __launch_bounds__(softmax_plan<true, Arithmetic, Element>::threads,
                                          softmax_plan<true, Arithmetic, Element>::blocks)
@@ -43,14 +43,14 @@ softmax_vectors(const typename Element::stored *x, typename Element::stored *y, 
     const bool proceed = proceeds(given);
     if (mine < vectors) {
         const uint4 results = vector_softmax<Arithmetic, Element>(__ldcs((const uint4 *)x + mine), c);
-        if (proceed) /* all that is read is on its way by now */
+        if (proceed) /* tested after the loads have started */
             __stcs((uint4 *)y + mine, results);
     }
     if (blockIdx.x == 0 && last < n && proceed)
         round_to(&y[last], element_softmax<Arithmetic, Element>(x[last], c));
 }
 
-/* The same by blocks that stay, where a vector is much work; x is not marked, which was slower. */
+/* The same by blocks that stay, for vectors that take much arithmetic. Loads are not marked: that was slower. */
 template <class Arithmetic, class Element>
 static __global__ void __launch_bounds__(softmax_plan<true, Arithmetic, Element>::threads,
                                          softmax_plan<true, Arithmetic, Element>::blocks)
@@ -67,7 +67,7 @@ softmax_rounds(const typename Element::stored *x, typename Element::stored *y, u
     const uint64_t last = vectors * Element::per_vector + mine;
     if (last < n)
         round_to(&y[last], element_softmax<Arithmetic, Element>(x[last], c));
-    /* While a round is computed and stored the next one is on its way to slots of shared memory, which each thread has for itself. */
+    /* While a round is computed and stored, the next one is copied to the thread's own slots of shared memory. */
     __shared__ uint4 shared[flight * threads];
     uint4 *const slots = shared + threadIdx.x;
     const auto copy_round = [=](uint64_t first) {
@@ -135,7 +135,7 @@ softmax_elements(const typename Element::stored *x, void *y, allfold_type y_type
     }
 }
 
-/* The second pass, where it is launched. */
+/* A launch of the second pass. */
 struct second_pass {
     const struct softmax_work *work;
     const softmax_constants *constants;
@@ -143,14 +143,14 @@ struct second_pass {
     cudaStream_t stream;
 };
 
-/* One thread for each of `items`, as far as `most` blocks have them. */
+/* A thread for each of `items`, in at most `most` blocks. */
 static cudaLaunchConfig_t softmax_config(const struct second_pass *pass, struct softmax_shape shape, uint64_t items, uint64_t most)
 {
     const uint64_t wanted = (items + shape.threads - 1) / shape.threads;
     return launch_config(u64_max(1, u64_min(wanted, most)), shape.threads, pass->stream);
 }
 
-/* Where x and y are of one type and aligned to 16 bytes. */
+/* For x and y of one type, aligned to 16 bytes. */
 template <class Arithmetic, class Element, class Constants>
 static cudaError_t vectors_start(const struct second_pass *pass, const Constants &constants)
 {
@@ -169,7 +169,7 @@ template <class Arithmetic, class Element> static cudaError_t softmax_start(cons
 {
     typedef typename Element::stored stored;
     const stored *const x = (const stored *)pass->work->x;
-    /* another arithmetic is asked for by y's type, which then differs from x's */
+    /* the type of y chooses the arithmetic: any other one means that y's type is not x's */
     constexpr bool one_type = Element::is_floating && (std::is_same<Arithmetic, softmax_arithmetic<Element, false>>::value
                                                        || std::is_same<Arithmetic, log_softmax_in_f64>::value);
     if constexpr (one_type)
@@ -205,7 +205,7 @@ int softmax_launch(const struct softmax_work *work, const struct softmax_constan
     return with_element(work->x_type, [&](auto element) { return element_start<decltype(element)>(&pass); });
 }
 
-/* Between the passes: what the second one needs, from the message that the fold has left. One thread. */
+/* Between the passes: the constants of the second one, from the fold's message. One thread. */
 template <class Fold>
 static __global__ void constants_kernel(const struct fold_mailbox *mailbox, uint32_t launch_id, between_passes *between)
 {
@@ -237,8 +237,8 @@ static __global__ void outcome_kernel(const between_passes *between, uint64_t *m
 
 template <bool exact> using chained_fold = softmax_fold<element<ALLFOLD_F32>, false, exact>;
 
-/* Only f32: of f64 a thread would load five constants for its two elements, which was 2 to 5 % slower than the host's coming
-   between, and for 16 bits it made no difference. */
+/* Only f32. With f64 a thread would load five constants for its two elements, which was 2 to 5 % slower than a launch by the host; with
+   types of 16 bits there was no difference. */
 bool softmax_chained_fits(const struct softmax_call *call)
 {
     const struct softmax_work *const work = &call->work;
@@ -246,7 +246,7 @@ bool softmax_chained_fits(const struct softmax_call *call)
            && work->x_type == ALLFOLD_F32 && work->y_type == ALLFOLD_F32 && ((uintptr_t)work->x | (uintptr_t)work->y) % 16 == 0;
 }
 
-/* Launches a kernel of one block; starts_early: which starts while the kernel before it in the stream ends. */
+/* Launches a kernel of one block. starts_early: it may start while the kernel before it in the stream ends. */
 template <class Kernel, class... Arguments>
 static cudaError_t small_start(bool starts_early, int threads, cudaStream_t stream, Kernel *kernel, const Arguments &...arguments)
 {
@@ -259,7 +259,8 @@ static cudaError_t small_start(bool starts_early, int threads, cudaStream_t stre
     return cudaLaunchKernelEx(&config, kernel, arguments...);
 }
 
-/* Machine code for less than compute capability 9.0 does not know how to wait for the kernel before, and would not. */
+/* Code compiled for less than compute capability 9.0 has no instruction that waits for the kernel before: such kernels must not start
+   early. */
 static cudaError_t chained_prepare(bool *starts_early)
 {
     cudaFuncAttributes attributes = {};
@@ -313,7 +314,7 @@ int softmax_launch_whole(const struct softmax_call *call, void *stream, bool *la
         const int code = softmax_resident_launch(call, stream);
         if (code != cudaErrorCooperativeLaunchTooLarge && code != cudaErrorNotSupported)
             return code;
-        cudaGetLastError(); /* a part of a device, or one that cannot run all blocks together */
+        cudaGetLastError(); /* a part of a device (MIG), or a device that cannot run all blocks at the same time */
     }
     *launched = softmax_chained_fits(call);
     return *launched ? softmax_chained_launch(call, stream) : cudaSuccess;

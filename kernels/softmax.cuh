@@ -1,5 +1,5 @@
-/* The softmax of an element, a vector, in each arithmetic, and its constants: what the kernels of softmax.cu and
-   softmax_resident.cu share. */
+/* What the kernels of softmax.cu and softmax_resident.cu share: the softmax of an element and of a vector, in each arithmetic, and its
+   constants. */
 #pragma once
 
 #include "fold/exponential.h"
@@ -70,7 +70,8 @@ static __device__ __forceinline__ void constants_from(const typename Fold::parti
     softmax_constants_from(partial.max, &others, constants);
 }
 
-/* A whole warp: waits for the host's orders, but not for ever; then they say to leave y as it is. *orders is shared memory. */
+/* Waits for the host's orders, for RESIDENT_WAIT_MILLISECONDS; without any they are not to write y. All lanes of a warp call it. *orders is
+   shared memory. */
 static __device__ __forceinline__ void orders_receive(const struct fold_mailbox *mailbox, uint32_t launch_id,
                                                       struct softmax_orders *orders)
 {
@@ -97,7 +98,7 @@ static __device__ __forceinline__ void constants_from_orders(const struct softma
     softmax_constants_derive(constants);
 }
 
-/* The arithmetic for x and y of one type. Where y is f32 or shorter, f64 is for logarithms. */
+/* The arithmetic for x and y of one type; logarithms are always computed in f64. */
 template <class Element, bool logarithm>
 using softmax_arithmetic =
     std::conditional_t<logarithm, log_softmax_in_f64,

@@ -1,16 +1,16 @@
-/* Softmax in one launch, for elements that fit on the chip, or little more: each block loads its part of x into registers and
-   shared memory, folds it there, learns the global maximum and sum, and writes y from there: 8 bytes of memory traffic an
-   element of f32 instead of 12, and one launch instead of two. What a block has no room for passes through, and again before
-   it writes: from the second-level cache, which is asked to keep it.
+/* Softmax in one launch, for arrays that fit in registers and shared memory, or are a little larger. Each block loads its part of x,
+   folds it, gets the global maximum and sum, and writes y from the elements that it has kept. An element of f32 costs 8 bytes of memory
+   traffic instead of 12, and there is one launch instead of two. What a block has no room for passes through shared memory, and is read
+   again before the block writes; the second-level cache is asked to keep it.
 
-   The global pair: where the device has all of the array, every block combines the partials of all blocks, in the same
-   order. Else the first block hands the combined partial to the host, which exchanges it with other ranks, and waits for
-   orders, but not for ever; then it passes them on. */
+   The global pair: if the device has all of the array, every block combines the partials of all blocks, in the same order. Otherwise the
+   first block sends the combined partial to the host, which exchanges it with the other ranks. The block waits for the host's orders, for
+   a limited time, and passes them on. */
 #include "kernels/softmax.cuh"
 
 #include <initializer_list>
 
-/* To go on with these. */
+/* The order to proceed with these constants. */
 static __host__ __device__ struct softmax_orders softmax_orders_of(const struct softmax_constants *constants)
 {
     struct softmax_orders orders = {};
@@ -23,17 +23,17 @@ static __host__ __device__ struct softmax_orders softmax_orders_of(const struct 
     return orders;
 }
 
-/* What a block has to do with which part, and where messages go; scratch is room for 2 * blocks + 1 of them. */
+/* The work of all blocks. scratch: room for 2 * blocks + 1 messages. */
 struct resident_work {
     uint64_t n;
     struct fold_message *scratch;
     struct fold_mailbox *mailbox;
     uint32_t launch_id;
     bool single_rank;
-    int stay; /* so many turns of a thread stay on the chip, where others pass */
+    int stay; /* turns of a thread that stay in registers and shared memory, if others pass through */
 };
 
-/* A block's vectors: `count` from `first` on. Thread t has every threads-th, from t on. */
+/* A block's vectors: `count`, beginning with `first`. Thread t has those of number t, t + threads, t + 2 threads, ... */
 struct resident_part {
     uint64_t first, count;
 };
@@ -46,15 +46,15 @@ static __device__ __forceinline__ struct resident_part part_of_block(uint64_t ve
     return part;
 }
 
-/* How many of `count` vectors are this thread's. */
+/* How many of a block's `count` vectors this thread has: its turns. */
 static __device__ __forceinline__ int turns_of_thread(uint64_t count)
 {
     constexpr int threads = RESIDENT_SHAPE.threads;
     return (int)((count + threads - 1 - threadIdx.x) / threads);
 }
 
-/* A thread's vectors: the first stage in registers, the others in shared memory. passes: some do not stay: they take turns in the
-   last place there. */
+/* A thread's vectors: the first stage in registers, the others in shared memory. passes: some do not stay; they go through the last
+   place of shared memory, one stage after the other. */
 template <bool passes> struct resident_kept {
     uint4 first[RESIDENT_SHAPE.stage];
     uint4 *others;
@@ -70,8 +70,8 @@ template <bool passes> static __device__ __forceinline__ uint4 *stage_place(cons
     return kept->others + ((passes && turn > kept->stay ? kept->stay : turn) - RESIDENT_SHAPE.stage) * RESIDENT_SHAPE.threads;
 }
 
-/* Asks for the stage that begins with `turn`, if there is one. use: of the cache, if it passes. One that stays leaves the cache to
-   those. */
+/* Starts to copy the stage that begins with `turn`, if there is one. use: what the cache is to do with it if it passes through; a stage
+   that stays is not kept there. */
 template <bool passes>
 static __device__ __forceinline__ void stage_ask(const resident_kept<passes> *kept, int turn, enum cache_use use)
 {
@@ -97,7 +97,7 @@ template <class Element, bool passes> static __device__ __forceinline__ void par
         kept->first[i] = i < kept->turns ? load_read_only(kept->from + i * threads) : least_vector<Element>();
 }
 
-/* The stage that begins with `turn`; -inf for the vectors that are missing. */
+/* The stage that begins with `turn`; vectors behind the thread's last are -inf. */
 template <class Element, bool passes>
 static __device__ __forceinline__ void stage_take(const resident_kept<passes> *kept, int turn, uint4 vectors[RESIDENT_SHAPE.stage])
 {
@@ -109,8 +109,8 @@ static __device__ __forceinline__ void stage_take(const resident_kept<passes> *k
             vectors[i] = turn + i < kept->turns ? stage_place(kept, turn)[i * RESIDENT_SHAPE.threads] : least_vector<Element>();
 }
 
-/* Each stage is asked for when the one before is used, not all at the start: a warp that asks for more than the memory can take
-   has to wait, and can fold nothing meanwhile. */
+/* The copy of a stage starts when the stage before it is folded, not at the beginning: a warp with too many copies under way stalls,
+   and folds nothing meanwhile. */
 template <class Fold, class Element, bool passes>
 static __device__ __forceinline__ typename Fold::partial part_fold(const resident_kept<passes> *kept)
 {
@@ -123,7 +123,7 @@ static __device__ __forceinline__ typename Fold::partial part_fold(const residen
         if (turn > 0)
             copy_wait(0);
         stage_take<Element>(kept, turn, vectors);
-        const bool again = turn + 2 * stage < kept->rounds; /* the last stage is still there when it is written */
+        const bool again = turn + 2 * stage < kept->rounds; /* the last stage is still in its place when it is written */
         stage_ask(kept, turn + stage, again ? CACHE_KEEP : CACHE_DROP);
         vectors_take<Fold, Element, stage>(&partial, vectors, 0);
         if constexpr (!Fold::exact)
@@ -132,7 +132,7 @@ static __device__ __forceinline__ typename Fold::partial part_fold(const residen
     return partial;
 }
 
-/* First what passes, backwards: its last stage is there yet. */
+/* Writes first what passes through, backwards, because its last stage is still in shared memory. */
 template <class Arithmetic, class Element, bool passes>
 static __device__ __forceinline__ void part_write(const resident_kept<passes> *kept, uint4 *to,
                                                   const struct softmax_constants &constants)
@@ -157,8 +157,8 @@ static __device__ __forceinline__ void part_write(const resident_kept<passes> *k
     }
 }
 
-/* Thread 0 gets the partial of the block, and, where the block asks for it, of all blocks. Takes whole blocks. The same code
-   twice over: the second time it is in the instruction cache. */
+/* Thread 0 gets the partial of all blocks, if this is the first block or single_rank is set; else that of its own. All threads call it.
+   One loop for both combines, so that the code is in the instruction cache the second time. */
 template <class Fold>
 static __device__ __forceinline__ void grid_combine(const struct resident_work &work, typename Fold::partial *partial)
 {
@@ -182,7 +182,7 @@ static __device__ __forceinline__ void grid_combine(const struct resident_work &
     }
 }
 
-/* The first warp of the first block: asks the host what to do with `partial`, which thread 0 has, and tells the others. */
+/* The first warp of the first block: sends `partial`, which thread 0 has, to the host, waits for its orders, and tells the other blocks. */
 template <class Partial>
 static __device__ __forceinline__ void host_ask(const struct resident_work &work, const Partial &partial,
                                                 struct softmax_orders *orders)
@@ -194,8 +194,7 @@ static __device__ __forceinline__ void host_ask(const struct resident_work &work
         message_send(work.scratch[2 * gridDim.x].words, *orders, work.launch_id);
 }
 
-/* Whether to go on, and with which constants; the same in all threads of all blocks. *partial is the threads' own. Takes whole
-   blocks. */
+/* Whether to proceed, and the constants: the same for all threads of all blocks. *partial is each thread's own. All threads call it. */
 template <class Fold>
 static __device__ __forceinline__ bool orders_get(const struct resident_work &work, typename Fold::partial *partial,
                                                   struct softmax_constants *constants)
@@ -219,8 +218,8 @@ static __device__ __forceinline__ bool orders_get(const struct resident_work &wo
     return orders.proceed != 0;
 }
 
-/* Tells the host, once all blocks are here, that all that they wrote is written: each has made it visible to the whole system
-   before it says so. Takes whole blocks. */
+/* Tells the host that all blocks have written y, or that none has. Each block makes what it wrote visible to the whole system before it
+   reports to the first block. All threads call it. */
 static __device__ __forceinline__ void outcome_tell(const struct resident_work &work, bool written)
 {
     const uint64_t outcome = written;
@@ -302,7 +301,7 @@ template <class Use> static cudaError_t kernel_of(allfold_type type, bool logari
     return passes ? kernel_of<true>(type, logarithm, exact, use) : kernel_of<false>(type, logarithm, exact, use);
 }
 
-/* Of a block, in shared memory. */
+/* A stage of a block in shared memory. */
 constexpr size_t STAGE_BYTES = (size_t)RESIDENT_SHAPE.threads * RESIDENT_SHAPE.stage * sizeof(uint4);
 
 int softmax_resident_prepare(int device, struct softmax_capacity *capacity)
@@ -311,7 +310,7 @@ int softmax_resident_prepare(int device, struct softmax_capacity *capacity)
     cudaError_t code = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
     if (code == cudaSuccess)
         code = cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, device);
-    const size_t own = 2048; /* at most, of the kernels' other shared memory */
+    const size_t own = 2048; /* the most that the kernels' static shared memory takes */
     capacity->shared_bytes = (size_t)most > own ? ((size_t)most - own) / STAGE_BYTES * STAGE_BYTES : 0;
     capacity->cache_bytes = (size_t)cache;
     for (int variant = 0; variant < 8; variant++)

@@ -1,8 +1,8 @@
-/* How kernels are cut: the one place to tune. The shapes follow from what a monoid costs (src/fold/monoids.h) and from sizes, so a
+/* The shapes of kernels: the one place to tune. The shapes follow from what a monoid costs (src/fold/monoids.h) and from sizes, so a
    new fold or element type needs no line here. Changing a shape changes the order of additions, and with it the last bits of floating-point sums.
 
-   What counts for reading at full speed: bytes in flight on a multiprocessor = threads * blocks * vectors * 16, 64 KiB or
-   more on Hopper; and registers, of which a thread may have 65,536 / (threads * blocks). */
+   Reading at full speed takes enough bytes in flight on a multiprocessor, threads * blocks * vectors * 16: 64 KiB or more on Hopper. A
+   thread may have 65,536 / (threads * blocks) registers. */
 #pragma once
 
 #include "fold/table.h"
@@ -12,7 +12,7 @@ struct fold_shape {
     int blocks;   /* of a multiprocessor at one time; __launch_bounds__ makes the compiler keep to it */
     int vectors;  /* 16-byte loads a thread starts before it uses the first */
     int vectors_per_tile; /* vectors given to the fold in one tile; 0: one at a time in a loop, for folds with much code */
-    int least;    /* vectors for each thread: with fewer, there are fewer blocks than multiprocessors */
+    int least;    /* vectors for each thread; a shorter array gets fewer blocks than there are multiprocessors */
 };
 
 /* What a monoid costs at a value type. */
@@ -21,25 +21,25 @@ constexpr enum cost cost_of(enum cost cost, bool f32_values)
     return cost != COST_SQUARES ? cost : f32_values ? COST_LITTLE : COST_MUCH;
 }
 
-/* f32_terms: the fold does much arithmetic on each element, in f32. small: the array gives each multiprocessor at most
-   FOLD_SMALL_BYTES; only folds that cost little have a kernel of its own for that. */
+/* f32_terms: the fold does much arithmetic on each element, in f32. small: a multiprocessor has at most FOLD_SMALL_BYTES of the array;
+   only folds that cost little have a kernel for that. */
 constexpr struct fold_shape fold_shape_of(enum cost cost, size_t element_bytes, bool f32_terms, bool small)
 {
     switch (cost) {
     case COST_STATS:
         return {256, 2, 2, 0, 1};
-    case COST_INDEX: /* vectors of one thread are not neighbours, so one tile cannot hold two of them */
+    case COST_INDEX: /* vectors of one thread are not adjacent, so a tile cannot hold two of them */
         return {512, 2, 4, element_bytes == 1 ? 0 : 1, 1};
     case COST_BINS: /* tiles of 32 values (f32 terms), or at most 16 */
         if (f32_terms)
             return element_bytes == 4 ? fold_shape{256, 2, 8, 8, 1} : fold_shape{256, 2, 4, 4, 1};
         return {256, 2, element_bytes == 8 ? 8 : 4, element_bytes >= 4 ? 4 : (int)element_bytes, 1};
     case COST_EXPONENTIAL:
-        if (f32_terms) /* tiles of 32 values share the work that is due once a tile */
+        if (f32_terms) /* long tiles: some of the work is done once a tile */
             return element_bytes == 4 ? fold_shape{512, 2, 8, 8, 4} : fold_shape{512, 2, 4, 4, 2};
         break;
     case COST_LITTLE:
-        if (small) /* what is due after the last element has come counts more than bytes in flight */
+        if (small) /* the time after the last load counts more than bytes in flight */
             return {256, 4, 4, 4, 4};
         return element_bytes >= 4 ? fold_shape{512, 2, 4, 4, 4} : fold_shape{512, 4, 4, 2, 4};
     case COST_SQUARES:
@@ -51,39 +51,37 @@ constexpr struct fold_shape fold_shape_of(enum cost cost, size_t element_bytes, 
 
 constexpr int FOLD_BLOCKS_MAX = 8; /* no shape has more: scratch memory is sized by it */
 
-/* Folds with little code get blocks that end, after so many rounds, where that makes enough of them to fill the device so often; and
-   after more rounds where there would be more blocks than `most` for each multiprocessor. Three rounds are better than two or four:
-   not a power of two. */
+/* Folds with little code have blocks that end after `rounds` rounds, if there are enough blocks to fill the device `least` times. They
+   take more rounds if there would be more than `most` blocks a multiprocessor. Three rounds were faster than two and four. */
 constexpr struct {
     uint64_t rounds, least, most;
 } FOLD_WAVES = {3, 8, 256};
 constexpr size_t FOLD_SMALL_BYTES = 32 << 10;
 
-/* Elements that are generated: how many normal deviates a thread has in one tile. With more, the tails fill more of the last warps
-   that make them. */
+/* Generated elements; elements: normal deviates of a thread in one tile. With more, the warps that make the tails are fuller. */
 constexpr struct {
     int threads, blocks, elements;
 } GENERATE_SHAPE = {256, 5, 16};
 
-/* Softmax of elements that stay on the chip: one block a multiprocessor. */
+/* Softmax of elements that stay in registers and shared memory: one block a multiprocessor. */
 constexpr struct {
     int threads;
-    int stage; /* vectors that a thread asks for, gives to the fold, and writes together: the first ones stay in registers */
-    int least; /* vectors for each thread: with fewer, there are fewer blocks than multiprocessors */
+    int stage; /* vectors that a thread loads, folds and writes together; those of the first stage stay in registers */
+    int least; /* vectors for each thread; a shorter array gets fewer blocks than there are multiprocessors */
 } RESIDENT_SHAPE = {512, 4, 2};
-/* What is too much for registers and shared memory may take so many quarters of the second-level cache: with more, two launches
-   are quicker. */
+/* What does not fit registers and shared memory may take so many quarters of the second-level cache. Beyond that two launches are
+   faster. */
 constexpr int RESIDENT_CACHE_QUARTERS = 3;
 
-/* The kernel of exact sums. Columns of words in shared memory: each thread has its own, which it adds to without atomics; or
-   threads of different warps share one, where words are many; or there are none, where a block's words are seldom added to. A
-   block's columns take at most 72 KiB, so that one fits every GPU since Ampere and three fit Hopper's. */
+/* The kernel of exact sums adds to columns of words in shared memory. Each thread has a column of its own, and needs no atomics; or, if
+   a column is long, the same lanes of all warps share one; or there are no columns, if threads seldom add to a block's words. The columns of
+   a block take at most 72 KiB: one block fits every GPU since Ampere, three fit Hopper's. */
 enum exact_columns { EXACT_COLUMN_A_THREAD, EXACT_COLUMN_A_LANE, EXACT_NO_COLUMNS };
 struct exact_shape {
     int threads, blocks, vectors;
     int vectors_per_tile; /* vectors of one run */
     enum exact_columns columns;
-    bool ahead; /* a round's loads are started before the last round's elements are taken: where threads are few */
+    bool ahead; /* a round is loaded while the round before it is folded: for shapes of few threads */
 };
 constexpr struct exact_shape exact_shape_of(enum cost cost, bool floating, size_t value_bytes, size_t element_bytes)
 {
@@ -100,17 +98,17 @@ constexpr struct exact_shape exact_shape_of(enum cost cost, bool floating, size_
     return {256, 2, element_bytes == 8 ? 2 : 4, element_bytes == 8 ? 2 : 4, EXACT_COLUMN_A_LANE, false};
 }
 
-/* Blocks with a column for each thread claim so many rounds at a time, where there are so many for each block. */
+/* Blocks with a column for each thread claim `rounds` rounds at a time, if there are at least `least` for each block. */
 constexpr struct {
     uint32_t rounds, least;
 } EXACT_CLAIM = {4, 32};
 
 struct softmax_shape {
     int threads, blocks;
-    int flight; /* loads a thread starts before it uses the first; 1 in vectors: that is all it does */
+    int flight; /* loads a thread starts before it uses the first; 1 with in_vectors: a thread has only that vector */
 };
 
-/* in_vectors: 16 bytes a load, where input and output have one type; else one element. compute_bytes: 4 or 8. */
+/* in_vectors: 16 bytes a load, for input and output of one type; otherwise one element. compute_bytes: 4 or 8. */
 constexpr struct softmax_shape softmax_shape_of(bool in_vectors, size_t element_bytes, size_t compute_bytes)
 {
     if (!in_vectors)
