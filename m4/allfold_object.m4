@@ -16,7 +16,7 @@ int main(void) { return drain() + allfold_number() != 43; }]])])
        for allfold_lto in -flinker-output=nolto-rel ""; do
          allfold_try="-r -nostdlib $allfold_group $allfold_lto"
          AS_IF([{ $CC $CPPFLAGS $CFLAGS -fPIC -c conftest-library.c -o conftest-library.o &&
-                  $CC $CFLAGS $allfold_try conftest-library.o -o conftest-one.o &&
+                  $CC $allfold_try conftest-library.o -o conftest-one.o &&
                   $OBJCOPY --localize-hidden conftest-one.o &&
                   $CC $CPPFLAGS $CFLAGS $LDFLAGS conftest.c conftest-one.o -o conftest$ac_exeext &&
                   { test "$cross_compiling" = yes || ./conftest$ac_exeext; }; } >&AS_MESSAGE_LOG_FD 2>&1],

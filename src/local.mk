@@ -70,7 +70,7 @@ liballfold_la_LIBADD = src/liballfold.lo $(CUDA_LIBS) $(MPI_LIBS) -lm
 # --exclude-libs: the names of libraries that are linked into it, such as CUDA's static runtime, are local, too.
 liballfold_la_LINK = $(LIBTOOL) $(AM_V_lt) --tag=CC --mode=link $(LINK) -version-info 0:0:0 -Wl,--exclude-libs,ALL
 src/liballfold.o: libcore.a
-	$(AM_V_CCLD)$(CC) $(CFLAGS) $(ONE_OBJECT) -Wl,--whole-archive libcore.a -o $@.tmp && $(OBJCOPY) --localize-hidden $@.tmp $@ && \
+	$(AM_V_CCLD)$(CC) $(ONE_OBJECT) -Wl,--whole-archive libcore.a -o $@.tmp && $(OBJCOPY) --localize-hidden $@.tmp $@ && \
 	  rm $@.tmp
 # What libtool reads of an object: it is fit for the shared library and for the archive.
 src/liballfold.lo: src/liballfold.o

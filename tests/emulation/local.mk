@@ -97,6 +97,8 @@ tests_emulation_test_softmax_LDADD = tests/test_softmax.$(OBJEXT) $(standin_libr
 tests_emulation_test_softmax_LINK = $(EMULATION_LINK)
 tests_emulation_test_failures_SOURCES =
 tests_emulation_test_failures_LDADD = $(tests_test_failures_OBJECTS) $(standin_library)
+# automake makes no prerequisite of a list of objects in LDADD
+EXTRA_tests_emulation_test_failures_DEPENDENCIES = $(tests_test_failures_OBJECTS)
 tests_emulation_test_failures_LINK = $(EMULATION_LINK)
 STANDIN_COMPILE = $(CC) -D_GNU_SOURCE -I$(top_srcdir)/tests/emulation/standin $(MPI_CFLAGS) $(JSON_C_CFLAGS) \
 	$(filter-out -DALLFOLD_HAVE_CUDA=1,$(PROJECT_CPPFLAGS)) $(CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) -MD -MP -MF $(@:.o=.d)
