@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""The numbers that the program prints and writes, for every fold and element type, against Python's exact integers and
-fractions, math.fsum and NumPy in extended precision; on every backend that the machine has. Commands, options, messages:
+"""The numbers that the program prints and writes, for every fold and element type, against Python's exact integers,
+math.fsum and NumPy in extended precision; on every backend that the machine has. Commands, options, messages:
 test_cli.py."""
 import math
 import os
-from fractions import Fraction
 
 import numpy as np
 
@@ -56,7 +55,7 @@ def product(x):
     if x.dtype.kind != "f":
         return math.prod(map(int, x))
     ratios = [float(value).as_integer_ratio() for value in x]
-    return float(Fraction(math.prod(a for a, _ in ratios), math.prod(b for _, b in ratios)))
+    return math.prod(a for a, _ in ratios) / math.prod(b for _, b in ratios)
 
 
 def reference(x):
@@ -65,20 +64,22 @@ def reference(x):
     numbers = [float(value) for value in x] if real else [int(value) for value in x]
     total = math.fsum(numbers) if real else sum(numbers)
     length = math.fsum(map(abs, numbers)) if real else sum(map(abs, numbers))
-    mean = Fraction(sum(map(Fraction, numbers)), len(numbers))
-    variance = sum((Fraction(value) - mean) ** 2 for value in numbers) / len(numbers)
+    ratios = [value.as_integer_ratio() for value in numbers]
+    scale = max(b for _, b in ratios)  # all are powers of two
+    scaled, n = [a * (scale // b) for a, b in ratios], len(numbers)
+    exact, squares = sum(scaled), sum(a * a for a in scaled)
     y = x.astype(wide)  # of a mask 0 and 1
     largest = y.max()
     ends = {"min": (numbers[int(x.argmin())], int(x.argmin()), 0), "max": (numbers[int(x.argmax())], int(x.argmax()), 0)}
     return {
         "sum": (total, None, 1e-14 * (length / abs(total) if total else 1) if real else 0),
-        "mean": (float(mean), None, 1e-14 * float(length / abs(sum(map(Fraction, numbers))))),
+        "mean": (exact / (scale * n), None, 1e-14 * length * scale / abs(exact)),
         "min": ends["min"], "argmin": ends["min"], "max": ends["max"], "argmax": ends["max"],
         "norm1": (length, None, 1e-14 if real else 0),
         "norm2": (float(np.sqrt((y * y).sum())), None, 1e-14),
         "norminf": (max(map(abs, numbers)), None, 0),
         "logsumexp": (float(largest + np.log(np.exp(y - largest).sum())), None, 1e-13),
-        "variance": (float(variance), None, 1e-12),
+        "variance": ((n * squares - exact * exact) / (n * scale) ** 2, None, 1e-12),
         "count": (len(numbers), None, 0), "nan_count": (0, None, 0),
     }
 

@@ -6,9 +6,11 @@ import tap
 
 PROGRAM = os.path.join(tap.BUILD, "tests", "exchange_calls")
 ROUNDS = 10000
+CORES = len(os.sched_getaffinity(0))
 
-for ranks in (1, 2, 3, 4, 5, 7, 9):
-    run = tap.run(ranks, PROGRAM, ROUNDS)
+for ranks in (1, 2, 3, 5, 7, 9):
+    rounds = ROUNDS if ranks <= max(CORES, 3) else ROUNDS // 4 # ranks that share cores are slow
+    run = tap.run(ranks, PROGRAM, rounds)
     lines = run.stdout.splitlines()
     good = [line for line in lines if line.startswith("ok ")]
     tap.ok(run.returncode == 0 and f"1..{len(good)}" in lines and len(good) >= 20,

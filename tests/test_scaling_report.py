@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 """tools/scaling-report: the model finds the numbers that a study was made up with, and where the exchange overtakes the
 fold; the page is well-formed, has every plot, and says what it cannot say. The studies are made up, to exercise the tool."""
+import contextlib
+import io
 import json
 import math
 import os
 import re
+import runpy
 import subprocess
 import sys
 import tempfile
+import unittest.mock
 import xml.etree.ElementTree
 
 import numpy as np
@@ -86,13 +90,23 @@ def test_model(folder):
 
 
 def run(*words):
-    return subprocess.run([sys.executable, TOOL, *words], capture_output=True, text=True, check=False)
+    """The tool in this process, where matplotlib is loaded already; as subprocess.run."""
+    said = io.StringIO()
+    done = subprocess.CompletedProcess([TOOL, *words], 0)
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), unittest.mock.patch("sys.argv", done.args):
+        try:
+            runpy.run_path(TOOL, run_name="__main__")
+        except SystemExit as end:
+            done.returncode = 1 if isinstance(end.code, str) else end.code or 0
+            said.write(end.code if isinstance(end.code, str) else "")
+    done.stderr = said.getvalue()
+    return done
 
 
 def test_page(folder):
     path, page = os.path.join(folder, "study.json"), os.path.join(folder, "report.html")
     study_of(folder, made_up(RANKS, COUNTS, TOTALS, noise=0.02))
-    process = run(path, "-o", page)
+    process = subprocess.run([sys.executable, TOOL, path, "-o", page], capture_output=True, text=True, check=False)
     with open(page, encoding="utf-8") as file:
         text = file.read()
     pictures = re.findall(r"<svg.*?</svg>", text, flags=re.DOTALL)
