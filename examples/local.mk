@@ -4,3 +4,10 @@ noinst_PROGRAMS += examples/01_sum examples/02_softmax
 # Linked with what is in both libraries that are installed: its internal names are local, and it needs no library of file formats.
 examples_01_sum_LDADD = src/liballfold.o $(MPI_LIBS) $(CUDA_LIBS) -lm
 examples_02_softmax_LDADD = $(examples_01_sum_LDADD)
+# In Fortran, if there is a compiler.
+if HAVE_FORTRAN
+noinst_PROGRAMS += examples/03_fortran
+examples_03_fortran_SOURCES =
+examples_03_fortran_LDADD = examples/03_fortran.o $(fortran_library)
+examples_03_fortran_LINK = $(FORTRAN_LINK)
+endif

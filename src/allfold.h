@@ -235,6 +235,10 @@ extern "C" {
 allfold_status allfold_open(MPI_Comm comm, const allfold_options *options, allfold_context **context, char *message,
                             size_t message_bytes);
 
+/* The same for a communicator of Fortran: an integer of `use mpi`, or comm%MPI_VAL of `use mpi_f08`. */
+allfold_status allfold_open_f(MPI_Fint comm, const allfold_options *options, allfold_context **context, char *message,
+                              size_t message_bytes);
+
 /* Frees the context and all that it holds. Collective; NULL is allowed. Must be called before MPI_Finalize. */
 void allfold_close(allfold_context *context);
 

@@ -126,6 +126,12 @@ allfold_status allfold_open(MPI_Comm comm, const allfold_options *options, allfo
     return error.status;
 }
 
+allfold_status allfold_open_f(MPI_Fint comm, const allfold_options *options, allfold_context **context, char *message,
+                              size_t message_bytes)
+{
+    return allfold_open(MPI_Comm_f2c(comm), options, context, message, message_bytes);
+}
+
 void allfold_close(allfold_context *context)
 {
     if (context == NULL)

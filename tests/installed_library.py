@@ -21,8 +21,8 @@ def names(library, *options):
     return sorted(line.split()[0] for line in process.stdout.splitlines() if len(line.split()) > 2)
 
 
-def flags(root, *options):
-    process = subprocess.run(["pkg-config", f"--define-variable=prefix={root}", *options, "allfold"], capture_output=True, text=True,
+def flags(root, *words):
+    process = subprocess.run(["pkg-config", f"--define-variable=prefix={root}", *words], capture_output=True, text=True,
                              env={**os.environ, "PKG_CONFIG_PATH": f"{root}/lib/pkgconfig"})
     return process.stdout.split()
 
@@ -30,13 +30,26 @@ def flags(root, *options):
 def make_program(root, folder, static):
     """An example of ours with those functions; linked as its user would, without the shared library if static."""
     program = os.path.join(folder, "static" if static else "shared")
-    libraries = flags(root, "--libs", *["--static"] * static)
+    libraries = flags(root, "--libs", "allfold", *["--static"] * static)
     if static:
         libraries = ["-l:liballfold.a" if word == "-lallfold" else word for word in libraries]
-    words = tap.build_words("CC", "CFLAGS", "MPI_CFLAGS") + ["-fno-builtin", "-w"] + flags(root, "--cflags")
+    words = tap.build_words("CC", "CFLAGS", "MPI_CFLAGS") + ["-fno-builtin", "-w"] + flags(root, "--cflags", "allfold")
     process = subprocess.run(words + ["example.c", "clashing.c", "-o", program] + libraries + tap.build_words("MPI_LIBS"),
                              capture_output=True, text=True, cwd=folder)
     return program, process
+
+
+def check_fortran(root, folder):
+    """The example in Fortran; and the module's installed source, compiled by hand."""
+    shutil.copy(os.path.join(tap.SOURCE, "examples", "03_fortran.f90"), os.path.join(folder, "example.f90"))
+    compiler = tap.build_words("FC", "FCFLAGS")
+    libraries = ["-Wl,-rpath," + f"{root}/lib"] + flags(root, "--libs", "allfold-fortran") + tap.build_words("FORTRAN_LIBS")
+    for what, command in (("by pkg-config", flags(root, "--cflags", "allfold-fortran") + ["example.f90"] + libraries),
+                          ("with the module's source", [f"{root}/share/allfold/fortran/allfold.f90", "example.f90"] + libraries)):
+        compiled = subprocess.run(compiler + command + ["-o", "example"], capture_output=True, text=True, cwd=folder)
+        result = tap.run(1, os.path.join(folder, "example"))
+        tap.ok(result.returncode == 0 and result.stdout.startswith("sum of 1000000 elements on 1 ranks: "),
+               f"the example in Fortran, {what}", (compiled, result))
 
 
 def check(root, shared, archive):
@@ -53,6 +66,10 @@ def check(root, shared, archive):
         shutil.copy(os.path.join(tap.SOURCE, "examples", "01_sum.c"), os.path.join(folder, "example.c"))
         with open(os.path.join(folder, "clashing.c"), "w", encoding="utf-8") as file:
             file.write("void abort(void);\n" + "".join(f"void {name}(void) {{ abort(); }}\n" for name in internal))
+        if os.path.exists(f"{root}/include/allfold.mod"):
+            check_fortran(root, folder)
+        else:
+            tap.skip("no Fortran compiler")
         for static in [False] * shared + [True] * archive:
             program, compiled = make_program(root, folder, static)
             result = tap.run(2, program, env={"LD_LIBRARY_PATH": f"{root}/lib:{os.environ.get('LD_LIBRARY_PATH', '')}"})

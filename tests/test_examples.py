@@ -37,6 +37,13 @@ for ranks in (1, 3):
         f"expected the sum {exact}, found: {result.stdout}{result.stderr}",
     )
 
+    if os.path.exists(os.path.join(tap.BUILD, "examples", "03_fortran")):
+        result, found = run("03_fortran", ranks)
+        tap.ok(result.returncode == 0 and found[:2] == [x.size, ranks] and close(found[2], exact, 1e-10) and found[3:] == [1, 1, 1],
+               f"03_fortran on {ranks} rank(s)", f"expected the sum {exact}, found: {result.stdout}{result.stderr}")
+    else:
+        tap.skip("no Fortran compiler")
+
     parts = []
     for rank in range(ranks):
         i = numpy.arange((rank + 1) * 1000)
