@@ -34,7 +34,7 @@ bool backend_prepares(allfold_backend choice)
 
 void backend_prepare(allfold_backend choice, int local_rank)
 {
-    const struct backend *backend;
+    const struct backend *backend = NULL;
     struct error ignored = {0};
     if (backend_choose(choice, &backend, &ignored) == ALLFOLD_OK && backend->prepare != NULL)
         backend->prepare(local_rank);
