@@ -246,6 +246,11 @@ void allfold_close(allfold_context *context);
    call on the context. Not collective. */
 const char *allfold_message(const allfold_context *context);
 
+/* Takes part in the collective call that the other ranks make, with an error that this rank's program found before it could call: a
+   binding that cannot convert its arguments, a caller without memory. The call fails on all ranks with this status and text. Returns
+   the status; one that is no error counts as ALLFOLD_BAD_ARGUMENT. Collective. */
+allfold_status allfold_fail(allfold_context *context, allfold_status status, const char *text);
+
 /* Folds the global array that the ranks' parts make up, in rank order, to one number. Collective and blocking: *result,
    equal on every rank, is written only on ALLFOLD_OK. A fold with several results is refused. NaN, infinities, empty
    arrays: docs/numerics.md. */

@@ -142,3 +142,12 @@ void allfold_close(allfold_context *context)
 }
 
 const char *allfold_message(const allfold_context *context) { return context->error.text; }
+
+allfold_status allfold_fail(allfold_context *context, allfold_status status, const char *text)
+{
+    struct error *const error = &context->error;
+    const bool is_error = status > ALLFOLD_OK && status <= ALLFOLD_STOPPED;
+    *error = (struct error){0};
+    error_set(error, is_error ? status : ALLFOLD_BAD_ARGUMENT, "%s", text != NULL ? text : "the caller gives no reason");
+    return comm_agree(&context->comm, error);
+}

@@ -8,6 +8,7 @@ struct wrong {
     allfold_array part;
     allfold_call call;
     bool null_part, null_result, softmax, null_y, no_size;
+    bool fails; /* the rank calls allfold_fail instead */
     size_t capacity; /* not 0: through allfold_reduce_all, with room for so many results */
     allfold_type y_type;
     size_t y_offset;
@@ -27,7 +28,9 @@ static void run_wrong(const struct wrong *w)
     if (wrong && w->no_size)
         call.size = 0;
     void *const y = !wrong ? test.y : w->null_y ? NULL : (void *)((char *)test.y + w->y_offset);
-    if (w->softmax)
+    if (wrong && w->fails)
+        status = allfold_fail(test.ctx, w->status, w->text);
+    else if (w->softmax)
         status = allfold_softmax(test.ctx, part, y, wrong ? w->y_type : ALLFOLD_F32, &call);
     else if (w->capacity > 0)
         status = allfold_reduce_all(test.ctx, ALLFOLD_STATS, part, &call, wrong && w->null_result ? NULL : &all);
@@ -79,6 +82,9 @@ void test_arguments(void)
         {.text = "softmax takes y_type", .softmax = true, .part = right, .call = {.result_type = ALLFOLD_F32}, .status = bad},
         {.text = "not int32", .softmax = true, .part = {test.x, 3, ALLFOLD_INT32}, .status = bad},
         {.text = "y_type is that of the part", .softmax = true, .part = right, .status = ALLFOLD_OK},
+        {.text = "the reason of one rank's program", .fails = true, .status = ALLFOLD_NO_MEMORY},
+        {.text = "no time for softmax", .fails = true, .softmax = true, .status = ALLFOLD_STOPPED},
+        {.text = "nor for statistics", .fails = true, .capacity = 12, .status = bad},
         {.text = "at most 2^41 exponentials", .softmax = true, .part = {test.x, (UINT64_C(1) << 41) + 1, ALLFOLD_INT8},
          .call = {.logarithm = 1}, .y_type = ALLFOLD_F32, .status = ALLFOLD_UNSUPPORTED},
         {.text = "a CUDA stream", .part = right, .call = {.stream = test.x}, .status = bad},
