@@ -12,6 +12,7 @@ dist_pages_DATA = \
 	docs/library.md \
 	docs/numerics.md \
 	docs/performance.md docs/performance-log.md \
+	docs/python.md \
 	docs/reliability.md
 install-data-local:
 	$(MKDIR_P) "$(DESTDIR)$(pagesdir)/img"
@@ -36,4 +37,5 @@ EXTRA_DIST += \
 	tools/ladder_svg.py \
 	tools/ladder_tables.py \
 	tools/plot-bench \
-	tools/profile-ladder
+	tools/profile-ladder \
+	tools/python-overhead

@@ -16,7 +16,7 @@ modulefiles_DATA = packaging/$(PACKAGE_VERSION)
 packaging/$(PACKAGE_VERSION): packaging/modulefile.in Makefile
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && sed -e 's|@version''@|$(PACKAGE_VERSION)|g' -e 's|@bindir''@|$(bindir)|g' \
 	  -e 's|@libdir''@|$(libdir)|g' -e 's|@includedir''@|$(includedir)|g' -e 's|@mandir''@|$(mandir)|g' \
-	  $(srcdir)/packaging/modulefile.in >$@
+	  $(if $(pythondir),-e 's|@pythondir''@|$(pythondir)|g',-e '/@pythondir''@/d') $(srcdir)/packaging/modulefile.in >$@
 
 install-exec-hook:
 	$(MKDIR_P) "$(DESTDIR)$(bindir)"
@@ -25,6 +25,8 @@ install-exec-hook:
 uninstall-hook:
 	rm -f "$(DESTDIR)$(bindir)/allfold-scaling-report"
 	for command in $(man_commands); do rm -f "$(DESTDIR)$(man1dir)/allfold-$$command.1"; done
+	test -z "$(pypackagedir)" || rm -rf "$(DESTDIR)$(pypackagedir)/__pycache__"
+	test -z "$(pypackagedir)" || rmdir "$(DESTDIR)$(pypackagedir)" 2>/dev/null || :
 
 # man allfold-sum: the page has a paragraph (.TP) on each command, and these names lead to it.
 man_commands = `sed -n '/^\.SH COMMANDS/,/^\.SH INPUT/{/^\.TP/{n;s/^\.B //p;};}' $(srcdir)/docs/allfold.1 | tr -d '\\\\'`

@@ -43,7 +43,7 @@ CUDA_HEADER = re.compile(r"(cuda|cub/|cooperative_groups|nvtx|nvToolsExt|nvml|nc
 SOURCES = (".c", ".h", ".cu", ".cuh")
 LIBTOOLS = ("libtool.m4", "ltoptions.m4", "ltsugar.m4", "ltversion.m4", "lt~obsolete.m4")  # ./bootstrap puts these in m4/
 COMMENTED = SOURCES + (".m4", ".mk", ".ac", ".am", ".py", ".sh", ".bash", ".supp")
-LISTED = ("src", "fortran", "kernels", "measure", "tests", "bench", "examples", "tools", "docs", "jobs", "packaging")
+LISTED = ("src", "fortran", "kernels", "measure", "tests", "bench", "examples", "tools", "docs", "jobs", "packaging", "python")
 BUILT = re.compile(r"\.(o|lo|mod|a|d|log|trs|lock(\.\d+)?|dirstamp|pyc)$")
 LONG = 500
 
@@ -94,7 +94,7 @@ def locate(root, path, header):
 def files_of(root):
     top = [name for name in os.listdir(root) if os.path.isfile(os.path.join(root, name))]
     found = [name for name in top if name in ("configure.ac", "Makefile.am", "bootstrap", "quickstart")]
-    for folder in ("src", "fortran", "kernels", "measure", "tests", "bench", "examples", "tools", "jobs", "packaging", "m4", ".ci"):
+    for folder in ("src", "fortran", "kernels", "measure", "tests", "bench", "examples", "tools", "jobs", "packaging", "python", "m4", ".ci"):
         for where, folders, names in os.walk(os.path.join(root, folder)):
             folders[:] = [name for name in folders if name not in (".deps", "__pycache__")]
             found += [os.path.relpath(os.path.join(where, name), root) for name in names if name not in LIBTOOLS]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """make install: what a distribution expects is where it expects it; the completion offers what --help has; every command
-has a manual page; the report tool runs from where it is installed; programs link the installed libraries; make uninstall leaves
-nothing."""
+has a manual page; the report tool runs from where it is installed; programs link the installed libraries, the Python package loads
+them; make uninstall leaves nothing."""
 import os
 import re
 import shutil
@@ -111,6 +111,21 @@ def check_tools(root):
     tap.ok(text.startswith("#%Module") and f'"{prefix()}/bin"' in text and "@" not in text, "a module file of this version", text)
 
 
+def check_python(root):
+    """The package finds the library, wherever both are, and its folder is in the module file."""
+    folder = tap.build_words("pythondir")
+    if not folder or folder[0] == "":
+        tap.skip("configured without the Python package")
+        return
+    place = folder[0].replace("${prefix}", root) if folder[0].startswith("${prefix}") else root[:-len(prefix())] + folder[0]
+    process = subprocess.run([tap.build_words("PYTHON")[0], "-c", "import allfold; print(allfold.library_path, allfold.sum([1, 2]))"],
+                             capture_output=True, text=True, env={**os.environ, "PYTHONPATH": place, "PYTHONDONTWRITEBYTECODE": "1",
+                                  "ALLFOLD_LIBRARY": ""})
+    tap.ok(process.stdout == f"{root}/lib/liballfold.so.0 3\n", "the Python package finds the library", process)
+    with open(f"{root}/share/modulefiles/allfold/{cli.alone('--version').stdout.split()[1]}", encoding="utf-8") as file:
+        tap.ok(f'PYTHONPATH      "{folder[0].replace("${prefix}", prefix())}"' in file.read(), "its folder is in the module file")
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         process = make("install", folder)
@@ -122,6 +137,7 @@ def main():
             check_completion(root, texts)
             check_manual(root, texts.commands())
             check_tools(root)
+            check_python(root)
             installed_library.check(root, shared=built(".so"), archive=built(".a"))
             process = make("uninstall", folder)
             left = [os.path.join(where, name) for where, _, names in os.walk(root) for name in names]

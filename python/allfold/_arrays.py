@@ -1,0 +1,172 @@
+"""Arrays of the caller: their address, count, type and stream. NumPy and whatever it can convert; PyTorch, CuPy, JAX and others by
+DLPack; else by __cuda_array_interface__."""
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any, NamedTuple, Optional, Tuple
+
+import numpy
+
+from . import _dlpack, _library
+from ._errors import ArgumentError, UnsupportedError
+from ._mpi import lib
+
+TYPES, FOLDS = _library.tables(lib)  # element types and folds by the library's names
+_SHORT = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64"}
+FLOATS = tuple(_SHORT)
+TYPE_OF = {long: TYPES[short] for long, short in _SHORT.items()}  # by NumPy's names
+TYPE_OF.update((name, number) for name, number in TYPES.items() if name not in _SHORT.values())
+NAME_OF = {number: name for name, number in TYPE_OF.items()}
+_TYPE_OF_DTYPE = {numpy.dtype(name): number for name, number in TYPE_OF.items() if name != "bfloat16"}
+_ndarray = numpy.ndarray
+
+LEGACY_STREAM = _dlpack.LEGACY_STREAM
+
+
+class Elements(NamedTuple):
+    """An array as the library takes it. Device memory has a stream that is never None, so that the CPU backend refuses it."""
+
+    address: int
+    size: int
+    type: int
+    stream: Optional[int]
+    owner: Any
+
+
+def elements(x: Any, ordered: bool) -> Tuple[int, int, int, Optional[int], Any]:
+    """What is in Elements, of any array. ordered: the elements must be in C order; else Fortran's will do."""
+    if type(x) is _ndarray:
+        flags, number = x.flags, _TYPE_OF_DTYPE.get(x.dtype)
+        if number is not None and flags.aligned and (flags.c_contiguous or (flags.f_contiguous and not ordered)):
+            return x.ctypes.data, x.size, number, None, x
+        return _of_numpy(x)
+    if hasattr(x, "__dlpack__") and not isinstance(x, _ndarray):
+        return _of_view(_dlpack.view(x), None, ordered)
+    if hasattr(x, "__cuda_array_interface__"):
+        view, stream = _cuda_view(x.__cuda_array_interface__, x)
+        return _of_view(view, stream, ordered)
+    return _of_numpy(x)
+
+
+def type_of_name(name: str) -> int:
+    try:
+        return TYPE_OF[name]
+    except KeyError:
+        raise ArgumentError(f"element type {name}: expected one of {', '.join(TYPE_OF)}") from None
+
+
+def _of_numpy(x: Any) -> Elements:
+    """Of everything from which NumPy makes an array. Copies what is not in C order, or not in this machine's byte order."""
+    if isinstance(x, numpy.ma.MaskedArray):
+        raise ArgumentError("a masked array: expected an array without a mask. x.compressed() has the elements that are not masked")
+    x = numpy.asarray(x)
+    number = type_of_name(x.dtype.name)
+    x = numpy.require(x, x.dtype.newbyteorder("="), ["C", "A"])
+    return Elements(x.ctypes.data, x.size, number, None, x)
+
+
+def is_dense(shape: Tuple[int, ...], strides: Optional[Tuple[int, ...]], ordered: bool) -> bool:
+    """Whether the elements lie in C order without gaps; if not ordered, in Fortran order will do."""
+    if strides is None or 0 in shape:
+        return True
+    wide = [(length, stride) for length, stride in zip(shape, strides) if length != 1]
+    for axes in (wide[::-1],) if ordered else (wide[::-1], wide):
+        expected, dense = 1, True
+        for length, stride in axes:
+            dense = dense and stride == expected
+            expected *= length
+        if dense:
+            return True
+    return False
+
+
+def _of_view(view: _dlpack.View, stream: Optional[int], ordered: bool) -> Elements:
+    number, count = type_of_name(view.name), math.prod(view.shape)
+    if view.on_device:
+        if not is_dense(view.shape, view.strides, ordered):
+            raise ArgumentError(f"an array in device memory with gaps or out of order (shape {view.shape}, strides {view.strides}): "
+                                "expected a contiguous one, as .contiguous() of PyTorch and ascontiguousarray() of CuPy make")
+        return Elements(view.address, count, number, LEGACY_STREAM if stream is None else stream, view.owner)
+    if is_dense(view.shape, view.strides, ordered):
+        return Elements(view.address, count, number, None, view.owner)
+    packed = _packed(view, lib.allfold_type_bytes(number))
+    return Elements(packed.ctypes.data, count, number, None, packed)
+
+
+class _Strided:
+    """Memory of the host as NumPy's unsigned integers of that size, whatever they stand for."""
+
+    def __init__(self, view: _dlpack.View, size: int) -> None:
+        assert view.strides is not None
+        self.__array_interface__ = {"version": 3, "shape": view.shape, "typestr": f"<u{size}", "data": (view.address, True),
+                                    "strides": tuple(stride * size for stride in view.strides)}
+
+
+def _packed(view: _dlpack.View, size: int) -> Any:
+    return numpy.asarray(_Strided(view, size)).copy(order="C")
+
+
+def _cuda_view(interface: Any, owner: Any) -> Tuple[_dlpack.View, Optional[int]]:
+    """Of __cuda_array_interface__, version 2 or 3, and the stream in which the elements are ready."""
+    dtype, shape, (address, read_only) = numpy.dtype(interface["typestr"]), tuple(interface["shape"]), interface["data"]
+    if interface.get("mask") is not None:
+        raise ArgumentError("an array with a mask: expected one without")
+    if not dtype.isnative:
+        raise UnsupportedError(f"device memory of {interface['typestr']}: expected this machine's byte order")
+    strides = interface.get("strides")
+    if strides is not None:
+        strides = tuple(stride // dtype.itemsize for stride in strides)
+    return _dlpack.View(address or 0, dtype.name, shape, strides, True, bool(read_only), owner), interface.get("stream")
+
+
+# ---- where softmax writes
+
+
+def writable(out: Any, x: Any, stream: Optional[int]) -> Elements:
+    """out as the library takes it: of the shape of x, in C order, without gaps, of a floating-point type. stream: of x."""
+    if isinstance(out, _ndarray):
+        flags = out.flags
+        if not (flags.c_contiguous and flags.aligned and flags.writeable and out.dtype.isnative) or \
+                isinstance(out, numpy.ma.MaskedArray):
+            raise ArgumentError("out: expected a writable array in C order without gaps, in this machine's byte order")
+        found, shape = Elements(out.ctypes.data, out.size, type_of_name(out.dtype.name), None, out), out.shape
+    else:
+        if hasattr(out, "__dlpack__"):
+            view, own = _dlpack.view(out), None
+        elif hasattr(out, "__cuda_array_interface__"):
+            view, own = _cuda_view(out.__cuda_array_interface__, out)
+        else:
+            raise ArgumentError(f"out: expected an array, found {type(out).__name__}")
+        if view.read_only or not is_dense(view.shape, view.strides, True):
+            raise ArgumentError("out: expected a writable array in C order without gaps")
+        found, shape = _of_view(view, own, True), view.shape
+    if shape != tuple(numpy.shape(x)):
+        raise ArgumentError(f"out: expected the shape of x, {tuple(numpy.shape(x))}, found {shape}")
+    if stream is not None and found.stream not in (None, LEGACY_STREAM, stream):
+        raise ArgumentError(f"out: expected an array that is ready in the stream of x ({stream}), found {found.stream}")
+    return found
+
+
+def empty_like(x: Any, name: str) -> Tuple[Any, Any]:
+    """A new array of the kind, shape and place of x, of that type; and a function that makes of it what the caller gets."""
+    torch, cupy, jax = (sys.modules.get(module) for module in ("torch", "cupy", "jax"))
+    if torch is not None and isinstance(x, torch.Tensor):
+        return torch.empty(x.shape, dtype=getattr(torch, name), device=x.device), None
+    if cupy is not None and isinstance(x, cupy.ndarray):
+        with x.device:
+            return cupy.empty(x.shape, name), None
+    on_device = hasattr(x, "__dlpack_device__") and int(x.__dlpack_device__()[0]) in _dlpack.ON_DEVICE
+    if on_device or (hasattr(x, "__cuda_array_interface__") and not hasattr(x, "__dlpack_device__")):
+        raise ArgumentError(f"out: expected an array in device memory, as allfold cannot make one of {type(x).__name__}")
+    made = numpy.empty(numpy.shape(x), numpy.dtype(_extended(name)))
+    return made, jax.numpy.asarray if jax is not None and isinstance(x, jax.Array) else None
+
+
+def _extended(name: str) -> Any:
+    """What numpy.dtype takes for that type: bfloat16 is of the package ml_dtypes."""
+    if name != "bfloat16":
+        return name
+    import ml_dtypes
+
+    return ml_dtypes.bfloat16

@@ -1,0 +1,139 @@
+"""Contexts: one for each communicator and level, opened at the first call and kept; or the caller's own, with options."""
+from __future__ import annotations
+
+import ctypes
+import threading
+from ctypes import byref, c_void_p
+from typing import Any, Callable, Dict, List, NoReturn, Optional, Tuple
+
+from . import _library, _mpi
+from ._errors import BY_STATUS, ArgumentError, Error, OutOfMemoryError
+from ._library import Array, Call, Log, Options, Result
+from ._mpi import lib
+
+_open: List["Context"] = []  # in the order of opening, in which they are closed: the same on all ranks of each
+_kept: Dict[Tuple[Optional[int], Optional[str]], "Context"] = {}
+_keeping = threading.Lock()
+
+
+def choice(name: str, choices: Dict[str, int], word: Any) -> int:
+    """The number of a word."""
+    try:
+        return choices[word]
+    except (KeyError, TypeError):
+        raise ArgumentError(f"{name}: expected {' or '.join(repr(known) for known in choices)}, found {word!r}") from None
+
+
+class Context:
+    """Ranks, a device and options, for functions that get it as `comm`.
+
+    >>> import allfold
+    >>> with Context(backend="cpu", level="fast") as context:
+    ...     allfold.sum([1.0, 2.0, 3.0], comm=context)
+    6.0
+
+    Opening and closing are collective over the communicator: None is MPI_COMM_WORLD. The communicator is duplicated. All options
+    must be the same on all ranks:
+
+    - backend: 'cuda', 'cpu', or 'auto': cuda if a device is visible, else cpu
+    - device_memory: bytes of device memory that one rank may use; 0: three quarters of what is free
+    - staging_bytes: bytes of a shard of data that streams; 0: chosen by the backend
+    - threads: CPU threads of one rank; 0: the cores it may run on, shared with the ranks of its host
+    - level: 'exact' or 'fast', see docs/numerics.md
+    - exchange: 'auto', or 'mpi': ranks of one host do not use shared memory
+    - log: called with lines of text about progress
+
+    A context that is not closed is closed when MPI is finalised or Python ends. It serves one thread at a time; others wait.
+    """
+
+    def __init__(self, comm: Any = None, *, backend: str = "auto", device_memory: int = 0, staging_bytes: int = 0,
+                 threads: int = 0, level: str = "exact", exchange: str = "auto",
+                 log: Optional[Callable[[str], object]] = None) -> None:
+        self.level = level
+        self._log = Log() if log is None else Log(lambda user, line: (log(line.decode(errors="replace")), None)[1])
+        options = Options(size=ctypes.sizeof(Options), backend=choice("backend", _library.BACKENDS, backend),
+                          device_memory=device_memory, staging_bytes=staging_bytes, threads=threads,
+                          level=choice("level", _library.LEVELS, level),
+                          exchange=choice("exchange", _library.EXCHANGES, exchange), log=self._log)
+        _mpi.begin(_freed)
+        handle = _mpi.handle_of(comm)
+        _mpi.check_intra(handle)
+        self._open(handle, options)
+        self.lock = threading.Lock()
+        # one of each, used again by every call
+        self.part, self.call, self.result = Array(), Call(size=ctypes.sizeof(Call)), Result()
+        self.part_ref, self.call_ref, self.result_ref = byref(self.part), byref(self.call), byref(self.result)
+
+    def _open(self, comm: int, options: Options) -> None:
+        opened, message = c_void_p(), ctypes.create_string_buffer(1024)
+        status = lib.allfold_open(comm, byref(options), byref(opened), message, len(message))
+        if status:
+            raise BY_STATUS.get(status, Error)(message.value.decode(errors="replace"))
+        self.handle: Optional[int] = opened.value
+        _open.append(self)
+
+    def close(self) -> None:
+        """Frees the context. Collective. Calls with it are errors from then on; a second close does nothing."""
+        with self.lock:
+            handle, self.handle = self.handle, None
+        if handle is not None:
+            _open.remove(self)
+            lib.allfold_close(handle)
+
+    def __enter__(self) -> "Context":
+        return self
+
+    def __exit__(self, *ignored: object) -> None:
+        self.close()
+
+    # ---- for the functions
+
+    def fail(self, error: Exception) -> NoReturn:
+        """Raises an error that this rank met before it could call the library. The other ranks, which have called, are told."""
+        self.check_open()
+        kind = error if isinstance(error, Error) else OutOfMemoryError() if isinstance(error, MemoryError) else ArgumentError()
+        text = str(error) or type(error).__name__
+        raise self.error(lib.allfold_fail(self.handle, kind.status, text.encode())) from error
+
+    def check_open(self) -> None:
+        if self.handle is None:
+            raise ArgumentError("the context is closed: expected an open one")
+
+    def error(self, status: int) -> Error:
+        """What went wrong in the call that returned this status."""
+        self.check_open()
+        return BY_STATUS.get(status, Error)(lib.allfold_message(self.handle).decode(errors="replace"))
+
+
+def context_of(comm: Any, level: Optional[str]) -> Context:
+    """The context that serves these. The first call for a communicator and level opens it: collective."""
+    if comm is None:
+        context = _kept.get((None, level))
+        if context is not None:
+            return context
+    elif isinstance(comm, Context):
+        if level is not None and level != comm.level:
+            raise ArgumentError(f"level {level!r}: expected none, as the context has its own, {comm.level!r}")
+        return comm
+    handle = None if comm is None else _mpi.handle_of(comm)
+    return _kept.get((handle, level)) or _keep(comm, handle, level)
+
+
+def _keep(comm: Any, handle: Optional[int], level: Optional[str]) -> Context:
+    known = _mpi.WORLD if handle is None else handle
+    with _keeping:
+        context = _kept.get((known, level or "exact"))
+        if context is None:
+            context = Context(comm, level=level or "exact")
+            _mpi.watch(known)
+        _kept[handle, level] = _kept[known, level or "exact"] = context
+    return context
+
+
+def _freed(comm: int) -> None:
+    """A communicator is about to be freed, or with SELF MPI to be finalised: closes what was opened for it."""
+    keys = [key for key in _kept if comm in (key[0], _mpi.SELF)]
+    ended = {id(context): context for context in [_kept.pop(key) for key in keys]}
+    for context in list(_open):
+        if comm == _mpi.SELF or id(context) in ended:
+            context.close()

@@ -1,0 +1,8 @@
+"""All checks that the ranks make together, in one process each, as MPI takes long to start."""
+import arrays
+import communicators
+import folds
+
+folds.check()
+arrays.check()
+communicators.check()

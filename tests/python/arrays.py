@@ -1,0 +1,167 @@
+"""Kinds of arrays: NumPy's in any layout, what NumPy can convert, DLPack, __cuda_array_interface__, PyTorch and JAX if they are
+there, in device memory if there is some."""
+import array
+import math
+import sys
+
+import numpy as np
+
+import allfold
+from ranks import ok, parts, rank, refused, size, values
+
+WHOLE = np.arange(24, dtype=np.float32).reshape(4, 6)
+TOTAL = 276.0 * size
+
+
+def check_numpy():
+    layouts = {"Fortran order": np.asfortranarray(WHOLE), "a transposed view": WHOLE.T, "every other column": WHOLE.repeat(2, 1)[:, ::2],
+               "reversed": WHOLE[::-1], "big-endian": WHOLE.astype(">f4"), "a memmap": np.asarray(WHOLE).view(np.memmap),
+               "not aligned": np.frombuffer(b"x" + WHOLE.tobytes(), np.uint8)[1:].view("<f4"), "a list": WHOLE.tolist(),
+               "a memoryview": memoryview(WHOLE), "array.array": array.array("f", WHOLE.ravel()),
+               "longlong": WHOLE.astype(np.longlong), "bytes that cannot be written": np.frombuffer(WHOLE.tobytes(), "f4")}
+    found = {name: allfold.sum(x) for name, x in layouts.items()}
+    ok(all(total == TOTAL for total in found.values()), "NumPy's arrays of any layout", found)
+    found = [allfold.argmax(x) for x in (np.asfortranarray(-WHOLE), WHOLE[::-1], -WHOLE.T)]
+    ok(found == [0, 5, 0], "indices are those of C order", found)
+    ok(allfold.argmax(np.asfortranarray(WHOLE)) == 23 and allfold.stats(WHOLE.T).argmax == 23, "also in Fortran order")
+    ok(allfold.sum(np.float64(2)) == 2 * size and allfold.sum(7) == 7 * size, "scalars")
+    found = allfold.softmax(np.asfortranarray(WHOLE), axis=None)
+    ok(found.shape == (4, 6) and found.flags.c_contiguous and found.argmax() == 23, "softmax of Fortran order", found)
+    refused("a masked array", (ValueError,), ["mask", "compressed"], lambda: allfold.sum(np.ma.masked_equal(WHOLE, 3)))
+    refused("complex numbers", (ValueError,), ["complex128", "float32", "bfloat16"], lambda: allfold.sum(np.ones(2, complex)))
+    refused("objects", (ValueError,), ["object"], lambda: allfold.sum([1, None]))
+    refused("ragged lists", (ValueError,), [], lambda: allfold.sum([[1, 2], [3]]))
+    refused("axes", (ValueError,), ["axis 0", "2 dimensions"], lambda: allfold.sum(WHOLE, 0))
+    ok(allfold.sum(WHOLE, (0, -1)) == allfold.sum(WHOLE.ravel(), -1) == TOTAL, "all axes are the whole array")
+    refused("the norm of a matrix", (ValueError,), ["ord=2", "2 dimensions"], lambda: allfold.norm(WHOLE, 2))
+    ok(allfold.norm(WHOLE) == math.sqrt(size * float((WHOLE.astype(float)**2).sum())), "but its vector has one")
+
+
+def check_out():
+    x = np.arange(8, dtype=np.float32)
+    refused("out that overlaps", (ValueError,), ["overlaps"], lambda: allfold.softmax(x[:4], out=x[2:6]))
+    refused("out of another shape", (ValueError,), ["(8,)", "(4,)"], lambda: allfold.softmax(x, out=np.empty(4)))
+    refused("out with gaps", (ValueError,), ["gaps"], lambda: allfold.softmax(x[:4], out=np.empty(8)[::2]))
+    refused("out that cannot be written", (ValueError,), ["writable"], lambda: allfold.softmax(x, out=np.frombuffer(bytes(32), "f4")))
+    refused("out that is no array", (ValueError,), ["list"], lambda: allfold.softmax(x, out=[0.0] * 8))
+    refused("out and dtype", (ValueError,), ["dtype and out"], lambda: allfold.softmax(x, out=np.empty(8), dtype=float))
+    refused("softmax in integers", (ValueError,), ["int32", "float16"], lambda: allfold.softmax(x, dtype=np.int32))
+    out = np.empty(8)
+    ok(allfold.softmax(x, out=out) is out and abs(out.sum() * size - 1) < 1e-12, "out of another type", out)
+
+
+class Tensor:
+    """Of a library of which only DLPack is known."""
+
+    def __init__(self, x, versions=True):
+        self.x, self.versions, self.shape = x, versions, x.shape
+
+    def __dlpack_device__(self):
+        return self.x.__dlpack_device__()
+
+    def __dlpack__(self, **options):
+        if not self.versions and "max_version" in options:
+            raise TypeError("max_version")
+        return self.x.__dlpack__(**options)
+
+
+def check_dlpack():
+    x = WHOLE.copy()
+    before = sys.getrefcount(x)
+    found = [allfold.sum(Tensor(y, versions)) for y in (x, x.T, x[::2], x[:, 1::2]) for versions in (True, False)]
+    ok(found == [TOTAL] * 4 + [float(x[::2].sum()) * size] * 2 + [float(x[:, 1::2].sum()) * size] * 2, "DLPack, in any layout", found)
+    found = [allfold.sum(Tensor(values(name, 9).reshape(3, 3))) for name in ("int8", "uint16", "int64", "float16", "float64")]
+    expected = [math.fsum(values(name, 9).tolist()) * size for name in ("int8", "uint16", "int64", "float16", "float64")]
+    ok(np.allclose(found, expected, rtol=1e-15), "of several types", (found, expected))
+    out = Tensor(np.empty((4, 6), np.float32))
+    ok(allfold.softmax(Tensor(x), axis=None, out=out) is out and abs(out.x.sum() * size - 1) < 1e-6, "softmax into a tensor", out.x)
+    made = allfold.softmax(Tensor(x), axis=None)
+    ok(isinstance(made, np.ndarray) and np.array_equal(made, out.x), "or into a new array", made)
+    refused("complex tensors", (ValueError,), ["complex128"], lambda: allfold.sum(Tensor(np.ones(3, complex))))
+    ok(sys.getrefcount(x) == before, "every tensor is given back", (before, sys.getrefcount(x)))
+
+
+class OnDevice:
+    """An address that must not be read."""
+
+    def __init__(self, **changes):
+        self.shape = (1000,)
+        self.__cuda_array_interface__ = {"shape": self.shape, "typestr": "<f4", "data": (4096, False), "version": 3, **changes}
+
+
+def check_device_refusals():
+    """The CPU backend must not follow an address of a device."""
+    with allfold.Context(backend="cpu") as context:
+        refused("device memory for the CPU backend", (ValueError,), ["CPU backend"], lambda: allfold.sum(OnDevice(), comm=context))
+        refused("and as out", (ValueError,), ["CPU backend"],
+                lambda: allfold.softmax(np.zeros(1000, np.float32), out=OnDevice(), comm=context))
+    refused("device memory with gaps", (ValueError,), ["gaps", "contiguous"], lambda: allfold.sum(OnDevice(strides=(8,))))
+    refused("with a mask", (ValueError,), ["mask"], lambda: allfold.sum(OnDevice(mask=WHOLE)))
+    refused("in another byte order", (NotImplementedError,), ["byte order"], lambda: allfold.sum(OnDevice(typestr=">f4")))
+    refused("softmax without out", (ValueError,), ["out", "OnDevice"], lambda: allfold.softmax(OnDevice()))
+
+
+def check_bfloat16():
+    try:
+        import ml_dtypes
+    except ImportError:
+        return
+    x = WHOLE.astype(ml_dtypes.bfloat16)
+    found = allfold.softmax(x, axis=None)
+    ok(allfold.sum(x) == TOTAL and found.dtype == x.dtype and found.shape == x.shape, "bfloat16 of ml_dtypes", found)
+    ok(allfold.sum(1 + x / 256, dtype=ml_dtypes.bfloat16) == ml_dtypes.bfloat16(float((1 + x / 256).astype(float).sum()) * size),
+       "a result in it")
+
+
+def check_torch(device):
+    import torch
+
+    whole = torch.from_numpy(values("float32"))
+    x = torch.from_numpy(parts(values("float32"))).to(device)
+    found = [allfold.sum(x), allfold.argmax(x), allfold.max(x.bfloat16()), allfold.sum(x.long()), allfold.sum(x > 0)]
+    expected = [math.fsum(whole.tolist()), int(whole.argmax()), float(whole.bfloat16().max()), int(whole.long().sum()), int((whole > 0).sum())]
+    ok(found == expected, f"PyTorch, {device}", (found, expected))
+    ok(allfold.sum(x, dtype=torch.float16) == np.float16(expected[0]), "PyTorch's types as dtype")
+    made, sums = allfold.softmax(x / 1000), torch.softmax(whole / 1000, 0)
+    ok(made.device == x.device and made.dtype == x.dtype and torch.allclose(made.cpu(), torch.from_numpy(parts(sums.numpy())), rtol=1e-5),
+       "PyTorch: softmax", made)
+    half = x.half()
+    ok(allfold.softmax(half, out=half) is half, "PyTorch: in place")
+    refused("PyTorch: a tensor that requires its gradient", (ValueError,), ["detach"], lambda: allfold.sum(torch.zeros(3, requires_grad=True)))
+    if device == "cuda":
+        refused("PyTorch: gaps", (ValueError,), ["contiguous"], lambda: allfold.sum(torch.zeros(8, device=device)[::2]))
+        with torch.cuda.stream(torch.cuda.Stream()):
+            late = torch.zeros(1 << 24, device=device)
+            for _ in range(100):
+                late += 1
+            found = allfold.sum(late)
+        ok(found == 100 * 2**24 * size, "PyTorch: what a stream still computes", found)
+        ok(allfold.sum(torch.ones(9)) == 9 * size and allfold.softmax(torch.ones(4)).device.type == "cpu", "host memory streams")
+    else:
+        ok(allfold.sum(torch.arange(8.0)[::2].bfloat16()) == 12 * size, "PyTorch: gaps, on the host")
+
+
+def check_jax():
+    import jax
+
+    x = jax.numpy.asarray(WHOLE)
+    found = allfold.softmax(x.ravel()) if jax.default_backend() == "cpu" else x
+    ok(allfold.sum(x) == TOTAL and allfold.sum(x.astype("bfloat16")) == TOTAL and isinstance(found, jax.Array), "JAX", found)
+
+
+def check():
+    check_numpy()
+    check_out()
+    check_dlpack()
+    check_device_refusals()
+    check_bfloat16()
+    for module, function, *arguments in (("torch", check_torch, "cpu"), ("jax", check_jax)):
+        try:
+            __import__(module)
+        except ImportError:
+            continue
+        function(*arguments)
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        torch.cuda.set_device(rank % torch.cuda.device_count())
+        check_torch("cuda")

@@ -1,0 +1,102 @@
+"""Numbers of the Python package, beside math.fsum, Python's integers and NumPy."""
+import math
+
+import numpy as np
+
+import allfold
+from ranks import FLOATS, INTEGERS, ok, parts, refused, size, values
+
+
+def check_floats():
+    for dtype in FLOATS:
+        whole = values(dtype)
+        x, exact = parts(whole), whole.astype(float)
+        total = math.fsum(exact)
+        found = {
+            "sum": (allfold.sum(x), total),
+            "min": (allfold.min(x), exact.min()), "max": (allfold.max(x), exact.max()),
+            "argmin": (allfold.argmin(x), int(whole.argmin())), "argmax": (allfold.argmax(x), int(whole.argmax())),
+            "norm1": (allfold.norm(x, 1), math.fsum(abs(exact))), "norminf": (allfold.norm(x, math.inf), abs(exact).max())}
+        ok(all(type(a) in (int, float) and a == b for a, b in found.values()), f"{dtype}: exact folds", found)
+        near = {"mean": (allfold.mean(x, axis=0), total / whole.size), "norm": (allfold.norm(x), math.sqrt(math.fsum(exact**2))),
+                "prod": (allfold.prod(parts(whole[:40])), math.prod(exact[:40])),
+                "logsumexp": (allfold.logsumexp(x), exact.max() + math.log(math.fsum(np.exp(exact - exact.max())))),
+                "fast": (allfold.sum(x, level="fast"), total)}
+        ok(all(math.isclose(a, b, rel_tol=1e-12) for a, b in near.values()), f"{dtype}: the others", near)
+
+
+def check_integers():
+    for dtype in INTEGERS:
+        whole = values(dtype)
+        x, exact = parts(whole), [int(element) for element in whole]
+        found = {"sum": (allfold.sum(x), sum(exact)), "max": (allfold.max(x), max(exact)),
+                 "norm1": (allfold.norm(x, 1), sum(map(abs, exact))), "argmin": (allfold.argmin(x), int(whole.argmin()))}
+        ok(all(type(a) is int and a == b for a, b in found.values()), f"{dtype}: exact integers", found)
+    big = np.full(4, 2**63, np.uint64)
+    refused("an integer sum that 64 bits cannot hold", (allfold.IntegerOverflowError, OverflowError), ["36893488147419103232" if size == 1 else "uint64"],
+            lambda: allfold.sum(big))
+
+
+def check_dtype():
+    whole = values("float32")
+    x, total = parts(whole), math.fsum(values("float32").astype(float))
+    found = [allfold.sum(x, dtype=kind) for kind in (np.float16, "float32", float)]
+    ok(all(a == kind(total) and type(a) is kind for a, kind in zip(found, (np.float16, np.float32, np.float64))),
+       "dtype: rounded once, NumPy's scalar", found)
+    integers = parts(np.arange(100, dtype=np.int32))
+    found = allfold.sum(integers, dtype=np.int64)
+    ok(type(found) is np.int64 and found == 4950, "dtype of integers", repr(found))
+    refused("a sum that its dtype cannot hold", (OverflowError,), ["int8", "4950"], lambda: allfold.sum(integers, dtype="int8"))
+    refused("an integer dtype of a mean", (ValueError,), ["int64", "49.5"], lambda: allfold.mean(integers, dtype=int))
+    refused("an unknown dtype", (ValueError,), ["complex128"], lambda: allfold.sum(x, dtype=complex))
+
+
+def check_nan():
+    whole = values("float64")
+    whole[[70, 500]] = np.nan
+    x = parts(whole)
+    found = [allfold.max(x), allfold.argmax(x), allfold.max(x, nan_policy="omit"), allfold.argmax(x, nan_policy="omit")]
+    ok(math.isnan(found[0]) and found[1:] == [70, np.nanmax(whole), int(np.nanargmax(whole))], "NaN: propagate and omit", found)
+    refused("NaN: raise", (allfold.NoValueError, ValueError), ["NaN"], lambda: allfold.min(x, nan_policy="raise"))
+    refused("an unknown policy", (ValueError,), ["'propagate'", "'ignore'"], lambda: allfold.min(x, nan_policy="ignore"))
+
+
+def check_stats():
+    whole = values("float32")
+    found, exact = allfold.stats(parts(whole)), whole.astype(float)
+    ok((found.count, found.nan_count, found.sum, found.min, found.max, found.argmin, found.argmax, found.norm1, found.norminf)
+       == (whole.size, 0, math.fsum(exact), exact.min(), exact.max(), whole.argmin(), whole.argmax(), math.fsum(abs(exact)),
+           abs(exact).max())
+       and math.isclose(found.mean, exact.mean()) and math.isclose(found.variance, exact.var())
+       and math.isclose(found.norm2, np.linalg.norm(exact)), "stats", found)
+    found = allfold.stats(whole[:0])
+    ok((found.count, found.sum, found.mean, found.min, found.argmax) == (0, 0, None, None, None), "stats of nothing", found)
+    ok(allfold.sum(whole[:0]) == 0 and allfold.prod([]) == 1, "sum and product of nothing")
+    refused("the least of nothing", (allfold.NoValueError, ValueError), [], lambda: allfold.min(whole[:0]))
+
+
+def check_softmax():
+    whole = (np.random.default_rng(2).standard_normal(500) * 4).astype(np.float32)
+    x, exact = parts(whole), whole.astype(float)
+    terms = np.exp(exact - exact.max())
+    expected, logarithm = parts(terms / math.fsum(terms)), parts(exact - exact.max() - math.log(math.fsum(terms)))
+    found = allfold.softmax(x)
+    ok(found.dtype == np.float32 and found.shape == x.shape and np.allclose(found, expected, rtol=1e-6, atol=0), "softmax", found)
+    found = allfold.log_softmax(x, dtype=np.float64)
+    ok(found.dtype == np.float64 and np.allclose(found, logarithm, rtol=1e-12), "log_softmax in float64", found)
+    out = x.copy()
+    ok(allfold.softmax(out, out=out) is out and np.allclose(out, expected, rtol=1e-6, atol=0), "in place", out)
+    matrix = np.zeros((2, 3))
+    found = allfold.softmax(matrix, axis=None)
+    ok(found.shape == (2, 3) and found[0, 0] == found[1, 2], "of all elements of a matrix", found)
+    refused("of its rows: not yet", (ValueError,), ["axis -1", "2 dimensions", "None"], lambda: allfold.softmax(matrix))
+    ok(allfold.softmax(np.arange(3), level="fast").dtype == np.float64, "of integers: float64")
+
+
+def check():
+    check_floats()
+    check_integers()
+    check_dtype()
+    check_nan()
+    check_stats()
+    check_softmax()
