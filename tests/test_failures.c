@@ -89,12 +89,10 @@ static void test_operations(void)
     }
 }
 
-/* What depends on the level. */
+/* What depends on the level: the length of the records that are exchanged. */
 static void test_level(const char *level)
 {
     char what[80];
-    snprintf(what, sizeof what, "%swrong arguments on one rank", level);
-    on_ranks(test_arguments, what);
     snprintf(what, sizeof what, "%sone rank calls something else", level);
     if (test.size > 1)
         on_ranks(test_disagreement, what);
@@ -110,6 +108,7 @@ static void test_all(const char *backend)
     test.device_x = device_block(test.ctx, sizeof test.x, sizeof *test.x);
     test.device_y = device_block(test.ctx, sizeof test.y, sizeof *test.y);
     device_write(test.ctx, test.device_x, test.x, sizeof test.x);
+    on_ranks(test_arguments, "wrong arguments on one rank");
     test_level("");
     test_operations();
     on_ranks(test_two, "several ranks fail together");

@@ -512,6 +512,8 @@ static void test_resident(allfold_type type, bool logarithm, allfold_level level
             const struct job job = {MONOID_sumexp, type, n, 0, 0, 3, (enum choice)((count + way) % DRAW_COUNT)};
             if (n > 20000 && (n <= kept || chained) && (n + (uint64_t)way) % 3 != 0)
                 continue;
+            if (shapes_are_known(type) && (n + (uint64_t)way) % 2 != 0)
+                continue;
             right = resident_job(&job, logarithm, level, alone, chained, way % 4 != 3, way % 4 == 2, room);
             if (!right) {
                 tap_ok(false, "%ssoftmax of %s%s without the host or with its orders", logarithm ? "log-" : "",
@@ -622,10 +624,11 @@ int main()
                 test_softmax((allfold_type)type, y_type, logarithm);
     }
     test_full_words();
-    for (allfold_type type : {ALLFOLD_F16, ALLFOLD_BF16, ALLFOLD_F32, ALLFOLD_F64})
-        for (bool logarithm : {false, true})
-            for (const allfold_level level : {ALLFOLD_LEVEL_FAST, ALLFOLD_LEVEL_EXACT})
-                test_resident(type, logarithm, level);
+    for (allfold_type type : {ALLFOLD_F16, ALLFOLD_BF16, ALLFOLD_F32, ALLFOLD_F64}) {
+        test_resident(type, false, ALLFOLD_LEVEL_FAST);
+        test_resident(type, false, ALLFOLD_LEVEL_EXACT);
+        test_resident(type, true, ALLFOLD_LEVEL_EXACT); /* level fast has the same kernels */
+    }
     tap_ok(kernels_check() == 0, "kernels_check finds the kernels");
     const struct softmax_work to_integers = {NULL, NULL, ALLFOLD_F32, ALLFOLD_INT32, 1, false, ALLFOLD_LEVEL_FAST};
     tap_ok(softmax_launch(&to_integers, NULL, 1, NULL) != 0,
