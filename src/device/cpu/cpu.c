@@ -168,7 +168,8 @@ static allfold_status cpu_follow(struct queue *queue, void *stream, struct error
 {
     (void)queue;
     if (stream != NULL)
-        return error_set(error, ALLFOLD_BAD_ARGUMENT, "a CUDA stream was passed to the CPU backend: pass NULL");
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "a CUDA stream was passed to the CPU backend, which takes host memory only: "
+                         "expected none");
     return ALLFOLD_OK;
 }
 
