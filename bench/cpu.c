@@ -101,7 +101,7 @@ static allfold_status cpu_fill(struct machine *machine, const struct bench_data 
     }
 }
 
-double machine_cpu_softmax_error(const struct softmax_of_host *found, int threads)
+double machine_cpu_softmax_error(const struct softmax_found *found, int threads)
 {
     switch (found->type) {
 #define CASE(ID, name, bits) \
@@ -112,11 +112,9 @@ double machine_cpu_softmax_error(const struct softmax_of_host *found, int thread
     }
 }
 
-static allfold_status cpu_softmax_error(struct machine *machine, allfold_type type, uint64_t count, double sumexp,
-                                        double *error_found, struct error *error)
+static allfold_status cpu_softmax_error(struct machine *machine, const struct softmax_found *found, double *worst, struct error *error)
 {
-    const struct softmax_of_host found = {type, machine->x, machine->y, count, sumexp};
-    *error_found = machine_cpu_softmax_error(&found, cpu_of(machine)->device->threads);
+    *worst = machine_cpu_softmax_error(found, cpu_of(machine)->device->threads);
     return error->status;
 }
 

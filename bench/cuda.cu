@@ -171,8 +171,7 @@ static allfold_status cuda_fill(struct machine *machine, const struct bench_data
 }
 
 template <allfold_type type>
-static allfold_status error_of_type(struct cuda_machine *cuda, uint64_t n, double sumexp, double *error_found,
-                                    struct error *error)
+static allfold_status error_of_type(struct cuda_machine *cuda, const struct softmax_found *found, double *worst, struct error *error)
 {
     static const char what[] = "checking softmax";
     typedef typename data<type>::stored stored;
@@ -182,27 +181,25 @@ static allfold_status error_of_type(struct cuda_machine *cuda, uint64_t n, doubl
     if (gpu_buffer(cuda->gpu, GPU_COUNTER, sizeof bits, &room, error) != ALLFOLD_OK
         || started(cudaMemsetAsync(room, 0, sizeof bits, stream), what, error) != ALLFOLD_OK)
         return error->status;
-    error_kernel<type><<<blocks_for(cuda, n), THREADS, 0, stream>>>((const stored *)cuda->machine.x,
-                                                                    (const stored *)cuda->machine.y, n, sumexp,
-                                                                    (unsigned long long *)room);
+    error_kernel<type><<<blocks_for(cuda, found->count), THREADS, 0, stream>>>((const stored *)found->x, (const stored *)found->y,
+                                                                               found->count, found->sumexp, (unsigned long long *)room);
     if (started(cudaMemcpyAsync(&bits, room, sizeof bits, cudaMemcpyDeviceToHost, stream), what, error) != ALLFOLD_OK
         || gpu_wait(cuda->gpu, what, error) != ALLFOLD_OK)
         return error->status;
-    *error_found = f64_from_bits(bits);
+    *worst = f64_from_bits(bits);
     return ALLFOLD_OK;
 }
 
-static allfold_status cuda_softmax_error(struct machine *machine, allfold_type type, uint64_t count, double sumexp,
-                                         double *error_found, struct error *error)
+static allfold_status cuda_softmax_error(struct machine *machine, const struct softmax_found *found, double *worst, struct error *error)
 {
-    switch (type) {
+    switch (found->type) {
 #define CASE(ID, name, bits) \
     case ALLFOLD_##ID:       \
-        return error_of_type<ALLFOLD_##ID>(cuda_of(machine), count, sumexp, error_found, error);
+        return error_of_type<ALLFOLD_##ID>(cuda_of(machine), found, worst, error);
         BENCH_TYPES(CASE)
 #undef CASE
     default:
-        return error_set(error, ALLFOLD_BAD_ARGUMENT, "no data of type %d", (int)type);
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "no data of type %d", (int)found->type);
     }
 }
 

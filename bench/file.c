@@ -218,7 +218,7 @@ allfold_status bench_file_softmax_error(struct bench *b, double sumexp, double *
     if (fd < 0 || y == NULL)
         error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: the benchmark cannot read its output", b->files->output);
     else if (file_read(&all, y, error) == ALLFOLD_OK)
-        *found = machine_cpu_softmax_error(&(struct softmax_of_host){b->task->type, elements_of(b), y, b->task->count, sumexp},
+        *found = machine_cpu_softmax_error(&(struct softmax_found){b->task->type, elements_of(b), y, b->task->count, sumexp},
                                            b->files->threads);
     free(y);
     if (fd >= 0)

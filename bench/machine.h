@@ -17,6 +17,14 @@ struct bench_data {
     bool in_host;
 };
 
+/* Softmax y of elements x, whose exponentials add up to sumexp; in memory of the machine. */
+struct softmax_found {
+    allfold_type type;
+    const void *x, *y;
+    uint64_t count;
+    double sumexp;
+};
+
 struct machine;
 struct machine_ops {
     const char *name;
@@ -28,9 +36,8 @@ struct machine_ops {
                            struct error *error);
     /* Fills so many elements of machine->y with NaN, so that what is not written shows. */
     allfold_status (*poison)(struct machine *machine, allfold_type type, uint64_t count, struct error *error);
-    /* The largest |y / (exp(x) / sumexp) - 1| of machine->y. */
-    allfold_status (*softmax_error)(struct machine *machine, allfold_type type, uint64_t count, double sumexp,
-                                    double *error_found, struct error *error);
+    /* The largest |y / (exp(x) / sumexp) - 1|. */
+    allfold_status (*softmax_error)(struct machine *machine, const struct softmax_found *found, double *worst, struct error *error);
 
     /* What follows starts work; wait waits for it. */
     allfold_status (*clear)(struct machine *machine, struct error *error); /* no data is in a cache afterwards */
@@ -72,15 +79,8 @@ struct machine {
 /* Opens a GPU, local_rank modulo visible; or the CPU, with so many threads. */
 allfold_status machine_open_cuda(int local_rank, const struct bench_bytes *bytes, struct machine **machine, struct error *error);
 allfold_status machine_open_cpu(int threads, const struct bench_bytes *bytes, struct machine **machine, struct error *error);
-/* Softmax of elements x, in host memory, with what the sum of their exponentials is. */
-struct softmax_of_host {
-    allfold_type type;
-    const void *x, *y;
-    uint64_t count;
-    double sumexp;
-};
-/* The largest |y / (exp(x) / sumexp) - 1|. */
-double machine_cpu_softmax_error(const struct softmax_of_host *found, int threads);
+/* As softmax_error, of elements in host memory. */
+double machine_cpu_softmax_error(const struct softmax_found *found, int threads);
 /* More than the caches of so many cores are likely to hold: 8 MiB each, 64 MiB at least. */
 uint64_t machine_cpu_cache_bytes(int threads);
 

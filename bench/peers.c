@@ -63,13 +63,14 @@ static allfold_status check_softmax(struct bench *b, const struct bench_expected
                                     struct error *error)
 {
     const bool in_file = b->task->place == BENCH_IN_FILE;
+    const struct softmax_found given = {b->task->type, b->machine->x, b->machine->y, b->task->count, expected->sumexp};
     double found = NAN;
     if (b->task->type == ALLFOLD_F64)
         tolerance = 1e-10;
     else if (b->task->type != ALLFOLD_F32)
         tolerance = b->task->type == ALLFOLD_BF16 ? 0x1p-8 + 1e-4 : 0x1p-11 + 1e-4;
     if ((in_file ? bench_file_softmax_error(b, expected->sumexp, &found, error)
-                 : b->machine->ops->softmax_error(b->machine, b->task->type, b->task->count, expected->sumexp, &found, error))
+                 : b->machine->ops->softmax_error(b->machine, &given, &found, error))
             == ALLFOLD_OK
         && !(found <= tolerance))
         snprintf(wrong, 96, "an element is wrong by a part of %.3g", found);

@@ -271,8 +271,8 @@ static allfold_status measure_all(struct experiment *experiment, uint64_t row_co
         || gpu_host_buffer(experiment->gpu, 0, (size_t)u64_max(job.x.count, 1) * sizeof(int32_t), &expected, error)
                != ALLFOLD_OK)
         return error->status;
-    ladder_oracle_line_sums(experiment->n, job.x.count, job.x.length, rows ? column_count : 1, rows ? 1 : column_count,
-                            (int32_t *)expected);
+    const struct ladder_lines lines = {experiment->n, job.x.count, job.x.length, rows ? column_count : 1, rows ? 1 : column_count};
+    ladder_oracle_line_sums(&lines, (int32_t *)expected);
     job.expected = (const int32_t *)expected;
     for (const struct method<rows> &method : methods)
         if (measure(experiment, &method, &job, &naive, error) != ALLFOLD_OK)

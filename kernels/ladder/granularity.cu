@@ -53,8 +53,10 @@ enum { ELEMENTS, BLOCKS, LAUNCHES, REGISTERS, OCCUPANCY };
 static allfold_status measure(struct experiment *experiment, const struct ladder_request *request, const struct rung *rung,
                               struct error *error)
 {
-    struct reduction r;
-    if (reduction_plan(experiment->gpu, rung, request, experiment->x, &r, error) != ALLFOLD_OK)
+    struct reduction r = {};
+    r.gpu = experiment->gpu;
+    r.x = experiment->x;
+    if (reduction_plan(rung, request, &r, error) != ALLFOLD_OK)
         return error->status;
     experiment->partials = (int32_t *)experiment->gpu->buffers[GPU_PARTIALS]; /* planning may have moved them */
     experiment->result = (int32_t *)r.result;

@@ -125,16 +125,12 @@ allfold_status reduction_answer_device(struct reduction *r, struct ladder_answer
 
 const struct rung_driver levels_driver = {false, plan, start, reduction_answer_device};
 
-allfold_status reduction_plan(struct gpu *gpu, const struct rung *rung, const struct ladder_request *request,
-                              const void *x, struct reduction *r, struct error *error)
+allfold_status reduction_plan(const struct rung *rung, const struct ladder_request *request, struct reduction *r, struct error *error)
 {
-    memset(r, 0, sizeof *r);
-    r->gpu = gpu;
     r->rung = rung;
     r->type = request->type;
     r->fold = request->fold;
     r->block = request->block;
-    r->x = x;
     r->n = request->count;
     r->occupancy = r->registers = r->shared_bytes = r->launches = NAN;
     return reduction_driver(r)->plan(r, error);

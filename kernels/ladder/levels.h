@@ -38,9 +38,9 @@ struct rung_driver {
 };
 extern const struct rung_driver levels_driver;
 
-/* Makes *reduction of `rung` over x, ready to start. */
-allfold_status reduction_plan(struct gpu *gpu, const struct rung *rung, const struct ladder_request *request,
-                              const void *x, struct reduction *reduction, struct error *error);
+/* Makes *reduction of `rung`, ready to start. The caller has set its gpu and x; all else is 0. */
+allfold_status reduction_plan(const struct rung *rung, const struct ladder_request *request, struct reduction *reduction,
+                              struct error *error);
 static inline const struct rung_driver *reduction_driver(const struct reduction *reduction)
 {
     return reduction->rung->driver != NULL ? reduction->rung->driver : &levels_driver;

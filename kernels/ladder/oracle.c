@@ -68,16 +68,15 @@ void ladder_oracle_compute(allfold_type type, uint64_t n, struct ladder_oracle *
     };
 }
 
-void ladder_oracle_line_sums(uint64_t n, uint64_t lines, uint64_t length, uint64_t line_stride, uint64_t place_stride,
-                             int32_t *sums)
+void ladder_oracle_line_sums(const struct ladder_lines *lines, int32_t *sums)
 {
     const int bits = type_bits(ALLFOLD_INT32);
-    const uint64_t peak = n > 0 ? numbers_peak(n) : 0;
-#pragma omp parallel for schedule(static) if (n > CHUNK)
-    for (uint64_t line = 0; line < lines; line++) {
+    const uint64_t peak = lines->n > 0 ? numbers_peak(lines->n) : 0;
+#pragma omp parallel for schedule(static) if (lines->n > CHUNK)
+    for (uint64_t line = 0; line < lines->count; line++) {
         uint32_t sum = 0;
-        for (uint64_t place = 0; place < length; place++)
-            sum += (uint32_t)numbers_at(line * line_stride + place * place_stride, peak, bits);
+        for (uint64_t place = 0; place < lines->length; place++)
+            sum += (uint32_t)numbers_at(line * lines->line_stride + place * lines->place_stride, peak, bits);
         sums[line] = (int32_t)sum;
     }
 }

@@ -20,10 +20,12 @@ struct ladder_oracle {
 /* Of the n elements of that type. Takes all CPU threads. */
 void ladder_oracle_compute(allfold_type type, uint64_t n, struct ladder_oracle *oracle);
 
-/* Sums modulo 2^32 of the `lines` lines of a matrix of n int32: place j of line i is element i * line_stride +
-   j * place_stride. Uses all CPU threads. */
-void ladder_oracle_line_sums(uint64_t n, uint64_t lines, uint64_t length, uint64_t line_stride, uint64_t place_stride,
-                             int32_t *sums);
+/* The rows or columns of a matrix of n int32: place j of line i is element i * line_stride + j * place_stride. */
+struct ladder_lines {
+    uint64_t n, count, length, line_stride, place_stride;
+};
+/* The sum of each line, modulo 2^32. Uses all CPU threads. */
+void ladder_oracle_line_sums(const struct ladder_lines *lines, int32_t *sums);
 
 /* What a rung found, and what it may be blamed for. */
 struct ladder_answer {

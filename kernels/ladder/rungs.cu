@@ -142,9 +142,11 @@ static allfold_status measure(struct climb *climb, int rung, struct error *error
 {
     const struct subject *const subject = &climb->subject;
     char why[LADDER_TEXT_BYTES] = "";
-    struct reduction r;
+    struct reduction r = {};
     struct timing times;
-    if (reduction_plan(climb->gpu, rungs[rung], climb->request, subject->x, &r, error) != ALLFOLD_OK
+    r.gpu = climb->gpu;
+    r.x = subject->x;
+    if (reduction_plan(rungs[rung], climb->request, &r, error) != ALLFOLD_OK
         || check(&r, subject, why, error) != ALLFOLD_OK)
         return error->status;
     const struct gpu_work work = {reduction_driver(&r)->start, &r};
@@ -217,10 +219,12 @@ allfold_status ladder_check(struct gpu *gpu, const struct ladder_request *reques
         return error->status;
     for (int rung = 0; rung < ladder_rung_count; rung++) {
         char why[LADDER_TEXT_BYTES] = "";
-        struct reduction r;
+        struct reduction r = {};
         if (request->rung >= 0 && request->rung != rung)
             continue;
-        if (reduction_plan(gpu, rungs[rung], request, subject.x, &r, error) != ALLFOLD_OK
+        r.gpu = gpu;
+        r.x = subject.x;
+        if (reduction_plan(rungs[rung], request, &r, error) != ALLFOLD_OK
             || check(&r, &subject, why, error) != ALLFOLD_OK || check_input(&r, why, error) != ALLFOLD_OK)
             return error->status;
         row[CHECK_LENGTHS].number += 1.0;

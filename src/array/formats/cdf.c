@@ -307,15 +307,16 @@ static bool get_values(struct parser *p, const char *name, uint32_t type, uint64
     return true;
 }
 
-bool cdf_find_attribute(const struct input_file *file, const struct cdf *cdf, const struct cdf_variable *variable, const char *name,
-                        struct attribute *attribute, struct error *error)
+bool cdf_find_attribute(void *user, const char *name, struct attribute *attribute, struct error *error)
 {
-    struct cdf known = *cdf;
+    const struct cdf_attributes *const a = user;
+    struct cdf known = *a->cdf;
     struct parser p = {.cursor = {.error = error}, .cdf = &known};
     char found[CDF_NAME_BYTES];
     uint32_t type = 0;
     uint64_t attributes, count;
-    cursor_open(&p.cursor, file, "NetCDF header", (struct range){variable->attributes, cdf->header_bytes - variable->attributes});
+    cursor_open(&p.cursor, a->file, "NetCDF header",
+                (struct range){a->variable->attributes, a->cdf->header_bytes - a->variable->attributes});
     if (!get_list(&p, TAG_ATTRIBUTES, 12, &attributes))
         return false;
     for (uint64_t i = 0; i < attributes && get_attribute(&p, found, &type, &count); i++) {

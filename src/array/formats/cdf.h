@@ -41,6 +41,11 @@ void cdf_free(struct cdf *cdf);
 allfold_type cdf_type(uint32_t file_type);
 const char *cdf_type_name(uint32_t file_type);
 
-/* An attribute of a variable, as attribute_find (encoding.h) has it. */
-bool cdf_find_attribute(const struct input_file *file, const struct cdf *cdf, const struct cdf_variable *variable, const char *name,
-                        struct attribute *attribute, struct error *error);
+/* A variable's attributes. */
+struct cdf_attributes {
+    const struct input_file *file;
+    const struct cdf *cdf;
+    const struct cdf_variable *variable;
+};
+/* An attribute_find (encoding.h) for encoding_describe. user is the struct cdf_attributes. */
+bool cdf_find_attribute(void *user, const char *name, struct attribute *attribute, struct error *error);

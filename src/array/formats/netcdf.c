@@ -5,32 +5,19 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What finds a variable's attributes. */
-struct attributes {
-    const struct input_file *file;
-    const struct cdf *cdf;
-    const struct cdf_variable *variable;
-};
-
-static bool find_attribute(void *user, const char *name, struct attribute *attribute, struct error *error)
-{
-    const struct attributes *const a = user;
-    return cdf_find_attribute(a->file, a->cdf, a->variable, name, attribute, error);
-}
-
 static bool recognises_cdf(const struct input_file *file)
 {
     return file->head_bytes >= 4 && memcmp(file->head, "CDF", 3) == 0 && (file->head[3] == 1 || file->head[3] == 2 || file->head[3] == 5);
 }
 
-static allfold_status refuse(const struct attributes *a, const char *expected, struct error *error)
+static allfold_status refuse(const struct cdf_attributes *a, const char *expected, struct error *error)
 {
     return error_set(error, ALLFOLD_UNSUPPORTED, "%s: variable '%s': expected %s", file_shown(a->file->name),
                      file_shown(a->variable->name), expected);
 }
 
 /* Where the elements lie, all within the file. */
-static allfold_status set_layout(const struct attributes *a, struct array_info *info, struct error *error)
+static allfold_status set_layout(const struct cdf_attributes *a, struct array_info *info, struct error *error)
 {
     const struct cdf_variable *const v = a->variable;
     const uint64_t records = v->record ? a->cdf->records : 1, stride = v->record ? a->cdf->record_bytes : 0;
@@ -51,7 +38,7 @@ static allfold_status set_layout(const struct attributes *a, struct array_info *
 }
 
 /* Sets all of *info but its names. */
-static allfold_status describe_variable(struct attributes *a, struct array_info *info, struct error *error)
+static allfold_status describe_variable(struct cdf_attributes *a, struct array_info *info, struct error *error)
 {
     const struct cdf_variable *const v = a->variable;
     struct error why = {.status = ALLFOLD_OK};
@@ -69,7 +56,7 @@ static allfold_status describe_variable(struct attributes *a, struct array_info 
         return refuse(a, "fewer than 2^60 elements, found more", error);
     if (set_layout(a, info, error) != ALLFOLD_OK)
         return error->status;
-    if (encoding_describe(find_attribute, a, &info->type, &info->encoding, &why) != ALLFOLD_OK)
+    if (encoding_describe(cdf_find_attribute, a, &info->type, &info->encoding, &why) != ALLFOLD_OK)
         return error_set(error, why.status, "%s: variable '%s': %s", file_shown(a->file->name), file_shown(v->name), why.text);
     return ALLFOLD_OK;
 }
@@ -81,7 +68,7 @@ static const char *reason(const struct error *error)
     return end != NULL ? end + strlen("': ") : error->text;
 }
 
-static void visit_variable(struct attributes *a, array_visit *visit, void *user)
+static void visit_variable(struct cdf_attributes *a, array_visit *visit, void *user)
 {
     const struct cdf_variable *const v = a->variable;
     const char *names[ARRAY_DIMENSIONS_MAX];
@@ -112,7 +99,7 @@ static allfold_status list_cdf(const struct input_file *file, array_visit *visit
     struct cdf cdf;
     if (cdf_read(file, &cdf, error) == ALLFOLD_OK)
         for (uint64_t i = 0; i < cdf.variable_count; i++)
-            visit_variable(&(struct attributes){file, &cdf, &cdf.variables[i]}, visit, user);
+            visit_variable(&(struct cdf_attributes){file, &cdf, &cdf.variables[i]}, visit, user);
     cdf_free(&cdf);
     return error->status;
 }
@@ -127,7 +114,7 @@ static allfold_status describe_cdf(const struct input_file *file, const struct a
             i++;
         if (i == cdf.variable_count)
             input_refuse_member(file, &format_netcdf, error);
-        else if (describe_variable(&(struct attributes){file, &cdf, &cdf.variables[i]}, info, error) == ALLFOLD_OK)
+        else if (describe_variable(&(struct cdf_attributes){file, &cdf, &cdf.variables[i]}, info, error) == ALLFOLD_OK)
             plain_cut(hints, info, error);
     }
     cdf_free(&cdf);

@@ -126,7 +126,8 @@ static uint64_t find_part(const struct plain_source *source, uint64_t i)
 struct stretch {
     const struct array_layout *layout;
     struct range range;
-    size_t bytes; /* of an element */
+    uint64_t part_count; /* elements of the part */
+    size_t bytes;        /* of an element */
 };
 
 /* Reads bytes of the part that has been entered into memory that need not be aligned. */
@@ -185,7 +186,8 @@ static struct stretch stretch_of(const struct plain_source *source, uint64_t par
 {
     const struct array_part_place *const place = &source->parts[part];
     const uint64_t first = range.first - place->range.first;
-    return (struct stretch){&place->layout, {first, u64_min(range.count, place->range.count - first)}, element_bytes(source)};
+    return (struct stretch){&place->layout, {first, u64_min(range.count, place->range.count - first)}, place->range.count,
+                            element_bytes(source)};
 }
 
 /* Elements that can be read without a copy: those of a stretch that lie in one run. */
@@ -194,11 +196,11 @@ static bool is_in_one_run(const struct stretch *s)
     return s->layout->run == 0 || s->range.first % s->layout->run + s->range.count <= s->layout->run;
 }
 
-/* Reads such a stretch. part_count: the elements of the part. */
-static allfold_status read_in_place(struct plain_reader *r, const struct stretch *s, uint64_t part_count, const struct read_request *request,
+/* Reads such a stretch. */
+static allfold_status read_in_place(struct plain_reader *r, const struct stretch *s, const struct read_request *request,
                                     const void **found, struct error *error)
 {
-    const uint64_t run = s->layout->run != 0 ? s->layout->run : part_count, within = s->range.first % run;
+    const uint64_t run = s->layout->run != 0 ? s->layout->run : s->part_count, within = s->range.first % run;
     const struct data_request bytes = {
         .offset = s->layout->offset + s->range.first / run * s->layout->stride + within * s->bytes,
         .bytes = s->range.count * s->bytes,
@@ -239,7 +241,7 @@ static allfold_status read_plain(struct reader *reader, const struct read_reques
     if (s.range.count < range.count || !is_in_one_run(&s))
         return gather(r, range, request->buffer, error);
     if (enter_part(r, part, error) != ALLFOLD_OK
-        || read_in_place(r, &s, source->parts[part].range.count, request, &piece->elements, error) != ALLFOLD_OK)
+        || read_in_place(r, &s, request, &piece->elements, error) != ALLFOLD_OK)
         return error->status;
     if (s.layout->swapped) {
         const char *const from = piece->elements, *const buffer = request->buffer;

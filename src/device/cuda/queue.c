@@ -34,40 +34,39 @@ void cuda_queue_close(struct queue *queue)
 
 static size_t round_up(size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
 
-/* What each of some queues has: in host memory a mailbox and staging, on the device scratch memory and a buffer. */
+/* What each of `count` queues has: bytes of a mailbox and of staging in host memory, of scratch memory and a buffer on the device. */
 struct shares {
-    size_t mailbox, staging, scratch, buffer;
+    size_t count, mailbox, staging, scratch, buffer;
 };
 
 /* Host memory and device memory of all queues, one allocation each, of which the first queue becomes the owner. */
-static allfold_status allocate_shared(struct cuda_queue *owner, const struct shares *each, int count, struct error *error)
+static allfold_status allocate_shared(struct cuda_queue *owner, const struct shares *each, struct error *error)
 {
     const struct cuda_device *const cuda = cuda_of(&owner->queue);
-    const size_t host = (size_t)count * (each->mailbox + each->staging), device = (size_t)count * (each->scratch + each->buffer);
+    const size_t host = each->count * (each->mailbox + each->staging), device = each->count * (each->scratch + each->buffer);
     if (cuda_check(cuda, cudaHostAlloc(&owner->shared_host, host, cudaHostAllocMapped), error,
-                   "cudaHostAlloc of %d staging buffers, %zu bytes", count, host) != ALLFOLD_OK
-        || cuda_check(cuda, cudaMalloc(&owner->shared_device, device), error, "cudaMalloc of %d buffers, %zu bytes", count, device)
+                   "cudaHostAlloc of %zu staging buffers, %zu bytes", each->count, host) != ALLFOLD_OK
+        || cuda_check(cuda, cudaMalloc(&owner->shared_device, device), error, "cudaMalloc of %zu buffers, %zu bytes", each->count, device)
                != ALLFOLD_OK
-        || cuda_check(cuda, cudaMemsetAsync(owner->shared_device, 0, (size_t)count * each->scratch, owner->own), error,
+        || cuda_check(cuda, cudaMemsetAsync(owner->shared_device, 0, each->count * each->scratch, owner->own), error,
                       "cudaMemsetAsync") != ALLFOLD_OK
         || cuda_check(cuda, cudaStreamSynchronize(owner->own), error, "cudaMemsetAsync") != ALLFOLD_OK)
         return error->status;
-    memset(owner->shared_host, 0, (size_t)count * each->mailbox);
+    memset(owner->shared_host, 0, each->count * each->mailbox);
     return ALLFOLD_OK;
 }
 
 /* Gives queue number i its parts. The mailboxes lie first, then the staging buffers; so do scratch memory and buffers. */
-static allfold_status take_share(struct cuda_queue *queue, const struct cuda_queue *owner, const struct shares *each, int i, int count,
+static allfold_status take_share(struct cuda_queue *queue, const struct cuda_queue *owner, const struct shares *each, size_t i,
                                  struct error *error)
 {
     const struct cuda_device *const cuda = cuda_of(&queue->queue);
-    const size_t before = (size_t)i, all = (size_t)count;
     char *const host = owner->shared_host, *const device = owner->shared_device;
-    queue->mailbox = (struct fold_mailbox *)(host + before * each->mailbox);
+    queue->mailbox = (struct fold_mailbox *)(host + i * each->mailbox);
     queue->space.multiprocessors = cuda->multiprocessors;
-    queue->space.scratch = device + before * each->scratch;
-    queue->queue.staging = each->staging > 0 ? host + all * each->mailbox + before * each->staging : NULL;
-    queue->queue.buffer = each->buffer > 0 ? device + all * each->scratch + before * each->buffer : NULL;
+    queue->space.scratch = device + i * each->scratch;
+    queue->queue.staging = each->staging > 0 ? host + each->count * each->mailbox + i * each->staging : NULL;
+    queue->queue.buffer = each->buffer > 0 ? device + each->count * each->scratch + i * each->buffer : NULL;
     queue->queue.bytes = each->buffer;
     return cuda_check(cuda, cudaHostGetDevicePointer((void **)&queue->space.mailbox, queue->mailbox, 0), error,
                       "cudaHostGetDevicePointer");
@@ -100,15 +99,15 @@ static allfold_status open_queue(struct device *device, struct queue **queue, st
 allfold_status cuda_queues_open(struct device *device, size_t bytes, int count, struct queue **queues, struct error *error)
 {
     const struct cuda_device *const cuda = (const struct cuda_device *)device;
-    const struct shares each = {round_up(sizeof(struct fold_mailbox)), bytes, round_up(fold_scratch_bytes(cuda->multiprocessors)), bytes};
+    const struct shares each = {(size_t)count, round_up(sizeof(struct fold_mailbox)), bytes, round_up(fold_scratch_bytes(cuda->multiprocessors)), bytes};
     int opened = 0;
     while (opened < count && open_queue(device, &queues[opened], error) == ALLFOLD_OK)
         opened++;
     struct cuda_queue *const owner = opened > 0 ? (struct cuda_queue *)queues[0] : NULL;
     if (error->status == ALLFOLD_OK)
-        allocate_shared(owner, &each, count, error);
+        allocate_shared(owner, &each, error);
     for (int i = 0; i < count && error->status == ALLFOLD_OK; i++)
-        take_share((struct cuda_queue *)queues[i], owner, &each, i, count, error);
+        take_share((struct cuda_queue *)queues[i], owner, &each, (size_t)i, error);
     while (error->status != ALLFOLD_OK && opened > 0)
         cuda_queue_close(queues[--opened]);
     return error->status;
@@ -137,16 +136,21 @@ allfold_status cuda_follow(struct queue *queue, void *stream, struct error *erro
     return ALLFOLD_OK;
 }
 
-static allfold_status copy(struct queue *queue, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
-                           struct error *error)
+struct transfer {
+    void *to;
+    const void *from;
+    size_t bytes;
+    enum cudaMemcpyKind kind;
+};
+static allfold_status copy(struct queue *queue, const struct transfer *t, struct error *error)
 {
     const struct cuda_device *const cuda = cuda_of(queue);
     struct cuda_queue *const copying = (struct cuda_queue *)queue;
-    if (bytes > queue->bytes)
-        return error_set(error, ALLFOLD_BAD_ARGUMENT, "a copy of %zu bytes through a queue of %zu", bytes, queue->bytes);
+    if (t->bytes > queue->bytes)
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "a copy of %zu bytes through a queue of %zu", t->bytes, queue->bytes);
     if (cuda_use(cuda, error) != ALLFOLD_OK
-        || cuda_check(cuda, cudaMemcpyAsync(to, from, bytes, kind, copying->stream), error,
-                 "cudaMemcpyAsync of %zu bytes %s the device", bytes, kind == cudaMemcpyHostToDevice ? "to" : "from")
+        || cuda_check(cuda, cudaMemcpyAsync(t->to, t->from, t->bytes, t->kind, copying->stream), error,
+                      "cudaMemcpyAsync of %zu bytes %s the device", t->bytes, t->kind == cudaMemcpyHostToDevice ? "to" : "from")
                != ALLFOLD_OK)
         return error->status;
     copying->fold_last = false;
@@ -155,13 +159,13 @@ static allfold_status copy(struct queue *queue, void *to, const void *from, size
 
 allfold_status cuda_upload(struct queue *queue, const void *from, void *to, size_t bytes, struct error *error)
 {
-    return bytes == 0 ? ALLFOLD_OK : copy(queue, to, from, bytes, cudaMemcpyHostToDevice, error);
+    return bytes == 0 ? ALLFOLD_OK : copy(queue, &(struct transfer){to, from, bytes, cudaMemcpyHostToDevice}, error);
 }
 
 allfold_status cuda_download(struct queue *queue, const void *from, size_t bytes, const void **host,
                                     struct error *error)
 {
-    if (bytes > 0 && copy(queue, queue->staging, from, bytes, cudaMemcpyDeviceToHost, error) != ALLFOLD_OK)
+    if (bytes > 0 && copy(queue, &(struct transfer){queue->staging, from, bytes, cudaMemcpyDeviceToHost}, error) != ALLFOLD_OK)
         return error->status;
     *host = queue->staging;
     return ALLFOLD_OK;
