@@ -281,7 +281,7 @@ static allfold_status fold_mine(struct bench *b, struct error *error)
     b->softmax_work = (struct softmax_work){b->machine->x, b->machine->y, task->type, task->type, task->count, false, task->subject->level};
     b->work = (struct work){task->subject->kind == BENCH_FOLD ? fold_monoid(task->subject->fold, task->subject->level)
                                                              : softmax_monoid(task->type, task->type, false, task->subject->level),
-                            task->type, b->machine->x, task->count, 0};
+                            task->type, b->machine->x, task->count, 0, NULL};
     if (task->place == BENCH_ON_DEVICE && b->machine->ops->fold(b->machine, &b->work, error) == ALLFOLD_OK)
         b->machine->ops->fold_taken(b->machine, &b->work, &b->partial, error);
     return error->status;

@@ -94,6 +94,8 @@ template <enum monoid monoid, class Value> struct exact_of;
             struct exact_sink sinks[1];                                                                          \
         };                                                                                                       \
         static constexpr bool indexed = false, floating = (value)0.5 != 0, brief = false;                        \
+        static constexpr int operands = monoid_facts[MONOID_##name].operands;                                    \
+        typedef values_of<value, operands>::type values;                                                         \
         static constexpr enum cost cost = monoid_facts[MONOID_##name].cost;                                      \
         static constexpr int words = name##_words_##value_name, windows = name##_windows_of_##value_name;        \
         static constexpr int bins = name##_bins_##value_name;                                                    \
@@ -104,7 +106,7 @@ template <enum monoid monoid, class Value> struct exact_of;
             sinks[0].shared = true;                                                                              \
         }                                                                                                        \
         static __device__ __forceinline__ void start(partial *p) { name##_start_##value_name(&p->accumulator); } \
-        static __device__ __forceinline__ void tile(partial *p, const value *x, uint32_t n, uint64_t)            \
+        static __device__ __forceinline__ void tile(partial *p, values x, uint32_t n, uint64_t)                  \
         {                                                                                                        \
             name##_take_##value_name(&p->accumulator, &p->sinks[0], x, n);                                       \
         }                                                                                                        \
@@ -133,6 +135,7 @@ template <enum monoid monoid, class Value> struct exact_of;
             struct exact_sink sinks[3];                                                                          \
         };                                                                                                       \
         static constexpr bool indexed = true, floating = (value)0.5 != 0, brief = false;                         \
+        static constexpr int operands = 1;                                                                       \
         static constexpr enum cost cost = monoid_facts[MONOID_##name].cost;                                      \
         static constexpr int words = sum::words + norm1::words + norm2::words, bins = 0;                         \
         static __device__ __forceinline__ bool carries(int i)                                                    \
@@ -158,7 +161,7 @@ template <enum monoid monoid, class Value> struct exact_of;
             warp_add<norm2>(&p->accumulator.norm2, &sinks[2]);                                                   \
         }                                                                                                        \
     };
-#define DEFINE_EXACTS(name, values, indexed, ...) VALUES_##values(DEFINE_EXACT_##indexed, name)
+#define DEFINE_EXACTS(name, values, operands, indexed, ...) VALUES_##values(DEFINE_EXACT_##indexed, name)
 WORD_MONOIDS(DEFINE_EXACTS)
 #undef DEFINE_EXACTS
 #undef DEFINE_EXACT_0
@@ -167,8 +170,9 @@ WORD_MONOIDS(DEFINE_EXACTS)
 template <class Exact, class Element> struct exact_plan {
     static constexpr struct exact_shape shape =
         exact_shape_of(Exact::cost, Exact::floating, sizeof(typename Exact::value), sizeof(typename Element::stored));
-    static constexpr int threads = shape.threads, blocks = shape.blocks, vectors = shape.vectors;
-    static constexpr int vectors_per_tile = shape.vectors_per_tile;
+    typedef input_of<Element, Exact::operands> input;
+    static constexpr int threads = shape.threads, blocks = shape.blocks, vectors = vectors_of_each(shape.vectors, Exact::operands);
+    static constexpr int vectors_per_tile = vectors_of_each(shape.vectors_per_tile, Exact::operands);
     static constexpr bool ahead = shape.ahead, claims = shape.columns == EXACT_COLUMN_A_THREAD;
     static constexpr int block_vectors = threads * vectors;
     static_assert(shape.threads <= 512, "columns, of bins below 2^53 or of limbs below 2^32, are added up in 64 bits");
@@ -319,14 +323,14 @@ struct exact_cut {
 
 /* Takes whole blocks. */
 template <class Exact, class Element, class plan>
-static __device__ __forceinline__ void chunks_take(typename Exact::partial *thread, const typename Element::stored *x, uint64_t first,
+static __device__ __forceinline__ void chunks_take(typename Exact::partial *thread, typename plan::input::array x, uint64_t first,
                                                    const struct exact_cut &cut, unsigned long long *claimed, bool aligned)
 {
     __shared__ uint64_t claims[2]; /* in turns: asked for one chunk before, so that few wait for the answer */
     const uint64_t chunk_vectors = (uint64_t)cut.rounds * plan::block_vectors;
     const bool asks = plan::claims && cut.claims;
     uint64_t chunk = blockIdx.x, index = chunk * chunk_vectors + threadIdx.x;
-    uint4 next[plan::vectors];
+    typename plan::input::vector next[plan::vectors];
     if (asks && threadIdx.x == 0)
         claims[0] = gridDim.x + atomicAdd(claimed, 1ull);
     if (plan::ahead && chunk < cut.chunks)
@@ -340,7 +344,7 @@ static __device__ __forceinline__ void chunks_take(typename Exact::partial *thre
         }
 #pragma unroll 1
         for (uint32_t round = cut.rounds; round-- > 0;) {
-            uint4 vectors[plan::vectors];
+            typename plan::input::vector vectors[plan::vectors];
             if constexpr (plan::ahead) {
 #pragma unroll
                 for (int i = 0; i < plan::vectors; i++)
@@ -364,7 +368,7 @@ static __device__ __forceinline__ void chunks_take(typename Exact::partial *thre
 /* blocks: room for each block's extremes. */
 template <class Exact, class Element, class plan>
 static __global__ void __launch_bounds__(plan::threads, plan::blocks)
-exact_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, const __grid_constant__ struct exact_cut cut,
+exact_kernel(typename plan::input::array x, uint64_t n, uint64_t first, const __grid_constant__ struct exact_cut cut,
              struct exact_scratch *scratch, char *blocks, uint64_t *result, uint32_t launch_id)
 {
     typedef exact_ends<typename Element::value> ends;
@@ -393,10 +397,8 @@ exact_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, cons
     const uint64_t vectors = n / Element::per_vector, last = vectors * Element::per_vector + threadIdx.x;
     chunks_take<Exact, Element, plan>(&thread, x, first, cut, &scratch->claimed, aligned);
     rest_take<Exact, Element, plan>(&thread, x, first, cut.chunks * cut.rounds * plan::block_vectors, vectors, aligned);
-    if (blockIdx.x == gridDim.x - 1 && last < n) { /* less than a vector is left */
-        const typename Element::value value = Element::load(x[last]);
-        Exact::tile(&thread, &value, 1, first + last);
-    }
+    if (blockIdx.x == gridDim.x - 1 && last < n) /* less than a vector is left */
+        element_take<Exact, Element>(&thread, x, last, first);
 
     __syncwarp();
     Exact::add(&thread, block.sinks);
@@ -474,7 +476,7 @@ static cudaError_t exact_start(const struct work *work, const struct fold_space 
             return code;
     }
     char *const scratch = (char *)space->scratch + fold_messages_bytes(space->multiprocessors);
-    return cudaLaunchKernelEx(&config, kernel, (const typename Element::stored *)work->x, work->n, work->first,
-                              cut, (struct exact_scratch *)scratch, scratch + EXACT_SCRATCH_BYTES,
+    return cudaLaunchKernelEx(&config, kernel, plan::input::of(work), work->n, work->first, cut,
+                              (struct exact_scratch *)scratch, scratch + EXACT_SCRATCH_BYTES,
                               (uint64_t *)&space->mailbox->partial, space->launch_id);
 }

@@ -12,6 +12,38 @@
 #include "kernels/message.cuh"
 #include "kernels/tuning.h"
 
+/* The values of a tile, of one operand or two. */
+template <class Value, int operands> struct values_of {
+    typedef const Value *type;
+};
+#define DEFINE_VALUES(nothing, name)                 \
+    template <> struct values_of<value_##name, 2> { \
+        typedef arrays_##name type;                  \
+    };
+VALUES(DEFINE_VALUES, )
+#undef DEFINE_VALUES
+
+/* Two arrays of elements, and a vector of each. */
+template <class Element> struct array_pair {
+    const typename Element::stored *x, *y;
+};
+struct vector_pair {
+    uint4 x, y;
+};
+
+/* What the kernel of a fold takes, and in what vectors it travels: of one operand plainly an array. */
+template <class Element, int operands> struct input_of {
+    typedef const typename Element::stored *array;
+    typedef uint4 vector;
+    static array of(const struct work *work) { return (array)work->x; }
+};
+template <class Element> struct input_of<Element, 2> {
+    typedef array_pair<Element> array;
+    typedef vector_pair vector;
+    typedef const typename Element::stored *one;
+    static array of(const struct work *work) { return {(one)work->x, (one)work->y}; }
+};
+
 /* A monoid at a value type, as a type: fold_of<MONOID_sum, float>. scaled: its sum is relative to a maximum, and `rescale` brings it
    to another maximum, which may not be smaller. exact: it is scaled, and its sum is exact, in bins. */
 template <enum monoid monoid, class Value> struct fold_of;
@@ -25,14 +57,16 @@ template <enum monoid monoid, class Value> struct fold_of;
         typedef name##_##value_name partial;                                                                    \
         typedef value_##value_name value;                                                                       \
         static constexpr struct monoid_facts facts = monoid_facts[MONOID_##name];                               \
+        static constexpr int operands = facts.operands;                                                         \
         static constexpr bool indexed = facts.indexed;                                                          \
         static constexpr bool scaled = facts.terms != TERMS_NONE;                                               \
         static constexpr bool exact = scaled && facts.level == ALLFOLD_LEVEL_EXACT;                             \
         static constexpr bool f32_terms = facts.terms == TERMS_F32 || facts.terms == TERMS_SHORT;               \
-        static constexpr enum cost cost = cost_of(facts.cost, VALUE_##value_name == VALUE_f32);                 \
+        static constexpr enum cost cost = cost_of(facts.cost, VALUE_##value_name);                              \
         static constexpr bool brief = cost == COST_LITTLE; /* its code is short: it may be unrolled */            \
         static __device__ __forceinline__ partial identity() { return name##_identity_##value_name(); }         \
-        static __device__ __forceinline__ void tile(partial *p, const value *x, uint32_t n, uint64_t first)     \
+        typedef values_of<value, operands>::type values;                                                        \
+        static __device__ __forceinline__ void tile(partial *p, values x, uint32_t n, uint64_t first)           \
         {                                                                                                       \
             name##_tile_##value_name(p, x, n, first);                                                           \
         }                                                                                                       \
@@ -46,7 +80,7 @@ template <enum monoid monoid, class Value> struct fold_of;
 #define DEFINE_F32(name, value_name) DEFINE_FOLD(name, value_name, RESCALE(name, value_name))
 #define DEFINE_F64 DEFINE_F32
 #define DEFINE_SHORT DEFINE_F32
-#define DEFINE_FOLDS(name, values, indexed, nan, level, cost, terms, most) VALUES_##values(DEFINE_##terms, name)
+#define DEFINE_FOLDS(name, values, operands, indexed, nan, level, cost, terms, most) VALUES_##values(DEFINE_##terms, name)
 STRUCT_MONOIDS(DEFINE_FOLDS)
 #undef DEFINE_FOLDS
 #undef DEFINE_NONE
@@ -60,9 +94,11 @@ constexpr size_t BRIEF_BYTES = 16; /* the most of a brief fold's partial: such f
 
 /* How a fold of an element type is cut, as a type. */
 template <class Fold, class Element, bool small = false> struct fold_plan {
-    static constexpr struct fold_shape shape = fold_shape_of(Fold::cost, sizeof(typename Element::stored), Fold::f32_terms, small);
-    static constexpr int threads = shape.threads, vectors = shape.vectors, vectors_per_tile = shape.vectors_per_tile;
-    static constexpr int blocks = shape.blocks, least = shape.least;
+    static constexpr struct fold_shape shape = fold_shape_of(Fold::cost, sizeof(typename Element::stored), Fold::operands, Fold::f32_terms, small);
+    typedef input_of<Element, Fold::operands> input;
+    static constexpr int threads = shape.threads, blocks = shape.blocks, vectors = vectors_of_each(shape.vectors, Fold::operands);
+    static constexpr int vectors_per_tile = vectors_of_each(shape.vectors_per_tile, Fold::operands);
+    static constexpr int least = vectors_of_each(shape.least, Fold::operands);
     static constexpr bool is_small = small;
     static constexpr int block_vectors = threads * vectors; /* of one block in one round */
     static_assert(threads % 32 == 0 && threads <= 1024 && blocks <= FOLD_BLOCKS_MAX, "a shape a kernel can take");
@@ -255,6 +291,24 @@ static __device__ __forceinline__ uint4 vector_load(const typename Element::stor
     return vector_of(elements);
 }
 
+template <class Element>
+static __device__ __forceinline__ vector_pair vector_load(const array_pair<Element> &arrays, uint64_t index, bool aligned)
+{
+    return {vector_load<Element>(arrays.x, index, aligned), vector_load<Element>(arrays.y, index, aligned)};
+}
+
+template <class Element>
+static __device__ __forceinline__ bool is_vector_aligned(const array_pair<Element> &arrays)
+{
+    return is_vector_aligned(arrays.x) && is_vector_aligned(arrays.y);
+}
+
+/* Element i of some vectors, as a value. */
+template <class Element> static __device__ __forceinline__ typename Element::value vectors_value(const uint4 &vector, int i)
+{
+    return Element::load(vector_element<typename Element::stored>(vector, i % Element::per_vector));
+}
+
 /* Gives `count` vectors to the fold as one tile. */
 template <class Fold, class Element, int count>
 static __device__ __forceinline__ void vectors_take(typename Fold::partial *partial, const uint4 *vectors,
@@ -263,14 +317,42 @@ static __device__ __forceinline__ void vectors_take(typename Fold::partial *part
     typename Element::value values[count * Element::per_vector];
 #pragma unroll
     for (int i = 0; i < count * Element::per_vector; i++)
-        values[i] = Element::load(vector_element<typename Element::stored>(vectors[i / Element::per_vector],
-                                                                           i % Element::per_vector));
+        values[i] = vectors_value<Element>(vectors[i / Element::per_vector], i);
     Fold::tile(partial, values, count * Element::per_vector, first);
+}
+template <class Fold, class Element, int count>
+static __device__ __forceinline__ void vectors_take(typename Fold::partial *partial, const vector_pair *vectors,
+                                                    uint64_t first)
+{
+    typename Element::value x[count * Element::per_vector], y[count * Element::per_vector];
+#pragma unroll
+    for (int i = 0; i < count * Element::per_vector; i++) {
+        x[i] = vectors_value<Element>(vectors[i / Element::per_vector].x, i);
+        y[i] = vectors_value<Element>(vectors[i / Element::per_vector].y, i);
+    }
+    Fold::tile(partial, {x, y}, count * Element::per_vector, first);
+}
+
+/* Gives it one element. */
+template <class Fold, class Element>
+static __device__ __forceinline__ void element_take(typename Fold::partial *partial, const typename Element::stored *x,
+                                                    uint64_t index, uint64_t first)
+{
+    const typename Element::value value = Element::load(x[index]);
+    Fold::tile(partial, &value, 1, first + index);
+}
+template <class Fold, class Element>
+static __device__ __forceinline__ void element_take(typename Fold::partial *partial, const array_pair<Element> &arrays,
+                                                    uint64_t index, uint64_t first)
+{
+    const typename Element::value x = Element::load(arrays.x[index]), y = Element::load(arrays.y[index]);
+    Fold::tile(partial, {&x, &y}, 1, first + index);
 }
 
 /* One thread's vectors of a round. */
 template <class Element, class plan>
-static __device__ __forceinline__ void round_load(uint4 *vectors, const typename Element::stored *x, uint64_t index, bool aligned)
+static __device__ __forceinline__ void round_load(typename plan::input::vector *vectors, typename plan::input::array x,
+                                                  uint64_t index, bool aligned)
 {
     if (aligned) {
 #pragma unroll
@@ -286,13 +368,13 @@ static __device__ __forceinline__ void round_load(uint4 *vectors, const typename
 /* Rounds in which every thread of the grid has all its vectors, so that no bounds are checked. The vectors of one block and round are
    adjacent. */
 template <class Fold, class Element, class plan>
-static __device__ __forceinline__ void rounds_take(typename Fold::partial *partial, const typename Element::stored *x,
+static __device__ __forceinline__ void rounds_take(typename Fold::partial *partial, typename plan::input::array x,
                                                    uint64_t first, const struct fold_rounds &rounds, bool aligned)
 {
     uint64_t index = blockIdx.x * rounds.block_step + threadIdx.x;
 #pragma unroll 1
     for (uint64_t round = 0; round < rounds.count; round++) {
-        uint4 vectors[plan::vectors];
+        typename plan::input::vector vectors[plan::vectors];
         round_load<Element, plan>(vectors, x, index, aligned);
 #pragma unroll
         for (int i = 0; i < plan::vectors; i += plan::vectors_per_tile)
@@ -340,17 +422,17 @@ static __device__ __forceinline__ void padded_take(typename Fold::partial *parti
 
 /* The vectors from `start` on, spread evenly over the grid. */
 template <class Fold, class Element, class plan>
-static __device__ __forceinline__ void rest_take(typename Fold::partial *partial, const typename Element::stored *x,
+static __device__ __forceinline__ void rest_take(typename Fold::partial *partial, typename plan::input::array x,
                                                  uint64_t first, uint64_t start, uint64_t end, bool aligned)
 {
     const uint64_t stride = (uint64_t)gridDim.x * plan::threads;
     uint64_t index = start + (uint64_t)blockIdx.x * plan::threads + threadIdx.x;
     while (index < end) {
-        uint4 vectors[plan::vectors];
+        typename plan::input::vector vectors[plan::vectors];
 #pragma unroll
         for (int i = 0; i < plan::vectors; i++)
             vectors[i] = index + i * stride < end ? vector_load<Element>(x, index + i * stride, aligned)
-                                                  : make_uint4(0, 0, 0, 0);
+                                                  : typename plan::input::vector{};
         if constexpr (Fold::brief) {
             constexpr int tile = plan::vectors_per_tile > 0 ? plan::vectors_per_tile : 1;
             if (index + (plan::vectors - 1) * stride < end) {
@@ -381,7 +463,7 @@ static __device__ __forceinline__ void rest_take(typename Fold::partial *partial
 
 /* All that this thread takes of x. */
 template <class Fold, class Element, class plan>
-static __device__ __forceinline__ typename Fold::partial thread_fold(const typename Element::stored *x, uint64_t n,
+static __device__ __forceinline__ typename Fold::partial thread_fold(typename plan::input::array x, uint64_t n,
                                                                      uint64_t first, const struct fold_rounds &rounds)
 {
     const bool aligned = is_vector_aligned(x);
@@ -401,13 +483,15 @@ static __device__ __forceinline__ typename Fold::partial thread_fold(const typen
     const uint64_t whole = vectors * Element::per_vector, last = whole + threadIdx.x;
     constexpr bool padded = Fold::scaled && Element::is_floating;
     if (blockIdx.x == gridDim.x - 1 && (padded ? whole : last) < n) {
-        typename Element::stored stored;
-        if constexpr (padded)
-            stored = vector_element<typename Element::stored>(least_vector<Element>(), 0);
-        if (last < n)
-            stored = x[last];
-        typename Element::value value = Element::load(stored);
-        Fold::tile(&partial, &value, 1, first + last);
+        if constexpr (padded) {
+            typename Element::stored stored = vector_element<typename Element::stored>(least_vector<Element>(), 0);
+            if (last < n)
+                stored = x[last];
+            typename Element::value value = Element::load(stored);
+            Fold::tile(&partial, &value, 1, first + last);
+        } else {
+            element_take<Fold, Element>(&partial, x, last, first);
+        }
     }
     return partial;
 }
@@ -416,7 +500,7 @@ static __device__ __forceinline__ typename Fold::partial thread_fold(const typen
    time. */
 template <class Fold, class Element, class plan>
 static __global__ void __launch_bounds__(plan::threads, plan::blocks)
-fold_kernel(const typename Element::stored *x, uint64_t n, uint64_t first, const __grid_constant__ struct fold_rounds rounds,
+fold_kernel(typename plan::input::array x, uint64_t n, uint64_t first, const __grid_constant__ struct fold_rounds rounds,
             uint64_t *scratch, uint64_t *result, uint32_t launch_id)
 {
     typedef typename Fold::partial partial_type;

@@ -11,7 +11,7 @@ static cudaError_t plan_start(const struct work *work, const struct fold_space *
     const struct fold_cut cut = cut_of<Fold, Element, plan>(work->n / Element::per_vector, (uint64_t)space->multiprocessors);
     const cudaLaunchConfig_t config = launch_config(cut.blocks, plan::threads, stream);
     /* its own return value: cudaGetLastError might return an error that the caller's program left */
-    return cudaLaunchKernelEx(&config, fold_kernel<Fold, Element, plan>, (const typename Element::stored *)work->x, work->n,
+    return cudaLaunchKernelEx(&config, fold_kernel<Fold, Element, plan>, plan::input::of(work), work->n,
                               work->first, cut.rounds, (uint64_t *)space->scratch, (uint64_t *)&space->mailbox->partial,
                               space->launch_id);
 }

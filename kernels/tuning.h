@@ -7,6 +7,7 @@
 
 #include "fold/table.h"
 
+/* Of two operands, half of the loads, and of a tile's vectors, are of each. */
 struct fold_shape {
     int threads;  /* of a block, a power of two */
     int blocks;   /* of a multiprocessor at one time; __launch_bounds__ makes the compiler keep to it */
@@ -16,14 +17,18 @@ struct fold_shape {
 };
 
 /* What a monoid costs at a value type. */
-constexpr enum cost cost_of(enum cost cost, bool f32_values)
+constexpr enum cost cost_of(enum cost cost, enum value value)
 {
-    return cost != COST_SQUARES ? cost : f32_values ? COST_LITTLE : COST_MUCH;
+    const bool little = value == VALUE_f32 || (cost == COST_PRODUCTS && value == VALUE_f64);
+    return cost != COST_SQUARES && cost != COST_PRODUCTS ? cost : little ? COST_LITTLE : COST_MUCH;
 }
+
+/* Vectors of each operand, of so many of all; 0 of 0. */
+constexpr int vectors_of_each(int vectors, int operands) { return vectors == 0 || vectors >= operands ? vectors / operands : 1; }
 
 /* f32_terms: the fold does much arithmetic on each element, in f32. small: a multiprocessor has at most FOLD_SMALL_BYTES of the array;
    only folds that cost little have a kernel for that. */
-constexpr struct fold_shape fold_shape_of(enum cost cost, size_t element_bytes, bool f32_terms, bool small)
+constexpr struct fold_shape fold_shape_of(enum cost cost, size_t element_bytes, int operands, bool f32_terms, bool small)
 {
     switch (cost) {
     case COST_STATS:
@@ -41,8 +46,9 @@ constexpr struct fold_shape fold_shape_of(enum cost cost, size_t element_bytes, 
     case COST_LITTLE:
         if (small) /* the time after the last load counts more than bytes in flight */
             return {256, 4, 4, 4, 4};
-        return element_bytes >= 4 ? fold_shape{512, 2, 4, 4, 4} : fold_shape{512, 4, 4, 2, 4};
+        return element_bytes >= 4 || operands > 1 ? fold_shape{512, 2, 4, 4, 4} : fold_shape{512, 4, 4, 2, 4};
     case COST_SQUARES:
+    case COST_PRODUCTS:
     case COST_MUCH:
         break;
     }
@@ -85,16 +91,20 @@ struct exact_shape {
 };
 constexpr struct exact_shape exact_shape_of(enum cost cost, bool floating, size_t value_bytes, size_t element_bytes)
 {
-    const bool squares = cost == COST_SQUARES;
+    const bool squares = cost == COST_SQUARES || cost == COST_PRODUCTS;
     if (cost == COST_STATS)
         return {256, 2, 2, 1, floating ? EXACT_COLUMN_A_LANE : EXACT_NO_COLUMNS, false};
+    if (!floating && cost == COST_PRODUCTS)
+        return {256, 2, 4, element_bytes >= 4 ? 4 : 2, EXACT_NO_COLUMNS, false};
     if (!floating)
         return {256, 4, 4, 4, EXACT_NO_COLUMNS, false};
     if (value_bytes == 4)
-        return squares ? exact_shape{256, 4, 4, 4, EXACT_COLUMN_A_THREAD, false}
+        return squares ? exact_shape{256, 4, 4, cost == COST_PRODUCTS ? 2 : 4, EXACT_COLUMN_A_THREAD, false}
                        : exact_shape{512, 2, 4, 4, EXACT_COLUMN_A_THREAD, false};
     if (!squares)
         return {96, 4, 8, 8, EXACT_COLUMN_A_THREAD, true};
+    if (cost == COST_PRODUCTS) /* twice the bytes of a square for the same work: it must keep the memory busy */
+        return {256, 2, 4, 4, EXACT_COLUMN_A_LANE, true};
     return {256, 2, element_bytes == 8 ? 2 : 4, element_bytes == 8 ? 2 : 4, EXACT_COLUMN_A_LANE, false};
 }
 

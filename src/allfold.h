@@ -100,7 +100,7 @@ typedef enum {
     ALLFOLD_NAN_ERROR          /* refuse with ALLFOLD_NO_VALUE */
 } allfold_nan;
 
-/* What sum, mean, norm1, norm2, stats, logsumexp and softmax promise: docs/numerics.md. The other folds have one method:
+/* What sum, mean, norm1, norm2, stats, dot products, logsumexp and softmax promise: docs/numerics.md. The other folds have one method:
    products are FAST, extremes EXACT. */
 typedef enum {
     ALLFOLD_LEVEL_EXACT = 0, /* the real number, rounded once (logsumexp, softmax: nearly); the same bits on any ranks and
@@ -262,6 +262,14 @@ allfold_status allfold_reduce(allfold_context *context, allfold_fold fold, const
    capacity that is too small is refused before any work. */
 allfold_status allfold_reduce_all(allfold_context *context, allfold_fold fold, const allfold_array *part,
                                   const allfold_call *call, allfold_results *results);
+
+/* The dot product of two global arrays: the sum of x[i] * y[i]. x and y are this rank's parts, of one element type (any) and as many
+   elements; each may be host or device memory, and they may be the same. Collective and blocking: *result, equal on every rank, is
+   written only on ALLFOLD_OK. At ALLFOLD_LEVEL_EXACT it is the real number, rounded once: products are not rounded, nor lost where
+   they underflow or overflow. 0 * inf is NaN, as is +inf with -inf; of an empty array it is 0. Integers: exact, an i64 or u64, or
+   ALLFOLD_OVERFLOW, unless call->result_type asks for floating point. call->nan must be 0. */
+allfold_status allfold_dot(allfold_context *context, const allfold_array *x, const allfold_array *y, const allfold_call *call,
+                           allfold_result *result);
 
 /* y[i] = exp(x[i] - max) / sum(exp(x - max)) over the global array, or with call->logarithm its logarithm. Collective
    and blocking: on return y is complete on every rank. y holds part->count elements of type y_type (f16, bf16, f32 or

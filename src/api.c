@@ -91,6 +91,18 @@ void api_check_part(const allfold_array *part, struct error *error)
                   allfold_type_bytes(part->type));
 }
 
+void api_check_call(const char *name, bool nan_choice, const allfold_call *call, struct error *error)
+{
+    if ((unsigned)call->nan > ALLFOLD_NAN_ERROR)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "NaN policy %d does not exist", (int)call->nan);
+    else if (call->nan != ALLFOLD_NAN_PROPAGATE && !nan_choice)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "%s always propagates NaN: stats can leave it out or refuse it", name);
+    if (call->logarithm != 0)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "%s has no logarithm: allfold_call.logarithm is for softmax", name);
+    if (call->result_type != ALLFOLD_TYPE_NONE && !(type_exists(call->result_type) && type_kind(call->result_type) == 'f'))
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "results are f16, bf16, f32 or f64, not %s", allfold_type_name(call->result_type));
+}
+
 struct source api_part_source(const allfold_array *part, const struct error *error)
 {
     const bool usable = error->status == ALLFOLD_OK;

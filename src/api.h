@@ -11,5 +11,8 @@ void api_take_call(const allfold_call *given, allfold_call *call, struct error *
 /* Whether the part can be meant: its type, its count, its address. */
 void api_check_part(const allfold_array *part, struct error *error);
 
+/* What cannot be meant of the options of a fold of that name; nan_choice: it takes allfold_nan. */
+void api_check_call(const char *name, bool nan_choice, const allfold_call *call, struct error *error);
+
 /* The part as a source of its elements in place. After an error one without elements, for a pipeline that only agrees on it. */
 struct source api_part_source(const allfold_array *part, const struct error *error);

@@ -12,14 +12,7 @@ static allfold_fold check_fold(allfold_fold fold, const allfold_call *call, size
     if (allfold_result_count(fold) > capacity)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "%s has up to %zu results, found room for %zu: call allfold_reduce_all with that "
                   "capacity", name, allfold_result_count(fold), capacity);
-    if ((unsigned)call->nan > ALLFOLD_NAN_ERROR)
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "NaN policy %d does not exist", (int)call->nan);
-    else if (call->nan != ALLFOLD_NAN_PROPAGATE && !fold_has_nan_choice(fold))
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "%s always propagates NaN: stats can leave it out or refuse it", name);
-    if (call->logarithm != 0)
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "%s has no logarithm: allfold_call.logarithm is for softmax", name);
-    if (call->result_type != ALLFOLD_TYPE_NONE && !(type_exists(call->result_type) && type_kind(call->result_type) == 'f'))
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "results are f16, bf16, f32 or f64, not %s", allfold_type_name(call->result_type));
+    api_check_call(name, fold_has_nan_choice(fold), call, error);
     return fold;
 }
 

@@ -12,6 +12,7 @@ libcore_a_SOURCES = \
 	src/device/backends.c \
 	src/device/cpu/cpu.c \
 	src/api.c \
+	src/api_dot.c \
 	src/api_reduce.c \
 	src/api_softmax.c \
 	src/comm/comm.c \
@@ -122,6 +123,8 @@ noinst_HEADERS += \
 	src/fold/argextreme.h \
 	src/fold/argextreme_template.h \
 	src/fold/arithmetic.h \
+	src/fold/dot.h \
+	src/fold/dot_exact.h \
 	src/fold/exact.h \
 	src/fold/exact_template.h \
 	src/fold/exact_total.h \

@@ -10,7 +10,7 @@ static allfold_status fold_shard(struct allfold_context *ctx, const struct job *
     const struct backend *const backend = ctx->device->backend;
     const uint64_t first = stream->done * stream->shard_elements;
     const uint64_t count = u64_min(stream->shard_elements, job->range.count - first);
-    const struct work work = {stream->monoid, stream->type, x, count, first};
+    const struct work work = {stream->monoid, stream->type, x, count, first, NULL};
     phase_enter(ctx->comm.progress, PHASE_READ);
     if (backend->generate(ctx->queue, job->source->draw, (struct range){job->range.first + first, count}, x, error) != ALLFOLD_OK)
         return error->status;

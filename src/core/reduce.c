@@ -37,13 +37,30 @@ void drain(struct allfold_context *ctx)
     ctx->device->backend->wait(ctx->queue, &ignored);
 }
 
+/* A fold of a rank's part. If shards of it stream, several threads work on them. Their partials are combined in order, by the thread
+   that hands over the next one. */
+struct folding {
+    struct stream *stream;
+    const struct device_data *device_data;
+    struct device_data second; /* of the second operand */
+    bool whole_indices; /* see has_whole_indices */
+    struct slot {
+        struct partial partial;
+        uint64_t count; /* elements in it */
+        bool full;
+    } *slots; /* shard i has slot i modulo their number */
+    bool combining; /* a thread is */
+};
+
 /* Elements already on the device: one fold, in the caller's stream. */
-static allfold_status fold_in_place(struct allfold_context *ctx, const struct job *job, struct stream *stream,
-                                  const struct device_data *device_data, struct error *error)
+static allfold_status fold_in_place(struct allfold_context *ctx, const struct job *job, const struct folding *folding,
+                                    struct error *error)
 {
     const struct backend *const backend = ctx->device->backend;
     struct queue *const queue = ctx->queue;
-    const struct work work = {stream->monoid, stream->type, device_data->memory, device_data->elements, 0};
+    struct stream *const stream = folding->stream;
+    const struct device_data *const device_data = folding->device_data;
+    const struct work work = {stream->monoid, stream->type, device_data->memory, device_data->elements, 0, folding->second.memory};
     phase_enter(ctx->comm.progress, PHASE_FOLD);
     if (backend->enter(queue, job->stream, error) != ALLFOLD_OK || backend->fold(queue, &work, error) != ALLFOLD_OK
         || backend->wait(queue, error) != ALLFOLD_OK) {
@@ -77,33 +94,37 @@ static void place_indices(const struct job *job, const struct lane *lane, const 
     }
 }
 
-/* A fold whose shards several threads work on. Their partials are combined in order, by the thread that hands over the next one. */
-struct folding {
-    struct stream *stream;
-    const struct device_data *device_data;
-    bool whole_indices; /* see has_whole_indices */
-    struct slot {
-        struct partial partial;
-        uint64_t count; /* elements in it */
-        bool full;
-    } *slots; /* shard i has slot i modulo their number */
-    bool combining; /* a thread is */
-};
+/* Brings the operands of the lane's window to the device, if they are not there. */
+static allfold_status load_window(struct worker *worker, struct lane *lane, struct work *work, struct error *error)
+{
+    const struct folding *const folding = worker->team->user;
+    const struct job *const job = worker->team->job;
+    const struct device_data *const first = folding->device_data, *const second = &folding->second;
+    const uint64_t place = lane->window.elements.first - job->range.first, count = lane->window.elements.count;
+    const size_t offset = place * allfold_type_bytes(job->type);
+    if (first->elements == job->range.count) {
+        lane->piece = (struct piece){.count = count};
+        work->x = first->memory + offset;
+    } else if (lane_load(worker, lane, place + count <= first->capacity ? first->memory + offset : NULL, &work->x, error) != ALLFOLD_OK) {
+        return error->status;
+    }
+    if (second->elements > 0)
+        work->y = second->memory + offset;
+    else if (job->second != NULL)
+        lane_load_second(worker, lane, &work->y, error);
+    return error->status;
+}
 
 static allfold_status start_window(struct worker *worker, struct lane *lane, struct error *error)
 {
     const struct team *const team = worker->team;
     const struct folding *const folding = team->user;
-    const struct range *const elements = &lane->window.elements;
-    const struct device_data *const kept = folding->device_data;
-    const uint64_t first = elements->first - team->job->range.first;
-    const bool keep = first + elements->count <= kept->capacity;
-    const uint64_t counted_from = folding->whole_indices ? 0 : first;
-    const void *x;
-    if (lane_load(worker, lane, keep ? kept->memory + first * allfold_type_bytes(team->job->type) : NULL, &x, error) != ALLFOLD_OK)
+    const uint64_t first = lane->window.elements.first - team->job->range.first;
+    struct work work = {folding->stream->monoid, folding->stream->type, NULL, 0, folding->whole_indices ? 0 : first, NULL};
+    if (load_window(worker, lane, &work, error) != ALLFOLD_OK)
         return error->status;
+    work.n = lane->piece.count;
     phase_enter(team->ctx->comm.progress, PHASE_FOLD);
-    const struct work work = {folding->stream->monoid, folding->stream->type, x, lane->piece.count, counted_from};
     return work.n == 0 ? ALLFOLD_OK : lane->queue->device->backend->fold(lane->queue, &work, error);
 }
 
@@ -159,26 +180,29 @@ static allfold_status finish_window(struct worker *worker, struct lane *lane, st
 
 static const struct team_work fold_windows = {start_window, finish_window};
 
+/* Beside a window's first operand, and so that each has half of a queue's buffers. */
+static uint64_t room_for_second(uint64_t window, allfold_type type) { return reader_room(window, allfold_type_bytes(type)) + 2 * 4096; }
+
 /* A run that is asked to stop starts no further shard, and finishes those that have started. */
-static allfold_status fold_streamed(struct allfold_context *ctx, const struct job *job, struct stream *stream,
-                                    const struct device_data *device_data, struct error *error)
+static allfold_status fold_streamed(struct allfold_context *ctx, const struct job *job, struct folding *folding, struct error *error)
 {
-    const bool whole_indices = has_whole_indices(job, stream->monoid);
-    const bool by_granule = job->source->index != NULL && (whole_indices || job->source->by_granule);
-    const size_t window_bytes = by_granule ? 1 : ctx->device->window_bytes; /* 1: one granule */
+    struct stream *const stream = folding->stream;
+    const bool two = job->second != NULL, in_place = folding->device_data->elements > 0 || folding->second.elements > 0;
+    const bool by_granule = job->source->index != NULL && (folding->whole_indices || job->source->by_granule);
+    const size_t window_bytes = by_granule ? 1 : ctx->device->window_bytes / (two ? 2 : 1); /* 1: one granule */
     const uint64_t window = team_window(job, stream->shard_elements, window_bytes);
-    struct folding folding = {.stream = stream, .device_data = device_data, .whole_indices = whole_indices};
-    struct team team = {.ctx = ctx, .job = job, .work = &fold_windows, .user = &folding,
+    struct team team = {.ctx = ctx, .job = job, .work = &fold_windows, .user = folding,
                         .shard_elements = stream->shard_elements, .window_elements = window,
-                        .queue_bytes = team_queue_bytes(ctx, job, window, 0),
+                        .queue_bytes = team_queue_bytes(ctx, job, window, two ? room_for_second(window, job->type) : 0),
                         .next = stream->done, .end = stream->shards};
     core_log(ctx, "%" PRIu64 " elements stream in %" PRIu64 " shards", job->range.count, stream->shards);
     team.slots = 4 * (uint64_t)ctx->device->worker_queues * (uint64_t)team_workers(ctx, team.end - team.next, team.queue_bytes);
-    folding.slots = calloc(team.slots, sizeof *folding.slots);
-    if (folding.slots == NULL)
+    folding->slots = calloc(team.slots, sizeof *folding->slots);
+    if (folding->slots == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory for the partials of %" PRIu64 " shards", team.slots);
-    team_run(&team, error);
-    free(folding.slots);
+    if (!in_place || team_follow(&team, error) == ALLFOLD_OK)
+        team_run(&team, error);
+    free(folding->slots);
     return stream_end(ctx, job, stream, error);
 }
 
@@ -187,13 +211,16 @@ static allfold_status fold_streamed(struct allfold_context *ctx, const struct jo
 allfold_status fold_part(struct allfold_context *ctx, const struct job *job, struct stream *stream, const struct device_data *device_data,
                          struct error *error)
 {
+    struct folding folding = {.stream = stream, .device_data = device_data, .whole_indices = has_whole_indices(job, stream->monoid)};
     if (job->range.count == 0 || error->status != ALLFOLD_OK)
         return error->status;
-    if (device_data->elements == job->range.count)
-        return fold_in_place(ctx, job, stream, device_data, error);
+    if (job->second != NULL && locate_memory(ctx, job->second->memory, job->range.count, &folding.second, error) != ALLFOLD_OK)
+        return error->status;
+    if (device_data->elements == job->range.count && (job->second == NULL || folding.second.elements > 0))
+        return fold_in_place(ctx, job, &folding, error);
     if (job_is_generated(ctx, job) && (device_data->capacity == 0 || device_data->capacity >= job->range.count))
         return fold_generated(ctx, job, stream, device_data, error);
-    return fold_streamed(ctx, job, stream, device_data, error) == ALLFOLD_OK ? source_check(job->source, error) : error->status;
+    return fold_streamed(ctx, job, &folding, error) == ALLFOLD_OK ? source_check(job->source, error) : error->status;
 }
 
 allfold_status core_reduce(struct allfold_context *ctx, const struct fold_call *given, const struct job *job,

@@ -92,12 +92,8 @@ static allfold_status normalise_part(struct normalise *n, struct error *error)
                         .shard_elements = shard, .window_elements = window, .backwards = true,
                         .queue_bytes = team_queue_bytes(n->ctx, n->job, window, 4096 + window * y_bytes),
                         .end = n->job->range.count / shard + (n->job->range.count % shard != 0)};
-    const int queues = team_workers(n->ctx, team.end, team.queue_bytes) * team_lanes(&team);
-    if (core_queues(n->ctx, queues, team.queue_bytes, error) != ALLFOLD_OK)
+    if (n->y.memory != NULL && team_follow(&team, error) != ALLFOLD_OK)
         return error->status;
-    for (int i = 0; i < queues && n->y.memory != NULL; i++)
-        if (device->backend->follow(n->ctx->queues[i], n->job->stream, error) != ALLFOLD_OK)
-            return error->status;
     if (team_run(&team, error) != ALLFOLD_OK || progress_check(n->progress, error) != ALLFOLD_OK)
         return error->status;
     return source_check(n->job->source, error);

@@ -196,14 +196,15 @@ static void work_together(struct team *team, struct worker *workers, int count)
 static allfold_status equip(struct team *team, struct worker *workers, int count, struct error *error)
 {
     struct allfold_context *const ctx = team->ctx;
-    struct source *const source = team->job->source;
+    struct source *const source = team->job->source, *const second = team->job->second;
     if (core_queues(ctx, count * team->lanes, team->queue_bytes, error) != ALLFOLD_OK)
         return error->status;
     for (int i = 0; i < count; i++) {
         workers[i].team = team;
         for (int lane = 0; lane < team->lanes; lane++)
             workers[i].lanes[lane].queue = ctx->queues[i * team->lanes + lane];
-        if (source->open_reader(source, &workers[i].reader, error) != ALLFOLD_OK)
+        if (source->open_reader(source, &workers[i].reader, error) != ALLFOLD_OK
+            || (second != NULL && second->open_reader(second, &workers[i].second, error) != ALLFOLD_OK))
             return error->status;
         if ((workers[i].partial = malloc(sizeof *workers[i].partial)) == NULL)
             return error_set(error, ALLFOLD_NO_MEMORY, "no memory for a worker thread");
@@ -216,6 +217,8 @@ static void dismiss(struct worker *workers, int count)
     for (int i = 0; i < count; i++) {
         if (workers[i].reader != NULL)
             workers[i].reader->close(workers[i].reader);
+        if (workers[i].second != NULL)
+            workers[i].second->close(workers[i].second);
         free(workers[i].partial);
     }
     free(workers);
@@ -224,6 +227,18 @@ static void dismiss(struct worker *workers, int count)
 int team_lanes(const struct team *team)
 {
     return (int)u64_min((uint64_t)team->ctx->device->worker_queues, team->end - team->next);
+}
+
+allfold_status team_follow(const struct team *team, struct error *error)
+{
+    struct allfold_context *const ctx = team->ctx;
+    const int queues = team_workers(ctx, team->end - team->next, team->queue_bytes) * team_lanes(team);
+    if (core_queues(ctx, queues, team->queue_bytes, error) != ALLFOLD_OK)
+        return error->status;
+    for (int i = 0; i < queues; i++)
+        if (ctx->device->backend->follow(ctx->queues[i], team->job->stream, error) != ALLFOLD_OK)
+            return error->status;
+    return ALLFOLD_OK;
 }
 
 allfold_status team_run(struct team *team, struct error *error)
@@ -251,57 +266,92 @@ allfold_status team_run(struct team *team, struct error *error)
 }
 
 /* Whether the source's elements lie in host memory that the device can copy from; *from is then their address. */
-static bool find_pinned(struct device *device, const struct job *job, const struct range *elements, const void **from,
+static bool find_pinned(const struct worker *worker, const struct source *source, const struct range *elements, const void **from,
                         struct error *error)
 {
-    const size_t element_bytes = allfold_type_bytes(job->type);
+    struct device *const device = worker->team->ctx->device;
+    const size_t element_bytes = allfold_type_bytes(source->type);
     enum place first = PLACE_HOST, last = PLACE_HOST;
-    if (job->source->memory == NULL)
+    if (source->memory == NULL)
         return false;
-    const char *const at = (const char *)job->source->memory + (elements->first - job->range.first) * element_bytes;
+    const char *const at = (const char *)source->memory + (elements->first - worker->team->job->range.first) * element_bytes;
     *from = at;
     return device->backend->locate(device, at, &first, error) == ALLFOLD_OK && first == PLACE_PINNED
            && device->backend->locate(device, at + elements->count * element_bytes - 1, &last, error) == ALLFOLD_OK
            && last == PLACE_PINNED;
 }
 
-allfold_status lane_read(struct worker *worker, struct lane *lane, struct error *error)
+/* One of the job's sources, as a worker reads it. */
+struct operand {
+    const struct source *source;
+    struct reader *reader;
+    size_t offset; /* of its part of a queue's staging */
+    void *memory;  /* where a device with memory of its own gets a copy */
+    struct piece *piece;
+};
+
+/* Reads the lane's window of it. */
+static allfold_status operand_read(struct worker *worker, const struct lane *lane, const struct operand *operand, struct error *error)
 {
-    const struct job *const job = worker->team->job;
-    struct queue *const queue = lane->queue;
-    const struct read_request request = {lane->window.elements, lane->window.ahead, queue->staging};
+    const struct queue *const queue = lane->queue;
+    char *const staging = (char *)queue->staging + operand->offset;
+    const struct read_request request = {lane->window.elements, lane->window.ahead, staging};
+    struct piece *const piece = operand->piece;
     const bool own_memory = queue->device->backend->own_memory;
     phase_enter(worker->team->ctx->comm.progress, PHASE_READ);
-    lane->piece = (struct piece){.count = lane->window.elements.count};
-    if (own_memory && find_pinned(queue->device, job, &lane->window.elements, &lane->piece.elements, error))
+    *piece = (struct piece){.count = lane->window.elements.count};
+    if (own_memory && find_pinned(worker, operand->source, &lane->window.elements, &piece->elements, error))
         return error->status;
-    if (error->status != ALLFOLD_OK || worker->reader->read(worker->reader, &request, &lane->piece, error) != ALLFOLD_OK)
+    if (error->status != ALLFOLD_OK || operand->reader->read(operand->reader, &request, piece, error) != ALLFOLD_OK)
         return error->status;
-    const char *const found = lane->piece.elements, *const staging = queue->staging;
-    if (own_memory && (found < staging || found >= staging + queue->bytes))
-        lane->piece.elements = memcpy(queue->staging, found, lane->piece.count * allfold_type_bytes(job->type));
+    const char *const found = piece->elements;
+    if (own_memory && (found < staging || found >= (char *)queue->staging + queue->bytes))
+        piece->elements = memcpy(staging, found, piece->count * allfold_type_bytes(operand->source->type));
     return ALLFOLD_OK;
+}
+
+/* Reads it and starts its copy, if there is one. *x is where the device finds it. */
+static allfold_status operand_load(struct worker *worker, struct lane *lane, const struct operand *operand, const void **x,
+                                   struct error *error)
+{
+    const struct backend *const backend = lane->queue->device->backend;
+    if (operand_read(worker, lane, operand, error) != ALLFOLD_OK)
+        return error->status;
+    *x = backend->own_memory ? operand->memory : operand->piece->elements;
+    if (!backend->own_memory)
+        return ALLFOLD_OK;
+    phase_enter(worker->team->ctx->comm.progress, PHASE_UPLOAD);
+    return backend->upload(lane->queue, operand->piece->elements, operand->memory,
+                           (size_t)operand->piece->count * allfold_type_bytes(operand->source->type), error);
+}
+
+static struct operand first_operand(const struct worker *worker, struct lane *lane, void *memory)
+{
+    return (struct operand){worker->team->job->source, worker->reader, 0, memory, &lane->piece};
+}
+
+allfold_status lane_read(struct worker *worker, struct lane *lane, struct error *error)
+{
+    const struct operand operand = first_operand(worker, lane, NULL);
+    return operand_read(worker, lane, &operand, error);
 }
 
 allfold_status lane_load(struct worker *worker, struct lane *lane, void *memory, const void **x, struct error *error)
 {
-    struct progress *const progress = worker->team->ctx->comm.progress;
-    struct queue *const queue = lane->queue;
-    const struct backend *const backend = queue->device->backend;
     const struct job *const job = worker->team->job;
-    void *const to = memory != NULL ? memory : queue->buffer;
-    *x = to;
-    if (job_is_generated(worker->team->ctx, job)) {
-        phase_enter(progress, PHASE_READ);
-        lane->piece = (struct piece){.count = lane->window.elements.count};
-        return backend->generate(queue, job->source->draw, lane->window.elements, to, error);
-    }
-    if (lane_read(worker, lane, error) != ALLFOLD_OK)
-        return error->status;
-    if (!backend->own_memory) {
-        *x = lane->piece.elements;
-        return ALLFOLD_OK;
-    }
-    phase_enter(progress, PHASE_UPLOAD);
-    return backend->upload(queue, lane->piece.elements, to, (size_t)lane->piece.count * allfold_type_bytes(job->type), error);
+    const struct operand operand = first_operand(worker, lane, memory != NULL ? memory : lane->queue->buffer);
+    if (!job_is_generated(worker->team->ctx, job))
+        return operand_load(worker, lane, &operand, x, error);
+    phase_enter(worker->team->ctx->comm.progress, PHASE_READ);
+    lane->piece = (struct piece){.count = lane->window.elements.count};
+    *x = operand.memory;
+    return lane->queue->device->backend->generate(lane->queue, job->source->draw, lane->window.elements, operand.memory, error);
+}
+
+allfold_status lane_load_second(struct worker *worker, struct lane *lane, const void **y, struct error *error)
+{
+    const size_t half = lane->queue->bytes / 2 / 4096 * 4096;
+    struct piece piece;
+    const struct operand operand = {worker->team->job->second, worker->second, half, (char *)lane->queue->buffer + half, &piece};
+    return operand_load(worker, lane, &operand, y, error);
 }

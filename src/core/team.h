@@ -30,7 +30,7 @@ enum { LANES_MAX = 4 };
 
 struct worker {
     struct team *team;
-    struct reader *reader;
+    struct reader *reader, *second; /* of the job's sources */
     struct lane lanes[LANES_MAX];
     uint64_t started;        /* windows; number i is, or was, in lane i modulo the lanes */
     uint64_t shard;          /* under way */
@@ -84,6 +84,10 @@ int team_workers(const struct allfold_context *ctx, uint64_t shards, size_t queu
 /* Queues of each worker: one for a single shard. */
 int team_lanes(const struct team *team);
 
+/* Opens the team's queues, and orders their work after what is in the job's stream now: for memory of the caller's that they use in
+   place. */
+allfold_status team_follow(const struct team *team, struct error *error);
+
 /* Works on shards [next, end), and waits until nothing is under way. If the run was asked to stop, no further shard is taken, which
    is no error here. The first error of a worker is the team's. Local. */
 allfold_status team_run(struct team *team, struct error *error);
@@ -98,3 +102,6 @@ allfold_status lane_read(struct worker *worker, struct lane *lane, struct error 
 /* The same; if the device has memory of its own, also starts their copy to `memory`, or to the queue's buffer if that
    is NULL; if it makes the elements itself, starts that instead. *x is where the device finds them. */
 allfold_status lane_load(struct worker *worker, struct lane *lane, void *memory, const void **x, struct error *error);
+
+/* The same of the second operand, through the other half of the queue's buffers: team_queue_bytes of twice the window's elements. */
+allfold_status lane_load_second(struct worker *worker, struct lane *lane, const void **y, struct error *error);

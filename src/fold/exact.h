@@ -321,33 +321,36 @@ HOST_DEVICE void exact_add_f32(const struct exact_sink *sink, float x, bool fini
     exact_add_small(sink, negated_if(magnitude, bits >> 31), (biased != 0 ? biased : 1) - 150);
 }
 
-/* Adds x * x, exactly: its lower 53 bits and its upper ones. lowest is -2148. */
-HOST_DEVICE void exact_add_square_f64(const struct exact_sink *sink, double x, bool finite)
+/* Adds x * y, exactly: the lower 53 bits of its magnitude and the upper ones. lowest is -2148. */
+HOST_DEVICE void exact_add_product_f64(const struct exact_sink *sink, double x, double y, bool finite)
 {
-    const uint64_t bits = f64_bits(x), fraction = bits & 0xfffffffffffffu;
-    const int32_t biased = (int32_t)(bits >> 52 & 0x7ff);
-    if (!finite && biased == 0x7ff) {
-        exact_add_special(sink, fabs(x));
+    const uint64_t x_bits = f64_bits(x), y_bits = f64_bits(y), sign = (x_bits ^ y_bits) >> 63;
+    const int32_t x_biased = (int32_t)(x_bits >> 52 & 0x7ff), y_biased = (int32_t)(y_bits >> 52 & 0x7ff);
+    if (!finite && (x_biased == 0x7ff || y_biased == 0x7ff)) {
+        exact_add_special(sink, x * y);
         return;
     }
-    const uint64_t magnitude = biased != 0 ? fraction | 1ull << 52 : fraction;
-    const int32_t exponent = 2 * ((biased != 0 ? biased : 1) - 1075);
-    const int128 square = (int128)magnitude * magnitude;
-    exact_add_term(sink, (int64_t)(square & ((1ull << 53) - 1)), exponent);
-    exact_add_term(sink, (int64_t)(square >> 53), exponent + 53);
+    const uint64_t x_magnitude = (x_bits & 0xfffffffffffffu) | (uint64_t)(x_biased != 0) << 52;
+    const uint64_t y_magnitude = (y_bits & 0xfffffffffffffu) | (uint64_t)(y_biased != 0) << 52;
+    const int32_t exponent = (x_biased != 0 ? x_biased : 1) + (y_biased != 0 ? y_biased : 1) - 2 * 1075;
+    const int128 product = (int128)x_magnitude * y_magnitude;
+    exact_add_term(sink, negated_if((int64_t)(product & ((1ull << 53) - 1)), sign), exponent);
+    exact_add_term(sink, negated_if((int64_t)(product >> 53), sign), exponent + 53);
 }
 
-/* The same of an f32, whose square has 48 bits; lowest is at most -298. */
-HOST_DEVICE void exact_add_square_f32(const struct exact_sink *sink, float x, bool finite)
+/* The same of f32, whose product has 48 bits; lowest is at most -298. */
+HOST_DEVICE void exact_add_product_f32(const struct exact_sink *sink, float x, float y, bool finite)
 {
-    const uint32_t bits = f32_bits(x), fraction = bits & 0x7fffffu;
-    const int32_t biased = (int32_t)(bits >> 23 & 0xff);
-    if (!finite && biased == 0xff) {
-        exact_add_special(sink, fabs((double)x));
+    const uint32_t x_bits = f32_bits(x), y_bits = f32_bits(y), sign = (x_bits ^ y_bits) >> 31;
+    const int32_t x_biased = (int32_t)(x_bits >> 23 & 0xff), y_biased = (int32_t)(y_bits >> 23 & 0xff);
+    if (!finite && (x_biased == 0xff || y_biased == 0xff)) {
+        exact_add_special(sink, (double)x * (double)y);
         return;
     }
-    const int64_t magnitude = (int64_t)(biased != 0 ? fraction | 1u << 23 : fraction);
-    exact_add_term(sink, magnitude * magnitude, 2 * ((biased != 0 ? biased : 1) - 150));
+    const int64_t x_magnitude = (int64_t)((x_bits & 0x7fffffu) | (uint32_t)(x_biased != 0) << 23);
+    const int64_t y_magnitude = (int64_t)((y_bits & 0x7fffffu) | (uint32_t)(y_biased != 0) << 23);
+    const int32_t exponent = (x_biased != 0 ? x_biased : 1) + (y_biased != 0 ? y_biased : 1) - 2 * 150;
+    exact_add_term(sink, negated_if(x_magnitude * y_magnitude, sign), exponent);
 }
 
 /* Terms that the host may add without windows: what the bits of their f32 elements have in common. `before` is the magnitude less
@@ -457,14 +460,16 @@ HOST_DEVICE void exact_accumulator_flush(struct exact_accumulator *accumulator, 
     }
 }
 
-/* Opens empty windows for terms up to the largest one's biased exponent. Leaves them closed if a double has no room for them. */
-HOST_DEVICE void exact_accumulator_open(struct exact_accumulator *accumulator, int windows, uint32_t largest, int32_t lowest)
+/* Opens empty windows for terms up to the largest one's biased exponent: the first `own` for terms, and the others, if there are any,
+   for their rounding errors. Leaves them closed if a double has no room for them. */
+HOST_DEVICE void exact_accumulator_open(struct exact_accumulator *accumulator, int windows, int own, uint32_t largest, int32_t lowest)
 {
-    const int32_t least = lowest + 52 > -1022 ? lowest + 52 : -1022;
-    int32_t k = (int32_t)largest - 1023 + 2 + EXACT_GROWTH(windows);
+    const int32_t least = lowest + 52 > -1022 ? lowest + 52 : -1022, top = (int32_t)largest - 1023 + 2 + EXACT_GROWTH(windows);
+    int32_t k = top;
     const bool room = k <= 1023;
     FOLD_UNROLL
     for (int w = 0; w < windows; w++) {
+        k = w == own ? top - 53 : k;
         k = k < least ? least : k;
         accumulator->bias[w] = room ? 1.5 * power_of_two(k) : 0.0;
         for (int lane = 0; lane < FOLD_LANES; lane++)

@@ -1,11 +1,24 @@
-/* Template of the exact sums. NAME is the monoid, LIMBS and LOWEST its limbs (exact.h).
+/* Template of the exact sums. NAME is the monoid, LIMBS and LOWEST its limbs (exact.h). TWO, if defined: it has two operands; an
+   element below is then an FN(elements), and an array an FN(arrays) (folds.h).
 
    For floating point: WINDOWS is the number of windows. TERM(x) is what is added for element x as a double, rounded, or NaN if a
-   double cannot hold it. TERM_REST(x, term), if defined, is the exact rounding error of TERM. BINS, if defined: terms are f32 and
+   double cannot hold it. TERM_REST(x, term), if defined, is the exact rounding error of TERM. OWN_WINDOWS: terms take the first so
+   many windows, and rounding errors the others; if it is not defined, all take all. BINS, if defined: terms are f32 and
    may go to bins. SQUARES, if defined: terms are squares of f32. ADD(sink, x, finite) adds the term of x, which has WEIGHT
-   (EXACT_CAPACITY); finite: x is known to be finite.
+   (EXACT_CAPACITY); finite: x is known to be finite, for which FINITE(x) is the test.
 
    For integers: BASE is the monoid whose tile adds integers exactly. BASE_FLUSH(sink, base) adds its total to the words. */
+#ifdef TWO
+#define ARRAY FN(arrays)
+#define AT(x, i) FN(arrays_at)(x, i)
+#define FROM(x, i) FN(arrays_from)(x, i)
+#define FINITE(e) ((e).x - (e).x == (V)0 && (e).y - (e).y == (V)0)
+#else
+#define ARRAY const V *
+#define AT(x, i) ((x)[i])
+#define FROM(x, i) ((x) + (i))
+#define FINITE(e) ((e) - (e) == (V)0)
+#endif
 #ifdef BINS
 enum { NAME_FN(bins) = EXACT_BINS };
 #else
@@ -44,18 +57,28 @@ HOST_DEVICE void NAME_FN(start)(struct exact_accumulator *accumulator)
 }
 
 /* Adds x[0 .. n) to the windows. False if they cannot hold it; they are then as before. */
-HOST_DEVICE bool NAME_FN(windows)(struct exact_accumulator *accumulator, const V *x, uint32_t n)
+HOST_DEVICE bool NAME_FN(windows)(struct exact_accumulator *accumulator, ARRAY x, uint32_t n)
 {
     enum { LAST = WINDOWS - 1 };
     double sum[WINDOWS][FOLD_LANES], up[FOLD_LANES];
     uint64_t outside[FOLD_LANES] = {0};
     memcpy(sum, accumulator->sum, sizeof sum);
     memcpy(up, sum[LAST], sizeof up);
-    FOLD_FOR_LANES(n, i, lane, {
-        double rest = TERM(x[i]);
-#ifdef TERM_REST
-        double second = TERM_REST(x[i], rest);
+#ifdef OWN_WINDOWS
+    double own_up[FOLD_LANES];
+    memcpy(own_up, sum[OWN_WINDOWS - 1], sizeof own_up);
 #endif
+    FOLD_FOR_LANES(n, i, lane, {
+        double rest = TERM(AT(x, i));
+#ifdef TERM_REST
+        double second = TERM_REST(AT(x, i), rest);
+#endif
+#ifdef OWN_WINDOWS
+        EXACT_STEP(sum[0][lane], accumulator->bias[0], rest, outside[lane]);
+        EXACT_LAST(sum[1][lane], own_up[lane], accumulator->bias[1], rest, outside[lane]);
+        EXACT_STEP(sum[2][lane], accumulator->bias[2], second, outside[lane]);
+        EXACT_LAST(sum[3][lane], up[lane], accumulator->bias[3], second, outside[lane]);
+#else
 #if WINDOWS > 1
         EXACT_STEP(sum[0][lane], accumulator->bias[0], rest, outside[lane]);
 #endif
@@ -71,7 +94,11 @@ HOST_DEVICE bool NAME_FN(windows)(struct exact_accumulator *accumulator, const V
         EXACT_STEP(sum[2][lane], accumulator->bias[2], second, outside[lane]);
         EXACT_LAST(sum[LAST][lane], up[lane], accumulator->bias[LAST], second, outside[lane]);
 #endif
+#endif
     });
+#ifdef OWN_WINDOWS
+    EXACT_SETTLE(sum[OWN_WINDOWS - 1][0], own_up[0], accumulator->bias[OWN_WINDOWS - 1], outside[0]);
+#endif
     EXACT_SETTLE(sum[LAST][0], up[0], accumulator->bias[LAST], outside[0]);
     for (int lane = 1; lane < FOLD_LANES; lane++)
         outside[0] |= outside[lane];
@@ -82,12 +109,12 @@ HOST_DEVICE bool NAME_FN(windows)(struct exact_accumulator *accumulator, const V
 }
 
 /* Opens the windows for the largest finite term. They stay closed if all finite terms are 0. False if there is no other term. */
-HOST_DEVICE bool NAME_FN(open)(struct exact_accumulator *accumulator, const V *x, uint32_t n)
+HOST_DEVICE bool NAME_FN(open)(struct exact_accumulator *accumulator, ARRAY x, uint32_t n)
 {
     double largest[FOLD_LANES] = {0.0};
     uint64_t not_minus_zero[FOLD_LANES] = {0}, special[FOLD_LANES] = {0};
     FOLD_FOR_LANES(n, i, lane, {
-        const double term = TERM(x[i]), magnitude = fabs(term);
+        const double term = TERM(AT(x, i)), magnitude = fabs(term);
         const bool finite = magnitude < (double)INFINITY;
         not_minus_zero[lane] |= f64_bits(term) ^ 1ull << 63;
         special[lane] |= finite ? 0 : 1;
@@ -101,13 +128,17 @@ HOST_DEVICE bool NAME_FN(open)(struct exact_accumulator *accumulator, const V *x
     accumulator->not_minus_zero = accumulator->not_minus_zero || not_minus_zero[0] != 0;
     const uint32_t exponent = group_largest((uint32_t)(f64_bits(largest[0]) >> 52));
     if (largest[0] != 0.0)
-        exact_accumulator_open(accumulator, WINDOWS, exponent, LOWEST);
+#ifdef OWN_WINDOWS
+        exact_accumulator_open(accumulator, WINDOWS, OWN_WINDOWS, exponent, LOWEST);
+#else
+        exact_accumulator_open(accumulator, WINDOWS, WINDOWS, exponent, LOWEST);
+#endif
     return largest[0] != 0.0 || special[0] != 0;
 }
 
 /* Adds terms to the words one by one. A device checks first whether all are finite, because branches would make its threads
    diverge. */
-HOST_DEVICE void NAME_FN(singly)(struct exact_sink *sink, const V *x, uint32_t n)
+HOST_DEVICE void NAME_FN(singly)(struct exact_sink *sink, ARRAY x, uint32_t n)
 {
 #ifdef __CUDA_ARCH__
     bool finite = true;
@@ -115,16 +146,16 @@ HOST_DEVICE void NAME_FN(singly)(struct exact_sink *sink, const V *x, uint32_t n
     if (!sink->has_bins) {
         FOLD_UNROLL
         for (uint32_t i = 0; i < n; i++)
-            finite &= x[i] - x[i] == (V)0;
+            finite &= FINITE(AT(x, i));
     }
     if (finite) {
         FOLD_UNROLL
         for (uint32_t i = 0; i < n; i++)
-            ADD(sink, x[i], true);
+            ADD(sink, AT(x, i), true);
     } else {
         FOLD_UNROLL
         for (uint32_t i = 0; i < n; i++)
-            ADD(sink, x[i], false);
+            ADD(sink, AT(x, i), false);
     }
 #else
 #ifdef BINS
@@ -132,7 +163,7 @@ HOST_DEVICE void NAME_FN(singly)(struct exact_sink *sink, const V *x, uint32_t n
         double copies[4][EXACT_BINS] = {{0.0}};
         exact_reserve(sink, n, 1);
         for (uint32_t i = 0; i < n; i++)
-            copies[i % 4][exact_bin_of(x[i])] += TERM(x[i]);
+            copies[i % 4][exact_bin_of(x[i])] += TERM(AT(x, i));
         for (uint32_t b = 0; b < EXACT_BINS; b++)
             for (int copy = 0; copy < 4; copy++)
                 exact_bin_add(&sink->bins, b, copies[copy][b]);
@@ -143,14 +174,14 @@ HOST_DEVICE void NAME_FN(singly)(struct exact_sink *sink, const V *x, uint32_t n
         const uint32_t end = n - start < EXACT_RUN ? n : start + EXACT_RUN;
         exact_reserve(sink, end - start, WEIGHT);
         for (uint32_t i = start; i < end; i++)
-            ADD(sink, x[i], false);
+            ADD(sink, AT(x, i), false);
     }
 #endif
 }
 
 /* Adds a run of terms: through the windows if they hold them, else one by one. If run after run is not held, more and more runs
    go without a trial, so that data that is spread too wide costs no more than that. */
-HOST_DEVICE void NAME_FN(run)(struct exact_accumulator *accumulator, struct exact_sink *sink, const V *x, uint32_t n)
+HOST_DEVICE void NAME_FN(run)(struct exact_accumulator *accumulator, struct exact_sink *sink, ARRAY x, uint32_t n)
 {
     if (accumulator->skip > 0) {
         accumulator->skip--;
@@ -195,7 +226,7 @@ HOST_DEVICE void NAME_FN(accumulator_combine)(FN_EXPAND(FN(NAME), accumulator) *
     FN_EXPAND(BASE, FN_EXPAND(combine, VALUE))(&a->base, &b->base);
 }
 
-HOST_DEVICE void NAME_FN(run)(FN_EXPAND(FN(NAME), accumulator) * accumulator, struct exact_sink *sink, const V *x, uint32_t n)
+HOST_DEVICE void NAME_FN(run)(FN_EXPAND(FN(NAME), accumulator) * accumulator, struct exact_sink *sink, ARRAY x, uint32_t n)
 {
     (void)sink;
     FN_EXPAND(BASE, FN_EXPAND(tile, VALUE))(&accumulator->base, x, n, 0);
@@ -212,7 +243,7 @@ HOST_DEVICE void NAME_FN(finish_accumulator)(FN_EXPAND(FN(NAME), accumulator) * 
    twice the bits and two parts, t and u being as in exact_span_is_narrow. The first parts are multiples of 2^(2t - 42), and 2^11
    of them are below 2^(2t + 11). The second parts are the rest, at most 2^(2t - 43) each and multiples of 2^2u: 2t - 32 - 2u bits
    together. That is less than 53 if t + 11 - u is at most 53. */
-HOST_DEVICE bool NAME_FN(plain)(struct exact_accumulator *accumulator, struct exact_sink *sink, const V *x, uint32_t n)
+HOST_DEVICE bool NAME_FN(plain)(struct exact_accumulator *accumulator, struct exact_sink *sink, ARRAY x, uint32_t n)
 {
     double sums[2][FOLD_LANES] = {{0.0}};
     struct exact_span span;
@@ -221,7 +252,7 @@ HOST_DEVICE bool NAME_FN(plain)(struct exact_accumulator *accumulator, struct ex
     FOLD_FOR_LANES(n, i, lane, {
         EXACT_SPAN_TAKE(span, lane, x[i]);
 #ifndef SQUARES
-        sums[0][lane] += TERM(x[i]);
+        sums[0][lane] += TERM(AT(x, i));
 #endif
     });
     if (!exact_span_is_narrow(&span, &below))
@@ -229,7 +260,7 @@ HOST_DEVICE bool NAME_FN(plain)(struct exact_accumulator *accumulator, struct ex
 #ifdef SQUARES
     const double big = 1.5 * power_of_two(2 * below + 10);
     FOLD_FOR_LANES(n, i, lane, {
-        const double term = TERM(x[i]), high = (term + big) - big;
+        const double term = TERM(AT(x, i)), high = (term + big) - big;
         sums[0][lane] += high;
         sums[1][lane] += term - high;
     });
@@ -244,7 +275,7 @@ HOST_DEVICE bool NAME_FN(plain)(struct exact_accumulator *accumulator, struct ex
     return true;
 }
 #else
-HOST_DEVICE bool NAME_FN(plain)(FN_EXPAND(FN(NAME), accumulator) * accumulator, struct exact_sink *sink, const V *x, uint32_t n)
+HOST_DEVICE bool NAME_FN(plain)(FN_EXPAND(FN(NAME), accumulator) * accumulator, struct exact_sink *sink, ARRAY x, uint32_t n)
 {
     (void)accumulator, (void)sink, (void)x, (void)n;
     return false;
@@ -252,7 +283,7 @@ HOST_DEVICE bool NAME_FN(plain)(FN_EXPAND(FN(NAME), accumulator) * accumulator, 
 #endif
 
 /* Adds n elements, at most EXACT_TAKEN. If plain additions will not do, the host takes runs of EXACT_RUN elements a lane. */
-HOST_DEVICE void NAME_FN(take)(FN_EXPAND(FN(NAME), accumulator) * accumulator, struct exact_sink *sink, const V *x, uint32_t n)
+HOST_DEVICE void NAME_FN(take)(FN_EXPAND(FN(NAME), accumulator) * accumulator, struct exact_sink *sink, ARRAY x, uint32_t n)
 {
 #ifdef __CUDA_ARCH__
     NAME_FN(run)(accumulator, sink, x, n);
@@ -261,12 +292,12 @@ HOST_DEVICE void NAME_FN(take)(FN_EXPAND(FN(NAME), accumulator) * accumulator, s
     if (NAME_FN(plain)(accumulator, sink, x, n))
         return;
     for (uint32_t i = 0; i < n; i += length)
-        NAME_FN(run)(accumulator, sink, x + i, n - i < length ? n - i : length);
+        NAME_FN(run)(accumulator, sink, FROM(x, i), n - i < length ? n - i : length);
 #endif
 }
 
 /* On the host; n is at most 2^31. */
-HOST_DEVICE void NAME_FN(tile)(FN(NAME) * sum, const V *x, uint32_t n, uint64_t first)
+HOST_DEVICE void NAME_FN(tile)(FN(NAME) * sum, ARRAY x, uint32_t n, uint64_t first)
 {
     struct exact_sink sink = exact_sink_of(sum->words, 1, LIMBS, LOWEST);
     FN_EXPAND(FN(NAME), accumulator) accumulator;
@@ -279,17 +310,23 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * sum, const V *x, uint32_t n, uint64_t 
 #endif
     NAME_FN(start)(&accumulator);
     for (uint32_t i = 0; i < n; i += EXACT_TAKEN)
-        NAME_FN(take)(&accumulator, &sink, x + i, n - i < EXACT_TAKEN ? n - i : EXACT_TAKEN);
+        NAME_FN(take)(&accumulator, &sink, FROM(x, i), n - i < EXACT_TAKEN ? n - i : EXACT_TAKEN);
     NAME_FN(finish_accumulator)(&accumulator, &sink);
     exact_sink_normalise(&sink);
 }
+#undef ARRAY
+#undef AT
+#undef FROM
+#undef FINITE
 #undef NAME
 #undef NAME_FN
 #undef LIMBS
 #undef LOWEST
 #undef WINDOWS
+#undef OWN_WINDOWS
 #undef TERM
 #undef TERM_REST
+#undef TWO
 #undef BINS
 #undef SQUARES
 #undef ADD

@@ -132,6 +132,8 @@ struct exact_total exact_total_variance(const struct exact_total *squares, const
     return variance;
 }
 
+int exact_total_bits(const struct exact_total *total) { return total_top(total) + 1; }
+
 int128 exact_total_integer(const struct exact_total *total)
 {
     const uint128 magnitude = (uint128)total_long(total, 64 - total->lowest) << 64 | total_long(total, -total->lowest);

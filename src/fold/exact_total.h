@@ -25,6 +25,8 @@ void exact_total_root(struct exact_total *total);
 /* (count * squares - sum * sum) / count^2: the variance, not negative, from sums of squares and of elements. */
 struct exact_total exact_total_variance(const struct exact_total *squares, const struct exact_total *sum, uint64_t count);
 
+/* Bits of the magnitude of an integer, whose lowest is 0. */
+int exact_total_bits(const struct exact_total *total);
 /* Of an integer of at most 127 bits. */
 int128 exact_total_integer(const struct exact_total *total);
 struct exact_total exact_total_of_integer(int128 value);

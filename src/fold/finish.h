@@ -95,6 +95,18 @@ static allfold_status result_integer(const struct finish *finish, struct integer
                              : result_add(finish, (allfold_value){.kind = ALLFOLD_VALUE_U64, .u64 = (uint64_t)value});
 }
 
+/* The same of an integer of any length. */
+static allfold_status result_total(const struct finish *finish, const char *what, const struct exact_total *total, bool is_signed)
+{
+    if (exact_total_bits(total) < 128)
+        return result_integer(finish, (struct integer){what, exact_total_integer(total), is_signed});
+    if (finish->rounds)
+        return result_f64(finish, exact_total_round(total, false, finish->format));
+    return error_set(finish->error, ALLFOLD_OVERFLOW,
+                     "%s has %d bits, which %s cannot hold: ask for a floating-point result, with --output-type=f64 (in C result_type)",
+                     what, exact_total_bits(total), is_signed ? "int64" : "uint64");
+}
+
 /* An element as a result. */
 #define RESULT_VALUE(value_name, kind_id, field, type)                                              \
     static allfold_status result_value_##value_name(const struct finish *finish, bool nan, type value)   \

@@ -46,6 +46,30 @@ DEFINE_INTEGER(u32, uint32_t, uint32_t, false)
 DEFINE_INTEGER(u64, uint64_t, uint64_t, false)
 #undef DEFINE_INTEGER
 
+/* Two arrays that a fold takes side by side, and two elements of theirs. */
+#define DEFINE_ARRAYS(nothing, name)                                                           \
+    typedef struct {                                                                           \
+        const value_##name *x, *y;                                                             \
+    } arrays_##name;                                                                           \
+    typedef struct {                                                                           \
+        value_##name x, y;                                                                     \
+    } elements_##name;                                                                         \
+    HOST_DEVICE elements_##name arrays_at_##name(arrays_##name arrays, size_t i)               \
+    {                                                                                          \
+        elements_##name elements;                                                              \
+        elements.x = arrays.x[i];                                                              \
+        elements.y = arrays.y[i];                                                              \
+        return elements;                                                                       \
+    }                                                                                          \
+    HOST_DEVICE arrays_##name arrays_from_##name(arrays_##name arrays, size_t i)               \
+    {                                                                                          \
+        arrays.x += i;                                                                         \
+        arrays.y += i;                                                                         \
+        return arrays;                                                                         \
+    }
+VALUES(DEFINE_ARRAYS, )
+#undef DEFINE_ARRAYS
+
 /* How many elements stats takes at a time: they fit the first-level cache of a CPU, or the registers of a GPU thread. */
 #ifdef __CUDA_ARCH__
 #define STATS_PART 16

@@ -1,9 +1,10 @@
 /* The monoids: devices run them and ranks combine them. Every fact about a monoid is in its line. The table of functions
    (table.c), the kernels and their shapes, and softmax read it there. One line a monoid:
 
-       X(name, values, indexed, nan, level, cost, terms, most)
+       X(name, values, operands, indexed, nan, level, cost, terms, most)
 
        values   ALL value types, or F32 alone
+       operands 1, or 2: it takes two arrays side by side
        indexed  1: the partial holds indices, which change when one part follows another
        nan      1: its folds let the caller choose the effect of NaN
        level    the level at which it computes: FAST rounds, EXACT does not
@@ -24,7 +25,8 @@
 
        FN(name)                  the partial: plain bytes, at most PARTIAL_BYTES_MAX, the same on every machine
        FN(name_identity)()       the partial of no elements
-       FN(name_tile)(p, x, n, first)   takes x[0 .. n), whose first element has the index `first`, into *p
+       FN(name_tile)(p, x, n, first)   takes x[0 .. n), whose first element has the index `first`, into *p; x is a const V *, or of
+                                       two operands an FN(arrays) (folds.h)
        FN(name_combine)(a, b)    *a = *a followed by *b; associative, and with the identity a monoid
        FN(name_indices)(p, places)  if indexed: the places of its indices, at most MONOID_INDICES_MAX; returns how many they are
 
@@ -35,39 +37,46 @@
 #define ALLFOLD_MONOIDS_H
 
 #define STRUCT_MONOIDS(X)                                              \
-    X(sum,              ALL, 0, 0, FAST,  LITTLE,      NONE,  64) \
-    X(prod,             ALL, 0, 0, FAST,  MUCH,        NONE,  64) \
-    X(min,              ALL, 0, 1, EXACT, LITTLE,      NONE,  64) \
-    X(max,              ALL, 0, 1, EXACT, LITTLE,      NONE,  64) \
-    X(argmin,           ALL, 1, 1, EXACT, INDEX,       NONE,  64) \
-    X(argmax,           ALL, 1, 1, EXACT, INDEX,       NONE,  64) \
-    X(norm1,            ALL, 0, 0, FAST,  LITTLE,      NONE,  64) \
-    X(norm2,            ALL, 0, 0, FAST,  SQUARES,     NONE,  64) \
-    X(norminf,          ALL, 0, 0, EXACT, LITTLE,      NONE,  64) \
-    X(sumexp,           F32, 0, 0, FAST,  EXPONENTIAL, F32,   64) \
-    X(sumexp_f64,       ALL, 0, 0, FAST,  EXPONENTIAL, F64,   64) \
-    X(sumexp_half,      F32, 0, 0, FAST,  EXPONENTIAL, SHORT, 64) \
-    X(sumexp_exact,     F32, 0, 0, EXACT, BINS,        F32,   64) \
-    X(sumexp_f64_exact, ALL, 0, 0, EXACT, BINS,        F64,   41) \
-    X(stats,            ALL, 1, 1, FAST,  STATS,       NONE,  64)
+    X(sum,              ALL, 1, 0, 0, FAST,  LITTLE,      NONE,  64) \
+    X(prod,             ALL, 1, 0, 0, FAST,  MUCH,        NONE,  64) \
+    X(min,              ALL, 1, 0, 1, EXACT, LITTLE,      NONE,  64) \
+    X(max,              ALL, 1, 0, 1, EXACT, LITTLE,      NONE,  64) \
+    X(argmin,           ALL, 1, 1, 1, EXACT, INDEX,       NONE,  64) \
+    X(argmax,           ALL, 1, 1, 1, EXACT, INDEX,       NONE,  64) \
+    X(norm1,            ALL, 1, 0, 0, FAST,  LITTLE,      NONE,  64) \
+    X(norm2,            ALL, 1, 0, 0, FAST,  SQUARES,     NONE,  64) \
+    X(norminf,          ALL, 1, 0, 0, EXACT, LITTLE,      NONE,  64) \
+    X(sumexp,           F32, 1, 0, 0, FAST,  EXPONENTIAL, F32,   64) \
+    X(sumexp_f64,       ALL, 1, 0, 0, FAST,  EXPONENTIAL, F64,   64) \
+    X(sumexp_half,      F32, 1, 0, 0, FAST,  EXPONENTIAL, SHORT, 64) \
+    X(sumexp_exact,     F32, 1, 0, 0, EXACT, BINS,        F32,   64) \
+    X(sumexp_f64_exact, ALL, 1, 0, 0, EXACT, BINS,        F64,   41) \
+    X(stats,            ALL, 1, 1, 1, FAST,  STATS,       NONE,  64) \
+    X(dot,              ALL, 2, 0, 0, FAST,  PRODUCTS,    NONE,  64)
 
 #define WORD_MONOIDS(X)                                                \
-    X(sum_exact,        ALL, 0, 0, EXACT, LITTLE,      NONE,  64) \
-    X(norm1_exact,      ALL, 0, 0, EXACT, LITTLE,      NONE,  64) \
-    X(norm2_exact,      ALL, 0, 0, EXACT, SQUARES,     NONE,  64) \
-    X(stats_exact,      ALL, 1, 1, EXACT, STATS,       NONE,  64)
+    X(sum_exact,        ALL, 1, 0, 0, EXACT, LITTLE,      NONE,  64) \
+    X(norm1_exact,      ALL, 1, 0, 0, EXACT, LITTLE,      NONE,  64) \
+    X(norm2_exact,      ALL, 1, 0, 0, EXACT, SQUARES,     NONE,  64) \
+    X(stats_exact,      ALL, 1, 1, 1, EXACT, STATS,       NONE,  64) \
+    X(dot_exact,        ALL, 2, 0, 0, EXACT, PRODUCTS,    NONE,  64)
 
 #define MONOIDS(X) STRUCT_MONOIDS(X) WORD_MONOIDS(X)
 
-/* The methods of folds at ALLFOLD_LEVEL_EXACT: X(ID of the fold, its finish function, its monoid). The other folds have one
+/* Folds of two arrays, which have calls of their own (allfold_dot): lines as in ALLFOLD_FOLDS. Their numbers, FOLD_ID, follow those
+   of allfold_fold. */
+#define FOLDS_OF_TWO(X) X(DOT, dot, dot, 1, "dot product")
+
+/* The methods of folds at ALLFOLD_LEVEL_EXACT: X(number of the fold, its finish function, its monoid). The other folds have one
    method. */
-#define EXACT_FOLDS(X)                        \
-    X(SUM, sum_exact, sum_exact)              \
-    X(MEAN, mean_exact, sum_exact)            \
-    X(NORM1, norm1_exact, norm1_exact)        \
-    X(NORM2, norm2_exact, norm2_exact)        \
-    X(STATS, stats_exact, stats_exact)        \
-    X(LOGSUMEXP, logsumexp_exact, sumexp_f64_exact)
+#define EXACT_FOLDS(X)                                      \
+    X(ALLFOLD_SUM, sum_exact, sum_exact)                    \
+    X(ALLFOLD_MEAN, mean_exact, sum_exact)                  \
+    X(ALLFOLD_NORM1, norm1_exact, norm1_exact)              \
+    X(ALLFOLD_NORM2, norm2_exact, norm2_exact)              \
+    X(ALLFOLD_STATS, stats_exact, stats_exact)              \
+    X(ALLFOLD_LOGSUMEXP, logsumexp_exact, sumexp_f64_exact) \
+    X(FOLD_DOT, dot_exact, dot_exact)
 
 /* The value types. A monoid has all of them or one: X(argument, value type) for each. */
 #define VALUES(X, argument) \
@@ -92,4 +101,6 @@
 #include "fold/sum_exact.h"
 #include "fold/norm2_exact.h"
 #include "fold/stats_exact.h"
+#include "fold/dot.h"
+#include "fold/dot_exact.h"
 #endif

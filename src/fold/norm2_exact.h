@@ -10,7 +10,7 @@ HOST_DEVICE double norm2_exact_square(double x) { return x != 0.0 && fabs(x) < 0
 #define WINDOWS 4
 #define TERM(x) norm2_exact_square(x)
 #define TERM_REST(x, term) fma(x, x, -(term))
-#define ADD exact_add_square_f64
+#define ADD(sink, x, finite) exact_add_product_f64(sink, x, x, finite)
 #define WEIGHT 2
 #elif VALUE_FLOAT
 #define LIMBS 21
@@ -18,7 +18,7 @@ HOST_DEVICE double norm2_exact_square(double x) { return x != 0.0 && fabs(x) < 0
 #define WINDOWS 2
 #define TERM(x) ((double)(x) * (double)(x))
 #define SQUARES
-#define ADD exact_add_square_f32
+#define ADD(sink, x, finite) exact_add_product_f32(sink, x, x, finite)
 #define WEIGHT 1
 #else
 #define LIMBS 9

@@ -35,7 +35,7 @@ MONOIDS(ROW)
     static int indices_##monoid##_##value(void *partial, uint64_t *indices[]) { return (void)partial, (void)indices, 0; }
 #define DEFINE_1(monoid, value) \
     static int indices_##monoid##_##value(void *partial, uint64_t *indices[]) { return monoid##_indices_##value(partial, indices); }
-#define ROW(monoid, values, indexed, ...) VALUES_##values(DEFINE_##indexed, monoid)
+#define ROW(monoid, values, operands, indexed, ...) VALUES_##values(DEFINE_##indexed, monoid)
 MONOIDS(ROW)
 #undef ROW
 #undef DEFINE_0
@@ -51,8 +51,9 @@ static const struct monoid_row monoids[MONOID_COUNT][VALUE_COUNT] = {
 };
 #undef CELL
 
+#define ALL_FOLDS(X) ALLFOLD_FOLDS(X) FOLDS_OF_TWO(X)
 #define ROW(ID, name, monoid, results, text) _Static_assert(results <= FOLD_RESULTS_MAX, "more room is needed for " #name);
-ALLFOLD_FOLDS(ROW)
+ALL_FOLDS(ROW)
 #undef ROW
 
 typedef allfold_status finish_function(const void *, const struct finish *);
@@ -63,7 +64,7 @@ typedef allfold_status finish_function(const void *, const struct finish *);
         return fold##_finish_##value(partial, finish);                                                       \
     }
 #define ROW(ID, name, monoid, results, text) VALUES(DEFINE, name)
-ALLFOLD_FOLDS(ROW)
+ALL_FOLDS(ROW)
 #undef ROW
 #define ROW(ID, name, monoid) VALUES(DEFINE, name)
 EXACT_FOLDS(ROW)
@@ -81,11 +82,11 @@ static const struct {
     struct method fast;
 } folds[] = {
 #define ROW(ID, name, monoid, results, text) {text, {MONOID_##monoid, {VALUES(CELL, name)}}},
-    ALLFOLD_FOLDS(ROW)
+    ALL_FOLDS(ROW)
 #undef ROW
 };
-static const struct method exact_methods[ALLFOLD_FOLD_COUNT] = {
-#define ROW(ID, name, monoid) [ALLFOLD_##ID] = {MONOID_##monoid, {VALUES(CELL, name)}},
+static const struct method exact_methods[FOLD_COUNT] = {
+#define ROW(ID, name, monoid) [ID] = {MONOID_##monoid, {VALUES(CELL, name)}},
     EXACT_FOLDS(ROW)
 #undef ROW
 };

@@ -21,6 +21,15 @@ enum monoid {
     MONOID_COUNT
 };
 
+/* Folds of two arrays; their numbers follow those of allfold_fold. */
+enum {
+    FOLD_OF_ONE_LAST = ALLFOLD_FOLD_COUNT - 1,
+#define ROW(ID, ...) FOLD_##ID,
+    FOLDS_OF_TWO(ROW)
+#undef ROW
+    FOLD_COUNT
+};
+
 enum value {
 #define ROW(nothing, name) VALUE_##name,
     VALUES(ROW, )
@@ -32,6 +41,7 @@ enum value {
 enum cost {
     COST_LITTLE,      /* an addition or a comparison */
     COST_SQUARES,     /* little if values are f32, much otherwise: squares are scaled */
+    COST_PRODUCTS,    /* little if values are floating-point numbers, much otherwise: products are wide */
     COST_MUCH,
     COST_INDEX,       /* little, but the index must be kept: neighbours come one by one */
     COST_EXPONENTIAL,
@@ -44,6 +54,7 @@ enum terms { TERMS_NONE, TERMS_F32, TERMS_F64, TERMS_SHORT };
 
 struct monoid_facts {
     unsigned int values; /* bit VALUE_f32 and so on: of the value types that it is made for */
+    int operands;
     bool indexed, nan;
     allfold_level level;
     enum cost cost;
@@ -52,8 +63,8 @@ struct monoid_facts {
 };
 FOLD_CONSTANT struct monoid_facts monoid_facts[] = {
 #define BIT(nothing, name) | 1u << VALUE_##name
-#define ROW(name, values, indexed, nan, level, cost, terms, most) \
-    {0u VALUES_##values(BIT, ), indexed, nan, ALLFOLD_LEVEL_##level, COST_##cost, TERMS_##terms, most},
+#define ROW(name, values, operands, indexed, nan, level, cost, terms, most) \
+    {0u VALUES_##values(BIT, ), operands, indexed, nan, ALLFOLD_LEVEL_##level, COST_##cost, TERMS_##terms, most},
     MONOIDS(ROW)
 #undef ROW
 #undef BIT
@@ -106,6 +117,7 @@ struct work {
     const void *x;
     uint64_t n;
     uint64_t first; /* the index of x[0] */
+    const void *y;  /* of monoids of two operands: the other n elements, of the same type */
 };
 
 /* y[i] = softmax of x[i], or its logarithm, for i in [0, n). y_type is a floating-point type. y may be x if the types are equal. */

@@ -85,7 +85,7 @@ tests_emulation_allfold_LDADD = \
 tests_emulation_allfold_LINK = $(EMULATION_LINK)
 
 # And the tests of the library, so that several ranks with a device each meet where there is none.
-check_PROGRAMS += tests/emulation/test_softmax tests/emulation/test_failures
+check_PROGRAMS += tests/emulation/test_softmax tests/emulation/test_failures tests/emulation/dot_folds
 standin_library = \
 	tests/emulation/emulation.o \
 	$(emulated_kernels) \
@@ -100,6 +100,9 @@ tests_emulation_test_failures_LDADD = $(tests_test_failures_OBJECTS) $(standin_l
 # automake makes no prerequisite of a list of objects in LDADD
 EXTRA_tests_emulation_test_failures_DEPENDENCIES = $(tests_test_failures_OBJECTS)
 tests_emulation_test_failures_LINK = $(EMULATION_LINK)
+tests_emulation_dot_folds_SOURCES =
+tests_emulation_dot_folds_LDADD = tests/dot_folds.$(OBJEXT) $(standin_library)
+tests_emulation_dot_folds_LINK = $(EMULATION_LINK)
 STANDIN_COMPILE = $(CC) -D_GNU_SOURCE -I$(top_srcdir)/tests/emulation/standin $(MPI_CFLAGS) $(JSON_C_CFLAGS) \
 	$(filter-out -DALLFOLD_HAVE_CUDA=1,$(PROJECT_CPPFLAGS)) $(CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) -MD -MP -MF $(@:.o=.d)
 tests/emulation/standin/standin.o: tests/emulation/standin/standin.c

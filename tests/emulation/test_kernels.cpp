@@ -44,6 +44,7 @@ struct job {
     uint64_t offset; /* elements from a 16-byte boundary, where x is not on one */
     int multiprocessors;
     enum choice draw;
+    uint64_t seed; /* of another array of the same job */
 };
 
 static char reason[400]; /* why a job failed */
@@ -76,10 +77,11 @@ static double special_number(uint64_t i, uint64_t n, double otherwise)
 
 static double number_of(const struct job *job, uint64_t i)
 {
-    const uint64_t hash = hash_of(i);
+    const uint64_t hash = hash_of(i + (job->seed << 40));
     const double sign = (hash & 1) != 0 ? -1.0 : 1.0, rough = 1.0 + (double)(hash >> 12) * 0x1p-52;
     const bool deviates = job->monoid == MONOID_stats || job->monoid == MONOID_stats_exact; /* and squares deviations */
-    const int limit = job->type == ALLFOLD_F16 ? 14 : job->type != ALLFOLD_F64 ? 100 : deviates ? 400 : 900;
+    const bool multiplies = job->monoid == MONOID_dot;
+    const int limit = job->type == ALLFOLD_F16 ? 14 : job->type != ALLFOLD_F64 ? 100 : deviates || multiplies ? 400 : 900;
     switch (job->draw) {
     case SMALL:
         return (double)(hash % 17) - 8.0;
@@ -98,7 +100,7 @@ static double number_of(const struct job *job, uint64_t i)
 
 static uint64_t integer_of(const struct job *job, uint64_t i)
 {
-    const uint64_t hash = hash_of(i);
+    const uint64_t hash = hash_of(i + (job->seed << 40));
     const unsigned int bits = 8 * (unsigned int)allfold_type_bytes(job->type);
     const uint64_t top = (uint64_t)1 << (bits - 1), largest = type_kind(job->type) == 'i' ? top - 1 : top * 2 - 1;
     switch (job->draw) {
@@ -171,17 +173,19 @@ static struct room input_of(const struct job *job, uint64_t offset)
 
 /* The sizes of what rounding errors are relative to. */
 struct scale {
-    double norm1, squares;
+    double norm1, squares, products;
 };
-static struct scale scale_of(const struct job *job, const void *x)
+static struct scale scale_of(const struct job *job, const void *x, const void *y)
 {
-    struct scale scale = {0, 0};
+    struct scale scale = {0, 0, 0};
     for (uint64_t i = 0; i < job->n; i++) {
         const double number = element_get(job->type, x, i);
         if (fabs(number) <= 0x1p1000) {
             scale.norm1 += fabs(number);
             scale.squares += fabs(number) < 0x1p500 ? number * number : 0;
         }
+        const double product = y == NULL ? 0 : fabs(number * element_get(job->type, y, i));
+        scale.products += product <= 0x1p1000 ? product : 0;
     }
     return scale;
 }
@@ -208,6 +212,8 @@ static double tolerance_of(const struct job *job, allfold_fold fold, const char 
         return 0;
     if (is(ALLFOLD_SUM, "sum") || is(ALLFOLD_MEAN, "mean"))
         return unit * scale->norm1 / (is(ALLFOLD_SUM, "sum") ? 1 : n);
+    if (fold == (allfold_fold)FOLD_DOT)
+        return unit * scale->products;
     if (is(ALLFOLD_NORM1, "norm1") || is(ALLFOLD_NORM2, "norm2"))
         return unit * fabs(value);
     return fold == ALLFOLD_PROD ? 1e-15 * fabs(value) : 0;
@@ -240,7 +246,7 @@ static bool partials_agree(const struct job *job, const struct partial *found, c
     const bool sumexp = monoid_facts[job->monoid].terms != TERMS_NONE;
     if (sumexp && monoid_facts[job->monoid].level == ALLFOLD_LEVEL_EXACT)
         return memcmp(found, expected, monoid_bytes(job->monoid, job->type)) == 0 || failed("not the bits of the CPU");
-    for (int f = 0; f < ALLFOLD_FOLD_COUNT; f++) {
+    for (int f = 0; f < FOLD_COUNT; f++) {
         const allfold_fold fold = (allfold_fold)f;
         if (sumexp ? fold != ALLFOLD_LOGSUMEXP : fold_monoid(fold, level) != job->monoid)
             continue;
@@ -260,7 +266,7 @@ static bool partials_agree(const struct job *job, const struct partial *found, c
 }
 
 /* One launch of many with the same scratch memory, each in another order. */
-static bool fold_launched(const struct job *job, const void *x, struct fold_space *space, struct partial *result)
+static bool fold_launched(const struct job *job, const void *const arrays[2], struct fold_space *space, struct partial *result)
 {
     static uint64_t launches;
     const size_t bytes = monoid_bytes(job->monoid, job->type);
@@ -271,7 +277,7 @@ static bool fold_launched(const struct job *job, const void *x, struct fold_spac
     launches++;
     if (fold_result(&mailbox, space->launch_id == UINT32_MAX ? 1 : space->launch_id + 1, bytes, result))
         return failed("a result is there before the launch");
-    const struct work work = {job->monoid, job->type, x, job->n, job->first};
+    const struct work work = {job->monoid, job->type, arrays[0], job->n, job->first, arrays[1]};
     const int code = fold_launch(&work, space, NULL);
     if (code != 0)
         return failed("the launch fails with %d: %s", code, emulation_fault());
@@ -284,21 +290,25 @@ static bool fold_launched(const struct job *job, const void *x, struct fold_spac
 /* Folds the same elements three times: the same bits again, and from where they are not aligned to 16 bytes. */
 static bool fold_job(const struct job *job)
 {
-    const struct room room = input_of(job, 0), moved = room_of(job->type, job->n, job->offset);
-    const void *const x = job->n == 0 ? NULL : room.start;
+    struct job second = *job;
+    second.seed = 1;
+    const struct room room = input_of(job, 0), moved = room_of(job->type, job->n, job->offset), other = input_of(&second, 0);
+    const bool two = monoid_facts[job->monoid].operands == 2;
+    const void *const x = job->n == 0 ? NULL : room.start, *const y = two && job->n > 0 ? other.start : NULL;
+    const void *const arrays[2] = {x, y}, *const elsewhere_arrays[2] = {moved.start, y};
     /* the last numbers, and the first again */
     struct fold_space space = {job->multiprocessors, calloc(1, fold_scratch_bytes(job->multiprocessors)), NULL, UINT32_MAX - 1};
     struct partial expected, found, again, elsewhere;
     if (job->n > 0)
         memcpy(moved.start, x, job->n * allfold_type_bytes(job->type));
     monoid_identity(job->monoid, job->type, &expected);
-    const struct work work = {job->monoid, job->type, x, job->n, job->first};
+    const struct work work = {job->monoid, job->type, x, job->n, job->first, y};
     if (job->n > 0)
         cpu_loops_base.fold(&work, &expected);
-    const struct scale scale = scale_of(job, x);
+    const struct scale scale = scale_of(job, x, y);
     const bool exact = monoids[job->monoid].words; /* words may be normalised or not */
-    bool right = fold_launched(job, x, &space, &found) && fold_launched(job, x, &space, &again)
-                 && fold_launched(job, moved.start, &space, &elsewhere)
+    bool right = fold_launched(job, arrays, &space, &found) && fold_launched(job, arrays, &space, &again)
+                 && fold_launched(job, elsewhere_arrays, &space, &elsewhere)
                  && partials_agree(job, &found, &expected, &scale);
     if (right && !exact && memcmp(&found, &again, sizeof found) != 0)
         right = failed("a second launch, in another order, gives other bits");
@@ -308,6 +318,7 @@ static bool fold_job(const struct job *job)
         right = failed("the same elements, %llu from a boundary, give other bits", (unsigned long long)job->offset);
     free(room.block);
     free(moved.block);
+    free(other.block);
     free(space.scratch);
     return right;
 }
@@ -343,12 +354,12 @@ static void test_fold(enum monoid monoid, allfold_type type)
 {
     const size_t bytes = allfold_type_bytes(type);
     const struct monoid_facts *const facts = &monoid_facts[monoid];
-    const enum cost cost = cost_of(facts->cost, type_value(type) == VALUE_f32);
+    const enum cost cost = cost_of(facts->cost, type_value(type));
     const bool f32_terms = facts->terms == TERMS_F32 || facts->terms == TERMS_SHORT, words = monoids[monoid].words;
     int count = 0;
     std::set<uint64_t> sizes;
     for (const bool small : {false, true}) {
-        struct fold_shape shape = fold_shape_of(cost, bytes, f32_terms, small);
+        struct fold_shape shape = fold_shape_of(cost, bytes, facts->operands, f32_terms, small);
         if (words) {
             const size_t value_bytes = type_value(type) == VALUE_f32 ? 4 : 8;
             const struct exact_shape exact = exact_shape_of(facts->cost, type_kind(type) == 'f', value_bytes, bytes);
@@ -405,7 +416,8 @@ static void test_full_words(void)
     } cases[] = {{MONOID_sum_exact, ALLFOLD_F64, 96 * 4 * 880},   {MONOID_norm1_exact, ALLFOLD_F64, 96 * 4 * 880},
                  {MONOID_norm2_exact, ALLFOLD_F64, 256 * 2 * 200}, {MONOID_norm2_exact, ALLFOLD_F32, 256 * 4 * 880},
                  {MONOID_stats_exact, ALLFOLD_F64, 256 * 2 * 100}, {MONOID_stats_exact, ALLFOLD_F32, 256 * 2 * 200},
-                 {MONOID_sum_exact, ALLFOLD_F32, 512 * 2 * 200}};
+                 {MONOID_sum_exact, ALLFOLD_F32, 512 * 2 * 200},   {MONOID_dot_exact, ALLFOLD_F64, 256 * 2 * 200},
+                 {MONOID_dot_exact, ALLFOLD_F32, 256 * 4 * 880}};
     for (const auto &c : cases) {
         const struct job job = {c.monoid, c.type, c.n, 0, 0, 1, FULL};
         const bool right = fold_job(&job);
@@ -450,7 +462,7 @@ static bool resident_job(const struct job *job, bool logarithm, allfold_level le
     const bool exact = level == ALLFOLD_LEVEL_EXACT;
     const enum monoid monoid = softmax_monoid(job->type, job->type, logarithm, level);
     const struct softmax_call call = {&space, room, false, alone, {x.start, to, job->type, job->type, job->n, logarithm, level}};
-    const struct work first_pass = {monoid, job->type, x.start, job->n, 0};
+    const struct work first_pass = {monoid, job->type, x.start, job->n, 0, NULL};
     bool written = !ordered;
     /* the constants of this very partial: from a fold of the same kernel */
     monoid_identity(monoid, job->type, &whole);
@@ -470,7 +482,7 @@ static bool resident_job(const struct job *job, bool logarithm, allfold_level le
     right = right && (softmax_outcome(&mailbox, space.launch_id, &written) || failed("tells no outcome"));
     right = right && (written == ordered || failed(written ? "writes unbidden" : "does not write"));
     if (right && !alone) {
-        const struct scale scale = scale_of(job, in_place ? expected.start : x.start);
+        const struct scale scale = scale_of(job, in_place ? expected.start : x.start, NULL);
         const struct job partial_job = {monoid, job->type, job->n, 0, 0, job->multiprocessors, job->draw};
         right = fold_result(&mailbox, space.launch_id, monoid_bytes(monoid, job->type), &found) || failed("leaves no partial");
         right = right && partials_agree(&partial_job, &found, &whole, &scale);
@@ -537,7 +549,7 @@ static bool softmax_job(const struct job *job, bool logarithm, allfold_type y_ty
     struct softmax_constants constants;
     const enum monoid monoid = softmax_monoid(job->type, ALLFOLD_F32, false, ALLFOLD_LEVEL_FAST);
     monoid_identity(monoid, job->type, &partial);
-    const struct work first_pass = {monoid, job->type, x.start, job->n, 0};
+    const struct work first_pass = {monoid, job->type, x.start, job->n, 0, NULL};
     if (job->n > 0)
         cpu_loops_base.fold(&first_pass, &partial);
     softmax_constants_set(monoid, &partial, &constants);

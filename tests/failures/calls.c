@@ -7,11 +7,12 @@ struct wrong {
     allfold_fold fold;
     allfold_array part;
     allfold_call call;
-    bool null_part, null_result, softmax, null_y, no_size;
+    bool null_part, null_result, softmax, dot, null_y, no_size;
     bool fails; /* the rank calls allfold_fail instead */
     size_t capacity; /* not 0: through allfold_reduce_all, with room for so many results */
     allfold_type y_type;
     size_t y_offset;
+    allfold_array second; /* of a dot product */
     allfold_status status;
 };
 
@@ -30,6 +31,8 @@ static void run_wrong(const struct wrong *w)
     void *const y = !wrong ? test.y : w->null_y ? NULL : (void *)((char *)test.y + w->y_offset);
     if (wrong && w->fails)
         status = allfold_fail(test.ctx, w->status, w->text);
+    else if (w->dot)
+        status = allfold_dot(test.ctx, part, !wrong ? &right : w->null_y ? NULL : &w->second, &call, wrong && w->null_result ? NULL : results);
     else if (w->softmax)
         status = allfold_softmax(test.ctx, part, y, wrong ? w->y_type : ALLFOLD_F32, &call);
     else if (w->capacity > 0)
@@ -87,6 +90,14 @@ void test_arguments(void)
         {.text = "nor for statistics", .fails = true, .capacity = 12, .status = bad},
         {.text = "at most 2^41 exponentials", .softmax = true, .part = {test.x, (UINT64_C(1) << 41) + 1, ALLFOLD_INT8},
          .call = {.logarithm = 1}, .y_type = ALLFOLD_F32, .status = ALLFOLD_UNSUPPORTED},
+        {.text = "the array is NULL", .dot = true, .null_part = true, .second = right, .status = bad},
+        {.text = "the array is NULL", .dot = true, .part = right, .null_y = true, .status = bad},
+        {.text = "one element type, found f32 and f64", .dot = true, .part = right, .second = {test.x, COUNT / 2, ALLFOLD_F64}, .status = bad},
+        {.text = "found 3 and 4", .dot = true, .part = {test.x, 3, ALLFOLD_F32}, .second = {test.x, 4, ALLFOLD_F32}, .status = bad},
+        {.text = "not aligned", .dot = true, .part = right, .second = {odd, COUNT, ALLFOLD_F32}, .status = bad},
+        {.text = "result is NULL", .dot = true, .part = right, .second = right, .null_result = true, .status = bad},
+        {.text = "dot always propagates NaN", .dot = true, .part = right, .second = right, .call = {.nan = ALLFOLD_NAN_OMIT}, .status = bad},
+        {.text = "an empty dot product", .dot = true, .part = right, .second = {NULL, 0, ALLFOLD_F32}, .status = ALLFOLD_OK},
         {.text = "a CUDA stream", .part = right, .call = {.stream = test.x}, .status = bad},
     };
     const size_t count = sizeof wrongs / sizeof *wrongs - (test.backend == ALLFOLD_BACKEND_CPU ? 0 : 1);

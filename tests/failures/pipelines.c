@@ -2,8 +2,10 @@
 #include "tests/failures/failures.h"
 
 /* The ways through the pipelines that the planted failures are carried along. */
-enum route { REDUCE_MEMORY, REDUCE_SOURCE, SOFTMAX_MEMORY, LOG_SOFTMAX_MEMORY, SOFTMAX_TO_MEMORY, SOFTMAX_SOURCE, ROUTE_COUNT };
+enum route { REDUCE_MEMORY, REDUCE_SOURCE, DOT_MEMORY, DOT_SOURCES, DOT_MIXED, SOFTMAX_MEMORY, LOG_SOFTMAX_MEMORY, SOFTMAX_TO_MEMORY, SOFTMAX_SOURCE, ROUTE_COUNT };
 static const char *const route_names[] = {"a sum of device memory",       "a sum of a source",
+                                          "a dot product of device memory", "a dot product of sources",
+                                          "a dot product of device memory and a source",
                                           "softmax of device memory",     "log-softmax of device memory",
                                           "softmax to device memory",     "softmax to a sink"};
 
@@ -12,19 +14,24 @@ static allfold_status run_route(enum route route, struct error *error, int read_
     const struct range part = {(uint64_t)test.rank * COUNT, COUNT};
     struct test_source source = source_of(test.x, part, ALLFOLD_F32);
     struct test_sink sink = sink_of(test.y, part, ALLFOLD_F32);
-    const struct job job = {.type = ALLFOLD_F32, .source = &source.filled.source, .range = part};
+    struct test_source second = source_of(test.x, part, ALLFOLD_F32);
+    const bool dot = route == DOT_MEMORY || route == DOT_SOURCES || route == DOT_MIXED;
+    const struct job job = {
+        .type = ALLFOLD_F32, .source = &source.filled.source, .second = dot ? &second.filled.source : NULL, .range = part};
     struct fold_results result;
-    source.fail_at = read_fails;
+    *(dot ? &second.fail_at : &source.fail_at) = read_fails;
+    if (route == DOT_MEMORY)
+        second.filled.source.memory = test.device_x;
     sink.fail_at = write_fails;
-    if (route == REDUCE_MEMORY || route == SOFTMAX_MEMORY || route == LOG_SOFTMAX_MEMORY)
+    if (route == REDUCE_MEMORY || route == DOT_MEMORY || route == DOT_MIXED || route == SOFTMAX_MEMORY || route == LOG_SOFTMAX_MEMORY)
         source.filled.source.memory = test.device_x;
     if (route == SOFTMAX_MEMORY || route == LOG_SOFTMAX_MEMORY || route == SOFTMAX_TO_MEMORY)
         sink.sink.memory = test.device_y;
-    if (route == REDUCE_MEMORY || route == REDUCE_SOURCE)
-        core_reduce(test.ctx, &(struct fold_call){.fold = ALLFOLD_SUM}, &job, &result, error);
+    if (route == REDUCE_MEMORY || route == REDUCE_SOURCE || dot)
+        core_reduce(test.ctx, &(struct fold_call){.fold = dot ? (allfold_fold)FOLD_DOT : ALLFOLD_SUM}, &job, &result, error);
     else
         core_softmax(test.ctx, route == LOG_SOFTMAX_MEMORY, &job, &sink.sink, error);
-    const int calls[2] = {source.calls, sink.calls};
+    const int calls[2] = {dot ? second.calls : source.calls, sink.calls};
     planted.calls = read_fails > 0 ? calls[0] : write_fails > 0 ? calls[1] : planted.calls;
     return error->status;
 }

@@ -207,6 +207,7 @@ static void fold_block(const struct cpu_loops *loops, const struct work *work, s
     for (uint64_t start = block.first; start < end; start += 1u << 31) {
         struct work step = *work;
         step.x = (const char *)work->x + start * allfold_type_bytes(work->type);
+        step.y = work->y == NULL ? NULL : (const char *)work->y + start * allfold_type_bytes(work->type);
         step.n = u64_min(end - start, 1u << 31);
         step.first = work->first + start;
         loops->fold(&step, partial);
@@ -284,7 +285,7 @@ static allfold_status cpu_softmax_begin(struct queue *queue, const struct softma
     struct cpu_queue *const cpu = (struct cpu_queue *)queue;
     cpu->softmax = *work;
     cpu->single_rank = single_rank;
-    return cpu_fold(queue, &(struct work){cpu_softmax_monoid(work), work->x_type, work->x, work->n, 0}, error);
+    return cpu_fold(queue, &(struct work){cpu_softmax_monoid(work), work->x_type, work->x, work->n, 0, NULL}, error);
 }
 
 static allfold_status cpu_softmax_finish(struct queue *queue, const struct softmax_constants *constants, struct error *error)

@@ -42,15 +42,21 @@ static const struct {
 #undef ROW
 };
 
-typedef void tile_function(void *partial, const void *x, uint32_t n, uint64_t first);
-#define DEFINE(monoid, value)                                                                              \
-    static void tile_##monoid##_##value(void *partial, const void *x, uint32_t n, uint64_t first)          \
-    {                                                                                                      \
-        monoid##_tile_##value(partial, x, n, first);                                                       \
+/* y is NULL unless the monoid has two operands. */
+typedef void tile_function(void *partial, const void *x, const void *y, const struct range *range);
+#define DEFINE(monoid, value, ARRAYS)                                                                              \
+    static void tile_##monoid##_##value(void *partial, const void *x, const void *y, const struct range *range)    \
+    {                                                                                                              \
+        (void)y;                                                                                                   \
+        monoid##_tile_##value(partial, ARRAYS, (uint32_t)range->count, range->first);                              \
     }
-#define ROW(monoid, values, ...) VALUES_##values(DEFINE, monoid)
+#define DEFINE_1(monoid, value) DEFINE(monoid, value, x)
+#define DEFINE_2(monoid, value) DEFINE(monoid, value, ((arrays_##value){x, y}))
+#define ROW(monoid, values, operands, ...) VALUES_##values(DEFINE_##operands, monoid)
 MONOIDS(ROW)
 #undef ROW
+#undef DEFINE_1
+#undef DEFINE_2
 #undef DEFINE
 
 #define CELL(monoid, value) [VALUE_##value] = tile_##monoid##_##value,
@@ -64,17 +70,20 @@ static tile_function *const tiles[MONOID_COUNT][VALUE_COUNT] = {
 static void fold(const struct work *work, struct partial *partial)
 {
     const allfold_type type = work->type;
-    const uint32_t n = (uint32_t)work->n, piece = pieces[work->monoid];
+    const uint32_t piece = pieces[work->monoid];
     tile_function *const tile = tiles[work->monoid][type_value(type)];
     if (types[type].element_bytes == types[type].value_bytes) {
-        tile(partial->bytes, work->x, n, work->first);
+        tile(partial->bytes, work->x, work->y, &(struct range){work->first, work->n});
         return;
     }
-    _Alignas(64) unsigned char values[PIECE_EXACT * sizeof(uint64_t)];
-    for (uint32_t start = 0; start < n; start += piece) {
-        const uint32_t length = n - start < piece ? n - start : piece;
-        types[type].values(values, (const char *)work->x + (size_t)start * types[type].element_bytes, length);
-        tile(partial->bytes, values, length, work->first + start);
+    _Alignas(64) unsigned char x[PIECE_EXACT * sizeof(uint64_t)], y[PIECE_EXACT * sizeof(uint64_t)];
+    for (uint64_t start = 0; start < work->n; start += piece) {
+        const struct range range = {work->first + start, u64_min(work->n - start, piece)};
+        const size_t offset = start * types[type].element_bytes;
+        types[type].values(x, (const char *)work->x + offset, (uint32_t)range.count);
+        if (work->y != NULL)
+            types[type].values(y, (const char *)work->y + offset, (uint32_t)range.count);
+        tile(partial->bytes, x, y, &range);
     }
 }
 
