@@ -97,7 +97,6 @@ noinst_HEADERS += \
 	src/array/formats/safetensors.h \
 	src/array/formats/swap.h \
 	src/array/formats/zip.h \
-	src/array/generate.h \
 	src/array/replacement.h \
 	src/base/base.h \
 	src/base/draw.h \

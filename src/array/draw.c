@@ -1,31 +1,9 @@
 /* Makes generators ready to draw from, and picks the loops for this processor. */
 #include "array/draw.h"
 
-#include "array/generate.h"
 #include "base/host.h"
 
 #include <string.h>
-
-/* The bits of a constant, which may be infinite or NaN. */
-static uint64_t constant_bits(allfold_type type, double x)
-{
-    uint64_t bits = 0;
-#define ROUND(ID, name)                                     \
-    case ALLFOLD_##ID: {                                    \
-        const element_##name element = round_##name(x);     \
-        memcpy(&bits, &element, sizeof element);            \
-        break;                                              \
-    }
-    switch (type) {
-        ROUND(F16, f16)
-        ROUND(BF16, bf16)
-        ROUND(F32, f32)
-        ROUND(F64, f64)
-    default: break;
-    }
-#undef ROUND
-    return bits;
-}
 
 static enum draw_kind kind_of(enum distribution distribution, bool floating)
 {
@@ -46,7 +24,7 @@ static void set_limits(struct draw *d)
 {
     const int width = (int)type_number_bits(d->type);
     if (d->floating) {
-        d->greatest = float_format_of(d->type)->largest;
+        d->greatest = type_float_format(d->type)->largest;
         d->least = -d->greatest;
         return;
     }
@@ -59,7 +37,7 @@ static void set_limits(struct draw *d)
 /* What only some distributions need. */
 static void set_parameters(const struct generator *g, struct draw *d)
 {
-    const struct float_format *const format = float_format_of(d->type);
+    const struct float_format *const format = type_float_format(d->type);
     switch ((enum distribution)g->distribution) {
     case DISTRIBUTION_UNIFORM:
         d->span = g->whole_b - g->whole_a + 1;
@@ -79,7 +57,7 @@ static void set_parameters(const struct generator *g, struct draw *d)
         break;
     case DISTRIBUTION_CONSTANT:
         if (d->floating)
-            d->whole = constant_bits(d->type, g->a);
+            d->whole = type_real_bits(d->type, g->a);
         break;
     case DISTRIBUTION_NORMAL:
     case DISTRIBUTION_RAMP:

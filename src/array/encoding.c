@@ -61,21 +61,10 @@ static bool number_as_integer(const struct number *number, allfold_type type, ui
 static bool number_as_real(const struct number *number, allfold_type type, uint64_t *bits)
 {
     const double x = number_real(number);
-    const element_f16 half = round_f16(x);
-    const element_bf16 brain = round_bf16(x);
-    double rounded = x;
-    *bits = f64_bits(x);
-    if (type == ALLFOLD_F32) {
-        rounded = (double)round_f32(x);
-        *bits = f32_bits(round_f32(x));
-    } else if (type == ALLFOLD_F16) {
-        rounded = (double)load_f16(half);
-        *bits = half.bits;
-    } else if (type == ALLFOLD_BF16) {
-        rounded = (double)load_bf16(brain);
-        *bits = brain.bits;
-    }
-    return isfinite(rounded) || !isfinite(x);
+    const struct float_format *const format = type_float_format(type);
+    *bits = type_real_bits(type, x);
+    /* half a unit beyond the largest number, and all that is larger, rounds to infinity */
+    return !isfinite(x) || fabs(x) < ldexp(2.0 - ldexp(1.0, -format->precision), format->exponent_max);
 }
 
 struct describer {

@@ -1,6 +1,8 @@
 /* The public tables of types and folds as functions, and what results hold. */
 #include "base/types.h"
 
+#include "base/elements.h"
+
 #include <string.h>
 
 static const struct {
@@ -67,4 +69,35 @@ bool fold_by_name(const char *name, allfold_fold *fold)
             return true;
         }
     return false;
+}
+
+const struct float_format *type_float_format(allfold_type type)
+{
+    static const struct float_format formats[ALLFOLD_TYPE_COUNT] = {
+        [ALLFOLD_F16] = {11, -14, 15, 65504},
+        [ALLFOLD_BF16] = {8, -126, 127, 0x1.fep127},
+        [ALLFOLD_F32] = {24, -126, 127, 0x1.fffffep127},
+        [ALLFOLD_F64] = {53, -1022, 1023, 0x1.fffffffffffffp1023},
+    };
+    return &formats[type];
+}
+
+uint64_t type_real_bits(allfold_type type, double x)
+{
+    uint64_t bits = 0;
+#define ROUND(ID, name)                                 \
+    case ALLFOLD_##ID: {                                \
+        const element_##name element = round_##name(x); \
+        memcpy(&bits, &element, sizeof element);        \
+        break;                                          \
+    }
+    switch (type) {
+        ROUND(F16, f16)
+        ROUND(BF16, bf16)
+        ROUND(F32, f32)
+        ROUND(F64, f64)
+    default: break;
+    }
+#undef ROUND
+    return bits;
 }

@@ -17,6 +17,16 @@ unsigned type_number_bits(allfold_type type); /* bits of an element's number: 8 
 char type_kind(allfold_type type);   /* 'f', 'i', 'u' or 'b' */
 const char *type_numpy_name(allfold_type type);
 
+/* A floating-point type: bits of its significand, exponents of its smallest normal binade and of its largest, and its largest number. */
+struct float_format {
+    int precision, exponent_min, exponent_max;
+    double largest;
+};
+const struct float_format *type_float_format(allfold_type type);
+
+/* x rounded to that floating-point type: the element's bits. */
+uint64_t type_real_bits(allfold_type type, double x);
+
 /* Element x stands for scale * x + offset. */
 struct packing {
     double scale, offset;

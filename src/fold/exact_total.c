@@ -149,29 +149,24 @@ struct exact_total exact_total_of_integer(int128 value)
     return total;
 }
 
-/* Bits of the fraction and the exponents of the smallest and the largest bit there is. */
-static const struct {
-    int bits, least, most;
-} formats[] = {
-    [ALLFOLD_F16] = {11, -24, 15}, [ALLFOLD_BF16] = {8, -133, 127}, [ALLFOLD_F32] = {24, -149, 127}, [ALLFOLD_F64] = {53, -1074, 1023}};
-
 double exact_total_round(const struct exact_total *total, bool signed_zero, allfold_type type)
 {
     if (total->nans > 0 || (total->plus > 0 && total->minus > 0))
         return NAN;
     if (total->plus > 0 || total->minus > 0)
         return total->plus > 0 ? INFINITY : -INFINITY;
+    const struct float_format *const format = type_float_format(type);
     const int top = total_top(total);
     const double sign = total->negative ? -1.0 : 1.0;
     if (top < 0)
         return signed_zero && total->not_minus_zero == 0 ? -0.0 : 0.0;
-    const int fits = top - formats[type].bits + 1, least = formats[type].least - total->lowest;
+    const int fits = top - format->precision + 1, least = format->exponent_min - format->precision + 1 - total->lowest;
     const int last = fits > least ? fits : least; /* the bit that the rounded number ends with */
-    const uint64_t kept = top < last ? 0 : total_long(total, last) & ((1ull << formats[type].bits) - 1);
+    const uint64_t kept = top < last ? 0 : total_long(total, last) & ((1ull << format->precision) - 1);
     const bool half = top >= last - 1 && (total_word(total, last - 1) & 1) != 0;
     const bool up = half && ((kept & 1) != 0 || total_below(total, last - 1));
     const double rounded = ldexp((double)(kept + up), last + total->lowest);
-    return sign * (rounded >= ldexp(1.0, formats[type].most) * 2.0 ? INFINITY : rounded);
+    return sign * (rounded >= ldexp(1.0, format->exponent_max) * 2.0 ? INFINITY : rounded);
 }
 
 double exact_round(double x, allfold_type type)
