@@ -161,5 +161,6 @@ allfold_status allfold_fail(allfold_context *context, allfold_status status, con
     const bool is_error = status > ALLFOLD_OK && status <= ALLFOLD_STOPPED;
     *error = (struct error){0};
     error_set(error, is_error ? status : ALLFOLD_BAD_ARGUMENT, "%s", text != NULL ? text : "the caller gives no reason");
+    phase_enter(context->comm.progress, PHASE_START);
     return comm_agree(&context->comm, error);
 }

@@ -17,7 +17,7 @@ See docs/python.md, docs/numerics.md.
 from ._context import Context
 from ._errors import (ArgumentError, DeviceError, Error, InputError, InputOutputError, IntegerOverflowError, MPIError, NoValueError,
                       OutOfMemoryError, StoppedError, UnsupportedError)
-from ._functions import (Stats, argmax, argmin, log_softmax, logsumexp, max, mean, min, norm, prod, softmax, stats, sum)
+from ._functions import (Stats, argmax, argmin, dot, log_softmax, logsumexp, max, mean, min, norm, prod, softmax, stats, sum)
 from ._mpi import lib as _lib
 
 __version__ = "0.2.0"
@@ -25,5 +25,5 @@ library_version: str = _lib.allfold_version().decode()  #: of the C library that
 library_path: str = _lib._name  #: and where
 
 __all__ = ["ArgumentError", "Context", "DeviceError", "Error", "InputError", "InputOutputError", "IntegerOverflowError", "MPIError",
-           "NoValueError", "OutOfMemoryError", "Stats", "StoppedError", "UnsupportedError", "argmax", "argmin", "library_path", "library_version",
-           "log_softmax", "logsumexp", "max", "mean", "min", "norm", "prod", "softmax", "stats", "sum"]
+           "NoValueError", "OutOfMemoryError", "Stats", "StoppedError", "UnsupportedError", "argmax", "argmin", "dot",
+           "library_path", "library_version", "log_softmax", "logsumexp", "max", "mean", "min", "norm", "prod", "softmax", "stats", "sum"]

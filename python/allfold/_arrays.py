@@ -120,11 +120,19 @@ def _cuda_view(interface: Any, owner: Any) -> Tuple[_dlpack.View, Optional[int]]
     return _dlpack.View(address or 0, dtype.name, shape, strides, True, bool(read_only), owner), interface.get("stream")
 
 
+def common_stream(first: Optional[int], second: Optional[int]) -> Optional[int]:
+    """The stream in which two arrays are ready. A call has one."""
+    if first is None or second is None or first == second:
+        return second if first is None else first
+    raise ArgumentError(f"expected two arrays that are ready in one stream, found {first} and {second}. DLPack's are ready in "
+                        f"{LEGACY_STREAM}, the legacy default stream")
+
+
 # ---- where softmax writes
 
 
-def writable(out: Any, x: Any, stream: Optional[int]) -> Elements:
-    """out as the library takes it: of the shape of x, in C order, without gaps, of a floating-point type. stream: of x."""
+def writable(out: Any, x: Any) -> Elements:
+    """out as the library takes it: of the shape of x, in C order, without gaps, of a floating-point type."""
     if isinstance(out, _ndarray):
         flags = out.flags
         if not (flags.c_contiguous and flags.aligned and flags.writeable and out.dtype.isnative) or \
@@ -143,8 +151,6 @@ def writable(out: Any, x: Any, stream: Optional[int]) -> Elements:
         found, shape = _of_view(view, own, True), view.shape
     if shape != tuple(numpy.shape(x)):
         raise ArgumentError(f"out: expected the shape of x, {tuple(numpy.shape(x))}, found {shape}")
-    if stream is not None and found.stream not in (None, LEGACY_STREAM, stream):
-        raise ArgumentError(f"out: expected an array that is ready in the stream of x ({stream}), found {found.stream}")
     return found
 
 

@@ -61,8 +61,9 @@ class Context:
         self._open(handle, options)
         self.lock = threading.Lock()
         # one of each, used again by every call
-        self.part, self.call, self.result = Array(), Call(size=ctypes.sizeof(Call)), Result()
-        self.part_ref, self.call_ref, self.result_ref = byref(self.part), byref(self.call), byref(self.result)
+        self.part, self.second, self.call, self.result = Array(), Array(), Call(size=ctypes.sizeof(Call)), Result()
+        self.part_ref, self.second_ref, self.call_ref, self.result_ref = map(
+            ctypes.addressof, (self.part, self.second, self.call, self.result))
 
     def _open(self, comm: int, options: Options) -> None:
         opened, message = c_void_p(), ctypes.create_string_buffer(1024)

@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Optional, Tuple, Union
 import numpy
 
 from . import _library
-from ._arrays import FLOATS, FOLDS, NAME_OF, TYPE_OF, elements, empty_like, type_of_name, writable
+from ._arrays import FLOATS, FOLDS, NAME_OF, TYPE_OF, common_stream, elements, empty_like, type_of_name, writable
 from ._context import Context, choice, context_of
 from ._errors import ArgumentError, IntegerOverflowError
 from ._library import F64, I64, NAN_POLICIES, Result, Results
@@ -76,8 +76,9 @@ def _index(result: Result) -> int:
     return int(result.index)
 
 
-def _prepare(context: Context, x: Any, axis: Axis, ordered: bool, dtype: Any, nan_policy: str) -> Any:
-    """Fills the context's part and call. Gives what must live until the call is over. After an error all ranks raise it."""
+def _prepare(context: Context, x: Any, axis: Axis, ordered: bool, dtype: Any, nan_policy: str, stream: Optional[int] = None) -> Any:
+    """Fills the context's part and call. Gives what must live until the call is over. After an error all ranks raise it. stream: of
+    a second array."""
     if context.handle is None:
         context.check_open()
     part, call = context.part, context.call
@@ -85,6 +86,8 @@ def _prepare(context: Context, x: Any, axis: Axis, ordered: bool, dtype: Any, na
         if axis is not None:
             _check_axis(x, axis)
         part.data, part.count, part.type, call.stream, owner = elements(x, ordered)
+        if stream is not None:
+            call.stream = common_stream(call.stream, stream)
         call.nan = 0 if nan_policy == "propagate" else choice("nan_policy", NAN_POLICIES, nan_policy)
         call.result_type = 0 if dtype is None else _result_type(dtype)
     except Exception as error:
@@ -209,6 +212,34 @@ def logsumexp(x: Any, axis: Axis = None, comm: Any = None, *, dtype: Any = None,
     return _fold(_LOGSUMEXP, x, axis, comm, level, dtype)
 
 
+def dot(x: Any, y: Any, comm: Any = None, *, dtype: Any = None, level: Optional[str] = None) -> Any:
+    """The sum of x[i] * y[i] over all ranks; 0 of none. x and y have one dimension, one element type, and on each rank one length.
+
+    >>> dot([3, 2, 1], [1, 10, 100])
+    123
+    >>> dot([1e200, 1.0, 1e200], [1e200, 1.0, -1e200])  # products neither round, overflow nor underflow
+    1.0
+    """
+    context = context_of(comm, level)
+    second = context.second
+    with context.lock:
+        context.check_open()
+        try:
+            if len(numpy.shape(x)) > 1 or numpy.shape(x) != numpy.shape(y):
+                raise ArgumentError(f"dot of shapes {tuple(numpy.shape(x))} and {tuple(numpy.shape(y))}: expected one dimension, of one "
+                                    "length. x.ravel() has all elements of x in one dimension")
+            second.data, second.count, second.type, stream, other = elements(y, True)
+        except Exception as error:
+            context.fail(error)
+        owner = _prepare(context, x, None, True, dtype, "propagate", stream)
+        status = lib.allfold_dot(context.handle, context.part_ref, context.second_ref, context.call_ref, context.result_ref)
+        if status:
+            raise context.error(status)
+        value = _number(context.result)
+    del owner, other
+    return value if dtype is None else _as_dtype(value, dtype)
+
+
 @dataclass(frozen=True)
 class Stats:
     """What stats gives. A statistic that an array without elements does not have is None."""
@@ -296,9 +327,9 @@ def _normalised(x: Any, axis: Axis, out: Any, context: Context, dtype: Any, loga
                 out, convert = empty_like(x, _output_type(NAME_OF[part.type], dtype))
             elif dtype is not None:
                 raise ArgumentError("dtype and out: expected one of them")
-            target = writable(out, x, stream)
+            target = writable(out, x)
             _check_overlap(source, target)
-            call.stream = target.stream if stream is None else stream
+            call.stream = common_stream(stream, target.stream)
             call.nan, call.result_type, call.logarithm = 0, 0, logarithm
         except Exception as error:
             context.fail(error)

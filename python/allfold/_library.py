@@ -85,6 +85,7 @@ def declare(lib: ctypes.CDLL, comm: type) -> None:
             ("fail", c_int, c_void_p, c_int, c_char_p),
             ("reduce", c_int, c_void_p, c_int, c_void_p, c_void_p, c_void_p),
             ("reduce_all", c_int, c_void_p, c_int, c_void_p, c_void_p, c_void_p),
+            ("dot", c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p),
             ("softmax", c_int, c_void_p, c_void_p, c_void_p, c_int, c_void_p)):
         try:
             function = getattr(lib, f"allfold_{name}")

@@ -98,6 +98,7 @@ def check_device_refusals():
     refused("device memory with gaps", (ValueError,), ["gaps", "contiguous"], lambda: allfold.sum(OnDevice(strides=(8,))))
     refused("with a mask", (ValueError,), ["mask"], lambda: allfold.sum(OnDevice(mask=WHOLE)))
     refused("in another byte order", (NotImplementedError,), ["byte order"], lambda: allfold.sum(OnDevice(typestr=">f4")))
+    refused("arrays in two streams", (ValueError,), ["one stream", "8 and 7"], lambda: allfold.dot(OnDevice(stream=8), OnDevice(stream=7)))
     refused("softmax without out", (ValueError,), ["out", "OnDevice"], lambda: allfold.softmax(OnDevice()))
 
 

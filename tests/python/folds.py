@@ -1,5 +1,6 @@
 """Numbers of the Python package, beside math.fsum, Python's integers and NumPy."""
 import math
+from fractions import Fraction
 
 import numpy as np
 
@@ -75,6 +76,23 @@ def check_stats():
     refused("the least of nothing", (allfold.NoValueError, ValueError), [], lambda: allfold.min(whole[:0]))
 
 
+def check_dot():
+    for dtype in ("float32", "float64", "int16", "uint64", "bool"):
+        x, y = values(dtype, 500, 1), values(dtype, 500, 2)
+        exact = sum(Fraction(a) * Fraction(b) for a, b in zip(x.tolist(), y.tolist()))
+        if abs(exact) >= 2**63 and dtype not in FLOATS:
+            refused(f"dot of {dtype} beyond 64 bits", (OverflowError,), [], lambda: allfold.dot(parts(x), parts(y)))
+            continue
+        found = allfold.dot(parts(x), parts(y))
+        ok(found == (float(exact) if dtype in FLOATS else exact), f"dot, {dtype}", (found, exact))
+    x = parts(np.float32([1, 2, 3, 4]))
+    ok(allfold.dot(x, x, dtype=np.float32) == 30 and allfold.dot(x, x, level="fast") == allfold.norm(x)**2, "dot of an array with itself")
+    one = np.ones(3)
+    refused("dot of two lengths", (ValueError,), ["(3,)", "(2,)"], lambda: allfold.dot(one, one[:2]))
+    refused("dot of matrices", (ValueError,), ["ravel"], lambda: allfold.dot(np.ones((2, 2)), np.ones((2, 2))))
+    refused("dot of two types", (ValueError,), ["f64", "f32"], lambda: allfold.dot(one, one.astype(np.float32)))
+
+
 def check_softmax():
     whole = (np.random.default_rng(2).standard_normal(500) * 4).astype(np.float32)
     x, exact = parts(whole), whole.astype(float)
@@ -99,4 +117,5 @@ def check():
     check_dtype()
     check_nan()
     check_stats()
+    check_dot()
     check_softmax()
