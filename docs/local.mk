@@ -2,7 +2,7 @@
 dist_man_MANS += docs/allfold.1
 
 # Installed as they lie here, so that their links hold: README.md and others in docdir, pages and pictures in docdir/docs.
-dist_doc_DATA += README.md CHANGELOG.md CONTRIBUTING.md LICENSE
+dist_doc_DATA += README.md CHANGELOG.md CITATION.cff CONTRIBUTING.md LICENSE SECURITY.md
 pagesdir = $(docdir)/docs
 dist_pages_DATA = \
 	docs/architecture.md \

@@ -26,7 +26,6 @@ if HAVE_FORTRAN
 lib_LIBRARIES += liballfold_fortran.a
 liballfold_fortran_a_SOURCES =
 liballfold_fortran_a_LIBADD = fortran/allfold.o
-moddir = $(includedir)
 nodist_mod_DATA = fortran/allfold.mod
 fortransourcedir = $(pkgdatadir)/fortran
 nodist_fortransource_DATA = fortran/allfold.f90

@@ -7,6 +7,10 @@ AC_DEFUN([ALLFOLD_FORTRAN], [
   AC_ARG_VAR([FCFLAGS], [its flags (default: -O2 -g)])
   AC_ARG_WITH([fortran], [AS_HELP_STRING([--with-fortran@<:@=yes|no|auto@:>@],
     [the Fortran module (default: auto, if mpifort works)])], [], [with_fortran=auto])
+  AC_ARG_WITH([fortran-moddir], [AS_HELP_STRING([--with-fortran-moddir=DIR],
+    [where allfold.mod is installed (default: INCLUDEDIR)])],
+    [AS_CASE([$withval], [yes|no|''], [AC_MSG_ERROR([--with-fortran-moddir needs a folder])])], [with_fortran_moddir='${includedir}'])
+  AC_SUBST([moddir], [$with_fortran_moddir])
   : ${FCFLAGS="-O2 -g"}
   allfold_fortran=no
   # Sanitizers of the objects come with their own libraries.

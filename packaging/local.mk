@@ -36,4 +36,12 @@ install-data-hook:
 	done
 
 CLEANFILES += packaging/allfold packaging/$(PACKAGE_VERSION)
-EXTRA_DIST += packaging/completion.bash packaging/modulefile.in packaging/allfold.def packaging/spack/package.py
+EXTRA_DIST += packaging/completion.bash packaging/modulefile.in packaging/allfold.def packaging/debian packaging/spack/package.py
+
+# The Spack recipe of a release: with the version and the checksum of the tarball beside it.
+spack_recipe = $(distdir)-spack.py
+.PHONY: spack-recipe
+spack-recipe: dist
+	sum=`sha256sum $(distdir).tar.gz | cut -d ' ' -f 1` && sed "s|^    version(\"main\".*|&\n    version(\"$(PACKAGE_VERSION)\", sha256=\"$$sum\")|" \
+	  $(srcdir)/packaging/spack/package.py >$(spack_recipe)
+CLEANFILES += $(spack_recipe)

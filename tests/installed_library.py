@@ -66,7 +66,7 @@ def check(root, shared, archive):
         shutil.copy(os.path.join(tap.SOURCE, "examples", "01_sum.c"), os.path.join(folder, "example.c"))
         with open(os.path.join(folder, "clashing.c"), "w", encoding="utf-8") as file:
             file.write("void abort(void);\n" + "".join(f"void {name}(void) {{ abort(); }}\n" for name in internal))
-        if os.path.exists(f"{root}/include/allfold.mod"):
+        if os.path.exists(f"{root}/share/allfold/fortran/allfold.f90"):
             check_fortran(root, folder)
         else:
             tap.skip("no Fortran compiler")

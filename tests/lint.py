@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks what compilers do not: who may include whom (docs/architecture.md), that no files include or call each other in a
 circle, that every file begins by saying what it is for and is in a makefile's list, that links between documents lead somewhere,
-and how long files are. By hand: python3 tests/lint.py [ROOT]. It also checks itself, on a small tree with every fault planted in
+that the version is the same everywhere, and how long files are. By hand: python3 tests/lint.py [ROOT]. It also checks itself, on a small tree with every fault planted in
 it."""
 import os
 import re
@@ -226,6 +226,26 @@ def version_of(root):
     return found.group(1) if found else ""
 
 
+# Files that name the version beside configure.ac, and how.
+VERSIONED = {
+    "CHANGELOG.md": r"^## ([\d.]+)",
+    "CITATION.cff": r"^version: ([\d.]+)",
+    "packaging/allfold.def": r"tarball=allfold-([\d.]+)\.tar",
+    "packaging/debian/changelog": r"^allfold \(([\d.]+)-",
+    "packaging/spack/package.py": r"url = .*allfold-([\d.]+)\.tar",
+}
+
+
+def version_faults(root):
+    """Files that name another version first."""
+    for path, pattern in VERSIONED.items():
+        if os.path.isfile(os.path.join(root, path)):
+            with open(os.path.join(root, path), encoding="utf-8") as file:
+                found = re.search(pattern, file.read(), flags=re.MULTILINE)
+            if not found or found.group(1) != version_of(root):
+                yield "versions", f"{path}: expected version {version_of(root)}, found {found and found.group(1)}"
+
+
 def unlisted_files(root):
     """Files that no makefile names, which a release tarball would lack. A folder's name stands for all in it."""
     makefiles = ["Makefile.am"] + [path for path in files_of(root) if path.endswith("local.mk")] + \
@@ -291,7 +311,7 @@ def long_files(root, files):
 def faults_of(root):
     files = files_of(root)
     return [*include_faults(root, files), *circle_faults(root, files), *head_faults(root, files), *unlisted_files(root),
-            *link_faults(root)]
+            *link_faults(root), *version_faults(root)]
 
 
 PLANTED = {  # file -> (its text, the rule that must find it, or None for a file that is right)
@@ -333,6 +353,9 @@ PLANTED = {  # file -> (its text, the rule that must find it, or None for a file
     "docs/right.md": ("# A page\n\n## One `name`: here\n[up](../README.md#top) [here](#one-name-here) [web](https://x.org/)\n", None),
     "docs/nowhere.md": ("[gone](gone.md)\n", "links"),
     "docs/heading.md": ("[no such heading](right.md#two)\n", "links"),
+    "configure.ac": ("# right\nAC_INIT([allfold], [1.2.0])\n", None),
+    "CITATION.cff": ("version: 1.2.0\n", None),
+    "packaging/debian/changelog": ("allfold (1.1.0-1) unstable\n", "versions"),
     "README.md": ("# Top\n[a folder](jobs/) [a page](docs/right.md#a-page)\n", None),
     "jobs/listed/job.sh": ("#!/bin/sh\n# right\n", None),
 }
@@ -364,6 +387,7 @@ def main():
                        ("ladder", "the engine knows nothing of the ladder"),
                        ("head", "every file begins by saying what it is for"),
                        ("listed", "every file is in a makefile's list"),
+                       ("versions", "the version is that of configure.ac everywhere"),
                        ("links", "links between documents lead to files and headings that exist")):
         mine = [text for found_rule, text in found if found_rule == rule]
         tap.ok(not mine, name, "\n".join(mine))

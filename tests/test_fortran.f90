@@ -205,7 +205,12 @@ contains
     status = allfold_reduce(context, ALLFOLD_FOLD_COUNT, x, found)
     call ok(status == ALLFOLD_BAD_ARGUMENT, "no such fold")
     status = allfold_softmax(context, x, y)
-    call ok(status == ALLFOLD_BAD_ARGUMENT .and. all(y == 2), "a softmax of another size: " // allfold_message(context))
+    call ok(status == ALLFOLD_BAD_ARGUMENT .and. all(y == 2) .and. &
+            index(allfold_message(context), "y has 3 elements, x has 2") > 0, "a softmax of another size")
+    status = ALLFOLD_OK
+    if (rank == 0) status = allfold_fail(context, ALLFOLD_NO_MEMORY, "no room")
+    if (rank > 0) status = allfold_reduce(context, ALLFOLD_SUM, x, found)
+    call ok(status == ALLFOLD_NO_MEMORY .and. index(allfold_message(context), "no room") > 0, "a rank that cannot call")
     status = allfold_reduce(context, ALLFOLD_STATS, x, found)
     call ok(status == ALLFOLD_BAD_ARGUMENT .and. found%value == 42, "several results where one is asked for")
   end subroutine

@@ -2,6 +2,8 @@
 """make install: what a distribution expects is where it expects it; the completion offers what --help has; every command
 has a manual page; the report tool runs from where it is installed; programs link the installed libraries, the Python package loads
 them; make uninstall leaves nothing."""
+import fnmatch
+import glob
 import os
 import re
 import shutil
@@ -126,6 +128,35 @@ def check_python(root):
         tap.ok(f'PYTHONPATH      "{folder[0].replace("${prefix}", prefix())}"' in file.read(), "its folder is in the module file")
 
 
+def check_program(root, folder):
+    process = subprocess.run([f"{root}/bin/allfold", "sum", "--quiet", "--backend=cpu", "gen:ramp?n=1000"], capture_output=True, text=True,
+                             cwd=folder, env={**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
+    tap.ok(process.stdout == "499500.0\n", "the installed program runs from another folder", process)
+
+
+def check_debian(root):
+    """That packaging/debian takes, or leaves away, every file that is installed, and asks for none that is not."""
+    if not (built(".so") and built(".a") and os.path.isdir(f"{root}/share/allfold/fortran") and glob.glob(f"{root}/lib/python*")):
+        tap.skip("a build without libraries, Fortran or Python")
+        return
+    packaging = os.path.join(tap.SOURCE, "packaging", "debian")
+    patterns = set()
+    for name in os.listdir(packaging):
+        if name.endswith(".install") or name == "rules":
+            with open(os.path.join(packaging, name), encoding="utf-8") as file:
+                text = file.read()
+            patterns.update(re.findall(r"debian/tmp/(\S+)", text) if name == "rules" else text.split())
+    paths = [os.path.relpath(os.path.join(where, name), root) for where, _, names in os.walk(root) for name in names]
+    for there, debian in (("^", "usr/"), (r"^usr/lib/python[\d.]+/[^/]*", "usr/lib/python3/dist-packages"),
+                          (r"^usr/lib/(?!python)", "usr/lib/triplet/"), ("^usr/include/(.*mod)$", r"usr/lib/triplet/fortran/\1")):
+        paths = [re.sub(there, debian, path) for path in paths]
+    used = {path: [pattern for pattern in patterns if fnmatch.fnmatch(path, pattern) or fnmatch.fnmatch(path, pattern + "/*")]
+            for path in paths}
+    left = [path for path, found in used.items() if not found]
+    idle = patterns - {pattern for found in used.values() for pattern in found}
+    tap.ok(not left and not idle, "the Debian packages have every file", (left, idle))
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         process = make("install", folder)
@@ -137,6 +168,8 @@ def main():
             check_completion(root, texts)
             check_manual(root, texts.commands())
             check_tools(root)
+            check_program(root, folder)
+            check_debian(root)
             check_python(root)
             installed_library.check(root, shared=built(".so"), archive=built(".a"))
             process = make("uninstall", folder)

@@ -1,12 +1,16 @@
-"""A recipe for Spack: in a repository of your own as packages/allfold/package.py (docs/cluster.md)."""
+"""A recipe for Spack 1.0 or newer: in a repository of your own as packages/allfold/package.py (docs/cluster.md)."""
+from spack_repo.builtin.build_systems.autotools import AutotoolsPackage
+from spack_repo.builtin.build_systems.cuda import CudaPackage
+
 from spack.package import *
 
 
 class Allfold(AutotoolsPackage, CudaPackage):
     """Folds (reductions) and softmax of arrays that are spread over MPI ranks, on GPUs and CPUs."""
 
-    # Where the source is: an address, or the path of a checkout.
+    # Where the source is: an address, or the path of a tarball (url) and of a checkout (git).
     homepage = "https://example.org/allfold"
+    url = "https://example.org/allfold/allfold-0.2.0.tar.gz"
     git = "https://example.org/allfold.git"
 
     license("BSD-3-Clause")
@@ -14,35 +18,46 @@ class Allfold(AutotoolsPackage, CudaPackage):
     version("main", branch="main")
 
     variant("openmp", default=True, description="Threads in the CPU backend")
+    variant("hdf5", default=True, description="Read HDF5 and NetCDF-4 files")
+    variant("fortran", default=True, description="The Fortran module")
+    variant("report", default=False, description="What allfold-scaling-report needs: Python, NumPy, matplotlib")
 
     depends_on("c", type="build")
     depends_on("cxx", type="build")
-    depends_on("autoconf@2.71:", type="build")
-    depends_on("automake@1.16:", type="build")
-    depends_on("libtool", type="build")
+    depends_on("fortran", type="build", when="+fortran")
+    depends_on("gmake", type="build")
     depends_on("pkgconfig", type="build")
+    with when("@main"):
+        depends_on("autoconf@2.71:", type="build")
+        depends_on("automake@1.16:", type="build")
+        depends_on("libtool", type="build")
+        depends_on("m4", type="build")
     depends_on("mpi@3:")
     depends_on("json-c@0.14:")
-    depends_on("hdf5@1.10.3: ~mpi")
     depends_on("libdeflate")
-    depends_on("zstd")
+    depends_on("hdf5@1.10.3: ~mpi", when="+hdf5")
+    depends_on("zstd", when="+hdf5")
     depends_on("cuda@11.8:", when="+cuda")
-    depends_on("python@3.9:", type="run")
-    depends_on("py-matplotlib", type="run")
-    depends_on("py-numpy", type=("test", "run"))
+    depends_on("python@3.9:", type="run", when="+report")
+    depends_on("py-matplotlib", type="run", when="+report")
+    depends_on("py-numpy", type="run", when="+report")
+    depends_on("python@3.9:", type="test")
+    depends_on("py-numpy", type="test")
 
     conflicts("cuda_arch=none", when="+cuda", msg="name the GPUs: cuda_arch=90")
 
-    def autoreconf(self, spec, prefix):
-        Executable("./bootstrap")()
-
     def configure_args(self):
-        args = ["CC={0}".format(self.spec["mpi"].mpicc)]
-        args += ["--with-hdf5", "--with-libdeflate", "--with-zstd"]
+        spec = self.spec
+        args = ["MPICC={0}".format(spec["mpi"].mpicc), "--with-libdeflate"]
         args += self.enable_or_disable("openmp")
-        if self.spec.satisfies("+cuda"):
-            args.append("--with-cuda={0}".format(self.spec["cuda"].prefix))
-            args.append("--with-cuda-arch={0}".format(" ".join(self.spec.variants["cuda_arch"].value)))
+        args += self.with_or_without("hdf5")
+        args += self.with_or_without("zstd", variant="hdf5")
+        args += self.with_or_without("fortran")
+        if spec.satisfies("+fortran"):
+            args.append("FC={0}".format(spec["mpi"].mpifc))
+        if spec.satisfies("+cuda"):
+            args.append("--with-cuda={0}".format(spec["cuda"].prefix))
+            args.append("--with-cuda-arch={0}".format(" ".join(spec.variants["cuda_arch"].value)))
         else:
             args.append("--without-cuda")
         return args
