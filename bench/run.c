@@ -278,7 +278,7 @@ static allfold_status fold_mine(struct bench *b, struct error *error)
 {
     const struct bench_case *const task = b->task;
     b->context->level = task->subject->level; /* on all ranks: they measure the same */
-    b->softmax_work = (struct softmax_work){b->machine->x, b->machine->y, task->type, task->type, task->count, false, task->subject->level};
+    b->softmax_work = (struct softmax_work){b->machine->x, b->machine->y, task->type, task->type, task->count, false, task->subject->level, false};
     b->work = (struct work){task->subject->kind == BENCH_FOLD ? fold_monoid(task->subject->fold, task->subject->level)
                                                              : softmax_monoid(task->type, task->type, false, task->subject->level),
                             task->type, b->machine->x, task->count, 0, NULL};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/base.h"
+#include "fold/axis.h"
 #include "fold/table.h"
 
 struct draw;
@@ -99,6 +100,12 @@ void softmax_order(struct fold_mailbox *mailbox, uint32_t launch_id, const struc
 /* Whether the kernel of launch `launch_id` has ended its work, and then whether y is written. Host only. */
 bool softmax_outcome(const struct fold_mailbox *mailbox, uint32_t launch_id, bool *written);
 enum { RESIDENT_WAIT_MILLISECONDS = 10 };
+
+/* Folds along an axis (fold/axis.h): the partials of the results come to work->partials. */
+int axis_launch(const struct axis_work *work, int multiprocessors, void *stream);
+/* The second pass of softmax along an axis. constants: device memory, of each result in order. */
+int axis_normalise_launch(const struct softmax_axis_work *work, const struct softmax_constants *constants, int multiprocessors,
+                          void *stream);
 
 /* 0 if this build has machine code, or PTX, for the current device; else the error that keeps its kernels from running, such as
    cudaErrorNoKernelImageForDevice. */

@@ -1,5 +1,12 @@
 # CUDA kernels, part of the library. A new .cu file is one line in kernel_sources; headers go to noinst_HEADERS.
 kernel_sources = \
+	kernels/axis.cu \
+	kernels/axis_f32.cu \
+	kernels/axis_f64.cu \
+	kernels/axis_i32.cu \
+	kernels/axis_i64.cu \
+	kernels/axis_u32.cu \
+	kernels/axis_u64.cu \
 	kernels/fold.cu \
 	kernels/fold_f32.cu \
 	kernels/fold_f64.cu \
@@ -16,6 +23,10 @@ cuda_depends += $(kernel_sources:.cu=.d)
 endif
 
 noinst_HEADERS += \
+	kernels/axis.cuh \
+	kernels/axis_element.cuh \
+	kernels/axis_family.cuh \
+	kernels/axis_family.h \
 	kernels/element.cuh \
 	kernels/exact.cuh \
 	kernels/fold.cuh \

@@ -127,3 +127,14 @@ constexpr struct softmax_shape softmax_shape_of(bool in_vectors, size_t element_
         return compute_bytes == 4 ? softmax_shape{512, 3, 4} : softmax_shape{512, 2, 2};
     return {128, compute_bytes == 4 ? 16 : 8, 1};
 }
+
+/* Folds and softmax along an axis. */
+struct axis_shape {
+    int threads;        /* of a block, a power of two; half of them where partials are large */
+    int tile;           /* elements that a thread loads before it uses the first: a multiple of 16 */
+    int blocks;         /* wanted for each multiprocessor: long rows are split */
+    int least;          /* tiles for each thread of a split */
+    size_t words_bytes; /* of shared memory for words of exact sums */
+};
+constexpr struct axis_shape AXIS_SHAPE = {256, 16, 8, 4, 32 << 10};
+constexpr int AXIS_CHUNK_BITS = 28; /* at most about 2^28 elements of a split: words that threads share cannot overflow */

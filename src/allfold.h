@@ -184,8 +184,41 @@ typedef struct {
     allfold_type result_type; /* folds only: the floating-point type to which results are rounded, once where the fold is
                                  exact, and exactly; counts are never rounded; ALLFOLD_TYPE_NONE: f64, and
                                  integers stay integers */
+    uint64_t ddof;    /* stats only: the variance is divided by the number of elements less ddof; NaN if that is not positive */
+    int own_results;  /* folds along an axis only: not 0 gives each rank its own results alone, 0 gives all to all */
 } allfold_call;
-#define ALLFOLD_CALL_INIT {sizeof(allfold_call), NULL, ALLFOLD_NAN_PROPAGATE, 0, ALLFOLD_TYPE_NONE}
+#define ALLFOLD_CALL_INIT {sizeof(allfold_call), NULL, ALLFOLD_NAN_PROPAGATE, 0, ALLFOLD_TYPE_NONE, 0, 0}
+
+/* The dimension of an array of three that the ranks share out: the global array is the concatenation of their parts along it, in
+   rank order. */
+typedef enum { ALLFOLD_CUT_OUTER = 0, ALLFOLD_CUT_AXIS, ALLFOLD_CUT_INNER } allfold_cut;
+
+/* This rank's part of a global array of outer x length x inner elements. Folds and softmax run along the dimension of `length`,
+   the axis; there are outer x inner results. Any array and any run of its neighbouring axes is such a view: outer is the product of
+   the dimensions before them, length that of theirs, inner that of those behind. Element (o, l, i) is
+   data[o * outer_stride + l * axis_stride + i]. data is host memory, or memory of the context's CUDA device, aligned to the element
+   size; it stays the caller's, and is not read where there are no elements. Ranks may have different sizes, 0 too, in the
+   dimension that they cut, and only there. type and cut are equal on all ranks, strides need not be. */
+typedef struct {
+    const void *data;
+    uint64_t outer, length, inner;
+    uint64_t outer_stride, axis_stride; /* in elements; 0: dense, length * axis_stride and inner */
+    allfold_type type;
+    allfold_cut cut;
+} allfold_view;
+
+/* Where one of a fold's results is written, for every row: arrays of outer x inner elements, the last the fastest, in host memory or
+   memory of the context's CUDA device. NULL: not wanted. */
+typedef struct {
+    void *values;     /* of allfold_result_type */
+    int64_t *indices; /* along the axis, from 0, of argmin, argmax, and min and max of stats; -1: none. NULL for all others */
+} allfold_output;
+
+/* One output for each result of a fold, in the order of allfold_result_name. */
+typedef struct {
+    const allfold_output *outputs;
+    size_t count; /* at most allfold_result_count(fold); results behind are not wanted */
+} allfold_outputs;
 
 typedef struct allfold_context allfold_context;
 
@@ -199,6 +232,12 @@ size_t allfold_type_bytes(allfold_type type);
 /* How many results the fold has at most: 1, or more for ALLFOLD_STATS; 0 if the value is not a fold. Later versions may have
    more statistics. */
 size_t allfold_result_count(allfold_fold fold);
+
+/* The name of result number i of the fold: "value", or that of one of the statistics; NULL if there is none. */
+const char *allfold_result_name(allfold_fold fold, size_t i);
+/* The type of its values along an axis, for elements of a type and the result_type of a call: that one, or if it is
+   ALLFOLD_TYPE_NONE f64, int64 or uint64. Counts are always uint64. ALLFOLD_TYPE_NONE if there is no such result or type. */
+allfold_type allfold_result_type(allfold_fold fold, size_t i, allfold_type type, allfold_type result_type);
 
 /* The result of that name, or NULL. */
 const allfold_result *allfold_result_find(const allfold_results *results, const char *name);
@@ -279,6 +318,22 @@ allfold_status allfold_dot(allfold_context *context, const allfold_array *x, con
    unspecified. */
 allfold_status allfold_softmax(allfold_context *context, const allfold_array *part, void *y, allfold_type y_type,
                                const allfold_call *call);
+
+/* Folds the global array along the axis: each of its outer x inner rows as allfold_reduce_all folds an array. Collective and
+   blocking. All ranks get the results of the whole array, or with call->own_results their own: of their part, or, if the axis is cut,
+   of their part of all results (rank r of P those from r * n / P on, the first n % P ranks one more). Level exact, the default, gives
+   the same bits for every cut and number of ranks. NaN, infinities and empty axes count row by row as in a fold of one array; an
+   error (an integer that overflows, min of nothing) names the result. Statistics that a row does not have are NaN. Which outputs are
+   wanted is equal on all ranks. After an error the outputs are unspecified. */
+allfold_status allfold_reduce_axis(allfold_context *context, allfold_fold fold, const allfold_view *view, const allfold_call *call,
+                                   const allfold_outputs *outputs);
+
+/* Softmax, or with call->logarithm log-softmax, of each row of the global array along the axis, as allfold_softmax. If the axis is
+   cut, each rank has some elements of every row, and none are gathered. y has the layout of the view, strides included; what lies
+   between its elements is not written. y == view->data is allowed if the types are equal; other overlaps are not, and elements of
+   the view must not overlap each other. */
+allfold_status allfold_softmax_axis(allfold_context *context, const allfold_view *view, void *y, allfold_type y_type,
+                                    const allfold_call *call);
 
 #ifdef __cplusplus
 }

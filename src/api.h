@@ -16,3 +16,9 @@ void api_check_call(const char *name, bool nan_choice, const allfold_call *call,
 
 /* The part as a source of its elements in place. After an error one without elements, for a pipeline that only agrees on it. */
 struct source api_part_source(const allfold_array *part, const struct error *error);
+
+/* What cannot be meant of a fold's options. Refuses folds, which then count as ALLFOLD_SUM, to fail with the other ranks. */
+allfold_fold api_check_fold(allfold_fold fold, const allfold_call *call, size_t capacity, struct error *error);
+
+/* What cannot be meant of softmax's output type and options. */
+void api_check_softmax(allfold_type y_type, const allfold_call *call, struct error *error);

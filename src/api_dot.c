@@ -30,6 +30,8 @@ allfold_status allfold_dot(allfold_context *context, const allfold_array *x, con
     check_pair(x, y, error);
     api_take_call(options, &call, error);
     api_check_call("dot", false, &call, error);
+    if (call.ddof != 0 || call.own_results != 0)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "allfold_call.ddof and own_results are not for dot: expected 0");
     struct source first = api_part_source(x, error), second = api_part_source(y, error);
     const struct fold_call folding = {.fold = (allfold_fold)FOLD_DOT, .result_type = call.result_type};
     const struct job job = {.type = first.type,

@@ -1,8 +1,7 @@
 /* The folds of allfold.h: the caller's memory as a source. */
 #include "api.h"
 
-/* What cannot be meant of a fold's options. Refuses folds, which then count as ALLFOLD_SUM, to fail with the other ranks. */
-static allfold_fold check_fold(allfold_fold fold, const allfold_call *call, size_t capacity, struct error *error)
+allfold_fold api_check_fold(allfold_fold fold, const allfold_call *call, size_t capacity, struct error *error)
 {
     if (fold >= ALLFOLD_FOLD_COUNT) {
         error_set(error, ALLFOLD_BAD_ARGUMENT, "fold %d does not exist", (int)fold);
@@ -13,6 +12,8 @@ static allfold_fold check_fold(allfold_fold fold, const allfold_call *call, size
         error_set(error, ALLFOLD_BAD_ARGUMENT, "%s has up to %zu results, found room for %zu: call allfold_reduce_all with that "
                   "capacity", name, allfold_result_count(fold), capacity);
     api_check_call(name, fold_has_nan_choice(fold), call, error);
+    if (call->ddof != 0 && fold != ALLFOLD_STATS)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "%s has no variance: allfold_call.ddof is for stats", name);
     return fold;
 }
 
@@ -25,9 +26,11 @@ static allfold_status reduce(allfold_context *context, allfold_fold fold, const 
     allfold_call call = ALLFOLD_CALL_INIT;
     api_check_part(part, error);
     api_take_call(options, &call, error);
-    fold = check_fold(fold, &call, results != NULL ? results->capacity : SIZE_MAX, error);
+    fold = api_check_fold(fold, &call, results != NULL ? results->capacity : SIZE_MAX, error);
+    if (call.own_results != 0)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "allfold_call.own_results is for folds along an axis");
     struct source source = api_part_source(part, error);
-    const struct fold_call folding = {.fold = fold, .nan = call.nan, .result_type = call.result_type};
+    const struct fold_call folding = {.fold = fold, .nan = call.nan, .result_type = call.result_type, .ddof = call.ddof};
     const struct job job = {.type = source.type,
                             .source = &source,
                             .range = {0, error->status == ALLFOLD_OK ? part->count : 0},

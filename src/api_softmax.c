@@ -11,6 +11,19 @@ static allfold_status memory_write(struct sink *sink, uint64_t first, uint64_t c
     return ALLFOLD_OK;
 }
 
+void api_check_softmax(allfold_type y_type, const allfold_call *call, struct error *error)
+{
+    if (!type_exists(y_type) || type_kind(y_type) != 'f')
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "softmax gives f16, bf16, f32 or f64, not %s: expected one of these as y_type",
+                  allfold_type_name(y_type));
+    if (call->nan != ALLFOLD_NAN_PROPAGATE)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "softmax always propagates NaN: expected no allfold_call.nan");
+    if (call->result_type != ALLFOLD_TYPE_NONE)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "allfold_call.result_type is for folds: softmax takes y_type");
+    if (call->ddof != 0 || call->own_results != 0)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "allfold_call.ddof and own_results are for folds: expected 0");
+}
+
 allfold_status allfold_softmax(allfold_context *context, const allfold_array *part, void *y, allfold_type y_type,
                                const allfold_call *options)
 {
@@ -21,16 +34,9 @@ allfold_status allfold_softmax(allfold_context *context, const allfold_array *pa
     api_take_call(options, &call, error);
     if (y_type == ALLFOLD_TYPE_NONE && error->status == ALLFOLD_OK)
         y_type = part->type;
-    if (!type_exists(y_type) || type_kind(y_type) != 'f')
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "softmax gives f16, bf16, f32 or f64, not %s: expected one of these as y_type",
-                  allfold_type_name(y_type));
-    else if (error->status == ALLFOLD_OK && part->count > 0
-             && (y == NULL || (uintptr_t)y % allfold_type_bytes(y_type) != 0))
+    api_check_softmax(y_type, &call, error);
+    if (error->status == ALLFOLD_OK && part->count > 0 && (y == NULL || (uintptr_t)y % allfold_type_bytes(y_type) != 0))
         error_set(error, ALLFOLD_BAD_ARGUMENT, "the output is NULL or not aligned to its element size");
-    if (call.nan != ALLFOLD_NAN_PROPAGATE)
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "softmax always propagates NaN: expected no allfold_call.nan");
-    if (call.result_type != ALLFOLD_TYPE_NONE)
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "allfold_call.result_type is for folds: softmax takes y_type");
     struct source source = api_part_source(part, error);
     struct sink sink = {.write = memory_write, .type = y_type, .memory = y};
     const struct job job = {

@@ -10,14 +10,22 @@ libcore_a_SOURCES = \
 	src/base/phase.c \
 	src/base/types.c \
 	src/device/backends.c \
+	src/device/cpu/axis.c \
+	src/device/cpu/blocks.c \
 	src/device/cpu/cpu.c \
 	src/api.c \
+	src/api_axis.c \
 	src/api_dot.c \
 	src/api_reduce.c \
 	src/api_softmax.c \
 	src/comm/comm.c \
 	src/comm/in_host.c \
 	src/comm/shared_memory.c \
+	src/comm/vectors.c \
+	src/core/axis.c \
+	src/core/axis_pieces.c \
+	src/core/axis_reduce.c \
+	src/core/axis_softmax.c \
 	src/core/engine.c \
 	src/core/generated.c \
 	src/core/reduce.c \
@@ -26,6 +34,7 @@ libcore_a_SOURCES = \
 	src/core/team.c \
 	src/fold/exact_total.c \
 	src/fold/packed.c \
+	src/fold/rows.c \
 	src/fold/table.c
 # Files and generators.
 libfiles_a_SOURCES = \
@@ -109,12 +118,16 @@ noinst_HEADERS += \
 	src/base/range.h \
 	src/base/types.h \
 	src/comm/comm.h \
+	src/comm/handle.h \
 	src/comm/in_host.h \
 	src/comm/shared_memory.h \
+	src/comm/vectors.h \
+	src/core/axis.h \
 	src/core/core.h \
 	src/core/pipeline.h \
 	src/core/stream.h \
 	src/core/team.h \
+	src/device/cpu/cpu.h \
 	src/device/cpu/loops.h \
 	src/device/cuda/cuda.h \
 	src/device/device.h \
@@ -122,6 +135,7 @@ noinst_HEADERS += \
 	src/fold/argextreme.h \
 	src/fold/argextreme_template.h \
 	src/fold/arithmetic.h \
+	src/fold/axis.h \
 	src/fold/dot.h \
 	src/fold/dot_exact.h \
 	src/fold/exact.h \
@@ -140,6 +154,7 @@ noinst_HEADERS += \
 	src/fold/norminf.h \
 	src/fold/packed.h \
 	src/fold/prod.h \
+	src/fold/rows.h \
 	src/fold/softmax_constants.h \
 	src/fold/stats.h \
 	src/fold/stats_exact.h \
@@ -174,6 +189,7 @@ libcpu_avx512_a_CFLAGS = $(AM_CFLAGS) $(AVX512_CFLAGS)
 endif
 
 cuda_backend = \
+	src/device/cuda/axis.c \
 	src/device/cuda/check.c \
 	src/device/cuda/device.c \
 	src/device/cuda/links.c \

@@ -60,6 +60,15 @@ for ranks in (1, 3):
         f"expected a largest of {terms.max() / terms.sum()}, found: {result.stdout}{result.stderr}",
     )
 
+    words = numpy.arange(ranks * 1000)
+    result, found = run("05_vocabulary", ranks)
+    good = result.returncode == 0 and len(found) == 4 * 5
+    for token in range(4 * good):
+        terms = numpy.exp(numpy.where(words == 7 * token, 12.0, words % 31 * 0.125))
+        good = good and found[5 * token:5 * token + 3] == [token, 7 * token, words.size] \
+            and close(found[5 * token + 3], terms.max() / terms.sum(), 2e-6) and abs(found[5 * token + 4] - 1) < 2e-6
+    tap.ok(good, f"05_vocabulary on {ranks} rank(s)", result.stdout + result.stderr)
+
 
 # What code that is no whole program is put into: a context, and this rank's part of the global array 1, 2, 3, ..., 10 a rank.
 WRAPPING = """
@@ -136,9 +145,11 @@ PRINTS = {
     "allfold.h": lambda ranks: [f"{sum(range(1, 10 * ranks + 1))}"] * ranks,
     "README.md, 1": lambda ranks: [f"{ranks * harmonic(1000):.10f}"] * ranks,
     "docs/library.md, 1": lambda ranks: [f"sum of {ranks}000000 elements: {harmonic(ranks * 10**6):.10f}, largest 1 at 0"],
-    "docs/library.md, 2": lambda ranks: [f"count = {10 * ranks}", "nan_count = 0", f"mean = {(10 * ranks + 1) / 2:g}"],
-    "docs/library.md, 3": lambda ranks: [f"{sum(range(1, 10 * ranks + 1))}"],
+    "docs/library.md, 2": lambda ranks: [f"{sum(i * i for i in range(1, 10 * ranks + 1))}"],
+    "docs/library.md, 3": lambda ranks: [f"count = {10 * ranks}", "nan_count = 0", f"mean = {(10 * ranks + 1) / 2:g}"],
+    "docs/library.md, 4": lambda ranks: [f"{sum(50 * r + 15 for r in range(ranks))} {sum(50 * r + 40 for r in range(ranks))}"],
     "docs/library.md, 5": lambda ranks: [f"{sum(range(1, 10 * ranks + 1))}"],
+    "docs/library.md, 7": lambda ranks: [f"{sum(range(1, 10 * ranks + 1))}"],
 }
 with tempfile.TemporaryDirectory() as folder:
     for name, code in snippets():

@@ -30,7 +30,7 @@ CHANGES = [
     ("a result has another type", False, "double allfold_number", "float allfold_number"),
     ("a field is added between others", False, "    void *stream;", "    int added; void *stream;"),
     ("a field has another type", False, "    int logarithm;", "    double logarithm;"),
-    ("a field is added in the padding at the end of allfold_call", False, "} allfold_call;", "int added; } allfold_call;"),
+    ("a field is added in the padding at the end of the last allfold_call", False, "    uint64_t ddof;", "    int added; uint64_t ddof;"),
     ("a field is removed", False, "    int threads; ", ""),
     ("a field is added to a struct without size", False, "} allfold_result;", "int added; } allfold_result;"),
     ("a fold is added between others", False, "X(PROD, prod,", "X(ADDED, added, sum, 1, \"\") X(PROD, prod,"),

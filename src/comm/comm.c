@@ -3,9 +3,9 @@
 #include "comm/comm.h"
 
 #include "base/elements.h"
+#include "comm/handle.h"
 #include "comm/in_host.h"
 
-#include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +74,9 @@ static void append_records(void *a_bytes, void *b_bytes, int *length, MPI_Dataty
     }
 }
 
-static allfold_status mpi_failed(int code, const char *call, struct error *error)
+MPI_Comm comm_handle(const struct comm *comm) { return comm->mpi->comm; }
+
+allfold_status comm_failed(int code, const char *call, struct error *error)
 {
     char text[MPI_MAX_ERROR_STRING] = "";
     int length = 0;
@@ -98,7 +100,7 @@ static allfold_status share_error(struct comm *comm, MPI_Comm mpi, int failed, e
     const int code = MPI_Bcast(&message, (int)sizeof message, MPI_BYTE, failed, mpi);
     if (code != MPI_SUCCESS) {
         error->status = ALLFOLD_OK;
-        return mpi_failed(code, "MPI_Bcast", error);
+        return comm_failed(code, "MPI_Bcast", error);
     }
     *error = message;
     return error->status;
@@ -111,7 +113,7 @@ static allfold_status agree_to_open(struct comm *comm, MPI_Comm mpi, struct erro
     int failed;
     const int code = MPI_Allreduce(&mine, &failed, 1, MPI_INT, MPI_MIN, mpi);
     if (code != MPI_SUCCESS)
-        return mpi_failed(code, "MPI_Allreduce", error);
+        return comm_failed(code, "MPI_Allreduce", error);
     return failed < comm->size ? share_error(comm, mpi, failed, PHASE_START, error) : ALLFOLD_OK;
 }
 
@@ -161,21 +163,21 @@ static allfold_status open_mpi(MPI_Comm caller, bool share, struct comm *comm, s
     int code;
     MPI_Comm local;
     if ((code = MPI_Comm_dup(caller, &mpi->comm)) != MPI_SUCCESS)
-        return mpi_failed(code, "MPI_Comm_dup", error);
+        return comm_failed(code, "MPI_Comm_dup", error);
     MPI_Comm_set_errhandler(mpi->comm, MPI_ERRORS_RETURN); /* communicators made from it inherit this */
     if ((code = MPI_Comm_split_type(mpi->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &local)) != MPI_SUCCESS)
-        return mpi_failed(code, "MPI_Comm_split_type", error);
+        return comm_failed(code, "MPI_Comm_split_type", error);
     MPI_Comm_rank(local, &comm->local_rank);
     MPI_Comm_size(local, &comm->local_size);
     code = open_stages(comm, local, share, error);
     MPI_Comm_free(&local);
     if (code != MPI_SUCCESS)
-        return mpi_failed(code, "MPI_Comm_split", error);
+        return comm_failed(code, "MPI_Comm_split", error);
     if ((code = open_record(RECORD_BYTES, &mpi->record)) != MPI_SUCCESS
         || (code = open_record(sizeof(struct record), &mpi->wide_record)) != MPI_SUCCESS)
-        mpi_failed(code, "MPI_Type_contiguous", error);
+        comm_failed(code, "MPI_Type_contiguous", error);
     if ((code = MPI_Op_create(append_records, 0, &mpi->append)) != MPI_SUCCESS)
-        mpi_failed(code, "MPI_Op_create", error);
+        comm_failed(code, "MPI_Op_create", error);
     return agree_to_open(comm, mpi->comm, error);
 }
 
@@ -315,7 +317,7 @@ static allfold_status exchange(struct comm *comm, struct comm_part *part, struct
     }
     const int code = append_all(comm, HEADER_BYTES + partial_bytes);
     if (code != MPI_SUCCESS)
-        mpi_failed(code, "MPI_Allreduce", error);
+        comm_failed(code, "MPI_Allreduce", error);
     else if (all->header.failed_rank >= 0)
         share_error(comm, comm->mpi->comm, all->header.failed_rank, before, error);
     else if (all->header.mismatch)
@@ -343,11 +345,11 @@ static allfold_status broadcast(struct comm *comm, enum phase phase, int root, v
     int failed = error->status != ALLFOLD_OK;
     int code = MPI_Bcast(&failed, 1, MPI_INT, root, comm->mpi->comm);
     if (code != MPI_SUCCESS)
-        return mpi_failed(code, "MPI_Bcast", error);
+        return comm_failed(code, "MPI_Bcast", error);
     if (failed)
         return share_error(comm, comm->mpi->comm, root, phase, error);
     code = MPI_Bcast(memory, (int)bytes, MPI_BYTE, root, comm->mpi->comm);
-    return code != MPI_SUCCESS ? mpi_failed(code, "MPI_Bcast", error) : ALLFOLD_OK;
+    return code != MPI_SUCCESS ? comm_failed(code, "MPI_Bcast", error) : ALLFOLD_OK;
 }
 
 allfold_status comm_broadcast(struct comm *comm, int root, void *memory, size_t bytes, struct error *error)
@@ -372,7 +374,7 @@ static void *gather(struct comm *comm, const void *memory, size_t bytes, bool ev
         phase_enter(comm->progress, before);
         if (code == MPI_SUCCESS)
             return all;
-        mpi_failed(code, everywhere ? "MPI_Allgather" : "MPI_Gather", error);
+        comm_failed(code, everywhere ? "MPI_Allgather" : "MPI_Gather", error);
     }
     free(all);
     return NULL;
@@ -393,7 +395,7 @@ allfold_status comm_count(struct comm *comm, bool yes, int *count, struct error 
     const enum phase before = phase_enter(comm->progress, PHASE_EXCHANGE);
     const int mine = yes, code = MPI_Allreduce(&mine, count, 1, MPI_INT, MPI_SUM, comm->mpi->comm);
     phase_enter(comm->progress, before);
-    return code != MPI_SUCCESS ? mpi_failed(code, "MPI_Allreduce", error) : ALLFOLD_OK;
+    return code != MPI_SUCCESS ? comm_failed(code, "MPI_Allreduce", error) : ALLFOLD_OK;
 }
 
 allfold_status comm_same(struct comm *comm, uint64_t key, int *same, int *before, struct error *error)

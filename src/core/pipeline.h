@@ -5,9 +5,10 @@
 
 /* A number for what the ranks must agree upon besides monoid and element type: the pipeline, and in the lower bits its own
    options. */
-enum { CALL_REDUCE = 1 << 16, CALL_SOFTMAX = 2 << 16 };
+enum { CALL_REDUCE = 1 << 16, CALL_SOFTMAX = 2 << 16, CALL_DDOF_SHIFT = 20 };
 _Static_assert(ALLFOLD_NAN_ERROR < 1 << 2 && ALLFOLD_TYPE_COUNT <= 1 << 6 && (int)FOLD_COUNT <= 1 << 8,
-               "CALL_REDUCE has 2 bits for the NaN policy, 6 for the result type, 8 for the fold; CALL_SOFTMAX 8 for its type");
+               "CALL_REDUCE has 2 bits for the NaN policy, 6 for the result type, 8 for the fold; CALL_SOFTMAX 8 for its type; 10 bits are a "
+               "digest of ddof");
 
 /* The copy of a part, or of its beginning, in device memory. */
 struct device_data {

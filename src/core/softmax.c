@@ -40,7 +40,7 @@ static allfold_status start_window(struct worker *worker, struct lane *lane, str
     phase_enter(n->progress, PHASE_NORMALISE);
     char *const y = n->y.memory != NULL ? n->y.memory + first * y_bytes
                                         : (char *)lane->queue->buffer + room_for_x(team->window_elements, n->x_type);
-    const struct softmax_work work = {x, y, n->x_type, n->y_type, count, n->logarithm, n->ctx->level};
+    const struct softmax_work work = {x, y, n->x_type, n->y_type, count, n->logarithm, n->ctx->level, false};
     if (backend->normalise(lane->queue, &work, &n->constants, error) != ALLFOLD_OK || n->y.memory != NULL)
         return error->status;
     return backend->download(lane->queue, y, (size_t)count * y_bytes, &lane->output, error);
@@ -130,7 +130,7 @@ static allfold_status begin_placed(const struct normalise *n, struct partial *pa
     const struct backend *const backend = n->ctx->device->backend;
     struct queue *const queue = n->ctx->queue;
     const bool single_rank = n->ctx->comm.size == 1;
-    const struct softmax_work work = {n->x.memory, n->y.memory, n->x_type, n->y_type, n->x.elements, n->logarithm, n->ctx->level};
+    const struct softmax_work work = {n->x.memory, n->y.memory, n->x_type, n->y_type, n->x.elements, n->logarithm, n->ctx->level, false};
     phase_enter(n->progress, PHASE_FOLD);
     if (backend->enter(queue, n->job->stream, error) != ALLFOLD_OK
         || backend->softmax_begin(queue, &work, single_rank, error) != ALLFOLD_OK

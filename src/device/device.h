@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/base.h"
+#include "fold/axis.h"
 #include "fold/table.h"
 
 struct draw;
@@ -110,6 +111,13 @@ struct backend {
     allfold_status (*softmax_partial)(struct queue *queue, struct error *error);
     allfold_status (*softmax_finish)(struct queue *queue, const struct softmax_constants *constants, struct error *error);
     void (*softmax_cancel)(struct queue *queue);
+    /* Folds along an axis: the partials are there after wait. */
+    allfold_status (*fold_axis)(struct queue *queue, const struct axis_work *work, struct error *error);
+    /* The second pass of softmax along an axis. constants: device memory, those of each result, in order. */
+    allfold_status (*normalise_axis)(struct queue *queue, const struct softmax_axis_work *work,
+                                     const struct softmax_constants *constants, struct error *error);
+    /* Both passes, of whole rows. NULL: the caller does one after the other. */
+    allfold_status (*softmax_axis)(struct queue *queue, const struct softmax_axis_work *work, struct error *error);
     allfold_status (*wait)(struct queue *queue, struct error *error);
 };
 

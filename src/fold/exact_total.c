@@ -100,7 +100,8 @@ void exact_total_root(struct exact_total *total)
     total->rest = rest;
 }
 
-struct exact_total exact_total_variance(const struct exact_total *squares, const struct exact_total *sum, uint64_t count)
+struct exact_total exact_total_variance(const struct exact_total *squares, const struct exact_total *sum, uint64_t count,
+                                        uint64_t divisor)
 {
     struct exact_total variance = *squares, product = {.lowest = 2 * sum->lowest};
     const int sum_digits = total_top(sum) / 32 + 1, shift = squares->lowest - 2 * sum->lowest;
@@ -128,7 +129,7 @@ struct exact_total exact_total_variance(const struct exact_total *squares, const
         borrow >>= 32;
     }
     exact_total_divide(&variance, count);
-    exact_total_divide(&variance, count);
+    exact_total_divide(&variance, divisor);
     return variance;
 }
 

@@ -22,8 +22,9 @@ struct exact_total exact_total_of(const int64_t *words, uint32_t limbs, int32_t 
 void exact_total_divide(struct exact_total *total, uint64_t divisor);
 /* The root of a total that is not negative, to 64 bits. */
 void exact_total_root(struct exact_total *total);
-/* (count * squares - sum * sum) / count^2: the variance, not negative, from sums of squares and of elements. */
-struct exact_total exact_total_variance(const struct exact_total *squares, const struct exact_total *sum, uint64_t count);
+/* (count * squares - sum * sum) / (count * divisor): the variance, not negative, from sums of squares and of elements. */
+struct exact_total exact_total_variance(const struct exact_total *squares, const struct exact_total *sum, uint64_t count,
+                                        uint64_t divisor);
 
 /* Bits of the magnitude of an integer, whose lowest is 0. */
 int exact_total_bits(const struct exact_total *total);

@@ -17,6 +17,7 @@
 struct finish {
     uint64_t count; /* elements of the global array */
     allfold_nan nan;
+    uint64_t ddof; /* as in fold_call */
     allfold_type format; /* floating-point results are rounded to it */
     bool rounds;         /* integers are rounded to it, too: the caller asked for that format */
     struct fold_results *result; /* to which the fields are added */

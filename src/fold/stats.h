@@ -114,12 +114,12 @@ HOST_DEVICE void FN(stats_tile)(FN(stats) * stats, const V *x, uint32_t n, uint6
 
 #ifdef FOLD_HOST
 /* Squares that overflow make the variance infinite; only infinite elements make it NaN. */
-static double FN(stats_variance)(const FN(stats) * stats)
+static double FN(stats_variance)(const FN(stats) * stats, uint64_t ddof)
 {
     const bool finite = is_finite((double)stats->min.value) && is_finite((double)stats->max.value);
     if (finite && stats->m2 != stats->m2)
         return INFINITY;
-    return stats->m2 < 0.0 ? 0.0 : stats->m2 / stats->count;
+    return stats->m2 < 0.0 ? 0.0 : stats->m2 / (stats->count - (double)ddof);
 }
 
 #define STATS stats
@@ -128,6 +128,6 @@ static double FN(stats_variance)(const FN(stats) * stats)
 #define STATS_MEAN_FINISH FN(mean_finish)
 #define STATS_NORM1_FINISH FN(norm1_finish)
 #define STATS_NORM2_FINISH FN(norm2_finish)
-#define STATS_VARIANCE(stats, part) FN(stats_variance)(stats)
+#define STATS_VARIANCE(stats, part) FN(stats_variance)(stats, (part).ddof)
 #include "fold/stats_finish.h"
 #endif

@@ -102,14 +102,14 @@ HOST_DEVICE void FN(stats_exact_tile)(FN(stats_exact) * stats, const V *x, uint3
 
 #ifdef FOLD_HOST
 /* The fields of stats: the functions that finish sum, mean, variance and norms differ between the levels. */
-static double FN(stats_exact_variance)(const FN(stats_exact) * stats, uint64_t count, allfold_type format)
+static double FN(stats_exact_variance)(const FN(stats_exact) * stats, const struct finish *part)
 {
     if (!is_finite((double)stats->min.value) || !is_finite((double)stats->max.value))
         return NAN;
     const struct exact_total sum = exact_total_of(stats->sum.words, FN(sum_exact_limbs), FN(sum_exact_lowest));
     const struct exact_total squares = exact_total_of(stats->norm2.words, FN(norm2_exact_limbs), FN(norm2_exact_lowest));
-    const struct exact_total variance = exact_total_variance(&squares, &sum, count);
-    return exact_total_round(&variance, false, format);
+    const struct exact_total variance = exact_total_variance(&squares, &sum, part->count, part->count - part->ddof);
+    return exact_total_round(&variance, false, part->format);
 }
 #define STATS stats_exact
 #define STATS_FN(x) FN(stats_exact_##x)
@@ -117,6 +117,6 @@ static double FN(stats_exact_variance)(const FN(stats_exact) * stats, uint64_t c
 #define STATS_MEAN_FINISH FN(mean_exact_finish)
 #define STATS_NORM1_FINISH FN(norm1_exact_finish)
 #define STATS_NORM2_FINISH FN(norm2_exact_finish)
-#define STATS_VARIANCE(stats, part) FN(stats_exact_variance)(stats, (part).count, (part).format)
+#define STATS_VARIANCE(stats, part) FN(stats_exact_variance)(stats, &(part))
 #include "fold/stats_finish.h"
 #endif

@@ -1,5 +1,5 @@
 /* Template of the results of stats. STATS is the monoid. STATS_..._FINISH finish its parts min, max, sum, norm1 and norm2.
-   STATS_VARIANCE(stats, part) is the variance of the elements that are not NaN. Host only. */
+   STATS_VARIANCE(stats, part) is the variance of the elements that are not NaN, more than part.ddof. Host only. */
 
 /* If NaN propagates: all are NaN, and the extremes have the index of the first. */
 static void STATS_FN(finish_nan)(const FN(STATS) * stats, const struct finish *finish)
@@ -22,7 +22,7 @@ static void STATS_FN(finish_moments)(const FN(STATS) * stats, const struct finis
     max.value += (V)0;
     STATS_MEAN_FINISH(&stats->sum, part);
     result_name(part, "mean");
-    result_f64(part, STATS_VARIANCE(stats, *part));
+    result_f64(part, part->count > part->ddof ? STATS_VARIANCE(stats, *part) : NAN);
     result_name(part, "variance");
     FN(argmin_finish)(&min, whole);
     result_name(part, "min");

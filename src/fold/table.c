@@ -103,6 +103,7 @@ static const struct monoid_row *row(enum monoid monoid, allfold_type type)
 }
 
 size_t monoid_bytes(enum monoid monoid, allfold_type type) { return row(monoid, type)->bytes; }
+size_t partial_stride(enum monoid monoid, allfold_type type) { return (monoid_bytes(monoid, type) + 15) / 16 * 16; }
 
 void monoid_identity(enum monoid monoid, allfold_type type, struct partial *partial)
 {
@@ -155,7 +156,7 @@ allfold_status fold_finish(const struct fold_call *call, allfold_type type, cons
 {
     const bool rounded = call->result_type != ALLFOLD_TYPE_NONE;
     struct fold_results found = {.count = count, .level = fold_level(call->fold, call->level)};
-    const struct finish finish = {count, call->nan, rounded ? call->result_type : ALLFOLD_F64, rounded, &found, error};
+    const struct finish finish = {count, call->nan, call->ddof, rounded ? call->result_type : ALLFOLD_F64, rounded, &found, error};
     if (monoid_has_room(fold_monoid(call->fold, call->level), count, error) != ALLFOLD_OK)
         return error->status;
     const allfold_status status = method_of(call->fold, call->level)->finish[type_value(type)](partial->bytes, &finish);

@@ -128,10 +128,13 @@ struct softmax_work {
     uint64_t n;
     bool logarithm;
     allfold_level level; /* of the sum of exponentials */
+    bool read_again;     /* y is read soon: it stays in the caches */
 };
 
 /* All take the element type, on which the partial's layout depends. Only for types that the monoid takes. */
 size_t monoid_bytes(enum monoid monoid, allfold_type type);
+/* From one partial to the next where many lie together: monoid_bytes, aligned. */
+size_t partial_stride(enum monoid monoid, allfold_type type);
 void monoid_identity(enum monoid monoid, allfold_type type, struct partial *partial);
 /* *a = *a followed by *b. */
 void monoid_combine(enum monoid monoid, allfold_type type, struct partial *a, const struct partial *b);
@@ -170,6 +173,7 @@ struct fold_call {
     allfold_level level;
     allfold_nan nan;
     allfold_type result_type; /* as in allfold_call */
+    uint64_t ddof; /* stats: the variance is divided by the number of elements less this */
     const struct packing *packing; /* sum and mean only: the elements are packed integers, for values of f64; NULL: they are values */
 };
 

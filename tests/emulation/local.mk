@@ -85,13 +85,16 @@ tests_emulation_allfold_LDADD = \
 tests_emulation_allfold_LINK = $(EMULATION_LINK)
 
 # And the tests of the library, so that several ranks with a device each meet where there is none.
-check_PROGRAMS += tests/emulation/test_softmax tests/emulation/test_failures tests/emulation/dot_folds
+check_PROGRAMS += tests/emulation/axis_folds tests/emulation/test_softmax tests/emulation/test_failures tests/emulation/dot_folds
 standin_library = \
 	tests/emulation/emulation.o \
 	$(emulated_kernels) \
 	tests/emulation/shared_end.o \
 	$(filter %/standin.o tests/emulation/standin/device/%.o,$(standin_objects)) \
 	libfiles.a libcore.a $(MPI_LIBS) $(FORMAT_LIBS) $(OPENMP_LIBS) -lpthread -ldl -lm
+tests_emulation_axis_folds_SOURCES =
+tests_emulation_axis_folds_LDADD = tests/axis_folds.$(OBJEXT) $(standin_library)
+tests_emulation_axis_folds_LINK = $(EMULATION_LINK)
 tests_emulation_test_softmax_SOURCES =
 tests_emulation_test_softmax_LDADD = tests/test_softmax.$(OBJEXT) $(standin_library)
 tests_emulation_test_softmax_LINK = $(EMULATION_LINK)

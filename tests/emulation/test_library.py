@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""tests/test_softmax and tests/test_failures with the CUDA backend on devices that stand in for GPUs: two of them, for one rank,
+"""tests/test_softmax, tests/test_failures and tests/test_axes.py with the CUDA backend on devices that stand in for GPUs: two of them, for one rank,
 for two and for three, of which two share one."""
 import os
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -29,4 +30,10 @@ else:
             good = [line for line in lines if line.startswith("ok ")]
             tap.ok(done.returncode == 0 and f"1..{len(good)}" in lines and len(good) >= 10,
                    f"{name} on {ranks} ranks with stand-in devices: {len(good)} checks", done.stdout + done.stderr)
+    environment = dict(os.environ, **ENVIRONMENT, ALLFOLD_AXIS_FOLDS=os.path.join(HERE, "axis_folds"), ALLFOLD_TEST_BACKENDS="cuda",
+                       ALLFOLD_TEST_RANKS="1 3", ALLFOLD_TEST_CASES="100")
+    done = subprocess.run([sys.executable, os.path.join(tap.SOURCE, "tests", "test_axes.py")], env=environment, capture_output=True,
+                          text=True, check=False)
+    tap.ok(done.returncode == 0 and done.stdout.count("\nok ") + done.stdout.startswith("ok ") == 2 and "not ok" not in done.stdout,
+           "test_axes.py with stand-in devices", done.stdout + done.stderr)
 tap.done()

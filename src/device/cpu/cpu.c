@@ -1,8 +1,7 @@
 /* The CPU backend: the host's memory is the device's, OpenMP threads its multiprocessors. An array is cut into blocks
    by its length alone and the blocks' partials are combined in order, so the bits do not depend on the threads. */
 #include "base/host.h"
-#include "device/cpu/loops.h"
-#include "device/device.h"
+#include "device/cpu/cpu.h"
 #include "fold/exponential.h"
 
 #include <stdio.h>
@@ -12,24 +11,8 @@
 #include <unistd.h>
 
 enum {
-    BLOCK = 1 << 16,       /* least elements of a block: shorter arrays are one, folded without waking threads */
-    BLOCKS_MAX = 4096,     /* so partials need little memory, whatever the length */
     SHARD_BYTES = 4 << 20,  /* of a file that is not in the system's cache: one request to the disk */
     WINDOW_BYTES = 512 << 10 /* stays in the second-level cache of the thread that reads and folds it */
-};
-
-struct cpu_device {
-    struct device device;
-    const struct cpu_loops *loops;
-};
-
-struct cpu_queue {
-    struct queue queue;
-    struct partial partial;
-    struct softmax_work softmax; /* begun, and where x is the whole array */
-    bool single_rank;
-    unsigned char *blocks; /* of a queue without staging: partials of blocks, as close as their size allows, for all threads */
-    void *shared;          /* of the first of some queues: the staging buffers of all */
 };
 
 static int cpu_visible(struct error *why)
@@ -192,68 +175,14 @@ static allfold_status cpu_download(struct queue *queue, const void *from, size_t
     return ALLFOLD_OK;
 }
 
-/* Elements of a block of an array of n: a multiple of BLOCK. */
-static uint64_t block_elements(uint64_t n)
-{
-    const uint64_t blocks = (n + BLOCK - 1) / BLOCK;
-    return (blocks + BLOCKS_MAX - 1) / BLOCKS_MAX * BLOCK;
-}
-
-/* Folds a block of the work's elements. One of an array beyond 2^44 elements is taken in steps. */
-static void fold_block(const struct cpu_loops *loops, const struct work *work, struct range block, struct partial *partial)
-{
-    const uint64_t end = block.first + block.count;
-    monoid_identity(work->monoid, work->type, partial);
-    for (uint64_t start = block.first; start < end; start += 1u << 31) {
-        struct work step = *work;
-        step.x = (const char *)work->x + start * allfold_type_bytes(work->type);
-        step.y = work->y == NULL ? NULL : (const char *)work->y + start * allfold_type_bytes(work->type);
-        step.n = u64_min(end - start, 1u << 31);
-        step.first = work->first + start;
-        loops->fold(&step, partial);
-    }
-}
-
-static struct range block_range(const struct work *work, uint64_t block, uint64_t length)
-{
-    return (struct range){block * length, u64_min(length, work->n - block * length)};
-}
-
-/* All of the device's threads fold blocks. */
-static void fold_by_all(struct cpu_queue *cpu, const struct work *work, uint64_t blocks, uint64_t length)
-{
-    const struct cpu_loops *const loops = ((struct cpu_device *)cpu->queue.device)->loops;
-    const size_t stride = (monoid_bytes(work->monoid, work->type) + 63) / 64 * 64;
-#pragma omp parallel for schedule(static) num_threads(cpu->queue.device->threads)
-    for (uint64_t block = 0; block < blocks; block++)
-        fold_block(loops, work, block_range(work, block, length), (struct partial *)(cpu->blocks + block * stride));
-    for (uint64_t block = 0; block < blocks; block++)
-        monoid_combine(work->monoid, work->type, &cpu->partial, (const struct partial *)(cpu->blocks + block * stride));
-}
-
-/* The same blocks in the same order, so the same bits, by the thread that calls. */
-static void fold_alone(struct cpu_queue *cpu, const struct work *work, uint64_t blocks, uint64_t length)
-{
-    const struct cpu_loops *const loops = ((struct cpu_device *)cpu->queue.device)->loops;
-    struct partial partial;
-    for (uint64_t block = 0; block < blocks; block++) {
-        fold_block(loops, work, block_range(work, block, length), &partial);
-        monoid_combine(work->monoid, work->type, &cpu->partial, &partial);
-    }
-}
-
 static allfold_status cpu_fold(struct queue *queue, const struct work *work, struct error *error)
 {
     (void)error;
     struct cpu_queue *const cpu = (struct cpu_queue *)queue;
-    const uint64_t length = work->n <= BLOCK ? BLOCK : block_elements(work->n), blocks = (work->n + length - 1) / length;
-    monoid_identity(work->monoid, work->type, &cpu->partial);
-    if (blocks <= 1)
-        fold_block(((struct cpu_device *)queue->device)->loops, work, (struct range){0, work->n}, &cpu->partial);
-    else if (cpu->blocks != NULL)
-        fold_by_all(cpu, work, blocks, length);
+    if (work->n > BLOCK && cpu->blocks != NULL)
+        cpu_fold_by_all(cpu, work, &cpu->partial);
     else
-        fold_alone(cpu, work, blocks, length);
+        cpu_fold_alone(cpu_loops_of(queue), work, &cpu->partial);
     return ALLFOLD_OK;
 }
 
@@ -261,17 +190,7 @@ static allfold_status cpu_normalise(struct queue *queue, const struct softmax_wo
                                     const struct softmax_constants *constants, struct error *error)
 {
     (void)error;
-    const struct cpu_loops *const loops = ((struct cpu_device *)queue->device)->loops;
-    const uint64_t blocks = (work->n + BLOCK - 1) / BLOCK;
-#pragma omp parallel for schedule(static) num_threads(queue->device->threads) if (blocks > 1 && queue->bytes == 0)
-    for (uint64_t block = 0; block < blocks; block++) {
-        const uint64_t start = block * BLOCK;
-        struct softmax_work step = *work;
-        step.x = (const char *)work->x + start * allfold_type_bytes(work->x_type);
-        step.y = (char *)work->y + start * allfold_type_bytes(work->y_type);
-        step.n = u64_min(work->n - start, BLOCK);
-        loops->normalise(&step, constants);
-    }
+    cpu_normalise_by_all(queue, work, constants);
     return ALLFOLD_OK;
 }
 
@@ -331,5 +250,8 @@ const struct backend backend_cpu = {
     .softmax_partial = cpu_wait,
     .softmax_finish = cpu_softmax_finish,
     .softmax_cancel = cpu_softmax_cancel,
+    .fold_axis = cpu_fold_axis,
+    .normalise_axis = cpu_normalise_axis,
+    .softmax_axis = cpu_softmax_axis,
     .wait = cpu_wait,
 };

@@ -5,10 +5,25 @@
 #include "fold/exponential.h"
 #include "fold/table.h"
 
+/* Columns of elements: element l of column c is x[l * stride + c]. */
+struct columns {
+    allfold_type type;
+    const void *x;
+    uint64_t length, stride; /* elements of a column, and from one to the next */
+    uint32_t columns;        /* at most COLUMNS_MAX */
+};
+enum { COLUMNS_MAX = 32 };
+
 struct cpu_loops {
     const char *name;
     /* Takes the work, of less than 2^32 elements, into *partial. */
     void (*fold)(const struct work *work, struct partial *partial);
+    /* Takes each column, whose first element has the index `first`, into its partial: partials + c * partial_stride. */
+    void (*fold_columns)(enum monoid monoid, const struct columns *x, uint64_t first, unsigned char *partials);
+    /* The second pass of softmax of each column, from its constants, to columns of y, which has the same type where work says so;
+       work has neither x nor y. */
+    void (*normalise_columns)(const struct softmax_work *work, const struct columns *x, const struct columns *y,
+                              const struct softmax_constants *constants);
     /* The second pass of softmax. */
     void (*normalise)(const struct softmax_work *work, const struct softmax_constants *constants);
 };

@@ -251,5 +251,7 @@ const struct backend backend_cuda = {
     .softmax_partial = cuda_softmax_partial,
     .softmax_finish = cuda_softmax_finish,
     .softmax_cancel = cuda_softmax_cancel,
+    .fold_axis = cuda_fold_axis,
+    .normalise_axis = cuda_normalise_axis,
     .wait = cuda_wait,
 };

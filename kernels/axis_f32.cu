@@ -1,0 +1,3 @@
+/* The kernels along an axis of f16, bf16 and f32. */
+#define FAMILY f32
+#include "kernels/axis_family.cuh"

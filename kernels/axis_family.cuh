@@ -1,0 +1,98 @@
+/* Body of axis_VALUE.cu: every fold along an axis of elements whose value type is FAMILY. */
+#include "kernels/axis.cuh"
+#include "kernels/axis_family.h"
+
+/* The least power of two that is at least x, and at most `most`, a power of two. */
+static uint32_t power_up(uint64_t x, uint32_t most)
+{
+    uint32_t power = 1;
+    while (power < most && power < x)
+        power *= 2;
+    return power;
+}
+
+/* Elements of a row lie side by side, or those of neighbouring rows do: then as many groups as possible stand side by side. */
+template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work *work, int multiprocessors)
+{
+    typedef axis_plan<Axis> plan;
+    const size_t bytes = allfold_type_bytes(work->type);
+    const uint64_t tile = AXIS_SHAPE.tile;
+    struct axis_cut cut = {};
+    cut.box = work->box;
+    if (cut.box.inner == 1 && cut.box.outer_stride == 1 && cut.box.axis_stride != 1) {
+        cut.box.inner = cut.box.outer;
+        cut.box.outer = 1;
+    }
+    cut.type = work->type;
+    cut.results = cut.box.outer * cut.box.inner;
+    cut.first = work->first;
+    cut.stride = (sizeof(typename Axis::whole) + 15) / 16 * 16; /* as partial_stride */
+    cut.columns = cut.box.inner > 1;
+    cut.aligned = cut.box.axis_stride == 1 && (uintptr_t)work->x % 16 == 0 && cut.box.inner == 1
+                  && (cut.box.outer == 1 || cut.box.outer_stride * bytes % 16 == 0);
+    const uint64_t useful = (cut.box.length + tile - 1) / tile; /* members that have something to do */
+    const uint32_t side_by_side = power_up(cut.results, plan::groups);
+    const uint32_t members = cut.columns ? plan::threads / side_by_side : (uint32_t)plan::threads;
+    cut.members = power_up(useful, members);
+    cut.groups = cut.columns ? side_by_side : power_up(cut.results, plan::groups < plan::threads / cut.members
+                                                                        ? plan::groups : plan::threads / cut.members);
+    const uint64_t blocks = (cut.results + cut.groups - 1) / cut.groups, wanted = (uint64_t)multiprocessors * AXIS_SHAPE.blocks;
+    const uint64_t least = tile * cut.members * AXIS_SHAPE.least, room = work->bytes / (cut.results * cut.stride);
+    uint64_t splits = u64_min(u64_max(1, wanted / blocks), u64_max(1, cut.box.length / least));
+    splits = u64_max(1, u64_min(u64_max(splits, cut.box.length >> AXIS_CHUNK_BITS), room));
+    cut.chunk = u64_max(tile, ((cut.box.length + splits - 1) / splits + tile - 1) / tile * tile);
+    cut.splits = u64_max(1, (cut.box.length + cut.chunk - 1) / cut.chunk);
+    return cut;
+}
+
+template <class Axis> static cudaError_t axis_start(const struct axis_work *work, int multiprocessors, cudaStream_t stream)
+{
+    const struct axis_cut cut = axis_cut_of<Axis>(work, multiprocessors);
+    const uint64_t blocks = (cut.results + cut.groups - 1) / cut.groups * cut.splits;
+    const cudaLaunchConfig_t config = launch_config(blocks, (int)(cut.groups * cut.members), stream);
+    if (blocks > INT32_MAX)
+        return cudaErrorInvalidValue;
+    const cudaError_t code = cudaLaunchKernelEx(&config, axis_fold<Axis>, work->x, cut, (unsigned char *)work->partials);
+    if (code != cudaSuccess || cut.splits == 1)
+        return code;
+    const cudaLaunchConfig_t second = launch_config((cut.results + AXIS_SHAPE.threads - 1) / AXIS_SHAPE.threads, AXIS_SHAPE.threads, stream);
+    return cudaLaunchKernelEx(&second, axis_combine<Axis>, (unsigned char *)work->partials, cut);
+}
+
+#define CHECK(name, value_name)                                                                                             \
+    static_assert(sizeof(axis_words<exact_of<MONOID_##name, value_##value_name>>::whole) == sizeof(name##_##value_name), \
+                  "the layout of " #name);
+#define CHECKS(name, values, ...) VALUES_##values(CHECK, name)
+WORD_MONOIDS(CHECKS)
+#undef CHECK
+#undef CHECKS
+
+/* The monoid's kernel, if it exists for the value type. */
+template <class Value> static cudaError_t monoid_start(const struct axis_work *work, int multiprocessors, cudaStream_t stream)
+{
+    constexpr unsigned int mine = 1u << FN_EXPAND(VALUE, FAMILY);
+    switch (work->monoid) {
+#define CASE(name, ...)                                                                                      \
+    case MONOID_##name:                                                                                      \
+        if constexpr (monoid_facts[MONOID_##name].operands == 1 && (monoid_facts[MONOID_##name].values & mine) != 0) \
+            return axis_start<axis_struct<fold_of<MONOID_##name, Value>>>(work, multiprocessors, stream);    \
+        break;
+        STRUCT_MONOIDS(CASE)
+#undef CASE
+#define CASE(name, ...)                                                                                      \
+    case MONOID_##name:                                                                                      \
+        if constexpr (monoid_facts[MONOID_##name].operands == 1)                                             \
+            return axis_start<axis_words<exact_of<MONOID_##name, Value>>>(work, multiprocessors, stream);    \
+        break;
+        WORD_MONOIDS(CASE)
+#undef CASE
+    case MONOID_COUNT:
+        break;
+    }
+    return cudaErrorInvalidValue;
+}
+
+int FN_EXPAND(axis_launch, FAMILY)(const struct axis_work *work, int multiprocessors, void *stream)
+{
+    return monoid_start<FN_EXPAND(value, FAMILY)>(work, multiprocessors, (cudaStream_t)stream);
+}

@@ -1,0 +1,3 @@
+/* The kernels along an axis of int8, int16 and int32. */
+#define FAMILY i32
+#include "kernels/axis_family.cuh"

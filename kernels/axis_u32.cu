@@ -1,0 +1,3 @@
+/* The kernels along an axis of uint8, uint16, uint32 and bool. */
+#define FAMILY u32
+#include "kernels/axis_family.cuh"

@@ -1,0 +1,141 @@
+/* Folds and softmax along an axis: the calls of allfold.h. */
+#include "api.h"
+#include "core/axis.h"
+
+#include <inttypes.h>
+
+/* The distance from the first element to behind the last, or a refusal. */
+static uint64_t extent_of(const struct box *box, size_t element_bytes, struct error *error)
+{
+    uint64_t outer, axis, extent;
+    if (box->outer == 0 || box->length == 0 || box->inner == 0)
+        return 0;
+    if (__builtin_mul_overflow(box->outer - 1, box->outer_stride, &outer) || __builtin_mul_overflow(box->length - 1, box->axis_stride, &axis)
+        || __builtin_add_overflow(outer, axis, &extent) || __builtin_add_overflow(extent, box->inner, &extent)
+        || extent > (uint64_t)PTRDIFF_MAX / element_bytes) {
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "the view reaches further than any memory");
+        return 0;
+    }
+    return extent;
+}
+
+static struct box box_of(const allfold_view *view, struct error *error)
+{
+    struct box box = {view->outer, view->length, view->inner, view->outer_stride, view->axis_stride};
+    uint64_t rows;
+    if (box.axis_stride == 0)
+        box.axis_stride = box.inner > 0 ? box.inner : 1;
+    if (box.outer_stride == 0 && __builtin_mul_overflow(box.length > 0 ? box.length : 1, box.axis_stride, &box.outer_stride))
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "the view reaches further than any memory");
+    if (__builtin_mul_overflow(box.outer, box.inner, &rows))
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "outer times inner is more than 2^64");
+    return box;
+}
+
+/* What cannot be meant of a view. Gives one without elements then, for a pipeline that only agrees on the error. */
+static struct axis_input take_view(const allfold_view *view, struct error *error)
+{
+    const struct axis_input nothing = {.type = ALLFOLD_F32, .box = {0, 0, 0, 1, 1}};
+    if (view == NULL) {
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "the view is NULL");
+        return nothing;
+    }
+    const allfold_array part = {view->data, 0, view->type};
+    api_check_part(&part, error);
+    if ((unsigned)view->cut > ALLFOLD_CUT_INNER)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "cut %d does not exist", (int)view->cut);
+    if (error->status != ALLFOLD_OK)
+        return nothing;
+    const struct axis_input input = {.x = view->data, .box = box_of(view, error), .type = view->type, .cut = view->cut};
+    const allfold_array whole = {view->data, extent_of(&input.box, allfold_type_bytes(view->type), error), view->type};
+    api_check_part(&whole, error);
+    return error->status == ALLFOLD_OK ? input : nothing;
+}
+
+/* A number that differs where calls differ (FNV-1a). */
+static uint64_t mix(uint64_t key, uint64_t number) { return (key ^ number) * UINT64_C(0x100000001b3); }
+
+static void take_outputs(const allfold_outputs *outputs, allfold_fold fold, struct rows_output *taken, struct error *error)
+{
+    if (outputs == NULL || (outputs->outputs == NULL && outputs->count > 0)) {
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "the outputs are NULL");
+        return;
+    }
+    if (outputs->count > allfold_result_count(fold)) {
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "%s has %zu results, found %zu outputs", allfold_fold_name(fold), allfold_result_count(fold),
+                  outputs->count);
+        return;
+    }
+    for (size_t i = 0; i < outputs->count; i++) {
+        const char *const name = allfold_result_name(fold, i);
+        const bool indexed = fold == ALLFOLD_ARGMIN || fold == ALLFOLD_ARGMAX || (name[0] == 'm' && (name[1] == 'i' || name[1] == 'a'));
+        taken[i] = (struct rows_output){outputs->outputs[i].values, outputs->outputs[i].indices};
+        if (taken[i].indices != NULL && !indexed)
+            error_set(error, ALLFOLD_BAD_ARGUMENT, "result %s of %s has no indices: expected NULL", name, allfold_fold_name(fold));
+    }
+}
+
+const char *allfold_result_name(allfold_fold fold, size_t i)
+{
+    return i < allfold_result_count(fold) ? rows_name(fold, i) : NULL;
+}
+
+allfold_type allfold_result_type(allfold_fold fold, size_t i, allfold_type type, allfold_type result_type)
+{
+    return i < allfold_result_count(fold) && type_exists(type) ? rows_type(fold, i, type, result_type) : ALLFOLD_TYPE_NONE;
+}
+
+allfold_status allfold_reduce_axis(allfold_context *context, allfold_fold fold, const allfold_view *view, const allfold_call *options,
+                                   const allfold_outputs *outputs)
+{
+    struct error *const error = &context->error;
+    allfold_call call = ALLFOLD_CALL_INIT;
+    struct rows_output taken[FOLD_RESULTS_MAX] = {{NULL, NULL}};
+    *error = (struct error){0};
+    struct axis_input input = take_view(view, error);
+    api_take_call(options, &call, error);
+    fold = api_check_fold(fold, &call, SIZE_MAX, error);
+    take_outputs(outputs, fold, taken, error);
+    const struct axis_reduce reduce = {
+        .fold = {.fold = fold, .nan = call.nan, .result_type = call.result_type, .ddof = call.ddof},
+        .local = call.own_results != 0, .outputs = taken};
+    input.stream = call.stream;
+    input.call = mix(mix(mix(mix(mix(mix(1, fold), call.nan), call.result_type), call.ddof), reduce.local), input.type * 4 + input.cut);
+    for (size_t i = 0; i < allfold_result_count(fold); i++)
+        input.call = mix(input.call, (taken[i].values != NULL ? 1 : 0) + (taken[i].indices != NULL ? 2 : 0));
+    return core_reduce_axis(context, &reduce, &input, error);
+}
+
+/* Refuses a view of which two elements are one: they cannot both be written. */
+static void check_distinct(const struct box *box, struct error *error)
+{
+    const bool outer_first = box->outer_stride >= box->axis_stride; /* the larger step */
+    const uint64_t small = outer_first ? box->axis_stride : box->outer_stride, steps = outer_first ? box->length : box->outer;
+    const uint64_t large = outer_first ? box->outer_stride : box->axis_stride, larges = outer_first ? box->outer : box->length;
+    if (box->outer == 0 || box->length == 0 || box->inner == 0)
+        return;
+    if ((steps > 1 && small < box->inner) || (larges > 1 && large < (steps - 1) * small + box->inner))
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "the view's elements overlap (outer stride %" PRIu64 ", axis stride %" PRIu64
+                  "): softmax cannot write all of them", box->outer_stride, box->axis_stride);
+}
+
+allfold_status allfold_softmax_axis(allfold_context *context, const allfold_view *view, void *y, allfold_type y_type,
+                                    const allfold_call *options)
+{
+    struct error *const error = &context->error;
+    allfold_call call = ALLFOLD_CALL_INIT;
+    *error = (struct error){0};
+    struct axis_input input = take_view(view, error);
+    check_distinct(&input.box, error);
+    api_take_call(options, &call, error);
+    if (y_type == ALLFOLD_TYPE_NONE && error->status == ALLFOLD_OK)
+        y_type = view->type;
+    api_check_softmax(y_type, &call, error);
+    if (error->status == ALLFOLD_OK && input.box.outer * input.box.inner != 0 && input.box.length > 0
+        && (y == NULL || (uintptr_t)y % allfold_type_bytes(y_type) != 0))
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "the output is NULL or not aligned to its element size");
+    const struct axis_softmax softmax = {y, error->status == ALLFOLD_OK ? y_type : ALLFOLD_F32, call.logarithm != 0};
+    input.stream = call.stream;
+    input.call = mix(mix(mix(2, y_type), softmax.logarithm), input.type * 4 + input.cut);
+    return core_softmax_axis(context, &softmax, &input, error);
+}

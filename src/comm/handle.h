@@ -1,0 +1,10 @@
+/* What the files of src/comm/ that call MPI share. */
+#pragma once
+
+#include "comm/comm.h"
+
+#include <mpi.h>
+
+MPI_Comm comm_handle(const struct comm *comm);
+/* ALLFOLD_MPI_ERROR, with MPI's own text. */
+allfold_status comm_failed(int code, const char *call, struct error *error);

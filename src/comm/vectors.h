@@ -1,0 +1,28 @@
+/* Exchanges of many partials and of many results, in messages of bounded size. Collective, and with the same status on every rank,
+   as in comm.h. */
+#pragma once
+
+#include "comm/comm.h"
+
+/* Partials of results that every rank has a part of. */
+struct comm_partials {
+    enum monoid monoid;
+    allfold_type type;
+    const unsigned char *partials; /* this rank's: partial_stride bytes each */
+    const struct range *parts;     /* of each rank: which of the results it gets */
+};
+
+/* Agrees on *error. Then `combined` gets this rank's part of the results, each of all ranks' partials combined in rank order. It has
+   room for comm->size times the part; the rest is undefined afterwards. Indices in the partials are those of the whole axis. */
+allfold_status comm_combine_partials(struct comm *comm, const struct comm_partials *partials, unsigned char *combined, struct error *error);
+
+/* Rows of elements of `bytes` bytes, of which each rank has a part of every row. */
+struct comm_rows {
+    void *memory;
+    uint64_t rows, width;
+    size_t bytes;
+    const struct range *parts; /* of a row, of each rank */
+};
+
+/* Agrees on *error. Then every rank's memory gets the elements of all. */
+allfold_status comm_gather_rows(struct comm *comm, const struct comm_rows *rows, struct error *error);

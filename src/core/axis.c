@@ -1,0 +1,210 @@
+/* What folds and softmax along an axis share: see axis.h. Results are computed batch by batch, so that memory is bounded for any
+   number of results. */
+#include "core/axis.h"
+
+#include "comm/vectors.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the ranks tell each other before any work. */
+struct extents {
+    uint64_t outer, length, inner, batch, call;
+};
+
+/* Device memory for partials and scratch. */
+static size_t memory_bytes(void) { return 2 * (size_t)AXIS_BUFFER_BYTES; }
+
+uint64_t axis_results(const struct axis *axis) { return axis->input->box.outer * axis->input->box.inner; }
+
+bool axis_is_exchanged(const struct axis *axis) { return axis->input->cut == ALLFOLD_CUT_AXIS && axis->ctx->comm.size > 1; }
+
+static uint64_t cut_extent(allfold_cut cut, const struct extents *extents)
+{
+    return cut == ALLFOLD_CUT_OUTER ? extents->outer : cut == ALLFOLD_CUT_AXIS ? extents->length : extents->inner;
+}
+
+/* Whether a rank's extents go with this rank's: all but that of the cut dimension are equal. */
+static bool goes_with(allfold_cut cut, const struct extents *mine, const struct extents *other)
+{
+    return mine->call == other->call && (cut == ALLFOLD_CUT_OUTER || mine->outer == other->outer)
+           && (cut == ALLFOLD_CUT_AXIS || mine->length == other->length) && (cut == ALLFOLD_CUT_INNER || mine->inner == other->inner);
+}
+
+static allfold_status refuse_extents(int rank, const struct extents *first, const struct extents *other, struct error *error)
+{
+    if (first->call != other->call)
+        return error_set(error, ALLFOLD_BAD_ARGUMENT,
+                         "the ranks made different calls: fold or softmax, element types, cut and options must be the same on all");
+    return error_set(error, ALLFOLD_BAD_ARGUMENT,
+                     "rank 0 has outer %" PRIu64 ", length %" PRIu64 ", inner %" PRIu64 " and rank %d has %" PRIu64 ", %" PRIu64
+                     ", %" PRIu64 ": ranks may differ only in the dimension that they cut", first->outer, first->length, first->inner,
+                     rank, other->outer, other->length, other->inner);
+}
+
+/* The parts of all ranks, the whole array's dimensions, and one size of batches. Every rank finds the same. */
+static allfold_status take_extents(struct axis *axis, const struct extents *all, struct error *error)
+{
+    const allfold_cut cut = axis->input->cut;
+    const int size = axis->ctx->comm.size;
+    uint64_t total = 0, results;
+    axis->parts = malloc((size_t)size * sizeof *axis->parts);
+    if (axis->parts == NULL)
+        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for the parts of %d ranks", size);
+    error->shared = true; /* if there is one, it is every rank's */
+    for (int rank = 0; rank < size; rank++) {
+        const uint64_t extent = cut_extent(cut, &all[rank]);
+        if (!goes_with(cut, &all[0], &all[rank]))
+            return refuse_extents(rank, &all[0], &all[rank], error);
+        axis->parts[rank] = (struct range){total, extent};
+        if (__builtin_add_overflow(total, extent, &total))
+            return error_set(error, ALLFOLD_BAD_ARGUMENT, "the ranks' parts are together more than 2^64");
+        axis->batch = u64_min(axis->batch, all[rank].batch);
+    }
+    axis->outer = cut == ALLFOLD_CUT_OUTER ? total : all[0].outer;
+    axis->length = cut == ALLFOLD_CUT_AXIS ? total : all[0].length;
+    axis->inner = cut == ALLFOLD_CUT_INNER ? total : all[0].inner;
+    axis->first = cut == ALLFOLD_CUT_AXIS ? axis->parts[axis->ctx->comm.rank].first : 0;
+    if (__builtin_mul_overflow(axis->outer, axis->inner, &results) || results > (uint64_t)PTRDIFF_MAX / sizeof(uint64_t))
+        return error_set(error, ALLFOLD_NO_MEMORY, "%" PRIu64 " times %" PRIu64 " results are more than any memory", axis->outer,
+                         axis->inner);
+    error->shared = false;
+    return ALLFOLD_OK;
+}
+
+/* Results of a batch: their partials fit the queue's buffer, and whole rows of host memory do, too, if a row is short enough. */
+static uint64_t batch_of(const struct axis *axis, uint64_t most)
+{
+    const struct box *const box = &axis->input->box;
+    const size_t bytes = allfold_type_bytes(axis->input->type);
+    uint64_t batch = AXIS_BUFFER_BYTES / axis->stride;
+    if (most > 0)
+        batch = u64_min(batch, most);
+    if (!axis->in_place) {
+        const uint64_t whole = AXIS_BUFFER_BYTES / 4 / bytes / u64_max(box->length, 1), run = box->inner > 1 ? 4096 / bytes : 1;
+        batch = u64_min(batch, u64_max(whole, run));
+    }
+    return u64_max(batch, 1);
+}
+
+/* The queue, the place of x, and memory. */
+static allfold_status prepare(struct axis *axis, struct error *error)
+{
+    struct allfold_context *const ctx = axis->ctx;
+    const struct backend *const backend = ctx->device->backend;
+    const struct axis_input *const input = axis->input;
+    enum place place = PLACE_DEVICE;
+    axis->queue = ctx->queue;
+    axis->stride = partial_stride(axis->monoid, input->type);
+    if (backend->own_memory && core_queues(ctx, 1, AXIS_BUFFER_BYTES, error) == ALLFOLD_OK)
+        axis->queue = ctx->queues[0];
+    axis->in_place = true;
+    if (error->status == ALLFOLD_OK && input->x != NULL && backend->locate(ctx->device, input->x, &place, error) == ALLFOLD_OK)
+        axis->in_place = place == PLACE_DEVICE;
+    if (error->status != ALLFOLD_OK || backend->follow(axis->queue, input->stream, error) != ALLFOLD_OK)
+        return error->status;
+    return backend->allocate(ctx->device, memory_bytes(), &axis->partials, error);
+}
+
+allfold_status axis_begin(struct axis *axis, uint64_t most, struct error *error)
+{
+    const struct axis_input *const input = axis->input;
+    struct comm *const comm = &axis->ctx->comm;
+    const struct box *const box = &input->box;
+    if (error->status == ALLFOLD_OK)
+        prepare(axis, error);
+    axis->batch = error->status == ALLFOLD_OK ? batch_of(axis, most) : 1;
+    const struct extents mine = {box->outer, box->length, box->inner, axis->batch, input->call};
+    struct extents *const all = comm_gather_all(comm, &mine, sizeof mine, error);
+    if (all == NULL)
+        return error->status;
+    take_extents(axis, all, error);
+    free(all);
+    return comm->size > 1 && !error->shared ? comm_agree(comm, error) : error->status;
+}
+
+void axis_end(struct axis *axis)
+{
+    struct device *const device = axis->ctx->device;
+    struct error ignored = {0};
+    if (axis->queue != NULL)
+        device->backend->wait(axis->queue, &ignored);
+    if (axis->partials != NULL)
+        device->backend->release(device, axis->partials);
+    free(axis->parts);
+}
+
+struct axis_batch axis_batch_at(const struct axis *axis, uint64_t first)
+{
+    const uint64_t inner = axis->input->box.inner, o = first / inner, i = first % inner;
+    struct axis_batch batch = {.first = first, .o = o, .i = i};
+    if (axis->batch >= inner) {
+        batch.outer = u64_min(axis->batch / inner, axis->input->box.outer - o);
+        batch.inner = inner;
+    } else {
+        batch.outer = 1;
+        batch.inner = u64_min(axis->batch, inner - i);
+    }
+    batch.count = batch.outer * batch.inner;
+    return batch;
+}
+
+/* Combines the partials of a further piece of the batch's rows. */
+static void combine(const struct axis *axis, uint64_t count, unsigned char *all, const unsigned char *next)
+{
+    for (uint64_t r = 0; r < count; r++)
+        monoid_combine(axis->monoid, axis->input->type, (struct partial *)(all + r * axis->stride),
+                       (const struct partial *)(next + r * axis->stride));
+}
+
+/* Folds a piece, whose partials come to host memory. */
+static allfold_status fold_piece(const struct axis *axis, struct axis_piece *piece, const void **partials, struct error *error)
+{
+    const struct backend *const backend = axis->ctx->device->backend;
+    if (axis_piece_load(axis, piece, error) != ALLFOLD_OK)
+        return error->status;
+    const struct axis_work work = {axis->monoid, axis->input->type, piece->x, piece->box, axis->first + piece->l, axis->partials,
+                                   memory_bytes()};
+    const uint64_t count = piece->box.outer * piece->box.inner;
+    phase_enter(axis->ctx->comm.progress, PHASE_FOLD);
+    if (backend->fold_axis(axis->queue, &work, error) == ALLFOLD_OK
+        && backend->download(axis->queue, axis->partials, count * axis->stride, partials, error) == ALLFOLD_OK
+        && backend->wait(axis->queue, error) == ALLFOLD_OK)
+        atomic_fetch_add(&axis->ctx->comm.progress->done, count * piece->box.length * allfold_type_bytes(axis->input->type));
+    return error->status;
+}
+
+allfold_status axis_fold(const struct axis *axis, const struct axis_batch *batch, const unsigned char **partials, struct error *error)
+{
+    const size_t bytes = batch->count * axis->stride;
+    const void *found = NULL;
+    struct axis_piece piece = axis_piece_at(axis, batch, 0, allfold_type_bytes(axis->input->type));
+    if (progress_check(axis->ctx->comm.progress, error) != ALLFOLD_OK || fold_piece(axis, &piece, &found, error) != ALLFOLD_OK)
+        return error->status;
+    *partials = found;
+    if (piece.box.length == axis->input->box.length)
+        return ALLFOLD_OK;
+    /* long rows of the host's memory: the staging buffer is needed for their next piece */
+    unsigned char *const all = malloc(bytes);
+    if (all == NULL)
+        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " partials", batch->count);
+    memcpy(all, found, bytes);
+    while (error->status == ALLFOLD_OK && piece.l + piece.box.length < axis->input->box.length) {
+        piece = axis_piece_at(axis, batch, piece.l + piece.box.length, allfold_type_bytes(axis->input->type));
+        if (fold_piece(axis, &piece, &found, error) == ALLFOLD_OK)
+            combine(axis, batch->count, all, found);
+    }
+    if (error->status == ALLFOLD_OK)
+        memcpy((void *)(uintptr_t)found, all, bytes); /* the staging buffer's */
+    *partials = found;
+    free(all);
+    return error->status;
+}
+
+void axis_share(const struct axis *axis, uint64_t count, struct range *parts)
+{
+    const int size = axis->ctx->comm.size;
+    for (int rank = 0; rank < size; rank++)
+        parts[rank] = range_part(count, (uint64_t)rank, (uint64_t)size);
+}

@@ -1,0 +1,101 @@
+/* Folds and softmax along an axis. The calls are axis_reduce.c and axis_softmax.c; what they share is axis.c: the ranks' parts,
+   batches of results, and the partials of a batch; axis_pieces.c brings elements to the device and back, piece by piece. */
+#pragma once
+
+#include "core/core.h"
+#include "fold/rows.h"
+
+/* A rank's part of an array of three dimensions, in memory. */
+struct axis_input {
+    const void *x;
+    struct box box;
+    allfold_type type;
+    allfold_cut cut;
+    void *stream;  /* as in allfold_call */
+    uint64_t call; /* what must be the same on all ranks, besides type, cut and two of the dimensions */
+};
+
+/* Collective: outputs are as allfold_reduce_axis says. local: each rank gets its own results alone. */
+struct axis_reduce {
+    struct fold_call fold;
+    bool local;
+    const struct rows_output *outputs; /* allfold_result_count of them */
+};
+allfold_status core_reduce_axis(struct allfold_context *ctx, const struct axis_reduce *reduce, const struct axis_input *input,
+                                struct error *error);
+
+/* Collective: y has the strides of x. */
+struct axis_softmax {
+    void *y;
+    allfold_type y_type;
+    bool logarithm;
+};
+allfold_status core_softmax_axis(struct allfold_context *ctx, const struct axis_softmax *softmax, const struct axis_input *input,
+                                 struct error *error);
+
+/* ---- what the two share */
+
+/* The work of one rank. */
+struct axis {
+    struct allfold_context *ctx;
+    const struct axis_input *input;
+    enum monoid monoid;
+    size_t stride;          /* of partials */
+    struct queue *queue;
+    bool in_place;          /* the device uses x where it lies */
+    uint64_t batch;         /* results at a time; with a cut axis the same on all ranks */
+    void *partials;         /* device memory, of axis_memory bytes */
+    struct range *parts;    /* of the cut dimension, of each rank */
+    uint64_t length, first; /* of the whole axis; where this rank's part of it begins */
+    uint64_t outer, inner;  /* of the whole array */
+};
+
+/* Results first to first + count of this rank's box: no whole planes, or a run of one. */
+struct axis_batch {
+    uint64_t first, count;
+    uint64_t o, outer, i, inner;
+};
+
+/* Begins with all dimensions known, or fails on all ranks. most: a batch has at most so many results, 0 if that does not matter.
+   Collective. axis_end is right in any case. */
+allfold_status axis_begin(struct axis *axis, uint64_t most, struct error *error);
+void axis_end(struct axis *axis);
+uint64_t axis_results(const struct axis *axis); /* of this rank's box */
+bool axis_is_exchanged(const struct axis *axis); /* partials of several ranks belong together */
+struct axis_batch axis_batch_at(const struct axis *axis, uint64_t first);
+
+/* Folds a batch. *partials is host memory, until the queue is used again. Local. */
+allfold_status axis_fold(const struct axis *axis, const struct axis_batch *batch, const unsigned char **partials, struct error *error);
+
+/* Each rank's range of `count` results of a batch, evenly. parts: room for all ranks. */
+void axis_share(const struct axis *axis, uint64_t count, struct range *parts);
+
+/* ---- axis_pieces.c: all local */
+
+enum { AXIS_BUFFER_BYTES = 8 << 20 }; /* of a queue, where the device has memory of its own */
+
+/* A part of a box, and where the device finds it. */
+struct axis_piece {
+    struct box box;     /* with the strides that it has there */
+    uint64_t o, l, i;   /* its first element in the whole box */
+    const void *x;
+};
+
+/* The next piece of a batch, which begins at l = from and of which the device has room for elements of `bytes` bytes, x included:
+   whole rows if possible. */
+struct axis_piece axis_piece_at(const struct axis *axis, const struct axis_batch *batch, uint64_t from, size_t bytes);
+/* Brings its elements to the device, unless they are used in place. */
+allfold_status axis_piece_load(const struct axis *axis, struct axis_piece *piece, struct error *error);
+
+/* Memory to and from the device, of any length, through the queue's staging buffer. */
+allfold_status axis_upload(const struct axis *axis, const void *from, void *to, size_t bytes, struct error *error);
+
+/* Copies a box of elements of `bytes` bytes. */
+struct box_copy {
+    void *to;
+    const void *from;
+    uint64_t to_outer_stride, to_axis_stride;
+    struct box box; /* with the strides of from */
+    size_t bytes;
+};
+void box_copy(const struct box_copy *copy);

@@ -1,0 +1,48 @@
+/* What the files of the CPU backend share. */
+#pragma once
+
+#include "device/cpu/loops.h"
+#include "device/device.h"
+
+enum {
+    BLOCK = 1 << 16,  /* least elements of a block: shorter arrays are one, folded without waking threads */
+    BLOCKS_MAX = 4096 /* so partials need little memory, whatever the length */
+};
+
+struct cpu_device {
+    struct device device;
+    const struct cpu_loops *loops;
+};
+
+struct cpu_queue {
+    struct queue queue;
+    struct partial partial;
+    struct softmax_work softmax; /* begun, and where x is the whole array */
+    bool single_rank;
+    unsigned char *blocks; /* of a queue without staging: partials of blocks, as close as their size allows, for all threads */
+    void *shared;          /* of the first of some queues: the staging buffers of all */
+};
+
+static inline const struct cpu_loops *cpu_loops_of(const struct queue *queue)
+{
+    return ((const struct cpu_device *)queue->device)->loops;
+}
+
+/* ---- blocks.c */
+
+/* Elements of a block of an array of n: a multiple of BLOCK, or all where that is less. */
+uint64_t cpu_block_elements(uint64_t n);
+/* Folds a range of the work's elements into *partial, of which only monoid_bytes are written. */
+void cpu_fold_block(const struct cpu_loops *loops, const struct work *work, struct range block, struct partial *partial);
+/* Folds all of the work's elements, block after block, by the thread that calls. */
+void cpu_fold_alone(const struct cpu_loops *loops, const struct work *work, struct partial *partial);
+/* The same, with the same bits, by all of the device's threads. The queue must have blocks. */
+void cpu_fold_by_all(const struct cpu_queue *cpu, const struct work *work, struct partial *partial);
+/* The second pass of softmax by all threads. */
+void cpu_normalise_by_all(const struct queue *queue, const struct softmax_work *work, const struct softmax_constants *constants);
+
+/* axis.c: see device.h. */
+allfold_status cpu_fold_axis(struct queue *queue, const struct axis_work *work, struct error *error);
+allfold_status cpu_normalise_axis(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants,
+                                  struct error *error);
+allfold_status cpu_softmax_axis(struct queue *queue, const struct softmax_axis_work *work, struct error *error);

@@ -1,0 +1,101 @@
+/* Finishes the partials of a fold along an axis: rows.h. */
+#include "fold/rows.h"
+
+#include "base/elements.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+/* What type a result has where no format is asked for. */
+enum kind { KIND_F64, KIND_COUNT, KIND_ELEMENT, KIND_MAGNITUDE };
+
+static const struct {
+    const char *name;
+    enum kind kind;
+} statistics[] = {{"count", KIND_COUNT}, {"nan_count", KIND_COUNT}, {"sum", KIND_ELEMENT},     {"mean", KIND_F64},
+                  {"variance", KIND_F64}, {"min", KIND_ELEMENT},    {"max", KIND_ELEMENT},     {"norm1", KIND_MAGNITUDE},
+                  {"norm2", KIND_F64},    {"norminf", KIND_MAGNITUDE}};
+
+static enum kind kind_of(allfold_fold fold, size_t i)
+{
+    switch (fold) {
+    case ALLFOLD_STATS: return statistics[i].kind;
+    case ALLFOLD_MEAN:
+    case ALLFOLD_NORM2:
+    case ALLFOLD_LOGSUMEXP: return KIND_F64;
+    case ALLFOLD_NORM1:
+    case ALLFOLD_NORMINF: return KIND_MAGNITUDE;
+    default: return KIND_ELEMENT;
+    }
+}
+
+const char *rows_name(allfold_fold fold, size_t i) { return fold == ALLFOLD_STATS ? statistics[i].name : "value"; }
+
+allfold_type rows_type(allfold_fold fold, size_t i, allfold_type type, allfold_type asked)
+{
+    const enum kind kind = kind_of(fold, i);
+    if (kind == KIND_COUNT)
+        return ALLFOLD_UINT64;
+    if (asked != ALLFOLD_TYPE_NONE)
+        return asked;
+    if (kind == KIND_F64 || type_kind(type) == 'f')
+        return ALLFOLD_F64;
+    return kind == KIND_ELEMENT && type_kind(type) == 'i' ? ALLFOLD_INT64 : ALLFOLD_UINT64;
+}
+
+/* value has been rounded to the type already. */
+static void store_value(void *values, uint64_t place, allfold_type type, const allfold_value *value)
+{
+    switch (type) {
+    case ALLFOLD_F16: ((element_f16 *)values)[place] = round_f16(value->f64); break;
+    case ALLFOLD_BF16: ((element_bf16 *)values)[place] = round_bf16(value->f64); break;
+    case ALLFOLD_F32: ((float *)values)[place] = (float)value->f64; break;
+    default: ((uint64_t *)values)[place] = value->u64; /* the bits of any of the three */
+    }
+}
+
+static const struct fold_field *field_of(const struct fold_results *found, const char *name)
+{
+    for (int i = 0; i < found->field_count; i++)
+        if (strcmp(found->fields[i].name, name) == 0)
+            return &found->fields[i];
+    return NULL;
+}
+
+/* Stores the results of one row. What a row of NaN or of nothing does not have is NaN. */
+static allfold_status store_row(const struct rows *rows, const struct fold_results *found, uint64_t place, struct error *error)
+{
+    const allfold_fold fold = rows->call->fold;
+    const allfold_value nan = {.kind = ALLFOLD_VALUE_F64, .f64 = NAN};
+    for (size_t i = 0; i < allfold_result_count(fold); i++) {
+        const struct rows_output *const output = &rows->outputs[i];
+        if (output->values == NULL && output->indices == NULL)
+            continue;
+        const struct fold_field *const field
+            = fold != ALLFOLD_STATS ? &found->fields[0] : field_of(found, statistics[i].name);
+        const allfold_type type = rows_type(fold, i, rows->type, rows->call->result_type);
+        if (field == NULL && type_kind(type) != 'f')
+            return error_set(error, ALLFOLD_NO_VALUE, "%s of an empty axis does not exist", statistics[i].name);
+        if (output->values != NULL)
+            store_value(output->values, place, type, field != NULL ? &field->value : &nan);
+        if (output->indices != NULL)
+            output->indices[place] = field != NULL ? (int64_t)field->index : -1;
+    }
+    return ALLFOLD_OK;
+}
+
+allfold_status rows_finish(const struct rows *rows, struct range range, struct error *error)
+{
+    const size_t stride = partial_stride(fold_monoid(rows->call->fold, rows->call->level), rows->type);
+    for (uint64_t r = range.first; r < range.first + range.count; r++) {
+        const uint64_t place = rows->first + r / rows->run * rows->step + r % rows->run;
+        struct fold_results found;
+        struct error own = {0};
+        if (fold_finish(rows->call, rows->type, (const struct partial *)(rows->partials + r * stride), rows->count, &found, &own)
+                != ALLFOLD_OK
+            || store_row(rows, &found, place, &own) != ALLFOLD_OK)
+            return error_set(error, own.status, "result [%" PRIu64 "][%" PRIu64 "]: %s", place / rows->inner, place % rows->inner,
+                             own.text);
+    }
+    return ALLFOLD_OK;
+}

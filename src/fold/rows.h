@@ -1,0 +1,30 @@
+/* Results of a fold along an axis: many partials, each finished into an element of the caller's arrays. */
+#pragma once
+
+#include "fold/table.h"
+
+/* The name of result number i of the fold, i below allfold_result_count. */
+const char *rows_name(allfold_fold fold, size_t i);
+/* The type of its values, for elements of a type, where the caller asked for a result type or ALLFOLD_TYPE_NONE: f64, int64 or
+   uint64, or that type. */
+allfold_type rows_type(allfold_fold fold, size_t i, allfold_type type, allfold_type asked);
+
+/* Arrays for one of the fold's results. Either may be NULL. */
+struct rows_output {
+    void *values;     /* of rows_type */
+    int64_t *indices; /* -1: none */
+};
+
+/* Partials that lie together, of results whose places are runs of neighbours. */
+struct rows {
+    const struct fold_call *call;
+    allfold_type type;
+    uint64_t count;              /* elements along the whole axis */
+    const unsigned char *partials;
+    const struct rows_output *outputs; /* allfold_result_count of them */
+    uint64_t first, run, step;   /* result r goes to first + r / run * step + r % run */
+    uint64_t inner;              /* of the results: messages name result [place / inner][place % inner] */
+};
+
+/* Finishes results [range). An error names the first that has no value. */
+allfold_status rows_finish(const struct rows *rows, struct range range, struct error *error);

@@ -1,0 +1,238 @@
+/* Folds and softmax along axes of arrays in a file: the program behind test_axes.py. Run under MPI: axis_folds BACKEND CASES DATA
+   OUT. Each line of CASES is a call: numbers in the order of struct axis_case. DATA holds the global arrays, of which each rank
+   takes a sub-box with the strides of the whole. Rank 0 prints a line for each call, its status and message, and writes the results
+   of those without error to OUT. A difference between ranks, between host and device memory, or between all results and a rank's
+   own, ends the program. */
+#include "tests/support.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+struct axis_case {
+    uint64_t softmax, fold, type, to, outer, length, inner, outer_stride, axis_stride, cut, split, nan, ddof, logarithm, fast, memory,
+        at, elements; /* to: result type, or that of y; at: byte in DATA */
+};
+enum { FIELDS = sizeof(struct axis_case) / sizeof(uint64_t) };
+
+static FILE *out;
+
+/* This rank's part of a call. */
+struct part {
+    allfold_view view;
+    struct range cut; /* of the cut dimension */
+    uint64_t at;      /* element of the array with which the part begins */
+};
+
+static struct part part_of(const struct axis_case *c, const char *data, size_t bytes)
+{
+    const uint64_t extents[] = {c->outer, c->length, c->inner}, strides[] = {c->outer_stride, c->axis_stride, 1};
+    struct part part = {.cut = split_part((enum split)c->split, extents[c->cut], world_rank(), world_size())};
+    part.at = part.cut.first * strides[c->cut];
+    part.view = (allfold_view){data + (part.cut.count > 0 ? part.at : 0) * bytes, c->outer, c->length, c->inner, c->outer_stride,
+                               c->axis_stride, (allfold_type)c->type, (allfold_cut)c->cut};
+    *(c->cut == ALLFOLD_CUT_OUTER ? &part.view.outer : c->cut == ALLFOLD_CUT_AXIS ? &part.view.length : &part.view.inner)
+        = part.cut.count;
+    return part;
+}
+
+static void *zeroed(size_t bytes)
+{
+    void *const memory = calloc(bytes + 64, 1);
+    must(memory != NULL, "memory");
+    return memory;
+}
+
+/* The place among all results of this rank's own result number r. */
+static uint64_t place_of(const struct axis_case *c, const struct part *part, uint64_t r)
+{
+    if (c->cut == ALLFOLD_CUT_OUTER)
+        return part->cut.first * c->inner + r;
+    if (c->cut == ALLFOLD_CUT_INNER)
+        return r / part->cut.count * c->inner + part->cut.first + r % part->cut.count;
+    return range_part(c->outer * c->inner, (uint64_t)world_rank(), (uint64_t)world_size()).first + r;
+}
+
+static uint64_t own_count(const struct axis_case *c, const struct part *part)
+{
+    return c->cut == ALLFOLD_CUT_AXIS ? range_part(c->outer * c->inner, (uint64_t)world_rank(), (uint64_t)world_size()).count
+                                      : part->view.outer * part->view.inner;
+}
+
+static void same_on_all(const void *memory, size_t bytes)
+{
+    void *const first = zeroed(bytes);
+    memcpy(first, memory, bytes);
+    MPI_Bcast(first, (int)bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+    must(memcmp(first, memory, bytes) == 0, "the ranks have different results");
+    free(first);
+}
+
+struct arrays {
+    void *values[FOLD_RESULTS_MAX];
+    int64_t *indices[FOLD_RESULTS_MAX];
+};
+
+static bool has_indices(const struct axis_case *c, size_t i)
+{
+    return c->fold == ALLFOLD_ARGMIN || c->fold == ALLFOLD_ARGMAX || (c->fold == ALLFOLD_STATS && (i == 5 || i == 6));
+}
+
+/* One call. Results go to arrays of `count` elements; on_device: through device memory. */
+static allfold_status reduce_once(allfold_context *ctx, const struct axis_case *c, const struct part *part, bool own,
+                                  struct arrays *arrays, uint64_t count)
+{
+    const allfold_fold fold = (allfold_fold)c->fold;
+    const bool on_device = c->memory == MEMORY_DEVICE;
+    allfold_call call = ALLFOLD_CALL_INIT;
+    allfold_output outputs[FOLD_RESULTS_MAX];
+    call.nan = (allfold_nan)c->nan;
+    call.result_type = (allfold_type)c->to;
+    call.ddof = c->ddof;
+    call.own_results = own;
+    const size_t results = allfold_result_count(fold);
+    for (size_t i = 0; i < results; i++) {
+        arrays->values[i] = zeroed(count * 8);
+        arrays->indices[i] = has_indices(c, i) ? zeroed(count * 8) : NULL;
+        outputs[i] = (allfold_output){arrays->values[i], arrays->indices[i]};
+        if (on_device)
+            outputs[i].values = device_block(ctx, count * 8, 8);
+    }
+    const allfold_status status = allfold_reduce_axis(ctx, fold, &part->view, &call, &(allfold_outputs){outputs, results});
+    for (size_t i = 0; i < results && on_device; i++) {
+        const allfold_type type = allfold_result_type(fold, i, part->view.type, call.result_type);
+        if (status == ALLFOLD_OK)
+            device_read(ctx, arrays->values[i], outputs[i].values, count * allfold_type_bytes(type));
+        device_block_free(ctx, outputs[i].values, 8);
+    }
+    return status;
+}
+
+static void arrays_free(struct arrays *arrays, size_t results)
+{
+    for (size_t i = 0; i < results; i++) {
+        free(arrays->values[i]);
+        free(arrays->indices[i]);
+    }
+}
+
+static void compare_own(const struct axis_case *c, const struct part *part, const struct arrays *all, const struct arrays *own)
+{
+    for (size_t i = 0; i < allfold_result_count((allfold_fold)c->fold); i++) {
+        const size_t bytes
+            = allfold_type_bytes(allfold_result_type((allfold_fold)c->fold, i, (allfold_type)c->type, (allfold_type)c->to));
+        for (uint64_t r = 0; r < own_count(c, part); r++) {
+            const uint64_t place = place_of(c, part, r);
+            must(memcmp((char *)all->values[i] + place * bytes, (char *)own->values[i] + r * bytes, bytes) == 0,
+                 "a rank's own results are not those of all");
+            must(all->indices[i] == NULL || all->indices[i][place] == own->indices[i][r], "nor are the indices");
+        }
+    }
+}
+
+static void do_reduce(allfold_context *ctx, const struct axis_case *c, const struct part *part)
+{
+    const allfold_fold fold = (allfold_fold)c->fold;
+    const uint64_t count = c->outer * c->inner;
+    struct arrays all, own;
+    const allfold_status status = reduce_once(ctx, c, part, false, &all, count);
+    if (world_rank() == 0)
+        printf("%d %s\n", (int)status, status == ALLFOLD_OK ? "" : allfold_message(ctx));
+    must(reduce_once(ctx, c, part, true, &own, own_count(c, part)) == status, "own results have another status");
+    for (size_t i = 0; i < allfold_result_count(fold) && status == ALLFOLD_OK; i++) {
+        const size_t bytes = allfold_type_bytes(allfold_result_type(fold, i, part->view.type, (allfold_type)c->to));
+        same_on_all(all.values[i], count * bytes);
+        if (world_rank() == 0)
+            fwrite(all.values[i], bytes, count, out);
+        if (all.indices[i] != NULL) {
+            same_on_all(all.indices[i], count * 8);
+            if (world_rank() == 0)
+                fwrite(all.indices[i], 8, count, out);
+        }
+    }
+    if (status == ALLFOLD_OK)
+        compare_own(c, part, &all, &own);
+    arrays_free(&all, allfold_result_count(fold));
+    arrays_free(&own, allfold_result_count(fold));
+}
+
+/* y of the whole array: what a rank does not write stays 0, so that the ranks' arrays can be put together. */
+static void do_softmax(allfold_context *ctx, const struct axis_case *c, const struct part *part)
+{
+    const size_t bytes = allfold_type_bytes((allfold_type)c->to), all = c->elements * bytes;
+    const bool on_device = c->memory == MEMORY_DEVICE || c->memory == MEMORY_PINNED; /* pinned: x in host memory, y not */
+    unsigned char *const y = zeroed(all), *const gathered = zeroed(all), *device = NULL;
+    allfold_call call = ALLFOLD_CALL_INIT;
+    call.logarithm = (int)c->logarithm;
+    if (on_device) {
+        device = device_block(ctx, all, bytes);
+        device_write(ctx, device, y, all);
+    }
+    const uint64_t at = part->cut.count > 0 ? part->at : 0;
+    const allfold_status status
+        = allfold_softmax_axis(ctx, &part->view, (on_device ? device : y) + at * bytes, (allfold_type)c->to, &call);
+    if (world_rank() == 0)
+        printf("%d %s\n", (int)status, status == ALLFOLD_OK ? "" : allfold_message(ctx));
+    if (on_device) {
+        device_read(ctx, y, device, all);
+        device_block_free(ctx, device, bytes);
+    }
+    MPI_Reduce(y, gathered, (int)all, MPI_UNSIGNED_CHAR, MPI_BOR, 0, MPI_COMM_WORLD);
+    if (world_rank() == 0 && status == ALLFOLD_OK)
+        fwrite(gathered, 1, all, out);
+    free(y);
+    free(gathered);
+}
+
+static bool read_case(FILE *file, struct axis_case *c)
+{
+    uint64_t *const fields = (uint64_t *)c;
+    for (int i = 0; i < FIELDS; i++)
+        if (fscanf(file, "%" SCNu64, &fields[i]) != 1)
+            return false;
+    return true;
+}
+
+static void do_case(allfold_context *ctx, const struct axis_case *c, FILE *data)
+{
+    const size_t bytes = allfold_type_bytes((allfold_type)c->type), all = c->elements * bytes;
+    char *const host = zeroed(all), *device = NULL;
+    fseek(data, (long)c->at, SEEK_SET);
+    must(fread(host, 1, all, data) == all, "the data is short");
+    if (c->memory == MEMORY_DEVICE) {
+        device = device_block(ctx, all, bytes);
+        device_write(ctx, device, host, all);
+    }
+    const struct part part = part_of(c, device != NULL ? device : host, bytes);
+    if (c->softmax)
+        do_softmax(ctx, c, &part);
+    else
+        do_reduce(ctx, c, &part);
+    if (device != NULL)
+        device_block_free(ctx, device, bytes);
+    free(host);
+}
+
+int main(int argc, char **argv)
+{
+    allfold_options options = ALLFOLD_OPTIONS_INIT;
+    struct axis_case c;
+    must(argc == 5, "axis_folds BACKEND CASES DATA OUT");
+    MPI_Init(NULL, NULL);
+    options.threads = 2;
+    allfold_context *const exact = open_or_skip(argv[1], options);
+    options.level = ALLFOLD_LEVEL_FAST;
+    allfold_context *const fast = open_or_skip(argv[1], options);
+    FILE *const cases = fopen(argv[2], "r"), *const data = fopen(argv[3], "rb");
+    out = world_rank() == 0 ? fopen(argv[4], "wb") : NULL;
+    must(cases != NULL && data != NULL && (out != NULL || world_rank() != 0), "the files");
+    while (read_case(cases, &c))
+        do_case(c.fast ? fast : exact, &c, data);
+    fclose(cases);
+    fclose(data);
+    if (out != NULL)
+        fclose(out);
+    allfold_close(exact);
+    allfold_close(fast);
+    MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,366 @@
+#!/usr/bin/env python3
+"""Folds and softmax along axes (tests/axis_folds.c) against NumPy, math.fsum and long double: every fold, element type, cut, level
+and NaN policy over shapes, strides and splits at random, from host and device memory, on 1, 2, 3 and 5 ranks; at level exact the
+same bits on all of them."""
+import itertools
+import math
+import os
+import sys
+
+import numpy as np
+
+import cli
+import tap
+
+PROGRAM = os.environ.get("ALLFOLD_AXIS_FOLDS", os.path.join(tap.BUILD, "tests", "axis_folds"))
+TYPES = ["none", "f16", "bf16", "f32", "f64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"]
+FOLDS = ["sum", "prod", "mean", "min", "max", "argmin", "argmax", "norm1", "norm2", "norminf", "logsumexp", "stats"]
+NAMES = ["count", "nan_count", "sum", "mean", "variance", "min", "max", "norm1", "norm2", "norminf"]
+FLOATS = ("f16", "bf16", "f32", "f64")
+CUTS = ["outer", "axis", "inner"]
+HOST, DEVICE, PINNED = 0, 1, 2
+EXTENTS = [0, 1, 1, 2, 3, 4, 5, 7, 8, 9, 13, 15, 16, 17, 31, 32, 33, 64, 127, 257]
+FIELDS = ["softmax", "fold", "type", "to", "outer", "length", "inner", "outer_stride", "axis_stride", "cut", "split", "nan", "ddof",
+          "logarithm", "fast", "memory", "at", "elements"]
+
+
+def stored(dtype):
+    return np.uint16 if dtype == "bf16" else np.dtype({"f16": "f2", "f32": "f4", "f64": "f8"}.get(dtype, dtype))
+
+
+def values_of(bits, dtype):
+    return cli.bf16_values(bits) if dtype == "bf16" else bits
+
+
+class Case:
+    """One call: its fields, the array, and the box as an array of Python's own."""
+    def __init__(self, random, **given):
+        pick = lambda items: items[random.integers(len(items))]  # noqa: E731
+        self.dtype = given.get("dtype") or pick(TYPES[1:])
+        shape = given.get("shape") or (pick(EXTENTS[:14]), pick(EXTENTS), pick(EXTENTS[:14]) if random.random() < 0.6 else 1)
+        self.outer, self.length, self.inner = shape
+        gaps = given.get("gaps", random.random() < 0.4)
+        self.axis_stride = max(self.inner, 1) + (int(random.integers(0, 4)) if gaps else 0)
+        self.outer_stride = max(self.length, 1) * self.axis_stride + (int(random.integers(0, 9)) if gaps else 0)
+        if gaps and random.random() < 0.3:  # the axis outside
+            self.outer_stride = max(self.inner, 1) + int(random.integers(0, 3))
+            self.axis_stride = max(self.outer, 1) * self.outer_stride + int(random.integers(0, 3))
+        self.elements = (max(self.outer, 1) - 1) * self.outer_stride + (max(self.length, 1) - 1) * self.axis_stride + self.inner
+        self.softmax = given.get("softmax", int(random.random() < 0.3))
+        self.fold = FOLDS.index(given["fold"]) if "fold" in given else int(random.integers(len(FOLDS)))
+        self.name = FOLDS[self.fold]
+        self.cut = CUTS.index(given["cut"]) if "cut" in given else int(random.integers(3))
+        self.split, self.memory = int(random.integers(4)), given.get("memory", int(random.integers(3)))
+        self.fast = given.get("fast", int(random.random() < 0.3))
+        self.logarithm, self.nan, self.ddof = self.softmax * int(random.random() < 0.3), 0, 0
+        self.to = TYPES.index(pick(FLOATS)) if self.softmax or random.random() < 0.15 else 0
+        if "to" in given:
+            self.to = TYPES.index(given["to"])
+        if not self.softmax and self.name in ("min", "max", "argmin", "argmax", "stats"):
+            self.nan = given.get("nan", int(random.integers(3)) if random.random() < 0.5 else 0)
+        if not self.softmax and self.name == "stats":
+            self.ddof = given.get("ddof", int(random.integers(3)))
+        self.type = TYPES.index(self.dtype)
+        self.array = given["array"] if "array" in given else self.numbers(random)
+        self.x = np.lib.stride_tricks.as_strided(
+            values_of(self.array, self.dtype), shape,
+            tuple(s * values_of(self.array, self.dtype).itemsize for s in (self.outer_stride, self.axis_stride, 1)))
+
+    def numbers(self, random):
+        kind = np.dtype(stored(self.dtype))
+        if self.dtype not in FLOATS:
+            limits = np.iinfo(kind) if kind.kind != "b" else None
+            if limits is None:
+                return random.integers(0, 2, self.elements).astype(kind)
+            small = random.random() < 0.7 or kind.itemsize < 8
+            return random.integers(limits.min // (1 << 20) if small and kind.itemsize > 4 else limits.min,
+                                   limits.max // (1 << 20) if small and kind.itemsize > 4 else limits.max, self.elements, dtype=kind)
+        spread = random.random()
+        x = random.standard_normal(self.elements) * (np.exp2(random.integers(-14, 13, self.elements)) if spread < 0.4 else 1.0)
+        if self.dtype in ("f32", "f64", "bf16") and spread < 0.15 and not self.softmax:
+            x = x * np.exp2(random.integers(-60, 50, self.elements).astype(float))
+        if random.random() < 0.25 and self.elements > 0:
+            x[random.integers(0, self.elements, 1 + self.elements // 50)] = random.choice([np.nan, np.inf, -np.inf, -0.0])
+        return cli.bf16_bits(x) if self.dtype == "bf16" else x.astype(kind)
+
+    def line(self, at):
+        self.at = at
+        return " ".join(str(getattr(self, field)) for field in FIELDS)
+
+    def __str__(self):
+        what = ("log-" if self.logarithm else "") + "softmax" if self.softmax else self.name
+        return (f"{what} {self.dtype} to {TYPES[self.to]} {self.outer}x{self.length}x{self.inner} strides {self.outer_stride},"
+                f"{self.axis_stride} cut {CUTS[self.cut]} split {self.split} nan {self.nan} ddof {self.ddof} fast {self.fast} "
+                f"memory {self.memory}")
+
+    def outputs(self):
+        """Of each output the name, the type, and whether indices follow."""
+        if self.softmax:
+            return [("y", np.dtype(stored(TYPES[self.to])), False)]
+        names = NAMES if self.name == "stats" else [self.name]
+        return [(name, self.result_type(name), name in ("argmin", "argmax") or (len(names) > 1 and name in ("min", "max")))
+                for name in names]
+
+    def result_type(self, name):
+        if name in ("count", "nan_count"):
+            return np.dtype("u8")
+        if self.to:
+            return np.dtype(stored(TYPES[self.to]))
+        if self.dtype in FLOATS or name in ("mean", "variance", "norm2", "logsumexp"):
+            return np.dtype("f8")
+        return np.dtype("i8" if self.dtype.startswith("int") and name not in ("norm1", "norminf") else "u8")
+
+
+class NoValue(Exception):
+    pass
+
+
+def fsum(row):
+    try:
+        return math.fsum(row)
+    except (OverflowError, ValueError):
+        return float(np.sum(row))
+
+
+def one(case, name, row):
+    """The reference of one number of a row of doubles or Python's integers, and the index."""
+    floating, n = case.dtype in FLOATS, len(row)
+    nans = [i for i, v in enumerate(row) if v != v]
+    if name in ("min", "max", "argmin", "argmax"):
+        if nans and case.nan == 2 or n == 0 or (case.nan == 1 and len(nans) == n):
+            raise NoValue
+        if nans and case.nan == 0:
+            return math.nan, nans[0]
+        best = (min if "min" in name else max)(v for v in row if v == v)
+        return best, row.index(best)
+    if name == "mean":
+        if n == 0:
+            raise NoValue
+        return (fsum(row) / n if floating else sum(row) / n), None
+    if name == "sum":
+        return (fsum(row) if floating else sum(row)), None
+    if name == "prod":
+        return (float(np.prod(np.array(row, np.longdouble))) if floating else math.prod(row)), None
+    if name == "norm1":
+        return (fsum([abs(v) for v in row]) if floating else sum(map(abs, row))), None
+    if name == "norm2":
+        with np.errstate(all="ignore"):
+            return float(np.sqrt(np.sum(np.array(row, np.longdouble) ** 2))), None
+    if name == "norminf":
+        return (math.nan if nans else max(map(abs, row), default=0)), None
+    if name == "logsumexp":
+        if n == 0:
+            return -math.inf, None
+        with np.errstate(all="ignore"):
+            wide = np.array(row, float).astype(np.longdouble)
+            top = wide.max()
+            return float(top + np.log(np.sum(np.exp(wide - top)))) if np.isfinite(top) else float(top), None
+    raise KeyError(name)
+
+
+def statistic(case, name, row):
+    nans = sum(v != v for v in row)
+    if case.nan == 2 and nans:
+        raise NoValue
+    if name in ("count", "nan_count"):
+        return (len(row) if name == "count" else nans), None
+    if nans and case.nan == 0:
+        return math.nan, next(i for i, v in enumerate(row) if v != v)
+    kept = [v for v in row if v == v]
+    if name in ("min", "max"):
+        if not kept:
+            if case.dtype in FLOATS or case.to:
+                return math.nan, -1
+            raise NoValue
+        best = (min if name == "min" else max)(kept)
+        return best, row.index(best)
+    if name == "variance":
+        if len(kept) <= case.ddof or not all(map(math.isfinite, kept)):
+            return math.nan, None
+        wide = np.array(kept, np.longdouble)
+        return float(np.sum((wide - wide.mean()) ** 2) / (len(kept) - case.ddof)), None
+    if name == "mean" and not kept:
+        return math.nan, None
+    return one(case, name, kept)
+
+
+def close(case, name, want, got, to):
+    """Whether got is what it must be: exact sums to the bit, others within the documented errors."""
+    want, got = float(want), float(got)
+    if math.isnan(want) or math.isnan(got):
+        return math.isnan(want) == math.isnan(got)
+    if to:
+        with np.errstate(all="ignore"):
+            want = float(cli.bf16_values(cli.bf16_bits(np.array([want])))[0]) if to == "bf16" else float(np.array(want).astype(stored(to)))
+    if want == got:
+        return True
+    exact = name in ("min", "max", "argmin", "argmax", "norminf") or (not case.fast and name in ("sum", "norm1"))
+    if exact and not to:
+        return False
+    step = {"": 2.0 ** -52, "f64": 2.0 ** -52, "f32": 2.0 ** -23, "f16": 2.0 ** -10, "bf16": 2.0 ** -7}[to]
+    scale = abs(want)
+    if case.fast and name in ("sum", "mean", "variance", "logsumexp"):
+        scale = max(scale, float(np.max(np.abs(case.x[np.isfinite(case.x)].astype(float)), initial=0.0)) ** (2 if name == "variance" else 1))
+    if name in ("prod", "variance", "norm2", "logsumexp"):
+        return abs(want - got) <= 8 * step * scale + (5e-324 if not to else 1e-7) + (1e-15 if name == "logsumexp" else 0)
+    return abs(want - got) <= 4 * step * scale + (0 if not to else 6e-8)
+
+
+def check_fold(case, found):
+    """An error text, or None."""
+    rows = [[v.item() for v in case.x[o, :, i]] if case.dtype not in FLOATS else [float(v) for v in case.x[o, :, i]]
+            for o in range(case.outer) for i in range(case.inner)]
+    if case.dtype == "bool":
+        rows = [[int(v) for v in row] for row in rows]
+    position, refuse = 0, False
+    status, message, blob = found
+    to = TYPES[case.to] if case.to else ""
+    for name, dtype, indexed in case.outputs():
+        try:
+            wanted = [(statistic if case.name == "stats" else one)(case, name, row) for row in rows]
+        except NoValue:
+            refuse = True
+            break
+        least, most = -math.inf, math.inf
+        if dtype.kind in "iu" and not to and "count" not in name:
+            least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+        elif name == "prod" and case.dtype not in FLOATS:  # an integer product has 64 bits at any result type
+            least, most = 1 - (1 << 64), (1 << 64) - 1
+        beyond = [r for r, (value, _) in enumerate(wanted) if not least <= value <= most] if math.isfinite(most) else []
+        if beyond:
+            refuse = True
+            if case.name != "stats" and f"result [{beyond[0] // case.inner}][{beyond[0] % case.inner}]" not in message:
+                if case.cut != CUTS.index("inner"):  # ranks of inner parts do not meet the first place first
+                    return f"no place {beyond[0]} in: {message}"
+            break
+        if status != 0:
+            continue
+        got = np.frombuffer(blob, dtype, len(rows), position)
+        position += dtype.itemsize * len(rows)
+        got = values_of(got, "bf16") if to == "bf16" and name not in ("count", "nan_count") else got
+        for r, (value, index) in enumerate(wanted):
+            same = int(got[r]) == value if dtype.kind in "iu" and (not to or "count" in name) else close(case, name, value, got[r], to)
+            if not same:
+                return f"{name} of row {r}: {got[r]!r}, expected {value!r}"
+        if indexed:
+            places = np.frombuffer(blob, "i8", len(rows), position)
+            position += 8 * len(rows)
+            for r, (_, index) in enumerate(wanted):
+                if index is not None and places[r] != index:
+                    return f"index of {name} of row {r}: {places[r]}, expected {index}"
+    if refuse != (status != 0):
+        return f"status {status} ({message}), expected {'an error' if refuse else 'none'}"
+    return None if refuse or position == len(blob) else f"{len(blob)} bytes of results, expected {position}"
+
+
+def check_softmax(case, found):
+    status, message, blob = found
+    if status != 0:
+        return message
+    kind = TYPES[case.to]
+    y = values_of(np.frombuffer(blob, stored(kind)), kind)
+    if case.outer * case.length * case.inner == 0:
+        return None if not y.any() else "written without elements"
+    strided = np.lib.stride_tricks.as_strided(y, case.x.shape, tuple(s * y.itemsize for s in (case.outer_stride, case.axis_stride, 1)))
+    outside = np.ones(case.elements, bool)
+    np.lib.stride_tricks.as_strided(outside, case.x.shape, (case.outer_stride, case.axis_stride, 1))[...] = False
+    if y[outside].any():
+        return "written between the elements"
+    with np.errstate(all="ignore"):
+        wide = (case.x.astype(float) if case.dtype in ("int64", "uint64") else case.x).astype(np.longdouble)
+        shifted = wide - wide.max(axis=1, keepdims=True)
+        terms = np.exp(shifted)
+        want = shifted - np.log(terms.sum(axis=1, keepdims=True)) if case.logarithm else terms / terms.sum(axis=1, keepdims=True)
+        step = {"f64": 2.0 ** -52, "f32": 2.0 ** -23, "f16": 2.0 ** -10, "bf16": 2.0 ** -7}[kind]
+        least = {"f64": 5e-324, "f32": 1.5e-45, "f16": 6e-8, "bf16": 1e-40}[kind] + case.logarithm * 1e-18  # of the reference
+        got = strided.astype(np.longdouble)
+        infinite = {"f16": 65504.0}.get(kind, math.inf)
+        good = (np.abs(got - want) <= 2.5 * step * np.abs(want) + 2 * least) | (got == want) | (np.isnan(got) & np.isnan(want)) \
+            | (np.isinf(got) & (np.abs(want) >= infinite))
+        nan_rows = np.isnan(wide).any(axis=1, keepdims=True) | (wide.max(axis=1, keepdims=True) == np.inf) \
+            | (wide.max(axis=1, keepdims=True) == -np.inf)
+        good = np.where(nan_rows, np.isnan(got), good)
+    if good.all():
+        return None
+    at = tuple(np.argwhere(~good)[0])
+    return f"y{list(map(int, at))} is {strided[at]!r}, expected {want[at]!r}"
+
+
+def results(folder, cases, ranks, backend):
+    """Runs the cases; of each (status, message, bytes)."""
+    lines, at = [], 0
+    with open(folder.name("data"), "wb") as data:
+        for case in cases:
+            lines.append(case.line(at))
+            at += data.write(case.array.tobytes())
+    with open(folder.name("cases"), "w", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+    done = tap.run(ranks, PROGRAM, backend, folder.name("cases"), folder.name("data"), folder.name("out"))
+    if done.stdout.startswith("1..0"):
+        return None
+    told = [line.split(" ", 1) for line in done.stdout.splitlines()]
+    if done.returncode != 0 or len(told) != len(cases):
+        tap.ok(False, f"{len(told)} of {len(cases)} calls on {ranks} ranks, {backend}",
+               (str(cases[len(told)]) if len(told) < len(cases) else "") + done.stderr)
+        return []
+    with open(folder.name("out"), "rb") as file:
+        blob, found, position = file.read(), [], 0
+    for case, (status, message) in zip(cases, told):
+        size = 0
+        if status == "0":
+            count = case.elements if case.softmax else case.outer * case.inner
+            size = sum(count * (dtype.itemsize + 8 * indexed) for _, dtype, indexed in case.outputs())
+        found.append((int(status), message, blob[position:position + size]))
+        position += size
+    return found
+
+
+def check(folder, what, cases, ranks, backend, before=None):
+    found = results(folder, cases, ranks, backend)
+    if not found:
+        if found is None:
+            tap.skip(f"no {backend} here")
+        return None
+    faults = [f"{case}: {fault}" for case, one_found in zip(cases, found)
+              for fault in [(check_softmax if case.softmax else check_fold)(case, one_found)] if fault]
+    if before:
+        faults += [f"{case}: other bits than before" for case, now, then in zip(cases, found, before)
+                   if not case.fast and case.name != "prod" and (now[0], now[2]) != (then[0], then[2])]
+    tap.ok(not faults, f"{what}: {len(cases)} calls on {ranks} ranks, {backend}", "\n".join(faults[:8]))
+    return found
+
+
+def planned(random):
+    """Every fold and type with every cut, and long rows, long columns, empty axes, overflow."""
+    for fold, dtype in itertools.product(FOLDS, TYPES[1:]):
+        yield Case(random, fold=fold, dtype=dtype, softmax=0, shape=(3, 37, 5), fast=0)
+    for fold, cut in itertools.product(FOLDS, CUTS):
+        yield Case(random, fold=fold, cut=cut, softmax=0, shape=(4, 33, 6), dtype="f32", fast=0, to="none")
+    for shape, cut in itertools.product([(1, 70000, 1), (2, 20011, 3), (1, 9000, 40), (300, 3, 1), (1, 1, 1), (0, 5, 2), (5, 0, 2), (5, 2, 0)], CUTS):
+        for softmax in (0, 1):
+            yield Case(random, fold="sum", cut=cut, softmax=softmax, shape=shape, dtype="f32", fast=0, gaps=False)
+    large = np.full(24, 1 << 62, np.int64)
+    large[:10] = 1
+    for cut in CUTS:
+        yield Case(random, fold="sum", cut=cut, softmax=0, shape=(3, 4, 2), dtype="int64", array=large, gaps=False, to="none")
+        yield Case(random, fold="stats", cut=cut, softmax=0, shape=(3, 1, 2), dtype="int64", array=large, gaps=False, to="none", ddof=1)
+
+
+def main():
+    seed = int(os.environ.get("ALLFOLD_TEST_SEED", "1"))
+    count = int(os.environ.get("ALLFOLD_TEST_CASES", "150"))
+    for backend in os.environ.get("ALLFOLD_TEST_BACKENDS", "cpu cuda").split():
+        random = np.random.default_rng(seed)
+        cases = list(planned(random)) + [Case(random) for _ in range(count)]
+        before = None
+        with cli.Folder() as folder:
+            for ranks in map(int, os.environ.get("ALLFOLD_TEST_RANKS", "1 2 3 5").split()):
+                found = check(folder, "folds and softmax along axes", cases, ranks, backend, before)
+                if found is None:
+                    break
+                before = before or found
+    tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
