@@ -8,8 +8,6 @@
    a limited time, and passes them on. */
 #include "kernels/softmax.cuh"
 
-#include <initializer_list>
-
 /* The order to proceed with these constants. */
 static __host__ __device__ struct softmax_orders softmax_orders_of(const struct softmax_constants *constants)
 {
@@ -274,21 +272,17 @@ softmax_resident_kernel(const typename Element::stored *x, typename Element::sto
     outcome_tell(work, proceed);
 }
 
-/* Calls `use` with the kernel of each type that has one, as type and kernel. */
+/* Calls `use` with the element type and its kernel. */
+template <class Element, bool logarithm, bool exact, bool passes, class Use> static cudaError_t kernel_of_element(Use use)
+{
+    if constexpr (Element::is_floating)
+        return use(Element(), softmax_resident_kernel<Element, logarithm, exact, passes>);
+    else
+        return cudaErrorInvalidValue;
+}
 template <bool logarithm, bool exact, bool passes, class Use> static cudaError_t kernel_of_type(allfold_type type, Use use)
 {
-    switch (type) {
-#define CASE(ID)       \
-    case ALLFOLD_##ID: \
-        return use(element<ALLFOLD_##ID>(), softmax_resident_kernel<element<ALLFOLD_##ID>, logarithm, exact, passes>);
-        CASE(F16)
-        CASE(BF16)
-        CASE(F64)
-        CASE(F32)
-#undef CASE
-    default:
-        return cudaErrorInvalidValue;
-    }
+    return with_element(type, [=](auto element) { return kernel_of_element<decltype(element), logarithm, exact, passes>(use); });
 }
 template <bool passes, class Use> static cudaError_t kernel_of(allfold_type type, bool logarithm, bool exact, Use use)
 {
@@ -314,9 +308,9 @@ int softmax_resident_prepare(int device, struct softmax_capacity *capacity)
     capacity->shared_bytes = (size_t)most > own ? ((size_t)most - own) / STAGE_BYTES * STAGE_BYTES : 0;
     capacity->cache_bytes = (size_t)cache;
     for (int variant = 0; variant < 8; variant++)
-        for (const allfold_type type : {ALLFOLD_F16, ALLFOLD_BF16, ALLFOLD_F32, ALLFOLD_F64})
-            if (code == cudaSuccess)
-                code = kernel_of(type, (variant & 1) != 0, (variant & 2) != 0, (variant & 4) != 0, [=](auto, auto *kernel) {
+        for (int type = ALLFOLD_TYPE_NONE + 1; type < ALLFOLD_TYPE_COUNT; type++)
+            if (code == cudaSuccess && type_is_floating((allfold_type)type))
+                code = kernel_of((allfold_type)type, (variant & 1) != 0, (variant & 2) != 0, (variant & 4) != 0, [=](auto, auto *kernel) {
                     return cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                                 (int)capacity->shared_bytes);
                 });

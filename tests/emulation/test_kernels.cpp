@@ -44,7 +44,7 @@ struct job {
     uint64_t offset; /* elements from a 16-byte boundary, where x is not on one */
     int multiprocessors;
     enum choice draw;
-    uint64_t seed; /* of another array of the same job */
+    uint64_t seed = 0; /* of another array of the same job */
 };
 
 static char reason[400]; /* why a job failed */
