@@ -83,6 +83,7 @@ tests_emulation_allfold_LDADD = \
 	$(standin_objects) $(allfold_OBJECTS) \
 	libfiles.a libcore.a $(MPI_LIBS) $(JSON_C_LIBS) $(FORMAT_LIBS) $(OPENMP_LIBS) -lpthread -ldl -lm
 tests_emulation_allfold_LINK = $(EMULATION_LINK)
+EXTRA_tests_emulation_allfold_DEPENDENCIES = $(allfold_OBJECTS)
 
 # And the tests of the library, so that several ranks with a device each meet where there is none.
 check_PROGRAMS += tests/emulation/axis_folds tests/emulation/test_softmax tests/emulation/test_failures tests/emulation/dot_folds

@@ -6,6 +6,7 @@ EXTRA_DIST += tests/faults/faults.py
 check_PROGRAMS += tests/faults/allfold-faulty
 tests_faults_allfold_faulty_SOURCES = tests/faults/hook.c
 tests_faults_allfold_faulty_LDADD = $(allfold_OBJECTS) $(allfold_LDADD)
+EXTRA_tests_faults_allfold_faulty_DEPENDENCIES = $(allfold_OBJECTS)
 
 # For LD_PRELOAD. Built without the sanitizers of CFLAGS, with which it cannot work; the test then skips.
 PYTHON_TESTS += tests/faults/test_calls.py
