@@ -46,7 +46,8 @@ class Options(ctypes.Structure):
 
 
 class Call(ctypes.Structure):
-    _fields_ = [("size", c_size_t), ("stream", c_void_p), ("nan", c_int), ("logarithm", c_int), ("result_type", c_int)]
+    _fields_ = [("size", c_size_t), ("stream", c_void_p), ("nan", c_int), ("logarithm", c_int), ("result_type", c_int),
+                ("ddof", c_uint64), ("own_results", c_int)]
 
 
 def candidates() -> List[str]:
