@@ -26,7 +26,8 @@ WITHOUT = {"ALLFOLD_TEST_WITHOUT_MPI4PY": "1"}
 # ---- allfold.h
 
 STRUCTS = {"allfold_value": "Value", "allfold_result": "Result", "allfold_results": "Results", "allfold_array": "Array",
-           "allfold_options": "Options", "allfold_call": "Call"}
+           "allfold_options": "Options", "allfold_call": "Call", "allfold_view": "View", "allfold_output": "Output",
+           "allfold_outputs": "Outputs"}
 
 
 def check_header():
@@ -40,7 +41,7 @@ def check_header():
         expected[f"sizeof({struct})"] = _library.ctypes.sizeof(kind)
         expected.update((f"offsetof({struct}, {field})", getattr(kind, field).offset) for field, _ in kind._fields_ if field != "number")
     expected["offsetof(allfold_value, f64)"] = expected["offsetof(allfold_value, u64)"] = _library.Value.number.offset
-    for prefix, numbers in (("LEVEL", _library.LEVELS), ("BACKEND", _library.BACKENDS), ("EXCHANGE", _library.EXCHANGES),
+    for prefix, numbers in (("LEVEL", _library.LEVELS), ("BACKEND", _library.BACKENDS), ("EXCHANGE", _library.EXCHANGES), ("CUT", _library.CUTS),
                             ("NAN", {"error" if name == "raise" else name: n for name, n in _library.NAN_POLICIES.items()}),
                             ("VALUE", {"f64": _library.F64, "i64": _library.I64, "u64": _library.U64})):
         expected.update((f"ALLFOLD_{prefix}_{name.upper()}", number) for name, number in numbers.items())
@@ -154,6 +155,16 @@ def check_documents():
         tap.ok(found.attempted > 0 and found.failed == 0, f"the examples of {name}", found)
 
 
+def check_example():
+    """That with PyTorch, which compares itself with PyTorch on one rank: the loss has the same bits on any number of ranks."""
+    if not HAS_MPI4PY or importlib.util.find_spec("torch") is None:
+        tap.skip("examples/06_cross_entropy.py: no PyTorch, or no mpi4py")
+        return
+    runs = [tap.run(ranks, sys.executable, "-m", "mpi4py", os.path.join(tap.SOURCE, "examples", "06_cross_entropy.py"), 9, 500) for ranks in (1, 3)]
+    losses = [re.findall("loss ([^,]*),", run.stdout) for run in runs]
+    tap.ok(all(run.returncode == 0 for run in runs) and len(losses[0]) == 1 and losses[0] == losses[1], "examples/06_cross_entropy.py", runs)
+
+
 def check_pip():
     with tempfile.TemporaryDirectory() as folder:
         source, target = os.path.join(folder, "python"), os.path.join(folder, "target")
@@ -183,8 +194,9 @@ def main():
         tap.skip("no mpi4py", 3)
     for name in ENDS:
         check_end(name)
-    check_documents()
+    check_example()
     check_pip()
+    check_documents()  # last: MPI starts in this process, and leaves variables behind with which no mpirun works
     tap.done()
 
 

@@ -154,19 +154,37 @@ def writable(out: Any, x: Any) -> Elements:
     return found
 
 
-def empty_like(x: Any, name: str) -> Tuple[Any, Any]:
-    """A new array of the kind, shape and place of x, of that type; and a function that makes of it what the caller gets."""
-    torch, cupy, jax = (sys.modules.get(module) for module in ("torch", "cupy", "jax"))
+def needs_out(x: Any) -> bool:
+    """Whether x lies in device memory of which allfold cannot make more: of other libraries than PyTorch and CuPy."""
+    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
+    if (torch is not None and isinstance(x, torch.Tensor)) or (cupy is not None and isinstance(x, cupy.ndarray)):
+        return False
+    if hasattr(x, "__dlpack_device__"):
+        return int(x.__dlpack_device__()[0]) in _dlpack.ON_DEVICE
+    return hasattr(x, "__cuda_array_interface__")
+
+
+def empty(x: Any, name: str, shape: Tuple[int, ...]) -> Any:
+    """A new array of that type and shape: of PyTorch and CuPy, in the place of x, if x is; else of NumPy."""
+    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
     if torch is not None and isinstance(x, torch.Tensor):
-        return torch.empty(x.shape, dtype=getattr(torch, name), device=x.device), None
+        return torch.empty(shape, dtype=getattr(torch, name), device=x.device)
     if cupy is not None and isinstance(x, cupy.ndarray):
         with x.device:
-            return cupy.empty(x.shape, name), None
-    on_device = hasattr(x, "__dlpack_device__") and int(x.__dlpack_device__()[0]) in _dlpack.ON_DEVICE
-    if on_device or (hasattr(x, "__cuda_array_interface__") and not hasattr(x, "__dlpack_device__")):
-        raise ArgumentError(f"out: expected an array in device memory, as allfold cannot make one of {type(x).__name__}")
-    made = numpy.empty(numpy.shape(x), numpy.dtype(_extended(name)))
-    return made, jax.numpy.asarray if jax is not None and isinstance(x, jax.Array) else None
+            return cupy.empty(shape, name)
+    return numpy.empty(shape, numpy.dtype(_extended(name)))
+
+
+def of_kind(made: Any, x: Any) -> Any:
+    """What empty() has made of the type of x, as an array of JAX if x is one, whose arrays cannot be written. JAX would cut other types
+    to its own widths."""
+    jax = sys.modules.get("jax")
+    return jax.numpy.asarray(made) if jax is not None and isinstance(x, jax.Array) and made.dtype == x.dtype else made
+
+
+def address_of(made: Any) -> int:
+    """Of what empty() has made."""
+    return made.ctypes.data if isinstance(made, _ndarray) else _dlpack.view(made).address
 
 
 def _extended(name: str) -> Any:

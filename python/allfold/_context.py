@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, NoReturn, Optional, Tuple
 
 from . import _library, _mpi
 from ._errors import BY_STATUS, ArgumentError, Error, OutOfMemoryError
-from ._library import Array, Call, Log, Options, Result
+from ._library import Array, Call, Log, Options, Result, View
 from ._mpi import lib
 
 _open: List["Context"] = []  # in the order of opening, in which they are closed: the same on all ranks of each
@@ -58,12 +58,14 @@ class Context:
         _mpi.begin(_freed)
         handle = _mpi.handle_of(comm)
         _mpi.check_intra(handle)
+        self.rank, self.ranks = _mpi.rank_of(handle), _mpi.size_of(handle)
         self._open(handle, options)
         self.lock = threading.Lock()
         # one of each, used again by every call
-        self.part, self.second, self.call, self.result = Array(), Array(), Call(size=ctypes.sizeof(Call)), Result()
-        self.part_ref, self.second_ref, self.call_ref, self.result_ref = map(
-            ctypes.addressof, (self.part, self.second, self.call, self.result))
+        self.part, self.second, self.view, self.result = Array(), Array(), View(), Result()
+        self.call = Call(size=ctypes.sizeof(Call))
+        self.part_ref, self.second_ref, self.view_ref, self.call_ref, self.result_ref = map(
+            ctypes.addressof, (self.part, self.second, self.view, self.call, self.result))
 
     def _open(self, comm: int, options: Options) -> None:
         opened, message = c_void_p(), ctypes.create_string_buffer(1024)

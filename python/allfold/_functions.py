@@ -2,38 +2,30 @@
 from __future__ import annotations
 
 import math
-import operator
 from ctypes import byref
 from dataclasses import dataclass, fields
-from typing import Any, Callable, Dict, Optional, Tuple, Union
+from typing import Any, Dict, Optional, Tuple, Union
 
 import numpy
 
-from . import _library
-from ._arrays import FLOATS, FOLDS, NAME_OF, TYPE_OF, common_stream, elements, empty_like, type_of_name, writable
+from . import _axes
+from ._arrays import FLOATS, FOLDS, NAME_OF, TYPE_OF, common_stream, elements, empty, needs_out, of_kind, type_of_name, writable
 from ._context import Context, choice, context_of
 from ._errors import ArgumentError, IntegerOverflowError
-from ._library import F64, I64, NAN_POLICIES, Result, Results
+from ._library import F64, I64, NAN_POLICIES, Call, Result, Results
 from ._mpi import lib
 
 Scalar = Union[int, float]
 Axis = Union[None, int, Tuple[int, ...]]
 
-_ORDERED = {FOLDS[name] for name in ("argmin", "argmax", "stats")}  # their results hold indices
+_Rows = Tuple[Axis, int, bool, bool]  # axis, cut, keepdims, own
+_INDEXED = {FOLDS[name] for name in ("argmin", "argmax")}  # whose results are indices
 _NORMS = {None: "norm2", 1: "norm1", 2: "norm2", math.inf: "norminf"}
-_reduce, _reduce_all, _softmax = lib.allfold_reduce, lib.allfold_reduce_all, lib.allfold_softmax
+_reduce, _reduce_all, _softmax, _softmax_axis = (
+    getattr(lib, f"allfold_{name}") for name in ("reduce", "reduce_all", "softmax", "softmax_axis"))
 
 
 # ---- arguments and results
-
-
-def _check_axis(x: Any, axis: Union[int, Tuple[int, ...]]) -> None:
-    """Refuses an axis unless it is the whole array."""
-    dimensions = len(numpy.shape(x))
-    axes = axis if isinstance(axis, tuple) else (operator.index(axis),)
-    if sorted(one + dimensions if one < 0 else one for one in axes) != list(range(dimensions)):
-        raise ArgumentError(f"axis {axis} of an array of {dimensions} dimensions: expected None, for all elements of all ranks (or "
-                            "all axes). Folds along some axes are not possible yet")
 
 
 def _name_of_dtype(dtype: Any) -> str:
@@ -72,47 +64,73 @@ def _number(result: Result) -> Scalar:
     return found
 
 
-def _index(result: Result) -> int:
-    return int(result.index)
+def _take_options(call: Call, dtype: Any, nan_policy: str, ddof: int = 0) -> None:
+    call.nan = 0 if nan_policy == "propagate" else choice("nan_policy", NAN_POLICIES, nan_policy)
+    call.result_type = 0 if dtype is None else _result_type(dtype)
+    call.ddof = ddof
 
 
-def _prepare(context: Context, x: Any, axis: Axis, ordered: bool, dtype: Any, nan_policy: str, stream: Optional[int] = None) -> Any:
-    """Fills the context's part and call. Gives what must live until the call is over. After an error all ranks raise it. stream: of
-    a second array."""
+def _prepare(context: Context, x: Any, ordered: bool, options: Tuple[Any, ...], stream: Optional[int] = None) -> Any:
+    """Fills the context's part and call. Gives what must live until the call is over. After an error all ranks raise it. options:
+    of _take_options; stream: of a second array."""
     if context.handle is None:
         context.check_open()
     part, call = context.part, context.call
     try:
-        if axis is not None:
-            _check_axis(x, axis)
         part.data, part.count, part.type, call.stream, owner = elements(x, ordered)
         if stream is not None:
             call.stream = common_stream(call.stream, stream)
-        call.nan = 0 if nan_policy == "propagate" else choice("nan_policy", NAN_POLICIES, nan_policy)
-        call.result_type = 0 if dtype is None else _result_type(dtype)
+        _take_options(call, *options)
     except Exception as error:
         context.fail(error)
     return owner
 
 
-def _fold(fold: int, x: Any, axis: Axis, comm: Any, level: Optional[str], dtype: Any = None, nan_policy: str = "propagate",
-          found: Callable[[Result], Any] = _number) -> Any:
+def _is_flat(context: Context, x: Any, axis: Axis, cut: int) -> bool:
+    """Whether the fold is of all elements, whose order is then that of the ranks."""
+    try:
+        whole = _axes.is_whole(x, axis)
+        if whole and cut not in (0, -1 if len(numpy.shape(x)) == 1 else 0):
+            raise ArgumentError(f"cut {cut}: expected 0 for a fold of all elements, as the ranks' elements follow one another")
+    except Exception as error:
+        with context.lock:
+            context.fail(error)
+    return whole
+
+
+def _fold_axes(fold: int, x: Any, context: Context, rows: _Rows, options: Tuple[Any, ...]) -> _axes.Results:
+    def take(call: Call) -> None:
+        _take_options(call, *options)
+        if options[0] is not None and call.result_type == 0:
+            raise ArgumentError(f"dtype {options[0]}: expected a floating-point type, or None, with which integers stay integers")
+
+    return _axes.fold(context, fold, x, rows, take)
+
+
+def _fold(fold: int, x: Any, comm: Any, level: Optional[str], rows: _Rows, options: Tuple[Any, ...]) -> Any:
     """Every fold with one result. A call takes the time of what is done here: tools/python-overhead measures it."""
     context = context_of(comm, level)
+    axis, cut, keepdims, _ = rows
+    if (axis is not None or cut) and not _is_flat(context, x, axis, cut):
+        results = _fold_axes(fold, x, context, rows, options)
+        return results.indices["value"] if fold in _INDEXED else results.values["value"]
     with context.lock:
-        owner = _prepare(context, x, axis, fold in _ORDERED, dtype, nan_policy)
+        owner = _prepare(context, x, fold in _INDEXED, options)
         status = _reduce(context.handle, fold, context.part_ref, context.call_ref, context.result_ref)
         if status:
             raise context.error(status)
-        value = found(context.result)
+        value = context.result.index if fold in _INDEXED else _number(context.result)
     del owner
-    return value if dtype is None else _as_dtype(value, dtype)
+    if options[0] is not None:
+        value = _as_dtype(value, options[0])
+    return numpy.full((1,) * len(numpy.shape(x)), value) if keepdims else value
 
 
 # ---- folds
 
 
-def sum(x: Any, axis: Axis = None, comm: Any = None, *, dtype: Any = None, level: Optional[str] = None) -> Any:
+def sum(x: Any, axis: Axis = None, comm: Any = None, *, dtype: Any = None, keepdims: bool = False, cut: int = 0, own: bool = False,
+        level: Optional[str] = None) -> Any:
     """The sum of the elements of all ranks, rounded once; 0 of none.
 
     >>> sum([0.1] * 10)
@@ -123,29 +141,31 @@ def sum(x: Any, axis: Axis = None, comm: Any = None, *, dtype: Any = None, level
     >>> sum(numpy.float32([1, 2]), dtype=numpy.float32).dtype
     dtype('float32')
     """
-    return _fold(_SUM, x, axis, comm, level, dtype)
+    return _fold(_SUM, x, comm, level, (axis, cut, keepdims, own), (dtype, "propagate"))
 
 
-def prod(x: Any, axis: Axis = None, comm: Any = None, *, dtype: Any = None, level: Optional[str] = None) -> Any:
+def prod(x: Any, axis: Axis = None, comm: Any = None, *, dtype: Any = None, keepdims: bool = False, cut: int = 0, own: bool = False,
+         level: Optional[str] = None) -> Any:
     """The product of the elements of all ranks; 1 of none.
 
     >>> prod([2, 3, 4])
     24
     """
-    return _fold(_PROD, x, axis, comm, level, dtype)
+    return _fold(_PROD, x, comm, level, (axis, cut, keepdims, own), (dtype, "propagate"))
 
 
-def mean(x: Any, axis: Axis = None, comm: Any = None, *, dtype: Any = None, level: Optional[str] = None) -> Any:
+def mean(x: Any, axis: Axis = None, comm: Any = None, *, dtype: Any = None, keepdims: bool = False, cut: int = 0, own: bool = False,
+         level: Optional[str] = None) -> Any:
     """The arithmetic mean of the elements of all ranks. Of none it is a NoValueError.
 
     >>> mean([1, 2, 4, 4])
     2.75
     """
-    return _fold(_MEAN, x, axis, comm, level, dtype)
+    return _fold(_MEAN, x, comm, level, (axis, cut, keepdims, own), (dtype, "propagate"))
 
 
-def min(x: Any, axis: Axis = None, comm: Any = None, *, dtype: Any = None, nan_policy: str = "propagate",
-        level: Optional[str] = None) -> Any:
+def min(x: Any, axis: Axis = None, comm: Any = None, *, dtype: Any = None, keepdims: bool = False, nan_policy: str = "propagate",
+        cut: int = 0, own: bool = False, level: Optional[str] = None) -> Any:
     """The smallest element of all ranks. Of none it is a NoValueError.
 
     nan_policy is SciPy's: 'propagate' NaN, 'omit' it, or 'raise' a NoValueError.
@@ -153,63 +173,65 @@ def min(x: Any, axis: Axis = None, comm: Any = None, *, dtype: Any = None, nan_p
     >>> min([3.0, float('nan'), 2.0]), min([3.0, float('nan'), 2.0], nan_policy='omit')
     (nan, 2.0)
     """
-    return _fold(_MIN, x, axis, comm, level, dtype, nan_policy)
+    return _fold(_MIN, x, comm, level, (axis, cut, keepdims, own), (dtype, nan_policy))
 
 
-def max(x: Any, axis: Axis = None, comm: Any = None, *, dtype: Any = None, nan_policy: str = "propagate",
-        level: Optional[str] = None) -> Any:
+def max(x: Any, axis: Axis = None, comm: Any = None, *, dtype: Any = None, keepdims: bool = False, nan_policy: str = "propagate",
+        cut: int = 0, own: bool = False, level: Optional[str] = None) -> Any:
     """The largest element of all ranks: see min.
 
     >>> max([3, 7, 5])
     7
     """
-    return _fold(_MAX, x, axis, comm, level, dtype, nan_policy)
+    return _fold(_MAX, x, comm, level, (axis, cut, keepdims, own), (dtype, nan_policy))
 
 
-def argmin(x: Any, axis: Axis = None, comm: Any = None, *, nan_policy: str = "propagate", level: Optional[str] = None) -> int:
+def argmin(x: Any, axis: Axis = None, comm: Any = None, *, keepdims: bool = False, nan_policy: str = "propagate", cut: int = 0,
+           own: bool = False, level: Optional[str] = None) -> Any:
     """The index of the first smallest element in the array of all ranks, in C order, from 0: see min.
 
     >>> argmin([3, 2, 2])
     1
     """
-    index: int = _fold(_ARGMIN, x, axis, comm, level, None, nan_policy, _index)
-    return index
+    return _fold(_ARGMIN, x, comm, level, (axis, cut, keepdims, own), (None, nan_policy))
 
 
-def argmax(x: Any, axis: Axis = None, comm: Any = None, *, nan_policy: str = "propagate", level: Optional[str] = None) -> int:
+def argmax(x: Any, axis: Axis = None, comm: Any = None, *, keepdims: bool = False, nan_policy: str = "propagate", cut: int = 0,
+           own: bool = False, level: Optional[str] = None) -> Any:
     """The index of the first largest element in the array of all ranks, in C order, from 0: see min.
 
     >>> argmax([3, 7, 7])
     1
     """
-    index: int = _fold(_ARGMAX, x, axis, comm, level, None, nan_policy, _index)
-    return index
+    return _fold(_ARGMAX, x, comm, level, (axis, cut, keepdims, own), (None, nan_policy))
 
 
-def norm(x: Any, ord: Optional[float] = None, axis: Axis = None, comm: Any = None, *, dtype: Any = None,
-         level: Optional[str] = None) -> Any:
-    """The norm of the vector of all elements of all ranks: ord 1, 2 (or None) or inf, as numpy.linalg.norm has it. For an array of
-    several dimensions ord must be None: otherwise NumPy means the norm of a matrix.
+def norm(x: Any, ord: Optional[float] = None, axis: Optional[int] = None, comm: Any = None, *, dtype: Any = None, keepdims: bool = False,
+         cut: int = 0, own: bool = False, level: Optional[str] = None) -> Any:
+    """The norm of the vector of all elements of all ranks, or of vectors along one axis: ord 1, 2 (or None) or inf, as
+    numpy.linalg.norm has it. For an array of several dimensions without an axis ord must be None: otherwise NumPy means the norm of a
+    matrix.
 
     >>> norm([3.0, -4.0]), norm([3.0, -4.0], 1), norm([3.0, -4.0], float('inf'))
     (5.0, 7.0, 4.0)
     """
     fold = _NORMS.get(ord)
     context = context_of(comm, level)
-    if fold is None or (ord is not None and len(numpy.shape(x)) > 1):
+    if fold is None or isinstance(axis, tuple) or (ord is not None and axis is None and len(numpy.shape(x)) > 1):
         with context.lock:
-            context.fail(ArgumentError(f"norm with ord={ord!r} of {len(numpy.shape(x))} dimensions: expected 1, 2 or inf of one "
-                                       "dimension, or None"))
-    return _fold(FOLDS[fold], x, axis, context, None, dtype)
+            context.fail(ArgumentError(f"norm with ord={ord!r}, axis={axis!r} of {len(numpy.shape(x))} dimensions: expected 1, 2 or inf of "
+                                       "one dimension or along one axis, or None of all"))
+    return _fold(FOLDS[fold], x, context, None, (axis, cut, keepdims, own), (dtype, "propagate"))
 
 
-def logsumexp(x: Any, axis: Axis = None, comm: Any = None, *, dtype: Any = None, level: Optional[str] = None) -> Any:
+def logsumexp(x: Any, axis: Axis = None, comm: Any = None, *, dtype: Any = None, keepdims: bool = False, cut: int = 0, own: bool = False,
+              level: Optional[str] = None) -> Any:
     """log(sum(exp(x))) over all ranks, without overflow; -inf of none.
 
     >>> logsumexp([1000.0, 1000.0])
     1000.6931471805599
     """
-    return _fold(_LOGSUMEXP, x, axis, comm, level, dtype)
+    return _fold(_LOGSUMEXP, x, comm, level, (axis, cut, keepdims, own), (dtype, "propagate"))
 
 
 def dot(x: Any, y: Any, comm: Any = None, *, dtype: Any = None, level: Optional[str] = None) -> Any:
@@ -231,7 +253,7 @@ def dot(x: Any, y: Any, comm: Any = None, *, dtype: Any = None, level: Optional[
             second.data, second.count, second.type, stream, other = elements(y, True)
         except Exception as error:
             context.fail(error)
-        owner = _prepare(context, x, None, True, dtype, "propagate", stream)
+        owner = _prepare(context, x, True, (dtype, "propagate"), stream)
         status = lib.allfold_dot(context.handle, context.part_ref, context.second_ref, context.call_ref, context.result_ref)
         if status:
             raise context.error(status)
@@ -242,102 +264,126 @@ def dot(x: Any, y: Any, comm: Any = None, *, dtype: Any = None, level: Optional[
 
 @dataclass(frozen=True)
 class Stats:
-    """What stats gives. A statistic that an array without elements does not have is None."""
+    """What stats gives. Of all elements: numbers; a statistic that an array without elements does not have is None. Along axes:
+    arrays, in which it is NaN, or -1 as an index."""
 
-    count: int
-    nan_count: int
-    sum: Scalar
-    mean: Optional[float]
-    variance: Optional[float]  # of the population, as numpy.var
-    min: Optional[Scalar]
-    max: Optional[Scalar]
-    argmin: Optional[int]
-    argmax: Optional[int]
-    norm1: Scalar
-    norm2: float
-    norminf: Scalar
-
-
-def _stats_of(results: Results) -> Stats:
-    found = {result.name.decode(): result for result in results.results[:results.count]}
-    numbers: Dict[str, Any] = {field.name: _number(found[field.name]) if field.name in found else None for field in fields(Stats)}
-    return Stats(**{**numbers, **{f"arg{name}": found[name].index for name in ("min", "max") if name in found}})
+    count: Any
+    nan_count: Any
+    sum: Any
+    mean: Any
+    variance: Any
+    min: Any
+    max: Any
+    argmin: Any
+    argmax: Any
+    norm1: Any
+    norm2: Any
+    norminf: Any
 
 
-def stats(x: Any, axis: Axis = None, comm: Any = None, *, dtype: Any = None, nan_policy: str = "propagate",
-          level: Optional[str] = None) -> Stats:
+def _stats_of(values: Dict[str, Any], indices: Dict[str, Any]) -> Stats:
+    named = {**values, **{f"arg{name}": index for name, index in indices.items()}}
+    return Stats(**{field.name: named.get(field.name) for field in fields(Stats)})
+
+
+def stats(x: Any, axis: Axis = None, comm: Any = None, *, ddof: int = 0, dtype: Any = None, keepdims: bool = False,
+          nan_policy: str = "propagate", cut: int = 0, own: bool = False, level: Optional[str] = None) -> Stats:
     """Count, sum, mean, variance, extremes with their indices, and norms of the elements of all ranks, in one pass.
 
-    nan_policy as for min. dtype: the floating-point type to which statistics are rounded; counts are not.
+    nan_policy as for min. ddof as in numpy.var: the variance is divided by count - ddof. dtype: the floating-point type to which
+    statistics are rounded; counts are not.
 
     >>> found = stats([1.0, 2.0, 4.0, 5.0])
     >>> found.count, found.mean, found.variance, found.max, found.argmax
     (4, 3.0, 2.5, 5.0, 3)
     """
     context = context_of(comm, level)
+    options = dtype, nan_policy, ddof
+    if (axis is not None or cut) and not _is_flat(context, x, axis, cut):
+        along = _fold_axes(_STATS, x, context, (axis, cut, keepdims, own), options)
+        return _stats_of(along.values, along.indices)
     room = (Result * lib.allfold_result_count(_STATS))()
     results = Results(results=room, capacity=len(room))
     with context.lock:
-        owner = _prepare(context, x, axis, True, dtype, nan_policy)
+        owner = _prepare(context, x, True, options)
         status = _reduce_all(context.handle, _STATS, context.part_ref, context.call_ref, byref(results))
+        context.call.ddof = 0
         if status:
             raise context.error(status)
     del owner
-    return _stats_of(results)
+    found = {result.name.decode(): result for result in room[:results.count]}
+    return _stats_of({name: _number(result) for name, result in found.items()},
+                     {name: found[name].index for name in ("min", "max") if name in found})
 
 
 # ---- softmax
 
 
-def softmax(x: Any, axis: Axis = -1, out: Any = None, comm: Any = None, *, dtype: Any = None, level: Optional[str] = None) -> Any:
-    """exp(x - max) / sum(exp(x - max)) over all ranks: this rank's part, of the shape of x.
+def softmax(x: Any, axis: Axis = -1, out: Any = None, comm: Any = None, *, dtype: Any = None, cut: int = 0,
+            level: Optional[str] = None) -> Any:
+    """exp(x - max) / sum(exp(x - max)) along axes, over all ranks: this rank's part, of the shape of x.
 
-    axis=None: over all elements; -1 means the same for one dimension. out: where the result goes; x itself is allowed, other
-    overlaps are not. Otherwise a new array of the kind of x is made, of type dtype: that of x, or float64 for integers.
+    axis=None: over all elements. out: where the result goes; x itself is allowed, other overlaps are not. Otherwise a new array of
+    the kind of x is made, of type dtype: that of x, or float64 for integers.
 
     >>> softmax([0.0, 0.0])
     array([0.5, 0.5])
     """
-    return _normalised(x, axis, out, context_of(comm, level), dtype, False)
+    return _normalised(x, out, context_of(comm, level), (axis, cut), (dtype, False))
 
 
-def log_softmax(x: Any, axis: Axis = -1, out: Any = None, comm: Any = None, *, dtype: Any = None,
+def log_softmax(x: Any, axis: Axis = -1, out: Any = None, comm: Any = None, *, dtype: Any = None, cut: int = 0,
                 level: Optional[str] = None) -> Any:
-    """x - logsumexp(x) over all ranks: see softmax.
+    """x - logsumexp(x) along axes, over all ranks: see softmax.
 
     >>> log_softmax([0.0, 0.0])
     array([-0.69314718, -0.69314718])
     """
-    return _normalised(x, axis, out, context_of(comm, level), dtype, True)
+    return _normalised(x, out, context_of(comm, level), (axis, cut), (dtype, True))
 
 
-def _normalised(x: Any, axis: Axis, out: Any, context: Context, dtype: Any, logarithm: bool) -> Any:
+def _normalised(x: Any, out: Any, context: Context, where: Tuple[Axis, int], options: Tuple[Any, bool]) -> Any:
+    """where: axis, cut; options: dtype, logarithm"""
+    if not hasattr(x, "shape"):
+        x = _as_array(context, x)
+    flat = where[0] is None or _is_flat(context, x, *where)
+    made = out is None
     with context.lock:
         context.check_open()
-        part, call = context.part, context.call
-        convert = None
+        call = context.call
         try:
-            if axis is not None:
-                _check_axis(x, axis)
-            if not hasattr(x, "shape"):
-                x = numpy.asarray(x)
             source = elements(x, True)
-            part.data, part.count, part.type, stream, owner = source
+            if flat:
+                part = context.part
+                part.data, part.count, part.type, stream, owner = source
+            else:
+                stream = _axes.fill_view(context, source, _axes.rows_of(x, *where, context.ranks))
             if out is None:
-                out, convert = empty_like(x, _output_type(NAME_OF[part.type], dtype))
-            elif dtype is not None:
+                if needs_out(x):
+                    raise ArgumentError(f"out: expected an array in device memory, as allfold cannot make one of {type(x).__name__}")
+                out = empty(x, _output_type(NAME_OF[source[2]], options[0]), x.shape)
+            elif options[0] is not None:
                 raise ArgumentError("dtype and out: expected one of them")
             target = writable(out, x)
             _check_overlap(source, target)
             call.stream = common_stream(stream, target.stream)
-            call.nan, call.result_type, call.logarithm = 0, 0, logarithm
+            call.nan, call.result_type, call.logarithm = 0, 0, options[1]
         except Exception as error:
             context.fail(error)
-        status = _softmax(context.handle, context.part_ref, target.address, target.type, context.call_ref)
+        function, described = (_softmax, context.part_ref) if flat else (_softmax_axis, context.view_ref)
+        status = function(context.handle, described, target.address, target.type, context.call_ref)
         call.logarithm = 0
         if status:
             raise context.error(status)
-    return out if convert is None else convert(out)
+    return of_kind(out, x) if made else out
+
+
+def _as_array(context: Context, x: Any) -> Any:
+    try:
+        return numpy.asarray(x)
+    except Exception as error:
+        with context.lock:
+            context.fail(error)
 
 
 def _output_type(name: str, dtype: Any) -> str:

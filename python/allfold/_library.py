@@ -13,6 +13,7 @@ NO_INDEX = 2**64 - 1
 LEVELS = {"exact": 0, "fast": 1}
 BACKENDS = {"auto": 0, "cuda": 1, "cpu": 2}
 EXCHANGES = {"auto": 0, "mpi": 1}
+CUTS = {"outer": 0, "axis": 1, "inner": 2}
 NAN_POLICIES = {"propagate": 0, "omit": 1, "raise": 2}
 F64, I64, U64 = range(3)  # allfold_value_kind
 
@@ -48,6 +49,19 @@ class Options(ctypes.Structure):
 class Call(ctypes.Structure):
     _fields_ = [("size", c_size_t), ("stream", c_void_p), ("nan", c_int), ("logarithm", c_int), ("result_type", c_int),
                 ("ddof", c_uint64), ("own_results", c_int)]
+
+
+class View(ctypes.Structure):
+    _fields_ = [("data", c_void_p), ("outer", c_uint64), ("length", c_uint64), ("inner", c_uint64), ("outer_stride", c_uint64),
+                ("axis_stride", c_uint64), ("type", c_int), ("cut", c_int)]
+
+
+class Output(ctypes.Structure):
+    _fields_ = [("values", c_void_p), ("indices", c_void_p)]
+
+
+class Outputs(ctypes.Structure):
+    _fields_ = [("outputs", ctypes.POINTER(Output)), ("count", c_size_t)]
 
 
 def candidates() -> List[str]:
@@ -87,7 +101,10 @@ def declare(lib: ctypes.CDLL, comm: type) -> None:
             ("reduce", c_int, c_void_p, c_int, c_void_p, c_void_p, c_void_p),
             ("reduce_all", c_int, c_void_p, c_int, c_void_p, c_void_p, c_void_p),
             ("dot", c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p),
-            ("softmax", c_int, c_void_p, c_void_p, c_void_p, c_int, c_void_p)):
+            ("softmax", c_int, c_void_p, c_void_p, c_void_p, c_int, c_void_p),
+            ("result_name", c_char_p, c_int, c_size_t), ("result_type", c_int, c_int, c_size_t, c_int, c_int),
+            ("reduce_axis", c_int, c_void_p, c_int, c_void_p, c_void_p, c_void_p),
+            ("softmax_axis", c_int, c_void_p, c_void_p, c_void_p, c_int, c_void_p)):
         try:
             function = getattr(lib, f"allfold_{name}")
         except AttributeError:

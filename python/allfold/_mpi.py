@@ -25,7 +25,7 @@ _library.declare(lib, Handle)
 
 Copy = ctypes.CFUNCTYPE(c_int, Handle, c_int, c_void_p, c_void_p, c_void_p, ctypes.POINTER(c_int))
 Delete = ctypes.CFUNCTYPE(c_int, Handle, c_int, c_void_p, c_void_p)
-lib.MPI_Comm_size.argtypes = [Handle, c_void_p]
+lib.MPI_Comm_size.argtypes = lib.MPI_Comm_rank.argtypes = [Handle, c_void_p]
 lib.MPI_Comm_test_inter.argtypes = [Handle, c_void_p]
 lib.MPI_Abort.argtypes = [Handle, c_int]
 lib.MPI_Comm_create_keyval.argtypes = [Copy, Delete, c_void_p, c_void_p]
@@ -58,8 +58,8 @@ def _check_same_library(mpi4py: Any) -> None:
     """mpi4py and liballfold must use one MPI library: a communicator of another one is an address that means nothing here."""
     theirs, ours = " ".join(mpi4py.Get_library_version().split("\0")[0].split()), library_version()
     if theirs != ours:
-        raise ImportError(f"allfold: mpi4py and {lib._name} use different MPI libraries: expected one, found '{theirs}' and "
-                          f"'{ours}'. Build mpi4py from source with this MPI, or allfold with mpi4py's")
+        raise ImportError(f"allfold: mpi4py and {lib._name} use different MPI libraries: expected one, found '{theirs[:80]}' "
+                          f"and '{ours[:80]}'. Build mpi4py from source with this MPI, or allfold with mpi4py's")
     if mpi4py.Is_initialized() != is_initialized() or mpi4py._sizeof(mpi4py.Comm) != ctypes.sizeof(Handle):
         raise ImportError(f"allfold: mpi4py and {lib._name} have loaded two copies of one MPI library ({ours}): expected one. Look "
                           "at LD_LIBRARY_PATH")
@@ -88,6 +88,14 @@ def handle_of(comm: Any) -> int:
 def check_intra(handle: int) -> None:
     if _number(lib.MPI_Comm_test_inter, handle):
         raise ArgumentError("comm: found an intercommunicator: expected an intracommunicator (Merge makes one)")
+
+
+def size_of(handle: int) -> int:
+    return _number(lib.MPI_Comm_size, handle)
+
+
+def rank_of(handle: int) -> int:
+    return _number(lib.MPI_Comm_rank, handle)
 
 
 # ---- start and end
@@ -152,7 +160,7 @@ def _end() -> None:
         return
     if hasattr(sys, "last_value") or hasattr(sys, "last_exc"):
         _freed.clear()
-        if _started_by_us and _number(lib.MPI_Comm_size, WORLD) > 1:
+        if _started_by_us and size_of(WORLD) > 1:
             sys.stderr.flush()
             lib.MPI_Abort(WORLD, 1)
     for handle in list(_watched):

@@ -1,8 +1,10 @@
 """All checks that the ranks make together, in one process each, as MPI takes long to start."""
 import arrays
+import axes
 import communicators
 import folds
 
 folds.check()
 arrays.check()
+axes.check()
 communicators.check()

@@ -31,7 +31,6 @@ def check_numpy():
     refused("complex numbers", (ValueError,), ["complex128", "float32", "bfloat16"], lambda: allfold.sum(np.ones(2, complex)))
     refused("objects", (ValueError,), ["object"], lambda: allfold.sum([1, None]))
     refused("ragged lists", (ValueError,), [], lambda: allfold.sum([[1, 2], [3]]))
-    refused("axes", (ValueError,), ["axis 0", "2 dimensions"], lambda: allfold.sum(WHOLE, 0))
     ok(allfold.sum(WHOLE, (0, -1)) == allfold.sum(WHOLE.ravel(), -1) == TOTAL, "all axes are the whole array")
     refused("the norm of a matrix", (ValueError,), ["ord=2", "2 dimensions"], lambda: allfold.norm(WHOLE, 2))
     ok(allfold.norm(WHOLE) == math.sqrt(size * float((WHOLE.astype(float)**2).sum())), "but its vector has one")
@@ -126,6 +125,11 @@ def check_torch(device):
     made, sums = allfold.softmax(x / 1000), torch.softmax(whole / 1000, 0)
     ok(made.device == x.device and made.dtype == x.dtype and torch.allclose(made.cpu(), torch.from_numpy(parts(sums.numpy())), rtol=1e-5),
        "PyTorch: softmax", made)
+    rows = torch.arange(12.0, device=device).reshape(3, 4)
+    found, sums = allfold.stats(rows, 1, cut=1), allfold.sum(rows, 0)
+    ok(found.max.tolist() == [3, 7, 11] and found.argmax.tolist() == [3] * 3 and found.count.tolist() == [4 * size] * 3 and sums.device == x.device
+       and sums.tolist() == [12 * size, 15 * size, 18 * size, 21 * size], "PyTorch: along axes", (found, sums))
+    ok(torch.allclose(allfold.softmax(rows, cut=0), torch.softmax(rows, 1)), "PyTorch: softmax of rows")
     half = x.half()
     ok(allfold.softmax(half, out=half) is half, "PyTorch: in place")
     refused("PyTorch: a tensor that requires its gradient", (ValueError,), ["detach"], lambda: allfold.sum(torch.zeros(3, requires_grad=True)))
@@ -148,6 +152,8 @@ def check_jax():
     x = jax.numpy.asarray(WHOLE)
     found = allfold.softmax(x.ravel()) if jax.default_backend() == "cpu" else x
     ok(allfold.sum(x) == TOTAL and allfold.sum(x.astype("bfloat16")) == TOTAL and isinstance(found, jax.Array), "JAX", found)
+    found = allfold.sum(x + 2.0**20, 1, cut=1)
+    ok(found.dtype == np.float64 and found.tolist() == [float(total) * size for total in (np.asarray(x, float) + 2.0**20).sum(1)], "JAX: along axes", found)
 
 
 def check():

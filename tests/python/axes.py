@@ -1,0 +1,112 @@
+"""Folds and softmax along axes, beside NumPy, with each dimension cut into the ranks' parts."""
+import math
+
+import numpy as np
+
+import allfold
+from ranks import MPI, gather, ok, parts, rank, refused, size
+
+SHAPE = (6, 5, 4)
+WHOLE = (np.random.default_rng(3).standard_normal(SHAPE) * 4).astype(np.float32)
+
+
+def part(whole, cut):
+    """This rank's part along a dimension."""
+    return np.ascontiguousarray(np.moveaxis(parts(np.moveaxis(whole, cut, 0)), 0, cut))
+
+
+def exact_sum(whole, axis, keepdims=False):
+    return np.apply_over_axes(lambda x, one: np.apply_along_axis(math.fsum, one, x), whole.astype(float), axis) if keepdims else \
+        np.squeeze(exact_sum(whole, axis, True), axis)
+
+
+def cases():
+    """(axis, cut): all axes with all cuts that the ranks may make, which for one rank are all."""
+    for axis in (0, 1, -1, (0, 1), (1, 2), 2):
+        axes = sorted(one % 3 for one in (axis if isinstance(axis, tuple) else (axis,)))
+        for cut in range(3):
+            first = 0 if cut < axes[0] else axes[0] if cut <= axes[-1] else axes[-1] + 1
+            if size == 1 or cut == first:
+                yield axis, cut
+
+
+def check_folds():
+    wrong = []
+    for axis, cut in cases():
+        x, along = part(WHOLE, cut), {"axis": axis, "cut": cut}
+        axes = axis if isinstance(axis, tuple) else (axis,)
+        expected = {"sum": exact_sum(WHOLE, axes), "max": WHOLE.max(axis).astype(float), "mean": WHOLE.astype(float).mean(axis),
+                    "logsumexp": np.log(np.exp(WHOLE.astype(float)).sum(axis)), "prod": WHOLE.astype(float).prod(axis)}
+        found = {name: getattr(allfold, name)(x, **along) for name in expected}
+        kept = allfold.sum(x, keepdims=True, **along)
+        wrong += [(axis, cut, name) for name in expected if found[name].dtype != float or not np.allclose(found[name], expected[name], rtol=1e-13)]
+        wrong += [(axis, cut, "bits")] * (not np.array_equal(found["sum"], expected["sum"]))
+        wrong += [(axis, cut, "keepdims")] * (kept.shape != WHOLE.sum(axis, keepdims=True).shape or not np.array_equal(kept.ravel(), found["sum"].ravel()))
+        if len(axes) == 1:
+            index, norm = allfold.argmin(x, **along), allfold.norm(x, 1, **along)
+            wrong += [(axis, cut, "argmin")] * (index.dtype != np.int64 or not np.array_equal(index, WHOLE.argmin(axis)))
+            wrong += [(axis, cut, "norm")] * (not np.allclose(norm, abs(WHOLE.astype(float)).sum(axis), rtol=1e-14))
+    ok(not wrong, "folds along axes, for every dimension that ranks can cut", wrong)
+
+
+def check_results():
+    x = part(WHOLE, 0)
+    own = allfold.sum(x, 1, own=True)
+    ok(np.array_equal(own, parts(exact_sum(WHOLE, (1,)))), "own results alone", own)
+    shares, all_sums = gather(allfold.sum(part(WHOLE, 1), 1, cut=1, own=True)), exact_sum(WHOLE, (1,))
+    ok(np.array_equal(np.concatenate(shares), all_sums.ravel()) and max(map(len, shares)) - min(map(len, shares)) <= 1, "shares of results", shares)
+    found = allfold.stats(part(WHOLE, 1), 1, cut=1, ddof=1)
+    exact = WHOLE.astype(float)
+    ok(np.allclose(found.variance, exact.var(1, ddof=1)) and np.array_equal(found.argmax, WHOLE.argmax(1)) and found.count.tolist() == [[5] * 4] * 6
+       and np.array_equal(found.sum, exact_sum(WHOLE, (1,))), "stats along an axis", found)
+    integers = part(np.arange(24, dtype=np.int32).reshape(4, 6), 0)
+    found = allfold.sum(integers, 0)
+    ok(found.dtype == np.int64 and found.tolist() == [36, 40, 44, 48, 52, 56], "exact integers", found)
+    ok(allfold.sum(x, 1, dtype=np.float16).dtype == np.float16, "dtype")
+    flat = allfold.sum(x, keepdims=True)
+    ok(flat.shape == (1, 1, 1) and flat[0, 0, 0] == allfold.sum(x) == allfold.sum(x, (0, 1, 2)), "all elements, keepdims", flat)
+    whole = WHOLE.copy()
+    whole[1, 2, 3] = np.nan
+    found = allfold.max(part(whole, 0), -1, nan_policy="omit")
+    ok(np.array_equal(found, np.nanmax(whole, -1)), "NaN left out", found)
+    ok(allfold.stats([1.0, 3.0] if rank == 0 else np.empty(0), ddof=1).variance == 2, "ddof of all elements")
+
+
+def check_softmax():
+    wrong = []
+    for axis, cut in cases():
+        x = part(WHOLE, cut)
+        terms = np.exp(WHOLE.astype(float) - WHOLE.max(axis, keepdims=True))
+        expected = part(terms / terms.sum(axis, keepdims=True), cut)
+        found, out = allfold.softmax(x, axis, cut=cut), np.empty(x.shape)
+        allfold.log_softmax(x, axis, out, cut=cut)
+        wrong += [(axis, cut)] * (found.dtype != np.float32 or not np.allclose(found, expected, rtol=1e-5) or not np.allclose(np.exp(out), expected))
+    ok(not wrong, "softmax along axes", wrong)
+    rows = np.float32([[0, 0], [1, 1]])
+    ok(allfold.softmax(rows).tolist() == [[0.5, 0.5]] * 2, "of rows by default")
+
+
+def check_refusals():
+    x = part(WHOLE, 0)
+    for name, words, call in (
+            ("axes that are not neighbours", ["neighbouring"], lambda: allfold.sum(x, (0, 2))),
+            ("an axis that is not there", ["axis 3", "3 dimensions"], lambda: allfold.sum(x, 3)),
+            ("an axis twice", ["twice"], lambda: allfold.sum(x, (1, -2))),
+            ("a cut that is not there", ["cut 5"], lambda: allfold.sum(x, 1, cut=5)),
+            ("a cut of all elements", ["cut 1"], lambda: allfold.sum(x, cut=1)),
+            ("an integer dtype along axes", ["dtype"], lambda: allfold.sum(x, 1, dtype=int)),
+            ("a matrix norm", ["axis=(0, 1)"], lambda: allfold.norm(x, axis=(0, 1))),
+            ("what one rank cannot take", ["complex64"], lambda: allfold.sum(x.astype(complex).astype("c8") if rank == size - 1 else x, 1)),
+            ("the least of an empty axis", [], lambda: allfold.min(x[:, :0], 1))):
+        refused(name, (ValueError,), words, call)
+    if size > 1:
+        refused("parts that do not follow one another", (ValueError,), ["cut 1", "first dimension"], lambda: allfold.sum(x, 2, cut=1))
+    with_self = allfold.sum(WHOLE, 2, comm=MPI.COMM_SELF, cut=1) if MPI is not None else allfold.sum(WHOLE, 2, cut=1)
+    ok(np.array_equal(with_self, exact_sum(WHOLE, (2,))), "one rank cuts nothing")
+
+
+def check():
+    check_folds()
+    check_results()
+    check_softmax()
+    check_refusals()
