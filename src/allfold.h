@@ -310,6 +310,27 @@ allfold_status allfold_reduce_all(allfold_context *context, allfold_fold fold, c
 allfold_status allfold_dot(allfold_context *context, const allfold_array *x, const allfold_array *y, const allfold_call *call,
                            allfold_result *result);
 
+/* Folds in two phases, so that several share one exchange between the ranks, and so that kernels and the caller's own work overlap.
+   A fold that has begun. 0: none. */
+typedef uint64_t allfold_request;
+
+/* Begin a fold, or a dot product, of which the arguments are those of allfold_reduce_all and allfold_dot. Nothing is exchanged. If
+   the data is device memory, kernels are started in call->stream, after what is in it, and the call does not wait for them; other data
+   is folded before it returns. The data must stay as it is until the end. *request names the fold. At most 16 can be open on a context:
+   one more is ALLFOLD_BAD_ARGUMENT, as is a NULL request, and nothing has begun; else the status is ALLFOLD_OK, and allfold_reduce_end
+   tells what is wrong. All ranks begin the same folds in the same order. Other calls are allowed before the end. */
+allfold_status allfold_reduce_begin(allfold_context *context, allfold_fold fold, const allfold_array *part, const allfold_call *call,
+                                    allfold_request *request);
+allfold_status allfold_dot_begin(allfold_context *context, const allfold_array *x, const allfold_array *y, const allfold_call *call,
+                                 allfold_request *request);
+
+/* Ends a fold that was begun, in any order, and writes its results as allfold_reduce_all does; of most folds, and of dot products,
+   there is one. Collective and blocking. The first end exchanges all folds that are begun by then, at once as far as their partials have
+   8 kB together; later ends of these are local. They fail together: an error of one, on any rank, is the status of the end of each. The
+   request is closed whatever the status is. One that is not open is ALLFOLD_BAD_ARGUMENT. What is wrong with the arguments of a later
+   end is the status of this rank alone. allfold_close drops requests that are open. */
+allfold_status allfold_reduce_end(allfold_context *context, allfold_request request, allfold_results *results);
+
 /* y[i] = exp(x[i] - max) / sum(exp(x - max)) over the global array, or with call->logarithm its logarithm. Collective
    and blocking: on return y is complete on every rank. y holds part->count elements of type y_type (f16, bf16, f32 or
    f64; ALLFOLD_TYPE_NONE: that of the part, if it is one of these), in host or device memory; y == part->data is allowed

@@ -14,6 +14,25 @@ void api_check_part(const allfold_array *part, struct error *error);
 /* What cannot be meant of the options of a fold of that name; nan_choice: it takes allfold_nan. */
 void api_check_call(const char *name, bool nan_choice, const allfold_call *call, struct error *error);
 
+/* The arguments of a fold as the caller gave them: of one array, x, or of a dot product. */
+struct api_fold {
+    bool is_dot;
+    allfold_fold fold;
+    const allfold_array *x, *y;
+    const allfold_call *call;
+    size_t capacity; /* how many results the caller has room for; not of a dot product */
+};
+/* The same for the pipeline; job points to the sources beside it. */
+struct api_job {
+    struct fold_call call;
+    struct source x, y;
+    struct job job;
+};
+void api_fold_prepare(const struct api_fold *given, struct api_job *prepared, struct error *error);
+
+/* Gives the caller what was found, for which there is room. */
+void api_results_take(const struct fold_results *found, allfold_results *results);
+
 /* The part as a source of its elements in place. After an error one without elements, for a pipeline that only agrees on it. */
 struct source api_part_source(const allfold_array *part, const struct error *error);
 

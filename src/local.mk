@@ -15,7 +15,8 @@ libcore_a_SOURCES = \
 	src/device/cpu/cpu.c \
 	src/api.c \
 	src/api_axis.c \
-	src/api_dot.c \
+	src/api_begin.c \
+	src/api_fold.c \
 	src/api_reduce.c \
 	src/api_softmax.c \
 	src/comm/comm.c \
@@ -26,6 +27,7 @@ libcore_a_SOURCES = \
 	src/core/axis_pieces.c \
 	src/core/axis_reduce.c \
 	src/core/axis_softmax.c \
+	src/core/begin.c \
 	src/core/engine.c \
 	src/core/generated.c \
 	src/core/reduce.c \

@@ -14,14 +14,22 @@
 struct header {
     uint64_t count;
     int32_t failed_rank; /* -1 if no rank has failed */
-    int32_t mismatch;    /* ranks made different calls */
-    int32_t monoid, type;
+    uint16_t mismatch;   /* 1: ranks made different calls */
+    uint16_t records;    /* of the first record: how many there are, one behind the other */
+    uint16_t monoid, type;
+    uint32_t length;     /* of the first record: bytes of all */
     uint32_t call;
     uint32_t bytes; /* of the partial; 0: the record is an agreement */
 };
 struct record {
     struct header header;
     struct partial partial;
+};
+
+/* One record or several: what a rank sends in an exchange. */
+union message {
+    struct record record; /* the first */
+    _Alignas(16) unsigned char bytes[COMM_BYTES_MOST];
 };
 
 /* The call of an agreement. */
@@ -37,9 +45,9 @@ struct comm_mpi {
     MPI_Comm comm;          /* a duplicate of the caller's */
     struct in_host in_host; /* the ranks of this one's host */
     MPI_Comm hosts;         /* one rank of each host; if there is one host, each rank alone; MPI_COMM_NULL on the others */
-    MPI_Datatype record, wide_record;
+    MPI_Datatype record, wide_record, message;
     MPI_Op append;
-    struct record all, agreed; /* results; zero at first, not on a stack, so that no unset byte is sent */
+    union message all, agreed; /* results; zero at first, not on a stack, so that no unset byte is sent */
 };
 
 /* *a becomes *a followed by *b. *b is destroyed. */
@@ -60,16 +68,39 @@ static void append_record(struct record *a, struct record *b)
     mine->count += next->count;
 }
 
+static size_t record_bytes(size_t partial_bytes) { return (HEADER_BYTES + partial_bytes + 15) / 16 * 16; }
+
+/* The same of messages. Records of a call that differs may have other lengths: none behind it is looked at. */
+static void append_message(union message *a, union message *b)
+{
+    struct header *const first = &a->record.header;
+    if (first->records != b->record.header.records && first->failed_rank < 0 && b->record.header.failed_rank < 0) {
+        first->mismatch = 1;
+        return;
+    }
+    size_t at = 0;
+    for (int i = 0; i < first->records; i++) {
+        struct record *const mine = (struct record *)(a->bytes + at);
+        append_record(mine, (struct record *)(b->bytes + at));
+        if (mine->header.failed_rank >= 0 || mine->header.mismatch) {
+            first->failed_rank = mine->header.failed_rank;
+            first->mismatch = mine->header.mismatch;
+            return;
+        }
+        at += record_bytes(mine->header.bytes);
+    }
+}
+
 /* b = a followed by b: the order in which MPI passes the operands of a non-commutative operation. The bytes may be unaligned. */
 static void append_records(void *a_bytes, void *b_bytes, int *length, MPI_Datatype *datatype)
 {
     int bytes;
     MPI_Type_size(*datatype, &bytes);
     for (int i = 0; i < *length; i++) {
-        struct record a, b;
+        union message a, b;
         memcpy(&a, (char *)a_bytes + (ptrdiff_t)i * bytes, (size_t)bytes);
         memcpy(&b, (char *)b_bytes + (ptrdiff_t)i * bytes, (size_t)bytes);
-        append_record(&a, &b);
+        append_message(&a, &b);
         memcpy((char *)b_bytes + (ptrdiff_t)i * bytes, &a, (size_t)bytes);
     }
 }
@@ -141,8 +172,8 @@ static int open_stages(struct comm *comm, MPI_Comm local, bool share, struct err
     if (code != MPI_SUCCESS)
         return code;
     struct error ignored = {0};
-    if (in_host_open(&mpi->in_host, host, mpi->comm, sizeof(struct record), &ignored) != ALLFOLD_OK)
-        in_host_open(&mpi->in_host, MPI_COMM_SELF, mpi->comm, sizeof(struct record), error);
+    if (in_host_open(&mpi->in_host, host, mpi->comm, sizeof(union message), &ignored) != ALLFOLD_OK)
+        in_host_open(&mpi->in_host, MPI_COMM_SELF, mpi->comm, sizeof(union message), error);
     MPI_Comm_free(&host);
     const int leads = mpi->in_host.rank == 0;
     if ((code = MPI_Allreduce(&leads, &comm->hosts, 1, MPI_INT, MPI_SUM, mpi->comm)) != MPI_SUCCESS)
@@ -174,7 +205,8 @@ static allfold_status open_mpi(MPI_Comm caller, bool share, struct comm *comm, s
     if (code != MPI_SUCCESS)
         return comm_failed(code, "MPI_Comm_split", error);
     if ((code = open_record(RECORD_BYTES, &mpi->record)) != MPI_SUCCESS
-        || (code = open_record(sizeof(struct record), &mpi->wide_record)) != MPI_SUCCESS)
+        || (code = open_record(sizeof(struct record), &mpi->wide_record)) != MPI_SUCCESS
+        || (code = open_record(sizeof(union message), &mpi->message)) != MPI_SUCCESS)
         comm_failed(code, "MPI_Type_contiguous", error);
     if ((code = MPI_Op_create(append_records, 0, &mpi->append)) != MPI_SUCCESS)
         comm_failed(code, "MPI_Op_create", error);
@@ -197,7 +229,7 @@ allfold_status comm_open(const void *mpi, allfold_exchange exchange, struct comm
         error_set(error, ALLFOLD_NO_MEMORY, "no memory for a communicator");
     else
         *comm->mpi = (struct comm_mpi){.comm = MPI_COMM_NULL, .hosts = MPI_COMM_NULL, .record = MPI_DATATYPE_NULL,
-                                       .wide_record = MPI_DATATYPE_NULL, .append = MPI_OP_NULL};
+                                       .wide_record = MPI_DATATYPE_NULL, .message = MPI_DATATYPE_NULL, .append = MPI_OP_NULL};
     if (agree_to_open(comm, caller, error) != ALLFOLD_OK
         || open_mpi(caller, exchange == ALLFOLD_EXCHANGE_AUTO, comm, error) != ALLFOLD_OK)
         comm_close(comm);
@@ -216,6 +248,8 @@ void comm_close(struct comm *comm)
         MPI_Type_free(&mpi->record);
     if (mpi->wide_record != MPI_DATATYPE_NULL)
         MPI_Type_free(&mpi->wide_record);
+    if (mpi->message != MPI_DATATYPE_NULL)
+        MPI_Type_free(&mpi->message);
     if (mpi->hosts != MPI_COMM_NULL)
         MPI_Comm_free(&mpi->hosts);
     if (mpi->comm != MPI_COMM_NULL)
@@ -233,57 +267,75 @@ static allfold_status refuse_mismatch(struct error *error)
                      "the ranks made different calls: fold or softmax, element types and options must be the same on all");
 }
 
-/* Combines the records of the host's ranks, in rank order, in mpi->all, each with as many bytes as this rank's. A record of
-   another call may be shorter. The old bytes after it are copied, too, but never read. */
-static int append_host(struct comm_mpi *mpi, size_t bytes)
+static void message_copy(union message *to, const void *from) { memcpy(to, from, ((const struct header *)from)->length); }
+
+/* Combines the messages of the host's ranks, in rank order, in mpi->all. Those of other calls may have other lengths. */
+static int append_host(struct comm_mpi *mpi)
 {
     const void *message;
-    struct record next;
+    union message next;
     int code = in_host_take(&mpi->in_host, 0, &message);
     if (code != MPI_SUCCESS)
         return code;
-    memcpy(&mpi->all, message, bytes);
+    message_copy(&mpi->all, message);
     for (int rank = 1; rank < mpi->in_host.size; rank++) {
         if ((code = in_host_take(&mpi->in_host, rank, &message)) != MPI_SUCCESS)
             return code;
-        memcpy(&next, message, bytes);
-        append_record(&mpi->all, &next);
+        message_copy(&next, message);
+        append_message(&mpi->all, &next);
     }
     return MPI_SUCCESS;
 }
 
-/* Combines the hosts' records, in order, in mpi->all. For a wide record the hosts agree first. */
+/* A number for all calls of a message: that of the only one. */
+static uint32_t calls_of(const union message *message)
+{
+    uint32_t calls = message->record.header.call;
+    size_t at = record_bytes(message->record.header.bytes);
+    for (int i = 1; i < message->record.header.records; i++) {
+        const struct header *const header = (const struct header *)(message->bytes + at);
+        calls = ((calls * 31 + header->call) * 31 + (uint32_t)header->monoid) * 31 + (uint32_t)header->type;
+        at += record_bytes(header->bytes);
+    }
+    return calls;
+}
+
+/* Combines the hosts' messages, in order, in mpi->all. For a long one the hosts agree first. */
 static int append_hosts(struct comm_mpi *mpi, size_t bytes)
 {
     if (bytes <= RECORD_BYTES)
         return MPI_Allreduce(MPI_IN_PLACE, &mpi->all, 1, mpi->record, mpi->append, mpi->hosts);
-    struct header *const header = &mpi->all.header;
+    struct header *const header = &mpi->all.record.header;
     const struct header own = *header;
+    header->call = calls_of(&mpi->all);
     header->bytes = 0;
+    header->records = 1;
     const int code = MPI_Allreduce(&mpi->all, &mpi->agreed, 1, mpi->record, mpi->append, mpi->hosts);
-    *header = mpi->agreed.header;
+    *header = mpi->agreed.record.header;
     if (code != MPI_SUCCESS || header->failed_rank >= 0 || header->mismatch)
         return code;
     *header = own;
-    return MPI_Allreduce(MPI_IN_PLACE, &mpi->all, 1, mpi->wide_record, mpi->append, mpi->hosts);
+    return MPI_Allreduce(MPI_IN_PLACE, &mpi->all, 1, bytes <= sizeof(struct record) ? mpi->wide_record : mpi->message, mpi->append,
+                         mpi->hosts);
 }
 
 /* The host's first rank gives the others the result, or the MPI error code that it met: they wait for either. */
 static int pass_back(struct comm_mpi *mpi, size_t bytes, int code)
 {
     const void *result;
-    struct header *const header = &mpi->all.header;
+    struct header *const header = &mpi->all.record.header;
     void *const message = in_host_begin(&mpi->in_host);
     if (mpi->in_host.rank == 0) {
         if (code != MPI_SUCCESS)
             *header = (struct header){.failed_rank = FAILED_IN_MPI, .count = (uint64_t)code};
+        header->length = (uint32_t)bytes;
         memcpy(message, &mpi->all, bytes);
         in_host_give(&mpi->in_host);
         return code;
     }
     if ((code = in_host_take(&mpi->in_host, 0, &result)) != MPI_SUCCESS)
         return code;
-    memcpy(&mpi->all, result, bytes);
+    message_copy(&mpi->all, result);
     return header->failed_rank == FAILED_IN_MPI ? (int)header->count : MPI_SUCCESS;
 }
 
@@ -295,46 +347,71 @@ static int append_all(struct comm *comm, size_t bytes)
     struct comm_mpi *const mpi = comm->mpi;
     int code = MPI_SUCCESS;
     in_host_give(&mpi->in_host);
-    if (mpi->hosts != MPI_COMM_NULL && (code = append_host(mpi, bytes)) == MPI_SUCCESS)
+    if (mpi->hosts != MPI_COMM_NULL && (code = append_host(mpi)) == MPI_SUCCESS)
         code = append_hosts(mpi, bytes);
     return comm->hosts == 1 ? code : pass_back(mpi, bytes, code);
 }
 
-/* One exchange. Without a part it is an agreement only. The phase is exchange meanwhile, and the one before on return. */
-static allfold_status exchange(struct comm *comm, struct comm_part *part, struct error *error)
+size_t comm_bytes(const struct comm_part *part) { return record_bytes(monoid_bytes(part->monoid, part->type)); }
+
+/* Writes the parts to a message, or without any an agreement. Returns its bytes. */
+static size_t message_write(const struct comm *comm, const struct comm_part *parts, int count, bool failed, union message *message)
+{
+    const int32_t failed_rank = failed ? comm->rank : -1;
+    size_t at = 0;
+    if (count == 0) {
+        message->record.header = (struct header){.failed_rank = failed_rank, .records = 1, .call = CALL_AGREE};
+        at = HEADER_BYTES;
+    }
+    for (int i = 0; i < count; i++) {
+        const struct comm_part *const part = &parts[i];
+        struct record *const record = (struct record *)(message->bytes + at);
+        const size_t bytes = monoid_bytes(part->monoid, part->type);
+        record->header = (struct header){.count = part->count, .failed_rank = failed_rank, .records = (uint16_t)(i == 0 ? count : 1),
+                                         .monoid = (uint16_t)part->monoid, .type = (uint16_t)part->type, .call = part->call,
+                                         .bytes = (uint32_t)bytes};
+        memcpy(&record->partial, part->partial, bytes);
+        at += i + 1 < count ? comm_bytes(part) : HEADER_BYTES + bytes;
+    }
+    message->record.header.length = (uint32_t)at;
+    return at;
+}
+
+static void message_read(const union message *message, struct comm_part *parts, int count)
+{
+    size_t at = 0;
+    for (int i = 0; i < count; i++) {
+        const struct record *const record = (const struct record *)(message->bytes + at);
+        memcpy(parts[i].partial, &record->partial, monoid_bytes(parts[i].monoid, parts[i].type));
+        parts[i].count = record->header.count;
+        at += comm_bytes(&parts[i]);
+    }
+}
+
+/* One exchange; without parts it is an agreement only. The phase is exchange meanwhile, and the one before on return. */
+allfold_status comm_combine_all(struct comm *comm, struct comm_part *parts, int count, struct error *error)
 {
     const enum phase before = phase_enter(comm->progress, PHASE_EXCHANGE);
-    const size_t partial_bytes = part != NULL ? monoid_bytes(part->monoid, part->type) : 0;
-    struct record *const mine = in_host_begin(&comm->mpi->in_host), *const all = &comm->mpi->all;
-    mine->header = (struct header){.failed_rank = error->status != ALLFOLD_OK ? comm->rank : -1, .call = CALL_AGREE};
-    if (part != NULL) {
-        mine->header.count = part->count;
-        mine->header.monoid = (int32_t)part->monoid;
-        mine->header.type = (int32_t)part->type;
-        mine->header.call = part->call;
-        mine->header.bytes = (uint32_t)partial_bytes;
-        memcpy(&mine->partial, part->partial, partial_bytes);
-    }
-    const int code = append_all(comm, HEADER_BYTES + partial_bytes);
+    union message *const mine = in_host_begin(&comm->mpi->in_host), *const all = &comm->mpi->all;
+    const int code = append_all(comm, message_write(comm, parts, count, error->status != ALLFOLD_OK, mine));
+    comm->different_calls = code == MPI_SUCCESS && all->record.header.failed_rank < 0 && all->record.header.mismatch;
     if (code != MPI_SUCCESS)
         comm_failed(code, "MPI_Allreduce", error);
-    else if (all->header.failed_rank >= 0)
-        share_error(comm, comm->mpi->comm, all->header.failed_rank, before, error);
-    else if (all->header.mismatch)
+    else if (all->record.header.failed_rank >= 0)
+        share_error(comm, comm->mpi->comm, all->record.header.failed_rank, before, error);
+    else if (comm->different_calls)
         refuse_mismatch(error);
-    else if (part != NULL) {
-        memcpy(part->partial, &all->partial, partial_bytes);
-        part->count = all->header.count;
-    }
+    else
+        message_read(all, parts, count);
     phase_enter(comm->progress, before);
     return error->status;
 }
 
-allfold_status comm_agree(struct comm *comm, struct error *error) { return exchange(comm, NULL, error); }
+allfold_status comm_agree(struct comm *comm, struct error *error) { return comm_combine_all(comm, NULL, 0, error); }
 
 allfold_status comm_combine(struct comm *comm, struct comm_part *part, struct error *error)
 {
-    return exchange(comm, part, error);
+    return comm_combine_all(comm, part, 1, error);
 }
 
 /* ---- other collectives */

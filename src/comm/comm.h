@@ -10,6 +10,7 @@ struct comm {
     int local_rank, local_size; /* among the ranks that share this host's memory */
     char host[256];
     char device[32];            /* the name of this rank's device in messages, set by core/; may be empty */
+    bool different_calls;       /* that the ranks made, in the last exchange */
     int hosts;                  /* number of hosts that MPI_Allreduce combines: see comm_open */
     struct comm_mpi *mpi;       /* comm.c's own MPI state, so that only comm.c needs mpi.h */
     struct progress *progress;  /* where this rank publishes its phase: comm's own, or the program's */
@@ -43,6 +44,12 @@ struct comm_part {
    unless the call says that they do not, and are global after. It is an error unless call, monoid and type are the same on all ranks. Ranks of one host combine through shared
    memory, hosts by one MPI_Allreduce (partials of more than 608 bytes: two). A failure costs one broadcast of the message. */
 allfold_status comm_combine(struct comm *comm, struct comm_part *part, struct error *error);
+
+/* The same of several parts in one exchange, which succeed or fail together. The sum of comm_bytes of all is at most
+   COMM_BYTES_MOST. */
+allfold_status comm_combine_all(struct comm *comm, struct comm_part *parts, int count, struct error *error);
+size_t comm_bytes(const struct comm_part *part);
+enum { COMM_BYTES_MOST = 8192 };
 
 /* Sends bytes of root's memory to all ranks. If root holds an error, it becomes every rank's instead. */
 allfold_status comm_broadcast(struct comm *comm, int root, void *memory, size_t bytes, struct error *error);

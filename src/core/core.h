@@ -7,6 +7,21 @@
 #include "core/stream.h"
 #include "device/device.h"
 
+/* A fold that was begun. This rank's part is in the partial, or a kernel is under way. */
+struct begun {
+    uint64_t ticket; /* the caller's name of it, from 1; 0: free */
+    /* The partial is of this rank, or of all; or the exchange failed, as one rank did or as the ranks made different calls. */
+    enum { BEGUN_HERE, BEGUN_EVERYWHERE, BEGUN_FAILED, BEGUN_APART } state;
+    struct fold_call call;
+    allfold_type type;
+    struct partial partial;
+    uint64_t count; /* elements in it */
+    bool under_way;
+    struct queue *queue; /* for kernels; NULL until it is needed, then kept */
+    struct error error;  /* of this rank, before the exchange; of all after it */
+};
+enum { BEGUN_MOST = 16 };
+
 /* The context of allfold.h. */
 struct allfold_context {
     struct comm comm;
@@ -20,6 +35,8 @@ struct allfold_context {
     void (*log)(void *user, const char *line); /* may be NULL */
     void *log_user;
     double opening; /* when allfold_open began */
+    struct begun begun[BEGUN_MOST];
+    uint64_t tickets; /* given so far */
 };
 
 /* One line to the caller's log callback, if there is one. */
@@ -54,6 +71,19 @@ allfold_status core_queues(struct allfold_context *ctx, int count, size_t bytes,
    Collective. */
 allfold_status core_reduce(struct allfold_context *ctx, const struct fold_call *call, const struct job *job,
                            struct fold_results *result, struct error *error);
+
+/* A free place for a fold that is begun, with its ticket; NULL: there is none. The open fold of a ticket; NULL: there is none. Local. */
+struct begun *begun_open(struct allfold_context *ctx);
+struct begun *begun_find(struct allfold_context *ctx, uint64_t ticket);
+
+/* Folds this rank's part, or starts its kernel. What fails, and what is in *given already, goes to begun->error, for the end to tell.
+   Local, but in the same order on all ranks. */
+void core_begin(struct allfold_context *ctx, const struct fold_call *call, const struct job *job, struct begun *begun,
+                const struct error *given);
+
+/* Ends a fold: if no exchange has had it, one takes all that are begun by now, which succeed or fail together. begun is NULL for a ticket
+   that is not open: then *error says so, and if others may wait in an exchange, it becomes everyone's. Collective. */
+allfold_status core_end(struct allfold_context *ctx, struct begun *begun, struct fold_results *result, struct error *error);
 
 /* Writes softmax (or its logarithm) of the ranks' parts to sink, in the sink's type, element i to place i. sink is NULL
    on a rank that failed before. The sink is not closed. On success every rank has written its part. Collective. */

@@ -169,9 +169,23 @@ allfold_status core_open(struct allfold_context *ctx, const allfold_options *opt
     return ALLFOLD_OK;
 }
 
+/* Waits for kernels of folds that were begun and not ended. */
+static void close_begun(struct allfold_context *ctx)
+{
+    struct error ignored = {0};
+    for (int i = 0; i < BEGUN_MOST; i++) {
+        struct begun *const begun = &ctx->begun[i];
+        if (begun->under_way)
+            ctx->device->backend->wait(begun->queue, &ignored);
+        ctx->device->backend->queue_close(begun->queue);
+        *begun = (struct begun){0};
+    }
+}
+
 void core_close(struct allfold_context *ctx)
 {
     if (ctx->device != NULL) {
+        close_begun(ctx);
         close_queues(ctx);
         ctx->device->backend->queue_close(ctx->queue);
         ctx->device->backend->close(ctx->device);

@@ -233,10 +233,9 @@ allfold_status core_reduce(struct allfold_context *ctx, const struct fold_call *
     struct partial partial;
     struct stream stream = {.monoid = monoid, .type = type, .partial = &partial};
     struct device_data device_data = {0};
-    struct comm_part part = {.call = CALL_REDUCE | (uint32_t)call.fold << 8 | (uint32_t)call.result_type << 2 | (uint32_t)call.nan,
+    struct comm_part part = {.call = fold_call_number(CALL_REDUCE, &call),
                              .monoid = monoid, .type = type, .partial = &partial};
     progress_expect(ctx->comm.progress, job->range.count * allfold_type_bytes(type));
-    part.call |= (uint32_t)(call.ddof * UINT64_C(0x9e3779b97f4a7c15) >> 54) << CALL_DDOF_SHIFT;
     part.call |= has_whole_indices(job, monoid) ? COMM_WHOLE_INDICES : 0;
     if (!stream_begin(ctx, job, &stream, error))
         return error->status;

@@ -79,9 +79,10 @@ struct method {
 #define CELL(fold, value) [VALUE_##value] = finish_##fold##_##value,
 static const struct {
     const char *text;
+    size_t results;
     struct method fast;
 } folds[] = {
-#define ROW(ID, name, monoid, results, text) {text, {MONOID_##monoid, {VALUES(CELL, name)}}},
+#define ROW(ID, name, monoid, results, text) {text, results, {MONOID_##monoid, {VALUES(CELL, name)}}},
     ALL_FOLDS(ROW)
 #undef ROW
 };
@@ -130,6 +131,7 @@ void monoid_shift(enum monoid monoid, allfold_type type, struct partial *partial
 
 allfold_level fold_level(allfold_fold fold, allfold_level level) { return monoid_facts[fold_monoid(fold, level)].level; }
 enum monoid fold_monoid(allfold_fold fold, allfold_level level) { return method_of(fold, level)->monoid; }
+size_t fold_result_count(allfold_fold fold) { return folds[fold].results; }
 bool fold_has_level_choice(allfold_fold fold) { return exact_methods[fold].finish[0] != NULL; }
 bool fold_has_nan_choice(allfold_fold fold) { return monoid_facts[folds[fold].fast.monoid].nan; }
 const char *fold_text(allfold_fold fold) { return folds[fold].text; }

@@ -149,6 +149,7 @@ void monoid_shift(enum monoid monoid, allfold_type type, struct partial *partial
 /* The level at which the fold is computed if this level is asked for: that of its monoid. */
 allfold_level fold_level(allfold_fold fold, allfold_level level);
 enum monoid fold_monoid(allfold_fold fold, allfold_level level);
+size_t fold_result_count(allfold_fold fold);  /* at most */
 bool fold_has_level_choice(allfold_fold fold);
 bool fold_has_nan_choice(allfold_fold fold);  /* takes allfold_nan; others propagate */
 const char *fold_text(allfold_fold fold);     /* what it is, for --help */

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""tests/test_softmax, tests/test_failures and tests/test_axes.py with the CUDA backend on devices that stand in for GPUs: two of them, for one rank,
-for two and for three, of which two share one."""
+"""tests/test_softmax, tests/test_failures, tests/test_begin and tests/test_axes.py with the CUDA backend on devices that stand in for
+GPUs: two of them, for one rank, for two and for three, of which two share one."""
 import os
 import subprocess
 import sys
@@ -25,7 +25,7 @@ elif "cuda" not in os.environ.get("ALLFOLD_TEST_BACKENDS", "cuda"):
     tap.skip("ALLFOLD_TEST_BACKENDS leaves cuda out")
 else:
     with ThreadPoolExecutor(2) as pool:
-        for name, ranks, done in pool.map(run, [("test_softmax", 2), ("test_softmax", 1), ("test_failures", 3)]):
+        for name, ranks, done in pool.map(run, [("test_softmax", 2), ("test_softmax", 1), ("test_failures", 3), ("test_begin", 2)]):
             lines = done.stdout.splitlines()
             good = [line for line in lines if line.startswith("ok ")]
             tap.ok(done.returncode == 0 and f"1..{len(good)}" in lines and len(good) >= 10,

@@ -1,0 +1,73 @@
+/* What folds of one array and of two, begun or at once, share: from the caller's arguments to a job of the pipeline. */
+#include "api.h"
+
+#include <inttypes.h>
+
+allfold_fold api_check_fold(allfold_fold fold, const allfold_call *call, size_t capacity, struct error *error)
+{
+    if (fold >= ALLFOLD_FOLD_COUNT) {
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "fold %d does not exist", (int)fold);
+        return ALLFOLD_SUM;
+    }
+    if (allfold_result_count(fold) > capacity)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "%s has up to %zu results, found room for %zu: call allfold_reduce_all with that "
+                  "capacity", allfold_fold_name(fold), allfold_result_count(fold), capacity);
+    api_check_call(allfold_fold_name(fold), fold_has_nan_choice(fold), call, error);
+    if (call->ddof != 0 && fold != ALLFOLD_STATS)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "%s has no variance: allfold_call.ddof is for stats", allfold_fold_name(fold));
+    return fold;
+}
+
+/* What makes two arrays no pair. */
+static void check_pair(const allfold_array *x, const allfold_array *y, struct error *error)
+{
+    if (error->status != ALLFOLD_OK)
+        return;
+    if (x->type != y->type)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "the arrays of a dot product have one element type, found %s and %s: convert one of them",
+                  allfold_type_name(x->type), allfold_type_name(y->type));
+    else if (x->count != y->count)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "the arrays of a dot product have as many elements on each rank, found %" PRIu64 " and %"
+                  PRIu64, x->count, y->count);
+}
+
+static void check_dot_call(const allfold_call *call, struct error *error)
+{
+    api_check_call("dot", false, call, error);
+    if (call->ddof != 0)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "dot has no variance: allfold_call.ddof is for stats");
+}
+
+void api_fold_prepare(const struct api_fold *given, struct api_job *prepared, struct error *error)
+{
+    allfold_call call = ALLFOLD_CALL_INIT;
+    allfold_fold fold = (allfold_fold)FOLD_DOT;
+    api_check_part(given->x, error);
+    if (given->is_dot) {
+        api_check_part(given->y, error);
+        check_pair(given->x, given->y, error);
+    }
+    api_take_call(given->call, &call, error);
+    if (given->is_dot)
+        check_dot_call(&call, error);
+    else
+        fold = api_check_fold(given->fold, &call, given->capacity, error);
+    if (call.own_results != 0)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "allfold_call.own_results is for folds along an axis");
+    prepared->x = api_part_source(given->x, error);
+    prepared->y = api_part_source(given->is_dot ? given->y : given->x, error);
+    prepared->call = (struct fold_call){.fold = fold, .nan = call.nan, .result_type = call.result_type, .ddof = call.ddof};
+    prepared->job = (struct job){.type = prepared->x.type,
+                                 .source = &prepared->x,
+                                 .second = given->is_dot ? &prepared->y : NULL,
+                                 .range = {0, error->status == ALLFOLD_OK ? given->x->count : 0},
+                                 .stream = call.stream};
+}
+
+void api_results_take(const struct fold_results *found, allfold_results *results)
+{
+    for (int i = 0; i < found->field_count; i++)
+        results->results[i] = (allfold_result){found->fields[i].name, found->fields[i].value, found->fields[i].index, found->count,
+                                               found->level};
+    results->count = (size_t)found->field_count;
+}

@@ -1,0 +1,138 @@
+/* Folds in two phases. A rank's part is folded when the fold is begun: in device memory by a kernel that is only started, in a queue of
+   its own. The first end makes one exchange of all folds that are begun by then, in the order in which they were. */
+#include "core/pipeline.h"
+
+struct begun *begun_open(struct allfold_context *ctx)
+{
+    for (int i = 0; i < BEGUN_MOST; i++)
+        if (ctx->begun[i].ticket == 0) {
+            ctx->begun[i].ticket = ++ctx->tickets;
+            return &ctx->begun[i];
+        }
+    return NULL;
+}
+
+struct begun *begun_find(struct allfold_context *ctx, uint64_t ticket)
+{
+    for (int i = 0; i < BEGUN_MOST; i++)
+        if (ticket != 0 && ctx->begun[i].ticket == ticket)
+            return &ctx->begun[i];
+    return NULL;
+}
+
+/* Starts the kernel, in the caller's stream. */
+static allfold_status start(struct allfold_context *ctx, const struct job *job, const struct work *work, struct begun *begun)
+{
+    const struct backend *const backend = ctx->device->backend;
+    struct error *const error = &begun->error;
+    struct error ignored = {0};
+    if (begun->queue == NULL && backend->queues_open(ctx->device, 0, 1, &begun->queue, error) != ALLFOLD_OK)
+        return error->status;
+    begun->count = work->n;
+    begun->under_way = true;
+    if (backend->enter(begun->queue, job->stream, error) != ALLFOLD_OK || backend->fold(begun->queue, work, error) != ALLFOLD_OK) {
+        backend->wait(begun->queue, &ignored);
+        begun->under_way = false;
+    }
+    return error->status;
+}
+
+void core_begin(struct allfold_context *ctx, const struct fold_call *call, const struct job *job, struct begun *begun,
+                const struct error *given)
+{
+    struct error *const error = &begun->error;
+    struct stream stream = {.monoid = fold_monoid(call->fold, ctx->level), .type = job->type, .partial = &begun->partial};
+    struct device_data x = {0}, y = {0};
+    *error = *given;
+    begun->call = *call;
+    begun->call.level = ctx->level;
+    begun->type = job->type;
+    begun->state = BEGUN_HERE;
+    begun->under_way = false;
+    begun->count = 0;
+    stream_begin(ctx, job, &stream, error);
+    if (error->status != ALLFOLD_OK || job->range.count == 0
+        || locate_memory(ctx, job->source->memory, job->range.count, &x, error) != ALLFOLD_OK
+        || (job->second != NULL && locate_memory(ctx, job->second->memory, job->range.count, &y, error) != ALLFOLD_OK))
+        return;
+    if (ctx->device->backend->own_memory && x.elements > 0 && (job->second == NULL || y.elements > 0)) {
+        start(ctx, job, &(struct work){stream.monoid, stream.type, x.memory, x.elements, 0, y.memory}, begun);
+    } else {
+        fold_part(ctx, job, &stream, &x, error);
+        begun->count = stream.count;
+    }
+}
+
+/* Waits for the kernel. */
+static void settle(struct allfold_context *ctx, struct begun *begun, struct error *error)
+{
+    if (begun->under_way && ctx->device->backend->wait(begun->queue, &begun->error) == ALLFOLD_OK)
+        monoid_combine(fold_monoid(begun->call.fold, ctx->level), begun->type, &begun->partial, begun->queue->partial);
+    begun->under_way = false;
+    if (error->status == ALLFOLD_OK)
+        *error = begun->error;
+}
+
+static struct comm_part part_of(struct begun *begun)
+{
+    return (struct comm_part){.call = fold_call_number(CALL_BEGUN, &begun->call), .monoid = fold_monoid(begun->call.fold, begun->call.level),
+                              .type = begun->type, .count = begun->count, .partial = &begun->partial};
+}
+
+/* The folds that no exchange has had, in the order of their tickets. */
+static int list(struct allfold_context *ctx, struct begun *begun[BEGUN_MOST])
+{
+    int count = 0;
+    for (int i = 0; i < BEGUN_MOST; i++) {
+        struct begun *const one = &ctx->begun[i];
+        if (one->ticket == 0 || one->state != BEGUN_HERE)
+            continue;
+        int at = count++;
+        for (; at > 0 && begun[at - 1]->ticket > one->ticket; at--)
+            begun[at] = begun[at - 1];
+        begun[at] = one;
+    }
+    return count;
+}
+
+/* As many exchanges as the folds need room for: mostly one. After a failure the folds that follow are left to their own ends. */
+static void exchange(struct allfold_context *ctx, struct error *error)
+{
+    struct begun *begun[BEGUN_MOST];
+    struct comm_part parts[BEGUN_MOST];
+    const int count = list(ctx, begun);
+    for (int i = 0; i < count; i++) {
+        settle(ctx, begun[i], error);
+        parts[i] = part_of(begun[i]);
+    }
+    for (int first = 0, end; first < count; first = end) {
+        size_t bytes = 0;
+        if (first > 0 && error->status != ALLFOLD_OK)
+            return;
+        for (end = first; end < count && bytes + comm_bytes(&parts[end]) <= COMM_BYTES_MOST; end++)
+            bytes += comm_bytes(&parts[end]);
+        comm_combine_all(&ctx->comm, parts + first, end - first, error);
+        for (int i = first; i < end; i++) {
+            begun[i]->state = error->status == ALLFOLD_OK ? BEGUN_EVERYWHERE : ctx->comm.different_calls ? BEGUN_APART : BEGUN_FAILED;
+            begun[i]->error = *error;
+            begun[i]->count = parts[i].count;
+        }
+    }
+}
+
+allfold_status core_end(struct allfold_context *ctx, struct begun *begun, struct fold_results *result, struct error *error)
+{
+    struct begun *ignored[BEGUN_MOST];
+    if (begun != NULL && begun->state != BEGUN_HERE && error->status == ALLFOLD_OK)
+        *error = begun->error;
+    if (begun != NULL ? begun->state == BEGUN_HERE : list(ctx, ignored) > 0)
+        exchange(ctx, error);
+    else if (begun != NULL && begun->state == BEGUN_APART) /* a rank that begins it later waits in an exchange of its own */
+        comm_agree(&ctx->comm, error);
+    if (begun == NULL)
+        return error->status;
+    begun->ticket = 0;
+    if (error->status == ALLFOLD_OK)
+        fold_finish(&begun->call, begun->type, &begun->partial, begun->count, result, error);
+    return error->status;
+}
