@@ -70,6 +70,35 @@ for ranks in (1, 3):
     tap.ok(good, f"05_vocabulary on {ranks} rank(s)", result.stdout + result.stderr)
 
 
+def residuals(steps):
+    """Of conjugate gradients as examples/04_conjugate_gradients.c has it."""
+    i = numpy.arange(10007.0)
+    r = 1 / (i + 1) - 0.3 * (i % 7)
+    d, norms = r.copy(), [numpy.linalg.norm(r)]
+    for _ in range(steps):
+        q = (2 + i / i.size) * d
+        q[1:] -= d[:-1]
+        q[:-1] -= d[1:]
+        rho = r @ r
+        r = r - rho / (d @ q) * q
+        d = r + (r @ r) / rho * d
+        norms.append(numpy.linalg.norm(r))
+    return norms
+
+
+runs = []
+for ranks in (1, 2, 3):
+    result = tap.run(ranks, os.path.join(tap.BUILD, "examples", "04_conjugate_gradients"))
+    runs.append([line.split() for line in result.stdout.splitlines() if re.match(r" +\d+ +0x", line)])
+expected = residuals(40)[::5]
+tap.ok(all(len(rows) == 9 and all(close(float.fromhex(row[column]), due, 1e-9) for row, due in zip(rows, expected) for column in (1, 2))
+           for rows in runs), "04_conjugate_gradients: residuals", f"{expected}\n{runs}")
+tap.ok(runs[0] and all([row[1] for row in rows] == [row[1] for row in runs[0]] for rows in runs),
+       "04_conjugate_gradients: exact sums have the same bits on 1, 2 and 3 ranks", runs)
+tap.ok(any([row[2] for row in rows] != [row[2] for row in runs[0]] for rows in runs),
+       "04_conjugate_gradients: those of MPI_Allreduce have not", runs)
+
+
 # What code that is no whole program is put into: a context, and this rank's part of the global array 1, 2, 3, ..., 10 a rank.
 WRAPPING = """
 #include <allfold.h>
