@@ -142,6 +142,10 @@ def small_cases(count):
                   target=(None, None, "f32", "bf16", "f16")[number // 32 % 5] if kind != "zeros" else None)
         if kind in ("normal", "special", "zeros"):
             cases.add(f"{kind} {number}", dtype, *random_pair(random, dtype, kind, n), level="fast")
+    for exponent in range(-1060, -940, 10):  # the products cancel, but for their rounding errors, of which doubles hold a part only
+        x, y = np.ldexp(1 + random.random(300), exponent + 500), 1 + random.random(300)
+        y *= 2.0**-500
+        cases.add(f"rounding errors at 2^{exponent}", "f64", np.r_[x, np.ldexp(x * y, 500)], np.r_[y, np.full(300, -(2.0**-500))])
     for dtype in cli.SIGNED + cli.UNSIGNED:
         info = np.iinfo(dtype)
         x, y = (random.integers(info.min, info.max, 700, dtype, endpoint=True) for _ in range(2))
