@@ -62,6 +62,7 @@ program test_fortran
     call check_types
     call check_shapes
     call check_results
+    call check_dot
     call check_softmax
     call check_calls
     call check_errors
@@ -151,6 +152,16 @@ contains
             .and. all(4)%index == 0, "their names, values, indices")
     status = allfold_reduce_all(context, ALLFOLD_MAX, [rank], all)
     call ok(status == ALLFOLD_OK .and. size(all) == 1 .and. all(1)%value == ranks - 1, "all of one result")
+  end subroutine
+
+  subroutine check_dot
+    real(c_double) :: x(2, 2) = reshape([1d200, 3d0, -1d200, 2d0], [2, 2]), y(2, 2) = reshape([1d200, 4d0, 1d200, 5d0], [2, 2])
+    status = allfold_dot(context, x, y, found)
+    call ok(status == ALLFOLD_OK .and. found%value == 22 * ranks .and. found%count == 4 * ranks, "a dot product, exactly")
+    status = allfold_dot(context, [rank, 7], [rank, 2], found)
+    call ok(status == ALLFOLD_OK .and. found%integer_value == 14 * ranks + (ranks - 1) * ranks * (2 * ranks - 1) / 6, "of integers")
+    status = allfold_dot(context, [1d0, 2d0], [1d0], found)
+    call ok(status == ALLFOLD_BAD_ARGUMENT, "of arrays of different sizes")
   end subroutine
 
   subroutine check_softmax

@@ -20,6 +20,7 @@ class Allfold(AutotoolsPackage, CudaPackage):
     variant("openmp", default=True, description="Threads in the CPU backend")
     variant("hdf5", default=True, description="Read HDF5 and NetCDF-4 files")
     variant("fortran", default=True, description="The Fortran module")
+    variant("python", default=False, description="The Python package")
     variant("report", default=False, description="What allfold-scaling-report needs: Python, NumPy, matplotlib")
 
     depends_on("c", type="build")
@@ -38,6 +39,9 @@ class Allfold(AutotoolsPackage, CudaPackage):
     depends_on("hdf5@1.10.3: ~mpi", when="+hdf5")
     depends_on("zstd", when="+hdf5")
     depends_on("cuda@11.8:", when="+cuda")
+    extends("python@3.9:", when="+python")
+    depends_on("py-numpy", type=("build", "run"), when="+python")
+    depends_on("py-mpi4py", type="run", when="+python")
     depends_on("python@3.9:", type="run", when="+report")
     depends_on("py-matplotlib", type="run", when="+report")
     depends_on("py-numpy", type="run", when="+report")
@@ -55,6 +59,10 @@ class Allfold(AutotoolsPackage, CudaPackage):
         args += self.with_or_without("fortran")
         if spec.satisfies("+fortran"):
             args.append("FC={0}".format(spec["mpi"].mpifc))
+        if spec.satisfies("+python"):
+            args += ["PYTHON={0}".format(spec["python"].command.path), "--with-python-dir={0}".format(python_purelib)]
+        else:
+            args.append("--without-python-dir")
         if spec.satisfies("+cuda"):
             args.append("--with-cuda={0}".format(spec["cuda"].prefix))
             args.append("--with-cuda-arch={0}".format(" ".join(spec.variants["cuda_arch"].value)))
