@@ -63,6 +63,8 @@ program test_fortran
     call check_shapes
     call check_results
     call check_dot
+    call check_two_phases
+    call check_axes
     call check_softmax
     call check_calls
     call check_errors
@@ -163,6 +165,59 @@ contains
     status = allfold_dot(context, [1d0, 2d0], [1d0], found)
     call ok(status == ALLFOLD_BAD_ARGUMENT, "of arrays of different sizes")
   end subroutine
+
+  subroutine check_axes
+    integer(c_int16_t), target :: x(3, 4, 2)
+    real(c_double), target :: y(3, 4, 2)
+    integer(c_int64_t), target :: sums(3, 2, 16), largest(3, 4), at(3, 4)
+    type(allfold_result), allocatable :: statistics(:)
+    type(allfold_call) :: call
+    type(allfold_output) :: out(1)
+    integer :: i
+    x = reshape([(int(mod(i * 7 + rank, 13), c_int16_t), i=1, 24)], shape(x))
+    out(1)%values = c_loc(sums)
+    status = allfold_reduce_axis(context, ALLFOLD_SUM, allfold_view(x, 2), out)
+    call ok(status == ALLFOLD_OK .and. all_equal(sums(:, :, rank + 1), sum(int(x, c_int64_t), 2)), &
+            "sums along the second dimension")
+    status = allfold_reduce_axis(context, ALLFOLD_ARGMAX, allfold_view(x, 3, ALLFOLD_CUT_AXIS), &
+                                 [allfold_output(c_loc(largest), c_loc(at))])
+    call ok(status == ALLFOLD_OK .and. all(largest >= maxval(x, 3)) .and. all(at >= 0) .and. all(at < 2 * ranks), &
+            "largest along a dimension that the ranks share")
+    call%own_results = 1
+    sums = -1
+    status = allfold_reduce_axis(context, ALLFOLD_SUM, allfold_view(x, 2), out, call)
+    call ok(status == ALLFOLD_OK .and. all_equal(sums(:, :, 1), sum(int(x, c_int64_t), 2)) .and. all(sums(:, :, 2:) == -1), &
+            "results of its own")
+    status = allfold_softmax_axis(context, allfold_view(x, 1), &
+                                  allfold_array(c_loc(y), size(y, kind=c_int64_t), ALLFOLD_F64))
+    call ok(status == ALLFOLD_OK .and. all(abs(sum(y, 1) - 1) < 1d-12), "softmax along the first dimension")
+    status = allfold_reduce_axis(context, ALLFOLD_SUM, allfold_view(x, 4), out)
+    call ok(status == ALLFOLD_BAD_ARGUMENT, "no such dimension")
+    call ok(allfold_result_name(ALLFOLD_STATS, 6) == "min" .and. allfold_result_name(ALLFOLD_STATS, 99) == "", "names of results")
+    call = allfold_call(ddof=1)
+    status = allfold_reduce_all(context, ALLFOLD_STATS, [1d0, 3d0], statistics, call)
+    call ok(status == ALLFOLD_OK .and. abs(statistics(5)%value - 2d0 * ranks / (2 * ranks - 1)) < 1d-14, "ddof")
+  end subroutine
+
+  subroutine check_two_phases
+    integer(c_int64_t) :: first, second
+    type(allfold_result), allocatable :: results(:)
+    integer :: statuses(4)
+    statuses(1) = allfold_reduce_begin(context, ALLFOLD_STATS, [1d0, 3d0], first)
+    statuses(2) = allfold_dot_begin(context, [2, 3], [5, 7], second)
+    statuses(3) = allfold_reduce_end(context, second, results)
+    call ok(all(statuses(:3) == ALLFOLD_OK) .and. size(results) == 1 .and. results(1)%integer_value == 31 * ranks, &
+            "a dot product in two phases")
+    statuses(4) = allfold_reduce_end(context, first, results)
+    call ok(statuses(4) == ALLFOLD_OK .and. size(results) == 10 .and. results(4)%value == 2, "statistics likewise")
+    statuses(1) = allfold_reduce_end(context, first, results)
+    call ok(statuses(1) == ALLFOLD_BAD_ARGUMENT, "a request that is closed")
+  end subroutine
+
+  logical function all_equal(a, b)
+    integer(c_int64_t), intent(in) :: a(:, :), b(:, :)
+    all_equal = all(a == b)
+  end function
 
   subroutine check_softmax
     integer, parameter :: n = 24
