@@ -68,6 +68,18 @@ static void options_take(const struct options_copy *copy, struct error *error)
 /* Where the first published versions of the structs end. */
 #define END_OF(type, field) (offsetof(type, field) + sizeof((type){0}.field))
 
+struct error *api_enter(allfold_context *context)
+{
+    context->error = (struct error){0};
+    return &context->error;
+}
+
+void api_checked(allfold_context *context)
+{
+    if (context->error.status != ALLFOLD_OK)
+        phase_enter(context->comm.progress, PHASE_START);
+}
+
 void api_take_call(const allfold_call *given, allfold_call *call, struct error *error)
 {
     const struct options_copy copy = {"allfold_call", given, call, sizeof *call, END_OF(allfold_call, result_type)};
@@ -157,10 +169,11 @@ const char *allfold_message(const allfold_context *context) { return context->er
 
 allfold_status allfold_fail(allfold_context *context, allfold_status status, const char *text)
 {
-    struct error *const error = &context->error;
     const bool is_error = status > ALLFOLD_OK && status <= ALLFOLD_STOPPED;
-    *error = (struct error){0};
-    error_set(error, is_error ? status : ALLFOLD_BAD_ARGUMENT, "%s", text != NULL ? text : "the caller gives no reason");
-    phase_enter(context->comm.progress, PHASE_START);
-    return comm_agree(&context->comm, error);
+    struct error given = {0};
+    /* text may be this context's message, which the call clears */
+    error_set(&given, is_error ? status : ALLFOLD_BAD_ARGUMENT, "%s", text != NULL ? text : "the caller gives no reason");
+    context->error = given;
+    api_checked(context);
+    return comm_agree(&context->comm, &context->error);
 }

@@ -5,6 +5,11 @@
 #include "allfold.h"
 #include "core/core.h"
 
+/* Every call begins with it: nothing is wrong yet. Returns &context->error. */
+struct error *api_enter(allfold_context *context);
+/* When the arguments have been checked: what is wrong with them is found before any work, and is told so. */
+void api_checked(allfold_context *context);
+
 /* *call, which holds the defaults, becomes what the caller gave; NULL: the defaults. */
 void api_take_call(const allfold_call *given, allfold_call *call, struct error *error);
 

@@ -88,10 +88,9 @@ allfold_type allfold_result_type(allfold_fold fold, size_t i, allfold_type type,
 allfold_status allfold_reduce_axis(allfold_context *context, allfold_fold fold, const allfold_view *view, const allfold_call *options,
                                    const allfold_outputs *outputs)
 {
-    struct error *const error = &context->error;
+    struct error *const error = api_enter(context);
     allfold_call call = ALLFOLD_CALL_INIT;
     struct rows_output taken[FOLD_RESULTS_MAX] = {{NULL, NULL}};
-    *error = (struct error){0};
     struct axis_input input = take_view(view, error);
     api_take_call(options, &call, error);
     fold = api_check_fold(fold, &call, SIZE_MAX, error);
@@ -103,6 +102,7 @@ allfold_status allfold_reduce_axis(allfold_context *context, allfold_fold fold, 
     input.call = mix(mix(mix(mix(mix(mix(1, fold), call.nan), call.result_type), call.ddof), reduce.local), input.type * 4 + input.cut);
     for (size_t i = 0; i < allfold_result_count(fold); i++)
         input.call = mix(input.call, (taken[i].values != NULL ? 1 : 0) + (taken[i].indices != NULL ? 2 : 0));
+    api_checked(context);
     return core_reduce_axis(context, &reduce, &input, error);
 }
 
@@ -122,9 +122,8 @@ static void check_distinct(const struct box *box, struct error *error)
 allfold_status allfold_softmax_axis(allfold_context *context, const allfold_view *view, void *y, allfold_type y_type,
                                     const allfold_call *options)
 {
-    struct error *const error = &context->error;
+    struct error *const error = api_enter(context);
     allfold_call call = ALLFOLD_CALL_INIT;
-    *error = (struct error){0};
     struct axis_input input = take_view(view, error);
     check_distinct(&input.box, error);
     api_take_call(options, &call, error);
@@ -137,5 +136,6 @@ allfold_status allfold_softmax_axis(allfold_context *context, const allfold_view
     const struct axis_softmax softmax = {y, error->status == ALLFOLD_OK ? y_type : ALLFOLD_F32, call.logarithm != 0};
     input.stream = call.stream;
     input.call = mix(mix(mix(2, y_type), softmax.logarithm), input.type * 4 + input.cut);
+    api_checked(context);
     return core_softmax_axis(context, &softmax, &input, error);
 }

@@ -6,14 +6,14 @@
 static allfold_status begin(allfold_context *context, const struct api_fold *given, allfold_request *request)
 {
     struct api_job prepared;
-    struct error error = {0};
-    context->error = (struct error){0};
+    struct error error = {0}; /* of this fold: its end tells it */
+    struct error *const refused = api_enter(context);
     if (request == NULL)
-        return error_set(&context->error, ALLFOLD_BAD_ARGUMENT, "the request is NULL");
+        return error_set(refused, ALLFOLD_BAD_ARGUMENT, "the request is NULL");
     *request = 0;
     struct begun *const begun = begun_open(context);
     if (begun == NULL)
-        return error_set(&context->error, ALLFOLD_BAD_ARGUMENT, "%d folds are begun and not ended: end one of them first", BEGUN_MOST);
+        return error_set(refused, ALLFOLD_BAD_ARGUMENT, "%d folds are begun and not ended: end one of them first", BEGUN_MOST);
     api_fold_prepare(given, &prepared, &error);
     core_begin(context, &prepared.call, &prepared.job, begun, &error);
     *request = begun->ticket;
@@ -34,9 +34,8 @@ allfold_status allfold_dot_begin(allfold_context *context, const allfold_array *
 
 allfold_status allfold_reduce_end(allfold_context *context, allfold_request request, allfold_results *results)
 {
-    struct error *const error = &context->error;
+    struct error *const error = api_enter(context);
     struct fold_results found;
-    *error = (struct error){0};
     struct begun *const begun = begun_find(context, request);
     if (begun == NULL)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "request %" PRIu64 " is not open: it was ended, or not begun on this context", request);
@@ -45,6 +44,7 @@ allfold_status allfold_reduce_end(allfold_context *context, allfold_request requ
     else if (fold_result_count(begun->call.fold) > results->capacity)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "the fold has up to %zu results, found room for %zu", fold_result_count(begun->call.fold),
                   results->capacity);
+    api_checked(context);
     if (core_end(context, begun, &found, error) != ALLFOLD_OK)
         return error->status;
     api_results_take(&found, results);

@@ -8,6 +8,7 @@ static allfold_status reduce(allfold_context *context, const struct api_fold *gi
     struct fold_results found;
     struct api_job prepared;
     api_fold_prepare(given, &prepared, error);
+    api_checked(context);
     if (core_reduce(context, &prepared.call, &prepared.job, &found, error) != ALLFOLD_OK)
         return error->status;
     api_results_take(&found, results);
@@ -17,9 +18,9 @@ static allfold_status reduce(allfold_context *context, const struct api_fold *gi
 static allfold_status reduce_to_one(allfold_context *context, const struct api_fold *given, allfold_result *result)
 {
     allfold_results results = {.results = result, .capacity = 1};
-    context->error = (struct error){0};
+    struct error *const error = api_enter(context);
     if (result == NULL)
-        error_set(&context->error, ALLFOLD_BAD_ARGUMENT, "the result is NULL");
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "the result is NULL");
     return reduce(context, given, &results);
 }
 
@@ -38,9 +39,9 @@ allfold_status allfold_dot(allfold_context *context, const allfold_array *x, con
 allfold_status allfold_reduce_all(allfold_context *context, allfold_fold fold, const allfold_array *part,
                                   const allfold_call *call, allfold_results *results)
 {
-    context->error = (struct error){0};
+    struct error *const error = api_enter(context);
     if (results == NULL || (results->results == NULL && results->capacity > 0))
-        error_set(&context->error, ALLFOLD_BAD_ARGUMENT, "the results are NULL");
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "the results are NULL");
     const size_t capacity = results != NULL ? results->capacity : SIZE_MAX;
     return reduce(context, &(struct api_fold){.fold = fold, .x = part, .call = call, .capacity = capacity}, results);
 }

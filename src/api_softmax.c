@@ -27,9 +27,8 @@ void api_check_softmax(allfold_type y_type, const allfold_call *call, struct err
 allfold_status allfold_softmax(allfold_context *context, const allfold_array *part, void *y, allfold_type y_type,
                                const allfold_call *options)
 {
-    struct error *const error = &context->error;
+    struct error *const error = api_enter(context);
     allfold_call call = ALLFOLD_CALL_INIT;
-    *error = (struct error){0};
     api_check_part(part, error);
     api_take_call(options, &call, error);
     if (y_type == ALLFOLD_TYPE_NONE && error->status == ALLFOLD_OK)
@@ -41,5 +40,6 @@ allfold_status allfold_softmax(allfold_context *context, const allfold_array *pa
     struct sink sink = {.write = memory_write, .type = y_type, .memory = y};
     const struct job job = {
         .type = source.type, .source = &source, .range = {0, error->status == ALLFOLD_OK ? part->count : 0}, .stream = call.stream};
+    api_checked(context);
     return core_softmax(context, call.logarithm != 0, &job, &sink, error);
 }

@@ -64,6 +64,8 @@ static const char *decimal_128(uint128 value, char *end)
     return end;
 }
 
+#define ASK_FOR_FLOATING ": ask for a floating-point result, with --output-type=f64 (in C by result_type, in Python by dtype)"
+
 struct integer {
     const char *what; /* for messages */
     int128 value;
@@ -76,7 +78,7 @@ static allfold_status integer_overflow(const struct integer *integer, struct err
     char digits[48];
     const char *text = decimal_128(value < 0 ? -(uint128)value : (uint128)value, digits + sizeof digits - 1);
     return error_set(error, ALLFOLD_OVERFLOW,
-                     "%s is %s%s, which %s cannot hold: ask for a floating-point result, with --output-type=f64 (in C result_type)",
+                     "%s is %s%s, which %s cannot hold" ASK_FOR_FLOATING,
                      integer->what, value < 0 ? "-" : "", text, integer->is_signed ? "int64" : "uint64");
 }
 
@@ -104,7 +106,7 @@ static allfold_status result_total(const struct finish *finish, const char *what
     if (finish->rounds)
         return result_f64(finish, exact_total_round(total, false, finish->format));
     return error_set(finish->error, ALLFOLD_OVERFLOW,
-                     "%s has %d bits, which %s cannot hold: ask for a floating-point result, with --output-type=f64 (in C result_type)",
+                     "%s has %d bits, which %s cannot hold" ASK_FOR_FLOATING,
                      what, exact_total_bits(total), is_signed ? "int64" : "uint64");
 }
 

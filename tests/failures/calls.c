@@ -44,7 +44,18 @@ static void run_wrong(const struct wrong *w)
         found("%s: %s", w->text, allfold_message(test.ctx));
     else if (w->status != ALLFOLD_OK)
         must_fail("a wrong argument", status, allfold_message(test.ctx), &(struct due){w->status, w->text, true});
+    const char *const phase = strstr(allfold_message(test.ctx), " in phase "); /* one rank alone tells none */
+    if (w->status == ALLFOLD_BAD_ARGUMENT && w->call.stream == NULL && phase != NULL && strncmp(phase, " in phase start: ", 17) != 0)
+        found("%s: found before any work, and told as %s", w->text, allfold_message(test.ctx));
     must_work(w->text);
+}
+
+static void fail_with_own_message(void)
+{
+    allfold_fail(test.ctx, ALLFOLD_NO_MEMORY, "the first reason");
+    const allfold_status status = allfold_fail(test.ctx, ALLFOLD_NO_MEMORY, allfold_message(test.ctx));
+    must_fail("the message of the call before", status, allfold_message(test.ctx),
+              &(struct due){ALLFOLD_NO_MEMORY, "the first reason", false});
 }
 
 void test_arguments(void)
@@ -107,6 +118,7 @@ void test_arguments(void)
             w.part.count = 0;
         run_wrong(&w);
     }
+    fail_with_own_message();
 }
 
 /* What a rank may do while the others do something else. */
