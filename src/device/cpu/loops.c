@@ -207,7 +207,7 @@ static void normalise(const struct softmax_work *work, const struct softmax_cons
 
 /* Elements of a column at a time, and from one column to the next in a buffer: not a power of two, for columns would then share the
    same few lines of the first-level cache. */
-enum { COLUMN_RUN = 1024, COLUMN_STEP = COLUMN_RUN + 16 };
+enum { COLUMN_RUN = 512, COLUMN_STEP = COLUMN_RUN + 16 };
 
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)

@@ -12,7 +12,7 @@ struct columns {
     uint64_t length, stride; /* elements of a column, and from one to the next */
     uint32_t columns;        /* at most COLUMNS_MAX */
 };
-enum { COLUMNS_MAX = 32 };
+enum { COLUMNS_MAX = 64 };
 
 struct cpu_loops {
     const char *name;
