@@ -11,16 +11,20 @@ ALLFOLD_EOF
      AC_LANG_CONFTEST([AC_LANG_SOURCE([[int allfold_number(void);
 int drain(void) { return 1; }
 int main(void) { return drain() + allfold_number() != 43; }]])])
-     # -d: the locks of OpenMP's critical sections are common symbols, which cannot be local. Sections in groups, of C++, must not go by names that become local. Objects of link-time optimisation must become code.
-     for allfold_group in -Wl,--force-group-allocation ""; do
-       for allfold_lto in -flinker-output=nolto-rel ""; do
-         allfold_try="-r -nostdlib -Wl,-d $allfold_group $allfold_lto"
-         AS_IF([{ $CC $CPPFLAGS $CFLAGS -fPIC -c conftest-library.c -o conftest-library.o &&
-                  $CC $allfold_try conftest-library.o -o conftest-one.o &&
-                  $OBJCOPY --localize-hidden --wildcard --keep-global-symbol="allfold_*" conftest-one.o &&
-                  $CC $CPPFLAGS $CFLAGS $LDFLAGS conftest.c conftest-one.o -o conftest$ac_exeext &&
-                  { test "$cross_compiling" = yes || ./conftest$ac_exeext; }; } >&AS_MESSAGE_LOG_FD 2>&1],
-           [allfold_cv_one_object=$allfold_try; break 2])
+     # The builder's flags may name a target or a linker. -d: the locks of OpenMP's critical sections are common symbols, which
+     # cannot be local. Sections in groups, of C++, must not go by names that become local. Objects of link-time optimisation must
+     # become code.
+     for allfold_flags in "" "$CFLAGS $LDFLAGS"; do
+       for allfold_group in -Wl,--force-group-allocation ""; do
+         for allfold_lto in -flinker-output=nolto-rel ""; do
+           allfold_try="$allfold_flags -r -nostdlib -Wl,-d $allfold_group $allfold_lto"
+           AS_IF([{ $CC $CPPFLAGS $CFLAGS -fPIC -c conftest-library.c -o conftest-library.o &&
+                    $CC $allfold_try conftest-library.o -o conftest-one.o &&
+                    $OBJCOPY --localize-hidden --wildcard --keep-global-symbol="allfold_*" conftest-one.o &&
+                    $CC $CPPFLAGS $CFLAGS $LDFLAGS conftest.c conftest-one.o -o conftest$ac_exeext &&
+                    { test "$cross_compiling" = yes || ./conftest$ac_exeext; }; } >&AS_MESSAGE_LOG_FD 2>&1],
+             [allfold_cv_one_object=$allfold_try; break 3])
+         done
        done
      done
      rm -f conftest*])
