@@ -4,12 +4,14 @@ AC_DEFUN([ALLFOLD_PYTHON], [
   AC_ARG_VAR([PYTHON], [Python 3 with NumPy, for the tests and the Python package])
   AC_MSG_CHECKING([for a Python 3 with NumPy])
   allfold_python=
-  for allfold_candidate in "$PYTHON" python3 /usr/bin/python3; do
-    AS_IF([test -n "$allfold_candidate" && $allfold_candidate -c 'import numpy' >/dev/null 2>&1],
+  for allfold_candidate in "${PYTHON:-python3}" "${PYTHON:-/usr/bin/python3}"; do
+    AS_IF([$allfold_candidate -c 'import numpy' >/dev/null 2>&1],
       [allfold_python=`command -v $allfold_candidate`; break])
   done
+  AC_MSG_RESULT([${allfold_python:-none}])
+  AS_IF([test -n "$PYTHON" && test -z "$allfold_python"],
+    [AC_MSG_ERROR([PYTHON=$PYTHON: expected a Python 3 that can import numpy. Install NumPy for it, name another one, or leave PYTHON unset])])
   PYTHON=$allfold_python
-  AC_MSG_RESULT([${PYTHON:-none}])
   AM_CONDITIONAL([HAVE_PYTHON], [test -n "$PYTHON"])
 
   AC_ARG_WITH([python-dir],
@@ -17,6 +19,8 @@ AC_DEFUN([ALLFOLD_PYTHON], [
       [folder for the Python package; default: that in which Python looks, if it is below the prefix, else
        PREFIX/lib/pythonX.Y/site-packages; "no" leaves the package out])],
     [], [with_python_dir=auto])
+  AS_IF([test "x$with_python_dir" != xno && test "x$with_python_dir" != xauto && test -z "$PYTHON"],
+    [AC_MSG_ERROR([--with-python-dir: found no Python 3 with NumPy. Install it, set PYTHON, or give --without-python-dir])])
   AC_MSG_CHECKING([for the folder of the Python package])
   pythondir=
   AS_IF([test "x$with_python_dir" = xno || test "x$enable_shared" = xno], [],

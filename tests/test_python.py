@@ -121,6 +121,17 @@ ENDS = {
 }
 
 
+# One rank of two ends, the other one would wait for it.
+ONE_ENDS = "import allfold, os, sys\nallfold.sum([1])\nif os.environ.get('OMPI_COMM_WORLD_RANK', os.environ.get('PMI_RANK')) == '0':\n    "
+ENDS.update({
+    "one rank calls sys.exit(3)": (ONE_ENDS + "sys.exit(3)\nallfold.sum([1])", 3, 2, False, ""),
+    "one rank calls sys.exit with a text": (ONE_ENDS + "sys.exit('of the test')\nallfold.sum([1])", 1, 2, False, "of the test"),
+    "a program goes on after an exception and an exit": (
+        "import allfold, code, sys; allfold.sum([1]); code.InteractiveInterpreter().runsource('1/0')\n"
+        "try: sys.exit(3)\nexcept SystemExit: print('sum', allfold.sum([2]))", 0, 2, False, "sum 4"),
+})
+
+
 def check_end(name):
     program, status, ranks, needs_mpi4py, words = ENDS[name]
     if needs_mpi4py and not HAS_MPI4PY:
@@ -143,6 +154,33 @@ def check_without_library():
 
 
 # ---- documents, installation
+
+
+def check_configure():
+    """The macro that looks for Python, in a small configure of its own; with another Python than was asked for nothing is right."""
+    if shutil.which("autoconf") is None:
+        tap.skip("no autoconf")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "configure.ac"), "w", encoding="utf-8") as file:
+            file.write("AC_INIT([part], [1])\nm4_define([AM_CONDITIONAL])\n"
+                       f"m4_include([{os.path.join(tap.SOURCE, 'm4', 'allfold_python.m4')}])\nALLFOLD_PYTHON\necho \"$PYTHON in $pythondir\"\n")
+        made = subprocess.run(["autoconf"], cwd=folder, capture_output=True, text=True)
+        tap.ok(made.returncode == 0, "the macro that looks for Python", made.stderr)
+
+        def configure(*words):
+            return subprocess.run(["sh", "./configure", *words], cwd=folder, capture_output=True, text=True)
+
+        found = configure(f"PYTHON={sys.executable}", "--with-python-dir=/there")
+        tap.ok(found.returncode == 0 and found.stdout.endswith(f"{sys.executable} in /there\n"), "the Python that was asked for", found)
+        found = configure("PYTHON=false")
+        tap.ok(found.returncode != 0 and "PYTHON=false: expected" in found.stderr, "one without NumPy", found)
+        with open(os.path.join(folder, "numpy.py"), "w", encoding="utf-8") as file:
+            file.write("raise ImportError\n")
+        found = configure("PYTHON=", "--with-python-dir=/there")
+        tap.ok(found.returncode != 0 and "--with-python-dir: found no Python" in found.stderr, "a folder without a Python", found)
+        found = configure("PYTHON=")
+        tap.ok(found.returncode == 0 and found.stdout.endswith("\n in \n"), "no Python at all", found)
 
 
 def check_documents():
@@ -196,6 +234,7 @@ def main():
         check_end(name)
     check_example()
     check_pip()
+    check_configure()
     check_documents()  # last: MPI starts in this process, and leaves variables behind with which no mpirun works
     tap.done()
 

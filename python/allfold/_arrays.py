@@ -42,11 +42,33 @@ def elements(x: Any, ordered: bool) -> Tuple[int, int, int, Optional[int], Any]:
             return x.ctypes.data, x.size, number, None, x
         return _of_numpy(x)
     if hasattr(x, "__dlpack__") and not isinstance(x, _ndarray):
-        return _of_view(_dlpack.view(x), None, ordered)
+        return _of_view(_dlpack_view(x), None, ordered)
     if hasattr(x, "__cuda_array_interface__"):
         view, stream = _cuda_view(x.__cuda_array_interface__, x)
         return _of_view(view, stream, ordered)
     return _of_numpy(x)
+
+
+def _dlpack_view(x: Any) -> _dlpack.View:
+    """PyTorch exports the memory of a tensor whose elements are the negatives of what is there."""
+    if _is_torch(x) and x.is_neg():
+        raise ArgumentError("a tensor with PyTorch's negative bit, which DLPack does not carry: expected one without. x.resolve_neg() makes one")
+    return _dlpack.view(x)
+
+
+def _is_torch(x: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(x, torch.Tensor)
+
+
+def _is_cupy(x: Any) -> bool:
+    cupy = sys.modules.get("cupy")
+    return cupy is not None and isinstance(x, cupy.ndarray)
+
+
+def _is_jax(x: Any) -> bool:
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(x, jax.Array)
 
 
 def type_of_name(name: str) -> int:
@@ -117,7 +139,7 @@ def _cuda_view(interface: Any, owner: Any) -> Tuple[_dlpack.View, Optional[int]]
     strides = interface.get("strides")
     if strides is not None:
         strides = tuple(stride // dtype.itemsize for stride in strides)
-    return _dlpack.View(address or 0, dtype.name, shape, strides, True, bool(read_only), owner), interface.get("stream")
+    return _dlpack.View(address or 0, dtype.name, shape, strides, True, not read_only, owner), interface.get("stream")
 
 
 def common_stream(first: Optional[int], second: Optional[int]) -> Optional[int]:
@@ -140,14 +162,19 @@ def writable(out: Any, x: Any) -> Elements:
             raise ArgumentError("out: expected a writable array in C order without gaps, in this machine's byte order")
         found, shape = Elements(out.ctypes.data, out.size, type_of_name(out.dtype.name), None, out), out.shape
     else:
+        if _is_jax(out):
+            raise ArgumentError("out: found an array of JAX, which cannot be written: expected one of NumPy, PyTorch or CuPy, or None")
         if hasattr(out, "__dlpack__"):
-            view, own = _dlpack.view(out), None
+            view, own = _dlpack_view(out), None
         elif hasattr(out, "__cuda_array_interface__"):
             view, own = _cuda_view(out.__cuda_array_interface__, out)
         else:
             raise ArgumentError(f"out: expected an array, found {type(out).__name__}")
-        if view.read_only or not is_dense(view.shape, view.strides, True):
+        if view.writable is False or not is_dense(view.shape, view.strides, True):
             raise ArgumentError("out: expected a writable array in C order without gaps")
+        if view.writable is None and not _is_torch(out) and not _is_cupy(out):
+            raise ArgumentError(f"out: found an array ({type(out).__name__}) that does not say whether it can be written: expected one of "
+                                "NumPy, PyTorch or CuPy, or one with DLPack 1.0")
         found, shape = _of_view(view, own, True), view.shape
     if shape != tuple(numpy.shape(x)):
         raise ArgumentError(f"out: expected the shape of x, {tuple(numpy.shape(x))}, found {shape}")
@@ -156,8 +183,7 @@ def writable(out: Any, x: Any) -> Elements:
 
 def needs_out(x: Any) -> bool:
     """Whether x lies in device memory of which allfold cannot make more: of other libraries than PyTorch and CuPy."""
-    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
-    if (torch is not None and isinstance(x, torch.Tensor)) or (cupy is not None and isinstance(x, cupy.ndarray)):
+    if _is_torch(x) or _is_cupy(x):
         return False
     if hasattr(x, "__dlpack_device__"):
         return int(x.__dlpack_device__()[0]) in _dlpack.ON_DEVICE
@@ -166,20 +192,19 @@ def needs_out(x: Any) -> bool:
 
 def empty(x: Any, name: str, shape: Tuple[int, ...]) -> Any:
     """A new array of that type and shape: of PyTorch and CuPy, in the place of x, if x is; else of NumPy."""
-    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
-    if torch is not None and isinstance(x, torch.Tensor):
+    if _is_torch(x):
+        torch = sys.modules["torch"]
         return torch.empty(shape, dtype=getattr(torch, name), device=x.device)
-    if cupy is not None and isinstance(x, cupy.ndarray):
+    if _is_cupy(x):
         with x.device:
-            return cupy.empty(shape, name)
+            return sys.modules["cupy"].empty(shape, name)
     return numpy.empty(shape, numpy.dtype(_extended(name)))
 
 
 def of_kind(made: Any, x: Any) -> Any:
     """What empty() has made of the type of x, as an array of JAX if x is one, whose arrays cannot be written. JAX would cut other types
     to its own widths."""
-    jax = sys.modules.get("jax")
-    return jax.numpy.asarray(made) if jax is not None and isinstance(x, jax.Array) and made.dtype == x.dtype else made
+    return sys.modules["jax"].numpy.asarray(made) if _is_jax(x) and made.dtype == x.dtype else made
 
 
 def address_of(made: Any) -> int:

@@ -137,7 +137,7 @@ def results_for(x: Any, type_: int, fold: int, result_type: int, shape: Tuple[in
 
 def fold(context: Any, number: int, x: Any, how: Tuple[Any, int, bool, bool], options: Callable[[Any], None]) -> Results:
     """The fold of that number along axes. how: axis, cut, keepdims, own. options fills the call."""
-    axis, cut, keepdims, own = how
+    axis, cut = how[:2]
     call = context.call
     with context.lock:
         context.check_open()
@@ -146,6 +146,7 @@ def fold(context: Any, number: int, x: Any, how: Tuple[Any, int, bool, bool], op
             elements = _arrays.elements(x, True)
             call.stream = fill_view(context, elements, rows)
             options(call)
+            keepdims, own = map(bool, how[2:])
         except Exception as error:
             context.fail(error)
         shape = shape_of_results(context, rows, keepdims, own)

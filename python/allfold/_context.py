@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 import threading
 from ctypes import byref, c_void_p
 from typing import Any, Callable, Dict, List, NoReturn, Optional, Tuple
@@ -13,7 +14,7 @@ from ._mpi import lib
 
 _open: List["Context"] = []  # in the order of opening, in which they are closed: the same on all ranks of each
 _kept: Dict[Tuple[Optional[int], Optional[str]], "Context"] = {}
-_keeping = threading.Lock()
+_keeping: Dict[Tuple[int, str], threading.Lock] = {}  # one for each, held while it is opened
 
 
 def choice(name: str, choices: Dict[str, int], word: Any) -> int:
@@ -22,6 +23,26 @@ def choice(name: str, choices: Dict[str, int], word: Any) -> int:
         return choices[word]
     except (KeyError, TypeError):
         raise ArgumentError(f"{name}: expected {' or '.join(repr(known) for known in choices)}, found {word!r}") from None
+
+
+def in_range(name: str, number: Any, largest: int) -> int:
+    """The number, which C's type can hold."""
+    try:
+        found = operator.index(number)
+    except TypeError:
+        raise ArgumentError(f"{name}: expected an integer, found {type(number).__name__}") from None
+    if not 0 <= found <= largest:
+        raise ArgumentError(f"{name}: expected 0 to {largest}, found {found}")
+    return int(found)
+
+
+def _text_of(error: Exception) -> bytes:
+    """Its text as C's. The text is made by code of others, which may fail; a surrogate has no code in UTF-8."""
+    try:
+        text = str(error)
+    except Exception:
+        text = ""
+    return (text or type(error).__name__).replace("\0", "?").encode(errors="replace")
 
 
 class Context:
@@ -52,7 +73,9 @@ class Context:
         self.level = level
         self._log = Log() if log is None else Log(lambda user, line: (log(line.decode(errors="replace")), None)[1])
         options = Options(size=ctypes.sizeof(Options), backend=choice("backend", _library.BACKENDS, backend),
-                          device_memory=device_memory, staging_bytes=staging_bytes, threads=threads,
+                          device_memory=in_range("device_memory", device_memory, 2**64 - 1),
+                          staging_bytes=in_range("staging_bytes", staging_bytes, 2**64 - 1),
+                          threads=in_range("threads", threads, 2**31 - 1),
                           level=choice("level", _library.LEVELS, level),
                           exchange=choice("exchange", _library.EXCHANGES, exchange), log=self._log)
         _mpi.begin(_freed)
@@ -95,8 +118,16 @@ class Context:
         """Raises an error that this rank met before it could call the library. The other ranks, which have called, are told."""
         self.check_open()
         kind = error if isinstance(error, Error) else OutOfMemoryError() if isinstance(error, MemoryError) else ArgumentError()
-        text = str(error) or type(error).__name__
-        raise self.error(lib.allfold_fail(self.handle, kind.status, text.encode())) from error
+        raise self.error(lib.allfold_fail(self.handle, kind.status, _text_of(error))) from error
+
+    def check_level(self, level: Any) -> None:
+        """After an error all ranks raise it."""
+        try:
+            if choice("level", _library.LEVELS, level) != _library.LEVELS[self.level]:
+                raise ArgumentError(f"level {level!r}: expected none, as the context has its own, {self.level!r}")
+        except ArgumentError as error:
+            with self.lock:
+                self.fail(error)
 
     def check_open(self) -> None:
         if self.handle is None:
@@ -115,21 +146,22 @@ def context_of(comm: Any, level: Optional[str]) -> Context:
         if context is not None:
             return context
     elif isinstance(comm, Context):
-        if level is not None and level != comm.level:
-            raise ArgumentError(f"level {level!r}: expected none, as the context has its own, {comm.level!r}")
+        if level is not None:
+            comm.check_level(level)
         return comm
     handle = None if comm is None else _mpi.handle_of(comm)
     return _kept.get((handle, level)) or _keep(comm, handle, level)
 
 
 def _keep(comm: Any, handle: Optional[int], level: Optional[str]) -> Context:
-    known = _mpi.WORLD if handle is None else handle
-    with _keeping:
-        context = _kept.get((known, level or "exact"))
+    """Threads that open contexts of different communicators must not wait for each other: other ranks' may come in another order."""
+    key = _mpi.WORLD if handle is None else handle, level or "exact"
+    with _keeping.setdefault(key, threading.Lock()):
+        context = _kept.get(key)
         if context is None:
-            context = Context(comm, level=level or "exact")
-            _mpi.watch(known)
-        _kept[handle, level] = _kept[known, level or "exact"] = context
+            context = Context(comm, level=key[1])
+            _mpi.watch(key[0])
+        _kept[handle, level] = _kept[key] = context
     return context
 
 

@@ -40,7 +40,7 @@ class View(NamedTuple):
     shape: Tuple[int, ...]
     strides: Optional[Tuple[int, ...]]  # in elements; None: C order
     on_device: bool
-    read_only: bool
+    writable: Optional[bool]  # None: the exporter does not say
     owner: Any  # keeps the memory while it lives
 
 
@@ -65,12 +65,12 @@ def view(x: Any) -> View:
     if device not in ON_HOST + ON_DEVICE:
         raise ValueError(f"DLPack device type {device}: expected host memory (1) or CUDA (2)")
     capsule = _export(x, device in ON_DEVICE)
-    read_only = False
+    writable = None  # older capsules do not say
     if _is_valid(capsule, b"dltensor_versioned"):
         versioned = ManagedVersioned.from_address(_pointer(capsule, b"dltensor_versioned"))
         if versioned.major != 1:
             raise ValueError(f"DLPack version {versioned.major}.{versioned.minor}: expected 1")
-        tensor, read_only = versioned.tensor, bool(versioned.flags & READ_ONLY)
+        tensor, writable = versioned.tensor, not versioned.flags & READ_ONLY
     else:
         tensor = Managed.from_address(_pointer(capsule, b"dltensor")).tensor
     name = TYPES.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
@@ -80,4 +80,4 @@ def view(x: Any) -> View:
     dimensions = range(tensor.ndim)
     strides = tuple(tensor.strides[i] for i in dimensions) if tensor.strides else None
     return View((tensor.data or 0) + tensor.byte_offset, name, tuple(tensor.shape[i] for i in dimensions), strides,
-                device in ON_DEVICE, read_only, (capsule, x))
+                device in ON_DEVICE, writable, (capsule, x))

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from ctypes import byref
 from dataclasses import dataclass, fields
 from typing import Any, Dict, Optional, Tuple, Union
@@ -10,7 +11,7 @@ import numpy
 
 from . import _axes
 from ._arrays import FLOATS, FOLDS, NAME_OF, TYPE_OF, common_stream, elements, empty, needs_out, of_kind, type_of_name, writable
-from ._context import Context, choice, context_of
+from ._context import Context, choice, context_of, in_range
 from ._errors import ArgumentError, IntegerOverflowError
 from ._library import F64, I64, NAN_POLICIES, Call, Result, Results
 from ._mpi import lib
@@ -20,7 +21,7 @@ Axis = Union[None, int, Tuple[int, ...]]
 
 _Rows = Tuple[Axis, int, bool, bool]  # axis, cut, keepdims, own
 _INDEXED = {FOLDS[name] for name in ("argmin", "argmax")}  # whose results are indices
-_NORMS = {None: "norm2", 1: "norm1", 2: "norm2", math.inf: "norminf"}
+_NORMS: Dict[Any, str] = {None: "norm2", 1: "norm1", 2: "norm2", math.inf: "norminf"}
 _reduce, _reduce_all, _softmax, _softmax_axis = (
     getattr(lib, f"allfold_{name}") for name in ("reduce", "reduce_all", "softmax", "softmax_axis"))
 
@@ -67,7 +68,13 @@ def _number(result: Result) -> Scalar:
 def _take_options(call: Call, dtype: Any, nan_policy: str, ddof: int = 0) -> None:
     call.nan = 0 if nan_policy == "propagate" else choice("nan_policy", NAN_POLICIES, nan_policy)
     call.result_type = 0 if dtype is None else _result_type(dtype)
-    call.ddof = ddof
+    call.ddof = in_range("ddof", ddof, 2**64 - 1) if ddof != 0 else 0
+
+
+def _check_float(call: Call, dtype: Any) -> None:
+    """Of results of several types, or arrays of them. After _take_options."""
+    if dtype is not None and call.result_type == 0:
+        raise ArgumentError(f"dtype {dtype}: expected a floating-point type, or None, with which integers stay integers")
 
 
 def _prepare(context: Context, x: Any, ordered: bool, options: Tuple[Any, ...], stream: Optional[int] = None) -> Any:
@@ -89,6 +96,8 @@ def _prepare(context: Context, x: Any, ordered: bool, options: Tuple[Any, ...], 
 def _is_flat(context: Context, x: Any, axis: Axis, cut: int) -> bool:
     """Whether the fold is of all elements, whose order is then that of the ranks."""
     try:
+        if axis is None and not cut:
+            return True
         whole = _axes.is_whole(x, axis)
         if whole and cut not in (0, -1 if len(numpy.shape(x)) == 1 else 0):
             raise ArgumentError(f"cut {cut}: expected 0 for a fold of all elements, as the ranks' elements follow one another")
@@ -101,8 +110,7 @@ def _is_flat(context: Context, x: Any, axis: Axis, cut: int) -> bool:
 def _fold_axes(fold: int, x: Any, context: Context, rows: _Rows, options: Tuple[Any, ...]) -> _axes.Results:
     def take(call: Call) -> None:
         _take_options(call, *options)
-        if options[0] is not None and call.result_type == 0:
-            raise ArgumentError(f"dtype {options[0]}: expected a floating-point type, or None, with which integers stay integers")
+        _check_float(call, options[0])
 
     return _axes.fold(context, fold, x, rows, take)
 
@@ -111,7 +119,7 @@ def _fold(fold: int, x: Any, comm: Any, level: Optional[str], rows: _Rows, optio
     """Every fold with one result. A call takes the time of what is done here: tools/python-overhead measures it."""
     context = context_of(comm, level)
     axis, cut, keepdims, _ = rows
-    if (axis is not None or cut) and not _is_flat(context, x, axis, cut):
+    if not _is_flat(context, x, axis, cut):
         results = _fold_axes(fold, x, context, rows, options)
         return results.indices["value"] if fold in _INDEXED else results.values["value"]
     with context.lock:
@@ -215,13 +223,22 @@ def norm(x: Any, ord: Optional[float] = None, axis: Optional[int] = None, comm: 
     >>> norm([3.0, -4.0]), norm([3.0, -4.0], 1), norm([3.0, -4.0], float('inf'))
     (5.0, 7.0, 4.0)
     """
-    fold = _NORMS.get(ord)
     context = context_of(comm, level)
-    if fold is None or isinstance(axis, tuple) or (ord is not None and axis is None and len(numpy.shape(x)) > 1):
+    try:
+        fold = _norm_of(x, ord, axis)
+    except Exception as error:
         with context.lock:
-            context.fail(ArgumentError(f"norm with ord={ord!r}, axis={axis!r} of {len(numpy.shape(x))} dimensions: expected 1, 2 or inf of "
-                                       "one dimension or along one axis, or None of all"))
-    return _fold(FOLDS[fold], x, context, None, (axis, cut, keepdims, own), (dtype, "propagate"))
+            context.fail(error)
+    return _fold(fold, x, context, None, (axis, cut, keepdims, own), (dtype, "propagate"))
+
+
+def _norm_of(x: Any, ord: Any, axis: Any) -> int:
+    name = _NORMS.get(ord) if ord is None or isinstance(ord, numbers.Real) else None
+    dimensions = len(numpy.shape(x))
+    if name is None or isinstance(axis, tuple) or (ord is not None and axis is None and dimensions > 1):
+        raise ArgumentError(f"norm with ord={ord!r}, axis={axis!r} of {dimensions} dimensions: expected 1, 2 or inf of one dimension or along "
+                            "one axis, or None of all")
+    return FOLDS[name]
 
 
 def logsumexp(x: Any, axis: Axis = None, comm: Any = None, *, dtype: Any = None, keepdims: bool = False, cut: int = 0, own: bool = False,
@@ -299,13 +316,17 @@ def stats(x: Any, axis: Axis = None, comm: Any = None, *, ddof: int = 0, dtype: 
     """
     context = context_of(comm, level)
     options = dtype, nan_policy, ddof
-    if (axis is not None or cut) and not _is_flat(context, x, axis, cut):
+    if not _is_flat(context, x, axis, cut):
         along = _fold_axes(_STATS, x, context, (axis, cut, keepdims, own), options)
         return _stats_of(along.values, along.indices)
     room = (Result * lib.allfold_result_count(_STATS))()
     results = Results(results=room, capacity=len(room))
     with context.lock:
         owner = _prepare(context, x, True, options)
+        try:
+            _check_float(context.call, dtype)
+        except ArgumentError as error:
+            context.fail(error)
         status = _reduce_all(context.handle, _STATS, context.part_ref, context.call_ref, byref(results))
         context.call.ddof = 0
         if status:
@@ -344,9 +365,8 @@ def log_softmax(x: Any, axis: Axis = -1, out: Any = None, comm: Any = None, *, d
 
 def _normalised(x: Any, out: Any, context: Context, where: Tuple[Axis, int], options: Tuple[Any, bool]) -> Any:
     """where: axis, cut; options: dtype, logarithm"""
-    if not hasattr(x, "shape"):
-        x = _as_array(context, x)
-    flat = where[0] is None or _is_flat(context, x, *where)
+    x = _with_shape(context, x)
+    flat = _is_flat(context, x, *where)
     made = out is None
     with context.lock:
         context.check_open()
@@ -378,9 +398,9 @@ def _normalised(x: Any, out: Any, context: Context, where: Tuple[Axis, int], opt
     return of_kind(out, x) if made else out
 
 
-def _as_array(context: Context, x: Any) -> Any:
+def _with_shape(context: Context, x: Any) -> Any:
     try:
-        return numpy.asarray(x)
+        return x if hasattr(x, "shape") else numpy.asarray(x)
     except Exception as error:
         with context.lock:
             context.fail(error)

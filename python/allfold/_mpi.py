@@ -6,8 +6,9 @@ import atexit
 import ctypes
 import os
 import sys
+import threading
 from ctypes import byref, c_char_p, c_int, c_void_p
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, NoReturn
 
 from . import _library
 from ._errors import ArgumentError
@@ -100,6 +101,7 @@ def rank_of(handle: int) -> int:
 
 # ---- start and end
 
+_beginning = threading.Lock()
 _started_by_us = False
 _keyval = c_int(-1)
 _process = 0  # a child by fork must leave MPI alone
@@ -110,11 +112,15 @@ _watched: Dict[int, None] = {}  # communicators, in the order in which their fir
 def begin(freed: Callable[[int], None]) -> None:
     """Makes MPI usable. It is initialised here if nobody has done so; then it is also finalised here, at exit. freed is called
     with the handle of a watched communicator before it is freed, and with SELF before MPI is finalised."""
+    with _beginning:
+        if is_finalized():
+            raise RuntimeError("allfold: MPI has been finalised: expected no further calls")
+        if _keyval.value == -1:
+            _begin(freed)
+
+
+def _begin(freed: Callable[[int], None]) -> None:
     global _started_by_us, _process
-    if is_finalized():
-        raise RuntimeError("allfold: MPI has been finalised: expected no further calls")
-    if _keyval.value != -1:
-        return
     mpi4py = sys.modules.get("mpi4py.MPI")
     if mpi4py is not None:
         _check_same_library(mpi4py)
@@ -128,6 +134,7 @@ def begin(freed: Callable[[int], None]) -> None:
     lib.MPI_Comm_create_keyval(_copy, _delete, byref(_keyval), None)
     watch(SELF)
     atexit.register(_end)
+    _watch_exit()
 
 
 def watch(handle: int) -> None:
@@ -153,16 +160,47 @@ def _deleted(comm: int, keyval: int, value: int, extra: int) -> int:
 _copy, _delete = Copy(_copied), Delete(_deleted)  # MPI holds their addresses
 
 
+_failure = 0  # the exit status of a program that has failed
+
+
+def _fail(status: int) -> None:
+    """If it is called by nobody, Python has left the program. Otherwise a program that goes on has shown or caught an exception."""
+    global _failure
+    if sys._getframe(1).f_back is None:
+        _failure = status
+
+
+class _Exit(SystemExit):
+    """What sys.exit raises. If nobody catches it, Python deletes it after it has left the program."""
+
+    def __del__(self) -> None:
+        if self.code not in (None, 0):
+            _fail(self.code if isinstance(self.code, int) else 1)
+
+
+def _watch_exit() -> None:
+    shown = sys.excepthook
+
+    def show(*raised: Any) -> None:
+        _fail(1)
+        shown(*raised)
+
+    def leave(status: Any = None) -> NoReturn:
+        raise _Exit(status)
+
+    sys.excepthook, sys.exit = show, leave
+
+
 def _end() -> None:
-    """At exit, before Python's end, after which MPI could no longer call _deleted. A rank that dies of an exception leaves its
-    contexts as they are, because the other ranks may not come to close theirs; of a job that was started here it is the end."""
+    """At exit, before Python's end, after which MPI could no longer call _deleted. A rank that has failed leaves its contexts as they
+    are, because the other ranks may not come to close theirs; of a job that was started here it is the end."""
     if os.getpid() != _process or is_finalized():
         return
-    if hasattr(sys, "last_value") or hasattr(sys, "last_exc"):
+    if _failure and not hasattr(sys, "ps1"):  # a session goes on after an exception
         _freed.clear()
         if _started_by_us and size_of(WORLD) > 1:
             sys.stderr.flush()
-            lib.MPI_Abort(WORLD, 1)
+            lib.MPI_Abort(WORLD, _failure)
     for handle in list(_watched):
         lib.MPI_Comm_delete_attr(handle, _keyval)
     if _started_by_us:

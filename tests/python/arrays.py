@@ -1,12 +1,14 @@
 """Kinds of arrays: NumPy's in any layout, what NumPy can convert, DLPack, __cuda_array_interface__, PyTorch and JAX if they are
 there, in device memory if there is some."""
 import array
+import ctypes
 import math
 import sys
 
 import numpy as np
 
 import allfold
+from allfold import _dlpack
 from ranks import ok, parts, rank, refused, size, values
 
 WHOLE = np.arange(24, dtype=np.float32).reshape(4, 6)
@@ -64,6 +66,21 @@ class Tensor:
         return self.x.__dlpack__(**options)
 
 
+class Versioned(Tensor):
+    """The same with DLPack 1.0 and its flags: 1 is read-only."""
+
+    def __init__(self, x, flags):
+        super().__init__(x)
+        self.lengths = (ctypes.c_int64 * x.ndim)(*x.shape)
+        tensor = _dlpack.Tensor(data=x.ctypes.data, device_type=1, ndim=x.ndim, code=2, bits=32, lanes=1, shape=self.lengths)
+        self.managed = _dlpack.ManagedVersioned(major=1, minor=0, flags=flags, tensor=tensor)
+
+    def __dlpack__(self, **options):
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        return new(ctypes.addressof(self.managed), b"dltensor_versioned", None)
+
+
 def check_dlpack():
     x = WHOLE.copy()
     before = sys.getrefcount(x)
@@ -72,8 +89,12 @@ def check_dlpack():
     found = [allfold.sum(Tensor(values(name, 9).reshape(3, 3))) for name in ("int8", "uint16", "int64", "float16", "float64")]
     expected = [math.fsum(values(name, 9).tolist()) * size for name in ("int8", "uint16", "int64", "float16", "float64")]
     ok(np.allclose(found, expected, rtol=1e-15), "of several types", (found, expected))
-    out = Tensor(np.empty((4, 6), np.float32))
+    out = Versioned(np.empty((4, 6), np.float32), 0)
     ok(allfold.softmax(Tensor(x), axis=None, out=out) is out and abs(out.x.sum() * size - 1) < 1e-6, "softmax into a tensor", out.x)
+    kept = x.copy()
+    refused("out that is read-only", (ValueError,), ["out", "writable"], lambda: allfold.softmax(WHOLE, axis=None, out=Versioned(x, 1)))
+    refused("out that does not say so", (ValueError,), ["out", "does not say"], lambda: allfold.softmax(WHOLE, axis=None, out=Tensor(x, False)))
+    ok(np.array_equal(x, kept), "and not written", x)
     made = allfold.softmax(Tensor(x), axis=None)
     ok(isinstance(made, np.ndarray) and np.array_equal(made, out.x), "or into a new array", made)
     refused("complex tensors", (ValueError,), ["complex128"], lambda: allfold.sum(Tensor(np.ones(3, complex))))
@@ -133,6 +154,10 @@ def check_torch(device):
     half = x.half()
     ok(allfold.softmax(half, out=half) is half, "PyTorch: in place")
     refused("PyTorch: a tensor that requires its gradient", (ValueError,), ["detach"], lambda: allfold.sum(torch.zeros(3, requires_grad=True)))
+    negative = torch.complex(rows, rows).conj().imag
+    refused("PyTorch: the negative bit", (ValueError,), ["resolve_neg"], lambda: allfold.sum(negative))
+    refused("PyTorch: and as out", (ValueError,), ["resolve_neg"], lambda: allfold.softmax(rows, out=torch._neg_view(rows.clone())))
+    ok(allfold.sum(negative.resolve_neg()) == -66 * size, "PyTorch: negatives themselves")
     if device == "cuda":
         refused("PyTorch: gaps", (ValueError,), ["contiguous"], lambda: allfold.sum(torch.zeros(8, device=device)[::2]))
         with torch.cuda.stream(torch.cuda.Stream()):
@@ -152,6 +177,8 @@ def check_jax():
     x = jax.numpy.asarray(WHOLE)
     found = allfold.softmax(x.ravel()) if jax.default_backend() == "cpu" else x
     ok(allfold.sum(x) == TOTAL and allfold.sum(x.astype("bfloat16")) == TOTAL and isinstance(found, jax.Array), "JAX", found)
+    refused("JAX: as out", (ValueError,), ["JAX", "written"], lambda: allfold.softmax(x, out=x))
+    ok(np.array_equal(x, WHOLE), "JAX: arrays are not written", x)
     found = allfold.sum(x + 2.0**20, 1, cut=1)
     ok(found.dtype == np.float64 and found.tolist() == [float(total) * size for total in (np.asarray(x, float) + 2.0**20).sum(1)], "JAX: along axes", found)
 

@@ -2,6 +2,7 @@
 import gc
 import sys
 import threading
+import time
 
 import numpy as np
 
@@ -20,7 +21,8 @@ def check_contexts():
         refused("a level beside a context", (ValueError,), ["level"], lambda: allfold.sum(X, comm=context, level="exact"))
     refused("a closed context", (ValueError,), ["closed"], lambda: allfold.sum(X, comm=context))
     context.close()
-    for options, word in (({"level": "best"}, "'exact' or 'fast'"), ({"backend": "gpu"}, "'cpu'"), ({"threads": -1}, "threads")):
+    for options, word in (({"level": "best"}, "'exact' or 'fast'"), ({"backend": "gpu"}, "'cpu'"), ({"threads": -1}, "threads"),
+                          ({"threads": 2**40}, "threads"), ({"device_memory": -1}, "device_memory"), ({"staging_bytes": 0.5}, "integer")):
         refused(f"options: {options}", (ValueError,), [word], lambda: allfold.Context(**options))
     refused("no communicator", (ValueError,), ["communicator", "int"], lambda: allfold.sum(X, comm=5))
     kept = len(_context._open)
@@ -43,6 +45,40 @@ def check_threads():
     ok(len(found) == 200 and all(found), "a context that threads share", found.count(False))
 
 
+def check_threads_that_open():
+    """Threads that use two communicators for the first time, in another order on each rank."""
+    found, both = [], [world.Dup(), world.Dup()]
+    threads = [threading.Thread(target=lambda comm=comm: found.append(allfold.sum(X, comm=comm)), daemon=True)
+               for comm in (both if rank == 0 else both[::-1])]
+    for thread in threads:
+        thread.start()
+        time.sleep(0.1)
+    for thread in threads:
+        thread.join(20)
+    ok(found == [TOTAL] * 2, "contexts that threads open", found)
+    for comm in both:
+        comm.Free()
+
+
+class Odd:
+    """NumPy meets this error when it asks for the elements, others when they ask for the shape."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def __array__(self, *ignored, **options):
+        raise self.error
+
+    @property
+    def shape(self):
+        raise self.error
+
+
+class Untold(Exception):
+    def __str__(self):
+        raise RuntimeError
+
+
 def check_one_sided_errors():
     """An error that one rank's Python meets becomes every rank's, with the same text."""
     bad = X.astype(complex) if rank == last else X
@@ -50,6 +86,20 @@ def check_one_sided_errors():
                        "softmax": lambda: allfold.softmax(bad)}.items():
         words = ["complex128"] + ([f"rank {last} on "] if size > 1 else [])
         refused(f"{name}: what one rank cannot take", (ValueError,), words, call)
+    first, matrix = rank != last, np.ones((2, 2))
+    for name, words, call in (
+            ("ragged lists", [], lambda: allfold.norm(X if first else [[1, 2], [3]], 1)),
+            ("ord", ["[1]"], lambda: allfold.norm(X, 1 if first else [1])),
+            ("cut", [], lambda: allfold.sum(X, cut=0 if first else np.arange(2))),
+            ("own", [], lambda: allfold.sum(matrix, 0, own=True if first else np.arange(2))),
+            ("keepdims", [], lambda: allfold.sum(matrix, 0, keepdims=True if first else np.arange(2))),
+            ("a shape", ["of the test"], lambda: allfold.softmax(X if first else Odd(ValueError("of the test")))),
+            ("surrogates", ["bad ?"], lambda: allfold.sum(X if first else Odd(ValueError("bad \udcff")))),
+            ("an error without a text", ["Untold"], lambda: allfold.sum(X if first else Odd(Untold())))):
+        refused(f"{name}, on one rank", (ValueError,), words, call)
+    with allfold.Context() as context:
+        refused("a level beside a context, on one rank", (ValueError,), ["level 'fast'"],
+                lambda: allfold.sum(X, comm=context, level=None if first else "fast"))
     try:
         allfold.sum(bad)
     except allfold.Error as error:
@@ -105,5 +155,6 @@ def check():
     check_one_sided_errors()
     if MPI is not None:
         check_communicators()
+        check_threads_that_open()
         check_other_mpi()
     gc.collect()

@@ -70,6 +70,8 @@ def check_stats():
            abs(exact).max())
        and math.isclose(found.mean, exact.mean()) and math.isclose(found.variance, exact.var())
        and math.isclose(found.norm2, np.linalg.norm(exact)), "stats", found)
+    refused("stats in integers", (ValueError,), ["int8", "floating-point"], lambda: allfold.stats(whole, dtype="int8"))
+    refused("a negative ddof", (ValueError,), ["ddof", "-1"], lambda: allfold.stats(whole, ddof=-1))
     found = allfold.stats(whole[:0])
     ok((found.count, found.sum, found.mean, found.min, found.argmax) == (0, 0, None, None, None), "stats of nothing", found)
     ok(allfold.sum(whole[:0]) == 0 and allfold.prod([]) == 1, "sum and product of nothing")
