@@ -15,7 +15,8 @@ fortran/allfold.f90: fortran/allfold.f90.in fortran/expand.awk src/allfold.h
 # Its by-product is fortran/allfold.mod.
 fortran/allfold.o: fortran/allfold.f90
 	$(AM_V_FC)$(FORTRAN_COMPILE) -c fortran/allfold.f90 -o $@ && mv allfold.mod fortran/
-CLEANFILES += fortran/allfold.f90 fortran/allfold.o fortran/allfold.mod
+# test_support.mod: of tests/test_fortran.f90.
+CLEANFILES += fortran/allfold.f90 fortran/allfold.o fortran/allfold.mod test_support.mod
 
 fortran_programs = examples/03_fortran tests/test_fortran
 %.o: %.f90 fortran/allfold.o

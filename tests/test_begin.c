@@ -75,7 +75,7 @@ static void test_results(void)
                                      {ALLFOLD_STATS, ALLFOLD_STATS, ALLFOLD_STATS, ALLFOLD_STATS, ALLFOLD_NORM2}};
     for (size_t list = 0; list < sizeof lists / sizeof *lists; list++) {
         allfold_request requests[5];
-        struct fold_results found[5], due;
+        struct fold_results found[5], due = {0};
         int calls[5];
         bool right = true;
         for (int i = 0; i < 5; i++)
@@ -99,7 +99,7 @@ static void test_results(void)
 /* The status on every rank, and then a fold that works. */
 static void must_be(const char *what, bool right)
 {
-    struct fold_results found, due;
+    struct fold_results found = {0}, due = {0};
     const bool works = end(begin(ALLFOLD_SUM), &found) == ALLFOLD_OK;
     at_once(ALLFOLD_SUM, &due);
     tap_ok(all_ranks(right && works && same(&found, &due)), "%s", what);

@@ -253,7 +253,7 @@ static bool partials_agree(const struct job *job, const struct partial *found, c
         for (int nan = 0; nan <= (fold_has_nan_choice(fold) ? ALLFOLD_NAN_ERROR : 0); nan++) {
             struct error a_error = {}, b_error = {};
             struct fold_results a = {}, b = {};
-            const struct fold_call call = {fold, level, (allfold_nan)nan, ALLFOLD_TYPE_NONE, nullptr};
+            const struct fold_call call = {fold, level, (allfold_nan)nan, ALLFOLD_TYPE_NONE, 0, nullptr};
             const allfold_status status = fold_finish(&call, job->type, found, job->n, &a, &a_error);
             fold_finish(&call, job->type, expected, job->n, &b, &b_error);
             if (status != b_error.status || strcmp(a_error.text, b_error.text) != 0)
@@ -461,7 +461,7 @@ static bool resident_job(const struct job *job, bool logarithm, allfold_level le
                                alone ? UINT32_MAX : 0};
     const bool exact = level == ALLFOLD_LEVEL_EXACT;
     const enum monoid monoid = softmax_monoid(job->type, job->type, logarithm, level);
-    const struct softmax_call call = {&space, room, false, alone, {x.start, to, job->type, job->type, job->n, logarithm, level}};
+    const struct softmax_call call = {&space, room, false, alone, {x.start, to, job->type, job->type, job->n, logarithm, level, false}};
     const struct work first_pass = {monoid, job->type, x.start, job->n, 0, NULL};
     bool written = !ordered;
     /* the constants of this very partial: from a fold of the same kernel */
@@ -559,7 +559,7 @@ static bool softmax_job(const struct job *job, bool logarithm, allfold_type y_ty
         memset(to, 0x5c, job->n * allfold_type_bytes(y_type));
 
     emulation_order(job->n % 3 == 0 ? 0 : job->n);
-    const struct softmax_work work = {x.start, to, job->type, y_type, job->n, logarithm, ALLFOLD_LEVEL_FAST};
+    const struct softmax_work work = {x.start, to, job->type, y_type, job->n, logarithm, ALLFOLD_LEVEL_FAST, false};
     const int code = softmax_launch(&work, &constants, job->multiprocessors, NULL);
     bool right = code == 0 || failed("the launch fails with %d: %s", code, emulation_fault());
     for (uint64_t i = 0; right && i < job->n; i++) {
@@ -642,7 +642,7 @@ int main()
         test_resident(type, true, ALLFOLD_LEVEL_EXACT); /* level fast has the same kernels */
     }
     tap_ok(kernels_check() == 0, "kernels_check finds the kernels");
-    const struct softmax_work to_integers = {NULL, NULL, ALLFOLD_F32, ALLFOLD_INT32, 1, false, ALLFOLD_LEVEL_FAST};
+    const struct softmax_work to_integers = {NULL, NULL, ALLFOLD_F32, ALLFOLD_INT32, 1, false, ALLFOLD_LEVEL_FAST, false};
     tap_ok(softmax_launch(&to_integers, NULL, 1, NULL) != 0,
            "softmax to an integer type is refused");
     return tap_done();
