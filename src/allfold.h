@@ -342,10 +342,12 @@ allfold_status allfold_softmax(allfold_context *context, const allfold_array *pa
 
 /* Folds the global array along the axis: each of its outer x inner rows as allfold_reduce_all folds an array. Collective and
    blocking. All ranks get the results of the whole array, or with call->own_results their own: of their part, or, if the axis is cut,
-   of their part of all results (rank r of P those from r * n / P on, the first n % P ranks one more). Level exact, the default, gives
-   the same bits for every cut and number of ranks. NaN, infinities and empty axes count row by row as in a fold of one array; an
-   error (an integer that overflows, min of nothing) names the result. Statistics that a row does not have are NaN. Which outputs are
-   wanted is equal on all ranks. After an error the outputs are unspecified. */
+   of their part of all n results (rank r of P those from r * (n / P) + min(r, n % P) on, the first n % P ranks one more). Level exact,
+   the default, gives the same bits for every cut and number of ranks. NaN, infinities and empty axes count row by row as in a fold of one array; an
+   error (an integer that overflows, min of nothing) names the result by its place in the whole array, also with call->own_results.
+   Statistics that a row does not have are NaN. There is no NaN among integers: stats of integers along an empty axis is refused if min
+   or max is wanted and call->result_type is not set. Which outputs are wanted is equal on all ranks that get results; those of the
+   other ranks may be NULL. After an error the outputs are unspecified. */
 allfold_status allfold_reduce_axis(allfold_context *context, allfold_fold fold, const allfold_view *view, const allfold_call *call,
                                    const allfold_outputs *outputs);
 

@@ -97,11 +97,12 @@ allfold_status allfold_reduce_axis(allfold_context *context, allfold_fold fold, 
     take_outputs(outputs, fold, taken, error);
     const struct axis_reduce reduce = {
         .fold = {.fold = fold, .nan = call.nan, .result_type = call.result_type, .ddof = call.ddof},
-        .local = call.own_results != 0, .outputs = taken};
+        .outputs = taken};
     input.stream = call.stream;
-    input.call = mix(mix(mix(mix(mix(mix(1, fold), call.nan), call.result_type), call.ddof), reduce.local), input.type * 4 + input.cut);
+    input.own_results = call.own_results != 0;
+    input.call = mix(mix(mix(mix(mix(mix(1, fold), call.nan), call.result_type), call.ddof), input.own_results), input.type * 4 + input.cut);
     for (size_t i = 0; i < allfold_result_count(fold); i++)
-        input.call = mix(input.call, (taken[i].values != NULL ? 1 : 0) + (taken[i].indices != NULL ? 2 : 0));
+        input.outputs |= (taken[i].values != NULL ? axis_values_bit(i) : 0) | (taken[i].indices != NULL ? axis_indices_bit(i) : 0);
     api_checked(context);
     return core_reduce_axis(context, &reduce, &input, error);
 }

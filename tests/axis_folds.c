@@ -134,10 +134,14 @@ static void do_reduce(allfold_context *ctx, const struct axis_case *c, const str
     const allfold_fold fold = (allfold_fold)c->fold;
     const uint64_t count = c->outer * c->inner;
     struct arrays all, own;
+    char message[512];
     const allfold_status status = reduce_once(ctx, c, part, false, &all, count);
     if (world_rank() == 0)
         printf("%d %s\n", (int)status, status == ALLFOLD_OK ? "" : allfold_message(ctx));
+    snprintf(message, sizeof message, "%s", status == ALLFOLD_OK ? "" : allfold_message(ctx));
     must(reduce_once(ctx, c, part, true, &own, own_count(c, part)) == status, "own results have another status");
+    const char *const place = strstr(message, "result [");
+    must(place == NULL || strstr(allfold_message(ctx), place) != NULL, "own results have another place in the message");
     for (size_t i = 0; i < allfold_result_count(fold) && status == ALLFOLD_OK; i++) {
         const size_t bytes = allfold_type_bytes(allfold_result_type(fold, i, part->view.type, (allfold_type)c->to));
         same_on_all(all.values[i], count * bytes);

@@ -1,5 +1,5 @@
-/* What folds and softmax along an axis refuse: on all ranks, with the same status, whichever rank is wrong, and before any work. The
-   numbers are tests/test_axes.py's. */
+/* What folds and softmax along an axis refuse: on all ranks, with the same status, whichever rank is wrong, and before any work; and
+   results in several batches. The other numbers are tests/test_axes.py's. */
 #include "tests/support.h"
 
 static allfold_context *ctx;
@@ -87,6 +87,73 @@ static void refuse_differences(const float *x, double *values)
     expect("another length where the axis is cut", allfold_reduce_axis(ctx, ALLFOLD_SUM, &view, NULL, &outputs), ALLFOLD_OK, "");
 }
 
+/* Found by the lengths alone: no element is read. */
+static void refuse_long_rows(const double *x, double *values)
+{
+    const allfold_output output = {.values = values};
+    const allfold_view view = {.data = x, .outer = 1, .length = UINT64_C(1) << 50, .inner = 1, .type = ALLFOLD_F64, .cut = ALLFOLD_CUT_AXIS};
+    expect("a row too long for softmax", allfold_softmax_axis(ctx, &view, values, ALLFOLD_F64, NULL), ALLFOLD_UNSUPPORTED, "at most 2^41");
+    expect("a row too long for logsumexp", allfold_reduce_axis(ctx, ALLFOLD_LOGSUMEXP, &view, NULL, &(allfold_outputs){&output, 1}),
+           ALLFOLD_UNSUPPORTED, "at most 2^41");
+}
+
+/* Ranks without results may have no arrays for them; others want the same. */
+static void ranks_without_results(const float *x, double *values)
+{
+    const bool first = world_rank() == 0, last = world_rank() == world_size() - 1;
+    allfold_output output = {.values = last ? values : NULL};
+    allfold_view view = view_of(x);
+    allfold_call call = ALLFOLD_CALL_INIT;
+    call.own_results = 1;
+    view.outer = last ? 2 : 0;
+    values[3] = 0.0;
+    expect("no arrays for no results", allfold_reduce_axis(ctx, ALLFOLD_SUM, &view, &call, &(allfold_outputs){&output, 1}), ALLFOLD_OK, "");
+    tap_ok(!last || values[3] == 27.0, "the results of the others are right"); /* 7 + 9 + 11 */
+    output.values = first ? values : NULL;
+    view = (allfold_view){.data = x, .outer = 1, .length = 3, .inner = 1, .type = ALLFOLD_F32, .cut = ALLFOLD_CUT_AXIS};
+    expect("one result, of rank 0", allfold_reduce_axis(ctx, ALLFOLD_SUM, &view, &call, &(allfold_outputs){&output, 1}), ALLFOLD_OK, "");
+    tap_ok(!first || values[0] == 3.0 * world_size(), "it is right");
+    if (world_size() > 1)
+        expect("no array for a result", allfold_reduce_axis(ctx, ALLFOLD_SUM, &view, NULL, &(allfold_outputs){&output, 1}),
+               ALLFOLD_BAD_ARGUMENT, "arrays that are NULL must be the same");
+}
+
+/* More results than one batch of partials and one message of results hold: 8 MiB each. Row r, in the order of the results, has
+   r % 251 - 125 as its largest element. */
+static void many_results(allfold_cut cut, bool own)
+{
+    const uint64_t extents[] = {3, 1, 400003}, count = extents[0] * extents[2], size = (uint64_t)world_size();
+    uint64_t mine[] = {extents[0], extents[1], extents[2]};
+    const struct range part = range_part(extents[cut], (uint64_t)world_rank(), size), all = {0, count};
+    if (cut != ALLFOLD_CUT_AXIS)
+        mine[cut] = part.count;
+    int8_t *const x = malloc(mine[0] * mine[2] + 1);
+    int64_t *const values = calloc(count, sizeof *values), *const indices = calloc(count, sizeof *indices);
+    must(x != NULL && values != NULL && indices != NULL, "memory");
+    const uint64_t o_first = cut == ALLFOLD_CUT_OUTER ? part.first : 0, i_first = cut == ALLFOLD_CUT_INNER ? part.first : 0;
+    for (uint64_t e = 0; e < mine[0] * mine[2]; e++)
+        x[e] = (int8_t)(((o_first + e / mine[2]) * extents[2] + i_first + e % mine[2]) % 251 - 125
+                        - (cut == ALLFOLD_CUT_AXIS && world_rank() < world_size() - 1)); /* the last rank has the largest */
+    const allfold_view view = {.data = x, .outer = mine[0], .length = 1, .inner = mine[2], .type = ALLFOLD_INT8, .cut = cut};
+    const allfold_output output = {values, indices};
+    allfold_call call = ALLFOLD_CALL_INIT;
+    call.own_results = own;
+    expect("many results", allfold_reduce_axis(ctx, ALLFOLD_ARGMAX, &view, &call, &(allfold_outputs){&output, 1}), ALLFOLD_OK, "");
+    const struct range got = !own ? all : cut == ALLFOLD_CUT_AXIS ? range_part(count, (uint64_t)world_rank(), size)
+                                                                  : (struct range){0, mine[0] * mine[2]};
+    const uint64_t width = !own || cut == ALLFOLD_CUT_AXIS ? extents[2] : mine[2];
+    uint64_t wrong = 0;
+    for (uint64_t r = 0; r < got.count; r++) {
+        const uint64_t at = got.first + r, row = !own || cut == ALLFOLD_CUT_AXIS
+                                                     ? at : (o_first + at / width) * extents[2] + i_first + at % width;
+        wrong += values[r] != (int64_t)(row % 251) - 125 || indices[r] != (cut == ALLFOLD_CUT_AXIS ? world_size() - 1 : 0);
+    }
+    tap_ok(wrong == 0, "cut %d, %s results: in several batches", (int)cut, own ? "own" : "all");
+    free(x);
+    free(values);
+    free(indices);
+}
+
 int main(int argc, char **argv)
 {
     static float x[64];
@@ -100,6 +167,10 @@ int main(int argc, char **argv)
         refuse_views(x, values, world_rank() == world_size() - 1);
         refuse_options(x, values);
         refuse_differences(x, values);
+        refuse_long_rows(values, values);
+        ranks_without_results(x, values);
+        for (int i = 0; i < 6; i++)
+            many_results((allfold_cut)(i / 2), i % 2 == 1);
         allfold_close(ctx);
     }
     const int status = tap_done();

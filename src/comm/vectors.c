@@ -3,6 +3,8 @@
 
 #include "comm/handle.h"
 
+#include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,16 +39,19 @@ allfold_status comm_combine_partials(struct comm *comm, const struct comm_partia
 {
     const size_t stride = partial_stride(partials->monoid, partials->type);
     struct messages messages = {0};
+    const struct range *const last = &partials->parts[comm->size - 1];
+    const uint64_t mine = partials->parts[comm->rank].count * stride;
+    if (u64_max((uint64_t)comm->size * mine, (last->first + last->count) * stride) > INT_MAX)
+        error_set(error, ALLFOLD_UNSUPPORTED, "%d ranks exchange %" PRIu64 " bytes each: more than MPI counts", comm->size, mine);
     if (!messages_open(&messages, comm->size))
         error_set(error, ALLFOLD_NO_MEMORY, "no memory for an exchange among %d ranks", comm->size);
     if (comm_agree(comm, error) == ALLFOLD_OK) {
         const enum phase before = phase_enter(comm->progress, PHASE_EXCHANGE);
-        const size_t mine = partials->parts[comm->rank].count * stride;
         for (int rank = 0; rank < comm->size; rank++) {
             messages.send[rank] = (int)(partials->parts[rank].count * stride);
             messages.send_at[rank] = (int)(partials->parts[rank].first * stride);
             messages.receive[rank] = (int)mine;
-            messages.receive_at[rank] = (int)((size_t)rank * mine);
+            messages.receive_at[rank] = (int)((uint64_t)rank * mine);
         }
         const int code = MPI_Alltoallv(partials->partials, messages.send, messages.send_at, MPI_BYTE, combined, messages.receive,
                                        messages.receive_at, MPI_BYTE, comm_handle(comm));

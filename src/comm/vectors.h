@@ -13,7 +13,8 @@ struct comm_partials {
 };
 
 /* Agrees on *error. Then `combined` gets this rank's part of the results, each of all ranks' partials combined in rank order. It has
-   room for comm->size times the part; the rest is undefined afterwards. Indices in the partials are those of the whole axis. */
+   room for comm->size times the part, of at most INT_MAX bytes, as have all parts together; the rest is undefined afterwards. Indices
+   in the partials are those of the whole axis. */
 allfold_status comm_combine_partials(struct comm *comm, const struct comm_partials *partials, unsigned char *combined, struct error *error);
 
 /* Rows of elements of `bytes` bytes, of which each rank has a part of every row. */

@@ -10,7 +10,7 @@
 
 /* What the ranks tell each other before any work. */
 struct extents {
-    uint64_t outer, length, inner, batch, call;
+    uint64_t outer, length, inner, batch, call, outputs;
 };
 
 /* Device memory for partials and scratch. */
@@ -43,6 +43,35 @@ static allfold_status refuse_extents(int rank, const struct extents *first, cons
                      rank, other->outer, other->length, other->inner);
 }
 
+uint64_t axis_results_of(const struct axis *axis, int rank)
+{
+    const uint64_t results = axis->outer * axis->inner, mine = axis->parts[rank].count;
+    if (!axis->input->own_results)
+        return results;
+    switch (axis->input->cut) {
+    case ALLFOLD_CUT_OUTER: return mine * axis->inner;
+    case ALLFOLD_CUT_INNER: return axis->outer * mine;
+    default: return range_part(results, (uint64_t)rank, (uint64_t)axis->ctx->comm.size).count;
+    }
+}
+
+/* The arrays that the ranks have for results. A rank that gets none may have others, or none. */
+static allfold_status take_outputs(struct axis *axis, const struct extents *all, struct error *error)
+{
+    int first = -1;
+    for (int rank = 0; rank < axis->ctx->comm.size; rank++) {
+        if (axis_results_of(axis, rank) == 0)
+            continue;
+        if (first < 0)
+            first = rank;
+        if (all[rank].outputs != all[first].outputs)
+            return error_set(error, ALLFOLD_BAD_ARGUMENT, "the ranks made different calls: ranks %d and %d get results, and want different "
+                             "ones: the arrays that are NULL must be the same on all ranks that get results", first, rank);
+    }
+    axis->outputs = first < 0 ? 0 : all[first].outputs;
+    return ALLFOLD_OK;
+}
+
 /* The parts of all ranks, the whole array's dimensions, and one size of batches. Every rank finds the same. */
 static allfold_status take_extents(struct axis *axis, const struct extents *all, struct error *error)
 {
@@ -69,11 +98,21 @@ static allfold_status take_extents(struct axis *axis, const struct extents *all,
     if (__builtin_mul_overflow(axis->outer, axis->inner, &results) || results > (uint64_t)PTRDIFF_MAX / sizeof(uint64_t))
         return error_set(error, ALLFOLD_NO_MEMORY, "%" PRIu64 " times %" PRIu64 " results are more than any memory", axis->outer,
                          axis->inner);
+    if (take_outputs(axis, all, error) != ALLFOLD_OK || monoid_has_room(axis->monoid, axis->length, error) != ALLFOLD_OK)
+        return error->status;
     error->shared = false;
     return ALLFOLD_OK;
 }
 
-/* Results of a batch: their partials fit the queue's buffer, and whole rows of host memory do, too, if a row is short enough. */
+/* Memory for the partials that one rank gets of all: its share of a batch from each. */
+static uint64_t exchanged_bytes(const struct axis *axis, uint64_t batch)
+{
+    const uint64_t size = (uint64_t)axis->ctx->comm.size;
+    return size * range_part(batch, 0, size).count * axis->stride;
+}
+
+/* Results of a batch: their partials fit the queue's buffer, and so does what a rank gets of all ranks, if it is more than one result;
+   whole rows of host memory do, too, if a row is short enough. */
 static uint64_t batch_of(const struct axis *axis, uint64_t most)
 {
     const struct box *const box = &axis->input->box;
@@ -85,7 +124,21 @@ static uint64_t batch_of(const struct axis *axis, uint64_t most)
         const uint64_t whole = AXIS_BUFFER_BYTES / 4 / bytes / u64_max(box->length, 1), run = box->inner > 1 ? 4096 / bytes : 1;
         batch = u64_min(batch, u64_max(whole, run));
     }
+    if (axis_is_exchanged(axis) && exchanged_bytes(axis, batch) > AXIS_BUFFER_BYTES)
+        batch = (uint64_t)axis->ctx->comm.size * u64_max(1, AXIS_BUFFER_BYTES / exchanged_bytes(axis, 1));
     return u64_max(batch, 1);
+}
+
+/* Host memory for what the ranks exchange. */
+static allfold_status open_exchange(struct axis *axis, struct error *error)
+{
+    if (!axis_is_exchanged(axis))
+        return error->status;
+    axis->shares = malloc((size_t)axis->ctx->comm.size * sizeof *axis->shares);
+    axis->exchanged = malloc(exchanged_bytes(axis, axis->batch));
+    if (axis->shares == NULL || axis->exchanged == NULL)
+        error_set(error, ALLFOLD_NO_MEMORY, "no memory for the partials of %d ranks", axis->ctx->comm.size);
+    return error->status;
 }
 
 /* The queue, the place of x, and memory. */
@@ -115,11 +168,12 @@ allfold_status axis_begin(struct axis *axis, uint64_t most, struct error *error)
     if (error->status == ALLFOLD_OK)
         prepare(axis, error);
     axis->batch = error->status == ALLFOLD_OK ? batch_of(axis, most) : 1;
-    const struct extents mine = {box->outer, box->length, box->inner, axis->batch, input->call};
+    const struct extents mine = {box->outer, box->length, box->inner, axis->batch, input->call, input->outputs};
     struct extents *const all = comm_gather_all(comm, &mine, sizeof mine, error);
     if (all == NULL)
         return error->status;
-    take_extents(axis, all, error);
+    if (take_extents(axis, all, error) == ALLFOLD_OK)
+        open_exchange(axis, error);
     free(all);
     return comm->size > 1 && !error->shared ? comm_agree(comm, error) : error->status;
 }
@@ -133,6 +187,8 @@ void axis_end(struct axis *axis)
     if (axis->partials != NULL)
         device->backend->release(device, axis->partials);
     free(axis->parts);
+    free(axis->shares);
+    free(axis->exchanged);
 }
 
 struct axis_batch axis_batch_at(const struct axis *axis, uint64_t first)
@@ -202,9 +258,12 @@ allfold_status axis_fold(const struct axis *axis, const struct axis_batch *batch
     return error->status;
 }
 
-void axis_share(const struct axis *axis, uint64_t count, struct range *parts)
+allfold_status axis_combine(const struct axis *axis, const struct axis_batch *batch, const unsigned char *partials,
+                            struct error *error)
 {
-    const int size = axis->ctx->comm.size;
-    for (int rank = 0; rank < size; rank++)
-        parts[rank] = range_part(count, (uint64_t)rank, (uint64_t)size);
+    struct comm *const comm = &axis->ctx->comm;
+    for (int rank = 0; rank < comm->size; rank++)
+        axis->shares[rank] = range_part(batch->count, (uint64_t)rank, (uint64_t)comm->size);
+    const struct comm_partials exchange = {axis->monoid, axis->input->type, partials, axis->shares};
+    return comm_combine_partials(comm, &exchange, axis->exchanged, error);
 }

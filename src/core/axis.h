@@ -13,12 +13,17 @@ struct axis_input {
     allfold_cut cut;
     void *stream;  /* as in allfold_call */
     uint64_t call; /* what must be the same on all ranks, besides type, cut and two of the dimensions */
+    bool own_results; /* as in allfold_call */
+    uint64_t outputs; /* a bit for each array that this rank has for results: the same on all ranks that get results */
 };
 
-/* Collective: outputs are as allfold_reduce_axis says. local: each rank gets its own results alone. */
+/* The bits of the arrays for the values of result number i and for its indices. */
+static inline uint64_t axis_values_bit(size_t i) { return UINT64_C(1) << 2 * i; }
+static inline uint64_t axis_indices_bit(size_t i) { return UINT64_C(2) << 2 * i; }
+
+/* Collective: outputs are as allfold_reduce_axis says. */
 struct axis_reduce {
     struct fold_call fold;
-    bool local;
     const struct rows_output *outputs; /* allfold_result_count of them */
 };
 allfold_status core_reduce_axis(struct allfold_context *ctx, const struct axis_reduce *reduce, const struct axis_input *input,
@@ -46,8 +51,11 @@ struct axis {
     uint64_t batch;         /* results at a time; with a cut axis the same on all ranks */
     void *partials;         /* device memory, of axis_memory bytes */
     struct range *parts;    /* of the cut dimension, of each rank */
+    struct range *shares;   /* of a batch's results, of each rank that computes them; else NULL, as is what follows */
+    unsigned char *exchanged; /* host memory: axis_combine's result */
     uint64_t length, first; /* of the whole axis; where this rank's part of it begins */
     uint64_t outer, inner;  /* of the whole array */
+    uint64_t outputs;       /* axis_input's, of the ranks that get results; 0 if none does */
 };
 
 /* Results first to first + count of this rank's box: no whole planes, or a run of one. */
@@ -61,14 +69,17 @@ struct axis_batch {
 allfold_status axis_begin(struct axis *axis, uint64_t most, struct error *error);
 void axis_end(struct axis *axis);
 uint64_t axis_results(const struct axis *axis); /* of this rank's box */
+uint64_t axis_results_of(const struct axis *axis, int rank); /* that the rank gets */
 bool axis_is_exchanged(const struct axis *axis); /* partials of several ranks belong together */
 struct axis_batch axis_batch_at(const struct axis *axis, uint64_t first);
 
 /* Folds a batch. *partials is host memory, until the queue is used again. Local. */
 allfold_status axis_fold(const struct axis *axis, const struct axis_batch *batch, const unsigned char **partials, struct error *error);
 
-/* Each rank's range of `count` results of a batch, evenly. parts: room for all ranks. */
-void axis_share(const struct axis *axis, uint64_t count, struct range *parts);
+/* Combines the partials of a batch, where the ranks have some of each result: axis->shares become even shares of the batch, and
+   axis->exchanged holds the partials of this rank's share. Agrees on *error first. Collective. */
+allfold_status axis_combine(const struct axis *axis, const struct axis_batch *batch, const unsigned char *partials,
+                            struct error *error);
 
 /* ---- axis_pieces.c: all local */
 

@@ -5,6 +5,7 @@
 #include "comm/vectors.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* The results' arrays in host memory, this rank's places in them, and the work. */
 struct reduction {
@@ -14,8 +15,7 @@ struct reduction {
     struct rows_output outputs[FOLD_RESULTS_MAX]; /* host memory: the caller's, or copies of its device memory */
     bool values_copied[FOLD_RESULTS_MAX], indices_copied[FOLD_RESULTS_MAX];
     uint64_t count;            /* elements of each array */
-    unsigned char *exchanged;  /* partials of all ranks */
-    struct range *parts;       /* of a batch, of each rank */
+    struct rows_output finished[FOLD_RESULTS_MAX]; /* a batch's results, if this rank's own are not all those that it computes */
 };
 
 static size_t output_count(const struct reduction *r) { return allfold_result_count(r->fold.fold); }
@@ -25,17 +25,9 @@ static size_t value_bytes(const struct reduction *r, size_t i)
     return allfold_type_bytes(rows_type(r->fold.fold, i, r->axis.input->type, r->fold.result_type));
 }
 
-/* How many results this rank gets. */
-static uint64_t results_here(const struct reduction *r)
-{
-    const struct axis *const axis = &r->axis;
-    const struct comm *const comm = &axis->ctx->comm;
-    if (!r->reduce->local)
-        return axis->outer * axis->inner;
-    return axis->input->cut == ALLFOLD_CUT_AXIS
-               ? range_part(axis_results(axis), (uint64_t)comm->rank, (uint64_t)comm->size).count
-               : axis_results(axis);
-}
+/* Whether the ranks that get results want these. */
+static bool wants_values(const struct reduction *r, size_t i) { return (r->axis.outputs & axis_values_bit(i)) != 0; }
+static bool wants_indices(const struct reduction *r, size_t i) { return (r->axis.outputs & axis_indices_bit(i)) != 0; }
 
 /* Host memory for an array of the caller's that lies on the device. */
 static void *host_array(const struct reduction *r, void *array, size_t bytes, bool *copied, struct error *error)
@@ -52,22 +44,31 @@ static void *host_array(const struct reduction *r, void *array, size_t bytes, bo
     return host;
 }
 
+/* Memory for an array of a batch's results. */
+static void *batch_memory(const struct reduction *r, size_t bytes, struct error *error)
+{
+    void *const memory = malloc(r->axis.batch * bytes);
+    if (memory == NULL)
+        error_set(error, ALLFOLD_NO_MEMORY, "no memory for a batch of %zu bytes of results", (size_t)r->axis.batch * bytes);
+    return memory;
+}
+
+/* The arrays in host memory. The ranks agree on the outcome if they exchange partials. */
 static allfold_status open_outputs(struct reduction *r, struct error *error)
 {
-    const uint64_t most = r->axis.batch * r->axis.stride * (uint64_t)r->axis.ctx->comm.size;
-    r->count = results_here(r);
+    struct comm *const comm = &r->axis.ctx->comm;
+    const bool exchanged = axis_is_exchanged(&r->axis);
+    r->count = axis_results_of(&r->axis, comm->rank);
     for (size_t i = 0; i < output_count(r); i++) {
         const struct rows_output *const given = &r->reduce->outputs[i];
         r->outputs[i].values = host_array(r, given->values, value_bytes(r, i), &r->values_copied[i], error);
         r->outputs[i].indices = host_array(r, given->indices, sizeof(int64_t), &r->indices_copied[i], error);
+        if (exchanged && r->axis.input->own_results && wants_values(r, i))
+            r->finished[i].values = batch_memory(r, value_bytes(r, i), error);
+        if (exchanged && r->axis.input->own_results && wants_indices(r, i))
+            r->finished[i].indices = batch_memory(r, sizeof(int64_t), error);
     }
-    if (!axis_is_exchanged(&r->axis))
-        return error->status;
-    r->exchanged = malloc(most);
-    r->parts = malloc((size_t)r->axis.ctx->comm.size * sizeof *r->parts);
-    if (r->exchanged == NULL || r->parts == NULL)
-        error_set(error, ALLFOLD_NO_MEMORY, "no memory for the partials of %d ranks", r->axis.ctx->comm.size);
-    return error->status;
+    return exchanged ? comm_agree(comm, error) : error->status;
 }
 
 /* Copies what was finished in host memory to where the caller wants it, and frees it. */
@@ -83,9 +84,9 @@ static void close_outputs(struct reduction *r, struct error *error)
             free(r->outputs[i].values);
         if (r->indices_copied[i])
             free(r->outputs[i].indices);
+        free(r->finished[i].values);
+        free(r->finished[i].indices);
     }
-    free(r->exchanged);
-    free(r->parts);
 }
 
 /* Finishes partials by all threads of the device's host side. The error is that of the first place. */
@@ -116,56 +117,73 @@ static struct rows rows_of(const struct reduction *r, const unsigned char *parti
 static void finish_own(const struct reduction *r, const struct axis_batch *batch, const unsigned char *partials, struct error *error)
 {
     const struct axis *const axis = &r->axis;
-    const struct range *const part = &axis->parts[axis->ctx->comm.rank];
-    const bool own = r->reduce->local || axis->input->cut == ALLFOLD_CUT_AXIS;
-    const uint64_t o = batch->o + (!own && axis->input->cut == ALLFOLD_CUT_OUTER ? part->first : 0);
-    const uint64_t i = batch->i + (!own && axis->input->cut == ALLFOLD_CUT_INNER ? part->first : 0);
+    const uint64_t part = axis->parts[axis->ctx->comm.rank].first;
+    const uint64_t o = batch->o + (axis->input->cut == ALLFOLD_CUT_OUTER ? part : 0);
+    const uint64_t i = batch->i + (axis->input->cut == ALLFOLD_CUT_INNER ? part : 0);
     struct rows rows = rows_of(r, partials);
-    rows.inner = own ? axis->input->box.inner : axis->inner;
-    rows.first = o * rows.inner + i;
     rows.run = batch->inner;
-    rows.step = rows.inner;
+    rows.whole_first = o * axis->inner + i;
+    rows.first = axis->input->own_results ? batch->first : rows.whole_first;
+    rows.step = axis->input->own_results ? axis->input->box.inner : axis->inner;
     finish(r, &rows, batch->count, error);
 }
 
-/* The ranks' parts of a batch of results: all of them evenly; or, if they are not shared, of each rank those that it gets. */
-static void share_batch(const struct reduction *r, const struct axis_batch *batch)
+/* Where a batch's results are put together: among those of all, or by themselves. */
+static void place_batch(const struct reduction *r, const struct axis_batch *batch, struct rows_output *places)
 {
-    const struct axis *const axis = &r->axis;
-    const uint64_t end = batch->first + batch->count, size = (uint64_t)axis->ctx->comm.size;
-    axis_share(axis, batch->count, r->parts);
-    for (uint64_t rank = 0; r->reduce->local && rank < size; rank++) {
-        const struct range whole = range_part(axis_results(axis), rank, size);
-        const uint64_t from = u64_min(u64_max(whole.first, batch->first), end);
-        const uint64_t to = u64_max(from, u64_min(whole.first + whole.count, end));
-        r->parts[rank] = (struct range){from - batch->first, to - from};
+    for (size_t i = 0; i < output_count(r); i++) {
+        const struct rows_output *const all = &r->outputs[i];
+        places[i] = r->finished[i];
+        if (!r->axis.input->own_results && wants_values(r, i))
+            places[i].values = (char *)all->values + batch->first * value_bytes(r, i);
+        if (!r->axis.input->own_results && wants_indices(r, i))
+            places[i].indices = all->indices + batch->first;
     }
 }
 
-/* The same where ranks cut the axis: each finishes a part of the batch, then all get all, if they want. Collective. */
+/* An array of a batch's results, of which each rank has finished its share, and the array that gets this rank's own. */
+struct batch_array {
+    void *batch, *own;
+    size_t bytes;
+};
+
+/* Gives all ranks the array, and each its own of it if it gets no others. Collective. */
+static allfold_status gather_array(const struct reduction *r, const struct axis_batch *batch, const struct batch_array *array,
+                                   struct error *error)
+{
+    struct comm *const comm = &r->axis.ctx->comm;
+    const struct comm_rows gather = {array->batch, 1, batch->count, array->bytes, r->axis.shares};
+    if (comm_gather_rows(comm, &gather, error) != ALLFOLD_OK || !r->axis.input->own_results)
+        return error->status;
+    const struct range own = range_part(axis_results(&r->axis), (uint64_t)comm->rank, (uint64_t)comm->size);
+    const uint64_t from = u64_max(own.first, batch->first), to = u64_min(own.first + own.count, batch->first + batch->count);
+    if (from < to)
+        memcpy((char *)array->own + (from - own.first) * array->bytes, (char *)array->batch + (from - batch->first) * array->bytes,
+               (to - from) * array->bytes);
+    return ALLFOLD_OK;
+}
+
+/* The same where ranks cut the axis: each finishes a share of the batch, then all get all, and keep what they want. Collective. */
 static void finish_exchanged(const struct reduction *r, const struct axis_batch *batch, const unsigned char *partials,
                              struct error *error)
 {
     const struct axis *const axis = &r->axis;
-    struct comm *const comm = &axis->ctx->comm;
-    share_batch(r, batch);
-    const struct comm_partials exchange = {axis->monoid, axis->input->type, partials, r->parts};
-    if (comm_combine_partials(comm, &exchange, r->exchanged, error) != ALLFOLD_OK)
+    struct rows_output places[FOLD_RESULTS_MAX];
+    if (axis_combine(axis, batch, partials, error) != ALLFOLD_OK)
         return;
-    const struct range *const mine = &r->parts[comm->rank];
-    const uint64_t skipped = r->reduce->local ? range_part(axis_results(axis), (uint64_t)comm->rank, (uint64_t)comm->size).first : 0;
-    struct rows rows = rows_of(r, r->exchanged);
-    rows.first = batch->first + mine->first - skipped;
+    const struct range *const mine = &axis->shares[axis->ctx->comm.rank];
+    struct rows rows = rows_of(r, axis->exchanged);
+    place_batch(r, batch, places);
+    rows.outputs = places;
+    rows.first = mine->first;
+    rows.whole_first = batch->first + mine->first;
     rows.run = u64_max(mine->count, 1);
     finish(r, &rows, mine->count, error);
-    for (size_t i = 0; !r->reduce->local && i < output_count(r); i++) {
-        struct comm_rows gather = {NULL, 1, batch->count, value_bytes(r, i), r->parts};
-        gather.memory = (char *)r->outputs[i].values + batch->first * gather.bytes;
-        if (r->outputs[i].values != NULL && comm_gather_rows(comm, &gather, error) != ALLFOLD_OK)
-            return;
-        gather.bytes = sizeof(int64_t);
-        gather.memory = r->outputs[i].indices + batch->first;
-        if (r->outputs[i].indices != NULL && comm_gather_rows(comm, &gather, error) != ALLFOLD_OK)
+    for (size_t i = 0; i < output_count(r); i++) {
+        const struct batch_array values = {places[i].values, r->outputs[i].values, value_bytes(r, i)};
+        const struct batch_array indices = {places[i].indices, r->outputs[i].indices, sizeof(int64_t)};
+        if ((wants_values(r, i) && gather_array(r, batch, &values, error) != ALLFOLD_OK)
+            || (wants_indices(r, i) && gather_array(r, batch, &indices, error) != ALLFOLD_OK))
             return;
     }
 }
@@ -185,11 +203,11 @@ static void share_results(const struct reduction *r, struct error *error)
     }
     for (size_t i = 0; i < output_count(r); i++) {
         struct comm_rows rows = {r->outputs[i].values, by_row ? axis->outer : 1, by_row ? axis->inner : r->count, value_bytes(r, i), parts};
-        if (rows.memory != NULL && comm_gather_rows(comm, &rows, error) != ALLFOLD_OK)
+        if (wants_values(r, i) && comm_gather_rows(comm, &rows, error) != ALLFOLD_OK)
             break;
         rows.memory = r->outputs[i].indices;
         rows.bytes = sizeof(int64_t);
-        if (rows.memory != NULL && comm_gather_rows(comm, &rows, error) != ALLFOLD_OK)
+        if (wants_indices(r, i) && comm_gather_rows(comm, &rows, error) != ALLFOLD_OK)
             break;
     }
     free(parts);
@@ -225,9 +243,9 @@ allfold_status core_reduce_axis(struct allfold_context *ctx, const struct axis_r
     r.axis.monoid = fold_monoid(r.fold.fold, ctx->level);
     progress_expect(ctx->comm.progress, box->outer * box->length * box->inner * allfold_type_bytes(input->type));
     if (axis_begin(&r.axis, 0, error) == ALLFOLD_OK) {
-        open_outputs(&r, error);
-        fold_batches(&r, error);
-        if (!error->shared && ctx->comm.size > 1 && !reduce->local && input->cut != ALLFOLD_CUT_AXIS && comm_agree(&ctx->comm, error) == ALLFOLD_OK)
+        if (open_outputs(&r, error) == ALLFOLD_OK)
+            fold_batches(&r, error);
+        if (!error->shared && ctx->comm.size > 1 && !input->own_results && input->cut != ALLFOLD_CUT_AXIS && comm_agree(&ctx->comm, error) == ALLFOLD_OK)
             share_results(&r, error);
     }
     close_outputs(&r, error);

@@ -7,6 +7,7 @@
 #include "comm/vectors.h"
 #include "fold/exponential.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 struct normalisation {
@@ -15,8 +16,6 @@ struct normalisation {
     bool y_in_place;
     struct softmax_constants *constants; /* host memory, of a batch */
     void *device_constants;
-    unsigned char *exchanged; /* partials of all ranks */
-    struct range *parts;      /* of a batch, of each rank */
 };
 
 static struct softmax_axis_work work_of(const struct normalisation *n)
@@ -30,27 +29,24 @@ static struct softmax_axis_work work_of(const struct normalisation *n)
 
 static size_t constants_bytes(const struct normalisation *n) { return n->axis.batch * sizeof *n->constants; }
 
+/* The place of y, and memory for the constants. The ranks agree on the outcome if they exchange anything. */
 static allfold_status open_memory(struct normalisation *n, struct error *error)
 {
     struct allfold_context *const ctx = n->axis.ctx;
-    const uint64_t most = n->axis.batch * n->axis.stride * (uint64_t)ctx->comm.size;
+    const struct backend *const backend = ctx->device->backend;
     enum place place = PLACE_HOST;
-    if (n->softmax->y != NULL && ctx->device->backend->locate(ctx->device, n->softmax->y, &place, error) != ALLFOLD_OK)
-        return error->status;
-    n->y_in_place = n->softmax->y == NULL || place == PLACE_DEVICE;
     n->constants = malloc(constants_bytes(n));
-    n->exchanged = axis_is_exchanged(&n->axis) ? malloc(most) : NULL;
-    n->parts = malloc((size_t)ctx->comm.size * sizeof *n->parts);
-    if (n->constants == NULL || n->parts == NULL || (axis_is_exchanged(&n->axis) && n->exchanged == NULL))
-        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for the partials of %d ranks", ctx->comm.size);
-    return ctx->device->backend->allocate(ctx->device, constants_bytes(n), &n->device_constants, error);
+    if (n->constants == NULL)
+        error_set(error, ALLFOLD_NO_MEMORY, "no memory for the constants of %" PRIu64 " rows", n->axis.batch);
+    else if (n->softmax->y == NULL || backend->locate(ctx->device, n->softmax->y, &place, error) == ALLFOLD_OK)
+        backend->allocate(ctx->device, constants_bytes(n), &n->device_constants, error);
+    n->y_in_place = n->softmax->y == NULL || place == PLACE_DEVICE;
+    return axis_is_exchanged(&n->axis) ? comm_agree(&ctx->comm, error) : error->status;
 }
 
 static void close_memory(struct normalisation *n)
 {
     free(n->constants);
-    free(n->exchanged);
-    free(n->parts);
     if (n->device_constants != NULL)
         n->axis.ctx->device->backend->release(n->axis.ctx->device, n->device_constants);
 }
@@ -72,12 +68,10 @@ static void find_constants(struct normalisation *n, const struct axis_batch *bat
             set_constants(n, (struct range){0, batch->count}, partials);
         return;
     }
-    axis_share(&n->axis, batch->count, n->parts);
-    const struct comm_partials exchange = {n->axis.monoid, n->axis.input->type, partials, n->parts};
-    if (comm_combine_partials(comm, &exchange, n->exchanged, error) != ALLFOLD_OK)
+    if (axis_combine(&n->axis, batch, partials, error) != ALLFOLD_OK)
         return;
-    set_constants(n, n->parts[comm->rank], n->exchanged);
-    const struct comm_rows gather = {n->constants, 1, batch->count, sizeof *n->constants, n->parts};
+    set_constants(n, n->axis.shares[comm->rank], n->axis.exchanged);
+    const struct comm_rows gather = {n->constants, 1, batch->count, sizeof *n->constants, n->axis.shares};
     comm_gather_rows(comm, &gather, error);
 }
 
@@ -189,12 +183,9 @@ allfold_status core_softmax_axis(struct allfold_context *ctx, const struct axis_
     struct normalisation n = {.axis = {.ctx = ctx, .input = input}, .softmax = softmax};
     n.axis.monoid = softmax_monoid(input->type, softmax->y_type, softmax->logarithm, ctx->level);
     progress_expect(ctx->comm.progress, box->outer * box->length * box->inner * allfold_type_bytes(input->type));
-    if (axis_begin(&n.axis, AXIS_BUFFER_BYTES / sizeof(struct softmax_constants), error) == ALLFOLD_OK) {
-        if (monoid_has_room(n.axis.monoid, n.axis.length, error) == ALLFOLD_OK)
-            open_memory(&n, error);
-        if (error->status != ALLFOLD_OK || !normalise_whole(&n, error))
-            normalise_batches(&n, error);
-    }
+    if (axis_begin(&n.axis, AXIS_BUFFER_BYTES / sizeof(struct softmax_constants), error) == ALLFOLD_OK
+        && open_memory(&n, error) == ALLFOLD_OK && !normalise_whole(&n, error))
+        normalise_batches(&n, error);
     if (ctx->comm.size > 1 && !error->shared)
         comm_agree(&ctx->comm, error);
     axis_end(&n.axis);

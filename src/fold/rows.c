@@ -84,6 +84,13 @@ static allfold_status store_row(const struct rows *rows, const struct fold_resul
     return ALLFOLD_OK;
 }
 
+/* An error of result r, with its place among those of the whole array. */
+static allfold_status refuse_result(const struct rows *rows, uint64_t r, const struct error *own, struct error *error)
+{
+    const uint64_t place = rows->whole_first + r / rows->run * rows->inner + r % rows->run;
+    return error_set(error, own->status, "result [%" PRIu64 "][%" PRIu64 "]: %s", place / rows->inner, place % rows->inner, own->text);
+}
+
 allfold_status rows_finish(const struct rows *rows, struct range range, struct error *error)
 {
     const size_t stride = partial_stride(fold_monoid(rows->call->fold, rows->call->level), rows->type);
@@ -94,8 +101,7 @@ allfold_status rows_finish(const struct rows *rows, struct range range, struct e
         if (fold_finish(rows->call, rows->type, (const struct partial *)(rows->partials + r * stride), rows->count, &found, &own)
                 != ALLFOLD_OK
             || store_row(rows, &found, place, &own) != ALLFOLD_OK)
-            return error_set(error, own.status, "result [%" PRIu64 "][%" PRIu64 "]: %s", place / rows->inner, place % rows->inner,
-                             own.text);
+            return refuse_result(rows, r, &own, error);
     }
     return ALLFOLD_OK;
 }

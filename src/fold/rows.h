@@ -23,7 +23,8 @@ struct rows {
     const unsigned char *partials;
     const struct rows_output *outputs; /* allfold_result_count of them */
     uint64_t first, run, step;   /* result r goes to first + r / run * step + r % run */
-    uint64_t inner;              /* of the results: messages name result [place / inner][place % inner] */
+    uint64_t whole_first, inner; /* among all results, of which a plane has `inner`, that is whole_first + r / run * inner + r % run:
+                                    messages name it */
 };
 
 /* Finishes results [range). An error names the first that has no value. */
