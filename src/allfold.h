@@ -236,7 +236,8 @@ size_t allfold_result_count(allfold_fold fold);
 /* The name of result number i of the fold: "value", or that of one of the statistics; NULL if there is none. */
 const char *allfold_result_name(allfold_fold fold, size_t i);
 /* The type of its values along an axis, for elements of a type and the result_type of a call: that one, or if it is
-   ALLFOLD_TYPE_NONE f64, int64 or uint64. Counts are always uint64. ALLFOLD_TYPE_NONE if there is no such result or type. */
+   ALLFOLD_TYPE_NONE f64, int64 or uint64. Counts are always uint64. ALLFOLD_TYPE_NONE if there is no such result or type, or if
+   result_type is not a floating-point type. */
 allfold_type allfold_result_type(allfold_fold fold, size_t i, allfold_type type, allfold_type result_type);
 
 /* The result of that name, or NULL. */
@@ -334,17 +335,18 @@ allfold_status allfold_reduce_end(allfold_context *context, allfold_request requ
 /* y[i] = exp(x[i] - max) / sum(exp(x - max)) over the global array, or with call->logarithm its logarithm. Collective
    and blocking: on return y is complete on every rank. y holds part->count elements of type y_type (f16, bf16, f32 or
    f64; ALLFOLD_TYPE_NONE: that of the part, if it is one of these), in host or device memory; y == part->data is allowed
-   if the types are equal, other overlaps are not. y may be NULL if part->count is 0. A global array that holds NaN
-   or +inf, or nothing but -inf, gives NaN everywhere. call->nan and call->result_type must be 0. After an error y is
-   unspecified. */
+   if the types are equal, and refused if not; other overlaps are not allowed. y may be NULL if part->count is 0. A global
+   array that holds NaN or +inf, or nothing but -inf, gives NaN everywhere. call->nan and call->result_type must be 0. After
+   an error y is unspecified. */
 allfold_status allfold_softmax(allfold_context *context, const allfold_array *part, void *y, allfold_type y_type,
                                const allfold_call *call);
 
 /* Folds the global array along the axis: each of its outer x inner rows as allfold_reduce_all folds an array. Collective and
    blocking. All ranks get the results of the whole array, or with call->own_results their own: of their part, or, if the axis is cut,
    of their part of all n results (rank r of P those from r * (n / P) + min(r, n % P) on, the first n % P ranks one more). Level exact,
-   the default, gives the same bits for every cut and number of ranks. NaN, infinities and empty axes count row by row as in a fold of one array; an
-   error (an integer that overflows, min of nothing) names the result by its place in the whole array, also with call->own_results.
+   the default, gives the same bits for every cut and number of ranks. NaN, infinities and empty axes count row by row as in a
+   fold of one array; an error (an integer that overflows, min of nothing) names the result by its place in the whole array, also
+   with call->own_results.
    Statistics that a row does not have are NaN. There is no NaN among integers: stats of integers along an empty axis is refused if min
    or max is wanted and call->result_type is not set. Which outputs are wanted is equal on all ranks that get results; those of the
    other ranks may be NULL. After an error the outputs are unspecified. */
@@ -353,8 +355,8 @@ allfold_status allfold_reduce_axis(allfold_context *context, allfold_fold fold, 
 
 /* Softmax, or with call->logarithm log-softmax, of each row of the global array along the axis, as allfold_softmax. If the axis is
    cut, each rank has some elements of every row, and none are gathered. y has the layout of the view, strides included; what lies
-   between its elements is not written. y == view->data is allowed if the types are equal; other overlaps are not, and elements of
-   the view must not overlap each other. */
+   between its elements is not written. y == view->data is allowed if the types are equal, and refused if not; other overlaps are not
+   allowed. A view of which two elements are one is refused; runs may be interleaved. */
 allfold_status allfold_softmax_axis(allfold_context *context, const allfold_view *view, void *y, allfold_type y_type,
                                     const allfold_call *call);
 

@@ -44,5 +44,12 @@ struct source api_part_source(const allfold_array *part, const struct error *err
 /* What cannot be meant of a fold's options. Refuses folds, which then count as ALLFOLD_SUM, to fail with the other ranks. */
 allfold_fold api_check_fold(allfold_fold fold, const allfold_call *call, size_t capacity, struct error *error);
 
-/* What cannot be meant of softmax's output type and options. */
-void api_check_softmax(allfold_type y_type, const allfold_call *call, struct error *error);
+/* The output of softmax, and what it is to be compared with: x as far as there are elements, else NULL. */
+struct api_output {
+    void *y;
+    allfold_type y_type;
+    const void *x;
+    allfold_type x_type;
+};
+/* What cannot be meant of softmax's output and options. */
+void api_check_softmax(const struct api_output *output, const allfold_call *call, struct error *error);

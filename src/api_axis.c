@@ -82,7 +82,8 @@ const char *allfold_result_name(allfold_fold fold, size_t i)
 
 allfold_type allfold_result_type(allfold_fold fold, size_t i, allfold_type type, allfold_type result_type)
 {
-    return i < allfold_result_count(fold) && type_exists(type) ? rows_type(fold, i, type, result_type) : ALLFOLD_TYPE_NONE;
+    const bool known = result_type == ALLFOLD_TYPE_NONE || (type_exists(result_type) && type_kind(result_type) == 'f');
+    return known && i < allfold_result_count(fold) && type_exists(type) ? rows_type(fold, i, type, result_type) : ALLFOLD_TYPE_NONE;
 }
 
 allfold_status allfold_reduce_axis(allfold_context *context, allfold_fold fold, const allfold_view *view, const allfold_call *options,
@@ -107,15 +108,41 @@ allfold_status allfold_reduce_axis(allfold_context *context, allfold_fold fold, 
     return core_reduce_axis(context, &reduce, &input, error);
 }
 
+/* A dimension of a view, apart from the last: so many runs of `inner` elements begin `stride` elements apart. */
+struct steps {
+    uint64_t count, stride;
+};
+
+/* Whether a run of the one dimension meets a run of the other, apart from the first of both. Runs of each are distinct by themselves.
+   All distances are within the view's extent. */
+static bool runs_meet(struct steps few, struct steps many, uint64_t inner)
+{
+    for (uint64_t a = 1; a < few.count; a++) {
+        const uint64_t at = a * few.stride, below = at / many.stride, behind = at % many.stride;
+        if (below >= many.count)
+            return false; /* beyond the last run, as all further ones */
+        if ((below > 0 && behind < inner) || (below + 1 < many.count && many.stride - behind < inner))
+            return true;
+    }
+    return false;
+}
+
+static bool elements_meet(const struct box *box)
+{
+    const struct steps outer = {box->outer, box->outer_stride}, axis = {box->length, box->axis_stride};
+    const uint64_t extent = (outer.count - 1) * outer.stride + (axis.count - 1) * axis.stride + box->inner;
+    uint64_t elements;
+    if ((outer.count > 1 && outer.stride < box->inner) || (axis.count > 1 && axis.stride < box->inner))
+        return true;
+    if (__builtin_mul_overflow(box->outer * box->inner, box->length, &elements) || elements > extent)
+        return true; /* so the loop's length is at most the root of the extent */
+    return outer.count < axis.count ? runs_meet(outer, axis, box->inner) : runs_meet(axis, outer, box->inner);
+}
+
 /* Refuses a view of which two elements are one: they cannot both be written. */
 static void check_distinct(const struct box *box, struct error *error)
 {
-    const bool outer_first = box->outer_stride >= box->axis_stride; /* the larger step */
-    const uint64_t small = outer_first ? box->axis_stride : box->outer_stride, steps = outer_first ? box->length : box->outer;
-    const uint64_t large = outer_first ? box->outer_stride : box->axis_stride, larges = outer_first ? box->outer : box->length;
-    if (box->outer == 0 || box->length == 0 || box->inner == 0)
-        return;
-    if ((steps > 1 && small < box->inner) || (larges > 1 && large < (steps - 1) * small + box->inner))
+    if (box->outer > 0 && box->length > 0 && box->inner > 0 && elements_meet(box))
         error_set(error, ALLFOLD_BAD_ARGUMENT, "the view's elements overlap (outer stride %" PRIu64 ", axis stride %" PRIu64
                   "): softmax cannot write all of them", box->outer_stride, box->axis_stride);
 }
@@ -130,10 +157,8 @@ allfold_status allfold_softmax_axis(allfold_context *context, const allfold_view
     api_take_call(options, &call, error);
     if (y_type == ALLFOLD_TYPE_NONE && error->status == ALLFOLD_OK)
         y_type = view->type;
-    api_check_softmax(y_type, &call, error);
-    if (error->status == ALLFOLD_OK && input.box.outer * input.box.inner != 0 && input.box.length > 0
-        && (y == NULL || (uintptr_t)y % allfold_type_bytes(y_type) != 0))
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "the output is NULL or not aligned to its element size");
+    const bool empty = input.box.outer == 0 || input.box.length == 0 || input.box.inner == 0;
+    api_check_softmax(&(struct api_output){y, y_type, empty ? NULL : input.x, input.type}, &call, error);
     const struct axis_softmax softmax = {y, error->status == ALLFOLD_OK ? y_type : ALLFOLD_F32, call.logarithm != 0};
     input.stream = call.stream;
     input.call = mix(mix(mix(2, y_type), softmax.logarithm), input.type * 4 + input.cut);

@@ -11,8 +11,21 @@ static allfold_status memory_write(struct sink *sink, uint64_t first, uint64_t c
     return ALLFOLD_OK;
 }
 
-void api_check_softmax(allfold_type y_type, const allfold_call *call, struct error *error)
+/* Elements that are written over before they are read, or that cannot be written. */
+static void check_output(const struct api_output *output, struct error *error)
 {
+    if (output->x == NULL || error->status != ALLFOLD_OK)
+        return;
+    if (output->y == output->x && output->y_type != output->x_type)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "the output is the array itself, which holds %s, and y_type is %s: expected one type, or "
+                  "another array", allfold_type_name(output->x_type), allfold_type_name(output->y_type));
+    else if (output->y == NULL || (uintptr_t)output->y % allfold_type_bytes(output->y_type) != 0)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "the output is NULL or not aligned to its element size");
+}
+
+void api_check_softmax(const struct api_output *output, const allfold_call *call, struct error *error)
+{
+    const allfold_type y_type = output->y_type;
     if (!type_exists(y_type) || type_kind(y_type) != 'f')
         error_set(error, ALLFOLD_BAD_ARGUMENT, "softmax gives f16, bf16, f32 or f64, not %s: expected one of these as y_type",
                   allfold_type_name(y_type));
@@ -22,6 +35,7 @@ void api_check_softmax(allfold_type y_type, const allfold_call *call, struct err
         error_set(error, ALLFOLD_BAD_ARGUMENT, "allfold_call.result_type is for folds: softmax takes y_type");
     if (call->ddof != 0 || call->own_results != 0)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "allfold_call.ddof and own_results are for folds: expected 0");
+    check_output(output, error);
 }
 
 allfold_status allfold_softmax(allfold_context *context, const allfold_array *part, void *y, allfold_type y_type,
@@ -33,9 +47,12 @@ allfold_status allfold_softmax(allfold_context *context, const allfold_array *pa
     api_take_call(options, &call, error);
     if (y_type == ALLFOLD_TYPE_NONE && error->status == ALLFOLD_OK)
         y_type = part->type;
-    api_check_softmax(y_type, &call, error);
-    if (error->status == ALLFOLD_OK && part->count > 0 && (y == NULL || (uintptr_t)y % allfold_type_bytes(y_type) != 0))
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "the output is NULL or not aligned to its element size");
+    struct api_output output = {.y = y, .y_type = y_type};
+    if (error->status == ALLFOLD_OK && part->count > 0) {
+        output.x = part->data;
+        output.x_type = part->type;
+    }
+    api_check_softmax(&output, &call, error);
     struct source source = api_part_source(part, error);
     struct sink sink = {.write = memory_write, .type = y_type, .memory = y};
     const struct job job = {

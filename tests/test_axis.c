@@ -35,7 +35,27 @@ static void refuse_views(const float *x, double *values, bool last)
     expect("a stride beyond memory", allfold_reduce_axis(ctx, ALLFOLD_SUM, &view, NULL, &outputs), ALLFOLD_BAD_ARGUMENT, "any memory");
     view = view_of(x);
     view.axis_stride = last ? 1 : 0;
+    expect("an output of another type in the same place", allfold_softmax_axis(ctx, &(allfold_view){.data = values, .outer = 2, .length = 3,
+           .inner = 2, .type = ALLFOLD_F32}, last ? (void *)values : (void *)(values + 32), ALLFOLD_F64, NULL), ALLFOLD_BAD_ARGUMENT,
+           "which holds f32, and y_type is f64");
     expect("elements that overlap", allfold_softmax_axis(ctx, &view, values, ALLFOLD_F32, NULL), ALLFOLD_BAD_ARGUMENT, "overlap");
+}
+
+/* Runs of 1 or 2 elements that lie between each other, and runs that meet. */
+static void interleaved_views(const float *x, float *y)
+{
+    static const struct {
+        uint64_t outer, length, inner, outer_stride, axis_stride;
+        bool meet;
+    } cases[] = {{3, 2, 1, 2, 3, false}, {2, 3, 1, 3, 2, false}, {4, 2, 1, 2, 3, false}, {4, 3, 1, 2, 3, true}, {3, 4, 1, 3, 2, true},
+                 {2, 2, 2, 3, 6, false}, {3, 2, 2, 5, 8, false}, {3, 2, 2, 5, 9, true}, {3, 2, 2, 5, 11, true}, {3, 2, 2, 5, 12, false},
+                 {5, 5, 1, 1, 1, true}, {5, 5, 1, 6, 6, true}, {1, 5, 2, 1, 2, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const allfold_view view = {.data = x, .outer = cases[i].outer, .length = cases[i].length, .inner = cases[i].inner,
+                                   .outer_stride = cases[i].outer_stride, .axis_stride = cases[i].axis_stride, .type = ALLFOLD_F32};
+        expect("interleaved runs", allfold_softmax_axis(ctx, &view, y, ALLFOLD_F32, NULL),
+               cases[i].meet ? ALLFOLD_BAD_ARGUMENT : ALLFOLD_OK, "overlap");
+    }
 }
 
 static void refuse_options(const float *x, double *values)
@@ -165,6 +185,11 @@ int main(int argc, char **argv)
     ctx = open_or_skip(argv[1], (allfold_options)ALLFOLD_OPTIONS_INIT);
     if (ctx != NULL) {
         refuse_views(x, values, world_rank() == world_size() - 1);
+        interleaved_views(x, (float *)values);
+        tap_ok(allfold_result_type(ALLFOLD_SUM, 0, ALLFOLD_F32, (allfold_type)999) == ALLFOLD_TYPE_NONE
+               && allfold_result_type(ALLFOLD_SUM, 0, ALLFOLD_F32, ALLFOLD_INT8) == ALLFOLD_TYPE_NONE
+               && allfold_result_type(ALLFOLD_STATS, 0, ALLFOLD_F32, ALLFOLD_F16) == ALLFOLD_UINT64
+               && allfold_result_type(ALLFOLD_SUM, 0, ALLFOLD_F32, ALLFOLD_F16) == ALLFOLD_F16, "types of results");
         refuse_options(x, values);
         refuse_differences(x, values);
         refuse_long_rows(values, values);

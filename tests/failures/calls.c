@@ -96,6 +96,7 @@ void test_arguments(void)
         {.text = "softmax takes y_type", .softmax = true, .part = right, .call = {.result_type = ALLFOLD_F32}, .status = bad},
         {.text = "not int32", .softmax = true, .part = {test.x, 3, ALLFOLD_INT32}, .status = bad},
         {.text = "y_type is that of the part", .softmax = true, .part = right, .status = ALLFOLD_OK},
+        {.text = "which holds f32, and y_type is f64", .softmax = true, .part = {test.y, 3, ALLFOLD_F32}, .y_type = ALLFOLD_F64, .status = bad},
         {.text = "the reason of one rank's program", .fails = true, .status = ALLFOLD_NO_MEMORY},
         {.text = "no time for softmax", .fails = true, .softmax = true, .status = ALLFOLD_STOPPED},
         {.text = "nor for statistics", .fails = true, .capacity = 12, .status = bad},
