@@ -286,7 +286,7 @@ def check_softmax(case, found):
     return f"y{list(map(int, at))} is {strided[at]!r}, expected {want[at]!r}"
 
 
-def results(folder, cases, ranks, backend):
+def results(folder, cases, ranks, backend, env=None):
     """Runs the cases; of each (status, message, bytes)."""
     lines, at = [], 0
     with open(folder.name("data"), "wb") as data:
@@ -295,7 +295,7 @@ def results(folder, cases, ranks, backend):
             at += data.write(case.array.tobytes())
     with open(folder.name("cases"), "w", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")
-    done = tap.run(ranks, PROGRAM, backend, folder.name("cases"), folder.name("data"), folder.name("out"))
+    done = tap.run(ranks, PROGRAM, backend, folder.name("cases"), folder.name("data"), folder.name("out"), env=env)
     if done.stdout.startswith("1..0"):
         return None
     told = [line.split(" ", 1) for line in done.stdout.splitlines()]
@@ -315,8 +315,8 @@ def results(folder, cases, ranks, backend):
     return found
 
 
-def check(folder, what, cases, ranks, backend, before=None):
-    found = results(folder, cases, ranks, backend)
+def check(folder, what, cases, ranks, backend, before=None, env=None):
+    found = results(folder, cases, ranks, backend, env)
     if not found:
         if found is None:
             tap.skip(f"no {backend} here")
@@ -346,6 +346,16 @@ def planned(random):
         yield Case(random, fold="stats", cut=cut, softmax=0, shape=(3, 1, 2), dtype="int64", array=large, gaps=False, to="none", ddof=1)
 
 
+def check_threads(folder, random):
+    """Few and many units of columns and rows: the same bits by one thread and by three, whose stacks are small."""
+    cases = [Case(random, fold=fold, softmax=softmax, shape=shape, dtype="f64", fast=0, gaps=False, to="f64" if softmax else "none")
+             for shape in ((2, 9000, 9), (13, 40, 130), (1, 140000, 1)) for fold, softmax in (("sum", 0), ("max", 0), ("sum", 1))]
+    before = None
+    for threads, stack in (("1", "8m"), ("3", "128k")):
+        before = check(folder, f"by {threads} threads with stacks of {stack}", cases, 1, "cpu", before,
+                       {"OMP_NUM_THREADS": threads, "OMP_STACKSIZE": stack})
+
+
 def main():
     seed = int(os.environ.get("ALLFOLD_TEST_SEED", "1"))
     count = int(os.environ.get("ALLFOLD_TEST_CASES", "150"))
@@ -359,6 +369,8 @@ def main():
                 if found is None:
                     break
                 before = before or found
+            if backend == "cpu":
+                check_threads(folder, random)
     tap.done()
 
 

@@ -13,9 +13,6 @@ struct extents {
     uint64_t outer, length, inner, batch, call, outputs;
 };
 
-/* Device memory for partials and scratch. */
-static size_t memory_bytes(void) { return 2 * (size_t)AXIS_BUFFER_BYTES; }
-
 uint64_t axis_results(const struct axis *axis) { return axis->input->box.outer * axis->input->box.inner; }
 
 bool axis_is_exchanged(const struct axis *axis) { return axis->input->cut == ALLFOLD_CUT_AXIS && axis->ctx->comm.size > 1; }
@@ -125,7 +122,7 @@ static uint64_t batch_of(const struct axis *axis, uint64_t most)
         batch = u64_min(batch, u64_max(whole, run));
     }
     if (axis_is_exchanged(axis) && exchanged_bytes(axis, batch) > AXIS_BUFFER_BYTES)
-        batch = (uint64_t)axis->ctx->comm.size * u64_max(1, AXIS_BUFFER_BYTES / exchanged_bytes(axis, 1));
+        batch = u64_min(batch, (uint64_t)axis->ctx->comm.size * u64_max(1, AXIS_BUFFER_BYTES / exchanged_bytes(axis, 1)));
     return u64_max(batch, 1);
 }
 
@@ -157,7 +154,10 @@ static allfold_status prepare(struct axis *axis, struct error *error)
         axis->in_place = place == PLACE_DEVICE;
     if (error->status != ALLFOLD_OK || backend->follow(axis->queue, input->stream, error) != ALLFOLD_OK)
         return error->status;
-    return backend->allocate(ctx->device, memory_bytes(), &axis->partials, error);
+    if (ctx->axis_memory == NULL)
+        backend->allocate(ctx->device, AXIS_MEMORY_BYTES, &ctx->axis_memory, error);
+    axis->partials = ctx->axis_memory;
+    return error->status;
 }
 
 allfold_status axis_begin(struct axis *axis, uint64_t most, struct error *error)
@@ -184,8 +184,6 @@ void axis_end(struct axis *axis)
     struct error ignored = {0};
     if (axis->queue != NULL)
         device->backend->wait(axis->queue, &ignored);
-    if (axis->partials != NULL)
-        device->backend->release(device, axis->partials);
     free(axis->parts);
     free(axis->shares);
     free(axis->exchanged);
@@ -221,7 +219,7 @@ static allfold_status fold_piece(const struct axis *axis, struct axis_piece *pie
     if (axis_piece_load(axis, piece, error) != ALLFOLD_OK)
         return error->status;
     const struct axis_work work = {axis->monoid, axis->input->type, piece->x, piece->box, axis->first + piece->l, axis->partials,
-                                   memory_bytes()};
+                                   AXIS_CONSTANTS_AT};
     const uint64_t count = piece->box.outer * piece->box.inner;
     phase_enter(axis->ctx->comm.progress, PHASE_FOLD);
     if (backend->fold_axis(axis->queue, &work, error) == ALLFOLD_OK

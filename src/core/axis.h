@@ -49,7 +49,7 @@ struct axis {
     struct queue *queue;
     bool in_place;          /* the device uses x where it lies */
     uint64_t batch;         /* results at a time; with a cut axis the same on all ranks */
-    void *partials;         /* device memory, of axis_memory bytes */
+    void *partials;         /* device memory of the context: partials and scratch, then constants of softmax */
     struct range *parts;    /* of the cut dimension, of each rank */
     struct range *shares;   /* of a batch's results, of each rank that computes them; else NULL, as is what follows */
     unsigned char *exchanged; /* host memory: axis_combine's result */
@@ -83,7 +83,11 @@ allfold_status axis_combine(const struct axis *axis, const struct axis_batch *ba
 
 /* ---- axis_pieces.c: all local */
 
-enum { AXIS_BUFFER_BYTES = 8 << 20 }; /* of a queue, where the device has memory of its own */
+enum {
+    AXIS_BUFFER_BYTES = 8 << 20, /* of a queue, where the device has memory of its own; of a batch's partials, and of its constants */
+    AXIS_CONSTANTS_AT = 2 * AXIS_BUFFER_BYTES, /* in the context's memory: behind partials and scratch */
+    AXIS_MEMORY_BYTES = 3 * AXIS_BUFFER_BYTES
+};
 
 /* A part of a box, and where the device finds it. */
 struct axis_piece {

@@ -27,7 +27,10 @@ static struct softmax_axis_work work_of(const struct normalisation *n)
                                       .level = n->axis.ctx->level};
 }
 
-static size_t constants_bytes(const struct normalisation *n) { return n->axis.batch * sizeof *n->constants; }
+static size_t constants_bytes(const struct normalisation *n)
+{
+    return u64_max(1, u64_min(n->axis.batch, axis_results(&n->axis))) * sizeof *n->constants;
+}
 
 /* The place of y, and memory for the constants. The ranks agree on the outcome if they exchange anything. */
 static allfold_status open_memory(struct normalisation *n, struct error *error)
@@ -36,19 +39,13 @@ static allfold_status open_memory(struct normalisation *n, struct error *error)
     const struct backend *const backend = ctx->device->backend;
     enum place place = PLACE_HOST;
     n->constants = malloc(constants_bytes(n));
+    n->device_constants = (char *)n->axis.partials + AXIS_CONSTANTS_AT;
     if (n->constants == NULL)
         error_set(error, ALLFOLD_NO_MEMORY, "no memory for the constants of %" PRIu64 " rows", n->axis.batch);
-    else if (n->softmax->y == NULL || backend->locate(ctx->device, n->softmax->y, &place, error) == ALLFOLD_OK)
-        backend->allocate(ctx->device, constants_bytes(n), &n->device_constants, error);
+    else if (n->softmax->y != NULL)
+        backend->locate(ctx->device, n->softmax->y, &place, error);
     n->y_in_place = n->softmax->y == NULL || place == PLACE_DEVICE;
     return axis_is_exchanged(&n->axis) ? comm_agree(&ctx->comm, error) : error->status;
-}
-
-static void close_memory(struct normalisation *n)
-{
-    free(n->constants);
-    if (n->device_constants != NULL)
-        n->axis.ctx->device->backend->release(n->axis.ctx->device, n->device_constants);
 }
 
 static void set_constants(struct normalisation *n, struct range range, const unsigned char *partials)
@@ -171,7 +168,9 @@ static bool normalise_whole(const struct normalisation *n, struct error *error)
     if (backend->softmax_axis == NULL || !axis->in_place || !n->y_in_place || axis_is_exchanged(axis))
         return false;
     phase_enter(axis->ctx->comm.progress, PHASE_NORMALISE);
-    if (backend->softmax_axis(axis->queue, &work, error) == ALLFOLD_OK)
+    if (!backend->softmax_axis(axis->queue, &work, error))
+        return false;
+    if (error->status == ALLFOLD_OK)
         backend->wait(axis->queue, error);
     return true;
 }
@@ -189,6 +188,6 @@ allfold_status core_softmax_axis(struct allfold_context *ctx, const struct axis_
     if (ctx->comm.size > 1 && !error->shared)
         comm_agree(&ctx->comm, error);
     axis_end(&n.axis);
-    close_memory(&n);
+    free(n.constants);
     return error->status;
 }

@@ -30,6 +30,7 @@ struct allfold_context {
     struct queue **queues; /* that elements stream through: opened when they are needed, and kept */
     int queue_count;
     size_t queue_bytes;    /* of each of them */
+    void *axis_memory;     /* device memory of folds along an axis: allocated by the first, and kept */
     allfold_level level; /* of the folds that have a choice */
     struct error error; /* of the last call that failed */
     void (*log)(void *user, const char *line); /* may be NULL */

@@ -187,9 +187,12 @@ void core_close(struct allfold_context *ctx)
     if (ctx->device != NULL) {
         close_begun(ctx);
         close_queues(ctx);
+        if (ctx->axis_memory != NULL)
+            ctx->device->backend->release(ctx->device, ctx->axis_memory);
         ctx->device->backend->queue_close(ctx->queue);
         ctx->device->backend->close(ctx->device);
     }
+    ctx->axis_memory = NULL;
     ctx->queue = NULL;
     ctx->device = NULL;
 }

@@ -1,23 +1,63 @@
-/* Folds and softmax along an axis, on the CPU. The array is cut into units: a row whose elements are neighbours, or some columns.
-   Where there are many, each thread takes whole units; else all threads work on one unit after the other. A unit is cut by its
-   length alone, and its pieces are combined in order, so the bits do not depend on the threads. */
+/* Folds and softmax along an axis, on the CPU. The array is cut into units: a row whose elements are neighbours, or some columns. A
+   unit is cut into pieces by its length alone, and their partials are combined in order, so the bits do not depend on the threads.
+   If there are many units, each thread takes whole ones; else threads take pieces. */
 #include "device/cpu/cpu.h"
+
+#include "base/host.h"
+#include "fold/exponential.h"
 
 #include <stdlib.h>
 
 enum {
-    CHUNKS_MAX = 64,         /* of some columns: their partials fit where those of BLOCKS_MAX blocks do */
-    CHUNK_LEAST = 8192,      /* elements of a column in a chunk */
-    UNITS_A_THREAD = 4       /* with fewer, threads share units */
+    CHUNKS_MAX = 64,       /* of some columns: their partials fit where those of BLOCKS_MAX blocks do */
+    CHUNK_LEAST = 8192,    /* elements of a column in a chunk */
+    COLUMN_PIECE = 2048,   /* elements of a column that softmax's second pass takes at a time */
+    UNITS_A_THREAD = 4,    /* with fewer, threads take pieces */
+    RESULT_COST = 64       /* a result costs no less than this number of elements */
 };
 _Static_assert(CHUNKS_MAX * COLUMNS_MAX <= BLOCKS_MAX, "room for the partials of chunks");
+
+/* What a thread needs for columns: too much for its stack. */
+struct cpu_scratch {
+    struct column_buffers buffers;
+    struct partial partials[COLUMNS_MAX], next[COLUMNS_MAX];
+    struct softmax_constants constants[COLUMNS_MAX];
+};
+
+/* The queue's scratch of all threads, of which each is the first to touch its own. */
+static allfold_status open_scratch(struct queue *queue, struct error *error)
+{
+    struct cpu_queue *const cpu = (struct cpu_queue *)queue;
+    const size_t threads = (size_t)queue->device->threads;
+    if (cpu->scratch == NULL && (cpu->scratch = aligned_alloc(64, threads * ((sizeof *cpu->scratch + 63) / 64 * 64))) == NULL)
+        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for the columns of %zu threads", threads);
+    return ALLFOLD_OK;
+}
+
+static struct cpu_scratch *own_scratch(const struct queue *queue)
+{
+    return &((const struct cpu_queue *)queue)->scratch[host_thread()];
+}
 
 /* The units of a box. */
 struct units {
     struct box box;
     bool rows; /* a unit is one row of neighbours; else up to COLUMNS_MAX columns of one o */
     uint64_t stripes, count; /* units of one o, and of all */
+    uint64_t piece, pieces;  /* elements of a piece along the axis; pieces of a unit, at least one */
 };
+
+/* Elements of a column in a chunk. */
+static uint64_t chunk_length(uint64_t length)
+{
+    return u64_max(CHUNK_LEAST, ((length + CHUNKS_MAX - 1) / CHUNKS_MAX + CHUNK_LEAST - 1) / CHUNK_LEAST * CHUNK_LEAST);
+}
+
+static void cut(struct units *units, uint64_t piece)
+{
+    units->piece = piece;
+    units->pieces = u64_max(1, (units->box.length + piece - 1) / piece);
+}
 
 static struct units units_of(const struct box *given)
 {
@@ -30,7 +70,27 @@ static struct units units_of(const struct box *given)
     units.rows = box->inner == 1 && (box->axis_stride == 1 || box->length <= 1);
     units.stripes = (box->inner + COLUMNS_MAX - 1) / COLUMNS_MAX;
     units.count = box->outer * units.stripes;
+    cut(&units, units.rows ? cpu_block_elements(box->length) : chunk_length(box->length));
     return units;
+}
+
+static struct range piece_range(const struct units *units, uint64_t piece)
+{
+    const uint64_t first = piece * units->piece;
+    return (struct range){first, u64_min(units->piece, units->box.length - first)};
+}
+
+/* Threads for the work: for little of it one, as in a fold of a short array. */
+static int threads_of(const struct queue *queue, const struct units *units)
+{
+    const uint64_t results = units->box.outer * units->box.inner;
+    return results * u64_max(units->box.length, RESULT_COST) > BLOCK ? queue->device->threads : 1;
+}
+
+/* Whether threads take pieces. */
+static bool is_shared(const struct units *units, int threads)
+{
+    return threads > 1 && units->pieces > 1 && units->count < (uint64_t)threads * UNITS_A_THREAD;
 }
 
 /* One unit: where its elements begin, and its results. */
@@ -47,144 +107,110 @@ static struct unit unit_at(const struct units *units, uint64_t number, uint64_t 
                          (uint32_t)u64_min(units->box.inner - i, COLUMNS_MAX)};
 }
 
-static struct work row_work(const struct axis_work *work, const struct units *units, const struct unit *unit)
-{
-    return (struct work){work->monoid, work->type, (const char *)work->x + unit->at * allfold_type_bytes(work->type), units->box.length,
-                         work->first, NULL};
-}
+/* ---- folds */
 
-/* Elements of a column in a chunk. */
-static uint64_t chunk_length(uint64_t length)
-{
-    return u64_max(CHUNK_LEAST, ((length + CHUNKS_MAX - 1) / CHUNKS_MAX + CHUNK_LEAST - 1) / CHUNK_LEAST * CHUNK_LEAST);
-}
-
-struct chunk {
+struct folding {
+    const struct queue *queue;
     const struct axis_work *work;
-    const struct units *units;
-    const struct unit *unit;
-    struct range range;
+    struct units units;
+    size_t stride; /* of partials */
 };
 
-/* Folds a chunk of the unit's columns. */
-static void fold_chunk(const struct cpu_loops *loops, const struct chunk *chunk, unsigned char *partials)
+static void set_identities(const struct folding *f, uint32_t columns, unsigned char *partials)
 {
-    const struct axis_work *const work = chunk->work;
-    const struct box *const box = &chunk->units->box;
-    const uint64_t at = chunk->unit->at + chunk->range.first * box->axis_stride;
-    const struct columns columns = {work->type, (const char *)work->x + at * allfold_type_bytes(work->type), chunk->range.count,
-                                    box->axis_stride, chunk->unit->columns};
-    const size_t stride = partial_stride(work->monoid, work->type);
-    for (uint32_t c = 0; c < columns.columns; c++)
-        monoid_identity(work->monoid, work->type, (struct partial *)(partials + c * stride));
-    loops->fold_columns(work->monoid, &columns, work->first + chunk->range.first, partials);
-}
-
-static void combine_columns(const struct axis_work *work, uint32_t columns, unsigned char *a, const unsigned char *b)
-{
-    const size_t stride = partial_stride(work->monoid, work->type);
     for (uint32_t c = 0; c < columns; c++)
-        monoid_combine(work->monoid, work->type, (struct partial *)(a + c * stride), (const struct partial *)(b + c * stride));
+        monoid_identity(f->work->monoid, f->work->type, (struct partial *)(partials + c * f->stride));
 }
 
-static struct chunk chunk_at(const struct axis_work *work, const struct units *units, const struct unit *unit, uint64_t number)
+static void combine(const struct folding *f, uint32_t columns, unsigned char *a, const unsigned char *b)
 {
-    const uint64_t length = chunk_length(units->box.length), first = number * length;
-    return (struct chunk){work, units, unit, {first, u64_min(length, units->box.length - first)}};
+    for (uint32_t c = 0; c < columns; c++)
+        monoid_combine(f->work->monoid, f->work->type, (struct partial *)(a + c * f->stride),
+                       (const struct partial *)(b + c * f->stride));
 }
 
-static uint64_t chunks_of(uint64_t length) { return u64_max(1, (length + chunk_length(length) - 1) / chunk_length(length)); }
-
-/* Folds a unit by the thread that calls. */
-static void fold_unit(const struct cpu_loops *loops, const struct axis_work *work, const struct units *units, const struct unit *unit,
-                      unsigned char *partials)
+/* Folds a piece of a unit. */
+static void fold_piece(const struct folding *f, const struct unit *unit, uint64_t piece, unsigned char *partials)
 {
-    if (units->rows) {
-        const struct work row = row_work(work, units, unit);
-        cpu_fold_alone(loops, &row, (struct partial *)partials);
+    const struct cpu_loops *const loops = cpu_loops_of(f->queue);
+    const struct axis_work *const work = f->work;
+    const struct box *const box = &f->units.box;
+    const struct range range = piece_range(&f->units, piece);
+    const size_t bytes = allfold_type_bytes(work->type);
+    if (f->units.rows) {
+        const struct work row = {work->monoid, work->type, (const char *)work->x + unit->at * bytes, box->length, work->first, NULL};
+        cpu_fold_block(loops, &row, range, (struct partial *)partials);
         return;
     }
-    const uint64_t chunks = chunks_of(units->box.length);
-    struct chunk chunk = chunk_at(work, units, unit, 0);
-    fold_chunk(loops, &chunk, partials);
-    for (uint64_t i = 1; i < chunks; i++) {
-        struct partial next[COLUMNS_MAX];
-        chunk = chunk_at(work, units, unit, i);
-        fold_chunk(loops, &chunk, next[0].bytes);
-        combine_columns(work, unit->columns, partials, next[0].bytes);
-    }
+    const struct columns columns = {work->type, (const char *)work->x + (unit->at + range.first * box->axis_stride) * bytes,
+                                    range.count, box->axis_stride, unit->columns};
+    set_identities(f, unit->columns, partials);
+    loops->fold_columns(work->monoid, &columns, work->first + range.first, partials, &own_scratch(f->queue)->buffers);
 }
 
-/* The same by all threads. */
-static void fold_unit_by_all(const struct cpu_queue *cpu, const struct axis_work *work, const struct units *units,
-                             const struct unit *unit, unsigned char *partials)
+/* Folds a unit, by the thread that calls. */
+static void fold_unit(const struct folding *f, const struct unit *unit, unsigned char *partials)
 {
-    const struct cpu_loops *const loops = cpu_loops_of(&cpu->queue);
-    if (units->rows) {
-        const struct work row = row_work(work, units, unit);
-        cpu_fold_by_all(cpu, &row, (struct partial *)partials);
+    unsigned char *const next = own_scratch(f->queue)->next[0].bytes;
+    if (f->units.pieces == 1) {
+        fold_piece(f, unit, 0, partials);
         return;
     }
-    const uint64_t chunks = chunks_of(units->box.length);
-    const size_t bytes = partial_stride(work->monoid, work->type) * unit->columns;
-#pragma omp parallel for schedule(static) num_threads(cpu->queue.device->threads)
-    for (uint64_t i = 0; i < chunks; i++) {
-        const struct chunk chunk = chunk_at(work, units, unit, i);
-        fold_chunk(loops, &chunk, cpu->blocks + i * bytes);
+    set_identities(f, unit->columns, partials);
+    for (uint64_t piece = 0; piece < f->units.pieces; piece++) {
+        fold_piece(f, unit, piece, next);
+        combine(f, unit->columns, partials, next);
     }
-    memcpy(partials, cpu->blocks, bytes);
-    for (uint64_t i = 1; i < chunks; i++)
-        combine_columns(work, unit->columns, partials, cpu->blocks + i * bytes);
 }
 
-/* Whether a unit is cut, and there are too few of them for the threads. */
-static bool threads_share(const struct queue *queue, const struct units *units)
+/* Folds the units of the range: threads take pieces. A piece's partials take piece_bytes of the queue's blocks. */
+static void fold_shared(const struct folding *f, struct range numbers, size_t piece_bytes)
 {
-    const uint64_t pieces = units->rows ? units->box.length / BLOCK : chunks_of(units->box.length);
-    return pieces > 1 && units->count < (uint64_t)queue->device->threads * UNITS_A_THREAD;
+    unsigned char *const blocks = ((const struct cpu_queue *)f->queue)->blocks;
+    const uint64_t pieces = f->units.pieces;
+#pragma omp parallel num_threads(f->queue->device->threads)
+    {
+#pragma omp for schedule(static)
+        for (uint64_t i = 0; i < numbers.count * pieces; i++) {
+            const struct unit unit = unit_at(&f->units, numbers.first + i / pieces, 0);
+            fold_piece(f, &unit, i % pieces, blocks + i * piece_bytes);
+        }
+#pragma omp for schedule(static)
+        for (uint64_t u = 0; u < numbers.count; u++) {
+            const struct unit unit = unit_at(&f->units, numbers.first + u, 0);
+            unsigned char *const partials = (unsigned char *)f->work->partials + unit.first * f->stride;
+            set_identities(f, unit.columns, partials);
+            for (uint64_t i = u * pieces; i < (u + 1) * pieces; i++)
+                combine(f, unit.columns, partials, blocks + i * piece_bytes);
+        }
+    }
 }
 
 allfold_status cpu_fold_axis(struct queue *queue, const struct axis_work *work, struct error *error)
 {
-    const struct cpu_queue *const cpu = (const struct cpu_queue *)queue;
-    const struct units units = units_of(&work->box);
-    const size_t stride = partial_stride(work->monoid, work->type);
-    const bool share = threads_share(queue, &units);
-    (void)error;
-    for (uint64_t number = 0; share && number < units.count; number++) {
-        const struct unit unit = unit_at(&units, number, 0);
-        fold_unit_by_all(cpu, work, &units, &unit, (unsigned char *)work->partials + unit.first * stride);
+    const struct folding f = {queue, work, units_of(&work->box), partial_stride(work->monoid, work->type)};
+    const struct units *const units = &f.units;
+    const int threads = threads_of(queue, units);
+    if (open_scratch(queue, error) != ALLFOLD_OK)
+        return error->status;
+    if (is_shared(units, threads)) {
+        const size_t piece_bytes = (f.stride * u64_min(units->box.inner, COLUMNS_MAX) + 63) / 64 * 64;
+        const uint64_t most = BLOCKS_MAX * sizeof(struct partial) / (piece_bytes * units->pieces);
+        for (uint64_t first = 0; first < units->count; first += most)
+            fold_shared(&f, (struct range){first, u64_min(most, units->count - first)}, piece_bytes);
+        return ALLFOLD_OK;
     }
-#pragma omp parallel for schedule(static) num_threads(queue->device->threads) if (units.count > 1)
-    for (uint64_t number = 0; number < (share ? 0 : units.count); number++) {
-        const struct unit unit = unit_at(&units, number, 0);
-        fold_unit(cpu_loops_of(queue), work, &units, &unit, (unsigned char *)work->partials + unit.first * stride);
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (uint64_t number = 0; number < units->count; number++) {
+        const struct unit unit = unit_at(units, number, 0);
+        fold_unit(&f, &unit, (unsigned char *)work->partials + unit.first * f.stride);
     }
     return ALLFOLD_OK;
 }
 
-static struct softmax_work softmax_of(const struct softmax_axis_work *work, const struct unit *unit, uint64_t n)
-{
-    return (struct softmax_work){.x = (const char *)work->x + unit->at * allfold_type_bytes(work->x_type),
-                                 .y = (char *)work->y + unit->y_at * allfold_type_bytes(work->y_type),
-                                 .x_type = work->x_type, .y_type = work->y_type, .n = n, .logarithm = work->logarithm,
-                                 .level = work->level};
-}
+/* ---- softmax */
 
-/* The second pass of a range of a unit's elements along the axis. */
-static void normalise_unit(const struct cpu_loops *loops, const struct softmax_axis_work *work, const struct units *units,
-                           const struct unit *unit, const struct softmax_constants *constants)
-{
-    const struct softmax_work whole = softmax_of(work, unit, units->box.length);
-    const struct columns x = {work->x_type, whole.x, units->box.length, units->box.axis_stride, unit->columns};
-    const struct columns y = {work->y_type, whole.y, units->box.length, work->y_axis_stride, unit->columns};
-    if (units->rows && (work->y_axis_stride == 1 || units->box.length <= 1))
-        loops->normalise(&whole, constants);
-    else
-        loops->normalise_columns(&whole, &x, &y, constants);
-}
-
-/* The units of x, where y has the same. */
+/* The units of x, if y has the same. */
 static struct units softmax_units(const struct softmax_axis_work *work)
 {
     struct units units = units_of(&work->box);
@@ -196,52 +222,59 @@ static struct units softmax_units(const struct softmax_axis_work *work)
     return units;
 }
 
+/* The second pass of a range of a unit's elements along the axis. */
+static void normalise_range(const struct folding *f, const struct softmax_axis_work *work, const struct unit *unit, struct range range,
+                            const struct softmax_constants *constants)
+{
+    const struct cpu_loops *const loops = cpu_loops_of(f->queue);
+    const struct box *const box = &f->units.box;
+    const uint64_t at = unit->at + range.first * box->axis_stride, y_at = unit->y_at + range.first * work->y_axis_stride;
+    const struct softmax_work whole = {.x = (const char *)work->x + at * allfold_type_bytes(work->x_type),
+                                       .y = (char *)work->y + y_at * allfold_type_bytes(work->y_type), .x_type = work->x_type,
+                                       .y_type = work->y_type, .n = range.count, .logarithm = work->logarithm, .level = work->level};
+    const struct columns x = {work->x_type, whole.x, range.count, box->axis_stride, unit->columns};
+    const struct columns y = {work->y_type, whole.y, range.count, work->y_axis_stride, unit->columns};
+    if (f->units.rows && (work->y_axis_stride == 1 || box->length <= 1))
+        loops->normalise(&whole, constants);
+    else
+        loops->normalise_columns(&whole, &x, &y, constants, &own_scratch(f->queue)->buffers);
+}
+
 allfold_status cpu_normalise_axis(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants,
                                   struct error *error)
 {
-    const struct units units = softmax_units(work);
-    (void)error;
-    if (units.rows && work->y_axis_stride == 1 && threads_share(queue, &units)) {
-        for (uint64_t number = 0; number < units.count; number++) {
-            const struct unit unit = unit_at(&units, number, work->y_outer_stride);
-            const struct softmax_work row = softmax_of(work, &unit, units.box.length);
-            cpu_normalise_by_all(queue, &row, &constants[unit.first]);
-        }
-        return ALLFOLD_OK;
-    }
-#pragma omp parallel for schedule(static) num_threads(queue->device->threads) if (units.count > 1)
-    for (uint64_t number = 0; number < units.count; number++) {
-        const struct unit unit = unit_at(&units, number, work->y_outer_stride);
-        normalise_unit(cpu_loops_of(queue), work, &units, &unit, &constants[unit.first]);
+    struct folding f = {.queue = queue, .units = softmax_units(work)};
+    const struct units *const units = &f.units;
+    const int threads = threads_of(queue, units);
+    if (open_scratch(queue, error) != ALLFOLD_OK)
+        return error->status;
+    cut(&f.units, units->rows ? BLOCK : COLUMN_PIECE);
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (uint64_t i = 0; i < units->count * units->pieces; i++) {
+        const struct unit unit = unit_at(units, i / units->pieces, work->y_outer_stride);
+        normalise_range(&f, work, &unit, piece_range(units, i % units->pieces), &constants[unit.first]);
     }
     return ALLFOLD_OK;
 }
 
-allfold_status cpu_softmax_axis(struct queue *queue, const struct softmax_axis_work *work, struct error *error)
+bool cpu_softmax_axis(struct queue *queue, const struct softmax_axis_work *work, struct error *error)
 {
-    const struct cpu_queue *const cpu = (const struct cpu_queue *)queue;
-    const struct units units = softmax_units(work);
     const enum monoid monoid = softmax_monoid(work->x_type, work->y_type, work->logarithm, work->level);
-    const struct axis_work fold = {.monoid = monoid, .type = work->x_type, .x = work->x, .box = units.box};
-    const bool share = threads_share(queue, &units);
-    const size_t stride = partial_stride(monoid, work->x_type);
-    (void)error;
-#pragma omp parallel for schedule(static) num_threads(queue->device->threads) if (units.count > 1 && !share)
-    for (uint64_t number = 0; number < units.count; number++) {
-        const struct unit unit = unit_at(&units, number, work->y_outer_stride);
-        struct partial partials[COLUMNS_MAX];
-        struct softmax_constants constants[COLUMNS_MAX];
-        if (share)
-            fold_unit_by_all(cpu, &fold, &units, &unit, partials[0].bytes);
-        else
-            fold_unit(cpu_loops_of(queue), &fold, &units, &unit, partials[0].bytes);
+    const struct axis_work fold = {.monoid = monoid, .type = work->x_type, .x = work->x, .box = work->box};
+    const struct folding f = {queue, &fold, softmax_units(work), partial_stride(monoid, work->x_type)};
+    const int threads = threads_of(queue, &f.units);
+    if (is_shared(&f.units, threads))
+        return false;
+    if (open_scratch(queue, error) != ALLFOLD_OK)
+        return true;
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (uint64_t number = 0; number < f.units.count; number++) {
+        const struct unit unit = unit_at(&f.units, number, work->y_outer_stride);
+        struct cpu_scratch *const scratch = own_scratch(queue);
+        fold_unit(&f, &unit, scratch->partials[0].bytes);
         for (uint32_t c = 0; c < unit.columns; c++)
-            softmax_constants_set(monoid, (const struct partial *)(partials[0].bytes + c * stride), &constants[c]);
-        const struct softmax_work row = softmax_of(work, &unit, units.box.length);
-        if (share && units.rows && work->y_axis_stride == 1)
-            cpu_normalise_by_all(queue, &row, constants);
-        else
-            normalise_unit(cpu_loops_of(queue), work, &units, &unit, constants);
+            softmax_constants_set(monoid, (const struct partial *)(scratch->partials[0].bytes + c * f.stride), &scratch->constants[c]);
+        normalise_range(&f, work, &unit, (struct range){0, f.units.box.length}, scratch->constants);
     }
-    return ALLFOLD_OK;
+    return true;
 }

@@ -109,6 +109,7 @@ static void cpu_queue_close(struct queue *queue)
     if (queue == NULL)
         return;
     free(((struct cpu_queue *)queue)->blocks);
+    free(((struct cpu_queue *)queue)->scratch);
     free(((struct cpu_queue *)queue)->shared);
     free(queue);
 }

@@ -20,6 +20,7 @@ struct cpu_queue {
     struct softmax_work softmax; /* begun, and where x is the whole array */
     bool single_rank;
     unsigned char *blocks; /* of a queue without staging: partials of blocks, as close as their size allows, for all threads */
+    struct cpu_scratch *scratch; /* of all threads, for columns: axis.c */
     void *shared;          /* of the first of some queues: the staging buffers of all */
 };
 
@@ -45,4 +46,4 @@ void cpu_normalise_by_all(const struct queue *queue, const struct softmax_work *
 allfold_status cpu_fold_axis(struct queue *queue, const struct axis_work *work, struct error *error);
 allfold_status cpu_normalise_axis(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants,
                                   struct error *error);
-allfold_status cpu_softmax_axis(struct queue *queue, const struct softmax_axis_work *work, struct error *error);
+bool cpu_softmax_axis(struct queue *queue, const struct softmax_axis_work *work, struct error *error);

@@ -205,10 +205,6 @@ static void normalise(const struct softmax_work *work, const struct softmax_cons
 
 /* ---- columns: they are brought to rows in a buffer */
 
-/* Elements of a column at a time, and from one column to the next in a buffer: not a power of two, for columns would then share the
-   same few lines of the first-level cache. */
-enum { COLUMN_RUN = 512, COLUMN_STEP = COLUMN_RUN + 16 };
-
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)
 #define HAVE_SHUFFLES
@@ -335,9 +331,10 @@ static void columns_take(const struct columns *x, uint64_t start, uint32_t n, un
     }
 }
 
-static void fold_columns(enum monoid monoid, const struct columns *x, uint64_t first, unsigned char *partials)
+static void fold_columns(enum monoid monoid, const struct columns *x, uint64_t first, unsigned char *partials,
+                         struct column_buffers *buffers)
 {
-    _Alignas(64) unsigned char values[COLUMNS_MAX * COLUMN_STEP * sizeof(uint64_t)];
+    unsigned char *const values = buffers->values;
     tile_function *const tile = tiles[monoid][type_value(x->type)];
     const size_t stride = partial_stride(monoid, x->type), value_bytes = types[x->type].value_bytes;
     for (uint64_t start = 0; start < x->length; start += COLUMN_RUN) {
@@ -354,9 +351,9 @@ static const allfold_type type_of_value[VALUE_COUNT] = {
     [VALUE_i64] = ALLFOLD_INT64, [VALUE_u32] = ALLFOLD_UINT32, [VALUE_u64] = ALLFOLD_UINT64};
 
 static void normalise_columns(const struct softmax_work *work, const struct columns *x, const struct columns *y,
-                              const struct softmax_constants *constants)
+                              const struct softmax_constants *constants, struct column_buffers *buffers)
 {
-    _Alignas(64) unsigned char values[COLUMNS_MAX * COLUMN_STEP * sizeof(uint64_t)], results[COLUMN_STEP * COLUMNS_MAX * sizeof(uint64_t)];
+    unsigned char *const values = buffers->values, *const results = buffers->results;
     const size_t value_bytes = types[x->type].value_bytes, y_bytes = types[y->type].element_bytes;
     for (uint64_t start = 0; start < x->length; start += COLUMN_RUN) {
         const uint32_t n = (uint32_t)u64_min(x->length - start, COLUMN_RUN);

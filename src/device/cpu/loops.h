@@ -14,16 +14,26 @@ struct columns {
 };
 enum { COLUMNS_MAX = 64 };
 
+/* Elements of a column at a time, and from one column to the next in a buffer: not a power of two, for columns would then share the
+   same few lines of the first-level cache. */
+enum { COLUMN_RUN = 512, COLUMN_STEP = COLUMN_RUN + 16 };
+
+/* In which columns are brought to rows: some 500 KB. */
+struct column_buffers {
+    _Alignas(64) unsigned char values[COLUMNS_MAX * COLUMN_STEP * sizeof(uint64_t)], results[COLUMNS_MAX * COLUMN_STEP * sizeof(uint64_t)];
+};
+
 struct cpu_loops {
     const char *name;
     /* Takes the work, of less than 2^32 elements, into *partial. */
     void (*fold)(const struct work *work, struct partial *partial);
     /* Takes each column, whose first element has the index `first`, into its partial: partials + c * partial_stride. */
-    void (*fold_columns)(enum monoid monoid, const struct columns *x, uint64_t first, unsigned char *partials);
+    void (*fold_columns)(enum monoid monoid, const struct columns *x, uint64_t first, unsigned char *partials,
+                         struct column_buffers *buffers);
     /* The second pass of softmax of each column, from its constants, to columns of y, which has the same type where work says so;
        work has neither x nor y. */
     void (*normalise_columns)(const struct softmax_work *work, const struct columns *x, const struct columns *y,
-                              const struct softmax_constants *constants);
+                              const struct softmax_constants *constants, struct column_buffers *buffers);
     /* The second pass of softmax. */
     void (*normalise)(const struct softmax_work *work, const struct softmax_constants *constants);
 };
