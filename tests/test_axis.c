@@ -107,6 +107,20 @@ static void refuse_differences(const float *x, double *values)
     expect("another length where the axis is cut", allfold_reduce_axis(ctx, ALLFOLD_SUM, &view, NULL, &outputs), ALLFOLD_OK, "");
 }
 
+/* Each ddof is compared as it is: any two differ, of one array too. */
+static void refuse_other_ddof(const float *x)
+{
+    allfold_result found[FOLD_RESULTS_MAX];
+    allfold_results stats = {found, FOLD_RESULTS_MAX, 0};
+    allfold_call call = ALLFOLD_CALL_INIT;
+    int unseen = 0;
+    for (uint64_t ddof = 1; ddof <= 2000 && world_size() > 1; ddof++) {
+        call.ddof = world_rank() == 0 ? 0 : ddof;
+        unseen += allfold_reduce_all(ctx, ALLFOLD_STATS, &(allfold_array){x, 2, ALLFOLD_F32}, &call, &stats) != ALLFOLD_BAD_ARGUMENT;
+    }
+    tap_ok(unseen == 0, "different ddof: %d of 2000 not seen", unseen);
+}
+
 /* Found by the lengths alone: no element is read. */
 static void refuse_long_rows(const double *x, double *values)
 {
@@ -192,6 +206,7 @@ int main(int argc, char **argv)
                && allfold_result_type(ALLFOLD_SUM, 0, ALLFOLD_F32, ALLFOLD_F16) == ALLFOLD_F16, "types of results");
         refuse_options(x, values);
         refuse_differences(x, values);
+        refuse_other_ddof(x);
         refuse_long_rows(values, values);
         ranks_without_results(x, values);
         for (int i = 0; i < 6; i++)

@@ -12,15 +12,16 @@
 
 /* What a rank sends in an exchange, before its partial. */
 struct header {
-    uint64_t count;
+    uint64_t count, call;
     int32_t failed_rank; /* -1 if no rank has failed */
-    uint16_t mismatch;   /* 1: ranks made different calls */
+    uint8_t mismatch;    /* 1: ranks made different calls */
+    uint8_t monoid, type;
     uint16_t records;    /* of the first record: how many there are, one behind the other */
-    uint16_t monoid, type;
-    uint32_t length;     /* of the first record: bytes of all */
-    uint32_t call;
-    uint32_t bytes; /* of the partial; 0: the record is an agreement */
+    uint16_t length;     /* of the first record: bytes of all */
+    uint16_t bytes;      /* of the partial; 0: the record is an agreement */
 };
+_Static_assert((int)MONOID_COUNT <= UINT8_MAX && (int)ALLFOLD_TYPE_COUNT <= UINT8_MAX && COMM_BYTES_MOST <= UINT16_MAX,
+               "a header has 8 bits for the monoid, 8 for the type, 16 for lengths");
 struct record {
     struct header header;
     struct partial partial;
@@ -33,7 +34,7 @@ union message {
 };
 
 /* The call of an agreement. */
-#define CALL_AGREE UINT32_MAX
+#define CALL_AGREE UINT64_MAX
 /* In place of a failed rank, within a host only: MPI has failed between hosts, and count is its error code. */
 #define FAILED_IN_MPI (-2)
 
@@ -288,13 +289,13 @@ static int append_host(struct comm_mpi *mpi)
 }
 
 /* A number for all calls of a message: that of the only one. */
-static uint32_t calls_of(const union message *message)
+static uint64_t calls_of(const union message *message)
 {
-    uint32_t calls = message->record.header.call;
+    uint64_t calls = message->record.header.call;
     size_t at = record_bytes(message->record.header.bytes);
     for (int i = 1; i < message->record.header.records; i++) {
         const struct header *const header = (const struct header *)(message->bytes + at);
-        calls = ((calls * 31 + header->call) * 31 + (uint32_t)header->monoid) * 31 + (uint32_t)header->type;
+        calls = ((calls * 31 + header->call) * 31 + header->monoid) * 31 + header->type;
         at += record_bytes(header->bytes);
     }
     return calls;
@@ -328,7 +329,7 @@ static int pass_back(struct comm_mpi *mpi, size_t bytes, int code)
     if (mpi->in_host.rank == 0) {
         if (code != MPI_SUCCESS)
             *header = (struct header){.failed_rank = FAILED_IN_MPI, .count = (uint64_t)code};
-        header->length = (uint32_t)bytes;
+        header->length = (uint16_t)bytes;
         memcpy(message, &mpi->all, bytes);
         in_host_give(&mpi->in_host);
         return code;
@@ -368,12 +369,12 @@ static size_t message_write(const struct comm *comm, const struct comm_part *par
         struct record *const record = (struct record *)(message->bytes + at);
         const size_t bytes = monoid_bytes(part->monoid, part->type);
         record->header = (struct header){.count = part->count, .failed_rank = failed_rank, .records = (uint16_t)(i == 0 ? count : 1),
-                                         .monoid = (uint16_t)part->monoid, .type = (uint16_t)part->type, .call = part->call,
-                                         .bytes = (uint32_t)bytes};
+                                         .monoid = (uint8_t)part->monoid, .type = (uint8_t)part->type, .call = part->call,
+                                         .bytes = (uint16_t)bytes};
         memcpy(&record->partial, part->partial, bytes);
         at += i + 1 < count ? comm_bytes(part) : HEADER_BYTES + bytes;
     }
-    message->record.header.length = (uint32_t)at;
+    message->record.header.length = (uint16_t)at;
     return at;
 }
 

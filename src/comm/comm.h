@@ -29,7 +29,7 @@ allfold_status comm_agree(struct comm *comm, struct error *error);
 
 /* A rank's part of an exchange: input and result. */
 struct comm_part {
-    uint32_t call; /* identifies the call that the ranks make; any number below 2^30, and COMM_WHOLE_INDICES if it applies */
+    uint64_t call; /* identifies the call that the ranks make; any number below 2^63 - 1, and COMM_WHOLE_INDICES if it applies */
     enum monoid monoid;
     allfold_type type;
     uint64_t count;          /* elements: in, of this rank's part; out, of all */
@@ -37,7 +37,7 @@ struct comm_part {
 };
 
 /* In a call: the partials' indices are those of the whole array already. */
-#define COMM_WHOLE_INDICES (UINT32_C(1) << 30)
+#define COMM_WHOLE_INDICES (UINT64_C(1) << 63)
 
 /* part->partial becomes the ranks' partials combined in rank order, part->count the sum of their counts. The same exchange agrees
    on *error; on failure both stay as they were. Indices in a partial count from the rank's own first element before,

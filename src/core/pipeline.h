@@ -6,14 +6,15 @@
 /* A number for what the ranks must agree upon besides monoid and element type: the pipeline, and in the lower bits its own
    options. */
 enum { CALL_REDUCE = 1 << 16, CALL_SOFTMAX = 2 << 16, CALL_BEGUN = 3 << 16, CALL_DDOF_SHIFT = 20 };
-_Static_assert(ALLFOLD_NAN_ERROR < 1 << 2 && ALLFOLD_TYPE_COUNT <= 1 << 6 && (int)FOLD_COUNT <= 1 << 8,
-               "CALL_REDUCE has 2 bits for the NaN policy, 6 for the result type, 8 for the fold; CALL_SOFTMAX 8 for its type; 10 bits are a "
-               "digest of ddof");
+_Static_assert(ALLFOLD_NAN_ERROR < 1 << 2 && ALLFOLD_TYPE_COUNT <= 1 << 6 && (int)FOLD_COUNT <= 1 << 8 && CALL_BEGUN < 1 << CALL_DDOF_SHIFT,
+               "CALL_REDUCE has 2 bits for the NaN policy, 6 for the result type, 8 for the fold; CALL_SOFTMAX 8 for its type; the upper "
+               "bits have ddof");
 
-static inline uint32_t fold_call_number(uint32_t pipeline, const struct fold_call *call)
+/* ddof of 2^43 - 1 and more counts as one. */
+static inline uint64_t fold_call_number(uint64_t pipeline, const struct fold_call *call)
 {
-    const uint32_t ddof = (uint32_t)(call->ddof * UINT64_C(0x9e3779b97f4a7c15) >> 54);
-    return pipeline | ddof << CALL_DDOF_SHIFT | (uint32_t)call->fold << 8 | (uint32_t)call->result_type << 2 | (uint32_t)call->nan;
+    const uint64_t ddof = u64_min(call->ddof, (UINT64_C(1) << (63 - CALL_DDOF_SHIFT)) - 1);
+    return pipeline | ddof << CALL_DDOF_SHIFT | (uint64_t)call->fold << 8 | (uint64_t)call->result_type << 2 | (uint64_t)call->nan;
 }
 
 /* The copy of a part, or of its beginning, in device memory. */
