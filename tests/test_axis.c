@@ -1,5 +1,7 @@
 /* What folds and softmax along an axis refuse: on all ranks, with the same status, whichever rank is wrong, and before any work; and
    results in several batches. The other numbers are tests/test_axes.py's. */
+#include "comm/vectors.h"
+#include "core/core.h"
 #include "tests/support.h"
 
 static allfold_context *ctx;
@@ -107,6 +109,21 @@ static void refuse_differences(const float *x, double *values)
     expect("another length where the axis is cut", allfold_reduce_axis(ctx, ALLFOLD_SUM, &view, NULL, &outputs), ALLFOLD_OK, "");
 }
 
+/* Partials that are more bytes than MPI counts, which the sizes of batches do not let happen. No partial is read. */
+static void refuse_long_exchange(void)
+{
+    struct comm *const comm = &ctx->comm;
+    const uint64_t each = UINT64_C(1) << 28;
+    struct range *const parts = malloc((size_t)comm->size * sizeof *parts);
+    struct error error = {0};
+    must(parts != NULL, "memory");
+    for (int rank = 0; rank < comm->size; rank++)
+        parts[rank] = (struct range){(uint64_t)rank * each, each};
+    const struct comm_partials partials = {fold_monoid(ALLFOLD_SUM, ALLFOLD_LEVEL_EXACT), ALLFOLD_F32, NULL, parts};
+    tap_ok(comm_combine_partials(comm, &partials, NULL, &error) == ALLFOLD_UNSUPPORTED, "partials beyond what MPI counts: %s", error.text);
+    free(parts);
+}
+
 /* Each ddof is compared as it is: any two differ, of one array too. */
 static void refuse_other_ddof(const float *x)
 {
@@ -206,6 +223,7 @@ int main(int argc, char **argv)
                && allfold_result_type(ALLFOLD_SUM, 0, ALLFOLD_F32, ALLFOLD_F16) == ALLFOLD_F16, "types of results");
         refuse_options(x, values);
         refuse_differences(x, values);
+        refuse_long_exchange();
         refuse_other_ddof(x);
         refuse_long_rows(values, values);
         ranks_without_results(x, values);

@@ -42,7 +42,7 @@ allfold_status comm_combine_partials(struct comm *comm, const struct comm_partia
     const struct range *const last = &partials->parts[comm->size - 1];
     const uint64_t mine = partials->parts[comm->rank].count * stride;
     if (u64_max((uint64_t)comm->size * mine, (last->first + last->count) * stride) > INT_MAX)
-        error_set(error, ALLFOLD_UNSUPPORTED, "%d ranks exchange %" PRIu64 " bytes each: more than MPI counts", comm->size, mine);
+        error_set(error, ALLFOLD_UNSUPPORTED, "%d ranks exchange %" PRIu64 " bytes each, more than MPI counts: use fewer ranks", comm->size, mine);
     if (!messages_open(&messages, comm->size))
         error_set(error, ALLFOLD_NO_MEMORY, "no memory for an exchange among %d ranks", comm->size);
     if (comm_agree(comm, error) == ALLFOLD_OK) {
