@@ -58,6 +58,9 @@ struct axis {
     uint64_t outputs;       /* axis_input's, of the ranks that get results; 0 if none does */
 };
 
+/* Fewer results are finished without waking threads. */
+enum { AXIS_ALONE = 256 };
+
 /* Results first to first + count of this rank's box: no whole planes, or a run of one. */
 struct axis_batch {
     uint64_t first, count;

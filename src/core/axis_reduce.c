@@ -92,7 +92,7 @@ static void close_outputs(struct reduction *r, struct error *error)
 /* Finishes partials by all threads of the device's host side. The error is that of the first place. */
 static void finish(const struct reduction *r, const struct rows *rows, uint64_t count, struct error *error)
 {
-    const int threads = count < 64 ? 1 : r->axis.ctx->device->threads;
+    const int threads = count < AXIS_ALONE ? 1 : r->axis.ctx->device->threads;
     int first = threads;
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int thread = 0; thread < threads; thread++) {

@@ -50,7 +50,7 @@ static allfold_status open_memory(struct normalisation *n, struct error *error)
 
 static void set_constants(struct normalisation *n, struct range range, const unsigned char *partials)
 {
-    const int threads = range.count < 64 ? 1 : n->axis.ctx->device->threads;
+    const int threads = range.count < AXIS_ALONE ? 1 : n->axis.ctx->device->threads;
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (uint64_t r = 0; r < range.count; r++)
         softmax_constants_set(n->axis.monoid, (const struct partial *)(partials + r * n->axis.stride), &n->constants[range.first + r]);

@@ -27,10 +27,7 @@ struct finish {
 static allfold_status result_add(const struct finish *finish, allfold_value value)
 {
     struct fold_results *const result = finish->result;
-    result->fields[result->field_count].name = "value";
-    result->fields[result->field_count].value = value;
-    result->fields[result->field_count].index = ALLFOLD_NO_INDEX;
-    result->field_count++;
+    result->fields[result->field_count++] = (struct fold_field){.name = "value", .value = value, .index = ALLFOLD_NO_INDEX};
     return ALLFOLD_OK;
 }
 

@@ -94,10 +94,10 @@ static allfold_status refuse_result(const struct rows *rows, uint64_t r, const s
 allfold_status rows_finish(const struct rows *rows, struct range range, struct error *error)
 {
     const size_t stride = partial_stride(fold_monoid(rows->call->fold, rows->call->level), rows->type);
+    struct fold_results found;
+    struct error own = {0};
     for (uint64_t r = range.first; r < range.first + range.count; r++) {
         const uint64_t place = rows->first + r / rows->run * rows->step + r % rows->run;
-        struct fold_results found;
-        struct error own = {0};
         if (fold_finish(rows->call, rows->type, (const struct partial *)(rows->partials + r * stride), rows->count, &found, &own)
                 != ALLFOLD_OK
             || store_row(rows, &found, place, &own) != ALLFOLD_OK)

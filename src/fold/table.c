@@ -157,7 +157,10 @@ allfold_status fold_finish(const struct fold_call *call, allfold_type type, cons
                            struct fold_results *result, struct error *error)
 {
     const bool rounded = call->result_type != ALLFOLD_TYPE_NONE;
-    struct fold_results found = {.count = count, .level = fold_level(call->fold, call->level)};
+    struct fold_results found; /* setting it to zero takes as long as a short row of an axis */
+    found.count = count;
+    found.level = fold_level(call->fold, call->level);
+    found.field_count = 0;
     const struct finish finish = {count, call->nan, call->ddof, rounded ? call->result_type : ALLFOLD_F64, rounded, &found, error};
     if (monoid_has_room(fold_monoid(call->fold, call->level), count, error) != ALLFOLD_OK)
         return error->status;
@@ -165,7 +168,7 @@ allfold_status fold_finish(const struct fold_call *call, allfold_type type, cons
     if (status == ALLFOLD_OK) {
         if (rounded)
             round_fields(&found, call->result_type);
-        *result = found;
+        memcpy(result, &found, offsetof(struct fold_results, fields) + (size_t)found.field_count * sizeof *found.fields);
     }
     return status;
 }
