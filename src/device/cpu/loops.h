@@ -20,7 +20,8 @@ enum { COLUMN_RUN = 512, COLUMN_STEP = COLUMN_RUN + 16 };
 
 /* In which columns are brought to rows: some 500 KB. */
 struct column_buffers {
-    _Alignas(64) unsigned char values[COLUMNS_MAX * COLUMN_STEP * sizeof(uint64_t)], results[COLUMNS_MAX * COLUMN_STEP * sizeof(uint64_t)];
+    __attribute__((aligned(64))) unsigned char values[COLUMNS_MAX * COLUMN_STEP * sizeof(uint64_t)];
+    __attribute__((aligned(64))) unsigned char results[COLUMNS_MAX * COLUMN_STEP * sizeof(uint64_t)];
 };
 
 struct cpu_loops {
