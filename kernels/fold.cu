@@ -21,11 +21,15 @@ bool fold_result(const struct fold_mailbox *mailbox, uint32_t launch_id, size_t 
     return message_take(&mailbox->partial, launch_id, partial->bytes, bytes);
 }
 
-int fold_launch_id_next(struct fold_space *space, void *stream)
+int fold_launch_id_next(struct fold_space *space, void *stream) { return fold_launch_ids_next(space, 1, stream); }
+
+int fold_launch_ids_next(struct fold_space *space, uint32_t count, void *stream)
 {
-    if (++space->launch_id != 0)
+    if (UINT32_MAX - space->launch_id >= count) {
+        space->launch_id += count;
         return cudaSuccess;
-    space->launch_id = 1;
+    }
+    space->launch_id = count;
     const cudaError_t code = cudaMemsetAsync(space->mailbox, 0, sizeof *space->mailbox, (cudaStream_t)stream);
     return code != cudaSuccess
                ? code

@@ -40,6 +40,8 @@ enum { FOLD_SCRATCH_END_BYTES = sizeof(struct fold_mailbox) + 256 };
 /* Sets the id of the next launch, which no word in scratch or mailbox holds yet: when ids start again from 1, that memory is zeroed
    first. The launchers call it. */
 int fold_launch_id_next(struct fold_space *space, void *stream);
+/* The same for `count` ids that follow one another, of which space->launch_id becomes the last. */
+int fold_launch_ids_next(struct fold_space *space, uint32_t count, void *stream);
 
 /* Folds work->x (device memory, aligned to the element size; not read where there are no elements) into space->mailbox->partial. One
    launch, with the next id. */
@@ -64,6 +66,7 @@ int softmax_launch(const struct softmax_work *work, const struct softmax_constan
 struct softmax_capacity {
     size_t shared_bytes; /* of a block; 0: other ranks use the device, too, so no kernel may occupy it */
     size_t cache_bytes;  /* of the second-level cache, all of it */
+    size_t block_bytes;  /* of shared memory for a block that waits for no other */
 };
 
 /* What the host sends to a kernel that waits between the passes. */
@@ -106,6 +109,15 @@ int axis_launch(const struct axis_work *work, int multiprocessors, void *stream)
 /* The second pass of softmax along an axis. constants: device memory, of each result in order. */
 int axis_normalise_launch(const struct softmax_axis_work *work, const struct softmax_constants *constants, int multiprocessors,
                           void *stream);
+
+/* Softmax along rows in one launch that reads each element once. */
+struct row_softmax_call {
+    struct fold_space *space;
+    struct softmax_capacity capacity; /* softmax_prepare */
+    struct softmax_axis_work work;    /* of any strides and types */
+};
+/* *launched is false, and nothing has happened, unless elements of a row are neighbours, x and y are of one type, and the row fits. */
+int row_softmax_launch(const struct row_softmax_call *call, void *stream, bool *launched);
 
 /* 0 if this build has machine code, or PTX, for the current device; else the error that keeps its kernels from running, such as
    cudaErrorNoKernelImageForDevice. */

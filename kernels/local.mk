@@ -5,6 +5,7 @@ kernel_sources = \
 	kernels/axis_f64.cu \
 	kernels/axis_i32.cu \
 	kernels/axis_i64.cu \
+	kernels/axis_softmax.cu \
 	kernels/axis_u32.cu \
 	kernels/axis_u64.cu \
 	kernels/fold.cu \
@@ -27,6 +28,7 @@ noinst_HEADERS += \
 	kernels/axis_element.cuh \
 	kernels/axis_family.cuh \
 	kernels/axis_family.h \
+	kernels/axis_softmax.cuh \
 	kernels/element.cuh \
 	kernels/exact.cuh \
 	kernels/fold.cuh \

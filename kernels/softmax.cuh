@@ -59,7 +59,7 @@ using softmax_fold = fold_of<softmax_monoid(Element::type, Element::type, logari
                              typename Element::value>;
 
 /* What the second pass needs, from the whole array's partial. */
-template <class Fold>
+template <class Fold, bool logarithm = false>
 static __device__ __forceinline__ void constants_from(const typename Fold::partial &partial, struct softmax_constants *constants)
 {
     pair others;
@@ -68,6 +68,8 @@ static __device__ __forceinline__ void constants_from(const typename Fold::parti
     else
         others = exp_others(partial.max, &partial.sum, Fold::f32_terms);
     softmax_constants_from(partial.max, &others, constants);
+    if constexpr (logarithm)
+        softmax_constants_log(partial.max, &others, constants);
 }
 
 /* Waits for the host's orders, for RESIDENT_WAIT_MILLISECONDS; without any they are not to write y. All lanes of a warp call it. *orders is

@@ -305,7 +305,8 @@ int softmax_resident_prepare(int device, struct softmax_capacity *capacity)
     if (code == cudaSuccess)
         code = cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, device);
     const size_t own = 2048; /* the most that the kernels' static shared memory takes */
-    capacity->shared_bytes = (size_t)most > own ? ((size_t)most - own) / STAGE_BYTES * STAGE_BYTES : 0;
+    capacity->block_bytes = (size_t)most > own ? (size_t)most - own : 0;
+    capacity->shared_bytes = capacity->block_bytes / STAGE_BYTES * STAGE_BYTES;
     capacity->cache_bytes = (size_t)cache;
     for (int variant = 0; variant < 8; variant++)
         for (int type = ALLFOLD_TYPE_NONE + 1; type < ALLFOLD_TYPE_COUNT; type++)

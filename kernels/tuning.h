@@ -138,3 +138,13 @@ struct axis_shape {
 };
 constexpr struct axis_shape AXIS_SHAPE = {256, 16, 8, 4, 32 << 10};
 constexpr int AXIS_CHUNK_BITS = 28; /* at most about 2^28 elements of a split: words that threads share cannot overflow */
+
+/* Softmax of rows that stay in registers: `vectors` of each thread; blocks of a multiprocessor at one time, and of those whose terms are f64
+   or integers. */
+constexpr struct {
+    int threads, vectors, blocks, blocks_exact;
+} ROW_SHAPE = {256, 4, 4, 2};
+/* Softmax of longer rows, which stay in shared memory, stage by stage of so many vectors a thread. places: of a block. */
+constexpr struct {
+    int threads, stage, blocks, places;
+} LONG_SHAPE = {256, 4, 2, 7};

@@ -8,6 +8,7 @@
 #include "fold/arithmetic.h"
 #include "fold/exact_exponential.h"
 #include "fold/exact_total.h"
+#include "fold/softmax_constants.h"
 #include "fold/table.h"
 
 #include <inttypes.h>
@@ -152,43 +153,6 @@ static allfold_status finish_nan(const struct finish *finish, const char *name, 
     return ALLFOLD_OK;
 }
 
-/* The logarithm of a positive pair, low at most half an ulp of high, in operations that are the same everywhere. Its error is
-   within 2^-60 of itself or of 1. */
-static pair log_pair(pair x)
-{
-    int exponent;
-    double m = frexp(x.high, &exponent);
-    if (m < 0x1.6a09e667f3bcdp-1) {
-        m *= 2.0;
-        exponent--;
-    }
-    /* 2 atanh z, z = (m + low - 1) / (m + low + 1), |z| < 0.172 */
-    double lost;
-    const double low = ldexp(x.low, -exponent), below = two_sum(m, 1.0, &lost), above = m - 1.0;
-    const double z = above / below, rest = (fma(-z, below, above) + (low - z * (lost + low))) / below, square = z * z;
-    double p = 0.0;
-    for (int i = 25; i >= 3; i -= 2)
-        p = fma(p, square, 1.0 / i);
-    pair log;
-    const double k = exponent;
-    log.high = two_sum(k * 0x1.62e42fefa38p-1, 2.0 * z, &lost);
-    log.high = two_sum(log.high, k * 0x1.ef35793c7673p-45 + (lost + 2.0 * fma(z * square, p, rest)), &log.low);
-    return log;
-}
-
-/* log of the sum of exp(x - max), from the sum without the term of max, relative to the reference of max. That term is exactly 1,
-   so near 0 the logarithm has the same relative precision as the rest of the sum (Blanchard, Higham and Higham, 2021). */
-static pair log_of_others(double max, pair others)
-{
-    if (!is_finite(max) || others.high != others.high)
-        return others;
-    const pair ratio = exp_pairs_multiply(others, exp_of_max(max, -1.0));
-    double lost;
-    pair sum;
-    sum.high = two_sum(1.0, ratio.high, &lost);
-    sum.high = two_sum(sum.high, lost + ratio.low, &sum.low);
-    return log_pair(sum);
-}
 /* logsumexp: rounded once. +inf gives +inf. -inf gives -inf if there is nothing else. */
 static allfold_status result_logsumexp(const struct finish *finish, double max, pair others)
 {

@@ -1,10 +1,49 @@
-/* Makes the constants of softmax's second pass from a (max, sum of exponentials): on the host, and in the kernel that keeps its
+/* Makes the constants of softmax's second pass from a (max, sum of exponentials): on the host, and in kernels that keep their
    elements on the chip between the passes. */
 #pragma once
 
 #include "fold/arithmetic.h"
+#include "fold/exact_exponential.h"
 #include "fold/exponential.h"
 
+/* The logarithm of a positive pair, low at most half an ulp of high, in operations that are the same everywhere. Its error is
+   within 2^-60 of itself or of 1. */
+HOST_DEVICE pair log_pair(pair x)
+{
+    int exponent;
+    double m = frexp(x.high, &exponent);
+    if (m < 0x1.6a09e667f3bcdp-1) {
+        m *= 2.0;
+        exponent--;
+    }
+    /* 2 atanh z, z = (m + low - 1) / (m + low + 1), |z| < 0.172 */
+    double lost;
+    const double low = ldexp(x.low, -exponent), below = two_sum(m, 1.0, &lost), above = m - 1.0;
+    const double z = above / below, rest = (fma(-z, below, above) + (low - z * (lost + low))) / below, square = z * z;
+    double p = 0.0;
+    FOLD_UNROLL
+    for (int i = 25; i >= 3; i -= 2)
+        p = fma(p, square, 1.0 / i);
+    pair log;
+    const double k = exponent;
+    log.high = two_sum(k * 0x1.62e42fefa38p-1, 2.0 * z, &lost);
+    log.high = two_sum(log.high, k * 0x1.ef35793c7673p-45 + (lost + 2.0 * fma(z * square, p, rest)), &log.low);
+    return log;
+}
+
+/* log of the sum of exp(x - max), from the sum without the term of max, relative to the reference of max. That term is exactly 1,
+   so near 0 the logarithm has the same relative precision as the rest of the sum (Blanchard, Higham and Higham, 2021). */
+HOST_DEVICE pair log_of_others(double max, pair others)
+{
+    if (!is_finite(max) || others.high != others.high)
+        return others;
+    const pair ratio = exp_pairs_multiply(others, exp_of_max(max, -1.0));
+    double lost;
+    pair sum;
+    sum.high = two_sum(1.0, ratio.high, &lost);
+    sum.high = two_sum(sum.high, lost + ratio.low, &sum.low);
+    return log_pair(sum);
+}
 /* The constants that follow from max and inverse_high. */
 HOST_DEVICE void softmax_constants_derive(struct softmax_constants *c)
 {
@@ -15,7 +54,7 @@ HOST_DEVICE void softmax_constants_derive(struct softmax_constants *c)
     c->inverse_low_f32 = (float)(scaled - (double)c->inverse_high_f32);
 }
 
-/* All but the logarithm, which only the host computes. others: the sum without the term of max, relative to the reference. That
+/* All but the logarithm. others: the sum without the term of max, relative to the reference. That
    term is added here as exactly as possible, so that the only element of an array gives 1. */
 HOST_DEVICE void softmax_constants_from(double max, const pair *others, struct softmax_constants *c)
 {
@@ -32,4 +71,12 @@ HOST_DEVICE void softmax_constants_from(double max, const pair *others, struct s
     c->inverse_low = (-fma(inverse, sum, -1.0) * inverse - inverse * inverse * (total.high - sum + total.low)) * down;
     c->log_sum = c->log_low = 0.0;
     softmax_constants_derive(c);
+}
+
+/* The logarithm, which log-softmax needs. */
+HOST_DEVICE void softmax_constants_log(double max, const pair *others, struct softmax_constants *c)
+{
+    const pair log = log_of_others(max, *others);
+    c->log_sum = log.high;
+    c->log_low = log.low;
 }

@@ -188,8 +188,7 @@ void softmax_constants_set(enum monoid monoid, const struct partial *partial, st
     const sumexp_f32 *const sumexp = (const void *)partial->bytes;
     const bool exact = monoid_facts[monoid].level == ALLFOLD_LEVEL_EXACT, f32 = monoid_facts[monoid].terms != TERMS_F64;
     const double max = exact ? bins->max : sumexp->max;
-    const pair others = exact ? exp_bins_others(bins, f32) : exp_others(max, &sumexp->sum, f32), log = log_of_others(max, others);
+    const pair others = exact ? exp_bins_others(bins, f32) : exp_others(max, &sumexp->sum, f32);
     softmax_constants_from(max, &others, c);
-    c->log_sum = log.high;
-    c->log_low = log.low;
+    softmax_constants_log(max, &others, c);
 }

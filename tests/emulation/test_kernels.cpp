@@ -505,7 +505,7 @@ static bool resident_job(const struct job *job, bool logarithm, allfold_level le
 /* Sizes around a vector, a block's least, what registers and shared memory keep, and what is read again. */
 static void test_resident(allfold_type type, bool logarithm, allfold_level level)
 {
-    struct softmax_capacity room = {0, 0};
+    struct softmax_capacity room = {0, 0, 0};
     const uint64_t per_vector = 16 / allfold_type_bytes(type), threads = (uint64_t)RESIDENT_SHAPE.threads;
     const uint64_t least = per_vector * threads * (uint64_t)RESIDENT_SHAPE.least;
     const uint64_t registers = (uint64_t)RESIDENT_SHAPE.stage, others = 2 * registers; /* in shared memory */
@@ -516,7 +516,7 @@ static void test_resident(allfold_type type, bool logarithm, allfold_level level
     int count = 0;
     const char *const label = level == ALLFOLD_LEVEL_EXACT ? ", exact," : "";
     bool early, right = softmax_prepare(0, &room, &early) == 0 && room.shared_bytes > 0 && room.cache_bytes > 0;
-    room = {others * 16 * threads, 1 << 20};
+    room = {others * 16 * threads, 1 << 20, 0};
     for (uint64_t n : sizes)
         for (int way = 0; right && way < (logarithm || type != ALLFOLD_F32 ? 4 : 8); way++) {
             /* way: by itself, with orders, in place, without orders; and the same chained, which only f32 is */
@@ -537,6 +537,82 @@ static void test_resident(allfold_type type, bool logarithm, allfold_level level
         }
     tap_ok(right, "%ssoftmax of %s%s without the host or with its orders, %d arrays", logarithm ? "log-" : "",
            allfold_type_name(type), label, count);
+}
+
+/* Rows of `length`, `gap` elements apart, read once. whole: blocks may wait for each other. taken: whether a kernel takes them. */
+struct rows_case {
+    uint64_t rows, length, gap;
+    bool whole, in_place, taken;
+};
+
+static bool rows_job(const struct rows_case *c, const struct job *job, bool logarithm, allfold_level level)
+{
+    const uint64_t stride = c->length + c->gap, n = job->n;
+    const size_t bytes = allfold_type_bytes(job->type);
+    const struct room x = input_of(job, job->offset), y = room_of(job->type, n, job->offset), expected = room_of(job->type, n, 0);
+    char *const to = c->in_place ? x.start : y.start;
+    const enum monoid monoid = softmax_monoid(job->type, job->type, logarithm, level);
+    struct fold_space space = {job->multiprocessors, calloc(1, fold_scratch_bytes(job->multiprocessors)), NULL, UINT32_MAX - 3};
+    struct fold_mailbox mailbox = {};
+    const struct softmax_capacity capacity = {c->whole ? (size_t)1 : 0, 0, 40 << 10};
+    space.mailbox = &mailbox;
+    memset(y.start, 0x5c, n * bytes);
+    memcpy(expected.start, to, n * bytes);
+    for (uint64_t r = 0; r < c->rows; r++) {
+        struct partial partial;
+        struct softmax_constants constants;
+        const struct work work = {monoid, job->type, x.start + r * stride * bytes, c->length, 0, NULL};
+        monoid_identity(monoid, job->type, &partial);
+        cpu_loops_base.fold(&work, &partial);
+        softmax_constants_set(monoid, &partial, &constants);
+        for (uint64_t i = 0; i < c->length; i++)
+            softmax_put(&constants, logarithm, job->type, x.start, job->type, expected.start, r * stride + i);
+    }
+    const struct box box = {c->rows, c->length, 1, stride, 1};
+    const struct row_softmax_call call = {&space, capacity, {x.start, to, job->type, job->type, box, stride, 1, logarithm, level}};
+    bool launched = false, right = true;
+    emulation_order(n);
+    const int code = row_softmax_launch(&call, NULL, &launched);
+    right = (code == 0 || failed("the launch fails with %d: %s", code, emulation_fault()))
+            && (launched == c->taken || failed(launched ? "it is taken" : "it is not taken"));
+    for (uint64_t i = 0; right && launched && i < n; i++) {
+        const double a = element_get(job->type, to, i), b = element_get(job->type, expected.start, i);
+        const double off = level == ALLFOLD_LEVEL_EXACT || logarithm ? 0 : fabs(b) * (job->type == ALLFOLD_F64 ? 1e-14 : 0x1p-7) + 1e-300;
+        const bool same = memcmp(to + i * bytes, expected.start + i * bytes, bytes) == 0;
+        if (!same && (a == a || b == b) && !(fabs(a - b) <= off))
+            right = failed("element %llu of row %llu is %.17g, not %.17g", (unsigned long long)(i % stride), (unsigned long long)(i / stride), a, b);
+    }
+    free(x.block);
+    free(y.block);
+    free(expected.block);
+    free(space.scratch);
+    return right;
+}
+
+/* Rows of one vector and less, of parts of warps, warps and a block; then of one stage in shared memory, of all, of two blocks and
+   more; and what no kernel takes. */
+static void test_rows(allfold_type type, bool logarithm, allfold_level level)
+{
+    const uint64_t each = 16 / allfold_type_bytes(type), most = each * (uint64_t)ROW_SHAPE.threads * (uint64_t)ROW_SHAPE.vectors;
+    const uint64_t stage = each * (uint64_t)LONG_SHAPE.threads * (uint64_t)LONG_SHAPE.stage;
+    const struct rows_case cases[] = {
+        {3, 1, 0, false, false, true},          {70, each - 1, 0, false, false, true},     {9, 4 * each, 0, false, true, true},
+        {65, 5 * each + 1, 2, false, false, true}, {7, 33 * each - 1, 1, false, true, true}, {5, 200 * each, each, false, false, true},
+        {2, most, 0, false, false, true},       {5, most + each, each, false, true, true}, {3, 2 * stage, 0, true, false, true},
+        {5, 2 * stage + each, 0, true, true, true}, {3, 5 * stage - each, each, true, false, true}, {1, most + 1, 0, true, false, false},
+        {2, 2 * stage + each, 0, false, false, false}};
+    int count = 0;
+    for (const struct rows_case &c : cases) {
+        const struct job job = {MONOID_sumexp, type, c.rows * (c.length + c.gap), 0, count % 3 == 1 && c.length <= most ? 1u : 0, 3,
+                                (enum choice)(count % DRAW_COUNT)};
+        if (!rows_job(&c, &job, logarithm, level)) {
+            tap_ok(false, "%ssoftmax of rows of %s, level %d", logarithm ? "log-" : "", allfold_type_name(type), (int)level);
+            tap_note("%llu x %llu, draw %d: %s", (unsigned long long)c.rows, (unsigned long long)c.length, job.draw, reason);
+            return;
+        }
+        count++;
+    }
+    tap_ok(true, "%ssoftmax of rows of %s, level %d, %d arrays", logarithm ? "log-" : "", allfold_type_name(type), (int)level, count);
 }
 
 /* job: of x. in_place: y is x, of its type; else y_offset as job->offset. */
@@ -637,6 +713,9 @@ int main()
     }
     test_full_words();
     for (allfold_type type : {ALLFOLD_F16, ALLFOLD_BF16, ALLFOLD_F32, ALLFOLD_F64}) {
+        test_rows(type, false, ALLFOLD_LEVEL_FAST);
+        test_rows(type, false, ALLFOLD_LEVEL_EXACT);
+        test_rows(type, true, ALLFOLD_LEVEL_EXACT);
         test_resident(type, false, ALLFOLD_LEVEL_FAST);
         test_resident(type, false, ALLFOLD_LEVEL_EXACT);
         test_resident(type, true, ALLFOLD_LEVEL_EXACT); /* level fast has the same kernels */

@@ -24,3 +24,18 @@ allfold_status cuda_normalise_axis(struct queue *queue, const struct softmax_axi
                       "launching the softmax kernel along an axis from %s to %s", allfold_type_name(work->x_type),
                       allfold_type_name(work->y_type));
 }
+
+bool cuda_softmax_axis(struct queue *queue, const struct softmax_axis_work *work, struct error *error)
+{
+    const struct cuda_device *const cuda = cuda_of(queue);
+    struct cuda_queue *const working = (struct cuda_queue *)queue;
+    const struct row_softmax_call call = {&working->space, cuda->capacity, *work};
+    bool launched = false;
+    if (cuda_use(cuda, error) != ALLFOLD_OK)
+        return true;
+    const int code = row_softmax_launch(&call, working->stream, &launched);
+    working->fold_last = false;
+    return cuda_check(cuda, (cudaError_t)code, error, "launching the softmax kernel for rows of %s", allfold_type_name(work->x_type))
+               != ALLFOLD_OK
+           || launched;
+}

@@ -69,6 +69,7 @@ void cuda_softmax_cancel(struct queue *queue);
 allfold_status cuda_fold_axis(struct queue *queue, const struct axis_work *work, struct error *error);
 allfold_status cuda_normalise_axis(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants,
                                    struct error *error);
+bool cuda_softmax_axis(struct queue *queue, const struct softmax_axis_work *work, struct error *error);
 
 /* Watches the queue's mailbox until `take` finds what it looks for, or the driver says that the stream is done. If kernels behind the
    one that sends the message wait for orders, a driver synchronise would not return: the stream is polled instead. */

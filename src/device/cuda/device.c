@@ -253,5 +253,6 @@ const struct backend backend_cuda = {
     .softmax_cancel = cuda_softmax_cancel,
     .fold_axis = cuda_fold_axis,
     .normalise_axis = cuda_normalise_axis,
+    .softmax_axis = cuda_softmax_axis,
     .wait = cuda_wait,
 };

@@ -1,0 +1,325 @@
+/* Softmax along rows whose elements lie side by side: each row is read once and written once. Two kernels. In the first a group of
+   threads of one block keeps its row in registers. In the second a block, or several blocks that exchange partials, keep a row in
+   shared memory; each thread's copies of what comes next are under way while it folds and writes. Rows that fit neither are left to
+   the two passes of axis.cu. */
+#include "kernels/axis_softmax.cuh"
+
+/* A group's row in registers: thread `member` has vectors member, member + members, ... */
+template <class Element> struct row_kept {
+    typedef typename Element::stored stored;
+    const stored *x;
+    stored *y;
+    uint64_t length;
+    bool aligned;
+};
+
+template <class Element> static __device__ __forceinline__ uint4 row_load(const row_kept<Element> &row, uint64_t vector)
+{
+    typedef typename Element::stored stored;
+    constexpr int count = Element::per_vector;
+    const uint64_t at = vector * count;
+    uint4 loaded = least_vector<Element>();
+    if (row.aligned && at + count <= row.length)
+        return load_read_only(row.x + at);
+    if (at >= row.length)
+        return loaded;
+    stored elements[count];
+#pragma unroll
+    for (int i = 0; i < count; i++)
+        elements[i] = at + i < row.length ? row.x[at + i] : vector_element<stored>(loaded, i);
+    loaded = vector_of(elements);
+    return loaded;
+}
+
+template <class Element> static __device__ __forceinline__ void row_store(const row_kept<Element> &row, uint64_t vector, const uint4 &y)
+{
+    typedef typename Element::stored stored;
+    constexpr int count = Element::per_vector;
+    const uint64_t at = vector * count;
+    if (row.aligned && at + count <= row.length) {
+        __stcs((uint4 *)(row.y + at), y);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < count; i++)
+        if (at + i < row.length)
+            row.y[at + i] = vector_element<stored>(y, i);
+}
+
+template <class Element, bool logarithm, bool exact>
+static __global__ void __launch_bounds__(ROW_SHAPE.threads, exact || sizeof(typename Element::value) == 8 ? ROW_SHAPE.blocks_exact : ROW_SHAPE.blocks)
+softmax_short_rows(const __grid_constant__ struct softmax_axis_work work, uint32_t members, bool aligned)
+{
+    typedef softmax_fold<Element, logarithm, exact> Fold;
+    typedef softmax_arithmetic<Element, logarithm> Arithmetic;
+    typedef typename Element::stored stored;
+    constexpr int vectors = ROW_SHAPE.vectors;
+    const uint32_t member = threadIdx.x % members;
+    const uint64_t r = (uint64_t)blockIdx.x * (ROW_SHAPE.threads / members) + threadIdx.x / members;
+    const bool is_row = r < work.box.outer; /* the threads of no row take part in barriers and shuffles */
+    const row_kept<Element> row = {(const stored *)work.x + (is_row ? r * work.box.outer_stride : 0),
+                                   (stored *)work.y + (is_row ? r * work.y_outer_stride : 0), is_row ? work.box.length : 0, aligned};
+    uint4 kept[vectors];
+#pragma unroll
+    for (int i = 0; i < vectors; i++)
+        kept[i] = row_load(row, member + i * members);
+    typename Fold::partial partial = Fold::identity();
+    vectors_take<Fold, Element, vectors>(&partial, kept, 0);
+    group_combine<Fold, ROW_SHAPE.threads>(&partial, members);
+    struct softmax_constants constants;
+    constants_from<Fold, logarithm>(partial, &constants);
+#pragma unroll
+    for (int i = 0; i < vectors; i++)
+        row_store(row, member + i * members, vector_softmax<Arithmetic, Element>(kept[i], constants));
+}
+
+/* The work of all blocks of the second kernel: `blocks` of them have one row, and share it evenly. */
+struct long_rows {
+    struct softmax_axis_work work;
+    uint64_t vectors;
+    uint32_t blocks, groups;
+    uint32_t places;   /* stages that a block has room for */
+    uint32_t stages;   /* of a block's part of a row */
+    uint64_t *scratch; /* two messages for each block, in turns, LONG_MESSAGE_WORDS each */
+    uint32_t first_id; /* of the messages of each group's first row */
+};
+constexpr int LONG_MESSAGE_WORDS = 32;
+static_assert(sizeof(struct fold_message) >= 2048 / LONG_SHAPE.threads * LONG_MESSAGE_WORDS * sizeof(uint64_t), "room for those of all blocks");
+
+/* A stage that a thread asks for: stage `number` of row `row`, in a place of shared memory. */
+struct stage_next {
+    uint64_t row;
+    uint32_t number, place;
+};
+
+template <class Element> struct block_rows {
+    const uint4 *x;
+    uint4 *y;
+    uint64_t x_stride, y_stride, rows; /* in vectors */
+    uint32_t count; /* vectors of this block in a row */
+    uint4 *places;
+};
+
+/* Starts the copies of the next stage, if there is one, and moves on. Copies are counted by stages, so there is a group for each. */
+template <class Element>
+static __device__ __forceinline__ void stage_copy(const block_rows<Element> &block, const struct long_rows &rows, struct stage_next *next)
+{
+    constexpr int threads = LONG_SHAPE.threads, stage = LONG_SHAPE.stage;
+    uint4 *const place = block.places + next->place * (threads * stage);
+    const uint4 *const from = block.x + next->row * block.x_stride;
+    if (next->row < block.rows)
+#pragma unroll
+        for (int i = 0; i < stage; i++) {
+            const uint32_t at = (next->number * stage + i) * threads + threadIdx.x;
+            if (at < block.count)
+                copy_async(place + i * threads, from + at);
+        }
+    copy_commit();
+    next->place = next->place + 1 < rows.places ? next->place + 1 : 0;
+    next->number++;
+    if (next->number == rows.stages) {
+        next->number = 0;
+        next->row += rows.groups;
+    }
+}
+
+/* A thread's vectors of stage `number`, which lies in that place. */
+template <class Element>
+static __device__ __forceinline__ void stage_read(const block_rows<Element> &block, uint32_t number, uint32_t place,
+                                                  uint4 vectors[LONG_SHAPE.stage])
+{
+    constexpr int threads = LONG_SHAPE.threads, stage = LONG_SHAPE.stage;
+#pragma unroll
+    for (int i = 0; i < stage; i++) {
+        const uint32_t at = (number * stage + i) * threads + threadIdx.x;
+        vectors[i] = at < block.count ? block.places[place * (threads * stage) + i * threads] : least_vector<Element>();
+    }
+}
+
+/* The partial of a whole row, from those of its blocks. turn: of the group's rows. */
+template <class Fold>
+static __device__ __forceinline__ void blocks_combine(const struct long_rows &rows, uint32_t turn, typename Fold::partial *partial)
+{
+    static_assert(message_words<typename Fold::partial>::count <= LONG_MESSAGE_WORDS, "room for a partial");
+    __shared__ typename Fold::partial whole;
+    uint64_t *const messages = rows.scratch + (uint64_t)(turn % 2 * gridDim.x + blockIdx.x / rows.blocks * rows.blocks) * LONG_MESSAGE_WORDS;
+    const uint32_t id = rows.first_id + turn;
+    if (threadIdx.x == 0)
+        message_send(messages + blockIdx.x % rows.blocks * LONG_MESSAGE_WORDS, *partial, id);
+    if (threadIdx.x < 32) {
+        *partial = Fold::identity();
+#pragma unroll 1
+        for (uint32_t block = threadIdx.x; block < rows.blocks; block += 32) {
+            const auto other = message_receive<typename Fold::partial>(messages + block * LONG_MESSAGE_WORDS, id);
+            Fold::combine(partial, &other);
+        }
+        group_combine<Fold, 32>(partial, 32);
+        if (threadIdx.x == 0)
+            whole = *partial;
+    }
+    __syncthreads();
+    *partial = whole;
+}
+
+/* Copies are waited for in the order in which they began: before stage s of a row is folded, all but those of the places behind it. */
+template <class Element, bool logarithm, bool exact>
+static __global__ void __launch_bounds__(LONG_SHAPE.threads, LONG_SHAPE.blocks)
+softmax_long_rows(const __grid_constant__ struct long_rows rows)
+{
+    typedef softmax_fold<Element, logarithm, exact> Fold;
+    typedef softmax_arithmetic<Element, logarithm> Arithmetic;
+    constexpr int threads = LONG_SHAPE.threads, stage = LONG_SHAPE.stage;
+    extern __shared__ __align__(16) unsigned char bytes[];
+    const uint32_t group = blockIdx.x / rows.blocks, rank = blockIdx.x % rows.blocks;
+    const uint64_t each = rows.vectors / rows.blocks, longer = rows.vectors % rows.blocks;
+    const uint64_t first = rank * each + (rank < longer ? rank : longer);
+    const block_rows<Element> block = {(const uint4 *)rows.work.x + first, (uint4 *)rows.work.y + first,
+                                       rows.work.box.outer_stride / Element::per_vector, rows.work.y_outer_stride / Element::per_vector,
+                                       rows.work.box.outer, (uint32_t)(each + (rank < longer ? 1 : 0)), (uint4 *)bytes + threadIdx.x};
+    struct stage_next next = {group, 0, 0};
+    uint32_t place = 0; /* of the row's first stage */
+#pragma unroll 1
+    for (uint32_t i = 0; i < rows.places; i++)
+        stage_copy(block, rows, &next);
+    uint32_t turn = 0;
+#pragma unroll 1
+    for (uint64_t r = group; r < block.rows; r += rows.groups, turn++) {
+        typename Fold::partial partial = Fold::identity();
+        uint32_t at = place;
+#pragma unroll 1
+        for (uint32_t s = 0; s < rows.stages; s++) {
+            uint4 vectors[stage];
+            copy_wait((int)(rows.places - 1 - s));
+            stage_read(block, s, at, vectors);
+            vectors_take<Fold, Element, stage>(&partial, vectors, 0);
+            at = at + 1 < rows.places ? at + 1 : 0;
+        }
+        group_combine<Fold, threads>(&partial, threads);
+        if (rows.blocks > 1)
+            blocks_combine<Fold>(rows, turn, &partial);
+        struct softmax_constants constants;
+        constants_from<Fold, logarithm>(partial, &constants);
+        uint4 *const to = block.y + r * block.y_stride;
+#pragma unroll 1
+        for (uint32_t s = 0; s < rows.stages; s++) {
+            uint4 vectors[stage];
+            stage_read(block, s, place, vectors);
+            stage_copy(block, rows, &next);
+#pragma unroll
+            for (int i = 0; i < stage; i++) {
+                const uint32_t v = (s * stage + i) * threads + threadIdx.x;
+                if (v < block.count)
+                    __stcs(to + v, vector_softmax<Arithmetic, Element>(vectors[i], constants));
+            }
+            place = place + 1 < rows.places ? place + 1 : 0;
+        }
+    }
+}
+
+template <class Element, bool logarithm, bool exact>
+static cudaError_t short_rows_start(const struct softmax_axis_work *work, uint64_t vectors, bool aligned, cudaStream_t stream)
+{
+    constexpr int threads = ROW_SHAPE.threads;
+    uint32_t members = 1;
+    while (members * ROW_SHAPE.vectors < vectors)
+        members *= 2;
+    const uint64_t rows = threads / members, blocks = (work->box.outer + rows - 1) / rows;
+    const cudaLaunchConfig_t config = launch_config(blocks, threads, stream);
+    return blocks > INT32_MAX ? cudaErrorInvalidValue
+                              : cudaLaunchKernelEx(&config, softmax_short_rows<Element, logarithm, exact>, *work, members, aligned);
+}
+
+constexpr size_t LONG_STAGE_BYTES = (size_t)LONG_SHAPE.threads * LONG_SHAPE.stage * sizeof(uint4);
+
+/* How long rows are cut among blocks that run at the same time: as many rows at a time as possible, then as many blocks a row as have
+   at least a stage each. blocks: 0 if a row does not fit, or if blocks would wait for each other and may not. */
+static struct long_rows long_rows_cut(const struct row_softmax_call *call, uint64_t vectors, uint64_t blocks, uint32_t places)
+{
+    constexpr uint64_t stage = LONG_SHAPE.threads * LONG_SHAPE.stage;
+    struct long_rows rows = {};
+    const bool together = call->capacity.shared_bytes > 0;
+    const uint64_t least = (vectors + places * stage - 1) / (places * stage);
+    if (blocks == 0 || least > (together ? blocks : 1))
+        return rows;
+    const uint64_t groups = u64_min(call->work.box.outer, blocks / least);
+    rows.work = call->work;
+    rows.vectors = vectors;
+    rows.groups = (uint32_t)groups;
+    rows.blocks = together ? (uint32_t)u64_min(blocks / groups, (vectors + stage - 1) / stage) : 1;
+    rows.places = places;
+    rows.stages = (uint32_t)(((vectors + rows.blocks - 1) / rows.blocks + stage - 1) / stage);
+    rows.scratch = (uint64_t *)call->space->scratch;
+    return rows;
+}
+
+template <class Element, bool logarithm, bool exact>
+static cudaError_t long_rows_start(const struct row_softmax_call *call, uint64_t vectors, cudaStream_t stream, bool *launched)
+{
+    const auto kernel = softmax_long_rows<Element, logarithm, exact>;
+    const uint32_t places = (uint32_t)u64_min(call->capacity.block_bytes / LONG_STAGE_BYTES, (uint64_t)LONG_SHAPE.places);
+    const size_t bytes = places * LONG_STAGE_BYTES;
+    int resident = 0;
+    if (places == 0)
+        return cudaSuccess;
+    cudaError_t code = cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+    if (code == cudaSuccess)
+        code = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, (const void *)kernel, LONG_SHAPE.threads, bytes);
+    const uint64_t blocks = (uint64_t)resident * (uint64_t)call->space->multiprocessors;
+    struct long_rows rows = long_rows_cut(call, vectors, blocks, places);
+    if (code != cudaSuccess || rows.blocks == 0)
+        return code;
+    const uint64_t turns = (call->work.box.outer + rows.groups - 1) / rows.groups;
+    if (rows.blocks > 1)
+        code = turns > INT32_MAX ? cudaErrorInvalidValue : (cudaError_t)fold_launch_ids_next(call->space, (uint32_t)turns, stream);
+    rows.first_id = call->space->launch_id - (uint32_t)turns + 1;
+    cudaLaunchAttribute together = {};
+    together.id = cudaLaunchAttributeCooperative;
+    together.val.cooperative = 1;
+    cudaLaunchConfig_t config = launch_config((uint64_t)rows.groups * rows.blocks, LONG_SHAPE.threads, stream);
+    config.dynamicSmemBytes = bytes;
+    config.attrs = &together;
+    config.numAttrs = rows.blocks > 1; /* blocks wait for each other */
+    *launched = true;
+    return code == cudaSuccess ? cudaLaunchKernelEx(&config, kernel, rows) : code;
+}
+
+template <class Element, bool logarithm, bool exact>
+static cudaError_t rows_start(const struct row_softmax_call *call, cudaStream_t stream, bool *launched)
+{
+    const struct softmax_axis_work *const work = &call->work;
+    const struct box *const box = &work->box;
+    const uint64_t per_vector = Element::per_vector, vectors = (box->length + per_vector - 1) / per_vector;
+    const bool aligned = ((uintptr_t)work->x | (uintptr_t)work->y) % 16 == 0
+                         && (box->outer == 1 || (box->outer_stride % per_vector == 0 && work->y_outer_stride % per_vector == 0));
+    if (vectors <= (uint64_t)ROW_SHAPE.threads * ROW_SHAPE.vectors) {
+        *launched = true;
+        return short_rows_start<Element, logarithm, exact>(work, vectors, aligned, stream);
+    }
+    if (!aligned || box->length % per_vector != 0)
+        return cudaSuccess;
+    return long_rows_start<Element, logarithm, exact>(call, vectors, stream, launched);
+}
+
+template <bool logarithm, bool exact> static cudaError_t type_start(const struct row_softmax_call *call, cudaStream_t stream, bool *launched)
+{
+    return with_element(call->work.x_type, [=](auto element) -> cudaError_t {
+        typedef decltype(element) Element;
+        if constexpr (Element::is_floating)
+            return rows_start<Element, logarithm, exact>(call, stream, launched);
+        return cudaSuccess;
+    });
+}
+
+int row_softmax_launch(const struct row_softmax_call *call, void *stream, bool *launched)
+{
+    const struct softmax_axis_work *const work = &call->work;
+    const struct box *const box = &work->box;
+    *launched = false;
+    if (box->inner != 1 || box->axis_stride != 1 || work->y_axis_stride != 1 || work->x_type != work->y_type
+        || box->outer * box->length == 0)
+        return cudaSuccess;
+    if (work->logarithm) /* takes exact sums at both levels */
+        return type_start<true, true>(call, (cudaStream_t)stream, launched);
+    return work->level == ALLFOLD_LEVEL_EXACT ? type_start<false, true>(call, (cudaStream_t)stream, launched)
+                                              : type_start<false, false>(call, (cudaStream_t)stream, launched);
+}
