@@ -17,7 +17,7 @@ pypackagedir = $(pythondir)/allfold
 pypackage_DATA = $(python_package) python/_installed.py
 # From the package to the library, so that both can be moved together.
 python/_installed.py: Makefile
-	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(PYTHON) -c 'import os, sys; print("LIBDIR = %r" % os.path.relpath(*sys.argv[1:]))' \
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(PYTHON) -c 'import os, sys; print("# Where the library is, seen from this folder. Written by make.\nLIBDIR = %r" % os.path.relpath(*sys.argv[1:]))' \
 	  "$(libdir)" "$(pypackagedir)" >$@
 CLEANFILES += python/_installed.py
 endif

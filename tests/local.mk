@@ -38,6 +38,7 @@ tests_test_fortran_LDADD = tests/test_fortran.o $(fortran_library)
 tests_test_fortran_LINK = $(FORTRAN_LINK)
 else
 tests_test_fortran_SOURCES = tests/no_fortran.c
+tests_test_fortran_LINK = $(LINK)
 endif
 EXTRA_DIST += tests/no_fortran.c
 

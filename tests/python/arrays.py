@@ -174,6 +174,7 @@ def check_torch(device):
 def check_jax():
     import jax
 
+    jax.config.update("jax_default_device", jax.local_devices()[rank % len(jax.local_devices())])  # on a GPU: the context's
     x = jax.numpy.asarray(WHOLE)
     found = allfold.softmax(x.ravel()) if jax.default_backend() == "cpu" else x
     ok(allfold.sum(x) == TOTAL and allfold.sum(x.astype("bfloat16")) == TOTAL and isinstance(found, jax.Array), "JAX", found)

@@ -8,6 +8,7 @@ import numpy as np
 
 import allfold
 
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX would take three quarters of each GPU's memory
 if os.environ.get("ALLFOLD_TEST_WITHOUT_MPI4PY"):
     sys.modules["mpi4py"] = None  # an import of it fails
 try:
