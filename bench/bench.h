@@ -10,20 +10,25 @@
 
 /* What is computed of the elements. */
 enum bench_kind {
-    BENCH_FOLD,    /* a fold of allfold.h */
+    BENCH_FOLD,    /* a fold of allfold.h, or FOLD_DOT */
     BENCH_PASS,    /* softmax's first pass, (max, sum of exponentials), which is no fold of allfold.h by itself */
     BENCH_SOFTMAX,
 };
 struct bench_subject {
     const char *name;
     enum bench_kind kind;
-    allfold_fold fold; /* BENCH_FOLD only */
+    int fold;          /* BENCH_FOLD only */
     bool floating;     /* of floating-point elements only */
     allfold_level level;
     const char *text;
 };
 extern const struct bench_subject bench_subjects[];
 extern const int bench_subject_count;
+
+/* Of what a subject can be measured. */
+bool bench_takes_type(const struct bench_subject *subject, allfold_type type);
+bool bench_takes_place(const struct bench_subject *subject, int place); /* enum bench_place */
+bool bench_takes_axis(const struct bench_subject *subject);
 
 /* The element types that the benchmark makes data of. */
 extern const allfold_type bench_types[];
@@ -47,15 +52,26 @@ enum bench_place {
 };
 extern const char *const bench_place_names[];
 
+/* An array of three dimensions, whose second is folded. length 0: it is folded as a whole. */
+struct bench_shape {
+    uint64_t outer, length, inner;
+    bool cut_axis; /* the rows are spread over the ranks, each of which has `length` elements of each; else a rank has whole rows */
+};
+
 /* One measurement: everybody who can do it takes turns. */
 struct bench_case {
     const struct bench_subject *subject;
     allfold_type type;
-    uint64_t count;  /* elements of each rank */
+    uint64_t count;  /* elements of each rank; of a dot product, of each operand */
+    struct bench_shape shape; /* of a rank's elements, data on the device only */
     enum bench_place place;
     bool warm;       /* caches are left as the run before left them, and files are in the system's; else cleared before each run */
     double seconds;  /* to be spent on it, about */
 };
+
+/* The bytes of a case's input and of its output, on each rank. */
+uint64_t bench_input_bytes(const struct bench_case *task);
+uint64_t bench_output_bytes(const struct bench_case *task);
 
 /* What one peer took, on one rank. Plain bytes: ranks exchange it. */
 struct bench_measured {

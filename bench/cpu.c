@@ -49,34 +49,24 @@ static allfold_status cpu_describe(struct machine *machine, struct bench_facts *
     return error->status;
 }
 
-/* One loop a type. */
+/* Loops of each type. */
 #define DEFINE_FILL(ID, name, bits)                                                                                    \
-    static void fill_##name(element_##name *x, uint64_t first, uint64_t n, int threads, struct bench_known *known)     \
+    static void fill_##name(element_##name *x, uint64_t first, uint64_t n, int threads)                               \
     {                                                                                                                  \
-        const bool floating = ALLFOLD_##ID != ALLFOLD_INT32;                                                           \
-        const double unit = bench_unit(bits, floating);                                                                \
-        int64_t high = 0, max = INT64_MIN;                                                                             \
-        uint64_t low = 0;                                                                                              \
-        double sumexp = 0.0;                                                                                           \
-        _Pragma("omp parallel for num_threads(threads) reduction(+ : high, low, sumexp) reduction(max : max)")         \
-        for (uint64_t i = 0; i < n; i++) {                                                                             \
-            const int64_t number = bench_number(first + i, bits);                                                      \
-            high += number >> 32;                                                                                      \
-            low += (uint32_t)number;                                                                                   \
-            max = number > max ? number : max;                                                                         \
-            if (floating)                                                                                              \
-                sumexp += exp((double)number * unit);                                                                  \
-            x[i] = bench_make_##name((double)number * unit);                                                           \
-        }                                                                                                              \
-        *known = (struct bench_known){high, max, low, sumexp};                                                         \
+        const double unit = bench_unit_of(ALLFOLD_##ID);                                                               \
+        _Pragma("omp parallel for num_threads(threads)")                                                               \
+        for (uint64_t i = 0; i < n; i++)                                                                               \
+            x[i] = bench_make_##name((double)bench_number(first + i, bits) * unit);                                    \
     }                                                                                                                  \
-    static double error_##name(const element_##name *x, const element_##name *y, uint64_t n, double sumexp, int threads) \
+    static double error_##name(const struct softmax_found *given, int threads)                                         \
     {                                                                                                                  \
+        const element_##name *const x = given->x, *const y = given->y;                                                 \
         const double least = ALLFOLD_##ID == ALLFOLD_F16 ? 0x1p-14 : 0x1p-120;                                         \
         double most = 0.0;                                                                                             \
         _Pragma("omp parallel for num_threads(threads) reduction(max : most)")                                         \
-        for (uint64_t i = 0; i < n; i++) {                                                                             \
-            const double expected = exp((double)load_##name(x[i])) / sumexp, found = (double)load_##name(y[i]);        \
+        for (uint64_t k = 0; k < given->count; k++) {                                                                  \
+            const uint64_t i = k * given->stride;                                                                      \
+            const double expected = exp((double)load_##name(x[i])) / given->sumexp, found = (double)load_##name(y[i]); \
             const double error = fabs(found - expected) / (expected > least ? expected : least);                       \
             most = error <= most ? most : error == error ? error : INFINITY;                                           \
         }                                                                                                              \
@@ -85,14 +75,13 @@ static allfold_status cpu_describe(struct machine *machine, struct bench_facts *
 BENCH_TYPES(DEFINE_FILL)
 #undef DEFINE_FILL
 
-static allfold_status cpu_fill(struct machine *machine, const struct bench_data *data, struct bench_known *known,
-                               struct error *error)
+static allfold_status cpu_fill(struct machine *machine, const struct bench_data *data, struct error *error)
 {
     const int threads = cpu_of(machine)->device->threads;
     switch (data->type) {
-#define CASE(ID, name, bits)                                                \
-    case ALLFOLD_##ID:                                                      \
-        fill_##name(machine->x, data->first, data->count, threads, known);  \
+#define CASE(ID, name, bits)                                                                           \
+    case ALLFOLD_##ID:                                                                                 \
+        fill_##name((element_##name *)machine->x + data->place, data->first, data->count, threads);    \
         return ALLFOLD_OK;
         BENCH_TYPES(CASE)
 #undef CASE
@@ -101,11 +90,34 @@ static allfold_status cpu_fill(struct machine *machine, const struct bench_data 
     }
 }
 
+static allfold_status cpu_known(struct machine *machine, const struct bench_row_of *row, struct bench_known *known,
+                                struct error *error)
+{
+    *known = bench_known_of_none();
+#pragma omp parallel num_threads(cpu_of(machine)->device->threads)
+    {
+        struct bench_known own = bench_known_of_none();
+#pragma omp for nowait
+        for (uint64_t i = 0; i < row->count; i++)
+            bench_know(&own, row, i);
+#pragma omp critical(allfold_bench_known)
+        bench_known_add(known, &own);
+    }
+    return error->status;
+}
+
+static allfold_status cpu_fetch(struct machine *machine, const void *from, void *to, size_t bytes, struct error *error)
+{
+    (void)machine;
+    memcpy(to, from, bytes);
+    return error->status;
+}
+
 double machine_cpu_softmax_error(const struct softmax_found *found, int threads)
 {
     switch (found->type) {
 #define CASE(ID, name, bits) \
-    case ALLFOLD_##ID: return error_##name(found->x, found->y, found->count, found->sumexp, threads);
+    case ALLFOLD_##ID: return error_##name(found, threads);
         BENCH_TYPES(CASE)
 #undef CASE
     default: return INFINITY;
@@ -118,9 +130,9 @@ static allfold_status cpu_softmax_error(struct machine *machine, const struct so
     return error->status;
 }
 
-static allfold_status cpu_poison(struct machine *machine, allfold_type type, uint64_t count, struct error *error)
+static allfold_status cpu_poison(struct machine *machine, uint64_t bytes, struct error *error)
 {
-    memset(machine->y, 0xff, count * allfold_type_bytes(type));
+    memset(machine->y, 0xff, bytes);
     return error->status;
 }
 
@@ -237,6 +249,8 @@ static const struct machine_ops cpu_ops = {
     .close = cpu_close,
     .describe = cpu_describe,
     .fill = cpu_fill,
+    .known = cpu_known,
+    .fetch = cpu_fetch,
     .poison = cpu_poison,
     .softmax_error = cpu_softmax_error,
     .clear = cpu_clear,

@@ -27,41 +27,32 @@ template <allfold_type type> static __global__ void fill_kernel(typename data<ty
         x[i] = data<type>::make((double)bench_number(first + i, data<type>::bits) * unit);
 }
 
-struct known_on_device {
-    unsigned long long high, low;
-    long long max;
-    double sumexp;
-};
-
 /* Integer atomics cannot get the sums wrong; exponentials are added plainly, in f64. */
-template <allfold_type type> static __global__ void known_kernel(uint64_t first, uint64_t n, known_on_device *known)
+static __global__ void known_kernel(struct bench_row_of row, struct bench_known *known)
 {
-    const double unit = bench_unit(data<type>::bits, data<type>::floating);
-    long long high = 0, low = 0, max = INT64_MIN;
-    double sumexp = 0;
-    for (uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x; i < n; i += (uint64_t)gridDim.x * blockDim.x) {
-        const int64_t number = bench_number(first + i, data<type>::bits);
-        high += number >> 32;
-        low += (uint32_t)number;
-        max = number > max ? number : max;
-        if constexpr (data<type>::floating)
-            sumexp += exp((double)number * unit);
-    }
-    atomicAdd(&known->high, (unsigned long long)high);
-    atomicAdd(&known->low, (unsigned long long)low);
-    atomicMax(&known->max, max);
-    atomicAdd(&known->sumexp, sumexp);
+    struct bench_known own = bench_known_of_none();
+    for (uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x; i < row.count; i += (uint64_t)gridDim.x * blockDim.x)
+        bench_know(&own, &row, i);
+    atomicAdd((unsigned long long *)&known->high, (unsigned long long)own.high);
+    atomicAdd((unsigned long long *)&known->low, (unsigned long long)own.low);
+    atomicMax((long long *)&known->max, (long long)own.max);
+    for (int i = 0; i < 3; i++)
+        atomicAdd((unsigned long long *)&known->products[i], (unsigned long long)own.products[i]);
+    atomicAdd((unsigned long long *)&known->products_high, (unsigned long long)own.products_high);
+    atomicAdd(&known->sumexp, own.sumexp);
 }
 
 /* The largest relative error of y, as the bits of a double, which order as positive doubles do. What is not a number
    counts as infinite. */
 template <allfold_type type>
-static __global__ void error_kernel(const typename data<type>::stored *x, const typename data<type>::stored *y, uint64_t n,
-                                    double sumexp, unsigned long long *bits)
+static __global__ void error_kernel(struct softmax_found given, unsigned long long *bits)
 {
+    typedef typename data<type>::stored stored;
+    const stored *const x = (const stored *)given.x, *const y = (const stored *)given.y;
     double most = 0;
-    for (uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x; i < n; i += (uint64_t)gridDim.x * blockDim.x) {
-        const double expected = exp(data<type>::load(x[i])) / sumexp, found = data<type>::load(y[i]);
+    for (uint64_t k = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x; k < given.count; k += (uint64_t)gridDim.x * blockDim.x) {
+        const uint64_t i = k * given.stride;
+        const double expected = exp(data<type>::load(x[i])) / given.sumexp, found = data<type>::load(y[i]);
         /* 16-bit results may be subnormal, where only the absolute error is small */
         const double least = type == ALLFOLD_F16 ? 0x1p-14 : 0x1p-120;
         const double error = fabs(found - expected) / (expected > least ? expected : least);
@@ -107,7 +98,7 @@ static void cuda_close(struct machine *machine)
     cudaFree(cuda->space.scratch);
     cudaFree(cuda->space.mailbox);
     cudaFreeHost(machine->host_x);
-    cudaFreeHost(cuda->cub_value);
+    cudaFreeHost(machine->taken);
     gpu_close(cuda->gpu);
     cudaGetLastError();
     free(cuda);
@@ -128,61 +119,67 @@ static allfold_status cuda_describe(struct machine *machine, struct bench_facts 
     return error->status;
 }
 
-template <allfold_type type>
-static allfold_status fill_type(struct cuda_machine *cuda, const struct bench_data *made, struct bench_known *known,
-                                struct error *error)
+template <allfold_type type> static void fill_type(struct cuda_machine *cuda, const struct bench_data *made)
 {
-    const uint64_t first = made->first, n = made->count;
-    static const char what[] = "making the data";
-    const cudaStream_t stream = cuda->gpu->stream;
-    known_on_device found = {0, 0, INT64_MIN, 0.0};
-    void *room;
-    if (gpu_buffer(cuda->gpu, GPU_COUNTER, sizeof found, &room, error) != ALLFOLD_OK)
-        return error->status;
-    fill_kernel<type><<<blocks_for(cuda, n), THREADS, 0, stream>>>((typename data<type>::stored *)cuda->machine.x, first, n);
-    if (started(cudaMemcpyAsync(room, &found, sizeof found, cudaMemcpyHostToDevice, stream), what, error) != ALLFOLD_OK)
-        return error->status;
-    known_kernel<type><<<blocks_for(cuda, n), THREADS, 0, stream>>>(first, n, (known_on_device *)room);
-    if (started(cudaMemcpyAsync(&found, room, sizeof found, cudaMemcpyDeviceToHost, stream), what, error) != ALLFOLD_OK
-        || gpu_wait(cuda->gpu, what, error) != ALLFOLD_OK)
-        return error->status;
-    *known = {(int64_t)found.high, found.max, found.low, found.sumexp};
-    return ALLFOLD_OK;
+    typedef typename data<type>::stored stored;
+    fill_kernel<type><<<blocks_for(cuda, made->count), THREADS, 0, cuda->gpu->stream>>>((stored *)cuda->machine.x + made->place,
+                                                                                       made->first, made->count);
 }
 
-static allfold_status cuda_fill(struct machine *machine, const struct bench_data *made, struct bench_known *known,
-                                struct error *error)
+static allfold_status cuda_fill(struct machine *machine, const struct bench_data *made, struct error *error)
 {
+    static const char what[] = "making the data";
     struct cuda_machine *const cuda = cuda_of(machine);
+    const size_t offset = made->place * allfold_type_bytes(made->type), bytes = made->count * allfold_type_bytes(made->type);
     switch (made->type) {
-#define CASE(ID, name, bits)                                \
-    case ALLFOLD_##ID:                                      \
-        fill_type<ALLFOLD_##ID>(cuda, made, known, error);  \
+#define CASE(ID, name, bits)                  \
+    case ALLFOLD_##ID:                        \
+        fill_type<ALLFOLD_##ID>(cuda, made);  \
         break;
         BENCH_TYPES(CASE)
 #undef CASE
     default:
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "no data of type %d", (int)made->type);
     }
-    if (error->status == ALLFOLD_OK && made->in_host)
-        gpu_check(cudaMemcpy(machine->host_x, machine->x, made->count * allfold_type_bytes(made->type), cudaMemcpyDeviceToHost),
-                    "making the data on the host", error);
+    if (started(cudaSuccess, what, error) != ALLFOLD_OK || gpu_wait(cuda->gpu, what, error) != ALLFOLD_OK || !made->in_host)
+        return error->status;
+    return gpu_check(cudaMemcpy((char *)machine->host_x + offset, (char *)machine->x + offset, bytes, cudaMemcpyDeviceToHost),
+                     "making the data on the host", error);
+}
+
+static allfold_status cuda_known(struct machine *machine, const struct bench_row_of *row, struct bench_known *known,
+                                 struct error *error)
+{
+    static const char what[] = "adding the data";
+    struct cuda_machine *const cuda = cuda_of(machine);
+    const cudaStream_t stream = cuda->gpu->stream;
+    const struct bench_known none = bench_known_of_none();
+    void *counter;
+    if (gpu_buffer(cuda->gpu, GPU_COUNTER, sizeof none, &counter, error) != ALLFOLD_OK
+        || started(cudaMemcpyAsync(counter, &none, sizeof none, cudaMemcpyHostToDevice, stream), what, error) != ALLFOLD_OK)
+        return error->status;
+    known_kernel<<<blocks_for(cuda, row->count), THREADS, 0, stream>>>(*row, (struct bench_known *)counter);
+    if (started(cudaSuccess, what, error) == ALLFOLD_OK)
+        gpu_fetch(cuda->gpu, known, counter, sizeof *known, error);
     return error->status;
+}
+
+static allfold_status cuda_fetch(struct machine *machine, const void *from, void *to, size_t bytes, struct error *error)
+{
+    return gpu_fetch(cuda_of(machine)->gpu, to, from, bytes, error);
 }
 
 template <allfold_type type>
 static allfold_status error_of_type(struct cuda_machine *cuda, const struct softmax_found *found, double *worst, struct error *error)
 {
     static const char what[] = "checking softmax";
-    typedef typename data<type>::stored stored;
     const cudaStream_t stream = cuda->gpu->stream;
     unsigned long long bits = 0;
     void *room;
     if (gpu_buffer(cuda->gpu, GPU_COUNTER, sizeof bits, &room, error) != ALLFOLD_OK
         || started(cudaMemsetAsync(room, 0, sizeof bits, stream), what, error) != ALLFOLD_OK)
         return error->status;
-    error_kernel<type><<<blocks_for(cuda, found->count), THREADS, 0, stream>>>((const stored *)found->x, (const stored *)found->y,
-                                                                               found->count, found->sumexp, (unsigned long long *)room);
+    error_kernel<type><<<blocks_for(cuda, found->count), THREADS, 0, stream>>>(*found, (unsigned long long *)room);
     if (started(cudaMemcpyAsync(&bits, room, sizeof bits, cudaMemcpyDeviceToHost, stream), what, error) != ALLFOLD_OK
         || gpu_wait(cuda->gpu, what, error) != ALLFOLD_OK)
         return error->status;
@@ -203,11 +200,11 @@ static allfold_status cuda_softmax_error(struct machine *machine, const struct s
     }
 }
 
-static allfold_status cuda_poison(struct machine *machine, allfold_type type, uint64_t count, struct error *error)
+static allfold_status cuda_poison(struct machine *machine, uint64_t bytes, struct error *error)
 {
     static const char what[] = "poisoning the output";
     struct gpu *const gpu = cuda_of(machine)->gpu;
-    gpu_check(cudaMemsetAsync(machine->y, 0xff, count * allfold_type_bytes(type), gpu->stream), what, error);
+    gpu_check(cudaMemsetAsync(machine->y, 0xff, bytes, gpu->stream), what, error);
     return gpu_wait(gpu, what, error);
 }
 
@@ -373,7 +370,7 @@ static struct cub_call cub_call_of(const struct machine *machine, const struct c
 {
     struct cub_call whole = *call;
     whole.x = machine->x;
-    whole.result = call->work == CUB_NORMALISE ? machine->y : machine->result;
+    whole.result = call->work == CUB_NORMALISE || call->length > 0 ? machine->y : machine->result;
     return whole;
 }
 
@@ -402,13 +399,8 @@ static allfold_status cuda_cub(struct machine *machine, const struct cub_call *c
 static allfold_status cuda_cub_fetch(struct machine *machine, struct error *error)
 {
     struct cuda_machine *const cuda = cuda_of(machine);
-    return gpu_check(cudaMemcpyAsync(cuda->cub_value, machine->result, 8, cudaMemcpyDeviceToHost, cuda->gpu->stream),
+    return gpu_check(cudaMemcpyAsync(machine->taken, machine->result, 8, cudaMemcpyDeviceToHost, cuda->gpu->stream),
                      "copying CUB's result", error);
-}
-
-static double cuda_cub_value(const struct machine *machine, enum cub_work work, allfold_type type)
-{
-    return cub_value(work, type, ((const struct cuda_machine *)machine)->cub_value);
 }
 
 static const struct machine_ops cuda_ops = {
@@ -416,6 +408,8 @@ static const struct machine_ops cuda_ops = {
     .close = cuda_close,
     .describe = cuda_describe,
     .fill = cuda_fill,
+    .known = cuda_known,
+    .fetch = cuda_fetch,
     .poison = cuda_poison,
     .softmax_error = cuda_softmax_error,
     .clear = cuda_clear,
@@ -435,8 +429,9 @@ static const struct machine_ops cuda_ops = {
     .cub_prepare = cuda_cub_prepare,
     .cub = cuda_cub,
     .cub_fetch = cuda_cub_fetch,
-    .cub_value = cuda_cub_value,
+    .cub_value = cub_value,
     .cub_has_gpu_to_gpu = cub_has_gpu_to_gpu,
+    .cub_has_rows = cub_has_rows,
 };
 
 static allfold_status open_memory(struct cuda_machine *cuda, const struct bench_bytes *bytes, struct error *error)
@@ -452,7 +447,7 @@ static allfold_status open_memory(struct cuda_machine *cuda, const struct bench_
             && gpu_check(cudaHostAlloc(&m->host_x, bytes->host, cudaHostAllocDefault), "pinned host memory for the data",
                            error)
                    != ALLFOLD_OK)
-        || gpu_check(cudaHostAlloc(&cuda->cub_value, 64, cudaHostAllocDefault), what, error) != ALLFOLD_OK
+        || gpu_check(cudaHostAlloc(&m->taken, 64, cudaHostAllocDefault), what, error) != ALLFOLD_OK
         || gpu_check(cudaMalloc(&cuda->space.scratch, fold_scratch_bytes(multiprocessors)), what, error) != ALLFOLD_OK
         || gpu_check(cudaMemsetAsync(cuda->space.scratch, 0, fold_scratch_bytes(multiprocessors), cuda->gpu->stream),
                        what, error)

@@ -26,7 +26,6 @@ struct cuda_machine {
     int read_count, copy_count; /* for so many numbers of bytes the fastest way is known */
     struct gpu_read reads[READS_MAX];
     struct copy_job copies[READS_MAX];
-    void *cub_value; /* pinned: CUB's result */
     size_t scratch_bytes;
 };
 

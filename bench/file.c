@@ -178,13 +178,14 @@ static allfold_status open_input(struct bench *b, struct array_info *info, struc
 
 allfold_status bench_file_fold(struct bench *b, struct error *error)
 {
-    const struct fold_call call = {.fold = b->task->subject->fold, .level = b->task->subject->level};
+    const struct fold_call call = {.fold = (allfold_fold)b->task->subject->fold, .level = b->task->subject->level};
     struct array_info info;
     struct fold_results found;
     struct job job = {0};
     open_input(b, &info, &job, error);
     if (core_reduce(b->context, &call, &job, &found, error) == ALLFOLD_OK)
-        b->result = (allfold_result){.value = found.fields[0].value};
+        b->results[0] = (allfold_result){.value = found.fields[0].value};
+    b->result_count = 1;
     source_close(job.source);
     return error->status;
 }
@@ -218,7 +219,7 @@ allfold_status bench_file_softmax_error(struct bench *b, double sumexp, double *
     if (fd < 0 || y == NULL)
         error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: the benchmark cannot read its output", b->files->output);
     else if (file_read(&all, y, error) == ALLFOLD_OK)
-        *found = machine_cpu_softmax_error(&(struct softmax_found){b->task->type, elements_of(b), y, b->task->count, sumexp},
+        *found = machine_cpu_softmax_error(&(struct softmax_found){b->task->type, elements_of(b), y, b->task->count, 1, sumexp},
                                            b->files->threads);
     free(y);
     if (fd >= 0)

@@ -2,7 +2,10 @@
 # bench/subjects.c, a peer one in bench/peers.c.
 noinst_LIBRARIES += libbench.a
 libbench_a_SOURCES = \
+	bench/axis.c \
 	bench/cpu.c \
+	bench/cublas.c \
+	bench/expected.c \
 	bench/file.c \
 	bench/health.c \
 	bench/nccl.c \

@@ -10,18 +10,19 @@
 extern "C" {
 #endif
 
-/* Elements first, first + 1, ... of the data. */
+/* Elements first, first + 1, ... of the data, which go to x[place] and on. */
 struct bench_data {
     allfold_type type;
-    uint64_t first, count;
+    uint64_t first, count, place;
     bool in_host;
 };
 
-/* Softmax y of elements x, whose exponentials add up to sumexp; in memory of the machine. */
+/* Softmax y of elements x, `count` of them, each `stride` behind the one before, whose exponentials add up to sumexp; in memory of the
+   machine. */
 struct softmax_found {
     allfold_type type;
     const void *x, *y;
-    uint64_t count;
+    uint64_t count, stride;
     double sumexp;
 };
 
@@ -31,11 +32,14 @@ struct machine_ops {
     void (*close)(struct machine *machine);
     /* Fills in what is known without measuring. */
     allfold_status (*describe)(struct machine *machine, struct bench_facts *facts, struct error *error);
-    /* The data to machine->x, and to host_x where in_host; what is known of it. */
-    allfold_status (*fill)(struct machine *machine, const struct bench_data *data, struct bench_known *known,
-                           struct error *error);
-    /* Fills so many elements of machine->y with NaN, so that what is not written shows. */
-    allfold_status (*poison)(struct machine *machine, allfold_type type, uint64_t count, struct error *error);
+    /* The data to machine->x, and to host_x where in_host. */
+    allfold_status (*fill)(struct machine *machine, const struct bench_data *data, struct error *error);
+    /* What is known of a row of the data, wherever it lies. */
+    allfold_status (*known)(struct machine *machine, const struct bench_row_of *row, struct bench_known *known, struct error *error);
+    /* From the machine's memory to the host's. */
+    allfold_status (*fetch)(struct machine *machine, const void *from, void *to, size_t bytes, struct error *error);
+    /* Sets all bits of so many bytes of machine->y, which makes elements NaN, so that what is not written shows. */
+    allfold_status (*poison)(struct machine *machine, uint64_t bytes, struct error *error);
     /* The largest |y / (exp(x) / sumexp) - 1|. */
     allfold_status (*softmax_error)(struct machine *machine, const struct softmax_found *found, double *worst, struct error *error);
 
@@ -61,19 +65,22 @@ struct machine_ops {
     /* NULL where there is none. */
     allfold_status (*link)(struct machine *machine, uint64_t bytes, bool in, struct error *error); /* host_x, x */
     allfold_status (*nothing)(struct machine *machine, struct error *error); /* an empty kernel */
-    /* CUB, which gets x and result from the machine: its result stays on the device. fetch takes the result to the host, value tells it after wait. */
+    /* CUB, which gets x and result from the machine: its result stays on the device. cub_fetch takes the result to the host, where it
+       is after wait; cub_value tells a result in host memory. */
     allfold_status (*cub_prepare)(struct machine *machine, const struct cub_call *call, struct error *error);
     allfold_status (*cub)(struct machine *machine, const struct cub_call *call, struct error *error);
     allfold_status (*cub_fetch)(struct machine *machine, struct error *error);
-    double (*cub_value)(const struct machine *machine, enum cub_work work, allfold_type type);
-    /* Whether this CUB has CUB_SUM_GPU_TO_GPU: of f32 and f64, of fewer than 2^31. */
+    double (*cub_value)(enum cub_work work, allfold_type type, const void *value);
+    /* Whether this CUB has CUB_SUM_GPU_TO_GPU: of f32 and f64, of fewer than 2^31; and CUB_ROWS_SUM and CUB_ROWS_MAX. */
     bool (*cub_has_gpu_to_gpu)(void);
+    bool (*cub_has_rows)(void);
 };
 
 struct machine {
     const struct machine_ops *ops;
     void *x, *y, *host_x;  /* of the bytes that open was told */
     void *stream, *result; /* cudaStream_t in which all work goes, and CUB's result; NULL on the CPU */
+    void *taken;           /* host memory: the result that cub_fetch has taken there */
 };
 
 /* Opens a GPU, local_rank modulo visible; or the CPU, with so many threads. */

@@ -7,55 +7,35 @@
 
 static enum bench_kind kind_of(const struct bench *b) { return b->task->subject->kind; }
 static bool in_place(const struct bench *b) { return b->task->place == BENCH_ON_DEVICE; }
-static bool is_softmax(const struct bench *b) { return in_place(b) && kind_of(b) == BENCH_SOFTMAX; }
+static bool is_whole(const struct bench *b) { return in_place(b) && !bench_is_axis(b); }
+static bool is_softmax(const struct bench *b) { return is_whole(b) && kind_of(b) == BENCH_SOFTMAX; }
 
 /* ---- what a result must be */
 
-static bool near(double found, long double expected, double tolerance)
+static const char *fold_name(const struct bench *b)
 {
-    return fabsl((long double)found - expected) <= (long double)tolerance;
-}
-
-static allfold_status say_wrong(double found, double expected, char wrong[96])
-{
-    snprintf(wrong, 96, "found %.9g where %.9g is expected", found, expected);
-    return ALLFOLD_OK;
-}
-
-/* allfold adds far more exactly than f32 does; no element can be missing from a sum this close. */
-static double sum_tolerance(const struct bench_expected *expected) { return 0x1p-38 * (double)expected->count; }
-
-static allfold_status check_value(const struct bench *b, const struct bench_expected *expected, double found, char wrong[96])
-{
-    switch (b->task->subject->fold) {
-    case ALLFOLD_SUM:
-        return near(found, expected->sum, sum_tolerance(expected)) ? ALLFOLD_OK
-                                                                    : say_wrong(found, (double)expected->sum, wrong);
-    case ALLFOLD_MAX:
-        return found == expected->max ? ALLFOLD_OK : say_wrong(found, expected->max, wrong);
-    default: { /* logsumexp */
-        const double value = log(expected->sumexp);
-        return near(found, value, 1e-9 * fabs(value)) ? ALLFOLD_OK : say_wrong(found, value, wrong);
-    }
-    }
+    return bench_is_dot(b) ? "dot" : allfold_fold_name((allfold_fold)b->task->subject->fold);
 }
 
 static allfold_status check_partial(const struct bench *b, const struct bench_expected *expected,
                                     const struct partial *partial, char wrong[96], struct error *error)
 {
     if (kind_of(b) == BENCH_FOLD) {
-        struct fold_results result;
-        const struct fold_call call = {.fold = b->task->subject->fold, .level = b->task->subject->level};
-        if (fold_finish(&call, b->task->type, partial, expected->count, &result, error) != ALLFOLD_OK)
+        struct fold_results found;
+        const struct fold_call call = {.fold = (allfold_fold)b->task->subject->fold, .level = b->task->subject->level,
+                                       .result_type = bench_result_type(b->task)};
+        if (fold_finish(&call, b->task->type, partial, expected->count, &found, error) != ALLFOLD_OK)
             return error->status;
-        return check_value(b, expected, allfold_number(result.fields[0].value), wrong);
+        for (int i = 0; i < found.field_count; i++)
+            bench_check(expected, found.field_count == 1 ? fold_name(b) : found.fields[i].name, allfold_number(found.fields[i].value), 0.0,
+                        wrong);
+        return ALLFOLD_OK;
     }
     struct softmax_constants constants;
     softmax_constants_set(b->work.monoid, partial, &constants);
-    const double found = exp(constants.max + constants.log_sum);
-    return constants.max == expected->max && near(found, expected->sumexp, 1e-5 * expected->sumexp)
-               ? ALLFOLD_OK
-               : say_wrong(found, expected->sumexp, wrong);
+    if (bench_near(constants.max, expected->max, 0.0, wrong))
+        bench_near(exp(constants.max + constants.log_sum), expected->sumexp, 1e-5 * expected->sumexp, wrong);
+    return ALLFOLD_OK;
 }
 
 /* tolerance: for f32; other types have their own. */
@@ -63,12 +43,9 @@ static allfold_status check_softmax(struct bench *b, const struct bench_expected
                                     struct error *error)
 {
     const bool in_file = b->task->place == BENCH_IN_FILE;
-    const struct softmax_found given = {b->task->type, b->machine->x, b->machine->y, b->task->count, expected->sumexp};
+    const struct softmax_found given = {b->task->type, b->machine->x, b->machine->y, b->task->count, 1, expected->sumexp};
     double found = NAN;
-    if (b->task->type == ALLFOLD_F64)
-        tolerance = 1e-10;
-    else if (b->task->type != ALLFOLD_F32)
-        tolerance = b->task->type == ALLFOLD_BF16 ? 0x1p-8 + 1e-4 : 0x1p-11 + 1e-4;
+    tolerance = bench_softmax_tolerance(b->task->type, tolerance);
     if ((in_file ? bench_file_softmax_error(b, expected->sumexp, &found, error)
                  : b->machine->ops->softmax_error(b->machine, &given, &found, error))
             == ALLFOLD_OK
@@ -128,23 +105,77 @@ static allfold_status exchange_run(struct bench *b, struct error *error)
 
 static bool fits_host(const struct bench *b)
 {
-    return b->task->place != BENCH_IN_FILE && (kind_of(b) == BENCH_FOLD || is_softmax(b));
+    return b->task->place != BENCH_IN_FILE && !bench_is_axis(b) && kind_of(b) != BENCH_PASS;
+}
+
+/* The operands in the caller's memory, and the library's options. */
+struct operands {
+    allfold_array x, y;
+    allfold_call call;
+};
+static struct operands operands_of(const struct bench *b)
+{
+    const char *const x = b->task->place == BENCH_IN_HOST ? b->machine->host_x : b->machine->x;
+    struct operands operands = {.x = {x, b->task->count, b->task->type}, .call = ALLFOLD_CALL_INIT};
+    operands.y = operands.x;
+    operands.y.data = x + bench_second_place(b->task->count) * allfold_type_bytes(b->task->type);
+    operands.call.result_type = bench_result_type(b->task);
+    return operands;
+}
+
+/* What the library says of its call. */
+static allfold_status called(const struct bench *b, allfold_status status, struct error *error)
+{
+    return status == ALLFOLD_OK ? status : error_set(error, status, "%s", allfold_message(b->context));
 }
 
 static allfold_status host_run(struct bench *b, struct error *error)
 {
-    const allfold_array part = {b->task->place == BENCH_IN_HOST ? b->machine->host_x : b->machine->x, b->task->count, b->task->type};
-    const allfold_status status =
-        kind_of(b) == BENCH_SOFTMAX ? allfold_softmax(b->context, &part, b->machine->y, b->task->type, NULL)
-                                    : allfold_reduce(b->context, b->task->subject->fold, &part, NULL, &b->result);
-    return status == ALLFOLD_OK ? status : error_set(error, status, "%s", allfold_message(b->context));
+    const struct operands o = operands_of(b);
+    const allfold_fold fold = (allfold_fold)b->task->subject->fold;
+    allfold_results all = {.results = b->results, .capacity = FOLD_RESULTS_MAX};
+    b->result_count = 1;
+    if (kind_of(b) == BENCH_SOFTMAX)
+        return called(b, allfold_softmax(b->context, &o.x, b->machine->y, b->task->type, NULL), error);
+    if (bench_is_dot(b))
+        return called(b, allfold_dot(b->context, &o.x, &o.y, &o.call, b->results), error);
+    if (allfold_result_count(fold) == 1)
+        return called(b, allfold_reduce(b->context, fold, &o.x, &o.call, b->results), error);
+    called(b, allfold_reduce_all(b->context, fold, &o.x, &o.call, &all), error);
+    b->result_count = all.count;
+    return error->status;
 }
 
 static allfold_status host_check(struct bench *b, char wrong[96], struct error *error)
 {
-    return kind_of(b) == BENCH_SOFTMAX ? check_softmax(b, &b->all, 1e-5, wrong, error)
-                                       : check_value(b, &b->all, allfold_number(b->result.value), wrong);
+    if (kind_of(b) == BENCH_SOFTMAX)
+        return check_softmax(b, &b->all, 1e-5, wrong, error);
+    for (size_t i = 0; i < b->result_count; i++)
+        bench_check(&b->all, b->result_count == 1 ? fold_name(b) : b->results[i].name, allfold_number(b->results[i].value), 0.0, wrong);
+    return ALLFOLD_OK;
 }
+
+/* ---- folds that are begun and then ended */
+
+static bool fits_begun(const struct bench *b) { return is_whole(b) && kind_of(b) == BENCH_FOLD; }
+
+static allfold_status begun_run(struct bench *b, int count, struct error *error)
+{
+    const struct operands o = operands_of(b);
+    allfold_request requests[4];
+    allfold_results all = {.results = b->results, .capacity = FOLD_RESULTS_MAX};
+    for (int i = 0; i < count; i++)
+        called(b, bench_is_dot(b) ? allfold_dot_begin(b->context, &o.x, &o.y, &o.call, &requests[i])
+                                  : allfold_reduce_begin(b->context, (allfold_fold)b->task->subject->fold, &o.x, &o.call, &requests[i]),
+               error);
+    for (int i = 0; i < count; i++)
+        called(b, allfold_reduce_end(b->context, requests[i], &all), error);
+    b->result_count = all.count;
+    return error->status;
+}
+
+static allfold_status begun_one_run(struct bench *b, struct error *error) { return begun_run(b, 1, error); }
+static allfold_status begun_four_run(struct bench *b, struct error *error) { return begun_run(b, 4, error); }
 
 /* ---- CUB, and with it MPI or NCCL */
 
@@ -155,7 +186,12 @@ static enum cub_work cub_work_of(const struct bench *b)
                                                                                   : CUB_MAX;
 }
 
-static bool fits_cub(const struct bench *b) { return in_place(b) && b->machine->ops->cub != NULL; }
+static bool fits_cub(const struct bench *b)
+{
+    const int fold = b->task->subject->fold;
+    return is_whole(b) && b->machine->ops->cub != NULL
+           && (kind_of(b) != BENCH_FOLD || fold == ALLFOLD_SUM || fold == ALLFOLD_MAX || fold == ALLFOLD_LOGSUMEXP);
+}
 static bool fits_cub_value(const struct bench *b)
 {
     return fits_cub(b) && kind_of(b) == BENCH_FOLD && cub_work_of(b) != CUB_SUMEXP;
@@ -219,7 +255,7 @@ static allfold_status cub_gpu_to_gpu_run(struct bench *b, struct error *error)
 
 static double cub_value(const struct bench *b, enum cub_work work)
 {
-    return b->machine->ops->cub_value(b->machine, work, b->task->type);
+    return b->machine->ops->cub_value(work, b->task->type, b->machine->taken);
 }
 
 /* The result of what was started, copied to the host. */
@@ -261,38 +297,19 @@ static allfold_status cub_nccl_run(struct bench *b, struct error *error)
     return error->status;
 }
 
-/* CUB adds f32 in f32: the error of a sum grows with its terms, as that of a random walk. int32 wraps. */
-static allfold_status check_cub_value(const struct bench *b, const struct bench_expected *expected, double found,
-                                      char wrong[96])
-{
-    const enum cub_work work = cub_work_of(b);
-    const double n = (double)expected->count;
-    if (work == CUB_MAX)
-        return found == expected->max ? ALLFOLD_OK : say_wrong(found, expected->max, wrong);
-    if (work == CUB_SUMEXP) {
-        const double sum = expected->sumexp / exp(expected->max);
-        return near(found, sum, 1e-4 * sum) ? ALLFOLD_OK : say_wrong(found, sum, wrong);
-    }
-    if (b->task->type == ALLFOLD_INT32) {
-        const uint32_t low = (uint32_t)(int64_t)expected->sum;
-        return (uint32_t)(int64_t)found == low ? ALLFOLD_OK : say_wrong(found, low, wrong);
-    }
-    const double tolerance = b->task->type == ALLFOLD_F64 ? sum_tolerance(expected) : 2e-6 * pow(n, 0.75);
-    return near(found, expected->sum, tolerance) ? ALLFOLD_OK : say_wrong(found, (double)expected->sum, wrong);
-}
-
 static allfold_status cub_check(struct bench *b, char wrong[96], struct error *error)
 {
     if (kind_of(b) == BENCH_SOFTMAX)
         return check_softmax(b, &b->mine, 1e-4, wrong, error);
     if (cub_take(b, error) != ALLFOLD_OK)
         return error->status;
-    return check_cub_value(b, &b->mine, cub_value(b, cub_work_of(b)), wrong);
+    bench_check_cub(b->task->type, cub_work_of(b), &b->mine, cub_value(b, cub_work_of(b)), wrong);
+    return ALLFOLD_OK;
 }
 
 static allfold_status cub_value_check(struct bench *b, char wrong[96], struct error *error)
 {
-    check_cub_value(b, &b->all, b->found, wrong);
+    bench_check_cub(b->task->type, cub_work_of(b), &b->all, b->found, wrong);
     return error->status;
 }
 
@@ -317,10 +334,34 @@ static allfold_status three_pass_check(struct bench *b, char wrong[96], struct e
     return check_softmax(b, &b->all, 1e-4, wrong, error);
 }
 
+/* ---- cuBLAS */
+
+static bool fits_cublas(const struct bench *b)
+{
+    return is_whole(b) && bench_is_dot(b) && b->cublas != NULL && (b->task->type == ALLFOLD_F32 || b->task->type == ALLFOLD_F64);
+}
+static bool fits_cublas_copy(const struct bench *b) { return fits_cublas(b) && b->size == 1; }
+
+static allfold_status cublas_copy_run(struct bench *b, struct error *error)
+{
+    return bench_cublas_dot(b, error) == ALLFOLD_OK ? cub_take(b, error) : error->status;
+}
+
+static allfold_status cublas_check(struct bench *b, char wrong[96], struct error *error)
+{
+    if (cub_take(b, error) != ALLFOLD_OK)
+        return error->status;
+    if (b->task->type == ALLFOLD_F64)
+        bench_check(&b->mine, "dot", cub_value(b, CUB_SUM), 0.0, wrong);
+    else
+        bench_near(cub_value(b, CUB_SUM), b->mine.products, bench_f32_tolerance(b->task->count, 64.0), wrong);
+    return ALLFOLD_OK;
+}
+
 /* ---- the ceilings */
 
 static bool fits_read(const struct bench *b) { return in_place(b) && bench_bytes(b) >= 16; }
-static bool fits_copy(const struct bench *b) { return is_softmax(b) && bench_bytes(b) >= 16; }
+static bool fits_copy(const struct bench *b) { return in_place(b) && kind_of(b) == BENCH_SOFTMAX && bench_bytes(b) >= 16; }
 static bool fits_link(const struct bench *b) { return b->task->place != BENCH_ON_DEVICE && kind_of(b) == BENCH_FOLD && b->machine->ops->link != NULL; }
 
 static allfold_status read_prepare(struct bench *b, struct error *error)
@@ -345,38 +386,51 @@ static allfold_status link_run(struct bench *b, struct error *error)
 }
 
 const struct bench_peer bench_peers[] = {
-    {"allfold", BENCH_KERNEL, "its kernels; on the CPU its loops", in_place, NULL, kernel_run, kernel_check, false, false},
-    {"cub", BENCH_KERNEL, "cub::DeviceReduce; for sumexp and softmax in passes", fits_cub, cub_prepare_all, cub_run,
-     cub_check, false, false},
+    {"allfold", BENCH_KERNEL, "its kernels; on the CPU its loops", is_whole, NULL, kernel_run, kernel_check, BENCH_MOVES_ALL},
+    {"cub", BENCH_KERNEL, "cub::DeviceReduce; for sumexp and softmax in passes", fits_cub, cub_prepare_all, cub_run, cub_check,
+     BENCH_MOVES_ALL},
     {"cub-gpu-to-gpu", BENCH_KERNEL, "CUB's sums with the same bits on any GPU, where CUB has them (CCCL 3.1)", fits_cub_gpu_to_gpu,
-     cub_gpu_to_gpu_prepare, cub_gpu_to_gpu_run, cub_check, false, false},
-    {"read", BENCH_KERNEL, "the fastest plain read of the same bytes", fits_read, read_prepare, read_run, NULL, false, false},
-    {"copy", BENCH_KERNEL, "the fastest plain copy of the same bytes", fits_copy, copy_prepare, copy_run, NULL, true, false},
-    {"link", BENCH_KERNEL, "copying the data from pinned host memory", fits_link, NULL, link_run, NULL, false, true},
-    {"allfold", BENCH_PARTIAL, "from the call to the rank's partial on its host", in_place, NULL, partial_run,
-     partial_check, false, false},
-    {"allfold", BENCH_EXCHANGE, "the exchange of ready partials", in_place, NULL, exchange_run, NULL, false, false},
-    {"allfold", BENCH_HOST, "the library's call", fits_host, NULL, host_run, host_check, false, false},
-    {"cub+copy", BENCH_HOST, "CUB, its result copied to the host (one rank)", fits_cub_copy, cub_prepare_all,
-     cub_copy_run, cub_value_check, false, false},
-    {"cub+copy+mpi", BENCH_HOST, "the same, then MPI_Allreduce", fits_cub_mpi, cub_prepare_all, cub_mpi_run,
-     cub_value_check, false, false},
-    {"cub+nccl+copy", BENCH_HOST, "CUB, ncclAllReduce, the result copied to the host", fits_cub_nccl, cub_prepare_all,
-     cub_nccl_run, cub_value_check, false, false},
-    {"three-pass", BENCH_HOST, "softmax of CUB's passes, two MPI_Allreduce between them", fits_three_pass,
-     cub_prepare_all, three_pass_run, three_pass_check, false, false},
-    {"allfold", BENCH_HOST, "a fold of a file", bench_file_fits_fold, NULL, bench_file_fold, host_check, false, false},
+     cub_gpu_to_gpu_prepare, cub_gpu_to_gpu_run, cub_check, BENCH_MOVES_ALL},
+    {"cub", BENCH_KERNEL, "rows: cub::DeviceSegmentedReduce of segments of one length (CCCL 3.4)", bench_axis_fits_cub,
+     bench_axis_cub_prepare, bench_axis_cub_run, bench_axis_cub_check, BENCH_MOVES_ALL},
+    {"cublas", BENCH_KERNEL, "dot products of f32 and f64 by cuBLAS, if it can be loaded", fits_cublas, NULL, bench_cublas_dot,
+     cublas_check, BENCH_MOVES_ALL},
+    {"read", BENCH_KERNEL, "the fastest plain read of the same bytes", fits_read, read_prepare, read_run, NULL, BENCH_MOVES_INPUT},
+    {"copy", BENCH_KERNEL, "the fastest plain copy of the same bytes", fits_copy, copy_prepare, copy_run, NULL, BENCH_MOVES_COPY},
+    {"link", BENCH_KERNEL, "copying the data from pinned host memory", fits_link, NULL, link_run, NULL, BENCH_MOVES_INPUT},
+    {"allfold", BENCH_PARTIAL, "from the call to the rank's partial on its host", is_whole, NULL, partial_run, partial_check,
+     BENCH_MOVES_ALL},
+    {"allfold", BENCH_EXCHANGE, "the exchange of ready partials", is_whole, NULL, exchange_run, NULL, BENCH_MOVES_ALL},
+    {"allfold", BENCH_HOST, "the library's call", fits_host, NULL, host_run, host_check, BENCH_MOVES_ALL},
+    {"allfold", BENCH_HOST, "the library's call along an axis", bench_axis_fits, NULL, bench_axis_run, bench_axis_check,
+     BENCH_MOVES_ALL},
+    {"begun", BENCH_HOST, "the library's fold, begun and ended", fits_begun, NULL, begun_one_run, host_check, BENCH_MOVES_ALL},
+    {"begun-4", BENCH_HOST, "four of the same fold, begun together and then ended", fits_begun, NULL, begun_four_run, host_check,
+     BENCH_MOVES_FOUR},
+    {"cub+copy", BENCH_HOST, "CUB, its result copied to the host (one rank)", fits_cub_copy, cub_prepare_all, cub_copy_run,
+     cub_value_check, BENCH_MOVES_ALL},
+    {"cub+copy+mpi", BENCH_HOST, "the same, then MPI_Allreduce", fits_cub_mpi, cub_prepare_all, cub_mpi_run, cub_value_check,
+     BENCH_MOVES_ALL},
+    {"cub+nccl+copy", BENCH_HOST, "CUB, ncclAllReduce, the result copied to the host", fits_cub_nccl, cub_prepare_all, cub_nccl_run,
+     cub_value_check, BENCH_MOVES_ALL},
+    {"cub", BENCH_HOST, "rows: the same, and waiting for it", bench_axis_fits_cub, bench_axis_cub_prepare, bench_axis_cub_whole,
+     bench_axis_cub_check, BENCH_MOVES_ALL},
+    {"cublas+copy", BENCH_HOST, "cuBLAS, its result copied to the host (one rank)", fits_cublas_copy, NULL, cublas_copy_run,
+     cublas_check, BENCH_MOVES_ALL},
+    {"three-pass", BENCH_HOST, "softmax of CUB's passes, two MPI_Allreduce between them", fits_three_pass, cub_prepare_all,
+     three_pass_run, three_pass_check, BENCH_MOVES_ALL},
+    {"allfold", BENCH_HOST, "a fold of a file", bench_file_fits_fold, NULL, bench_file_fold, host_check, BENCH_MOVES_ALL},
     {"allfold", BENCH_HOST, "softmax of a file, into a file that is made durable", bench_file_fits_softmax, NULL,
-     bench_file_softmax, host_check, false, false},
+     bench_file_softmax, host_check, BENCH_MOVES_ALL},
     {"pread", BENCH_HOST, "pread of the file by as many threads, nothing folded", bench_file_fits_read, NULL, bench_file_pread, NULL,
-     false, false},
-    {"direct", BENCH_HOST, "direct reads of the file by as many threads", bench_file_fits_direct, NULL, bench_file_direct, NULL, false,
-     false},
-    {"dd", BENCH_HOST, "pread of the file by one thread", bench_file_fits_read, NULL, bench_file_dd, NULL, false, false},
+     BENCH_MOVES_INPUT},
+    {"direct", BENCH_HOST, "direct reads of the file by as many threads", bench_file_fits_direct, NULL, bench_file_direct, NULL,
+     BENCH_MOVES_INPUT},
+    {"dd", BENCH_HOST, "pread of the file by one thread", bench_file_fits_read, NULL, bench_file_dd, NULL, BENCH_MOVES_INPUT},
     {"pread+copy", BENCH_HOST, "pread by as many threads, and copies to the device", bench_file_fits_device,
-     bench_file_to_device_prepare, bench_file_to_device, NULL, false, false},
+     bench_file_to_device_prepare, bench_file_to_device, NULL, BENCH_MOVES_INPUT},
     {"pwrite", BENCH_HOST, "pwrite of as many bytes by as many threads, made durable", bench_file_fits_softmax, NULL,
-     bench_file_pwrite, NULL, false, false},
+     bench_file_pwrite, NULL, BENCH_MOVES_INPUT},
 };
 const int bench_peer_count = sizeof bench_peers / sizeof *bench_peers;
 

@@ -2,7 +2,6 @@
 #include "bench/run.h"
 #include "base/host.h"
 #include "bench/file.h"
-#include "fold/exponential.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -104,6 +103,7 @@ void bench_close(struct bench *b)
     if (b == NULL)
         return;
     bench_nccl_close(b->nccl);
+    bench_cublas_close(b->cublas);
     bench_file_close(b);
     if (b->machine != NULL)
         b->machine->ops->close(b->machine);
@@ -190,13 +190,11 @@ static void survey_machine(struct bench *b, struct error *error)
     const struct machine_ops *const ops = b->machine->ops;
     struct bench_facts *const facts = &b->facts;
     const double bytes = (double)facts->ceiling_bytes;
-    struct bench_known known;
     /* ceilings are read off random data, too */
     ops->describe(b->machine, facts, error);
-    ops->fill(b->machine, &(struct bench_data){ALLFOLD_INT32, 0, facts->ceiling_bytes / 4, false}, &known, error);
+    ops->fill(b->machine, &(struct bench_data){ALLFOLD_INT32, 0, facts->ceiling_bytes / 4, 0, false}, error);
     if (on_gpu(b) && error->status == ALLFOLD_OK)
-        ops->fill(b->machine, &(struct bench_data){ALLFOLD_INT32, 0, u64_min(b->bytes.host, facts->ceiling_bytes) / 4, true}, &known,
-                  error);
+        ops->fill(b->machine, &(struct bench_data){ALLFOLD_INT32, 0, u64_min(b->bytes.host, facts->ceiling_bytes) / 4, 0, true}, error);
     if (error->status == ALLFOLD_OK && ops->read_prepare(b->machine, facts->ceiling_bytes, error) == ALLFOLD_OK)
         ops->copy_prepare(b->machine, facts->ceiling_bytes, error);
     facts->read = bytes / survey(b, survey_read, false, error);
@@ -219,69 +217,21 @@ allfold_status bench_survey(struct bench *b, const struct bench_facts **facts, s
     return error->status;
 }
 
-/* ---- the data of a case */
-
-static long double sum_of(const struct bench_known *known, allfold_type type, double *max)
-{
-    double unit = 1.0;
-    switch (type) {
-#define CASE(ID, name, bits)                                  \
-    case ALLFOLD_##ID:                                        \
-        unit = bench_unit(bits, ALLFOLD_##ID != ALLFOLD_INT32); \
-        break;
-        BENCH_TYPES(CASE)
-#undef CASE
-    default:
-        break;
-    }
-    *max = (double)known->max * unit;
-    return ((long double)known->high * 4294967296.0L + (long double)known->low) * unit;
-}
-
-static allfold_status combine_known(struct bench *b, const struct bench_known *mine, struct bench_known *all,
-                                    struct error *error)
-{
-    *all = *mine;
-    if (MPI_Allreduce(&mine->high, &all->high, 1, MPI_INT64_T, MPI_SUM, b->comm) != MPI_SUCCESS
-        || MPI_Allreduce(&mine->low, &all->low, 1, MPI_UINT64_T, MPI_SUM, b->comm) != MPI_SUCCESS
-        || MPI_Allreduce(&mine->max, &all->max, 1, MPI_INT64_T, MPI_MAX, b->comm) != MPI_SUCCESS
-        || MPI_Allreduce(&mine->sumexp, &all->sumexp, 1, MPI_DOUBLE, MPI_SUM, b->comm) != MPI_SUCCESS)
-        return error_set(error, ALLFOLD_MPI_ERROR, "MPI_Allreduce failed");
-    return ALLFOLD_OK;
-}
-
-static allfold_status fill(struct bench *b, struct error *error)
-{
-    const struct bench_case *const task = b->task;
-    struct bench_known mine = {0}, all;
-    if (b->filled.count == task->count && b->filled.type == task->type && b->filled.place == task->place)
-        return ALLFOLD_OK;
-    b->filled.count = 0;
-    const struct bench_data data = {task->type, (uint64_t)b->rank * task->count, task->count, task->place != BENCH_ON_DEVICE};
-    b->machine->ops->fill(b->machine, &data, &mine, error);
-    if (task->place == BENCH_IN_FILE && error->status == ALLFOLD_OK)
-        bench_file_fill(b, error);
-    mine.high += (int64_t)(mine.low >> 32); /* so that ranks can be added */
-    mine.low &= UINT32_MAX;
-    if (comm_agree(comm_of(b), error) != ALLFOLD_OK || combine_known(b, &mine, &all, error) != ALLFOLD_OK)
-        return error->status;
-    b->mine = (struct bench_expected){.count = task->count, .sumexp = mine.sumexp};
-    b->mine.sum = sum_of(&mine, task->type, &b->mine.max);
-    b->all = (struct bench_expected){.count = task->count * (uint64_t)b->size, .sumexp = all.sumexp};
-    b->all.sum = sum_of(&all, task->type, &b->all.max);
-    b->filled = *task;
-    return ALLFOLD_OK;
-}
-
 /* What this rank's elements fold to, for those that start from there. */
 static allfold_status fold_mine(struct bench *b, struct error *error)
 {
     const struct bench_case *const task = b->task;
-    b->context->level = task->subject->level; /* on all ranks: they measure the same */
-    b->softmax_work = (struct softmax_work){b->machine->x, b->machine->y, task->type, task->type, task->count, false, task->subject->level, false};
-    b->work = (struct work){task->subject->kind == BENCH_FOLD ? fold_monoid(task->subject->fold, task->subject->level)
-                                                             : softmax_monoid(task->type, task->type, false, task->subject->level),
-                            task->type, b->machine->x, task->count, 0, NULL};
+    const struct bench_subject *const subject = task->subject;
+    const char *const x = b->machine->x;
+    b->context->level = subject->level; /* on all ranks: they measure the same */
+    if (bench_is_axis(b))
+        return error->status;
+    b->softmax_work = (struct softmax_work){x, b->machine->y, task->type, task->type, task->count, false, subject->level, false};
+    b->work = (struct work){.monoid = subject->kind == BENCH_FOLD ? fold_monoid((allfold_fold)subject->fold, subject->level)
+                                                                  : softmax_monoid(task->type, task->type, false, subject->level),
+                            .type = task->type, .x = x, .n = task->count};
+    if (bench_is_dot(b))
+        b->work.y = x + bench_second_place(task->count) * allfold_type_bytes(task->type);
     if (task->place == BENCH_ON_DEVICE && b->machine->ops->fold(b->machine, &b->work, error) == ALLFOLD_OK)
         b->machine->ops->fold_taken(b->machine, &b->work, &b->partial, error);
     return error->status;
@@ -357,8 +307,8 @@ static void check(struct bench *b, const struct bench_peer *peer, struct bench_m
     measured->correct = true;
     if (peer->check == NULL)
         return;
-    if (b->task->subject->kind == BENCH_SOFTMAX && error->status == ALLFOLD_OK)
-        b->machine->ops->poison(b->machine, b->task->type, b->task->count, error);
+    if (bench_output_bytes(b->task) > 0 && error->status == ALLFOLD_OK)
+        b->machine->ops->poison(b->machine, bench_output_bytes(b->task), error);
     if (comm_agree(comm_of(b), error) != ALLFOLD_OK)
         return;
     if (peer->run(b, error) == ALLFOLD_OK && b->machine->ops->wait(b->machine, error) == ALLFOLD_OK)
@@ -370,24 +320,32 @@ static void check(struct bench *b, const struct bench_peer *peer, struct bench_m
 
 static double bytes_of(const struct bench *b, const struct bench_peer *peer)
 {
-    const double bytes = (double)bench_bytes(b);
-    const bool twice = peer->copies || (b->task->subject->kind == BENCH_SOFTMAX && peer->check != NULL);
-    return peer->timing_point == BENCH_EXCHANGE ? 0.0 : twice ? 2 * bytes : bytes;
+    const double input = (double)bench_bytes(b), all = input + (double)bench_output_bytes(b->task);
+    if (peer->timing_point == BENCH_EXCHANGE)
+        return 0.0;
+    switch (peer->moves) {
+    case BENCH_MOVES_INPUT: return input;
+    case BENCH_MOVES_COPY: return 2 * input;
+    case BENCH_MOVES_FOUR: return 4 * all;
+    default: return all;
+    }
 }
 
-/* A fold reads each byte once; softmax reads once, and reads and writes once more. */
+/* A fold reads each byte once; softmax reads once, and reads and writes once more. A row of softmax along an axis may stay on the chip:
+   it is read once and written once. */
 static double floor_of(const struct bench *b, const struct bench_peer *peer, const struct bench_facts *facts)
 {
     const double bytes = (double)bench_bytes(b), reading = bytes / facts->read, copying = 2 * bytes / facts->copy;
+    const bool softmax = b->task->subject->kind == BENCH_SOFTMAX && peer->moves == BENCH_MOVES_ALL;
     if (peer->timing_point == BENCH_EXCHANGE)
         return 0.0;
     if (b->task->place == BENCH_IN_FILE)
         return 0.0; /* the rows beside it say what the files can give */
     if (b->task->place == BENCH_IN_HOST)
         return isnan(facts->link_in) ? reading : bytes / facts->link_in;
-    if (peer->copies)
+    if (peer->moves == BENCH_MOVES_COPY || (softmax && bench_is_axis(b)))
         return copying;
-    return b->task->subject->kind == BENCH_SOFTMAX && peer->check != NULL ? reading + copying : reading;
+    return softmax ? reading + copying : bytes_of(b, peer) / facts->read;
 }
 
 /* all: on rank 0, `count` of each rank in rank order. */
@@ -428,13 +386,27 @@ static allfold_status measure(struct bench *b, const struct bench_peer *const *p
     return error->status;
 }
 
+/* cuBLAS is a peer if all ranks have it. */
+static allfold_status open_cublas(struct bench *b, struct error *error)
+{
+    int having;
+    bench_cublas_open(b, &b->cublas);
+    if (comm_count(comm_of(b), b->cublas != NULL, &having, error) == ALLFOLD_OK && having < b->size) {
+        bench_cublas_close(b->cublas);
+        b->cublas = NULL;
+    }
+    return error->status;
+}
+
 allfold_status bench_run(struct bench *b, const struct bench_case *task, const struct bench_row **rows, int *row_count,
                          struct error *error)
 {
     const struct bench_peer *peers[BENCH_ROWS_MAX];
     int count = 0;
     b->task = task;
-    if (fill(b, error) != ALLFOLD_OK)
+    if (bench_fill(b, error) != ALLFOLD_OK)
+        return error->status;
+    if (bench_is_dot(b) && on_gpu(b) && open_cublas(b, error) != ALLFOLD_OK)
         return error->status;
     fold_mine(b, error);
     for (int i = 0; i < bench_peer_count; i++)

@@ -5,12 +5,14 @@
 #include "measure/cub.cuh"
 
 #include <cub/device/device_reduce.cuh>
+#include <cub/device/device_segmented_reduce.cuh>
 #include <cub/device/device_transform.cuh>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda/functional>
 
 #define CUB_HAS_GPU_TO_GPU (CCCL_MAJOR_VERSION * 1000 + CCCL_MINOR_VERSION >= 3001)
+#define CUB_HAS_ROWS (CCCL_MAJOR_VERSION * 1000 + CCCL_MINOR_VERSION >= 3004)
 #if CUB_HAS_GPU_TO_GPU
 #include <cuda/memory_resource>
 #include <cuda/stream_ref>
@@ -54,6 +56,14 @@ template <class T, class Out, class Op> static cudaError_t reduce(const struct r
     const T *const x = (const T *)run->call->x;
     Out *const out = (Out *)run->call->result;
     const uint64_t n = run->call->count;
+    if (run->call->length > 0) {
+#if CUB_HAS_ROWS
+        return cub::DeviceSegmentedReduce::Reduce(run->scratch, *run->bytes, x, out, (int64_t)(n / run->call->length),
+                                                  (int)run->call->length, op, identity, run->stream);
+#else
+        return cudaErrorNotSupported;
+#endif
+    }
     if (n <= INT32_MAX) /* lengths are int if they fit, as most callers have it */
         return cub::DeviceReduce::Reduce(run->scratch, *run->bytes, x, out, (int32_t)n, op, identity, run->stream);
     return cub::DeviceReduce::Reduce(run->scratch, *run->bytes, x, out, (int64_t)n, op, identity, run->stream);
@@ -103,6 +113,7 @@ template <class T> static cudaError_t sum_gpu_to_gpu(const struct run *run)
 #endif
 
 bool cub_has_gpu_to_gpu(void) { return CUB_HAS_GPU_TO_GPU; }
+bool cub_has_rows(void) { return CUB_HAS_ROWS; }
 
 template <allfold_type type> static cudaError_t start(const struct run *run)
 {

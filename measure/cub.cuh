@@ -11,6 +11,9 @@ extern "C" {
    int32 are uint32, which wrap. The maximum of no elements is -infinity or INT32_MIN. */
 cudaError_t cub_start(const struct cub_call *call, void *scratch, size_t *scratch_bytes, cudaStream_t stream);
 
+/* Whether this CUB reduces segments of one length: CCCL 3.4. */
+bool cub_has_rows(void);
+
 /* A result of CUB_SUM, CUB_SUM_GPU_TO_GPU, CUB_MAX or CUB_SUMEXP, copied to the host. */
 double cub_value(enum cub_work work, allfold_type type, const void *value);
 

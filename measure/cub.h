@@ -9,8 +9,9 @@ struct cub_call {
     enum cub_work work;
     allfold_type type; /* f32, f64, bf16, f16 or int32 */
     uint64_t count;
+    uint64_t length; /* CUB_SUM and CUB_MAX: of rows of so many elements, each by itself, below 2^31; 0: of all */
     double max; /* the largest element, for the passes that need it */
     double sum; /* of exponentials, for CUB_NORMALISE */
     const void *x; /* device memory, as what follows */
-    void *result;  /* one value; CUB_NORMALISE: the elements' softmax */
+    void *result;  /* one value, or one a row; CUB_NORMALISE: the elements' softmax */
 };

@@ -13,7 +13,10 @@ from cli import alone, each_alone, refused, report, shown
 
 PEERS = os.path.join(tap.SOURCE, "tools", "bench-peers")
 TINY = ["bench", "--backend=cpu", "--threads=1", "--warm", "--seconds=0.001"]
-ROW = {"fold", "dtype", "count", "ranks", "data", "caches", "peer", "timing_point", "runs", "seconds", "seconds_p10", "seconds_p99",
+FOLDS = ("sum", "sum-exact", "max", "argmax", "norm2", "norm2-exact", "stats", "stats-exact", "dot", "dot-exact", "sumexp", "softmax",
+         "softmax-exact", "logsumexp", "logsumexp-exact")
+EXPONENTIALS = ("sumexp", "softmax", "softmax-exact", "logsumexp", "logsumexp-exact")
+ROW = {"fold", "dtype", "count", "shape", "cut", "ranks", "data", "caches", "peer", "timing_point", "runs", "seconds", "seconds_p10", "seconds_p99",
        "slowest_rank", "seconds_by_rank", "bytes", "bytes_per_second", "of_read_ceiling", "of_datasheet", "floor_seconds",
        "of_floor", "correct"}
 
@@ -24,6 +27,10 @@ def check_usage():
         (["--type=int8"], ["--type", "'int8'", "bf16"]), (["--fold=mean"], ["'mean'", "--list"]),
         (["--ranks=2"], ["--ranks", "start more"]), (["--ranks=0"], ["--ranks"]), (["--data=disk"], ["--data", "device, host or file"]),
         (["--type=int32", "--fold=softmax"], ["floating-point"]), (["--data=host", "--backend=cpu"], ["--data=host", "GPU"]),
+        (["--length=0"], ["--length", "'0'"]), (["--length=2", "--axis=0"], ["--axis", "last,middle,first", "'0'"]),
+        (["--axis=last"], ["--length"]), (["--cut-axis"], ["--length"]), (["--length=2", "--data=file"], ["--length", "--data"]),
+        (["--length=8", "--count=7"], ["as many elements as --count"]), (["--length=8", "--fold=dot"], ["no sumexp and dot"]),
+        (["--data=file", "--fold=dot"], ["--data=file"]),
         (["--seconds=0"], ["--seconds"]), (["--seconds=soon"], ["--seconds", "'soon'"]), (["--tolerance=5"], ["--baseline"]),
         (["--slow=101"], ["--slow"]), (["--rung=modulo"], ["bench takes no --rung"]), (["sum"], ["options only"]),
     ]
@@ -40,12 +47,23 @@ def near(a, b):
     return a is not None and b is not None and math.isclose(a, b, rel_tol=1e-4)
 
 
+def output_bytes(row):
+    """Of the results of rows: those of 32 and 16 bits are f32, those of integers have 64 bits."""
+    fold, dtype = row["fold"], row["dtype"]
+    if not row["shape"] or row["peer"] in ("read", "copy"):
+        return 0
+    result = 8 if dtype in ("f64", "int32") else 4
+    return row["shape"][0] * row["shape"][2] * (8 if fold == "argmax" else 16 + 8 * result if fold.startswith("stats") else result)
+
+
 def fault_of(row, machine):
     """Which numbers of a row do not fit, or ''."""
     size, softmax = row["count"] * cli.BYTES[row["dtype"]], row["fold"].startswith("softmax") and row["peer"] != "read"
+    size *= 2 if row["fold"].startswith("dot") else 1
     rate = row["bytes_per_second"]
     exchange = row["timing_point"] == "exchange"
-    floor = size / machine["read"] + 2 * size / machine["copy"] if softmax else size / machine["read"]
+    moved = 2 * size if softmax else (4 if row["peer"] == "begun-4" else 1) * (size + output_bytes(row))
+    floor = 2 * size / machine["copy"] + (0 if row["shape"] else size / machine["read"]) if softmax else moved / machine["read"]
     floor = 2 * size / machine["copy"] if row["peer"] == "copy" else floor
     split = row.get("split")
     checks = {
@@ -53,16 +71,26 @@ def fault_of(row, machine):
         "quantiles": 0 < row["seconds_p10"] <= row["seconds"] <= row["seconds_p99"] and row["runs"] >= 15,
         "ranks": len(row["seconds_by_rank"]) == row["ranks"] and row["seconds"] == max(row["seconds_by_rank"])
         and row["seconds_by_rank"][row["slowest_rank"]] == row["seconds"],
-        "bytes": row["bytes"] == (None if exchange else 2 * size if softmax else size),
+        "bytes": row["bytes"] == (None if exchange else moved),
         "rate": exchange or near(rate, row["bytes"] / row["seconds"]),
         "ceiling": exchange or near(row["of_read_ceiling"], rate / machine["read"]),
         "floor": exchange or near(row["floor_seconds"], floor) and near(row["of_floor"], floor / row["seconds"]),
         "correct": row["correct"] is (None if exchange or row["peer"] in ("read", "copy") else True),
         "datasheet": exchange or machine["datasheet"] is None or near(row["of_datasheet"], rate / machine["datasheet"]),
-        "split": (split is not None) == (row["timing_point"] == "host" and row["peer"] == "allfold")
+        "split": (split is not None) == (row["timing_point"] == "host" and row["peer"] == "allfold" and not row["shape"])
         and (split is None or abs(sum(split.values()) - row["seconds"]) <= 1e-4 * row["seconds"] + 1e-9),
     }
     return " ".join(name for name, right in checks.items() if not right)
+
+
+def expected_rows(counts, ranks, dtypes):
+    """The library's rows: all folds, types and counts at all timing points, but for those that do not go together."""
+    def fits(fold, dtype, peer, moment):
+        return not (fold == "sumexp" and moment == "host") and not (dtype == "int32" and fold in EXPONENTIALS) \
+            and (peer == "allfold" or not fold.startswith(("sumexp", "softmax")))
+    moments = [("allfold", moment) for moment in ("kernel", "partial", "exchange", "host")] + [("begun", "host"), ("begun-4", "host")]
+    return {(n, dtype, count, fold, peer, moment) for n in ranks for dtype in dtypes for count in counts for fold in FOLDS
+            for peer, moment in moments if fits(fold, dtype, peer, moment)}
 
 
 def check_rows(found, counts, ranks, dtypes, name):
@@ -71,9 +99,7 @@ def check_rows(found, counts, ranks, dtypes, name):
            machines)
     rows = found["results"]
     seen = {(row["ranks"], row["dtype"], row["count"], row["fold"], row["peer"], row["timing_point"]) for row in rows}
-    expected = {(n, dtype, count, fold, "allfold", moment) for n in ranks for dtype in dtypes for count in counts
-                for fold in ("sum", "sum-exact", "max", "sumexp", "softmax", "softmax-exact", "logsumexp", "logsumexp-exact") for moment in ("kernel", "partial", "exchange", "host")
-                if not (fold == "sumexp" and moment == "host") and not (dtype == "int32" and fold not in ("sum", "sum-exact", "max"))}
+    expected = expected_rows(counts, ranks, dtypes)
     tap.ok(expected <= seen and len(seen) == len(rows), f"{name}: every fold, type, count and timing point, once", expected - seen)
     faults = [(fault, row) for row in rows
               for fault in [fault_of(row, machines[row["ranks"]][row["slowest_rank"]])] if fault]
@@ -96,6 +122,25 @@ def check_json():
         "the table", shown(process))
 
 
+def check_axes():
+    """Rows and columns, of each rank and spread over ranks; all results are compared with what is known of them."""
+    words = [*TINY, "--count=60", "--length=1,10,60", "--axis=last,middle,first", "--fold=all", "--type=f32,bf16,int32", "--json"]
+    for name, process in (("one rank", alone(*words)), ("two ranks", cli.ranks(2, *words, "--cut-axis"))):
+        found = report(process) or {"results": [], "surveys": [{"machines": []}]}
+        machines, rows = found["surveys"][0]["machines"], found["results"]
+        seen = {(row["fold"], row["dtype"], tuple(row["shape"])) for row in rows if row["peer"] == "allfold"}
+        shapes = ((60, 1, 1), (15, 1, 4), (1, 1, 60), (6, 10, 1), (3, 10, 2), (1, 10, 6), (1, 60, 1))
+        expected = {(fold, dtype, shape) for fold in FOLDS for dtype in ("f32", "bf16", "int32") for shape in shapes
+                    if not fold.startswith(("dot", "sumexp")) and not (dtype == "int32" and fold in EXPONENTIALS)}
+        faults = [(fault, row) for row in rows for fault in [fault_of(row, machines[row["slowest_rank"]])] if fault]
+        tap.ok(seen == expected and not faults and found["correct"] is True and {row["cut"] for row in rows} == {
+            "axis" if name == "two ranks" else "outer"}, f"along axes, {name}: all shapes, the numbers of a row fit each other",
+            faults[:2] or expected ^ seen)
+    process = alone(*TINY, "--count=2^12", "--length=2^5", "--fold=sum")
+    tap.ok(process.returncode == 0 and "sum of 2^7 x 2^5 x 1 f32 a rank along the middle dimension" in process.stdout, "the table of rows",
+           shown(process))
+
+
 def check_baseline():
     words = TINY + ["--count=1000", "--fold=sum"]
     found = report(alone(*words, "--json"))
@@ -108,6 +153,7 @@ def check_baseline():
     other = json.loads(json.dumps(found).replace(found["surveys"][0]["machines"][0]["device"], "another device"))
     with cli.Folder() as folder:
         texts = {"slow": json.dumps(changed(1000.0)), "fast": json.dumps(changed(0.001)), "count": json.dumps(changed(count=7)),
+                 "shape": json.dumps(changed(shape=[10, 100, 1])),
                  "other": json.dumps(other), "text": "seconds: 5", "ladder": '{"command": "ladder"}'}
         for name, text in texts.items():
             with open(folder.name(name), "w", encoding="utf-8") as file:
@@ -123,7 +169,7 @@ def check_baseline():
         process = alone(*words, "--tolerance=10000", f"--baseline={folder.name('slow')}")
         tap.ok(process.returncode == 0 and "compared with the baseline: 4 times, 0 of them" in process.stdout,
                "the comparison for people", shown(process))
-        for name, expected in (("other", ["another device"]), ("count", ["none of the folds"])):
+        for name, expected in (("other", ["another device"]), ("count", ["none of the folds"]), ("shape", ["none of the folds"])):
             process = alone(*words, f"--baseline={folder.name(name)}")
             tap.ok(process.returncode == 1 and all(word in process.stderr for word in expected),
                    f"a baseline of another {name} is refused", shown(process))
@@ -155,6 +201,11 @@ def check_gpu():
         check_rows(found, [1, 65537], [1], ["f32", "f64", "bf16", "f16", "int32"], "a GPU")
         peers = {(row["peer"], row["timing_point"]) for row in found["results"]}
         tap.ok({("cub", "kernel"), ("cub+copy", "host"), ("three-pass", "host"), ("copy", "kernel")} <= peers, "its peers", peers)
+    found = report(alone(*words, "--count=60000", "--length=1,100", "--axis=last,middle,first", "--type=all", "--fold=all"))
+    if found:
+        faults = [(fault, row) for row in found["results"] for fault in [fault_of(row, found["surveys"][0]["machines"][0])]
+                  if fault and row["peer"] != "cub"]
+        tap.ok(not faults and found["correct"] is True, "along axes on a GPU", faults[:2])
     found = report(cli.ranks(2, *words, "--count=4097")) or {"results": []}
     tap.ok({"cub+copy+mpi", "three-pass"} <= {row["peer"] for row in found["results"]}, "two ranks: CUB and MPI", found)
     found = report(alone(*words, "--count=100000", "--data=host", "--fold=sum")) or {"results": []}
@@ -184,6 +235,12 @@ def check_peers():
     tap.ok(process.returncode == 0 and {row["peer"] for row in rows} >= {"numpy"} and all(
         set(row) == ROW and 0 < row["seconds_p10"] <= row["seconds"] <= row["seconds_p99"]
         and near(row["bytes_per_second"], 4000 / row["seconds"]) for row in rows), "tools/bench-peers: the same rows", process)
+    process = subprocess.run([sys.executable, PEERS, "--count=600", "--length=10", "--axis=last,first", "--fold=sum,argmax", "--seconds=0.001", "--warm"],
+                             capture_output=True, text=True, check=False)
+    rows = json.loads(process.stdout or '{"results": []}')["results"]
+    tap.ok({(row["fold"], tuple(row["shape"]), row["bytes"]) for row in rows if row["peer"] == "numpy"} == {
+        ("sum", (60, 10, 1), 2640), ("sum", (1, 10, 60), 2640), ("argmax", (60, 10, 1), 2880), ("argmax", (1, 10, 60), 2880)},
+        "tools/bench-peers: rows and columns", process)
     process = subprocess.run([sys.executable, PEERS, "--fold=mean"], capture_output=True, text=True, check=False)
     tap.ok(process.returncode == 1 and "'mean'" in process.stderr and not process.stdout, "it refuses what it does not have",
            process)
@@ -193,6 +250,7 @@ def main():
     cli.ignore_leaks()
     check_usage()
     check_json()
+    check_axes()
     check_baseline()
     check_health()
     check_gpu()

@@ -17,6 +17,8 @@ class Runs:
         for number, report in enumerate(reports):
             surveys = {survey["ranks"]: survey["machines"] for survey in report.get("surveys", [])}
             for row in report["results"]:
+                if row.get("shape"):
+                    continue  # rows and columns: pictures and goals are of whole arrays
                 machines = surveys.get(row["ranks"], [])
                 slowest = row.get("slowest_rank", 0)
                 machine = machines[slowest] if slowest < len(machines) else {}

@@ -15,7 +15,9 @@ struct plan {
     allfold_type types[LIST_MAX];
     const struct bench_subject *subjects[LIST_MAX];
     int ranks[LIST_MAX];
-    int count_count, type_count, subject_count, rank_count;
+    uint64_t lengths[LIST_MAX]; /* of the axis; one that is 0: whole arrays */
+    enum axis { AXIS_LAST, AXIS_MIDDLE, AXIS_FIRST } axes[LIST_MAX];
+    int count_count, type_count, subject_count, rank_count, length_count, axis_count;
     double seconds, tolerance;
 };
 
@@ -74,6 +76,22 @@ static bool take_subject(struct plan *plan, const char *item)
     return false;
 }
 
+static bool take_length(struct plan *plan, const char *item)
+{
+    return plan->length_count < LIST_MAX && parse_count(item, &plan->lengths[plan->length_count]) && plan->lengths[plan->length_count++] > 0;
+}
+
+static bool take_axis(struct plan *plan, const char *item)
+{
+    static const char *const names[] = {"last", "middle", "first"};
+    for (int i = 0; i <= AXIS_FIRST && plan->axis_count < LIST_MAX; i++)
+        if (strcmp(names[i], item) == 0) {
+            plan->axes[plan->axis_count++] = (enum axis)i;
+            return true;
+        }
+    return false;
+}
+
 static bool take_ranks(struct plan *plan, const char *item)
 {
     uint64_t ranks;
@@ -106,13 +124,13 @@ static void plan_types(const char *types, struct plan *plan, struct error *error
                   refused);
 }
 
-static void plan_subjects(const char *folds, struct plan *plan, struct error *error)
+static void plan_subjects(const char *folds, bool along_axis, struct plan *plan, struct error *error)
 {
     char refused[64];
     if (folds != NULL && strcmp(folds, "all") == 0)
         for (int i = 0; i < bench_subject_count; i++)
             plan->subjects[plan->subject_count++] = &bench_subjects[i];
-    else if (!for_items(folds != NULL ? folds : "sum,max,sumexp,softmax", take_subject, plan, refused))
+    else if (!for_items(folds != NULL ? folds : along_axis ? "sum,max,softmax" : "sum,max,sumexp,softmax", take_subject, plan, refused))
         error_set(error, ALLFOLD_BAD_ARGUMENT,
                   "bench: --fold: '%s' is not measured: see allfold bench --list for what is", refused);
 }
@@ -135,11 +153,72 @@ static void plan_ranks(const char *ranks, int size, struct plan *plan, struct er
                       plan->ranks[i], size);
 }
 
+static void plan_axes(const struct bench_settings *asked, struct plan *plan, struct error *error)
+{
+    char refused[64];
+    if (asked->lengths == NULL) {
+        plan->length_count = plan->axis_count = 1;
+        return;
+    }
+    if (!for_items(asked->lengths, take_length, plan, refused))
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "bench: --length: expected up to %d lengths from 1 on, such as 2^10,2^15; found '%s'", LIST_MAX,
+                  refused);
+    if (!for_items(asked->axes != NULL ? asked->axes : "last", take_axis, plan, refused))
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "bench: --axis: expected some of last,middle,first; found '%s'", refused);
+    if (asked->place != BENCH_ON_DEVICE)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "bench: --length: rows are measured in device memory only: leave out --data");
+}
+
+/* The shape of so many elements: rows; columns of planes, as many as a plane has columns or half as many, if their number is a power of
+   two; or columns. Only whole rows count; outer is 0 if there are none. */
+static struct bench_shape shape_of(uint64_t count, uint64_t length, enum axis axis, bool cut_axis)
+{
+    const uint64_t rows = length > 0 ? count / length : 0;
+    struct bench_shape shape = {rows, length, 1, cut_axis};
+    if (axis == AXIS_FIRST && rows > 0)
+        return (struct bench_shape){1, length, rows, cut_axis};
+    for (; axis == AXIS_MIDDLE && shape.outer % 2 == 0 && shape.inner < shape.outer; shape.outer /= 2)
+        shape.inner *= 2;
+    return shape;
+}
+
 static bool makes_sense(const struct session *session, const struct bench_subject *subject, allfold_type type)
 {
-    const int place = session->settings->bench.place;
-    return (!subject->floating || type_kind(type) == 'f') && !(place == BENCH_IN_HOST && subject->kind != BENCH_FOLD)
-           && !(place == BENCH_IN_FILE && subject->kind == BENCH_PASS);
+    return bench_takes_type(subject, type) && bench_takes_place(subject, session->settings->bench.place)
+           && (session->settings->bench.lengths == NULL || bench_takes_axis(subject));
+}
+
+/* The number of elements on each of `ranks` ranks. */
+static uint64_t rank_count(const struct session *session, uint64_t count, int ranks)
+{
+    return session->settings->bench.total ? u64_max(1, count / (uint64_t)ranks) : count;
+}
+
+/* Case number i of the plan; false if it does not make sense. The folds of one shape, count and type follow one another. */
+static bool case_of(const struct session *session, const struct plan *plan, int ranks, int i, struct bench_case *task)
+{
+    const struct bench_settings *const asked = &session->settings->bench;
+    const struct bench_subject *const subject = plan->subjects[i % plan->subject_count];
+    const enum axis axis = plan->axes[(i /= plan->subject_count) % plan->axis_count];
+    const uint64_t length = plan->lengths[(i /= plan->axis_count) % plan->length_count];
+    const uint64_t count = rank_count(session, plan->counts[(i /= plan->length_count) % plan->count_count], ranks);
+    *task = (struct bench_case){
+        .subject = subject,
+        .type = plan->types[i / plan->count_count],
+        .count = count,
+        .shape = shape_of(count, length, axis, asked->cut_axis),
+        .place = (enum bench_place)asked->place,
+        .warm = asked->warm,
+        .seconds = plan->seconds,
+    };
+    if (length > 0)
+        task->count = task->shape.outer * task->shape.length * task->shape.inner;
+    return task->count > 0 && makes_sense(session, subject, task->type);
+}
+
+static int case_count(const struct plan *plan)
+{
+    return plan->type_count * plan->count_count * plan->length_count * plan->axis_count * plan->subject_count;
 }
 
 static allfold_status make_plan(const struct session *session, struct plan *plan, struct error *error)
@@ -149,59 +228,47 @@ static allfold_status make_plan(const struct session *session, struct plan *plan
                           .tolerance = (asked->tolerance > 0.0 ? asked->tolerance : TOLERANCE_DEFAULT) / 100.0};
     plan_counts(session, plan, error);
     plan_types(asked->types, plan, error);
-    plan_subjects(asked->folds, plan, error);
+    plan_subjects(asked->folds, asked->lengths != NULL, plan, error);
+    plan_axes(asked, plan, error);
     plan_ranks(asked->ranks, session->context->comm.size, plan, error);
-    bool any = false;
-    for (int i = 0; i < plan->type_count * plan->subject_count; i++)
-        any = any || makes_sense(session, plan->subjects[i % plan->subject_count], plan->types[i / plan->subject_count]);
+    struct bench_case task;
+    bool any = asked->survey;
+    for (int i = 0; error->status == ALLFOLD_OK && i < case_count(plan) && !any; i++)
+        any = case_of(session, plan, plan->ranks[0], i, &task);
     if (!any)
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "bench: these types and folds do not go together: %s",
-                  asked->place == BENCH_IN_HOST ? "--data=host measures folds, not softmax" : "exponentials are of floating-point types");
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "bench: nothing to measure: expected folds that these types, --data and --length can have "
+                  "(exponentials are of floating-point types; --data=host has no softmax, --data=file no sumexp, dot and stats, --length "
+                  "no sumexp and dot, and at most as many elements as --count)");
     if (asked->place == BENCH_IN_HOST && !session->context->device->backend->own_memory)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "bench: --data=host is for GPUs: the CPU computes in host memory anyway");
     return error->status;
 }
 
-/* The bytes of the largest data. written: also count the bytes that are written. */
-static uint64_t largest(const struct session *session, const struct plan *plan, bool written)
+/* What the largest data of all cases needs. */
+static struct bench_bytes largest(const struct session *session, const struct plan *plan, int ranks)
 {
-    uint64_t bytes = 0;
-    if (session->settings->bench.survey)
-        return 0;
-    for (int c = 0; c < plan->count_count; c++)
-        for (int t = 0; t < plan->type_count; t++)
-            for (int s = 0; s < plan->subject_count; s++)
-                if (makes_sense(session, plan->subjects[s], plan->types[t])
-                    && (!written || plan->subjects[s]->kind == BENCH_SOFTMAX))
-                    bytes = u64_max(bytes, plan->counts[c] * allfold_type_bytes(plan->types[t]));
+    struct bench_bytes bytes = {0};
+    for (int i = 0; i < case_count(plan) && !session->settings->bench.survey; i++) {
+        struct bench_case task;
+        if (!case_of(session, plan, ranks, i, &task))
+            continue;
+        bytes.x = u64_max(bytes.x, bench_input_bytes(&task) + 4096); /* between the operands of a dot product */
+        bytes.y = u64_max(bytes.y, bench_output_bytes(&task));
+    }
+    bytes.host = session->settings->bench.place != BENCH_ON_DEVICE ? bytes.x : 0;
     return bytes;
-}
-
-/* The number of elements on each of `ranks` ranks. */
-static uint64_t rank_count(const struct session *session, uint64_t count, int ranks)
-{
-    return session->settings->bench.total ? u64_max(1, count / (uint64_t)ranks) : count;
 }
 
 /* Runs everything, on the ranks that take part. */
 static void run_cases(struct session *session, const struct plan *plan, struct bench *bench, int ranks,
                       struct bench_report *report)
 {
-    const struct bench_settings *const asked = &session->settings->bench;
     struct error *const error = &session->error;
-    const int combinations = plan->type_count * plan->count_count * plan->subject_count;
-    for (int i = 0; i < combinations && error->status == ALLFOLD_OK; i++) {
-        const struct bench_case task = {
-            .subject = plan->subjects[i % plan->subject_count],
-            .type = plan->types[i / (plan->subject_count * plan->count_count)],
-            .count = rank_count(session, plan->counts[i / plan->subject_count % plan->count_count], ranks),
-            .place = (enum bench_place)asked->place,
-            .warm = asked->warm,
-            .seconds = plan->seconds,
-        };
+    for (int i = 0; i < case_count(plan) && error->status == ALLFOLD_OK; i++) {
+        struct bench_case task;
         const struct bench_row *rows;
         int count;
-        if (makes_sense(session, task.subject, task.type) && bench_run(bench, &task, &rows, &count, error) == ALLFOLD_OK
+        if (case_of(session, plan, ranks, i, &task) && bench_run(bench, &task, &rows, &count, error) == ALLFOLD_OK
             && session_comm(session)->rank == 0)
             bench_report_case(report, &task, ranks, rows, count);
     }
@@ -209,8 +276,7 @@ static void run_cases(struct session *session, const struct plan *plan, struct b
 
 static void run_ranks(struct session *session, const struct plan *plan, int ranks, struct bench_report *report)
 {
-    struct bench_bytes bytes = {.x = largest(session, plan, false), .y = largest(session, plan, true)};
-    bytes.host = session->settings->bench.place != BENCH_ON_DEVICE ? bytes.x : 0;
+    const struct bench_bytes bytes = largest(session, plan, ranks);
     const struct bench_facts *facts = NULL;
     struct bench *bench = NULL;
     bench_open(&session->settings->context, ranks, &bytes, &bench, &session->error);

@@ -46,7 +46,7 @@ struct json_object *bench_baseline_read(const char *path, struct error *error)
 /* Whether two rows describe the same work. */
 static bool same_work(struct json_object *a, struct json_object *b)
 {
-    static const char *const keys[] = {"fold", "dtype", "count", "ranks", "data", "caches", "peer", "timing_point"};
+    static const char *const keys[] = {"fold", "dtype", "count", "shape", "cut", "ranks", "data", "caches", "peer", "timing_point"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (strcmp(text_of(a, keys[i]), text_of(b, keys[i])) != 0)
             return false;
@@ -63,7 +63,7 @@ static struct json_object *counterpart(struct json_object *rows, struct json_obj
 
 static struct json_object *slower_json(struct json_object *row, double before, double now)
 {
-    static const char *const keys[] = {"fold", "dtype", "count", "ranks", "timing_point"};
+    static const char *const keys[] = {"fold", "dtype", "count", "shape", "ranks", "timing_point"};
     struct json_object *const object = json_object_new_object();
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         json_object_object_add(object, keys[i], json_object_get(json_object_object_get(row, keys[i])));

@@ -177,6 +177,18 @@ static bool is_correct(const struct bench_row *row, int ranks)
     return true;
 }
 
+/* The array's, of which the second dimension is folded; null for a whole array. */
+static struct json_object *shape_json(const struct bench_shape *shape)
+{
+    if (shape->length == 0)
+        return NULL;
+    struct json_object *const extents = json_object_new_array();
+    json_object_array_add(extents, json_object_new_uint64(shape->outer));
+    json_object_array_add(extents, json_object_new_uint64(shape->length));
+    json_object_array_add(extents, json_object_new_uint64(shape->inner));
+    return extents;
+}
+
 static struct json_object *row_json(const struct bench_report *report, const struct bench_case *task, int ranks,
                                     const struct bench_row *row)
 {
@@ -186,6 +198,8 @@ static struct json_object *row_json(const struct bench_report *report, const str
     add_text(object, "fold", task->subject->name);
     add_text(object, "dtype", allfold_type_name(task->type));
     json_object_object_add(object, "count", json_object_new_uint64(task->count));
+    json_object_object_add(object, "shape", shape_json(&task->shape));
+    json_object_object_add(object, "cut", task->shape.length > 0 ? report_string(task->shape.cut_axis ? "axis" : "outer") : NULL);
     json_object_object_add(object, "ranks", json_object_new_int(ranks));
     add_text(object, "data", bench_place_names[task->place]);
     add_text(object, "caches", task->warm ? "warm" : "cleared");
@@ -223,7 +237,7 @@ static void add_split(struct json_object *object, const struct split *split)
 static struct number_text count_text(uint64_t count)
 {
     struct number_text t;
-    if ((count & (count - 1)) == 0)
+    if (count >= 16 && (count & (count - 1)) == 0)
         snprintf(t.text, sizeof t.text, "2^%d", (int)log2((double)count));
     else
         snprintf(t.text, sizeof t.text, "%" PRIu64, count);
@@ -243,12 +257,27 @@ static void print_row(const struct bench_report *report, int ranks, const struct
            !row->measured[0].checked ? "" : is_correct(row, ranks) ? "correct" : "WRONG");
 }
 
+static void print_case_name(const struct bench_case *task, int ranks)
+{
+    const struct bench_shape *const shape = &task->shape;
+    printf("\n%s of ", task->subject->name);
+    if (shape->length > 0)
+        printf("%s x %s x %s ", count_text(shape->outer).text, count_text(shape->length).text, count_text(shape->inner).text);
+    else
+        printf("%s ", count_text(task->count).text);
+    printf("%s a rank%s, %d rank%s%s%s\n", allfold_type_name(task->type),
+           shape->length == 0 ? "" : shape->cut_axis ? " along the middle dimension, which is spread over ranks" : " along the middle dimension",
+           ranks, ranks == 1 ? "" : "s",
+           task->place == BENCH_IN_HOST   ? ", data in host memory"
+           : task->place == BENCH_IN_FILE ? ", data in a file"
+                                          : "",
+           task->warm ? ", caches warm" : "");
+}
+
 static void print_case(const struct bench_report *report, const struct bench_case *task, int ranks,
                        const struct bench_row *rows, int count)
 {
-    printf("\n%s of %s %s a rank, %d rank%s%s%s\n", task->subject->name, count_text(task->count).text,
-           allfold_type_name(task->type), ranks, ranks == 1 ? "" : "s", task->place == BENCH_IN_HOST ? ", data in host memory" : task->place == BENCH_IN_FILE ? ", data in a file" : "",
-           task->warm ? ", caches warm" : "");
+    print_case_name(task, ranks);
     if (!report->session->settings->quiet)
         printf("  %-13s %-12s %10s %10s %10s %8s %6s %6s %6s %8s %5s\n", "peer", "timing point", "us", "p10", "p99", "GB/s",
                "%read", "%sheet", "%floor", "/allfold", "rank");
