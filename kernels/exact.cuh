@@ -324,8 +324,9 @@ struct exact_cut {
 /* Takes whole blocks. */
 template <class Exact, class Element, class plan>
 static __device__ __forceinline__ void chunks_take(typename Exact::partial *thread, typename plan::input::array x, uint64_t first,
-                                                   const struct exact_cut &cut, unsigned long long *claimed, bool aligned)
+                                                   const struct exact_cut &cut, unsigned long long *claimed)
 {
+    const bool aligned = is_vector_aligned(x);
     __shared__ uint64_t claims[2]; /* in turns: asked for one chunk before, so that few wait for the answer */
     const uint64_t chunk_vectors = (uint64_t)cut.rounds * plan::block_vectors;
     const bool asks = plan::claims && cut.claims;
@@ -365,87 +366,119 @@ static __device__ __forceinline__ void chunks_take(typename Exact::partial *thre
     }
 }
 
-/* blocks: room for each block's extremes. */
+/* Where a launch leaves what it finds. blocks: room for each block's extremes. */
+struct exact_output {
+    struct exact_scratch *scratch;
+    char *blocks;
+    uint64_t *result;
+    uint32_t launch_id;
+};
+
+/* A thread's accumulator, whose sinks are columns or bins of its own, or else the block's words. Takes whole blocks. */
+template <class Exact, class plan>
+static __device__ __forceinline__ void thread_start(typename Exact::partial *thread, unsigned char *bytes, int64_t *words)
+{
+    if constexpr (plan::columns > 0 && !plan::bins)
+        columns_start<Exact, plan>(thread, (int64_t *)bytes);
+    else
+        Exact::place(thread->sinks, words, 1);
+    if constexpr (plan::bins) {
+        thread->sinks[0].has_bins = true;
+        thread->sinks[0].bins.at = (double *)bytes + threadIdx.x;
+        thread->sinks[0].bins.stride = plan::threads;
+    }
+    Exact::start(thread);
+}
+
+/* Adds what the threads found to the block's words. Takes whole blocks. */
+template <class Exact, class plan>
+static __device__ __forceinline__ void threads_add(typename Exact::partial *thread, const unsigned char *bytes, int64_t *words)
+{
+    typename Exact::partial block;
+    Exact::place(block.sinks, words, 1);
+    __syncwarp();
+    Exact::add(thread, block.sinks);
+    if constexpr (plan::bins)
+        bins_add<Exact, plan::threads>(&thread->sinks[0], (const double *)bytes, &block.sinks[0]);
+    else if constexpr (plan::columns > 0)
+        columns_add<Exact, plan>(thread, (const int64_t *)bytes, words);
+}
+
+/* Adds a block's words to those of the grid, and lays down its extremes. Whether this is the last block to do so, which then sees
+   what all have left. Takes whole blocks. */
+template <class Exact, class plan, class Ends>
+static __device__ __forceinline__ bool grid_add(const int64_t *words, const Ends &extremes, const struct exact_output &output)
+{
+    __shared__ bool is_last;
+    for (int i = threadIdx.x; i < Exact::words; i += plan::threads) {
+        const int64_t word = word_carried<Exact>(words, i);
+        if (word != 0)
+            atomicAdd(&output.scratch->words[i], (unsigned long long)word);
+    }
+    if (Exact::indexed && threadIdx.x == 0)
+        memcpy(output.blocks + blockIdx.x * EXACT_ENDS_BYTES, &extremes, sizeof extremes);
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0)
+        is_last = atomicInc(&output.scratch->ticket, gridDim.x - 1) == gridDim.x - 1;
+    __syncthreads();
+    return is_last;
+}
+
+/* Sends the grid's sum, and makes scratch ready for the next launch. Takes whole blocks. */
+template <class Exact, class plan, class ends>
+static __device__ __forceinline__ void grid_send(const struct exact_output &output)
+{
+    if (threadIdx.x == 0)
+        output.scratch->claimed = 0;
+    __threadfence();
+    for (int i = threadIdx.x; i < Exact::words; i += plan::threads) {
+        const uint64_t word = __ldcg(&output.scratch->words[i]);
+        output.scratch->words[i] = 0;
+        word_send(output.result, i, word, output.launch_id);
+    }
+    if constexpr (Exact::indexed) {
+        const typename ends::type extremes = ends::template grid_take<plan::threads>(output.blocks);
+        if (threadIdx.x == 0)
+            ends::send(extremes, output.result, Exact::words, output.launch_id);
+    }
+}
+
 template <class Exact, class Element, class plan>
 static __global__ void __launch_bounds__(plan::threads, plan::blocks)
 exact_kernel(typename plan::input::array x, uint64_t n, uint64_t first, const __grid_constant__ struct exact_cut cut,
-             struct exact_scratch *scratch, char *blocks, uint64_t *result, uint32_t launch_id)
+             const __grid_constant__ struct exact_output output)
 {
     typedef exact_ends<typename Element::value> ends;
-    constexpr int threads = plan::threads;
     extern __shared__ __align__(16) unsigned char bytes[];
     __shared__ int64_t words[Exact::words];
-    __shared__ bool is_last;
-    int64_t *const columns = (int64_t *)bytes;
-    typename Exact::partial thread, block;
-    for (int i = threadIdx.x; i < Exact::words; i += threads)
+    typename Exact::partial thread;
+    for (int i = threadIdx.x; i < Exact::words; i += plan::threads)
         words[i] = 0;
     __syncthreads();
 
-    Exact::place(block.sinks, words, 1);
-    if constexpr (plan::columns > 0 && !plan::bins)
-        columns_start<Exact, plan>(&thread, columns);
-    else
-        Exact::place(thread.sinks, words, 1);
-    if constexpr (plan::bins) {
-        thread.sinks[0].has_bins = true;
-        thread.sinks[0].bins.at = (double *)bytes + threadIdx.x;
-        thread.sinks[0].bins.stride = threads;
-    }
-    Exact::start(&thread);
-    const bool aligned = is_vector_aligned(x);
+    thread_start<Exact, plan>(&thread, bytes, words);
     const uint64_t vectors = n / Element::per_vector, last = vectors * Element::per_vector + threadIdx.x;
-    chunks_take<Exact, Element, plan>(&thread, x, first, cut, &scratch->claimed, aligned);
-    rest_take<Exact, Element, plan>(&thread, x, first, cut.chunks * cut.rounds * plan::block_vectors, vectors, aligned);
+    chunks_take<Exact, Element, plan>(&thread, x, first, cut, &output.scratch->claimed);
+    rest_take<Exact, Element, plan>(&thread, x, first, cut.chunks * cut.rounds * plan::block_vectors, vectors);
     if (blockIdx.x == gridDim.x - 1 && last < n) /* less than a vector is left */
         element_take<Exact, Element>(&thread, x, last, first);
-
-    __syncwarp();
-    Exact::add(&thread, block.sinks);
-    if constexpr (plan::bins)
-        bins_add<Exact, threads>(&thread.sinks[0], (const double *)bytes, &block.sinks[0]);
-    else if constexpr (plan::columns > 0)
-        columns_add<Exact, plan>(&thread, columns, words);
+    threads_add<Exact, plan>(&thread, bytes, words);
     typename ends::type extremes;
     if constexpr (Exact::indexed) {
         extremes = {thread.accumulator.min, thread.accumulator.max};
-        ends::template block_take<threads>(&extremes);
+        ends::template block_take<plan::threads>(&extremes);
     }
     __syncthreads();
-    if (gridDim.x == 1) {
-        for (int i = threadIdx.x; i < Exact::words; i += threads)
-            word_send(result, i, (uint64_t)words[i], launch_id);
-        if (Exact::indexed && threadIdx.x == 0)
-            ends::send(extremes, result, Exact::words, launch_id);
+    if (gridDim.x > 1) {
+        if (grid_add<Exact, plan>(words, extremes, output))
+            grid_send<Exact, plan, ends>(output);
         return;
     }
-    for (int i = threadIdx.x; i < Exact::words; i += threads) {
-        const int64_t word = word_carried<Exact>(words, i);
-        if (word != 0)
-            atomicAdd(&scratch->words[i], (unsigned long long)word);
-    }
+    for (int i = threadIdx.x; i < Exact::words; i += plan::threads)
+        word_send(output.result, i, (uint64_t)words[i], output.launch_id);
     if (Exact::indexed && threadIdx.x == 0)
-        memcpy(blocks + blockIdx.x * EXACT_ENDS_BYTES, &extremes, sizeof extremes);
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0)
-        is_last = atomicInc(&scratch->ticket, gridDim.x - 1) == gridDim.x - 1;
-    __syncthreads();
-    if (!is_last)
-        return;
-    if (threadIdx.x == 0)
-        scratch->claimed = 0;
-    __threadfence();
-    for (int i = threadIdx.x; i < Exact::words; i += threads) {
-        const uint64_t word = __ldcg(&scratch->words[i]);
-        scratch->words[i] = 0;
-        word_send(result, i, word, launch_id);
-    }
-    if constexpr (Exact::indexed) {
-        extremes = ends::template grid_take<threads>(blocks);
-        if (threadIdx.x == 0)
-            ends::send(extremes, result, Exact::words, launch_id);
-    }
+        ends::send(extremes, output.result, Exact::words, output.launch_id);
 }
 
 template <class Exact, class Element>
@@ -476,7 +509,7 @@ static cudaError_t exact_start(const struct work *work, const struct fold_space 
             return code;
     }
     char *const scratch = (char *)space->scratch + fold_messages_bytes(space->multiprocessors);
-    return cudaLaunchKernelEx(&config, kernel, plan::input::of(work), work->n, work->first, cut,
-                              (struct exact_scratch *)scratch, scratch + EXACT_SCRATCH_BYTES,
-                              (uint64_t *)&space->mailbox->partial, space->launch_id);
+    const struct exact_output output = {(struct exact_scratch *)scratch, scratch + EXACT_SCRATCH_BYTES,
+                                        (uint64_t *)&space->mailbox->partial, space->launch_id};
+    return cudaLaunchKernelEx(&config, kernel, plan::input::of(work), work->n, work->first, cut, output);
 }

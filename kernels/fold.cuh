@@ -423,8 +423,9 @@ static __device__ __forceinline__ void padded_take(typename Fold::partial *parti
 /* The vectors from `start` on, spread evenly over the grid. */
 template <class Fold, class Element, class plan>
 static __device__ __forceinline__ void rest_take(typename Fold::partial *partial, typename plan::input::array x,
-                                                 uint64_t first, uint64_t start, uint64_t end, bool aligned)
+                                                 uint64_t first, uint64_t start, uint64_t end)
 {
+    const bool aligned = is_vector_aligned(x);
     const uint64_t stride = (uint64_t)gridDim.x * plan::threads;
     uint64_t index = start + (uint64_t)blockIdx.x * plan::threads + threadIdx.x;
     while (index < end) {
@@ -477,7 +478,7 @@ static __device__ __forceinline__ typename Fold::partial thread_fold(typename pl
             rounds_take<Fold, Element, plan>(&partial, x, first, rounds, aligned);
             start = rounds.count * gridDim.x * plan::block_vectors;
         }
-        rest_take<Fold, Element, plan>(&partial, x, first, start, vectors, aligned);
+        rest_take<Fold, Element, plan>(&partial, x, first, start, vectors);
     }
     /* Less than a vector is left. Padded folds give -inf to the threads that have no element, so that warps do not diverge. */
     const uint64_t whole = vectors * Element::per_vector, last = whole + threadIdx.x;

@@ -50,6 +50,18 @@ softmax_vectors(const typename Element::stored *x, typename Element::stored *y, 
         round_to(&y[last], element_softmax<Arithmetic, Element>(x[last], c));
 }
 
+/* Starts to copy a thread's vectors of a round, the first of which is `first`, to its own slots of shared memory. */
+template <int flight, int threads>
+static __device__ __forceinline__ void round_copy(uint4 *slots, const uint4 *from, uint64_t first, uint64_t vectors)
+{
+    const uint64_t stride = (uint64_t)gridDim.x * blockDim.x;
+#pragma unroll
+    for (int i = 0; i < flight; i++)
+        if (first + i * stride < vectors)
+            copy_async(slots + i * threads, from + first + i * stride);
+    copy_commit();
+}
+
 /* The same by blocks that stay, for vectors that take much arithmetic. Loads are not marked: that was slower. */
 template <class Arithmetic, class Element>
 static __global__ void __launch_bounds__(softmax_plan<true, Arithmetic, Element>::threads,
@@ -70,15 +82,8 @@ softmax_rounds(const typename Element::stored *x, typename Element::stored *y, u
     /* While a round is computed and stored, the next one is copied to the thread's own slots of shared memory. */
     __shared__ uint4 shared[flight * threads];
     uint4 *const slots = shared + threadIdx.x;
-    const auto copy_round = [=](uint64_t first) {
-#pragma unroll
-        for (int i = 0; i < flight; i++)
-            if (first + i * stride < vectors)
-                copy_async(slots + i * threads, from + first + i * stride);
-        copy_commit();
-    };
     if (rounds > 0)
-        copy_round((rounds - 1) * flight * stride + mine);
+        round_copy<flight, threads>(slots, from, (rounds - 1) * flight * stride + mine, vectors);
 #pragma unroll 1
     for (uint64_t round = rounds; round-- > 0;) {
         const uint64_t first = round * flight * stride + mine;
@@ -88,7 +93,7 @@ softmax_rounds(const typename Element::stored *x, typename Element::stored *y, u
         for (int i = 0; i < flight; i++)
             taken[i] = slots[i * threads];
         if (round > 0)
-            copy_round(first - flight * stride);
+            round_copy<flight, threads>(slots, from, first - flight * stride, vectors);
 #pragma unroll
         for (int i = 0; i < flight; i++)
             if (first + i * stride < vectors)
