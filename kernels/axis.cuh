@@ -12,13 +12,26 @@
 struct axis_cut {
     struct box box;
     allfold_type type;
+    int bytes_bits;          /* log2 of an element's bytes */
     uint64_t results, first;
     uint64_t splits, chunk;  /* of the length, in elements */
     uint64_t stride;         /* of partials, in bytes */
     uint32_t groups, members; /* of a block: powers of two */
     bool columns;            /* neighbouring threads belong to neighbouring groups */
-    bool aligned;            /* elements of a row are neighbours, and every tile is aligned to 16 bytes */
+    bool aligned;            /* elements of a row are neighbours, and every split of a row is aligned to 16 bytes */
 };
+
+/* A thread's place in its block. */
+struct axis_seat {
+    uint32_t group, member;
+    bool taken; /* a block has at least a warp of threads, and more than it needs if there is little work */
+};
+static __device__ __forceinline__ struct axis_seat seat_of(uint32_t groups, uint32_t members, bool columns)
+{
+    if (columns)
+        return {threadIdx.x % groups, threadIdx.x / groups, threadIdx.x / groups < members};
+    return {threadIdx.x / members, threadIdx.x % members, threadIdx.x / members < groups};
+}
 
 /* The monoids whose partials are structs: all of a partial is ordered. */
 template <class Fold> struct axis_struct {
@@ -31,15 +44,17 @@ template <class Fold> struct axis_struct {
         ordered end;
     };
     static constexpr int words = 0;
-    static constexpr bool is_ordered = true;
+    static constexpr bool is_ordered = true, has_rest = has_neutral<value>(Fold::monoid);
+    static __device__ __forceinline__ value rest() { return neutral_of<Fold::monoid, value>(); }
     static __device__ __forceinline__ void start(state *s, int64_t *, bool) { s->partial = Fold::identity(); }
     static __device__ __forceinline__ void take(state *s, const value *x, uint32_t n, uint64_t first)
     {
         Fold::tile(&s->partial, x, n, first);
     }
-    static __device__ __forceinline__ void flush(state *) {}
+    static __device__ __forceinline__ void flush(state *, int64_t *, bool) {}
     static __device__ __forceinline__ void normalise(int64_t *) {}
     static __device__ __forceinline__ ordered end_of(const state &s) { return s.partial; }
+    static __device__ __forceinline__ ordered end_identity() { return Fold::identity(); }
     static __device__ __forceinline__ void combine(ordered *a, const ordered *b) { Fold::combine(a, b); }
 };
 
@@ -66,7 +81,8 @@ template <class Exact> struct axis_words {
     };
     typedef typename std::conditional<Exact::indexed, words_and_ends, words_only>::type whole;
     static constexpr int words = Exact::words;
-    static constexpr bool is_ordered = Exact::indexed;
+    static constexpr bool is_ordered = Exact::indexed, has_rest = has_neutral<value>(Exact::monoid);
+    static __device__ __forceinline__ value rest() { return neutral_of<Exact::monoid, value>(); }
     static __device__ __forceinline__ void place(struct exact_sink *sinks, int64_t *at, bool shared)
     {
         constexpr int count = sizeof(state::sinks) / sizeof(struct exact_sink);
@@ -80,9 +96,14 @@ template <class Exact> struct axis_words {
         place(s->sinks, at, shared);
     }
     static __device__ __forceinline__ void take(state *s, const value *x, uint32_t n, uint64_t first) { Exact::tile(s, x, n, first); }
-    static __device__ __forceinline__ void flush(state *s)
+    /* Adds what a thread holds to the words. together: all threads of its warp have the same, and call it. */
+    static __device__ __forceinline__ void flush(state *s, int64_t *at, bool together)
     {
-        if constexpr (Exact::indexed) {
+        if (together) {
+            struct exact_sink sinks[sizeof(state::sinks) / sizeof(struct exact_sink)];
+            place(sinks, at, true);
+            Exact::add(s, sinks);
+        } else if constexpr (Exact::indexed) {
             Exact::sum::finish(&s->accumulator.sum, &s->sinks[0]);
             Exact::norm1::finish(&s->accumulator.norm1, &s->sinks[1]);
             Exact::norm2::finish(&s->accumulator.norm2, &s->sinks[2]);
@@ -96,6 +117,15 @@ template <class Exact> struct axis_words {
         place(sinks, at, false);
         for (struct exact_sink &sink : sinks)
             exact_sink_normalise(&sink);
+    }
+    static __device__ __forceinline__ ordered end_identity()
+    {
+        ordered end;
+        if constexpr (Exact::indexed) {
+            end.min = ordered::least::identity();
+            end.max = ordered::largest::identity();
+        }
+        return end;
     }
     static __device__ __forceinline__ ordered end_of(const state &s)
     {
@@ -129,39 +159,80 @@ static __device__ __forceinline__ uint64_t row_at(const struct box &box, uint64_
     return box.inner == 1 ? r * box.outer_stride : r / box.inner * box.outer_stride + r % box.inner;
 }
 
-/* Takes a member's elements of its group's split of a row: whole tiles first, then single elements, in ascending order. */
+/* Takes the elements of a tile, of which some may be behind the end: in runs of neighbours that every tile has whole or in part. The code
+   for a run exists once: runs are shifted down to the first. */
+template <class Axis>
+static __device__ __forceinline__ void runs_take(typename Axis::state *state, typename Axis::value *values, const struct axis_tile &tile,
+                                                 uint64_t length, uint64_t first)
+{
+    constexpr uint32_t count = 16 / sizeof(typename Axis::value), all = AXIS_SHAPE.tile;
+#pragma unroll 1
+    for (uint32_t run = 0; run < all; run += count) {
+        const uint64_t at = tile_place(tile, run);
+        if (at + count <= length)
+            Axis::take(state, values, count, first + at);
+        else
+#pragma unroll 1
+            for (uint32_t i = 0; at + i < length; i++) {
+                Axis::take(state, values, 1, first + at + i);
+#pragma unroll
+                for (uint32_t j = 1; j < count; j++)
+                    values[j - 1] = values[j];
+            }
+#pragma unroll
+        for (uint32_t j = count; j < all; j++)
+            values[j - count] = values[j];
+    }
+}
+
+/* Takes a member's elements of its group's split of a row, tile by tile in ascending order. Members take vectors in turns if a row's
+   elements are neighbours, else elements in turns; or whole tiles, if elements are no neighbours and no element can stand for what is behind the end. */
 template <class Axis>
 static __device__ __forceinline__ void member_take(typename Axis::state *state, const void *x, const struct axis_cut &cut, uint64_t r,
                                                    uint64_t split, uint32_t member)
 {
     typedef typename Axis::value value;
-    constexpr int tile = AXIS_SHAPE.tile;
-    const uint64_t begin = split * cut.chunk, left = cut.box.length - begin, n = left < cut.chunk ? left : cut.chunk, tiles = n / tile;
-    const uint64_t stride = cut.box.axis_stride, at = row_at(cut.box, r) + begin * stride;
-    value values[tile];
+    constexpr uint32_t size = AXIS_SHAPE.tile;
+    const uint64_t begin = split * cut.chunk, left = cut.box.length - begin, stride = cut.box.axis_stride;
+    const struct axis_run run = {(const char *)x + ((row_at(cut.box, r) + begin * stride) << cut.bytes_bits),
+                                 left < cut.chunk ? left : cut.chunk, stride, cut.type, cut.aligned};
+    const int run_bits = stride == 1 ? 4 - cut.bytes_bits : Axis::has_rest ? 0 : 4;
+    struct axis_tile tile = {(uint64_t)member << run_bits, (uint64_t)cut.members << run_bits, run_bits};
+    static_assert(size == 16, "as many elements as a vector has bytes");
 #pragma unroll 1
-    for (uint64_t i = member; i < tiles; i += cut.members) {
-        axis_load_tile(values, x, at + i * tile * stride, stride, cut.type, cut.aligned);
-        Axis::take(state, values, tile, cut.first + begin + i * tile);
-    }
-#pragma unroll 1
-    for (uint64_t i = tiles * tile + member; i < n; i += cut.members) {
-        values[0] = axis_load<value>(x, at + i * stride, cut.type);
-        Axis::take(state, values, 1, cut.first + begin + i);
+    for (; tile.first < run.length; tile.first += (uint64_t)size * cut.members) {
+        value values[size];
+        axis_load_tile(values, run, tile, Axis::rest());
+        if constexpr (Axis::has_rest)
+            Axis::take(state, values, size, 0);
+        else
+            runs_take<Axis>(state, values, tile, run.length, cut.first + begin);
     }
 }
 
-/* Combines the members' partials in the slot of member 0. Takes whole blocks. */
+/* Combines the partials of a group's members in that of member 0; other threads get what is undefined. Threads of one group are
+   `distance` apart. Takes whole blocks. */
 template <class Axis>
-static __device__ __forceinline__ void members_combine(typename Axis::ordered *slots, uint32_t member, uint32_t members)
+static __device__ __forceinline__ void members_combine(typename Axis::ordered *mine, typename Axis::ordered *slots,
+                                                       const struct axis_seat &seat, uint32_t members, uint32_t distance)
 {
+    uint32_t step = 1;
 #pragma unroll 1
-    for (uint32_t step = 1; step < members; step *= 2) {
-        __syncthreads();
-        if (member % (2 * step) == 0)
-            Axis::combine(&slots[member], &slots[member + step]);
+    for (; step < members && step * distance < 32; step *= 2) {
+        const typename Axis::ordered other = partial_shuffle_down(*mine, (int)(step * distance));
+        Axis::combine(mine, &other);
     }
+    if (step >= members)
+        return;
+    const uint32_t warps = members / step; /* that have some of the group */
+    if (seat.taken && seat.member % step == 0)
+        slots[seat.group * warps + seat.member / step] = *mine;
     __syncthreads();
+    if (!seat.taken || seat.member != 0)
+        return;
+#pragma unroll 1
+    for (uint32_t warp = 1; warp < warps; warp++)
+        Axis::combine(mine, &slots[seat.group * warps + warp]);
 }
 
 /* Partial of row r and split s: partials + (s * results + r) * stride. */
@@ -172,55 +243,68 @@ axis_fold(const void *x, const __grid_constant__ struct axis_cut cut, unsigned c
     constexpr int threads = axis_plan<Axis>::threads, row_words = Axis::words > 0 ? Axis::words + 1 : 1; /* + 1: other banks */
     __shared__ typename Axis::ordered slots[Axis::is_ordered ? threads : 1];
     __shared__ int64_t words[Axis::words > 0 ? axis_plan<Axis>::groups * row_words : 1];
-    const uint32_t group = cut.columns ? threadIdx.x % cut.groups : threadIdx.x / cut.members;
-    const uint32_t member = cut.columns ? threadIdx.x / cut.groups : threadIdx.x % cut.members;
-    const uint64_t split = blockIdx.x % cut.splits, r = blockIdx.x / cut.splits * cut.groups + group;
+    const struct axis_seat seat = seat_of(cut.groups, cut.members, cut.columns);
+    const uint64_t split = blockIdx.x % cut.splits, r = blockIdx.x / cut.splits * cut.groups + seat.group;
+    const bool is_row = seat.taken && r < cut.results;
+    int64_t *const own = words + (Axis::words > 0 && seat.taken ? seat.group * row_words : 0);
     typename Axis::state state;
     if constexpr (Axis::words > 0) {
         for (uint32_t i = threadIdx.x; i < cut.groups * row_words; i += blockDim.x)
             words[i] = 0;
         __syncthreads();
     }
-    Axis::start(&state, words + (Axis::words > 0 ? group * row_words : 0), cut.members > 1);
-    if (r < cut.results)
-        member_take<Axis>(&state, x, cut, r, split, member);
-    Axis::flush(&state);
+    Axis::start(&state, own, cut.members > 1);
+    if (is_row)
+        member_take<Axis>(&state, x, cut, r, split, seat.member);
     typename Axis::whole *const to = (typename Axis::whole *)(partials + (split * cut.results + r) * cut.stride);
+    if constexpr (Axis::words > 0) {
+        const bool together = cut.members >= 32 && !cut.columns;
+        __syncwarp();
+        if (together || is_row)
+            Axis::flush(&state, own, together);
+    }
     if constexpr (Axis::is_ordered) {
-        slots[group * cut.members + member] = Axis::end_of(state);
-        members_combine<Axis>(slots + group * cut.members, member, cut.members);
-        if (member == 0 && r < cut.results)
-            to->end = slots[group * cut.members];
+        typename Axis::ordered end = Axis::end_of(state);
+        members_combine<Axis>(&end, slots, seat, cut.members, cut.columns ? cut.groups : 1);
+        if (is_row && seat.member == 0)
+            to->end = end;
     }
     if constexpr (Axis::words > 0) {
         __syncthreads();
-        if (member == 0)
-            Axis::normalise(words + group * row_words);
+        if (is_row && seat.member == 0)
+            Axis::normalise(own);
         __syncthreads();
-        for (uint32_t i = member; i < Axis::words && r < cut.results; i += cut.members)
-            to->of[i] = words[group * row_words + i];
+        for (uint32_t i = seat.member; i < Axis::words && is_row; i += cut.members)
+            to->of[i] = own[i];
     }
 }
 
-/* Combines the splits of each row, in order, in the first. A thread a row. */
+/* Combines the splits of each row in the first. A group of threads a row; words are added one by one. */
 template <class Axis>
-static __global__ void __launch_bounds__(AXIS_SHAPE.threads)
-axis_combine(unsigned char *partials, const __grid_constant__ struct axis_cut cut)
+static __global__ void __launch_bounds__(axis_plan<Axis>::threads)
+axis_combine(unsigned char *partials, const __grid_constant__ struct axis_cut cut, uint32_t groups, uint32_t members)
 {
-    const uint64_t r = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (r >= cut.results)
-        return;
-    typename Axis::whole *const all = (typename Axis::whole *)(partials + r * cut.stride);
+    __shared__ typename Axis::ordered slots[Axis::is_ordered ? axis_plan<Axis>::threads : 1];
+    const struct axis_seat seat = seat_of(groups, members, false);
+    const uint64_t r = (uint64_t)blockIdx.x * groups + seat.group;
+    const bool is_row = seat.taken && r < cut.results;
+    const auto split_at = [&](uint64_t split) { return (typename Axis::whole *)(partials + (split * cut.results + r) * cut.stride); };
+    if constexpr (Axis::is_ordered) {
+        typename Axis::ordered end = Axis::end_identity();
 #pragma unroll 1
-    for (uint64_t split = 1; split < cut.splits; split++) {
-        const typename Axis::whole *const next = (const typename Axis::whole *)(partials + (split * cut.results + r) * cut.stride);
-        if constexpr (Axis::is_ordered)
-            Axis::combine(&all->end, &next->end);
-        if constexpr (Axis::words > 0) {
-#pragma unroll 1
-            for (int i = 0; i < Axis::words; i++)
-                all->of[i] += next->of[i];
-            Axis::normalise(all->of);
-        }
+        for (uint64_t split = is_row ? seat.member : cut.splits; split < cut.splits; split += members)
+            Axis::combine(&end, &split_at(split)->end);
+        members_combine<Axis>(&end, slots, seat, members, 1);
+        if (is_row && seat.member == 0)
+            split_at(0)->end = end;
     }
+    if constexpr (Axis::words > 0)
+#pragma unroll 1
+        for (uint32_t i = seat.member; i < Axis::words && is_row; i += members) {
+            int64_t sum = 0; /* of carried limbs, and of counts */
+#pragma unroll 4
+            for (uint64_t split = 0; split < cut.splits; split++)
+                sum += split_at(split)->of[i];
+            split_at(0)->of[i] = sum;
+        }
 }

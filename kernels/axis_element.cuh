@@ -2,6 +2,8 @@
    run: every thread takes the same branch. */
 #pragma once
 
+#include "fold/folds.h"
+#include "fold/table.h"
 #include "kernels/element.cuh"
 #include "kernels/tuning.h"
 
@@ -34,34 +36,89 @@ template <class Value> static __device__ __forceinline__ Value axis_load(const v
     return value;
 }
 
-template <class Element, class Value>
-static __device__ __forceinline__ void axis_load_as(Value *values, const void *x, uint64_t at, uint64_t stride, bool aligned)
+/* A split of a row: `length` elements, `stride` apart. aligned: they are neighbours, and the first is aligned to 16 bytes. */
+struct axis_run {
+    const void *x;
+    uint64_t length, stride;
+    allfold_type type;
+    bool aligned;
+};
+
+/* The elements that a thread takes at a time, AXIS_SHAPE.tile of them: runs of 2^run_bits neighbours, of which the first begins with
+   element `first` and each following `jump` further. */
+struct axis_tile {
+    uint64_t first, jump;
+    int run_bits;
+};
+static __device__ __forceinline__ uint64_t tile_place(const struct axis_tile &tile, uint32_t i)
 {
-    typedef typename Element::stored stored;
-    const stored *const from = (const stored *)x + at;
-    if (aligned) {
-        constexpr int vectors = AXIS_SHAPE.tile / Element::per_vector;
-        uint4 loaded[vectors];
-#pragma unroll
-        for (int i = 0; i < vectors; i++)
-            loaded[i] = load_read_only(from + i * Element::per_vector);
-#pragma unroll
-        for (int i = 0; i < AXIS_SHAPE.tile; i++)
-            values[i] = Element::load(vector_element<stored>(loaded[i / Element::per_vector], i % Element::per_vector));
-    } else {
-#pragma unroll
-        for (int i = 0; i < AXIS_SHAPE.tile; i++)
-            values[i] = Element::load(from[i * stride]);
-    }
+    return tile.first + (i >> tile.run_bits) * tile.jump + (i & ((1u << tile.run_bits) - 1));
 }
 
-/* AXIS_SHAPE.tile elements from x[at] on, stride apart; aligned: they are neighbours, at a multiple of 16 bytes. */
-template <class Value>
-static __device__ __forceinline__ void axis_load_tile(Value *values, const void *x, uint64_t at, uint64_t stride, allfold_type type,
-                                                      bool aligned)
+/* Runs are vectors: each is loaded whole if it is there and aligned. What lies behind the end becomes `rest`. */
+template <class Element, class Value>
+static __device__ __forceinline__ void vectors_load(Value *values, const struct axis_run &run, const struct axis_tile &tile, Value rest)
 {
-    switch (type) {
-#define AXIS_ARGUMENTS values, x, at, stride, aligned
+    typedef typename Element::stored stored;
+    constexpr int count = Element::per_vector, vectors = AXIS_SHAPE.tile / count;
+    const stored *const x = (const stored *)run.x;
+    uint4 loaded[vectors];
+#pragma unroll
+    for (int i = 0; i < vectors; i++) {
+        const uint64_t at = tile.first + i * tile.jump;
+        if (run.aligned && at + count <= run.length)
+            loaded[i] = __ldg((const uint4 *)(x + at));
+        else {
+            stored elements[count];
+#pragma unroll
+            for (int j = 0; j < count; j++)
+                if (at + j < run.length)
+                    elements[j] = x[at + j];
+                else
+                    memset(&elements[j], 0, sizeof elements[j]);
+            loaded[i] = vector_of(elements);
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < AXIS_SHAPE.tile; i++)
+        values[i] = tile.first + i / count * tile.jump + i % count < run.length
+                        ? Element::load(vector_element<stored>(loaded[i / count], i % count)) : rest;
+}
+
+/* The same, one by one. */
+template <class Element, class Value>
+static __device__ __forceinline__ void elements_load(Value *values, const struct axis_run &run, const struct axis_tile &tile, Value rest)
+{
+    typedef typename Element::stored stored;
+    const uint64_t step = (tile.run_bits == 0 ? tile.jump : 1) * run.stride;
+    const stored *const x = (const stored *)run.x + tile.first * run.stride;
+    if (tile_place(tile, AXIS_SHAPE.tile - 1) < run.length) {
+#pragma unroll
+        for (int i = 0; i < AXIS_SHAPE.tile; i++)
+            values[i] = Element::load(x[i * step]);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < AXIS_SHAPE.tile; i++)
+        values[i] = tile_place(tile, i) < run.length ? Element::load(x[i * step]) : rest;
+}
+
+template <class Element, class Value>
+static __device__ __forceinline__ void axis_load_as(Value *values, const struct axis_run &run, const struct axis_tile &tile, Value rest)
+{
+    if (run.stride == 1)
+        vectors_load<Element>(values, run, tile, rest);
+    else
+        elements_load<Element>(values, run, tile, rest);
+}
+
+/* The elements of a tile; those behind the end of the run are `rest`. The runs of a tile are vectors if stride is 1; else a tile is one
+   run, or runs of one element. */
+template <class Value>
+static __device__ __forceinline__ void axis_load_tile(Value *values, const struct axis_run &run, const struct axis_tile &tile, Value rest)
+{
+    switch (run.type) {
+#define AXIS_ARGUMENTS values, run, tile, rest
         ALLFOLD_TYPES(AXIS_CASE)
 #undef AXIS_ARGUMENTS
     default:
@@ -69,3 +126,31 @@ static __device__ __forceinline__ void axis_load_tile(Value *values, const void 
     }
 }
 #undef AXIS_CASE
+
+/* The element that changes no partial of a monoid, if there is one. */
+template <class Value> struct value_limits;
+#define DEFINE_LIMITS(nothing, name)                                                                    \
+    template <> struct value_limits<value_##name> {                                                     \
+        static __device__ __forceinline__ value_##name largest() { return limit_largest_##name; }       \
+        static __device__ __forceinline__ value_##name smallest() { return limit_smallest_##name; }     \
+    };
+VALUES(DEFINE_LIMITS, )
+#undef DEFINE_LIMITS
+
+template <class Value> static constexpr bool has_neutral(enum monoid monoid)
+{
+    const enum neutral neutral = monoid_facts[monoid].neutral;
+    return neutral != NEUTRAL_NONE && (neutral != NEUTRAL_INFINITE || (Value)0.5 != 0);
+}
+template <enum monoid monoid, class Value> static __device__ __forceinline__ Value neutral_of()
+{
+    constexpr enum neutral neutral = monoid_facts[monoid].neutral;
+    if constexpr (neutral == NEUTRAL_ONE)
+        return (Value)1;
+    else if constexpr (neutral == NEUTRAL_LARGEST)
+        return value_limits<Value>::largest();
+    else if constexpr (neutral == NEUTRAL_SMALLEST || neutral == NEUTRAL_INFINITE)
+        return value_limits<Value>::smallest();
+    else
+        return (Value)ZERO_IDENTITY;
+}

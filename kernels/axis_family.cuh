@@ -24,6 +24,8 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
         cut.box.outer = 1;
     }
     cut.type = work->type;
+    while ((size_t)1 << cut.bytes_bits < bytes)
+        cut.bytes_bits++;
     cut.results = cut.box.outer * cut.box.inner;
     cut.first = work->first;
     cut.stride = (sizeof(typename Axis::whole) + 15) / 16 * 16; /* as partial_stride */
@@ -49,14 +51,16 @@ template <class Axis> static cudaError_t axis_start(const struct axis_work *work
 {
     const struct axis_cut cut = axis_cut_of<Axis>(work, multiprocessors);
     const uint64_t blocks = (cut.results + cut.groups - 1) / cut.groups * cut.splits;
-    const cudaLaunchConfig_t config = launch_config(blocks, (int)(cut.groups * cut.members), stream);
+    const cudaLaunchConfig_t config = launch_config(blocks, (int)u64_max(cut.groups * cut.members, 32), stream);
     if (blocks > INT32_MAX)
         return cudaErrorInvalidValue;
     const cudaError_t code = cudaLaunchKernelEx(&config, axis_fold<Axis>, work->x, cut, (unsigned char *)work->partials);
     if (code != cudaSuccess || cut.splits == 1)
         return code;
-    const cudaLaunchConfig_t second = launch_config((cut.results + AXIS_SHAPE.threads - 1) / AXIS_SHAPE.threads, AXIS_SHAPE.threads, stream);
-    return cudaLaunchKernelEx(&second, axis_combine<Axis>, (unsigned char *)work->partials, cut);
+    constexpr uint32_t threads = axis_plan<Axis>::threads;
+    const uint32_t members = power_up(u64_max(cut.splits, Axis::words), threads), groups = threads / members;
+    const cudaLaunchConfig_t second = launch_config((cut.results + groups - 1) / groups, threads, stream);
+    return cudaLaunchKernelEx(&second, axis_combine<Axis>, (unsigned char *)work->partials, cut, groups, members);
 }
 
 #define CHECK(name, value_name)                                                                                             \

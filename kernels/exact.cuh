@@ -93,6 +93,7 @@ template <enum monoid monoid, class Value> struct exact_of;
             accumulator_type accumulator;                                                                        \
             struct exact_sink sinks[1];                                                                          \
         };                                                                                                       \
+        static constexpr enum monoid monoid = MONOID_##name;                                                     \
         static constexpr bool indexed = false, floating = (value)0.5 != 0, brief = false;                        \
         static constexpr int operands = monoid_facts[MONOID_##name].operands;                                    \
         typedef values_of<value, operands>::type values;                                                         \
@@ -134,6 +135,7 @@ template <enum monoid monoid, class Value> struct exact_of;
             name##_##value_name##_accumulator accumulator;                                                       \
             struct exact_sink sinks[3];                                                                          \
         };                                                                                                       \
+        static constexpr enum monoid monoid = MONOID_##name;                                                     \
         static constexpr bool indexed = true, floating = (value)0.5 != 0, brief = false;                         \
         static constexpr int operands = 1;                                                                       \
         static constexpr enum cost cost = monoid_facts[MONOID_##name].cost;                                      \

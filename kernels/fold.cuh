@@ -56,6 +56,7 @@ template <enum monoid monoid, class Value> struct fold_of;
     template <> struct fold_of<MONOID_##name, value_##value_name> {                                             \
         typedef name##_##value_name partial;                                                                    \
         typedef value_##value_name value;                                                                       \
+        static constexpr enum monoid monoid = MONOID_##name;                                                    \
         static constexpr struct monoid_facts facts = monoid_facts[MONOID_##name];                               \
         static constexpr int operands = facts.operands;                                                         \
         static constexpr bool indexed = facts.indexed;                                                          \
@@ -80,7 +81,7 @@ template <enum monoid monoid, class Value> struct fold_of;
 #define DEFINE_F32(name, value_name) DEFINE_FOLD(name, value_name, RESCALE(name, value_name))
 #define DEFINE_F64 DEFINE_F32
 #define DEFINE_SHORT DEFINE_F32
-#define DEFINE_FOLDS(name, values, operands, indexed, nan, level, cost, terms, most) VALUES_##values(DEFINE_##terms, name)
+#define DEFINE_FOLDS(name, values, operands, indexed, nan, level, cost, terms, ...) VALUES_##values(DEFINE_##terms, name)
 STRUCT_MONOIDS(DEFINE_FOLDS)
 #undef DEFINE_FOLDS
 #undef DEFINE_NONE

@@ -1,7 +1,7 @@
 /* The monoids: devices run them and ranks combine them. Every fact about a monoid is in its line. The table of functions
    (table.c), the kernels and their shapes, and softmax read it there. One line a monoid:
 
-       X(name, values, operands, indexed, nan, level, cost, terms, most)
+       X(name, values, operands, indexed, nan, level, cost, terms, most, neutral)
 
        values   ALL value types, or F32 alone
        operands 1, or 2: it takes two arrays side by side
@@ -12,6 +12,9 @@
        terms    of monoids of exponentials, the arithmetic of a term: F32, F64, or SHORT: f32, for elements and results of 16
                 bits only; else NONE
        most     at most 2^most elements; 64: any number
+
+       neutral  the element that changes no partial, whatever its index: ZERO (-0.0), ONE, the LARGEST or SMALLEST of the value type,
+                INFINITE (-inf, of floating-point numbers alone), or NONE
 
    Partials of WORD_MONOIDS begin with words that are added (exact.h). If a monoid is indexed, ordered data follows the words.
    These monoids have a kernel of their own (kernels/exact.cuh).
@@ -36,30 +39,30 @@
 #ifndef ALLFOLD_MONOIDS_H
 #define ALLFOLD_MONOIDS_H
 
-#define STRUCT_MONOIDS(X)                                              \
-    X(sum,              ALL, 1, 0, 0, FAST,  LITTLE,      NONE,  64) \
-    X(prod,             ALL, 1, 0, 0, FAST,  MUCH,        NONE,  64) \
-    X(min,              ALL, 1, 0, 1, EXACT, LITTLE,      NONE,  64) \
-    X(max,              ALL, 1, 0, 1, EXACT, LITTLE,      NONE,  64) \
-    X(argmin,           ALL, 1, 1, 1, EXACT, INDEX,       NONE,  64) \
-    X(argmax,           ALL, 1, 1, 1, EXACT, INDEX,       NONE,  64) \
-    X(norm1,            ALL, 1, 0, 0, FAST,  LITTLE,      NONE,  64) \
-    X(norm2,            ALL, 1, 0, 0, FAST,  SQUARES,     NONE,  64) \
-    X(norminf,          ALL, 1, 0, 0, EXACT, LITTLE,      NONE,  64) \
-    X(sumexp,           F32, 1, 0, 0, FAST,  EXPONENTIAL, F32,   64) \
-    X(sumexp_f64,       ALL, 1, 0, 0, FAST,  EXPONENTIAL, F64,   64) \
-    X(sumexp_half,      F32, 1, 0, 0, FAST,  EXPONENTIAL, SHORT, 64) \
-    X(sumexp_exact,     F32, 1, 0, 0, EXACT, BINS,        F32,   64) \
-    X(sumexp_f64_exact, ALL, 1, 0, 0, EXACT, BINS,        F64,   41) \
-    X(stats,            ALL, 1, 1, 1, FAST,  STATS,       NONE,  64) \
-    X(dot,              ALL, 2, 0, 0, FAST,  PRODUCTS,    NONE,  64)
+#define STRUCT_MONOIDS(X)                                                        \
+    X(sum,              ALL, 1, 0, 0, FAST,  LITTLE,      NONE,  64, ZERO)       \
+    X(prod,             ALL, 1, 0, 0, FAST,  MUCH,        NONE,  64, ONE)        \
+    X(min,              ALL, 1, 0, 1, EXACT, LITTLE,      NONE,  64, LARGEST)    \
+    X(max,              ALL, 1, 0, 1, EXACT, LITTLE,      NONE,  64, SMALLEST)   \
+    X(argmin,           ALL, 1, 1, 1, EXACT, INDEX,       NONE,  64, NONE)       \
+    X(argmax,           ALL, 1, 1, 1, EXACT, INDEX,       NONE,  64, NONE)       \
+    X(norm1,            ALL, 1, 0, 0, FAST,  LITTLE,      NONE,  64, ZERO)       \
+    X(norm2,            ALL, 1, 0, 0, FAST,  SQUARES,     NONE,  64, ZERO)       \
+    X(norminf,          ALL, 1, 0, 0, EXACT, LITTLE,      NONE,  64, ZERO)       \
+    X(sumexp,           F32, 1, 0, 0, FAST,  EXPONENTIAL, F32,   64, INFINITE)   \
+    X(sumexp_f64,       ALL, 1, 0, 0, FAST,  EXPONENTIAL, F64,   64, INFINITE)   \
+    X(sumexp_half,      F32, 1, 0, 0, FAST,  EXPONENTIAL, SHORT, 64, INFINITE)   \
+    X(sumexp_exact,     F32, 1, 0, 0, EXACT, BINS,        F32,   64, INFINITE)   \
+    X(sumexp_f64_exact, ALL, 1, 0, 0, EXACT, BINS,        F64,   41, INFINITE)   \
+    X(stats,            ALL, 1, 1, 1, FAST,  STATS,       NONE,  64, NONE)       \
+    X(dot,              ALL, 2, 0, 0, FAST,  PRODUCTS,    NONE,  64, NONE)
 
-#define WORD_MONOIDS(X)                                                \
-    X(sum_exact,        ALL, 1, 0, 0, EXACT, LITTLE,      NONE,  64) \
-    X(norm1_exact,      ALL, 1, 0, 0, EXACT, LITTLE,      NONE,  64) \
-    X(norm2_exact,      ALL, 1, 0, 0, EXACT, SQUARES,     NONE,  64) \
-    X(stats_exact,      ALL, 1, 1, 1, EXACT, STATS,       NONE,  64) \
-    X(dot_exact,        ALL, 2, 0, 0, EXACT, PRODUCTS,    NONE,  64)
+#define WORD_MONOIDS(X)                                                          \
+    X(sum_exact,        ALL, 1, 0, 0, EXACT, LITTLE,      NONE,  64, ZERO)       \
+    X(norm1_exact,      ALL, 1, 0, 0, EXACT, LITTLE,      NONE,  64, ZERO)       \
+    X(norm2_exact,      ALL, 1, 0, 0, EXACT, SQUARES,     NONE,  64, ZERO)       \
+    X(stats_exact,      ALL, 1, 1, 1, EXACT, STATS,       NONE,  64, NONE)       \
+    X(dot_exact,        ALL, 2, 0, 0, EXACT, PRODUCTS,    NONE,  64, NONE)
 
 #define MONOIDS(X) STRUCT_MONOIDS(X) WORD_MONOIDS(X)
 

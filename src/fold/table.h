@@ -52,6 +52,9 @@ enum cost {
 /* The arithmetic of the terms of monoids of exponentials. */
 enum terms { TERMS_NONE, TERMS_F32, TERMS_F64, TERMS_SHORT };
 
+/* The element that changes no partial: monoids.h. */
+enum neutral { NEUTRAL_NONE, NEUTRAL_ZERO, NEUTRAL_ONE, NEUTRAL_LARGEST, NEUTRAL_SMALLEST, NEUTRAL_INFINITE };
+
 struct monoid_facts {
     unsigned int values; /* bit VALUE_f32 and so on: of the value types that it is made for */
     int operands;
@@ -60,11 +63,13 @@ struct monoid_facts {
     enum cost cost;
     enum terms terms;
     int most; /* at most 2^most elements; 64: any number */
+    enum neutral neutral;
 };
 FOLD_CONSTANT struct monoid_facts monoid_facts[] = {
 #define BIT(nothing, name) | 1u << VALUE_##name
-#define ROW(name, values, operands, indexed, nan, level, cost, terms, most) \
-    {0u VALUES_##values(BIT, ), operands, indexed, nan, ALLFOLD_LEVEL_##level, COST_##cost, TERMS_##terms, most},
+#define ROW(name, values, operands, indexed, nan, level, cost, terms, most, neutral)                                     \
+    {0u VALUES_##values(BIT, ), operands, indexed, nan, ALLFOLD_LEVEL_##level, COST_##cost, TERMS_##terms, most, \
+     NEUTRAL_##neutral},
     MONOIDS(ROW)
 #undef ROW
 #undef BIT
