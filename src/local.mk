@@ -38,8 +38,12 @@ libcore_a_SOURCES = \
 	src/fold/packed.c \
 	src/fold/rows.c \
 	src/fold/table.c
-# Files and generators.
+# Files and generators, and the pipelines that only the program has.
 libfiles_a_SOURCES = \
+	src/core/axis_stream.c \
+	src/core/axis_stream_batches.c \
+	src/core/axis_stream_reduce.c \
+	src/core/axis_stream_softmax.c \
 	src/array/data_file.c \
 	src/array/draw.c \
 	src/array/encoded.c \
@@ -59,12 +63,14 @@ libfiles_a_SOURCES = \
 	src/array/formats/parts.c \
 	src/array/formats/plain.c \
 	src/array/formats/raw.c \
+	src/array/formats/shape.c \
 	src/array/formats/safetensors.c \
 	src/array/formats/safetensors_index.c \
 	src/array/formats/swap.c \
 	src/array/formats/zip.c \
 	src/array/generate.c \
 	src/array/output.c \
+	src/array/output_archive.c \
 	src/array/replacement.c \
 	src/base/parse.c \
 	src/core/copy.c \
@@ -125,6 +131,7 @@ noinst_HEADERS += \
 	src/comm/shared_memory.h \
 	src/comm/vectors.h \
 	src/core/axis.h \
+	src/core/axis_stream.h \
 	src/core/core.h \
 	src/core/pipeline.h \
 	src/core/stream.h \

@@ -117,7 +117,7 @@ def check_usage():
         (["sum", "--count=half", "x"], ["--count", "'half'"]),
         (["sum", "--nan=omit", "x"], ["sum takes no --nan", "min, max, argmin, argmax, stats"]),
         (["min", "--nan=drop", "x"], ["propagate, omit or error", "'drop'"]),
-        (["mean", "-o", "y", "x"], ["mean takes no --output", "softmax, log-softmax, generate"]),
+        (["merge", "-o", "y", "x"], ["merge takes no --output", "softmax, log-softmax, generate"]),
         (["softmax", "x"], ["-o FILE"]),
         (["softmax", "x", "-o", "y", "--output-type=int8"], ["--output-type", "f16, bf16, f32 or f64", "'int8'"]),
         (["softmax", "gen:ramp?n=9&dtype=int16", "-o", "y"], ["--output-type", "int16"]),

@@ -62,6 +62,7 @@ struct array_hints {
     allfold_type type; /* --dtype; ALLFOLD_TYPE_NONE: not given */
     uint64_t offset;   /* --offset: bytes of a raw file, elements of any other */
     uint64_t count;    /* --count, elements */
+    const char *shape; /* --shape, "3,4", of an array that is a row, such as a raw file; NULL: not given */
 };
 
 /* Describes the array called name. "FILE:NAME" is array NAME of FILE, where FILE is the longest part before a ':' that is a
@@ -205,6 +206,8 @@ struct output {
     allfold_type type;
     uint64_t count;
     uint64_t data_offset;
+    uint64_t member_at;      /* of an archive's member: where it begins, its .npy header first; 0 in other files */
+    uint64_t checksum_at[2]; /* where the archive has the member's checksum */
 };
 
 /* Creates the temporary file (see replacement_create) with its header, at its full size: .npy where path ends in ".npy"
@@ -213,6 +216,20 @@ struct output {
 allfold_status output_create(const char *path, const struct array_info *info, struct output *output,
                              struct error *error);
 allfold_status output_open(const struct output *output, struct sink **sink, struct error *error);
+
+/* Arrays of one shape, for an archive (.npz). */
+enum { OUTPUT_ARRAYS_MAX = 14 };
+struct output_arrays {
+    const struct array_info *info; /* of all, but for the type */
+    int count;
+    const char *names[OUTPUT_ARRAYS_MAX];
+    allfold_type types[OUTPUT_ARRAYS_MAX];
+};
+/* The same for an archive of stored .npy files, one for each array: outputs[i] is array i. */
+allfold_status output_create_archive(const char *path, const struct output_arrays *arrays, struct output *outputs, struct error *error);
+/* After all elements of a member are written and durable: writes its checksum, and makes that durable. For one process; another may do so
+   for another member. */
+allfold_status output_seal(const struct output *output, struct error *error);
 
 /* Generators (generate.c; their elements: draw.h), which depend only on the distribution, the seed and the global index. */
 /* Parses "normal?n=1e9&seed=1" (after "gen:"); fills type, count, shape and generator of *info. */

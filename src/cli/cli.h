@@ -75,6 +75,10 @@ struct settings {
     struct array_hints hints;
     allfold_type output_type; /* ALLFOLD_TYPE_NONE: not given */
     const char *output;
+    const char *axis;   /* as it was given; NULL if not */
+    bool keepdims;
+    const char *values; /* argmin, argmax along an axis: the file for the elements; NULL: none */
+    uint64_t ddof;      /* of the variance in stats */
     const char *checkpoint; /* NULL if not given */
     double checkpoint_every, timeout; /* seconds */
     const char *operand; /* the first; NULL if none is given */

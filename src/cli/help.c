@@ -8,7 +8,7 @@
 
 static const char inputs[] =
     "INPUT is one of\n"
-    "  FILE.npy                  NumPy's format, versions 1 to 3; of several dimensions all elements count\n"
+    "  FILE.npy                  NumPy's format, versions 1 to 3; of several dimensions all elements count, or --axis\n"
     "  FILE:NAME                 an array in an .npz, safetensors, NetCDF or HDF5 file: allfold info FILE lists them\n"
     "  'part-*.npy'              the arrays of several files, joined in the order of their names\n"
     "  FILE                      raw elements, little-endian: needs --dtype\n"
@@ -37,7 +37,8 @@ void help_program(const struct command_table *table)
           "  allfold generate 'normal?n=1e8&seed=1' -o x.npy\n"
           "  mpirun -n 4 allfold sum x.npy\n"
           "  srun --mpi=pmix allfold stats --json x.npy\n"
-          "  mpirun -n 4 allfold softmax x.npy -o y.npy\n", stdout);
+          "  mpirun -n 4 allfold softmax x.npy -o y.npy\n"
+          "  mpirun -n 4 allfold mean --axis=0 x.npy -o m.npy\n", stdout);
 }
 
 void help_command(const struct command_table *table, const struct command *command)

@@ -1,6 +1,8 @@
 # The program, at the top of the build folder.
 bin_PROGRAMS += allfold
 allfold_SOURCES = \
+	src/cli/axes.c \
+	src/cli/axes.h \
 	src/cli/cli.h \
 	src/cli/commands/bench.c \
 	src/cli/commands/bench_baseline.c \
@@ -9,6 +11,9 @@ allfold_SOURCES = \
 	src/cli/commands/commands.c \
 	src/cli/commands/commands.h \
 	src/cli/commands/fold.c \
+	src/cli/commands/fold_axis.c \
+	src/cli/commands/fold_axis.h \
+	src/cli/commands/fold_axis_print.c \
 	src/cli/commands/generate.c \
 	src/cli/commands/info.c \
 	src/cli/commands/info_file.c \

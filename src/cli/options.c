@@ -10,7 +10,7 @@
 #define TYPE_WORDS "one of" ALLFOLD_TYPES(TYPE_WORD)
 #define FLOAT_TYPE_WORDS "f16, bf16, f32 or f64"
 
-enum { OPTIONS_MAX = 40 };
+enum { OPTIONS_MAX = 48 };
 
 /* A command's rows; those of every command if there is none. */
 struct rows {

@@ -20,7 +20,11 @@ enum {
     OPTIONS_LADDER = 1 << 11,
     OPTIONS_BENCH = 1 << 12,
     OPTIONS_DEVICE = 1 << 13,     /* of work on the backend's device */
-    OPTIONS_COMMON = 1 << 14      /* every command's */
+    OPTIONS_COMMON = 1 << 14,     /* every command's */
+    OPTIONS_AXIS = 1 << 15,       /* work may be along an axis */
+    OPTIONS_ROWS = 1 << 16,       /* a fold along an axis has many results */
+    OPTIONS_VALUES = 1 << 17,     /* which are indices */
+    OPTIONS_DDOF = 1 << 18        /* a variance is computed */
 };
 
 /* The kind of an option's argument. It decides the type of its place in struct settings. */

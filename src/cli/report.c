@@ -41,7 +41,7 @@ void report_print(struct json_object *object)
     json_object_put(object);
 }
 
-static struct json_object *value_json(allfold_value value)
+struct json_object *report_value(allfold_value value)
 {
     switch (value.kind) {
     case ALLFOLD_VALUE_I64: return json_object_new_int64(value.i64);
@@ -55,7 +55,7 @@ static struct json_object *value_json(allfold_value value)
 static void add_value(struct json_object *object, allfold_value value, uint64_t index)
 {
     const bool real = value.kind == ALLFOLD_VALUE_F64;
-    json_object_object_add(object, "value", value_json(value));
+    json_object_object_add(object, "value", report_value(value));
     json_object_object_add(object, "text", json_object_new_string(number_value(value).text));
     json_object_object_add(object, "hex", real ? json_object_new_string(number_hex(value.f64).text) : NULL);
     if (index != ALLFOLD_NO_INDEX)
@@ -101,7 +101,7 @@ void report_exchange(const struct session *session, struct json_object *report)
     json_object_object_add(report, "hosts", json_object_new_int(session->context->comm.hosts));
 }
 
-static struct json_object *begin_json(const struct session *session, allfold_level level)
+struct json_object *report_begin(const struct session *session, allfold_level level)
 {
     char name[ARRAY_NAME_BYTES];
     struct json_object *report = json_object_new_object();
@@ -132,7 +132,7 @@ static struct json_object *phases_json(const struct session *session)
     return phases;
 }
 
-static void end_json(const struct session *session, struct json_object *report, double seconds)
+void report_end(const struct session *session, struct json_object *report, double seconds)
 {
     json_object_object_add(report, "seconds", report_measured(seconds));
     json_object_object_add(report, "bytes_per_second", report_measured(input_rate(session, seconds)));
@@ -140,8 +140,7 @@ static void end_json(const struct session *session, struct json_object *report, 
     report_print(report);
 }
 
-/* What was done, and to what. It follows the result, after two spaces. */
-static void print_circumstances(const struct session *session, allfold_level level, double seconds)
+void report_circumstances(const struct session *session, allfold_level level, double seconds)
 {
     char name[ARRAY_NAME_BYTES];
     const int ranks = session->context->comm.size;
@@ -164,7 +163,7 @@ static bool is_table(const struct fold_results *result) { return result->field_c
 
 static void fold_json(const struct session *session, const struct fold_results *result, double seconds)
 {
-    struct json_object *report = begin_json(session, result->level);
+    struct json_object *report = report_begin(session, result->level);
     struct json_object *table = is_table(result) ? json_object_new_object() : NULL;
     for (int i = 0; i < result->field_count; i++) {
         struct json_object *object = table != NULL ? json_object_new_object() : report;
@@ -174,14 +173,14 @@ static void fold_json(const struct session *session, const struct fold_results *
     }
     if (table != NULL)
         json_object_object_add(report, name_of(session), table);
-    end_json(session, report, seconds);
+    report_end(session, report, seconds);
 }
 
 static void fold_table(const struct session *session, const struct fold_results *result, double seconds)
 {
     if (!session->settings->quiet) {
         fputs(name_of(session), stdout);
-        print_circumstances(session, result->level, seconds);
+        report_circumstances(session, result->level, seconds);
     }
     for (int i = 0; i < result->field_count; i++) {
         printf("%s%-9s  %s", session->settings->quiet ? "" : "  ", result->fields[i].name,
@@ -205,7 +204,7 @@ static void fold_line(const struct session *session, const struct fold_results *
     if (quiet)
         putchar('\n');
     else
-        print_circumstances(session, result->level, seconds);
+        report_circumstances(session, result->level, seconds);
 }
 
 void report_fold(const struct session *session, const struct fold_results *result, double seconds)
@@ -219,18 +218,21 @@ void report_fold(const struct session *session, const struct fold_results *resul
         fold_line(session, result, seconds);
 }
 
-void report_output(const struct session *session, allfold_type type, double seconds)
+void report_output(const struct session *session, const struct report_output *output, double seconds)
 {
     const struct settings *const settings = session->settings;
     progress_end();
     if (settings->json) {
-        struct json_object *report = begin_json(session, session->context->level);
+        struct json_object *report = report_begin(session, session->context->level);
+        if (output->axes != NULL)
+            axes_report(output->axes, output->array, report);
         json_object_object_add(report, "output", report_string(settings->output));
-        json_object_object_add(report, "output_dtype", json_object_new_string(allfold_type_name(type)));
-        end_json(session, report, seconds);
+        json_object_object_add(report, "output_dtype", json_object_new_string(allfold_type_name(output->type)));
+        report_end(session, report, seconds);
     } else if (!settings->quiet) {
-        printf("%s: %s in ", settings->command->name, allfold_type_name(type));
+        printf("%s%s%s: %s in ", settings->command->name, output->axes != NULL ? " along axis " : "",
+               output->axes != NULL ? settings->axis : "", allfold_type_name(output->type));
         text_print(stdout, settings->output);
-        print_circumstances(session, session->context->level, seconds);
+        report_circumstances(session, session->context->level, seconds);
     }
 }

@@ -1,6 +1,7 @@
 /* Prints a command's report on standard output: a line for people, the bare value, or one JSON object. Rank 0 only. */
 #pragma once
 
+#include "cli/axes.h"
 #include "cli/session.h"
 
 #include <json-c/json.h>
@@ -8,8 +9,23 @@
 /* The report of a fold. */
 void report_fold(const struct session *session, const struct fold_results *result, double seconds);
 
-/* The report of a command that wrote an array of elements of type `type`. */
-void report_output(const struct session *session, allfold_type type, double seconds);
+/* The report of a command that wrote an array of elements of that type. */
+struct report_output {
+    allfold_type type;
+    const struct axes *axes; /* along which it worked; NULL: over the whole array */
+    const struct axis_array *array;
+};
+void report_output(const struct session *session, const struct report_output *output, double seconds);
+
+/* What every report in JSON begins with, and ends with: it is printed and freed. */
+struct json_object *report_begin(const struct session *session, allfold_level level);
+void report_end(const struct session *session, struct json_object *report, double seconds);
+
+/* For people: what was done, and to what, in brackets behind two spaces. It ends the line. */
+void report_circumstances(const struct session *session, allfold_level level, double seconds);
+
+/* A value; null if it is not finite. */
+struct json_object *report_value(allfold_value value);
 
 /* A JSON string. Bytes of text that are not UTF-8 become U+FFFD: file names may hold any bytes. */
 struct json_object *report_string(const char *text);

@@ -194,33 +194,77 @@ static void finish_replacement(struct session *session, struct replacement *file
         replacement_commit(file, error);
     }
     session_agree(session);
-    temporary_remember(NULL);
+    temporary_forget(file->temporary);
 }
 
-void session_write(struct session *session, const struct array_info *info,
-                   void (*fill)(struct session *session, struct sink *sink))
+struct session_output session_output_of(const struct session *session, const struct array_info *info)
+{
+    return (struct session_output){.path = session->settings->output, .arrays = {.info = info, .count = 1, .types = {info->type}}};
+}
+
+/* Rank 0 creates the temporary file. */
+static void create_output(struct session_output *file, struct error *error)
+{
+    struct array_info *const info = malloc(sizeof *info);
+    if (info == NULL) {
+        error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to create it", file_shown(file->path));
+        return;
+    }
+    memcpy(info, file->arrays.info, sizeof *info);
+    info->type = file->arrays.types[0];
+    file->created = (file->archive ? output_create_archive(file->path, &file->arrays, file->outputs, error)
+                                   : output_create(file->path, info, &file->outputs[0], error)) == ALLFOLD_OK;
+    free(info);
+    temporary_remember(file->outputs[0].file.temporary);
+}
+
+/* Every rank opens what rank 0 has created. Collective; a rank that cannot open it says so in session->error alone. */
+static allfold_status open_output(struct session *session, struct session_output *file)
 {
     struct comm *const comm = session_comm(session);
     struct error *const error = &session->error;
-    struct output output;
-    struct sink *sink = NULL;
-    bool created = false;
-    memset(&output, 0, sizeof output);
-    if (comm->rank == 0)
-        created = output_create(session->settings->output, info, &output, error) == ALLFOLD_OK;
-    temporary_remember(output.file.temporary);
-    if (comm_broadcast(comm, 0, &output, sizeof output, error) == ALLFOLD_OK) {
-        temporary_remember(output.file.temporary);
-        output.file.descriptor = created ? output.file.descriptor : -1;
-        output_open(&output, &sink, error);
-        fill(session, sink);
-        phase_enter(comm->progress, PHASE_WRITE);
-        if (sink != NULL)
-            sink->close(sink, error);
-        progress_check(comm->progress, error); /* the last safe point: after it the output becomes the result */
-        session_agree(session);
+    const size_t bytes = (size_t)file->arrays.count * sizeof *file->outputs;
+    if (comm->rank == 0 && error->status == ALLFOLD_OK)
+        create_output(file, error);
+    if (comm_broadcast(comm, 0, file->outputs, bytes, error) != ALLFOLD_OK)
+        return error->status;
+    temporary_remember(file->outputs[0].file.temporary);
+    for (int i = 0; i < file->arrays.count; i++) {
+        file->outputs[i].file.descriptor = file->created ? file->outputs[i].file.descriptor : -1;
+        output_open(&file->outputs[i], &file->sinks[i], error);
     }
-    finish_replacement(session, &output.file, created);
+    session_agree(session);
+    return error->status;
+}
+
+/* Closes what is open, and completes the file: each rank some members of an archive. */
+static void close_output(struct session *session, struct session_output *file)
+{
+    struct comm *const comm = session_comm(session);
+    struct error *const error = &session->error;
+    for (int i = 0; i < file->arrays.count; i++)
+        if (file->sinks[i] != NULL)
+            file->sinks[i]->close(file->sinks[i], error);
+    session_agree(session);
+    for (int i = comm->rank; file->archive && i < file->arrays.count && error->status == ALLFOLD_OK; i += comm->size)
+        output_seal(&file->outputs[i], error);
+}
+
+void session_write(struct session *session, const struct session_outputs *outputs)
+{
+    struct comm *const comm = session_comm(session);
+    struct error *const error = &session->error;
+    for (int i = 0; i < outputs->count; i++)
+        open_output(session, &outputs->files[i]);
+    if (error->status == ALLFOLD_OK)
+        outputs->fill(session, outputs->user);
+    phase_enter(comm->progress, PHASE_WRITE);
+    for (int i = 0; i < outputs->count; i++)
+        close_output(session, &outputs->files[i]);
+    progress_check(comm->progress, error); /* the last safe point: after it the outputs become the result */
+    session_agree(session);
+    for (int i = 0; i < outputs->count; i++)
+        finish_replacement(session, &outputs->files[i].outputs[0].file, outputs->files[i].created);
 }
 
 void session_partial_begin(struct session *session)

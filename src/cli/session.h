@@ -15,10 +15,28 @@ void session_describe(struct session *session, const char *name);
    caller closes the source. */
 void session_source(struct session *session, struct job *job);
 
-/* Writes the output file, described by info, whole or not at all. fill writes this rank's part to the sink. On a rank that could
-   not open it the sink is NULL and session->error is set. */
-void session_write(struct session *session, const struct array_info *info,
-                   void (*fill)(struct session *session, struct sink *sink));
+/* An output file: an array, or an archive of several of one shape. */
+struct session_output {
+    const char *path;
+    bool archive;
+    struct output_arrays arrays;
+    struct sink *sinks[OUTPUT_ARRAYS_MAX]; /* while it is written; all NULL on a rank that could not open it */
+    struct output outputs[OUTPUT_ARRAYS_MAX];
+    bool created; /* by this rank */
+};
+
+/* The file of one array, of --output. */
+struct session_output session_output_of(const struct session *session, const struct array_info *info);
+
+/* Writes output files, at most two: each whole or not at all, and none if one fails before its name is given. fill writes this rank's
+   part to the sinks. On a rank that could not open all, session->error is set. */
+struct session_outputs {
+    struct session_output *files;
+    int count;
+    void (*fill)(struct session *session, void *user);
+    void *user;
+};
+void session_write(struct session *session, const struct session_outputs *outputs);
 
 /* The file of --partial, if it is given. It is created before the work, so that a name that cannot be written is refused at once.
    After the work it is written and renamed, or removed if session->error, agreed upon, holds an error. */

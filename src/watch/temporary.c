@@ -1,4 +1,4 @@
-/* The temporary file that must not be left behind: see temporary.h. */
+/* The temporary files that must not be left behind: see temporary.h. */
 #include "watch/temporary.h"
 
 #include <limits.h>
@@ -7,20 +7,34 @@
 #include <string.h>
 #include <unistd.h>
 
-static char temporary[PATH_MAX];
-static atomic_bool remembered;
+enum { FILES_MAX = 2 };
+
+static struct {
+    char path[PATH_MAX];
+    atomic_bool remembered;
+} files[FILES_MAX];
+
+void temporary_forget(const char *path)
+{
+    for (int i = 0; i < FILES_MAX; i++)
+        if (strcmp(files[i].path, path) == 0)
+            atomic_store(&files[i].remembered, false);
+}
 
 void temporary_remember(const char *path)
 {
-    atomic_store(&remembered, false);
-    if (path == NULL || strlen(path) >= sizeof temporary)
-        return;
-    strcpy(temporary, path);
-    atomic_store(&remembered, temporary[0] != '\0');
+    temporary_forget(path);
+    for (int i = 0; i < FILES_MAX && path[0] != '\0' && strlen(path) < PATH_MAX; i++)
+        if (!atomic_load(&files[i].remembered)) {
+            strcpy(files[i].path, path);
+            atomic_store(&files[i].remembered, true);
+            return;
+        }
 }
 
 void temporary_remove(void)
 {
-    if (atomic_load(&remembered))
-        unlink(temporary);
+    for (int i = 0; i < FILES_MAX; i++)
+        if (atomic_load(&files[i].remembered))
+            unlink(files[i].path);
 }

@@ -71,6 +71,9 @@ allfold_status input_only_member(const struct input_file *file, const struct for
    elements, in the order in which they lie there. Part of an array is a row (plain.c). */
 allfold_status plain_cut(const struct array_hints *hints, struct array_info *info, struct error *error);
 
+/* Gives a row of elements the shape "3,4", which must have as many (shape.c). */
+allfold_status shape_give(const char *text, struct array_info *info, struct error *error);
+
 /* Opens an array whose elements lie as info->layout or the parts say (plain.c). */
 allfold_status plain_open(const struct array_info *info, struct source **source, struct error *error);
 

@@ -207,7 +207,10 @@ allfold_status array_describe(const char *name, const struct array_hints *hints,
     const struct array_hints *const said = hints != NULL ? hints : &none;
     if (parse_name(name, &parsed, error) != ALLFOLD_OK)
         return error->status;
-    return parsed.pattern ? describe_pattern(&parsed, said, info, error) : format_describe(&parsed, said, info, error);
+    if ((parsed.pattern ? describe_pattern(&parsed, said, info, error) : format_describe(&parsed, said, info, error)) == ALLFOLD_OK
+        && said->shape != NULL && shape_give(said->shape, info, error) != ALLFOLD_OK)
+        array_release(info);
+    return error->status;
 }
 
 allfold_status array_entries(const char *name, array_visit *visit, void *user, const char **format, struct error *error)

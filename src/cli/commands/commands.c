@@ -5,8 +5,9 @@
 
 enum {
     INPUT_OPTIONS = OPTIONS_TYPE | OPTIONS_RAW | OPTIONS_MISSING | OPTIONS_LEVEL | OPTIONS_CHECKPOINT | OPTIONS_DEVICE | OPTIONS_COMMON,
-    FOLD_OPTIONS = INPUT_OPTIONS | OPTIONS_NAN | OPTIONS_PARTIAL | OPTIONS_RESULT_TYPE,
-    SOFTMAX_OPTIONS = INPUT_OPTIONS | OPTIONS_OUTPUT | OPTIONS_OUTPUT_TYPE,
+    FOLD_OPTIONS = INPUT_OPTIONS | OPTIONS_NAN | OPTIONS_PARTIAL | OPTIONS_RESULT_TYPE | OPTIONS_AXIS | OPTIONS_ROWS | OPTIONS_VALUES
+                   | OPTIONS_DDOF,
+    SOFTMAX_OPTIONS = INPUT_OPTIONS | OPTIONS_AXIS | OPTIONS_OUTPUT | OPTIONS_OUTPUT_TYPE,
     MERGE_OPTIONS = OPTIONS_NAN | OPTIONS_PARTIAL | OPTIONS_RESULT_TYPE | OPTIONS_COMMON,
     GENERATE_OPTIONS = OPTIONS_TYPE | OPTIONS_OUTPUT | OPTIONS_COMMON,
     INFO_OPTIONS = OPTIONS_BINDING | OPTIONS_DEVICE | OPTIONS_COMMON,
@@ -16,7 +17,9 @@ enum {
 static unsigned fold_refused(const struct command *command)
 {
     const allfold_fold fold = (allfold_fold)command->which;
-    return (fold_has_nan_choice(fold) ? 0 : OPTIONS_NAN) | (fold_has_level_choice(fold) ? 0 : OPTIONS_LEVEL);
+    const bool index = fold == ALLFOLD_ARGMIN || fold == ALLFOLD_ARGMAX;
+    return (fold_has_nan_choice(fold) ? 0 : OPTIONS_NAN) | (fold_has_level_choice(fold) ? 0 : OPTIONS_LEVEL)
+           | (index ? 0 : OPTIONS_VALUES) | (fold == ALLFOLD_STATS ? 0 : OPTIONS_DDOF);
 }
 
 static void explain_generators(FILE *file) { fputs(generator_help(), file); }

@@ -1,5 +1,6 @@
 /* The folds: sum, min, stats and the others, each a command of that name. */
 #include "cli/commands/commands.h"
+#include "cli/commands/fold_axis.h"
 #include "cli/report.h"
 
 #include <inttypes.h>
@@ -21,6 +22,10 @@ void fold_run(struct session *session)
     const allfold_fold fold = (allfold_fold)settings->command->which;
     struct job job;
     struct fold_results result = {0};
+    if (settings->axis != NULL) {
+        fold_axis_run(session);
+        return;
+    }
     session_describe(session, settings->operand);
     if (session->error.status == ALLFOLD_OK)
         session_partial_begin(session);
@@ -31,7 +36,7 @@ void fold_run(struct session *session)
     session_source(session, &job);
     job.partial = settings->partial != NULL ? &partial.partial : NULL;
     const struct fold_call call = {.fold = fold, .nan = settings->nan, .result_type = settings->output_type,
-                                   .packing = packing};
+                                   .ddof = settings->ddof, .packing = packing};
     core_reduce(session->context, &call, &job, &result, &session->error);
     source_close(job.source);
     const double seconds = session_seconds(session);

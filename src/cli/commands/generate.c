@@ -5,12 +5,13 @@
 
 #include <string.h>
 
-static void fill(struct session *session, struct sink *sink)
+static void fill(struct session *session, void *user)
 {
+    const struct session_output *const output = user;
     struct job job;
     session_source(session, &job);
     if (session->error.status == ALLFOLD_OK)
-        core_copy(session->context, &job, sink, &session->error);
+        core_copy(session->context, &job, output->sinks[0], &session->error);
     source_close(job.source);
 }
 
@@ -24,9 +25,10 @@ void generate_run(struct session *session)
     session_describe(session, name);
     if (session->error.status != ALLFOLD_OK)
         return;
-    session_write(session, &session->input, fill);
+    struct session_output output = session_output_of(session, &session->input);
+    session_write(session, &(struct session_outputs){&output, 1, fill, &output});
     const double seconds = session_seconds(session);
     session_phases(session);
     if (session->error.status == ALLFOLD_OK && session_comm(session)->rank == 0)
-        report_output(session, session->input.type, seconds);
+        report_output(session, &(struct report_output){.type = session->input.type}, seconds);
 }

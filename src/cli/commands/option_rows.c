@@ -17,6 +17,7 @@ const struct option option_rows[] = {
      GIVEN(hints.has_offset)},
     {"count", "COUNT", "elements to read, in the order of the file (default: all the rest)", OPTION_COUNT, PLACE(hints.count),
      GIVEN(hints.has_count)},
+    {"shape", "N[,N]...", "the shape of a raw file, or of another row of elements, in C order", OPTION_TEXT, PLACE(hints.shape)},
 
     GROUP(MISSING),
     {"missing", "omit|keep|error", "missing values of a file: left out and counted (default), taken as numbers, refused", OPTION_CHOICE, PLACE(hints.missing)},
@@ -35,6 +36,20 @@ const struct option option_rows[] = {
     GROUP(RESULT_TYPE),
     {"output-type", "TYPE", "round the value to f16, bf16, f32 or f64 (default: f64, and integers as they are)",
      OPTION_FLOAT_TYPE, PLACE(output_type)},
+
+    GROUP(AXIS),
+    {"axis", "N[,N]...", "work along this axis (-1: the last), or along several adjacent ones", OPTION_TEXT, PLACE(axis)},
+
+    GROUP(ROWS),
+    {"keepdims", NULL, "the axis stays in the result's shape, with length 1", OPTION_FLAG, PLACE(keepdims), .needs = "axis"},
+    {"output", "FILE", "where results along an axis go: .npy, .npz or raw (default: they are printed)", OPTION_FILE,
+     PLACE(output), .letter = 'o', .needs = "axis"},
+
+    GROUP(VALUES),
+    {"values", "FILE", "where the elements at the indices along an axis go", OPTION_FILE, PLACE(values), .needs = "output"},
+
+    GROUP(DDOF),
+    {"ddof", "N", "divide the variance by the number of elements less N (default: 0)", OPTION_COUNT, PLACE(ddof)},
 
     GROUP(OUTPUT),
     {"output", "FILE", "where elements go: .npy if it ends so, else raw; replaced on success only", OPTION_FILE,

@@ -1,4 +1,5 @@
 /* softmax and log-softmax: an input becomes an output of the same shape. */
+#include "cli/axes.h"
 #include "cli/commands/commands.h"
 #include "cli/report.h"
 
@@ -15,28 +16,45 @@ static allfold_status choose_type(struct session *session, allfold_type *type)
                      allfold_type_name(session->input.type));
 }
 
-static void fill(struct session *session, struct sink *sink)
+struct softmax {
+    struct session_output output;
+    struct axes axes; /* with --axis */
+    struct axis_array array;
+};
+
+static void fill(struct session *session, void *user)
 {
+    struct softmax *const softmax = user;
+    struct sink *const sink = softmax->output.sinks[0];
+    const bool logarithm = session->settings->command->which;
     struct job job;
     session_source(session, &job);
-    core_softmax(session->context, session->settings->command->which, &job, sink, &session->error);
+    softmax->array.source = job.source;
+    if (session->settings->axis != NULL)
+        core_softmax_stream(session->context, logarithm, &softmax->array, sink, &session->error);
+    else
+        core_softmax(session->context, logarithm, &job, sink, &session->error);
     source_close(job.source);
 }
 
 void softmax_run(struct session *session)
 {
-    struct array_info output;
-    session_describe(session, session->settings->operand);
+    const struct settings *const settings = session->settings;
+    struct softmax softmax = {.axes = {0}};
+    struct array_info shape;
+    session_describe(session, settings->operand);
     if (session->error.status != ALLFOLD_OK)
         return;
     if (session->input.missing != MISSING_KEEP)
         session->input.missing = MISSING_REFUSE; /* every place of the output needs a value */
-    output = session->input;
-    if (choose_type(session, &output.type) != ALLFOLD_OK)
+    shape = session->input;
+    if (choose_type(session, &shape.type) != ALLFOLD_OK
+        || (settings->axis != NULL && axes_take(session, &softmax.axes, &softmax.array) != ALLFOLD_OK))
         return;
-    session_write(session, &output, fill);
+    softmax.output = session_output_of(session, &shape);
+    session_write(session, &(struct session_outputs){&softmax.output, 1, fill, &softmax});
     const double seconds = session_seconds(session);
     session_phases(session);
     if (session->error.status == ALLFOLD_OK && session_comm(session)->rank == 0)
-        report_output(session, output.type, seconds);
+        report_output(session, &(struct report_output){shape.type, settings->axis != NULL ? &softmax.axes : NULL, &softmax.array}, seconds);
 }

@@ -24,11 +24,14 @@ struct cpu_scratch {
     struct softmax_constants constants[COLUMNS_MAX];
 };
 
+/* The most threads that a queue has: one that elements stream through is worked on by the thread that calls. */
+static int threads_most(const struct queue *queue) { return queue->bytes > 0 ? 1 : queue->device->threads; }
+
 /* The queue's scratch of all threads, of which each is the first to touch its own. */
 static allfold_status open_scratch(struct queue *queue, struct error *error)
 {
     struct cpu_queue *const cpu = (struct cpu_queue *)queue;
-    const size_t threads = (size_t)queue->device->threads;
+    const size_t threads = (size_t)threads_most(queue);
     if (cpu->scratch == NULL && (cpu->scratch = aligned_alloc(64, threads * ((sizeof *cpu->scratch + 63) / 64 * 64))) == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory for the columns of %zu threads", threads);
     return ALLFOLD_OK;
@@ -84,7 +87,7 @@ static struct range piece_range(const struct units *units, uint64_t piece)
 static int threads_of(const struct queue *queue, const struct units *units)
 {
     const uint64_t results = units->box.outer * units->box.inner;
-    return results * u64_max(units->box.length, RESULT_COST) > BLOCK ? queue->device->threads : 1;
+    return results * u64_max(units->box.length, RESULT_COST) > BLOCK ? threads_most(queue) : 1;
 }
 
 /* Whether threads take pieces. */

@@ -1,0 +1,117 @@
+/* --axis: see axes.h. */
+#include "cli/axes.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The next number of a list; false: it is something else. */
+static bool read_axis(const char **text, long *axis)
+{
+    char *end;
+    const char first = (*text)[0] == '-' ? (*text)[1] : (*text)[0];
+    *axis = strtol(*text, &end, 10);
+    if (first < '0' || first > '9' || (*end != ',' && *end != '\0'))
+        return false;
+    *text = *end == ',' ? end + 1 : end;
+    return *end == '\0' || **text != '\0';
+}
+
+/* Marks the dimensions that the text names. */
+static allfold_status read_axes(const char *text, const struct array_info *info, bool named[ARRAY_DIMENSIONS_MAX], struct error *error)
+{
+    const long dimensions = (long)info->dimensions;
+    char shape[256], name[ARRAY_NAME_BYTES];
+    const char *rest = text;
+    array_shape_text(info->shape, info->dimensions, shape, sizeof shape);
+    while (*rest != '\0') {
+        long axis;
+        if (!read_axis(&rest, &axis))
+            return error_set(error, ALLFOLD_BAD_ARGUMENT, "--axis: expected a number, or several with commas between them, found '%.100s'", text);
+        if (axis < -dimensions || axis >= dimensions)
+            return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: --axis: expected an axis of an array of %ld dimensions (%s), found %ld",
+                             file_shown(array_name(info, name)), dimensions, shape, axis);
+        const long dimension = axis < 0 ? axis + dimensions : axis;
+        if (named[dimension])
+            return error_set(error, ALLFOLD_BAD_ARGUMENT, "--axis: expected each axis once, found '%.100s' of an array of %ld dimensions", text,
+                             dimensions);
+        named[dimension] = true;
+    }
+    return ALLFOLD_OK;
+}
+
+static uint64_t product(const struct array_info *info, uint32_t first, uint32_t end)
+{
+    uint64_t of_all = 1;
+    for (uint32_t i = first; i < end; i++)
+        of_all *= info->shape[i]; /* npy_count has checked it */
+    return of_all;
+}
+
+static allfold_status find(const char *text, const struct array_info *info, struct axes *axes, struct error *error)
+{
+    bool named[ARRAY_DIMENSIONS_MAX] = {false};
+    if (read_axes(text, info, named, error) != ALLFOLD_OK)
+        return error->status;
+    for (axes->first = 0; !named[axes->first]; axes->first++)
+        ;
+    for (axes->last = axes->first; axes->last + 1 < info->dimensions && named[axes->last + 1]; axes->last++)
+        ;
+    for (uint32_t i = axes->last + 1; i < info->dimensions; i++)
+        if (named[i])
+            return error_set(error, ALLFOLD_BAD_ARGUMENT, "--axis: expected adjacent axes, found '%.100s': fold one after the other", text);
+    const uint64_t before = product(info, 0, axes->first), behind = product(info, axes->last + 1, info->dimensions);
+    axes->length = product(info, axes->first, axes->last + 1);
+    axes->outer = info->fortran_order ? behind : before;
+    axes->inner = info->fortran_order ? before : behind;
+    return ALLFOLD_OK;
+}
+
+void axes_result(const struct axes *axes, const struct array_info *input, bool keepdims, struct array_info *result)
+{
+    memset(result, 0, sizeof *result);
+    result->fortran_order = input->fortran_order;
+    result->count = axes->outer * axes->inner;
+    for (uint32_t i = 0; i < input->dimensions; i++)
+        if (i < axes->first || i > axes->last)
+            result->shape[result->dimensions++] = input->shape[i];
+        else if (keepdims)
+            result->shape[result->dimensions++] = 1;
+}
+
+static allfold_status check_input(const struct array_info *info, struct error *error)
+{
+    char name[ARRAY_NAME_BYTES];
+    if (info->positions == 0)
+        return ALLFOLD_OK;
+    return error_set(error, ALLFOLD_UNSUPPORTED, "%s: --axis: expected elements that lie in order, found a dataset in chunks: repack it "
+                     "without chunks (h5repack -l CONTI)", file_shown(array_name(info, name)));
+}
+
+allfold_status axes_take(struct session *session, struct axes *axes, struct axis_array *array)
+{
+    const struct settings *const settings = session->settings;
+    const struct array_info *const input = &session->input;
+    struct error *const error = &session->error;
+    if (settings->checkpoint != NULL)
+        return error_set(error, ALLFOLD_UNSUPPORTED, "%s: --checkpoint is not there for work along an axis: expected only one of the two",
+                         settings->command->name);
+    if (find(settings->axis, input, axes, error) != ALLFOLD_OK || check_input(input, error) != ALLFOLD_OK)
+        return error->status;
+    *array = (struct axis_array){.type = input->type, .outer = axes->outer, .length = axes->length, .inner = axes->inner};
+    array->cut = axis_choose_cut(array, session_comm(session)->size);
+    return ALLFOLD_OK;
+}
+
+void axes_report(const struct axes *axes, const struct axis_array *array, struct json_object *report)
+{
+    static const char *const cuts[] = {[ALLFOLD_CUT_OUTER] = "outer", [ALLFOLD_CUT_AXIS] = "axis", [ALLFOLD_CUT_INNER] = "inner"};
+    struct json_object *const list = json_object_new_array();
+    for (uint32_t i = axes->first; i <= axes->last; i++)
+        json_object_array_add(list, json_object_new_uint64(i));
+    json_object_object_add(report, "axis", list);
+    json_object_object_add(report, "outer", json_object_new_uint64(array->outer));
+    json_object_object_add(report, "length", json_object_new_uint64(array->length));
+    json_object_object_add(report, "inner", json_object_new_uint64(array->inner));
+    json_object_object_add(report, "cut", json_object_new_string(cuts[array->cut]));
+}

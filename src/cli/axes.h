@@ -1,0 +1,23 @@
+/* --axis: which axes of the input are meant, the three dimensions that they make of it, and the shape of the results. */
+#pragma once
+
+#include "cli/cli.h"
+#include "core/axis_stream.h"
+
+#include <json-c/json.h>
+
+struct axes {
+    uint32_t first, last; /* dimensions of the array's shape */
+    uint64_t outer, length, inner; /* in the order in which the elements lie */
+};
+
+/* The axes of --axis ("1", "-1" or "0,1") of the session's input, and the array as its ranks cut it, without the source. Refuses axes that
+   the input does not have, or that are not adjacent, an input that cannot be read row by row, and options that do not go with --axis. The
+   same on all ranks. */
+allfold_status axes_take(struct session *session, struct axes *axes, struct axis_array *array);
+
+/* Adds the axes, the three dimensions and the cut to a report. */
+void axes_report(const struct axes *axes, const struct axis_array *array, struct json_object *report);
+
+/* The array of results: the input's shape without the axes, or with lengths of 1 there. Its order is the input's. Its type is not set. */
+void axes_result(const struct axes *axes, const struct array_info *input, bool keepdims, struct array_info *result);

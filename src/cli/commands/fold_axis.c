@@ -1,0 +1,153 @@
+/* Folds along an axis: `sum --axis=1 x.npy -o s.npy`. Results go to one file, of argmin and argmax also to a second, or are printed. */
+#include "cli/commands/fold_axis.h"
+
+#include "cli/report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_archive(const char *path)
+{
+    const size_t length = path != NULL ? strlen(path) : 0;
+    return length >= 4 && strcmp(path + length - 4, ".npz") == 0;
+}
+
+static bool has_index(allfold_fold fold) { return fold == ALLFOLD_ARGMIN || fold == ALLFOLD_ARGMAX; }
+
+static void add_array(struct fold_axis *f, const char *name, size_t result, bool indices)
+{
+    struct fold_axis_array *const array = &f->arrays[f->count++];
+    snprintf(array->name, sizeof array->name, "%s", name);
+    array->result = result;
+    array->indices = indices;
+    array->type = indices ? ALLFOLD_INT64 : rows_type(f->call.fold, result, f->array.type, f->call.result_type);
+}
+
+/* Which arrays are wanted. Indices come before values, which a second file gets. */
+static void list_arrays(const struct settings *settings, struct fold_axis *f)
+{
+    const allfold_fold fold = f->call.fold;
+    if (has_index(fold)) {
+        add_array(f, allfold_fold_name(fold), 0, true);
+        if (settings->values != NULL || settings->output == NULL || is_archive(settings->output))
+            add_array(f, "value", 0, false);
+        return;
+    }
+    for (size_t i = 0; i < allfold_result_count(fold); i++) {
+        const char *const name = fold == ALLFOLD_STATS ? rows_name(fold, i) : allfold_fold_name(fold);
+        add_array(f, name, i, false);
+        if (fold == ALLFOLD_STATS && (strcmp(name, "min") == 0 || strcmp(name, "max") == 0)) {
+            char index[32];
+            snprintf(index, sizeof index, "arg%s", name);
+            add_array(f, index, i, true);
+        }
+    }
+}
+
+/* What cannot be meant, or is not there. The same on all ranks. */
+static allfold_status check(const struct session *session, const struct fold_axis *f, struct error *error)
+{
+    const struct settings *const settings = session->settings;
+    const char *const command = settings->command->name;
+    if (settings->partial != NULL)
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: --partial keeps the partial of a whole array: expected no --axis beside it", command);
+    if (settings->output == NULL && f->shape->count > FOLD_AXIS_PRINTED_MAX)
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected -o FILE for %" PRIu64 " results: up to %d are printed", command,
+                         f->shape->count, FOLD_AXIS_PRINTED_MAX);
+    if (settings->output != NULL && settings->command->which == ALLFOLD_STATS && !is_archive(settings->output))
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected a name that ends in .npz for several results along an axis, found %s", command,
+                         file_shown(settings->output));
+    if (settings->values != NULL && is_archive(settings->output))
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected no --values: an output of .npz has them, too", command);
+    if (settings->values != NULL && file_same(settings->values, settings->output))
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: --values would replace the output: expected the name of another file",
+                         file_shown(settings->values));
+    return ALLFOLD_OK;
+}
+
+static void plan_files(const struct settings *settings, struct fold_axis *f)
+{
+    const bool archive = is_archive(settings->output);
+    const int arrays = archive ? f->count : 1;
+    f->file_count = settings->output == NULL ? 0 : settings->values != NULL ? 2 : 1;
+    for (int i = 0; i < f->file_count; i++) {
+        struct session_output *const file = &f->files[i];
+        file->path = i == 0 ? settings->output : settings->values;
+        file->archive = archive;
+        file->arrays.info = f->shape;
+        file->arrays.count = arrays;
+        for (int k = 0; k < arrays; k++) {
+            file->arrays.names[k] = f->arrays[i * arrays + k].name;
+            file->arrays.types[k] = f->arrays[i * arrays + k].type;
+        }
+    }
+}
+
+static void reduce(struct session *session, void *user)
+{
+    struct fold_axis *const f = user;
+    struct axis_sinks sinks[FOLD_RESULTS_MAX] = {{NULL, NULL}};
+    struct job job;
+    for (int file = 0, k = 0; file < f->file_count; file++)
+        for (int i = 0; i < f->files[file].arrays.count; i++)
+            f->sinks[k++] = f->files[file].sinks[i];
+    for (int k = 0; k < f->count; k++)
+        *(f->arrays[k].indices ? &sinks[f->arrays[k].result].indices : &sinks[f->arrays[k].result].values) = f->sinks[k];
+    session_source(session, &job);
+    f->array.source = job.source;
+    core_reduce_stream(session->context, &f->call, &f->array, sinks, &session->error);
+    source_close(job.source);
+}
+
+/* Results that are printed. */
+static void reduce_to_memory(struct session *session, struct fold_axis *f)
+{
+    for (int k = 0; k < f->count; k++)
+        if ((f->sinks[k] = fold_axis_memory(f->arrays[k].type, f->shape->count)) == NULL)
+            error_set(&session->error, ALLFOLD_NO_MEMORY, "no memory for results");
+    reduce(session, f);
+    if (session->error.status == ALLFOLD_OK)
+        fold_axis_gather(session, f);
+}
+
+static void run(struct session *session, struct fold_axis *f)
+{
+    const struct settings *const settings = session->settings;
+    const struct array_info *const input = &session->input;
+    if (axes_take(session, &f->axes, &f->array) != ALLFOLD_OK)
+        return;
+    axes_result(&f->axes, input, settings->keepdims, f->shape);
+    f->call = (struct fold_call){.fold = (allfold_fold)settings->command->which, .nan = settings->nan, .result_type = settings->output_type,
+                                 .ddof = settings->ddof};
+    if (check(session, f, &session->error) != ALLFOLD_OK)
+        return;
+    list_arrays(settings, f);
+    plan_files(settings, f);
+    if (f->file_count > 0)
+        session_write(session, &(struct session_outputs){f->files, f->file_count, reduce, f});
+    else
+        reduce_to_memory(session, f);
+    const double seconds = session_seconds(session);
+    session_phases(session);
+    if (session->error.status == ALLFOLD_OK && session_comm(session)->rank == 0)
+        fold_axis_print(session, f, seconds);
+    for (int k = 0; k < f->count && f->file_count == 0; k++)
+        if (f->sinks[k] != NULL)
+            f->sinks[k]->close(f->sinks[k], &session->error);
+}
+
+void fold_axis_run(struct session *session)
+{
+    struct fold_axis f = {.shape = calloc(1, sizeof *f.shape), .files = calloc(2, sizeof *f.files)};
+    session_describe(session, session->settings->operand);
+    if (f.shape == NULL || f.files == NULL)
+        error_set(&session->error, ALLFOLD_NO_MEMORY, "no memory to describe the results");
+    if (session->input.missing != MISSING_KEEP)
+        session->input.missing = MISSING_REFUSE; /* a row without some of its elements has another length */
+    if (session_agree(session))
+        run(session, &f);
+    free(f.shape);
+    free(f.files);
+}

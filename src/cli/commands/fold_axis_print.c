@@ -1,0 +1,195 @@
+/* Results of folds along an axis on standard output: the report, and if no file is named, the results themselves. */
+#include "cli/commands/fold_axis.h"
+
+#include "base/elements.h"
+#include "cli/number.h"
+#include "cli/progress.h"
+#include "cli/report.h"
+#include "cli/text.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the sink */
+
+struct memory_sink {
+    struct sink sink;
+    uint64_t count;
+    unsigned char *elements; /* 8 bytes each; behind them a byte each: whether this rank has written it */
+};
+
+static allfold_status write_memory(struct sink *sink, uint64_t first, uint64_t count, const void *elements, struct error *error)
+{
+    struct memory_sink *const m = (struct memory_sink *)sink;
+    const size_t bytes = allfold_type_bytes(sink->type);
+    for (uint64_t i = 0; i < count; i++)
+        memcpy(m->elements + (first + i) * sizeof(uint64_t), (const char *)elements + i * bytes, bytes);
+    memset(m->elements + m->count * sizeof(uint64_t) + first, 1, count);
+    return error->status;
+}
+
+static allfold_status close_memory(struct sink *sink, struct error *error)
+{
+    free(((struct memory_sink *)sink)->elements);
+    free(sink);
+    return error->status;
+}
+
+struct sink *fold_axis_memory(allfold_type type, uint64_t count)
+{
+    struct memory_sink *const m = malloc(sizeof *m);
+    unsigned char *const elements = calloc(count + 1, sizeof(uint64_t) + 1);
+    if (m == NULL || elements == NULL) {
+        free(m);
+        free(elements);
+        return NULL;
+    }
+    *m = (struct memory_sink){{.write = write_memory, .close = close_memory, .type = type}, count, elements};
+    return &m->sink;
+}
+
+void fold_axis_gather(struct session *session, struct fold_axis *f)
+{
+    struct comm *const comm = session_comm(session);
+    const uint64_t count = f->shape->count, bytes = (count + 1) * (sizeof(uint64_t) + 1);
+    for (int k = 0; k < f->count && session->error.status == ALLFOLD_OK; k++) {
+        unsigned char *const mine = ((struct memory_sink *)f->sinks[k])->elements;
+        unsigned char *const all = comm_gather(comm, mine, (size_t)bytes, &session->error);
+        for (uint64_t i = 0; all != NULL && i < count * (uint64_t)comm->size; i++) {
+            const unsigned char *const from = all + i / count * bytes;
+            const uint64_t place = i % count;
+            if (from[count * sizeof(uint64_t) + place] != 0)
+                memcpy(mine + place * sizeof(uint64_t), from + place * sizeof(uint64_t), sizeof(uint64_t));
+        }
+        free(all);
+    }
+}
+
+/* ---- the report */
+
+static allfold_value value_at(const struct fold_axis *f, int array, uint64_t place)
+{
+    const unsigned char *const at = ((const struct memory_sink *)f->sinks[array])->elements + place * sizeof(uint64_t);
+    union {
+        uint64_t bits;
+        double f64;
+        float f32;
+        element_f16 f16;
+        element_bf16 bf16;
+    } u;
+    memcpy(&u, at, sizeof u);
+    switch (f->arrays[array].type) {
+    case ALLFOLD_F16: return (allfold_value){.kind = ALLFOLD_VALUE_F64, .f64 = load_f16(u.f16)};
+    case ALLFOLD_BF16: return (allfold_value){.kind = ALLFOLD_VALUE_F64, .f64 = load_bf16(u.bf16)};
+    case ALLFOLD_F32: return (allfold_value){.kind = ALLFOLD_VALUE_F64, .f64 = u.f32};
+    case ALLFOLD_INT64: return (allfold_value){.kind = ALLFOLD_VALUE_I64, .i64 = (int64_t)u.bits};
+    case ALLFOLD_UINT64: return (allfold_value){.kind = ALLFOLD_VALUE_U64, .u64 = u.bits};
+    default: return (allfold_value){.kind = ALLFOLD_VALUE_F64, .f64 = u.f64};
+    }
+}
+
+/* "[1][2]" of the place of a result, in the array's own order. */
+static void print_index(const struct array_info *shape, uint64_t place)
+{
+    uint64_t index[ARRAY_DIMENSIONS_MAX];
+    for (uint32_t i = 0; i < shape->dimensions; i++) {
+        const uint32_t dimension = shape->fortran_order ? i : shape->dimensions - 1 - i;
+        index[dimension] = place % shape->shape[dimension];
+        place /= shape->shape[dimension];
+    }
+    for (uint32_t i = 0; i < shape->dimensions; i++)
+        printf("[%" PRIu64 "]", index[i]);
+    fputs(shape->dimensions > 0 ? "  " : "", stdout);
+}
+
+/* The results of an array as lists in lists, from a dimension on; place: of the first. */
+static struct json_object *lists(const struct fold_axis *f, int array, uint32_t dimension, uint64_t place)
+{
+    const struct array_info *const shape = f->shape;
+    uint64_t step = 1;
+    if (dimension == shape->dimensions)
+        return report_value(value_at(f, array, place));
+    for (uint32_t i = 0; i < shape->dimensions; i++)
+        step *= (shape->fortran_order ? i < dimension : i > dimension) ? shape->shape[i] : 1;
+    struct json_object *const list = json_object_new_array();
+    for (uint64_t i = 0; i < shape->shape[dimension]; i++)
+        json_object_array_add(list, lists(f, array, dimension + 1, place + i * step));
+    return list;
+}
+
+static struct json_object *extents(const struct array_info *shape)
+{
+    struct json_object *const list = json_object_new_array();
+    for (uint32_t i = 0; i < shape->dimensions; i++)
+        json_object_array_add(list, json_object_new_uint64(shape->shape[i]));
+    return list;
+}
+
+static void print_json(const struct session *session, const struct fold_axis *f, double seconds)
+{
+    const struct settings *const settings = session->settings;
+    struct json_object *const report = report_begin(session, fold_level(f->call.fold, session->context->level));
+    struct json_object *const types = json_object_new_object(), *const results = json_object_new_object();
+    axes_report(&f->axes, &f->array, report);
+    json_object_object_add(report, "shape", extents(f->shape));
+    for (int k = 0; k < f->count; k++) {
+        json_object_object_add(types, f->arrays[k].name, json_object_new_string(allfold_type_name(f->arrays[k].type)));
+        if (f->file_count == 0)
+            json_object_object_add(results, f->arrays[k].name, lists(f, k, 0, 0));
+    }
+    json_object_object_add(report, "dtypes", types);
+    if (f->file_count == 0) {
+        json_object_object_add(report, "results", results);
+    } else {
+        json_object_put(results);
+        json_object_object_add(report, "output", report_string(settings->output));
+    }
+    if (settings->values != NULL)
+        json_object_object_add(report, "values", report_string(settings->values));
+    report_end(session, report, seconds);
+}
+
+/* A line for each result: "[1][2]  name value  name value". */
+static void print_results(const struct session *session, const struct fold_axis *f)
+{
+    for (uint64_t place = 0; place < f->shape->count; place++) {
+        if (!session->settings->quiet) {
+            fputs("  ", stdout);
+            print_index(f->shape, place);
+        }
+        for (int k = 0; k < f->count; k++) {
+            if (f->count > 1 && !session->settings->quiet)
+                printf("%s%s ", k > 0 ? "  " : "", f->arrays[k].name);
+            printf("%s%s", f->count > 1 && session->settings->quiet && k > 0 ? " " : "", number_value(value_at(f, k, place)).text);
+        }
+        putchar('\n');
+    }
+}
+
+void fold_axis_print(const struct session *session, const struct fold_axis *f, double seconds)
+{
+    const struct settings *const settings = session->settings;
+    const allfold_level level = fold_level(f->call.fold, session->context->level);
+    char shape[256];
+    progress_end();
+    if (settings->json) {
+        print_json(session, f, seconds);
+        return;
+    }
+    array_shape_text(f->shape->shape, f->shape->dimensions, shape, sizeof shape);
+    if (!settings->quiet) {
+        printf("%s along axis %s: %s %s", settings->command->name, settings->axis, f->count == 1 ? allfold_type_name(f->arrays[0].type) : "results", shape);
+        if (f->file_count > 0) {
+            fputs(" in ", stdout);
+            text_print(stdout, settings->output);
+        }
+        if (settings->values != NULL) {
+            fputs(" and ", stdout);
+            text_print(stdout, settings->values);
+        }
+        report_circumstances(session, level, seconds);
+    }
+    if (f->file_count == 0)
+        print_results(session, f);
+}

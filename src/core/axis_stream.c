@@ -1,0 +1,233 @@
+/* What folds and softmax along an axis of a source share: see axis_stream.h. */
+#include "core/axis_stream.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+    LONG_RUN_BYTES = 16 << 10, /* of some columns' row: reading these is not much slower than reading all in order */
+    PARTIALS_BYTES = 1 << 20,  /* of a piece's partials: they stay in a core's cache */
+    SCRATCH_BYTES = 1 << 20    /* behind them, on a device that has memory of its own */
+};
+
+allfold_cut axis_choose_cut(const struct axis_array *array, int ranks)
+{
+    const uint64_t size = (uint64_t)ranks;
+    if (array->outer >= 4 * size || (array->outer > 0 && array->outer % size == 0))
+        return ALLFOLD_CUT_OUTER;
+    if (array->length / 4096 >= size)
+        return ALLFOLD_CUT_AXIS;
+    if (array->inner / 1024 >= size)
+        return ALLFOLD_CUT_INNER;
+    if (array->outer >= array->inner)
+        return array->length > array->outer ? ALLFOLD_CUT_AXIS : ALLFOLD_CUT_OUTER;
+    return array->length > array->inner ? ALLFOLD_CUT_AXIS : ALLFOLD_CUT_INNER;
+}
+
+/* ---- the cut */
+
+static uint64_t divide_up(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
+
+static size_t pages(uint64_t bytes) { return (size_t)((bytes + 4095) / 4096 * 4096); }
+
+static void take_part(struct axis_stream *s)
+{
+    const struct axis_array *const a = s->array;
+    const uint64_t rank = (uint64_t)s->ctx->comm.rank, size = (uint64_t)s->ctx->comm.size;
+    const uint64_t extent = a->cut == ALLFOLD_CUT_OUTER ? a->outer : a->cut == ALLFOLD_CUT_AXIS ? a->length : a->inner;
+    const struct range mine = range_part(extent, rank, size);
+    s->part = (struct axis_part){.outer = a->outer, .length = a->length, .inner = a->inner};
+    switch (a->cut) {
+    case ALLFOLD_CUT_OUTER: s->part.o = mine.first, s->part.outer = mine.count; break;
+    case ALLFOLD_CUT_AXIS: s->part.l = mine.first, s->part.length = mine.count; break;
+    case ALLFOLD_CUT_INNER: s->part.i = mine.first, s->part.inner = mine.count; break;
+    }
+}
+
+/* The extents of a piece, from those that the longest part of a rank has, so that all ranks cut results alike. */
+static void size_pieces(struct axis_stream *s, const struct axis_room *room)
+{
+    const struct device *const device = s->ctx->device;
+    const size_t bytes = allfold_type_bytes(s->array->type);
+    const uint64_t length = u64_max(s->array->cut == ALLFOLD_CUT_AXIS ? range_part(s->array->length, 0, (uint64_t)s->ctx->comm.size).count
+                                                                      : s->array->length, 1);
+    const uint64_t inner = u64_max(s->part.inner, 1), most = u64_max(PARTIALS_BYTES / s->stride, 1);
+    const uint64_t window = u64_max(device->window_bytes / room->widest, 1), shard = u64_max(device->shard_bytes / room->widest, 1);
+    const uint64_t long_run = u64_min(inner, u64_max(LONG_RUN_BYTES / bytes, 1)), columns = u64_min(u64_min(inner, most), shard / length);
+    s->outer = 1;
+    s->length = length;
+    s->inner = u64_min(inner, most);
+    if (inner <= most && length <= window / inner)
+        s->outer = u64_max(1, u64_min(window / inner / length, most / inner));
+    else if (columns > 0 && columns >= u64_min(long_run, most))
+        s->inner = columns;
+    else {
+        s->inner = u64_min(u64_min(long_run, most), shard);
+        s->length = u64_min(length, u64_max(1, (s->inner == 1 ? window : shard) / s->inner));
+    }
+}
+
+/* The runs of a piece in the array: so many lines of each of some planes. */
+struct runs {
+    uint64_t planes, lines, elements;
+};
+
+static struct runs runs_of(const struct axis_stream *s, const struct axis_part *piece)
+{
+    if (piece->inner < s->array->inner)
+        return (struct runs){piece->outer, piece->length, piece->inner};
+    if (piece->length < s->array->length)
+        return (struct runs){piece->outer, 1, piece->length * piece->inner};
+    return (struct runs){1, 1, piece->outer * piece->length * piece->inner};
+}
+
+/* Places the parts of a queue's buffers. Several runs are read one by one, each behind the piece, and copied into it. */
+static void place(struct axis_stream *s, const struct axis_room *room)
+{
+    const size_t bytes = allfold_type_bytes(s->array->type);
+    const uint64_t results = s->outer * s->inner, elements = results * s->length;
+    const struct axis_part full = {0, s->outer, 0, u64_min(s->length, s->part.length), 0, s->inner};
+    const struct runs runs = runs_of(s, &full);
+    s->bounce_at = pages(reader_room(elements, bytes));
+    s->partials_at = s->bounce_at + (runs.planes * runs.lines == 1 ? 0 : pages(reader_room(runs.elements, bytes)));
+    s->more_at = s->partials_at + pages(results * s->stride) + (s->ctx->device->backend->own_memory ? SCRATCH_BYTES : 0);
+    s->queue_bytes = s->more_at + pages(results * room->result) + pages(elements * room->element) + pages(room->fixed);
+}
+
+void axis_stream_cut(struct axis_stream *s, const struct axis_room *room)
+{
+    s->stride = partial_stride(s->monoid, s->array->type);
+    take_part(s);
+    size_pieces(s, room);
+    place(s, room);
+    s->stripes = divide_up(s->part.inner, s->inner);
+    s->units = divide_up(s->part.outer, s->outer) * s->stripes;
+    s->segments = u64_max(1, divide_up(s->part.length, s->length));
+}
+
+struct axis_part axis_stream_piece(const struct axis_stream *s, uint64_t unit, uint64_t segment)
+{
+    const uint64_t o = unit / s->stripes * s->outer, i = unit % s->stripes * s->inner, l = segment * s->length;
+    return (struct axis_part){s->part.o + o, u64_min(s->outer, s->part.outer - o), s->part.l + l, u64_min(s->length, s->part.length - l),
+                              s->part.i + i, u64_min(s->inner, s->part.inner - i)};
+}
+
+uint64_t axis_stream_first(const struct axis_stream *s, uint64_t unit)
+{
+    const uint64_t o = u64_min(unit / s->stripes * s->outer, s->part.outer);
+    return o * s->part.inner + unit % s->stripes * s->inner;
+}
+
+bool axis_stream_is_whole(const struct axis_stream *s)
+{
+    return s->segments == 1 && s->part.length == s->array->length;
+}
+
+uint64_t axis_stream_shard(const struct axis_stream *s)
+{
+    const uint64_t elements = s->outer * s->length * s->inner, shard = s->ctx->device->shard_bytes / allfold_type_bytes(s->array->type);
+    return s->stripes == 1 ? u64_max(1, shard / u64_max(elements, 1)) : 1;
+}
+
+allfold_status axis_stream_run(const struct axis_stream *s, const struct axis_tasks *tasks, struct error *error)
+{
+    const struct job job = {.type = s->array->type, .source = s->array->source, .range = {0, tasks->count}};
+    struct team team = {.ctx = s->ctx, .job = &job, .work = tasks->work, .user = tasks->user, .shard_elements = tasks->shard,
+                        .window_elements = 1, .queue_bytes = s->queue_bytes, .end = divide_up(tasks->count, tasks->shard)};
+    if (team_run(&team, error) != ALLFOLD_OK)
+        return error->status;
+    return progress_check(s->ctx->comm.progress, error);
+}
+
+/* ---- elements */
+
+static uint64_t position(const struct axis_stream *s, const struct axis_part *piece, uint64_t plane, uint64_t line)
+{
+    return ((piece->o + plane) * s->array->length + piece->l + line) * s->array->inner + piece->i;
+}
+
+static allfold_status read_run(const struct axis_stream *s, struct reader *reader, const struct read_request *request, const void **found,
+                               struct error *error)
+{
+    struct piece piece = {.count = request->range.count};
+    if (reader->read(reader, request, &piece, error) != ALLFOLD_OK)
+        return error->status;
+    *found = piece.elements;
+    if (piece.count < request->range.count && source_check(s->array->source, error) == ALLFOLD_OK) /* it says which element is missing */
+        error_set(error, ALLFOLD_NO_VALUE, "elements of the array are missing: folds and softmax along an axis need all");
+    return error->status;
+}
+
+/* Reads all runs of the piece: *found is where it lies, dense, in host memory. */
+static allfold_status read_piece(const struct axis_stream *s, const struct axis_task *task, const void **found, struct error *error)
+{
+    const struct runs runs = runs_of(s, &task->piece);
+    const size_t bytes = allfold_type_bytes(s->array->type) * runs.elements;
+    char *const all = task->queue->staging;
+    struct read_request request = {{position(s, &task->piece, 0, 0), runs.elements}, task->ahead, all};
+    if (runs.planes * runs.lines == 1)
+        return read_run(s, task->worker->reader, &request, found, error);
+    request.ahead = 0;
+    request.buffer = all + s->bounce_at;
+    *found = all;
+    for (uint64_t run = 0; run < runs.planes * runs.lines; run++) {
+        const void *part;
+        request.range.first = position(s, &task->piece, run / runs.lines, run % runs.lines);
+        if (read_run(s, task->worker->reader, &request, &part, error) != ALLFOLD_OK)
+            break;
+        memcpy(all + run * bytes, part, bytes);
+    }
+    return error->status;
+}
+
+allfold_status axis_stream_load(const struct axis_stream *s, struct axis_task *task, struct error *error)
+{
+    struct progress *const progress = s->ctx->comm.progress;
+    struct queue *const queue = task->queue;
+    const size_t bytes = task->piece.outer * task->piece.length * task->piece.inner * allfold_type_bytes(s->array->type);
+    const void *found;
+    task->x = NULL;
+    if (progress_check(progress, error) != ALLFOLD_OK || bytes == 0)
+        return error->status;
+    phase_enter(progress, PHASE_READ);
+    if (read_piece(s, task, &found, error) != ALLFOLD_OK)
+        return error->status;
+    atomic_fetch_add(&progress->done, bytes);
+    task->x = found;
+    if (!queue->device->backend->own_memory)
+        return ALLFOLD_OK;
+    phase_enter(progress, PHASE_UPLOAD);
+    if ((const char *)found < (char *)queue->staging || (const char *)found >= (char *)queue->staging + queue->bytes)
+        found = memcpy(queue->staging, found, bytes);
+    task->x = queue->buffer;
+    return queue->device->backend->upload(queue, found, queue->buffer, bytes, error);
+}
+
+allfold_status axis_stream_fold(const struct axis_stream *s, const struct axis_task *task, const unsigned char **partials,
+                                struct error *error)
+{
+    const struct axis_part *const piece = &task->piece;
+    const struct backend *const backend = task->queue->device->backend;
+    const struct box box = {piece->outer, piece->length, piece->inner, piece->length * piece->inner, piece->inner};
+    const struct axis_work work = {s->monoid, s->array->type, task->x, box, piece->l, (char *)task->queue->buffer + s->partials_at,
+                                   s->more_at - s->partials_at};
+    const void *found;
+    phase_enter(s->ctx->comm.progress, PHASE_FOLD);
+    if (backend->fold_axis(task->queue, &work, error) == ALLFOLD_OK
+        && backend->download(task->queue, work.partials, piece->outer * piece->inner * s->stride, &found, error) == ALLFOLD_OK
+        && backend->wait(task->queue, error) == ALLFOLD_OK)
+        *partials = found;
+    return error->status;
+}
+
+allfold_status axis_stream_store(const struct axis_stream *s, const struct axis_task *task, struct sink *sink, const void *y,
+                                 struct error *error)
+{
+    const struct runs runs = runs_of(s, &task->piece);
+    const size_t bytes = allfold_type_bytes(sink->type) * runs.elements;
+    phase_enter(s->ctx->comm.progress, PHASE_WRITE);
+    for (uint64_t run = 0; run < runs.planes * runs.lines && error->status == ALLFOLD_OK; run++)
+        sink->write(sink, position(s, &task->piece, run / runs.lines, run % runs.lines), runs.elements, (const char *)y + run * bytes,
+                    error);
+    return error->status;
+}

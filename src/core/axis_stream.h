@@ -1,0 +1,118 @@
+/* Folds and softmax along an axis of a source, such as a file: elements stream through the queues of a team (team.h), and results go
+   to sinks. Memory is bounded, whatever the array's shape. The calls are axis_stream_reduce.c and axis_stream_softmax.c; what they
+   share is axis_stream.c: the rank's part, its pieces, and their way to the device and back. */
+#pragma once
+
+#include "core/team.h"
+#include "fold/axis.h"
+#include "fold/rows.h"
+
+/* The whole array, the same on all ranks: its elements in row-major order are those of the source. */
+struct axis_array {
+    struct source *source; /* NULL on a rank that failed before; *error then says why */
+    allfold_type type;
+    uint64_t outer, length, inner;
+    allfold_cut cut;
+};
+
+/* What the ranks had best cut: so that each reads long runs, and exchanges few partials or none. */
+allfold_cut axis_choose_cut(const struct axis_array *array, int ranks);
+
+/* Where one of a fold's results goes: values of rows_type, and indices (int64). Either may be NULL. Result (o, i) has place
+   o * inner + i. */
+struct axis_sinks {
+    struct sink *values, *indices;
+};
+
+/* Folds the array along its length. sinks: allfold_result_count of them. On success all results are written, each by one rank.
+   Collective. */
+allfold_status core_reduce_stream(struct allfold_context *ctx, const struct fold_call *call, const struct axis_array *array,
+                                  const struct axis_sinks *sinks, struct error *error);
+
+/* Writes softmax (or its logarithm) along the length to sink, in the sink's type, element i to place i; sink is NULL on a rank that
+   failed before. Elements are read once if a piece has room for whole rows, else twice. Collective. */
+allfold_status core_softmax_stream(struct allfold_context *ctx, bool logarithm, const struct axis_array *array, struct sink *sink,
+                                   struct error *error);
+
+/* ---- what the two share */
+
+/* Elements of the whole array. */
+struct axis_part {
+    uint64_t o, outer, l, length, i, inner;
+};
+
+/* A rank's part, and how it is cut: into units (planes, or some columns of one) and these, if they do not fit a piece, into
+   segments. A piece is a unit, or a segment of one. All follows from shape, types and the size of shards alone. */
+struct axis_stream {
+    struct allfold_context *ctx;
+    const struct axis_array *array;
+    enum monoid monoid;
+    size_t stride;          /* of partials */
+    struct axis_part part;
+    uint64_t outer, length, inner;  /* of a piece, at most */
+    uint64_t stripes, units, segments;
+    size_t bounce_at, partials_at, more_at, queue_bytes; /* places in a queue's buffers, behind a piece's elements */
+};
+
+/* What the cut depends on besides the part. */
+struct axis_room {
+    size_t widest;          /* bytes of an element of input or output, whichever is longer */
+    size_t result, element; /* bytes that the caller needs at more_at for each result and each element of a piece, */
+    size_t fixed;           /* and beside these */
+};
+
+/* Sets all but ctx, array and monoid. */
+void axis_stream_cut(struct axis_stream *s, const struct axis_room *room);
+
+struct axis_part axis_stream_piece(const struct axis_stream *s, uint64_t unit, uint64_t segment);
+/* The number of a unit's first result among those of the part; for units: of all. */
+uint64_t axis_stream_first(const struct axis_stream *s, uint64_t unit);
+/* Whether one piece has all elements along the axis of the whole array. */
+bool axis_stream_is_whole(const struct axis_stream *s);
+/* So many pieces, whose elements follow one another where possible, are read as one shard. */
+uint64_t axis_stream_shard(const struct axis_stream *s);
+
+/* Runs pieces' work by a team: tasks [0, count), `shard` of which one worker takes after another. Local. */
+struct axis_tasks {
+    const struct team_work *work;
+    void *user;
+    uint64_t count, shard;
+};
+allfold_status axis_stream_run(const struct axis_stream *s, const struct axis_tasks *tasks, struct error *error);
+
+/* ---- called by workers, for one of their queues, for which they wait */
+
+struct axis_task {
+    struct worker *worker;
+    struct queue *queue;
+    struct axis_part piece;
+    uint64_t ahead; /* elements that the worker takes next, if they follow these in the array */
+    const void *x;  /* where the device has the piece's elements, dense */
+};
+
+/* Brings the piece's elements to the device, and sets task->x. */
+allfold_status axis_stream_load(const struct axis_stream *s, struct axis_task *task, struct error *error);
+/* Folds them. *partials is host memory until the queue is used again. */
+allfold_status axis_stream_fold(const struct axis_stream *s, const struct axis_task *task, const unsigned char **partials,
+                                struct error *error);
+/* Writes the piece's results, dense elements in host memory. */
+allfold_status axis_stream_store(const struct axis_stream *s, const struct axis_task *task, struct sink *sink, const void *y,
+                                 struct error *error);
+
+/* ---- axis_stream_batches.c: rows that do not fit a piece, or of which several ranks have parts */
+
+/* Results of the part, whose partials are complete. */
+struct axis_rows {
+    uint64_t unit, units;       /* whose results they are */
+    struct range results;       /* of the part */
+    struct range mine;          /* those of them that this rank finishes: all, or a share, counted from the batch's first */
+    const struct range *shares; /* of each rank; NULL: each rank has results of its own */
+    const unsigned char *partials; /* of mine */
+};
+/* Called for each batch in order: if the ranks have parts of the same rows, by all of them, and it is collective. */
+typedef void axis_take(void *user, const struct axis_rows *batch, struct error *error);
+
+/* Folds the part batch by batch. Collective if the ranks have parts of the same rows; then an error is agreed upon. */
+void axis_stream_batches(struct axis_stream *s, axis_take *take, void *user, struct error *error);
+/* Whether they have. */
+bool axis_stream_is_exchanged(const struct axis_stream *s);

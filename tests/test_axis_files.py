@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+"""Folds and softmax along an axis of a file (--axis) against NumPy, Python's fractions and math: every fold and element type over shapes
+at random, axes, orders, formats of input and output, on 1, 2, 3 and 5 ranks, in long and in very short pieces."""
+import itertools
+import json
+import math
+import os
+import sys
+from fractions import Fraction
+
+import numpy as np
+
+import cli
+import tap
+from cli import Folder, alone, ranks, refused, shown
+
+STATISTICS = ["count", "nan_count", "sum", "mean", "variance", "min", "argmin", "max", "argmax", "norm1", "norm2", "norminf"]
+INTEGERS = [t for t in cli.TYPES if t not in cli.FLOATS]
+EXTENTS = [1, 1, 2, 3, 4, 5, 7, 8, 16, 17, 31, 33, 64, 127]
+
+
+def exact_row(fold, row, ddof=0):
+    """The fold of a row of numbers without NaN, correctly rounded where that is possible."""
+    real = row.dtype.kind == "f"
+    values = [Fraction(float(v)) if real else int(v) for v in row]
+    total = sum(values)
+    if fold == "sum":
+        return float(total) if real else total
+    if fold == "mean":
+        return float(Fraction(total, len(values)))
+    if fold == "variance":
+        mean = Fraction(total, len(values))
+        return float(sum((v - mean) ** 2 for v in values) / (len(values) - ddof)) if len(values) > ddof else math.nan
+    if fold in ("norm1", "norminf"):
+        found = (sum if fold == "norm1" else max)(abs(v) for v in values)
+        return float(found) if real else found
+    if fold == "norm2":
+        return math.sqrt(sum(v * v for v in values))
+    if fold == "prod":
+        found = math.prod(values)
+        return float(found) if real else found
+    if fold == "logsumexp":
+        largest = max(float(v) for v in values)
+        return largest + math.log(math.fsum(math.exp(float(v) - largest) for v in values))
+    return {"count": len, "nan_count": lambda row: 0, "min": min, "max": max, "argmin": np.argmin, "argmax": np.argmax}[fold](row)
+
+
+def expected(fold, x, axes, ddof=0):
+    """Along axes (adjacent), by rows."""
+    behind = [i for i in range(x.ndim) if i not in axes]
+    rows = np.transpose(x, behind + list(axes)).reshape(-1, math.prod(x.shape[i] for i in axes))
+    return [exact_row(fold, row, ddof) for row in rows], [x.shape[i] for i in behind]
+
+
+def same(fold, found, rows, shape):
+    """Whether an array holds these results in this shape."""
+    if list(found.shape) != list(shape):
+        return False
+    close = {"norm2": 1e-15, "logsumexp": 4e-15, "prod": 1e-14}.get(fold, 0)
+    return all(a == b or (math.isnan(a) and math.isnan(b)) or abs(a - b) <= close * max(abs(b), 1e-3) for a, b in
+               zip(found.reshape(-1).tolist(), rows))
+
+
+class Case:
+    """An input at random, and one command on it."""
+    def __init__(self, folder, number, fold, dtype, **given):
+        random = np.random.default_rng(1000 + number)
+        dimensions = int(random.integers(1, 5))
+        self.fold, self.dtype, self.number, self.folder = fold, dtype, number, folder
+        self.shape = given.get("shape") or tuple(int(random.choice(EXTENTS[:10 if dimensions > 2 else None])) for _ in range(dimensions))
+        first = int(random.integers(len(self.shape)))
+        self.axes = given.get("axes") or tuple(range(first, min(first + int(random.integers(1, 3)), len(self.shape))))
+        values = random.integers(0, 2, self.shape) if dtype == "bool" or fold == "prod" else random.integers(-90, 90, self.shape) \
+            if dtype in cli.SIGNED else random.integers(0, 200, self.shape)
+        if dtype in cli.FLOATS:
+            values = random.standard_normal(self.shape) * 10.0 ** random.integers(-3, 3, self.shape)
+        self.x = cli.exact(dtype, values)
+        self.fortran = random.random() < 0.25 and dtype != "bf16"
+        self.ddof = int(random.integers(0, 2)) if fold == "stats" else 0
+        self.keep = random.random() < 0.25
+        self.staging = given.get("staging", int(random.choice([0, 0, 64, 1000, 20000])))
+        self.input = self.save()
+        sign = len(self.shape) if random.random() < 0.5 else 0
+        self.words = [fold, *self.input, "--axis=" + ",".join(str(a - sign) for a in self.axes), "--threads=2"]
+        self.words += ["--keepdims"] * (self.keep and "softmax" not in fold) + [f"--ddof={self.ddof}"] * (self.ddof > 0)
+        self.words += [f"--staging={self.staging}"] * (self.staging > 0)
+
+    def save(self):
+        name = f"x{self.number}"
+        if self.dtype == "bf16":
+            return [*self.folder.save(name, "bf16", self.x), "--shape=" + ",".join(map(str, self.shape))]
+        if not self.fortran and self.number % 3 == 0 and self.dtype != "bool":  # big-endian, behind a header
+            with open(self.folder.name(name), "wb") as file:
+                file.write(b"header!")
+                file.write(np.ascontiguousarray(self.x).tobytes())
+            return [self.folder.name(name), "--offset=7", f"--dtype={self.dtype}", "--shape=" + ",".join(map(str, self.shape))]
+        stored = self.x.astype(self.x.dtype.newbyteorder(">")) if self.number % 3 == 1 else self.x
+        np.save(self.folder.name(name + ".npy"), np.asfortranarray(stored) if self.fortran else stored)
+        return [self.folder.name(name + ".npy")]
+
+    def output(self):
+        ending = "npz" if self.fold == "stats" else "raw" if self.dtype == "bf16" and "softmax" in self.fold else "npy"
+        return self.folder.name(f"y{self.number}.{ending}")
+
+    def rows(self, fold):
+        """Results in the order in which the output has them, and their shape."""
+        rows, shape = expected(fold, self.x, self.axes, self.ddof)
+        if fold in ("argmin", "argmax") and self.fortran and len(self.axes) > 1:  # the first index varies fastest
+            rows, _ = expected(fold, self.x.T, tuple(sorted(self.x.ndim - 1 - a for a in self.axes)))
+            rows = np.reshape(rows, shape[::-1]).T.reshape(-1).tolist()
+        if self.keep:
+            shape = [1 if i in self.axes else extent for i, extent in enumerate(self.shape)]
+        return rows, shape
+
+    def check_softmax(self):
+        y = self.folder.load(os.path.basename(self.output()), self.dtype).reshape(self.shape)
+        x = self.x.astype(np.longdouble)
+        shifted = x - x.max(self.axes, keepdims=True)
+        wanted = shifted - np.log(np.exp(shifted).sum(self.axes, keepdims=True))
+        wanted = np.exp(wanted) if self.fold == "softmax" else wanted
+        steps = {"f16": 2 ** -11, "bf16": 2 ** -8, "f32": 2 ** -23, "f64": 2 ** -52}[self.dtype]
+        least = {"f16": 2 ** -24, "f32": 1e-38}.get(self.dtype, 1e-300) if self.fold == "softmax" else 1e-300
+        return bool(np.all(np.abs(y - wanted) <= 1.01 * steps * np.abs(wanted) + least))
+
+    def holds(self, process):
+        """Whether the output is right."""
+        if process.returncode != 0 or process.stderr:
+            return False
+        if "softmax" in self.fold:
+            return self.check_softmax()
+        found = np.load(self.output())
+        if self.fold != "stats":
+            return same(self.fold, found, *self.rows(self.fold)) and found.flags.f_contiguous >= self.fortran
+        return sorted(found) == sorted(STATISTICS) and all(same(name, found[name], *self.rows(name)) for name in STATISTICS)
+
+
+def check_random(folder):
+    """Every fold and type, once each by one rank; every third by several. The bytes of the output depend on the input alone."""
+    folds = [*cli.FOLDS, "softmax", "log-softmax"]
+    some = np.random.default_rng(7)
+    cases = []
+    for number, fold in enumerate(itertools.chain(folds, folds, folds, folds)):
+        types = cli.FLOATS if "softmax" in fold else cli.TYPES
+        cases.append(Case(folder, number, fold, types[int(some.integers(len(types)))]))
+    runs = cli.each_alone([case.words + ["-o", case.output()] for case in cases])
+    wrong = [f"{case.shape} {case.dtype} {'F' * case.fortran}\n{shown(run)}" for case, run in zip(cases, runs) if not case.holds(run)]
+    tap.ok(not wrong, f"{len(cases)} arrays at random, one rank", "\n".join(wrong[:3]))
+    for count in (2, 3, 5):
+        wrong = []
+        for case in cases[count::9]:
+            alone_bytes = open(case.output(), "rb").read()
+            os.remove(case.output())
+            process = ranks(count, *case.words, "-o", case.output())
+            if not case.holds(process) or open(case.output(), "rb").read() != alone_bytes:
+                wrong.append(f"{case.shape} {case.dtype}\n{shown(process)}")
+        tap.ok(not wrong, f"on {count} ranks: the same bytes", "\n".join(wrong[:3]))
+
+
+def check_cuts(folder):
+    """Shapes for which ranks cut each of the three dimensions, and for which rows are read whole, by columns and in segments."""
+    shapes = {"outer": (64, 40, 3), "axis": (1, 20000, 3), "inner": (1, 20, 5000)}
+    for number, (cut, shape) in enumerate(shapes.items()):
+        x = np.random.default_rng(number).standard_normal(shape).astype(np.float32)
+        name, output = folder.name(f"{cut}.npy"), folder.name("y.npy")
+        np.save(name, x)
+        for count, staging, fold in itertools.product((1, 4), (4096, 4 << 20), ("mean", "argmax", "softmax")):
+            process = ranks(count, fold, name, "--axis=1", "-o", output, "--json", f"--staging={staging}")
+            report = json.loads(process.stdout or "{}")
+            right = report.get("cut") == ("outer" if count == 1 else cut)
+            y = np.load(output) if process.returncode == 0 else np.zeros(0)
+            if fold == "softmax":
+                e = np.exp(x.astype(float) - x.max(1, keepdims=True))
+                right = right and y.shape == shape and np.allclose(y, e / e.sum(1, keepdims=True), rtol=3e-7)
+            else:
+                right = right and same(fold, y, *expected(fold, x, (1,)))
+            tap.ok(right, f"{fold} of {shape}, cut {cut}, {count} ranks, pieces of {staging} bytes", shown(process))
+
+
+def check_interface(folder):
+    """Results that are printed; what is refused, before any work and with nothing left behind."""
+    x = np.arange(24.0).reshape(2, 3, 4)
+    np.save(folder.name("x.npy"), x)
+    name, listing = folder.name("x.npy"), folder.files()
+    report = cli.report(ranks(2, "max", name, "--axis=0,1", "--json"))
+    tap.ok(report and report["results"] == {"max": [20.0, 21.0, 22.0, 23.0]} and report["axis"] == [0, 1] and report["shape"] == [4],
+           "a few results in the report", report)
+    process = alone("argmin", name, "--axis=-1", "-q")
+    tap.ok(process.stdout == "".join(f"0 {v:.1f}\n" for v in x.min(-1).reshape(-1)), "a few results, a line each", shown(process))
+    process = alone("argmax", name, "--axis=1", "-o", folder.name("i.npy"), f"--values={folder.name('v.npy')}")
+    tap.ok(process.returncode == 0 and np.array_equal(np.load(folder.name("i.npy")), x.argmax(1)) and np.load(folder.name("i.npy")).dtype == np.int64
+           and np.array_equal(np.load(folder.name("v.npy")), x.max(1)), "indices and their elements", shown(process))
+    flat = cli.report(alone("stats", name, "--ddof=1", "--json"))
+    tap.ok(flat and flat["stats"]["variance"]["value"] == x.var(ddof=1), "--ddof of a whole array", flat)
+    for left in ("i.npy", "v.npy"):
+        os.remove(folder.name(left))
+    np.array([[2 ** 62, 2 ** 62], [1, 1]], np.int64).tofile(folder.name("big"))
+    output, listing = ["-o", folder.name("y.npy")], folder.files()
+    for status, words, said in (
+            (2, ["sum", name, "--axis=3"], ["an array of 3 dimensions (2x3x4)", "found 3"]),
+            (2, ["sum", name, "--axis=0,2"], ["adjacent", "'0,2'"]),
+            (2, ["sum", name, "--axis=0,-3"], ["each axis once"]),
+            (2, ["sum", name, "--axis=one"], ["'one'"]),
+            (2, ["sum", name, "--axis=0,"], ["'0,'"]),
+            (2, ["stats", name, "--axis=0", *output], [".npz", "y.npy"]),
+            (2, ["argmax", name, "--axis=0", *output, f"--values={folder.name('y.npy')}"], ["--values would replace the output"]),
+            (2, ["sum", name, "--axis=0", f"--partial={folder.name('p')}"], ["--partial"]),
+            (2, ["sum", "gen:normal?n=2e6", "--shape=2000,1000", "--axis=1"], ["-o FILE", "2000 results"]),
+            (2, ["sum", "gen:normal?n=2e6", "--shape=2000,1001", "--axis=1", *output], ["2002000", "2000000"]),
+            (2, ["sum", name, "--shape=24", "--axis=0"], ["no --shape"]),
+            (1, ["sum", folder.name("big"), "--dtype=int64", "--shape=2,2", "--axis=1", *output], ["result [0][0]", "int64"]),
+            (2, ["sum", name, "-o", "y.npy"], ["--axis"]),
+            (2, ["sum", name, "--keepdims"], ["--axis"]),
+            (2, ["sum", name, "--axis=1", "--ddof=1"], ["--ddof"]),
+            (2, ["sum", name, "--axis=1", "--values=v"], ["--values"])):
+        process = alone(*words)
+        why = refused(process, status, *said)
+        tap.ok(not why and folder.files() == listing, f"{' '.join(words[2:])} is refused", why or folder.files())
+
+
+def main():
+    cli.ignore_leaks()
+    with Folder() as folder:
+        check_random(folder)
+    with Folder() as folder:
+        check_cuts(folder)
+    with Folder() as folder:
+        check_interface(folder)
+    tap.done()
+
+
+main()
