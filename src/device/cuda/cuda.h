@@ -71,8 +71,8 @@ allfold_status cuda_normalise_axis(struct queue *queue, const struct softmax_axi
                                    struct error *error);
 bool cuda_softmax_axis(struct queue *queue, const struct softmax_axis_work *work, struct error *error);
 
-/* Watches the queue's mailbox until `take` finds what it looks for, or the driver says that the stream is done. If kernels behind the
-   one that sends the message wait for orders, a driver synchronise would not return: the stream is polled instead. */
+/* Watches the queue's mailbox until `take` finds what it looks for, or the driver says that the stream is done. If other work
+   may follow the kernel that sends the message, the stream is polled in place of a driver synchronise, which would wait for that, too. */
 allfold_status cuda_watch(struct cuda_queue *queue, bool (*take)(struct cuda_queue *queue), struct error *error);
 /* Takes what the last fold has left, if all of it is there. */
 bool cuda_take_partial(struct cuda_queue *queue);

@@ -5,6 +5,7 @@
 
 #include "base/host.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -219,6 +220,13 @@ static bool look(struct cuda_queue *queue, bool (*take)(struct cuda_queue *queue
     return false;
 }
 
+/* A driver synchronise would wait for more than the kernel that sends the message: for kernels behind it that wait for orders, or for the
+   caller's later work. */
+static bool shares_stream(const struct cuda_queue *queue)
+{
+    return queue->state == SOFTMAX_AWAITS_ORDERS || queue->stream != queue->own;
+}
+
 allfold_status cuda_watch(struct cuda_queue *queue, bool (*take)(struct cuda_queue *queue), struct error *error)
 {
     const struct cuda_device *const cuda = cuda_of(&queue->queue);
@@ -229,7 +237,7 @@ allfold_status cuda_watch(struct cuda_queue *queue, bool (*take)(struct cuda_que
     while (clock_seconds() - start < WATCH_SECONDS);
     if (cuda_use(cuda, error) != ALLFOLD_OK)
         return error->status;
-    while (queue->state == SOFTMAX_AWAITS_ORDERS && is_busy(queue->stream))
+    for (; shares_stream(queue) && is_busy(queue->stream); sched_yield())
         if (look(queue, take))
             return ALLFOLD_OK;
     if (cuda_check(cuda, cudaStreamSynchronize(queue->stream), error, "cudaStreamSynchronize") != ALLFOLD_OK)
