@@ -9,6 +9,7 @@ python_package = \
 	python/allfold/_functions.py \
 	python/allfold/_library.py \
 	python/allfold/_mpi.py \
+	python/allfold/begin.py \
 	python/allfold/py.typed
 EXTRA_DIST += $(python_package) python/README.md python/pyproject.toml
 

@@ -325,6 +325,10 @@ allfold_status allfold_reduce_begin(allfold_context *context, allfold_fold fold,
 allfold_status allfold_dot_begin(allfold_context *context, const allfold_array *x, const allfold_array *y, const allfold_call *call,
                                  allfold_request *request);
 
+/* In place of a begin that the other ranks make, with an error that this rank's program found before it could: see allfold_fail. The end of
+   *request fails with this status and text, on all ranks. */
+allfold_status allfold_fail_begin(allfold_context *context, allfold_status status, const char *text, allfold_request *request);
+
 /* Ends a fold that was begun, in any order, and writes its results as allfold_reduce_all does; of most folds, and of dot products,
    there is one. Collective and blocking. The first end exchanges all folds that are begun by then, at once as far as their partials have
    8 kB together; later ends of these are local. They fail together: an error of one, on any rank, is the status of the end of each. The

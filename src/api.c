@@ -167,12 +167,16 @@ void allfold_close(allfold_context *context)
 
 const char *allfold_message(const allfold_context *context) { return context->error.text; }
 
-allfold_status allfold_fail(allfold_context *context, allfold_status status, const char *text)
+void api_take_failure(allfold_status status, const char *text, struct error *error)
 {
     const bool is_error = status > ALLFOLD_OK && status <= ALLFOLD_STOPPED;
+    error_set(error, is_error ? status : ALLFOLD_BAD_ARGUMENT, "%s", text != NULL ? text : "the caller gives no reason");
+}
+
+allfold_status allfold_fail(allfold_context *context, allfold_status status, const char *text)
+{
     struct error given = {0};
-    /* text may be this context's message, which the call clears */
-    error_set(&given, is_error ? status : ALLFOLD_BAD_ARGUMENT, "%s", text != NULL ? text : "the caller gives no reason");
+    api_take_failure(status, text, &given); /* text may be this context's message, which the call clears */
     context->error = given;
     api_checked(context);
     return comm_agree(&context->comm, &context->error);

@@ -10,6 +10,9 @@ struct error *api_enter(allfold_context *context);
 /* When the arguments have been checked: what is wrong with them is found before any work, and is told so. */
 void api_checked(allfold_context *context);
 
+/* The error that a caller gives as its own. */
+void api_take_failure(allfold_status status, const char *text, struct error *error);
+
 /* *call, which holds the defaults, becomes what the caller gave; NULL: the defaults. */
 void api_take_call(const allfold_call *given, allfold_call *call, struct error *error);
 

@@ -118,6 +118,15 @@ static void test_errors(int failing)
     all = end(first, &found) == wrong && all;
     must_be("one rank begins with a wrong argument: folds that share the exchange fail", all);
 
+    if (bad)
+        must(allfold_fail_begin(test.ctx, ALLFOLD_NO_MEMORY, "no room", &first) == ALLFOLD_OK, "begin");
+    else
+        first = begin(ALLFOLD_SUM);
+    second = begin(ALLFOLD_MAX);
+    all = end(first, &found) == ALLFOLD_NO_MEMORY && strstr(allfold_message(test.ctx), "no room") != NULL;
+    all = end(second, &found) == ALLFOLD_NO_MEMORY && all;
+    must_be("one rank could not begin", all);
+
     first = begin(ALLFOLD_SUM);
     all = end(bad ? 12345 : first, &found) == wrong && strstr(allfold_message(test.ctx), "not open") != NULL;
     all = all && (!bad || end(first, &found) == wrong);

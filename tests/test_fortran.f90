@@ -212,6 +212,10 @@ contains
     call ok(statuses(4) == ALLFOLD_OK .and. size(results) == 10 .and. results(4)%value == 2, "statistics likewise")
     statuses(1) = allfold_reduce_end(context, first, results)
     call ok(statuses(1) == ALLFOLD_BAD_ARGUMENT, "a request that is closed")
+    if (rank == 0) statuses(1) = allfold_fail_begin(context, ALLFOLD_NO_MEMORY, "no room", first)
+    if (rank > 0) statuses(1) = allfold_dot_begin(context, [2, 3], [5, 7], first)
+    statuses(2) = allfold_reduce_end(context, first, results)
+    call ok(statuses(1) == ALLFOLD_OK .and. statuses(2) == ALLFOLD_NO_MEMORY, "a rank that cannot begin")
   end subroutine
 
   logical function all_equal(a, b)

@@ -185,10 +185,10 @@ def check_configure():
 
 def check_documents():
     import allfold
-    from allfold import _context, _functions
+    from allfold import _context, _functions, begin
 
     page = os.path.join(tap.SOURCE, "docs", "python.md")
-    for name, found in (("docstrings", doctest.testmod(_functions)), ("Context", doctest.testmod(_context)),
+    for name, found in (("docstrings", doctest.testmod(_functions)), ("Context", doctest.testmod(_context)), ("begin", doctest.testmod(begin)),
                         ("docs/python.md", doctest.testfile(page, module_relative=False, globs={"allfold": allfold}))):
         tap.ok(found.attempted > 0 and found.failed == 0, f"the examples of {name}", found)
 

@@ -14,6 +14,7 @@ Functions are collective over comm: all its ranks must call them, in the same or
 convert, and PyTorch's, CuPy's and JAX's, in host or device memory. Errors are subclasses of allfold.Error, raised on every rank.
 See docs/python.md, docs/numerics.md.
 """
+from . import begin
 from ._context import Context
 from ._errors import (ArgumentError, DeviceError, Error, InputError, InputOutputError, IntegerOverflowError, MPIError, NoValueError,
                       OutOfMemoryError, StoppedError, UnsupportedError)
@@ -25,5 +26,5 @@ library_version: str = _lib.allfold_version().decode()  #: of the C library that
 library_path: str = _lib._name  #: and where
 
 __all__ = ["ArgumentError", "Context", "DeviceError", "Error", "InputError", "InputOutputError", "IntegerOverflowError", "MPIError",
-           "NoValueError", "OutOfMemoryError", "Stats", "StoppedError", "UnsupportedError", "argmax", "argmin", "dot",
+           "NoValueError", "OutOfMemoryError", "Stats", "StoppedError", "UnsupportedError", "argmax", "argmin", "begin", "dot",
            "library_path", "library_version", "log_softmax", "logsumexp", "max", "mean", "min", "norm", "prod", "softmax", "stats", "sum"]

@@ -36,7 +36,12 @@ def in_range(name: str, number: Any, largest: int) -> int:
     return int(found)
 
 
-def _text_of(error: Exception) -> bytes:
+def status_of(error: Exception) -> int:
+    kind = error if isinstance(error, Error) else OutOfMemoryError() if isinstance(error, MemoryError) else ArgumentError()
+    return kind.status
+
+
+def text_of(error: Exception) -> bytes:
     """Its text as C's. The text is made by code of others, which may fail; a surrogate has no code in UTF-8."""
     try:
         text = str(error)
@@ -117,8 +122,7 @@ class Context:
     def fail(self, error: Exception) -> NoReturn:
         """Raises an error that this rank met before it could call the library. The other ranks, which have called, are told."""
         self.check_open()
-        kind = error if isinstance(error, Error) else OutOfMemoryError() if isinstance(error, MemoryError) else ArgumentError()
-        raise self.error(lib.allfold_fail(self.handle, kind.status, _text_of(error))) from error
+        raise self.error(lib.allfold_fail(self.handle, status_of(error), text_of(error))) from error
 
     def check_level(self, level: Any) -> None:
         """After an error all ranks raise it."""

@@ -5,7 +5,7 @@ import math
 import numbers
 from ctypes import byref
 from dataclasses import dataclass, fields
-from typing import Any, Dict, Optional, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 import numpy
 
@@ -77,20 +77,35 @@ def _check_float(call: Call, dtype: Any) -> None:
         raise ArgumentError(f"dtype {dtype}: expected a floating-point type, or None, with which integers stay integers")
 
 
-def _prepare(context: Context, x: Any, ordered: bool, options: Tuple[Any, ...], stream: Optional[int] = None) -> Any:
-    """Fills the context's part and call. Gives what must live until the call is over. After an error all ranks raise it. options:
-    of _take_options; stream: of a second array."""
+def _fill(context: Context, x: Any, ordered: bool, options: Tuple[Any, ...]) -> Any:
+    """The context's part and call. Gives what must live as long as the library reads. options: of _take_options."""
+    part, call = context.part, context.call
+    part.data, part.count, part.type, call.stream, owner = elements(x, ordered)
+    _take_options(call, *options)
+    return owner
+
+
+def _fill_two(context: Context, x: Any, y: Any, options: Tuple[Any, ...]) -> Any:
+    """The same of the operands of a dot product."""
+    second = context.second
+    if len(numpy.shape(x)) > 1 or numpy.shape(x) != numpy.shape(y):
+        raise ArgumentError(f"dot of shapes {tuple(numpy.shape(x))} and {tuple(numpy.shape(y))}: expected one dimension, of one "
+                            "length. x.ravel() has all elements of x in one dimension")
+    second.data, second.count, second.type, stream, other = elements(y, True)
+    owner = _fill(context, x, True, options)
+    if stream is not None:
+        context.call.stream = common_stream(context.call.stream, stream)
+    return owner, other
+
+
+def _prepare(context: Context, fill: Callable[..., Any], *arguments: Any) -> Any:
+    """fill(context, ...). After an error all ranks raise it."""
     if context.handle is None:
         context.check_open()
-    part, call = context.part, context.call
     try:
-        part.data, part.count, part.type, call.stream, owner = elements(x, ordered)
-        if stream is not None:
-            call.stream = common_stream(call.stream, stream)
-        _take_options(call, *options)
+        return fill(context, *arguments)
     except Exception as error:
         context.fail(error)
-    return owner
 
 
 def _is_flat(context: Context, x: Any, axis: Axis, cut: int) -> bool:
@@ -123,7 +138,7 @@ def _fold(fold: int, x: Any, comm: Any, level: Optional[str], rows: _Rows, optio
         results = _fold_axes(fold, x, context, rows, options)
         return results.indices["value"] if fold in _INDEXED else results.values["value"]
     with context.lock:
-        owner = _prepare(context, x, fold in _INDEXED, options)
+        owner = _prepare(context, _fill, x, fold in _INDEXED, options)
         status = _reduce(context.handle, fold, context.part_ref, context.call_ref, context.result_ref)
         if status:
             raise context.error(status)
@@ -260,22 +275,13 @@ def dot(x: Any, y: Any, comm: Any = None, *, dtype: Any = None, level: Optional[
     1.0
     """
     context = context_of(comm, level)
-    second = context.second
     with context.lock:
-        context.check_open()
-        try:
-            if len(numpy.shape(x)) > 1 or numpy.shape(x) != numpy.shape(y):
-                raise ArgumentError(f"dot of shapes {tuple(numpy.shape(x))} and {tuple(numpy.shape(y))}: expected one dimension, of one "
-                                    "length. x.ravel() has all elements of x in one dimension")
-            second.data, second.count, second.type, stream, other = elements(y, True)
-        except Exception as error:
-            context.fail(error)
-        owner = _prepare(context, x, True, (dtype, "propagate"), stream)
+        owner = _prepare(context, _fill_two, x, y, (dtype, "propagate"))
         status = lib.allfold_dot(context.handle, context.part_ref, context.second_ref, context.call_ref, context.result_ref)
         if status:
             raise context.error(status)
         value = _number(context.result)
-    del owner, other
+    del owner
     return value if dtype is None else _as_dtype(value, dtype)
 
 
@@ -322,17 +328,23 @@ def stats(x: Any, axis: Axis = None, comm: Any = None, *, ddof: int = 0, dtype: 
     room = (Result * lib.allfold_result_count(_STATS))()
     results = Results(results=room, capacity=len(room))
     with context.lock:
-        owner = _prepare(context, x, True, options)
-        try:
-            _check_float(context.call, dtype)
-        except ArgumentError as error:
-            context.fail(error)
+        owner = _prepare(context, _fill_stats, x, options)
         status = _reduce_all(context.handle, _STATS, context.part_ref, context.call_ref, byref(results))
         context.call.ddof = 0
         if status:
             raise context.error(status)
     del owner
-    found = {result.name.decode(): result for result in room[:results.count]}
+    return _stats_found(room[:results.count])
+
+
+def _fill_stats(context: Context, x: Any, options: Tuple[Any, ...]) -> Any:
+    owner = _fill(context, x, True, options)
+    _check_float(context.call, options[0])
+    return owner
+
+
+def _stats_found(results: List[Result]) -> Stats:
+    found = {result.name.decode(): result for result in results}
     return _stats_of({name: _number(result) for name, result in found.items()},
                      {name: found[name].index for name in ("min", "max") if name in found})
 

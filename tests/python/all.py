@@ -1,10 +1,12 @@
 """All checks that the ranks make together, in one process each, as MPI takes long to start."""
 import arrays
 import axes
+import begun
 import communicators
 import folds
 
 folds.check()
 arrays.check()
 axes.check()
+begun.check()
 communicators.check()

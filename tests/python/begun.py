@@ -1,0 +1,51 @@
+"""Folds in two phases of the Python package: the values of those at once, and their errors."""
+import math
+
+import numpy as np
+
+import allfold
+from allfold import begin
+from ranks import last, ok, parts, raises, rank, values
+
+
+def check_values():
+    whole, other = values("float64"), values("float64", seed=2)
+    x, y = parts(whole), parts(other)
+    names = ("sum", "prod", "mean", "min", "max", "argmin", "argmax", "logsumexp", "stats", "norm")
+    begun = [getattr(begin, name)(x) for name in names] + [begin.norm(x, 1), begin.dot(x, y), begin.sum(x, dtype=np.float32)]
+    due = [getattr(allfold, name)(x) for name in names] + [allfold.norm(x, 1), allfold.dot(x, y), allfold.sum(x, dtype=np.float32)]
+    found = [request.result() for request in reversed(begun)][::-1]  # in another order than they were begun
+    ok(found == due and [type(a) for a in found] == [type(a) for a in due] and found[0] == math.fsum(whole), "begun folds are those at once",
+       (found, due))
+    ok([request.result() for request in begun] == due, "a result can be asked for again")
+    integers = parts(np.arange(1000, dtype=np.int32))
+    first, second = begin.sum(integers), begin.stats(integers, ddof=1)
+    ok((first.result(), second.result()) == (499500, allfold.stats(integers, ddof=1)), "integers, and options of one fold only")
+    with allfold.Context(backend="cpu", level="fast") as context:
+        ok(math.isclose(begin.sum(x, comm=context).result(), math.fsum(whole), abs_tol=1e-9), "in a context")
+
+
+def check_errors():
+    x = parts(values("float32"))
+    bad = np.zeros(3, complex) if rank == last else x
+    first, second = begin.sum(bad), begin.max(x)
+    found = [raises((allfold.ArgumentError,), ["complex128"], request.result) for request in (second, first, first)]
+    ok(found == [True] * 3, "one rank cannot begin: all that share the exchange fail", found)
+    found = [raises((allfold.ArgumentError,), [word], lambda: call().result()) for word, call in (
+        ("dot of shapes", lambda: begin.dot(x, [1.0, 2.0])), ("norm with ord=3", lambda: begin.norm(x, 3)),
+        ("ignore", lambda: begin.min(x, nan_policy="ignore")))]
+    ok(found == [True] * 3, "wrong arguments are told by the result", found)
+    request = begin.sum(np.full(4, 100, np.int8), dtype="int8")
+    ok(raises((OverflowError,), ["int8"], request.result) is True, "a result that its dtype cannot hold")
+    many = [begin.sum(x) for _ in range(16)]
+    found = raises((allfold.ArgumentError,), ["16 folds"], lambda: begin.sum(x))
+    ok(found is True and len({request.result() for request in many}) == 1, "sixteen at a time", found)
+    with allfold.Context(backend="cpu") as context:
+        request = begin.sum(x, comm=context)
+    ok(raises((allfold.ArgumentError,), ["closed"], request.result) is True, "a context that was closed before the end")
+    ok(begin.sum(x).result() == allfold.sum(x), "and then a fold that works")
+
+
+def check():
+    check_values()
+    check_errors()
