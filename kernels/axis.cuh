@@ -8,6 +8,13 @@
 #include "kernels/axis_element.cuh"
 #include "kernels/exact.cuh"
 
+/* The groups of a block, and the members of each: powers of two. */
+struct axis_seats {
+    uint32_t groups, members;
+    int low_bits; /* log2 of what neighbouring threads are: members, or of columns groups */
+    bool columns; /* neighbouring threads belong to neighbouring groups */
+};
+
 /* How a box is cut into groups: the same for all kernels. */
 struct axis_cut {
     struct box box;
@@ -16,9 +23,10 @@ struct axis_cut {
     uint64_t results, first;
     uint64_t splits, chunk;  /* of the length, in elements */
     uint64_t stride;         /* of partials, in bytes */
-    uint32_t groups, members; /* of a block: powers of two */
-    bool columns;            /* neighbouring threads belong to neighbouring groups */
+    struct axis_seats seats;
     bool aligned;            /* elements of a row are neighbours, and every split of a row is aligned to 16 bytes */
+    bool finishes;           /* results are wanted, not partials */
+    struct axis_finish finish;
 };
 
 /* A thread's place in its block. */
@@ -26,17 +34,19 @@ struct axis_seat {
     uint32_t group, member;
     bool taken; /* a block has at least a warp of threads, and more than it needs if there is little work */
 };
-static __device__ __forceinline__ struct axis_seat seat_of(uint32_t groups, uint32_t members, bool columns)
+static __device__ __forceinline__ struct axis_seat seat_of(const struct axis_seats &seats)
 {
-    if (columns)
-        return {threadIdx.x % groups, threadIdx.x / groups, threadIdx.x / groups < members};
-    return {threadIdx.x / members, threadIdx.x % members, threadIdx.x / members < groups};
+    const uint32_t low = threadIdx.x & ((1u << seats.low_bits) - 1), high = threadIdx.x >> seats.low_bits;
+    if (seats.columns)
+        return {low, high, high < seats.members};
+    return {high, low, high < seats.groups};
 }
 
 /* The monoids whose partials are structs: all of a partial is ordered. */
 template <class Fold> struct axis_struct {
     typedef typename Fold::value value;
     typedef typename Fold::partial ordered;
+    static constexpr enum cost cost = Fold::cost;
     struct state {
         ordered partial;
     };
@@ -44,6 +54,10 @@ template <class Fold> struct axis_struct {
         ordered end;
     };
     static constexpr int words = 0;
+    static __device__ __forceinline__ void finish(const ordered &partial, const struct axis_finish &call, uint64_t r)
+    {
+        result_finish<Fold::monoid, value>(partial, call, r);
+    }
     static constexpr bool is_ordered = true, has_rest = has_neutral<value>(Fold::monoid);
     static __device__ __forceinline__ value rest() { return neutral_of<Fold::monoid, value>(); }
     static __device__ __forceinline__ void start(state *s, int64_t *, bool) { s->partial = Fold::identity(); }
@@ -72,6 +86,7 @@ template <class Exact> struct axis_words {
     typedef typename Exact::value value;
     typedef axis_ends<value, Exact::indexed> ordered;
     typedef typename Exact::partial state;
+    static constexpr enum cost cost = Exact::indexed ? COST_STATS : COST_MUCH;
     struct words_only {
         int64_t of[Exact::words];
     };
@@ -148,6 +163,7 @@ template <class Exact> struct axis_words {
 /* Sizes of a block, so that its shared memory fits every GPU. */
 template <class Axis> struct axis_plan {
     static constexpr int threads = Axis::is_ordered && sizeof(typename Axis::ordered) > 96 ? AXIS_SHAPE.threads / 2 : AXIS_SHAPE.threads;
+    static constexpr int blocks = axis_blocks(Axis::cost); /* of a multiprocessor at one time, by the registers that they need */
     static constexpr int most = Axis::words > 0 ? (int)(AXIS_SHAPE.words_bytes / (sizeof(int64_t) * (Axis::words + 1))) : threads;
     static constexpr int groups = most >= threads ? threads : most >= 64 ? 64 : most >= 32 ? 32 : most >= 16 ? 16 : most >= 8 ? 8 : 4;
     static_assert(most >= 4 && sizeof(typename Axis::ordered) * threads <= 40960, "shared memory for the smallest blocks");
@@ -156,7 +172,9 @@ template <class Axis> struct axis_plan {
 /* The first element of row r of the box. */
 static __device__ __forceinline__ uint64_t row_at(const struct box &box, uint64_t r)
 {
-    return box.inner == 1 ? r * box.outer_stride : r / box.inner * box.outer_stride + r % box.inner;
+    if (box.inner == 1)
+        return r * box.outer_stride;
+    return r < box.inner ? r : r / box.inner * box.outer_stride + r % box.inner; /* without divisions if there is one plane */
 }
 
 /* Takes the elements of a tile, of which some may be behind the end: in runs of neighbours that every tile has whole or in part. The code
@@ -197,10 +215,10 @@ static __device__ __forceinline__ void member_take(typename Axis::state *state, 
     const struct axis_run run = {(const char *)x + ((row_at(cut.box, r) + begin * stride) << cut.bytes_bits),
                                  left < cut.chunk ? left : cut.chunk, stride, cut.type, cut.aligned};
     const int run_bits = stride == 1 ? 4 - cut.bytes_bits : Axis::has_rest ? 0 : 4;
-    struct axis_tile tile = {(uint64_t)member << run_bits, (uint64_t)cut.members << run_bits, run_bits};
+    struct axis_tile tile = {(uint64_t)member << run_bits, (uint64_t)cut.seats.members << run_bits, run_bits};
     static_assert(size == 16, "as many elements as a vector has bytes");
 #pragma unroll 1
-    for (; tile.first < run.length; tile.first += (uint64_t)size * cut.members) {
+    for (; tile.first < run.length; tile.first += (uint64_t)size * cut.seats.members) {
         value values[size];
         axis_load_tile(values, run, tile, Axis::rest());
         if constexpr (Axis::has_rest)
@@ -235,46 +253,59 @@ static __device__ __forceinline__ void members_combine(typename Axis::ordered *m
         Axis::combine(mine, &slots[seat.group * warps + warp]);
 }
 
+/* Finishes result r. Words are finished on the host. */
+template <class Axis> static __device__ __forceinline__ void end_finish(const typename Axis::ordered &end, const struct axis_finish &call, uint64_t r)
+{
+    if constexpr (Axis::words == 0)
+        Axis::finish(end, call, r);
+}
+
 /* Partial of row r and split s: partials + (s * results + r) * stride. */
 template <class Axis>
-static __global__ void __launch_bounds__(axis_plan<Axis>::threads)
+static __global__ void __launch_bounds__(axis_plan<Axis>::threads, axis_plan<Axis>::blocks)
 axis_fold(const void *x, const __grid_constant__ struct axis_cut cut, unsigned char *partials)
 {
     constexpr int threads = axis_plan<Axis>::threads, row_words = Axis::words > 0 ? Axis::words + 1 : 1; /* + 1: other banks */
     __shared__ typename Axis::ordered slots[Axis::is_ordered ? threads : 1];
     __shared__ int64_t words[Axis::words > 0 ? axis_plan<Axis>::groups * row_words : 1];
-    const struct axis_seat seat = seat_of(cut.groups, cut.members, cut.columns);
-    const uint64_t split = blockIdx.x % cut.splits, r = blockIdx.x / cut.splits * cut.groups + seat.group;
+    const struct axis_seats &seats = cut.seats;
+    const struct axis_seat seat = seat_of(seats);
+    const uint32_t splits = (uint32_t)cut.splits, split = blockIdx.x % splits;
+    const uint64_t r = (uint64_t)(blockIdx.x / splits) * seats.groups + seat.group;
     const bool is_row = seat.taken && r < cut.results;
     int64_t *const own = words + (Axis::words > 0 && seat.taken ? seat.group * row_words : 0);
     typename Axis::state state;
     if constexpr (Axis::words > 0) {
-        for (uint32_t i = threadIdx.x; i < cut.groups * row_words; i += blockDim.x)
+        for (uint32_t i = threadIdx.x; i < seats.groups * row_words; i += blockDim.x)
             words[i] = 0;
         __syncthreads();
     }
-    Axis::start(&state, own, cut.members > 1);
+    Axis::start(&state, own, seats.members > 1);
     if (is_row)
         member_take<Axis>(&state, x, cut, r, split, seat.member);
     typename Axis::whole *const to = (typename Axis::whole *)(partials + (split * cut.results + r) * cut.stride);
     if constexpr (Axis::words > 0) {
-        const bool together = cut.members >= 32 && !cut.columns;
+        const bool together = seats.members >= 32 && !seats.columns;
         __syncwarp();
         if (together || is_row)
             Axis::flush(&state, own, together);
     }
     if constexpr (Axis::is_ordered) {
         typename Axis::ordered end = Axis::end_of(state);
-        members_combine<Axis>(&end, slots, seat, cut.members, cut.columns ? cut.groups : 1);
-        if (is_row && seat.member == 0)
-            to->end = end;
+        members_combine<Axis>(&end, slots, seat, seats.members, seats.columns ? seats.groups : 1);
+        if (is_row && seat.member == 0) {
+            if (Axis::words == 0 && cut.finishes && cut.splits == 1)
+                end_finish<Axis>(end, cut.finish, r);
+            else
+                to->end = end;
+        }
     }
     if constexpr (Axis::words > 0) {
         __syncthreads();
         if (is_row && seat.member == 0)
             Axis::normalise(own);
         __syncthreads();
-        for (uint32_t i = seat.member; i < Axis::words && is_row; i += cut.members)
+        for (uint32_t i = seat.member; i < Axis::words && is_row; i += seats.members)
             to->of[i] = own[i];
     }
 }
@@ -282,25 +313,29 @@ axis_fold(const void *x, const __grid_constant__ struct axis_cut cut, unsigned c
 /* Combines the splits of each row in the first. A group of threads a row; words are added one by one. */
 template <class Axis>
 static __global__ void __launch_bounds__(axis_plan<Axis>::threads)
-axis_combine(unsigned char *partials, const __grid_constant__ struct axis_cut cut, uint32_t groups, uint32_t members)
+axis_combine(unsigned char *partials, const __grid_constant__ struct axis_cut cut, const __grid_constant__ struct axis_seats seats)
 {
     __shared__ typename Axis::ordered slots[Axis::is_ordered ? axis_plan<Axis>::threads : 1];
-    const struct axis_seat seat = seat_of(groups, members, false);
-    const uint64_t r = (uint64_t)blockIdx.x * groups + seat.group;
+    const struct axis_seat seat = seat_of(seats);
+    const uint64_t r = (uint64_t)blockIdx.x * seats.groups + seat.group;
     const bool is_row = seat.taken && r < cut.results;
     const auto split_at = [&](uint64_t split) { return (typename Axis::whole *)(partials + (split * cut.results + r) * cut.stride); };
     if constexpr (Axis::is_ordered) {
         typename Axis::ordered end = Axis::end_identity();
 #pragma unroll 1
-        for (uint64_t split = is_row ? seat.member : cut.splits; split < cut.splits; split += members)
+        for (uint64_t split = is_row ? seat.member : cut.splits; split < cut.splits; split += seats.members)
             Axis::combine(&end, &split_at(split)->end);
-        members_combine<Axis>(&end, slots, seat, members, 1);
-        if (is_row && seat.member == 0)
-            split_at(0)->end = end;
+        members_combine<Axis>(&end, slots, seat, seats.members, 1);
+        if (is_row && seat.member == 0) {
+            if (Axis::words == 0 && cut.finishes)
+                end_finish<Axis>(end, cut.finish, r);
+            else
+                split_at(0)->end = end;
+        }
     }
     if constexpr (Axis::words > 0)
 #pragma unroll 1
-        for (uint32_t i = seat.member; i < Axis::words && is_row; i += members) {
+        for (uint32_t i = seat.member; i < Axis::words && is_row; i += seats.members) {
             int64_t sum = 0; /* of carried limbs, and of counts */
 #pragma unroll 4
             for (uint64_t split = 0; split < cut.splits; split++)

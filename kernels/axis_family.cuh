@@ -1,4 +1,6 @@
 /* Body of axis_VALUE.cu: every fold along an axis of elements whose value type is FAMILY. */
+#include "kernels/axis_finish.cuh"
+
 #include "kernels/axis.cuh"
 #include "kernels/axis_family.h"
 
@@ -9,6 +11,24 @@ static uint32_t power_up(uint64_t x, uint32_t most)
     while (power < most && power < x)
         power *= 2;
     return power;
+}
+
+static struct axis_seats seats_with(uint32_t groups, uint32_t members, bool columns)
+{
+    struct axis_seats seats = {groups, members, 0, columns};
+    while (1u << seats.low_bits < (columns ? groups : members))
+        seats.low_bits++;
+    return seats;
+}
+
+/* Seats for so many results, each with work for `useful` members. */
+template <class plan> static struct axis_seats seats_of(uint64_t results, uint64_t useful, bool columns)
+{
+    const uint32_t side_by_side = power_up(results, plan::groups);
+    if (columns)
+        return seats_with(side_by_side, power_up(useful, plan::threads / side_by_side), true);
+    const uint32_t members = power_up(useful, plan::threads), most = plan::threads / members;
+    return seats_with(power_up(results, most < plan::groups ? most : plan::groups), members, false);
 }
 
 /* Elements of a row lie side by side, or those of neighbouring rows do: then as many groups as possible stand side by side. */
@@ -28,18 +48,16 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
         cut.bytes_bits++;
     cut.results = cut.box.outer * cut.box.inner;
     cut.first = work->first;
+    cut.finishes = work->finish != nullptr;
+    if (cut.finishes)
+        cut.finish = *work->finish;
     cut.stride = (sizeof(typename Axis::whole) + 15) / 16 * 16; /* as partial_stride */
-    cut.columns = cut.box.inner > 1;
     cut.aligned = cut.box.axis_stride == 1 && (uintptr_t)work->x % 16 == 0 && cut.box.inner == 1
                   && (cut.box.outer == 1 || cut.box.outer_stride * bytes % 16 == 0);
     const uint64_t useful = (cut.box.length + tile - 1) / tile; /* members that have something to do */
-    const uint32_t side_by_side = power_up(cut.results, plan::groups);
-    const uint32_t members = cut.columns ? plan::threads / side_by_side : (uint32_t)plan::threads;
-    cut.members = power_up(useful, members);
-    cut.groups = cut.columns ? side_by_side : power_up(cut.results, plan::groups < plan::threads / cut.members
-                                                                        ? plan::groups : plan::threads / cut.members);
-    const uint64_t blocks = (cut.results + cut.groups - 1) / cut.groups, wanted = (uint64_t)multiprocessors * AXIS_SHAPE.blocks;
-    const uint64_t least = tile * cut.members * AXIS_SHAPE.least, room = work->bytes / (cut.results * cut.stride);
+    cut.seats = seats_of<plan>(cut.results, useful, cut.box.inner > 1);
+    const uint64_t blocks = (cut.results + cut.seats.groups - 1) / cut.seats.groups, wanted = (uint64_t)multiprocessors * AXIS_SHAPE.blocks;
+    const uint64_t least = tile * cut.seats.members * AXIS_SHAPE.least, room = work->bytes / (cut.results * cut.stride);
     uint64_t splits = u64_min(u64_max(1, wanted / blocks), u64_max(1, cut.box.length / least));
     splits = u64_max(1, u64_min(u64_max(splits, cut.box.length >> AXIS_CHUNK_BITS), room));
     cut.chunk = u64_max(tile, ((cut.box.length + splits - 1) / splits + tile - 1) / tile * tile);
@@ -50,17 +68,18 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
 template <class Axis> static cudaError_t axis_start(const struct axis_work *work, int multiprocessors, cudaStream_t stream)
 {
     const struct axis_cut cut = axis_cut_of<Axis>(work, multiprocessors);
-    const uint64_t blocks = (cut.results + cut.groups - 1) / cut.groups * cut.splits;
-    const cudaLaunchConfig_t config = launch_config(blocks, (int)u64_max(cut.groups * cut.members, 32), stream);
+    const uint64_t blocks = (cut.results + cut.seats.groups - 1) / cut.seats.groups * cut.splits;
+    const cudaLaunchConfig_t config = launch_config(blocks, (int)u64_max(cut.seats.groups * cut.seats.members, 32), stream);
     if (blocks > INT32_MAX)
         return cudaErrorInvalidValue;
     const cudaError_t code = cudaLaunchKernelEx(&config, axis_fold<Axis>, work->x, cut, (unsigned char *)work->partials);
     if (code != cudaSuccess || cut.splits == 1)
         return code;
     constexpr uint32_t threads = axis_plan<Axis>::threads;
-    const uint32_t members = power_up(u64_max(cut.splits, Axis::words), threads), groups = threads / members;
-    const cudaLaunchConfig_t second = launch_config((cut.results + groups - 1) / groups, threads, stream);
-    return cudaLaunchKernelEx(&second, axis_combine<Axis>, (unsigned char *)work->partials, cut, groups, members);
+    const uint32_t members = power_up(u64_max(cut.splits, Axis::words), threads);
+    const struct axis_seats seats = seats_with(threads / members, members, false);
+    const cudaLaunchConfig_t second = launch_config((cut.results + seats.groups - 1) / seats.groups, threads, stream);
+    return cudaLaunchKernelEx(&second, axis_combine<Axis>, (unsigned char *)work->partials, cut, seats);
 }
 
 #define CHECK(name, value_name)                                                                                             \

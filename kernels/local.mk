@@ -28,6 +28,7 @@ noinst_HEADERS += \
 	kernels/axis_element.cuh \
 	kernels/axis_family.cuh \
 	kernels/axis_family.h \
+	kernels/axis_finish.cuh \
 	kernels/axis_softmax.cuh \
 	kernels/element.cuh \
 	kernels/exact.cuh \

@@ -137,6 +137,10 @@ struct axis_shape {
     size_t words_bytes; /* of shared memory for words of exact sums */
 };
 constexpr struct axis_shape AXIS_SHAPE = {256, 16, 8, 4, 32 << 10};
+constexpr int axis_blocks(enum cost cost)
+{
+    return cost == COST_LITTLE ? 4 : cost == COST_EXPONENTIAL || cost == COST_BINS || cost == COST_STATS ? 2 : 3;
+}
 constexpr int AXIS_CHUNK_BITS = 28; /* at most about 2^28 elements of a split: words that threads share cannot overflow */
 
 /* Softmax of rows that stay in registers: `vectors` of each thread; blocks of a multiprocessor at one time, and of those whose terms are f64

@@ -219,7 +219,7 @@ static allfold_status fold_piece(const struct axis *axis, struct axis_piece *pie
     if (axis_piece_load(axis, piece, error) != ALLFOLD_OK)
         return error->status;
     const struct axis_work work = {axis->monoid, axis->input->type, piece->x, piece->box, axis->first + piece->l, axis->partials,
-                                   AXIS_CONSTANTS_AT};
+                                   AXIS_CONSTANTS_AT, NULL};
     const uint64_t count = piece->box.outer * piece->box.inner;
     phase_enter(axis->ctx->comm.progress, PHASE_FOLD);
     if (backend->fold_axis(axis->queue, &work, error) == ALLFOLD_OK

@@ -113,6 +113,8 @@ struct backend {
     void (*softmax_cancel)(struct queue *queue);
     /* Folds along an axis: the partials are there after wait. */
     allfold_status (*fold_axis)(struct queue *queue, const struct axis_work *work, struct error *error);
+    /* The same, and finishes the results (work->finish). NULL, or false where nothing was done. */
+    bool (*reduce_axis)(struct queue *queue, const struct axis_work *work, struct error *error);
     /* The second pass of softmax along an axis. constants: device memory, those of each result, in order. */
     allfold_status (*normalise_axis)(struct queue *queue, const struct softmax_axis_work *work,
                                      const struct softmax_constants *constants, struct error *error);

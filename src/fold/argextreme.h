@@ -19,8 +19,8 @@ typedef struct {
 #define START VALUE_SMALLEST
 #include "fold/argextreme_template.h"
 
-#ifdef FOLD_HOST
-static allfold_status FN(argextreme_finish)(const char *name, const FN(argextreme) * extreme, const struct finish *finish)
+#ifdef FOLD_FINISH
+FOLD_FINISH allfold_status FN(argextreme_finish)(const char *name, const FN(argextreme) * extreme, const struct finish *finish)
 {
     if (finish_nan(finish, name, extreme->nans, extreme->nan_index) != ALLFOLD_OK)
         return finish->error->status;
@@ -29,11 +29,11 @@ static allfold_status FN(argextreme_finish)(const char *name, const FN(argextrem
     result_last(finish)->index = nan ? extreme->nan_index : extreme->index;
     return ALLFOLD_OK;
 }
-static allfold_status FN(argmin_finish)(const FN(argmin) * min, const struct finish *finish)
+FOLD_FINISH allfold_status FN(argmin_finish)(const FN(argmin) * min, const struct finish *finish)
 {
     return FN(argextreme_finish)("argmin", min, finish);
 }
-static allfold_status FN(argmax_finish)(const FN(argmax) * max, const struct finish *finish)
+FOLD_FINISH allfold_status FN(argmax_finish)(const FN(argmax) * max, const struct finish *finish)
 {
     return FN(argextreme_finish)("argmax", max, finish);
 }

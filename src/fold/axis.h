@@ -8,6 +8,27 @@ struct box {
     uint64_t outer, length, inner, outer_stride, axis_stride;
 };
 
+/* Arrays for one of a fold's results. */
+struct axis_output {
+    void *values;      /* NULL: not wanted */
+    int64_t *indices;  /* the same */
+    allfold_type type; /* of values: rows_type */
+};
+
+/* How a device finishes results of a fold along an axis, in memory that it can write. Result r goes to place first + r / run * step +
+   r % run of each array. */
+struct axis_finish {
+    allfold_fold fold;
+    allfold_level level;
+    allfold_nan nan;
+    uint64_t ddof;  /* as in fold_call */
+    uint64_t count; /* elements along the whole axis */
+    size_t outputs; /* allfold_result_count */
+    struct axis_output of[FOLD_RESULTS_MAX];
+    uint64_t first, run, step;
+    uint32_t *refused; /* set to 1 if a result has no value; the host then finishes them again, and says why */
+};
+
 /* A fold along an axis, with outer * inner results. */
 struct axis_work {
     enum monoid monoid;
@@ -15,8 +36,10 @@ struct axis_work {
     const void *x;   /* device memory */
     struct box box;
     uint64_t first;  /* the index along the axis of x[0] */
-    void *partials;  /* device memory: the results' partials in order, partial_stride bytes each; behind them scratch */
+    void *partials;  /* device memory: the results' partials in order, partial_stride bytes each; behind them scratch. If results are
+                        finished, scratch alone */
     size_t bytes;    /* of partials and scratch */
+    const struct axis_finish *finish; /* NULL: not here */
 };
 
 /* Softmax along an axis, of x in the box, to y with strides of its own. */

@@ -91,8 +91,8 @@ HOST_DEVICE void FN(dot_tile)(FN(dot) * dot, FN(arrays) arrays, uint32_t n, uint
 }
 #endif
 
-#ifdef FOLD_HOST
-static allfold_status FN(dot_finish)(const FN(dot) * dot, const struct finish *finish)
+#ifdef FOLD_FINISH_EXACT
+FOLD_FINISH allfold_status FN(dot_finish)(const FN(dot) * dot, const struct finish *finish)
 {
 #if VALUE_FLOAT
     return result_f64(finish, finish->count == 0 ? 0.0 : pair_value(&dot->total));

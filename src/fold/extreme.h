@@ -17,18 +17,18 @@
 #define START VALUE_SMALLEST
 #include "fold/extreme_template.h"
 
-#ifdef FOLD_HOST
-static allfold_status FN(extreme_finish)(const char *name, V value, uint64_t nans, const struct finish *finish)
+#ifdef FOLD_FINISH
+FOLD_FINISH allfold_status FN(extreme_finish)(const char *name, V value, uint64_t nans, const struct finish *finish)
 {
     if (finish_nan(finish, name, nans, ALLFOLD_NO_INDEX) != ALLFOLD_OK)
         return finish->error->status;
     return FN(result_value)(finish, nans > 0 && finish->nan == ALLFOLD_NAN_PROPAGATE, value + (V)0);
 }
-static allfold_status FN(min_finish)(const FN(min) * min, const struct finish *finish)
+FOLD_FINISH allfold_status FN(min_finish)(const FN(min) * min, const struct finish *finish)
 {
     return FN(extreme_finish)("min", min->value, min->nans, finish);
 }
-static allfold_status FN(max_finish)(const FN(max) * max, const struct finish *finish)
+FOLD_FINISH allfold_status FN(max_finish)(const FN(max) * max, const struct finish *finish)
 {
     return FN(extreme_finish)("max", max->value, max->nans, finish);
 }

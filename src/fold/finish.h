@@ -1,18 +1,26 @@
-/* Shared by the finish functions of the folds: results, and the effect of NaN on them. Host only; included by table.c before
-   folds.h. */
+/* Shared by the finish functions of the folds: results, and the effect of NaN on them. Included before folds.h by table.c, and by
+   kernels that finish what they fold. These have no text of errors: what is refused there, the host finishes again. */
 #pragma once
-
-#define FOLD_HOST 1
 
 #include "base/elements.h"
 #include "fold/arithmetic.h"
 #include "fold/exact_exponential.h"
-#include "fold/exact_total.h"
 #include "fold/softmax_constants.h"
 #include "fold/table.h"
 
 #include <inttypes.h>
 #include <math.h>
+
+/* FOLD_FINISH: the storage of finish functions. FOLD_FINISH_EXACT: of those that need an exact_total, which only the host has. */
+#ifdef __CUDACC__
+#define FOLD_FINISH static __device__ __forceinline__
+#define finish_refuse(finish, code, ...) ((finish)->error->status = (code))
+#else
+#include "fold/exact_total.h"
+#define FOLD_FINISH static
+#define FOLD_FINISH_EXACT static
+#define finish_refuse(finish, ...) error_set((finish)->error, __VA_ARGS__)
+#endif
 
 /* The arguments of a finish function besides the partial. */
 struct finish {
@@ -25,33 +33,68 @@ struct finish {
     struct error *error;
 };
 
-static allfold_status result_add(const struct finish *finish, allfold_value value)
+FOLD_FINISH allfold_status result_add(const struct finish *finish, allfold_value value)
 {
     struct fold_results *const result = finish->result;
-    result->fields[result->field_count++] = (struct fold_field){.name = "value", .value = value, .index = ALLFOLD_NO_INDEX};
+    struct fold_field *const field = &result->fields[result->field_count++];
+    field->name = "value";
+    field->value = value;
+    field->index = ALLFOLD_NO_INDEX;
+    field->is_count = 0;
     return ALLFOLD_OK;
 }
 
 /* The field added last. */
-static struct fold_field *result_last(const struct finish *finish)
+FOLD_FINISH struct fold_field *result_last(const struct finish *finish)
 {
     return &finish->result->fields[finish->result->field_count - 1];
 }
-static void result_name(const struct finish *finish, const char *name) { result_last(finish)->name = name; }
+FOLD_FINISH void result_name(const struct finish *finish, const char *name) { result_last(finish)->name = name; }
 
-static allfold_status result_f64(const struct finish *finish, double value)
+FOLD_FINISH allfold_status result_f64(const struct finish *finish, double value)
 {
-    return result_add(finish, (allfold_value){.kind = ALLFOLD_VALUE_F64, .f64 = value});
+    allfold_value result;
+    result.kind = ALLFOLD_VALUE_F64;
+    result.f64 = value;
+    return result_add(finish, result);
+}
+FOLD_FINISH allfold_status result_i64(const struct finish *finish, int64_t value)
+{
+    allfold_value result;
+    result.kind = ALLFOLD_VALUE_I64;
+    result.i64 = value;
+    return result_add(finish, result);
+}
+FOLD_FINISH allfold_status result_u64(const struct finish *finish, uint64_t value)
+{
+    allfold_value result;
+    result.kind = ALLFOLD_VALUE_U64;
+    result.u64 = value;
+    return result_add(finish, result);
 }
 
 /* A field that is a number of elements. */
-static void result_count(const struct finish *finish, const char *name, uint64_t count)
+FOLD_FINISH void result_count(const struct finish *finish, const char *name, uint64_t count)
 {
-    result_add(finish, (allfold_value){.kind = ALLFOLD_VALUE_U64, .u64 = count});
+    result_u64(finish, count);
     result_name(finish, name);
     result_last(finish)->is_count = 1;
 }
 
+struct integer {
+    const char *what; /* for messages */
+    int128 value;
+    bool is_signed;
+};
+
+/* A value that int64 or uint64 cannot hold is an error, unless the caller asked for a floating-point format: then it is rounded to
+   that, once. */
+#ifdef __CUDACC__
+FOLD_FINISH allfold_status integer_overflow(const struct finish *finish, const struct integer *)
+{
+    return finish_refuse(finish, ALLFOLD_OVERFLOW, "");
+}
+#else
 /* Writes |value| in decimal so that it ends at end, and returns its first digit. */
 static const char *decimal_128(uint128 value, char *end)
 {
@@ -64,38 +107,32 @@ static const char *decimal_128(uint128 value, char *end)
 
 #define ASK_FOR_FLOATING ": ask for a floating-point result, with --output-type=f64 (in C by result_type, in Python by dtype)"
 
-struct integer {
-    const char *what; /* for messages */
-    int128 value;
-    bool is_signed;
-};
-
-static allfold_status integer_overflow(const struct integer *integer, struct error *error)
+static allfold_status integer_overflow(const struct finish *finish, const struct integer *integer)
 {
     const int128 value = integer->value;
+    const struct exact_total total = exact_total_of_integer(value);
+    if (finish->rounds)
+        return result_f64(finish, exact_total_round(&total, false, finish->format));
     char digits[48];
     const char *text = decimal_128(value < 0 ? -(uint128)value : (uint128)value, digits + sizeof digits - 1);
-    return error_set(error, ALLFOLD_OVERFLOW,
+    return error_set(finish->error, ALLFOLD_OVERFLOW,
                      "%s is %s%s, which %s cannot hold" ASK_FOR_FLOATING,
                      integer->what, value < 0 ? "-" : "", text, integer->is_signed ? "int64" : "uint64");
 }
 
-/* As int64 or uint64. A value that these cannot hold is an error, unless the caller asked for a floating-point format: then it is
-   rounded to that, once. */
-static allfold_status result_integer(const struct finish *finish, struct integer integer)
+#endif
+
+/* As int64 or uint64. */
+FOLD_FINISH allfold_status result_integer(const struct finish *finish, struct integer integer)
 {
     const int128 value = integer.value;
     const bool fits = integer.is_signed ? value >= INT64_MIN && value <= INT64_MAX : value >= 0 && value <= UINT64_MAX;
-    if (!fits && finish->rounds) {
-        const struct exact_total total = exact_total_of_integer(value);
-        return result_f64(finish, exact_total_round(&total, false, finish->format));
-    }
     if (!fits)
-        return integer_overflow(&integer, finish->error);
-    return integer.is_signed ? result_add(finish, (allfold_value){.kind = ALLFOLD_VALUE_I64, .i64 = (int64_t)value})
-                             : result_add(finish, (allfold_value){.kind = ALLFOLD_VALUE_U64, .u64 = (uint64_t)value});
+        return integer_overflow(finish, &integer);
+    return integer.is_signed ? result_i64(finish, (int64_t)value) : result_u64(finish, (uint64_t)value);
 }
 
+#ifndef __CUDACC__
 /* The same of an integer of any length. */
 static allfold_status result_total(const struct finish *finish, const char *what, const struct exact_total *total, bool is_signed)
 {
@@ -107,25 +144,24 @@ static allfold_status result_total(const struct finish *finish, const char *what
                      "%s has %d bits, which %s cannot hold" ASK_FOR_FLOATING,
                      what, exact_total_bits(total), is_signed ? "int64" : "uint64");
 }
+#endif
 
 /* An element as a result. */
-#define RESULT_VALUE(value_name, kind_id, field, type)                                              \
-    static allfold_status result_value_##value_name(const struct finish *finish, bool nan, type value)   \
+#define RESULT_VALUE(value_name, kind, type)                                                        \
+    FOLD_FINISH allfold_status result_value_##value_name(const struct finish *finish, bool nan, type value) \
     {                                                                                               \
-        if (nan)                                                                                    \
-            return result_f64(finish, NAN);                                                         \
-        return result_add(finish, (allfold_value){.kind = ALLFOLD_VALUE_##kind_id, .field = value}); \
+        return nan ? result_f64(finish, NAN) : result_##kind(finish, value);                        \
     }
-RESULT_VALUE(f32, F64, f64, float)
-RESULT_VALUE(f64, F64, f64, double)
-RESULT_VALUE(i32, I64, i64, int32_t)
-RESULT_VALUE(i64, I64, i64, int64_t)
-RESULT_VALUE(u32, U64, u64, uint32_t)
-RESULT_VALUE(u64, U64, u64, uint64_t)
+RESULT_VALUE(f32, f64, float)
+RESULT_VALUE(f64, f64, double)
+RESULT_VALUE(i32, i64, int32_t)
+RESULT_VALUE(i64, i64, int64_t)
+RESULT_VALUE(u32, u64, uint32_t)
+RESULT_VALUE(u64, u64, uint64_t)
 #undef RESULT_VALUE
 
 /* The root of a + b scale^2, neither negative, b the smaller: rounded once, or nearly. */
-static inline double root_of_pairs(pair a, pair b, double scale)
+FOLD_FINISH double root_of_pairs(pair a, pair b, double scale)
 {
     b.high = b.high * scale * scale; /* scale^2 need not be representable */
     b.low = b.low * scale * scale;
@@ -136,25 +172,29 @@ static inline double root_of_pairs(pair a, pair b, double scale)
 
 /* Refuses an array that has no extreme: an empty one, one with NaN alone if NaN is left out, and one with NaN if NaN is refused.
    nan_index may be ALLFOLD_NO_INDEX. */
-static allfold_status finish_nan(const struct finish *finish, const char *name, uint64_t nans, uint64_t nan_index)
+FOLD_FINISH allfold_status finish_nan(const struct finish *finish, const char *name, uint64_t nans, uint64_t nan_index)
 {
     if (finish->nan == ALLFOLD_NAN_ERROR && nans > 0) {
+#ifdef __CUDACC__
+        (void)name, (void)nan_index;
+#else
         char where[48] = "";
         if (nan_index != ALLFOLD_NO_INDEX)
             snprintf(where, sizeof where, ", the first at index %" PRIu64, nan_index);
-        return error_set(finish->error, ALLFOLD_NO_VALUE, "%" PRIu64 " of %" PRIu64 " elements are NaN%s, and NaN is refused here",
+#endif
+        return finish_refuse(finish, ALLFOLD_NO_VALUE, "%" PRIu64 " of %" PRIu64 " elements are NaN%s, and NaN is refused here",
                          nans, finish->count, where);
     }
     if (finish->count == 0)
-        return error_set(finish->error, ALLFOLD_NO_VALUE, "%s of an empty array does not exist", name);
+        return finish_refuse(finish, ALLFOLD_NO_VALUE, "%s of an empty array does not exist", name);
     if (finish->nan == ALLFOLD_NAN_OMIT && nans == finish->count)
-        return error_set(finish->error, ALLFOLD_NO_VALUE, "%s does not exist: all %" PRIu64 " elements are NaN and left out", name,
+        return finish_refuse(finish, ALLFOLD_NO_VALUE, "%s does not exist: all %" PRIu64 " elements are NaN and left out", name,
                          nans);
     return ALLFOLD_OK;
 }
 
 /* logsumexp: rounded once. +inf gives +inf. -inf gives -inf if there is nothing else. */
-static allfold_status result_logsumexp(const struct finish *finish, double max, pair others)
+FOLD_FINISH allfold_status result_logsumexp(const struct finish *finish, double max, pair others)
 {
     const pair log = log_of_others(max, others);
     double lost;

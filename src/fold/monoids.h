@@ -33,7 +33,8 @@
        FN(name_combine)(a, b)    *a = *a followed by *b; associative, and with the identity a monoid
        FN(name_indices)(p, places)  if indexed: the places of its indices, at most MONOID_INDICES_MAX; returns how many they are
 
-   and, for the host only (#ifdef FOLD_HOST), for each fold of ALLFOLD_FOLDS that it computes,
+   and, where results are wanted (#ifdef FOLD_FINISH, see finish.h; FOLD_FINISH_EXACT: on the host alone), for each fold of
+   ALLFOLD_FOLDS that it computes,
 
        FN(fold_finish)(p, finish)   the result of the whole array's partial */
 #ifndef ALLFOLD_MONOIDS_H

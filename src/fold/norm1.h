@@ -10,8 +10,8 @@
 #define TERM_ZERO 0.0
 #include "fold/additive.h"
 
-#ifdef FOLD_HOST
-static allfold_status FN(norm1_finish)(const FN(norm1) * sum, const struct finish *finish)
+#ifdef FOLD_FINISH
+FOLD_FINISH allfold_status FN(norm1_finish)(const FN(norm1) * sum, const struct finish *finish)
 {
 #if VALUE_FLOAT
     return result_f64(finish, pair_value(&sum->total));

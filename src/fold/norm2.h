@@ -126,16 +126,20 @@ HOST_DEVICE void FN(norm2_tile)(FN(norm2) * norm, const V *x, uint32_t n, uint64
 }
 #endif
 
-#ifdef FOLD_HOST
-static allfold_status FN(norm2_finish)(const FN(norm2) * norm, const struct finish *finish)
+#ifdef FOLD_FINISH
+FOLD_FINISH allfold_status FN(norm2_finish)(const FN(norm2) * norm, const struct finish *finish)
 {
 #if VALUE_FLOAT && VALUE_BITS == 64
     if (norm->large.high != 0.0) /* small elements do not count next to large ones */
         return result_f64(finish, root_of_pairs(norm->large, norm->middle, NORM2_LARGE_SCALE) / NORM2_LARGE_SCALE);
     if (norm->middle.high != 0.0)
         return result_f64(finish, root_of_pairs(norm->middle, norm->small, 1.0 / NORM2_SMALL_SCALE));
-    /* a root below 2^-1022 has fewer bits than a double: more than those of a double are kept until it is rounded */
+    /* a root below 2^-1022 has fewer bits than a double: on the host more than those of a double are kept until it is rounded */
+#ifdef __CUDACC__
+    return result_f64(finish, sqrt(pair_value(&norm->small)) / NORM2_SMALL_SCALE);
+#else
     return result_f64(finish, (double)(sqrtl((long double)norm->small.high + norm->small.low) / NORM2_SMALL_SCALE));
+#endif
 #elif VALUE_FLOAT
     return result_f64(finish, sqrt(pair_value(&norm->total)));
 #else

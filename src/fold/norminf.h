@@ -16,8 +16,8 @@
 #endif
 #include "fold/extreme_template.h"
 
-#ifdef FOLD_HOST
-static allfold_status FN(norminf_finish)(const FN(norminf) * norm, const struct finish *finish)
+#ifdef FOLD_FINISH
+FOLD_FINISH allfold_status FN(norminf_finish)(const FN(norminf) * norm, const struct finish *finish)
 {
 #if VALUE_FLOAT
     return result_f64(finish, norm->nans > 0 ? NAN : (double)norm->value);

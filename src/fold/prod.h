@@ -87,8 +87,8 @@ HOST_DEVICE void FN(prod_tile)(FN(prod) * prod, const V *x, uint32_t n, uint64_t
 }
 #endif
 
-#ifdef FOLD_HOST
-static allfold_status FN(prod_finish)(const FN(prod) * prod, const struct finish *finish)
+#ifdef FOLD_FINISH
+FOLD_FINISH allfold_status FN(prod_finish)(const FN(prod) * prod, const struct finish *finish)
 {
 #if VALUE_FLOAT
     const double value = is_finite(prod->high) ? prod->high + prod->low : prod->high;
@@ -98,7 +98,7 @@ static allfold_status FN(prod_finish)(const FN(prod) * prod, const struct finish
     if (prod->zero)
         return result_integer(finish, (struct integer){"the product", 0, VALUE_SIGNED});
     if (prod->overflow)
-        return error_set(finish->error, ALLFOLD_OVERFLOW, "the product exceeds 64 bits: convert the elements to f64");
+        return finish_refuse(finish, ALLFOLD_OVERFLOW, "the product exceeds 64 bits: convert the elements to f64");
     const int128 magnitude = (int128)prod->magnitude;
     return result_integer(finish, (struct integer){"the product", prod->negative ? -magnitude : magnitude, VALUE_SIGNED});
 #endif

@@ -112,9 +112,9 @@ HOST_DEVICE void FN(stats_tile)(FN(stats) * stats, const V *x, uint32_t n, uint6
         FN(stats_tile_part)(stats, x + start, n - start < STATS_PART ? n - start : STATS_PART, first + start);
 }
 
-#ifdef FOLD_HOST
+#ifdef FOLD_FINISH
 /* Squares that overflow make the variance infinite; only infinite elements make it NaN. */
-static double FN(stats_variance)(const FN(stats) * stats, uint64_t ddof)
+FOLD_FINISH double FN(stats_variance)(const FN(stats) * stats, uint64_t ddof)
 {
     const bool finite = is_finite((double)stats->min.value) && is_finite((double)stats->max.value);
     if (finite && stats->m2 != stats->m2)

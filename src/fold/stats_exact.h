@@ -100,9 +100,9 @@ HOST_DEVICE void FN(stats_exact_tile)(FN(stats_exact) * stats, const V *x, uint3
         exact_sink_normalise(&sinks[i]);
 }
 
-#ifdef FOLD_HOST
+#ifdef FOLD_FINISH_EXACT
 /* The fields of stats: the functions that finish sum, mean, variance and norms differ between the levels. */
-static double FN(stats_exact_variance)(const FN(stats_exact) * stats, const struct finish *part)
+FOLD_FINISH double FN(stats_exact_variance)(const FN(stats_exact) * stats, const struct finish *part)
 {
     if (!is_finite((double)stats->min.value) || !is_finite((double)stats->max.value))
         return NAN;

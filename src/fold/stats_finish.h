@@ -1,8 +1,8 @@
 /* Template of the results of stats. STATS is the monoid. STATS_..._FINISH finish its parts min, max, sum, norm1 and norm2.
-   STATS_VARIANCE(stats, part) is the variance of the elements that are not NaN, more than part.ddof. Host only. */
+   STATS_VARIANCE(stats, part) is the variance of the elements that are not NaN, more than part.ddof. */
 
 /* If NaN propagates: all are NaN, and the extremes have the index of the first. */
-static void STATS_FN(finish_nan)(const FN(STATS) * stats, const struct finish *finish)
+FOLD_FINISH void STATS_FN(finish_nan)(const FN(STATS) * stats, const struct finish *finish)
 {
     static const char *const names[] = {"sum", "mean", "variance", "min", "max", "norm1", "norm2", "norminf"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -14,7 +14,7 @@ static void STATS_FN(finish_nan)(const FN(STATS) * stats, const struct finish *f
 }
 
 /* What an empty array has not: these fields are then left out. part: of the elements that are not NaN. */
-static void STATS_FN(finish_moments)(const FN(STATS) * stats, const struct finish *part, const struct finish *whole)
+FOLD_FINISH void STATS_FN(finish_moments)(const FN(STATS) * stats, const struct finish *part, const struct finish *whole)
 {
     FN(argmin) min = stats->min;
     FN(argmax) max = stats->max;
@@ -30,7 +30,7 @@ static void STATS_FN(finish_moments)(const FN(STATS) * stats, const struct finis
     result_name(part, "max");
 }
 
-static allfold_status STATS_FN(finish)(const FN(STATS) * stats, const struct finish *finish)
+FOLD_FINISH allfold_status STATS_FN(finish)(const FN(STATS) * stats, const struct finish *finish)
 {
     const uint64_t nans = stats->min.nans;
     if (finish->nan == ALLFOLD_NAN_ERROR && nans > 0)

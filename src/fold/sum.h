@@ -7,8 +7,8 @@
 #define TERM_ZERO ZERO_IDENTITY
 #include "fold/additive.h"
 
-#ifdef FOLD_HOST
-static allfold_status FN(sum_finish)(const FN(sum) * sum, const struct finish *finish)
+#ifdef FOLD_FINISH
+FOLD_FINISH allfold_status FN(sum_finish)(const FN(sum) * sum, const struct finish *finish)
 {
 #if VALUE_FLOAT
     return result_f64(finish, finish->count == 0 ? 0.0 : pair_value(&sum->total));
@@ -17,10 +17,10 @@ static allfold_status FN(sum_finish)(const FN(sum) * sum, const struct finish *f
 #endif
 }
 
-static allfold_status FN(mean_finish)(const FN(sum) * sum, const struct finish *finish)
+FOLD_FINISH allfold_status FN(mean_finish)(const FN(sum) * sum, const struct finish *finish)
 {
     if (finish->count == 0)
-        return error_set(finish->error, ALLFOLD_NO_VALUE, "the mean of an empty array does not exist");
+        return finish_refuse(finish, ALLFOLD_NO_VALUE, "the mean of an empty array does not exist");
 #if VALUE_FLOAT
     return result_f64(finish, pair_value(&sum->total) / (double)finish->count);
 #else

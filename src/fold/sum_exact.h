@@ -55,8 +55,8 @@
 #undef SUM_ADD
 #undef SUM_WEIGHT
 
-#ifdef FOLD_HOST
-static allfold_status FN(sum_exact_finish)(const FN(sum_exact) * sum, const struct finish *finish)
+#ifdef FOLD_FINISH_EXACT
+FOLD_FINISH allfold_status FN(sum_exact_finish)(const FN(sum_exact) * sum, const struct finish *finish)
 {
     const struct exact_total total = exact_total_of(sum->words, FN(sum_exact_limbs), FN(sum_exact_lowest));
 #if VALUE_FLOAT
@@ -66,16 +66,16 @@ static allfold_status FN(sum_exact_finish)(const FN(sum_exact) * sum, const stru
 #endif
 }
 
-static allfold_status FN(mean_exact_finish)(const FN(sum_exact) * sum, const struct finish *finish)
+FOLD_FINISH allfold_status FN(mean_exact_finish)(const FN(sum_exact) * sum, const struct finish *finish)
 {
     if (finish->count == 0)
-        return error_set(finish->error, ALLFOLD_NO_VALUE, "the mean of an empty array does not exist");
+        return finish_refuse(finish, ALLFOLD_NO_VALUE, "the mean of an empty array does not exist");
     struct exact_total total = exact_total_of(sum->words, FN(sum_exact_limbs), FN(sum_exact_lowest));
     exact_total_divide(&total, finish->count);
     return result_f64(finish, exact_total_round(&total, VALUE_FLOAT, finish->format));
 }
 
-static allfold_status FN(norm1_exact_finish)(const FN(norm1_exact) * sum, const struct finish *finish)
+FOLD_FINISH allfold_status FN(norm1_exact_finish)(const FN(norm1_exact) * sum, const struct finish *finish)
 {
     const struct exact_total total = exact_total_of(sum->words, FN(norm1_exact_limbs), FN(norm1_exact_lowest));
 #if VALUE_FLOAT

@@ -82,14 +82,14 @@ HOST_DEVICE void FN(sumexp_half_tile)(FN(sumexp_half) * partial, const V *x, uin
 #undef EXP_LARGER
 #undef EXP_SMALLER
 
-#ifdef FOLD_HOST
+#ifdef FOLD_FINISH
 /* scipy.special.logsumexp's conventions: -inf if there is nothing, or nothing but -inf; +inf if there is +inf; NaN if there is
    NaN. */
-static allfold_status FN(logsumexp_finish)(const FN(sumexp_f64) * partial, const struct finish *finish)
+FOLD_FINISH allfold_status FN(logsumexp_finish)(const FN(sumexp_f64) * partial, const struct finish *finish)
 {
     return result_logsumexp(finish, partial->max, exp_others(partial->max, &partial->sum, false));
 }
-static allfold_status FN(logsumexp_exact_finish)(const FN(sumexp_f64_exact) * partial, const struct finish *finish)
+FOLD_FINISH allfold_status FN(logsumexp_exact_finish)(const FN(sumexp_f64_exact) * partial, const struct finish *finish)
 {
     return result_logsumexp(finish, partial->max, exp_bins_others(partial, false));
 }

@@ -161,16 +161,17 @@ const char *fold_text(allfold_fold fold);     /* what it is, for --help */
 
 /* The results of a fold, in order, each an allfold_result with a name. */
 #define FOLD_RESULTS_MAX 12
+struct fold_field {
+    const char *name;
+    allfold_value value;
+    uint64_t index; /* ALLFOLD_NO_INDEX: none */
+    int is_count;   /* 1: a number of elements (count and nan_count of stats), which no result_type rounds */
+};
 struct fold_results {
     uint64_t count; /* elements of the global array, without those that were left out as missing */
     allfold_level level;
     int field_count;
-    struct fold_field {
-        const char *name;
-        allfold_value value;
-        uint64_t index; /* ALLFOLD_NO_INDEX: none */
-        int is_count;   /* 1: a number of elements (count and nan_count of stats), which no result_type rounds */
-    } fields[FOLD_RESULTS_MAX];
+    struct fold_field fields[FOLD_RESULTS_MAX];
 };
 
 /* The arguments of a fold besides its input. */

@@ -67,6 +67,7 @@ allfold_status cuda_softmax_finish(struct queue *queue, const struct softmax_con
 void cuda_softmax_cancel(struct queue *queue);
 /* axis.c */
 allfold_status cuda_fold_axis(struct queue *queue, const struct axis_work *work, struct error *error);
+bool cuda_reduce_axis(struct queue *queue, const struct axis_work *work, struct error *error);
 allfold_status cuda_normalise_axis(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants,
                                    struct error *error);
 bool cuda_softmax_axis(struct queue *queue, const struct softmax_axis_work *work, struct error *error);

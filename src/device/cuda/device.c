@@ -252,6 +252,7 @@ const struct backend backend_cuda = {
     .softmax_finish = cuda_softmax_finish,
     .softmax_cancel = cuda_softmax_cancel,
     .fold_axis = cuda_fold_axis,
+    .reduce_axis = cuda_reduce_axis,
     .normalise_axis = cuda_normalise_axis,
     .softmax_axis = cuda_softmax_axis,
     .wait = cuda_wait,

@@ -1,0 +1,82 @@
+/* Finishes partials of folds along an axis on the device, with each fold's own function (fold/finish.h). Included by axis_family.cuh,
+   for the value type FAMILY. Sums of words are finished on the host. */
+#pragma once
+
+#include "fold/finish.h"
+
+#include "kernels/axis_element.cuh"
+#include "kernels/softmax.cuh"
+
+/* Finishes the partial of a monoid as `call` wants it. */
+template <enum monoid monoid, class Partial>
+static __device__ __forceinline__ allfold_status partial_finish(const Partial &partial, const struct axis_finish &call, const struct finish *finish)
+{
+    switch ((int)call.fold) {
+#define CASE(ID, name, of_monoid, results, text)                                      \
+    case ALLFOLD_##ID:                                                                \
+        if constexpr (MONOID_##of_monoid == monoid)                                   \
+            return FN_EXPAND(name##_finish, FAMILY)(&partial, finish);                \
+        break;
+        ALLFOLD_FOLDS(CASE)
+#undef CASE
+    }
+    switch ((int)call.fold) {
+#define CASE(ID, name, of_monoid)                                                     \
+    case ID:                                                                          \
+        if constexpr (MONOID_##of_monoid == monoid)                                   \
+            return FN_EXPAND(name##_finish, FAMILY)(&partial, finish);                \
+        break;
+        EXACT_FOLDS(CASE)
+#undef CASE
+    }
+    return ALLFOLD_UNSUPPORTED;
+}
+
+/* A value as an element of the output's type: integers as they are, or as f64. */
+static __device__ __forceinline__ void value_write(const struct axis_output &output, uint64_t place, const allfold_value &value)
+{
+    switch (output.type) {
+    case ALLFOLD_F16: ((element_f16 *)output.values)[place] = round_f16(value.f64); break;
+    case ALLFOLD_BF16: ((element_bf16 *)output.values)[place] = round_bf16(value.f64); break;
+    case ALLFOLD_F32: ((float *)output.values)[place] = (float)value.f64; break;
+    default: ((uint64_t *)output.values)[place] = value.u64; /* the bits of any of the three */
+    }
+}
+
+/* Statistic i among the results, or -1: an axis of NaN alone has no mean, variance, min and max. */
+static __device__ __forceinline__ int field_of(const struct fold_results &found, int i)
+{
+    enum { MEAN = 3, NORM1 = 7 };
+    if (found.field_count == 10 || i < MEAN)
+        return i;
+    return i < NORM1 ? -1 : i - (NORM1 - MEAN);
+}
+
+/* Finishes result r. */
+template <enum monoid monoid, class Value, class Partial>
+static __device__ __forceinline__ void result_finish(const Partial &partial, const struct axis_finish &call, uint64_t r)
+{
+    struct fold_results found;
+    struct error error;
+    const uint64_t place = call.first + (call.run == call.step ? r : r / call.run * call.step + r % call.run);
+    const struct finish finish = {call.count, call.nan, call.ddof, ALLFOLD_F64, false, &found, &error};
+    found.field_count = 0;
+    error.status = ALLFOLD_OK;
+    if (partial_finish<monoid>(partial, call, &finish) != ALLFOLD_OK) {
+        *call.refused = 1;
+        return;
+    }
+    constexpr bool many = monoid == MONOID_stats;
+#pragma unroll 1
+    for (int i = 0; i < (many ? (int)call.outputs : 1); i++) {
+        const int field = many ? field_of(found, i) : 0;
+        allfold_value value;
+        value.f64 = (double)NAN;
+        if (field < 0 && (Value)0.5 == 0) /* integers have no NaN */
+            *call.refused = 1;
+        if (call.of[i].values != nullptr)
+            value_write(call.of[i], place, field < 0 ? value : found.fields[field].value);
+        if (call.of[i].indices != nullptr)
+            call.of[i].indices[place] = field < 0 ? -1 : (int64_t)found.fields[field].index;
+    }
+}
