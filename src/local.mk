@@ -138,6 +138,7 @@ noinst_HEADERS += \
 	src/core/team.h \
 	src/device/cpu/cpu.h \
 	src/device/cpu/loops.h \
+	src/device/cpu/transpose.h \
 	src/device/cuda/cuda.h \
 	src/device/device.h \
 	src/fold/additive.h \
@@ -145,6 +146,8 @@ noinst_HEADERS += \
 	src/fold/argextreme_template.h \
 	src/fold/arithmetic.h \
 	src/fold/axis.h \
+	src/fold/columns.h \
+	src/fold/columns_template.h \
 	src/fold/dot.h \
 	src/fold/dot_exact.h \
 	src/fold/exact.h \

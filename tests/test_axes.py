@@ -346,6 +346,24 @@ def planned(random):
         yield Case(random, fold="stats", cut=cut, softmax=0, shape=(3, 1, 2), dtype="int64", array=large, gaps=False, to="none", ddof=1)
 
 
+def wide_columns(random):
+    """Columns side by side, of more elements than a CPU takes at a time. Some are too spread for the windows of an exact sum, some are
+    zeros of one sign, some have an infinity or grow late. Then more columns than it takes at a time."""
+    shape = (1, 517, 37)
+    for fold, dtype in (("sum", "f32"), ("sum", "f64"), ("norm2", "f32"), ("norm1", "bf16"), ("max", "f16"), ("sum", "int64")):
+        x = random.standard_normal(shape)
+        x[0, :, 1::8] *= np.exp2(random.integers(-60, 60, (517, 5)))
+        x[0, :, 2::8], x[0, :, 3::8] = -0.0, 0.0
+        x[0, random.integers(0, 517), 4::8] = np.inf
+        x[0, 500, 5::8], x[0, :4, 6::16] = 1e30, -0.0
+        with np.errstate(all="ignore"):
+            array = cli.bf16_bits(x.ravel()) if dtype == "bf16" else (x.ravel() * (1 if dtype in FLOATS else 99)).astype(stored(dtype))
+        for fast in (0, 1) if fold == "sum" else (0,):
+            yield Case(random, fold=fold, dtype=dtype, softmax=0, shape=shape, gaps=False, to="none", array=array, fast=fast)
+    for dtype in ("f32", "int8"):
+        yield Case(random, fold="sum", dtype=dtype, softmax=0, shape=(1, 9, 1100), to="none", fast=0)
+
+
 def check_threads(folder, random):
     """Few and many units of columns and rows: the same bits by one thread and by three, whose stacks are small."""
     cases = [Case(random, fold=fold, softmax=softmax, shape=shape, dtype="f64", fast=0, gaps=False, to="f64" if softmax else "none")
@@ -361,7 +379,7 @@ def main():
     count = int(os.environ.get("ALLFOLD_TEST_CASES", "150"))
     for backend in os.environ.get("ALLFOLD_TEST_BACKENDS", "cpu cuda").split():
         random = np.random.default_rng(seed)
-        cases = list(planned(random)) + [Case(random) for _ in range(count)]
+        cases = list(planned(random)) + list(wide_columns(random)) + [Case(random) for _ in range(count)]
         before = None
         with cli.Folder() as folder:
             for ranks in map(int, os.environ.get("ALLFOLD_TEST_RANKS", "1 2 3 5").split()):

@@ -15,6 +15,15 @@ HOST_DEVICE FN(NAME) NAME_FN(identity)(void)
 
 HOST_DEVICE void NAME_FN(combine)(FN(NAME) * a, const FN(NAME) * b) { pair_combine(&a->total, &b->total); }
 
+#if VALUE_BITS == 64
+HOST_DEVICE void NAME_FN(step)(double *high, double *low, V x)
+{
+    double error;
+    *high = two_sum(*high, TERM(x), &error);
+    *low += error;
+}
+#endif
+
 HOST_DEVICE void NAME_FN(tile)(FN(NAME) * sum, const V *x, uint32_t n, uint64_t first)
 {
     (void)first;
@@ -23,11 +32,7 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * sum, const V *x, uint32_t n, uint64_t 
         high[lane] = TERM_ZERO;
 #if VALUE_BITS == 64
     double low[FOLD_LANES] = {0.0};
-    FOLD_FOR_LANES(n, i, lane, {
-        double error;
-        high[lane] = two_sum(high[lane], TERM(x[i]), &error);
-        low[lane] += error;
-    });
+    FOLD_FOR_LANES(n, i, lane, { NAME_FN(step)(&high[lane], &low[lane], x[i]); });
     for (int lane = 0; lane < FOLD_LANES; lane++)
         sum->total.low += low[lane];
 #else
@@ -36,6 +41,19 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * sum, const V *x, uint32_t n, uint64_t 
     for (int lane = 0; lane < FOLD_LANES; lane++)
         pair_add(&sum->total, high[lane]);
 }
+
+#ifdef FOLD_COLUMNS
+#if VALUE_BITS == 64
+#define LANE(F) F(double, high, TERM_ZERO) F(double, low, 0.0)
+#define STEP(lane, x) NAME_FN(step)(&(lane)->high, &(lane)->low, x)
+#define SETTLE(lane, sum) (pair_add(&(sum)->total, (lane)->high), (sum)->total.low += (lane)->low, true)
+#else
+#define LANE(F) F(double, high, TERM_ZERO)
+#define STEP(lane, x) ((lane)->high += TERM((double)(x)))
+#define SETTLE(lane, sum) (pair_add(&(sum)->total, (lane)->high), true)
+#endif
+#include "fold/columns_template.h"
+#endif
 
 #else /* integers: exact */
 typedef struct {
@@ -52,30 +70,49 @@ HOST_DEVICE FN(NAME) NAME_FN(identity)(void)
 HOST_DEVICE void NAME_FN(combine)(FN(NAME) * a, const FN(NAME) * b) { a->total += b->total; }
 
 /* Each lane adds halves of at most 32 bits, at most 2^32 of them: 64 bits cannot overflow. */
+#if TERM_SIGNED
+typedef int64_t NAME_FN(half);
+#else
+typedef uint64_t NAME_FN(half);
+#endif
+#if VALUE_BITS == 64
+HOST_DEVICE void NAME_FN(step)(NAME_FN(half) * high, uint64_t *low, V x)
+{
+    const NAME_FN(half) term = TERM(x);
+    *low += (uint32_t)term;
+    *high += term >> 32;
+}
+HOST_DEVICE int128 NAME_FN(value)(NAME_FN(half) high, uint64_t low) { return (int128)high * ((int128)1 << 32) + (int128)low; }
+#endif
+
 HOST_DEVICE void NAME_FN(tile)(FN(NAME) * sum, const V *x, uint32_t n, uint64_t first)
 {
     (void)first;
-#if TERM_SIGNED
-    typedef int64_t half;
-#else
-    typedef uint64_t half;
-#endif
-    half high[FOLD_LANES] = {0};
+    NAME_FN(half) high[FOLD_LANES] = {0};
 #if VALUE_BITS == 64
     uint64_t low[FOLD_LANES] = {0};
-    FOLD_FOR_LANES(n, i, lane, {
-        const half term = TERM(x[i]);
-        low[lane] += (uint32_t)term;
-        high[lane] += term >> 32;
-    });
+    FOLD_FOR_LANES(n, i, lane, { NAME_FN(step)(&high[lane], &low[lane], x[i]); });
     for (int lane = 0; lane < FOLD_LANES; lane++)
-        sum->total += (int128)high[lane] * ((int128)1 << 32) + (int128)low[lane];
+        sum->total += NAME_FN(value)(high[lane], low[lane]);
 #else
-    FOLD_FOR_LANES(n, i, lane, { high[lane] += (half)TERM(x[i]); });
+    FOLD_FOR_LANES(n, i, lane, { high[lane] += (NAME_FN(half))TERM(x[i]); });
     for (int lane = 0; lane < FOLD_LANES; lane++)
         sum->total += high[lane];
 #endif
 }
+
+#ifdef FOLD_COLUMNS
+#if VALUE_BITS == 64
+#define LANE(F) F(NAME_FN(half), high, 0) F(uint64_t, low, 0)
+#define STEP(lane, x) NAME_FN(step)(&(lane)->high, &(lane)->low, x)
+#define SETTLE(lane, sum) ((sum)->total += NAME_FN(value)((lane)->high, (lane)->low), true)
+#else
+#define LANE(F) F(NAME_FN(half), high, 0)
+#define STEP(lane, x) ((lane)->high += (NAME_FN(half))TERM(x))
+#define SETTLE(lane, sum) ((sum)->total += (lane)->high, true)
+#endif
+#include "fold/columns_template.h"
+#endif
 #endif
 #undef NAME_FN
 #undef NAME

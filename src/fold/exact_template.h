@@ -7,7 +7,8 @@
    may go to bins. SQUARES, if defined: terms are squares of f32. ADD(sink, x, finite) adds the term of x, which has WEIGHT
    (EXACT_CAPACITY); finite: x is known to be finite, for which FINITE(x) is the test.
 
-   For integers: BASE is the monoid whose tile adds integers exactly. BASE_FLUSH(sink, base) adds its total to the words. */
+   For integers: BASE is the monoid whose tile adds integers exactly, and with BASE_LANES, if defined, columns, too. BASE_FLUSH(sink,
+   base) adds its total to the words. */
 #ifdef TWO
 #define ARRAY FN(arrays)
 #define AT(x, i) FN(arrays_at)(x, i)
@@ -314,6 +315,102 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * sum, ARRAY x, uint32_t n, uint64_t fir
     NAME_FN(finish_accumulator)(&accumulator, &sink);
     exact_sink_normalise(&sink);
 }
+
+#if defined(FOLD_COLUMNS) && !defined(TWO) && (VALUE_FLOAT ? WINDOWS <= 2 : defined(BASE_LANES))
+static void NAME_FN(lanes_close)(void *partial)
+{
+    struct exact_sink sink = exact_sink_of(((FN(NAME) *)partial)->words, 1, LIMBS, LOWEST);
+    exact_sink_normalise(&sink);
+}
+
+#if VALUE_FLOAT
+/* A lane has the windows of a column, opened for the largest of its first elements. */
+enum { NAME_FN(least) = (LOWEST + 52 > -1022 ? LOWEST + 52 : -1022) + 1023 };
+static double NAME_FN(bias)(double largest)
+{
+    const int64_t exponent = (int64_t)(f64_bits(largest) >> 52) + 2 + EXACT_GROWTH(WINDOWS);
+    const int64_t least = exponent < NAME_FN(least) ? NAME_FN(least) : exponent;
+    return f64_from_bits((uint64_t)(least > 2046 ? 2046 : least) << 52 | 1ull << 51);
+}
+#if WINDOWS > 1
+/* The second window's. */
+static double NAME_FN(low_bias)(double bias)
+{
+    const int64_t bits = (int64_t)f64_bits(bias) - ((int64_t)(52 - EXACT_GROWTH(WINDOWS)) << 52);
+    const int64_t least = (int64_t)NAME_FN(least) << 52 | 1ll << 51;
+    return f64_from_bits((uint64_t)(bits > least ? bits : least));
+}
+#endif
+/* Adds what is between a window and its bias. */
+static bool NAME_FN(add_window)(const struct exact_sink *sink, double sum, double bias)
+{
+    const int64_t total = (int64_t)(f64_bits(sum) - f64_bits(bias));
+    exact_add_integer(sink, total, (int32_t)(f64_bits(bias) >> 52) - 1075);
+    return total != 0;
+}
+/* False also for what may be a sum of -0.0 only. */
+static bool NAME_FN(settle)(FN(NAME) * sum, const double windows[2], double bias, uint64_t outside, bool not_minus_zero)
+{
+    const struct exact_sink sink = exact_sink_of(sum->words, 1, LIMBS, LOWEST);
+    if (outside >> 52 != 0)
+        return false;
+    bool any = NAME_FN(add_window)(&sink, windows[0], bias);
+#if WINDOWS > 1
+    any |= NAME_FN(add_window)(&sink, windows[1], NAME_FN(low_bias)(bias));
+#endif
+    exact_count(&sink, EXACT_NOT_MINUS_ZERO, any || not_minus_zero);
+    return any || not_minus_zero;
+}
+#define PEEK(lane, x)                                                    \
+    do {                                                                 \
+        const double term = TERM(x), magnitude = fabs(term);             \
+        (lane)->sum = magnitude > (lane)->sum ? magnitude : (lane)->sum; \
+        (lane)->not_minus_zero |= f64_bits(term) ^ 1ull << 63;           \
+    } while (0)
+#if WINDOWS > 1
+#define LANE(F) \
+    F(double, sum, 0.0) F(double, low, 0.0) F(double, bias, 0.0) F(uint64_t, outside, 0) F(uint64_t, not_minus_zero, 0)
+#define OPEN(lane) \
+    ((lane)->bias = (lane)->sum = NAME_FN(bias)((lane)->sum), (lane)->low = NAME_FN(low_bias)((lane)->bias))
+#define STEP(lane, x)                                                                           \
+    do {                                                                                        \
+        double rest = TERM(x);                                                                  \
+        EXACT_STEP((lane)->sum, (lane)->bias, rest, (lane)->outside);                           \
+        EXACT_LAST((lane)->low, , NAME_FN(low_bias)((lane)->bias), rest, (lane)->outside);      \
+    } while (0)
+#define WINDOWS_OF(lane) ((const double[2]){(lane)->sum, (lane)->low})
+#else
+#define LANE(F) F(double, sum, 0.0) F(double, bias, 0.0) F(uint64_t, outside, 0) F(uint64_t, not_minus_zero, 0)
+#define OPEN(lane) ((lane)->bias = (lane)->sum = NAME_FN(bias)((lane)->sum))
+#define STEP(lane, x)                                                        \
+    do {                                                                     \
+        double rest = TERM(x);                                               \
+        EXACT_LAST((lane)->sum, , (lane)->bias, rest, (lane)->outside);      \
+    } while (0)
+#define WINDOWS_OF(lane) ((const double[2]){(lane)->sum, 0.0})
+#endif
+#define SETTLE(lane, sum) NAME_FN(settle)(sum, WINDOWS_OF(lane), (lane)->bias, (lane)->outside, (lane)->not_minus_zero != 0)
+#include "fold/columns_template.h"
+#undef WINDOWS_OF
+
+#else
+/* Those of the exact sum of integers. */
+#define BASE_FN(x) FN_EXPAND(BASE, FN_EXPAND(x, VALUE))
+static void NAME_FN(lanes_start)(void *state, const struct fold_rows *rows) { BASE_FN(lanes_start)(state, rows); }
+static void NAME_FN(lanes_take)(void *state, const struct fold_rows *rows) { BASE_FN(lanes_take)(state, rows); }
+static bool NAME_FN(lanes_settle)(const void *state, uint32_t c, void *partial)
+{
+    FN(NAME) *const sum = partial;
+    const struct exact_sink sink = exact_sink_of(sum->words, 1, LIMBS, LOWEST);
+    FN(BASE) base = BASE_FN(identity)();
+    BASE_FN(lanes_settle)(state, c, &base);
+    BASE_FLUSH(&sink, &base);
+    return true;
+}
+#undef BASE_FN
+#endif
+#endif
+
 #undef ARRAY
 #undef AT
 #undef FROM
@@ -332,4 +429,5 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * sum, ARRAY x, uint32_t n, uint64_t fir
 #undef ADD
 #undef WEIGHT
 #undef BASE
+#undef BASE_LANES
 #undef BASE_FLUSH

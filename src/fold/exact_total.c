@@ -7,7 +7,7 @@
 
 static int total_top(const struct exact_total *total) /* the highest bit that is set; -1 for 0 */
 {
-    for (int i = EXACT_TOTAL_DIGITS; i-- > 0;)
+    for (int i = total->length; i-- > 0;)
         if (total->digits[i] != 0)
             return 32 * i + 31 - __builtin_clz(total->digits[i]);
     return -1;
@@ -17,8 +17,8 @@ static int total_top(const struct exact_total *total) /* the highest bit that is
 static uint32_t total_word(const struct exact_total *total, int bit)
 {
     const int shifted = bit + 64, digit = shifted / 32 - 2, shift = shifted % 32;
-    const uint64_t low = digit >= 0 && digit < EXACT_TOTAL_DIGITS ? total->digits[digit] : 0;
-    const uint64_t high = digit + 1 >= 0 && digit + 1 < EXACT_TOTAL_DIGITS ? total->digits[digit + 1] : 0;
+    const uint64_t low = digit >= 0 && digit < total->length ? total->digits[digit] : 0;
+    const uint64_t high = digit + 1 >= 0 && digit + 1 < total->length ? total->digits[digit + 1] : 0;
     return bit <= -64 ? 0 : (uint32_t)((high << 32 | low) >> shift);
 }
 static uint64_t total_long(const struct exact_total *total, int bit)
@@ -30,14 +30,14 @@ static uint64_t total_long(const struct exact_total *total, int bit)
 static bool total_below(const struct exact_total *total, int bit)
 {
     bool below = total->rest;
-    for (int i = 0; i < EXACT_TOTAL_DIGITS && 32 * i < bit; i++)
-        below = below || (bit - 32 * i >= 32 ? total->digits[i] : total->digits[i] & ((1u << (bit - 32 * i)) - 1)) != 0;
+    for (int i = 0; i < total->length && 32 * i < bit && !below; i++)
+        below = (bit - 32 * i >= 32 ? total->digits[i] : total->digits[i] & ((1u << (bit - 32 * i)) - 1)) != 0;
     return below;
 }
 
 struct exact_total exact_total_of(const int64_t *words, uint32_t limbs, int32_t lowest)
 {
-    struct exact_total total = {.lowest = lowest};
+    struct exact_total total;
     const int64_t *const counts = words + limbs;
     int64_t carry = 0;
     for (uint32_t i = 0; i < limbs; i++) {
@@ -47,7 +47,10 @@ struct exact_total exact_total_of(const int64_t *words, uint32_t limbs, int32_t 
     }
     total.digits[limbs] = (uint32_t)carry;
     total.digits[limbs + 1] = (uint32_t)(carry >> 32);
+    total.length = (int)limbs + 2;
+    total.lowest = lowest;
     total.negative = carry < 0;
+    total.rest = false;
     if (total.negative) {
         uint64_t borrow = 1;
         for (uint32_t i = 0; i < limbs + 2; i++) {
@@ -63,19 +66,35 @@ struct exact_total exact_total_of(const int64_t *words, uint32_t limbs, int32_t 
     return total;
 }
 
-void exact_total_divide(struct exact_total *total, uint64_t divisor)
+/* Divides, and returns whether anything is left. A divisor of at most 32 bits needs no long division. */
+static bool divide_digits(struct exact_total *total, uint64_t divisor)
 {
-    enum { MORE = 4 }; /* 128 bits: 64 that the divisor may take, and 64 */
+    if (divisor <= UINT32_MAX) {
+        uint64_t rest = 0;
+        for (int i = total->length; i-- > 0;) {
+            rest = rest << 32 | total->digits[i];
+            total->digits[i] = (uint32_t)(rest / divisor);
+            rest %= divisor;
+        }
+        return rest != 0;
+    }
     uint128 rest = 0;
-    memmove(total->digits + MORE, total->digits, (EXACT_TOTAL_DIGITS - MORE) * sizeof *total->digits);
-    memset(total->digits, 0, MORE * sizeof *total->digits);
-    total->lowest -= 32 * MORE;
-    for (int i = EXACT_TOTAL_DIGITS; i-- > 0;) {
+    for (int i = total->length; i-- > 0;) {
         rest = rest << 32 | total->digits[i];
         total->digits[i] = (uint32_t)(rest / divisor);
         rest %= divisor;
     }
-    total->rest = total->rest || rest != 0;
+    return rest != 0;
+}
+
+void exact_total_divide(struct exact_total *total, uint64_t divisor)
+{
+    enum { MORE = 4 }; /* 128 bits: 64 that the divisor may take, and 64 */
+    total->length = total_top(total) / 32 + 1 + MORE;
+    memmove(total->digits + MORE, total->digits, (size_t)(total->length - MORE) * sizeof *total->digits);
+    memset(total->digits, 0, MORE * sizeof *total->digits);
+    total->lowest -= 32 * MORE;
+    total->rest |= divide_digits(total, divisor);
 }
 
 void exact_total_root(struct exact_total *total)
@@ -93,9 +112,9 @@ void exact_total_root(struct exact_total *total)
         root = larger * larger <= number ? larger : root;
     }
     const bool rest = root * root != number || total_below(total, from);
-    memset(total->digits, 0, sizeof total->digits);
     total->digits[0] = (uint32_t)root;
     total->digits[1] = (uint32_t)(root >> 32);
+    total->length = 2;
     total->lowest = (total->lowest + from) / 2;
     total->rest = rest;
 }
@@ -103,12 +122,12 @@ void exact_total_root(struct exact_total *total)
 struct exact_total exact_total_variance(const struct exact_total *squares, const struct exact_total *sum, uint64_t count,
                                         uint64_t divisor)
 {
-    struct exact_total variance = *squares, product = {.lowest = 2 * sum->lowest};
+    struct exact_total variance = *squares, product = {.lowest = 2 * sum->lowest, .length = EXACT_TOTAL_DIGITS};
     const int sum_digits = total_top(sum) / 32 + 1, shift = squares->lowest - 2 * sum->lowest;
     uint128 carry = 0;
     /* in units of the square of the sum's */
-    memset(variance.digits, 0, sizeof variance.digits);
     variance.lowest = product.lowest;
+    variance.length = EXACT_TOTAL_DIGITS;
     for (int i = 0; i < EXACT_TOTAL_DIGITS; i++) {
         carry += (uint128)total_word(squares, 32 * i - shift) * count;
         variance.digits[i] = (uint32_t)carry;
@@ -143,11 +162,18 @@ int128 exact_total_integer(const struct exact_total *total)
 
 struct exact_total exact_total_of_integer(int128 value)
 {
-    struct exact_total total = {.negative = value < 0, .not_minus_zero = 1};
+    struct exact_total total = {.length = 4, .negative = value < 0, .not_minus_zero = 1};
     uint128 magnitude = value < 0 ? -(uint128)value : (uint128)value;
     for (int i = 0; i < 4; i++, magnitude >>= 32)
         total.digits[i] = (uint32_t)magnitude;
     return total;
+}
+
+/* x 2^n, |x| < 2^53, where n is at least -1074: rounded only beyond the largest number, to infinity. */
+static double scaled(double x, int n)
+{
+    const int down = n < -1000 ? 100 : 0;
+    return x * power_of_two(n + down < 1023 ? n + down : 1023) * power_of_two(-down);
 }
 
 double exact_total_round(const struct exact_total *total, bool signed_zero, allfold_type type)
@@ -166,13 +192,13 @@ double exact_total_round(const struct exact_total *total, bool signed_zero, allf
     const uint64_t kept = top < last ? 0 : total_long(total, last) & ((1ull << format->precision) - 1);
     const bool half = top >= last - 1 && (total_word(total, last - 1) & 1) != 0;
     const bool up = half && ((kept & 1) != 0 || total_below(total, last - 1));
-    const double rounded = ldexp((double)(kept + up), last + total->lowest);
-    return sign * (rounded >= ldexp(1.0, format->exponent_max) * 2.0 ? INFINITY : rounded);
+    const double rounded = scaled((double)(kept + up), last + total->lowest);
+    return sign * (rounded > format->largest ? INFINITY : rounded);
 }
 
 double exact_round(double x, allfold_type type)
 {
-    struct exact_total total = {.lowest = -1074};
+    struct exact_total total = {.length = 2};
     int32_t exponent;
     if (!is_finite(x) || x == 0.0 || type == ALLFOLD_F64)
         return x;

@@ -19,30 +19,47 @@ HOST_DEVICE void NAME_FN(combine)(FN(NAME) * a, const FN(NAME) * b)
     a->nans += b->nans;
 }
 
+HOST_DEVICE void NAME_FN(step)(EXTREME_TYPE *best, FN(counter) * nans, V x)
+{
+    const EXTREME_TYPE term = TERM(x);
+    *best = BEFORE(term, *best) ? term : *best;
+#if VALUE_FLOAT
+    *nans += term != term;
+#else
+    (void)nans;
+#endif
+}
+
+HOST_DEVICE void NAME_FN(settle)(FN(NAME) * extreme, EXTREME_TYPE best, FN(counter) nans)
+{
+    extreme->value = BEFORE(best, extreme->value) ? best : extreme->value;
+    extreme->nans += (uint64_t)nans;
+}
+
 HOST_DEVICE void NAME_FN(tile)(FN(NAME) * extreme, const V *x, uint32_t n, uint64_t first)
 {
     (void)first;
     EXTREME_TYPE best[FOLD_LANES];
+    FN(counter) nans[FOLD_LANES] = {0};
     for (int lane = 0; lane < FOLD_LANES; lane++)
         best[lane] = START;
-#if VALUE_FLOAT
-    FN(counter) nans[FOLD_LANES] = {0};
-    FOLD_FOR_LANES(n, i, lane, {
-        const EXTREME_TYPE term = TERM(x[i]);
-        best[lane] = BEFORE(term, best[lane]) ? term : best[lane];
-        nans[lane] += term != term;
-    });
+    FOLD_FOR_LANES(n, i, lane, { NAME_FN(step)(&best[lane], &nans[lane], x[i]); });
     for (int lane = 0; lane < FOLD_LANES; lane++)
-        extreme->nans += (uint64_t)nans[lane];
-#else
-    FOLD_FOR_LANES(n, i, lane, {
-        const EXTREME_TYPE term = TERM(x[i]);
-        best[lane] = BEFORE(term, best[lane]) ? term : best[lane];
-    });
-#endif
-    for (int lane = 0; lane < FOLD_LANES; lane++)
-        extreme->value = BEFORE(best[lane], extreme->value) ? best[lane] : extreme->value;
+        NAME_FN(settle)(extreme, best[lane], nans[lane]);
 }
+
+#ifdef FOLD_COLUMNS
+#if VALUE_FLOAT
+#define LANE(F) F(EXTREME_TYPE, best, START) F(FN(counter), nans, 0)
+#define STEP(lane, x) NAME_FN(step)(&(lane)->best, &(lane)->nans, x)
+#define SETTLE(lane, extreme) (NAME_FN(settle)(extreme, (lane)->best, (lane)->nans), true)
+#else
+#define LANE(F) F(EXTREME_TYPE, best, START)
+#define STEP(lane, x) NAME_FN(step)(&(lane)->best, NULL, x)
+#define SETTLE(lane, extreme) (NAME_FN(settle)(extreme, (lane)->best, 0), true)
+#endif
+#include "fold/columns_template.h"
+#endif
 #undef NAME
 #undef NAME_FN
 #undef EXTREME_TYPE

@@ -33,6 +33,8 @@
        FN(name_combine)(a, b)    *a = *a followed by *b; associative, and with the identity a monoid
        FN(name_indices)(p, places)  if indexed: the places of its indices, at most MONOID_INDICES_MAX; returns how many they are
 
+   and, if the CPU is to fold columns as they lie, what columns_template.h needs (#ifdef FOLD_COLUMNS; its users: device/cpu/loops.c)
+
    and, where results are wanted (#ifdef FOLD_FINISH, see finish.h; FOLD_FINISH_EXACT: on the host alone), for each fold of
    ALLFOLD_FOLDS that it computes,
 
@@ -87,6 +89,7 @@
     X(argument, f32) X(argument, f64) X(argument, i32) X(argument, i64) X(argument, u32) X(argument, u64)
 #define VALUES_ALL VALUES
 #define VALUES_F32(X, argument) X(argument, f32)
+#define VALUES_F64(X, argument) X(argument, f64)
 
 #define PARTIAL_BYTES_MAX 2560
 #define STRUCT_BYTES_MAX 320 /* of STRUCT_MONOIDS */

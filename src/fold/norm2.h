@@ -84,6 +84,17 @@ HOST_DEVICE void FN(norm2_tile)(FN(norm2) * norm, const V *x, uint32_t n, uint64
         pair_add(&norm->total, sum[lane]);
 }
 
+#ifdef FOLD_COLUMNS
+#define NAME norm2
+#define NAME_FN(x) FN(norm2_##x)
+#define LANE(F) F(double, sum, 0.0)
+#define STEP(lane, x) ((lane)->sum += (double)(x) * (double)(x))
+#define SETTLE(lane, norm) (pair_add(&(norm)->total, (lane)->sum), true)
+#include "fold/columns_template.h"
+#undef NAME
+#undef NAME_FN
+#endif
+
 #else
 typedef struct {
     uint128 high, low; /* the sum is high * 2^64 + low: each gathers halves of squares and has room for 2^63 of them */

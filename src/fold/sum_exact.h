@@ -31,6 +31,7 @@
 #define ADD SUM_ADD
 #define WEIGHT SUM_WEIGHT
 #define BASE sum
+#define BASE_LANES
 #define BASE_FLUSH(sink, base) exact_add_wide(sink, (base)->total, 0)
 #include "fold/exact_template.h"
 
@@ -46,6 +47,7 @@
 #define ADD(sink, x, finite) SUM_ADD(sink, (V)fabs((double)(x)), finite)
 #define WEIGHT SUM_WEIGHT
 #define BASE norm1
+#define BASE_LANES
 #define BASE_FLUSH(sink, base) exact_add_wide(sink, (base)->total, 0)
 #include "fold/exact_template.h"
 

@@ -10,18 +10,19 @@
 
 enum {
     CHUNKS_MAX = 64,       /* of some columns: their partials fit where those of BLOCKS_MAX blocks do */
+    STRIPE_BYTES = COLUMNS_ACROSS * sizeof(struct partial), /* of the partials of some columns */
     CHUNK_LEAST = 8192,    /* elements of a column in a chunk */
     COLUMN_PIECE = 2048,   /* elements of a column that softmax's second pass takes at a time */
     UNITS_A_THREAD = 4,    /* with fewer, threads take pieces */
     RESULT_COST = 64       /* a result costs no less than this number of elements */
 };
-_Static_assert(CHUNKS_MAX * COLUMNS_MAX <= BLOCKS_MAX, "room for the partials of chunks");
+_Static_assert(CHUNKS_MAX * COLUMNS_ACROSS <= BLOCKS_MAX, "room for the partials of chunks");
 
 /* What a thread needs for columns: too much for its stack. */
 struct cpu_scratch {
     struct column_buffers buffers;
-    struct partial partials[COLUMNS_MAX], next[COLUMNS_MAX];
-    struct softmax_constants constants[COLUMNS_MAX];
+    struct partial partials[COLUMNS_ACROSS], next[COLUMNS_ACROSS]; /* of more columns, if they are short */
+    struct softmax_constants constants[COLUMNS_ACROSS];
 };
 
 /* The most threads that a queue has: one that elements stream through is worked on by the thread that calls. */
@@ -45,8 +46,8 @@ static struct cpu_scratch *own_scratch(const struct queue *queue)
 /* The units of a box. */
 struct units {
     struct box box;
-    bool rows; /* a unit is one row of neighbours; else up to COLUMNS_MAX columns of one o */
-    uint64_t stripes, count; /* units of one o, and of all */
+    bool rows; /* a unit is one row of neighbours; else up to `width` columns of one o */
+    uint64_t width, stripes, count; /* units of one o, and of all */
     uint64_t piece, pieces;  /* elements of a piece along the axis; pieces of a unit, at least one */
 };
 
@@ -62,6 +63,13 @@ static void cut(struct units *units, uint64_t piece)
     units->pieces = u64_max(1, (units->box.length + piece - 1) / piece);
 }
 
+static void widen(struct units *units, uint64_t width)
+{
+    units->width = width;
+    units->stripes = (units->box.inner + width - 1) / width;
+    units->count = units->box.outer * units->stripes;
+}
+
 static struct units units_of(const struct box *given)
 {
     struct units units = {.box = *given};
@@ -71,8 +79,7 @@ static struct units units_of(const struct box *given)
         box->outer = 1;
     }
     units.rows = box->inner == 1 && (box->axis_stride == 1 || box->length <= 1);
-    units.stripes = (box->inner + COLUMNS_MAX - 1) / COLUMNS_MAX;
-    units.count = box->outer * units.stripes;
+    widen(&units, COLUMNS_ACROSS);
     cut(&units, units.rows ? cpu_block_elements(box->length) : chunk_length(box->length));
     return units;
 }
@@ -105,9 +112,9 @@ struct unit {
 
 static struct unit unit_at(const struct units *units, uint64_t number, uint64_t y_outer_stride)
 {
-    const uint64_t o = number / units->stripes, i = number % units->stripes * COLUMNS_MAX;
+    const uint64_t o = number / units->stripes, i = number % units->stripes * units->width;
     return (struct unit){o * units->box.outer_stride + i, o * y_outer_stride + i, o * units->box.inner + i,
-                         (uint32_t)u64_min(units->box.inner - i, COLUMNS_MAX)};
+                         (uint32_t)u64_min(units->box.inner - i, units->width)};
 }
 
 /* ---- folds */
@@ -189,15 +196,24 @@ static void fold_shared(const struct folding *f, struct range numbers, size_t pi
     }
 }
 
+/* Columns for a unit: many, so that long runs of each row are read; fewer, if short columns are to occupy all threads. */
+static uint64_t width_of(const struct units *units, size_t stride, int threads)
+{
+    const uint64_t most = u64_min(COLUMNS_MAX, STRIPE_BYTES / stride / COLUMNS_ACROSS * COLUMNS_ACROSS);
+    const uint64_t even = units->box.outer * units->box.inner / ((uint64_t)threads * UNITS_A_THREAD) / COLUMNS_ACROSS * COLUMNS_ACROSS;
+    return threads > 1 && units->pieces == 1 ? u64_max(COLUMNS_ACROSS, u64_min(even, most)) : most;
+}
+
 allfold_status cpu_fold_axis(struct queue *queue, const struct axis_work *work, struct error *error)
 {
-    const struct folding f = {queue, work, units_of(&work->box), partial_stride(work->monoid, work->type)};
-    const struct units *const units = &f.units;
+    struct folding f = {queue, work, units_of(&work->box), partial_stride(work->monoid, work->type)};
+    struct units *const units = &f.units;
     const int threads = threads_of(queue, units);
+    widen(units, width_of(units, f.stride, threads));
     if (open_scratch(queue, error) != ALLFOLD_OK)
         return error->status;
     if (is_shared(units, threads)) {
-        const size_t piece_bytes = (f.stride * u64_min(units->box.inner, COLUMNS_MAX) + 63) / 64 * 64;
+        const size_t piece_bytes = (f.stride * u64_min(units->box.inner, units->width) + 63) / 64 * 64;
         const uint64_t most = BLOCKS_MAX * sizeof(struct partial) / (piece_bytes * units->pieces);
         for (uint64_t first = 0; first < units->count; first += most)
             fold_shared(&f, (struct range){first, u64_min(most, units->count - first)}, piece_bytes);
@@ -219,8 +235,7 @@ static struct units softmax_units(const struct softmax_axis_work *work)
     struct units units = units_of(&work->box);
     if (units.box.inner != work->box.inner && work->y_outer_stride != 1) { /* results are columns of x, but not of y */
         units.box = work->box;
-        units.stripes = 1;
-        units.count = units.box.outer;
+        widen(&units, 1);
     }
     return units;
 }

@@ -1,6 +1,8 @@
 /* The CPU backend's inner loops, compiled once for each instruction set (CPU_ISA). Elements are brought to their value
    type a piece at a time, in the first-level cache, where they are not in it already. */
 #include "device/cpu/loops.h"
+#include "device/cpu/transpose.h"
+#include "fold/columns.h" /* so that folds.h defines the folds of columns, too */
 #include "fold/folds.h"
 
 #ifdef __AVX__
@@ -42,6 +44,25 @@ static const struct {
 #undef ROW
 };
 
+/* What the tile functions of a monoid take: values, or f64 if its terms are. Exponentials are so long that one function does for all
+   value types. */
+struct conversion {
+    enum value value;
+    size_t bytes;              /* of a value */
+    convert_function *convert; /* NULL: elements are such values already */
+};
+static struct conversion conversion_of(enum monoid monoid, allfold_type type)
+{
+    if (monoid_facts[monoid].terms == TERMS_F64)
+        return (struct conversion){VALUE_f64, sizeof(double), type == ALLFOLD_F64 ? NULL : types[type].f64};
+    const bool same = types[type].element_bytes == types[type].value_bytes;
+    return (struct conversion){type_value(type), types[type].value_bytes, same ? NULL : types[type].values};
+}
+#define TILES_NONE(X, values, monoid) VALUES_##values(X, monoid)
+#define TILES_F32 TILES_NONE
+#define TILES_SHORT TILES_NONE
+#define TILES_F64(X, values, monoid) VALUES_F64(X, monoid)
+
 /* y is NULL unless the monoid has two operands. */
 typedef void tile_function(void *partial, const void *x, const void *y, const struct range *range);
 #define DEFINE(monoid, value, ARRAYS)                                                                              \
@@ -52,7 +73,7 @@ typedef void tile_function(void *partial, const void *x, const void *y, const st
     }
 #define DEFINE_1(monoid, value) DEFINE(monoid, value, x)
 #define DEFINE_2(monoid, value) DEFINE(monoid, value, ((arrays_##value){x, y}))
-#define ROW(monoid, values, operands, ...) VALUES_##values(DEFINE_##operands, monoid)
+#define ROW(monoid, values, operands, indexed, nan, level, cost, terms, ...) TILES_##terms(DEFINE_##operands, values, monoid)
 MONOIDS(ROW)
 #undef ROW
 #undef DEFINE_1
@@ -61,7 +82,7 @@ MONOIDS(ROW)
 
 #define CELL(monoid, value) [VALUE_##value] = tile_##monoid##_##value,
 static tile_function *const tiles[MONOID_COUNT][VALUE_COUNT] = {
-#define ROW(monoid, values, ...) {VALUES_##values(CELL, monoid)},
+#define ROW(monoid, values, operands, indexed, nan, level, cost, terms, ...) {TILES_##terms(CELL, values, monoid)},
     MONOIDS(ROW)
 #undef ROW
 };
@@ -71,8 +92,9 @@ static void fold(const struct work *work, struct partial *partial)
 {
     const allfold_type type = work->type;
     const uint32_t piece = pieces[work->monoid];
-    tile_function *const tile = tiles[work->monoid][type_value(type)];
-    if (types[type].element_bytes == types[type].value_bytes) {
+    const struct conversion to = conversion_of(work->monoid, type);
+    tile_function *const tile = tiles[work->monoid][to.value];
+    if (to.convert == NULL) {
         tile(partial->bytes, work->x, work->y, &(struct range){work->first, work->n});
         return;
     }
@@ -80,9 +102,9 @@ static void fold(const struct work *work, struct partial *partial)
     for (uint64_t start = 0; start < work->n; start += piece) {
         const struct range range = {work->first + start, u64_min(work->n - start, piece)};
         const size_t offset = start * types[type].element_bytes;
-        types[type].values(x, (const char *)work->x + offset, (uint32_t)range.count);
+        to.convert(x, (const char *)work->x + offset, (uint32_t)range.count);
         if (work->y != NULL)
-            types[type].values(y, (const char *)work->y + offset, (uint32_t)range.count);
+            to.convert(y, (const char *)work->y + offset, (uint32_t)range.count);
         tile(partial->bytes, x, y, &range);
     }
 }
@@ -203,145 +225,135 @@ static void normalise(const struct softmax_work *work, const struct softmax_cons
 #endif
 }
 
-/* ---- columns: they are brought to rows in a buffer */
-
-#if defined(__has_builtin)
-#if __has_builtin(__builtin_shufflevector)
-#define HAVE_SHUFFLES
-#endif
-#endif
-
-#ifdef HAVE_SHUFFLES
-typedef uint32_t vector_4 __attribute__((vector_size(32), aligned(4), may_alias));
-typedef uint64_t vector_8 __attribute__((vector_size(32), aligned(8), may_alias));
-
-/* Eight rows of eight elements of 4 bytes to eight columns. */
-static inline void transpose_8x8(unsigned char *to, size_t to_stride, const unsigned char *from, size_t from_stride)
-{
-    vector_4 row[8], pair[8], four[8];
-    for (int i = 0; i < 8; i++)
-        row[i] = *(const vector_4 *)(from + (size_t)i * from_stride);
-    for (int i = 0; i < 8; i += 2) {
-        pair[i] = __builtin_shufflevector(row[i], row[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
-        pair[i + 1] = __builtin_shufflevector(row[i], row[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
-    }
-    for (int i = 0; i < 8; i += 4)
-        for (int j = 0; j < 2; j++) {
-            four[i + 2 * j] = __builtin_shufflevector(pair[i + j], pair[i + j + 2], 0, 1, 8, 9, 4, 5, 12, 13);
-            four[i + 2 * j + 1] = __builtin_shufflevector(pair[i + j], pair[i + j + 2], 2, 3, 10, 11, 6, 7, 14, 15);
-        }
-    for (int i = 0; i < 4; i++) {
-        *(vector_4 *)(to + (size_t)i * to_stride) = __builtin_shufflevector(four[i], four[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
-        *(vector_4 *)(to + (size_t)(i + 4) * to_stride) = __builtin_shufflevector(four[i], four[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
-    }
-}
-
-/* Four rows of four elements of 8 bytes to four columns. */
-static inline void transpose_4x4(unsigned char *to, size_t to_stride, const unsigned char *from, size_t from_stride)
-{
-    vector_8 row[4], pair[4];
-    for (int i = 0; i < 4; i++)
-        row[i] = *(const vector_8 *)(from + (size_t)i * from_stride);
-    for (int i = 0; i < 4; i += 2) {
-        pair[i] = __builtin_shufflevector(row[i], row[i + 1], 0, 4, 2, 6);
-        pair[i + 1] = __builtin_shufflevector(row[i], row[i + 1], 1, 5, 3, 7);
-    }
-    for (int i = 0; i < 2; i++) {
-        *(vector_8 *)(to + (size_t)i * to_stride) = __builtin_shufflevector(pair[i], pair[i + 2], 0, 1, 4, 5);
-        *(vector_8 *)(to + (size_t)(i + 2) * to_stride) = __builtin_shufflevector(pair[i], pair[i + 2], 2, 3, 6, 7);
-    }
-}
-#endif
-
-/* A matrix of elements, rows apart by a stride in bytes. */
-struct matrix {
-    unsigned char *at;
-    size_t stride;
-};
-
-static void transpose_singly(struct matrix to, struct matrix from, uint32_t row, uint32_t column, uint32_t rows, uint32_t columns,
-                             size_t bytes)
-{
-    for (uint32_t r = row; r < rows; r++)
-        for (uint32_t c = column; c < columns; c++) {
-            const unsigned char *const x = from.at + r * from.stride + c * bytes;
-            unsigned char *const y = to.at + c * to.stride + r * bytes;
-            if (bytes == 8)
-                memcpy(y, x, 8);
-            else if (bytes == 4)
-                memcpy(y, x, 4);
-            else if (bytes == 2)
-                memcpy(y, x, 2);
-            else
-                *y = *x;
-        }
-}
-
-/* Asks for rows that come soon: rows that lie far apart are no stream that the processor sees. */
-static inline void prefetch_rows(struct matrix from, uint32_t row, uint32_t rows, size_t bytes)
-{
-    for (uint32_t r = row; r < row + rows; r++)
-        for (size_t at = 0; at < bytes; at += 64)
-            FOLD_PREFETCH(from.at + r * from.stride + at);
-}
-
-/* to[c][r] = from[r][c], elements of 1, 2, 4 or 8 bytes. */
-static void transpose(struct matrix to, struct matrix from, uint32_t rows, uint32_t columns, size_t bytes)
-{
-    uint32_t row = 0, column = 0;
-#ifdef HAVE_SHUFFLES
-    const uint32_t side = bytes == 4 ? 8 : 4;
-    if (bytes >= 4) {
-        row = rows / side * side;
-        column = columns / side * side;
-    }
-    for (uint32_t r = 0; r < row; r += side) {
-        prefetch_rows(from, r + 4 * side, side, columns * bytes);
-        for (uint32_t c = 0; c < column; c += side) {
-            unsigned char *const y = to.at + c * to.stride + r * bytes;
-            const unsigned char *const x = from.at + r * from.stride + c * bytes;
-            if (bytes == 4)
-                transpose_8x8(y, to.stride, x, from.stride);
-            else
-                transpose_4x4(y, to.stride, x, from.stride);
-        }
-    }
-#endif
-    transpose_singly(to, from, 0, column, row, columns, bytes);
-    transpose_singly(to, from, row, 0, rows, columns, bytes);
-}
+/* ---- columns: folded as they lie, or brought to rows in a buffer */
 
 /* Columns' elements [start, start + n) as values, a row of COLUMN_STEP values for each. */
-static void columns_take(const struct columns *x, uint64_t start, uint32_t n, unsigned char *values)
+static void columns_take(const struct columns *x, const struct conversion *conversion, uint64_t start, uint32_t n, unsigned char *values)
 {
-    const size_t bytes = types[x->type].element_bytes, value_bytes = types[x->type].value_bytes;
+    const size_t bytes = types[x->type].element_bytes, value_bytes = conversion->bytes;
     struct matrix to = {values, COLUMN_STEP * value_bytes}, from = {(unsigned char *)(uintptr_t)x->x + start * x->stride * bytes, x->stride * bytes};
     enum { ROWS = 16 };
-    _Alignas(64) unsigned char converted[ROWS * COLUMNS_MAX * sizeof(uint64_t)];
-    if (bytes == value_bytes) {
+    _Alignas(64) unsigned char converted[ROWS * COLUMNS_ACROSS * sizeof(uint64_t)];
+    if (conversion->convert == NULL) {
         transpose(to, from, n, x->columns, bytes);
         return;
     }
     for (uint32_t row = 0; row < n; row += ROWS) {
         const uint32_t rows = n - row < ROWS ? n - row : ROWS;
         for (uint32_t r = 0; r < rows; r++)
-            types[x->type].values(converted + r * COLUMNS_MAX * value_bytes, from.at + (row + r) * from.stride, x->columns);
-        transpose((struct matrix){to.at + row * value_bytes, to.stride}, (struct matrix){converted, COLUMNS_MAX * value_bytes}, rows,
+            conversion->convert(converted + r * COLUMNS_ACROSS * value_bytes, from.at + (row + r) * from.stride, x->columns);
+        transpose((struct matrix){to.at + row * value_bytes, to.stride}, (struct matrix){converted, COLUMNS_ACROSS * value_bytes}, rows,
                   x->columns, value_bytes);
     }
 }
 
+/* Folds columns as they lie: columns_template.h. No `take`: there is no such way. */
+struct lanes {
+    void (*start)(void *state, const struct fold_rows *rows);
+    void (*take)(void *state, const struct fold_rows *rows);
+    bool (*settle)(const void *state, uint32_t c, void *partial);
+    void (*close)(void *partial); /* or NULL: propagates carries */
+};
+#define OPEN_LANES(monoid, value) [VALUE_##value] = {monoid##_lanes_start_##value, monoid##_lanes_take_##value, monoid##_lanes_settle_##value, NULL},
+#define CLOSED_LANES(monoid, value) \
+    [VALUE_##value] = {monoid##_lanes_start_##value, monoid##_lanes_take_##value, monoid##_lanes_settle_##value, monoid##_lanes_close_##value},
+static const struct lanes lanes[MONOID_COUNT][VALUE_COUNT] = {
+    [MONOID_sum] = {VALUES(OPEN_LANES, sum)},
+    [MONOID_min] = {VALUES(OPEN_LANES, min)},
+    [MONOID_max] = {VALUES(OPEN_LANES, max)},
+    [MONOID_norm1] = {VALUES(OPEN_LANES, norm1)},
+    [MONOID_norm2] = {VALUES_F32(OPEN_LANES, norm2)},
+    [MONOID_norminf] = {VALUES(OPEN_LANES, norminf)},
+    [MONOID_sum_exact] = {VALUES(CLOSED_LANES, sum_exact)},
+    [MONOID_norm1_exact] = {VALUES(CLOSED_LANES, norm1_exact)},
+    [MONOID_norm2_exact] = {VALUES_F32(CLOSED_LANES, norm2_exact)},
+};
+#undef OPEN_LANES
+#undef CLOSED_LANES
+
+/* What folds of columns are given. */
+struct column_fold {
+    enum monoid monoid;
+    const struct columns *x;
+    struct conversion conversion;
+    uint64_t first; /* the index of the first elements */
+    unsigned char *partials;
+    size_t stride;
+    struct column_buffers *buffers;
+};
+
+/* Rows from `row` on, as values. */
+static struct fold_rows rows_at(const struct column_fold *fold, uint64_t row, uint32_t count)
+{
+    const struct columns *const x = fold->x;
+    const size_t bytes = types[x->type].element_bytes;
+    const char *const from = (const char *)x->x + row * x->stride * bytes;
+    if (fold->conversion.convert == NULL)
+        return (struct fold_rows){from, x->stride, count, x->columns};
+    for (uint32_t r = 0; r < count; r++)
+        fold->conversion.convert(fold->buffers->values + r * FOLD_COLUMNS * fold->conversion.bytes, from + r * x->stride * bytes, x->columns);
+    return (struct fold_rows){fold->buffers->values, FOLD_COLUMNS, count, x->columns};
+}
+
+/* Folds a run of the columns from c on, COLUMNS_ACROSS at most, by the tile function of rows. */
+static void fold_transposed(const struct column_fold *fold, struct range run, uint32_t c, uint32_t columns)
+{
+    struct columns some = *fold->x;
+    unsigned char *const values = fold->buffers->values;
+    some.x = (const char *)some.x + c * types[some.type].element_bytes;
+    some.columns = columns;
+    columns_take(&some, &fold->conversion, run.first, (uint32_t)run.count, values);
+    run.first += fold->first;
+    for (uint32_t i = 0; i < columns; i++)
+        tiles[fold->monoid][fold->conversion.value](fold->partials + (c + i) * fold->stride,
+                                                    values + i * COLUMN_STEP * fold->conversion.bytes, NULL, &run);
+}
+
+/* Folds a run of all columns as they lie. Returns the number of those for which that did not do. */
+static uint32_t fold_lanes(const struct column_fold *fold, const struct lanes *own, struct range run)
+{
+    unsigned char *const state = fold->buffers->results;
+    const uint32_t n = (uint32_t)run.count;
+    const struct fold_rows first = rows_at(fold, run.first, n < FOLD_ROWS ? n : FOLD_ROWS);
+    uint32_t failed = 0;
+    own->start(state, &first);
+    for (uint32_t row = 0, count; row < n; row += count) {
+        count = n - row < FOLD_ROWS ? 1 : FOLD_ROWS;
+        const struct fold_rows rows = rows_at(fold, run.first + row, count);
+        own->take(state, &rows);
+    }
+    for (uint32_t c = 0; c < fold->x->columns; c++)
+        if (!own->settle(state, c, fold->partials + c * fold->stride)) {
+            failed++;
+            fold_transposed(fold, run, c, 1);
+        }
+    return failed;
+}
+
+/* Carries in words are propagated after so many runs, and at the end: exact_add_integer. */
+enum { CLOSE_RUNS = 1 << 20 };
+
+/* If many columns of a run after run fail, more and more runs go without a trial. */
 static void fold_columns(enum monoid monoid, const struct columns *x, uint64_t first, unsigned char *partials,
                          struct column_buffers *buffers)
 {
-    unsigned char *const values = buffers->values;
-    tile_function *const tile = tiles[monoid][type_value(x->type)];
-    const size_t stride = partial_stride(monoid, x->type), value_bytes = types[x->type].value_bytes;
+    const struct column_fold fold = {monoid, x, conversion_of(monoid, x->type), first, partials, partial_stride(monoid, x->type), buffers};
+    const struct lanes *const own = &lanes[monoid][fold.conversion.value];
+    uint32_t failures = 0, skip = 0;
     for (uint64_t start = 0; start < x->length; start += COLUMN_RUN) {
-        const uint32_t n = (uint32_t)u64_min(x->length - start, COLUMN_RUN);
-        columns_take(x, start, n, values);
-        for (uint32_t c = 0; c < x->columns; c++)
-            tile(partials + c * stride, values + c * COLUMN_STEP * value_bytes, NULL, &(struct range){first + start, n});
+        const struct range run = {start, u64_min(x->length - start, COLUMN_RUN)};
+        const bool lanes_try = own->take != NULL && skip == 0;
+        skip -= skip > 0;
+        if (lanes_try && fold_lanes(&fold, own, run) > x->columns / 8) {
+            skip = (1u << 2 * failures) - 1;
+            failures += failures < 3;
+        } else if (lanes_try)
+            failures = 0;
+        for (uint32_t c = 0; c < x->columns && !lanes_try; c += COLUMNS_ACROSS)
+            fold_transposed(&fold, run, c, x->columns - c < COLUMNS_ACROSS ? x->columns - c : COLUMNS_ACROSS);
+        const bool closes = start + run.count == x->length || (start / COLUMN_RUN + 1) % CLOSE_RUNS == 0;
+        for (uint32_t c = 0; own->close != NULL && c < x->columns && closes; c++)
+            own->close(partials + c * fold.stride);
     }
 }
 
@@ -354,11 +366,12 @@ static void normalise_columns(const struct softmax_work *work, const struct colu
                               const struct softmax_constants *constants, struct column_buffers *buffers)
 {
     unsigned char *const values = buffers->values, *const results = buffers->results;
-    const size_t value_bytes = types[x->type].value_bytes, y_bytes = types[y->type].element_bytes;
+    const struct conversion conversion = conversion_of(MONOID_sum, x->type); /* to plain values */
+    const size_t value_bytes = conversion.bytes, y_bytes = types[y->type].element_bytes;
     for (uint64_t start = 0; start < x->length; start += COLUMN_RUN) {
         const uint32_t n = (uint32_t)u64_min(x->length - start, COLUMN_RUN);
         const struct matrix to = {(unsigned char *)(uintptr_t)y->x + start * y->stride * y_bytes, y->stride * y_bytes};
-        columns_take(x, start, n, values);
+        columns_take(x, &conversion, start, n, values);
         for (uint32_t c = 0; c < x->columns; c++) {
             struct softmax_work column = *work;
             column.x_type = type_of_value[type_value(x->type)];

@@ -2,6 +2,7 @@
    the processor can run. The bits are the same in all. */
 #pragma once
 
+#include "fold/columns.h"
 #include "fold/exponential.h"
 #include "fold/table.h"
 
@@ -10,19 +11,22 @@ struct columns {
     allfold_type type;
     const void *x;
     uint64_t length, stride; /* elements of a column, and from one to the next */
-    uint32_t columns;        /* at most COLUMNS_MAX */
+    uint32_t columns;        /* at most COLUMNS_MAX, or COLUMNS_ACROSS */
 };
-enum { COLUMNS_MAX = 64 };
+enum { COLUMNS_MAX = FOLD_COLUMNS, COLUMNS_ACROSS = 64 };
 
 /* Elements of a column at a time, and from one column to the next in a buffer: not a power of two, for columns would then share the
    same few lines of the first-level cache. */
-enum { COLUMN_RUN = 512, COLUMN_STEP = COLUMN_RUN + 16 };
+enum { COLUMN_RUN = FOLD_RUN, COLUMN_STEP = COLUMN_RUN + 16 };
 
-/* In which columns are brought to rows: some 500 KB. */
+/* In which columns are brought to rows, COLUMNS_ACROSS at a time: some 500 KB. Folds keep their lanes in `results`, and a few rows of
+   values in `values`. */
 struct column_buffers {
-    __attribute__((aligned(64))) unsigned char values[COLUMNS_MAX * COLUMN_STEP * sizeof(uint64_t)];
-    __attribute__((aligned(64))) unsigned char results[COLUMNS_MAX * COLUMN_STEP * sizeof(uint64_t)];
+    __attribute__((aligned(64))) unsigned char values[COLUMNS_ACROSS * COLUMN_STEP * sizeof(uint64_t)];
+    __attribute__((aligned(64))) unsigned char results[COLUMNS_ACROSS * COLUMN_STEP * sizeof(uint64_t)];
 };
+_Static_assert(FOLD_LANES_BYTES <= COLUMNS_ACROSS * COLUMN_STEP * sizeof(uint64_t), "room for lanes");
+_Static_assert(FOLD_ROWS * FOLD_COLUMNS <= COLUMNS_ACROSS * COLUMN_STEP, "room for rows");
 
 struct cpu_loops {
     const char *name;

@@ -1,0 +1,83 @@
+/* Template: a fold of columns side by side. Each column has a lane of its own, so rows are read as they lie. NAME is the monoid.
+   LANE(F) lists the fields of a lane: F(type, field, start). STEP(lane, x) takes an element. SETTLE(lane, partial) takes a run of them
+   into the column's partial; it is false if the lane does not hold what it was given. PEEK(lane, x), if it is defined, is given the
+   elements of the first rows before any step, and OPEN(lane) follows. */
+#define FIELD_ARRAY(type, field, start) type field[FOLD_COLUMNS + 16]; /* no power of two, for rows are often one */
+#define FIELD(type, field, start) type field;
+#define FIELD_START(type, field, start) lanes->field[c] = (start);
+#define FIELD_LOAD(type, field, start) lane.field = lanes->field[c];
+#define FIELD_STORE(type, field, start) lanes->field[c] = lane.field;
+
+typedef struct {
+    LANE(FIELD_ARRAY)
+} NAME_FN(lanes);
+typedef struct {
+    LANE(FIELD)
+} NAME_FN(lane);
+_Static_assert(sizeof(NAME_FN(lanes)) <= FOLD_LANES_BYTES, "more room is needed for lanes");
+
+/* Statements for the lanes of columns [from, to). */
+#define FOR_LANES(from, to, ...)                   \
+    FOLD_SIMD                                      \
+    for (uint32_t c = (from); c < (to); c++) {     \
+        NAME_FN(lane) lane;                        \
+        LANE(FIELD_LOAD)                           \
+        __VA_ARGS__                                \
+        LANE(FIELD_STORE)                          \
+    }
+
+/* Begins a run, of which the first rows are given. */
+static void NAME_FN(lanes_start)(void *restrict state, const struct fold_rows *rows)
+{
+    NAME_FN(lanes) *const restrict lanes = state;
+    const uint32_t columns = rows->columns;
+    for (uint32_t c = 0; c < columns; c++) {
+        LANE(FIELD_START)
+    }
+#ifdef PEEK
+    const V *restrict x = rows->x;
+    for (uint32_t row = 0; row < rows->count; row++, x += rows->stride)
+        FOR_LANES(0, columns, PEEK(&lane, x[c]);)
+    FOR_LANES(0, columns, OPEN(&lane);)
+#endif
+}
+
+/* Takes FOLD_ROWS rows, or one. */
+static void NAME_FN(lanes_take)(void *restrict state, const struct fold_rows *rows)
+{
+    NAME_FN(lanes) *const restrict lanes = state;
+    const V *restrict x = rows->x;
+    const size_t stride = rows->stride;
+    const uint32_t columns = rows->columns;
+    if (rows->count == 1) {
+        FOR_LANES(0, columns, STEP(&lane, x[c]);)
+        return;
+    }
+    for (uint32_t start = 0; start < columns; start += FOLD_NEAR) {
+        const uint32_t end = columns - start < FOLD_NEAR ? columns : start + FOLD_NEAR;
+        for (uint32_t row = FOLD_ROWS; row < 2 * FOLD_ROWS; row++)
+            for (uint32_t c = start; c < end; c += 64 / sizeof *x)
+                FOLD_PREFETCH(&x[row * stride + c]);
+        FOR_LANES(start, end, STEP(&lane, x[c]); STEP(&lane, x[stride + c]); STEP(&lane, x[2 * stride + c]);
+                  STEP(&lane, x[3 * stride + c]);)
+    }
+}
+
+static bool NAME_FN(lanes_settle)(const void *state, uint32_t c, void *partial)
+{
+    const NAME_FN(lanes) *const lanes = state;
+    NAME_FN(lane) lane;
+    LANE(FIELD_LOAD)
+    return SETTLE(&lane, (FN(NAME) *)partial);
+}
+#undef FIELD_ARRAY
+#undef FIELD
+#undef FIELD_START
+#undef FIELD_LOAD
+#undef FIELD_STORE
+#undef FOR_LANES
+#undef LANE
+#undef STEP
+#undef SETTLE
+#undef PEEK
+#undef OPEN
