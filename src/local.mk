@@ -40,6 +40,7 @@ libcore_a_SOURCES = \
 	src/fold/table.c
 # Files and generators, and the pipelines that only the program has.
 libfiles_a_SOURCES = \
+	src/core/axis_chunks.c \
 	src/core/axis_stream.c \
 	src/core/axis_stream_batches.c \
 	src/core/axis_stream_reduce.c \

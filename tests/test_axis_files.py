@@ -10,6 +10,11 @@ from fractions import Fraction
 
 import numpy as np
 
+try:
+    import h5py
+except ImportError:
+    h5py = None
+
 import cli
 import tap
 from cli import Folder, alone, ranks, refused, shown
@@ -48,7 +53,7 @@ def exact_row(fold, row, ddof=0):
 def expected(fold, x, axes, ddof=0):
     """Along axes (adjacent), by rows."""
     behind = [i for i in range(x.ndim) if i not in axes]
-    rows = np.transpose(x, behind + list(axes)).reshape(-1, math.prod(x.shape[i] for i in axes))
+    rows = np.transpose(x, behind + list(axes)).reshape(math.prod(x.shape[i] for i in behind), -1 if x.size else 0)
     return [exact_row(fold, row, ddof) for row in rows], [x.shape[i] for i in behind]
 
 
@@ -176,6 +181,48 @@ def check_cuts(folder):
             tap.ok(right, f"{fold} of {shape}, cut {cut}, {count} ranks, pieces of {staging} bytes", shown(process))
 
 
+def check_short(folder):
+    """Axes shorter than there are ranks, of length 0, and arrays without results."""
+    for number, (shape, axis) in enumerate([((1, 1, 1), 1), ((1, 3, 2), 1), ((2, 2), 0), ((4,), 0), ((0, 3), 0), ((0, 3), 1)]):
+        x = np.random.default_rng(number).standard_normal(shape)
+        np.save(folder.name("x.npy"), x)
+        process = ranks(5 if number < 4 else 2, "sum", folder.name("x.npy"), f"--axis={axis}", "-o", folder.name("y.npy"))
+        tap.ok(process.returncode == 0 and same("sum", np.load(folder.name("y.npy")), *expected("sum", x, (axis,))),
+               f"{shape} along axis {axis}", shown(process))
+    x = np.zeros((2, 0, 2))
+    np.save(folder.name("x.npy"), x)
+    why = refused(alone("max", folder.name("x.npy"), "--axis=1", "-o", folder.name("z.npy")), 1, "result [0][0]")
+    tap.ok(not why and not os.path.exists(folder.name("z.npy")), "the maximum along an axis of length 0 is refused", why)
+
+
+def check_chunks(folder):
+    """HDF5 in chunks that the shape cuts, and that ranks and pieces would cut."""
+    if h5py is None:
+        tap.skip("h5py is not there")
+        return
+    some, wrong, launches = np.random.default_rng(3), [], []
+    for number in range(18):
+        dimensions = 1 + number % 4
+        shape = tuple(int(v) for v in some.integers(1, [300, 60, 30, 14][dimensions - 1], dimensions))
+        chunk = tuple(min(extent, int(v)) for extent, v in zip(shape, some.integers(1, 20, dimensions)))
+        first = int(some.integers(dimensions))
+        axes = tuple(range(first, min(first + 1 + number % 2, dimensions)))
+        x = some.standard_normal(shape).astype(np.float32)
+        with h5py.File(folder.name(f"{number}.h5"), "w") as file:
+            file.create_dataset("x", data=x, chunks=chunk, compression="gzip" if number % 3 else None)
+        fold = ("mean", "argmin", "softmax")[number % 3]
+        words = [fold, folder.name(f"{number}.h5") + ":x", "--axis=" + ",".join(map(str, axes)), f"--staging={some.choice([100, 4000, 1 << 20])}"]
+        launches.append((x, axes, fold, words + ["-o", folder.name(f"{number}.npy")]))
+    runs = cli.each_alone([words for *_, words in launches[:14]]) + [ranks(3, *words) for *_, words in launches[14:]]
+    for (x, axes, fold, words), process in zip(launches, runs):
+        y = np.load(words[-1]) if process.returncode == 0 else np.zeros(0)
+        shifted = np.exp(x.astype(float) - x.max(axes, keepdims=True))
+        right = same(fold, y, *expected(fold, x, axes)) if fold != "softmax" else \
+            y.shape == x.shape and np.allclose(y, shifted / shifted.sum(axes, keepdims=True), rtol=3e-7)
+        wrong += [] if right else [f"{x.shape}\n{shown(process)}"]
+    tap.ok(not wrong, "datasets of HDF5 in chunks, on 1 and 3 ranks", "\n".join(wrong[:3]))
+
+
 def check_interface(folder):
     """Results that are printed; what is refused, before any work and with nothing left behind."""
     x = np.arange(24.0).reshape(2, 3, 4)
@@ -223,8 +270,9 @@ def main():
         check_random(folder)
     with Folder() as folder:
         check_cuts(folder)
-    with Folder() as folder:
-        check_interface(folder)
+    for check in (check_short, check_chunks, check_interface):
+        with Folder() as folder:
+            check(folder)
     tap.done()
 
 

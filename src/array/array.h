@@ -161,6 +161,8 @@ struct source {
        in row-major order too. NULL: a position is an index. If it is not NULL, folds and outputs to which indices matter ask for one
        granule at a time, inside of which positions and indices have one order. */
     uint64_t (*index)(struct source *source, uint64_t position, uint64_t *run);
+    const uint64_t *shape, *chunk; /* with index: of the array and of a granule's elements, in `dimensions` dimensions */
+    uint32_t dimensions;
     bool by_granule;     /* with index: all that read ask for one granule at a time */
     bool leaves_out;     /* pieces may have fewer elements than positions that are not empty */
     const char *note;    /* what a user should know of how it is read; NULL: nothing */

@@ -144,6 +144,9 @@ allfold_status encoded_open(const char *name, const struct array_info *info, str
     s->source = (struct source){.open_reader = open_reader, .check = check_encoded, .close = close_encoded, .type = info->type,
                                 .index = (*source)->index != NULL ? index_of_stored : NULL,
                                 .leaves_out = encoding_has_missing(&info->encoding) && info->missing != MISSING_KEEP};
+    s->source.shape = (*source)->shape;
+    s->source.chunk = (*source)->chunk;
+    s->source.dimensions = (*source)->dimensions;
     s->stored = *source;
     s->source.by_granule = info->missing != MISSING_OMIT; /* the place of the first that is missing is told */
     s->source.note = s->stored->note;

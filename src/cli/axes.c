@@ -79,15 +79,6 @@ void axes_result(const struct axes *axes, const struct array_info *input, bool k
             result->shape[result->dimensions++] = 1;
 }
 
-static allfold_status check_input(const struct array_info *info, struct error *error)
-{
-    char name[ARRAY_NAME_BYTES];
-    if (info->positions == 0)
-        return ALLFOLD_OK;
-    return error_set(error, ALLFOLD_UNSUPPORTED, "%s: --axis: expected elements that lie in order, found a dataset in chunks: repack it "
-                     "without chunks (h5repack -l CONTI)", file_shown(array_name(info, name)));
-}
-
 allfold_status axes_take(struct session *session, struct axes *axes, struct axis_array *array)
 {
     const struct settings *const settings = session->settings;
@@ -96,9 +87,10 @@ allfold_status axes_take(struct session *session, struct axes *axes, struct axis
     if (settings->checkpoint != NULL)
         return error_set(error, ALLFOLD_UNSUPPORTED, "%s: --checkpoint is not there for work along an axis: expected only one of the two",
                          settings->command->name);
-    if (find(settings->axis, input, axes, error) != ALLFOLD_OK || check_input(input, error) != ALLFOLD_OK)
+    if (find(settings->axis, input, axes, error) != ALLFOLD_OK)
         return error->status;
-    *array = (struct axis_array){.type = input->type, .outer = axes->outer, .length = axes->length, .inner = axes->inner};
+    *array = (struct axis_array){.type = input->type, .outer = axes->outer, .length = axes->length, .inner = axes->inner,
+                                  .first = axes->first, .last = axes->last};
     array->cut = axis_choose_cut(array, session_comm(session)->size);
     return ALLFOLD_OK;
 }

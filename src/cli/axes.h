@@ -12,8 +12,7 @@ struct axes {
 };
 
 /* The axes of --axis ("1", "-1" or "0,1") of the session's input, and the array as its ranks cut it, without the source. Refuses axes that
-   the input does not have, or that are not adjacent, an input that cannot be read row by row, and options that do not go with --axis. The
-   same on all ranks. */
+   the input does not have, or that are not adjacent, and options that do not go with --axis. The same on all ranks. */
 allfold_status axes_take(struct session *session, struct axes *axes, struct axis_array *array);
 
 /* Adds the axes, the three dimensions and the cut to a report. */

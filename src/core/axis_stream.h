@@ -12,6 +12,7 @@ struct axis_array {
     struct source *source; /* NULL on a rank that failed before; *error then says why */
     allfold_type type;
     uint64_t outer, length, inner;
+    uint32_t first, last; /* of the dimensions that are the length: sources in chunks need them */
     allfold_cut cut;
 };
 
@@ -49,6 +50,7 @@ struct axis_stream {
     enum monoid monoid;
     size_t stride;          /* of partials */
     struct axis_part part;
+    uint64_t longest, least;        /* lengths of the ranks' parts */
     uint64_t outer, length, inner;  /* of a piece, at most */
     uint64_t stripes, units, segments;
     size_t bounce_at, partials_at, more_at, queue_bytes; /* places in a queue's buffers, behind a piece's elements */
@@ -65,9 +67,11 @@ struct axis_room {
 void axis_stream_cut(struct axis_stream *s, const struct axis_room *room);
 
 struct axis_part axis_stream_piece(const struct axis_stream *s, uint64_t unit, uint64_t segment);
-/* The number of a unit's first result among those of the part; for units: of all. */
+/* Results of the part are counted unit by unit, inside of a unit row-major. The number of a unit's first result; for units: of all. */
 uint64_t axis_stream_first(const struct axis_stream *s, uint64_t unit);
-/* Whether one piece has all elements along the axis of the whole array. */
+/* The place of a result among those of the array, and how many results from there on have places that follow. */
+uint64_t axis_stream_place(const struct axis_stream *s, uint64_t result, uint64_t *run);
+/* Whether pieces have all elements along the axis of the whole array: on all ranks, or on none if they exchange partials. */
 bool axis_stream_is_whole(const struct axis_stream *s);
 /* So many pieces, whose elements follow one another where possible, are read as one shard. */
 uint64_t axis_stream_shard(const struct axis_stream *s);
@@ -99,6 +103,13 @@ allfold_status axis_stream_fold(const struct axis_stream *s, const struct axis_t
 allfold_status axis_stream_store(const struct axis_stream *s, const struct axis_task *task, struct sink *sink, const void *y,
                                  struct error *error);
 
+/* ---- axis_chunks.c: sources in chunks */
+
+/* In so many indices of dimensions [first, end), and multiples of it, no chunk is cut, as a rule. */
+uint64_t axis_chunks_grain(const struct source *source, uint32_t first, uint32_t end);
+/* Reads the piece into the queue's staging buffer, dense. */
+allfold_status axis_chunks_read(const struct axis_stream *s, const struct axis_task *task, struct error *error);
+
 /* ---- axis_stream_batches.c: rows that do not fit a piece, or of which several ranks have parts */
 
 /* Results of the part, whose partials are complete. */
@@ -115,4 +126,7 @@ typedef void axis_take(void *user, const struct axis_rows *batch, struct error *
 /* Folds the part batch by batch. Collective if the ranks have parts of the same rows; then an error is agreed upon. */
 void axis_stream_batches(struct axis_stream *s, axis_take *take, void *user, struct error *error);
 /* Whether they have. */
-bool axis_stream_is_exchanged(const struct axis_stream *s);
+static inline bool axis_stream_is_exchanged(const struct axis_stream *s)
+{
+    return s->array->cut == ALLFOLD_CUT_AXIS && s->ctx->comm.size > 1;
+}

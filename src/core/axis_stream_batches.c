@@ -23,11 +23,6 @@ struct batches {
     struct range *shares;
 };
 
-bool axis_stream_is_exchanged(const struct axis_stream *s)
-{
-    return s->array->cut == ALLFOLD_CUT_AXIS && s->ctx->comm.size > 1;
-}
-
 static unsigned char *slot(const struct batches *b, uint64_t group, uint64_t result)
 {
     return b->slots + (group * b->batch.results.count + result) * b->s->stride;
@@ -97,9 +92,8 @@ static allfold_status open_batches(struct batches *b, struct error *error)
 {
     const struct axis_stream *const s = b->s;
     const uint64_t unit_bytes = s->outer * s->inner * s->stride, size = (uint64_t)s->ctx->comm.size;
-    const uint64_t least = s->array->cut == ALLFOLD_CUT_AXIS ? s->array->length / size : s->part.length; /* of a rank's part */
     const uint64_t wanted = s->units < TASKS ? TASKS / u64_max(s->units, 1) : 1;
-    b->groups = u64_max(1, u64_min(u64_min(wanted, least / s->length), SLOTS_BYTES / unit_bytes));
+    b->groups = u64_max(1, u64_min(u64_min(wanted, s->least / s->length), SLOTS_BYTES / unit_bytes));
     b->most = u64_max(1, u64_min(s->units, SLOTS_BYTES / (unit_bytes * b->groups)));
     b->slots = aligned_alloc(64, (b->most * b->groups * unit_bytes + 63) / 64 * 64);
     if (axis_stream_is_exchanged(s)) {

@@ -27,14 +27,6 @@ static void finished_places(const struct reduction *r, char *memory, struct rows
     }
 }
 
-/* The place of a result of the part among those of the array, and how many results from there on have places that follow. */
-static uint64_t place_of(const struct axis_stream *s, uint64_t result, uint64_t *run)
-{
-    const uint64_t inner = s->part.inner;
-    *run = inner == s->array->inner ? UINT64_MAX : inner - result % inner;
-    return (s->part.o + result / inner) * s->array->inner + s->part.i + result % inner;
-}
-
 static allfold_status write_finished(const struct reduction *r, const struct rows_output *outputs, struct range places, struct error *error)
 {
     phase_enter(r->s.ctx->comm.progress, PHASE_WRITE);
@@ -56,7 +48,7 @@ static allfold_status store(const struct reduction *r, struct range results, con
     uint64_t count, run;
     finished_places(r, memory, outputs);
     for (uint64_t done = 0; done < results.count; done += count) {
-        const uint64_t place = place_of(s, results.first + done, &run);
+        const uint64_t place = axis_stream_place(s, results.first + done, &run);
         count = u64_min(u64_min(FINISHED, run), results.count - done);
         const struct rows rows = {.call = &r->fold, .type = s->array->type, .count = s->array->length,
                                   .partials = partials + done * s->stride, .outputs = outputs, .run = count, .step = count,

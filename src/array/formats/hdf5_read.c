@@ -328,6 +328,9 @@ allfold_status hdf5_source_open(const struct array_info *info, struct source **s
         s->grid[i] = (s->dataset.shape[i] + s->dataset.block[i] - 1) / s->dataset.block[i];
     snprintf(s->note, sizeof s->note, "filter %s is undone by the HDF5 library, one chunk at a time: expect the speed of one thread",
              s->dataset.library_filter);
+    s->source.shape = s->dataset.shape;
+    s->source.chunk = s->dataset.block;
+    s->source.dimensions = s->dataset.dimensions;
     s->source.note = s->dataset.library_filter[0] != '\0' ? s->note : NULL;
     if (error->status == ALLFOLD_OK)
         *source = &s->source;

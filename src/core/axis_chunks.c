@@ -1,0 +1,102 @@
+/* Pieces of an array in chunks, whose source has an order of its own: each chunk that has elements of a piece is read, and these are copied.
+   See axis_stream.h. */
+#include "core/axis_stream.h"
+
+#include <string.h>
+
+uint64_t axis_chunks_grain(const struct source *source, uint32_t first, uint32_t end)
+{
+    uint64_t grain = 1;
+    for (uint32_t i = first; i < end; i++)
+        grain = grain > 1 ? grain * source->shape[i] : u64_min(source->chunk[i], source->shape[i]);
+    return u64_max(grain, 1);
+}
+
+/* The chunks that may have elements of a piece: a range along each dimension. */
+struct chunks {
+    struct range along[ARRAY_DIMENSIONS_MAX];
+    uint64_t grid[ARRAY_DIMENSIONS_MAX]; /* of all */
+};
+
+/* Sets the ranges of dimensions [first, end), of which the piece has a run of indices. */
+static void set_ranges(const struct source *source, struct chunks *chunks, uint32_t first, uint32_t end, struct range run)
+{
+    uint64_t lowest = run.first, highest = run.first + run.count - 1, below = 1;
+    for (uint32_t i = first; i < end; i++)
+        below *= source->shape[i];
+    bool differ = false;
+    for (uint32_t i = first; i < end; i++) {
+        below /= source->shape[i];
+        const uint64_t low = differ ? 0 : lowest / below, high = differ ? source->shape[i] - 1 : highest / below;
+        differ = differ || low != high;
+        lowest %= below;
+        highest %= below;
+        chunks->along[i] = (struct range){low / source->chunk[i], high / source->chunk[i] - low / source->chunk[i] + 1};
+        chunks->grid[i] = (source->shape[i] + source->chunk[i] - 1) / source->chunk[i];
+    }
+}
+
+/* Copies what a run of neighbours, the first of which has that index in the array, has of the piece. */
+static void copy_run(const struct axis_stream *s, const struct axis_part *piece, struct range run, const char *from, char *to)
+{
+    const size_t bytes = allfold_type_bytes(s->array->type);
+    const bool planes = piece->inner == s->array->inner; /* lines are whole planes */
+    const uint64_t width = planes ? s->array->length * s->array->inner : s->array->inner;
+    const struct range line = planes ? (struct range){piece->l * piece->inner, piece->length * piece->inner}
+                                     : (struct range){piece->i, piece->inner};
+    while (run.count > 0) {
+        const uint64_t row = run.first / width, at = run.first % width, end = u64_min(at + run.count, width);
+        const uint64_t o = planes ? row : row / s->array->length, l = planes ? piece->l : row % s->array->length;
+        const uint64_t low = u64_max(at, line.first), high = u64_min(end, line.first + line.count);
+        const uint64_t dense = planes ? o - piece->o : (o - piece->o) * piece->length + l - piece->l;
+        if (o >= piece->o && o < piece->o + piece->outer && l >= piece->l && l < piece->l + piece->length && low < high)
+            memcpy(to + (dense * line.count + low - line.first) * bytes, from + (low - at) * bytes, (high - low) * bytes);
+        from += (end - at) * bytes;
+        run = (struct range){run.first + end - at, run.count - (end - at)};
+    }
+}
+
+/* Reads a chunk to behind the piece's elements, and copies what it has of them. */
+static allfold_status read_chunk(const struct axis_stream *s, const struct axis_task *task, uint64_t number, struct error *error)
+{
+    struct source *const source = s->array->source;
+    char *const all = task->queue->staging;
+    const struct read_request request = {{number * source->granule, source->granule}, 0, all + s->bounce_at};
+    const size_t bytes = allfold_type_bytes(s->array->type);
+    struct piece piece;
+    if (task->worker->reader->read(task->worker->reader, &request, &piece, error) != ALLFOLD_OK)
+        return error->status;
+    if (source->leaves_out && source_check(source, error) != ALLFOLD_OK)
+        return error->status;
+    for (uint64_t done = 0, run; done < piece.count; done += run) {
+        const uint64_t index = source->index(source, request.range.first + done, &run);
+        run = u64_min(run, piece.count - done);
+        copy_run(s, &task->piece, (struct range){index, run}, (const char *)piece.elements + done * bytes, all);
+    }
+    return ALLFOLD_OK;
+}
+
+allfold_status axis_chunks_read(const struct axis_stream *s, const struct axis_task *task, struct error *error)
+{
+    const struct axis_array *const array = s->array;
+    const struct source *const source = array->source;
+    const struct axis_part *const piece = &task->piece;
+    const uint32_t dimensions = source->dimensions;
+    struct chunks chunks;
+    uint64_t count = 1;
+    set_ranges(source, &chunks, 0, array->first, (struct range){piece->o, piece->outer});
+    set_ranges(source, &chunks, array->first, array->last + 1, (struct range){piece->l, piece->length});
+    set_ranges(source, &chunks, array->last + 1, dimensions, (struct range){piece->i, piece->inner});
+    for (uint32_t i = 0; i < dimensions; i++)
+        count *= chunks.along[i].count;
+    for (uint64_t k = 0; k < count && error->status == ALLFOLD_OK; k++) {
+        uint64_t rest = k, number = 0, below = 1;
+        for (uint32_t i = dimensions; i-- > 0;) {
+            number += (chunks.along[i].first + rest % chunks.along[i].count) * below;
+            rest /= chunks.along[i].count;
+            below *= chunks.grid[i];
+        }
+        read_chunk(s, task, number, error);
+    }
+    return error->status;
+}
