@@ -6,6 +6,8 @@
 #include "fold/exponential.h"
 #include "fold/table.h"
 
+#include <assert.h>
+
 /* Columns of elements: element l of column c is x[l * stride + c]. */
 struct columns {
     allfold_type type;
@@ -25,8 +27,8 @@ struct column_buffers {
     __attribute__((aligned(64))) unsigned char values[COLUMNS_ACROSS * COLUMN_STEP * sizeof(uint64_t)];
     __attribute__((aligned(64))) unsigned char results[COLUMNS_ACROSS * COLUMN_STEP * sizeof(uint64_t)];
 };
-_Static_assert(FOLD_LANES_BYTES <= COLUMNS_ACROSS * COLUMN_STEP * sizeof(uint64_t), "room for lanes");
-_Static_assert(FOLD_ROWS * FOLD_COLUMNS <= COLUMNS_ACROSS * COLUMN_STEP, "room for rows");
+static_assert(FOLD_LANES_BYTES <= COLUMNS_ACROSS * COLUMN_STEP * sizeof(uint64_t), "room for lanes");
+static_assert(FOLD_ROWS * FOLD_COLUMNS <= COLUMNS_ACROSS * COLUMN_STEP, "room for rows");
 
 struct cpu_loops {
     const char *name;
