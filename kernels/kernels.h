@@ -53,6 +53,12 @@ int fold_launch_to(struct fold_mailbox *mailbox, const struct work *work, const 
    Host only. */
 bool fold_result(const struct fold_mailbox *mailbox, uint32_t launch_id, size_t bytes, struct partial *partial);
 
+/* Starts a kernel in delivery->stream that waits for deliver_give, and then stores the values. The mailbox is that of a queue without
+   softmax, which has `orders` for it. */
+int deliver_launch(const struct fold_mailbox *mailbox, const struct delivery *delivery);
+/* Gives the values of delivery->count results. Host only. */
+void deliver_give(struct fold_mailbox *mailbox, const struct delivery *delivery, const struct delivered *values);
+
 /* Makes the elements of that range of indices (base/draw.h) in device memory that is aligned to their size. */
 int generate_launch(const struct draw *draw, struct range range, void *to, int multiprocessors, void *stream);
 

@@ -8,6 +8,7 @@ kernel_sources = \
 	kernels/axis_softmax.cu \
 	kernels/axis_u32.cu \
 	kernels/axis_u64.cu \
+	kernels/deliver.cu \
 	kernels/fold.cu \
 	kernels/fold_f32.cu \
 	kernels/fold_f64.cu \

@@ -3,6 +3,8 @@
 
 #include <cuda_runtime.h>
 
+#include <unistd.h>
+
 /* Reads memory that nothing writes while the kernel runs, and that is read once. It is not kept in the first-level cache, but in the
    second-level one, for a second pass. */
 static __device__ __forceinline__ uint4 load_read_only(const void *x)
@@ -158,4 +160,11 @@ static __device__ __forceinline__ uint64_t clock_nanoseconds()
 static __device__ __forceinline__ void wait_for_others() {}
 #else
 static inline void wait_for_others(EMULATION_SITE) { emulation_pause({file, line}); }
+#endif
+
+/* Called in loops that poll for messages of the host, which may come late. */
+#ifdef __NVCC__
+static __device__ __forceinline__ void wait_for_host() { __nanosleep(200); }
+#else
+static inline void wait_for_host() { usleep(20); }
 #endif

@@ -330,11 +330,22 @@ allfold_status allfold_dot_begin(allfold_context *context, const allfold_array *
 allfold_status allfold_fail_begin(allfold_context *context, allfold_status status, const char *text, allfold_request *request);
 
 /* Ends a fold that was begun, in any order, and writes its results as allfold_reduce_all does; of most folds, and of dot products,
-   there is one. Collective and blocking. The first end exchanges all folds that are begun by then, at once as far as their partials have
-   8 kB together; later ends of these are local. They fail together: an error of one, on any rank, is the status of the end of each. The
+   there is one. Collective and blocking. The first end exchanges all folds that are begun by then and not delivered, at once as far as their
+   partials have 8 kB together; later ends of these are local. They fail together: an error of one, on any rank, is the status of the end of each. The
    request is closed whatever the status is. One that is not open is ALLFOLD_BAD_ARGUMENT. What is wrong with the arguments of a later
    end is the status of this rank alone. allfold_close drops requests that are open. */
 allfold_status allfold_reduce_end(allfold_context *context, allfold_request request, allfold_results *results);
+
+/* Has the results of a fold that was begun stored in device memory, in `stream` (as in allfold_call): work behind it in that stream finds
+   them, and the host does not wait. outputs are those of allfold_reduce_axis, with one element each: of most folds, and of dot products,
+   there is one, `values` of the type that allfold_result_type says, and of argmin and argmax `indices`. Either may be NULL, and must else be
+   memory that the device can write. Each fold has an exchange of its own, which a thread of the context makes when its kernel has ended; a
+   kernel waits for that in the stream. The fold stays open: allfold_reduce_end gives its status, and the results on the host, when it is
+   called. After an error NaN is stored, 0 in place of an integer, -1 in place of an index. All ranks call this for the same folds, in the
+   same order, and must share memory: ranks of several hosts are ALLFOLD_UNSUPPORTED. The first call on a context waits for all ranks.
+   With the CPU backend the exchange is made and the results are stored, in host memory, before this returns; stream must be NULL.
+   A status other than ALLFOLD_OK is this rank's alone: what is wrong with the arguments. */
+allfold_status allfold_reduce_deliver(allfold_context *context, allfold_request request, const allfold_outputs *outputs, void *stream);
 
 /* y[i] = exp(x[i] - max) / sum(exp(x - max)) over the global array, or with call->logarithm its logarithm. Collective
    and blocking: on return y is complete on every rank. y holds part->count elements of type y_type (f16, bf16, f32 or

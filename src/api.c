@@ -160,6 +160,7 @@ void allfold_close(allfold_context *context)
 {
     if (context == NULL)
         return;
+    core_deliveries_close(context);
     core_close(context);
     comm_close(&context->comm);
     free(context);

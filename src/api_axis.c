@@ -68,9 +68,8 @@ static void take_outputs(const allfold_outputs *outputs, allfold_fold fold, stru
     }
     for (size_t i = 0; i < outputs->count; i++) {
         const char *const name = allfold_result_name(fold, i);
-        const bool indexed = fold == ALLFOLD_ARGMIN || fold == ALLFOLD_ARGMAX || (name[0] == 'm' && (name[1] == 'i' || name[1] == 'a'));
         taken[i] = (struct rows_output){outputs->outputs[i].values, outputs->outputs[i].indices};
-        if (taken[i].indices != NULL && !indexed)
+        if (taken[i].indices != NULL && !rows_indexed(fold, i))
             error_set(error, ALLFOLD_BAD_ARGUMENT, "result %s of %s has no indices: expected NULL", name, allfold_fold_name(fold));
     }
 }

@@ -1,5 +1,6 @@
 /* Folds of allfold.h in two phases: begun, and ended later. */
 #include "api.h"
+#include "fold/rows.h"
 
 #include <inttypes.h>
 
@@ -52,8 +53,73 @@ allfold_status allfold_reduce_end(allfold_context *context, allfold_request requ
         error_set(error, ALLFOLD_BAD_ARGUMENT, "the fold has up to %zu results, found room for %zu", fold_result_count(begun->call.fold),
                   results->capacity);
     api_checked(context);
+    if (begun != NULL)
+        core_delivered(context, begun);
     if (core_end(context, begun, &found, error) != ALLFOLD_OK)
         return error->status;
     api_results_take(&found, results);
     return ALLFOLD_OK;
+}
+
+/* Memory that the device can write. */
+static void check_output(const allfold_context *context, const void *memory, struct error *error)
+{
+    enum place place = PLACE_DEVICE;
+    if (memory != NULL && error->status == ALLFOLD_OK && context->device->backend->locate(context->device, memory, &place, error) == ALLFOLD_OK
+        && place == PLACE_HOST && context->device->backend->own_memory)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "the output is memory of the host: expected memory that %s can write", context->device->label);
+}
+
+static void take_outputs(const allfold_context *context, const struct begun *begun, const allfold_outputs *outputs, struct delivery *delivery,
+                         struct error *error)
+{
+    const size_t most = fold_result_count(begun->call.fold);
+    if (outputs == NULL || outputs->outputs == NULL)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "the outputs are NULL");
+    else if (outputs->count > most)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "the fold has %zu results, found %zu outputs", most, outputs->count);
+    for (size_t i = 0; error->status == ALLFOLD_OK && i < outputs->count; i++) {
+        const allfold_output *const given = &outputs->outputs[i];
+        check_output(context, given->values, error);
+        check_output(context, given->indices, error);
+        if (given->indices != NULL && !rows_indexed(begun->call.fold, i))
+            error_set(error, ALLFOLD_BAD_ARGUMENT, "result %zu of the fold has no index: expected NULL", i);
+        delivery->outputs[i] = (struct delivery_output){
+            given->values, given->indices,
+            (int)allfold_type_bytes(rows_type(begun->call.fold, i, begun->type, begun->call.result_type))};
+    }
+    delivery->count = error->status == ALLFOLD_OK ? (int)outputs->count : 0;
+}
+
+allfold_status allfold_reduce_deliver(allfold_context *context, allfold_request request, const allfold_outputs *outputs, void *stream)
+{
+    struct error *const error = api_enter(context);
+    struct begun *begun = begun_find(context, request);
+    struct delivery delivery = {.stream = stream};
+    struct error refused = {0}, own = {0};
+    if (begun == NULL || begun->delivered)
+        error_set(&refused, ALLFOLD_BAD_ARGUMENT, "request %" PRIu64 " is not open, or was delivered before", request);
+    else
+        take_outputs(context, begun, outputs, &delivery, &refused);
+    if (stream != NULL && !context->device->backend->own_memory)
+        error_set(&refused, ALLFOLD_BAD_ARGUMENT, "a stream for the CPU backend: expected NULL");
+    if (begun == NULL || begun->delivered) { /* the others' fold must fail, or they wait for this rank */
+        struct api_job nothing;
+        begun = begun_open(context);
+        own = refused;
+        if (begun == NULL)
+            return *error = refused, error->status;
+        api_fold_prepare(&(struct api_fold){.fold = ALLFOLD_SUM}, &nothing, &own);
+        core_begin(context, &nothing.call, &nothing.job, begun, &own);
+        core_deliver(context, begun, &delivery, error);
+        core_delivered(context, begun);
+        core_end(context, begun, &(struct fold_results){0}, error);
+    } else {
+        if (refused.status != ALLFOLD_OK && begun->error.status == ALLFOLD_OK)
+            begun->error = refused;
+        core_deliver(context, begun, &delivery, error);
+    }
+    if (refused.status != ALLFOLD_OK)
+        *error = refused;
+    return error->status;
 }

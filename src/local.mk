@@ -19,6 +19,7 @@ libcore_a_SOURCES = \
 	src/api_fold.c \
 	src/api_reduce.c \
 	src/api_softmax.c \
+	src/comm/beside.c \
 	src/comm/comm.c \
 	src/comm/in_host.c \
 	src/comm/shared_memory.c \
@@ -28,6 +29,7 @@ libcore_a_SOURCES = \
 	src/core/axis_reduce.c \
 	src/core/axis_softmax.c \
 	src/core/begin.c \
+	src/core/deliver.c \
 	src/core/engine.c \
 	src/core/generated.c \
 	src/core/reduce.c \
@@ -126,6 +128,7 @@ noinst_HEADERS += \
 	src/base/phase.h \
 	src/base/range.h \
 	src/base/types.h \
+	src/comm/beside.h \
 	src/comm/comm.h \
 	src/comm/handle.h \
 	src/comm/in_host.h \
@@ -203,6 +206,7 @@ endif
 
 cuda_backend = \
 	src/device/cuda/axis.c \
+	src/device/cuda/deliver.c \
 	src/device/cuda/check.c \
 	src/device/cuda/device.c \
 	src/device/cuda/links.c \

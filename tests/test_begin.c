@@ -96,6 +96,61 @@ static void test_results(void)
     }
 }
 
+/* Where results are delivered: a value and an index of each, in device memory if there is some. */
+enum { DELIVERED = FOLD_RESULTS_MAX };
+struct delivered_memory {
+    double values[DELIVERED];
+    int64_t indices[DELIVERED];
+};
+
+static allfold_status deliver(allfold_request request, struct delivered_memory *to, size_t count, bool indexed)
+{
+    allfold_output outputs[DELIVERED] = {{NULL, NULL}};
+    for (size_t i = 0; i < count; i++)
+        outputs[i] = (allfold_output){&to->values[i], indexed && (count == 1 || i == 5 || i == 6) ? &to->indices[i] : NULL};
+    return allfold_reduce_deliver(test.ctx, request, &(allfold_outputs){outputs, count}, NULL);
+}
+
+/* What has been delivered: a fold in the same stream ends after it was stored there. */
+static struct delivered_memory delivered(const struct delivered_memory *at)
+{
+    struct delivered_memory found;
+    struct fold_results behind = {0};
+    at_once(ALLFOLD_SUM, &behind);
+    device_read(test.ctx, &found, at, sizeof found);
+    return found;
+}
+
+/* Several folds are delivered, some of them exchanged before by the end of another; ends give the same. */
+static void test_delivery(struct delivered_memory *at)
+{
+    const allfold_fold folds[] = {ALLFOLD_SUM, ALLFOLD_FOLD_COUNT, ALLFOLD_ARGMIN, ALLFOLD_STATS, ALLFOLD_LOGSUMEXP};
+    for (int before = 0; before < 2; before++) {
+        allfold_request requests[5], first = begin(ALLFOLD_MAX);
+        struct fold_results found = {0}, due = {0};
+        bool right = true;
+        for (int i = 0; i < 5; i++)
+            requests[i] = begin(folds[i]);
+        if (before)
+            must(end(first, &found) == ALLFOLD_OK, "end");
+        for (int i = 4; i >= 0; i--)
+            right = right && deliver(requests[i], at + i, folds[i] == ALLFOLD_STATS ? 10 : 1, i == 2 || i == 3) == ALLFOLD_OK;
+        for (int i = 0; i < 5; i++) {
+            right = right && end(requests[i], &found) == ALLFOLD_OK;
+            at_once(folds[i], &due);
+            right = right && same(&found, &due);
+            const struct delivered_memory there = delivered(at + i);
+            for (int k = 0; k < due.field_count; k++) {
+                const bool is_count = due.field_count > 1 && k < 2, indexed = i == 2 || (i == 3 && (k == 5 || k == 6));
+                right = right && memcmp(&there.values[k], &due.fields[k].value.u64, 8) == 0;
+                right = right && (!indexed || (uint64_t)there.indices[k] == due.fields[k].index) && (!is_count || due.fields[k].value.kind != ALLFOLD_VALUE_F64);
+            }
+        }
+        right = right && (before || end(first, &found) == ALLFOLD_OK);
+        tap_ok(all_ranks(right), "results in device memory are those of the ends%s", before ? ", if an end has exchanged them" : "");
+    }
+}
+
 /* The status on every rank, and then a fold that works. */
 static void must_be(const char *what, bool right)
 {
@@ -166,6 +221,58 @@ static void test_errors(int failing)
     must_be("no request", allfold_reduce_begin(test.ctx, ALLFOLD_SUM, &right, NULL, NULL) == wrong);
 }
 
+/* One rank's mistakes fail the fold on all, and none waits. */
+static void test_delivery_errors(struct delivered_memory *at, int failing)
+{
+    const bool bad = test.rank == failing;
+    const allfold_status wrong = ALLFOLD_BAD_ARGUMENT;
+    struct fold_results found;
+    const allfold_array odd = {(const char *)test.x + 1, 3, ALLFOLD_F64}, right = test.of_x;
+    allfold_request first;
+    must(allfold_reduce_begin(test.ctx, ALLFOLD_SUM, bad ? &odd : &right, NULL, &first) == ALLFOLD_OK, "begin");
+    bool all = deliver(first, at, 1, false) == ALLFOLD_OK && end(first, &found) == wrong
+               && strstr(allfold_message(test.ctx), "not aligned") != NULL;
+    all = all && isnan(delivered(at).values[0]);
+    must_be("a fold that failed on one rank is delivered as NaN", all);
+
+    first = begin(ALLFOLD_SUM);
+    const allfold_status status = bad ? allfold_reduce_deliver(test.ctx, first, NULL, NULL) : deliver(first, at, 1, false);
+    all = status == (bad ? wrong : ALLFOLD_OK) && end(first, &found) == wrong && strstr(allfold_message(test.ctx), "NULL") != NULL;
+    must_be("one rank has no outputs", all);
+
+    first = bad ? 12345 : begin(ALLFOLD_SUM);
+    all = deliver(first, at, 1, false) == (bad ? wrong : ALLFOLD_OK);
+    all = all && (bad || (end(first, &found) == wrong && strstr(allfold_message(test.ctx), "not open") != NULL));
+    must_be("one rank delivers what is not open", all);
+    all = deliver(0, at, 1, false) == wrong;
+    first = begin(ALLFOLD_SUM);
+    all = all && deliver(first, at, 1, true) == wrong && end(first, &found) == wrong;
+    must_be("an index of a sum", all);
+    first = begin(ALLFOLD_SUM);
+    all = deliver(first, at, 1, false) == ALLFOLD_OK && deliver(first, at, 1, false) == wrong && end(first, &found) == ALLFOLD_OK;
+    must_be("delivered twice", all);
+}
+
+/* Ranks that share no memory cannot. */
+static void test_delivery_refused(struct delivered_memory *at)
+{
+    struct fold_results found;
+    const allfold_request first = begin(ALLFOLD_SUM);
+    const bool all = deliver(first, at, 1, false) == ALLFOLD_UNSUPPORTED && strstr(allfold_message(test.ctx), "share memory") != NULL
+                     && end(first, &found) == ALLFOLD_OK;
+    must_be("ranks that share no memory", all);
+}
+
+static void test_deliveries(struct delivered_memory *at, bool supported)
+{
+    if (supported)
+        test_delivery(at);
+    else
+        test_delivery_refused(at);
+    for (int failing = 0; supported && failing < test.size; failing += test.size > 1 ? test.size - 1 : 1)
+        test_delivery_errors(at, failing);
+}
+
 static void test_exchange(const char *backend, allfold_exchange exchange)
 {
     test.ctx = open_or_skip(backend, (allfold_options){.threads = 2, .exchange = exchange});
@@ -179,6 +286,9 @@ static void test_exchange(const char *backend, allfold_exchange exchange)
         test.of_y = (allfold_array){device ? device_y : test.y, COUNT, ALLFOLD_F64};
         test_results();
     }
+    struct delivered_memory *const at = device_block(test.ctx, 5 * sizeof *at, 8);
+    test_deliveries(at, test.size == 1 || exchange == ALLFOLD_EXCHANGE_AUTO || !test.ctx->device->backend->own_memory);
+    device_block_free(test.ctx, at, 8);
     for (int failing = 0; failing < test.size; failing += test.size > 1 ? test.size - 1 : 1)
         test_errors(failing);
     begin(ALLFOLD_SUM); /* and never ended: closing drops it */

@@ -77,7 +77,8 @@ static int wait_for(const struct in_host *in_host, const struct slot *slot)
             pause_core();
         else {
             int found;
-            const int code = MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, in_host->progress, &found, MPI_STATUS_IGNORE);
+            const int code = in_host->progress == MPI_COMM_NULL ? MPI_SUCCESS
+                             : MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, in_host->progress, &found, MPI_STATUS_IGNORE);
             if (code != MPI_SUCCESS)
                 return code;
             sched_yield();

@@ -10,7 +10,7 @@
 #define IN_HOST_RANKS_MOST 64
 
 struct in_host {
-    MPI_Comm progress; /* a waiting rank lets MPI make progress on it */
+    MPI_Comm progress; /* a waiting rank lets MPI make progress on it; MPI_COMM_NULL: MPI is not called */
     int rank, size;
     uint64_t round;    /* the last that began */
     char *memory;      /* of all ranks; NULL: not open */

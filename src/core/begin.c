@@ -48,7 +48,7 @@ void core_begin(struct allfold_context *ctx, const struct fold_call *call, const
     begun->call.level = ctx->level;
     begun->type = job->type;
     begun->state = BEGUN_HERE;
-    begun->under_way = false;
+    begun->under_way = begun->delivered = false;
     begun->count = 0;
     stream_begin(ctx, job, &stream, error);
     if (error->status != ALLFOLD_OK || job->range.count == 0
@@ -73,19 +73,19 @@ static void settle(struct allfold_context *ctx, struct begun *begun, struct erro
         *error = begun->error;
 }
 
-static struct comm_part part_of(struct begun *begun)
+struct comm_part begun_part(struct begun *begun)
 {
     return (struct comm_part){.call = fold_call_number(CALL_BEGUN, &begun->call), .monoid = fold_monoid(begun->call.fold, begun->call.level),
                               .type = begun->type, .count = begun->count, .partial = &begun->partial};
 }
 
-/* The folds that no exchange has had, in the order of their tickets. */
+/* The folds that no exchange has had or will have, in the order of their tickets. */
 static int list(struct allfold_context *ctx, struct begun *begun[BEGUN_MOST])
 {
     int count = 0;
     for (int i = 0; i < BEGUN_MOST; i++) {
         struct begun *const one = &ctx->begun[i];
-        if (one->ticket == 0 || one->state != BEGUN_HERE)
+        if (one->ticket == 0 || one->delivered || one->state != BEGUN_HERE)
             continue;
         int at = count++;
         for (; at > 0 && begun[at - 1]->ticket > one->ticket; at--)
@@ -96,14 +96,14 @@ static int list(struct allfold_context *ctx, struct begun *begun[BEGUN_MOST])
 }
 
 /* As many exchanges as the folds need room for: mostly one. After a failure the folds that follow are left to their own ends. */
-static void exchange(struct allfold_context *ctx, struct error *error)
+void begun_exchange(struct allfold_context *ctx, struct error *error)
 {
     struct begun *begun[BEGUN_MOST];
     struct comm_part parts[BEGUN_MOST];
     const int count = list(ctx, begun);
     for (int i = 0; i < count; i++) {
         settle(ctx, begun[i], error);
-        parts[i] = part_of(begun[i]);
+        parts[i] = begun_part(begun[i]);
     }
     for (int first = 0, end; first < count; first = end) {
         size_t bytes = 0;
@@ -126,7 +126,7 @@ allfold_status core_end(struct allfold_context *ctx, struct begun *begun, struct
     if (begun != NULL && begun->state != BEGUN_HERE && error->status == ALLFOLD_OK)
         *error = begun->error;
     if (begun != NULL ? begun->state == BEGUN_HERE : list(ctx, ignored) > 0)
-        exchange(ctx, error);
+        begun_exchange(ctx, error);
     else if (begun != NULL && begun->state == BEGUN_APART) /* a rank that begins it later waits in an exchange of its own */
         comm_agree(&ctx->comm, error);
     if (begun == NULL)

@@ -7,6 +7,9 @@
 #include "core/stream.h"
 #include "device/device.h"
 
+#include <stdatomic.h>
+#include <stdbool.h>
+
 /* A fold that was begun. This rank's part is in the partial, or a kernel is under way. */
 struct begun {
     uint64_t ticket; /* the caller's name of it, from 1; 0: free */
@@ -19,6 +22,10 @@ struct begun {
     bool under_way;
     struct queue *queue; /* for kernels; NULL until it is needed, then kept */
     struct error error;  /* of this rank, before the exchange; of all after it */
+    bool delivered;      /* core_deliver was called for it */
+    struct delivery delivery;
+    atomic_bool delivering; /* the thread of deliver.c has it: what is above is not to be touched */
+    atomic_bool abandoned;  /* its kernel has ended without a result, perhaps */
 };
 enum { BEGUN_MOST = 16 };
 
@@ -37,6 +44,7 @@ struct allfold_context {
     void *log_user;
     double opening; /* when allfold_open began */
     struct begun begun[BEGUN_MOST];
+    struct deliveries *deliveries; /* deliver.c; NULL until it is needed, then kept */
     uint64_t tickets; /* given so far */
 };
 
@@ -85,6 +93,15 @@ void core_begin(struct allfold_context *ctx, const struct fold_call *call, const
 /* Ends a fold: if no exchange has had it, one takes all that are begun by now, which succeed or fail together. begun is NULL for a ticket
    that is not open: then *error says so, and if others may wait in an exchange, it becomes everyone's. Collective. */
 allfold_status core_end(struct allfold_context *ctx, struct begun *begun, struct fold_results *result, struct error *error);
+
+/* Has the results of a fold that was begun stored in `delivery`'s stream, whose memory the device can write: the exchange is made meanwhile,
+   by a thread of the context. If the backend has no streams, it is made, and the results are stored, before this returns. The fold stays
+   open; core_end tells what went wrong, in this call too, and then what was stored is NaN, 0 and -1. Collective. */
+allfold_status core_deliver(struct allfold_context *ctx, struct begun *begun, const struct delivery *delivery, struct error *error);
+/* Waits until the fold is out of the hands of that thread, as core_end needs it. Local. */
+void core_delivered(struct allfold_context *ctx, struct begun *begun);
+/* Waits for all of them, and ends the thread, before core_close. */
+void core_deliveries_close(struct allfold_context *ctx);
 
 /* Writes softmax (or its logarithm) of the ranks' parts to sink, in the sink's type, element i to place i. sink is NULL
    on a rank that failed before. The sink is not closed. On success every rank has written its part. Collective. */

@@ -17,6 +17,11 @@ static inline uint64_t fold_call_number(uint64_t pipeline, const struct fold_cal
     return pipeline | ddof << CALL_DDOF_SHIFT | (uint64_t)call->fold << 8 | (uint64_t)call->result_type << 2 | (uint64_t)call->nan;
 }
 
+/* begin.c: the part of a fold that was begun. One exchange of all that are begun, or as many as they need room for; each fold gets its
+   outcome, as does *error. Collective. */
+struct comm_part begun_part(struct begun *begun);
+void begun_exchange(struct allfold_context *ctx, struct error *error);
+
 /* The copy of a part, or of its beginning, in device memory. */
 struct device_data {
     char *memory;      /* NULL: nowhere */

@@ -43,6 +43,12 @@ allfold_type rows_type(allfold_fold fold, size_t i, allfold_type type, allfold_t
     return kind == KIND_ELEMENT && type_kind(type) == 'i' ? ALLFOLD_INT64 : ALLFOLD_UINT64;
 }
 
+bool rows_indexed(allfold_fold fold, size_t i)
+{
+    const char *const name = rows_name(fold, i);
+    return fold == ALLFOLD_ARGMIN || fold == ALLFOLD_ARGMAX || strcmp(name, "min") == 0 || strcmp(name, "max") == 0;
+}
+
 /* value has been rounded to the type already. */
 static void store_value(void *values, uint64_t place, allfold_type type, const allfold_value *value)
 {
@@ -67,7 +73,7 @@ static allfold_status store_row(const struct rows *rows, const struct fold_resul
 {
     const allfold_fold fold = rows->call->fold;
     const allfold_value nan = {.kind = ALLFOLD_VALUE_F64, .f64 = NAN};
-    for (size_t i = 0; i < allfold_result_count(fold); i++) {
+    for (size_t i = 0; i < fold_result_count(fold); i++) {
         const struct rows_output *const output = &rows->outputs[i];
         if (output->values == NULL && output->indices == NULL)
             continue;

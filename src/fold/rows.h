@@ -9,6 +9,9 @@ const char *rows_name(allfold_fold fold, size_t i);
    uint64, or that type. */
 allfold_type rows_type(allfold_fold fold, size_t i, allfold_type type, allfold_type asked);
 
+/* Whether that result has an index, of the element that it is. */
+bool rows_indexed(allfold_fold fold, size_t i);
+
 /* Arrays for one of the fold's results. Either may be NULL. */
 struct rows_output {
     void *values;     /* of rows_type */

@@ -174,6 +174,24 @@ struct fold_results {
     struct fold_field fields[FOLD_RESULTS_MAX];
 };
 
+/* Where results are stored that the host finds while a stream waits for them. */
+struct delivery_output {
+    void *values;     /* memory that the device can write, of values of so many bytes; NULL: not wanted */
+    int64_t *indices; /* likewise */
+    int bytes;
+};
+struct delivery {
+    void *stream; /* as in allfold_call */
+    uint32_t id;  /* of the queue's deliveries, from 1: each has another than the one before */
+    int count;    /* of the fold's results, in order */
+    struct delivery_output outputs[FOLD_RESULTS_MAX];
+};
+/* One of these results. The value's bytes come first. */
+struct delivered {
+    uint64_t value;
+    int64_t index;
+};
+
 /* The arguments of a fold besides its input. */
 struct fold_call {
     allfold_fold fold;

@@ -65,6 +65,11 @@ allfold_status cuda_softmax_begin(struct queue *queue, const struct softmax_work
 allfold_status cuda_softmax_partial(struct queue *queue, struct error *error);
 allfold_status cuda_softmax_finish(struct queue *queue, const struct softmax_constants *constants, struct error *error);
 void cuda_softmax_cancel(struct queue *queue);
+/* deliver.c */
+allfold_status cuda_deliver(struct queue *queue, const struct delivery *delivery, struct error *error);
+void cuda_give(struct queue *queue, const struct delivery *delivery, const struct delivered *values);
+bool cuda_arrived(struct queue *queue);
+bool cuda_is_done(struct queue *queue);
 /* axis.c */
 allfold_status cuda_fold_axis(struct queue *queue, const struct axis_work *work, struct error *error);
 bool cuda_reduce_axis(struct queue *queue, const struct axis_work *work, struct error *error);
