@@ -236,9 +236,11 @@ def check_interface(folder):
     process = alone("argmax", name, "--axis=1", "-o", folder.name("i.npy"), f"--values={folder.name('v.npy')}")
     tap.ok(process.returncode == 0 and np.array_equal(np.load(folder.name("i.npy")), x.argmax(1)) and np.load(folder.name("i.npy")).dtype == np.int64
            and np.array_equal(np.load(folder.name("v.npy")), x.max(1)), "indices and their elements", shown(process))
-    flat = cli.report(alone("stats", name, "--ddof=1", "--json"))
-    tap.ok(flat and flat["stats"]["variance"]["value"] == x.var(ddof=1), "--ddof of a whole array", flat)
-    for left in ("i.npy", "v.npy"):
+    flat = cli.report(alone("stats", name, "--ddof=1", "--json", f"--partial={folder.name('p')}"))
+    merged = cli.report(alone("merge", folder.name("p"), "--ddof=1", "--json"))
+    tap.ok(flat and merged and flat["stats"] == merged["stats"] and flat["stats"]["variance"]["value"] == x.var(ddof=1),
+           "--ddof of a whole array, and of a merge", (flat, merged))
+    for left in ("i.npy", "v.npy", "p"):
         os.remove(folder.name(left))
     np.array([[2 ** 62, 2 ** 62], [1, 1]], np.int64).tofile(folder.name("big"))
     output, listing = ["-o", folder.name("y.npy")], folder.files()
@@ -250,6 +252,7 @@ def check_interface(folder):
             (2, ["sum", name, "--axis=0,"], ["'0,'"]),
             (2, ["stats", name, "--axis=0", *output], [".npz", "y.npy"]),
             (2, ["argmax", name, "--axis=0", *output, f"--values={folder.name('y.npy')}"], ["--values would replace the output"]),
+            (2, ["sum", name, "--axis=0", "-o", name], ["--output would replace the input"]),
             (2, ["sum", name, "--axis=0", f"--partial={folder.name('p')}"], ["--partial"]),
             (2, ["sum", "gen:normal?n=2e6", "--shape=2000,1000", "--axis=1"], ["-o FILE", "2000 results"]),
             (2, ["sum", "gen:normal?n=2e6", "--shape=2000,1001", "--axis=1", *output], ["2002000", "2000000"]),

@@ -53,6 +53,12 @@ static allfold_status check(const struct session *session, const struct fold_axi
     const char *const command = settings->command->name;
     if (settings->partial != NULL)
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: --partial keeps the partial of a whole array: expected no --axis beside it", command);
+    for (int i = 0; i < 2; i++) {
+        const char *const name = i == 0 ? settings->output : settings->values;
+        if (name != NULL && array_has_file(&session->input, name))
+            return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: --%s would replace the input: expected the name of another file", file_shown(name),
+                             i == 0 ? "output" : "values");
+    }
     if (settings->output == NULL && f->shape->count > FOLD_AXIS_PRINTED_MAX)
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected -o FILE for %" PRIu64 " results: up to %d are printed", command,
                          f->shape->count, FOLD_AXIS_PRINTED_MAX);

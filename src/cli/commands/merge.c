@@ -29,10 +29,12 @@ void merge_run(struct session *session)
         return;
     if (session_comm(session)->rank == 0 && merge_files(settings, &all, &session->error) == ALLFOLD_OK) {
         const struct fold_call call = {.fold = all.fold, .level = all.level, .nan = settings->nan,
-                                       .result_type = settings->output_type};
+                                       .result_type = settings->output_type, .ddof = settings->ddof};
         if (settings->nan != ALLFOLD_NAN_PROPAGATE && !fold_has_nan_choice(all.fold))
             error_set(&session->error, ALLFOLD_BAD_ARGUMENT, "merge: %s always propagates NaN: leave out --nan",
                       allfold_fold_name(all.fold));
+        else if (settings->ddof != 0 && all.fold != ALLFOLD_STATS)
+            error_set(&session->error, ALLFOLD_BAD_ARGUMENT, "merge: %s has no variance: leave out --ddof", allfold_fold_name(all.fold));
         else
             fold_finish(&call, all.type, &all.partial, all.count, &result, &session->error);
     }
