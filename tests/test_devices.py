@@ -8,7 +8,7 @@ import subprocess
 import numpy as np
 
 import tap
-from cli import Folder, refused, report, shown, told
+from cli import Folder, alone, refused, report, shown, told
 
 PROGRAM = os.path.join(tap.BUILD, "tests", "emulation", "allfold")
 MEMORY = 100 << 20
@@ -136,6 +136,21 @@ def check_work():
             tap.ok(y.shape == x.shape and np.abs(y / right - 1).max() < 3e-7, f"softmax with {memory}", shown(process))
 
 
+def check_axes():
+    """Along an axis: rows that a piece holds, and rows in segments, that ranks share or each have parts of; at level exact the CPU's bits."""
+    with Folder() as folder:
+        x = np.random.default_rng(2).standard_normal((3, 4100, 5)).astype(np.float32)
+        np.save(folder.name("x.npy"), x)
+        for axis, fold, count in ((0, "argmax", 2), (1, "sum", 1), (1, "logsumexp", 3), (1, "softmax", 1), (1, "softmax", 3), (2, "softmax", 2)):
+            for staging in ("8Ki", "4Mi"):
+                words = [fold, folder.name("x.npy"), f"--axis={axis}", "-o", folder.name("y.npy"), f"--staging={staging}"]
+                process = ranks(count, *words, "--json", f"--threads={THREADS}")
+                found, made = report(process), open(folder.name("y.npy"), "rb").read() if process.returncode == 0 else b""
+                alone(*words, "--backend=cpu")
+                tap.ok(found and found["backend"] == "cuda" and made == open(folder.name("y.npy"), "rb").read(),
+                       f"{fold} along axis {axis}, {count} ranks, pieces of {staging}", shown(process))
+
+
 def check_generated():
     """Elements that the device makes itself are the file's that the CPU writes, for folds and for softmax, kept between its passes or
     not, and after a checkpoint."""
@@ -167,6 +182,7 @@ def main():
         check_missing()
         check_start()
         check_work()
+        check_axes()
         check_generated()
     else:
         tap.skip("this build has no emulated kernels")

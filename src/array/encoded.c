@@ -117,7 +117,7 @@ static allfold_status check_encoded(struct source *source, struct error *error)
     return error_set(error, ALLFOLD_NO_VALUE, "%s: %llu of the elements read are missing (%.100s), the first at index %llu: %s",
                      file_shown(s->name), found, values, first,
                      s->missing == MISSING_REFUSE
-                         ? "every element of the output needs a value: use --missing=keep to take them as the numbers that they are"
+                         ? "all elements are needed here: use --missing=keep to take them as the numbers that they are"
                          : "they are refused here (--missing=omit leaves them out)");
 }
 
