@@ -221,6 +221,11 @@ def check_chunks(folder):
             y.shape == x.shape and np.allclose(y, shifted / shifted.sum(axes, keepdims=True), rtol=3e-7)
         wrong += [] if right else [f"{x.shape}\n{shown(process)}"]
     tap.ok(not wrong, "datasets of HDF5 in chunks, on 1 and 3 ranks", "\n".join(wrong[:3]))
+    x = some.standard_normal((20, 4, 30))
+    with h5py.File(folder.name("x.h5"), "w") as file:
+        file.create_dataset("x", data=x, chunks=(20, 4, 5))
+    report = cli.report(ranks(3, "max", folder.name("x.h5"), "--axis=2", "--json"))
+    tap.ok(report and report["cut"] == "axis" and report["results"]["max"] == x.max(2).tolist(), "ranks cut where chunks end", report)
 
 
 def check_interface(folder):

@@ -91,7 +91,6 @@ allfold_status axes_take(struct session *session, struct axes *axes, struct axis
         return error->status;
     *array = (struct axis_array){.type = input->type, .outer = axes->outer, .length = axes->length, .inner = axes->inner,
                                   .first = axes->first, .last = axes->last};
-    array->cut = axis_choose_cut(array, session_comm(session)->size);
     return ALLFOLD_OK;
 }
 

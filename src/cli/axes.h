@@ -11,7 +11,7 @@ struct axes {
     uint64_t outer, length, inner; /* in the order in which the elements lie */
 };
 
-/* The axes of --axis ("1", "-1" or "0,1") of the session's input, and the array as its ranks cut it, without the source. Refuses axes that
+/* The axes of --axis ("1", "-1" or "0,1") of the session's input, and the array without its source. Refuses axes that
    the input does not have, or that are not adjacent, and options that do not go with --axis. The same on all ranks. */
 allfold_status axes_take(struct session *session, struct axes *axes, struct axis_array *array);
 

@@ -11,25 +11,9 @@ enum {
     SCRATCH_BYTES = 1 << 20    /* behind them, on a device that has memory of its own */
 };
 
-allfold_cut axis_choose_cut(const struct axis_array *array, int ranks)
-{
-    const uint64_t size = (uint64_t)ranks;
-    if (array->outer >= 4 * size || (array->outer > 0 && array->outer % size == 0))
-        return ALLFOLD_CUT_OUTER;
-    if (array->length / 4096 >= size)
-        return ALLFOLD_CUT_AXIS;
-    if (array->inner / 1024 >= size)
-        return ALLFOLD_CUT_INNER;
-    if (array->outer >= array->inner)
-        return array->length > array->outer ? ALLFOLD_CUT_AXIS : ALLFOLD_CUT_OUTER;
-    return array->length > array->inner ? ALLFOLD_CUT_AXIS : ALLFOLD_CUT_INNER;
-}
-
 /* ---- the cut */
 
 static uint64_t divide_up(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
-
-static size_t pages(uint64_t bytes) { return (size_t)((bytes + 4095) / 4096 * 4096); }
 
 /* Extents of which multiples are cut. */
 struct grains {
@@ -44,6 +28,24 @@ static struct grains grains_of(const struct axis_array *array)
     return (struct grains){axis_chunks_grain(source, 0, array->first), axis_chunks_grain(source, array->first, array->last + 1),
                            axis_chunks_grain(source, array->last + 1, source->dimensions)};
 }
+
+/* What the ranks had best cut: so that each reads long runs, and exchanges few partials or none. */
+static allfold_cut choose_cut(const struct axis_array *array, const struct grains *grains, uint64_t size)
+{
+    const uint64_t outer = divide_up(array->outer, grains->outer), length = divide_up(array->length, grains->length);
+    const uint64_t inner = divide_up(array->inner, grains->inner);
+    if (outer >= 4 * size || (outer > 0 && outer % size == 0))
+        return ALLFOLD_CUT_OUTER;
+    if (array->length / 4096 >= size && length >= size)
+        return ALLFOLD_CUT_AXIS;
+    if (array->inner / 1024 >= size && inner >= size)
+        return ALLFOLD_CUT_INNER;
+    if (length > outer && length > inner)
+        return ALLFOLD_CUT_AXIS;
+    return outer >= inner ? ALLFOLD_CUT_OUTER : ALLFOLD_CUT_INNER;
+}
+
+static size_t pages(uint64_t bytes) { return (size_t)((bytes + 4095) / 4096 * 4096); }
 
 /* A rank's part of a dimension: whole grains. */
 static struct range part_of(uint64_t extent, uint64_t grain, uint64_t rank, uint64_t size)
@@ -162,6 +164,7 @@ void axis_stream_cut(struct axis_stream *s, const struct axis_room *room)
     const bool chunked = s->array->source->index != NULL;
     const struct limits limits = {u64_max(device->window_bytes / room->widest, 1), u64_max(device->shard_bytes / room->widest, 1),
                                   u64_max((chunked ? CHUNKED_BYTES : PARTIALS_BYTES) / s->stride, 1)};
+    s->array->cut = choose_cut(s->array, &grains, (uint64_t)s->ctx->comm.size);
     take_part(s, &grains);
     if (chunked)
         size_chunked_pieces(s, &grains, &limits);

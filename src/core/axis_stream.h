@@ -13,11 +13,8 @@ struct axis_array {
     allfold_type type;
     uint64_t outer, length, inner;
     uint32_t first, last; /* of the dimensions that are the length: sources in chunks need them */
-    allfold_cut cut;
+    allfold_cut cut;       /* set by the call: what the ranks share out */
 };
-
-/* What the ranks had best cut: so that each reads long runs, and exchanges few partials or none. */
-allfold_cut axis_choose_cut(const struct axis_array *array, int ranks);
 
 /* Where one of a fold's results goes: values of rows_type, and indices (int64). Either may be NULL. Result (o, i) has place
    o * inner + i. */
@@ -27,12 +24,12 @@ struct axis_sinks {
 
 /* Folds the array along its length. sinks: allfold_result_count of them. On success all results are written, each by one rank.
    Collective. */
-allfold_status core_reduce_stream(struct allfold_context *ctx, const struct fold_call *call, const struct axis_array *array,
+allfold_status core_reduce_stream(struct allfold_context *ctx, const struct fold_call *call, struct axis_array *array,
                                   const struct axis_sinks *sinks, struct error *error);
 
 /* Writes softmax (or its logarithm) along the length to sink, in the sink's type, element i to place i; sink is NULL on a rank that
    failed before. Elements are read once if a piece has room for whole rows, else twice. Collective. */
-allfold_status core_softmax_stream(struct allfold_context *ctx, bool logarithm, const struct axis_array *array, struct sink *sink,
+allfold_status core_softmax_stream(struct allfold_context *ctx, bool logarithm, struct axis_array *array, struct sink *sink,
                                    struct error *error);
 
 /* ---- what the two share */
@@ -46,7 +43,7 @@ struct axis_part {
    segments. A piece is a unit, or a segment of one. All follows from shape, types and the size of shards alone. */
 struct axis_stream {
     struct allfold_context *ctx;
-    const struct axis_array *array;
+    struct axis_array *array;
     enum monoid monoid;
     size_t stride;          /* of partials */
     struct axis_part part;
@@ -63,7 +60,7 @@ struct axis_room {
     size_t fixed;           /* and beside these */
 };
 
-/* Sets all but ctx, array and monoid. */
+/* Chooses the cut, and sets all but ctx, array and monoid. */
 void axis_stream_cut(struct axis_stream *s, const struct axis_room *room);
 
 struct axis_part axis_stream_piece(const struct axis_stream *s, uint64_t unit, uint64_t segment);

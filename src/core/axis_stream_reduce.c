@@ -112,7 +112,7 @@ static void take_batch(void *user, const struct axis_rows *batch, struct error *
     free(memory);
 }
 
-allfold_status core_reduce_stream(struct allfold_context *ctx, const struct fold_call *call, const struct axis_array *array,
+allfold_status core_reduce_stream(struct allfold_context *ctx, const struct fold_call *call, struct axis_array *array,
                                   const struct axis_sinks *sinks, struct error *error)
 {
     static const struct team_work work = {start_rows, finish_rows};

@@ -146,7 +146,7 @@ static void take_batch(void *user, const struct axis_rows *batch, struct error *
         axis_stream_run(&n->s, &tasks, error);
 }
 
-allfold_status core_softmax_stream(struct allfold_context *ctx, bool logarithm, const struct axis_array *array, struct sink *sink,
+allfold_status core_softmax_stream(struct allfold_context *ctx, bool logarithm, struct axis_array *array, struct sink *sink,
                                    struct error *error)
 {
     static const struct team_work work = {start_rows, finish_nothing};
