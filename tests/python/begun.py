@@ -1,11 +1,12 @@
 """Folds in two phases of the Python package: the values of those at once, and their errors."""
 import math
+import sys
 
 import numpy as np
 
 import allfold
 from allfold import begin
-from ranks import last, ok, parts, raises, rank, values
+from ranks import last, ok, parts, raises, rank, size, values
 
 
 def check_values():
@@ -46,6 +47,25 @@ def check_errors():
     ok(begin.sum(x).result() == allfold.sum(x), "and then a fold that works")
 
 
+def check_streams():
+    """The end of a fold waits for its kernel, and not for what was started in the stream later."""
+    import torch
+
+    x = torch.arange(1000.0, device="cuda")
+    begin.sum(x).result()
+    torch.cuda._sleep(1)
+    torch.cuda.synchronize()
+    request, late = begin.sum(x), torch.cuda.Event()
+    torch.cuda._sleep(10**9)  # clocks: half a second
+    late.record()
+    value, waited = request.result(), late.query()
+    torch.cuda.synchronize()
+    ok(value == 499500 * size and not waited, "an end does not wait for later work", (value, waited))
+
+
 def check():
     check_values()
     check_errors()
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        check_streams()
