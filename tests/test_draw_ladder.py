@@ -51,6 +51,10 @@ REPORTS = [
                       for count in (1 << 24, 1 << 28))),
     report("softmax", {"rows": [{"rung": "fused", "idea": "made up", "trips": 3, "speedup_before": 1.0, "speedup_first": 2.0,
                                  "error_ulp": 0.7, **RATES}]}),
+    *(report(topic, *({"matrix_rows": n, "matrix_columns": (1 << 24) // n, "rows": [
+        {"rung": name, "idea": "made up", "threads": threads, "launches": threads and 2, "speedup_before": 1.5, "speedup_first": 2.0,
+         **RATES} for name, threads in (("a-line", 65536), ("engine", None))]} for n in shapes))
+      for topic, shapes in (("rows", (1 << 19, 3)), ("columns", (1 << 9,)))),
     report("coalescing", *({"part": part, "matrix_rows": 3, "matrix_columns": 4, "rows": [
         {"way": "naive", "pattern": "a lane a row", "sectors": 32, "registers": 32, "occupancy": 1.0, "speedup_first": 1.0,
          **RATES}]}
@@ -93,7 +97,7 @@ def test_pictures():
     for name, page in {**drawn, **plotted}.items():
         for dark in (None, False, True):
             xml.etree.ElementTree.fromstring(page.svg(dark))
-    tap.ok(len(drawn) == 5 and len(plotted) == 9, "every picture is well-formed", [*drawn, *plotted])
+    tap.ok(len(drawn) == 6 and len(plotted) == 11, "every picture is well-formed", [*drawn, *plotted])
     for name, page in drawn.items():
         path = os.path.join(IMAGES, name + ".svg")
         with open(path, encoding="utf-8") as file:
@@ -105,7 +109,9 @@ def test_tables():
     text = ladder_tables.all_tables(REPORTS)
     tap.ok("| `last-warp` | made up | 50 |" in text and "`last-warp` over `modulo` | 2.00x" in text,
            "the rungs, beside the tutorials", text)
-    tap.ok(text.count("\n### ") + text.startswith("### ") == 11, "a table for each that was measured", text)
+    tap.ok("### rows, made up" in text and "| `a-line` | made up | 65,536 | 2 | 100 | 2,000 | 50.0 | 1.50x | 2.00x | yes |" in text
+           and "| `engine` | made up | – | – |" in text, "rows and columns, with what is not known", text)
+    tap.ok(text.count("\n### ") + text.startswith("### ") == 14, "a table for each that was measured", text)
     tap.ok(ladder_json.count_text(1 << 24) == "2^24" and ladder_json.count_text(1000) == "1,000" and
            ladder_json.microseconds(1.2345e-5) == "12.35" and ladder_json.percent(None) == "–", "numbers for people")
 

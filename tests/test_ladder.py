@@ -10,12 +10,16 @@ from cli import alone, each_alone, refused, report, shown, told
 RUNGS = ["host-recursion", "neighboured", "neighboured-packed", "interleaved", "unrolled-global", "modulo",
          "strided-index", "sequential", "first-add", "last-warp", "unrolled", "four-blocks", "four-blocks-dynamic",
          "many-elements", "shuffles", "engine", "cub"]
+SOFTMAX = ["one-block", "many-blocks", "fused", "engine"]
+LINES = {"rows": ["thread-a-row", "block-a-row", "warp-a-row", "row-vectors", "rows-a-warp", "split-rows", "engine"],
+         "columns": ["block-a-column", "thread-a-column", "column-vectors", "split-columns", "engine"]}
 
 
 def check_list():
-    listed = alone("ladder", "--list")
-    tap.ok(listed.returncode == 0 and [line.split()[0] for line in listed.stdout.splitlines()] == RUNGS,
-           "--list names the rungs, in order", shown(listed))
+    lists = {(): RUNGS, ("softmax",): SOFTMAX, **{(topic,): rungs for topic, rungs in LINES.items()}}
+    for (words, rungs), listed in zip(lists.items(), each_alone(["ladder", *words, "--list"] for words in lists)):
+        tap.ok(listed.returncode == 0 and [line.split()[0] for line in listed.stdout.splitlines()] == rungs,
+               f"ladder {' '.join(words)} --list names the rungs, in order", shown(listed))
     objects = (report(alone("ladder", "--list", "--json")) or {}).get("rungs", [])
     tap.ok([rung["rung"] for rung in objects] == RUNGS and all(rung["idea"] for rung in objects),
            "so does --list --json", objects)
@@ -36,6 +40,15 @@ def check_usage():
         (["ladder", "--count=0-9:0"], ["--count", "'0-9:0'"]),
         (["ladder", "softmax", "--type=f32"], ["ladder softmax takes no --type"]),
         (["ladder", "--columns=4"], ["takes no --columns"]),
+        (["ladder", "--shape=4,4"], ["ladder takes no --shape"]),
+        (["ladder", "rows", "--count=4"], ["ladder rows takes no --count"]),
+        (["ladder", "rows", "--rung=warp-row"], ["'warp-row' is no rung", "did you mean warp-a-row?", "ladder rows --list"]),
+        (["ladder", "columns", "--shape=4"], ["--shape", "ROWS,COLUMNS", "'4'"]),
+        (["ladder", "columns", "--shape=4,x"], ["--shape", "ROWS,COLUMNS", "'4,x'"]),
+        (["ladder", "columns", "--shape=2^31,1"], ["--shape", "below 2^31", "'2^31,1'"]),
+        (["ladder", "rows", "--check", "--type=f32"], ["ladder rows takes no --type"]),
+        (["ladder", "softmax", "--check"], ["ladder softmax takes no --check"]),
+        (["ladder", "occupancy", "--list"], ["ladder occupancy takes no --list"]),
         (["ladder", "--backend=cpu"], ["GPU", "cpu"]),
         (["ladder", "--nan=omit"], ["ladder takes no --nan"]),
         (["max", "--fold=sum", "x"], ["max takes no --fold", "ladder"]),
@@ -52,7 +65,7 @@ def has_device():
         return True
     fault = refused(process, 1, "needs a CUDA device")
     tap.ok(not fault, "without a CUDA device: a message and status 1", fault)
-    process = cli.ranks(2, "ladder", "softmax")
+    process = cli.ranks(2, "ladder", "rows")
     tap.ok(process.returncode != 0 and len(told(process)) == 1, "so on 2 ranks", shown(process))
     return False
 
@@ -67,11 +80,11 @@ def rows_of(process, name):
             for table in found["tables"] for row in table["rows"]]
 
 
-def check_oracle(*words):
-    """--check: every rung, folds and types."""
-    name = " ".join(("--check",) + words)
-    rows = rows_of(alone("ladder", "--check", "--json", *words), name)
-    tap.ok([row["rung"] for row in rows] == RUNGS, f"{name}: every rung", rows)
+def check_oracle(rungs, *words):
+    """--check: every rung, with its folds and types."""
+    name = " ".join(words)
+    rows = rows_of(alone("ladder", *words, "--check", "--json"), name)
+    tap.ok([row["rung"] for row in rows] == rungs, f"{name}: every rung is checked", rows)
     tap.ok(all(row["correct"] and row["wrong"] == 0 and row["checks"] == rows[0]["checks"] > 0 for row in rows),
            f"{name}: every result is right", rows)
 
@@ -115,10 +128,24 @@ def check_times():
 
 def check_softmax():
     rows = rows_of(alone("ladder", "softmax", "--json", "--count=1,2,511,1000,100001"), "softmax")
-    names = ["one-block", "many-blocks", "fused", "engine"]
-    tap.ok([row["rung"] for row in rows] == names * 5, "softmax: every rung at every count", rows)
+    tap.ok([row["rung"] for row in rows] == SOFTMAX * 5, "softmax: every rung at every count", rows)
     tap.ok(all(row["correct"] and row["error_ulp"] <= 2 for row in rows if row["rung"] == "engine"),
            "softmax: the engine is within 2 units in the last place", rows)
+
+
+def check_lines():
+    """Sums along rows and columns: the report's numbers fit each other, in every shape."""
+    for topic, rungs in LINES.items():
+        check_oracle(rungs, topic)
+        rows = rows_of(alone("ladder", topic, "--json", "--shape=300,1000 0,3 70000,33"), topic)
+        tap.ok([(row["rung"], row["matrix_rows"]) for row in rows] == [(rung, n) for n in (300, 0, 70000) for rung in rungs],
+               f"{topic}: every rung in every shape", rows)
+        wrong = [row for row in rows for n, m in [(row["matrix_rows"], row["matrix_columns"])]
+                 if row["count"] != n * m or not 0 < row["seconds"] <= row["seconds_p99"] or row["runs"] < 20
+                 or not near(row["bytes_per_second"], 4 * (n * m + (n if topic == "rows" else m)) / row["seconds"])
+                 or (n > 0 and not near(row["of_read_ceiling"], row["bytes_per_second"] / row["read_ceiling"]))
+                 or (n > 0 and row["rung"] != "engine" and not (row["launches"] >= 1 and row["threads"] >= 256))]
+        tap.ok(not wrong, f"{topic}: the numbers of a row fit each other", wrong[:3])
 
 
 def check_ranks():
@@ -136,8 +163,9 @@ def main():
     if not has_device():
         tap.skip("no CUDA device for the ladder")
         tap.done()
-    check_oracle()
-    check_oracle("--block=all", "--count=0-70,71-4200:431")
+    check_oracle(RUNGS)
+    check_oracle(RUNGS, "--block=all", "--count=0-70,71-4200:431")
+    check_lines()
     check_times()
     check_softmax()
     check_ranks()

@@ -142,6 +142,18 @@ cp '{sample}' "$2"
     tap.ok("--clock-control none" in calls and "--check" in calls and "--rung=neighboured" in calls
            and calls.count("\n") == 2,
            "ncu is asked to leave the clocks alone", calls)
+    rows = {**LADDER, "topic": "rows", "tables": [{"rank": 0, "title": "made up", "rows": [
+        {"rung": name, "seconds": 0.0002, "bytes_per_second": 6e11, "correct": True} for name in ("warp-a-row", "split-rows")]}]}
+    write(allfold, f"#!/bin/sh\ncat <<'END'\n{json.dumps(rows)}\nEND\n", True)
+    done = run("--ncu", ncu, "--allfold", allfold, "--topic", "rows", "--shape", "5,7", "--json")
+    report = json.loads(done.stdout) if done.returncode == 0 else {"rows": []}
+    with open(seen, encoding="utf-8") as file:
+        calls = file.read()
+    tap.ok([(row["rung"], row["launches"]) for row in report["rows"]] == [("warp-a-row", 3), ("split-rows", 3)]
+           and "ladder --check --quiet rows --shape=5,7 --rung=split-rows" in calls,
+           "rungs for rows share kernels, so each is run by itself", (done, calls))
+    done = run("--topic", "rows", "--csv", sample)
+    tap.ok(done.returncode == 2 and "--csv" in done.stderr, "which a log of one run cannot tell apart", done)
     write(os.path.join(folder, "times.json"), json.dumps(LADDER))
     done = run("--csv", sample, "--ladder", os.path.join(folder, "times.json"), path="")
     tap.ok(done.returncode == 0 and "neighboured" in done.stdout and "inst/warp" in done.stdout and "made up" in done.stdout,

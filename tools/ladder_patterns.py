@@ -205,9 +205,32 @@ def coalescing_picture():
     return "coalescing-pattern", page
 
 
+VECTOR = 4  # floats of a load of 16 bytes
+
+
+def lines_picture():
+    lanes = VECTOR * 2
+    page = Page(860, 560, "Rows and columns: what a warp loads",
+                "Which lane of a warp loads which element of a matrix at first, on four rungs of the ladders for rows and columns.")
+    page.write(20, 34, "What the first load of a warp fetches, on the rungs for rows and columns", "", 18, weight=600)
+    page.write(20, 56, f"drawn for warps of {lanes} lanes and {ROWS} x {COLUMNS} floats; a number is the lane that asked; "
+               "memory moves in sectors of 8 floats", "soft", 13)
+    draw_matrix(page, 20, 92, "thread-a-row, block-a-column", "neighbouring lanes lie a row apart",
+                lambda row, column: row if column == 0 else None)
+    draw_matrix(page, 440, 92, "warp-a-row, thread-a-column", "neighbouring lanes load neighbours",
+                lambda row, column: column if row == 0 and column < lanes else None)
+    per_row = COLUMNS // VECTOR
+    draw_matrix(page, 20, 326, "rows-a-warp", f"16 bytes a lane; {per_row} lanes take a row of {COLUMNS} floats",
+                lambda row, column: row * per_row + column // VECTOR if row < lanes // per_row else None)
+    draw_matrix(page, 440, 326, "column-vectors", "16 bytes a lane; the other lanes have columns further right",
+                lambda row, column: column // VECTOR if row == 0 else None)
+    return "rows-columns-pattern", page
+
+
 def pictures():
     """(name, page) of every drawing."""
     assert len(HUES) > BLOCK // LANES, "a hue for each warp"
     yield from access_pictures()
     yield bank_picture()
     yield coalescing_picture()
+    yield lines_picture()

@@ -171,6 +171,18 @@ def softmax(reports):
                unit="microseconds, log scale")
 
 
+def lines(reports):
+    """Sums along rows, and along columns: every shape that was measured."""
+    for topic in ("rows", "columns"):
+        by_shape = {(table["matrix_rows"], table["matrix_columns"]): table for table in tables(reports, topic)}
+        if by_shape:
+            labels = [row["rung"] for row in next(iter(by_shape.values()))["rows"]]
+            series = [(" x ".join(map(count_text, shape)), column(table, labels, "of_read_ceiling", 0.01))
+                      for shape, table in by_shape.items()]
+            yield bars(f"ladder-{topic}", f"Sums along {topic}", subtitle(reports, topic, "f32, rows x columns"), labels, series,
+                       unit="percent of the measured read ceiling", limit=100.0, show=lambda value: f"{value:.1f}%")
+
+
 def coalescing(reports):
     by_part = {table["part"]: table for table in tables(reports, "coalescing")}
     if not by_part:
@@ -226,5 +238,5 @@ def occupancy(reports):
 
 def plots(reports):
     """(name, page) of every plot that the reports have measurements for."""
-    for plot in (ladder_time, ladder_percent, softmax, coalescing, parallelism, granularity, occupancy):
+    for plot in (ladder_time, ladder_percent, softmax, lines, coalescing, parallelism, granularity, occupancy):
         yield from plot(reports)

@@ -63,6 +63,19 @@ def softmax_tables(reports):
             rows, 2)
 
 
+def line_tables(reports):
+    """Sums along rows, then along columns, a table for each shape."""
+    for topic in ("rows", "columns"):
+        for table in tables(reports, topic):
+            rows = [(f"`{row['rung']}`", row["idea"], number(row["threads"]), number(row["launches"], digits=1),
+                     microseconds(row["seconds"]), gigabytes(row["bytes_per_second"]), percent(row["of_read_ceiling"]),
+                     times(row["speedup_before"]), times(row["speedup_first"]), "yes" if row["correct"] else "**no**")
+                    for row in table["rows"]]
+            yield f"### {table['title']}\n\n{device(reports, topic)}. {ceilings(table)}\n" + markdown(
+                ("rung", "idea", "threads", "launches", "time, us", "GB/s", "% of ceiling", "over the last", "over the first",
+                 "correct"), rows, 2)
+
+
 def coalescing_tables(reports):
     for table in tables(reports, "coalescing"):
         rows = [(row["way"], row["pattern"], row["sectors"], microseconds(row["seconds"]),
@@ -111,7 +124,7 @@ def all_tables(reports):
     for table in tables(reports, "rungs"):
         parts.append(f"### {table['title']}\n\n{device(reports, 'rungs')}. {ceilings(table)}\n{rung_table(table)}")
     parts += [
-        beside_tutorials(reports), *softmax_tables(reports), *coalescing_tables(reports), *parallelism_tables(reports),
+        beside_tutorials(reports), *softmax_tables(reports), *line_tables(reports), *coalescing_tables(reports), *parallelism_tables(reports),
         *granularity_tables(reports), *occupancy_tables(reports)
     ]
     return "\n".join(part for part in parts if part)

@@ -100,6 +100,24 @@ allfold_status ladder_input_changes(struct gpu *gpu, allfold_type type, uint64_t
     }
 }
 
+static allfold_status make_floats(struct gpu *gpu, struct recipe<float> recipe, const float **x, struct error *error)
+{
+    const void *memory = NULL;
+    if (make_input(gpu, recipe, &memory, error) == ALLFOLD_OK)
+        *x = (const float *)memory;
+    return error->status;
+}
+
+allfold_status ladder_input_integers(struct gpu *gpu, int bits, uint64_t n, const float **x, struct error *error)
+{
+    return make_floats(gpu, recipe_of<float>(n, bits, 1.0), x, error);
+}
+
+allfold_status ladder_input_integers_changes(struct gpu *gpu, int bits, uint64_t n, uint64_t *changes, struct error *error)
+{
+    return find_changes(gpu, recipe_of<float>(n, bits, 1.0), changes, error);
+}
+
 static struct recipe<float> logits(uint64_t n)
 {
     return recipe_of<float>(n, 24, numbers_unit(24, true) * LADDER_LOGITS);
@@ -107,10 +125,7 @@ static struct recipe<float> logits(uint64_t n)
 
 allfold_status ladder_input_logits(struct gpu *gpu, uint64_t n, const float **x, struct error *error)
 {
-    const void *memory = NULL;
-    if (make_input(gpu, logits(n), &memory, error) == ALLFOLD_OK)
-        *x = (const float *)memory;
-    return error->status;
+    return make_floats(gpu, logits(n), x, error);
 }
 
 allfold_status ladder_input_logits_changes(struct gpu *gpu, uint64_t n, uint64_t *changes, struct error *error)

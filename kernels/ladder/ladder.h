@@ -2,7 +2,7 @@
    GPU. Called by src/cli/commands/ladder.c. C, without CUDA and without MPI. The library, libladder.a, belongs to the program: the
    engine (libcore.a) never links it.
 
-   To add a rung: one file that defines rung_ID (rung.cuh), a line in LADDER_RUNGS below, and its name in local.mk. To
+   To add a rung: one file that defines it (rung.cuh, softmax.h, lines.h), a line in its list below, and its name in local.mk. To
    add an experiment: one function of the type ladder_run, and a line in LADDER_EXPERIMENTS (ladder_experiments.h). */
 #pragma once
 
@@ -32,11 +32,36 @@ extern "C" {
     X(engine, "engine", "vector loads, many in flight, one launch: allfold itself")                        \
     X(cub, "cub", "the library everybody has: the yardstick")
 
+#define LADDER_SOFTMAX_RUNGS(X)                                                                               \
+    X(one_block, "one-block", "three kernels of one block: maximum; exponentials and their sum; division")    \
+    X(many_blocks, "many-blocks", "the same three over the whole GPU, partials reduced by launches between")   \
+    X(fused, "fused", "maximum and sum in one pass; the exponentials made again when they are written")       \
+    X(engine, "engine", "allfold's two kernels: tiles, vectors, backwards through the second pass")
+
+/* Sums along the rows of a matrix, and along its columns. */
+#define LADDER_ROW_RUNGS(X)                                                                      \
+    X(thread_a_row, "thread-a-row", "a thread walks along a row, its neighbours along others")   \
+    X(block_a_row, "block-a-row", "a block a row, a tree in shared memory")                      \
+    X(warp_a_row, "warp-a-row", "a warp a row, shuffles, no barrier")                            \
+    X(row_vectors, "row-vectors", "loads of 16 bytes, four in flight")                           \
+    X(rows_a_warp, "rows-a-warp", "short rows share a warp")                                     \
+    X(split_rows, "split-rows", "long rows are split over blocks, partials summed as rows again") \
+    X(row_engine, "engine", "the shape decides how many threads take a row: allfold itself")
+#define LADDER_COLUMN_RUNGS(X)                                                                      \
+    X(block_a_column, "block-a-column", "a block a column, as is right for rows")                   \
+    X(thread_a_column, "thread-a-column", "a thread a column: neighbours read neighbours")          \
+    X(column_vectors, "column-vectors", "a thread takes four columns in one load, four in flight")  \
+    X(split_columns, "split-columns", "columns are split over blocks, partials summed as columns again") \
+    X(column_engine, "engine", "threads side by side and below one another: allfold itself")
+
 struct ladder_rung {
     const char *name, *idea;
 };
-extern const struct ladder_rung ladder_rungs[];
-extern const int ladder_rung_count;
+struct ladder_rung_list {
+    const struct ladder_rung *rungs;
+    int count;
+};
+extern const struct ladder_rung_list ladder_rungs, ladder_softmax_rungs, ladder_row_rungs, ladder_column_rungs;
 
 /* A table has what an experiment found, to be printed in columns or as JSON. Numbers are kept in base units: seconds, bytes a
    second, and ratios. The format says how they are printed in columns. */
@@ -91,43 +116,53 @@ int ladder_table_column(struct ladder_table *table, const char *key, const char 
 void ladder_table_verdict(struct ladder_table *table, struct ladder_cell *cell, const char *why);
 void ladder_table_free(struct ladder_table *table); /* the rows; the table itself is the caller's */
 
+struct ladder_shape {
+    uint64_t rows, columns;
+};
+
 /* What one table is asked to be about. */
 struct ladder_request {
     allfold_type type; /* ALLFOLD_INT32, ALLFOLD_F32 or ALLFOLD_F64 */
     allfold_fold fold; /* ALLFOLD_SUM or ALLFOLD_MAX */
     uint64_t count;
     int block;         /* threads: 64, 128, 256, 512 or 1024 */
-    int rung;          /* of ladder_rungs; -1: all */
+    int rung;          /* of the topic's; -1: all */
     uint64_t columns;  /* of the matrix, coalescing only; 0: as many as rows, or nearly */
     int part;          /* of the topic's parts */
+    struct ladder_shape shape; /* of the matrix, for topics that have shapes; count is its elements */
 };
 
 /* Fills one empty table, on this rank's GPU, with the same columns and as many rows on all ranks. */
 typedef allfold_status ladder_run(struct gpu *gpu, const struct ladder_request *request,
                                   struct ladder_table *table, struct error *error);
 
-ladder_run ladder_rungs_run, ladder_softmax_run;
+ladder_run ladder_rungs_run, ladder_softmax_run, ladder_rows_run, ladder_columns_run;
+
+/* Run rungs without timing them. Each result is compared with the oracle, and the input with its original contents. *table, made by
+   ladder_check_begin, collects the findings of all calls. */
+ladder_run ladder_rungs_check, ladder_rows_check, ladder_columns_check;
 
 /* What `allfold ladder TOPIC` may name; the first, without a name, is the ladder itself. */
 enum { LADDER_TAKES_TYPE = 1, LADDER_TAKES_FOLD = 2, LADDER_TAKES_BLOCK = 4, LADDER_TAKES_RUNG = 8,
-       LADDER_TAKES_COLUMNS = 16 };
+       LADDER_TAKES_COLUMNS = 16, LADDER_TAKES_CHECK = 32 };
 struct ladder_topic {
     const char *name;   /* "" for the ladder itself */
     const char *text;   /* what it shows, one line */
-    unsigned takes;     /* which options are valid; the others must not be given. --count always is */
+    const struct ladder_rung_list *rungs; /* NULL: it has none */
+    unsigned takes;     /* which options are valid; the others must not be given */
     int parts;          /* tables it makes for each combination asked for: request.part is 0 .. parts - 1 */
-    const char *counts; /* default of --count: "2^24,2^28" */
-    ladder_run *run;    /* NULL in a build without CUDA */
+    const char *counts; /* default of --count: "2^24,2^28"; NULL: it has shapes instead */
+    const char *shapes; /* default of --shape: "2^18,2^10 2^8,2^20" */
+    ladder_run *run;    /* NULL in a build without CUDA, */
+    ladder_run *check;  /* as this, which is also NULL without LADDER_TAKES_CHECK */
 };
 extern const struct ladder_topic ladder_topics[];
 extern const int ladder_topic_count;
 
-/* Runs rungs without timing them, for many lengths at a time. Each result is compared with the oracle, and the input with its
-   original contents. A length at which a rung differed counts as one failure of the rung. *table, made by ladder_check_begin,
-   collects the findings of all calls. */
-allfold_status ladder_check_begin(int rung, struct ladder_table *table, struct error *error);
-allfold_status ladder_check(struct gpu *gpu, const struct ladder_request *request, struct ladder_table *table,
-                            struct error *error);
+/* The table of a check: a row for each rung that is asked for, -1: all of the list. */
+allfold_status ladder_check_begin(const struct ladder_rung_list *rungs, int rung, struct ladder_table *table, struct error *error);
+/* Counts a check of a rung. why: NULL or empty if it was right; of several failures the first is kept. */
+void ladder_check_note(struct ladder_table *table, const struct ladder_rung *rung, const char *why);
 
 #ifdef __cplusplus
 }

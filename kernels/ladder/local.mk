@@ -26,6 +26,18 @@ ladder_softmax_rungs = \
 	kernels/ladder/softmax_one_block.cu \
 	kernels/ladder/softmax_many_blocks.cu \
 	kernels/ladder/softmax_fused.cu
+# Rungs for rows and columns, and what runs them; whole on the host in tests, with the experiments.
+ladder_line_rungs = \
+	kernels/ladder/thread_a_line.cu \
+	kernels/ladder/block_a_line.cu \
+	kernels/ladder/warp_a_row.cu \
+	kernels/ladder/row_vectors.cu \
+	kernels/ladder/rows_a_warp.cu \
+	kernels/ladder/split_rows.cu \
+	kernels/ladder/column_vectors.cu \
+	kernels/ladder/split_columns.cu \
+	kernels/ladder/line_engine.cu \
+	kernels/ladder/line_sums.cu
 # The other rungs, and what all share.
 ladder_shared = \
 	kernels/ladder/host_recursion.cu \
@@ -44,12 +56,10 @@ ladder_experiments = \
 	kernels/ladder/occupancy.cu \
 	kernels/ladder/experiment.cu
 
-ladder_kernels = $(ladder_classic_rungs) $(ladder_softmax_rungs) $(ladder_shared) $(ladder_experiments)
+ladder_kernels = $(ladder_classic_rungs) $(ladder_softmax_rungs) $(ladder_line_rungs) $(ladder_shared) $(ladder_experiments)
 if HAVE_CUDA
 libladder_a_SOURCES += $(ladder_kernels)
 cuda_depends += $(ladder_kernels:.cu=.d)
-else
-libladder_a_SOURCES += kernels/ladder/absent.c
 endif
 
 noinst_HEADERS += \
@@ -58,6 +68,8 @@ noinst_HEADERS += \
 	kernels/ladder/ladder.h \
 	kernels/ladder/ladder_experiments.h \
 	kernels/ladder/levels.h \
+	kernels/ladder/line_parts.cuh \
+	kernels/ladder/lines.h \
 	kernels/ladder/oracle.h \
 	kernels/ladder/parts.cuh \
 	kernels/ladder/rung.cuh \

@@ -81,6 +81,36 @@ void ladder_oracle_line_sums(const struct ladder_lines *lines, int32_t *sums)
     }
 }
 
+int ladder_line_bits(uint64_t length)
+{
+    int bits = 24; /* 2^(24-bits) such integers have a sum of 2^23 at most; f32 holds all integers up to 2^24 */
+    while (bits > 1 && length > (UINT64_C(1) << (24 - bits)))
+        bits--;
+    return bits;
+}
+
+void ladder_oracle_lines(const struct ladder_lines *lines, int bits, struct ladder_line *found)
+{
+    const uint64_t peak = lines->n > 0 ? numbers_peak(lines->n) : 0;
+#pragma omp parallel for schedule(static) if (lines->n > CHUNK)
+    for (uint64_t line = 0; line < lines->count; line++) {
+        int64_t sum = 0, magnitudes = 0;
+        for (uint64_t place = 0; place < lines->length; place++) {
+            const int64_t number = numbers_at(line * lines->line_stride + place * lines->place_stride, peak, bits);
+            sum += number;
+            magnitudes += number < 0 ? -number : number;
+        }
+        found[line] = (struct ladder_line){(double)sum, (double)magnitudes};
+    }
+}
+
+bool ladder_line_differs(const struct ladder_line *line, uint64_t length, double sum)
+{
+    const bool exact = line->magnitudes <= 0x1p24;
+    const double tolerance = exact ? 0.0 : 1.01 * 0x1p-24 * (double)length * line->magnitudes;
+    return !(fabs(sum - line->sum) <= tolerance); /* NaN differs */
+}
+
 static const char *integers_differ(int64_t found, int64_t expected, char *why, size_t why_bytes)
 {
     if (found == expected)

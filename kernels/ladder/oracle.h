@@ -20,12 +20,25 @@ struct ladder_oracle {
 /* Of the n elements of that type. Takes all CPU threads. */
 void ladder_oracle_compute(allfold_type type, uint64_t n, struct ladder_oracle *oracle);
 
-/* The rows or columns of a matrix of n int32: place j of line i is element i * line_stride + j * place_stride. */
+/* The rows or columns of a matrix of n elements: place j of line i is element i * line_stride + j * place_stride. */
 struct ladder_lines {
     uint64_t n, count, length, line_stride, place_stride;
 };
-/* The sum of each line, modulo 2^32. Uses all CPU threads. */
+/* The sum of each line of int32, modulo 2^32. Uses all CPU threads. */
 void ladder_oracle_line_sums(const struct ladder_lines *lines, int32_t *sums);
+
+/* The largest `bits`, of 1 to 24, with which no sum of a line's integers rounds in f32, whatever the order: elements are integers in
+   [-2^(bits-1), 2^(bits-1)), and a large one. A line of more than 2^24 places may round. */
+int ladder_line_bits(uint64_t length);
+
+/* A line of f32 that are such integers: their sum, and that of their absolute values. */
+struct ladder_line {
+    double sum, magnitudes;
+};
+/* Of each line. Uses all CPU threads. */
+void ladder_oracle_lines(const struct ladder_lines *lines, int bits, struct ladder_line *found);
+/* Whether a sum of the line differs from the oracle's: at all, or, if sums may round, by more than its additions may amount to. */
+bool ladder_line_differs(const struct ladder_line *line, uint64_t length, double sum);
 
 /* What a rung found, and what it may be blamed for. */
 struct ladder_answer {

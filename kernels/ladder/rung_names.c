@@ -1,9 +1,11 @@
 /* The rungs' names and ideas. In every build, also in one without CUDA. */
 #include "kernels/ladder/ladder.h"
 
-const struct ladder_rung ladder_rungs[] = {
 #define ROW(ID, name, idea) {name, idea},
-    LADDER_RUNGS(ROW)
-#undef ROW
-};
-const int ladder_rung_count = sizeof ladder_rungs / sizeof *ladder_rungs;
+#define LIST(list, ROWS)                                \
+    static const struct ladder_rung list##_all[] = {ROWS(ROW)}; \
+    const struct ladder_rung_list list = {list##_all, sizeof list##_all / sizeof *list##_all};
+LIST(ladder_rungs, LADDER_RUNGS)
+LIST(ladder_softmax_rungs, LADDER_SOFTMAX_RUNGS)
+LIST(ladder_row_rungs, LADDER_ROW_RUNGS)
+LIST(ladder_column_rungs, LADDER_COLUMN_RUNGS)

@@ -157,8 +157,8 @@ static allfold_status measure(struct climb *climb, int rung, struct error *error
     struct ladder_cell *const row = ladder_table_row(climb->table, error);
     if (row == NULL)
         return error->status;
-    snprintf(row[RUNG].text, sizeof row[RUNG].text, "%s", ladder_rungs[rung].name);
-    snprintf(row[IDEA].text, sizeof row[IDEA].text, "%s", ladder_rungs[rung].idea);
+    snprintf(row[RUNG].text, sizeof row[RUNG].text, "%s", ladder_rungs.rungs[rung].name);
+    snprintf(row[IDEA].text, sizeof row[IDEA].text, "%s", ladder_rungs.rungs[rung].idea);
     fill_row(&r, &times, climb->ceiling, &climb->earlier, row);
     ladder_table_verdict(climb->table, &row[CORRECT], why);
     return ALLFOLD_OK;
@@ -180,45 +180,22 @@ allfold_status ladder_rungs_run(struct gpu *gpu, const struct ladder_request *re
                != ALLFOLD_OK)
         return error->status;
     ladder_facts(gpu, climb.ceiling, table);
-    for (int rung = 0; rung < ladder_rung_count; rung++)
+    for (int rung = 0; rung < ladder_rungs.count; rung++)
         if ((request->rung < 0 || request->rung == rung)
             && measure(&climb, rung, error) != ALLFOLD_OK)
             break;
     return error->status;
 }
 
-enum { CHECK_RUNG, CHECK_LENGTHS, CHECK_WRONG, CHECK_VERDICT };
-
-allfold_status ladder_check_begin(int rung, struct ladder_table *table, struct error *error)
-{
-    ladder_table_column(table, "rung", "rung", LADDER_TEXT);
-    ladder_table_column(table, "checks", "checks", LADDER_INTEGER);
-    ladder_table_column(table, "wrong", "wrong", LADDER_INTEGER);
-    ladder_table_column(table, "correct", "result", LADDER_VERDICT);
-    table->compared = -1;
-    snprintf(table->title, sizeof table->title, "every result compared with the oracle, nothing timed");
-    for (int i = 0; i < ladder_rung_count; i++) {
-        struct ladder_cell *const row = rung < 0 || rung == i ? ladder_table_row(table, error) : NULL;
-        if (error->status != ALLFOLD_OK)
-            break;
-        if (row == NULL)
-            continue;
-        snprintf(row[CHECK_RUNG].text, sizeof row[CHECK_RUNG].text, "%s", ladder_rungs[i].name);
-        row[CHECK_LENGTHS].number = row[CHECK_WRONG].number = 0.0;
-        ladder_table_verdict(table, &row[CHECK_VERDICT], NULL);
-    }
-    return error->status;
-}
-
-allfold_status ladder_check(struct gpu *gpu, const struct ladder_request *request, struct ladder_table *table,
-                            struct error *error)
+/* A length at which a rung differs counts as one failure of the rung. */
+allfold_status ladder_rungs_check(struct gpu *gpu, const struct ladder_request *request, struct ladder_table *table,
+                                  struct error *error)
 {
     struct subject subject;
-    struct ladder_cell *row = table->cells;
     if (subject_make(gpu, request, &subject, error) != ALLFOLD_OK)
         return error->status;
-    for (int rung = 0; rung < ladder_rung_count; rung++) {
-        char why[LADDER_TEXT_BYTES] = "";
+    for (int rung = 0; rung < ladder_rungs.count; rung++) {
+        char why[LADDER_TEXT_BYTES] = "", where[LADDER_TEXT_BYTES];
         struct reduction r = {};
         if (request->rung >= 0 && request->rung != rung)
             continue;
@@ -227,14 +204,9 @@ allfold_status ladder_check(struct gpu *gpu, const struct ladder_request *reques
         if (reduction_plan(rungs[rung], request, &r, error) != ALLFOLD_OK
             || check(&r, &subject, why, error) != ALLFOLD_OK || check_input(&r, why, error) != ALLFOLD_OK)
             return error->status;
-        row[CHECK_LENGTHS].number += 1.0;
-        if (why[0] != '\0' && row[CHECK_WRONG].number++ == 0.0) {
-            char where[LADDER_TEXT_BYTES];
-            snprintf(where, sizeof where, "%s %s n=%llu block=%d: %.60s", allfold_fold_name(request->fold),
-                     allfold_type_name(request->type), (unsigned long long)request->count, request->block, why);
-            ladder_table_verdict(table, &row[CHECK_VERDICT], where);
-        }
-        row += table->column_count;
+        snprintf(where, sizeof where, "%s %s n=%llu block=%d: %.60s", allfold_fold_name(request->fold),
+                 allfold_type_name(request->type), (unsigned long long)request->count, request->block, why);
+        ladder_check_note(table, &ladder_rungs.rungs[rung], why[0] != '\0' ? where : NULL);
     }
     return ALLFOLD_OK;
 }

@@ -1,5 +1,5 @@
 /* The softmax ladder: y[i] = exp(x[i] - max) / sum of exp(x - max), f32, each rung with fewer trips through memory than
-   the one before. A rung is one file that defines softmax_NAME, and a line here: X(NAME, name, idea). */
+   the one before. A rung is one file that defines softmax_NAME, and a line of LADDER_SOFTMAX_RUNGS. */
 #pragma once
 
 #include "kernels/ladder/rung.cuh"
@@ -7,12 +7,6 @@
 #include "kernels/kernels.h"
 
 struct gpu;
-
-#define LADDER_SOFTMAX_RUNGS(X)                                                                               \
-    X(one_block, "one-block", "three kernels of one block: maximum; exponentials and their sum; division")    \
-    X(many_blocks, "many-blocks", "the same three over the whole GPU, partials reduced by launches between")   \
-    X(fused, "fused", "maximum and sum in one pass; the exponentials made again when they are written")       \
-    X(engine, "engine", "allfold's two kernels: tiles, vectors, backwards through the second pass")
 
 struct softmax_job {
     struct gpu *gpu;

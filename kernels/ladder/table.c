@@ -1,10 +1,11 @@
-/* Tables: what experiments find, row by row. */
+/* Tables: what experiments and checks find, row by row. */
 #include "kernels/ladder/ladder.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct ladder_cell *ladder_table_row(struct ladder_table *table, struct error *error)
 {
@@ -53,4 +54,37 @@ void ladder_table_free(struct ladder_table *table)
     free(table->cells);
     table->cells = NULL;
     table->row_count = 0;
+}
+
+enum { CHECK_RUNG, CHECK_COUNT, CHECK_WRONG, CHECK_VERDICT };
+
+allfold_status ladder_check_begin(const struct ladder_rung_list *rungs, int rung, struct ladder_table *table, struct error *error)
+{
+    ladder_table_column(table, "rung", "rung", LADDER_TEXT);
+    ladder_table_column(table, "checks", "checks", LADDER_INTEGER);
+    ladder_table_column(table, "wrong", "wrong", LADDER_INTEGER);
+    ladder_table_column(table, "correct", "result", LADDER_VERDICT);
+    table->compared = -1;
+    snprintf(table->title, sizeof table->title, "every result compared with the oracle, nothing timed");
+    for (int i = 0; i < rungs->count; i++) {
+        struct ladder_cell *const row = rung < 0 || rung == i ? ladder_table_row(table, error) : NULL;
+        if (error->status != ALLFOLD_OK)
+            break;
+        if (row == NULL)
+            continue;
+        snprintf(row[CHECK_RUNG].text, sizeof row[CHECK_RUNG].text, "%s", rungs->rungs[i].name);
+        row[CHECK_COUNT].number = row[CHECK_WRONG].number = 0.0;
+        ladder_table_verdict(table, &row[CHECK_VERDICT], NULL);
+    }
+    return error->status;
+}
+
+void ladder_check_note(struct ladder_table *table, const struct ladder_rung *rung, const char *why)
+{
+    struct ladder_cell *row = table->cells;
+    while (strcmp(row[CHECK_RUNG].text, rung->name) != 0)
+        row += table->column_count;
+    row[CHECK_COUNT].number += 1.0;
+    if (why != NULL && why[0] != '\0' && row[CHECK_WRONG].number++ == 0.0)
+        ladder_table_verdict(table, &row[CHECK_VERDICT], why);
 }

@@ -46,8 +46,8 @@ struct command_table {
 
 /* The ladder's options. */
 struct ladder_settings {
-    const char *counts, *type, *fold, *block, *rung; /* NULL if not given */
-    uint64_t columns;                                /* 0 if not given */
+    const char *counts, *shapes, *type, *fold, *block, *rung; /* NULL if not given */
+    uint64_t columns;                                         /* 0 if not given */
     bool list;
 };
 

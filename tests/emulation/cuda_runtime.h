@@ -37,6 +37,9 @@ struct alignas(16) uint4 {
     unsigned int x, y, z, w;
 };
 static inline uint4 make_uint4(unsigned int x, unsigned int y, unsigned int z, unsigned int w) { return {x, y, z, w}; }
+struct alignas(16) float4 {
+    float x, y, z, w;
+};
 
 extern uint3 threadIdx, blockIdx;
 extern dim3 blockDim, gridDim;

@@ -53,7 +53,7 @@ tests_emulation_test_ladder_LDADD = \
 	tests/emulation/kernels/ladder/oracle.o \
 	libfiles.a libcore.a -lm
 tests_emulation_test_ladder_LINK = $(EMULATION_LINK)
-emulated_experiments = $(addprefix tests/emulation/,$(ladder_experiments:.cu=.o)) \
+emulated_experiments = $(addprefix tests/emulation/,$(ladder_experiments:.cu=.o) $(ladder_line_rungs:.cu=.o)) \
 	tests/emulation/kernels/ladder/input.o \
 	tests/emulation/kernels/ladder/levels.o
 tests_emulation_test_experiments_SOURCES =
@@ -61,6 +61,7 @@ tests_emulation_test_experiments_LDADD = \
 	tests/emulation/emulation.o \
 	tests/emulation/test_experiments.o \
 	$(emulated_experiments) \
+	$(emulated_kernels) \
 	tests/emulation/shared_end.o \
 	tests/emulation/kernels/ladder/oracle.o \
 	libladder.a libfiles.a libcore.a -lm
@@ -72,8 +73,7 @@ tests_emulation_allfold_SOURCES =
 standin_objects = \
 	tests/emulation/standin/standin.o \
 	$(patsubst src/%.c,tests/emulation/standin/%.o,$(cuda_backend)) \
-	tests/emulation/standin/kernels/ladder/absent.o \
-	$(addprefix tests/emulation/standin/,$(filter-out %/absent.o,$(filter kernels/%.o,$(libladder_a_SOURCES:.c=.o)))) \
+	$(addprefix tests/emulation/standin/,$(filter kernels/%.o,$(libladder_a_SOURCES:.c=.o))) \
 	$(addprefix tests/emulation/standin/,$(filter bench/%.o,$(libbench_a_SOURCES:.c=.o))) \
 	tests/emulation/standin/measure/absent.o tests/emulation/standin/measure/times.o
 tests_emulation_allfold_LDADD = \

@@ -1,6 +1,6 @@
-/* The experiments of `allfold ladder` on the host, whole: their kernels emulated, their rows checked by their own oracle,
-   at counts and shapes that are no multiples of anything. Time and bandwidth mean nothing here. This file stands in for
-   measure.cu and ceiling.cu. */
+/* The experiments of `allfold ladder` and its chapters on rows and columns on the host, whole: their kernels emulated, their results
+   checked by their own oracle, at counts and shapes that are no multiples of anything. Time and bandwidth mean nothing here. This
+   file stands in for measure.cu and ceiling.cu. */
 #define TAP_WITHOUT_MPI
 #include <stdarg.h>
 #include <stdio.h>
@@ -110,7 +110,7 @@ static void test(const char *name, ladder_run *experiment, int parts, struct lad
     tap_ok(true, "%s of %llu, %llu columns", name, (unsigned long long)request.count, (unsigned long long)request.columns);
 }
 
-static const struct ladder_request plain = {ALLFOLD_INT32, ALLFOLD_SUM, 0, 64, -1, 0, 0};
+static const struct ladder_request plain = {ALLFOLD_INT32, ALLFOLD_SUM, 0, 64, -1, 0, 0, {0, 0}};
 
 static struct ladder_request request_of(uint64_t count, uint64_t columns, int block)
 {
@@ -121,8 +121,46 @@ static struct ladder_request request_of(uint64_t count, uint64_t columns, int bl
     return request;
 }
 
+/* All rungs of a chapter over matrices with so many lines, of such a length: timed, and only checked. */
+static void test_lines(const char *name, ladder_run *timed, ladder_run *checked, const struct ladder_rung_list *rungs)
+{
+    static const struct {
+        uint64_t count, length;
+    } shapes[] = {{0, 0},   {0, 5},   {5, 0},  {1, 1},    {1, 31},   {31, 1},   {1, 33},     {33, 1},    {2, 3},    {3, 2},
+                  {99, 5},  {65, 9},  {70, 17}, {33, 16}, {31, 33},  {33, 32},  {7, 129},    {64, 31},   {300, 37}, {37, 1001},
+                  {2, 4096}, {3, 4097}, {8, 128}, {129, 256}, {1024, 24}, {1025, 130}, {1, 16385}, {6, 16500}};
+    const bool rows = rungs == &ladder_row_rungs;
+    struct ladder_request request = plain;
+    struct ladder_table table = {};
+    struct error error = {};
+    char why[400] = "";
+    uint64_t order = 0;
+    for (const auto &shape : shapes) {
+        request.shape = {rows ? shape.count : shape.length, rows ? shape.length : shape.count};
+        request.count = shape.count * shape.length;
+        emulation_order(order++);
+        if (run(timed, &request, why) != rungs->count) {
+            tap_ok(false, "%s, %llu of length %llu", name, (unsigned long long)shape.count, (unsigned long long)shape.length);
+            tap_note("%s", why);
+            return;
+        }
+    }
+    tap_ok(true, "%s, every rung and shape", name);
+    struct gpu gpu = {};
+    gpu.device.multiprocessors = 3;
+    table.correct = true;
+    request.rung = rungs->count - 2;
+    ladder_check_begin(rungs, request.rung, &table, &error);
+    tap_ok(checked(&gpu, &request, &table, &error) == ALLFOLD_OK && table.row_count == 1 && table.correct && table.cells[1].number == 1.0,
+           "%s, one rung, checked", name);
+    ladder_table_free(&table);
+    ladder_empty(&gpu);
+}
+
 int main()
 {
+    test_lines("rows", ladder_rows_run, ladder_rows_check, &ladder_row_rungs);
+    test_lines("columns", ladder_columns_run, ladder_columns_check, &ladder_column_rungs);
     static const struct {
         uint64_t rows, columns, more;
     } shapes[] = {{1, 1, 0},   {1, 257, 0},   {257, 1, 0},   {31, 33, 0},    {32, 256, 0},   {256, 32, 0},

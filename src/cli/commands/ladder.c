@@ -9,12 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANGES_MAX = 64 };
+enum { RANGES_MAX = 64, SHAPES_MAX = 64 };
 #define BLOCK_DEFAULT "256"
 
 /* The lengths that --check runs without --count: every length up to two warps and more, lengths up to several levels of small
    blocks, and two of many levels. */
 #define CHECK_COUNTS "0-70,71-4200:59,1048576,16777217"
+/* The shapes that --check runs without --shape: empty ones, single lines, lengths around all by which the rungs cut, and lines that are
+   split once and twice. */
+#define CHECK_SHAPES                                                                                                           \
+    "0,0 0,5 5,0 1,1 1,31 1,33 31,1 33,1 2,3 3,2 100,4 99,5 70,8 65,9 33,16 31,31 32,33 33,32 31,64 7,65 1000,37 37,1000 37,1001 " \
+    "3,4096 5,4097 3,8193 129,255 128,1024 257,1025 300,2051 1,16777217 16777217,1"
 
 /* Numbers first, first + step, ... last. */
 struct counts {
@@ -25,10 +30,11 @@ struct counts {
 struct plan {
     const struct ladder_topic *topic;
     struct counts counts[RANGES_MAX];
+    struct ladder_shape shapes[SHAPES_MAX]; /* of topics that have shapes, instead of counts */
     allfold_type types[3];
     allfold_fold folds[2];
     int blocks[5];
-    int count_count, type_count, fold_count, block_count;
+    int count_count, shape_count, type_count, fold_count, block_count;
     int rung;
 };
 
@@ -72,6 +78,32 @@ static allfold_status parse_counts(const char *text, struct plan *plan, struct e
                      text);
 }
 
+/* "2^18,1000": a launch has fewer than 2^31 blocks, so a matrix has no more rows or columns. */
+static bool parse_shape(char *text, struct ladder_shape *shape)
+{
+    char *const comma = strchr(text, ',');
+    if (comma == NULL)
+        return false;
+    *comma = '\0';
+    return parse_count(text, &shape->rows) && parse_count(comma + 1, &shape->columns) && shape->rows <= INT32_MAX
+           && shape->columns <= INT32_MAX && shape->rows * shape->columns <= MEASURED_COUNT_MAX;
+}
+
+/* Shapes separated by blanks. */
+static allfold_status parse_shapes(const char *text, struct plan *plan, struct error *error)
+{
+    char copy[SHAPES_MAX * 24];
+    char *rest = copy, *item;
+    bool right = strlen(text) < sizeof copy;
+    snprintf(copy, sizeof copy, "%s", text);
+    while (right && (item = strsep(&rest, " ")) != NULL)
+        right = plan->shape_count < SHAPES_MAX && parse_shape(item, &plan->shapes[plan->shape_count++]);
+    if (right)
+        return ALLFOLD_OK;
+    return error_set(error, ALLFOLD_BAD_ARGUMENT,
+                     "ladder: --shape: expected ROWS,COLUMNS such as 2^18,1000, each below 2^31, found '%.100s'", text);
+}
+
 static allfold_status find_topic(const char *name, struct plan *plan, struct error *error)
 {
     const char *names[16];
@@ -90,34 +122,52 @@ static allfold_status find_topic(const char *name, struct plan *plan, struct err
 
 static allfold_status find_rung(const char *name, struct plan *plan, struct error *error)
 {
+    const struct ladder_rung_list *const list = plan->topic->rungs;
     const char *names[64];
     size_t count = 0;
-    for (int i = 0; i < ladder_rung_count; i++) {
-        if (strcmp(ladder_rungs[i].name, name) == 0) {
+    for (int i = 0; i < list->count; i++) {
+        if (strcmp(list->rungs[i].name, name) == 0) {
             plan->rung = i;
             return ALLFOLD_OK;
         }
         if (count < sizeof names / sizeof *names)
-            names[count++] = ladder_rungs[i].name;
+            names[count++] = list->rungs[i].name;
     }
-    return error_set(error, ALLFOLD_BAD_ARGUMENT, "ladder: --rung: '%.100s' is no rung%s: see allfold ladder --list",
-                     name, suggest(name, names, count, "").text);
+    return error_set(error, ALLFOLD_BAD_ARGUMENT, "ladder: --rung: '%.100s' is no rung%s: see allfold ladder%s%s --list", name,
+                     suggest(name, names, count, "").text, plan->topic->name[0] != '\0' ? " " : "", plan->topic->name);
 }
 
-/* Refuses an option that has no meaning for the topic. */
-static void refuse(const struct plan *plan, bool given, unsigned takes, const char *name, struct error *error)
+/* Refuses an option that is given but has no meaning for the topic. */
+static void refuse(const struct plan *plan, bool given, bool takes, const char *name, struct error *error)
 {
-    if (given && (plan->topic->takes & takes) == 0)
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "ladder %s takes no --%s", plan->topic->name, name);
+    if (given && !takes)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "ladder%s%s takes no --%s", plan->topic->name[0] != '\0' ? " " : "",
+                  plan->topic->name, name);
+}
+
+static allfold_status refuse_options(const struct settings *settings, const struct plan *plan, struct error *error)
+{
+    const struct ladder_settings *const asked = &settings->ladder;
+    const struct ladder_topic *const topic = plan->topic;
+    refuse(plan, asked->type != NULL, topic->takes & LADDER_TAKES_TYPE, "type", error);
+    refuse(plan, asked->fold != NULL, topic->takes & LADDER_TAKES_FOLD, "fold", error);
+    refuse(plan, asked->block != NULL, topic->takes & LADDER_TAKES_BLOCK, "block", error);
+    refuse(plan, asked->rung != NULL, topic->takes & LADDER_TAKES_RUNG, "rung", error);
+    refuse(plan, settings->check, topic->takes & LADDER_TAKES_CHECK, "check", error);
+    refuse(plan, asked->columns != 0, topic->takes & LADDER_TAKES_COLUMNS, "columns", error);
+    refuse(plan, asked->counts != NULL, topic->counts != NULL, "count", error);
+    refuse(plan, asked->shapes != NULL, topic->shapes != NULL, "shape", error);
+    refuse(plan, asked->list, topic->rungs != NULL, "list", error);
+    return error->status;
 }
 
 /* An option that is not given means the default, "all" means every value. */
-static void plan_lists(const struct ladder_settings *asked, bool check, struct plan *plan)
+static void plan_lists(const struct ladder_settings *asked, bool all, struct plan *plan)
 {
     static const allfold_type types[] = {ALLFOLD_INT32, ALLFOLD_F32, ALLFOLD_F64};
     static const allfold_fold folds[] = {ALLFOLD_SUM, ALLFOLD_MAX};
-    const char *const type = asked->type != NULL ? asked->type : check ? "all" : "f32";
-    const char *const fold = asked->fold != NULL ? asked->fold : check ? "all" : "sum";
+    const char *const type = asked->type != NULL ? asked->type : all ? "all" : "f32";
+    const char *const fold = asked->fold != NULL ? asked->fold : all ? "all" : "sum";
     for (int i = 0; i < 3; i++)
         if (strcmp(type, "all") == 0 || strcmp(type, allfold_type_name(types[i])) == 0)
             plan->types[plan->type_count++] = types[i];
@@ -136,23 +186,49 @@ static allfold_status make_plan(const struct settings *settings, struct plan *pl
     *plan = (struct plan){.rung = -1};
     if (find_topic(settings->operand != NULL ? settings->operand : "", plan, error) != ALLFOLD_OK)
         return error->status;
-    refuse(plan, asked->type != NULL, LADDER_TAKES_TYPE, "type", error);
-    refuse(plan, asked->fold != NULL, LADDER_TAKES_FOLD, "fold", error);
-    refuse(plan, asked->block != NULL, LADDER_TAKES_BLOCK, "block", error);
-    refuse(plan, asked->rung != NULL, LADDER_TAKES_RUNG, "rung", error);
-    refuse(plan, settings->check, LADDER_TAKES_RUNG, "check", error);
-    refuse(plan, asked->columns != 0, LADDER_TAKES_COLUMNS, "columns", error);
+    if (refuse_options(settings, plan, error) != ALLFOLD_OK)
+        return error->status;
     if (asked->rung != NULL)
         find_rung(asked->rung, plan, error);
-    plan_lists(asked, settings->check, plan);
+    plan_lists(asked, settings->check && (plan->topic->takes & LADDER_TAKES_TYPE) != 0, plan);
+    if (plan->topic->shapes != NULL) {
+        const char *const shapes = settings->check ? CHECK_SHAPES : plan->topic->shapes;
+        return parse_shapes(asked->shapes != NULL ? asked->shapes : shapes, plan, error);
+    }
     const char *const counts = settings->check ? CHECK_COUNTS : plan->topic->counts;
     return parse_counts(asked->counts != NULL ? asked->counts : counts, plan, error);
+}
+
+/* What is done with each combination of what the user asked for. */
+struct each {
+    struct session *session;
+    void (*work)(void *argument, const struct ladder_request *request);
+    void *argument;
+    int parts;
+};
+
+static void each_part(const struct each *each, struct ladder_request *request)
+{
+    for (request->part = 0; request->part < each->parts; request->part++)
+        if (each->session->error.status == ALLFOLD_OK)
+            each->work(each->argument, request);
+}
+
+static void each_count(const struct each *each, const struct counts *counts, struct ladder_request *request)
+{
+    for (uint64_t step = 0; step <= (counts->last - counts->first) / counts->step; step++) {
+        request->count = counts->first + step * counts->step;
+        each_part(each, request);
+        if (each->session->error.status != ALLFOLD_OK)
+            return;
+    }
 }
 
 /* Calls work for every combination, until one fails. Every rank does the same. */
 static void for_each(const struct plan *plan, struct session *session,
                      void (*work)(void *argument, const struct ladder_request *request), void *argument)
 {
+    const struct each each = {session, work, argument, plan->topic->parts};
     const int combinations = plan->type_count * plan->fold_count * plan->block_count;
     for (int i = 0; i < combinations; i++) {
         struct ladder_request request = {
@@ -162,16 +238,12 @@ static void for_each(const struct plan *plan, struct session *session,
             .rung = plan->rung,
             .columns = session->settings->ladder.columns,
         };
-        for (int range = 0; range < plan->count_count; range++) {
-            const struct counts *const counts = &plan->counts[range];
-            for (uint64_t step = 0; step <= (counts->last - counts->first) / counts->step; step++) {
-                request.count = counts->first + step * counts->step;
-                for (request.part = 0; request.part < plan->topic->parts; request.part++) {
-                    if (session->error.status != ALLFOLD_OK)
-                        return;
-                    work(argument, &request);
-                }
-            }
+        for (int range = 0; range < plan->count_count; range++)
+            each_count(&each, &plan->counts[range], &request);
+        for (int shape = 0; shape < plan->shape_count; shape++) {
+            request.shape = plan->shapes[shape];
+            request.count = request.shape.rows * request.shape.columns;
+            each_part(&each, &request);
         }
     }
 }
@@ -196,7 +268,7 @@ static void run_table(void *argument, const struct ladder_request *request)
 static void run_check(void *argument, const struct ladder_request *request)
 {
     struct run *const run = argument;
-    ladder_check(run->ladder, request, &run->checks, &run->session->error);
+    run->plan->topic->check(run->ladder, request, &run->checks, &run->session->error);
 }
 
 static void run_all(struct run *run)
@@ -207,21 +279,21 @@ static void run_all(struct run *run)
         return;
     }
     run->checks = (struct ladder_table){.correct = true, .compared = -1};
-    ladder_check_begin(run->plan->rung, &run->checks, &session->error);
+    ladder_check_begin(run->plan->topic->rungs, run->plan->rung, &run->checks, &session->error);
     for_each(run->plan, session, run_check, run);
     ladder_report_table(&run->report, run->plan->topic, NULL, &run->checks);
     ladder_table_free(&run->checks);
 }
 
-static void print_list(const struct session *session)
+static void print_list(const struct session *session, const struct ladder_rung_list *rungs)
 {
     struct json_object *list = json_object_new_array();
-    for (int i = 0; i < ladder_rung_count; i++) {
+    for (int i = 0; i < rungs->count; i++) {
         struct json_object *object = json_object_new_object();
         if (!session->settings->json)
-            printf("%-20s  %s\n", ladder_rungs[i].name, ladder_rungs[i].idea);
-        json_object_object_add(object, "rung", json_object_new_string(ladder_rungs[i].name));
-        json_object_object_add(object, "idea", json_object_new_string(ladder_rungs[i].idea));
+            printf("%-20s  %s\n", rungs->rungs[i].name, rungs->rungs[i].idea);
+        json_object_object_add(object, "rung", json_object_new_string(rungs->rungs[i].name));
+        json_object_object_add(object, "idea", json_object_new_string(rungs->rungs[i].idea));
         json_object_array_add(list, object);
     }
     if (session->settings->json) {
@@ -250,7 +322,7 @@ void ladder_command_run(struct session *session)
         return;
     if (session->settings->ladder.list) {
         if (session_comm(session)->rank == 0)
-            print_list(session);
+            print_list(session, plan.topic->rungs);
         return;
     }
     gpu_open(session_comm(session)->local_rank, &run.ladder, &session->error);
