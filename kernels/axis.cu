@@ -4,19 +4,6 @@
 #include "kernels/axis_family.h"
 #include "kernels/softmax.cuh"
 
-bool axis_finishes(enum monoid monoid)
-{
-    switch (monoid) {
-#define ROW(name, ...)    \
-    case MONOID_##name: \
-        return monoid_facts[monoid].operands == 1;
-        STRUCT_MONOIDS(ROW)
-#undef ROW
-    default:
-        return false; /* words */
-    }
-}
-
 int axis_launch(const struct axis_work *work, int multiprocessors, void *stream)
 {
 #define ROW(nothing, value) axis_launch_##value,
@@ -25,8 +12,6 @@ int axis_launch(const struct axis_work *work, int multiprocessors, void *stream)
     const enum value value = type_value(work->type);
     if (work->box.outer * work->box.inner == 0)
         return cudaSuccess;
-    if (work->finish != nullptr && !axis_finishes(work->monoid))
-        return cudaErrorInvalidValue;
     return value < VALUE_COUNT ? launches[value](work, multiprocessors, stream) : cudaErrorInvalidValue;
 }
 

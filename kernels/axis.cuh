@@ -20,7 +20,8 @@ struct axis_cut {
     struct box box;
     allfold_type type;
     int bytes_bits;          /* log2 of an element's bytes */
-    uint64_t results, first;
+    uint64_t results, from;  /* of this launch: their number, and the first */
+    uint64_t first;          /* the index along the axis of x[0] */
     uint64_t splits, chunk;  /* of the length, in elements */
     uint64_t stride;         /* of partials, in bytes */
     struct axis_seats seats;
@@ -86,6 +87,8 @@ template <class Exact> struct axis_words {
     typedef typename Exact::value value;
     typedef axis_ends<value, Exact::indexed> ordered;
     typedef typename Exact::partial state;
+    typedef typename Exact::whole partial;
+    static constexpr enum monoid monoid = Exact::monoid;
     static constexpr enum cost cost = Exact::indexed ? COST_STATS : COST_MUCH;
     struct words_only {
         int64_t of[Exact::words];
@@ -133,6 +136,7 @@ template <class Exact> struct axis_words {
         for (struct exact_sink &sink : sinks)
             exact_sink_normalise(&sink);
     }
+    static __device__ __forceinline__ void finish(const ordered &, const struct axis_finish &, uint64_t) {} /* see words_finish */
     static __device__ __forceinline__ ordered end_identity()
     {
         ordered end;
@@ -212,7 +216,7 @@ static __device__ __forceinline__ void member_take(typename Axis::state *state, 
     typedef typename Axis::value value;
     constexpr uint32_t size = AXIS_SHAPE.tile;
     const uint64_t begin = split * cut.chunk, left = cut.box.length - begin, stride = cut.box.axis_stride;
-    const struct axis_run run = {(const char *)x + ((row_at(cut.box, r) + begin * stride) << cut.bytes_bits),
+    const struct axis_run run = {(const char *)x + ((row_at(cut.box, cut.from + r) + begin * stride) << cut.bytes_bits),
                                  left < cut.chunk ? left : cut.chunk, stride, cut.type, cut.aligned};
     const int run_bits = stride == 1 ? 4 - cut.bytes_bits : Axis::has_rest ? 0 : 4;
     struct axis_tile tile = {(uint64_t)member << run_bits, (uint64_t)cut.seats.members << run_bits, run_bits};
@@ -253,13 +257,6 @@ static __device__ __forceinline__ void members_combine(typename Axis::ordered *m
         Axis::combine(mine, &slots[seat.group * warps + warp]);
 }
 
-/* Finishes result r. Words are finished on the host. */
-template <class Axis> static __device__ __forceinline__ void end_finish(const typename Axis::ordered &end, const struct axis_finish &call, uint64_t r)
-{
-    if constexpr (Axis::words == 0)
-        Axis::finish(end, call, r);
-}
-
 /* Partial of row r and split s: partials + (s * results + r) * stride. */
 template <class Axis>
 static __global__ void __launch_bounds__(axis_plan<Axis>::threads, axis_plan<Axis>::blocks)
@@ -295,7 +292,7 @@ axis_fold(const void *x, const __grid_constant__ struct axis_cut cut, unsigned c
         members_combine<Axis>(&end, slots, seat, seats.members, seats.columns ? seats.groups : 1);
         if (is_row && seat.member == 0) {
             if (Axis::words == 0 && cut.finishes && cut.splits == 1)
-                end_finish<Axis>(end, cut.finish, r);
+                Axis::finish(end, cut.finish, cut.from + r);
             else
                 to->end = end;
         }
@@ -328,7 +325,7 @@ axis_combine(unsigned char *partials, const __grid_constant__ struct axis_cut cu
         members_combine<Axis>(&end, slots, seat, seats.members, 1);
         if (is_row && seat.member == 0) {
             if (Axis::words == 0 && cut.finishes)
-                end_finish<Axis>(end, cut.finish, r);
+                Axis::finish(end, cut.finish, cut.from + r);
             else
                 split_at(0)->end = end;
         }
@@ -342,4 +339,16 @@ axis_combine(unsigned char *partials, const __grid_constant__ struct axis_cut cu
                 sum += split_at(split)->of[i];
             split_at(0)->of[i] = sum;
         }
+}
+
+/* Finishes results of words: a thread a row, because it takes many steps. */
+template <class Axis>
+static __global__ void __launch_bounds__(AXIS_SHAPE.threads)
+words_finish(const unsigned char *partials, const __grid_constant__ struct axis_cut cut)
+{
+    typedef typename Axis::partial partial;
+    static_assert(sizeof(partial) == sizeof(typename Axis::whole), "one layout");
+    const uint64_t r = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (r < cut.results)
+        result_finish<Axis::monoid, typename Axis::value>(*(const partial *)(partials + r * cut.stride), cut.finish, cut.from + r);
 }

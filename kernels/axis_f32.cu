@@ -1,3 +1,4 @@
 /* The kernels along an axis of f16, bf16 and f32. */
+#define EXACT_TOTAL_DIGITS 48
 #define FAMILY f32
 #include "kernels/axis_family.cuh"

@@ -32,7 +32,7 @@ template <class plan> static struct axis_seats seats_of(uint64_t results, uint64
 }
 
 /* Elements of a row lie side by side, or those of neighbouring rows do: then as many groups as possible stand side by side. */
-template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work *work, int multiprocessors)
+template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work *work, struct range rows, int multiprocessors)
 {
     typedef axis_plan<Axis> plan;
     const size_t bytes = allfold_type_bytes(work->type);
@@ -46,7 +46,8 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
     cut.type = work->type;
     while ((size_t)1 << cut.bytes_bits < bytes)
         cut.bytes_bits++;
-    cut.results = cut.box.outer * cut.box.inner;
+    cut.from = rows.first;
+    cut.results = rows.count;
     cut.first = work->first;
     cut.finishes = work->finish != nullptr;
     if (cut.finishes)
@@ -65,21 +66,39 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
     return cut;
 }
 
-template <class Axis> static cudaError_t axis_start(const struct axis_work *work, int multiprocessors, cudaStream_t stream)
+/* Folds cut.results rows from cut.from on. */
+template <class Axis> static cudaError_t rows_start(const struct axis_work *work, const struct axis_cut &cut, cudaStream_t stream)
 {
-    const struct axis_cut cut = axis_cut_of<Axis>(work, multiprocessors);
+    constexpr uint32_t threads = axis_plan<Axis>::threads;
+    unsigned char *const partials = (unsigned char *)work->partials;
     const uint64_t blocks = (cut.results + cut.seats.groups - 1) / cut.seats.groups * cut.splits;
     const cudaLaunchConfig_t config = launch_config(blocks, (int)u64_max(cut.seats.groups * cut.seats.members, 32), stream);
-    if (blocks > INT32_MAX)
-        return cudaErrorInvalidValue;
-    const cudaError_t code = cudaLaunchKernelEx(&config, axis_fold<Axis>, work->x, cut, (unsigned char *)work->partials);
-    if (code != cudaSuccess || cut.splits == 1)
-        return code;
-    constexpr uint32_t threads = axis_plan<Axis>::threads;
-    const uint32_t members = power_up(u64_max(cut.splits, Axis::words), threads);
-    const struct axis_seats seats = seats_with(threads / members, members, false);
-    const cudaLaunchConfig_t second = launch_config((cut.results + seats.groups - 1) / seats.groups, threads, stream);
-    return cudaLaunchKernelEx(&second, axis_combine<Axis>, (unsigned char *)work->partials, cut, seats);
+    cudaError_t code = blocks > INT32_MAX ? cudaErrorInvalidValue : cudaLaunchKernelEx(&config, axis_fold<Axis>, work->x, cut, partials);
+    if (code == cudaSuccess && cut.splits > 1) {
+        const uint32_t members = power_up(u64_max(cut.splits, Axis::words), threads);
+        const struct axis_seats seats = seats_with(threads / members, members, false);
+        const cudaLaunchConfig_t second = launch_config((cut.results + seats.groups - 1) / seats.groups, threads, stream);
+        code = cudaLaunchKernelEx(&second, axis_combine<Axis>, partials, cut, seats);
+    }
+    if constexpr (Axis::words > 0)
+        if (code == cudaSuccess && cut.finishes) {
+            const cudaLaunchConfig_t last = launch_config((cut.results + AXIS_SHAPE.threads - 1) / AXIS_SHAPE.threads, AXIS_SHAPE.threads, stream);
+            code = cudaLaunchKernelEx(&last, words_finish<Axis>, (const unsigned char *)partials, cut);
+        }
+    return code;
+}
+
+/* Words are finished from memory, which has room for some results at a time. */
+template <class Axis> static cudaError_t axis_start(const struct axis_work *work, int multiprocessors, cudaStream_t stream)
+{
+    const uint64_t results = work->box.outer * work->box.inner;
+    uint64_t most = results;
+    if (Axis::words > 0 && work->finish != nullptr)
+        most = u64_max(1, work->bytes / ((sizeof(typename Axis::whole) + 15) / 16 * 16));
+    cudaError_t code = cudaSuccess;
+    for (uint64_t from = 0; from < results && code == cudaSuccess; from += most)
+        code = rows_start<Axis>(work, axis_cut_of<Axis>(work, {from, u64_min(most, results - from)}, multiprocessors), stream);
+    return code;
 }
 
 #define CHECK(name, value_name)                                                                                             \

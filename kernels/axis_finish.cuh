@@ -1,5 +1,5 @@
 /* Finishes partials of folds along an axis on the device, with each fold's own function (fold/finish.h). Included by axis_family.cuh,
-   for the value type FAMILY. Sums of words are finished on the host. */
+   for the value type FAMILY. */
 #pragma once
 
 #include "fold/finish.h"
@@ -59,14 +59,14 @@ static __device__ __forceinline__ void result_finish(const Partial &partial, con
     struct fold_results found;
     struct error error;
     const uint64_t place = call.first + (call.run == call.step ? r : r / call.run * call.step + r % call.run);
-    const struct finish finish = {call.count, call.nan, call.ddof, ALLFOLD_F64, false, &found, &error};
+    const struct finish finish = {call.count, call.nan, call.ddof, call.format, false, &found, &error};
     found.field_count = 0;
     error.status = ALLFOLD_OK;
     if (partial_finish<monoid>(partial, call, &finish) != ALLFOLD_OK) {
         *call.refused = 1;
         return;
     }
-    constexpr bool many = monoid == MONOID_stats;
+    constexpr bool many = monoid_facts[monoid].cost == COST_STATS;
 #pragma unroll 1
     for (int i = 0; i < (many ? (int)call.outputs : 1); i++) {
         const int field = many ? field_of(found, i) : 0;

@@ -94,6 +94,7 @@ template <enum monoid monoid, class Value> struct exact_of;
             struct exact_sink sinks[1];                                                                          \
         };                                                                                                       \
         static constexpr enum monoid monoid = MONOID_##name;                                                     \
+        typedef name##_##value_name whole;                                                                       \
         static constexpr bool indexed = false, floating = (value)0.5 != 0, brief = false;                        \
         static constexpr int operands = monoid_facts[MONOID_##name].operands;                                    \
         typedef values_of<value, operands>::type values;                                                         \
@@ -136,6 +137,7 @@ template <enum monoid monoid, class Value> struct exact_of;
             struct exact_sink sinks[3];                                                                          \
         };                                                                                                       \
         static constexpr enum monoid monoid = MONOID_##name;                                                     \
+        typedef name##_##value_name whole;                                                                       \
         static constexpr bool indexed = true, floating = (value)0.5 != 0, brief = false;                         \
         static constexpr int operands = 1;                                                                       \
         static constexpr enum cost cost = monoid_facts[MONOID_##name].cost;                                      \

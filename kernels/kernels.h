@@ -110,9 +110,7 @@ void softmax_order(struct fold_mailbox *mailbox, uint32_t launch_id, const struc
 bool softmax_outcome(const struct fold_mailbox *mailbox, uint32_t launch_id, bool *written);
 enum { RESIDENT_WAIT_MILLISECONDS = 10 };
 
-/* Folds along an axis (fold/axis.h): the partials of the results come to work->partials; or results are finished, which is for monoids
-   that axis_finishes alone. */
-bool axis_finishes(enum monoid monoid);
+/* Folds along an axis (fold/axis.h): the partials of the results come to work->partials, or work->finish says what becomes of them. */
 int axis_launch(const struct axis_work *work, int multiprocessors, void *stream);
 /* The second pass of softmax along an axis. constants: device memory, of each result in order. */
 int axis_normalise_launch(const struct softmax_axis_work *work, const struct softmax_constants *constants, int multiprocessors,

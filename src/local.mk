@@ -157,6 +157,7 @@ noinst_HEADERS += \
 	src/fold/exact.h \
 	src/fold/exact_template.h \
 	src/fold/exact_total.h \
+	src/fold/exact_total_functions.h \
 	src/fold/exact_exponential.h \
 	src/fold/exponential.h \
 	src/fold/extreme.h \

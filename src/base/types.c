@@ -74,10 +74,9 @@ bool fold_by_name(const char *name, allfold_fold *fold)
 const struct float_format *type_float_format(allfold_type type)
 {
     static const struct float_format formats[ALLFOLD_TYPE_COUNT] = {
-        [ALLFOLD_F16] = {11, -14, 15, 65504},
-        [ALLFOLD_BF16] = {8, -126, 127, 0x1.fep127},
-        [ALLFOLD_F32] = {24, -126, 127, 0x1.fffffep127},
-        [ALLFOLD_F64] = {53, -1022, 1023, 0x1.fffffffffffffp1023},
+#define ROW(ID, ...) [ALLFOLD_##ID] = {__VA_ARGS__},
+        FLOAT_FORMATS(ROW)
+#undef ROW
     };
     return &formats[type];
 }

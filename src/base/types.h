@@ -22,6 +22,12 @@ struct float_format {
     int precision, exponent_min, exponent_max;
     double largest;
 };
+/* X(type, the members) */
+#define FLOAT_FORMATS(X)                  \
+    X(F16, 11, -14, 15, 65504)            \
+    X(BF16, 8, -126, 127, 0x1.fep127)     \
+    X(F32, 24, -126, 127, 0x1.fffffep127) \
+    X(F64, 53, -1022, 1023, 0x1.fffffffffffffp1023)
 const struct float_format *type_float_format(allfold_type type);
 
 /* x rounded to that floating-point type: the element's bits. */

@@ -250,7 +250,7 @@ static bool device_finishes(const struct reduction *r)
 {
     const struct axis_input *const input = r->axis.input;
     const bool natural = type_kind(input->type) == 'f' || r->fold.result_type == ALLFOLD_TYPE_NONE;
-    return r->axis.ctx->device->backend->reduce_axis != NULL && r->axis.in_place && !axis_is_exchanged(&r->axis) && input->box.length > 0
+    return r->axis.ctx->device->backend->finishes_axes && r->axis.in_place && !axis_is_exchanged(&r->axis) && input->box.length > 0
            && r->fold.packing == NULL && natural;
 }
 
@@ -282,7 +282,8 @@ static struct axis_finish finish_to(const struct reduction *r, const struct axis
 {
     const struct rows rows = rows_own(r, batch, NULL);
     struct axis_finish finish = {.fold = r->fold.fold, .level = r->fold.level, .nan = r->fold.nan, .ddof = r->fold.ddof,
-                                 .count = r->axis.length, .outputs = output_count(r), .run = batch->count, .step = batch->count};
+                                 .count = r->axis.length,
+                                 .format = r->fold.result_type != ALLFOLD_TYPE_NONE ? r->fold.result_type : ALLFOLD_F64, .outputs = output_count(r), .run = batch->count, .step = batch->count};
     if (memory == NULL) {
         finish.first = rows.first;
         finish.run = rows.run;
@@ -348,9 +349,7 @@ static bool reduce_batch(struct reduction *r, const struct axis_batch *batch, bo
     finish.refused = refused;
     const struct axis_work work = {axis->monoid, axis->input->type, piece.x, piece.box, axis->first, axis->partials, AXIS_CONSTANTS_AT, &finish};
     phase_enter(axis->ctx->comm.progress, PHASE_FOLD);
-    if (!backend->reduce_axis(queue, &work, error))
-        return false;
-    if (error->status != ALLFOLD_OK || (!staged && backend->download(queue, queue->buffer, bytes, &found, error) != ALLFOLD_OK)
+    if (backend->fold_axis(queue, &work, error) != ALLFOLD_OK || (!staged && backend->download(queue, queue->buffer, bytes, &found, error) != ALLFOLD_OK)
         || backend->wait(queue, error) != ALLFOLD_OK)
         return true;
     if (*refused != 0)

@@ -55,6 +55,7 @@ struct backend {
     const char *name;    /* "cuda" */
     const char *devices; /* "CUDA": of its devices, in messages */
     bool own_memory;     /* its memory is not the host's, from which it copies quickest where that is pinned */
+    bool finishes_axes;  /* fold_axis takes work->finish, whose memory may be a queue's staging buffer */
     bool bits_by_model;  /* the bits of folds that round depend on the model of the device */
     /* Devices this process can see; 0 where there is none or the backend is not in this build (why then says so). */
     int (*visible)(struct error *why);
@@ -111,10 +112,8 @@ struct backend {
     allfold_status (*softmax_partial)(struct queue *queue, struct error *error);
     allfold_status (*softmax_finish)(struct queue *queue, const struct softmax_constants *constants, struct error *error);
     void (*softmax_cancel)(struct queue *queue);
-    /* Folds along an axis: the partials are there after wait. */
+    /* Folds along an axis: the partials are there after wait; or the results, if work->finish says what they are to be. */
     allfold_status (*fold_axis)(struct queue *queue, const struct axis_work *work, struct error *error);
-    /* The same, and finishes the results (work->finish). NULL, or false where nothing was done. */
-    bool (*reduce_axis)(struct queue *queue, const struct axis_work *work, struct error *error);
     /* The second pass of softmax along an axis. constants: device memory, those of each result, in order. */
     allfold_status (*normalise_axis)(struct queue *queue, const struct softmax_axis_work *work,
                                      const struct softmax_constants *constants, struct error *error);

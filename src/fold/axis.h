@@ -23,6 +23,7 @@ struct axis_finish {
     allfold_nan nan;
     uint64_t ddof;  /* as in fold_call */
     uint64_t count; /* elements along the whole axis */
+    allfold_type format; /* to which floating-point results are rounded */
     size_t outputs; /* allfold_result_count */
     struct axis_output of[FOLD_RESULTS_MAX];
     uint64_t first, run, step;

@@ -91,7 +91,7 @@ HOST_DEVICE void FN(dot_tile)(FN(dot) * dot, FN(arrays) arrays, uint32_t n, uint
 }
 #endif
 
-#ifdef FOLD_FINISH_EXACT
+#ifdef FOLD_FINISH
 FOLD_FINISH allfold_status FN(dot_finish)(const FN(dot) * dot, const struct finish *finish)
 {
 #if VALUE_FLOAT

@@ -38,7 +38,7 @@ HOST_DEVICE double dot_exact_product(double x, double y)
     } while (0)
 #include "fold/exact_template.h"
 
-#ifdef FOLD_FINISH_EXACT
+#ifdef FOLD_FINISH
 FOLD_FINISH allfold_status FN(dot_exact_finish)(const FN(dot_exact) * dot, const struct finish *finish)
 {
     const struct exact_total total = exact_total_of(dot->words, FN(dot_exact_limbs), FN(dot_exact_lowest));

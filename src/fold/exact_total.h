@@ -1,11 +1,21 @@
-/* The end of an exact sum, on the host. The words of the whole array become one integer, with exact arithmetic. At the end it is
+/* The end of an exact sum, on the host and in kernels. The words of the whole array become one integer, with exact arithmetic. At the end it is
    rounded once to a floating-point number, to nearest, ties to even. */
 #pragma once
 
 #include "base/elements.h"
 
-/* The square of the widest sum (variance), and what a division adds. */
+/* The square of the widest sum (variance), and what a division adds. Kernels that have no f64 define it as less. */
+#ifndef EXACT_TOTAL_DIGITS
 #define EXACT_TOTAL_DIGITS 160
+#endif
+
+#ifdef __CUDACC__
+#define EXACT_TOTAL static __device__ __noinline__ __attribute__((unused))
+#define EXACT_TOTAL_PART static __device__ __forceinline__
+#else
+#define EXACT_TOTAL
+#define EXACT_TOTAL_PART static
+#endif
 
 /* (-1)^negative * (digits + a part of one, if rest) * 2^lowest; digits of 32 bits, the lowest first. Those from `length` on are 0 and
    not set: most sums are a tenth of the widest. */
@@ -18,25 +28,29 @@ struct exact_total {
 };
 
 /* words has `limbs` limbs and EXACT_COUNTS counts, as exact.h defines them, normalised or not. */
-struct exact_total exact_total_of(const int64_t *words, uint32_t limbs, int32_t lowest);
+EXACT_TOTAL struct exact_total exact_total_of(const int64_t *words, uint32_t limbs, int32_t lowest);
 
 /* total / divisor (> 0), to 64 bits or more. */
-void exact_total_divide(struct exact_total *total, uint64_t divisor);
+EXACT_TOTAL void exact_total_divide(struct exact_total *total, uint64_t divisor);
 /* The root of a total that is not negative, to 64 bits. */
-void exact_total_root(struct exact_total *total);
+EXACT_TOTAL void exact_total_root(struct exact_total *total);
 /* (count * squares - sum * sum) / (count * divisor): the variance, not negative, from sums of squares and of elements. */
-struct exact_total exact_total_variance(const struct exact_total *squares, const struct exact_total *sum, uint64_t count,
+EXACT_TOTAL struct exact_total exact_total_variance(const struct exact_total *squares, const struct exact_total *sum, uint64_t count,
                                         uint64_t divisor);
 
 /* Bits of the magnitude of an integer, whose lowest is 0. */
-int exact_total_bits(const struct exact_total *total);
+EXACT_TOTAL int exact_total_bits(const struct exact_total *total);
 /* Of an integer of at most 127 bits. */
-int128 exact_total_integer(const struct exact_total *total);
-struct exact_total exact_total_of_integer(int128 value);
+EXACT_TOTAL int128 exact_total_integer(const struct exact_total *total);
+EXACT_TOTAL struct exact_total exact_total_of_integer(int128 value);
 
 /* Rounded to the floating-point type, as a double. NaN if a NaN was taken, or infinities of both signs; else the infinity that
    was taken; +-inf beyond the type. A zero is -0.0 if signed_zero allows it and all terms were -0.0. */
-double exact_total_round(const struct exact_total *total, bool signed_zero, allfold_type type);
+EXACT_TOTAL double exact_total_round(const struct exact_total *total, bool signed_zero, allfold_type type);
 
 /* x rounded to the floating-point type, once, as a double. */
-double exact_round(double x, allfold_type type);
+EXACT_TOTAL double exact_round(double x, allfold_type type);
+
+#ifdef __CUDACC__
+#include "fold/exact_total_functions.h"
+#endif

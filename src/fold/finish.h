@@ -5,20 +5,19 @@
 #include "base/elements.h"
 #include "fold/arithmetic.h"
 #include "fold/exact_exponential.h"
+#include "fold/exact_total.h"
 #include "fold/softmax_constants.h"
 #include "fold/table.h"
 
 #include <inttypes.h>
 #include <math.h>
 
-/* FOLD_FINISH: the storage of finish functions. FOLD_FINISH_EXACT: of those that need an exact_total, which only the host has. */
+/* The storage of finish functions. */
 #ifdef __CUDACC__
 #define FOLD_FINISH static __device__ __forceinline__
 #define finish_refuse(finish, code, ...) ((finish)->error->status = (code))
 #else
-#include "fold/exact_total.h"
 #define FOLD_FINISH static
-#define FOLD_FINISH_EXACT static
 #define finish_refuse(finish, ...) error_set((finish)->error, __VA_ARGS__)
 #endif
 
@@ -87,14 +86,9 @@ struct integer {
     bool is_signed;
 };
 
-/* A value that int64 or uint64 cannot hold is an error, unless the caller asked for a floating-point format: then it is rounded to
-   that, once. */
-#ifdef __CUDACC__
-FOLD_FINISH allfold_status integer_overflow(const struct finish *finish, const struct integer *)
-{
-    return finish_refuse(finish, ALLFOLD_OVERFLOW, "");
-}
-#else
+#define ASK_FOR_FLOATING ": ask for a floating-point result, with --output-type=f64 (in C by result_type, in Python by dtype)"
+
+#ifndef __CUDACC__
 /* Writes |value| in decimal so that it ends at end, and returns its first digit. */
 static const char *decimal_128(uint128 value, char *end)
 {
@@ -104,23 +98,24 @@ static const char *decimal_128(uint128 value, char *end)
     while ((value /= 10) != 0);
     return end;
 }
+#endif
 
-#define ASK_FOR_FLOATING ": ask for a floating-point result, with --output-type=f64 (in C by result_type, in Python by dtype)"
-
-static allfold_status integer_overflow(const struct finish *finish, const struct integer *integer)
+/* A value that int64 or uint64 cannot hold is an error, unless the caller asked for a floating-point format: then it is rounded to
+   that, once. */
+FOLD_FINISH allfold_status integer_overflow(const struct finish *finish, const struct integer *integer)
 {
     const int128 value = integer->value;
-    const struct exact_total total = exact_total_of_integer(value);
-    if (finish->rounds)
+    if (finish->rounds) {
+        const struct exact_total total = exact_total_of_integer(value);
         return result_f64(finish, exact_total_round(&total, false, finish->format));
+    }
+#ifndef __CUDACC__
     char digits[48];
     const char *text = decimal_128(value < 0 ? -(uint128)value : (uint128)value, digits + sizeof digits - 1);
-    return error_set(finish->error, ALLFOLD_OVERFLOW,
-                     "%s is %s%s, which %s cannot hold" ASK_FOR_FLOATING,
-                     integer->what, value < 0 ? "-" : "", text, integer->is_signed ? "int64" : "uint64");
-}
-
 #endif
+    return finish_refuse(finish, ALLFOLD_OVERFLOW, "%s is %s%s, which %s cannot hold" ASK_FOR_FLOATING,
+                         integer->what, value < 0 ? "-" : "", text, integer->is_signed ? "int64" : "uint64");
+}
 
 /* As int64 or uint64. */
 FOLD_FINISH allfold_status result_integer(const struct finish *finish, struct integer integer)
@@ -132,19 +127,16 @@ FOLD_FINISH allfold_status result_integer(const struct finish *finish, struct in
     return integer.is_signed ? result_i64(finish, (int64_t)value) : result_u64(finish, (uint64_t)value);
 }
 
-#ifndef __CUDACC__
 /* The same of an integer of any length. */
-static allfold_status result_total(const struct finish *finish, const char *what, const struct exact_total *total, bool is_signed)
+FOLD_FINISH allfold_status result_total(const struct finish *finish, const char *what, const struct exact_total *total, bool is_signed)
 {
     if (exact_total_bits(total) < 128)
         return result_integer(finish, (struct integer){what, exact_total_integer(total), is_signed});
     if (finish->rounds)
         return result_f64(finish, exact_total_round(total, false, finish->format));
-    return error_set(finish->error, ALLFOLD_OVERFLOW,
-                     "%s has %d bits, which %s cannot hold" ASK_FOR_FLOATING,
-                     what, exact_total_bits(total), is_signed ? "int64" : "uint64");
+    return finish_refuse(finish, ALLFOLD_OVERFLOW, "%s has %d bits, which %s cannot hold" ASK_FOR_FLOATING,
+                         what, exact_total_bits(total), is_signed ? "int64" : "uint64");
 }
-#endif
 
 /* An element as a result. */
 #define RESULT_VALUE(value_name, kind, type)                                                        \

@@ -35,8 +35,7 @@
 
    and, if the CPU is to fold columns as they lie, what columns_template.h needs (#ifdef FOLD_COLUMNS; its users: device/cpu/loops.c)
 
-   and, where results are wanted (#ifdef FOLD_FINISH, see finish.h; FOLD_FINISH_EXACT: on the host alone), for each fold of
-   ALLFOLD_FOLDS that it computes,
+   and, where results are wanted (#ifdef FOLD_FINISH, see finish.h), for each fold of ALLFOLD_FOLDS that it computes,
 
        FN(fold_finish)(p, finish)   the result of the whole array's partial */
 #ifndef ALLFOLD_MONOIDS_H

@@ -33,7 +33,7 @@ HOST_DEVICE double norm2_exact_square(double x) { return x != 0.0 && fabs(x) < 0
     } while (0)
 #include "fold/exact_template.h"
 
-#ifdef FOLD_FINISH_EXACT
+#ifdef FOLD_FINISH
 FOLD_FINISH allfold_status FN(norm2_exact_finish)(const FN(norm2_exact) * norm, const struct finish *finish)
 {
     struct exact_total total = exact_total_of(norm->words, FN(norm2_exact_limbs), FN(norm2_exact_lowest));

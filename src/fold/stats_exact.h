@@ -100,7 +100,7 @@ HOST_DEVICE void FN(stats_exact_tile)(FN(stats_exact) * stats, const V *x, uint3
         exact_sink_normalise(&sinks[i]);
 }
 
-#ifdef FOLD_FINISH_EXACT
+#ifdef FOLD_FINISH
 /* The fields of stats: the functions that finish sum, mean, variance and norms differ between the levels. */
 FOLD_FINISH double FN(stats_exact_variance)(const FN(stats_exact) * stats, const struct finish *part)
 {

@@ -57,7 +57,7 @@
 #undef SUM_ADD
 #undef SUM_WEIGHT
 
-#ifdef FOLD_FINISH_EXACT
+#ifdef FOLD_FINISH
 FOLD_FINISH allfold_status FN(sum_exact_finish)(const FN(sum_exact) * sum, const struct finish *finish)
 {
     const struct exact_total total = exact_total_of(sum->words, FN(sum_exact_limbs), FN(sum_exact_lowest));

@@ -12,14 +12,6 @@ allfold_status cuda_fold_axis(struct queue *queue, const struct axis_work *work,
                       "launching the kernel that folds %s along an axis", allfold_type_name(work->type));
 }
 
-bool cuda_reduce_axis(struct queue *queue, const struct axis_work *work, struct error *error)
-{
-    if (!axis_finishes(work->monoid))
-        return false;
-    cuda_fold_axis(queue, work, error);
-    return true;
-}
-
 allfold_status cuda_normalise_axis(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants,
                                    struct error *error)
 {
