@@ -43,6 +43,19 @@ static __device__ __forceinline__ struct axis_seat seat_of(const struct axis_sea
     return {high, low, high < seats.groups};
 }
 
+/* Indices of a tile that was taken as if its elements were neighbours, from AXIS_MARK on. */
+constexpr uint64_t AXIS_MARK = (uint64_t)1 << 63;
+template <class Fold>
+static __device__ __forceinline__ void indices_place(typename Fold::partial *partial, const struct axis_tile &tile, uint64_t first)
+{
+    uint64_t *places[MONOID_INDICES_MAX];
+    const int count = partial_indices(partial, places, Fold());
+#pragma unroll
+    for (int i = 0; i < count; i++)
+        if (*places[i] - AXIS_MARK < (uint64_t)AXIS_SHAPE.tile)
+            *places[i] = first + tile_place(tile, (uint32_t)(*places[i] - AXIS_MARK));
+}
+
 /* The monoids whose partials are structs: all of a partial is ordered. */
 template <class Fold> struct axis_struct {
     typedef typename Fold::value value;
@@ -65,6 +78,11 @@ template <class Fold> struct axis_struct {
     static __device__ __forceinline__ void take(state *s, const value *x, uint32_t n, uint64_t first)
     {
         Fold::tile(&s->partial, x, n, first);
+    }
+    static __device__ __forceinline__ void place(state *s, const struct axis_tile &tile, uint64_t first)
+    {
+        if constexpr (Fold::indexed)
+            indices_place<Fold>(&s->partial, tile, first);
     }
     static __device__ __forceinline__ void flush(state *, int64_t *, bool) {}
     static __device__ __forceinline__ void normalise(int64_t *) {}
@@ -101,7 +119,7 @@ template <class Exact> struct axis_words {
     static constexpr int words = Exact::words;
     static constexpr bool is_ordered = Exact::indexed, has_rest = has_neutral<value>(Exact::monoid);
     static __device__ __forceinline__ value rest() { return neutral_of<Exact::monoid, value>(); }
-    static __device__ __forceinline__ void place(struct exact_sink *sinks, int64_t *at, bool shared)
+    static __device__ __forceinline__ void sinks_place(struct exact_sink *sinks, int64_t *at, bool shared)
     {
         constexpr int count = sizeof(state::sinks) / sizeof(struct exact_sink);
         Exact::place(sinks, at, 1);
@@ -111,15 +129,22 @@ template <class Exact> struct axis_words {
     static __device__ __forceinline__ void start(state *s, int64_t *at, bool shared)
     {
         Exact::start(s);
-        place(s->sinks, at, shared);
+        sinks_place(s->sinks, at, shared);
     }
     static __device__ __forceinline__ void take(state *s, const value *x, uint32_t n, uint64_t first) { Exact::tile(s, x, n, first); }
+    static __device__ __forceinline__ void place(state *s, const struct axis_tile &tile, uint64_t first)
+    {
+        if constexpr (Exact::indexed) {
+            indices_place<typename ordered::least>(&s->accumulator.min, tile, first);
+            indices_place<typename ordered::largest>(&s->accumulator.max, tile, first);
+        }
+    }
     /* Adds what a thread holds to the words. together: all threads of its warp have the same, and call it. */
     static __device__ __forceinline__ void flush(state *s, int64_t *at, bool together)
     {
         if (together) {
             struct exact_sink sinks[sizeof(state::sinks) / sizeof(struct exact_sink)];
-            place(sinks, at, true);
+            sinks_place(sinks, at, true);
             Exact::add(s, sinks);
         } else if constexpr (Exact::indexed) {
             Exact::sum::finish(&s->accumulator.sum, &s->sinks[0]);
@@ -132,7 +157,7 @@ template <class Exact> struct axis_words {
     static __device__ __forceinline__ void normalise(int64_t *at)
     {
         struct exact_sink sinks[sizeof(state::sinks) / sizeof(struct exact_sink)];
-        place(sinks, at, false);
+        sinks_place(sinks, at, false);
         for (struct exact_sink &sink : sinks)
             exact_sink_normalise(&sink);
     }
@@ -225,9 +250,10 @@ static __device__ __forceinline__ void member_take(typename Axis::state *state, 
     for (; tile.first < run.length; tile.first += (uint64_t)size * cut.seats.members) {
         value values[size];
         axis_load_tile(values, run, tile, Axis::rest());
-        if constexpr (Axis::has_rest)
-            Axis::take(state, values, size, 0);
-        else
+        if (Axis::has_rest || tile_place(tile, size - 1) < run.length) {
+            Axis::take(state, values, size, AXIS_MARK);
+            Axis::place(state, tile, cut.first + begin);
+        } else if constexpr (!Axis::has_rest)
             runs_take<Axis>(state, values, tile, run.length, cut.first + begin);
     }
 }

@@ -21,13 +21,18 @@ static struct axis_seats seats_with(uint32_t groups, uint32_t members, bool colu
     return seats;
 }
 
-/* Seats for so many results, each with work for `useful` members. */
-template <class plan> static struct axis_seats seats_of(uint64_t results, uint64_t useful, bool columns)
+/* Seats for so many results of `tiles` tiles each. A member of a row has AXIS_SHAPE.rounds tiles, because combining members takes time, or
+   fewer if there are too few threads otherwise. */
+template <class plan> static struct axis_seats seats_of(uint64_t results, uint64_t tiles, bool columns, int multiprocessors)
 {
+    const uint64_t enough = (uint64_t)multiprocessors * AXIS_SHAPE.blocks * plan::threads;
     const uint32_t side_by_side = power_up(results, plan::groups);
     if (columns)
-        return seats_with(side_by_side, power_up(useful, plan::threads / side_by_side), true);
-    const uint32_t members = power_up(useful, plan::threads), most = plan::threads / members;
+        return seats_with(side_by_side, power_up(tiles, plan::threads / side_by_side), true);
+    uint32_t members = power_up((tiles + AXIS_SHAPE.rounds - 1) / AXIS_SHAPE.rounds, plan::threads);
+    while (members < plan::threads && members < tiles && results * members < enough)
+        members *= 2;
+    const uint32_t most = plan::threads / members;
     return seats_with(power_up(results, most < plan::groups ? most : plan::groups), members, false);
 }
 
@@ -55,8 +60,7 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
     cut.stride = (sizeof(typename Axis::whole) + 15) / 16 * 16; /* as partial_stride */
     cut.aligned = cut.box.axis_stride == 1 && (uintptr_t)work->x % 16 == 0 && cut.box.inner == 1
                   && (cut.box.outer == 1 || cut.box.outer_stride * bytes % 16 == 0);
-    const uint64_t useful = (cut.box.length + tile - 1) / tile; /* members that have something to do */
-    cut.seats = seats_of<plan>(cut.results, useful, cut.box.inner > 1);
+    cut.seats = seats_of<plan>(cut.results, (cut.box.length + tile - 1) / tile, cut.box.inner > 1, multiprocessors);
     const uint64_t blocks = (cut.results + cut.seats.groups - 1) / cut.seats.groups, wanted = (uint64_t)multiprocessors * AXIS_SHAPE.blocks;
     const uint64_t least = tile * cut.seats.members * AXIS_SHAPE.least, room = work->bytes / (cut.results * cut.stride);
     uint64_t splits = u64_min(u64_max(1, wanted / blocks), u64_max(1, cut.box.length / least));

@@ -93,6 +93,19 @@ STRUCT_MONOIDS(DEFINE_FOLDS)
 
 constexpr size_t BRIEF_BYTES = 16; /* the most of a brief fold's partial: such folds have more blocks, and each sends a message */
 
+/* The places of a partial's indices, of monoids that have them: returns how many they are. */
+#define DEFINE_INDICES_0(name, value_name)
+#define DEFINE_INDICES_1(name, value_name)                                                                               \
+    static __device__ __forceinline__ int partial_indices(name##_##value_name *partial, uint64_t *places[], fold_of<MONOID_##name, value_##value_name>) \
+    {                                                                                                                    \
+        return name##_indices_##value_name(partial, places);                                                             \
+    }
+#define DEFINE_INDICES(name, values, operands, indexed, ...) VALUES_##values(DEFINE_INDICES_##indexed, name)
+STRUCT_MONOIDS(DEFINE_INDICES)
+#undef DEFINE_INDICES
+#undef DEFINE_INDICES_0
+#undef DEFINE_INDICES_1
+
 /* How a fold of an element type is cut, as a type. */
 template <class Fold, class Element, bool small = false> struct fold_plan {
     static constexpr struct fold_shape shape = fold_shape_of(Fold::cost, sizeof(typename Element::stored), Fold::operands, Fold::f32_terms, small);

@@ -134,9 +134,10 @@ struct axis_shape {
     int tile;           /* elements that a thread loads before it uses the first: a multiple of 16 */
     int blocks;         /* wanted for each multiprocessor: long rows are split */
     int least;          /* tiles for each thread of a split */
+    int rounds;         /* tiles for each thread of a row, if there are enough rows */
     size_t words_bytes; /* of shared memory for words of exact sums */
 };
-constexpr struct axis_shape AXIS_SHAPE = {256, 16, 8, 4, 32 << 10};
+constexpr struct axis_shape AXIS_SHAPE = {256, 16, 8, 4, 8, 32 << 10};
 constexpr int axis_blocks(enum cost cost)
 {
     return cost == COST_LITTLE ? 4 : cost == COST_EXPONENTIAL || cost == COST_BINS || cost == COST_STATS ? 2 : 3;
