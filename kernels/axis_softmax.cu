@@ -4,6 +4,9 @@
    the two passes of axis.cu. */
 #include "kernels/axis_softmax.cuh"
 
+/* Of terms in f64 or integers. */
+template <class Element, bool exact> constexpr bool is_heavy = exact || sizeof(typename Element::value) == 8;
+
 /* A group's row in registers: thread `member` has vectors member, member + members, ... */
 template <class Element> struct row_kept {
     typedef typename Element::stored stored;
@@ -47,11 +50,11 @@ template <class Element> static __device__ __forceinline__ void row_store(const 
 }
 
 template <class Element, bool logarithm, bool exact>
-static __global__ void __launch_bounds__(ROW_SHAPE.threads, exact || sizeof(typename Element::value) == 8 ? ROW_SHAPE.blocks_exact : ROW_SHAPE.blocks)
+static __global__ void __launch_bounds__(ROW_SHAPE.threads, is_heavy<Element, exact> ? ROW_SHAPE.blocks_exact : ROW_SHAPE.blocks)
 softmax_short_rows(const __grid_constant__ struct softmax_axis_work work, uint32_t members, bool aligned)
 {
     typedef softmax_fold<Element, logarithm, exact> Fold;
-    typedef softmax_arithmetic<Element, logarithm> Arithmetic;
+    typedef row_arithmetic<Element, Fold, logarithm, exact> Arithmetic;
     typedef typename Element::stored stored;
     constexpr int vectors = ROW_SHAPE.vectors;
     const uint32_t member = threadIdx.x % members;
@@ -66,11 +69,10 @@ softmax_short_rows(const __grid_constant__ struct softmax_axis_work work, uint32
     typename Fold::partial partial = Fold::identity();
     vectors_take<Fold, Element, vectors>(&partial, kept, 0);
     group_combine<Fold, ROW_SHAPE.threads>(&partial, members);
-    struct softmax_constants constants;
-    constants_from<Fold, logarithm>(partial, &constants);
+    const Arithmetic softmax(partial);
 #pragma unroll
     for (int i = 0; i < vectors; i++)
-        row_store(row, member + i * members, vector_softmax<Arithmetic, Element>(kept[i], constants));
+        row_store(row, member + i * members, softmax.of(kept[i]));
 }
 
 /* The work of all blocks of the second kernel: `blocks` of them have one row, and share it evenly. */
@@ -163,11 +165,11 @@ static __device__ __forceinline__ void blocks_combine(const struct long_rows &ro
 
 /* Copies are waited for in the order in which they began: before stage s of a row is folded, all but those of the places behind it. */
 template <class Element, bool logarithm, bool exact>
-static __global__ void __launch_bounds__(LONG_SHAPE.threads, LONG_SHAPE.blocks)
+static __global__ void __launch_bounds__(LONG_SHAPE.threads, long_shape_of(is_heavy<Element, exact>).blocks)
 softmax_long_rows(const __grid_constant__ struct long_rows rows)
 {
     typedef softmax_fold<Element, logarithm, exact> Fold;
-    typedef softmax_arithmetic<Element, logarithm> Arithmetic;
+    typedef row_arithmetic<Element, Fold, logarithm, exact> Arithmetic;
     constexpr int threads = LONG_SHAPE.threads, stage = LONG_SHAPE.stage;
     extern __shared__ __align__(16) unsigned char bytes[];
     const uint32_t group = blockIdx.x / rows.blocks, rank = blockIdx.x % rows.blocks;
@@ -197,8 +199,7 @@ softmax_long_rows(const __grid_constant__ struct long_rows rows)
         group_combine<Fold, threads>(&partial, threads);
         if (rows.blocks > 1)
             blocks_combine<Fold>(rows, turn, &partial);
-        struct softmax_constants constants;
-        constants_from<Fold, logarithm>(partial, &constants);
+        const Arithmetic softmax(partial);
         uint4 *const to = block.y + r * block.y_stride;
 #pragma unroll 1
         for (uint32_t s = 0; s < rows.stages; s++) {
@@ -209,7 +210,7 @@ softmax_long_rows(const __grid_constant__ struct long_rows rows)
             for (int i = 0; i < stage; i++) {
                 const uint32_t v = (s * stage + i) * threads + threadIdx.x;
                 if (v < block.count)
-                    __stcs(to + v, vector_softmax<Arithmetic, Element>(vectors[i], constants));
+                    __stcs(to + v, softmax.of(vectors[i]));
             }
             place = place + 1 < rows.places ? place + 1 : 0;
         }
@@ -256,12 +257,14 @@ template <class Element, bool logarithm, bool exact>
 static cudaError_t long_rows_start(const struct row_softmax_call *call, uint64_t vectors, cudaStream_t stream, bool *launched)
 {
     const auto kernel = softmax_long_rows<Element, logarithm, exact>;
-    const uint32_t places = (uint32_t)u64_min(call->capacity.block_bytes / LONG_STAGE_BYTES, (uint64_t)LONG_SHAPE.places);
+    const uint32_t places = (uint32_t)u64_min(call->capacity.block_bytes / LONG_STAGE_BYTES, (uint64_t)long_shape_of(is_heavy<Element, exact>).places);
     const size_t bytes = places * LONG_STAGE_BYTES;
     int resident = 0;
     if (places == 0)
         return cudaSuccess;
     cudaError_t code = cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+    if (code == cudaSuccess)
+        code = cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
     if (code == cudaSuccess)
         code = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, (const void *)kernel, LONG_SHAPE.threads, bytes);
     const uint64_t blocks = (uint64_t)resident * (uint64_t)call->space->multiprocessors;

@@ -7,32 +7,32 @@
 
 template <class T> static __device__ __forceinline__ T lane_xor(T x, uint32_t lanes) { return __shfl_xor_sync(0xffffffffu, x, (int)lanes); }
 
-/* A maximum, with what goes along with it. */
-struct group_max {
+/* A maximum: alone, which is never NaN, or of exact sums with what goes along with it. */
+struct bins_max {
     double max;
-    int64_t bin; /* of exact sums: that of max */
+    int64_t bin; /* that of max */
     uint32_t nan;
 };
-static __device__ __forceinline__ void max_take(struct group_max *a, const struct group_max &b)
+template <class Real> static __device__ __forceinline__ Real max_xor(Real max, uint32_t lanes) { return lane_xor(max, lanes); }
+template <class Real> static __device__ __forceinline__ void max_take(Real *a, Real b) { *a = b > *a ? b : *a; }
+static __device__ __forceinline__ struct bins_max max_xor(const struct bins_max &max, uint32_t lanes)
+{
+    return {lane_xor(max.max, lanes), (int64_t)lane_xor((unsigned long long)max.bin, lanes), lane_xor(max.nan, lanes)};
+}
+static __device__ __forceinline__ void max_take(struct bins_max *a, const struct bins_max &b)
 {
     a->bin = b.max > a->max ? b.bin : a->bin;
     a->max = b.max > a->max ? b.max : a->max;
     a->nan |= b.nan;
 }
 
-template <bool exact, int threads> static __device__ __forceinline__ void group_share_max(struct group_max *max, uint32_t members)
+template <int threads, class Max> static __device__ __forceinline__ void group_share_max(Max *max, uint32_t members)
 {
 #pragma unroll 1
-    for (uint32_t lanes = 1; lanes < members && lanes < 32; lanes *= 2) {
-        struct group_max other = {lane_xor(max->max, lanes), 0, 0};
-        if constexpr (exact) {
-            other.bin = (int64_t)lane_xor((unsigned long long)max->bin, lanes);
-            other.nan = lane_xor(max->nan, lanes);
-        }
-        max_take(max, other);
-    }
+    for (uint32_t lanes = 1; lanes < members && lanes < 32; lanes *= 2)
+        max_take(max, max_xor(*max, lanes));
     if constexpr (threads > 32) {
-        __shared__ struct group_max shared[threads / 32];
+        __shared__ Max shared[threads / 32];
         if (members <= 32)
             return;
         if (threadIdx.x % 32 == 0)
@@ -100,9 +100,9 @@ template <class Fold, int threads> static __device__ __forceinline__ void group_
 {
     static_assert(Fold::scaled, "a sum of exponentials");
     if constexpr (Fold::exact) {
-        struct group_max max = {partial->max, partial->bin, partial->nan != 0};
+        struct bins_max max = {partial->max, partial->bin, partial->nan != 0};
         struct group_bins sums;
-        group_share_max<true, threads>(&max, members);
+        group_share_max<threads>(&max, members);
         exp_bins_raise(partial, max.max, max.bin);
         memcpy(sums.of, partial->sums, sizeof sums);
         group_share_sums<threads>(&sums, members);
@@ -110,9 +110,9 @@ template <class Fold, int threads> static __device__ __forceinline__ void group_
         partial->nan = max.nan;
         exp_bins_settle(partial);
     } else {
-        struct group_max max = {partial->max, 0, 0};
-        group_share_max<false, threads>(&max, members);
-        Fold::rescale(partial, max.max);
+        std::conditional_t<Fold::f32_terms, float, double> max = partial->max; /* that of f32 elements is one of them */
+        group_share_max<threads>(&max, members);
+        Fold::rescale(partial, max);
         if constexpr (Fold::f32_terms) { /* f64 is precise enough for sums of f32 terms */
             double sum = pair_value(&partial->sum);
             group_share_sums<threads>(&sum, members);
@@ -124,3 +124,76 @@ template <class Fold, int threads> static __device__ __forceinline__ void group_
         }
     }
 }
+
+/* Two results of 16 bits, none of which is NaN with a sign or a payload. */
+template <class Element> static __device__ __forceinline__ uint32_t round_two(float low, float high)
+{
+#if defined(__NVCC__) && __CUDA_ARCH__ >= 800
+    uint32_t both;
+    if constexpr (Element::type == ALLFOLD_F16)
+        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+    else
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+    return both;
+#else
+    typename Element::stored elements[2];
+    round_to(&elements[0], low);
+    round_to(&elements[1], high);
+    return (uint32_t)elements[1].bits << 16 | elements[0].bits;
+#endif
+}
+
+/* The second pass at level fast of results in f32: of the constants only what softmax_f32 needs. The term of the maximum is in the sum as
+   rounded as the others are. */
+template <class Element, class Fold> struct quick_softmax {
+    struct softmax_constants c;
+    __device__ __forceinline__ quick_softmax(const typename Fold::partial &partial)
+    {
+        const double sum = pair_value(&partial.sum), inverse = is_finite(partial.max) ? power_of_two(-SOFTMAX_UP_F32) / sum : (double)NAN;
+        c.anchor_f32 = exp_anchor_f32(is_finite(partial.max) ? partial.max : 0.0, SOFTMAX_RANGE_F32);
+        c.inverse_high_f32 = (float)inverse;
+        c.inverse_low_f32 = (float)(inverse - (double)c.inverse_high_f32);
+    }
+    __device__ __forceinline__ uint4 of(const uint4 &x) const { return vector_softmax<softmax_in_f32, Element>(x, c); }
+};
+
+/* The same of results of 16 bits: 2^((x - max) log2 e - log2 of the sum relative to exp(max)), in f32, and by a GPU's own exp2, whose
+   error is small compared with the rounding of the result (see sumexp.h). Up by 2^24, so that no result is flushed to 0. */
+template <class Element, class Fold> struct short_softmax {
+    float max, log;
+    __device__ __forceinline__ short_softmax(const typename Fold::partial &partial)
+    {
+        const bool finite = is_finite(partial.max);
+        const struct exp_reference reference = exp_reference(finite ? partial.max : 0.0);
+        const double up = 24.0 + (partial.max - reference.base) * 0x1.71547652b82fep0 - (double)reference.whole;
+        max = (float)partial.max;
+        log = finite ? (float)(up - (double)log2f((float)pair_value(&partial.sum))) : (float)NAN;
+    }
+    __device__ __forceinline__ uint4 of(const uint4 &x) const
+    {
+        uint32_t words[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            float y[2];
+#pragma unroll
+            for (int j = 0; j < 2; j++) {
+                const float from = Element::load(vector_element<typename Element::stored>(x, 2 * i + j));
+                y[j] = exp2_short(fmaf(from - max, 0x1.715476p0f, log)) * 0x1p-24f;
+            }
+            words[i] = round_two<Element>(y[0], y[1]);
+        }
+        return make_uint4(words[0], words[1], words[2], words[3]);
+    }
+};
+
+/* The second pass as it is defined. */
+template <class Element, class Fold, bool logarithm> struct whole_softmax {
+    struct softmax_constants c;
+    __device__ __forceinline__ whole_softmax(const typename Fold::partial &partial) { constants_from<Fold, logarithm>(partial, &c); }
+    __device__ __forceinline__ uint4 of(const uint4 &x) const { return vector_softmax<softmax_arithmetic<Element, logarithm>, Element>(x, c); }
+};
+
+template <class Element, class Fold, bool logarithm, bool exact>
+using row_arithmetic = std::conditional_t<exact || sizeof(typename Element::value) == 8, whole_softmax<Element, Fold, logarithm>,
+                                          std::conditional_t<sizeof(typename Element::stored) == 2, short_softmax<Element, Fold>,
+                                                             quick_softmax<Element, Fold>>>;

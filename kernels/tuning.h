@@ -149,7 +149,10 @@ constexpr int AXIS_CHUNK_BITS = 28; /* at most about 2^28 elements of a split: w
 constexpr struct {
     int threads, vectors, blocks, blocks_exact;
 } ROW_SHAPE = {256, 4, 4, 2};
-/* Softmax of longer rows, which stay in shared memory, stage by stage of so many vectors a thread. places: of a block. */
-constexpr struct {
+/* Softmax of longer rows, which stay in shared memory, stage by stage of so many vectors a thread. places: of a block, for a stage each. heavy:
+   terms are f64 or integers, and need more registers. */
+struct long_shape {
     int threads, stage, blocks, places;
-} LONG_SHAPE = {256, 4, 2, 7};
+};
+constexpr struct long_shape long_shape_of(bool heavy) { return heavy ? long_shape{256, 4, 2, 7} : long_shape{256, 4, 3, 4}; }
+constexpr struct long_shape LONG_SHAPE = long_shape_of(false); /* threads and stage are the same in both */

@@ -149,11 +149,11 @@ HOST_DEVICE float smaller_f32(float x, float best)
 }
 HOST_DEVICE double smaller_f64(double x, double best) { return x < best ? x : best; }
 
-#ifdef __CUDA_ARCH__
-/* 2^x to about 2^-22, relatively; 0 if that would be subnormal. */
+#ifdef __CUDACC__
+/* 2^x to about 2^-22, relatively; 0 if that would be subnormal. For devices. */
 HOST_DEVICE float exp2_short(float x)
 {
-#ifdef __NVCC__
+#if defined(__NVCC__) && defined(__CUDA_ARCH__)
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
