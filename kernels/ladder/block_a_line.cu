@@ -22,11 +22,11 @@ static __global__ void block_a_line_kernel(const float *x, struct lines lines, f
         sums[line] = shared[0];
 }
 
-cudaError_t block_a_line_start(struct line_job *job, cudaStream_t stream)
+static cudaError_t start(struct line_job *job, cudaStream_t stream)
 {
     return line_launch(job, block_a_line_kernel, line_blocks(job->lines.count, 1), stream, job->x, job->lines, job->sums);
 }
 
 extern const struct line_rung line_block_a_row, line_block_a_column;
-const struct line_rung line_block_a_row = {block_a_line_start, 0, nullptr, nullptr};
-const struct line_rung line_block_a_column = {block_a_line_start, 0, nullptr, nullptr};
+const struct line_rung line_block_a_row = {start, 0, nullptr, nullptr};
+const struct line_rung line_block_a_column = {start, 0, nullptr, nullptr};

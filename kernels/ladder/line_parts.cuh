@@ -7,11 +7,6 @@
 
 typedef sum_of<float> line_sum;
 
-/* block_a_line.cu: of rows and columns. */
-cudaError_t block_a_line_start(struct line_job *job, cudaStream_t stream);
-/* thread_a_line.cu: of rows and columns. */
-cudaError_t thread_a_line_start(struct line_job *job, cudaStream_t stream);
-
 /* row_vectors.cu: one member's share of the sum of x[0 .. n), of `members` threads that stand side by side. No loop is unrolled, so that
    four vectors are in flight. */
 template <unsigned int members>

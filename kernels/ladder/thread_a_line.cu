@@ -21,11 +21,11 @@ static __global__ void thread_a_line_kernel(const float *x, struct lines lines, 
     sums[line] = sum;
 }
 
-cudaError_t thread_a_line_start(struct line_job *job, cudaStream_t stream)
+static cudaError_t start(struct line_job *job, cudaStream_t stream)
 {
     return line_launch(job, thread_a_line_kernel, line_blocks(job->lines.count, LINE_BLOCK), stream, job->x, job->lines, job->sums);
 }
 
 extern const struct line_rung line_thread_a_row, line_thread_a_column;
-const struct line_rung line_thread_a_row = {thread_a_line_start, 0, nullptr, nullptr};
-const struct line_rung line_thread_a_column = {thread_a_line_start, 0, nullptr, nullptr};
+const struct line_rung line_thread_a_row = {start, 0, nullptr, nullptr};
+const struct line_rung line_thread_a_column = {start, 0, nullptr, nullptr};
