@@ -16,7 +16,7 @@ enum {
     END_BYTES = 56 + 20 + 22,
     CHECKSUM_IN_LOCAL = 14, /* where the checksum stands in these */
     CHECKSUM_IN_ENTRY = 16,
-    VERSION = 45,           /* of zip, which has zip64 */
+    ZIP_VERSION = 45,         /* of zip, which has zip64 */
     DATE = 33,              /* 1980-01-01: the file depends on its contents alone */
     NAME_BYTES = 64,
     SEAL_BYTES = 1 << 20
@@ -42,7 +42,7 @@ struct member {
 /* What a member's own header and its entry in the directory have in common. */
 static void put_facts(struct writer *w, const struct member *m, size_t extra_bytes)
 {
-    put(w, VERSION, 2);
+    put(w, ZIP_VERSION, 2);
     put(w, 0, 2 + 2 + 2); /* flags, stored, time */
     put(w, DATE, 2);
     put(w, 0, 4); /* the checksum, which comes later */
@@ -75,7 +75,7 @@ static size_t put_local(unsigned char *bytes, const struct member *m)
 static void put_entry(struct writer *w, const struct member *m)
 {
     put(w, 0x02014b50, 4);
-    put(w, 3 << 8 | VERSION, 2); /* made on Unix */
+    put(w, 3 << 8 | ZIP_VERSION, 2); /* made on Unix */
     put_facts(w, m, 28);
     put(w, 0, 2 + 2 + 2); /* no comment, first disk, binary */
     put(w, UINT32_C(0600) << 16, 4);
@@ -88,8 +88,8 @@ static void put_end(struct writer *w, int count, struct range directory)
 {
     put(w, 0x06064b50, 4);
     put(w, 56 - 12, 8);
-    put(w, 3 << 8 | VERSION, 2);
-    put(w, VERSION, 2);
+    put(w, 3 << 8 | ZIP_VERSION, 2);
+    put(w, ZIP_VERSION, 2);
     put(w, 0, 4 + 4);
     put(w, (uint64_t)count, 8);
     put(w, (uint64_t)count, 8);

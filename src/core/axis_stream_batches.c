@@ -68,8 +68,7 @@ static allfold_status finish_group(struct worker *worker, struct lane *lane, str
 static void combine_groups(const struct batches *b)
 {
     const struct axis_stream *const s = b->s;
-    const int threads = b->groups > 1 && b->batch.results.count > 64 ? s->ctx->device->threads : 1;
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+#pragma omp parallel for schedule(static) num_threads(s->ctx->device->threads) if (b->groups > 1 && b->batch.results.count > 64)
     for (uint64_t r = 0; r < b->batch.results.count; r++)
         for (uint64_t group = 1; group < b->groups; group++)
             monoid_combine(s->monoid, s->array->type, (struct partial *)slot(b, 0, r), (const struct partial *)slot(b, group, r));
