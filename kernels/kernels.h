@@ -112,6 +112,8 @@ enum { RESIDENT_WAIT_MILLISECONDS = 10 };
 
 /* Folds along an axis (fold/axis.h): the partials of the results come to work->partials, or work->finish says what becomes of them. */
 int axis_launch(const struct axis_work *work, int multiprocessors, void *stream);
+/* The constants of `count` results, from their partials at work->partials. Both are device memory. */
+int axis_constants_launch(const struct axis_work *work, uint64_t count, struct softmax_constants *constants, void *stream);
 /* The second pass of softmax along an axis. constants: device memory, of each result in order. */
 int axis_normalise_launch(const struct softmax_axis_work *work, const struct softmax_constants *constants, int multiprocessors,
                           void *stream);

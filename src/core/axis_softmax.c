@@ -1,6 +1,6 @@
 /* Softmax along an axis. Where a rank has whole rows that its device reads and writes in place, a device may do both passes itself.
-   Else batches of partials are folded, exchanged if the ranks cut the axis, and become constants; then the batch's elements are
-   normalised, piece by piece if they pass through a buffer. See axis.h. */
+   Else batches of partials are folded, exchanged if the ranks cut the axis, and become constants, on a device that can make them if
+   nothing is exchanged; then the batch's elements are normalised, piece by piece if they pass through a buffer. See axis.h. */
 #include "core/axis.h"
 #include "core/pipeline.h"
 
@@ -54,6 +54,28 @@ static void set_constants(struct normalisation *n, struct range range, const uns
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (uint64_t r = 0; r < range.count; r++)
         softmax_constants_set(n->axis.monoid, (const struct partial *)(partials + r * n->axis.stride), &n->constants[range.first + r]);
+}
+
+/* Whether the constants never leave the device. */
+static bool constants_stay(const struct normalisation *n)
+{
+    return n->axis.ctx->device->backend->constants_axis != NULL && n->axis.in_place && !axis_is_exchanged(&n->axis);
+}
+
+/* The constants of a batch, on the device. */
+static allfold_status make_constants(const struct normalisation *n, const struct axis_batch *batch, struct error *error)
+{
+    const struct axis *const axis = &n->axis;
+    const struct backend *const backend = axis->ctx->device->backend;
+    struct axis_piece piece = axis_piece_at(axis, batch, 0, allfold_type_bytes(axis->input->type));
+    if (progress_check(axis->ctx->comm.progress, error) != ALLFOLD_OK || axis_piece_load(axis, &piece, error) != ALLFOLD_OK)
+        return error->status;
+    const struct axis_work work = {axis->monoid, axis->input->type, piece.x, piece.box, axis->first, axis->partials, AXIS_CONSTANTS_AT, NULL};
+    phase_enter(axis->ctx->comm.progress, PHASE_FOLD);
+    if (backend->fold_axis(axis->queue, &work, error) == ALLFOLD_OK
+        && backend->constants_axis(axis->queue, &work, batch->count, n->device_constants, error) == ALLFOLD_OK)
+        atomic_fetch_add(&axis->ctx->comm.progress->done, batch->count * piece.box.length * allfold_type_bytes(axis->input->type));
+    return error->status;
 }
 
 /* The constants of a batch. Where the ranks cut the axis each computes a part of them, and all get all. Collective then. */
@@ -130,7 +152,8 @@ static void normalise_batch(const struct normalisation *n, const struct axis_bat
     const struct axis *const axis = &n->axis;
     struct axis pieces = *axis;
     pieces.in_place = axis->in_place && n->y_in_place;
-    if (axis_upload(axis, n->constants, n->device_constants, batch->count * sizeof *n->constants, error) != ALLFOLD_OK)
+    if (!constants_stay(n)
+        && axis_upload(axis, n->constants, n->device_constants, batch->count * sizeof *n->constants, error) != ALLFOLD_OK)
         return;
     for (uint64_t l = 0; l < axis->input->box.length && error->status == ALLFOLD_OK;) {
         struct axis_piece piece = axis_piece_at(&pieces, batch, l, widest(n));
@@ -149,9 +172,13 @@ static void normalise_batches(struct normalisation *n, struct error *error)
         const struct axis_batch batch = axis_batch_at(&n->axis, first);
         const unsigned char *partials = NULL;
         count = batch.count;
-        if (error->status == ALLFOLD_OK)
-            axis_fold(&n->axis, &batch, &partials, error);
-        find_constants(n, &batch, partials, error);
+        if (constants_stay(n)) {
+            make_constants(n, &batch, error);
+        } else {
+            if (error->status == ALLFOLD_OK)
+                axis_fold(&n->axis, &batch, &partials, error);
+            find_constants(n, &batch, partials, error);
+        }
         if (error->shared)
             return;
         if (error->status == ALLFOLD_OK)

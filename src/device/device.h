@@ -114,6 +114,10 @@ struct backend {
     void (*softmax_cancel)(struct queue *queue);
     /* Folds along an axis: the partials are there after wait; or the results, if work->finish says what they are to be. */
     allfold_status (*fold_axis)(struct queue *queue, const struct axis_work *work, struct error *error);
+    /* The constants of `count` results of softmax along an axis, from the partials that fold_axis leaves at work->partials. NULL: the
+       host makes them. */
+    allfold_status (*constants_axis)(struct queue *queue, const struct axis_work *work, uint64_t count,
+                                     struct softmax_constants *constants, struct error *error);
     /* The second pass of softmax along an axis. constants: device memory, those of each result, in order. */
     allfold_status (*normalise_axis)(struct queue *queue, const struct softmax_axis_work *work,
                                      const struct softmax_constants *constants, struct error *error);

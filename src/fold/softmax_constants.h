@@ -80,3 +80,20 @@ HOST_DEVICE void softmax_constants_log(double max, const pair *others, struct so
     c->log_sum = log.high;
     c->log_low = log.low;
 }
+
+/* What a partial of a monoid of exponentials begins with at level fast; at level exact it is a struct exp_bins. */
+struct exp_partial {
+    double max;
+    pair sum;
+};
+
+/* All of them, from a partial. f32_terms: terms are not in f64. */
+HOST_DEVICE void softmax_constants_of(const void *partial, bool exact, bool f32_terms, struct softmax_constants *c)
+{
+    const struct exp_bins *const bins = (const struct exp_bins *)partial;
+    const struct exp_partial *const fast = (const struct exp_partial *)partial;
+    const double max = exact ? bins->max : fast->max;
+    const pair others = exact ? exp_bins_others(bins, f32_terms) : exp_others(max, &fast->sum, f32_terms);
+    softmax_constants_from(max, &others, c);
+    softmax_constants_log(max, &others, c);
+}

@@ -182,13 +182,9 @@ allfold_status monoid_has_room(enum monoid monoid, uint64_t count, struct error 
                      ": use --sum=fast (in C ALLFOLD_LEVEL_FAST), but for log-softmax", most, count);
 }
 
+_Static_assert(sizeof(struct exp_partial) == sizeof(sumexp_f32) && sizeof(struct exp_partial) == sizeof(sumexp_f64_u64), "one layout");
+
 void softmax_constants_set(enum monoid monoid, const struct partial *partial, struct softmax_constants *c)
 {
-    const struct exp_bins *const bins = (const void *)partial->bytes;
-    const sumexp_f32 *const sumexp = (const void *)partial->bytes;
-    const bool exact = monoid_facts[monoid].level == ALLFOLD_LEVEL_EXACT, f32 = monoid_facts[monoid].terms != TERMS_F64;
-    const double max = exact ? bins->max : sumexp->max;
-    const pair others = exact ? exp_bins_others(bins, f32) : exp_others(max, &sumexp->sum, f32);
-    softmax_constants_from(max, &others, c);
-    softmax_constants_log(max, &others, c);
+    softmax_constants_of(partial->bytes, monoid_facts[monoid].level == ALLFOLD_LEVEL_EXACT, monoid_facts[monoid].terms != TERMS_F64, c);
 }

@@ -12,6 +12,18 @@ allfold_status cuda_fold_axis(struct queue *queue, const struct axis_work *work,
                       "launching the kernel that folds %s along an axis", allfold_type_name(work->type));
 }
 
+allfold_status cuda_constants_axis(struct queue *queue, const struct axis_work *work, uint64_t count,
+                                   struct softmax_constants *constants, struct error *error)
+{
+    const struct cuda_device *const cuda = cuda_of(queue);
+    struct cuda_queue *const working = (struct cuda_queue *)queue;
+    if (cuda_use(cuda, error) != ALLFOLD_OK)
+        return error->status;
+    working->fold_last = false;
+    return cuda_check(cuda, (cudaError_t)axis_constants_launch(work, count, constants, working->stream), error,
+                      "launching the kernel of softmax's constants");
+}
+
 allfold_status cuda_normalise_axis(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants,
                                    struct error *error)
 {

@@ -72,6 +72,8 @@ bool cuda_arrived(struct queue *queue);
 bool cuda_is_done(struct queue *queue);
 /* axis.c */
 allfold_status cuda_fold_axis(struct queue *queue, const struct axis_work *work, struct error *error);
+allfold_status cuda_constants_axis(struct queue *queue, const struct axis_work *work, uint64_t count,
+                                   struct softmax_constants *constants, struct error *error);
 allfold_status cuda_normalise_axis(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants,
                                    struct error *error);
 bool cuda_softmax_axis(struct queue *queue, const struct softmax_axis_work *work, struct error *error);

@@ -257,6 +257,7 @@ const struct backend backend_cuda = {
     .arrived = cuda_arrived,
     .is_done = cuda_is_done,
     .fold_axis = cuda_fold_axis,
+    .constants_axis = cuda_constants_axis,
     .normalise_axis = cuda_normalise_axis,
     .softmax_axis = cuda_softmax_axis,
     .wait = cuda_wait,
