@@ -95,7 +95,11 @@ static void finish(const struct reduction *r, const struct rows *rows, uint64_t 
 {
     const int threads = count < AXIS_ALONE ? 1 : r->axis.ctx->device->threads;
     int first = threads;
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    if (threads == 1) {
+        rows_finish(rows, (struct range){0, count}, error);
+        return;
+    }
+#pragma omp parallel for schedule(static) num_threads(threads)
     for (int thread = 0; thread < threads; thread++) {
         struct error own = {0};
         if (rows_finish(rows, range_part(count, (uint64_t)thread, (uint64_t)threads), &own) != ALLFOLD_OK) {

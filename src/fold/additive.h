@@ -35,11 +35,12 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * sum, const V *x, uint32_t n, uint64_t 
     FOLD_FOR_LANES(n, i, lane, { NAME_FN(step)(&high[lane], &low[lane], x[i]); });
     for (int lane = 0; lane < FOLD_LANES; lane++)
         sum->total.low += low[lane];
-#else
-    FOLD_FOR_LANES(n, i, lane, { high[lane] += TERM((double)x[i]); });
-#endif
     for (int lane = 0; lane < FOLD_LANES; lane++)
         pair_add(&sum->total, high[lane]);
+#else
+    FOLD_FOR_LANES(n, i, lane, { high[lane] += TERM((double)x[i]); });
+    pair_add_lanes(&sum->total, high);
+#endif
 }
 
 #ifdef FOLD_COLUMNS

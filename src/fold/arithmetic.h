@@ -10,7 +10,7 @@
 /* Independent accumulators in one thread: enough to fill the vector units of a CPU. A GPU has threads for that. The number is
    fixed, so that the order of additions, and with it the bits, do not depend on the instruction set. */
 #ifdef __CUDA_ARCH__
-#define FOLD_LANES 1
+#define FOLD_LANES 1 /* pair_add_lanes knows these two */
 #else
 #define FOLD_LANES 16
 #endif
@@ -115,6 +115,31 @@ HOST_DEVICE void pair_add_product(pair *sum, double x, double y)
     const double product = x * y;
     pair_add(sum, product);
     sum->low += fma(x, y, -product);
+}
+/* Adds the second half of some lanes' sums to the first. */
+HOST_DEVICE void lanes_halve(double *high, double *low, const int half)
+{
+    FOLD_SIMD
+    for (int lane = 0; lane < half; lane++) {
+        double error;
+        high[lane] = two_sum(high[lane], high[lane + half], &error);
+        low[lane] += low[lane + half] + error;
+    }
+}
+/* Adds the sums of lanes, half to half: one after the other, each would wait for the one before. */
+HOST_DEVICE void pair_add_lanes(pair *sum, double high[FOLD_LANES])
+{
+#if FOLD_LANES == 16
+    double low[FOLD_LANES] = {0.0};
+    lanes_halve(high, low, 8);
+    lanes_halve(high, low, 4);
+    lanes_halve(high, low, 2);
+    lanes_halve(high, low, 1);
+    pair_add(sum, high[0]);
+    sum->low += low[0];
+#else
+    pair_add(sum, high[0]);
+#endif
 }
 HOST_DEVICE bool is_finite(double x) { return x - x == 0.0; }
 HOST_DEVICE double pair_value(const pair *sum)

@@ -102,7 +102,8 @@ FOLD_FINISH allfold_status FN(dot_finish)(const FN(dot) * dot, const struct fini
     const struct exact_sink sink = exact_sink_of(words, 1, LIMBS, 0);
     exact_add_wide(&sink, (int128)dot->low, 0);
     exact_add_wide(&sink, dot->high, 64);
-    const struct exact_total total = exact_total_of(words, LIMBS, 0);
+    struct exact_total total;
+    exact_total_set(&total, words, LIMBS, 0);
     return result_total(finish, "the dot product", &total, VALUE_SIGNED);
 #endif
 }

@@ -41,7 +41,8 @@ HOST_DEVICE double dot_exact_product(double x, double y)
 #ifdef FOLD_FINISH
 FOLD_FINISH allfold_status FN(dot_exact_finish)(const FN(dot_exact) * dot, const struct finish *finish)
 {
-    const struct exact_total total = exact_total_of(dot->words, FN(dot_exact_limbs), FN(dot_exact_lowest));
+    struct exact_total total;
+    exact_total_set(&total, dot->words, FN(dot_exact_limbs), FN(dot_exact_lowest));
 #if VALUE_FLOAT
     return result_f64(finish, exact_total_round(&total, finish->count > 0, finish->format));
 #else

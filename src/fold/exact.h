@@ -382,13 +382,13 @@ HOST_DEVICE void exact_span_start(struct exact_span *span)
    also if all are zeros, or if there is NaN or an infinity. */
 HOST_DEVICE bool exact_span_is_narrow(const struct exact_span *span, int32_t *below)
 {
-    uint32_t largest = 0, before = ~0u, all = 0, zeros = 0;
+    uint32_t largest = 0, before = ~0u, all = 1u << 23, zeros = 0;
     for (int lane = 0; lane < FOLD_LANES; lane++) {
         largest = span->largest[lane] > largest ? span->largest[lane] : largest;
         before = span->before[lane] < before ? span->before[lane] : before;
         all |= span->all[lane];
     }
-    while (zeros < 23 && (all >> zeros & 1) == 0) /* trailing zeros that all fractions share */
+    for (uint32_t rest = all; (rest & 1) == 0; rest >>= 1) /* trailing zeros that all fractions share */
         zeros++;
     const int32_t biased = (int32_t)(largest >> 23), least = (int32_t)((before + 1) >> 23);
     const int32_t t = biased - 126, u = (least > 0 ? least : 1) - 150 + (int32_t)zeros; /* subnormal numbers are as if of 1 */

@@ -209,7 +209,10 @@ HOST_DEVICE void NAME_FN(accumulator_combine)(struct exact_accumulator *a, const
 
 HOST_DEVICE void NAME_FN(finish_accumulator)(struct exact_accumulator *accumulator, struct exact_sink *sink)
 {
-    exact_accumulator_flush(accumulator, WINDOWS, sink);
+#ifndef __CUDA_ARCH__
+    if (accumulator->bias[0] != 0.0) /* short arrays open none */
+#endif
+        exact_accumulator_flush(accumulator, WINDOWS, sink);
     exact_bins_flush(sink);
     if (accumulator->not_minus_zero)
         exact_count(sink, EXACT_NOT_MINUS_ZERO, 1);
@@ -246,7 +249,12 @@ HOST_DEVICE void NAME_FN(finish_accumulator)(FN_EXPAND(FN(NAME), accumulator) * 
    together. That is less than 53 if t + 11 - u is at most 53. */
 HOST_DEVICE bool NAME_FN(plain)(struct exact_accumulator *accumulator, struct exact_sink *sink, ARRAY x, uint32_t n)
 {
-    double sums[2][FOLD_LANES] = {{0.0}};
+#ifdef SQUARES
+    enum { PARTS = 2 };
+#else
+    enum { PARTS = 1 };
+#endif
+    double sums[PARTS][FOLD_LANES] = {{0.0}};
     struct exact_span span;
     int32_t below, exponent;
     exact_span_start(&span);
@@ -266,7 +274,7 @@ HOST_DEVICE bool NAME_FN(plain)(struct exact_accumulator *accumulator, struct ex
         sums[1][lane] += term - high;
     });
 #endif
-    for (int part = 0; part < 2; part++) {
+    for (int part = 0; part < PARTS; part++) {
         for (int lane = 1; lane < FOLD_LANES; lane++)
             sums[part][0] += sums[part][lane];
         const int64_t total = exact_integer(sums[part][0], &exponent);

@@ -28,7 +28,7 @@ struct exact_total {
 };
 
 /* words has `limbs` limbs and EXACT_COUNTS counts, as exact.h defines them, normalised or not. */
-EXACT_TOTAL struct exact_total exact_total_of(const int64_t *words, uint32_t limbs, int32_t lowest);
+EXACT_TOTAL void exact_total_set(struct exact_total *total, const int64_t *words, uint32_t limbs, int32_t lowest);
 
 /* total / divisor (> 0), to 64 bits or more. */
 EXACT_TOTAL void exact_total_divide(struct exact_total *total, uint64_t divisor);

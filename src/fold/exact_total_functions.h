@@ -45,35 +45,33 @@ EXACT_TOTAL_PART bool total_below(const struct exact_total *total, int bit)
     return below;
 }
 
-EXACT_TOTAL struct exact_total exact_total_of(const int64_t *words, uint32_t limbs, int32_t lowest)
+EXACT_TOTAL void exact_total_set(struct exact_total *total, const int64_t *words, uint32_t limbs, int32_t lowest)
 {
-    struct exact_total total;
     const int64_t *const counts = words + limbs;
     int64_t carry = 0;
     for (uint32_t i = 0; i < limbs; i++) {
-        const int128 limb = (int128)words[i] + carry;
-        total.digits[i] = (uint32_t)limb;
-        carry = (int64_t)(limb >> 32);
+        const int64_t limb = (int64_t)(uint32_t)words[i] + carry; /* a carry has 33 bits */
+        total->digits[i] = (uint32_t)limb;
+        carry = (limb >> 32) + (words[i] >> 32);
     }
-    total.digits[limbs] = (uint32_t)carry;
-    total.digits[limbs + 1] = (uint32_t)(carry >> 32);
-    total.length = (int)limbs + 2;
-    total.lowest = lowest;
-    total.negative = carry < 0;
-    total.rest = false;
-    if (total.negative) {
+    total->digits[limbs] = (uint32_t)carry;
+    total->digits[limbs + 1] = (uint32_t)(carry >> 32);
+    total->length = (int)limbs + 2;
+    total->lowest = lowest;
+    total->negative = carry < 0;
+    total->rest = false;
+    if (total->negative) {
         uint64_t borrow = 1;
         for (uint32_t i = 0; i < limbs + 2; i++) {
-            borrow += (uint32_t)~total.digits[i];
-            total.digits[i] = (uint32_t)borrow;
+            borrow += (uint32_t)~total->digits[i];
+            total->digits[i] = (uint32_t)borrow;
             borrow >>= 32;
         }
     }
-    total.nans = counts[EXACT_NANS];
-    total.plus = counts[EXACT_PLUS];
-    total.minus = counts[EXACT_MINUS];
-    total.not_minus_zero = counts[EXACT_NOT_MINUS_ZERO];
-    return total;
+    total->nans = counts[EXACT_NANS];
+    total->plus = counts[EXACT_PLUS];
+    total->minus = counts[EXACT_MINUS];
+    total->not_minus_zero = counts[EXACT_NOT_MINUS_ZERO];
 }
 
 /* Divides, and returns whether anything is left. A divisor of at most 32 bits needs no long division. */

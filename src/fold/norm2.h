@@ -80,8 +80,7 @@ HOST_DEVICE void FN(norm2_tile)(FN(norm2) * norm, const V *x, uint32_t n, uint64
         const double term = (double)x[i];
         sum[lane] += term * term;
     });
-    for (int lane = 0; lane < FOLD_LANES; lane++)
-        pair_add(&norm->total, sum[lane]);
+    pair_add_lanes(&norm->total, sum);
 }
 
 #ifdef FOLD_COLUMNS

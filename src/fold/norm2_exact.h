@@ -36,7 +36,8 @@ HOST_DEVICE double norm2_exact_square(double x) { return x != 0.0 && fabs(x) < 0
 #ifdef FOLD_FINISH
 FOLD_FINISH allfold_status FN(norm2_exact_finish)(const FN(norm2_exact) * norm, const struct finish *finish)
 {
-    struct exact_total total = exact_total_of(norm->words, FN(norm2_exact_limbs), FN(norm2_exact_lowest));
+    struct exact_total total;
+    exact_total_set(&total, norm->words, FN(norm2_exact_limbs), FN(norm2_exact_lowest));
     exact_total_root(&total);
     return result_f64(finish, exact_total_round(&total, false, finish->format));
 }

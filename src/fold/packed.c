@@ -22,7 +22,8 @@ void packed_sum_unpack(const struct packing *packing, uint64_t count, struct par
 {
     sum_exact_f64 values = sum_exact_identity_f64();
     const sum_exact_i64 *const integers = (const void *)partial->bytes; /* the layout of all integer types */
-    const struct exact_total total = exact_total_of(integers->words, sum_exact_limbs_i64, sum_exact_lowest_i64);
+    struct exact_total total;
+    exact_total_set(&total, integers->words, sum_exact_limbs_i64, sum_exact_lowest_i64);
     const int128 sum = exact_total_integer(&total);
     struct exact_sink sink = exact_sink_of(values.words, 1, sum_exact_limbs_f64, sum_exact_lowest_f64);
     add_product(&sink, packing->scale, sum < 0 ? -(uint128)sum : (uint128)sum, sum < 0);

@@ -106,8 +106,10 @@ FOLD_FINISH double FN(stats_exact_variance)(const FN(stats_exact) * stats, const
 {
     if (!is_finite((double)stats->min.value) || !is_finite((double)stats->max.value))
         return NAN;
-    const struct exact_total sum = exact_total_of(stats->sum.words, FN(sum_exact_limbs), FN(sum_exact_lowest));
-    const struct exact_total squares = exact_total_of(stats->norm2.words, FN(norm2_exact_limbs), FN(norm2_exact_lowest));
+    struct exact_total sum;
+    exact_total_set(&sum, stats->sum.words, FN(sum_exact_limbs), FN(sum_exact_lowest));
+    struct exact_total squares;
+    exact_total_set(&squares, stats->norm2.words, FN(norm2_exact_limbs), FN(norm2_exact_lowest));
     const struct exact_total variance = exact_total_variance(&squares, &sum, part->count, part->count - part->ddof);
     return exact_total_round(&variance, false, part->format);
 }

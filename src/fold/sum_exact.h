@@ -60,7 +60,8 @@
 #ifdef FOLD_FINISH
 FOLD_FINISH allfold_status FN(sum_exact_finish)(const FN(sum_exact) * sum, const struct finish *finish)
 {
-    const struct exact_total total = exact_total_of(sum->words, FN(sum_exact_limbs), FN(sum_exact_lowest));
+    struct exact_total total;
+    exact_total_set(&total, sum->words, FN(sum_exact_limbs), FN(sum_exact_lowest));
 #if VALUE_FLOAT
     return result_f64(finish, exact_total_round(&total, finish->count > 0, finish->format));
 #else
@@ -72,14 +73,16 @@ FOLD_FINISH allfold_status FN(mean_exact_finish)(const FN(sum_exact) * sum, cons
 {
     if (finish->count == 0)
         return finish_refuse(finish, ALLFOLD_NO_VALUE, "the mean of an empty array does not exist");
-    struct exact_total total = exact_total_of(sum->words, FN(sum_exact_limbs), FN(sum_exact_lowest));
+    struct exact_total total;
+    exact_total_set(&total, sum->words, FN(sum_exact_limbs), FN(sum_exact_lowest));
     exact_total_divide(&total, finish->count);
     return result_f64(finish, exact_total_round(&total, VALUE_FLOAT, finish->format));
 }
 
 FOLD_FINISH allfold_status FN(norm1_exact_finish)(const FN(norm1_exact) * sum, const struct finish *finish)
 {
-    const struct exact_total total = exact_total_of(sum->words, FN(norm1_exact_limbs), FN(norm1_exact_lowest));
+    struct exact_total total;
+    exact_total_set(&total, sum->words, FN(norm1_exact_limbs), FN(norm1_exact_lowest));
 #if VALUE_FLOAT
     return result_f64(finish, exact_total_round(&total, false, finish->format));
 #else

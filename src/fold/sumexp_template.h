@@ -91,8 +91,7 @@ HOST_DEVICE void NAME_FN(terms)(FN(NAME) * partial, const V *x, uint32_t n, REAL
     FOLD_FOR_LANES(n - done, i, lane, {
         sum[lane] += exp_term_f32(x[done + i], m);
     });
-    for (int lane = 0; lane < FOLD_LANES; lane++)
-        pair_add(&partial->sum, sum[lane]);
+    pair_add_lanes(&partial->sum, sum);
 #endif
 }
 

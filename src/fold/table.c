@@ -168,7 +168,11 @@ allfold_status fold_finish(const struct fold_call *call, allfold_type type, cons
     if (status == ALLFOLD_OK) {
         if (rounded)
             round_fields(&found, call->result_type);
-        memcpy(result, &found, offsetof(struct fold_results, fields) + (size_t)found.field_count * sizeof *found.fields);
+        result->count = found.count;
+        result->level = found.level;
+        result->field_count = found.field_count;
+        for (int i = 0; i < found.field_count; i++)
+            result->fields[i] = found.fields[i];
     }
     return status;
 }

@@ -173,6 +173,23 @@ static void fold_unit(const struct folding *f, const struct unit *unit, unsigned
     }
 }
 
+/* Folds the units of the range, by the thread that calls. */
+static void fold_units(const struct folding *f, struct range numbers)
+{
+    const struct axis_work *const work = f->work;
+    const struct box *const box = &f->units.box;
+    if (f->units.rows && f->units.pieces == 1) {
+        const char *const x = (const char *)work->x + numbers.first * box->outer_stride * allfold_type_bytes(work->type);
+        const struct work row = {work->monoid, work->type, x, box->length, work->first, NULL};
+        cpu_loops_of(f->queue)->fold_rows(&row, numbers.count, box->outer_stride, (unsigned char *)work->partials + numbers.first * f->stride);
+        return;
+    }
+    for (uint64_t number = numbers.first; number < numbers.first + numbers.count; number++) {
+        const struct unit unit = unit_at(&f->units, number, 0);
+        fold_unit(f, &unit, (unsigned char *)work->partials + unit.first * f->stride);
+    }
+}
+
 /* Folds the units of the range: threads take pieces. A piece's partials take piece_bytes of the queue's blocks. */
 static void fold_shared(const struct folding *f, struct range numbers, size_t piece_bytes)
 {
@@ -219,11 +236,13 @@ allfold_status cpu_fold_axis(struct queue *queue, const struct axis_work *work, 
             fold_shared(&f, (struct range){first, u64_min(most, units->count - first)}, piece_bytes);
         return ALLFOLD_OK;
     }
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (uint64_t number = 0; number < units->count; number++) {
-        const struct unit unit = unit_at(units, number, 0);
-        fold_unit(&f, &unit, (unsigned char *)work->partials + unit.first * f.stride);
+    if (threads == 1) { /* a team of one thread costs more than a short fold */
+        fold_units(&f, (struct range){0, units->count});
+        return ALLFOLD_OK;
     }
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int thread = 0; thread < threads; thread++)
+        fold_units(&f, range_part(units->count, (uint64_t)thread, (uint64_t)threads));
     return ALLFOLD_OK;
 }
 

@@ -88,24 +88,47 @@ static tile_function *const tiles[MONOID_COUNT][VALUE_COUNT] = {
 };
 #undef CELL
 
-static void fold(const struct work *work, struct partial *partial)
+/* Elements that are brought to values. */
+static void fold_converted(const struct work *work, const struct conversion *to, void *partial)
 {
-    const allfold_type type = work->type;
+    const size_t bytes = types[work->type].element_bytes;
     const uint32_t piece = pieces[work->monoid];
-    const struct conversion to = conversion_of(work->monoid, type);
-    tile_function *const tile = tiles[work->monoid][to.value];
-    if (to.convert == NULL) {
-        tile(partial->bytes, work->x, work->y, &(struct range){work->first, work->n});
-        return;
-    }
     _Alignas(64) unsigned char x[PIECE_EXACT * sizeof(uint64_t)], y[PIECE_EXACT * sizeof(uint64_t)];
     for (uint64_t start = 0; start < work->n; start += piece) {
         const struct range range = {work->first + start, u64_min(work->n - start, piece)};
-        const size_t offset = start * types[type].element_bytes;
-        to.convert(x, (const char *)work->x + offset, (uint32_t)range.count);
+        to->convert(x, (const char *)work->x + start * bytes, (uint32_t)range.count);
         if (work->y != NULL)
-            to.convert(y, (const char *)work->y + offset, (uint32_t)range.count);
-        tile(partial->bytes, x, y, &range);
+            to->convert(y, (const char *)work->y + start * bytes, (uint32_t)range.count);
+        tiles[work->monoid][to->value](partial, x, y, &range);
+    }
+}
+
+static void fold(const struct work *work, struct partial *partial)
+{
+    const struct conversion to = conversion_of(work->monoid, work->type);
+    if (to.convert == NULL)
+        tiles[work->monoid][to.value](partial->bytes, work->x, work->y, &(struct range){work->first, work->n});
+    else
+        fold_converted(work, &to, partial->bytes);
+}
+
+static void fold_rows(const struct work *row, uint64_t count, uint64_t stride, unsigned char *partials)
+{
+    const struct conversion to = conversion_of(row->monoid, row->type);
+    const size_t bytes = partial_stride(row->monoid, row->type), used = monoid_bytes(row->monoid, row->type);
+    tile_function *const tile = tiles[row->monoid][to.value];
+    const struct range range = {row->first, row->n};
+    struct partial identity;
+    struct work next = *row;
+    monoid_identity(row->monoid, row->type, &identity);
+    for (uint64_t r = 0; r < count; r++) {
+        void *const partial = partials + r * bytes;
+        next.x = (const char *)row->x + r * stride * types[row->type].element_bytes;
+        memcpy(partial, identity.bytes, used);
+        if (to.convert == NULL)
+            tile(partial, next.x, NULL, &range);
+        else
+            fold_converted(&next, &to, partial);
     }
 }
 
@@ -389,4 +412,4 @@ static void normalise_columns(const struct softmax_work *work, const struct colu
 #define EXPAND(a, b) JOIN(a, b)
 #define TEXT(x) #x
 #define NAME_OF(x) TEXT(x)
-const struct cpu_loops EXPAND(cpu_loops_, CPU_ISA) = {NAME_OF(CPU_ISA), fold, fold_columns, normalise_columns, normalise};
+const struct cpu_loops EXPAND(cpu_loops_, CPU_ISA) = {NAME_OF(CPU_ISA), fold, fold_rows, fold_columns, normalise_columns, normalise};

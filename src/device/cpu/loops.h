@@ -34,6 +34,9 @@ struct cpu_loops {
     const char *name;
     /* Takes the work, of less than 2^32 elements, into *partial. */
     void (*fold)(const struct work *work, struct partial *partial);
+    /* Folds `count` rows of neighbours like the given one, `stride` elements from one to the next, each into its partial: partials +
+       r * partial_stride. */
+    void (*fold_rows)(const struct work *row, uint64_t count, uint64_t stride, unsigned char *partials);
     /* Takes each column, whose first element has the index `first`, into its partial: partials + c * partial_stride. */
     void (*fold_columns)(enum monoid monoid, const struct columns *x, uint64_t first, unsigned char *partials,
                          struct column_buffers *buffers);
