@@ -236,8 +236,12 @@ def check_interface(folder):
     report = cli.report(ranks(2, "max", name, "--axis=0,1", "--json"))
     tap.ok(report and report["results"] == {"max": [20.0, 21.0, 22.0, 23.0]} and report["axis"] == [0, 1] and report["shape"] == [4],
            "a few results in the report", report)
+    np.save(folder.name("none.npy"), np.zeros((2**40, 0)))
+    report = cli.report(alone("softmax", folder.name("none.npy"), "--axis=1", "-o", folder.name("y.npy"), "--json"))
+    tap.ok(report and report["shape"] == [2**40, 0] and np.load(folder.name("y.npy")).shape == (2**40, 0), "2^40 rows without elements", report)
+    os.remove(folder.name("y.npy"))
     process = alone("argmin", name, "--axis=-1", "-q")
-    tap.ok(process.stdout == "".join(f"0 {v:.1f}\n" for v in x.min(-1).reshape(-1)), "a few results, a line each", shown(process))
+    tap.ok(process.stdout == "".join(f"{v:.1f} 0\n" for v in x.min(-1).reshape(-1)), "a few results, a line each", shown(process))
     process = alone("argmax", name, "--axis=1", "-o", folder.name("i.npy"), f"--values={folder.name('v.npy')}")
     tap.ok(process.returncode == 0 and np.array_equal(np.load(folder.name("i.npy")), x.argmax(1)) and np.load(folder.name("i.npy")).dtype == np.int64
            and np.array_equal(np.load(folder.name("v.npy")), x.max(1)), "indices and their elements", shown(process))
@@ -250,7 +254,11 @@ def check_interface(folder):
     np.array([[2 ** 62, 2 ** 62], [1, 1]], np.int64).tofile(folder.name("big"))
     output, listing = ["-o", folder.name("y.npy")], folder.files()
     for status, words, said in (
-            (2, ["sum", name, "--axis=3"], ["an array of 3 dimensions (2x3x4)", "found 3"]),
+            (2, ["sum", name, "--axis=3"], ["an array of 3 dimensions (2x3x4)", "found '3'"]),
+            (2, ["sum", "gen:ramp?n=9", "--axis=1"], ["1 dimension (9)", "--shape"]),
+            (2, ["sum", name, "--axis=0", "--checkpoint=c"], ["--checkpoint", "no --axis"]),
+            (2, ["softmax", name, "--axis=0", "-o", folder.name("y.npz")], ["y.npz", ".npy"]),
+            (2, ["argmax", name, "--axis=0", *output, f"--values={folder.name('y.npz')}"], ["y.npz", ".npy"]),
             (2, ["sum", name, "--axis=0,2"], ["adjacent", "'0,2'"]),
             (2, ["sum", name, "--axis=0,-3"], ["each axis once"]),
             (2, ["sum", name, "--axis=one"], ["'one'"]),

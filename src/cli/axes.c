@@ -29,8 +29,9 @@ static allfold_status read_axes(const char *text, const struct array_info *info,
         if (!read_axis(&rest, &axis))
             return error_set(error, ALLFOLD_BAD_ARGUMENT, "--axis: expected a number, or several with commas between them, found '%.100s'", text);
         if (axis < -dimensions || axis >= dimensions)
-            return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: --axis: expected an axis of an array of %ld dimensions (%s), found %ld",
-                             file_shown(array_name(info, name)), dimensions, shape, axis);
+            return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: --axis: expected an axis of an array of %ld dimension%s (%s)%s, found '%.100s'",
+                             file_shown(array_name(info, name)), dimensions, dimensions == 1 ? "" : "s", shape,
+                             dimensions <= 1 ? ", or --shape for another shape" : "", text);
         const long dimension = axis < 0 ? axis + dimensions : axis;
         if (named[dimension])
             return error_set(error, ALLFOLD_BAD_ARGUMENT, "--axis: expected each axis once, found '%.100s' of an array of %ld dimensions", text,
@@ -85,7 +86,7 @@ allfold_status axes_take(struct session *session, struct axes *axes, struct axis
     const struct array_info *const input = &session->input;
     struct error *const error = &session->error;
     if (settings->checkpoint != NULL)
-        return error_set(error, ALLFOLD_UNSUPPORTED, "%s: --checkpoint is not there for work along an axis: expected only one of the two",
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: --checkpoint keeps no progress along an axis: expected no --axis beside it",
                          settings->command->name);
     if (find(settings->axis, input, axes, error) != ALLFOLD_OK)
         return error->status;

@@ -218,14 +218,24 @@ void report_fold(const struct session *session, const struct fold_results *resul
         fold_line(session, result, seconds);
 }
 
+struct json_object *report_shape(const struct array_info *info)
+{
+    struct json_object *const list = json_object_new_array();
+    for (uint32_t i = 0; i < info->dimensions; i++)
+        json_object_array_add(list, json_object_new_uint64(info->shape[i]));
+    return list;
+}
+
 void report_output(const struct session *session, const struct report_output *output, double seconds)
 {
     const struct settings *const settings = session->settings;
     progress_end();
     if (settings->json) {
         struct json_object *report = report_begin(session, session->context->level);
-        if (output->axes != NULL)
+        if (output->axes != NULL) {
             axes_report(output->axes, output->array, report);
+            json_object_object_add(report, "shape", report_shape(&session->input));
+        }
         json_object_object_add(report, "output", report_string(settings->output));
         json_object_object_add(report, "output_dtype", json_object_new_string(allfold_type_name(output->type)));
         report_end(session, report, seconds);

@@ -29,6 +29,7 @@ struct json_object *report_value(allfold_value value);
 
 /* A JSON string. Bytes of text that are not UTF-8 become U+FFFD: file names may hold any bytes. */
 struct json_object *report_string(const char *text);
+struct json_object *report_shape(const struct array_info *info);
 /* Seconds and rates, in six digits: more are noise. null if not finite. */
 struct json_object *report_measured(double number);
 

@@ -162,7 +162,9 @@ allfold_status core_softmax_stream(struct allfold_context *ctx, bool logarithm, 
     const bool whole = axis_stream_is_whole(&n.s);
     const struct axis_tasks tasks = {&work, &n, n.s.units, axis_stream_shard(&n.s)};
     progress_expect(ctx->comm.progress, (whole ? 1 : 2) * n.s.part.outer * n.s.part.length * n.s.part.inner * x_bytes);
-    if (whole)
+    if (array->outer == 0 || array->length == 0 || array->inner == 0)
+        ; /* nothing to write, however many rows there are */
+    else if (whole)
         axis_stream_run(&n.s, &tasks, error);
     else
         axis_stream_batches(&n.s, take_batch, &n, error);

@@ -81,7 +81,8 @@ static allfold_status store_row(const struct rows *rows, const struct fold_resul
             = fold != ALLFOLD_STATS ? &found->fields[0] : field_of(found, statistics[i].name);
         const allfold_type type = rows_type(fold, i, rows->type, rows->call->result_type);
         if (field == NULL && type_kind(type) != 'f')
-            return error_set(error, ALLFOLD_NO_VALUE, "%s of an empty axis does not exist", statistics[i].name);
+            return error_set(error, ALLFOLD_NO_VALUE, "%s of an empty axis does not exist, and no integer says so: ask for a floating-point "
+                             "result to get NaN", statistics[i].name);
         if (output->values != NULL)
             store_value(output->values, place, type, field != NULL ? &field->value : &nan);
         if (output->indices != NULL)

@@ -118,21 +118,13 @@ static struct json_object *lists(const struct fold_axis *f, int array, uint32_t 
     return list;
 }
 
-static struct json_object *extents(const struct array_info *shape)
-{
-    struct json_object *const list = json_object_new_array();
-    for (uint32_t i = 0; i < shape->dimensions; i++)
-        json_object_array_add(list, json_object_new_uint64(shape->shape[i]));
-    return list;
-}
-
 static void print_json(const struct session *session, const struct fold_axis *f, double seconds)
 {
     const struct settings *const settings = session->settings;
     struct json_object *const report = report_begin(session, fold_level(f->call.fold, session->context->level));
     struct json_object *const types = json_object_new_object(), *const results = json_object_new_object();
     axes_report(&f->axes, &f->array, report);
-    json_object_object_add(report, "shape", extents(f->shape));
+    json_object_object_add(report, "shape", report_shape(f->shape));
     for (int k = 0; k < f->count; k++) {
         json_object_object_add(types, f->arrays[k].name, json_object_new_string(allfold_type_name(f->arrays[k].type)));
         if (f->file_count == 0)
@@ -150,7 +142,7 @@ static void print_json(const struct session *session, const struct fold_axis *f,
     report_end(session, report, seconds);
 }
 
-/* A line for each result: "[1][2]  name value  name value". */
+/* A line for each result: "[1][2]  name value  name value". The value comes before the index, which is the first array. */
 static void print_results(const struct session *session, const struct fold_axis *f)
 {
     for (uint64_t place = 0; place < f->shape->count; place++) {
@@ -158,10 +150,11 @@ static void print_results(const struct session *session, const struct fold_axis 
             fputs("  ", stdout);
             print_index(f->shape, place);
         }
-        for (int k = 0; k < f->count; k++) {
+        for (int i = 0; i < f->count; i++) {
+            const int k = f->arrays[0].indices ? f->count - 1 - i : i;
             if (f->count > 1 && !session->settings->quiet)
-                printf("%s%s ", k > 0 ? "  " : "", f->arrays[k].name);
-            printf("%s%s", f->count > 1 && session->settings->quiet && k > 0 ? " " : "", number_value(value_at(f, k, place)).text);
+                printf("%s%s ", i > 0 ? "  " : "", f->arrays[k].name);
+            printf("%s%s", session->settings->quiet && i > 0 ? " " : "", number_value(value_at(f, k, place)).text);
         }
         putchar('\n');
     }

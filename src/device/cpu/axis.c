@@ -38,11 +38,6 @@ static allfold_status open_scratch(struct queue *queue, struct error *error)
     return ALLFOLD_OK;
 }
 
-static struct cpu_scratch *own_scratch(const struct queue *queue)
-{
-    return &((const struct cpu_queue *)queue)->scratch[host_thread()];
-}
-
 /* The units of a box. */
 struct units {
     struct box box;
@@ -124,7 +119,13 @@ struct folding {
     const struct axis_work *work;
     struct units units;
     size_t stride; /* of partials */
+    bool alone;    /* there is no team: the thread that calls may be any of another one */
 };
+
+static struct cpu_scratch *own_scratch(const struct folding *f)
+{
+    return &((const struct cpu_queue *)f->queue)->scratch[f->alone ? 0 : host_thread()];
+}
 
 static void set_identities(const struct folding *f, uint32_t columns, unsigned char *partials)
 {
@@ -155,13 +156,13 @@ static void fold_piece(const struct folding *f, const struct unit *unit, uint64_
     const struct columns columns = {work->type, (const char *)work->x + (unit->at + range.first * box->axis_stride) * bytes,
                                     range.count, box->axis_stride, unit->columns};
     set_identities(f, unit->columns, partials);
-    loops->fold_columns(work->monoid, &columns, work->first + range.first, partials, &own_scratch(f->queue)->buffers);
+    loops->fold_columns(work->monoid, &columns, work->first + range.first, partials, &own_scratch(f)->buffers);
 }
 
 /* Folds a unit, by the thread that calls. */
 static void fold_unit(const struct folding *f, const struct unit *unit, unsigned char *partials)
 {
-    unsigned char *const next = own_scratch(f->queue)->next[0].bytes;
+    unsigned char *const next = own_scratch(f)->next[0].bytes;
     if (f->units.pieces == 1) {
         fold_piece(f, unit, 0, partials);
         return;
@@ -223,7 +224,7 @@ static uint64_t width_of(const struct units *units, size_t stride, int threads)
 
 allfold_status cpu_fold_axis(struct queue *queue, const struct axis_work *work, struct error *error)
 {
-    struct folding f = {queue, work, units_of(&work->box), partial_stride(work->monoid, work->type)};
+    struct folding f = {queue, work, units_of(&work->box), partial_stride(work->monoid, work->type), false};
     struct units *const units = &f.units;
     const int threads = threads_of(queue, units);
     widen(units, width_of(units, f.stride, threads));
@@ -237,6 +238,7 @@ allfold_status cpu_fold_axis(struct queue *queue, const struct axis_work *work, 
         return ALLFOLD_OK;
     }
     if (threads == 1) { /* a team of one thread costs more than a short fold */
+        f.alone = true;
         fold_units(&f, (struct range){0, units->count});
         return ALLFOLD_OK;
     }
@@ -274,7 +276,7 @@ static void normalise_range(const struct folding *f, const struct softmax_axis_w
     if (f->units.rows && (work->y_axis_stride == 1 || box->length <= 1))
         loops->normalise(&whole, constants);
     else
-        loops->normalise_columns(&whole, &x, &y, constants, &own_scratch(f->queue)->buffers);
+        loops->normalise_columns(&whole, &x, &y, constants, &own_scratch(f)->buffers);
 }
 
 allfold_status cpu_normalise_axis(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants,
@@ -298,7 +300,7 @@ bool cpu_softmax_axis(struct queue *queue, const struct softmax_axis_work *work,
 {
     const enum monoid monoid = softmax_monoid(work->x_type, work->y_type, work->logarithm, work->level);
     const struct axis_work fold = {.monoid = monoid, .type = work->x_type, .x = work->x, .box = work->box};
-    const struct folding f = {queue, &fold, softmax_units(work), partial_stride(monoid, work->x_type)};
+    const struct folding f = {queue, &fold, softmax_units(work), partial_stride(monoid, work->x_type), false};
     const int threads = threads_of(queue, &f.units);
     if (is_shared(&f.units, threads))
         return false;
@@ -307,7 +309,7 @@ bool cpu_softmax_axis(struct queue *queue, const struct softmax_axis_work *work,
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (uint64_t number = 0; number < f.units.count; number++) {
         const struct unit unit = unit_at(&f.units, number, work->y_outer_stride);
-        struct cpu_scratch *const scratch = own_scratch(queue);
+        struct cpu_scratch *const scratch = own_scratch(&f);
         fold_unit(&f, &unit, scratch->partials[0].bytes);
         for (uint32_t c = 0; c < unit.columns; c++)
             softmax_constants_set(monoid, (const struct partial *)(scratch->partials[0].bytes + c * f.stride), &scratch->constants[c]);
