@@ -13,9 +13,10 @@ struct bins_max {
     int64_t bin; /* that of max */
     uint32_t nan;
 };
-template <class Real> static __device__ __forceinline__ Real max_xor(Real max, uint32_t lanes) { return lane_xor(max, lanes); }
+static __device__ __forceinline__ float value_xor(float x, uint32_t lanes) { return lane_xor(x, lanes); }
+static __device__ __forceinline__ double value_xor(double x, uint32_t lanes) { return lane_xor(x, lanes); }
 template <class Real> static __device__ __forceinline__ void max_take(Real *a, Real b) { *a = b > *a ? b : *a; }
-static __device__ __forceinline__ struct bins_max max_xor(const struct bins_max &max, uint32_t lanes)
+static __device__ __forceinline__ struct bins_max value_xor(const struct bins_max &max, uint32_t lanes)
 {
     return {lane_xor(max.max, lanes), (int64_t)lane_xor((unsigned long long)max.bin, lanes), lane_xor(max.nan, lanes)};
 }
@@ -26,31 +27,11 @@ static __device__ __forceinline__ void max_take(struct bins_max *a, const struct
     a->nan |= b.nan;
 }
 
-template <int threads, class Max> static __device__ __forceinline__ void group_share_max(Max *max, uint32_t members)
-{
-#pragma unroll 1
-    for (uint32_t lanes = 1; lanes < members && lanes < 32; lanes *= 2)
-        max_take(max, max_xor(*max, lanes));
-    if constexpr (threads > 32) {
-        __shared__ Max shared[threads / 32];
-        if (members <= 32)
-            return;
-        if (threadIdx.x % 32 == 0)
-            shared[threadIdx.x / 32] = *max;
-        __syncthreads();
-        const uint32_t first = threadIdx.x / members * (members / 32);
-        *max = shared[first];
-#pragma unroll 1
-        for (uint32_t warp = 1; warp < members / 32; warp++)
-            max_take(max, shared[first + warp]);
-    }
-}
-
 /* Sums that are relative to one maximum. */
 struct group_bins {
     uint128 of[EXP_BINS];
 };
-static __device__ __forceinline__ struct group_bins sums_xor(const struct group_bins &sums, uint32_t lanes)
+static __device__ __forceinline__ struct group_bins value_xor(const struct group_bins &sums, uint32_t lanes)
 {
     unsigned long long words[sizeof sums / 8];
     struct group_bins other;
@@ -67,35 +48,44 @@ static __device__ __forceinline__ void sums_take(struct group_bins *a, const str
     for (int i = 0; i < EXP_BINS; i++)
         a->of[i] += b.of[i];
 }
-static __device__ __forceinline__ pair sums_xor(const pair &sum, uint32_t lanes) { return {lane_xor(sum.high, lanes), lane_xor(sum.low, lanes)}; }
+static __device__ __forceinline__ pair value_xor(const pair &sum, uint32_t lanes) { return {lane_xor(sum.high, lanes), lane_xor(sum.low, lanes)}; }
 static __device__ __forceinline__ void sums_take(pair *a, const pair &b) { pair_combine(a, &b); }
-static __device__ __forceinline__ double sums_xor(double sum, uint32_t lanes) { return lane_xor(sum, lanes); }
 static __device__ __forceinline__ void sums_take(double *a, double b) { *a += b; }
 
-template <int threads, class Sums> static __device__ __forceinline__ void group_share_sums(Sums *sums, uint32_t members)
+/* Each member gets what take(a, b) makes of the values of its group. Each operation has shared memory of its own. */
+template <int threads, class Value, class Take>
+static __device__ __forceinline__ void group_share(Value *value, uint32_t members, const Take &take)
 {
 #pragma unroll 1
     for (uint32_t lanes = 1; lanes < members && lanes < 32; lanes *= 2) {
-        const Sums other = sums_xor(*sums, lanes);
-        sums_take(sums, other);
+        const Value other = value_xor(*value, lanes);
+        take(value, other);
     }
     if constexpr (threads > 32) {
-        __shared__ Sums shared[threads / 32];
+        __shared__ Value shared[threads / 32];
         if (members <= 32)
             return;
         if (threadIdx.x % 32 == 0)
-            shared[threadIdx.x / 32] = *sums;
+            shared[threadIdx.x / 32] = *value;
         __syncthreads();
         const uint32_t first = threadIdx.x / members * (members / 32);
-        *sums = shared[first];
+        *value = shared[first];
 #pragma unroll 1
         for (uint32_t warp = 1; warp < members / 32; warp++)
-            sums_take(sums, shared[first + warp]);
+            take(value, shared[first + warp]);
     }
 }
+template <int threads, class Max> static __device__ __forceinline__ void group_share_max(Max *max, uint32_t members)
+{
+    group_share<threads>(max, members, [](Max *a, const Max &b) { max_take(a, b); });
+}
+template <int threads, class Sums> static __device__ __forceinline__ void group_share_sums(Sums *sums, uint32_t members)
+{
+    group_share<threads>(sums, members, [](Sums *a, const Sums &b) { sums_take(a, b); });
+}
 
-/* Each member gets the combined partial of its group. threads: of the block; 32: no
-   group is larger than a warp. All threads of the block, or of the warp, call it. */
+/* Each member gets the combined partial of its group. threads: of the block; 32: no group is larger than a
+   warp. All threads of the block, or of the warp, call it. */
 template <class Fold, int threads> static __device__ __forceinline__ void group_combine(typename Fold::partial *partial, uint32_t members)
 {
     static_assert(Fold::scaled, "a sum of exponentials");

@@ -24,6 +24,12 @@ const char *file_kind(mode_t mode)
     }
 }
 
+bool file_name_ends(const char *path, const char *ending)
+{
+    const size_t length = strlen(path), bytes = strlen(ending);
+    return length >= bytes && strcmp(path + length - bytes, ending) == 0;
+}
+
 const char *file_shown(const char *path)
 {
     const size_t length = strlen(path);

@@ -14,11 +14,9 @@
 static allfold_status plan(const char *path, const struct array_info *info, struct output *output, char *header,
                            struct error *error)
 {
-    const size_t length = strlen(path);
-    const bool npz = length >= 4 && strcmp(path + length - 4, ".npz") == 0;
-    const bool npy = length >= 4 && strcmp(path + length - 4, ".npy") == 0;
+    const bool npy = file_name_ends(path, ".npy");
     uint64_t bytes, product;
-    if (npz)
+    if (file_name_ends(path, ".npz"))
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected a name that ends in .npy, or that of a raw file: only results of folds along an "
                          "axis are written as .npz", file_shown(path));
     if (npy && info->type == ALLFOLD_BF16)

@@ -49,13 +49,6 @@ allfold_status format_entries(const struct input_name *name, array_visit *visit,
 void format_visit(const struct array_info *info, array_visit *visit, void *user);
 bool format_is_generated(const char *name);
 
-/* Whether the file's name ends so: ".npy". */
-static inline bool input_name_ends(const struct input_file *file, const char *ending)
-{
-    const size_t length = strlen(file->name), bytes = strlen(ending);
-    return length >= bytes && strcmp(file->name + length - bytes, ending) == 0;
-}
-
 /* Opens the file called file->name and sets the rest of *file but member; of *info file_bytes and file_time. The caller closes file->fd
    if it is not negative, also after an error (input.c). */
 allfold_status input_open(struct input_file *file, struct array_info *info, struct error *error);

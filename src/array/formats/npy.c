@@ -385,7 +385,7 @@ size_t npy_header(const struct array_info *info, char header[NPY_HEADER_BYTES_MA
 static bool recognises_npy(const struct input_file *file)
 {
     return (file->head_bytes >= NPY_MAGIC_BYTES && memcmp(file->head, NPY_MAGIC, NPY_MAGIC_BYTES) == 0)
-           || input_name_ends(file, ".npy");
+           || file_name_ends(file->name, ".npy");
 }
 
 static allfold_status describe_file(const struct input_file *file, const struct array_hints *hints, struct array_info *info,

@@ -13,7 +13,7 @@
 static bool recognises_npz(const struct input_file *file)
 {
     const bool zip = file->head_bytes >= 4 && (memcmp(file->head, "PK\3\4", 4) == 0 || memcmp(file->head, "PK\5\6", 4) == 0);
-    return zip || input_name_ends(file, ".npz");
+    return zip || file_name_ends(file->name, ".npz");
 }
 
 /* Whether it is an .npy file; *length: of its name as NumPy knows it, without the ending. */

@@ -228,7 +228,7 @@ static allfold_status read_tensors(const struct input_file *file, struct tensors
     return error->status;
 }
 
-static bool recognises_safetensors(const struct input_file *file) { return input_name_ends(file, ".safetensors"); }
+static bool recognises_safetensors(const struct input_file *file) { return file_name_ends(file->name, ".safetensors"); }
 
 static void visit_tensor(const struct tensor *t, array_visit *visit, void *user)
 {

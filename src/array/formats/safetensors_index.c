@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool recognises_index(const struct input_file *file) { return input_name_ends(file, SAFETENSORS_INDEX_ENDING); }
+static bool recognises_index(const struct input_file *file) { return file_name_ends(file->name, SAFETENSORS_INDEX_ENDING); }
 
 /* Parses the index; *map is its weight_map. The caller frees what is returned. */
 static struct json_object *read_index(const struct input_file *file, struct json_object **map, struct error *error)

@@ -8,11 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_archive(const char *path)
-{
-    const size_t length = path != NULL ? strlen(path) : 0;
-    return length >= 4 && strcmp(path + length - 4, ".npz") == 0;
-}
+static bool is_archive(const char *path) { return path != NULL && file_name_ends(path, ".npz"); }
 
 static bool has_index(allfold_fold fold) { return fold == ALLFOLD_ARGMIN || fold == ALLFOLD_ARGMAX; }
 
