@@ -229,7 +229,7 @@ def check_fold(case, found):
         beyond = [r for r, (value, _) in enumerate(wanted) if not least <= value <= most] if math.isfinite(most) else []
         if beyond:
             refuse = True
-            if case.name != "stats" and f"result [{beyond[0] // case.inner}][{beyond[0] % case.inner}]" not in message:
+            if case.name != "stats" and f"result [{beyond[0] // case.inner}, :, {beyond[0] % case.inner}]" not in message:
                 if case.cut != CUTS.index("inner"):  # ranks of inner parts do not meet the first place first
                     return f"no place {beyond[0]} in: {message}"
             break

@@ -191,7 +191,7 @@ def check_short(folder):
                f"{shape} along axis {axis}", shown(process))
     x = np.zeros((2, 0, 2))
     np.save(folder.name("x.npy"), x)
-    why = refused(alone("max", folder.name("x.npy"), "--axis=1", "-o", folder.name("z.npy")), 1, "result [0][0]")
+    why = refused(alone("max", folder.name("x.npy"), "--axis=1", "-o", folder.name("z.npy")), 1, "result [0, :, 0]")
     tap.ok(not why and not os.path.exists(folder.name("z.npy")), "the maximum along an axis of length 0 is refused", why)
 
 
@@ -252,6 +252,11 @@ def check_interface(folder):
     for left in ("i.npy", "v.npy", "p"):
         os.remove(folder.name(left))
     np.array([[2 ** 62, 2 ** 62], [1, 1]], np.int64).tofile(folder.name("big"))
+    report = cli.report(alone("sum", folder.name("big"), "--dtype=int64", "--shape=2,-1,1", "--axis=0", "--json"))
+    tap.ok(report and report["results"] == {"sum": [[2 ** 62 + 1], [2 ** 62 + 1]]}, "one extent of --shape follows from the others", report)
+    ones = np.ones((3, 2, 4), np.int64, order="F")
+    ones[2, :, 1] = 2 ** 62
+    np.save(folder.name("fortran.npy"), ones)
     output, listing = ["-o", folder.name("y.npy")], folder.files()
     for status, words, said in (
             (2, ["sum", name, "--axis=3"], ["an array of 3 dimensions (2x3x4)", "found '3'"]),
@@ -270,7 +275,12 @@ def check_interface(folder):
             (2, ["sum", "gen:normal?n=2e6", "--shape=2000,1000", "--axis=1"], ["-o FILE", "2000 results"]),
             (2, ["sum", "gen:normal?n=2e6", "--shape=2000,1001", "--axis=1", *output], ["2002000", "2000000"]),
             (2, ["sum", name, "--shape=24", "--axis=0"], ["no --shape"]),
-            (1, ["sum", folder.name("big"), "--dtype=int64", "--shape=2,2", "--axis=1", *output], ["result [0][0]", "int64"]),
+            (1, ["sum", folder.name("big"), "--dtype=int64", "--shape=2,2", "--axis=1", *output], ["result [0, :]", "int64"]),
+            (1, ["sum", folder.name("fortran.npy"), "--axis=1", "--threads=1", *output], ["result [2, :, 1]: the sum is 9223372036854775808"]),
+            (1, ["prod", folder.name("fortran.npy"), "--axis=1", "--output-type=f64", *output], ["result [2, :, 1]: the product exceeds 64 bits"]),
+            (2, ["sum", folder.name("big"), "--dtype=int64", "--shape=-1,3", "--axis=1", *output], ["multiple of the 3 elements", "found 4"]),
+            (2, ["sum", folder.name("big"), "--dtype=int64", "--shape=-1,-1", "--axis=1", *output], ["one may be -1"]),
+            (2, ["sum", folder.name("big"), "--dtype=int64", "--shape=-1,0", "--axis=1", *output], ["multiple of the 0 elements"]),
             (2, ["sum", name, "-o", "y.npy"], ["--axis"]),
             (2, ["sum", name, "--keepdims"], ["--axis"]),
             (2, ["sum", name, "--axis=1", "--ddof=1"], ["--ddof"]),

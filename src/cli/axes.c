@@ -91,7 +91,7 @@ allfold_status axes_take(struct session *session, struct axes *axes, struct axis
     if (find(settings->axis, input, axes, error) != ALLFOLD_OK)
         return error->status;
     *array = (struct axis_array){.type = input->type, .outer = axes->outer, .length = axes->length, .inner = axes->inner,
-                                  .first = axes->first, .last = axes->last};
+                                  .shape = {input->shape, input->dimensions, axes->first, axes->last, input->fortran_order != 0}};
     return ALLFOLD_OK;
 }
 

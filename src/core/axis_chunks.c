@@ -84,9 +84,9 @@ allfold_status axis_chunks_read(const struct axis_stream *s, const struct axis_t
     const uint32_t dimensions = source->dimensions;
     struct chunks chunks;
     uint64_t count = 1;
-    set_ranges(source, &chunks, 0, array->first, (struct range){piece->o, piece->outer});
-    set_ranges(source, &chunks, array->first, array->last + 1, (struct range){piece->l, piece->length});
-    set_ranges(source, &chunks, array->last + 1, dimensions, (struct range){piece->i, piece->inner});
+    set_ranges(source, &chunks, 0, array->shape.first, (struct range){piece->o, piece->outer});
+    set_ranges(source, &chunks, array->shape.first, array->shape.last + 1, (struct range){piece->l, piece->length});
+    set_ranges(source, &chunks, array->shape.last + 1, dimensions, (struct range){piece->i, piece->inner});
     for (uint32_t i = 0; i < dimensions; i++)
         count *= chunks.along[i].count;
     for (uint64_t k = 0; k < count && error->status == ALLFOLD_OK; k++) {

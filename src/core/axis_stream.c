@@ -25,8 +25,8 @@ static struct grains grains_of(const struct axis_array *array)
     const struct source *const source = array->source;
     if (source->index == NULL)
         return (struct grains){1, 1, 1};
-    return (struct grains){axis_chunks_grain(source, 0, array->first), axis_chunks_grain(source, array->first, array->last + 1),
-                           axis_chunks_grain(source, array->last + 1, source->dimensions)};
+    return (struct grains){axis_chunks_grain(source, 0, array->shape.first), axis_chunks_grain(source, array->shape.first, array->shape.last + 1),
+                           axis_chunks_grain(source, array->shape.last + 1, source->dimensions)};
 }
 
 /* What the ranks had best cut: so that each reads long runs, and exchanges few partials or none. */

@@ -12,8 +12,8 @@ struct axis_array {
     struct source *source; /* NULL on a rank that failed before; *error then says why */
     allfold_type type;
     uint64_t outer, length, inner;
-    uint32_t first, last; /* of the dimensions that are the length: sources in chunks need them */
     allfold_cut cut;       /* set by the call: what the ranks share out */
+    struct rows_shape shape; /* for messages, and sources in chunks */
 };
 
 /* Where one of a fold's results goes: values of rows_type, and indices (int64). Either may be NULL. Result (o, i) has place

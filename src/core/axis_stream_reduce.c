@@ -52,7 +52,7 @@ static allfold_status store(const struct reduction *r, struct range results, con
         count = u64_min(u64_min(FINISHED, run), results.count - done);
         const struct rows rows = {.call = &r->fold, .type = s->array->type, .count = s->array->length,
                                   .partials = partials + done * s->stride, .outputs = outputs, .run = count, .step = count,
-                                  .whole_first = place, .inner = s->array->inner};
+                                  .whole_first = place, .inner = s->array->inner, .shape = &s->array->shape};
         phase_enter(s->ctx->comm.progress, PHASE_FOLD);
         if (rows_finish(&rows, (struct range){0, count}, error) != ALLFOLD_OK
             || write_finished(r, outputs, (struct range){place, count}, error) != ALLFOLD_OK)

@@ -18,6 +18,13 @@ struct rows_output {
     int64_t *indices; /* -1: none */
 };
 
+/* The whole array, as messages name its results: dimensions first to last are those that are folded. */
+struct rows_shape {
+    const uint64_t *extents;
+    uint32_t dimensions, first, last;
+    bool fortran_order;
+};
+
 /* Partials that lie together, of results whose places are runs of neighbours. */
 struct rows {
     const struct fold_call *call;
@@ -28,6 +35,7 @@ struct rows {
     uint64_t first, run, step;   /* result r goes to first + r / run * step + r % run */
     uint64_t whole_first, inner; /* among all results, of which a plane has `inner`, that is whole_first + r / run * inner + r % run:
                                     messages name it */
+    const struct rows_shape *shape; /* NULL: an array of three dimensions, of which the second is folded */
 };
 
 /* Finishes results [range). An error names the first that has no value. */

@@ -6,20 +6,30 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Reads "3,4"; false: it is something else. */
-static bool read_extents(const char *text, uint64_t shape[ARRAY_DIMENSIONS_MAX], uint32_t *dimensions)
+/* The shape as it is asked for. */
+struct asked {
+    uint64_t shape[ARRAY_DIMENSIONS_MAX], count; /* count: of the elements; of those along the other dimensions if one is inferred */
+    uint32_t dimensions;
+    uint64_t *inferred; /* the extent that -1 stands for; NULL: none */
+};
+
+/* Reads "3,4" or "-1,4"; false: it is something else. */
+static bool read_shape(const char *text, struct asked *asked)
 {
-    for (*dimensions = 0; *dimensions < ARRAY_DIMENSIONS_MAX;) {
+    for (asked->dimensions = 0; asked->dimensions < ARRAY_DIMENSIONS_MAX;) {
         char word[64];
+        uint64_t *const extent = &asked->shape[asked->dimensions++];
         const size_t length = strcspn(text, ",");
         if (length >= sizeof word)
             return false;
         memcpy(word, text, length);
         word[length] = '\0';
-        if (!parse_count(word, &shape[(*dimensions)++]))
+        if (strcmp(word, "-1") == 0 && asked->inferred == NULL)
+            *(asked->inferred = extent) = 1;
+        else if (!parse_count(word, extent))
             return false;
         if (text[length] == '\0')
-            return true;
+            return npy_count(asked->shape, asked->dimensions, &asked->count);
         text += length + 1;
     }
     return false;
@@ -27,18 +37,22 @@ static bool read_extents(const char *text, uint64_t shape[ARRAY_DIMENSIONS_MAX],
 
 allfold_status shape_give(const char *text, struct array_info *info, struct error *error)
 {
-    uint64_t shape[ARRAY_DIMENSIONS_MAX], count;
-    uint32_t dimensions;
+    struct asked asked = {.inferred = NULL};
     if (info->dimensions != 1)
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected no --shape: the array has a shape of %" PRIu32 " dimensions (--shape is for "
                          "raw files and other rows of elements)", file_shown(info->path), info->dimensions);
-    if (!read_extents(text, shape, &dimensions) || !npy_count(shape, dimensions, &count))
-        return error_set(error, ALLFOLD_BAD_ARGUMENT, "--shape: expected up to %d counts with commas between them, such as 4096,131072, found "
-                         "'%.100s'", ARRAY_DIMENSIONS_MAX, text);
-    if (count != info->count)
+    if (!read_shape(text, &asked))
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "--shape: expected up to %d counts with commas between them, such as 4096,131072, of which "
+                         "one may be -1, found '%.100s'", ARRAY_DIMENSIONS_MAX, text);
+    if (asked.inferred != NULL && (asked.count == 0 || info->count % asked.count != 0))
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected a multiple of the %" PRIu64 " elements that --shape=%.100s has beside -1, found %"
+                         PRIu64 " elements", file_shown(info->path), asked.count, text, info->count);
+    if (asked.inferred != NULL)
+        *asked.inferred = info->count / asked.count;
+    else if (asked.count != info->count)
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected as many elements as --shape=%.100s has, %" PRIu64 ", found %" PRIu64,
-                         file_shown(info->path), text, count, info->count);
-    info->dimensions = dimensions;
-    memcpy(info->shape, shape, dimensions * sizeof *shape);
+                         file_shown(info->path), text, asked.count, info->count);
+    info->dimensions = asked.dimensions;
+    memcpy(info->shape, asked.shape, asked.dimensions * sizeof *asked.shape);
     return ALLFOLD_OK;
 }

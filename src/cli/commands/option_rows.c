@@ -17,7 +17,7 @@ const struct option option_rows[] = {
      GIVEN(hints.has_offset)},
     {"count", "COUNT", "elements to read, in the order of the file (default: all the rest)", OPTION_COUNT, PLACE(hints.count),
      GIVEN(hints.has_count)},
-    {"shape", "N[,N]...", "the shape of a raw file, or of another row of elements, in C order", OPTION_TEXT, PLACE(hints.shape)},
+    {"shape", "N[,N]...", "the shape of a raw file, or of another row of elements, in C order; one N may be -1", OPTION_TEXT, PLACE(hints.shape)},
 
     GROUP(MISSING),
     {"missing", "omit|keep|error", "missing values of a file: left out and counted (default), taken as numbers, refused", OPTION_CHOICE, PLACE(hints.missing)},
