@@ -55,6 +55,11 @@ def told(process):
     return [line for line in process.stderr.splitlines() if line.startswith("allfold:")]
 
 
+def complaints(process):
+    """The program's messages but for the note that ranks share a GPU."""
+    return [message for message in told(process) if " is shared by " not in message]
+
+
 def shown(process):
     return f"{' '.join(map(str, process.args))}\nexit status {process.returncode}\n{process.stdout}\n{process.stderr}"
 
@@ -71,7 +76,7 @@ def report(process):
 
 def refused(process, status, *words):
     """Why this is not one message that holds these words, with that exit status and nothing on standard output; or ''."""
-    messages = [message for message in told(process) if " is shared by " not in message] # a note: ranks share a GPU
+    messages = complaints(process)
     wrong = [word for word in words if not messages or word not in messages[0]]
     if process.returncode == status and len(messages) == 1 and not process.stdout and not wrong:
         return ""

@@ -129,7 +129,7 @@ class Case:
 
     def holds(self, process):
         """Whether the output is right."""
-        if process.returncode != 0 or process.stderr:
+        if process.returncode != 0 or cli.complaints(process):
             return False
         if "softmax" in self.fold:
             return self.check_softmax()

@@ -50,10 +50,13 @@ def elements(x: Any, ordered: bool) -> Tuple[int, int, int, Optional[int], Any]:
 
 
 def _dlpack_view(x: Any) -> _dlpack.View:
-    """PyTorch exports the memory of a tensor whose elements are the negatives of what is there."""
-    if _is_torch(x) and x.is_neg():
+    """PyTorch exports the memory of a tensor whose elements are the negatives of what is there, and tensors of its current device only."""
+    if not _is_torch(x):
+        return _dlpack.view(x)
+    if x.is_neg():
         raise ArgumentError("a tensor with PyTorch's negative bit, which DLPack does not carry: expected one without. x.resolve_neg() makes one")
-    return _dlpack.view(x)
+    with sys.modules["torch"].cuda.device_of(x):
+        return _dlpack.view(x)
 
 
 def _is_torch(x: Any) -> bool:
@@ -209,7 +212,7 @@ def of_kind(made: Any, x: Any) -> Any:
 
 def address_of(made: Any) -> int:
     """Of what empty() has made."""
-    return made.ctypes.data if isinstance(made, _ndarray) else _dlpack.view(made).address
+    return made.ctypes.data if isinstance(made, _ndarray) else _dlpack_view(made).address
 
 
 def _extended(name: str) -> Any:
