@@ -24,7 +24,7 @@ static allfold_status check_partial(const struct bench *b, const struct bench_ex
         struct fold_results found;
         const struct fold_call call = {.fold = (allfold_fold)b->task->subject->fold, .level = b->task->subject->level,
                                        .result_type = bench_result_type(b->task)};
-        if (fold_finish(&call, b->task->type, partial, expected->count, &found, error) != ALLFOLD_OK)
+        if (fold_finish(&call, &(struct folded){b->task->type, expected->count, partial}, &found, error) != ALLFOLD_OK)
             return error->status;
         for (int i = 0; i < found.field_count; i++)
             bench_check(expected, found.field_count == 1 ? fold_name(b) : found.fields[i].name, allfold_number(found.fields[i].value), 0.0,

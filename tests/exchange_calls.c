@@ -174,7 +174,7 @@ static bool round_indices(allfold_context *local, struct comm *comm, uint64_t ro
     struct fold_results result;
     const struct fold_call call = {.fold = ALLFOLD_ARGMAX};
     return comm_combine(comm, &part, &error) == ALLFOLD_OK
-           && fold_finish(&call, ALLFOLD_INT32, &partial, part.count, &result, &error) == ALLFOLD_OK
+           && fold_finish(&call, &(struct folded){ALLFOLD_INT32, part.count, &partial}, &result, &error) == ALLFOLD_OK
            && result.fields[0].index == (uint64_t)best
            && result.fields[0].value.i64 == (int32_t)hash_of(round, (uint64_t)best);
 }

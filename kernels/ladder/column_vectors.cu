@@ -53,9 +53,9 @@ static __global__ void column_fours_kernel(const float *x, struct lines columns,
             sums[tile.segment * columns.count + column + i * LINE_BLOCK] = sum[i];
 }
 
-cudaError_t column_segments(struct line_job *job, const float *x, const struct lines &columns, uint64_t chunk, float *sums,
-                            cudaStream_t stream)
+cudaError_t column_segments(struct line_job *job, const float *x, const struct lines &columns, float *sums, cudaStream_t stream)
 {
+    const uint64_t chunk = job->rung->chunk > 0 ? job->rung->chunk : columns.length;
     const auto kernel = columns.count % 4 == 0 ? column_vectors_kernel : column_fours_kernel;
     const unsigned int blocks = line_blocks(columns.count, TILE) * (unsigned int)line_segments(columns.length, chunk);
     return line_launch(job, kernel, blocks, stream, x, columns, chunk, sums);
@@ -63,7 +63,7 @@ cudaError_t column_segments(struct line_job *job, const float *x, const struct l
 
 static cudaError_t start(struct line_job *job, cudaStream_t stream)
 {
-    return column_segments(job, job->x, job->lines, job->lines.length, job->sums, stream);
+    return column_segments(job, job->x, job->lines, job->sums, stream);
 }
 
 extern const struct line_rung line_column_vectors;

@@ -88,7 +88,8 @@ static allfold_status answer(struct reduction *r, struct ladder_answer *answer, 
     /* For the engine the maximum of nothing does not exist; one element, the smallest, makes it what it is here. */
     const uint64_t count = r->n == 0 && r->fold == ALLFOLD_MAX ? 1 : r->n;
     const struct fold_call call = {r->fold, ALLFOLD_LEVEL_FAST, ALLFOLD_NAN_PROPAGATE, ALLFOLD_TYPE_NONE};
-    if (fold_finish(&call, r->type, &partial, count, &result, error) == ALLFOLD_OK)
+    const struct folded whole = {r->type, count, &partial};
+    if (fold_finish(&call, &whole, &result, error) == ALLFOLD_OK)
         *answer = {result.fields[0].value, false, r->roundings, 53};
     return error->status;
 }

@@ -57,6 +57,6 @@ static inline cudaError_t group_a_row(struct line_job *job, const float *x, cons
 /* The last level of split_rows.cu, and all of rows_a_warp.cu. */
 cudaError_t rows_a_warp(struct line_job *job, const float *x, const struct lines &rows, cudaStream_t stream);
 
-/* column_vectors.cu: segments of at most `chunk` rows, of four columns a thread, each to sums[segment * columns + column]. */
-cudaError_t column_segments(struct line_job *job, const float *x, const struct lines &columns, uint64_t chunk, float *sums,
-                            cudaStream_t stream);
+/* column_vectors.cu: segments of at most as many rows as the rung's chunk, or of all; four columns a thread, each to
+   sums[segment * columns + column]. */
+cudaError_t column_segments(struct line_job *job, const float *x, const struct lines &columns, float *sums, cudaStream_t stream);

@@ -17,11 +17,11 @@ static cudaError_t start(struct line_job *job, cudaStream_t stream)
     cudaError_t code = cudaSuccess;
     for (int level = 0; columns.length > CHUNK && code == cudaSuccess; level++) {
         float *const partials = job->partials[level % 2];
-        code = column_segments(job, x, columns, CHUNK, partials, stream);
+        code = column_segments(job, x, columns, partials, stream);
         x = partials;
         columns = line_partials(&columns, line_segments(columns.length, CHUNK));
     }
-    return code == cudaSuccess ? column_segments(job, x, columns, CHUNK, job->sums, stream) : code;
+    return code == cudaSuccess ? column_segments(job, x, columns, job->sums, stream) : code;
 }
 
 extern const struct line_rung line_split_columns;

@@ -417,23 +417,17 @@ allfold_status comm_combine(struct comm *comm, struct comm_part *part, struct er
 
 /* ---- other collectives */
 
-static allfold_status broadcast(struct comm *comm, enum phase phase, int root, void *memory, size_t bytes,
-                                struct error *error)
-{
-    int failed = error->status != ALLFOLD_OK;
-    int code = MPI_Bcast(&failed, 1, MPI_INT, root, comm->mpi->comm);
-    if (code != MPI_SUCCESS)
-        return comm_failed(code, "MPI_Bcast", error);
-    if (failed)
-        return share_error(comm, comm->mpi->comm, root, phase, error);
-    code = MPI_Bcast(memory, (int)bytes, MPI_BYTE, root, comm->mpi->comm);
-    return code != MPI_SUCCESS ? comm_failed(code, "MPI_Bcast", error) : ALLFOLD_OK;
-}
-
 allfold_status comm_broadcast(struct comm *comm, int root, void *memory, size_t bytes, struct error *error)
 {
     const enum phase before = phase_enter(comm->progress, PHASE_EXCHANGE);
-    broadcast(comm, before, root, memory, bytes, error);
+    int failed = error->status != ALLFOLD_OK;
+    int code = MPI_Bcast(&failed, 1, MPI_INT, root, comm->mpi->comm);
+    if (code == MPI_SUCCESS && !failed)
+        code = MPI_Bcast(memory, (int)bytes, MPI_BYTE, root, comm->mpi->comm);
+    if (code != MPI_SUCCESS)
+        comm_failed(code, "MPI_Bcast", error);
+    else if (failed)
+        share_error(comm, comm->mpi->comm, root, before, error);
     phase_enter(comm->progress, before);
     return error->status;
 }

@@ -133,6 +133,6 @@ allfold_status core_end(struct allfold_context *ctx, struct begun *begun, struct
         return error->status;
     begun->ticket = 0;
     if (error->status == ALLFOLD_OK)
-        fold_finish(&begun->call, begun->type, &begun->partial, begun->count, result, error);
+        fold_finish(&begun->call, &(struct folded){begun->type, begun->count, &begun->partial}, result, error);
     return error->status;
 }

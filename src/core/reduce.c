@@ -250,6 +250,7 @@ allfold_status core_reduce(struct allfold_context *ctx, const struct fold_call *
     if (job->partial != NULL)
         *job->partial = partial;
     /* every rank holds the same partial: the same result, or the same error */
-    error->shared = fold_finish(&call, call.packing != NULL ? ALLFOLD_F64 : type, &partial, part.count, result, error) != ALLFOLD_OK;
+    const struct folded whole = {call.packing != NULL ? ALLFOLD_F64 : type, part.count, &partial};
+    error->shared = fold_finish(&call, &whole, result, error) != ALLFOLD_OK;
     return error->status;
 }

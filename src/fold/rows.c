@@ -134,8 +134,8 @@ allfold_status rows_finish(const struct rows *rows, struct range range, struct e
     struct error own = {0};
     for (uint64_t r = range.first; r < range.first + range.count; r++) {
         const uint64_t place = rows->first + r / rows->run * rows->step + r % rows->run;
-        if (fold_finish(rows->call, rows->type, (const struct partial *)(rows->partials + r * stride), rows->count, &found, &own)
-                != ALLFOLD_OK
+        const struct folded row = {rows->type, rows->count, (const struct partial *)(rows->partials + r * stride)};
+        if (fold_finish(rows->call, &row, &found, &own) != ALLFOLD_OK
             || store_row(rows, &found, place, &own) != ALLFOLD_OK)
             return refuse_result(rows, r, &own, error);
     }

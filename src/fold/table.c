@@ -153,18 +153,17 @@ static void round_fields(struct fold_results *result, allfold_type type)
     }
 }
 
-allfold_status fold_finish(const struct fold_call *call, allfold_type type, const struct partial *partial, uint64_t count,
-                           struct fold_results *result, struct error *error)
+allfold_status fold_finish(const struct fold_call *call, const struct folded *whole, struct fold_results *result, struct error *error)
 {
     const bool rounded = call->result_type != ALLFOLD_TYPE_NONE;
     struct fold_results found; /* setting it to zero takes as long as a short row of an axis */
-    found.count = count;
+    found.count = whole->count;
     found.level = fold_level(call->fold, call->level);
     found.field_count = 0;
-    const struct finish finish = {count, call->nan, call->ddof, rounded ? call->result_type : ALLFOLD_F64, rounded, &found, error};
-    if (monoid_has_room(fold_monoid(call->fold, call->level), count, error) != ALLFOLD_OK)
+    const struct finish finish = {whole->count, call->nan, call->ddof, rounded ? call->result_type : ALLFOLD_F64, rounded, &found, error};
+    if (monoid_has_room(fold_monoid(call->fold, call->level), whole->count, error) != ALLFOLD_OK)
         return error->status;
-    const allfold_status status = method_of(call->fold, call->level)->finish[type_value(type)](partial->bytes, &finish);
+    const allfold_status status = method_of(call->fold, call->level)->finish[type_value(whole->type)](whole->partial->bytes, &finish);
     if (status == ALLFOLD_OK) {
         if (rounded)
             round_fields(&found, call->result_type);

@@ -202,9 +202,15 @@ struct fold_call {
     const struct packing *packing; /* sum and mean only: the elements are packed integers, for values of f64; NULL: they are values */
 };
 
-/* The result of the fold over the whole array of `count` elements. *result is written only on success. */
-allfold_status fold_finish(const struct fold_call *call, allfold_type type, const struct partial *partial, uint64_t count,
-                           struct fold_results *result, struct error *error);
+/* The partial of so many elements of a type. */
+struct folded {
+    allfold_type type;
+    uint64_t count;
+    const struct partial *partial;
+};
+
+/* The result of the fold over a whole array. *result is written only on success. */
+allfold_status fold_finish(const struct fold_call *call, const struct folded *whole, struct fold_results *result, struct error *error);
 
 /* Refuses more elements than a partial can hold. */
 allfold_status monoid_has_room(enum monoid monoid, uint64_t count, struct error *error);

@@ -254,8 +254,9 @@ static bool partials_agree(const struct job *job, const struct partial *found, c
             struct error a_error = {}, b_error = {};
             struct fold_results a = {}, b = {};
             const struct fold_call call = {fold, level, (allfold_nan)nan, ALLFOLD_TYPE_NONE, 0, nullptr};
-            const allfold_status status = fold_finish(&call, job->type, found, job->n, &a, &a_error);
-            fold_finish(&call, job->type, expected, job->n, &b, &b_error);
+            const struct folded whole = {job->type, job->n, found}, due = {job->type, job->n, expected};
+            const allfold_status status = fold_finish(&call, &whole, &a, &a_error);
+            fold_finish(&call, &due, &b, &b_error);
             if (status != b_error.status || strcmp(a_error.text, b_error.text) != 0)
                 return failed("%s: '%s', not '%s'", allfold_fold_name(fold), a_error.text, b_error.text);
             if (status == ALLFOLD_OK && !fields_agree(job, fold, &a, &b, scale))

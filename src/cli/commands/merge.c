@@ -36,7 +36,7 @@ void merge_run(struct session *session)
         else if (settings->ddof != 0 && all.fold != ALLFOLD_STATS)
             error_set(&session->error, ALLFOLD_BAD_ARGUMENT, "merge: %s has no variance: leave out --ddof", allfold_fold_name(all.fold));
         else
-            fold_finish(&call, all.type, &all.partial, all.count, &result, &session->error);
+            fold_finish(&call, &(struct folded){all.type, all.count, &all.partial}, &result, &session->error);
     }
     session_agree(session);
     session_partial_end(session, &all);

@@ -59,11 +59,16 @@ struct matrix {
     size_t stride;
 };
 
-static void transpose_singly(struct matrix to, struct matrix from, uint32_t row, uint32_t column, uint32_t rows, uint32_t columns,
-                             size_t bytes)
+/* The part of a matrix that begins at this row and column. */
+static inline struct matrix matrix_from(struct matrix whole, uint32_t row, uint32_t column, size_t bytes)
 {
-    for (uint32_t r = row; r < rows; r++)
-        for (uint32_t c = column; c < columns; c++) {
+    return (struct matrix){whole.at + row * whole.stride + column * bytes, whole.stride};
+}
+
+static void transpose_singly(struct matrix to, struct matrix from, uint32_t rows, uint32_t columns, size_t bytes)
+{
+    for (uint32_t r = 0; r < rows; r++)
+        for (uint32_t c = 0; c < columns; c++) {
             const unsigned char *const x = from.at + r * from.stride + c * bytes;
             unsigned char *const y = to.at + c * to.stride + r * bytes;
             if (bytes == 8)
@@ -107,6 +112,6 @@ static void transpose(struct matrix to, struct matrix from, uint32_t rows, uint3
         }
     }
 #endif
-    transpose_singly(to, from, 0, column, row, columns, bytes);
-    transpose_singly(to, from, row, 0, rows, columns, bytes);
+    transpose_singly(matrix_from(to, column, 0, bytes), matrix_from(from, 0, column, bytes), row, columns - column, bytes);
+    transpose_singly(matrix_from(to, 0, row, bytes), matrix_from(from, row, 0, bytes), rows - row, columns, bytes);
 }
