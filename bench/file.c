@@ -197,7 +197,7 @@ allfold_status bench_file_softmax(struct bench *b, struct error *error)
     struct sink *sink = NULL;
     struct job job = {0};
     const bool created = open_input(b, &info, &job, error) == ALLFOLD_OK
-                         && output_create(b->files->output, &info, &output, error) == ALLFOLD_OK;
+                         && output_create(b->files->output, &info, NULL, &output, error) == ALLFOLD_OK;
     if (created)
         output_open(&output, &sink, error);
     core_softmax(b->context, false, &job, sink, error);

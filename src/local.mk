@@ -46,6 +46,7 @@ libfiles_a_SOURCES = \
 	src/core/axis_stream.c \
 	src/core/axis_stream_batches.c \
 	src/core/axis_stream_reduce.c \
+	src/core/axis_stream_run.c \
 	src/core/axis_stream_softmax.c \
 	src/array/data_file.c \
 	src/array/draw.c \

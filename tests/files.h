@@ -78,7 +78,7 @@ static inline bool write_array(const char *path, const struct array_info *info, 
 {
     struct output output;
     struct sink *sink;
-    if (output_create(path, info, &output, error) != ALLFOLD_OK)
+    if (output_create(path, info, NULL, &output, error) != ALLFOLD_OK)
         return false;
     for (uint64_t part = 3; part-- > 0;) {
         const struct range range = range_part(info->count, part, 3);

@@ -261,7 +261,8 @@ def check_interface(folder):
     for status, words, said in (
             (2, ["sum", name, "--axis=3"], ["an array of 3 dimensions (2x3x4)", "found '3'"]),
             (2, ["sum", "gen:ramp?n=9", "--axis=1"], ["1 dimension (9)", "--shape"]),
-            (2, ["sum", name, "--axis=0", "--checkpoint=c"], ["--checkpoint", "no --axis"]),
+            (2, ["sum", name, "--axis=0", "--checkpoint=c"], ["-o FILE", "--checkpoint"]),
+            (2, ["argmax", name, "--axis=0", *output, f"--values={folder.name('c.0')}", f"--checkpoint={folder.name('c')}"], ["would replace the values"]),
             (2, ["softmax", name, "--axis=0", "-o", folder.name("y.npz")], ["y.npz", ".npy"]),
             (2, ["argmax", name, "--axis=0", *output, f"--values={folder.name('y.npz')}"], ["y.npz", ".npy"]),
             (2, ["sum", name, "--axis=0,2"], ["adjacent", "'0,2'"]),

@@ -31,12 +31,12 @@ static void test_output(void)
     umask(mask);
     must(chmod(path, 0604) == 0, "chmod");
     const int before = files();
-    tap_ok(output_create(path, &info, &output, &error) == ALLFOLD_OK && output_open(&output, &sink, &error) == ALLFOLD_OK &&
+    tap_ok(output_create(path, &info, NULL, &output, &error) == ALLFOLD_OK && output_open(&output, &sink, &error) == ALLFOLD_OK &&
                sink->write(sink, 0, 3, "two", &error) == ALLFOLD_OK && sink->close(sink, &error) == ALLFOLD_OK &&
                holds(path, "new") && files() == before + 1, "the old file stays until the commit");
     tap_ok(replacement_commit(&output.file, &error) == ALLFOLD_OK && holds(path, "two") && files() == before &&
                stat(path, &status) == 0 && (status.st_mode & 07777) == 0604, "the commit replaces it, permissions kept");
-    output_create(path, &info, &output, &error);
+    output_create(path, &info, NULL, &output, &error);
     replacement_discard(&output.file);
     tap_ok(error.status == ALLFOLD_OK && holds(path, "two") && files() == before, "a discarded output leaves nothing");
     must(symlink("out", link) == 0, "symlink");
@@ -52,7 +52,7 @@ static void test_output(void)
     tap_ok(write_array("here", &info, "abc", &error) && holds("here", "abc"), "a name without a folder");
     unlink("here");
     must(chdir("..") == 0, "..");
-    tap_ok(output_create(path, &info, &output, &error) == ALLFOLD_OK && truncate(output.file.temporary, 2) == 0 &&
+    tap_ok(output_create(path, &info, NULL, &output, &error) == ALLFOLD_OK && truncate(output.file.temporary, 2) == 0 &&
                output_open(&output, &sink, &error) == ALLFOLD_IO_ERROR, "a temporary file of another size is not opened");
     error.status = ALLFOLD_OK;
     tap_ok(replacement_commit(&output.file, &error) == ALLFOLD_IO_ERROR && holds(path, "abc") && files() == before,
@@ -67,7 +67,7 @@ static void test_left_behind(void)
     struct output dead, alive, output;
     struct error error = {.status = ALLFOLD_OK};
     const int before = files();
-    must(output_create(path, &info, &dead, &error) == ALLFOLD_OK && output_create(path, &info, &alive, &error) == ALLFOLD_OK,
+    must(output_create(path, &info, NULL, &dead, &error) == ALLFOLD_OK && output_create(path, &info, NULL, &alive, &error) == ALLFOLD_OK,
          error.text);
     must(close(dead.file.descriptor) == 0, "close"); /* as the end of its process does */
     char other[ARRAY_PATH_BYTES], foreign[ARRAY_PATH_BYTES];
@@ -76,7 +76,7 @@ static void test_left_behind(void)
     char *const mark = strstr(foreign, ".left.") + 6;
     *mark = *mark == '0' ? '1' : '0'; /* as if on another host */
     must(close(creat(other, 0600)) == 0 && close(creat(foreign, 0600)) == 0, "creat");
-    tap_ok(output_create(path, &info, &output, &error) == ALLFOLD_OK && access(dead.file.temporary, F_OK) != 0 && errno == ENOENT,
+    tap_ok(output_create(path, &info, NULL, &output, &error) == ALLFOLD_OK && access(dead.file.temporary, F_OK) != 0 && errno == ENOENT,
            "the temporary file of a process that is gone is removed by the next run");
     tap_ok(access(alive.file.temporary, F_OK) == 0 && access(other, F_OK) == 0 && access(foreign, F_OK) == 0
                && files() == before + 4, "that of a living one stays, and what has another name");
@@ -92,7 +92,7 @@ static void refused_output(const char *path, const struct array_info *info, cons
     struct output output;
     struct error error = {.status = ALLFOLD_OK};
     const int before = files();
-    if (!tap_ok(output_create(path, info, &output, &error) != ALLFOLD_OK && strstr(error.text, says) != NULL &&
+    if (!tap_ok(output_create(path, info, NULL, &output, &error) != ALLFOLD_OK && strstr(error.text, says) != NULL &&
                     files() == before, "refused: %s", what))
         tap_note("found: %s", error.text);
 }
@@ -143,11 +143,11 @@ static void test_full_disk(void)
     limit = old;
     limit.rlim_cur = 1000003;
     must(setrlimit(RLIMIT_FSIZE, &limit) == 0, "setrlimit");
-    tap_ok(output_create(path, &info, &output, &error) == ALLFOLD_IO_ERROR && files() == before,
+    tap_ok(output_create(path, &info, NULL, &output, &error) == ALLFOLD_IO_ERROR && files() == before,
            "no room when the output is made: an error, and no file");
     must(setrlimit(RLIMIT_FSIZE, &old) == 0, "setrlimit");
     error.status = ALLFOLD_OK;
-    must(output_create(path, &info, &output, &error) == ALLFOLD_OK, error.text);
+    must(output_create(path, &info, NULL, &output, &error) == ALLFOLD_OK, error.text);
     must(output_open(&output, &sink, &error) == ALLFOLD_OK, error.text);
     must(setrlimit(RLIMIT_FSIZE, &limit) == 0, "setrlimit");
     const bool failed = sink->write(sink, 0, info.count, elements, &error) == ALLFOLD_IO_ERROR;

@@ -26,10 +26,9 @@ static bool refused(const char *path, const char *words)
 {
     struct error error = {0};
     unsigned char into[BYTES], untouched[BYTES];
-    bool exists;
     memset(into, 0xee, sizeof into);
     memset(untouched, 0xee, sizeof untouched);
-    return record_file_read(path, &kind, into, &exists, &error) == ALLFOLD_BAD_INPUT && exists
+    return record_file_read(path, &kind, into, NULL, &error) == ALLFOLD_BAD_INPUT
            && strstr(error.text, words) != NULL && memcmp(into, untouched, sizeof into) == 0;
 }
 
@@ -37,8 +36,7 @@ static bool reads(const char *path, const unsigned char contents[BYTES])
 {
     struct error error = {0};
     unsigned char into[BYTES];
-    bool exists;
-    return record_file_read(path, &kind, into, &exists, &error) == ALLFOLD_OK && exists && memcmp(into, contents, BYTES) == 0;
+    return record_file_read(path, &kind, into, NULL, &error) == ALLFOLD_OK && memcmp(into, contents, BYTES) == 0;
 }
 
 static allfold_status put(const char *path, const struct record_kind *of, const void *contents, struct error *error)
@@ -46,7 +44,7 @@ static allfold_status put(const char *path, const struct record_kind *of, const 
     struct replacement file;
     if (record_file_create(path, of, &file, error) != ALLFOLD_OK)
         return error->status;
-    if (record_file_write(&file, of, contents, error) == ALLFOLD_OK)
+    if (record_file_write(&file, of, contents, NULL, error) == ALLFOLD_OK)
         return replacement_commit(&file, error);
     replacement_discard(&file);
     return error->status;
@@ -57,10 +55,11 @@ static void test_record(void)
     const char *const path = in_folder("record");
     struct error error = {0};
     unsigned char contents[BYTES], whole[ALL], changed[ALL + 1] = {0};
-    bool exists = true;
     int missed = 0;
     fill(contents, 1);
-    tap_ok(record_file_read(path, &kind, contents, &exists, &error) == ALLFOLD_OK && !exists, "no file is no error");
+    tap_ok(record_file_read(path, &kind, contents, NULL, &error) == ALLFOLD_IO_ERROR && strstr(error.text, "found no such file") != NULL,
+           "no file: %s", error.text);
+    error = (struct error){0};
     tap_ok(put(path, &kind, contents, &error) == ALLFOLD_OK && reads(path, contents), "written and read");
     fill(contents, 2);
     tap_ok(put(path, &kind, contents, &error) == ALLFOLD_OK && reads(path, contents), "replaced");
@@ -103,7 +102,7 @@ static void test_no_room(void)
     tap_ok(!made && files() == 1, "no room when it is made: refused, and no file is left: %s", error.text);
     error = (struct error){0};
     must(record_file_create(path, &kind, &file, &error) == ALLFOLD_OK && setrlimit(RLIMIT_FSIZE, &limit) == 0, error.text);
-    const bool written = record_file_write(&file, &kind, contents, &error) == ALLFOLD_OK;
+    const bool written = record_file_write(&file, &kind, contents, NULL, &error) == ALLFOLD_OK;
     must(setrlimit(RLIMIT_FSIZE, &old) == 0, "setrlimit");
     replacement_discard(&file);
     fill(contents, 2);
@@ -171,10 +170,9 @@ static void change_version(const char *path)
     struct error error = {0};
     struct stat status;
     unsigned char *const contents = malloc(1 << 16);
-    bool exists;
     must(stat(path, &status) == 0, path);
     const struct record_kind checkpoints = {"allfoldC", "the checkpoint", (size_t)status.st_size - 24};
-    must(record_file_read(path, &checkpoints, contents, &exists, &error) == ALLFOLD_OK, error.text);
+    must(record_file_read(path, &checkpoints, contents, NULL, &error) == ALLFOLD_OK, error.text);
     contents[0] = 'x';
     must(put(path, &checkpoints, contents, &error) == ALLFOLD_OK, error.text);
     free(contents);
@@ -225,12 +223,41 @@ static void test_checkpoint(void)
     refused_run(&setup, words[0]);
     must(unlink(path) == 0, path);
 
-    must(begin(&checkpoint, &setup, &error) == ALLFOLD_OK
+    must(begin(&checkpoint, &setup, &error) == ALLFOLD_OK && (setup.stream.done = 1)
          && checkpoint.hook.after_shard(&checkpoint, &setup.stream, false, &error) == ALLFOLD_OK
          && checkpoint_end(&checkpoint, false, &error) == ALLFOLD_OK && rename(path, in_folder("ck.1")) == 0
          && symlink("ck.1", path) == 0, path);
     tap_ok(begin(&checkpoint, &setup, &error) == ALLFOLD_OK && checkpoint_end(&checkpoint, true, &error) == ALLFOLD_OK
            && files() == 0, "success removes a checkpoint that is behind a link, and the link");
+}
+
+/* Along an axis: a state of any length, and the key of the outputs. */
+static void test_state(void)
+{
+    struct setup setup = usual();
+    struct checkpoint checkpoint;
+    struct error error = {0};
+    char state[5000];
+    memset(state, 0x33, sizeof state);
+    setup.run.axis = 9;
+    setup.stream.partial = NULL;
+    must(checkpoint_begin(&checkpoint, &setup.run, &setup.input, &progress, &error) == ALLFOLD_OK, error.text);
+    checkpoint.key = 77;
+    must(checkpoint.hook.before(&checkpoint, &setup.stream, &error) == ALLFOLD_OK && checkpoint.fresh, error.text);
+    for (size_t bytes = sizeof state; bytes > 0; bytes = bytes / 2) { /* the file becomes shorter */
+        setup.stream.state = state;
+        setup.stream.state_bytes = bytes;
+        must(checkpoint.hook.after_shard(&checkpoint, &setup.stream, true, &error) == ALLFOLD_OK && !checkpoint.fresh
+             && checkpoint_end(&checkpoint, false, &error) == ALLFOLD_OK, error.text);
+        setup.stream.state = NULL;
+        setup.stream.state_bytes = 0;
+        must(begin(&checkpoint, &setup, &error) == ALLFOLD_OK, error.text);
+        if (bytes < 100)
+            tap_ok(setup.stream.state_bytes == bytes && checkpoint.key == 77 && memcmp(setup.stream.state, state, bytes) == 0,
+                   "a state of %zu bytes, and a key", bytes);
+        free(setup.stream.state);
+    }
+    must(checkpoint_end(&checkpoint, true, &error) == ALLFOLD_OK, error.text);
 }
 
 int main(void)
@@ -239,6 +266,7 @@ int main(void)
     test_record();
     test_no_room();
     test_checkpoint();
+    test_state();
     tap_ok(rmdir(folder) == 0, "nothing else is left in the folder");
     return tap_done();
 }

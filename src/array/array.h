@@ -195,6 +195,8 @@ struct range array_part(const struct array_info *info, uint64_t part, uint64_t p
 /* Where a result's elements go. write may be called for disjoint ranges by many processes, and by many threads at a time. */
 struct sink {
     allfold_status (*write)(struct sink *sink, uint64_t first, uint64_t count, const void *elements, struct error *error);
+    /* Makes what this process has written durable. NULL: nothing is to be done. */
+    allfold_status (*sync)(struct sink *sink, struct error *error);
     /* Makes everything written durable and closes; sink is freed whatever the outcome. */
     allfold_status (*close)(struct sink *sink, struct error *error);
     allfold_type type;
@@ -213,9 +215,9 @@ struct output {
 };
 
 /* Creates the temporary file (see replacement_create) with its header, at its full size: .npy where path ends in ".npy"
-   (shape and order of info; bf16 refused, NumPy has none), raw otherwise. info->type is the output's. Writes *output only
-   on success. */
-allfold_status output_create(const char *path, const struct array_info *info, struct output *output,
+   (shape and order of info; bf16 refused, NumPy has none), raw otherwise. info->type is the output's. key: as replacement_create has
+   it. Writes *output only on success. */
+allfold_status output_create(const char *path, const struct array_info *info, const struct replacement_key *key, struct output *output,
                              struct error *error);
 allfold_status output_open(const struct output *output, struct sink **sink, struct error *error);
 
@@ -228,7 +230,8 @@ struct output_arrays {
     allfold_type types[OUTPUT_ARRAYS_MAX];
 };
 /* The same for an archive of stored .npy files, one for each array: outputs[i] is array i. */
-allfold_status output_create_archive(const char *path, const struct output_arrays *arrays, struct output *outputs, struct error *error);
+allfold_status output_create_archive(const char *path, const struct output_arrays *arrays, const struct replacement_key *key,
+                                     struct output *outputs, struct error *error);
 /* After all elements of a member are written and durable: writes its checksum, and makes that durable. For one process; another may do so
    for another member. */
 allfold_status output_seal(const struct output *output, struct error *error);

@@ -37,14 +37,14 @@ static allfold_status plan(const char *path, const struct array_info *info, stru
     return ALLFOLD_OK;
 }
 
-allfold_status output_create(const char *path, const struct array_info *info, struct output *output,
+allfold_status output_create(const char *path, const struct array_info *info, const struct replacement_key *key, struct output *output,
                              struct error *error)
 {
     struct output made;
     char header[NPY_HEADER_BYTES_MAX];
     memset(&made, 0, sizeof made);
     if (plan(path, info, &made, header, error) != ALLFOLD_OK
-        || replacement_create(path, made.data_offset + made.count * allfold_type_bytes(made.type), &made.file, error)
+        || replacement_create(path, made.data_offset + made.count * allfold_type_bytes(made.type), key, &made.file, error)
                != ALLFOLD_OK)
         return error->status;
     const struct file_range head = {made.file.descriptor, made.file.path, 0, made.data_offset};
@@ -76,15 +76,22 @@ static allfold_status write_sink(struct sink *sink, uint64_t first, uint64_t cou
     return file_write(&range, elements, error);
 }
 
-static allfold_status close_sink(struct sink *sink, struct error *error)
+static allfold_status sync_sink(struct sink *sink, struct error *error)
 {
-    struct file_sink *s = (struct file_sink *)sink;
-    const char *shown = file_shown(s->output.file.path);
+    const struct file_sink *const s = (const struct file_sink *)sink;
     int synced;
     while ((synced = fsync(s->fd)) != 0 && errno == EINTR)
         ;
     if (synced != 0)
-        error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot make the output durable", shown);
+        error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot make the output durable", file_shown(s->output.file.path));
+    return error->status;
+}
+
+static allfold_status close_sink(struct sink *sink, struct error *error)
+{
+    struct file_sink *s = (struct file_sink *)sink;
+    const char *shown = file_shown(s->output.file.path);
+    sync_sink(sink, error);
     if (close(s->fd) != 0 && errno != EINTR) /* Linux has closed it even then */
         error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot close the output file", shown);
     free(s);
@@ -98,6 +105,7 @@ allfold_status output_open(const struct output *output, struct sink **sink, stru
     if (s == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to open it", file_shown(output->file.path));
     s->sink.write = write_sink;
+    s->sink.sync = sync_sink;
     s->sink.close = close_sink;
     s->sink.type = output->type;
     memcpy(&s->output, output, sizeof *output);

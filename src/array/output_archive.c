@@ -158,12 +158,13 @@ static allfold_status write_frame(const struct plan *plan, const struct replacem
     return error->status != ALLFOLD_OK ? error->status : file_write(&end, bytes, error);
 }
 
-allfold_status output_create_archive(const char *path, const struct output_arrays *arrays, struct output *outputs, struct error *error)
+allfold_status output_create_archive(const char *path, const struct output_arrays *arrays, const struct replacement_key *key,
+                                     struct output *outputs, struct error *error)
 {
     struct plan plan = {0};
     struct replacement file;
     uint64_t entry;
-    if (plan_members(path, arrays, &plan, error) != ALLFOLD_OK || replacement_create(path, plan.bytes, &file, error) != ALLFOLD_OK)
+    if (plan_members(path, arrays, &plan, error) != ALLFOLD_OK || replacement_create(path, plan.bytes, key, &file, error) != ALLFOLD_OK)
         return error->status;
     if (write_frame(&plan, &file, error) != ALLFOLD_OK) {
         replacement_discard(&file);

@@ -231,22 +231,88 @@ static allfold_status reserve(int fd, const char *path, uint64_t bytes, struct e
     return ALLFOLD_OK;
 }
 
-static allfold_status make(const char *path, uint64_t bytes, bool clean, struct replacement *replacement, struct error *error)
+/* Makes a new name durable. A folder that may be written but not read cannot be opened, and some file systems cannot sync folders: the
+   name is there and counts. */
+static allfold_status sync_folder(const char *path, const char *state, struct error *error)
+{
+    char folder[ARRAY_PATH_BYTES];
+    folder_of(path, folder);
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return ALLFOLD_OK;
+    if (fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP && errno != EINTR)
+        error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: the output is %s, but its folder cannot be synced", file_shown(path), state);
+    close(fd);
+    return error->status;
+}
+
+/* The name of a file that outlives its run. */
+static allfold_status name_kept(const char *target, uint64_t key, char temporary[ARRAY_PATH_BYTES], struct error *error)
+{
+    const size_t folder = folder_length(target);
+    if (snprintf(temporary, ARRAY_PATH_BYTES, "%.*s.%.*s.%016" PRIx64 ".part", (int)folder, target, TEMPORARY_NAME_BYTES, target + folder,
+                 key) < ARRAY_PATH_BYTES)
+        return ALLFOLD_OK;
+    return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected a shorter path", file_shown(target));
+}
+
+bool replacement_exists(const char *path, uint64_t key)
+{
+    char target[ARRAY_PATH_BYTES], temporary[ARRAY_PATH_BYTES];
+    struct error ignored = {0};
+    bool exists;
+    mode_t mode;
+    return find_target(path, target, &exists, &mode, &ignored) == ALLFOLD_OK
+           && name_kept(target, key, temporary, &ignored) == ALLFOLD_OK && access(temporary, F_OK) == 0;
+}
+
+/* Opens the file that an earlier run has left, or makes a new one. Returns its descriptor, -1 on an error. */
+static int open_kept(struct replacement *made, const struct replacement_key *key, struct error *error)
+{
+    struct stat status;
+    if (name_kept(made->path, key->key, made->temporary, error) != ALLFOLD_OK)
+        return -1;
+    if (!key->exists)
+        unlink(made->temporary);
+    const int fd = open(made->temporary, O_WRONLY | O_CLOEXEC | (key->exists ? O_NOFOLLOW : O_CREAT | O_EXCL), 0666);
+    if (fd < 0)
+        error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot %s the unfinished output", file_shown(made->temporary),
+                    key->exists ? "open" : "create");
+    else if (key->exists && fstat(fd, &status) != 0)
+        error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot tell its size", file_shown(made->temporary));
+    else if (!key->exists || replacement_check(made, &status, error) == ALLFOLD_OK)
+        sync_folder(made->temporary, "created", error);
+    if (fd >= 0 && error->status != ALLFOLD_OK)
+        close(fd);
+    made->kept = key->exists;
+    return error->status == ALLFOLD_OK ? fd : -1;
+}
+
+/* What is to be made. */
+struct wish {
+    const char *path;
+    uint64_t bytes;
+    const struct replacement_key *key; /* NULL: none */
+    bool clean;                        /* remove what killed runs have left */
+};
+
+static allfold_status make(const struct wish *wish, struct replacement *replacement, struct error *error)
 {
     struct replacement made;
     bool exists = false;
     mode_t mode = 0;
     memset(&made, 0, sizeof made);
-    made.bytes = bytes;
-    if (find_target(path, made.path, &exists, &mode, error) != ALLFOLD_OK)
+    made.bytes = wish->bytes;
+    if (find_target(wish->path, made.path, &exists, &mode, error) != ALLFOLD_OK)
         return error->status;
-    made.descriptor = create_temporary(made.path, clean, made.temporary, error);
+    made.descriptor = wish->key != NULL ? open_kept(&made, wish->key, error)
+                                        : create_temporary(made.path, wish->clean, made.temporary, error);
     if (made.descriptor < 0)
         return error->status;
     if (exists && fchmod(made.descriptor, mode) != 0)
         error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot keep the permissions of the file that is there",
                     file_shown(made.path));
-    else if (reserve(made.descriptor, made.path, bytes, error) == ALLFOLD_OK) {
+    else if (reserve(made.descriptor, made.path, made.bytes, error) == ALLFOLD_OK) {
         memcpy(replacement, &made, sizeof made);
         return ALLFOLD_OK;
     }
@@ -254,16 +320,17 @@ static allfold_status make(const char *path, uint64_t bytes, bool clean, struct 
     return error->status;
 }
 
-allfold_status replacement_create(const char *path, uint64_t bytes, struct replacement *replacement, struct error *error)
+allfold_status replacement_create(const char *path, uint64_t bytes, const struct replacement_key *key, struct replacement *replacement,
+                                  struct error *error)
 {
-    return make(path, bytes, true, replacement, error);
+    return make(&(struct wish){path, bytes, key, true}, replacement, error);
 }
 
 allfold_status replacement_renew(struct replacement *replacement, struct error *error)
 {
     char path[ARRAY_PATH_BYTES];
     memcpy(path, replacement->path, sizeof path);
-    return make(path, replacement->bytes, false, replacement, error);
+    return make(&(struct wish){path, replacement->bytes, NULL, false}, replacement, error);
 }
 
 allfold_status replacement_check(const struct replacement *replacement, const struct stat *status, struct error *error)
@@ -274,22 +341,6 @@ allfold_status replacement_check(const struct replacement *replacement, const st
                      "%s: expected the temporary file of %" PRIu64 " bytes, found %s of %" PRIu64
                      ": something else has touched it", file_shown(replacement->temporary), replacement->bytes,
                      file_kind(status->st_mode), (uint64_t)status->st_size);
-}
-
-/* Makes a rename durable. A folder that may be written but not read cannot be opened, and some file systems cannot
-   sync folders: the rename has happened and counts. */
-static allfold_status sync_folder(const char *path, struct error *error)
-{
-    char folder[ARRAY_PATH_BYTES];
-    folder_of(path, folder);
-    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return ALLFOLD_OK;
-    if (fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP && errno != EINTR)
-        error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: the output is complete, but its folder cannot be synced",
-                    file_shown(path));
-    close(fd);
-    return error->status;
 }
 
 static void release(struct replacement *replacement)
@@ -322,7 +373,7 @@ allfold_status replacement_commit(struct replacement *replacement, struct error 
         return error->status;
     }
     release(replacement);
-    return sync_folder(replacement->path, error);
+    return sync_folder(replacement->path, "complete", error);
 }
 
 allfold_status replacement_commit_new(struct replacement *replacement, bool *taken, struct error *error)
@@ -332,11 +383,12 @@ allfold_status replacement_commit_new(struct replacement *replacement, bool *tak
     if (reason != 0 && reason != EEXIST) /* a file system without hard links */
         return replacement_commit(replacement, error);
     replacement_discard(replacement); /* of two names the temporary one */
-    return *taken || error->status != ALLFOLD_OK ? error->status : sync_folder(replacement->path, error);
+    return *taken || error->status != ALLFOLD_OK ? error->status : sync_folder(replacement->path, "complete", error);
 }
 
 void replacement_discard(struct replacement *replacement)
 {
-    unlink(replacement->temporary);
+    if (!replacement->kept)
+        unlink(replacement->temporary);
     release(replacement);
 }

@@ -85,9 +85,9 @@ allfold_status axes_take(struct session *session, struct axes *axes, struct axis
     const struct settings *const settings = session->settings;
     const struct array_info *const input = &session->input;
     struct error *const error = &session->error;
-    if (settings->checkpoint != NULL)
-        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: --checkpoint keeps no progress along an axis: expected no --axis beside it",
-                         settings->command->name);
+    if (settings->checkpoint != NULL && settings->output == NULL)
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected -o FILE beside --checkpoint: results along an axis are kept in the unfinished "
+                         "output", settings->command->name);
     if (find(settings->axis, input, axes, error) != ALLFOLD_OK)
         return error->status;
     *array = (struct axis_array){.type = input->type, .outer = axes->outer, .length = axes->length, .inner = axes->inner,

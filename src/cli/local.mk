@@ -30,6 +30,8 @@ allfold_SOURCES = \
 	src/cli/launch.c \
 	src/cli/launch.h \
 	src/cli/main.c \
+	src/cli/names.c \
+	src/cli/names.h \
 	src/cli/number.c \
 	src/cli/number.h \
 	src/cli/nvtx.c \
@@ -42,6 +44,8 @@ allfold_SOURCES = \
 	src/cli/ranks.h \
 	src/cli/report.c \
 	src/cli/report.h \
+	src/cli/resume.c \
+	src/cli/resume.h \
 	src/cli/session.c \
 	src/cli/session.h \
 	src/cli/start.c \

@@ -2,8 +2,10 @@
 #include "cli/session.h"
 
 #include "base/host.h"
+#include "cli/names.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
+#include "cli/resume.h"
 #include "cli/start.h"
 #include "cli/text.h"
 #include "watch/stop.h"
@@ -124,23 +126,6 @@ void session_describe(struct session *session, const char *name)
         ranks_tell(session);
 }
 
-/* Refuses an option that names a file that the run reads or writes otherwise, so that a slip destroys no data. */
-static allfold_status refuse_same(const char *option, const char *name, const char *other, const char *what, struct error *error)
-{
-    if (other == NULL || error->status != ALLFOLD_OK || !file_same(name, other))
-        return error->status;
-    return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: --%s would replace %s: expected the name of another file",
-                     file_shown(name), option, what);
-}
-
-/* The same for the files of the input. */
-static void refuse_input(struct session *session, const char *option, const char *name)
-{
-    if (session->error.status == ALLFOLD_OK && array_has_file(&session->input, name))
-        error_set(&session->error, ALLFOLD_BAD_ARGUMENT, "%s: --%s would replace the input: expected the name of another file",
-                  file_shown(name), option);
-}
-
 /* Says once what is special about the way in which the input is read. */
 static void tell_note(struct session *session, const struct source *source)
 {
@@ -151,22 +136,6 @@ static void tell_note(struct session *session, const struct source *source)
     fprintf(stderr, ": %s\n", source->note);
 }
 
-/* This rank's checkpoint must not be another file of the run. */
-static void begin_checkpoint(struct session *session, struct job *job)
-{
-    const struct settings *const settings = session->settings;
-    const struct comm *const comm = session_comm(session);
-    struct checkpoint *const checkpoint = &session->checkpoint;
-    const struct checkpoint_run run = {settings->checkpoint, settings->checkpoint_every, settings->command->name,
-                                       (uint64_t)settings->nan | (uint64_t)session->input.missing << 8, comm->rank, comm->size};
-    job->hook = &checkpoint->hook; /* on all ranks, whatever has failed */
-    if (checkpoint_begin(checkpoint, &run, &session->input, comm->progress, &session->error) != ALLFOLD_OK)
-        return;
-    refuse_input(session, "checkpoint", checkpoint->name);
-    refuse_same("checkpoint", checkpoint->name, settings->output, "the output", &session->error);
-    refuse_same("checkpoint", checkpoint->name, settings->partial, "the partial", &session->error);
-}
-
 void session_source(struct session *session, struct job *job)
 {
     *job = (struct job){.type = session->input.type, .range = session->range};
@@ -175,8 +144,10 @@ void session_source(struct session *session, struct job *job)
     if (session_comm(session)->rank == 0)
         array_check_times(&session->input, &session->error);
     tell_note(session, job->source);
-    if (session->settings->checkpoint != NULL)
-        begin_checkpoint(session, job);
+    if (session->settings->checkpoint == NULL || session->settings->axis != NULL)
+        return;
+    job->hook = &session->checkpoint.hook; /* on all ranks, whatever has failed */
+    resume_begin(session);
 }
 
 /* Renames or removes a file that rank 0 has created. */
@@ -184,7 +155,7 @@ static void finish_replacement(struct session *session, struct replacement *file
 {
     struct comm *const comm = session_comm(session);
     struct error *const error = &session->error;
-    /* after a failure of MPI rank 0 may be gone already: any rank that is left cleans up */
+    /* after a failure of MPI rank 0 may be gone already: any rank that is left cleans up, but for a file that is kept */
     if (error->status == ALLFOLD_MPI_ERROR && file->temporary[0] != '\0')
         replacement_discard(file);
     else if (created && error->status != ALLFOLD_OK)
@@ -197,13 +168,20 @@ static void finish_replacement(struct session *session, struct replacement *file
     temporary_forget(file->temporary);
 }
 
+/* A file that is kept stays after an early end. */
+static void remember(const struct replacement *file)
+{
+    if (!file->kept)
+        temporary_remember(file->temporary);
+}
+
 struct session_output session_output_of(const struct session *session, const struct array_info *info)
 {
     return (struct session_output){.path = session->settings->output, .arrays = {.info = info, .count = 1, .types = {info->type}}};
 }
 
-/* Rank 0 creates the temporary file. */
-static void create_output(struct session_output *file, struct error *error)
+/* Rank 0 creates the temporary file. key: NULL, or of a file that is kept. */
+static void create_output(struct session_output *file, const struct replacement_key *key, struct error *error)
 {
     struct array_info *const info = malloc(sizeof *info);
     if (info == NULL) {
@@ -212,23 +190,24 @@ static void create_output(struct session_output *file, struct error *error)
     }
     memcpy(info, file->arrays.info, sizeof *info);
     info->type = file->arrays.types[0];
-    file->created = (file->archive ? output_create_archive(file->path, &file->arrays, file->outputs, error)
-                                   : output_create(file->path, info, &file->outputs[0], error)) == ALLFOLD_OK;
+    file->created = (file->archive ? output_create_archive(file->path, &file->arrays, key, file->outputs, error)
+                                   : output_create(file->path, info, key, &file->outputs[0], error)) == ALLFOLD_OK;
     free(info);
-    temporary_remember(file->outputs[0].file.temporary);
+    file->outputs[0].file.kept = file->created && key != NULL;
+    remember(&file->outputs[0].file);
 }
 
 /* Every rank opens what rank 0 has created. Collective; a rank that cannot open it says so in session->error alone. */
-static allfold_status open_output(struct session *session, struct session_output *file)
+static allfold_status open_output(struct session *session, struct session_output *file, const struct replacement_key *key)
 {
     struct comm *const comm = session_comm(session);
     struct error *const error = &session->error;
     const size_t bytes = (size_t)file->arrays.count * sizeof *file->outputs;
     if (comm->rank == 0 && error->status == ALLFOLD_OK)
-        create_output(file, error);
+        create_output(file, key, error);
     if (comm_broadcast(comm, 0, file->outputs, bytes, error) != ALLFOLD_OK)
         return error->status;
-    temporary_remember(file->outputs[0].file.temporary);
+    remember(&file->outputs[0].file);
     for (int i = 0; i < file->arrays.count; i++) {
         file->outputs[i].file.descriptor = file->created ? file->outputs[i].file.descriptor : -1;
         output_open(&file->outputs[i], &file->sinks[i], error);
@@ -254,8 +233,11 @@ void session_write(struct session *session, const struct session_outputs *output
 {
     struct comm *const comm = session_comm(session);
     struct error *const error = &session->error;
+    struct replacement_key key = {0};
+    if (outputs->checkpoint != NULL)
+        resume_load(session, outputs, &key);
     for (int i = 0; i < outputs->count; i++)
-        open_output(session, &outputs->files[i]);
+        open_output(session, &outputs->files[i], outputs->checkpoint != NULL ? &key : NULL);
     if (error->status == ALLFOLD_OK)
         outputs->fill(session, outputs->user);
     phase_enter(comm->progress, PHASE_WRITE);
@@ -263,8 +245,12 @@ void session_write(struct session *session, const struct session_outputs *output
         close_output(session, &outputs->files[i]);
     progress_check(comm->progress, error); /* the last safe point: after it the outputs become the result */
     session_agree(session);
+    if (outputs->checkpoint != NULL)
+        resume_judge(session, outputs);
     for (int i = 0; i < outputs->count; i++)
         finish_replacement(session, &outputs->files[i].outputs[0].file, outputs->files[i].created);
+    if (outputs->checkpoint != NULL)
+        free(outputs->checkpoint->stream.state);
 }
 
 void session_partial_begin(struct session *session)
@@ -275,9 +261,9 @@ void session_partial_begin(struct session *session)
     if (settings->partial == NULL)
         return;
     if (comm->rank == 0 && session->input_read)
-        refuse_input(session, "partial", settings->partial);
+        names_refuse_input(session, "partial", settings->partial);
     for (int i = 0; i < settings->operand_count && comm->rank == 0; i++)
-        refuse_same("partial", settings->partial, settings->operands[i], "the input", &session->error);
+        names_refuse_same("partial", settings->partial, settings->operands[i], "the input", &session->error);
     if (comm->rank == 0 && session->error.status == ALLFOLD_OK)
         partial_file_create(settings->partial, file, &session->error);
     temporary_remember(file->temporary);

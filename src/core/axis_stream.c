@@ -209,16 +209,6 @@ uint64_t axis_stream_shard(const struct axis_stream *s)
     return s->stripes == 1 ? u64_max(1, shard / u64_max(elements, 1)) : 1;
 }
 
-allfold_status axis_stream_run(const struct axis_stream *s, const struct axis_tasks *tasks, struct error *error)
-{
-    const struct job job = {.type = s->array->type, .source = s->array->source, .range = {0, tasks->count}};
-    struct team team = {.ctx = s->ctx, .job = &job, .work = tasks->work, .user = tasks->user, .shard_elements = tasks->shard,
-                        .window_elements = 1, .queue_bytes = s->queue_bytes, .end = divide_up(tasks->count, tasks->shard)};
-    if (team_run(&team, error) != ALLFOLD_OK)
-        return error->status;
-    return progress_check(s->ctx->comm.progress, error);
-}
-
 /* ---- elements */
 
 static uint64_t position(const struct axis_stream *s, const struct axis_part *piece, uint64_t plane, uint64_t line)
@@ -271,7 +261,7 @@ allfold_status axis_stream_load(const struct axis_stream *s, struct axis_task *t
     const size_t bytes = task->piece.outer * task->piece.length * task->piece.inner * allfold_type_bytes(s->array->type);
     const void *found = NULL;
     task->x = NULL;
-    if (progress_check(progress, error) != ALLFOLD_OK || bytes == 0)
+    if (bytes == 0)
         return error->status;
     phase_enter(progress, PHASE_READ);
     if (read_piece(s, task, &found, error) != ALLFOLD_OK)

@@ -7,6 +7,15 @@
 #include "fold/axis.h"
 #include "fold/rows.h"
 
+/* Progress that is kept, for a run that goes on with it. */
+struct axis_checkpoint {
+    const struct stream_hook *hook; /* whose `before` was called, on all ranks */
+    struct stream stream; /* done: units that are finished, and their results durable; state: what is folded of the next ones */
+    uint64_t furthest;    /* the most units that any rank has done */
+    struct sink *const *sinks; /* that results go to */
+    int sink_count;
+};
+
 /* The whole array, the same on all ranks: its elements in row-major order are those of the source. */
 struct axis_array {
     struct source *source; /* NULL on a rank that failed before; *error then says why */
@@ -14,6 +23,7 @@ struct axis_array {
     uint64_t outer, length, inner;
     allfold_cut cut;       /* set by the call: what the ranks share out */
     struct rows_shape shape; /* for messages, and sources in chunks */
+    struct axis_checkpoint *checkpoint; /* NULL: none, on all ranks */
 };
 
 /* Where one of a fold's results goes: values of rows_type, and indices (int64). Either may be NULL. Result (o, i) has place
@@ -51,6 +61,7 @@ struct axis_stream {
     uint64_t outer, length, inner;  /* of a piece, at most */
     uint64_t stripes, units, segments;
     size_t bounce_at, partials_at, more_at, queue_bytes; /* places in a queue's buffers, behind a piece's elements */
+    double pause_at; /* not 0: workers make a pause then (clock_seconds), so that progress can be saved */
 };
 
 /* What the cut depends on besides the part. */
@@ -73,13 +84,30 @@ bool axis_stream_is_whole(const struct axis_stream *s);
 /* So many pieces, whose elements follow one another where possible, are read as one shard. */
 uint64_t axis_stream_shard(const struct axis_stream *s);
 
-/* Runs pieces' work by a team: tasks [0, count), `shard` of which one worker takes after another. Local. */
+/* Runs pieces' work by a team: tasks [first, count), `shard` of which one worker takes after another. If the run is asked to stop it
+   ends behind tasks that are done. Local. */
 struct axis_tasks {
     const struct team_work *work;
     void *user;
     uint64_t count, shard;
+    uint64_t first; /* set to the task behind those that are done */
+    /* NULL, or called whenever progress is to be saved, and at the end: while no worker is at work. May set `first`. */
+    void (*save)(struct axis_stream *s, struct axis_tasks *tasks, struct error *error);
 };
-allfold_status axis_stream_run(const struct axis_stream *s, const struct axis_tasks *tasks, struct error *error);
+allfold_status axis_stream_run(struct axis_stream *s, struct axis_tasks *tasks, struct error *error);
+
+/* The same for pieces with whole rows, of which each is a task: from where the checkpoint ends. */
+allfold_status axis_stream_run_rows(struct axis_stream *s, const struct team_work *work, void *user, struct error *error);
+
+/* Whether a worker is to leave a long task unfinished, having done something of it or nothing. */
+bool axis_stream_pauses(const struct axis_stream *s, bool done_something);
+
+/* Counts bytes of the input that the checkpoint has. */
+void axis_stream_tell(const struct axis_stream *s, uint64_t bytes);
+
+/* Makes results that this rank has written durable. Then saves its progress, s->array->checkpoint->stream. Local. */
+allfold_status axis_stream_sync(const struct axis_stream *s, struct error *error);
+allfold_status axis_stream_save(const struct axis_stream *s, struct error *error);
 
 /* ---- called by workers, for one of their queues, for which they wait */
 

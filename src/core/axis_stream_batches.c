@@ -18,6 +18,8 @@ struct batches {
     struct axis_rows batch;
     uint64_t most;            /* units of a batch */
     uint64_t groups;          /* of a unit's segments: each is a task, whose partials have slots of their own */
+    unsigned char *memory;    /* of what follows: progress that is kept */
+    uint64_t *folded;         /* segments of each task that are in its slots */
     unsigned char *slots;     /* [group][result] */
     unsigned char *exchanged; /* what this rank gets of all */
     struct range *shares;
@@ -34,25 +36,30 @@ static void combine(const struct axis_stream *s, uint64_t results, unsigned char
         monoid_combine(s->monoid, s->array->type, (struct partial *)(a + r * s->stride), (const struct partial *)(b + r * s->stride));
 }
 
-/* Folds a group of a unit's segments, one after the other. */
+/* The segments of a task. */
+static struct range segments_of(const struct batches *b, uint64_t task) { return range_part(b->s->segments, task % b->groups, b->groups); }
+
+/* Folds a group of a unit's segments, one after the other, from where it was left. */
 static allfold_status start_group(struct worker *worker, struct lane *lane, struct error *error)
 {
     const struct batches *const b = worker->team->user;
     const struct axis_stream *const s = b->s;
     const uint64_t number = lane->window.elements.first, unit = b->batch.unit + number / b->groups, group = number % b->groups;
-    const struct range segments = range_part(s->segments, group, b->groups);
+    const struct range segments = segments_of(b, number);
     unsigned char *const mine = slot(b, group, axis_stream_first(s, unit) - b->batch.results.first);
-    for (uint64_t k = segments.first; k < segments.first + segments.count; k++) {
-        struct axis_task task = {worker, lane->queue, axis_stream_piece(s, unit, k), 0, NULL};
-        const uint64_t results = task.piece.outer * task.piece.inner, left = segments.first + segments.count - 1 - k;
+    const uint64_t before = b->folded[number];
+    for (uint64_t k = before; k < segments.count && !axis_stream_pauses(s, k > before); k++) {
+        struct axis_task task = {worker, lane->queue, axis_stream_piece(s, unit, segments.first + k), 0, NULL};
+        const uint64_t results = task.piece.outer * task.piece.inner;
         const unsigned char *found;
-        task.ahead = s->stripes == 1 ? left * s->length * s->inner : 0;
+        task.ahead = s->stripes == 1 ? (segments.count - 1 - k) * s->length * s->inner : 0;
         if (axis_stream_load(s, &task, error) != ALLFOLD_OK || axis_stream_fold(s, &task, &found, error) != ALLFOLD_OK)
             break;
-        if (k == segments.first)
+        if (k == 0)
             memcpy(mine, found, results * s->stride);
         else
             combine(s, results, mine, found);
+        b->folded[number] = k + 1;
     }
     return error->status;
 }
@@ -94,26 +101,115 @@ static allfold_status open_batches(struct batches *b, struct error *error)
     const uint64_t wanted = s->units < TASKS ? TASKS / u64_max(s->units, 1) : 1;
     b->groups = u64_max(1, u64_min(u64_min(wanted, s->least / s->length), SLOTS_BYTES / unit_bytes));
     b->most = u64_max(1, u64_min(s->units, SLOTS_BYTES / (unit_bytes * b->groups)));
-    b->slots = aligned_alloc(64, (b->most * b->groups * unit_bytes + 63) / 64 * 64);
+    const size_t before = (b->most * b->groups * sizeof *b->folded + 63) / 64 * 64;
+    b->memory = aligned_alloc(64, before + (b->most * b->groups * unit_bytes + 63) / 64 * 64);
+    b->folded = (uint64_t *)(void *)b->memory;
+    b->slots = b->memory + before;
     if (axis_stream_is_exchanged(s)) {
         b->shares = malloc(size * sizeof *b->shares);
         b->exchanged = aligned_alloc(64, (size * range_part(b->most * s->outer * s->inner, 0, size).count * s->stride + 63) / 64 * 64);
         b->batch.shares = b->shares;
     }
-    if (b->slots == NULL || (axis_stream_is_exchanged(s) && (b->shares == NULL || b->exchanged == NULL)))
+    if (b->memory == NULL || (axis_stream_is_exchanged(s) && (b->shares == NULL || b->exchanged == NULL)))
         error_set(error, ALLFOLD_NO_MEMORY, "no memory for the partials of %" PRIu64 " rows", b->most * s->outer * s->inner);
     return axis_stream_is_exchanged(s) ? comm_agree(&s->ctx->comm, error) : error->status;
+}
+
+/* ---- progress that is kept */
+
+/* Bytes of it while this batch is folded. */
+static size_t state_bytes(const struct batches *b)
+{
+    return (size_t)(b->slots - b->memory) + b->groups * b->batch.results.count * b->s->stride;
+}
+
+static void save_groups(struct axis_stream *s, struct axis_tasks *tasks, struct error *error)
+{
+    const struct batches *const b = tasks->user;
+    struct stream *const stream = &s->array->checkpoint->stream;
+    for (tasks->first = 0; tasks->first < tasks->count && b->folded[tasks->first] == segments_of(b, tasks->first).count; tasks->first++)
+        ;
+    stream->done = b->batch.unit;
+    stream->state = b->memory;
+    stream->state_bytes = state_bytes(b);
+    axis_stream_save(s, error);
+}
+
+/* Says that all units before this one are finished. */
+static void state_end(struct batches *b, uint64_t unit)
+{
+    struct stream *const stream = &b->s->array->checkpoint->stream;
+    if (stream->state != b->memory)
+        free(stream->state);
+    stream->state = NULL;
+    stream->state_bytes = 0;
+    stream->done = unit;
+}
+
+/* Begins a batch with what the checkpoint has of it, or with nothing. */
+static allfold_status state_begin(struct batches *b, struct error *error)
+{
+    struct axis_checkpoint *const checkpoint = b->s->array->checkpoint;
+    const uint64_t tasks = b->batch.units * b->groups;
+    const size_t segment_bytes = b->s->outer * b->s->length * b->s->inner * allfold_type_bytes(b->s->array->type);
+    uint64_t folded = 0;
+    bool fits = true;
+    memset(b->memory, 0, checkpoint != NULL ? state_bytes(b) : (size_t)(b->slots - b->memory));
+    if (checkpoint == NULL || checkpoint->stream.state_bytes == 0)
+        return error->status;
+    if ((fits = checkpoint->stream.state_bytes == state_bytes(b))) {
+        memcpy(b->memory, checkpoint->stream.state, state_bytes(b));
+        free(checkpoint->stream.state);
+        checkpoint->stream.state = b->memory;
+    }
+    for (uint64_t task = 0; fits && task < tasks; task++) {
+        fits = b->folded[task] <= segments_of(b, task).count;
+        folded += b->folded[task];
+    }
+    if (!fits)
+        return error_set(error, ALLFOLD_BAD_INPUT, "the checkpoint is not of this work: remove it to begin anew");
+    axis_stream_tell(b->s, folded * segment_bytes);
+    return error->status;
+}
+
+/* The unit from which this rank goes on. A rank that has not saved that others went on from a batch has finished it as they have: see
+   end_batch. */
+static uint64_t first_unit(struct batches *b)
+{
+    const struct axis_checkpoint *const checkpoint = b->s->array->checkpoint;
+    if (checkpoint == NULL)
+        return 0;
+    const uint64_t done = axis_stream_is_exchanged(b->s) ? checkpoint->furthest : checkpoint->stream.done;
+    if (done > checkpoint->stream.done)
+        state_end(b, done);
+    axis_stream_tell(b->s, axis_stream_first(b->s, u64_min(done, b->s->units)) * b->s->part.length * allfold_type_bytes(b->s->array->type));
+    return done;
+}
+
+/* If ranks have parts of the same rows, all make their results durable before any saves that it has gone on. */
+static void end_batch(struct batches *b, struct error *error)
+{
+    b->batch.unit += b->batch.units;
+    if (b->s->array->checkpoint == NULL)
+        return;
+    state_end(b, b->batch.unit);
+    if (axis_stream_is_exchanged(b->s) && !error->shared) {
+        axis_stream_sync(b->s, error);
+        comm_agree(&b->s->ctx->comm, error);
+    }
+    if (b->batch.unit >= b->s->units && error->status == ALLFOLD_OK)
+        axis_stream_save(b->s, error);
 }
 
 static void fold_batch(struct batches *b, struct error *error)
 {
     static const struct team_work work = {start_group, finish_group};
-    const struct axis_tasks tasks = {&work, b, b->batch.units * b->groups, 1};
+    struct axis_tasks tasks = {&work, b, b->batch.units * b->groups, 1, 0, b->s->array->checkpoint != NULL ? save_groups : NULL};
     const uint64_t first = axis_stream_first(b->s, b->batch.unit);
     b->batch.results = (struct range){first, axis_stream_first(b->s, b->batch.unit + b->batch.units) - first};
     b->batch.mine = (struct range){0, b->batch.results.count};
     b->batch.partials = b->slots;
-    if (error->status == ALLFOLD_OK && axis_stream_run(b->s, &tasks, error) == ALLFOLD_OK)
+    if (error->status == ALLFOLD_OK && state_begin(b, error) == ALLFOLD_OK && axis_stream_run(b->s, &tasks, error) == ALLFOLD_OK)
         combine_groups(b);
 }
 
@@ -122,14 +218,17 @@ void axis_stream_batches(struct axis_stream *s, axis_take *take, void *user, str
     struct batches b = {.s = s};
     const bool exchanged = axis_stream_is_exchanged(s);
     open_batches(&b, error);
+    b.batch.unit = first_unit(&b);
     while (b.batch.unit < s->units && !error->shared && (exchanged || error->status == ALLFOLD_OK)) {
         b.batch.units = u64_min(b.most, s->units - b.batch.unit);
         fold_batch(&b, error);
         if ((exchanged ? exchange(&b, error) : error->status) == ALLFOLD_OK)
             take(user, &b.batch, error);
-        b.batch.unit += b.batch.units;
+        end_batch(&b, error);
     }
-    free(b.slots);
+    if (s->array->checkpoint != NULL && s->array->checkpoint->stream.state == b.memory)
+        s->array->checkpoint->stream.state = NULL;
+    free(b.memory);
     free(b.exchanged);
     free(b.shares);
 }

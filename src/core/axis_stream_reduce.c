@@ -124,9 +124,8 @@ allfold_status core_reduce_stream(struct allfold_context *ctx, const struct fold
         return error->status;
     axis_stream_cut(&r.s, &(struct axis_room){.widest = allfold_type_bytes(array->type), .fixed = finished_bytes(&r)});
     progress_expect(ctx->comm.progress, r.s.part.outer * r.s.part.length * r.s.part.inner * allfold_type_bytes(array->type));
-    const struct axis_tasks tasks = {&work, &r, r.s.units, axis_stream_shard(&r.s)};
     if (axis_stream_is_whole(&r.s))
-        axis_stream_run(&r.s, &tasks, error);
+        axis_stream_run_rows(&r.s, &work, &r, error);
     else
         axis_stream_batches(&r.s, take_batch, &r, error);
     if (error->shared)

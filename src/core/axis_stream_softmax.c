@@ -140,7 +140,7 @@ static void take_batch(void *user, const struct axis_rows *batch, struct error *
 {
     static const struct team_work work = {start_segment, finish_nothing};
     struct normalisation *const n = user;
-    const struct axis_tasks tasks = {&work, n, batch->units * n->s.segments, axis_stream_shard(&n->s)};
+    struct axis_tasks tasks = {&work, n, batch->units * n->s.segments, axis_stream_shard(&n->s), 0, NULL};
     n->batch = batch;
     if (find_constants(n, batch, error) == ALLFOLD_OK)
         axis_stream_run(&n->s, &tasks, error);
@@ -160,12 +160,11 @@ allfold_status core_softmax_stream(struct allfold_context *ctx, bool logarithm, 
     axis_stream_cut(&n.s, &(struct axis_room){.widest = x_bytes > y_bytes ? x_bytes : y_bytes, .result = sizeof *n.constants,
                                               .element = y_bytes});
     const bool whole = axis_stream_is_whole(&n.s);
-    const struct axis_tasks tasks = {&work, &n, n.s.units, axis_stream_shard(&n.s)};
     progress_expect(ctx->comm.progress, (whole ? 1 : 2) * n.s.part.outer * n.s.part.length * n.s.part.inner * x_bytes);
     if (array->outer == 0 || array->length == 0 || array->inner == 0)
         ; /* nothing to write, however many rows there are */
     else if (whole)
-        axis_stream_run(&n.s, &tasks, error);
+        axis_stream_run_rows(&n.s, &work, &n, error);
     else
         axis_stream_batches(&n.s, take_batch, &n, error);
     free(n.constants);

@@ -69,6 +69,9 @@ static inline bool job_is_generated(const struct allfold_context *ctx, const str
     return job->source != NULL && job->source->draw != NULL && ctx->device->backend->generate != NULL;
 }
 
+/* Names what the bits of this rank's folds depend on, its kind of device: for struct stream. */
+void stream_device(const struct allfold_context *ctx, char words[64]);
+
 /* Opens device and queues on top of ctx->comm. Collective. */
 allfold_status core_open(struct allfold_context *ctx, const allfold_options *options, struct error *error);
 void core_close(struct allfold_context *ctx);

@@ -5,8 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Names what the bits of this rank's folds depend on: its kind of device. */
-static void device_words(const struct allfold_context *ctx, char words[64])
+void stream_device(const struct allfold_context *ctx, char words[64])
 {
     const struct backend *const backend = ctx->device->backend;
     struct device_info info;
@@ -37,7 +36,7 @@ bool stream_begin(struct allfold_context *ctx, const struct job *job, struct str
     monoid_has_room(stream->monoid, job->range.count, error); /* of this part: known before the work */
     if (job->hook == NULL)
         return true;
-    device_words(ctx, stream->device);
+    stream_device(ctx, stream->device);
     if (error->status == ALLFOLD_OK && job->hook->before(job->hook->user, stream, error) == ALLFOLD_OK && stream->done > 0) {
         core_log(ctx, "the checkpoint has %" PRIu64 " of %" PRIu64 " shards", stream->done, stream->shards);
         atomic_fetch_add(&ctx->comm.progress->done, u64_min(stream->done * shard, job->range.count) * element_bytes);

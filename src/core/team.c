@@ -69,7 +69,7 @@ static enum taken take_shard(struct team *team, bool may_wait, uint64_t *shard)
     pthread_mutex_lock(&team->lock);
     for (;;) {
         if (atomic_load_explicit(&team->ctx->comm.progress->stop, memory_order_relaxed) != 0 || team->failed
-            || team->next == team->end)
+            || team->next == team->end || (team->pause_at > 0 && team->next > team->first && clock_seconds() >= team->pause_at))
             taken = NOTHING_LEFT;
         else if (team->slots == 0 || team->next - team->done < team->slots)
             taken = TAKEN;
@@ -250,7 +250,7 @@ allfold_status team_run(struct team *team, struct error *error)
     if (workers == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory for %d worker threads", count);
     team->lanes = team_lanes(team);
-    team->done = team->next;
+    team->first = team->done = team->next;
     pthread_mutex_init(&team->lock, NULL);
     pthread_cond_init(&team->moved, NULL);
     if (equip(team, workers, count, error) == ALLFOLD_OK) {

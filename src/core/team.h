@@ -57,8 +57,10 @@ struct team {
     size_t queue_bytes;       /* of a queue's buffers */
     bool backwards;           /* the last shard first */
     uint64_t next, end;       /* shards that are to be taken: set by the caller; afterwards those that were not */
+    double pause_at;          /* not 0: from this time on (clock_seconds) no shard is taken but the first */
     uint64_t slots;           /* not 0: shards may be taken only if less than so many before them are not done */
     /* From here on team_run's own. */
+    uint64_t first;           /* shard that was to be taken */
     uint64_t done;            /* shards before this one are done: team_shards_done */
     int lanes;                /* of each worker */
     bool failed;
@@ -88,8 +90,8 @@ int team_lanes(const struct team *team);
    place. */
 allfold_status team_follow(const struct team *team, struct error *error);
 
-/* Works on shards [next, end), and waits until nothing is under way. If the run was asked to stop, no further shard is taken, which
-   is no error here. The first error of a worker is the team's. Local. */
+/* Works on shards [next, end), and waits until nothing is under way. If the run was asked to stop, or is to pause, no further shard is
+   taken, which is no error here. The first error of a worker is the team's. Local. */
 allfold_status team_run(struct team *team, struct error *error);
 
 /* Says, with the lock held, that the shards before `done` are done. */

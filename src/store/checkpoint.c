@@ -1,4 +1,4 @@
-/* Checkpoints of folds: see checkpoint.h. */
+/* Checkpoints: see checkpoint.h. */
 #include "store/checkpoint.h"
 
 #include "base/host.h"
@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -18,7 +19,8 @@
 struct record {
     struct checkpoint_identity identity;
     uint64_t shards_done, count; /* count: elements in the partial */
-    struct partial partial;
+    uint64_t key;                /* of outputs */
+    struct partial partial;      /* behind it: stream->state */
 };
 
 static const struct record_kind kind = {"allfoldC", WHAT, sizeof(struct record)};
@@ -47,6 +49,7 @@ static const struct row {
     TEXT(device, "device"),
     NUMBER(shard, "elements of a shard (--staging)"),
     NUMBER(monoid, "kind of partial (--sum; number)"),
+    NUMBER(axis, "axes, shape, result type and outputs (--axis; checksum)"),
 #undef NUMBER
 #undef TEXT
 };
@@ -92,8 +95,10 @@ static allfold_status save(struct checkpoint *checkpoint, const struct stream *s
     record.identity = checkpoint->identity;
     record.shards_done = stream->done;
     record.count = stream->count;
-    memcpy(&record.partial, stream->partial, monoid_bytes(stream->monoid, stream->type));
-    if (record_file_write(file, &kind, &record, error) != ALLFOLD_OK) {
+    record.key = checkpoint->key;
+    if (stream->partial != NULL)
+        memcpy(&record.partial, stream->partial, monoid_bytes(stream->monoid, stream->type));
+    if (record_file_write(file, &kind, &record, &(struct record_tail){stream->state, stream->state_bytes}, error) != ALLFOLD_OK) {
         replacement_discard(file);
         return error->status;
     }
@@ -106,6 +111,7 @@ static allfold_status save(struct checkpoint *checkpoint, const struct stream *s
     if (error->status == ALLFOLD_OK && (taken == NULL || !*taken)) {
         let_go(checkpoint);
         checkpoint->held = next;
+        checkpoint->fresh = stream->done == 0 && stream->state_bytes == 0;
     } else if (next >= 0) {
         close(next);
     }
@@ -144,19 +150,24 @@ static allfold_status hold(struct checkpoint *checkpoint, bool *exists, struct e
 static allfold_status load(struct checkpoint *checkpoint, struct stream *stream, struct error *error)
 {
     struct record record;
-    bool exists;
-    if (record_file_read(checkpoint->file.path, &kind, &record, &exists, error) != ALLFOLD_OK)
+    struct record_tail state;
+    if (record_file_read(checkpoint->file.path, &kind, &record, &state, error) != ALLFOLD_OK)
         return error->status;
-    if (!exists)
-        return error_set(error, ALLFOLD_IO_ERROR, "%s: " WHAT " was removed while the run began: start it again",
-                         file_shown(checkpoint->file.path));
-    if (compare(checkpoint, &record.identity, error) != ALLFOLD_OK)
+    if (compare(checkpoint, &record.identity, error) == ALLFOLD_OK
+        && (record.shards_done > stream->shards || (stream->partial != NULL && state.bytes > 0)))
+        error_set(error, ALLFOLD_BAD_INPUT, "%s: " WHAT " is beyond the input", file_shown(checkpoint->file.path));
+    if (error->status != ALLFOLD_OK) {
+        free(state.memory);
         return error->status;
-    if (record.shards_done > stream->shards)
-        return error_set(error, ALLFOLD_BAD_INPUT, "%s: " WHAT " is beyond the input", file_shown(checkpoint->file.path));
-    memcpy(stream->partial, &record.partial, monoid_bytes(stream->monoid, stream->type));
+    }
+    if (stream->partial != NULL)
+        memcpy(stream->partial, &record.partial, monoid_bytes(stream->monoid, stream->type));
     stream->done = record.shards_done;
     stream->count = record.count;
+    stream->state = state.memory;
+    stream->state_bytes = state.bytes;
+    checkpoint->key = record.key;
+    checkpoint->fresh = record.shards_done == 0 && state.bytes == 0;
     return ALLFOLD_OK;
 }
 
@@ -179,7 +190,6 @@ static allfold_status load_or_make(void *user, struct stream *stream, struct err
         if (save(checkpoint, stream, &taken, error) != ALLFOLD_OK)
             return error->status;
     }
-    checkpoint->fresh = true;
     return ALLFOLD_OK;
 }
 
@@ -190,9 +200,9 @@ static allfold_status save_if_due(void *user, const struct stream *stream, bool 
     if (!last && clock_seconds() - checkpoint->last < checkpoint->every)
         return ALLFOLD_OK;
     const enum phase before = phase_enter(checkpoint->progress, PHASE_CHECKPOINT);
-    if (replacement_renew(&checkpoint->file, error) != ALLFOLD_OK || save(checkpoint, stream, NULL, error) != ALLFOLD_OK)
+    if (record_file_renew(&checkpoint->file, &kind, stream->state_bytes, error) != ALLFOLD_OK
+        || save(checkpoint, stream, NULL, error) != ALLFOLD_OK)
         return error->status;
-    checkpoint->fresh = false;
     checkpoint->last = clock_seconds();
     phase_enter(checkpoint->progress, before);
     return ALLFOLD_OK;
@@ -211,7 +221,7 @@ allfold_status checkpoint_begin(struct checkpoint *checkpoint, const struct chec
 {
     struct checkpoint_identity *const identity = &checkpoint->identity;
     memset(checkpoint, 0, sizeof *checkpoint);
-    checkpoint->hook = (struct stream_hook){checkpoint, load_or_make, save_if_due};
+    checkpoint->hook = (struct stream_hook){checkpoint, run->every, load_or_make, save_if_due};
     checkpoint->held = -1;
     if (checkpoint_name(run->file, run->rank, checkpoint->name, error) != ALLFOLD_OK)
         return error->status;
@@ -233,6 +243,7 @@ allfold_status checkpoint_begin(struct checkpoint *checkpoint, const struct chec
     identity->options = run->options;
     identity->ranks = (uint64_t)run->ranks;
     identity->rank = (uint64_t)run->rank;
+    identity->axis = run->axis;
     return ALLFOLD_OK;
 }
 

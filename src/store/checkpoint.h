@@ -1,4 +1,4 @@
-/* Checkpoints: a rank keeps the progress of its fold in a file, so that the same run, started again, goes on from there and gives
+/* Checkpoints: a rank keeps the progress of its work in a file, so that the same run, started again, goes on from there and gives
    the same bits. One file a rank. Nothing here is collective: core/ makes all ranks agree on errors.
 
    While a run works there is always a file of that name, whole, and the run holds a lock on it: a second run with the same
@@ -20,6 +20,7 @@ struct checkpoint_identity {
     uint64_t options;                          /* the command's own: NaN, output type */
     uint64_t ranks, rank, shard;               /* shard: elements */
     uint64_t monoid;
+    uint64_t axis; /* checksum of what says how the work is along an axis, and where results go; 0: it is not */
 };
 
 /* What a run says of itself. */
@@ -29,6 +30,7 @@ struct checkpoint_run {
     const char *command;
     uint64_t options;    /* the command's own */
     int rank, ranks;
+    uint64_t axis;       /* as in the identity */
 };
 
 struct checkpoint {
@@ -37,7 +39,8 @@ struct checkpoint {
     double every;
     double last; /* when it was written, or the fold began */
     int held;    /* descriptor of the file, locked; -1: none */
-    bool fresh;  /* this run has made the file, which holds nothing yet */
+    bool fresh;  /* the file is this run's, and holds nothing yet */
+    uint64_t key; /* of outputs that hold results (array/replacement.h): the file's, or set by the caller before it is made */
     struct checkpoint_identity identity;
     struct progress *progress;
     struct stream_hook hook; /* for the job */
@@ -50,6 +53,6 @@ allfold_status checkpoint_name(const char *file, int rank, char path[ARRAY_PATH_
 allfold_status checkpoint_begin(struct checkpoint *checkpoint, const struct checkpoint_run *run, const struct array_info *input,
                                 struct progress *progress, struct error *error);
 
-/* Releases the file, and removes it if the run has succeeded or if it holds no shard. A symbolic link to it is removed, too: left
+/* Releases the file, and removes it if the run has succeeded or if it holds nothing. A symbolic link to it is removed, too: left
    without a target it would be refused next time. */
 allfold_status checkpoint_end(struct checkpoint *checkpoint, bool succeeded, struct error *error);

@@ -44,17 +44,14 @@ allfold_status partial_file_write(const struct replacement *replacement, const s
     contents.length = file->length;
     contents.bytes = partial_file_bytes(file);
     memcpy(&contents.partial, &file->partial, contents.bytes);
-    return record_file_write(replacement, &kind, &contents, error);
+    return record_file_write(replacement, &kind, &contents, NULL, error);
 }
 
 allfold_status partial_file_read(const char *path, struct partial_file *file, struct error *error)
 {
     struct contents contents;
-    bool exists;
-    if (record_file_read(path, &kind, &contents, &exists, error) != ALLFOLD_OK)
+    if (record_file_read(path, &kind, &contents, NULL, error) != ALLFOLD_OK)
         return error->status;
-    if (!exists)
-        return error_set(error, ALLFOLD_IO_ERROR, "%s: expected a partial, found no such file", file_shown(path));
     contents.fold[sizeof contents.fold - 1] = contents.type[sizeof contents.type - 1] = '\0';
     contents.level[sizeof contents.level - 1] = '\0';
     file->level = strcmp(contents.level, "exact") == 0 ? ALLFOLD_LEVEL_EXACT : ALLFOLD_LEVEL_FAST;

@@ -21,83 +21,99 @@ uint64_t checksum(uint64_t sum, const void *bytes, size_t count)
     return sum;
 }
 
-static size_t file_bytes(const struct record_kind *kind) { return sizeof(struct head) + kind->bytes + sizeof(uint64_t); }
+static size_t file_bytes(const struct record_kind *kind, size_t tail) { return sizeof(struct head) + kind->bytes + tail + sizeof(uint64_t); }
 
 allfold_status record_file_create(const char *path, const struct record_kind *kind, struct replacement *file,
                                   struct error *error)
 {
-    return replacement_create(path, file_bytes(kind), file, error);
+    return replacement_create(path, file_bytes(kind, 0), NULL, file, error);
 }
 
-/* Memory for a whole file, to be freed. */
-static char *allocate(const char *path, const struct record_kind *kind, struct error *error)
+allfold_status record_file_renew(struct replacement *file, const struct record_kind *kind, size_t tail, struct error *error)
 {
-    char *const bytes = malloc(file_bytes(kind));
-    if (bytes == NULL)
-        error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory for %s", file_shown(path), kind->name);
-    return bytes;
+    file->bytes = file_bytes(kind, tail);
+    return replacement_renew(file, error);
 }
 
 allfold_status record_file_write(const struct replacement *file, const struct record_kind *kind, const void *contents,
-                                 struct error *error)
+                                 const struct record_tail *tail, struct error *error)
 {
-    struct head head = {.bytes = kind->bytes};
-    const size_t summed = sizeof head + kind->bytes;
-    char *const bytes = allocate(file->path, kind, error);
+    struct head head = {.bytes = kind->bytes + (tail != NULL ? tail->bytes : 0)};
+    uint64_t sum = CHECKSUM_START, at = 0;
     int synced;
-    if (bytes == NULL)
-        return error->status;
     memcpy(head.magic, kind->magic, sizeof head.magic);
-    memcpy(bytes, &head, sizeof head);
-    memcpy(bytes + sizeof head, contents, kind->bytes);
-    const uint64_t sum = checksum(CHECKSUM_START, bytes, summed);
-    memcpy(bytes + summed, &sum, sizeof sum);
-    const struct file_range whole = {file->descriptor, file->path, 0, summed + sizeof sum};
-    if (file_write(&whole, bytes, error) == ALLFOLD_OK) {
-        while ((synced = fsync(file->descriptor)) != 0 && errno == EINTR)
-            ;
-        if (synced != 0)
-            error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot make %s durable", file_shown(file->path), kind->name);
+    const struct {
+        const void *memory;
+        size_t bytes;
+    } parts[] = {{&head, sizeof head}, {contents, kind->bytes}, {tail != NULL ? tail->memory : NULL, tail != NULL ? tail->bytes : 0},
+                 {&sum, sizeof sum}};
+    for (int i = 0; i < 4 && error->status == ALLFOLD_OK; i++) {
+        const struct file_range range = {file->descriptor, file->path, at, parts[i].bytes};
+        if (parts[i].bytes > 0 && file_write(&range, parts[i].memory, error) == ALLFOLD_OK && i < 3)
+            sum = checksum(sum, parts[i].memory, parts[i].bytes);
+        at += parts[i].bytes;
     }
-    free(bytes);
+    if (error->status != ALLFOLD_OK)
+        return error->status;
+    while ((synced = fsync(file->descriptor)) != 0 && errno == EINTR)
+        ;
+    if (synced != 0)
+        error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot make %s durable", file_shown(file->path), kind->name);
     return error->status;
 }
 
-static allfold_status check(const char *path, const struct record_kind *kind, const char *bytes, struct error *error)
+static allfold_status check(const char *path, const struct record_kind *kind, const struct record_tail *whole, struct error *error)
 {
-    const size_t summed = sizeof(struct head) + kind->bytes;
+    const size_t summed = whole->bytes - sizeof(uint64_t);
     struct head head;
     uint64_t sum;
-    memcpy(&head, bytes, sizeof head);
-    memcpy(&sum, bytes + summed, sizeof sum);
+    memcpy(&head, whole->memory, sizeof head);
+    memcpy(&sum, (char *)whole->memory + summed, sizeof sum);
     if (memcmp(head.magic, kind->magic, sizeof head.magic) != 0)
         return error_set(error, ALLFOLD_BAD_INPUT, "%s: expected %s, found a file of another kind", file_shown(path),
                          kind->name);
-    if (head.bytes != kind->bytes || sum != checksum(CHECKSUM_START, bytes, summed))
+    if (head.bytes != summed - sizeof head || sum != checksum(CHECKSUM_START, whole->memory, summed))
         return error_set(error, ALLFOLD_BAD_INPUT, "%s: %s is damaged: its checksum is not that of its contents",
                          file_shown(path), kind->name);
     return ALLFOLD_OK;
 }
 
-allfold_status record_file_read(const char *path, const struct record_kind *kind, void *contents, bool *exists,
+/* Copies contents and tail of a file that is right. */
+static allfold_status take(const struct record_kind *kind, const struct record_tail *whole, void *contents, struct record_tail *tail,
+                           struct error *error)
+{
+    const char *const from = (char *)whole->memory + sizeof(struct head);
+    const size_t bytes = whole->bytes - file_bytes(kind, 0);
+    void *const memory = bytes > 0 ? malloc(bytes) : NULL;
+    if (bytes > 0 && memory == NULL)
+        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for %s", kind->name);
+    if (bytes > 0)
+        memcpy(memory, from + kind->bytes, bytes);
+    if (tail != NULL)
+        *tail = (struct record_tail){memory, bytes};
+    memcpy(contents, from, kind->bytes);
+    return ALLFOLD_OK;
+}
+
+allfold_status record_file_read(const char *path, const struct record_kind *kind, void *contents, struct record_tail *tail,
                                 struct error *error)
 {
     uint64_t found;
-    *exists = false;
     if (access(path, F_OK) != 0 && errno == ENOENT)
-        return ALLFOLD_OK;
+        return error_set(error, ALLFOLD_IO_ERROR, "%s: expected %s, found no such file", file_shown(path), kind->name);
     const int fd = file_open(path, &found, error);
     if (fd < 0)
         return error->status;
-    *exists = true;
-    char *const bytes = allocate(path, kind, error);
-    if (found != file_bytes(kind))
-        error_set(error, ALLFOLD_BAD_INPUT, "%s: expected %s of %zu bytes, found %" PRIu64 ": it is damaged, or of another kind",
-                  file_shown(path), kind->name, file_bytes(kind), found);
-    else if (bytes != NULL && file_read(&(struct file_range){fd, path, 0, found}, bytes, error) == ALLFOLD_OK
-             && check(path, kind, bytes, error) == ALLFOLD_OK)
-        memcpy(contents, bytes + sizeof(struct head), kind->bytes);
-    free(bytes);
+    struct record_tail whole = {NULL, (size_t)found};
+    if (found < file_bytes(kind, 0) || (tail == NULL && found > file_bytes(kind, 0)))
+        error_set(error, ALLFOLD_BAD_INPUT, "%s: expected %s of %zu bytes%s, found %" PRIu64 ": it is damaged, or of another kind",
+                  file_shown(path), kind->name, file_bytes(kind, 0), tail != NULL ? " or more" : "", found);
+    else if ((whole.memory = malloc(whole.bytes)) == NULL)
+        error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory for %s", file_shown(path), kind->name);
+    else if (file_read(&(struct file_range){fd, path, 0, found}, whole.memory, error) == ALLFOLD_OK
+             && check(path, kind, &whole, error) == ALLFOLD_OK)
+        take(kind, &whole, contents, tail, error);
+    free(whole.memory);
     close(fd);
     return error->status;
 }

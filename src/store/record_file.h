@@ -8,22 +8,30 @@
 struct record_kind {
     char magic[8];
     const char *name; /* in messages: "the checkpoint" */
-    size_t bytes;     /* of the contents */
+    size_t bytes;     /* of the contents, which may have a tail behind them */
+};
+struct record_tail {
+    void *memory;
+    size_t bytes;
 };
 
 /* FNV-1a, 64 bits: any one byte that differs changes it. Begin with CHECKSUM_START. */
 #define CHECKSUM_START UINT64_C(0xcbf29ce484222325)
 uint64_t checksum(uint64_t sum, const void *bytes, size_t count);
 
-/* Makes the temporary file for a record of that kind, which replaces whatever is at path when it is committed. */
+/* Makes the temporary file for a record of that kind without a tail, which replaces whatever is at path when it is committed. */
 allfold_status record_file_create(const char *path, const struct record_kind *kind, struct replacement *file,
                                   struct error *error);
 
-/* Writes the record into the temporary file and makes it durable. Neither commits nor discards it. */
-allfold_status record_file_write(const struct replacement *file, const struct record_kind *kind, const void *contents,
-                                 struct error *error);
+/* After a commit: another one, with room for a tail. */
+allfold_status record_file_renew(struct replacement *file, const struct record_kind *kind, size_t tail, struct error *error);
 
-/* Reads the contents. If there is no such file *exists is false, and nothing else happens. A file that is of another kind, of
-   another length or damaged is ALLFOLD_BAD_INPUT. */
-allfold_status record_file_read(const char *path, const struct record_kind *kind, void *contents, bool *exists,
+/* Writes the record into the temporary file and makes it durable. Neither commits nor discards it. tail: NULL, or of as many bytes as
+   the file has room for. */
+allfold_status record_file_write(const struct replacement *file, const struct record_kind *kind, const void *contents,
+                                 const struct record_tail *tail, struct error *error);
+
+/* Reads the contents, and if tail is not NULL what is behind them, to memory that the caller frees. A file that is of another kind, of
+   another length or damaged is ALLFOLD_BAD_INPUT. Both are written only on success. */
+allfold_status record_file_read(const char *path, const struct record_kind *kind, void *contents, struct record_tail *tail,
                                 struct error *error);

@@ -176,6 +176,65 @@ def test_softmax(folder, source):
         os.remove(output)
 
 
+# Along an axis: words, ranks, and how each run but the last ends. Rows that are finished at once, in one output and in two (the second
+# run ends between their names); rows of which every rank has a part; columns that are read twice.
+ALONG = [(["mean", "planes.npy", "--axis=1"], 1, ["0:*>read:usr1:9", "0:*>checkpoint:kill:20"]),
+         (["argmax", "planes.npy", "--axis=2"], 2, ["1:*>checkpoint:kill:9", "0:*>rename:kill:2"]),
+         (["stats", "row.npy", "--axis=1"], 3, ["1:*>read:usr1:3", "2:*>exchange:kill:18", "0:*>write:kill:1"]),
+         (["softmax", "columns.npy", "--axis=0"], 2, ["0:*>read:kill:12", "1:*>normalise:kill:9"])]
+
+
+def along(words, folder, name, ranks, fault=None, checkpoint=True):
+    """A run along an axis, and the bytes of what it wrote."""
+    outputs = [os.path.join(folder, name + (".npz" if words[0] == "stats" else ".npy"))]
+    outputs += [os.path.join(folder, name + ".values")] * (words[0] == "argmax")
+    more = [f"--checkpoint={os.path.join(folder, 'ck')}", "--checkpoint-every=0", "--verbose"] * checkpoint
+    more += ["-o", outputs[0]] + [f"--values={output}" for output in outputs[1:]]
+    run = faults.Launch(ranks if ranks > 1 else 0, [faults.FAULTY.path, *words, "--backend=cpu", "--threads=1", "--staging=4096", *more],
+                        {"ALLFOLD_FAULT": fault} if fault else {}).ended(30)
+    return run, [open(output, "rb").read() for output in outputs if run.status == 0]
+
+
+def resumes_along(folder, case):
+    words, ranks, ends = case
+    words = [words[0], os.path.join(folder, words[1]), *words[2:]]
+    with tempfile.TemporaryDirectory() as own:
+        whole, expected = along(words, own, "whole", ranks, checkpoint=False)
+        listing, runs = os.listdir(own), [whole]
+        for end in ends:
+            runs.append(along(words, own, "y", ranks, end)[0])
+        last, found = along(words, own, "y", ranks)
+        good = [run.status == faults.STOPPED if ":usr1:" in end else run.status not in (0, faults.HUNG) for run, end in zip(runs[1:], ends)]
+        anew = ":rename:" in ends[-1].replace(">", ":") and "begins anew" in last.stderr
+        right = last.status == 0 and found == expected and all(good) and ("the checkpoint has" in last.stderr or anew) \
+            and len(os.listdir(own)) == 2 * len(listing)
+        return right, "\n".join(run.shown() for run in (*runs, last)) + f"{good} {os.listdir(own)}"
+
+
+def test_along(folder):
+    some = np.random.default_rng(3)
+    for name, shape in (("planes", (64, 40, 30)), ("row", (1, 20000, 3)), ("columns", (3000, 40))):
+        np.save(os.path.join(folder, name + ".npy"), some.standard_normal(shape).astype(np.float32))
+    with ThreadPoolExecutor(faults.AT_ONCE) as pool:
+        for case, (right, shown) in zip(ALONG, pool.map(lambda case: resumes_along(folder, case), ALONG)):
+            tap.ok(right, f"checkpoint of {' '.join(case[0])} on {case[1]} ranks: the same bytes at last", shown)
+    words = ["sum", os.path.join(folder, "planes.npy"), "--axis=1"]
+    whole, expected = along(words, folder, "whole", 1, checkpoint=False)
+    along(words, folder, "y", 1, "0:*>checkpoint:kill:9")
+    kept = [name for name in os.listdir(folder) if name.endswith(".part")]
+    other = along([*words, "--keepdims"], folder, "y", 1)[0]
+    tap.ok(len(kept) == 1 and other.status == 1 and "axes, shape" in other.stderr and kept[0] in os.listdir(folder),
+           "the checkpoint of another shape is refused", other.shown())
+    os.remove(os.path.join(folder, kept[0]))
+    last, found = along(words, folder, "y", 1)
+    tap.ok(found == expected and "begins anew" in last.stderr, "an unfinished output that is gone: the work begins anew", last.shown())
+    listing = os.listdir(folder)
+    np.save(os.path.join(folder, "big.npy"), np.full((300, 100), 2 ** 62))
+    run = along(["sum", os.path.join(folder, "big.npy"), "--axis=1"], folder, "z", 1)[0]
+    tap.ok(run.status == 1 and "result [0, :]" in run.stderr and sorted(os.listdir(folder)) == sorted([*listing, "big.npy"]),
+           "a run that fails before anything is finished leaves nothing", run.shown())
+
+
 def test_foreign(folder, source, other):
     """Checkpoints that are not this run's."""
     checkpoint = os.path.join(folder, "ck")
@@ -262,7 +321,7 @@ def main():
         if not faults.CUDA_ONLY:
             faults.together(in_a_folder(test_signals), test_ignored, in_a_folder(test_last_look), in_a_folder(test_launcher), in_a_folder(test_killed),
                             in_a_folder(test_foreign, [y], [z]))
-            faults.together(lambda: test_checkpoints([x], faults.FAULTY), in_a_folder(test_softmax, [x]),
+            faults.together(lambda: test_checkpoints([x], faults.FAULTY), in_a_folder(test_softmax, [x]), in_a_folder(test_along),
                             in_a_folder(test_progress, False), in_a_folder(test_progress, True))
     tap.done()
 

@@ -99,6 +99,8 @@ static void reduce(struct session *session, void *user)
         *(f->arrays[k].indices ? &sinks[f->arrays[k].result].indices : &sinks[f->arrays[k].result].values) = f->sinks[k];
     session_source(session, &job);
     f->array.source = job.source;
+    f->checkpoint.sinks = f->sinks;
+    f->checkpoint.sink_count = f->count;
     core_reduce_stream(session->context, &f->call, &f->array, sinks, &session->error);
     source_close(job.source);
 }
@@ -125,10 +127,12 @@ static void run(struct session *session, struct fold_axis *f)
                                  .ddof = settings->ddof};
     if (check(session, f, &session->error) != ALLFOLD_OK)
         return;
+    f->checkpoint.stream = (struct stream){.monoid = fold_monoid(f->call.fold, session->context->level), .type = input->type};
+    f->array.checkpoint = settings->checkpoint != NULL ? &f->checkpoint : NULL;
     list_arrays(settings, f);
     plan_files(settings, f);
     if (f->file_count > 0)
-        session_write(session, &(struct session_outputs){f->files, f->file_count, reduce, f});
+        session_write(session, &(struct session_outputs){f->files, f->file_count, reduce, f, f->array.checkpoint});
     else
         reduce_to_memory(session, f);
     const double seconds = session_seconds(session);

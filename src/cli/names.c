@@ -1,0 +1,17 @@
+/* Files that options name: see names.h. */
+#include "cli/names.h"
+
+allfold_status names_refuse_same(const char *option, const char *name, const char *other, const char *what, struct error *error)
+{
+    if (other == NULL || error->status != ALLFOLD_OK || !file_same(name, other))
+        return error->status;
+    return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: --%s would replace %s: expected the name of another file",
+                     file_shown(name), option, what);
+}
+
+void names_refuse_input(struct session *session, const char *option, const char *name)
+{
+    if (session->error.status == ALLFOLD_OK && array_has_file(&session->input, name))
+        error_set(&session->error, ALLFOLD_BAD_ARGUMENT, "%s: --%s would replace the input: expected the name of another file",
+                  file_shown(name), option);
+}

@@ -1,0 +1,133 @@
+/* Checkpoints of a run: see resume.h. Along an axis the results of rows that are finished wait in unfinished outputs, whose names have a
+   key that the checkpoints hold. */
+#include "cli/resume.h"
+
+#include "cli/names.h"
+#include "cli/text.h"
+#include "store/record_file.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Of what the results along an axis depend on, and of where they go. */
+static uint64_t axis_checksum(const struct session *session)
+{
+    const struct settings *const settings = session->settings;
+    const char *const texts[] = {settings->axis, settings->output, settings->values};
+    const uint64_t numbers[] = {settings->keepdims, settings->ddof, (uint64_t)settings->output_type, session->input.dimensions};
+    uint64_t sum = checksum(CHECKSUM_START, numbers, sizeof numbers);
+    for (int i = 0; i < 3; i++)
+        sum = texts[i] != NULL ? checksum(sum, texts[i], strlen(texts[i]) + 1) : sum;
+    sum = checksum(sum, session->input.shape, session->input.dimensions * sizeof *session->input.shape);
+    return sum != 0 ? sum : 1;
+}
+
+void resume_begin(struct session *session)
+{
+    const struct settings *const settings = session->settings;
+    const struct comm *const comm = session_comm(session);
+    struct checkpoint *const checkpoint = &session->checkpoint;
+    const struct checkpoint_run run = {.file = settings->checkpoint, .every = settings->checkpoint_every, .command = settings->command->name,
+                                       .options = (uint64_t)settings->nan | (uint64_t)session->input.missing << 8, .rank = comm->rank,
+                                       .ranks = comm->size, .axis = settings->axis != NULL ? axis_checksum(session) : 0};
+    if (checkpoint_begin(checkpoint, &run, &session->input, comm->progress, &session->error) != ALLFOLD_OK)
+        return;
+    names_refuse_input(session, "checkpoint", checkpoint->name);
+    names_refuse_same("checkpoint", checkpoint->name, settings->output, "the output", &session->error);
+    names_refuse_same("checkpoint", checkpoint->name, settings->values, "the values", &session->error);
+    names_refuse_same("checkpoint", checkpoint->name, settings->partial, "the partial", &session->error);
+}
+
+/* A number that no other run has. */
+static uint64_t new_key(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    const uint64_t parts[] = {(uint64_t)now.tv_sec, (uint64_t)now.tv_nsec, (uint64_t)getpid()};
+    return checksum(CHECKSUM_START, parts, sizeof parts);
+}
+
+/* What ranks tell each other of their checkpoints. */
+struct held {
+    uint64_t holds, done, key; /* holds: anything */
+};
+
+/* Finds the key of the checkpoints that hold something, and how far they have come. Collective. */
+static void compare_checkpoints(struct session *session, struct axis_checkpoint *kept, struct replacement_key *key)
+{
+    const struct checkpoint *const checkpoint = &session->checkpoint;
+    const struct held mine = {!checkpoint->fresh, kept->stream.done, checkpoint->key};
+    struct held *const all = comm_gather_all(session_comm(session), &mine, sizeof mine, &session->error);
+    int first = -1;
+    for (int rank = 0; all != NULL && rank < session_comm(session)->size; rank++) {
+        kept->furthest = u64_max(kept->furthest, all[rank].done);
+        first = first < 0 && all[rank].holds ? rank : first;
+        if (all[rank].holds && all[rank].key != all[first].key)
+            session->error.shared = error_set(&session->error, ALLFOLD_BAD_INPUT, "%s: the checkpoints of ranks %d and %d are of different "
+                                              "runs (remove all to begin anew)", file_shown(session->settings->checkpoint), first, rank)
+                                    != ALLFOLD_OK;
+    }
+    *key = (struct replacement_key){all != NULL ? all[first < 0 ? 0 : first].key : 0, first >= 0};
+    free(all);
+}
+
+/* Whether rank 0 finds the outputs. Collective. */
+static bool outputs_exist(struct session *session, const struct session_outputs *outputs, uint64_t key)
+{
+    bool exist = true;
+    for (int i = 0; i < outputs->count; i++)
+        exist = exist && replacement_exists(outputs->files[i].path, key);
+    comm_broadcast(session_comm(session), 0, &exist, sizeof exist, &session->error);
+    return exist;
+}
+
+/* All ranks save that nothing is done before new outputs are made: these are never taken for those that are gone. Collective. */
+static void begin_anew(struct session *session, struct axis_checkpoint *kept)
+{
+    if (session_comm(session)->rank == 0 && !session->settings->quiet) {
+        fputs("allfold: ", stderr);
+        text_print(stderr, file_shown(session->settings->output));
+        fputs(": what the checkpoint has of this output is gone: the work begins anew\n", stderr);
+    }
+    free(kept->stream.state);
+    kept->stream.state = NULL;
+    kept->stream.state_bytes = 0;
+    kept->stream.done = kept->stream.count = kept->furthest = 0;
+    kept->hook->after_shard(kept->hook->user, &kept->stream, true, &session->error);
+    session_agree(session);
+}
+
+void resume_load(struct session *session, const struct session_outputs *outputs, struct replacement_key *key)
+{
+    struct axis_checkpoint *const kept = outputs->checkpoint;
+    struct checkpoint *const checkpoint = &session->checkpoint;
+    struct error *const error = &session->error;
+    resume_begin(session);
+    kept->hook = &checkpoint->hook;
+    kept->stream.shards = UINT64_MAX;
+    kept->stream.shard_elements = session->context->device->shard_bytes / allfold_type_bytes(kept->stream.type);
+    stream_device(session->context, kept->stream.device);
+    checkpoint->key = new_key();
+    comm_broadcast(session_comm(session), 0, &checkpoint->key, sizeof checkpoint->key, error);
+    if (error->status == ALLFOLD_OK)
+        kept->hook->before(kept->hook->user, &kept->stream, error);
+    compare_checkpoints(session, kept, key);
+    checkpoint->key = key->key;
+    if (error->status == ALLFOLD_OK && key->exists && !outputs_exist(session, outputs, key->key)) {
+        key->exists = false;
+        begin_anew(session, kept);
+    }
+}
+
+void resume_judge(struct session *session, const struct session_outputs *outputs)
+{
+    struct error ignored = {0};
+    int holders = 1;
+    if (session->error.status == ALLFOLD_OK || session->error.status == ALLFOLD_MPI_ERROR)
+        return;
+    comm_count(session_comm(session), session->checkpoint.file.path[0] != '\0' && !session->checkpoint.fresh, &holders, &ignored);
+    for (int i = 0; i < outputs->count; i++)
+        outputs->files[i].outputs[0].file.kept = holders > 0;
+}
