@@ -15,6 +15,17 @@ int axis_launch(const struct axis_work *work, int multiprocessors, void *stream)
     return value < VALUE_COUNT ? launches[value](work, multiprocessors, stream) : cudaErrorInvalidValue;
 }
 
+int axis_parts_launch(const struct axis_work *work, uint64_t parts, void *stream)
+{
+#define ROW(nothing, value) axis_parts_launch_##value,
+    static decltype(&axis_parts_launch_f32) const launches[] = {VALUES(ROW, )};
+#undef ROW
+    const enum value value = type_value(work->type);
+    if (work->box.outer * work->box.inner == 0)
+        return cudaSuccess;
+    return value < VALUE_COUNT ? launches[value](work, parts, stream) : cudaErrorInvalidValue;
+}
+
 static __global__ void __launch_bounds__(AXIS_SHAPE.threads)
 axis_constants(const unsigned char *partials, size_t stride, uint64_t count, bool exact, bool f32_terms, struct softmax_constants *constants)
 {

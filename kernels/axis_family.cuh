@@ -36,6 +36,9 @@ template <class plan> static struct axis_seats seats_of(uint64_t results, uint64
     return seats_with(power_up(results, most < plan::groups ? most : plan::groups), members, false);
 }
 
+/* As partial_stride. */
+template <class Axis> constexpr uint64_t stride_of = (sizeof(typename Axis::whole) + 15) / 16 * 16;
+
 /* Elements of a row lie side by side, or those of neighbouring rows do: then as many groups as possible stand side by side. */
 template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work *work, struct range rows, int multiprocessors)
 {
@@ -57,7 +60,7 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
     cut.finishes = work->finish != nullptr;
     if (cut.finishes)
         cut.finish = *work->finish;
-    cut.stride = (sizeof(typename Axis::whole) + 15) / 16 * 16; /* as partial_stride */
+    cut.stride = stride_of<Axis>;
     cut.aligned = cut.box.axis_stride == 1 && (uintptr_t)work->x % 16 == 0 && cut.box.inner == 1
                   && (cut.box.outer == 1 || cut.box.outer_stride * bytes % 16 == 0);
     cut.seats = seats_of<plan>(cut.results, (cut.box.length + tile - 1) / tile, cut.box.inner > 1, multiprocessors);
@@ -70,19 +73,16 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
     return cut;
 }
 
-/* Folds cut.results rows from cut.from on. */
-template <class Axis> static cudaError_t rows_start(const struct axis_work *work, const struct axis_cut &cut, cudaStream_t stream)
+/* Combines the splits of each result in the first, and finishes the results, if they are wanted. */
+template <class Axis> static cudaError_t splits_start(unsigned char *partials, const struct axis_cut &cut, cudaStream_t stream)
 {
     constexpr uint32_t threads = axis_plan<Axis>::threads;
-    unsigned char *const partials = (unsigned char *)work->partials;
-    const uint64_t blocks = (cut.results + cut.seats.groups - 1) / cut.seats.groups * cut.splits;
-    const cudaLaunchConfig_t config = launch_config(blocks, (int)u64_max(cut.seats.groups * cut.seats.members, 32), stream);
-    cudaError_t code = blocks > INT32_MAX ? cudaErrorInvalidValue : cudaLaunchKernelEx(&config, axis_fold<Axis>, work->x, cut, partials);
-    if (code == cudaSuccess && cut.splits > 1) {
+    cudaError_t code = cudaSuccess;
+    if (cut.splits > 1) {
         const uint32_t members = power_up(u64_max(cut.splits, Axis::words), threads);
         const struct axis_seats seats = seats_with(threads / members, members, false);
-        const cudaLaunchConfig_t second = launch_config((cut.results + seats.groups - 1) / seats.groups, threads, stream);
-        code = cudaLaunchKernelEx(&second, axis_combine<Axis>, partials, cut, seats);
+        const cudaLaunchConfig_t config = launch_config((cut.results + seats.groups - 1) / seats.groups, threads, stream);
+        code = cudaLaunchKernelEx(&config, axis_combine<Axis>, partials, cut, seats);
     }
     if constexpr (Axis::words > 0)
         if (code == cudaSuccess && cut.finishes) {
@@ -92,13 +92,37 @@ template <class Axis> static cudaError_t rows_start(const struct axis_work *work
     return code;
 }
 
+/* Folds cut.results rows from cut.from on. */
+template <class Axis> static cudaError_t rows_start(const struct axis_work *work, const struct axis_cut &cut, cudaStream_t stream)
+{
+    unsigned char *const partials = (unsigned char *)work->partials;
+    const uint64_t blocks = (cut.results + cut.seats.groups - 1) / cut.seats.groups * cut.splits;
+    const cudaLaunchConfig_t config = launch_config(blocks, (int)u64_max(cut.seats.groups * cut.seats.members, 32), stream);
+    const cudaError_t code
+        = blocks > INT32_MAX ? cudaErrorInvalidValue : cudaLaunchKernelEx(&config, axis_fold<Axis>, work->x, cut, partials);
+    return code != cudaSuccess ? code : splits_start<Axis>(partials, cut, stream);
+}
+
+/* The partials of `parts` pieces of each result take the place of splits. */
+template <class Axis> static cudaError_t parts_start(const struct axis_work *work, uint64_t parts, cudaStream_t stream)
+{
+    struct axis_cut cut = {};
+    cut.results = work->box.outer * work->box.inner;
+    cut.splits = parts;
+    cut.stride = stride_of<Axis>;
+    cut.finishes = work->finish != nullptr;
+    if (cut.finishes)
+        cut.finish = *work->finish;
+    return splits_start<Axis>((unsigned char *)work->partials, cut, stream);
+}
+
 /* Words are finished from memory, which has room for some results at a time. */
 template <class Axis> static cudaError_t axis_start(const struct axis_work *work, int multiprocessors, cudaStream_t stream)
 {
     const uint64_t results = work->box.outer * work->box.inner;
     uint64_t most = results;
     if (Axis::words > 0 && work->finish != nullptr)
-        most = u64_max(1, work->bytes / ((sizeof(typename Axis::whole) + 15) / 16 * 16));
+        most = u64_max(1, work->bytes / stride_of<Axis>);
     cudaError_t code = cudaSuccess;
     for (uint64_t from = 0; from < results && code == cudaSuccess; from += most)
         code = rows_start<Axis>(work, axis_cut_of<Axis>(work, {from, u64_min(most, results - from)}, multiprocessors), stream);
@@ -113,22 +137,26 @@ WORD_MONOIDS(CHECKS)
 #undef CHECK
 #undef CHECKS
 
-/* The monoid's kernel, if it exists for the value type. */
-template <class Value> static cudaError_t monoid_start(const struct axis_work *work, int multiprocessors, cudaStream_t stream)
+template <class Axis> struct axis_of {
+    typedef Axis type;
+};
+
+/* Calls start with the axis_of the monoid's kernels, if they exist for the value type. */
+template <class Value, class Start> static cudaError_t with_axis(enum monoid monoid, const Start &start)
 {
     constexpr unsigned int mine = 1u << FN_EXPAND(VALUE, FAMILY);
-    switch (work->monoid) {
+    switch (monoid) {
 #define CASE(name, ...)                                                                                      \
     case MONOID_##name:                                                                                      \
         if constexpr (monoid_facts[MONOID_##name].operands == 1 && (monoid_facts[MONOID_##name].values & mine) != 0) \
-            return axis_start<axis_struct<fold_of<MONOID_##name, Value>>>(work, multiprocessors, stream);    \
+            return start(axis_of<axis_struct<fold_of<MONOID_##name, Value>>>());                             \
         break;
         STRUCT_MONOIDS(CASE)
 #undef CASE
 #define CASE(name, ...)                                                                                      \
     case MONOID_##name:                                                                                      \
         if constexpr (monoid_facts[MONOID_##name].operands == 1)                                             \
-            return axis_start<axis_words<exact_of<MONOID_##name, Value>>>(work, multiprocessors, stream);    \
+            return start(axis_of<axis_words<exact_of<MONOID_##name, Value>>>());                             \
         break;
         WORD_MONOIDS(CASE)
 #undef CASE
@@ -140,5 +168,12 @@ template <class Value> static cudaError_t monoid_start(const struct axis_work *w
 
 int FN_EXPAND(axis_launch, FAMILY)(const struct axis_work *work, int multiprocessors, void *stream)
 {
-    return monoid_start<FN_EXPAND(value, FAMILY)>(work, multiprocessors, (cudaStream_t)stream);
+    return with_axis<FN_EXPAND(value, FAMILY)>(
+        work->monoid, [=](auto axis) { return axis_start<typename decltype(axis)::type>(work, multiprocessors, (cudaStream_t)stream); });
+}
+
+int FN_EXPAND(axis_parts_launch, FAMILY)(const struct axis_work *work, uint64_t parts, void *stream)
+{
+    return with_axis<FN_EXPAND(value, FAMILY)>(
+        work->monoid, [=](auto axis) { return parts_start<typename decltype(axis)::type>(work, parts, (cudaStream_t)stream); });
 }

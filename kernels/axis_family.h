@@ -4,6 +4,8 @@
 
 #include "kernels/kernels.h"
 
-#define DECLARE_FAMILY(nothing, value) int axis_launch_##value(const struct axis_work *work, int multiprocessors, void *stream);
+#define DECLARE_FAMILY(nothing, value)                                                           \
+    int axis_launch_##value(const struct axis_work *work, int multiprocessors, void *stream);  \
+    int axis_parts_launch_##value(const struct axis_work *work, uint64_t parts, void *stream);
 VALUES(DECLARE_FAMILY, )
 #undef DECLARE_FAMILY

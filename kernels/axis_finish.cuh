@@ -5,6 +5,7 @@
 #include "fold/finish.h"
 
 #include "kernels/axis_element.cuh"
+#include "kernels/ptx.cuh"
 #include "kernels/softmax.cuh"
 
 /* Finishes the partial of a monoid as `call` wants it. */
@@ -52,9 +53,8 @@ static __device__ __forceinline__ int field_of(const struct fold_results &found,
     return i < NORM1 ? -1 : i - (NORM1 - MEAN);
 }
 
-/* Finishes result r. */
 template <enum monoid monoid, class Value, class Partial>
-static __device__ __forceinline__ void result_finish(const Partial &partial, const struct axis_finish &call, uint64_t r)
+static __device__ __forceinline__ void result_write(const Partial &partial, const struct axis_finish &call, uint64_t r)
 {
     struct fold_results found;
     struct error error;
@@ -78,5 +78,16 @@ static __device__ __forceinline__ void result_finish(const Partial &partial, con
             value_write(call.of[i], place, field < 0 ? value : found.fields[field].value);
         if (call.of[i].indices != nullptr)
             call.of[i].indices[place] = field < 0 ? -1 : (int64_t)found.fields[field].index;
+    }
+}
+
+/* Finishes result r, and tells that it is there. */
+template <enum monoid monoid, class Value, class Partial>
+static __device__ __forceinline__ void result_finish(const Partial &partial, const struct axis_finish &call, uint64_t r)
+{
+    result_write<monoid, Value>(partial, call, r);
+    if (call.done != nullptr) {
+        __threadfence_system();
+        store_words(call.done + 2 * r, (uint64_t)call.launch_id << 32, (uint64_t)call.launch_id << 32);
     }
 }

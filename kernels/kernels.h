@@ -112,6 +112,9 @@ enum { RESIDENT_WAIT_MILLISECONDS = 10 };
 
 /* Folds along an axis (fold/axis.h): the partials of the results come to work->partials, or work->finish says what becomes of them. */
 int axis_launch(const struct axis_work *work, int multiprocessors, void *stream);
+/* Combines `parts` partials of each result, in their order. Partial p of result r lies at work->partials, at place p * outer * inner + r.
+   The combined ones come to the first outer * inner places, or work->finish says what becomes of them. x is not read. */
+int axis_parts_launch(const struct axis_work *work, uint64_t parts, void *stream);
 /* The constants of `count` results, from their partials at work->partials. Both are device memory. */
 int axis_constants_launch(const struct axis_work *work, uint64_t count, struct softmax_constants *constants, void *stream);
 /* The second pass of softmax along an axis. constants: device memory, of each result in order. */

@@ -81,6 +81,7 @@ static inline bool message_take(const struct fold_message *message, uint32_t lau
             return false;
         memcpy((char *)to + 4 * i, &half, sizeof half);
     }
+    __atomic_thread_fence(__ATOMIC_ACQUIRE); /* it may tell of other memory */
     return true;
 }
 static inline void message_put(struct fold_message *message, uint32_t launch_id, const void *from, size_t bytes)

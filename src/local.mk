@@ -25,9 +25,12 @@ libcore_a_SOURCES = \
 	src/comm/shared_memory.c \
 	src/comm/vectors.c \
 	src/core/axis.c \
+	src/core/axis_fold.c \
 	src/core/axis_pieces.c \
 	src/core/axis_reduce.c \
+	src/core/axis_reduce_device.c \
 	src/core/axis_softmax.c \
+	src/core/axis_window.c \
 	src/core/begin.c \
 	src/core/deliver.c \
 	src/core/engine.c \
@@ -136,6 +139,7 @@ noinst_HEADERS += \
 	src/comm/shared_memory.h \
 	src/comm/vectors.h \
 	src/core/axis.h \
+	src/core/axis_reduce.h \
 	src/core/axis_stream.h \
 	src/core/core.h \
 	src/core/pipeline.h \

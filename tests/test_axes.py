@@ -339,6 +339,8 @@ def planned(random):
     for shape, cut in itertools.product([(1, 70000, 1), (2, 20011, 3), (1, 9000, 40), (300, 3, 1), (1, 1, 1), (0, 5, 2), (5, 0, 2), (5, 2, 0)], CUTS):
         for softmax in (0, 1):
             yield Case(random, fold="sum", cut=cut, softmax=softmax, shape=shape, dtype="f32", fast=0, gaps=False)
+    for softmax, rows, dtype in ((0, 10007, "f64"), (1, 30011, "f32")):  # several batches of what ranks exchange
+        yield Case(random, fold="sum", cut="axis", softmax=softmax, shape=(rows, 2, 1), dtype=dtype, fast=0, gaps=False, memory=DEVICE)
     large = np.full(24, 1 << 62, np.int64)
     large[:10] = 1
     for cut in CUTS:

@@ -178,14 +178,16 @@ static void many_results(allfold_cut cut, bool own)
     const struct range part = range_part(extents[cut], (uint64_t)world_rank(), size), all = {0, count};
     if (cut != ALLFOLD_CUT_AXIS)
         mine[cut] = part.count;
-    int8_t *const x = malloc(mine[0] * mine[2] + 1);
+    int8_t *const x = malloc(mine[0] * mine[2] + 1), *const device = own ? device_block(ctx, mine[0] * mine[2] + 1, 1) : x;
     int64_t *const values = calloc(count, sizeof *values), *const indices = calloc(count, sizeof *indices);
     must(x != NULL && values != NULL && indices != NULL, "memory");
     const uint64_t o_first = cut == ALLFOLD_CUT_OUTER ? part.first : 0, i_first = cut == ALLFOLD_CUT_INNER ? part.first : 0;
     for (uint64_t e = 0; e < mine[0] * mine[2]; e++)
         x[e] = (int8_t)(((o_first + e / mine[2]) * extents[2] + i_first + e % mine[2]) % 251 - 125
                         - (cut == ALLFOLD_CUT_AXIS && world_rank() < world_size() - 1)); /* the last rank has the largest */
-    const allfold_view view = {.data = x, .outer = mine[0], .length = 1, .inner = mine[2], .type = ALLFOLD_INT8, .cut = cut};
+    if (own)
+        device_write(ctx, device, x, mine[0] * mine[2]);
+    const allfold_view view = {.data = device, .outer = mine[0], .length = 1, .inner = mine[2], .type = ALLFOLD_INT8, .cut = cut};
     const allfold_output output = {values, indices};
     allfold_call call = ALLFOLD_CALL_INIT;
     call.own_results = own;
@@ -200,6 +202,8 @@ static void many_results(allfold_cut cut, bool own)
         wrong += values[r] != (int64_t)(row % 251) - 125 || indices[r] != (cut == ALLFOLD_CUT_AXIS ? world_size() - 1 : 0);
     }
     tap_ok(wrong == 0, "cut %d, %s results: in several batches", (int)cut, own ? "own" : "all");
+    if (own)
+        device_block_free(ctx, device, 1);
     free(x);
     free(values);
     free(indices);

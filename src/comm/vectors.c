@@ -2,6 +2,7 @@
 #include "comm/vectors.h"
 
 #include "comm/handle.h"
+#include "comm/shared_memory.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -9,6 +10,17 @@
 #include <string.h>
 
 enum { PIECE_BYTES = 8 << 20 }; /* of all ranks, in one call of MPI */
+
+allfold_status comm_window_open(struct comm *comm, size_t bytes, void **memory, struct error *error)
+{
+    struct error none = {0};
+    *memory = NULL;
+    if (comm_agree(comm, error) == ALLFOLD_OK && comm->hosts == 1)
+        shared_memory_open(comm_handle(comm), bytes, memory, &none);
+    return error->status;
+}
+
+void comm_window_close(void *memory, size_t bytes) { shared_memory_close(memory, bytes); }
 
 /* Counts and places of the ranks' messages, in bytes. */
 struct messages {

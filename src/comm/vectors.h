@@ -4,6 +4,12 @@
 
 #include "comm/comm.h"
 
+/* Zeros that all ranks share, the same pages, if they are one host and have room for them: else *memory is NULL, which is no error. The
+   same on all ranks. */
+allfold_status comm_window_open(struct comm *comm, size_t bytes, void **memory, struct error *error);
+/* Local. Ignores NULL. */
+void comm_window_close(void *memory, size_t bytes);
+
 /* Partials of results that every rank has a part of. */
 struct comm_partials {
     enum monoid monoid;

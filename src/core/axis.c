@@ -129,8 +129,6 @@ static uint64_t batch_of(const struct axis *axis, uint64_t most)
 /* Host memory for what the ranks exchange. */
 static allfold_status open_exchange(struct axis *axis, struct error *error)
 {
-    if (!axis_is_exchanged(axis))
-        return error->status;
     axis->shares = malloc((size_t)axis->ctx->comm.size * sizeof *axis->shares);
     axis->exchanged = malloc(exchanged_bytes(axis, axis->batch));
     if (axis->shares == NULL || axis->exchanged == NULL)
@@ -152,7 +150,7 @@ static allfold_status prepare(struct axis *axis, struct error *error)
     axis->in_place = true;
     if (error->status == ALLFOLD_OK && input->x != NULL && backend->locate(ctx->device, input->x, &place, error) == ALLFOLD_OK)
         axis->in_place = place == PLACE_DEVICE;
-    if (error->status != ALLFOLD_OK || backend->follow(axis->queue, input->stream, error) != ALLFOLD_OK)
+    if (error->status != ALLFOLD_OK || backend->enter(axis->queue, input->stream, error) != ALLFOLD_OK)
         return error->status;
     if (ctx->axis_memory == NULL)
         backend->allocate(ctx->device, AXIS_MEMORY_BYTES, &ctx->axis_memory, error);
@@ -172,18 +170,19 @@ allfold_status axis_begin(struct axis *axis, uint64_t most, struct error *error)
     struct extents *const all = comm_gather_all(comm, &mine, sizeof mine, error);
     if (all == NULL)
         return error->status;
-    if (take_extents(axis, all, error) == ALLFOLD_OK)
+    if (take_extents(axis, all, error) == ALLFOLD_OK && axis_is_exchanged(axis) && axis_window_open(axis, error) == ALLFOLD_OK
+        && !axis->through_window)
         open_exchange(axis, error);
     free(all);
     return comm->size > 1 && !error->shared ? comm_agree(comm, error) : error->status;
 }
 
-void axis_end(struct axis *axis)
+void axis_end(struct axis *axis, struct error *error)
 {
     struct device *const device = axis->ctx->device;
     struct error ignored = {0};
     if (axis->queue != NULL)
-        device->backend->wait(axis->queue, &ignored);
+        device->backend->wait(axis->queue, error->status == ALLFOLD_OK ? error : &ignored);
     free(axis->parts);
     free(axis->shares);
     free(axis->exchanged);
@@ -202,58 +201,6 @@ struct axis_batch axis_batch_at(const struct axis *axis, uint64_t first)
     }
     batch.count = batch.outer * batch.inner;
     return batch;
-}
-
-/* Combines the partials of a further piece of the batch's rows. */
-static void combine(const struct axis *axis, uint64_t count, unsigned char *all, const unsigned char *next)
-{
-    for (uint64_t r = 0; r < count; r++)
-        monoid_combine(axis->monoid, axis->input->type, (struct partial *)(all + r * axis->stride),
-                       (const struct partial *)(next + r * axis->stride));
-}
-
-/* Folds a piece, whose partials come to host memory. */
-static allfold_status fold_piece(const struct axis *axis, struct axis_piece *piece, const void **partials, struct error *error)
-{
-    const struct backend *const backend = axis->ctx->device->backend;
-    if (axis_piece_load(axis, piece, error) != ALLFOLD_OK)
-        return error->status;
-    const struct axis_work work = {axis->monoid, axis->input->type, piece->x, piece->box, axis->first + piece->l, axis->partials,
-                                   AXIS_CONSTANTS_AT, NULL};
-    const uint64_t count = piece->box.outer * piece->box.inner;
-    phase_enter(axis->ctx->comm.progress, PHASE_FOLD);
-    if (backend->fold_axis(axis->queue, &work, error) == ALLFOLD_OK
-        && backend->download(axis->queue, axis->partials, count * axis->stride, partials, error) == ALLFOLD_OK
-        && backend->wait(axis->queue, error) == ALLFOLD_OK)
-        atomic_fetch_add(&axis->ctx->comm.progress->done, count * piece->box.length * allfold_type_bytes(axis->input->type));
-    return error->status;
-}
-
-allfold_status axis_fold(const struct axis *axis, const struct axis_batch *batch, const unsigned char **partials, struct error *error)
-{
-    const size_t bytes = batch->count * axis->stride;
-    const void *found = NULL;
-    struct axis_piece piece = axis_piece_at(axis, batch, 0, allfold_type_bytes(axis->input->type));
-    if (progress_check(axis->ctx->comm.progress, error) != ALLFOLD_OK || fold_piece(axis, &piece, &found, error) != ALLFOLD_OK)
-        return error->status;
-    *partials = found;
-    if (piece.box.length == axis->input->box.length)
-        return ALLFOLD_OK;
-    /* long rows of the host's memory: the staging buffer is needed for their next piece */
-    unsigned char *const all = malloc(bytes);
-    if (all == NULL)
-        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " partials", batch->count);
-    memcpy(all, found, bytes);
-    while (error->status == ALLFOLD_OK && piece.l + piece.box.length < axis->input->box.length) {
-        piece = axis_piece_at(axis, batch, piece.l + piece.box.length, allfold_type_bytes(axis->input->type));
-        if (fold_piece(axis, &piece, &found, error) == ALLFOLD_OK)
-            combine(axis, batch->count, all, found);
-    }
-    if (error->status == ALLFOLD_OK)
-        memcpy((void *)(uintptr_t)found, all, bytes); /* the staging buffer's */
-    *partials = found;
-    free(all);
-    return error->status;
 }
 
 allfold_status axis_combine(const struct axis *axis, const struct axis_batch *batch, const unsigned char *partials,

@@ -1,5 +1,6 @@
-/* Folds and softmax along an axis. The calls are axis_reduce.c and axis_softmax.c; what they share is axis.c: the ranks' parts,
-   batches of results, and the partials of a batch; axis_pieces.c brings elements to the device and back, piece by piece. */
+/* Folds and softmax along an axis. The calls are axis_reduce.c and axis_softmax.c. What they share: axis.c, the ranks' parts and batches of
+   results; axis_fold.c, the partials of a batch; axis_window.c, their exchange by devices; axis_pieces.c, which brings elements to the
+   device, piece by piece. */
 #pragma once
 
 #include "core/core.h"
@@ -53,6 +54,8 @@ struct axis {
     struct range *parts;    /* of the cut dimension, of each rank */
     struct range *shares;   /* of a batch's results, of each rank that computes them; else NULL, as is what follows */
     unsigned char *exchanged; /* host memory: axis_combine's result */
+    bool by_host;           /* set before axis_begin: devices cannot finish the results */
+    bool through_window;    /* partials are exchanged by axis_publish and axis_collect */
     uint64_t length, first; /* of the whole axis; where this rank's part of it begins */
     uint64_t outer, inner;  /* of the whole array */
     uint64_t outputs;       /* axis_input's, of the ranks that get results; 0 if none does */
@@ -67,14 +70,24 @@ struct axis_batch {
     uint64_t o, outer, i, inner;
 };
 
+/* A part of a box, and where the device finds it. */
+struct axis_piece {
+    struct box box;     /* with the strides that it has there */
+    uint64_t o, l, i;   /* its first element in the whole box */
+    const void *x;
+};
+
 /* Begins with all dimensions known, or fails on all ranks. most: a batch has at most so many results, 0 if that does not matter.
-   Collective. axis_end is right in any case. */
+   Collective. axis_end, which waits for all that is under way, is right in any case. */
 allfold_status axis_begin(struct axis *axis, uint64_t most, struct error *error);
-void axis_end(struct axis *axis);
+void axis_end(struct axis *axis, struct error *error); /* local */
 uint64_t axis_results(const struct axis *axis); /* of this rank's box */
 uint64_t axis_results_of(const struct axis *axis, int rank); /* that the rank gets */
 bool axis_is_exchanged(const struct axis *axis); /* partials of several ranks belong together */
 struct axis_batch axis_batch_at(const struct axis *axis, uint64_t first);
+
+/* Folds a piece, whose partials come to axis->partials, unless `finish` says what becomes of them. After wait. Local. */
+allfold_status axis_fold_piece(const struct axis *axis, struct axis_piece *piece, const struct axis_finish *finish, struct error *error);
 
 /* Folds a batch. *partials is host memory, until the queue is used again. Local. */
 allfold_status axis_fold(const struct axis *axis, const struct axis_batch *batch, const unsigned char **partials, struct error *error);
@@ -84,19 +97,33 @@ allfold_status axis_fold(const struct axis *axis, const struct axis_batch *batch
 allfold_status axis_combine(const struct axis *axis, const struct axis_batch *batch, const unsigned char *partials,
                             struct error *error);
 
+/* ---- axis_window.c: partials of ranks that cut the axis, which the devices of one host combine. They go through memory that the ranks
+   share, of which each batch takes a half, in turn. */
+
+/* Opens the memory, if the ranks and their devices can use it, and sets axis->through_window then. Collective. */
+allfold_status axis_window_open(struct axis *axis, struct error *error);
+void axis_window_close(struct allfold_context *ctx); /* local */
+
+/* Folds a batch and gives the ranks its partials. Agrees on *error. Collective. */
+allfold_status axis_publish(const struct axis *axis, const struct axis_batch *batch, struct error *error);
+
+/* Combines all ranks' partials of results [mine) of the batch that was published last: they come to axis->partials, or `finish` says
+   what becomes of them (NULL: nothing). After wait. Local. */
+struct axis_collect {
+    const struct axis_batch *batch;
+    struct range mine;
+    const struct axis_finish *finish;
+    bool again; /* the batch's partials have been combined before */
+};
+allfold_status axis_collect(const struct axis *axis, const struct axis_collect *collect, struct error *error);
+
 /* ---- axis_pieces.c: all local */
 
 enum {
     AXIS_BUFFER_BYTES = 8 << 20, /* of a queue, where the device has memory of its own; of a batch's partials, and of its constants */
     AXIS_CONSTANTS_AT = 2 * AXIS_BUFFER_BYTES, /* in the context's memory: behind partials and scratch */
-    AXIS_MEMORY_BYTES = 3 * AXIS_BUFFER_BYTES
-};
-
-/* A part of a box, and where the device finds it. */
-struct axis_piece {
-    struct box box;     /* with the strides that it has there */
-    uint64_t o, l, i;   /* its first element in the whole box */
-    const void *x;
+    AXIS_MEMORY_BYTES = 3 * AXIS_BUFFER_BYTES,
+    AXIS_WINDOW_BYTES = 2 * AXIS_BUFFER_BYTES  /* of all ranks */
 };
 
 /* The next piece of a batch, which begins at l = from and of which the device has room for elements of `bytes` bytes, x included:

@@ -1,30 +1,11 @@
 /* Folds along an axis: batches of partials are folded, exchanged if the ranks cut the axis, and finished; see axis.h. */
-#include "core/axis.h"
+#include "core/axis_reduce.h"
 #include "core/pipeline.h"
 
 #include "comm/vectors.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* The results' arrays in host memory, this rank's places in them, and the work. */
-struct reduction {
-    struct axis axis;
-    const struct axis_reduce *reduce;
-    struct fold_call fold;
-    struct rows_output outputs[FOLD_RESULTS_MAX]; /* host memory: the caller's, or copies of its device memory */
-    bool values_copied[FOLD_RESULTS_MAX], indices_copied[FOLD_RESULTS_MAX];
-    uint64_t count;            /* elements of each array */
-    bool direct;               /* the device has written the caller's memory itself */
-    struct rows_output finished[FOLD_RESULTS_MAX]; /* a batch's results, if this rank's own are not all those that it computes */
-};
-
-static size_t output_count(const struct reduction *r) { return allfold_result_count(r->fold.fold); }
-
-static size_t value_bytes(const struct reduction *r, size_t i)
-{
-    return allfold_type_bytes(rows_type(r->fold.fold, i, r->axis.input->type, r->fold.result_type));
-}
 
 /* Whether the ranks that get results want these. */
 static bool wants_values(const struct reduction *r, size_t i) { return (r->axis.outputs & axis_values_bit(i)) != 0; }
@@ -110,27 +91,6 @@ static void finish(const struct reduction *r, const struct rows *rows, uint64_t 
             }
         }
     }
-}
-
-static struct rows rows_of(const struct reduction *r, const unsigned char *partials)
-{
-    return (struct rows){.call = &r->fold, .type = r->axis.input->type, .count = r->axis.length, .partials = partials,
-                         .outputs = r->outputs, .inner = r->axis.inner};
-}
-
-/* A batch of results that are this rank's alone, with their places among those of all, or of this rank. */
-static struct rows rows_own(const struct reduction *r, const struct axis_batch *batch, const unsigned char *partials)
-{
-    const struct axis *const axis = &r->axis;
-    const uint64_t part = axis->parts[axis->ctx->comm.rank].first;
-    const uint64_t o = batch->o + (axis->input->cut == ALLFOLD_CUT_OUTER ? part : 0);
-    const uint64_t i = batch->i + (axis->input->cut == ALLFOLD_CUT_INNER ? part : 0);
-    struct rows rows = rows_of(r, partials);
-    rows.run = batch->inner;
-    rows.whole_first = o * axis->inner + i;
-    rows.first = axis->input->own_results ? batch->first : rows.whole_first;
-    rows.step = axis->input->own_results ? axis->input->box.inner : axis->inner;
-    return rows;
 }
 
 static void finish_own(const struct reduction *r, const struct axis_batch *batch, const unsigned char *partials, struct error *error)
@@ -246,141 +206,14 @@ static void fold_batches(struct reduction *r, uint64_t first, struct error *erro
     }
 }
 
-/* ---- results that the device finishes: written to the caller's memory by the device, if it is the device's and no other rank needs
-   them; else to a buffer, in a batch's order, from which they are copied to the arrays in host memory */
-
-/* Results of no element are the host's to finish, and integers that are to be rounded. */
-static bool device_finishes(const struct reduction *r)
-{
-    const struct axis_input *const input = r->axis.input;
-    const bool natural = type_kind(input->type) == 'f' || r->fold.result_type == ALLFOLD_TYPE_NONE;
-    return r->axis.ctx->device->backend->finishes_axes && r->axis.in_place && !axis_is_exchanged(&r->axis) && input->box.length > 0
-           && r->fold.packing == NULL && natural;
-}
-
-/* Whether the device may write the caller's memory. */
-static bool is_direct(const struct reduction *r)
-{
-    bool direct = r->axis.ctx->comm.size == 1 || r->axis.input->own_results;
-    for (size_t i = 0; i < output_count(r); i++)
-        direct = direct && (r->outputs[i].values == NULL || r->values_copied[i]) && (r->outputs[i].indices == NULL || r->indices_copied[i]);
-    return direct;
-}
-
-/* Bytes of a result in all arrays. */
-static size_t result_bytes(const struct reduction *r)
-{
-    size_t bytes = 0;
-    for (size_t i = 0; i < output_count(r); i++)
-        bytes += (r->outputs[i].values != NULL ? value_bytes(r, i) : 0) + (r->outputs[i].indices != NULL ? sizeof(int64_t) : 0);
-    return bytes;
-}
-
-enum {
-    REFUSED_BYTES = 64,      /* the end of the staging buffer, in which the device says that it refuses a result */
-    STAGED_BYTES = 64 << 10, /* so few bytes of results the device writes to the staging buffer itself */
-};
-
-/* Where the device puts a batch. memory: NULL if it writes the caller's. */
-static struct axis_finish finish_to(const struct reduction *r, const struct axis_batch *batch, char *memory)
-{
-    const struct rows rows = rows_own(r, batch, NULL);
-    struct axis_finish finish = {.fold = r->fold.fold, .level = r->fold.level, .nan = r->fold.nan, .ddof = r->fold.ddof,
-                                 .count = r->axis.length,
-                                 .format = r->fold.result_type != ALLFOLD_TYPE_NONE ? r->fold.result_type : ALLFOLD_F64, .outputs = output_count(r), .run = batch->count, .step = batch->count};
-    if (memory == NULL) {
-        finish.first = rows.first;
-        finish.run = rows.run;
-        finish.step = rows.step;
-    }
-    for (size_t i = 0; i < output_count(r); i++) {
-        const struct rows_output *const given = &r->reduce->outputs[i];
-        const size_t bytes = value_bytes(r, i);
-        finish.of[i] = (struct axis_output){given->values, given->indices,
-                                            rows_type(r->fold.fold, i, r->axis.input->type, r->fold.result_type)};
-        if (memory != NULL && given->values != NULL) {
-            finish.of[i].values = memory;
-            memory += batch->count * bytes;
-        }
-        if (memory != NULL && given->indices != NULL) {
-            finish.of[i].indices = (int64_t *)memory;
-            memory += batch->count * sizeof(int64_t);
-        }
-    }
-    return finish;
-}
-
-/* Copies a batch's array to its places. */
-static void place_array(const struct rows *rows, const struct axis_batch *batch, const struct batch_array *array)
-{
-    for (uint64_t o = 0; o < batch->outer; o++)
-        memcpy((char *)array->own + (rows->first + o * rows->step) * array->bytes, (char *)array->batch + o * batch->inner * array->bytes,
-               batch->inner * array->bytes);
-}
-
-static void place_results(const struct reduction *r, const struct axis_batch *batch, char *memory)
-{
-    const struct rows rows = rows_own(r, batch, NULL);
-    for (size_t i = 0; i < output_count(r); i++) {
-        const struct batch_array values = {memory, r->outputs[i].values, value_bytes(r, i)};
-        if (values.own != NULL) {
-            place_array(&rows, batch, &values);
-            memory += batch->count * values.bytes;
-        }
-        const struct batch_array indices = {memory, r->outputs[i].indices, sizeof(int64_t)};
-        if (indices.own != NULL) {
-            place_array(&rows, batch, &indices);
-            memory += batch->count * indices.bytes;
-        }
-    }
-}
-
-/* False: the host is to finish this batch, and those behind it. */
-static bool reduce_batch(struct reduction *r, const struct axis_batch *batch, bool direct, struct error *error)
-{
-    const struct axis *const axis = &r->axis;
-    const struct backend *const backend = axis->ctx->device->backend;
-    struct queue *const queue = axis->queue;
-    const size_t bytes = direct ? 0 : batch->count * result_bytes(r);
-    const bool staged = bytes <= STAGED_BYTES;
-    uint32_t *const refused = (uint32_t *)((char *)queue->staging + AXIS_BUFFER_BYTES - REFUSED_BYTES);
-    struct axis_piece piece = axis_piece_at(axis, batch, 0, allfold_type_bytes(axis->input->type));
-    struct axis_finish finish = finish_to(r, batch, direct ? NULL : staged ? queue->staging : queue->buffer);
-    const void *found = queue->staging;
-    if (progress_check(axis->ctx->comm.progress, error) != ALLFOLD_OK || axis_piece_load(axis, &piece, error) != ALLFOLD_OK)
-        return true;
-    *refused = 0;
-    finish.refused = refused;
-    const struct axis_work work = {axis->monoid, axis->input->type, piece.x, piece.box, axis->first, axis->partials, AXIS_CONSTANTS_AT, &finish};
-    phase_enter(axis->ctx->comm.progress, PHASE_FOLD);
-    if (backend->fold_axis(queue, &work, error) != ALLFOLD_OK || (!staged && backend->download(queue, queue->buffer, bytes, &found, error) != ALLFOLD_OK)
-        || backend->wait(queue, error) != ALLFOLD_OK)
-        return true;
-    if (*refused != 0)
-        return false;
-    if (!direct)
-        place_results(r, batch, queue->staging);
-    atomic_fetch_add(&axis->ctx->comm.progress->done, batch->count * piece.box.length * allfold_type_bytes(axis->input->type));
-    return true;
-}
-
-/* Folds and finishes on the device as far as it can, and the rest by batches of partials. */
+/* On the device as far as it can, and the rest by the host. */
 static void reduce_batches(struct reduction *r, struct error *error)
 {
-    const uint64_t results = axis_results(&r->axis), each = result_bytes(r);
-    const bool direct = device_finishes(r) && is_direct(r);
-    struct reduction on_device = *r;
-    struct axis_batch batch = {.first = 0};
-    on_device.axis.batch = direct || each == 0 ? u64_max(results, 1) : (AXIS_BUFFER_BYTES - REFUSED_BYTES) / each;
-    while (device_finishes(r) && batch.first < results) {
-        batch = axis_batch_at(&on_device.axis, batch.first);
-        if (!reduce_batch(r, &batch, direct, error) || error->status != ALLFOLD_OK)
-            break;
-        batch.first += batch.count;
-    }
-    r->direct = direct && batch.first == results;
-    if (error->status == ALLFOLD_OK && (batch.first < results || axis_is_exchanged(&r->axis)))
-        fold_batches(r, batch.first, error);
+    const bool on_device = device_finishes(r);
+    const uint64_t results = axis_results(&r->axis), first = on_device ? device_reduce(r, error) : 0;
+    r->direct = on_device && device_writes(r) && first == results;
+    if (error->status == ALLFOLD_OK && first < results)
+        fold_batches(r, first, error);
 }
 
 allfold_status core_reduce_axis(struct allfold_context *ctx, const struct axis_reduce *reduce, const struct axis_input *input,
@@ -390,6 +223,7 @@ allfold_status core_reduce_axis(struct allfold_context *ctx, const struct axis_r
     struct reduction r = {.axis = {.ctx = ctx, .input = input}, .reduce = reduce, .fold = reduce->fold};
     r.fold.level = ctx->level;
     r.axis.monoid = fold_monoid(r.fold.fold, ctx->level);
+    r.axis.by_host = r.fold.packing != NULL || (type_kind(input->type) != 'f' && r.fold.result_type != ALLFOLD_TYPE_NONE); /* rounded integers */
     progress_expect(ctx->comm.progress, box->outer * box->length * box->inner * allfold_type_bytes(input->type));
     if (axis_begin(&r.axis, 0, error) == ALLFOLD_OK) {
         if (open_outputs(&r, error) == ALLFOLD_OK)
@@ -398,8 +232,6 @@ allfold_status core_reduce_axis(struct allfold_context *ctx, const struct axis_r
             share_results(&r, error);
     }
     close_outputs(&r, error);
-    if (ctx->comm.size > 1 && !error->shared)
-        comm_agree(&ctx->comm, error);
-    axis_end(&r.axis);
-    return error->status;
+    axis_end(&r.axis, error);
+    return ctx->comm.size > 1 && !error->shared ? comm_agree(&ctx->comm, error) : error->status;
 }

@@ -14,7 +14,7 @@ struct normalisation {
     struct axis axis;
     const struct axis_softmax *softmax;
     bool y_in_place;
-    struct softmax_constants *constants; /* host memory, of a batch */
+    struct softmax_constants *constants; /* host memory, of a batch, unless they stay on the device */
     void *device_constants;
 };
 
@@ -32,17 +32,23 @@ static size_t constants_bytes(const struct normalisation *n)
     return u64_max(1, u64_min(n->axis.batch, axis_results(&n->axis))) * sizeof *n->constants;
 }
 
+/* Whether the constants never leave the device. */
+static bool constants_stay(const struct normalisation *n)
+{
+    const struct axis *const axis = &n->axis;
+    return axis->through_window || (axis->ctx->device->backend->constants_axis != NULL && axis->in_place && !axis_is_exchanged(axis));
+}
+
 /* The place of y, and memory for the constants. The ranks agree on the outcome if they exchange anything. */
 static allfold_status open_memory(struct normalisation *n, struct error *error)
 {
     struct allfold_context *const ctx = n->axis.ctx;
     const struct backend *const backend = ctx->device->backend;
     enum place place = PLACE_HOST;
-    n->constants = malloc(constants_bytes(n));
-    n->device_constants = (char *)n->axis.partials + AXIS_CONSTANTS_AT;
-    if (n->constants == NULL)
+    if (!constants_stay(n) && (n->constants = malloc(constants_bytes(n))) == NULL)
         error_set(error, ALLFOLD_NO_MEMORY, "no memory for the constants of %" PRIu64 " rows", n->axis.batch);
-    else if (n->softmax->y != NULL)
+    n->device_constants = (char *)n->axis.partials + AXIS_CONSTANTS_AT;
+    if (error->status == ALLFOLD_OK && n->softmax->y != NULL)
         backend->locate(ctx->device, n->softmax->y, &place, error);
     n->y_in_place = n->softmax->y == NULL || place == PLACE_DEVICE;
     return axis_is_exchanged(&n->axis) ? comm_agree(&ctx->comm, error) : error->status;
@@ -56,25 +62,25 @@ static void set_constants(struct normalisation *n, struct range range, const uns
         softmax_constants_set(n->axis.monoid, (const struct partial *)(partials + r * n->axis.stride), &n->constants[range.first + r]);
 }
 
-/* Whether the constants never leave the device. */
-static bool constants_stay(const struct normalisation *n)
+/* The partials of a batch, combined, on the device. Collective if ranks cut the axis. */
+static allfold_status fold_there(const struct normalisation *n, const struct axis_batch *batch, struct error *error)
 {
-    return n->axis.ctx->device->backend->constants_axis != NULL && n->axis.in_place && !axis_is_exchanged(&n->axis);
+    const struct axis *const axis = &n->axis;
+    struct axis_piece piece = axis_piece_at(axis, batch, 0, allfold_type_bytes(axis->input->type));
+    if (!axis->through_window)
+        return axis_fold_piece(axis, &piece, NULL, error);
+    if (axis_publish(axis, batch, error) != ALLFOLD_OK)
+        return error->status;
+    return axis_collect(axis, &(struct axis_collect){batch, {0, batch->count}, NULL, false}, error);
 }
 
-/* The constants of a batch, on the device. */
+/* The constants of a batch, on the device. Collective if ranks cut the axis. */
 static allfold_status make_constants(const struct normalisation *n, const struct axis_batch *batch, struct error *error)
 {
     const struct axis *const axis = &n->axis;
-    const struct backend *const backend = axis->ctx->device->backend;
-    struct axis_piece piece = axis_piece_at(axis, batch, 0, allfold_type_bytes(axis->input->type));
-    if (progress_check(axis->ctx->comm.progress, error) != ALLFOLD_OK || axis_piece_load(axis, &piece, error) != ALLFOLD_OK)
-        return error->status;
-    const struct axis_work work = {axis->monoid, axis->input->type, piece.x, piece.box, axis->first, axis->partials, AXIS_CONSTANTS_AT, NULL};
-    phase_enter(axis->ctx->comm.progress, PHASE_FOLD);
-    if (backend->fold_axis(axis->queue, &work, error) == ALLFOLD_OK
-        && backend->constants_axis(axis->queue, &work, batch->count, n->device_constants, error) == ALLFOLD_OK)
-        atomic_fetch_add(&axis->ctx->comm.progress->done, batch->count * piece.box.length * allfold_type_bytes(axis->input->type));
+    const struct axis_work work = {.monoid = axis->monoid, .type = axis->input->type, .partials = axis->partials};
+    if (fold_there(n, batch, error) == ALLFOLD_OK)
+        axis->ctx->device->backend->constants_axis(axis->queue, &work, batch->count, n->device_constants, error);
     return error->status;
 }
 
@@ -212,9 +218,7 @@ allfold_status core_softmax_axis(struct allfold_context *ctx, const struct axis_
     if (axis_begin(&n.axis, AXIS_BUFFER_BYTES / sizeof(struct softmax_constants), error) == ALLFOLD_OK
         && open_memory(&n, error) == ALLFOLD_OK && !normalise_whole(&n, error))
         normalise_batches(&n, error);
-    if (ctx->comm.size > 1 && !error->shared)
-        comm_agree(&ctx->comm, error);
-    axis_end(&n.axis);
+    axis_end(&n.axis, error);
     free(n.constants);
-    return error->status;
+    return ctx->comm.size > 1 && !error->shared ? comm_agree(&ctx->comm, error) : error->status;
 }

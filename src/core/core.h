@@ -38,6 +38,11 @@ struct allfold_context {
     int queue_count;
     size_t queue_bytes;    /* of each of them */
     void *axis_memory;     /* device memory of folds along an axis: allocated by the first, and kept */
+    struct {
+        void *memory;   /* that the ranks share, for partials along an axis that they cut: opened by the first such call, and kept; or NULL */
+        bool tried;
+        uint64_t turns; /* exchanges through it so far */
+    } window;
     allfold_level level; /* of the folds that have a choice */
     struct error error; /* of the last call that failed */
     void (*log)(void *user, const char *line); /* may be NULL */

@@ -1,5 +1,5 @@
 /* Opens a rank's device and its queues, on which the pipelines run. */
-#include "core/core.h"
+#include "core/axis.h"
 
 #include "base/host.h"
 
@@ -189,6 +189,7 @@ void core_close(struct allfold_context *ctx)
         close_queues(ctx);
         if (ctx->axis_memory != NULL)
             ctx->device->backend->release(ctx->device, ctx->axis_memory);
+        axis_window_close(ctx);
         ctx->device->backend->queue_close(ctx->queue);
         ctx->device->backend->close(ctx->device);
     }

@@ -114,6 +114,14 @@ struct backend {
     void (*softmax_cancel)(struct queue *queue);
     /* Folds along an axis: the partials are there after wait; or the results, if work->finish says what they are to be. */
     allfold_status (*fold_axis)(struct queue *queue, const struct axis_work *work, struct error *error);
+    /* Combines `parts` partials of each of outer * inner results, in their order: partial p of result r lies at work->partials, at place
+       p * outer * inner + r. What comes out is as that of fold_axis. NULL: the host combines what ranks exchange. */
+    allfold_status (*combine_axis)(struct queue *queue, const struct axis_work *work, uint64_t parts, struct error *error);
+    /* Of a backend with combine_axis. pin makes copies to and from the host's memory as quick as to staging, if it can; until unpin.
+       download_to is download to such memory. */
+    void (*pin)(struct device *device, void *memory, size_t bytes);
+    void (*unpin)(struct device *device, void *memory);
+    allfold_status (*download_to)(struct queue *queue, const void *from, size_t bytes, void *to, struct error *error);
     /* The constants of `count` results of softmax along an axis, from the partials that fold_axis leaves at work->partials. NULL: the
        host makes them. */
     allfold_status (*constants_axis)(struct queue *queue, const struct axis_work *work, uint64_t count,

@@ -39,6 +39,13 @@ FAULTY(softmax_partial, (queue, error), struct queue *queue)
 FAULTY(softmax_finish, (queue, constants, error), struct queue *queue, const struct softmax_constants *constants)
 FAULTY(normalise, (queue, work, constants, error), struct queue *queue, const struct softmax_work *work,
        const struct softmax_constants *constants)
+FAULTY(fold_axis, (queue, work, error), struct queue *queue, const struct axis_work *work)
+FAULTY(download_to, (queue, from, bytes, to, error), struct queue *queue, const void *from, size_t bytes, void *to)
+FAULTY(combine_axis, (queue, work, parts, error), struct queue *queue, const struct axis_work *work, uint64_t parts)
+FAULTY(constants_axis, (queue, work, count, constants, error), struct queue *queue, const struct axis_work *work, uint64_t count,
+       struct softmax_constants *constants)
+FAULTY(normalise_axis, (queue, work, constants, error), struct queue *queue, const struct softmax_axis_work *work,
+       const struct softmax_constants *constants)
 FAULTY(wait, (queue, error), struct queue *queue)
 
 static allfold_status faulty_open(int local_rank, int local_size, const allfold_options *options, struct device **device,
@@ -50,12 +57,23 @@ static allfold_status faulty_open(int local_rank, int local_size, const allfold_
     return ALLFOLD_OK;
 }
 
+bool operation_exists(enum operation operation)
+{
+    bool exists[OPERATION_COUNT] = {false};
+#define EXISTS(name) exists[IN_##name] = planted.real->name != NULL;
+    OPERATIONS(EXISTS)
+#undef EXISTS
+    return exists[operation];
+}
+
 allfold_status backend_choose(allfold_backend choice, const struct backend **backend, struct error *error)
 {
     if (real_backend_choose(choice, &planted.real, error) != ALLFOLD_OK)
         return error->status;
     planted.faulty = *planted.real;
-#define REPLACE(name) planted.faulty.name = faulty_##name;
+#define REPLACE(name)               \
+    if (planted.real->name != NULL) \
+        planted.faulty.name = faulty_##name;
     OPERATIONS(REPLACE)
 #undef REPLACE
     *backend = &planted.faulty;

@@ -6,11 +6,12 @@
 
 #define OPERATIONS(X) \
     X(open) X(locate) X(allocate) X(queues_open) X(enter) X(follow) X(upload) X(download) X(fold) X(softmax_begin) \
-    X(softmax_partial) X(softmax_finish) X(normalise) X(wait)
+    X(softmax_partial) X(softmax_finish) X(normalise) X(fold_axis) X(download_to) X(combine_axis) X(constants_axis) X(normalise_axis) X(wait)
 #define ENUM(name) IN_##name,
 enum operation { NOWHERE, OPERATIONS(ENUM) OPERATION_COUNT };
 #undef ENUM
 extern const char *const operation_names[];
+bool operation_exists(enum operation operation); /* in the backend under test */
 
 /* The failure that is planted on this rank: in an operation's call number `at`, from 1. */
 extern struct planted {

@@ -1,16 +1,33 @@
 /* Failures in the middle of the work: of a source, a sink, or a function of the backend, along every way through the pipelines. */
+#include "core/axis.h"
 #include "tests/failures/failures.h"
 
 /* The ways through the pipelines that the planted failures are carried along. */
-enum route { REDUCE_MEMORY, REDUCE_SOURCE, DOT_MEMORY, DOT_SOURCES, DOT_MIXED, SOFTMAX_MEMORY, LOG_SOFTMAX_MEMORY, SOFTMAX_TO_MEMORY, SOFTMAX_SOURCE, ROUTE_COUNT };
+enum route { REDUCE_MEMORY, REDUCE_SOURCE, DOT_MEMORY, DOT_SOURCES, DOT_MIXED, SOFTMAX_MEMORY, LOG_SOFTMAX_MEMORY, SOFTMAX_TO_MEMORY, SOFTMAX_SOURCE, SUM_AXIS, SOFTMAX_AXIS, ROUTE_COUNT };
 static const char *const route_names[] = {"a sum of device memory",       "a sum of a source",
                                           "a dot product of device memory", "a dot product of sources",
                                           "a dot product of device memory and a source",
                                           "softmax of device memory",     "log-softmax of device memory",
-                                          "softmax to device memory",     "softmax to a sink"};
+                                          "softmax to device memory",     "softmax to a sink",
+                                          "sums along an axis that ranks cut", "softmax along an axis that ranks cut"};
+
+/* Rows of which each rank has a part. */
+static allfold_status run_axis(bool softmax, struct error *error)
+{
+    enum { ROWS = 3, LENGTH = COUNT / ROWS };
+    const struct axis_input input = {.x = test.device_x, .box = {ROWS, LENGTH, 1, LENGTH, 1}, .type = ALLFOLD_F32, .cut = ALLFOLD_CUT_AXIS,
+                                     .call = softmax, .outputs = softmax ? 0 : axis_values_bit(0)};
+    double sums[ROWS];
+    const struct rows_output output = {sums, NULL};
+    if (softmax)
+        return core_softmax_axis(test.ctx, &(struct axis_softmax){test.device_y, ALLFOLD_F32, false}, &input, error);
+    return core_reduce_axis(test.ctx, &(struct axis_reduce){{.fold = ALLFOLD_SUM}, &output}, &input, error);
+}
 
 static allfold_status run_route(enum route route, struct error *error, int read_fails, int write_fails)
 {
+    if (route == SUM_AXIS || route == SOFTMAX_AXIS)
+        return run_axis(route == SOFTMAX_AXIS, error);
     const struct range part = {(uint64_t)test.rank * COUNT, COUNT};
     struct test_source source = source_of(test.x, part, ALLFOLD_F32);
     struct test_sink sink = sink_of(test.y, part, ALLFOLD_F32);

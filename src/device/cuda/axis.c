@@ -1,15 +1,51 @@
 /* Folds and softmax along an axis, of elements in device memory. */
 #include "device/cuda/cuda.h"
 
-allfold_status cuda_fold_axis(struct queue *queue, const struct axis_work *work, struct error *error)
+/* The most results of which the end of each is told in the mailbox, in 8 bytes of a message. */
+enum { TOLD_MOST = sizeof(struct partial) / 8 };
+
+/* The kernel tells the end of its results in the mailbox, which the host sees sooner than the driver does. */
+static cudaError_t tell_end(struct cuda_queue *queue, struct axis_finish *finish, uint64_t results)
+{
+    const cudaError_t code = (cudaError_t)fold_launch_id_next(&queue->space, queue->stream);
+    finish->done = queue->space.mailbox->partial.words;
+    finish->launch_id = queue->space.launch_id;
+    queue->awaited = code == cudaSuccess ? results * 8 : 0;
+    queue->last = QUEUE_MESSAGE;
+    return code;
+}
+
+/* parts: 0 if the elements are to be folded. */
+static allfold_status start(struct queue *queue, const struct axis_work *work, uint64_t parts, struct error *error)
 {
     const struct cuda_device *const cuda = cuda_of(queue);
     struct cuda_queue *const folding = (struct cuda_queue *)queue;
+    const uint64_t results = work->box.outer * work->box.inner;
+    struct axis_work own = *work;
+    struct axis_finish finish;
+    cudaError_t code = cudaSuccess;
     if (cuda_use(cuda, error) != ALLFOLD_OK)
         return error->status;
-    folding->fold_last = false;
-    return cuda_check(cuda, (cudaError_t)axis_launch(work, cuda->multiprocessors, folding->stream), error,
-                      "launching the kernel that folds %s along an axis", allfold_type_name(work->type));
+    folding->last = QUEUE_OTHER;
+    if (work->finish != NULL && results <= TOLD_MOST) {
+        finish = *work->finish;
+        own.finish = &finish;
+        code = tell_end(folding, &finish, results);
+    }
+    if (code == cudaSuccess)
+        code = (cudaError_t)(parts > 0 ? axis_parts_launch(&own, parts, folding->stream)
+                                       : axis_launch(&own, cuda->multiprocessors, folding->stream));
+    return cuda_check(cuda, code, error, "launching the kernel that folds %s along an axis", allfold_type_name(work->type));
+}
+
+allfold_status cuda_fold_axis(struct queue *queue, const struct axis_work *work, struct error *error)
+{
+    return start(queue, work, 0, error);
+}
+
+allfold_status cuda_combine_axis(struct queue *queue, const struct axis_work *work, uint64_t parts, struct error *error)
+{
+    return start(queue, work, parts, error);
 }
 
 allfold_status cuda_constants_axis(struct queue *queue, const struct axis_work *work, uint64_t count,
@@ -19,7 +55,7 @@ allfold_status cuda_constants_axis(struct queue *queue, const struct axis_work *
     struct cuda_queue *const working = (struct cuda_queue *)queue;
     if (cuda_use(cuda, error) != ALLFOLD_OK)
         return error->status;
-    working->fold_last = false;
+    working->last = QUEUE_OTHER;
     return cuda_check(cuda, (cudaError_t)axis_constants_launch(work, count, constants, working->stream), error,
                       "launching the kernel of softmax's constants");
 }
@@ -31,7 +67,7 @@ allfold_status cuda_normalise_axis(struct queue *queue, const struct softmax_axi
     struct cuda_queue *const working = (struct cuda_queue *)queue;
     if (cuda_use(cuda, error) != ALLFOLD_OK)
         return error->status;
-    working->fold_last = false;
+    working->last = QUEUE_OTHER;
     return cuda_check(cuda, (cudaError_t)axis_normalise_launch(work, constants, cuda->multiprocessors, working->stream), error,
                       "launching the softmax kernel along an axis from %s to %s", allfold_type_name(work->x_type),
                       allfold_type_name(work->y_type));
@@ -46,7 +82,7 @@ bool cuda_softmax_axis(struct queue *queue, const struct softmax_axis_work *work
     if (cuda_use(cuda, error) != ALLFOLD_OK)
         return true;
     const int code = row_softmax_launch(&call, working->stream, &launched);
-    working->fold_last = false;
+    working->last = QUEUE_OTHER;
     return cuda_check(cuda, (cudaError_t)code, error, "launching the softmax kernel for rows of %s", allfold_type_name(work->x_type))
                != ALLFOLD_OK
            || launched;

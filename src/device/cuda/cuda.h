@@ -26,6 +26,9 @@ enum softmax_state {
     SOFTMAX_ON_DEVICE      /* the same, and they need nothing more from the host: x is the whole array, without the logarithm */
 };
 
+/* What a queue has started since the last wait, and last of all: work of which the mailbox tells the end, or other work. */
+enum queue_last { QUEUE_NOTHING, QUEUE_MESSAGE, QUEUE_OTHER };
+
 struct cuda_queue {
     struct queue queue;
     cudaStream_t own;
@@ -35,7 +38,7 @@ struct cuda_queue {
     struct fold_mailbox *mailbox; /* space.mailbox, as the host sees it */
     void *shared_host, *shared_device; /* of the first of some queues: the memory of all */
     size_t awaited;               /* bytes of the partial that the last fold will leave there; 0: wait has taken it */
-    bool fold_last;               /* nothing was started after it */
+    enum queue_last last;
     enum softmax_state state;
     bool single_rank;             /* of softmax */
     bool written;                 /* softmax's y, as the kernel's last message says */
@@ -56,6 +59,7 @@ allfold_status cuda_enter(struct queue *queue, void *stream, struct error *error
 allfold_status cuda_follow(struct queue *queue, void *stream, struct error *error);
 allfold_status cuda_upload(struct queue *queue, const void *from, void *to, size_t bytes, struct error *error);
 allfold_status cuda_download(struct queue *queue, const void *from, size_t bytes, const void **host, struct error *error);
+allfold_status cuda_download_to(struct queue *queue, const void *from, size_t bytes, void *to, struct error *error);
 allfold_status cuda_generate(struct queue *queue, const struct draw *draw, struct range range, void *to, struct error *error);
 allfold_status cuda_fold(struct queue *queue, const struct work *work, struct error *error);
 allfold_status cuda_wait(struct queue *queue, struct error *error);
@@ -76,6 +80,7 @@ allfold_status cuda_constants_axis(struct queue *queue, const struct axis_work *
                                    struct softmax_constants *constants, struct error *error);
 allfold_status cuda_normalise_axis(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants,
                                    struct error *error);
+allfold_status cuda_combine_axis(struct queue *queue, const struct axis_work *work, uint64_t parts, struct error *error);
 bool cuda_softmax_axis(struct queue *queue, const struct softmax_axis_work *work, struct error *error);
 
 /* Watches the queue's mailbox until `take` finds what it looks for, or the driver says that the stream is done. If other work

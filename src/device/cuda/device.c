@@ -222,6 +222,21 @@ static void cuda_release(struct device *device, void *memory)
     cudaFree(memory);
 }
 
+/* Memory that cannot be registered is copied all the same, more slowly. */
+static void cuda_pin(struct device *device, void *memory, size_t bytes)
+{
+    if (cudaSetDevice(((const struct cuda_device *)device)->index) == cudaSuccess)
+        cudaHostRegister(memory, bytes, cudaHostRegisterDefault);
+    cudaGetLastError();
+}
+
+static void cuda_unpin(struct device *device, void *memory)
+{
+    if (cudaSetDevice(((const struct cuda_device *)device)->index) == cudaSuccess)
+        cudaHostUnregister(memory);
+    cudaGetLastError();
+}
+
 const struct backend backend_cuda = {
     .id = ALLFOLD_BACKEND_CUDA,
     .name = "cuda",
@@ -257,6 +272,10 @@ const struct backend backend_cuda = {
     .arrived = cuda_arrived,
     .is_done = cuda_is_done,
     .fold_axis = cuda_fold_axis,
+    .combine_axis = cuda_combine_axis,
+    .pin = cuda_pin,
+    .unpin = cuda_unpin,
+    .download_to = cuda_download_to,
     .constants_axis = cuda_constants_axis,
     .normalise_axis = cuda_normalise_axis,
     .softmax_axis = cuda_softmax_axis,

@@ -154,7 +154,7 @@ static allfold_status copy(struct queue *queue, const struct transfer *t, struct
                       "cudaMemcpyAsync of %zu bytes %s the device", t->bytes, t->kind == cudaMemcpyHostToDevice ? "to" : "from")
                != ALLFOLD_OK)
         return error->status;
-    copying->fold_last = false;
+    copying->last = QUEUE_OTHER;
     return ALLFOLD_OK;
 }
 
@@ -172,13 +172,18 @@ allfold_status cuda_download(struct queue *queue, const void *from, size_t bytes
     return ALLFOLD_OK;
 }
 
+allfold_status cuda_download_to(struct queue *queue, const void *from, size_t bytes, void *to, struct error *error)
+{
+    return bytes == 0 ? ALLFOLD_OK : copy(queue, &(struct transfer){to, from, bytes, cudaMemcpyDeviceToHost}, error);
+}
+
 allfold_status cuda_generate(struct queue *queue, const struct draw *draw, struct range range, void *to, struct error *error)
 {
     const struct cuda_device *const cuda = cuda_of(queue);
     struct cuda_queue *const generating = (struct cuda_queue *)queue;
     if (cuda_use(cuda, error) != ALLFOLD_OK)
         return error->status;
-    generating->fold_last = false;
+    generating->last = QUEUE_OTHER;
     return cuda_check(cuda, (cudaError_t)generate_launch(draw, range, to, cuda->multiprocessors, generating->stream), error,
                       "launching the kernel that generates elements");
 }
@@ -191,7 +196,7 @@ allfold_status cuda_fold(struct queue *queue, const struct work *work, struct er
         return error->status;
     const int code = fold_launch(work, &folding->space, folding->stream);
     folding->awaited = code == cudaSuccess ? monoid_bytes(work->monoid, work->type) : 0;
-    folding->fold_last = true;
+    folding->last = QUEUE_MESSAGE;
     return cuda_check(cuda, (cudaError_t)code, error, "launching the fold kernel for %s", allfold_type_name(work->type));
 }
 
@@ -250,10 +255,11 @@ allfold_status cuda_wait(struct queue *queue, struct error *error)
 {
     const struct cuda_device *const cuda = cuda_of(queue);
     struct cuda_queue *const waiting = (struct cuda_queue *)queue;
-    if (waiting->awaited > 0 && waiting->fold_last)
+    if (waiting->awaited > 0 && waiting->last == QUEUE_MESSAGE)
         cuda_watch(waiting, cuda_take_partial, error);
-    else if (cuda_use(cuda, error) == ALLFOLD_OK)
+    else if (waiting->last != QUEUE_NOTHING && cuda_use(cuda, error) == ALLFOLD_OK)
         cuda_check(cuda, cudaStreamSynchronize(waiting->stream), error, "cudaStreamSynchronize");
+    waiting->last = QUEUE_NOTHING;
     waiting->awaited = 0;
     waiting->stream = waiting->own;
     return error->status;

@@ -10,7 +10,7 @@ allfold_status cuda_normalise(struct queue *queue, const struct softmax_work *wo
     if (cuda_use(cuda, error) != ALLFOLD_OK)
         return error->status;
     const int code = softmax_launch(work, constants, cuda->multiprocessors, working->stream);
-    working->fold_last = false;
+    working->last = QUEUE_OTHER;
     return cuda_check(cuda, (cudaError_t)code, error, "launching the softmax kernel from %s to %s",
                       allfold_type_name(work->x_type), allfold_type_name(work->y_type));
 }
@@ -40,7 +40,7 @@ allfold_status cuda_softmax_begin(struct queue *queue, const struct softmax_work
     begins->single_rank = single_rank;
     begins->softmax = *work;
     begins->awaited = begins->state == SOFTMAX_ON_DEVICE ? 0 : monoid_bytes(first.monoid, first.type);
-    begins->fold_last = true;
+    begins->last = QUEUE_MESSAGE;
     return ALLFOLD_OK;
 }
 
@@ -107,6 +107,6 @@ void cuda_softmax_cancel(struct queue *queue)
     if (ends->state == SOFTMAX_AWAITS_ORDERS)
         softmax_order(ends->mailbox, ends->space.launch_id, NULL);
     ends->state = SOFTMAX_IDLE;
-    ends->fold_last = false; /* the driver waits for all that is under way */
+    ends->last = QUEUE_OTHER; /* the driver waits for all that is under way */
     cuda_wait(queue, &ignored);
 }

@@ -22,7 +22,7 @@ typedef struct standin_stream *cudaStream_t;
 typedef struct standin_event *cudaEvent_t;
 #define cudaStreamLegacy ((cudaStream_t)1)
 
-enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaHostAllocDefault = 0, cudaHostAllocMapped = 2 };
+enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaHostAllocDefault = 0, cudaHostAllocMapped = 2, cudaHostRegisterDefault = 0 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2 };
 enum cudaMemoryType { cudaMemoryTypeUnregistered, cudaMemoryTypeHost, cudaMemoryTypeDevice, cudaMemoryTypeManaged };
 enum cudaDeviceAttr {
@@ -58,6 +58,8 @@ cudaError_t cudaMalloc(void **memory, size_t bytes);
 cudaError_t cudaFree(void *memory);
 cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned int flags);
 cudaError_t cudaFreeHost(void *memory);
+cudaError_t cudaHostRegister(void *memory, size_t bytes, unsigned int flags);
+cudaError_t cudaHostUnregister(void *memory);
 cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned int flags);
 cudaError_t cudaMemsetAsync(void *memory, int byte, size_t bytes, cudaStream_t stream);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream);

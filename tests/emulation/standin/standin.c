@@ -215,6 +215,20 @@ cudaError_t cudaFreeHost(void *memory)
     return cudaSuccess;
 }
 
+cudaError_t cudaHostRegister(void *memory, size_t bytes, unsigned int flags)
+{
+    (void)memory;
+    (void)bytes;
+    (void)flags;
+    return cudaSuccess;
+}
+
+cudaError_t cudaHostUnregister(void *memory)
+{
+    (void)memory;
+    return cudaSuccess;
+}
+
 cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned int flags)
 {
     (void)flags;
