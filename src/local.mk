@@ -48,6 +48,7 @@ libfiles_a_SOURCES = \
 	src/core/axis_chunks.c \
 	src/core/axis_stream.c \
 	src/core/axis_stream_batches.c \
+	src/core/axis_stream_missing.c \
 	src/core/axis_stream_reduce.c \
 	src/core/axis_stream_run.c \
 	src/core/axis_stream_softmax.c \

@@ -228,6 +228,65 @@ def check_chunks(folder):
     tap.ok(report and report["cut"] == "axis" and report["results"]["max"] == x.max(2).tolist(), "ranks cut where chunks end", report)
 
 
+def without_missing(fold, row, there):
+    """The fold of the elements of a row that are there; of none what NumPy's functions for NaN say."""
+    kept = row[there]
+    if len(kept):
+        if np.isinf(kept).any() and fold not in ("count", "nan_count"):
+            found = {"min": np.min, "argmin": np.argmin, "argmax": np.argmax}.get(fold, lambda row: math.nan if fold == "variance" else math.inf)(kept)
+        else:
+            found = len(kept) if fold == "count" else exact_row(fold, kept[np.isfinite(kept)])
+        return np.flatnonzero(there)[found] if fold in ("argmin", "argmax") else found
+    return {"sum": 0, "prod": 1, "count": 0, "nan_count": 0, "argmin": -1, "argmax": -1, "logsumexp": -math.inf, "norm1": 0, "norm2": 0,
+            "norminf": 0}.get(fold, math.nan)
+
+
+def check_missing(folder):
+    """Missing elements of HDF5 are left out row by row: chunked and not, packed and not, rows that have none, on 1 and 3 ranks."""
+    if h5py is None:
+        tap.skip("h5py is not there")
+        return
+    some, wrong, launches = np.random.default_rng(5), [], []
+    for number, fold in enumerate([*cli.FOLDS, *cli.FOLDS]):
+        kind = ("f4", "packed")[number // len(cli.FOLDS)] if fold in ("min", "max", "argmin", "logsumexp") else ("i2", "f4", "f8", "packed")[number % 4]
+        shape = [(40, 30, 20), (1, 9000, 3), (3, 4, 2100), (900, 7)][(number + number // 4) % 4]
+        x = some.integers(-9, 9, shape).astype("i2" if kind == "packed" else kind)
+        there = some.random(shape) > 0.3
+        there[..., 1] = there[(0,) * len(shape)] = False  # the rows of the former have nothing
+        if kind == "f4" and fold != "prod":
+            x[(0, slice(None), 0) if len(shape) == 3 else (slice(None), 0)] = np.inf if fold != "argmax" else -np.inf  # as in missing places
+        name = folder.name(f"{number}.h5")
+        with h5py.File(name, "w") as file:
+            data = file.create_dataset("x", data=np.where(there, x, x.dtype.type(-99)), chunks=number % 3 == 0 or None)
+            data.attrs["_FillValue"] = x.dtype.type(-99)
+            if kind == "packed":
+                data.attrs["scale_factor"], data.attrs["add_offset"] = 0.5, 3.0
+        values = x * 0.5 + 3.0 if kind == "packed" else x
+        axis = 1 if len(shape) == 3 else 0
+        words = [fold, name, f"--axis={axis}", f"--staging={some.choice([200, 5000, 1 << 22])}", *["--output-type=f64"] * (kind == "i2" and fold == "stats")]
+        launches.append((values, there, axis, fold, words + ["-o", folder.name(f"{number}." + ("npz" if fold == "stats" else "npy"))]))
+    runs = cli.each_alone([words for *_, words in launches[:-8]]) + [ranks(3, *words) for *_, words in launches[-8:]]
+    for (values, there, axis, fold, words), process in zip(launches, runs):
+        rows = [np.moveaxis(a, axis, -1).reshape(-1, values.shape[axis]) for a in (values, there)]
+        shape = [extent for i, extent in enumerate(values.shape) if i != axis]
+        found = np.load(words[-1]) if process.returncode == 0 else {}
+        for one in STATISTICS if fold == "stats" else [fold]:
+            got = (found[one] if fold == "stats" else found) if len(found) else np.zeros(0)
+            right = same(one, got, [without_missing(one, row, kept) for row, kept in zip(*rows)], shape)
+            wrong += [] if right else [f"{one} of {values.shape} {values.dtype}\n{shown(process)}"]
+    tap.ok(not wrong, f"{len(launches)} arrays with missing elements, on 1 and 3 ranks", "\n".join(wrong[:3]))
+    why = refused(alone("min", folder.name("1.h5"), "--axis=1", "--missing=error", "-o", folder.name("y.npy")), 1, "are missing")
+    tap.ok(not why, "--missing=error", why)
+    with h5py.File(folder.name("i.h5"), "w") as file:
+        file.create_dataset("x", data=np.array([[1, 2], [-9, -9]])).attrs["_FillValue"] = -9
+    why = refused(alone("max", folder.name("i.h5"), "--axis=1"), 1, "result [1, :]: max of no elements", "floating-point")
+    tap.ok(not why, "an integer row of nothing but missing elements has no maximum", why)
+    report = cli.report(alone("max", folder.name("i.h5"), "--axis=1", "--output-type=f64", "--json"))
+    tap.ok(report and report["results"]["max"][0] == 2.0 and "missing" not in report, "but NaN, if that is asked for", report)
+    why = refused(alone("softmax", folder.name("i.h5"), "--axis=1", "--output-type=f64", "-o", folder.name("y.npy")), 1, "--missing=keep")
+    tap.ok(not why, "softmax needs all", why)
+
+
 def check_interface(folder):
     """Results that are printed; what is refused, before any work and with nothing left behind."""
     x = np.arange(24.0).reshape(2, 3, 4)
@@ -297,7 +356,7 @@ def main():
         check_random(folder)
     with Folder() as folder:
         check_cuts(folder)
-    for check in (check_short, check_chunks, check_interface):
+    for check in (check_short, check_chunks, check_missing, check_interface):
         with Folder() as folder:
             check(folder)
     tap.done()

@@ -7,6 +7,11 @@ import subprocess
 
 import numpy as np
 
+try:
+    import h5py
+except ImportError:
+    h5py = None
+
 import tap
 from cli import Folder, alone, refused, report, shown, told
 
@@ -149,6 +154,18 @@ def check_axes():
                 alone(*words, "--backend=cpu")
                 tap.ok(found and found["backend"] == "cuda" and made == open(folder.name("y.npy"), "rb").read(),
                        f"{fold} along axis {axis}, {count} ranks, pieces of {staging}", shown(process))
+        if h5py is None:
+            tap.skip("h5py is not there")
+            return
+        with h5py.File(folder.name("x.h5"), "w") as file:
+            data = file.create_dataset("x", data=np.where(np.random.default_rng(3).random((2, 40, 5)) < 0.3, np.float32(9), x[:2, :40]))
+            data.attrs["_FillValue"] = np.float32(9)
+        for fold, axis in (("argmin", 1), ("mean", 0)):
+            words = [fold, folder.name("x.h5"), f"--axis={axis}", "-o", folder.name("y.npy")]
+            process = ranks(2, *words)
+            made = open(folder.name("y.npy"), "rb").read() if process.returncode == 0 else b""
+            alone(*words, "--backend=cpu")
+            tap.ok(made == open(folder.name("y.npy"), "rb").read(), f"{fold} along axis {axis} without missing elements", shown(process))
 
 
 def check_generated():

@@ -75,9 +75,12 @@ static allfold_type stored_type(const struct array_info *input)
 }
 static allfold_type value_type(const struct array_info *input) { return input->encoding.packed ? ALLFOLD_F64 : input->type; }
 
-/* Whether the report says how many elements were missing: if the input can have any, and they are looked for. */
+/* Whether the report says how many elements were missing: if the input can have any, and they are looked for. Along an axis each row has
+   a number of its own. */
 static bool counts_missing(const struct session *session)
 {
+    if (session->settings->axis != NULL)
+        return false;
     return session->missing > 0 || (encoding_has_missing(&session->input.encoding) && session->input.missing != MISSING_KEEP);
 }
 

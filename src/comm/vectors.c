@@ -77,6 +77,24 @@ allfold_status comm_combine_partials(struct comm *comm, const struct comm_partia
     return error->status;
 }
 
+allfold_status comm_add_counts(struct comm *comm, const uint64_t *counts, const struct range *parts, uint64_t *sums, struct error *error)
+{
+    struct messages messages = {0};
+    if (!messages_open(&messages, comm->size))
+        error_set(error, ALLFOLD_NO_MEMORY, "no memory for an exchange among %d ranks", comm->size);
+    if (comm_agree(comm, error) == ALLFOLD_OK) {
+        const enum phase before = phase_enter(comm->progress, PHASE_EXCHANGE);
+        for (int rank = 0; rank < comm->size; rank++)
+            messages.receive[rank] = (int)parts[rank].count;
+        const int code = MPI_Reduce_scatter(counts, sums, messages.receive, MPI_UINT64_T, MPI_SUM, comm_handle(comm));
+        if (code != MPI_SUCCESS)
+            comm_failed(code, "MPI_Reduce_scatter", error);
+        phase_enter(comm->progress, before);
+    }
+    free(messages.send);
+    return error->status;
+}
+
 /* The ranks' parts of columns [first, first + count) of one row, in place. */
 static int gather_run(const struct comm *comm, const struct comm_rows *rows, const struct messages *messages, unsigned char *row,
                       struct range run)

@@ -23,6 +23,9 @@ struct comm_partials {
    in the partials are those of the whole axis. */
 allfold_status comm_combine_partials(struct comm *comm, const struct comm_partials *partials, unsigned char *combined, struct error *error);
 
+/* Agrees on *error. Then `sums` gets this rank's part of the ranks' counts, added up. parts: as in comm_partials, one behind the other. */
+allfold_status comm_add_counts(struct comm *comm, const uint64_t *counts, const struct range *parts, uint64_t *sums, struct error *error);
+
 /* Rows of elements of `bytes` bytes, of which each rank has a part of every row. */
 struct comm_rows {
     void *memory;

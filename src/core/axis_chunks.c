@@ -36,10 +36,19 @@ static void set_ranges(const struct source *source, struct chunks *chunks, uint3
     }
 }
 
+/* What is copied: an element, or a byte for each. */
+struct copy {
+    const char *from; /* of a chunk */
+    char *to;         /* of the piece */
+    size_t bytes;
+};
+
 /* Copies what a run of neighbours, the first of which has that index in the array, has of the piece. */
-static void copy_run(const struct axis_stream *s, const struct axis_part *piece, struct range run, const char *from, char *to)
+static void copy_run(const struct axis_stream *s, const struct axis_part *piece, struct range run, const struct copy *copy)
 {
-    const size_t bytes = allfold_type_bytes(s->array->type);
+    const size_t bytes = copy->bytes;
+    const char *from = copy->from;
+    char *const to = copy->to;
     const bool planes = piece->inner == s->array->inner; /* lines are whole planes */
     const uint64_t width = planes ? s->array->length * s->array->inner : s->array->inner;
     const struct range line = planes ? (struct range){piece->l * piece->inner, piece->length * piece->inner}
@@ -56,27 +65,33 @@ static void copy_run(const struct axis_stream *s, const struct axis_part *piece,
     }
 }
 
-/* Reads a chunk to behind the piece's elements, and copies what it has of them. */
-static allfold_status read_chunk(const struct axis_stream *s, const struct axis_task *task, uint64_t number, struct error *error)
+/* Reads a chunk, which has so many elements, to behind the piece's, and copies what it has of these. */
+static allfold_status read_chunk(const struct axis_stream *s, struct axis_task *task, struct range chunk, struct error *error)
 {
     struct source *const source = s->array->source;
-    char *const all = task->queue->staging;
-    const struct read_request request = {{number * source->granule, source->granule}, 0, all + s->bounce_at};
+    char *const all = task->queue->staging, *const there = all + s->chunk_there_at;
+    const struct read_request request = {{chunk.first * source->granule, source->granule}, 0, all + s->bounce_at};
     const size_t bytes = allfold_type_bytes(s->array->type);
     struct piece piece;
     if (task->worker->reader->read(task->worker->reader, &request, &piece, error) != ALLFOLD_OK)
         return error->status;
-    if (source->leaves_out && source_check(source, error) != ALLFOLD_OK)
+    const bool holes = piece.count < chunk.count;
+    if (holes && s->array->omits)
+        axis_missing_spread(s, &piece, chunk.count, (unsigned char *)there);
+    else if (source->leaves_out && !s->array->omits && source_check(source, error) != ALLFOLD_OK)
         return error->status;
-    for (uint64_t done = 0, run; done < piece.count; done += run) {
+    task->holes = task->holes || holes;
+    for (uint64_t done = 0, run; done < chunk.count; done += run) {
         const uint64_t index = source->index(source, request.range.first + done, &run);
-        run = u64_min(run, piece.count - done);
-        copy_run(s, &task->piece, (struct range){index, run}, (const char *)piece.elements + done * bytes, all);
+        run = u64_min(run, chunk.count - done);
+        copy_run(s, &task->piece, (struct range){index, run}, &(struct copy){(const char *)piece.elements + done * bytes, all, bytes});
+        if (holes)
+            copy_run(s, &task->piece, (struct range){index, run}, &(struct copy){there + done, all + s->there_at, 1});
     }
     return ALLFOLD_OK;
 }
 
-allfold_status axis_chunks_read(const struct axis_stream *s, const struct axis_task *task, struct error *error)
+allfold_status axis_chunks_read(const struct axis_stream *s, struct axis_task *task, struct error *error)
 {
     const struct axis_array *const array = s->array;
     const struct source *const source = array->source;
@@ -90,13 +105,15 @@ allfold_status axis_chunks_read(const struct axis_stream *s, const struct axis_t
     for (uint32_t i = 0; i < dimensions; i++)
         count *= chunks.along[i].count;
     for (uint64_t k = 0; k < count && error->status == ALLFOLD_OK; k++) {
-        uint64_t rest = k, number = 0, below = 1;
+        uint64_t rest = k, number = 0, below = 1, elements = 1;
         for (uint32_t i = dimensions; i-- > 0;) {
-            number += (chunks.along[i].first + rest % chunks.along[i].count) * below;
+            const uint64_t place = chunks.along[i].first + rest % chunks.along[i].count;
+            elements *= u64_min(source->chunk[i], source->shape[i] - place * source->chunk[i]);
+            number += place * below;
             rest /= chunks.along[i].count;
             below *= chunks.grid[i];
         }
-        read_chunk(s, task, number, error);
+        read_chunk(s, task, (struct range){number, elements}, error);
     }
     return error->status;
 }

@@ -153,7 +153,12 @@ static void place(struct axis_stream *s, const struct axis_room *room)
     s->bounce_at = pages(reader_room(elements, bytes));
     s->partials_at = s->bounce_at + (behind == 0 ? 0 : pages(reader_room(behind, bytes)));
     s->more_at = s->partials_at + pages(results * s->stride) + (s->ctx->device->backend->own_memory ? SCRATCH_BYTES : 0);
-    s->queue_bytes = s->more_at + pages(results * room->result) + pages(elements * room->element) + pages(room->fixed);
+    s->there_at = s->more_at + pages(results * room->result) + pages(elements * room->element) + pages(room->fixed);
+    s->chunk_there_at = s->there_at + (s->array->omits ? pages(elements) : 0);
+    s->counts_at = s->chunk_there_at + (s->array->omits ? pages(behind) : 0);
+    s->row_at = s->counts_at + (s->array->omits ? pages(results * sizeof(uint64_t)) : 0);
+    s->again_at = s->row_at + (s->array->omits ? pages(reader_room(s->length, bytes)) : 0);
+    s->queue_bytes = s->again_at + (s->array->omits ? pages(results * s->stride) : 0);
 }
 
 void axis_stream_cut(struct axis_stream *s, const struct axis_room *room)
@@ -216,20 +221,29 @@ static uint64_t position(const struct axis_stream *s, const struct axis_part *pi
     return ((piece->o + plane) * s->array->length + piece->l + line) * s->array->inner + piece->i;
 }
 
-static allfold_status read_run(const struct axis_stream *s, struct reader *reader, const struct read_request *request, const void **found,
-                               struct error *error)
+/* Reads a run, whose first element is number `at` of the piece. */
+static allfold_status read_run(const struct axis_stream *s, struct axis_task *task, const struct read_request *request, uint64_t at,
+                               const void **found, struct error *error)
 {
+    struct reader *const reader = task->worker->reader;
     struct piece piece = {.count = request->range.count};
     if (reader->read(reader, request, &piece, error) != ALLFOLD_OK)
         return error->status;
     *found = piece.elements;
-    if (piece.count < request->range.count && source_check(s->array->source, error) == ALLFOLD_OK) /* it says which element is missing */
-        error_set(error, ALLFOLD_NO_VALUE, "elements of the array are missing: folds and softmax along an axis need all");
+    if (piece.count == request->range.count)
+        return ALLFOLD_OK;
+    if (s->array->omits) {
+        task->holes = true;
+        axis_missing_spread(s, &piece, request->range.count, (unsigned char *)task->queue->staging + s->there_at + at);
+        return ALLFOLD_OK;
+    }
+    if (source_check(s->array->source, error) == ALLFOLD_OK) /* it says which element is missing */
+        error_set(error, ALLFOLD_NO_VALUE, "elements of the array are missing: all are needed here");
     return error->status;
 }
 
 /* Reads all runs of the piece: *found is where it lies, dense, in host memory. */
-static allfold_status read_piece(const struct axis_stream *s, const struct axis_task *task, const void **found, struct error *error)
+static allfold_status read_piece(const struct axis_stream *s, struct axis_task *task, const void **found, struct error *error)
 {
     const struct runs runs = runs_of(s, &task->piece);
     const size_t bytes = allfold_type_bytes(s->array->type) * runs.elements;
@@ -240,14 +254,14 @@ static allfold_status read_piece(const struct axis_stream *s, const struct axis_
     }
     struct read_request request = {{position(s, &task->piece, 0, 0), runs.elements}, task->ahead, all};
     if (runs.planes * runs.lines == 1)
-        return read_run(s, task->worker->reader, &request, found, error);
+        return read_run(s, task, &request, 0, found, error);
     request.ahead = 0;
     request.buffer = all + s->bounce_at;
     *found = all;
     for (uint64_t run = 0; run < runs.planes * runs.lines; run++) {
         const void *part = NULL;
         request.range.first = position(s, &task->piece, run / runs.lines, run % runs.lines);
-        if (read_run(s, task->worker->reader, &request, &part, error) != ALLFOLD_OK)
+        if (read_run(s, task, &request, run * runs.elements, &part, error) != ALLFOLD_OK)
             break;
         memcpy(all + run * bytes, part, bytes);
     }
@@ -261,19 +275,23 @@ allfold_status axis_stream_load(const struct axis_stream *s, struct axis_task *t
     const size_t bytes = task->piece.outer * task->piece.length * task->piece.inner * allfold_type_bytes(s->array->type);
     const void *found = NULL;
     task->x = NULL;
-    if (bytes == 0)
-        return error->status;
-    phase_enter(progress, PHASE_READ);
-    if (read_piece(s, task, &found, error) != ALLFOLD_OK)
+    axis_missing_begin(s, task);
+    if (bytes > 0) {
+        phase_enter(progress, PHASE_READ);
+        read_piece(s, task, &found, error);
+    }
+    axis_missing_count(s, task);
+    if (bytes == 0 || error->status != ALLFOLD_OK)
         return error->status;
     atomic_fetch_add(&progress->done, bytes);
-    task->x = found;
+    task->x = task->host = found;
     if (!queue->device->backend->own_memory)
         return ALLFOLD_OK;
     phase_enter(progress, PHASE_UPLOAD);
     if ((const char *)found < (char *)queue->staging || (const char *)found >= (char *)queue->staging + queue->bytes)
         found = memcpy(queue->staging, found, bytes);
     task->x = queue->buffer;
+    task->host = found;
     return queue->device->backend->upload(queue, found, queue->buffer, bytes, error);
 }
 
@@ -287,10 +305,12 @@ allfold_status axis_stream_fold(const struct axis_stream *s, const struct axis_t
                                    .partials = (char *)task->queue->buffer + s->partials_at, .bytes = s->more_at - s->partials_at};
     const void *found = NULL;
     phase_enter(s->ctx->comm.progress, PHASE_FOLD);
-    if (backend->fold_axis(task->queue, &work, error) == ALLFOLD_OK
+    if (backend->fold_axis(task->queue, &work, error) == ALLFOLD_OK && axis_missing_fold(s, task, error) == ALLFOLD_OK
         && backend->download(task->queue, work.partials, piece->outer * piece->inner * s->stride, &found, error) == ALLFOLD_OK
         && backend->wait(task->queue, error) == ALLFOLD_OK)
         *partials = found;
+    if (error->status == ALLFOLD_OK)
+        axis_missing_take(s, task, (unsigned char *)(uintptr_t)found);
     return error->status;
 }
 

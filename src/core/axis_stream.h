@@ -23,6 +23,7 @@ struct axis_array {
     uint64_t outer, length, inner;
     allfold_cut cut;       /* set by the call: what the ranks share out */
     struct rows_shape shape; /* for messages, and sources in chunks */
+    bool omits;              /* a row's missing elements are left out; else they are an error */
     struct axis_checkpoint *checkpoint; /* NULL: none, on all ranks */
 };
 
@@ -61,6 +62,9 @@ struct axis_stream {
     uint64_t outer, length, inner;  /* of a piece, at most */
     uint64_t stripes, units, segments;
     size_t bounce_at, partials_at, more_at, queue_bytes; /* places in a queue's buffers, behind a piece's elements */
+    /* the same, if the array omits: bytes that say which elements of the piece are there, and which of a chunk; counts of each result; the
+       elements of one row, and partials of rows */
+    size_t there_at, chunk_there_at, counts_at, row_at, again_at;
     double pause_at; /* not 0: workers make a pause then (clock_seconds), so that progress can be saved */
 };
 
@@ -117,6 +121,9 @@ struct axis_task {
     struct axis_part piece;
     uint64_t ahead; /* elements that the worker takes next, if they follow these in the array */
     const void *x;  /* where the device has the piece's elements, dense */
+    const char *host;       /* where the host has them */
+    bool holes;             /* some are missing */
+    const uint64_t *counts; /* of each result: elements that are not missing, in host memory; NULL: none is left out */
 };
 
 /* Brings the piece's elements to the device, and sets task->x. */
@@ -133,7 +140,19 @@ allfold_status axis_stream_store(const struct axis_stream *s, const struct axis_
 /* In so many indices of dimensions [first, end), and multiples of it, no chunk is cut, as a rule. */
 uint64_t axis_chunks_grain(const struct source *source, uint32_t first, uint32_t end);
 /* Reads the piece into the queue's staging buffer, dense. */
-allfold_status axis_chunks_read(const struct axis_stream *s, const struct axis_task *task, struct error *error);
+allfold_status axis_chunks_read(const struct axis_stream *s, struct axis_task *task, struct error *error);
+
+/* ---- axis_stream_missing.c: of arrays that omit */
+
+/* Before a piece is read; and behind it, when *task says whether it has holes. */
+void axis_missing_begin(const struct axis_stream *s, struct axis_task *task);
+void axis_missing_count(const struct axis_stream *s, struct axis_task *task);
+/* Brings elements, read into a buffer, to their places among n, and sets a byte for each. */
+void axis_missing_spread(const struct axis_stream *s, const struct piece *piece, uint64_t n, unsigned char *there);
+/* Folds rows that the device cannot fold with holes, and then replaces their partials, in host memory. What is downloaded takes the place
+   of the elements, so the former comes before. */
+allfold_status axis_missing_fold(const struct axis_stream *s, const struct axis_task *task, struct error *error);
+void axis_missing_take(const struct axis_stream *s, const struct axis_task *task, unsigned char *partials);
 
 /* ---- axis_stream_batches.c: rows that do not fit a piece, or of which several ranks have parts */
 
@@ -144,6 +163,7 @@ struct axis_rows {
     struct range mine;          /* those of them that this rank finishes: all, or a share, counted from the batch's first */
     const struct range *shares; /* of each rank; NULL: each rank has results of its own */
     const unsigned char *partials; /* of mine */
+    const uint64_t *counts;        /* the same, as a task's */
 };
 /* Called for each batch in order: if the ranks have parts of the same rows, by all of them, and it is collective. */
 typedef void axis_take(void *user, const struct axis_rows *batch, struct error *error);

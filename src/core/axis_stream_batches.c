@@ -20,20 +20,30 @@ struct batches {
     uint64_t groups;          /* of a unit's segments: each is a task, whose partials have slots of their own */
     unsigned char *memory;    /* of what follows: progress that is kept */
     uint64_t *folded;         /* segments of each task that are in its slots */
+    uint64_t *counts;         /* [group][result]: elements, if some are left out; else NULL */
     unsigned char *slots;     /* [group][result] */
     unsigned char *exchanged; /* what this rank gets of all */
+    uint64_t *exchanged_counts;
     struct range *shares;
 };
 
-static unsigned char *slot(const struct batches *b, uint64_t group, uint64_t result)
+static struct partial *slot(const struct batches *b, uint64_t group, uint64_t result)
 {
-    return b->slots + (group * b->batch.results.count + result) * b->s->stride;
+    return (struct partial *)(b->slots + (group * b->batch.results.count + result) * b->s->stride);
 }
 
-static void combine(const struct axis_stream *s, uint64_t results, unsigned char *a, const unsigned char *b)
+/* Takes what was found of a segment of a task, into the slots from `at` on. */
+static void take(const struct batches *b, const struct axis_task *task, const unsigned char *found, bool first, uint64_t at)
 {
-    for (uint64_t r = 0; r < results; r++)
-        monoid_combine(s->monoid, s->array->type, (struct partial *)(a + r * s->stride), (const struct partial *)(b + r * s->stride));
+    const struct axis_stream *const s = b->s;
+    const uint64_t results = task->piece.outer * task->piece.inner;
+    unsigned char *const mine = b->slots + at * s->stride;
+    if (first)
+        memcpy(mine, found, results * s->stride);
+    for (uint64_t r = 0; !first && r < results; r++)
+        monoid_combine(s->monoid, s->array->type, (struct partial *)(mine + r * s->stride), (const struct partial *)(found + r * s->stride));
+    for (uint64_t r = 0; b->counts != NULL && r < results; r++)
+        b->counts[at + r] = (first ? 0 : b->counts[at + r]) + task->counts[r];
 }
 
 /* The segments of a task. */
@@ -46,19 +56,14 @@ static allfold_status start_group(struct worker *worker, struct lane *lane, stru
     const struct axis_stream *const s = b->s;
     const uint64_t number = lane->window.elements.first, unit = b->batch.unit + number / b->groups, group = number % b->groups;
     const struct range segments = segments_of(b, number);
-    unsigned char *const mine = slot(b, group, axis_stream_first(s, unit) - b->batch.results.first);
-    const uint64_t before = b->folded[number];
+    const uint64_t at = group * b->batch.results.count + axis_stream_first(s, unit) - b->batch.results.first, before = b->folded[number];
     for (uint64_t k = before; k < segments.count && !axis_stream_pauses(s, k > before); k++) {
-        struct axis_task task = {worker, lane->queue, axis_stream_piece(s, unit, segments.first + k), 0, NULL};
-        const uint64_t results = task.piece.outer * task.piece.inner;
+        struct axis_task task = {.worker = worker, .queue = lane->queue, .piece = axis_stream_piece(s, unit, segments.first + k)};
         const unsigned char *found;
         task.ahead = s->stripes == 1 ? (segments.count - 1 - k) * s->length * s->inner : 0;
         if (axis_stream_load(s, &task, error) != ALLFOLD_OK || axis_stream_fold(s, &task, &found, error) != ALLFOLD_OK)
             break;
-        if (k == 0)
-            memcpy(mine, found, results * s->stride);
-        else
-            combine(s, results, mine, found);
+        take(b, &task, found, k == 0, at);
         b->folded[number] = k + 1;
     }
     return error->status;
@@ -78,7 +83,9 @@ static void combine_groups(const struct batches *b)
 #pragma omp parallel for schedule(static) num_threads(s->ctx->device->threads) if (b->groups > 1 && b->batch.results.count > 64)
     for (uint64_t r = 0; r < b->batch.results.count; r++)
         for (uint64_t group = 1; group < b->groups; group++)
-            monoid_combine(s->monoid, s->array->type, (struct partial *)slot(b, 0, r), (const struct partial *)slot(b, group, r));
+            monoid_combine(s->monoid, s->array->type, slot(b, 0, r), slot(b, group, r));
+    for (uint64_t i = b->batch.results.count; b->counts != NULL && i < b->groups * b->batch.results.count; i++)
+        b->counts[i % b->batch.results.count] += b->counts[i];
 }
 
 /* Gives each rank the partials of its share of the batch. Agrees on *error. Collective. */
@@ -90,8 +97,13 @@ static allfold_status exchange(struct batches *b, struct error *error)
     const struct comm_partials partials = {b->s->monoid, b->s->array->type, b->slots, b->shares};
     b->batch.mine = b->shares[comm->rank];
     b->batch.partials = b->exchanged;
-    return comm_combine_partials(comm, &partials, b->exchanged, error);
+    b->batch.counts = b->exchanged_counts;
+    if (comm_combine_partials(comm, &partials, b->exchanged, error) == ALLFOLD_OK && b->counts != NULL)
+        comm_add_counts(comm, b->counts, b->shares, b->exchanged_counts, error);
+    return error->status;
 }
+
+static size_t round_up(uint64_t bytes) { return (size_t)((bytes + 63) / 64 * 64); }
 
 /* Sizes that are the same on all ranks, if they exchange anything, and memory. */
 static allfold_status open_batches(struct batches *b, struct error *error)
@@ -101,16 +113,21 @@ static allfold_status open_batches(struct batches *b, struct error *error)
     const uint64_t wanted = s->units < TASKS ? TASKS / u64_max(s->units, 1) : 1;
     b->groups = u64_max(1, u64_min(u64_min(wanted, s->least / s->length), SLOTS_BYTES / unit_bytes));
     b->most = u64_max(1, u64_min(s->units, SLOTS_BYTES / (unit_bytes * b->groups)));
-    const size_t before = (b->most * b->groups * sizeof *b->folded + 63) / 64 * 64;
-    b->memory = aligned_alloc(64, before + (b->most * b->groups * unit_bytes + 63) / 64 * 64);
+    const uint64_t tasks = b->most * b->groups, share = range_part(b->most * s->outer * s->inner, 0, size).count;
+    const size_t folded_bytes = round_up(tasks * sizeof *b->folded);
+    const size_t counts_bytes = s->array->omits ? round_up(tasks * s->outer * s->inner * sizeof *b->counts) : 0;
+    b->memory = aligned_alloc(64, folded_bytes + counts_bytes + round_up(tasks * unit_bytes));
     b->folded = (uint64_t *)(void *)b->memory;
-    b->slots = b->memory + before;
+    b->counts = s->array->omits ? (uint64_t *)(void *)(b->memory + folded_bytes) : NULL;
+    b->slots = b->memory + folded_bytes + counts_bytes;
     if (axis_stream_is_exchanged(s)) {
         b->shares = malloc(size * sizeof *b->shares);
-        b->exchanged = aligned_alloc(64, (size * range_part(b->most * s->outer * s->inner, 0, size).count * s->stride + 63) / 64 * 64);
+        b->exchanged = aligned_alloc(64, round_up(size * share * s->stride));
+        b->exchanged_counts = s->array->omits ? malloc(u64_max(share, 1) * sizeof *b->exchanged_counts) : NULL;
         b->batch.shares = b->shares;
     }
-    if (b->memory == NULL || (axis_stream_is_exchanged(s) && (b->shares == NULL || b->exchanged == NULL)))
+    if (b->memory == NULL || (axis_stream_is_exchanged(s) && (b->shares == NULL || b->exchanged == NULL
+                                                              || (s->array->omits && b->exchanged_counts == NULL))))
         error_set(error, ALLFOLD_NO_MEMORY, "no memory for the partials of %" PRIu64 " rows", b->most * s->outer * s->inner);
     return axis_stream_is_exchanged(s) ? comm_agree(&s->ctx->comm, error) : error->status;
 }
@@ -209,11 +226,12 @@ static void fold_batch(struct batches *b, struct error *error)
     b->batch.results = (struct range){first, axis_stream_first(b->s, b->batch.unit + b->batch.units) - first};
     b->batch.mine = (struct range){0, b->batch.results.count};
     b->batch.partials = b->slots;
+    b->batch.counts = b->counts;
     if (error->status == ALLFOLD_OK && state_begin(b, error) == ALLFOLD_OK && axis_stream_run(b->s, &tasks, error) == ALLFOLD_OK)
         combine_groups(b);
 }
 
-void axis_stream_batches(struct axis_stream *s, axis_take *take, void *user, struct error *error)
+void axis_stream_batches(struct axis_stream *s, axis_take *take_rows, void *user, struct error *error)
 {
     struct batches b = {.s = s};
     const bool exchanged = axis_stream_is_exchanged(s);
@@ -223,12 +241,13 @@ void axis_stream_batches(struct axis_stream *s, axis_take *take, void *user, str
         b.batch.units = u64_min(b.most, s->units - b.batch.unit);
         fold_batch(&b, error);
         if ((exchanged ? exchange(&b, error) : error->status) == ALLFOLD_OK)
-            take(user, &b.batch, error);
+            take_rows(user, &b.batch, error);
         end_batch(&b, error);
     }
     if (s->array->checkpoint != NULL && s->array->checkpoint->stream.state == b.memory)
         s->array->checkpoint->stream.state = NULL;
     free(b.memory);
     free(b.exchanged);
+    free(b.exchanged_counts);
     free(b.shares);
 }

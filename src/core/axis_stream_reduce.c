@@ -39,10 +39,17 @@ static allfold_status write_finished(const struct reduction *r, const struct row
     return error->status;
 }
 
-/* Finishes results of the part and writes them, by way of memory of finished_bytes. */
-static allfold_status store(const struct reduction *r, struct range results, const unsigned char *partials, char *memory,
-                            struct error *error)
+/* Results of the part. */
+struct folded_rows {
+    struct range results;
+    const unsigned char *partials;
+    const uint64_t *counts; /* as a task's */
+};
+
+/* Finishes results and writes them, by way of memory of finished_bytes. */
+static allfold_status store(const struct reduction *r, const struct folded_rows *folded, char *memory, struct error *error)
 {
+    const struct range results = folded->results;
     const struct axis_stream *const s = &r->s;
     struct rows_output outputs[FOLD_RESULTS_MAX];
     uint64_t count, run;
@@ -51,8 +58,9 @@ static allfold_status store(const struct reduction *r, struct range results, con
         const uint64_t place = axis_stream_place(s, results.first + done, &run);
         count = u64_min(u64_min(FINISHED, run), results.count - done);
         const struct rows rows = {.call = &r->fold, .type = s->array->type, .count = s->array->length,
-                                  .partials = partials + done * s->stride, .outputs = outputs, .run = count, .step = count,
-                                  .whole_first = place, .inner = s->array->inner, .shape = &s->array->shape};
+                                  .partials = folded->partials + done * s->stride,
+                                  .counts = folded->counts != NULL ? folded->counts + done : NULL,
+                                  .outputs = outputs, .run = count, .step = count, .whole_first = place, .inner = s->array->inner, .shape = &s->array->shape};
         phase_enter(s->ctx->comm.progress, PHASE_FOLD);
         if (rows_finish(&rows, (struct range){0, count}, error) != ALLFOLD_OK
             || write_finished(r, outputs, (struct range){place, count}, error) != ALLFOLD_OK)
@@ -68,13 +76,13 @@ static allfold_status start_rows(struct worker *worker, struct lane *lane, struc
     const struct reduction *const r = worker->team->user;
     const struct axis_stream *const s = &r->s;
     const uint64_t unit = lane->window.elements.first;
-    struct axis_task task = {worker, lane->queue, axis_stream_piece(s, unit, 0), 0, NULL};
-    const struct range results = {axis_stream_first(s, unit), task.piece.outer * task.piece.inner};
-    const unsigned char *partials;
+    struct axis_task task = {.worker = worker, .queue = lane->queue, .piece = axis_stream_piece(s, unit, 0)};
+    struct folded_rows folded = {.results = {axis_stream_first(s, unit), task.piece.outer * task.piece.inner}};
     task.ahead = s->stripes == 1 ? lane->window.ahead * s->outer * s->length * s->inner : 0;
-    if (axis_stream_load(s, &task, error) != ALLFOLD_OK || axis_stream_fold(s, &task, &partials, error) != ALLFOLD_OK)
+    if (axis_stream_load(s, &task, error) != ALLFOLD_OK || axis_stream_fold(s, &task, &folded.partials, error) != ALLFOLD_OK)
         return error->status;
-    return store(r, results, partials, (char *)lane->queue->staging + s->more_at, error);
+    folded.counts = task.counts;
+    return store(r, &folded, (char *)lane->queue->staging + s->more_at, error);
 }
 
 static allfold_status finish_rows(struct worker *worker, struct lane *lane, struct error *error)
@@ -100,8 +108,9 @@ static void take_batch(void *user, const struct axis_rows *batch, struct error *
     for (int thread = 0; thread < threads; thread++) {
         struct error own = {0};
         const struct range part = range_part(batch->mine.count, (uint64_t)thread, (uint64_t)threads);
-        if (memory != NULL && store(r, (struct range){first + part.first, part.count}, batch->partials + part.first * r->s.stride,
-                                    memory + (size_t)thread * finished_bytes(r), &own) != ALLFOLD_OK) {
+        const struct folded_rows folded = {{first + part.first, part.count}, batch->partials + part.first * r->s.stride,
+                                           batch->counts != NULL ? batch->counts + part.first : NULL};
+        if (memory != NULL && store(r, &folded, memory + (size_t)thread * finished_bytes(r), &own) != ALLFOLD_OK) {
 #pragma omp critical(allfold_axis_stream)
             if (thread < failed) {
                 failed = thread;

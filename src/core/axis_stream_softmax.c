@@ -95,7 +95,7 @@ static allfold_status start_rows(struct worker *worker, struct lane *lane, struc
 {
     const struct normalisation *const n = worker->team->user;
     const struct axis_stream *const s = &n->s;
-    struct axis_task task = {worker, lane->queue, axis_stream_piece(s, lane->window.elements.first, 0), 0, NULL};
+    struct axis_task task = {.worker = worker, .queue = lane->queue, .piece = axis_stream_piece(s, lane->window.elements.first, 0)};
     task.ahead = s->stripes == 1 ? lane->window.ahead * s->outer * s->length * s->inner : 0;
     if (axis_stream_load(s, &task, error) != ALLFOLD_OK)
         return error->status;
@@ -111,7 +111,7 @@ static allfold_status start_segment(struct worker *worker, struct lane *lane, st
     const struct normalisation *const n = worker->team->user;
     const struct axis_stream *const s = &n->s;
     const uint64_t number = lane->window.elements.first, unit = n->batch->unit + number / s->segments, segment = number % s->segments;
-    struct axis_task task = {worker, lane->queue, axis_stream_piece(s, unit, segment), 0, NULL};
+    struct axis_task task = {.worker = worker, .queue = lane->queue, .piece = axis_stream_piece(s, unit, segment)};
     task.ahead = s->stripes == 1 ? u64_min(lane->window.ahead, s->segments - 1 - segment) * s->length * s->inner : 0;
     if (axis_stream_load(s, &task, error) != ALLFOLD_OK)
         return error->status;

@@ -79,12 +79,12 @@ static allfold_status store_row(const struct rows *rows, const struct fold_resul
         const struct rows_output *const output = &rows->outputs[i];
         if (output->values == NULL && output->indices == NULL)
             continue;
-        const struct fold_field *const field
-            = fold != ALLFOLD_STATS ? &found->fields[0] : field_of(found, statistics[i].name);
+        const struct fold_field *const only = found->field_count > 0 ? &found->fields[0] : NULL;
+        const struct fold_field *const field = fold != ALLFOLD_STATS ? only : field_of(found, statistics[i].name);
         const allfold_type type = rows_type(fold, i, rows->type, rows->call->result_type);
-        if (field == NULL && type_kind(type) != 'f')
-            return error_set(error, ALLFOLD_NO_VALUE, "%s of an empty axis does not exist, and no integer says so: ask for a floating-point "
-                             "result to get NaN", statistics[i].name);
+        if (field == NULL && output->values != NULL && type_kind(type) != 'f')
+            return error_set(error, ALLFOLD_NO_VALUE, "%s of no elements does not exist, and no integer says so: ask for a floating-point "
+                             "result to get NaN", fold == ALLFOLD_STATS ? statistics[i].name : allfold_fold_name(fold));
         if (output->values != NULL)
             store_value(output->values, place, type, field != NULL ? &field->value : &nan);
         if (output->indices != NULL)
@@ -127,6 +127,20 @@ static allfold_status refuse_result(const struct rows *rows, uint64_t r, const s
     return error_set(error, own->status, "result [%s]: %s", name, own->text);
 }
 
+/* The results of one row. Of one whose elements are all missing there may be none. */
+static allfold_status finish_row(const struct rows *rows, const struct folded *row, struct fold_results *found, struct error *error)
+{
+    struct error none = {0};
+    struct partial nothing;
+    if (rows->counts == NULL || row->count > 0)
+        return fold_finish(rows->call, row, found, error);
+    monoid_identity(fold_monoid(rows->call->fold, rows->call->level), row->type, &nothing);
+    found->field_count = 0;
+    if (fold_finish(rows->call, &(struct folded){row->type, 0, &nothing}, found, &none) != ALLFOLD_NO_VALUE && none.status != ALLFOLD_OK)
+        *error = none;
+    return error->status;
+}
+
 allfold_status rows_finish(const struct rows *rows, struct range range, struct error *error)
 {
     const size_t stride = partial_stride(fold_monoid(rows->call->fold, rows->call->level), rows->type);
@@ -134,8 +148,9 @@ allfold_status rows_finish(const struct rows *rows, struct range range, struct e
     struct error own = {0};
     for (uint64_t r = range.first; r < range.first + range.count; r++) {
         const uint64_t place = rows->first + r / rows->run * rows->step + r % rows->run;
-        const struct folded row = {rows->type, rows->count, (const struct partial *)(rows->partials + r * stride)};
-        if (fold_finish(rows->call, &row, &found, &own) != ALLFOLD_OK
+        const struct folded row = {rows->type, rows->counts != NULL ? rows->counts[r] : rows->count,
+                                   (const struct partial *)(rows->partials + r * stride)};
+        if (finish_row(rows, &row, &found, &own) != ALLFOLD_OK
             || store_row(rows, &found, place, &own) != ALLFOLD_OK)
             return refuse_result(rows, r, &own, error);
     }

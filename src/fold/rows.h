@@ -31,6 +31,7 @@ struct rows {
     allfold_type type;
     uint64_t count;              /* elements along the whole axis */
     const unsigned char *partials;
+    const uint64_t *counts;  /* of each result, where some are left out as missing: what a row of none does not have is NaN then; or NULL */
     const struct rows_output *outputs; /* allfold_result_count of them */
     uint64_t first, run, step;   /* result r goes to first + r / run * step + r % run */
     uint64_t whole_first, inner; /* among all results, of which a plane has `inner`, that is whole_first + r / run * inner + r % run:

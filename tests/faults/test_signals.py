@@ -184,26 +184,29 @@ ALONG = [(["mean", "planes.npy", "--axis=1"], 1, ["0:*>read:usr1:9", "0:*>checkp
          (["softmax", "columns.npy", "--axis=0"], 2, ["0:*>read:kill:12", "1:*>normalise:kill:9"])]
 
 
-def along(words, folder, name, ranks, fault=None, checkpoint=True):
+ALONG_DEVICE = (["mean", "row.npy", "--axis=1"], 1, ["0:*>checkpoint:kill:20"])
+
+
+def along(words, folder, name, ranks, fault=None, *, checkpoint=True, program=faults.FAULTY):
     """A run along an axis, and the bytes of what it wrote."""
     outputs = [os.path.join(folder, name + (".npz" if words[0] == "stats" else ".npy"))]
     outputs += [os.path.join(folder, name + ".values")] * (words[0] == "argmax")
     more = [f"--checkpoint={os.path.join(folder, 'ck')}", "--checkpoint-every=0", "--verbose"] * checkpoint
     more += ["-o", outputs[0]] + [f"--values={output}" for output in outputs[1:]]
-    run = faults.Launch(ranks if ranks > 1 else 0, [faults.FAULTY.path, *words, "--backend=cpu", "--threads=1", "--staging=4096", *more],
-                        {"ALLFOLD_FAULT": fault} if fault else {}).ended(30)
+    run = faults.Launch(ranks if ranks > 1 else 0, [program.path, *words, *program.words, "--threads=1", "--staging=4096", *more],
+                        {**program.environment, **({"ALLFOLD_FAULT": fault} if fault else {})}).ended(30)
     return run, [open(output, "rb").read() for output in outputs if run.status == 0]
 
 
-def resumes_along(folder, case):
+def resumes_along(folder, case, program=faults.FAULTY):
     words, ranks, ends = case
     words = [words[0], os.path.join(folder, words[1]), *words[2:]]
     with tempfile.TemporaryDirectory() as own:
-        whole, expected = along(words, own, "whole", ranks, checkpoint=False)
+        whole, expected = along(words, own, "whole", ranks, checkpoint=False, program=program)
         listing, runs = os.listdir(own), [whole]
         for end in ends:
-            runs.append(along(words, own, "y", ranks, end)[0])
-        last, found = along(words, own, "y", ranks)
+            runs.append(along(words, own, "y", ranks, end, program=program)[0])
+        last, found = along(words, own, "y", ranks, program=program)
         good = [run.status == faults.STOPPED if ":usr1:" in end else run.status not in (0, faults.HUNG) for run, end in zip(runs[1:], ends)]
         anew = ":rename:" in ends[-1].replace(">", ":") and "begins anew" in last.stderr
         right = last.status == 0 and found == expected and all(good) and ("the checkpoint has" in last.stderr or anew) \
@@ -211,13 +214,16 @@ def resumes_along(folder, case):
         return right, "\n".join(run.shown() for run in (*runs, last)) + f"{good} {os.listdir(own)}"
 
 
-def test_along(folder):
+def test_along(folder, programs):
     some = np.random.default_rng(3)
     for name, shape in (("planes", (64, 40, 30)), ("row", (1, 20000, 3)), ("columns", (3000, 40))):
         np.save(os.path.join(folder, name + ".npy"), some.standard_normal(shape).astype(np.float32))
     with ThreadPoolExecutor(faults.AT_ONCE) as pool:
         for case, (right, shown) in zip(ALONG, pool.map(lambda case: resumes_along(folder, case), ALONG)):
             tap.ok(right, f"checkpoint of {' '.join(case[0])} on {case[1]} ranks: the same bytes at last", shown)
+    for program in programs:
+        right, shown = resumes_along(folder, ALONG_DEVICE, program)
+        tap.ok(right, f"checkpoint of {' '.join(ALONG_DEVICE[0])}, {program.name}: the same bytes at last", shown)
     words = ["sum", os.path.join(folder, "planes.npy"), "--axis=1"]
     whole, expected = along(words, folder, "whole", 1, checkpoint=False)
     along(words, folder, "y", 1, "0:*>checkpoint:kill:9")
@@ -316,12 +322,13 @@ def main():
         x, y, z = (os.path.join(inputs, name) for name in ("x.npy", "y.npy", "z.npy"))
         for name, count in ((x, 100_000), (y, 100_000), (z, 100_001)):
             np.save(name, 1 + rng.standard_normal(count) / 1000)
-        for program in faults.devices("checkpoints"):
+        devices = faults.devices("checkpoints")
+        for program in devices:
             test_checkpoints([x], program)
         if not faults.CUDA_ONLY:
             faults.together(in_a_folder(test_signals), test_ignored, in_a_folder(test_last_look), in_a_folder(test_launcher), in_a_folder(test_killed),
                             in_a_folder(test_foreign, [y], [z]))
-            faults.together(lambda: test_checkpoints([x], faults.FAULTY), in_a_folder(test_softmax, [x]), in_a_folder(test_along),
+            faults.together(lambda: test_checkpoints([x], faults.FAULTY), in_a_folder(test_softmax, [x]), in_a_folder(test_along, devices),
                             in_a_folder(test_progress, False), in_a_folder(test_progress, True))
     tap.done()
 

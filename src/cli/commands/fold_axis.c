@@ -123,6 +123,7 @@ static void run(struct session *session, struct fold_axis *f)
     if (axes_take(session, &f->axes, &f->array) != ALLFOLD_OK)
         return;
     axes_result(&f->axes, input, settings->keepdims, f->shape);
+    f->array.omits = input->missing == MISSING_OMIT && encoding_has_missing(&input->encoding);
     f->call = (struct fold_call){.fold = (allfold_fold)settings->command->which, .nan = settings->nan, .result_type = settings->output_type,
                                  .ddof = settings->ddof};
     if (check(session, f, &session->error) != ALLFOLD_OK)
@@ -150,8 +151,6 @@ void fold_axis_run(struct session *session)
     session_describe(session, session->settings->operand);
     if (f.shape == NULL || f.files == NULL)
         error_set(&session->error, ALLFOLD_NO_MEMORY, "no memory to describe the results");
-    if (session->input.missing != MISSING_KEEP)
-        session->input.missing = MISSING_REFUSE; /* a row without some of its elements has another length */
     if (session_agree(session))
         run(session, &f);
     free(f.shape);
