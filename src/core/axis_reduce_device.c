@@ -1,5 +1,6 @@
 /* Results of a fold along an axis that the device finishes: see axis_reduce.h. It writes them to the caller's memory, if that is the
-   device's and no other rank needs them; else to a buffer, in a batch's order, from which they are copied to the arrays in host memory. */
+   device's and no other rank needs them, or if the device is the CPU; else to a buffer, in a batch's order, from which they are copied to
+   the arrays in host memory. */
 #include "core/axis_reduce.h"
 
 #include <string.h>
@@ -16,6 +17,8 @@ bool device_finishes(const struct reduction *r)
 /* Whether the device may write the caller's memory. */
 bool device_writes(const struct reduction *r)
 {
+    if (!r->axis.ctx->device->backend->own_memory)
+        return true;
     bool direct = r->axis.ctx->comm.size == 1 || r->axis.input->own_results || axis_is_exchanged(&r->axis);
     for (size_t i = 0; i < output_count(r); i++)
         direct = direct && (r->outputs[i].values == NULL || r->values_copied[i]) && (r->outputs[i].indices == NULL || r->indices_copied[i]);
@@ -170,7 +173,7 @@ static bool reduce_batch(const struct reduction *r, const struct axis_batch *bat
     struct queue *const queue = axis->queue;
     struct finishing f = finishing_of(r, batch, direct);
     struct axis_finish finish = finish_to(r, &f);
-    uint32_t *const refused = (uint32_t *)((char *)queue->staging + AXIS_BUFFER_BYTES - REFUSED_BYTES);
+    uint32_t of_host, *const refused = backend->own_memory ? (uint32_t *)((char *)queue->staging + AXIS_BUFFER_BYTES - REFUSED_BYTES) : &of_host;
     const void *found;
     *refused = 0;
     finish.refused = refused;

@@ -48,12 +48,23 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * sum, const V *x, uint32_t n, uint64_t 
 #define LANE(F) F(double, high, TERM_ZERO) F(double, low, 0.0)
 #define STEP(lane, x) NAME_FN(step)(&(lane)->high, &(lane)->low, x)
 #define SETTLE(lane, sum) (pair_add(&(sum)->total, (lane)->high), (sum)->total.low += (lane)->low, true)
+#define RESULT(lane) (is_finite((lane)->high) && (lane)->low != 0.0 ? (lane)->high + (lane)->low : (lane)->high)
 #else
 #define LANE(F) F(double, high, TERM_ZERO)
 #define STEP(lane, x) ((lane)->high += TERM((double)(x)))
 #define SETTLE(lane, sum) (pair_add(&(sum)->total, (lane)->high), true)
+#define RESULT(lane) ((lane)->high)
 #endif
+#define HOLDS(lane) ((void)(lane), true)
 #include "fold/columns_template.h"
+
+static bool NAME_FN(row_result)(const void *x, uint32_t n, double *result)
+{
+    FN(NAME) sum = NAME_FN(identity)();
+    NAME_FN(tile)(&sum, x, n, 0);
+    *result = pair_value(&sum.total);
+    return true;
+}
 #endif
 
 #else /* integers: exact */

@@ -10,7 +10,7 @@
 /* Independent accumulators in one thread: enough to fill the vector units of a CPU. A GPU has threads for that. The number is
    fixed, so that the order of additions, and with it the bits, do not depend on the instruction set. */
 #ifdef __CUDA_ARCH__
-#define FOLD_LANES 1 /* pair_add_lanes knows these two */
+#define FOLD_LANES 1
 #else
 #define FOLD_LANES 16
 #endif
@@ -116,31 +116,17 @@ HOST_DEVICE void pair_add_product(pair *sum, double x, double y)
     pair_add(sum, product);
     sum->low += fma(x, y, -product);
 }
-/* Adds the second half of some lanes' sums to the first. */
-HOST_DEVICE void lanes_halve(double *high, double *low, const int half)
+/* The sum of lanes, half to half: one after the other, each would wait for the one before. */
+HOST_DEVICE double lanes_total(double sum[FOLD_LANES])
 {
-    FOLD_SIMD
-    for (int lane = 0; lane < half; lane++) {
-        double error;
-        high[lane] = two_sum(high[lane], high[lane + half], &error);
-        low[lane] += low[lane + half] + error;
-    }
+    for (int half = FOLD_LANES / 2; half > 0; half /= 2)
+        FOLD_SIMD
+        for (int lane = 0; lane < half; lane++)
+            sum[lane] += sum[lane + half];
+    return sum[0];
 }
-/* Adds the sums of lanes, half to half: one after the other, each would wait for the one before. */
-HOST_DEVICE void pair_add_lanes(pair *sum, double high[FOLD_LANES])
-{
-#if FOLD_LANES == 16
-    double low[FOLD_LANES] = {0.0};
-    lanes_halve(high, low, 8);
-    lanes_halve(high, low, 4);
-    lanes_halve(high, low, 2);
-    lanes_halve(high, low, 1);
-    pair_add(sum, high[0]);
-    sum->low += low[0];
-#else
-    pair_add(sum, high[0]);
-#endif
-}
+/* Adds the sums of lanes. Each is rounded as often as it has terms: four roundings more are few. */
+HOST_DEVICE void pair_add_lanes(pair *sum, double lanes[FOLD_LANES]) { pair_add(sum, lanes_total(lanes)); }
 HOST_DEVICE bool is_finite(double x) { return x - x == 0.0; }
 HOST_DEVICE double pair_value(const pair *sum)
 {

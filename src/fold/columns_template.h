@@ -1,19 +1,24 @@
 /* Template: a fold of columns side by side. Each column has a lane of its own, so rows are read as they lie. NAME is the monoid.
    LANE(F) lists the fields of a lane: F(type, field, start). STEP(lane, x) takes an element. SETTLE(lane, partial) takes a run of them
    into the column's partial; it is false if the lane does not hold what it was given. PEEK(lane, x), if it is defined, is given the
-   elements of the first rows before any step, and OPEN(lane) follows. */
-#define FIELD_ARRAY(type, field, start) type field[FOLD_COLUMNS + 16]; /* no power of two, for rows are often one */
+   elements of the first rows before any step, and OPEN(lane) follows. RESULT(lane), if it is defined, is what a fold of the lane's
+   elements alone gives, as a double, HOLDS(lane) whether the lane holds them. */
+#define FIELD_ARRAY(type, field, start) type field[NAME_FN(lanes_columns) + 16]; /* no power of two, for rows are often one */
 #define FIELD(type, field, start) type field;
 #define FIELD_START(type, field, start) lanes->field[c] = (start);
 #define FIELD_LOAD(type, field, start) lane.field = lanes->field[c];
 #define FIELD_STORE(type, field, start) lanes->field[c] = lane.field;
 
 typedef struct {
-    LANE(FIELD_ARRAY)
-} NAME_FN(lanes);
-typedef struct {
     LANE(FIELD)
 } NAME_FN(lane);
+enum {
+    NAME_FN(lanes_wide) = sizeof(NAME_FN(lane)) > FOLD_NARROW,
+    NAME_FN(lanes_columns) = NAME_FN(lanes_wide) ? FOLD_COLUMNS / 2 : FOLD_COLUMNS
+};
+typedef struct {
+    LANE(FIELD_ARRAY)
+} NAME_FN(lanes);
 _Static_assert(sizeof(NAME_FN(lanes)) <= FOLD_LANES_BYTES, "more room is needed for lanes");
 
 /* Statements for the lanes of columns [from, to). */
@@ -42,24 +47,36 @@ static void NAME_FN(lanes_start)(void *restrict state, const struct fold_rows *r
 #endif
 }
 
-/* Takes FOLD_ROWS rows, or one. */
+/* Asks for the columns [from, to) of rows that come soon, by their numbers from rows->x on: some may lie behind these. */
+static inline void NAME_FN(lanes_prefetch)(const struct fold_rows *rows, struct range ahead, uint32_t from, uint32_t to)
+{
+    const V *const at = ahead.first < rows->count ? (const V *)rows->x + ahead.first * rows->stride
+                                                  : (const V *)rows->next + (ahead.first - rows->count) * rows->stride;
+    for (uint32_t r = 0; r < ahead.count; r++)
+        for (uint32_t c = from; c < to; c += 64 / sizeof(V))
+            FOLD_PREFETCH(at + r * rows->stride + c);
+}
+
+/* One row at a time is one stream of reads. But lanes are then loaded and stored for each: not if they are wide, or so few that a load
+   would wait for the store before. */
 static void NAME_FN(lanes_take)(void *restrict state, const struct fold_rows *rows)
 {
     NAME_FN(lanes) *const restrict lanes = state;
     const V *restrict x = rows->x;
     const size_t stride = rows->stride;
-    const uint32_t columns = rows->columns;
-    if (rows->count == 1) {
-        FOR_LANES(0, columns, STEP(&lane, x[c]);)
-        return;
-    }
-    for (uint32_t start = 0; start < columns; start += FOLD_NEAR) {
-        const uint32_t end = columns - start < FOLD_NEAR ? columns : start + FOLD_NEAR;
-        for (uint32_t row = FOLD_ROWS; row < 2 * FOLD_ROWS; row++)
-            for (uint32_t c = start; c < end; c += 64 / sizeof *x)
-                FOLD_PREFETCH(&x[row * stride + c]);
-        FOR_LANES(start, end, STEP(&lane, x[c]); STEP(&lane, x[stride + c]); STEP(&lane, x[2 * stride + c]);
-                  STEP(&lane, x[3 * stride + c]);)
+    const uint32_t columns = rows->columns, most = NAME_FN(lanes_wide) || columns <= FOLD_FEW ? FOLD_ROWS : 1;
+    for (uint32_t row = 0, taken; row < rows->count; row += taken, x += taken * stride) {
+        taken = rows->count - row < most ? 1 : most;
+        for (uint32_t start = 0; start < columns; start += FOLD_NEAR) {
+            const uint32_t end = columns - start < FOLD_NEAR ? columns : start + FOLD_NEAR;
+            if (rows->next != NULL)
+                NAME_FN(lanes_prefetch)(rows, (struct range){row + (most > 1 ? most : 2), taken}, start, end);
+            if (taken == 1)
+                FOR_LANES(start, end, STEP(&lane, x[c]);)
+            else
+                FOR_LANES(start, end, STEP(&lane, x[c]); STEP(&lane, x[stride + c]); STEP(&lane, x[2 * stride + c]);
+                          STEP(&lane, x[3 * stride + c]);)
+        }
     }
 }
 
@@ -70,6 +87,20 @@ static bool NAME_FN(lanes_settle)(const void *state, uint32_t c, void *partial)
     LANE(FIELD_LOAD)
     return SETTLE(&lane, (FN(NAME) *)partial);
 }
+
+#ifdef RESULT
+static void NAME_FN(lanes_results)(const void *restrict state, uint32_t columns, double *restrict results, unsigned char *restrict held)
+{
+    const NAME_FN(lanes) *const restrict lanes = state;
+    FOLD_SIMD
+    for (uint32_t c = 0; c < columns; c++) {
+        NAME_FN(lane) lane;
+        LANE(FIELD_LOAD)
+        results[c] = RESULT(&lane);
+        held[c] = HOLDS(&lane);
+    }
+}
+#endif
 #undef FIELD_ARRAY
 #undef FIELD
 #undef FIELD_START
@@ -81,3 +112,5 @@ static bool NAME_FN(lanes_settle)(const void *state, uint32_t c, void *partial)
 #undef SETTLE
 #undef PEEK
 #undef OPEN
+#undef RESULT
+#undef HOLDS

@@ -378,22 +378,28 @@ HOST_DEVICE void exact_span_start(struct exact_span *span)
     } while (0)
 
 /* Whether no sum of them, EXACT_PLAIN at most, is rounded. They are multiples of 2^u, u from the lowest bit that is set in any of
-   them, and less than 2^t, t = *below. If t + 11 - u is at most 53, a sum of 2^11 of them has no more bits than a double. False
-   also if all are zeros, or if there is NaN or an infinity. */
+   them, and less than 2^t. If t + 11 - u is at most 53, a sum of 2^11 of them has no more bits than a double. True also of zeros
+   alone, and false if there is NaN or an infinity. */
+HOST_DEVICE bool exact_bits_are_narrow(uint32_t largest, uint32_t before, uint32_t all)
+{
+    const uint32_t fractions = all | 1u << 23, lowest = fractions & (0 - fractions);
+    const int32_t zeros = (int32_t)(f32_bits((float)(int32_t)lowest) >> 23) - 127; /* trailing zeros that all fractions share */
+    const int32_t biased = (int32_t)(largest >> 23), least = (int32_t)((before + 1) >> 23);
+    const int32_t t = biased - 126, u = (least > 0 ? least : 1) - 150 + zeros; /* subnormal numbers are as if of 1 */
+    return largest == 0 || (biased < 0xff && t + 11 - u <= 53);
+}
+
+/* The same of some lanes. They are less than 2^*below. */
 HOST_DEVICE bool exact_span_is_narrow(const struct exact_span *span, int32_t *below)
 {
-    uint32_t largest = 0, before = ~0u, all = 1u << 23, zeros = 0;
+    uint32_t largest = 0, before = ~0u, all = 0;
     for (int lane = 0; lane < FOLD_LANES; lane++) {
         largest = span->largest[lane] > largest ? span->largest[lane] : largest;
         before = span->before[lane] < before ? span->before[lane] : before;
         all |= span->all[lane];
     }
-    for (uint32_t rest = all; (rest & 1) == 0; rest >>= 1) /* trailing zeros that all fractions share */
-        zeros++;
-    const int32_t biased = (int32_t)(largest >> 23), least = (int32_t)((before + 1) >> 23);
-    const int32_t t = biased - 126, u = (least > 0 ? least : 1) - 150 + (int32_t)zeros; /* subnormal numbers are as if of 1 */
-    *below = t;
-    return largest != 0 && biased < 0xff && t + 11 - u <= 53;
+    *below = (int32_t)(largest >> 23) - 126;
+    return exact_bits_are_narrow(largest, before, all);
 }
 
 /* The windows of one thread, each in as many lanes as the thread has. Closed while bias[0] is 0. */

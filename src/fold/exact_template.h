@@ -243,20 +243,22 @@ HOST_DEVICE void NAME_FN(finish_accumulator)(FN_EXPAND(FN(NAME), accumulator) * 
 #endif
 
 #if (defined(BINS) || defined(SQUARES)) && !defined(__CUDA_ARCH__)
-/* Adds terms as they are, if the bits of elements show that no sum of them is rounded. n is at most EXACT_PLAIN. Squares have
-   twice the bits and two parts, t and u being as in exact_span_is_narrow. The first parts are multiples of 2^(2t - 42), and 2^11
-   of them are below 2^(2t + 11). The second parts are the rest, at most 2^(2t - 43) each and multiples of 2^2u: 2t - 32 - 2u bits
-   together. That is less than 53 if t + 11 - u is at most 53. */
-HOST_DEVICE bool NAME_FN(plain)(struct exact_accumulator *accumulator, struct exact_sink *sink, ARRAY x, uint32_t n)
-{
 #ifdef SQUARES
-    enum { PARTS = 2 };
+enum { NAME_FN(parts) = 2 };
 #else
-    enum { PARTS = 1 };
+enum { NAME_FN(parts) = 1 };
 #endif
-    double sums[PARTS][FOLD_LANES] = {{0.0}};
+/* Adds terms as they are to sums that are exact, if the bits of elements show that none is rounded. n is at most EXACT_PLAIN. A sum of
+   -0.0 alone is -0.0. Squares have twice the bits and two parts, t and u being as in exact_bits_are_narrow. The first parts are
+   multiples of 2^(2t - 42), and 2^11 of them are below 2^(2t + 11). The second parts are the rest, at most 2^(2t - 43) each and
+   multiples of 2^2u: 2t - 32 - 2u bits together. That is less than 53 if t + 11 - u is at most 53. */
+HOST_DEVICE bool NAME_FN(plain_sums)(ARRAY x, uint32_t n, double total[NAME_FN(parts)])
+{
+    double sums[NAME_FN(parts)][FOLD_LANES];
     struct exact_span span;
-    int32_t below, exponent;
+    int32_t below;
+    for (int lane = 0; lane < NAME_FN(parts) * FOLD_LANES; lane++)
+        sums[lane / FOLD_LANES][lane % FOLD_LANES] = ZERO_IDENTITY;
     exact_span_start(&span);
     FOLD_FOR_LANES(n, i, lane, {
         EXACT_SPAN_TAKE(span, lane, x[i]);
@@ -274,13 +276,22 @@ HOST_DEVICE bool NAME_FN(plain)(struct exact_accumulator *accumulator, struct ex
         sums[1][lane] += term - high;
     });
 #endif
-    for (int part = 0; part < PARTS; part++) {
-        for (int lane = 1; lane < FOLD_LANES; lane++)
-            sums[part][0] += sums[part][lane];
-        const int64_t total = exact_integer(sums[part][0], &exponent);
+    for (int part = 0; part < NAME_FN(parts); part++)
+        total[part] = lanes_total(sums[part]);
+    return true;
+}
+
+HOST_DEVICE bool NAME_FN(plain)(struct exact_accumulator *accumulator, struct exact_sink *sink, ARRAY x, uint32_t n)
+{
+    double sums[NAME_FN(parts)];
+    int32_t exponent;
+    if (!NAME_FN(plain_sums)(x, n, sums))
+        return false;
+    for (int part = 0; part < NAME_FN(parts); part++) {
+        const int64_t total = exact_integer(sums[part], &exponent);
         exact_add_integer(sink, total, exponent);
     }
-    accumulator->not_minus_zero = true;
+    accumulator->not_minus_zero |= f64_bits(sums[0]) != f64_bits(-0.0);
     return true;
 }
 #else
@@ -331,8 +342,38 @@ static void NAME_FN(lanes_close)(void *partial)
     exact_sink_normalise(&sink);
 }
 
-#if VALUE_FLOAT
-/* A lane has the windows of a column, opened for the largest of its first elements. */
+#ifdef BINS
+/* A lane has what `plain` needs: a sum, and what the bits of elements have in common. */
+static bool NAME_FN(settle)(FN(NAME) *restrict partial, double sum)
+{
+    const struct exact_sink sink = exact_sink_of(partial->words, 1, LIMBS, LOWEST);
+    int32_t exponent;
+    const int64_t total = exact_integer(sum, &exponent);
+    exact_add_integer(&sink, total, exponent);
+    exact_count(&sink, EXACT_NOT_MINUS_ZERO, f64_bits(sum) != f64_bits(-0.0));
+    return true;
+}
+#define LANE(F) F(double, sum, ZERO_IDENTITY) F(uint32_t, largest, 0) F(uint32_t, before, ~0u) F(uint32_t, all, 0)
+#define STEP(lane, x)                                                                          \
+    do {                                                                                       \
+        const uint32_t magnitude = f32_bits(x) & 0x7fffffffu, before = magnitude - 1;          \
+        (lane)->largest = magnitude > (lane)->largest ? magnitude : (lane)->largest;           \
+        (lane)->before = before < (lane)->before ? before : (lane)->before;                    \
+        (lane)->all |= magnitude;                                                              \
+        (lane)->sum += TERM(x);                                                                \
+    } while (0)
+#define HOLDS(lane) exact_bits_are_narrow((lane)->largest, (lane)->before, (lane)->all)
+#define SETTLE(lane, partial) (HOLDS(lane) && NAME_FN(settle)(partial, (lane)->sum))
+#define RESULT(lane) ((lane)->sum)
+#include "fold/columns_template.h"
+
+static bool NAME_FN(row_result)(const void *x, uint32_t n, double *result)
+{
+    return n <= EXACT_PLAIN && NAME_FN(plain_sums)(x, n, result);
+}
+
+#elif VALUE_FLOAT
+/* A lane has two windows, opened for the largest of its first elements. */
 enum { NAME_FN(least) = (LOWEST + 52 > -1022 ? LOWEST + 52 : -1022) + 1023 };
 static double NAME_FN(bias)(double largest)
 {
@@ -340,7 +381,6 @@ static double NAME_FN(bias)(double largest)
     const int64_t least = exponent < NAME_FN(least) ? NAME_FN(least) : exponent;
     return f64_from_bits((uint64_t)(least > 2046 ? 2046 : least) << 52 | 1ull << 51);
 }
-#if WINDOWS > 1
 /* The second window's. */
 static double NAME_FN(low_bias)(double bias)
 {
@@ -348,7 +388,6 @@ static double NAME_FN(low_bias)(double bias)
     const int64_t least = (int64_t)NAME_FN(least) << 52 | 1ll << 51;
     return f64_from_bits((uint64_t)(bits > least ? bits : least));
 }
-#endif
 /* Adds what is between a window and its bias. */
 static bool NAME_FN(add_window)(const struct exact_sink *sink, double sum, double bias)
 {
@@ -363,9 +402,7 @@ static bool NAME_FN(settle)(FN(NAME) * sum, const double windows[2], double bias
     if (outside >> 52 != 0)
         return false;
     bool any = NAME_FN(add_window)(&sink, windows[0], bias);
-#if WINDOWS > 1
     any |= NAME_FN(add_window)(&sink, windows[1], NAME_FN(low_bias)(bias));
-#endif
     exact_count(&sink, EXACT_NOT_MINUS_ZERO, any || not_minus_zero);
     return any || not_minus_zero;
 }
@@ -375,7 +412,6 @@ static bool NAME_FN(settle)(FN(NAME) * sum, const double windows[2], double bias
         (lane)->sum = magnitude > (lane)->sum ? magnitude : (lane)->sum; \
         (lane)->not_minus_zero |= f64_bits(term) ^ 1ull << 63;           \
     } while (0)
-#if WINDOWS > 1
 #define LANE(F) \
     F(double, sum, 0.0) F(double, low, 0.0) F(double, bias, 0.0) F(uint64_t, outside, 0) F(uint64_t, not_minus_zero, 0)
 #define OPEN(lane) \
@@ -386,24 +422,19 @@ static bool NAME_FN(settle)(FN(NAME) * sum, const double windows[2], double bias
         EXACT_STEP((lane)->sum, (lane)->bias, rest, (lane)->outside);                           \
         EXACT_LAST((lane)->low, , NAME_FN(low_bias)((lane)->bias), rest, (lane)->outside);      \
     } while (0)
-#define WINDOWS_OF(lane) ((const double[2]){(lane)->sum, (lane)->low})
-#else
-#define LANE(F) F(double, sum, 0.0) F(double, bias, 0.0) F(uint64_t, outside, 0) F(uint64_t, not_minus_zero, 0)
-#define OPEN(lane) ((lane)->bias = (lane)->sum = NAME_FN(bias)((lane)->sum))
-#define STEP(lane, x)                                                        \
-    do {                                                                     \
-        double rest = TERM(x);                                               \
-        EXACT_LAST((lane)->sum, , (lane)->bias, rest, (lane)->outside);      \
-    } while (0)
-#define WINDOWS_OF(lane) ((const double[2]){(lane)->sum, 0.0})
+#define SETTLE(lane, partial)                                                                                      \
+    NAME_FN(settle)(partial, (const double[2]){(lane)->sum, (lane)->low}, (lane)->bias, (lane)->outside, \
+                    (lane)->not_minus_zero != 0)
+#ifndef SQUARES /* windows hold multiples of their last bits that are doubles, so there is one rounding */
+#define HOLDS(lane) ((lane)->outside >> 52 == 0 && (lane)->not_minus_zero != 0)
+#define RESULT(lane) (((lane)->sum - (lane)->bias) + ((lane)->low - NAME_FN(low_bias)((lane)->bias)))
 #endif
-#define SETTLE(lane, sum) NAME_FN(settle)(sum, WINDOWS_OF(lane), (lane)->bias, (lane)->outside, (lane)->not_minus_zero != 0)
 #include "fold/columns_template.h"
-#undef WINDOWS_OF
 
 #else
 /* Those of the exact sum of integers. */
 #define BASE_FN(x) FN_EXPAND(BASE, FN_EXPAND(x, VALUE))
+enum { NAME_FN(lanes_columns) = BASE_FN(lanes_columns) };
 static void NAME_FN(lanes_start)(void *state, const struct fold_rows *rows) { BASE_FN(lanes_start)(state, rows); }
 static void NAME_FN(lanes_take)(void *state, const struct fold_rows *rows) { BASE_FN(lanes_take)(state, rows); }
 static bool NAME_FN(lanes_settle)(const void *state, uint32_t c, void *partial)

@@ -5,8 +5,10 @@
 
 #include "base/host.h"
 #include "fold/exponential.h"
+#include "fold/rows.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     CHUNKS_MAX = 64,       /* of some columns: their partials fit where those of BLOCKS_MAX blocks do */
@@ -14,6 +16,7 @@ enum {
     CHUNK_LEAST = 8192,    /* elements of a column in a chunk */
     COLUMN_PIECE = 2048,   /* elements of a column that softmax's second pass takes at a time */
     UNITS_A_THREAD = 4,    /* with fewer, threads take pieces */
+    ROWS_MAX = 1024,       /* that are folded and finished at a time */
     RESULT_COST = 64       /* a result costs no less than this number of elements */
 };
 _Static_assert(CHUNKS_MAX * COLUMNS_ACROSS <= BLOCKS_MAX, "room for the partials of chunks");
@@ -23,6 +26,8 @@ struct cpu_scratch {
     struct column_buffers buffers;
     struct partial partials[COLUMNS_ACROSS], next[COLUMNS_ACROSS]; /* of more columns, if they are short */
     struct softmax_constants constants[COLUMNS_ACROSS];
+    double results[COLUMNS_MAX];
+    unsigned char held[COLUMNS_MAX]; /* as in side_by_side */
 };
 
 /* The most threads that a queue has: one that elements stream through is worked on by the thread that calls. */
@@ -118,8 +123,9 @@ struct folding {
     const struct queue *queue;
     const struct axis_work *work;
     struct units units;
-    size_t stride; /* of partials */
-    bool alone;    /* there is no team: the thread that calls may be any of another one */
+    size_t stride;   /* of partials */
+    bool alone;      /* there is no team: the thread that calls may be any of another one */
+    bool is_direct;  /* results are finished here, and may be what loops give as such */
 };
 
 static struct cpu_scratch *own_scratch(const struct folding *f)
@@ -127,10 +133,10 @@ static struct cpu_scratch *own_scratch(const struct folding *f)
     return &((const struct cpu_queue *)f->queue)->scratch[f->alone ? 0 : host_thread()];
 }
 
-static void set_identities(const struct folding *f, uint32_t columns, unsigned char *partials)
+/* The partials of the results from `first` on, if they are not finished here. */
+static unsigned char *partials_at(const struct folding *f, uint64_t first)
 {
-    for (uint32_t c = 0; c < columns; c++)
-        monoid_identity(f->work->monoid, f->work->type, (struct partial *)(partials + c * f->stride));
+    return (unsigned char *)f->work->partials + first * f->stride;
 }
 
 static void combine(const struct folding *f, uint32_t columns, unsigned char *a, const unsigned char *b)
@@ -153,49 +159,107 @@ static void fold_piece(const struct folding *f, const struct unit *unit, uint64_
         cpu_fold_block(loops, &row, range, (struct partial *)partials);
         return;
     }
-    const struct columns columns = {work->type, (const char *)work->x + (unit->at + range.first * box->axis_stride) * bytes,
-                                    range.count, box->axis_stride, unit->columns};
-    set_identities(f, unit->columns, partials);
-    loops->fold_columns(work->monoid, &columns, work->first + range.first, partials, &own_scratch(f)->buffers);
+    struct cpu_scratch *const scratch = own_scratch(f);
+    const struct side_by_side columns = {
+        .monoid = work->monoid, .first = work->first + range.first, .partials = partials, .buffers = &scratch->buffers,
+        .x = {work->type, (const char *)work->x + (unit->at + range.first * box->axis_stride) * bytes, range.count, box->axis_stride,
+              unit->columns},
+        .results = f->is_direct ? scratch->results : NULL, .held = f->is_direct ? scratch->held : NULL};
+    loops->fold_columns(&columns);
 }
 
 /* Folds a unit, by the thread that calls. */
 static void fold_unit(const struct folding *f, const struct unit *unit, unsigned char *partials)
 {
     unsigned char *const next = own_scratch(f)->next[0].bytes;
-    if (f->units.pieces == 1) {
-        fold_piece(f, unit, 0, partials);
-        return;
-    }
-    set_identities(f, unit->columns, partials);
-    for (uint64_t piece = 0; piece < f->units.pieces; piece++) {
+    fold_piece(f, unit, 0, partials);
+    for (uint64_t piece = 1; piece < f->units.pieces; piece++) {
         fold_piece(f, unit, piece, next);
         combine(f, unit->columns, partials, next);
+    }
+}
+
+/* Finishes some results, whose places are neighbours, as rows_finish does. held: NULL, or of which the loops gave the result. */
+static void finish_run(const struct folding *f, const struct rows *rows, const double *results, const unsigned char *held)
+{
+    double *const values = rows->outputs[0].values;
+    struct error ignored = {0};
+    for (uint64_t r = 0, end; r < rows->run; r = end) {
+        for (end = r; end < rows->run && held != NULL && held[end]; end++)
+            values[rows->first + end] = rows->call->fold == ALLFOLD_MEAN ? results[end] / (double)rows->count : results[end];
+        const uint64_t others = end;
+        while (end < rows->run && (held == NULL || !held[end]))
+            end++;
+        if (others < end && rows_finish(rows, (struct range){others, end - others}, &ignored) != ALLFOLD_OK)
+            __atomic_store_n(f->work->finish->refused, 1, __ATOMIC_RELAXED);
+    }
+}
+
+/* Finishes the results [first, first + count) that were folded last, if that is asked for. */
+static void finish(const struct folding *f, uint64_t first, uint64_t count, const unsigned char *partials)
+{
+    const struct axis_finish *const to = f->work->finish;
+    if (to == NULL)
+        return;
+    const struct cpu_scratch *const scratch = own_scratch(f);
+    const bool floating = type_kind(f->work->type) == 'f';
+    const struct fold_call call = {.fold = to->fold, .level = to->level, .nan = to->nan, .ddof = to->ddof,
+                                   .result_type = floating ? to->format : ALLFOLD_TYPE_NONE};
+    struct rows_output outputs[FOLD_RESULTS_MAX] = {{NULL, NULL}};
+    for (size_t i = 0; i < to->outputs; i++)
+        outputs[i] = (struct rows_output){to->of[i].values, to->of[i].indices};
+    struct rows rows = {.call = &call, .type = f->work->type, .count = to->count, .outputs = outputs, .inner = 1};
+    for (uint64_t done = 0; done < count; done += rows.run) {
+        const uint64_t r = first + done;
+        rows.first = to->first + r / to->run * to->step + r % to->run;
+        rows.run = rows.step = to->step == to->run ? count - done : u64_min(count - done, to->run - r % to->run);
+        rows.partials = partials + done * f->stride;
+        finish_run(f, &rows, scratch->results + done, f->is_direct ? scratch->held + done : NULL);
+    }
+}
+
+/* Folds rows that are one piece each, and finishes them. */
+static void fold_rows(const struct folding *f, struct range numbers)
+{
+    const struct axis_work *const work = f->work;
+    const struct box *const box = &f->units.box;
+    struct cpu_scratch *const scratch = own_scratch(f);
+    const uint64_t most = work->finish == NULL ? UINT32_MAX : u64_min(ROWS_MAX, STRIPE_BYTES / f->stride);
+    struct side_by_side rows = {.monoid = work->monoid, .first = work->first, .buffers = &scratch->buffers,
+                                .results = f->is_direct ? scratch->results : NULL, .held = f->is_direct ? scratch->held : NULL};
+    for (uint64_t done = 0, count; done < numbers.count; done += count) {
+        const uint64_t first = numbers.first + done;
+        count = u64_min(most, numbers.count - done);
+        rows.x = (struct columns){work->type, (const char *)work->x + first * box->outer_stride * allfold_type_bytes(work->type),
+                                  box->length, box->outer_stride, (uint32_t)count};
+        rows.partials = work->finish == NULL ? partials_at(f, first) : scratch->partials[0].bytes;
+        cpu_loops_of(f->queue)->fold_rows(&rows);
+        finish(f, first, count, rows.partials);
     }
 }
 
 /* Folds the units of the range, by the thread that calls. */
 static void fold_units(const struct folding *f, struct range numbers)
 {
-    const struct axis_work *const work = f->work;
-    const struct box *const box = &f->units.box;
     if (f->units.rows && f->units.pieces == 1) {
-        const char *const x = (const char *)work->x + numbers.first * box->outer_stride * allfold_type_bytes(work->type);
-        const struct work row = {work->monoid, work->type, x, box->length, work->first, NULL};
-        cpu_loops_of(f->queue)->fold_rows(&row, numbers.count, box->outer_stride, (unsigned char *)work->partials + numbers.first * f->stride);
+        fold_rows(f, numbers);
         return;
     }
     for (uint64_t number = numbers.first; number < numbers.first + numbers.count; number++) {
         const struct unit unit = unit_at(&f->units, number, 0);
-        fold_unit(f, &unit, (unsigned char *)work->partials + unit.first * f->stride);
+        unsigned char *const partials
+            = f->work->finish == NULL ? partials_at(f, unit.first) : own_scratch(f)->partials[0].bytes;
+        fold_unit(f, &unit, partials);
+        finish(f, unit.first, unit.columns, partials);
     }
 }
 
-/* Folds the units of the range: threads take pieces. A piece's partials take piece_bytes of the queue's blocks. */
+/* Folds the units of the range: threads take pieces. A piece's partials take piece_bytes of the queue's blocks. The results of a unit,
+   too, are cut, into parts of COLUMNS_ACROSS: they are combined, and finished. */
 static void fold_shared(const struct folding *f, struct range numbers, size_t piece_bytes)
 {
     unsigned char *const blocks = ((const struct cpu_queue *)f->queue)->blocks;
-    const uint64_t pieces = f->units.pieces;
+    const uint64_t pieces = f->units.pieces, parts = (f->units.width + COLUMNS_ACROSS - 1) / COLUMNS_ACROSS;
 #pragma omp parallel num_threads(f->queue->device->threads)
     {
 #pragma omp for schedule(static)
@@ -204,30 +268,58 @@ static void fold_shared(const struct folding *f, struct range numbers, size_t pi
             fold_piece(f, &unit, i % pieces, blocks + i * piece_bytes);
         }
 #pragma omp for schedule(static)
-        for (uint64_t u = 0; u < numbers.count; u++) {
-            const struct unit unit = unit_at(&f->units, numbers.first + u, 0);
-            unsigned char *const partials = (unsigned char *)f->work->partials + unit.first * f->stride;
-            set_identities(f, unit.columns, partials);
-            for (uint64_t i = u * pieces; i < (u + 1) * pieces; i++)
-                combine(f, unit.columns, partials, blocks + i * piece_bytes);
+        for (uint64_t i = 0; i < numbers.count * parts; i++) {
+            const struct unit unit = unit_at(&f->units, numbers.first + i / parts, 0);
+            const uint64_t from = i % parts * COLUMNS_ACROSS;
+            if (from >= unit.columns)
+                continue;
+            const uint32_t columns = (uint32_t)u64_min(unit.columns - from, COLUMNS_ACROSS);
+            unsigned char *const own = blocks + i / parts * pieces * piece_bytes + from * f->stride;
+            for (uint64_t piece = 1; piece < pieces; piece++)
+                combine(f, columns, own, own + piece * piece_bytes);
+            if (f->work->finish == NULL)
+                memcpy(partials_at(f, unit.first + from), own, columns * f->stride);
+            finish(f, unit.first + from, columns, own);
         }
     }
 }
 
-/* Columns for a unit: many, so that long runs of each row are read; fewer, if short columns are to occupy all threads. */
+/* Columns for a unit: many, so that long runs of each row are read; fewer, if that gives all threads as many units. */
 static uint64_t width_of(const struct units *units, size_t stride, int threads)
 {
     const uint64_t most = u64_min(COLUMNS_MAX, STRIPE_BYTES / stride / COLUMNS_ACROSS * COLUMNS_ACROSS);
-    const uint64_t even = units->box.outer * units->box.inner / ((uint64_t)threads * UNITS_A_THREAD) / COLUMNS_ACROSS * COLUMNS_ACROSS;
-    return threads > 1 && units->pieces == 1 ? u64_max(COLUMNS_ACROSS, u64_min(even, most)) : most;
+    const uint64_t stripes = (units->box.inner + most - 1) / most, t = (uint64_t)threads;
+    if (threads == 1 || units->pieces > 1 || units->box.outer >= t * UNITS_A_THREAD)
+        return most;
+    const uint64_t even = (units->box.inner + (stripes + t - 1) / t * t - 1) / ((stripes + t - 1) / t * t);
+    return u64_max(COLUMNS_ACROSS, (even + COLUMNS_ACROSS - 1) / COLUMNS_ACROSS * COLUMNS_ACROSS);
+}
+
+/* Whether the loops may give the results, as f64, of sums and extremes. That of mean is divided: a sum must then be exact in f64, or need not be. */
+static bool is_direct(const struct folding *f)
+{
+    const struct axis_finish *const to = f->work->finish;
+    if (to == NULL || f->units.pieces > 1 || type_kind(f->work->type) != 'f' || to->format != ALLFOLD_F64
+        || to->nan != ALLFOLD_NAN_PROPAGATE || to->of[0].values == NULL)
+        return false;
+    switch (to->fold) {
+    case ALLFOLD_SUM:
+    case ALLFOLD_NORM1:
+    case ALLFOLD_NORMINF:
+    case ALLFOLD_MIN:
+    case ALLFOLD_MAX: return true;
+    case ALLFOLD_MEAN: return to->level == ALLFOLD_LEVEL_FAST || type_value(f->work->type) == VALUE_f32;
+    default: return false;
+    }
 }
 
 allfold_status cpu_fold_axis(struct queue *queue, const struct axis_work *work, struct error *error)
 {
-    struct folding f = {queue, work, units_of(&work->box), partial_stride(work->monoid, work->type), false};
+    struct folding f = {queue, work, units_of(&work->box), partial_stride(work->monoid, work->type), false, false};
     struct units *const units = &f.units;
     const int threads = threads_of(queue, units);
     widen(units, width_of(units, f.stride, threads));
+    f.is_direct = is_direct(&f);
     if (open_scratch(queue, error) != ALLFOLD_OK)
         return error->status;
     if (is_shared(units, threads)) {
@@ -300,7 +392,7 @@ bool cpu_softmax_axis(struct queue *queue, const struct softmax_axis_work *work,
 {
     const enum monoid monoid = softmax_monoid(work->x_type, work->y_type, work->logarithm, work->level);
     const struct axis_work fold = {.monoid = monoid, .type = work->x_type, .x = work->x, .box = work->box};
-    const struct folding f = {queue, &fold, softmax_units(work), partial_stride(monoid, work->x_type), false};
+    const struct folding f = {queue, &fold, softmax_units(work), partial_stride(monoid, work->x_type), false, false};
     const int threads = threads_of(queue, &f.units);
     if (is_shared(&f.units, threads))
         return false;

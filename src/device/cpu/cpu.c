@@ -230,6 +230,7 @@ const struct backend backend_cpu = {
     .id = ALLFOLD_BACKEND_CPU,
     .name = "cpu",
     .devices = "CPU",
+    .finishes_axes = true,
     .visible = cpu_visible,
     .open = cpu_open,
     .budget = cpu_budget,

@@ -112,26 +112,6 @@ static void fold(const struct work *work, struct partial *partial)
         fold_converted(work, &to, partial->bytes);
 }
 
-static void fold_rows(const struct work *row, uint64_t count, uint64_t stride, unsigned char *partials)
-{
-    const struct conversion to = conversion_of(row->monoid, row->type);
-    const size_t bytes = partial_stride(row->monoid, row->type), used = monoid_bytes(row->monoid, row->type);
-    tile_function *const tile = tiles[row->monoid][to.value];
-    const struct range range = {row->first, row->n};
-    struct partial identity;
-    struct work next = *row;
-    monoid_identity(row->monoid, row->type, &identity);
-    for (uint64_t r = 0; r < count; r++) {
-        void *const partial = partials + r * bytes;
-        next.x = (const char *)row->x + r * stride * types[row->type].element_bytes;
-        memcpy(partial, identity.bytes, used);
-        if (to.convert == NULL)
-            tile(partial, next.x, NULL, &range);
-        else
-            fold_converted(&next, &to, partial);
-    }
-}
-
 /* Rounding results to what is asked for. */
 typedef void round_f64_function(void *y, const double *results, uint32_t n);
 #define DEFINE(name)                                                              \
@@ -270,16 +250,20 @@ static void columns_take(const struct columns *x, const struct conversion *conve
     }
 }
 
-/* Folds columns as they lie: columns_template.h. No `take`: there is no such way. */
+/* Folds side by side: columns_template.h. No `take`: there is no such way. */
 struct lanes {
+    uint32_t columns; /* at most */
     void (*start)(void *state, const struct fold_rows *rows);
     void (*take)(void *state, const struct fold_rows *rows);
     bool (*settle)(const void *state, uint32_t c, void *partial);
     void (*close)(void *partial); /* or NULL: propagates carries */
 };
-#define OPEN_LANES(monoid, value) [VALUE_##value] = {monoid##_lanes_start_##value, monoid##_lanes_take_##value, monoid##_lanes_settle_##value, NULL},
-#define CLOSED_LANES(monoid, value) \
-    [VALUE_##value] = {monoid##_lanes_start_##value, monoid##_lanes_take_##value, monoid##_lanes_settle_##value, monoid##_lanes_close_##value},
+#define OPEN_LANES(monoid, value)                                                                      \
+    [VALUE_##value] = {monoid##_lanes_columns_##value, monoid##_lanes_start_##value, monoid##_lanes_take_##value, \
+                       monoid##_lanes_settle_##value, NULL},
+#define CLOSED_LANES(monoid, value)                                                                    \
+    [VALUE_##value] = {monoid##_lanes_columns_##value, monoid##_lanes_start_##value, monoid##_lanes_take_##value, \
+                       monoid##_lanes_settle_##value, monoid##_lanes_close_##value},
 static const struct lanes lanes[MONOID_COUNT][VALUE_COUNT] = {
     [MONOID_sum] = {VALUES(OPEN_LANES, sum)},
     [MONOID_min] = {VALUES(OPEN_LANES, min)},
@@ -294,89 +278,297 @@ static const struct lanes lanes[MONOID_COUNT][VALUE_COUNT] = {
 #undef OPEN_LANES
 #undef CLOSED_LANES
 
-/* What folds of columns are given. */
-struct column_fold {
-    enum monoid monoid;
-    const struct columns *x;
+/* Results without partials: of lanes, and of a row. NULL: there are none. */
+struct direct {
+    void (*lanes)(const void *state, uint32_t columns, double *results, unsigned char *held);
+    bool (*row)(const void *x, uint32_t n, double *result); /* false: not of this row */
+};
+#define DIRECT(monoid, value) [VALUE_##value] = {monoid##_lanes_results_##value, monoid##_row_result_##value},
+#define DIRECT_LANES(monoid, value) [VALUE_##value] = {monoid##_lanes_results_##value, NULL},
+static const struct direct direct[MONOID_COUNT][VALUE_COUNT] = {
+#define ROW(monoid) [MONOID_##monoid] = {VALUES_F32(DIRECT, monoid) VALUES_F64(DIRECT, monoid)},
+    ROW(sum) ROW(min) ROW(max) ROW(norm1) ROW(norminf)
+#undef ROW
+#define ROW(monoid) [MONOID_##monoid] = {VALUES_F32(DIRECT, monoid) VALUES_F64(DIRECT_LANES, monoid)},
+    ROW(sum_exact) ROW(norm1_exact)
+#undef ROW
+};
+#undef DIRECT
+#undef DIRECT_LANES
+
+/* What folds side by side need besides. */
+struct side_fold {
+    const struct side_by_side *f;
     struct conversion conversion;
-    uint64_t first; /* the index of the first elements */
-    unsigned char *partials;
-    size_t stride;
-    struct column_buffers *buffers;
+    const struct lanes *lanes;
+    const struct direct *direct; /* NULL: partials are wanted */
+    size_t stride, used;         /* of partials */
+    struct partial identity;
+    uint32_t failures, skip;     /* of trials with lanes */
 };
 
-/* Rows from `row` on, as values. */
-static struct fold_rows rows_at(const struct column_fold *fold, uint64_t row, uint32_t count)
+static struct side_fold side_fold_of(const struct side_by_side *f)
 {
-    const struct columns *const x = fold->x;
+    struct side_fold fold;
+    fold.f = f;
+    fold.conversion = conversion_of(f->monoid, f->x.type);
+    fold.lanes = &lanes[f->monoid][fold.conversion.value];
+    fold.direct = f->results != NULL ? &direct[f->monoid][fold.conversion.value] : NULL;
+    fold.stride = partial_stride(f->monoid, f->x.type);
+    fold.used = monoid_bytes(f->monoid, f->x.type);
+    fold.failures = fold.skip = 0;
+    monoid_identity(f->monoid, f->x.type, &fold.identity);
+    return fold;
+}
+
+static void *partial_of(const struct side_fold *fold, uint64_t c) { return fold->f->partials + c * fold->stride; }
+static void begin_partial(const struct side_fold *fold, uint64_t c) { memcpy(partial_of(fold, c), fold->identity.bytes, fold->used); }
+static void close_partial(const struct side_fold *fold, uint64_t c)
+{
+    if (fold->lanes->close != NULL)
+        fold->lanes->close(partial_of(fold, c));
+}
+
+/* Whether lanes are tried. If many columns of a run after run fail, more and more runs go without a trial. */
+static bool lanes_try(struct side_fold *fold)
+{
+    const bool tries = fold->lanes->take != NULL && fold->skip == 0;
+    fold->skip -= fold->skip > 0;
+    return tries;
+}
+static void lanes_tried(struct side_fold *fold, uint32_t failed, uint32_t columns)
+{
+    if (failed <= columns / 8) {
+        fold->failures = 0;
+        return;
+    }
+    fold->skip = (1u << 2 * fold->failures) - 1;
+    fold->failures += fold->failures < 3;
+}
+
+/* Rows from `row` on, as values, the columns from x->x on. next: a row that comes behind the last. */
+static struct fold_rows rows_at(const struct side_fold *fold, const struct columns *x, uint64_t row, uint32_t count, const void *next)
+{
     const size_t bytes = types[x->type].element_bytes;
     const char *const from = (const char *)x->x + row * x->stride * bytes;
+    unsigned char *const values = fold->f->buffers->values;
     if (fold->conversion.convert == NULL)
-        return (struct fold_rows){from, x->stride, count, x->columns};
+        return (struct fold_rows){from, x->stride, count, x->columns, next};
     for (uint32_t r = 0; r < count; r++)
-        fold->conversion.convert(fold->buffers->values + r * FOLD_COLUMNS * fold->conversion.bytes, from + r * x->stride * bytes, x->columns);
-    return (struct fold_rows){fold->buffers->values, FOLD_COLUMNS, count, x->columns};
+        fold->conversion.convert(values + r * FOLD_COLUMNS * fold->conversion.bytes, from + r * x->stride * bytes, x->columns);
+    return (struct fold_rows){values, FOLD_COLUMNS, count, x->columns, NULL};
 }
 
 /* Folds a run of the columns from c on, COLUMNS_ACROSS at most, by the tile function of rows. */
-static void fold_transposed(const struct column_fold *fold, struct range run, uint32_t c, uint32_t columns)
+static void fold_transposed(const struct side_fold *fold, struct range run, uint32_t c, uint32_t columns)
 {
-    struct columns some = *fold->x;
-    unsigned char *const values = fold->buffers->values;
+    const struct side_by_side *const f = fold->f;
+    struct columns some = f->x;
+    unsigned char *const values = f->buffers->values;
     some.x = (const char *)some.x + c * types[some.type].element_bytes;
     some.columns = columns;
-    columns_take(&some, &fold->conversion, run.first, (uint32_t)run.count, values);
-    run.first += fold->first;
-    for (uint32_t i = 0; i < columns; i++)
-        tiles[fold->monoid][fold->conversion.value](fold->partials + (c + i) * fold->stride,
-                                                    values + i * COLUMN_STEP * fold->conversion.bytes, NULL, &run);
+    for (uint64_t done = 0; done < run.count; done += COLUMN_RUN) {
+        const struct range range = {f->first + run.first + done, u64_min(run.count - done, COLUMN_RUN)};
+        columns_take(&some, &fold->conversion, run.first + done, (uint32_t)range.count, values);
+        for (uint32_t i = 0; i < columns; i++)
+            tiles[f->monoid][fold->conversion.value](partial_of(fold, c + i), values + i * COLUMN_STEP * fold->conversion.bytes, NULL, &range);
+    }
 }
 
-/* Folds a run of all columns as they lie. Returns the number of those for which that did not do. */
-static uint32_t fold_lanes(const struct column_fold *fold, const struct lanes *own, struct range run)
+/* Takes a run of some columns as they lie. */
+static void take_run(const struct side_fold *fold, const struct columns *x, struct range run)
 {
-    unsigned char *const state = fold->buffers->results;
-    const uint32_t n = (uint32_t)run.count;
-    const struct fold_rows first = rows_at(fold, run.first, n < FOLD_ROWS ? n : FOLD_ROWS);
-    uint32_t failed = 0;
-    own->start(state, &first);
+    void *const state = fold->f->buffers->results;
+    const uint32_t n = (uint32_t)run.count, some = n < FOLD_ROWS ? n : FOLD_ROWS, step = fold->conversion.convert == NULL ? n : FOLD_ROWS;
+    const size_t bytes = types[x->type].element_bytes;
+    const uint64_t end = run.first + run.count;
+    const char *const next = (const char *)x->x + (end < x->length ? end * x->stride : x->columns) * bytes; /* further rows, or columns */
+    const struct fold_rows first = rows_at(fold, x, run.first, some, NULL);
+    fold->lanes->start(state, &first);
     for (uint32_t row = 0, count; row < n; row += count) {
-        count = n - row < FOLD_ROWS ? 1 : FOLD_ROWS;
-        const struct fold_rows rows = rows_at(fold, run.first + row, count);
-        own->take(state, &rows);
+        count = n - row < step ? n - row : step;
+        const struct fold_rows rows = rows_at(fold, x, run.first + row, count, next);
+        fold->lanes->take(state, &rows);
     }
-    for (uint32_t c = 0; c < fold->x->columns; c++)
-        if (!own->settle(state, c, fold->partials + c * fold->stride)) {
+}
+
+/* Folds a run of the columns [c, c + columns) as they lie. Returns the number of those for which that did not do. */
+static uint32_t fold_lanes(const struct side_fold *fold, struct range run, uint32_t c, uint32_t columns)
+{
+    const void *const state = fold->f->buffers->results;
+    struct columns some = fold->f->x;
+    uint32_t failed = 0;
+    some.x = (const char *)some.x + c * types[some.type].element_bytes;
+    some.columns = columns;
+    take_run(fold, &some, run);
+    for (uint32_t i = 0; i < columns; i++)
+        if (!fold->lanes->settle(state, i, partial_of(fold, c + i))) {
             failed++;
-            fold_transposed(fold, run, c, 1);
+            fold_transposed(fold, run, c + i, 1);
         }
     return failed;
+}
+
+/* Stores the results that lanes hold. */
+static void store_direct(const struct side_fold *fold, uint64_t c, uint32_t columns)
+{
+    const struct side_by_side *const f = fold->f;
+    fold->direct->lanes(f->buffers->results, columns, f->results + c, f->held + c);
+}
+
+/* Folds those of some columns, COLUMNS_ACROSS at most, that have no result: if they are many, all together. */
+static void fold_others(const struct side_fold *fold, uint32_t c, uint32_t columns)
+{
+    unsigned char *const held = fold->f->held + c;
+    const struct range all = {0, fold->f->x.length};
+    uint32_t others = 0;
+    for (uint32_t i = 0; i < columns; i++)
+        others += !held[i];
+    if (others > columns / 8)
+        memset(held, 0, columns);
+    for (uint32_t i = 0; i < columns; i++)
+        if (!held[i])
+            begin_partial(fold, c + i);
+    for (uint32_t i = 0; i < columns && others <= columns / 8; i++)
+        if (!held[i])
+            fold_transposed(fold, all, c + i, 1);
+    if (others > columns / 8)
+        fold_transposed(fold, all, c, columns);
+}
+
+/* Folds the columns [c, c + columns), as many as there are lanes for and no longer than a run, to results. */
+static void fold_strip_direct(struct side_fold *fold, uint32_t c, uint32_t columns)
+{
+    struct columns some = fold->f->x;
+    some.x = (const char *)some.x + c * types[some.type].element_bytes;
+    some.columns = columns;
+    take_run(fold, &some, (struct range){0, some.length});
+    store_direct(fold, c, columns);
+    for (uint32_t i = 0; i < columns; i += COLUMNS_ACROSS)
+        fold_others(fold, c + i, columns - i < COLUMNS_ACROSS ? columns - i : COLUMNS_ACROSS);
 }
 
 /* Carries in words are propagated after so many runs, and at the end: exact_add_integer. */
 enum { CLOSE_RUNS = 1 << 20 };
 
-/* If many columns of a run after run fail, more and more runs go without a trial. */
-static void fold_columns(enum monoid monoid, const struct columns *x, uint64_t first, unsigned char *partials,
-                         struct column_buffers *buffers)
+/* The same of any length, to partials. */
+static void fold_strip(struct side_fold *fold, uint32_t c, uint32_t columns)
 {
-    const struct column_fold fold = {monoid, x, conversion_of(monoid, x->type), first, partials, partial_stride(monoid, x->type), buffers};
-    const struct lanes *const own = &lanes[monoid][fold.conversion.value];
-    uint32_t failures = 0, skip = 0;
-    for (uint64_t start = 0; start < x->length; start += COLUMN_RUN) {
-        const struct range run = {start, u64_min(x->length - start, COLUMN_RUN)};
-        const bool lanes_try = own->take != NULL && skip == 0;
-        skip -= skip > 0;
-        if (lanes_try && fold_lanes(&fold, own, run) > x->columns / 8) {
-            skip = (1u << 2 * failures) - 1;
-            failures += failures < 3;
-        } else if (lanes_try)
-            failures = 0;
-        for (uint32_t c = 0; c < x->columns && !lanes_try; c += COLUMNS_ACROSS)
-            fold_transposed(&fold, run, c, x->columns - c < COLUMNS_ACROSS ? x->columns - c : COLUMNS_ACROSS);
-        const bool closes = start + run.count == x->length || (start / COLUMN_RUN + 1) % CLOSE_RUNS == 0;
-        for (uint32_t c = 0; own->close != NULL && c < x->columns && closes; c++)
-            own->close(partials + c * fold.stride);
+    const uint64_t length = fold->f->x.length;
+    for (uint32_t i = c; i < c + columns; i++)
+        begin_partial(fold, i);
+    for (uint64_t start = 0; start < length; start += FOLD_LANE_RUN) {
+        const struct range run = {start, u64_min(length - start, FOLD_LANE_RUN)};
+        const bool tries = lanes_try(fold), closes = start + run.count == length || (start / FOLD_LANE_RUN + 1) % CLOSE_RUNS == 0;
+        if (tries)
+            lanes_tried(fold, fold_lanes(fold, run, c, columns), columns);
+        for (uint32_t i = 0; i < columns && !tries; i += COLUMNS_ACROSS)
+            fold_transposed(fold, run, c + i, columns - i < COLUMNS_ACROSS ? columns - i : COLUMNS_ACROSS);
+        for (uint32_t i = c; i < c + columns && closes; i++)
+            close_partial(fold, i);
+    }
+}
+
+static void fold_columns(const struct side_by_side *f)
+{
+    struct side_fold fold = side_fold_of(f);
+    const bool lies_direct = fold.direct != NULL && fold.direct->lanes != NULL && f->x.length <= FOLD_LANE_RUN;
+    const uint32_t most = fold.lanes->take != NULL ? fold.lanes->columns : FOLD_COLUMNS;
+    if (f->held != NULL)
+        memset(f->held, 0, f->x.columns);
+    for (uint32_t c = 0; c < f->x.columns; c += most)
+        (lies_direct ? fold_strip_direct : fold_strip)(&fold, c, f->x.columns - c < most ? f->x.columns - c : most);
+}
+
+/* ---- rows: one by one, or if they are short as columns, brought there some elements at a time */
+
+enum {
+    ROWS_TOGETHER = 64,
+    ROW_SHORT = 256,      /* longer ones are folded one by one */
+    ROW_AHEAD_BYTES = 512 /* of the next row are asked for */
+};
+
+/* Gives some rows from r on to lanes. */
+static void take_rows(const struct side_fold *fold, uint64_t r, uint32_t rows)
+{
+    const struct side_by_side *const f = fold->f;
+    unsigned char *const values = f->buffers->values;
+    struct columns part = f->x;
+    for (uint32_t start = 0; start < f->x.length; start += COLUMNS_ACROSS) {
+        part.x = (const char *)f->x.x + (r * f->x.stride + start) * types[f->x.type].element_bytes;
+        part.columns = (uint32_t)u64_min(f->x.length - start, COLUMNS_ACROSS);
+        columns_take(&part, &fold->conversion, 0, rows, values);
+        struct fold_rows across = {values, COLUMN_STEP, part.columns < FOLD_ROWS ? part.columns : FOLD_ROWS, rows, NULL};
+        if (start == 0)
+            fold->lanes->start(f->buffers->results, &across);
+        across.count = part.columns;
+        fold->lanes->take(f->buffers->results, &across);
+    }
+}
+
+/* Folds one row by the tile function. */
+static void fold_row(const struct side_fold *fold, uint64_t r)
+{
+    const struct side_by_side *const f = fold->f;
+    const struct range range = {f->first, f->x.length};
+    const char *const x = (const char *)f->x.x + r * f->x.stride * types[f->x.type].element_bytes;
+    begin_partial(fold, r);
+    if (fold->conversion.convert == NULL)
+        tiles[f->monoid][fold->conversion.value](partial_of(fold, r), x, NULL, &range);
+    else
+        fold_converted(&(struct work){f->monoid, f->x.type, x, f->x.length, f->first, NULL}, &fold->conversion, partial_of(fold, r));
+}
+
+/* Folds short rows by lanes. Returns the number of those for which that did not do. */
+static uint32_t fold_rows_across(const struct side_fold *fold, uint64_t r, uint32_t rows)
+{
+    const struct side_by_side *const f = fold->f;
+    uint32_t failed = 0;
+    take_rows(fold, r, rows);
+    if (fold->direct != NULL && fold->direct->lanes != NULL)
+        store_direct(fold, r, rows);
+    for (uint32_t i = 0; i < rows; i++) {
+        if (f->held != NULL && f->held[r + i])
+            continue;
+        begin_partial(fold, r + i);
+        if (fold->lanes->settle(f->buffers->results, i, partial_of(fold, r + i)))
+            close_partial(fold, r + i);
+        else {
+            failed++;
+            fold_row(fold, r + i);
+        }
+    }
+    return failed;
+}
+
+/* One row after the other. */
+static void fold_rows_singly(const struct side_fold *fold, uint64_t first, uint32_t rows)
+{
+    const struct side_by_side *const f = fold->f;
+    const size_t bytes = types[f->x.type].element_bytes;
+    const bool lies_direct = fold->direct != NULL && fold->direct->row != NULL && fold->conversion.convert == NULL;
+    for (uint64_t r = first; r < first + rows; r++) {
+        const char *const x = (const char *)f->x.x + r * f->x.stride * bytes;
+        for (size_t at = 0; at < ROW_AHEAD_BYTES; at += 64)
+            FOLD_PREFETCH(x + f->x.stride * bytes + at);
+        if (lies_direct && (f->held[r] = fold->direct->row(x, (uint32_t)f->x.length, &f->results[r])))
+            continue;
+        fold_row(fold, r);
+    }
+}
+
+static void fold_rows(const struct side_by_side *f)
+{
+    struct side_fold fold = side_fold_of(f);
+    const bool is_short = f->x.length > 0 && f->x.length <= ROW_SHORT && fold.lanes->take != NULL;
+    if (f->held != NULL)
+        memset(f->held, 0, f->x.columns);
+    for (uint64_t r = 0; r < f->x.columns; r += ROWS_TOGETHER) {
+        const uint32_t rows = (uint32_t)u64_min(f->x.columns - r, ROWS_TOGETHER);
+        if (is_short && lanes_try(&fold))
+            lanes_tried(&fold, fold_rows_across(&fold, r, rows), rows);
+        else
+            fold_rows_singly(&fold, r, rows);
     }
 }
 
@@ -412,4 +604,4 @@ static void normalise_columns(const struct softmax_work *work, const struct colu
 #define EXPAND(a, b) JOIN(a, b)
 #define TEXT(x) #x
 #define NAME_OF(x) TEXT(x)
-const struct cpu_loops EXPAND(cpu_loops_, CPU_ISA) = {NAME_OF(CPU_ISA), fold, fold_rows, fold_columns, normalise_columns, normalise};
+const struct cpu_loops EXPAND(cpu_loops_, CPU_ISA) = {NAME_OF(CPU_ISA), fold, fold_columns, fold_rows, normalise_columns, normalise};

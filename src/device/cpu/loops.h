@@ -8,12 +8,12 @@
 
 #include <assert.h>
 
-/* Columns of elements: element l of column c is x[l * stride + c]. */
+/* Columns of elements: element l of column c is x[l * stride + c]. Or rows: element l of row c is x[c * stride + l]. */
 struct columns {
     allfold_type type;
     const void *x;
-    uint64_t length, stride; /* elements of a column, and from one to the next */
-    uint32_t columns;        /* at most COLUMNS_MAX, or COLUMNS_ACROSS */
+    uint64_t length, stride; /* elements of each, and from one run of neighbours to the next */
+    uint32_t columns;        /* of columns at most COLUMNS_MAX, or COLUMNS_ACROSS */
 };
 enum { COLUMNS_MAX = FOLD_COLUMNS, COLUMNS_ACROSS = 64 };
 
@@ -30,16 +30,24 @@ struct column_buffers {
 static_assert(FOLD_LANES_BYTES <= COLUMNS_ACROSS * COLUMN_STEP * sizeof(uint64_t), "room for lanes");
 static_assert(FOLD_ROWS * FOLD_COLUMNS <= COLUMNS_ACROSS * COLUMN_STEP, "room for rows");
 
+/* Folds of columns, or of rows, side by side. */
+struct side_by_side {
+    enum monoid monoid;
+    struct columns x;
+    uint64_t first;          /* the index of the first elements */
+    unsigned char *partials; /* that of c: partials + c * partial_stride */
+    double *results;         /* NULL: partials are wanted of all */
+    unsigned char *held;     /* held[c]: results[c] is what a fold of column c alone gives, and there is no partial. Else there is one */
+    struct column_buffers *buffers;
+};
+
 struct cpu_loops {
     const char *name;
     /* Takes the work, of less than 2^32 elements, into *partial. */
     void (*fold)(const struct work *work, struct partial *partial);
-    /* Folds `count` rows of neighbours like the given one, `stride` elements from one to the next, each into its partial: partials +
-       r * partial_stride. */
-    void (*fold_rows)(const struct work *row, uint64_t count, uint64_t stride, unsigned char *partials);
-    /* Takes each column, whose first element has the index `first`, into its partial: partials + c * partial_stride. */
-    void (*fold_columns)(enum monoid monoid, const struct columns *x, uint64_t first, unsigned char *partials,
-                         struct column_buffers *buffers);
+    /* Fold columns, or rows of less than 2^32 elements. */
+    void (*fold_columns)(const struct side_by_side *fold);
+    void (*fold_rows)(const struct side_by_side *fold);
     /* The second pass of softmax of each column, from its constants, to columns of y, which has the same type where work says so;
        work has neither x nor y. */
     void (*normalise_columns)(const struct softmax_work *work, const struct columns *x, const struct columns *y,
