@@ -5,6 +5,7 @@ kernel_sources = \
 	kernels/axis_f64.cu \
 	kernels/axis_i32.cu \
 	kernels/axis_i64.cu \
+	kernels/axis_normalise.cu \
 	kernels/axis_softmax.cu \
 	kernels/axis_u32.cu \
 	kernels/axis_u64.cu \

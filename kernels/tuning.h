@@ -144,6 +144,10 @@ constexpr int axis_blocks(enum cost cost)
 }
 constexpr int AXIS_CHUNK_BITS = 28; /* at most about 2^28 elements of a split: words that threads share cannot overflow */
 
+/* The second pass of softmax along rows, in vectors: so many of each thread. wide: arithmetic in f64. */
+constexpr struct {
+    int threads, vectors, blocks, blocks_wide;
+} PASS_SHAPE = {256, 4, 5, 3};
 /* Softmax of rows that stay in registers: `vectors` of each thread; blocks of a multiprocessor at one time, and of those whose terms are f64
    or integers. */
 constexpr struct {

@@ -344,6 +344,9 @@ def planned(random):
             yield Case(random, fold="sum", cut=cut, softmax=softmax, shape=shape, dtype="f32", fast=0, gaps=False)
     for softmax, rows, dtype in ((0, 10007, "f64"), (1, 30011, "f32")):  # several batches of what ranks exchange
         yield Case(random, fold="sum", cut="axis", softmax=softmax, shape=(rows, 2, 1), dtype=dtype, fast=0, gaps=False, memory=DEVICE)
+    for dtype, fast in itertools.product(FLOATS, (0, 1)):  # rows that are aligned wherever two or three ranks cut them
+        for shape in ((5, 288, 1), (2, 12288 + 5 * (dtype == "f32"), 1)):
+            yield Case(random, cut="axis", softmax=1, shape=shape, dtype=dtype, to=dtype, fast=fast, gaps=False, memory=DEVICE)
     large = np.full(24, 1 << 62, np.int64)
     large[:10] = 1
     for cut in CUTS:

@@ -1,0 +1,231 @@
+/* The second pass of softmax along an axis. Rows whose elements lie side by side are taken in vectors. Else a thread takes elements of one
+   row one by one, side by side with its neighbours. */
+#include "kernels/axis_element.cuh"
+#include "kernels/axis_softmax.cuh"
+#include "kernels/kernels.h"
+#include "kernels/softmax.cuh"
+
+/* ---- vectors */
+
+/* The arithmetic of a row as it is defined. */
+template <class Element, bool logarithm> struct row_second {
+    static constexpr bool wide = logarithm || sizeof(typename Element::value) == 8;
+    struct softmax_constants c;
+    __device__ __forceinline__ row_second(const softmax_constants &constants) : c(constants) {}
+    __device__ __forceinline__ uint4 of(const uint4 &x) const { return vector_softmax<softmax_arithmetic<Element, logarithm>, Element>(x, c); }
+};
+
+/* Results of 16 bits at level fast: 2^((x - max) log2 e - log2 of the sum), in f32, and by a GPU's own exp2. Up by 2^24, so that no result
+   is flushed to 0. */
+template <class Element> struct row_second_short {
+    static constexpr bool wide = false;
+    float max, log;
+    __device__ __forceinline__ row_second_short(const softmax_constants &c)
+        : max((float)c.max), log((float)(24.0 - c.log_sum * 0x1.71547652b82fep0))
+    {
+    }
+    __device__ __forceinline__ float result(const uint4 &x, int i) const
+    {
+        return exp2_short(fmaf(Element::load(vector_element<typename Element::stored>(x, i)) - max, 0x1.715476p0f, log)) * 0x1p-24f;
+    }
+    __device__ __forceinline__ uint4 of(const uint4 &x) const
+    {
+        uint32_t words[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            words[i] = round_two<Element>(result(x, 2 * i), result(x, 2 * i + 1));
+        return make_uint4(words[0], words[1], words[2], words[3]);
+    }
+};
+
+/* `members` threads of a block, a power of two, take PASS_SHAPE.vectors vectors each of a part of a row, side by side; in the last part
+   they take the elements behind the last whole vector, too. Blocks go backwards: the first pass has left the last rows in the cache. */
+struct vectors_cut {
+    struct softmax_axis_work work;
+    uint32_t members;
+    uint64_t parts; /* of a row */
+};
+
+template <class Arithmetic, class Element>
+static __global__ void __launch_bounds__(PASS_SHAPE.threads, Arithmetic::wide ? PASS_SHAPE.blocks_wide : PASS_SHAPE.blocks)
+axis_normalise_vectors(const __grid_constant__ struct vectors_cut cut, const softmax_constants *constants)
+{
+    typedef typename Element::stored stored;
+    constexpr int count = PASS_SHAPE.vectors, per_vector = Element::per_vector;
+    const struct softmax_axis_work &work = cut.work;
+    const uint64_t block = gridDim.x - 1 - blockIdx.x, part = block % cut.parts, vectors = work.box.length / per_vector;
+    const uint64_t r = block / cut.parts * (PASS_SHAPE.threads / cut.members) + threadIdx.x / cut.members;
+    if (r >= work.box.outer)
+        return;
+    const uint32_t member = threadIdx.x % cut.members;
+    const uint64_t first = part * count * cut.members + member, last = vectors * per_vector + member;
+    const stored *const x = (const stored *)work.x + r * work.box.outer_stride;
+    stored *const y = (stored *)work.y + r * work.y_outer_stride;
+    uint4 taken[count];
+#pragma unroll
+    for (int i = 0; i < count; i++)
+        if (first + i * cut.members < vectors)
+            taken[i] = __ldcs((const uint4 *)x + first + i * cut.members);
+    const Arithmetic softmax(constants[r]);
+#pragma unroll
+    for (int i = 0; i < count; i++)
+        if (first + i * cut.members < vectors)
+            __stcs((uint4 *)y + first + i * cut.members, softmax.of(taken[i]));
+    if (part + 1 == cut.parts)
+#pragma unroll 1
+        for (uint64_t at = last; at < work.box.length; at += cut.members) {
+            stored elements[per_vector];
+#pragma unroll
+            for (int i = 0; i < per_vector; i++)
+                elements[i] = x[at];
+            y[at] = vector_element<stored>(softmax.of(vector_of(elements)), 0);
+        }
+}
+
+template <class Arithmetic, class Element>
+static cudaError_t vectors_start(const struct softmax_axis_work *work, const softmax_constants *constants, cudaStream_t stream)
+{
+    constexpr uint32_t threads = PASS_SHAPE.threads, count = PASS_SHAPE.vectors;
+    const uint64_t vectors = (work->box.length + Element::per_vector - 1) / Element::per_vector;
+    struct vectors_cut cut = {*work, 1, 1};
+    while (cut.members < threads && cut.members * count < vectors)
+        cut.members *= 2;
+    cut.parts = (vectors + cut.members * count - 1) / (cut.members * count);
+    const uint64_t rows = threads / cut.members, blocks = (work->box.outer + rows - 1) / rows * cut.parts;
+    const cudaLaunchConfig_t config = launch_config(blocks, (int)threads, stream);
+    return blocks > INT32_MAX ? cudaErrorInvalidValue
+                              : cudaLaunchKernelEx(&config, axis_normalise_vectors<Arithmetic, Element>, cut, constants);
+}
+
+template <class Element>
+static cudaError_t vectors_start(const struct softmax_axis_work *work, const softmax_constants *constants, cudaStream_t stream)
+{
+    if (work->logarithm)
+        return vectors_start<row_second<Element, true>, Element>(work, constants, stream);
+    if constexpr (sizeof(typename Element::stored) == 2)
+        if (work->level == ALLFOLD_LEVEL_FAST)
+            return vectors_start<row_second_short<Element>, Element>(work, constants, stream);
+    return vectors_start<row_second<Element, false>, Element>(work, constants, stream);
+}
+
+/* x and y of one type, rows of neighbours that are aligned to 16 bytes. */
+static bool vectors_fit(const struct softmax_axis_work *work)
+{
+    const struct box *const box = &work->box;
+    const uint64_t per_vector = 16 / allfold_type_bytes(work->x_type);
+    return box->inner == 1 && box->axis_stride == 1 && work->y_axis_stride == 1 && work->x_type == work->y_type
+           && ((uintptr_t)work->x | (uintptr_t)work->y) % 16 == 0
+           && (box->outer == 1 || (box->outer_stride % per_vector == 0 && work->y_outer_stride % per_vector == 0));
+}
+
+/* ---- elements */
+
+/* How the second pass is cut: a block's threads are members of groups, and a group has one row. */
+struct pass_cut {
+    struct softmax_axis_work work;
+    uint64_t results, splits, chunk;
+    uint32_t groups, members;
+    bool columns;
+};
+
+template <class Value> static __device__ __forceinline__ void axis_store(void *y, uint64_t at, allfold_type type, Value value)
+{
+    switch (type) {
+    case ALLFOLD_F16: round_to((element_f16 *)y + at, value); break;
+    case ALLFOLD_BF16: round_to((element_bf16 *)y + at, value); break;
+    case ALLFOLD_F32: round_to((element_f32 *)y + at, value); break;
+    default: /* results in f32 arithmetic are never f64 */
+        if constexpr (sizeof value == 8)
+            round_to((element_f64 *)y + at, value);
+    }
+}
+
+template <class Arithmetic, class Value>
+static __global__ void __launch_bounds__(AXIS_SHAPE.threads)
+axis_normalise(const __grid_constant__ struct pass_cut cut, const softmax_constants *constants)
+{
+    const struct softmax_axis_work &work = cut.work;
+    const struct box &box = work.box;
+    const uint32_t group = cut.columns ? threadIdx.x % cut.groups : threadIdx.x / cut.members;
+    const uint32_t member = cut.columns ? threadIdx.x / cut.groups : threadIdx.x % cut.members;
+    const uint64_t split = blockIdx.x % cut.splits, r = blockIdx.x / cut.splits * cut.groups + group;
+    if (r >= cut.results)
+        return;
+    const softmax_constants c = constants[r];
+    const uint64_t next = (split + 1) * cut.chunk, end = next < box.length ? next : box.length, o = r / box.inner, i = r % box.inner;
+    const uint64_t x_at = o * box.outer_stride + i, y_at = o * work.y_outer_stride + i;
+#pragma unroll 4
+    for (uint64_t l = split * cut.chunk + member; l < end; l += cut.members) {
+        const Value x = axis_load<Value>(work.x, x_at + l * box.axis_stride, work.x_type);
+        axis_store(work.y, y_at + l * work.y_axis_stride, work.y_type, Arithmetic::of((typename Arithmetic::value)x, c));
+    }
+}
+
+template <class Arithmetic, class Value>
+static cudaError_t pass_start(const struct pass_cut *cut, const softmax_constants *constants, cudaStream_t stream)
+{
+    const uint64_t blocks = (cut->results + cut->groups - 1) / cut->groups * cut->splits;
+    const cudaLaunchConfig_t config = launch_config(blocks, (int)(cut->groups * cut->members), stream);
+    return blocks > INT32_MAX ? cudaErrorInvalidValue
+                              : cudaLaunchKernelEx(&config, axis_normalise<Arithmetic, Value>, *cut, constants);
+}
+
+/* The arithmetic follows from the types as in softmax.cu and on the CPU. */
+template <class Value> static cudaError_t value_start(const struct pass_cut *cut, const softmax_constants *constants, cudaStream_t stream)
+{
+    if (cut->work.logarithm)
+        return pass_start<log_softmax_in_f64, Value>(cut, constants, stream);
+    if constexpr (std::is_same<Value, float>::value) {
+        if (cut->work.y_type == ALLFOLD_F32)
+            return pass_start<softmax_in_f32, Value>(cut, constants, stream);
+        if (cut->work.y_type != ALLFOLD_F64)
+            return pass_start<softmax_short_in_f32, Value>(cut, constants, stream);
+    }
+    return pass_start<softmax_in_f64, Value>(cut, constants, stream);
+}
+
+static cudaError_t elements_start(const struct softmax_axis_work *work, const struct softmax_constants *constants, int multiprocessors,
+                                  cudaStream_t stream)
+{
+    const struct box *const box = &work->box;
+    struct pass_cut cut = {};
+    cut.work = *work;
+    cut.results = box->outer * box->inner;
+    cut.columns = box->inner > 1 || (box->outer_stride == 1 && box->axis_stride != 1);
+    cut.groups = cut.members = 1;
+    while (cut.columns && cut.groups < AXIS_SHAPE.threads && cut.groups < cut.results)
+        cut.groups *= 2;
+    while (cut.groups * cut.members < AXIS_SHAPE.threads && cut.members < box->length)
+        cut.members *= 2;
+    while (cut.groups * cut.members < AXIS_SHAPE.threads && cut.groups < cut.results)
+        cut.groups *= 2;
+    const uint64_t blocks = (cut.results + cut.groups - 1) / cut.groups, wanted = (uint64_t)multiprocessors * AXIS_SHAPE.blocks;
+    const uint64_t splits = u64_min(u64_max(1, 4 * wanted / blocks), (box->length + cut.members - 1) / cut.members);
+    cut.chunk = ((box->length + splits - 1) / splits + cut.members - 1) / cut.members * cut.members;
+    cut.splits = (box->length + cut.chunk - 1) / cut.chunk;
+    switch (type_value(work->x_type)) {
+#define CASE(nothing, value)  \
+    case VALUE_##value: \
+        return value_start<value_##value>(&cut, constants, stream);
+        VALUES(CASE, )
+#undef CASE
+    case VALUE_COUNT:
+        break;
+    }
+    return cudaErrorInvalidValue;
+}
+
+int axis_normalise_launch(const struct softmax_axis_work *work, const struct softmax_constants *constants, int multiprocessors,
+                          void *stream)
+{
+    if (work->box.outer * work->box.length * work->box.inner == 0)
+        return cudaSuccess;
+    if (!vectors_fit(work))
+        return elements_start(work, constants, multiprocessors, (cudaStream_t)stream);
+    return with_element(work->x_type, [=](auto element) -> cudaError_t {
+        typedef decltype(element) Element;
+        if constexpr (Element::is_floating)
+            return vectors_start<Element>(work, constants, (cudaStream_t)stream);
+        return cudaErrorInvalidValue;
+    });
+}
