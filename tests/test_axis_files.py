@@ -275,6 +275,14 @@ def check_missing(folder):
             right = same(one, got, [without_missing(one, row, kept) for row, kept in zip(*rows)], shape)
             wrong += [] if right else [f"{one} of {values.shape} {values.dtype}\n{shown(process)}"]
     tap.ok(not wrong, f"{len(launches)} arrays with missing elements, on 1 and 3 ranks", "\n".join(wrong[:3]))
+    x = some.integers(-30000, 30000, (50, 40)).astype("i2")
+    with h5py.File(folder.name("p.h5"), "w") as file:
+        data = file.create_dataset("x", data=x)
+        data.attrs["_FillValue"], data.attrs["scale_factor"], data.attrs["add_offset"] = x[0, 0], 0.1, 1 / 3
+    sums = [sum(int(v) for v in row[row != x[0, 0]]) * Fraction(0.1) + int((row != x[0, 0]).sum()) * Fraction(1 / 3) for row in x]
+    reports = [cli.report(alone("sum", folder.name("p.h5"), "--axis=1", "--json", f"--sum={level}")) for level in ("exact", "fast")]
+    tap.ok(all(report and report["results"]["sum"] == [float(total) for total in sums] for report in reports),
+           "rows of packed integers: the exact sums of what they stand for", reports)
     why = refused(alone("min", folder.name("1.h5"), "--axis=1", "--missing=error", "-o", folder.name("y.npy")), 1, "are missing")
     tap.ok(not why, "--missing=error", why)
     with h5py.File(folder.name("i.h5"), "w") as file:

@@ -258,12 +258,14 @@ static allfold_status name_kept(const char *target, uint64_t key, char temporary
 
 bool replacement_exists(const char *path, uint64_t key)
 {
-    char target[ARRAY_PATH_BYTES], temporary[ARRAY_PATH_BYTES];
-    struct error ignored = {0};
+    char target[ARRAY_PATH_BYTES], temporary[ARRAY_PATH_BYTES], folder[ARRAY_PATH_BYTES];
+    struct error error = {0};
     bool exists;
     mode_t mode;
-    return find_target(path, target, &exists, &mode, &ignored) == ALLFOLD_OK
-           && name_kept(target, key, temporary, &ignored) == ALLFOLD_OK && access(temporary, F_OK) == 0;
+    if (find_target(path, target, &exists, &mode, &error) != ALLFOLD_OK || name_kept(target, key, temporary, &error) != ALLFOLD_OK)
+        return true;
+    folder_of(target, folder);
+    return access(temporary, F_OK) == 0 || errno != ENOENT || access(folder, W_OK) != 0;
 }
 
 /* Opens the file that an earlier run has left, or makes a new one. Returns its descriptor, -1 on an error. */

@@ -19,6 +19,7 @@ struct replacement_key {
     uint64_t key;
     bool exists; /* it is there, and must be; else one that is there is removed */
 };
+/* Whether there is one, or nothing can be said of it because the target or its folder cannot be written. */
 bool replacement_exists(const char *path, uint64_t key);
 
 /* Creates the temporary file, of `bytes` zeros. An existing target's permission bits are kept. A symbolic link is written

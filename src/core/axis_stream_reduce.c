@@ -125,9 +125,9 @@ allfold_status core_reduce_stream(struct allfold_context *ctx, const struct fold
                                   const struct axis_sinks *sinks, struct error *error)
 {
     static const struct team_work work = {start_rows, finish_rows};
-    struct reduction r = {.s = {.ctx = ctx, .array = array, .monoid = fold_monoid(call->fold, ctx->level)}, .fold = *call,
-                          .sinks = sinks, .results = allfold_result_count(call->fold)};
-    r.fold.level = ctx->level;
+    struct reduction r = {.s = {.ctx = ctx, .array = array}, .fold = *call, .sinks = sinks, .results = allfold_result_count(call->fold)};
+    r.fold.level = call->packing != NULL ? ALLFOLD_LEVEL_EXACT : ctx->level;
+    r.s.monoid = fold_monoid(call->fold, r.fold.level);
     monoid_has_room(r.s.monoid, array->length, error);
     if (comm_agree(&ctx->comm, error) != ALLFOLD_OK)
         return error->status;

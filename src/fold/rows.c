@@ -2,6 +2,7 @@
 #include "fold/rows.h"
 
 #include "base/elements.h"
+#include "fold/packed.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -70,6 +71,9 @@ static const struct fold_field *field_of(const struct fold_results *found, const
     return NULL;
 }
 
+/* The type of the values that elements stand for. */
+static allfold_type value_type(const struct rows *rows) { return rows->call->packing != NULL ? ALLFOLD_F64 : rows->type; }
+
 /* Stores the results of one row. What a row of NaN or of nothing does not have is NaN. */
 static allfold_status store_row(const struct rows *rows, const struct fold_results *found, uint64_t place, struct error *error)
 {
@@ -81,7 +85,7 @@ static allfold_status store_row(const struct rows *rows, const struct fold_resul
             continue;
         const struct fold_field *const only = found->field_count > 0 ? &found->fields[0] : NULL;
         const struct fold_field *const field = fold != ALLFOLD_STATS ? only : field_of(found, statistics[i].name);
-        const allfold_type type = rows_type(fold, i, rows->type, rows->call->result_type);
+        const allfold_type type = rows_type(fold, i, value_type(rows), rows->call->result_type);
         if (field == NULL && output->values != NULL && type_kind(type) != 'f')
             return error_set(error, ALLFOLD_NO_VALUE, "%s of no elements does not exist, and no integer says so: ask for a floating-point "
                              "result to get NaN", fold == ALLFOLD_STATS ? statistics[i].name : allfold_fold_name(fold));
@@ -127,18 +131,33 @@ static allfold_status refuse_result(const struct rows *rows, uint64_t r, const s
     return error_set(error, own->status, "result [%s]: %s", name, own->text);
 }
 
-/* The results of one row. Of one whose elements are all missing there may be none. */
-static allfold_status finish_row(const struct rows *rows, const struct folded *row, struct fold_results *found, struct error *error)
+/* The results of a row of packed integers. */
+static allfold_status finish_packed(const struct rows *rows, const struct folded *row, struct fold_results *found, struct error *error)
+{
+    struct partial values;
+    memcpy(&values, row->partial, monoid_bytes(fold_monoid(rows->call->fold, rows->call->level), row->type));
+    packed_sum_unpack(rows->call->packing, row->count, &values);
+    return fold_finish(rows->call, &(struct folded){ALLFOLD_F64, row->count, &values}, found, error);
+}
+
+/* The results of a row whose elements are all missing: there may be none. */
+static allfold_status finish_nothing(const struct rows *rows, struct fold_results *found, struct error *error)
 {
     struct error none = {0};
     struct partial nothing;
-    if (rows->counts == NULL || row->count > 0)
-        return fold_finish(rows->call, row, found, error);
-    monoid_identity(fold_monoid(rows->call->fold, rows->call->level), row->type, &nothing);
+    monoid_identity(fold_monoid(rows->call->fold, rows->call->level), value_type(rows), &nothing);
     found->field_count = 0;
-    if (fold_finish(rows->call, &(struct folded){row->type, 0, &nothing}, found, &none) != ALLFOLD_NO_VALUE && none.status != ALLFOLD_OK)
+    if (fold_finish(rows->call, &(struct folded){value_type(rows), 0, &nothing}, found, &none) != ALLFOLD_NO_VALUE
+        && none.status != ALLFOLD_OK)
         *error = none;
     return error->status;
+}
+
+static allfold_status finish_row(const struct rows *rows, const struct folded *row, struct fold_results *found, struct error *error)
+{
+    if (rows->counts != NULL && row->count == 0)
+        return finish_nothing(rows, found, error);
+    return rows->call->packing != NULL ? finish_packed(rows, row, found, error) : fold_finish(rows->call, row, found, error);
 }
 
 allfold_status rows_finish(const struct rows *rows, struct range range, struct error *error)

@@ -18,7 +18,8 @@ static void add_array(struct fold_axis *f, const char *name, size_t result, bool
     snprintf(array->name, sizeof array->name, "%s", name);
     array->result = result;
     array->indices = indices;
-    array->type = indices ? ALLFOLD_INT64 : rows_type(f->call.fold, result, f->array.type, f->call.result_type);
+    array->type = indices ? ALLFOLD_INT64
+                          : rows_type(f->call.fold, result, f->call.packing != NULL ? ALLFOLD_F64 : f->array.type, f->call.result_type);
 }
 
 /* Which arrays are wanted. Indices come before values, which a second file gets. */
@@ -120,15 +121,17 @@ static void run(struct session *session, struct fold_axis *f)
 {
     const struct settings *const settings = session->settings;
     const struct array_info *const input = &session->input;
+    const allfold_fold fold = (allfold_fold)settings->command->which;
+    const struct packing *const packing = fold == ALLFOLD_SUM || fold == ALLFOLD_MEAN ? array_keep_packed(&session->input) : NULL;
     if (axes_take(session, &f->axes, &f->array) != ALLFOLD_OK)
         return;
     axes_result(&f->axes, input, settings->keepdims, f->shape);
     f->array.omits = input->missing == MISSING_OMIT && encoding_has_missing(&input->encoding);
-    f->call = (struct fold_call){.fold = (allfold_fold)settings->command->which, .nan = settings->nan, .result_type = settings->output_type,
-                                 .ddof = settings->ddof};
+    f->call = (struct fold_call){.fold = fold, .level = packing != NULL ? ALLFOLD_LEVEL_EXACT : session->context->level, .nan = settings->nan,
+                                 .result_type = settings->output_type, .ddof = settings->ddof, .packing = packing};
     if (check(session, f, &session->error) != ALLFOLD_OK)
         return;
-    f->checkpoint.stream = (struct stream){.monoid = fold_monoid(f->call.fold, session->context->level), .type = input->type};
+    f->checkpoint.stream = (struct stream){.monoid = fold_monoid(fold, f->call.level), .type = input->type};
     f->array.checkpoint = settings->checkpoint != NULL ? &f->checkpoint : NULL;
     list_arrays(settings, f);
     plan_files(settings, f);

@@ -121,7 +121,7 @@ static struct json_object *lists(const struct fold_axis *f, int array, uint32_t 
 static void print_json(const struct session *session, const struct fold_axis *f, double seconds)
 {
     const struct settings *const settings = session->settings;
-    struct json_object *const report = report_begin(session, fold_level(f->call.fold, session->context->level));
+    struct json_object *const report = report_begin(session, fold_level(f->call.fold, f->call.level));
     struct json_object *const types = json_object_new_object(), *const results = json_object_new_object();
     axes_report(&f->axes, &f->array, report);
     json_object_object_add(report, "shape", report_shape(f->shape));
@@ -163,7 +163,7 @@ static void print_results(const struct session *session, const struct fold_axis 
 void fold_axis_print(const struct session *session, const struct fold_axis *f, double seconds)
 {
     const struct settings *const settings = session->settings;
-    const allfold_level level = fold_level(f->call.fold, session->context->level);
+    const allfold_level level = fold_level(f->call.fold, f->call.level);
     char shape[256];
     progress_end();
     if (settings->json) {
