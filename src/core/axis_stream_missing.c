@@ -55,32 +55,60 @@ static uint64_t neutral_element(enum monoid monoid, allfold_type type)
 
 /* ---- places */
 
-/* Moves elements to where they were among n, the last first. */
-#define DEFINE_SPREAD(type)                                                                                     \
+/* Moves elements to where they were among n, the last first, 64 at a time; and gathers those of a row that are there, `step` apart. */
+#define DEFINE(type)                                                                                              \
     static void spread_##type(void *elements, uint64_t count, uint64_t n, const uint64_t *kept, uint64_t neutral) \
-    {                                                                                                           \
-        type *const x = elements;                                                                               \
-        for (uint64_t i = n; i-- > 0;)                                                                          \
-            x[i] = kept[i / 64] >> i % 64 & 1 ? x[--count] : (type)neutral;                                     \
+    {                                                                                                             \
+        type *const x = elements;                                                                                 \
+        for (uint64_t end = n, start; end > 0; end = start) {                                                     \
+            start = (end - 1) / 64 * 64;                                                                          \
+            if (kept[start / 64] == UINT64_MAX) {                                                                 \
+                count -= end - start;                                                                             \
+                memmove(x + start, x + count, (end - start) * sizeof *x);                                         \
+                continue;                                                                                         \
+            }                                                                                                     \
+            for (uint64_t i = end; i-- > start;)                                                                  \
+                x[i] = kept[i / 64] >> i % 64 & 1 ? x[--count] : (type)neutral;                                   \
+        }                                                                                                         \
+    }                                                                                                             \
+    static uint64_t gather_##type(const void *elements, const unsigned char *there, struct range row, uint64_t step, void *to) \
+    {                                                                                                             \
+        const type *const x = (const type *)elements + row.first;                                                 \
+        type *const y = to; /* one more than there are */                                                         \
+        uint64_t count = 0;                                                                                       \
+        for (uint64_t l = 0; l < row.count; l++) {                                                                \
+            y[count] = x[l * step];                                                                               \
+            count += there[row.first + l * step];                                                                 \
+        }                                                                                                         \
+        return count;                                                                                             \
     }
-DEFINE_SPREAD(uint8_t)
-DEFINE_SPREAD(uint16_t)
-DEFINE_SPREAD(uint32_t)
-DEFINE_SPREAD(uint64_t)
-#undef DEFINE_SPREAD
+DEFINE(uint8_t)
+DEFINE(uint16_t)
+DEFINE(uint32_t)
+DEFINE(uint64_t)
+#undef DEFINE
+
+/* By the bytes of an element: 1, 2, 4, 8 as 0, 1, 2, 3. */
+static const struct {
+    void (*spread)(void *elements, uint64_t count, uint64_t n, const uint64_t *kept, uint64_t neutral);
+    uint64_t (*gather)(const void *elements, const unsigned char *there, struct range row, uint64_t step, void *to);
+} functions[] = {{spread_uint8_t, gather_uint8_t}, {spread_uint16_t, gather_uint16_t}, {spread_uint32_t, gather_uint32_t},
+                 {spread_uint64_t, gather_uint64_t}};
+static int function_of(allfold_type type) { return __builtin_ctz((unsigned)allfold_type_bytes(type)); }
 
 void axis_missing_spread(const struct axis_stream *s, const struct piece *piece, uint64_t n, unsigned char *there)
 {
-    const uint64_t neutral = neutral_element(s->monoid, s->array->type);
+    const allfold_type type = s->array->type;
     void *const elements = (void *)(uintptr_t)piece->elements; /* in the buffer of the request */
-    switch (allfold_type_bytes(s->array->type)) {
-    case 1: spread_uint8_t(elements, piece->count, n, piece->kept, neutral); break;
-    case 2: spread_uint16_t(elements, piece->count, n, piece->kept, neutral); break;
-    case 4: spread_uint32_t(elements, piece->count, n, piece->kept, neutral); break;
-    default: spread_uint64_t(elements, piece->count, n, piece->kept, neutral);
+    functions[function_of(type)].spread(elements, piece->count, n, piece->kept, neutral_element(s->monoid, type));
+    for (uint64_t start = 0; start < n; start += 64) {
+        const uint64_t word = piece->kept[start / 64], count = u64_min(64, n - start);
+        if (word == 0 || word == UINT64_MAX)
+            memset(there + start, (int)(word & 1), count);
+        else
+            for (uint64_t i = 0; i < count; i++)
+                there[start + i] = word >> i & 1;
     }
-    for (uint64_t i = 0; i < n; i++)
-        there[i] = piece->kept[i / 64] >> i % 64 & 1;
 }
 
 static unsigned char *there_of(const struct axis_stream *s, const struct axis_task *task)
@@ -110,33 +138,28 @@ void axis_missing_count(const struct axis_stream *s, struct axis_task *task)
         return;
     for (uint64_t r = 0; r < piece->outer * piece->inner; r++)
         counts[r] = task->holes ? 0 : piece->length;
-    for (uint64_t row = 0; task->holes && row < piece->outer * piece->length; row++)
+    for (uint64_t row = 0; task->holes && row < piece->outer * piece->length; row++) {
+        uint64_t *const of_plane = counts + row / piece->length * piece->inner;
         for (uint64_t i = 0; i < piece->inner; i++)
-            counts[row / piece->length * piece->inner + i] += there[row * piece->inner + i];
+            of_plane[i] += there[row * piece->inner + i];
+    }
     task->counts = counts;
 }
 
 /* ---- monoids without such an element */
 
-/* Copies the elements of a row that are there, and returns how many they are. */
-static uint64_t gather(const struct axis_stream *s, const struct axis_task *task, uint64_t r, char *to)
+/* A row: the number of its first element among those of the piece, and how many it has, which are piece.inner apart. */
+static struct range row_of(const struct axis_task *task, uint64_t r)
 {
     const struct axis_part *const piece = &task->piece;
-    const size_t bytes = allfold_type_bytes(s->array->type);
-    const uint64_t first = r / piece->inner * piece->length * piece->inner + r % piece->inner;
-    const unsigned char *const there = there_of(s, task);
-    uint64_t count = 0;
-    for (uint64_t l = 0; l < piece->length; l++)
-        if (there[first + l * piece->inner])
-            memcpy(to + count++ * bytes, task->host + (first + l * piece->inner) * bytes, bytes);
-    return count;
+    return (struct range){r / piece->inner * piece->length * piece->inner + r % piece->inner, piece->length};
 }
 
 /* The place along the axis of the element of a row that is number k of those that are there. */
 static uint64_t place_of(const struct axis_stream *s, const struct axis_task *task, uint64_t r, uint64_t k)
 {
     const struct axis_part *const piece = &task->piece;
-    const unsigned char *const there = there_of(s, task) + r / piece->inner * piece->length * piece->inner + r % piece->inner;
+    const unsigned char *const there = there_of(s, task) + row_of(task, r).first;
     uint64_t l = 0;
     for (k += 1; (k -= there[l * piece->inner]) > 0; l++)
         ;
@@ -149,13 +172,14 @@ static allfold_status fold_row(const struct axis_stream *s, const struct axis_ta
     const struct backend *const backend = task->queue->device->backend;
     char *const host = (char *)task->queue->staging + s->row_at, *const device = (char *)task->queue->buffer + s->row_at;
     uint64_t *indices[MONOID_INDICES_MAX];
-    const struct work work = {s->monoid, s->array->type, device, gather(s, task, r, host), 0, NULL};
+    const uint64_t count = functions[function_of(s->array->type)].gather(task->host, there_of(s, task), row_of(task, r), task->piece.inner, host);
+    const struct work work = {s->monoid, s->array->type, device, count, 0, NULL};
     if (backend->upload(task->queue, host, device, work.n * allfold_type_bytes(work.type), error) != ALLFOLD_OK
         || backend->fold(task->queue, &work, error) != ALLFOLD_OK || backend->wait(task->queue, error) != ALLFOLD_OK)
         return error->status;
     memcpy(partial, task->queue->partial, monoid_bytes(s->monoid, work.type));
-    const int count = monoid_indices(s->monoid, work.type, partial, indices);
-    for (int i = 0; i < count; i++)
+    const int found = monoid_indices(s->monoid, work.type, partial, indices);
+    for (int i = 0; i < found; i++)
         if (*indices[i] != ALLFOLD_NO_INDEX)
             *indices[i] = place_of(s, task, r, *indices[i]);
     return ALLFOLD_OK;
