@@ -148,6 +148,7 @@ noinst_HEADERS += \
 	src/core/team.h \
 	src/device/cpu/cpu.h \
 	src/device/cpu/loops.h \
+	src/device/cpu/side_by_side.h \
 	src/device/cpu/transpose.h \
 	src/device/cuda/cuda.h \
 	src/device/device.h \

@@ -1,0 +1,331 @@
+/* Folds of columns, and of short rows, side by side: a part of loops.c, which includes it where what it uses is defined. */
+#pragma once
+
+/* Folds side by side: columns_template.h. No `take`: there is no such way. */
+struct lanes {
+    uint32_t columns; /* at most */
+    void (*start)(void *state, const struct fold_rows *rows);
+    void (*take)(void *state, const struct fold_rows *rows);
+    bool (*settle)(const void *state, uint32_t c, void *partial);
+    void (*close)(void *partial); /* or NULL: propagates carries */
+};
+#define OPEN_LANES(monoid, value)                                                                      \
+    [VALUE_##value] = {monoid##_lanes_columns_##value, monoid##_lanes_start_##value, monoid##_lanes_take_##value, \
+                       monoid##_lanes_settle_##value, NULL},
+#define CLOSED_LANES(monoid, value)                                                                    \
+    [VALUE_##value] = {monoid##_lanes_columns_##value, monoid##_lanes_start_##value, monoid##_lanes_take_##value, \
+                       monoid##_lanes_settle_##value, monoid##_lanes_close_##value},
+static const struct lanes lanes[MONOID_COUNT][VALUE_COUNT] = {
+    [MONOID_sum] = {VALUES(OPEN_LANES, sum)},
+    [MONOID_min] = {VALUES(OPEN_LANES, min)},
+    [MONOID_max] = {VALUES(OPEN_LANES, max)},
+    [MONOID_norm1] = {VALUES(OPEN_LANES, norm1)},
+    [MONOID_norm2] = {VALUES_F32(OPEN_LANES, norm2)},
+    [MONOID_norminf] = {VALUES(OPEN_LANES, norminf)},
+    [MONOID_sum_exact] = {VALUES(CLOSED_LANES, sum_exact)},
+    [MONOID_norm1_exact] = {VALUES(CLOSED_LANES, norm1_exact)},
+    [MONOID_norm2_exact] = {VALUES_F32(CLOSED_LANES, norm2_exact)},
+};
+#undef OPEN_LANES
+#undef CLOSED_LANES
+
+/* Results without partials: of lanes, and of a row. NULL: there are none. */
+struct direct {
+    void (*lanes)(const void *state, uint32_t columns, double *results, unsigned char *held);
+    bool (*row)(const void *x, uint32_t n, double *result); /* false: not of this row */
+};
+#define DIRECT(monoid, value) [VALUE_##value] = {monoid##_lanes_results_##value, monoid##_row_result_##value},
+#define DIRECT_LANES(monoid, value) [VALUE_##value] = {monoid##_lanes_results_##value, NULL},
+static const struct direct direct[MONOID_COUNT][VALUE_COUNT] = {
+#define ROW(monoid) [MONOID_##monoid] = {VALUES_F32(DIRECT, monoid) VALUES_F64(DIRECT, monoid)},
+    ROW(sum) ROW(min) ROW(max) ROW(norm1) ROW(norminf)
+#undef ROW
+#define ROW(monoid) [MONOID_##monoid] = {VALUES_F32(DIRECT, monoid) VALUES_F64(DIRECT_LANES, monoid)},
+    ROW(sum_exact) ROW(norm1_exact)
+#undef ROW
+};
+#undef DIRECT
+#undef DIRECT_LANES
+
+/* What folds side by side need besides. */
+struct side_fold {
+    const struct side_by_side *f;
+    struct conversion conversion;
+    const struct lanes *lanes;
+    const struct direct *direct; /* NULL: partials are wanted */
+    size_t stride, used;         /* of partials */
+    struct partial identity;
+    uint32_t failures, skip;     /* of trials with lanes */
+};
+
+static struct side_fold side_fold_of(const struct side_by_side *f)
+{
+    struct side_fold fold;
+    fold.f = f;
+    fold.conversion = conversion_of(f->monoid, f->x.type);
+    fold.lanes = &lanes[f->monoid][fold.conversion.value];
+    fold.direct = f->results != NULL ? &direct[f->monoid][fold.conversion.value] : NULL;
+    fold.stride = partial_stride(f->monoid, f->x.type);
+    fold.used = monoid_bytes(f->monoid, f->x.type);
+    fold.failures = fold.skip = 0;
+    monoid_identity(f->monoid, f->x.type, &fold.identity);
+    return fold;
+}
+
+static void *partial_of(const struct side_fold *fold, uint64_t c) { return fold->f->partials + c * fold->stride; }
+static void begin_partial(const struct side_fold *fold, uint64_t c) { memcpy(partial_of(fold, c), fold->identity.bytes, fold->used); }
+static void close_partial(const struct side_fold *fold, uint64_t c)
+{
+    if (fold->lanes->close != NULL)
+        fold->lanes->close(partial_of(fold, c));
+}
+
+/* Whether lanes are tried. If many columns of a run after run fail, more and more runs go without a trial. */
+static bool lanes_try(struct side_fold *fold)
+{
+    const bool tries = fold->lanes->take != NULL && fold->skip == 0;
+    fold->skip -= fold->skip > 0;
+    return tries;
+}
+static void lanes_tried(struct side_fold *fold, uint32_t failed, uint32_t columns)
+{
+    if (failed <= columns / 8) {
+        fold->failures = 0;
+        return;
+    }
+    fold->skip = (1u << 2 * fold->failures) - 1;
+    fold->failures += fold->failures < 3;
+}
+
+/* Rows from `row` on, as values, the columns from x->x on. next: a row that comes behind the last. */
+static struct fold_rows rows_at(const struct side_fold *fold, const struct columns *x, uint64_t row, uint32_t count, const void *next)
+{
+    const size_t bytes = types[x->type].element_bytes;
+    const char *const from = (const char *)x->x + row * x->stride * bytes;
+    unsigned char *const values = fold->f->buffers->values;
+    if (fold->conversion.convert == NULL)
+        return (struct fold_rows){from, x->stride, count, x->columns, next};
+    for (uint32_t r = 0; r < count; r++)
+        fold->conversion.convert(values + r * FOLD_COLUMNS * fold->conversion.bytes, from + r * x->stride * bytes, x->columns);
+    return (struct fold_rows){values, FOLD_COLUMNS, count, x->columns, NULL};
+}
+
+/* Folds a run of the columns from c on, COLUMNS_ACROSS at most, by the tile function of rows. */
+static void fold_transposed(const struct side_fold *fold, struct range run, uint32_t c, uint32_t columns)
+{
+    const struct side_by_side *const f = fold->f;
+    struct columns some = f->x;
+    unsigned char *const values = f->buffers->values;
+    some.x = (const char *)some.x + c * types[some.type].element_bytes;
+    some.columns = columns;
+    for (uint64_t done = 0; done < run.count; done += COLUMN_RUN) {
+        const struct range range = {f->first + run.first + done, u64_min(run.count - done, COLUMN_RUN)};
+        columns_take(&some, &fold->conversion, run.first + done, (uint32_t)range.count, values);
+        for (uint32_t i = 0; i < columns; i++)
+            tiles[f->monoid][fold->conversion.value](partial_of(fold, c + i), values + i * COLUMN_STEP * fold->conversion.bytes, NULL, &range);
+    }
+}
+
+/* Takes a run of some columns as they lie. */
+static void take_run(const struct side_fold *fold, const struct columns *x, struct range run)
+{
+    void *const state = fold->f->buffers->results;
+    const uint32_t n = (uint32_t)run.count, some = n < FOLD_ROWS ? n : FOLD_ROWS, step = fold->conversion.convert == NULL ? n : FOLD_ROWS;
+    const size_t bytes = types[x->type].element_bytes;
+    const uint64_t end = run.first + run.count;
+    const char *const next = (const char *)x->x + (end < x->length ? end * x->stride : x->columns) * bytes; /* further rows, or columns */
+    const struct fold_rows first = rows_at(fold, x, run.first, some, NULL);
+    fold->lanes->start(state, &first);
+    for (uint32_t row = 0, count; row < n; row += count) {
+        count = n - row < step ? n - row : step;
+        const struct fold_rows rows = rows_at(fold, x, run.first + row, count, next);
+        fold->lanes->take(state, &rows);
+    }
+}
+
+/* Folds a run of the columns [c, c + columns) as they lie. Returns the number of those for which that did not do. */
+static uint32_t fold_lanes(const struct side_fold *fold, struct range run, uint32_t c, uint32_t columns)
+{
+    const void *const state = fold->f->buffers->results;
+    struct columns some = fold->f->x;
+    uint32_t failed = 0;
+    some.x = (const char *)some.x + c * types[some.type].element_bytes;
+    some.columns = columns;
+    take_run(fold, &some, run);
+    for (uint32_t i = 0; i < columns; i++)
+        if (!fold->lanes->settle(state, i, partial_of(fold, c + i))) {
+            failed++;
+            fold_transposed(fold, run, c + i, 1);
+        }
+    return failed;
+}
+
+/* Stores the results that lanes hold. */
+static void store_direct(const struct side_fold *fold, uint64_t c, uint32_t columns)
+{
+    const struct side_by_side *const f = fold->f;
+    fold->direct->lanes(f->buffers->results, columns, f->results + c, f->held + c);
+}
+
+/* Folds those of some columns, COLUMNS_ACROSS at most, that have no result: if they are many, all together. */
+static void fold_others(const struct side_fold *fold, uint32_t c, uint32_t columns)
+{
+    unsigned char *const held = fold->f->held + c;
+    const struct range all = {0, fold->f->x.length};
+    uint32_t others = 0;
+    for (uint32_t i = 0; i < columns; i++)
+        others += !held[i];
+    if (others > columns / 8)
+        memset(held, 0, columns);
+    for (uint32_t i = 0; i < columns; i++)
+        if (!held[i])
+            begin_partial(fold, c + i);
+    for (uint32_t i = 0; i < columns && others <= columns / 8; i++)
+        if (!held[i])
+            fold_transposed(fold, all, c + i, 1);
+    if (others > columns / 8)
+        fold_transposed(fold, all, c, columns);
+}
+
+/* Folds the columns [c, c + columns), as many as there are lanes for and no longer than a run, to results. */
+static void fold_strip_direct(struct side_fold *fold, uint32_t c, uint32_t columns)
+{
+    struct columns some = fold->f->x;
+    some.x = (const char *)some.x + c * types[some.type].element_bytes;
+    some.columns = columns;
+    take_run(fold, &some, (struct range){0, some.length});
+    store_direct(fold, c, columns);
+    for (uint32_t i = 0; i < columns; i += COLUMNS_ACROSS)
+        fold_others(fold, c + i, columns - i < COLUMNS_ACROSS ? columns - i : COLUMNS_ACROSS);
+}
+
+/* Carries in words are propagated after so many runs, and at the end: exact_add_integer. */
+enum { CLOSE_RUNS = 1 << 20 };
+
+/* The same of any length, to partials. */
+static void fold_strip(struct side_fold *fold, uint32_t c, uint32_t columns)
+{
+    const uint64_t length = fold->f->x.length;
+    for (uint32_t i = c; i < c + columns; i++)
+        begin_partial(fold, i);
+    for (uint64_t start = 0; start < length; start += FOLD_LANE_RUN) {
+        const struct range run = {start, u64_min(length - start, FOLD_LANE_RUN)};
+        const bool tries = lanes_try(fold), closes = start + run.count == length || (start / FOLD_LANE_RUN + 1) % CLOSE_RUNS == 0;
+        if (tries)
+            lanes_tried(fold, fold_lanes(fold, run, c, columns), columns);
+        for (uint32_t i = 0; i < columns && !tries; i += COLUMNS_ACROSS)
+            fold_transposed(fold, run, c + i, columns - i < COLUMNS_ACROSS ? columns - i : COLUMNS_ACROSS);
+        for (uint32_t i = c; i < c + columns && closes; i++)
+            close_partial(fold, i);
+    }
+}
+
+static void fold_columns(const struct side_by_side *f)
+{
+    struct side_fold fold = side_fold_of(f);
+    const bool is_direct = fold.direct != NULL && fold.direct->lanes != NULL && f->x.length <= FOLD_LANE_RUN;
+    const uint32_t most = fold.lanes->take != NULL ? fold.lanes->columns : FOLD_COLUMNS;
+    if (f->held != NULL)
+        memset(f->held, 0, f->x.columns);
+    for (uint32_t c = 0; c < f->x.columns; c += most)
+        (is_direct ? fold_strip_direct : fold_strip)(&fold, c, f->x.columns - c < most ? f->x.columns - c : most);
+}
+
+/* ---- rows: one by one, or if they are short as columns, brought there some elements at a time */
+
+enum {
+    ROWS_TOGETHER = 64,
+    ROW_SHORT = 128, ROW_SHORT_DIRECT = 48, /* longer ones are folded one by one, and those that need no partial from there on */
+    ROW_AHEAD_BYTES = 512 /* of the next row are asked for */
+};
+
+/* Gives some rows from r on to lanes. */
+static void take_rows(const struct side_fold *fold, uint64_t r, uint32_t rows)
+{
+    const struct side_by_side *const f = fold->f;
+    unsigned char *const values = f->buffers->values;
+    struct columns part = f->x;
+    for (uint32_t start = 0; start < f->x.length; start += COLUMNS_ACROSS) {
+        part.x = (const char *)f->x.x + (r * f->x.stride + start) * types[f->x.type].element_bytes;
+        part.columns = (uint32_t)u64_min(f->x.length - start, COLUMNS_ACROSS);
+        columns_take(&part, &fold->conversion, 0, rows, values);
+        struct fold_rows across = {values, COLUMN_STEP, part.columns < FOLD_ROWS ? part.columns : FOLD_ROWS, rows, NULL};
+        if (start == 0)
+            fold->lanes->start(f->buffers->results, &across);
+        across.count = part.columns;
+        fold->lanes->take(f->buffers->results, &across);
+    }
+}
+
+/* Folds one row by the tile function. */
+static void fold_row(const struct side_fold *fold, uint64_t r)
+{
+    const struct side_by_side *const f = fold->f;
+    const struct range range = {f->first, f->x.length};
+    const char *const x = (const char *)f->x.x + r * f->x.stride * types[f->x.type].element_bytes;
+    begin_partial(fold, r);
+    if (fold->conversion.convert == NULL)
+        tiles[f->monoid][fold->conversion.value](partial_of(fold, r), x, NULL, &range);
+    else
+        fold_converted(&(struct work){f->monoid, f->x.type, x, f->x.length, f->first, NULL}, &fold->conversion, partial_of(fold, r));
+}
+
+/* Folds short rows by lanes. Returns the number of those for which that did not do. */
+static uint32_t fold_rows_across(const struct side_fold *fold, uint64_t r, uint32_t rows)
+{
+    const struct side_by_side *const f = fold->f;
+    uint32_t failed = 0;
+    take_rows(fold, r, rows);
+    if (fold->direct != NULL && fold->direct->lanes != NULL)
+        store_direct(fold, r, rows);
+    for (uint32_t i = 0; i < rows; i++) {
+        if (f->held != NULL && f->held[r + i])
+            continue;
+        begin_partial(fold, r + i);
+        if (fold->lanes->settle(f->buffers->results, i, partial_of(fold, r + i)))
+            close_partial(fold, r + i);
+        else {
+            failed++;
+            fold_row(fold, r + i);
+        }
+    }
+    return failed;
+}
+
+/* Whether rows that lie as values may need no partial. */
+static bool rows_are_direct(const struct side_fold *fold)
+{
+    return fold->direct != NULL && fold->direct->row != NULL && fold->conversion.convert == NULL;
+}
+
+/* One row after the other. */
+static void fold_rows_singly(const struct side_fold *fold, uint64_t first, uint32_t rows)
+{
+    const struct side_by_side *const f = fold->f;
+    const size_t bytes = types[f->x.type].element_bytes;
+    const bool direct = rows_are_direct(fold);
+    for (uint64_t r = first; r < first + rows; r++) {
+        const char *const x = (const char *)f->x.x + r * f->x.stride * bytes;
+        for (size_t at = 0; at < ROW_AHEAD_BYTES; at += 64)
+            FOLD_PREFETCH(x + f->x.stride * bytes + at);
+        if (direct && (f->held[r] = fold->direct->row(x, (uint32_t)f->x.length, &f->results[r])))
+            continue;
+        fold_row(fold, r);
+    }
+}
+
+static void fold_rows(const struct side_by_side *f)
+{
+    struct side_fold fold = side_fold_of(f);
+    const uint32_t most = rows_are_direct(&fold) ? ROW_SHORT_DIRECT : ROW_SHORT;
+    const bool is_short = f->x.length > 0 && f->x.length <= most && fold.lanes->take != NULL;
+    if (f->held != NULL)
+        memset(f->held, 0, f->x.columns);
+    for (uint64_t r = 0; r < f->x.columns; r += ROWS_TOGETHER) {
+        const uint32_t rows = (uint32_t)u64_min(f->x.columns - r, ROWS_TOGETHER);
+        if (is_short && lanes_try(&fold))
+            lanes_tried(&fold, fold_rows_across(&fold, r, rows), rows);
+        else
+            fold_rows_singly(&fold, r, rows);
+    }
+}
