@@ -2,7 +2,7 @@
    OUT. Each line of CASES is a call: numbers in the order of struct axis_case. DATA holds the global arrays, of which each rank
    takes a sub-box with the strides of the whole. Rank 0 prints a line for each call, its status and message, and writes the results
    of those without error to OUT. A difference between ranks, between host and device memory, or between all results and a rank's
-   own, ends the program. */
+   own, ends the program. With ALLFOLD_TEST_EXCHANGE in the environment MPI exchanges everything. */
 #include "tests/support.h"
 
 #include <inttypes.h>
@@ -223,6 +223,8 @@ int main(int argc, char **argv)
     must(argc == 5, "axis_folds BACKEND CASES DATA OUT");
     MPI_Init(NULL, NULL);
     options.threads = 2;
+    if (getenv("ALLFOLD_TEST_EXCHANGE") != NULL)
+        options.exchange = ALLFOLD_EXCHANGE_MPI;
     allfold_context *const exact = open_or_skip(argv[1], options);
     options.level = ALLFOLD_LEVEL_FAST;
     allfold_context *const fast = open_or_skip(argv[1], options);

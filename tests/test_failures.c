@@ -131,7 +131,7 @@ static void test_all(const char *backend)
 
 int main(int argc, char **argv)
 {
-    alarm(60); /* a hang must not outlive this */
+    alarm(120); /* a hang must not outlive this */
     MPI_Init(&argc, &argv);
     const char *const backend = argc > 1 ? argv[1] : "cpu";
     MPI_Comm_rank(MPI_COMM_WORLD, &test.rank);

@@ -30,10 +30,12 @@ else:
             good = [line for line in lines if line.startswith("ok ")]
             tap.ok(done.returncode == 0 and f"1..{len(good)}" in lines and len(good) >= 10,
                    f"{name} on {ranks} ranks with stand-in devices: {len(good)} checks", done.stdout + done.stderr)
-    environment = dict(os.environ, **ENVIRONMENT, ALLFOLD_AXIS_FOLDS=os.path.join(HERE, "axis_folds"), ALLFOLD_TEST_BACKENDS="cuda",
-                       ALLFOLD_TEST_RANKS="1 3", ALLFOLD_TEST_CASES="100")
-    done = subprocess.run([sys.executable, os.path.join(tap.SOURCE, "tests", "test_axes.py")], env=environment, capture_output=True,
-                          text=True, check=False)
-    tap.ok(done.returncode == 0 and done.stdout.count("\nok ") + done.stdout.startswith("ok ") == 2 and "not ok" not in done.stdout,
-           "test_axes.py with stand-in devices", done.stdout + done.stderr)
+    for ranks, cases, more in (("1 3", "100", {}), ("2", "20", {"ALLFOLD_TEST_EXCHANGE": "mpi"})):
+        environment = dict(os.environ, **ENVIRONMENT, ALLFOLD_AXIS_FOLDS=os.path.join(HERE, "axis_folds"), ALLFOLD_TEST_BACKENDS="cuda",
+                           ALLFOLD_TEST_RANKS=ranks, ALLFOLD_TEST_CASES=cases, **more)
+        done = subprocess.run([sys.executable, os.path.join(tap.SOURCE, "tests", "test_axes.py")], env=environment, capture_output=True,
+                              text=True, check=False)
+        lines = done.stdout.splitlines()
+        tap.ok(done.returncode == 0 and sum(line.startswith("ok ") for line in lines) == len(ranks.split()) and "not ok" not in done.stdout,
+               "test_axes.py with stand-in devices" + (", exchanged by MPI" if more else ""), done.stdout + done.stderr)
 tap.done()

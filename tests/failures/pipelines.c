@@ -14,7 +14,7 @@ static const char *const route_names[] = {"a sum of device memory",       "a sum
 /* Rows of which each rank has a part. */
 static allfold_status run_axis(bool softmax, struct error *error)
 {
-    enum { ROWS = 3, LENGTH = COUNT / ROWS };
+    enum { ROWS = 3, LENGTH = 40 };
     const struct axis_input input = {.x = test.device_x, .box = {ROWS, LENGTH, 1, LENGTH, 1}, .type = ALLFOLD_F32, .cut = ALLFOLD_CUT_AXIS,
                                      .call = softmax, .outputs = softmax ? 0 : axis_values_bit(0)};
     double sums[ROWS];
@@ -84,8 +84,9 @@ void test_streams(void)
 void test_backend(enum operation operation)
 {
     char text[64];
+    const bool along_axis = operation >= IN_fold_axis && operation <= IN_normalise_axis;
     snprintf(text, sizeof text, "%s fails as planned", operation_names[operation]);
-    for (int route = 0; route < ROUTE_COUNT; route++)
+    for (int route = along_axis ? SUM_AXIS : 0; route < ROUTE_COUNT; route++)
         for (int at = 1; at < 100; at++) {
             struct error error = {0};
             planted.calls = 0;
