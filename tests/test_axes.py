@@ -351,6 +351,7 @@ def planned(random):
     for shape, cut in itertools.product([(1, 70000, 1), (2, 20011, 3), (1, 9000, 40), (300, 3, 1), (1, 1, 1), (0, 5, 2), (5, 0, 2), (5, 2, 0)], CUTS):
         for softmax in (0, 1):
             yield Case(random, fold="sum", cut=cut, softmax=softmax, shape=shape, dtype="f32", fast=0, gaps=False)
+    yield Case(random, fold="argmin", dtype="f16", to="f16", softmax=0, shape=(3, 37, 5), memory=DEVICE)  # an odd number of short results
     for softmax, rows, dtype in ((0, 10007, "f64"), (1, 30011, "f32")):  # several batches of what ranks exchange
         yield Case(random, fold="sum", cut="axis", softmax=softmax, shape=(rows, 2, 1), dtype=dtype, fast=0, gaps=False, memory=DEVICE)
     for dtype, fast in itertools.product(FLOATS, (0, 1)):  # rows that are aligned wherever two or three ranks cut them
