@@ -2,77 +2,95 @@
    threads of one block keeps its row in registers. In the second a block, or several blocks that exchange partials, keep a row in
    shared memory; each thread's copies of what comes next are under way while it folds and writes. Rows that fit neither are left to
    the two passes of axis.cu. */
-#include "kernels/axis_softmax.cuh"
+#include "kernels/axis_softmax_fast.cuh"
+#include "kernels/axis_softmax_whole.cuh"
 
-/* Of terms in f64 or integers. */
-template <class Element, bool exact> constexpr bool is_heavy = exact || sizeof(typename Element::value) == 8;
+/* short_rows: in registers. */
+template <class Element, bool short_rows>
+using quick_row_of = std::conditional_t<short_rows && sizeof(typename Element::stored) == 2, quick_row<Element, kept_terms<Element>, kept_results<Element>>,
+                                        quick_row<Element, row_terms<Element>, row_results<Element>>>;
+template <class Element, bool logarithm, bool exact, bool short_rows>
+using row_of = std::conditional_t<exact || sizeof(typename Element::value) == 8, whole_row<Element, logarithm, exact || logarithm>,
+                                  std::conditional_t<logarithm, quick_row<Element, log_terms<Element>, log_results<Element>>,
+                                                     quick_row_of<Element, short_rows>>>;
 
 /* A group's row in registers: thread `member` has vectors member, member + members, ... */
 template <class Element> struct row_kept {
     typedef typename Element::stored stored;
     const stored *x;
     stored *y;
-    uint64_t length;
-    bool aligned;
+    uint32_t length;
+    bool aligned; /* the row is whole vectors, on their boundaries */
 };
 
-template <class Element> static __device__ __forceinline__ uint4 row_load(const row_kept<Element> &row, uint64_t vector)
+/* Loads a thread's vectors; what is missing is -inf. */
+template <class Element, int vectors>
+static __device__ __forceinline__ void row_load(const row_kept<Element> &row, uint32_t member, uint32_t members, uint4 kept[vectors])
 {
     typedef typename Element::stored stored;
     constexpr int count = Element::per_vector;
-    const uint64_t at = vector * count;
-    uint4 loaded = least_vector<Element>();
-    if (row.aligned && at + count <= row.length)
-        return load_read_only(row.x + at);
-    if (at >= row.length)
-        return loaded;
-    stored elements[count];
+    if (row.aligned) {
 #pragma unroll
-    for (int i = 0; i < count; i++)
-        elements[i] = at + i < row.length ? row.x[at + i] : vector_element<stored>(loaded, i);
-    loaded = vector_of(elements);
-    return loaded;
-}
-
-template <class Element> static __device__ __forceinline__ void row_store(const row_kept<Element> &row, uint64_t vector, const uint4 &y)
-{
-    typedef typename Element::stored stored;
-    constexpr int count = Element::per_vector;
-    const uint64_t at = vector * count;
-    if (row.aligned && at + count <= row.length) {
-        __stcs((uint4 *)(row.y + at), y);
+        for (int i = 0; i < vectors; i++) {
+            const uint32_t at = (member + i * members) * count;
+            kept[i] = at < row.length ? load_read_only(row.x + at) : least_vector<Element>();
+        }
         return;
     }
 #pragma unroll
-    for (int i = 0; i < count; i++)
-        if (at + i < row.length)
-            row.y[at + i] = vector_element<stored>(y, i);
+    for (int i = 0; i < vectors; i++) {
+        const uint32_t at = (member + i * members) * count;
+        kept[i] = least_vector<Element>();
+        stored elements[count];
+#pragma unroll
+        for (int j = 0; j < count; j++)
+            elements[j] = at + j < row.length ? row.x[at + j] : vector_element<stored>(kept[i], j);
+        kept[i] = vector_of(elements);
+    }
 }
 
-template <class Element, bool logarithm, bool exact>
-static __global__ void __launch_bounds__(ROW_SHAPE.threads, is_heavy<Element, exact> ? ROW_SHAPE.blocks_exact : ROW_SHAPE.blocks)
-softmax_short_rows(const __grid_constant__ struct softmax_axis_work work, uint32_t members, bool aligned)
+template <class Element, int vectors, class Kept, class Results>
+static __device__ __forceinline__ void row_store(const row_kept<Element> &row, uint32_t member, uint32_t members, const Kept kept[vectors],
+                                                 const Results &results)
 {
-    typedef softmax_fold<Element, logarithm, exact> Fold;
-    typedef row_arithmetic<Element, Fold, logarithm, exact> Arithmetic;
+    constexpr int count = Element::per_vector;
+#pragma unroll
+    for (int i = 0; i < vectors; i++) {
+        const uint32_t at = (member + i * members) * count;
+        if (at >= row.length)
+            continue;
+        const uint4 y = results.of(kept[i]);
+        if (row.aligned) {
+            __stcs((uint4 *)(row.y + at), y);
+            continue;
+        }
+#pragma unroll
+        for (int j = 0; j < count; j++)
+            if (at + j < row.length)
+                row.y[at + j] = vector_element<typename Element::stored>(y, j);
+    }
+}
+
+template <class Row> static __global__ void __launch_bounds__(ROW_SHAPE.threads, Row::short_blocks)
+softmax_short_rows(const __grid_constant__ struct softmax_axis_work work, uint32_t members_bits, bool aligned)
+{
+    typedef typename Row::element Element;
     typedef typename Element::stored stored;
-    constexpr int vectors = ROW_SHAPE.vectors;
-    const uint32_t member = threadIdx.x % members;
-    const uint64_t r = (uint64_t)blockIdx.x * (ROW_SHAPE.threads / members) + threadIdx.x / members;
+    constexpr int vectors = ROW_SHAPE.vectors, threads = ROW_SHAPE.threads;
+    const uint32_t members = 1u << members_bits, member = threadIdx.x & (members - 1);
+    const uint64_t r = ((uint64_t)blockIdx.x * threads + threadIdx.x) >> members_bits;
     const bool is_row = r < work.box.outer; /* the threads of no row take part in barriers and shuffles */
     const row_kept<Element> row = {(const stored *)work.x + (is_row ? r * work.box.outer_stride : 0),
-                                   (stored *)work.y + (is_row ? r * work.y_outer_stride : 0), is_row ? work.box.length : 0, aligned};
-    uint4 kept[vectors];
-#pragma unroll
-    for (int i = 0; i < vectors; i++)
-        kept[i] = row_load(row, member + i * members);
-    typename Fold::partial partial = Fold::identity();
-    vectors_take<Fold, Element, vectors>(&partial, kept, 0);
-    group_combine<Fold, ROW_SHAPE.threads>(&partial, members);
-    const Arithmetic softmax(partial);
-#pragma unroll
-    for (int i = 0; i < vectors; i++)
-        row_store(row, member + i * members, softmax.of(kept[i]));
+                                   (stored *)work.y + (is_row ? r * work.y_outer_stride : 0), is_row ? (uint32_t)work.box.length : 0, aligned};
+    uint4 x[vectors];
+    row_load<Element, vectors>(row, member, members, x);
+    typename Row::real max = -INFINITY;
+    Row::template take_max<vectors>(&max, x);
+    group_share<threads>(&max, members, [](typename Row::real *a, typename Row::real b) { Row::larger(a, b); });
+    typename Row::terms terms(max);
+    typename Row::kept kept[vectors];
+    terms.template take<vectors>(x, kept);
+    row_store<Element, vectors>(row, member, members, kept, terms.template results_of_group<threads>(members_bits));
 }
 
 /* The work of all blocks of the second kernel: `blocks` of them have one row, and share it evenly. */
@@ -82,11 +100,10 @@ struct long_rows {
     uint32_t blocks, groups;
     uint32_t places;   /* stages that a block has room for */
     uint32_t stages;   /* of a block's part of a row */
-    uint64_t *scratch; /* two messages for each block, in turns, LONG_MESSAGE_WORDS each */
+    uint64_t *scratch; /* two messages for each block, in turns, PART_WORDS each */
     uint32_t first_id; /* of the messages of each group's first row */
 };
-constexpr int LONG_MESSAGE_WORDS = 32;
-static_assert(sizeof(struct fold_message) >= 2048 / LONG_SHAPE.threads * LONG_MESSAGE_WORDS * sizeof(uint64_t), "room for those of all blocks");
+static_assert(sizeof(struct fold_message) >= 2048 / LONG_SHAPE.threads * PART_WORDS * sizeof(uint64_t), "room for those of all blocks");
 
 /* A stage that a thread asks for: stage `number` of row `row`, in a place of shared memory. */
 struct stage_next {
@@ -138,38 +155,18 @@ static __device__ __forceinline__ void stage_read(const block_rows<Element> &blo
     }
 }
 
-/* The partial of a whole row, from those of its blocks. turn: of the group's rows. */
-template <class Fold>
-static __device__ __forceinline__ void blocks_combine(const struct long_rows &rows, uint32_t turn, typename Fold::partial *partial)
+/* turn: of the group's rows. */
+static __device__ __forceinline__ struct row_parts parts_of(const struct long_rows &rows, uint32_t turn)
 {
-    static_assert(message_words<typename Fold::partial>::count <= LONG_MESSAGE_WORDS, "room for a partial");
-    __shared__ typename Fold::partial whole;
-    uint64_t *const messages = rows.scratch + (uint64_t)(turn % 2 * gridDim.x + blockIdx.x / rows.blocks * rows.blocks) * LONG_MESSAGE_WORDS;
-    const uint32_t id = rows.first_id + turn;
-    if (threadIdx.x == 0)
-        message_send(messages + blockIdx.x % rows.blocks * LONG_MESSAGE_WORDS, *partial, id);
-    if (threadIdx.x < 32) {
-        *partial = Fold::identity();
-#pragma unroll 1
-        for (uint32_t block = threadIdx.x; block < rows.blocks; block += 32) {
-            const auto other = message_receive<typename Fold::partial>(messages + block * LONG_MESSAGE_WORDS, id);
-            Fold::combine(partial, &other);
-        }
-        group_combine<Fold, 32>(partial, 32);
-        if (threadIdx.x == 0)
-            whole = *partial;
-    }
-    __syncthreads();
-    *partial = whole;
+    const uint32_t first = blockIdx.x / rows.blocks * rows.blocks;
+    return {rows.scratch + (uint64_t)(turn % 2 * gridDim.x + first) * PART_WORDS, rows.first_id + turn, blockIdx.x - first, rows.blocks};
 }
 
-/* Copies are waited for in the order in which they began: before stage s of a row is folded, all but those of the places behind it. */
-template <class Element, bool logarithm, bool exact>
-static __global__ void __launch_bounds__(LONG_SHAPE.threads, long_shape_of(is_heavy<Element, exact>).blocks)
+/* Copies are waited for in the order in which they began: before stage s of a row is read, all but those of the places behind it. */
+template <class Row> static __global__ void __launch_bounds__(LONG_SHAPE.threads, long_shape_of(Row::heavy).blocks)
 softmax_long_rows(const __grid_constant__ struct long_rows rows)
 {
-    typedef softmax_fold<Element, logarithm, exact> Fold;
-    typedef row_arithmetic<Element, Fold, logarithm, exact> Arithmetic;
+    typedef typename Row::element Element;
     constexpr int threads = LONG_SHAPE.threads, stage = LONG_SHAPE.stage;
     extern __shared__ __align__(16) unsigned char bytes[];
     const uint32_t group = blockIdx.x / rows.blocks, rank = blockIdx.x % rows.blocks;
@@ -186,20 +183,31 @@ softmax_long_rows(const __grid_constant__ struct long_rows rows)
     uint32_t turn = 0;
 #pragma unroll 1
     for (uint64_t r = group; r < block.rows; r += rows.groups, turn++) {
-        typename Fold::partial partial = Fold::identity();
+        typename Row::real max = -INFINITY;
         uint32_t at = place;
 #pragma unroll 1
         for (uint32_t s = 0; s < rows.stages; s++) {
             uint4 vectors[stage];
             copy_wait((int)(rows.places - 1 - s));
             stage_read(block, s, at, vectors);
-            vectors_take<Fold, Element, stage>(&partial, vectors, 0);
+            Row::template take_max<stage>(&max, vectors);
             at = at + 1 < rows.places ? at + 1 : 0;
         }
-        group_combine<Fold, threads>(&partial, threads);
-        if (rows.blocks > 1)
-            blocks_combine<Fold>(rows, turn, &partial);
-        const Arithmetic softmax(partial);
+        group_share<threads>(&max, threads, [](typename Row::real *a, typename Row::real b) { Row::larger(a, b); });
+        typename Row::terms terms(max);
+        at = place;
+#pragma unroll 1
+        for (uint32_t s = 0; s < rows.stages; s++) {
+            uint4 vectors[stage];
+            stage_read(block, s, at, vectors);
+            terms.template take<stage>(vectors, vectors);
+            if constexpr (Row::replaces)
+#pragma unroll
+                for (int i = 0; i < stage; i++)
+                    block.places[at * (threads * stage) + i * threads] = vectors[i];
+            at = at + 1 < rows.places ? at + 1 : 0;
+        }
+        const typename Row::results results = terms.template results_of_blocks<threads>(parts_of(rows, turn));
         uint4 *const to = block.y + r * block.y_stride;
 #pragma unroll 1
         for (uint32_t s = 0; s < rows.stages; s++) {
@@ -210,24 +218,22 @@ softmax_long_rows(const __grid_constant__ struct long_rows rows)
             for (int i = 0; i < stage; i++) {
                 const uint32_t v = (s * stage + i) * threads + threadIdx.x;
                 if (v < block.count)
-                    __stcs(to + v, softmax.of(vectors[i]));
+                    __stcs(to + v, results.of(vectors[i]));
             }
             place = place + 1 < rows.places ? place + 1 : 0;
         }
     }
 }
 
-template <class Element, bool logarithm, bool exact>
-static cudaError_t short_rows_start(const struct softmax_axis_work *work, uint64_t vectors, bool aligned, cudaStream_t stream)
+template <class Row> static cudaError_t short_rows_start(const struct softmax_axis_work *work, uint64_t vectors, bool aligned, cudaStream_t stream)
 {
-    constexpr int threads = ROW_SHAPE.threads;
-    uint32_t members = 1;
-    while (members * ROW_SHAPE.vectors < vectors)
-        members *= 2;
-    const uint64_t rows = threads / members, blocks = (work->box.outer + rows - 1) / rows;
+    constexpr uint32_t threads = ROW_SHAPE.threads;
+    uint32_t members_bits = 0;
+    while ((uint64_t)ROW_SHAPE.vectors << members_bits < vectors)
+        members_bits++;
+    const uint64_t rows = threads >> members_bits, blocks = (work->box.outer + rows - 1) / rows;
     const cudaLaunchConfig_t config = launch_config(blocks, threads, stream);
-    return blocks > INT32_MAX ? cudaErrorInvalidValue
-                              : cudaLaunchKernelEx(&config, softmax_short_rows<Element, logarithm, exact>, *work, members, aligned);
+    return blocks > INT32_MAX ? cudaErrorInvalidValue : cudaLaunchKernelEx(&config, softmax_short_rows<Row>, *work, members_bits, aligned);
 }
 
 constexpr size_t LONG_STAGE_BYTES = (size_t)LONG_SHAPE.threads * LONG_SHAPE.stage * sizeof(uint4);
@@ -253,11 +259,11 @@ static struct long_rows long_rows_cut(const struct row_softmax_call *call, uint6
     return rows;
 }
 
-template <class Element, bool logarithm, bool exact>
+template <class Row>
 static cudaError_t long_rows_start(const struct row_softmax_call *call, uint64_t vectors, cudaStream_t stream, bool *launched)
 {
-    const auto kernel = softmax_long_rows<Element, logarithm, exact>;
-    const uint32_t places = (uint32_t)u64_min(call->capacity.block_bytes / LONG_STAGE_BYTES, (uint64_t)long_shape_of(is_heavy<Element, exact>).places);
+    const auto kernel = softmax_long_rows<Row>;
+    const uint32_t places = (uint32_t)u64_min(call->capacity.block_bytes / LONG_STAGE_BYTES, (uint64_t)long_shape_of(Row::heavy).places);
     const size_t bytes = places * LONG_STAGE_BYTES;
     int resident = 0;
     if (places == 0)
@@ -296,11 +302,11 @@ static cudaError_t rows_start(const struct row_softmax_call *call, cudaStream_t 
                          && (box->outer == 1 || (box->outer_stride % per_vector == 0 && work->y_outer_stride % per_vector == 0));
     if (vectors <= (uint64_t)ROW_SHAPE.threads * ROW_SHAPE.vectors) {
         *launched = true;
-        return short_rows_start<Element, logarithm, exact>(work, vectors, aligned, stream);
+        return short_rows_start<row_of<Element, logarithm, exact, true>>(work, vectors, aligned && box->length % per_vector == 0, stream);
     }
     if (!aligned || box->length % per_vector != 0)
         return cudaSuccess;
-    return long_rows_start<Element, logarithm, exact>(call, vectors, stream, launched);
+    return long_rows_start<row_of<Element, logarithm, exact, false>>(call, vectors, stream, launched);
 }
 
 template <bool logarithm, bool exact> static cudaError_t type_start(const struct row_softmax_call *call, cudaStream_t stream, bool *launched)
@@ -321,8 +327,8 @@ int row_softmax_launch(const struct row_softmax_call *call, void *stream, bool *
     if (box->inner != 1 || box->axis_stride != 1 || work->y_axis_stride != 1 || work->x_type != work->y_type
         || box->outer * box->length == 0)
         return cudaSuccess;
-    if (work->logarithm) /* takes exact sums at both levels */
-        return type_start<true, true>(call, (cudaStream_t)stream, launched);
-    return work->level == ALLFOLD_LEVEL_EXACT ? type_start<false, true>(call, (cudaStream_t)stream, launched)
-                                              : type_start<false, false>(call, (cudaStream_t)stream, launched);
+    const bool exact = work->level == ALLFOLD_LEVEL_EXACT;
+    if (work->logarithm)
+        return exact ? type_start<true, true>(call, (cudaStream_t)stream, launched) : type_start<true, false>(call, (cudaStream_t)stream, launched);
+    return exact ? type_start<false, true>(call, (cudaStream_t)stream, launched) : type_start<false, false>(call, (cudaStream_t)stream, launched);
 }

@@ -32,6 +32,8 @@ noinst_HEADERS += \
 	kernels/axis_family.h \
 	kernels/axis_finish.cuh \
 	kernels/axis_softmax.cuh \
+	kernels/axis_softmax_fast.cuh \
+	kernels/axis_softmax_whole.cuh \
 	kernels/element.cuh \
 	kernels/exact.cuh \
 	kernels/fold.cuh \

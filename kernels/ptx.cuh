@@ -142,6 +142,20 @@ static __device__ __forceinline__ void let_next_kernel_start()
 #endif
 }
 
+/* The larger halves of two pairs of f16 or bf16, or NaN. */
+#if defined(__NVCC__) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#define HAVE_LARGER_HALVES 1
+template <bool is_f16> static __device__ __forceinline__ uint32_t larger_halves(uint32_t a, uint32_t b)
+{
+    uint32_t larger;
+    if constexpr (is_f16)
+        asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
+    else
+        asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
+    return larger;
+}
+#endif
+
 /* A clock of nanoseconds. */
 static __device__ __forceinline__ uint64_t clock_nanoseconds()
 {

@@ -36,6 +36,24 @@ static __device__ __forceinline__ void round_to(element_f32 *y, float value) { *
 static __device__ __forceinline__ void round_to(element_f32 *y, double value) { *y = round_f32(value); }
 static __device__ __forceinline__ void round_to(element_f64 *y, double value) { *y = value; }
 
+/* Two results of 16 bits, none of which is NaN with a sign or a payload. */
+template <class Element> static __device__ __forceinline__ uint32_t round_two(float low, float high)
+{
+#if defined(__NVCC__) && __CUDA_ARCH__ >= 800
+    uint32_t both;
+    if constexpr (Element::type == ALLFOLD_F16)
+        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+    else
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+    return both;
+#else
+    typename Element::stored elements[2];
+    round_to(&elements[0], low);
+    round_to(&elements[1], high);
+    return (uint32_t)elements[1].bits << 16 | elements[0].bits;
+#endif
+}
+
 template <class Arithmetic, class Element>
 static __device__ __forceinline__ typename Arithmetic::value element_softmax(typename Element::stored x,
                                                                              const softmax_constants &c)

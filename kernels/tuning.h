@@ -148,13 +148,15 @@ constexpr int AXIS_CHUNK_BITS = 28; /* at most about 2^28 elements of a split: w
 constexpr struct {
     int threads, vectors, blocks, blocks_wide;
 } PASS_SHAPE = {256, 4, 5, 3};
-/* Softmax of rows that stay in registers: `vectors` of each thread; blocks of a multiprocessor at one time, and of those whose terms are f64
-   or integers. */
+/* Softmax of rows that stay in registers: `vectors` of each thread. */
 constexpr struct {
-    int threads, vectors, blocks, blocks_exact;
-} ROW_SHAPE = {256, 4, 4, 2};
+    int threads, vectors;
+} ROW_SHAPE = {256, 4};
+/* Blocks of a multiprocessor at one time. At level fast f32 needs fewer registers than 16 bits, whose terms are twice as large as the
+   elements; terms in f64 or integers need more. */
+constexpr int row_blocks(bool exact, size_t element_bytes) { return element_bytes == 8 ? 2 : !exact && element_bytes == 4 ? 5 : 4; }
 /* Softmax of longer rows, which stay in shared memory, stage by stage of so many vectors a thread. places: of a block, for a stage each. heavy:
-   terms are f64 or integers, and need more registers. */
+   terms are f64 or integers, and need more registers. The blocks of a multiprocessor have 1 KiB each for anything else. */
 struct long_shape {
     int threads, stage, blocks, places;
 };
