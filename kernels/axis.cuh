@@ -5,8 +5,8 @@
    same run to run. Included by axis_family.cuh. */
 #pragma once
 
-#include "kernels/axis_element.cuh"
-#include "kernels/exact.cuh"
+#include "kernels/axis_monoid.cuh"
+#include "kernels/axis_stage.cuh"
 
 /* The groups of a block, and the members of each: powers of two. */
 struct axis_seats {
@@ -25,7 +25,10 @@ struct axis_cut {
     uint64_t splits, chunk;  /* of the length, in elements */
     uint64_t stride;         /* of partials, in bytes */
     struct axis_seats seats;
+    struct axis_seats word_seats; /* for words, of which shared memory has room for some groups */
     bool aligned;            /* elements of a row are neighbours, and every split of a row is aligned to 16 bytes */
+    struct axis_stage stage;
+    bool quick;              /* exact sums: plain additions are tried first */
     bool finishes;           /* results are wanted, not partials */
     struct axis_finish finish;
 };
@@ -43,157 +46,13 @@ static __device__ __forceinline__ struct axis_seat seat_of(const struct axis_sea
     return {high, low, high < seats.groups};
 }
 
-/* Indices of a tile that was taken as if its elements were neighbours, from AXIS_MARK on. */
-constexpr uint64_t AXIS_MARK = (uint64_t)1 << 63;
-template <class Fold>
-static __device__ __forceinline__ void indices_place(typename Fold::partial *partial, const struct axis_tile &tile, uint64_t first)
-{
-    uint64_t *places[MONOID_INDICES_MAX];
-    const int count = partial_indices(partial, places, Fold());
-#pragma unroll
-    for (int i = 0; i < count; i++)
-        if (*places[i] - AXIS_MARK < (uint64_t)AXIS_SHAPE.tile)
-            *places[i] = first + tile_place(tile, (uint32_t)(*places[i] - AXIS_MARK));
-}
-
-/* The monoids whose partials are structs: all of a partial is ordered. */
-template <class Fold> struct axis_struct {
-    typedef typename Fold::value value;
-    typedef typename Fold::partial ordered;
-    static constexpr enum cost cost = Fold::cost;
-    struct state {
-        ordered partial;
-    };
-    struct whole {
-        ordered end;
-    };
-    static constexpr int words = 0;
-    static __device__ __forceinline__ void finish(const ordered &partial, const struct axis_finish &call, uint64_t r)
-    {
-        result_finish<Fold::monoid, value>(partial, call, r);
-    }
-    static constexpr bool is_ordered = true, has_rest = has_neutral<value>(Fold::monoid);
-    static __device__ __forceinline__ value rest() { return neutral_of<Fold::monoid, value>(); }
-    static __device__ __forceinline__ void start(state *s, int64_t *, bool) { s->partial = Fold::identity(); }
-    static __device__ __forceinline__ void take(state *s, const value *x, uint32_t n, uint64_t first)
-    {
-        Fold::tile(&s->partial, x, n, first);
-    }
-    static __device__ __forceinline__ void place(state *s, const struct axis_tile &tile, uint64_t first)
-    {
-        if constexpr (Fold::indexed)
-            indices_place<Fold>(&s->partial, tile, first);
-    }
-    static __device__ __forceinline__ void flush(state *, int64_t *, bool) {}
-    static __device__ __forceinline__ void normalise(int64_t *) {}
-    static __device__ __forceinline__ ordered end_of(const state &s) { return s.partial; }
-    static __device__ __forceinline__ ordered end_identity() { return Fold::identity(); }
-    static __device__ __forceinline__ void combine(ordered *a, const ordered *b) { Fold::combine(a, b); }
-};
-
-/* The extremes of exact stats; nothing of the other exact sums. */
-template <class Value, bool indexed> struct axis_ends {
-    typedef fold_of<MONOID_argmin, Value> least;
-    typedef fold_of<MONOID_argmax, Value> largest;
-    typename least::partial min;
-    typename largest::partial max;
-};
-template <class Value> struct axis_ends<Value, false> {};
-
-/* The monoids whose partials begin with words that are added. Members of a group add to the same words, by atomics. */
-template <class Exact> struct axis_words {
-    typedef typename Exact::value value;
-    typedef axis_ends<value, Exact::indexed> ordered;
-    typedef typename Exact::partial state;
-    typedef typename Exact::whole partial;
-    static constexpr enum monoid monoid = Exact::monoid;
-    static constexpr enum cost cost = Exact::indexed ? COST_STATS : COST_MUCH;
-    struct words_only {
-        int64_t of[Exact::words];
-    };
-    struct words_and_ends {
-        int64_t of[Exact::words];
-        axis_ends<value, true> end;
-    };
-    typedef typename std::conditional<Exact::indexed, words_and_ends, words_only>::type whole;
-    static constexpr int words = Exact::words;
-    static constexpr bool is_ordered = Exact::indexed, has_rest = has_neutral<value>(Exact::monoid);
-    static __device__ __forceinline__ value rest() { return neutral_of<Exact::monoid, value>(); }
-    static __device__ __forceinline__ void sinks_place(struct exact_sink *sinks, int64_t *at, bool shared)
-    {
-        constexpr int count = sizeof(state::sinks) / sizeof(struct exact_sink);
-        Exact::place(sinks, at, 1);
-        for (int i = 0; i < count; i++)
-            sinks[i].shared = shared;
-    }
-    static __device__ __forceinline__ void start(state *s, int64_t *at, bool shared)
-    {
-        Exact::start(s);
-        sinks_place(s->sinks, at, shared);
-    }
-    static __device__ __forceinline__ void take(state *s, const value *x, uint32_t n, uint64_t first) { Exact::tile(s, x, n, first); }
-    static __device__ __forceinline__ void place(state *s, const struct axis_tile &tile, uint64_t first)
-    {
-        if constexpr (Exact::indexed) {
-            indices_place<typename ordered::least>(&s->accumulator.min, tile, first);
-            indices_place<typename ordered::largest>(&s->accumulator.max, tile, first);
-        }
-    }
-    /* Adds what a thread holds to the words. together: all threads of its warp have the same, and call it. */
-    static __device__ __forceinline__ void flush(state *s, int64_t *at, bool together)
-    {
-        if (together) {
-            struct exact_sink sinks[sizeof(state::sinks) / sizeof(struct exact_sink)];
-            sinks_place(sinks, at, true);
-            Exact::add(s, sinks);
-        } else if constexpr (Exact::indexed) {
-            Exact::sum::finish(&s->accumulator.sum, &s->sinks[0]);
-            Exact::norm1::finish(&s->accumulator.norm1, &s->sinks[1]);
-            Exact::norm2::finish(&s->accumulator.norm2, &s->sinks[2]);
-        } else {
-            Exact::finish(&s->accumulator, &s->sinks[0]);
-        }
-    }
-    static __device__ __forceinline__ void normalise(int64_t *at)
-    {
-        struct exact_sink sinks[sizeof(state::sinks) / sizeof(struct exact_sink)];
-        sinks_place(sinks, at, false);
-        for (struct exact_sink &sink : sinks)
-            exact_sink_normalise(&sink);
-    }
-    static __device__ __forceinline__ void finish(const ordered &, const struct axis_finish &, uint64_t) {} /* see words_finish */
-    static __device__ __forceinline__ ordered end_identity()
-    {
-        ordered end;
-        if constexpr (Exact::indexed) {
-            end.min = ordered::least::identity();
-            end.max = ordered::largest::identity();
-        }
-        return end;
-    }
-    static __device__ __forceinline__ ordered end_of(const state &s)
-    {
-        ordered end;
-        if constexpr (Exact::indexed) {
-            end.min = s.accumulator.min;
-            end.max = s.accumulator.max;
-        }
-        return end;
-    }
-    static __device__ __forceinline__ void combine(ordered *a, const ordered *b)
-    {
-        if constexpr (Exact::indexed) {
-            ordered::least::combine(&a->min, &b->min);
-            ordered::largest::combine(&a->max, &b->max);
-        }
-    }
-};
-
 /* Sizes of a block, so that its shared memory fits every GPU. */
 template <class Axis> struct axis_plan {
     static constexpr int threads = Axis::is_ordered && sizeof(typename Axis::ordered) > 96 ? AXIS_SHAPE.threads / 2 : AXIS_SHAPE.threads;
     static constexpr int blocks = axis_blocks(Axis::cost); /* of a multiprocessor at one time, by the registers that they need */
     static constexpr int most = Axis::words > 0 ? (int)(AXIS_SHAPE.words_bytes / (sizeof(int64_t) * (Axis::words + 1))) : threads;
+    static constexpr bool stages = Axis::tries || Axis::staged_bytes > 0;
+    static constexpr size_t room_bytes = stages ? AXIS_SHAPE.stage_bytes + 128 : Axis::words > 0 ? AXIS_SHAPE.words_bytes : 16;
     static constexpr int groups = most >= threads ? threads : most >= 64 ? 64 : most >= 32 ? 32 : most >= 16 ? 16 : most >= 8 ? 8 : 4;
     static_assert(most >= 4 && sizeof(typename Axis::ordered) * threads <= 40960, "shared memory for the smallest blocks");
 };
@@ -232,22 +91,29 @@ static __device__ __forceinline__ void runs_take(typename Axis::state *state, ty
     }
 }
 
+/* A member's part of the work. */
+struct axis_place {
+    uint64_t row, split;
+    uint32_t member, members;
+};
+
 /* Takes a member's elements of its group's split of a row, tile by tile in ascending order. Members take vectors in turns if a row's
-   elements are neighbours, else elements in turns; or whole tiles, if elements are no neighbours and no element can stand for what is behind the end. */
+   elements are neighbours, else elements in turns; or whole tiles, if elements are no neighbours and no element can stand for what is behind
+   the end. */
 template <class Axis>
-static __device__ __forceinline__ void member_take(typename Axis::state *state, const void *x, const struct axis_cut &cut, uint64_t r,
-                                                   uint64_t split, uint32_t member)
+static __device__ __forceinline__ void member_take(typename Axis::state *state, const void *x, const struct axis_cut &cut,
+                                                   const struct axis_place &place)
 {
     typedef typename Axis::value value;
     constexpr uint32_t size = AXIS_SHAPE.tile;
-    const uint64_t begin = split * cut.chunk, left = cut.box.length - begin, stride = cut.box.axis_stride;
-    const struct axis_run run = {(const char *)x + ((row_at(cut.box, cut.from + r) + begin * stride) << cut.bytes_bits),
+    const uint64_t begin = place.split * cut.chunk, left = cut.box.length - begin, stride = cut.box.axis_stride;
+    const struct axis_run run = {(const char *)x + ((row_at(cut.box, cut.from + place.row) + begin * stride) << cut.bytes_bits),
                                  left < cut.chunk ? left : cut.chunk, stride, cut.type, cut.aligned};
     const int run_bits = stride == 1 ? 4 - cut.bytes_bits : Axis::has_rest ? 0 : 4;
-    struct axis_tile tile = {(uint64_t)member << run_bits, (uint64_t)cut.seats.members << run_bits, run_bits};
+    struct axis_tile tile = {(uint64_t)place.member << run_bits, (uint64_t)place.members << run_bits, run_bits};
     static_assert(size == 16, "as many elements as a vector has bytes");
 #pragma unroll 1
-    for (; tile.first < run.length; tile.first += (uint64_t)size * cut.seats.members) {
+    for (; tile.first < run.length; tile.first += (uint64_t)size * place.members) {
         value values[size];
         axis_load_tile(values, run, tile, Axis::rest());
         if (Axis::has_rest || tile_place(tile, size - 1) < run.length) {
@@ -283,53 +149,204 @@ static __device__ __forceinline__ void members_combine(typename Axis::ordered *m
         Axis::combine(mine, &slots[seat.group * warps + warp]);
 }
 
-/* Partial of row r and split s: partials + (s * results + r) * stride. */
+/* Takes a member's elements of a staged row, tile by tile in ascending order: quads in turns, or elements in turns. */
 template <class Axis>
-static __global__ void __launch_bounds__(axis_plan<Axis>::threads, axis_plan<Axis>::blocks)
-axis_fold(const void *x, const __grid_constant__ struct axis_cut cut, unsigned char *partials)
+static __device__ __forceinline__ void staged_take(typename Axis::state *state, const struct axis_cut &cut, const struct stage_walk &walk,
+                                                   uint32_t member)
 {
-    constexpr int threads = axis_plan<Axis>::threads, row_words = Axis::words > 0 ? Axis::words + 1 : 1; /* + 1: other banks */
-    __shared__ typename Axis::ordered slots[Axis::is_ordered ? threads : 1];
-    __shared__ int64_t words[Axis::words > 0 ? axis_plan<Axis>::groups * row_words : 1];
+    typedef typename Axis::value value;
+    const uint32_t members = cut.seats.members;
+    const bool quads = cut.stage.quads;
+    struct staged_tile tile = {quads ? STAGE_TILE * member : member, members, (uint32_t)cut.box.length, quads};
+#pragma unroll 1
+    for (; tile.first < tile.end; tile.first += STAGE_TILE * members) {
+        value values[STAGE_TILE];
+        staged_load(values, cut.type, walk, tile, Axis::rest());
+        if (Axis::has_rest || quads || tile.first + (STAGE_TILE - 1) * members < tile.end) {
+            Axis::take(state, values, STAGE_TILE, AXIS_MARK);
+            Axis::place(state, {tile.first, members, quads ? 2 : 0}, cut.first);
+        } else if constexpr (!Axis::has_rest) {
+#pragma unroll 1
+            for (uint32_t at = tile.first; at < tile.end; at += members) {
+                Axis::take(state, values, 1, cut.first + at);
+#pragma unroll
+                for (uint32_t i = 1; i < STAGE_TILE; i++)
+                    values[i - 1] = values[i];
+            }
+        }
+    }
+}
+
+/* A block's rows. It takes as many at a time as it has groups. */
+struct axis_rows {
+    uint64_t first, count;
+    uint32_t split;
+};
+static __device__ __forceinline__ struct axis_rows rows_of(const void *x, const struct axis_cut &cut)
+{
+    if (cut.stage.rows > 0) {
+        const struct staged part = staged_of(x, cut.stage, cut.box, nullptr);
+        return {part.first, part.rows, 0};
+    }
+    const uint32_t splits = (uint32_t)cut.splits;
+    const uint64_t first = (uint64_t)(blockIdx.x / splits) * cut.seats.groups, left = cut.results - first;
+    return {first, left < cut.seats.groups ? left : cut.seats.groups, blockIdx.x % splits};
+}
+
+/* The partial of row r and split s. */
+template <class Axis>
+static __device__ __forceinline__ typename Axis::whole *partial_at(unsigned char *partials, const struct axis_cut &cut, uint64_t r, uint32_t split)
+{
+    return (typename Axis::whole *)(partials + (split * cut.results + r) * cut.stride);
+}
+
+/* Finishes or stores the partial of row r. False if it could not be finished. */
+template <class Axis>
+static __device__ __forceinline__ bool ordered_end(const typename Axis::ordered &end, const struct axis_cut &cut, unsigned char *partials, uint64_t r,
+                                                   uint32_t split)
+{
+    if (cut.finishes && cut.splits == 1)
+        return Axis::finish(end, cut.finish, cut.from + r);
+    if constexpr (Axis::words == 0)
+        partial_at<Axis>(partials, cut, r, split)->end = end;
+    return true;
+}
+
+/* Folds a block's rows whose partials are all ordered. False if a result of this thread could not be finished. */
+template <class Axis>
+static __device__ __forceinline__ bool ordered_fold(const void *x, const struct axis_cut &cut, unsigned char *partials, typename Axis::ordered *slots)
+{
     const struct axis_seats &seats = cut.seats;
     const struct axis_seat seat = seat_of(seats);
-    const uint32_t splits = (uint32_t)cut.splits, split = blockIdx.x % splits;
-    const uint64_t r = (uint64_t)(blockIdx.x / splits) * seats.groups + seat.group;
-    const bool is_row = seat.taken && r < cut.results;
-    int64_t *const own = words + (Axis::words > 0 && seat.taken ? seat.group * row_words : 0);
+    const struct axis_rows rows = rows_of(x, cut);
+    const bool is_row = seat.taken && seat.group < rows.count;
     typename Axis::state state;
-    if constexpr (Axis::words > 0) {
+    Axis::start(&state, nullptr, false);
+    if (is_row)
+        member_take<Axis>(&state, x, cut, {rows.first + seat.group, rows.split, seat.member, seats.members});
+    typename Axis::ordered end = Axis::end_of(state);
+    members_combine<Axis>(&end, slots, seat, seats.members, seats.columns ? seats.groups : 1);
+    return !is_row || seat.member != 0 || ordered_end<Axis>(end, cut, partials, rows.first + seat.group, rows.split);
+}
+
+/* The same of staged rows. */
+template <class Axis>
+static __device__ __forceinline__ bool staged_fold(const void *x, const struct axis_cut &cut, unsigned char *partials, unsigned char *stage,
+                                                   typename Axis::ordered *slots)
+{
+    const struct axis_seats &seats = cut.seats;
+    const struct axis_seat seat = seat_of(seats);
+    const struct staged part = staged_of(x, cut.stage, cut.box, stage);
+    bool finished = true;
+    stage_copy(part, cut.stage);
+#pragma unroll 1
+    for (uint32_t row = seat.group; row - seat.group < part.rows; row += seats.groups) { /* more than once only if groups have one member */
+        typename Axis::state state;
+        Axis::start(&state, nullptr, false);
+        if (row < part.rows)
+            staged_take<Axis>(&state, cut, stage_walk_of(part, cut.stage, cut.box, row), seat.member);
+        typename Axis::ordered end = Axis::end_of(state);
+        if (seats.members > 1)
+            members_combine<Axis>(&end, slots, seat, seats.members, seats.columns ? seats.groups : 1);
+        if (row < part.rows && seat.member == 0)
+            finished &= ordered_end<Axis>(end, cut, partials, part.first + row, 0);
+    }
+    return finished;
+}
+
+template <class Axis>
+static __device__ __forceinline__ bool any_fold(const void *x, const struct axis_cut &cut, unsigned char *partials, unsigned char *stage,
+                                                typename Axis::ordered *slots)
+{
+    if constexpr (Axis::staged_bytes > 0)
+        if (cut.stage.rows > 0)
+            return staged_fold<Axis>(x, cut, partials, stage, slots);
+    return ordered_fold<Axis>(x, cut, partials, slots);
+}
+
+/* Finishes a result from words: apart, because it takes many registers. */
+template <class Axis> static __device__ __noinline__ void words_result(const int64_t *words, const struct axis_finish *call, uint64_t r)
+{
+    result_finish<Axis::monoid, typename Axis::value>(*(const typename Axis::partial *)words, *call, r);
+}
+
+/* The same of rows whose partials begin with words. */
+template <class Axis>
+static __device__ __forceinline__ void words_fold(const void *x, const struct axis_cut &cut, unsigned char *partials, int64_t *words,
+                                                  typename Axis::ordered *slots)
+{
+    constexpr uint32_t row_words = Axis::words + 1; /* + 1: other banks */
+    const struct axis_seats &seats = cut.word_seats;
+    const struct axis_seat seat = seat_of(seats);
+    const struct axis_rows rows = rows_of(x, cut);
+    int64_t *const own = words + (seat.taken ? seat.group * row_words : 0);
+#pragma unroll 1
+    for (uint64_t turn = 0; turn < rows.count; turn += seats.groups) {
+        const uint64_t r = rows.first + turn + seat.group;
+        const bool is_row = seat.taken && turn + seat.group < rows.count;
+        __syncthreads();
         for (uint32_t i = threadIdx.x; i < seats.groups * row_words; i += blockDim.x)
             words[i] = 0;
         __syncthreads();
-    }
-    Axis::start(&state, own, seats.members > 1);
-    if (is_row)
-        member_take<Axis>(&state, x, cut, r, split, seat.member);
-    typename Axis::whole *const to = (typename Axis::whole *)(partials + (split * cut.results + r) * cut.stride);
-    if constexpr (Axis::words > 0) {
+        typename Axis::state state;
+        Axis::start(&state, own, seats.members > 1);
+        if (is_row)
+            member_take<Axis>(&state, x, cut, {r, rows.split, seat.member, seats.members});
+        typename Axis::whole *const to = partial_at<Axis>(partials, cut, r, rows.split);
         const bool together = seats.members >= 32 && !seats.columns;
         __syncwarp();
         if (together || is_row)
             Axis::flush(&state, own, together);
-    }
-    if constexpr (Axis::is_ordered) {
-        typename Axis::ordered end = Axis::end_of(state);
-        members_combine<Axis>(&end, slots, seat, seats.members, seats.columns ? seats.groups : 1);
-        if (is_row && seat.member == 0) {
-            if (Axis::words == 0 && cut.finishes && cut.splits == 1)
-                Axis::finish(end, cut.finish, cut.from + r);
-            else
+        if constexpr (Axis::is_ordered) {
+            typename Axis::ordered end = Axis::end_of(state);
+            members_combine<Axis>(&end, slots, seat, seats.members, seats.columns ? seats.groups : 1);
+            if (is_row && seat.member == 0)
                 to->end = end;
         }
-    }
-    if constexpr (Axis::words > 0) {
         __syncthreads();
         if (is_row && seat.member == 0)
             Axis::normalise(own);
+        if constexpr (Axis::tries)
+            if (cut.quick) {
+                if (is_row && seat.member == 0)
+                    words_result<Axis>(own, &cut.finish, cut.from + r);
+                continue;
+            }
         __syncthreads();
         for (uint32_t i = seat.member; i < Axis::words && is_row; i += seats.members)
             to->of[i] = own[i];
+    }
+}
+
+/* Whether sums without words finish all of a block's rows. */
+template <class Quick>
+static __device__ __forceinline__ bool quick_fold(const void *x, const struct axis_cut &cut, unsigned char *stage)
+{
+    __shared__ typename Quick::ordered slots[AXIS_SHAPE.threads];
+    __shared__ int failed;
+    if (threadIdx.x == 0)
+        failed = 0;
+    __syncthreads();
+    if (!any_fold<Quick>(x, cut, nullptr, stage, slots))
+        failed = 1;
+    __syncthreads();
+    return failed == 0;
+}
+
+template <class Axis>
+static __global__ void __launch_bounds__(axis_plan<Axis>::threads, axis_plan<Axis>::blocks)
+axis_fold(const void *x, const __grid_constant__ struct axis_cut cut, unsigned char *partials)
+{
+    constexpr int threads = axis_plan<Axis>::threads;
+    __shared__ typename Axis::ordered slots[Axis::is_ordered ? threads : 1];
+    __shared__ __align__(16) unsigned char room[axis_plan<Axis>::room_bytes]; /* of words or staged elements */
+    if constexpr (Axis::words == 0) {
+        any_fold<Axis>(x, cut, partials, room, slots);
+    } else {
+        if constexpr (Axis::tries)
+            if (cut.quick && quick_fold<typename Axis::quick>(x, cut, room))
+                return;
+        words_fold<Axis>(x, cut, partials, (int64_t *)room, slots);
     }
 }
 
@@ -350,10 +367,12 @@ axis_combine(unsigned char *partials, const __grid_constant__ struct axis_cut cu
             Axis::combine(&end, &split_at(split)->end);
         members_combine<Axis>(&end, slots, seat, seats.members, 1);
         if (is_row && seat.member == 0) {
-            if (Axis::words == 0 && cut.finishes)
-                Axis::finish(end, cut.finish, cut.from + r);
-            else
-                split_at(0)->end = end;
+            if constexpr (Axis::words == 0)
+                if (cut.finishes) {
+                    Axis::finish(end, cut.finish, cut.from + r);
+                    return;
+                }
+            split_at(0)->end = end;
         }
     }
     if constexpr (Axis::words > 0)

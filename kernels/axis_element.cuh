@@ -55,7 +55,7 @@ static __device__ __forceinline__ uint64_t tile_place(const struct axis_tile &ti
     return tile.first + (i >> tile.run_bits) * tile.jump + (i & ((1u << tile.run_bits) - 1));
 }
 
-/* Runs are vectors: each is loaded whole if it is there and aligned. What lies behind the end becomes `rest`. */
+/* Runs are vectors: they are loaded as such if all are there and aligned. What lies behind the end becomes `rest`. */
 template <class Element, class Value>
 static __device__ __forceinline__ void vectors_load(Value *values, const struct axis_run &run, const struct axis_tile &tile, Value rest)
 {
@@ -63,26 +63,20 @@ static __device__ __forceinline__ void vectors_load(Value *values, const struct 
     constexpr int count = Element::per_vector, vectors = AXIS_SHAPE.tile / count;
     const stored *const x = (const stored *)run.x;
     uint4 loaded[vectors];
+    if (run.aligned && tile.first + (vectors - 1) * tile.jump + count <= run.length) { /* nearly all tiles */
 #pragma unroll
-    for (int i = 0; i < vectors; i++) {
-        const uint64_t at = tile.first + i * tile.jump;
-        if (run.aligned && at + count <= run.length)
-            loaded[i] = __ldg((const uint4 *)(x + at));
-        else {
-            stored elements[count];
+        for (int i = 0; i < vectors; i++)
+            loaded[i] = __ldg((const uint4 *)(x + tile.first + i * tile.jump));
 #pragma unroll
-            for (int j = 0; j < count; j++)
-                if (at + j < run.length)
-                    elements[j] = x[at + j];
-                else
-                    memset(&elements[j], 0, sizeof elements[j]);
-            loaded[i] = vector_of(elements);
-        }
+        for (int i = 0; i < AXIS_SHAPE.tile; i++)
+            values[i] = Element::load(vector_element<stored>(loaded[i / count], i % count));
+        return;
     }
 #pragma unroll
-    for (int i = 0; i < AXIS_SHAPE.tile; i++)
-        values[i] = tile.first + i / count * tile.jump + i % count < run.length
-                        ? Element::load(vector_element<stored>(loaded[i / count], i % count)) : rest;
+    for (int i = 0; i < AXIS_SHAPE.tile; i++) {
+        const uint64_t at = tile.first + i / count * tile.jump + i % count;
+        values[i] = at < run.length ? Element::load(x[at]) : rest;
+    }
 }
 
 /* The same, one by one. */

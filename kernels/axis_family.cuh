@@ -39,6 +39,66 @@ template <class plan> static struct axis_seats seats_of(uint64_t results, uint64
 /* As partial_stride. */
 template <class Axis> constexpr uint64_t stride_of = (sizeof(typename Axis::whole) + 15) / 16 * 16;
 
+static uint32_t power_down(uint64_t x, uint32_t most)
+{
+    const uint32_t power = power_up(x, most);
+    return power > x ? power / 2 : power;
+}
+
+/* Lines of a stage: whole planes, or columns of one. */
+static bool stage_planes(struct axis_cut *cut, size_t longest, uint64_t wanted, uint32_t threads)
+{
+    const struct box &box = cut->box;
+    const uint64_t plane = box.length * box.inner, bytes = plane << cut->bytes_bits;
+    struct axis_stage *const stage = &cut->stage;
+    if (box.axis_stride != box.inner || bytes > longest)
+        return false;
+    stage->merged = box.outer_stride == plane || box.outer == 1;
+    stage->line_bytes = box.outer_stride << cut->bytes_bits;
+    stage->pitch = (uint32_t)(stage->merged ? bytes : (bytes + 15 + 15) / 16 * 16);
+    stage->planes = (uint32_t)u64_min(AXIS_SHAPE.stage_bytes / stage->pitch, u64_max(1, box.outer / wanted));
+    if (box.inner == 1)
+        stage->planes = stage->planes >= threads ? stage->planes / threads * threads : power_down(stage->planes, threads);
+    stage->rows = stage->planes * (uint32_t)box.inner;
+    stage->quads = cut->aligned && box.length % STAGE_TILE == 0;
+    return true;
+}
+static bool stage_columns(struct axis_cut *cut, uint64_t wanted, uint32_t threads)
+{
+    const struct box &box = cut->box;
+    const uint64_t most = AXIS_SHAPE.stage_bytes / box.length, least = STAGED_COLUMNS.least;
+    struct axis_stage *const stage = &cut->stage;
+    if (box.inner < least || box.length > STAGED_COLUMNS.length)
+        return false;
+    const uint64_t fit = (most - 16) >> cut->bytes_bits, fair = u64_max(box.outer * box.inner / wanted, least);
+    stage->rows = (uint32_t)u64_min(fit, fair);
+    stage->rows = stage->rows >= threads ? stage->rows / threads * threads : power_down(stage->rows, threads);
+    stage->plane_cuts = (uint32_t)((box.inner + stage->rows - 1) / stage->rows);
+    stage->pitch = (stage->rows << cut->bytes_bits) + 16;
+    stage->line_bytes = box.axis_stride << cut->bytes_bits;
+    return true;
+}
+
+/* Stages the elements of short rows, if they fit. */
+static void cut_stage(struct axis_cut *cut, size_t longest, int multiprocessors, uint32_t threads)
+{
+    const struct box &box = cut->box;
+    const uint64_t wanted = 2 * (uint64_t)multiprocessors;
+    if (cut->results != box.outer * box.inner || box.length == 0 || box.length > longest)
+        return;
+    if (!stage_planes(cut, longest, wanted, threads) && !stage_columns(cut, wanted, threads))
+        return;
+    const struct axis_stage &stage = cut->stage;
+    const uint32_t groups = power_up(stage.rows, threads), vectors = (stage.merged ? stage.planes * stage.pitch : stage.pitch) / 16;
+    cut->seats = seats_with(groups, threads / groups, box.inner > 1);
+    cut->splits = 1;
+    cut->chunk = box.length;
+    cut->stage.bytes_bits = cut->bytes_bits;
+    cut->stage.wide_bits = 4;
+    while (1u << cut->stage.wide_bits < vectors && 1u << cut->stage.wide_bits < threads)
+        cut->stage.wide_bits++;
+}
+
 /* Elements of a row lie side by side, or those of neighbouring rows do: then as many groups as possible stand side by side. */
 template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work *work, struct range rows, int multiprocessors)
 {
@@ -70,6 +130,15 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
     splits = u64_max(1, u64_min(u64_max(splits, cut.box.length >> AXIS_CHUNK_BITS), room));
     cut.chunk = u64_max(tile, ((cut.box.length + splits - 1) / splits + tile - 1) / tile * tile);
     cut.splits = u64_max(1, (cut.box.length + cut.chunk - 1) / cut.chunk);
+    if constexpr (Axis::tries)
+        cut.quick = cut.finishes && cut.splits == 1 && rows.count == work->box.outer * work->box.inner
+                    && cut.box.length <= AXIS_SHAPE.quick && Axis::quick::finishes(work->finish->fold);
+    const size_t staged_bytes = cut.quick ? axis_staged_bytes(COST_LITTLE) : Axis::staged_bytes;
+    if (staged_bytes > 0)
+        cut_stage(&cut, staged_bytes, multiprocessors, plan::threads);
+    cut.word_seats = cut.seats;
+    if (cut.seats.groups > (uint32_t)plan::groups)
+        cut.word_seats = seats_with(plan::groups, plan::threads / plan::groups, cut.seats.columns);
     return cut;
 }
 
@@ -85,7 +154,7 @@ template <class Axis> static cudaError_t splits_start(unsigned char *partials, c
         code = cudaLaunchKernelEx(&config, axis_combine<Axis>, partials, cut, seats);
     }
     if constexpr (Axis::words > 0)
-        if (code == cudaSuccess && cut.finishes) {
+        if (code == cudaSuccess && cut.finishes && !cut.quick) {
             const cudaLaunchConfig_t last = launch_config((cut.results + AXIS_SHAPE.threads - 1) / AXIS_SHAPE.threads, AXIS_SHAPE.threads, stream);
             code = cudaLaunchKernelEx(&last, words_finish<Axis>, (const unsigned char *)partials, cut);
         }
@@ -96,7 +165,9 @@ template <class Axis> static cudaError_t splits_start(unsigned char *partials, c
 template <class Axis> static cudaError_t rows_start(const struct axis_work *work, const struct axis_cut &cut, cudaStream_t stream)
 {
     unsigned char *const partials = (unsigned char *)work->partials;
-    const uint64_t blocks = (cut.results + cut.seats.groups - 1) / cut.seats.groups * cut.splits;
+    const uint64_t blocks = cut.stage.planes > 0 ? (cut.box.outer + cut.stage.planes - 1) / cut.stage.planes
+                            : cut.stage.rows > 0 ? cut.box.outer * cut.stage.plane_cuts
+                                                 : (cut.results + cut.seats.groups - 1) / cut.seats.groups * cut.splits;
     const cudaLaunchConfig_t config = launch_config(blocks, (int)u64_max(cut.seats.groups * cut.seats.members, 32), stream);
     const cudaError_t code
         = blocks > INT32_MAX ? cudaErrorInvalidValue : cudaLaunchKernelEx(&config, axis_fold<Axis>, work->x, cut, partials);
@@ -121,7 +192,7 @@ template <class Axis> static cudaError_t axis_start(const struct axis_work *work
 {
     const uint64_t results = work->box.outer * work->box.inner;
     uint64_t most = results;
-    if (Axis::words > 0 && work->finish != nullptr)
+    if (Axis::words > 0 && work->finish != nullptr && !axis_cut_of<Axis>(work, {0, results}, multiprocessors).quick)
         most = u64_max(1, work->bytes / stride_of<Axis>);
     cudaError_t code = cudaSuccess;
     for (uint64_t from = 0; from < results && code == cudaSuccess; from += most)
@@ -136,6 +207,16 @@ template <class Axis> static cudaError_t axis_start(const struct axis_work *work
 WORD_MONOIDS(CHECKS)
 #undef CHECK
 #undef CHECKS
+
+/* Sums of integers are exact at level fast, too: results need no words. */
+template <class Value> static enum monoid monoid_of(const struct axis_work *work)
+{
+    if ((Value)0.5 != 0 || work->finish == nullptr)
+        return work->monoid;
+    if (work->finish->fold == ALLFOLD_SUM)
+        return MONOID_sum;
+    return work->finish->fold == ALLFOLD_NORM1 ? MONOID_norm1 : work->monoid;
+}
 
 template <class Axis> struct axis_of {
     typedef Axis type;
@@ -168,8 +249,9 @@ template <class Value, class Start> static cudaError_t with_axis(enum monoid mon
 
 int FN_EXPAND(axis_launch, FAMILY)(const struct axis_work *work, int multiprocessors, void *stream)
 {
-    return with_axis<FN_EXPAND(value, FAMILY)>(
-        work->monoid, [=](auto axis) { return axis_start<typename decltype(axis)::type>(work, multiprocessors, (cudaStream_t)stream); });
+    return with_axis<FN_EXPAND(value, FAMILY)>(monoid_of<FN_EXPAND(value, FAMILY)>(work), [=](auto axis) {
+        return axis_start<typename decltype(axis)::type>(work, multiprocessors, (cudaStream_t)stream);
+    });
 }
 
 int FN_EXPAND(axis_parts_launch, FAMILY)(const struct axis_work *work, uint64_t parts, void *stream)

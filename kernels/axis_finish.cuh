@@ -53,12 +53,17 @@ static __device__ __forceinline__ int field_of(const struct fold_results &found,
     return i < NORM1 ? -1 : i - (NORM1 - MEAN);
 }
 
+static __device__ __forceinline__ uint64_t result_place(const struct axis_finish &call, uint64_t r)
+{
+    return call.first + (call.run == call.step ? r : r / call.run * call.step + r % call.run);
+}
+
 template <enum monoid monoid, class Value, class Partial>
 static __device__ __forceinline__ void result_write(const Partial &partial, const struct axis_finish &call, uint64_t r)
 {
     struct fold_results found;
     struct error error;
-    const uint64_t place = call.first + (call.run == call.step ? r : r / call.run * call.step + r % call.run);
+    const uint64_t place = result_place(call, r);
     const struct finish finish = {call.count, call.nan, call.ddof, call.format, false, &found, &error};
     found.field_count = 0;
     error.status = ALLFOLD_OK;
@@ -81,13 +86,19 @@ static __device__ __forceinline__ void result_write(const Partial &partial, cons
     }
 }
 
-/* Finishes result r, and tells that it is there. */
-template <enum monoid monoid, class Value, class Partial>
-static __device__ __forceinline__ void result_finish(const Partial &partial, const struct axis_finish &call, uint64_t r)
+/* Tells that result r is there, if the host waits for that. */
+static __device__ __forceinline__ void result_tell(const struct axis_finish &call, uint64_t r)
 {
-    result_write<monoid, Value>(partial, call, r);
     if (call.done != nullptr) {
         __threadfence_system();
         store_words(call.done + 2 * r, (uint64_t)call.launch_id << 32, (uint64_t)call.launch_id << 32);
     }
+}
+
+/* Finishes result r. */
+template <enum monoid monoid, class Value, class Partial>
+static __device__ __forceinline__ void result_finish(const Partial &partial, const struct axis_finish &call, uint64_t r)
+{
+    result_write<monoid, Value>(partial, call, r);
+    result_tell(call, r);
 }

@@ -31,9 +31,12 @@ noinst_HEADERS += \
 	kernels/axis_family.cuh \
 	kernels/axis_family.h \
 	kernels/axis_finish.cuh \
+	kernels/axis_monoid.cuh \
+	kernels/axis_quick.cuh \
 	kernels/axis_softmax.cuh \
 	kernels/axis_softmax_fast.cuh \
 	kernels/axis_softmax_whole.cuh \
+	kernels/axis_stage.cuh \
 	kernels/element.cuh \
 	kernels/exact.cuh \
 	kernels/fold.cuh \

@@ -136,11 +136,22 @@ struct axis_shape {
     int least;          /* tiles for each thread of a split */
     int rounds;         /* tiles for each thread of a row, if there are enough rows */
     size_t words_bytes; /* of shared memory for words of exact sums */
+    size_t stage_bytes; /* of shared memory for the elements of short rows */
+    uint64_t quick;     /* length of rows whose exact sums are tried without words, at most */
 };
-constexpr struct axis_shape AXIS_SHAPE = {256, 16, 8, 4, 8, 32 << 10};
+constexpr struct axis_shape AXIS_SHAPE = {256, 16, 8, 4, 8, 32 << 10, 32 << 10, 1 << 16};
+/* Bytes of a row, or of a plane of columns, that is staged, at most. Of larger planes columns of so many elements are, at least so many side by
+   side. Folds with much code are not staged, as their code would be there twice. */
+constexpr size_t axis_staged_bytes(enum cost cost)
+{
+    return cost == COST_INDEX ? 128 : cost == COST_LITTLE || cost == COST_SQUARES || cost == COST_MUCH ? 512 : 0;
+}
+constexpr struct {
+    uint64_t length, least;
+} STAGED_COLUMNS = {7, 128};
 constexpr int axis_blocks(enum cost cost)
 {
-    return cost == COST_LITTLE ? 4 : cost == COST_EXPONENTIAL || cost == COST_BINS || cost == COST_STATS ? 2 : 3;
+    return cost == COST_LITTLE || cost == COST_EXPONENTIAL ? 4 : cost == COST_STATS ? 2 : 3;
 }
 constexpr int AXIS_CHUNK_BITS = 28; /* at most about 2^28 elements of a split: words that threads share cannot overflow */
 

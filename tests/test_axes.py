@@ -403,6 +403,22 @@ def lines(random):
     yield Case(random, fold="mean", dtype="f64", softmax=0, shape=(1, 100, 300), to="none", fast=0, array=random.standard_normal(30000), gaps=False)
 
 
+def short_rows(random):
+    """Rows and columns of which a GPU's block takes many. Some are too spread for the accumulators of an exact sum, some are zeros of one sign,
+    some have NaN or infinities."""
+    for shape in ((700, 4, 1), (131, 33, 1), (1, 5, 300), (37, 12, 6), (9, 260, 1)):
+        for fold, dtype, to in (("sum", "f32", "none"), ("sum", "f64", "f32"), ("mean", "f32", "f16"), ("norm1", "bf16", "bf16"), ("argmax", "f32", "none"),
+                                ("min", "f16", "none"), ("sum", "int8", "none"), ("norm1", "int64", "none")):
+            x = random.standard_normal(shape)
+            for part in (x[1::6], x[:, :, 1::6]):
+                part *= np.exp2(random.integers(-60, 60, part.shape))
+            x[2::6], x[:, :, 2::6], x[3::6, 0], x[4::6, -1], x[5::6, 1::2] = -0.0, -0.0, np.nan, np.inf, -np.inf
+            with np.errstate(all="ignore"):
+                x = x.ravel() if dtype in FLOATS else np.nan_to_num(x.ravel(), posinf=1, neginf=-1) % 60
+                array = cli.bf16_bits(x) if dtype == "bf16" else x.astype(stored(dtype))
+            yield Case(random, fold=fold, dtype=dtype, softmax=0, shape=shape, gaps=False, to=to, array=array, fast=0, nan=0)
+
+
 def check_threads(folder, random):
     """Few and many units of columns and rows: the same bits by one thread and by three, whose stacks are small."""
     cases = [Case(random, fold=fold, softmax=softmax, shape=shape, dtype="f64", fast=0, gaps=False, to="f64" if softmax else "none")
@@ -418,7 +434,8 @@ def main():
     count = int(os.environ.get("ALLFOLD_TEST_CASES", "150"))
     for backend in os.environ.get("ALLFOLD_TEST_BACKENDS", "cpu cuda").split():
         random = np.random.default_rng(seed)
-        cases = list(planned(random)) + list(wide_columns(random)) + list(lines(random)) + [Case(random) for _ in range(count)]
+        cases = list(planned(random)) + list(wide_columns(random)) + list(lines(random)) + list(short_rows(random))
+        cases += [Case(random) for _ in range(count)]
         before = None
         with cli.Folder() as folder:
             for ranks in map(int, os.environ.get("ALLFOLD_TEST_RANKS", "1 2 3 5").split()):

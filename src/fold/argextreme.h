@@ -10,12 +10,14 @@ typedef struct {
 #define NAME argmin
 #define NAME_FN(x) FN(argmin_##x)
 #define BEFORE(a, b) ((a) < (b))
+#define RISING(x) (-(x))
 #define START VALUE_LARGEST
 #include "fold/argextreme_template.h"
 
 #define NAME argmax
 #define NAME_FN(x) FN(argmax_##x)
 #define BEFORE(a, b) ((a) > (b))
+#define RISING(x) (x)
 #define START VALUE_SMALLEST
 #include "fold/argextreme_template.h"
 

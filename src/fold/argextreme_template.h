@@ -1,4 +1,4 @@
-/* Template of argmin and argmax: NAME, BEFORE(a, b), START as in extreme_template.h. One partial must be given tiles in
+/* Template of argmin and argmax: NAME, BEFORE(a, b), RISING(x), START as in extreme_template.h. One partial must be given tiles in
    ascending order of index; partials may be combined in any order. */
 typedef FN(argextreme) FN(NAME);
 
@@ -29,12 +29,12 @@ HOST_DEVICE int NAME_FN(indices)(FN(NAME) * extreme, uint64_t *indices[])
     return 2;
 }
 
-HOST_DEVICE void NAME_FN(tile)(FN(NAME) * extreme, const V *x, uint32_t n, uint64_t first)
+/* The best element that is not NaN, and the number of NaN. */
+HOST_DEVICE V NAME_FN(best)(const V *x, uint32_t n, uint64_t *nan_count)
 {
     V best[FOLD_LANES];
     for (int lane = 0; lane < FOLD_LANES; lane++)
         best[lane] = START;
-    uint64_t nan_count = 0;
 #if VALUE_FLOAT
     FN(counter) nans[FOLD_LANES] = {0};
     FOLD_FOR_LANES(n, i, lane, {
@@ -42,26 +42,48 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * extreme, const V *x, uint32_t n, uint6
         nans[lane] += FN(is_nan)(x[i]);
     });
     for (int lane = 0; lane < FOLD_LANES; lane++)
-        nan_count += (uint64_t)nans[lane];
+        *nan_count += (uint64_t)nans[lane];
 #else
+    (void)nan_count;
     FOLD_FOR_LANES(n, i, lane, { best[lane] = BEFORE(x[i], best[lane]) ? x[i] : best[lane]; });
 #endif
     for (int lane = 1; lane < FOLD_LANES; lane++)
         best[0] = BEFORE(best[lane], best[0]) ? best[lane] : best[0];
+    return best[0];
+}
+
+HOST_DEVICE void NAME_FN(tile)(FN(NAME) * extreme, const V *x, uint32_t n, uint64_t first)
+{
+    uint64_t nan_count = 0;
+#if VALUE_FLOAT && VALUE_BITS == 32 && defined(__CUDA_ARCH__)
+    V best = RISING(START);
+    for (uint32_t i = 0; i < n; i++)
+        best = larger_f32(RISING(x[i]), best);
+    best = FN(is_nan)(best) ? NAME_FN(best)(x, n, &nan_count) : RISING(best);
+#else
+    const V best = NAME_FN(best)(x, n, &nan_count);
+#endif
 
     /* Backwards, so that the lowest index remains. Without a break the device can keep x in registers. */
-    if (BEFORE(best[0], extreme->value) || extreme->index == ALLFOLD_NO_INDEX)
-        for (uint32_t i = n; i-- > 0;)
-            if (x[i] == best[0]) {
-                extreme->value = x[i];
-                extreme->index = first + i;
-            }
+    if (BEFORE(best, extreme->value) || extreme->index == ALLFOLD_NO_INDEX) {
+        uint32_t place = n;
+        V value = best; /* -0.0 and 0.0 tie */
+        for (uint32_t i = n; i-- > 0;) {
+            place = x[i] == best ? i : place;
+            value = x[i] == best ? x[i] : value;
+        }
+        if (place < n) {
+            extreme->value = value;
+            extreme->index = first + place;
+        }
+    }
     if (nan_count > 0 && extreme->nans == 0)
         for (uint32_t i = n; i-- > 0;)
             if (FN(is_nan)(x[i]))
                 extreme->nan_index = first + i;
     extreme->nans += nan_count;
 }
+#undef RISING
 #undef NAME
 #undef NAME_FN
 #undef BEFORE

@@ -49,6 +49,13 @@
 #define FOLD_ROLL
 #endif
 
+/* sum + x * x, where the product is exact: a device needs one operation. */
+#ifdef __CUDA_ARCH__
+#define FOLD_ADD_EXACT_SQUARE(sum, x) fma(x, x, sum)
+#else
+#define FOLD_ADD_EXACT_SQUARE(sum, x) ((sum) + (x) * (x))
+#endif
+
 /* Minus zero is the identity of floating-point addition: it leaves even -0.0 as it is. */
 #define ZERO_IDENTITY (-0.0)
 
@@ -60,11 +67,11 @@ HOST_DEVICE double two_sum(double a, double b, double *error)
     return sum;
 }
 
-#ifdef __CUDA_ARCH__
-/* a + b, rounded down, or up. */
+#ifdef __CUDACC__
+/* a + b, rounded down, or up. For devices. */
 HOST_DEVICE double add_down(double a, double b)
 {
-#ifdef __NVCC__
+#if defined(__NVCC__) && defined(__CUDA_ARCH__)
     return __dadd_rd(a, b);
 #else
     double error;
@@ -74,7 +81,7 @@ HOST_DEVICE double add_down(double a, double b)
 }
 HOST_DEVICE double add_up(double a, double b)
 {
-#ifdef __NVCC__
+#if defined(__NVCC__) && defined(__CUDA_ARCH__)
     return __dadd_ru(a, b);
 #else
     double error;

@@ -6,6 +6,7 @@
 #define EXTREME_TYPE V
 #define TERM(x) (x)
 #define BEFORE(a, b) ((a) < (b))
+#define RISING(x) (-(x))
 #define START VALUE_LARGEST
 #include "fold/extreme_template.h"
 
@@ -14,6 +15,7 @@
 #define EXTREME_TYPE V
 #define TERM(x) (x)
 #define BEFORE(a, b) ((a) > (b))
+#define RISING(x) (x)
 #define START VALUE_SMALLEST
 #include "fold/extreme_template.h"
 

@@ -1,5 +1,6 @@
 /* Template of the extremes. NAME is the monoid. TERM(x), of type EXTREME_TYPE, is compared. BEFORE(a, b) says whether a is the
-   better answer. START is the worst answer. Included by extreme.h and norminf.h, for each value type. */
+   better answer. RISING(x) grows as x becomes better, and RISING(RISING(x)) is x. START is the worst answer. Included by extreme.h and
+   norminf.h, for each value type. */
 typedef struct {
     EXTREME_TYPE value; /* the best that is not NaN; START if there is none */
     uint64_t nans;
@@ -39,6 +40,15 @@ HOST_DEVICE void NAME_FN(settle)(FN(NAME) * extreme, EXTREME_TYPE best, FN(count
 HOST_DEVICE void NAME_FN(tile)(FN(NAME) * extreme, const V *x, uint32_t n, uint64_t first)
 {
     (void)first;
+#if VALUE_FLOAT && VALUE_BITS == 32 && defined(__CUDA_ARCH__)
+    EXTREME_TYPE largest = RISING(START); /* NaN if there is one: then elements are looked at one by one */
+    for (uint32_t i = 0; i < n; i++)
+        largest = larger_f32(RISING(TERM(x[i])), largest);
+    if (largest == largest) {
+        NAME_FN(settle)(extreme, RISING(largest), 0);
+        return;
+    }
+#endif
     EXTREME_TYPE best[FOLD_LANES];
     FN(counter) nans[FOLD_LANES] = {0};
     for (int lane = 0; lane < FOLD_LANES; lane++)
@@ -76,4 +86,5 @@ static bool NAME_FN(row_result)(const void *x, uint32_t n, double *result)
 #undef EXTREME_TYPE
 #undef TERM
 #undef BEFORE
+#undef RISING
 #undef START

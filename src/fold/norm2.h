@@ -78,7 +78,7 @@ HOST_DEVICE void FN(norm2_tile)(FN(norm2) * norm, const V *x, uint32_t n, uint64
     double sum[FOLD_LANES] = {0.0};
     FOLD_FOR_LANES(n, i, lane, {
         const double term = (double)x[i];
-        sum[lane] += term * term;
+        sum[lane] = FOLD_ADD_EXACT_SQUARE(sum[lane], term);
     });
     pair_add_lanes(&norm->total, sum);
 }

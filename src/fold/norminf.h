@@ -2,6 +2,7 @@
 #define NAME norminf
 #define NAME_FN(x) FN(norminf_##x)
 #define BEFORE(a, b) ((a) > (b))
+#define RISING(x) (x)
 #define START 0
 #if VALUE_FLOAT
 #define EXTREME_TYPE V

@@ -63,30 +63,55 @@ HOST_DEVICE int FN(stats_indices)(FN(stats) * stats, uint64_t *indices[])
     return count + FN(argmax_indices)(&stats->max, indices + count);
 }
 
+/* sum of x[i] - origin - mean and of their squares, of elements that are not NaN; all_numbers: no element is. A device subtracts once: then
+   *mean is set to what was subtracted. */
+HOST_DEVICE void FN(stats_deviations)(const FN(stats) * stats, const V *x, uint32_t n, bool all_numbers, double *mean, double sums[2])
+{
+    double sum[FOLD_LANES], squares[FOLD_LANES];
+    for (int lane = 0; lane < FOLD_LANES; lane++)
+        sum[lane] = squares[lane] = 0.0;
+#if VALUE_FLOAT && defined(__CUDA_ARCH__)
+    const double pivot = (double)stats->origin + *mean;
+    *mean = pivot - (double)stats->origin;
+    FOLD_FOR_LANES(n, i, lane, {
+        const double deviation = !all_numbers && FN(is_nan)(x[i]) ? 0.0 : (double)x[i] - pivot;
+        sum[lane] += deviation;
+        squares[lane] = fma(deviation, deviation, squares[lane]);
+    });
+#else
+    (void)all_numbers;
+    FOLD_FOR_LANES(n, i, lane, {
+        const double deviation = FN(is_nan)(x[i]) ? 0.0 : FN(difference)(x[i], stats->origin) - *mean;
+        sum[lane] += deviation;
+        squares[lane] += deviation * deviation;
+    });
+#endif
+    for (int lane = 1; lane < FOLD_LANES; lane++) {
+        sum[0] += sum[lane];
+        squares[0] += squares[lane];
+    }
+    sums[0] = sum[0];
+    sums[1] = squares[0];
+}
+
 HOST_DEVICE void FN(stats_moments)(FN(stats) * stats, const V *x, uint32_t n, uint32_t count)
 {
     if (stats->count == 0.0)
         for (uint32_t i = n; i-- > 0;)
             stats->origin = FN(is_nan)(x[i]) ? stats->origin : x[i];
     /* if the tile is most of what was taken, the mean so far may be far off: it is replaced by the tile's own first */
-    double mean = stats->mean, sum[FOLD_LANES], squares[FOLD_LANES];
+    double mean = stats->mean, sums[2], part = 0.0;
     for (int pass = stats->count < (double)count ? 0 : 1; pass < 2; pass++) {
-        for (int lane = 0; lane < FOLD_LANES; lane++)
-            sum[lane] = squares[lane] = 0.0;
-        FOLD_FOR_LANES(n, i, lane, {
-            const double deviation = FN(is_nan)(x[i]) ? 0.0 : FN(difference)(x[i], stats->origin) - mean;
-            sum[lane] += deviation;
-            squares[lane] += deviation * deviation;
-        });
-        for (int lane = 1; lane < FOLD_LANES; lane++) {
-            sum[0] += sum[lane];
-            squares[0] += squares[lane];
-        }
-        mean += sum[0] / (double)count;
+        mean += part;
+        if (count == n)
+            FN(stats_deviations)(stats, x, n, true, &mean, sums);
+        else
+            FN(stats_deviations)(stats, x, n, false, &mean, sums);
+        part = count == STATS_PART ? sums[0] * (1.0 / STATS_PART) : sums[0] / (double)count; /* a power of two */
     }
-    const double total = stats->count + (double)count, delta = mean - stats->mean;
-    stats->m2 += squares[0] - sum[0] * (sum[0] / (double)count) + delta * delta * (stats->count / total) * (double)count;
-    stats->mean += delta * ((double)count / total);
+    const double total = stats->count + (double)count, weight = (double)count / total, delta = mean + part - stats->mean;
+    stats->m2 += sums[1] - sums[0] * part + delta * delta * (stats->count * weight);
+    stats->mean += delta * weight;
     stats->count = total;
 }
 
@@ -96,12 +121,15 @@ HOST_DEVICE void FN(stats_tile_part)(FN(stats) * stats, const V *x, uint32_t n, 
     const uint64_t nans = stats->min.nans;
     FN(argmin_tile)(&stats->min, x, n, first);
     FN(argmax_tile)(&stats->max, x, n, first);
+    const uint32_t count = n - (uint32_t)(stats->min.nans - nans);
     for (uint32_t i = 0; i < n; i++)
-        kept[i] = FN(is_nan)(x[i]) ? (V)ZERO_IDENTITY : x[i];
+        kept[i] = x[i];
+    if (count < n)
+        for (uint32_t i = 0; i < n; i++)
+            kept[i] = FN(is_nan)(x[i]) ? (V)ZERO_IDENTITY : x[i];
     FN(sum_tile)(&stats->sum, kept, n, first);
     FN(norm1_tile)(&stats->norm1, kept, n, first);
     FN(norm2_tile)(&stats->norm2, kept, n, first);
-    const uint32_t count = n - (uint32_t)(stats->min.nans - nans);
     if (count > 0)
         FN(stats_moments)(stats, x, n, count);
 }

@@ -1,0 +1,158 @@
+/* Monoids as the kernels along an axis take them: axis_struct, whose partials are structs, and axis_words, whose partials begin with words that
+   are added. Included by axis.cuh. */
+#pragma once
+
+#include "kernels/axis_element.cuh"
+#include "kernels/axis_quick.cuh"
+#include "kernels/exact.cuh"
+
+/* Indices of a tile that was taken as if its elements were neighbours, from AXIS_MARK on. */
+constexpr uint64_t AXIS_MARK = (uint64_t)1 << 63;
+template <class Fold>
+static __device__ __forceinline__ void indices_place(typename Fold::partial *partial, const struct axis_tile &tile, uint64_t first)
+{
+    uint64_t *places[MONOID_INDICES_MAX];
+    const int count = partial_indices(partial, places, Fold());
+#pragma unroll
+    for (int i = 0; i < count; i++)
+        if (*places[i] - AXIS_MARK < (uint64_t)AXIS_SHAPE.tile)
+            *places[i] = first + tile_place(tile, (uint32_t)(*places[i] - AXIS_MARK));
+}
+
+/* The monoids whose partials are structs: all of a partial is ordered. */
+template <class Fold> struct axis_struct {
+    typedef typename Fold::value value;
+    typedef typename Fold::partial ordered;
+    static constexpr enum cost cost = Fold::cost;
+    struct state {
+        ordered partial;
+    };
+    struct whole {
+        ordered end;
+    };
+    static constexpr int words = 0;
+    static constexpr bool tries = false;
+    static constexpr size_t staged_bytes = axis_staged_bytes(Fold::cost);
+    static __device__ __forceinline__ bool finish(const ordered &partial, const struct axis_finish &call, uint64_t r)
+    {
+        result_finish<Fold::monoid, value>(partial, call, r);
+        return true;
+    }
+    static constexpr bool is_ordered = true, has_rest = has_neutral<value>(Fold::monoid);
+    static __device__ __forceinline__ value rest() { return neutral_of<Fold::monoid, value>(); }
+    static __device__ __forceinline__ void start(state *s, int64_t *, bool) { s->partial = Fold::identity(); }
+    static __device__ __forceinline__ void take(state *s, const value *x, uint32_t n, uint64_t first)
+    {
+        Fold::tile(&s->partial, x, n, first);
+    }
+    static __device__ __forceinline__ void place(state *s, const struct axis_tile &tile, uint64_t first)
+    {
+        if constexpr (Fold::indexed)
+            indices_place<Fold>(&s->partial, tile, first);
+    }
+    static __device__ __forceinline__ void flush(state *, int64_t *, bool) {}
+    static __device__ __forceinline__ void normalise(int64_t *) {}
+    static __device__ __forceinline__ ordered end_of(const state &s) { return s.partial; }
+    static __device__ __forceinline__ ordered end_identity() { return Fold::identity(); }
+    static __device__ __forceinline__ void combine(ordered *a, const ordered *b) { Fold::combine(a, b); }
+};
+
+/* The extremes of exact stats; nothing of the other exact sums. */
+template <class Value, bool indexed> struct axis_ends {
+    typedef fold_of<MONOID_argmin, Value> least;
+    typedef fold_of<MONOID_argmax, Value> largest;
+    typename least::partial min;
+    typename largest::partial max;
+};
+template <class Value> struct axis_ends<Value, false> {};
+
+/* The monoids whose partials begin with words that are added. Members of a group add to the same words, by atomics. */
+template <class Exact> struct axis_words {
+    typedef typename Exact::value value;
+    typedef axis_ends<value, Exact::indexed> ordered;
+    typedef typename Exact::partial state;
+    typedef typename Exact::whole partial;
+    static constexpr enum monoid monoid = Exact::monoid;
+    static constexpr enum cost cost = Exact::indexed ? COST_STATS : COST_MUCH;
+    static constexpr size_t staged_bytes = 0;
+    struct words_only {
+        int64_t of[Exact::words];
+    };
+    struct words_and_ends {
+        int64_t of[Exact::words];
+        axis_ends<value, true> end;
+    };
+    typedef typename std::conditional<Exact::indexed, words_and_ends, words_only>::type whole;
+    typedef axis_quick<monoid, value> quick;
+    static constexpr bool tries = quick::exists; /* sums without words first */
+    static constexpr int words = Exact::words;
+    static constexpr bool is_ordered = Exact::indexed, has_rest = has_neutral<value>(Exact::monoid);
+    static __device__ __forceinline__ value rest() { return neutral_of<Exact::monoid, value>(); }
+    static __device__ __forceinline__ void sinks_place(struct exact_sink *sinks, int64_t *at, bool shared)
+    {
+        constexpr int count = sizeof(state::sinks) / sizeof(struct exact_sink);
+        Exact::place(sinks, at, 1);
+        for (int i = 0; i < count; i++)
+            sinks[i].shared = shared;
+    }
+    static __device__ __forceinline__ void start(state *s, int64_t *at, bool shared)
+    {
+        Exact::start(s);
+        sinks_place(s->sinks, at, shared);
+    }
+    static __device__ __forceinline__ void take(state *s, const value *x, uint32_t n, uint64_t first) { Exact::tile(s, x, n, first); }
+    static __device__ __forceinline__ void place(state *s, const struct axis_tile &tile, uint64_t first)
+    {
+        if constexpr (Exact::indexed) {
+            indices_place<typename ordered::least>(&s->accumulator.min, tile, first);
+            indices_place<typename ordered::largest>(&s->accumulator.max, tile, first);
+        }
+    }
+    /* Adds what a thread holds to the words. together: all threads of its warp have the same, and call it. */
+    static __device__ __forceinline__ void flush(state *s, int64_t *at, bool together)
+    {
+        if (together) {
+            struct exact_sink sinks[sizeof(state::sinks) / sizeof(struct exact_sink)];
+            sinks_place(sinks, at, true);
+            Exact::add(s, sinks);
+        } else if constexpr (Exact::indexed) {
+            Exact::sum::finish(&s->accumulator.sum, &s->sinks[0]);
+            Exact::norm1::finish(&s->accumulator.norm1, &s->sinks[1]);
+            Exact::norm2::finish(&s->accumulator.norm2, &s->sinks[2]);
+        } else {
+            Exact::finish(&s->accumulator, &s->sinks[0]);
+        }
+    }
+    static __device__ __forceinline__ void normalise(int64_t *at)
+    {
+        struct exact_sink sinks[sizeof(state::sinks) / sizeof(struct exact_sink)];
+        sinks_place(sinks, at, false);
+        for (struct exact_sink &sink : sinks)
+            exact_sink_normalise(&sink);
+    }
+    static __device__ __forceinline__ ordered end_identity()
+    {
+        ordered end;
+        if constexpr (Exact::indexed) {
+            end.min = ordered::least::identity();
+            end.max = ordered::largest::identity();
+        }
+        return end;
+    }
+    static __device__ __forceinline__ ordered end_of(const state &s)
+    {
+        ordered end;
+        if constexpr (Exact::indexed) {
+            end.min = s.accumulator.min;
+            end.max = s.accumulator.max;
+        }
+        return end;
+    }
+    static __device__ __forceinline__ void combine(ordered *a, const ordered *b)
+    {
+        if constexpr (Exact::indexed) {
+            ordered::least::combine(&a->min, &b->min);
+            ordered::largest::combine(&a->max, &b->max);
+        }
+    }
+};
