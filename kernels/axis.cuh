@@ -318,7 +318,8 @@ static __device__ __forceinline__ void words_fold(const void *x, const struct ax
     }
 }
 
-/* Whether sums without words finish all of a block's rows. */
+/* Whether sums without words finish all of a block's rows. Only then it tells that the results are there: the host goes on once all are
+   told, and then nothing may be written any more. */
 template <class Quick>
 static __device__ __forceinline__ bool quick_fold(const void *x, const struct axis_cut &cut, unsigned char *stage)
 {
@@ -330,6 +331,11 @@ static __device__ __forceinline__ bool quick_fold(const void *x, const struct ax
     if (!any_fold<Quick>(x, cut, nullptr, stage, slots))
         failed = 1;
     __syncthreads();
+    if (failed == 0 && cut.finish.done != nullptr) {
+        const struct axis_rows rows = rows_of(x, cut);
+        for (uint64_t i = threadIdx.x; i < rows.count; i += blockDim.x)
+            result_tell(cut.finish, cut.from + rows.first + i);
+    }
     return failed == 0;
 }
 
