@@ -33,15 +33,11 @@ static __device__ __forceinline__ allfold_status partial_finish(const Partial &p
     return ALLFOLD_UNSUPPORTED;
 }
 
-/* A value as an element of the output's type: integers as they are, or as f64. */
+/* A value, which has the kind of the output's type already. */
 static __device__ __forceinline__ void value_write(const struct axis_output &output, uint64_t place, const allfold_value &value)
 {
-    switch (output.type) {
-    case ALLFOLD_F16: ((element_f16 *)output.values)[place] = round_f16(value.f64); break;
-    case ALLFOLD_BF16: ((element_bf16 *)output.values)[place] = round_bf16(value.f64); break;
-    case ALLFOLD_F32: ((float *)output.values)[place] = (float)value.f64; break;
-    default: ((uint64_t *)output.values)[place] = value.u64; /* the bits of any of the three */
-    }
+    if (!real_store(output.values, place, output.type, value.f64))
+        ((uint64_t *)output.values)[place] = value.u64; /* or an int64's bits */
 }
 
 /* Statistic i among the results, or -1: an axis of NaN alone has no mean, variance, min and max. */

@@ -1,3 +1,3 @@
-/* The fold kernels of uint8, uint16 and uint32. */
+/* The fold kernels of uint8, uint16, uint32 and bool. */
 #define FAMILY u32
 #include "kernels/fold_family.cuh"

@@ -1,4 +1,4 @@
-/* Elements of generators, made in device memory by the functions of array/draw_loops.c: the bits are the same. */
+/* Elements of generators, made in device memory by the functions of base/draw.h, as on the CPU: the bits are the same. */
 #include "base/draw.h"
 #include "kernels/element.cuh"
 #include "kernels/kernels.h"

@@ -5,8 +5,8 @@
 
 #include <unistd.h>
 
-/* Reads memory that nothing writes while the kernel runs, and that is read once. It is not kept in the first-level cache, but in the
-   second-level one, for a second pass. */
+/* Reads memory that nothing writes while the kernel runs, and that this kernel reads once. It is not kept in the first-level cache, but
+   in the second-level one, for another kernel. */
 static __device__ __forceinline__ uint4 load_read_only(const void *x)
 {
 #ifdef __NVCC__

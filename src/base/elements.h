@@ -141,3 +141,34 @@ HOST_DEVICE element_f16 round_f16(double x) { return f32_to_f16(f64_to_f32_odd(x
 HOST_DEVICE element_bf16 round_bf16(double x) { return f32_to_bf16(f64_to_f32_odd(x)); }
 HOST_DEVICE element_f32 round_f32(double x) { return (float)x; }
 HOST_DEVICE element_f64 round_f64(double x) { return x; }
+
+/* The floating-point elements: X(ID, name). */
+#define FLOAT_ELEMENTS(X) X(F16, f16) X(BF16, bf16) X(F32, f32) X(F64, f64)
+
+/* Stores x, rounded to a floating-point type, as element `place` of an array of that type. false: the type is another. */
+HOST_DEVICE bool real_store(void *elements, uint64_t place, int type, double x)
+{
+    switch (type) {
+#define STORE(ID, name)                                         \
+    case ALLFOLD_##ID:                                          \
+        ((element_##name *)elements)[place] = round_##name(x); \
+        return true;
+        FLOAT_ELEMENTS(STORE)
+#undef STORE
+    default: return false;
+    }
+}
+
+/* The other way, exactly. */
+HOST_DEVICE bool real_load(const void *elements, uint64_t place, int type, double *x)
+{
+    switch (type) {
+#define LOAD(ID, name)                                               \
+    case ALLFOLD_##ID:                                               \
+        *x = load_##name(((const element_##name *)elements)[place]); \
+        return true;
+        FLOAT_ELEMENTS(LOAD)
+#undef LOAD
+    default: return false;
+    }
+}

@@ -91,10 +91,7 @@ uint64_t type_real_bits(allfold_type type, double x)
         break;                                          \
     }
     switch (type) {
-        ROUND(F16, f16)
-        ROUND(BF16, bf16)
-        ROUND(F32, f32)
-        ROUND(F64, f64)
+        FLOAT_ELEMENTS(ROUND)
     default: break;
     }
 #undef ROUND

@@ -5,8 +5,8 @@
 
 #include <mpi.h>
 
-/* One rank, or each, reads all messages. For many ranks a tree of messages is faster. The crossover is above 16 ranks, which take
-   a fifth of MPI's time, with 0.02 us for each further rank (docs/performance.md). More cores have not been tried. */
+/* One rank, or each, reads all messages. For many ranks a tree of messages is faster. Measured up to 16 ranks: a fifth
+   of MPI's time, and 0.02 us more for each further rank (docs/performance.md). That it is still faster at 64 is an estimate. */
 #define IN_HOST_RANKS_MOST 64
 
 struct in_host {

@@ -64,7 +64,7 @@ struct axis {
 /* Fewer results are finished without waking threads. */
 enum { AXIS_ALONE = 256 };
 
-/* Results first to first + count of this rank's box: no whole planes, or a run of one. */
+/* Results first to first + count of this rank's box: either whole planes, or a run within one plane. */
 struct axis_batch {
     uint64_t first, count;
     uint64_t o, outer, i, inner;

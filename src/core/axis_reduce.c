@@ -26,7 +26,6 @@ static void *host_array(const struct reduction *r, void *array, size_t bytes, bo
     return host;
 }
 
-/* Memory for an array of a batch's results. */
 static void *batch_memory(const struct reduction *r, size_t bytes, struct error *error)
 {
     void *const memory = malloc(r->axis.batch * bytes);

@@ -63,8 +63,8 @@ void core_begin(struct allfold_context *ctx, const struct fold_call *call, const
     }
 }
 
-/* Waits for the kernel. */
-static void settle(struct allfold_context *ctx, struct begun *begun, struct error *error)
+/* Waits for the kernel, and takes its partial. */
+static void take_partial(struct allfold_context *ctx, struct begun *begun, struct error *error)
 {
     if (begun->under_way && ctx->device->backend->wait(begun->queue, &begun->error) == ALLFOLD_OK)
         monoid_combine(fold_monoid(begun->call.fold, ctx->level), begun->type, &begun->partial, begun->queue->partial);
@@ -102,7 +102,7 @@ void begun_exchange(struct allfold_context *ctx, struct error *error)
     struct comm_part parts[BEGUN_MOST];
     const int count = list(ctx, begun);
     for (int i = 0; i < count; i++) {
-        settle(ctx, begun[i], error);
+        take_partial(ctx, begun[i], error);
         parts[i] = begun_part(begun[i]);
     }
     for (int first = 0, end; first < count; first = end) {

@@ -1,5 +1,5 @@
-/* The pipelines: fold a source, and write the softmax of a source to a sink. Used by the C library (api*.c) and by the commands
-   (cli/). */
+/* The context, and the pipelines over all elements: fold a source, at once or in two phases, write its softmax or a copy of it to a sink.
+   Used by the C library (api*.c) and by the commands (cli/). */
 #pragma once
 
 #include "array/array.h"

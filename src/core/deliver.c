@@ -11,6 +11,7 @@
 
 #include "base/host.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,13 +61,7 @@ static void settle(struct allfold_context *ctx, struct begun *begun)
 /* What is stored of a fold that failed. */
 static struct delivered nothing_of(allfold_type type)
 {
-    switch (type) {
-    case ALLFOLD_F16: return (struct delivered){0x7e00, -1};
-    case ALLFOLD_BF16: return (struct delivered){0x7fc0, -1};
-    case ALLFOLD_F32: return (struct delivered){0x7fc00000, -1};
-    case ALLFOLD_F64: return (struct delivered){UINT64_C(0x7ff8000000000000), -1};
-    default: return (struct delivered){0, -1};
-    }
+    return (struct delivered){type_kind(type) == 'f' ? type_real_bits(type, (double)NAN) : 0, -1};
 }
 
 /* The results that are wanted. */

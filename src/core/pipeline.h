@@ -1,4 +1,4 @@
-/* Shared by reduce.c and softmax.c: folding a rank's part on its device. */
+/* Shared by all pipelines: folding a rank's part on its device. */
 #pragma once
 
 #include "core/core.h"

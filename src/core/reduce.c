@@ -180,7 +180,7 @@ static allfold_status finish_window(struct worker *worker, struct lane *lane, st
 
 static const struct team_work fold_windows = {start_window, finish_window};
 
-/* Beside a window's first operand, and so that each has half of a queue's buffers. */
+/* Bytes for a window's second operand. Each of the two has half of a queue's buffers. */
 static uint64_t room_for_second(uint64_t window, allfold_type type) { return reader_room(window, allfold_type_bytes(type)) + 2 * 4096; }
 
 /* A run that is asked to stop starts no further shard, and finishes those that have started. */

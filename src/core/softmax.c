@@ -18,7 +18,7 @@ struct normalise {
     struct progress *progress;
 };
 
-/* Of a window's elements: room in a queue's buffer for input, before the output. */
+/* Bytes for a window's input in a queue's buffer; the output lies behind it. */
 static size_t room_for_x(uint64_t window, allfold_type x_type)
 {
     return (size_t)(reader_room(window, allfold_type_bytes(x_type)) + 4095) / 4096 * 4096;

@@ -1,4 +1,4 @@
-/* A fold that takes its elements in shards: its beginning, each shard, and its end. For reduce.c, generated.c and softmax.c. */
+/* A fold that takes its elements in shards: its beginning, each shard, and its end. For reduce.c, begin.c, generated.c and softmax.c. */
 #include "core/pipeline.h"
 #include "core/team.h"
 

@@ -1,4 +1,4 @@
-/* A team: threads that work on a rank's part side by side, for reduce.c, softmax.c and copy.c.
+/* A team: threads that work on a rank's part side by side, for reduce.c, softmax.c, copy.c and axis_stream*.c.
 
    The part is cut into shards. A worker (a thread) takes the next shard, and goes through it window by window: it reads a window's
    elements into the buffer of one of its queues and starts the work on it; meanwhile its other queues, if it has several, are at

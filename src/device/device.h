@@ -132,7 +132,7 @@ struct backend {
     /* Both passes, of whole rows. NULL, or false where nothing was done: the caller does one after the other. */
     bool (*softmax_axis)(struct queue *queue, const struct softmax_axis_work *work, struct error *error);
     allfold_status (*wait)(struct queue *queue, struct error *error);
-    /* Results that the host finds later. NULL, as those below: the host waits for folds, and stores results itself.
+    /* deliver, give, arrived, is_done: for results that the host finds later. All NULL: the host waits for folds, and stores results itself.
        deliver starts work in delivery->stream that waits for give, and then stores what was given. Not in a queue of softmax. */
     allfold_status (*deliver)(struct queue *queue, const struct delivery *delivery, struct error *error);
     /* Both call no driver, so that they wait for nothing, and any thread may call them. arrived: whether the fold's partial, which the queue

@@ -55,12 +55,8 @@ bool rows_indexed(allfold_fold fold, size_t i)
 /* value has been rounded to the type already. */
 static void store_value(void *values, uint64_t place, allfold_type type, const allfold_value *value)
 {
-    switch (type) {
-    case ALLFOLD_F16: ((element_f16 *)values)[place] = round_f16(value->f64); break;
-    case ALLFOLD_BF16: ((element_bf16 *)values)[place] = round_bf16(value->f64); break;
-    case ALLFOLD_F32: ((float *)values)[place] = (float)value->f64; break;
-    default: ((uint64_t *)values)[place] = value->u64; /* the bits of any of the three */
-    }
+    if (!real_store(values, place, type, value->f64))
+        ((uint64_t *)values)[place] = value->u64; /* or an int64's bits */
 }
 
 static const struct fold_field *field_of(const struct fold_results *found, const char *name)

@@ -87,11 +87,14 @@ FOLD_CONSTEXPR enum value type_value(allfold_type type)
     return values[type];
 }
 
+/* Floating-point types of 16 bits. */
+FOLD_CONSTEXPR bool type_is_short(allfold_type type) { return type == ALLFOLD_F16 || type == ALLFOLD_BF16; }
+
 /* Whether the monoid exists for elements of the type. */
 FOLD_CONSTEXPR bool monoid_takes(enum monoid monoid, allfold_type type)
 {
     return (monoid_facts[monoid].values >> type_value(type) & 1) != 0
-           && (monoid_facts[monoid].terms != TERMS_SHORT || type == ALLFOLD_F16 || type == ALLFOLD_BF16);
+           && (monoid_facts[monoid].terms != TERMS_SHORT || type_is_short(type));
 }
 
 /* The monoid of softmax's first pass from x to y: that of the level, with terms as precise as x and y need. The partials of one
@@ -100,10 +103,9 @@ FOLD_CONSTEXPR bool monoid_takes(enum monoid monoid, allfold_type type)
 FOLD_CONSTEXPR enum monoid softmax_monoid(allfold_type x_type, allfold_type y_type, bool logarithm, allfold_level level)
 {
     const allfold_level sums = logarithm ? ALLFOLD_LEVEL_EXACT : level;
-    const bool short_x = x_type == ALLFOLD_F16 || x_type == ALLFOLD_BF16, short_y = y_type == ALLFOLD_F16 || y_type == ALLFOLD_BF16;
-    const enum terms terms = type_value(x_type) != VALUE_f32 || y_type == ALLFOLD_F64                        ? TERMS_F64
-                             : short_x && short_y && sums == ALLFOLD_LEVEL_FAST                 ? TERMS_SHORT
-                                                                                               : TERMS_F32;
+    const bool f64 = type_value(x_type) != VALUE_f32 || y_type == ALLFOLD_F64;
+    const bool both_short = type_is_short(x_type) && type_is_short(y_type) && sums == ALLFOLD_LEVEL_FAST;
+    const enum terms terms = f64 ? TERMS_F64 : both_short ? TERMS_SHORT : TERMS_F32;
     int monoid = 0;
     while (monoid_facts[monoid].terms != terms || monoid_facts[monoid].level != sums)
         monoid++;

@@ -71,22 +71,13 @@ void fold_axis_gather(struct session *session, struct fold_axis *f)
 static allfold_value value_at(const struct fold_axis *f, int array, uint64_t place)
 {
     const unsigned char *const at = ((const struct memory_sink *)f->sinks[array])->elements + place * sizeof(uint64_t);
-    union {
-        uint64_t bits;
-        double f64;
-        float f32;
-        element_f16 f16;
-        element_bf16 bf16;
-    } u;
-    memcpy(&u, at, sizeof u);
-    switch (f->arrays[array].type) {
-    case ALLFOLD_F16: return (allfold_value){.kind = ALLFOLD_VALUE_F64, .f64 = load_f16(u.f16)};
-    case ALLFOLD_BF16: return (allfold_value){.kind = ALLFOLD_VALUE_F64, .f64 = load_bf16(u.bf16)};
-    case ALLFOLD_F32: return (allfold_value){.kind = ALLFOLD_VALUE_F64, .f64 = u.f32};
-    case ALLFOLD_INT64: return (allfold_value){.kind = ALLFOLD_VALUE_I64, .i64 = (int64_t)u.bits};
-    case ALLFOLD_UINT64: return (allfold_value){.kind = ALLFOLD_VALUE_U64, .u64 = u.bits};
-    default: return (allfold_value){.kind = ALLFOLD_VALUE_F64, .f64 = u.f64};
+    const allfold_type type = f->arrays[array].type;
+    allfold_value value = {.kind = ALLFOLD_VALUE_F64};
+    if (!real_load(at, 0, type, &value.f64)) {
+        value.kind = type_kind(type) == 'i' ? ALLFOLD_VALUE_I64 : ALLFOLD_VALUE_U64;
+        memcpy(&value.u64, at, sizeof value.u64);
     }
+    return value;
 }
 
 /* "[1][2]" of the place of a result, in the array's own order. */
