@@ -221,51 +221,47 @@ static uint64_t position(const struct axis_stream *s, const struct axis_part *pi
     return ((piece->o + plane) * s->array->length + piece->l + line) * s->array->inner + piece->i;
 }
 
-/* Reads a run, whose first element is number `at` of the piece. */
-static allfold_status read_run(const struct axis_stream *s, struct axis_task *task, const struct read_request *request, uint64_t at,
-                               const void **found, struct error *error)
+/* Reads a run, whose first element is number `at` of the piece. Returns where it lies in host memory; NULL after an error. */
+static const void *read_run(const struct axis_stream *s, struct axis_task *task, const struct read_request *request, uint64_t at,
+                            struct error *error)
 {
     struct reader *const reader = task->worker->reader;
     struct piece piece = {.count = request->range.count};
     if (reader->read(reader, request, &piece, error) != ALLFOLD_OK)
-        return error->status;
-    *found = piece.elements;
-    if (piece.count == request->range.count)
-        return ALLFOLD_OK;
-    if (s->array->omits) {
+        return NULL;
+    if (piece.count < request->range.count && !s->array->omits) {
+        if (source_check(s->array->source, error) == ALLFOLD_OK) /* it says which element is missing */
+            error_set(error, ALLFOLD_NO_VALUE, "elements of the array are missing: all are needed here");
+        return NULL;
+    }
+    if (piece.count < request->range.count) {
         task->holes = true;
         axis_missing_spread(s, &piece, request->range.count, (unsigned char *)task->queue->staging + s->there_at + at);
-        return ALLFOLD_OK;
     }
-    if (source_check(s->array->source, error) == ALLFOLD_OK) /* it says which element is missing */
-        error_set(error, ALLFOLD_NO_VALUE, "elements of the array are missing: all are needed here");
-    return error->status;
+    return piece.elements;
 }
 
-/* Reads all runs of the piece: *found is where it lies, dense, in host memory. */
-static allfold_status read_piece(const struct axis_stream *s, struct axis_task *task, const void **found, struct error *error)
+/* Reads all runs of the piece. Returns where it lies, dense, in host memory; NULL after an error. */
+static const void *read_piece(const struct axis_stream *s, struct axis_task *task, struct error *error)
 {
     const struct runs runs = runs_of(s, &task->piece);
     const size_t bytes = allfold_type_bytes(s->array->type) * runs.elements;
     char *const all = task->queue->staging;
-    if (s->array->source->index != NULL) {
-        *found = all;
-        return axis_chunks_read(s, task, error);
-    }
+    if (s->array->source->index != NULL)
+        return axis_chunks_read(s, task, error) == ALLFOLD_OK ? all : NULL;
     struct read_request request = {{position(s, &task->piece, 0, 0), runs.elements}, task->ahead, all};
     if (runs.planes * runs.lines == 1)
-        return read_run(s, task, &request, 0, found, error);
+        return read_run(s, task, &request, 0, error);
     request.ahead = 0;
     request.buffer = all + s->bounce_at;
-    *found = all;
     for (uint64_t run = 0; run < runs.planes * runs.lines; run++) {
-        const void *part = NULL;
         request.range.first = position(s, &task->piece, run / runs.lines, run % runs.lines);
-        if (read_run(s, task, &request, run * runs.elements, &part, error) != ALLFOLD_OK)
-            break;
+        const void *const part = read_run(s, task, &request, run * runs.elements, error);
+        if (part == NULL)
+            return NULL;
         memcpy(all + run * bytes, part, bytes);
     }
-    return error->status;
+    return all;
 }
 
 allfold_status axis_stream_load(const struct axis_stream *s, struct axis_task *task, struct error *error)
@@ -278,7 +274,7 @@ allfold_status axis_stream_load(const struct axis_stream *s, struct axis_task *t
     axis_missing_begin(s, task);
     if (bytes > 0) {
         phase_enter(progress, PHASE_READ);
-        read_piece(s, task, &found, error);
+        found = read_piece(s, task, error);
     }
     axis_missing_count(s, task);
     if (bytes == 0 || error->status != ALLFOLD_OK)
