@@ -24,20 +24,28 @@ int axis_parts_launch(const struct axis_work *work, uint64_t parts, void *stream
     return value < VALUE_COUNT ? launches[value](work, parts, stream) : cudaErrorInvalidValue;
 }
 
+/* The partials of sums of exponentials, in a row. */
+struct sumexp_partials {
+    const unsigned char *first;
+    size_t stride;
+    uint64_t count;
+    bool exact, f32_terms;
+};
+
 static __global__ void __launch_bounds__(AXIS_SHAPE.threads)
-axis_constants(const unsigned char *partials, size_t stride, uint64_t count, bool exact, bool f32_terms, struct softmax_constants *constants)
+axis_constants(const __grid_constant__ struct sumexp_partials partials, struct softmax_constants *constants)
 {
     const uint64_t r = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (r >= count)
-        return;
-    softmax_constants_of(partials + r * stride, exact, f32_terms, &constants[r]);
+    if (r < partials.count)
+        softmax_constants_of(partials.first + r * partials.stride, partials.exact, partials.f32_terms, &constants[r]);
 }
 
 int axis_constants_launch(const struct axis_work *work, uint64_t count, struct softmax_constants *constants, void *stream)
 {
     const cudaLaunchConfig_t config = launch_config((count + AXIS_SHAPE.threads - 1) / AXIS_SHAPE.threads, AXIS_SHAPE.threads, stream);
     const bool exact = monoid_facts[work->monoid].level == ALLFOLD_LEVEL_EXACT;
-    const size_t stride = ((exact ? sizeof(struct exp_bins) : sizeof(struct exp_partial)) + 15) / 16 * 16; /* as partial_stride */
-    return cudaLaunchKernelEx(&config, axis_constants, (const unsigned char *)work->partials, stride, count, exact,
-                              monoid_facts[work->monoid].terms != TERMS_F64, constants);
+    const size_t bytes = exact ? sizeof(struct exp_bins) : sizeof(struct exp_partial);
+    const struct sumexp_partials partials = {(const unsigned char *)work->partials, (bytes + 15) / 16 * 16 /* as partial_stride */, count, exact,
+                                             monoid_facts[work->monoid].terms != TERMS_F64};
+    return cudaLaunchKernelEx(&config, axis_constants, partials, constants);
 }
