@@ -114,7 +114,7 @@ static allfold_status check_encoded(struct source *source, struct error *error)
     if (source_check(s->stored, error) != ALLFOLD_OK || found == 0 || s->missing == MISSING_OMIT)
         return error->status;
     encoding_missing_text(&s->encoding, values);
-    return error_set(error, ALLFOLD_NO_VALUE, "%s: %llu of the elements read are missing (%.100s), the first at index %llu: %s",
+    return error_set(error, ALLFOLD_NO_VALUE, "%s: %llu of the elements read so far are missing (%.100s), one of them at index %llu: %s",
                      file_shown(s->name), found, values, first,
                      s->missing == MISSING_REFUSE
                          ? "all elements are needed here: use --missing=keep to take them as the numbers that they are"

@@ -86,8 +86,6 @@ struct integer {
     bool is_signed;
 };
 
-#define ASK_FOR_FLOATING ": ask for a floating-point result, with --output-type=f64 (in C by result_type, in Python by dtype)"
-
 #ifndef __CUDACC__
 /* Writes |value| in decimal so that it ends at end, and returns its first digit. */
 static const char *decimal_128(uint128 value, char *end)

@@ -83,8 +83,8 @@ static allfold_status store_row(const struct rows *rows, const struct fold_resul
         const struct fold_field *const field = fold != ALLFOLD_STATS ? only : field_of(found, statistics[i].name);
         const allfold_type type = rows_type(fold, i, value_type(rows), rows->call->result_type);
         if (field == NULL && output->values != NULL && type_kind(type) != 'f')
-            return error_set(error, ALLFOLD_NO_VALUE, "%s of no elements does not exist, and no integer says so: ask for a floating-point "
-                             "result to get NaN", fold == ALLFOLD_STATS ? statistics[i].name : allfold_fold_name(fold));
+            return error_set(error, ALLFOLD_NO_VALUE, "%s of no elements does not exist, and no integer says so" ASK_FOR_FLOATING,
+                             fold == ALLFOLD_STATS ? statistics[i].name : allfold_fold_name(fold));
         if (output->values != NULL)
             store_value(output->values, place, type, field != NULL ? &field->value : &nan);
         if (output->indices != NULL)

@@ -203,6 +203,7 @@ struct fold_call {
     uint64_t ddof; /* stats: the variance is divided by the number of elements less this */
     const struct packing *packing; /* sum and mean only: the elements are packed integers, for values of f64; NULL: they are values */
 };
+#define ASK_FOR_FLOATING ": ask for a floating-point result, with --output-type=f64 (in C by result_type, in Python by dtype)"
 
 /* The partial of so many elements of a type. */
 struct folded {
