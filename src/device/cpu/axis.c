@@ -182,11 +182,11 @@ static void fold_unit(const struct folding *f, const struct unit *unit, unsigned
 /* Finishes some results, whose places are neighbours, as rows_finish does. held: NULL, or of which the loops gave the result. */
 static void finish_run(const struct folding *f, const struct rows *rows, const double *results, const unsigned char *held)
 {
-    double *const values = rows->outputs[0].values;
     struct error ignored = {0};
     for (uint64_t r = 0, end; r < rows->run; r = end) {
         for (end = r; end < rows->run && held != NULL && held[end]; end++)
-            values[rows->first + end] = rows->call->fold == ALLFOLD_MEAN ? results[end] / (double)rows->count : results[end];
+            real_store(rows->outputs[0].values, rows->first + end, rows->call->result_type,
+                       rows->call->fold == ALLFOLD_MEAN ? results[end] / (double)rows->count : results[end]);
         const uint64_t others = end;
         while (end < rows->run && (held == NULL || !held[end]))
             end++;
@@ -295,20 +295,22 @@ static uint64_t width_of(const struct units *units, size_t stride, int threads)
     return u64_max(COLUMNS_ACROSS, (even + COLUMNS_ACROSS - 1) / COLUMNS_ACROSS * COLUMNS_ACROSS);
 }
 
-/* Whether the loops may give the results, as f64, of sums and extremes. That of mean is divided: a sum must then be exact in f64, or need not be. */
+/* Whether the loops may give the results, as f64, of sums and extremes. At level exact a result is rounded once, so a sum that is divided or
+   stored in fewer bits must be exact in f64; those of f32 values are. */
 static bool is_direct(const struct folding *f)
 {
     const struct axis_finish *const to = f->work->finish;
-    if (to == NULL || f->units.pieces > 1 || type_kind(f->work->type) != 'f' || to->format != ALLFOLD_F64
-        || to->nan != ALLFOLD_NAN_PROPAGATE || to->of[0].values == NULL)
+    if (to == NULL || f->units.pieces > 1 || type_kind(f->work->type) != 'f' || to->nan != ALLFOLD_NAN_PROPAGATE
+        || to->of[0].values == NULL)
         return false;
+    const bool whole = to->format == ALLFOLD_F64, once = to->level == ALLFOLD_LEVEL_FAST || type_value(f->work->type) == VALUE_f32;
     switch (to->fold) {
-    case ALLFOLD_SUM:
-    case ALLFOLD_NORM1:
     case ALLFOLD_NORMINF:
     case ALLFOLD_MIN:
     case ALLFOLD_MAX: return true;
-    case ALLFOLD_MEAN: return to->level == ALLFOLD_LEVEL_FAST || type_value(f->work->type) == VALUE_f32;
+    case ALLFOLD_SUM:
+    case ALLFOLD_NORM1: return whole || once;
+    case ALLFOLD_MEAN: return to->level == ALLFOLD_LEVEL_FAST || (whole && once);
     default: return false;
     }
 }
