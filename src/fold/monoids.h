@@ -33,7 +33,7 @@
        FN(name_combine)(a, b)    *a = *a followed by *b; associative, and with the identity a monoid
        FN(name_indices)(p, places)  if indexed: the places of its indices, at most MONOID_INDICES_MAX; returns how many they are
 
-   and, if the CPU is to fold columns as they lie, what columns_template.h needs (#ifdef FOLD_COLUMNS; its users: device/cpu/loops.c)
+   and, if the CPU is to fold columns as they lie, what columns_template.h needs (#ifdef FOLD_COLUMNS; its users: device/cpu/side_by_side.h)
 
    and, where results are wanted (#ifdef FOLD_FINISH, see finish.h), for each fold of ALLFOLD_FOLDS that it computes,
 
