@@ -2,6 +2,7 @@
 #   MPI_TESTS     C programs (tests/NAME.c) run at several rank counts on each backend, which is argv[1]; see tests/tap.h
 #   UNIT_TESTS    C programs (tests/NAME.c) run once, by themselves
 #   PYTHON_TESTS  Python scripts, run once; see tests/tap.py
+# tests/programs has what such scripts run.
 # All print TAP. `make check TESTS=tests/NAME` runs one; ALLFOLD_TEST_RANKS, ALLFOLD_TEST_BACKENDS and ALLFOLD_TEST_SECONDS
 # change what tests/mpi-launch does.
 # Makefile.am has what starts first.
@@ -14,17 +15,18 @@ PYTHON_TESTS += tests/test_draw_ladder.py tests/test_profile_ladder.py tests/tes
 noinst_HEADERS += tests/tap.h tests/files.h tests/generated.h tests/support.h tests/patterns.h tests/oracle.h tests/failures/failures.h
 # A profiler that the program loads, for tests/test_nvtx.py.
 if HAVE_NVTX
-check_DATA += tests/nvtx_profiler.so
-tests/nvtx_profiler.so: tests/nvtx_profiler.c
-	$(AM_V_CC)$(CC) $(NVTX_CPPFLAGS) $(CPPFLAGS) -D_GNU_SOURCE -Wall -Wextra -O1 -fPIC -shared $(srcdir)/tests/nvtx_profiler.c -o $@
-CLEANFILES += tests/nvtx_profiler.so
+check_DATA += tests/programs/nvtx_profiler.so
+tests/programs/nvtx_profiler.so: tests/programs/nvtx_profiler.c
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) $(NVTX_CPPFLAGS) $(CPPFLAGS) -D_GNU_SOURCE -Wall -Wextra -O1 -fPIC -shared \
+	  $(srcdir)/tests/programs/nvtx_profiler.c -o $@
+CLEANFILES += tests/programs/nvtx_profiler.so
 endif
 
 # Files of formats that the tests must not need a library to write; make_hdf5.py says what is in them.
 EXTRA_DIST += tests/data/make_hdf5.py tests/data/expected.txt tests/data/damaged.h5 tests/data/netcdf4.nc tests/data/newest.h5 \
 	tests/data/one.h5 tests/data/rare.h5 tests/data/refused.h5 tests/data/replaced-1.h5 \
 	tests/data/replaced-2.h5 tests/data/types.h5 tests/data/unwritten.h5
-EXTRA_DIST += tests/exact_golden.txt tests/allfold.abi tests/allfold.abignore tests/nvtx_profiler.c tests/mpi-launch tests/sanitize tests/slurm/cluster.py tests/cli.py tests/installed_library.py tests/python/all.py tests/python/arrays.py tests/python/axes.py tests/python/begun.py tests/python/communicators.py tests/python/folds.py tests/python/ranks.py tests/tap.py tests/lsan.supp tests/tsan.supp $(PYTHON_TESTS)
+EXTRA_DIST += tests/exact_golden.txt tests/allfold.abi tests/allfold.abignore tests/programs/nvtx_profiler.c tests/mpi-launch tests/sanitize tests/slurm/cluster.py tests/cli.py tests/installed_library.py tests/python/all.py tests/python/arrays.py tests/python/axes.py tests/python/begun.py tests/python/communicators.py tests/python/folds.py tests/python/ranks.py tests/tap.py tests/lsan.supp tests/tsan.supp $(PYTHON_TESTS)
 CLEANFILES += tests/mpi.lock*
 
 tests_test_failures_SOURCES = tests/test_failures.c tests/failures/backend.c tests/failures/calls.c tests/failures/open.c \
@@ -37,12 +39,13 @@ tests_test_fortran_SOURCES =
 tests_test_fortran_LDADD = tests/test_fortran.o $(fortran_library)
 tests_test_fortran_LINK = $(FORTRAN_LINK)
 else
-tests_test_fortran_SOURCES = tests/no_fortran.c
+tests_test_fortran_SOURCES = tests/programs/no_fortran.c
 tests_test_fortran_LINK = $(LINK)
 endif
-EXTRA_DIST += tests/no_fortran.c
+EXTRA_DIST += tests/programs/no_fortran.c
 
-check_PROGRAMS += $(MPI_TESTS) $(UNIT_TESTS) tests/axis_folds tests/exact_folds tests/dot_folds tests/exchange_calls tests/format_folds
+check_PROGRAMS += $(MPI_TESTS) $(UNIT_TESTS) tests/programs/axis_folds tests/programs/exact_folds tests/programs/dot_folds \
+	tests/programs/exchange_calls tests/programs/format_folds
 TESTS = $(MPI_TESTS) $(UNIT_TESTS) $(PYTHON_TESTS)
 TEST_EXTENSIONS = .py
 TAP_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Folds and softmax along axes (tests/axis_folds.c) against NumPy, math.fsum and long double: every fold, element type, cut, level
+"""Folds and softmax along axes (tests/programs/axis_folds.c) against NumPy, math.fsum and long double: every fold, element type, cut, level
 and NaN policy over shapes, strides and splits at random, from host and device memory, on 1, 2, 3 and 5 ranks; at level exact the
 same bits on all of them."""
 import fractions
@@ -13,7 +13,7 @@ import numpy as np
 import cli
 import tap
 
-PROGRAM = os.environ.get("ALLFOLD_AXIS_FOLDS", os.path.join(tap.BUILD, "tests", "axis_folds"))
+PROGRAM = os.environ.get("ALLFOLD_AXIS_FOLDS", os.path.join(tap.BUILD, "tests", "programs", "axis_folds"))
 TYPES = ["none", "f16", "bf16", "f32", "f64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"]
 FOLDS = ["sum", "prod", "mean", "min", "max", "argmin", "argmax", "norm1", "norm2", "norminf", "logsumexp", "stats"]
 NAMES = ["count", "nan_count", "sum", "mean", "variance", "min", "max", "norm1", "norm2", "norminf"]

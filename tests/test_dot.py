@@ -12,7 +12,7 @@ import numpy as np
 import cli
 import tap
 
-PROGRAMS = {"cpu": "tests/dot_folds", "cuda": "tests/dot_folds", "standin": "tests/emulation/dot_folds"}
+PROGRAMS = {"cpu": "tests/programs/dot_folds", "cuda": "tests/programs/dot_folds", "standin": "tests/emulation/dot_folds"}
 TYPE_NUMBER = {name: 1 + i for i, name in enumerate(cli.TYPES)}  # in the order of ALLFOLD_TYPES; 0 is no type
 LEAST = {"f16": -24, "bf16": -133, "f32": -149, "f64": -1074}  # exponents of the smallest and above the largest number
 MOST = {"f16": 16, "bf16": 128, "f32": 128, "f64": 1024}

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The exchange between ranks, within hosts and between them: tests/exchange_calls at 1 to 9 ranks."""
+"""The exchange between ranks, within hosts and between them: tests/programs/exchange_calls at 1 to 9 ranks."""
 import os
 
 import tap
 
-PROGRAM = os.path.join(tap.BUILD, "tests", "exchange_calls")
+PROGRAM = os.path.join(tap.BUILD, "tests", "programs", "exchange_calls")
 ROUNDS = 10000
 CORES = len(os.sched_getaffinity(0))
 

@@ -12,7 +12,7 @@ import numpy as np
 import cli
 import tap
 
-PROGRAM = os.path.join(tap.BUILD, "tests", "format_folds")
+PROGRAM = os.path.join(tap.BUILD, "tests", "programs", "format_folds")
 HAS_LIBDEFLATE = cli.alone("info", "--json", "--backend=cpu").stdout.find('"libdeflate": "no"') < 0
 RANDOM = np.random.default_rng(20261122)
 

@@ -12,7 +12,7 @@ import numpy as np
 import cli
 import tap
 
-PROGRAM = os.path.join(tap.BUILD, "tests", "format_folds")
+PROGRAM = os.path.join(tap.BUILD, "tests", "programs", "format_folds")
 FAULTY = os.path.join(tap.BUILD, "tests", "faults", "allfold-faulty")
 DATA = os.path.join(tap.SOURCE, "tests", "data")
 RANDOM = np.random.default_rng(5)

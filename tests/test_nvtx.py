@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A profiler sees each phase of each thread of a rank as a range of that name. The profiler is tests/nvtx_profiler.c, which NVTX loads into
+"""A profiler sees each phase of each thread of a rank as a range of that name. The profiler is tests/programs/nvtx_profiler.c, which NVTX loads into
 the program as it would load nsys's."""
 import os
 
@@ -8,7 +8,7 @@ import numpy as np
 import cli
 import tap
 
-PROFILER = os.path.join(tap.BUILD, "tests", "nvtx_profiler.so")
+PROFILER = os.path.join(tap.BUILD, "tests", "programs", "nvtx_profiler.so")
 
 
 def ranges(folder, *words, count=1):

@@ -94,7 +94,7 @@ standin_library = \
 	$(filter %/standin.o tests/emulation/standin/device/%.o,$(standin_objects)) \
 	libfiles.a libcore.a $(MPI_LIBS) $(FORMAT_LIBS) $(OPENMP_LIBS) -lpthread -ldl -lm
 tests_emulation_axis_folds_SOURCES =
-tests_emulation_axis_folds_LDADD = tests/axis_folds.$(OBJEXT) $(standin_library)
+tests_emulation_axis_folds_LDADD = tests/programs/axis_folds.$(OBJEXT) $(standin_library)
 tests_emulation_axis_folds_LINK = $(EMULATION_LINK)
 tests_emulation_test_softmax_SOURCES =
 tests_emulation_test_softmax_LDADD = tests/test_softmax.$(OBJEXT) $(standin_library)
@@ -108,7 +108,7 @@ tests_emulation_test_begin_SOURCES =
 tests_emulation_test_begin_LDADD = tests/test_begin.$(OBJEXT) $(standin_library)
 tests_emulation_test_begin_LINK = $(EMULATION_LINK)
 tests_emulation_dot_folds_SOURCES =
-tests_emulation_dot_folds_LDADD = tests/dot_folds.$(OBJEXT) $(standin_library)
+tests_emulation_dot_folds_LDADD = tests/programs/dot_folds.$(OBJEXT) $(standin_library)
 tests_emulation_dot_folds_LINK = $(EMULATION_LINK)
 STANDIN_COMPILE = $(CC) -D_GNU_SOURCE -I$(top_srcdir)/tests/emulation/standin $(MPI_CFLAGS) $(JSON_C_CFLAGS) \
 	$(filter-out -DALLFOLD_HAVE_CUDA=1,$(PROJECT_CPPFLAGS)) $(CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) -MD -MP -MF $(@:.o=.d)
