@@ -22,13 +22,13 @@ uninstall-local:
 
 # The walk up the ladder, its pictures, and the tools that draw and profile it; the benchmark's.
 EXTRA_DIST += docs/ladder.md docs/img
-# Whole outputs of the runs that the pages quote.
+# What the pages' pictures and generated tables are made of.
 EXTRA_DIST += docs/results
 EXTRA_DIST += \
 	tools/bench-peers \
-	tools/bench_goals.py \
 	tools/bench_json.py \
 	tools/bench_plots.py \
+	tools/compact-results \
 	tools/draw-ladder \
 	tools/json_reports.py \
 	tools/ladder_json.py \

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""tools/plot-bench: goals that are met, missed and not measured are told apart; a page is brought up to date; pictures are
-drawn where matplotlib is. The numbers it is given are made up, to exercise the tool."""
+"""tools/plot-bench: pictures are drawn if matplotlib is there, and the same ones of what tools/compact-results leaves of the
+reports. The numbers are made up, to exercise the tools."""
 import importlib.util
 import json
 import os
@@ -13,10 +13,9 @@ import tap
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(tap.SOURCE, "tools"))
-import bench_goals  # noqa: E402
 import bench_json  # noqa: E402
 
-TOOL = os.path.join(tap.SOURCE, "tools", "plot-bench")
+TOOLS = os.path.join(tap.SOURCE, "tools")
 MACHINE = {"rank": 0, "device": "no GPU at all", "host": "nowhere", "datasheet": 5e12, "read": 4e12, "copy": 3.5e12,
            "link_in": 5e10, "link_out": 5e10, "launch": 8e-6, "message": 1e-6, "slow": []}
 
@@ -46,60 +45,66 @@ ROWS += [row("sum", "f32", 2 ** 28, "allfold", "kernel", 1.0, shape=[2 ** 18, 2 
 REPORTS = [report(ROWS, (1, 8))]
 
 
-def check_goals():
-    runs = bench_json.Runs(REPORTS)
-    lines = {line.split(" | ")[0].lstrip("| "): line for line in bench_goals.table(runs).splitlines()}
-    small, host = lines["sum f32, kernel only, 2^10 to 2^12"], lines["fold to a value on the host, 1 rank, 2^10 to 2^22"]
-    tap.ok(small.endswith("| yes |") and "| over CUB 1.40x (sum f32 2^10) to 1.40x (sum f32 2^12) |" in small, "a goal that is met", small)
-    tap.ok(host.endswith("| no |") and "0.64x (sum f32 2^20) to 0.45x (sum f32 2^" in host, "a goal that is missed, and where", host)
-    tap.ok(lines["(max, sumexp) pass, bf16 2^28, kernel only"].endswith("| not measured |"), "a goal without figures")
-    weak = lines["weak scaling, 2^28 a rank, 8 ranks against 1"]
-    tap.ok(weak.endswith("| yes, in part |") and "0.990 (sum f32 2^28, 8 ranks)" in weak, "a goal that joins two numbers of ranks", weak)
-    tap.ok(len(lines) == len(bench_goals.GOALS) + 2, "a line each", lines)
+def run(tool, *words):
+    return subprocess.run([sys.executable, os.path.join(TOOLS, tool), *words], capture_output=True, text=True, check=False)
 
 
-def run(*words):
-    return subprocess.run([sys.executable, TOOL, *words], capture_output=True, text=True, check=False)
+def write(path, text):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    return path
 
 
-def check_program():
-    with tempfile.TemporaryDirectory() as folder:
-        results, page, wrong = (os.path.join(folder, name) for name in ("results.json", "page.md", "wrong.json"))
-        for path, text in ((results, "\n".join(json.dumps(one) for one in REPORTS)), (wrong, '{"command": "ladder"}'),
-                           (page, "before\n<!-- goals: begin. -->\noutdated\n<!-- goals: end -->\nafter\n")):
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(text)
-        os.mkdir(os.path.join(folder, "img"))
-        with open(os.path.join(folder, "img", "bench-x.svg"), "w", encoding="utf-8"):
-            pass
-        done = run("--goals", results)
-        tap.ok(done.returncode == 0 and done.stdout == bench_goals.table(bench_json.load([results])), "--goals", done)
-        twice = [run("--update", page, results) for _ in range(2)]
-        with open(page, encoding="utf-8") as file:
-            text = file.read()
-        tap.ok(all(one.returncode == 0 for one in twice) and text.startswith("before\n<!-- goals: begin. -->\n\n| work")
-               and text.endswith("<!-- goals: end -->\nafter\n") and "(img/bench-x.svg)" in text and "outdated" not in text and text.count("| work") == 1,
-               "a page is brought up to date, and again", text)
-        for words in ((wrong,), (os.path.join(folder, "absent"),), ("--update", wrong, results)):
-            done = run(*words)
-            tap.ok(done.returncode == 1 and done.stderr.startswith("plot-bench: "), "refused, with a message", done)
-        if importlib.util.find_spec("matplotlib") is None:
-            done = run(results, "--out", folder)
-            tap.ok(done.returncode == 1 and "matplotlib" in done.stderr, "without matplotlib: said so", done)
-            tap.skip("no matplotlib, which draws the pictures")
-            return
-        done = run(results, "--out", folder)
-        names = sorted(name for name in os.listdir(folder) if name.endswith(".svg"))
-        for name in names:
-            xml.etree.ElementTree.parse(os.path.join(folder, name))
-        tap.ok(done.returncode == 0 and names == [
-            "bench-cuda-bandwidth-sum-f32-1-rank.svg", "bench-cuda-scaling-sum-f32-268435456.svg",
-            "bench-cuda-split-sum-f32-1-rank.svg", "bench-cuda-time-sum-f32-1-rank.svg"], "pictures", [names, done])
+def check_compact(folder, results):
+    """Returns the file of compact reports."""
+    done = run("compact-results", results)
+    compact = write(os.path.join(folder, "compact.json"), done.stdout)
+    runs = bench_json.load([compact])
+    tap.ok(done.returncode == 0 and len(runs.rows) == len(bench_json.load([results]).rows)
+           and len(done.stdout.splitlines()) == 1 + len(ROWS) and "seconds_by_rank" not in done.stdout,
+           "a line for each row, without the fields that nothing shows", done)
+    some = run("compact-results", "peer=cub,read", "count=1024", results)
+    tap.ok(some.stdout.count('"fold"') == 2, "rows of given values only", some)
+    ladder = {"command": "ladder", "topic": "rungs", "tables": [
+        {"count": count, "rows": [{"rung": "modulo", "seconds": 1.0, "runs": 3}]} for count in (1, 2)]}
+    done = run("compact-results", "count=2", write(os.path.join(folder, "ladder.json"), json.dumps(ladder)))
+    wanted = {"command": "ladder", "topic": "rungs", "tables": [{"count": 2, "rows": [{"rung": "modulo", "seconds": 1.0}]}]}
+    tap.ok(json.loads(done.stdout) == wanted, "reports of the ladder", done)
+    return compact
+
+
+def check_pictures(folder, results, compact):
+    if importlib.util.find_spec("matplotlib") is None:
+        done = run("plot-bench", results, "--out", folder)
+        tap.ok(done.returncode == 1 and "matplotlib" in done.stderr, "without matplotlib: said so", done)
+        tap.skip("no matplotlib, which draws the pictures")
+        return
+    found = []
+    for path in (results, compact):
+        out = os.path.join(folder, os.path.basename(path) + ".pictures")
+        done = run("plot-bench", path, "--out", out)
+        found.append({name: open(os.path.join(out, name), encoding="utf-8").read() for name in sorted(os.listdir(out))})
+    for text in found[0].values():
+        xml.etree.ElementTree.fromstring(text)
+    tap.ok(done.returncode == 0 and list(found[0]) == [
+        "bench-cuda-bandwidth-sum-f32-1-rank.svg", "bench-cuda-scaling-sum-f32-268435456.svg",
+        "bench-cuda-split-sum-f32-1-rank.svg", "bench-cuda-time-sum-f32-1-rank.svg"], "pictures", [list(found[0]), done])
+    tap.ok(found[0] == found[1], "the same pictures of compact reports")
+
+
+def check_refused(folder):
+    wrong = write(os.path.join(folder, "wrong.json"), '{"command": "sum"}')
+    for tool in ("plot-bench", "compact-results"):
+        for path in (wrong, os.path.join(folder, "absent")):
+            done = run(tool, path)
+            tap.ok(done.returncode == 1 and done.stderr.startswith(f"{tool}: "), "refused, with a message", done)
 
 
 def main():
-    check_goals()
-    check_program()
+    with tempfile.TemporaryDirectory() as folder:
+        results = write(os.path.join(folder, "results.json"), "\n".join(json.dumps(one) for one in REPORTS))
+        check_pictures(folder, results, check_compact(folder, results))
+        check_refused(folder)
     tap.done()
 
 
