@@ -6,6 +6,7 @@ import json
 import math
 import os
 import sys
+import zipfile
 from fractions import Fraction
 
 import numpy as np
@@ -179,6 +180,12 @@ def check_cuts(folder):
             else:
                 right = right and same(fold, y, *expected(fold, x, (1,)))
             tap.ok(right, f"{fold} of {shape}, cut {cut}, {count} ranks, pieces of {staging} bytes", shown(process))
+    x = np.random.default_rng(0).standard_normal((2, 300001))
+    np.save(folder.name("long.npy"), x)
+    process = alone("sum", folder.name("long.npy"), "--axis=0", "-o", folder.name("y.npz"))
+    with zipfile.ZipFile(folder.name("y.npz")) as members:  # which compares the checksum of more than two pieces of a mebibyte
+        tap.ok(process.returncode == 0 and members.testzip() is None and np.array_equal(np.load(members.open("sum.npy")), x.sum(0)),
+               "a long member of an archive", shown(process))
 
 
 def check_short(folder):

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import struct
+import warnings
 import zipfile
 
 import numpy as np
@@ -315,11 +316,24 @@ def test_refused(folder):
         wrong[at:at + 4] = struct.pack("<I", struct.unpack("<I", wrong[at:at + 4])[0] + 2000)
     with open(folder.name("padded.npz"), "wb") as file:
         file.write(wrong)
+    for name, at in ("crc", 14), ("stored", 18), ("bytes", 22):  # the member's own header says otherwise than the directory
+        wrong = bytearray(archive)
+        wrong[at] ^= 1
+        with open(folder.name(f"{name}.npz"), "wb") as file:
+            file.write(wrong)
+    with warnings.catch_warnings(), zipfile.ZipFile(folder.name("twice.npz"), "w") as members:
+        warnings.simplefilter("ignore")
+        for _ in range(2):
+            members.write(folder.name("x.npy"), "a.npy")
     good = {"a": tensor("F32", x), "b": tensor("F32", x)}
     spoilt = {"hole": lambda h: h["b"].update(data_offsets=[49, 97]), "overlap": lambda h: h["b"].update(data_offsets=[47, 95]),
               "beyond": lambda h: h["b"].update(shape=[2 ** 62, 2 ** 62]), "size": lambda h: h["b"].update(shape=[3, 3]),
               "negative": lambda h: h["b"].update(shape=[-3, -4]), "untyped": lambda h: h["b"].pop("dtype"),
-              "huge": lambda h: h["b"].update(data_offsets=[48, 2 ** 64])}
+              "huge": lambda h: h["b"].update(data_offsets=[48, 2 ** 64]), "half": lambda h: h["b"].update(shape=[3, 1.5]),
+              "large": lambda h: h["b"].update(shape=[12, 2 ** 63]), "larger": lambda h: h["b"].update(shape=[12, 2 ** 80]),
+              "deep": lambda h: h["b"].update(shape=[1] * 31 + [3, 4]), "unshaped": lambda h: h["b"].pop("shape"),
+              "back": lambda h: h["b"].update(data_offsets=[96, 48]), "one": lambda h: h["b"].update(data_offsets=[48]),
+              "number": lambda h: h["b"].update(dtype=32)}
     for name, spoil in spoilt.items():
         write_safetensors(folder.name(f"{name}.safetensors"), good, spoil=spoil)
     write_safetensors(folder.name("f8.safetensors"), {"f8": ("F8_E5M2", [2], b"ab"), "a": tensor("F32", x)})
@@ -350,6 +364,22 @@ def test_refused(folder):
                           "dims": whole[:12] + b"\x7f\xff\xff\xff" + whole[16:], "minus": whole[:12] + b"\xff" * 4 + whole[16:]}.items():
         with open(folder.name(f"{name}.nc"), "wb") as file:
             file.write(content)
+    lone = Cdf(1, [("time", 0), ("x", 3)])
+    lone.add("a", (1,), integers("i4", (3,)))
+    lone.write(folder.name("lone.nc"))
+    with open(folder.name("lone.nc"), "rb") as file:
+        whole = file.read()
+    with open(folder.name("early.nc"), "wb") as file:  # its elements begin with the last number of the header, which says so
+        file.write(whole[:-16] + struct.pack(">i", len(whole) - 16) + whole[-12:])
+    packed = dict(_FillValue=np.array([-9], "i2"), scale_factor=np.array([0.5]))
+    for name, more in ("scale", {"scale_factor": np.array([0.25])}), ("fill", {"_FillValue": np.array([-8], "i2")}):
+        for number in range(2):
+            part = Cdf(1, [("time", 0), ("x", 3)])
+            part.add("a", (1,), integers("i2", (3,)), **{**packed, **(more if number else {})})
+            part.write(folder.name(f"{name}-{number}.nc"))
+    deep = Cdf(1, [("time", 0), ("one", 1)])
+    deep.add("a", (1,) * 33, integers("i4", (1,)))
+    deep.write(folder.name("deep.nc"))
     cases = [("c.nc", 2, "fixed_i2 (int16 5x7), record_i2 (int16 23x7)"), ("c.nc:fixed_S1", 1, "characters"), ("tail.nc:series", 1, "23 records of 8"),
              ("head.nc", 1, "NetCDF header", "a list within the header"), ("version.nc", 2, "--dtype"), ("tag.nc", 1, "in this order", "at byte 8"),
              ("dims.nc", 1, "a list within the header"), ("minus.nc", 1, "not negative"),
@@ -359,13 +389,21 @@ def test_refused(folder):
              ("none-*.npy", 1, "no file of such a name"), ("none/*.npy", 1, "cannot read the folder"),
              ("hole.safetensors:a", 1, "'b' to begin at byte 48", "found 49"), ("overlap.safetensors:a", 1, "found 47"),
              ("beyond.safetensors:a", 1, "less than 2^64"), ("size.safetensors:a", 1, "9 F32 elements", "found 48 bytes"),
-             ("negative.safetensors:a", 1, "a shape"), ("untyped.safetensors:a", 1, "a dtype"), ("huge.safetensors:a", 1, "data_offsets"),
+             ("negative.safetensors:a", 1, "tensor 'b'", "not negative and below 2^63", "found -3"), ("half.safetensors:a", 1, "a shape", "found 1.5"),
+             ("large.safetensors:a", 1, "a shape", "found 9223372036854775808"), ("larger.safetensors:a", 1, "a shape", "below 2^63", "or more"),
+             ("deep.safetensors:a", 1, "at most 32", "found 33 of them"), ("unshaped.safetensors:a", 1, "a shape", "found none"),
+             ("untyped.safetensors:a", 1, "a dtype", "found none"), ("number.safetensors:a", 1, "a dtype", "found 32"),
+             ("huge.safetensors:a", 1, "data_offsets", "found 18446744073709551615 or more"), ("back.safetensors:a", 1, "data_offsets", "found 96 and 48"),
+             ("one.safetensors:a", 1, "data_offsets", "found 1 of them"),
              ("f8.safetensors:f8", 1, "F8_E5M2"), ("short.safetensors", 1, "found 0"), ("long.safetensors", 1, "found 1099511627776"),
              ("list.safetensors", 1, "one JSON object"), ("open.safetensors", 1, "one JSON object"), ("two.safetensors", 1, "one JSON object"),
              *[(f"{name}.safetensors:b", 1, "found one twice") for name in ("twice", "dtypes")], ("pair.safetensors.index.json:a", 1, "found one twice"),
              ("away.safetensors.index.json:a", 1, "own folder"), ("empty.safetensors.index.json:a", 1, "weight_map"),
              ("lost.safetensors.index.json:a", 1, "no.safetensors"), ("cut.npz:a", 1, "damaged"), ("nothing.npz", 1, "damaged"),
-             ("local.npz:a", 1, "checksum and sizes"), ("sizes.npz:a", 1, "an entry for a member")]
+             *[(f"{name}.npz:a", 1, "checksum and sizes") for name in ("local", "crc", "stored", "bytes")],
+             ("twice.npz:a", 1, "one member called 'a'", "found 2"), ("early.nc", 1, "variable 'a'", f"from byte {len(whole) - 16} on", "with a header"),
+             ("scale-*.nc", 1, "scale-1.nc", "packed: 0.5 x + 0", "packed: 0.25 x + 0"), ("fill-*.nc", 1, "missing: -9", "missing: -8"),
+             ("deep.nc:a", 1, "at most 32 dimensions", "found 33"), ("sizes.npz:a", 1, "an entry for a member")]
     runs = cli.each_alone([["sum", folder.name(name)] for name, *_ in cases])
     for (name, status, *words), done in zip(cases, runs):
         fault = cli.refused(done, 2 if status == 2 else 1, *words)
@@ -402,10 +440,11 @@ def test_missing(folder):
     large = np.array([np.inf, 1, np.inf, 2], "f4")
     cdf.add("large", (2,), large, missing_value=np.array([1.7e308]))  # no f4: matches no element
     cdf.add("infinite", (2,), large, missing_value=np.array([np.inf]))
+    cdf.add("fraction", (2,), np.array([1, 1, 2, 3], "i2"), _FillValue=np.array([1.5]))  # no int16: matches no element
     cdf.add("unsigned", (2,), np.array([-1, 1, 2, 3], "i1"), _Unsigned="true")
     cdf.write(folder.name("m.nc"))
-    wanted = [repr(math.fsum(packed[packed != -999] * 0.5 + 10.0)), "4.0", "261", repr(math.fsum(plain.astype(float))), "inf", "3.0"]
-    words = [["packed"], ["plain"], ["unsigned"], ["plain", "--missing=keep"], ["large"], ["infinite"]]
+    wanted = [repr(math.fsum(packed[packed != -999] * 0.5 + 10.0)), "4.0", "261", repr(math.fsum(plain.astype(float))), "inf", "3.0", "7"]
+    words = [["packed"], ["plain"], ["unsigned"], ["plain", "--missing=keep"], ["large"], ["infinite"], ["fraction"]]
     runs = cli.each_alone([["sum", "-q", f"{folder.name('m.nc')}:{name}", *more] for name, *more in words])
     tap.ok([run.stdout.strip() for run in runs] == wanted, "classic NetCDF: missing values and packing", "".join(map(cli.shown, runs)))
     listed = cli.alone("info", folder.name("m.nc"))
@@ -419,6 +458,14 @@ def test_info(folder):
     write_safetensors(folder.name("i.safetensors"), {"a": tensor("F32", np.zeros((3, 4), "f4")), "b": ("F8_E4M3", [2], b"ab")})
     np.save(folder.name("i.npy"), np.zeros((2, 5), ">i4", order="F"))
     np.zeros(3).tofile(folder.name("i.bin"))
+    write_safetensors(folder.name("empty.safetensors"), {"": tensor("F32", np.ones(3, "f4")), "b": tensor("F32", np.ones(2, "f4"))})
+    np.savez(folder.name("empty.npz"), **{"": np.ones(3), "b": np.ones(2)})
+    for name in ("empty.safetensors", "empty.npz"):  # a name without letters is one
+        listed, chosen, total, text = cli.each_alone([["info", "--json", folder.name(name)], ["info", "--json", folder.name(name + ":")],
+                                                      ["sum", "-q", folder.name(name + ":")], ["sum", folder.name(name)]])
+        found = [[entry["name"] for entry in cli.report(run)["arrays"]] for run in (listed, chosen)]
+        tap.ok(found == [["", "b"], [""]] and total.stdout == "3.0\n" and "it holds '' (" in text.stderr, f"an empty name in {name}",
+               (found, cli.shown(total), cli.shown(text)))
     text, names, one, npy, *raw = cli.each_alone([["info", folder.name("i.safetensors")], ["info", "-q", folder.name("i.safetensors")],
                                                  ["info", "--json", folder.name("i.safetensors:a")], ["info", "--json", folder.name("i.npy")],
                                                  ["info", folder.name("i.bin")], ["info", folder.name("*.bin")]])

@@ -79,7 +79,7 @@ void array_release(struct array_info *info);
 
 /* An array of a file, as it is listed. Texts and tables belong to the lister and end with the call. */
 struct array_entry {
-    const char *name;                   /* "" in a format without names */
+    const char *name;                   /* NULL: the format has none */
     allfold_type type;                  /* ALLFOLD_TYPE_NONE: it cannot be read */
     const char *type_text;              /* the type in the format's own words, such as "F8_E4M3"; NULL: that of `type` */
     const char *refused;                /* why it cannot be read; NULL: it can */

@@ -81,7 +81,7 @@ void array_release(struct array_info *info)
 
 void format_visit(const struct array_info *info, array_visit *visit, void *user)
 {
-    const struct array_entry entry = {.name = info->member,
+    const struct array_entry entry = {.name = formats[info->format]->list != NULL ? info->member : NULL,
                                       .type = info->type,
                                       .dimensions = info->dimensions,
                                       .shape = info->shape,

@@ -85,7 +85,7 @@ static void list_entry(void *user, const struct array_entry *entry)
         snprintf(listing->only, ARRAY_PATH_BYTES, "%s", entry->name);
     }
     array_shape_text(entry->shape, entry->dimensions, shape, sizeof shape);
-    const int length = snprintf(text, sizeof text, "%s%s (%s%s%s)", listing->shown > 0 ? ", " : "", entry->name,
+    const int length = snprintf(text, sizeof text, "%s%s (%s%s%s)", listing->shown > 0 ? ", " : "", entry->name[0] != '\0' ? entry->name : "''",
                                 type_text(entry), entry->shape != NULL ? " " : "", shape);
     if (listing->shown + 1 < listing->count || listing->shown == SHOWN_MAX || (size_t)length >= sizeof text
         || listing->length + (size_t)length >= sizeof listing->text)

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #define SHAPE_BYTES 128
+#define WORDS_BYTES (SHAPE_BYTES + 256)
 
 /* Expands a pattern into the names of its files, sorted. If no file matches, found->gl_pathc is 0. */
 static allfold_status expand(const char *pattern, glob_t *found, struct error *error)
@@ -95,18 +96,24 @@ static bool is_of_either_order(const struct array_info *info)
     return info->count == 0 || longer <= 1;
 }
 
-static const char *words_of(const struct array_info *info, char text[2 * SHAPE_BYTES])
+/* All that may_be_joined compares. */
+static const char *words_of(const struct array_info *info, char text[WORDS_BYTES])
 {
-    char shape[SHAPE_BYTES];
+    char shape[SHAPE_BYTES], missing[ENCODING_TEXT_BYTES], packing[ENCODING_TEXT_BYTES];
+    const struct encoding *const encoding = &info->encoding;
+    const allfold_type stored = encoding->packed ? encoding->stored : info->type;
     array_shape_text(info->shape, info->dimensions, shape, sizeof shape);
-    snprintf(text, 2 * SHAPE_BYTES, "%s %s%s", allfold_type_name(info->type), shape, info->fortran_order ? ", Fortran order" : "");
+    encoding_missing_text(encoding, missing);
+    encoding_packing_text(encoding, packing);
+    snprintf(text, WORDS_BYTES, "%s %s%s%s%.60s%s%.60s", allfold_type_name(stored), shape, info->fortran_order ? ", Fortran order" : "",
+             missing[0] != '\0' ? ", missing: " : "", missing, packing[0] != '\0' ? ", packed: " : "", packing);
     return text;
 }
 
 /* Puts the array of the next file behind those in *all. */
 static allfold_status join(struct array_info *all, const struct array_info *next, const struct parts_list *list, struct error *error)
 {
-    char wanted[2 * SHAPE_BYTES], found[2 * SHAPE_BYTES];
+    char wanted[WORDS_BYTES], found[WORDS_BYTES];
     const char *const shown = file_shown(next->path);
     uint64_t bytes;
     if (!next->plain)

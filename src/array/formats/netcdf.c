@@ -2,6 +2,7 @@
 #include "array/formats/cdf.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,10 +11,16 @@ static bool recognises_cdf(const struct input_file *file)
     return file->head_bytes >= 4 && memcmp(file->head, "CDF", 3) == 0 && (file->head[3] == 1 || file->head[3] == 2 || file->head[3] == 5);
 }
 
-static allfold_status refuse(const struct cdf_attributes *a, const char *expected, struct error *error)
+__attribute__((format(printf, 3, 4)))
+static allfold_status refuse(const struct cdf_attributes *a, struct error *error, const char *expected, ...)
 {
+    char text[ALLFOLD_ERROR_BYTES];
+    va_list arguments;
+    va_start(arguments, expected);
+    vsnprintf(text, sizeof text, expected, arguments);
+    va_end(arguments);
     return error_set(error, ALLFOLD_UNSUPPORTED, "%s: variable '%s': expected %s", file_shown(a->file->name),
-                     file_shown(a->variable->name), expected);
+                     file_shown(a->variable->name), text);
 }
 
 /* Where the elements lie, all within the file. */
@@ -44,16 +51,16 @@ static allfold_status describe_variable(struct cdf_attributes *a, struct array_i
     struct error why = {.status = ALLFOLD_OK};
     uint64_t bytes;
     if (v->dimensions > ARRAY_DIMENSIONS_MAX)
-        return refuse(a, "at most 32 dimensions, found more", error);
+        return refuse(a, error, "at most %d dimensions, found %" PRIu64, ARRAY_DIMENSIONS_MAX, v->dimensions);
     info->dimensions = (uint32_t)v->dimensions;
     for (uint32_t i = 0; i < info->dimensions; i++)
         info->shape[i] = a->cdf->dimensions[v->ids[i]].length;
     info->type = cdf_type(v->file_type);
     if (info->type == ALLFOLD_TYPE_NONE)
-        return refuse(a, "numbers, found characters", error);
+        return refuse(a, error, "numbers, found characters");
     if (__builtin_mul_overflow(v->record ? a->cdf->records : 1, v->count, &info->count)
         || __builtin_mul_overflow(info->count, UINT64_C(8), &bytes) || bytes > FILE_BYTES_MAX)
-        return refuse(a, "fewer than 2^60 elements, found more", error);
+        return refuse(a, error, "fewer than 2^60 elements, found more");
     if (set_layout(a, info, error) != ALLFOLD_OK)
         return error->status;
     if (encoding_describe(cdf_find_attribute, a, &info->type, &info->encoding, &why) != ALLFOLD_OK)

@@ -115,44 +115,58 @@ struct json_object *safetensors_read_json(const struct input_file *file, struct 
     return object;
 }
 
-/* A whole number of JSON, not negative and below 2^63. */
-static bool get_number(struct json_object *value, uint64_t *number)
+#define FOUND_BYTES 64
+
+/* Puts a value in words. json-c cuts integers to 64 bits. Returns false. */
+static bool say(struct json_object *value, char found[FOUND_BYTES])
 {
-    if (!json_object_is_type(value, json_type_int) || json_object_get_int64(value) < 0
-        || json_object_get_uint64(value) > FILE_BYTES_MAX)
-        return false;
-    *number = json_object_get_uint64(value);
-    return true;
+    const bool integer = json_object_is_type(value, json_type_int);
+    snprintf(found, FOUND_BYTES, "%.40s%s", value != NULL ? json_object_to_json_string(value) : "none",
+             integer && json_object_get_uint64(value) == UINT64_MAX  ? " or more"
+             : integer && json_object_get_int64(value) == INT64_MIN ? " or less"
+                                                                    : "");
+    return false;
 }
 
-/* A list of at most `most` numbers; *count of them. */
-static bool get_numbers(struct json_object *list, uint32_t most, uint64_t *numbers, uint32_t *count)
+/* Takes `least` to `most` whole numbers, not negative and below 2^63. False: found says what is there instead. */
+static bool get_numbers(struct json_object *list, size_t least, size_t most, uint64_t *numbers, uint32_t *count, char found[FOUND_BYTES])
 {
-    if (!json_object_is_type(list, json_type_array) || json_object_array_length(list) > most)
+    if (!json_object_is_type(list, json_type_array))
+        return say(list, found);
+    const size_t length = json_object_array_length(list);
+    if (length < least || length > most) {
+        snprintf(found, FOUND_BYTES, "%zu of them", length);
         return false;
-    *count = (uint32_t)json_object_array_length(list);
-    for (uint32_t i = 0; i < *count; i++)
-        if (!get_number(json_object_array_get_idx(list, i), &numbers[i]))
-            return false;
+    }
+    *count = (uint32_t)length;
+    for (size_t i = 0; i < length; i++) {
+        struct json_object *const number = json_object_array_get_idx(list, i);
+        if (!json_object_is_type(number, json_type_int) || json_object_get_int64(number) < 0
+            || json_object_get_uint64(number) > FILE_BYTES_MAX)
+            return say(number, found);
+        numbers[i] = json_object_get_uint64(number);
+    }
     return true;
 }
 
 static bool parse_tensor(const struct input_file *file, const char *name, struct json_object *value, struct tensor *tensor,
                          struct error *error)
 {
-    struct json_object *type, *shape, *offsets;
+    struct json_object *const type = json_object_object_get(value, "dtype");
     uint64_t ends[2], bytes;
     uint32_t end_count;
+    char found[FOUND_BYTES];
     const char *const shown = file_shown(name);
-    if (!json_object_object_get_ex(value, "dtype", &type) || !json_object_is_type(type, json_type_string))
-        return safetensors_expected(file, error, "a dtype, a text, of tensor '%s', found none", shown);
-    if (!json_object_object_get_ex(value, "shape", &shape)
-        || !get_numbers(shape, ARRAY_DIMENSIONS_MAX, tensor->shape, &tensor->dimensions))
-        return safetensors_expected(file, error, "a shape, a list of at most %d numbers, of tensor '%s', found none", ARRAY_DIMENSIONS_MAX,
-                                    shown);
-    if (!json_object_object_get_ex(value, "data_offsets", &offsets) || !get_numbers(offsets, 2, ends, &end_count) || end_count != 2
-        || ends[0] > ends[1])
-        return safetensors_expected(file, error, "data_offsets, two numbers in order, of tensor '%s', found none", shown);
+    if (!json_object_is_type(type, json_type_string) && !say(type, found))
+        return safetensors_expected(file, error, "a dtype of tensor '%s', a text, found %s", shown, found);
+    if (!get_numbers(json_object_object_get(value, "shape"), 0, ARRAY_DIMENSIONS_MAX, tensor->shape, &tensor->dimensions, found))
+        return safetensors_expected(file, error, "a shape of tensor '%s', a list of at most %d whole numbers, not negative and below 2^63, "
+                                    "found %s", shown, ARRAY_DIMENSIONS_MAX, found);
+    if (!get_numbers(json_object_object_get(value, "data_offsets"), 2, 2, ends, &end_count, found))
+        return safetensors_expected(file, error, "data_offsets of tensor '%s', two whole numbers, not negative and below 2^63, found %s", shown,
+                                    found);
+    if (ends[0] > ends[1])
+        return safetensors_expected(file, error, "data_offsets of tensor '%s' in order, found %" PRIu64 " and %" PRIu64, shown, ends[0], ends[1]);
     if (!npy_count(tensor->shape, tensor->dimensions, &tensor->count))
         return safetensors_expected(file, error, "less than 2^64 elements of tensor '%s', found more", shown);
     tensor->name = name;

@@ -47,9 +47,9 @@ static void put_entry(void *user, const struct array_entry *entry)
     array_shape_text(entry->shape, entry->dimensions, shape, sizeof shape);
     text->arrays++;
     fputs(text->quiet ? "" : "  ", text->file);
-    text_print(text->file, entry->name);
+    text_print(text->file, entry->name == NULL ? "" : entry->name[0] == '\0' && !text->quiet ? "''" : entry->name);
     if (!text->quiet) {
-        fprintf(text->file, "%s%s%s%s", entry->name[0] != '\0' ? "  " : "", type_text(entry), entry->shape != NULL ? " " : "", shape);
+        fprintf(text->file, "%s%s%s%s", entry->name != NULL ? "  " : "", type_text(entry), entry->shape != NULL ? " " : "", shape);
         if (entry->dimension_names != NULL)
             put_dimension_names(entry, text->file);
         if (entry->chunk != NULL)
@@ -86,7 +86,7 @@ static struct json_object *text_or_null(const char *text) { return text != NULL 
 static void add_entry(void *user, const struct array_entry *entry)
 {
     struct json_object *object = json_object_new_object();
-    json_object_object_add(object, "name", entry->name[0] != '\0' ? report_string(entry->name) : NULL);
+    json_object_object_add(object, "name", text_or_null(entry->name));
     json_object_object_add(object, "dtype", entry->type != ALLFOLD_TYPE_NONE ? json_object_new_string(allfold_type_name(entry->type)) : NULL);
     json_object_object_add(object, "file_type", report_string(type_text(entry)));
     json_object_object_add(object, "shape", entry->shape != NULL ? numbers(entry->shape, entry->dimensions) : NULL);
