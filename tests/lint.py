@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks what compilers do not: who may include whom (docs/architecture.md), that no files include or call each other in a
 circle, that every file begins by saying what it is for and is in a makefile's list, that links between documents lead somewhere,
-that the version is the same everywhere, and how long files are. By hand: python3 tests/lint.py [ROOT]. It also checks itself, on a small tree with every fault planted in
-it."""
+that the version is the same everywhere, that no test passes whatever happens, and how long files are. By hand: python3 tests/lint.py
+[ROOT]. It also checks itself, on a small tree with every fault planted in it."""
 import os
 import re
 import sys
@@ -299,6 +299,19 @@ def link_faults(root):
                 yield "links", f"{page}: {link}: {path} has no such heading"
 
 
+SURE = re.compile(r"^\s*(?:tap_ok\((?:true|1)|(?:tap\.)?ok\((?:True|1)|call ok\(\.true\.)\s*,", flags=re.MULTILINE)
+
+
+def sure_checks(root, files):
+    """Checks of a constant, which cannot fail."""
+    for path in files:
+        if path.endswith((".c", ".h", ".cpp", ".py", ".f90")):
+            with open(os.path.join(root, path), encoding="utf-8") as file:
+                text = file.read()
+            for check in SURE.finditer(text):
+                yield "sure", f"{path}:{text.count(chr(10), 0, check.end()) + 1}: this check cannot fail"
+
+
 def long_files(root, files):
     for path in files:
         if path.endswith(COMMENTED):
@@ -311,7 +324,7 @@ def long_files(root, files):
 def faults_of(root):
     files = files_of(root)
     return [*include_faults(root, files), *circle_faults(root, files), *head_faults(root, files), *unlisted_files(root),
-            *link_faults(root), *version_faults(root)]
+            *link_faults(root), *version_faults(root), *sure_checks(root, files)]
 
 
 PLANTED = {  # file -> (its text, the rule that must find it, or None for a file that is right)
@@ -350,6 +363,12 @@ PLANTED = {  # file -> (its text, the rule that must find it, or None for a file
     "tools/bare.sh": ("#!/bin/sh\nset -e\n", "head"),
     "m4/right.m4": ("# right\n", None),
     "tests/left_out.c": ("/* in no list */\n", "listed"),
+    "tests/sure.c": ('/* always */\n    tap_ok(true, "done");\n', "sure"),
+    "tests/one.h": ('/* always */\n    tap_ok(1, "done");\n', "sure"),
+    "tests/sure.py": ('# always\n    tap.ok(True, "done")\n', "sure"),
+    "tests/sure.f90": ('! always\n    call ok(.true., "done")\n', "sure"),
+    "tests/unsure.cpp": ('/* right */\n    tap_ok(true && right, "done");\n    tap_ok(false, "done");\n', None),
+    "tests/unsure.py": ('# right\nok(Trueness, "done")\ntap.ok(1 < x, "done")\n', None),
     "docs/right.md": ("# A page\n\n## One `name`: here\n[up](../README.md#top) [here](#one-name-here) [web](https://x.org/)\n", None),
     "docs/nowhere.md": ("[gone](gone.md)\n", "links"),
     "docs/heading.md": ("[no such heading](right.md#two)\n", "links"),
@@ -388,6 +407,7 @@ def main():
                        ("head", "every file begins by saying what it is for"),
                        ("listed", "every file is in a makefile's list"),
                        ("versions", "the version is that of configure.ac everywhere"),
+                       ("sure", "no check is of a constant that is true"),
                        ("links", "links between documents lead to files and headings that exist")):
         mine = [text for found_rule, text in found if found_rule == rule]
         tap.ok(not mine, name, "\n".join(mine))

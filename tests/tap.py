@@ -1,5 +1,5 @@
 """Test Anything Protocol for the Python tests: ok() a check, skip() one, done() at the end, which prints the plan and exits.
-run() launches a command under MPI (in turn, with a time limit); ALLFOLD, SOURCE and BUILD are the program's and the
+run() launches a command under MPI (in turn, with a time limit), relay() one that prints TAP; ALLFOLD, SOURCE and BUILD are the program's and the
 trees' paths; build_words() what configure found. By hand: ALLFOLD=build/allfold python3 tests/NAME.py"""
 import os
 import re
@@ -50,7 +50,20 @@ def build_words(*names):
 
 
 def run(ranks, *command, env=None, text=True):
-    """Runs command on that many ranks; gives subprocess's CompletedProcess with stdout and stderr."""
-    launch = ["sh", os.path.join(SOURCE, "tests", "mpi-launch"), "--run", str(ranks)]
+    """Runs command on that many ranks, on 0 without the launcher; gives subprocess's CompletedProcess with stdout and stderr."""
+    launch = ["sh", os.path.join(SOURCE, "tests", "mpi-launch"), "--run", str(ranks)] if ranks else []
     return subprocess.run(launch + [str(word) for word in command], capture_output=True, text=text,
                           env=None if env is None else {**os.environ, **env})
+
+
+def relay(title, ranks, *command, env=None, least=1):
+    """Runs a program that prints TAP. Each of its checks is one here, and so is that it made all of its plan, and `least` or more."""
+    process = run(ranks, *command, env=env)
+    checks = re.findall(r"^(not )?ok \d+ (?:- )?(.*)\n((?:#.*\n)*)", process.stdout, re.MULTILINE)
+    for wrong, name, remarks in checks:
+        if name.startswith("# SKIP "):
+            skip(f"{title}: {name[7:]}")
+        else:
+            ok(not wrong, f"{title}: {name}", remarks)
+    ok(process.returncode == 0 and f"1..{len(checks)}" in process.stdout.splitlines() and len(checks) >= least,
+       f"{title}: to its end", process.stdout + process.stderr)

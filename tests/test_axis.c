@@ -131,7 +131,11 @@ static void refuse_other_ddof(const float *x)
     allfold_results stats = {found, FOLD_RESULTS_MAX, 0};
     allfold_call call = ALLFOLD_CALL_INIT;
     int unseen = 0;
-    for (uint64_t ddof = 1; ddof <= 2000 && world_size() > 1; ddof++) {
+    if (world_size() == 1) {
+        tap_skip("different ddof: there is no other rank");
+        return;
+    }
+    for (uint64_t ddof = 1; ddof <= 2000; ddof++) {
         call.ddof = world_rank() == 0 ? 0 : ddof;
         unseen += allfold_reduce_all(ctx, ALLFOLD_STATS, &(allfold_array){x, 2, ALLFOLD_F32}, &call, &stats) != ALLFOLD_BAD_ARGUMENT;
     }

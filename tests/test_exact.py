@@ -355,14 +355,14 @@ def run(path, ranks, backend, staging):
 
 def check(cases, path, ranks, backend, staging, title):
     done, lines = run(path, ranks, backend, staging)
-    if len(lines) != len(cases.list):
+    if done.returncode != 0 or len(lines) != len(cases.list):
         tap.ok(False, title, f"{len(lines)} results of {len(cases.list)} cases\n{done.stderr[-2000:]}")
         return
     wrong = [f"{key}: {line}, not {due.hex() if isinstance(due, float) else due}"
              for (key, _, _, _, due), line in zip(cases.list, lines)
              if (line != due if isinstance(due, str) and due != "no value"
                  else not same(parse_stats(line) if isinstance(due, tuple) else parse(line), due))]
-    tap.ok(not wrong, f"{title}: {len(lines)} cases", "\n".join(wrong[:10]) + f"\n{len(wrong)} wrong")
+    tap.ok(lines and not wrong, f"{title}: {len(lines)} cases", "\n".join(wrong[:10]) + f"\n{len(wrong)} wrong")
 
 
 def check_golden(folder, backend):
@@ -387,7 +387,7 @@ def check_golden(folder, backend):
         value = found["stats"]["variance"] if "stats" in found else found
         if value["hex"] != due or found["level"] != "exact":
             wrong.append(f"{command} {name}: {value['hex']}, not {due}")
-    tap.ok(not wrong, f"{len(done)} golden values, {backend}", "\n".join(wrong))
+    tap.ok(len(done) > 80 and not wrong, f"{len(done)} golden values, {backend}", "\n".join(wrong))
 
 
 def check_ends(folder, backend):

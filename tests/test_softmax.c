@@ -114,6 +114,7 @@ static bool is_wide(allfold_type type) { return type == ALLFOLD_F32 || type == A
 static struct {
     char fault[300];
     double worst;
+    long calls;
 } verdict;
 
 __attribute__((format(printf, 2, 3))) static void found(const struct test_case *c, const char *format, ...)
@@ -154,7 +155,7 @@ static void check_element(const struct test_case *c, const struct row *row, long
 /* One call; x and y are where the case says. */
 static allfold_status call(const struct test_case *c, allfold_context *ctx, void *x, void *y, struct range part)
 {
-    test.calls++;
+    verdict.calls++;
     if (c->x_memory != MEMORY_SOURCE && c->y_memory != MEMORY_SOURCE) {
         const allfold_call options = {.size = sizeof options, .logarithm = c->logarithm};
         const allfold_array array = {x, part.count, c->x_type};
@@ -282,7 +283,8 @@ static void report(const char *format, const char *x, const char *y)
     double worst;
     MPI_Allreduce(&verdict.worst, &worst, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     snprintf(name, sizeof name, format, x, y);
-    if (!tap_ok(verdict.fault[0] == '\0', "%s", name)) {
+    test.calls += verdict.calls;
+    if (!tap_ok(verdict.calls > 0 && verdict.fault[0] == '\0', "%s", name)) {
         char faults[sizeof verdict.fault] = "";
         const int failing = tap_first_failing(verdict.fault[0] == '\0');
         memcpy(faults, verdict.fault, sizeof faults);

@@ -96,18 +96,16 @@ static int run(ladder_run *experiment, const struct ladder_request *request, cha
 static void test(const char *name, ladder_run *experiment, int parts, struct ladder_request request, int rows)
 {
     char why[400] = "";
+    int runs = 0;
     for (request.part = 0; request.part < parts; request.part++)
         for (uint64_t order = 0; order < 2; order++) {
             emulation_order(order * (request.count + 1));
             const int found = run(experiment, &request, why);
-            if (found < rows) {
-                tap_ok(false, "%s of %llu, %llu columns, part %d", name, (unsigned long long)request.count,
-                       (unsigned long long)request.columns, request.part);
-                tap_note("%d rows, expected %d at least: %s", found, rows, why);
-                return;
-            }
+            runs += found >= rows;
+            if (found < rows)
+                tap_note("part %d: %d rows, expected %d at least: %s", request.part, found, rows, why);
         }
-    tap_ok(true, "%s of %llu, %llu columns", name, (unsigned long long)request.count, (unsigned long long)request.columns);
+    tap_ok(parts > 0 && runs == 2 * parts, "%s of %llu, %llu columns", name, (unsigned long long)request.count, (unsigned long long)request.columns);
 }
 
 static const struct ladder_request plain = {ALLFOLD_INT32, ALLFOLD_SUM, 0, 64, -1, 0, 0, {0, 0}};
@@ -135,17 +133,18 @@ static void test_lines(const char *name, ladder_run *timed, ladder_run *checked,
     struct error error = {};
     char why[400] = "";
     uint64_t order = 0;
+    bool right = true;
     for (const auto &shape : shapes) {
         request.shape = {rows ? shape.count : shape.length, rows ? shape.length : shape.count};
         request.count = shape.count * shape.length;
         emulation_order(order++);
-        if (run(timed, &request, why) != rungs->count) {
-            tap_ok(false, "%s, %llu of length %llu", name, (unsigned long long)shape.count, (unsigned long long)shape.length);
-            tap_note("%s", why);
-            return;
+        right = run(timed, &request, why) == rungs->count;
+        if (!right) {
+            tap_note("%llu of length %llu: %s", (unsigned long long)shape.count, (unsigned long long)shape.length, why);
+            break;
         }
     }
-    tap_ok(true, "%s, every rung and shape", name);
+    tap_ok(right, "%s, every rung and shape", name);
     struct gpu gpu = {};
     gpu.device.multiprocessors = 3;
     table.correct = true;

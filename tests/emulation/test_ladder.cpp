@@ -146,20 +146,17 @@ static std::set<uint64_t> lengths_of(const struct rung *rung, uint64_t block, bo
 
 static void test_rung(const char *name, const struct rung *rung)
 {
-    int count = 0;
+    int count = 0, wrong = 0;
     for (int fold = 0; fold < RUNG_FOLDS; fold++)
         for (int type = 0; type < RUNG_TYPES; type++)
             for (int block = 0; block < RUNG_BLOCKS; block++)
                 for (uint64_t n : lengths_of(rung, (uint64_t)blocks[block], fold == 0 && type == 0)) {
-                    if (!rung_right(rung, fold, type, block, n)) {
-                        tap_ok(false, "%s", name);
+                    count++;
+                    if (!rung_right(rung, fold, type, block, n) && wrong++ == 0)
                         tap_note("%s of %llu %s, blocks of %d: %s", allfold_fold_name(folds[fold]),
                                  (unsigned long long)n, allfold_type_name(types[type]), blocks[block], reason);
-                        return;
-                    }
-                    count++;
                 }
-    tap_ok(true, "%s, %d reductions", name, count);
+    tap_ok(count > 0 && wrong == 0, "%s, %d reductions", name, count);
 }
 
 static bool softmax_right(const struct softmax_rung *rung, uint64_t n)
@@ -202,17 +199,14 @@ static bool softmax_right(const struct softmax_rung *rung, uint64_t n)
 static void test_softmax(const char *name, const struct softmax_rung *rung)
 {
     const uint64_t block = SOFTMAX_BLOCK;
-    int count = 0;
+    int count = 0, wrong = 0;
     for (uint64_t n : std::set<uint64_t>{1, 2, 31, 32, 33, block - 1, block, block + 1, 4 * block, 4 * block * WAVE + 1,
                                          5 * block * WAVE + 77}) {
-        if (!softmax_right(rung, n)) {
-            tap_ok(false, "softmax, %s", name);
-            tap_note("%llu logits: %s", (unsigned long long)n, reason);
-            return;
-        }
         count++;
+        if (!softmax_right(rung, n) && wrong++ == 0)
+            tap_note("%llu logits: %s", (unsigned long long)n, reason);
     }
-    tap_ok(true, "softmax, %s, %d arrays", name, count);
+    tap_ok(count > 0 && wrong == 0, "softmax, %s, %d arrays", name, count);
 }
 
 int main()

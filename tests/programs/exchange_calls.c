@@ -382,7 +382,8 @@ int main(int argc, char **argv)
     for (layout = ONE_HOST; layout < LAYOUTS; layout++) {
         test_hosts();
         test_monoids(local);
-        test_different();
+        if (world_size() > 1)
+            test_different();
         test_rounds(local, layout == ONE_HOST ? rounds : rounds / 16);
         test_open_fails();
         test_broken();
