@@ -16,8 +16,8 @@ template <class Element, int vectors> static __device__ __forceinline__ void vec
 {
     typedef typename Element::stored stored;
 #ifdef HAVE_LARGER_HALVES
-    if constexpr (sizeof(stored) == 2) {
-        constexpr bool f16 = Element::type == ALLFOLD_F16;
+    constexpr bool f16 = Element::type == ALLFOLD_F16;
+    if constexpr (f16 || Element::type == ALLFOLD_BF16) {
         uint4 largest = x[0];
 #pragma unroll
         for (int i = 1; i < vectors; i++)
@@ -99,9 +99,13 @@ template <class Element, bool is_short = sizeof(typename Element::stored) == 2> 
     }
 };
 
+/* Whether the type has numbers that f32 arithmetic on a device flushes to 0. */
+template <class Element> constexpr bool has_subnormals_of_f32
+    = float_format_of(Element::type).exponent_min - float_format_of(Element::type).precision + 1 < float_format_of(ALLFOLD_F32).exponent_min;
+
 /* Up by 2^24, so that no result is flushed to 0. */
 template <class Element> struct row_results<Element, true> {
-    static constexpr bool has_subnormals = Element::type == ALLFOLD_BF16;
+    static constexpr bool has_subnormals = has_subnormals_of_f32<Element>;
     float max, log;
     __device__ __forceinline__ row_results(double, const struct row_sum &whole) : max(whole.max)
     {
@@ -130,7 +134,7 @@ struct eight_terms {
 template <class Element> struct kept_terms {
     typedef eight_terms kept;
     static constexpr bool counts = false, replaces = false;
-    static constexpr int up = Element::type == ALLFOLD_BF16 ? 24 : 0; /* f16 has no such small numbers */
+    static constexpr int up = has_subnormals_of_f32<Element> ? 24 : 0;
     float max, from, sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
     explicit __device__ __forceinline__ kept_terms(float max) : max(max), from(is_finite((double)max) ? max : 0.0f) {}
     __device__ __forceinline__ eight_terms take(const uint4 &x)

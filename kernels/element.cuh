@@ -83,12 +83,9 @@ template <class Element> static __device__ __forceinline__ uint4 least_vector()
 {
     typedef typename Element::stored stored;
     static_assert(Element::is_floating, "integers have no -inf");
-    constexpr bool f16 = std::is_same<stored, element_f16>::value;
-    constexpr uint32_t high = sizeof(stored) == 8   ? 0xfff00000u
-                              : sizeof(stored) == 4 ? 0xff800000u
-                              : f16                 ? 0xfc00fc00u
-                                                    : 0xff80ff80u;
-    constexpr uint32_t low = sizeof(stored) == 8 ? 0 : high;
+    constexpr uint64_t bits = ~UINT64_C(0) << (float_format_of(Element::type).precision - 1);
+    constexpr uint32_t low = sizeof(stored) == 2 ? (uint32_t)(bits << 16 | (bits & 0xffff)) : (uint32_t)bits;
+    constexpr uint32_t high = sizeof(stored) == 8 ? (uint32_t)(bits >> 32) : low;
     return make_uint4(low, high, low, high);
 }
 

@@ -40,18 +40,21 @@ static __device__ __forceinline__ void round_to(element_f64 *y, double value) { 
 template <class Element> static __device__ __forceinline__ uint32_t round_two(float low, float high)
 {
 #if defined(__NVCC__) && __CUDA_ARCH__ >= 800
-    uint32_t both;
-    if constexpr (Element::type == ALLFOLD_F16)
-        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
-    else
-        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
-    return both;
-#else
-    typename Element::stored elements[2];
-    round_to(&elements[0], low);
-    round_to(&elements[1], high);
-    return (uint32_t)elements[1].bits << 16 | elements[0].bits;
+    if constexpr (Element::type == ALLFOLD_F16 || Element::type == ALLFOLD_BF16) {
+        uint32_t both;
+        if constexpr (Element::type == ALLFOLD_F16)
+            asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+        else
+            asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+        return both;
+    } else
 #endif
+    {
+        typename Element::stored elements[2];
+        round_to(&elements[0], low);
+        round_to(&elements[1], high);
+        return (uint32_t)elements[1].bits << 16 | elements[0].bits;
+    }
 }
 
 template <class Arithmetic, class Element>

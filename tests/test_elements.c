@@ -153,6 +153,23 @@ static void test_rounding(void)
 #endif
 }
 
+/* FLOAT_FORMATS: what it says of the largest number and of -inf is what rounding gives. */
+static void test_formats(void)
+{
+    bool right = true;
+    for (int i = ALLFOLD_TYPE_NONE + 1; i < ALLFOLD_TYPE_COUNT; i++) {
+        const allfold_type type = (allfold_type)i;
+        const struct float_format format = float_format_of(type);
+        const uint64_t mask = UINT64_MAX >> (64 - 8 * allfold_type_bytes(type)), infinity = type_real_bits(type, -INFINITY);
+        right = right && (format.precision > 0) == (type_kind(type) == 'f');
+        if (type_kind(type) == 'f')
+            right = right && infinity == (mask & UINT64_MAX << (format.precision - 1))
+                    && type_real_bits(type, -format.largest) == infinity - 1
+                    && format.largest == ldexp(2.0 - ldexp(1.0, 1 - format.precision), format.exponent_max);
+    }
+    tap_ok(right, "the largest number of a floating-point type, and -inf, follow from its format");
+}
+
 /* Rounded to odd: what is representable stays; all else becomes the odd one of its two neighbours. */
 static void test_odd(void)
 {
@@ -423,6 +440,7 @@ int main(void)
 {
     test_loads();
     test_rounding();
+    test_formats();
     test_odd();
     test_exp_terms();
     test_exp_term_special();

@@ -1,6 +1,7 @@
 /* Makes generators ready to draw from, and picks the loops for this processor. */
 #include "array/draw.h"
 
+#include "base/elements.h"
 #include "base/host.h"
 
 #include <string.h>
@@ -24,7 +25,7 @@ static void set_limits(struct draw *d)
 {
     const int width = (int)type_number_bits(d->type);
     if (d->floating) {
-        d->greatest = type_float_format(d->type)->largest;
+        d->greatest = float_format_of(d->type).largest;
         d->least = -d->greatest;
         return;
     }
@@ -37,17 +38,17 @@ static void set_limits(struct draw *d)
 /* What only some distributions need. */
 static void set_parameters(const struct generator *g, struct draw *d)
 {
-    const struct float_format *const format = type_float_format(d->type);
+    const struct float_format format = float_format_of(d->type);
     switch ((enum distribution)g->distribution) {
     case DISTRIBUTION_UNIFORM:
         d->span = g->whole_b - g->whole_a + 1;
-        d->shift = 64 - format->precision;
-        d->unit = d->floating ? 1.0 / (double)(UINT64_C(1) << format->precision) : 0;
+        d->shift = 64 - format.precision;
+        d->unit = d->floating ? 1.0 / (double)(UINT64_C(1) << format.precision) : 0;
         break;
     case DISTRIBUTION_WIDE:
         d->span = (uint64_t)((int)g->b - (int)g->a + 1);
-        d->fraction_bits = format->precision - 1;
-        d->exponent_min = format->exponent_min;
+        d->fraction_bits = format.precision - 1;
+        d->exponent_min = format.exponent_min;
         d->whole = UINT64_C(1) << (8 * allfold_type_bytes(d->type) - 1); /* the sign */
         break;
     case DISTRIBUTION_LOGITS: /* scale and share */

@@ -61,10 +61,10 @@ static bool number_as_integer(const struct number *number, allfold_type type, ui
 static bool number_as_real(const struct number *number, allfold_type type, uint64_t *bits)
 {
     const double x = number_real(number);
-    const struct float_format *const format = type_float_format(type);
+    const struct float_format format = float_format_of(type);
     *bits = type_real_bits(type, x);
     /* half a unit beyond the largest number, and all that is larger, rounds to infinity */
-    return !isfinite(x) || fabs(x) < ldexp(2.0 - ldexp(1.0, -format->precision), format->exponent_max);
+    return !isfinite(x) || fabs(x) < ldexp(2.0 - ldexp(1.0, -format.precision), format.exponent_max);
 }
 
 struct describer {

@@ -1,6 +1,7 @@
 /* The text of generators, "normal?n=1e9&seed=1&sd=2": names, keys, defaults, and what is refused. */
 #include "array/array.h"
 
+#include "base/elements.h"
 #include "base/parse.h"
 
 #include <inttypes.h>
@@ -189,9 +190,9 @@ static bool whole_fits(allfold_type type, bool negative, uint64_t magnitude)
 /* Lowest or highest exponent that a type has. Integers: -1 is that of 0. */
 static int exponent_limit(allfold_type type, bool highest)
 {
-    const struct float_format *format = type_float_format(type);
+    const struct float_format format = float_format_of(type);
     if (type_kind(type) == 'f')
-        return highest ? format->exponent_max : format->exponent_min - format->precision + 1;
+        return highest ? format.exponent_max : format.exponent_min - format.precision + 1;
     return highest ? (int)type_number_bits(type) - (type_kind(type) == 'i' ? 2 : 1) : -1;
 }
 
@@ -252,7 +253,7 @@ static bool evaluate(const struct spec *spec, int index, allfold_type type, stru
     if (spec->distribution == DISTRIBUTION_CONSTANT && !isfinite(number->real))
         return true;
     char expected[64];
-    const double largest = type_float_format(p->kind == VALUE ? type : ALLFOLD_F64)->largest;
+    const double largest = float_format_of(p->kind == VALUE ? type : ALLFOLD_F64).largest;
     snprintf(expected, sizeof expected, "a number from -%.6g to %.6g", largest, largest);
     return fabs(number->real) <= largest || refuse(spec, p->name, expected, text);
 }
@@ -268,7 +269,7 @@ static bool check_ramp(const struct spec *spec, const struct array_info *info)
         const double last = g->a + g->b * (double)(info->count - 1);
         if (info->count > RAMP_COUNT_MAX)
             return refuse(spec, "n", "at most 2^53 elements of a floating-point ramp", n);
-        return fabs(last) <= type_float_format(info->type)->largest ||
+        return fabs(last) <= float_format_of(info->type).largest ||
                refuse(spec, "n", "a ramp whose last element its type holds", n);
     }
     const bool falls = g->b < 0;

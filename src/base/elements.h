@@ -142,6 +142,27 @@ HOST_DEVICE element_bf16 round_bf16(double x) { return f32_to_bf16(f64_to_f32_od
 HOST_DEVICE element_f32 round_f32(double x) { return (float)x; }
 HOST_DEVICE element_f64 round_f64(double x) { return x; }
 
+/* The format of a floating-point type. */
+#ifdef __cplusplus
+constexpr
+#endif
+HOST_DEVICE struct float_format float_format_of(allfold_type type)
+{
+    switch (type) {
+#define FORMAT(ID, ...)                                     \
+    case ALLFOLD_##ID: {                                    \
+        const struct float_format format = {__VA_ARGS__};   \
+        return format;                                      \
+    }
+        FLOAT_FORMATS(FORMAT)
+#undef FORMAT
+    default: {
+        const struct float_format none = {0, 0, 0, 0};
+        return none;
+    }
+    }
+}
+
 /* The floating-point elements: X(ID, name). */
 #define FLOAT_ELEMENTS(X) X(F16, f16) X(BF16, bf16) X(F32, f32) X(F64, f64)
 

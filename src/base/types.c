@@ -71,16 +71,6 @@ bool fold_by_name(const char *name, allfold_fold *fold)
     return false;
 }
 
-const struct float_format *type_float_format(allfold_type type)
-{
-    static const struct float_format formats[ALLFOLD_TYPE_COUNT] = {
-#define ROW(ID, ...) [ALLFOLD_##ID] = {__VA_ARGS__},
-        FLOAT_FORMATS(ROW)
-#undef ROW
-    };
-    return &formats[type];
-}
-
 uint64_t type_real_bits(allfold_type type, double x)
 {
     uint64_t bits = 0;

@@ -17,7 +17,8 @@ unsigned type_number_bits(allfold_type type); /* bits of an element's number: 8 
 char type_kind(allfold_type type);   /* 'f', 'i', 'u' or 'b' */
 const char *type_numpy_name(allfold_type type);
 
-/* A floating-point type: bits of its significand, exponents of its smallest normal binade and of its largest, and its largest number. */
+/* A floating-point type: bits of its significand, exponents of its smallest normal binade and of its largest, and its largest number.
+   Of -inf all bits are set but those of the fraction, which are precision - 1, as in IEEE 754. float_format_of: elements.h. */
 struct float_format {
     int precision, exponent_min, exponent_max;
     double largest;
@@ -28,7 +29,6 @@ struct float_format {
     X(BF16, 8, -126, 127, 0x1.fep127)     \
     X(F32, 24, -126, 127, 0x1.fffffep127) \
     X(F64, 53, -1022, 1023, 0x1.fffffffffffffp1023)
-const struct float_format *type_float_format(allfold_type type);
 
 /* x rounded to that floating-point type: the element's bits. */
 uint64_t type_real_bits(allfold_type type, double x);

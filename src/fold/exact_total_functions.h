@@ -198,30 +198,13 @@ EXACT_TOTAL_PART double scaled(double x, int n)
     return x * power_of_two(n + down < 1023 ? n + down : 1023) * power_of_two(-down);
 }
 
-EXACT_TOTAL_PART struct float_format total_format(allfold_type type)
-{
-#ifdef __CUDACC__
-    switch (type) {
-#define CASE(ID, ...)     \
-    case ALLFOLD_##ID: \
-        return {__VA_ARGS__};
-        FLOAT_FORMATS(CASE)
-#undef CASE
-    default:
-        return {};
-    }
-#else
-    return *type_float_format(type);
-#endif
-}
-
 EXACT_TOTAL double exact_total_round(const struct exact_total *total, bool signed_zero, allfold_type type)
 {
     if (total->nans > 0 || (total->plus > 0 && total->minus > 0))
         return NAN;
     if (total->plus > 0 || total->minus > 0)
         return total->plus > 0 ? INFINITY : -INFINITY;
-    const struct float_format format = total_format(type);
+    const struct float_format format = float_format_of(type);
     const int top = total_top(total);
     const double sign = total->negative ? -1.0 : 1.0;
     if (top < 0)

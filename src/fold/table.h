@@ -88,7 +88,16 @@ FOLD_CONSTEXPR enum value type_value(allfold_type type)
 }
 
 /* Floating-point types of 16 bits. */
-FOLD_CONSTEXPR bool type_is_short(allfold_type type) { return type == ALLFOLD_F16 || type == ALLFOLD_BF16; }
+FOLD_CONSTEXPR bool type_is_short(allfold_type type)
+{
+    FOLD_CONSTANT bool is_short[] = {
+        false,
+#define ROW(ID, name, numpy, bytes, kind, value) (kind) == 'f' && (bytes) == 2,
+        ALLFOLD_TYPES(ROW)
+#undef ROW
+    };
+    return is_short[type];
+}
 
 /* Whether the monoid exists for elements of the type. */
 FOLD_CONSTEXPR bool monoid_takes(enum monoid monoid, allfold_type type)
