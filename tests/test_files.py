@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Files that a run writes beside its result: --partial and --checkpoint. What they may not replace; that a link is written through and
 the permissions stay; that nothing else is left behind. docs/reliability.md."""
+import json
 import os
 import stat
+import struct
 import subprocess
 import time
 
@@ -36,9 +38,42 @@ def prepare(folder):
         cli.alone("sum", "-q", folder.name("x.npy"), f"--partial={folder.name(name)}")
 
 
+    np.arange(100.0).tofile(folder.name("raw"))
+    for part in range(2):
+        np.save(folder.name(f"part-{part}.npy"), np.ones(3))
+    with open(folder.name("held"), "wb") as file:  # .npz by another name
+        np.savez(file, a=np.ones((2, 3)), b=np.ones(2))
+    os.symlink("held", folder.name("to-held"))
+    header = json.dumps({"t": {"dtype": "F64", "shape": [2], "data_offsets": [0, 16]}}).encode()
+    with open(folder.name("m.safetensors"), "wb") as file:
+        file.write(struct.pack("<Q", len(header)) + header + bytes(16))
+    with open(folder.name("m.safetensors.index.json"), "w", encoding="ascii") as file:
+        json.dump({"weight_map": {"t": "m.safetensors"}}, file)
+    with open(folder.name("kept.h5"), "w", encoding="ascii") as file:
+        file.write("another format's")
+    os.symlink("kept.h5", folder.name("to-h5"))
+    os.symlink("x.npy", folder.name("to-npy"))
+
+
+ENDINGS = (".npz", ".safetensors", ".h5", ".hdf5", ".nc", ".zarr", ".json", ".csv", ".txt", ".H5")
+
+
 def refusals(name):
     """(words, exit status, what the message says)"""
     x = name("x.npy")
+    for words, target in ((["softmax", f"{name('held')}:a"], "held"), (["softmax", f"{name('held')}:a"], "to-held"),
+                          (["softmax", f"{name('to-held')}:a", "--axis=1"], "held"), (["softmax", name("part-*.npy")], "part-1.npy"),
+                          (["softmax", x, "--offset=1"], "x.npy"), (["softmax", x, "--count=3"], "hard"),
+                          (["softmax", name("raw"), "--dtype=f64", "--offset=16"], "raw"), (["softmax", name("raw"), "--dtype=f64", "--count=3"], "raw")):
+        yield [*words, "-o", name(target)], 2, "--output would replace the input"
+    yield ["sum", f"{name('m.safetensors.index.json')}:t", f"--partial={name('m.safetensors.index.json')}"], 2, "--partial would replace the input"
+    for ending in ENDINGS:
+        yield ["softmax", x, "-o", name(f"y{ending}")], 2, f"no {ending.lower()} is written"
+    yield ["generate", "ramp?n=4", "-o", name("y.h5")], 2, "no .h5 is written"
+    yield ["max", x, "--axis=0", "-o", name("y.nc")], 2, "no .nc is written"
+    yield ["argmax", x, "--axis=0", "-o", name("y.npy"), f"--values={name('v.csv')}"], 2, "no .csv is written"
+    yield ["softmax", x, "-o", name("to-h5")], 2, "leads to a file that ends in .h5"
+    yield ["generate", "ramp?n=4", "-o", name("to-npy")], 2, "leads to a file that ends in .npy"
     for option, ending in (("partial", ""), ("checkpoint", ".0")):
         for target, status, said in (("none/p", 1, "none/"), ("folder", 2, "a directory"), (f"{'x' * 254}", 1, "too long"),
                                      ("/proc/p", 1, "cannot create a file in the folder")):
@@ -84,6 +119,18 @@ def test_replaced(folder):
            cli.shown(merged) + "".join(map(cli.shown, runs)))
 
 
+def test_in_place(folder):
+    """Softmax of all that a file holds may take its place."""
+    for words, target in ((["own.npy"], "own.npy"), (["own.raw", "--dtype=f64"], "own.raw"), (["own.npy", "--axis=0"], "own-link.npy")):
+        np.save(folder.name("own.npy"), np.zeros(4))
+        np.zeros(4).tofile(folder.name("own.raw"))
+        if not os.path.islink(folder.name("own-link.npy")):
+            os.symlink("own.npy", folder.name("own-link.npy"))
+        done = cli.ranks(2, "softmax", folder.name(words[0]), *words[1:], "-o", folder.name(target))
+        found = np.load(folder.name(target)) if target.endswith("npy") else np.fromfile(folder.name(target))
+        tap.ok(done.returncode == 0 and np.array_equal(found, np.full(4, 0.25)), f"softmax {' '.join(words)} -o {target}", cli.shown(done))
+
+
 def test_two_runs(folder):
     """A second run with a checkpoint that is in use is refused, and does the first no harm."""
     words = ["gen:normal?n=4e9", "--backend=cpu", "--threads=1", f"--checkpoint={folder.name('used')}"]
@@ -109,6 +156,7 @@ def main():
         prepare(folder)
         test_refusals(folder)
         test_replaced(folder)
+        test_in_place(folder)
         test_two_runs(folder)
     tap.done()
 

@@ -14,7 +14,7 @@ import cli
 import tap
 
 PROGRAM = os.path.join(tap.BUILD, "tests", "programs", "format_folds")
-HAS_LIBDEFLATE = cli.alone("info", "--json", "--backend=cpu").stdout.find('"libdeflate": "no"') < 0
+HAS_LIBDEFLATE, HAS_HDF5 = (f'"{name}": "no"' not in cli.alone("info", "--json", "--backend=cpu").stdout for name in ("libdeflate", "hdf5"))
 RANDOM = np.random.default_rng(20261122)
 
 
@@ -388,7 +388,7 @@ def test_refused(folder):
              ("bad-*.npy", 1, "bad-1.npy", "f32 3x4 so far", "found f64 3x4"), ("scalar-*.npy", 1, "scalar-0.npy", "at least one dimension"),
              ("none-*.npy", 1, "no file of such a name"), ("none/*.npy", 1, "cannot read the folder"),
              ("hole.safetensors:a", 1, "'b' to begin at byte 48", "found 49"), ("overlap.safetensors:a", 1, "found 47"),
-             ("beyond.safetensors:a", 1, "less than 2^64"), ("size.safetensors:a", 1, "9 F32 elements", "found 48 bytes"),
+             ("beyond.safetensors:a", 1, "less than 2^63 bytes"), ("size.safetensors:a", 1, "9 F32 elements", "found 48 bytes"),
              ("negative.safetensors:a", 1, "tensor 'b'", "not negative and below 2^63", "found -3"), ("half.safetensors:a", 1, "a shape", "found 1.5"),
              ("large.safetensors:a", 1, "a shape", "found 9223372036854775808"), ("larger.safetensors:a", 1, "a shape", "below 2^63", "or more"),
              ("deep.safetensors:a", 1, "at most 32", "found 33 of them"), ("unshaped.safetensors:a", 1, "a shape", "found none"),
@@ -416,6 +416,39 @@ def test_refused(folder):
     for (words, said), done in zip(options, cli.each_alone([words for words, _ in options])):
         fault = cli.refused(done, done.returncode or 1, said)
         tap.ok(not fault, f"refused: {said}", fault)
+
+
+def write_shape(folder, shape):
+    """Files of an f64 array of this shape, which has no elements, of each format; gives the words that name them as INPUT."""
+    with open(folder.name("none.npy"), "wb") as file:
+        np.lib.format.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    with zipfile.ZipFile(folder.name("none.npz"), "w") as members:
+        members.write(folder.name("none.npy"), "a.npy")
+    write_safetensors(folder.name("none.safetensors"), {"a": ("F64", list(shape), b"")})
+    cdf = Cdf(5, list(zip("tuv", shape)), 0)
+    cdf.variables.append(("a", (0, 1, 2), np.zeros((1, 0)), {}))
+    cdf.write(folder.name("none.nc"))
+    open(folder.name("none.f64"), "wb").close()
+    names = [[folder.name(f"none.{ending}")] for ending in ("npy", "npz", "safetensors", "nc")]
+    try:
+        import h5py
+        with h5py.File(folder.name("none.h5"), "w") as file:
+            file.create_dataset("a", shape, "f8")
+            file.create_dataset("b", shape, "f8", chunks=(1, 1, 1), maxshape=(None, None, None))
+        names += [[folder.name("none.h5:a")], [folder.name("none.h5:b")]] if HAS_HDF5 else []
+    except ImportError:
+        tap.skip("no h5py")
+    return names + [[folder.name("none.f64"), "--dtype=f64", "--shape=" + ",".join(map(str, shape))]]
+
+
+def test_shapes(folder):
+    """One rule for shapes, which is NumPy's: the dimensions other than 0 make less than 2^63 bytes."""
+    for shape in ((0, 2**63 - 1, 2), (0, 2**32, 2**32), (0, 2**31, 2**29), (0, 2**31, 2**28)):
+        names = write_shape(folder, shape)
+        runs = cli.each_alone([["sum", "-q", *name] for name in names])
+        wrong = [cli.shown(run) if shape[2] == 2**28 else cli.refused(run, run.returncode, "less than 2^63 bytes") for run in runs
+                 if shape[2] != 2**28 or run.stdout != "0.0\n"]
+        tap.ok(not any(wrong), f"shape {shape} in {len(names)} files", "".join(wrong))
 
 
 def test_options(folder):
@@ -488,6 +521,7 @@ def main():
         test_folds(folder)
     with cli.Folder() as folder:
         test_refused(folder)
+        test_shapes(folder)
         test_options(folder)
         test_missing(folder)
         test_info(folder)

@@ -98,6 +98,11 @@ typedef void array_visit(void *user, const struct array_entry *entry);
    called for some. *format: as array_format_name. */
 allfold_status array_entries(const char *name, array_visit *visit, void *user, const char **format, struct error *error);
 
+/* The one rule for shapes, which is NumPy's: false if the dimensions other than 0 make more bytes than a file can have. Else *count is
+   the product of all. */
+bool array_count(const uint64_t *shape, uint32_t dimensions, size_t element_bytes, uint64_t *count);
+#define ARRAY_COUNT_RULE "less than 2^63 bytes (dimensions of 0 left out)"
+
 /* "3x4", or "scalar" without dimensions; "" for NULL. Cuts it at `bytes`. */
 void array_shape_text(const uint64_t *shape, uint32_t dimensions, char *text, size_t bytes);
 
@@ -105,8 +110,12 @@ void array_shape_text(const uint64_t *shape, uint32_t dimensions, char *text, si
 #define ARRAY_NAME_BYTES (2 * ARRAY_PATH_BYTES)
 const char *array_name(const struct array_info *info, char name[ARRAY_NAME_BYTES]);
 
-/* Whether name is a file that holds elements of the array. */
-bool array_has_file(const struct array_info *info, const char *name);
+/* Whether name is a file that holds elements of the array, or the one by which it was called, such as an index. called: as array_describe
+   was told. */
+bool array_has_file(const struct array_info *info, const char *called, const char *name);
+
+/* Whether the array is all that its one file holds. */
+bool array_is_file(const struct array_info *info);
 
 /* Refuses files that have been written to or replaced since they were described. For the process that described the array, after it has
    opened it: other hosts may have copies of another time. */
@@ -214,8 +223,12 @@ struct output {
     uint64_t checksum_at[2]; /* where the archive has the member's checksum */
 };
 
+/* Refuses a name that promises another file than the one that is written: its ending, or that of the file to which it is a link. written:
+   the ending of that file's format, ".npy" or ".npz"; "": raw elements. */
+allfold_status output_check_name(const char *path, const char *written, struct error *error);
+
 /* Creates the temporary file (see replacement_create) with its header, at its full size: .npy where path ends in ".npy"
-   (shape and order of info; bf16 refused, NumPy has none), raw otherwise. info->type is the output's. key: as replacement_create has
+   (shape and order of info; bf16 refused, NumPy has none), raw otherwise (other formats' names are refused). info->type is the output's. key: as replacement_create has
    it. Writes *output only on success. */
 allfold_status output_create(const char *path, const struct array_info *info, const struct replacement_key *key, struct output *output,
                              struct error *error);

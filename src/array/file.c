@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #define CALL_BYTES_MAX 0x7ffff000u         /* Linux moves no more in one call */
@@ -27,7 +28,7 @@ const char *file_kind(mode_t mode)
 bool file_name_ends(const char *path, const char *ending)
 {
     const size_t length = strlen(path), bytes = strlen(ending);
-    return length >= bytes && strcmp(path + length - bytes, ending) == 0;
+    return length >= bytes && strcasecmp(path + length - bytes, ending) == 0;
 }
 
 const char *file_shown(const char *path)

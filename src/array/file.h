@@ -17,7 +17,7 @@ const char *file_kind(mode_t mode);
 /* The path, or the end of a long one, so that a message has room for its reason. Points into path. */
 const char *file_shown(const char *path);
 
-/* Whether the name ends so: ".npy". */
+/* Whether the name ends so: ".npy", also in capitals. */
 bool file_name_ends(const char *path, const char *ending);
 
 /* Whether two names are of one file: compared by device and inode, or, if neither file exists yet, by folder and name. */

@@ -10,30 +10,53 @@
 #include <string.h>
 #include <unistd.h>
 
+/* The ending by which a name promises another file than one with this ending ("": raw elements); NULL: it does not. */
+static const char *other_ending(const char *path, const char *written)
+{
+    static const char *const endings[] = {".npy", ".npz", ".safetensors", ".h5", ".hdf5", ".he5", ".nc", ".nc4", ".cdf", ".zarr",
+                                          ".json", ".csv", ".tsv", ".txt"};
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        if (file_name_ends(path, endings[i]) && strcmp(endings[i], written) != 0)
+            return endings[i];
+    return NULL;
+}
+
+allfold_status output_check_name(const char *path, const char *written, struct error *error)
+{
+    const char *ending = other_ending(path, written);
+    char *const target = ending == NULL ? realpath(path, NULL) : NULL;
+    if (ending != NULL)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: no %s is written here: expected .npy, another name for raw elements, such as y.raw, or with "
+                  "-o of folds along an axis .npz", file_shown(path), ending);
+    else if (target != NULL && (ending = other_ending(target, written)) != NULL)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: the link leads to a file that ends in %s, found %s to write: expected names that agree",
+                  file_shown(path), ending, written[0] != '\0' ? written : "raw elements");
+    free(target);
+    return error->status;
+}
+
 /* The header, and what of *output does not depend on the file system. */
 static allfold_status plan(const char *path, const struct array_info *info, struct output *output, char *header,
                            struct error *error)
 {
     const bool npy = file_name_ends(path, ".npy");
-    uint64_t bytes, product;
-    if (file_name_ends(path, ".npz"))
-        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected a name that ends in .npy, or that of a raw file: only results of folds along an "
-                         "axis are written as .npz", file_shown(path));
+    uint64_t product;
+    if (output_check_name(path, npy ? ".npy" : "", error) != ALLFOLD_OK)
+        return error->status;
     if (npy && info->type == ALLFOLD_BF16)
         return error_set(error, ALLFOLD_UNSUPPORTED,
                          "%s: NumPy has no bfloat16: expected elements of another type (f32 holds every bf16), or a name "
                          "that does not end in .npy for a raw file", file_shown(path));
-    if (info->dimensions > ARRAY_DIMENSIONS_MAX || !npy_count(info->shape, info->dimensions, &product) ||
-        product != info->count)
+    if (!array_count(info->shape, info->dimensions, allfold_type_bytes(info->type), &product)
+        || product > (FILE_BYTES_MAX - NPY_HEADER_BYTES_MAX) / allfold_type_bytes(info->type))
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected an output of less than 2^63 bytes, found %" PRIu64
+                         " %s elements", file_shown(path), info->count, allfold_type_name(info->type));
+    if (product != info->count)
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: the output's shape does not make up its %" PRIu64
                          " elements", file_shown(path), info->count);
     output->type = info->type;
     output->count = info->count;
     output->data_offset = npy ? npy_header(info, header) : 0;
-    if (__builtin_mul_overflow(info->count, (uint64_t)allfold_type_bytes(info->type), &bytes) ||
-        bytes > FILE_BYTES_MAX - output->data_offset)
-        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected an output of less than 2^63 bytes, found %" PRIu64
-                         " %s elements", file_shown(path), info->count, allfold_type_name(info->type));
     return ALLFOLD_OK;
 }
 

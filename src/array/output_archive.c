@@ -164,7 +164,8 @@ allfold_status output_create_archive(const char *path, const struct output_array
     struct plan plan = {0};
     struct replacement file;
     uint64_t entry;
-    if (plan_members(path, arrays, &plan, error) != ALLFOLD_OK || replacement_create(path, plan.bytes, key, &file, error) != ALLFOLD_OK)
+    if (output_check_name(path, ".npz", error) != ALLFOLD_OK || plan_members(path, arrays, &plan, error) != ALLFOLD_OK
+        || replacement_create(path, plan.bytes, key, &file, error) != ALLFOLD_OK)
         return error->status;
     if (write_frame(&plan, &file, error) != ALLFOLD_OK) {
         replacement_discard(&file);

@@ -45,7 +45,7 @@ static uint64_t product(const struct array_info *info, uint32_t first, uint32_t 
 {
     uint64_t of_all = 1;
     for (uint32_t i = first; i < end; i++)
-        of_all *= info->shape[i]; /* npy_count has checked it */
+        of_all *= info->shape[i]; /* array_count has checked it */
     return of_all;
 }
 

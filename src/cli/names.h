@@ -4,6 +4,6 @@
 #include "cli/cli.h"
 
 /* Refuses an option that names a file that the run reads or writes otherwise, so that a slip destroys no data: `other`, or one of the
-   input's. Local. */
+   input's. Local. remark: the end of the message, or "". */
 allfold_status names_refuse_same(const char *option, const char *name, const char *other, const char *what, struct error *error);
-void names_refuse_input(struct session *session, const char *option, const char *name);
+void names_refuse_input(struct session *session, const char *option, const char *name, const char *remark);

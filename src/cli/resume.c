@@ -34,7 +34,7 @@ void resume_begin(struct session *session)
                                        .ranks = comm->size, .axis = settings->axis != NULL ? axis_checksum(session) : 0};
     if (checkpoint_begin(checkpoint, &run, &session->input, comm->progress, &session->error) != ALLFOLD_OK)
         return;
-    names_refuse_input(session, "checkpoint", checkpoint->name);
+    names_refuse_input(session, "checkpoint", checkpoint->name, "");
     names_refuse_same("checkpoint", checkpoint->name, settings->output, "the output", &session->error);
     names_refuse_same("checkpoint", checkpoint->name, settings->values, "the values", &session->error);
     names_refuse_same("checkpoint", checkpoint->name, settings->partial, "the partial", &session->error);

@@ -229,11 +229,27 @@ static void close_output(struct session *session, struct session_output *file)
         output_seal(&file->outputs[i], error);
 }
 
+/* Rank 0: refuses outputs that would replace something else than what the user means. */
+static void check_names(struct session *session, const struct session_outputs *outputs)
+{
+    if (!outputs->in_place || !array_is_file(&session->input))
+        names_refuse_input(session, "output", outputs->files[0].path,
+                           outputs->in_place ? " (-o may name the input only if that is one file with nothing else in it)" : "");
+    if (outputs->count > 1) {
+        names_refuse_input(session, "values", outputs->files[1].path, "");
+        names_refuse_same("values", outputs->files[1].path, outputs->files[0].path, "the output", &session->error);
+    }
+}
+
 void session_write(struct session *session, const struct session_outputs *outputs)
 {
     struct comm *const comm = session_comm(session);
     struct error *const error = &session->error;
     struct replacement_key key = {0};
+    if (comm->rank == 0)
+        check_names(session, outputs);
+    if (!session_agree(session))
+        return;
     if (outputs->checkpoint != NULL)
         resume_load(session, outputs, &key);
     for (int i = 0; i < outputs->count; i++)
@@ -261,7 +277,7 @@ void session_partial_begin(struct session *session)
     if (settings->partial == NULL)
         return;
     if (comm->rank == 0 && session->input_read)
-        names_refuse_input(session, "partial", settings->partial);
+        names_refuse_input(session, "partial", settings->partial, "");
     for (int i = 0; i < settings->operand_count && comm->rank == 0; i++)
         names_refuse_same("partial", settings->partial, settings->operands[i], "the input", &session->error);
     if (comm->rank == 0 && session->error.status == ALLFOLD_OK)

@@ -38,6 +38,7 @@ struct session_outputs {
     void (*fill)(struct session *session, void *user);
     void *user;
     struct axis_checkpoint *checkpoint;
+    bool in_place; /* the first may take the place of the input, if that is one file and nothing else is in it */
 };
 void session_write(struct session *session, const struct session_outputs *outputs);
 

@@ -72,6 +72,14 @@ allfold_status format_describe(const struct input_name *name, const struct array
     return error->status;
 }
 
+bool array_is_file(const struct array_info *info)
+{
+    const struct format *const format = formats[info->format];
+    const uint64_t end = info->layout.offset + info->count * allfold_type_bytes(info->type);
+    return format->list == NULL && info->details_bytes == 0 && info->skipped == 0 && end == info->file_bytes
+           && (format != &format_raw || info->layout.offset == 0);
+}
+
 void array_release(struct array_info *info)
 {
     free(info->details);

@@ -85,20 +85,19 @@ static void spell(const char *name, bool netcdf, char spelled[ARRAY_PATH_BYTES])
     snprintf(spelled, ARRAY_PATH_BYTES, "%s%.*s", netcdf ? "" : "/", ARRAY_PATH_BYTES - 2, plain);
 }
 
-/* Elements, and positions in the order of reading: refuses shapes whose product has no 64 bits. */
+/* Elements, and positions in the order of reading: refuses shapes that are too large. */
 static bool count_elements(const struct hdf5_dataset *d, struct array_info *info)
 {
     uint64_t bytes = 0;
-    info->count = info->granule = info->positions = 1;
-    for (uint32_t i = 0; i < d->dimensions; i++)
-        if (d->shape[i] == 0)
-            info->count = info->positions = 0;
+    if (!array_count(d->shape, d->dimensions, sizeof(double), &info->count)) /* packed values are unpacked */
+        return false;
+    info->granule = 1;
+    info->positions = info->count > 0;
     for (uint32_t i = 0; i < d->dimensions; i++) {
         const uint64_t blocks = d->shape[i] / d->block[i] + (d->shape[i] % d->block[i] != 0);
         uint64_t along;
         info->granule *= d->block[i];
-        if (__builtin_mul_overflow(info->count, d->shape[i], &info->count) || __builtin_mul_overflow(blocks, d->block[i], &along)
-            || __builtin_mul_overflow(info->positions, along, &info->positions))
+        if (__builtin_mul_overflow(blocks, d->block[i], &along) || __builtin_mul_overflow(info->positions, along, &info->positions))
             return false;
     }
     return !__builtin_mul_overflow(info->positions, (uint64_t)8, &bytes);
@@ -119,8 +118,8 @@ static allfold_status set_info(const struct input_file *file, struct hdf5_datase
     info->layout.swapped = d->swapped;
     memcpy(info->shape, d->shape, sizeof info->shape);
     if (!count_elements(d, info))
-        return error_set(error, ALLFOLD_UNSUPPORTED, "%s: dataset %s: expected fewer than 2^61 elements", file_shown(file->name),
-                         file_shown(file->member));
+        return error_set(error, ALLFOLD_UNSUPPORTED, "%s: dataset %s: expected a shape of " ARRAY_COUNT_RULE " of f64, found a larger one",
+                         file_shown(file->name), file_shown(file->member));
     if (d->access == HDF5_CONTIGUOUS) {
         info->granule = 1;
         info->positions = 0;

@@ -115,7 +115,6 @@ static allfold_status join(struct array_info *all, const struct array_info *next
 {
     char wanted[WORDS_BYTES], found[WORDS_BYTES];
     const char *const shown = file_shown(next->path);
-    uint64_t bytes;
     if (!next->plain)
         return error_set(error, ALLFOLD_UNSUPPORTED, "%s: expected files whose elements lie there as they are, to be joined, found others "
                          "(%s)", shown, array_format_name(next));
@@ -130,9 +129,8 @@ static allfold_status join(struct array_info *all, const struct array_info *next
                          "found %s", shown, all->fortran_order ? "last" : "first", words_of(all, wanted), words_of(next, found));
     const uint32_t axis = joined_axis(all);
     if (__builtin_add_overflow(all->shape[axis], next->shape[axis], &all->shape[axis])
-        || __builtin_add_overflow(all->count, next->count, &all->count)
-        || __builtin_mul_overflow(all->count, (uint64_t)allfold_type_bytes(all->type), &bytes) || bytes > FILE_BYTES_MAX)
-        return error_set(error, ALLFOLD_BAD_INPUT, "%s: expected files of less than 2^63 bytes together, found more", shown);
+        || !array_count(all->shape, all->dimensions, allfold_type_bytes(all->type), &all->count))
+        return error_set(error, ALLFOLD_BAD_INPUT, "%s: expected a joined shape of " ARRAY_COUNT_RULE ", found a larger one", shown);
     return ALLFOLD_OK;
 }
 
@@ -237,9 +235,15 @@ allfold_status array_entries(const char *name, array_visit *visit, void *user, c
     return error->status;
 }
 
-bool array_has_file(const struct array_info *info, const char *name)
+bool array_has_file(const struct array_info *info, const char *called, const char *name)
 {
     const struct parts_table *const table = info->plain && info->details_bytes > 0 ? parts_of(info) : NULL;
+    struct input_name parsed;
+    struct error ignored = {0};
+    if (format_is_generated(info->path))
+        return false;
+    if (parse_name(called, &parsed, &ignored) == ALLFOLD_OK && file_same(name, parsed.path))
+        return true;
     if (table == NULL)
         return file_same(name, info->path);
     for (uint64_t i = 0; i < table->count; i++)

@@ -49,7 +49,6 @@ static allfold_status describe_variable(struct cdf_attributes *a, struct array_i
 {
     const struct cdf_variable *const v = a->variable;
     struct error why = {.status = ALLFOLD_OK};
-    uint64_t bytes;
     if (v->dimensions > ARRAY_DIMENSIONS_MAX)
         return refuse(a, error, "at most %d dimensions, found %" PRIu64, ARRAY_DIMENSIONS_MAX, v->dimensions);
     info->dimensions = (uint32_t)v->dimensions;
@@ -58,9 +57,8 @@ static allfold_status describe_variable(struct cdf_attributes *a, struct array_i
     info->type = cdf_type(v->file_type);
     if (info->type == ALLFOLD_TYPE_NONE)
         return refuse(a, error, "numbers, found characters");
-    if (__builtin_mul_overflow(v->record ? a->cdf->records : 1, v->count, &info->count)
-        || __builtin_mul_overflow(info->count, UINT64_C(8), &bytes) || bytes > FILE_BYTES_MAX)
-        return refuse(a, error, "fewer than 2^60 elements, found more");
+    if (!array_count(info->shape, info->dimensions, sizeof(double), &info->count)) /* packed values are unpacked */
+        return refuse(a, error, "a shape of " ARRAY_COUNT_RULE " of f64, found a larger one");
     if (set_layout(a, info, error) != ALLFOLD_OK)
         return error->status;
     if (encoding_describe(cdf_find_attribute, a, &info->type, &info->encoding, &why) != ALLFOLD_OK)

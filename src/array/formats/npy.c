@@ -133,19 +133,6 @@ static bool parse_shape(struct parser *p, struct array_info *info)
     return true;
 }
 
-bool npy_count(const uint64_t *shape, uint32_t dimensions, uint64_t *count)
-{
-    uint64_t product = 1;
-    bool empty = false;
-    for (uint32_t i = 0; i < dimensions; i++) {
-        empty = empty || shape[i] == 0;
-        if (shape[i] != 0 && __builtin_mul_overflow(product, shape[i], &product))
-            return false;
-    }
-    *count = empty ? 0 : product;
-    return true;
-}
-
 /* Why a type is refused. */
 static const char *refused_kind(const char *kind)
 {
@@ -276,13 +263,10 @@ allfold_status npy_parse(const char *name, const char *text, size_t bytes, struc
     info->dimensions = 0;
     if (!parse_dictionary(&p, info))
         return error->status;
-    uint64_t size;
-    if (!npy_count(info->shape, info->dimensions, &info->count) ||
-        __builtin_mul_overflow(info->count, (uint64_t)allfold_type_bytes(info->type), &size) || size > FILE_BYTES_MAX)
-        return error_set(error, ALLFOLD_BAD_INPUT,
-                         "%s: .npy header: expected a shape of at most 2^63 - 1 bytes, found one whose size overflows",
-                         file_shown(name));
-    return ALLFOLD_OK;
+    if (array_count(info->shape, info->dimensions, allfold_type_bytes(info->type), &info->count))
+        return ALLFOLD_OK;
+    return error_set(error, ALLFOLD_BAD_INPUT, "%s: .npy header: expected a shape of " ARRAY_COUNT_RULE ", found a larger one",
+                     file_shown(name));
 }
 
 static allfold_status read_place(const struct npy_place *place, uint64_t first, uint64_t bytes, void *to, struct error *error)

@@ -26,6 +26,3 @@ allfold_status npy_describe(const struct npy_place *place, struct array_info *in
 /* Writes the header that NumPy would write (version 1.0) and returns its length, a multiple of 64. info's type must exist in
    NumPy: it is not bf16. */
 size_t npy_header(const struct array_info *info, char header[NPY_HEADER_BYTES_MAX]);
-
-/* count = product of shape; false if the product of the dimensions other than 0 does not fit 64 bits. */
-bool npy_count(const uint64_t *shape, uint32_t dimensions, uint64_t *count);

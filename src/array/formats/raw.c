@@ -2,8 +2,27 @@
 #include "array/formats/formats.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 static bool recognises_any(const struct input_file *file) { return file != NULL; }
+
+/* What a file seems to be that is of no format. */
+static const char *guess(const struct input_file *file)
+{
+    static const struct {
+        const char *begins, *what;
+    } known[] = {{"\x1f\x8b", "a gzip file: gunzip it first"},  {"\x28\xb5\x2f\xfd", "a zstd file: unzstd it first"},
+                 {"\xfd" "7zXZ", "an xz file: unxz it first"}, {"BZh", "a bzip2 file: bunzip2 it first"},
+                 {"PAR1", "a Parquet file"},                   {"MATLAB 5.0", "a MATLAB file"}};
+    const size_t bytes = file->head_bytes;
+    bool text = bytes > 0;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (bytes >= strlen(known[i].begins) && memcmp(file->head, known[i].begins, strlen(known[i].begins)) == 0)
+            return known[i].what;
+    for (size_t i = 0; i < bytes; i++)
+        text = text && (file->head[i] >= ' ' || (file->head[i] >= '\t' && file->head[i] <= '\r')) && file->head[i] != 0x7f;
+    return text ? "text: numpy.loadtxt and numpy.save make .npy of numbers in text" : "neither";
+}
 
 static allfold_status describe_raw(const struct input_file *file, const struct array_hints *hints, struct array_info *info,
                                    struct error *error)
@@ -12,9 +31,9 @@ static allfold_status describe_raw(const struct input_file *file, const struct a
     const uint64_t file_bytes = file->bytes;
     if (hints->type == ALLFOLD_TYPE_NONE)
         return error_set(error, ALLFOLD_BAD_ARGUMENT,
-                         "%s: expected a file of a format that allfold reads (.npy, .npz, safetensors, NetCDF, HDF5)%s", shown,
-                         hints->listing ? ", found none of them: raw elements have no header to list"
-                                        : ", or --dtype TYPE to read it as raw elements; found neither");
+                         "%s: expected a file of a format that allfold reads (.npy, .npz, safetensors, NetCDF, HDF5)%s; found %s", shown,
+                         hints->listing ? " (raw elements have no header to list)" : ", or --dtype TYPE to read it as raw elements",
+                         guess(file));
     const uint64_t bytes = allfold_type_bytes(hints->type);
     const uint64_t offset = hints->has_offset ? hints->offset : 0;
     if (offset > file_bytes)

@@ -153,7 +153,7 @@ static bool parse_tensor(const struct input_file *file, const char *name, struct
                          struct error *error)
 {
     struct json_object *const type = json_object_object_get(value, "dtype");
-    uint64_t ends[2], bytes;
+    uint64_t ends[2];
     uint32_t end_count;
     char found[FOUND_BYTES];
     const char *const shown = file_shown(name);
@@ -167,8 +167,6 @@ static bool parse_tensor(const struct input_file *file, const char *name, struct
                                     found);
     if (ends[0] > ends[1])
         return safetensors_expected(file, error, "data_offsets of tensor '%s' in order, found %" PRIu64 " and %" PRIu64, shown, ends[0], ends[1]);
-    if (!npy_count(tensor->shape, tensor->dimensions, &tensor->count))
-        return safetensors_expected(file, error, "less than 2^64 elements of tensor '%s', found more", shown);
     tensor->name = name;
     tensor->type_text = json_object_get_string(type);
     tensor->begin = ends[0];
@@ -176,8 +174,10 @@ static bool parse_tensor(const struct input_file *file, const char *name, struct
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (strcmp(types[i].name, tensor->type_text) == 0)
             tensor->type = types[i].type;
-    if (tensor->type != ALLFOLD_TYPE_NONE
-        && (__builtin_mul_overflow(tensor->count, (uint64_t)allfold_type_bytes(tensor->type), &bytes) || bytes != ends[1] - ends[0]))
+    const size_t bytes = tensor->type != ALLFOLD_TYPE_NONE ? allfold_type_bytes(tensor->type) : 1;
+    if (!array_count(tensor->shape, tensor->dimensions, bytes, &tensor->count))
+        return safetensors_expected(file, error, "a shape of " ARRAY_COUNT_RULE " of tensor '%s', found a larger one", shown);
+    if (tensor->type != ALLFOLD_TYPE_NONE && tensor->count * bytes != ends[1] - ends[0])
         return safetensors_expected(file, error, "the data_offsets of tensor '%s' to span its %" PRIu64 " %s elements, found %" PRIu64
                                     " bytes", shown, tensor->count, tensor->type_text, ends[1] - ends[0]);
     return true;

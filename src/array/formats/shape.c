@@ -1,14 +1,26 @@
-/* The shape that the user gives elements that have none: --shape. */
+/* Shapes: how many elements they have, and those that the user gives elements that have none (--shape). */
 #include "array/formats/formats.h"
-#include "array/formats/npy.h"
 #include "base/parse.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
+bool array_count(const uint64_t *shape, uint32_t dimensions, size_t element_bytes, uint64_t *count)
+{
+    uint64_t bytes = element_bytes;
+    bool empty = false;
+    for (uint32_t i = 0; i < dimensions; i++) {
+        empty = empty || shape[i] == 0;
+        if (shape[i] != 0 && (__builtin_mul_overflow(bytes, shape[i], &bytes) || bytes > FILE_BYTES_MAX))
+            return false;
+    }
+    *count = empty ? 0 : bytes / element_bytes;
+    return true;
+}
+
 /* The shape as it is asked for. */
 struct asked {
-    uint64_t shape[ARRAY_DIMENSIONS_MAX], count; /* count: of the elements; of those along the other dimensions if one is inferred */
+    uint64_t shape[ARRAY_DIMENSIONS_MAX];
     uint32_t dimensions;
     uint64_t *inferred; /* the extent that -1 stands for; NULL: none */
 };
@@ -29,7 +41,7 @@ static bool read_shape(const char *text, struct asked *asked)
         else if (!parse_count(word, extent))
             return false;
         if (text[length] == '\0')
-            return npy_count(asked->shape, asked->dimensions, &asked->count);
+            return true;
         text += length + 1;
     }
     return false;
@@ -38,20 +50,24 @@ static bool read_shape(const char *text, struct asked *asked)
 allfold_status shape_give(const char *text, struct array_info *info, struct error *error)
 {
     struct asked asked = {.inferred = NULL};
+    uint64_t count; /* of the elements; of those along the other dimensions if one is inferred */
     if (info->dimensions != 1)
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected no --shape: the array has a shape of %" PRIu32 " dimensions (--shape is for "
                          "raw files and other rows of elements)", file_shown(info->path), info->dimensions);
     if (!read_shape(text, &asked))
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "--shape: expected up to %d counts with commas between them, such as 4096,131072, of which "
                          "one may be -1, found '%.100s'", ARRAY_DIMENSIONS_MAX, text);
-    if (asked.inferred != NULL && (asked.count == 0 || info->count % asked.count != 0))
+    if (!array_count(asked.shape, asked.dimensions, allfold_type_bytes(info->type), &count))
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "--shape: expected a shape of " ARRAY_COUNT_RULE ", found %.100s of %s elements", text,
+                         allfold_type_name(info->type));
+    if (asked.inferred != NULL && (count == 0 || info->count % count != 0))
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected a multiple of the %" PRIu64 " elements that --shape=%.100s has beside -1, found %"
-                         PRIu64 " elements", file_shown(info->path), asked.count, text, info->count);
+                         PRIu64 " elements", file_shown(info->path), count, text, info->count);
     if (asked.inferred != NULL)
-        *asked.inferred = info->count / asked.count;
-    else if (asked.count != info->count)
+        *asked.inferred = info->count / count;
+    else if (count != info->count)
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected as many elements as --shape=%.100s has, %" PRIu64 ", found %" PRIu64,
-                         file_shown(info->path), text, asked.count, info->count);
+                         file_shown(info->path), text, count, info->count);
     info->dimensions = asked.dimensions;
     memcpy(info->shape, asked.shape, asked.dimensions * sizeof *asked.shape);
     return ALLFOLD_OK;

@@ -50,12 +50,6 @@ static allfold_status check(const struct session *session, const struct fold_axi
     const char *const command = settings->command->name;
     if (settings->partial != NULL)
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: --partial keeps the partial of a whole array: expected no --axis beside it", command);
-    for (int i = 0; i < 2; i++) {
-        const char *const name = i == 0 ? settings->output : settings->values;
-        if (name != NULL && array_has_file(&session->input, name))
-            return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: --%s would replace the input: expected the name of another file", file_shown(name),
-                             i == 0 ? "output" : "values");
-    }
     if (settings->output == NULL && f->shape->count > FOLD_AXIS_PRINTED_MAX)
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected -o FILE for %" PRIu64 " results: up to %d are printed", command,
                          f->shape->count, FOLD_AXIS_PRINTED_MAX);
@@ -64,9 +58,6 @@ static allfold_status check(const struct session *session, const struct fold_axi
                          file_shown(settings->output));
     if (settings->values != NULL && is_archive(settings->output))
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected no --values: an output of .npz has them, too", command);
-    if (settings->values != NULL && file_same(settings->values, settings->output))
-        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: --values would replace the output: expected the name of another file",
-                         file_shown(settings->values));
     return ALLFOLD_OK;
 }
 
@@ -136,7 +127,7 @@ static void run(struct session *session, struct fold_axis *f)
     list_arrays(settings, f);
     plan_files(settings, f);
     if (f->file_count > 0)
-        session_write(session, &(struct session_outputs){f->files, f->file_count, reduce, f, f->array.checkpoint});
+        session_write(session, &(struct session_outputs){f->files, f->file_count, reduce, f, f->array.checkpoint, false});
     else
         reduce_to_memory(session, f);
     const double seconds = session_seconds(session);

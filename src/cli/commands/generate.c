@@ -26,7 +26,7 @@ void generate_run(struct session *session)
     if (session->error.status != ALLFOLD_OK)
         return;
     struct session_output output = session_output_of(session, &session->input);
-    session_write(session, &(struct session_outputs){&output, 1, fill, &output, NULL});
+    session_write(session, &(struct session_outputs){&output, 1, fill, &output, NULL, false});
     const double seconds = session_seconds(session);
     session_phases(session);
     if (session->error.status == ALLFOLD_OK && session_comm(session)->rank == 0)

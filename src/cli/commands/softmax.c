@@ -58,7 +58,7 @@ void softmax_run(struct session *session)
     softmax.checkpoint.stream = (struct stream){.monoid = softmax_monoid(session->input.type, shape.type, settings->command->which,
                                                                          session->context->level), .type = session->input.type};
     softmax.array.checkpoint = settings->axis != NULL && settings->checkpoint != NULL ? &softmax.checkpoint : NULL;
-    session_write(session, &(struct session_outputs){&softmax.output, 1, fill, &softmax, softmax.array.checkpoint});
+    session_write(session, &(struct session_outputs){&softmax.output, 1, fill, &softmax, softmax.array.checkpoint, .in_place = true});
     const double seconds = session_seconds(session);
     session_phases(session);
     if (session->error.status == ALLFOLD_OK && session_comm(session)->rank == 0)
