@@ -17,8 +17,9 @@ static bool read_names(const struct names *names, struct launch *launch)
     if (tasks == NULL || atol(tasks) < 1)
         return false;
     const char *const local = names->local != NULL ? getenv(names->local) : NULL;
-    *launch = (struct launch){names->tasks, atol(tasks), task != NULL ? atol(task) : 0, false, local != NULL ? atoi(local) : -1,
-                              names->unbind};
+    *launch = (struct launch){.variable = names->tasks, .tasks = atol(tasks), .task = task != NULL ? atol(task) : 0,
+                              .local_rank = local != NULL ? atoi(local) : -1, .unbind = names->unbind};
+    snprintf(launch->count, sizeof launch->count, "%.23s", tasks);
     return true;
 }
 
@@ -59,21 +60,22 @@ static struct launch read_launcher(void)
         {"JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_LOCAL_RANK", "jsrun -c %d -b none"},
         {"SLURM_NTASKS", "SLURM_PROCID", NULL, NULL},
     };
-    struct launch launch;
+    struct launch launch = {.tasks = 1, .local_rank = -1};
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++)
         if (read_names(&launchers[i], &launch))
             return launch;
     /* Batch systems that count slots, which may be threads: only several hosts show that one rank is wrong. */
     const char *const nodes = getenv("PBS_NODEFILE"), *const hosts = getenv("NHOSTS");
     const long processes = count_lines(nodes);
-    if (processes > 0)
-        return (struct launch){"lines of PBS_NODEFILE", processes, 0, false, -1, NULL};
-    if (count_words(getenv("LSB_MCPU_HOSTS")) > 2
-        && read_names(&(struct names){"LSB_DJOB_NUMPROC", NULL, NULL, NULL}, &launch))
-        return launch;
-    if (hosts != NULL && atol(hosts) > 1 && read_names(&(struct names){"NSLOTS", NULL, NULL, NULL}, &launch))
-        return launch;
-    return (struct launch){NULL, 1, 0, false, -1, NULL};
+    if (processes > 0) {
+        launch.variable = "lines of PBS_NODEFILE";
+        launch.tasks = processes;
+        snprintf(launch.count, sizeof launch.count, "%ld", processes);
+    } else if (count_words(getenv("LSB_MCPU_HOSTS")) > 2)
+        read_names(&(struct names){"LSB_DJOB_NUMPROC", NULL, NULL, NULL}, &launch);
+    else if (hosts != NULL && atol(hosts) > 1)
+        read_names(&(struct names){"NSLOTS", NULL, NULL, NULL}, &launch);
+    return launch;
 }
 
 static bool any_set(const char *const *names)
@@ -102,10 +104,10 @@ struct launch launch_read(void)
 static allfold_status not_one_job(const struct launch *launch, struct error *error)
 {
     return error_set(error, ALLFOLD_BAD_ARGUMENT,
-                     "expected one MPI job of %ld ranks (%s=%ld), found that MPI knows of 1 rank, so each task would "
+                     "expected one MPI job of %s ranks (%s=%s), found that MPI knows of 1 rank, so each task would "
                      "fold alone: start with srun --mpi=pmix or with the mpirun of the MPI library that allfold was "
                      "built with; for one rank on purpose: mpirun -n 1",
-                     launch->tasks, launch->variable, launch->tasks);
+                     launch->count, launch->variable, launch->count);
 }
 
 allfold_status launch_check(const struct launch *launch, int ranks, struct error *error)

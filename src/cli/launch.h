@@ -8,7 +8,8 @@
 /* What the launcher says of the job. Must be read before MPI_Init, which may add to the environment. */
 struct launch {
     const char *variable; /* the environment variable that says so; NULL if none does */
-    long tasks, task;     /* how many tasks were started and which one this is */
+    char count[24];       /* how many tasks were started, as it says; or the beginning of that */
+    long tasks, task;     /* the same as a number, if there is one so large, and which task this is */
     bool single_process;  /* no launcher started this process: MPI_Init will find one rank */
     int local_rank;       /* among the tasks of this host; -1: not known before MPI_Init */
     const char *unbind;   /* what to type so that ranks get more cores, with a %d for their number; NULL: no launcher */

@@ -15,8 +15,26 @@
 #include "watch/watchdog.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* What commands are called elsewhere. "": no command is like that. */
+static const struct {
+    const char *word, *command;
+} other_words[] = {{"std", "stats"},    {"stdev", "stats"},   {"var", "stats"},    {"variance", "stats"}, {"describe", "stats"},
+                   {"count", "stats"},  {"average", "mean"},  {"avg", "mean"},     {"median", ""},        {"product", "prod"},
+                   {"total", "sum"},    {"norm", "norm2"},    {"l1", "norm1"},     {"l2", "norm2"},       {"linf", "norminf"},
+                   {"lse", "logsumexp"}, {"ls", "info"},      {"list", "info"}};
+
+static struct suggestion suggest_command(const char *found, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < sizeof other_words / sizeof *other_words; i++)
+        if (strcmp(found, other_words[i].word) == 0)
+            return suggest(other_words[i].command, &other_words[i].command, other_words[i].command[0] != '\0', "");
+    return suggest(found, names, count, "");
+}
 
 static const struct command *find_command(const struct command_table *table, const char *name, struct error *error)
 {
@@ -27,17 +45,28 @@ static const struct command *find_command(const struct command_table *table, con
         names[i] = table->commands[i].name;
     }
     error_set(error, ALLFOLD_BAD_ARGUMENT, "'%.100s' is %s%s: see allfold --help", name,
-              name[0] == '-' ? "no command (options follow it)" : "no command", suggest(name, names, table->count, "").text);
+              name[0] == '-' ? "no command (options follow it)" : "no command", suggest_command(name, names, table->count).text);
     return NULL;
 }
 
+/* Takes the places of standard streams that are closed: else the next file or pipe would have one of them, and what is printed. Reading
+   from them, or writing to them, fails as it would otherwise. */
+static bool fill_standard_streams(void)
+{
+    for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++)
+        if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) != stream)
+            return false;
+    return true;
+}
+
 /* Flushes what was printed, or sets an error. */
-static allfold_status flush_output(struct error *error)
+static allfold_status flush_output(const struct settings *settings, struct error *error)
 {
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return ALLFOLD_OK;
-    return error_errno(error, ALLFOLD_IO_ERROR, errno != 0 ? errno : EIO, "cannot write to standard output");
+    return error_errno(error, ALLFOLD_IO_ERROR, errno != 0 ? errno : EIO, "cannot write to standard output%s",
+                       settings->output != NULL || settings->partial != NULL ? " (what is written to files is complete)" : "");
 }
 
 /* What main finds out before MPI_Init. */
@@ -59,7 +88,7 @@ static void run_session(struct invocation *invocation, struct error *error)
     if (session.error.status == ALLFOLD_OK) {
         settings->command->run(&session);
         if (session.error.status == ALLFOLD_OK) {
-            flush_output(&session.error);
+            flush_output(settings, &session.error);
             session_agree(&session);
         }
         if (session.error.status != ALLFOLD_MPI_ERROR) {
@@ -72,9 +101,11 @@ static void run_session(struct invocation *invocation, struct error *error)
 
 static bool is_one_of(const char *word, const char *a, const char *b) { return strcmp(word, a) == 0 || strcmp(word, b) == 0; }
 
-/* "allfold --help", "allfold help COMMAND", "allfold --version": whether argv asks for such. Rank 0 prints. */
-static bool tell(const struct command_table *table, int argc, char **argv, int rank, struct error *error)
+/* "allfold --help", "allfold help COMMAND", "allfold --version": whether the arguments ask for such. Rank 0 prints. */
+static bool tell(const struct command_table *table, const struct invocation *invocation, int rank, struct error *error)
 {
+    char **const argv = invocation->argv;
+    const int argc = invocation->argc;
     const char *const word = argc > 1 ? argv[1] : "";
     const char *const name = argc > 2 && !is_one_of(argv[2], "--help", "-h") ? argv[2] : NULL;
     const struct command *command = NULL;
@@ -91,7 +122,7 @@ static bool tell(const struct command_table *table, int argc, char **argv, int r
         else
             help_program(table);
     }
-    flush_output(error);
+    flush_output(&invocation->settings, error);
     return true;
 }
 
@@ -113,7 +144,7 @@ static void run(const struct command_table *table, struct invocation *invocation
     int rank, ranks;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    if (tell(table, invocation->argc, invocation->argv, rank, error))
+    if (tell(table, invocation, rank, error))
         return;
     *error = invocation->error;
     if (error->status != ALLFOLD_OK)
@@ -121,7 +152,7 @@ static void run(const struct command_table *table, struct invocation *invocation
     if (settings->help) {
         if (rank == 0)
             help_command(table, settings->command);
-        flush_output(error);
+        flush_output(settings, error);
     } else if (launch_check(&invocation->launch, ranks, error) == ALLFOLD_OK)
         run_session(invocation, error);
 }
@@ -162,6 +193,8 @@ int main(int argc, char **argv)
     struct error error = {0};
     char *words[argc + 1];
     int rank, ranks;
+    if (!fill_standard_streams())
+        return EXIT_FAILED;
     start_begin(&invocation.start);
     setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* a line at a time: ranks share it */
     stop_begin();

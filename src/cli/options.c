@@ -70,15 +70,15 @@ struct expected {
 static struct expected expected_of(const struct option *row)
 {
     struct expected e = {""};
-    const char *const above = row->least > 0 ? " above 0" : "";
+    const char *const above = row->least > 0 ? " above 0 and" : "";
     switch (row->kind) {
     case OPTION_CHOICE:
     case OPTION_WORD: list_words(row->argument, e.text, sizeof e.text); break;
     case OPTION_FILE: snprintf(e.text, sizeof e.text, "the name of a file"); break;
     case OPTION_TYPE: snprintf(e.text, sizeof e.text, "%s, or NumPy's name of it such as float32", TYPE_WORDS); break;
     case OPTION_FLOAT_TYPE: snprintf(e.text, sizeof e.text, "%s", FLOAT_TYPE_WORDS); break;
-    case OPTION_COUNT: snprintf(e.text, sizeof e.text, "a count%s, such as 1000, 1e9 or 2^30", above); break;
-    case OPTION_SIZE: snprintf(e.text, sizeof e.text, "a size in bytes%s, such as 4096, 512M or 2Gi", above); break;
+    case OPTION_COUNT: snprintf(e.text, sizeof e.text, "a count%s below 2^64, such as 1000, 1e9 or 2^30", above); break;
+    case OPTION_SIZE: snprintf(e.text, sizeof e.text, "a size in bytes%s below 2^63, such as 4096, 512M or 2Gi", above); break;
     case OPTION_INTEGER:
     case OPTION_NUMBER: snprintf(e.text, sizeof e.text, "a number from %g to %g", row->least, row->most); break;
     case OPTION_NUMBER_OR_0: snprintf(e.text, sizeof e.text, "0, or a number from %g to %g", row->least, row->most); break;
@@ -117,7 +117,7 @@ static bool take_argument(const struct option *row, const char *text, struct set
     case OPTION_TYPE: return type_by_name(text, place);
     case OPTION_FLOAT_TYPE: return type_by_name(text, place) && type_kind(*(allfold_type *)place) == 'f';
     case OPTION_COUNT: return parse_count(text, place) && (double)*(uint64_t *)place >= row->least;
-    case OPTION_SIZE: return parse_size(text, place) && (double)*(uint64_t *)place >= row->least;
+    case OPTION_SIZE: return parse_size(text, place) && (double)*(uint64_t *)place >= row->least && *(uint64_t *)place <= INT64_MAX;
     case OPTION_INTEGER:
         if (!parse_count(text, &count) || (double)count < row->least || (double)count > row->most)
             return false;

@@ -7,6 +7,7 @@
 #include "cli/number.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -19,7 +20,8 @@ static struct {
     pthread_mutex_t mutex;
     double began, shown;
     uint64_t done_before; /* when it began: the part from a checkpoint took no time */
-    bool line, ended;     /* a line is on the terminal; nothing more is to be shown */
+    atomic_bool line;     /* one is on the terminal */
+    bool ended;           /* nothing more is to be shown */
 } progress = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static void duration(double seconds, char text[32])
@@ -64,11 +66,13 @@ void progress_show(uint64_t done, uint64_t total)
     pthread_mutex_unlock(&progress.mutex);
 }
 
+const char *progress_eraser(void) { return atomic_load(&progress.line) ? "\r\033[K" : ""; }
+
 void progress_end(void)
 {
     pthread_mutex_lock(&progress.mutex);
-    if (progress.line)
-        fputs("\r\033[K", stderr);
+    fputs(progress_eraser(), stderr);
+    fflush(stderr); /* before what follows on standard output */
     progress.line = false;
     progress.ended = true;
     pthread_mutex_unlock(&progress.mutex);

@@ -58,7 +58,8 @@ void session_open(struct session *session)
     const struct watch_settings watch = {.program = "allfold",
                                          .statuses = {[WATCH_FAILED] = EXIT_FAILED, [WATCH_STOPPED] = EXIT_STOPPED},
                                          .timeout = session->settings->timeout,
-                                         .show = session->settings->quiet ? NULL : progress_show};
+                                         .show = session->settings->quiet ? NULL : progress_show,
+                                         .eraser = progress_eraser};
     if (choose_backend(session->settings, &options.backend, &session->error) != ALLFOLD_OK
         || watch_open(&watch, &session->error) != ALLFOLD_OK)
         return;

@@ -30,7 +30,7 @@ static size_t distance(const char *a, const char *b)
 struct suggestion suggest(const char *found, const char *const *names, size_t count, const char *prefix)
 {
     struct suggestion suggestion = {""};
-    size_t best = strlen(found) / 3 + 2; /* a name that is farther away is another word */
+    size_t best = (strlen(found) + 2) / 3 + 1; /* a name that is farther away is another word */
     for (size_t i = 0; i < count; i++) {
         const size_t d = distance(found, names[i]);
         if (d < best) {

@@ -61,6 +61,8 @@ void watch_say(const char *word, ...)
     char line[600];
     size_t length = 0;
     va_list words;
+    if (watch.settings.eraser != NULL)
+        add_word(line, sizeof line, &length, watch.settings.eraser());
     add_word(line, sizeof line, &length, watch.settings.program);
     add_word(line, sizeof line, &length, ": ");
     va_start(words, word);

@@ -13,6 +13,7 @@ struct watch_settings {
     int statuses[WATCH_ENDS];  /* the process's exit status, by watch_end */
     double timeout;            /* seconds of silence until a rank is given up; 0: never */
     void (*show)(uint64_t done, uint64_t total); /* called on rank 0, now and then, while there is work; may be NULL */
+    const char *(*eraser)(void); /* what to print before a message, in a signal handler, too; may be NULL */
 };
 
 /* Called before MPI_Init. Open MPI's MPI_Finalize then does not wait for other ranks: if two ranks that wait there end, mpirun may

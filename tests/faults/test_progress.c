@@ -9,8 +9,37 @@ static double test_clock(void) { return now; }
 #include "cli/progress.c"
 #undef clock_seconds
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* As standard output on the same terminal, which has a buffer of its own. */
+static void must_write(const char *text)
+{
+    if (write(STDERR_FILENO, text, strlen(text)) < 0)
+        abort();
+}
+
+/* What follows on a terminal, by whatever way, begins where the line was. */
+static void test_terminal(void)
+{
+    const int ours = posix_openpt(O_RDWR | O_NOCTTY);
+    char text[512] = "";
+    if (ours < 0 || grantpt(ours) != 0 || unlockpt(ours) != 0 || dup2(open(ptsname(ours), O_RDWR | O_NOCTTY), STDERR_FILENO) < 0) {
+        tap_ok(false, "a terminal");
+        return;
+    }
+    progress.began = progress.shown = progress.ended = 0;
+    tap_ok(strcmp(progress_eraser(), "") == 0, "without a line on the terminal there is nothing to remove");
+    for (int second = 0; second < 3; second++, now += 1)
+        progress_show((uint64_t)second + 1, 10);
+    tap_ok(strcmp(progress_eraser(), "\r\033[K") == 0, "a message that cannot wait removes it first");
+    progress_end();
+    must_write("sum = 1");
+    for (size_t length = 0; strstr(text, "= 1") == NULL && length < sizeof text - 1;)
+        length += (size_t)read(ours, text + length, 1);
+    tap_ok(strstr(text, " left\033[K\r\033[Ksum = 1") != NULL, "results do not follow the line");
+}
 
 int main(void)
 {
@@ -19,6 +48,7 @@ int main(void)
     char text[8192] = "", line[80];
     FILE *const log = tmpfile();
     int lines = 0, wrong = 0;
+    setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* as the program has it */
     if (log == NULL || dup2(fileno(log), STDERR_FILENO) < 0)
         return 1;
     /* a quarter was done before, by another run */
@@ -42,5 +72,6 @@ int main(void)
     progress_show(total / 2, total);
     fseek(log, 0, SEEK_END);
     tap_ok((size_t)ftell(log) == length, "nothing after the end");
+    test_terminal();
     return tap_done();
 }
