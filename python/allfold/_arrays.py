@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Optional, Tuple
 import numpy
 
 from . import _dlpack, _library
-from ._errors import ArgumentError, UnsupportedError
+from ._errors import ArgumentError, IntegerOverflowError, UnsupportedError
 from ._mpi import lib
 
 TYPES, FOLDS = _library.tables(lib)  # element types and folds by the library's names
@@ -50,13 +50,15 @@ def elements(x: Any, ordered: bool) -> Tuple[int, int, int, Optional[int], Any]:
 
 
 def _dlpack_view(x: Any) -> _dlpack.View:
-    """PyTorch exports the memory of a tensor whose elements are the negatives of what is there, and tensors of its current device only."""
+    """PyTorch exports the memory of a tensor whose elements are the negatives of what is there, and tensors of its current device only.
+    Before 2.1 it does not export bool."""
     if not _is_torch(x):
         return _dlpack.view(x)
     if x.is_neg():
         raise ArgumentError("a tensor with PyTorch's negative bit, which DLPack does not carry: expected one without. x.resolve_neg() makes one")
-    with sys.modules["torch"].cuda.device_of(x):
-        return _dlpack.view(x)
+    torch = sys.modules["torch"]
+    with torch.cuda.device_of(x):
+        return _dlpack.view(x.view(torch.uint8))._replace(name="bool") if x.dtype == torch.bool else _dlpack.view(x)
 
 
 def _is_torch(x: Any) -> bool:
@@ -196,12 +198,35 @@ def needs_out(x: Any) -> bool:
 def empty(x: Any, name: str, shape: Tuple[int, ...]) -> Any:
     """A new array of that type and shape: of PyTorch and CuPy, in the place of x, if x is; else of NumPy."""
     if _is_torch(x):
-        torch = sys.modules["torch"]
-        return torch.empty(shape, dtype=getattr(torch, name), device=x.device)
+        return sys.modules["torch"].empty(shape, dtype=_of_torch(name), device=x.device)
     if _is_cupy(x):
         with x.device:
             return sys.modules["cupy"].empty(shape, name)
     return numpy.empty(shape, numpy.dtype(_extended(name)))
+
+
+def _of_torch(name: str) -> Any:
+    torch = sys.modules["torch"]
+    if not hasattr(torch, name):
+        raise ArgumentError(f"dtype {name}: PyTorch {torch.__version__} has no such type. Pass x.numpy(), or another dtype")
+    return getattr(torch, name)
+
+
+def as_integers(made: Any, found: str, dtype: Optional[str]) -> Any:
+    """What empty() has made of int64 and now holds integers of the type `found` (int64 or uint64), as an array of the type dtype. None: of
+    the type found, or of int64 if that is uint64, which PyTorch lacks before 2.3."""
+    if dtype is None:
+        dtype = found if not _is_torch(made) or hasattr(sys.modules["torch"], found) else "int64"
+    kind = _of_torch(dtype) if _is_torch(made) else dtype
+    if dtype == found:
+        return made.view(kind)
+    limits = numpy.iinfo(dtype)
+    least, most = 0 if found == "uint64" else max(limits.min, -2**63), min(limits.max, 2**63 - 1)
+    wrong = made[(made < least) | (made > most)]
+    if len(wrong):
+        raise IntegerOverflowError(f"dtype {dtype}: a result is {int(wrong[0]) % 2**64 if found == 'uint64' else int(wrong[0])}: expected "
+                                   f"all from {limits.min} to {limits.max}")
+    return made.to(kind) if _is_torch(made) else made.astype(kind)
 
 
 def of_kind(made: Any, x: Any) -> Any:
@@ -219,6 +244,8 @@ def _extended(name: str) -> Any:
     """What numpy.dtype takes for that type: bfloat16 is of the package ml_dtypes."""
     if name != "bfloat16":
         return name
-    import ml_dtypes
-
+    try:
+        import ml_dtypes
+    except ImportError:
+        raise ArgumentError("arrays of bfloat16: NumPy has them only with the package ml_dtypes, which is not there") from None
     return ml_dtypes.bfloat16

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 import numpy
 
 from . import _arrays, _library
-from ._arrays import FOLDS, NAME_OF, TYPE_OF
+from ._arrays import FLOATS, FOLDS, NAME_OF, TYPE_OF
 from ._errors import ArgumentError
 from ._mpi import lib
 
@@ -45,24 +45,29 @@ def dimension(name: str, number: Any, dimensions: int) -> int:
     return int(number % dimensions)
 
 
+def shape_of(x: Any) -> Tuple[int, ...]:
+    """A scalar counts as an array of one element in one dimension."""
+    return tuple(int(length) for length in numpy.shape(x)) or (1,)
+
+
 def axes_of(axis: Union[None, int, Tuple[int, ...]], dimensions: int) -> List[int]:
     """The numbers of the axes, in order."""
     if axis is None:
         return list(range(dimensions))
     axes = sorted(dimension("axis", one, dimensions) for one in (axis if isinstance(axis, tuple) else (axis,)))
-    if len(set(axes)) != len(axes):
-        raise ArgumentError(f"axis {axis}: found an axis twice")
+    if len(set(axes)) != len(axes) or not axes:
+        raise ArgumentError(f"axis {axis}: found {'an axis twice' if axes else 'no axis: expected None for all'}")
     return axes
 
 
 def is_whole(x: Any, axis: Any) -> bool:
     """Whether these are all axes."""
-    dimensions = len(numpy.shape(x))
+    dimensions = len(shape_of(x))
     return len(axes_of(axis, dimensions)) == dimensions
 
 
 def rows_of(x: Any, axis: Any, cut: int, ranks: int) -> Rows:
-    shape = tuple(int(length) for length in numpy.shape(x))
+    shape = shape_of(x)
     axes = axes_of(axis, len(shape))
     if axes != list(range(axes[0], axes[0] + len(axes))):
         raise ArgumentError(f"axis {axis}: expected neighbouring axes. Transpose the array, or fold twice")
@@ -83,9 +88,9 @@ def fill_view(context: Any, elements: Tuple[int, int, int, Optional[int], Any], 
     return stream
 
 
-def global_length(context: Any, rows: Rows) -> int:
-    """The length of the dimension that is cut, over all ranks. Collective."""
-    mine = c_uint64(rows.shape[rows.cut])
+def total(context: Any, number: int) -> int:
+    """The sum of a number over all ranks. Collective."""
+    mine = c_uint64(number)
     part, call = _library.Array(addressof(mine), 1, TYPE_OF["uint64"]), _library.Call(size=context.call.size)
     status = lib.allfold_reduce(context.handle, FOLDS["sum"], byref(part), byref(call), context.result_ref)
     if status:
@@ -103,7 +108,7 @@ def shape_of_results(context: Any, rows: Rows, keepdims: bool, own: bool) -> Tup
         share, longer = divmod(outer * inner, context.ranks)
         return (share + (context.rank < longer),)
     if kind != CUT_AXIS and not own and context.ranks > 1:
-        lengths[rows.cut] = global_length(context, rows)
+        lengths[rows.cut] = total(context, rows.shape[rows.cut])
     lengths[rows.first:rows.last + 1] = [1 if keepdims else None] * (rows.last + 1 - rows.first)
     return tuple(length for length in lengths if length is not None)
 
@@ -113,30 +118,45 @@ class Results(NamedTuple):
 
     values: Dict[str, Any]
     indices: Dict[str, Any]
+    types: Dict[str, str]  # of the values; the arrays for integers are int64
     outputs: Any  # allfold_outputs
     owner: Any
 
+    def has_integers(self) -> bool:
+        return any(name not in FLOATS for name in self.types.values())
 
-def results_for(x: Any, type_: int, fold: int, result_type: int, shape: Tuple[int, ...]) -> Results:
+    def finished(self, dtype: Optional[str]) -> "Results":
+        """With integers of their type, or of dtype."""
+        return self._replace(values={name: made if self.types[name] in FLOATS else _arrays.as_integers(made, self.types[name], dtype)
+                                     for name, made in self.values.items()})
+
+
+def results_for(x: Any, fold: int, types: Tuple[int, int, Optional[str]], shape: Tuple[int, ...]) -> Results:
+    """types: of the elements, the call's result_type, the integer dtype"""
     count = lib.allfold_result_count(fold)
     rows = (_library.Output * count)()
     values: Dict[str, Any] = {}
     indices: Dict[str, Any] = {}
+    found: Dict[str, str] = {}
     indexed = fold in (FOLDS["argmin"], FOLDS["argmax"])
+    if types[2] is not None:
+        _arrays.empty(x, types[2], (0,))  # refuses a type that PyTorch lacks, before the fold
     for i in range(count):
         name = lib.allfold_result_name(fold, i).decode()
         if not indexed:
-            number = lib.allfold_result_type(fold, i, type_, result_type)
-            values[name] = _arrays.empty(x, NAME_OF[number], shape)
+            found[name] = NAME_OF[lib.allfold_result_type(fold, i, *types[:2])]
+            if types[2] is not None and found[name] in FLOATS:
+                raise ArgumentError(f"dtype {types[2]}: expected a floating-point type, as the results are {found[name]}")
+            values[name] = _arrays.empty(x, found[name] if found[name] in FLOATS else "int64", shape)
             rows[i].values = _arrays.address_of(values[name])
         if indexed or name in ("min", "max") and fold == FOLDS["stats"]:
             indices[name] = _arrays.empty(x, "int64", shape)
             rows[i].indices = _arrays.address_of(indices[name])
-    return Results(values, indices, _library.Outputs(rows, count), rows)
+    return Results(values, indices, found, _library.Outputs(rows, count), rows)
 
 
-def fold(context: Any, number: int, x: Any, how: Tuple[Any, int, bool, bool], options: Callable[[Any], None]) -> Results:
-    """The fold of that number along axes. how: axis, cut, keepdims, own. options fills the call."""
+def fold(context: Any, number: int, x: Any, how: Tuple[Any, int, bool, bool], options: Callable[[Any], Optional[str]]) -> Results:
+    """The fold of that number along axes. how: axis, cut, keepdims, own. options fills the call, and gives an integer dtype."""
     axis, cut = how[:2]
     call = context.call
     with context.lock:
@@ -145,13 +165,13 @@ def fold(context: Any, number: int, x: Any, how: Tuple[Any, int, bool, bool], op
             rows = rows_of(x, axis, cut, context.ranks)
             elements = _arrays.elements(x, True)
             call.stream = fill_view(context, elements, rows)
-            options(call)
+            dtype = options(call)
             keepdims, own = map(bool, how[2:])
         except Exception as error:
             context.fail(error)
         shape = shape_of_results(context, rows, keepdims, own)
         try:
-            results = results_for(x, context.view.type, number, call.result_type, shape)
+            results = results_for(x, number, (context.view.type, call.result_type, dtype), shape)
         except Exception as error:
             context.fail(error)
         call.own_results = own
@@ -159,5 +179,13 @@ def fold(context: Any, number: int, x: Any, how: Tuple[Any, int, bool, bool], op
         call.own_results = call.ddof = 0
         if status:
             raise context.error(status)
-    del elements
+        del elements
+        try:
+            results = results.finished(dtype)
+        except Exception as error:
+            if own:
+                context.fail(error)
+            raise
+        if own and results.has_integers():  # of which other ranks may have others, that dtype cannot hold
+            total(context, 0)
     return results

@@ -72,7 +72,7 @@ def _take_options(call: Call, dtype: Any, nan_policy: str, ddof: int = 0) -> Non
 
 
 def _check_float(call: Call, dtype: Any) -> None:
-    """Of results of several types, or arrays of them. After _take_options."""
+    """Of results of several types. After _take_options."""
     if dtype is not None and call.result_type == 0:
         raise ArgumentError(f"dtype {dtype}: expected a floating-point type, or None, with which integers stay integers")
 
@@ -108,24 +108,26 @@ def _prepare(context: Context, fill: Callable[..., Any], *arguments: Any) -> Any
         context.fail(error)
 
 
-def _is_flat(context: Context, x: Any, axis: Axis, cut: int) -> bool:
-    """Whether the fold is of all elements, whose order is then that of the ranks."""
+def _is_flat(context: Context, x: Any, axis: Axis, cut: int, keepdims: bool = False, own: bool = False) -> bool:
+    """Whether this is of all elements, in the order of the ranks, and gives no arrays of results."""
     try:
-        if axis is None and not cut:
+        if axis is None and not (cut or keepdims or own):
             return True
-        whole = _axes.is_whole(x, axis)
-        if whole and cut not in (0, -1 if len(numpy.shape(x)) == 1 else 0):
-            raise ArgumentError(f"cut {cut}: expected 0 for a fold of all elements, as the ranks' elements follow one another")
+        flat = not (keepdims or own) and _axes.is_whole(x, axis)
+        if flat:
+            _axes.rows_of(x, axis, cut, context.ranks)  # refuses another order
     except Exception as error:
         with context.lock:
             context.fail(error)
-    return whole
+    return flat
 
 
 def _fold_axes(fold: int, x: Any, context: Context, rows: _Rows, options: Tuple[Any, ...]) -> _axes.Results:
-    def take(call: Call) -> None:
+    def take(call: Call) -> Optional[str]:
         _take_options(call, *options)
-        _check_float(call, options[0])
+        if fold == _STATS:
+            _check_float(call, options[0])
+        return None if options[0] is None or call.result_type else _name_of_dtype(options[0])
 
     return _axes.fold(context, fold, x, rows, take)
 
@@ -133,8 +135,7 @@ def _fold_axes(fold: int, x: Any, context: Context, rows: _Rows, options: Tuple[
 def _fold(fold: int, x: Any, comm: Any, level: Optional[str], rows: _Rows, options: Tuple[Any, ...]) -> Any:
     """Every fold with one result. A call takes the time of what is done here: tools/python-overhead measures it."""
     context = context_of(comm, level)
-    axis, cut, keepdims, _ = rows
-    if not _is_flat(context, x, axis, cut):
+    if not _is_flat(context, x, *rows):
         results = _fold_axes(fold, x, context, rows, options)
         return results.indices["value"] if fold in _INDEXED else results.values["value"]
     with context.lock:
@@ -144,9 +145,7 @@ def _fold(fold: int, x: Any, comm: Any, level: Optional[str], rows: _Rows, optio
             raise context.error(status)
         value = context.result.index if fold in _INDEXED else _number(context.result)
     del owner
-    if options[0] is not None:
-        value = _as_dtype(value, options[0])
-    return numpy.full((1,) * len(numpy.shape(x)), value) if keepdims else value
+    return value if options[0] is None else _as_dtype(value, options[0])
 
 
 # ---- folds
@@ -229,30 +228,27 @@ def argmax(x: Any, axis: Axis = None, comm: Any = None, *, keepdims: bool = Fals
     return _fold(_ARGMAX, x, comm, level, (axis, cut, keepdims, own), (None, nan_policy))
 
 
-def norm(x: Any, ord: Optional[float] = None, axis: Optional[int] = None, comm: Any = None, *, dtype: Any = None, keepdims: bool = False,
+def norm(x: Any, ord: Optional[float] = None, axis: Axis = None, comm: Any = None, *, dtype: Any = None, keepdims: bool = False,
          cut: int = 0, own: bool = False, level: Optional[str] = None) -> Any:
-    """The norm of the vector of all elements of all ranks, or of vectors along one axis: ord 1, 2 (or None) or inf, as
-    numpy.linalg.norm has it. For an array of several dimensions without an axis ord must be None: otherwise NumPy means the norm of a
-    matrix.
+    """The norm of the vector of all elements of all ranks, or of those along axes: ord 1, 2 (or None) or inf, as
+    numpy.linalg.vector_norm has it. Never that of a matrix, which numpy.linalg.norm means by an ord and two dimensions.
 
     >>> norm([3.0, -4.0]), norm([3.0, -4.0], 1), norm([3.0, -4.0], float('inf'))
     (5.0, 7.0, 4.0)
     """
     context = context_of(comm, level)
     try:
-        fold = _norm_of(x, ord, axis)
+        fold = _norm_of(ord)
     except Exception as error:
         with context.lock:
             context.fail(error)
     return _fold(fold, x, context, None, (axis, cut, keepdims, own), (dtype, "propagate"))
 
 
-def _norm_of(x: Any, ord: Any, axis: Any) -> int:
+def _norm_of(ord: Any) -> int:
     name = _NORMS.get(ord) if ord is None or isinstance(ord, numbers.Real) else None
-    dimensions = len(numpy.shape(x))
-    if name is None or isinstance(axis, tuple) or (ord is not None and axis is None and dimensions > 1):
-        raise ArgumentError(f"norm with ord={ord!r}, axis={axis!r} of {dimensions} dimensions: expected 1, 2 or inf of one dimension or along "
-                            "one axis, or None of all")
+    if name is None:
+        raise ArgumentError(f"norm with ord={ord!r}: expected 1, 2, inf, or None for 2")
     return FOLDS[name]
 
 
@@ -287,8 +283,8 @@ def dot(x: Any, y: Any, comm: Any = None, *, dtype: Any = None, level: Optional[
 
 @dataclass(frozen=True)
 class Stats:
-    """What stats gives. Of all elements: numbers; a statistic that an array without elements does not have is None. Along axes:
-    arrays, in which it is NaN, or -1 as an index."""
+    """What stats gives. Numbers: a statistic that an array without elements does not have is None. Arrays, along axes and with keepdims or
+    own: there it is NaN, or -1 as an index."""
 
     count: Any
     nan_count: Any
@@ -314,7 +310,7 @@ def stats(x: Any, axis: Axis = None, comm: Any = None, *, ddof: int = 0, dtype: 
     """Count, sum, mean, variance, extremes with their indices, and norms of the elements of all ranks, in one pass.
 
     nan_policy as for min. ddof as in numpy.var: the variance is divided by count - ddof. dtype: the floating-point type to which
-    statistics are rounded; counts are not.
+    statistics are rounded; counts and indices are not.
 
     >>> found = stats([1.0, 2.0, 4.0, 5.0])
     >>> found.count, found.mean, found.variance, found.max, found.argmax
@@ -322,8 +318,9 @@ def stats(x: Any, axis: Axis = None, comm: Any = None, *, ddof: int = 0, dtype: 
     """
     context = context_of(comm, level)
     options = dtype, nan_policy, ddof
-    if not _is_flat(context, x, axis, cut):
-        along = _fold_axes(_STATS, x, context, (axis, cut, keepdims, own), options)
+    rows = axis, cut, keepdims, own
+    if not _is_flat(context, x, *rows):
+        along = _fold_axes(_STATS, x, context, rows, options)
         return _stats_of(along.values, along.indices)
     room = (Result * lib.allfold_result_count(_STATS))()
     results = Results(results=room, capacity=len(room))
@@ -334,7 +331,7 @@ def stats(x: Any, axis: Axis = None, comm: Any = None, *, ddof: int = 0, dtype: 
         if status:
             raise context.error(status)
     del owner
-    return _stats_found(room[:results.count])
+    return _stats_found(room[:results.count], dtype)
 
 
 def _fill_stats(context: Context, x: Any, options: Tuple[Any, ...]) -> Any:
@@ -343,9 +340,10 @@ def _fill_stats(context: Context, x: Any, options: Tuple[Any, ...]) -> Any:
     return owner
 
 
-def _stats_found(results: List[Result]) -> Stats:
+def _stats_found(results: List[Result], dtype: Any) -> Stats:
     found = {result.name.decode(): result for result in results}
-    return _stats_of({name: _number(result) for name, result in found.items()},
+    values = {name: _number(result) for name, result in found.items()}
+    return _stats_of({name: value if dtype is None or isinstance(value, int) else _as_dtype(value, dtype) for name, value in values.items()},
                      {name: found[name].index for name in ("min", "max") if name in found})
 
 

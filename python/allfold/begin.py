@@ -143,7 +143,7 @@ def norm(x: Any, ord: Optional[float] = None, comm: Any = None, *, dtype: Any = 
 
     def fill(context: Context) -> Any:
         nonlocal fold
-        fold = _functions._norm_of(x, ord, None)
+        fold = _functions._norm_of(ord)
         return _fill(context, x, False, (dtype, "propagate"))
 
     return _begin(context, fill,
@@ -168,4 +168,4 @@ def stats(x: Any, comm: Any = None, *, dtype: Any = None, nan_policy: str = "pro
     context = context_of(comm, level)
     return _begin(context, lambda context: _fill_stats(context, x, (dtype, nan_policy, ddof)),
                   lambda number: lib.allfold_reduce_begin(context.handle, FOLDS["stats"], context.part_ref, context.call_ref, number),
-                  _functions._stats_found)
+                  lambda found: _functions._stats_found(found, dtype))

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 
 import allfold
-from allfold import _dlpack
+from allfold import _dlpack, begin
 from ranks import ok, parts, rank, refused, size, values
 
 WHOLE = np.arange(24, dtype=np.float32).reshape(4, 6)
@@ -23,10 +23,23 @@ def check_numpy():
                "longlong": WHOLE.astype(np.longlong), "bytes that cannot be written": np.frombuffer(WHOLE.tobytes(), "f4")}
     found = {name: allfold.sum(x) for name, x in layouts.items()}
     ok(all(total == TOTAL for total in found.values()), "NumPy's arrays of any layout", found)
+    wrong = []
+    for name, x in layouts.items():
+        plain = np.array(x).astype(np.asarray(x).dtype.newbyteorder("="))
+        for call in (allfold.prod, allfold.mean, allfold.min, allfold.argmin, allfold.norm, allfold.logsumexp, allfold.stats, allfold.softmax,
+                     lambda x, axis: allfold.log_softmax(x, axis, np.empty(np.shape(x))), lambda x, axis: begin.argmax(x).result(),
+                     lambda x, axis: allfold.dot(*[y if y.ndim == 1 else y[:, axis or 0] for y in 2 * [np.asarray(x)]])):
+            wrong += [(name, call, axis) for axis in (None, -1) if repr(call(x, axis=axis)) != repr(call(plain, axis=axis))]
+    ok(not wrong, "in every function", wrong)
+    nothing, rows = np.empty((0, 3)), np.empty((3, 0), np.float32)
+    found = allfold.sum(nothing, 0), allfold.max(nothing, 1), allfold.prod(rows, 1), allfold.stats(rows, -1), allfold.softmax(rows), allfold.softmax(nothing, 0)
+    ok(found[0].tolist() == [0] * 3 and found[1].shape == (0,) and found[2].tolist() == [1] * 3 * size and found[3].argmin.tolist() == [-1] * 3 * size
+       and np.isnan(found[3].mean).all() and found[4].shape == (3, 0) and found[5].shape == (0, 3), "empty arrays", found)
     found = [allfold.argmax(x) for x in (np.asfortranarray(-WHOLE), WHOLE[::-1], -WHOLE.T)]
     ok(found == [0, 5, 0], "indices are those of C order", found)
     ok(allfold.argmax(np.asfortranarray(WHOLE)) == 23 and allfold.stats(WHOLE.T).argmax == 23, "also in Fortran order")
-    ok(allfold.sum(np.float64(2)) == 2 * size and allfold.sum(7) == 7 * size, "scalars")
+    found = allfold.sum(np.float64(2)), allfold.sum(7, 0), allfold.sum(7, -1, keepdims=True), allfold.softmax(2.0)
+    ok(found == (2 * size, 7 * size, 7 * size, 1 / size) and found[3].shape == (), "scalars are arrays of one element", found)
     found = allfold.softmax(np.asfortranarray(WHOLE), axis=None)
     ok(found.shape == (4, 6) and found.flags.c_contiguous and found.argmax() == 23, "softmax of Fortran order", found)
     refused("a masked array", (ValueError,), ["mask", "compressed"], lambda: allfold.sum(np.ma.masked_equal(WHOLE, 3)))
@@ -34,8 +47,9 @@ def check_numpy():
     refused("objects", (ValueError,), ["object"], lambda: allfold.sum([1, None]))
     refused("ragged lists", (ValueError,), [], lambda: allfold.sum([[1, 2], [3]]))
     ok(allfold.sum(WHOLE, (0, -1)) == allfold.sum(WHOLE.ravel(), -1) == TOTAL, "all axes are the whole array")
-    refused("the norm of a matrix", (ValueError,), ["ord=2", "2 dimensions"], lambda: allfold.norm(WHOLE, 2))
-    ok(allfold.norm(WHOLE) == math.sqrt(size * float((WHOLE.astype(float)**2).sum())), "but its vector has one")
+    found = [allfold.norm(-WHOLE, ord) for ord in (1, 2, math.inf)]
+    ok(found == [TOTAL, math.sqrt(size * float((WHOLE.astype(float)**2).sum())), 23], "norms of the vector of a matrix", found)
+    refused("an unknown norm", (ValueError,), ["ord='fro'"], lambda: allfold.norm(WHOLE, "fro"))
 
 
 def check_out():
@@ -71,8 +85,8 @@ class Versioned(Tensor):
 
     def __init__(self, x, flags):
         super().__init__(x)
-        self.lengths = (ctypes.c_int64 * x.ndim)(*x.shape)
-        tensor = _dlpack.Tensor(data=x.ctypes.data, device_type=1, ndim=x.ndim, code=2, bits=32, lanes=1, shape=self.lengths)
+        self.lengths, self.strides = ((ctypes.c_int64 * x.ndim)(*numbers) for numbers in (x.shape, [stride // 4 for stride in x.strides]))
+        tensor = _dlpack.Tensor(data=x.ctypes.data, device_type=1, ndim=x.ndim, code=2, bits=32, lanes=1, shape=self.lengths, strides=self.strides)
         self.managed = _dlpack.ManagedVersioned(major=1, minor=0, flags=flags, tensor=tensor)
 
     def __dlpack__(self, **options):
@@ -91,6 +105,9 @@ def check_dlpack():
     ok(np.allclose(found, expected, rtol=1e-15), "of several types", (found, expected))
     out = Versioned(np.empty((4, 6), np.float32), 0)
     ok(allfold.softmax(Tensor(x), axis=None, out=out) is out and abs(out.x.sum() * size - 1) < 1e-6, "softmax into a tensor", out.x)
+    row = Versioned(np.empty((2, 24), np.float32)[::2], 0)
+    ok(allfold.softmax(x.reshape(1, 24), axis=None, out=row) is row and np.array_equal(row.x.ravel(), out.x.ravel()), "a dimension of length 1 has any stride", row.x)
+    refused("out with gaps, by DLPack", (ValueError,), ["gaps"], lambda: allfold.softmax(x, out=Versioned(np.empty((8, 6), np.float32)[::2], 0)))
     kept = x.copy()
     refused("out that is read-only", (ValueError,), ["out", "writable"], lambda: allfold.softmax(WHOLE, axis=None, out=Versioned(x, 1)))
     refused("out that does not say so", (ValueError,), ["out", "does not say"], lambda: allfold.softmax(WHOLE, axis=None, out=Tensor(x, False)))
@@ -151,6 +168,13 @@ def check_torch(device):
     ok(found.max.tolist() == [3, 7, 11] and found.argmax.tolist() == [3] * 3 and found.count.tolist() == [4 * size] * 3 and sums.device == x.device
        and sums.tolist() == [12 * size, 15 * size, 18 * size, 21 * size], "PyTorch: along axes", (found, sums))
     ok(torch.allclose(allfold.softmax(rows, cut=0), torch.softmax(rows, 1)), "PyTorch: softmax of rows")
+    small = (rows > 4).to(torch.uint8)
+    found, unsigned = [allfold.sum(small, 1), allfold.sum(rows > 4, 1), allfold.stats(small, 1).count], getattr(torch, "uint64", torch.int64)
+    ok([a.dtype for a in found] == [unsigned] * 3 and [a.tolist() for a in found] == [[0, 3, 4] * size] * 2 + [[4] * 3 * size],
+       "PyTorch: unsigned results, of bool too", found)
+    found = allfold.sum(small, 0, dtype=torch.int16), allfold.max(small, keepdims=True, dtype=torch.uint8)
+    ok([a.dtype for a in found] == [torch.int16, torch.uint8] and found[0].tolist() == [size, 2 * size, 2 * size, 2 * size] and found[1].tolist() == [[1]]
+       and found[1].device == x.device, "PyTorch: an integer dtype, keepdims", found)
     half = x.half()
     ok(allfold.softmax(half, out=half) is half, "PyTorch: in place")
     refused("PyTorch: a tensor that requires its gradient", (ValueError,), ["detach"], lambda: allfold.sum(torch.zeros(3, requires_grad=True)))

@@ -42,10 +42,10 @@ def check_folds():
         wrong += [(axis, cut, name) for name in expected if found[name].dtype != float or not np.allclose(found[name], expected[name], rtol=1e-13)]
         wrong += [(axis, cut, "bits")] * (not np.array_equal(found["sum"], expected["sum"]))
         wrong += [(axis, cut, "keepdims")] * (kept.shape != WHOLE.sum(axis, keepdims=True).shape or not np.array_equal(kept.ravel(), found["sum"].ravel()))
+        wrong += [(axis, cut, "norm")] * (not np.allclose(allfold.norm(x, 1, **along), abs(WHOLE.astype(float)).sum(axis), rtol=1e-14))
         if len(axes) == 1:
-            index, norm = allfold.argmin(x, **along), allfold.norm(x, 1, **along)
+            index = allfold.argmin(x, **along)
             wrong += [(axis, cut, "argmin")] * (index.dtype != np.int64 or not np.array_equal(index, WHOLE.argmin(axis)))
-            wrong += [(axis, cut, "norm")] * (not np.allclose(norm, abs(WHOLE.astype(float)).sum(axis), rtol=1e-14))
     ok(not wrong, "folds along axes, for every dimension that ranks can cut", wrong)
 
 
@@ -63,13 +63,43 @@ def check_results():
     found = allfold.sum(integers, 0)
     ok(found.dtype == np.int64 and found.tolist() == [36, 40, 44, 48, 52, 56], "exact integers", found)
     ok(allfold.sum(x, 1, dtype=np.float16).dtype == np.float16, "dtype")
-    flat = allfold.sum(x, keepdims=True)
-    ok(flat.shape == (1, 1, 1) and flat[0, 0, 0] == allfold.sum(x) == allfold.sum(x, (0, 1, 2)), "all elements, keepdims", flat)
     whole = WHOLE.copy()
     whole[1, 2, 3] = np.nan
     found = allfold.max(part(whole, 0), -1, nan_policy="omit")
     ok(np.array_equal(found, np.nanmax(whole, -1)), "NaN left out", found)
     ok(allfold.stats([1.0, 3.0] if rank == 0 else np.empty(0), ddof=1).variance == 2, "ddof of all elements")
+
+
+def check_all_axes():
+    """With keepdims or own a fold of all elements gives arrays, of the types that it has along some axes."""
+    wrong = []
+    for whole in (WHOLE, WHOLE > 0, (abs(WHOLE) * 9).astype(np.uint8)):
+        for name in ("sum", "prod", "mean", "max", "argmin", "norm", "logsumexp", "stats"):
+            fold, x = getattr(allfold, name), parts(whole)
+            number, kept, own, rows = (vars(found) if name == "stats" else {name: found} for found in (
+                fold(x), fold(x, keepdims=True), fold(x.ravel(), axis=0, own=True), fold(x, axis=-1)))
+            for key in number:
+                wrong += [(key, kept[key])] * (kept[key].dtype != rows[key].dtype or kept[key].tolist() != [[[number[key]]]])
+                wrong += [(key, own[key])] * (own[key].dtype != rows[key].dtype or own[key].tolist() != [number[key]] * (rank == 0))
+    ok(not wrong, "all axes, with keepdims and with own", wrong)
+    x = parts(WHOLE)
+    ok(allfold.sum(x, (0, 1, 2)) == allfold.sum(x) and allfold.sum(x, keepdims=True, dtype=np.float16).dtype == np.float16, "and without, and with dtype")
+
+
+def check_integer_dtype():
+    x = parts(np.arange(24).reshape(4, 6))
+    found = [allfold.sum(x, 0, dtype=np.int8), allfold.max(abs(x), -1, dtype="uint16"), allfold.norm(x, 1, 0, dtype=np.uint64),
+             allfold.stats(x, 0).norm1, allfold.sum(x, dtype=np.int16, keepdims=True)]
+    ok([a.dtype.name for a in found] == ["int8", "uint16", "uint64", "uint64", "int16"] and found[0].tolist() == [36, 40, 44, 48, 52, 56]
+       and found[1].tolist() == [5, 11, 17, 23] and found[2].tolist() == found[3].tolist() == found[0].tolist() and found[4].tolist() == [[276]],
+       "an integer dtype along axes", found)
+    big, signs = parts(np.full((size, 2), 2**63, np.uint64)), parts(np.array([[-1, 1]] * size))
+    for name, words, call in (
+            ("results that their dtype cannot hold", ["int8: a result is 360", "127"], lambda: allfold.sum(x * 10, 0, dtype="int8")),
+            ("beyond int64", ["int64: a result is 9223372036854775808"], lambda: allfold.max(big, 0, dtype=np.int64)),
+            ("below 0", [f"uint64: a result is {-size}"], lambda: allfold.sum(signs, 0, dtype=np.uint64)),
+            ("and one rank's own", ["int8: a result is 1230"] + [f"rank {size - 1} "] * (size > 1), lambda: allfold.sum(x * (1 + 9 * (x > 17)), 1, own=True, dtype="int8"))):
+        refused(name, (OverflowError,), words, call)
 
 
 def check_softmax():
@@ -93,14 +123,15 @@ def check_refusals():
             ("an axis that is not there", ["axis 3", "3 dimensions"], lambda: allfold.sum(x, 3)),
             ("an axis twice", ["twice"], lambda: allfold.sum(x, (1, -2))),
             ("a cut that is not there", ["cut 5"], lambda: allfold.sum(x, 1, cut=5)),
-            ("a cut of all elements", ["cut 1"], lambda: allfold.sum(x, cut=1)),
-            ("an integer dtype along axes", ["dtype"], lambda: allfold.sum(x, 1, dtype=int)),
-            ("a matrix norm", ["axis=(0, 1)"], lambda: allfold.norm(x, axis=(0, 1))),
+            ("no axis", ["axis ()", "None"], lambda: allfold.sum(x, ())),
+            ("an integer dtype of means", ["int64", "float64"], lambda: allfold.mean(x, 1, dtype=int)),
+            ("an integer dtype of statistics", ["floating-point"], lambda: allfold.stats(x, 1, dtype=int)),
             ("what one rank cannot take", ["complex64"], lambda: allfold.sum(x.astype(complex).astype("c8") if rank == size - 1 else x, 1)),
             ("the least of an empty axis", [], lambda: allfold.min(x[:, :0], 1))):
         refused(name, (ValueError,), words, call)
     if size > 1:
-        refused("parts that do not follow one another", (ValueError,), ["cut 1", "first dimension"], lambda: allfold.sum(x, 2, cut=1))
+        for axis in (2, None):
+            refused("parts that do not follow one another", (ValueError,), ["cut 1", "first dimension"], lambda: allfold.sum(x, axis, cut=1))
     with_self = allfold.sum(WHOLE, 2, comm=MPI.COMM_SELF, cut=1) if MPI is not None else allfold.sum(WHOLE, 2, cut=1)
     ok(np.array_equal(with_self, exact_sum(WHOLE, (2,))), "one rank cuts nothing")
 
@@ -108,5 +139,7 @@ def check_refusals():
 def check():
     check_folds()
     check_results()
+    check_all_axes()
+    check_integer_dtype()
     check_softmax()
     check_refusals()

@@ -22,6 +22,7 @@ def check_values():
     integers = parts(np.arange(1000, dtype=np.int32))
     first, second = begin.sum(integers), begin.stats(integers, ddof=1)
     ok((first.result(), second.result()) == (499500, allfold.stats(integers, ddof=1)), "integers, and options of one fold only")
+    ok(type(begin.stats(x, dtype="float32").result().mean) is np.float32, "stats with a dtype")
     with allfold.Context(backend="cpu", level="fast") as context:
         ok(math.isclose(begin.sum(x, comm=context).result(), math.fsum(whole), abs_tol=1e-9), "in a context")
 
