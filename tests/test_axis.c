@@ -102,6 +102,9 @@ static void refuse_differences(const float *x, double *values)
     expect("a fold and softmax",
            last ? allfold_softmax_axis(ctx, &view, values, ALLFOLD_F32, NULL) : allfold_reduce_axis(ctx, ALLFOLD_SUM, &view, NULL, &outputs),
            ALLFOLD_BAD_ARGUMENT, "different calls");
+    allfold_call own = ALLFOLD_CALL_INIT;
+    own.own_results = last;
+    expect("own results of one rank", allfold_reduce_axis(ctx, ALLFOLD_SUM, &view, &own, &outputs), ALLFOLD_BAD_ARGUMENT, "different calls");
     view.length = last ? 2 : 3;
     expect("another length", allfold_reduce_axis(ctx, ALLFOLD_SUM, &view, NULL, &outputs), ALLFOLD_BAD_ARGUMENT,
            "only in the dimension that they cut");

@@ -96,6 +96,22 @@ static void test_results(void)
     }
 }
 
+/* Ranks end folds in different orders, so that those begun next have other places in each rank's context. */
+static void test_order(void)
+{
+    struct fold_results found[3], due[2];
+    const allfold_request old[2] = {begin(ALLFOLD_SUM), begin(ALLFOLD_SUM)};
+    const int first = test.rank % 2;
+    bool right = end(old[first], &found[2]) == ALLFOLD_OK;
+    const allfold_request sum = begin(ALLFOLD_SUM);
+    right = end(old[1 - first], &found[2]) == ALLFOLD_OK && right;
+    const allfold_request max = begin(ALLFOLD_MAX);
+    right = end(sum, &found[0]) == ALLFOLD_OK && end(max, &found[1]) == ALLFOLD_OK && right;
+    at_once(ALLFOLD_SUM, &due[0]);
+    at_once(ALLFOLD_MAX, &due[1]);
+    tap_ok(all_ranks(right && same(&found[0], &due[0]) && same(&found[1], &due[1])), "ranks end folds in different orders, and begin two more");
+}
+
 /* Where results are delivered: a value and an index of each, in device memory if there is some. */
 enum { DELIVERED = FOLD_RESULTS_MAX };
 struct delivered_memory {
@@ -229,11 +245,12 @@ static void test_delivery_errors(struct delivered_memory *at, int failing)
     struct fold_results found;
     const allfold_array odd = {(const char *)test.x + 1, 3, ALLFOLD_F64}, right = test.of_x;
     allfold_request first;
-    must(allfold_reduce_begin(test.ctx, ALLFOLD_SUM, bad ? &odd : &right, NULL, &first) == ALLFOLD_OK, "begin");
-    bool all = deliver(first, at, 1, false) == ALLFOLD_OK && end(first, &found) == wrong
+    must(allfold_reduce_begin(test.ctx, ALLFOLD_ARGMAX, bad ? &odd : &right, NULL, &first) == ALLFOLD_OK, "begin");
+    bool all = deliver(first, at, 1, true) == ALLFOLD_OK && end(first, &found) == wrong
                && strstr(allfold_message(test.ctx), "not aligned") != NULL;
-    all = all && isnan(delivered(at).values[0]);
-    must_be("a fold that failed on one rank is delivered as NaN", all);
+    const struct delivered_memory nothing = delivered(at);
+    all = all && isnan(nothing.values[0]) && nothing.indices[0] == -1;
+    must_be("a fold that failed on one rank is delivered as NaN, its index as -1", all);
 
     first = begin(ALLFOLD_SUM);
     const allfold_status status = bad ? allfold_reduce_deliver(test.ctx, first, NULL, NULL) : deliver(first, at, 1, false);
@@ -285,6 +302,7 @@ static void test_exchange(const char *backend, allfold_exchange exchange)
         test.of_x = (allfold_array){device ? device_x : test.x, COUNT, ALLFOLD_F64};
         test.of_y = (allfold_array){device ? device_y : test.y, COUNT, ALLFOLD_F64};
         test_results();
+        test_order();
     }
     struct delivered_memory *const at = device_block(test.ctx, 5 * sizeof *at, 8);
     test_deliveries(at, test.size == 1 || exchange == ALLFOLD_EXCHANGE_AUTO || !test.ctx->device->backend->own_memory);
