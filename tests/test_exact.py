@@ -354,15 +354,18 @@ def run(path, ranks, backend, staging):
 
 
 def check(cases, path, ranks, backend, staging, title):
+    name = f"{title}, {ranks} ranks, {backend}: {len(cases.list)} cases"
+    if not tap.wanted(name):
+        return
     done, lines = run(path, ranks, backend, staging)
     if done.returncode != 0 or len(lines) != len(cases.list):
-        tap.ok(False, title, f"{len(lines)} results of {len(cases.list)} cases\n{done.stderr[-2000:]}")
+        tap.ok(False, name, f"{len(lines)} results\n{done.stderr[-2000:]}")
         return
     wrong = [f"{key}: {line}, not {due.hex() if isinstance(due, float) else due}"
              for (key, _, _, _, due), line in zip(cases.list, lines)
              if (line != due if isinstance(due, str) and due != "no value"
                  else not same(parse_stats(line) if isinstance(due, tuple) else parse(line), due))]
-    tap.ok(lines and not wrong, f"{title}: {len(lines)} cases", "\n".join(wrong[:10]) + f"\n{len(wrong)} wrong")
+    tap.ok(lines and not wrong, name, "\n".join(wrong[:10]) + f"\n{len(wrong)} wrong")
 
 
 def check_golden(folder, backend):
@@ -504,11 +507,11 @@ def check_all(folder, backends):
         for ranks, step in chosen(((1, 1), (2, 2), (3, 1), (5, 3), (16, 11))):  # ranks that share cores are slow
             part = random.every(step)
             part.write(small)
-            check(part, small, ranks, backend, 0 if ranks % 2 else 256, f"small arrays, {ranks} ranks, {backend}")
+            check(part, small, ranks, backend, 0 if ranks % 2 else 256, "small arrays")
         for ranks, staging in chosen(((1, 256), (2, 0), (3, 256), (16, 0)) if backend == "cpu" else ((1, 0), (1, 256), (3, 0))):
-            check(exponents, powers, ranks, backend, staging, f"exponentials, {ranks} ranks, {backend}")
+            check(exponents, powers, ranks, backend, staging, "exponentials")
         for ranks, staging in chosen(((1, 0), (3, 4096), (7, 4096))):
-            check(many, large, ranks, backend, staging, f"long arrays, {ranks} ranks, {backend}")
+            check(many, large, ranks, backend, staging, "long arrays")
 
 
 def main():

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """tools/test-summary, on made-up results of `make check`: it counts all tests of a build folder and none of a folder in it,
-names what failed, and does not pass where something failed or nothing ran."""
+names what failed, and does not pass where something failed or nothing ran. And ALLFOLD_TEST_CASE, by which one check runs by itself."""
 import os
 import subprocess
+import sys
 import tempfile
 
 import tap
@@ -21,6 +22,30 @@ def results(folder, name, *verdicts, log=""):
 def summary(*folders):
     done = subprocess.run(["sh", os.path.join(tap.SOURCE, "tools", "test-summary"), *folders], capture_output=True, text=True)
     return done.returncode, done.stdout.splitlines(), done.stderr
+
+
+def checks(case, *command):
+    """The names of the checks that a test then has, or why it has none."""
+    environment = {**os.environ, "ALLFOLD_TEST_CASE": case, "ALLFOLD_TEST_RANKS": "1 2", "ALLFOLD_TEST_BACKENDS": "cpu", "ALLFOLD_TEST_PREFIX": ""}
+    done = subprocess.run(["sh", os.path.join(tap.SOURCE, "tests", "mpi-launch"), *command], capture_output=True, text=True, env=environment, cwd=tap.BUILD)
+    return [line.split(" - ")[-1] for line in done.stdout.splitlines() if line.startswith("ok ") or "SKIP" in line]
+
+
+def check_case(folder):
+    axis = ["--mpi", "tests/test_axis", "tests/test_axis"]
+    for case, due in (("2 ranks, cpu: types of results", ["2 ranks, cpu: types of results"]),
+                      ("types of res", ["1 rank, cpu: types of results", "2 ranks, cpu: types of results"]),
+                      ("3 ranks, cpu: types of results", ["1..0 # SKIP no check is named so"]), ("no such", ["1..0 # SKIP no check is named so"])):
+        found = checks(case, *axis)
+        tap.ok(found == due, f"one check by itself: {case}", found)
+    script = os.path.join(folder, "test.py")
+    with open(script, "w", encoding="utf-8") as file:
+        file.write(f"import sys\nsys.path.insert(0, {os.path.dirname(tap.__file__)!r})\nimport tap\n"
+                   "for name in ('one', 'two'):\n    if tap.wanted(f'{name} of'):\n        tap.ok(name == 'one', f'{name} of 3')\n"
+                   "tap.skip('one is not here')\ntap.done()\n")
+    for case, due in (("one of 3", ["one of 3"]), ("one", ["one of 3", "# SKIP one is not here"]), ("three", ["1..0 # SKIP no check is named so"])):
+        found = checks(case, sys.executable, script)
+        tap.ok(found == due, f"one check of a script by itself: {case}", found)
 
 
 def main():
@@ -46,6 +71,7 @@ def main():
                     "ERROR: tests/slurm/test_three - too many tests", f"{other}/tests/test_cut.log:",
                     "5 passed, 4 failed, 1 skipped"]
         tap.ok(found == (1, expected, ""), "names of what failed; a test that was cut off failed", found)
+        check_case(top)
     tap.done()
 
 

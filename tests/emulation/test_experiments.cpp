@@ -97,6 +97,8 @@ static void test(const char *name, ladder_run *experiment, int parts, struct lad
 {
     char why[400] = "";
     int runs = 0;
+    if (!tap_wanted("%s of %llu, %llu columns", name, (unsigned long long)request.count, (unsigned long long)request.columns))
+        return;
     for (request.part = 0; request.part < parts; request.part++)
         for (uint64_t order = 0; order < 2; order++) {
             emulation_order(order * (request.count + 1));
@@ -134,6 +136,8 @@ static void test_lines(const char *name, ladder_run *timed, ladder_run *checked,
     char why[400] = "";
     uint64_t order = 0;
     bool right = true;
+    if (!tap_wanted("%s, every rung and shape", name) && !tap_wanted("%s, one rung, checked", name))
+        return;
     for (const auto &shape : shapes) {
         request.shape = {rows ? shape.count : shape.length, rows ? shape.length : shape.count};
         request.count = shape.count * shape.length;

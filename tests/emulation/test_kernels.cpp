@@ -353,6 +353,8 @@ static bool shapes_are_known(allfold_type type)
 
 static void test_fold(enum monoid monoid, allfold_type type)
 {
+    if (!tap_wanted("%s of %s", monoids[monoid].name, allfold_type_name(type)))
+        return;
     const size_t bytes = allfold_type_bytes(type);
     const struct monoid_facts *const facts = &monoid_facts[monoid];
     const enum cost cost = cost_of(facts->cost, type_value(type));
@@ -421,6 +423,8 @@ static void test_full_words(void)
                  {MONOID_sum_exact, ALLFOLD_F32, 512 * 2 * 200},   {MONOID_dot_exact, ALLFOLD_F64, 256 * 2 * 200},
                  {MONOID_dot_exact, ALLFOLD_F32, 256 * 4 * 880}};
     for (const auto &c : cases) {
+        if (!tap_wanted("full words: %s of %s", monoids[c.monoid].name, allfold_type_name(c.type)))
+            continue;
         const struct job job = {c.monoid, c.type, c.n, 0, 0, 1, FULL};
         const bool right = fold_job(&job);
         tap_ok(right, "full words: %s of %s", monoids[c.monoid].name, allfold_type_name(c.type));
@@ -517,6 +521,8 @@ static void test_resident(allfold_type type, bool logarithm, allfold_level level
         add_around(&sizes, n);
     int count = 0;
     const char *const label = level == ALLFOLD_LEVEL_EXACT ? ", exact," : "";
+    if (!tap_wanted("%ssoftmax of %s%s without the host or with its orders", logarithm ? "log-" : "", allfold_type_name(type), label))
+        return;
     bool early, right = softmax_prepare(0, &room, &early) == 0 && room.shared_bytes > 0 && room.cache_bytes > 0;
     room = {others * 16 * threads, 1 << 20, 0};
     for (uint64_t n : sizes)
@@ -616,6 +622,8 @@ static void test_rows(allfold_type type, bool logarithm, allfold_level level)
         {2, 2 * stage + each, 0, false, false, false}};
     int count = 0;
     bool right = true;
+    if (!tap_wanted("%ssoftmax of rows of %s, level %d", logarithm ? "log-" : "", allfold_type_name(type), (int)level))
+        return;
     for (const struct rows_case &c : cases) {
         const struct job job = {MONOID_sumexp, type, c.rows * (c.length + c.gap), 0, count % 3 == 1 && c.length <= most ? 1u : 0, 3,
                                 (enum choice)(count % DRAW_COUNT)};
@@ -675,6 +683,8 @@ static void test_softmax(allfold_type x_type, allfold_type y_type, bool logarith
         sizes.merge(sizes_of(16 / x_bytes, (uint64_t)vectors.threads, (uint64_t)vectors.flight, (uint64_t)vectors.blocks));
     int count = 0;
     bool right = true;
+    if (!tap_wanted("%ssoftmax from %s to %s", logarithm ? "log-" : "", allfold_type_name(x_type), allfold_type_name(y_type)))
+        return;
     for (uint64_t n : sizes)
         for (int place = 0; right && place < 5; place++) {
             /* both on boundaries, in place, x or y or both not on one */
