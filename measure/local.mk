@@ -1,6 +1,6 @@
 # What ladder and benchmark measure with: a library of the program's own.
 noinst_LIBRARIES += libmeasure.a
-libmeasure_a_SOURCES = measure/times.c
+libmeasure_a_SOURCES = measure/table.c measure/times.c
 measure_kernels = \
 	measure/ceiling.cu \
 	measure/cub.cu \
@@ -21,4 +21,5 @@ noinst_HEADERS += \
 	measure/gpu.h \
 	measure/launch.cuh \
 	measure/numbers.h \
+	measure/table.h \
 	measure/times.h

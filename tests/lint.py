@@ -65,6 +65,10 @@ def may_use_ladder(path, header):
     return header == "kernels/ladder/ladder.h" and re.match(r"src/cli/commands/ladder[^/]*\.[ch]$", path) is not None
 
 
+def may_use_tables(path, header):
+    return header == "measure/table.h" and path == "src/cli/tables.h"
+
+
 def may_use_bench(path, header):
     return header == "bench/bench.h" and re.match(r"src/cli/commands/bench[^/]*\.[ch]$", path) is not None
 
@@ -129,7 +133,7 @@ def layer_faults(root, path, includes):
             below = ""
         if folder == "src/device/cuda" and target == "kernels/kernels.h":
             continue
-        if may_use_ladder(path, header) or may_use_bench(path, header) or header == "config.h":
+        if may_use_ladder(path, header) or may_use_bench(path, header) or may_use_tables(path, header) or header == "config.h":
             continue
         if path == "src/cli/main.c" and target == "src/cli/commands/commands.h":
             continue  # which passes the table of commands on

@@ -118,7 +118,7 @@ def check_json():
     tap.ok({row["count"] for row in found["results"]} == {500}, "--total: counts are divided among the ranks", found)
     process = alone("bench", "--backend=cpu", "--threads=1", "--count=2^12", "--fold=sum,softmax", "--seconds=0.001")
     tap.ok(process.returncode == 0 and all(word in process.stdout for word in (
-        "sum of 2^12 f32", "softmax of 2^12 f32", "read GB/s", "%read", "hand-over", "correct")) and "WRONG" not in process.stdout,
+        "sum of 2^12 f32", "softmax of 2^12 f32", "read GB/s", "% ceiling", "hand-over", "correct")) and "WRONG" not in process.stdout,
         "the table", shown(process))
 
 

@@ -158,6 +158,7 @@ static cudaError_t start_level(void (*kernel)(struct lines<rows>, int32_t *), st
 }
 
 template <bool rows> struct line_sums {
+    struct experiment *experiment;
     void (*kernel)(struct lines<rows>, int32_t *);
     struct lines<rows> x;
     int32_t *partials[2], *sums; /* of the odd levels and the even ones; of the last */
@@ -190,33 +191,26 @@ static allfold_status job_allocate(struct gpu *gpu, struct line_sums<rows> *job,
     return error->status;
 }
 
-/* Runs the job once from poisoned memory and compares all sums. */
-template <bool rows>
-static allfold_status check(struct experiment *experiment, const struct line_sums<rows> *job,
-                            char why[LADDER_TEXT_BYTES], struct error *error)
+/* All sums of the last start, and the input. */
+template <bool rows> static allfold_status compare(void *argument, char why[TABLE_TEXT_BYTES], struct error *error)
 {
-    struct gpu *const gpu = experiment->gpu;
+    const struct line_sums<rows> *const job = (const struct line_sums<rows> *)argument;
+    struct experiment *const experiment = job->experiment;
     const size_t bytes = (size_t)job->x.count * sizeof(int32_t);
     void *found;
-    if (gpu_host_buffer(gpu, 1, bytes > 0 ? bytes : 1, &found, error) != ALLFOLD_OK
-        || ladder_poison(gpu, error) != ALLFOLD_OK
-        || gpu_check(start<rows>((void *)job, gpu->stream), "starting line sums", error) != ALLFOLD_OK
-        || gpu_fetch(gpu, found, job->sums, bytes, error) != ALLFOLD_OK)
+    if (gpu_host_buffer(experiment->gpu, 1, bytes > 0 ? bytes : 1, &found, error) != ALLFOLD_OK
+        || gpu_fetch(experiment->gpu, found, job->sums, bytes, error) != ALLFOLD_OK)
         return error->status;
     const int32_t *const sums = (const int32_t *)found;
-    for (uint64_t line = 0; line < job->x.count; line++)
-        if (sums[line] != job->expected[line]) {
-            snprintf(why, LADDER_TEXT_BYTES, "%s %llu: found %d, expected %d", rows ? "row" : "column",
+    for (uint64_t line = 0; line < job->x.count && why[0] == '\0'; line++)
+        if (sums[line] != job->expected[line])
+            snprintf(why, TABLE_TEXT_BYTES, "%s %llu: found %d, expected %d", rows ? "row" : "column",
                      (unsigned long long)line, sums[line], job->expected[line]);
-            return ALLFOLD_OK;
-        }
-    return experiment_check_input(experiment, why, error);
+    return experiment_compare_input(experiment, why, error);
 }
 
 /* Sectors that a warp's load touches if its lanes are this many elements apart. */
 static double sectors_of(uint64_t stride) { return stride >= 8 ? 32.0 : (double)(31 * stride / 8 + 1); }
-
-enum { METHOD, PATTERN, SECTORS, REGISTERS, OCCUPANCY, SPEEDUP, TIME };
 
 template <bool rows> struct method {
     const char *name, *pattern;
@@ -225,29 +219,23 @@ template <bool rows> struct method {
 };
 
 template <bool rows>
-static allfold_status measure(struct experiment *experiment, const struct method<rows> *method, struct line_sums<rows> *job,
-                              double *naive, struct error *error)
+static allfold_status measure(const struct method<rows> *method, struct line_sums<rows> *job, struct error *error)
 {
-    char why[LADDER_TEXT_BYTES] = "";
+    struct experiment *const experiment = job->experiment;
+    struct table *const table = experiment->table;
+    const double bytes = (double)(experiment->n + job->x.count) * sizeof(int32_t); /* without what lies between the levels */
+    const struct ladder_work work = {{start<rows>, job}, false, bytes, job, NULL, compare<rows>};
     struct kernel_needs needs;
     job->kernel = method->kernel;
     if (experiment_needs((const void *)method->kernel, 32 * WARPS, 0, &needs, error) != ALLFOLD_OK
-        || check(experiment, job, why, error) != ALLFOLD_OK)
+        || table_row(table, error) != ALLFOLD_OK)
         return error->status;
-    const double bytes = (double)(experiment->n + job->x.count) * sizeof(int32_t); /* without what lies between the levels */
-    struct ladder_cell *const row = ladder_table_row(experiment->table, error);
-    const struct gpu_work work = {start<rows>, job};
-    if (row == NULL || experiment_time(experiment, &work, bytes, row, error) != ALLFOLD_OK)
-        return error->status;
-    experiment_verdict(experiment, row, why);
-    *naive = isnan(*naive) ? row[TIME].number : *naive;
-    snprintf(row[METHOD].text, sizeof row[METHOD].text, "%s", method->name);
-    snprintf(row[PATTERN].text, sizeof row[PATTERN].text, "%s", method->pattern);
-    row[SECTORS].number = sectors_of(method->coalesced ? 1 : rows ? job->x.length : job->x.count);
-    row[REGISTERS].number = needs.registers;
-    row[OCCUPANCY].number = (double)needs.blocks * 32 * WARPS / experiment->gpu->device.threads_per_multiprocessor;
-    row[SPEEDUP].number = *naive / row[TIME].number;
-    return ALLFOLD_OK;
+    table_text(table, COLUMN_METHOD, method->name);
+    table_text(table, COLUMN_PATTERN, method->pattern);
+    table_number(table, COLUMN_SECTORS, sectors_of(method->coalesced ? 1 : rows ? job->x.length : job->x.count));
+    table_number(table, COLUMN_REGISTERS, needs.registers);
+    table_number(table, COLUMN_OCCUPANCY, (double)needs.blocks * 32 * WARPS / experiment->gpu->device.threads_per_multiprocessor);
+    return ladder_runner_measure(&experiment->runner, &work, error);
 }
 
 /* The sums of all rows, or of all columns, by each method. */
@@ -265,7 +253,7 @@ static allfold_status measure_all(struct experiment *experiment, uint64_t row_co
     };
     struct line_sums<rows> job = {};
     void *expected;
-    double naive = NAN;
+    job.experiment = experiment;
     job.x = {experiment->x, rows ? row_count : column_count, rows ? column_count : row_count};
     if (job_allocate(experiment->gpu, &job, error) != ALLFOLD_OK
         || gpu_host_buffer(experiment->gpu, 0, (size_t)u64_max(job.x.count, 1) * sizeof(int32_t), &expected, error)
@@ -275,7 +263,7 @@ static allfold_status measure_all(struct experiment *experiment, uint64_t row_co
     ladder_oracle_line_sums(&lines, (int32_t *)expected);
     job.expected = (const int32_t *)expected;
     for (const struct method<rows> &method : methods)
-        if (measure(experiment, &method, &job, &naive, error) != ALLFOLD_OK)
+        if (measure(&method, &job, error) != ALLFOLD_OK)
             break;
     return error->status;
 }
@@ -290,9 +278,10 @@ static uint64_t root_of(uint64_t n)
     return root;
 }
 
-allfold_status ladder_coalescing(struct gpu *gpu, const struct ladder_request *request, struct ladder_table *table,
-                                     struct error *error)
+allfold_status ladder_coalescing(struct gpu *gpu, const struct ladder_request *request, struct table *table, struct error *error)
 {
+    static const enum table_column columns_of_method[] = {COLUMN_METHOD,    COLUMN_PATTERN,   COLUMN_SECTORS,
+                                                          COLUMN_REGISTERS, COLUMN_OCCUPANCY, COLUMN_OVER_FIRST};
     const uint64_t columns = request->columns > 0 ? request->columns : root_of(request->count);
     const uint64_t rows = columns > 0 ? request->count / columns : 0;
     struct experiment experiment;
@@ -301,19 +290,12 @@ allfold_status ladder_coalescing(struct gpu *gpu, const struct ladder_request *r
                          (unsigned long long)columns, (unsigned long long)request->count);
     snprintf(table->title, sizeof table->title, "%s sums of a matrix of %llu rows and %llu columns, row after row in memory",
              request->part == 0 ? "row" : "column", (unsigned long long)rows, (unsigned long long)columns);
-    ladder_table_column(table, "way", "method", LADDER_TEXT);
-    ladder_table_column(table, "pattern", "pattern", LADDER_TEXT);
-    ladder_table_column(table, "sectors", "sectors a load", LADDER_INTEGER);
-    ladder_table_column(table, "registers", "regs", LADDER_INTEGER);
-    ladder_table_column(table, "occupancy", "occup %", LADDER_PERCENT);
-    ladder_table_column(table, "speedup_first", "x naive", LADDER_TIMES);
+    table_add_columns(table, columns_of_method, sizeof columns_of_method / sizeof *columns_of_method);
     if (experiment_begin(&experiment, gpu, rows * columns, table, error) != ALLFOLD_OK)
         return error->status;
-    experiment_columns(&experiment);
-    snprintf(ladder_table_fact(table, "part", NULL, LADDER_TEXT)->text, LADDER_TEXT_BYTES, "%s sums",
-             request->part == 0 ? "row" : "column");
-    ladder_table_fact(table, "matrix_rows", NULL, LADDER_INTEGER)->number = (double)rows;
-    ladder_table_fact(table, "matrix_columns", NULL, LADDER_INTEGER)->number = (double)columns;
+    snprintf(table_fact(table, COLUMN_FACT_PART)->text, TABLE_TEXT_BYTES, "%s sums", request->part == 0 ? "row" : "column");
+    table_fact(table, COLUMN_FACT_ROWS)->number = (double)rows;
+    table_fact(table, COLUMN_FACT_COLUMNS)->number = (double)columns;
     return request->part == 0 ? measure_all<true>(&experiment, rows, columns, error)
                               : measure_all<false>(&experiment, rows, columns, error);
 }

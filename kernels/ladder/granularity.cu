@@ -48,8 +48,6 @@ template <int elements, int block> static cudaError_t granularity_start(const st
 static const struct rung rungs[] = {GRANULARITY(1), GRANULARITY(2),  GRANULARITY(4),
                                     GRANULARITY(8), GRANULARITY(16), GRANULARITY(32)};
 
-enum { ELEMENTS, BLOCKS, LAUNCHES, REGISTERS, OCCUPANCY };
-
 static allfold_status measure(struct experiment *experiment, const struct ladder_request *request, const struct rung *rung,
                               struct error *error)
 {
@@ -60,35 +58,30 @@ static allfold_status measure(struct experiment *experiment, const struct ladder
         return error->status;
     experiment->partials = (int32_t *)experiment->gpu->buffers[GPU_PARTIALS]; /* planning may have moved them */
     experiment->result = (int32_t *)r.result;
-    struct ladder_cell *const row = ladder_table_row(experiment->table, error);
-    if (row == NULL)
+    struct table *const table = experiment->table;
+    if (table_row(table, error) != ALLFOLD_OK)
         return error->status;
-    row[ELEMENTS].number = rung->elements;
-    row[BLOCKS].number = r.levels[0].blocks;
-    row[LAUNCHES].number = r.launches;
-    row[REGISTERS].number = r.registers;
-    row[OCCUPANCY].number = r.occupancy;
+    table_number(table, COLUMN_ELEMENTS, rung->elements);
+    table_number(table, COLUMN_BLOCKS, r.levels[0].blocks);
+    table_number(table, COLUMN_LAUNCHES, r.launches);
+    table_number(table, COLUMN_REGISTERS, r.registers);
+    table_number(table, COLUMN_OCCUPANCY, r.occupancy);
     const struct gpu_work work = {levels_driver.start, &r};
-    return experiment_row(experiment, &work, row, error);
+    return experiment_measure(experiment, &work, error);
 }
 
-allfold_status ladder_granularity(struct gpu *gpu, const struct ladder_request *request, struct ladder_table *table,
-                                      struct error *error)
+allfold_status ladder_granularity(struct gpu *gpu, const struct ladder_request *request, struct table *table, struct error *error)
 {
+    static const enum table_column columns[] = {COLUMN_ELEMENTS, COLUMN_BLOCKS, COLUMN_LAUNCHES, COLUMN_REGISTERS, COLUMN_OCCUPANCY};
     struct ladder_request sums = *request;
     struct experiment experiment;
     sums.type = ALLFOLD_INT32;
     sums.fold = ALLFOLD_SUM;
     snprintf(table->title, sizeof table->title, "1 to 32 elements a thread, sum of %llu int32, blocks of %d threads",
              (unsigned long long)request->count, request->block);
-    ladder_table_column(table, "elements", "elements a thread", LADDER_INTEGER);
-    ladder_table_column(table, "blocks", "blocks", LADDER_INTEGER);
-    ladder_table_column(table, "launches", "launches", LADDER_INTEGER);
-    ladder_table_column(table, "registers", "regs", LADDER_INTEGER);
-    ladder_table_column(table, "occupancy", "occup %", LADDER_PERCENT);
+    table_add_columns(table, columns, sizeof columns / sizeof *columns);
     if (experiment_begin(&experiment, gpu, request->count, table, error) != ALLFOLD_OK)
         return error->status;
-    experiment_columns(&experiment);
     for (const struct rung &rung : rungs)
         if (measure(&experiment, &sums, &rung, error) != ALLFOLD_OK)
             break;

@@ -140,9 +140,3 @@ allfold_status ladder_poison(struct gpu *gpu, struct error *error)
             gpu_fill(gpu, gpu->buffers[which], LADDER_POISON, gpu->buffer_bytes[which], error);
     return error->status;
 }
-
-void ladder_facts(const struct gpu *gpu, double read_ceiling, struct ladder_table *table)
-{
-    ladder_table_fact(table, "read_ceiling", "read ceiling, measured", LADDER_BANDWIDTH)->number = read_ceiling;
-    ladder_table_fact(table, "datasheet", "datasheet peak", LADDER_BANDWIDTH)->number = gpu->device.datasheet;
-}

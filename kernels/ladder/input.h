@@ -28,6 +28,3 @@ allfold_status ladder_input_logits_changes(struct gpu *gpu, uint64_t n, uint64_t
 
 /* Overwrites what earlier runs left, so that it cannot be found again. */
 allfold_status ladder_poison(struct gpu *gpu, struct error *error);
-
-/* Appends what holds for every table: the GPU, the ceilings. */
-void ladder_facts(const struct gpu *gpu, double read_ceiling, struct ladder_table *table);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "measure/gpu.h"
+#include "measure/table.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -63,59 +64,6 @@ struct ladder_rung_list {
 };
 extern const struct ladder_rung_list ladder_rungs, ladder_softmax_rungs, ladder_row_rungs, ladder_column_rungs;
 
-/* A table has what an experiment found, to be printed in columns or as JSON. Numbers are kept in base units: seconds, bytes a
-   second, and ratios. The format says how they are printed in columns. */
-enum ladder_format {
-    LADDER_TEXT,
-    LADDER_INTEGER,   /* a count */
-    LADDER_NUMBER,    /* three digits */
-    LADDER_SECONDS,   /* shown in us */
-    LADDER_BANDWIDTH, /* bytes a second, shown in GB/s */
-    LADDER_RATE,      /* operations a second, shown in thousands of millions */
-    LADDER_PERCENT,   /* a ratio, shown times 100 */
-    LADDER_TIMES,     /* a ratio, shown as 1.23x */
-    LADDER_VERDICT,   /* 1 correct, 0 wrong: then the text says how */
-};
-
-struct ladder_column {
-    const char *key;     /* in JSON */
-    const char *heading; /* for people; NULL: in JSON only */
-    enum ladder_format format;
-};
-
-#define LADDER_TEXT_BYTES 128
-struct ladder_cell {
-    double number; /* NaN: not known, null in JSON */
-    char text[LADDER_TEXT_BYTES];
-};
-
-#define LADDER_COLUMNS_MAX 24
-#define LADDER_FACTS_MAX 16
-struct ladder_table {
-    char title[160];
-    int fact_count; /* what holds for the whole table: the count, the ceilings */
-    struct ladder_column facts[LADDER_FACTS_MAX];
-    struct ladder_cell fact_cells[LADDER_FACTS_MAX];
-    int column_count;
-    struct ladder_column columns[LADDER_COLUMNS_MAX]; /* the same on every rank, whatever was found */
-    int compared;  /* the column in which ranks' GPUs are compared; -1: none */
-    int row_count; /* the same on every rank */
-    struct ladder_cell *cells; /* row_count * column_count; see ladder_table_row */
-    bool correct;  /* true at first; false: something that ran differed from its oracle. The command then fails */
-};
-
-/* Appends a row of empty cells (NaN, "") and returns its first cell; NULL and an error if memory runs out. Pointers
-   to earlier rows become invalid. ladder_table_verdict writes the verdicts. */
-struct ladder_cell *ladder_table_row(struct ladder_table *table, struct error *error);
-/* Appends a fact and returns its cell. */
-struct ladder_cell *ladder_table_fact(struct ladder_table *table, const char *key, const char *heading,
-                                      enum ladder_format format);
-/* Appends a column and returns its number. All columns must be appended before the first row. */
-int ladder_table_column(struct ladder_table *table, const char *key, const char *heading, enum ladder_format format);
-/* Writes a verdict: correct if why is NULL or empty; otherwise the whole table is marked as not correct. */
-void ladder_table_verdict(struct ladder_table *table, struct ladder_cell *cell, const char *why);
-void ladder_table_free(struct ladder_table *table); /* the rows; the table itself is the caller's */
-
 struct ladder_shape {
     uint64_t rows, columns;
 };
@@ -133,8 +81,7 @@ struct ladder_request {
 };
 
 /* Fills one empty table, on this rank's GPU, with the same columns and as many rows on all ranks. */
-typedef allfold_status ladder_run(struct gpu *gpu, const struct ladder_request *request,
-                                  struct ladder_table *table, struct error *error);
+typedef allfold_status ladder_run(struct gpu *gpu, const struct ladder_request *request, struct table *table, struct error *error);
 
 ladder_run ladder_rungs_run, ladder_softmax_run, ladder_rows_run, ladder_columns_run;
 
@@ -160,9 +107,9 @@ extern const struct ladder_topic ladder_topics[];
 extern const int ladder_topic_count;
 
 /* The table of a check: a row for each rung that is asked for, -1: all of the list. */
-allfold_status ladder_check_begin(const struct ladder_rung_list *rungs, int rung, struct ladder_table *table, struct error *error);
+allfold_status ladder_check_begin(const struct ladder_rung_list *rungs, int rung, struct table *table, struct error *error);
 /* Counts a check of a rung. why: NULL or empty if it was right; of several failures the first is kept. */
-void ladder_check_note(struct ladder_table *table, const struct ladder_rung *rung, const char *why);
+void ladder_check_note(struct table *table, const struct ladder_rung *rung, const char *why);
 
 #ifdef __cplusplus
 }

@@ -2,9 +2,9 @@
 # name below.
 noinst_LIBRARIES += libladder.a
 libladder_a_SOURCES = \
+	kernels/ladder/checks.c \
 	kernels/ladder/oracle.c \
 	kernels/ladder/rung_names.c \
-	kernels/ladder/table.c \
 	kernels/ladder/topics.c
 # One file each: the rungs that are a kernel, in order; tests run them on the host, too (tests/emulation).
 ladder_classic_rungs = \
@@ -46,6 +46,7 @@ ladder_shared = \
 	kernels/ladder/cub.cu \
 	kernels/ladder/input.cu \
 	kernels/ladder/levels.cu \
+	kernels/ladder/runner.cu \
 	kernels/ladder/rungs.cu \
 	kernels/ladder/softmax_ladder.cu
 # The experiments: one file each, and what they share.
@@ -73,5 +74,6 @@ noinst_HEADERS += \
 	kernels/ladder/oracle.h \
 	kernels/ladder/parts.cuh \
 	kernels/ladder/rung.cuh \
+	kernels/ladder/runner.h \
 	kernels/ladder/softmax.h \
 	kernels/ladder/softmax_steps.cuh

@@ -93,8 +93,6 @@ static cudaError_t start(void *argument, cudaStream_t stream)
     return code != cudaSuccess ? code : experiment_finish(e, job->blocks, stream);
 }
 
-enum { SUMS, WANTED, REGISTERS, LOCAL, DYNAMIC, BLOCKS, OCCUPANCY, IN_FLIGHT, LATENCY, TIME, BANDWIDTH = TIME + 3 };
-
 static allfold_status measure(struct experiment *experiment, const struct variant *variant, size_t dynamic_bytes,
                               struct error *error)
 {
@@ -104,20 +102,20 @@ static allfold_status measure(struct experiment *experiment, const struct varian
         return error->status;
     const double in_flight = (double)needs.blocks * BLOCK * sizeof(int4);
     struct job job = {experiment, variant->kernel, (unsigned int)(needs.blocks * device->multiprocessors), dynamic_bytes};
-    struct ladder_cell *const row = ladder_table_row(experiment->table, error);
-    if (row == NULL)
+    struct table *const table = experiment->table;
+    if (table_row(table, error) != ALLFOLD_OK)
         return error->status;
-    row[SUMS].number = variant->sums;
-    row[WANTED].number = variant->blocks;
-    row[REGISTERS].number = needs.registers;
-    row[LOCAL].number = (double)needs.local_bytes;
-    row[DYNAMIC].number = (double)dynamic_bytes;
-    row[BLOCKS].number = needs.blocks;
-    row[OCCUPANCY].number = (double)needs.blocks * BLOCK / device->threads_per_multiprocessor;
-    row[IN_FLIGHT].number = in_flight;
+    table_number(table, COLUMN_SUMS, variant->sums);
+    table_number(table, COLUMN_BLOCKS_WANTED, variant->blocks);
+    table_number(table, COLUMN_REGISTERS, needs.registers);
+    table_number(table, COLUMN_LOCAL_BYTES, (double)needs.local_bytes);
+    table_number(table, COLUMN_DYNAMIC_SHARED, (double)dynamic_bytes);
+    table_number(table, COLUMN_BLOCKS_EACH, needs.blocks);
+    table_number(table, COLUMN_OCCUPANCY, (double)needs.blocks * BLOCK / device->threads_per_multiprocessor);
+    table_number(table, COLUMN_BYTES_IN_FLIGHT, in_flight);
     const struct gpu_work work = {start, &job};
-    if (experiment_row(experiment, &work, row, error) == ALLFOLD_OK)
-        row[LATENCY].number = in_flight * device->multiprocessors / row[BANDWIDTH].number;
+    if (experiment_measure(experiment, &work, error) == ALLFOLD_OK)
+        table_number(table, COLUMN_IN_FLIGHT, in_flight * device->multiprocessors / table_number_of(table, COLUMN_BANDWIDTH));
     return error->status;
 }
 
@@ -171,27 +169,28 @@ static allfold_status measure_cliffs(struct experiment *experiment, struct error
     return ALLFOLD_OK;
 }
 
-allfold_status ladder_occupancy(struct gpu *gpu, const struct ladder_request *request, struct ladder_table *table,
-                                struct error *error)
+allfold_status ladder_occupancy(struct gpu *gpu, const struct ladder_request *request, struct table *table, struct error *error)
 {
+    static const enum table_column columns[] = {COLUMN_SUMS,          COLUMN_BLOCKS_WANTED, COLUMN_REGISTERS,
+                                                COLUMN_LOCAL_BYTES,   COLUMN_DYNAMIC_SHARED, COLUMN_BLOCKS_EACH,
+                                                COLUMN_OCCUPANCY,     COLUMN_BYTES_IN_FLIGHT, COLUMN_IN_FLIGHT};
     static const char *const parts[] = {"registers", "register caps", "shared memory"};
     struct experiment experiment;
     snprintf(table->title, sizeof table->title,
              "occupancy, %s: sum of %llu int32, blocks of %d threads, 16 bytes in flight a thread", parts[request->part],
              (unsigned long long)request->count, BLOCK);
-    ladder_table_column(table, "sums", request->part < 2 ? "sums a thread" : NULL, LADDER_INTEGER);
-    ladder_table_column(table, "blocks_wanted", request->part == 1 ? "blocks wanted" : NULL, LADDER_INTEGER);
-    ladder_table_column(table, "registers", "regs", LADDER_INTEGER);
-    ladder_table_column(table, "local_bytes", request->part == 1 ? "local bytes" : NULL, LADDER_INTEGER);
-    ladder_table_column(table, "dynamic_shared_bytes", request->part == 2 ? "shared bytes" : NULL, LADDER_INTEGER);
-    ladder_table_column(table, "blocks", "blocks/SM", LADDER_INTEGER);
-    ladder_table_column(table, "occupancy", "occup %", LADDER_PERCENT);
-    ladder_table_column(table, "bytes_in_flight", "bytes in flight/SM", LADDER_INTEGER);
-    ladder_table_column(table, "seconds_in_flight", "in flight us", LADDER_SECONDS);
+    table_add_columns(table, columns, sizeof columns / sizeof *columns);
+    if (request->part != 2)
+        table_hide(table, COLUMN_DYNAMIC_SHARED);
+    else
+        table_hide(table, COLUMN_SUMS);
+    if (request->part != 1) {
+        table_hide(table, COLUMN_BLOCKS_WANTED);
+        table_hide(table, COLUMN_LOCAL_BYTES);
+    }
     if (experiment_begin(&experiment, gpu, request->count, table, error) != ALLFOLD_OK)
         return error->status;
-    experiment_columns(&experiment);
-    snprintf(ladder_table_fact(table, "part", NULL, LADDER_TEXT)->text, LADDER_TEXT_BYTES, "%s", parts[request->part]);
+    snprintf(table_fact(table, COLUMN_FACT_PART)->text, TABLE_TEXT_BYTES, "%s", parts[request->part]);
     return request->part == 0   ? measure_all(&experiment, by_registers, error)
            : request->part == 1 ? measure_all(&experiment, by_cap, error)
                                 : measure_cliffs(&experiment, error);

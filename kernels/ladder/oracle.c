@@ -180,7 +180,7 @@ void ladder_oracle_logits(uint64_t n, struct ladder_logits *logits)
 }
 
 void ladder_oracle_softmax(const struct ladder_logits *logits, const float *y, const struct ladder_allowed *allowed,
-                           double *worst, char why[LADDER_TEXT_BYTES])
+                           double *worst, char why[TABLE_TEXT_BYTES])
 {
     const uint64_t n = logits->n, peak = logits->peak;
     const double max = logits->max, sum = logits->sum;
@@ -197,6 +197,6 @@ void ladder_oracle_softmax(const struct ladder_logits *logits, const float *y, c
         }
     *worst = wrong == UINT64_MAX || isfinite(y[wrong]) ? largest : NAN;
     if (wrong != UINT64_MAX)
-        snprintf(why, LADDER_TEXT_BYTES, "element %" PRIu64 ": found %.9g, expected %.9g", wrong, (double)y[wrong],
+        snprintf(why, TABLE_TEXT_BYTES, "element %" PRIu64 ": found %.9g, expected %.9g", wrong, (double)y[wrong],
                  exp(logit(wrong, peak) - max) / sum);
 }

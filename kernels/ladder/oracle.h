@@ -66,4 +66,4 @@ struct ladder_allowed {
     double units, units_below; /* in any case; for each unit that x lies below the maximum (a difference rounded to f32 costs that) */
 };
 void ladder_oracle_softmax(const struct ladder_logits *logits, const float *y, const struct ladder_allowed *allowed,
-                           double *worst, char why[LADDER_TEXT_BYTES]);
+                           double *worst, char why[TABLE_TEXT_BYTES]);

@@ -86,8 +86,6 @@ static cudaError_t start(void *argument, cudaStream_t stream)
     return code != cudaSuccess ? code : experiment_finish(e, job->blocks, stream);
 }
 
-enum { THREAD_COUNT, LOADS, LOAD_BYTES, IN_FLIGHT, LATENCY, TIME, BANDWIDTH = TIME + 3 };
-
 /* If the threads do not fit, because of their registers, the row has only its parameters. */
 static allfold_status measure(struct experiment *experiment, const struct variant *variant, int size, struct error *error)
 {
@@ -99,35 +97,31 @@ static allfold_status measure(struct experiment *experiment, const struct varian
     struct kernel_needs needs;
     if (experiment_needs((const void *)job.kernel, block, 0, &needs, error) != ALLFOLD_OK)
         return error->status;
-    struct ladder_cell *const row = ladder_table_row(experiment->table, error);
-    if (row == NULL)
+    struct table *const table = experiment->table;
+    if (table_row(table, error) != ALLFOLD_OK)
         return error->status;
-    row[THREAD_COUNT].number = threads;
-    row[LOADS].number = variant->loads;
-    row[LOAD_BYTES].number = variant->load_bytes;
-    row[IN_FLIGHT].number = in_flight;
+    table_number(table, COLUMN_THREADS_EACH, threads);
+    table_number(table, COLUMN_LOADS, variant->loads);
+    table_number(table, COLUMN_LOAD_BYTES, variant->load_bytes);
+    table_number(table, COLUMN_BYTES_IN_FLIGHT, in_flight);
     if (needs.blocks * block < threads)
         return ALLFOLD_OK;
     const struct gpu_work work = {start, &job};
-    if (experiment_row(experiment, &work, row, error) == ALLFOLD_OK)
-        row[LATENCY].number = in_flight * multiprocessors / row[BANDWIDTH].number;
+    if (experiment_measure(experiment, &work, error) == ALLFOLD_OK)
+        table_number(table, COLUMN_IN_FLIGHT, in_flight * multiprocessors / table_number_of(table, COLUMN_BANDWIDTH));
     return error->status;
 }
 
-allfold_status ladder_parallelism(struct gpu *gpu, const struct ladder_request *request, struct ladder_table *table,
-                                      struct error *error)
+allfold_status ladder_parallelism(struct gpu *gpu, const struct ladder_request *request, struct table *table, struct error *error)
 {
+    static const enum table_column columns[] = {COLUMN_THREADS_EACH, COLUMN_LOADS, COLUMN_LOAD_BYTES, COLUMN_BYTES_IN_FLIGHT,
+                                                COLUMN_IN_FLIGHT};
     struct experiment experiment;
     snprintf(table->title, sizeof table->title, "bandwidth against bytes in flight, sum of %llu int32",
              (unsigned long long)request->count);
-    ladder_table_column(table, "threads", "threads/SM", LADDER_INTEGER);
-    ladder_table_column(table, "loads", "loads a thread", LADDER_INTEGER);
-    ladder_table_column(table, "load_bytes", "bytes a load", LADDER_INTEGER);
-    ladder_table_column(table, "bytes_in_flight", "bytes in flight/SM", LADDER_INTEGER);
-    ladder_table_column(table, "seconds_in_flight", "in flight us", LADDER_SECONDS);
+    table_add_columns(table, columns, sizeof columns / sizeof *columns);
     if (experiment_begin(&experiment, gpu, request->count, table, error) != ALLFOLD_OK)
         return error->status;
-    experiment_columns(&experiment);
     for (const struct variant &variant : variants)
         for (int size = 0; size < (int)(sizeof THREADS / sizeof *THREADS); size++)
             if (measure(&experiment, &variant, size, error) != ALLFOLD_OK)

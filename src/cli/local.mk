@@ -52,6 +52,8 @@ allfold_SOURCES = \
 	src/cli/start.h \
 	src/cli/suggest.c \
 	src/cli/suggest.h \
+	src/cli/tables.c \
+	src/cli/tables.h \
 	src/cli/text.c \
 	src/cli/text.h
 allfold_LINK = $(LINK) -Wl,--dynamic-list=$(srcdir)/src/cli/environment.list

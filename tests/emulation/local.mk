@@ -55,7 +55,8 @@ tests_emulation_test_ladder_LDADD = \
 tests_emulation_test_ladder_LINK = $(EMULATION_LINK)
 emulated_experiments = $(addprefix tests/emulation/,$(ladder_experiments:.cu=.o) $(ladder_line_rungs:.cu=.o)) \
 	tests/emulation/kernels/ladder/input.o \
-	tests/emulation/kernels/ladder/levels.o
+	tests/emulation/kernels/ladder/levels.o \
+	tests/emulation/kernels/ladder/runner.o
 tests_emulation_test_experiments_SOURCES =
 tests_emulation_test_experiments_LDADD = \
 	tests/emulation/emulation.o \
@@ -64,7 +65,7 @@ tests_emulation_test_experiments_LDADD = \
 	$(emulated_kernels) \
 	tests/emulation/shared_end.o \
 	tests/emulation/kernels/ladder/oracle.o \
-	libladder.a libfiles.a libcore.a -lm
+	libladder.a libmeasure.a libfiles.a libcore.a -lm
 tests_emulation_test_experiments_LINK = $(EMULATION_LINK)
 
 # The whole program with the CUDA backend's own sources on devices that stand in for GPUs: standin/cuda_runtime_api.h.
@@ -75,7 +76,7 @@ standin_objects = \
 	$(patsubst src/%.c,tests/emulation/standin/%.o,$(cuda_backend)) \
 	$(addprefix tests/emulation/standin/,$(filter kernels/%.o,$(libladder_a_SOURCES:.c=.o))) \
 	$(addprefix tests/emulation/standin/,$(filter bench/%.o,$(libbench_a_SOURCES:.c=.o))) \
-	tests/emulation/standin/measure/absent.o tests/emulation/standin/measure/times.o
+	$(addprefix tests/emulation/standin/measure/,absent.o table.o times.o)
 tests_emulation_allfold_LDADD = \
 	tests/emulation/emulation.o \
 	$(emulated_kernels) \

@@ -52,6 +52,7 @@ allfold_status gpu_time(struct gpu *gpu, const struct gpu_work *work, struct tim
     *timing = {1.0, 1.0, 1.0, 1};
     return gpu_check(work->start(work->argument, gpu->stream), "starting what is measured", error);
 }
+allfold_status host_time(const struct gpu_work *, struct timing *, struct error *) { abort(); } /* no experiment runs on the host */
 allfold_status gpu_read_ceiling(struct gpu *, const void *, uint64_t, double *bytes_per_second, struct error *)
 {
     *bytes_per_second = 1e9;
@@ -70,24 +71,23 @@ static void ladder_empty(struct gpu *gpu)
 static int run(ladder_run *experiment, const struct ladder_request *request, char why[400])
 {
     struct gpu gpu = {};
-    struct ladder_table table = {};
+    struct table table = {};
     struct error error = {};
     int rows = -1;
     gpu.device.multiprocessors = 3;
     gpu.device.threads_per_multiprocessor = 2048;
     gpu.device.datasheet = 2e9;
-    table.correct = true;
-    table.compared = -1;
     if (experiment(&gpu, request, &table, &error) != ALLFOLD_OK)
         snprintf(why, 400, "%.390s", error.text);
-    else if (!table.correct)
-        for (int i = 0; i < table.row_count * table.column_count; i++) {
-            if (table.columns[i % table.column_count].format == LADDER_VERDICT && table.cells[i].number == 0.0)
-                snprintf(why, 400, "row %d: %s", i / table.column_count, table.cells[i].text);
+    else if (table.is_wrong)
+        for (int i = 0; i < table.row_count; i++) {
+            const struct table_cell *const verdict = table_cell(&table, i, COLUMN_CORRECT);
+            if (verdict->number == 0.0)
+                snprintf(why, 400, "row %d: %s", i, verdict->text);
         }
     else
         rows = table.row_count;
-    ladder_table_free(&table);
+    table_free(&table);
     ladder_empty(&gpu);
     return rows;
 }
@@ -131,7 +131,7 @@ static void test_lines(const char *name, ladder_run *timed, ladder_run *checked,
                   {2, 4096}, {3, 4097}, {8, 128}, {129, 256}, {1024, 24}, {1025, 130}, {1, 16385}, {6, 16500}};
     const bool rows = rungs == &ladder_row_rungs;
     struct ladder_request request = plain;
-    struct ladder_table table = {};
+    struct table table = {};
     struct error error = {};
     char why[400] = "";
     uint64_t order = 0;
@@ -151,12 +151,11 @@ static void test_lines(const char *name, ladder_run *timed, ladder_run *checked,
     tap_ok(right, "%s, every rung and shape", name);
     struct gpu gpu = {};
     gpu.device.multiprocessors = 3;
-    table.correct = true;
     request.rung = rungs->count - 2;
     ladder_check_begin(rungs, request.rung, &table, &error);
-    tap_ok(checked(&gpu, &request, &table, &error) == ALLFOLD_OK && table.row_count == 1 && table.correct && table.cells[1].number == 1.0,
+    tap_ok(checked(&gpu, &request, &table, &error) == ALLFOLD_OK && table.row_count == 1 && !table.is_wrong && table.cells[1].number == 1.0,
            "%s, one rung, checked", name);
-    ladder_table_free(&table);
+    table_free(&table);
     ladder_empty(&gpu);
 }
 

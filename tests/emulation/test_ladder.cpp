@@ -167,7 +167,7 @@ static bool softmax_right(const struct softmax_rung *rung, uint64_t n)
     float *const x = (float *)elements_of(ALLFOLD_F32, n, LADDER_LOGITS);
     float *const copy = (float *)elements_of(ALLFOLD_F32, n, LADDER_LOGITS);
     struct ladder_logits logits;
-    char why[LADDER_TEXT_BYTES] = "";
+    char why[TABLE_TEXT_BYTES] = "";
     double worst;
     ladder_oracle_logits(n, &logits);
     job.x = x;

@@ -310,7 +310,9 @@ static void conclude(struct session *session, const struct plan *plan, struct js
                      struct bench_report *report)
 {
     struct error *const error = &session->error;
-    if (report->wrong[0] != '\0')
+    if (report->error.status != ALLFOLD_OK)
+        *error = report->error;
+    else if (report->wrong[0] != '\0')
         error_set(error, ALLFOLD_DEVICE_ERROR, "wrong: %s", report->wrong);
     else if (baseline != NULL)
         bench_baseline_compare(baseline, plan->tolerance, report, error);

@@ -3,9 +3,11 @@
 
 #include "cli/number.h"
 #include "cli/report.h"
+#include "cli/tables.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool for_people(const struct bench_report *report) { return !report->session->settings->json; }
@@ -33,57 +35,77 @@ void bench_report_begin(struct bench_report *report, const struct session *sessi
 
 /* ---- the machines */
 
-static struct json_object *machine_json(const struct bench_facts *facts, int rank, const struct bench_illness *ill)
+/* What is slow of a machine, for people; empty if nothing is. */
+static void slow_text(const struct bench_illness *ill, char text[TABLE_TEXT_BYTES])
 {
-    struct json_object *object = json_object_new_object(), *slow = json_object_new_array();
-    json_object_object_add(object, "rank", json_object_new_int(rank));
-    add_text(object, "host", facts->host);
-    add_text(object, "device", facts->device);
-    json_object_object_add(object, "uuid", facts->uuid[0] != '\0' ? report_string(facts->uuid) : NULL);
-    json_object_object_add(object, "index", json_object_new_int(facts->index));
-    json_object_object_add(object, "threads", json_object_new_int(facts->threads));
-    json_object_object_add(object, "multiprocessors", json_object_new_int(facts->multiprocessors));
-    json_object_object_add(object, "cuda_driver", json_object_new_int(facts->driver));
-    json_object_object_add(object, "cuda_runtime", json_object_new_int(facts->runtime));
-    json_object_object_add(object, "memory", json_object_new_uint64(facts->memory));
-    json_object_object_add(object, "l2", json_object_new_uint64(facts->l2));
-    json_object_object_add(object, "ceiling_bytes", json_object_new_uint64(facts->ceiling_bytes));
-    add_number(object, "datasheet", facts->datasheet);
-    add_number(object, "read", facts->read);
-    add_number(object, "copy", facts->copy);
-    add_number(object, "link_in", facts->link_in);
-    add_number(object, "link_out", facts->link_out);
-    add_number(object, "launch", facts->launch);
-    add_number(object, "message", facts->message);
+    int length = 0;
+    text[0] = '\0';
     for (int i = 0; i < BENCH_HEALTH_FACTS; i++)
         if (ill->slow[i])
-            json_object_array_add(slow, json_object_new_string(bench_health_names[i]));
-    json_object_object_add(object, "slow", slow);
-    return object;
+            length += snprintf(text + length, (size_t)(TABLE_TEXT_BYTES - length), "%s %s, %.2f", length == 0 ? "SLOW" : ";",
+                               bench_health_names[i], ill->of_median[i]);
+    if (length > 0)
+        snprintf(text + length, (size_t)(TABLE_TEXT_BYTES - length), " of the ranks' median");
 }
 
-/* A number in a unit, or a dash. */
-static struct number_text in_unit(double number, double unit, const char *format)
+static void fill_machine(struct table *table, const struct bench_facts *facts, int rank, const struct bench_illness *ill)
 {
-    struct number_text t = {"-"};
-    if (isfinite(number))
-        snprintf(t.text, sizeof t.text, format, number / unit);
-    return t;
+    char place[TABLE_TEXT_BYTES], slow[TABLE_TEXT_BYTES];
+    snprintf(place, sizeof place, "%.60s on %.60s", facts->uuid[0] != '\0' ? facts->uuid : facts->device, facts->host);
+    slow_text(ill, slow);
+    table_number(table, COLUMN_RANK, rank);
+    table_text(table, COLUMN_HOST, facts->host);
+    table_text(table, COLUMN_DEVICE, facts->device);
+    table_text(table, COLUMN_UUID, facts->uuid);
+    table_number(table, COLUMN_INDEX, facts->index);
+    table_number(table, COLUMN_HOST_THREADS, facts->threads);
+    table_number(table, COLUMN_MULTIPROCESSORS, facts->multiprocessors);
+    table_number(table, COLUMN_DRIVER, facts->driver);
+    table_number(table, COLUMN_RUNTIME, facts->runtime);
+    table_number(table, COLUMN_MEMORY, (double)facts->memory);
+    table_number(table, COLUMN_L2, (double)facts->l2);
+    table_number(table, COLUMN_CEILING_BYTES, (double)facts->ceiling_bytes);
+    table_number(table, COLUMN_SHEET, facts->datasheet);
+    table_number(table, COLUMN_READ, facts->read);
+    table_number(table, COLUMN_COPY, facts->copy);
+    table_number(table, COLUMN_LINK_IN, facts->link_in);
+    table_number(table, COLUMN_LINK_OUT, facts->link_out);
+    table_number(table, COLUMN_LAUNCH, facts->launch);
+    table_number(table, COLUMN_MESSAGE, facts->message);
+    table_text(table, COLUMN_PLACE, place);
+    table_text(table, COLUMN_SLOW, slow);
 }
 
-static void print_machine(const struct bench_facts *facts, int rank, const struct bench_illness *ill)
+static struct table machines_table(struct bench_report *report, const struct bench_facts *facts, int ranks, const struct bench_illness *ills)
 {
-    printf("  %4d %9s %9s %9s %9s %8s %8s  %s on %s", rank, in_unit(facts->read, 1e9, "%.1f").text,
-           in_unit(facts->copy, 1e9, "%.1f").text, in_unit(facts->link_in, 1e9, "%.1f").text,
-           in_unit(facts->link_out, 1e9, "%.1f").text, in_unit(facts->launch, 1e-6, "%.2f").text,
-           in_unit(facts->message, 1e-6, "%.2f").text, facts->uuid[0] != '\0' ? facts->uuid : facts->device, facts->host);
-    for (int i = 0; i < BENCH_HEALTH_FACTS; i++)
-        if (ill->slow[i])
-            printf("  SLOW %s, %.2f of the ranks' median", bench_health_names[i], ill->of_median[i]);
-    putchar('\n');
+    static const enum table_column columns[] = {
+        COLUMN_RANK, COLUMN_HOST, COLUMN_DEVICE, COLUMN_UUID, COLUMN_INDEX, COLUMN_HOST_THREADS, COLUMN_MULTIPROCESSORS, COLUMN_DRIVER,
+        COLUMN_RUNTIME, COLUMN_MEMORY, COLUMN_L2, COLUMN_CEILING_BYTES, COLUMN_SHEET, COLUMN_READ, COLUMN_COPY, COLUMN_LINK_IN,
+        COLUMN_LINK_OUT, COLUMN_LAUNCH, COLUMN_MESSAGE, COLUMN_PLACE, COLUMN_SLOW,
+    };
+    struct table table = {0};
+    table_add_columns(&table, columns, sizeof columns / sizeof *columns);
+    for (int rank = 0; rank < ranks && table_row(&table, &report->error) == ALLFOLD_OK; rank++)
+        fill_machine(&table, &facts[rank], rank, &ills[rank]);
+    return table;
 }
 
-static void print_machines(const struct bench_facts *facts, int ranks, const struct bench_illness *ills)
+static struct json_object *machines_json(const struct table *table, const struct bench_illness *ills)
+{
+    struct json_object *const machines = json_object_new_array();
+    for (int rank = 0; rank < table->row_count; rank++) {
+        struct json_object *const object = json_object_new_object(), *const slow = json_object_new_array();
+        table_add_row(object, table, rank);
+        for (int i = 0; i < BENCH_HEALTH_FACTS; i++)
+            if (ills[rank].slow[i])
+                json_object_array_add(slow, json_object_new_string(bench_health_names[i]));
+        json_object_object_add(object, "slow", slow);
+        json_object_array_add(machines, object);
+    }
+    return machines;
+}
+
+static void print_machines(const struct bench_facts *facts, int ranks, const struct table *table)
 {
     printf("\n%d rank%s of %s", ranks, ranks == 1 ? "" : "s", facts->device);
     if (facts->multiprocessors > 0)
@@ -94,9 +116,7 @@ static void print_machines(const struct bench_facts *facts, int ranks, const str
     if (!isnan(facts->datasheet))
         printf(", datasheet %.1f GB/s", facts->datasheet / 1e9);
     printf("; ceilings over %s:\n", number_bytes((double)facts->ceiling_bytes).text);
-    printf("  rank read GB/s copy GB/s  to dev. from dev. launch us  next us\n");
-    for (int i = 0; i < ranks; i++)
-        print_machine(&facts[i], i, &ills[i]);
+    table_print_rows(table, true);
 }
 
 static void note_slow(struct bench_report *report, const struct bench_facts *facts, int ranks,
@@ -112,21 +132,23 @@ static void note_slow(struct bench_report *report, const struct bench_facts *fac
 
 void bench_report_ranks(struct bench_report *report, const struct bench_facts *facts, int ranks)
 {
-    struct json_object *survey = json_object_new_object(), *machines = json_object_new_array();
     struct bench_illness *const ills = calloc((size_t)ranks, sizeof *ills);
     report->facts = facts;
-    json_object_object_add(survey, "ranks", json_object_new_int(ranks));
-    json_object_object_add(survey, "machines", machines);
-    json_object_array_add(json_object_object_get(report->object, "surveys"), survey);
-    if (ills == NULL)
+    if (ills == NULL) {
+        error_set(&report->error, ALLFOLD_NO_MEMORY, "no memory for a survey of %d ranks", ranks);
         return;
+    }
     const double asked = report->session->settings->bench.slow;
     bench_health(facts, ranks, asked > 0.0 ? asked / 100.0 : BENCH_HEALTH_RATE, ills);
-    for (int i = 0; i < ranks; i++)
-        json_object_array_add(machines, machine_json(&facts[i], i, &ills[i]));
+    struct table table = machines_table(report, facts, ranks, ills);
+    struct json_object *const survey = json_object_new_object();
+    json_object_object_add(survey, "ranks", json_object_new_int(ranks));
+    json_object_object_add(survey, "machines", machines_json(&table, ills));
+    json_object_array_add(json_object_object_get(report->object, "surveys"), survey);
     note_slow(report, facts, ranks, ills);
     if (for_people(report) && !report->session->settings->quiet)
-        print_machines(facts, ranks, ills);
+        print_machines(facts, ranks, &table);
+    table_free(&table);
     free(ills);
 }
 
@@ -158,8 +180,6 @@ static struct split split_of(const struct bench_row *rows, int count)
                           seconds[BENCH_HOST] - seconds[BENCH_PARTIAL] - seconds[BENCH_EXCHANGE]};
 }
 
-static double rate_of(const struct bench_row *row) { return row->bytes > 0.0 ? row->bytes / times_of(row)->median : NAN; }
-
 static void note_wrong(struct bench_report *report, const struct bench_case *task, const struct bench_row *row, int ranks)
 {
     for (int rank = 0; rank < ranks; rank++)
@@ -169,12 +189,13 @@ static void note_wrong(struct bench_report *report, const struct bench_case *tas
                      rank, row->measured[rank].wrong);
 }
 
-static bool is_correct(const struct bench_row *row, int ranks)
+/* How a row is wrong on the first rank on which it is; empty if it is right on all. */
+static const char *wrong_of(const struct bench_row *row, int ranks)
 {
     for (int rank = 0; rank < ranks; rank++)
         if (!row->measured[rank].correct)
-            return false;
-    return true;
+            return row->measured[rank].wrong;
+    return "";
 }
 
 /* The array's, of which the second dimension is folded; null for a whole array. */
@@ -189,12 +210,9 @@ static struct json_object *shape_json(const struct bench_shape *shape)
     return extents;
 }
 
-static struct json_object *row_json(const struct bench_report *report, const struct bench_case *task, int ranks,
-                                    const struct bench_row *row)
+/* What holds for all rows of a case. */
+static void add_case(struct json_object *object, const struct bench_case *task, int ranks)
 {
-    const struct timing *const times = times_of(row);
-    const struct bench_facts *const facts = &report->facts[row->slowest];
-    struct json_object *object = json_object_new_object(), *medians = json_object_new_array();
     add_text(object, "fold", task->subject->name);
     add_text(object, "dtype", allfold_type_name(task->type));
     json_object_object_add(object, "count", json_object_new_uint64(task->count));
@@ -203,25 +221,47 @@ static struct json_object *row_json(const struct bench_report *report, const str
     json_object_object_add(object, "ranks", json_object_new_int(ranks));
     add_text(object, "data", bench_place_names[task->place]);
     add_text(object, "caches", task->warm ? "warm" : "cleared");
-    add_text(object, "peer", row->peer);
-    add_text(object, "timing_point", bench_timing_point_names[row->timing_point]);
-    json_object_object_add(object, "runs", json_object_new_int(times->runs));
-    add_number(object, "seconds", times->median);
-    add_number(object, "seconds_p10", times->p10);
-    add_number(object, "seconds_p99", times->p99);
-    json_object_object_add(object, "slowest_rank", json_object_new_int(row->slowest));
+}
+
+/* own: allfold's median at the same timing point; NaN: there is none. */
+static void fill_row(struct table *table, const struct bench_row *row, int ranks, const struct bench_facts *facts, double own)
+{
+    const struct timing *const times = times_of(row);
+    const struct table_speed speed = {row->bytes > 0.0 ? row->bytes : NAN, facts->read, facts->datasheet};
+    table_times(table, times, &speed);
+    table_text(table, COLUMN_PEER, row->peer);
+    table_text(table, COLUMN_TIMING_POINT, bench_timing_point_names[row->timing_point]);
+    table_number(table, COLUMN_SLOWEST_RANK, row->slowest);
+    table_number(table, COLUMN_BYTES, speed.bytes);
+    table_number(table, COLUMN_FLOOR, row->floor > 0.0 ? row->floor : NAN);
+    table_number(table, COLUMN_OF_FLOOR, row->floor > 0.0 ? row->floor / times->median : NAN);
+    if (strcmp(row->peer, "allfold") != 0)
+        table_number(table, COLUMN_OF_ALLFOLD, times->median / own);
+    if (row->measured[0].checked)
+        table_verdict(table, table->row_count - 1, wrong_of(row, ranks));
+}
+
+static struct table case_table(struct bench_report *report, int ranks, const struct bench_row *rows, int count)
+{
+    static const enum table_column columns[] = {
+        COLUMN_PEER, COLUMN_TIMING_POINT, COLUMN_RUNS, COLUMN_SECONDS, COLUMN_P10, COLUMN_P99, COLUMN_BYTES, COLUMN_BANDWIDTH,
+        COLUMN_OF_CEILING, COLUMN_OF_DATASHEET, COLUMN_FLOOR, COLUMN_OF_FLOOR, COLUMN_OF_ALLFOLD, COLUMN_SLOWEST_RANK, COLUMN_CORRECT,
+    };
+    struct table table = {0};
+    table_add_columns(&table, columns, sizeof columns / sizeof *columns);
+    for (int i = 0; i < count && table_row(&table, &report->error) == ALLFOLD_OK; i++) {
+        const struct bench_row *const own = find(rows, count, "allfold", rows[i].timing_point);
+        fill_row(&table, &rows[i], ranks, &report->facts[rows[i].slowest], own != NULL ? times_of(own)->median : NAN);
+    }
+    return table;
+}
+
+static struct json_object *medians_json(const struct bench_row *row, int ranks)
+{
+    struct json_object *const medians = json_object_new_array();
     for (int rank = 0; rank < ranks; rank++)
         json_object_array_add(medians, report_measured(row->measured[rank].times.median));
-    json_object_object_add(object, "seconds_by_rank", medians);
-    json_object_object_add(object, "bytes", row->bytes > 0.0 ? json_object_new_uint64((uint64_t)row->bytes) : NULL);
-    add_number(object, "bytes_per_second", rate_of(row));
-    add_number(object, "of_read_ceiling", rate_of(row) / facts->read);
-    add_number(object, "of_datasheet", rate_of(row) / facts->datasheet);
-    add_number(object, "floor_seconds", row->floor > 0.0 ? row->floor : NAN);
-    add_number(object, "of_floor", row->floor > 0.0 ? row->floor / times->median : NAN);
-    json_object_object_add(object, "correct",
-                           row->measured[0].checked ? json_object_new_boolean(is_correct(row, ranks)) : NULL);
-    return object;
+    return medians;
 }
 
 static void add_split(struct json_object *object, const struct split *split)
@@ -244,19 +284,6 @@ static struct number_text count_text(uint64_t count)
     return t;
 }
 
-static void print_row(const struct bench_report *report, int ranks, const struct bench_row *row, double own)
-{
-    const struct timing *const times = times_of(row);
-    const struct bench_facts *const facts = &report->facts[row->slowest];
-    const bool ours = strcmp(row->peer, "allfold") == 0;
-    printf("  %-13s %-12s %10.2f %10.2f %10.2f %8s %6s %6s %6s %8s %5d  %s\n", row->peer, bench_timing_point_names[row->timing_point],
-           times->median * 1e6, times->p10 * 1e6, times->p99 * 1e6, in_unit(rate_of(row), 1e9, "%.1f").text,
-           in_unit(rate_of(row) / facts->read, 0.01, "%.1f").text, in_unit(rate_of(row) / facts->datasheet, 0.01, "%.1f").text,
-           in_unit(row->floor > 0.0 ? row->floor / times->median : NAN, 0.01, "%.1f").text,
-           ours ? "" : in_unit(times->median / own, 1.0, "%.2fx").text, row->slowest,
-           !row->measured[0].checked ? "" : is_correct(row, ranks) ? "correct" : "WRONG");
-}
-
 static void print_case_name(const struct bench_case *task, int ranks)
 {
     const struct bench_shape *const shape = &task->shape;
@@ -274,21 +301,11 @@ static void print_case_name(const struct bench_case *task, int ranks)
            task->warm ? ", caches warm" : "");
 }
 
-static void print_case(const struct bench_report *report, const struct bench_case *task, int ranks,
-                       const struct bench_row *rows, int count)
+static void print_split(const struct split *split)
 {
-    print_case_name(task, ranks);
-    if (!report->session->settings->quiet)
-        printf("  %-13s %-12s %10s %10s %10s %8s %6s %6s %6s %8s %5s\n", "peer", "timing point", "us", "p10", "p99", "GB/s",
-               "%read", "%sheet", "%floor", "/allfold", "rank");
-    for (int i = 0; i < count; i++) {
-        const struct bench_row *const own = find(rows, count, "allfold", rows[i].timing_point);
-        print_row(report, ranks, &rows[i], own != NULL ? times_of(own)->median : NAN);
-    }
-    const struct split split = split_of(rows, count);
-    if (!isnan(split.rest))
-        printf("  allfold, host: kernel %.2f, hand-over %.2f, exchange %.2f, rest %.2f us\n", split.kernel * 1e6,
-               split.hand_over * 1e6, split.exchange * 1e6, split.rest * 1e6);
+    if (!isnan(split->rest))
+        printf("  allfold, host: kernel %.2f, hand-over %.2f, exchange %.2f, rest %.2f us\n", split->kernel * 1e6,
+               split->hand_over * 1e6, split->exchange * 1e6, split->rest * 1e6);
     fflush(stdout);
 }
 
@@ -297,15 +314,23 @@ void bench_report_case(struct bench_report *report, const struct bench_case *tas
 {
     struct json_object *const results = json_object_object_get(report->object, "results");
     const struct split split = split_of(rows, row_count);
-    for (int i = 0; i < row_count; i++) {
-        struct json_object *const object = row_json(report, task, ranks, &rows[i]);
+    struct table table = case_table(report, ranks, rows, row_count);
+    for (int i = 0; i < table.row_count; i++) {
+        struct json_object *const object = json_object_new_object();
+        add_case(object, task, ranks);
+        table_add_row(object, &table, i);
+        json_object_object_add(object, "seconds_by_rank", medians_json(&rows[i], ranks));
         if (rows[i].timing_point == BENCH_HOST && strcmp(rows[i].peer, "allfold") == 0 && !isnan(split.rest))
             add_split(object, &split);
         json_object_array_add(results, object);
         note_wrong(report, task, &rows[i], ranks);
     }
-    if (for_people(report))
-        print_case(report, task, ranks, rows, row_count);
+    if (for_people(report)) {
+        print_case_name(task, ranks);
+        table_print_rows(&table, !report->session->settings->quiet);
+        print_split(&split);
+    }
+    table_free(&table);
 }
 
 void bench_report_end(struct bench_report *report)

@@ -15,6 +15,7 @@ struct bench_report {
     const struct bench_facts *facts; /* of the ranks that measure now */
     char wrong[240];                 /* the first result that was wrong; "" if none */
     char slow[240];                  /* the first device or link that is slow; "" if none */
+    struct error error;              /* no memory for a table. The ranks go on together; it is told at the end */
 };
 
 void bench_report_begin(struct bench_report *report, const struct session *session);
@@ -25,7 +26,7 @@ void bench_report_case(struct bench_report *report, const struct bench_case *tas
 /* Prints the JSON, if it was asked for, and frees what the report holds. */
 void bench_report_end(struct bench_report *report);
 
-/* A baseline: a file that --json printed before. NULL and an error if the file is not task. */
+/* A baseline: a file that --json printed before. NULL and an error if the file is none. */
 struct json_object *bench_baseline_read(const char *path, struct error *error);
 /* Compares allfold's own rows with those of the baseline of the same fold, type, count, ranks, data, caches and timing point.
    Adds the findings to the report. It is an error if one is slower by more than the tolerance, if there is nothing to compare, or

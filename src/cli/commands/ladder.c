@@ -253,16 +253,16 @@ struct run {
     struct gpu *ladder;
     const struct plan *plan;
     struct ladder_report report;
-    struct ladder_table checks; /* --check: one table for all */
+    struct table checks; /* --check: one table for all */
 };
 
 static void run_table(void *argument, const struct ladder_request *request)
 {
     struct run *const run = argument;
-    struct ladder_table table = {.correct = true, .compared = -1};
+    struct table table = {0};
     run->plan->topic->run(run->ladder, request, &table, &run->session->error);
     ladder_report_table(&run->report, run->plan->topic, request, &table);
-    ladder_table_free(&table);
+    table_free(&table);
 }
 
 static void run_check(void *argument, const struct ladder_request *request)
@@ -278,11 +278,11 @@ static void run_all(struct run *run)
         for_each(run->plan, session, run_table, run);
         return;
     }
-    run->checks = (struct ladder_table){.correct = true, .compared = -1};
+    run->checks = (struct table){0};
     ladder_check_begin(run->plan->topic->rungs, run->plan->rung, &run->checks, &session->error);
     for_each(run->plan, session, run_check, run);
     ladder_report_table(&run->report, run->plan->topic, NULL, &run->checks);
-    ladder_table_free(&run->checks);
+    table_free(&run->checks);
 }
 
 static void print_list(const struct session *session, const struct ladder_rung_list *rungs)

@@ -17,7 +17,7 @@ void ladder_report_begin(struct session *session, const char *topic, const struc
 /* Collective. Adds a table; each rank has its own. If session->error, not yet agreed upon, holds an error, nothing is added and
    the error becomes every rank's. request names the subject of the table; NULL if there are several. */
 void ladder_report_table(struct ladder_report *report, const struct ladder_topic *topic,
-                         const struct ladder_request *request, const struct ladder_table *table);
+                         const struct ladder_request *request, const struct table *table);
 
 /* Collective. Ends the report and frees what it holds; a rung that was wrong anywhere becomes every rank's error. */
 void ladder_report_end(struct ladder_report *report);
