@@ -42,21 +42,29 @@ def elements(x: Any, ordered: bool) -> Tuple[int, int, int, Optional[int], Any]:
             return x.ctypes.data, x.size, number, None, x
         return _of_numpy(x)
     if hasattr(x, "__dlpack__") and not isinstance(x, _ndarray):
-        return _of_view(_dlpack_view(x), None, ordered)
+        return _of_view(*_view(x), ordered)
     if hasattr(x, "__cuda_array_interface__"):
         view, stream = _cuda_view(x.__cuda_array_interface__, x)
         return _of_view(view, stream, ordered)
     return _of_numpy(x)
 
 
-def _dlpack_view(x: Any) -> _dlpack.View:
-    """PyTorch exports the memory of a tensor whose elements are the negatives of what is there, and tensors of its current device only.
-    Before 2.1 it does not export bool."""
+def _view(x: Any) -> Tuple[_dlpack.View, Optional[int]]:
+    """Of an array that has __dlpack__, and the stream in which its elements are ready."""
     if not _is_torch(x):
-        return _dlpack.view(x)
+        return _dlpack.view(x), None
+    torch = sys.modules["torch"]
+    stream = torch.cuda.current_stream(x.device).cuda_stream or LEGACY_STREAM if x.is_cuda else None
+    return _torch_view(torch, x), stream
+
+
+def _torch_view(torch: Any, x: Any) -> _dlpack.View:
+    """A plain tensor says itself what it is, in a tenth of the time of an export. PyTorch exports tensors of its current device only, the memory
+    of a tensor whose elements are the negatives of what is there, and before 2.1 no bool."""
     if x.is_neg():
         raise ArgumentError("a tensor with PyTorch's negative bit, which DLPack does not carry: expected one without. x.resolve_neg() makes one")
-    torch = sys.modules["torch"]
+    if type(x) is torch.Tensor and x.layout is torch.strided and x.device.type in ("cpu", "cuda") and not (x.requires_grad or x.is_conj()):
+        return _dlpack.View(x.data_ptr(), str(x.dtype).replace("torch.", ""), tuple(x.shape), x.stride(), x.is_cuda, None, x)
     with torch.cuda.device_of(x):
         return _dlpack.view(x.view(torch.uint8))._replace(name="bool") if x.dtype == torch.bool else _dlpack.view(x)
 
@@ -170,7 +178,7 @@ def writable(out: Any, x: Any) -> Elements:
         if _is_jax(out):
             raise ArgumentError("out: found an array of JAX, which cannot be written: expected one of NumPy, PyTorch or CuPy, or None")
         if hasattr(out, "__dlpack__"):
-            view, own = _dlpack_view(out), None
+            view, own = _view(out)
         elif hasattr(out, "__cuda_array_interface__"):
             view, own = _cuda_view(out.__cuda_array_interface__, out)
         else:
@@ -237,7 +245,9 @@ def of_kind(made: Any, x: Any) -> Any:
 
 def address_of(made: Any) -> int:
     """Of what empty() has made."""
-    return made.ctypes.data if isinstance(made, _ndarray) else _dlpack_view(made).address
+    if isinstance(made, _ndarray):
+        return made.ctypes.data
+    return made.data_ptr() if _is_torch(made) else _dlpack.view(made).address
 
 
 def _extended(name: str) -> Any:
