@@ -197,7 +197,8 @@ static void look_for_stuck(double now)
     if (all)
         end_job(WATCH_FAILED, "all ranks have waited in phase exchange for %g s: messages between them do not arrive",
                 watch.settings.timeout);
-    if (watch.finishing > 0 && now - watch.finishing > watch.settings.timeout + GRACE_AT_FINISH)
+    const bool in_mpi = watch.finishing > 0 && atomic_load(&watch.mine->state) == SLOT_RUNNING; /* others wait for this rank */
+    if (in_mpi && now - watch.finishing > watch.settings.timeout + GRACE_AT_FINISH)
         end_job(WATCH_FAILED, "%s has waited for %g s to leave MPI, in phase finish", watch.name, watch.settings.timeout);
 }
 

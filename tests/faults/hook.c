@@ -1,7 +1,7 @@
 /* The fault hook, an object of tests/allfold-faulty alone: it looks in at phase_enter and does harm to one rank as it goes
    from one phase to the next, as ALLFOLD_FAULT says: "RANK:FROM>TO:KIND:COUNT", with KIND one of kill, segfault, stop, exit,
    error, usr1, sleep, lost (it waits for a message that nobody sends), touch (the file ALLFOLD_FAULT_STRUCK gets another time, from then
-   on in each such step), and of stop-inside, stop-left and stop-last, which stop
+   on in each such step), and of stop-inside, hang-inside, stop-left and stop-last, which act
    later: in MPI_Finalize, after it, after all exit handlers. FROM may be *. COUNT, if given: the how manieth time.
    Before it does, it makes a file called ALLFOLD_FAULT_STRUCK, if that is set: whose time tells when. */
 #include "base/phase.h"
@@ -31,11 +31,19 @@ static int stop_attribute(MPI_Comm comm, int key, void *value, void *state)
     return MPI_SUCCESS;
 }
 
+static int hang_attribute(MPI_Comm comm, int key, void *value, void *state)
+{
+    (void)comm, (void)key, (void)value, (void)state;
+    while (pause() != 0)
+        ;
+    return MPI_SUCCESS;
+}
+
 /* MPI_Finalize begins by deleting the attributes of MPI_COMM_SELF. */
-static void stop_inside(void)
+static void act_inside(MPI_Comm_delete_attr_function *act)
 {
     int key;
-    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, stop_attribute, &key, NULL);
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, act, &key, NULL);
     MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
 }
 
@@ -71,7 +79,9 @@ static void harm(void)
     } else if (strcmp(fault.kind, "sleep") == 0)
         sleep(1000);
     else if (strcmp(fault.kind, "stop-inside") == 0)
-        stop_inside();
+        act_inside(stop_attribute);
+    else if (strcmp(fault.kind, "hang-inside") == 0)
+        act_inside(hang_attribute);
     else if (strcmp(fault.kind, "stop-left") == 0)
         atexit(stop);
     else if (strcmp(fault.kind, "stop-last") == 0)

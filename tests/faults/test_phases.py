@@ -110,13 +110,14 @@ def lost(outcomes):
 
 def finishing(ranks, rank, kind, outcomes):
     """The result is printed, and is whole; then a rank is killed, or stopped: on its way into MPI_Finalize, in it, after it, or
-    where no other rank is left to see it and say so."""
+    where no other rank is left to see it and say so; or MPI_Finalize does not return."""
     name = f"{kind} on rank {rank} of {ranks} in phase finish"
     if not tap.wanted(name):
         return
     run = small_sum(ranks, TIMEOUT, f"{rank}:*>finish:{kind}").ended(30)
     said, lines = run.said(), run.stdout.splitlines()
-    named = len(said) == 1 and f"rank {rank} on " in said[0] and "in phase finish" in said[0]
+    named = len(said) == 1 and f"rank {rank} on " in said[0] and "in phase finish" in said[0] \
+        and ("to leave MPI" in said[0]) == (kind == "hang-inside")
     good = run.status not in (0, faults.HUNG) and not run.left and run.seconds < TIMEOUT + 5 \
         and (not said if kind == "stop-last" else named) and len(lines) == 1 and lines[0].startswith("sum = 1001.0 ")
     tap.ok(good, name, run.shown())
@@ -125,9 +126,9 @@ def finishing(ranks, rank, kind, outcomes):
 
 def finishing_cases():
     if not faults.FULL:
-        return [(3, 1, "stop"), (2, 0, "kill"), (3, 0, "stop-inside"), (2, 1, "stop-left"), (2, 0, "stop-last")]
+        return [(3, 1, "stop"), (2, 0, "kill"), (3, 0, "stop-inside"), (3, 1, "hang-inside"), (2, 1, "stop-left"), (2, 0, "stop-last")]
     return [(ranks, rank, kind) for ranks in (2, 3) for rank in (0, ranks - 1)
-            for kind in ("stop", "kill", "stop-inside", "stop-left", "stop-last")]
+            for kind in ("stop", "kill", "stop-inside", "hang-inside", "stop-left", "stop-last")]
 
 
 def test_without_timeout():

@@ -80,6 +80,24 @@ def hands_on(sent):
     return run.ended(10).status != faults.HUNG and launcher is not None
 
 
+def test_second_interrupt(folder):
+    """A run that does not come to a safe point, because a rank reads for ever: a second SIGINT ends it at once."""
+    run = faults.Launch(2, [faults.FAULTY.path, "softmax", "--backend=cpu", "gen:normal?n=1e5", "-o", os.path.join(folder, "y.npy")],
+                        {"ALLFOLD_FAULT": "1:*>read:sleep"})
+    began = run.ready(2, signal.SIGINT) and faults.wait_for(lambda: os.path.exists(run.struck))
+    first = run.ranks()[0]
+    os.kill(first, signal.SIGINT)
+    time.sleep(0.5)
+    running = run.process.poll() is None
+    os.kill(first, signal.SIGINT)
+    sent = time.monotonic()
+    run.ended(30)
+    seconds = time.monotonic() - sent
+    tap.ok(began and running and run.status == faults.STOPPED and seconds < 5 and not run.left and not os.listdir(folder)
+           and len(run.said()) == 1 and "stopped at once by a second SIGINT" in run.said()[0], "a second SIGINT ends the run at once",
+           f"{seconds:.1f} s\n{run.shown()}")
+
+
 def test_last_look(folder):
     """A signal as the last elements are written: it is heeded before the output takes its name."""
     output = os.path.join(folder, "y.npy")
@@ -328,7 +346,7 @@ def main():
         for program in devices:
             test_checkpoints([x], program)
         if not faults.CUDA_ONLY:
-            faults.together(in_a_folder(test_signals), test_ignored, in_a_folder(test_last_look), in_a_folder(test_launcher), in_a_folder(test_killed),
+            faults.together(in_a_folder(test_signals), test_ignored, in_a_folder(test_second_interrupt), in_a_folder(test_last_look), in_a_folder(test_launcher), in_a_folder(test_killed),
                             in_a_folder(test_foreign, [y], [z]))
             faults.together(lambda: test_checkpoints([x], faults.FAULTY), in_a_folder(test_softmax, [x]), in_a_folder(test_along, devices),
                             in_a_folder(test_progress, False), in_a_folder(test_progress, True))
