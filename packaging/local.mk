@@ -24,16 +24,8 @@ install-exec-hook:
 	ln -s "$(toolsdir)/scaling-report" "$(DESTDIR)$(bindir)/allfold-scaling-report"
 uninstall-hook:
 	rm -f "$(DESTDIR)$(bindir)/allfold-scaling-report"
-	for command in $(man_commands); do rm -f "$(DESTDIR)$(man1dir)/allfold-$$command.1"; done
 	test -z "$(pypackagedir)" || rm -rf "$(DESTDIR)$(pypackagedir)/__pycache__"
 	test -z "$(pypackagedir)" || rmdir "$(DESTDIR)$(pypackagedir)" 2>/dev/null || :
-
-# man allfold-sum: the page has a paragraph (.TP) on each command, and these names lead to it.
-man_commands = `sed -n '/^\.SH COMMANDS/,/^\.SH INPUT/{/^\.TP/{n;s/^\.B //p;};}' $(srcdir)/docs/allfold.1 | tr -d '\\\\'`
-install-data-hook:
-	for command in $(man_commands); do \
-	  echo ".so man1/allfold.1" >"$(DESTDIR)$(man1dir)/allfold-$$command.1" || exit 1; \
-	done
 
 CLEANFILES += packaging/allfold packaging/$(PACKAGE_VERSION)
 EXTRA_DIST += packaging/completion.bash packaging/modulefile.in packaging/allfold.def packaging/debian packaging/spack/package.py
