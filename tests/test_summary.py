@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """tools/test-summary, on made-up results of `make check`: it counts all tests of a build folder and none of a folder in it,
-names what failed, and does not pass where something failed or nothing ran. And ALLFOLD_TEST_CASE, by which one check runs by itself."""
+names what failed, and does not pass where something failed or nothing ran. ALLFOLD_TEST_CASE, by which one check runs by itself.
+./quickstart, with stand-ins for what it calls: what it does if packages are missing."""
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -48,7 +50,31 @@ def check_case(folder):
         tap.ok(found == due, f"one check of a script by itself: {case}", found)
 
 
+def quickstart(top, known):
+    """APT=no ./quickstart where pkg-config knows these packages only."""
+    for name, script in (("configure", "echo >config.status\necho >Makefile"), ("bin/pkg-config", f'case "$2" in {known}) exit 0 ;; esac\nexit 1'),
+                         *((f"bin/{tool}", "") for tool in ("gcc", "g++", "make", "mpicc", "mpirun"))):
+        path = os.path.join(top, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="ascii") as file:
+            file.write(f"#!/bin/sh\n{script}\n")
+        os.chmod(path, 0o755)
+    os.makedirs(os.path.join(top, "tools"), exist_ok=True)
+    with open(os.path.join(top, "tools", "quickstart-check.py"), "w", encoding="ascii") as file:
+        file.write("print('checked')\n")
+    shutil.copy(os.path.join(tap.SOURCE, "quickstart"), top)
+    return subprocess.run(["sh", os.path.join(top, "quickstart")], capture_output=True, text=True,
+                          env={**os.environ, "APT": "no", "PATH": f"{top}/bin:{os.environ['PATH']}"})
+
+
 def main():
+    with tempfile.TemporaryDirectory() as top:
+        done = quickstart(top, "json-c*")
+        tap.ok(done.returncode == 0 and "checked" in done.stdout
+               and all(name in done.stdout for name in ("libhdf5-dev: HDF5", "libdeflate-dev: ", "libzstd-dev: ")),
+               "quickstart goes on without optional packages, and says what is left out", done)
+        done = quickstart(top, "hdf5*|lib*")
+        tap.ok(done.returncode == 1 and "libjson-c-dev -" in done.stderr and not done.stdout, "and stops without others", done)
     with tempfile.TemporaryDirectory() as top:
         build, other, empty = (os.path.join(top, name) for name in ("build", "other", "empty"))
         os.makedirs(os.path.join(empty, "tests"))
