@@ -189,13 +189,20 @@ def check_cuts(folder):
 
 
 def check_short(folder):
-    """Axes shorter than there are ranks, of length 0, and arrays without results."""
-    for number, (shape, axis) in enumerate([((1, 1, 1), 1), ((1, 3, 2), 1), ((2, 2), 0), ((4,), 0), ((0, 3), 0), ((0, 3), 1)]):
-        x = np.random.default_rng(number).standard_normal(shape)
-        np.save(folder.name("x.npy"), x)
-        process = ranks(5 if number < 4 else 2, "sum", folder.name("x.npy"), f"--axis={axis}", "-o", folder.name("y.npy"))
-        tap.ok(process.returncode == 0 and same("sum", np.load(folder.name("y.npy")), *expected("sum", x, (axis,))),
-               f"{shape} along axis {axis}", shown(process))
+    """Axes shorter than there are ranks, of length 0, arrays without results, and ranks without columns; with checkpoints."""
+    x, y = folder.name("x.npy"), folder.name("y.npy")
+    for number, (shape, axis, count) in enumerate([((1, 1, 1), 1, 5), ((1, 3, 2), 1, 5), ((2, 2), 0, 5), ((4,), 0, 5), ((0, 3), 0, 2), ((0, 3), 1, 2),
+                                                   ((3, 0, 2), 0, 1), ((1, 3), 0, 5), ((3, 4), 0, 7)]):
+        for fold in ("sum", "softmax") if number > 4 else ("sum",):
+            values = np.random.default_rng(number).standard_normal(shape)
+            np.save(x, values)
+            process = ranks(count, fold, x, f"--axis={axis}", "-o", y, f"--checkpoint={folder.name('ck')}")
+            found = np.load(y) if process.returncode == 0 else np.zeros(0)
+            right = np.allclose(found, np.exp(values) / np.exp(values).sum(axis, keepdims=True), rtol=1e-14) and found.shape == shape \
+                if fold == "softmax" else same("sum", found, *expected("sum", values, (axis,)))
+            tap.ok(right and folder.files() == ["x.npy", "y.npy"], f"{fold} of {shape} along axis {axis} on {count} ranks", shown(process))
+            for name in folder.files():
+                os.remove(folder.name(name))
     x = np.zeros((2, 0, 2))
     np.save(folder.name("x.npy"), x)
     why = refused(alone("max", folder.name("x.npy"), "--axis=1", "-o", folder.name("z.npy")), 1, "result [0, :, 0]")

@@ -176,8 +176,8 @@ void axis_stream_cut(struct axis_stream *s, const struct axis_room *room)
     else
         size_pieces(s, &limits);
     place(s, room);
-    s->stripes = divide_up(s->part.inner, s->inner);
-    s->units = divide_up(s->part.outer, s->outer) * s->stripes;
+    s->stripes = u64_max(1, divide_up(s->part.inner, s->inner));
+    s->units = s->part.inner > 0 ? divide_up(s->part.outer, s->outer) * s->stripes : 0;
     s->segments = u64_max(1, divide_up(s->part.length, s->length));
 }
 

@@ -60,7 +60,7 @@ struct axis_stream {
     struct axis_part part;
     uint64_t longest, least;        /* lengths of the ranks' parts */
     uint64_t outer, length, inner;  /* of a piece, at most */
-    uint64_t stripes, units, segments;
+    uint64_t stripes, units, segments; /* stripes: of a plane, and segments: of a unit, at least one; units: of the part */
     size_t bounce_at, partials_at, more_at, queue_bytes; /* places in a queue's buffers, behind a piece's elements */
     /* the same, if the array omits: bytes that say which elements of the piece are there, and which of a chunk; counts of each result; the
        elements of one row, and partials of rows */
