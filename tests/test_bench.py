@@ -173,8 +173,10 @@ def check_baseline():
             process = alone(*words, f"--baseline={folder.name(name)}")
             tap.ok(process.returncode == 1 and all(word in process.stderr for word in expected),
                    f"a baseline of another {name} is refused", shown(process))
-        for name, expected in (("text", "JSON"), ("ladder", "schema 1"), ("absent", "JSON")):
-            fault = refused(alone(*words, f"--baseline={folder.name(name)}"), 1, "--baseline", expected)
+        os.mkfifo(folder.name("fifo"))
+        for name, expected in (("text", "--baseline"), ("text", "JSON"), ("ladder", "schema 1"), ("absent", "cannot find the file"),
+                               ("fifo", "found a fifo"), ("/dev/zero", "found a character device")):
+            fault = refused(alone(*words, f"--baseline={folder.name(name)}"), 1, expected)
             tap.ok(not fault, f"no baseline at all: {name}", fault)
 
 

@@ -157,8 +157,10 @@ def check_launch():
         for name, text in (("one", "n1\n"), ("two", "n1\nn2\n")):
             with open(nodes[name], "w", encoding="utf-8") as file:
                 file.write(text)
+        os.mkfifo(folder.name("fifo"))
         for system, several, one in (
                 ("PBS", {"PBS_NODEFILE": nodes["two"]}, {"PBS_NODEFILE": nodes["one"]}),
+                ("PBS with a fifo", {"PBS_NODEFILE": nodes["two"]}, {"PBS_NODEFILE": folder.name("fifo")}),
                 ("LSF", {"LSB_MCPU_HOSTS": "n1 4 n2 4", "LSB_DJOB_NUMPROC": "8"},
                  {"LSB_MCPU_HOSTS": "n1 8", "LSB_DJOB_NUMPROC": "8"}),
                 ("Grid Engine", {"NHOSTS": "2", "NSLOTS": "8"}, {"NHOSTS": "1", "NSLOTS": "8"})):

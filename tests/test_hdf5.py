@@ -153,7 +153,9 @@ def test_refused(folder):
         with open(folder.name(name), "wb") as file:
             file.write(content)
         cases.append((folder.name(f"{name}:edges"), said))
-    cases += [(data("damaged.h5:fletcher32"), "chunk at (2): fletcher32: expected the checksum"),
+    shutil.copy(data("refused.h5"), folder.name("refused.h5"))
+    os.mkfifo(folder.name("one.h5"))  # what its link leads to
+    cases += [(folder.name("refused.h5:elsewhere"), "another file"), (data("damaged.h5:fletcher32"), "chunk at (2): fletcher32: expected the checksum"),
               (data("damaged.h5:deflate"), "chunk at (0): deflate: expected 80 bytes")]
     for (name, said), done in zip(cases, cli.each_alone([["sum", name, "--backend=cpu"] for name, _ in cases])):
         fault = cli.refused(done, 2 if said in ("it holds", "found no name") else 1, said)

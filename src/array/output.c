@@ -123,7 +123,6 @@ static allfold_status close_sink(struct sink *sink, struct error *error)
 
 allfold_status output_open(const struct output *output, struct sink **sink, struct error *error)
 {
-    struct stat status;
     struct file_sink *s = calloc(1, sizeof *s);
     if (s == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to open it", file_shown(output->file.path));
@@ -132,20 +131,10 @@ allfold_status output_open(const struct output *output, struct sink **sink, stru
     s->sink.close = close_sink;
     s->sink.type = output->type;
     memcpy(&s->output, output, sizeof *output);
-    s->fd = open(output->file.temporary, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (s->fd < 0)
-        error_errno(error, ALLFOLD_IO_ERROR, errno,
-                    "%s: cannot open the output file that another rank has made (all hosts must share its folder)",
-                    file_shown(output->file.temporary));
-    else if (fstat(s->fd, &status) != 0)
-        error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot tell its size", file_shown(output->file.temporary));
-    else if (replacement_check(&output->file, &status, error) == ALLFOLD_OK) {
-        *sink = &s->sink;
-        return ALLFOLD_OK;
-    }
+    s->fd = replacement_open(&output->file, O_WRONLY, error);
     if (s->fd >= 0)
-        close(s->fd);
-    free(s);
+        *sink = &s->sink;
+    else
+        free(s);
     return error->status;
 }
-

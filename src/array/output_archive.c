@@ -237,13 +237,11 @@ static void seal(const struct output *output, int fd, unsigned char *buffer, str
 allfold_status output_seal(const struct output *output, struct error *error)
 {
     unsigned char *const buffer = malloc(SEAL_BYTES);
-    const int fd = open(output->file.temporary, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    const int fd = replacement_open(&output->file, O_RDWR, error);
     const char *const shown = file_shown(output->file.path);
     if (buffer == NULL)
         error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to complete it", shown);
-    else if (fd < 0)
-        error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot read what was written", shown);
-    else
+    else if (fd >= 0)
         seal(output, fd, buffer, error);
     if (error->status == ALLFOLD_OK && fsync(fd) != 0)
         error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot make the output durable", shown);

@@ -268,25 +268,43 @@ bool replacement_exists(const char *path, uint64_t key)
     return access(temporary, F_OK) == 0 || errno != ENOENT || access(folder, W_OK) != 0;
 }
 
+/* Whether the temporary file is still the one that was created. */
+static allfold_status check_temporary(const struct replacement *replacement, struct error *error)
+{
+    struct stat status;
+    if (lstat(replacement->temporary, &status) != 0)
+        return error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: the temporary file is not to be found here (all hosts must share its folder)",
+                           file_shown(replacement->temporary));
+    if (S_ISREG(status.st_mode) && (uint64_t)status.st_size == replacement->bytes)
+        return ALLFOLD_OK;
+    return error_set(error, ALLFOLD_IO_ERROR, "%s: expected the temporary file of %" PRIu64 " bytes, found %s of %" PRIu64
+                     ": something else has touched it%s", file_shown(replacement->temporary), replacement->bytes, file_kind(status.st_mode),
+                     (uint64_t)status.st_size, replacement->kept ? " (remove it to begin anew)" : "");
+}
+
+int replacement_open(const struct replacement *replacement, int access, struct error *error)
+{
+    if (check_temporary(replacement, error) != ALLFOLD_OK)
+        return -1;
+    const int fd = open(replacement->temporary, access | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot open the temporary file", file_shown(replacement->temporary));
+    return fd;
+}
+
 /* Opens the file that an earlier run has left, or makes a new one. Returns its descriptor, -1 on an error. */
 static int open_kept(struct replacement *made, const struct replacement_key *key, struct error *error)
 {
-    struct stat status;
     if (name_kept(made->path, key->key, made->temporary, error) != ALLFOLD_OK)
         return -1;
+    made->kept = key->exists;
     if (!key->exists)
         unlink(made->temporary);
-    const int fd = open(made->temporary, O_WRONLY | O_CLOEXEC | (key->exists ? O_NOFOLLOW : O_CREAT | O_EXCL), 0666);
+    const int fd = key->exists ? replacement_open(made, O_WRONLY, error) : open(made->temporary, O_WRONLY | O_CLOEXEC | O_CREAT | O_EXCL, 0666);
     if (fd < 0)
-        error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot %s the unfinished output", file_shown(made->temporary),
-                    key->exists ? "open" : "create");
-    else if (key->exists && fstat(fd, &status) != 0)
-        error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot tell its size", file_shown(made->temporary));
-    else if (!key->exists || replacement_check(made, &status, error) == ALLFOLD_OK)
-        sync_folder(made->temporary, "created", error);
-    if (fd >= 0 && error->status != ALLFOLD_OK)
+        error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot create the unfinished output", file_shown(made->temporary));
+    else if (sync_folder(made->temporary, "created", error) != ALLFOLD_OK)
         close(fd);
-    made->kept = key->exists;
     return error->status == ALLFOLD_OK ? fd : -1;
 }
 
@@ -335,16 +353,6 @@ allfold_status replacement_renew(struct replacement *replacement, struct error *
     return make(&(struct wish){path, replacement->bytes, NULL, false}, replacement, error);
 }
 
-allfold_status replacement_check(const struct replacement *replacement, const struct stat *status, struct error *error)
-{
-    if (S_ISREG(status->st_mode) && (uint64_t)status->st_size == replacement->bytes)
-        return ALLFOLD_OK;
-    return error_set(error, ALLFOLD_IO_ERROR,
-                     "%s: expected the temporary file of %" PRIu64 " bytes, found %s of %" PRIu64
-                     ": something else has touched it", file_shown(replacement->temporary), replacement->bytes,
-                     file_kind(status->st_mode), (uint64_t)status->st_size);
-}
-
 static void release(struct replacement *replacement)
 {
     if (replacement->descriptor >= 0)
@@ -355,13 +363,7 @@ static void release(struct replacement *replacement)
 /* Gives the temporary file its name by `name_it`, which is rename or link. Returns 0, or errno if that fails. */
 static int commit(struct replacement *replacement, int (*name_it)(const char *from, const char *to), struct error *error)
 {
-    struct stat status;
-    if (lstat(replacement->temporary, &status) != 0)
-        error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: the temporary file is gone", file_shown(replacement->temporary));
-    else if (replacement_check(replacement, &status, error) == ALLFOLD_OK
-             && name_it(replacement->temporary, replacement->path) != 0)
-        return errno;
-    return 0;
+    return check_temporary(replacement, error) == ALLFOLD_OK && name_it(replacement->temporary, replacement->path) != 0 ? errno : 0;
 }
 
 allfold_status replacement_commit(struct replacement *replacement, struct error *error)

@@ -33,8 +33,9 @@ allfold_status replacement_create(const char *path, uint64_t bytes, const struct
 /* After a commit: another temporary file, of as many bytes, for the same target. */
 allfold_status replacement_renew(struct replacement *replacement, struct error *error);
 
-/* Whether the temporary file, with this status, is still the one that was created. */
-allfold_status replacement_check(const struct replacement *replacement, const struct stat *status, struct error *error);
+/* Opens the temporary file, if it is still the one that was created. access: O_WRONLY or O_RDWR. Returns the descriptor, -1 on an error.
+   It never waits, as opening a fifo that has taken the file's place would. */
+int replacement_open(const struct replacement *replacement, int access, struct error *error);
 
 /* Renames the temporary file to the target and syncs the folder; on failure the temporary file is gone. Its bytes must be
    durable already. */

@@ -1,6 +1,8 @@
 /* How the program was started. */
 #include "cli/launch.h"
 
+#include "array/file.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +28,11 @@ static bool read_names(const struct names *names, struct launch *launch)
 /* PBS: a line for each MPI process that the job asked for (mpiprocs). */
 static long count_lines(const char *path)
 {
+    struct error ignored = {0};
+    uint64_t bytes;
     long lines = 0;
-    FILE *const file = path != NULL ? fopen(path, "r") : NULL;
+    const int fd = path != NULL ? file_open(path, &bytes, &ignored) : -1;
+    FILE *const file = fd >= 0 ? fdopen(fd, "r") : NULL;
     if (file == NULL)
         return 0;
     for (int c; (c = getc(file)) != EOF;)

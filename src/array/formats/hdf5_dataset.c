@@ -226,13 +226,12 @@ static void find_fill(struct hdf5_dataset *d, hid_t properties)
     H5Tclose(file_type);
 }
 
-/* An external link leads to a dataset of another file, to which places and names of this one do not apply. */
-static void check_file(struct hdf5_dataset *d)
+/* An external link leads to another file, to which places and names of this one do not apply, and which may be a fifo: it is not followed. */
+static herr_t refuse_link(const char *parent, const char *group, const char *file, const char *object, unsigned *flags, hid_t access, void *found)
 {
-    H5O_info_t mine, its;
-    if (H5Oget_info(d->file, &mine) >= 0 && H5Oget_info(d->dataset, &its) >= 0 && mine.fileno == its.fileno)
-        return;
-    snprintf(d->refused, sizeof d->refused, "it lies in another file, to which this one has a link: name that file");
+    (void)parent, (void)group, (void)file, (void)object, (void)flags, (void)access;
+    *(bool *)found = true;
+    return -1;
 }
 
 /* NetCDF marks dimensions without a variable by the text of this attribute. */
@@ -245,19 +244,32 @@ static bool find_is_dimension(struct hdf5_dataset *d)
            && attribute.count >= sizeof mark - 1 && memcmp(attribute.values, mark, sizeof mark - 1) == 0;
 }
 
+/* The object of that name in the file. Negative: there is none, or *error is set. */
+static hid_t open_object(hid_t file, const char *path, const char *name, struct error *error)
+{
+    bool elsewhere = false;
+    struct error why = {0};
+    const hid_t access = H5Pcreate(H5P_LINK_ACCESS);
+    H5Pset_elink_cb(access, refuse_link, &elsewhere);
+    const hid_t object = H5Oopen(file, name[0] != '\0' ? name : "/", access);
+    if (object < 0)
+        hdf5_failed(&why, ALLFOLD_BAD_INPUT, "%s: dataset %s: cannot open it", file_shown(path), file_shown(name));
+    if (elsewhere)
+        error_set(error, ALLFOLD_UNSUPPORTED, "%s: dataset %s: it lies in another file, to which this one has a link: name that file",
+                  file_shown(path), file_shown(name));
+    else if (object < 0 && H5Lexists(file, name, access) > 0)
+        *error = why;
+    H5Pclose(access);
+    return object;
+}
+
 bool hdf5_dataset_open(hid_t file, const char *path, const char *name, struct hdf5_dataset *d, struct error *error)
 {
     H5O_info_t object;
-    struct error why = {0};
     memset(d, 0, sizeof *d);
-    d->file = file;
-    d->dataset = H5Oopen(file, name[0] != '\0' ? name : "/", H5P_DEFAULT);
-    if (d->dataset < 0) {
-        hdf5_failed(&why, ALLFOLD_BAD_INPUT, "%s: dataset %s: cannot open it", file_shown(path), file_shown(name));
-        if (H5Lexists(file, name, H5P_DEFAULT) > 0)
-            *error = why;
+    d->dataset = open_object(file, path, name, error);
+    if (d->dataset < 0)
         return false;
-    }
     if (H5Iget_type(d->dataset) != H5I_DATASET || H5Oget_info(d->dataset, &object) < 0) {
         hdf5_dataset_close(d);
         return false;
@@ -272,7 +284,6 @@ bool hdf5_dataset_open(hid_t file, const char *path, const char *name, struct hd
     find_shape(d);
     find_layout(d, properties);
     find_fill(d, properties);
-    check_file(d);
     d->is_dimension = find_is_dimension(d);
     H5Pclose(properties);
     return true;

@@ -33,7 +33,7 @@ enum hdf5_access {
 };
 
 struct hdf5_dataset {
-    hid_t file, dataset;
+    hid_t dataset;
     allfold_type type; /* as stored; ALLFOLD_TYPE_NONE if it is refused */
     bool swapped, chunked;
     enum hdf5_access access;

@@ -4,6 +4,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+enum { BYTES_MAX = 64 << 20 }; /* of a baseline */
 
 static const char *text_of(struct json_object *object, const char *key)
 {
@@ -26,7 +29,11 @@ static const char *device_of(struct json_object *report)
 
 struct json_object *bench_baseline_read(const char *path, struct error *error)
 {
-    struct json_object *const baseline = json_object_from_file(path);
+    uint64_t bytes = 0;
+    const int fd = file_open(path, &bytes, error);
+    struct json_object *const baseline = fd >= 0 && bytes <= BYTES_MAX ? json_object_from_fd(fd) : NULL;
+    if (fd >= 0)
+        close(fd);
     if (baseline == NULL)
         error_set(error, ALLFOLD_BAD_INPUT, "bench: --baseline %.200s: expected a file that allfold bench --json wrote, "
                                              "found none that can be read as JSON", path);
