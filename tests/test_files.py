@@ -31,6 +31,10 @@ def prepare(folder):
     os.symlink("x.npy", folder.name("soft"))
     os.symlink("x.npy", folder.name("ck.0"))
     os.symlink("nothing", folder.name("dangling"))
+    for name in ("text", "ck-text.0"):
+        with open(folder.name(name), "w", encoding="ascii") as file:
+            file.write("a user's own file")
+    np.save(folder.name("x2.npy"), np.arange(9.0))
     os.mkfifo(folder.name("fifo"))
     os.mkdir(folder.name("folder"))
     os.mkdir(folder.name("folder.0"))
@@ -82,6 +86,10 @@ def refusals(name):
     for target, status, said in (("x.npy", 2, "the input"), ("hard", 2, "the input"), ("soft", 2, "the input"), ("fifo", 2, "a fifo"),
                                  ("/dev/null", 2, "a character device"), ("dangling", 1, "symbolic link"), ("p/", 2, "expected the name of a file")):
         yield ["sum", x, f"--partial={name(target)}"], status, said
+    for target in ("x2.npy", "text"):
+        yield ["sum", x, f"--partial={name(target)}"], 1, "a file of another kind, which is not replaced"
+    yield ["merge", "--partial", name("x2.npy"), name("a"), name("b")], 1, "a file of another kind, which is not replaced"
+    yield ["sum", x, f"--checkpoint={name('ck-text')}"], 1, "a file of another kind, which is not replaced"
     yield ["sum", x, f"--checkpoint={name('ck')}"], 2, "the input"
     yield ["sum", x, f"--checkpoint={name('new')}", f"--partial={name('new.0')}"], 2, "the partial"
     yield ["sum", x, f"--checkpoint={name('new')}", f"--partial={name('folder/../new.0')}"], 2, "the partial"
@@ -105,13 +113,13 @@ def test_refusals(folder):
 def test_replaced(folder):
     """What may be replaced is replaced, and nothing else."""
     kept, new = folder.name("kept"), folder.name("kept.tmp")
-    for name in (kept, new):
+    for name, text in ((kept, "allfoldP, cut short"), (new, "a user's own file"), (folder.name("empty"), "")):
         with open(name, "w", encoding="ascii") as file:
-            file.write("a user's own file")
+            file.write(text)
     os.chmod(kept, 0o604)
     os.symlink("kept", folder.name("link"))
-    runs = cli.each_alone([["sum", "-q", folder.name("x.npy"), f"--partial={folder.name('link')}"]] * 4)
-    merged = cli.alone("merge", "-q", folder.name("link"), folder.name("a"))
+    runs = cli.each_alone([["sum", "-q", folder.name("x.npy"), f"--partial={folder.name(name)}"] for name in ("link", "link", "empty", "link", "link")])
+    merged = cli.alone("merge", "-q", folder.name("link"), folder.name("empty"))
     found = state(folder.path)
     tap.ok(all(done.returncode == 0 for done in runs) and merged.stdout == "999000.0\n" and found["kept"][1] == 0o604
            and found["link"][2] == "kept" and found["kept.tmp"][2] == b"a user's own file" and not [n for n in found if n[0] == "."],

@@ -23,10 +23,30 @@ uint64_t checksum(uint64_t sum, const void *bytes, size_t count)
 
 static size_t file_bytes(const struct record_kind *kind, size_t tail) { return sizeof(struct head) + kind->bytes + tail + sizeof(uint64_t); }
 
+/* A file that is there and holds something must begin as one of the kind: other files are not replaced. */
+static void check_replaced(const char *path, const struct record_kind *kind, struct error *error)
+{
+    char magic[sizeof kind->magic] = "";
+    uint64_t bytes = 0;
+    const int fd = access(path, F_OK) == 0 ? file_open(path, &bytes, error) : -1;
+    if (fd < 0)
+        return;
+    file_read(&(struct file_range){fd, path, 0, u64_min(bytes, sizeof magic)}, magic, error);
+    close(fd);
+    if (bytes > 0 && memcmp(magic, kind->magic, sizeof magic) != 0)
+        error_set(error, ALLFOLD_BAD_INPUT, "%s: expected no file yet or %s, found a file of another kind, which is not replaced",
+                  file_shown(path), kind->name);
+}
+
 allfold_status record_file_create(const char *path, const struct record_kind *kind, struct replacement *file,
                                   struct error *error)
 {
-    return replacement_create(path, file_bytes(kind, 0), NULL, file, error);
+    if (replacement_create(path, file_bytes(kind, 0), NULL, file, error) != ALLFOLD_OK)
+        return error->status;
+    check_replaced(file->path, kind, error);
+    if (error->status != ALLFOLD_OK)
+        replacement_discard(file);
+    return error->status;
 }
 
 allfold_status record_file_renew(struct replacement *file, const struct record_kind *kind, size_t tail, struct error *error)

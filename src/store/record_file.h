@@ -19,7 +19,8 @@ struct record_tail {
 #define CHECKSUM_START UINT64_C(0xcbf29ce484222325)
 uint64_t checksum(uint64_t sum, const void *bytes, size_t count);
 
-/* Makes the temporary file for a record of that kind without a tail, which replaces whatever is at path when it is committed. */
+/* Makes the temporary file for a record of that kind without a tail, which replaces what is at path when it is committed. A file there that
+   is neither empty nor begins as one of the kind is ALLFOLD_BAD_INPUT. */
 allfold_status record_file_create(const char *path, const struct record_kind *kind, struct replacement *file,
                                   struct error *error);
 
