@@ -123,7 +123,7 @@ static struct progress progress;
 static struct setup usual(void)
 {
     static char file[512];
-    struct setup setup = {.run = {file, 0, "sum", 0, 0, 2},
+    struct setup setup = {.run = {.file = file, .command = "sum", .ranks = 2, .nan = "propagate", .missing = "omit"},
                           .input = {.format = 1, .type = ALLFOLD_F64, .count = 1000, .layout = {.offset = 128},
                                     .file_bytes = 8128, .file_time = 7},
                           .stream = {.monoid = MONOID_sum, .type = ALLFOLD_F64, .shard_elements = 100, .shards = 10,
@@ -143,23 +143,34 @@ static allfold_status begin(struct checkpoint *checkpoint, struct setup *setup, 
 /* Makes another run of the usual one. Returns the words of the refusal, NULL after the last. */
 static const char *change(struct setup *setup, int number)
 {
+    static const char long_name[] = "a/folder/whose/name/is/of/so/many/bytes/that/a/checksum/stands/for/it/y.npy";
     switch (number) {
     case 0: setup->run.command = "norm1"; return "command norm1, found sum";
     case 1: setup->run.ranks = 3; return "ranks 3, found 2";
     case 2: setup->input.file_bytes = 8136; return "bytes of the input 8136, found 8128";
     case 3: setup->input.file_time = 8; return "time of the input (ns) 8, found 7";
     case 4: setup->input.format = 0; return "format of the input generated, found npy";
-    case 5: setup->input.type = ALLFOLD_INT64; return "element type";
+    case 5: setup->input.type = ALLFOLD_INT64; return "element type int64, found f64";
     case 6: setup->input.count = 999; return "elements 999, found 1000";
     case 7: setup->input.layout.offset = 136; return "offset of the elements 136, found 128";
-    case 8: setup->input.generator.seed = 1; return "generator";
-    case 9: setup->run.options = ALLFOLD_NAN_OMIT; return "options";
+    case 8: setup->input.generator.seed = 1; return "parameters of the generator";
+    case 9: setup->run.nan = "omit"; return "--nan omit, found propagate";
     case 10: snprintf(setup->stream.device, sizeof setup->stream.device, "gpu"); return "device gpu, found cpu";
     case 11: setup->stream.shard_elements = 50; return "elements of a shard (--staging) 50, found 100";
-    case 12: setup->stream.monoid = MONOID_sum_exact; return "kind of partial";
+    case 12: setup->stream.monoid = MONOID_sum_exact; return "kind of partial (--sum, --output-type) sum_exact, found sum";
     case 13: setup->stream.shards = 2; return "beyond the input";
-    case 14: setup->input.skipped = 5; return "array in the file";
+    case 14: setup->input.skipped = 5; return "elements before the first (--offset) 5, found 0";
     case 15: setup->run.rank = 1; return "rank 1, found 0";
+    case 16: strcpy(setup->input.member, "x"); return "array in the file x, found none";
+    case 17: setup->input.layout.run = 1; return "places of the elements";
+    case 18: setup->run.missing = "keep"; return "--missing keep, found omit";
+    case 19: setup->run.axis = "1"; return "--axis 1, found none";
+    case 20: setup->run.keepdims = true; return "--keepdims yes, found no";
+    case 21: setup->run.ddof = 1; return "--ddof 1, found 0";
+    case 22: setup->run.output_type = "f32"; return "--output-type f32, found none";
+    case 23: setup->run.output = long_name; return "output (-o) that of checksum ";
+    case 24: setup->run.values = "v.npy"; return "--values v.npy, found none";
+    case 25: setup->input.dimensions = 1, setup->input.shape[0] = 1000; return "shape 1000, found scalar";
     default: return NULL;
     }
 }
@@ -208,11 +219,10 @@ static void test_checkpoint(void)
 
     const char *refusal;
     for (int number = 0; setup = usual(), (refusal = change(&setup, number)) != NULL; number++) {
-        if (setup.run.rank == 1)
-            must(rename(path, in_folder("ck.1")) == 0, path);
+        must(setup.run.rank == 0 || rename(path, in_folder("ck.1")) == 0, path);
         refused_run(&setup, refusal);
+        must(setup.run.rank == 0 || rename(in_folder("ck.1"), path) == 0, path);
     }
-    must(rename(in_folder("ck.1"), path) == 0, path);
     setup = usual();
     memset(&partial, 0, sizeof partial);
     const unsigned char *const bytes = (const unsigned char *)&partial;
@@ -239,7 +249,7 @@ static void test_state(void)
     struct error error = {0};
     char state[5000];
     memset(state, 0x33, sizeof state);
-    setup.run.axis = 9;
+    setup.run.axis = "1";
     setup.stream.partial = NULL;
     must(checkpoint_begin(&checkpoint, &setup.run, &setup.input, &progress, &error) == ALLFOLD_OK, error.text);
     checkpoint.key = 77;

@@ -11,27 +11,23 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Of what the results along an axis depend on, and of where they go. */
-static uint64_t axis_checksum(const struct session *session)
-{
-    const struct settings *const settings = session->settings;
-    const char *const texts[] = {settings->axis, settings->output, settings->values};
-    const uint64_t numbers[] = {settings->keepdims, settings->ddof, (uint64_t)settings->output_type, session->input.dimensions};
-    uint64_t sum = checksum(CHECKSUM_START, numbers, sizeof numbers);
-    for (int i = 0; i < 3; i++)
-        sum = texts[i] != NULL ? checksum(sum, texts[i], strlen(texts[i]) + 1) : sum;
-    sum = checksum(sum, session->input.shape, session->input.dimensions * sizeof *session->input.shape);
-    return sum != 0 ? sum : 1;
-}
-
 void resume_begin(struct session *session)
 {
+    static const char *const nans[] = {[ALLFOLD_NAN_PROPAGATE] = "propagate", [ALLFOLD_NAN_OMIT] = "omit", [ALLFOLD_NAN_ERROR] = "error"};
+    static const char *const missing[] = {[MISSING_OMIT] = "omit", [MISSING_KEEP] = "keep", [MISSING_ERROR] = "error", [MISSING_REFUSE] = "error"};
     const struct settings *const settings = session->settings;
     const struct comm *const comm = session_comm(session);
     struct checkpoint *const checkpoint = &session->checkpoint;
-    const struct checkpoint_run run = {.file = settings->checkpoint, .every = settings->checkpoint_every, .command = settings->command->name,
-                                       .options = (uint64_t)settings->nan | (uint64_t)session->input.missing << 8, .rank = comm->rank,
-                                       .ranks = comm->size, .axis = settings->axis != NULL ? axis_checksum(session) : 0};
+    struct checkpoint_run run = {.file = settings->checkpoint, .every = settings->checkpoint_every, .command = settings->command->name,
+                                 .rank = comm->rank, .ranks = comm->size, .nan = nans[settings->nan], .missing = missing[session->input.missing]};
+    if (settings->axis != NULL) {
+        run.axis = settings->axis;
+        run.output = settings->output;
+        run.values = settings->values;
+        run.output_type = settings->output_type != ALLFOLD_TYPE_NONE ? allfold_type_name(settings->output_type) : NULL;
+        run.keepdims = settings->keepdims;
+        run.ddof = settings->ddof;
+    }
     if (checkpoint_begin(checkpoint, &run, &session->input, comm->progress, &session->error) != ALLFOLD_OK)
         return;
     names_refuse_input(session, "checkpoint", checkpoint->name, "");

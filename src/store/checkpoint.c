@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,58 +24,39 @@ struct record {
     struct partial partial;      /* behind it: stream->state */
 };
 
-static const struct record_kind kind = {"allfoldC", WHAT, sizeof(struct record)};
-
-/* What an identity is made of: words for messages, place, and whether it is text. */
-static const struct row {
-    const char *name;
-    size_t offset;
-    bool text;
-} rows[] = {
-#define NUMBER(field, name) {name, offsetof(struct checkpoint_identity, field), false}
-#define TEXT(field, name) {name, offsetof(struct checkpoint_identity, field), true}
-    TEXT(version, "version"),
-    TEXT(command, "command"),
-    NUMBER(ranks, "ranks"),
-    NUMBER(rank, "rank"),
-    NUMBER(file_bytes, "bytes of the input"),
-    NUMBER(file_time, "time of the input (ns)"),
-    TEXT(format, "format of the input"),
-    NUMBER(type, "element type (number)"),
-    NUMBER(count, "elements"),
-    NUMBER(data_offset, "offset of the elements"),
-    NUMBER(array, "array in the file (checksum)"),
-    NUMBER(generator, "generator (checksum)"),
-    NUMBER(options, "options (number)"),
-    TEXT(device, "device"),
-    NUMBER(shard, "elements of a shard (--staging)"),
-    NUMBER(monoid, "kind of partial (--sum; number)"),
-    NUMBER(axis, "axes, shape, result type and outputs (--axis; checksum)"),
-#undef NUMBER
-#undef TEXT
+static const char *const monoids[] = {
+#define NAME(name, ...) #name,
+    MONOIDS(NAME)
+#undef NAME
 };
 
-/* The first thing that differs, if any. */
-static allfold_status compare(const struct checkpoint *checkpoint, struct checkpoint_identity *found,
-                              struct error *error)
+static const struct record_kind kind = {"allfoldC", WHAT, sizeof(struct record)};
+
+/* Sets a member of an identity. */
+__attribute__((format(printf, 2, 3))) static void say(char value[64], const char *format, ...)
 {
-    found->version[sizeof found->version - 1] = found->command[sizeof found->command - 1] = '\0';
-    found->device[sizeof found->device - 1] = found->format[sizeof found->format - 1] = '\0';
-    const char *const mine = (const char *)&checkpoint->identity, *const other = (const char *)found;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const struct row *const row = &rows[i];
-        uint64_t expected, is;
-        memcpy(&expected, mine + row->offset, sizeof expected);
-        memcpy(&is, other + row->offset, sizeof is);
-        if (row->text && strcmp(mine + row->offset, other + row->offset) != 0)
-            error_set(error, ALLFOLD_BAD_INPUT, "%s: " WHAT " is of another run: expected %s %s, found %s (remove it to "
-                      "begin anew)", file_shown(checkpoint->file.path), row->name, mine + row->offset, other + row->offset);
-        else if (!row->text && expected != is)
-            error_set(error, ALLFOLD_BAD_INPUT, "%s: " WHAT " is of another run: expected %s %" PRIu64 ", found %" PRIu64
-                      " (remove it to begin anew)", file_shown(checkpoint->file.path), row->name, expected, is);
-        if (error->status != ALLFOLD_OK)
-            return error->status;
-    }
+    char text[2 * ARRAY_PATH_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (length < 64)
+        memcpy(value, text, (size_t)length + 1);
+    else
+        snprintf(value, 64, "that of checksum %016" PRIx64, checksum(CHECKSUM_START, text, strlen(text)));
+}
+
+static const char *or_none(const char *text) { return text != NULL ? text : "none"; }
+
+/* The first thing that differs, if any. */
+static allfold_status compare(const struct checkpoint *checkpoint, const struct checkpoint_identity *found, struct error *error)
+{
+#define COMPARE(name, words)                                                                                                          \
+    if (strncmp(checkpoint->identity.name, found->name, sizeof found->name) != 0)                                                     \
+        return error_set(error, ALLFOLD_BAD_INPUT, "%s: " WHAT " is of another run: expected %s %s, found %.63s (remove it to begin " \
+                         "anew)", file_shown(checkpoint->file.path), words, checkpoint->identity.name, found->name);
+    CHECKPOINT_IDENTITY(COMPARE)
+#undef COMPARE
     return ALLFOLD_OK;
 }
 
@@ -155,7 +137,7 @@ static allfold_status load(struct checkpoint *checkpoint, struct stream *stream,
         return error->status;
     if (compare(checkpoint, &record.identity, error) == ALLFOLD_OK
         && (record.shards_done > stream->shards || (stream->partial != NULL && state.bytes > 0)))
-        error_set(error, ALLFOLD_BAD_INPUT, "%s: " WHAT " is beyond the input", file_shown(checkpoint->file.path));
+        error_set(error, ALLFOLD_BAD_INPUT, "%s: " WHAT " is beyond the input (remove it to begin anew)", file_shown(checkpoint->file.path));
     if (error->status != ALLFOLD_OK) {
         free(state.memory);
         return error->status;
@@ -175,9 +157,9 @@ static allfold_status load(struct checkpoint *checkpoint, struct stream *stream,
 static allfold_status load_or_make(void *user, struct stream *stream, struct error *error)
 {
     struct checkpoint *const checkpoint = user;
-    snprintf(checkpoint->identity.device, sizeof checkpoint->identity.device, "%s", stream->device);
-    checkpoint->identity.monoid = (uint64_t)stream->monoid;
-    checkpoint->identity.shard = stream->shard_elements;
+    say(checkpoint->identity.device, "%s", stream->device);
+    say(checkpoint->identity.monoid, "%s", monoids[stream->monoid]);
+    say(checkpoint->identity.shard, "%" PRIu64, stream->shard_elements);
     checkpoint->last = clock_seconds();
     phase_enter(checkpoint->progress, PHASE_CHECKPOINT);
     for (bool exists = false, taken = true; taken;) {
@@ -216,10 +198,44 @@ allfold_status checkpoint_name(const char *file, int rank, char path[ARRAY_PATH_
     return ALLFOLD_OK;
 }
 
+static void identify_run(const struct checkpoint_run *run, struct checkpoint_identity *identity)
+{
+    say(identity->version, "%s", allfold_version());
+    say(identity->command, "%s", run->command);
+    say(identity->ranks, "%d", run->ranks);
+    say(identity->rank, "%d", run->rank);
+    say(identity->nan, "%s", or_none(run->nan));
+    say(identity->missing, "%s", or_none(run->missing));
+    say(identity->axis, "%s", or_none(run->axis));
+    say(identity->keepdims, "%s", run->keepdims ? "yes" : "no");
+    say(identity->ddof, "%" PRIu64, run->ddof);
+    say(identity->output_type, "%s", or_none(run->output_type));
+    say(identity->output, "%s", or_none(run->output));
+    say(identity->values, "%s", or_none(run->values));
+}
+
+static void identify_input(const struct array_info *input, struct checkpoint_identity *identity)
+{
+    char shape[ARRAY_DIMENSIONS_MAX * 24];
+    uint64_t places = checksum(CHECKSUM_START, &input->layout, sizeof input->layout);
+    places = checksum(places, input->details, (size_t)input->details_bytes);
+    array_shape_text(input->shape, input->dimensions, shape, sizeof shape);
+    say(identity->file_bytes, "%" PRIu64, input->file_bytes);
+    say(identity->file_time, "%" PRIu64, input->file_time);
+    say(identity->format, "%s", array_format_name(input));
+    say(identity->type, "%s", allfold_type_name(input->type));
+    say(identity->count, "%" PRIu64, input->count);
+    say(identity->shape, "%s", shape);
+    say(identity->data_offset, "%" PRIu64, input->layout.offset);
+    say(identity->array, "%s", input->member[0] != '\0' ? input->member : "none");
+    say(identity->skipped, "%" PRIu64, input->skipped);
+    say(identity->places, "%016" PRIx64, places);
+    say(identity->generator, "%016" PRIx64, checksum(CHECKSUM_START, &input->generator, sizeof input->generator));
+}
+
 allfold_status checkpoint_begin(struct checkpoint *checkpoint, const struct checkpoint_run *run, const struct array_info *input,
                                 struct progress *progress, struct error *error)
 {
-    struct checkpoint_identity *const identity = &checkpoint->identity;
     memset(checkpoint, 0, sizeof *checkpoint);
     checkpoint->hook = (struct stream_hook){checkpoint, run->every, load_or_make, save_if_due};
     checkpoint->held = -1;
@@ -227,23 +243,8 @@ allfold_status checkpoint_begin(struct checkpoint *checkpoint, const struct chec
         return error->status;
     checkpoint->every = run->every;
     checkpoint->progress = progress;
-    snprintf(identity->version, sizeof identity->version, "%s", allfold_version());
-    snprintf(identity->command, sizeof identity->command, "%s", run->command);
-    snprintf(identity->format, sizeof identity->format, "%s", array_format_name(input));
-    identity->type = input->type;
-    identity->count = input->count;
-    identity->data_offset = input->layout.offset;
-    identity->array = checksum(CHECKSUM_START, input->member, strlen(input->member));
-    identity->array = checksum(identity->array, &input->layout, sizeof input->layout);
-    identity->array = checksum(identity->array, &input->skipped, sizeof input->skipped);
-    identity->array = checksum(identity->array, input->details, (size_t)input->details_bytes);
-    identity->file_bytes = input->file_bytes;
-    identity->file_time = input->file_time;
-    identity->generator = checksum(CHECKSUM_START, &input->generator, sizeof input->generator);
-    identity->options = run->options;
-    identity->ranks = (uint64_t)run->ranks;
-    identity->rank = (uint64_t)run->rank;
-    identity->axis = run->axis;
+    identify_run(run, &checkpoint->identity);
+    identify_input(input, &checkpoint->identity);
     return ALLFOLD_OK;
 }
 

@@ -9,18 +9,41 @@
 #include "base/phase.h"
 #include "core/stream.h"
 
-/* What must be equal for a checkpoint to belong to this run: everything on which the partial's bits depend. Each has a line in the
-   table of checkpoint.c, which names it in messages. */
+/* What must be equal for a checkpoint to belong to this run: everything on which the partial's bits depend, and where results along an axis
+   go. X(member, words for messages) */
+#define CHECKPOINT_IDENTITY(X)                                    \
+    X(version, "version")                                         \
+    X(command, "command")                                         \
+    X(ranks, "ranks")                                             \
+    X(rank, "rank")                                               \
+    X(file_bytes, "bytes of the input")                           \
+    X(file_time, "time of the input (ns)")                        \
+    X(format, "format of the input")                              \
+    X(type, "element type")                                       \
+    X(count, "elements")                                          \
+    X(data_offset, "offset of the elements")                      \
+    X(array, "array in the file")                                 \
+    X(skipped, "elements before the first (--offset)")            \
+    X(places, "places of the elements (checksum)")                \
+    X(generator, "parameters of the generator (checksum)")        \
+    X(nan, "--nan")                                               \
+    X(missing, "--missing")                                       \
+    X(axis, "--axis")                                             \
+    X(shape, "shape")                                             \
+    X(keepdims, "--keepdims")                                     \
+    X(ddof, "--ddof")                                             \
+    X(output_type, "--output-type")                               \
+    X(output, "output (-o)")                                      \
+    X(values, "--values")                                         \
+    X(device, "device")                                           \
+    X(shard, "elements of a shard (--staging)")                   \
+    X(monoid, "kind of partial (--sum, --output-type)")
+
+/* All as text. Instead of what is too long its checksum. */
 struct checkpoint_identity {
-    char version[16], command[16], format[16], device[64];
-    uint64_t type, count, data_offset; /* the input's header */
-    uint64_t array;                    /* checksum of its name in the file, and of what else says where its elements lie */
-    uint64_t file_bytes, file_time;            /* 0 where there is no file */
-    uint64_t generator;                        /* checksum of a generated input's parameters */
-    uint64_t options;                          /* the command's own: NaN, output type */
-    uint64_t ranks, rank, shard;               /* shard: elements */
-    uint64_t monoid;
-    uint64_t axis; /* checksum of what says how the work is along an axis, and where results go; 0: it is not */
+#define MEMBER(name, words) char name[64];
+    CHECKPOINT_IDENTITY(MEMBER)
+#undef MEMBER
 };
 
 /* What a run says of itself. */
@@ -28,9 +51,12 @@ struct checkpoint_run {
     const char *file;    /* rank R keeps its checkpoint in FILE.R */
     double every;        /* seconds between two writings; 0: after each shard */
     const char *command;
-    uint64_t options;    /* the command's own */
     int rank, ranks;
-    uint64_t axis;       /* as in the identity */
+    const char *nan, *missing;
+    /* Along an axis, else NULL and 0. */
+    const char *axis, *output, *values, *output_type;
+    bool keepdims;
+    uint64_t ddof;
 };
 
 struct checkpoint {

@@ -239,26 +239,75 @@ def test_along(folder, programs):
     for name, shape in (("planes", (64, 40, 30)), ("row", (1, 20000, 3)), ("columns", (3000, 40))):
         np.save(os.path.join(folder, name + ".npy"), some.standard_normal(shape).astype(np.float32))
     with ThreadPoolExecutor(faults.AT_ONCE) as pool:
+        more = [pool.submit(lambda test: list(test(folder)), test) for test in (refuses_along, mixes_along)]
         for case, (right, shown) in zip(ALONG, pool.map(lambda case: resumes_along(folder, case), ALONG)):
             tap.ok(right, f"checkpoint of {' '.join(case[0])} on {case[1]} ranks: the same bytes at last", shown)
+        for what, right, run in [found for test in more for found in test.result()]:
+            tap.ok(right, f"along an axis: {what}", run.shown())
     for program in programs:
         right, shown = resumes_along(folder, ALONG_DEVICE, program)
         tap.ok(right, f"checkpoint of {' '.join(ALONG_DEVICE[0])}, {program.name}: the same bytes at last", shown)
-    words = ["sum", os.path.join(folder, "planes.npy"), "--axis=1"]
-    whole, expected = along(words, folder, "whole", 1, checkpoint=False)
-    along(words, folder, "y", 1, "0:*>checkpoint:kill:9")
-    kept = [name for name in os.listdir(folder) if name.endswith(".part")]
-    other = along([*words, "--keepdims"], folder, "y", 1)[0]
-    tap.ok(len(kept) == 1 and other.status == 1 and "axes, shape" in other.stderr and kept[0] in os.listdir(folder),
-           "the checkpoint of another shape is refused", other.shown())
-    os.remove(os.path.join(folder, kept[0]))
-    last, found = along(words, folder, "y", 1)
-    tap.ok(found == expected and "begins anew" in last.stderr, "an unfinished output that is gone: the work begins anew", last.shown())
     listing = os.listdir(folder)
     np.save(os.path.join(folder, "big.npy"), np.full((300, 100), 2 ** 62))
     run = along(["sum", os.path.join(folder, "big.npy"), "--axis=1"], folder, "z", 1)[0]
     tap.ok(run.status == 1 and "result [0, :]" in run.stderr and sorted(os.listdir(folder)) == sorted([*listing, "big.npy"]),
            "a run that fails before anything is finished leaves nothing", run.shown())
+
+
+def refuses_along(folder):
+    """Checkpoints and unfinished outputs that do not go with this run: (whether one is refused, with what message, the run)."""
+    words = ["stats", os.path.join(folder, "planes.npy"), "--axis=1"]
+    with tempfile.TemporaryDirectory() as own:
+        def refused(what, said, more=(), name="y"):
+            run = along([*words, *more], own, name, 1)[0]
+            return f"refused: {what}", run.status == 1 and said in run.said()[-1] and sorted(os.listdir(own)) == kept, run
+        expected = along(words, own, "whole", 1, checkpoint=False)[1]
+        along(words, own, "y", 1, "0:*>checkpoint:kill:9")
+        kept = sorted(os.listdir(own))
+        part = next(os.path.join(own, name) for name in kept if name.endswith(".part"))
+        yield refused("another --keepdims", "--keepdims yes, found no", ["--keepdims"])
+        yield refused("another --ddof", "--ddof 1, found 0", ["--ddof=1"])
+        yield refused("another --output-type", "--output-type f32, found none", ["--output-type=f32"])
+        yield refused("another --nan", "--nan omit, found propagate", ["--nan=omit"])
+        yield refused("another --axis", "--axis 2, found 1", ["--axis=2"])
+        yield refused("another output", "output (-o)", name="z")
+        size = os.path.getsize(part)
+        os.truncate(part, size - 1)
+        yield refused("an unfinished output that was cut", f"expected the temporary file of {size} bytes, found a regular file of {size - 1}")
+        os.remove(part)
+        os.mkfifo(part)
+        yield refused("a fifo in the place of the unfinished output", "found a fifo")
+        os.remove(part)
+        last, found = along(words, own, "y", 1)
+        yield "no unfinished output: the work begins anew", found == expected and "begins anew" in last.stderr, last
+
+
+def mixes_along(folder):
+    """A rank that was killed before it saved that others went on has done as much as they. Ranks of two runs do not go together."""
+    words = ["mean", os.path.join(folder, "row.npy"), "--axis=1"]
+    with tempfile.TemporaryDirectory() as own:
+        def checkpoint(put=None):
+            if put is not None:
+                with open(os.path.join(own, "ck.1"), "wb") as file:
+                    file.write(put)
+            with open(os.path.join(own, "ck.1"), "rb") as file:
+                return file.read()
+        expected = along(words, own, "whole", 2, checkpoint=False)[1]
+        along(words, own, "y", 2, "1:*>read:usr1:3")
+        others = checkpoint()
+        for name in os.listdir(own):
+            if "whole" not in name:
+                os.remove(os.path.join(own, name))
+        along(words, own, "y", 2, "1:*>read:usr1:3")
+        early = checkpoint()
+        checkpoint(others)
+        run = along(words, own, "y", 2)[0]
+        yield "checkpoints of two runs are refused", run.status == 1 and "ranks 0 and 1 are of different runs" in run.stderr, run
+        checkpoint(early)
+        killed = along(words, own, "y", 2, "0:*>rename:kill:1")[0]
+        checkpoint(early)
+        last, found = along(words, own, "y", 2)
+        yield "a rank that has saved less than others: the same bytes", killed.status not in (0, faults.HUNG) and found == expected, last
 
 
 def test_foreign(folder, source, other):
@@ -291,7 +340,7 @@ def test_foreign(folder, source, other):
     start_anew(1, raw + ["--offset=8"])
     refused("another offset", fold(1, "sum", raw + ["--offset=16"], checkpoint), ["offset of the elements"])
     start_anew(1, fold_name="max")
-    refused("another --nan", fold(1, "max", source, checkpoint, more=["--nan=omit"]), ["options"])
+    refused("another --nan", fold(1, "max", source, checkpoint, more=["--nan=omit"]), ["--nan omit, found propagate"])
     for what, change in (("a byte differs", lambda b: b[:100] + bytes([b[100] ^ 1]) + b[101:]), ("cut short", lambda b: b[:-1]),
                          ("a text file", lambda b: b"x" * len(b)), ("empty", lambda b: b"")):
         ranks = 2 if what == "empty" else 1
