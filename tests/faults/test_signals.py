@@ -265,12 +265,12 @@ def refuses_along(folder):
         along(words, own, "y", 1, "0:*>checkpoint:kill:9")
         kept = sorted(os.listdir(own))
         part = next(os.path.join(own, name) for name in kept if name.endswith(".part"))
-        yield refused("another --keepdims", "--keepdims yes, found no", ["--keepdims"])
-        yield refused("another --ddof", "--ddof 1, found 0", ["--ddof=1"])
-        yield refused("another --output-type", "--output-type f32, found none", ["--output-type=f32"])
-        yield refused("another --nan", "--nan omit, found propagate", ["--nan=omit"])
-        yield refused("another --axis", "--axis 2, found 1", ["--axis=2"])
+        for what, said in (("--keepdims", "--keepdims yes, found no"), ("--ddof=1", "--ddof 1, found 0"), ("--nan=omit", "--nan omit, found propagate"),
+                           ("--output-type=f32", "--output-type f32, found none"), ("--axis=2", "--axis 2, found 1")):
+            yield refused(what, said, [what])
         yield refused("another output", "output (-o)", name="z")
+        if sorted(os.listdir(own)) != kept:  # what was not refused has ended the run
+            return
         size = os.path.getsize(part)
         os.truncate(part, size - 1)
         yield refused("an unfinished output that was cut", f"expected the temporary file of {size} bytes, found a regular file of {size - 1}")
