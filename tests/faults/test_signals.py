@@ -99,13 +99,13 @@ def test_second_interrupt(folder):
 
 
 def test_last_look(folder):
-    """A signal as the last elements are written: it is heeded before the output takes its name."""
+    """A signal as the last elements are written, and behind that: it is heeded before the output takes its name."""
     output = os.path.join(folder, "y.npy")
-    for ranks in (1, 3):
+    for ranks, when in ((1, "read>write"), (3, "read>write"), (1, "write>exchange"), (3, "write>exchange")):
         words = [faults.FAULTY.path, "generate", "ramp?n=1000", "-o", output]
-        run = faults.Launch(ranks if ranks > 1 else 0, words, {"ALLFOLD_FAULT": f"{ranks - 1}:read>write:usr1"}).ended(30)
+        run = faults.Launch(ranks if ranks > 1 else 0, words, {"ALLFOLD_FAULT": f"{ranks - 1}:{when}:usr1"}).ended(30)
         wrong = stopped(run, signal.SIGUSR1) or os.listdir(folder)
-        tap.ok(not wrong, f"SIGUSR1 as the last elements are written, on rank {ranks - 1}", wrong)
+        tap.ok(not wrong, f"SIGUSR1 on the way from {when.replace('>', ' to ')}, on rank {ranks - 1}", wrong)
 
 
 def test_launcher(folder):
