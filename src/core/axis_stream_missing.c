@@ -3,8 +3,6 @@
    rows again of which elements are missing, each by itself. See axis_stream.h. */
 #include "core/axis_stream.h"
 
-#include "base/elements.h"
-
 #include <math.h>
 #include <string.h>
 
@@ -34,23 +32,10 @@ static bool has_neutral(enum monoid monoid, allfold_type type)
 static uint64_t neutral_element(enum monoid monoid, allfold_type type)
 {
     const enum neutral neutral = monoid_facts[monoid].neutral;
-    union {
-        uint64_t bits;
-        element_f16 f16;
-        element_bf16 bf16;
-        float f32;
-        double f64;
-    } u = {0};
-    if (type_kind(type) != 'f')
-        return neutral == NEUTRAL_ONE ? 1 : neutral == NEUTRAL_LARGEST || neutral == NEUTRAL_SMALLEST
-                                                ? integer_bound(type, neutral == NEUTRAL_LARGEST) : 0;
-    switch (type) {
-    case ALLFOLD_F16: u.f16 = round_f16(reals[neutral]); break;
-    case ALLFOLD_BF16: u.bf16 = round_bf16(reals[neutral]); break;
-    case ALLFOLD_F32: u.f32 = (float)reals[neutral]; break;
-    default: u.f64 = reals[neutral];
-    }
-    return u.bits;
+    if (type_kind(type) == 'f')
+        return type_real_bits(type, reals[neutral]);
+    return neutral == NEUTRAL_ONE ? 1 : neutral == NEUTRAL_LARGEST || neutral == NEUTRAL_SMALLEST
+                                            ? integer_bound(type, neutral == NEUTRAL_LARGEST) : 0;
 }
 
 /* ---- places */
