@@ -273,7 +273,7 @@ static allfold_status check_temporary(const struct replacement *replacement, str
 {
     struct stat status;
     if (lstat(replacement->temporary, &status) != 0)
-        return error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: the temporary file is not to be found here (all hosts must share its folder)",
+        return error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: the temporary file is not here (all hosts must share its folder)",
                            file_shown(replacement->temporary));
     if (S_ISREG(status.st_mode) && (uint64_t)status.st_size == replacement->bytes)
         return ALLFOLD_OK;
@@ -300,7 +300,8 @@ static int open_kept(struct replacement *made, const struct replacement_key *key
     made->kept = key->exists;
     if (!key->exists)
         unlink(made->temporary);
-    const int fd = key->exists ? replacement_open(made, O_WRONLY, error) : open(made->temporary, O_WRONLY | O_CLOEXEC | O_CREAT | O_EXCL, 0666);
+    const int fd = key->exists ? replacement_open(made, O_WRONLY, error)
+                               : open(made->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0)
         error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot create the unfinished output", file_shown(made->temporary));
     else if (sync_folder(made->temporary, "created", error) != ALLFOLD_OK)
@@ -363,7 +364,7 @@ static void release(struct replacement *replacement)
 /* Gives the temporary file its name by `name_it`, which is rename or link. Returns 0, or errno if that fails. */
 static int commit(struct replacement *replacement, int (*name_it)(const char *from, const char *to), struct error *error)
 {
-    return check_temporary(replacement, error) == ALLFOLD_OK && name_it(replacement->temporary, replacement->path) != 0 ? errno : 0;
+    return check_temporary(replacement, error) != ALLFOLD_OK || name_it(replacement->temporary, replacement->path) == 0 ? 0 : errno;
 }
 
 allfold_status replacement_commit(struct replacement *replacement, struct error *error)

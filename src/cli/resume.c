@@ -14,12 +14,14 @@
 void resume_begin(struct session *session)
 {
     static const char *const nans[] = {[ALLFOLD_NAN_PROPAGATE] = "propagate", [ALLFOLD_NAN_OMIT] = "omit", [ALLFOLD_NAN_ERROR] = "error"};
-    static const char *const missing[] = {[MISSING_OMIT] = "omit", [MISSING_KEEP] = "keep", [MISSING_ERROR] = "error", [MISSING_REFUSE] = "error"};
+    static const char *const missing[] = {[MISSING_OMIT] = "omit", [MISSING_KEEP] = "keep", [MISSING_ERROR] = "error",
+                                          [MISSING_REFUSE] = "error"};
     const struct settings *const settings = session->settings;
     const struct comm *const comm = session_comm(session);
     struct checkpoint *const checkpoint = &session->checkpoint;
     struct checkpoint_run run = {.file = settings->checkpoint, .every = settings->checkpoint_every, .command = settings->command->name,
-                                 .rank = comm->rank, .ranks = comm->size, .nan = nans[settings->nan], .missing = missing[session->input.missing]};
+                                 .rank = comm->rank, .ranks = comm->size, .nan = nans[settings->nan],
+                                 .missing = missing[session->input.missing]};
     if (settings->axis != NULL) {
         run.axis = settings->axis;
         run.output = settings->output;

@@ -227,7 +227,8 @@ static void find_fill(struct hdf5_dataset *d, hid_t properties)
 }
 
 /* An external link leads to another file, to which places and names of this one do not apply, and which may be a fifo: it is not followed. */
-static herr_t refuse_link(const char *parent, const char *group, const char *file, const char *object, unsigned *flags, hid_t access, void *found)
+static herr_t refuse_link(const char *parent, const char *group, const char *file, const char *object, unsigned *flags, hid_t access,
+                          void *found)
 {
     (void)parent, (void)group, (void)file, (void)object, (void)flags, (void)access;
     *(bool *)found = true;
