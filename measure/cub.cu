@@ -42,7 +42,7 @@ template <class T, class Sum> struct softmax_of {
 };
 
 /* One call, with CUB's own temporary storage. */
-struct run {
+struct cub_run {
     const struct cub_call *call;
     void *scratch; /* NULL: only *bytes is written */
     size_t *bytes;
@@ -51,7 +51,7 @@ struct run {
 
 template <class T> static T lowest() { return std::is_integral<T>::value ? (T)INT32_MIN : (T)-INFINITY; }
 
-template <class T, class Out, class Op> static cudaError_t reduce(const struct run *run, Op op, Out identity)
+template <class T, class Out, class Op> static cudaError_t reduce(const struct cub_run *run, Op op, Out identity)
 {
     const T *const x = (const T *)run->call->x;
     Out *const out = (Out *)run->call->result;
@@ -69,14 +69,14 @@ template <class T, class Out, class Op> static cudaError_t reduce(const struct r
     return cub::DeviceReduce::Reduce(run->scratch, *run->bytes, x, out, (int64_t)n, op, identity, run->stream);
 }
 
-template <class T, class Sum, class Count> static cudaError_t sumexp(const struct run *run, Count n)
+template <class T, class Sum, class Count> static cudaError_t sumexp(const struct cub_run *run, Count n)
 {
     return cub::DeviceReduce::TransformReduce(run->scratch, *run->bytes, (const T *)run->call->x, (Sum *)run->call->result, n,
                                               ::cuda::std::plus<Sum>{}, exponential_of<T, Sum>{(Sum)run->call->max}, Sum(),
                                               run->stream);
 }
 
-template <class T, class Sum, class Count> static cudaError_t normalise(const struct run *run, Count n)
+template <class T, class Sum, class Count> static cudaError_t normalise(const struct cub_run *run, Count n)
 {
     const softmax_of<T, Sum> quotient = {(Sum)run->call->max, (Sum)(1.0 / run->call->sum)};
     return cub::DeviceTransform::Transform((const T *)run->call->x, (T *)run->call->result, n, quotient, run->stream);
@@ -98,7 +98,7 @@ struct scratch_resource {
     friend constexpr void get_property(const scratch_resource &, cuda::mr::device_accessible) noexcept {}
 };
 
-template <class T> static cudaError_t sum_gpu_to_gpu(const struct run *run)
+template <class T> static cudaError_t sum_gpu_to_gpu(const struct cub_run *run)
 {
     if (run->scratch == NULL) { /* what it will ask for is not known beforehand */
         *run->bytes = 64 << 20;
@@ -115,7 +115,7 @@ template <class T> static cudaError_t sum_gpu_to_gpu(const struct run *run)
 bool cub_has_gpu_to_gpu(void) { return CUB_HAS_GPU_TO_GPU; }
 bool cub_has_rows(void) { return CUB_HAS_ROWS; }
 
-template <allfold_type type> static cudaError_t start(const struct run *run)
+template <allfold_type type> static cudaError_t start(const struct cub_run *run)
 {
     typedef typename cub_types<type>::T T;
     typedef typename cub_types<type>::Sum Sum;
@@ -147,7 +147,7 @@ template <allfold_type type> static cudaError_t start(const struct run *run)
 
 cudaError_t cub_start(const struct cub_call *call, void *scratch, size_t *scratch_bytes, cudaStream_t stream)
 {
-    const struct run run = {call, scratch, scratch_bytes, stream};
+    const struct cub_run run = {call, scratch, scratch_bytes, stream};
     switch (call->type) {
 #define CASE(ID)         \
     case ALLFOLD_##ID:   \

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks what compilers do not: who may include whom (docs/architecture.md), that no files include or call each other in a
-circle, that every file begins by saying what it is for and is in a makefile's list, that links between documents lead somewhere,
-that the version is the same everywhere, that no test passes whatever happens, and how long files are. By hand: python3 tests/lint.py
+circle, that no two files define the same tag, that every file begins by saying what it is for and is in a makefile's list, that links
+between documents lead somewhere, that the version is the same everywhere, that no test passes whatever happens, and how long files are. By hand: python3 tests/lint.py
 [ROOT]. It also checks itself, on a small tree with every fault planted in it."""
 import os
 import re
@@ -303,6 +303,28 @@ def link_faults(root):
                 yield "links", f"{page}: {link}: {path} has no such heading"
 
 
+TAG = re.compile(r"\b(?:struct|union|enum) (\w+) *\{")
+PENDING_TAGS = {"axis_rows", "folding", "normalisation", "reduction"}  # of parts that are being put together
+
+
+def tag_faults(root, files):
+    """Tags that two files define: a reader who looks for one finds the other."""
+    homes = {}
+    for path in files:
+        if path.endswith(SOURCES) and path.startswith(CALLERS):
+            code = code_of(root, path)
+            if path.endswith((".cu", ".cuh")):  # a class's own types may be called alike
+                code = re.sub(r"^[ \t]+.*$", "", code, flags=re.MULTILINE)
+            for tag in set(TAG.findall(code)):
+                homes.setdefault(tag, []).append(path)
+    for tag, paths in sorted(homes.items()):
+        if len(paths) > 1 and tag not in PENDING_TAGS:
+            yield "tags", f"{paths[-1]}: {tag} is also a tag of {', '.join(paths[:-1])}"
+    for tag in sorted(PENDING_TAGS):
+        if root == tap.SOURCE and len(homes.get(tag, [])) < 2:
+            yield "tags", f"tests/lint.py: {tag} is a tag once only: take it out of PENDING_TAGS"
+
+
 SURE = re.compile(r"^\s*(?:tap_ok\((?:true|1)|(?:tap\.)?ok\((?:True|1)|call ok\(\.true\.)\s*,", flags=re.MULTILINE)
 
 
@@ -328,7 +350,7 @@ def long_files(root, files):
 def faults_of(root):
     files = files_of(root)
     return [*include_faults(root, files), *circle_faults(root, files), *head_faults(root, files), *unlisted_files(root),
-            *link_faults(root), *version_faults(root), *sure_checks(root, files)]
+            *link_faults(root), *version_faults(root), *tag_faults(root, files), *sure_checks(root, files)]
 
 
 PLANTED = {  # file -> (its text, the rule that must find it, or None for a file that is right)
@@ -366,6 +388,11 @@ PLANTED = {  # file -> (its text, the rule that must find it, or None for a file
     "examples/inside.c": ('/* private header */\n#include "base/base.h"\n', "layers"),
     "tools/bare.sh": ("#!/bin/sh\nset -e\n", "head"),
     "m4/right.m4": ("# right\n", None),
+    "src/core/tag.c": ("/* right */\nstruct part {\n    enum kind {\n        ONE\n    } kind;\n};\n", None),
+    "src/store/tag.c": ("/* the same tag */\nstatic const struct part {\n    int n;\n} parts[1];\n", "tags"),
+    "src/watch/kind.h": ("/* the same, within */\nenum kind { TWO };\n", "tags"),
+    "kernels/tag.cuh": ("/* right: a class's own */\ntemplate <class T> struct Fold {\n    struct part {\n    };\n};\n", None),
+    "kernels/other.cu": ("/* right */\nstruct other {\n};\nstruct part part_of() { return part{1}; }\n", None),
     "tests/left_out.c": ("/* in no list */\n", "listed"),
     "tests/sure.c": ('/* always */\n    tap_ok(true, "done");\n', "sure"),
     "tests/one.h": ('/* always */\n    tap_ok(1, "done");\n', "sure"),
@@ -411,6 +438,7 @@ def main():
                        ("head", "every file begins by saying what it is for"),
                        ("listed", "every file is in a makefile's list"),
                        ("versions", "the version is that of configure.ac everywhere"),
+                       ("tags", "no two files define the same tag"),
                        ("sure", "no check is of a constant that is true"),
                        ("links", "links between documents lead to files and headings that exist")):
         mine = [text for found_rule, text in found if found_rule == rule]

@@ -33,7 +33,7 @@ struct tile {
 };
 
 /* `count` lines of `length` elements: the rows of the matrix at x, or its columns. */
-template <bool rows> struct lines {
+template <bool rows> struct int_lines {
     const int32_t *x;
     uint64_t count, length;
 
@@ -73,7 +73,7 @@ static __device__ __forceinline__ int32_t sum_of_lanes(int32_t value) /* in ever
 /* The three methods of summing a tile. Lane i gets the sum of its line i. */
 struct lane_a_line {
     template <bool rows, bool inside>
-    static __device__ __forceinline__ int32_t sum(const struct lines<rows> &x, const struct tile &tile)
+    static __device__ __forceinline__ int32_t sum(const struct int_lines<rows> &x, const struct tile &tile)
     {
         int32_t sum = 0;
 #pragma unroll 16
@@ -85,7 +85,7 @@ struct lane_a_line {
 
 struct warp_a_line {
     template <bool rows, bool inside>
-    static __device__ __forceinline__ int32_t sum(const struct lines<rows> &x, const struct tile &tile)
+    static __device__ __forceinline__ int32_t sum(const struct int_lines<rows> &x, const struct tile &tile)
     {
         const int lane = threadIdx.x % 32;
         int32_t mine = 0;
@@ -109,7 +109,7 @@ template <int pad> struct corner_turned {
         return tiles[threadIdx.x / 32];
     }
     template <bool rows, bool inside>
-    static __device__ __forceinline__ int32_t sum(const struct lines<rows> &x, const struct tile &tile)
+    static __device__ __forceinline__ int32_t sum(const struct int_lines<rows> &x, const struct tile &tile)
     {
         int32_t(*const turned)[32 + pad] = warp_tile();
         const int lane = threadIdx.x % 32;
@@ -139,7 +139,7 @@ template <int pad> struct corner_turned {
 };
 
 template <class Method, bool rows>
-static __global__ void __launch_bounds__(32 * WARPS) tile_kernel(struct lines<rows> x, int32_t *partials)
+static __global__ void __launch_bounds__(32 * WARPS) tile_kernel(struct int_lines<rows> x, int32_t *partials)
 {
     const struct tile tile = x.tile();
     x.store(tile, x.has(tile) ? Method::template sum<rows, true>(x, tile) : Method::template sum<rows, false>(x, tile), partials);
@@ -148,7 +148,7 @@ static __global__ void __launch_bounds__(32 * WARPS) tile_kernel(struct lines<ro
 static uint64_t segments_of(uint64_t length) { return length > PLACES ? (length + PLACES - 1) / PLACES : 1; }
 
 template <bool rows>
-static cudaError_t start_level(void (*kernel)(struct lines<rows>, int32_t *), struct lines<rows> x, int32_t *partials,
+static cudaError_t start_level(void (*kernel)(struct int_lines<rows>, int32_t *), struct int_lines<rows> x, int32_t *partials,
                                cudaStream_t stream)
 {
     const uint64_t warps = (x.count + LINES - 1) / LINES * segments_of(x.length);
@@ -159,8 +159,8 @@ static cudaError_t start_level(void (*kernel)(struct lines<rows>, int32_t *), st
 
 template <bool rows> struct line_sums {
     struct experiment *experiment;
-    void (*kernel)(struct lines<rows>, int32_t *);
-    struct lines<rows> x;
+    void (*kernel)(struct int_lines<rows>, int32_t *);
+    struct int_lines<rows> x;
     int32_t *partials[2], *sums; /* of the odd levels and the even ones; of the last */
     const int32_t *expected;     /* what the sums must be */
 };
@@ -172,7 +172,7 @@ template <bool rows> static cudaError_t start(void *argument, cudaStream_t strea
     int32_t *to = segments > 1 ? job->partials[0] : job->sums;
     cudaError_t code = start_level(job->kernel, job->x, to, stream);
     for (int level = 1; segments > 1 && code == cudaSuccess; level++) {
-        const struct lines<false> partials = {to, job->x.count, segments};
+        const struct int_lines<false> partials = {to, job->x.count, segments};
         segments = segments_of(segments);
         to = segments > 1 ? job->partials[level % 2] : job->sums;
         code = start_level(tile_kernel<lane_a_line, false>, partials, to, stream);
@@ -212,14 +212,14 @@ template <bool rows> static allfold_status compare(void *argument, char why[TABL
 /* Sectors that a warp's load touches if its lanes are this many elements apart. */
 static double sectors_of(uint64_t stride) { return stride >= 8 ? 32.0 : (double)(31 * stride / 8 + 1); }
 
-template <bool rows> struct method {
+template <bool rows> struct line_method {
     const char *name, *pattern;
-    void (*kernel)(struct lines<rows>, int32_t *);
+    void (*kernel)(struct int_lines<rows>, int32_t *);
     bool coalesced;
 };
 
 template <bool rows>
-static allfold_status measure(const struct method<rows> *method, struct line_sums<rows> *job, struct error *error)
+static allfold_status measure(const struct line_method<rows> *method, struct line_sums<rows> *job, struct error *error)
 {
     struct experiment *const experiment = job->experiment;
     struct table *const table = experiment->table;
@@ -245,7 +245,7 @@ static allfold_status measure_all(struct experiment *experiment, uint64_t row_co
 {
     typedef typename std::conditional<rows, lane_a_line, warp_a_line>::type naive_method;
     typedef typename std::conditional<rows, warp_a_line, lane_a_line>::type coalesced_method;
-    static const struct method<rows> methods[] = {
+    static const struct line_method<rows> methods[] = {
         {"naive", rows ? "a lane a row" : "lanes down a column", tile_kernel<naive_method, rows>, false},
         {"coalesced", rows ? "lanes along a row" : "a lane a column", tile_kernel<coalesced_method, rows>, true},
         {"corner-turned", "tile[32][32]", tile_kernel<corner_turned<0>, rows>, true},
@@ -262,7 +262,7 @@ static allfold_status measure_all(struct experiment *experiment, uint64_t row_co
     const struct ladder_lines lines = {experiment->n, job.x.count, job.x.length, rows ? column_count : 1, rows ? 1 : column_count};
     ladder_oracle_line_sums(&lines, (int32_t *)expected);
     job.expected = (const int32_t *)expected;
-    for (const struct method<rows> &method : methods)
+    for (const struct line_method<rows> &method : methods)
         if (measure(&method, &job, error) != ALLFOLD_OK)
             break;
     return error->status;

@@ -7,7 +7,7 @@
 #include "measure/cub.cuh"
 
 /* Only writes to *scratch_bytes what it needs if scratch is NULL. */
-static cudaError_t start_cub(const struct reduction *r, void *scratch, size_t *scratch_bytes)
+static cudaError_t start_cub(const struct rung_reduction *r, void *scratch, size_t *scratch_bytes)
 {
     const struct cub_call call = {r->fold == ALLFOLD_SUM ? CUB_SUM : CUB_MAX, r->type, r->n, 0, 0.0, 0.0, r->x, r->result};
     return cub_start(&call, scratch, scratch_bytes, r->gpu->stream);
@@ -15,13 +15,13 @@ static cudaError_t start_cub(const struct reduction *r, void *scratch, size_t *s
 
 static cudaError_t start(void *argument, cudaStream_t stream)
 {
-    const struct reduction *const r = (const struct reduction *)argument;
+    const struct rung_reduction *const r = (const struct rung_reduction *)argument;
     size_t bytes = r->scratch_bytes;
     (void)stream; /* the reduction has it */
     return start_cub(r, r->scratch, &bytes);
 }
 
-static allfold_status plan(struct reduction *r, struct error *error)
+static allfold_status plan(struct rung_reduction *r, struct error *error)
 {
     const uint64_t bytes = allfold_type_bytes(r->type);
     r->bytes_read = r->n * bytes; /* and its partials, whose number it keeps to itself */

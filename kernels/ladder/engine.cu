@@ -23,7 +23,7 @@ struct engine_plan {
     struct fold_shape shape;
     uint64_t blocks;
 };
-template <enum monoid monoid, class Element> static struct engine_plan plan_at(const struct reduction *r)
+template <enum monoid monoid, class Element> static struct engine_plan plan_at(const struct rung_reduction *r)
 {
     typedef fold_of<monoid, typename Element::value> Fold;
     typedef fold_plan<Fold, Element> plan;
@@ -31,7 +31,7 @@ template <enum monoid monoid, class Element> static struct engine_plan plan_at(c
     return {plan::shape, cut_of<Fold, Element, plan>(r->n / Element::per_vector, multiprocessors).blocks};
 }
 
-static struct engine_plan plan_of(const struct reduction *r)
+static struct engine_plan plan_of(const struct rung_reduction *r)
 {
     switch (r->type) {
 #define CASE(ID, T, bits)                                                              \
@@ -45,7 +45,7 @@ static struct engine_plan plan_of(const struct reduction *r)
     }
 }
 
-static allfold_status plan(struct reduction *r, struct error *error)
+static allfold_status plan(struct rung_reduction *r, struct error *error)
 {
     const struct gpu_device *const device = &r->gpu->device;
     const struct engine_plan plan = plan_of(r);
@@ -67,7 +67,7 @@ static allfold_status plan(struct reduction *r, struct error *error)
 
 static cudaError_t start(void *argument, cudaStream_t stream)
 {
-    struct reduction *const r = (struct reduction *)argument;
+    struct rung_reduction *const r = (struct rung_reduction *)argument;
     r->space.multiprocessors = r->gpu->device.multiprocessors;
     r->space.scratch = r->scratch;
     r->space.mailbox = (struct fold_mailbox *)r->result;
@@ -75,7 +75,7 @@ static cudaError_t start(void *argument, cudaStream_t stream)
     return (cudaError_t)fold_launch(&work, &r->space, stream);
 }
 
-static allfold_status answer(struct reduction *r, struct ladder_answer *answer, struct error *error)
+static allfold_status answer(struct rung_reduction *r, struct ladder_answer *answer, struct error *error)
 {
     const size_t bytes = monoid_bytes(fold_monoid(r->fold, ALLFOLD_LEVEL_FAST), r->type);
     struct fold_mailbox mailbox;

@@ -51,7 +51,7 @@ static const struct rung rungs[] = {GRANULARITY(1), GRANULARITY(2),  GRANULARITY
 static allfold_status measure(struct experiment *experiment, const struct ladder_request *request, const struct rung *rung,
                               struct error *error)
 {
-    struct reduction r = {};
+    struct rung_reduction r = {};
     r.gpu = experiment->gpu;
     r.x = experiment->x;
     if (reduction_plan(rung, request, &r, error) != ALLFOLD_OK)

@@ -43,7 +43,7 @@ template <class Op> static void fold_to(const void *input, uint64_t n, void *res
 
 static cudaError_t start(void *argument, cudaStream_t)
 {
-    const struct reduction *const r = (const struct reduction *)argument;
+    const struct rung_reduction *const r = (const struct rung_reduction *)argument;
     const bool sum = r->fold == ALLFOLD_SUM;
     if (r->type == ALLFOLD_INT32)
         (sum ? fold_to<sum_of<int32_t>> : fold_to<max_of<int32_t>>)(r->scratch, r->n, r->result);
@@ -55,7 +55,7 @@ static cudaError_t start(void *argument, cudaStream_t)
 }
 
 /* A copy of the input in host memory, and room for half as much. */
-static allfold_status plan(struct reduction *r, struct error *error)
+static allfold_status plan(struct rung_reduction *r, struct error *error)
 {
     const size_t bytes = allfold_type_bytes(r->type), input = (size_t)r->n * bytes;
     for (uint64_t n = r->n; n > 1; n -= n / 2) {
@@ -70,7 +70,7 @@ static allfold_status plan(struct reduction *r, struct error *error)
     return error->status;
 }
 
-static allfold_status answer(struct reduction *r, struct ladder_answer *answer, struct error *)
+static allfold_status answer(struct rung_reduction *r, struct ladder_answer *answer, struct error *)
 {
     *answer = reduction_answer_at(r, r->result);
     return ALLFOLD_OK;

@@ -13,14 +13,14 @@ static int block_index(int block)
     return index;
 }
 
-static const struct rung_variant *variant_of(const struct reduction *r)
+static const struct rung_variant *variant_of(const struct rung_reduction *r)
 {
     const int type = r->type == ALLFOLD_INT32 ? 0 : r->type == ALLFOLD_F32 ? 1 : 2;
     return &r->rung->variants[r->fold == ALLFOLD_SUM ? 0 : 1][type][block_index(r->block)];
 }
 
 /* What the runtime reports about the kernel; *wave is how many blocks the GPU holds at one time. */
-static allfold_status ask_runtime(struct reduction *r, const struct rung_variant *variant, uint64_t *wave,
+static allfold_status ask_runtime(struct rung_reduction *r, const struct rung_variant *variant, uint64_t *wave,
                                   struct error *error)
 {
     static const char what[] = "asking how many blocks fit";
@@ -42,7 +42,7 @@ static allfold_status ask_runtime(struct reduction *r, const struct rung_variant
 }
 
 /* How much one level reads, writes and rounds. */
-static void count_level(struct reduction *r, const struct level *level)
+static void count_level(struct rung_reduction *r, const struct level *level)
 {
     const uint64_t n = level->n, bytes = allfold_type_bytes(r->type);
     const uint64_t threads = (uint64_t)level->blocks * (uint64_t)r->block;
@@ -59,7 +59,7 @@ static void count_level(struct reduction *r, const struct level *level)
         r->roundings += 1.0;
 }
 
-static allfold_status plan(struct reduction *r, struct error *error)
+static allfold_status plan(struct rung_reduction *r, struct error *error)
 {
     const struct rung_variant *const variant = variant_of(r);
     const size_t bytes = allfold_type_bytes(r->type);
@@ -91,7 +91,7 @@ static allfold_status plan(struct reduction *r, struct error *error)
 
 static cudaError_t start(void *argument, cudaStream_t stream)
 {
-    const struct reduction *const r = (const struct reduction *)argument;
+    const struct rung_reduction *const r = (const struct rung_reduction *)argument;
     cudaError_t code = cudaSuccess;
     (void)stream; /* the levels have it */
     for (int i = 0; i < r->level_count && code == cudaSuccess; i++)
@@ -99,7 +99,7 @@ static cudaError_t start(void *argument, cudaStream_t stream)
     return code;
 }
 
-struct ladder_answer reduction_answer_at(const struct reduction *r, const void *value)
+struct ladder_answer reduction_answer_at(const struct rung_reduction *r, const void *value)
 {
     struct ladder_answer answer = {};
     answer.roundings = r->roundings;
@@ -115,7 +115,7 @@ struct ladder_answer reduction_answer_at(const struct reduction *r, const void *
     return answer;
 }
 
-allfold_status reduction_answer_device(struct reduction *r, struct ladder_answer *answer, struct error *error)
+allfold_status reduction_answer_device(struct rung_reduction *r, struct ladder_answer *answer, struct error *error)
 {
     double value[1];
     if (gpu_fetch(r->gpu, value, r->result, allfold_type_bytes(r->type), error) == ALLFOLD_OK)
@@ -125,7 +125,7 @@ allfold_status reduction_answer_device(struct reduction *r, struct ladder_answer
 
 const struct rung_driver levels_driver = {false, plan, start, reduction_answer_device};
 
-allfold_status reduction_plan(const struct rung *rung, const struct ladder_request *request, struct reduction *r, struct error *error)
+allfold_status reduction_plan(const struct rung *rung, const struct ladder_request *request, struct rung_reduction *r, struct error *error)
 {
     r->rung = rung;
     r->type = request->type;

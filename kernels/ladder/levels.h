@@ -7,7 +7,7 @@
 
 enum { LEVELS_MAX = 12 }; /* 2^64 elements, in blocks of 64 */
 
-struct reduction {
+struct rung_reduction {
     struct gpu *gpu;
     const struct rung *rung;
     allfold_type type;
@@ -31,22 +31,22 @@ struct reduction {
 /* How a rung runs. */
 struct rung_driver {
     bool on_host;
-    allfold_status (*plan)(struct reduction *reduction, struct error *error);
-    gpu_start *start; /* of a struct reduction */
+    allfold_status (*plan)(struct rung_reduction *reduction, struct error *error);
+    gpu_start *start; /* of a struct rung_reduction */
     /* Waits and takes the result. */
-    allfold_status (*answer)(struct reduction *reduction, struct ladder_answer *answer, struct error *error);
+    allfold_status (*answer)(struct rung_reduction *reduction, struct ladder_answer *answer, struct error *error);
 };
 extern const struct rung_driver levels_driver;
 
 /* Makes *reduction of `rung`, ready to start. The caller has set its gpu and x; all else is 0. */
-allfold_status reduction_plan(const struct rung *rung, const struct ladder_request *request, struct reduction *reduction,
+allfold_status reduction_plan(const struct rung *rung, const struct ladder_request *request, struct rung_reduction *reduction,
                               struct error *error);
-static inline const struct rung_driver *reduction_driver(const struct reduction *reduction)
+static inline const struct rung_driver *reduction_driver(const struct rung_reduction *reduction)
 {
     return reduction->rung->driver != NULL ? reduction->rung->driver : &levels_driver;
 }
 
 /* An answer in the elements' own type, at `value` in host memory. */
-struct ladder_answer reduction_answer_at(const struct reduction *reduction, const void *value);
+struct ladder_answer reduction_answer_at(const struct rung_reduction *reduction, const void *value);
 /* The same from the beginning of reduction->result, in device memory. */
-allfold_status reduction_answer_device(struct reduction *reduction, struct ladder_answer *answer, struct error *error);
+allfold_status reduction_answer_device(struct rung_reduction *reduction, struct ladder_answer *answer, struct error *error);

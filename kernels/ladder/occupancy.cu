@@ -61,7 +61,7 @@ occupancy_kernel(const int32_t *x, uint64_t n, uint32_t nothing, int32_t *partia
 
 typedef void occupancy_function(const int32_t *x, uint64_t n, uint32_t nothing, int32_t *partials);
 
-struct variant {
+struct occupancy_variant {
     int sums, blocks; /* as the template's; 1 block: as many registers as the compiler likes */
     occupancy_function *kernel;
 };
@@ -70,14 +70,14 @@ struct variant {
 /* Pairs that lie on both sides of a cliff with 256 threads a block: registers are handed out to a thread in eights, so
    32, 40, 48, 64, 80 and 128 are the last before one. Which number of sums makes them is the compiler's choice: these are
    nvcc 13.0's for sm_90. */
-static const struct variant by_registers[] = {VARIANT(1, 1),  VARIANT(21, 1), VARIANT(22, 1), VARIANT(29, 1), VARIANT(30, 1),
+static const struct occupancy_variant by_registers[] = {VARIANT(1, 1),  VARIANT(21, 1), VARIANT(22, 1), VARIANT(29, 1), VARIANT(30, 1),
                                               VARIANT(37, 1), VARIANT(38, 1), VARIANT(53, 1), VARIANT(54, 1), VARIANT(69, 1),
                                               VARIANT(70, 1), VARIANT(117, 1), VARIANT(118, 1)};
-static const struct variant by_cap[] = {VARIANT(112, 1), VARIANT(112, 2), VARIANT(112, 3), VARIANT(112, 4),
+static const struct occupancy_variant by_cap[] = {VARIANT(112, 1), VARIANT(112, 2), VARIANT(112, 3), VARIANT(112, 4),
                                         VARIANT(112, 5), VARIANT(112, 6), VARIANT(112, 8)};
-static const struct variant by_shared = VARIANT(2, 1); /* a kernel of its own: its limits are changed */
+static const struct occupancy_variant by_shared = VARIANT(2, 1); /* a kernel of its own: its limits are changed */
 
-struct job {
+struct occupancy_job {
     const struct experiment *experiment;
     occupancy_function *kernel;
     unsigned int blocks;
@@ -86,14 +86,14 @@ struct job {
 
 static cudaError_t start(void *argument, cudaStream_t stream)
 {
-    const struct job *const job = (const struct job *)argument;
+    const struct occupancy_job *const job = (const struct occupancy_job *)argument;
     const struct experiment *const e = job->experiment;
     const cudaError_t code =
         gpu_launch(job->kernel, job->blocks, BLOCK, job->dynamic_bytes, stream, e->x, e->n, 0, e->partials);
     return code != cudaSuccess ? code : experiment_finish(e, job->blocks, stream);
 }
 
-static allfold_status measure(struct experiment *experiment, const struct variant *variant, size_t dynamic_bytes,
+static allfold_status measure(struct experiment *experiment, const struct occupancy_variant *variant, size_t dynamic_bytes,
                               struct error *error)
 {
     const struct gpu_device *const device = &experiment->gpu->device;
@@ -101,7 +101,7 @@ static allfold_status measure(struct experiment *experiment, const struct varian
     if (experiment_needs((const void *)variant->kernel, BLOCK, dynamic_bytes, &needs, error) != ALLFOLD_OK)
         return error->status;
     const double in_flight = (double)needs.blocks * BLOCK * sizeof(int4);
-    struct job job = {experiment, variant->kernel, (unsigned int)(needs.blocks * device->multiprocessors), dynamic_bytes};
+    struct occupancy_job job = {experiment, variant->kernel, (unsigned int)(needs.blocks * device->multiprocessors), dynamic_bytes};
     struct table *const table = experiment->table;
     if (table_row(table, error) != ALLFOLD_OK)
         return error->status;
@@ -120,10 +120,10 @@ static allfold_status measure(struct experiment *experiment, const struct varian
 }
 
 template <int count>
-static allfold_status measure_all(struct experiment *experiment, const struct variant (&variants)[count],
+static allfold_status measure_all(struct experiment *experiment, const struct occupancy_variant (&variants)[count],
                                   struct error *error)
 {
-    for (const struct variant &variant : variants)
+    for (const struct occupancy_variant &variant : variants)
         if (measure(experiment, &variant, 0, error) != ALLFOLD_OK)
             break;
     return error->status;

@@ -61,17 +61,17 @@ parallelism_kernel(const int32_t *x, uint64_t n, uint32_t nothing, int32_t *part
 
 typedef void parallelism_function(const int32_t *x, uint64_t n, uint32_t nothing, int32_t *partials);
 
-struct variant {
+struct parallelism_variant {
     int load_bytes, loads;
     parallelism_function *kernels[3]; /* in blocks of 64, 256, 1024 threads */
 };
 #define VARIANT(Load, loads) \
     {sizeof(Load), loads, {parallelism_kernel<Load, loads, 64>, parallelism_kernel<Load, loads, 256>, \
                            parallelism_kernel<Load, loads, 1024>}}
-static const struct variant variants[] = {VARIANT(int32_t, 1), VARIANT(int32_t, 2), VARIANT(int32_t, 4), VARIANT(int32_t, 8),
+static const struct parallelism_variant variants[] = {VARIANT(int32_t, 1), VARIANT(int32_t, 2), VARIANT(int32_t, 4), VARIANT(int32_t, 8),
                                           VARIANT(int4, 1),    VARIANT(int4, 2),    VARIANT(int4, 4),    VARIANT(int4, 8)};
 
-struct job {
+struct parallelism_job {
     const struct experiment *experiment;
     parallelism_function *kernel;
     unsigned int blocks;
@@ -80,20 +80,20 @@ struct job {
 
 static cudaError_t start(void *argument, cudaStream_t stream)
 {
-    const struct job *const job = (const struct job *)argument;
+    const struct parallelism_job *const job = (const struct parallelism_job *)argument;
     const struct experiment *const e = job->experiment;
     const cudaError_t code = gpu_launch(job->kernel, job->blocks, job->block, 0, stream, e->x, e->n, 0, e->partials);
     return code != cudaSuccess ? code : experiment_finish(e, job->blocks, stream);
 }
 
 /* If the threads do not fit, because of their registers, the row has only its parameters. */
-static allfold_status measure(struct experiment *experiment, const struct variant *variant, int size, struct error *error)
+static allfold_status measure(struct experiment *experiment, const struct parallelism_variant *variant, int size, struct error *error)
 {
     const int multiprocessors = experiment->gpu->device.multiprocessors;
     const int threads = THREADS[size], block = threads < 1024 ? threads : 1024;
     const unsigned int blocks = (unsigned int)(threads / block * multiprocessors);
     const double in_flight = (double)threads * variant->loads * variant->load_bytes;
-    struct job job = {experiment, variant->kernels[size < 2 ? size : 2], blocks, block};
+    struct parallelism_job job = {experiment, variant->kernels[size < 2 ? size : 2], blocks, block};
     struct kernel_needs needs;
     if (experiment_needs((const void *)job.kernel, block, 0, &needs, error) != ALLFOLD_OK)
         return error->status;
@@ -122,7 +122,7 @@ allfold_status ladder_parallelism(struct gpu *gpu, const struct ladder_request *
     table_add_columns(table, columns, sizeof columns / sizeof *columns);
     if (experiment_begin(&experiment, gpu, request->count, table, error) != ALLFOLD_OK)
         return error->status;
-    for (const struct variant &variant : variants)
+    for (const struct parallelism_variant &variant : variants)
         for (int size = 0; size < (int)(sizeof THREADS / sizeof *THREADS); size++)
             if (measure(&experiment, &variant, size, error) != ALLFOLD_OK)
                 return error->status;

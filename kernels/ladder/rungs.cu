@@ -15,14 +15,14 @@ static const struct rung *const rungs[] = {
 };
 
 /* The elements of a request, on the GPU, what their reductions must give, and the reduction of one rung. */
-struct subject {
+struct rung_subject {
     const struct ladder_request *request;
     const void *x;
     struct ladder_oracle oracle;
-    struct reduction reduction;
+    struct rung_reduction reduction;
 };
 
-static allfold_status subject_make(struct gpu *gpu, const struct ladder_request *request, struct subject *subject,
+static allfold_status subject_make(struct gpu *gpu, const struct ladder_request *request, struct rung_subject *subject,
                                    struct error *error)
 {
     *subject = {};
@@ -36,14 +36,14 @@ static allfold_status subject_make(struct gpu *gpu, const struct ladder_request 
 
 static allfold_status poison(void *argument, struct error *error)
 {
-    struct reduction *const r = &((struct subject *)argument)->reduction;
+    struct rung_reduction *const r = &((struct rung_subject *)argument)->reduction;
     if (reduction_driver(r)->on_host)
         memset(r->result, LADDER_POISON, allfold_type_bytes(r->type));
     return error->status;
 }
 
 /* An input that was altered is made anew, so that the next rung is not blamed for it. */
-static allfold_status compare_input(struct reduction *r, char why[TABLE_TEXT_BYTES], struct error *error)
+static allfold_status compare_input(struct rung_reduction *r, char why[TABLE_TEXT_BYTES], struct error *error)
 {
     uint64_t changes = 0;
     if (ladder_input_changes(r->gpu, r->type, r->n, &changes, error) != ALLFOLD_OK || changes == 0)
@@ -54,8 +54,8 @@ static allfold_status compare_input(struct reduction *r, char why[TABLE_TEXT_BYT
 
 static allfold_status compare(void *argument, char why[TABLE_TEXT_BYTES], struct error *error)
 {
-    struct subject *const subject = (struct subject *)argument;
-    struct reduction *const r = &subject->reduction;
+    struct rung_subject *const subject = (struct rung_subject *)argument;
+    struct rung_reduction *const r = &subject->reduction;
     struct ladder_answer answer;
     if (reduction_driver(r)->answer(r, &answer, error) != ALLFOLD_OK)
         return error->status;
@@ -66,8 +66,8 @@ static allfold_status compare(void *argument, char why[TABLE_TEXT_BYTES], struct
 
 static allfold_status prepare(void *argument, int rung, struct ladder_work *work, struct error *error)
 {
-    struct subject *const subject = (struct subject *)argument;
-    struct reduction *const r = &subject->reduction;
+    struct rung_subject *const subject = (struct rung_subject *)argument;
+    struct rung_reduction *const r = &subject->reduction;
     struct gpu *const gpu = r->gpu;
     *r = {};
     r->gpu = gpu;
@@ -81,7 +81,7 @@ static allfold_status prepare(void *argument, int rung, struct ladder_work *work
 
 static void describe(const void *argument, const struct ladder_runner *runner)
 {
-    const struct reduction *const r = &((const struct subject *)argument)->reduction;
+    const struct rung_reduction *const r = &((const struct rung_subject *)argument)->reduction;
     struct table *const table = runner->table;
     const double seconds = table_number_of(table, COLUMN_SECONDS), input = (double)r->n * (double)allfold_type_bytes(r->type);
     table_number(table, COLUMN_BYTES_READ, (double)r->bytes_read);
@@ -95,7 +95,7 @@ static void describe(const void *argument, const struct ladder_runner *runner)
     table_number(table, COLUMN_SHARED_BYTES, r->shared_bytes);
 }
 
-static struct ladder_climb climb_of(struct subject *subject)
+static struct ladder_climb climb_of(struct rung_subject *subject)
 {
     return {&ladder_rungs, subject->request->rung, subject, prepare, describe};
 }
@@ -107,7 +107,7 @@ allfold_status ladder_rungs_run(struct gpu *gpu, const struct ladder_request *re
         COLUMN_OF_CEILING, COLUMN_OF_DATASHEET, COLUMN_INPUT_OF_CEILING, COLUMN_RATE, COLUMN_OVER_BEFORE, COLUMN_OVER_FIRST,
         COLUMN_OVER_HOST, COLUMN_OCCUPANCY, COLUMN_LAUNCHES, COLUMN_REGISTERS, COLUMN_SHARED_BYTES, COLUMN_CORRECT, COLUMN_IDEA,
     };
-    struct subject subject;
+    struct rung_subject subject;
     struct ladder_runner runner;
     table_add_columns(table, columns, sizeof columns / sizeof *columns);
     snprintf(table->title, sizeof table->title, "%s of %llu %s, blocks of %d threads", allfold_fold_name(request->fold),
@@ -122,7 +122,7 @@ allfold_status ladder_rungs_run(struct gpu *gpu, const struct ladder_request *re
 /* A length at which a rung differs counts as one failure of the rung. */
 allfold_status ladder_rungs_check(struct gpu *gpu, const struct ladder_request *request, struct table *table, struct error *error)
 {
-    struct subject subject;
+    struct rung_subject subject;
     char where[TABLE_TEXT_BYTES];
     if (subject_make(gpu, request, &subject, error) != ALLFOLD_OK)
         return error->status;

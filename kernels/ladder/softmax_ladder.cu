@@ -42,7 +42,7 @@ static allfold_status job_make(struct gpu *gpu, uint64_t n, struct softmax_job *
 }
 
 /* The logits, and the rung that was prepared last. */
-struct subject {
+struct softmax_subject {
     struct softmax_job job;
     struct ladder_logits logits;
     const struct softmax_rung *rung;
@@ -52,7 +52,7 @@ struct subject {
 /* What the last run wrote, against the oracle. */
 static allfold_status compare(void *argument, char why[TABLE_TEXT_BYTES], struct error *error)
 {
-    struct subject *const subject = (struct subject *)argument;
+    struct softmax_subject *const subject = (struct softmax_subject *)argument;
     const struct softmax_rung *const rung = subject->rung;
     struct softmax_job *const job = &subject->job;
     const uint64_t threads = (uint64_t)SOFTMAX_BLOCK * (rung->most > 0 ? rung->most : job->blocks);
@@ -76,7 +76,7 @@ static allfold_status compare(void *argument, char why[TABLE_TEXT_BYTES], struct
 
 static allfold_status prepare(void *argument, int rung, struct ladder_work *work, struct error *error)
 {
-    struct subject *const subject = (struct subject *)argument;
+    struct softmax_subject *const subject = (struct softmax_subject *)argument;
     subject->rung = rungs[rung];
     subject->worst = 0.0;
     const double bytes = (double)subject->rung->passes * (double)subject->job.n * sizeof(float);
@@ -86,7 +86,7 @@ static allfold_status prepare(void *argument, int rung, struct ladder_work *work
 
 static void describe(const void *argument, const struct ladder_runner *runner)
 {
-    const struct subject *const subject = (const struct subject *)argument;
+    const struct softmax_subject *const subject = (const struct softmax_subject *)argument;
     table_number(runner->table, COLUMN_TRIPS, subject->rung->passes);
     table_number(runner->table, COLUMN_ERROR, subject->worst);
 }
@@ -97,7 +97,7 @@ allfold_status ladder_softmax_run(struct gpu *gpu, const struct ladder_request *
         COLUMN_RUNG, COLUMN_SECONDS, COLUMN_P99, COLUMN_RUNS, COLUMN_TRIPS, COLUMN_BANDWIDTH, COLUMN_OF_CEILING, COLUMN_OF_DATASHEET,
         COLUMN_OVER_BEFORE, COLUMN_OVER_FIRST, COLUMN_ERROR, COLUMN_CORRECT, COLUMN_IDEA,
     };
-    struct subject subject = {};
+    struct softmax_subject subject = {};
     const struct ladder_climb climb = {&ladder_softmax_rungs, -1, &subject, prepare, describe};
     struct ladder_runner runner;
     table_add_columns(table, columns, sizeof columns / sizeof *columns);

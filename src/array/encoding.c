@@ -13,15 +13,15 @@
 /* ---- attributes */
 
 /* Value i of a numeric attribute: exactly one of the two is meant. */
-struct number {
+struct attribute_value {
     bool is_integer;
     int128 integer;
     double real;
 };
 
-static struct number attribute_number(const struct attribute *attribute, uint64_t i)
+static struct attribute_value attribute_number(const struct attribute *attribute, uint64_t i)
 {
-    struct number number = {.is_integer = type_kind(attribute->type) != 'f'};
+    struct attribute_value number = {.is_integer = type_kind(attribute->type) != 'f'};
     switch (attribute->type) {
 #define CASE(ID, name, numpy, bytes, kind, value)                                  \
     case ALLFOLD_##ID: {                                                          \
@@ -40,10 +40,10 @@ static struct number attribute_number(const struct attribute *attribute, uint64_
     return number;
 }
 
-static double number_real(const struct number *number) { return number->is_integer ? (double)number->integer : number->real; }
+static double number_real(const struct attribute_value *number) { return number->is_integer ? (double)number->integer : number->real; }
 
 /* As an integer of the type, in two's complement. False if the type cannot hold it. */
-static bool number_as_integer(const struct number *number, allfold_type type, uint64_t *bits)
+static bool number_as_integer(const struct attribute_value *number, allfold_type type, uint64_t *bits)
 {
     const unsigned width = 8 * (unsigned)allfold_type_bytes(type);
     const bool is_signed = type_kind(type) == 'i';
@@ -58,7 +58,7 @@ static bool number_as_integer(const struct number *number, allfold_type type, ui
 }
 
 /* As an element of the floating-point type, rounded. False if the number is finite and too large for the type. */
-static bool number_as_real(const struct number *number, allfold_type type, uint64_t *bits)
+static bool number_as_real(const struct attribute_value *number, allfold_type type, uint64_t *bits)
 {
     const double x = number_real(number);
     const struct float_format format = float_format_of(type);
@@ -114,7 +114,7 @@ static void add_missing(struct describer *d, const char *name, allfold_type file
     if (d->attribute.type == file_type) /* of the elements' own bits, whether they have a sign or not */
         d->attribute.type = encoding->stored;
     for (uint64_t i = 0; i < d->attribute.count; i++) {
-        const struct number number = attribute_number(&d->attribute, i);
+        const struct attribute_value number = attribute_number(&d->attribute, i);
         uint64_t bits = 0;
         if (!number.is_integer && isnan(number.real))
             encoding->missing_nan |= real;
@@ -128,7 +128,7 @@ static void add_factor(struct describer *d, const char *name, double *factor, st
 {
     if (!find_numbers(d, name, 1))
         return;
-    const struct number number = attribute_number(&d->attribute, 0);
+    const struct attribute_value number = attribute_number(&d->attribute, 0);
     *factor = number_real(&number);
     encoding->packed = 1;
     if (!(fabs(*factor) <= 0x1p900))
@@ -174,7 +174,7 @@ static int print_element(allfold_type type, uint64_t bits, char *text, size_t ro
 {
     struct attribute one = {.type = type, .count = 1};
     memcpy(one.values, &bits, sizeof bits);
-    const struct number number = attribute_number(&one, 0);
+    const struct attribute_value number = attribute_number(&one, 0);
     if (!number.is_integer)
         return type == ALLFOLD_F64 ? print_real(number.real, text, room) : snprintf(text, room, "%.7g", number.real);
     if (number.integer < 0)

@@ -107,14 +107,14 @@ static void put_end(struct writer *w, int count, struct range directory)
 }
 
 /* Where everything lies. */
-struct plan {
+struct archive_plan {
     int count;
     struct member members[OUTPUT_ARRAYS_MAX];
     struct range directory;
     uint64_t bytes;
 };
 
-static allfold_status plan_members(const char *path, const struct output_arrays *arrays, struct plan *plan, struct error *error)
+static allfold_status plan_members(const char *path, const struct output_arrays *arrays, struct archive_plan *plan, struct error *error)
 {
     struct array_info *const info = malloc(sizeof *info);
     if (info == NULL)
@@ -143,7 +143,7 @@ static allfold_status plan_members(const char *path, const struct output_arrays 
 }
 
 /* Writes all but elements and checksums. */
-static allfold_status write_frame(const struct plan *plan, const struct replacement *file, struct error *error)
+static allfold_status write_frame(const struct archive_plan *plan, const struct replacement *file, struct error *error)
 {
     unsigned char bytes[OUTPUT_ARRAYS_MAX * (ENTRY_BYTES + NAME_BYTES) + END_BYTES + NPY_HEADER_BYTES_MAX];
     for (int i = 0; i < plan->count && error->status == ALLFOLD_OK; i++) {
@@ -161,7 +161,7 @@ static allfold_status write_frame(const struct plan *plan, const struct replacem
 allfold_status output_create_archive(const char *path, const struct output_arrays *arrays, const struct replacement_key *key,
                                      struct output *outputs, struct error *error)
 {
-    struct plan plan = {0};
+    struct archive_plan plan = {0};
     struct replacement file;
     uint64_t entry;
     if (output_check_name(path, ".npz", error) != ALLFOLD_OK || plan_members(path, arrays, &plan, error) != ALLFOLD_OK

@@ -13,16 +13,16 @@
 enum { OPTIONS_MAX = 48 };
 
 /* A command's rows; those of every command if there is none. */
-struct rows {
+struct command_rows {
     int count;
     const struct option *row[OPTIONS_MAX];
 };
 
-static struct rows rows_of(const struct command_table *table, const struct command *command)
+static struct command_rows rows_of(const struct command_table *table, const struct command *command)
 {
     const unsigned refused = command != NULL && command->refused != NULL ? command->refused(command) : 0;
     const unsigned groups = command != NULL ? command->options & ~refused : OPTIONS_COMMON;
-    struct rows rows = {0};
+    struct command_rows rows = {0};
     bool taken = false;
     for (const struct option *row = table->options; row->name != NULL || row->group != 0; row++)
         if (row->name == NULL)
@@ -131,17 +131,17 @@ static bool take_argument(const struct option *row, const char *text, struct set
 
 /* ---- finding options */
 
-struct parser {
+struct option_parser {
     const struct command_table *table;
     const struct command *command;
-    struct rows rows;
+    struct command_rows rows;
     bool given[OPTIONS_MAX];
     struct settings *settings;
     char **next, **end; /* the words that are left */
     struct error *error;
 };
 
-static const struct option *find(const struct rows *rows, const char *name)
+static const struct option *find(const struct command_rows *rows, const char *name)
 {
     for (int i = 0; i < rows->count; i++)
         if (strcmp(rows->row[i]->name, name) == 0)
@@ -150,13 +150,13 @@ static const struct option *find(const struct rows *rows, const char *name)
 }
 
 /* An option of another command, or of none. */
-static void refuse_unknown(const struct parser *p, const char *name)
+static void refuse_unknown(const struct option_parser *p, const char *name)
 {
     const char *names[OPTIONS_MAX];
     char takers[200] = "";
     for (size_t i = 0; i < p->table->count; i++) {
         const struct command *const other = &p->table->commands[i];
-        const struct rows rows = rows_of(p->table, other);
+        const struct command_rows rows = rows_of(p->table, other);
         if (find(&rows, name) != NULL)
             snprintf(takers + strlen(takers), sizeof takers - strlen(takers), "%s %s", takers[0] != '\0' ? "," : "", other->name);
     }
@@ -170,7 +170,7 @@ static void refuse_unknown(const struct parser *p, const char *name)
 }
 
 /* The row of that name, or the only row whose name begins with it. NULL: refused. */
-static const struct option *find_long(const struct parser *p, const char *name)
+static const struct option *find_long(const struct option_parser *p, const char *name)
 {
     const struct option *row = find(&p->rows, name);
     char similar[200] = "";
@@ -190,7 +190,7 @@ static const struct option *find_long(const struct parser *p, const char *name)
     return NULL;
 }
 
-static const struct option *with_letter(const struct rows *rows, char letter)
+static const struct option *with_letter(const struct command_rows *rows, char letter)
 {
     for (int i = 0; i < rows->count; i++)
         if (rows->row[i]->letter == letter)
@@ -198,13 +198,13 @@ static const struct option *with_letter(const struct rows *rows, char letter)
     return NULL;
 }
 
-static const struct option *find_letter(const struct parser *p, char letter)
+static const struct option *find_letter(const struct option_parser *p, char letter)
 {
     const struct option *const row = with_letter(&p->rows, letter);
     if (row != NULL)
         return row;
     for (size_t i = 0; i < p->table->count; i++) {
-        const struct rows rows = rows_of(p->table, &p->table->commands[i]);
+        const struct command_rows rows = rows_of(p->table, &p->table->commands[i]);
         if (with_letter(&rows, letter) != NULL)
             refuse_unknown(p, with_letter(&rows, letter)->name);
     }
@@ -216,7 +216,7 @@ static const struct option *find_letter(const struct parser *p, char letter)
 /* ---- parsing */
 
 /* text: NULL if the word itself holds no argument: then the argument is the next word. */
-static void take_option(struct parser *p, const struct option *row, const char *text)
+static void take_option(struct option_parser *p, const struct option *row, const char *text)
 {
     const char *const command = p->command->name;
     if (!has_argument(row) && text != NULL)
@@ -238,7 +238,7 @@ static void take_option(struct parser *p, const struct option *row, const char *
         *(bool *)((char *)p->settings + row->given) = true;
 }
 
-static void take_long(struct parser *p, const char *word)
+static void take_long(struct option_parser *p, const char *word)
 {
     char name[64];
     const char *const equals = strchr(word, '=');
@@ -249,7 +249,7 @@ static void take_long(struct parser *p, const char *word)
 }
 
 /* "-qo" FILE, "-oFILE" */
-static void take_letters(struct parser *p, const char *letters)
+static void take_letters(struct option_parser *p, const char *letters)
 {
     while (*letters != '\0' && p->error->status == ALLFOLD_OK) {
         const struct option *const row = find_letter(p, *letters++);
@@ -262,7 +262,7 @@ static void take_letters(struct parser *p, const char *letters)
     }
 }
 
-static void check_given(const struct parser *p)
+static void check_given(const struct option_parser *p)
 {
     for (int i = 0; i < p->rows.count; i++) {
         const struct option *const row = p->rows.row[i];
@@ -276,7 +276,7 @@ static void check_given(const struct parser *p)
     }
 }
 
-static void check_operands(const struct parser *p, int count, char **operands)
+static void check_operands(const struct option_parser *p, int count, char **operands)
 {
     const char *const operand = p->command->operand, *const command = p->command->name;
     const int expected = operand != NULL, needed = expected && operand[0] != '[';
@@ -296,7 +296,7 @@ static void check_operands(const struct parser *p, int count, char **operands)
 allfold_status options_parse(const struct command_table *table, int argc, char **argv, struct settings *settings,
                              struct error *error)
 {
-    struct parser p = {.table = table, .command = settings->command, .rows = rows_of(table, settings->command),
+    struct option_parser p = {.table = table, .command = settings->command, .rows = rows_of(table, settings->command),
                        .settings = settings, .next = argv + 1, .end = argv + argc, .error = error};
     char **const operands = argv + 1;
     int count = 0;
@@ -338,14 +338,14 @@ static void print(FILE *file, const struct option *row)
 
 void options_print(FILE *file, const struct command_table *table, const struct command *command)
 {
-    const struct rows rows = rows_of(table, command);
+    const struct command_rows rows = rows_of(table, command);
     for (int i = 0; i < rows.count; i++)
         print(file, rows.row[i]);
 }
 
 const struct option *options_required(const struct command_table *table, const struct command *command)
 {
-    const struct rows rows = rows_of(table, command);
+    const struct command_rows rows = rows_of(table, command);
     for (int i = 0; i < rows.count; i++)
         if (rows.row[i]->required)
             return rows.row[i];

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* What a rank gives. Its error, or its part. */
-struct message {
+struct beside_message {
     struct error error;
     uint64_t call, count;
     enum monoid monoid;
@@ -33,7 +33,7 @@ allfold_status comm_beside_open(struct comm *comm, struct comm_beside **beside, 
     if (comm_agree(comm, error) == ALLFOLD_OK) {
         memcpy(opened->host, comm->host, sizeof opened->host - 1);
         memcpy(opened->device, comm->device, sizeof opened->device);
-        in_host_open(&opened->in_host, comm_handle(comm), MPI_COMM_NULL, sizeof(struct message), error);
+        in_host_open(&opened->in_host, comm_handle(comm), MPI_COMM_NULL, sizeof(struct beside_message), error);
     }
     if (comm_agree(comm, error) == ALLFOLD_OK)
         *beside = opened;
@@ -51,7 +51,7 @@ void comm_beside_close(struct comm_beside *beside)
 
 static void give(struct comm_beside *beside, const struct comm_part *part, const struct error *error)
 {
-    struct message *const mine = in_host_begin(&beside->in_host);
+    struct beside_message *const mine = in_host_begin(&beside->in_host);
     mine->error = (struct error){.status = ALLFOLD_OK};
     if (error->status != ALLFOLD_OK)
         error_set(&mine->error, error->status, "rank %d on %s%s%s: %.*s", beside->in_host.rank, beside->host, beside->device[0] != '\0' ? ", " : "",
@@ -65,7 +65,7 @@ static void give(struct comm_beside *beside, const struct comm_part *part, const
 }
 
 /* *all becomes *all followed by the rank's, of the same call. */
-static void append(struct comm_part *all, const struct message *message)
+static void append(struct comm_part *all, const struct beside_message *message)
 {
     struct partial next;
     memcpy(&next, &message->partial, monoid_bytes(all->monoid, all->type));
@@ -89,7 +89,7 @@ allfold_status comm_beside_combine(struct comm_beside *beside, struct comm_part 
         error->status = ALLFOLD_OK; /* its own comes back with rank and host */
     for (int rank = 0; rank < in_host->size; rank++) {
         in_host_take(in_host, rank, &found);
-        const struct message *const message = found;
+        const struct beside_message *const message = found;
         if (message->error.status != ALLFOLD_OK && error->status == ALLFOLD_OK)
             *error = message->error;
         same = same && (message->error.status != ALLFOLD_OK

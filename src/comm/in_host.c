@@ -27,23 +27,23 @@
    ranks than cores, because the rank that it waits for may need the core. */
 #define LOOKS 256
 
-struct slot {
+struct host_slot {
     _Atomic uint64_t round;
     _Alignas(16) unsigned char message[];
 };
 
 static size_t memory_bytes(const struct in_host *in_host) { return 2 * (size_t)in_host->size * in_host->slot_bytes; }
 
-static struct slot *slot_of(const struct in_host *in_host, int rank)
+static struct host_slot *slot_of(const struct in_host *in_host, int rank)
 {
-    return (struct slot *)(in_host->memory + (2 * (size_t)rank + in_host->round % 2) * in_host->slot_bytes);
+    return (struct host_slot *)(in_host->memory + (2 * (size_t)rank + in_host->round % 2) * in_host->slot_bytes);
 }
 
 allfold_status in_host_open(struct in_host *in_host, MPI_Comm comm, MPI_Comm progress, size_t bytes, struct error *error)
 {
     void *memory = NULL;
     *in_host = (struct in_host){.progress = progress};
-    in_host->slot_bytes = (sizeof(struct slot) + bytes + SLOT_ALIGN - 1) / SLOT_ALIGN * SLOT_ALIGN;
+    in_host->slot_bytes = (sizeof(struct host_slot) + bytes + SLOT_ALIGN - 1) / SLOT_ALIGN * SLOT_ALIGN;
     MPI_Comm_rank(comm, &in_host->rank);
     MPI_Comm_size(comm, &in_host->size);
     in_host->looks = in_host->size <= sysconf(_SC_NPROCESSORS_ONLN) ? LOOKS : 0;
@@ -70,7 +70,7 @@ static inline void pause_core(void)
 /* Waits until a rank has written its message. A rank that waits long yields its core, so that the other rank can run if there are
    more ranks than cores. It also lets MPI make progress with messages sent before, because the other rank may be waiting for one
    of them. */
-static int wait_for(const struct in_host *in_host, const struct slot *slot)
+static int wait_for(const struct in_host *in_host, const struct host_slot *slot)
 {
     for (int looks = 0; atomic_load_explicit(&slot->round, memory_order_acquire) != in_host->round; looks++)
         if (looks < in_host->looks)
@@ -100,7 +100,7 @@ void in_host_give(struct in_host *in_host)
 
 int in_host_take(const struct in_host *in_host, int rank, const void **message)
 {
-    const struct slot *const slot = slot_of(in_host, rank);
+    const struct host_slot *const slot = slot_of(in_host, rank);
     *message = slot->message;
     return wait_for(in_host, slot);
 }

@@ -17,7 +17,7 @@
 #define WHAT "the checkpoint"
 
 /* The file's contents. */
-struct record {
+struct checkpoint_record {
     struct checkpoint_identity identity;
     uint64_t shards_done, count; /* count: elements in the partial */
     uint64_t key;                /* of outputs */
@@ -30,7 +30,7 @@ static const char *const monoids[] = {
 #undef NAME
 };
 
-static const struct record_kind kind = {"allfoldC", WHAT, sizeof(struct record)};
+static const struct record_kind kind = {"allfoldC", WHAT, sizeof(struct checkpoint_record)};
 
 /* Sets a member of an identity. */
 __attribute__((format(printf, 2, 3))) static void say(char value[64], const char *format, ...)
@@ -72,7 +72,7 @@ static void let_go(struct checkpoint *checkpoint)
 static allfold_status save(struct checkpoint *checkpoint, const struct stream *stream, bool *taken, struct error *error)
 {
     struct replacement *const file = &checkpoint->file;
-    struct record record;
+    struct checkpoint_record record;
     memset(&record, 0, sizeof record);
     record.identity = checkpoint->identity;
     record.shards_done = stream->done;
@@ -131,7 +131,7 @@ static allfold_status hold(struct checkpoint *checkpoint, bool *exists, struct e
 /* Takes what the file holds. */
 static allfold_status load(struct checkpoint *checkpoint, struct stream *stream, struct error *error)
 {
-    struct record record;
+    struct checkpoint_record record;
     struct record_tail state;
     if (record_file_read(checkpoint->file.path, &kind, &record, &state, error) != ALLFOLD_OK)
         return error->status;

@@ -20,10 +20,10 @@ allfold_status board_open(MPI_Comm local, int rank, struct board **board, struct
     MPI_Comm_rank(local, &local_rank);
     MPI_Comm_size(local, &size);
     void *memory;
-    if (shared_memory_open(local, sizeof(struct board) + (size_t)size * sizeof(struct slot), &memory, error) != ALLFOLD_OK)
+    if (shared_memory_open(local, sizeof(struct board) + (size_t)size * sizeof(struct board_slot), &memory, error) != ALLFOLD_OK)
         return error->status;
     struct board *const opened = memory;
-    struct slot *const mine = &opened->slots[local_rank];
+    struct board_slot *const mine = &opened->slots[local_rank];
     mine->rank = rank;
     mine->pid = getpid();
     mine->pid_namespace = pid_namespace();
@@ -32,7 +32,7 @@ allfold_status board_open(MPI_Comm local, int rank, struct board **board, struct
     return ALLFOLD_OK;
 }
 
-bool slot_died(const struct slot *slot, const struct slot *mine)
+bool slot_died(const struct board_slot *slot, const struct board_slot *mine)
 {
     if (slot->pid_namespace == 0 || slot->pid_namespace != mine->pid_namespace || kill(slot->pid, 0) == 0
         || errno != ESRCH)

@@ -35,7 +35,7 @@ static struct {
     int rank, local, locals;
     char name[HOST_WORDS_BYTES];
     struct board *board; /* NULL: not open */
-    struct slot *mine;
+    struct board_slot *mine;
     struct heartbeats *beats; /* on the first rank of a host, where there are several */
     struct last_beat *last_beats;   /* by local rank */
     double looked;       /* when, last */
@@ -89,7 +89,7 @@ void watch_stop(int signal)
         atomic_compare_exchange_strong(&watch.mine->progress.stop, &none, signal);
 }
 
-static enum phase phase_of(const struct slot *slot)
+static enum phase phase_of(const struct board_slot *slot)
 {
     return (enum phase)atomic_load_explicit(&slot->progress.phase, memory_order_relaxed);
 }
@@ -158,7 +158,7 @@ static void look_for_silent(double now)
     char words[160];
     int late = -1;
     for (int i = 0; i < watch.locals; i++) {
-        struct slot *const slot = &watch.board->slots[i];
+        struct board_slot *const slot = &watch.board->slots[i];
         const uint64_t beats = atomic_load_explicit(&slot->beats, memory_order_relaxed);
         if (beats != watch.last_beats[i].beats || atomic_load(&slot->state) == SLOT_ENDED)
             watch.last_beats[i] = (struct last_beat){beats, now};
@@ -227,7 +227,7 @@ static void gather(double now, struct heartbeat *beat)
     bool all_wait = true;
     *beat = (struct heartbeat){.phase = PHASE_FINISH, .finished = 1};
     for (int i = 0; i < watch.locals; i++) {
-        const struct slot *const slot = &watch.board->slots[i];
+        const struct board_slot *const slot = &watch.board->slots[i];
         const enum phase phase = phase_of(slot);
         const bool over = phase == PHASE_FINISH || atomic_load(&slot->state) == SLOT_ENDED;
         const int stop = atomic_load(&slot->progress.stop);

@@ -25,17 +25,17 @@ allfold_type cdf_type(uint32_t file_type) { return types[file_type].type; }
 const char *cdf_type_name(uint32_t file_type) { return types[file_type].name; }
 
 /* The header while it is parsed. */
-struct parser {
+struct cdf_parser {
     struct cursor cursor;
     struct cdf *cdf;
 };
 
-static bool wrong(struct parser *p, uint64_t at, const char *expected, const char *found)
+static bool wrong(struct cdf_parser *p, uint64_t at, const char *expected, const char *found)
 {
     return cursor_expected(&p->cursor, at, expected, found);
 }
 
-static bool get_u32(struct parser *p, uint32_t *number)
+static bool get_u32(struct cdf_parser *p, uint32_t *number)
 {
     const unsigned char *const bytes = cursor_take(&p->cursor, 4);
     if (bytes != NULL)
@@ -44,7 +44,7 @@ static bool get_u32(struct parser *p, uint32_t *number)
 }
 
 /* A number that may not be negative: of 8 bytes in CDF-5, of 4 before. */
-static bool get_number(struct parser *p, bool wide, uint64_t *number)
+static bool get_number(struct cdf_parser *p, bool wide, uint64_t *number)
 {
     const uint64_t at = p->cursor.at;
     const unsigned char *const bytes = cursor_take(&p->cursor, wide ? 8 : 4);
@@ -54,14 +54,14 @@ static bool get_number(struct parser *p, bool wide, uint64_t *number)
     return *number <= (wide ? (uint64_t)INT64_MAX : INT32_MAX) || wrong(p, at, "a number that is not negative", "a negative one");
 }
 
-static bool get_count(struct parser *p, uint64_t *number) { return get_number(p, p->cdf->version == 5, number); }
+static bool get_count(struct cdf_parser *p, uint64_t *number) { return get_number(p, p->cdf->version == 5, number); }
 
 static uint64_t padded(uint64_t bytes) { return bytes + (4 - bytes % 4) % 4; }
 
 /* Names and values are filled up to whole words. */
-static bool skip_padded(struct parser *p, uint64_t bytes) { return bytes <= FILE_BYTES_MAX && cursor_skip(&p->cursor, padded(bytes)); }
+static bool skip_padded(struct cdf_parser *p, uint64_t bytes) { return bytes <= FILE_BYTES_MAX && cursor_skip(&p->cursor, padded(bytes)); }
 
-static bool get_name(struct parser *p, char name[CDF_NAME_BYTES])
+static bool get_name(struct cdf_parser *p, char name[CDF_NAME_BYTES])
 {
     uint64_t bytes;
     const uint64_t at = p->cursor.at;
@@ -77,14 +77,14 @@ static bool get_name(struct parser *p, char name[CDF_NAME_BYTES])
     return (strlen(name) == bytes && bytes > 0) || wrong(p, at, "a name without zeros", "another one");
 }
 
-static bool out_of_memory(struct parser *p)
+static bool out_of_memory(struct cdf_parser *p)
 {
     error_set(p->cursor.error, ALLFOLD_NO_MEMORY, "%s: no memory for its header", file_shown(p->cursor.file->name));
     return false;
 }
 
 /* The head of a list: its tag, or ABSENT, and the number of its items, of at least `least` bytes each. */
-static bool get_list(struct parser *p, enum tag tag, uint64_t least, uint64_t *count)
+static bool get_list(struct cdf_parser *p, enum tag tag, uint64_t least, uint64_t *count)
 {
     uint32_t found = 0;
     const uint64_t at = p->cursor.at;
@@ -95,7 +95,7 @@ static bool get_list(struct parser *p, enum tag tag, uint64_t least, uint64_t *c
     return *count <= (p->cursor.end - p->cursor.at) / least || wrong(p, at, "a list within the header", "a longer one");
 }
 
-static bool get_dimensions(struct parser *p)
+static bool get_dimensions(struct cdf_parser *p)
 {
     uint64_t count, records = 0;
     char name[CDF_NAME_BYTES];
@@ -120,7 +120,7 @@ static bool get_dimensions(struct parser *p)
 }
 
 /* The head of an attribute, whose values come next. */
-static bool get_attribute(struct parser *p, char name[CDF_NAME_BYTES], uint32_t *type, uint64_t *count)
+static bool get_attribute(struct cdf_parser *p, char name[CDF_NAME_BYTES], uint32_t *type, uint64_t *count)
 {
     if (!get_name(p, name))
         return false;
@@ -132,7 +132,7 @@ static bool get_attribute(struct parser *p, char name[CDF_NAME_BYTES], uint32_t 
     return *count <= FILE_BYTES_MAX / 8 || wrong(p, at, "values within the header", "more");
 }
 
-static bool skip_attributes(struct parser *p, uint64_t *count)
+static bool skip_attributes(struct cdf_parser *p, uint64_t *count)
 {
     char name[CDF_NAME_BYTES];
     uint32_t type = 0;
@@ -146,7 +146,7 @@ static bool skip_attributes(struct parser *p, uint64_t *count)
 }
 
 /* The shape, of any number of dimensions, and the elements of the variable, or of one of its records. */
-static bool get_shape(struct parser *p, struct cdf_variable *variable)
+static bool get_shape(struct cdf_parser *p, struct cdf_variable *variable)
 {
     const uint64_t at = p->cursor.at;
     if (!get_count(p, &variable->dimensions))
@@ -172,14 +172,14 @@ static bool get_shape(struct parser *p, struct cdf_variable *variable)
 }
 
 /* Bytes of the variable, or of one of its records. */
-static bool count_bytes(struct parser *p, struct cdf_variable *variable, uint64_t at)
+static bool count_bytes(struct cdf_parser *p, struct cdf_variable *variable, uint64_t at)
 {
     return (!__builtin_mul_overflow(variable->count, types[variable->file_type].bytes, &variable->bytes)
             && variable->bytes <= FILE_BYTES_MAX - 4)
            || wrong(p, at, "less than 2^63 bytes in a variable", "more");
 }
 
-static bool get_variable(struct parser *p, struct cdf_variable *variable)
+static bool get_variable(struct cdf_parser *p, struct cdf_variable *variable)
 {
     char name[CDF_NAME_BYTES];
     if (!get_name(p, name) || !get_shape(p, variable))
@@ -199,7 +199,7 @@ static bool get_variable(struct parser *p, struct cdf_variable *variable)
     return variable->name != NULL || out_of_memory(p);
 }
 
-static bool get_variables(struct parser *p)
+static bool get_variables(struct cdf_parser *p)
 {
     uint64_t count;
     struct cdf *const cdf = p->cdf;
@@ -216,7 +216,7 @@ static bool get_variables(struct parser *p)
 }
 
 /* Bytes of a record: those of all variables that have records, each filled up to whole words unless it is alone. */
-static bool measure_records(struct parser *p, uint64_t *first)
+static bool measure_records(struct cdf_parser *p, uint64_t *first)
 {
     struct cdf *const cdf = p->cdf;
     uint64_t variables = 0, alone = 0, total = 0;
@@ -244,7 +244,7 @@ static void set_records(struct cdf *cdf, uint64_t file_bytes, uint64_t first)
             cdf->dimensions[i].length = cdf->records;
 }
 
-static bool parse(struct parser *p)
+static bool parse(struct cdf_parser *p)
 {
     uint64_t first, attributes;
     struct cdf *const cdf = p->cdf;
@@ -270,7 +270,7 @@ static bool parse(struct parser *p)
 
 allfold_status cdf_read(const struct input_file *file, struct cdf *cdf, struct error *error)
 {
-    struct parser p = {.cursor = {.error = error}, .cdf = cdf};
+    struct cdf_parser p = {.cursor = {.error = error}, .cdf = cdf};
     *cdf = (struct cdf){.version = 0};
     cursor_open(&p.cursor, file, "NetCDF header", (struct range){0, HEADER_BYTES_MAX});
     parse(&p);
@@ -288,7 +288,7 @@ void cdf_free(struct cdf *cdf)
 }
 
 /* The values of an attribute that comes next. */
-static bool get_values(struct parser *p, const char *name, uint32_t type, uint64_t count, struct attribute *attribute)
+static bool get_values(struct cdf_parser *p, const char *name, uint32_t type, uint64_t count, struct attribute *attribute)
 {
     const uint64_t bytes = count * types[type].bytes;
     if (bytes > sizeof attribute->values) {
@@ -311,7 +311,7 @@ bool cdf_find_attribute(void *user, const char *name, struct attribute *attribut
 {
     const struct cdf_attributes *const a = user;
     struct cdf known = *a->cdf;
-    struct parser p = {.cursor = {.error = error}, .cdf = &known};
+    struct cdf_parser p = {.cursor = {.error = error}, .cdf = &known};
     char found[CDF_NAME_BYTES];
     uint32_t type = 0;
     uint64_t attributes, count;

@@ -33,15 +33,15 @@ struct hdf5_reader {
 };
 
 /* Part of the array: a chunk, cut at the array's edge. */
-struct box {
+struct hdf5_box {
     uint64_t start[ARRAY_DIMENSIONS_MAX], extent[ARRAY_DIMENSIONS_MAX];
     uint64_t elements;
 };
 
-static struct box box_of(const struct hdf5_source *s, uint64_t number)
+static struct hdf5_box box_of(const struct hdf5_source *s, uint64_t number)
 {
     const struct hdf5_dataset *const d = &s->dataset;
-    struct box box = {.elements = 1};
+    struct hdf5_box box = {.elements = 1};
     for (uint32_t i = d->dimensions; i-- > 0;) {
         box.start[i] = number % s->grid[i] * d->block[i];
         box.extent[i] = u64_min(d->block[i], d->shape[i] - box.start[i]);
@@ -54,7 +54,7 @@ static struct box box_of(const struct hdf5_source *s, uint64_t number)
 static uint64_t index_of(struct source *source, uint64_t position, uint64_t *run)
 {
     const struct hdf5_source *const s = (const struct hdf5_source *)source;
-    const struct box box = box_of(s, position / s->block_elements);
+    const struct hdf5_box box = box_of(s, position / s->block_elements);
     uint64_t rest = position % s->block_elements, index = 0, stride = 1;
     *run = s->dataset.dimensions == 0 ? 1 : box.extent[s->dataset.dimensions - 1] - rest % box.extent[s->dataset.dimensions - 1];
     for (uint32_t i = s->dataset.dimensions; i-- > 0;) {
@@ -66,7 +66,7 @@ static uint64_t index_of(struct source *source, uint64_t position, uint64_t *run
 }
 
 /* Adds to *error, of one chunk, where it lies. */
-static allfold_status at_chunk(const struct hdf5_source *s, const struct box *box, const struct error *why, struct error *error)
+static allfold_status at_chunk(const struct hdf5_source *s, const struct hdf5_box *box, const struct error *why, struct error *error)
 {
     char place[128] = "";
     size_t length = 0;
@@ -124,7 +124,7 @@ static allfold_status find_chunk(const struct hdf5_source *s, const hsize_t *sta
 }
 
 /* Under the lock: the chunk's raw bytes. count is 0 if it was never written. */
-static allfold_status read_raw(struct hdf5_reader *r, const struct box *box, struct raw_chunk *chunk, struct error *error)
+static allfold_status read_raw(struct hdf5_reader *r, const struct hdf5_box *box, struct raw_chunk *chunk, struct error *error)
 {
     const hid_t dataset = r->source->dataset.dataset;
     hsize_t start[ARRAY_DIMENSIONS_MAX], bytes;
@@ -140,7 +140,7 @@ static allfold_status read_raw(struct hdf5_reader *r, const struct box *box, str
 }
 
 /* Copies the elements of a box out of a whole block, row by row. */
-static void copy_box(const struct hdf5_source *s, const struct box *box, const char *whole, char *destination)
+static void copy_box(const struct hdf5_source *s, const struct hdf5_box *box, const char *whole, char *destination)
 {
     const struct hdf5_dataset *const d = &s->dataset;
     const uint64_t row = box->extent[d->dimensions - 1], rows = box->elements / row;
@@ -155,7 +155,7 @@ static void copy_box(const struct hdf5_source *s, const struct box *box, const c
     }
 }
 
-static allfold_status read_chunk(struct hdf5_reader *r, const struct box *box, void *destination, struct error *error)
+static allfold_status read_chunk(struct hdf5_reader *r, const struct hdf5_box *box, void *destination, struct error *error)
 {
     struct hdf5_source *const s = r->source;
     const bool cut = box->elements < s->block_elements;
@@ -183,7 +183,7 @@ static allfold_status read_chunk(struct hdf5_reader *r, const struct box *box, v
 }
 
 /* Under the lock: the library reads and decodes the box. */
-static allfold_status read_by_library(const struct hdf5_source *s, const struct box *box, void *destination, struct error *error)
+static allfold_status read_by_library(const struct hdf5_source *s, const struct hdf5_box *box, void *destination, struct error *error)
 {
     const struct hdf5_dataset *const d = &s->dataset;
     hsize_t start[ARRAY_DIMENSIONS_MAX], extent[ARRAY_DIMENSIONS_MAX];
@@ -217,7 +217,7 @@ static allfold_status read_hdf5(struct reader *reader, const struct read_request
     piece->count = 0;
     piece->kept = NULL;
     for (uint64_t position = request->range.first; position < end; position += s->block_elements) {
-        const struct box box = box_of(s, position / s->block_elements);
+        const struct hdf5_box box = box_of(s, position / s->block_elements);
         char *const destination = (char *)request->buffer + piece->count * s->element_bytes;
         struct error why = {0};
         if (s->dataset.access == HDF5_CHUNKED) {

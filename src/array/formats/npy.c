@@ -13,7 +13,7 @@
 #define STRING_BYTES 64
 #define QUOTED_BYTES 24
 
-struct parser {
+struct npy_parser {
     const char *name; /* of the file */
     const char *text, *at, *end;
     struct error *error;
@@ -23,7 +23,7 @@ enum key { KEY_DESCR = 1, KEY_ORDER = 2, KEY_SHAPE = 4, KEY_ALL = 7 };
 static const char *const key_names[] = {[KEY_DESCR] = "descr", [KEY_ORDER] = "fortran_order", [KEY_SHAPE] = "shape"};
 
 /* What stands at the parser's place, fit to print. */
-static const char *found(const struct parser *p, char quoted[4 * QUOTED_BYTES + 8])
+static const char *found(const struct npy_parser *p, char quoted[4 * QUOTED_BYTES + 8])
 {
     if (p->at == p->end)
         return "the end of the header";
@@ -35,7 +35,7 @@ static const char *found(const struct parser *p, char quoted[4 * QUOTED_BYTES + 
     return quoted;
 }
 
-static bool expected(const struct parser *p, const char *what)
+static bool expected(const struct npy_parser *p, const char *what)
 {
     char quoted[4 * QUOTED_BYTES + 8];
     error_set(p->error, ALLFOLD_BAD_INPUT, "%s: .npy header: expected %s, found %s at byte %zu", file_shown(p->name),
@@ -43,14 +43,14 @@ static bool expected(const struct parser *p, const char *what)
     return false;
 }
 
-static void skip_space(struct parser *p)
+static void skip_space(struct npy_parser *p)
 {
     while (p->at < p->end && (*p->at == ' ' || *p->at == '\t' || *p->at == '\n' || *p->at == '\r'))
         p->at++;
 }
 
 /* Takes the character if it comes next, after spaces. */
-static bool take(struct parser *p, char c)
+static bool take(struct npy_parser *p, char c)
 {
     skip_space(p);
     if (p->at == p->end || *p->at != c)
@@ -59,7 +59,7 @@ static bool take(struct parser *p, char c)
     return true;
 }
 
-static bool take_word(struct parser *p, const char *word)
+static bool take_word(struct npy_parser *p, const char *word)
 {
     const size_t length = strlen(word);
     skip_space(p);
@@ -70,7 +70,7 @@ static bool take_word(struct parser *p, const char *word)
 }
 
 /* A string without escapes, in either quotes. Stays before it on failure, so that the message shows it. */
-static bool parse_string(struct parser *p, const char *what, char value[STRING_BYTES])
+static bool parse_string(struct npy_parser *p, const char *what, char value[STRING_BYTES])
 {
     skip_space(p);
     if (p->at == p->end || (*p->at != '\'' && *p->at != '"'))
@@ -89,7 +89,7 @@ static bool parse_string(struct parser *p, const char *what, char value[STRING_B
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /* One dimension: decimal digits, with the L that Python 2 put behind long integers. */
-static bool parse_dimension(struct parser *p, uint64_t *value)
+static bool parse_dimension(struct npy_parser *p, uint64_t *value)
 {
     skip_space(p);
     const char *first = p->at;
@@ -111,7 +111,7 @@ static bool parse_dimension(struct parser *p, uint64_t *value)
     return true;
 }
 
-static bool parse_shape(struct parser *p, struct array_info *info)
+static bool parse_shape(struct npy_parser *p, struct array_info *info)
 {
     if (!take(p, '('))
         return expected(p, "the shape as a tuple of integers such as (3, 4)");
@@ -158,7 +158,7 @@ static const char *refused_kind(const char *kind)
 
 #define TYPES_EXPECTED "f2, f4, f8, i1 to i8, u1 to u8 or b1"
 
-static bool refuse_type(const struct parser *p, const char *descr, const char *reason)
+static bool refuse_type(const struct npy_parser *p, const char *descr, const char *reason)
 {
     error_set(p->error, ALLFOLD_BAD_INPUT, "%s: .npy header: expected elements of type " TYPES_EXPECTED
               ", found '%.16s': %s", file_shown(p->name), descr, reason);
@@ -166,7 +166,7 @@ static bool refuse_type(const struct parser *p, const char *descr, const char *r
 }
 
 /* '<f4' and its like: byte order, kind, bytes. */
-static bool parse_type(struct parser *p, struct array_info *info)
+static bool parse_type(struct npy_parser *p, struct array_info *info)
 {
     char descr[STRING_BYTES];
     skip_space(p);
@@ -194,7 +194,7 @@ static bool parse_type(struct parser *p, struct array_info *info)
     return refuse_type(p, descr, refused_kind(kind));
 }
 
-static bool parse_order(struct parser *p, uint32_t *fortran_order)
+static bool parse_order(struct npy_parser *p, uint32_t *fortran_order)
 {
     if (take_word(p, "True"))
         *fortran_order = 1;
@@ -205,7 +205,7 @@ static bool parse_order(struct parser *p, uint32_t *fortran_order)
     return true;
 }
 
-static bool parse_key(struct parser *p, unsigned seen, enum key *key)
+static bool parse_key(struct npy_parser *p, unsigned seen, enum key *key)
 {
     char name[STRING_BYTES];
     skip_space(p);
@@ -224,7 +224,7 @@ static bool parse_key(struct parser *p, unsigned seen, enum key *key)
     return expected(p, "one of the keys 'descr', 'fortran_order' and 'shape'");
 }
 
-static bool parse_dictionary(struct parser *p, struct array_info *info)
+static bool parse_dictionary(struct npy_parser *p, struct array_info *info)
 {
     unsigned seen = 0;
     if (!take(p, '{'))
@@ -259,7 +259,7 @@ static bool parse_dictionary(struct parser *p, struct array_info *info)
 allfold_status npy_parse(const char *name, const char *text, size_t bytes, struct array_info *info,
                          struct error *error)
 {
-    struct parser p = {.name = name, .text = text, .at = text, .end = text + bytes, .error = error};
+    struct npy_parser p = {.name = name, .text = text, .at = text, .end = text + bytes, .error = error};
     info->dimensions = 0;
     if (!parse_dictionary(&p, info))
         return error->status;

@@ -42,7 +42,7 @@ static allfold_status describe_member(const struct input_file *file, const struc
     return npy_describe(&(struct npy_place){.name = name, .fd = file->fd, .offset = place.first, .bytes = place.count}, info, error);
 }
 
-struct listing {
+struct npz_listing {
     const struct input_file *file;
     const struct zip_directory *directory;
     array_visit *visit;
@@ -58,7 +58,7 @@ static const char *reason(const struct error *error)
 
 static bool list_member(void *user, const struct zip_member *member)
 {
-    const struct listing *const listing = user;
+    const struct npz_listing *const listing = user;
     char name[ZIP_NAME_BYTES];
     size_t length;
     struct array_info *const info = calloc(1, sizeof *info);
@@ -86,7 +86,7 @@ static bool list_member(void *user, const struct zip_member *member)
 static allfold_status list_npz(const struct input_file *file, array_visit *visit, void *user, struct error *error)
 {
     struct zip_directory directory;
-    struct listing listing = {file, &directory, visit, user};
+    struct npz_listing listing = {file, &directory, visit, user};
     if (zip_find_directory(file, &directory, error) != ALLFOLD_OK)
         return error->status;
     return zip_list(file, &directory, list_member, &listing, error);

@@ -72,7 +72,7 @@ static allfold_status describe_index(const struct input_file *file, const struct
     return error->status;
 }
 
-struct listing {
+struct index_listing {
     struct json_object *map;
     const char *file; /* that is being listed */
     array_visit *visit;
@@ -82,7 +82,7 @@ struct listing {
 /* Passes on the tensors that the index says to be in this file. */
 static void visit_mapped(void *user, const struct array_entry *entry)
 {
-    const struct listing *const listing = user;
+    const struct index_listing *const listing = user;
     struct json_object *value;
     if (json_object_object_get_ex(listing->map, entry->name, &value) && strcmp(text_of(value), listing->file) == 0)
         listing->visit(listing->user, entry);
@@ -111,7 +111,7 @@ static const char **list_files(const struct input_file *file, struct json_object
     return names;
 }
 
-static allfold_status list_one(const struct input_file *index, struct listing *listing, struct error *error)
+static allfold_status list_one(const struct input_file *index, struct index_listing *listing, struct error *error)
 {
     char path[ARRAY_PATH_BYTES];
     struct array_info info;
@@ -128,7 +128,7 @@ static allfold_status list_index(const struct input_file *file, array_visit *vis
     size_t count;
     struct json_object *map, *const index = read_index(file, &map, error);
     const char **const names = index != NULL ? list_files(file, map, &count, error) : NULL;
-    struct listing listing = {.map = map, .visit = visit, .user = user};
+    struct index_listing listing = {.map = map, .visit = visit, .user = user};
     for (size_t i = 0; names != NULL && i < count && error->status == ALLFOLD_OK; i++) {
         listing.file = names[i];
         list_one(file, &listing, error);

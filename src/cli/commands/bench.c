@@ -10,13 +10,13 @@
 enum { LIST_MAX = 64 };
 
 /* What the user asked for, as lists. Every combination that makes sense is measured. */
-struct plan {
+struct bench_plan {
     uint64_t counts[LIST_MAX];
     allfold_type types[LIST_MAX];
     const struct bench_subject *subjects[LIST_MAX];
     int ranks[LIST_MAX];
     uint64_t lengths[LIST_MAX]; /* of the axis; one that is 0: whole arrays */
-    enum axis { AXIS_LAST, AXIS_MIDDLE, AXIS_FIRST } axes[LIST_MAX];
+    enum bench_axis { AXIS_LAST, AXIS_MIDDLE, AXIS_FIRST } axes[LIST_MAX];
     int count_count, type_count, subject_count, rank_count, length_count, axis_count;
     double seconds, tolerance;
 };
@@ -28,7 +28,7 @@ struct plan {
 #define COUNTS_ALL "2^10,2^12,2^14,2^16,2^18,2^20,2^22,2^23,2^24,2^26,2^28,2^30,2^31"
 
 /* Calls take for each item of a comma-separated list, until it refuses task. */
-static bool for_items(const char *list, bool (*take)(struct plan *plan, const char *item), struct plan *plan,
+static bool for_items(const char *list, bool (*take)(struct bench_plan *plan, const char *item), struct bench_plan *plan,
                       char refused[64])
 {
     char item[64];
@@ -47,13 +47,13 @@ static bool for_items(const char *list, bool (*take)(struct plan *plan, const ch
     }
 }
 
-static bool take_count(struct plan *plan, const char *item)
+static bool take_count(struct bench_plan *plan, const char *item)
 {
     return plan->count_count < LIST_MAX && parse_count(item, &plan->counts[plan->count_count])
            && plan->counts[plan->count_count] > 0 && plan->counts[plan->count_count++] <= MEASURED_COUNT_MAX;
 }
 
-static bool take_type(struct plan *plan, const char *item)
+static bool take_type(struct bench_plan *plan, const char *item)
 {
     allfold_type type;
     if (plan->type_count == LIST_MAX || !type_by_name(item, &type))
@@ -66,7 +66,7 @@ static bool take_type(struct plan *plan, const char *item)
     return false;
 }
 
-static bool take_subject(struct plan *plan, const char *item)
+static bool take_subject(struct bench_plan *plan, const char *item)
 {
     for (int i = 0; i < bench_subject_count; i++)
         if (plan->subject_count < LIST_MAX && strcmp(bench_subjects[i].name, item) == 0) {
@@ -76,23 +76,23 @@ static bool take_subject(struct plan *plan, const char *item)
     return false;
 }
 
-static bool take_length(struct plan *plan, const char *item)
+static bool take_length(struct bench_plan *plan, const char *item)
 {
     return plan->length_count < LIST_MAX && parse_count(item, &plan->lengths[plan->length_count]) && plan->lengths[plan->length_count++] > 0;
 }
 
-static bool take_axis(struct plan *plan, const char *item)
+static bool take_axis(struct bench_plan *plan, const char *item)
 {
     static const char *const names[] = {"last", "middle", "first"};
     for (int i = 0; i <= AXIS_FIRST && plan->axis_count < LIST_MAX; i++)
         if (strcmp(names[i], item) == 0) {
-            plan->axes[plan->axis_count++] = (enum axis)i;
+            plan->axes[plan->axis_count++] = (enum bench_axis)i;
             return true;
         }
     return false;
 }
 
-static bool take_ranks(struct plan *plan, const char *item)
+static bool take_ranks(struct bench_plan *plan, const char *item)
 {
     uint64_t ranks;
     if (plan->rank_count == LIST_MAX || !parse_count(item, &ranks) || ranks < 1 || ranks > INT32_MAX)
@@ -101,7 +101,7 @@ static bool take_ranks(struct plan *plan, const char *item)
     return true;
 }
 
-static void plan_counts(const struct session *session, struct plan *plan, struct error *error)
+static void plan_counts(const struct session *session, struct bench_plan *plan, struct error *error)
 {
     const char *counts = session->settings->bench.counts;
     const bool gpu = session->context->device->backend->own_memory;
@@ -113,7 +113,7 @@ static void plan_counts(const struct session *session, struct plan *plan, struct
                   refused);
 }
 
-static void plan_types(const char *types, struct plan *plan, struct error *error)
+static void plan_types(const char *types, struct bench_plan *plan, struct error *error)
 {
     char refused[64];
     if (types != NULL && strcmp(types, "all") == 0)
@@ -124,7 +124,7 @@ static void plan_types(const char *types, struct plan *plan, struct error *error
                   refused);
 }
 
-static void plan_subjects(const char *folds, bool along_axis, struct plan *plan, struct error *error)
+static void plan_subjects(const char *folds, bool along_axis, struct bench_plan *plan, struct error *error)
 {
     char refused[64];
     if (folds != NULL && strcmp(folds, "all") == 0)
@@ -135,7 +135,7 @@ static void plan_subjects(const char *folds, bool along_axis, struct plan *plan,
                   "bench: --fold: '%s' is not measured: see allfold bench --list for what is", refused);
 }
 
-static void plan_ranks(const char *ranks, int size, struct plan *plan, struct error *error)
+static void plan_ranks(const char *ranks, int size, struct bench_plan *plan, struct error *error)
 {
     char refused[64];
     if (ranks == NULL)
@@ -153,7 +153,7 @@ static void plan_ranks(const char *ranks, int size, struct plan *plan, struct er
                       plan->ranks[i], size);
 }
 
-static void plan_axes(const struct bench_settings *asked, struct plan *plan, struct error *error)
+static void plan_axes(const struct bench_settings *asked, struct bench_plan *plan, struct error *error)
 {
     char refused[64];
     if (asked->lengths == NULL) {
@@ -171,7 +171,7 @@ static void plan_axes(const struct bench_settings *asked, struct plan *plan, str
 
 /* The shape of so many elements: rows; columns of planes, as many as a plane has columns or half as many, if their number is a power of
    two; or columns. Only whole rows count; outer is 0 if there are none. */
-static struct bench_shape shape_of(uint64_t count, uint64_t length, enum axis axis, bool cut_axis)
+static struct bench_shape shape_of(uint64_t count, uint64_t length, enum bench_axis axis, bool cut_axis)
 {
     const uint64_t rows = length > 0 ? count / length : 0;
     struct bench_shape shape = {rows, length, 1, cut_axis};
@@ -195,11 +195,11 @@ static uint64_t rank_count(const struct session *session, uint64_t count, int ra
 }
 
 /* Case number i of the plan; false if it does not make sense. The folds of one shape, count and type follow one another. */
-static bool case_of(const struct session *session, const struct plan *plan, int ranks, int i, struct bench_case *task)
+static bool case_of(const struct session *session, const struct bench_plan *plan, int ranks, int i, struct bench_case *task)
 {
     const struct bench_settings *const asked = &session->settings->bench;
     const struct bench_subject *const subject = plan->subjects[i % plan->subject_count];
-    const enum axis axis = plan->axes[(i /= plan->subject_count) % plan->axis_count];
+    const enum bench_axis axis = plan->axes[(i /= plan->subject_count) % plan->axis_count];
     const uint64_t length = plan->lengths[(i /= plan->axis_count) % plan->length_count];
     const uint64_t count = rank_count(session, plan->counts[(i /= plan->length_count) % plan->count_count], ranks);
     *task = (struct bench_case){
@@ -216,15 +216,15 @@ static bool case_of(const struct session *session, const struct plan *plan, int 
     return task->count > 0 && makes_sense(session, subject, task->type);
 }
 
-static int case_count(const struct plan *plan)
+static int case_count(const struct bench_plan *plan)
 {
     return plan->type_count * plan->count_count * plan->length_count * plan->axis_count * plan->subject_count;
 }
 
-static allfold_status make_plan(const struct session *session, struct plan *plan, struct error *error)
+static allfold_status make_plan(const struct session *session, struct bench_plan *plan, struct error *error)
 {
     const struct bench_settings *const asked = &session->settings->bench;
-    *plan = (struct plan){.seconds = asked->seconds > 0.0 ? asked->seconds : SECONDS_DEFAULT,
+    *plan = (struct bench_plan){.seconds = asked->seconds > 0.0 ? asked->seconds : SECONDS_DEFAULT,
                           .tolerance = (asked->tolerance > 0.0 ? asked->tolerance : TOLERANCE_DEFAULT) / 100.0};
     plan_counts(session, plan, error);
     plan_types(asked->types, plan, error);
@@ -245,7 +245,7 @@ static allfold_status make_plan(const struct session *session, struct plan *plan
 }
 
 /* What the largest data of all cases needs. */
-static struct bench_bytes largest(const struct session *session, const struct plan *plan, int ranks)
+static struct bench_bytes largest(const struct session *session, const struct bench_plan *plan, int ranks)
 {
     struct bench_bytes bytes = {0};
     for (int i = 0; i < case_count(plan) && !session->settings->bench.survey; i++) {
@@ -260,7 +260,7 @@ static struct bench_bytes largest(const struct session *session, const struct pl
 }
 
 /* Runs everything, on the ranks that take part. */
-static void run_cases(struct session *session, const struct plan *plan, struct bench *bench, int ranks,
+static void run_cases(struct session *session, const struct bench_plan *plan, struct bench *bench, int ranks,
                       struct bench_report *report)
 {
     struct error *const error = &session->error;
@@ -274,7 +274,7 @@ static void run_cases(struct session *session, const struct plan *plan, struct b
     }
 }
 
-static void run_ranks(struct session *session, const struct plan *plan, int ranks, struct bench_report *report)
+static void run_ranks(struct session *session, const struct bench_plan *plan, int ranks, struct bench_report *report)
 {
     const struct bench_bytes bytes = largest(session, plan, ranks);
     const struct bench_facts *facts = NULL;
@@ -306,7 +306,7 @@ static void print_list(void)
 }
 
 /* Rank 0: finishes the report. */
-static void conclude(struct session *session, const struct plan *plan, struct json_object *baseline,
+static void conclude(struct session *session, const struct bench_plan *plan, struct json_object *baseline,
                      struct bench_report *report)
 {
     struct error *const error = &session->error;
@@ -324,7 +324,7 @@ static void conclude(struct session *session, const struct plan *plan, struct js
 void bench_command_run(struct session *session)
 {
     const bool root = session_comm(session)->rank == 0;
-    struct plan plan;
+    struct bench_plan plan;
     struct bench_report report = {0};
     struct json_object *baseline = NULL;
     ranks_tell_shared(session);

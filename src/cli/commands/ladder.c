@@ -27,7 +27,7 @@ struct counts {
 };
 
 /* What the user asked for, as lists. Every combination is run. */
-struct plan {
+struct ladder_plan {
     const struct ladder_topic *topic;
     struct counts counts[RANGES_MAX];
     struct ladder_shape shapes[SHAPES_MAX]; /* of topics that have shapes, instead of counts */
@@ -63,7 +63,7 @@ static bool parse_range(const char *text, struct counts *counts)
 }
 
 /* Comma-separated ranges. */
-static allfold_status parse_counts(const char *text, struct plan *plan, struct error *error)
+static allfold_status parse_counts(const char *text, struct ladder_plan *plan, struct error *error)
 {
     char copy[RANGES_MAX * 32];
     char *rest = copy, *item;
@@ -90,7 +90,7 @@ static bool parse_shape(char *text, struct ladder_shape *shape)
 }
 
 /* Shapes separated by blanks. */
-static allfold_status parse_shapes(const char *text, struct plan *plan, struct error *error)
+static allfold_status parse_shapes(const char *text, struct ladder_plan *plan, struct error *error)
 {
     char copy[SHAPES_MAX * 24];
     char *rest = copy, *item;
@@ -104,7 +104,7 @@ static allfold_status parse_shapes(const char *text, struct plan *plan, struct e
                      "ladder: --shape: expected ROWS,COLUMNS such as 2^18,1000, each below 2^31, found '%.100s'", text);
 }
 
-static allfold_status find_topic(const char *name, struct plan *plan, struct error *error)
+static allfold_status find_topic(const char *name, struct ladder_plan *plan, struct error *error)
 {
     const char *names[16];
     size_t count = 0;
@@ -120,7 +120,7 @@ static allfold_status find_topic(const char *name, struct plan *plan, struct err
                      suggest(name, names, count, "").text);
 }
 
-static allfold_status find_rung(const char *name, struct plan *plan, struct error *error)
+static allfold_status find_rung(const char *name, struct ladder_plan *plan, struct error *error)
 {
     const struct ladder_rung_list *const list = plan->topic->rungs;
     const char *names[64];
@@ -138,14 +138,14 @@ static allfold_status find_rung(const char *name, struct plan *plan, struct erro
 }
 
 /* Refuses an option that is given but has no meaning for the topic. */
-static void refuse(const struct plan *plan, bool given, bool takes, const char *name, struct error *error)
+static void refuse(const struct ladder_plan *plan, bool given, bool takes, const char *name, struct error *error)
 {
     if (given && !takes)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "ladder%s%s takes no --%s", plan->topic->name[0] != '\0' ? " " : "",
                   plan->topic->name, name);
 }
 
-static allfold_status refuse_options(const struct settings *settings, const struct plan *plan, struct error *error)
+static allfold_status refuse_options(const struct settings *settings, const struct ladder_plan *plan, struct error *error)
 {
     const struct ladder_settings *const asked = &settings->ladder;
     const struct ladder_topic *const topic = plan->topic;
@@ -162,7 +162,7 @@ static allfold_status refuse_options(const struct settings *settings, const stru
 }
 
 /* An option that is not given means the default, "all" means every value. */
-static void plan_lists(const struct ladder_settings *asked, bool all, struct plan *plan)
+static void plan_lists(const struct ladder_settings *asked, bool all, struct ladder_plan *plan)
 {
     static const allfold_type types[] = {ALLFOLD_INT32, ALLFOLD_F32, ALLFOLD_F64};
     static const allfold_fold folds[] = {ALLFOLD_SUM, ALLFOLD_MAX};
@@ -180,10 +180,10 @@ static void plan_lists(const struct ladder_settings *asked, bool all, struct pla
             plan->blocks[plan->block_count++] = block;
 }
 
-static allfold_status make_plan(const struct settings *settings, struct plan *plan, struct error *error)
+static allfold_status make_plan(const struct settings *settings, struct ladder_plan *plan, struct error *error)
 {
     const struct ladder_settings *const asked = &settings->ladder;
-    *plan = (struct plan){.rung = -1};
+    *plan = (struct ladder_plan){.rung = -1};
     if (find_topic(settings->operand != NULL ? settings->operand : "", plan, error) != ALLFOLD_OK)
         return error->status;
     if (refuse_options(settings, plan, error) != ALLFOLD_OK)
@@ -225,7 +225,7 @@ static void each_count(const struct each *each, const struct counts *counts, str
 }
 
 /* Calls work for every combination, until one fails. Every rank does the same. */
-static void for_each(const struct plan *plan, struct session *session,
+static void for_each(const struct ladder_plan *plan, struct session *session,
                      void (*work)(void *argument, const struct ladder_request *request), void *argument)
 {
     const struct each each = {session, work, argument, plan->topic->parts};
@@ -248,17 +248,17 @@ static void for_each(const struct plan *plan, struct session *session,
     }
 }
 
-struct run {
+struct ladder_job {
     struct session *session;
     struct gpu *ladder;
-    const struct plan *plan;
+    const struct ladder_plan *plan;
     struct ladder_report report;
     struct table checks; /* --check: one table for all */
 };
 
 static void run_table(void *argument, const struct ladder_request *request)
 {
-    struct run *const run = argument;
+    struct ladder_job *const run = argument;
     struct table table = {0};
     run->plan->topic->run(run->ladder, request, &table, &run->session->error);
     ladder_report_table(&run->report, run->plan->topic, request, &table);
@@ -267,11 +267,11 @@ static void run_table(void *argument, const struct ladder_request *request)
 
 static void run_check(void *argument, const struct ladder_request *request)
 {
-    struct run *const run = argument;
+    struct ladder_job *const run = argument;
     run->plan->topic->check(run->ladder, request, &run->checks, &run->session->error);
 }
 
-static void run_all(struct run *run)
+static void run_all(struct ladder_job *run)
 {
     struct session *const session = run->session;
     if (!session->settings->check) {
@@ -315,8 +315,8 @@ void ladder_topics_print(FILE *file)
 
 void ladder_command_run(struct session *session)
 {
-    struct plan plan;
-    struct run run = {.session = session, .plan = &plan};
+    struct ladder_plan plan;
+    struct ladder_job run = {.session = session, .plan = &plan};
     make_plan(session->settings, &plan, &session->error);
     if (!session_agree(session))
         return;
