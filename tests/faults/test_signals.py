@@ -256,7 +256,7 @@ def test_along(folder, programs):
 
 def refuses_along(folder):
     """Checkpoints and unfinished outputs that do not go with this run: (whether one is refused, with what message, the run)."""
-    words = ["stats", os.path.join(folder, "planes.npy"), "--axis=1"]
+    words = ["stats", os.path.join(folder, "planes.npy"), "--axis=2"]  # rows that are finished at once
     with tempfile.TemporaryDirectory() as own:
         def refused(what, said, more=(), name="y"):
             run = along([*words, *more], own, name, 1)[0]
@@ -266,7 +266,7 @@ def refuses_along(folder):
         kept = sorted(os.listdir(own))
         part = next(os.path.join(own, name) for name in kept if name.endswith(".part"))
         for what, said in (("--keepdims", "--keepdims yes, found no"), ("--ddof=1", "--ddof 1, found 0"), ("--nan=omit", "--nan omit, found propagate"),
-                           ("--output-type=f32", "--output-type f32, found none"), ("--axis=2", "--axis 2, found 1")):
+                           ("--output-type=f32", "--output-type f32, found none"), ("--axis=1", "--axis 1, found 2")):
             yield refused(what, said, [what])
         yield refused("another output", "output (-o)", name="z")
         if sorted(os.listdir(own)) != kept:  # what was not refused has ended the run
@@ -278,8 +278,9 @@ def refuses_along(folder):
         os.mkfifo(part)
         yield refused("a fifo in the place of the unfinished output", "found a fifo")
         os.remove(part)
+        anew = along(words, own, "y", 1, "0:*>write:kill:1")[0]
         last, found = along(words, own, "y", 1)
-        yield "no unfinished output: the work begins anew", found == expected and "begins anew" in last.stderr, last
+        yield "no unfinished output: the work begins anew, and is killed at once", found == expected and "begins anew" in anew.stderr, last
 
 
 def mixes_along(folder):
