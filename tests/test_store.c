@@ -32,6 +32,20 @@ static bool refused(const char *path, const char *words)
            && strstr(error.text, words) != NULL && memcmp(into, untouched, sizeof into) == 0;
 }
 
+/* A file that begins as one of the kind and is longer than memory: its length is refused before it is read. */
+static void test_long(void)
+{
+    const char *const path = in_folder("long");
+    struct record_tail tail;
+    struct error error = {0};
+    unsigned char into[BYTES];
+    make_file(path, kind.magic, sizeof kind.magic);
+    must(truncate(path, (off_t)1 << 40) == 0, path);
+    tap_ok(record_file_read(path, &kind, into, &tail, &error) == ALLFOLD_BAD_INPUT && strstr(error.text, "is damaged") != NULL,
+           "a file of 1 TiB: %s", error.text);
+    must(unlink(path) == 0, path);
+}
+
 static bool reads(const char *path, const unsigned char contents[BYTES])
 {
     struct error error = {0};
@@ -274,6 +288,7 @@ int main(void)
 {
     must(mkdtemp(folder) != NULL, folder);
     test_record();
+    test_long();
     test_no_room();
     test_checkpoint();
     test_state();

@@ -82,20 +82,28 @@ allfold_status record_file_write(const struct replacement *file, const struct re
     return error->status;
 }
 
-static allfold_status check(const char *path, const struct record_kind *kind, const struct record_tail *whole, struct error *error)
+/* Before the whole file is read, however long it is. */
+static allfold_status check_head(const struct file_range *file, const struct record_kind *kind, struct error *error)
+{
+    struct head head;
+    if (file_read(&(struct file_range){file->fd, file->path, 0, sizeof head}, &head, error) != ALLFOLD_OK)
+        return error->status;
+    if (memcmp(head.magic, kind->magic, sizeof head.magic) != 0)
+        return error_set(error, ALLFOLD_BAD_INPUT, "%s: expected %s, found a file of another kind", file_shown(file->path), kind->name);
+    if (head.bytes != file->bytes - sizeof head - sizeof(uint64_t))
+        return error_set(error, ALLFOLD_BAD_INPUT, "%s: %s is damaged: its length is not the one that it begins with",
+                         file_shown(file->path), kind->name);
+    return ALLFOLD_OK;
+}
+
+static allfold_status check_sum(const char *path, const struct record_kind *kind, const struct record_tail *whole, struct error *error)
 {
     const size_t summed = whole->bytes - sizeof(uint64_t);
-    struct head head;
     uint64_t sum;
-    memcpy(&head, whole->memory, sizeof head);
     memcpy(&sum, (char *)whole->memory + summed, sizeof sum);
-    if (memcmp(head.magic, kind->magic, sizeof head.magic) != 0)
-        return error_set(error, ALLFOLD_BAD_INPUT, "%s: expected %s, found a file of another kind", file_shown(path),
-                         kind->name);
-    if (head.bytes != summed - sizeof head || sum != checksum(CHECKSUM_START, whole->memory, summed))
-        return error_set(error, ALLFOLD_BAD_INPUT, "%s: %s is damaged: its checksum is not that of its contents",
-                         file_shown(path), kind->name);
-    return ALLFOLD_OK;
+    if (sum == checksum(CHECKSUM_START, whole->memory, summed))
+        return ALLFOLD_OK;
+    return error_set(error, ALLFOLD_BAD_INPUT, "%s: %s is damaged: its checksum is not that of its contents", file_shown(path), kind->name);
 }
 
 /* Copies contents and tail of a file that is right. */
@@ -124,14 +132,15 @@ allfold_status record_file_read(const char *path, const struct record_kind *kind
     const int fd = file_open(path, &found, error);
     if (fd < 0)
         return error->status;
+    const struct file_range file = {fd, path, 0, found};
     struct record_tail whole = {NULL, (size_t)found};
     if (found < file_bytes(kind, 0) || (tail == NULL && found > file_bytes(kind, 0)))
         error_set(error, ALLFOLD_BAD_INPUT, "%s: expected %s of %zu bytes%s, found %" PRIu64 ": it is damaged, or of another kind",
                   file_shown(path), kind->name, file_bytes(kind, 0), tail != NULL ? " or more" : "", found);
-    else if ((whole.memory = malloc(whole.bytes)) == NULL)
+    else if (check_head(&file, kind, error) == ALLFOLD_OK && (whole.memory = malloc(whole.bytes)) == NULL)
         error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory for %s", file_shown(path), kind->name);
-    else if (file_read(&(struct file_range){fd, path, 0, found}, whole.memory, error) == ALLFOLD_OK
-             && check(path, kind, &whole, error) == ALLFOLD_OK)
+    else if (whole.memory != NULL && file_read(&file, whole.memory, error) == ALLFOLD_OK
+             && check_sum(path, kind, &whole, error) == ALLFOLD_OK)
         take(kind, &whole, contents, tail, error);
     free(whole.memory);
     close(fd);
