@@ -33,17 +33,17 @@ static const char *const monoids[] = {
 static const struct record_kind kind = {"allfoldC", WHAT, sizeof(struct checkpoint_record)};
 
 /* Sets a member of an identity. */
-__attribute__((format(printf, 2, 3))) static void say(char value[64], const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void say(char value[IDENTITY_BYTES], const char *format, ...)
 {
     char text[2 * ARRAY_PATH_BYTES];
     va_list arguments;
     va_start(arguments, format);
     const int length = vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    if (length < 64)
+    if (length < IDENTITY_BYTES)
         memcpy(value, text, (size_t)length + 1);
     else
-        snprintf(value, 64, "that of checksum %016" PRIx64, checksum(CHECKSUM_START, text, strlen(text)));
+        snprintf(value, IDENTITY_BYTES, "that of checksum %016" PRIx64, checksum(CHECKSUM_START, text, strlen(text)));
 }
 
 static const char *or_none(const char *text) { return text != NULL ? text : "none"; }
@@ -51,12 +51,18 @@ static const char *or_none(const char *text) { return text != NULL ? text : "non
 /* The first thing that differs, if any. */
 static allfold_status compare(const struct checkpoint *checkpoint, const struct checkpoint_identity *found, struct error *error)
 {
-#define COMPARE(name, words)                                                                                                          \
-    if (strncmp(checkpoint->identity.name, found->name, sizeof found->name) != 0)                                                     \
-        return error_set(error, ALLFOLD_BAD_INPUT, "%s: " WHAT " is of another run: expected %s %s, found %.63s (remove it to begin " \
-                         "anew)", file_shown(checkpoint->file.path), words, checkpoint->identity.name, found->name);
-    CHECKPOINT_IDENTITY(COMPARE)
-#undef COMPARE
+    static const char *const names[] = {
+#define WORDS(name, words) words,
+        CHECKPOINT_IDENTITY(WORDS)
+#undef WORDS
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *const expected = (const char *)&checkpoint->identity + i * IDENTITY_BYTES;
+        const char *const is = (const char *)found + i * IDENTITY_BYTES;
+        if (strncmp(expected, is, IDENTITY_BYTES) != 0)
+            return error_set(error, ALLFOLD_BAD_INPUT, "%s: " WHAT " is of another run: expected %s %s, found %.63s (remove it to begin anew)",
+                             file_shown(checkpoint->file.path), names[i], expected, is);
+    }
     return ALLFOLD_OK;
 }
 
@@ -137,7 +143,8 @@ static allfold_status load(struct checkpoint *checkpoint, struct stream *stream,
         return error->status;
     if (compare(checkpoint, &record.identity, error) == ALLFOLD_OK
         && (record.shards_done > stream->shards || (stream->partial != NULL && state.bytes > 0)))
-        error_set(error, ALLFOLD_BAD_INPUT, "%s: " WHAT " is beyond the input (remove it to begin anew)", file_shown(checkpoint->file.path));
+        error_set(error, ALLFOLD_BAD_INPUT, "%s: " WHAT " is beyond the input (remove it to begin anew)",
+                  file_shown(checkpoint->file.path));
     if (error->status != ALLFOLD_OK) {
         free(state.memory);
         return error->status;

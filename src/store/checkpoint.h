@@ -40,8 +40,9 @@
     X(monoid, "kind of partial (--sum, --output-type)")
 
 /* All as text. Instead of what is too long its checksum. */
+enum { IDENTITY_BYTES = 64 };
 struct checkpoint_identity {
-#define MEMBER(name, words) char name[64];
+#define MEMBER(name, words) char name[IDENTITY_BYTES];
     CHECKPOINT_IDENTITY(MEMBER)
 #undef MEMBER
 };
