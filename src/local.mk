@@ -57,8 +57,8 @@ libfiles_a_SOURCES = \
 	src/array/encoded.c \
 	src/array/file.c \
 	src/array/formats/chunk_filters.c \
-	src/array/formats/cdf.c \
 	src/array/formats/cursor.c \
+	src/array/formats/directory.c \
 	src/array/formats/formats.c \
 	src/array/formats/generated.c \
 	src/array/formats/hdf5_signature.c \
@@ -67,13 +67,11 @@ libfiles_a_SOURCES = \
 	src/array/formats/netcdf.c \
 	src/array/formats/npy.c \
 	src/array/formats/npz.c \
-	src/array/formats/npz_deflated.c \
 	src/array/formats/parts.c \
 	src/array/formats/plain.c \
 	src/array/formats/raw.c \
 	src/array/formats/shape.c \
 	src/array/formats/safetensors.c \
-	src/array/formats/safetensors_index.c \
 	src/array/formats/swap.c \
 	src/array/formats/zip.c \
 	src/array/generate.c \
@@ -112,14 +110,11 @@ noinst_HEADERS += \
 	src/array/encoding.h \
 	src/array/file.h \
 	src/array/formats/chunk_filters.h \
-	src/array/formats/cdf.h \
 	src/array/formats/cursor.h \
 	src/array/formats/formats.h \
 	src/array/formats/hdf5_dataset.h \
 	src/array/formats/npy.h \
-	src/array/formats/npz_deflated.h \
 	src/array/formats/parts.h \
-	src/array/formats/safetensors.h \
 	src/array/formats/swap.h \
 	src/array/formats/zip.h \
 	src/array/replacement.h \

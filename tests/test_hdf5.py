@@ -106,8 +106,8 @@ def test_missing():
                                 (["sum", packed, "--missing=error"], 1, ("8 of the elements", "(-32767, -32768)", "at index 0:")),
                                 (["softmax", packed, "-o", "none"], 1, ("8 of the elements", "--missing=keep")),
                                 (["max", data("netcdf4.nc:all-missing")], 1, ("max of an empty array does not exist",)),
-                                (["sum", packed, "--dtype=f32"], 2, ("--dtype says f32, but the file holds f64",)),
-                                (["sum", packed, "--offset=1"], 2, ("no --offset",))):
+                                (["sum", packed, "--dtype=f32"], 2, ("its elements are f64: expected no --dtype", "found f32")),
+                                (["sum", packed, "--offset=1"], 2, ("no --offset", "do not lie in the file as they are"))):
         fault = cli.refused(cli.alone(*words, "--backend=cpu"), status, *said)
         tap.ok(not fault and not os.path.exists("none"), f"refused: {words[0]} {words[2:]}", fault)
 
@@ -201,6 +201,11 @@ def test_unwritten():
     tap.ok(done.returncode == 0 and not done.stderr, "threads say nothing of chunks that were never written", cli.shown(done))
 
 
+def test_part():
+    done = cli.alone("sum", data("one.h5"), "--offset=3", "--count=2", "--backend=cpu", "-q")
+    tap.ok(done.stdout == "7.0\n", "--offset and --count choose elements of a contiguous dataset", cli.shown(done))
+
+
 def test_rare_filter():
     done = cli.alone("sum", data("types.h5:filters/scaleoffset"), "--backend=cpu")
     quiet = cli.alone("sum", data("types.h5:filters/scaleoffset"), "--backend=cpu", "-q")
@@ -252,6 +257,7 @@ def main():
         test_replaced(folder)
         test_resume(folder)
         test_unwritten()
+        test_part()
         test_rare_filter()
         test_list()
     tap.done()

@@ -39,7 +39,7 @@ static bool parse_refused(const char *text, size_t length)
     memset(&info, 0, sizeof info);
     memcpy(copy, text, length);
     copy = realloc(copy, length > 0 ? length : 1);
-    const allfold_status status = npy_parse("x.npy", copy, length, &info, &error);
+    const allfold_status status = npy_parse(copy, length, &info, &error);
     free(copy);
     return refused(status, &error);
 }
@@ -82,7 +82,7 @@ static void test_good(void)
         struct array_info info;
         struct error error = {.status = ALLFOLD_OK};
         memset(&info, 0, sizeof info);
-        npy_parse("x.npy", good[i].text, strlen(good[i].text), &info, &error);
+        npy_parse(good[i].text, strlen(good[i].text), &info, &error);
         if (!tap_ok(error.status == ALLFOLD_OK && info.type == good[i].type && info.count == good[i].count &&
                         info.dimensions == good[i].dimensions && info.fortran_order == good[i].fortran_order &&
                         info.layout.swapped == good[i].swapped,
@@ -301,7 +301,7 @@ static void test_fuzz(void)
         struct error error = {.status = ALLFOLD_OK};
         uint64_t count = 0;
         memset(&info, 0, sizeof info);
-        const bool right = npy_parse("x.npy", text, length, &info, &error) == ALLFOLD_OK && info.dimensions <= 32 &&
+        const bool right = npy_parse(text, length, &info, &error) == ALLFOLD_OK && info.dimensions <= 32 &&
                            info.type < ALLFOLD_TYPE_COUNT && info.type != ALLFOLD_BF16 && info.fortran_order <= 1 &&
                            array_count(info.shape, info.dimensions, allfold_type_bytes(info.type), &count) &&
                            count == info.count;

@@ -41,7 +41,7 @@ struct array_info {
     uint32_t missing;                      /* enum missing: what readers do with missing elements */
     struct generator generator;            /* of generated arrays only */
     char path[ARRAY_PATH_BYTES];           /* file name, or the text of the generator */
-    char member[ARRAY_PATH_BYTES];         /* the array's name in a file that may hold several; "" in others */
+    char member[ARRAY_PATH_BYTES];         /* the array's name, as it is listed, in a file that may hold several; "" in others */
     uint64_t details_bytes;                /* of what follows; 0: nothing */
     void *details;                         /* the format's own table, such as the files or chunks of the array: plain bytes, from malloc */
 };
@@ -77,20 +77,22 @@ allfold_status array_describe(const char *name, const struct array_hints *hints,
                               struct error *error);
 void array_release(struct array_info *info);
 
-/* An array of a file, as it is listed. Texts and tables belong to the lister and end with the call. */
+/* The type of the elements in the file. */
+static inline allfold_type array_stored_type(const struct array_info *info)
+{
+    return info->encoding.stored != ALLFOLD_TYPE_NONE ? info->encoding.stored : info->type;
+}
+
+/* An array of a file, as the file's directory has it. Texts and tables belong to the format and end with the call. */
 struct array_entry {
     const char *name;                   /* NULL: the format has none */
-    allfold_type type;                  /* ALLFOLD_TYPE_NONE: it cannot be read */
-    const char *type_text;              /* the type in the format's own words, such as "F8_E4M3"; NULL: that of `type` */
-    const char *refused;                /* why it cannot be read; NULL: it can */
-    uint32_t dimensions;
-    const uint64_t *shape;              /* NULL: unknown, since the array's own header cannot be read */
+    struct array_info info;             /* describes the array; of one that is refused, as much as is known of type, shape and layout */
+    bool shapeless;                     /* not even its shape is known */
+    struct error refused;               /* why it cannot be read, without the names of file and array; ALLFOLD_OK: it can be read */
+    const char *type_text;              /* the type in the format's own words, such as "F8_E4M3"; NULL: that of `info` */
     const char *const *dimension_names; /* NULL: the format has none */
     const uint64_t *chunk;              /* shape of a chunk; NULL: not in chunks */
     const char *filters;                /* in the order of writing: "shuffle, deflate"; NULL: none */
-    const char *missing;                /* values that count as missing: "1e+20, -999"; NULL: none */
-    const char *packing;                /* scale and offset: "0.01 x + 273.15"; NULL: none */
-    bool fortran_order, big_endian;
 };
 typedef void array_visit(void *user, const struct array_entry *entry);
 
@@ -105,6 +107,10 @@ bool array_count(const uint64_t *shape, uint32_t dimensions, size_t element_byte
 
 /* "3x4", or "scalar" without dimensions; "" for NULL. Cuts it at `bytes`. */
 void array_shape_text(const uint64_t *shape, uint32_t dimensions, char *text, size_t bytes);
+
+/* Of an entry: its type in words, and "" or its shape. */
+const char *array_entry_type(const struct array_entry *entry);
+void array_entry_shape(const struct array_entry *entry, char *text, size_t bytes);
 
 /* PATH, or PATH:MEMBER. */
 #define ARRAY_NAME_BYTES (2 * ARRAY_PATH_BYTES)
@@ -250,7 +256,7 @@ allfold_status output_create_archive(const char *path, const struct output_array
 allfold_status output_seal(const struct output *output, struct error *error);
 
 /* Generators (generate.c; their elements: draw.h), which depend only on the distribution, the seed and the global index. */
-/* Parses "normal?n=1e9&seed=1" (after "gen:"); fills type, count, shape and generator of *info. */
+/* Parses "normal?n=1e9&seed=1" (after "gen:"); fills type, count, shape and generator of *info. The message does not repeat the text. */
 allfold_status generator_parse(const char *text, const struct array_hints *hints, struct array_info *info,
                                struct error *error);
 /* The distributions as lines of text for --help: name, parameters and defaults, meaning. */

@@ -120,19 +120,17 @@ int file_open(const char *path, uint64_t *bytes, struct error *error)
 
 allfold_status file_read(const struct file_range *range, void *destination, struct error *error)
 {
+    const char *const name = range->path != NULL ? file_shown(range->path) : "", *const colon = range->path != NULL ? ": " : "";
     for (uint64_t done = 0; done < range->bytes;) {
         const size_t ask = (size_t)u64_min(range->bytes - done, CALL_BYTES_MAX);
         const ssize_t got = pread(range->fd, (char *)destination + done, ask, (off_t)(range->offset + done));
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot read at byte %" PRIu64,
-                               file_shown(range->path), range->offset + done);
+            return error_errno(error, ALLFOLD_IO_ERROR, errno, "%s%scannot read at byte %" PRIu64, name, colon, range->offset + done);
         if (got == 0)
-            return error_set(error, ALLFOLD_IO_ERROR,
-                             "%s: the file shrank while it was read: expected %" PRIu64
-                             " more bytes at byte %" PRIu64 ", found its end",
-                             file_shown(range->path), range->bytes - done, range->offset + done);
+            return error_set(error, ALLFOLD_IO_ERROR, "%s%sthe file shrank while it was read: expected %" PRIu64
+                             " more bytes at byte %" PRIu64 ", found its end", name, colon, range->bytes - done, range->offset + done);
         done += (uint64_t)got;
     }
     return ALLFOLD_OK;

@@ -27,10 +27,10 @@ bool file_same(const char *a, const char *b);
    content, as in /proc, is refused. Returns the descriptor, -1 on an error. */
 int file_open(const char *path, uint64_t *bytes, struct error *error);
 
-/* Bytes [offset, offset + bytes) of an open file. path is for messages. */
+/* Bytes [offset, offset + bytes) of an open file. */
 struct file_range {
     int fd;
-    const char *path;
+    const char *path; /* for messages; NULL, of what is read: they do not name the file */
     uint64_t offset, bytes;
 };
 

@@ -59,7 +59,7 @@ const char *generator_help(void) { return help; }
 /* The text cut into its keys; a value that is not given is empty. */
 enum { KEY_N, KEY_DTYPE, KEY_SEED, KEY_FIRST, KEY_SECOND, KEY_COUNT };
 struct spec {
-    const char *text; /* all of it, for messages */
+    const char *text; /* all of it */
     uint32_t distribution;
     char values[KEY_COUNT][VALUE_BYTES];
     struct error *error;
@@ -74,8 +74,8 @@ static const char *key_name(const struct spec *spec, int key)
 static bool refuse(const struct spec *spec, const char *key, const char *expected, const char *found)
 {
     const char *quote = found[0] != '\0' ? "'" : "";
-    error_set(spec->error, ALLFOLD_BAD_ARGUMENT, "gen:%.120s: %s: expected %s, found %s%.60s%s", spec->text, key,
-              expected, quote, found[0] != '\0' ? found : "nothing", quote);
+    error_set(spec->error, ALLFOLD_BAD_ARGUMENT, "%s: expected %s, found %s%.60s%s", key, expected, quote,
+              found[0] != '\0' ? found : "nothing", quote);
     return false;
 }
 
@@ -320,8 +320,8 @@ allfold_status generator_parse(const char *text, const struct array_hints *hints
     struct number a = {0}, b = {0};
     if (hints->has_offset || hints->has_count)
         return error_set(error, ALLFOLD_BAD_ARGUMENT,
-                         "gen:%.120s: expected no --offset or --count (they are for files; say n=COUNT here), "
-                         "found --%s", text, hints->has_offset ? "offset" : "count");
+                         "expected no --offset or --count (they are for files; say n=COUNT here), found --%s",
+                         hints->has_offset ? "offset" : "count");
     if (!cut(&spec) || !find_type(&spec, hints, &info->type) || !parse_counts(&spec, info) ||
         !evaluate(&spec, 0, info->type, &a) || !evaluate(&spec, 1, info->type, &b))
         return error->status;

@@ -51,3 +51,15 @@ allfold_status error_errno(struct error *error, allfold_status status, int errno
     va_end(args);
     return status;
 }
+
+allfold_status error_within(struct error *error, const struct error *why, const char *format, ...)
+{
+    char words[ALLFOLD_ERROR_BYTES];
+    va_list args;
+    if (why->status == ALLFOLD_OK)
+        return error->status;
+    va_start(args, format);
+    vsnprintf(words, sizeof words, format, args);
+    va_end(args);
+    return error_set(error, why->status, "%s: %s", words, why->text);
+}

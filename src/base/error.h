@@ -24,3 +24,9 @@ allfold_status error_set(struct error *error, allfold_status status, const char 
 __attribute__((format(printf, 4, 5)))
 #endif
 allfold_status error_errno(struct error *error, allfold_status status, int errno_value, const char *format, ...);
+
+/* Fails as *why says, with these words in front of its text: "WORDS: TEXT". Nothing if *why holds no error. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 3, 4)))
+#endif
+allfold_status error_within(struct error *error, const struct error *why, const char *format, ...);

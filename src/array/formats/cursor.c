@@ -19,8 +19,8 @@ static bool has(struct cursor *cursor, uint64_t bytes)
         return false;
     if (bytes <= cursor->end - cursor->at)
         return true;
-    error_set(cursor->error, ALLFOLD_BAD_INPUT, "%s: %s: expected %" PRIu64 " more bytes at byte %" PRIu64 ", found that it ends after %"
-              PRIu64, file_shown(cursor->file->name), cursor->part, bytes, cursor->at, cursor->end - cursor->at);
+    error_set(cursor->error, ALLFOLD_BAD_INPUT, "%s: expected %" PRIu64 " more bytes at byte %" PRIu64 ", found that it ends after %" PRIu64,
+              cursor->part, bytes, cursor->at, cursor->end - cursor->at);
     return false;
 }
 
@@ -31,8 +31,7 @@ const unsigned char *cursor_take(struct cursor *cursor, size_t bytes)
     if (cursor->at < cursor->window_at || cursor->at + bytes > cursor->window_at + cursor->window_bytes) {
         cursor->window_at = cursor->at;
         cursor->window_bytes = u64_min(sizeof cursor->window, cursor->end - cursor->at);
-        const struct file_range range = {cursor->file->fd, cursor->file->name, cursor->window_at, cursor->window_bytes};
-        if (file_read(&range, cursor->window, cursor->error) != ALLFOLD_OK)
+        if (input_read(cursor->file, (struct range){cursor->window_at, cursor->window_bytes}, cursor->window, cursor->error) != ALLFOLD_OK)
             return NULL;
     }
     const unsigned char *const found = cursor->window + (cursor->at - cursor->window_at);
@@ -50,7 +49,6 @@ bool cursor_skip(struct cursor *cursor, uint64_t bytes)
 
 bool cursor_expected(struct cursor *cursor, uint64_t at, const char *what, const char *found)
 {
-    error_set(cursor->error, ALLFOLD_BAD_INPUT, "%s: %s: expected %s, found %s at byte %" PRIu64, file_shown(cursor->file->name),
-              cursor->part, what, found, at);
+    error_set(cursor->error, ALLFOLD_BAD_INPUT, "%s: expected %s, found %s at byte %" PRIu64, cursor->part, what, found, at);
     return false;
 }

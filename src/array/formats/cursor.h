@@ -23,7 +23,7 @@ void cursor_open(struct cursor *cursor, const struct input_file *file, const cha
 const unsigned char *cursor_take(struct cursor *cursor, size_t bytes);
 bool cursor_skip(struct cursor *cursor, uint64_t bytes);
 
-/* Fails with "FILE: PART: expected WHAT, found FOUND at byte AT". */
+/* Fails with "PART: expected WHAT, found FOUND at byte AT". */
 bool cursor_expected(struct cursor *cursor, uint64_t at, const char *what, const char *found);
 
 /* Numbers in memory. */

@@ -3,8 +3,8 @@
 
 #include "array/encoded.h"
 
+#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -25,50 +25,66 @@ const char *array_name(const struct array_info *info, char name[ARRAY_NAME_BYTES
 bool format_is_generated(const char *name) { return format_generated.recognises(&(struct input_file){.name = name}); }
 
 /* Opens the input and finds its format. The caller closes file->fd if it is not negative, also after an error. */
-static allfold_status find_format(const struct input_name *name, struct input_file *file, struct array_info *info, struct error *error)
+static allfold_status find_format(const char *path, const struct array_hints *hints, struct input_file *file, uint32_t *format,
+                                  struct error *error)
 {
-    *file = (struct input_file){.name = info->path, .fd = -1};
-    memset(info, 0, sizeof *info); /* the padding too: descriptions are compared as bytes */
-    info->granule = 1;
-    strcpy(info->path, name->path);
-    strcpy(info->member, name->member != NULL ? name->member : "");
-    if (!format_generated.recognises(file) && input_open(file, info, error) != ALLFOLD_OK)
+    *file = (struct input_file){.name = path, .hints = hints, .fd = -1};
+    *format = 0;
+    if (!format_generated.recognises(file) && input_open(file, error) != ALLFOLD_OK)
         return error->status;
-    while (!formats[info->format]->recognises(file)) /* the last takes any */
-        info->format++;
-    if (name->member != NULL && formats[info->format]->list == NULL)
-        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected no name behind this file (format %s), which is one array, found ':%s'",
-                         file_shown(info->path), formats[info->format]->name, file_shown(info->member));
-    file->member = name->member != NULL ? info->member : NULL;
+    while (!formats[*format]->recognises(file)) /* the last takes any */
+        ++*format;
     return ALLFOLD_OK;
 }
 
-/* Describes the array that file->member names, or the only one of the file. */
-static allfold_status describe(struct input_file *file, const struct array_hints *hints, struct array_info *info, struct error *error)
+allfold_status format_cut(const struct array_hints *hints, struct array_info *info, struct error *error)
 {
-    const struct format *const format = formats[info->format];
-    if (format->list != NULL && file->member == NULL) {
-        if (input_only_member(file, format, info->member, error) != ALLFOLD_OK)
-            return error->status;
-        file->member = info->member;
-    }
-    info->missing = (uint32_t)hints->missing;
-    return format->describe(file, hints, info, error);
+    const uint64_t offset = hints->has_offset ? hints->offset : 0;
+    const char *const shown = file_shown(info->path);
+    if (hints->type != ALLFOLD_TYPE_NONE && hints->type != info->type)
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: the file says that its elements are %s: expected no --dtype, or that one, "
+                         "found %s", shown, allfold_type_name(info->type), allfold_type_name(hints->type));
+    if (!hints->has_offset && !hints->has_count)
+        return ALLFOLD_OK;
+    if (!info->plain && !formats[info->format]->opens_parts)
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected no --offset and no --count, found --%s: the elements do not lie in the "
+                         "file as they are", shown, hints->has_offset ? "offset" : "count");
+    if (offset > info->count || (hints->has_count && hints->count > info->count - offset))
+        return error_set(error, ALLFOLD_BAD_INPUT, "%s: expected --offset and --count within its %" PRIu64
+                         " elements, found %" PRIu64 " elements from %" PRIu64, shown, info->count,
+                         hints->has_count ? hints->count : 0, offset);
+    info->skipped = offset;
+    info->count = hints->has_count ? hints->count : info->count - offset;
+    memset(info->shape, 0, sizeof info->shape);
+    info->shape[0] = info->count;
+    info->dimensions = 1;
+    info->fortran_order = 0;
+    return ALLFOLD_OK;
+}
+
+/* Describes the array of that name in an open file. */
+static allfold_status describe(uint32_t format, const struct input_file *file, const char *name, struct array_info *info, struct error *error)
+{
+    if (directory_find(formats[format], file, name, info, error) != ALLFOLD_OK)
+        return error->status;
+    info->format = format;
+    info->missing = (uint32_t)file->hints->missing;
+    if (!formats[format]->headless && format_cut(file->hints, info, error) != ALLFOLD_OK)
+        array_release(info);
+    return error->status;
 }
 
 allfold_status format_describe(const struct input_name *name, const struct array_hints *hints, struct array_info *info,
                                struct error *error)
 {
+    uint32_t format;
     struct array_info described;
     struct input_file file;
-    if (find_format(name, &file, &described, error) == ALLFOLD_OK)
-        describe(&file, hints, &described, error);
+    if (find_format(name->path, hints, &file, &format, error) == ALLFOLD_OK
+        && describe(format, &file, name->member, &described, error) == ALLFOLD_OK)
+        memcpy(info, &described, sizeof described);
     if (file.fd >= 0)
         close(file.fd);
-    if (error->status == ALLFOLD_OK)
-        memcpy(info, &described, sizeof described);
-    else
-        array_release(&described);
     return error->status;
 }
 
@@ -76,68 +92,27 @@ bool array_is_file(const struct array_info *info)
 {
     const struct format *const format = formats[info->format];
     const uint64_t end = info->layout.offset + info->count * allfold_type_bytes(info->type);
-    return format->list == NULL && info->details_bytes == 0 && info->skipped == 0 && end == info->file_bytes
+    return !format->named && info->details_bytes == 0 && info->skipped == 0 && end == info->file_bytes
            && (format != &format_raw || info->layout.offset == 0);
-}
-
-void array_release(struct array_info *info)
-{
-    free(info->details);
-    info->details = NULL;
-    info->details_bytes = 0;
 }
 
 void format_visit(const struct array_info *info, array_visit *visit, void *user)
 {
-    const struct array_entry entry = {.name = formats[info->format]->list != NULL ? info->member : NULL,
-                                      .type = info->type,
-                                      .dimensions = info->dimensions,
-                                      .shape = info->shape,
-                                      .fortran_order = info->fortran_order != 0,
-                                      .big_endian = info->layout.swapped != 0};
+    struct array_entry entry = {.name = formats[info->format]->named ? info->member : NULL};
+    memcpy(&entry.info, info, sizeof *info);
     visit(user, &entry);
-}
-
-struct one_visit {
-    const char *name;
-    array_visit *visit;
-    void *user;
-};
-
-static void visit_one(void *user, const struct array_entry *entry)
-{
-    const struct one_visit *const one = user;
-    if (strcmp(entry->name, one->name) == 0)
-        one->visit(one->user, entry);
-}
-
-/* The entries of an open file. */
-static allfold_status list(struct input_file *file, struct array_info *info, const struct one_visit *visit, struct error *error)
-{
-    static const struct array_hints listing = {.listing = true};
-    const struct format *const format = formats[info->format];
-    if (format->list != NULL && file->member == NULL)
-        return format->list(file, visit->visit, visit->user, error);
-    if (describe(file, &listing, info, error) != ALLFOLD_OK)
-        return error->status;
-    if (format->list == NULL)
-        format_visit(info, visit->visit, visit->user);
-    else
-        format->list(file, visit_one, &(struct one_visit){info->member, visit->visit, visit->user}, error);
-    array_release(info);
-    return error->status;
 }
 
 allfold_status format_entries(const struct input_name *name, array_visit *visit, void *user, const char **format, struct error *error)
 {
-    struct array_info info;
+    static const struct array_hints listing = {.listing = true};
+    uint32_t row;
     struct input_file file;
-    if (find_format(name, &file, &info, error) == ALLFOLD_OK)
-        list(&file, &info, &(struct one_visit){.visit = visit, .user = user}, error);
+    if (find_format(name->path, &listing, &file, &row, error) == ALLFOLD_OK
+        && directory_list(formats[row], &file, name->member, visit, user, error) == ALLFOLD_OK)
+        *format = formats[row]->name;
     if (file.fd >= 0)
         close(file.fd);
-    if (error->status == ALLFOLD_OK)
-        *format = array_format_name(&info);
     return error->status;
 }
 

@@ -1,4 +1,4 @@
-/* File formats: one file of this folder and one line of the table in formats.c for each. */
+/* File formats: one file of this folder and one row of the table in formats.c for each. */
 #pragma once
 
 #include "array/array.h"
@@ -8,31 +8,56 @@
 
 /* An input that is about to be described, open for reading. */
 struct input_file {
-    const char *name;         /* as the user gave it, without the member */
-    const char *member;       /* the array's name in the file; NULL: not given, or the format has no names */
+    const char *name;         /* as the user gave it, without the array's */
+    const struct array_hints *hints;
     int fd;                   /* -1: no file (generated) */
-    uint64_t bytes;           /* of the file */
+    uint64_t bytes, time;     /* of the file: array_info's file_bytes and file_time */
     unsigned char head[16];   /* its first bytes */
     size_t head_bytes;        /* how many of them there are */
+};
+
+/* What a file's directory is read for. */
+struct directory {
+    const char *name; /* of the array that is wanted; NULL: all */
+    uint64_t most;    /* so many are wanted; those behind them are only counted */
+    uint64_t count;   /* arrays so far; of that name */
+    void (*take)(void *user, struct array_entry *entry); /* is given those that are wanted; may keep entry->info.details, and then sets it NULL */
+    void *user;
+    struct array_entry entry; /* of the array that is being described */
 };
 
 struct format {
     const char *name; /* in messages and reports */
     /* Whether the input is of this format. */
     bool (*recognises)(const struct input_file *file);
-    /* Calls visit for each array of the file. NULL: the file is one array, without a name, and `describe` says all of it. */
-    allfold_status (*list)(const struct input_file *file, array_visit *visit, void *user, struct error *error);
-    /* Sets all of *info but format, path, file_bytes and file_time, and granule if it is 1; member, which is set, may be replaced by
-       another spelling of the same name, and all of these if the array lies in another file. If the format has names, file->member is one, and input_refuse_member tells that there is none of that name. Checks
-       all that can be checked without reading the elements. */
-    allfold_status (*describe)(const struct input_file *file, const struct array_hints *hints, struct array_info *info,
-                               struct error *error);
+    /* Calls directory_entry for each array of the file, in the file's order. Where that returns an entry, describes the array there and calls
+       directory_add. Checks all that can be checked without reading the elements. An array that cannot be read is added, too: entry->refused
+       says why, *error is for what is wrong with the whole file. Neither text names the file or the array. */
+    allfold_status (*read_directory)(const struct input_file *file, struct directory *directory, struct error *error);
     /* Opens a described array for reading, if info->plain is not 1. Every rank calls it. */
     allfold_status (*open)(const struct array_info *info, struct source **source, struct error *error);
+    bool named;       /* a file may hold several arrays, which have names; else it is one, without */
+    bool headless;    /* what the array is says file->hints, all of which read_directory obeys */
+    bool opens_parts; /* `open` leaves out info->skipped elements: --offset and --count choose some */
 };
 
 extern const struct format format_generated, format_npy, format_npz, format_safetensors, format_safetensors_index, format_netcdf, format_netcdf4, format_hdf5,
     format_raw;
+
+/* For formats (directory.c): the entry of the next array, or NULL if it is not wanted. All of it is zero but for name, which must be there
+   until directory_add, and what does not depend on the format. other: another spelling of the name that is found, too; or NULL.
+   What is to be set of entry->info: type, dimensions and shape; fortran_order; plain and layout; or granule, positions and details; encoding. */
+struct array_entry *directory_entry(struct directory *directory, const struct input_file *file, const char *name, const char *other);
+/* Adds that entry. Counts its elements, and refuses it if they are too many or, if they lie in the file as they are, beyond its end. */
+void directory_add(struct directory *directory);
+
+/* For all formats (directory.c): describes the array of that name, or the only one (NULL). If there is none, or several, the error lists
+   those that the file holds. Sets all of *info but format and missing. */
+allfold_status directory_find(const struct format *format, const struct input_file *file, const char *name, struct array_info *info,
+                              struct error *error);
+/* Calls visit for each array, or the one of that name. */
+allfold_status directory_list(const struct format *format, const struct input_file *file, const char *name, array_visit *visit, void *user,
+                              struct error *error);
 
 /* A name that the user gives: of an array in a file, of a pattern of files, or of a generator. */
 struct input_name {
@@ -49,20 +74,15 @@ allfold_status format_entries(const struct input_name *name, array_visit *visit,
 void format_visit(const struct array_info *info, array_visit *visit, void *user);
 bool format_is_generated(const char *name);
 
-/* Opens the file called file->name and sets the rest of *file but member; of *info file_bytes and file_time. The caller closes file->fd
+/* What the user says of an array whose type the file tells: the type again, which must agree, and which of its elements, in the order
+   in which they lie there. Part of an array is a row (formats.c). */
+allfold_status format_cut(const struct array_hints *hints, struct array_info *info, struct error *error);
+
+/* Opens the file called file->name and sets the rest of *file but hints. The message names the file. The caller closes file->fd
    if it is not negative, also after an error (input.c). */
-allfold_status input_open(struct input_file *file, struct array_info *info, struct error *error);
-
-/* Fails: the file holds no array called file->member. The message lists those that it holds. */
-allfold_status input_refuse_member(const struct input_file *file, const struct format *format, struct error *error);
-
-/* The name of the only array of the file. If there are several, the error lists them. */
-allfold_status input_only_member(const struct input_file *file, const struct format *format, char name[ARRAY_PATH_BYTES],
-                                 struct error *error);
-
-/* Sets info->plain, and what the user says of an array whose type the file tells: the type again, which must agree, and which of its
-   elements, in the order in which they lie there. Part of an array is a row (plain.c). */
-allfold_status plain_cut(const struct array_hints *hints, struct array_info *info, struct error *error);
+allfold_status input_open(struct input_file *file, struct error *error);
+/* Reads bytes of it. As those of formats, the message does not name the file. */
+allfold_status input_read(const struct input_file *file, struct range bytes, void *to, struct error *error);
 
 /* Gives a row of elements the shape "3,4", which must have as many (shape.c). */
 allfold_status shape_give(const char *text, struct array_info *info, struct error *error);

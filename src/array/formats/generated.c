@@ -16,10 +16,12 @@ struct generated_source {
 
 static bool recognises_name(const struct input_file *file) { return strncmp(file->name, PREFIX, strlen(PREFIX)) == 0; }
 
-static allfold_status describe_generated(const struct input_file *file, const struct array_hints *hints, struct array_info *info,
-                                         struct error *error)
+static allfold_status read_text(const struct input_file *file, struct directory *directory, struct error *error)
 {
-    return generator_parse(file->name + strlen(PREFIX), hints, info, error);
+    struct array_entry *const entry = directory_entry(directory, file, NULL, NULL);
+    if (entry != NULL && generator_parse(file->name + strlen(PREFIX), file->hints, &entry->info, error) == ALLFOLD_OK)
+        directory_add(directory);
+    return error->status;
 }
 
 struct generated_reader {
@@ -68,4 +70,4 @@ static allfold_status open_generated(const struct array_info *info, struct sourc
 }
 
 const struct format format_generated = {
-    .name = "generated", .recognises = recognises_name, .describe = describe_generated, .open = open_generated};
+    .name = "generated", .recognises = recognises_name, .read_directory = read_text, .open = open_generated, .headless = true};

@@ -3,62 +3,25 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
-/* ---- a visit to all datasets of an open file */
+/* ---- which of the two */
 
-struct visitor {
-    const struct input_file *file;
-    hid_t id;
-    bool netcdf;
-    void (*take)(struct visitor *visitor, const char *name, struct hdf5_dataset *dataset, struct error *error);
-    array_visit *visit;
-    void *user;
-    bool found; /* by find_scale */
-    struct error *error;
-};
-
-static herr_t visit_object(hid_t id, const char *name, const H5O_info_t *object, void *user)
+static bool has_attribute(hid_t id, const char *object, const char *attribute)
 {
-    struct visitor *const visitor = user;
-    struct hdf5_dataset dataset;
-    if (object->type != H5O_TYPE_DATASET)
-        return 0;
-    if (hdf5_dataset_open(id, visitor->file->name, name, &dataset, visitor->error)) {
-        visitor->take(visitor, name, &dataset, visitor->error);
-        hdf5_dataset_close(&dataset);
-    }
-    return visitor->found || visitor->error->status != ALLFOLD_OK;
+    return H5Aexists_by_name(id, object, attribute, H5P_DEFAULT) > 0;
 }
 
-static allfold_status visit_all(struct visitor *visitor)
+static bool is_scale(hid_t id, const char *object) { return has_attribute(id, object, "CLASS") && has_attribute(id, object, "NAME"); }
+
+/* Stops at a dataset with or for a dimension scale, as NetCDF-4 has one for each dimension. */
+static herr_t visit_until_scale(hid_t id, const char *name, const H5O_info_t *object, void *user)
 {
-    if (H5Ovisit(visitor->id, H5_INDEX_NAME, H5_ITER_INC, visit_object, visitor) < 0)
-        hdf5_failed(visitor->error, ALLFOLD_BAD_INPUT, "%s: cannot list what it holds", file_shown(visitor->file->name));
-    return visitor->error->status;
+    (void)user;
+    return object->type == H5O_TYPE_DATASET
+           && (has_attribute(id, name, "DIMENSION_LIST") || has_attribute(id, name, "_Netcdf4Dimid") || is_scale(id, name));
 }
 
-static bool is_scale(hid_t dataset) { return H5Aexists(dataset, "CLASS") > 0 && H5Aexists(dataset, "NAME") > 0; }
-
-/* A dimension scale, as NetCDF-4 has one for each dimension. */
-static void find_scale(struct visitor *visitor, const char *name, struct hdf5_dataset *dataset, struct error *error)
-{
-    (void)name, (void)error;
-    visitor->found = H5Aexists(dataset->dataset, "DIMENSION_LIST") > 0 || H5Aexists(dataset->dataset, "_Netcdf4Dimid") > 0
-                     || is_scale(dataset->dataset);
-}
-
-static bool is_netcdf(const struct input_file *file, hid_t id)
-{
-    struct error ignored = {0};
-    struct visitor visitor = {.file = file, .id = id, .take = find_scale, .error = &ignored};
-    if (H5Aexists(id, "_NCProperties") > 0 || H5Aexists(id, "_nc3_strict") > 0)
-        return true;
-    visit_all(&visitor);
-    return visitor.found;
-}
-
-/* A file that the library cannot open is hdf5: describe says why. */
+/* A file that the library cannot open is hdf5: read_directory says why. */
 static bool recognises_netcdf(const struct input_file *file)
 {
     struct error ignored = {0};
@@ -66,139 +29,16 @@ static bool recognises_netcdf(const struct input_file *file)
         return false;
     hdf5_lock();
     const hid_t id = hdf5_file_open(file->name, &ignored);
-    const bool netcdf = id >= 0 && is_netcdf(file, id);
+    const bool netcdf = id >= 0
+                        && (H5Aexists(id, "_NCProperties") > 0 || H5Aexists(id, "_nc3_strict") > 0
+                            || H5Ovisit(id, H5_INDEX_NAME, H5_ITER_INC, visit_until_scale, NULL) > 0);
     if (id >= 0)
         H5Fclose(id);
     hdf5_unlock();
     return netcdf;
 }
 
-/* ---- one dataset */
-
-/* The one spelling of a dataset's name: HDF5's begins with a slash, NetCDF's does not. */
-static void spell(const char *name, bool netcdf, char spelled[ARRAY_PATH_BYTES])
-{
-    char plain[ARRAY_PATH_BYTES];
-    while (*name == '/')
-        name++;
-    snprintf(plain, sizeof plain, "%s", name);
-    snprintf(spelled, ARRAY_PATH_BYTES, "%s%.*s", netcdf ? "" : "/", ARRAY_PATH_BYTES - 2, plain);
-}
-
-/* Elements, and positions in the order of reading: refuses shapes that are too large. */
-static bool count_elements(const struct hdf5_dataset *d, struct array_info *info)
-{
-    uint64_t bytes = 0;
-    if (!array_count(d->shape, d->dimensions, sizeof(double), &info->count)) /* packed values are unpacked */
-        return false;
-    info->granule = 1;
-    info->positions = info->count > 0;
-    for (uint32_t i = 0; i < d->dimensions; i++) {
-        const uint64_t blocks = d->shape[i] / d->block[i] + (d->shape[i] % d->block[i] != 0);
-        uint64_t along;
-        info->granule *= d->block[i];
-        if (__builtin_mul_overflow(blocks, d->block[i], &along) || __builtin_mul_overflow(info->positions, along, &info->positions))
-            return false;
-    }
-    return !__builtin_mul_overflow(info->positions, (uint64_t)8, &bytes);
-}
-
-static allfold_status refuse_dataset(const struct input_file *file, const struct hdf5_dataset *d, struct error *error)
-{
-    return error_set(error, ALLFOLD_UNSUPPORTED, "%s: dataset %s: %s", file_shown(file->name), file_shown(file->member), d->refused);
-}
-
-static allfold_status set_info(const struct input_file *file, struct hdf5_dataset *d, struct array_info *info, struct error *error)
-{
-    struct error why = {0};
-    if (d->refused[0] != '\0')
-        return refuse_dataset(file, d, error);
-    info->type = d->type;
-    info->dimensions = d->dimensions;
-    info->layout.swapped = d->swapped;
-    memcpy(info->shape, d->shape, sizeof info->shape);
-    if (!count_elements(d, info))
-        return error_set(error, ALLFOLD_UNSUPPORTED, "%s: dataset %s: expected a shape of " ARRAY_COUNT_RULE " of f64, found a larger one",
-                         file_shown(file->name), file_shown(file->member));
-    if (d->access == HDF5_CONTIGUOUS) {
-        info->granule = 1;
-        info->positions = 0;
-        info->plain = 1;
-        info->layout = (struct array_layout){.offset = d->offset, .swapped = d->swapped};
-        const uint64_t bytes = info->count * allfold_type_bytes(d->type);
-        if (d->offset > file->bytes || bytes > file->bytes - d->offset)
-            return error_set(error, ALLFOLD_BAD_INPUT, "%s: dataset %s: expected %" PRIu64 " bytes from byte %" PRIu64 ", found a file of %"
-                             PRIu64 " bytes: it is cut off", file_shown(file->name), file_shown(file->member), bytes, d->offset,
-                             file->bytes);
-    }
-    if (encoding_describe(hdf5_attribute_find, d, &info->type, &info->encoding, &why) != ALLFOLD_OK)
-        return error_set(error, why.status, "%s: dataset %s: %s", file_shown(file->name), file_shown(file->member), why.text);
-    return ALLFOLD_OK;
-}
-
-/* False: there is no dataset of that name, or *error is set. */
-static bool describe_open(const struct input_file *file, hid_t id, struct array_info *info, struct error *error)
-{
-    struct hdf5_dataset dataset;
-    if (!hdf5_dataset_open(id, file->name, file->member, &dataset, error))
-        return false;
-    set_info(file, &dataset, info, error);
-    hdf5_dataset_close(&dataset);
-    return true;
-}
-
-/* The file says all that an option could say. */
-static allfold_status check_hints(const struct input_file *file, const struct array_hints *hints, const struct array_info *info,
-                                  struct error *error)
-{
-    if (hints->has_offset || hints->has_count)
-        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: HDF5 file: expected no --offset and no --count, which a single file of this "
-                         "format does not take", file_shown(file->name));
-    if (hints->type != ALLFOLD_TYPE_NONE && hints->type != info->type && error->status == ALLFOLD_OK)
-        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: dataset %s: --dtype says %s, but the file holds %s", file_shown(file->name),
-                         file_shown(file->member), allfold_type_name(hints->type), allfold_type_name(info->type));
-    return error->status;
-}
-
-static allfold_status describe_as(const struct format *format, const struct input_file *file, const struct array_hints *hints,
-                                  struct array_info *info, struct error *error)
-{
-    char name[ARRAY_PATH_BYTES];
-    bool found = false;
-    hdf5_lock();
-    const hid_t id = hdf5_file_open(file->name, error);
-    if (id >= 0) {
-        found = describe_open(file, id, info, error);
-        H5Fclose(id);
-    }
-    hdf5_unlock();
-    if (error->status == ALLFOLD_OK && !found)
-        return input_refuse_member(file, format, error); /* it lists the file, and takes the lock for that */
-    if (check_hints(file, hints, info, error) == ALLFOLD_OK) {
-        spell(file->member, format == &format_netcdf4, name);
-        memcpy(info->member, name, sizeof name);
-    }
-    return error->status;
-}
-
-static allfold_status describe_hdf5(const struct input_file *file, const struct array_hints *hints, struct array_info *info,
-                                    struct error *error)
-{
-    return describe_as(&format_hdf5, file, hints, info, error);
-}
-
-static allfold_status describe_netcdf(const struct input_file *file, const struct array_hints *hints, struct array_info *info,
-                                      struct error *error)
-{
-    return describe_as(&format_netcdf4, file, hints, info, error);
-}
-
-static allfold_status open_hdf5(const struct array_info *info, struct source **source, struct error *error)
-{
-    return hdf5_source_open(info, source, error);
-}
-
-/* ---- the list */
+/* ---- names of dimensions */
 
 #define NAME_BYTES 128
 
@@ -236,7 +76,7 @@ static bool is_reference_list(hid_t type)
 static bool find_dimension_names(const struct hdf5_dataset *d, char names[][NAME_BYTES])
 {
     hvl_t scales[ARRAY_DIMENSIONS_MAX];
-    if (d->dimensions == 1 && is_scale(d->dataset))
+    if (d->dimensions == 1 && is_scale(d->dataset, "."))
         return last_name(d->dataset, names[0]), true;
     if (d->dimensions == 0 || H5Aexists(d->dataset, "DIMENSION_LIST") <= 0)
         return false;
@@ -253,64 +93,123 @@ static bool find_dimension_names(const struct hdf5_dataset *d, char names[][NAME
     return fits;
 }
 
-static void visit_entry(struct visitor *visitor, const char *name, struct hdf5_dataset *d, struct error *error)
+/* ---- the directory */
+
+/* Positions in the order of reading. False: they are too many. */
+static bool set_positions(const struct hdf5_dataset *d, struct array_info *info)
 {
-    char spelled[ARRAY_PATH_BYTES], missing[ENCODING_TEXT_BYTES], packing[ENCODING_TEXT_BYTES], names[ARRAY_DIMENSIONS_MAX][NAME_BYTES];
-    const char *dimension_names[ARRAY_DIMENSIONS_MAX];
-    struct encoding encoding;
-    struct error why = {0};
-    allfold_type type = d->type;
-    (void)error;
-    if (d->is_dimension)
-        return;
-    spell(name, visitor->netcdf, spelled);
-    memset(&encoding, 0, sizeof encoding);
-    if (d->refused[0] == '\0' && encoding_describe(hdf5_attribute_find, d, &type, &encoding, &why) != ALLFOLD_OK)
-        snprintf(d->refused, sizeof d->refused, "%.*s", (int)sizeof d->refused - 1, why.text);
-    encoding_missing_text(&encoding, missing);
-    encoding_packing_text(&encoding, packing);
-    const bool named = find_dimension_names(d, names);
-    for (uint32_t i = 0; i < d->dimensions && named; i++)
-        dimension_names[i] = names[i];
-    const struct array_entry entry = {.name = spelled,
-                                      .type = d->type == ALLFOLD_TYPE_NONE || encoding.stored == ALLFOLD_TYPE_NONE ? d->type : encoding.stored,
-                                      .type_text = d->type == ALLFOLD_TYPE_NONE ? d->type_text : NULL,
-                                      .refused = d->refused[0] != '\0' ? d->refused : NULL,
-                                      .dimensions = d->dimensions,
-                                      .shape = d->shape,
-                                      .dimension_names = named ? dimension_names : NULL,
-                                      .chunk = d->chunked ? d->block : NULL,
-                                      .filters = d->filters_text[0] != '\0' ? d->filters_text : NULL,
-                                      .missing = missing[0] != '\0' ? missing : NULL,
-                                      .packing = packing[0] != '\0' ? packing : NULL,
-                                      .big_endian = d->type != ALLFOLD_TYPE_NONE && d->swapped};
-    visitor->visit(visitor->user, &entry);
+    uint64_t bytes = 0;
+    if (!array_count(d->shape, d->dimensions, sizeof(double), &info->count)) /* packed values are unpacked */
+        return false;
+    info->granule = 1;
+    info->positions = info->count > 0;
+    for (uint32_t i = 0; i < d->dimensions; i++) {
+        const uint64_t blocks = d->shape[i] / d->block[i] + (d->shape[i] % d->block[i] != 0);
+        uint64_t along;
+        info->granule *= d->block[i];
+        if (__builtin_mul_overflow(blocks, d->block[i], &along) || __builtin_mul_overflow(info->positions, along, &info->positions))
+            return false;
+    }
+    return !__builtin_mul_overflow(info->positions, (uint64_t)8, &bytes);
 }
 
-static allfold_status list_as(bool netcdf, const struct input_file *file, array_visit *visit, void *user, struct error *error)
+static void describe(struct hdf5_dataset *d, struct array_entry *entry)
 {
-    struct visitor visitor = {.file = file, .netcdf = netcdf, .take = visit_entry, .visit = visit, .user = user, .error = error};
-    hdf5_lock();
-    visitor.id = hdf5_file_open(file->name, error);
-    if (visitor.id >= 0) {
-        visit_all(&visitor);
-        H5Fclose(visitor.id);
+    struct array_info *const info = &entry->info;
+    info->type = d->type;
+    info->dimensions = d->dimensions;
+    memcpy(info->shape, d->shape, sizeof info->shape);
+    info->layout.swapped = d->type != ALLFOLD_TYPE_NONE && d->swapped;
+    entry->shapeless = d->dataset < 0;
+    entry->type_text = d->type_text[0] != '\0' ? d->type_text : NULL;
+    entry->chunk = d->chunked ? d->block : NULL;
+    entry->filters = d->filters_text[0] != '\0' ? d->filters_text : NULL;
+    entry->refused = d->refused;
+    if (d->refused.status != ALLFOLD_OK)
+        return;
+    if (d->access == HDF5_CONTIGUOUS) {
+        info->plain = 1;
+        info->layout.offset = d->offset;
+    } else if (!set_positions(d, info)) {
+        error_set(&entry->refused, ALLFOLD_UNSUPPORTED, "expected a shape, in whole chunks, of " ARRAY_COUNT_RULE " of f64, found a larger one");
+        return;
     }
+    encoding_describe(hdf5_attribute_find, d, &info->type, &info->encoding, &entry->refused);
+}
+
+struct visitor {
+    const struct input_file *file;
+    struct directory *directory;
+    bool netcdf;
+};
+
+/* HDF5's name of a dataset begins with a slash, NetCDF's does not. */
+static void spell(const char *name, bool netcdf, char spelled[ARRAY_PATH_BYTES])
+{
+    while (*name == '/')
+        name++;
+    snprintf(spelled, ARRAY_PATH_BYTES, "%s%s", netcdf ? "" : "/", name);
+}
+
+static void add_dataset(const struct visitor *v, const char *name, struct hdf5_dataset *d)
+{
+    char spelled[ARRAY_PATH_BYTES], names[ARRAY_DIMENSIONS_MAX][NAME_BYTES];
+    const char *dimension_names[ARRAY_DIMENSIONS_MAX];
+    spell(name, v->netcdf, spelled);
+    struct array_entry *const entry = d->is_dimension ? NULL : directory_entry(v->directory, v->file, spelled, v->directory->name);
+    if (entry == NULL)
+        return;
+    describe(d, entry);
+    if (d->dataset >= 0 && find_dimension_names(d, names))
+        entry->dimension_names = dimension_names;
+    for (uint32_t i = 0; i < d->dimensions; i++)
+        dimension_names[i] = names[i];
+    directory_add(v->directory);
+}
+
+/* Datasets only. */
+static void visit_name(const struct visitor *v, hid_t id, const char *name)
+{
+    struct hdf5_dataset dataset;
+    if (!hdf5_dataset_open(id, name, &dataset))
+        return;
+    add_dataset(v, name, &dataset);
+    hdf5_dataset_close(&dataset);
+}
+
+static herr_t visit_object(hid_t id, const char *name, const H5O_info_t *object, void *user)
+{
+    if (object->type == H5O_TYPE_DATASET)
+        visit_name(user, id, name);
+    return 0;
+}
+
+static allfold_status read_as(bool netcdf, const struct input_file *file, struct directory *directory, struct error *error)
+{
+    struct visitor visitor = {file, directory, netcdf};
+    hdf5_lock();
+    const hid_t id = hdf5_file_open(file->name, error);
+    if (id >= 0 && directory->name != NULL)
+        visit_name(&visitor, id, directory->name);
+    else if (id >= 0 && H5Ovisit(id, H5_INDEX_NAME, H5_ITER_INC, visit_object, &visitor) < 0)
+        hdf5_failed(error, ALLFOLD_BAD_INPUT, "cannot list what it holds");
+    if (id >= 0)
+        H5Fclose(id);
     hdf5_unlock();
     return error->status;
 }
 
-static allfold_status list_hdf5(const struct input_file *file, array_visit *visit, void *user, struct error *error)
+static allfold_status read_hdf5(const struct input_file *file, struct directory *directory, struct error *error)
 {
-    return list_as(false, file, visit, user, error);
+    return read_as(false, file, directory, error);
 }
 
-static allfold_status list_netcdf(const struct input_file *file, array_visit *visit, void *user, struct error *error)
+static allfold_status read_netcdf(const struct input_file *file, struct directory *directory, struct error *error)
 {
-    return list_as(true, file, visit, user, error);
+    return read_as(true, file, directory, error);
 }
 
 const struct format format_netcdf4 = {
-    .name = "netcdf4", .recognises = recognises_netcdf, .list = list_netcdf, .describe = describe_netcdf, .open = open_hdf5};
+    .name = "netcdf4", .recognises = recognises_netcdf, .read_directory = read_netcdf, .open = hdf5_source_open, .named = true};
 const struct format format_hdf5 = {
-    .name = "hdf5", .recognises = hdf5_recognises, .list = list_hdf5, .describe = describe_hdf5, .open = open_hdf5};
+    .name = "hdf5", .recognises = hdf5_recognises, .read_directory = read_hdf5, .open = hdf5_source_open, .named = true};

@@ -91,7 +91,7 @@ static void find_type(struct hdf5_dataset *d)
     if (d->type == ALLFOLD_TYPE_NONE) {
         char words[64];
         snprintf(d->type_text, sizeof d->type_text, "%s", type_words(type, words));
-        snprintf(d->refused, sizeof d->refused, "expected elements of one of allfold's types, found type %s", d->type_text);
+        error_set(&d->refused, ALLFOLD_UNSUPPORTED, "expected elements of one of allfold's types, found type %s", d->type_text);
     }
     H5Tclose(type);
 }
@@ -108,7 +108,7 @@ static void find_shape(struct hdf5_dataset *d)
     for (uint32_t i = 0; i < d->dimensions; i++)
         d->shape[i] = shape[i];
     if (dimensions < 0)
-        snprintf(d->refused, sizeof d->refused, "its shape cannot be read");
+        error_set(&d->refused, ALLFOLD_UNSUPPORTED, "its shape cannot be read");
     H5Sclose(space);
 }
 
@@ -141,8 +141,8 @@ static void find_filters(struct hdf5_dataset *d, hid_t properties)
             d->filters.id[d->filters.count++] = id;
         else if (d->library_filter[0] == '\0')
             snprintf(d->library_filter, sizeof d->library_filter, "%s%s", known != NULL ? known : number, chunk_filter_advice(id));
-        if (!own && H5Zfilter_avail(id) <= 0 && d->refused[0] == '\0')
-            snprintf(d->refused, sizeof d->refused, "its filter %s is not in this HDF5 library: expected a plugin for it in "
+        if (!own && H5Zfilter_avail(id) <= 0)
+            error_set(&d->refused, ALLFOLD_UNSUPPORTED, "its filter %s is not in this HDF5 library: expected a plugin for it in "
                      "HDF5_PLUGIN_PATH, or a copy without it (h5repack)%s", known != NULL ? known : number, chunk_filter_advice(id));
     }
 }
@@ -153,7 +153,7 @@ static void find_chunks(struct hdf5_dataset *d, hid_t properties)
     unsigned options;
     uint64_t bytes = d->type != ALLFOLD_TYPE_NONE ? allfold_type_bytes(d->type) : 1;
     if (H5Pget_chunk(properties, (int)d->dimensions, chunk) != (int)d->dimensions) {
-        snprintf(d->refused, sizeof d->refused, "the shape of its chunks cannot be read");
+        error_set(&d->refused, ALLFOLD_UNSUPPORTED, "the shape of its chunks cannot be read");
         return;
     }
     d->chunked = true;
@@ -165,8 +165,8 @@ static void find_chunks(struct hdf5_dataset *d, hid_t properties)
     }
     find_filters(d, properties);
     d->access = d->library_filter[0] == '\0' ? HDF5_CHUNKED : HDF5_BY_LIBRARY;
-    if (bytes > HDF5_CHUNK_BYTES_MAX && d->refused[0] == '\0')
-        snprintf(d->refused, sizeof d->refused, "expected chunks of at most %" PRIu64 " MiB, found %" PRIu64
+    if (bytes > HDF5_CHUNK_BYTES_MAX)
+        error_set(&d->refused, ALLFOLD_UNSUPPORTED, "expected chunks of at most %" PRIu64 " MiB, found %" PRIu64
                  " MiB: make a copy with smaller ones (h5repack -l)", HDF5_CHUNK_BYTES_MAX >> 20, bytes >> 20);
 }
 
@@ -190,7 +190,7 @@ static void find_layout(struct hdf5_dataset *d, hid_t properties)
         const haddr_t offset = H5Dget_offset(d->dataset);
         find_block(d); /* elements that were never written have no place: they are the fill value */
         if (H5Pget_external_count(properties) > 0)
-            snprintf(d->refused, sizeof d->refused, "its elements lie in other files (external storage): expected them in this "
+            error_set(&d->refused, ALLFOLD_UNSUPPORTED, "its elements lie in other files (external storage): expected them in this "
                      "one; h5repack makes such a copy");
         else if (offset != HADDR_UNDEF) {
             d->access = HDF5_CONTIGUOUS;
@@ -199,9 +199,9 @@ static void find_layout(struct hdf5_dataset *d, hid_t properties)
         break;
     }
     case H5D_VIRTUAL:
-        snprintf(d->refused, sizeof d->refused, "it is a virtual dataset, of parts of others: fold those, or make a copy (h5repack)");
+        error_set(&d->refused, ALLFOLD_UNSUPPORTED, "it is a virtual dataset, of parts of others: fold those, or make a copy (h5repack)");
         break;
-    default: snprintf(d->refused, sizeof d->refused, "its layout is unknown"); break;
+    default: error_set(&d->refused, ALLFOLD_UNSUPPORTED, "its layout is unknown"); break;
     }
 }
 
@@ -221,7 +221,7 @@ static void find_fill(struct hdf5_dataset *d, hid_t properties)
         return; /* 0, as other readers give */
     const hid_t file_type = H5Dget_type(d->dataset), type = memory_type(file_type, d->swapped);
     if (H5Pget_fill_value(properties, type, d->fill) < 0)
-        snprintf(d->refused, sizeof d->refused, "its fill value cannot be read");
+        error_set(&d->refused, ALLFOLD_UNSUPPORTED, "its fill value cannot be read");
     H5Tclose(type);
     H5Tclose(file_type);
 }
@@ -245,41 +245,38 @@ static bool find_is_dimension(struct hdf5_dataset *d)
            && attribute.count >= sizeof mark - 1 && memcmp(attribute.values, mark, sizeof mark - 1) == 0;
 }
 
-/* The object of that name in the file. Negative: there is none, or *error is set. */
-static hid_t open_object(hid_t file, const char *path, const char *name, struct error *error)
+/* Opens the object of that name in the file; where that fails, d->refused says why. False: there is none. */
+static bool open_object(hid_t file, const char *name, struct hdf5_dataset *d)
 {
     bool elsewhere = false;
-    struct error why = {0};
     const hid_t access = H5Pcreate(H5P_LINK_ACCESS);
     H5Pset_elink_cb(access, refuse_link, &elsewhere);
-    const hid_t object = H5Oopen(file, name[0] != '\0' ? name : "/", access);
-    if (object < 0)
-        hdf5_failed(&why, ALLFOLD_BAD_INPUT, "%s: dataset %s: cannot open it", file_shown(path), file_shown(name));
+    d->dataset = H5Oopen(file, name[0] != '\0' ? name : "/", access);
     if (elsewhere)
-        error_set(error, ALLFOLD_UNSUPPORTED, "%s: dataset %s: it lies in another file, to which this one has a link: name that file",
-                  file_shown(path), file_shown(name));
-    else if (object < 0 && H5Lexists(file, name, access) > 0)
-        *error = why;
+        error_set(&d->refused, ALLFOLD_UNSUPPORTED, "it lies in another file, to which this one has a link: name that file");
+    else if (d->dataset < 0)
+        hdf5_failed(&d->refused, ALLFOLD_BAD_INPUT, "cannot open it");
+    const bool exists = d->dataset >= 0 || elsewhere || H5Lexists(file, name, access) > 0;
     H5Pclose(access);
-    return object;
+    return exists;
 }
 
-bool hdf5_dataset_open(hid_t file, const char *path, const char *name, struct hdf5_dataset *d, struct error *error)
+bool hdf5_dataset_open(hid_t file, const char *name, struct hdf5_dataset *d)
 {
-    H5O_info_t object;
     memset(d, 0, sizeof *d);
-    d->dataset = open_object(file, path, name, error);
-    if (d->dataset < 0)
+    if (!open_object(file, name, d))
         return false;
-    if (H5Iget_type(d->dataset) != H5I_DATASET || H5Oget_info(d->dataset, &object) < 0) {
+    if (d->dataset < 0)
+        return true;
+    if (H5Iget_type(d->dataset) != H5I_DATASET) {
         hdf5_dataset_close(d);
         return false;
     }
     const hid_t properties = H5Dget_create_plist(d->dataset);
     if (properties < 0) {
-        hdf5_failed(error, ALLFOLD_BAD_INPUT, "%s: dataset %s", file_shown(path), file_shown(name));
+        hdf5_failed(&d->refused, ALLFOLD_BAD_INPUT, "cannot read what it is");
         hdf5_dataset_close(d);
-        return false;
+        return true;
     }
     find_type(d);
     find_shape(d);

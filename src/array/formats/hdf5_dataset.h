@@ -18,7 +18,7 @@ void hdf5_unlock(void);
 /* Under the lock: *error gets the library's own reason behind these words. */
 __attribute__((format(printf, 3, 4))) allfold_status hdf5_failed(struct error *error, allfold_status status, const char *format, ...);
 
-/* Under the lock. Opens the file for reading; negative on an error. */
+/* Under the lock. Opens the file for reading; negative on an error. The message does not name it. */
 hid_t hdf5_file_open(const char *path, struct error *error);
 
 /* Under the lock: the element type of numbers that this library's type describes, and their byte order. ALLFOLD_TYPE_NONE: they are
@@ -47,13 +47,13 @@ struct hdf5_dataset {
     char filters_text[96];                /* all filters: "shuffle, deflate" */
     char library_filter[128];             /* HDF5_BY_LIBRARY because of this filter; "" if not because of one */
     char type_text[64];                   /* if it is refused: the type in HDF5's words */
-    char refused[280];                    /* why it cannot be read; "" if it can */
+    struct error refused;                 /* why it cannot be read, without its name; ALLFOLD_OK: it can */
     bool is_dimension;                    /* a NetCDF dimension that is no variable */
 };
 
 /* Under the lock. Opens the dataset called name, with or without a leading slash, and finds out all of the above. The file stays the
-   caller's. A dataset that cannot be read is no error here. False: there is no dataset of that name, or *error is set. */
-bool hdf5_dataset_open(hid_t file, const char *path, const char *name, struct hdf5_dataset *dataset, struct error *error);
+   caller's. A dataset that cannot be read, or even opened, is no error: `refused` says why. False: there is no dataset of that name. */
+bool hdf5_dataset_open(hid_t file, const char *name, struct hdf5_dataset *dataset);
 void hdf5_dataset_close(struct hdf5_dataset *dataset);
 
 /* Under the lock: an attribute_find for encoding_describe. user is the struct hdf5_dataset. */

@@ -47,11 +47,11 @@ hid_t hdf5_file_open(const char *path, struct error *error)
     if (file >= 0)
         return file;
     struct error why = {0};
-    hdf5_failed(&why, ALLFOLD_BAD_INPUT, "%s", file_shown(path));
+    hdf5_failed(&why, ALLFOLD_BAD_INPUT, "cannot open it");
     if (strstr(why.text, "lock") != NULL)
         error_set(error, ALLFOLD_IO_ERROR, "%s (a program that writes the file holds its lock: wait for it, or set "
                   "HDF5_USE_FILE_LOCKING=FALSE if nothing writes)", why.text);
     else
-        error_set(error, why.status, "%s", why.text);
+        *error = why;
     return file;
 }

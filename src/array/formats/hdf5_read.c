@@ -65,15 +65,14 @@ static uint64_t index_of(struct source *source, uint64_t position, uint64_t *run
     return index;
 }
 
-/* Adds to *error, of one chunk, where it lies. */
+/* Fails as *why says of one chunk. */
 static allfold_status at_chunk(const struct hdf5_source *s, const struct hdf5_box *box, const struct error *why, struct error *error)
 {
     char place[128] = "";
     size_t length = 0;
     for (uint32_t i = 0; i < s->dataset.dimensions && length < sizeof place; i++)
         length += (size_t)snprintf(place + length, sizeof place - length, "%s%" PRIu64, i > 0 ? ", " : "", box->start[i]);
-    return error_set(error, why->status, "%s: dataset %s: chunk at (%s): %s", file_shown(s->info.path), file_shown(s->info.member), place,
-                     why->text);
+    return error_within(error, why, "%s:%s: chunk at (%s)", file_shown(s->info.path), file_shown(s->info.member), place);
 }
 
 static void fill_elements(const struct hdf5_source *s, void *destination, uint64_t count)
@@ -296,14 +295,14 @@ static bool is_described(struct hdf5_source *s)
 static allfold_status open_dataset(struct hdf5_source *s, struct error *error)
 {
     const struct array_info *const info = &s->info;
-    s->file = hdf5_file_open(info->path, error);
+    struct error why = {0};
+    s->file = hdf5_file_open(info->path, &why);
     if (s->file < 0)
-        return error->status;
-    const bool found = hdf5_dataset_open(s->file, info->path, info->member, &s->dataset, error);
-    if (error->status == ALLFOLD_OK && (!found || s->dataset.refused[0] != '\0' || !is_described(s)))
-        error_set(error, ALLFOLD_BAD_INPUT, "%s: dataset %s: not the one that was described: the file has changed, or this host sees "
-                  "another file", file_shown(info->path), file_shown(info->member));
-    return error->status;
+        return error_within(error, &why, "%s", file_shown(info->path));
+    if (hdf5_dataset_open(s->file, info->member, &s->dataset) && s->dataset.refused.status == ALLFOLD_OK && is_described(s))
+        return ALLFOLD_OK;
+    return error_set(error, ALLFOLD_BAD_INPUT, "%s:%s: not the one that was described: the file has changed, or this host sees another "
+                     "file", file_shown(info->path), file_shown(info->member));
 }
 
 allfold_status hdf5_source_open(const struct array_info *info, struct source **source, struct error *error)

@@ -100,12 +100,10 @@ static bool is_of_either_order(const struct array_info *info)
 static const char *words_of(const struct array_info *info, char text[WORDS_BYTES])
 {
     char shape[SHAPE_BYTES], missing[ENCODING_TEXT_BYTES], packing[ENCODING_TEXT_BYTES];
-    const struct encoding *const encoding = &info->encoding;
-    const allfold_type stored = encoding->packed ? encoding->stored : info->type;
     array_shape_text(info->shape, info->dimensions, shape, sizeof shape);
-    encoding_missing_text(encoding, missing);
-    encoding_packing_text(encoding, packing);
-    snprintf(text, WORDS_BYTES, "%s %s%s%s%.60s%s%.60s", allfold_type_name(stored), shape, info->fortran_order ? ", Fortran order" : "",
+    encoding_missing_text(&info->encoding, missing);
+    encoding_packing_text(&info->encoding, packing);
+    snprintf(text, WORDS_BYTES, "%s %s%s%s%.60s%s%.60s", allfold_type_name(array_stored_type(info)), shape, info->fortran_order ? ", Fortran order" : "",
              missing[0] != '\0' ? ", missing: " : "", missing, packing[0] != '\0' ? ", packed: " : "", packing);
     return text;
 }
@@ -196,7 +194,7 @@ static allfold_status describe_pattern(const struct input_name *name, const stru
         if (hints->has_offset && strcmp(array_format_name(&joined), format_raw.name) == 0)
             error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected no --offset, which counts bytes of one raw file, with several files",
                       file_shown(name->path));
-        if (error->status == ALLFOLD_OK && plain_cut(hints, &joined, error) == ALLFOLD_OK)
+        if (error->status == ALLFOLD_OK && format_cut(hints, &joined, error) == ALLFOLD_OK)
             memcpy(info, &joined, sizeof joined);
         else
             array_release(&joined);

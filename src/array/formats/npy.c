@@ -14,7 +14,6 @@
 #define QUOTED_BYTES 24
 
 struct npy_parser {
-    const char *name; /* of the file */
     const char *text, *at, *end;
     struct error *error;
 };
@@ -38,8 +37,8 @@ static const char *found(const struct npy_parser *p, char quoted[4 * QUOTED_BYTE
 static bool expected(const struct npy_parser *p, const char *what)
 {
     char quoted[4 * QUOTED_BYTES + 8];
-    error_set(p->error, ALLFOLD_BAD_INPUT, "%s: .npy header: expected %s, found %s at byte %zu", file_shown(p->name),
-              what, found(p, quoted), (size_t)(p->at - p->text));
+    error_set(p->error, ALLFOLD_BAD_INPUT, ".npy header: expected %s, found %s at byte %zu", what, found(p, quoted),
+              (size_t)(p->at - p->text));
     return false;
 }
 
@@ -160,8 +159,7 @@ static const char *refused_kind(const char *kind)
 
 static bool refuse_type(const struct npy_parser *p, const char *descr, const char *reason)
 {
-    error_set(p->error, ALLFOLD_BAD_INPUT, "%s: .npy header: expected elements of type " TYPES_EXPECTED
-              ", found '%.16s': %s", file_shown(p->name), descr, reason);
+    error_set(p->error, ALLFOLD_BAD_INPUT, ".npy header: expected elements of type " TYPES_EXPECTED ", found '%.16s': %s", descr, reason);
     return false;
 }
 
@@ -248,31 +246,28 @@ static bool parse_dictionary(struct npy_parser *p, struct array_info *info)
         return expected(p, "nothing but spaces after the dictionary");
     for (unsigned k = KEY_DESCR; k <= KEY_SHAPE; k <<= 1)
         if ((seen & k) == 0) {
-            error_set(p->error, ALLFOLD_BAD_INPUT,
-                      "%s: .npy header: expected the keys 'descr', 'fortran_order' and 'shape', found no '%s'",
-                      file_shown(p->name), key_names[k]);
+            error_set(p->error, ALLFOLD_BAD_INPUT, ".npy header: expected the keys 'descr', 'fortran_order' and 'shape', found no '%s'",
+                      key_names[k]);
             return false;
         }
     return true;
 }
 
-allfold_status npy_parse(const char *name, const char *text, size_t bytes, struct array_info *info,
-                         struct error *error)
+allfold_status npy_parse(const char *text, size_t bytes, struct array_info *info, struct error *error)
 {
-    struct npy_parser p = {.name = name, .text = text, .at = text, .end = text + bytes, .error = error};
+    struct npy_parser p = {.text = text, .at = text, .end = text + bytes, .error = error};
     info->dimensions = 0;
     if (!parse_dictionary(&p, info))
         return error->status;
     if (array_count(info->shape, info->dimensions, allfold_type_bytes(info->type), &info->count))
         return ALLFOLD_OK;
-    return error_set(error, ALLFOLD_BAD_INPUT, "%s: .npy header: expected a shape of " ARRAY_COUNT_RULE ", found a larger one",
-                     file_shown(name));
+    return error_set(error, ALLFOLD_BAD_INPUT, ".npy header: expected a shape of " ARRAY_COUNT_RULE ", found a larger one");
 }
 
 static allfold_status read_place(const struct npy_place *place, uint64_t first, uint64_t bytes, void *to, struct error *error)
 {
     if (place->memory == NULL)
-        return file_read(&(struct file_range){place->fd, place->name, place->offset + first, bytes}, to, error);
+        return input_read(place->file, (struct range){place->offset + first, bytes}, to, error);
     memcpy(to, place->memory + first, (size_t)bytes);
     return ALLFOLD_OK;
 }
@@ -281,7 +276,6 @@ static allfold_status read_place(const struct npy_place *place, uint64_t first, 
 static allfold_status read_preamble(const struct npy_place *place, uint64_t *preamble, uint32_t *length, struct error *error)
 {
     unsigned char head[NPY_MAGIC_BYTES + VERSION_BYTES + 4] = {0};
-    const char *const shown = file_shown(place->name);
     const uint64_t have = u64_min(place->bytes, sizeof head);
     if (read_place(place, 0, have, head, error) != ALLFOLD_OK)
         return error->status;
@@ -289,22 +283,22 @@ static allfold_status read_preamble(const struct npy_place *place, uint64_t *pre
     const unsigned char *field = head + NPY_MAGIC_BYTES + VERSION_BYTES;
     *preamble = NPY_MAGIC_BYTES + VERSION_BYTES + (major == 1 ? 2 : 4);
     if (have < NPY_MAGIC_BYTES || memcmp(head, NPY_MAGIC, NPY_MAGIC_BYTES) != 0)
-        return error_set(error, ALLFOLD_BAD_INPUT, "%s: expected the .npy magic (byte 0x93 and NUMPY), found %s%s", shown,
+        return error_set(error, ALLFOLD_BAD_INPUT, "expected the .npy magic (byte 0x93 and NUMPY), found %s%s",
                          have == 0 ? "an empty file" : "other bytes", place->offset == 0 ? " (a raw file needs another name)" : "");
     if (have < NPY_MAGIC_BYTES + VERSION_BYTES || (major >= 1 && major <= 3 && have < *preamble))
-        return error_set(error, ALLFOLD_BAD_INPUT, "%s: .npy file: expected at least %" PRIu64 " bytes of header, found %" PRIu64
-                         " bytes in all", shown, *preamble, place->bytes);
+        return error_set(error, ALLFOLD_BAD_INPUT, ".npy file: expected at least %" PRIu64 " bytes of header, found %" PRIu64
+                         " bytes in all", *preamble, place->bytes);
     if (major < 1 || major > 3 || minor != 0)
-        return error_set(error, ALLFOLD_BAD_INPUT, "%s: .npy file: expected version 1.0, 2.0 or 3.0, found %u.%u", shown, major, minor);
+        return error_set(error, ALLFOLD_BAD_INPUT, ".npy file: expected version 1.0, 2.0 or 3.0, found %u.%u", major, minor);
     *length = field[0] | (uint32_t)field[1] << 8;
     if (major > 1)
         *length |= (uint32_t)field[2] << 16 | (uint32_t)field[3] << 24;
     if (*length > HEADER_BYTES_LIMIT)
-        return error_set(error, ALLFOLD_BAD_INPUT, "%s: .npy file: expected a header of at most %" PRIu32 " bytes, found one of %" PRIu32,
-                         shown, HEADER_BYTES_LIMIT, *length);
+        return error_set(error, ALLFOLD_BAD_INPUT, ".npy file: expected a header of at most %" PRIu32 " bytes, found one of %" PRIu32,
+                         HEADER_BYTES_LIMIT, *length);
     if (*length > place->bytes - *preamble)
-        return error_set(error, ALLFOLD_BAD_INPUT, "%s: .npy file: expected a header of %" PRIu32 " bytes, found that the file ends after %"
-                         PRIu64 " of them", shown, *length, place->bytes - *preamble);
+        return error_set(error, ALLFOLD_BAD_INPUT, ".npy file: expected a header of %" PRIu32 " bytes, found that the file ends after %"
+                         PRIu64 " of them", *length, place->bytes - *preamble);
     return ALLFOLD_OK;
 }
 
@@ -314,9 +308,9 @@ static allfold_status check_size(const struct npy_place *place, uint64_t header,
     if (data == have)
         return ALLFOLD_OK;
     return error_set(error, ALLFOLD_BAD_INPUT,
-                     "%s: .npy file: expected %" PRIu64 " %s elements, %" PRIu64 " bytes after the header of %" PRIu64
+                     ".npy file: expected %" PRIu64 " %s elements, %" PRIu64 " bytes after the header of %" PRIu64
                      ", found %" PRIu64 " bytes: %" PRIu64 " bytes %s",
-                     file_shown(place->name), info->count, allfold_type_name(info->type), data, header, have,
+                     info->count, allfold_type_name(info->type), data, header, have,
                      have > data ? have - data : data - have, have > data ? "too many" : "are missing");
 }
 
@@ -328,9 +322,10 @@ allfold_status npy_describe(const struct npy_place *place, struct array_info *in
         return error->status;
     char *text = malloc((size_t)length + 1);
     if (text == NULL)
-        return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory for a header of %" PRIu32 " bytes", file_shown(place->name), length);
+        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for a header of %" PRIu32 " bytes", length);
+    info->plain = 1;
     info->layout.offset = place->offset + preamble + length;
-    if (read_place(place, preamble, length, text, error) == ALLFOLD_OK && npy_parse(place->name, text, length, info, error) == ALLFOLD_OK)
+    if (read_place(place, preamble, length, text, error) == ALLFOLD_OK && npy_parse(text, length, info, error) == ALLFOLD_OK)
         check_size(place, preamble + length, info, error);
     free(text);
     return error->status;
@@ -372,13 +367,14 @@ static bool recognises_npy(const struct input_file *file)
            || file_name_ends(file->name, ".npy");
 }
 
-static allfold_status describe_file(const struct input_file *file, const struct array_hints *hints, struct array_info *info,
-                                    struct error *error)
+static allfold_status read_npy(const struct input_file *file, struct directory *directory, struct error *error)
 {
-    const struct npy_place place = {.name = file->name, .fd = file->fd, .bytes = file->bytes};
-    if (npy_describe(&place, info, error) != ALLFOLD_OK)
+    struct array_entry *const entry = directory_entry(directory, file, NULL, NULL);
+    if (entry == NULL)
         return error->status;
-    return plain_cut(hints, info, error);
+    npy_describe(&(struct npy_place){.file = file, .bytes = file->bytes}, &entry->info, &entry->refused);
+    directory_add(directory);
+    return error->status;
 }
 
-const struct format format_npy = {.name = "npy", .recognises = recognises_npy, .describe = describe_file};
+const struct format format_npy = {.name = "npy", .recognises = recognises_npy, .read_directory = read_npy};

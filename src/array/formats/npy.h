@@ -7,15 +7,14 @@
 #define NPY_MAGIC_BYTES 6
 #define NPY_HEADER_BYTES_MAX 1024 /* of what npy_header writes: 32 dimensions of 20 digits fit */
 
-/* Sets type, dimensions, fortran_order, shape and count of *info from a header's text, the literal of a Python
-   dictionary. name is for messages. */
-allfold_status npy_parse(const char *name, const char *text, size_t bytes, struct array_info *info,
-                         struct error *error);
+/* Sets type, dimensions, fortran_order, shape and count of *info, and the byte order, from a header's text, the literal of a Python
+   dictionary. */
+allfold_status npy_parse(const char *text, size_t bytes, struct array_info *info, struct error *error);
 
 /* Where an .npy file lies: a file of its own, or part of one. */
+struct input_file;
 struct npy_place {
-    const char *name; /* for messages */
-    int fd;
+    const struct input_file *file;
     uint64_t offset, bytes;
     const unsigned char *memory; /* not NULL: it lies there, and offset is 0 */
 };

@@ -41,34 +41,10 @@ allfold_status array_check_range(const struct array_info *info, uint64_t first, 
                      file_shown(info->path), info->count, count, first);
 }
 
-allfold_status plain_cut(const struct array_hints *hints, struct array_info *info, struct error *error)
-{
-    const uint64_t offset = hints->has_offset ? hints->offset : 0;
-    const char *const shown = file_shown(info->path);
-    if (hints->type != ALLFOLD_TYPE_NONE && hints->type != info->type)
-        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: the file says that its elements are %s: expected no --dtype, or that one, "
-                         "found %s", shown, allfold_type_name(info->type), allfold_type_name(hints->type));
-    if (offset > info->count || (hints->has_count && hints->count > info->count - offset))
-        return error_set(error, ALLFOLD_BAD_INPUT, "%s: expected --offset and --count within its %" PRIu64
-                         " elements, found %" PRIu64 " elements from %" PRIu64, shown, info->count,
-                         hints->has_count ? hints->count : 0, offset);
-    info->plain = 1;
-    if (!hints->has_offset && !hints->has_count)
-        return ALLFOLD_OK;
-    info->skipped = offset;
-    info->count = hints->has_count ? hints->count : info->count - offset;
-    memset(info->shape, 0, sizeof info->shape);
-    info->shape[0] = info->count;
-    info->dimensions = 1;
-    info->fortran_order = 0;
-    return ALLFOLD_OK;
-}
-
 /* Bytes of an element in the file. */
 static size_t element_bytes(const struct plain_source *source)
 {
-    const allfold_type stored = source->info.encoding.stored;
-    return allfold_type_bytes(stored != ALLFOLD_TYPE_NONE ? stored : source->info.type);
+    return allfold_type_bytes(array_stored_type(&source->info));
 }
 
 static const char *part_name(const struct plain_source *source, uint64_t part)

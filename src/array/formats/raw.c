@@ -2,7 +2,6 @@
 #include "array/formats/formats.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 static bool recognises_any(const struct input_file *file) { return file != NULL; }
 
@@ -24,40 +23,40 @@ static const char *guess(const struct input_file *file)
     return text ? "text: numpy.loadtxt and numpy.save make .npy of numbers in text" : "neither";
 }
 
-static allfold_status describe_raw(const struct input_file *file, const struct array_hints *hints, struct array_info *info,
-                                   struct error *error)
+static allfold_status describe(const struct input_file *file, struct array_info *info, struct error *error)
 {
-    const char *shown = file_shown(file->name);
-    const uint64_t file_bytes = file->bytes;
+    const struct array_hints *const hints = file->hints;
     if (hints->type == ALLFOLD_TYPE_NONE)
-        return error_set(error, ALLFOLD_BAD_ARGUMENT,
-                         "%s: expected a file of a format that allfold reads (.npy, .npz, safetensors, NetCDF, HDF5)%s; found %s", shown,
-                         hints->listing ? " (raw elements have no header to list)" : ", or --dtype TYPE to read it as raw elements",
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "expected a file of a format that allfold reads (.npy, .npz, safetensors, NetCDF, HDF5)%s; "
+                         "found %s", hints->listing ? " (raw elements have no header to list)" : ", or --dtype TYPE to read it as raw elements",
                          guess(file));
     const uint64_t bytes = allfold_type_bytes(hints->type);
     const uint64_t offset = hints->has_offset ? hints->offset : 0;
-    if (offset > file_bytes)
-        return error_set(error, ALLFOLD_BAD_INPUT,
-                         "%s: raw file: expected --offset %" PRIu64 " to lie inside it, found %" PRIu64 " bytes",
-                         shown, offset, file_bytes);
-    const uint64_t rest = file_bytes - offset;
+    if (offset > file->bytes)
+        return error_set(error, ALLFOLD_BAD_INPUT, "raw file: expected --offset %" PRIu64 " to lie inside it, found %" PRIu64 " bytes", offset,
+                         file->bytes);
+    const uint64_t rest = file->bytes - offset;
     if (hints->has_count && hints->count > rest / bytes)
-        return error_set(error, ALLFOLD_BAD_INPUT,
-                         "%s: raw file: expected %" PRIu64 " %s elements from byte %" PRIu64 ", found %" PRIu64
-                         " (%" PRIu64 " bytes)",
-                         shown, hints->count, allfold_type_name(hints->type), offset, rest / bytes, rest);
+        return error_set(error, ALLFOLD_BAD_INPUT, "raw file: expected %" PRIu64 " %s elements from byte %" PRIu64 ", found %" PRIu64 " (%" PRIu64
+                         " bytes)", hints->count, allfold_type_name(hints->type), offset, rest / bytes, rest);
     if (!hints->has_count && rest % bytes != 0)
-        return error_set(error, ALLFOLD_BAD_INPUT,
-                         "%s: raw file: expected whole %s elements of %" PRIu64 " bytes from byte %" PRIu64
-                         ", found %" PRIu64 " bytes: %" PRIu64 " too many (or give --count)",
-                         shown, allfold_type_name(hints->type), bytes, offset, rest, rest % bytes);
+        return error_set(error, ALLFOLD_BAD_INPUT, "raw file: expected whole %s elements of %" PRIu64 " bytes from byte %" PRIu64
+                         ", found %" PRIu64 " bytes: %" PRIu64 " too many (or give --count)", allfold_type_name(hints->type), bytes, offset, rest,
+                         rest % bytes);
     info->type = hints->type;
-    info->count = hints->has_count ? hints->count : rest / bytes;
     info->dimensions = 1;
-    info->shape[0] = info->count;
+    info->shape[0] = hints->has_count ? hints->count : rest / bytes;
     info->layout.offset = offset;
     info->plain = 1;
     return ALLFOLD_OK;
 }
 
-const struct format format_raw = {.name = "raw", .recognises = recognises_any, .describe = describe_raw};
+static allfold_status read_raw(const struct input_file *file, struct directory *directory, struct error *error)
+{
+    struct array_entry *const entry = directory_entry(directory, file, NULL, NULL);
+    if (entry != NULL && describe(file, &entry->info, error) == ALLFOLD_OK)
+        directory_add(directory);
+    return error->status;
+}
+
+const struct format format_raw = {.name = "raw", .recognises = recognises_any, .read_directory = read_raw, .headless = true};

@@ -1,9 +1,17 @@
-/* Shapes: how many elements they have, and those that the user gives elements that have none (--shape). */
+/* Shapes: in words, how many elements they have, and those that the user gives elements that have none (--shape). */
 #include "array/formats/formats.h"
 #include "base/parse.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+
+void array_shape_text(const uint64_t *shape, uint32_t dimensions, char *text, size_t bytes)
+{
+    size_t length = 0;
+    snprintf(text, bytes, "%s", shape != NULL ? "scalar" : "");
+    for (uint32_t i = 0; shape != NULL && i < dimensions && length < bytes; i++)
+        length += (size_t)snprintf(text + length, bytes - length, "%s%" PRIu64, i > 0 ? "x" : "", shape[i]);
+}
 
 bool array_count(const uint64_t *shape, uint32_t dimensions, size_t element_bytes, uint64_t *count)
 {

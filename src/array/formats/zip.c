@@ -23,10 +23,10 @@
 
 enum { FLAG_ENCRYPTED = 1, FLAG_SIZES_FOLLOW = 8 };
 
-static allfold_status damaged(const struct input_file *file, const char *expected, uint64_t at, struct error *error)
+static allfold_status damaged(const char *expected, uint64_t at, struct error *error)
 {
-    return error_set(error, ALLFOLD_BAD_INPUT, "%s: zip archive: expected %s at byte %" PRIu64 ", found otherwise: the file is damaged or "
-                     "cut short", file_shown(file->name), expected, at);
+    return error_set(error, ALLFOLD_BAD_INPUT, "zip archive: expected %s at byte %" PRIu64 ", found otherwise: the file is damaged or cut short",
+                     expected, at);
 }
 
 /* zip64: the record that has the numbers in 64 bits. *place is where the directory ends at the latest. */
@@ -40,14 +40,14 @@ static allfold_status read_end64(const struct input_file *file, uint64_t end_at,
     const uint64_t at = little_u64(bytes + 8);
     if (little_u32(bytes) != SIGNATURE_LOCATOR || little_u32(bytes + 4) != 0 || little_u32(bytes + 16) > 1
         || end_at < LOCATOR_BYTES + END64_BYTES || at > end_at - LOCATOR_BYTES - END64_BYTES)
-        return damaged(file, "the zip64 locator of an archive of one file", end_at - LOCATOR_BYTES, error);
+        return damaged("the zip64 locator of an archive of one file", end_at - LOCATOR_BYTES, error);
     cursor_open(&c, file, "zip archive", (struct range){at, END64_BYTES});
     bytes = cursor_take(&c, END64_BYTES);
     if (bytes == NULL)
         return error->status;
     if (little_u32(bytes) != SIGNATURE_END64 || little_u32(bytes + 16) != 0 || little_u32(bytes + 20) != 0
         || little_u64(bytes + 24) != little_u64(bytes + 32))
-        return damaged(file, "the zip64 end record of an archive of one file", at, error);
+        return damaged("the zip64 end record of an archive of one file", at, error);
     for (int i = 0; i < 3; i++)
         numbers[i] = little_u64(bytes + 32 + 8 * i);
     *limit = at;
@@ -64,13 +64,12 @@ static allfold_status read_end(const struct input_file *file, const unsigned cha
     if (zip64 && at >= LOCATOR_BYTES && read_end64(file, at, numbers, &limit, error) != ALLFOLD_OK)
         return error->status;
     if (!zip64 && (little_u16(bytes + 4) != 0 || little_u16(bytes + 6) != 0 || little_u16(bytes + 8) != numbers[0]))
-        return error_set(error, ALLFOLD_UNSUPPORTED, "%s: zip archive: expected one file, found a part of several: join them",
-                         file_shown(file->name));
+        return error_set(error, ALLFOLD_UNSUPPORTED, "zip archive: expected one file, found a part of several: join them");
     if (numbers[1] > ZIP_DIRECTORY_BYTES_MAX)
-        return error_set(error, ALLFOLD_UNSUPPORTED, "%s: zip archive: expected a directory of at most %" PRIu64 " bytes, found %" PRIu64,
-                         file_shown(file->name), ZIP_DIRECTORY_BYTES_MAX, numbers[1]);
+        return error_set(error, ALLFOLD_UNSUPPORTED, "zip archive: expected a directory of at most %" PRIu64 " bytes, found %" PRIu64,
+                         ZIP_DIRECTORY_BYTES_MAX, numbers[1]);
     if (numbers[1] > limit || numbers[2] != limit - numbers[1] || numbers[0] > numbers[1] / ENTRY_BYTES)
-        return damaged(file, "the end of the directory", limit, error);
+        return damaged("the end of the directory", limit, error);
     *directory = (struct zip_directory){{numbers[2], numbers[1]}, numbers[0]};
     return ALLFOLD_OK;
 }
@@ -80,9 +79,9 @@ allfold_status zip_find_directory(const struct input_file *file, struct zip_dire
     const uint64_t bytes = u64_min(file->bytes, END_BYTES + COMMENT_BYTES_MAX), first = file->bytes - bytes;
     unsigned char *const tail = malloc((size_t)bytes + 1);
     if (tail == NULL)
-        return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory for the end of a zip archive", file_shown(file->name));
+        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for the end of a zip archive");
     bool found = false;
-    if (file_read(&(struct file_range){file->fd, file->name, first, bytes}, tail, error) == ALLFOLD_OK)
+    if (input_read(file, (struct range){first, bytes}, tail, error) == ALLFOLD_OK)
         for (uint64_t i = bytes >= END_BYTES ? bytes - END_BYTES + 1 : 0; i-- > 0 && !found;)
             if (little_u32(tail + i) == SIGNATURE_END && little_u16(tail + i + 20) == bytes - END_BYTES - i) {
                 found = true;
@@ -90,7 +89,7 @@ allfold_status zip_find_directory(const struct input_file *file, struct zip_dire
             }
     free(tail);
     return found || error->status != ALLFOLD_OK ? error->status
-                                                : damaged(file, "the record that ends a zip archive", file->bytes, error);
+                                                : damaged("the record that ends a zip archive", file->bytes, error);
 }
 
 /* zip64: numbers of 64 bits, for those of a member that do not fit the usual place. */
@@ -153,9 +152,8 @@ allfold_status zip_list(const struct input_file *file, const struct zip_director
     struct cursor c = {.error = error};
     struct zip_member member;
     cursor_open(&c, file, "zip directory", directory->place);
-    for (uint64_t i = 0; i < directory->members; i++)
-        if (!read_entry(&c, &member) || !visit(user, &member))
-            return error->status;
+    for (uint64_t i = 0; i < directory->members && read_entry(&c, &member); i++)
+        visit(user, &member);
     if (c.at != c.end)
         cursor_expected(&c, c.at, "the end of the directory", "more bytes");
     return error->status;
@@ -180,18 +178,17 @@ allfold_status zip_locate(const struct input_file *file, const struct zip_direct
     own.bytes = little_u32(bytes + 22);
     own.offset = 0;
     if (signature != SIGNATURE_LOCAL || own.method != member->method || own.flags != member->flags)
-        return damaged(file, "the member's header as the directory says", member->offset, error);
+        return damaged("the member's header as the directory says", member->offset, error);
     if (!read_name(&c, name, &own) || !read_extra(&c, extra, &own))
         return error->status;
     const bool later = (own.flags & FLAG_SIZES_FOLLOW) != 0; /* its numbers stand behind the member */
     if (strcmp(own.name, member->name) != 0
         || (!later && (own.crc != member->crc || own.stored_bytes != member->stored_bytes || own.bytes != member->bytes)))
-        return damaged(file, "the member's name, checksum and sizes as the directory says", member->offset, error);
+        return damaged("the member's name, checksum and sizes as the directory says", member->offset, error);
     if (member->stored_bytes > limit - c.at || (member->method == ZIP_STORED && member->stored_bytes != member->bytes))
-        return damaged(file, "all bytes of a member", c.at, error);
+        return damaged("all bytes of a member", c.at, error);
     *place = (struct range){c.at, member->stored_bytes};
     if ((member->flags & FLAG_ENCRYPTED) != 0)
-        return error_set(error, ALLFOLD_UNSUPPORTED, "%s: zip archive: expected members that are not encrypted, found '%s'",
-                         file_shown(file->name), file_shown(member->name));
+        return error_set(error, ALLFOLD_UNSUPPORTED, "zip archive: expected a member that is not encrypted, found one that is");
     return ALLFOLD_OK;
 }

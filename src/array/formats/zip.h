@@ -26,8 +26,8 @@ struct zip_directory {
 /* Finds the directory at the end of the file. */
 allfold_status zip_find_directory(const struct input_file *file, struct zip_directory *directory, struct error *error);
 
-/* Calls visit for each member, in the directory's order, until it returns false. */
-typedef bool zip_visit(void *user, const struct zip_member *member);
+/* Calls visit for each member, in the directory's order. */
+typedef void zip_visit(void *user, const struct zip_member *member);
 allfold_status zip_list(const struct input_file *file, const struct zip_directory *directory, zip_visit *visit, void *user,
                         struct error *error);
 

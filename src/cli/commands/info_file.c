@@ -9,11 +9,6 @@
 
 #define SHAPE_BYTES (21 * ARRAY_DIMENSIONS_MAX)
 
-static const char *type_text(const struct array_entry *entry)
-{
-    return entry->type_text != NULL ? entry->type_text : allfold_type_name(entry->type);
-}
-
 /* The text of a report. It is printed as a whole, or not at all. */
 struct text {
     FILE *file; /* in memory */
@@ -23,45 +18,51 @@ struct text {
 
 static void put_dimension_names(const struct array_entry *entry, FILE *file)
 {
-    for (uint32_t i = 0; i < entry->dimensions; i++) {
+    for (uint32_t i = 0; i < entry->info.dimensions; i++) {
         fputs(i == 0 ? " (" : ", ", file);
         text_print(file, entry->dimension_names[i]);
     }
-    if (entry->dimensions > 0)
+    if (entry->info.dimensions > 0)
         putc(')', file);
 }
 
 /* ", WORDS TEXT" if there is a text. */
 static void put_more(FILE *file, const char *words, const char *text)
 {
-    if (text == NULL)
+    if (text == NULL || text[0] == '\0')
         return;
     fprintf(file, ", %s", words);
     text_print(file, text);
 }
 
+static void put_details(const struct array_entry *entry, FILE *file)
+{
+    const struct array_info *const info = &entry->info;
+    char shape[SHAPE_BYTES], chunk[SHAPE_BYTES], missing[ENCODING_TEXT_BYTES], packing[ENCODING_TEXT_BYTES];
+    array_entry_shape(entry, shape, sizeof shape);
+    array_shape_text(entry->chunk, info->dimensions, chunk, sizeof chunk);
+    encoding_missing_text(&info->encoding, missing);
+    encoding_packing_text(&info->encoding, packing);
+    fprintf(file, "%s%s%s%s", entry->name != NULL ? "  " : "", array_entry_type(entry), shape[0] != '\0' ? " " : "", shape);
+    if (entry->dimension_names != NULL)
+        put_dimension_names(entry, file);
+    put_more(file, "chunks of ", chunk);
+    put_more(file, "", entry->filters);
+    put_more(file, "missing: ", missing);
+    put_more(file, "packed: ", packing);
+    put_more(file, "", info->layout.swapped ? "big-endian" : NULL);
+    put_more(file, "", info->fortran_order ? "Fortran order" : NULL);
+    put_more(file, "cannot be read: ", entry->refused.text);
+}
+
 static void put_entry(void *user, const struct array_entry *entry)
 {
     struct text *const text = user;
-    char shape[SHAPE_BYTES], chunk[SHAPE_BYTES];
-    array_shape_text(entry->shape, entry->dimensions, shape, sizeof shape);
     text->arrays++;
     fputs(text->quiet ? "" : "  ", text->file);
     text_print(text->file, entry->name == NULL ? "" : entry->name[0] == '\0' && !text->quiet ? "''" : entry->name);
-    if (!text->quiet) {
-        fprintf(text->file, "%s%s%s%s", entry->name != NULL ? "  " : "", type_text(entry), entry->shape != NULL ? " " : "", shape);
-        if (entry->dimension_names != NULL)
-            put_dimension_names(entry, text->file);
-        if (entry->chunk != NULL)
-            array_shape_text(entry->chunk, entry->dimensions, chunk, sizeof chunk);
-        put_more(text->file, "chunks of ", entry->chunk != NULL ? chunk : NULL);
-        put_more(text->file, "", entry->filters);
-        put_more(text->file, "missing: ", entry->missing);
-        put_more(text->file, "packed: ", entry->packing);
-        put_more(text->file, "", entry->big_endian ? "big-endian" : NULL);
-        put_more(text->file, "", entry->fortran_order ? "Fortran order" : NULL);
-        put_more(text->file, "cannot be read: ", entry->refused);
-    }
+    if (!text->quiet)
+        put_details(entry, text->file);
     putc('\n', text->file);
 }
 
@@ -81,24 +82,29 @@ static struct json_object *names(const char *const *texts, uint32_t count)
     return array;
 }
 
-static struct json_object *text_or_null(const char *text) { return text != NULL ? report_string(text) : NULL; }
+static struct json_object *text_or_null(const char *text) { return text != NULL && text[0] != '\0' ? report_string(text) : NULL; }
 
 static void add_entry(void *user, const struct array_entry *entry)
 {
+    const struct array_info *const info = &entry->info;
+    const allfold_type type = array_stored_type(info);
+    char missing[ENCODING_TEXT_BYTES], packing[ENCODING_TEXT_BYTES];
     struct json_object *object = json_object_new_object();
-    json_object_object_add(object, "name", text_or_null(entry->name));
-    json_object_object_add(object, "dtype", entry->type != ALLFOLD_TYPE_NONE ? json_object_new_string(allfold_type_name(entry->type)) : NULL);
-    json_object_object_add(object, "file_type", report_string(type_text(entry)));
-    json_object_object_add(object, "shape", entry->shape != NULL ? numbers(entry->shape, entry->dimensions) : NULL);
+    encoding_missing_text(&info->encoding, missing);
+    encoding_packing_text(&info->encoding, packing);
+    json_object_object_add(object, "name", entry->name != NULL ? report_string(entry->name) : NULL);
+    json_object_object_add(object, "dtype", type != ALLFOLD_TYPE_NONE ? json_object_new_string(allfold_type_name(type)) : NULL);
+    json_object_object_add(object, "file_type", report_string(array_entry_type(entry)));
+    json_object_object_add(object, "shape", !entry->shapeless ? numbers(info->shape, info->dimensions) : NULL);
     json_object_object_add(object, "dimensions",
-                           entry->dimension_names != NULL ? names(entry->dimension_names, entry->dimensions) : NULL);
-    json_object_object_add(object, "chunks", entry->chunk != NULL ? numbers(entry->chunk, entry->dimensions) : NULL);
+                           entry->dimension_names != NULL ? names(entry->dimension_names, info->dimensions) : NULL);
+    json_object_object_add(object, "chunks", entry->chunk != NULL ? numbers(entry->chunk, info->dimensions) : NULL);
     json_object_object_add(object, "filters", text_or_null(entry->filters));
-    json_object_object_add(object, "missing", text_or_null(entry->missing));
-    json_object_object_add(object, "packing", text_or_null(entry->packing));
-    json_object_object_add(object, "byte_order", json_object_new_string(entry->big_endian ? "big" : "little"));
-    json_object_object_add(object, "fortran_order", json_object_new_boolean(entry->fortran_order));
-    json_object_object_add(object, "refused", text_or_null(entry->refused));
+    json_object_object_add(object, "missing", text_or_null(missing));
+    json_object_object_add(object, "packing", text_or_null(packing));
+    json_object_object_add(object, "byte_order", json_object_new_string(info->layout.swapped ? "big" : "little"));
+    json_object_object_add(object, "fortran_order", json_object_new_boolean(info->fortran_order != 0));
+    json_object_object_add(object, "refused", text_or_null(entry->refused.text));
     json_object_array_add(user, object);
 }
 

@@ -13,7 +13,7 @@ const struct option option_rows[] = {
     {"dtype", "TYPE", "element type of a raw file, or of generated elements (other files must agree)", OPTION_TYPE, PLACE(hints.type)},
 
     GROUP(RAW),
-    {"offset", "SIZE", "leave out so much: bytes of a raw file, else elements; not of one HDF5 file", OPTION_SIZE, PLACE(hints.offset),
+    {"offset", "SIZE", "leave out so much: bytes of a raw file, else elements; not of HDF5 in chunks", OPTION_SIZE, PLACE(hints.offset),
      GIVEN(hints.has_offset)},
     {"count", "COUNT", "elements to read, in the order of the file (default: all the rest)", OPTION_COUNT, PLACE(hints.count),
      GIVEN(hints.has_count)},
