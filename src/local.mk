@@ -26,18 +26,22 @@ libcore_a_SOURCES = \
 	src/comm/vectors.c \
 	src/core/axis.c \
 	src/core/axis_fold.c \
-	src/core/axis_pieces.c \
 	src/core/axis_reduce.c \
 	src/core/axis_reduce_device.c \
 	src/core/axis_softmax.c \
 	src/core/axis_window.c \
 	src/core/begin.c \
+	src/core/chunks.c \
+	src/core/cut.c \
 	src/core/deliver.c \
 	src/core/engine.c \
-	src/core/generated.c \
+	src/core/fold_pieces.c \
+	src/core/load.c \
+	src/core/missing.c \
+	src/core/progress.c \
 	src/core/reduce.c \
 	src/core/softmax.c \
-	src/core/stream.c \
+	src/core/softmax_pieces.c \
 	src/core/team.c \
 	src/fold/exact_total.c \
 	src/fold/packed.c \
@@ -45,13 +49,7 @@ libcore_a_SOURCES = \
 	src/fold/table.c
 # Files and generators, and the pipelines that only the program has.
 libfiles_a_SOURCES = \
-	src/core/axis_chunks.c \
-	src/core/axis_stream.c \
-	src/core/axis_stream_batches.c \
-	src/core/axis_stream_missing.c \
-	src/core/axis_stream_reduce.c \
-	src/core/axis_stream_run.c \
-	src/core/axis_stream_softmax.c \
+	src/core/reduce_axis_source.c \
 	src/array/data_file.c \
 	src/array/draw.c \
 	src/array/encoded.c \
@@ -136,10 +134,10 @@ noinst_HEADERS += \
 	src/comm/vectors.h \
 	src/core/axis.h \
 	src/core/axis_reduce.h \
-	src/core/axis_stream.h \
 	src/core/core.h \
+	src/core/pieces.h \
 	src/core/pipeline.h \
-	src/core/stream.h \
+	src/core/resumable.h \
 	src/core/team.h \
 	src/device/cpu/cpu.h \
 	src/device/cpu/loops.h \

@@ -151,11 +151,10 @@ static inline void device_read(allfold_context *ctx, void *to, const void *from,
     struct queue *const queue = ctx->queues[0];
     for (size_t start = 0; start < bytes; start += queue->bytes) {
         const size_t piece = bytes - start < queue->bytes ? bytes - start : queue->bytes;
-        const void *host;
-        must(ctx->device->backend->download(queue, (const char *)from + start, piece, &host, &error) == ALLFOLD_OK
+        must(ctx->device->backend->download(queue, (const char *)from + start, piece, queue->staging, &error) == ALLFOLD_OK
                  && ctx->device->backend->wait(queue, &error) == ALLFOLD_OK,
              error.text);
-        memcpy((char *)to + start, host, piece);
+        memcpy((char *)to + start, queue->staging, piece);
     }
 }
 

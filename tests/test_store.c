@@ -128,11 +128,10 @@ static void test_no_room(void)
 struct setup {
     struct checkpoint_run run;
     struct array_info input;
-    struct stream stream;
+    struct resumable progress;
 };
 
-static struct partial partial;
-static struct progress progress;
+static char partial[5000]; /* what is kept */
 
 static struct setup usual(void)
 {
@@ -140,18 +139,30 @@ static struct setup usual(void)
     struct setup setup = {.run = {.file = file, .command = "sum", .ranks = 2, .nan = "propagate", .missing = "omit"},
                           .input = {.format = 1, .type = ALLFOLD_F64, .count = 1000, .layout = {.offset = 128},
                                     .file_bytes = 8128, .file_time = 7},
-                          .stream = {.monoid = MONOID_sum, .type = ALLFOLD_F64, .shard_elements = 100, .shards = 10,
-                                     .partial = &partial, .device = "cpu"}};
+                          .progress = {.monoid = MONOID_sum, .type = ALLFOLD_F64, .shard_elements = 100, .device = "cpu"}};
     snprintf(file, sizeof file, "%s", in_folder("ck"));
     return setup;
 }
 
-/* The hook's first call, for a run that is set up so. */
+/* Loads the progress of a run that is set up so. */
 static allfold_status begin(struct checkpoint *checkpoint, struct setup *setup, struct error *error)
 {
-    if (checkpoint_begin(checkpoint, &setup->run, &setup->input, &progress, error) != ALLFOLD_OK)
+    *checkpoint = (struct checkpoint){.progress = setup->progress};
+    if (checkpoint_begin(checkpoint, &setup->run, &setup->input, error) != ALLFOLD_OK)
         return error->status;
-    return checkpoint->hook.before(checkpoint->hook.user, &setup->stream, error);
+    return checkpoint->progress.load(&checkpoint->progress, error);
+}
+
+/* Saves that so many shards are done. */
+static allfold_status save(struct checkpoint *checkpoint, uint64_t done, size_t state_bytes, struct error *error)
+{
+    struct resumable *const progress = &checkpoint->progress;
+    progress->done = done;
+    progress->state = partial;
+    progress->state_bytes = state_bytes;
+    progress->save(progress, error);
+    progress->state = NULL;
+    return error->status;
 }
 
 /* Makes another run of the usual one. Returns the words of the refusal, NULL after the last. */
@@ -169,22 +180,21 @@ static const char *change(struct setup *setup, int number)
     case 7: setup->input.layout.offset = 136; return "offset of the elements 136, found 128";
     case 8: setup->input.generator.seed = 1; return "parameters of the generator";
     case 9: setup->run.nan = "omit"; return "--nan omit, found propagate";
-    case 10: snprintf(setup->stream.device, sizeof setup->stream.device, "gpu"); return "device gpu, found cpu";
-    case 11: setup->stream.shard_elements = 50; return "elements of a shard (--staging) 50, found 100";
-    case 12: setup->stream.monoid = MONOID_sum_exact; return "kind of partial (--sum, --output-type) sum_exact, found sum";
-    case 13: setup->stream.shards = 2; return "beyond the input";
-    case 14: setup->input.skipped = 5; return "elements before the first (--offset) 5, found 0";
-    case 15: setup->run.rank = 1; return "rank 1, found 0";
-    case 16: strcpy(setup->input.member, "x"); return "array in the file x, found none";
-    case 17: setup->input.layout.run = 1; return "places of the elements";
-    case 18: setup->run.missing = "keep"; return "--missing keep, found omit";
-    case 19: setup->run.axis = "1"; return "--axis 1, found none";
-    case 20: setup->run.keepdims = true; return "--keepdims yes, found no";
-    case 21: setup->run.ddof = 1; return "--ddof 1, found 0";
-    case 22: setup->run.output_type = "f32"; return "--output-type f32, found none";
-    case 23: setup->run.output = long_name; return "output (-o) that of checksum ";
-    case 24: setup->run.values = "v.npy"; return "--values v.npy, found none";
-    case 25: setup->input.dimensions = 1, setup->input.shape[0] = 1000; return "shape 1000, found scalar";
+    case 10: snprintf(setup->progress.device, sizeof setup->progress.device, "gpu"); return "device gpu, found cpu";
+    case 11: setup->progress.shard_elements = 50; return "elements of a shard (--staging) 50, found 100";
+    case 12: setup->progress.monoid = MONOID_sum_exact; return "kind of partial (--sum, --output-type) sum_exact, found sum";
+    case 13: setup->input.skipped = 5; return "elements before the first (--offset) 5, found 0";
+    case 14: setup->run.rank = 1; return "rank 1, found 0";
+    case 15: strcpy(setup->input.member, "x"); return "array in the file x, found none";
+    case 16: setup->input.layout.run = 1; return "places of the elements";
+    case 17: setup->run.missing = "keep"; return "--missing keep, found omit";
+    case 18: setup->run.axis = "1"; return "--axis 1, found none";
+    case 19: setup->run.keepdims = true; return "--keepdims yes, found no";
+    case 20: setup->run.ddof = 1; return "--ddof 1, found 0";
+    case 21: setup->run.output_type = "f32"; return "--output-type f32, found none";
+    case 22: setup->run.output = long_name; return "output (-o) that of checksum ";
+    case 23: setup->run.values = "v.npy"; return "--values v.npy, found none";
+    case 24: setup->input.dimensions = 1, setup->input.shape[0] = 1000; return "shape 1000, found scalar";
     default: return NULL;
     }
 }
@@ -209,7 +219,7 @@ static void refused_run(struct setup *setup, const char *words)
     struct error error = {0};
     const int before = files();
     begin(&checkpoint, setup, &error);
-    tap_ok(error.status == ALLFOLD_BAD_INPUT && strstr(error.text, words) != NULL && files() == before && setup->stream.done == 0,
+    tap_ok(error.status == ALLFOLD_BAD_INPUT && strstr(error.text, words) != NULL && files() == before && checkpoint.progress.done == 0,
            "a checkpoint is refused: %s", error.text);
     checkpoint_end(&checkpoint, false, &error);
 }
@@ -220,12 +230,11 @@ static void test_checkpoint(void)
     struct setup setup = usual();
     struct checkpoint checkpoint, second;
     struct error error = {0};
-    tap_ok(begin(&checkpoint, &setup, &error) == ALLFOLD_OK && setup.stream.done == 0 && files() == 1, "the file is made at the start");
+    tap_ok(begin(&checkpoint, &setup, &error) == ALLFOLD_OK && checkpoint.progress.done == 0 && files() == 1, "the file is made at the start");
     tap_ok(checkpoint_end(&checkpoint, false, &error) == ALLFOLD_OK && files() == 0, "a run that fails before the first shard leaves none");
     must(begin(&checkpoint, &setup, &error) == ALLFOLD_OK, error.text);
-    setup.stream.done = 3;
-    memset(&partial, 0x5a, monoid_bytes(MONOID_sum, ALLFOLD_F64));
-    tap_ok(checkpoint.hook.after_shard(&checkpoint, &setup.stream, false, &error) == ALLFOLD_OK && files() == 1, "kept after a shard");
+    memset(partial, 0x5a, sizeof partial);
+    tap_ok(save(&checkpoint, 3, sizeof partial, &error) == ALLFOLD_OK && files() == 1, "kept after a shard");
     begin(&second, &setup, &error);
     tap_ok(error.status == ALLFOLD_IO_ERROR && strstr(error.text, words[1]) != NULL && files() == 1, "refused: %s", error.text);
     error = (struct error){0};
@@ -238,48 +247,40 @@ static void test_checkpoint(void)
         must(setup.run.rank == 0 || rename(in_folder("ck.1"), path) == 0, path);
     }
     setup = usual();
-    memset(&partial, 0, sizeof partial);
-    const unsigned char *const bytes = (const unsigned char *)&partial;
-    tap_ok(begin(&checkpoint, &setup, &error) == ALLFOLD_OK && setup.stream.done == 3 && bytes[0] == 0x5a, "the same run goes on");
+    const struct resumable *const progress = &checkpoint.progress;
+    tap_ok(begin(&checkpoint, &setup, &error) == ALLFOLD_OK && progress->done == 3 && progress->state_bytes == sizeof partial
+           && memcmp(progress->state, partial, sizeof partial) == 0, "the same run goes on");
     must(checkpoint_end(&checkpoint, false, &error) == ALLFOLD_OK, error.text);
     change_version(path);
     setup = usual();
     refused_run(&setup, words[0]);
     must(unlink(path) == 0, path);
 
-    must(begin(&checkpoint, &setup, &error) == ALLFOLD_OK && (setup.stream.done = 1)
-         && checkpoint.hook.after_shard(&checkpoint, &setup.stream, false, &error) == ALLFOLD_OK
+    must(begin(&checkpoint, &setup, &error) == ALLFOLD_OK && save(&checkpoint, 1, 0, &error) == ALLFOLD_OK
          && checkpoint_end(&checkpoint, false, &error) == ALLFOLD_OK && rename(path, in_folder("ck.1")) == 0
          && symlink("ck.1", path) == 0, path);
     tap_ok(begin(&checkpoint, &setup, &error) == ALLFOLD_OK && checkpoint_end(&checkpoint, true, &error) == ALLFOLD_OK
            && files() == 0, "success removes a checkpoint that is behind a link, and the link");
 }
 
-/* Along an axis: a state of any length, and the key of the outputs. */
+/* A state of any length, and the key of outputs. */
 static void test_state(void)
 {
     struct setup setup = usual();
     struct checkpoint checkpoint;
     struct error error = {0};
-    char state[5000];
-    memset(state, 0x33, sizeof state);
     setup.run.axis = "1";
-    setup.stream.partial = NULL;
-    must(checkpoint_begin(&checkpoint, &setup.run, &setup.input, &progress, &error) == ALLFOLD_OK, error.text);
+    must(begin(&checkpoint, &setup, &error) == ALLFOLD_OK && checkpoint.fresh, error.text);
     checkpoint.key = 77;
-    must(checkpoint.hook.before(&checkpoint, &setup.stream, &error) == ALLFOLD_OK && checkpoint.fresh, error.text);
-    for (size_t bytes = sizeof state; bytes > 0; bytes = bytes / 2) { /* the file becomes shorter */
-        setup.stream.state = state;
-        setup.stream.state_bytes = bytes;
-        must(checkpoint.hook.after_shard(&checkpoint, &setup.stream, true, &error) == ALLFOLD_OK && !checkpoint.fresh
+    for (size_t bytes = sizeof partial; bytes > 0; bytes = bytes / 2) { /* the file becomes shorter */
+        must(save(&checkpoint, 0, bytes, &error) == ALLFOLD_OK && !checkpoint.fresh
              && checkpoint_end(&checkpoint, false, &error) == ALLFOLD_OK, error.text);
-        setup.stream.state = NULL;
-        setup.stream.state_bytes = 0;
         must(begin(&checkpoint, &setup, &error) == ALLFOLD_OK, error.text);
         if (bytes < 100)
-            tap_ok(setup.stream.state_bytes == bytes && checkpoint.key == 77 && memcmp(setup.stream.state, state, bytes) == 0,
-                   "a state of %zu bytes, and a key", bytes);
-        free(setup.stream.state);
+            tap_ok(checkpoint.progress.state_bytes == bytes && checkpoint.key == 77
+                   && memcmp(checkpoint.progress.state, partial, bytes) == 0, "a state of %zu bytes, and a key", bytes);
+        free(checkpoint.progress.state);
+        checkpoint.progress.state = NULL;
     }
     must(checkpoint_end(&checkpoint, true, &error) == ALLFOLD_OK, error.text);
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/cli.h"
-#include "core/axis_stream.h"
+#include "core/pieces.h"
 
 #include <json-c/json.h>
 

@@ -30,7 +30,7 @@ void resume_begin(struct session *session)
         run.keepdims = settings->keepdims;
         run.ddof = settings->ddof;
     }
-    if (checkpoint_begin(checkpoint, &run, &session->input, comm->progress, &session->error) != ALLFOLD_OK)
+    if (checkpoint_begin(checkpoint, &run, &session->input, &session->error) != ALLFOLD_OK)
         return;
     names_refuse_input(session, "checkpoint", checkpoint->name, "");
     names_refuse_same("checkpoint", checkpoint->name, settings->output, "the output", &session->error);
@@ -53,14 +53,14 @@ struct held {
 };
 
 /* Finds the key of the checkpoints that hold something, and how far they have come. Collective. */
-static void compare_checkpoints(struct session *session, struct axis_checkpoint *kept, struct replacement_key *key)
+static void compare_checkpoints(struct session *session, struct resumable *progress, struct replacement_key *key)
 {
     const struct checkpoint *const checkpoint = &session->checkpoint;
-    const struct held mine = {!checkpoint->fresh, kept->stream.done, checkpoint->key};
+    const struct held mine = {!checkpoint->fresh, progress->done, checkpoint->key};
     struct held *const all = comm_gather_all(session_comm(session), &mine, sizeof mine, &session->error);
     int first = -1;
     for (int rank = 0; all != NULL && rank < session_comm(session)->size; rank++) {
-        kept->furthest = u64_max(kept->furthest, all[rank].done);
+        progress->furthest = u64_max(progress->furthest, all[rank].done);
         first = first < 0 && all[rank].holds ? rank : first;
         if (all[rank].holds && all[rank].key != all[first].key)
             session->error.shared = error_set(&session->error, ALLFOLD_BAD_INPUT, "%s: the checkpoints of ranks %d and %d are of different "
@@ -82,40 +82,36 @@ static bool outputs_exist(struct session *session, const struct session_outputs 
 }
 
 /* All ranks save that nothing is done before new outputs are made: these are never taken for those that are gone. Collective. */
-static void begin_anew(struct session *session, struct axis_checkpoint *kept)
+static void begin_anew(struct session *session, struct resumable *progress)
 {
     if (session_comm(session)->rank == 0 && !session->settings->quiet) {
         fputs("allfold: ", stderr);
         text_print(stderr, file_shown(session->settings->output));
         fputs(": what the checkpoint has of this output is gone: the work begins anew\n", stderr);
     }
-    free(kept->stream.state);
-    kept->stream.state = NULL;
-    kept->stream.state_bytes = 0;
-    kept->stream.done = kept->stream.count = kept->furthest = 0;
-    kept->hook->after_shard(kept->hook->user, &kept->stream, true, &session->error);
+    free(progress->state);
+    progress->state = NULL;
+    progress->state_bytes = 0;
+    progress->done = progress->furthest = 0;
+    progress->save(progress, &session->error);
     session_agree(session);
 }
 
 void resume_load(struct session *session, const struct session_outputs *outputs, struct replacement_key *key)
 {
-    struct axis_checkpoint *const kept = outputs->checkpoint;
+    struct resumable *const progress = outputs->progress;
     struct checkpoint *const checkpoint = &session->checkpoint;
     struct error *const error = &session->error;
     resume_begin(session);
-    kept->hook = &checkpoint->hook;
-    kept->stream.shards = UINT64_MAX;
-    kept->stream.shard_elements = session->context->device->shard_bytes / allfold_type_bytes(kept->stream.type);
-    stream_device(session->context, kept->stream.device);
+    progress->shard_elements = session->context->device->shard_bytes / allfold_type_bytes(progress->type);
     checkpoint->key = new_key();
     comm_broadcast(session_comm(session), 0, &checkpoint->key, sizeof checkpoint->key, error);
-    if (error->status == ALLFOLD_OK)
-        kept->hook->before(kept->hook->user, &kept->stream, error);
-    compare_checkpoints(session, kept, key);
+    progress_load(session->context, progress, error);
+    compare_checkpoints(session, progress, key);
     checkpoint->key = key->key;
     if (error->status == ALLFOLD_OK && key->exists && !outputs_exist(session, outputs, key->key)) {
         key->exists = false;
-        begin_anew(session, kept);
+        begin_anew(session, progress);
     }
 }
 

@@ -147,7 +147,7 @@ void session_source(struct session *session, struct job *job)
     tell_note(session, job->source);
     if (session->settings->checkpoint == NULL || session->settings->axis != NULL)
         return;
-    job->hook = &session->checkpoint.hook; /* on all ranks, whatever has failed */
+    job->progress = &session->checkpoint.progress; /* on all ranks, whatever has failed */
     resume_begin(session);
 }
 
@@ -251,10 +251,10 @@ void session_write(struct session *session, const struct session_outputs *output
         check_names(session, outputs);
     if (!session_agree(session))
         return;
-    if (outputs->checkpoint != NULL)
+    if (outputs->progress != NULL)
         resume_load(session, outputs, &key);
     for (int i = 0; i < outputs->count; i++)
-        open_output(session, &outputs->files[i], outputs->checkpoint != NULL ? &key : NULL);
+        open_output(session, &outputs->files[i], outputs->progress != NULL ? &key : NULL);
     if (error->status == ALLFOLD_OK)
         outputs->fill(session, outputs->user);
     phase_enter(comm->progress, PHASE_WRITE);
@@ -262,12 +262,10 @@ void session_write(struct session *session, const struct session_outputs *output
         close_output(session, &outputs->files[i]);
     progress_check(comm->progress, error); /* the last safe point: after it the outputs become the result */
     session_agree(session);
-    if (outputs->checkpoint != NULL)
+    if (outputs->progress != NULL)
         resume_judge(session, outputs);
     for (int i = 0; i < outputs->count; i++)
         finish_replacement(session, &outputs->files[i].outputs[0].file, outputs->files[i].created);
-    if (outputs->checkpoint != NULL)
-        free(outputs->checkpoint->stream.state);
 }
 
 void session_partial_begin(struct session *session)
@@ -303,7 +301,7 @@ void session_partial_end(struct session *session, const struct partial_file *par
 void session_end(struct session *session)
 {
     const bool succeeded = session->error.status == ALLFOLD_OK;
-    if (session->checkpoint.hook.user == NULL)
+    if (session->checkpoint.progress.load == NULL)
         return;
     phase_enter(session_comm(session)->progress, PHASE_CHECKPOINT);
     checkpoint_end(&session->checkpoint, succeeded, &session->error);

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cli/cli.h"
-#include "core/axis_stream.h"
+#include "core/pieces.h"
 
 void session_open(struct session *session);
 void session_close(struct session *session);
@@ -30,14 +30,14 @@ struct session_output {
 struct session_output session_output_of(const struct session *session, const struct array_info *info);
 
 /* Writes output files, at most two: each whole or not at all, and none if one fails before its name is given. fill writes this rank's
-   part to the sinks. On a rank that could not open all, session->error is set. checkpoint: of work along an axis, with monoid and
-   type set, or NULL; it is loaded before fill is called. */
+   part to the sinks. On a rank that could not open all, session->error is set. progress: of work along an axis, which is loaded before
+   fill is called, with monoid and type set; or NULL. */
 struct session_outputs {
     struct session_output *files;
     int count;
     void (*fill)(struct session *session, void *user);
     void *user;
-    struct axis_checkpoint *checkpoint;
+    struct resumable *progress; /* session->checkpoint's */
     bool in_place; /* the first may take the place of the input, if that is one file and nothing else is in it */
 };
 void session_write(struct session *session, const struct session_outputs *outputs);

@@ -10,7 +10,7 @@
 
 /* What the ranks tell each other before any work. */
 struct extents {
-    uint64_t outer, length, inner, batch, call, outputs;
+    uint64_t outer, length, inner, batch, call, outputs, in_place;
 };
 
 uint64_t axis_results(const struct axis *axis) { return axis->input->box.outer * axis->input->box.inner; }
@@ -87,6 +87,7 @@ static allfold_status take_extents(struct axis *axis, const struct extents *all,
         if (__builtin_add_overflow(total, extent, &total))
             return error_set(error, ALLFOLD_BAD_ARGUMENT, "the ranks' parts are together more than 2^64");
         axis->batch = u64_min(axis->batch, all[rank].batch);
+        axis->all_in_place = axis->all_in_place && (all[rank].in_place || !axis_is_exchanged(axis));
     }
     axis->outer = cut == ALLFOLD_CUT_OUTER ? total : all[0].outer;
     axis->length = cut == ALLFOLD_CUT_AXIS ? total : all[0].length;
@@ -108,19 +109,12 @@ static uint64_t exchanged_bytes(const struct axis *axis, uint64_t batch)
     return size * range_part(batch, 0, size).count * axis->stride;
 }
 
-/* Results of a batch: their partials fit the queue's buffer, and so does what a rank gets of all ranks, if it is more than one result;
-   whole rows of host memory do, too, if a row is short enough. */
+/* Results of a batch: their partials fit the queue's buffer, and so does what a rank gets of all ranks, if it is more than one result. */
 static uint64_t batch_of(const struct axis *axis, uint64_t most)
 {
-    const struct box *const box = &axis->input->box;
-    const size_t bytes = allfold_type_bytes(axis->input->type);
     uint64_t batch = AXIS_BUFFER_BYTES / axis->stride;
     if (most > 0)
         batch = u64_min(batch, most);
-    if (!axis->in_place) {
-        const uint64_t whole = AXIS_BUFFER_BYTES / 4 / bytes / u64_max(box->length, 1), run = box->inner > 1 ? 4096 / bytes : 1;
-        batch = u64_min(batch, u64_max(whole, run));
-    }
     if (axis_is_exchanged(axis) && exchanged_bytes(axis, batch) > AXIS_BUFFER_BYTES)
         batch = u64_min(batch, (uint64_t)axis->ctx->comm.size * u64_max(1, AXIS_BUFFER_BYTES / exchanged_bytes(axis, 1)));
     return u64_max(batch, 1);
@@ -136,25 +130,31 @@ static allfold_status open_exchange(struct axis *axis, struct error *error)
     return error->status;
 }
 
-/* The queue, the place of x, and memory. */
+static bool is_in_place(const struct axis *axis, const void *memory, struct error *error)
+{
+    struct device *const device = axis->ctx->device;
+    enum place place = PLACE_DEVICE;
+    return memory == NULL || (device->backend->locate(device, memory, &place, error) == ALLFOLD_OK && place == PLACE_DEVICE);
+}
+
+/* The queue, the places of x and y, and memory. */
 static allfold_status prepare(struct axis *axis, struct error *error)
 {
     struct allfold_context *const ctx = axis->ctx;
     const struct backend *const backend = ctx->device->backend;
     const struct axis_input *const input = axis->input;
-    enum place place = PLACE_DEVICE;
-    axis->queue = ctx->queue;
     axis->stride = partial_stride(axis->monoid, input->type);
-    if (backend->own_memory && core_queues(ctx, 1, AXIS_BUFFER_BYTES, error) == ALLFOLD_OK)
-        axis->queue = ctx->queues[0];
-    axis->in_place = true;
-    if (error->status == ALLFOLD_OK && input->x != NULL && backend->locate(ctx->device, input->x, &place, error) == ALLFOLD_OK)
-        axis->in_place = place == PLACE_DEVICE;
-    if (error->status != ALLFOLD_OK || backend->enter(axis->queue, input->stream, error) != ALLFOLD_OK)
+    axis->in_place = is_in_place(axis, input->x, error);
+    axis->y_in_place = is_in_place(axis, axis->y, error);
+    axis->all_in_place = axis->in_place && axis->y_in_place;
+    if (error->status != ALLFOLD_OK || (backend->own_memory && core_queues(ctx, 1, AXIS_BUFFER_BYTES, error) != ALLFOLD_OK)
+        || backend->enter(axis_queue(axis), input->stream, error) != ALLFOLD_OK)
         return error->status;
     if (ctx->axis_memory == NULL)
         backend->allocate(ctx->device, AXIS_MEMORY_BYTES, &ctx->axis_memory, error);
     axis->partials = ctx->axis_memory;
+    if (!axis->in_place && axis_is_exchanged(axis) && (axis->folded = malloc(AXIS_BUFFER_BYTES)) == NULL)
+        error_set(error, ALLFOLD_NO_MEMORY, "no memory for a batch of partials");
     return error->status;
 }
 
@@ -166,7 +166,7 @@ allfold_status axis_begin(struct axis *axis, uint64_t most, struct error *error)
     if (error->status == ALLFOLD_OK)
         prepare(axis, error);
     axis->batch = error->status == ALLFOLD_OK ? batch_of(axis, most) : 1;
-    const struct extents mine = {box->outer, box->length, box->inner, axis->batch, input->call, input->outputs};
+    const struct extents mine = {box->outer, box->length, box->inner, axis->batch, input->call, input->outputs, axis->all_in_place};
     struct extents *const all = comm_gather_all(comm, &mine, sizeof mine, error);
     if (all == NULL)
         return error->status;
@@ -181,9 +181,10 @@ void axis_end(struct axis *axis, struct error *error)
 {
     struct device *const device = axis->ctx->device;
     struct error ignored = {0};
-    if (axis->queue != NULL)
-        device->backend->wait(axis->queue, error->status == ALLFOLD_OK ? error : &ignored);
+    if (axis->partials != NULL)
+        device->backend->wait(axis_queue(axis), error->status == ALLFOLD_OK ? error : &ignored);
     free(axis->parts);
+    free(axis->folded);
     free(axis->shares);
     free(axis->exchanged);
 }

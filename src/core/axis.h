@@ -1,10 +1,9 @@
-/* Folds and softmax along an axis. The calls are axis_reduce.c and axis_softmax.c. What they share: axis.c, the ranks' parts and batches of
-   results; axis_fold.c, the partials of a batch; axis_window.c, their exchange by devices; axis_pieces.c, which brings elements to the
-   device, piece by piece. */
+/* Folds and softmax along an axis, of arrays in memory. The calls are axis_reduce.c and axis_softmax.c. What they share: axis.c, the ranks'
+   parts, and batches of results and their partials; axis_window.c, the exchange of partials by devices. Elements that the device cannot use
+   in place come to it piece by piece (pieces.h). */
 #pragma once
 
-#include "core/core.h"
-#include "fold/rows.h"
+#include "core/pieces.h"
 
 /* A rank's part of an array of three dimensions, in memory. */
 struct axis_input {
@@ -46,14 +45,16 @@ struct axis {
     struct allfold_context *ctx;
     const struct axis_input *input;
     enum monoid monoid;
+    void *y;                /* of softmax, with the strides of x */
     size_t stride;          /* of partials */
-    struct queue *queue;
-    bool in_place;          /* the device uses x where it lies */
+    bool in_place, y_in_place; /* the device uses x, or y, where it lies */
+    bool all_in_place;      /* it uses both, on all ranks that exchange anything */
     uint64_t batch;         /* results at a time; with a cut axis the same on all ranks */
     void *partials;         /* device memory of the context: partials and scratch, then constants of softmax */
     struct range *parts;    /* of the cut dimension, of each rank */
     struct range *shares;   /* of a batch's results, of each rank that computes them; else NULL, as is what follows */
     unsigned char *exchanged; /* host memory: axis_combine's result */
+    unsigned char *folded;    /* host memory: the partials of a batch that is folded piece by piece, and exchanged; else NULL */
     bool by_host;           /* set before axis_begin: devices cannot finish the results */
     bool through_window;    /* partials are exchanged by axis_publish and axis_collect */
     uint64_t length, first; /* of the whole axis; where this rank's part of it begins */
@@ -70,13 +71,6 @@ struct axis_batch {
     uint64_t o, outer, i, inner;
 };
 
-/* A part of a box, and where the device finds it. */
-struct axis_piece {
-    struct box box;     /* with the strides that it has there */
-    uint64_t o, l, i;   /* its first element in the whole box */
-    const void *x;
-};
-
 /* Begins with all dimensions known, or fails on all ranks. most: a batch has at most so many results, 0 if that does not matter.
    Collective. axis_end, which waits for all that is under way, is right in any case. */
 allfold_status axis_begin(struct axis *axis, uint64_t most, struct error *error);
@@ -86,11 +80,24 @@ uint64_t axis_results_of(const struct axis *axis, int rank); /* that the rank ge
 bool axis_is_exchanged(const struct axis *axis); /* partials of several ranks belong together */
 struct axis_batch axis_batch_at(const struct axis *axis, uint64_t first);
 
-/* Folds a piece, whose partials come to axis->partials, unless `finish` says what becomes of them. After wait. Local. */
-allfold_status axis_fold_piece(const struct axis *axis, struct axis_piece *piece, const struct axis_finish *finish, struct error *error);
+/* The queue of what is worked on in place, and of results. */
+struct queue *axis_queue(const struct axis *axis);
 
-/* Folds a batch. *partials is host memory, until the queue is used again. Local. */
+/* Where a batch's elements begin in x or y, of so many bytes each. */
+size_t axis_batch_offset(const struct axis *axis, const struct axis_batch *batch, size_t element_bytes);
+
+/* Folds a batch in place. Its partials come to axis->partials, unless `finish` says what becomes of them. After wait. Local. */
+allfold_status axis_fold_there(const struct axis *axis, const struct axis_batch *batch, const struct axis_finish *finish, struct error *error);
+
+/* Folds a batch, in place or piece by piece. *partials is host memory, until the next fold. Local. */
 allfold_status axis_fold(const struct axis *axis, const struct axis_batch *batch, const unsigned char **partials, struct error *error);
+
+/* Pieces of this rank's box, or of a batch, and the array of which they are. */
+struct axis_pieces {
+    struct axis_array array;
+    struct pieces pieces;
+};
+void axis_pieces_of(const struct axis *axis, const struct axis_batch *batch, struct axis_pieces *pieces);
 
 /* Combines the partials of a batch, where the ranks have some of each result: axis->shares become even shares of the batch, and
    axis->exchanged holds the partials of this rank's share. Agrees on *error first. Collective. */
@@ -102,7 +109,6 @@ allfold_status axis_combine(const struct axis *axis, const struct axis_batch *ba
 
 /* Opens the memory, if the ranks and their devices can use it, and sets axis->through_window then. Collective. */
 allfold_status axis_window_open(struct axis *axis, struct error *error);
-void axis_window_close(struct allfold_context *ctx); /* local */
 
 /* Folds a batch and gives the ranks its partials. Agrees on *error. Collective. */
 allfold_status axis_publish(const struct axis *axis, const struct axis_batch *batch, struct error *error);
@@ -117,7 +123,7 @@ struct axis_collect {
 };
 allfold_status axis_collect(const struct axis *axis, const struct axis_collect *collect, struct error *error);
 
-/* ---- axis_pieces.c: all local */
+/* ---- all local */
 
 enum {
     AXIS_BUFFER_BYTES = 8 << 20, /* of a queue, where the device has memory of its own; of a batch's partials, and of its constants */
@@ -126,21 +132,11 @@ enum {
     AXIS_WINDOW_BYTES = 2 * AXIS_BUFFER_BYTES  /* of all ranks */
 };
 
-/* The next piece of a batch, which begins at l = from and of which the device has room for elements of `bytes` bytes, x included:
-   whole rows if possible. */
-struct axis_piece axis_piece_at(const struct axis *axis, const struct axis_batch *batch, uint64_t from, size_t bytes);
-/* Brings its elements to the device, unless they are used in place. */
-allfold_status axis_piece_load(const struct axis *axis, struct axis_piece *piece, struct error *error);
+/* Where download puts what it brings from device memory: the queue's staging buffer, or where it lies. */
+static inline void *axis_host(const struct axis *axis, void *from)
+{
+    return axis->ctx->device->backend->own_memory ? axis_queue(axis)->staging : from;
+}
 
-/* Memory to and from the device, of any length, through the queue's staging buffer. */
+/* Memory to the device, of any length, through the queue's staging buffer. */
 allfold_status axis_upload(const struct axis *axis, const void *from, void *to, size_t bytes, struct error *error);
-
-/* Copies a box of elements of `bytes` bytes. */
-struct box_copy {
-    void *to;
-    const void *from;
-    uint64_t to_outer_stride, to_axis_stride;
-    struct box box; /* with the strides of from */
-    size_t bytes;
-};
-void box_copy(const struct box_copy *copy);

@@ -183,6 +183,21 @@ static void share_results(const struct reduction *r, struct error *error)
     free(parts);
 }
 
+/* Finishes results of this rank alone that were folded piece by piece: some of a plane, whole planes, and some of another. */
+static void take_pieces(void *user, const struct batch *folded, struct error *error)
+{
+    const struct reduction *const r = user;
+    const uint64_t inner = r->axis.input->box.inner;
+    struct axis axis = r->axis;
+    for (uint64_t done = 0; done < folded->results.count && error->status == ALLFOLD_OK;) {
+        const uint64_t first = folded->results.first + done, rest = folded->results.count - done;
+        axis.batch = first % inner > 0 ? u64_min(inner - first % inner, rest) : rest;
+        const struct axis_batch batch = axis_batch_at(&axis, first);
+        finish_own(r, &batch, folded->partials + done * axis.stride, error);
+        done += batch.count;
+    }
+}
+
 /* Folds, exchanges and finishes results from `first` on. */
 static void fold_batches(struct reduction *r, uint64_t first, struct error *error)
 {
@@ -205,13 +220,24 @@ static void fold_batches(struct reduction *r, uint64_t first, struct error *erro
     }
 }
 
+/* Results of which all elements come to the device piece by piece. */
+static void fold_pieces(struct reduction *r, struct error *error)
+{
+    struct axis_pieces pieces;
+    axis_pieces_of(&r->axis, NULL, &pieces);
+    pieces_cut_part(&pieces.pieces, &(struct axis_room){.widest = allfold_type_bytes(r->axis.input->type)});
+    pieces_fold(&pieces.pieces, take_pieces, r, error);
+}
+
 /* On the device as far as it can, and the rest by the host. */
 static void reduce_batches(struct reduction *r, struct error *error)
 {
     const bool on_device = device_finishes(r);
     const uint64_t results = axis_results(&r->axis), first = on_device ? device_reduce(r, error) : 0;
     r->direct = on_device && device_writes(r) && first == results;
-    if (error->status == ALLFOLD_OK && first < results)
+    if (error->status == ALLFOLD_OK && first < results && !r->axis.in_place && !axis_is_exchanged(&r->axis))
+        fold_pieces(r, error);
+    else if (error->status == ALLFOLD_OK && first < results)
         fold_batches(r, first, error);
 }
 

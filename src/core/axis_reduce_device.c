@@ -75,7 +75,7 @@ static struct rows rows_wanted(const struct reduction *r, const struct axis_batc
 static struct finishing finishing_of(const struct reduction *r, const struct axis_batch *batch, bool direct)
 {
     struct finishing f = {.batch = *batch, .mine = {0, batch->count}};
-    const struct queue *const queue = r->axis.queue;
+    const struct queue *const queue = axis_queue(&r->axis);
     if (axis_is_exchanged(&r->axis)) {
         f.mine = wanted_of(r, batch);
         f.rows = rows_wanted(r, batch, f.mine);
@@ -130,7 +130,7 @@ static const char *place_array(const struct finishing *f, const char *results, v
 
 static void place_results(const struct reduction *r, const struct finishing *f)
 {
-    const char *results = r->axis.queue->staging;
+    const char *results = axis_queue(&r->axis)->staging;
     for (size_t i = 0; i < output_count(r); i++)
         results = place_array(f, results, r->outputs[i].indices, sizeof(int64_t));
     for (size_t i = 0; i < output_count(r); i++)
@@ -146,8 +146,7 @@ static allfold_status start_batch(const struct reduction *r, const struct finish
             axis_collect(axis, &(struct axis_collect){&f->batch, f->mine, finish, false}, error);
         return error->status;
     }
-    struct axis_piece piece = axis_piece_at(axis, &f->batch, 0, allfold_type_bytes(axis->input->type));
-    return axis_fold_piece(axis, &piece, finish, error);
+    return axis_fold_there(axis, &f->batch, finish, error);
 }
 
 /* A result of those that ranks exchanged has no value: the host says why. */
@@ -155,10 +154,10 @@ static void refuse_collected(const struct reduction *r, struct finishing *f, str
 {
     const struct axis *const axis = &r->axis;
     const struct backend *const backend = axis->ctx->device->backend;
-    const void *partials;
+    void *const partials = axis_host(axis, axis->partials);
     if (axis_collect(axis, &(struct axis_collect){&f->batch, f->mine, NULL, true}, error) != ALLFOLD_OK
-        || backend->download(axis->queue, axis->partials, f->mine.count * axis->stride, &partials, error) != ALLFOLD_OK
-        || backend->wait(axis->queue, error) != ALLFOLD_OK)
+        || backend->download(axis_queue(axis), axis->partials, f->mine.count * axis->stride, partials, error) != ALLFOLD_OK
+        || backend->wait(axis_queue(axis), error) != ALLFOLD_OK)
         return;
     f->rows.partials = partials;
     if (rows_finish(&f->rows, (struct range){0, f->mine.count}, error) == ALLFOLD_OK)
@@ -170,15 +169,14 @@ static bool reduce_batch(const struct reduction *r, const struct axis_batch *bat
 {
     const struct axis *const axis = &r->axis;
     const struct backend *const backend = axis->ctx->device->backend;
-    struct queue *const queue = axis->queue;
+    struct queue *const queue = axis_queue(axis);
     struct finishing f = finishing_of(r, batch, direct);
     struct axis_finish finish = finish_to(r, &f);
     uint32_t of_host, *const refused = backend->own_memory ? (uint32_t *)((char *)queue->staging + AXIS_BUFFER_BYTES - REFUSED_BYTES) : &of_host;
-    const void *found;
     *refused = 0;
     finish.refused = refused;
     if (start_batch(r, &f, &finish, error) != ALLFOLD_OK
-        || (f.bytes > STAGED_BYTES && backend->download(queue, queue->buffer, f.bytes, &found, error) != ALLFOLD_OK)
+        || (f.bytes > STAGED_BYTES && backend->download(queue, queue->buffer, f.bytes, queue->staging, error) != ALLFOLD_OK)
         || backend->wait(queue, error) != ALLFOLD_OK)
         return true;
     if (__atomic_load_n(refused, __ATOMIC_ACQUIRE) != 0) {

@@ -28,14 +28,6 @@ allfold_status axis_window_open(struct axis *axis, struct error *error)
     return error->status;
 }
 
-void axis_window_close(struct allfold_context *ctx)
-{
-    if (ctx->window.memory != NULL)
-        ctx->device->backend->unpin(ctx->device, ctx->window.memory);
-    comm_window_close(ctx->window.memory, AXIS_WINDOW_BYTES);
-    ctx->window.memory = NULL;
-}
-
 /* A rank's slot in the half of the batch that was begun last. */
 static unsigned char *slot_of(const struct axis *axis, const struct axis_batch *batch, int rank)
 {
@@ -48,16 +40,15 @@ static allfold_status fill(const struct axis *axis, const struct axis_batch *bat
 {
     const struct backend *const backend = axis->ctx->device->backend;
     const size_t bytes = batch->count * axis->stride;
-    struct axis_piece piece = axis_piece_at(axis, batch, 0, allfold_type_bytes(axis->input->type));
     struct axis own = *axis;
     const unsigned char *partials;
     own.partials = (char *)axis->partials + (uint64_t)axis->ctx->comm.rank * bytes;
     if (!axis->in_place) {
         if (axis_fold(axis, batch, &partials, error) == ALLFOLD_OK)
             memcpy(slot, partials, bytes);
-    } else if (axis_fold_piece(&own, &piece, NULL, error) == ALLFOLD_OK
-               && backend->download_to(axis->queue, own.partials, bytes, slot, error) == ALLFOLD_OK)
-        backend->wait(axis->queue, error);
+    } else if (axis_fold_there(&own, batch, NULL, error) == ALLFOLD_OK
+               && backend->download(axis_queue(axis), own.partials, bytes, slot, error) == ALLFOLD_OK)
+        backend->wait(axis_queue(axis), error);
     return error->status;
 }
 
@@ -81,9 +72,9 @@ allfold_status axis_collect(const struct axis *axis, const struct axis_collect *
     phase_enter(comm->progress, PHASE_UPLOAD);
     for (int rank = 0; rank < comm->size; rank++)
         if ((rank != comm->rank || !own_is_there)
-            && backend->upload(axis->queue, slot_of(axis, collect->batch, rank) + from, (char *)axis->partials + (uint64_t)rank * bytes, bytes,
+            && backend->upload(axis_queue(axis), slot_of(axis, collect->batch, rank) + from, (char *)axis->partials + (uint64_t)rank * bytes, bytes,
                                error) != ALLFOLD_OK)
             return error->status;
     phase_enter(comm->progress, PHASE_FOLD);
-    return backend->combine_axis(axis->queue, &work, (uint64_t)comm->size, error);
+    return backend->combine_axis(axis_queue(axis), &work, (uint64_t)comm->size, error);
 }

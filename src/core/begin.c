@@ -41,8 +41,8 @@ void core_begin(struct allfold_context *ctx, const struct fold_call *call, const
                 const struct error *given)
 {
     struct error *const error = &begun->error;
-    struct stream stream = {.monoid = fold_monoid(call->fold, ctx->level), .type = job->type, .partial = &begun->partial};
     struct device_data x = {0}, y = {0};
+    struct part_job part = {fold_monoid(call->fold, ctx->level), job, &x, &begun->partial, 0};
     *error = *given;
     begun->call = *call;
     begun->call.level = ctx->level;
@@ -50,16 +50,16 @@ void core_begin(struct allfold_context *ctx, const struct fold_call *call, const
     begun->state = BEGUN_HERE;
     begun->under_way = begun->delivered = false;
     begun->count = 0;
-    stream_begin(ctx, job, &stream, error);
+    fold_part_begin(ctx, &part, error);
     if (error->status != ALLFOLD_OK || job->range.count == 0
         || locate_memory(ctx, job->source->memory, job->range.count, &x, error) != ALLFOLD_OK
         || (job->second != NULL && locate_memory(ctx, job->second->memory, job->range.count, &y, error) != ALLFOLD_OK))
         return;
     if (ctx->device->backend->own_memory && x.elements > 0 && (job->second == NULL || y.elements > 0)) {
-        start(ctx, job, &(struct work){stream.monoid, stream.type, x.memory, x.elements, 0, y.memory}, begun);
+        start(ctx, job, &(struct work){part.monoid, job->type, x.memory, x.elements, 0, y.memory}, begun);
     } else {
-        fold_part(ctx, job, &stream, &x, error);
-        begun->count = stream.count;
+        fold_part(ctx, &part, error);
+        begun->count = part.count;
     }
 }
 

@@ -4,7 +4,7 @@
 
 #include "array/array.h"
 #include "comm/comm.h"
-#include "core/stream.h"
+#include "core/resumable.h"
 #include "device/device.h"
 
 #include <stdatomic.h>
@@ -64,7 +64,7 @@ struct job {
                               else NULL */
     struct range range;    /* this rank's part of the source; the parts follow one another in rank order */
     void *stream;          /* for resident data: see allfold_call */
-    const struct stream_hook *hook; /* called after each shard; NULL: none */
+    struct resumable *progress; /* NULL: none is kept */
     struct partial *partial; /* folds: gets the partial of the whole array; NULL: not wanted */
 };
 
@@ -73,9 +73,6 @@ static inline bool job_is_generated(const struct allfold_context *ctx, const str
 {
     return job->source != NULL && job->source->draw != NULL && ctx->device->backend->generate != NULL;
 }
-
-/* Names what the bits of this rank's folds depend on, its kind of device: for struct stream. */
-void stream_device(const struct allfold_context *ctx, char words[64]);
 
 /* Opens device and queues on top of ctx->comm. Collective. */
 allfold_status core_open(struct allfold_context *ctx, const allfold_options *options, struct error *error);

@@ -2,6 +2,7 @@
 #include "core/axis.h"
 
 #include "base/host.h"
+#include "comm/vectors.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -182,6 +183,14 @@ static void close_begun(struct allfold_context *ctx)
     }
 }
 
+static void close_window(struct allfold_context *ctx)
+{
+    if (ctx->window.memory != NULL)
+        ctx->device->backend->unpin(ctx->device, ctx->window.memory);
+    comm_window_close(ctx->window.memory, AXIS_WINDOW_BYTES);
+    ctx->window.memory = NULL;
+}
+
 void core_close(struct allfold_context *ctx)
 {
     if (ctx->device != NULL) {
@@ -189,7 +198,7 @@ void core_close(struct allfold_context *ctx)
         close_queues(ctx);
         if (ctx->axis_memory != NULL)
             ctx->device->backend->release(ctx->device, ctx->axis_memory);
-        axis_window_close(ctx);
+        close_window(ctx);
         ctx->device->backend->queue_close(ctx->queue);
         ctx->device->backend->close(ctx->device);
     }

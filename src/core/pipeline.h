@@ -1,7 +1,7 @@
-/* Shared by all pipelines: folding a rank's part on its device. */
+/* Shared by the pipelines over flat arrays: folding a rank's part on its device. */
 #pragma once
 
-#include "core/core.h"
+#include "core/pieces.h"
 
 /* A number for what the ranks must agree upon besides monoid and element type: the pipeline, and in the lower bits its own
    options. */
@@ -22,38 +22,32 @@ static inline uint64_t fold_call_number(uint64_t pipeline, const struct fold_cal
 struct comm_part begun_part(struct begun *begun);
 void begun_exchange(struct allfold_context *ctx, struct error *error);
 
-/* The copy of a part, or of its beginning, in device memory. */
-struct device_data {
-    char *memory;      /* NULL: nowhere */
-    uint64_t elements; /* how many of the part's first elements are there */
-    uint64_t capacity; /* for how many there is room: elements that a fold streams are kept there */
-    bool owned;        /* allocated here: device_data_release frees it */
-};
-
 /* Sets *device_data to this memory of a source or sink, if the device can use it in place. */
 allfold_status locate_memory(struct allfold_context *ctx, const void *memory, uint64_t count, struct device_data *device_data,
                               struct error *error);
 void device_data_release(struct allfold_context *ctx, struct device_data *device_data);
 
-/* Begins a fold at the identity, or from where the job's hook says. A part that is longer than the monoid allows is an error here,
-   before any element is read. The caller sets monoid, type and partial of *stream; this sets the rest. If the job has a hook this
-   is collective, and false means an error that is agreed upon. */
-bool stream_begin(struct allfold_context *ctx, const struct job *job, struct stream *stream, struct error *error);
+/* The part of a fold that is this rank's. */
+struct part_job {
+    enum monoid monoid;
+    const struct job *job;
+    const struct device_data *x; /* elements that are on the device already, or are kept there */
+    struct partial *partial;
+    uint64_t count;              /* elements in it */
+};
 
-/* Combines the partial of the next shard, whose elements the caller has added to stream->count. One thread at a time. Local. */
-allfold_status stream_take(struct allfold_context *ctx, const struct job *job, struct stream *stream, const struct partial *partial,
-                           struct error *error);
-/* After the last shard; also after the last before a run stops that was asked to, which is an error then. Local. */
-allfold_status stream_end(struct allfold_context *ctx, const struct job *job, const struct stream *stream, struct error *error);
+/* The array of which a job has a part, as pieces take it. */
+struct axis_array job_array(const struct job *job);
+/* Pieces of it, but for the cut. */
+struct pieces job_pieces(struct allfold_context *ctx, const struct job *job, const struct axis_array *array, enum monoid monoid);
 
-/* Folds the rest of a part whose elements the device makes itself. They stay in device_data, if it has room for all. Local. */
-allfold_status fold_generated(struct allfold_context *ctx, const struct job *job, struct stream *stream,
-                              const struct device_data *device_data, struct error *error);
+/* Begins at the identity. A part that is longer than the monoid allows is an error here, before any element is read. Loads progress, if it
+   is kept; then this is collective, and false means an error that is agreed upon. */
+bool fold_part_begin(struct allfold_context *ctx, struct part_job *part, struct error *error);
 
-/* Folds the rest of this rank's part into *stream->partial. If device_data has all elements, they are folded there. Otherwise they are
-   streamed through the queues, and device_data keeps as many as it has room for; then the source is checked. Local. */
-allfold_status fold_part(struct allfold_context *ctx, const struct job *job, struct stream *stream, const struct device_data *device_data,
-                         struct error *error);
+/* Folds this rank's part. What lies on the device is folded there, in one piece. Other elements pass through the queues of a team, and
+   part->x keeps as many as it has room for; then the source is checked. Local. */
+allfold_status fold_part(struct allfold_context *ctx, struct part_job *part, struct error *error);
 
 /* Waits for what is under way in place, and ignores its errors: after an error nothing may still be running. */
 void drain(struct allfold_context *ctx);

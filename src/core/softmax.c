@@ -1,7 +1,6 @@
 /* Softmax: a first pass folds (max, sum of exponentials), one exchange makes it global, a second pass normalises each
    rank's part into its sink. What fits the device budget stays there between the passes; the rest is read twice. */
 #include "core/pipeline.h"
-#include "core/team.h"
 #include "fold/exponential.h"
 
 #include <inttypes.h>
@@ -18,82 +17,46 @@ struct normalise {
     struct progress *progress;
 };
 
-/* Bytes for a window's input in a queue's buffer; the output lies behind it. */
-static size_t room_for_x(uint64_t window, allfold_type x_type)
+static allfold_status start_piece(struct worker *worker, struct lane *lane, struct error *error)
 {
-    return (size_t)(reader_room(window, allfold_type_bytes(x_type)) + 4095) / 4096 * 4096;
-}
-
-static allfold_status start_window(struct worker *worker, struct lane *lane, struct error *error)
-{
-    const struct team *const team = worker->team;
-    const struct normalise *const n = team->user;
+    const struct pieces *const p = worker->team->pieces;
+    const struct normalise *const n = worker->team->user;
     const struct backend *const backend = n->ctx->device->backend;
-    const size_t x_bytes = allfold_type_bytes(n->x_type), y_bytes = allfold_type_bytes(n->y_type);
-    const uint64_t first = lane->window.elements.first - n->job->range.first;
-    const void *x = n->x.memory + first * x_bytes;
-    const bool kept = n->x.memory != NULL && first + lane->window.elements.count <= n->x.elements;
-    lane->piece.count = lane->window.elements.count;
-    if (!kept && lane_load(worker, lane, NULL, &x, error) != ALLFOLD_OK)
+    const size_t y_bytes = allfold_type_bytes(n->y_type);
+    if (piece_load(p, worker, lane, error) != ALLFOLD_OK)
         return error->status;
-    const uint64_t count = lane->piece.count;
     phase_enter(n->progress, PHASE_NORMALISE);
-    char *const y = n->y.memory != NULL ? n->y.memory + first * y_bytes
-                                        : (char *)lane->queue->buffer + room_for_x(team->window_elements, n->x_type);
-    const struct softmax_work work = {x, y, n->x_type, n->y_type, count, n->logarithm, n->ctx->level, false};
+    char *const y = n->y.memory != NULL ? n->y.memory + (lane->part.l - p->part.l) * y_bytes : lane_device(lane, p->more_at);
+    const struct softmax_work work = {lane->x, y, n->x_type, n->y_type, lane->count, n->logarithm, n->ctx->level, false};
     if (backend->normalise(lane->queue, &work, &n->constants, error) != ALLFOLD_OK || n->y.memory != NULL)
         return error->status;
-    return backend->download(lane->queue, y, (size_t)count * y_bytes, &lane->output, error);
+    return backend->download(lane->queue, y, (size_t)work.n * y_bytes, lane_host(lane, p->more_at), error);
 }
 
-/* Writes a window's results to where their elements lie in the array. */
-static allfold_status write_window(const struct normalise *n, const struct lane *lane, struct error *error)
+static allfold_status finish_piece(struct worker *worker, struct lane *lane, struct error *error)
 {
-    struct source *const source = n->job->source;
-    const size_t y_bytes = allfold_type_bytes(n->y_type);
-    const uint64_t first = lane->window.elements.first, count = lane->piece.count;
-    if (source->index == NULL)
-        return n->sink->write(n->sink, first, count, lane->output, error);
-    for (uint64_t done = 0, run; done < count && error->status == ALLFOLD_OK; done += run) {
-        const uint64_t index = source->index(source, first + done, &run);
-        run = u64_min(run, count - done);
-        n->sink->write(n->sink, index, run, (const char *)lane->output + done * y_bytes, error);
-    }
-    return error->status;
-}
-
-static allfold_status finish_window(struct worker *worker, struct lane *lane, struct error *error)
-{
+    const struct pieces *const p = worker->team->pieces;
     const struct normalise *const n = worker->team->user;
-    const struct range *const elements = &lane->window.elements;
     phase_enter(n->progress, PHASE_NORMALISE);
-    if (n->ctx->device->backend->wait(lane->queue, error) != ALLFOLD_OK)
+    if (n->ctx->device->backend->wait(lane->queue, error) != ALLFOLD_OK || n->y.memory != NULL)
         return error->status;
-    if (n->y.memory == NULL) {
-        phase_enter(n->progress, PHASE_WRITE);
-        write_window(n, lane, error);
-    }
-    atomic_fetch_add(&n->progress->done, elements->count * allfold_type_bytes(n->x_type));
-    return error->status;
+    return piece_store(p, lane, n->sink, lane_host(lane, p->more_at), error);
 }
-
-static const struct team_work normalise_windows = {start_window, finish_window};
 
 /* Backwards: the first pass ended at the end, so caches still hold the last elements. The caller's memory is written after the work in
    the caller's stream: the team's queues follow what that stream holds now. */
 static allfold_status normalise_part(struct normalise *n, struct error *error)
 {
-    const struct device *const device = n->ctx->device;
+    static const struct team_work work = {start_piece, finish_piece, NULL};
     const size_t x_bytes = allfold_type_bytes(n->x_type), y_bytes = allfold_type_bytes(n->y_type);
-    const uint64_t shard = team_elements(n->job, device->shard_bytes);
-    const size_t window_bytes = n->job->source->index != NULL ? 1 : device->window_bytes / 2 * x_bytes / u64_max(x_bytes, y_bytes);
-    const uint64_t window = team_window(n->job, shard, window_bytes); /* of 1 byte: one granule */
-    struct team team = {.ctx = n->ctx, .job = n->job, .work = &normalise_windows, .user = n,
-                        .shard_elements = shard, .window_elements = window, .backwards = true,
-                        .queue_bytes = team_queue_bytes(n->ctx, n->job, window, 4096 + window * y_bytes),
-                        .end = n->job->range.count / shard + (n->job->range.count % shard != 0)};
-    if (n->y.memory != NULL && team_follow(&team, error) != ALLFOLD_OK)
-        return error->status;
+    const size_t bytes = n->ctx->device->window_bytes / 2 * x_bytes / u64_max(x_bytes, y_bytes);
+    const struct axis_array array = job_array(n->job);
+    struct pieces p = job_pieces(n->ctx, n->job, &array, MONOID_sum);
+    p.x = &n->x;
+    p.follows = n->y.memory != NULL;
+    pieces_cut_row(&p, n->job->range, n->job->source->index != NULL ? 1 : bytes, y_bytes); /* 1: one granule */
+    struct team team = pieces_team(&p, (struct range){0, 1}, &work, n);
+    team.backwards = true;
     if (team_run(&team, error) != ALLFOLD_OK || progress_check(n->progress, error) != ALLFOLD_OK)
         return error->status;
     return source_check(n->job->source, error);
@@ -105,7 +68,7 @@ static void reserve_kept(struct allfold_context *ctx, const struct job *job, str
 {
     const size_t element_bytes = allfold_type_bytes(job->type);
     const uint64_t count = job->range.count;
-    const uint64_t shard = team_elements(job, ctx->device->shard_bytes), room = ctx->device->memory / element_bytes;
+    const uint64_t shard = pieces_elements(job->source, job->type, ctx->device->shard_bytes), room = ctx->device->memory / element_bytes;
     const uint64_t elements = room >= count ? count : room / shard * shard;
     struct error ignored = {0};
     void *memory;
@@ -143,29 +106,29 @@ static allfold_status begin_placed(const struct normalise *n, struct partial *pa
 }
 
 /* The first pass over this rank's part. n->x gets the elements that lie on the device or stay there. */
-static void fold_pass(struct normalise *n, struct stream *stream, struct error *error)
+static void fold_pass(struct normalise *n, struct part_job *part, struct error *error)
 {
     const uint64_t count = n->job->range.count;
     if (error->status == ALLFOLD_OK) {
         locate_memory(n->ctx, n->sink->memory, count, &n->y, error);
         locate_memory(n->ctx, n->job->source->memory, count, &n->x, error);
     }
-    /* a fold that resumes from its hook has not read the earlier elements: all are read again */
-    if (error->status == ALLFOLD_OK && n->x.memory == NULL && n->job->hook == NULL)
+    /* a fold that resumes has not read the earlier elements: all are read again */
+    if (error->status == ALLFOLD_OK && n->x.memory == NULL && n->job->progress == NULL)
         reserve_kept(n->ctx, n->job, &n->x);
     if (error->status == ALLFOLD_OK && is_placed(n))
-        begin_placed(n, stream->partial, error);
+        begin_placed(n, part->partial, error);
     else
-        fold_part(n->ctx, n->job, stream, &n->x, error);
+        fold_part(n->ctx, part, error);
     if (n->x.capacity > 0)
         n->x.elements = n->x.capacity;
 }
 
 /* The second pass, from the whole array's partial. */
-static void normalise_pass(struct normalise *n, const struct stream *stream, struct error *error)
+static void normalise_pass(struct normalise *n, const struct part_job *part, struct error *error)
 {
     const bool single_rank = n->ctx->comm.size == 1;
-    softmax_constants_set(stream->monoid, stream->partial, &n->constants);
+    softmax_constants_set(part->monoid, part->partial, &n->constants);
     if (is_placed(n)) {
         phase_enter(n->progress, PHASE_NORMALISE);
         n->ctx->device->backend->softmax_finish(n->ctx->queue, single_rank ? NULL : &n->constants, error);
@@ -184,21 +147,20 @@ allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, const s
     struct normalise n = {.ctx = ctx, .job = job, .logarithm = logarithm, .x_type = job->type,
                           .y_type = usable ? sink->type : ALLFOLD_F32, .sink = sink, .progress = ctx->comm.progress};
     struct partial partial;
-    struct stream stream = {.monoid = softmax_monoid(job->type, n.y_type, logarithm, ctx->level), .type = job->type,
-                            .partial = &partial};
+    struct part_job own = {softmax_monoid(job->type, n.y_type, logarithm, ctx->level), job, &n.x, &partial, 0};
     struct comm_part part = {.call = CALL_SOFTMAX | (logarithm ? 1u : 0u) << 8 | (usable ? (uint32_t)sink->type : 0),
-                             .monoid = stream.monoid, .type = job->type, .count = job->range.count, .partial = &partial};
+                             .monoid = own.monoid, .type = job->type, .count = job->range.count, .partial = &partial};
     progress_expect(n.progress, 2 * part.count * allfold_type_bytes(job->type));
-    if (!stream_begin(ctx, job, &stream, error))
+    if (!fold_part_begin(ctx, &own, error))
         return error->status;
-    fold_pass(&n, &stream, error);
+    fold_pass(&n, &own, error);
     if (comm_combine(&ctx->comm, &part, error) == ALLFOLD_OK) /* of all parts together: every rank holds the same count */
-        error->shared = monoid_has_room(stream.monoid, part.count, error) != ALLFOLD_OK;
+        error->shared = monoid_has_room(own.monoid, part.count, error) != ALLFOLD_OK;
     if (error->status != ALLFOLD_OK) {
         if (is_placed(&n))
             ctx->device->backend->softmax_cancel(ctx->queue);
     } else {
-        normalise_pass(&n, &stream, error);
+        normalise_pass(&n, &own, error);
         if (ctx->comm.size > 1)
             comm_agree(&ctx->comm, error);
     }

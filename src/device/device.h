@@ -91,9 +91,9 @@ struct backend {
     /* From staging, or from pinned host memory, which stays as it is until wait, to device memory; nothing to do where that is
        the same. At most the queue's bytes. */
     allfold_status (*upload)(struct queue *queue, const void *from, void *to, size_t bytes, struct error *error);
-    /* Makes device memory readable by the host: at *host after wait (CUDA copies to staging; the CPU gives from). */
-    allfold_status (*download)(struct queue *queue, const void *from, size_t bytes, const void **host,
-                               struct error *error);
+    /* From device memory to staging, or to pinned host memory: there after wait; nothing to do where that is the same. At most the
+       queue's bytes. */
+    allfold_status (*download)(struct queue *queue, const void *from, size_t bytes, void *to, struct error *error);
     /* Makes elements of a generator, of that range of indices (base/draw.h), in device memory. NULL: device memory is the host's,
        for which elements are read like any other source's. */
     allfold_status (*generate)(struct queue *queue, const struct draw *draw, struct range range, void *to, struct error *error);
@@ -117,19 +117,16 @@ struct backend {
     /* Combines `parts` partials of each of outer * inner results, in their order: partial p of result r lies at work->partials, at place
        p * outer * inner + r. What comes out is as that of fold_axis. NULL: the host combines what ranks exchange. */
     allfold_status (*combine_axis)(struct queue *queue, const struct axis_work *work, uint64_t parts, struct error *error);
-    /* Of a backend with combine_axis. pin makes copies to and from the host's memory as quick as to staging, if it can; until unpin.
-       download_to is download to such memory. */
+    /* Of a backend with combine_axis. pin makes copies to and from the host's memory as quick as to staging, if it can; until unpin. */
     void (*pin)(struct device *device, void *memory, size_t bytes);
     void (*unpin)(struct device *device, void *memory);
-    allfold_status (*download_to)(struct queue *queue, const void *from, size_t bytes, void *to, struct error *error);
-    /* The constants of `count` results of softmax along an axis, from the partials that fold_axis leaves at work->partials. NULL: the
-       host makes them. */
+    /* The constants of `count` results of softmax along an axis, from the partials that fold_axis leaves at work->partials. */
     allfold_status (*constants_axis)(struct queue *queue, const struct axis_work *work, uint64_t count,
                                      struct softmax_constants *constants, struct error *error);
     /* The second pass of softmax along an axis. constants: device memory, those of each result, in order. */
     allfold_status (*normalise_axis)(struct queue *queue, const struct softmax_axis_work *work,
                                      const struct softmax_constants *constants, struct error *error);
-    /* Both passes, of whole rows. NULL, or false where nothing was done: the caller does one after the other. */
+    /* Both passes, of whole rows. False where nothing was done: the caller does one after the other. */
     bool (*softmax_axis)(struct queue *queue, const struct softmax_axis_work *work, struct error *error);
     allfold_status (*wait)(struct queue *queue, struct error *error);
     /* deliver, give, arrived, is_done: for results that the host finds later. All NULL: the host waits for folds, and stores results itself.

@@ -1,7 +1,6 @@
 /* Checkpoints: see checkpoint.h. */
 #include "store/checkpoint.h"
 
-#include "base/host.h"
 #include "store/record_file.h"
 
 #include <errno.h>
@@ -19,9 +18,8 @@
 /* The file's contents. */
 struct checkpoint_record {
     struct checkpoint_identity identity;
-    uint64_t shards_done, count; /* count: elements in the partial */
-    uint64_t key;                /* of outputs */
-    struct partial partial;      /* behind it: stream->state */
+    uint64_t done;
+    uint64_t key; /* of outputs; behind it: progress->state */
 };
 
 static const char *const monoids[] = {
@@ -75,18 +73,16 @@ static void let_go(struct checkpoint *checkpoint)
 
 /* Writes the temporary file and commits it, as a new file if `taken` is not NULL (see replacement_commit_new). Its lock, which the
    temporary file had from the beginning, is then the one that is held. */
-static allfold_status save(struct checkpoint *checkpoint, const struct stream *stream, bool *taken, struct error *error)
+static allfold_status write_file(struct checkpoint *checkpoint, bool *taken, struct error *error)
 {
     struct replacement *const file = &checkpoint->file;
+    const struct resumable *const progress = &checkpoint->progress;
     struct checkpoint_record record;
     memset(&record, 0, sizeof record);
     record.identity = checkpoint->identity;
-    record.shards_done = stream->done;
-    record.count = stream->count;
+    record.done = progress->done;
     record.key = checkpoint->key;
-    if (stream->partial != NULL)
-        memcpy(&record.partial, stream->partial, monoid_bytes(stream->monoid, stream->type));
-    if (record_file_write(file, &kind, &record, &(struct record_tail){stream->state, stream->state_bytes}, error) != ALLFOLD_OK) {
+    if (record_file_write(file, &kind, &record, &(struct record_tail){progress->state, progress->state_bytes}, error) != ALLFOLD_OK) {
         replacement_discard(file);
         return error->status;
     }
@@ -99,7 +95,7 @@ static allfold_status save(struct checkpoint *checkpoint, const struct stream *s
     if (error->status == ALLFOLD_OK && (taken == NULL || !*taken)) {
         let_go(checkpoint);
         checkpoint->held = next;
-        checkpoint->fresh = stream->done == 0 && stream->state_bytes == 0;
+        checkpoint->fresh = progress->done == 0 && progress->state_bytes == 0;
     } else if (next >= 0) {
         close(next);
     }
@@ -135,66 +131,51 @@ static allfold_status hold(struct checkpoint *checkpoint, bool *exists, struct e
 }
 
 /* Takes what the file holds. */
-static allfold_status load(struct checkpoint *checkpoint, struct stream *stream, struct error *error)
+static allfold_status read_file(struct checkpoint *checkpoint, struct error *error)
 {
+    struct resumable *const progress = &checkpoint->progress;
     struct checkpoint_record record;
     struct record_tail state;
     if (record_file_read(checkpoint->file.path, &kind, &record, &state, error) != ALLFOLD_OK)
         return error->status;
-    if (compare(checkpoint, &record.identity, error) == ALLFOLD_OK
-        && (record.shards_done > stream->shards || (stream->partial != NULL && state.bytes > 0)))
-        error_set(error, ALLFOLD_BAD_INPUT, "%s: " WHAT " is beyond the input (remove it to begin anew)",
-                  file_shown(checkpoint->file.path));
-    if (error->status != ALLFOLD_OK) {
+    if (compare(checkpoint, &record.identity, error) != ALLFOLD_OK) {
         free(state.memory);
         return error->status;
     }
-    if (stream->partial != NULL)
-        memcpy(stream->partial, &record.partial, monoid_bytes(stream->monoid, stream->type));
-    stream->done = record.shards_done;
-    stream->count = record.count;
-    stream->state = state.memory;
-    stream->state_bytes = state.bytes;
+    progress->done = record.done;
+    progress->state = state.memory;
+    progress->state_bytes = state.bytes;
     checkpoint->key = record.key;
-    checkpoint->fresh = record.shards_done == 0 && state.bytes == 0;
+    checkpoint->fresh = record.done == 0 && state.bytes == 0;
     return ALLFOLD_OK;
 }
 
-/* The hook's `before`: goes on from the file, or makes it. */
-static allfold_status load_or_make(void *user, struct stream *stream, struct error *error)
+/* Goes on from the file, or makes it. */
+static allfold_status load(struct resumable *progress, struct error *error)
 {
-    struct checkpoint *const checkpoint = user;
-    say(checkpoint->identity.device, "%s", stream->device);
-    say(checkpoint->identity.monoid, "%s", monoids[stream->monoid]);
-    say(checkpoint->identity.shard, "%" PRIu64, stream->shard_elements);
-    checkpoint->last = clock_seconds();
-    phase_enter(checkpoint->progress, PHASE_CHECKPOINT);
+    struct checkpoint *const checkpoint = (struct checkpoint *)progress;
+    say(checkpoint->identity.device, "%s", progress->device);
+    say(checkpoint->identity.monoid, "%s", monoids[progress->monoid]);
+    say(checkpoint->identity.shard, "%" PRIu64, progress->shard_elements);
     for (bool exists = false, taken = true; taken;) {
         if (record_file_create(checkpoint->name, &kind, &checkpoint->file, error) != ALLFOLD_OK)
             return error->status;
         if (hold(checkpoint, &exists, error) != ALLFOLD_OK || exists) {
             replacement_discard(&checkpoint->file);
-            return error->status == ALLFOLD_OK ? load(checkpoint, stream, error) : error->status;
+            return error->status == ALLFOLD_OK ? read_file(checkpoint, error) : error->status;
         }
-        if (save(checkpoint, stream, &taken, error) != ALLFOLD_OK)
+        if (write_file(checkpoint, &taken, error) != ALLFOLD_OK)
             return error->status;
     }
     return ALLFOLD_OK;
 }
 
-/* The hook's `after_shard`. */
-static allfold_status save_if_due(void *user, const struct stream *stream, bool last, struct error *error)
+static allfold_status save(struct resumable *progress, struct error *error)
 {
-    struct checkpoint *const checkpoint = user;
-    if (!last && clock_seconds() - checkpoint->last < checkpoint->every)
-        return ALLFOLD_OK;
-    const enum phase before = phase_enter(checkpoint->progress, PHASE_CHECKPOINT);
-    if (record_file_renew(&checkpoint->file, &kind, stream->state_bytes, error) != ALLFOLD_OK
-        || save(checkpoint, stream, NULL, error) != ALLFOLD_OK)
+    struct checkpoint *const checkpoint = (struct checkpoint *)progress;
+    if (record_file_renew(&checkpoint->file, &kind, progress->state_bytes, error) != ALLFOLD_OK)
         return error->status;
-    checkpoint->last = clock_seconds();
-    phase_enter(checkpoint->progress, before);
-    return ALLFOLD_OK;
+    return write_file(checkpoint, NULL, error);
 }
 
 allfold_status checkpoint_name(const char *file, int rank, char path[ARRAY_PATH_BYTES], struct error *error)
@@ -241,15 +222,14 @@ static void identify_input(const struct array_info *input, struct checkpoint_ide
 }
 
 allfold_status checkpoint_begin(struct checkpoint *checkpoint, const struct checkpoint_run *run, const struct array_info *input,
-                                struct progress *progress, struct error *error)
+                                struct error *error)
 {
-    memset(checkpoint, 0, sizeof *checkpoint);
-    checkpoint->hook = (struct stream_hook){checkpoint, run->every, load_or_make, save_if_due};
+    checkpoint->progress.load = load;
+    checkpoint->progress.save = save;
+    checkpoint->progress.every = run->every;
     checkpoint->held = -1;
     if (checkpoint_name(run->file, run->rank, checkpoint->name, error) != ALLFOLD_OK)
         return error->status;
-    checkpoint->every = run->every;
-    checkpoint->progress = progress;
     identify_run(run, &checkpoint->identity);
     identify_input(input, &checkpoint->identity);
     return ALLFOLD_OK;
@@ -264,5 +244,7 @@ allfold_status checkpoint_end(struct checkpoint *checkpoint, bool succeeded, str
     if ((succeeded || checkpoint->fresh) && !((!linked || is_removed(name)) && is_removed(path)))
         error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot remove " WHAT, file_shown(path));
     let_go(checkpoint);
+    free(checkpoint->progress.state);
+    checkpoint->progress.state = NULL;
     return error->status;
 }

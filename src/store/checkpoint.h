@@ -6,8 +6,7 @@
 #pragma once
 
 #include "array/array.h"
-#include "base/phase.h"
-#include "core/stream.h"
+#include "core/resumable.h"
 
 /* What must be equal for a checkpoint to belong to this run: everything on which the partial's bits depend, and where results along an axis
    go. X(member, words for messages) */
@@ -61,24 +60,22 @@ struct checkpoint_run {
 };
 
 struct checkpoint {
+    struct resumable progress;   /* for the job: the first member */
     char name[ARRAY_PATH_BYTES]; /* FILE.RANK */
     struct replacement file;     /* file.path is the file itself if the name is a symbolic link */
-    double every;
-    double last; /* when it was written, or the fold began */
     int held;    /* descriptor of the file, locked; -1: none */
     bool fresh;  /* the file is this run's, and holds nothing yet */
     uint64_t key; /* of outputs that hold results (array/replacement.h): the file's, or set by the caller before it is made */
     struct checkpoint_identity identity;
-    struct progress *progress;
-    struct stream_hook hook; /* for the job */
 };
 
 /* FILE.RANK. Errors: a name that is too long. */
 allfold_status checkpoint_name(const char *file, int rank, char path[ARRAY_PATH_BYTES], struct error *error);
 
-/* Begins the checkpoint of this rank of a run on input. The file is checked, created and locked when the job's hook is called. */
+/* Begins the checkpoint of this rank of a run on input: *checkpoint is zero, except for what a caller has set in ->progress. The file is
+   checked, created and locked when the progress is loaded. */
 allfold_status checkpoint_begin(struct checkpoint *checkpoint, const struct checkpoint_run *run, const struct array_info *input,
-                                struct progress *progress, struct error *error);
+                                struct error *error);
 
 /* Releases the file, and removes it if the run has succeeded or if it holds nothing. A symbolic link to it is removed, too: left
    without a target it would be refused next time. */

@@ -31,8 +31,7 @@ FAULTY(queues_open, (device, bytes, count, queues, error), struct device *device
 FAULTY(enter, (queue, stream, error), struct queue *queue, void *stream)
 FAULTY(follow, (queue, stream, error), struct queue *queue, void *stream)
 FAULTY(upload, (queue, from, to, bytes, error), struct queue *queue, const void *from, void *to, size_t bytes)
-FAULTY(download, (queue, from, bytes, host, error), struct queue *queue, const void *from, size_t bytes,
-       const void **host)
+FAULTY(download, (queue, from, bytes, to, error), struct queue *queue, const void *from, size_t bytes, void *to)
 FAULTY(fold, (queue, work, error), struct queue *queue, const struct work *work)
 FAULTY(softmax_begin, (queue, work, single_rank, error), struct queue *queue, const struct softmax_work *work, bool single_rank)
 FAULTY(softmax_partial, (queue, error), struct queue *queue)
@@ -40,7 +39,6 @@ FAULTY(softmax_finish, (queue, constants, error), struct queue *queue, const str
 FAULTY(normalise, (queue, work, constants, error), struct queue *queue, const struct softmax_work *work,
        const struct softmax_constants *constants)
 FAULTY(fold_axis, (queue, work, error), struct queue *queue, const struct axis_work *work)
-FAULTY(download_to, (queue, from, bytes, to, error), struct queue *queue, const void *from, size_t bytes, void *to)
 FAULTY(combine_axis, (queue, work, parts, error), struct queue *queue, const struct axis_work *work, uint64_t parts)
 FAULTY(constants_axis, (queue, work, count, constants, error), struct queue *queue, const struct axis_work *work, uint64_t count,
        struct softmax_constants *constants)

@@ -91,8 +91,8 @@ static void reduce(struct session *session, void *user)
         *(f->arrays[k].indices ? &sinks[f->arrays[k].result].indices : &sinks[f->arrays[k].result].values) = f->sinks[k];
     session_source(session, &job);
     f->array.source = job.source;
-    f->checkpoint.sinks = f->sinks;
-    f->checkpoint.sink_count = f->count;
+    session->checkpoint.progress.sinks = f->sinks;
+    session->checkpoint.progress.sink_count = f->count;
     core_reduce_stream(session->context, &f->call, &f->array, sinks, &session->error);
     source_close(job.source);
 }
@@ -122,12 +122,12 @@ static void run(struct session *session, struct fold_axis *f)
                                  .result_type = settings->output_type, .ddof = settings->ddof, .packing = packing};
     if (check(session, f, &session->error) != ALLFOLD_OK)
         return;
-    f->checkpoint.stream = (struct stream){.monoid = fold_monoid(fold, f->call.level), .type = input->type};
-    f->array.checkpoint = settings->checkpoint != NULL ? &f->checkpoint : NULL;
+    session->checkpoint.progress = (struct resumable){.monoid = fold_monoid(fold, f->call.level), .type = input->type};
+    f->array.progress = settings->checkpoint != NULL ? &session->checkpoint.progress : NULL;
     list_arrays(settings, f);
     plan_files(settings, f);
     if (f->file_count > 0)
-        session_write(session, &(struct session_outputs){f->files, f->file_count, reduce, f, f->array.checkpoint, false});
+        session_write(session, &(struct session_outputs){f->files, f->file_count, reduce, f, f->array.progress, false});
     else
         reduce_to_memory(session, f);
     const double seconds = session_seconds(session);

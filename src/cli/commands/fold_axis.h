@@ -15,7 +15,6 @@ struct fold_axis_array {
 struct fold_axis {
     struct axes axes;
     struct axis_array array;
-    struct axis_checkpoint checkpoint;
     struct array_info *shape; /* of each array of results */
     int count;
     struct fold_axis_array arrays[OUTPUT_ARRAYS_MAX];

@@ -20,7 +20,6 @@ struct softmax {
     struct session_output output;
     struct axes axes; /* with --axis */
     struct axis_array array;
-    struct axis_checkpoint checkpoint;
 };
 
 static void fill(struct session *session, void *user)
@@ -31,8 +30,10 @@ static void fill(struct session *session, void *user)
     struct job job;
     session_source(session, &job);
     softmax->array.source = job.source;
-    softmax->checkpoint.sinks = softmax->output.sinks;
-    softmax->checkpoint.sink_count = 1;
+    if (session->settings->axis != NULL) { /* of the whole array it keeps the first pass alone */
+        session->checkpoint.progress.sinks = softmax->output.sinks;
+        session->checkpoint.progress.sink_count = 1;
+    }
     if (session->settings->axis != NULL)
         core_softmax_stream(session->context, logarithm, &softmax->array, sink, &session->error);
     else
@@ -55,10 +56,10 @@ void softmax_run(struct session *session)
         || (settings->axis != NULL && axes_take(session, &softmax.axes, &softmax.array) != ALLFOLD_OK))
         return;
     softmax.output = session_output_of(session, &shape);
-    softmax.checkpoint.stream = (struct stream){.monoid = softmax_monoid(session->input.type, shape.type, settings->command->which,
-                                                                         session->context->level), .type = session->input.type};
-    softmax.array.checkpoint = settings->axis != NULL && settings->checkpoint != NULL ? &softmax.checkpoint : NULL;
-    session_write(session, &(struct session_outputs){&softmax.output, 1, fill, &softmax, softmax.array.checkpoint, .in_place = true});
+    session->checkpoint.progress = (struct resumable){.monoid = softmax_monoid(session->input.type, shape.type, settings->command->which,
+                                                                               session->context->level), .type = session->input.type};
+    softmax.array.progress = settings->axis != NULL && settings->checkpoint != NULL ? &session->checkpoint.progress : NULL;
+    session_write(session, &(struct session_outputs){&softmax.output, 1, fill, &softmax, softmax.array.progress, .in_place = true});
     const double seconds = session_seconds(session);
     session_phases(session);
     if (session->error.status == ALLFOLD_OK && session_comm(session)->rank == 0)

@@ -17,6 +17,7 @@ enum {
     COLUMN_PIECE = 2048,   /* elements of a column that softmax's second pass takes at a time */
     UNITS_A_THREAD = 4,    /* with fewer, threads take pieces */
     ROWS_MAX = 1024,       /* that are folded and finished at a time */
+    CONSTANTS_ALONE = 256, /* fewer are made without waking threads */
     RESULT_COST = 64       /* a result costs no less than this number of elements */
 };
 _Static_assert(CHUNKS_MAX * COLUMNS_ACROSS <= BLOCKS_MAX, "room for the partials of chunks");
@@ -353,6 +354,18 @@ static struct units softmax_units(const struct softmax_axis_work *work)
         widen(&units, 1);
     }
     return units;
+}
+
+allfold_status cpu_constants_axis(struct queue *queue, const struct axis_work *work, uint64_t count, struct softmax_constants *constants,
+                                  struct error *error)
+{
+    const size_t stride = partial_stride(work->monoid, work->type);
+    const int threads = count < CONSTANTS_ALONE ? 1 : threads_most(queue);
+    (void)error;
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (uint64_t r = 0; r < count; r++)
+        softmax_constants_set(work->monoid, (const struct partial *)((const char *)work->partials + r * stride), &constants[r]);
+    return ALLFOLD_OK;
 }
 
 /* The second pass of a range of a unit's elements along the axis. */

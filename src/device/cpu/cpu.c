@@ -166,14 +166,9 @@ static allfold_status cpu_upload(struct queue *queue, const void *from, void *to
     return ALLFOLD_OK;
 }
 
-static allfold_status cpu_download(struct queue *queue, const void *from, size_t bytes, const void **host,
-                                   struct error *error)
+static allfold_status cpu_download(struct queue *queue, const void *from, size_t bytes, void *to, struct error *error)
 {
-    (void)queue;
-    (void)bytes;
-    (void)error;
-    *host = from;
-    return ALLFOLD_OK;
+    return cpu_upload(queue, from, to, bytes, error);
 }
 
 static allfold_status cpu_fold(struct queue *queue, const struct work *work, struct error *error)
@@ -253,6 +248,7 @@ const struct backend backend_cpu = {
     .softmax_finish = cpu_softmax_finish,
     .softmax_cancel = cpu_softmax_cancel,
     .fold_axis = cpu_fold_axis,
+    .constants_axis = cpu_constants_axis,
     .normalise_axis = cpu_normalise_axis,
     .softmax_axis = cpu_softmax_axis,
     .wait = cpu_wait,

@@ -275,7 +275,6 @@ const struct backend backend_cuda = {
     .combine_axis = cuda_combine_axis,
     .pin = cuda_pin,
     .unpin = cuda_unpin,
-    .download_to = cuda_download_to,
     .constants_axis = cuda_constants_axis,
     .normalise_axis = cuda_normalise_axis,
     .softmax_axis = cuda_softmax_axis,

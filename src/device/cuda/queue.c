@@ -163,16 +163,7 @@ allfold_status cuda_upload(struct queue *queue, const void *from, void *to, size
     return bytes == 0 ? ALLFOLD_OK : copy(queue, &(struct transfer){to, from, bytes, cudaMemcpyHostToDevice}, error);
 }
 
-allfold_status cuda_download(struct queue *queue, const void *from, size_t bytes, const void **host,
-                                    struct error *error)
-{
-    if (bytes > 0 && copy(queue, &(struct transfer){queue->staging, from, bytes, cudaMemcpyDeviceToHost}, error) != ALLFOLD_OK)
-        return error->status;
-    *host = queue->staging;
-    return ALLFOLD_OK;
-}
-
-allfold_status cuda_download_to(struct queue *queue, const void *from, size_t bytes, void *to, struct error *error)
+allfold_status cuda_download(struct queue *queue, const void *from, size_t bytes, void *to, struct error *error)
 {
     return bytes == 0 ? ALLFOLD_OK : copy(queue, &(struct transfer){to, from, bytes, cudaMemcpyDeviceToHost}, error);
 }

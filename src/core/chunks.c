@@ -1,10 +1,10 @@
 /* Pieces of an array in chunks, whose source has an order of its own: each chunk that has elements of a piece is read, and these are copied.
-   See axis_stream.h. */
-#include "core/axis_stream.h"
+   See pieces.h. */
+#include "core/pieces.h"
 
 #include <string.h>
 
-uint64_t axis_chunks_grain(const struct source *source, uint32_t first, uint32_t end)
+uint64_t chunks_grain(const struct source *source, uint32_t first, uint32_t end)
 {
     uint64_t grain = 1;
     for (uint32_t i = first; i < end; i++)
@@ -44,21 +44,21 @@ struct copy {
 };
 
 /* Copies what a run of neighbours, the first of which has that index in the array, has of the piece. */
-static void copy_run(const struct axis_stream *s, const struct axis_part *piece, struct range run, const struct copy *copy)
+static void copy_run(const struct pieces *p, const struct part *part, struct range run, const struct copy *copy)
 {
     const size_t bytes = copy->bytes;
     const char *from = copy->from;
     char *const to = copy->to;
-    const bool planes = piece->inner == s->array->inner; /* lines are whole planes */
-    const uint64_t width = planes ? s->array->length * s->array->inner : s->array->inner;
-    const struct range line = planes ? (struct range){piece->l * piece->inner, piece->length * piece->inner}
-                                     : (struct range){piece->i, piece->inner};
+    const bool planes = part->inner == p->array->inner; /* lines are whole planes */
+    const uint64_t width = planes ? p->array->length * p->array->inner : p->array->inner;
+    const struct range line = planes ? (struct range){part->l * part->inner, part->length * part->inner}
+                                     : (struct range){part->i, part->inner};
     while (run.count > 0) {
         const uint64_t row = run.first / width, at = run.first % width, end = u64_min(at + run.count, width);
-        const uint64_t o = planes ? row : row / s->array->length, l = planes ? piece->l : row % s->array->length;
+        const uint64_t o = planes ? row : row / p->array->length, l = planes ? part->l : row % p->array->length;
         const uint64_t low = u64_max(at, line.first), high = u64_min(end, line.first + line.count);
-        const uint64_t dense = planes ? o - piece->o : (o - piece->o) * piece->length + l - piece->l;
-        if (o >= piece->o && o < piece->o + piece->outer && l >= piece->l && l < piece->l + piece->length && low < high)
+        const uint64_t dense = planes ? o - part->o : (o - part->o) * part->length + l - part->l;
+        if (o >= part->o && o < part->o + part->outer && l >= part->l && l < part->l + part->length && low < high)
             memcpy(to + (dense * line.count + low - line.first) * bytes, from + (low - at) * bytes, (high - low) * bytes);
         from += (end - at) * bytes;
         run = (struct range){run.first + end - at, run.count - (end - at)};
@@ -66,42 +66,42 @@ static void copy_run(const struct axis_stream *s, const struct axis_part *piece,
 }
 
 /* Reads a chunk, which has so many elements, to behind the piece's, and copies what it has of these. */
-static allfold_status read_chunk(const struct axis_stream *s, struct axis_task *task, struct range chunk, struct error *error)
+static allfold_status read_chunk(const struct pieces *p, struct worker *worker, struct lane *lane, struct range chunk, struct error *error)
 {
-    struct source *const source = s->array->source;
-    char *const all = task->queue->staging, *const there = all + s->chunk_there_at;
-    const struct read_request request = {{chunk.first * source->granule, source->granule}, 0, all + s->bounce_at};
-    const size_t bytes = allfold_type_bytes(s->array->type);
+    struct source *const source = p->array->source;
+    char *const all = lane->queue->staging, *const there = all + p->chunk_there_at;
+    const struct read_request request = {{chunk.first * source->granule, source->granule}, 0, all + p->bounce_at};
+    const size_t bytes = allfold_type_bytes(p->array->type);
     struct piece piece;
-    if (task->worker->reader->read(task->worker->reader, &request, &piece, error) != ALLFOLD_OK)
+    if (worker->reader->read(worker->reader, &request, &piece, error) != ALLFOLD_OK)
         return error->status;
     const bool holes = piece.count < chunk.count;
-    if (holes && s->array->omits)
-        axis_missing_spread(s, &piece, chunk.count, (unsigned char *)there);
-    else if (source->leaves_out && !s->array->omits && source_check(source, error) != ALLFOLD_OK)
+    if (holes && p->array->omits)
+        missing_spread(p, &piece, chunk.count, (unsigned char *)there);
+    else if (source->leaves_out && !p->array->omits && source_check(source, error) != ALLFOLD_OK)
         return error->status;
-    task->holes = task->holes || holes;
+    lane->holes = lane->holes || holes;
     for (uint64_t done = 0, run; done < chunk.count; done += run) {
         const uint64_t index = source->index(source, request.range.first + done, &run);
         run = u64_min(run, chunk.count - done);
-        copy_run(s, &task->piece, (struct range){index, run}, &(struct copy){(const char *)piece.elements + done * bytes, all, bytes});
+        copy_run(p, &lane->part, (struct range){index, run}, &(struct copy){(const char *)piece.elements + done * bytes, all, bytes});
         if (holes)
-            copy_run(s, &task->piece, (struct range){index, run}, &(struct copy){there + done, all + s->there_at, 1});
+            copy_run(p, &lane->part, (struct range){index, run}, &(struct copy){there + done, all + p->there_at, 1});
     }
     return ALLFOLD_OK;
 }
 
-allfold_status axis_chunks_read(const struct axis_stream *s, struct axis_task *task, struct error *error)
+allfold_status chunks_read(const struct pieces *p, struct worker *worker, struct lane *lane, struct error *error)
 {
-    const struct axis_array *const array = s->array;
+    const struct axis_array *const array = p->array;
     const struct source *const source = array->source;
-    const struct axis_part *const piece = &task->piece;
+    const struct part *const part = &lane->part;
     const uint32_t dimensions = source->dimensions;
     struct chunks chunks;
     uint64_t count = 1;
-    set_ranges(source, &chunks, 0, array->shape.first, (struct range){piece->o, piece->outer});
-    set_ranges(source, &chunks, array->shape.first, array->shape.last + 1, (struct range){piece->l, piece->length});
-    set_ranges(source, &chunks, array->shape.last + 1, dimensions, (struct range){piece->i, piece->inner});
+    set_ranges(source, &chunks, 0, array->shape.first, (struct range){part->o, part->outer});
+    set_ranges(source, &chunks, array->shape.first, array->shape.last + 1, (struct range){part->l, part->length});
+    set_ranges(source, &chunks, array->shape.last + 1, dimensions, (struct range){part->i, part->inner});
     for (uint32_t i = 0; i < dimensions; i++)
         count *= chunks.along[i].count;
     for (uint64_t k = 0; k < count && error->status == ALLFOLD_OK; k++) {
@@ -113,7 +113,7 @@ allfold_status axis_chunks_read(const struct axis_stream *s, struct axis_task *t
             rest /= chunks.along[i].count;
             below *= chunks.grid[i];
         }
-        read_chunk(s, task, (struct range){number, elements}, error);
+        read_chunk(p, worker, lane, (struct range){number, elements}, error);
     }
     return error->status;
 }

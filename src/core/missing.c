@@ -1,7 +1,7 @@
 /* Elements of a row that are missing. Readers leave them out, and say which; here the others get their places back, each with a byte that
    says that it is there. In the places between them stands an element that changes no partial. Monoids that have none such fold the
-   rows again of which elements are missing, each by itself. See axis_stream.h. */
-#include "core/axis_stream.h"
+   rows again of which elements are missing, each by itself. See pieces.h. */
+#include "core/pieces.h"
 
 #include <math.h>
 #include <string.h>
@@ -81,11 +81,11 @@ static const struct {
                  {spread_uint64_t, gather_uint64_t}};
 static int function_of(allfold_type type) { return __builtin_ctz((unsigned)allfold_type_bytes(type)); }
 
-void axis_missing_spread(const struct axis_stream *s, const struct piece *piece, uint64_t n, unsigned char *there)
+void missing_spread(const struct pieces *p, const struct piece *piece, uint64_t n, unsigned char *there)
 {
-    const allfold_type type = s->array->type;
+    const allfold_type type = p->array->type;
     void *const elements = (void *)(uintptr_t)piece->elements; /* in the buffer of the request */
-    functions[function_of(type)].spread(elements, piece->count, n, piece->kept, neutral_element(s->monoid, type));
+    functions[function_of(type)].spread(elements, piece->count, n, piece->kept, neutral_element(p->monoid, type));
     for (uint64_t start = 0; start < n; start += 64) {
         const uint64_t word = piece->kept[start / 64], count = u64_min(64, n - start);
         if (word == 0 || word == UINT64_MAX)
@@ -96,103 +96,79 @@ void axis_missing_spread(const struct axis_stream *s, const struct piece *piece,
     }
 }
 
-static unsigned char *there_of(const struct axis_stream *s, const struct axis_task *task)
+static unsigned char *there_of(const struct pieces *p, const struct lane *lane) { return lane_host(lane, p->there_at); }
+
+void missing_begin(const struct pieces *p, struct lane *lane)
 {
-    return (unsigned char *)task->queue->staging + s->there_at;
+    if (p->array->omits && !piece_closes_gaps(p, &lane->part))
+        memset(there_of(p, lane), 1, part_elements(&lane->part));
 }
 
-static uint64_t *counts_of(const struct axis_stream *s, const struct axis_task *task)
+void missing_count(const struct pieces *p, struct lane *lane)
 {
-    return (uint64_t *)(void *)((char *)task->queue->staging + s->counts_at);
-}
-
-void axis_missing_begin(const struct axis_stream *s, struct axis_task *task)
-{
-    task->holes = false;
-    task->counts = NULL;
-    if (s->array->omits)
-        memset(there_of(s, task), 1, task->piece.outer * task->piece.length * task->piece.inner);
-}
-
-void axis_missing_count(const struct axis_stream *s, struct axis_task *task)
-{
-    const struct axis_part *const piece = &task->piece;
-    const unsigned char *const there = there_of(s, task);
-    uint64_t *const counts = counts_of(s, task);
-    if (!s->array->omits)
+    const struct part *const part = &lane->part;
+    const unsigned char *const there = there_of(p, lane);
+    uint64_t *const counts = lane_host(lane, p->counts_at);
+    if (!p->array->omits || piece_closes_gaps(p, part))
         return;
-    for (uint64_t r = 0; r < piece->outer * piece->inner; r++)
-        counts[r] = task->holes ? 0 : piece->length;
-    for (uint64_t row = 0; task->holes && row < piece->outer * piece->length; row++) {
-        uint64_t *const of_plane = counts + row / piece->length * piece->inner;
-        for (uint64_t i = 0; i < piece->inner; i++)
-            of_plane[i] += there[row * piece->inner + i];
+    for (uint64_t r = 0; r < part_results(part); r++)
+        counts[r] = lane->holes ? 0 : part->length;
+    for (uint64_t row = 0; lane->holes && row < part->outer * part->length; row++) {
+        uint64_t *const of_plane = counts + row / part->length * part->inner;
+        for (uint64_t i = 0; i < part->inner; i++)
+            of_plane[i] += there[row * part->inner + i];
     }
-    task->counts = counts;
+    lane->counts = counts;
 }
 
 /* ---- monoids without such an element */
 
-/* A row: the number of its first element among those of the piece, and how many it has, which are piece.inner apart. */
-static struct range row_of(const struct axis_task *task, uint64_t r)
+/* A row: the number of its first element among those of the piece, and how many it has, which are part.inner apart. */
+static struct range row_of(const struct lane *lane, uint64_t r)
 {
-    const struct axis_part *const piece = &task->piece;
-    return (struct range){r / piece->inner * piece->length * piece->inner + r % piece->inner, piece->length};
+    const struct part *const part = &lane->part;
+    return (struct range){r / part->inner * part->length * part->inner + r % part->inner, part->length};
 }
 
 /* The place along the axis of the element of a row that is number k of those that are there. */
-static uint64_t place_of(const struct axis_stream *s, const struct axis_task *task, uint64_t r, uint64_t k)
+static uint64_t place_of(const struct pieces *p, const struct lane *lane, uint64_t r, uint64_t k)
 {
-    const struct axis_part *const piece = &task->piece;
-    const unsigned char *const there = there_of(s, task) + row_of(task, r).first;
+    const unsigned char *const there = there_of(p, lane) + row_of(lane, r).first;
     uint64_t l = 0;
-    for (k += 1; (k -= there[l * piece->inner]) > 0; l++)
+    for (k += 1; (k -= there[l * lane->part.inner]) > 0; l++)
         ;
-    return piece->l + l;
+    return lane->part.l + l;
 }
 
-static allfold_status fold_row(const struct axis_stream *s, const struct axis_task *task, uint64_t r, struct partial *partial,
-                               struct error *error)
+static allfold_status fold_row(const struct pieces *p, struct lane *lane, uint64_t r, struct partial *partial, struct error *error)
 {
-    const struct backend *const backend = task->queue->device->backend;
-    char *const host = (char *)task->queue->staging + s->row_at, *const device = (char *)task->queue->buffer + s->row_at;
+    const struct backend *const backend = lane->queue->device->backend;
+    char *const host = lane_host(lane, p->row_at), *const device = lane_device(lane, p->row_at);
+    const allfold_type type = p->array->type;
     uint64_t *indices[MONOID_INDICES_MAX];
-    const uint64_t count = functions[function_of(s->array->type)].gather(task->host, there_of(s, task), row_of(task, r), task->piece.inner, host);
-    const struct work work = {s->monoid, s->array->type, device, count, 0, NULL};
-    if (backend->upload(task->queue, host, device, work.n * allfold_type_bytes(work.type), error) != ALLFOLD_OK
-        || backend->fold(task->queue, &work, error) != ALLFOLD_OK || backend->wait(task->queue, error) != ALLFOLD_OK)
+    const uint64_t count = functions[function_of(type)].gather(lane->host, there_of(p, lane), row_of(lane, r), lane->part.inner, host);
+    const struct work work = {p->monoid, type, device, count, 0, NULL};
+    if (backend->upload(lane->queue, host, device, work.n * allfold_type_bytes(type), error) != ALLFOLD_OK
+        || backend->fold(lane->queue, &work, error) != ALLFOLD_OK || backend->wait(lane->queue, error) != ALLFOLD_OK)
         return error->status;
-    memcpy(partial, task->queue->partial, monoid_bytes(s->monoid, work.type));
-    const int found = monoid_indices(s->monoid, work.type, partial, indices);
+    memcpy(partial, lane->queue->partial, monoid_bytes(p->monoid, type));
+    const int found = monoid_indices(p->monoid, type, partial, indices);
     for (int i = 0; i < found; i++)
         if (*indices[i] != ALLFOLD_NO_INDEX)
-            *indices[i] = place_of(s, task, r, *indices[i]);
+            *indices[i] = place_of(p, lane, r, *indices[i]);
     return ALLFOLD_OK;
 }
 
-static bool folds_again(const struct axis_stream *s, const struct axis_task *task, uint64_t r)
+allfold_status missing_mend(const struct pieces *p, struct lane *lane, unsigned char *partials, struct error *error)
 {
-    return task->holes && !has_neutral(s->monoid, s->array->type) && task->counts[r] < task->piece.length;
-}
-
-static struct partial *again(const struct axis_stream *s, const struct axis_task *task, uint64_t r)
-{
-    return (struct partial *)((char *)task->queue->staging + s->again_at + r * s->stride);
-}
-
-allfold_status axis_missing_fold(const struct axis_stream *s, const struct axis_task *task, struct error *error)
-{
-    for (uint64_t r = 0; r < task->piece.outer * task->piece.inner && error->status == ALLFOLD_OK; r++)
-        if (folds_again(s, task, r) && task->counts[r] > 0)
-            fold_row(s, task, r, again(s, task, r), error);
+    if (!lane->holes || has_neutral(p->monoid, p->array->type))
+        return ALLFOLD_OK;
+    for (uint64_t r = 0; r < part_results(&lane->part) && error->status == ALLFOLD_OK; r++) {
+        struct partial *const partial = (struct partial *)(partials + r * p->stride);
+        if (lane->counts[r] == 0)
+            monoid_identity(p->monoid, p->array->type, partial);
+        else if (lane->counts[r] < lane->part.length)
+            fold_row(p, lane, r, partial, error);
+    }
     return error->status;
-}
-
-void axis_missing_take(const struct axis_stream *s, const struct axis_task *task, unsigned char *partials)
-{
-    for (uint64_t r = 0; r < task->piece.outer * task->piece.inner; r++)
-        if (folds_again(s, task, r) && task->counts[r] == 0)
-            monoid_identity(s->monoid, s->array->type, (struct partial *)(partials + r * s->stride));
-        else if (folds_again(s, task, r))
-            memcpy(partials + r * s->stride, again(s, task, r), s->stride);
 }

@@ -1,0 +1,273 @@
+/* Cuts an array among the ranks, and a rank's part into pieces: see pieces.h. */
+#include "core/pieces.h"
+
+enum {
+    LONG_RUN_BYTES = 16 << 10, /* of some columns' row: reading these is not much slower than reading all in order */
+    CHUNKED_BYTES = 32 << 20,  /* of a piece of an array in chunks, at most, if a shard is shorter */
+    PARTIALS_BYTES = 1 << 20,  /* of a piece's partials: they stay in a core's cache */
+    SCRATCH_BYTES = 1 << 20,   /* behind them, on a device that has memory of its own */
+    COLUMNS_PIECES = 8,        /* of a shard of some columns, at most, */
+    COLUMNS_SHARDS = 128       /* if there are so many shards */
+};
+
+static uint64_t divide_up(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
+
+/* Extents of which multiples are cut. */
+struct grains {
+    uint64_t outer, length, inner;
+};
+
+static struct grains grains_of(const struct axis_array *array)
+{
+    const struct source *const source = array->source;
+    if (source->index == NULL)
+        return (struct grains){1, 1, 1};
+    return (struct grains){chunks_grain(source, 0, array->shape.first), chunks_grain(source, array->shape.first, array->shape.last + 1),
+                           chunks_grain(source, array->shape.last + 1, source->dimensions)};
+}
+
+/* What the ranks had best cut: so that each reads long runs, and exchanges few partials or none. */
+static allfold_cut choose_cut(const struct axis_array *array, const struct grains *grains, uint64_t size)
+{
+    const uint64_t outer = divide_up(array->outer, grains->outer), length = divide_up(array->length, grains->length);
+    const uint64_t inner = divide_up(array->inner, grains->inner);
+    if (outer >= 4 * size || (outer > 0 && outer % size == 0))
+        return ALLFOLD_CUT_OUTER;
+    if (array->length / 4096 >= size && length >= size)
+        return ALLFOLD_CUT_AXIS;
+    if (array->inner / 1024 >= size && inner >= size)
+        return ALLFOLD_CUT_INNER;
+    if (length > outer && length > inner)
+        return ALLFOLD_CUT_AXIS;
+    return outer >= inner ? ALLFOLD_CUT_OUTER : ALLFOLD_CUT_INNER;
+}
+
+static size_t pages(uint64_t bytes) { return (size_t)((bytes + 4095) / 4096 * 4096); }
+
+/* A rank's part of a dimension: whole grains. */
+static struct range part_of(uint64_t extent, uint64_t grain, uint64_t rank, uint64_t size)
+{
+    const struct range grains = range_part(divide_up(extent, grain), rank, size);
+    const uint64_t first = u64_min(grains.first * grain, extent);
+    return (struct range){first, u64_min(grains.count * grain, extent - first)};
+}
+
+static void take_part(struct pieces *p, const struct grains *grains)
+{
+    const struct axis_array *const a = p->array;
+    const uint64_t rank = (uint64_t)p->ctx->comm.rank, size = (uint64_t)p->ctx->comm.size;
+    const struct range o = part_of(a->outer, grains->outer, rank, size), l = part_of(a->length, grains->length, rank, size);
+    const struct range i = part_of(a->inner, grains->inner, rank, size);
+    p->part = (struct part){0, a->outer, 0, a->length, 0, a->inner};
+    p->longest = a->length;
+    switch (a->cut) {
+    case ALLFOLD_CUT_OUTER: p->part.o = o.first, p->part.outer = o.count; break;
+    case ALLFOLD_CUT_INNER: p->part.i = i.first, p->part.inner = i.count; break;
+    case ALLFOLD_CUT_AXIS:
+        p->part.l = l.first, p->part.length = l.count;
+        p->longest = part_of(a->length, grains->length, 0, size).count;
+    }
+}
+
+/* What a piece has room for, in elements and in results. */
+struct limits {
+    uint64_t window, shard, results;
+};
+
+/* The extents of a piece, from those that the longest part of a rank has, so that all ranks cut results alike. */
+static void size_pieces(struct pieces *p, const struct limits *limits)
+{
+    const uint64_t length = u64_max(p->longest, 1), inner = u64_max(p->part.inner, 1), most = limits->results;
+    const uint64_t long_run = u64_min(inner, u64_max(LONG_RUN_BYTES / allfold_type_bytes(p->array->type), 1));
+    const uint64_t columns = u64_min(u64_min(inner, most), limits->shard / length);
+    p->outer = 1;
+    p->length = length;
+    p->inner = u64_min(inner, most);
+    if (inner <= most && length <= limits->window / inner) {
+        p->outer = u64_max(1, u64_min(limits->window / inner / length, most / inner));
+    } else if (columns > 0 && columns >= u64_min(long_run, most)) {
+        p->inner = columns;
+    } else {
+        p->inner = u64_min(u64_min(long_run, most), limits->shard);
+        p->length = u64_min(length, u64_max(1, (p->inner == 1 ? limits->window : limits->shard) / p->inner));
+    }
+}
+
+/* So many grains of an extent as there is room for, at least one. */
+static uint64_t whole_grains(uint64_t extent, uint64_t grain, uint64_t room)
+{
+    return u64_min(u64_max(extent, 1), u64_max(room / grain, 1) * grain);
+}
+
+/* The same for an array in chunks: whole ones, if they do not take too much memory. */
+static void size_chunked_pieces(struct pieces *p, const struct grains *grains, const struct limits *limits)
+{
+    const uint64_t room = u64_max(limits->shard, CHUNKED_BYTES / allfold_type_bytes(p->array->type));
+    const uint64_t length = u64_max(p->longest, 1);
+    p->inner = u64_min(u64_max(p->part.inner, 1), u64_min(grains->inner, limits->results));
+    p->outer = u64_min(u64_max(p->part.outer, 1), u64_min(grains->outer, u64_max(limits->results / p->inner, 1)));
+    p->outer = u64_min(p->outer, u64_max(room / p->inner / u64_min(grains->length, length), 1));
+    if (p->outer * p->inner > room / length) {
+        p->length = whole_grains(length, grains->length, room / (p->outer * p->inner));
+        return;
+    }
+    p->length = length;
+    if (p->inner % grains->inner == 0)
+        p->inner = whole_grains(p->part.inner, grains->inner, u64_min(limits->shard / (p->outer * length), limits->results / p->outer));
+    if (p->inner == p->part.inner && p->outer % grains->outer == 0)
+        p->outer = whole_grains(p->part.outer, grains->outer, u64_min(limits->shard / (p->inner * length), limits->results / p->inner));
+}
+
+uint64_t pieces_position(const struct pieces *p, const struct part *part, uint64_t plane, uint64_t line)
+{
+    return (part->o + plane) * p->array->outer_stride + (part->l + line) * p->array->axis_stride + part->i;
+}
+
+struct runs pieces_runs(const struct pieces *p, const struct part *part)
+{
+    if (part->inner != p->array->axis_stride && part->length > 1)
+        return (struct runs){part->outer, part->length, part->inner};
+    if (part->length * part->inner != p->array->outer_stride && part->outer > 1)
+        return (struct runs){part->outer, 1, part->length * part->inner};
+    return (struct runs){1, 1, part_elements(part)};
+}
+
+/* Elements that are read behind a piece, and copied into it: one of several runs, or a chunk. */
+static uint64_t bounced(const struct pieces *p)
+{
+    const struct part full = {0, p->outer, 0, u64_min(p->length, p->part.length), 0, p->inner};
+    const struct runs runs = pieces_runs(p, &full);
+    if (pieces_are_chunked(p))
+        return p->array->source->granule;
+    return runs.planes * runs.lines == 1 || p->array->memory != NULL ? 0 : runs.elements;
+}
+
+static void place(struct pieces *p, const struct axis_room *room)
+{
+    const size_t bytes = allfold_type_bytes(p->array->type);
+    const uint64_t results = p->outer * p->inner, elements = results * p->length, behind = bounced(p);
+    const bool omits = p->array->omits;
+    p->bounce_at = pages(reader_room(elements, bytes));
+    p->partials_at = p->bounce_at + (behind == 0 ? 0 : pages(reader_room(behind, bytes)));
+    p->more_at = p->partials_at + pages(results * p->stride) + (p->ctx->device->backend->own_memory ? SCRATCH_BYTES : 0);
+    p->there_at = p->more_at + pages(results * room->result) + pages(elements * room->element) + pages(room->fixed);
+    p->chunk_there_at = p->there_at + (omits ? pages(elements) : 0);
+    p->counts_at = p->chunk_there_at + (omits ? pages(behind) : 0);
+    p->row_at = p->counts_at + (omits ? pages(results * sizeof(uint64_t)) : 0);
+    p->queue_bytes = p->row_at + (omits ? pages(reader_room(p->length, bytes)) : 0);
+}
+
+/* Pieces of a shard: so many that together they are as long as shards are. Of some columns more, if there are many: all their partials are
+   combined for each shard. */
+static uint64_t shard_of(const struct pieces *p)
+{
+    const uint64_t elements = p->outer * p->length * p->inner, shard = p->ctx->device->shard_bytes / allfold_type_bytes(p->array->type);
+    const uint64_t usual = u64_max(1, shard / u64_max(elements, 1));
+    if (p->segments == 1)
+        return p->stripes == 1 ? usual : 1;
+    return p->outer * p->inner == 1 ? usual : u64_max(usual, u64_min(COLUMNS_PIECES, p->units * p->segments / COLUMNS_SHARDS));
+}
+
+/* The cut of the part. */
+static void cut_part(struct pieces *p, const struct grains *grains, const struct axis_room *room)
+{
+    const struct device *const device = p->ctx->device;
+    p->stride = partial_stride(p->monoid, p->array->type);
+    const bool chunked = pieces_are_chunked(p);
+    const struct limits limits = {u64_max(device->window_bytes / room->widest, 1), u64_max(device->shard_bytes / room->widest, 1),
+                                  u64_max((chunked ? CHUNKED_BYTES : PARTIALS_BYTES) / p->stride, 1)};
+    if (chunked)
+        size_chunked_pieces(p, grains, &limits);
+    else
+        size_pieces(p, &limits);
+    place(p, room);
+    p->stripes = u64_max(1, divide_up(p->part.inner, p->inner));
+    p->units = p->part.inner == 0 ? 0 : divide_up(p->part.outer, p->outer) * p->stripes;
+    p->segments = u64_max(1, divide_up(p->part.length, p->length));
+    p->shard = shard_of(p);
+}
+
+void pieces_cut(struct pieces *p, struct axis_array *array, const struct axis_room *room)
+{
+    const struct grains grains = grains_of(array);
+    p->array = array;
+    array->axis_stride = array->inner;
+    array->outer_stride = array->length * array->inner;
+    array->cut = choose_cut(array, &grains, (uint64_t)p->ctx->comm.size);
+    take_part(p, &grains);
+    cut_part(p, &grains, room);
+}
+
+void pieces_cut_part(struct pieces *p, const struct axis_room *room) { cut_part(p, &(struct grains){1, 1, 1}, room); }
+
+/* ---- flat arrays */
+
+uint64_t pieces_elements(const struct source *source, allfold_type type, size_t bytes)
+{
+    return u64_max(bytes / allfold_type_bytes(type) / source->granule, 1) * source->granule;
+}
+
+/* Bytes of a queue's buffers. Sizes are powers of two, up to what any type's usual pieces need: so the queues of one call mostly serve the
+   next. */
+static size_t usual_bytes(const struct pieces *p, uint64_t needed)
+{
+    const uint64_t usual = reader_room(p->ctx->device->window_bytes, 1);
+    uint64_t bytes = 1 << 16;
+    while (bytes < needed)
+        bytes *= 2;
+    return pages(u64_max(u64_min(bytes, usual), needed));
+}
+
+void pieces_cut_row(struct pieces *p, struct range range, size_t window, size_t y_bytes)
+{
+    const allfold_type type = p->array->type;
+    const struct source *const source = p->array->source;
+    const size_t bytes = allfold_type_bytes(type);
+    const uint64_t all = divide_up(range.count, source->granule) * source->granule;
+    const uint64_t shard = pieces_elements(source, type, p->ctx->device->shard_bytes);
+    p->flat = true;
+    p->stride = partial_stride(p->monoid, type);
+    p->part = (struct part){0, 1, range.first, range.count, 0, 1};
+    p->outer = p->inner = p->stripes = p->units = 1;
+    p->length = u64_max(u64_min(pieces_elements(source, type, window), all), 1);
+    p->segments = divide_up(range.count, p->length);
+    p->shard = u64_max(shard / p->length, 1);
+    p->more_at = p->second_at = pages(reader_room(p->length, bytes));
+    p->queue_bytes = p->queue != NULL ? 0 : usual_bytes(p, p->more_at + (p->second != NULL ? p->second_at : 0) + p->length * y_bytes);
+}
+
+/* ---- places */
+
+struct team pieces_team(const struct pieces *p, struct range units, const struct team_work *work, void *user)
+{
+    const bool single = p->segments == 1;
+    struct team team = {.ctx = p->ctx, .pieces = p, .source = p->array->source, .second = p->second, .work = work, .user = user,
+                        .before = units.first * p->segments, .run = single ? units.count : p->segments, .runs = single ? 1 : units.count,
+                        .shard = p->shard, .queue_bytes = p->queue_bytes, .queue = p->queue,
+                        .follows = p->follows, .stream = p->stream};
+    team.end = team_shards(&team, team.runs);
+    return team;
+}
+
+struct part pieces_at(const struct pieces *p, uint64_t number)
+{
+    const uint64_t unit = number / p->segments, l = number % p->segments * p->length;
+    const uint64_t o = unit / p->stripes * p->outer, i = unit % p->stripes * p->inner;
+    return (struct part){p->part.o + o, u64_min(p->outer, p->part.outer - o), p->part.l + l, u64_min(p->length, p->part.length - l),
+                         p->part.i + i, u64_min(p->inner, p->part.inner - i)};
+}
+
+uint64_t pieces_first_result(const struct pieces *p, uint64_t unit)
+{
+    const uint64_t o = u64_min(unit / p->stripes * p->outer, p->part.outer), outer = u64_min(p->outer, p->part.outer - o);
+    return o * p->part.inner + outer * (unit % p->stripes) * p->inner;
+}
+
+uint64_t pieces_place(const struct pieces *p, uint64_t result, uint64_t *run)
+{
+    const uint64_t planes = result / (p->outer * p->part.inner) * p->outer, outer = u64_min(p->outer, p->part.outer - planes);
+    const uint64_t rest = result - planes * p->part.inner, stripe = rest / (outer * p->inner), at = rest - stripe * outer * p->inner;
+    const uint64_t width = u64_min(p->inner, p->part.inner - stripe * p->inner);
+    *run = width == p->array->inner ? UINT64_MAX : width - at % width;
+    return (p->part.o + planes + at / width) * p->array->inner + p->part.i + stripe * p->inner + at % width;
+}

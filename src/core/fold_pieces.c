@@ -1,0 +1,370 @@
+/* Folds a rank's part piece by piece: see pieces.h. Partials of pieces with whole rows are finished where they are found. Others are combined
+   in order, first those of a shard by its worker, then the shards' in the partials of a batch. A flat array is a batch of one row. */
+#include "core/pieces.h"
+
+#include "comm/vectors.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BATCH_BYTES = 64 << 20 }; /* of a batch's partials */
+
+/* ---- a piece */
+
+/* Whether the folds' indices count the elements that were read, and become those of the array afterwards: its order is not the source's, or
+   elements are left out. */
+static bool maps_indices(const struct pieces *p, const struct lane *lane)
+{
+    return monoid_facts[p->monoid].indexed && (lane->kept != NULL || (p->flat && pieces_are_chunked(p)));
+}
+
+static void map_indices(const struct pieces *p, const struct lane *lane, struct partial *partial)
+{
+    struct source *const source = p->array->source;
+    uint64_t *indices[MONOID_INDICES_MAX], run;
+    const int count = monoid_indices(p->monoid, p->array->type, partial, indices);
+    for (int i = 0; i < count; i++) {
+        if (*indices[i] == ALLFOLD_NO_INDEX)
+            continue;
+        const uint64_t position = lane->part.l + (lane->kept != NULL ? encoding_select(lane->kept, *indices[i]) : *indices[i]);
+        *indices[i] = source->index != NULL ? source->index(source, position, &run) : position - p->origin;
+    }
+}
+
+allfold_status piece_fold(const struct pieces *p, struct lane *lane, struct error *error)
+{
+    const struct part *const part = &lane->part;
+    const struct backend *const backend = lane->queue->device->backend;
+    const uint64_t first = maps_indices(p, lane) ? 0 : part->l - p->origin;
+    phase_enter(p->ctx->comm.progress, PHASE_FOLD);
+    if (part_results(part) == 1 && !p->array->in_place) {
+        const struct work work = {p->monoid, p->array->type, lane->x, lane->count, first, lane->y};
+        lane->found = lane->queue->partial;
+        return backend->fold(lane->queue, &work, error);
+    }
+    const struct axis_work work = {.monoid = p->monoid, .type = p->array->type, .x = lane->x, .box = lane->box, .first = first,
+                                   .partials = lane_device(lane, p->partials_at), .bytes = p->more_at - p->partials_at};
+    lane->found = lane_host(lane, p->partials_at);
+    if (backend->fold_axis(lane->queue, &work, error) != ALLFOLD_OK)
+        return error->status;
+    return backend->download(lane->queue, work.partials, part_results(part) * p->stride, lane_host(lane, p->partials_at), error);
+}
+
+allfold_status piece_partials(const struct pieces *p, struct lane *lane, struct error *error)
+{
+    unsigned char *const found = (unsigned char *)(uintptr_t)lane->found;
+    phase_enter(p->ctx->comm.progress, PHASE_FOLD);
+    if (lane->queue->device->backend->wait(lane->queue, error) != ALLFOLD_OK || missing_mend(p, lane, found, error) != ALLFOLD_OK)
+        return error->status;
+    if (maps_indices(p, lane))
+        map_indices(p, lane, (struct partial *)(void *)found);
+    return ALLFOLD_OK;
+}
+
+/* ---- pieces with whole rows */
+
+static allfold_status take_rows(struct team *team, uint64_t shard, struct error *error)
+{
+    struct resumable *const progress = team->pieces->array->progress;
+    progress->done = u64_min((shard + 1) * team->shard, team->run);
+    return progress_is_due(progress) ? progress_save(team->ctx, progress, error) : ALLFOLD_OK;
+}
+
+static uint64_t part_bytes(const struct pieces *p, uint64_t units)
+{
+    return pieces_first_result(p, units) * p->part.length * allfold_type_bytes(p->array->type);
+}
+
+allfold_status pieces_run_rows(struct pieces *p, const struct team_work *work, void *user, struct error *error)
+{
+    struct resumable *const progress = p->array->progress;
+    const struct team_work kept = {work->start, work->finish, progress != NULL ? take_rows : NULL};
+    struct team team = pieces_team(p, (struct range){0, p->units}, &kept, user);
+    if (progress != NULL) {
+        if (progress->done > p->units || progress->state_bytes > 0)
+            return progress_refuse(error);
+        team.next = progress->done == p->units ? team.end : progress->done / p->shard;
+        progress_tell(p->ctx, part_bytes(p, progress->done));
+    }
+    if (team_run(&team, error) == ALLFOLD_OK && progress != NULL)
+        progress_save(p->ctx, progress, error);
+    return progress_check(p->ctx->comm.progress, error);
+}
+
+/* ---- batches */
+
+struct batches {
+    struct pieces *p;
+    struct batch batch;
+    uint64_t most;            /* units of a batch */
+    uint64_t shards;          /* of the batch that are in its partials, in order */
+    unsigned char *partials;  /* of the batch, of this rank's part; behind them, if elements are left out, the counts */
+    uint64_t *counts;
+    unsigned char *exchanged; /* what this rank gets of all */
+    uint64_t *exchanged_counts;
+    struct range *shares;
+};
+
+/* Some results, of which counts is NULL if no elements are left out. */
+struct results {
+    unsigned char *partials;
+    uint64_t *counts;
+};
+
+/* Those of a batch, from result `first` of the part on. */
+static struct results of_batch(const struct batches *f, uint64_t first)
+{
+    const uint64_t at = first - f->batch.results.first;
+    return (struct results){f->partials + at * f->p->stride, f->counts != NULL ? f->counts + at : NULL};
+}
+
+static struct results of_shard(const struct team *team, uint64_t shard)
+{
+    const struct pieces *const p = team->pieces;
+    unsigned char *const result = team_result(team, shard);
+    return (struct results){result, p->array->omits ? (uint64_t *)(void *)(result + p->outer * p->inner * p->stride) : NULL};
+}
+
+/* Appends `from` to results of the same rows, or begins them. */
+static void append(const struct pieces *p, const struct results *to, const struct results *from, uint64_t count, bool begins)
+{
+    if (begins)
+        memcpy(to->partials, from->partials, count * p->stride);
+    for (uint64_t r = 0; !begins && r < count; r++)
+        monoid_combine(p->monoid, p->array->type, (struct partial *)(to->partials + r * p->stride),
+                       (const struct partial *)(from->partials + r * p->stride));
+    for (uint64_t r = 0; to->counts != NULL && r < count; r++)
+        to->counts[r] = (begins ? 0 : to->counts[r]) + from->counts[r];
+}
+
+static allfold_status start_piece(struct worker *worker, struct lane *lane, struct error *error)
+{
+    const struct pieces *const p = worker->team->pieces;
+    return piece_load(p, worker, lane, error) == ALLFOLD_OK ? piece_fold(p, lane, error) : error->status;
+}
+
+/* A unit that is one piece goes to its place at once. */
+static allfold_status finish_piece(struct worker *worker, struct lane *lane, struct error *error)
+{
+    const struct team *const team = worker->team;
+    const struct pieces *const p = team->pieces;
+    const bool single = p->segments == 1;
+    if (piece_partials(p, lane, error) != ALLFOLD_OK)
+        return error->status;
+    const struct results found = {(unsigned char *)(uintptr_t)lane->found, (uint64_t *)(uintptr_t)lane->counts};
+    const struct results to = single ? of_batch(team->user, pieces_first_result(p, lane->number)) : of_shard(team, lane->shard);
+    append(p, &to, &found, part_results(&lane->part), single || lane->first);
+    return ALLFOLD_OK;
+}
+
+/* Units of the batch of which the first `shards` shards have something. */
+static uint64_t units_of(const struct batches *f, const struct team *team, uint64_t shards)
+{
+    const uint64_t each = team_shards(team, 1);
+    return f->p->segments == 1 ? u64_min(shards * team->shard, f->batch.units) : shards / each + (shards % each != 0);
+}
+
+/* Progress within a batch: how many shards, and their results. */
+static size_t state_bytes(const struct batches *f, uint64_t results)
+{
+    return sizeof(uint64_t) + results * (f->p->stride + (f->counts != NULL ? sizeof *f->counts : 0));
+}
+
+static uint64_t results_of(const struct batches *f, const struct team *team, uint64_t shards)
+{
+    return pieces_first_result(f->p, f->batch.unit + units_of(f, team, shards)) - f->batch.results.first;
+}
+
+static allfold_status save(const struct batches *f, const struct team *team, struct error *error)
+{
+    struct resumable *const progress = f->p->array->progress;
+    const uint64_t results = results_of(f, team, f->shards);
+    const size_t bytes = f->shards > 0 ? state_bytes(f, results) : 0;
+    unsigned char *const state = malloc(bytes + 1);
+    if (state == NULL)
+        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for progress of %zu bytes", bytes);
+    if (bytes > 0) {
+        memcpy(state, &f->shards, sizeof f->shards);
+        memcpy(state + sizeof f->shards, f->partials, results * f->p->stride);
+        if (f->counts != NULL)
+            memcpy(state + sizeof f->shards + results * f->p->stride, f->counts, results * sizeof *f->counts);
+    }
+    progress->done = f->batch.unit;
+    progress->state = state;
+    progress->state_bytes = bytes;
+    progress_save(f->p->ctx, progress, error);
+    free(state);
+    progress->state = NULL;
+    return error->status;
+}
+
+/* Begins a batch with what the progress has of it, or with nothing. */
+static allfold_status restore(struct batches *f, const struct team *team, struct error *error)
+{
+    struct resumable *const progress = f->p->array->progress;
+    const unsigned char *const state = progress != NULL ? progress->state : NULL;
+    f->shards = 0;
+    if (state == NULL || progress->state_bytes == 0)
+        return error->status;
+    if (progress->state_bytes >= sizeof f->shards)
+        memcpy(&f->shards, state, sizeof f->shards);
+    const uint64_t results = f->shards <= team->end ? results_of(f, team, f->shards) : 0;
+    if (f->shards == 0 || f->shards > team->end || progress->state_bytes != state_bytes(f, results))
+        return progress_refuse(error);
+    memcpy(f->partials, state + sizeof f->shards, results * f->p->stride);
+    if (f->counts != NULL)
+        memcpy(f->counts, state + sizeof f->shards + results * f->p->stride, results * sizeof *f->counts);
+    free(progress->state);
+    progress->state = NULL;
+    progress->state_bytes = 0;
+    progress_tell(f->p->ctx, team_pieces(team, f->shards) * f->p->outer * f->p->length * f->p->inner * allfold_type_bytes(f->p->array->type));
+    return error->status;
+}
+
+static allfold_status take_shard(struct team *team, uint64_t shard, struct error *error)
+{
+    struct batches *const f = team->user;
+    const struct pieces *const p = f->p;
+    const uint64_t each = team_shards(team, 1), unit = f->batch.unit + shard / each;
+    if (p->segments > 1) {
+        const uint64_t first = pieces_first_result(p, unit);
+        const struct results to = of_batch(f, first), from = of_shard(team, shard);
+        append(p, &to, &from, pieces_first_result(p, unit + 1) - first, shard % each == 0);
+    }
+    f->shards = shard + 1;
+    return p->array->progress != NULL && progress_is_due(p->array->progress) ? save(f, team, error) : ALLFOLD_OK;
+}
+
+/* Folds a batch. A run that is asked to stop saves what it has, which is an error then. */
+static allfold_status fold_batch(struct batches *f, struct error *error)
+{
+    static const struct team_work work = {start_piece, finish_piece, take_shard};
+    struct pieces *const p = f->p;
+    struct batch *const batch = &f->batch;
+    struct team team = pieces_team(p, (struct range){batch->unit, batch->units}, &work, f);
+    const uint64_t first = pieces_first_result(p, batch->unit), count = pieces_first_result(p, batch->unit + batch->units) - first;
+    batch->results = (struct range){first, count};
+    batch->mine = (struct range){0, count};
+    batch->partials = f->partials;
+    batch->counts = f->counts;
+    team.result_bytes = p->segments == 1 ? 0 : p->outer * p->inner * (p->stride + (p->array->omits ? sizeof *f->counts : 0));
+    if (error->status != ALLFOLD_OK || restore(f, &team, error) != ALLFOLD_OK)
+        return error->status;
+    team.next = f->shards;
+    if (team_run(&team, error) != ALLFOLD_OK || f->shards == team.end)
+        return error->status;
+    if (p->array->progress != NULL && save(f, &team, error) != ALLFOLD_OK)
+        return error->status;
+    return progress_check(p->ctx->comm.progress, error);
+}
+
+/* Gives each rank the partials of its share of the batch. Agrees on *error. Collective. */
+static allfold_status exchange(struct batches *f, struct error *error)
+{
+    struct comm *const comm = &f->p->ctx->comm;
+    for (int rank = 0; rank < comm->size; rank++)
+        f->shares[rank] = range_part(f->batch.results.count, (uint64_t)rank, (uint64_t)comm->size);
+    const struct comm_partials partials = {f->p->monoid, f->p->array->type, f->partials, f->shares};
+    f->batch.mine = f->shares[comm->rank];
+    f->batch.partials = f->exchanged;
+    f->batch.counts = f->exchanged_counts;
+    if (comm_combine_partials(comm, &partials, f->exchanged, error) == ALLFOLD_OK && f->counts != NULL)
+        comm_add_counts(comm, f->counts, f->shares, f->exchanged_counts, error);
+    return error->status;
+}
+
+static size_t round_up(uint64_t bytes) { return (size_t)((bytes + 63) / 64 * 64); }
+
+/* Sizes that are the same on all ranks, if they exchange anything, and memory. */
+static allfold_status open_memory(struct batches *f, struct error *error)
+{
+    const struct pieces *const p = f->p;
+    const uint64_t unit = p->outer * p->inner, size = (uint64_t)p->ctx->comm.size;
+    f->most = u64_max(1, u64_min(p->units, BATCH_BYTES / (unit * p->stride)));
+    const uint64_t share = range_part(f->most * unit, 0, size).count;
+    const bool exchanged = pieces_are_exchanged(p), omits = p->array->omits;
+    f->partials = aligned_alloc(64, round_up(f->most * unit * p->stride));
+    f->counts = omits ? malloc(f->most * unit * sizeof *f->counts) : NULL;
+    if (exchanged) {
+        f->batch.shares = f->shares = malloc(size * sizeof *f->shares);
+        f->exchanged = aligned_alloc(64, round_up(size * share * p->stride));
+        f->exchanged_counts = omits ? malloc(u64_max(share, 1) * sizeof *f->exchanged_counts) : NULL;
+    }
+    if (f->partials == NULL || (omits && f->counts == NULL)
+        || (exchanged && (f->shares == NULL || f->exchanged == NULL || (omits && f->exchanged_counts == NULL))))
+        error_set(error, ALLFOLD_NO_MEMORY, "no memory for the partials of %" PRIu64 " rows", f->most * unit);
+    return exchanged ? comm_agree(&p->ctx->comm, error) : error->status;
+}
+
+static void close_memory(struct batches *f)
+{
+    free(f->partials);
+    free(f->counts);
+    free(f->exchanged);
+    free(f->exchanged_counts);
+    free(f->shares);
+}
+
+/* The unit from which this rank goes on. A rank that has not saved that others went on from a batch has finished it as they have: see
+   end_batch. */
+static uint64_t first_unit(const struct batches *f)
+{
+    struct resumable *const progress = f->p->array->progress;
+    if (progress == NULL)
+        return 0;
+    if (pieces_are_exchanged(f->p) && progress->furthest > progress->done) {
+        free(progress->state);
+        progress->state = NULL;
+        progress->state_bytes = 0;
+        progress->done = progress->furthest;
+    }
+    progress_tell(f->p->ctx, part_bytes(f->p, u64_min(progress->done, f->p->units)));
+    return progress->done;
+}
+
+/* If ranks have parts of the same rows, all make their results durable before any saves that it has gone on. */
+static void end_batch(struct batches *f, struct error *error)
+{
+    struct allfold_context *const ctx = f->p->ctx;
+    struct resumable *const progress = f->p->array->progress;
+    f->batch.unit += f->batch.units;
+    if (progress == NULL)
+        return;
+    progress->done = f->batch.unit;
+    progress->state_bytes = 0;
+    if (pieces_are_exchanged(f->p) && !error->shared) {
+        progress_sync(ctx, progress, error);
+        comm_agree(&ctx->comm, error);
+    }
+    if (f->batch.unit >= f->p->units && error->status == ALLFOLD_OK)
+        progress_save(ctx, progress, error);
+}
+
+void pieces_fold(struct pieces *p, batch_take *take, void *user, struct error *error)
+{
+    struct batches f = {.p = p};
+    const bool exchanged = pieces_are_exchanged(p);
+    open_memory(&f, error);
+    f.batch.unit = first_unit(&f);
+    while (f.batch.unit < p->units && !error->shared && (exchanged || error->status == ALLFOLD_OK)) {
+        f.batch.units = u64_min(f.most, p->units - f.batch.unit);
+        fold_batch(&f, error);
+        if ((exchanged ? exchange(&f, error) : error->status) == ALLFOLD_OK)
+            take(user, &f.batch, error);
+        end_batch(&f, error);
+    }
+    close_memory(&f);
+}
+
+allfold_status pieces_fold_row(struct pieces *p, struct partial *partial, uint64_t *count, struct error *error)
+{
+    struct batches f = {.p = p, .batch = {.units = 1}};
+    *count = 0;
+    if (open_memory(&f, error) == ALLFOLD_OK && fold_batch(&f, error) == ALLFOLD_OK) {
+        memcpy(partial, f.partials, monoid_bytes(p->monoid, p->array->type));
+        *count = f.counts[0];
+    }
+    close_memory(&f);
+    return error->status;
+}

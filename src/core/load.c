@@ -1,0 +1,233 @@
+/* Brings the elements of a piece to the device, and results to a sink: see pieces.h. */
+#include "core/pieces.h"
+
+#include <string.h>
+
+/* ---- reading */
+
+/* Says which elements are missing, if they must not be. */
+static allfold_status refuse_missing(const struct pieces *p, struct error *error)
+{
+    if (source_check(p->array->source, error) == ALLFOLD_OK)
+        error_set(error, ALLFOLD_NO_VALUE, "elements of the array are missing: all are needed here");
+    return error->status;
+}
+
+/* Reads a run, whose first element is number `at` of the piece. Returns where it lies in host memory; NULL after an error. */
+static const void *read_run(const struct pieces *p, struct reader *reader, struct lane *lane, const struct read_request *request,
+                            uint64_t at, struct error *error)
+{
+    struct piece piece = {.count = request->range.count};
+    if (reader->read(reader, request, &piece, error) != ALLFOLD_OK)
+        return NULL;
+    if (piece.count == request->range.count)
+        return piece.elements;
+    if (!p->array->omits) {
+        refuse_missing(p, error);
+        return NULL;
+    }
+    if (piece_closes_gaps(p, &lane->part)) {
+        lane->count = piece.count;
+        lane->kept = piece.kept;
+    } else {
+        lane->holes = true;
+        missing_spread(p, &piece, request->range.count, (unsigned char *)lane_host(lane, p->there_at + at));
+    }
+    return piece.elements;
+}
+
+/* Elements that this worker takes next, if they follow those of the piece. */
+static uint64_t ahead_of(const struct pieces *p, const struct lane *lane)
+{
+    const uint64_t end = p->part.l + p->part.length - lane->part.l - lane->part.length, full = p->outer * p->length * p->inner;
+    if (p->stripes > 1)
+        return 0;
+    return p->segments > 1 ? u64_min(lane->ahead * p->length, end) * p->inner : lane->ahead * full;
+}
+
+/* Where the first element of the part lies in the caller's memory. */
+static const char *memory_at(const struct pieces *p, const struct part *part)
+{
+    return (const char *)p->array->memory + pieces_position(p, part, 0, 0) * allfold_type_bytes(p->array->type);
+}
+
+/* Copies them together, if they are several runs. Returns where they lie in host memory. */
+static const void *gather_runs(const struct pieces *p, const struct lane *lane)
+{
+    const struct runs runs = pieces_runs(p, &lane->part);
+    const size_t bytes = allfold_type_bytes(p->array->type), run_bytes = runs.elements * bytes;
+    char *const all = lane->queue->staging;
+    if (runs.planes * runs.lines == 1)
+        return memory_at(p, &lane->part);
+    for (uint64_t run = 0; run < runs.planes * runs.lines; run++)
+        memcpy(all + run * run_bytes,
+               (const char *)p->array->memory + pieces_position(p, &lane->part, run / runs.lines, run % runs.lines) * bytes, run_bytes);
+    return all;
+}
+
+/* Reads all runs of the piece. Returns where it lies, dense, in host memory; NULL after an error. */
+static const void *read_runs(const struct pieces *p, struct worker *worker, struct lane *lane, struct error *error)
+{
+    const struct runs runs = pieces_runs(p, &lane->part);
+    const size_t bytes = allfold_type_bytes(p->array->type) * runs.elements;
+    char *const all = lane->queue->staging;
+    if (pieces_are_chunked(p) && !p->flat)
+        return chunks_read(p, worker, lane, error) == ALLFOLD_OK ? all : NULL;
+    struct read_request request = {{pieces_position(p, &lane->part, 0, 0), runs.elements}, ahead_of(p, lane), all};
+    if (runs.planes * runs.lines == 1)
+        return read_run(p, worker->reader, lane, &request, 0, error);
+    request.ahead = 0;
+    request.buffer = all + p->bounce_at;
+    for (uint64_t run = 0; run < runs.planes * runs.lines; run++) {
+        request.range.first = pieces_position(p, &lane->part, run / runs.lines, run % runs.lines);
+        const void *const found = read_run(p, worker->reader, lane, &request, run * runs.elements, error);
+        if (found == NULL)
+            return NULL;
+        memcpy(all + run * bytes, found, bytes);
+    }
+    return all;
+}
+
+/* Whether the elements lie in the caller's memory, at `from`, from which the device copies quickly. */
+static bool is_pinned(struct device *device, const char *from, size_t bytes, struct error *error)
+{
+    enum place first = PLACE_HOST, last = PLACE_HOST;
+    return device->backend->locate(device, from, &first, error) == ALLFOLD_OK && first == PLACE_PINNED
+           && device->backend->locate(device, from + bytes - 1, &last, error) == ALLFOLD_OK && last == PLACE_PINNED;
+}
+
+static void begin(const struct pieces *p, struct lane *lane)
+{
+    lane->part = pieces_at(p, lane->number);
+    lane->count = part_elements(&lane->part);
+    lane->counts = p->array->omits && piece_closes_gaps(p, &lane->part) ? &lane->count : NULL;
+    missing_begin(p, lane);
+}
+
+static allfold_status read_piece(const struct pieces *p, struct worker *worker, struct lane *lane, struct error *error)
+{
+    phase_enter(p->ctx->comm.progress, PHASE_READ);
+    if (lane->count > 0)
+        lane->host = p->array->memory != NULL ? gather_runs(p, lane) : read_runs(p, worker, lane, error);
+    missing_count(p, lane);
+    return error->status;
+}
+
+allfold_status piece_read(const struct pieces *p, struct worker *worker, struct lane *lane, struct error *error)
+{
+    begin(p, lane);
+    return read_piece(p, worker, lane, error);
+}
+
+/* ---- to the device */
+
+/* An operand's elements in host memory, and the part of the queue's buffers through which they go. */
+struct operand {
+    bool in_memory; /* of the caller's, which may be pinned */
+    const char *host;
+    size_t at;
+    void *to; /* in device memory */
+};
+
+/* Starts their copy, if the device has memory of its own. */
+static allfold_status upload(const struct pieces *p, struct lane *lane, const struct operand *operand, const void **x, struct error *error)
+{
+    struct queue *const queue = lane->queue;
+    struct device *const device = queue->device;
+    const size_t bytes = (size_t)lane->count * allfold_type_bytes(p->array->type);
+    const char *from = operand->host;
+    *x = device->backend->own_memory ? operand->to : from;
+    if (!device->backend->own_memory || bytes == 0)
+        return ALLFOLD_OK;
+    phase_enter(p->ctx->comm.progress, PHASE_UPLOAD);
+    const bool staged = from >= (char *)queue->staging && from < (char *)queue->staging + queue->bytes;
+    const bool pinned = !staged && operand->in_memory && is_pinned(device, from, bytes, error);
+    if (!staged && !pinned)
+        from = memcpy(lane_host(lane, operand->at), from, bytes);
+    return error->status != ALLFOLD_OK ? error->status : device->backend->upload(queue, from, operand->to, bytes, error);
+}
+
+/* The second operand, through its own part of the queue's buffers. */
+static allfold_status load_second(const struct pieces *p, struct worker *worker, struct lane *lane, struct error *error)
+{
+    const struct read_request request = {{lane->part.l, lane->part.length}, ahead_of(p, lane), lane_host(lane, p->second_at)};
+    struct piece piece = {.count = request.range.count};
+    phase_enter(p->ctx->comm.progress, PHASE_READ);
+    if (worker->second->read(worker->second, &request, &piece, error) != ALLFOLD_OK)
+        return error->status;
+    const struct operand operand = {p->second->memory != NULL, piece.elements, p->second_at, lane_device(lane, p->second_at)};
+    return upload(p, lane, &operand, &lane->y, error);
+}
+
+/* Where the elements are, or are to be kept, on the device: those of the row from `place` on. NULL: nowhere. */
+static char *placed(const struct pieces *p, const struct device_data *data, const struct lane *lane, uint64_t elements)
+{
+    const uint64_t place = lane->part.l - p->part.l;
+    return data != NULL && place + lane->part.length <= elements ? data->memory + place * allfold_type_bytes(p->array->type) : NULL;
+}
+
+/* The first operand. */
+static allfold_status load_first(const struct pieces *p, struct worker *worker, struct lane *lane, struct error *error)
+{
+    struct allfold_context *const ctx = p->ctx;
+    const struct source *const source = p->array->source;
+    const struct draw *const draw = source != NULL ? source->draw : NULL;
+    char *const keep = p->x != NULL ? placed(p, p->x, lane, p->x->capacity) : NULL;
+    const struct operand operand = {source == NULL || source->memory != NULL, NULL, 0, keep != NULL ? keep : p->made != NULL ? p->made : lane->queue->buffer};
+    if (p->flat && draw != NULL && ctx->device->backend->generate != NULL) {
+        phase_enter(ctx->comm.progress, PHASE_READ);
+        lane->x = operand.to;
+        return ctx->device->backend->generate(lane->queue, draw, (struct range){lane->part.l, lane->part.length}, operand.to, error);
+    }
+    if (read_piece(p, worker, lane, error) != ALLFOLD_OK)
+        return error->status;
+    return upload(p, lane, &(struct operand){operand.in_memory, lane->host, 0, operand.to}, &lane->x, error);
+}
+
+allfold_status piece_load(const struct pieces *p, struct worker *worker, struct lane *lane, struct error *error)
+{
+    const struct part *const part = &lane->part;
+    begin(p, lane);
+    lane->box = (struct box){part->outer, part->length, part->inner, part->length * part->inner, part->inner};
+    if (p->array->in_place) {
+        lane->box.outer_stride = p->array->outer_stride;
+        lane->box.axis_stride = p->array->axis_stride;
+        lane->x = memory_at(p, part);
+        return ALLFOLD_OK;
+    }
+    lane->x = p->x != NULL ? placed(p, p->x, lane, p->x->elements) : NULL;
+    lane->y = p->y != NULL ? placed(p, p->y, lane, p->y->elements) : NULL;
+    if (lane->x == NULL && load_first(p, worker, lane, error) != ALLFOLD_OK)
+        return error->status;
+    if (p->second != NULL && lane->y == NULL && load_second(p, worker, lane, error) != ALLFOLD_OK)
+        return error->status;
+    atomic_fetch_add(&p->ctx->comm.progress->done, part_elements(part) * allfold_type_bytes(p->array->type));
+    return ALLFOLD_OK;
+}
+
+/* ---- results */
+
+/* Writes the results of a flat array to where their elements lie. */
+static allfold_status store_flat(const struct pieces *p, const struct lane *lane, struct sink *sink, const char *y, struct error *error)
+{
+    struct source *const source = p->array->source;
+    for (uint64_t done = 0, run; done < lane->count && error->status == ALLFOLD_OK; done += run) {
+        const uint64_t index = source->index(source, lane->part.l + done, &run);
+        run = u64_min(run, lane->count - done);
+        sink->write(sink, index, run, y + done * allfold_type_bytes(sink->type), error);
+    }
+    return error->status;
+}
+
+allfold_status piece_store(const struct pieces *p, const struct lane *lane, struct sink *sink, const void *y, struct error *error)
+{
+    const struct runs runs = pieces_runs(p, &lane->part);
+    const size_t bytes = allfold_type_bytes(sink->type) * runs.elements;
+    phase_enter(p->ctx->comm.progress, PHASE_WRITE);
+    if (p->flat && pieces_are_chunked(p))
+        return store_flat(p, lane, sink, y, error);
+    for (uint64_t run = 0; run < runs.planes * runs.lines && error->status == ALLFOLD_OK; run++)
+        sink->write(sink, pieces_position(p, &lane->part, run / runs.lines, run % runs.lines), runs.elements, (const char *)y + run * bytes,
+                    error);
+    return error->status;
+}

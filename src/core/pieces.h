@@ -1,0 +1,216 @@
+/* A rank's part of an array, cut into pieces that a team brings to the device, folds and normalises. A flat array is one row. cut.c cuts;
+   load.c, chunks.c and missing.c bring elements to the device; fold_pieces.c folds. The calls are reduce.c and softmax.c, of arrays of
+   sources along an axis reduce_axis_source.c and softmax_axis_source.c. */
+#pragma once
+
+#include "core/resumable.h"
+#include "core/team.h"
+#include "fold/axis.h"
+#include "fold/rows.h"
+
+/* The whole array, the same on all ranks: its elements in row-major order are those of the source. Or this rank's part of one, in memory. */
+struct axis_array {
+    struct source *source; /* NULL on a rank that failed before; *error then says why */
+    const void *memory;    /* not NULL: in place of a source; element (o, l, i) is number o * outer_stride + l * axis_stride + i */
+    uint64_t outer_stride, axis_stride;
+    bool in_place;         /* of memory: the device uses it where it lies */
+    allfold_type type;
+    uint64_t outer, length, inner;
+    allfold_cut cut;       /* set by the call: what the ranks share out */
+    struct rows_shape shape; /* for messages, and sources in chunks */
+    bool omits;              /* missing elements are left out; else they are an error */
+    struct resumable *progress; /* NULL: none is kept, on all ranks */
+};
+
+/* Where one of a fold's results goes: values of rows_type, and indices (int64). Either may be NULL. Result (o, i) has place
+   o * inner + i. */
+struct axis_sinks {
+    struct sink *values, *indices;
+};
+
+/* Folds the array along its length. sinks: allfold_result_count of them. On success all results are written, each by one rank.
+   Collective. */
+allfold_status core_reduce_stream(struct allfold_context *ctx, const struct fold_call *call, struct axis_array *array,
+                                  const struct axis_sinks *sinks, struct error *error);
+
+/* Writes softmax (or its logarithm) along the length to sink, in the sink's type, element i to place i; sink is NULL on a rank that
+   failed before. Elements are read once if a piece has room for whole rows, else twice. Collective. */
+allfold_status core_softmax_stream(struct allfold_context *ctx, bool logarithm, struct axis_array *array, struct sink *sink,
+                                   struct error *error);
+
+/* ---- what they share */
+
+/* Elements, or the first of them, in memory that the device uses in place. */
+struct device_data {
+    char *memory;      /* NULL: nowhere */
+    uint64_t elements; /* how many of the part's first elements are there */
+    uint64_t capacity; /* for how many there is room: elements that a fold reads are kept there */
+    bool owned;        /* allocated here: device_data_release frees it */
+};
+
+/* A rank's part, and how it is cut: into units (planes, or some columns of one) and these, if they do not fit a piece, into
+   segments. A piece is a unit, or a segment of one. All follows from shape, types and the size of shards alone. */
+struct pieces {
+    struct allfold_context *ctx;
+    const struct axis_array *array;
+    enum monoid monoid;
+    size_t stride;          /* of partials */
+    struct part part;
+    uint64_t longest;       /* of the lengths of the ranks' parts */
+    uint64_t outer, length, inner;  /* of a piece, at most */
+    uint64_t stripes, units, segments;
+    uint64_t shard;         /* pieces of a shard */
+    uint64_t origin;        /* the index along the axis from which the folds' indices count */
+    size_t bounce_at, partials_at, more_at, queue_bytes; /* places in a queue's buffers, behind a piece's elements */
+    /* the same, if the array omits and pieces have more rows than one: bytes that say which elements of the piece are there, and which of
+       a chunk; counts of each result; the elements of one row */
+    size_t there_at, chunk_there_at, counts_at, row_at;
+    /* a flat array, in the order of its source's positions */
+    bool flat;
+    struct source *second;  /* operand: NULL, or of the same type and range, without elements left out */
+    size_t second_at;       /* its place in a queue's buffers */
+    const struct device_data *x, *y; /* what lies in device memory of the operands; NULL: nothing */
+    bool follows;           /* the device uses memory of the caller's in place, after the work in this stream of the caller's: see allfold_call */
+    void *stream;
+    struct queue *queue;    /* not NULL: the only one, for elements that the device makes itself, in long pieces; */
+    char *made;             /* and device memory for those of a piece, if nothing keeps them */
+};
+
+/* What the cut depends on besides the array. */
+struct axis_room {
+    size_t widest;          /* bytes of an element of input or output, whichever is longer */
+    size_t result, element; /* bytes that the caller needs at more_at for each result and each element of a piece, */
+    size_t fixed;           /* and beside these */
+};
+
+/* Chooses what the ranks share out, and the cut. Sets all but ctx, array and monoid. */
+void pieces_cut(struct pieces *p, struct axis_array *array, const struct axis_room *room);
+
+/* Only the cut, of a part in memory, of which the longest of a rank is known. */
+void pieces_cut_part(struct pieces *p, const struct axis_room *room);
+
+/* Of a flat array: this rank's part of it. x, y and second are set. window: bytes of a piece's elements, at most. y_bytes: of an element
+   of an output, which lies at more_at; 0: there is none. */
+void pieces_cut_row(struct pieces *p, struct range range, size_t window, size_t y_bytes);
+
+/* Elements of so many bytes, in whole granules of the source, at least one. */
+uint64_t pieces_elements(const struct source *source, allfold_type type, size_t bytes);
+
+/* A team for the pieces of some units. */
+struct team pieces_team(const struct pieces *p, struct range units, const struct team_work *work, void *user);
+
+struct part pieces_at(const struct pieces *p, uint64_t number);
+static inline uint64_t part_results(const struct part *part) { return part->outer * part->inner; }
+static inline uint64_t part_elements(const struct part *part) { return part->outer * part->length * part->inner; }
+
+/* Results of the part are counted unit by unit, inside of a unit row-major. The number of a unit's first result; for units: of all. */
+uint64_t pieces_first_result(const struct pieces *p, uint64_t unit);
+/* The place of a result among those of the array, and how many results from there on have places that follow. */
+uint64_t pieces_place(const struct pieces *p, uint64_t result, uint64_t *run);
+/* Whether the source has an order of its own. */
+static inline bool pieces_are_chunked(const struct pieces *p) { return p->array->source != NULL && p->array->source->index != NULL; }
+/* Whether the ranks have parts of the same rows, and exchange partials. */
+static inline bool pieces_are_exchanged(const struct pieces *p)
+{
+    return !p->flat && p->array->cut == ALLFOLD_CUT_AXIS && p->ctx->comm.size > 1;
+}
+/* Whether pieces have all elements along the axis of the whole array: on all ranks, or on none if they exchange partials. */
+static inline bool pieces_are_whole(const struct pieces *p) { return !p->flat && p->segments == 1 && !pieces_are_exchanged(p); }
+
+/* The runs of elements of a piece in the array: so many lines of each of some planes. */
+struct runs {
+    uint64_t planes, lines, elements;
+};
+struct runs pieces_runs(const struct pieces *p, const struct part *part);
+/* The place in the array of the first element of one of these lines. */
+uint64_t pieces_position(const struct pieces *p, const struct part *part, uint64_t plane, uint64_t line);
+
+/* Whether elements that are left out leave no gaps: of a flat array, and of a row that is one run. */
+static inline bool piece_closes_gaps(const struct pieces *p, const struct part *part)
+{
+    return p->flat || (part->outer * part->inner == 1 && p->array->inner == 1 && !pieces_are_chunked(p));
+}
+
+/* ---- load.c: called by workers */
+
+/* Brings the elements of the lane's piece to the device, or starts that: sets lane->part and what follows it. */
+allfold_status piece_load(const struct pieces *p, struct worker *worker, struct lane *lane, struct error *error);
+/* Reads them into host memory. */
+allfold_status piece_read(const struct pieces *p, struct worker *worker, struct lane *lane, struct error *error);
+/* Writes the piece's results, dense elements in host memory. */
+allfold_status piece_store(const struct pieces *p, const struct lane *lane, struct sink *sink, const void *y, struct error *error);
+/* Where in host memory the lane finds what the device has at a place of the queue's buffer, after download. */
+static inline void *lane_host(const struct lane *lane, size_t at) { return (char *)lane->queue->staging + at; }
+static inline void *lane_device(const struct lane *lane, size_t at) { return (char *)lane->queue->buffer + at; }
+
+/* ---- chunks.c: sources in chunks */
+
+/* In so many indices of dimensions [first, end), and multiples of it, no chunk is cut, as a rule. */
+uint64_t chunks_grain(const struct source *source, uint32_t first, uint32_t end);
+/* Reads the piece into the queue's staging buffer, dense. */
+allfold_status chunks_read(const struct pieces *p, struct worker *worker, struct lane *lane, struct error *error);
+
+/* ---- missing.c: of pieces of several rows of an array that omits */
+
+/* Before a piece is read; and behind it, when the lane says whether it has holes. */
+void missing_begin(const struct pieces *p, struct lane *lane);
+void missing_count(const struct pieces *p, struct lane *lane);
+/* Brings elements, read into a buffer, to their places among n, and sets a byte for each. */
+void missing_spread(const struct pieces *p, const struct piece *piece, uint64_t n, unsigned char *there);
+/* Folds rows again that the device cannot fold with holes, and replaces their partials. Waits. */
+allfold_status missing_mend(const struct pieces *p, struct lane *lane, unsigned char *partials, struct error *error);
+
+/* ---- fold_pieces.c */
+
+/* Results of the part, whose partials are complete. */
+struct batch {
+    uint64_t unit, units;       /* whose results they are */
+    struct range results;       /* of the part */
+    struct range mine;          /* those of them that this rank finishes: all, or a share, counted from the batch's first */
+    const struct range *shares; /* of each rank; NULL: each rank has results of its own */
+    unsigned char *partials;    /* of mine */
+    uint64_t *counts;           /* the same, as a lane's */
+};
+/* Called for each batch in order: if the ranks have parts of the same rows, by all of them, and it is collective. */
+typedef void batch_take(void *user, const struct batch *batch, struct error *error);
+
+/* Starts the fold of the lane's piece: one row leaves *queue->partial, several leave partials at partials_at. lane->found is where they are
+   after wait, and piece_partials. */
+allfold_status piece_fold(const struct pieces *p, struct lane *lane, struct error *error);
+/* Waits for them, and mends what missing elements need. */
+allfold_status piece_partials(const struct pieces *p, struct lane *lane, struct error *error);
+
+/* Folds the part batch by batch, from where its progress begins. Collective if the ranks have parts of the same rows; then an error is
+   agreed upon. */
+void pieces_fold(struct pieces *p, batch_take *take, void *user, struct error *error);
+
+/* Runs a team over pieces with whole rows, from where its progress begins. */
+allfold_status pieces_run_rows(struct pieces *p, const struct team_work *work, void *user, struct error *error);
+
+/* Of a flat array: folds this rank's part into *partial, and sets *count to the elements in it. */
+allfold_status pieces_fold_row(struct pieces *p, struct partial *partial, uint64_t *count, struct error *error);
+
+/* ---- softmax_pieces.c */
+
+struct softmax_output {
+    bool logarithm;
+    struct sink *sink; /* NULL on a rank that failed before */
+    void *y;           /* of memory: NULL, or where the device writes in place, with the strides of x */
+    allfold_type type;
+};
+/* Bytes that softmax needs in a queue for a cut. */
+struct axis_room softmax_room(const struct axis_array *array, const struct softmax_output *output);
+/* Writes softmax of the part: reads elements once if pieces have whole rows, else twice. */
+void pieces_softmax(struct pieces *p, const struct softmax_output *output, struct error *error);
+
+/* ---- progress.c: all local */
+
+/* Loads progress that is kept, if that was not done before; says of which device it is. */
+allfold_status progress_load(struct allfold_context *ctx, struct resumable *progress, struct error *error);
+/* Makes results durable that were written; the same, and then saves what is done of them. */
+allfold_status progress_sync(struct allfold_context *ctx, struct resumable *progress, struct error *error);
+allfold_status progress_save(struct allfold_context *ctx, struct resumable *progress, struct error *error);
+bool progress_is_due(const struct resumable *progress);
+/* Counts bytes of the input that it has. */
+void progress_tell(const struct allfold_context *ctx, uint64_t bytes);
+allfold_status progress_refuse(struct error *error);
