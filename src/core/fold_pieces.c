@@ -76,6 +76,11 @@ static uint64_t part_bytes(const struct pieces *p, uint64_t units)
     return pieces_first_result(p, units) * p->part.length * allfold_type_bytes(p->array->type);
 }
 
+static void tell_units(const struct pieces *p, uint64_t units)
+{
+    progress_tell(p->ctx, &(struct progress_kept){"units", units, p->units, part_bytes(p, units)});
+}
+
 allfold_status pieces_run_rows(struct pieces *p, const struct team_work *work, void *user, struct error *error)
 {
     struct resumable *const progress = p->array->progress;
@@ -85,7 +90,7 @@ allfold_status pieces_run_rows(struct pieces *p, const struct team_work *work, v
         if (progress->done > p->units || progress->state_bytes > 0)
             return progress_refuse(error);
         team.next = progress->done == p->units ? team.end : progress->done / p->shard;
-        progress_tell(p->ctx, part_bytes(p, progress->done));
+        tell_units(p, progress->done);
     }
     if (team_run(&team, error) == ALLFOLD_OK && progress != NULL)
         progress_save(p->ctx, progress, error);
@@ -218,7 +223,8 @@ static allfold_status restore(struct batches *f, const struct team *team, struct
     free(progress->state);
     progress->state = NULL;
     progress->state_bytes = 0;
-    progress_tell(f->p->ctx, team_pieces(team, f->shards) * f->p->outer * f->p->length * f->p->inner * allfold_type_bytes(f->p->array->type));
+    const uint64_t bytes = team_pieces(team, f->shards) * f->p->outer * f->p->length * f->p->inner * allfold_type_bytes(f->p->array->type);
+    progress_tell(f->p->ctx, &(struct progress_kept){"shards", f->shards, team->end, bytes});
     return error->status;
 }
 
@@ -319,7 +325,7 @@ static uint64_t first_unit(const struct batches *f)
         progress->state_bytes = 0;
         progress->done = progress->furthest;
     }
-    progress_tell(f->p->ctx, part_bytes(f->p, u64_min(progress->done, f->p->units)));
+    tell_units(f->p, u64_min(progress->done, f->p->units));
     return progress->done;
 }
 

@@ -211,6 +211,10 @@ allfold_status progress_load(struct allfold_context *ctx, struct resumable *prog
 allfold_status progress_sync(struct allfold_context *ctx, struct resumable *progress, struct error *error);
 allfold_status progress_save(struct allfold_context *ctx, struct resumable *progress, struct error *error);
 bool progress_is_due(const struct resumable *progress);
-/* Counts bytes of the input that it has. */
-void progress_tell(const struct allfold_context *ctx, uint64_t bytes);
+/* Says what it has, and counts the bytes of the input. */
+struct progress_kept {
+    const char *what; /* "shards" */
+    uint64_t done, of, bytes;
+};
+void progress_tell(const struct allfold_context *ctx, const struct progress_kept *kept);
 allfold_status progress_refuse(struct error *error);

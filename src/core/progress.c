@@ -46,13 +46,12 @@ allfold_status progress_save(struct allfold_context *ctx, struct resumable *prog
     return ALLFOLD_OK;
 }
 
-void progress_tell(const struct allfold_context *ctx, uint64_t bytes)
+void progress_tell(const struct allfold_context *ctx, const struct progress_kept *kept)
 {
-    struct progress *const progress = ctx->comm.progress;
-    if (bytes == 0)
+    if (kept->done == 0)
         return;
-    core_log(ctx, "the checkpoint has %" PRIu64 " of %" PRIu64 " bytes", bytes, atomic_load(&progress->total));
-    atomic_fetch_add(&progress->done, bytes);
+    core_log(ctx, "the checkpoint has %" PRIu64 " of %" PRIu64 " %s", kept->done, kept->of, kept->what);
+    atomic_fetch_add(&ctx->comm.progress->done, kept->bytes);
 }
 
 allfold_status progress_refuse(struct error *error)
