@@ -1,5 +1,5 @@
-/* The benchmark along an axis: the library's calls, with results in the machine's memory, and CUB's segments. Results lie in machine->y.
-   Some rows, spread over all, are compared with what is known of them. */
+/* Benchmarks folds and softmax along an axis: the library's calls, with results in the machine's memory, and CUB's segments.
+   Results lie in machine->y. Some rows, spread over all, are compared with what is known of them. */
 #include "bench/run.h"
 
 #include <math.h>

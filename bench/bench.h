@@ -1,5 +1,5 @@
-/* The benchmark behind `allfold bench`: the library and its peers in turn, on the same data, in one process a rank. What
-   src/cli/commands/bench.c calls. The library, libbench.a, is the program's own; the C library never links it.
+/* Runs the benchmark behind `allfold bench`: the library and its peers in turn, on the same data, in one process a rank.
+   src/cli/commands/bench.c calls it. The library, libbench.a, is the program's own; the C library never links it.
 
    A machine (machine.h) is where data lies and time is taken: a GPU or the CPU. A subject is what is computed, a peer who
    computes it: one line each in subjects.c and peers.c. docs/performance.md has the formula of every figure. */
@@ -58,7 +58,7 @@ struct bench_shape {
     bool cut_axis; /* the rows are spread over the ranks, each of which has `length` elements of each; else a rank has whole rows */
 };
 
-/* One measurement: everybody who can do it takes turns. */
+/* One measurement, in which all peers that can do the work take turns. */
 struct bench_case {
     const struct bench_subject *subject;
     allfold_type type;

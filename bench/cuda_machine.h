@@ -1,4 +1,4 @@
-/* What the .cu files of the benchmark share: a GPU to measure on. */
+/* Defines the GPU that the .cu files of the benchmark measure on. */
 #pragma once
 
 extern "C" {
@@ -21,9 +21,9 @@ struct cuda_machine {
     struct machine machine;
     struct gpu *gpu;
     struct fold_space space; /* its mailbox is device memory */
-    struct softmax_capacity capacity; /* and starts_early: softmax_prepare */
-    bool starts_early;
-    int read_count, copy_count; /* for so many numbers of bytes the fastest way is known */
+    struct softmax_capacity capacity; /* and launches_overlap: softmax_prepare */
+    bool launches_overlap;
+    int read_count, copy_count; /* numbers of bytes for which the fastest way is known */
     struct gpu_read reads[READS_MAX];
     struct copy_job copies[READS_MAX];
     size_t scratch_bytes;

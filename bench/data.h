@@ -1,5 +1,5 @@
-/* The benchmark's elements: functions of the index, unpredictable, the same on host and GPU, each an integer times a power
-   of two, so that the exact sum and the largest one are found in integers. Floating-point ones fill [-8, 8), int32
+/* Makes the benchmark's elements: functions of the index, unpredictable, the same on host and GPU, each an integer times a
+   power of two, so that the exact sum and the largest one are found in integers. Floating-point ones fill [-8, 8), int32
    [-2^30, 2^30). */
 #pragma once
 
@@ -39,7 +39,7 @@ struct bench_row_of {
 };
 /* Where the numbers of a second operand begin. */
 #define BENCH_SECOND (UINT64_C(1) << 62)
-/* Where a second operand lies: behind the first of so many elements, aligned as that is. */
+/* Where a second operand lies: behind the first, of `count` elements, aligned as that is. */
 static inline uint64_t bench_second_place(uint64_t count) { return (count + 255) / 256 * 256; }
 
 /* What is known of a row: the sum of its integers as high 2^32 + low, the largest integer, the sum of exp(x), which no element of

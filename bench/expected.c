@@ -1,4 +1,4 @@
-/* The data of a case, and what its results must be. */
+/* Makes the data of a case, and computes what its results must be. */
 #include "bench/run.h"
 
 #include "bench/file.h"

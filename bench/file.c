@@ -1,5 +1,5 @@
-/* The benchmark with its data in files: the library beside loops that only read, only write, or only move what they read to the
-   device, with as many threads. */
+/* Benchmarks data in files: the library beside loops that only read, only write, or only move what they read to the device,
+   with as many threads. */
 #include "bench/file.h"
 
 #include "base/host.h"

@@ -1,5 +1,5 @@
-/* The benchmark with its data in files (file.c): what run.c and peers.c call. All is collective in the sense of run.h: every rank
-   calls it, each for its own file. */
+/* Benchmarks data in files (file.c). run.c and peers.c call it. All is collective in the sense of run.h: every rank calls
+   it, each for its own file. */
 #pragma once
 
 #include "bench/run.h"

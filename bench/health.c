@@ -1,4 +1,4 @@
-/* Which rank's device or link is slow beside the others'. */
+/* Finds ranks whose device or link is slow beside the others'. */
 #include "bench/bench.h"
 
 #include <math.h>
@@ -60,7 +60,7 @@ void bench_health(const struct bench_facts *facts, int ranks, double least_rate,
     for (int fact = 0; fact < BENCH_HEALTH_FACTS; fact++) {
         const double medians[2] = {median_speed(facts, ranks, fact, false), median_speed(facts, ranks, fact, true)};
         const bool message = health_facts[fact].offset == offsetof(struct bench_facts, message);
-        /* latencies spread more; but who is lenient with rates is no stricter with them */
+        /* latencies spread more; a bound on rates that is lenient holds for them, too */
         const double least = health_facts[fact].latency ? fmin(BENCH_HEALTH_LATENCY, least_rate) : least_rate;
         for (int i = 0; i < ranks; i++) {
             ills[i].of_median[fact] = speed(&facts[i], fact) / medians[message && far(facts, ranks, i)];

@@ -38,7 +38,7 @@ struct machine_ops {
     allfold_status (*known)(struct machine *machine, const struct bench_row_of *row, struct bench_known *known, struct error *error);
     /* From the machine's memory to the host's. */
     allfold_status (*fetch)(struct machine *machine, const void *from, void *to, size_t bytes, struct error *error);
-    /* Sets all bits of so many bytes of machine->y, which makes elements NaN, so that what is not written shows. */
+    /* Sets all bits of the first `bytes` bytes of machine->y, which makes elements NaN, so that what is not written shows. */
     allfold_status (*poison)(struct machine *machine, uint64_t bytes, struct error *error);
     /* The largest |y / (exp(x) / sumexp) - 1|. */
     allfold_status (*softmax_error)(struct machine *machine, const struct softmax_found *found, double *worst, struct error *error);
@@ -83,12 +83,12 @@ struct machine {
     void *taken;           /* host memory: the result that cub_fetch has taken there */
 };
 
-/* Opens a GPU, local_rank modulo visible; or the CPU, with so many threads. */
+/* Opens a GPU, local_rank modulo visible; or the CPU, with `threads` threads. */
 allfold_status machine_open_cuda(int local_rank, const struct bench_bytes *bytes, struct machine **machine, struct error *error);
 allfold_status machine_open_cpu(int threads, const struct bench_bytes *bytes, struct machine **machine, struct error *error);
 /* As softmax_error, of elements in host memory. */
 double machine_cpu_softmax_error(const struct softmax_found *found, int threads);
-/* More than the caches of so many cores are likely to hold: 8 MiB each, 64 MiB at least. */
+/* More than the caches of `threads` cores are likely to hold: 8 MiB each, 64 MiB at least. */
 uint64_t machine_cpu_cache_bytes(int threads);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Who takes turns: the library, its parts one by one, its peers, and the ceilings. */
+/* Lists what takes turns: the library, its parts one by one, its peers, and the ceilings. */
 #include "bench/file.h"
 #include "fold/exponential.h"
 

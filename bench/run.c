@@ -1,4 +1,5 @@
-/* Runs cases: data, turns, times, checks, and what all ranks found together. */
+/* Runs the cases of the benchmark: makes the data, takes turns and times, checks the results, and gathers them from all
+   ranks. */
 #include "bench/run.h"
 #include "base/host.h"
 #include "bench/file.h"
@@ -267,7 +268,7 @@ static double time_once(struct bench *b, const struct bench_peer *peer, struct e
     return clock_seconds() - start;
 }
 
-/* Another order in each round, the same on all ranks: nobody always follows the same task. (Fisher and Yates) */
+/* Another order in each round, the same on all ranks: no peer always follows the same other one. (Fisher and Yates) */
 static void shuffle(int *order, int count, int round)
 {
     for (int i = 0; i < count; i++)

@@ -1,4 +1,4 @@
-/* A benchmark under way: what run.c, peers.c and nccl.c share. */
+/* Defines a benchmark under way, which run.c, peers.c and nccl.c share. */
 #pragma once
 
 #include "allfold.h"
@@ -67,11 +67,11 @@ allfold_status bench_expect(struct bench *b, const struct bench_row_of *row, str
                             struct error *error);
 /* Makes the case's data, and knows b->mine and b->all. Collective. */
 allfold_status bench_fill(struct bench *b, struct error *error);
-/* Compares a result of that name, which was rounded to so many parts of one. Names that nothing is known of pass. */
+/* Compares a result of that name, which was rounded with that relative error. Names that nothing is known of pass. */
 void bench_check(const struct bench_expected *expected, const char *name, double found, double precision, char wrong[96]);
 /* Whether |found - expected| <= tolerance; else wrong says so. */
 bool bench_near(double found, long double expected, double tolerance, char wrong[96]);
-/* Of sums of so many products or terms in f32, each at most `largest`: their error grows as that of a random walk. */
+/* Of sums of `count` products or terms in f32, each at most `largest`: their error grows as that of a random walk. */
 double bench_f32_tolerance(uint64_t count, double largest);
 /* The same of CUB's values, and how far elements of softmax may be off, of f32 by that part. */
 void bench_check_cub(allfold_type type, enum cub_work work, const struct bench_expected *expected, double found, char wrong[96]);

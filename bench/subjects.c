@@ -1,4 +1,4 @@
-/* What is measured, one line each, and of which element types. */
+/* Lists what is measured, one line each, and of which element types. */
 #include "bench/bench.h"
 #include "bench/data.h"
 #include "bench/run.h"

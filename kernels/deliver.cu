@@ -1,4 +1,5 @@
-/* Values that the host finds while a stream waits for them: one warp, of which each lane waits for one result and stores it. */
+/* Stores values that the host finds while a stream waits for them: one warp, of which each lane waits for one result and
+   stores it. */
 #include "kernels/kernels.h"
 #include "kernels/element.cuh"
 #include "kernels/message.cuh"

@@ -8,6 +8,9 @@
 
 #include <type_traits>
 
+/* Whether a value type is floating-point: integers have no NaN, and their sums are exact. */
+template <class Value> constexpr bool is_floating_value = std::is_floating_point<Value>::value;
+
 template <allfold_type type> struct element;
 #define DEFINE_ELEMENT(ID, name, numpy, bytes, kind, value_name)                                \
     template <> struct element<ALLFOLD_##ID> {                                                  \

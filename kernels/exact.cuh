@@ -21,7 +21,7 @@ constexpr size_t EXACT_SCRATCH_BYTES = (sizeof(struct exact_scratch) + 255) / 25
 static inline size_t fold_messages_bytes(int multiprocessors)
 {
     static_assert(2 * sizeof(struct fold_message) >= FOLD_BLOCKS_MAX * STRUCT_BYTES_MAX * 2, "room for those of blocks that stay");
-    static_assert(2 * sizeof(struct fold_message) >= FOLD_WAVES.most * BRIEF_BYTES * 2, "and of those that end");
+    static_assert(2 * sizeof(struct fold_message) >= FOLD_WAVES.most * CHEAP_PARTIAL_BYTES * 2, "and of those that end");
     return (2 * (size_t)multiprocessors + 1) * sizeof(struct fold_message);
 }
 /* Behind it: blocks' extremes, beside their words. */
@@ -95,7 +95,7 @@ template <enum monoid monoid, class Value> struct exact_of;
         };                                                                                                       \
         static constexpr enum monoid monoid = MONOID_##name;                                                     \
         typedef name##_##value_name whole;                                                                       \
-        static constexpr bool indexed = false, floating = (value)0.5 != 0, brief = false;                        \
+        static constexpr bool indexed = false, floating = is_floating_value<value>, cheap = false;               \
         static constexpr int operands = monoid_facts[MONOID_##name].operands;                                    \
         typedef values_of<value, operands>::type values;                                                         \
         static constexpr enum cost cost = monoid_facts[MONOID_##name].cost;                                      \
@@ -138,7 +138,7 @@ template <enum monoid monoid, class Value> struct exact_of;
         };                                                                                                       \
         static constexpr enum monoid monoid = MONOID_##name;                                                     \
         typedef name##_##value_name whole;                                                                       \
-        static constexpr bool indexed = true, floating = (value)0.5 != 0, brief = false;                         \
+        static constexpr bool indexed = true, floating = is_floating_value<value>, cheap = false;                \
         static constexpr int operands = 1;                                                                       \
         static constexpr enum cost cost = monoid_facts[MONOID_##name].cost;                                      \
         static constexpr int words = sum::words + norm1::words + norm2::words, bins = 0;                         \
@@ -202,7 +202,7 @@ static __device__ __forceinline__ void columns_start(typename Exact::partial *th
         __syncthreads();
 }
 
-/* Adds the columns of a block to its words, row by row, if any thread has used its own. Takes whole blocks. */
+/* Adds the columns of a block to its words, row by row, if any thread has used its own. All threads of the block call it. */
 template <class Exact, class plan>
 static __device__ __forceinline__ void columns_add(typename Exact::partial *thread, const int64_t *columns, int64_t *words)
 {
@@ -316,7 +316,7 @@ template <class Value> struct exact_ends {
     }
 };
 
-/* How the array is cut: into chunks of so many rounds of a block; what is left, less than a chunk, is spread over all blocks.
+/* How the array is cut: into chunks of `rounds` rounds of a block; what is left, less than a chunk, is spread over all blocks.
    claims: blocks take the next chunk when they are ready, so that together they go through memory in order; else every
    gridDim.x-th. */
 struct exact_cut {
@@ -325,7 +325,7 @@ struct exact_cut {
     bool claims;
 };
 
-/* Takes whole blocks. */
+/* All threads of the block call it. */
 template <class Exact, class Element, class plan>
 static __device__ __forceinline__ void chunks_take(typename Exact::partial *thread, typename plan::input::array x, uint64_t first,
                                                    const struct exact_cut &cut, unsigned long long *claimed)
@@ -378,7 +378,7 @@ struct exact_output {
     uint32_t launch_id;
 };
 
-/* A thread's accumulator, whose sinks are columns or bins of its own, or else the block's words. Takes whole blocks. */
+/* A thread's accumulator, whose sinks are columns or bins of its own, or else the block's words. All threads of the block call it. */
 template <class Exact, class plan>
 static __device__ __forceinline__ void thread_start(typename Exact::partial *thread, unsigned char *bytes, int64_t *words)
 {
@@ -394,7 +394,7 @@ static __device__ __forceinline__ void thread_start(typename Exact::partial *thr
     Exact::start(thread);
 }
 
-/* Adds what the threads found to the block's words. Takes whole blocks. */
+/* Adds what the threads found to the block's words. All threads of the block call it. */
 template <class Exact, class plan>
 static __device__ __forceinline__ void threads_add(typename Exact::partial *thread, const unsigned char *bytes, int64_t *words)
 {
@@ -409,7 +409,7 @@ static __device__ __forceinline__ void threads_add(typename Exact::partial *thre
 }
 
 /* Adds a block's words to those of the grid, and lays down its extremes. Whether this is the last block to do so, which then sees
-   what all have left. Takes whole blocks. */
+   what all have left. All threads of the block call it. */
 template <class Exact, class plan, class Ends>
 static __device__ __forceinline__ bool grid_add(const int64_t *words, const Ends &extremes, const struct exact_output &output)
 {
@@ -429,7 +429,7 @@ static __device__ __forceinline__ bool grid_add(const int64_t *words, const Ends
     return is_last;
 }
 
-/* Sends the grid's sum, and makes scratch ready for the next launch. Takes whole blocks. */
+/* Sends the grid's sum, and makes scratch ready for the next launch. All threads of the block call it. */
 template <class Exact, class plan, class ends>
 static __device__ __forceinline__ void grid_send(const struct exact_output &output)
 {
@@ -464,7 +464,7 @@ exact_kernel(typename plan::input::array x, uint64_t n, uint64_t first, const __
     thread_start<Exact, plan>(&thread, bytes, words);
     const uint64_t vectors = n / Element::per_vector, last = vectors * Element::per_vector + threadIdx.x;
     chunks_take<Exact, Element, plan>(&thread, x, first, cut, &output.scratch->claimed);
-    rest_take<Exact, Element, plan>(&thread, x, first, cut.chunks * cut.rounds * plan::block_vectors, vectors);
+    remainder_take<Exact, Element, plan>(&thread, x, first, cut.chunks * cut.rounds * plan::block_vectors, vectors);
     if (blockIdx.x == gridDim.x - 1 && last < n) /* less than a vector is left */
         element_take<Exact, Element>(&thread, x, last, first);
     threads_add<Exact, plan>(&thread, bytes, words);

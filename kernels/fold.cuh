@@ -64,7 +64,7 @@ template <enum monoid monoid, class Value> struct fold_of;
         static constexpr bool exact = scaled && facts.level == ALLFOLD_LEVEL_EXACT;                             \
         static constexpr bool f32_terms = facts.terms == TERMS_F32 || facts.terms == TERMS_SHORT;               \
         static constexpr enum cost cost = cost_of(facts.cost, VALUE_##value_name);                              \
-        static constexpr bool brief = cost == COST_LITTLE; /* its code is short: it may be unrolled */            \
+        static constexpr bool cheap = cost == COST_LITTLE; /* its code is short: it may be unrolled */          \
         static __device__ __forceinline__ partial identity() { return name##_identity_##value_name(); }         \
         typedef values_of<value, operands>::type values;                                                        \
         static __device__ __forceinline__ void tile(partial *p, values x, uint32_t n, uint64_t first)           \
@@ -91,7 +91,7 @@ STRUCT_MONOIDS(DEFINE_FOLDS)
 #undef DEFINE_FOLD
 #undef RESCALE
 
-constexpr size_t BRIEF_BYTES = 16; /* the most of a brief fold's partial: such folds have more blocks, and each sends a message */
+constexpr size_t CHEAP_PARTIAL_BYTES = 16; /* the most of a cheap fold's partial: such folds have more blocks, and each sends a message */
 
 /* The places of a partial's indices, of monoids that have them: returns how many they are. */
 #define DEFINE_INDICES_0(name, value_name)
@@ -118,7 +118,7 @@ template <class Fold, class Element, bool small = false> struct fold_plan {
     static_assert(threads % 32 == 0 && threads <= 1024 && blocks <= FOLD_BLOCKS_MAX, "a shape a kernel can take");
     static_assert(vectors_per_tile == 0 || vectors % vectors_per_tile == 0, "rounds are whole tiles");
     static_assert(!Fold::indexed || vectors_per_tile <= 1, "a tile's elements are neighbours");
-    static_assert(!Fold::brief || sizeof(typename Fold::partial) <= BRIEF_BYTES, "room for a message from each of many blocks");
+    static_assert(!Fold::cheap || sizeof(typename Fold::partial) <= CHEAP_PARTIAL_BYTES, "room for a message from each of many blocks");
 };
 
 /* The whole rounds of each block: their number, and the steps from one block's first round to the next block's, and from a block's
@@ -154,8 +154,8 @@ template <class Fold, class Element, class plan> static struct fold_cut cut_of(u
     const uint64_t least = (uint64_t)plan::threads * plan::least, whole = vectors / plan::block_vectors;
     const uint64_t some = u64_max(1, u64_min((vectors + least - 1) / least, multiprocessors));
     const uint64_t wave = multiprocessors * plan::blocks;
-    static_assert(!(Fold::brief && Fold::scaled), "padded_take's rest is less than a round of all blocks");
-    if (Fold::brief && !Fold::indexed && !plan::is_small && whole >= FOLD_WAVES.least * FOLD_WAVES.rounds * wave)
+    static_assert(!(Fold::cheap && Fold::scaled), "padded_take's rest is less than a round of all blocks");
+    if (Fold::cheap && !Fold::indexed && !plan::is_small && whole >= FOLD_WAVES.least * FOLD_WAVES.rounds * wave)
         return cut_in_waves<plan>(vectors, multiprocessors);
     struct fold_cut cut = cut_to_stay<plan>(vectors, u64_min(u64_max(some, whole), wave));
     if (plan::is_small)
@@ -163,7 +163,7 @@ template <class Fold, class Element, class plan> static struct fold_cut cut_of(u
     return cut;
 }
 
-/* The partial of the lane that is so many lanes behind. */
+/* The partial of the lane that is `lanes` lanes behind. */
 template <class Partial>
 static __device__ __forceinline__ Partial partial_shuffle_down(const Partial &partial, int lanes)
 {
@@ -260,7 +260,7 @@ template <class Fold, int count> static __device__ __forceinline__ void warp_com
             pair_combine(&partial->sum, &other);
         }
     } else {
-#pragma unroll (Fold::brief ? 5 : 1)
+#pragma unroll (Fold::cheap ? 5 : 1)
         for (int lanes = 1; lanes < count; lanes *= 2) {
             const typename Fold::partial other = partial_shuffle_down(*partial, lanes);
             Fold::combine(partial, &other);
@@ -418,8 +418,8 @@ static __device__ __forceinline__ void padded_take(typename Fold::partial *parti
     }
     /* The rest, spread evenly over the grid, in tiles of at most 16 values, as many as the block needs. What is missing in a tile is -inf.
        The vectors move down, so that there is only one copy of a tile's code. */
-    constexpr int brief = Fold::f32_terms ? 16 / Element::per_vector : 2;
-    constexpr int tile = Fold::exact || plan::vectors_per_tile < brief ? plan::vectors_per_tile : brief;
+    constexpr int tile_most = Fold::f32_terms ? 16 / Element::per_vector : 2;
+    constexpr int tile = Fold::exact || plan::vectors_per_tile < tile_most ? plan::vectors_per_tile : tile_most;
     const uint64_t stride = (uint64_t)gridDim.x * plan::threads;
     index = rounds.count * gridDim.x * plan::block_vectors + (uint64_t)blockIdx.x * plan::threads + threadIdx.x;
 #pragma unroll
@@ -436,7 +436,7 @@ static __device__ __forceinline__ void padded_take(typename Fold::partial *parti
 
 /* The vectors from `start` on, spread evenly over the grid. */
 template <class Fold, class Element, class plan>
-static __device__ __forceinline__ void rest_take(typename Fold::partial *partial, typename plan::input::array x,
+static __device__ __forceinline__ void remainder_take(typename Fold::partial *partial, typename plan::input::array x,
                                                  uint64_t first, uint64_t start, uint64_t end)
 {
     const bool aligned = is_vector_aligned(x);
@@ -448,7 +448,7 @@ static __device__ __forceinline__ void rest_take(typename Fold::partial *partial
         for (int i = 0; i < plan::vectors; i++)
             vectors[i] = index + i * stride < end ? vector_load<Element>(x, index + i * stride, aligned)
                                                   : typename plan::input::vector{};
-        if constexpr (Fold::brief) {
+        if constexpr (Fold::cheap) {
             constexpr int tile = plan::vectors_per_tile > 0 ? plan::vectors_per_tile : 1;
             if (index + (plan::vectors - 1) * stride < end) {
 #pragma unroll
@@ -492,7 +492,7 @@ static __device__ __forceinline__ typename Fold::partial thread_fold(typename pl
             rounds_take<Fold, Element, plan>(&partial, x, first, rounds, aligned);
             start = rounds.count * gridDim.x * plan::block_vectors;
         }
-        rest_take<Fold, Element, plan>(&partial, x, first, start, vectors);
+        remainder_take<Fold, Element, plan>(&partial, x, first, start, vectors);
     }
     /* Less than a vector is left. Padded folds give -inf to the threads that have no element, so that warps do not diverge. */
     const uint64_t whole = vectors * Element::per_vector, last = whole + threadIdx.x;

@@ -19,7 +19,7 @@ static cudaError_t plan_start(const struct work *work, const struct fold_space *
 template <class Fold, class Element>
 static cudaError_t fold_start(const struct work *work, const struct fold_space *space, void *stream)
 {
-    if constexpr (Fold::brief)
+    if constexpr (Fold::cheap)
         if (work->n * sizeof(typename Element::stored) <= (uint64_t)space->multiprocessors * FOLD_SMALL_BYTES)
             return plan_start<Fold, Element, fold_plan<Fold, Element, true>>(work, space, stream);
     return plan_start<Fold, Element, fold_plan<Fold, Element>>(work, space, stream);

@@ -1,4 +1,4 @@
-/* Elements of generators, made in device memory by the functions of base/draw.h, as on the CPU: the bits are the same. */
+/* Makes the elements of generators in device memory, by the functions of base/draw.h, as on the CPU: the bits are the same. */
 #include "base/draw.h"
 #include "kernels/element.cuh"
 #include "kernels/kernels.h"

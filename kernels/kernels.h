@@ -49,7 +49,7 @@ int fold_launch(const struct work *work, struct fold_space *space, void *stream)
 /* The same with the launch id that the last call of fold_launch_id_next gave, and to another mailbox, in any memory of the device. */
 int fold_launch_to(struct fold_mailbox *mailbox, const struct work *work, const struct fold_space *space, void *stream);
 
-/* Takes the partial, of so many bytes, of launch `launch_id` from a mailbox that the host can read; false until all of it has arrived.
+/* Takes the partial, of `bytes` bytes, of launch `launch_id` from a mailbox that the host can read; false until all of it has arrived.
    Host only. */
 bool fold_result(const struct fold_mailbox *mailbox, uint32_t launch_id, size_t bytes, struct partial *partial);
 
@@ -85,14 +85,14 @@ struct softmax_orders {
 struct softmax_call {
     struct fold_space *space; /* as a fold's: it gets the partial, of softmax_monoid, unless single_rank is set */
     struct softmax_capacity capacity; /* softmax_prepare */
-    bool starts_early;                /* softmax_prepare */
+    bool launches_overlap;            /* softmax_prepare */
     bool single_rank; /* the partial of x is the global one: no host between the passes. Not for the logarithm */
     struct softmax_work work;
 };
 
 /* Once for each device, before the first launch: it loads the kernels, which cannot be loaded while one waits for the host.
-   starts_early: whether a kernel can start while the one before it ends. */
-int softmax_prepare(int device, struct softmax_capacity *capacity, bool *starts_early);
+   launches_overlap: whether a kernel can start while the one before it ends. */
+int softmax_prepare(int device, struct softmax_capacity *capacity, bool *launches_overlap);
 /* Both passes of x and y of one type: in one launch, whose blocks keep the elements in registers and shared memory (resident); or in
    several launches, made at the same time (chained). Between the passes the device computes the constants itself if single_rank is set;
    otherwise it waits for the host's orders. softmax_outcome tells the end. *launched is false, and nothing has happened, if neither fits:

@@ -53,7 +53,7 @@ template <class Partial> static __device__ __forceinline__ Partial message_recei
 
 /* message_look by a whole warp, in one access, which counts over the link to the host. *partial is shared memory. */
 template <class Partial>
-static __device__ __forceinline__ bool message_look_together(const uint64_t *from, uint32_t launch_id, Partial *partial)
+static __device__ __forceinline__ bool message_look_by_warp(const uint64_t *from, uint32_t launch_id, Partial *partial)
 {
     static_assert(message_words<Partial>::count <= 64, "two words a lane");
     const int at = (int)(threadIdx.x % 32) * 2;

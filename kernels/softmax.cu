@@ -251,22 +251,22 @@ bool softmax_chained_fits(const struct softmax_call *call)
            && work->x_type == ALLFOLD_F32 && work->y_type == ALLFOLD_F32 && ((uintptr_t)work->x | (uintptr_t)work->y) % 16 == 0;
 }
 
-/* Launches a kernel of one block. starts_early: it may start while the kernel before it in the stream ends. */
+/* Launches a kernel of one block. launches_overlap: it may start while the kernel before it in the stream ends. */
 template <class Kernel, class... Arguments>
-static cudaError_t small_start(bool starts_early, int threads, cudaStream_t stream, Kernel *kernel, const Arguments &...arguments)
+static cudaError_t small_start(bool launches_overlap, int threads, cudaStream_t stream, Kernel *kernel, const Arguments &...arguments)
 {
     cudaLaunchAttribute serialization = {};
     serialization.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     serialization.val.programmaticStreamSerializationAllowed = 1;
     cudaLaunchConfig_t config = launch_config(1, threads, stream);
     config.attrs = &serialization;
-    config.numAttrs = starts_early;
+    config.numAttrs = launches_overlap;
     return cudaLaunchKernelEx(&config, kernel, arguments...);
 }
 
 /* Code compiled for less than compute capability 9.0 has no instruction that waits for the kernel before: such kernels must not start
    early. */
-static cudaError_t chained_prepare(bool *starts_early)
+static cudaError_t chained_prepare(bool *launches_overlap)
 {
     cudaFuncAttributes attributes = {};
     cudaError_t code = cudaFuncGetAttributes(&attributes, softmax_vectors<softmax_in_f32, element<ALLFOLD_F32>, constants_in_memory>);
@@ -275,7 +275,7 @@ static cudaError_t chained_prepare(bool *starts_early)
             code = cudaFuncGetAttributes(&attributes, middle);
     if (code == cudaSuccess)
         code = cudaFuncGetAttributes(&attributes, outcome_kernel);
-    *starts_early = attributes.ptxVersion >= 90;
+    *launches_overlap = attributes.ptxVersion >= 90;
     return code;
 }
 
@@ -296,20 +296,20 @@ int softmax_chained_launch(const struct softmax_call *call, void *stream)
     if (code == cudaSuccess)
         code = (cudaError_t)fold_launch_to(mailbox, &first, space, stream);
     if (code == cudaSuccess)
-        code = small_start(call->starts_early, call->single_rank ? 1 : 32, second.stream, middle, (const struct fold_mailbox *)mailbox,
+        code = small_start(call->launches_overlap, call->single_rank ? 1 : 32, second.stream, middle, (const struct fold_mailbox *)mailbox,
                            space->launch_id, between);
     if (code == cudaSuccess)
         code = vectors_start<softmax_in_f32, element<ALLFOLD_F32>>(&second, constants_in_memory{between});
     if (code == cudaSuccess)
-        code = small_start(call->starts_early, 1, second.stream, outcome_kernel, (const between_passes *)between,
+        code = small_start(call->launches_overlap, 1, second.stream, outcome_kernel, (const between_passes *)between,
                            (uint64_t *)space->mailbox->outcome.words, space->launch_id);
     return code;
 }
 
-int softmax_prepare(int device, struct softmax_capacity *capacity, bool *starts_early)
+int softmax_prepare(int device, struct softmax_capacity *capacity, bool *launches_overlap)
 {
     const int code = softmax_resident_prepare(device, capacity);
-    return code != cudaSuccess ? code : chained_prepare(starts_early);
+    return code != cudaSuccess ? code : chained_prepare(launches_overlap);
 }
 
 int softmax_launch_whole(const struct softmax_call *call, void *stream, bool *launched)

@@ -100,7 +100,7 @@ static __device__ __forceinline__ void orders_receive(const struct fold_mailbox 
 {
     const uint64_t start = clock_nanoseconds();
 #pragma unroll 1
-    for (uint32_t look = 1; !message_look_together(mailbox->orders.words, launch_id, orders); look++) {
+    for (uint32_t look = 1; !message_look_by_warp(mailbox->orders.words, launch_id, orders); look++) {
         const bool late = look % 16 == 0 && clock_nanoseconds() - start > (uint64_t)RESIDENT_WAIT_MILLISECONDS * 1000000;
         if (__ballot_sync(0xffffffffu, late) != 0) {
             if (threadIdx.x % 32 == 0)

@@ -1,7 +1,7 @@
-/* Softmax in one launch, for arrays that fit in registers and shared memory, or are a little larger. Each block loads its part of x,
-   folds it, gets the global maximum and sum, and writes y from the elements that it has kept. An element of f32 costs 8 bytes of memory
-   traffic instead of 12, and there is one launch instead of two. What a block has no room for passes through shared memory, and is read
-   again before the block writes; the second-level cache is asked to keep it.
+/* Takes softmax in one launch, for arrays that fit in registers and shared memory, or are a little larger. Each block loads
+   its part of x, folds it, gets the global maximum and sum, and writes y from the elements that it has kept. An element of
+   f32 costs 8 bytes of memory traffic instead of 12, and there is one launch instead of two. What a block has no room for
+   passes through shared memory, and is read again before the block writes; the second-level cache is asked to keep it.
 
    The global pair: if the device has all of the array, every block combines the partials of all blocks, in the same order. Otherwise the
    first block sends the combined partial to the host, which exchanges it with the other ranks. The block waits for the host's orders, for
@@ -208,7 +208,7 @@ static __device__ __forceinline__ bool orders_get(const struct resident_work &wo
         if (blockIdx.x == 0)
             host_ask(work, *partial, &orders);
         else
-            while (!message_look_together(work.scratch[2 * gridDim.x].words, work.launch_id, &orders))
+            while (!message_look_by_warp(work.scratch[2 * gridDim.x].words, work.launch_id, &orders))
                 wait_for_others();
     }
     __syncthreads();

@@ -23,7 +23,7 @@ constexpr enum cost cost_of(enum cost cost, enum value value)
     return cost != COST_SQUARES && cost != COST_PRODUCTS ? cost : little ? COST_LITTLE : COST_MUCH;
 }
 
-/* Vectors of each operand, of so many of all; 0 of 0. */
+/* Vectors of each operand, of `vectors` of all; 0 of 0. */
 constexpr int vectors_of_each(int vectors, int operands) { return vectors == 0 || vectors >= operands ? vectors / operands : 1; }
 
 /* f32_terms: the fold does much arithmetic on each element, in f32. small: a multiprocessor has at most FOLD_SMALL_BYTES of the array;
@@ -75,7 +75,7 @@ constexpr struct {
     int stage; /* vectors that a thread loads, folds and writes together; those of the first stage stay in registers */
     int least; /* vectors for each thread; a shorter array gets fewer blocks than there are multiprocessors */
 } RESIDENT_SHAPE = {512, 4, 2};
-/* What does not fit registers and shared memory may take so many quarters of the second-level cache. Beyond that two launches are
+/* What does not fit registers and shared memory may take this number of quarters of the second-level cache. Beyond that two launches are
    faster. */
 constexpr int RESIDENT_CACHE_QUARTERS = 3;
 
@@ -140,8 +140,8 @@ struct axis_shape {
     uint64_t quick;     /* length of rows whose exact sums are tried without words, at most */
 };
 constexpr struct axis_shape AXIS_SHAPE = {256, 16, 8, 4, 8, 32 << 10, 32 << 10, 1 << 16};
-/* Bytes of a row, or of a plane of columns, that is staged, at most. Of larger planes columns of so many elements are, at least so many side by
-   side. Folds with much code are not staged, as their code would be there twice. */
+/* Bytes of a row, or of a plane of columns, that is staged, at most. Of larger planes, columns of up to STAGED_COLUMNS.length elements are, if at
+   least STAGED_COLUMNS.least lie side by side. Folds with much code are not staged, as their code would be there twice. */
 constexpr size_t axis_staged_bytes(enum cost cost)
 {
     return cost == COST_INDEX ? 128 : cost == COST_LITTLE || cost == COST_SQUARES || cost == COST_MUCH ? 512 : 0;
@@ -155,7 +155,7 @@ constexpr int axis_blocks(enum cost cost)
 }
 constexpr int AXIS_CHUNK_BITS = 28; /* at most about 2^28 elements of a split: words that threads share cannot overflow */
 
-/* The second pass of softmax along rows, in vectors: so many of each thread. wide: arithmetic in f64. */
+/* The second pass of softmax along rows, in vectors: their number a thread. wide: arithmetic in f64. */
 constexpr struct {
     int threads, vectors, blocks, blocks_wide;
 } PASS_SHAPE = {256, 4, 5, 3};
@@ -166,7 +166,7 @@ constexpr struct {
 /* Blocks of a multiprocessor at one time. At level fast f32 needs fewer registers than 16 bits, whose terms are twice as large as the
    elements; terms in f64 or integers need more. */
 constexpr int row_blocks(bool exact, size_t element_bytes) { return element_bytes == 8 ? 2 : !exact && element_bytes == 4 ? 5 : 4; }
-/* Softmax of longer rows, which stay in shared memory, stage by stage of so many vectors a thread. places: of a block, for a stage each. heavy:
+/* Softmax of longer rows, which stay in shared memory, stage by stage; vectors: of a stage, a thread. places: of a block, for a stage each. heavy:
    terms are f64 or integers, and need more registers. The blocks of a multiprocessor have 1 KiB each for anything else. */
 struct long_shape {
     int threads, stage, blocks, places;

@@ -1,4 +1,4 @@
-/* The ceiling that kernels are measured against: the fastest way of only reading. */
+/* Finds the ceiling that kernels are measured against: the fastest way of only reading. */
 #include "measure/gpu.cuh"
 
 allfold_status gpu_read_fastest(struct gpu *gpu, const void *x, uint64_t bytes, struct gpu_read *read,

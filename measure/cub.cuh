@@ -1,4 +1,4 @@
-/* CUB's reductions and transforms (cub.h) for the .cu files of the ladder and of the benchmark. */
+/* Starts CUB's reductions and transforms (cub.h) for the .cu files of the ladder and of the benchmark. */
 #pragma once
 
 extern "C" {

@@ -1,4 +1,4 @@
-/* CUB, the library that everybody has, as the yardstick of the ladder and of the benchmark: what it computes. C. */
+/* Calls CUB, NVIDIA's own library of reductions, with which ladder and benchmark compare. C. */
 #pragma once
 
 #include "base/base.h"
@@ -9,7 +9,7 @@ struct cub_call {
     enum cub_work work;
     allfold_type type; /* f32, f64, bf16, f16 or int32 */
     uint64_t count;
-    uint64_t length; /* CUB_SUM and CUB_MAX: of rows of so many elements, each by itself, below 2^31; 0: of all */
+    uint64_t length; /* CUB_SUM and CUB_MAX: elements of a row, each folded by itself, below 2^31; 0: of all */
     double max; /* the largest element, for the passes that need it */
     double sum; /* of exponentials, for CUB_NORMALISE */
     const void *x; /* device memory, as what follows */

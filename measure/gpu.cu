@@ -1,4 +1,4 @@
-/* Memory, time and errors of the GPU that is measured. */
+/* Opens the GPU that is measured, and keeps its memory: see gpu.cuh. */
 #include "measure/gpu.cuh"
 
 #include "kernels/kernels.h"
@@ -11,7 +11,7 @@ allfold_status gpu_check(cudaError_t code, const char *what, struct error *error
 {
     if (code == cudaSuccess)
         return ALLFOLD_OK;
-    cudaGetLastError(); /* the runtime keeps it, and would give it to the next who asks */
+    cudaGetLastError(); /* the runtime keeps it, and would return it to the next call that asks */
     return error_set(error, code == cudaErrorMemoryAllocation ? ALLFOLD_NO_MEMORY : ALLFOLD_DEVICE_ERROR, "%s: %s (%s)",
                      what, cudaGetErrorString(code), cudaGetErrorName(code));
 }

@@ -1,4 +1,4 @@
-/* Measuring on one GPU, for the .cu files of the ladder and of the benchmark: memory, time, ceilings, errors. */
+/* Measures on one GPU, for the .cu files of the ladder and of the benchmark: memory, time, ceilings, errors. */
 #pragma once
 
 extern "C" {

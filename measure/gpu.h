@@ -1,4 +1,4 @@
-/* The GPU that is measured, for callers without CUDA. C. */
+/* Opens the GPU that is measured, for callers without CUDA. C. */
 #pragma once
 
 #include "base/base.h"

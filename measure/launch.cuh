@@ -1,4 +1,4 @@
-/* How measured kernels are launched. */
+/* Launches measured kernels. */
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,6 +1,6 @@
-/* The elements of ladder and benchmark: functions of the index and the count, the same on host and GPU, so that the GPU
-   makes the input and an oracle on the host needs no copy of it. Each is an integer, an unpredictable one, times a
-   power of two, exactly: sums of them are exact in integers.
+/* Makes the elements of ladder and benchmark: functions of the index and the count, the same on host and GPU, so that the
+   GPU makes the input and an oracle on the host needs no copy of it. Each is an integer, an unpredictable one, times a power
+   of two, exactly: sums of them are exact in integers.
 
    One element, in another place for each count, is half as large again as any other: the first, the last, or one
    between. A kernel that drops the tail of the array loses it. */

@@ -1,4 +1,4 @@
-/* A kernel that only reads: what ceilings are found with (ceiling.cu), and how caches are cleared between runs. */
+/* Reads memory and does nothing else: to find ceilings (ceiling.cu), and to clear caches between runs. */
 #include "measure/gpu.cuh"
 
 /* Each thread starts `loads` loads of 16 bytes before it uses the first. rounds: how many adjacent rounds a block takes before it

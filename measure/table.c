@@ -1,4 +1,4 @@
-/* Tables: what is measured and checked, row by row. */
+/* Fills tables of what is measured and checked: see table.h. */
 #include "measure/table.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* Medians and percentiles of measured times. */
+/* Takes medians and percentiles of measured times: see times.h. */
 #include "measure/times.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* The statistics of many measured times. C, without CUDA. */
+/* Takes the statistics of many measured times. C, without CUDA. */
 #pragma once
 
 #ifdef __cplusplus

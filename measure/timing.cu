@@ -1,4 +1,4 @@
-/* Times of work on the GPU, between two events, and of the calling thread. */
+/* Times work on the GPU, between two events, and work of the calling thread. */
 #include "measure/gpu.cuh"
 
 enum { HOST_RUNS_MOST = 20 };

@@ -81,7 +81,7 @@ typedef enum {
 
 typedef enum {
     ALLFOLD_OK = 0,
-    ALLFOLD_BAD_ARGUMENT, /* a call or an option that cannot be meant */
+    ALLFOLD_BAD_ARGUMENT, /* a call or an option that is not valid */
     ALLFOLD_BAD_INPUT,    /* a damaged or unsuitable file */
     ALLFOLD_NO_VALUE,     /* the fold has no value here: min of nothing, NaN under ALLFOLD_NAN_ERROR */
     ALLFOLD_OVERFLOW,     /* an integer result that its reported type cannot hold */

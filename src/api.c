@@ -1,4 +1,4 @@
-/* Contexts, and what the calls of allfold.h share: api.h. */
+/* Opens and closes contexts, and checks and converts what the calls of allfold.h take: api.h. */
 #include "api.h"
 
 #include "base/host.h"
@@ -46,7 +46,7 @@ struct options_copy {
 /* Fields that the caller's header lacks keep their default; those that this one lacks must be zero. */
 static void options_take(const struct options_copy *copy, struct error *error)
 {
-    const size_t largest = 4096; /* of any version to come: beyond it is memory that nobody set */
+    const size_t largest = 4096; /* of any later version: bytes beyond it are not the caller's options */
     size_t size;
     if (copy->given == NULL)
         return;

@@ -1,5 +1,6 @@
-/* What the calls of allfold.h share: api_reduce.c and others, each a file. What the checks find goes into *error of this rank; the
-   pipeline that follows makes it every rank's. An error that is there already stays. */
+/* Checks the arguments of allfold.h's calls, and turns them into jobs of a pipeline. The files of the calls, api_reduce.c
+   and others, share it. What the checks find goes into *error of this rank; the pipeline that follows makes it every rank's.
+   An error that is there already stays. */
 #pragma once
 
 #include "allfold.h"
@@ -16,10 +17,10 @@ void api_take_failure(allfold_status status, const char *text, struct error *err
 /* *call, which holds the defaults, becomes what the caller gave; NULL: the defaults. */
 void api_take_call(const allfold_call *given, allfold_call *call, struct error *error);
 
-/* Whether the part can be meant: its type, its count, its address. */
+/* Refuses a part whose type, count or address is not valid. */
 void api_check_part(const allfold_array *part, struct error *error);
 
-/* What cannot be meant of the options of a fold of that name; nan_choice: it takes allfold_nan. */
+/* Refuses options that are not valid of a fold of that name; nan_choice: it takes allfold_nan. */
 void api_check_call(const char *name, bool nan_choice, const allfold_call *call, struct error *error);
 
 /* The arguments of a fold as the caller gave them: of one array, x, or of a dot product. */
@@ -44,7 +45,7 @@ void api_results_take(const struct fold_results *found, allfold_results *results
 /* The part as a source of its elements in place. After an error one without elements, for a pipeline that only agrees on it. */
 struct source api_part_source(const allfold_array *part, const struct error *error);
 
-/* What cannot be meant of a fold's options. Refuses folds, which then count as ALLFOLD_SUM, to fail with the other ranks. */
+/* Refuses options that are not valid. A fold that does not exist then counts as ALLFOLD_SUM, to fail with the other ranks. */
 allfold_fold api_check_fold(allfold_fold fold, const allfold_call *call, size_t capacity, struct error *error);
 
 /* The output of softmax, and what it is to be compared with: x as far as there are elements, else NULL. */
@@ -54,5 +55,5 @@ struct api_output {
     const void *x;
     allfold_type x_type;
 };
-/* What cannot be meant of softmax's output and options. */
+/* Refuses an output or options of softmax that are not valid. */
 void api_check_softmax(const struct api_output *output, const allfold_call *call, struct error *error);

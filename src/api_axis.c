@@ -1,4 +1,4 @@
-/* Folds and softmax along an axis: the calls of allfold.h. */
+/* Folds, and takes softmax of, an array along an axis: calls of allfold.h. */
 #include "api.h"
 #include "core/axis.h"
 
@@ -32,7 +32,7 @@ static struct box box_of(const allfold_view *view, struct error *error)
     return box;
 }
 
-/* What cannot be meant of a view. Gives one without elements then, for a pipeline that only agrees on the error. */
+/* Refuses a view that is not valid. The input then has no elements, for a pipeline that only agrees on the error. */
 static struct axis_input take_view(const allfold_view *view, struct error *error)
 {
     const struct axis_input nothing = {.type = ALLFOLD_F32, .box = {0, 0, 0, 1, 1}};
@@ -107,7 +107,7 @@ allfold_status allfold_reduce_axis(allfold_context *context, allfold_fold fold, 
     return core_reduce_axis(context, &reduce, &input, error);
 }
 
-/* A dimension of a view, apart from the last: so many runs of `inner` elements begin `stride` elements apart. */
+/* A dimension of a view, apart from the last: `count` runs of `inner` elements begin `stride` elements apart. */
 struct steps {
     uint64_t count, stride;
 };

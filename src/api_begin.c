@@ -1,4 +1,4 @@
-/* Folds of allfold.h in two phases: begun, and ended later. */
+/* Begins folds that are ended later, alone or several together: calls of allfold.h. */
 #include "api.h"
 #include "fold/rows.h"
 
@@ -107,8 +107,10 @@ allfold_status allfold_reduce_deliver(allfold_context *context, allfold_request 
         struct api_job nothing;
         begun = begun_open(context);
         own = refused;
-        if (begun == NULL)
-            return *error = refused, error->status;
+        if (begun == NULL) {
+            *error = refused;
+            return error->status;
+        }
         api_fold_prepare(&(struct api_fold){.fold = ALLFOLD_SUM}, &nothing, &own);
         core_begin(context, &nothing.call, &nothing.job, begun, &own);
         core_deliver(context, begun, &delivery, error);

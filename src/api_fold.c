@@ -1,4 +1,4 @@
-/* What folds of one array and of two, begun or at once, share: from the caller's arguments to a job of the pipeline. */
+/* Makes a job of the pipeline from the arguments of a fold, of one array or of two, begun or at once. */
 #include "api.h"
 
 #include <inttypes.h>

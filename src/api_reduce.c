@@ -1,4 +1,4 @@
-/* The folds of allfold.h that are done at once: of one array, and of two. */
+/* Folds one array, or two, at once: calls of allfold.h. */
 #include "api.h"
 
 /* Any of them, for results that have been looked at; context->error may hold what is wrong with them. */

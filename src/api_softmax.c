@@ -1,4 +1,4 @@
-/* Softmax of allfold.h: the caller's memory as source and sink. */
+/* Takes softmax of the caller's memory, into the caller's memory: a call of allfold.h. */
 #include "api.h"
 
 #include <string.h>

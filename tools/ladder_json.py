@@ -39,7 +39,7 @@ def count_text(count):
 
 
 def number(value, unit=1.0, digits=3):
-    """The number in the unit, with so many significant digits at least, or a dash."""
+    """The number in the unit, with at least `digits` significant digits, or a dash."""
     if value is None:
         return "–"
     value = value / unit

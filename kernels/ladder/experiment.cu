@@ -1,4 +1,4 @@
-/* Rows of the experiments: see experiment.cuh. */
+/* Prepares and measures experiments: see experiment.cuh. */
 #include "kernels/ladder/experiment.cuh"
 
 #include <stdio.h>

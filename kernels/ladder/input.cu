@@ -1,4 +1,4 @@
-/* The input: made on the GPU, and found unchanged there afterwards. */
+/* Makes the ladder's input on the GPU, and checks afterwards that it is unchanged. */
 #include "kernels/ladder/input.h"
 
 #include "measure/numbers.h"

@@ -10,13 +10,13 @@ extern "C" {
 #include "kernels/ladder/rung.cuh"
 #include "measure/gpu.cuh"
 
-/* Behind an input lie so many bytes that no sum survives (input.cu). */
+/* Bytes behind an input, of values that spoil every sum (input.cu). */
 #define LADDER_GUARD_BYTES ((size_t)64 << 10)
 #define LADDER_POISON 0x7f /* of each byte: a huge number in each type */
 
 /* n elements (numbers.h) in GPU_INPUT, and the guard behind them. */
 allfold_status ladder_input(struct gpu *gpu, allfold_type type, uint64_t n, const void **x, struct error *error);
-/* The same for f32 that are integers of so many bits (oracle.h, ladder_line_bits). */
+/* The same for f32 that are integers of `bits` bits (oracle.h, ladder_line_bits). */
 allfold_status ladder_input_integers(struct gpu *gpu, int bits, uint64_t n, const float **x, struct error *error);
 /* The same for the logits of softmax, f32. */
 allfold_status ladder_input_logits(struct gpu *gpu, uint64_t n, const float **x, struct error *error);

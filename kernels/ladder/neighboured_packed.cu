@@ -1,7 +1,7 @@
 /* Neighboured, packed: the same additions, done by other threads.
 
    Idea: in every step the first threads of the block do the work: thread t takes the pair at 2 * stride * t. Which
-   elements meet is as in neighboured.cu; only who brings them together changes.
+   elements meet is as in neighboured.cu; only the thread that combines them changes.
 
        step 1    0+1     2+3     4+5     6+7     threads 0, 1, 2, 3 work
        step 2    0+2             4+6             threads 0, 1
@@ -10,7 +10,7 @@
    What it fixes: divergence. Working threads fill whole warps, and a warp without work skips the step; only when fewer
    than 32 pairs are left does a warp diverge. `%` is gone.
    What it leaves: neighbouring threads touch elements 2 * stride apart, so a warp's one load is spread over more and
-   more lines of memory, most bytes of which nobody wants (uncoalesced). */
+   more lines of memory, most bytes of which are not used (uncoalesced). */
 #include "kernels/ladder/rung.cuh"
 
 template <class Op, int block>

@@ -1,6 +1,6 @@
 /* Occupancy: how many blocks a multiprocessor holds at one time, and what decides it.
 
-   Idea: a multiprocessor has so many registers (65,536) and so much shared memory (228 KiB on Hopper), and hands them out
+   Idea: a multiprocessor has 65,536 registers and some shared memory (228 KiB on Hopper), and hands them out
    by the block. Blocks that no longer fit are not slowed down, they are not there: one register more in every thread, or
    one KiB more a block, and a whole block's threads are gone at once, with the loads they would have had in flight. That
    is the cliff.

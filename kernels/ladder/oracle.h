@@ -44,8 +44,8 @@ bool ladder_line_differs(const struct ladder_line *line, uint64_t length, double
 struct ladder_answer {
     allfold_value value; /* i64 for int32, else f64 */
     bool wraps;          /* an integer sum is modulo 2^32 */
-    double roundings;    /* additions between an element and the result, at most: each may round, */
-    int precision;       /* to so many bits */
+    double roundings;    /* additions between an element and the result, at most, each of which may round */
+    int precision;       /* of what is rounded, in bits */
 };
 
 /* NULL if the answer is right, else how it is wrong, in why (of why_bytes). A sum in floating point may differ by

@@ -22,7 +22,7 @@ template <class Op> static __device__ __forceinline__ void last_warp_tree(typena
     }
 }
 
-/* unrolled.cu: shared[0 .. block) becomes shared[0]. For whole blocks, after a barrier. block is a constant, so the compiler
+/* unrolled.cu: shared[0 .. block) becomes shared[0]. All threads of the block call it, after a barrier. block is a constant, so the compiler
    unrolls the loop, and leaves out the steps that a block of this size does not need. */
 template <class Op, int block>
 static __device__ __forceinline__ void block_tree(typename Op::value *shared, unsigned int t)
@@ -82,7 +82,7 @@ static __device__ __forceinline__ typename Op::value warp_shuffles(typename Op::
     return value;
 }
 
-/* The same for a block: thread 0 has the result. For whole blocks; between two calls a __syncthreads. */
+/* The same for a block: thread 0 has the result. All threads of the block call it; between two calls a __syncthreads. */
 template <class Op, int block>
 static __device__ __forceinline__ typename Op::value block_shuffles(typename Op::value value)
 {

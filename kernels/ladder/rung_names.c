@@ -1,4 +1,4 @@
-/* The rungs' names and ideas. In every build, also in one without CUDA. */
+/* Lists the rungs' names and ideas. In every build, also in one without CUDA. */
 #include "kernels/ladder/ladder.h"
 
 #define ROW(ID, name, idea) {name, idea},

@@ -1,5 +1,5 @@
-/* Checks and times what the ladder is about, everything in the same way, and fills a row of the table with what was found. Rungs
-   (rungs.cu, line_sums.cu, softmax_ladder.cu) and experiments call it. */
+/* Checks and times rungs and kernels of experiments, all in the same way, and fills a row of the table with what was found.
+   Rungs (rungs.cu, line_sums.cu, softmax_ladder.cu) and experiments call it. */
 #pragma once
 
 #include "kernels/ladder/input.h"

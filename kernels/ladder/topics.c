@@ -1,4 +1,4 @@
-/* What `allfold ladder TOPIC` may name. In every build, also in one without CUDA. */
+/* Lists the topics of `allfold ladder TOPIC`. In every build, also in one without CUDA. */
 #include "kernels/ladder/ladder.h"
 #include "kernels/ladder/ladder_experiments.h"
 

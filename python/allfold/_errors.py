@@ -12,7 +12,7 @@ class Error(Exception):
 
 
 class ArgumentError(Error, ValueError):
-    """A call or an option that cannot be meant, or ranks whose calls differ."""
+    """A call or an option that is not valid, or ranks whose calls differ."""
 
     status = 1
 

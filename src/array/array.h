@@ -31,7 +31,7 @@ struct array_info {
     uint64_t skipped;                      /* elements that lie before the first of the array and are left out: --offset */
     struct array_layout layout;                  /* of formats that do not encode elements, if they lie in this one file; of HDF5
                                               chunks the byte order alone */
-    uint64_t granule;                      /* requests, and the parts of ranks, begin at multiples of so many elements: those that
+    uint64_t granule;                      /* requests, and the parts of ranks, begin at multiples of this number of elements: those that
                                               can be read only together, such as a chunk of a file; usually 1. A window has room
                                               for at least one granule, so a format refuses chunks that are too long for that */
     uint64_t positions;                    /* of the source's order, of which those at the end of a granule may be empty; 0: count */
@@ -146,7 +146,7 @@ static inline uint64_t reader_room(uint64_t count, size_t element_bytes)
 struct read_request {
     struct range range; /* in the source's order, count > 0. It begins at a multiple of the source's granule and ends at one, or at
                            the end of the array */
-    uint64_t ahead;     /* this reader's next requests go on behind the range for so many elements: a reader may read them already */
+    uint64_t ahead;     /* this reader's next requests go on behind the range for this number of elements: a reader may read them already */
     void *buffer;       /* aligned to 4096, with reader_room of the elements; free for the reader until its next read */
 };
 

@@ -1,4 +1,4 @@
-/* Reading the bytes of data files: see data_file.h. */
+/* Reads the bytes of data files: see data_file.h. */
 #include "array/data_file.h"
 
 #include "array/array.h"

@@ -9,7 +9,7 @@
 /* A file open for reading, shared by the readers of a source. */
 struct data_file {
     int fd;
-    const char *path;         /* of the caller, who keeps it */
+    const char *path;         /* the caller's, valid as long as the file is open */
     struct stat opened;       /* the file when it was opened */
     atomic_int direct;        /* a second descriptor, which bypasses the system's cache, opened when it is needed; or why there is none */
     atomic_bool direct_refused;

@@ -1,4 +1,4 @@
-/* Drawing the elements of a generator into host memory. */
+/* Draws the elements of a generator into host memory. */
 #pragma once
 
 #include "base/draw.h"

@@ -1,4 +1,4 @@
-/* Values of encoded elements: see encoded.h. Each reader works in the caller's buffer:
+/* Leaves out missing elements and unpacks the others: see encoded.h. Each reader works in the caller's buffer:
 
        [ values, or stored elements that are compacted ... | bitmap ]
        [ ... room            | stored elements as read     | bitmap ]

@@ -1,4 +1,4 @@
-/* Missing values and packing: see encoding.h. Elements are taken 64 at a time, a word of the bitmap. */
+/* Finds missing elements and unpacks packed ones: see encoding.h. Elements are taken 64 at a time, a word of the bitmap. */
 #include "array/encoding.h"
 
 #include "base/elements.h"

@@ -1,5 +1,6 @@
-/* What NetCDF's attributes say of an array: which elements are missing (_FillValue, missing_value), how they are packed (scale_factor,
-   add_offset), and that integers are unsigned (_Unsigned). Used by the formats that have attributes. */
+/* Reads what NetCDF's attributes say of an array, and applies it: which elements are missing (_FillValue, missing_value),
+   how they are packed (scale_factor, add_offset), and that integers are unsigned (_Unsigned). Used by the formats that have
+   attributes. */
 #pragma once
 
 #include "base/base.h"

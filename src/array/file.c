@@ -1,4 +1,4 @@
-/* Whole reads and writes of byte ranges: short counts, interrupted calls and the kernel's limit on one call end here. */
+/* Reads and writes whole byte ranges: callers meet no short counts, interrupted calls or limits on one call. */
 #include "array/file.h"
 
 #include <errno.h>

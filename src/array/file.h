@@ -1,4 +1,4 @@
-/* Regular files for the readers and writers of this folder: opening them, and moving whole ranges of bytes. */
+/* Opens regular files, and reads and writes whole ranges of bytes, for the readers and writers of this folder. */
 #pragma once
 
 #include "base/base.h"

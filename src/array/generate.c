@@ -1,4 +1,4 @@
-/* The text of generators, "normal?n=1e9&seed=1&sd=2": names, keys, defaults, and what is refused. */
+/* Parses the text of generators, "normal?n=1e9&seed=1&sd=2": names, keys, defaults, and what is refused. */
 #include "array/array.h"
 
 #include "base/elements.h"

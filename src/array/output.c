@@ -1,5 +1,5 @@
-/* Output files: every process writes its ranges of the temporary file of a replacement (replacement.h), which gets its name
-   when all have succeeded. */
+/* Writes output files: every process writes its ranges of the temporary file of a replacement (replacement.h), which gets
+   its name when all have succeeded. */
 #include "array/array.h"
 #include "array/formats/npy.h"
 

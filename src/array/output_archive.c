@@ -1,5 +1,6 @@
-/* Output files of several arrays: NumPy's .npz, a zip archive of stored .npy members, all of one shape. Sizes are in 64 bits (zip64), as
-   NumPy writes them. The checksums of members are computed when all elements are there: they need them in order. */
+/* Writes output files of several arrays: NumPy's .npz, a zip archive of stored .npy members, all of one shape. Sizes are in
+   64 bits (zip64), as NumPy writes them. The checksums of members are computed when all elements are there: they need them
+   in order. */
 #include "array/array.h"
 #include "array/formats/npy.h"
 

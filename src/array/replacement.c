@@ -1,4 +1,4 @@
-/* Files that are replaced whole: see replacement.h.
+/* Replaces files whole: see replacement.h.
 
    A process that is killed cannot remove its temporary file. A later run can, because the creator keeps a lock on the file,
    which ends with the process, and the file's name identifies the running kernel. On that kernel a file without a lock is

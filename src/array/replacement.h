@@ -1,5 +1,5 @@
-/* Files that appear whole, under their name, or not at all: written under a temporary name in the same folder, and renamed
-   when all has succeeded. The one way in which the program writes files: outputs, partials, checkpoints. */
+/* Makes files that appear whole, under their name, or not at all: written under a temporary name in the same folder, and
+   renamed when all has succeeded. The one way in which the program writes files: outputs, partials, checkpoints. */
 #pragma once
 
 #include "array/file.h"

@@ -1,7 +1,7 @@
-/* The elements of generated arrays, for host and device. Each is a function of the generator, the type and the index alone, and
-   the same bits come out of any compiler and processor: integers, and IEEE +, -, *, /, sqrt and fma in a fixed order, with no
-   function of a mathematical library whose result may differ. Compile without contraction (-ffp-contract=off, --fmad=false).
-   Used by array/draw_loops.c and kernels/generate.cu, which differ only in how they go through the elements. */
+/* Computes the elements of generated arrays, on host and device. Each is a function of the generator, the type and the index
+   alone, and the same bits come out of any compiler and processor: integers, and IEEE +, -, *, /, sqrt and fma in a fixed
+   order, with no function of a mathematical library whose result may differ. Compile without contraction (-ffp-contract=off,
+   --fmad=false). Used by array/draw_loops.c and kernels/generate.cu, which differ only in how they go through the elements. */
 #pragma once
 
 #include "base/elements.h"

@@ -1,4 +1,4 @@
-/* Errors: see error.h. */
+/* Writes the text of errors: see error.h. */
 #include "base/error.h"
 
 #include <stdarg.h>

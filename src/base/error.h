@@ -1,4 +1,4 @@
-/* The reason for a failure. */
+/* Keeps the reason for a failure: a status and a text. The function that decides an error writes it, once. */
 #pragma once
 
 #include "base/types.h"

@@ -1,4 +1,4 @@
-/* The host: see host.h. */
+/* Asks the system about the host: see host.h. */
 #include "base/host.h"
 
 #include <sched.h>

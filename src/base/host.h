@@ -1,4 +1,4 @@
-/* The host's CPUs that this process may use, its memory and its clock. */
+/* Tells the host's CPUs that this process may use, its memory and its clock. */
 #pragma once
 
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Numbers as people write them: see parse.h. Counts are integers throughout, so they are never rounded. */
+/* Parses numbers as people write them: see parse.h. Counts are integers throughout, so they are never rounded. */
 #include "base/parse.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Numbers as people write them: the only parser of options, of generators and of the benchmark's lists. Decimal only, no spaces,
+/* Parses numbers as people write them: the only parser of options, of generators and of the benchmark's lists. Decimal only, no spaces,
    no hexadecimal, no plus sign in front. A text is taken as a whole or refused; if it is refused, nothing is written. */
 #pragma once
 

@@ -1,4 +1,4 @@
-/* The phase of a rank, and the request to stop: see phase.h. */
+/* Shows the phase of a rank, and takes the request to stop: see phase.h. */
 #include "base/phase.h"
 
 #include "base/host.h"

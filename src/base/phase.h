@@ -1,5 +1,5 @@
-/* The phases of a rank's work. Error messages, the watchdog, progress, profilers' ranges and the tests' fault hook all take them
-   from here. */
+/* Names the phases of a rank's work. Error messages, the watchdog, progress, profilers' ranges and the tests' fault hook all
+   take them from here. */
 #pragma once
 
 #include "base/base.h"

@@ -1,4 +1,4 @@
-/* Ranges of the global index space. */
+/* Cuts ranges of the global index space into parts. */
 #pragma once
 
 #include <stdint.h>

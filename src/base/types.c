@@ -1,4 +1,4 @@
-/* The public tables of types and folds as functions, and what results hold. */
+/* Looks up types and folds in the public tables, and what results hold. */
 #include "base/types.h"
 
 #include "base/elements.h"

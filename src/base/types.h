@@ -1,4 +1,4 @@
-/* The public tables of types and folds, without MPI, and what is known of a type. */
+/* Looks up types and folds in the tables of allfold.h, without MPI; lists what is known of a type. */
 #pragma once
 
 #define ALLFOLD_WITHOUT_MPI

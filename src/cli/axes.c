@@ -1,4 +1,4 @@
-/* --axis: see axes.h. */
+/* Parses --axis: see axes.h. */
 #include "cli/axes.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* --axis: which axes of the input are meant, the three dimensions that they make of it, and the shape of the results. */
+/* Parses --axis, and finds the three dimensions that the axes make of the input, and the shape of the results. */
 #pragma once
 
 #include "cli/cli.h"

@@ -1,4 +1,4 @@
-/* A command of the program, the user's settings for it, and the session that it runs in. */
+/* Defines a command of the program, the user's settings for it, and the session that it runs in. */
 #pragma once
 
 #include "allfold.h"

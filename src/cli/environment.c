@@ -9,7 +9,7 @@
 
 extern char **environ;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of those who write; readers need none */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of writers; readers need none */
 
 /* The place of the variable, or the end of the array. */
 static size_t place_of(const char *name, size_t length)

@@ -1,4 +1,4 @@
-/* The texts of --help and --version. Commands and options come from their tables. */
+/* Prints --help and --version: see help.h. Commands and options come from their tables. */
 #include "cli/help.h"
 
 #include "cli/options.h"

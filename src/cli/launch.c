@@ -1,4 +1,4 @@
-/* How the program was started. */
+/* Finds out how the program was started: see launch.h. */
 #include "cli/launch.h"
 
 #include "array/file.h"

@@ -1,5 +1,5 @@
-/* The program allfold: one command a run, on all ranks of MPI_COMM_WORLD. Rank 0 reports. All ranks exit with the same code, and
-   no rank leaves while another waits for it. */
+/* Runs one command of the program allfold, on all ranks of MPI_COMM_WORLD. Rank 0 reports. All ranks exit with the same
+   code, and no rank leaves while another waits for it. */
 #include "cli/commands/commands.h"
 #include "base/host.h"
 #include "cli/help.h"

@@ -1,4 +1,4 @@
-/* Files that options name: see names.h. */
+/* Checks the names of files in options: see names.h. */
 #include "cli/names.h"
 
 allfold_status names_refuse_same(const char *option, const char *name, const char *other, const char *what, struct error *error)

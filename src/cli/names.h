@@ -1,4 +1,4 @@
-/* Files that options name. */
+/* Checks the names of files that options name, and tells their endings. */
 #pragma once
 
 #include "cli/cli.h"

@@ -1,4 +1,4 @@
-/* Numbers as text. */
+/* Writes numbers as text: see number.h. */
 #include "cli/number.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* Numbers as text that reads back as the same number. */
+/* Writes numbers as text that reads back as the same number. */
 #pragma once
 
 #include "base/base.h"

@@ -1,4 +1,4 @@
-/* Phases as NVTX ranges, which nsys and other profilers draw above a rank's kernels and copies. */
+/* Marks phases as NVTX ranges, which nsys and other profilers draw above a rank's kernels and copies. */
 #include "cli/nvtx.h"
 
 #ifdef HAVE_CONFIG_H

@@ -1,4 +1,4 @@
-/* Phases as ranges that profilers show. */
+/* Marks phases as ranges that profilers show. */
 #pragma once
 
 /* From now on each phase of this rank is a range of that name in the NVTX domain "allfold". Does nothing in a build without NVTX,

@@ -1,4 +1,4 @@
-/* Options: see options.h. */
+/* Parses options: see options.h. */
 #include "cli/options.h"
 
 #include "base/parse.h"

@@ -1,5 +1,5 @@
-/* Progress of work that takes longer than two seconds: one line that is overwritten on a terminal, a line a minute in the log of
-   a batch job. */
+/* Shows the progress of work that takes longer than two seconds: one line that is overwritten on a terminal, a line a minute
+   in the log of a batch job. */
 #include "cli/progress.h"
 
 #include "base/host.h"

@@ -1,4 +1,4 @@
-/* Progress of long work on standard error: see progress.c. On rank 0. */
+/* Shows the progress of long work on standard error: see progress.c. On rank 0. */
 #pragma once
 
 #include <stdint.h>

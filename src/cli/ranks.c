@@ -1,4 +1,4 @@
-/* The devices and cores of all ranks: see ranks.h. */
+/* Gathers the devices and cores of all ranks: see ranks.h. */
 #include "cli/ranks.h"
 
 #include "base/host.h"

@@ -1,4 +1,4 @@
-/* The devices and cores of all ranks, gathered on rank 0. */
+/* Gathers the devices and cores of all ranks on rank 0, and checks how ranks share them. */
 #pragma once
 
 #include "cli/cli.h"

@@ -1,4 +1,4 @@
-/* Reports as text and as JSON. */
+/* Prints reports as text and as JSON: see report.h. */
 #include "cli/report.h"
 
 #include "cli/number.h"

@@ -1,5 +1,5 @@
-/* Checkpoints of a run: see resume.h. Along an axis the results of rows that are finished wait in unfinished outputs, whose names have a
-   key that the checkpoints hold. */
+/* Goes on from checkpoints of an earlier run: see resume.h. Along an axis the results of rows that are finished wait in
+   unfinished outputs, whose names have a key that the checkpoints hold. */
 #include "cli/resume.h"
 
 #include "cli/names.h"

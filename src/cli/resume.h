@@ -1,4 +1,4 @@
-/* --checkpoint: what a run goes on from. Used by session.c. */
+/* Opens what --checkpoint names, and finds what a run goes on from. session.c calls it. */
 #pragma once
 
 #include "cli/session.h"

@@ -1,4 +1,4 @@
-/* The steps that commands share. */
+/* Does the steps that commands share: see session.h. */
 #include "cli/session.h"
 
 #include "base/host.h"

@@ -1,5 +1,5 @@
-/* Steps that the commands share: opening the context and the input, writing an output, stopping. All functions are collective, do
-   nothing if session->error holds an agreed error, and set an agreed one if they fail. */
+/* Does the steps that commands share: opens the context and the input, writes an output, stops. All functions are
+   collective, do nothing if session->error holds an agreed error, and set an agreed one if they fail. */
 #pragma once
 
 #include "cli/cli.h"

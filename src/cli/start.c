@@ -1,4 +1,4 @@
-/* What happens before MPI_Init and beside it: see start.h. */
+/* Prepares MPI_Init, and opens the GPU beside it: see start.h. */
 #include "cli/start.h"
 
 #include "base/host.h"

@@ -1,4 +1,5 @@
-/* What happens before MPI_Init and beside it, so that a start takes no longer than it must. main.c calls these in this order. */
+/* Prepares MPI_Init, and opens the GPU beside it, so that a start takes no longer than it must. main.c calls these in this
+   order. */
 #pragma once
 
 #include "cli/cli.h"

@@ -1,4 +1,4 @@
-/* Suggestions: see suggest.h. */
+/* Suggests known words: see suggest.h. */
 #include "cli/suggest.h"
 
 #include <stdint.h>

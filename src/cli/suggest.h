@@ -1,4 +1,4 @@
-/* Suggestions for an unknown word. */
+/* Suggests a known word for an unknown one. */
 #pragma once
 
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Tables of measurements as text and as JSON: see tables.h. */
+/* Prints tables of measurements, and turns them into JSON: see tables.h. */
 #include "cli/tables.h"
 
 #include "cli/report.h"

@@ -1,4 +1,4 @@
-/* An exchange beside that of the communicator, for another thread: see comm_beside_combine. */
+/* Combines partials in another thread, beside the communicator's own exchange: see comm_beside_combine. */
 #pragma once
 
 #include "comm/comm.h"

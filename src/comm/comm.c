@@ -1,5 +1,6 @@
-/* Ranks over MPI: see comm.h. A record carries a partial and the rank's status, so agreement costs no message of its own. A
-   record also names its call: ranks that make different calls get an error, not a wrong result. */
+/* Exchanges partials and agrees on errors, over MPI: see comm.h. A record carries a partial and the rank's status, so
+   agreement costs no message of its own. A record also names its call: ranks that make different calls get an error, not a
+   wrong result. */
 #include "comm/comm.h"
 
 #include "base/elements.h"

@@ -1,4 +1,4 @@
-/* What the files of src/comm/ that call MPI share. */
+/* Turns errors of MPI into errors of ours, for the files of src/comm/ that call MPI. */
 #pragma once
 
 #include "comm/comm.h"

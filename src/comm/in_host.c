@@ -1,7 +1,7 @@
-/* The exchange of ranks of one host: see in_host.h. Each rank has two slots in shared memory, one for even and one for odd
-   rounds. Only that rank writes them. In a round it writes its message, then the number of the round. A reader waits for that
-   number. It is written after the message with release order and read before the message with acquire order, so the message is
-   whole.
+/* Exchanges messages among the ranks of one host: see in_host.h. Each rank has two slots in shared memory, one for even and
+   one for odd rounds. Only that rank writes them. In a round it writes its message, then the number of the round. A reader
+   waits for that number. It is written after the message with release order and read before the message with acquire order,
+   so the message is whole.
 
    Why no slot is overwritten while it is still read. A slot that is read in round k is written again in round k + 2 at the
    earliest. First, let all ranks take all messages in every round. A rank begins round k + 2 after it has ended round k + 1. For

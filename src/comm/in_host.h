@@ -1,4 +1,4 @@
-/* Small messages among ranks that share memory, in one hop instead of several. Used by comm.c. */
+/* Exchanges small messages among ranks that share memory, in one hop instead of several. comm.c and beside.c call it. */
 #pragma once
 
 #include "base/base.h"

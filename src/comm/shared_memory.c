@@ -1,5 +1,5 @@
-/* POSIX shared memory: see shared_memory.h. MPI_Win_allocate_shared is not used: in Open MPI 4.1.4, if the first rank finds no
-   room for it, the other ranks wait forever. */
+/* Maps POSIX shared memory: see shared_memory.h. MPI_Win_allocate_shared is not used: in Open MPI 4.1.4, if the first rank
+   finds no room for it, the other ranks wait forever. */
 #include "comm/shared_memory.h"
 
 #include "base/host.h"

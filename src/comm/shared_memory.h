@@ -1,4 +1,4 @@
-/* Memory that the ranks of a host share: for their exchange (in_host.c) and the program's board. */
+/* Opens memory that the ranks of a host share: for their exchange (in_host.c) and the program's board. */
 #pragma once
 
 #include "base/base.h"

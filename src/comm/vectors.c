@@ -1,4 +1,4 @@
-/* Exchanges of vectors: see vectors.h. */
+/* Exchanges vectors of partials and results: see vectors.h. */
 #include "comm/vectors.h"
 
 #include "comm/handle.h"

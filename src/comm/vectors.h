@@ -1,4 +1,4 @@
-/* Exchanges of many partials and of many results, in messages of bounded size. Collective, and with the same status on every rank,
+/* Exchanges many partials, or many results, in messages of bounded size. Collective, and with the same status on every rank,
    as in comm.h. */
 #pragma once
 

@@ -1,4 +1,4 @@
-/* The backends, one line each, and which of them does the work. */
+/* Lists the backends, one line each, and picks the one that does the work. */
 #include "device/device.h"
 
 const struct backend *const backends[] = {

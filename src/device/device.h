@@ -71,14 +71,14 @@ struct backend {
     void (*close)(struct device *device);
     void (*describe)(const struct device *device, struct device_info *info);
     /* How this device reaches the one with that PCI address on the same host, in the words of nvidia-smi topo: "NV18"
-       (NVLinks), "PIX", "PXB", "PHB", "NODE", "SYS"; "" where nobody says. */
+       (NVLinks), "PIX", "PXB", "PHB", "NODE", "SYS"; "" if that is not known. */
     void (*link)(const struct device *device, const char *pci, char text[LINK_BYTES]);
     /* Where memory lies: on the device (or, for the CPU backend, in host memory) kernels use it in place; from pinned host
        memory upload takes it; other host memory goes through staging. Memory of another device is an error. */
     allfold_status (*locate)(struct device *device, const void *memory, enum place *place, struct error *error);
     allfold_status (*allocate)(struct device *device, size_t bytes, void **memory, struct error *error);
     void (*release)(struct device *device, void *memory);
-    /* Opens `count` queues of so many bytes each: a multiple of 4096, to which their buffers are aligned. The first owns what they
+    /* Opens `count` queues of `bytes` bytes each: a multiple of 4096, to which their buffers are aligned. The first owns what they
        share, and is closed last. */
     allfold_status (*queues_open)(struct device *device, size_t bytes, int count, struct queue **queues, struct error *error);
     void (*queue_close)(struct queue *queue);

@@ -17,13 +17,13 @@
 #define EXACT_TOTAL_PART static
 #endif
 
-/* (-1)^negative * (digits + a part of one, if rest) * 2^lowest; digits of 32 bits, the lowest first. Those from `length` on are 0 and
+/* (-1)^negative * (digits + a part of one, if sticky) * 2^lowest; digits of 32 bits, the lowest first. Those from `length` on are 0 and
    not set: most sums are a tenth of the widest. */
 struct exact_total {
     uint32_t digits[EXACT_TOTAL_DIGITS];
     int length;
     int32_t lowest;
-    bool negative, rest;
+    bool negative, sticky;
     int64_t nans, plus, minus, not_minus_zero; /* counts of terms that are not finite, as in exact.h */
 };
 

@@ -39,7 +39,7 @@ EXACT_TOTAL_PART uint64_t total_long(const struct exact_total *total, int bit)
 /* Whether there is anything below the bit. */
 EXACT_TOTAL_PART bool total_below(const struct exact_total *total, int bit)
 {
-    bool below = total->rest;
+    bool below = total->sticky;
     for (int i = 0; i < total->length && 32 * i < bit && !below; i++)
         below = (bit - 32 * i >= 32 ? total->digits[i] : total->digits[i] & ((1u << (bit - 32 * i)) - 1)) != 0;
     return below;
@@ -59,7 +59,7 @@ EXACT_TOTAL void exact_total_set(struct exact_total *total, const int64_t *words
     total->length = (int)limbs + 2;
     total->lowest = lowest;
     total->negative = carry < 0;
-    total->rest = false;
+    total->sticky = false;
     if (total->negative) {
         uint64_t borrow = 1;
         for (uint32_t i = 0; i < limbs + 2; i++) {
@@ -78,21 +78,21 @@ EXACT_TOTAL void exact_total_set(struct exact_total *total, const int64_t *words
 EXACT_TOTAL_PART bool divide_digits(struct exact_total *total, uint64_t divisor)
 {
     if (divisor <= UINT32_MAX) {
-        uint64_t rest = 0;
+        uint64_t remainder = 0;
         for (int i = total->length; i-- > 0;) {
-            rest = rest << 32 | total->digits[i];
-            total->digits[i] = (uint32_t)(rest / divisor);
-            rest %= divisor;
+            remainder = remainder << 32 | total->digits[i];
+            total->digits[i] = (uint32_t)(remainder / divisor);
+            remainder %= divisor;
         }
-        return rest != 0;
+        return remainder != 0;
     }
-    uint128 rest = 0;
+    uint128 remainder = 0;
     for (int i = total->length; i-- > 0;) {
-        rest = rest << 32 | total->digits[i];
-        total->digits[i] = (uint32_t)(rest / divisor);
-        rest %= divisor;
+        remainder = remainder << 32 | total->digits[i];
+        total->digits[i] = (uint32_t)(remainder / divisor);
+        remainder %= divisor;
     }
-    return rest != 0;
+    return remainder != 0;
 }
 
 EXACT_TOTAL void exact_total_divide(struct exact_total *total, uint64_t divisor)
@@ -102,7 +102,7 @@ EXACT_TOTAL void exact_total_divide(struct exact_total *total, uint64_t divisor)
     for (int i = total->length; i-- > 0;)
         total->digits[i] = i < MORE ? 0 : total->digits[i - MORE];
     total->lowest -= 32 * MORE;
-    total->rest |= divide_digits(total, divisor);
+    total->sticky |= divide_digits(total, divisor);
 }
 
 EXACT_TOTAL void exact_total_root(struct exact_total *total)
@@ -119,12 +119,12 @@ EXACT_TOTAL void exact_total_root(struct exact_total *total)
         const uint128 larger = root | (uint128)1 << bit;
         root = larger * larger <= number ? larger : root;
     }
-    const bool rest = root * root != number || total_below(total, from);
+    const bool sticky = root * root != number || total_below(total, from);
     total->digits[0] = (uint32_t)root;
     total->digits[1] = (uint32_t)(root >> 32);
     total->length = 2;
     total->lowest = (total->lowest + from) / 2;
-    total->rest = rest;
+    total->sticky = sticky;
 }
 
 EXACT_TOTAL struct exact_total exact_total_variance(const struct exact_total *squares, const struct exact_total *sum, uint64_t count,
@@ -175,7 +175,7 @@ EXACT_TOTAL_PART struct exact_total total_of_length(int length)
     struct exact_total total;
     total.length = length;
     total.lowest = 0;
-    total.negative = total.rest = false;
+    total.negative = total.sticky = false;
     total.nans = total.plus = total.minus = total.not_minus_zero = 0;
     return total;
 }

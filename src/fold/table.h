@@ -187,9 +187,9 @@ struct fold_results {
 
 /* Where results are stored that the host finds while a stream waits for them. */
 struct delivery_output {
-    void *values;     /* memory that the device can write, of values of so many bytes; NULL: not wanted */
+    void *values;     /* memory that the device can write; NULL: not wanted */
     int64_t *indices; /* likewise */
-    int bytes;
+    int bytes;        /* of a value */
 };
 struct delivery {
     void *stream; /* as in allfold_call */
@@ -214,7 +214,7 @@ struct fold_call {
 };
 #define ASK_FOR_FLOATING ": ask for a floating-point result, with --output-type=f64 (in C by result_type, in Python by dtype)"
 
-/* The partial of so many elements of a type. */
+/* The partial of `count` elements of a type. */
 struct folded {
     allfold_type type;
     uint64_t count;

@@ -1,4 +1,4 @@
-/* Partials in files: see partial_file.h. */
+/* Writes and reads partials in files: see partial_file.h. */
 #include "store/partial_file.h"
 
 #include "array/file.h"

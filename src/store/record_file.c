@@ -1,4 +1,4 @@
-/* Small files with a checksum: see record_file.h. */
+/* Writes and reads small files with a checksum: see record_file.h. */
 #include "store/record_file.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* The board of a host's ranks: see board.h. */
+/* Opens the board of a host's ranks: see board.h. */
 #include "watch/board.h"
 
 #include "comm/shared_memory.h"

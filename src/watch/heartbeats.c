@@ -1,5 +1,5 @@
-/* Heartbeats between hosts: see heartbeats.h. A star with rank 0 in the middle: with N hosts, N - 1 small datagrams each
-   way in each period. The other hosts send to all addresses of rank 0's host until one answers. */
+/* Sends heartbeats between hosts: see heartbeats.h. A star with rank 0 in the middle: with N hosts, N - 1 small datagrams
+   each way in each period. The other hosts send to all addresses of rank 0's host until one answers. */
 #include "watch/heartbeats.h"
 
 #include "base/host.h"

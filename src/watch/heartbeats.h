@@ -1,5 +1,5 @@
-/* Heartbeats between hosts: UDP datagrams between rank 0 and the first rank of every other host, apart from MPI, to notice a
-   host that is stopped, dead or cut off while MPI waits for it. */
+/* Sends heartbeats between hosts: UDP datagrams between rank 0 and the first rank of every other host, apart from MPI, to
+   notice a host that is stopped, dead or cut off while MPI waits for it. */
 #pragma once
 
 #include "base/phase.h"

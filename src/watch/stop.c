@@ -1,4 +1,4 @@
-/* Signals: see stop.h. */
+/* Handles signals: see stop.h. */
 #include "watch/stop.h"
 
 #include "watch/temporary.h"

@@ -1,4 +1,4 @@
-/* Signals: those that ask for a stop, and those of a crash. */
+/* Handles signals: those that ask for a stop, and those of a crash. */
 #pragma once
 
 /* Called before MPI_Init, which may load libraries that install handlers of their own. Notes which signals are ignored (nohup), and

@@ -1,4 +1,4 @@
-/* The temporary files that must not be left behind: see temporary.h. */
+/* Removes temporary files at an early end: see temporary.h. */
 #include "watch/temporary.h"
 
 #include <limits.h>

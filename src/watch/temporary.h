@@ -1,4 +1,4 @@
-/* The temporary files that must not be left behind when the process ends by a signal or by the watchdog. */
+/* Removes the temporary files that must not be left behind when the process ends by a signal or by the watchdog. */
 #pragma once
 
 /* Registers a file to remove if the process ends early; "" is none. Two files at a time; a file twice is one. */

@@ -140,7 +140,7 @@ static __global__ void post(uint64_t *words, uint32_t number, letter *taken)
     } else if (blockIdx.x == 1 && threadIdx.x == 0) {
         taken[0] = message_receive<letter>(words, number);
     } else if (blockIdx.x == 2) {
-        while (!message_look_together(words, number, &read))
+        while (!message_look_by_warp(words, number, &read))
             wait_for_others();
         if (threadIdx.x == 0)
             taken[1] = read;

@@ -12,7 +12,7 @@ void cursor_open(struct cursor *cursor, const struct input_file *file, const cha
     cursor->window_at = cursor->window_bytes = 0;
 }
 
-/* Whether the part has so many more bytes. */
+/* Whether `bytes` more bytes are in the part. */
 static bool has(struct cursor *cursor, uint64_t bytes)
 {
     if (cursor->error->status != ALLFOLD_OK)

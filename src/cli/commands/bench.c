@@ -169,7 +169,7 @@ static void plan_axes(const struct bench_settings *asked, struct bench_plan *pla
         error_set(error, ALLFOLD_BAD_ARGUMENT, "bench: --length: rows are measured in device memory only: leave out --data");
 }
 
-/* The shape of so many elements: rows; columns of planes, as many as a plane has columns or half as many, if their number is a power of
+/* The shape of `count` elements: rows; columns of planes, as many as a plane has columns or half as many, if their number is a power of
    two; or columns. Only whole rows count; outer is 0 if there are none. */
 static struct bench_shape shape_of(uint64_t count, uint64_t length, enum bench_axis axis, bool cut_axis)
 {

@@ -1,4 +1,4 @@
-/* Guards against slowdowns: compares this run with an earlier task. */
+/* Guards against slowdowns: compares this run of the benchmark with an earlier one. */
 #include "cli/commands/bench_report.h"
 #include "cli/report.h"
 

@@ -1,4 +1,4 @@
-/* The benchmark's results as tables and as JSON. The formula of each figure: docs/performance.md. */
+/* Reports the benchmark's results as tables and as JSON. The formula of each figure: docs/performance.md. */
 #include "cli/commands/bench_report.h"
 
 #include "cli/number.h"

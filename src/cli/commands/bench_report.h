@@ -1,4 +1,4 @@
-/* The benchmark's results, on rank 0: tables for people, one JSON object for programs. */
+/* Reports the benchmark's results, on rank 0: tables for people, one JSON object for programs. */
 #pragma once
 
 #include "bench/bench.h"

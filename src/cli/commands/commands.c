@@ -1,4 +1,4 @@
-/* The table of commands. */
+/* Lists the commands. */
 #include "cli/commands/commands.h"
 
 #include "cli/commands/option_rows.h"

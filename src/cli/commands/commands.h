@@ -1,4 +1,4 @@
-/* The table of commands, and the function that each runs. main.c passes the table on; no other file uses it directly. */
+/* Lists the commands, and the function that each runs. main.c passes the table on; no other file uses it directly. */
 #pragma once
 
 #include "cli/cli.h"

@@ -1,4 +1,4 @@
-/* The folds: sum, min, stats and the others, each a command of that name. */
+/* Runs the commands that fold: sum, min, stats and the others. */
 #include "cli/commands/commands.h"
 #include "cli/commands/fold_axis.h"
 #include "cli/report.h"

@@ -1,4 +1,5 @@
-/* Folds along an axis: `sum --axis=1 x.npy -o s.npy`. Results go to one file, of argmin and argmax also to a second, or are printed. */
+/* Runs folds along an axis: `sum --axis=1 x.npy -o s.npy`. Results go to one file, of argmin and argmax also to a second, or
+   are printed. */
 #include "cli/commands/fold_axis.h"
 
 #include "cli/report.h"
@@ -43,7 +44,7 @@ static void list_arrays(const struct settings *settings, struct fold_axis *f)
     }
 }
 
-/* What cannot be meant, or is not there. The same on all ranks. */
+/* Refuses options that do not go together, and dimensions that the array does not have. The same on all ranks. */
 static allfold_status check(const struct session *session, const struct fold_axis *f, struct error *error)
 {
     const struct settings *const settings = session->settings;

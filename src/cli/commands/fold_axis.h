@@ -1,4 +1,4 @@
-/* Folds along an axis, as commands: fold_axis.c; their results on standard output: fold_axis_print.c. */
+/* Runs folds along an axis (fold_axis.c), and prints their results (fold_axis_print.c). */
 #pragma once
 
 #include "cli/axes.h"

@@ -1,4 +1,4 @@
-/* Results of folds along an axis on standard output: the report, and if no file is named, the results themselves. */
+/* Prints the report of a fold along an axis and, if no file is named, its results. */
 #include "cli/commands/fold_axis.h"
 
 #include "base/elements.h"

@@ -1,5 +1,5 @@
-/* generate: the elements of a named distribution, in a file. An element depends on its index alone, so the file is the
-   same whatever the number of ranks. */
+/* generate: writes the elements of a named distribution into a file. An element depends on its index alone, so the file is
+   the same whatever the number of ranks. */
 #include "cli/commands/commands.h"
 #include "cli/report.h"
 

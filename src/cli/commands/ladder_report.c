@@ -1,4 +1,4 @@
-/* The ladder's tables as text and as JSON. */
+/* Reports the ladder's tables as text and as JSON: see ladder_report.h. */
 #include "cli/commands/ladder_report.h"
 
 #include "cli/number.h"

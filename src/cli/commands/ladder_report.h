@@ -1,4 +1,4 @@
-/* The ladder's tables on paper: gathered from the ranks, printed by rank 0 for people or as one JSON object. */
+/* Gathers the ladder's tables from the ranks; rank 0 prints them, for people or as one JSON object. */
 #pragma once
 
 #include "cli/session.h"

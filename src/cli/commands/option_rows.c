@@ -1,4 +1,4 @@
-/* The options of all commands: see option_rows.h, and options.h for what a row says. */
+/* Lists the options of all commands: see option_rows.h, and options.h for what a row says. */
 #include "cli/commands/option_rows.h"
 
 #include <stddef.h>
@@ -90,7 +90,7 @@ const struct option option_rows[] = {
      PLACE(bench.types)},
     {"fold", "FOLD[,FOLD]...|all", "what is computed of them, as --list names it (default: sum,max,sumexp,softmax)",
      OPTION_TEXT, PLACE(bench.folds)},
-    {"length", "COUNT[,COUNT]...", "fold along an axis of so many elements, COUNT / LENGTH rows", OPTION_TEXT, PLACE(bench.lengths)},
+    {"length", "COUNT[,COUNT]...", "fold along an axis of this length; there are --count / length rows", OPTION_TEXT, PLACE(bench.lengths)},
     {"axis", "last|middle|first[,...]", "which axis that is: rows (default), columns of planes, columns", OPTION_TEXT, PLACE(bench.axes),
      .needs = "length"},
     {"cut-axis", NULL, "spread each row over the ranks, so that each has LENGTH elements of it", OPTION_FLAG, PLACE(bench.cut_axis),

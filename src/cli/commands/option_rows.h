@@ -1,4 +1,4 @@
-/* The table of all commands' options. */
+/* Lists the options of all commands. */
 #pragma once
 
 #include "cli/options.h"

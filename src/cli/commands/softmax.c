@@ -1,4 +1,4 @@
-/* softmax and log-softmax: an input becomes an output of the same shape. */
+/* softmax and log-softmax: write an output of the input's shape. */
 #include "cli/axes.h"
 #include "cli/commands/commands.h"
 #include "cli/report.h"

@@ -1,5 +1,5 @@
-/* An array in blocks, on the CPU: by the thread that calls, or by all of the device's threads, with the same bits. Blocks follow
-   from the array's length alone, and their partials are combined in order. */
+/* Folds an array in blocks, on the CPU: by the thread that calls, or by all of the device's threads, with the same bits.
+   Blocks follow from the array's length alone, and their partials are combined in order. */
 #include "device/cpu/cpu.h"
 
 uint64_t cpu_block_elements(uint64_t n)
@@ -41,7 +41,7 @@ void cpu_fold_by_all(const struct cpu_queue *cpu, const struct work *work, struc
         monoid_combine(work->monoid, work->type, partial, (const struct partial *)(cpu->blocks + block * stride));
 }
 
-void cpu_fold_alone(const struct cpu_loops *loops, const struct work *work, struct partial *partial)
+void cpu_fold_by_caller(const struct cpu_loops *loops, const struct work *work, struct partial *partial)
 {
     const uint64_t length = cpu_block_elements(work->n), blocks = (work->n + length - 1) / length;
     struct partial next;

@@ -82,7 +82,7 @@ static allfold_status cpu_locate(struct device *device, const void *memory, enum
     return ALLFOLD_OK;
 }
 
-/* Large memory in huge pages, where the system gives them to who asks: fewer misses of the address cache. */
+/* Large memory is asked for in huge pages, if the system has them: fewer misses of the address cache. */
 static allfold_status cpu_allocate(struct device *device, size_t bytes, void **memory, struct error *error)
 {
     (void)device;
@@ -178,7 +178,7 @@ static allfold_status cpu_fold(struct queue *queue, const struct work *work, str
     if (work->n > BLOCK && cpu->blocks != NULL)
         cpu_fold_by_all(cpu, work, &cpu->partial);
     else
-        cpu_fold_alone(cpu_loops_of(queue), work, &cpu->partial);
+        cpu_fold_by_caller(cpu_loops_of(queue), work, &cpu->partial);
     return ALLFOLD_OK;
 }
 

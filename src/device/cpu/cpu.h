@@ -36,7 +36,7 @@ uint64_t cpu_block_elements(uint64_t n);
 /* Folds a range of the work's elements into *partial, of which only monoid_bytes are written. */
 void cpu_fold_block(const struct cpu_loops *loops, const struct work *work, struct range block, struct partial *partial);
 /* Folds all of the work's elements, block after block, by the thread that calls. */
-void cpu_fold_alone(const struct cpu_loops *loops, const struct work *work, struct partial *partial);
+void cpu_fold_by_caller(const struct cpu_loops *loops, const struct work *work, struct partial *partial);
 /* The same, with the same bits, by all of the device's threads. The queue must have blocks. */
 void cpu_fold_by_all(const struct cpu_queue *cpu, const struct work *work, struct partial *partial);
 /* The second pass of softmax by all threads. */

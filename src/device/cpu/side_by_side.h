@@ -199,7 +199,7 @@ static void fold_strip_direct(struct side_fold *fold, uint32_t c, uint32_t colum
         fold_others(fold, c + i, columns - i < COLUMNS_ACROSS ? columns - i : COLUMNS_ACROSS);
 }
 
-/* Carries in words are propagated after so many runs, and at the end: exact_add_integer. */
+/* Carries in words are propagated after this number of runs, and at the end: exact_add_integer. */
 enum { CLOSE_RUNS = 1 << 20 };
 
 /* The same of any length, to partials. */

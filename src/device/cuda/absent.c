@@ -1,4 +1,4 @@
-/* Stands in for the other files of this folder in a build without CUDA: a backend that no one can open, and that says why. */
+/* Stands in for the other files of this folder in a build without CUDA: a backend that cannot be opened, and that says why. */
 #include "device/device.h"
 
 #define WHY "this build has no CUDA backend: configure --with-cuda"

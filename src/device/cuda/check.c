@@ -1,4 +1,4 @@
-/* The errors of CUDA's calls. */
+/* Turns errors of CUDA's calls into errors of ours. */
 #include "device/cuda/cuda.h"
 
 #include <stdarg.h>

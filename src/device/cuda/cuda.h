@@ -14,7 +14,7 @@ struct cuda_device {
     int visible;
     int multiprocessors;
     struct softmax_capacity capacity; /* softmax_prepare */
-    bool starts_early;                /* softmax_prepare */
+    bool launches_overlap;            /* softmax_prepare */
     size_t free_bytes;        /* when it was opened */
 };
 

@@ -1,4 +1,4 @@
-/* Results that the host finds while a stream waits for them: see device.h. */
+/* Stores results that the host finds while a stream waits for them: see device.h. */
 #include "device/cuda/cuda.h"
 
 allfold_status cuda_deliver(struct queue *queue, const struct delivery *delivery, struct error *error)

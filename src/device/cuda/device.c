@@ -1,4 +1,4 @@
-/* The CUDA backend: the devices, what is known of them, and their memory. */
+/* Opens and describes the devices of the CUDA backend, and allocates their memory. */
 #include "base/host.h"
 #include "device/cuda/cuda.h"
 
@@ -11,7 +11,7 @@ enum {
     QUEUES = 2,               /* of a thread: it fills one while the other copies and folds */
     STAGING_BYTES = 4 << 20,  /* long enough to hide what starting a copy costs */
     STAGING_BYTES_LEAST = 64 << 10,
-    THREADS_MOST = 16 /* of the host, for one rank: so many fill the link */
+    THREADS_MOST = 16 /* of the host, for one rank: enough to fill the link */
 };
 
 static int cuda_visible(struct error *why)
@@ -116,7 +116,7 @@ static allfold_status cuda_open(int local_rank, int local_size, const allfold_op
         || cuda_check(cuda, cudaDeviceGetAttribute(&cuda->multiprocessors, cudaDevAttrMultiProcessorCount, cuda->index), error,
                  "cudaDeviceGetAttribute") != ALLFOLD_OK
         || check_kernels(cuda, error) != ALLFOLD_OK
-        || cuda_check(cuda, (cudaError_t)softmax_prepare(cuda->index, &cuda->capacity, &cuda->starts_early), error,
+        || cuda_check(cuda, (cudaError_t)softmax_prepare(cuda->index, &cuda->capacity, &cuda->launches_overlap), error,
                       "preparing the softmax kernels")
                != ALLFOLD_OK) {
         free(cuda);

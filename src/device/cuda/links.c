@@ -1,8 +1,8 @@
-/* How the GPUs of a host reach one another, from NVML: CUDA itself tells of visible devices only, and under the
+/* Tells how the GPUs of a host reach one another, from NVML: CUDA itself tells of visible devices only, and under the
    one-GPU-per-task binding of batch systems a rank sees none but its own.
 
-   NVML comes with the driver, not with the toolkit, so it is looked for when it is needed; where it is not there, nobody
-   says. The declarations are those of NVIDIA's documentation of its stable interface. */
+   NVML comes with the driver, not with the toolkit, so it is looked for when it is needed; without it links are not
+   known. The declarations are those of NVIDIA's documentation of its stable interface. */
 #include "device/cuda/cuda.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-/* Softmax of elements in device memory: begin, partial, finish, cancel (device.h). Both passes are launched together if the kernels
-   can do that (kernels.h); otherwise the host launches the second one. */
+/* Takes softmax of elements in device memory: begin, partial, finish, cancel (device.h). Both passes are launched together
+   if the kernels can do that (kernels.h); otherwise the host launches the second one. */
 #include "device/cuda/cuda.h"
 
 allfold_status cuda_normalise(struct queue *queue, const struct softmax_work *work, const struct softmax_constants *constants,
@@ -28,7 +28,7 @@ allfold_status cuda_softmax_begin(struct queue *queue, const struct softmax_work
     struct cuda_queue *const begins = (struct cuda_queue *)queue;
     const struct work first = first_pass(work);
     const bool on_device = single_rank && !work->logarithm;
-    const struct softmax_call call = {&begins->space, cuda->capacity, cuda->starts_early, on_device, *work};
+    const struct softmax_call call = {&begins->space, cuda->capacity, cuda->launches_overlap, on_device, *work};
     bool launched = false;
     if (cuda_use(cuda, error) != ALLFOLD_OK
         || cuda_check(cuda, (cudaError_t)softmax_launch_whole(&call, begins->stream, &launched), error,
