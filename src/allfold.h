@@ -271,7 +271,8 @@ extern "C" {
 
 /* Opens a context. Collective over comm, which is duplicated and stays the caller's; MPI must be initialised. options
    may be NULL. On failure *context is NULL, and message (of message_bytes, cut to fit; may be NULL) says why, the same on
-   all ranks; on success it is empty. */
+   all ranks; on success it is empty. Of CUDA devices each rank takes the calling thread's current one if on any rank that is not
+   device 0, else device local rank modulo visible devices. The context keeps it. */
 allfold_status allfold_open(MPI_Comm comm, const allfold_options *options, allfold_context **context, char *message,
                             size_t message_bytes);
 

@@ -42,6 +42,16 @@ static const struct backend *choose(struct allfold_context *ctx, allfold_backend
     return error->status == ALLFOLD_OK ? backend : NULL;
 }
 
+/* The number of this rank's device: the thread's current one if some rank's program has chosen one, which shows in a number other than
+   0. Else the local rank. Collective. */
+static int device_number(struct allfold_context *ctx, const struct backend *backend, struct error *error)
+{
+    const int current = backend != NULL && backend->current != NULL ? backend->current() : 0;
+    int chosen = 0;
+    comm_count(&ctx->comm, current > 0, &chosen, error);
+    return chosen > 0 ? current : ctx->comm.local_rank;
+}
+
 /* Finds the other ranks that use this rank's device. UUIDs are compared, not indices: if a batch system binds one device to each
    task, every rank's device has index 0. Collective. */
 static void count_sharers(struct allfold_context *ctx, struct error *error)
@@ -148,8 +158,9 @@ allfold_status core_open(struct allfold_context *ctx, const allfold_options *opt
     const double begun = clock_seconds();
     check_choices(ctx, options, error);
     const struct backend *const backend = choose(ctx, options->backend, error);
+    const int number = device_number(ctx, backend, error);
     if (backend != NULL)
-        backend->open(ctx->comm.local_rank, ctx->comm.local_size, options, &ctx->device, error);
+        backend->open(number, ctx->comm.local_size, options, &ctx->device, error);
     if (ctx->device != NULL)
         snprintf(ctx->comm.device, sizeof ctx->comm.device, "%s", ctx->device->label);
     count_sharers(ctx, error);

@@ -63,8 +63,10 @@ struct backend {
        its own, before open and not beside it. What fails here fails in open again. If open takes another device, it undoes this.
        NULL: nothing is slow. */
     void (*prepare)(int local_rank);
-    /* Opens device local_rank modulo visible. The host's cores are shared with local_size processes. */
-    allfold_status (*open)(int local_rank, int local_size, const allfold_options *options, struct device **device,
+    /* The calling thread's current device; 0 also if none was chosen. NULL: there is one device. */
+    int (*current)(void);
+    /* Opens device number modulo visible. The host's cores are shared with local_size processes. */
+    allfold_status (*open)(int number, int local_size, const allfold_options *options, struct device **device,
                            struct error *error);
     /* Sets memory, shard_bytes, window_bytes, worker_queues and workers, now that device->sharers is known. */
     void (*budget)(struct device *device, const allfold_options *options);

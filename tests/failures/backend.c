@@ -46,10 +46,10 @@ FAULTY(normalise_axis, (queue, work, constants, error), struct queue *queue, con
        const struct softmax_constants *constants)
 FAULTY(wait, (queue, error), struct queue *queue)
 
-static allfold_status faulty_open(int local_rank, int local_size, const allfold_options *options, struct device **device,
+static allfold_status faulty_open(int number, int local_size, const allfold_options *options, struct device **device,
                                   struct error *error)
 {
-    if (strikes(IN_open, error) || planted.real->open(local_rank, local_size, options, device, error) != ALLFOLD_OK)
+    if (strikes(IN_open, error) || planted.real->open(number, local_size, options, device, error) != ALLFOLD_OK)
         return error->status;
     (*device)->backend = &planted.faulty;
     return ALLFOLD_OK;

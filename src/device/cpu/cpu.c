@@ -29,10 +29,10 @@ static const struct cpu_loops *const loops_of[] = {
 #endif
 };
 
-static allfold_status cpu_open(int local_rank, int local_size, const allfold_options *options, struct device **device,
+static allfold_status cpu_open(int number, int local_size, const allfold_options *options, struct device **device,
                                struct error *error)
 {
-    (void)local_rank;
+    (void)number;
     struct cpu_device *cpu = calloc(1, sizeof *cpu);
     if (cpu == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory for the CPU backend");

@@ -9,10 +9,10 @@ static int absent_visible(struct error *why)
     return 0;
 }
 
-static allfold_status absent_open(int local_rank, int local_size, const allfold_options *options, struct device **device,
+static allfold_status absent_open(int number, int local_size, const allfold_options *options, struct device **device,
                                   struct error *error)
 {
-    (void)local_rank;
+    (void)number;
     (void)local_size;
     (void)options;
     (void)device;

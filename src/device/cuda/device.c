@@ -95,7 +95,15 @@ static allfold_status check_kernels(const struct cuda_device *cuda, struct error
                      cuda->index, major, minor, cudaGetErrorName(code), major, minor);
 }
 
-static allfold_status cuda_open(int local_rank, int local_size, const allfold_options *options, struct device **device,
+static int cuda_current(void)
+{
+    int index = 0;
+    if (cudaGetDevice(&index) != cudaSuccess)
+        cudaGetLastError();
+    return index;
+}
+
+static allfold_status cuda_open(int number, int local_size, const allfold_options *options, struct device **device,
                                 struct error *error)
 {
     size_t total_bytes = 0;
@@ -107,7 +115,7 @@ static allfold_status cuda_open(int local_rank, int local_size, const allfold_op
     if (cuda == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory for the CUDA backend");
     cuda->device.backend = &backend_cuda;
-    cuda->index = local_rank % visible;
+    cuda->index = number % visible;
     cuda->visible = visible;
     undo_prepare(cuda->index);
     snprintf(cuda->device.label, sizeof cuda->device.label, "CUDA device %d", cuda->index);
@@ -246,6 +254,7 @@ const struct backend backend_cuda = {
     .bits_by_model = true,
     .visible = cuda_visible,
     .prepare = cuda_prepare,
+    .current = cuda_current,
     .open = cuda_open,
     .budget = cuda_budget,
     .close = cuda_close,

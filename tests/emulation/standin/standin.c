@@ -110,6 +110,12 @@ cudaError_t cudaSetDevice(int device)
     return cudaSuccess;
 }
 
+cudaError_t cudaGetDevice(int *device)
+{
+    *device = current;
+    return cudaSuccess;
+}
+
 cudaError_t cudaDeviceReset(void)
 {
     set_context(current, false, "closed");
