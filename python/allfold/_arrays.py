@@ -172,7 +172,7 @@ def writable(out: Any, x: Any) -> Elements:
         flags = out.flags
         if not (flags.c_contiguous and flags.aligned and flags.writeable and out.dtype.isnative) or \
                 isinstance(out, numpy.ma.MaskedArray):
-            raise ArgumentError("out: expected a writable array in C order without gaps, in this machine's byte order")
+            raise ArgumentError("out: expected a writable, aligned array in C order without gaps or a mask, in this machine's byte order")
         found, shape = Elements(out.ctypes.data, out.size, type_of_name(out.dtype.name), None, out), out.shape
     else:
         if _is_jax(out):

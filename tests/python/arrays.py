@@ -9,7 +9,7 @@ import numpy as np
 
 import allfold
 from allfold import _dlpack, begin
-from ranks import ok, parts, rank, refused, size, values
+from ranks import MPI, ok, parts, rank, refused, size, values
 
 WHOLE = np.arange(24, dtype=np.float32).reshape(4, 6)
 TOTAL = 276.0 * size
@@ -190,6 +190,9 @@ def check_torch(device):
                 late += 1
             found = allfold.sum(late)
         ok(found == 100 * 2**24 * size, "PyTorch: what a stream still computes", found)
+        with allfold.Context(MPI and MPI.COMM_SELF) as mine:
+            found = allfold.sum(x, comm=mine)
+        ok(found == math.fsum(x.tolist()), "PyTorch: one rank alone works on its current GPU", found)
         ok(allfold.sum(torch.ones(9)) == 9 * size and allfold.softmax(torch.ones(4)).device.type == "cpu", "host memory streams")
     else:
         ok(allfold.sum(torch.arange(8.0)[::2].bfloat16()) == 12 * size, "PyTorch: gaps, on the host")
