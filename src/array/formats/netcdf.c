@@ -33,11 +33,10 @@ struct cdf_variable {
     uint32_t file_type; /* nc_type, 1 to 11 */
     uint64_t dimensions;
     uint64_t ids[ARRAY_DIMENSIONS_MAX]; /* of its dimensions, if they are not too many */
-    uint64_t attributes, attribute_count; /* the byte at which they begin */
+    uint64_t attributes;                /* the byte at which they begin */
     uint64_t begin;                     /* byte of its first element */
     bool record;                        /* its first dimension is the record dimension */
-    uint64_t count;                     /* elements, of a record if it has records */
-    uint64_t bytes;                     /* of these */
+    uint64_t count, bytes;              /* its elements, of a record if it has records */
 };
 
 struct cdf {
@@ -145,27 +144,32 @@ static bool get_dimensions(struct cdf_parser *p)
     return true;
 }
 
+static bool get_type(struct cdf_parser *p, uint32_t *type)
+{
+    const uint64_t at = p->cursor.at;
+    return get_u32(p, type)
+           && ((*type >= 1 && *type <= (p->cdf->version == 5 ? 11 : 6)) || wrong(p, at, "a type of this version of the format", "another number"));
+}
+
 /* The head of an attribute, whose values come next. */
 static bool get_attribute(struct cdf_parser *p, char name[NAME_BYTES], uint32_t *type, uint64_t *count)
 {
     if (!get_name(p, name))
         return false;
     const uint64_t at = p->cursor.at;
-    if (!get_u32(p, type) || !get_count(p, count))
+    if (!get_type(p, type) || !get_count(p, count))
         return false;
-    if (*type < 1 || *type > (p->cdf->version == 5 ? 11 : 6))
-        return wrong(p, at, "a type of this version of the format", "another number");
     return *count <= FILE_BYTES_MAX / 8 || wrong(p, at, "values within the header", "more");
 }
 
-static bool skip_attributes(struct cdf_parser *p, uint64_t *count)
+static bool skip_attributes(struct cdf_parser *p)
 {
     char name[NAME_BYTES];
     uint32_t type = 0;
-    uint64_t values;
-    if (!get_list(p, TAG_ATTRIBUTES, 12, count))
+    uint64_t count, values;
+    if (!get_list(p, TAG_ATTRIBUTES, 12, &count))
         return false;
-    for (uint64_t i = 0; i < *count; i++)
+    for (uint64_t i = 0; i < count; i++)
         if (!get_attribute(p, name, &type, &values) || !skip_padded(p, values * types[type].bytes))
             return false;
     return true;
@@ -197,30 +201,19 @@ static bool get_shape(struct cdf_parser *p, struct cdf_variable *variable)
     return true;
 }
 
-/* Bytes of the variable, or of one of its records. */
-static bool count_bytes(struct cdf_parser *p, struct cdf_variable *variable, uint64_t at)
-{
-    return (!__builtin_mul_overflow(variable->count, types[variable->file_type].bytes, &variable->bytes)
-            && variable->bytes <= FILE_BYTES_MAX - 4)
-           || wrong(p, at, "less than 2^63 bytes in a variable", "more");
-}
-
 static bool get_variable(struct cdf_parser *p, struct cdf_variable *variable)
 {
     char name[NAME_BYTES];
     if (!get_name(p, name) || !get_shape(p, variable))
         return false;
     variable->attributes = p->cursor.at;
-    if (!skip_attributes(p, &variable->attribute_count))
+    if (!skip_attributes(p) || !get_type(p, &variable->file_type))
         return false;
     const uint64_t at = p->cursor.at;
-    if (!get_u32(p, &variable->file_type))
+    if (!cursor_skip(&p->cursor, p->cdf->version == 5 ? 8 : 4) /* vsize */ || !get_number(p, p->cdf->version != 1, &variable->begin))
         return false;
-    if (variable->file_type < 1 || variable->file_type > (p->cdf->version == 5 ? 11 : 6))
-        return wrong(p, at, "a type of this version of the format", "another number");
-    if (!cursor_skip(&p->cursor, p->cdf->version == 5 ? 8 : 4) /* vsize */
-        || !get_number(p, p->cdf->version != 1, &variable->begin) || !count_bytes(p, variable, at))
-        return false;
+    if (__builtin_mul_overflow(variable->count, types[variable->file_type].bytes, &variable->bytes) || variable->bytes > FILE_BYTES_MAX - 4)
+        return wrong(p, at, "less than 2^63 bytes in a variable", "more");
     variable->name = strdup(name);
     return variable->name != NULL || out_of_memory(p);
 }
@@ -272,7 +265,7 @@ static void set_records(struct cdf *cdf, uint64_t file_bytes, uint64_t first)
 
 static bool parse(struct cdf_parser *p)
 {
-    uint64_t first, attributes;
+    uint64_t first;
     struct cdf *const cdf = p->cdf;
     const unsigned char *const head = cursor_take(&p->cursor, 4);
     if (head == NULL)
@@ -287,7 +280,7 @@ static bool parse(struct cdf_parser *p)
     cdf->records = bytes == 8 ? big_u64(records) : big_u32(records) == UINT32_MAX ? STREAMING : big_u32(records);
     if (cdf->records != STREAMING && cdf->records > (bytes == 8 ? (uint64_t)INT64_MAX : INT32_MAX))
         return wrong(p, 4, "a number of records", "a negative one");
-    if (!get_dimensions(p) || !skip_attributes(p, &attributes) || !get_variables(p) || !measure_records(p, &first))
+    if (!get_dimensions(p) || !skip_attributes(p) || !get_variables(p) || !measure_records(p, &first))
         return false;
     cdf->header_bytes = p->cursor.at;
     set_records(cdf, p->cursor.file->bytes, first);
