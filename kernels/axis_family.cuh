@@ -211,7 +211,7 @@ WORD_MONOIDS(CHECKS)
 /* Sums of integers are exact at level fast, too: results need no words. */
 template <class Value> static enum monoid monoid_of(const struct axis_work *work)
 {
-    if ((Value)0.5 != 0 || work->finish == nullptr)
+    if (is_floating_value<Value> || work->finish == nullptr)
         return work->monoid;
     if (work->finish->fold == ALLFOLD_SUM)
         return MONOID_sum;

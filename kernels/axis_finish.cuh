@@ -33,11 +33,13 @@ static __device__ __forceinline__ allfold_status partial_finish(const Partial &p
     return ALLFOLD_UNSUPPORTED;
 }
 
-/* A value, which has the kind of the output's type already. */
-static __device__ __forceinline__ void value_write(const struct axis_output &output, uint64_t place, const allfold_value &value)
+/* A value, which has the kind of the output's type already. False: it has not, as the integers of stats that are missing or do not fit. */
+static __device__ __forceinline__ bool value_write(const struct axis_output &output, uint64_t place, const allfold_value &value)
 {
-    if (!real_store(output.values, place, output.type, value.f64))
-        ((uint64_t *)output.values)[place] = value.u64; /* or an int64's bits */
+    if (real_store(output.values, place, output.type, value.f64))
+        return true;
+    ((uint64_t *)output.values)[place] = value.u64; /* or an int64's bits */
+    return value.kind != ALLFOLD_VALUE_F64;
 }
 
 /* Statistic i among the results, or -1: an axis of NaN alone has no mean, variance, min and max. */
@@ -72,11 +74,12 @@ static __device__ __forceinline__ void result_write(const Partial &partial, cons
     for (int i = 0; i < (many ? (int)call.outputs : 1); i++) {
         const int field = many ? field_of(found, i) : 0;
         allfold_value value;
+        value.kind = ALLFOLD_VALUE_F64;
         value.f64 = (double)NAN;
-        if (field < 0 && (Value)0.5 == 0) /* integers have no NaN */
+        if (field >= 0)
+            value = found.fields[field].value;
+        if (call.of[i].values != nullptr && !value_write(call.of[i], place, value) && many && !is_floating_value<Value>)
             *call.refused = 1;
-        if (call.of[i].values != nullptr)
-            value_write(call.of[i], place, field < 0 ? value : found.fields[field].value);
         if (call.of[i].indices != nullptr)
             call.of[i].indices[place] = field < 0 ? -1 : (int64_t)found.fields[field].index;
     }

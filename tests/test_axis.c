@@ -216,6 +216,36 @@ static void many_results(allfold_cut cut, bool own)
     free(indices);
 }
 
+/* Rows of which one has a sum that int64 cannot hold: that refuses the sum alone. */
+static void stats_of_large_integers(allfold_cut cut, bool on_device)
+{
+    enum { SUM = 2, MEAN = 3, MIN = 5, ROWS = 4, LENGTH = 5 };
+    int64_t x[ROWS * LENGTH], sums[ROWS], least[ROWS];
+    double means[ROWS];
+    allfold_output outputs[FOLD_RESULTS_MAX] = {[MEAN] = {.values = means}, [MIN] = {.values = least}};
+    allfold_call call = ALLFOLD_CALL_INIT;
+    allfold_result found[FOLD_RESULTS_MAX];
+    allfold_results stats = {found, FOLD_RESULTS_MAX, 0};
+    for (int i = 0; i < ROWS * LENGTH; i++)
+        x[i] = i / LENGTH == 2 ? INT64_C(1) << 62 : i % LENGTH;
+    int64_t *const memory = on_device ? device_block(ctx, sizeof x, 8) : x;
+    if (on_device)
+        device_write(ctx, memory, x, sizeof x);
+    const allfold_view view = {.data = memory, .outer = ROWS, .length = LENGTH, .inner = 1, .type = ALLFOLD_INT64, .cut = cut};
+    const allfold_outputs wanted = {outputs, allfold_result_count(ALLFOLD_STATS)};
+    call.own_results = cut != ALLFOLD_CUT_AXIS;
+    expect("statistics beside a sum that does not fit", allfold_reduce_axis(ctx, ALLFOLD_STATS, &view, &call, &wanted), ALLFOLD_OK, "");
+    tap_ok(means[1] == 2.0 && means[2] == 0x1p62 && least[2] == INT64_C(1) << 62 && least[3] == 0, "they are right, cut %d%s", (int)cut,
+           on_device ? ", in device memory" : "");
+    outputs[SUM].values = sums;
+    expect("a sum that does not fit", allfold_reduce_axis(ctx, ALLFOLD_STATS, &view, &call, &wanted), ALLFOLD_OVERFLOW, "which int64 cannot hold");
+    expect("its array", allfold_reduce_all(ctx, ALLFOLD_STATS, &(allfold_array){memory, ROWS * LENGTH, ALLFOLD_INT64}, NULL, &stats), ALLFOLD_OK, "");
+    const double sum = world_size() * (LENGTH * 0x1p62 + (ROWS - 1) * LENGTH * (LENGTH - 1) / 2);
+    tap_ok(found[SUM].value.kind == ALLFOLD_VALUE_F64 && found[SUM].value.f64 == sum && found[MIN].value.i64 == 0, "of which the sum is f64, rounded");
+    if (on_device)
+        device_block_free(ctx, memory, 8);
+}
+
 int main(int argc, char **argv)
 {
     static float x[64];
@@ -238,6 +268,8 @@ int main(int argc, char **argv)
         refuse_other_ddof(x);
         refuse_long_rows(values, values);
         ranks_without_results(x, values);
+        for (int i = 0; i < 4; i++)
+            stats_of_large_integers(i < 2 ? ALLFOLD_CUT_OUTER : ALLFOLD_CUT_AXIS, i % 2 == 1);
         for (int i = 0; i < 6; i++)
             many_results((allfold_cut)(i / 2), i % 2 == 1);
         allfold_close(ctx);

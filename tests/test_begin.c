@@ -167,6 +167,26 @@ static void test_delivery(struct delivered_memory *at)
     }
 }
 
+/* Statistics of integers whose sum is delivered as int64, which cannot hold it, and without it. */
+static void test_delivered_overflow(struct delivered_memory *at)
+{
+    enum { SUM = 2, MEAN = 3, COUNT = 4 };
+    static const int64_t large[] = {INT64_C(1) << 62, INT64_C(1) << 62, INT64_C(1) << 62};
+    for (int with_sum = 0; with_sum < 2; with_sum++) {
+        const allfold_array part = {large, 3, ALLFOLD_INT64};
+        allfold_output outputs[COUNT] = {[SUM] = {.values = with_sum ? &at->values[SUM] : NULL}, [MEAN] = {.values = &at->values[MEAN]}};
+        allfold_request request = 0;
+        struct fold_results found = {0};
+        must(allfold_reduce_begin(test.ctx, ALLFOLD_STATS, &part, NULL, &request) == ALLFOLD_OK, "begin");
+        bool right = allfold_reduce_deliver(test.ctx, request, &(allfold_outputs){outputs, COUNT}, NULL) == ALLFOLD_OK;
+        const double mean = delivered(at).values[MEAN];
+        const allfold_status status = end(request, &found);
+        right = right && (with_sum ? status == ALLFOLD_OVERFLOW && isnan(mean) : status == ALLFOLD_OK && mean == 0x1p62);
+        tap_ok(all_ranks(right), "statistics are delivered %s: %s", with_sum ? "with a sum that does not fit" : "without a sum that does not fit",
+               status == ALLFOLD_OK ? "done" : allfold_message(test.ctx));
+    }
+}
+
 /* The status on every rank, and then a fold that works. */
 static void must_be(const char *what, bool right)
 {
@@ -282,9 +302,10 @@ static void test_delivery_refused(struct delivered_memory *at)
 
 static void test_deliveries(struct delivered_memory *at, bool supported)
 {
-    if (supported)
+    if (supported) {
         test_delivery(at);
-    else
+        test_delivered_overflow(at);
+    } else
         test_delivery_refused(at);
     for (int failing = 0; supported && failing < test.size; failing += test.size > 1 ? test.size - 1 : 1)
         test_delivery_errors(at, failing);

@@ -287,7 +287,7 @@ def large_cases():
 
 
 def exponential_oracle(x):
-    """logsumexp of x and how far from it the result may be: an ulp and 2^-52."""
+    """logsumexp of x and how far from it the result may be: an ulp, n 2^-96, and 2^-53 if the maximum is negative."""
     if any(v != v for v in x):
         return math.nan, 0.0
     if not x or math.isinf(max(x)):
@@ -297,7 +297,7 @@ def exponential_oracle(x):
         largest = decimal.Decimal(max(x))
         terms = sum((decimal.Decimal(v) - largest).exp() for v in x if v >= max(x) - 150)
         value = largest + terms.ln()
-        return value, math.ulp(float(value)) + 2.0**-52
+        return value, math.ulp(float(value)) + len(x) * 2.0**-96 + 2.0**-53 * (largest < 0)
 
 
 def exponential_cases():
@@ -324,6 +324,7 @@ def exponential_cases():
         cases.add_exponential("long", "logsumexp", dtype, x, random.permutation(x))
         cases.add_exponential("long", "softmax", dtype, x)
         cases.add_exponential("nothing", "logsumexp", dtype, [])
+        cases.add_exponential("near 0", "logsumexp", dtype, [-66.0, 0.0, -65.0, -67.0, -500.0], [-500.0, 0.0, -67.0, -66.0, -65.0])
         cases.add_exponential("only -inf", "logsumexp", dtype, [-np.inf, -np.inf])
     for dtype in ("int8", "uint64", "int64"):
         info = np.iinfo(dtype)

@@ -64,16 +64,18 @@ static struct delivered nothing_of(allfold_type type)
     return (struct delivered){type_kind(type) == 'f' ? type_real_bits(type, (double)NAN) : 0, -1};
 }
 
-/* The results that are wanted. */
-static void finish(const struct begun *begun, struct delivered *found)
+/* The results that are wanted. One that its memory cannot hold, though the end of the fold could give it, is an error of both. */
+static void finish(struct begun *begun, struct delivered *found)
 {
+    static const struct rows_shape one = {.dimensions = 0};
     struct rows_output outputs[FOLD_RESULTS_MAX] = {{NULL, NULL}};
-    struct error error = begun->error;
-    for (int i = 0; i < begun->delivery.count; i++)
-        outputs[i] = (struct rows_output){&found[i].value, &found[i].index};
+    for (int i = 0; i < begun->delivery.count; i++) {
+        const struct delivery_output *const wanted = &begun->delivery.outputs[i];
+        outputs[i] = (struct rows_output){wanted->values != NULL ? &found[i].value : NULL, wanted->indices != NULL ? &found[i].index : NULL};
+    }
     const struct rows rows = {.call = &begun->call, .type = begun->type, .count = begun->count, .partials = begun->partial.bytes,
-                              .outputs = outputs, .run = 1, .inner = 1};
-    if (error.status == ALLFOLD_OK && rows_finish(&rows, (struct range){0, 1}, &error) == ALLFOLD_OK)
+                              .outputs = outputs, .run = 1, .inner = 1, .shape = &one};
+    if (begun->error.status == ALLFOLD_OK && rows_finish(&rows, (struct range){0, 1}, &begun->error) == ALLFOLD_OK)
         return;
     for (int i = 0; i < begun->delivery.count; i++)
         found[i] = nothing_of(rows_type(begun->call.fold, (size_t)i, begun->type, begun->call.result_type));

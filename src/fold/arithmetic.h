@@ -181,7 +181,7 @@ HOST_DEVICE float exp2_short(float x)
 }
 #endif
 
-/* 2^n as f64, -1022 <= n <= 1023. */
+/* 2^n as f64, -1022 <= n <= 1023; 0 if n is -1023. */
 HOST_DEVICE double power_of_two(int n) { return f64_from_bits((uint64_t)(n + 1023) << 52); }
 HOST_DEVICE pair pair_scaled(pair x, int n)
 {

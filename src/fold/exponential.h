@@ -152,13 +152,13 @@ HOST_DEVICE double exp_low_f64(double d, double rest)
     return fma(s * s, exp_polynomial_f64(s), rest);
 }
 
-/* exp(x - reference), for uses in which results below the smallest normal number do not matter: terms of a sum that is at least
-   1/2.
+/* Terms of a sum: exp(x - reference). Elements further below the reference than these powers of two are treated as if they were at that
+   distance. In f32 that is too little to matter: the sum is at least 1/2. In f64 the term is 0, as the bits of 2^-1023 are.
 
    Rounded to one number of their precision, equal terms would all have the same error, and their sum would have it too. So in f32
    only q is rounded, and f64 holds 1 + q. In f64 a term is added to two numbers, without being rounded first. */
 #define EXP_TERM_RANGE_F32 124
-#define EXP_TERM_RANGE_F64 1020
+#define EXP_TERM_RANGE_F64 1023
 /* x 2^n; n is in the low bits of power. */
 HOST_DEVICE double exp_scaled_f64(double x, uint32_t power)
 {
@@ -192,7 +192,7 @@ HOST_DEVICE double exp_8_terms_f32(const float *x, size_t stride, const struct e
 
 /* A sum of terms in f64: high - EXP_SUM_BEGIN + low, times `up`, which leads to the reference of the anchor that it was begun with.
    The terms themselves are relative to the power of two in the largest, so that none is larger than EXP_SUM_BEGIN: sum - high is
-   exact below, and what low takes is small. */
+   exact below, and what low takes is small. EXP_TERM_RANGE_F64 below the largest, too, a term is 0. */
 #define EXP_SUM_BEGIN 2.0
 struct exp_sum_anchor {
     struct exp_anchor_f64 m;
@@ -204,8 +204,9 @@ HOST_DEVICE struct exp_sum_anchor exp_sum_anchor(double largest, const struct ex
     const double shifted = fma(exp_clamp_f64(largest, m), 0x1.71547652b82fep0, EXP_SHIFT_F64);
     struct exp_sum_anchor anchor;
     anchor.up = f64_from_bits((f64_bits(shifted) << 52) + m->bias);
-    anchor.m = *m;
+    anchor.m.base = m->base;
     anchor.m.bias = f64_bits(1.0) - (f64_bits(shifted) << 52);
+    anchor.m.least = fma(shifted - EXP_SHIFT_F64, EXP_LN2, -EXP_TERM_RANGE_F64 * EXP_LN2);
     return anchor;
 }
 HOST_DEVICE void exp_sum_add(double *high, double *low, double x, const struct exp_anchor_f64 *m)
@@ -243,10 +244,10 @@ HOST_DEVICE pair exp_near(double d, double rest)
     return sum;
 }
 
-/* exp(x - m), x <= m or nearly so, beyond the precision of f64. */
+/* exp(x - m), x <= m or nearly so, beyond the precision of f64; 0 from EXP_TERM_RANGE_F64 on. */
 HOST_DEVICE pair exp_pair(double x, double m)
 {
-    const double range = 707.0, base = m > EXP_WHOLE || m < -EXP_WHOLE ? m : 0.0, whole_m = m - base;
+    const double range = EXP_TERM_RANGE_F64 * EXP_LN2, base = m > EXP_WHOLE || m < -EXP_WHOLE ? m : 0.0, whole_m = m - base;
     const double shifted_m = fma(whole_m, 0x1.71547652b82fep0, EXP_SHIFT_F64);
     const double r_m = fma(shifted_m - EXP_SHIFT_F64, -EXP_LN2, whole_m);
     const double u = x - base < whole_m - range ? whole_m - range : x - base;
@@ -265,7 +266,7 @@ HOST_DEVICE pair exp_factor(double from, double to)
     pair factor;
     if (a.base == 0.0 && b.base == 0.0) {
         const int32_t power = a.whole - b.whole;
-        factor.high = power_of_two(power < -1000 ? -1000 : power);
+        factor.high = power_of_two(power > -EXP_TERM_RANGE_F64 ? power : -EXP_TERM_RANGE_F64);
         factor.low = 0.0;
         return factor;
     }

@@ -82,9 +82,13 @@ static allfold_status store_row(const struct rows *rows, const struct fold_resul
         const struct fold_field *const only = found->field_count > 0 ? &found->fields[0] : NULL;
         const struct fold_field *const field = fold != ALLFOLD_STATS ? only : field_of(found, statistics[i].name);
         const allfold_type type = rows_type(fold, i, value_type(rows), rows->call->result_type);
-        if (field == NULL && output->values != NULL && type_kind(type) != 'f')
-            return error_set(error, ALLFOLD_NO_VALUE, "%s of no elements does not exist, and no integer says so" ASK_FOR_FLOATING,
-                             fold == ALLFOLD_STATS ? statistics[i].name : allfold_fold_name(fold));
+        const char *const name = fold == ALLFOLD_STATS ? statistics[i].name : allfold_fold_name(fold);
+        const bool integer = output->values != NULL && type_kind(type) != 'f';
+        if (field == NULL && integer)
+            return error_set(error, ALLFOLD_NO_VALUE, "%s of no elements does not exist, and no integer says so" ASK_FOR_FLOATING, name);
+        if (integer && field->value.kind == ALLFOLD_VALUE_F64) /* stats rounds it where it does not fit */
+            return error_set(error, ALLFOLD_OVERFLOW, "%s is about %.17g, which %s cannot hold" ASK_FOR_FLOATING, name, field->value.f64,
+                             allfold_type_name(type));
         if (output->values != NULL)
             store_value(output->values, place, type, field != NULL ? &field->value : &nan);
         if (output->indices != NULL)
@@ -117,14 +121,14 @@ static void name_result(const struct rows_shape *shape, uint64_t place, char *te
     }
 }
 
-/* An error of result r, with its place among those of the whole array. */
+/* An error of result r, with its place among those of the whole array, unless it has no dimensions. */
 static allfold_status refuse_result(const struct rows *rows, uint64_t r, const struct error *own, struct error *error)
 {
     const uint64_t place = rows->whole_first + r / rows->run * rows->inner + r % rows->run;
     const struct rows_shape planes = {(const uint64_t[]){UINT64_MAX, 1, rows->inner}, 3, 1, 1, false};
     char name[256] = "";
     name_result(rows->shape != NULL ? rows->shape : &planes, place, name, sizeof name);
-    return error_set(error, own->status, "result [%s]: %s", name, own->text);
+    return error_set(error, own->status, name[0] != '\0' ? "result [%s]: %s" : "%s%s", name, own->text);
 }
 
 /* The results of a row of packed integers. */

@@ -18,7 +18,7 @@ struct rows_output {
     int64_t *indices; /* -1: none */
 };
 
-/* The whole array, as messages name its results: dimensions first to last are those that are folded. */
+/* The whole array, as messages name its results: dimensions first to last are those that are folded. Without dimensions: no name. */
 struct rows_shape {
     const uint64_t *extents;
     uint32_t dimensions, first, last;

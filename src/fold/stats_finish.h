@@ -44,6 +44,7 @@ FOLD_FINISH allfold_status STATS_FN(finish)(const FN(STATS) * stats, const struc
     struct finish part = *finish, whole = *finish;
     part.count -= nans;
     part.nan = whole.nan = ALLFOLD_NAN_OMIT;
+    part.rounds = true; /* a sum that 64 bits cannot hold refuses no other statistic: it is rounded to f64 */
     STATS_SUM_FINISH(&stats->sum, &part);
     result_name(&part, "sum");
     FN(norminf) largest = FN(norminf_identity)();
