@@ -25,7 +25,7 @@ struct bench_subject {
 extern const struct bench_subject bench_subjects[];
 extern const int bench_subject_count;
 
-/* Of what a subject can be measured. */
+/* Which types, places and shapes a subject can be measured with. */
 bool bench_takes_type(const struct bench_subject *subject, allfold_type type);
 bool bench_takes_place(const struct bench_subject *subject, int place); /* enum bench_place */
 bool bench_takes_axis(const struct bench_subject *subject);

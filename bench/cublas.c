@@ -5,7 +5,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 
-/* Of cublas_v2.h: a handle is a pointer, a status is 0 if all is well. */
+/* As in cublas_v2.h: a handle is a pointer, a status is 0 if all is well. */
 enum { POINTER_MODE_DEVICE = 1 };
 typedef int create_function(void **handle);
 typedef int destroy_function(void *handle);

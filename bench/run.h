@@ -57,7 +57,7 @@ extern const int bench_peer_count;
 
 static inline bool bench_is_dot(const struct bench *b) { return b->task->subject->fold == FOLD_DOT; }
 static inline bool bench_is_axis(const struct bench *b) { return b->task->shape.length > 0; }
-/* Of the input. */
+/* Bytes of the input. */
 static inline uint64_t bench_bytes(const struct bench *b) { return bench_input_bytes(b->task); }
 /* The type to which results of the case are rounded. */
 allfold_type bench_result_type(const struct bench_case *task);
@@ -71,9 +71,9 @@ allfold_status bench_fill(struct bench *b, struct error *error);
 void bench_check(const struct bench_expected *expected, const char *name, double found, double precision, char wrong[96]);
 /* Whether |found - expected| <= tolerance; else wrong says so. */
 bool bench_near(double found, long double expected, double tolerance, char wrong[96]);
-/* Of sums of `count` products or terms in f32, each at most `largest`: their error grows as that of a random walk. */
+/* How far sums of `count` products or terms in f32, each at most `largest`, may be off: their error grows as that of a random walk. */
 double bench_f32_tolerance(uint64_t count, double largest);
-/* The same of CUB's values, and how far elements of softmax may be off, of f32 by that part. */
+/* Compares CUB's values in the same way; and how far elements of softmax may be off, of f32 by that part. */
 void bench_check_cub(allfold_type type, enum cub_work work, const struct bench_expected *expected, double found, char wrong[96]);
 double bench_softmax_tolerance(allfold_type type, double of_f32);
 

@@ -235,7 +235,7 @@ static __device__ __forceinline__ void columns_add(typename Exact::partial *thre
     }
 }
 
-/* The same of bins. */
+/* Adds the bins of a block. */
 template <class Exact, int threads>
 static __device__ __forceinline__ void bins_add(struct exact_sink *column, const double *columns, const struct exact_sink *block)
 {

@@ -7,7 +7,7 @@
 
 #include "fold/table.h"
 
-/* Of two operands, half of the loads, and of a tile's vectors, are of each. */
+/* A fold of two operands has half of the loads, and of a tile's vectors, for each. */
 struct fold_shape {
     int threads;  /* of a block, a power of two */
     int blocks;   /* of a multiprocessor at one time; __launch_bounds__ makes the compiler keep to it */

@@ -17,7 +17,7 @@ struct ladder_oracle {
     double max;                  /* -infinity, or INT32_MIN, of nothing */
 };
 
-/* Of the n elements of that type. Takes all CPU threads. */
+/* Computes what the n elements of that type must give. Uses all CPU threads. */
 void ladder_oracle_compute(allfold_type type, uint64_t n, struct ladder_oracle *oracle);
 
 /* The rows or columns of a matrix of n elements: place j of line i is element i * line_stride + j * place_stride. */
@@ -35,7 +35,7 @@ int ladder_line_bits(uint64_t length);
 struct ladder_line {
     double sum, magnitudes;
 };
-/* Of each line. Uses all CPU threads. */
+/* Computes what each line must give. Uses all CPU threads. */
 void ladder_oracle_lines(const struct ladder_lines *lines, int bits, struct ladder_line *found);
 /* Whether a sum of the line differs from the oracle's: at all, or, if sums may round, by more than its additions may amount to. */
 bool ladder_line_differs(const struct ladder_line *line, uint64_t length, double sum);

@@ -108,7 +108,7 @@ bool array_count(const uint64_t *shape, uint32_t dimensions, size_t element_byte
 /* "3x4", or "scalar" without dimensions; "" for NULL. Cuts it at `bytes`. */
 void array_shape_text(const uint64_t *shape, uint32_t dimensions, char *text, size_t bytes);
 
-/* Of an entry: its type in words, and "" or its shape. */
+/* An entry's type in words, and its shape, or "". */
 const char *array_entry_type(const struct array_entry *entry);
 void array_entry_shape(const struct array_entry *entry, char *text, size_t bytes);
 

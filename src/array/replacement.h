@@ -14,7 +14,7 @@ struct replacement {
     bool kept;      /* replacement_discard leaves it */
 };
 
-/* Of a temporary file that outlives its run, for another one that goes on with it: its name is ".NAME.KEY.part". */
+/* Names a temporary file that outlives its run, for another run that goes on with it: ".NAME.KEY.part". */
 struct replacement_key {
     uint64_t key;
     bool exists; /* it is there, and must be; else one that is there is removed */

@@ -25,7 +25,7 @@ const char *stop_name(int signal)
     }
 }
 
-/* Of this thread, while it works beside others. */
+/* This thread's clock, while it works beside others. */
 static _Thread_local struct phase_clock *own_clock;
 
 enum phase phase_of_thread(const struct progress *progress)

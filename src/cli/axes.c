@@ -22,11 +22,11 @@ static allfold_status read_axes(const char *text, const struct array_info *info,
 {
     const long dimensions = (long)info->dimensions;
     char shape[256], name[ARRAY_NAME_BYTES];
-    const char *rest = text;
+    const char *unparsed = text;
     array_shape_text(info->shape, info->dimensions, shape, sizeof shape);
-    while (*rest != '\0') {
+    while (*unparsed != '\0') {
         long axis;
-        if (!read_axis(&rest, &axis))
+        if (!read_axis(&unparsed, &axis))
             return error_set(error, ALLFOLD_BAD_ARGUMENT, "--axis: expected a number, or several with commas between them, found '%.100s'", text);
         if (axis < -dimensions || axis >= dimensions)
             return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: --axis: expected an axis of an array of %ld dimension%s (%s)%s, found '%.100s'",

@@ -48,21 +48,21 @@ static uint64_t new_key(void)
 }
 
 /* What ranks tell each other of their checkpoints. */
-struct held {
-    uint64_t holds, done, key; /* holds: anything */
+struct rank_checkpoint {
+    uint64_t exists, done, key;
 };
 
-/* Finds the key of the checkpoints that hold something, and how far they have come. Collective. */
+/* Finds the key of the checkpoints that exist, and how far they have come. Collective. */
 static void compare_checkpoints(struct session *session, struct resumable *progress, struct replacement_key *key)
 {
     const struct checkpoint *const checkpoint = &session->checkpoint;
-    const struct held mine = {!checkpoint->fresh, progress->done, checkpoint->key};
-    struct held *const all = comm_gather_all(session_comm(session), &mine, sizeof mine, &session->error);
+    const struct rank_checkpoint mine = {!checkpoint->fresh, progress->done, checkpoint->key};
+    struct rank_checkpoint *const all = comm_gather_all(session_comm(session), &mine, sizeof mine, &session->error);
     int first = -1;
     for (int rank = 0; all != NULL && rank < session_comm(session)->size; rank++) {
         progress->furthest = u64_max(progress->furthest, all[rank].done);
-        first = first < 0 && all[rank].holds ? rank : first;
-        if (all[rank].holds && all[rank].key != all[first].key)
+        first = first < 0 && all[rank].exists ? rank : first;
+        if (all[rank].exists && all[rank].key != all[first].key)
             session->error.shared = error_set(&session->error, ALLFOLD_BAD_INPUT, "%s: the checkpoints of ranks %d and %d are of different "
                                               "runs (remove all to begin anew)", file_shown(session->settings->checkpoint), first, rank)
                                     != ALLFOLD_OK;

@@ -72,7 +72,7 @@ static void append_record(struct record *a, struct record *b)
 
 static size_t record_bytes(size_t partial_bytes) { return (HEADER_BYTES + partial_bytes + 15) / 16 * 16; }
 
-/* The same of messages. Records of a call that differs may have other lengths: none behind it is looked at. */
+/* Combines messages record by record. A record of another call may have another length: those behind it are not looked at. */
 static void append_message(union message *a, union message *b)
 {
     struct header *const first = &a->record.header;

@@ -45,7 +45,7 @@ struct comm_part {
    memory, hosts by one MPI_Allreduce (partials of more than 608 bytes: two). A failure costs one broadcast of the message. */
 allfold_status comm_combine(struct comm *comm, struct comm_part *part, struct error *error);
 
-/* The same of several parts in one exchange, which succeed or fail together. The sum of comm_bytes of all is at most
+/* Combines several parts in one exchange; they succeed or fail together. The sum of comm_bytes of all is at most
    COMM_BYTES_MOST. */
 allfold_status comm_combine_all(struct comm *comm, struct comm_part *parts, int count, struct error *error);
 size_t comm_bytes(const struct comm_part *part);

@@ -119,7 +119,7 @@ struct backend {
     /* Combines `parts` partials of each of outer * inner results, in their order: partial p of result r lies at work->partials, at place
        p * outer * inner + r. What comes out is as that of fold_axis. NULL: the host combines what ranks exchange. */
     allfold_status (*combine_axis)(struct queue *queue, const struct axis_work *work, uint64_t parts, struct error *error);
-    /* Of a backend with combine_axis. pin makes copies to and from the host's memory as quick as to staging, if it can; until unpin. */
+    /* A backend with combine_axis has these. pin makes copies to and from host memory as quick as to staging, if it can; until unpin. */
     void (*pin)(struct device *device, void *memory, size_t bytes);
     void (*unpin)(struct device *device, void *memory);
     /* The constants of `count` results of softmax along an axis, from the partials that fold_axis leaves at work->partials. */

@@ -338,7 +338,7 @@ HOST_DEVICE void exact_add_product_f64(const struct exact_sink *sink, double x, 
     exact_add_term(sink, negated_if((int64_t)(product >> 53), sign), exponent + 53);
 }
 
-/* The same of f32, whose product has 48 bits; lowest is at most -298. */
+/* Adds the product of two f32, which has 48 bits; lowest is at most -298. */
 HOST_DEVICE void exact_add_product_f32(const struct exact_sink *sink, float x, float y, bool finite)
 {
     const uint32_t x_bits = f32_bits(x), y_bits = f32_bits(y), sign = (x_bits ^ y_bits) >> 31;
@@ -389,7 +389,7 @@ HOST_DEVICE bool exact_bits_are_narrow(uint32_t largest, uint32_t before, uint32
     return largest == 0 || (biased < 0xff && t + 11 - u <= 53);
 }
 
-/* The same of some lanes. They are less than 2^*below. */
+/* As exact_bits_are_narrow, for the terms of some lanes. They are less than 2^*below. */
 HOST_DEVICE bool exact_span_is_narrow(const struct exact_span *span, int32_t *below)
 {
     uint32_t largest = 0, before = ~0u, all = 0;

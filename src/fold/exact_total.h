@@ -40,7 +40,7 @@ EXACT_TOTAL struct exact_total exact_total_variance(const struct exact_total *sq
 
 /* Bits of the magnitude of an integer, whose lowest is 0. */
 EXACT_TOTAL int exact_total_bits(const struct exact_total *total);
-/* Of an integer of at most 127 bits. */
+/* The integer, which must have at most 127 bits. */
 EXACT_TOTAL int128 exact_total_integer(const struct exact_total *total);
 EXACT_TOTAL struct exact_total exact_total_of_integer(int128 value);
 

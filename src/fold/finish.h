@@ -125,7 +125,7 @@ FOLD_FINISH allfold_status result_integer(const struct finish *finish, struct in
     return integer.is_signed ? result_i64(finish, (int64_t)value) : result_u64(finish, (uint64_t)value);
 }
 
-/* The same of an integer of any length. */
+/* As result_integer, for an integer of any length. */
 FOLD_FINISH allfold_status result_total(const struct finish *finish, const char *what, const struct exact_total *total, bool is_signed)
 {
     if (exact_total_bits(total) < 128)

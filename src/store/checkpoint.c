@@ -66,13 +66,13 @@ static allfold_status compare(const struct checkpoint *checkpoint, const struct 
 
 static void let_go(struct checkpoint *checkpoint)
 {
-    if (checkpoint->held >= 0)
-        close(checkpoint->held);
-    checkpoint->held = -1;
+    if (checkpoint->locked >= 0)
+        close(checkpoint->locked);
+    checkpoint->locked = -1;
 }
 
 /* Writes the temporary file and commits it, as a new file if `taken` is not NULL (see replacement_commit_new). Its lock, which the
-   temporary file had from the beginning, is then the one that is held. */
+   temporary file had from the beginning, is then the one that is locked. */
 static allfold_status write_file(struct checkpoint *checkpoint, bool *taken, struct error *error)
 {
     struct replacement *const file = &checkpoint->file;
@@ -94,7 +94,7 @@ static allfold_status write_file(struct checkpoint *checkpoint, bool *taken, str
         replacement_commit(file, error);
     if (error->status == ALLFOLD_OK && (taken == NULL || !*taken)) {
         let_go(checkpoint);
-        checkpoint->held = next;
+        checkpoint->locked = next;
         checkpoint->fresh = progress->done == 0 && progress->state_bytes == 0;
     } else if (next >= 0) {
         close(next);
@@ -103,10 +103,10 @@ static allfold_status write_file(struct checkpoint *checkpoint, bool *taken, str
 }
 
 /* Locks the file, if there is one. If another run replaces or removes it meanwhile, it is checked again. */
-static allfold_status hold(struct checkpoint *checkpoint, bool *exists, struct error *error)
+static allfold_status lock_file(struct checkpoint *checkpoint, bool *exists, struct error *error)
 {
     for (*exists = true;;) {
-        struct stat held, named = {0};
+        struct stat opened, named = {0};
         const int fd = open(checkpoint->file.path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
         if (fd < 0 && errno == ENOENT) {
             *exists = false;
@@ -117,11 +117,11 @@ static allfold_status hold(struct checkpoint *checkpoint, bool *exists, struct e
         if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
             error_set(error, ALLFOLD_IO_ERROR, "%s: another run that is under way holds " WHAT ": wait for its end, or name "
                       "another file", file_shown(checkpoint->file.path));
-        else if (fstat(fd, &held) != 0 || (stat(checkpoint->file.path, &named) != 0 && errno != ENOENT))
+        else if (fstat(fd, &opened) != 0 || (stat(checkpoint->file.path, &named) != 0 && errno != ENOENT))
             error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot tell whether it is still " WHAT,
                         file_shown(checkpoint->file.path));
-        else if (held.st_nlink > 0 && held.st_ino == named.st_ino && held.st_dev == named.st_dev) {
-            checkpoint->held = fd;
+        else if (opened.st_nlink > 0 && opened.st_ino == named.st_ino && opened.st_dev == named.st_dev) {
+            checkpoint->locked = fd;
             return ALLFOLD_OK;
         }
         close(fd);
@@ -160,7 +160,7 @@ static allfold_status load(struct resumable *progress, struct error *error)
     for (bool exists = false, taken = true; taken;) {
         if (record_file_create(checkpoint->name, &kind, &checkpoint->file, error) != ALLFOLD_OK)
             return error->status;
-        if (hold(checkpoint, &exists, error) != ALLFOLD_OK || exists) {
+        if (lock_file(checkpoint, &exists, error) != ALLFOLD_OK || exists) {
             replacement_discard(&checkpoint->file);
             return error->status == ALLFOLD_OK ? read_file(checkpoint, error) : error->status;
         }
@@ -227,7 +227,7 @@ allfold_status checkpoint_begin(struct checkpoint *checkpoint, const struct chec
     checkpoint->progress.load = load;
     checkpoint->progress.save = save;
     checkpoint->progress.every = run->every;
-    checkpoint->held = -1;
+    checkpoint->locked = -1;
     if (checkpoint_name(run->file, run->rank, checkpoint->name, error) != ALLFOLD_OK)
         return error->status;
     identify_run(run, &checkpoint->identity);

@@ -63,7 +63,7 @@ struct checkpoint {
     struct resumable progress;   /* for the job: the first member */
     char name[ARRAY_PATH_BYTES]; /* FILE.RANK */
     struct replacement file;     /* file.path is the file itself if the name is a symbolic link */
-    int held;    /* descriptor of the file, locked; -1: none */
+    int locked;  /* descriptor of the file, which is locked; -1: none */
     bool fresh;  /* the file is this run's, and holds nothing yet */
     uint64_t key; /* of outputs that hold results (array/replacement.h): the file's, or set by the caller before it is made */
     struct checkpoint_identity identity;

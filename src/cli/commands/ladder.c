@@ -66,10 +66,10 @@ static bool parse_range(const char *text, struct counts *counts)
 static allfold_status parse_counts(const char *text, struct ladder_plan *plan, struct error *error)
 {
     char copy[RANGES_MAX * 32];
-    char *rest = copy, *item;
+    char *unparsed = copy, *item;
     bool right = strlen(text) < sizeof copy;
     snprintf(copy, sizeof copy, "%s", text);
-    while (right && (item = strsep(&rest, ",")) != NULL)
+    while (right && (item = strsep(&unparsed, ",")) != NULL)
         right = plan->count_count < RANGES_MAX && parse_range(item, &plan->counts[plan->count_count++]);
     if (right)
         return ALLFOLD_OK;
@@ -93,10 +93,10 @@ static bool parse_shape(char *text, struct ladder_shape *shape)
 static allfold_status parse_shapes(const char *text, struct ladder_plan *plan, struct error *error)
 {
     char copy[SHAPES_MAX * 24];
-    char *rest = copy, *item;
+    char *unparsed = copy, *item;
     bool right = strlen(text) < sizeof copy;
     snprintf(copy, sizeof copy, "%s", text);
-    while (right && (item = strsep(&rest, " ")) != NULL)
+    while (right && (item = strsep(&unparsed, " ")) != NULL)
         right = plan->shape_count < SHAPES_MAX && parse_shape(item, &plan->shapes[plan->shape_count++]);
     if (right)
         return ALLFOLD_OK;
