@@ -84,12 +84,8 @@ static void test_operations(void)
             continue; /* test_open has the first; one rank exchanges no partial */
         if (!operation_exists(current))
             tap_skip("%s: this backend has none", operation_names[current]);
-        else if (current == IN_combine_axis && test.size == 1)
-            tap_skip("%s: one rank exchanges no partials", operation_names[current]);
-        else if ((current == IN_constants_axis || current == IN_normalise_axis) && test.size == 1)
+        else if (current == IN_normalise_axis && test.size == 1)
             tap_skip("%s: a rank with whole rows takes softmax_axis", operation_names[current]);
-        else if (current == IN_constants_axis && test.ctx->device->backend->combine_axis == NULL)
-            tap_skip("%s: the host makes the constants of partials that it combines", operation_names[current]);
         else if (current == IN_upload && !test.ctx->device->backend->own_memory)
             tap_skip("upload: this backend works on the host's memory");
         else if (current == IN_allocate && test.ctx->device->memory == 0)

@@ -86,8 +86,14 @@ struct queue *axis_queue(const struct axis *axis);
 /* Where a batch's elements begin in x or y, of so many bytes each. */
 size_t axis_batch_offset(const struct axis *axis, const struct axis_batch *batch, size_t element_bytes);
 
-/* Folds a batch in place. Its partials come to axis->partials, unless `finish` says what becomes of them. After wait. Local. */
-allfold_status axis_fold_there(const struct axis *axis, const struct axis_batch *batch, const struct axis_finish *finish, struct error *error);
+/* What is wanted of partials: as in axis_work. All zero: these. */
+struct axis_wanted {
+    const struct axis_finish *finish;
+    struct softmax_constants *constants;
+};
+
+/* Folds a batch in place. What is wanted is there after wait; partials at axis->partials. Local. */
+allfold_status axis_fold_there(const struct axis *axis, const struct axis_batch *batch, const struct axis_wanted *wanted, struct error *error);
 
 /* Folds a batch, in place or piece by piece. *partials is host memory, until the next fold. Local. */
 allfold_status axis_fold(const struct axis *axis, const struct axis_batch *batch, const unsigned char **partials, struct error *error);
@@ -113,12 +119,11 @@ allfold_status axis_window_open(struct axis *axis, struct error *error);
 /* Folds a batch and gives the ranks its partials. Agrees on *error. Collective. */
 allfold_status axis_publish(const struct axis *axis, const struct axis_batch *batch, struct error *error);
 
-/* Combines all ranks' partials of results [mine) of the batch that was published last: they come to axis->partials, or `finish` says
-   what becomes of them (NULL: nothing). After wait. Local. */
+/* Combines all ranks' partials of results [mine) of the batch that was published last, as axis_fold_there folds. Local. */
 struct axis_collect {
     const struct axis_batch *batch;
     struct range mine;
-    const struct axis_finish *finish;
+    struct axis_wanted wanted;
     bool again; /* the batch's partials have been combined before */
 };
 allfold_status axis_collect(const struct axis *axis, const struct axis_collect *collect, struct error *error);

@@ -14,7 +14,7 @@ size_t axis_batch_offset(const struct axis *axis, const struct axis_batch *batch
     return (batch->o * axis->input->box.outer_stride + batch->i) * element_bytes;
 }
 
-allfold_status axis_fold_there(const struct axis *axis, const struct axis_batch *batch, const struct axis_finish *finish, struct error *error)
+allfold_status axis_fold_there(const struct axis *axis, const struct axis_batch *batch, const struct axis_wanted *wanted, struct error *error)
 {
     struct allfold_context *const ctx = axis->ctx;
     const struct axis_input *const input = axis->input;
@@ -22,7 +22,8 @@ allfold_status axis_fold_there(const struct axis *axis, const struct axis_batch 
     const struct box box = {batch->outer, input->box.length, batch->inner, input->box.outer_stride, input->box.axis_stride};
     const uint64_t elements = box.outer * box.length * box.inner;
     const char *const x = elements > 0 ? (const char *)input->x + axis_batch_offset(axis, batch, bytes) : NULL;
-    const struct axis_work work = {axis->monoid, input->type, x, box, axis->first, axis->partials, AXIS_CONSTANTS_AT - before, finish};
+    const struct axis_work work = {axis->monoid, input->type, x, box, axis->first, axis->partials, AXIS_CONSTANTS_AT - before, wanted->finish,
+                                   wanted->constants, 0};
     if (progress_check(ctx->comm.progress, error) != ALLFOLD_OK)
         return error->status;
     phase_enter(ctx->comm.progress, PHASE_FOLD);
@@ -64,7 +65,7 @@ allfold_status axis_fold(const struct axis *axis, const struct axis_batch *batch
         return error->status;
     }
     *partials = axis_host(axis, axis->partials);
-    if (axis_fold_there(axis, batch, NULL, error) == ALLFOLD_OK
+    if (axis_fold_there(axis, batch, &(struct axis_wanted){NULL, NULL}, error) == ALLFOLD_OK
         && backend->download(axis_queue(axis), axis->partials, batch->count * axis->stride, axis_host(axis, axis->partials), error) == ALLFOLD_OK)
         backend->wait(axis_queue(axis), error);
     return error->status;

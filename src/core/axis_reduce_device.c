@@ -11,7 +11,7 @@ bool device_finishes(const struct reduction *r)
     const struct axis *const axis = &r->axis;
     if (axis_is_exchanged(axis))
         return axis->through_window;
-    return axis->ctx->device->backend->finishes_axes && axis->in_place && !axis->by_host && axis->length > 0;
+    return axis->in_place && !axis->by_host && axis->length > 0;
 }
 
 /* Whether the device may write the caller's memory. */
@@ -143,10 +143,10 @@ static allfold_status start_batch(const struct reduction *r, const struct finish
     const struct axis *const axis = &r->axis;
     if (axis->through_window) {
         if (axis_publish(axis, &f->batch, error) == ALLFOLD_OK)
-            axis_collect(axis, &(struct axis_collect){&f->batch, f->mine, finish, false}, error);
+            axis_collect(axis, &(struct axis_collect){&f->batch, f->mine, {finish, NULL}, false}, error);
         return error->status;
     }
-    return axis_fold_there(axis, &f->batch, finish, error);
+    return axis_fold_there(axis, &f->batch, &(struct axis_wanted){finish, NULL}, error);
 }
 
 /* A result of those that ranks exchanged has no value: the host says why. */
@@ -155,7 +155,7 @@ static void refuse_collected(const struct reduction *r, struct finishing *f, str
     const struct axis *const axis = &r->axis;
     const struct backend *const backend = axis->ctx->device->backend;
     void *const partials = axis_host(axis, axis->partials);
-    if (axis_collect(axis, &(struct axis_collect){&f->batch, f->mine, NULL, true}, error) != ALLFOLD_OK
+    if (axis_collect(axis, &(struct axis_collect){&f->batch, f->mine, {NULL, NULL}, true}, error) != ALLFOLD_OK
         || backend->download(axis_queue(axis), axis->partials, f->mine.count * axis->stride, partials, error) != ALLFOLD_OK
         || backend->wait(axis_queue(axis), error) != ALLFOLD_OK)
         return;

@@ -16,7 +16,7 @@ struct normalisation {
     struct axis axis;
     const struct axis_softmax *softmax;
     struct softmax_constants *constants; /* host memory, of a batch, unless they stay on the device */
-    void *device_constants;
+    struct softmax_constants *device_constants;
 };
 
 /* The work of a batch; NULL: of all. */
@@ -49,7 +49,7 @@ static allfold_status open_memory(struct normalisation *n, struct error *error)
 {
     if (!constants_stay(n) && (n->constants = malloc(constants_bytes(n))) == NULL)
         error_set(error, ALLFOLD_NO_MEMORY, "no memory for the constants of %" PRIu64 " rows", n->axis.batch);
-    n->device_constants = (char *)n->axis.partials + AXIS_CONSTANTS_AT;
+    n->device_constants = (void *)((char *)n->axis.partials + AXIS_CONSTANTS_AT);
     return axis_is_exchanged(&n->axis) ? comm_agree(&n->axis.ctx->comm, error) : error->status;
 }
 
@@ -61,25 +61,16 @@ static void set_constants(struct normalisation *n, struct range range, const uns
         softmax_constants_set(n->axis.monoid, (const struct partial *)(partials + r * n->axis.stride), &n->constants[range.first + r]);
 }
 
-/* The partials of a batch, combined, on the device. Collective if ranks cut the axis. */
-static allfold_status fold_there(const struct normalisation *n, const struct axis_batch *batch, struct error *error)
-{
-    const struct axis *const axis = &n->axis;
-    if (!axis->through_window)
-        return axis_fold_there(axis, batch, NULL, error);
-    if (axis_publish(axis, batch, error) != ALLFOLD_OK)
-        return error->status;
-    return axis_collect(axis, &(struct axis_collect){batch, {0, batch->count}, NULL, false}, error);
-}
-
 /* The constants of a batch, on the device. Collective if ranks cut the axis. */
 static allfold_status make_constants(const struct normalisation *n, const struct axis_batch *batch, struct error *error)
 {
     const struct axis *const axis = &n->axis;
-    const struct axis_work work = {.monoid = axis->monoid, .type = axis->input->type, .partials = axis->partials};
-    if (fold_there(n, batch, error) == ALLFOLD_OK)
-        axis->ctx->device->backend->constants_axis(axis_queue(axis), &work, batch->count, n->device_constants, error);
-    return error->status;
+    const struct axis_wanted wanted = {NULL, n->device_constants};
+    if (!axis->through_window)
+        return axis_fold_there(axis, batch, &wanted, error);
+    if (axis_publish(axis, batch, error) != ALLFOLD_OK)
+        return error->status;
+    return axis_collect(axis, &(struct axis_collect){batch, {0, batch->count}, wanted, false}, error);
 }
 
 /* The same by the host: each rank computes a part of them, and all get all. Collective. */

@@ -15,7 +15,7 @@ allfold_status axis_window_open(struct axis *axis, struct error *error)
     struct allfold_context *const ctx = axis->ctx;
     const struct backend *const backend = ctx->device->backend;
     int able = 0;
-    if (!ctx->window.tried && comm_count(&ctx->comm, backend->combine_axis != NULL, &able, error) == ALLFOLD_OK) {
+    if (!ctx->window.tried && comm_count(&ctx->comm, backend->combines, &able, error) == ALLFOLD_OK) {
         if (able == ctx->comm.size && comm_window_open(&ctx->comm, AXIS_WINDOW_BYTES, &ctx->window.memory, error) != ALLFOLD_OK)
             return error->status;
         ctx->window.tried = true;
@@ -46,7 +46,7 @@ static allfold_status fill(const struct axis *axis, const struct axis_batch *bat
     if (!axis->in_place) {
         if (axis_fold(axis, batch, &partials, error) == ALLFOLD_OK)
             memcpy(slot, partials, bytes);
-    } else if (axis_fold_there(&own, batch, NULL, error) == ALLFOLD_OK
+    } else if (axis_fold_there(&own, batch, &(struct axis_wanted){NULL, NULL}, error) == ALLFOLD_OK
                && backend->download(axis_queue(axis), own.partials, bytes, slot, error) == ALLFOLD_OK)
         backend->wait(axis_queue(axis), error);
     return error->status;
@@ -67,7 +67,8 @@ allfold_status axis_collect(const struct axis *axis, const struct axis_collect *
     const struct backend *const backend = axis->ctx->device->backend;
     const size_t bytes = collect->mine.count * axis->stride, from = collect->mine.first * axis->stride;
     const struct axis_work work = {.monoid = axis->monoid, .type = axis->input->type, .box = {.outer = collect->mine.count, .inner = 1},
-                                   .partials = axis->partials, .bytes = AXIS_CONSTANTS_AT, .finish = collect->finish};
+                                   .partials = axis->partials, .bytes = AXIS_CONSTANTS_AT, .finish = collect->wanted.finish,
+                                   .constants = collect->wanted.constants, .parts = (uint64_t)comm->size};
     const bool own_is_there = axis->in_place && collect->mine.count == collect->batch->count && !collect->again;
     phase_enter(comm->progress, PHASE_UPLOAD);
     for (int rank = 0; rank < comm->size; rank++)
@@ -76,5 +77,5 @@ allfold_status axis_collect(const struct axis *axis, const struct axis_collect *
                                error) != ALLFOLD_OK)
             return error->status;
     phase_enter(comm->progress, PHASE_FOLD);
-    return backend->combine_axis(axis_queue(axis), &work, (uint64_t)comm->size, error);
+    return backend->fold_axis(axis_queue(axis), &work, error);
 }

@@ -90,7 +90,7 @@ void pieces_cut(struct pieces *p, struct axis_array *array, const struct axis_ro
 void pieces_cut_part(struct pieces *p, const struct axis_room *room);
 
 /* Of a flat array: this rank's part of it. x, y and second are set. window: bytes of a piece's elements, at most. y_bytes: of an element
-   of an output, which lies at more_at; 0: there is none. */
+   of softmax; 0: there is none. */
 void pieces_cut_row(struct pieces *p, struct range range, size_t window, size_t y_bytes);
 
 /* Elements of so many bytes, in whole granules of the source, at least one. */
@@ -195,11 +195,14 @@ allfold_status pieces_fold_row(struct pieces *p, struct partial *partial, uint64
 struct softmax_output {
     bool logarithm;
     struct sink *sink; /* NULL on a rank that failed before */
-    void *y;           /* of memory: NULL, or where the device writes in place, with the strides of x */
+    void *y;           /* NULL, or where the device writes this rank's part in place, with the strides of x */
     allfold_type type;
 };
 /* Bytes that softmax needs in a queue for a cut. */
 struct axis_room softmax_room(const struct axis_array *array, const struct softmax_output *output);
+/* The second pass over a flat part, of which pieces_cut_row made pieces. */
+allfold_status pieces_normalise(struct pieces *p, const struct softmax_output *output, struct softmax_constants *constants,
+                                struct error *error);
 /* Writes softmax of the part: reads elements once if pieces have whole rows, else twice. */
 void pieces_softmax(struct pieces *p, const struct softmax_output *output, struct error *error);
 

@@ -17,49 +17,19 @@ struct normalise {
     struct progress *progress;
 };
 
-static allfold_status start_piece(struct worker *worker, struct lane *lane, struct error *error)
-{
-    const struct pieces *const p = worker->team->pieces;
-    const struct normalise *const n = worker->team->user;
-    const struct backend *const backend = n->ctx->device->backend;
-    const size_t y_bytes = allfold_type_bytes(n->y_type);
-    if (piece_load(p, worker, lane, error) != ALLFOLD_OK)
-        return error->status;
-    phase_enter(n->progress, PHASE_NORMALISE);
-    char *const y = n->y.memory != NULL ? n->y.memory + (lane->part.l - p->part.l) * y_bytes : lane_device(lane, p->more_at);
-    const struct softmax_work work = {lane->x, y, n->x_type, n->y_type, lane->count, n->logarithm, n->ctx->level, false};
-    if (backend->normalise(lane->queue, &work, &n->constants, error) != ALLFOLD_OK || n->y.memory != NULL)
-        return error->status;
-    return backend->download(lane->queue, y, (size_t)work.n * y_bytes, lane_host(lane, p->more_at), error);
-}
-
-static allfold_status finish_piece(struct worker *worker, struct lane *lane, struct error *error)
-{
-    const struct pieces *const p = worker->team->pieces;
-    const struct normalise *const n = worker->team->user;
-    phase_enter(n->progress, PHASE_NORMALISE);
-    if (n->ctx->device->backend->wait(lane->queue, error) != ALLFOLD_OK || n->y.memory != NULL)
-        return error->status;
-    return piece_store(p, lane, n->sink, lane_host(lane, p->more_at), error);
-}
-
 /* Backwards: the first pass ended at the end, so caches still hold the last elements. The caller's memory is written after the work in
-   the caller's stream: the team's queues follow what that stream holds now. */
+   the caller's stream. */
 static allfold_status normalise_part(struct normalise *n, struct error *error)
 {
-    static const struct team_work work = {start_piece, finish_piece, NULL};
     const size_t x_bytes = allfold_type_bytes(n->x_type), y_bytes = allfold_type_bytes(n->y_type);
     const size_t bytes = n->ctx->device->window_bytes / 2 * x_bytes / u64_max(x_bytes, y_bytes);
+    const struct softmax_output output = {n->logarithm, n->sink, n->y.memory, n->y_type};
     const struct axis_array array = job_array(n->job);
     struct pieces p = job_pieces(n->ctx, n->job, &array, MONOID_sum);
     p.x = &n->x;
     p.follows = n->y.memory != NULL;
     pieces_cut_row(&p, n->job->range, n->job->source->index != NULL ? 1 : bytes, y_bytes); /* 1: one granule */
-    struct team team = pieces_team(&p, (struct range){0, 1}, &work, n);
-    team.backwards = true;
-    if (team_run(&team, error) != ALLFOLD_OK || progress_check(n->progress, error) != ALLFOLD_OK)
-        return error->status;
-    return source_check(n->job->source, error);
+    return pieces_normalise(&p, &output, &n->constants, error) == ALLFOLD_OK ? source_check(n->job->source, error) : error->status;
 }
 
 /* Allocates device memory for as much of the part as the budget allows, in whole shards. A failure is no error: less is kept. Pieces

@@ -32,24 +32,29 @@ static struct softmax_axis_work work_of(const struct softmax_passes *n, const st
                                      .box = lane->box, .y_outer_stride = part->length * part->inner, .y_axis_stride = part->inner,
                                      .logarithm = output->logarithm, .level = n->p->ctx->level};
     if (output->y != NULL) {
-        work.y = (char *)output->y + pieces_position(n->p, part, 0, 0) * allfold_type_bytes(output->type);
+        work.y = (char *)output->y + (pieces_position(n->p, part, 0, 0) - (n->p->flat ? n->p->part.l : 0)) * allfold_type_bytes(output->type);
         work.y_outer_stride = n->p->array->outer_stride;
         work.y_axis_stride = n->p->array->axis_stride;
     }
     return work;
 }
 
-/* Starts the second pass over a piece, from constants on the device, and y's way to host memory. */
+/* Starts the second pass over a piece, from constants on the device; of a flat array from the host's. */
 static allfold_status normalise(const struct softmax_passes *n, struct lane *lane, struct error *error)
 {
+    const struct backend *const backend = lane->queue->device->backend;
     const struct softmax_axis_work work = work_of(n, lane);
     phase_enter(n->p->ctx->comm.progress, PHASE_NORMALISE);
-    return lane->queue->device->backend->normalise_axis(lane->queue, &work, lane_device(lane, n->p->more_at), error);
+    if (!n->p->flat)
+        return backend->normalise_axis(lane->queue, &work, lane_device(lane, n->p->more_at), error);
+    const struct softmax_work row = {work.x, work.y, work.x_type, work.y_type, lane->count, work.logarithm, work.level, false};
+    return backend->normalise(lane->queue, &row, n->constants, error);
 }
 
+/* Starts y's way to host memory. */
 static allfold_status download(const struct softmax_passes *n, struct lane *lane, struct error *error)
 {
-    const size_t bytes = (size_t)part_elements(&lane->part) * allfold_type_bytes(n->output->type);
+    const size_t bytes = (size_t)(n->p->flat ? lane->count : part_elements(&lane->part)) * allfold_type_bytes(n->output->type);
     if (n->output->y != NULL)
         return ALLFOLD_OK;
     return lane->queue->device->backend->download(lane->queue, lane_device(lane, y_at(n)), bytes, lane_host(lane, y_at(n)), error);
@@ -70,15 +75,11 @@ static allfold_status finish_piece(struct worker *worker, struct lane *lane, str
 static allfold_status normalise_rows(const struct softmax_passes *n, struct lane *lane, struct error *error)
 {
     const struct pieces *const p = n->p;
-    const struct part *const part = &lane->part;
-    const struct backend *const backend = lane->queue->device->backend;
     const struct axis_work work = {.monoid = p->monoid, .type = p->array->type, .x = lane->x, .box = lane->box,
-                                   .partials = lane_device(lane, p->partials_at), .bytes = p->more_at - p->partials_at};
+                                   .partials = lane_device(lane, p->partials_at), .bytes = p->more_at - p->partials_at,
+                                   .constants = lane_device(lane, p->more_at)};
     phase_enter(p->ctx->comm.progress, PHASE_FOLD);
-    if (backend->fold_axis(lane->queue, &work, error) != ALLFOLD_OK
-        || backend->constants_axis(lane->queue, &work, part_results(part), lane_device(lane, p->more_at), error) != ALLFOLD_OK)
-        return error->status;
-    return normalise(n, lane, error);
+    return lane->queue->device->backend->fold_axis(lane->queue, &work, error) == ALLFOLD_OK ? normalise(n, lane, error) : error->status;
 }
 
 static allfold_status start_rows(struct worker *worker, struct lane *lane, struct error *error)
@@ -137,6 +138,28 @@ static void take_batch(void *user, const struct batch *batch, struct error *erro
     if (find_constants(n, batch, error) == ALLFOLD_OK && team_run(&team, error) == ALLFOLD_OK)
         progress_check(n->p->ctx->comm.progress, error);
 }
+
+/* ---- flat arrays */
+
+static allfold_status start_flat(struct worker *worker, struct lane *lane, struct error *error)
+{
+    const struct softmax_passes *const n = worker->team->user;
+    if (piece_load(n->p, worker, lane, error) != ALLFOLD_OK || normalise(n, lane, error) != ALLFOLD_OK)
+        return error->status;
+    return download(n, lane, error);
+}
+
+allfold_status pieces_normalise(struct pieces *p, const struct softmax_output *output, struct softmax_constants *constants,
+                                struct error *error)
+{
+    static const struct team_work work = {start_flat, finish_piece, NULL};
+    struct softmax_passes n = {.p = p, .output = output, .constants = constants};
+    struct team team = pieces_team(p, (struct range){0, 1}, &work, &n);
+    team.backwards = true;
+    return team_run(&team, error) == ALLFOLD_OK ? progress_check(p->ctx->comm.progress, error) : error->status;
+}
+
+/* ---- the calls */
 
 struct axis_room softmax_room(const struct axis_array *array, const struct softmax_output *output)
 {

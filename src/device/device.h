@@ -55,7 +55,7 @@ struct backend {
     const char *name;    /* "cuda" */
     const char *devices; /* "CUDA": of its devices, in messages */
     bool own_memory;     /* its memory is not the host's, from which it copies quickest where that is pinned */
-    bool finishes_axes;  /* fold_axis takes work->finish, whose memory may be a queue's staging buffer */
+    bool combines;       /* fold_axis takes work->parts; else the host combines what ranks exchange */
     bool bits_by_model;  /* the bits of folds that round depend on the model of the device */
     /* Devices this process can see; 0 where there is none or the backend is not in this build (why then says so). */
     int (*visible)(struct error *why);
@@ -114,17 +114,11 @@ struct backend {
     allfold_status (*softmax_partial)(struct queue *queue, struct error *error);
     allfold_status (*softmax_finish)(struct queue *queue, const struct softmax_constants *constants, struct error *error);
     void (*softmax_cancel)(struct queue *queue);
-    /* Folds along an axis: the partials are there after wait; or the results, if work->finish says what they are to be. */
+    /* Folds along an axis, as the work says. What is wanted is there after wait. */
     allfold_status (*fold_axis)(struct queue *queue, const struct axis_work *work, struct error *error);
-    /* Combines `parts` partials of each of outer * inner results, in their order: partial p of result r lies at work->partials, at place
-       p * outer * inner + r. What comes out is as that of fold_axis. NULL: the host combines what ranks exchange. */
-    allfold_status (*combine_axis)(struct queue *queue, const struct axis_work *work, uint64_t parts, struct error *error);
-    /* A backend with combine_axis has these. pin makes copies to and from host memory as quick as to staging, if it can; until unpin. */
+    /* A backend that combines has these. pin makes copies to and from host memory as quick as to staging, if it can; until unpin. */
     void (*pin)(struct device *device, void *memory, size_t bytes);
     void (*unpin)(struct device *device, void *memory);
-    /* The constants of `count` results of softmax along an axis, from the partials that fold_axis leaves at work->partials. */
-    allfold_status (*constants_axis)(struct queue *queue, const struct axis_work *work, uint64_t count,
-                                     struct softmax_constants *constants, struct error *error);
     /* The second pass of softmax along an axis. constants: device memory, those of each result, in order. */
     allfold_status (*normalise_axis)(struct queue *queue, const struct softmax_axis_work *work,
                                      const struct softmax_constants *constants, struct error *error);

@@ -32,7 +32,10 @@ struct axis_finish {
     uint32_t launch_id; /* of these words */
 };
 
-/* A fold along an axis, with outer * inner results. */
+struct softmax_constants;
+
+/* A fold along an axis, with outer * inner results. What becomes of their partials: they stay where they are, or results are finished of
+   them, or constants of softmax made. */
 struct axis_work {
     enum monoid monoid;
     allfold_type type;
@@ -43,6 +46,9 @@ struct axis_work {
                         finished, scratch alone */
     size_t bytes;    /* of partials and scratch */
     const struct axis_finish *finish; /* NULL: not here */
+    struct softmax_constants *constants; /* device memory, of each result in order; NULL: none are wanted */
+    uint64_t parts;  /* not 0: in place of elements so many partials of each result are combined, in their order: partial p of result r lies at
+                        partials, at place p * outer * inner + r. Of a backend that `combines` */
 };
 
 /* Softmax along an axis, of x in the box, to y with strides of its own. */

@@ -39,9 +39,6 @@ FAULTY(softmax_finish, (queue, constants, error), struct queue *queue, const str
 FAULTY(normalise, (queue, work, constants, error), struct queue *queue, const struct softmax_work *work,
        const struct softmax_constants *constants)
 FAULTY(fold_axis, (queue, work, error), struct queue *queue, const struct axis_work *work)
-FAULTY(combine_axis, (queue, work, parts, error), struct queue *queue, const struct axis_work *work, uint64_t parts)
-FAULTY(constants_axis, (queue, work, count, constants, error), struct queue *queue, const struct axis_work *work, uint64_t count,
-       struct softmax_constants *constants)
 FAULTY(normalise_axis, (queue, work, constants, error), struct queue *queue, const struct softmax_axis_work *work,
        const struct softmax_constants *constants)
 FAULTY(wait, (queue, error), struct queue *queue)

@@ -316,7 +316,7 @@ static bool is_direct(const struct folding *f)
     }
 }
 
-allfold_status cpu_fold_axis(struct queue *queue, const struct axis_work *work, struct error *error)
+static allfold_status fold(struct queue *queue, const struct axis_work *work, struct error *error)
 {
     struct folding f = {queue, work, units_of(&work->box), partial_stride(work->monoid, work->type), false, false};
     struct units *const units = &f.units;
@@ -343,6 +343,23 @@ allfold_status cpu_fold_axis(struct queue *queue, const struct axis_work *work, 
     return ALLFOLD_OK;
 }
 
+static void make_constants(const struct queue *queue, const struct axis_work *work)
+{
+    const size_t stride = partial_stride(work->monoid, work->type);
+    const uint64_t count = work->box.outer * work->box.inner;
+    const int threads = count < CONSTANTS_ALONE ? 1 : threads_most(queue);
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (uint64_t r = 0; r < count; r++)
+        softmax_constants_set(work->monoid, (const struct partial *)((const char *)work->partials + r * stride), &work->constants[r]);
+}
+
+allfold_status cpu_fold_axis(struct queue *queue, const struct axis_work *work, struct error *error)
+{
+    if (fold(queue, work, error) == ALLFOLD_OK && work->constants != NULL)
+        make_constants(queue, work);
+    return error->status;
+}
+
 /* ---- softmax */
 
 /* The units of x, if y has the same. */
@@ -354,18 +371,6 @@ static struct units softmax_units(const struct softmax_axis_work *work)
         widen(&units, 1);
     }
     return units;
-}
-
-allfold_status cpu_constants_axis(struct queue *queue, const struct axis_work *work, uint64_t count, struct softmax_constants *constants,
-                                  struct error *error)
-{
-    const size_t stride = partial_stride(work->monoid, work->type);
-    const int threads = count < CONSTANTS_ALONE ? 1 : threads_most(queue);
-    (void)error;
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (uint64_t r = 0; r < count; r++)
-        softmax_constants_set(work->monoid, (const struct partial *)((const char *)work->partials + r * stride), &constants[r]);
-    return ALLFOLD_OK;
 }
 
 /* The second pass of a range of a unit's elements along the axis. */

@@ -44,8 +44,6 @@ void cpu_normalise_by_all(const struct queue *queue, const struct softmax_work *
 
 /* axis.c: see device.h. */
 allfold_status cpu_fold_axis(struct queue *queue, const struct axis_work *work, struct error *error);
-allfold_status cpu_constants_axis(struct queue *queue, const struct axis_work *work, uint64_t count, struct softmax_constants *constants,
-                                  struct error *error);
 allfold_status cpu_normalise_axis(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants,
                                   struct error *error);
 bool cpu_softmax_axis(struct queue *queue, const struct softmax_axis_work *work, struct error *error);

@@ -15,8 +15,7 @@ static cudaError_t tell_end(struct cuda_queue *queue, struct axis_finish *finish
     return code;
 }
 
-/* parts: 0 if the elements are to be folded. */
-static allfold_status start(struct queue *queue, const struct axis_work *work, uint64_t parts, struct error *error)
+allfold_status cuda_fold_axis(struct queue *queue, const struct axis_work *work, struct error *error)
 {
     const struct cuda_device *const cuda = cuda_of(queue);
     struct cuda_queue *const folding = (struct cuda_queue *)queue;
@@ -33,31 +32,11 @@ static allfold_status start(struct queue *queue, const struct axis_work *work, u
         code = tell_end(folding, &finish, results);
     }
     if (code == cudaSuccess)
-        code = (cudaError_t)(parts > 0 ? axis_parts_launch(&own, parts, folding->stream)
-                                       : axis_launch(&own, cuda->multiprocessors, folding->stream));
+        code = (cudaError_t)(work->parts > 0 ? axis_parts_launch(&own, work->parts, folding->stream)
+                                             : axis_launch(&own, cuda->multiprocessors, folding->stream));
+    if (code == cudaSuccess && work->constants != NULL)
+        code = (cudaError_t)axis_constants_launch(&own, results, work->constants, folding->stream);
     return cuda_check(cuda, code, error, "launching the kernel that folds %s along an axis", allfold_type_name(work->type));
-}
-
-allfold_status cuda_fold_axis(struct queue *queue, const struct axis_work *work, struct error *error)
-{
-    return start(queue, work, 0, error);
-}
-
-allfold_status cuda_combine_axis(struct queue *queue, const struct axis_work *work, uint64_t parts, struct error *error)
-{
-    return start(queue, work, parts, error);
-}
-
-allfold_status cuda_constants_axis(struct queue *queue, const struct axis_work *work, uint64_t count,
-                                   struct softmax_constants *constants, struct error *error)
-{
-    const struct cuda_device *const cuda = cuda_of(queue);
-    struct cuda_queue *const working = (struct cuda_queue *)queue;
-    if (cuda_use(cuda, error) != ALLFOLD_OK)
-        return error->status;
-    working->last = QUEUE_OTHER;
-    return cuda_check(cuda, (cudaError_t)axis_constants_launch(work, count, constants, working->stream), error,
-                      "launching the kernel of softmax's constants");
 }
 
 allfold_status cuda_normalise_axis(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants,

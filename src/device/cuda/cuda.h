@@ -75,11 +75,8 @@ bool cuda_arrived(struct queue *queue);
 bool cuda_is_done(struct queue *queue);
 /* axis.c */
 allfold_status cuda_fold_axis(struct queue *queue, const struct axis_work *work, struct error *error);
-allfold_status cuda_constants_axis(struct queue *queue, const struct axis_work *work, uint64_t count,
-                                   struct softmax_constants *constants, struct error *error);
 allfold_status cuda_normalise_axis(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants,
                                    struct error *error);
-allfold_status cuda_combine_axis(struct queue *queue, const struct axis_work *work, uint64_t parts, struct error *error);
 bool cuda_softmax_axis(struct queue *queue, const struct softmax_axis_work *work, struct error *error);
 
 /* Watches the queue's mailbox until `take` finds what it looks for, or the driver says that the stream is done. If other work
