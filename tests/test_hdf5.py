@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """HDF5 and NetCDF-4: folds of the files of tests/data, and, if h5py is there, of random datasets, against exact sums; missing and packed
 values; what is listed, and what is refused. docs/formats.md, tests/data/make_hdf5.py."""
+import fcntl
 import math
 import os
 import shutil
@@ -149,7 +150,7 @@ def test_refused(folder):
     cases = [(data(f"refused.h5:{name}"), said) for name, said in REFUSED.items()] + [(data("refused.h5"), "found no name")]
     with open(data("types.h5"), "rb") as file:
         whole = file.read()
-    for name, content, said in (("cut.h5", whole[:len(whole) // 2], "truncated file"), ("head.h5", whole[:100], "HDF5")):
+    for name, content, said in (("block.h5", whole[:len(whole) // 2], "block.h5: cannot open it: HDF5: truncated file"), ("head.h5", whole[:100], "HDF5")):
         with open(folder.name(name), "wb") as file:
             file.write(content)
         cases.append((folder.name(f"{name}:edges"), said))
@@ -160,6 +161,11 @@ def test_refused(folder):
     for (name, said), done in zip(cases, cli.each_alone([["sum", name, "--backend=cpu"] for name, _ in cases])):
         fault = cli.refused(done, 2 if said in ("it holds", "found no name") else 1, said)
         tap.ok(not fault, f"refused: {os.path.basename(name)}: {said}", fault)
+    shutil.copy(data("one.h5"), folder.name("locked.h5"))
+    with open(folder.name("locked.h5"), "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        fault = cli.refused(cli.alone("sum", folder.name("locked.h5"), "--backend=cpu"), 1, "locked.h5: a program that writes", "unable to lock")
+    tap.ok(not fault, "refused: a file that is locked", fault)
 
 
 def test_replaced(folder):

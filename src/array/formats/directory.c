@@ -1,5 +1,5 @@
-/* Reading a file's directory, of whatever format: what is passed on of each array, how one is found by its name, how all are listed, and
-   how a message says what there is. */
+/* Reads a file's directory, of whatever format: what is passed on of each array, how one is found by its name, how all are listed,
+   and how a message says what there is. */
 #include "array/formats/formats.h"
 
 #include <inttypes.h>
@@ -55,7 +55,8 @@ static allfold_status check(struct array_entry *entry)
     struct error *const why = &entry->refused;
     char shape[WORDS_BYTES];
     if (entry->name != NULL && strlen(entry->name) >= sizeof info->member)
-        return error_set(why, ALLFOLD_UNSUPPORTED, "expected a name of less than %zu bytes, found %zu", sizeof info->member, strlen(entry->name));
+        return error_set(why, ALLFOLD_UNSUPPORTED, "expected a name of less than %zu bytes, found %zu", sizeof info->member,
+                         strlen(entry->name));
     array_entry_shape(entry, shape, sizeof shape);
     if (!array_count(info->shape, info->dimensions, allfold_type_bytes(info->type), &info->count))
         return error_set(why, ALLFOLD_BAD_INPUT, "expected a shape of " ARRAY_COUNT_RULE ", found %s elements of type %s", shape,
@@ -165,7 +166,8 @@ static allfold_status read_directory(const struct format *format, const struct i
     if (format->read_directory(file, d, &why) != ALLFOLD_OK)
         return error_within(error, &why, "%s", shown);
     if (d->name != NULL && d->count > 1)
-        return error_set(error, ALLFOLD_BAD_INPUT, "%s: expected one array called '%s', found %" PRIu64, shown, file_shown(d->name), d->count);
+        return error_set(error, ALLFOLD_BAD_INPUT, "%s: expected one array called '%s', found %" PRIu64, shown, file_shown(d->name),
+                         d->count);
     return d->name != NULL && d->count == 0 ? refuse_name(format, file, d->name, error) : ALLFOLD_OK;
 }
 

@@ -63,7 +63,8 @@ allfold_status format_cut(const struct array_hints *hints, struct array_info *in
 }
 
 /* Describes the array of that name in an open file. */
-static allfold_status describe(uint32_t format, const struct input_file *file, const char *name, struct array_info *info, struct error *error)
+static allfold_status describe(uint32_t format, const struct input_file *file, const char *name, struct array_info *info,
+                               struct error *error)
 {
     if (directory_find(formats[format], file, name, info, error) != ALLFOLD_OK)
         return error->status;

@@ -21,7 +21,8 @@ struct directory {
     const char *name; /* of the array that is wanted; NULL: all */
     uint64_t most;    /* so many are wanted; those behind them are only counted */
     uint64_t count;   /* arrays so far; of that name */
-    void (*take)(void *user, struct array_entry *entry); /* is given those that are wanted; may keep entry->info.details, and then sets it NULL */
+    /* Is given those that are wanted. It may keep entry->info.details, and then sets it NULL. */
+    void (*take)(void *user, struct array_entry *entry);
     void *user;
     struct array_entry entry; /* of the array that is being described */
 };
@@ -30,9 +31,9 @@ struct format {
     const char *name; /* in messages and reports */
     /* Whether the input is of this format. */
     bool (*recognises)(const struct input_file *file);
-    /* Calls directory_entry for each array of the file, in the file's order. Where that returns an entry, describes the array there and calls
-       directory_add. Checks all that can be checked without reading the elements. An array that cannot be read is added, too: entry->refused
-       says why, *error is for what is wrong with the whole file. Neither text names the file or the array. */
+    /* Calls directory_entry for each array of the file, in the file's order. Where that returns an entry, describes the array there
+       and calls directory_add. Checks all that can be checked without reading the elements. An array that cannot be read is added,
+       too: entry->refused says why. *error is for what is wrong with the whole file. Neither text names the file or the array. */
     allfold_status (*read_directory)(const struct input_file *file, struct directory *directory, struct error *error);
     /* Opens a described array for reading, if info->plain is not 1. Every rank calls it. */
     allfold_status (*open)(const struct array_info *info, struct source **source, struct error *error);
@@ -41,14 +42,14 @@ struct format {
     bool opens_parts; /* `open` leaves out info->skipped elements: --offset and --count choose some */
 };
 
-extern const struct format format_generated, format_npy, format_npz, format_safetensors, format_safetensors_index, format_netcdf, format_netcdf4, format_hdf5,
-    format_raw;
+extern const struct format format_generated, format_npy, format_npz, format_safetensors, format_safetensors_index, format_netcdf,
+    format_netcdf4, format_hdf5, format_raw;
 
-/* For formats (directory.c): the entry of the next array, or NULL if it is not wanted. All of it is zero but for name, which must be there
-   until directory_add, and what does not depend on the format. other: another spelling of the name that is found, too; or NULL.
-   What is to be set of entry->info: type, dimensions and shape; fortran_order; plain and layout; or granule, positions and details; encoding. */
+/* For formats (directory.c): the entry of the next array; NULL: it is not wanted. All of it is zero but the name, which must stay until
+   directory_add, and what does not depend on the format. Of entry->info the format sets type, dimensions and shape; fortran_order,
+   encoding; plain and layout, or granule, positions and details. other: another spelling of the name, by which it is found, too; or NULL. */
 struct array_entry *directory_entry(struct directory *directory, const struct input_file *file, const char *name, const char *other);
-/* Adds that entry. Counts its elements, and refuses it if they are too many or, if they lie in the file as they are, beyond its end. */
+/* Adds that entry. Counts its elements; refuses it if they are too many or, lying in the file as they are, end beyond it. */
 void directory_add(struct directory *directory);
 
 /* For all formats (directory.c): describes the array of that name, or the only one (NULL). If there is none, or several, the error lists

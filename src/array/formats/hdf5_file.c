@@ -41,17 +41,25 @@ allfold_status hdf5_failed(struct error *error, allfold_status status, const cha
     return error_set(error, status, "%s: HDF5: %s", words, reason[0] != '\0' ? reason : "no reason given");
 }
 
+/* Versions of the library differ in the numbers of this error. */
+static herr_t find_lock(unsigned n, const H5E_error2_t *reason, void *locked)
+{
+    (void)n;
+    *(bool *)locked |= reason->desc != NULL && strncmp(reason->desc, "unable to lock", 14) == 0;
+    return 0;
+}
+
 hid_t hdf5_file_open(const char *path, struct error *error)
 {
+    bool locked = false;
     const hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
     if (file >= 0)
         return file;
-    struct error why = {0};
-    hdf5_failed(&why, ALLFOLD_BAD_INPUT, "cannot open it");
-    if (strstr(why.text, "lock") != NULL)
-        error_set(error, ALLFOLD_IO_ERROR, "%s (a program that writes the file holds its lock: wait for it, or set "
-                  "HDF5_USE_FILE_LOCKING=FALSE if nothing writes)", why.text);
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, find_lock, &locked);
+    if (locked)
+        hdf5_failed(error, ALLFOLD_IO_ERROR, "a program that writes the file holds its lock: wait for it, or set HDF5_USE_FILE_LOCKING=FALSE if "
+                    "nothing writes");
     else
-        *error = why;
+        hdf5_failed(error, ALLFOLD_BAD_INPUT, "cannot open it");
     return file;
 }
