@@ -419,6 +419,18 @@ def test_info(folder):
         found = [[entry["name"] for entry in cli.report(run)["arrays"]] for run in (listed, chosen)]
         tap.ok(found == [["", "b"], [""]] and total.stdout == "3.0\n" and "it holds '' (" in text.stderr, f"an empty name in {name}",
                (found, cli.shown(total), cli.shown(text)))
+    for name in "xy":
+        write_safetensors(folder.name(f"{name}.safetensors"), {"a": tensor("F32", np.ones(3, "f4")), "b": tensor("F32", np.ones(2, "f4"))})
+    with open(folder.name("z.safetensors.index.json"), "w", encoding="ascii") as file:
+        json.dump({"weight_map": {"a": "x.safetensors", "b": "y.safetensors"}}, file)
+    write_safetensors(folder.name("long.safetensors"), {name: tensor("F32", np.ones(1, "f4")) for name in ("a", "b" * 200, "c")})
+    with open(folder.name("cut.npy"), "wb") as file:
+        file.write(b"\x93NUMPY\1\0")
+    index, long, many, cut = cli.each_alone([["info", "-q", folder.name("z.safetensors.index.json")], ["sum", folder.name("long.safetensors")],
+                                             ["sum", folder.name("many.npz")], ["info", folder.name("cut.npy")]])
+    fault = cli.refused(long, 2, "it holds a (f32 1) and 2 more: ") or cli.refused(many, 2, "a15 (f32 3x4) and 14 more: ") \
+        or cli.refused(cut, 1, "cut.npy: .npy file: expected at least 10 bytes")
+    tap.ok(index.stdout == "a\nb\n" and not fault, "tensors of the index alone; a list that is cut; a file that is one array, and damaged", fault)
     text, names, one, npy, odd, *raw = cli.each_alone([["info", folder.name("i.safetensors")], ["info", "-q", folder.name("i.safetensors")],
                                                  ["info", "--json", folder.name("i.safetensors:a")], ["info", "--json", folder.name("i.npy")],
                                                  ["info", "--json", folder.name("i.safetensors:b")],
