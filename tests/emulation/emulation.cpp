@@ -10,7 +10,9 @@
 
 #include "cuda_runtime.h"
 
+#include <algorithm>
 #include <mutex>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,6 +86,7 @@ static void context_start(context *context, char *stack, void (*entry)())
 namespace {
 
 constexpr unsigned int THREADS_MAX = 1024, LANES = 32;
+constexpr size_t TOUCHED_MOST = 32; /* pages that are filled faster than they are made read-only */
 
 enum state { READY, AT_BARRIER, AT_WARP, PAUSED, ENDED };
 
@@ -102,9 +105,19 @@ struct fiber {
 
 struct block_state {
     uint3 index;
-    fiber *fibers; /* THREADS_MAX; nullptr before it begins, and once it has ended */
-    char *shared;  /* its shared memory while others run */
+    fiber *fibers;            /* THREADS_MAX; nullptr before it begins, and once it has ended */
+    std::vector<char> shared; /* its shared memory while others run */
     bool ended;
+};
+struct span {
+    char *start;
+    size_t bytes;
+};
+/* Of the thread that launches. */
+struct shared_memory {
+    std::vector<span> touched; /* what blocks may have written to */
+    span pages;                /* whole ones, of which the others are read-only, until the thread ends */
+    ~shared_memory() { mprotect(pages.start, pages.bytes, PROT_READ | PROT_WRITE); }
 };
 
 fiber scheduler, *current = &scheduler, *previous;
@@ -113,6 +126,8 @@ unsigned int threads; /* of a block */
 std::vector<fiber *> &idle_fibers = *new std::vector<fiber *>; /* until the end of the program */
 uint64_t progress;    /* counts what threads do beside waiting for other blocks */
 size_t shared_bytes;
+thread_local shared_memory shared;
+struct sigaction handler_before;
 fiber *warp;          /* that runs */
 unsigned int lanes, lane_order[LANES], lanes_run;
 void (*kernel_body)(void *);
@@ -286,25 +301,64 @@ unsigned int threads_that(state what)
     return count;
 }
 
-size_t shared_static_bytes() { return (size_t)(emulation_shared_end - emulation_shared_begin); }
-
-/* All ones: NaN, -1, the largest index, and no bool. */
+/* Shared memory is all ones before a block writes to it: NaN, -1, the largest index, and no bool. All kernels' is megabytes, of which one
+   uses little. So its pages are read-only until a block writes to them, and only those are filled, saved and restored. */
+void page_touched(int, siginfo_t *info, void *)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *const at = (char *)info->si_addr, *const start = at - (uintptr_t)at % page;
+    if (start < shared.pages.start || start >= shared.pages.start + shared.pages.bytes || mprotect(start, page, PROT_READ | PROT_WRITE) != 0)
+        sigaction(SIGSEGV, &handler_before, nullptr); /* a mistake: it happens once more, now to those who report it */
+    else
+        shared.touched.push_back({start, page});
+}
+/* The thread's first launch, or one after kernels that used many pages, begins with none that is touched. */
+void shared_open()
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), all = (size_t)(emulation_shared_end - emulation_shared_begin);
+    const size_t before = std::min(all, (size_t)-(uintptr_t)emulation_shared_begin % page), whole = (all - before) / page * page;
+    char *const start = emulation_shared_begin + before;
+    struct sigaction action = {};
+    if (shared.touched.empty())
+        memset(emulation_shared_begin, 0xff, all);
+    if (shared.touched.empty() || shared.touched.size() > TOUCHED_MOST) {
+        mprotect(start, whole, PROT_READ);
+        shared.pages = {start, whole};
+        shared.touched.reserve(3 + whole / page);
+        shared.touched = {{nullptr, 0}, {emulation_shared_begin, before}, {start + whole, all - before - whole}};
+    }
+    shared.touched[0] = {(char *)bytes, shared_bytes};
+    action.sa_sigaction = page_touched;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigaction(SIGSEGV, &action, &handler_before);
+}
 void shared_fill()
 {
-    memset(emulation_shared_begin, 0xff, shared_static_bytes());
-    memset(bytes, 0xff, shared_bytes);
+    for (const span &s : shared.touched)
+        memset(s.start, 0xff, s.bytes);
+}
+void shared_close()
+{
+    shared_fill();
+    sigaction(SIGSEGV, &handler_before, nullptr);
 }
 void shared_save(block_state *b)
 {
-    if (b->shared == nullptr)
-        b->shared = (char *)malloc(shared_static_bytes() + shared_bytes);
-    memcpy(b->shared, emulation_shared_begin, shared_static_bytes());
-    memcpy(b->shared + shared_static_bytes(), bytes, shared_bytes);
+    b->shared.clear();
+    for (const span &s : shared.touched)
+        b->shared.insert(b->shared.end(), s.start, s.start + s.bytes);
 }
+/* What was touched since it was saved was so by others. */
 void shared_restore(const block_state *b)
 {
-    memcpy(emulation_shared_begin, b->shared, shared_static_bytes());
-    memcpy(bytes, b->shared + shared_static_bytes(), shared_bytes);
+    size_t saved = 0;
+    for (const span &s : shared.touched) {
+        if (saved < b->shared.size())
+            memcpy(s.start, b->shared.data() + saved, s.bytes);
+        else
+            memset(s.start, 0xff, s.bytes);
+        saved += s.bytes;
+    }
 }
 
 /* Threads, each with a stack above a page that none may touch; nullptr where there is no memory. */
@@ -355,8 +409,7 @@ void block_end(block_state *b)
             __asan_unpoison_memory_region(b->fibers[i].stack, STACK_BYTES);
     if (b->fibers != nullptr)
         idle_fibers.push_back(b->fibers);
-    free(b->shared);
-    *b = {b->index, nullptr, nullptr, true};
+    *b = {b->index, nullptr, {}, true};
 }
 
 /* Words on their way to memory. */
@@ -511,7 +564,9 @@ cudaError_t emulation_launch(const cudaLaunchConfig_t *config, void (*body)(void
         blocks[i].index = {numbers[i] % grid.x, numbers[i] / grid.x % grid.y, numbers[i] / grid.x / grid.y};
     __asan_unpoison_memory_region(bytes, sizeof bytes);
     __asan_poison_memory_region(bytes + shared_bytes, sizeof bytes - shared_bytes);
+    shared_open();
     grid_run(blocks);
+    shared_close();
     return last_error = fault[0] == '\0' ? cudaSuccess : cudaErrorLaunchFailure;
 }
 

@@ -110,6 +110,18 @@ static __global__ void relay(int *turn, int *sums)
         *turn = (int)blockIdx.x + 1;
     }
 }
+/* Blocks that write to other pages of shared memory, of which each must see its own numbers, and elsewhere all ones. */
+static __global__ void write_pages(int *written, int *sums)
+{
+    __shared__ int room[BLOCKS][8192];
+    const int before = room[blockIdx.x][5000];
+    room[blockIdx.x][5000] = 100 + (int)blockIdx.x;
+    for (++*written; *written < BLOCKS;)
+        emulation_pause({__FILE__, __LINE__});
+    sums[blockIdx.x] = 1000 * before;
+    for (int block = 0; block < BLOCKS; block++)
+        sums[blockIdx.x] += room[block][5000];
+}
 static __global__ void waits_for_nobody(const int *turn)
 {
     while (*turn == 0)
@@ -270,6 +282,14 @@ static void test_right_kernels(void)
         right = launch(BLOCKS, THREADS, relay, &turn, &sums[0]) && turn == BLOCKS && sums[BLOCKS - 1] == 303 && right;
     }
     tap_ok(right, "blocks that wait for each other");
+    for (int order = 0; order < ORDERS; order++) {
+        int written = 0, sums[BLOCKS] = {0};
+        emulation_order((uint64_t)order);
+        right = launch(BLOCKS, 1, write_pages, &written, &sums[0]) && right;
+        for (int block = 0; block < BLOCKS; block++)
+            right = right && sums[block] == -1000 + 100 + block - (BLOCKS - 1);
+    }
+    tap_ok(right, "and that write to other pages of shared memory");
 
     int found[BLOCKS * THREADS] = {0};
     right = launch(BLOCKS, THREADS, read_shared, &found[0]);
