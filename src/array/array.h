@@ -75,6 +75,9 @@ struct array_hints {
    products checked, elements within the file. *info is written only on success; array_release frees what it then holds. */
 allfold_status array_describe(const char *name, const struct array_hints *hints, struct array_info *info,
                               struct error *error);
+/* The arrays of several names, in the order given, joined as those of a pattern are. One name: as array_describe. */
+allfold_status array_describe_all(const char *const *names, int count, const struct array_hints *hints, struct array_info *info,
+                                  struct error *error);
 void array_release(struct array_info *info);
 
 /* The type of the elements in the file. */
@@ -116,9 +119,9 @@ void array_entry_shape(const struct array_entry *entry, char *text, size_t bytes
 #define ARRAY_NAME_BYTES (2 * ARRAY_PATH_BYTES)
 const char *array_name(const struct array_info *info, char name[ARRAY_NAME_BYTES]);
 
-/* Whether name is a file that holds elements of the array, or the one by which it was called, such as an index. called: as array_describe
-   was told. */
-bool array_has_file(const struct array_info *info, const char *called, const char *name);
+/* Whether name is a file that holds elements of the array, or the one by which it was called, such as an index. called: the names
+   that array_describe_all was told. */
+bool array_has_file(const struct array_info *info, const char *const *called, int count, const char *name);
 
 /* Whether the array is all that its one file holds. */
 bool array_is_file(const struct array_info *info);

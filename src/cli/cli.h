@@ -82,7 +82,7 @@ struct settings {
     const char *checkpoint; /* NULL if not given */
     double checkpoint_every, timeout; /* seconds */
     const char *operand; /* the first; NULL if none is given */
-    char **operands;     /* all, if the command takes several */
+    const char *const *operands; /* all, if the command takes several */
     int operand_count;
     const char *partial; /* the file to leave it in; NULL: none */
     struct ladder_settings ladder;

@@ -10,7 +10,7 @@ static const char inputs[] =
     "INPUT is one of\n"
     "  FILE.npy                  NumPy's format, versions 1 to 3; of several dimensions all elements count, or --axis\n"
     "  FILE:NAME                 an array in an .npz, safetensors, NetCDF or HDF5 file: allfold info FILE lists them\n"
-    "  'part-*.npy'              the arrays of several files, joined in the order of their names\n"
+    "  'part-*.npy'              the arrays of several files, joined in the order of their names; several INPUTs in that given\n"
     "  FILE                      raw elements, little-endian: needs --dtype\n"
     "  gen:DISTRIBUTION?n=COUNT  elements generated on demand, without a file\n";
 
@@ -23,7 +23,7 @@ void help_version(void)
 
 void help_program(const struct command_table *table)
 {
-    fputs("Usage: allfold COMMAND [OPTION]... INPUT\n"
+    fputs("Usage: allfold COMMAND [OPTION]... INPUT...\n"
           "Folds (reduces) an array that is spread over MPI ranks, on GPUs or CPUs, or takes its softmax.\n"
           "\nCommands:\n", stdout);
     for (size_t i = 0; i < table->count; i++)
@@ -52,7 +52,7 @@ void help_command(const struct command_table *table, const struct command *comma
     options_print(stdout, table, command);
     putchar('\n');
     options_print_words(stdout);
-    if (strcmp(operand, "INPUT") == 0)
+    if (strcmp(operand, "INPUT...") == 0)
         printf("\n%s", inputs);
     if (command->explain != NULL) {
         putchar('\n');

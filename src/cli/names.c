@@ -11,7 +11,7 @@ allfold_status names_refuse_same(const char *option, const char *name, const cha
 
 void names_refuse_input(struct session *session, const char *option, const char *name, const char *remark)
 {
-    if (session->error.status == ALLFOLD_OK && array_has_file(&session->input, session->settings->operand, name))
+    if (session->error.status == ALLFOLD_OK && array_has_file(&session->input, session->settings->operands, session->settings->operand_count, name))
         error_set(&session->error, ALLFOLD_BAD_ARGUMENT, "%s: --%s would replace the input: expected the name of another file%s",
                   file_shown(name), option, remark);
 }

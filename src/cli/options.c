@@ -284,9 +284,8 @@ static void check_operands(const struct option_parser *p, int count, char **oper
         error_set(p->error, ALLFOLD_BAD_ARGUMENT, "%s: expected %s, found nothing: see allfold %s --help", command, operand,
                   command);
     else if (count > expected && !(expected && strstr(operand, "...") != NULL))
-        error_set(p->error, ALLFOLD_BAD_ARGUMENT, "%s: expected %s%s, found '%.100s' too%s", command,
-                  expected ? "one " : "options only", expected ? operand : "", operands[expected],
-                  expected && strcmp(operand, "INPUT") == 0 ? " (several files are one INPUT as a pattern in quotes, 'part-*.npy')" : "");
+        error_set(p->error, ALLFOLD_BAD_ARGUMENT, "%s: expected %s%s, found '%.100s' too", command,
+                  expected ? "one " : "options only", expected ? operand : "", operands[expected]);
     for (int i = 0; expected && i < count; i++)
         if (strcmp(operands[i], "-") == 0)
             error_set(p->error, ALLFOLD_BAD_ARGUMENT, "%s: expected %s, found '-': streams are not supported, since ranks read a "
@@ -313,7 +312,7 @@ allfold_status options_parse(const struct command_table *table, int argc, char *
             options = false;
     }
     settings->operand = count > 0 ? operands[0] : NULL;
-    settings->operands = operands;
+    settings->operands = (const char *const *)operands;
     settings->operand_count = count;
     if (!settings->help && error->status == ALLFOLD_OK) {
         check_operands(&p, count, operands);

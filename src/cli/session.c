@@ -108,7 +108,7 @@ static allfold_status share_details(struct session *session)
     return session->error.status;
 }
 
-void session_describe(struct session *session, const char *name)
+void session_describe(struct session *session, const char *const *names, int count)
 {
     struct comm *const comm = session_comm(session);
     ranks_tell_shared(session);
@@ -117,7 +117,7 @@ void session_describe(struct session *session, const char *name)
         return;
     session->started = comm->progress->entered = clock_seconds();
     if (comm->rank == 0)
-        array_describe(name, &session->settings->hints, &session->input, &session->error);
+        array_describe_all(names, count, &session->settings->hints, &session->input, &session->error);
     if (comm_broadcast(comm, 0, &session->input, sizeof session->input, &session->error) != ALLFOLD_OK
         || share_details(session) != ALLFOLD_OK)
         return;

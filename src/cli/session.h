@@ -8,9 +8,9 @@
 void session_open(struct session *session);
 void session_close(struct session *session);
 
-/* Describes the array called name on rank 0 and sends the description to all ranks: session->input, which session_close frees, and
+/* Describes the array of these names on rank 0 and sends the description to all ranks: session->input, which session_close frees, and
    ->range. */
-void session_describe(struct session *session, const char *name);
+void session_describe(struct session *session, const char *const *names, int count);
 
 /* Opens this rank's part of the input. On an error job->source is NULL and session->error, not yet agreed upon, says why. The
    caller closes the source. */

@@ -1,5 +1,6 @@
 /* What an array's name means, and several files as one array: 'part-*.npy' is the arrays of all files of such a name, in the order of
-   their names, joined along the first axis (in Fortran order along the last: the one that varies slowest). */
+   their names, and several names are those of all, in the order given. They are joined along the first axis (in Fortran order along the
+   last: the one that varies slowest). */
 #include "array/formats/formats.h"
 
 #include "array/formats/parts.h"
@@ -8,6 +9,7 @@
 #include <glob.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <sys/stat.h>
@@ -132,88 +134,140 @@ static allfold_status join(struct array_info *all, const struct array_info *next
     return ALLFOLD_OK;
 }
 
-static allfold_status describe_file(const char *path, const struct input_name *name, const struct array_hints *hints,
-                                    struct array_info *info, struct error *error)
+/* ---- several files */
+
+/* What the user gave. */
+struct names {
+    const char *const *names;
+    int count;
+};
+
+/* Calls take for the files of a pattern, until it returns false. */
+static void take_pattern(const struct input_name *name, bool (*take)(void *user, const struct input_name *file, struct error *error),
+                         void *user, struct error *error)
 {
-    struct input_name one = {.member = name->member};
-    if (snprintf(one.path, sizeof one.path, "%s", path) >= (int)sizeof one.path)
-        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected a name of less than %zu bytes", file_shown(path), sizeof one.path);
-    return format_describe(&one, hints, info, error);
+    struct input_name file = {.member = name->member};
+    glob_t found = {.gl_pathc = 0};
+    bool more = true;
+    if (expand(name->path, &found, error) == ALLFOLD_OK && found.gl_pathc == 0)
+        error_set(error, ALLFOLD_IO_ERROR, "%s: expected a file, or a pattern of files, found no file of such a name", file_shown(name->path));
+    for (size_t i = 0; i < found.gl_pathc && more && error->status == ALLFOLD_OK; i++)
+        if (snprintf(file.path, sizeof file.path, "%s", found.gl_pathv[i]) >= (int)sizeof file.path)
+            error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected a name of less than %zu bytes", file_shown(found.gl_pathv[i]),
+                      sizeof file.path);
+        else
+            more = take(user, &file, error);
+    globfree(&found);
 }
 
-/* The order of the first array that has one. */
-static allfold_status find_order(const glob_t *found, const struct input_name *name, const struct array_hints *hints,
-                                 uint32_t *fortran_order, struct error *error)
+/* Calls take for each file that the names mean, in their order. It returns false if it wants no more. */
+static allfold_status take_files(const struct names *names, bool (*take)(void *user, const struct input_name *file, struct error *error),
+                                 void *user, struct error *error)
 {
-    struct array_info info;
-    bool either = true;
-    *fortran_order = 0;
-    for (size_t i = 0; i < found->gl_pathc && either; i++) {
-        if (describe_file(found->gl_pathv[i], name, hints, &info, error) != ALLFOLD_OK)
-            return error->status;
-        either = is_of_either_order(&info);
-        *fortran_order = either ? 0 : info.fortran_order;
-        array_release(&info);
+    struct input_name name;
+    bool more = true;
+    for (int i = 0; i < names->count && more && parse_name(names->names[i], &name, error) == ALLFOLD_OK; i++) {
+        if (name.pattern)
+            take_pattern(&name, take, user, error);
+        else
+            more = take(user, &name, error);
+        more = more && error->status == ALLFOLD_OK;
     }
-    return ALLFOLD_OK;
-}
-
-/* Describes each of the files. *info becomes that of all of them. */
-static allfold_status describe_files(const glob_t *found, const struct input_name *name, const struct array_hints *hints,
-                                     struct array_info *info, struct error *error)
-{
-    struct parts_list list = {.count = 0};
-    struct array_info next;
-    uint32_t fortran_order;
-    if (find_order(found, name, hints, &fortran_order, error) != ALLFOLD_OK)
-        return error->status;
-    for (size_t i = 0; i < found->gl_pathc && describe_file(found->gl_pathv[i], name, hints, &next, error) == ALLFOLD_OK; i++) {
-        if (is_of_either_order(&next))
-            next.fortran_order = fortran_order;
-        if (join(info, &next, &list, error) != ALLFOLD_OK || parts_add(&list, &next, error) != ALLFOLD_OK) {
-            array_release(&next);
-            break;
-        }
-    }
-    if (error->status == ALLFOLD_OK)
-        return parts_finish(&list, info, error);
-    parts_free(&list);
     return error->status;
 }
 
-static allfold_status describe_pattern(const struct input_name *name, const struct array_hints *hints, struct array_info *info,
-                                       struct error *error)
+/* Files that are joined. */
+struct joining {
+    struct array_hints hints; /* of each */
+    uint32_t fortran_order;   /* that of the first array that has one */
+    struct parts_list list;
+    struct array_info info;   /* of those so far */
+};
+
+static bool find_order(void *user, const struct input_name *file, struct error *error)
 {
-    glob_t found = {.gl_pathc = 0};
-    struct array_info joined;
-    const struct array_hints each = {.type = hints->type, .missing = hints->missing, .listing = hints->listing};
-    if (expand(name->path, &found, error) == ALLFOLD_OK && found.gl_pathc == 0)
-        error_set(error, ALLFOLD_IO_ERROR, "%s: expected a file, or a pattern of files, found no file of such a name", file_shown(name->path));
-    if (error->status == ALLFOLD_OK && describe_files(&found, name, &each, &joined, error) == ALLFOLD_OK) {
-        strcpy(joined.path, name->path);
-        if (hints->has_offset && strcmp(array_format_name(&joined), format_raw.name) == 0)
-            error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected no --offset, which counts bytes of one raw file, with several files",
-                      file_shown(name->path));
-        if (error->status == ALLFOLD_OK && format_cut(hints, &joined, error) == ALLFOLD_OK)
-            memcpy(info, &joined, sizeof joined);
-        else
-            array_release(&joined);
+    struct joining *const j = user;
+    struct array_info next;
+    if (format_describe(file, &j->hints, &next, error) != ALLFOLD_OK)
+        return false;
+    const bool either = is_of_either_order(&next);
+    j->fortran_order = either ? 0 : next.fortran_order;
+    array_release(&next);
+    return either;
+}
+
+static bool join_file(void *user, const struct input_name *file, struct error *error)
+{
+    struct joining *const j = user;
+    struct array_info next;
+    if (format_describe(file, &j->hints, &next, error) != ALLFOLD_OK)
+        return false;
+    if (is_of_either_order(&next))
+        next.fortran_order = j->fortran_order;
+    if (join(&j->info, &next, &j->list, error) == ALLFOLD_OK && parts_add(&j->list, &next, error) == ALLFOLD_OK)
+        return true;
+    array_release(&next);
+    return false;
+}
+
+/* What several are called: 'part-*.npy', or "a.npy and 2 more". */
+static void name_joined(const struct names *names, const struct input_name *first, struct array_info *info)
+{
+    if (names->count == 1) {
+        strcpy(info->path, first->path);
+        return;
     }
-    globfree(&found);
+    snprintf(info->path, sizeof info->path, "%.*s and %d more", (int)sizeof info->path - 32, names->names[0], names->count - 1);
+    info->member[0] = '\0';
+}
+
+/* Describes each of the files. *info becomes that of all of them. */
+static allfold_status describe_files(const struct names *names, const struct input_name *first, const struct array_hints *hints,
+                                     struct array_info *info, struct error *error)
+{
+    struct joining *const j = calloc(1, sizeof *j);
+    if (j == NULL)
+        return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to join it to others", file_shown(first->path));
+    j->hints = (struct array_hints){.type = hints->type, .missing = hints->missing, .listing = hints->listing};
+    if (take_files(names, find_order, j, error) == ALLFOLD_OK && take_files(names, join_file, j, error) == ALLFOLD_OK
+        && parts_finish(&j->list, &j->info, error) == ALLFOLD_OK) {
+        name_joined(names, first, &j->info);
+        if (hints->has_offset && strcmp(array_format_name(&j->info), format_raw.name) == 0)
+            error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected no --offset, which counts bytes of one raw file, with several files",
+                      file_shown(j->info.path));
+        if (error->status == ALLFOLD_OK && format_cut(hints, &j->info, error) == ALLFOLD_OK)
+            memcpy(info, &j->info, sizeof *info);
+        else
+            array_release(&j->info);
+    }
+    parts_free(&j->list);
+    free(j);
+    return error->status;
+}
+
+static allfold_status describe(const struct names *names, const struct array_hints *hints, struct array_info *info, struct error *error)
+{
+    struct input_name first;
+    if (parse_name(names->names[0], &first, error) != ALLFOLD_OK)
+        return error->status;
+    return names->count == 1 && !first.pattern ? format_describe(&first, hints, info, error)
+                                               : describe_files(names, &first, hints, info, error);
+}
+
+allfold_status array_describe_all(const char *const *names, int count, const struct array_hints *hints, struct array_info *info,
+                                  struct error *error)
+{
+    static const struct array_hints none;
+    const struct array_hints *const said = hints != NULL ? hints : &none;
+    if (describe(&(struct names){names, count}, said, info, error) == ALLFOLD_OK && said->shape != NULL
+        && shape_give(said->shape, info, error) != ALLFOLD_OK)
+        array_release(info);
     return error->status;
 }
 
 allfold_status array_describe(const char *name, const struct array_hints *hints, struct array_info *info, struct error *error)
 {
-    static const struct array_hints none;
-    struct input_name parsed;
-    const struct array_hints *const said = hints != NULL ? hints : &none;
-    if (parse_name(name, &parsed, error) != ALLFOLD_OK)
-        return error->status;
-    if ((parsed.pattern ? describe_pattern(&parsed, said, info, error) : format_describe(&parsed, said, info, error)) == ALLFOLD_OK
-        && said->shape != NULL && shape_give(said->shape, info, error) != ALLFOLD_OK)
-        array_release(info);
-    return error->status;
+    return array_describe_all(&name, 1, hints, info, error);
 }
 
 allfold_status array_entries(const char *name, array_visit *visit, void *user, const char **format, struct error *error)
@@ -225,7 +279,7 @@ allfold_status array_entries(const char *name, array_visit *visit, void *user, c
         return error->status;
     if (!parsed.pattern)
         return format_entries(&parsed, visit, user, format, error);
-    if (describe_pattern(&parsed, &listing, &info, error) == ALLFOLD_OK) {
+    if (describe_files(&(struct names){&name, 1}, &parsed, &listing, &info, error) == ALLFOLD_OK) {
         format_visit(&info, visit, user);
         *format = array_format_name(&info);
         array_release(&info);
@@ -233,14 +287,22 @@ allfold_status array_entries(const char *name, array_visit *visit, void *user, c
     return error->status;
 }
 
-bool array_has_file(const struct array_info *info, const char *called, const char *name)
+static bool is_called(const struct names *called, const char *name)
 {
-    const struct parts_table *const table = info->plain && info->details_bytes > 0 ? parts_of(info) : NULL;
     struct input_name parsed;
     struct error ignored = {0};
+    for (int i = 0; i < called->count; i++)
+        if (parse_name(called->names[i], &parsed, &ignored) == ALLFOLD_OK && file_same(name, parsed.path))
+            return true;
+    return false;
+}
+
+bool array_has_file(const struct array_info *info, const char *const *called, int count, const char *name)
+{
+    const struct parts_table *const table = info->plain && info->details_bytes > 0 ? parts_of(info) : NULL;
     if (format_is_generated(info->path))
         return false;
-    if (parse_name(called, &parsed, &ignored) == ALLFOLD_OK && file_same(name, parsed.path))
+    if (is_called(&(struct names){called, count}, name))
         return true;
     if (table == NULL)
         return file_same(name, info->path);

@@ -25,16 +25,16 @@ static unsigned fold_refused(const struct command *command)
 static void explain_generators(FILE *file) { fputs(generator_help(), file); }
 
 #define FOLD(ID, name, monoid, results, text) \
-    {#name, "INPUT", text, FOLD_OPTIONS, fold_refused, WORKS_ON_DEVICE, ALLFOLD_##ID, explain_generators, fold_run},
+    {#name, "INPUT...", text, FOLD_OPTIONS, fold_refused, WORKS_ON_DEVICE, ALLFOLD_##ID, explain_generators, fold_run},
 
 /* In the order of --help. */
 static const struct command commands[] = {
     ALLFOLD_FOLDS(FOLD)
     {"merge", "FILE...", "the fold of several arrays, from what --partial kept of each", MERGE_OPTIONS, NULL, WORKS_ON_CPU, 0,
      NULL, merge_run},
-    {"softmax", "INPUT", "exp(x) / sum of exp(x), without overflow", SOFTMAX_OPTIONS, NULL, WORKS_ON_DEVICE, 0,
+    {"softmax", "INPUT...", "exp(x) / sum of exp(x), without overflow", SOFTMAX_OPTIONS, NULL, WORKS_ON_DEVICE, 0,
      explain_generators, softmax_run},
-    {"log-softmax", "INPUT", "logarithm of softmax", SOFTMAX_OPTIONS, NULL, WORKS_ON_DEVICE, 1, explain_generators, softmax_run},
+    {"log-softmax", "INPUT...", "logarithm of softmax", SOFTMAX_OPTIONS, NULL, WORKS_ON_DEVICE, 1, explain_generators, softmax_run},
     {"generate", "DISTRIBUTION?n=COUNT", "write an array of a named distribution", GENERATE_OPTIONS, NULL, WORKS_ON_CPU, 0,
      explain_generators, generate_run},
     {"info", "[FILE]", "version, build, MPI library, and the device of each rank; or the arrays that a file holds", INFO_OPTIONS, NULL,

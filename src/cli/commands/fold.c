@@ -26,7 +26,7 @@ void fold_run(struct session *session)
         fold_axis_run(session);
         return;
     }
-    session_describe(session, settings->operand);
+    session_describe(session, settings->operands, settings->operand_count);
     if (session->error.status == ALLFOLD_OK)
         session_partial_begin(session);
     if (session->error.status != ALLFOLD_OK)

@@ -143,7 +143,7 @@ static void run(struct session *session, struct fold_axis *f)
 void fold_axis_run(struct session *session)
 {
     struct fold_axis f = {.shape = calloc(1, sizeof *f.shape), .files = calloc(2, sizeof *f.files)};
-    session_describe(session, session->settings->operand);
+    session_describe(session, session->settings->operands, session->settings->operand_count);
     if (f.shape == NULL || f.files == NULL)
         error_set(&session->error, ALLFOLD_NO_MEMORY, "no memory to describe the results");
     if (session_agree(session))

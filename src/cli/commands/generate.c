@@ -22,7 +22,7 @@ void generate_run(struct session *session)
     char name[ARRAY_PATH_BYTES + sizeof prefix];
     snprintf(name, sizeof name, "%s%.*s", strncmp(operand, prefix, strlen(prefix)) == 0 ? "" : prefix,
              ARRAY_PATH_BYTES, operand);
-    session_describe(session, name);
+    session_describe(session, (const char *const[]){name}, 1);
     if (session->error.status != ALLFOLD_OK)
         return;
     struct session_output output = session_output_of(session, &session->input);

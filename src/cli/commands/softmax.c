@@ -46,7 +46,7 @@ void softmax_run(struct session *session)
     const struct settings *const settings = session->settings;
     struct softmax softmax = {.axes = {0}};
     struct array_info shape;
-    session_describe(session, settings->operand);
+    session_describe(session, settings->operands, settings->operand_count);
     if (session->error.status != ALLFOLD_OK)
         return;
     if (session->input.missing != MISSING_KEEP)
