@@ -10,7 +10,8 @@ static const char inputs[] =
     "INPUT is one of\n"
     "  FILE.npy                  NumPy's format, versions 1 to 3; of several dimensions all elements count, or --axis\n"
     "  FILE:NAME                 an array in an .npz, safetensors, NetCDF or HDF5 file: allfold info FILE lists them\n"
-    "  'part-*.npy'              the arrays of several files, joined in the order of their names; several INPUTs in that given\n"
+    "  'part-*.npy'              the arrays of several files, joined in the order of their names\n"
+    "  INPUT INPUT...            the same, in the order given\n"
     "  FILE                      raw elements, little-endian: needs --dtype\n"
     "  gen:DISTRIBUTION?n=COUNT  elements generated on demand, without a file\n";
 
