@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import Any, NamedTuple, Optional, Tuple
+from typing import Any, Callable, NamedTuple, Optional, Tuple
 
 import numpy
 
@@ -20,6 +20,7 @@ TYPE_OF.update((name, number) for name, number in TYPES.items() if name not in _
 NAME_OF = {number: name for name, number in TYPE_OF.items()}
 _TYPE_OF_DTYPE = {numpy.dtype(name): number for name, number in TYPE_OF.items() if name != "bfloat16"}
 _ndarray = numpy.ndarray
+_Places = Tuple[int, int, int, int, int]  # see _axes.py
 
 LEGACY_STREAM = _dlpack.LEGACY_STREAM
 
@@ -41,12 +42,35 @@ def elements(x: Any, ordered: bool) -> Tuple[int, int, int, Optional[int], Any]:
         if number is not None and flags.aligned and (flags.c_contiguous or (flags.f_contiguous and not ordered)):
             return x.ctypes.data, x.size, number, None, x
         return _of_numpy(x)
+    found = _described(x)
+    return _of_numpy(x) if found is None else _of_view(*found, ordered)
+
+
+def elements_apart(x: Any, places_of: Callable[[Tuple[int, ...]], Optional[_Places]]) -> Tuple[Elements, Optional[_Places]]:
+    """The same in C order; or, where places_of can say from the strides of an array's dimensions where the library finds its elements, these and
+    that, so that they need not be copied."""
+    if type(x) is _ndarray and not x.flags.c_contiguous:
+        number, size = _TYPE_OF_DTYPE.get(x.dtype), x.itemsize
+        if number is not None and x.flags.aligned and all(stride % size == 0 for stride in x.strides):
+            places = places_of(tuple(stride // size for stride in x.strides))
+            if places is not None:
+                return Elements(x.ctypes.data, x.size, number, None, x), places
+    elif type(x) is not _ndarray:
+        found = _described(x)
+        if found is not None:
+            view, stream = found
+            places = None if is_dense(view.shape, view.strides, True) or view.strides is None else places_of(view.strides)
+            return _of_view(view, stream, True) if places is None else _in_place(view, stream), places
+    return Elements(*elements(x, True)), None
+
+
+def _described(x: Any) -> Optional[Tuple[_dlpack.View, Optional[int]]]:
+    """What an array of another library than NumPy says of itself, and its stream. None: NumPy may make an array of it."""
     if hasattr(x, "__dlpack__") and not isinstance(x, _ndarray):
-        return _of_view(*_view(x), ordered)
+        return _view(x)
     if hasattr(x, "__cuda_array_interface__"):
-        view, stream = _cuda_view(x.__cuda_array_interface__, x)
-        return _of_view(view, stream, ordered)
-    return _of_numpy(x)
+        return _cuda_view(x.__cuda_array_interface__, x)
+    return None
 
 
 def _view(x: Any) -> Tuple[_dlpack.View, Optional[int]]:
@@ -117,16 +141,20 @@ def is_dense(shape: Tuple[int, ...], strides: Optional[Tuple[int, ...]], ordered
 
 
 def _of_view(view: _dlpack.View, stream: Optional[int], ordered: bool) -> Elements:
-    number, count = type_of_name(view.name), math.prod(view.shape)
-    if view.on_device:
-        if not is_dense(view.shape, view.strides, ordered):
-            raise ArgumentError(f"an array in device memory with gaps or out of order (shape {view.shape}, strides {view.strides}): "
-                                "expected a contiguous one, as .contiguous() of PyTorch and ascontiguousarray() of CuPy make")
-        return Elements(view.address, count, number, LEGACY_STREAM if stream is None else stream, view.owner)
     if is_dense(view.shape, view.strides, ordered):
-        return Elements(view.address, count, number, None, view.owner)
+        return _in_place(view, stream)
+    number = type_of_name(view.name)
+    if view.on_device:
+        raise ArgumentError(f"an array in device memory with gaps or out of order (shape {view.shape}, strides {view.strides}): "
+                            "expected a contiguous one, as .contiguous() of PyTorch and ascontiguousarray() of CuPy make")
     packed = _packed(view, lib.allfold_type_bytes(number))
-    return Elements(packed.ctypes.data, count, number, None, packed)
+    return Elements(packed.ctypes.data, packed.size, number, None, packed)
+
+
+def _in_place(view: _dlpack.View, stream: Optional[int]) -> Elements:
+    if view.on_device and stream is None:
+        stream = LEGACY_STREAM
+    return Elements(view.address, math.prod(view.shape), type_of_name(view.name), stream if view.on_device else None, view.owner)
 
 
 class _Strided:

@@ -1,6 +1,7 @@
 """Folds and softmax along axes: an array as outer x length x inner elements, and which of the three the ranks share out."""
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from ctypes import addressof, byref, c_uint64
@@ -23,19 +24,12 @@ class Rows(NamedTuple):
     first: int  # the axes of a row are first to last
     last: int
     cut: int  # the dimension along which the ranks' parts follow one another
+    sizes: Tuple[int, int, int]  # outer, length, inner
+    kind: int  # which of these the ranks cut
 
-    def sizes(self) -> Tuple[int, int, int]:
-        """outer, length, inner"""
-        shape = self.shape
-        return math.prod(shape[:self.first]), math.prod(shape[self.first:self.last + 1]), math.prod(shape[self.last + 1:])
-
-    def group(self) -> Tuple[int, int, int]:
-        """Which of these the ranks cut, and the dimensions that it is made of: first, one behind the last."""
-        if self.cut < self.first:
-            return CUT_OUTER, 0, self.first
-        if self.cut <= self.last:
-            return CUT_AXIS, self.first, self.last + 1
-        return CUT_INNER, self.last + 1, len(self.shape)
+    def are_whole(self) -> bool:
+        """Whether the axes are all."""
+        return self.last - self.first + 1 == len(self.shape)
 
 
 def dimension(name: str, number: Any, dimensions: int) -> int:
@@ -50,41 +44,61 @@ def shape_of(x: Any) -> Tuple[int, ...]:
     return tuple(int(length) for length in numpy.shape(x)) or (1,)
 
 
-def axes_of(axis: Union[None, int, Tuple[int, ...]], dimensions: int) -> List[int]:
+def axes_of(axis: Union[None, int, Tuple[int, ...]], dimensions: int) -> Tuple[int, ...]:
     """The numbers of the axes, in order."""
+    if type(axis) is int and -dimensions <= axis < dimensions:
+        return (axis % dimensions,)
     if axis is None:
-        return list(range(dimensions))
+        return tuple(range(dimensions))
     axes = sorted(dimension("axis", one, dimensions) for one in (axis if isinstance(axis, tuple) else (axis,)))
     if len(set(axes)) != len(axes) or not axes:
         raise ArgumentError(f"axis {axis}: found {'an axis twice' if axes else 'no axis: expected None for all'}")
-    return axes
-
-
-def is_whole(x: Any, axis: Any) -> bool:
-    """Whether these are all axes."""
-    dimensions = len(shape_of(x))
-    return len(axes_of(axis, dimensions)) == dimensions
+    return tuple(axes)
 
 
 def rows_of(x: Any, axis: Any, cut: int, ranks: int) -> Rows:
     shape = shape_of(x)
-    axes = axes_of(axis, len(shape))
-    if axes != list(range(axes[0], axes[0] + len(axes))):
-        raise ArgumentError(f"axis {axis}: expected neighbouring axes. Transpose the array, or fold twice")
-    rows = Rows(shape, axes[0], axes[-1], dimension("cut", cut, len(shape)))
-    _, first, _ = rows.group()
-    if ranks > 1 and math.prod(shape[first:rows.cut]) != 1:
-        raise ArgumentError(f"cut {cut} with axis {axis}: expected the first dimension of those before, in or behind the axes, as the parts of "
+    return _rows(shape, axes_of(axis, len(shape)), dimension("cut", cut, len(shape)), ranks)
+
+
+@functools.lru_cache(maxsize=1024)
+def _rows(shape: Tuple[int, ...], axes: Tuple[int, ...], cut: int, ranks: int) -> Rows:
+    first, last = axes[0], axes[-1]
+    if axes != tuple(range(first, last + 1)):
+        raise ArgumentError(f"axis {axes}: expected neighbouring axes. Transpose the array, or fold twice")
+    ends = 0, first, last + 1, len(shape)
+    outer, length, inner = (math.prod(shape[begin:end]) for begin, end in zip(ends, ends[1:]))
+    group = 0 if cut < first else 1 if cut <= last else 2
+    if ranks > 1 and math.prod(shape[ends[group]:cut]) != 1:
+        raise ArgumentError(f"cut {cut} with axis {axes}: expected the first dimension of those before, in or behind the axes, as the parts of "
                             f"the ranks must follow one another; found shape {shape}")
-    return rows
+    return Rows(shape, first, last, cut, (outer, length, inner), (CUT_OUTER, CUT_AXIS, CUT_INNER)[group])
 
 
-def fill_view(context: Any, elements: Tuple[int, int, int, Optional[int], Any], rows: Rows) -> Optional[int]:
-    """The context's view becomes this rank's part; gives its stream. elements: of an array in C order."""
+Places = Tuple[int, int, int, int, int]  # outer, length, inner, and the strides of outer and of axis; 0: dense
+
+
+def places_of(rows: Rows, ranks: int, strides: Tuple[int, ...]) -> Optional[Places]:
+    """Where the library finds the elements, if each of the three has one stride, as that of inner is 1. One rank alone may take outer, of which
+    there is one, for inner, and the other way round. None: there are no such places, or strides that the library takes for others: 0 is dense."""
+    found = []
+    for begin, end in ((0, rows.first), (rows.first, rows.last + 1), (rows.last + 1, len(rows.shape))):
+        group = [(length, stride) for length, stride in zip(rows.shape[begin:end], strides[begin:end]) if length != 1]
+        if any(above != length * stride for (_, above), (length, stride) in zip(group, group[1:])):
+            return None
+        found.append(group[-1][1] if group else 1)
+    (outer, length, inner), (of_outer, of_axis, of_inner) = rows.sizes, found
+    if ranks == 1 and (outer == 1 and of_inner != 1 or inner == 1 and of_outer == 1):
+        outer, inner, of_outer, of_inner = inner, outer, of_inner, of_outer
+    return (outer, length, inner, of_outer, of_axis) if of_inner == 1 and of_outer > 0 and of_axis > 0 else None
+
+
+def fill_view(context: Any, elements: Tuple[int, int, int, Optional[int], Any], rows: Rows, places: Optional[Places] = None) -> Optional[int]:
+    """The context's view becomes this rank's part; gives its stream. elements: of an array in C order, or in these places."""
     view = context.view
     view.data, _, view.type, stream, _ = elements
-    view.outer, view.length, view.inner = rows.sizes()
-    view.cut = rows.group()[0]
+    view.outer, view.length, view.inner, view.outer_stride, view.axis_stride = places or rows.sizes + (0, 0)
+    view.cut = rows.kind
     return stream
 
 
@@ -102,12 +116,11 @@ def shape_of_results(context: Any, rows: Rows, keepdims: bool, own: bool) -> Tup
     """Of the arrays of results on this rank: of all ranks, or own: of its part alone, and if the axis is cut its share of all results,
     in one dimension. Collective if the results are cut."""
     lengths: List[Optional[int]] = list(rows.shape)
-    kind, _, _ = rows.group()
-    if kind == CUT_AXIS and own:
-        outer, _, inner = rows.sizes()
+    if rows.kind == CUT_AXIS and own:
+        outer, _, inner = rows.sizes
         share, longer = divmod(outer * inner, context.ranks)
         return (share + (context.rank < longer),)
-    if kind != CUT_AXIS and not own and context.ranks > 1:
+    if rows.kind != CUT_AXIS and not own and context.ranks > 1:
         lengths[rows.cut] = total(context, rows.shape[rows.cut])
     lengths[rows.first:rows.last + 1] = [1 if keepdims else None] * (rows.last + 1 - rows.first)
     return tuple(length for length in lengths if length is not None)
@@ -131,42 +144,47 @@ class Results(NamedTuple):
                                      for name, made in self.values.items()})
 
 
+@functools.lru_cache(maxsize=None)
+def _results_of(fold: int, *types: int) -> Tuple[Tuple[str, Optional[str], bool], ...]:
+    """Of each result its name, the type of its values (None: it has none), and whether it has indices. types: of the elements, the call's
+    result_type"""
+    indexed, of_stats = fold in (FOLDS["argmin"], FOLDS["argmax"]), fold == FOLDS["stats"]
+    names = [lib.allfold_result_name(fold, i).decode() for i in range(lib.allfold_result_count(fold))]
+    return tuple((name, None if indexed else NAME_OF[lib.allfold_result_type(fold, i, *types)], indexed or of_stats and name in ("min", "max"))
+                 for i, name in enumerate(names))
+
+
 def results_for(x: Any, fold: int, types: Tuple[int, int, Optional[str]], shape: Tuple[int, ...]) -> Results:
     """types: of the elements, the call's result_type, the integer dtype"""
-    count = lib.allfold_result_count(fold)
-    rows = (_library.Output * count)()
+    wanted = _results_of(fold, *types[:2])
+    rows = (_library.Output * len(wanted))()
     values: Dict[str, Any] = {}
     indices: Dict[str, Any] = {}
-    found: Dict[str, str] = {}
-    indexed = fold in (FOLDS["argmin"], FOLDS["argmax"])
     if types[2] is not None:
         _arrays.empty(x, types[2], (0,))  # refuses a type that PyTorch lacks, before the fold
-    for i in range(count):
-        name = lib.allfold_result_name(fold, i).decode()
-        if not indexed:
-            found[name] = NAME_OF[lib.allfold_result_type(fold, i, *types[:2])]
-            if types[2] is not None and found[name] in FLOATS:
-                raise ArgumentError(f"dtype {types[2]}: expected a floating-point type, as the results are {found[name]}")
-            values[name] = _arrays.empty(x, found[name] if found[name] in FLOATS else "int64", shape)
-            rows[i].values = _arrays.address_of(values[name])
-        if indexed or name in ("min", "max") and fold == FOLDS["stats"]:
+    for row, (name, found, indexed) in zip(rows, wanted):
+        if found is not None:
+            if types[2] is not None and found in FLOATS:
+                raise ArgumentError(f"dtype {types[2]}: expected a floating-point type, as the results are {found}")
+            values[name] = _arrays.empty(x, found if found in FLOATS else "int64", shape)
+            row.values = _arrays.address_of(values[name])
+        if indexed:
             indices[name] = _arrays.empty(x, "int64", shape)
-            rows[i].indices = _arrays.address_of(indices[name])
-    return Results(values, indices, found, _library.Outputs(rows, count), rows)
+            row.indices = _arrays.address_of(indices[name])
+    found_types = {name: found for name, found, _ in wanted if found is not None}
+    return Results(values, indices, found_types, _library.Outputs(rows, len(wanted)), rows)
 
 
-def fold(context: Any, number: int, x: Any, how: Tuple[Any, int, bool, bool], options: Callable[[Any], Optional[str]]) -> Results:
-    """The fold of that number along axes. how: axis, cut, keepdims, own. options fills the call, and gives an integer dtype."""
-    axis, cut = how[:2]
+def fold(context: Any, number: int, x: Any, rows: Rows, keepdims: bool, own: bool, options: Callable[[Any], Optional[str]]) -> Results:
+    """The fold of that number along axes. options fills the call, and gives an integer dtype."""
     call = context.call
     with context.lock:
         context.check_open()
         try:
-            rows = rows_of(x, axis, cut, context.ranks)
-            elements = _arrays.elements(x, True)
-            call.stream = fill_view(context, elements, rows)
+            elements, places = _arrays.elements_apart(x, functools.partial(places_of, rows, context.ranks))
+            call.stream = fill_view(context, elements, rows, places)
             dtype = options(call)
-            keepdims, own = map(bool, how[2:])
+            keepdims, own = bool(keepdims), bool(own)
         except Exception as error:
             context.fail(error)
         shape = shape_of_results(context, rows, keepdims, own)

@@ -108,35 +108,35 @@ def _prepare(context: Context, fill: Callable[..., Any], *arguments: Any) -> Any
         context.fail(error)
 
 
-def _is_flat(context: Context, x: Any, axis: Axis, cut: int, keepdims: bool = False, own: bool = False) -> bool:
-    """Whether this is of all elements, in the order of the ranks, and gives no arrays of results."""
+def _rows_of(context: Context, x: Any, axis: Axis, cut: int, keepdims: bool = False, own: bool = False) -> Optional[_axes.Rows]:
+    """None: this is of all elements, in the order of the ranks, and gives no arrays of results."""
     try:
         if axis is None and not (cut or keepdims or own):
-            return True
-        flat = not (keepdims or own) and _axes.is_whole(x, axis)
-        if flat:
-            _axes.rows_of(x, axis, cut, context.ranks)  # refuses another order
+            return None
+        rows = _axes.rows_of(x, axis, cut, context.ranks)
+        return None if rows.are_whole() and not (keepdims or own) else rows
     except Exception as error:
         with context.lock:
             context.fail(error)
-    return flat
 
 
-def _fold_axes(fold: int, x: Any, context: Context, rows: _Rows, options: Tuple[Any, ...]) -> _axes.Results:
+def _fold_axes(fold: int, x: Any, context: Context, rows: Tuple[_axes.Rows, bool, bool], options: Tuple[Any, ...]) -> _axes.Results:
+    """rows: and keepdims, own"""
     def take(call: Call) -> Optional[str]:
         _take_options(call, *options)
         if fold == _STATS:
             _check_float(call, options[0])
         return None if options[0] is None or call.result_type else _name_of_dtype(options[0])
 
-    return _axes.fold(context, fold, x, rows, take)
+    return _axes.fold(context, fold, x, *rows, take)
 
 
 def _fold(fold: int, x: Any, comm: Any, level: Optional[str], rows: _Rows, options: Tuple[Any, ...]) -> Any:
     """Every fold with one result. A call takes the time of what is done here: tools/python-overhead measures it."""
     context = context_of(comm, level)
-    if not _is_flat(context, x, *rows):
-        results = _fold_axes(fold, x, context, rows, options)
+    along = _rows_of(context, x, *rows)
+    if along is not None:
+        results = _fold_axes(fold, x, context, (along, *rows[2:]), options)
         return results.indices["value"] if fold in _INDEXED else results.values["value"]
     with context.lock:
         owner = _prepare(context, _fill, x, fold in _INDEXED, options)
@@ -318,9 +318,9 @@ def stats(x: Any, axis: Axis = None, comm: Any = None, *, ddof: int = 0, dtype: 
     """
     context = context_of(comm, level)
     options = dtype, nan_policy, ddof
-    rows = axis, cut, keepdims, own
-    if not _is_flat(context, x, *rows):
-        along = _fold_axes(_STATS, x, context, rows, options)
+    rows = _rows_of(context, x, axis, cut, keepdims, own)
+    if rows is not None:
+        along = _fold_axes(_STATS, x, context, (rows, keepdims, own), options)
         return _stats_of(along.values, along.indices)
     room = (Result * lib.allfold_result_count(_STATS))()
     results = Results(results=room, capacity=len(room))
@@ -376,18 +376,18 @@ def log_softmax(x: Any, axis: Axis = -1, out: Any = None, comm: Any = None, *, d
 def _normalised(x: Any, out: Any, context: Context, where: Tuple[Axis, int], options: Tuple[Any, bool]) -> Any:
     """where: axis, cut; options: dtype, logarithm"""
     x = _with_shape(context, x)
-    flat = _is_flat(context, x, *where)
+    rows = _rows_of(context, x, *where)
     made = out is None
     with context.lock:
         context.check_open()
         call = context.call
         try:
             source = elements(x, True)
-            if flat:
+            if rows is None:
                 part = context.part
                 part.data, part.count, part.type, stream, owner = source
             else:
-                stream = _axes.fill_view(context, source, _axes.rows_of(x, *where, context.ranks))
+                stream = _axes.fill_view(context, source, rows)
             if out is None:
                 if needs_out(x):
                     raise ArgumentError(f"out: expected an array in device memory, as allfold cannot make one of {type(x).__name__}")
@@ -400,7 +400,7 @@ def _normalised(x: Any, out: Any, context: Context, where: Tuple[Axis, int], opt
             call.nan, call.result_type, call.logarithm = 0, 0, options[1]
         except Exception as error:
             context.fail(error)
-        function, described = (_softmax, context.part_ref) if flat else (_softmax_axis, context.view_ref)
+        function, described = (_softmax, context.part_ref) if rows is None else (_softmax_axis, context.view_ref)
         status = function(context.handle, described, target.address, target.type, context.call_ref)
         call.logarithm = 0
         if status:

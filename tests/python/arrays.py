@@ -182,6 +182,13 @@ def check_torch(device):
     refused("PyTorch: the negative bit", (ValueError,), ["resolve_neg"], lambda: allfold.sum(negative))
     refused("PyTorch: and as out", (ValueError,), ["resolve_neg"], lambda: allfold.softmax(rows, out=torch._neg_view(rows.clone())))
     ok(allfold.sum(negative.resolve_neg()) == -66 * size, "PyTorch: negatives themselves")
+    strided = torch.arange(60.0, device=device).reshape(5, 12)[:, 2:8]
+    found = [allfold.sum(strided, 1, cut=1), allfold.sum(strided, 0), allfold.argmax(strided.t()[::2], 1)]
+    with allfold.Context(MPI and MPI.COMM_SELF) as mine:
+        found += [allfold.sum(strided.t(), 0, mine), allfold.sum(strided.t(), 1, mine)]
+    ok([a.tolist() for a in found] == [[27 * size + 72 * size * i for i in range(5)], [size * (130 + 5 * i) for i in range(6)], [4] * 3 * size,
+                                       [27 + 72 * i for i in range(5)], [130 + 5 * i for i in range(6)]]
+       and found[0].device == x.device, "PyTorch: slices and transposes", found)
     if device == "cuda":
         refused("PyTorch: gaps", (ValueError,), ["contiguous"], lambda: allfold.sum(torch.zeros(8, device=device)[::2]))
         with torch.cuda.stream(torch.cuda.Stream()):

@@ -1,9 +1,11 @@
 """Folds and softmax along axes, beside NumPy, with each dimension cut into the ranks' parts."""
+import functools
 import math
 
 import numpy as np
 
 import allfold
+from allfold import _arrays, _axes
 from ranks import MPI, gather, ok, parts, rank, refused, size
 
 SHAPE = (6, 5, 4)
@@ -102,6 +104,23 @@ def check_integer_dtype():
         refused(name, (OverflowError,), words, call)
 
 
+def check_layouts():
+    """Arrays with gaps and in other orders give what their copies give; where three strides say where the elements are, they are not copied."""
+    wide, wrong, used = part(np.random.default_rng(5).standard_normal((24, 7, 8)), 0), [], []
+    for name, x in (("planes", wide[::2]), ("rows", wide[:, 1:4]), ("every third row", wide[:, ::3]), ("columns", wide[:, :, 1:6]), ("gaps", wide[..., ::3]),
+                    ("transposed", np.asfortranarray(wide)), ("backwards", wide[:, ::-1]), ("repeated", np.broadcast_to(wide[:, :1], (len(wide), 3, 8)))):
+        for axis in (0, 1, 2, (0, 1), (1, 2), (0, 1, 2)):
+            dense = np.ascontiguousarray(x)
+            wrong += [(name, axis, fold.__name__) for fold in (allfold.sum, allfold.norm, allfold.max, allfold.argmin)
+                      if not np.array_equal(fold(x, axis=axis, keepdims=True), fold(dense, axis=axis, keepdims=True))]
+            rows = _axes.rows_of(x, axis, 0, size)
+            if _arrays.elements_apart(x, functools.partial(_axes.places_of, rows, size))[0].address == x.ctypes.data:
+                used.append((name, axis))
+    ok(not wrong, "other layouts", wrong)
+    ok(len(wide) < 4 or used == [("planes", 0), ("planes", 1), ("planes", (1, 2)), ("rows", 0), ("rows", 1), ("rows", (1, 2)), ("every third row", 1), ("columns", 1),
+                ("columns", 2), ("columns", (0, 1)), ("gaps", 2)] + [("gaps", (0, 1))] * (size == 1), "of which these are not copied", used)
+
+
 def check_softmax():
     wrong = []
     for axis, cut in cases():
@@ -141,5 +160,6 @@ def check():
     check_results()
     check_all_axes()
     check_integer_dtype()
+    check_layouts()
     check_softmax()
     check_refusals()
