@@ -11,7 +11,7 @@ python_package = \
 	python/allfold/_mpi.py \
 	python/allfold/begin.py \
 	python/allfold/py.typed
-EXTRA_DIST += $(python_package) python/README.md python/pyproject.toml
+EXTRA_DIST += $(python_package) python/README.md python/pyproject.toml python/setup.py
 
 if HAVE_PYTHON_PACKAGE
 pypackagedir = $(pythondir)/allfold

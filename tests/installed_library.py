@@ -52,6 +52,44 @@ def check_fortran(root, folder):
                f"the example in Fortran, {what}", (compiled, result))
 
 
+CMAKE = """cmake_minimum_required(VERSION 3.16)
+project(example C)
+find_package(allfold 9 QUIET)
+if(allfold_FOUND)
+  message(FATAL_ERROR "expected no version 9, found ${allfold_VERSION}")
+endif()
+find_package(allfold 0.2 REQUIRED)
+add_executable(shared example.c)
+target_link_libraries(shared PRIVATE allfold::allfold)
+add_executable(static example.c)
+target_link_libraries(static PRIVATE allfold::static)
+"""
+MESON = """project('example', 'c')
+mpi = dependency('mpi', language: 'c')
+executable('shared', 'example.c', dependencies: [dependency('allfold'), mpi])
+executable('static', 'example.c', dependencies: [dependency('allfold', static: true), mpi])
+"""
+
+
+def check_tool(root, folder, file, text, *commands):
+    """A project of another build tool, which finds and links both libraries where they are, although configure named another folder."""
+    tool = commands[0][0]
+    if not shutil.which(tool) or not shutil.which("ninja"):
+        tap.skip(f"no {tool} or no ninja")
+        return
+    with open(os.path.join(folder, file), "w", encoding="utf-8") as project:
+        project.write(text)
+    with open(f"{root}/lib/pkgconfig/allfold.pc", encoding="utf-8") as found, open(os.path.join(folder, "allfold.pc"), "w", encoding="utf-8") as moved:
+        moved.write(re.sub("^prefix=.*", f"prefix={root}", found.read(), flags=re.M))
+    env = {**os.environ, "PKG_CONFIG_PATH": folder, "CC": " ".join(tap.build_words("CC")), "CFLAGS": " ".join(tap.build_words("CFLAGS"))}
+    made = [subprocess.run(command, capture_output=True, text=True, cwd=folder, env=env) for command in commands]
+    programs = [os.path.join(folder, tool, kind) for kind in ("shared", "static") if made[-1].returncode == 0]
+    results = [tap.run(2, program).stdout.splitlines()[:1] for program in programs]
+    needed = [subprocess.run(["readelf", "-d", program], capture_output=True, text=True).stdout for program in programs]
+    tap.ok([len(line) == 1 and line[0].startswith("sum of 2000000 elements on 2 ranks: ") for line in results] == [True, True]
+           and ["[liballfold.so.0]" in one for one in needed] == [True, False], f"{tool} finds and links both libraries", (made, results))
+
+
 def check(root, shared, archive):
     """shared, archive: whether this library was built."""
     expected = declared(f"{root}/include/allfold.h")
@@ -77,3 +115,8 @@ def check(root, shared, archive):
             tap.ok(len(internal) > 50 and result.returncode == 0 and result.stdout.startswith("sum of 2000000 elements on 2 ranks: "),
                    f"a program with {len(internal)} clashing names, {'static' if static else 'shared'}", (compiled, result))
             tap.ok(("[liballfold.so.0]" in needed) != static, "has the library it was linked with", needed)
+        if shared and archive:
+            check_tool(root, folder, "CMakeLists.txt", CMAKE, ["cmake", "-GNinja", f"-DCMAKE_PREFIX_PATH={root}", "-S.", "-Bcmake"], ["cmake", "--build", "cmake"])
+            check_tool(root, folder, "meson.build", MESON, ["meson", "setup", "meson"], ["ninja", "-C", "meson"])
+        else:
+            tap.skip("a build without both libraries", 2)

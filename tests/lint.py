@@ -234,9 +234,9 @@ def version_of(root):
 VERSIONED = {
     "CHANGELOG.md": r"^## ([\d.]+)",
     "CITATION.cff": r"^version: ([\d.]+)",
+    "packaging/Dockerfile": r"^ARG tarball=allfold-([\d.]+)\.tar",
     "packaging/allfold.def": r"tarball=allfold-([\d.]+)\.tar",
-    "packaging/debian/changelog": r"^allfold \(([\d.]+)-",
-    "packaging/spack/package.py": r"url = .*allfold-([\d.]+)\.tar",
+    "python/allfold/__init__.py": r"^__version__ = .([\d.]+)",
 }
 
 
@@ -401,7 +401,7 @@ PLANTED = {  # file -> (its text, the rule that must find it, or None for a file
     "docs/heading.md": ("[no such heading](right.md#two)\n", "links"),
     "configure.ac": ("# right\nAC_INIT([allfold], [1.2.0])\n", None),
     "CITATION.cff": ("version: 1.2.0\n", None),
-    "packaging/debian/changelog": ("allfold (1.1.0-1) unstable\n", "versions"),
+    "packaging/allfold.def": ("tarball=allfold-1.1.0.tar.gz\n", "versions"),
     "README.md": ("# Top\n[a folder](jobs/) [a page](docs/right.md#a-page)\n", None),
     "jobs/listed/job.sh": ("#!/bin/sh\n# right\n", None),
 }

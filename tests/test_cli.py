@@ -4,6 +4,7 @@ The numbers are test_cli_values.py's."""
 import filecmp
 import os
 import re
+import shutil
 import subprocess
 
 import numpy as np
@@ -73,7 +74,10 @@ def check_once():
         tap.ok(process.returncode == 0 and len(lines) == 1, f"{' '.join(words)} on 3 ranks prints once", shown(process))
     with open(os.path.join(tap.SOURCE, "configure.ac"), encoding="utf-8") as file:
         version = re.search(r"AC_INIT\(\[allfold\], \[(.*?)\]", file.read()).group(1)
-    tap.ok(alone("--version").stdout == f"allfold {version}\n", "--version is configure's")
+    commit = subprocess.run(["git", "-C", tap.SOURCE, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True).stdout.strip() \
+        if os.path.exists(os.path.join(tap.SOURCE, ".git")) and shutil.which("git") else ""
+    found, expected = alone("--version").stdout, f"allfold {version} (commit {commit})\n" if commit else f"allfold {version}\n"
+    tap.ok(found.replace("-changed", "") == expected, "--version is configure's, with the checkout's commit", (found, expected))
 
 
 def check_usage():

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The Python package: its structs and numbers beside allfold.h, the checks of tests/python/ at 1, 2 and 3 ranks and without
 mpi4py, the examples of its documents, how a program ends, what it says without a library, and an installation by pip."""
+import ctypes.util
 import doctest
 import importlib.util
 import json
@@ -204,17 +205,35 @@ def check_example():
 
 
 def check_pip():
+    """The package alone; with a library that pkg-config knows; with neither a library nor its source."""
     with tempfile.TemporaryDirectory() as folder:
         source, target = os.path.join(folder, "python"), os.path.join(folder, "target")
-        shutil.copytree(PACKAGE, source)
-        process = subprocess.run([sys.executable, "-m", "pip", "install", "--no-build-isolation", "--no-deps", "--no-index", "--quiet",
-                                  "--disable-pip-version-check", "--target", target, source], capture_output=True, text=True)
+        shutil.copytree(PACKAGE, source, ignore=shutil.ignore_patterns("_installed.py", "build", "*.egg-info", "__pycache__"))
+        with open(os.path.join(folder, "allfold.pc"), "w", encoding="utf-8") as file:
+            file.write(f"libdir={os.path.dirname(LIBRARY)}\nName: allfold\nDescription: a test\nVersion: 1\nLibs: -lallfold\n")
+
+        def install(where, **variables):
+            return subprocess.run([sys.executable, "-m", "pip", "install", "--no-build-isolation", "--no-deps", "--no-index", "--quiet",
+                                   "--disable-pip-version-check", "--target", where, source], capture_output=True, text=True,
+                                  env={**os.environ, "PKG_CONFIG_PATH": "", "ALLFOLD_LIBRARY": "", **variables})
+
+        process = install(target, ALLFOLD_LIBRARY="none")
         if "No module named" in process.stderr or "invalid command 'bdist_wheel'" in process.stderr:
             tap.skip("no pip, setuptools or wheel")
             return
         found = sorted(os.listdir(os.path.join(target, "allfold"))) if process.returncode == 0 else []
         there = sorted(name for name in os.listdir(os.path.join(PACKAGE, "allfold")) if name.endswith((".py", ".typed")))
         tap.ok([name for name in found if name != "__pycache__"] == there, "pip install ./python", (found, process.stderr))
+        process = install(target + "2", PKG_CONFIG_PATH=folder)
+        loaded = subprocess.run([sys.executable, "-c", "import allfold; print(allfold.library_path)"], capture_output=True, text=True,
+                                env={**os.environ, "PYTHONPATH": target + "2", "ALLFOLD_LIBRARY": ""})
+        tap.ok(loaded.stdout == f"{os.path.dirname(LIBRARY)}/liballfold.so.0\n", "pip install finds the library by pkg-config", (process, loaded))
+        if ctypes.util.find_library("allfold"):
+            tap.skip("the system has a library")
+            return
+        process = install(target + "3")
+        tap.ok(process.returncode != 0 and "found neither the library nor source of it" in process.stderr + process.stdout
+               and "make install" in process.stderr + process.stdout, "pip install without a library says what to do", process)
 
 
 def main():

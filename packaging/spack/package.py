@@ -1,4 +1,4 @@
-"""A recipe for Spack 1.0 or newer: in a repository of your own as packages/allfold/package.py (docs/cluster.md)."""
+"""A recipe for Spack 1.0 or newer, without its version: `make spack-recipe` adds that, with address and checksum (packaging/README.md)."""
 from spack_repo.builtin.build_systems.autotools import AutotoolsPackage
 from spack_repo.builtin.build_systems.cuda import CudaPackage
 
@@ -8,14 +8,7 @@ from spack.package import *
 class Allfold(AutotoolsPackage, CudaPackage):
     """Folds (reductions) and softmax of arrays that are spread over MPI ranks, on GPUs and CPUs."""
 
-    # Where the source is: an address, or the path of a tarball (url) and of a checkout (git).
-    homepage = "https://example.org/allfold"
-    url = "https://example.org/allfold/allfold-0.2.0.tar.gz"
-    git = "https://example.org/allfold.git"
-
     license("BSD-3-Clause")
-
-    version("main", branch="main")
 
     variant("openmp", default=True, description="Threads in the CPU backend")
     variant("hdf5", default=True, description="Read HDF5 and NetCDF-4 files")
@@ -28,11 +21,6 @@ class Allfold(AutotoolsPackage, CudaPackage):
     depends_on("fortran", type="build", when="+fortran")
     depends_on("gmake", type="build")
     depends_on("pkgconfig", type="build")
-    with when("@main"):
-        depends_on("autoconf@2.71:", type="build")
-        depends_on("automake@1.16:", type="build")
-        depends_on("libtool", type="build")
-        depends_on("m4", type="build")
     depends_on("mpi@3:")
     depends_on("json-c@0.14:")
     depends_on("libdeflate")

@@ -72,7 +72,7 @@ def candidates() -> List[str]:
     folder = os.path.dirname(os.path.abspath(__file__))
     folders = [folder]
     try:
-        from ._installed import LIBDIR  # type: ignore[import-not-found,unused-ignore]  # by make install: relative to this folder
+        from ._installed import LIBDIR  # type: ignore[import-not-found,unused-ignore]  # by make install: relative to this folder; by pip install: absolute
         folders.append(os.path.normpath(os.path.join(folder, LIBDIR)))
     except ImportError:
         pass

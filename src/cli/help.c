@@ -19,7 +19,10 @@ static const char exits[] = "Exit status: 0 done, 1 failed, 2 wrong usage, 75 st
 
 void help_version(void)
 {
-    printf("allfold %s\n", allfold_version());
+    if (help_commit[0] != '\0')
+        printf("allfold %s (commit %s)\n", allfold_version(), help_commit);
+    else
+        printf("allfold %s\n", allfold_version());
 }
 
 void help_program(const struct command_table *table)

@@ -56,6 +56,18 @@ allfold_SOURCES = \
 	src/cli/tables.h \
 	src/cli/text.c \
 	src/cli/text.h
+# The commit of a checkout, for --version and info; a release has none. Every make asks git, and writes the file if it changes. If git
+# refuses, as for root in a user's checkout, what the file has stays.
+nodist_allfold_SOURCES = src/cli/commit.c
+.PHONY: commit
+src/cli/commit.c: commit
+	$(AM_V_at)$(MKDIR_P) $(@D) && commit= && if test -e $(top_srcdir)/.git; then \
+	    commit=`git --no-optional-locks -C $(top_srcdir) describe --always --abbrev=12 --exclude='*' --dirty=-changed 2>/dev/null` \
+	      || ! test -e $@ || exit 0; \
+	  fi; \
+	  printf '/* Written by make. */\n#include "cli/help.h"\nconst char help_commit[] = "%s";\n' "$$commit" >$@.new && \
+	  if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+CLEANFILES += src/cli/commit.c
 allfold_LINK = $(LINK) -Wl,--dynamic-list=$(srcdir)/src/cli/environment.list
 EXTRA_DIST += src/cli/environment.list
 allfold_LDADD = libbench.a libladder.a libmeasure.a $(LDADD) $(NCCL_LIBS) $(NVTX_LIBS)

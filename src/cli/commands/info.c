@@ -1,5 +1,6 @@
 /* info: describes this build, the MPI it runs on, and the device of each rank. */
 #include "cli/commands/commands.h"
+#include "cli/help.h"
 #include "cli/report.h"
 
 #include "cli/ranks.h"
@@ -16,6 +17,7 @@
 static const struct {
     const char *name, *text, *value;
 } build[] = {
+    {"commit", "commit", help_commit},
     {"host", "for", ALLFOLD_BUILD_HOST},
     {"cc", "by", ALLFOLD_BUILD_CC},
     {"cflags", "flags", ALLFOLD_BUILD_CFLAGS},
