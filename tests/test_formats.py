@@ -381,31 +381,6 @@ def test_options(folder):
     tap.ok([run.stdout for run in done] == ["18.0\n", "46.0\n", "46.0\n"][:len(done)], "--offset and --count", "".join(map(cli.shown, done)))
 
 
-def test_inputs(folder):
-    """Several INPUTs are joined in the order given, along the first axis."""
-    parts = [np.arange(12.0).reshape(3, 4), 100 - np.arange(8.0).reshape(2, 4), np.ones((1, 4))]
-    for name, x in zip("abc", parts):
-        np.save(folder.name(f"{name}.npy"), x)
-    np.savez(folder.name("p.npz"), w=parts[0], v=parts[1])
-    np.save(folder.name("other.npy"), np.ones((2, 5)))
-    a, b, c = (folder.name(f"{name}.npy") for name in "abc")
-    whole = np.concatenate([parts[1], parts[0], parts[2]])
-    argmax, sums, again, mixed = cli.each_alone([["argmin", "--json", b, a, c], ["sum", "--axis=0", "-o", folder.name("s.npy"), b, folder.name("[ac].npy")],
-                                                 ["sum", "-q", c, c], ["max", "-q", folder.name("p.npz:v"), a, folder.name("p.npz:w"), "--count=9", "--offset=1"]])
-    found = cli.report(argmax)
-    tap.ok(found and found["index"] == whole.argmin() and found["count"] == whole.size and found["input"] == f"{b} and 2 more", "argmin of three inputs", found)
-    tap.ok(sums.returncode == 0 and np.array_equal(np.load(folder.name("s.npy")), whole.sum(0)), "a file and a pattern, along an axis", cli.shown(sums))
-    tap.ok((again.stdout, mixed.stdout) == ("8.0\n", "99.0\n"), "one file twice; arrays of an archive, and a part of all", cli.shown(again) + cli.shown(mixed))
-    several = tap.run(3, tap.ALLFOLD, "softmax", b, a, "-o", folder.name("y.npy"))
-    y = np.exp(whole[:5] - whole.max())
-    tap.ok(several.returncode == 0 and np.allclose(np.load(folder.name("y.npy")), y / y.sum(), rtol=1e-14), "softmax of two inputs on 3 ranks", cli.shown(several))
-    cases = [([a, folder.name("other.npy")], 1, "other.npy", "f64 3x4 so far", "found f64 2x5"), ([a, folder.name("absent.npy")], 1, "absent.npy", "cannot find"),
-             ([a, "gen:normal?n=4"], 1, "to be joined, found others (generated)"), ([a, b, f"--partial={b}"], 2, "replace the input"), ([a, "-"], 2, "found '-'")]
-    for (words, status, *said), done in zip(cases, cli.each_alone([["sum", *words] for words, *_ in cases])):
-        fault = cli.refused(done, status, *said)
-        tap.ok(not fault, f"refused: {said[-1]}", fault)
-
-
 def test_missing(folder):
     """Packed integers with missing values, in every way that NetCDF's attributes say so."""
     packed = RANDOM.integers(-100, 100, (11, 7)).astype("i2")
@@ -485,7 +460,6 @@ def main():
         test_refused(folder)
         test_shapes(folder)
         test_options(folder)
-        test_inputs(folder)
         test_missing(folder)
         test_info(folder)
     tap.done()

@@ -27,7 +27,7 @@ static void write_file(const void *bytes, size_t length)
 static bool refused(allfold_status status, const struct error *error)
 {
     const size_t length = strlen(error->text);
-    return status == ALLFOLD_BAD_INPUT && error->status == status && length + 1 < sizeof error->text &&
+    return (status == ALLFOLD_BAD_INPUT || status == ALLFOLD_UNSUPPORTED) && error->status == status && length + 1 < sizeof error->text &&
            strstr(error->text, "expected") != NULL && strstr(error->text, "found") != NULL;
 }
 

@@ -80,6 +80,10 @@ allfold_status array_describe_all(const char *const *names, int count, const str
                                   struct error *error);
 void array_release(struct array_info *info);
 
+/* Whether one of the names means several arrays, each for itself: NAME in "FILE:NAME" is then a pattern as of fnmatch(3), such as '*' or
+   '*.weight', and no array of FILE has that very name. False if that cannot be found out: array_describe_all then says why. */
+bool array_names_several(const char *const *names, int count);
+
 /* The type of the elements in the file. */
 static inline allfold_type array_stored_type(const struct array_info *info)
 {
@@ -98,10 +102,20 @@ struct array_entry {
     const char *filters;                /* in the order of writing: "shuffle, deflate"; NULL: none */
 };
 typedef void array_visit(void *user, const struct array_entry *entry);
+/* The same for one who may keep entry->info.details, and then sets it NULL. */
+typedef void array_take(void *user, struct array_entry *entry);
 
 /* Calls visit for each array of the file, in the file's order; of "FILE:NAME" for that one. After an error visit may have been
    called for some. *format: as array_format_name. */
 allfold_status array_entries(const char *name, array_visit *visit, void *user, const char **format, struct error *error);
+
+/* Whether it cannot be read because its elements are no numbers that allfold has. */
+bool array_entry_is_strange(const struct array_entry *entry);
+
+/* Describes each of the arrays that the names mean, in the order of names and files, and calls take for it: for those that can be read, and
+   for strange ones. What cannot be read otherwise is an error. *files: how many there are. */
+allfold_status array_describe_each(const char *const *names, int count, const struct array_hints *hints, array_take *take, void *user,
+                                   uint64_t *files, struct error *error);
 
 /* The one rule for shapes, which is NumPy's: false if the dimensions other than 0 make more bytes than a file can have. Else *count is
    the product of all. */

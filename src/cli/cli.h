@@ -69,7 +69,7 @@ struct bench_settings {
 #define SETTINGS_DEFAULT {.context = ALLFOLD_OPTIONS_INIT, .timeout = 300, .checkpoint_every = 30}
 struct settings {
     const struct command *command;
-    bool help, json, quiet, verbose, check;
+    bool help, json, quiet, verbose, check, total;
     allfold_options context;
     allfold_nan nan;
     struct array_hints hints;
@@ -99,6 +99,7 @@ struct session {
     struct range range; /* this rank's part of the input */
     uint64_t missing;   /* elements of the input that were left out */
     bool input_read;    /* the input's elements are read: merge has only their number */
+    double input_bytes; /* of them, in the files */
     const char *name;   /* of the fold that is reported; NULL: the command's */
     double started;     /* when the input was about to be opened */
     double phases[PHASE_COUNT]; /* rank 0, --json: seconds in each phase, of the rank that spent most there */

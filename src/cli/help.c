@@ -10,6 +10,7 @@ static const char inputs[] =
     "INPUT is one of\n"
     "  FILE.npy                  NumPy's format, versions 1 to 3; of several dimensions all elements count, or --axis\n"
     "  FILE:NAME                 an array in an .npz, safetensors, NetCDF or HDF5 file: allfold info FILE lists them\n"
+    "  'FILE:PATTERN'            folds: each of a file's arrays of such a name, as in 'model.safetensors:*'; or --total\n"
     "  'part-*.npy'              the arrays of several files, joined in the order of their names\n"
     "  INPUT INPUT...            the same, in the order given\n"
     "  FILE                      raw elements, little-endian: needs --dtype\n"

@@ -11,9 +11,12 @@ allfold_SOURCES = \
 	src/cli/commands/commands.c \
 	src/cli/commands/commands.h \
 	src/cli/commands/fold.c \
+	src/cli/commands/fold.h \
 	src/cli/commands/fold_axis.c \
 	src/cli/commands/fold_axis.h \
 	src/cli/commands/fold_axis_print.c \
+	src/cli/commands/fold_input.c \
+	src/cli/commands/fold_many.c \
 	src/cli/commands/generate.c \
 	src/cli/commands/info.c \
 	src/cli/commands/info_file.c \

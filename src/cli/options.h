@@ -24,7 +24,8 @@ enum {
     OPTIONS_AXIS = 1 << 15,       /* work may be along an axis */
     OPTIONS_ROWS = 1 << 16,       /* a fold along an axis has many results */
     OPTIONS_VALUES = 1 << 17,     /* which are indices */
-    OPTIONS_DDOF = 1 << 18        /* a variance is computed */
+    OPTIONS_DDOF = 1 << 18,       /* a variance is computed */
+    OPTIONS_MANY = 1 << 19        /* there may be several arrays, each for itself */
 };
 
 /* The kind of an option's argument. It decides the type of its place in struct settings. */

@@ -77,17 +77,17 @@ static allfold_type value_type(const struct array_info *input) { return input->e
 
 /* Whether the report says how many elements were missing: if the input can have any, and they are looked for. Along an axis each row has
    a number of its own. */
-static bool counts_missing(const struct session *session)
+static bool counts_missing(const struct session *session, const struct array_info *input, uint64_t missing)
 {
     if (session->settings->axis != NULL)
         return false;
-    return session->missing > 0 || (encoding_has_missing(&session->input.encoding) && session->input.missing != MISSING_KEEP);
+    return missing > 0 || (encoding_has_missing(&input->encoding) && input->missing != MISSING_KEEP);
 }
 
 /* Bytes of the input a second; NAN if it was not read. */
 static double input_rate(const struct session *session, double seconds)
 {
-    return session->input_read ? (double)session->input.count * (double)allfold_type_bytes(stored_type(&session->input)) / seconds : NAN;
+    return session->input_read ? session->input_bytes / seconds : NAN;
 }
 
 /* How the numbers were computed: docs/numerics.md. */
@@ -104,24 +104,34 @@ void report_exchange(const struct session *session, struct json_object *report)
     json_object_object_add(report, "hosts", json_object_new_int(session->context->comm.hosts));
 }
 
-struct json_object *report_begin(const struct session *session, allfold_level level)
+static void add_input(const struct session *session, const struct array_info *input, uint64_t missing, struct json_object *report)
 {
     char name[ARRAY_NAME_BYTES];
-    struct json_object *report = json_object_new_object();
-    json_object_object_add(report, "command", json_object_new_string(session->settings->command->name));
-    if (session->name != NULL)
-        json_object_object_add(report, "fold", json_object_new_string(session->name));
-    json_object_object_add(report, "input", report_string(array_name(&session->input, name)));
-    json_object_object_add(report, "dtype", json_object_new_string(allfold_type_name(value_type(&session->input))));
-    if (session->input.encoding.packed)
-        json_object_object_add(report, "stored_dtype", json_object_new_string(allfold_type_name(stored_type(&session->input))));
-    json_object_object_add(report, "count", json_object_new_uint64(session->input.count));
-    if (counts_missing(session))
-        json_object_object_add(report, "missing", json_object_new_uint64(session->missing));
+    json_object_object_add(report, "input", report_string(array_name(input, name)));
+    json_object_object_add(report, "dtype", json_object_new_string(allfold_type_name(value_type(input))));
+    if (input->encoding.packed)
+        json_object_object_add(report, "stored_dtype", json_object_new_string(allfold_type_name(stored_type(input))));
+    json_object_object_add(report, "count", json_object_new_uint64(input->count));
+    if (counts_missing(session, input, missing))
+        json_object_object_add(report, "missing", json_object_new_uint64(missing));
+}
+
+static void add_run(const struct session *session, allfold_level level, struct json_object *report)
+{
     json_object_object_add(report, "ranks", json_object_new_int(session->context->comm.size));
     json_object_object_add(report, "backend", json_object_new_string(session->context->device->backend->name));
     report_exchange(session, report);
     json_object_object_add(report, "level", json_object_new_string(level_name(level)));
+}
+
+struct json_object *report_begin(const struct session *session, allfold_level level)
+{
+    struct json_object *report = json_object_new_object();
+    json_object_object_add(report, "command", json_object_new_string(session->settings->command->name));
+    if (session->name != NULL)
+        json_object_object_add(report, "fold", json_object_new_string(session->name));
+    add_input(session, &session->input, session->missing, report);
+    add_run(session, level, report);
     return report;
 }
 
@@ -150,7 +160,7 @@ void report_circumstances(const struct session *session, allfold_level level, do
     printf("  (%" PRIu64 " %s", session->input.count, allfold_type_name(value_type(&session->input)));
     if (session->input.encoding.packed)
         printf(" packed as %s", allfold_type_name(stored_type(&session->input)));
-    if (counts_missing(session))
+    if (counts_missing(session, &session->input, session->missing))
         printf(", %" PRIu64 " missing,", session->missing);
     fputs(" from ", stdout);
     text_print(stdout, array_name(&session->input, name));
@@ -164,9 +174,8 @@ void report_circumstances(const struct session *session, allfold_level level, do
 /* Several statistics are printed as a table of names and values, a single one as its value alone. */
 static bool is_table(const struct fold_results *result) { return result->field_count != 1; }
 
-static void fold_json(const struct session *session, const struct fold_results *result, double seconds)
+static void add_results(const struct session *session, const struct fold_results *result, struct json_object *report)
 {
-    struct json_object *report = report_begin(session, result->level);
     struct json_object *table = is_table(result) ? json_object_new_object() : NULL;
     for (int i = 0; i < result->field_count; i++) {
         struct json_object *object = table != NULL ? json_object_new_object() : report;
@@ -176,15 +185,17 @@ static void fold_json(const struct session *session, const struct fold_results *
     }
     if (table != NULL)
         json_object_object_add(report, name_of(session), table);
+}
+
+static void fold_json(const struct session *session, const struct fold_results *result, double seconds)
+{
+    struct json_object *report = report_begin(session, result->level);
+    add_results(session, result, report);
     report_end(session, report, seconds);
 }
 
-static void fold_table(const struct session *session, const struct fold_results *result, double seconds)
+static void print_fields(const struct session *session, const struct fold_results *result)
 {
-    if (!session->settings->quiet) {
-        fputs(name_of(session), stdout);
-        report_circumstances(session, result->level, seconds);
-    }
     for (int i = 0; i < result->field_count; i++) {
         printf("%s%-9s  %s", session->settings->quiet ? "" : "  ", result->fields[i].name,
                number_value(result->fields[i].value).text);
@@ -194,17 +205,33 @@ static void fold_table(const struct session *session, const struct fold_results 
     }
 }
 
-static void fold_line(const struct session *session, const struct fold_results *result, double seconds)
+static void fold_table(const struct session *session, const struct fold_results *result, double seconds)
+{
+    if (!session->settings->quiet) {
+        fputs(name_of(session), stdout);
+        report_circumstances(session, result->level, seconds);
+    }
+    print_fields(session, result);
+}
+
+/* "sum = 3.0", or the value alone. */
+static void print_value(const struct session *session, const char *name, const struct fold_results *result)
 {
     const bool quiet = session->settings->quiet;
     const uint64_t index = result->fields[0].index;
-    const struct number_text value = number_value(result->fields[0].value);
-    if (!quiet)
-        printf("%s = ", name_of(session));
-    fputs(value.text, stdout);
+    if (!quiet) {
+        text_print(stdout, name);
+        fputs(" = ", stdout);
+    }
+    fputs(number_value(result->fields[0].value).text, stdout);
     if (index != ALLFOLD_NO_INDEX)
         printf(quiet ? " %" PRIu64 : " at index %" PRIu64, index);
-    if (quiet)
+}
+
+static void fold_line(const struct session *session, const struct fold_results *result, double seconds)
+{
+    print_value(session, name_of(session), result);
+    if (session->settings->quiet)
         putchar('\n');
     else
         report_circumstances(session, result->level, seconds);
@@ -219,6 +246,52 @@ void report_fold(const struct session *session, const struct fold_results *resul
         fold_table(session, result, seconds);
     else
         fold_line(session, result, seconds);
+}
+
+static void each_json(const struct session *session, const struct report_items *all, double seconds)
+{
+    struct json_object *const report = json_object_new_object(), *const arrays = json_object_new_array();
+    const allfold_fold fold = (allfold_fold)session->settings->command->which;
+    json_object_object_add(report, "command", json_object_new_string(name_of(session)));
+    for (uint64_t i = 0; i < all->count; i++) {
+        const struct report_item *const item = &all->items[i];
+        struct json_object *const array = json_object_new_object();
+        json_object_object_add(array, "name", item->input.member[0] != '\0' ? report_string(item->input.member) : NULL);
+        add_input(session, &item->input, item->missing, array);
+        json_object_object_add(array, "level", json_object_new_string(level_name(item->result.level)));
+        add_results(session, &item->result, array);
+        json_object_array_add(arrays, array);
+    }
+    json_object_object_add(report, "arrays", arrays);
+    add_run(session, fold_level(fold, session->context->level), report);
+    report_end(session, report, seconds);
+}
+
+static void print_item(const struct session *session, const struct report_item *item, bool one_file)
+{
+    char whole[ARRAY_NAME_BYTES];
+    const char *const name = one_file && item->input.member[0] != '\0' ? item->input.member : array_name(&item->input, whole);
+    if (is_table(&item->result)) {
+        if (!session->settings->quiet) {
+            text_print(stdout, name);
+            putchar('\n');
+        }
+        print_fields(session, &item->result);
+        return;
+    }
+    print_value(session, name, &item->result);
+    if (!session->settings->quiet && counts_missing(session, &item->input, item->missing))
+        printf("  (%" PRIu64 " missing)", item->missing);
+    putchar('\n');
+}
+
+void report_each(const struct session *session, const struct report_items *all, double seconds)
+{
+    progress_end();
+    if (session->settings->json)
+        each_json(session, all, seconds);
+    for (uint64_t i = 0; i < all->count && !session->settings->json; i++)
+        print_item(session, &all->items[i], all->one_file);
 }
 
 struct json_object *report_shape(const struct array_info *info)

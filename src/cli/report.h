@@ -9,6 +9,19 @@
 /* The report of a fold. */
 void report_fold(const struct session *session, const struct fold_results *result, double seconds);
 
+/* The results of several arrays, each for itself. */
+struct report_item {
+    struct array_info input;
+    uint64_t missing; /* elements of it that were left out */
+    struct fold_results result;
+};
+struct report_items {
+    struct report_item *items;
+    uint64_t count;
+    bool one_file; /* the arrays' own names tell them apart */
+};
+void report_each(const struct session *session, const struct report_items *all, double seconds);
+
 /* The report of a command that wrote an array of elements of that type. */
 struct report_output {
     allfold_type type;

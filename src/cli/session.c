@@ -108,23 +108,36 @@ static allfold_status share_details(struct session *session)
     return session->error.status;
 }
 
-void session_describe(struct session *session, const char *const *names, int count)
+void session_begin_input(struct session *session)
 {
-    struct comm *const comm = session_comm(session);
     ranks_tell_shared(session);
     ranks_tell_bound(session);
-    if (session->error.status != ALLFOLD_OK)
-        return;
-    session->started = comm->progress->entered = clock_seconds();
-    if (comm->rank == 0)
-        array_describe_all(names, count, &session->settings->hints, &session->input, &session->error);
-    if (comm_broadcast(comm, 0, &session->input, sizeof session->input, &session->error) != ALLFOLD_OK
-        || share_details(session) != ALLFOLD_OK)
+    session->started = session_comm(session)->progress->entered = clock_seconds();
+}
+
+void session_share_input(struct session *session)
+{
+    struct comm *const comm = session_comm(session);
+    struct array_info *const input = &session->input;
+    if (comm->rank != 0)
+        array_release(input);
+    if (comm_broadcast(comm, 0, input, sizeof *input, &session->error) != ALLFOLD_OK || share_details(session) != ALLFOLD_OK)
         return;
     session->input_read = true;
-    session->range = array_part(&session->input, (uint64_t)comm->rank, (uint64_t)comm->size);
+    session->input_bytes += (double)input->count * (double)allfold_type_bytes(array_stored_type(input));
+    session->range = array_part(input, (uint64_t)comm->rank, (uint64_t)comm->size);
     if (session->settings->verbose)
         ranks_tell(session);
+}
+
+void session_describe(struct session *session, const char *const *names, int count)
+{
+    session_begin_input(session);
+    if (session->error.status != ALLFOLD_OK)
+        return;
+    if (session_comm(session)->rank == 0)
+        array_describe_all(names, count, &session->settings->hints, &session->input, &session->error);
+    session_share_input(session);
 }
 
 /* Says once what is special about the way in which the input is read. */

@@ -11,6 +11,9 @@ void session_close(struct session *session);
 /* Describes the array of these names on rank 0 and sends the description to all ranks: session->input, which session_close frees, and
    ->range. */
 void session_describe(struct session *session, const char *const *names, int count);
+/* Its two steps, for descriptions that rank 0 makes otherwise. Of several arrays each is shared in turn; what was there is released. */
+void session_begin_input(struct session *session);
+void session_share_input(struct session *session);
 
 /* Opens this rank's part of the input. On an error job->source is NULL and session->error, not yet agreed upon, says why. The
    caller closes the source. */

@@ -66,6 +66,7 @@ struct job {
     void *stream;          /* for resident data: see allfold_call */
     struct resumable *progress; /* NULL: none is kept */
     struct partial *partial; /* folds: gets the partial of the whole array; NULL: not wanted */
+    bool unfinished;         /* folds: that partial and result->count are all that is wanted */
 };
 
 /* Whether the device makes the elements itself. */

@@ -2,6 +2,7 @@
    and how a message says what there is. */
 #include "array/formats/formats.h"
 
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,10 +20,15 @@ void array_release(struct array_info *info)
 
 /* ---- for formats */
 
+static bool is_wanted(const struct directory *d, const char *name)
+{
+    return d->name == NULL || strcmp(name, d->name) == 0 || (d->pattern && fnmatch(d->name, name, 0) == 0);
+}
+
 struct array_entry *directory_entry(struct directory *d, const struct input_file *file, const char *name, const char *other)
 {
     struct array_entry *const entry = &d->entry;
-    if (d->name != NULL && strcmp(name, d->name) != 0 && (other == NULL || strcmp(other, d->name) != 0))
+    if (!is_wanted(d, name) && (other == NULL || !is_wanted(d, other)))
         return NULL;
     if (d->count++ >= d->most)
         return NULL;
@@ -84,6 +90,8 @@ const char *array_entry_type(const struct array_entry *entry)
     const allfold_type type = array_stored_type(&entry->info);
     return entry->type_text != NULL ? entry->type_text : type != ALLFOLD_TYPE_NONE ? allfold_type_name(type) : "unknown";
 }
+
+bool array_entry_is_strange(const struct array_entry *entry) { return entry->refused.status != ALLFOLD_OK && entry->type_text != NULL; }
 
 void array_entry_shape(const struct array_entry *entry, char *text, size_t bytes)
 {
@@ -155,8 +163,7 @@ static allfold_status refuse_name(const struct format *format, const struct inpu
     return why.status != ALLFOLD_OK ? error_within(error, &why, "%s", file_shown(file->name)) : refuse(file, &f, d.count, found, error);
 }
 
-/* Reads the directory; if d->name is one, there is one array of that name. */
-static allfold_status read_directory(const struct format *format, const struct input_file *file, struct directory *d, struct error *error)
+allfold_status directory_read(const struct format *format, const struct input_file *file, struct directory *d, struct error *error)
 {
     struct error why = {.status = ALLFOLD_OK};
     const char *const shown = file_shown(file->name);
@@ -165,7 +172,7 @@ static allfold_status read_directory(const struct format *format, const struct i
                          shown, format->name, file_shown(d->name));
     if (format->read_directory(file, d, &why) != ALLFOLD_OK)
         return error_within(error, &why, "%s", shown);
-    if (d->name != NULL && d->count > 1)
+    if (d->name != NULL && !d->pattern && d->count > 1)
         return error_set(error, ALLFOLD_BAD_INPUT, "%s: expected one array called '%s', found %" PRIu64, shown, file_shown(d->name),
                          d->count);
     return d->name != NULL && d->count == 0 ? refuse_name(format, file, d->name, error) : ALLFOLD_OK;
@@ -181,7 +188,7 @@ allfold_status directory_find(const struct format *format, const struct input_fi
 {
     struct finding f = {.info = info};
     struct directory d = {.name = name, .most = SHOWN_MAX, .take = take_found, .user = &f};
-    if (read_directory(format, file, &d, error) == ALLFOLD_OK && d.count != 1)
+    if (directory_read(format, file, &d, error) == ALLFOLD_OK && d.count != 1)
         refuse(file, &f, d.count, "no name", error);
     else if (error->status == ALLFOLD_OK)
         refuse_entry(file, format->named ? info->member : NULL, &f.refused, error);
@@ -206,10 +213,10 @@ static void take_listed(void *user, struct array_entry *entry)
         l->visit(l->user, entry);
 }
 
-allfold_status directory_list(const struct format *format, const struct input_file *file, const char *name, array_visit *visit, void *user,
-                              struct error *error)
+allfold_status directory_list(const struct format *format, const struct input_file *file, const struct input_name *name, array_visit *visit,
+                              void *user, struct error *error)
 {
     struct listing l = {format, file, visit, user, error};
-    struct directory d = {.name = name, .most = UINT64_MAX, .take = take_listed, .user = &l};
-    return read_directory(format, file, &d, error);
+    struct directory d = {.name = name->member, .pattern = name->several, .most = UINT64_MAX, .take = take_listed, .user = &l};
+    return directory_read(format, file, &d, error);
 }

@@ -89,6 +89,58 @@ allfold_status format_describe(const struct input_name *name, const struct array
     return error->status;
 }
 
+static void take_nothing(void *user, struct array_entry *entry) { (void)user, (void)entry; }
+
+bool format_holds(const struct input_name *name)
+{
+    static const struct array_hints none;
+    uint32_t row;
+    struct input_file file;
+    struct error ignored = {.status = ALLFOLD_OK};
+    struct directory d = {.name = name->member, .take = take_nothing};
+    const bool holds = find_format(name->path, &none, &file, &row, &ignored) == ALLFOLD_OK && formats[row]->named
+                       && formats[row]->read_directory(&file, &d, &ignored) == ALLFOLD_OK && d.count > 0;
+    if (file.fd >= 0)
+        close(file.fd);
+    return holds;
+}
+
+/* Arrays of a file that are described one by one. */
+struct describing {
+    const struct input_file *file;
+    uint32_t format;
+    array_take *take;
+    void *user;
+    struct error *error;
+};
+
+static void take_described(void *user, struct array_entry *entry)
+{
+    const struct describing *const d = user;
+    struct array_info *const info = &entry->info;
+    info->format = d->format;
+    info->missing = (uint32_t)d->file->hints->missing;
+    if (d->error->status == ALLFOLD_OK && entry->refused.status != ALLFOLD_OK && !array_entry_is_strange(entry))
+        error_within(d->error, &entry->refused, "%s:%s", file_shown(info->path), file_shown(info->member));
+    if (d->error->status == ALLFOLD_OK && (entry->refused.status != ALLFOLD_OK || format_cut(d->file->hints, info, d->error) == ALLFOLD_OK))
+        d->take(d->user, entry);
+}
+
+allfold_status format_describe_each(const struct input_name *name, const struct array_hints *hints, array_take *take, void *user,
+                                    struct error *error)
+{
+    uint32_t row;
+    struct input_file file;
+    if (find_format(name->path, hints, &file, &row, error) == ALLFOLD_OK) {
+        struct describing each = {&file, row, take, user, error};
+        struct directory d = {.name = name->member, .pattern = true, .most = UINT64_MAX, .take = take_described, .user = &each};
+        directory_read(formats[row], &file, &d, error);
+    }
+    if (file.fd >= 0)
+        close(file.fd);
+    return error->status;
+}
+
 bool array_is_file(const struct array_info *info)
 {
     const struct format *const format = formats[info->format];
@@ -110,7 +162,7 @@ allfold_status format_entries(const struct input_name *name, array_visit *visit,
     uint32_t row;
     struct input_file file;
     if (find_format(name->path, &listing, &file, &row, error) == ALLFOLD_OK
-        && directory_list(formats[row], &file, name->member, visit, user, error) == ALLFOLD_OK)
+        && directory_list(formats[row], &file, name, visit, user, error) == ALLFOLD_OK)
         *format = formats[row]->name;
     if (file.fd >= 0)
         close(file.fd);

@@ -19,10 +19,10 @@ struct input_file {
 /* What a file's directory is read for. */
 struct directory {
     const char *name; /* of the array that is wanted; NULL: all */
+    bool pattern;     /* the name may also be a pattern, as of fnmatch(3), of names that are wanted */
     uint64_t most;    /* so many are wanted; those behind them are only counted */
     uint64_t count;   /* arrays so far; of that name */
-    /* Is given those that are wanted. It may keep entry->info.details, and then sets it NULL. */
-    void (*take)(void *user, struct array_entry *entry);
+    array_take *take; /* is given those that are wanted */
     void *user;
     struct array_entry entry; /* of the array that is being described */
 };
@@ -52,25 +52,33 @@ struct array_entry *directory_entry(struct directory *directory, const struct in
 /* Adds that entry. Counts its elements; refuses it if they are too many or, lying in the file as they are, end beyond it. */
 void directory_add(struct directory *directory);
 
-/* For all formats (directory.c): describes the array of that name, or the only one (NULL). If there is none, or several, the error lists
-   those that the file holds. Sets all of *info but format and missing. */
-allfold_status directory_find(const struct format *format, const struct input_file *file, const char *name, struct array_info *info,
-                              struct error *error);
-/* Calls visit for each array, or the one of that name. */
-allfold_status directory_list(const struct format *format, const struct input_file *file, const char *name, array_visit *visit, void *user,
-                              struct error *error);
-
 /* A name that the user gives: of an array in a file, of a pattern of files, or of a generator. */
 struct input_name {
     char path[ARRAY_PATH_BYTES];
     const char *member; /* what stands behind the path's ':'; NULL: nothing */
-    bool pattern;
+    bool pattern; /* the path means several files */
+    bool several; /* the member means several arrays */
 };
+
+/* For all formats (directory.c): describes the array of that name, or the only one (NULL). If there is none, or several, the error lists
+   those that the file holds. Sets all of *info but format and missing. */
+allfold_status directory_find(const struct format *format, const struct input_file *file, const char *name, struct array_info *info,
+                              struct error *error);
+/* Calls visit for each array, or those that the name's member means. */
+allfold_status directory_list(const struct format *format, const struct input_file *file, const struct input_name *name, array_visit *visit,
+                              void *user, struct error *error);
+/* Reads the directory as it asks. An error names the file; so does one if there is no array of a name, or several of what is no pattern. */
+allfold_status directory_read(const struct format *format, const struct input_file *file, struct directory *directory, struct error *error);
 
 /* For array_describe and array_entries, which say what a name means (name.c): one file, or a generator (formats.c). */
 allfold_status format_describe(const struct input_name *name, const struct array_hints *hints, struct array_info *info,
                                struct error *error);
 allfold_status format_entries(const struct input_name *name, array_visit *visit, void *user, const char **format, struct error *error);
+/* Describes those of its arrays whose names match name->member, one by one: as array_describe_each. */
+allfold_status format_describe_each(const struct input_name *name, const struct array_hints *hints, array_take *take, void *user,
+                                    struct error *error);
+/* Whether the file can be read, and holds an array of exactly that name. */
+bool format_holds(const struct input_name *name);
 /* Calls visit for a described array. */
 void format_visit(const struct array_info *info, array_visit *visit, void *user);
 bool format_is_generated(const char *name);

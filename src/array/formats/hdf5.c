@@ -156,7 +156,7 @@ static void add_dataset(const struct visitor *v, const char *name, struct hdf5_d
     char spelled[ARRAY_PATH_BYTES], names[ARRAY_DIMENSIONS_MAX][NAME_BYTES];
     const char *dimension_names[ARRAY_DIMENSIONS_MAX];
     spell(name, v->netcdf, spelled);
-    struct array_entry *const entry = d->is_dimension ? NULL : directory_entry(v->directory, v->file, spelled, v->directory->name);
+    struct array_entry *const entry = d->is_dimension ? NULL : directory_entry(v->directory, v->file, spelled, name);
     if (entry == NULL)
         return;
     describe(d, entry);
@@ -189,7 +189,7 @@ static allfold_status read_as(bool netcdf, const struct input_file *file, struct
     struct visitor visitor = {file, directory, netcdf};
     hdf5_lock();
     const hid_t id = hdf5_file_open(file->name, error);
-    if (id >= 0 && directory->name != NULL)
+    if (id >= 0 && directory->name != NULL && !directory->pattern)
         visit_name(&visitor, id, directory->name);
     else if (id >= 0 && H5Ovisit(id, H5_INDEX_NAME, H5_ITER_INC, visit_object, &visitor) < 0)
         hdf5_failed(error, ALLFOLD_BAD_INPUT, "cannot list what it holds");

@@ -137,7 +137,7 @@ static allfold_status join(struct array_info *all, const struct array_info *next
 /* ---- several files */
 
 /* What the user gave. */
-struct names {
+struct input_names {
     const char *const *names;
     int count;
 };
@@ -161,7 +161,7 @@ static void take_pattern(const struct input_name *name, bool (*take)(void *user,
 }
 
 /* Calls take for each file that the names mean, in their order. It returns false if it wants no more. */
-static allfold_status take_files(const struct names *names, bool (*take)(void *user, const struct input_name *file, struct error *error),
+static allfold_status take_files(const struct input_names *names, bool (*take)(void *user, const struct input_name *file, struct error *error),
                                  void *user, struct error *error)
 {
     struct input_name name;
@@ -211,7 +211,7 @@ static bool join_file(void *user, const struct input_name *file, struct error *e
 }
 
 /* What several are called: 'part-*.npy', or "a.npy and 2 more". */
-static void name_joined(const struct names *names, const struct input_name *first, struct array_info *info)
+static void name_joined(const struct input_names *names, const struct input_name *first, struct array_info *info)
 {
     if (names->count == 1) {
         strcpy(info->path, first->path);
@@ -222,7 +222,7 @@ static void name_joined(const struct names *names, const struct input_name *firs
 }
 
 /* Describes each of the files. *info becomes that of all of them. */
-static allfold_status describe_files(const struct names *names, const struct input_name *first, const struct array_hints *hints,
+static allfold_status describe_files(const struct input_names *names, const struct input_name *first, const struct array_hints *hints,
                                      struct array_info *info, struct error *error)
 {
     struct joining *const j = calloc(1, sizeof *j);
@@ -245,7 +245,7 @@ static allfold_status describe_files(const struct names *names, const struct inp
     return error->status;
 }
 
-static allfold_status describe(const struct names *names, const struct array_hints *hints, struct array_info *info, struct error *error)
+static allfold_status describe(const struct input_names *names, const struct array_hints *hints, struct array_info *info, struct error *error)
 {
     struct input_name first;
     if (parse_name(names->names[0], &first, error) != ALLFOLD_OK)
@@ -259,7 +259,7 @@ allfold_status array_describe_all(const char *const *names, int count, const str
 {
     static const struct array_hints none;
     const struct array_hints *const said = hints != NULL ? hints : &none;
-    if (describe(&(struct names){names, count}, said, info, error) == ALLFOLD_OK && said->shape != NULL
+    if (describe(&(struct input_names){names, count}, said, info, error) == ALLFOLD_OK && said->shape != NULL
         && shape_give(said->shape, info, error) != ALLFOLD_OK)
         array_release(info);
     return error->status;
@@ -270,6 +270,61 @@ allfold_status array_describe(const char *name, const struct array_hints *hints,
     return array_describe_all(&name, 1, hints, info, error);
 }
 
+/* ---- several arrays, each for itself */
+
+static bool is_pattern(const char *member) { return member != NULL && strpbrk(member, "*?[") != NULL; }
+
+/* Looks at the first file alone. */
+static bool find_several(void *user, const struct input_name *file, struct error *error)
+{
+    (void)error;
+    *(bool *)user = !format_holds(file);
+    return false;
+}
+
+bool array_names_several(const char *const *names, int count)
+{
+    bool several = false;
+    for (int i = 0; i < count && !several; i++) {
+        struct error ignored = {.status = ALLFOLD_OK};
+        struct input_name name;
+        if (parse_name(names[i], &name, &ignored) == ALLFOLD_OK && is_pattern(name.member))
+            take_files(&(struct input_names){&names[i], 1}, find_several, &several, &ignored);
+    }
+    return several;
+}
+
+struct describing_each {
+    const struct array_hints *hints;
+    array_take *take;
+    void *user;
+    uint64_t *files;
+};
+
+static bool describe_each(void *user, const struct input_name *file, struct error *error)
+{
+    const struct describing_each *const d = user;
+    struct array_entry *entry;
+    ++*d->files;
+    if (is_pattern(file->member))
+        return format_describe_each(file, d->hints, d->take, d->user, error) == ALLFOLD_OK;
+    if ((entry = calloc(1, sizeof *entry)) == NULL)
+        error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to describe it", file_shown(file->path));
+    else if (format_describe(file, d->hints, &entry->info, error) == ALLFOLD_OK) {
+        d->take(d->user, entry);
+        array_release(&entry->info);
+    }
+    free(entry);
+    return error->status == ALLFOLD_OK;
+}
+
+allfold_status array_describe_each(const char *const *names, int count, const struct array_hints *hints, array_take *take, void *user,
+                                   uint64_t *files, struct error *error)
+{
+    *files = 0;
+    return take_files(&(struct input_names){names, count}, describe_each, &(struct describing_each){hints, take, user, files}, error);
+}
+
 allfold_status array_entries(const char *name, array_visit *visit, void *user, const char **format, struct error *error)
 {
     static const struct array_hints listing = {.listing = true};
@@ -277,9 +332,10 @@ allfold_status array_entries(const char *name, array_visit *visit, void *user, c
     struct array_info info;
     if (parse_name(name, &parsed, error) != ALLFOLD_OK)
         return error->status;
+    parsed.several = is_pattern(parsed.member) && !format_holds(&parsed);
     if (!parsed.pattern)
         return format_entries(&parsed, visit, user, format, error);
-    if (describe_files(&(struct names){&name, 1}, &parsed, &listing, &info, error) == ALLFOLD_OK) {
+    if (describe_files(&(struct input_names){&name, 1}, &parsed, &listing, &info, error) == ALLFOLD_OK) {
         format_visit(&info, visit, user);
         *format = array_format_name(&info);
         array_release(&info);
@@ -287,7 +343,9 @@ allfold_status array_entries(const char *name, array_visit *visit, void *user, c
     return error->status;
 }
 
-static bool is_called(const struct names *called, const char *name)
+/* ---- names of files */
+
+static bool is_called(const struct input_names *called, const char *name)
 {
     struct input_name parsed;
     struct error ignored = {0};
@@ -302,7 +360,7 @@ bool array_has_file(const struct array_info *info, const char *const *called, in
     const struct parts_table *const table = info->plain && info->details_bytes > 0 ? parts_of(info) : NULL;
     if (format_is_generated(info->path))
         return false;
-    if (is_called(&(struct names){called, count}, name))
+    if (is_called(&(struct input_names){called, count}, name))
         return true;
     if (table == NULL)
         return file_same(name, info->path);

@@ -159,7 +159,7 @@ static const char *refused_kind(const char *kind)
 
 static bool refuse_type(const struct npy_parser *p, const char *descr, const char *reason)
 {
-    error_set(p->error, ALLFOLD_BAD_INPUT, ".npy header: expected elements of type " TYPES_EXPECTED ", found '%.16s': %s", descr, reason);
+    error_set(p->error, ALLFOLD_UNSUPPORTED, ".npy header: expected elements of type " TYPES_EXPECTED ", found '%.16s': %s", descr, reason);
     return false;
 }
 
@@ -168,8 +168,11 @@ static bool parse_type(struct npy_parser *p, struct array_info *info)
 {
     char descr[STRING_BYTES];
     skip_space(p);
-    if (p->at < p->end && (*p->at == '[' || *p->at == '('))
-        return expected(p, "elements of one type (" TYPES_EXPECTED "), not a structured type");
+    if (p->at < p->end && (*p->at == '[' || *p->at == '(')) {
+        expected(p, "elements of one type (" TYPES_EXPECTED "), not a structured type");
+        p->error->status = ALLFOLD_UNSUPPORTED;
+        return false;
+    }
     if (!parse_string(p, "the element type as a string such as '<f4'", descr))
         return false;
     for (const char *c = descr; *c != '\0'; c++)

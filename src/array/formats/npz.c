@@ -238,6 +238,8 @@ static void list_member(void *user, const struct zip_member *member)
     if (entry == NULL)
         return;
     entry->shapeless = describe_member(l->file, l->archive, member, &entry->info, &entry->refused) != ALLFOLD_OK;
+    if (entry->refused.status == ALLFOLD_UNSUPPORTED && entry->info.plain) /* its header was read, and says so of the type */
+        entry->type_text = "unknown";
     entry->filters = member->method == ZIP_DEFLATED ? "deflate" : NULL;
     directory_add(l->directory);
 }

@@ -340,7 +340,7 @@ static allfold_status read_part(const struct input_file *index, const struct ind
     char path[ARRAY_PATH_BYTES];
     struct error why = {.status = ALLFOLD_OK};
     struct input_file file = {.name = path, .hints = index->hints, .fd = -1};
-    struct directory inner = {.name = part->directory->name, .most = UINT64_MAX, .take = take_mapped, .user = (void *)part};
+    struct directory inner = {.name = part->directory->name, .pattern = part->directory->pattern, .most = UINT64_MAX, .take = take_mapped, .user = (void *)part};
     if (locate(index, part->name, path, error) && input_open(&file, error) == ALLFOLD_OK
         && read_safetensors(&file, &inner, &why) != ALLFOLD_OK)
         error_within(error, &why, "%s", file_shown(path));
@@ -377,7 +377,7 @@ static allfold_status read_index_directory(const struct input_file *file, struct
     struct index_part part = {.map = map, .directory = directory};
     if (index == NULL)
         return error->status;
-    if (directory->name == NULL)
+    if (directory->name == NULL || directory->pattern)
         read_parts(file, &part, error);
     else if (json_object_object_get_ex(map, directory->name, &value)) {
         part.name = text_of(value);

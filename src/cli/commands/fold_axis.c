@@ -51,6 +51,8 @@ static allfold_status check(const struct session *session, const struct fold_axi
     const char *const command = settings->command->name;
     if (settings->partial != NULL)
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: --partial keeps the partial of a whole array: expected no --axis beside it", command);
+    if (settings->total)
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: --total gives one value: expected no --axis beside it", command);
     if (settings->output == NULL && f->shape->count > FOLD_AXIS_PRINTED_MAX)
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected -o FILE for %" PRIu64 " results: up to %d are printed", command,
                          f->shape->count, FOLD_AXIS_PRINTED_MAX);

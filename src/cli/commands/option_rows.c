@@ -33,6 +33,9 @@ const struct option option_rows[] = {
     GROUP(PARTIAL),
     {"partial", "FILE", "keep the partial of the whole array there, to be merged with others'", OPTION_FILE, PLACE(partial)},
 
+    GROUP(MANY),
+    {"total", NULL, "one value of all arrays that the INPUTs mean, one after the other", OPTION_FLAG, PLACE(total)},
+
     GROUP(RESULT_TYPE),
     {"output-type", "TYPE", "round the value to f16, bf16, f32 or f64 (default: f64, and integers as they are)",
      OPTION_FLOAT_TYPE, PLACE(output_type)},

@@ -1,0 +1,46 @@
+/* Folds the session's input, one array: see fold.h. */
+#include "cli/commands/fold.h"
+
+#include <inttypes.h>
+
+/* Missing elements in what a checkpoint holds are no error of this run's source. */
+static void refuse_missing(struct session *session)
+{
+    struct error *const error = &session->error;
+    char name[ARRAY_NAME_BYTES];
+    if (error->status == ALLFOLD_OK && session->missing > 0 && session->input.missing == MISSING_ERROR)
+        error->shared = error_set(error, ALLFOLD_NO_VALUE, "%s: %" PRIu64 " of the elements are missing, which the run found before it was "
+                                  "resumed: they are refused here (--missing=omit leaves them out)",
+                                  file_shown(array_name(&session->input, name)), session->missing) != ALLFOLD_OK;
+}
+
+void fold_input(struct session *session, struct partial_file *partial)
+{
+    const struct settings *const settings = session->settings;
+    const allfold_fold fold = (allfold_fold)settings->command->which;
+    struct job job;
+    struct fold_results counted = {0};
+    *partial = (struct partial_file){.fold = fold, .level = settings->context.level, .type = session->input.type, .length = session->input.count};
+    const struct packing *const packing = fold == ALLFOLD_SUM || fold == ALLFOLD_MEAN ? array_keep_packed(&session->input) : NULL;
+    session_source(session, &job);
+    job.partial = &partial->partial;
+    job.unfinished = true;
+    const struct fold_call call = {.fold = fold, .nan = settings->nan, .result_type = settings->output_type, .ddof = settings->ddof,
+                                   .packing = packing};
+    core_reduce(session->context, &call, &job, &counted, &session->error);
+    source_close(job.source);
+    partial->level = packing != NULL ? ALLFOLD_LEVEL_EXACT : partial->level;
+    partial->count = counted.count;
+    session->missing = partial->length - partial->count;
+    refuse_missing(session);
+}
+
+void fold_input_result(struct session *session, const struct partial_file *partial, struct fold_results *result)
+{
+    const struct settings *const settings = session->settings;
+    const struct fold_call call = {.fold = partial->fold, .level = partial->level, .nan = settings->nan, .result_type = settings->output_type,
+                                   .ddof = settings->ddof};
+    if (session->error.status == ALLFOLD_OK)
+        session->error.shared
+            = fold_finish(&call, &(struct folded){partial->type, partial->count, &partial->partial}, result, &session->error) != ALLFOLD_OK;
+}
