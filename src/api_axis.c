@@ -1,6 +1,6 @@
 /* Folds, and takes softmax of, an array along an axis: calls of allfold.h. */
 #include "api.h"
-#include "core/axis.h"
+#include "core/view.h"
 
 #include <inttypes.h>
 
@@ -55,7 +55,8 @@ static struct axis_input take_view(const allfold_view *view, struct error *error
 /* A number that differs where calls differ (FNV-1a). */
 static uint64_t mix(uint64_t key, uint64_t number) { return (key ^ number) * UINT64_C(0x100000001b3); }
 
-static void take_outputs(const allfold_outputs *outputs, allfold_fold fold, struct rows_output *taken, struct error *error)
+/* The arrays of results: taken[2 i] are values of result i, taken[2 i + 1] its indices. */
+static void take_outputs(const allfold_outputs *outputs, allfold_fold fold, void *taken[RESULT_ARRAYS_MAX], struct error *error)
 {
     if (outputs == NULL || (outputs->outputs == NULL && outputs->count > 0)) {
         error_set(error, ALLFOLD_BAD_ARGUMENT, "the outputs are NULL");
@@ -68,8 +69,9 @@ static void take_outputs(const allfold_outputs *outputs, allfold_fold fold, stru
     }
     for (size_t i = 0; i < outputs->count; i++) {
         const char *const name = allfold_result_name(fold, i);
-        taken[i] = (struct rows_output){outputs->outputs[i].values, outputs->outputs[i].indices};
-        if (taken[i].indices != NULL && !rows_indexed(fold, i))
+        taken[2 * i] = outputs->outputs[i].values;
+        taken[2 * i + 1] = outputs->outputs[i].indices;
+        if (taken[2 * i + 1] != NULL && !rows_indexed(fold, i))
             error_set(error, ALLFOLD_BAD_ARGUMENT, "result %s of %s has no indices: expected NULL", name, allfold_fold_name(fold));
     }
 }
@@ -90,21 +92,19 @@ allfold_status allfold_reduce_axis(allfold_context *context, allfold_fold fold, 
 {
     struct error *const error = api_enter(context);
     allfold_call call = ALLFOLD_CALL_INIT;
-    struct rows_output taken[FOLD_RESULTS_MAX] = {{NULL, NULL}};
+    void *taken[RESULT_ARRAYS_MAX] = {NULL};
     struct axis_input input = take_view(view, error);
     api_take_call(options, &call, error);
     fold = api_check_fold(fold, &call, SIZE_MAX, error);
     take_outputs(outputs, fold, taken, error);
-    const struct axis_reduce reduce = {
-        .fold = {.fold = fold, .nan = call.nan, .result_type = call.result_type, .ddof = call.ddof},
-        .outputs = taken};
+    const struct fold_call reduce = {.fold = fold, .nan = call.nan, .result_type = call.result_type, .ddof = call.ddof};
     input.stream = call.stream;
     input.own_results = call.own_results != 0;
     input.call = mix(mix(mix(mix(mix(mix(1, fold), call.nan), call.result_type), call.ddof), input.own_results), input.type * 4 + input.cut);
-    for (size_t i = 0; i < allfold_result_count(fold); i++)
-        input.outputs |= (taken[i].values != NULL ? axis_values_bit(i) : 0) | (taken[i].indices != NULL ? axis_indices_bit(i) : 0);
+    for (size_t k = 0; k < RESULT_ARRAYS_MAX; k++)
+        input.outputs |= (uint64_t)(taken[k] != NULL) << k;
     api_checked(context);
-    return core_reduce_axis(context, &reduce, &input, error);
+    return core_reduce_axis(context, &reduce, &input, taken, error);
 }
 
 /* A dimension of a view, apart from the last: `count` runs of `inner` elements begin `stride` elements apart. */

@@ -24,32 +24,30 @@ libcore_a_SOURCES = \
 	src/comm/in_host.c \
 	src/comm/shared_memory.c \
 	src/comm/vectors.c \
-	src/core/axis.c \
-	src/core/axis_fold.c \
-	src/core/axis_reduce.c \
-	src/core/axis_reduce_device.c \
-	src/core/axis_softmax.c \
-	src/core/axis_window.c \
 	src/core/begin.c \
 	src/core/chunks.c \
 	src/core/cut.c \
 	src/core/deliver.c \
+	src/core/device_results.c \
 	src/core/engine.c \
 	src/core/fold_pieces.c \
+	src/core/in_place.c \
 	src/core/load.c \
 	src/core/missing.c \
 	src/core/progress.c \
 	src/core/reduce.c \
+	src/core/reduce_axis.c \
+	src/core/results.c \
 	src/core/softmax.c \
-	src/core/softmax_pieces.c \
+	src/core/softmax_axis.c \
 	src/core/team.c \
+	src/core/view.c \
 	src/fold/exact_total.c \
 	src/fold/packed.c \
 	src/fold/rows.c \
 	src/fold/table.c
 # Files and generators, and the pipelines that only the program has.
 libfiles_a_SOURCES = \
-	src/core/reduce_axis_source.c \
 	src/array/data_file.c \
 	src/array/draw.c \
 	src/array/encoded.c \
@@ -132,13 +130,13 @@ noinst_HEADERS += \
 	src/comm/in_host.h \
 	src/comm/shared_memory.h \
 	src/comm/vectors.h \
-	src/core/axis.h \
-	src/core/axis_reduce.h \
 	src/core/core.h \
 	src/core/pieces.h \
 	src/core/pipeline.h \
+	src/core/results.h \
 	src/core/resumable.h \
 	src/core/team.h \
+	src/core/view.h \
 	src/device/cpu/cpu.h \
 	src/device/cpu/loops.h \
 	src/device/cpu/side_by_side.h \

@@ -168,6 +168,14 @@ static uint64_t shard_of(const struct pieces *p)
     return p->outer * p->inner == 1 ? usual : u64_max(usual, u64_min(COLUMNS_PIECES, p->units * p->segments / COLUMNS_SHARDS));
 }
 
+static void count_pieces(struct pieces *p)
+{
+    p->stripes = u64_max(1, divide_up(p->part.inner, p->inner));
+    p->units = p->part.inner == 0 ? 0 : divide_up(p->part.outer, p->outer) * p->stripes;
+    p->segments = u64_max(1, divide_up(p->part.length, p->length));
+    p->shard = shard_of(p);
+}
+
 /* The cut of the part. */
 static void cut_part(struct pieces *p, const struct grains *grains, const struct axis_room *room)
 {
@@ -181,10 +189,7 @@ static void cut_part(struct pieces *p, const struct grains *grains, const struct
     else
         size_pieces(p, &limits);
     place(p, room);
-    p->stripes = u64_max(1, divide_up(p->part.inner, p->inner));
-    p->units = p->part.inner == 0 ? 0 : divide_up(p->part.outer, p->outer) * p->stripes;
-    p->segments = u64_max(1, divide_up(p->part.length, p->length));
-    p->shard = shard_of(p);
+    count_pieces(p);
 }
 
 void pieces_cut(struct pieces *p, struct axis_array *array, const struct axis_room *room)
@@ -199,6 +204,15 @@ void pieces_cut(struct pieces *p, struct axis_array *array, const struct axis_ro
 }
 
 void pieces_cut_part(struct pieces *p, const struct axis_room *room) { cut_part(p, &(struct grains){1, 1, 1}, room); }
+
+void pieces_cut_in_place(struct pieces *p, uint64_t results)
+{
+    const uint64_t outer = u64_max(p->part.outer, 1), inner = u64_max(p->part.inner, 1);
+    p->length = u64_max(p->longest, 1);
+    p->inner = u64_min(inner, u64_max(results, 1));
+    p->outer = p->inner == inner ? u64_max(1, u64_min(outer, results / inner)) : 1;
+    count_pieces(p);
+}
 
 /* ---- flat arrays */
 

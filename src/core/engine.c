@@ -1,5 +1,5 @@
 /* Opens a rank's device and its queues, on which the pipelines run. */
-#include "core/axis.h"
+#include "core/pieces.h"
 
 #include "base/host.h"
 #include "comm/vectors.h"
@@ -198,7 +198,7 @@ static void close_window(struct allfold_context *ctx)
 {
     if (ctx->window.memory != NULL)
         ctx->device->backend->unpin(ctx->device, ctx->window.memory);
-    comm_window_close(ctx->window.memory, AXIS_WINDOW_BYTES);
+    comm_window_close(ctx->window.memory, WINDOW_BYTES);
     ctx->window.memory = NULL;
 }
 

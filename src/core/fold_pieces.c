@@ -104,7 +104,7 @@ struct batches {
     struct batch batch;
     uint64_t most;            /* units of a batch */
     uint64_t shards;          /* of the batch that are in its partials, in order */
-    unsigned char *partials;  /* of the batch, of this rank's part; behind them, if elements are left out, the counts */
+    unsigned char *partials;  /* of the batch, of this rank's part; in place the context's, or its queue's */
     uint64_t *counts;
     unsigned char *exchanged; /* what this rank gets of all */
     uint64_t *exchanged_counts;
@@ -255,6 +255,11 @@ static allfold_status fold_batch(struct batches *f, struct error *error)
     batch->partials = f->partials;
     batch->counts = f->counts;
     team.result_bytes = p->segments == 1 ? 0 : p->outer * p->inner * (p->stride + (p->array->omits ? sizeof *f->counts : 0));
+    if (p->in_place && error->status == ALLFOLD_OK) {
+        in_place_partials(p, batch, error);
+        f->partials = batch->partials;
+        return error->status;
+    }
     if (error->status != ALLFOLD_OK || restore(f, &team, error) != ALLFOLD_OK)
         return error->status;
     team.next = f->shards;
@@ -287,10 +292,10 @@ static allfold_status open_memory(struct batches *f, struct error *error)
 {
     const struct pieces *const p = f->p;
     const uint64_t unit = p->outer * p->inner, size = (uint64_t)p->ctx->comm.size;
-    f->most = u64_max(1, u64_min(p->units, BATCH_BYTES / (unit * p->stride)));
+    f->most = p->in_place ? 1 : u64_max(1, u64_min(p->units, BATCH_BYTES / (unit * p->stride)));
     const uint64_t share = range_part(f->most * unit, 0, size).count;
     const bool exchanged = pieces_are_exchanged(p), omits = p->array->omits;
-    f->partials = aligned_alloc(64, round_up(f->most * unit * p->stride));
+    f->partials = p->in_place ? p->ctx->axis_memory : aligned_alloc(64, round_up(f->most * unit * p->stride));
     f->counts = omits ? malloc(f->most * unit * sizeof *f->counts) : NULL;
     if (exchanged) {
         f->batch.shares = f->shares = malloc(size * sizeof *f->shares);
@@ -305,7 +310,8 @@ static allfold_status open_memory(struct batches *f, struct error *error)
 
 static void close_memory(struct batches *f)
 {
-    free(f->partials);
+    if (!f->p->in_place)
+        free(f->partials);
     free(f->counts);
     free(f->exchanged);
     free(f->exchanged_counts);

@@ -45,12 +45,6 @@ static uint64_t ahead_of(const struct pieces *p, const struct lane *lane)
     return p->segments > 1 ? u64_min(lane->ahead * p->length, end) * p->inner : lane->ahead * full;
 }
 
-/* Where the first element of the part lies in the caller's memory. */
-static const char *memory_at(const struct pieces *p, const struct part *part)
-{
-    return (const char *)p->array->memory + pieces_position(p, part, 0, 0) * allfold_type_bytes(p->array->type);
-}
-
 /* Copies them together, if they are several runs. Returns where they lie in host memory. */
 static const void *gather_runs(const struct pieces *p, const struct lane *lane)
 {
@@ -58,10 +52,10 @@ static const void *gather_runs(const struct pieces *p, const struct lane *lane)
     const size_t bytes = allfold_type_bytes(p->array->type), run_bytes = runs.elements * bytes;
     char *const all = lane->queue->staging;
     if (runs.planes * runs.lines == 1)
-        return memory_at(p, &lane->part);
+        return piece_memory(p, &lane->part);
     for (uint64_t run = 0; run < runs.planes * runs.lines; run++)
         memcpy(all + run * run_bytes,
-               (const char *)p->array->memory + pieces_position(p, &lane->part, run / runs.lines, run % runs.lines) * bytes, run_bytes);
+               (const char *)p->array->memory + pieces_offset(p, &lane->part, run / runs.lines, run % runs.lines) * bytes, run_bytes);
     return all;
 }
 
@@ -192,7 +186,7 @@ allfold_status piece_load(const struct pieces *p, struct worker *worker, struct 
     if (p->array->in_place) {
         lane->box.outer_stride = p->array->outer_stride;
         lane->box.axis_stride = p->array->axis_stride;
-        lane->x = memory_at(p, part);
+        lane->x = piece_memory(p, part);
         return ALLFOLD_OK;
     }
     lane->x = p->x != NULL ? placed(p, p->x, lane, p->x->elements) : NULL;

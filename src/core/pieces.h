@@ -1,6 +1,6 @@
 /* A rank's part of an array, cut into pieces that a team brings to the device, folds and normalises. A flat array is one row. cut.c cuts;
-   load.c, chunks.c and missing.c bring elements to the device; fold_pieces.c folds. The calls are reduce.c and softmax.c, of arrays of
-   sources along an axis reduce_axis_source.c and softmax_axis_source.c. */
+   load.c, chunks.c and missing.c bring elements to the device; fold_pieces.c folds; in_place.c folds what the device uses where it lies. The
+   calls are reduce.c and softmax.c, along an axis reduce_axis.c and softmax_axis.c. */
 #pragma once
 
 #include "core/resumable.h"
@@ -8,10 +8,11 @@
 #include "fold/axis.h"
 #include "fold/rows.h"
 
-/* The whole array, the same on all ranks: its elements in row-major order are those of the source. Or this rank's part of one, in memory. */
+/* The whole array, the same on all ranks: its elements in row-major order are those of the source. Of an array in memory each rank has its
+   part there (view.h). */
 struct axis_array {
     struct source *source; /* NULL on a rank that failed before; *error then says why */
-    const void *memory;    /* not NULL: in place of a source; element (o, l, i) is number o * outer_stride + l * axis_stride + i */
+    const void *memory;    /* not NULL: in place of a source; element (o, l, i) of the part is number o * outer_stride + l * axis_stride + i */
     uint64_t outer_stride, axis_stride;
     bool in_place;         /* of memory: the device uses it where it lies */
     allfold_type type;
@@ -22,16 +23,14 @@ struct axis_array {
     struct resumable *progress; /* NULL: none is kept, on all ranks */
 };
 
-/* Where one of a fold's results goes: values of rows_type, and indices (int64). Either may be NULL. Result (o, i) has place
-   o * inner + i. */
-struct axis_sinks {
-    struct sink *values, *indices;
-};
+/* A fold's results along an axis come in so many arrays, of which any may be absent: values of result i, of rows_type, in array 2 i; its
+   indices (int64) in array 2 i + 1. Result (o, i) has place o * inner + i in each. */
+enum { RESULT_ARRAYS_MAX = 2 * FOLD_RESULTS_MAX };
 
-/* Folds the array along its length. sinks: allfold_result_count of them. On success all results are written, each by one rank.
+/* Folds the array along its length. sinks: of each array of results, or NULL. On success all results are written, each by one rank.
    Collective. */
 allfold_status core_reduce_stream(struct allfold_context *ctx, const struct fold_call *call, struct axis_array *array,
-                                  const struct axis_sinks *sinks, struct error *error);
+                                  struct sink *const sinks[RESULT_ARRAYS_MAX], struct error *error);
 
 /* Writes softmax (or its logarithm) along the length to sink, in the sink's type, element i to place i; sink is NULL on a rank that
    failed before. Elements are read once if a piece has room for whole rows, else twice. Collective. */
@@ -74,6 +73,9 @@ struct pieces {
     void *stream;
     struct queue *queue;    /* not NULL: the only one, for elements that the device makes itself, in long pieces; */
     char *made;             /* and device memory for those of a piece, if nothing keeps them */
+    /* in_place.c */
+    bool in_place;          /* the device uses the part where it lies, on all ranks that exchange anything: a unit is one piece, and one batch */
+    bool in_window;         /* and ranks exchange partials through the window that their devices share */
 };
 
 /* What the cut depends on besides the array. */
@@ -88,6 +90,8 @@ void pieces_cut(struct pieces *p, struct axis_array *array, const struct axis_ro
 
 /* Only the cut, of a part in memory, of which the longest of a rank is known. */
 void pieces_cut_part(struct pieces *p, const struct axis_room *room);
+/* The same of a part that is used in place: units of at most so many results. */
+void pieces_cut_in_place(struct pieces *p, uint64_t results);
 
 /* Of a flat array: this rank's part of it. x, y and second are set. window: bytes of a piece's elements, at most. y_bytes: of an element
    of softmax; 0: there is none. */
@@ -124,6 +128,11 @@ struct runs {
 struct runs pieces_runs(const struct pieces *p, const struct part *part);
 /* The place in the array of the first element of one of these lines. */
 uint64_t pieces_position(const struct pieces *p, const struct part *part, uint64_t plane, uint64_t line);
+/* The same from the first element of this rank's part on, as memory has it. */
+static inline uint64_t pieces_offset(const struct pieces *p, const struct part *part, uint64_t plane, uint64_t line)
+{
+    return pieces_position(p, part, plane, line) - pieces_position(p, &p->part, 0, 0);
+}
 
 /* Whether elements that are left out leave no gaps: of a flat array, and of a row that is one run. */
 static inline bool piece_closes_gaps(const struct pieces *p, const struct part *part)
@@ -135,6 +144,11 @@ static inline bool piece_closes_gaps(const struct pieces *p, const struct part *
 
 /* Brings the elements of the lane's piece to the device, or starts that: sets lane->part and what follows it. */
 allfold_status piece_load(const struct pieces *p, struct worker *worker, struct lane *lane, struct error *error);
+/* Where the first element of a part lies in the caller's memory. */
+static inline const char *piece_memory(const struct pieces *p, const struct part *part)
+{
+    return (const char *)p->array->memory + pieces_offset(p, part, 0, 0) * allfold_type_bytes(p->array->type);
+}
 /* Reads them into host memory. */
 allfold_status piece_read(const struct pieces *p, struct worker *worker, struct lane *lane, struct error *error);
 /* Writes the piece's results, dense elements in host memory. */
@@ -168,7 +182,7 @@ struct batch {
     struct range results;       /* of the part */
     struct range mine;          /* those of them that this rank finishes: all, or a share, counted from the batch's first */
     const struct range *shares; /* of each rank; NULL: each rank has results of its own */
-    unsigned char *partials;    /* of mine */
+    unsigned char *partials;    /* of mine, in host memory */
     uint64_t *counts;           /* the same, as a lane's */
 };
 /* Called for each batch in order: if the ranks have parts of the same rows, by all of them, and it is collective. */
@@ -190,7 +204,49 @@ allfold_status pieces_run_rows(struct pieces *p, const struct team_work *work, v
 /* Of a flat array: folds this rank's part into *partial, and sets *count to the elements in it. */
 allfold_status pieces_fold_row(struct pieces *p, struct partial *partial, uint64_t *count, struct error *error);
 
-/* ---- softmax_pieces.c */
+/* ---- in_place.c: parts that the device uses where they lie. One call of the backend folds a batch. Partials that ranks exchange go through
+   a window, memory that the ranks share, if the devices of one host can combine them; else through host memory, as all others do. */
+
+enum {
+    IN_PLACE_BYTES = 8 << 20, /* of the queue, where the device has memory of its own; of a batch's partials, and of its constants */
+    IN_PLACE_CONSTANTS_AT = 2 * IN_PLACE_BYTES, /* in the context's memory: behind partials and scratch */
+    IN_PLACE_MEMORY_BYTES = 3 * IN_PLACE_BYTES,
+    WINDOW_BYTES = 2 * IN_PLACE_BYTES /* of all ranks: each batch takes a half, in turn */
+};
+
+/* What becomes of partials: as in axis_work. All zero: they are left at axis_memory. */
+struct wanted {
+    const struct axis_finish *finish;
+    struct softmax_constants *constants;
+};
+
+/* The queue of what is worked on in place, and of results. */
+static inline struct queue *in_place_queue(const struct allfold_context *ctx)
+{
+    return ctx->device->backend->own_memory ? ctx->queues[0] : ctx->queue;
+}
+/* The queue, in the caller's stream, and memory of the context. Local. */
+allfold_status in_place_open(struct allfold_context *ctx, void *stream, struct error *error);
+/* Opens the window, if the ranks and their devices can use it, and sets p->in_window then. Collective. */
+allfold_status window_open(struct pieces *p, struct error *error);
+/* Results of a batch: their partials fit the context's memory, and the window. */
+uint64_t in_place_results(const struct pieces *p);
+/* The batch of a unit. Local. */
+struct batch in_place_batch(const struct pieces *p, uint64_t unit);
+/* Starts the fold of a batch. What is wanted of its results [mine) is there after wait. If ranks exchange partials, it is collective, and
+   *error is agreed upon before they are combined. */
+allfold_status in_place_start(const struct pieces *p, const struct batch *batch, const struct wanted *wanted, struct error *error);
+/* Brings the partials to host memory, until the next fold: those of this rank's part, or the combined ones of a batch that was started.
+   Local. */
+allfold_status in_place_partials(const struct pieces *p, struct batch *batch, struct error *error);
+static inline struct softmax_constants *in_place_constants(const struct pieces *p)
+{
+    return (struct softmax_constants *)(void *)((char *)p->ctx->axis_memory + IN_PLACE_CONSTANTS_AT);
+}
+/* Host memory to the device, of any length, through the queue's staging buffer. Local. */
+allfold_status in_place_upload(struct allfold_context *ctx, const void *from, void *to, size_t bytes, struct error *error);
+
+/* ---- softmax_axis.c */
 
 struct softmax_output {
     bool logarithm;
@@ -198,13 +254,9 @@ struct softmax_output {
     void *y;           /* NULL, or where the device writes this rank's part in place, with the strides of x */
     allfold_type type;
 };
-/* Bytes that softmax needs in a queue for a cut. */
-struct axis_room softmax_room(const struct axis_array *array, const struct softmax_output *output);
 /* The second pass over a flat part, of which pieces_cut_row made pieces. */
 allfold_status pieces_normalise(struct pieces *p, const struct softmax_output *output, struct softmax_constants *constants,
                                 struct error *error);
-/* Writes softmax of the part: reads elements once if pieces have whole rows, else twice. */
-void pieces_softmax(struct pieces *p, const struct softmax_output *output, struct error *error);
 
 /* ---- progress.c: all local */
 

@@ -1,5 +1,5 @@
 /* Failures in the middle of the work: of a source, a sink, or a function of the backend, along every way through the pipelines. */
-#include "core/axis.h"
+#include "core/view.h"
 #include "tests/failures/failures.h"
 
 /* The ways through the pipelines that the planted failures are carried along. */
@@ -16,12 +16,12 @@ static allfold_status run_axis(bool softmax, struct error *error)
 {
     enum { ROWS = 3, LENGTH = 40 };
     const struct axis_input input = {.x = test.device_x, .box = {ROWS, LENGTH, 1, LENGTH, 1}, .type = ALLFOLD_F32, .cut = ALLFOLD_CUT_AXIS,
-                                     .call = softmax, .outputs = softmax ? 0 : axis_values_bit(0)};
+                                     .call = softmax, .outputs = softmax ? 0 : 1};
     double sums[ROWS];
-    const struct rows_output output = {sums, NULL};
+    void *const outputs[RESULT_ARRAYS_MAX] = {sums};
     if (softmax)
         return core_softmax_axis(test.ctx, &(struct axis_softmax){test.device_y, ALLFOLD_F32, false}, &input, error);
-    return core_reduce_axis(test.ctx, &(struct axis_reduce){{.fold = ALLFOLD_SUM}, &output}, &input, error);
+    return core_reduce_axis(test.ctx, &(struct fold_call){.fold = ALLFOLD_SUM}, &input, outputs, error);
 }
 
 static allfold_status run_route(enum route route, struct error *error, int read_fails, int write_fails)

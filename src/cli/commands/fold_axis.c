@@ -85,13 +85,13 @@ static void plan_files(const struct settings *settings, struct fold_axis *f)
 static void reduce(struct session *session, void *user)
 {
     struct fold_axis *const f = user;
-    struct axis_sinks sinks[FOLD_RESULTS_MAX] = {{NULL, NULL}};
+    struct sink *sinks[RESULT_ARRAYS_MAX] = {NULL};
     struct job job;
     for (int file = 0, k = 0; file < f->file_count; file++)
         for (int i = 0; i < f->files[file].arrays.count; i++)
             f->sinks[k++] = f->files[file].sinks[i];
     for (int k = 0; k < f->count; k++)
-        *(f->arrays[k].indices ? &sinks[f->arrays[k].result].indices : &sinks[f->arrays[k].result].values) = f->sinks[k];
+        sinks[2 * f->arrays[k].result + f->arrays[k].indices] = f->sinks[k];
     session_source(session, &job);
     f->array.source = job.source;
     session->checkpoint.progress.sinks = f->sinks;

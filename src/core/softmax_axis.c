@@ -1,6 +1,7 @@
-/* Softmax along an axis, piece by piece: rows that fit a piece are read once; of others a batch is folded, exchanged if the ranks have parts
-   of its rows, and read again. See pieces.h. */
-#include "core/pieces.h"
+/* Softmax along an axis, and the second pass of that of a flat array. Rows that fit a piece are read once; of others a batch is folded, exchanged
+   if the ranks have parts of its rows, and read again. Of what lies in place the device may do both passes of whole rows itself; else a batch's
+   partials become constants on the device, if it gets them whole. */
+#include "core/view.h"
 
 #include "comm/vectors.h"
 #include "fold/exponential.h"
@@ -8,6 +9,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { CONSTANTS_ALONE = 256 }; /* fewer are made without waking threads */
 
 struct softmax_passes {
     struct pieces *p;
@@ -32,7 +35,7 @@ static struct softmax_axis_work work_of(const struct softmax_passes *n, const st
                                      .box = lane->box, .y_outer_stride = part->length * part->inner, .y_axis_stride = part->inner,
                                      .logarithm = output->logarithm, .level = n->p->ctx->level};
     if (output->y != NULL) {
-        work.y = (char *)output->y + (pieces_position(n->p, part, 0, 0) - (n->p->flat ? n->p->part.l : 0)) * allfold_type_bytes(output->type);
+        work.y = (char *)output->y + pieces_offset(n->p, part, 0, 0) * allfold_type_bytes(output->type);
         work.y_outer_stride = n->p->array->outer_stride;
         work.y_axis_stride = n->p->array->axis_stride;
     }
@@ -46,7 +49,7 @@ static allfold_status normalise(const struct softmax_passes *n, struct lane *lan
     const struct softmax_axis_work work = work_of(n, lane);
     phase_enter(n->p->ctx->comm.progress, PHASE_NORMALISE);
     if (!n->p->flat)
-        return backend->normalise_axis(lane->queue, &work, lane_device(lane, n->p->more_at), error);
+        return backend->normalise_axis(lane->queue, &work, n->p->in_place ? in_place_constants(n->p) : lane_device(lane, n->p->more_at), error);
     const struct softmax_work row = {work.x, work.y, work.x_type, work.y_type, lane->count, work.logarithm, work.level, false};
     return backend->normalise(lane->queue, &row, n->constants, error);
 }
@@ -117,11 +120,13 @@ static allfold_status start_segment(struct worker *worker, struct lane *lane, st
 static allfold_status find_constants(struct softmax_passes *n, const struct batch *batch, struct error *error)
 {
     struct comm *const comm = &n->p->ctx->comm;
+    const int threads = batch->mine.count < CONSTANTS_ALONE ? 1 : n->p->ctx->device->threads;
     free(n->constants);
     n->constants = malloc(batch->results.count * sizeof *n->constants);
     if (n->constants == NULL)
         error_set(error, ALLFOLD_NO_MEMORY, "no memory for the constants of %" PRIu64 " rows", batch->results.count);
-    for (uint64_t r = 0; n->constants != NULL && r < batch->mine.count; r++)
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (uint64_t r = 0; r < (n->constants != NULL ? batch->mine.count : 0); r++)
         softmax_constants_set(n->p->monoid, (const struct partial *)(batch->partials + r * n->p->stride), &n->constants[batch->mine.first + r]);
     if (batch->shares == NULL)
         return error->status;
@@ -137,6 +142,72 @@ static void take_batch(void *user, const struct batch *batch, struct error *erro
     n->batch = batch;
     if (find_constants(n, batch, error) == ALLFOLD_OK && team_run(&team, error) == ALLFOLD_OK)
         progress_check(n->p->ctx->comm.progress, error);
+}
+
+/* ---- what lies in place */
+
+/* The piece of a unit. */
+static struct lane lane_of(const struct softmax_passes *n, uint64_t unit, struct error *error)
+{
+    struct lane lane = {.queue = in_place_queue(n->p->ctx), .number = unit};
+    piece_load(n->p, NULL, &lane, error);
+    return lane;
+}
+
+/* The second pass over a batch. Waits, as the constants are made again. */
+static void normalise_unit(const struct softmax_passes *n, uint64_t unit, struct error *error)
+{
+    struct lane lane = lane_of(n, unit, error);
+    if (lane.part.length > 0)
+        normalise(n, &lane, error);
+    lane.queue->device->backend->wait(lane.queue, error);
+}
+
+/* Constants that the host makes. */
+static void take_in_place(void *user, const struct batch *batch, struct error *error)
+{
+    struct softmax_passes *const n = user;
+    if (find_constants(n, batch, error) == ALLFOLD_OK
+        && in_place_upload(n->p->ctx, n->constants, in_place_constants(n->p), batch->results.count * sizeof *n->constants, error) == ALLFOLD_OK)
+        normalise_unit(n, batch->unit, error);
+}
+
+/* Both passes by the device, if it can. */
+static bool normalise_whole(const struct softmax_passes *n, struct error *error)
+{
+    struct pieces *const p = n->p;
+    const struct backend *const backend = p->ctx->device->backend;
+    if (pieces_are_exchanged(p))
+        return false;
+    pieces_cut_in_place(p, UINT64_MAX);
+    if (p->units == 0)
+        return true;
+    const struct lane lane = lane_of(n, 0, error);
+    const struct softmax_axis_work work = work_of(n, &lane);
+    phase_enter(p->ctx->comm.progress, PHASE_NORMALISE);
+    if (!backend->softmax_axis(lane.queue, &work, error))
+        return false;
+    if (error->status == ALLFOLD_OK)
+        backend->wait(lane.queue, error);
+    return true;
+}
+
+static void normalise_in_place(struct softmax_passes *n, struct error *error)
+{
+    struct pieces *const p = n->p;
+    const bool exchanged = pieces_are_exchanged(p);
+    if (normalise_whole(n, error))
+        return;
+    pieces_cut_in_place(p, u64_min(in_place_results(p), IN_PLACE_BYTES / sizeof *n->constants));
+    if (exchanged && !p->in_window) {
+        pieces_fold(p, take_in_place, n, error);
+        return;
+    }
+    for (uint64_t unit = 0; unit < p->units && !error->shared && (exchanged || error->status == ALLFOLD_OK); unit++) {
+        const struct batch batch = in_place_batch(p, unit);
+        if (in_place_start(p, &batch, &(struct wanted){NULL, in_place_constants(p)}, error) == ALLFOLD_OK)
+            normalise_unit(n, unit, error);
+    }
 }
 
 /* ---- flat arrays */
@@ -161,19 +232,26 @@ allfold_status pieces_normalise(struct pieces *p, const struct softmax_output *o
 
 /* ---- the calls */
 
-struct axis_room softmax_room(const struct axis_array *array, const struct softmax_output *output)
+/* Bytes that it needs in a queue. */
+static struct axis_room room_of(const struct axis_array *array, const struct softmax_output *output)
 {
     const size_t x_bytes = allfold_type_bytes(array->type), y_bytes = allfold_type_bytes(output->type);
     return (struct axis_room){.widest = x_bytes > y_bytes ? x_bytes : y_bytes, .result = sizeof(struct softmax_constants), .element = y_bytes};
 }
 
-void pieces_softmax(struct pieces *p, const struct softmax_output *output, struct error *error)
+/* Writes softmax of the part. If the array has no elements, nothing is to be written, however many rows there are. */
+static void normalise_part(struct pieces *p, const struct softmax_output *output, struct error *error)
 {
     static const struct team_work work = {start_rows, finish_piece, NULL};
     struct softmax_passes n = {.p = p, .output = output};
-    const bool whole = pieces_are_whole(p);
-    progress_expect(p->ctx->comm.progress, (whole ? 1 : 2) * part_elements(&p->part) * allfold_type_bytes(p->array->type));
-    if (whole)
+    const struct axis_array *const array = p->array;
+    const bool whole = !p->in_place && pieces_are_whole(p);
+    if (array->outer == 0 || array->length == 0 || array->inner == 0)
+        return;
+    progress_expect(p->ctx->comm.progress, (whole || p->in_place ? 1 : 2) * part_elements(&p->part) * allfold_type_bytes(array->type));
+    if (p->in_place)
+        normalise_in_place(&n, error);
+    else if (whole)
         pieces_run_rows(p, &work, &n, error);
     else
         pieces_fold(p, take_batch, &n, error);
@@ -188,12 +266,44 @@ allfold_status core_softmax_stream(struct allfold_context *ctx, bool logarithm, 
     monoid_has_room(p.monoid, array->length, error);
     if (comm_agree(&ctx->comm, error) != ALLFOLD_OK)
         return error->status;
-    const struct axis_room room = softmax_room(array, &output);
+    const struct axis_room room = room_of(array, &output);
     pieces_cut(&p, array, &room);
-    if (array->outer > 0 && array->length > 0 && array->inner > 0) /* else nothing is to be written, however many rows there are */
-        pieces_softmax(&p, &output, error);
+    normalise_part(&p, &output, error);
     if (error->shared)
         return error->status;
     source_check(array->source, error);
     return comm_agree(&ctx->comm, error);
+}
+
+/* Results that the device does not write where they belong. */
+struct strided_sink {
+    struct sink sink;
+    char *y;
+    const struct pieces *p;
+};
+
+static allfold_status write_memory(struct sink *sink, uint64_t first, uint64_t count, const void *elements, struct error *error)
+{
+    const struct strided_sink *const to = (const struct strided_sink *)sink;
+    const size_t bytes = allfold_type_bytes(sink->type);
+    (void)error;
+    memcpy(to->y + (first - pieces_position(to->p, &to->p->part, 0, 0)) * bytes, elements, count * bytes);
+    return ALLFOLD_OK;
+}
+
+allfold_status core_softmax_axis(struct allfold_context *ctx, const struct axis_softmax *softmax, const struct axis_input *input,
+                                 struct error *error)
+{
+    const enum monoid monoid = softmax_monoid(input->type, softmax->y_type, softmax->logarithm, ctx->level);
+    struct view view = {.input = input, .p = {.ctx = ctx, .monoid = monoid}, .y = softmax->y};
+    if (view_begin(&view, error) == ALLFOLD_OK) {
+        struct strided_sink sink = {{.write = write_memory, .type = softmax->y_type}, view.y, &view.p};
+        const struct softmax_output output = {softmax->logarithm, &sink.sink, view.y_in_place ? view.y : NULL, softmax->y_type};
+        const struct axis_room room = room_of(&view.array, &output);
+        if (!view.p.in_place)
+            pieces_cut_part(&view.p, &room);
+        normalise_part(&view.p, &output, error);
+    }
+    view_end(&view, error);
+    return ctx->comm.size > 1 && !error->shared ? comm_agree(&ctx->comm, error) : error->status;
 }

@@ -1,0 +1,147 @@
+/* Parts that the device uses where they lie, and the window through which the devices of one host combine partials: see pieces.h.
+
+   Each rank copies its partials of a batch to its slot of the window. When all have agreed that theirs are there, each copies all ranks' to its
+   device and combines them, in rank order. A half of the window is written again two batches later. By then each rank has agreed on the batch
+   between, and before that it waited for its queue, so it has read all of the half. */
+#include "core/pieces.h"
+
+#include "comm/vectors.h"
+
+#include <string.h>
+
+allfold_status in_place_open(struct allfold_context *ctx, void *stream, struct error *error)
+{
+    const struct backend *const backend = ctx->device->backend;
+    if ((backend->own_memory && core_queues(ctx, 1, IN_PLACE_BYTES, error) != ALLFOLD_OK)
+        || backend->enter(in_place_queue(ctx), stream, error) != ALLFOLD_OK || ctx->axis_memory != NULL)
+        return error->status;
+    return backend->allocate(ctx->device, IN_PLACE_MEMORY_BYTES, &ctx->axis_memory, error);
+}
+
+uint64_t in_place_results(const struct pieces *p)
+{
+    return IN_PLACE_BYTES / p->stride / (p->in_window ? (uint64_t)p->ctx->comm.size : 1);
+}
+
+struct batch in_place_batch(const struct pieces *p, uint64_t unit)
+{
+    const struct part part = pieces_at(p, unit);
+    const uint64_t count = part_results(&part);
+    return (struct batch){.unit = unit, .units = 1, .results = {pieces_first_result(p, unit), count}, .mine = {0, count}};
+}
+
+/* Folds this rank's elements of a batch. Partials go to the context's memory, that many bytes behind its beginning. */
+static allfold_status fold(const struct pieces *p, const struct batch *batch, const struct wanted *wanted, size_t at, struct error *error)
+{
+    struct allfold_context *const ctx = p->ctx;
+    const struct axis_array *const array = p->array;
+    const struct part part = pieces_at(p, batch->unit);
+    const struct axis_work work = {.monoid = p->monoid, .type = array->type, .x = part_elements(&part) > 0 ? piece_memory(p, &part) : NULL,
+                                   .box = {part.outer, part.length, part.inner, array->outer_stride, array->axis_stride}, .first = part.l,
+                                   .partials = (char *)ctx->axis_memory + at, .bytes = IN_PLACE_CONSTANTS_AT - at,
+                                   .finish = wanted->finish, .constants = wanted->constants};
+    if (progress_check(ctx->comm.progress, error) != ALLFOLD_OK)
+        return error->status;
+    phase_enter(ctx->comm.progress, PHASE_FOLD);
+    if (ctx->device->backend->fold_axis(in_place_queue(ctx), &work, error) == ALLFOLD_OK)
+        atomic_fetch_add(&ctx->comm.progress->done, part_elements(&part) * allfold_type_bytes(array->type));
+    return error->status;
+}
+
+/* ---- the window */
+
+allfold_status window_open(struct pieces *p, struct error *error)
+{
+    struct allfold_context *const ctx = p->ctx;
+    const struct backend *const backend = ctx->device->backend;
+    int able = 0;
+    if (!ctx->window.tried && comm_count(&ctx->comm, backend->combines, &able, error) == ALLFOLD_OK) {
+        if (able == ctx->comm.size && comm_window_open(&ctx->comm, WINDOW_BYTES, &ctx->window.memory, error) != ALLFOLD_OK)
+            return error->status;
+        ctx->window.tried = true;
+        if (ctx->window.memory != NULL)
+            backend->pin(ctx->device, ctx->window.memory, WINDOW_BYTES);
+    }
+    p->in_window = ctx->window.memory != NULL;
+    return error->status;
+}
+
+/* A rank's slot in the half of the batch that was begun last. */
+static unsigned char *slot_of(const struct pieces *p, const struct batch *batch, int rank)
+{
+    const struct allfold_context *const ctx = p->ctx;
+    return (unsigned char *)ctx->window.memory + ctx->window.turns % 2 * IN_PLACE_BYTES + (uint64_t)rank * batch->results.count * p->stride;
+}
+
+/* Folds a batch and gives the ranks its partials, which stay on the device, too, at their place among all ranks'. Agrees on *error. */
+static allfold_status publish(const struct pieces *p, const struct batch *batch, struct error *error)
+{
+    struct allfold_context *const ctx = p->ctx;
+    const struct backend *const backend = ctx->device->backend;
+    const size_t bytes = batch->results.count * p->stride, at = (uint64_t)ctx->comm.rank * bytes;
+    ctx->window.turns++;
+    if (error->status == ALLFOLD_OK && fold(p, batch, &(struct wanted){NULL, NULL}, at, error) == ALLFOLD_OK
+        && backend->download(in_place_queue(ctx), (char *)ctx->axis_memory + at, bytes, slot_of(p, batch, ctx->comm.rank), error) == ALLFOLD_OK)
+        backend->wait(in_place_queue(ctx), error);
+    return comm_agree(&ctx->comm, error);
+}
+
+/* Combines all ranks' partials of results [mine) of the batch that was published last. again: that was done before. */
+static allfold_status collect(const struct pieces *p, const struct batch *batch, const struct wanted *wanted, bool again, struct error *error)
+{
+    struct allfold_context *const ctx = p->ctx;
+    const struct comm *const comm = &ctx->comm;
+    const struct backend *const backend = ctx->device->backend;
+    const size_t bytes = batch->mine.count * p->stride, from = batch->mine.first * p->stride;
+    const struct axis_work work = {.monoid = p->monoid, .type = p->array->type, .box = {.outer = batch->mine.count, .inner = 1},
+                                   .partials = ctx->axis_memory, .bytes = IN_PLACE_CONSTANTS_AT, .finish = wanted->finish,
+                                   .constants = wanted->constants, .parts = (uint64_t)comm->size};
+    const bool own_is_there = batch->mine.count == batch->results.count && !again;
+    phase_enter(comm->progress, PHASE_UPLOAD);
+    for (int rank = 0; rank < comm->size; rank++)
+        if ((rank != comm->rank || !own_is_there)
+            && backend->upload(in_place_queue(ctx), slot_of(p, batch, rank) + from, (char *)ctx->axis_memory + (uint64_t)rank * bytes, bytes,
+                               error) != ALLFOLD_OK)
+            return error->status;
+    phase_enter(comm->progress, PHASE_FOLD);
+    return backend->fold_axis(in_place_queue(ctx), &work, error);
+}
+
+/* ---- either way */
+
+allfold_status in_place_start(const struct pieces *p, const struct batch *batch, const struct wanted *wanted, struct error *error)
+{
+    if (!p->in_window)
+        return fold(p, batch, wanted, 0, error);
+    return publish(p, batch, error) == ALLFOLD_OK ? collect(p, batch, wanted, false, error) : error->status;
+}
+
+allfold_status in_place_partials(const struct pieces *p, struct batch *batch, struct error *error)
+{
+    const struct backend *const backend = p->ctx->device->backend;
+    struct queue *const queue = in_place_queue(p->ctx);
+    void *const device = p->ctx->axis_memory;
+    const struct wanted partials = {NULL, NULL};
+    batch->partials = backend->own_memory ? queue->staging : device;
+    if ((p->in_window ? collect(p, batch, &partials, true, error) : fold(p, batch, &partials, 0, error)) == ALLFOLD_OK
+        && backend->download(queue, device, batch->mine.count * p->stride, batch->partials, error) == ALLFOLD_OK)
+        backend->wait(queue, error);
+    return error->status;
+}
+
+allfold_status in_place_upload(struct allfold_context *ctx, const void *from, void *to, size_t bytes, struct error *error)
+{
+    const struct backend *const backend = ctx->device->backend;
+    struct queue *const queue = in_place_queue(ctx);
+    if (!backend->own_memory) {
+        memcpy(to, from, bytes);
+        return ALLFOLD_OK;
+    }
+    for (size_t start = 0; start < bytes && error->status == ALLFOLD_OK; start += IN_PLACE_BYTES) {
+        const size_t piece = (size_t)u64_min(bytes - start, IN_PLACE_BYTES);
+        memcpy(queue->staging, (const char *)from + start, piece);
+        if (backend->upload(queue, queue->staging, (char *)to + start, piece, error) == ALLFOLD_OK)
+            backend->wait(queue, error);
+    }
+    return error->status;
+}

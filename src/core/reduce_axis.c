@@ -1,0 +1,158 @@
+/* Folds along an axis. Of rows that fit a piece a worker finishes the results, and writes them. Other rows come in batches, which are exchanged
+   if the ranks cut the axis, and which all threads finish. Of an array in memory the device finishes the results itself, if it can. */
+#include "core/results.h"
+
+#include "comm/vectors.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- rows that fit a piece */
+
+static allfold_status start_rows(struct worker *worker, struct lane *lane, struct error *error)
+{
+    const struct pieces *const p = worker->team->pieces;
+    return piece_load(p, worker, lane, error) == ALLFOLD_OK ? piece_fold(p, lane, error) : error->status;
+}
+
+static allfold_status finish_piece(struct worker *worker, struct lane *lane, struct error *error)
+{
+    const struct pieces *const p = worker->team->pieces;
+    if (piece_partials(p, lane, error) != ALLFOLD_OK)
+        return error->status;
+    const struct folded_rows folded = {{pieces_first_result(p, lane->number), part_results(&lane->part)}, lane->found, lane->counts};
+    return finish_rows(worker->team->user, &folded, lane_host(lane, p->more_at), error);
+}
+
+/* ---- results in memory that ranks share */
+
+/* Whether the ranks that get results want array k. */
+static bool is_wanted(const struct reduction *r, size_t k) { return (r->view->outputs >> k & 1) != 0; }
+
+/* A batch of which each rank has finished its share: all get all of it, and keep what they want. Collective. */
+static void share_batch(const struct reduction *r, const struct batch *batch, struct error *error)
+{
+    struct comm *const comm = &r->p->ctx->comm;
+    const struct kept_rows of_batch = {batch->results, UINT64_MAX, {0, UINT64_MAX}};
+    struct array_sink arrays[RESULT_ARRAYS_MAX] = {{.host = NULL}};
+    struct reduction own = *r;
+    for (size_t k = 0; k < r->arrays; k++) {
+        own.sinks[k] = NULL;
+        if (!is_wanted(r, k))
+            continue;
+        arrays[k] = array_sink(r, k, &of_batch, malloc(batch->results.count * array_bytes(r, k)));
+        own.sinks[k] = &arrays[k].sink;
+        if (arrays[k].host == NULL)
+            error_set(error, ALLFOLD_NO_MEMORY, "no memory for a batch of %" PRIu64 " results", batch->results.count);
+    }
+    if (error->status == ALLFOLD_OK)
+        finish_batch(&own, batch, error);
+    for (size_t k = 0; k < r->arrays; k++) {
+        const struct comm_rows gather = {arrays[k].host, 1, batch->results.count, array_bytes(r, k), batch->shares};
+        if (own.sinks[k] != NULL && !error->shared && comm_gather_rows(comm, &gather, error) == ALLFOLD_OK && r->sinks[k] != NULL)
+            r->sinks[k]->write(r->sinks[k], batch->results.first, batch->results.count, arrays[k].host, error);
+        free(arrays[k].host);
+    }
+}
+
+/* Gives all ranks the results of all, where each has some of its own. Collective. */
+static void share_results(struct reduction *r, struct error *error)
+{
+    const struct axis_array *const array = r->p->array;
+    struct comm *const comm = &r->p->ctx->comm;
+    const bool by_row = array->cut == ALLFOLD_CUT_INNER;
+    for (int rank = 0; !by_row && rank < comm->size; rank++) {
+        r->view->parts[rank].first *= array->inner;
+        r->view->parts[rank].count *= array->inner;
+    }
+    for (size_t k = 0; k < r->arrays && !error->shared; k++) {
+        const struct comm_rows rows = {r->memory[k].host, by_row ? array->outer : 1, by_row ? array->inner : kept_count(&r->kept),
+                                       array_bytes(r, k), r->view->parts};
+        if (is_wanted(r, k))
+            comm_gather_rows(comm, &rows, error);
+    }
+}
+
+/* ---- the calls */
+
+static void take_batch(void *user, const struct batch *batch, struct error *error)
+{
+    const struct reduction *const r = user;
+    if (r->view != NULL && batch->shares != NULL)
+        share_batch(r, batch, error);
+    else
+        finish_batch(r, batch, error);
+}
+
+/* Results that the host finishes. */
+static void reduce_pieces(struct reduction *r, struct error *error)
+{
+    static const struct team_work work = {start_rows, finish_piece, NULL};
+    if (pieces_are_whole(r->p) && !r->p->in_place)
+        pieces_run_rows(r->p, &work, r, error);
+    else
+        pieces_fold(r->p, take_batch, r, error);
+}
+
+static struct axis_room room_of(const struct reduction *r)
+{
+    return (struct axis_room){.widest = allfold_type_bytes(r->p->array->type), .fixed = finished_bytes(r)};
+}
+
+allfold_status core_reduce_stream(struct allfold_context *ctx, const struct fold_call *call, struct axis_array *array,
+                                  struct sink *const sinks[RESULT_ARRAYS_MAX], struct error *error)
+{
+    struct pieces p = {.ctx = ctx, .array = array};
+    struct reduction r = {.p = &p, .fold = *call, .arrays = 2 * allfold_result_count(call->fold)};
+    memcpy(r.sinks, sinks, sizeof r.sinks);
+    r.fold.level = call->packing != NULL ? ALLFOLD_LEVEL_EXACT : ctx->level;
+    p.monoid = fold_monoid(call->fold, r.fold.level);
+    monoid_has_room(p.monoid, array->length, error);
+    if (comm_agree(&ctx->comm, error) != ALLFOLD_OK)
+        return error->status;
+    const struct axis_room room = room_of(&r);
+    pieces_cut(&p, array, &room);
+    progress_expect(ctx->comm.progress, part_elements(&p.part) * allfold_type_bytes(array->type));
+    reduce_pieces(&r, error);
+    if (error->shared)
+        return error->status;
+    source_check(array->source, error);
+    return comm_agree(&ctx->comm, error);
+}
+
+/* Results in memory: all that this rank keeps of those that it computes. */
+static void reduce_memory(struct reduction *r, struct error *error)
+{
+    if ((error->status != ALLFOLD_OK && !pieces_are_exchanged(r->p)) || device_reduce(r, error))
+        return;
+    const struct axis_room room = room_of(r);
+    if (open_arrays(r, error) != ALLFOLD_OK && !pieces_are_exchanged(r->p))
+        return;
+    if (r->p->in_place)
+        pieces_cut_in_place(r->p, in_place_results(r->p));
+    else
+        pieces_cut_part(r->p, &room);
+    reduce_pieces(r, error);
+}
+
+allfold_status core_reduce_axis(struct allfold_context *ctx, const struct fold_call *call, const struct axis_input *input,
+                                void *const outputs[RESULT_ARRAYS_MAX], struct error *error)
+{
+    const struct box *const box = &input->box;
+    const bool rounds = type_kind(input->type) != 'f' && call->result_type != ALLFOLD_TYPE_NONE; /* integers */
+    struct view view = {.input = input, .p = {.ctx = ctx, .monoid = fold_monoid(call->fold, ctx->level)}, .by_host = rounds};
+    struct reduction r = {.p = &view.p, .fold = *call, .arrays = 2 * allfold_result_count(call->fold), .view = &view};
+    r.fold.level = ctx->level;
+    progress_expect(ctx->comm.progress, box->outer * box->length * box->inner * allfold_type_bytes(input->type));
+    if (view_begin(&view, error) == ALLFOLD_OK) {
+        r.kept = view_kept(&view, ctx->comm.rank);
+        take_arrays(&r, outputs, error);
+        reduce_memory(&r, error);
+        if (!error->shared && ctx->comm.size > 1 && !input->own_results && input->cut != ALLFOLD_CUT_AXIS)
+            share_results(&r, error);
+        close_arrays(&r, error);
+    }
+    view_end(&view, error);
+    return ctx->comm.size > 1 && !error->shared ? comm_agree(&ctx->comm, error) : error->status;
+}

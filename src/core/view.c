@@ -1,0 +1,170 @@
+/* The ranks' parts of an array in memory: see view.h. */
+#include "core/view.h"
+
+#include "core/pipeline.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* What the ranks tell each other before any work. */
+struct extents {
+    uint64_t outer, length, inner, call, outputs, in_place;
+};
+
+static uint64_t cut_extent(allfold_cut cut, const struct extents *extents)
+{
+    return cut == ALLFOLD_CUT_OUTER ? extents->outer : cut == ALLFOLD_CUT_AXIS ? extents->length : extents->inner;
+}
+
+/* Whether a rank's extents go with this rank's: all but that of the cut dimension are equal. */
+static bool goes_with(allfold_cut cut, const struct extents *mine, const struct extents *other)
+{
+    return mine->call == other->call && (cut == ALLFOLD_CUT_OUTER || mine->outer == other->outer)
+           && (cut == ALLFOLD_CUT_AXIS || mine->length == other->length) && (cut == ALLFOLD_CUT_INNER || mine->inner == other->inner);
+}
+
+static allfold_status refuse_extents(int rank, const struct extents *first, const struct extents *other, struct error *error)
+{
+    if (first->call != other->call)
+        return error_set(error, ALLFOLD_BAD_ARGUMENT,
+                         "the ranks made different calls: fold or softmax, element types, cut and options must be the same on all");
+    return error_set(error, ALLFOLD_BAD_ARGUMENT,
+                     "rank 0 has outer %" PRIu64 ", length %" PRIu64 ", inner %" PRIu64 " and rank %d has %" PRIu64 ", %" PRIu64
+                     ", %" PRIu64 ": ranks may differ only in the dimension that they cut", first->outer, first->length, first->inner,
+                     rank, other->outer, other->length, other->inner);
+}
+
+struct kept_rows view_kept(const struct view *view, int rank)
+{
+    const struct axis_array *const array = &view->array;
+    const uint64_t results = array->outer * array->inner;
+    struct kept_rows kept = {{0, results}, array->inner, {0, array->inner}};
+    if (!view->input->own_results)
+        return kept;
+    if (array->cut == ALLFOLD_CUT_OUTER)
+        kept.all = (struct range){view->parts[rank].first * array->inner, view->parts[rank].count * array->inner};
+    else if (array->cut == ALLFOLD_CUT_AXIS)
+        kept.all = range_part(results, (uint64_t)rank, (uint64_t)view->p.ctx->comm.size);
+    else
+        kept.columns = view->parts[rank];
+    return kept;
+}
+
+/* The arrays that the ranks have for results. A rank that gets none may have others, or none. */
+static allfold_status take_outputs(struct view *view, const struct extents *all, struct error *error)
+{
+    int first = -1;
+    for (int rank = 0; rank < view->p.ctx->comm.size; rank++) {
+        const struct kept_rows kept = view_kept(view, rank);
+        if (kept.all.count == 0 || kept.columns.count == 0)
+            continue;
+        if (first < 0)
+            first = rank;
+        if (all[rank].outputs != all[first].outputs)
+            return error_set(error, ALLFOLD_BAD_ARGUMENT, "the ranks made different calls: ranks %d and %d get results, and want different "
+                             "ones: the arrays that are NULL must be the same on all ranks that get results", first, rank);
+    }
+    view->outputs = first < 0 ? 0 : all[first].outputs;
+    return ALLFOLD_OK;
+}
+
+/* This rank's part, and the longest of any: as long as the axis if ranks do not cut it. */
+static void take_part(struct view *view)
+{
+    struct axis_array *const array = &view->array;
+    struct pieces *const p = &view->p;
+    const struct range mine = view->parts[p->ctx->comm.rank];
+    p->part = (struct part){0, array->outer, 0, array->length, 0, array->inner};
+    p->longest = array->length;
+    switch (array->cut) {
+    case ALLFOLD_CUT_OUTER: p->part.o = mine.first, p->part.outer = mine.count; break;
+    case ALLFOLD_CUT_INNER: p->part.i = mine.first, p->part.inner = mine.count; break;
+    case ALLFOLD_CUT_AXIS:
+        p->part.l = mine.first, p->part.length = mine.count;
+        p->longest = 0;
+        for (int rank = 0; rank < p->ctx->comm.size; rank++)
+            p->longest = u64_max(p->longest, view->parts[rank].count);
+    }
+}
+
+/* The parts of all ranks, and the whole array's dimensions. Every rank finds the same. */
+static allfold_status take_extents(struct view *view, const struct extents *all, struct error *error)
+{
+    struct axis_array *const array = &view->array;
+    struct pieces *const p = &view->p;
+    const bool exchanged = pieces_are_exchanged(p);
+    uint64_t total = 0, results;
+    error->shared = true; /* if there is one, it is every rank's */
+    for (int rank = 0; rank < p->ctx->comm.size; rank++) {
+        const uint64_t extent = cut_extent(array->cut, &all[rank]);
+        if (!goes_with(array->cut, &all[0], &all[rank]))
+            return refuse_extents(rank, &all[0], &all[rank], error);
+        view->parts[rank] = (struct range){total, extent};
+        if (__builtin_add_overflow(total, extent, &total))
+            return error_set(error, ALLFOLD_BAD_ARGUMENT, "the ranks' parts are together more than 2^64");
+        p->in_place = p->in_place && (all[rank].in_place || !exchanged);
+    }
+    array->outer = array->cut == ALLFOLD_CUT_OUTER ? total : all[0].outer;
+    array->length = array->cut == ALLFOLD_CUT_AXIS ? total : all[0].length;
+    array->inner = array->cut == ALLFOLD_CUT_INNER ? total : all[0].inner;
+    if (__builtin_mul_overflow(array->outer, array->inner, &results) || results > (uint64_t)PTRDIFF_MAX / sizeof(uint64_t))
+        return error_set(error, ALLFOLD_NO_MEMORY, "%" PRIu64 " times %" PRIu64 " results are more than any memory", array->outer,
+                         array->inner);
+    if (take_outputs(view, all, error) != ALLFOLD_OK || monoid_has_room(p->monoid, array->length, error) != ALLFOLD_OK)
+        return error->status;
+    error->shared = false;
+    take_part(view);
+    return ALLFOLD_OK;
+}
+
+static bool is_in_place(const struct view *view, const void *memory, struct error *error)
+{
+    struct device_data data;
+    return memory == NULL || (locate_memory(view->p.ctx, memory, 1, &data, error) == ALLFOLD_OK && data.memory != NULL);
+}
+
+/* The places of x and y, and memory. */
+static void prepare(struct view *view, struct error *error)
+{
+    const struct axis_input *const input = view->input;
+    struct allfold_context *const ctx = view->p.ctx;
+    view->array.in_place = is_in_place(view, input->x, error);
+    view->y_in_place = is_in_place(view, view->y, error);
+    view->p.in_place = view->array.in_place && view->y_in_place;
+    view->parts = malloc((size_t)ctx->comm.size * sizeof *view->parts);
+    if (view->parts == NULL)
+        error_set(error, ALLFOLD_NO_MEMORY, "no memory for the parts of %d ranks", ctx->comm.size);
+    view->opened = error->status == ALLFOLD_OK && in_place_open(ctx, input->stream, error) == ALLFOLD_OK;
+}
+
+allfold_status view_begin(struct view *view, struct error *error)
+{
+    const struct axis_input *const input = view->input;
+    const struct box *const box = &input->box;
+    struct pieces *const p = &view->p;
+    view->array = (struct axis_array){.memory = input->x, .outer_stride = box->outer_stride, .axis_stride = box->axis_stride,
+                                      .type = input->type, .cut = input->cut};
+    p->array = &view->array;
+    p->stride = partial_stride(p->monoid, input->type);
+    p->stream = input->stream;
+    if (error->status == ALLFOLD_OK)
+        prepare(view, error);
+    p->follows = view->array.in_place || view->y_in_place;
+    const struct extents mine = {box->outer, box->length, box->inner, input->call, input->outputs, p->in_place};
+    struct extents *const all = comm_gather_all(&p->ctx->comm, &mine, sizeof mine, error);
+    if (all == NULL)
+        return error->status;
+    if (take_extents(view, all, error) == ALLFOLD_OK && pieces_are_exchanged(p) && p->in_place && !view->by_host && view->array.length > 0)
+        window_open(p, error);
+    free(all);
+    return error->status;
+}
+
+void view_end(struct view *view, struct error *error)
+{
+    struct allfold_context *const ctx = view->p.ctx;
+    struct error ignored = {0};
+    if (view->opened)
+        ctx->device->backend->wait(in_place_queue(ctx), error->status == ALLFOLD_OK ? error : &ignored);
+    free(view->parts);
+}
