@@ -19,6 +19,8 @@ INSIDE = "ALLFOLD_INSIDE_CLUSTER"
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "unshare", "nsenter", "ip", "mount")
 NAMESPACES = ("--mount", "--net", "--uts", "--ipc")
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+ENDS = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")  # states of a job
+LIMIT = 240  # seconds, for one event: so long only what hangs takes, and less than allfold's own --timeout
 
 # srun, as all find it. Under srun a rank of Open MPI dies now and then in MPI_Init, of a message that came before it was ready
 # for one (its issue 12495; here about one start of 200). Then the start is repeated; what allfold itself does wrong is not.
@@ -112,7 +114,7 @@ class Node:
         self.name, self.gpus = name, gpus
         self.holder = subprocess.Popen(["unshare", *NAMESPACES, "sleep", "infinity"])
         own = f"/proc/{self.holder.pid}/ns/net"
-        wait_for(lambda: os.readlink(own) != os.readlink("/proc/self/ns/net"), 5, f"{name}: no namespace")
+        wait_for(lambda: os.readlink(own) != os.readlink("/proc/self/ns/net"), f"{name}: no namespace")
         sh(f"ip link add {name} type veth peer name eth0 netns {self.holder.pid} && ip link set {name} master bridge up")
         self.sh(f"""set -e
             hostname {name}
@@ -137,25 +139,9 @@ class Node:
             [*self.enter(), "sh", "-c", script], check=True, capture_output=True, text=True).stdout
 
 
-def environment(process):
-    try:
-        with open(f"/proc/{process}/environ", encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""
-
-
-def command_line(process):
-    try:
-        with open(f"/proc/{process}/cmdline", encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""
-
-
-def wait_for(condition, seconds, message):
+def wait_for(condition, message):
     """Waits until condition() is true, and returns what it gave; message may be a function."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + LIMIT
     while True:
         value = condition()
         if value:
@@ -177,13 +163,12 @@ class Cluster:
         self.configure(names, cpus, gpus)
         self.start("munged", "--foreground", "--force", "--key-file=/run/munge/key", "--socket=/run/munge/munge.socket.2",
                    "--pid-file=/run/munge/pid", "--log-file=/run/munge/log", "--seed-file=/run/munge/seed")
-        wait_for(lambda: os.path.exists("/run/munge/munge.socket.2"), 10, lambda: self.logs())
+        wait_for(lambda: os.path.exists("/run/munge/munge.socket.2"), self.logs)
         self.nodes = [Node(name, f"10.99.0.{i + 11}", gpus) for i, name in enumerate(names)]
         self.start("slurmctld", "-D")
         for node in self.nodes:
             self.start("slurmd", "-D", "-N", node.name, node=node)
-        idle = "".join("idle\n" for _ in names)
-        wait_for(lambda: self.run("sinfo", "-N", "-h", "-o", "%t").stdout == idle, 30, lambda: self.logs())
+        wait_for(self.idle, self.logs)
 
     def folders(self, folders):
         """Private mounts: SHARED, /run and what is to be seen in SHARED, before /tmp is covered on the nodes."""
@@ -219,7 +204,7 @@ class Cluster:
 
     def run(self, *words, **more):
         """A command on the head node, such as sbatch."""
-        return subprocess.run(words, capture_output=True, text=True, timeout=120, check=False, **more)
+        return subprocess.run(words, capture_output=True, text=True, timeout=LIMIT, check=False, **more)
 
     def submit(self, *words, **more):
         """sbatch; the job's number."""
@@ -228,24 +213,25 @@ class Cluster:
             raise RuntimeError(f"sbatch {' '.join(words)}: {process.stderr}")
         return process.stdout.strip().split(";")[0]
 
+    def idle(self):
+        """Whether no node has a job, or the rest of one."""
+        return self.run("sinfo", "-N", "-h", "-o", "%t").stdout == "idle\n" * len(self.nodes)
+
     def job(self, number):
         """What scontrol knows of a job, as a dict."""
         text = self.run("scontrol", "-o", "show", "job", number).stdout
         return dict(re.findall(r"(\S+?)=(\S*)", text.splitlines()[0] if text else ""))
 
-    def wait(self, number, seconds=60, states=("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")):
+    def wait(self, number, states=ENDS):
         """Waits for a job's end, and gives what is known of it."""
-        return wait_for(lambda: (lambda job: job if job.get("JobState") in states else None)(self.job(number)), seconds,
-                        lambda: f"job {number} after {seconds} s: {self.job(number)}\n{self.logs()}")
+        return wait_for(lambda: (lambda job: job if job.get("JobState") in states else None)(self.job(number)),
+                        lambda: f"job {number}: {self.job(number)}\n{self.run('squeue').stdout}\n{self.logs()}")
 
     def start_now(self, number):
-        """A job that was put back into the queue waits for two minutes, so that what is left of it can go; not here. The
-        nodes must have forgotten it, or they refuse it."""
-        def present():
-            return [name for name in filter(str.isdigit, os.listdir("/proc"))
-                    if f"SLURM_JOB_ID={number}" in environment(name) or f"slurmstepd: [{number}." in command_line(name)]
-        wait_for(lambda: not present(), 30, lambda: f"job {number} is still there: {present()}")
-        time.sleep(5)
+        """A job that was put back into the queue waits for two minutes, so that what is left of it can go; not here. Nodes refuse it
+        within the second in which they ended it."""
+        wait_for(self.idle, lambda: f"job {number}: {self.job(number)}\n{self.logs()}")
+        time.sleep(2)
         self.run("scontrol", "update", f"jobid={number}", "starttime=now")
 
     def logs(self):
