@@ -164,9 +164,10 @@ allfold_status core_reduce(struct allfold_context *ctx, const struct fold_call *
         packed_sum_unpack(call.packing, part.count, &partial);
     if (job->partial != NULL)
         *job->partial = partial;
-    result->count = part.count;
-    if (job->unfinished)
+    if (job->unfinished) {
+        result->count = part.count;
         return ALLFOLD_OK;
+    }
     /* every rank holds the same partial: the same result, or the same error */
     const struct folded whole = {call.packing != NULL ? ALLFOLD_F64 : type, part.count, &partial};
     error->shared = fold_finish(&call, &whole, result, error) != ALLFOLD_OK;
