@@ -1,4 +1,4 @@
-# The manual page of one command, of its paragraph in allfold.1 and its --help:
+# The manual page of one command, of its paragraph and its examples in allfold.1 and its --help:
 #   allfold sum --help | awk -v command=sum -f command-page.awk allfold.1 -
 
 function roff(text)
@@ -13,6 +13,18 @@ function roff(text)
 FNR == NR {
     if (/^\.SH /)
         section = $2
+    if (section == "EXAMPLES") {
+        if (/^\.nf/)
+            lines = ""
+        else if (/^\.fi/) {
+            if (index(lines, "allfold " roff(command) " "))
+                examples = examples ".PP\n" intro ".PP\n.nf\n.RS\n" lines ".RE\n.fi\n"
+            intro = lines = ""
+        } else if (!/^\./ && $0 ~ /:$/)
+            intro = $0 "\n"
+        else if (!/^\./)
+            lines = lines $0 "\n"
+    }
     if (/^\.TP$/) {
         getline
         term = $2
@@ -63,4 +75,8 @@ match($0, /^ +(-[a-z], )?--[^ ]+/) {
     print roff($0)
 }
 
-END { print ".SH SEE ALSO\n.BR allfold (1)" }
+END {
+    if (examples != "")
+        printf ".SH EXAMPLES\n%s", substr(examples, 5)
+    print ".SH SEE ALSO\n.BR allfold (1)"
+}
