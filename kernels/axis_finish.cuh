@@ -69,7 +69,7 @@ static __device__ __forceinline__ void result_write(const Partial &partial, cons
         *call.refused = 1;
         return;
     }
-    constexpr bool many = monoid_facts[monoid].cost == COST_STATS;
+    const bool many = monoid_facts[monoid].cost == COST_STATS && call.fold == ALLFOLD_STATS;
 #pragma unroll 1
     for (int i = 0; i < (many ? (int)call.outputs : 1); i++) {
         const int field = many ? field_of(found, i) : 0;

@@ -62,7 +62,9 @@ extern "C" {
     X(NORM2, norm2, norm2, 1, "root of the sum of squares (L2 norm)")                                       \
     X(NORMINF, norminf, norminf, 1, "largest absolute value (Linf norm)")                                   \
     X(LOGSUMEXP, logsumexp, sumexp_f64, 1, "logarithm of the sum of exponentials")                          \
-    X(STATS, stats, stats, 10, "count, NaN count, sum, mean, variance, min, max, L1, L2, Linf in one pass")
+    X(STATS, stats, stats, 10, "count, NaN count, sum, mean, variance, min, max, L1, L2, Linf in one pass") \
+    X(VARIANCE, variance, stats, 1, "mean square of the deviations from the mean")                         \
+    X(STD, std, stats, 1, "standard deviation: root of the variance")
 
 typedef enum {
     ALLFOLD_TYPE_NONE = 0, /* not set: refused as an array's type, the default of a result's */
@@ -184,7 +186,7 @@ typedef struct {
     allfold_type result_type; /* folds only: the floating-point type to which results are rounded, once where the fold is
                                  exact, and exactly; counts are never rounded; ALLFOLD_TYPE_NONE: f64, and
                                  integers stay integers */
-    uint64_t ddof;    /* stats only: the variance is divided by the number of elements less ddof; NaN if that is not positive */
+    uint64_t ddof;    /* stats, variance and std only: the variance is divided by the number of elements less ddof; NaN if that is not positive */
     int own_results;  /* folds along an axis only: not 0 gives each rank its own results alone, 0 gives all to all */
 } allfold_call;
 #define ALLFOLD_CALL_INIT {sizeof(allfold_call), NULL, ALLFOLD_NAN_PROPAGATE, 0, ALLFOLD_TYPE_NONE, 0, 0}

@@ -13,8 +13,8 @@ allfold_fold api_check_fold(allfold_fold fold, const allfold_call *call, size_t 
         error_set(error, ALLFOLD_BAD_ARGUMENT, "%s has up to %zu results, found room for %zu: call allfold_reduce_all with that "
                   "capacity", allfold_fold_name(fold), allfold_result_count(fold), capacity);
     api_check_call(allfold_fold_name(fold), fold_has_nan_choice(fold), call, error);
-    if (call->ddof != 0 && fold != ALLFOLD_STATS)
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "%s has no variance: allfold_call.ddof is for stats", allfold_fold_name(fold));
+    if (call->ddof != 0 && !fold_has_variance(fold))
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "%s has no variance: allfold_call.ddof is for stats, variance and std", allfold_fold_name(fold));
     return fold;
 }
 
@@ -35,7 +35,7 @@ static void check_dot_call(const allfold_call *call, struct error *error)
 {
     api_check_call("dot", false, call, error);
     if (call->ddof != 0)
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "dot has no variance: allfold_call.ddof is for stats");
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "dot has no variance: allfold_call.ddof is for stats, variance and std");
 }
 
 void api_fold_prepare(const struct api_fold *given, struct api_job *prepared, struct error *error)

@@ -269,6 +269,17 @@ static inline void check_variance(struct verdict *v, const struct expected *e, a
     }
 }
 
+/* Of the root: half of the relative error. Near 0 the absolute one alone says something. */
+static inline void check_std(struct verdict *v, const struct expected *e, allfold_value value)
+{
+    if (e->plus_infinities + e->minus_infinities > 0)
+        check_exact(v, "std", value, NAN);
+    else if (!isinf((double)e->variance) || !isinf(value.f64)) { /* level fast has no squares beyond f64's range */
+        const wide unit = (wide)ulp_of((double)e->mean), root = (wide)sqrtl((long double)e->variance);
+        check_near(v, "std", value, root, (wide)1e-13 * root + 4 * unit + (wide)0x1p-530); /* squares below that are 0 at level fast */
+    }
+}
+
 static inline void check_extreme(struct verdict *v, const char *name, const struct expected *e, long double extreme,
                                  allfold_value value)
 {
@@ -297,7 +308,8 @@ static inline allfold_status expected_status(allfold_fold fold, allfold_nan nan,
 {
     static char nan_text[128];
     const bool extreme = fold >= ALLFOLD_MIN && fold <= ALLFOLD_ARGMAX, is_signed = e->kind == 'i';
-    if ((extreme || fold == ALLFOLD_STATS) && nan == ALLFOLD_NAN_ERROR && e->nans > 0) {
+    const bool variance = fold == ALLFOLD_VARIANCE || fold == ALLFOLD_STD;
+    if ((extreme || variance || fold == ALLFOLD_STATS) && nan == ALLFOLD_NAN_ERROR && e->nans > 0) {
         const int length
             = snprintf(nan_text, sizeof nan_text, "%" PRIu64 " of %" PRIu64 " elements are NaN", e->nans, e->count);
         if (fold != ALLFOLD_MIN && fold != ALLFOLD_MAX)
@@ -306,10 +318,10 @@ static inline allfold_status expected_status(allfold_fold fold, allfold_nan nan,
         return ALLFOLD_NO_VALUE;
     }
     *text = "empty array";
-    if ((extreme || fold == ALLFOLD_MEAN) && e->count == 0)
+    if ((extreme || variance || fold == ALLFOLD_MEAN) && e->count == 0)
         return ALLFOLD_NO_VALUE;
     *text = "left out";
-    if (extreme && nan == ALLFOLD_NAN_OMIT && e->nans == e->count)
+    if ((extreme || variance) && nan == ALLFOLD_NAN_OMIT && e->nans == e->count)
         return ALLFOLD_NO_VALUE;
     *text = "cannot hold";
     if (e->kind != 'f' && fold == ALLFOLD_SUM && !fits(e->integer_sum, is_signed))
@@ -394,6 +406,8 @@ static inline void check_value(struct verdict *v, allfold_fold fold, allfold_nan
     case ALLFOLD_NORM2: check_norm2(v, e, value); break;
     case ALLFOLD_NORMINF: check_norminf(v, e, value); break;
     case ALLFOLD_LOGSUMEXP: check_logsumexp(v, e, value); break;
+    case ALLFOLD_VARIANCE: check_variance(v, e, value); break;
+    case ALLFOLD_STD: check_std(v, e, value); break;
     default: check_extreme(v, low ? "min" : "max", e, low ? e->min : e->max, value); break;
     }
     if ((fold == ALLFOLD_MIN || fold == ALLFOLD_MAX) && value.kind == ALLFOLD_VALUE_F64 && value.f64 == 0.0

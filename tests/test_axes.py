@@ -15,7 +15,7 @@ import tap
 
 PROGRAM = os.environ.get("ALLFOLD_AXIS_FOLDS", os.path.join(tap.BUILD, "tests", "programs", "axis_folds"))
 TYPES = ["none", "f16", "bf16", "f32", "f64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"]
-FOLDS = ["sum", "prod", "mean", "min", "max", "argmin", "argmax", "norm1", "norm2", "norminf", "logsumexp", "stats"]
+FOLDS = ["sum", "prod", "mean", "min", "max", "argmin", "argmax", "norm1", "norm2", "norminf", "logsumexp", "stats", "variance", "std"]
 NAMES = ["count", "nan_count", "sum", "mean", "variance", "min", "max", "norm1", "norm2", "norminf"]
 FLOATS = ("f16", "bf16", "f32", "f64")
 CUTS = ["outer", "axis", "inner"]
@@ -57,9 +57,9 @@ class Case:
         self.to = TYPES.index(pick(FLOATS)) if self.softmax or random.random() < 0.15 else 0
         if "to" in given:
             self.to = TYPES.index(given["to"])
-        if not self.softmax and self.name in ("min", "max", "argmin", "argmax", "stats"):
+        if not self.softmax and self.name in ("min", "max", "argmin", "argmax", "stats", "variance", "std"):
             self.nan = given.get("nan", int(random.integers(3)) if random.random() < 0.5 else 0)
-        if not self.softmax and self.name == "stats":
+        if not self.softmax and self.name in ("stats", "variance", "std"):
             self.ddof = given.get("ddof", int(random.integers(3)))
         self.type = TYPES.index(self.dtype)
         self.array = given["array"] if "array" in given else self.numbers(random)
@@ -107,7 +107,7 @@ class Case:
             return np.dtype("u8")
         if self.to:
             return np.dtype(stored(TYPES[self.to]))
-        if self.dtype in FLOATS or name in ("mean", "variance", "norm2", "logsumexp"):
+        if self.dtype in FLOATS or name in ("mean", "variance", "std", "norm2", "logsumexp"):
             return np.dtype("f8")
         return np.dtype("i8" if self.dtype.startswith("int") and name not in ("norm1", "norminf") else "u8")
 
@@ -141,6 +141,14 @@ def one(case, name, row):
             return math.nan, nans[0]
         best = (min if "min" in name else max)(v for v in row if v == v)
         return best, row.index(best)
+    if name in ("variance", "std"):
+        kept = [v for v in row if v == v]
+        if nans and case.nan == 2 or n == 0 or (case.nan == 1 and not kept):
+            raise NoValue
+        if nans and case.nan == 0:
+            return math.nan, None
+        found = statistic(case, "variance", kept)[0]
+        return (found if name == "variance" else math.sqrt(found)), None
     if name == "mean":
         if n == 0:
             raise NoValue
@@ -221,9 +229,9 @@ def close(case, name, want, got, to):
     step = {"": 2.0 ** -52, "f64": 2.0 ** -52, "f32": 2.0 ** -23, "f16": 2.0 ** -10, "bf16": 2.0 ** -7}[to]
     scale = abs(want)
     roundings = case.length / 64 if case.fast else 0  # of the additions of a lane, few of which err in the same direction
-    if case.fast and name in ("sum", "mean", "variance", "logsumexp"):
+    if case.fast and name in ("sum", "mean", "variance", "std", "logsumexp"):
         scale = max(scale, float(np.max(np.abs(case.x[np.isfinite(case.x)].astype(float)), initial=0.0)) ** (2 if name == "variance" else 1))
-    if name in ("prod", "variance", "norm2", "logsumexp"):
+    if name in ("prod", "variance", "std", "norm2", "logsumexp"):
         return abs(want - got) <= (8 + roundings) * step * scale + (5e-324 if not to else 1e-7) + (1e-15 if name == "logsumexp" else 0)
     return abs(want - got) <= (4 + roundings) * step * scale + (0 if not to else 6e-8)
 

@@ -37,6 +37,8 @@ def exact_row(fold, row, ddof=0):
     if fold == "variance":
         mean = Fraction(total, len(values))
         return float(sum((v - mean) ** 2 for v in values) / (len(values) - ddof)) if len(values) > ddof else math.nan
+    if fold == "std":
+        return math.sqrt(exact_row("variance", row, ddof))
     if fold in ("norm1", "norminf"):
         found = (sum if fold == "norm1" else max)(abs(v) for v in values)
         return float(found) if real else found
@@ -62,7 +64,7 @@ def same(fold, found, rows, shape):
     """Whether an array holds these results in this shape."""
     if list(found.shape) != list(shape):
         return False
-    close = {"norm2": 1e-15, "logsumexp": 4e-15, "prod": 1e-14}.get(fold, 0)
+    close = {"norm2": 1e-15, "std": 1e-15, "logsumexp": 4e-15, "prod": 1e-14}.get(fold, 0)
     return all(a == b or (math.isnan(a) and math.isnan(b)) or abs(a - b) <= close * max(abs(b), 1e-3) for a, b in
                zip(found.reshape(-1).tolist(), rows))
 
@@ -82,7 +84,7 @@ class Case:
             values = random.standard_normal(self.shape) * 10.0 ** random.integers(-3, 3, self.shape)
         self.x = cli.exact(dtype, values)
         self.fortran = random.random() < 0.25 and dtype != "bf16"
-        self.ddof = int(random.integers(0, 2)) if fold == "stats" else 0
+        self.ddof = int(random.integers(0, 2)) if fold in ("stats", "variance", "std") else 0
         self.keep = random.random() < 0.25
         self.staging = given.get("staging", int(random.choice([0, 0, 64, 1000, 20000])))
         self.input = self.save()
@@ -125,7 +127,7 @@ class Case:
         wanted = shifted - np.log(np.exp(shifted).sum(self.axes, keepdims=True))
         wanted = np.exp(wanted) if self.fold == "softmax" else wanted
         steps = {"f16": 2 ** -11, "bf16": 2 ** -8, "f32": 2 ** -23, "f64": 2 ** -52}[self.dtype]
-        least = {"f16": 2 ** -24, "f32": 1e-38}.get(self.dtype, 1e-300) if self.fold == "softmax" else 1e-300
+        least = {"f16": 2 ** -24, "bf16": 1e-38, "f32": 1e-38}.get(self.dtype, 1e-300) + 1e-18 * (self.fold != "softmax")  # of the reference
         return bool(np.all(np.abs(y - wanted) <= 1.01 * steps * np.abs(wanted) + least))
 
     def holds(self, process):
@@ -249,7 +251,7 @@ def without_missing(fold, row, there):
     kept = row[there]
     if len(kept):
         if np.isinf(kept).any() and fold not in ("count", "nan_count"):
-            found = {"min": np.min, "argmin": np.argmin, "argmax": np.argmax}.get(fold, lambda row: math.nan if fold == "variance" else math.inf)(kept)
+            found = {"min": np.min, "argmin": np.argmin, "argmax": np.argmax}.get(fold, lambda row: math.nan if fold in ("variance", "std") else math.inf)(kept)
         else:
             found = len(kept) if fold == "count" else exact_row(fold, kept[np.isfinite(kept)])
         return np.flatnonzero(there)[found] if fold in ("argmin", "argmax") else found

@@ -11,8 +11,8 @@ import cli
 import tap
 from cli import FLOATS, TYPES, Folder, alone, each_alone, ranks, report, shown
 
-FOLDS = ["sum", "prod", "mean", "min", "max", "argmin", "argmax", "norm1", "norm2", "norminf", "logsumexp"]
-SUMS = ["sum", "mean", "norm1", "norm2", "logsumexp", "stats"]
+FOLDS = ["sum", "prod", "mean", "min", "max", "argmin", "argmax", "norm1", "norm2", "norminf", "logsumexp", "variance", "std"]
+SUMS = ["sum", "mean", "norm1", "norm2", "logsumexp", "stats", "variance", "std"]
 PHASES = {"start", "read", "upload", "fold", "exchange", "normalise", "write", "rename"}
 STATISTICS = ["count", "nan_count", "sum", "mean", "variance", "min", "max", "norm1", "norm2", "norminf"]
 COUNT = 10007
@@ -80,6 +80,7 @@ def reference(x):
         "norminf": (max(map(abs, numbers)), None, 0),
         "logsumexp": (float(largest + np.log(np.exp(y - largest).sum())), None, 1e-13),
         "variance": ((n * squares - exact * exact) / (n * scale) ** 2, None, 1e-12),
+        "std": (math.sqrt((n * squares - exact * exact) / (n * scale) ** 2), None, 1e-12),
         "count": (len(numbers), None, 0), "nan_count": (0, None, 0),
     }
 
@@ -190,6 +191,9 @@ def check_special(folder, backend):
         ("min", named["both"], "-inf"), ("norm2", named["both"], "inf"), ("sum", named["zeros"], "-0.0"),
         ("sum", named["empty"], "0.0"), ("prod", named["empty"], "1.0"), ("logsumexp", named["empty"], "-inf"),
         ("norm2", named["empty"], "0.0"), ("min", named["empty"], None), ("argmax", named["empty"], None),
+        ("variance", named["inf"], "nan"), ("std", nan, "nan"), ("variance", named["empty"], None), ("std", named["nans"] + ["--nan=omit"], None),
+        ("std", nan + ["--nan=error"], None), ("std", named["zeros"] + ["--ddof=4"], "0.0"), ("variance", named["zeros"] + ["--ddof=5"], "nan"),
+        ("variance", named["large"] + ["--ddof=1"], repr((2**62 - 5) ** 2 / 3)),
         ("logsumexp", named["low"], "-inf"), ("argmin", named["low"], "-inf 0"), ("sum", named["large"], None),
         ("max", named["large"], str(2**62)), ("sum", named["unsigned"], str(2**64 - 1)), ("norm1", named["both"], "inf"),
     ]

@@ -78,9 +78,23 @@ def variance(x):
     return rounded(len(x) * squares_of(x) - sum_of(x) ** 2, len(x) ** 2 << 2 * SCALE)
 
 
+def deviation(x):
+    """The standard deviation of doubles: the root of that rational number, rounded once."""
+    if not x.size:
+        return "no value"
+    if not np.isfinite(x).all():
+        return math.nan
+    square, more, n = len(x) * squares_of(x) - sum_of(x) ** 2, 2400, len(x)
+    whole = math.isqrt((square << 2 * more) // n**2)
+    inexact = whole**2 * n**2 != square << 2 * more
+    return rounded(2 * whole + inexact, 2 << (SCALE + more))
+
+
 def oracle(fold, x):
     """The exact fold of x, rounded once; of stats a tuple, as parse_stats gives. x is an array of doubles (any element
     type) or a list of Python's integers."""
+    if fold == "std":
+        return deviation(np.array(x, float))
     if fold == "stats":
         return (oracle("sum", x), oracle("mean", x), variance(x), oracle("norm1", x), oracle("norm2", x))
     if isinstance(x, list):
@@ -211,7 +225,7 @@ def random_cases(count):
         dtype = ("f32", "f64", "bf16", "f16")[number % 4]
         kind = KINDS[number // 4 % len(KINDS)]
         n = int(random.choice([1, 2, 3, 7, 16, 33, 100, 300, 1000]))
-        cases.add(f"{kind} {number}", ("sum", "mean", "norm1", "norm2", "stats")[(number + number // 40) % 5], dtype,
+        cases.add(f"{kind} {number}", ("sum", "mean", "norm1", "norm2", "stats", "std")[(number + number // 40) % 6], dtype,
                   random_values(random, dtype, kind, n))
     for dtype in cli.SIGNED + cli.UNSIGNED:
         info = np.iinfo(dtype)

@@ -141,6 +141,8 @@ def _fold(fold: int, x: Any, comm: Any, level: Optional[str], rows: _Rows, optio
     with context.lock:
         owner = _prepare(context, _fill, x, fold in _INDEXED, options)
         status = _reduce(context.handle, fold, context.part_ref, context.call_ref, context.result_ref)
+        if len(options) > 2:
+            context.call.ddof = 0
         if status:
             raise context.error(status)
         value = context.result.index if fold in _INDEXED else _number(context.result)
@@ -250,6 +252,28 @@ def _norm_of(ord: Any) -> int:
     if name is None:
         raise ArgumentError(f"norm with ord={ord!r}: expected 1, 2, inf, or None for 2")
     return FOLDS[name]
+
+
+def variance(x: Any, axis: Axis = None, comm: Any = None, *, ddof: int = 0, dtype: Any = None, keepdims: bool = False,
+             nan_policy: str = "propagate", cut: int = 0, own: bool = False, level: Optional[str] = None) -> Any:
+    """The variance of the elements of all ranks. Of none it is a NoValueError.
+
+    ddof as in numpy.var: the sum of squared deviations is divided by their number - ddof. nan_policy as for min.
+
+    >>> variance([1.0, 2.0, 4.0, 5.0]), variance([1, 3], ddof=1)
+    (2.5, 2.0)
+    """
+    return _fold(_VARIANCE, x, comm, level, (axis, cut, keepdims, own), (dtype, nan_policy, ddof))
+
+
+def std(x: Any, axis: Axis = None, comm: Any = None, *, ddof: int = 0, dtype: Any = None, keepdims: bool = False,
+        nan_policy: str = "propagate", cut: int = 0, own: bool = False, level: Optional[str] = None) -> Any:
+    """The standard deviation of the elements of all ranks, the root of the variance, rounded once: see variance.
+
+    >>> std([1.0, 1.0, 5.0, 5.0])
+    2.0
+    """
+    return _fold(_STD, x, comm, level, (axis, cut, keepdims, own), (dtype, nan_policy, ddof))
 
 
 def logsumexp(x: Any, axis: Axis = None, comm: Any = None, *, dtype: Any = None, keepdims: bool = False, cut: int = 0, own: bool = False,
@@ -433,5 +457,5 @@ def _check_overlap(source: Any, target: Any) -> None:
         raise ArgumentError("out overlaps x: expected x itself, or memory that has nothing in common with it")
 
 
-_SUM, _PROD, _MEAN, _MIN, _MAX, _ARGMIN, _ARGMAX, _LOGSUMEXP, _STATS = (FOLDS[name] for name in (
-    "sum", "prod", "mean", "min", "max", "argmin", "argmax", "logsumexp", "stats"))
+_SUM, _PROD, _MEAN, _MIN, _MAX, _ARGMIN, _ARGMAX, _LOGSUMEXP, _STATS, _VARIANCE, _STD = (FOLDS[name] for name in (
+    "sum", "prod", "mean", "min", "max", "argmin", "argmax", "logsumexp", "stats", "variance", "std"))

@@ -19,7 +19,7 @@ from ._functions import _fill, _fill_stats, _fill_two
 from ._library import Result, Results
 from ._mpi import lib
 
-__all__ = ["Request", "argmax", "argmin", "dot", "logsumexp", "max", "mean", "min", "norm", "prod", "stats", "sum"]
+__all__ = ["Request", "argmax", "argmin", "dot", "logsumexp", "max", "mean", "min", "norm", "prod", "stats", "std", "sum", "variance"]
 
 
 class Request:
@@ -169,3 +169,14 @@ def stats(x: Any, comm: Any = None, *, dtype: Any = None, nan_policy: str = "pro
     return _begin(context, lambda context: _fill_stats(context, x, (dtype, nan_policy, ddof)),
                   lambda number: lib.allfold_reduce_begin(context.handle, FOLDS["stats"], context.part_ref, context.call_ref, number),
                   lambda found: _functions._stats_found(found, dtype))
+
+
+def variance(x: Any, comm: Any = None, *, dtype: Any = None, nan_policy: str = "propagate", ddof: int = 0,
+             level: Optional[str] = None) -> Request:
+    """Begins allfold.variance."""
+    return _fold("variance", x, comm, level, (dtype, nan_policy, ddof))
+
+
+def std(x: Any, comm: Any = None, *, dtype: Any = None, nan_policy: str = "propagate", ddof: int = 0, level: Optional[str] = None) -> Request:
+    """Begins allfold.std."""
+    return _fold("std", x, comm, level, (dtype, nan_policy, ddof))

@@ -78,7 +78,7 @@ struct settings {
     const char *axis;   /* as it was given; NULL if not */
     bool keepdims;
     const char *values; /* argmin, argmax along an axis: the file for the elements; NULL: none */
-    uint64_t ddof;      /* of the variance in stats */
+    uint64_t ddof;      /* of stats, variance and std */
     const char *checkpoint; /* NULL if not given */
     double checkpoint_every, timeout; /* seconds */
     const char *operand; /* the first; NULL if none is given */

@@ -23,7 +23,7 @@
 /* What commands are called elsewhere. "": no command is like that. */
 static const struct {
     const char *word, *command;
-} other_words[] = {{"std", "stats"},    {"stdev", "stats"},   {"var", "stats"},    {"variance", "stats"}, {"describe", "stats"},
+} other_words[] = {{"stdev", "std"},    {"stddev", "std"},    {"var", "variance"}, {"describe", "stats"},
                    {"count", "stats"},  {"average", "mean"},  {"avg", "mean"},     {"median", ""},        {"product", "prod"},
                    {"total", "sum"},    {"norm", "norm2"},    {"l1", "norm1"},     {"l2", "norm2"},       {"linf", "norminf"},
                    {"lse", "logsumexp"}, {"ls", "info"},      {"list", "info"}};

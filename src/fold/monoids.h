@@ -80,6 +80,8 @@
     X(ALLFOLD_NORM1, norm1_exact, norm1_exact)              \
     X(ALLFOLD_NORM2, norm2_exact, norm2_exact)              \
     X(ALLFOLD_STATS, stats_exact, stats_exact)              \
+    X(ALLFOLD_VARIANCE, variance_exact, stats_exact)        \
+    X(ALLFOLD_STD, std_exact, stats_exact)                  \
     X(ALLFOLD_LOGSUMEXP, logsumexp_exact, sumexp_f64_exact) \
     X(FOLD_DOT, dot_exact, dot_exact)
 

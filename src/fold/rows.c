@@ -24,6 +24,8 @@ static enum kind kind_of(allfold_fold fold, size_t i)
     switch (fold) {
     case ALLFOLD_STATS: return statistics[i].kind;
     case ALLFOLD_MEAN:
+    case ALLFOLD_VARIANCE:
+    case ALLFOLD_STD:
     case ALLFOLD_NORM2:
     case ALLFOLD_LOGSUMEXP: return KIND_F64;
     case ALLFOLD_NORM1:

@@ -142,12 +142,13 @@ HOST_DEVICE void FN(stats_tile)(FN(stats) * stats, const V *x, uint32_t n, uint6
 
 #ifdef FOLD_FINISH
 /* Squares that overflow make the variance infinite; only infinite elements make it NaN. */
-FOLD_FINISH double FN(stats_variance)(const FN(stats) * stats, uint64_t ddof)
+FOLD_FINISH double FN(stats_variance)(const FN(stats) * stats, uint64_t ddof, bool root)
 {
     const bool finite = is_finite((double)stats->min.value) && is_finite((double)stats->max.value);
     if (finite && stats->m2 != stats->m2)
         return INFINITY;
-    return stats->m2 < 0.0 ? 0.0 : stats->m2 / (stats->count - (double)ddof);
+    const double variance = stats->m2 < 0.0 ? 0.0 : stats->m2 / (stats->count - (double)ddof);
+    return root ? sqrt(variance) : variance;
 }
 
 #define STATS stats
@@ -156,6 +157,15 @@ FOLD_FINISH double FN(stats_variance)(const FN(stats) * stats, uint64_t ddof)
 #define STATS_MEAN_FINISH FN(mean_finish)
 #define STATS_NORM1_FINISH FN(norm1_finish)
 #define STATS_NORM2_FINISH FN(norm2_finish)
-#define STATS_VARIANCE(stats, part) FN(stats_variance)(stats, (part).ddof)
+#define STATS_VARIANCE(stats, part, root) FN(stats_variance)(stats, (part).ddof, root)
 #include "fold/stats_finish.h"
+
+FOLD_FINISH allfold_status FN(variance_finish)(const FN(stats) * stats, const struct finish *finish)
+{
+    return FN(stats_finish_variance)(stats, finish, "variance", false);
+}
+FOLD_FINISH allfold_status FN(std_finish)(const FN(stats) * stats, const struct finish *finish)
+{
+    return FN(stats_finish_variance)(stats, finish, "std", true);
+}
 #endif

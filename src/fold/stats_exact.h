@@ -102,7 +102,7 @@ HOST_DEVICE void FN(stats_exact_tile)(FN(stats_exact) * stats, const V *x, uint3
 
 #ifdef FOLD_FINISH
 /* The fields of stats: the functions that finish sum, mean, variance and norms differ between the levels. */
-FOLD_FINISH double FN(stats_exact_variance)(const FN(stats_exact) * stats, const struct finish *part)
+FOLD_FINISH double FN(stats_exact_variance)(const FN(stats_exact) * stats, const struct finish *part, bool root)
 {
     if (!is_finite((double)stats->min.value) || !is_finite((double)stats->max.value))
         return NAN;
@@ -110,7 +110,9 @@ FOLD_FINISH double FN(stats_exact_variance)(const FN(stats_exact) * stats, const
     exact_total_set(&sum, stats->sum.words, FN(sum_exact_limbs), FN(sum_exact_lowest));
     struct exact_total squares;
     exact_total_set(&squares, stats->norm2.words, FN(norm2_exact_limbs), FN(norm2_exact_lowest));
-    const struct exact_total variance = exact_total_variance(&squares, &sum, part->count, part->count - part->ddof);
+    struct exact_total variance = exact_total_variance(&squares, &sum, part->count, part->count - part->ddof);
+    if (root)
+        exact_total_root(&variance);
     return exact_total_round(&variance, false, part->format);
 }
 #define STATS stats_exact
@@ -119,6 +121,15 @@ FOLD_FINISH double FN(stats_exact_variance)(const FN(stats_exact) * stats, const
 #define STATS_MEAN_FINISH FN(mean_exact_finish)
 #define STATS_NORM1_FINISH FN(norm1_exact_finish)
 #define STATS_NORM2_FINISH FN(norm2_exact_finish)
-#define STATS_VARIANCE(stats, part) FN(stats_exact_variance)(stats, &(part))
+#define STATS_VARIANCE(stats, part, root) FN(stats_exact_variance)(stats, &(part), root)
 #include "fold/stats_finish.h"
+
+FOLD_FINISH allfold_status FN(variance_exact_finish)(const FN(stats_exact) * stats, const struct finish *finish)
+{
+    return FN(stats_exact_finish_variance)(stats, finish, "variance", false);
+}
+FOLD_FINISH allfold_status FN(std_exact_finish)(const FN(stats_exact) * stats, const struct finish *finish)
+{
+    return FN(stats_exact_finish_variance)(stats, finish, "std", true);
+}
 #endif

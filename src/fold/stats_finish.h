@@ -1,5 +1,5 @@
 /* Template of the results of stats. STATS is the monoid. STATS_..._FINISH finish its parts min, max, sum, norm1 and norm2.
-   STATS_VARIANCE(stats, part) is the variance of the elements that are not NaN, more than part.ddof. */
+   STATS_VARIANCE(stats, part, root) is the variance of the elements that are not NaN, more than part.ddof, or its root. */
 
 /* If NaN propagates: all are NaN, and the extremes have the index of the first. */
 FOLD_FINISH void STATS_FN(finish_nan)(const FN(STATS) * stats, const struct finish *finish)
@@ -22,7 +22,7 @@ FOLD_FINISH void STATS_FN(finish_moments)(const FN(STATS) * stats, const struct 
     max.value += (V)0;
     STATS_MEAN_FINISH(&stats->sum, part);
     result_name(part, "mean");
-    result_f64(part, part->count > part->ddof ? STATS_VARIANCE(stats, *part) : NAN);
+    result_f64(part, part->count > part->ddof ? STATS_VARIANCE(stats, *part, false) : NAN);
     result_name(part, "variance");
     FN(argmin_finish)(&min, whole);
     result_name(part, "min");
@@ -60,6 +60,18 @@ FOLD_FINISH allfold_status STATS_FN(finish)(const FN(STATS) * stats, const struc
     FN(norminf_finish)(&largest, &part);
     result_name(&part, "norminf");
     return finish->error->status;
+}
+
+/* The variance alone, or its root. */
+FOLD_FINISH allfold_status STATS_FN(finish_variance)(const FN(STATS) * stats, const struct finish *finish, const char *name, bool root)
+{
+    const uint64_t nans = stats->min.nans;
+    struct finish part = *finish;
+    if (finish_nan(finish, name, nans, stats->min.nan_index) != ALLFOLD_OK)
+        return finish->error->status;
+    part.count -= nans;
+    const bool exists = (nans == 0 || finish->nan == ALLFOLD_NAN_OMIT) && part.count > part.ddof;
+    return result_f64(finish, exists ? STATS_VARIANCE(stats, part, root) : NAN);
 }
 #undef STATS
 #undef STATS_FN

@@ -134,6 +134,7 @@ enum monoid fold_monoid(allfold_fold fold, allfold_level level) { return method_
 size_t fold_result_count(allfold_fold fold) { return folds[fold].results; }
 bool fold_has_level_choice(allfold_fold fold) { return exact_methods[fold].finish[0] != NULL; }
 bool fold_has_nan_choice(allfold_fold fold) { return monoid_facts[folds[fold].fast.monoid].nan; }
+bool fold_has_variance(allfold_fold fold) { return folds[fold].fast.monoid == MONOID_stats; }
 const char *fold_text(allfold_fold fold) { return folds[fold].text; }
 
 /* Rounds results to the caller's result type, if they are not rounded to it yet. */

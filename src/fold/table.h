@@ -168,6 +168,7 @@ enum monoid fold_monoid(allfold_fold fold, allfold_level level);
 size_t fold_result_count(allfold_fold fold);  /* at most */
 bool fold_has_level_choice(allfold_fold fold);
 bool fold_has_nan_choice(allfold_fold fold);  /* takes allfold_nan; others propagate */
+bool fold_has_variance(allfold_fold fold);    /* takes ddof */
 const char *fold_text(allfold_fold fold);     /* what it is, for --help */
 
 /* The results of a fold, in order, each an allfold_result with a name. */
@@ -209,7 +210,7 @@ struct fold_call {
     allfold_level level;
     allfold_nan nan;
     allfold_type result_type; /* as in allfold_call */
-    uint64_t ddof; /* stats: the variance is divided by the number of elements less this */
+    uint64_t ddof; /* stats, variance, std: the variance is divided by the number of elements less this */
     const struct packing *packing; /* sum and mean only: the elements are packed integers, for values of f64; NULL: they are values */
 };
 #define ASK_FOR_FLOATING ": ask for a floating-point result, with --output-type=f64 (in C by result_type, in Python by dtype)"

@@ -38,7 +38,8 @@ def check_folds():
         x, along = part(WHOLE, cut), {"axis": axis, "cut": cut}
         axes = axis if isinstance(axis, tuple) else (axis,)
         expected = {"sum": exact_sum(WHOLE, axes), "max": WHOLE.max(axis).astype(float), "mean": WHOLE.astype(float).mean(axis),
-                    "logsumexp": np.log(np.exp(WHOLE.astype(float)).sum(axis)), "prod": WHOLE.astype(float).prod(axis)}
+                    "logsumexp": np.log(np.exp(WHOLE.astype(float)).sum(axis)), "prod": WHOLE.astype(float).prod(axis),
+                    "variance": WHOLE.astype(float).var(axis), "std": WHOLE.astype(float).std(axis)}
         found = {name: getattr(allfold, name)(x, **along) for name in expected}
         kept = allfold.sum(x, keepdims=True, **along)
         wrong += [(axis, cut, name) for name in expected if found[name].dtype != float or not np.allclose(found[name], expected[name], rtol=1e-13)]
@@ -76,7 +77,7 @@ def check_all_axes():
     """With keepdims or own a fold of all elements gives arrays, of the types that it has along some axes."""
     wrong = []
     for whole in (WHOLE, WHOLE > 0, (abs(WHOLE) * 9).astype(np.uint8)):
-        for name in ("sum", "prod", "mean", "max", "argmin", "norm", "logsumexp", "stats"):
+        for name in ("sum", "prod", "mean", "max", "argmin", "norm", "logsumexp", "stats", "variance", "std"):
             fold, x = getattr(allfold, name), parts(whole)
             number, kept, own, rows = (vars(found) if name == "stats" else {name: found} for found in (
                 fold(x), fold(x, keepdims=True), fold(x.ravel(), axis=0, own=True), fold(x, axis=-1)))

@@ -12,7 +12,7 @@ from ranks import last, ok, parts, raises, rank, size, values
 def check_values():
     whole, other = values("float64"), values("float64", seed=2)
     x, y = parts(whole), parts(other)
-    names = ("sum", "prod", "mean", "min", "max", "argmin", "argmax", "logsumexp", "stats", "norm")
+    names = ("sum", "prod", "mean", "min", "max", "argmin", "argmax", "logsumexp", "stats", "norm", "variance", "std")
     begun = [getattr(begin, name)(x) for name in names] + [begin.norm(x, 1), begin.dot(x, y), begin.sum(x, dtype=np.float32)]
     due = [getattr(allfold, name)(x) for name in names] + [allfold.norm(x, 1), allfold.dot(x, y), allfold.sum(x, dtype=np.float32)]
     found = [request.result() for request in reversed(begun)][::-1]  # in another order than they were begun

@@ -22,7 +22,8 @@ def check_floats():
         near = {"mean": (allfold.mean(x, axis=0), total / whole.size), "norm": (allfold.norm(x), math.sqrt(math.fsum(exact**2))),
                 "prod": (allfold.prod(parts(whole[:40])), math.prod(exact[:40])),
                 "logsumexp": (allfold.logsumexp(x), exact.max() + math.log(math.fsum(np.exp(exact - exact.max())))),
-                "fast": (allfold.sum(x, level="fast"), total)}
+                "fast": (allfold.sum(x, level="fast"), total), "variance": (allfold.variance(x, ddof=1), exact.var(ddof=1)),
+                "std": (allfold.std(x, axis=0), exact.std())}
         ok(all(math.isclose(a, b, rel_tol=1e-12) for a, b in near.values()), f"{dtype}: the others", near)
 
 
@@ -48,6 +49,8 @@ def check_dtype():
     found = allfold.sum(integers, dtype=np.int64)
     ok(type(found) is np.int64 and found == 4950, "dtype of integers", repr(found))
     refused("a sum that its dtype cannot hold", (OverflowError,), ["int8", "4950"], lambda: allfold.sum(integers, dtype="int8"))
+    found = allfold.std(x, dtype=np.float32), allfold.variance(integers), allfold.softmax(parts(np.zeros(8)))
+    ok(type(found[0]) is np.float32 and found[1] == 833.25, "std with a dtype, and options of one fold only", found[:2])
     refused("an integer dtype of a mean", (ValueError,), ["int64", "49.5"], lambda: allfold.mean(integers, dtype=int))
     refused("an unknown dtype", (ValueError,), ["complex128"], lambda: allfold.sum(x, dtype=complex))
 

@@ -19,7 +19,7 @@ static unsigned fold_refused(const struct command *command)
     const allfold_fold fold = (allfold_fold)command->which;
     const bool index = fold == ALLFOLD_ARGMIN || fold == ALLFOLD_ARGMAX;
     return (fold_has_nan_choice(fold) ? 0 : OPTIONS_NAN) | (fold_has_level_choice(fold) ? 0 : OPTIONS_LEVEL)
-           | (index ? 0 : OPTIONS_VALUES) | (fold == ALLFOLD_STATS ? 0 : OPTIONS_DDOF);
+           | (index ? 0 : OPTIONS_VALUES) | (fold_has_variance(fold) ? 0 : OPTIONS_DDOF);
 }
 
 static void explain_generators(FILE *file) { fputs(generator_help(), file); }

@@ -33,7 +33,7 @@ void merge_run(struct session *session)
         if (settings->nan != ALLFOLD_NAN_PROPAGATE && !fold_has_nan_choice(all.fold))
             error_set(&session->error, ALLFOLD_BAD_ARGUMENT, "merge: %s always propagates NaN: leave out --nan",
                       allfold_fold_name(all.fold));
-        else if (settings->ddof != 0 && all.fold != ALLFOLD_STATS)
+        else if (settings->ddof != 0 && !fold_has_variance(all.fold))
             error_set(&session->error, ALLFOLD_BAD_ARGUMENT, "merge: %s has no variance: leave out --ddof", allfold_fold_name(all.fold));
         else
             fold_finish(&call, &(struct folded){all.type, all.count, &all.partial}, &result, &session->error);
