@@ -54,6 +54,9 @@ def check_fortran(root, folder):
 
 CMAKE = """cmake_minimum_required(VERSION 3.16)
 project(example C)
+if(EXISTS ${CMAKE_SOURCE_DIR}/example.f90)
+  enable_language(Fortran)
+endif()
 find_package(allfold 9 QUIET)
 if(allfold_FOUND)
   message(FATAL_ERROR "expected no version 9, found ${allfold_VERSION}")
@@ -63,6 +66,10 @@ add_executable(shared example.c)
 target_link_libraries(shared PRIVATE allfold::allfold)
 add_executable(static example.c)
 target_link_libraries(static PRIVATE allfold::static)
+if(EXISTS ${CMAKE_SOURCE_DIR}/example.f90)
+  add_executable(fortran example.f90)
+  target_link_libraries(fortran PRIVATE allfold::fortran)
+endif()
 """
 MESON = """project('example', 'c')
 mpi = dependency('mpi', language: 'c')
@@ -72,7 +79,7 @@ executable('static', 'example.c', dependencies: [dependency('allfold', static: t
 
 
 def check_tool(root, folder, file, text, *commands):
-    """A project of another build tool, which finds and links both libraries where they are, although configure named another folder."""
+    """A project of another build tool, which finds and links the libraries where they are, although configure named another folder."""
     tool = commands[0][0]
     if not shutil.which(tool) or not shutil.which("ninja"):
         tap.skip(f"no {tool} or no ninja")
@@ -83,11 +90,12 @@ def check_tool(root, folder, file, text, *commands):
         moved.write(re.sub("^prefix=.*", f"prefix={root}", found.read(), flags=re.M))
     env = {**os.environ, "PKG_CONFIG_PATH": folder, "CC": " ".join(tap.build_words("CC")), "CFLAGS": " ".join(tap.build_words("CFLAGS"))}
     made = [subprocess.run(command, capture_output=True, text=True, cwd=folder, env=env) for command in commands]
-    programs = [os.path.join(folder, tool, kind) for kind in ("shared", "static") if made[-1].returncode == 0]
-    results = [tap.run(2, program).stdout.splitlines()[:1] for program in programs]
+    kinds = ["shared", "static"] + ["fortran"] * (tool == "cmake" and os.path.exists(os.path.join(folder, "example.f90")))
+    programs = [os.path.join(folder, tool, kind) for kind in kinds]
+    results = [tap.run(2, program).stdout[:36] if made[-1].returncode == 0 else "" for program in programs]
     needed = [subprocess.run(["readelf", "-d", program], capture_output=True, text=True).stdout for program in programs]
-    tap.ok([len(line) == 1 and line[0].startswith("sum of 2000000 elements on 2 ranks: ") for line in results] == [True, True]
-           and ["[liballfold.so.0]" in one for one in needed] == [True, False], f"{tool} finds and links both libraries", (made, results))
+    tap.ok(set(results) == {"sum of 2000000 elements on 2 ranks: "} and ["[liballfold.so.0]" in one for one in needed] == [True, False, True][:len(programs)],
+           f"{tool} finds and links {len(programs)} libraries", (made, results))
 
 
 def check(root, shared, archive):

@@ -88,7 +88,8 @@ def load() -> ctypes.CDLL:
         except OSError as error:
             reasons.append(str(error))
     raise ImportError(f"allfold: no {SONAME} that can be loaded ({'; '.join(reasons)}). Install the C library (make install, then "
-                      "ldconfig), put its folder into LD_LIBRARY_PATH, or set ALLFOLD_LIBRARY to the file")
+                      "ldconfig), put its folder into LD_LIBRARY_PATH, set ALLFOLD_LIBRARY to the file, or install this package by "
+                      "`pip install ./python` from the source of allfold, which builds the library for the CPU")
 
 
 def declare(lib: ctypes.CDLL, comm: type) -> None:
