@@ -57,7 +57,8 @@ def build(to):
     """Builds the library for the CPU, and copies it to the file."""
     lack = missing()
     if lack:
-        sys.exit(f"allfold: expected the C library ({SONAME}), or what builds it; found neither the library nor {', '.join(lack)}.\n{ADVICE}")
+        sys.exit(f"allfold: expected the C library ({SONAME}), or what builds it; "
+                 f"found neither the library nor {', '.join(lack)}.\n{ADVICE}")
     if not os.path.exists(os.path.join(TOP, "configure")):
         subprocess.run(["./bootstrap"], cwd=TOP, check=True)
     with tempfile.TemporaryDirectory() as folder:

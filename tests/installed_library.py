@@ -86,9 +86,10 @@ def check_tool(root, folder, file, text, *commands):
         return
     with open(os.path.join(folder, file), "w", encoding="utf-8") as project:
         project.write(text)
-    with open(f"{root}/lib/pkgconfig/allfold.pc", encoding="utf-8") as found, open(os.path.join(folder, "allfold.pc"), "w", encoding="utf-8") as moved:
+    with open(f"{root}/lib/pkgconfig/allfold.pc", encoding="utf-8") as found, \
+            open(os.path.join(folder, "allfold.pc"), "w", encoding="utf-8") as moved:
         moved.write(re.sub("^prefix=.*", f"prefix={root}", found.read(), flags=re.M))
-    env = {**os.environ, "PKG_CONFIG_PATH": folder, "CC": " ".join(tap.build_words("CC")), "CFLAGS": " ".join(tap.build_words("CFLAGS"))}
+    env = {**os.environ, "PKG_CONFIG_PATH": folder, **{name: " ".join(tap.build_words(name)) for name in ("CC", "CFLAGS")}}
     made = [subprocess.run(command, capture_output=True, text=True, cwd=folder, env=env) for command in commands]
     kinds = ["shared", "static"] + ["fortran"] * (tool == "cmake" and os.path.exists(os.path.join(folder, "example.f90")))
     programs = [os.path.join(folder, tool, kind) for kind in kinds]
@@ -124,7 +125,8 @@ def check(root, shared, archive):
                    f"a program with {len(internal)} clashing names, {'static' if static else 'shared'}", (compiled, result))
             tap.ok(("[liballfold.so.0]" in needed) != static, "has the library it was linked with", needed)
         if shared and archive:
-            check_tool(root, folder, "CMakeLists.txt", CMAKE, ["cmake", "-GNinja", f"-DCMAKE_PREFIX_PATH={root}", "-S.", "-Bcmake"], ["cmake", "--build", "cmake"])
+            check_tool(root, folder, "CMakeLists.txt", CMAKE, ["cmake", "-GNinja", f"-DCMAKE_PREFIX_PATH={root}", "-S.", "-Bcmake"],
+                       ["cmake", "--build", "cmake"])
             check_tool(root, folder, "meson.build", MESON, ["meson", "setup", "meson"], ["ninja", "-C", "meson"])
         else:
             tap.skip("a build without both libraries", 2)
