@@ -9,6 +9,7 @@ packaging/allfold: packaging/completion.bash
 toolsdir = $(pkgdatadir)/tools
 dist_tools_DATA = tools/scaling_study.py tools/scaling_plots.py
 dist_tools_SCRIPTS = tools/scaling-report
+dist_man_MANS += tools/allfold-scaling-report.1
 
 # For Environment Modules and Lmod: module use $(datadir)/modulefiles
 modulefilesdir = $(datarootdir)/modulefiles/allfold

@@ -91,7 +91,7 @@ def check_manual(root, texts):
     names = texts.commands()
     pages = os.listdir(f"{root}/share/man/man1")
     missing = [name for name in names if f"allfold-{name}.1" not in pages]
-    extra = [page for page in pages if page != "allfold.1" and page[len("allfold-"):-len(".1")] not in names]
+    extra = [page for page in pages if page not in ("allfold.1", "allfold-scaling-report.1") and page[len("allfold-"):-len(".1")] not in names]
     tap.ok(not missing and not extra, "a manual page for each command, and no other", (missing, extra))
     wrong = []
     for name in texts.texts:
@@ -126,6 +126,11 @@ def check_tools(root):
     tap.ok(os.readlink(link) == f"{prefix()}/share/allfold/tools/scaling-report", "the report tool is on the PATH", os.readlink(link))
     process = subprocess.run([os.environ.get("PYTHON", "python3"), f"{root}/share/allfold/tools/scaling-report", "--help"],
                              capture_output=True, text=True)
+    with open(f"{root}/share/man/man1/allfold-scaling-report.1", encoding="utf-8") as file, \
+            open(f"{root}/share/allfold/tools/scaling-report", encoding="utf-8") as script:
+        page, options = file.read().replace("\\", ""), re.findall(r'"(--[a-z]+)"', script.read())
+    missing = [option for option in options if option not in page]
+    tap.ok(options and not missing, "the report tool's manual page has its options", missing)
     tap.ok(process.returncode == 0 or "install NumPy and matplotlib" in process.stderr, "and finds its parts", process)
     with open(f"{root}/share/modulefiles/allfold/{cli.alone('--version').stdout.split()[1]}", encoding="utf-8") as file:
         text = file.read()
