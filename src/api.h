@@ -45,6 +45,9 @@ void api_results_take(const struct fold_results *found, allfold_results *results
 /* The part as a source of its elements in place. After an error one without elements, for a pipeline that only agrees on it. */
 struct source api_part_source(const allfold_array *part, const struct error *error);
 
+/* The caller's memory as a sink. */
+struct sink api_memory_sink(void *memory, allfold_type type);
+
 /* Refuses options that are not valid. A fold that does not exist then counts as ALLFOLD_SUM, to fail with the other ranks. */
 allfold_fold api_check_fold(allfold_fold fold, const allfold_call *call, size_t capacity, struct error *error);
 

@@ -158,9 +158,9 @@ allfold_status allfold_softmax_axis(allfold_context *context, const allfold_view
         y_type = view->type;
     const bool empty = input.box.outer == 0 || input.box.length == 0 || input.box.inner == 0;
     api_check_softmax(&(struct api_output){y, y_type, empty ? NULL : input.x, input.type}, &call, error);
-    const struct axis_softmax softmax = {y, error->status == ALLFOLD_OK ? y_type : ALLFOLD_F32, call.logarithm != 0};
+    struct sink sink = api_memory_sink(y, error->status == ALLFOLD_OK ? y_type : ALLFOLD_F32);
     input.stream = call.stream;
-    input.call = mix(mix(mix(2, y_type), softmax.logarithm), input.type * 4 + input.cut);
+    input.call = mix(mix(mix(2, y_type), call.logarithm != 0), input.type * 4 + input.cut);
     api_checked(context);
-    return core_softmax_axis(context, &softmax, &input, error);
+    return core_softmax_axis(context, call.logarithm != 0, &input, &sink, error);
 }

@@ -11,6 +11,8 @@ static allfold_status memory_write(struct sink *sink, uint64_t first, uint64_t c
     return ALLFOLD_OK;
 }
 
+struct sink api_memory_sink(void *memory, allfold_type type) { return (struct sink){.write = memory_write, .type = type, .memory = memory}; }
+
 /* Elements that are written over before they are read, or that cannot be written. */
 static void check_output(const struct api_output *output, struct error *error)
 {
@@ -54,7 +56,7 @@ allfold_status allfold_softmax(allfold_context *context, const allfold_array *pa
     }
     api_check_softmax(&output, &call, error);
     struct source source = api_part_source(part, error);
-    struct sink sink = {.write = memory_write, .type = y_type, .memory = y};
+    struct sink sink = api_memory_sink(y, y_type);
     const struct job job = {
         .type = source.type, .source = &source, .range = {0, error->status == ALLFOLD_OK ? part->count : 0}, .stream = call.stream};
     api_checked(context);

@@ -28,7 +28,6 @@ libcore_a_SOURCES = \
 	src/core/chunks.c \
 	src/core/cut.c \
 	src/core/deliver.c \
-	src/core/device_results.c \
 	src/core/engine.c \
 	src/core/fold_pieces.c \
 	src/core/in_place.c \

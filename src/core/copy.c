@@ -11,7 +11,7 @@ static allfold_status finish_piece(struct worker *worker, struct lane *lane, str
     const struct team *const team = worker->team;
     struct sink *const sink = team->user;
     piece_store(team->pieces, lane, sink, lane->host, error);
-    atomic_fetch_add(&team->ctx->comm.progress->done, lane->count * allfold_type_bytes(sink->type));
+    atomic_fetch_add(&team->pieces->ctx->comm.progress->done, lane->count * allfold_type_bytes(sink->type));
     return error->status;
 }
 

@@ -42,8 +42,6 @@ static allfold_cut choose_cut(const struct axis_array *array, const struct grain
     return outer >= inner ? ALLFOLD_CUT_OUTER : ALLFOLD_CUT_INNER;
 }
 
-static size_t pages(uint64_t bytes) { return (size_t)((bytes + 4095) / 4096 * 4096); }
-
 /* A rank's part of a dimension: whole grains. */
 static struct range part_of(uint64_t extent, uint64_t grain, uint64_t rank, uint64_t size)
 {
@@ -120,7 +118,7 @@ static void size_chunked_pieces(struct pieces *p, const struct grains *grains, c
 
 uint64_t pieces_position(const struct pieces *p, const struct part *part, uint64_t plane, uint64_t line)
 {
-    return (part->o + plane) * p->array->outer_stride + (part->l + line) * p->array->axis_stride + part->i;
+    return (part->o + plane) * p->array->outer_stride + (part->l + line) * p->array->axis_stride + part->i - p->base;
 }
 
 struct runs pieces_runs(const struct pieces *p, const struct part *part)
@@ -255,10 +253,8 @@ void pieces_cut_row(struct pieces *p, struct range range, size_t window, size_t 
 struct team pieces_team(const struct pieces *p, struct range units, const struct team_work *work, void *user)
 {
     const bool single = p->segments == 1;
-    struct team team = {.ctx = p->ctx, .pieces = p, .source = p->array->source, .second = p->second, .work = work, .user = user,
-                        .before = units.first * p->segments, .run = single ? units.count : p->segments, .runs = single ? 1 : units.count,
-                        .shard = p->shard, .queue_bytes = p->queue_bytes, .queue = p->queue,
-                        .follows = p->follows, .stream = p->stream};
+    struct team team = {.pieces = p, .work = work, .user = user, .before = units.first * p->segments,
+                        .run = single ? units.count : p->segments, .runs = single ? 1 : units.count};
     team.end = team_shards(&team, team.runs);
     return team;
 }

@@ -67,8 +67,8 @@ allfold_status piece_partials(const struct pieces *p, struct lane *lane, struct 
 static allfold_status take_rows(struct team *team, uint64_t shard, struct error *error)
 {
     struct resumable *const progress = team->pieces->array->progress;
-    progress->done = u64_min((shard + 1) * team->shard, team->run);
-    return progress_is_due(progress) ? progress_save(team->ctx, progress, error) : ALLFOLD_OK;
+    progress->done = u64_min((shard + 1) * team->pieces->shard, team->run);
+    return progress_is_due(progress) ? progress_save(team->pieces->ctx, progress, error) : ALLFOLD_OK;
 }
 
 static uint64_t part_bytes(const struct pieces *p, uint64_t units)
@@ -78,7 +78,7 @@ static uint64_t part_bytes(const struct pieces *p, uint64_t units)
 
 static void tell_units(const struct pieces *p, uint64_t units)
 {
-    progress_tell(p->ctx, &(struct progress_kept){"units", units, p->units, part_bytes(p, units)});
+    progress_tell(p->ctx, "units", units, p->units, part_bytes(p, units));
 }
 
 allfold_status pieces_run_rows(struct pieces *p, const struct team_work *work, void *user, struct error *error)
@@ -167,7 +167,7 @@ static allfold_status finish_piece(struct worker *worker, struct lane *lane, str
 static uint64_t units_of(const struct batches *f, const struct team *team, uint64_t shards)
 {
     const uint64_t each = team_shards(team, 1);
-    return f->p->segments == 1 ? u64_min(shards * team->shard, f->batch.units) : shards / each + (shards % each != 0);
+    return f->p->segments == 1 ? u64_min(shards * f->p->shard, f->batch.units) : shards / each + (shards % each != 0);
 }
 
 /* Progress within a batch: how many shards, and their results. */
@@ -224,7 +224,7 @@ static allfold_status restore(struct batches *f, const struct team *team, struct
     progress->state = NULL;
     progress->state_bytes = 0;
     const uint64_t bytes = team_pieces(team, f->shards) * f->p->outer * f->p->length * f->p->inner * allfold_type_bytes(f->p->array->type);
-    progress_tell(f->p->ctx, &(struct progress_kept){"shards", f->shards, team->end, bytes});
+    progress_tell(f->p->ctx, "shards", f->shards, team->end, bytes);
     return error->status;
 }
 

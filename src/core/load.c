@@ -55,7 +55,7 @@ static const void *gather_runs(const struct pieces *p, const struct lane *lane)
         return piece_memory(p, &lane->part);
     for (uint64_t run = 0; run < runs.planes * runs.lines; run++)
         memcpy(all + run * run_bytes,
-               (const char *)p->array->memory + pieces_offset(p, &lane->part, run / runs.lines, run % runs.lines) * bytes, run_bytes);
+               (const char *)p->array->memory + pieces_position(p, &lane->part, run / runs.lines, run % runs.lines) * bytes, run_bytes);
     return all;
 }
 

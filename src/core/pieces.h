@@ -39,6 +39,8 @@ allfold_status core_softmax_stream(struct allfold_context *ctx, bool logarithm, 
 
 /* ---- what they share */
 
+static inline size_t pages(uint64_t bytes) { return (size_t)((bytes + 4095) / 4096 * 4096); }
+
 /* Elements, or the first of them, in memory that the device uses in place. */
 struct device_data {
     char *memory;      /* NULL: nowhere */
@@ -60,6 +62,7 @@ struct pieces {
     uint64_t stripes, units, segments;
     uint64_t shard;         /* pieces of a shard */
     uint64_t origin;        /* the index along the axis from which the folds' indices count */
+    uint64_t base;          /* the place of the element that is the first in memory */
     size_t bounce_at, partials_at, more_at, queue_bytes; /* places in a queue's buffers, behind a piece's elements */
     /* the same, if the array omits and pieces have more rows than one: bytes that say which elements of the piece are there, and which of
        a chunk; counts of each result; the elements of one row */
@@ -126,13 +129,8 @@ struct runs {
     uint64_t planes, lines, elements;
 };
 struct runs pieces_runs(const struct pieces *p, const struct part *part);
-/* The place in the array of the first element of one of these lines. */
+/* The place in the array, or in memory, of the first element of one of these lines. */
 uint64_t pieces_position(const struct pieces *p, const struct part *part, uint64_t plane, uint64_t line);
-/* The same from the first element of this rank's part on, as memory has it. */
-static inline uint64_t pieces_offset(const struct pieces *p, const struct part *part, uint64_t plane, uint64_t line)
-{
-    return pieces_position(p, part, plane, line) - pieces_position(p, &p->part, 0, 0);
-}
 
 /* Whether elements that are left out leave no gaps: of a flat array, and of a row that is one run. */
 static inline bool piece_closes_gaps(const struct pieces *p, const struct part *part)
@@ -147,7 +145,7 @@ allfold_status piece_load(const struct pieces *p, struct worker *worker, struct 
 /* Where the first element of a part lies in the caller's memory. */
 static inline const char *piece_memory(const struct pieces *p, const struct part *part)
 {
-    return (const char *)p->array->memory + pieces_offset(p, part, 0, 0) * allfold_type_bytes(p->array->type);
+    return (const char *)p->array->memory + pieces_position(p, part, 0, 0) * allfold_type_bytes(p->array->type);
 }
 /* Reads them into host memory. */
 allfold_status piece_read(const struct pieces *p, struct worker *worker, struct lane *lane, struct error *error);
@@ -250,7 +248,7 @@ allfold_status in_place_upload(struct allfold_context *ctx, const void *from, vo
 
 struct softmax_output {
     bool logarithm;
-    struct sink *sink; /* NULL on a rank that failed before */
+    struct sink *sink; /* NULL on a rank that failed before; of an array in memory it takes results at the places of x */
     void *y;           /* NULL, or where the device writes this rank's part in place, with the strides of x */
     allfold_type type;
 };
@@ -266,10 +264,6 @@ allfold_status progress_load(struct allfold_context *ctx, struct resumable *prog
 allfold_status progress_sync(struct allfold_context *ctx, struct resumable *progress, struct error *error);
 allfold_status progress_save(struct allfold_context *ctx, struct resumable *progress, struct error *error);
 bool progress_is_due(const struct resumable *progress);
-/* Says what it has, and counts the bytes of the input. */
-struct progress_kept {
-    const char *what; /* "shards" */
-    uint64_t done, of, bytes;
-};
-void progress_tell(const struct allfold_context *ctx, const struct progress_kept *kept);
+/* Says what it has, such as 3 of 5 "shards", and counts the bytes of the input. */
+void progress_tell(const struct allfold_context *ctx, const char *what, uint64_t done, uint64_t of, uint64_t bytes);
 allfold_status progress_refuse(struct error *error);

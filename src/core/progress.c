@@ -46,12 +46,12 @@ allfold_status progress_save(struct allfold_context *ctx, struct resumable *prog
     return ALLFOLD_OK;
 }
 
-void progress_tell(const struct allfold_context *ctx, const struct progress_kept *kept)
+void progress_tell(const struct allfold_context *ctx, const char *what, uint64_t done, uint64_t of, uint64_t bytes)
 {
-    if (kept->done == 0)
+    if (done == 0)
         return;
-    core_log(ctx, "the checkpoint has %" PRIu64 " of %" PRIu64 " %s", kept->done, kept->of, kept->what);
-    atomic_fetch_add(&ctx->comm.progress->done, kept->bytes);
+    core_log(ctx, "the checkpoint has %" PRIu64 " of %" PRIu64 " %s", done, of, what);
+    atomic_fetch_add(&ctx->comm.progress->done, bytes);
 }
 
 allfold_status progress_refuse(struct error *error)

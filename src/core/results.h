@@ -1,5 +1,4 @@
-/* Results of a fold along an axis. results.c: the host finishes them, and writes them to sinks. device_results.c: the device finishes them.
-   The calls are reduce_axis.c. */
+/* Results of a fold along an axis, finished and brought to where they belong: results.c. The calls are reduce_axis.c. */
 #pragma once
 
 #include "core/view.h"

@@ -11,19 +11,17 @@ struct normalise {
     const struct job *job;
     struct softmax_constants constants;
     bool logarithm;
-    allfold_type x_type, y_type;
     struct device_data x, y; /* what lies in device memory already */
     struct sink *sink;
-    struct progress *progress;
 };
 
 /* Backwards: the first pass ended at the end, so caches still hold the last elements. The caller's memory is written after the work in
    the caller's stream. */
 static allfold_status normalise_part(struct normalise *n, struct error *error)
 {
-    const size_t x_bytes = allfold_type_bytes(n->x_type), y_bytes = allfold_type_bytes(n->y_type);
+    const size_t x_bytes = allfold_type_bytes(n->job->type), y_bytes = allfold_type_bytes(n->sink->type);
     const size_t bytes = n->ctx->device->window_bytes / 2 * x_bytes / u64_max(x_bytes, y_bytes);
-    const struct softmax_output output = {n->logarithm, n->sink, n->y.memory, n->y_type};
+    const struct softmax_output output = {n->logarithm, n->sink, n->y.memory, n->sink->type};
     const struct axis_array array = job_array(n->job);
     struct pieces p = job_pieces(n->ctx, n->job, &array, MONOID_sum);
     p.x = &n->x;
@@ -63,15 +61,15 @@ static allfold_status begin_placed(const struct normalise *n, struct partial *pa
     const struct backend *const backend = n->ctx->device->backend;
     struct queue *const queue = n->ctx->queue;
     const bool single_rank = n->ctx->comm.size == 1;
-    const struct softmax_work work = {n->x.memory, n->y.memory, n->x_type, n->y_type, n->x.elements, n->logarithm, n->ctx->level, false};
-    phase_enter(n->progress, PHASE_FOLD);
+    const struct softmax_work work = {n->x.memory, n->y.memory, n->job->type, n->sink->type, n->x.elements, n->logarithm, n->ctx->level, false};
+    phase_enter(n->ctx->comm.progress, PHASE_FOLD);
     if (backend->enter(queue, n->job->stream, error) != ALLFOLD_OK
         || backend->softmax_begin(queue, &work, single_rank, error) != ALLFOLD_OK
         || (!single_rank && backend->softmax_partial(queue, error) != ALLFOLD_OK))
         drain(n->ctx); /* some of it may be under way, in the caller's stream */
     else if (!single_rank)
         *partial = *queue->partial;
-    atomic_fetch_add(&n->progress->done, n->x.elements * allfold_type_bytes(n->x_type));
+    atomic_fetch_add(&n->ctx->comm.progress->done, n->x.elements * allfold_type_bytes(n->job->type));
     return error->status;
 }
 
@@ -100,9 +98,9 @@ static void normalise_pass(struct normalise *n, const struct part_job *part, str
     const bool single_rank = n->ctx->comm.size == 1;
     softmax_constants_set(part->monoid, part->partial, &n->constants);
     if (is_placed(n)) {
-        phase_enter(n->progress, PHASE_NORMALISE);
+        phase_enter(n->ctx->comm.progress, PHASE_NORMALISE);
         n->ctx->device->backend->softmax_finish(n->ctx->queue, single_rank ? NULL : &n->constants, error);
-        atomic_fetch_add(&n->progress->done, n->x.elements * allfold_type_bytes(n->x_type));
+        atomic_fetch_add(&n->ctx->comm.progress->done, n->x.elements * allfold_type_bytes(n->job->type));
         if (error->status != ALLFOLD_OK)
             drain(n->ctx);
     } else if (n->job->range.count > 0) {
@@ -114,13 +112,13 @@ allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, const s
                             struct error *error)
 {
     const bool usable = error->status == ALLFOLD_OK;
-    struct normalise n = {.ctx = ctx, .job = job, .logarithm = logarithm, .x_type = job->type,
-                          .y_type = usable ? sink->type : ALLFOLD_F32, .sink = sink, .progress = ctx->comm.progress};
+    const allfold_type y_type = usable ? sink->type : ALLFOLD_F32;
+    struct normalise n = {.ctx = ctx, .job = job, .logarithm = logarithm, .sink = sink};
     struct partial partial;
-    struct part_job own = {softmax_monoid(job->type, n.y_type, logarithm, ctx->level), job, &n.x, &partial, 0};
-    struct comm_part part = {.call = CALL_SOFTMAX | (logarithm ? 1u : 0u) << 8 | (usable ? (uint32_t)sink->type : 0),
+    struct part_job own = {softmax_monoid(job->type, y_type, logarithm, ctx->level), job, &n.x, &partial, 0};
+    struct comm_part part = {.call = CALL_SOFTMAX | (logarithm ? 1u : 0u) << 8 | (usable ? (uint32_t)y_type : 0),
                              .monoid = own.monoid, .type = job->type, .count = job->range.count, .partial = &partial};
-    progress_expect(n.progress, 2 * part.count * allfold_type_bytes(job->type));
+    progress_expect(ctx->comm.progress, 2 * part.count * allfold_type_bytes(job->type));
     if (!fold_part_begin(ctx, &own, error))
         return error->status;
     fold_pass(&n, &own, error);

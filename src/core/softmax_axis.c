@@ -19,8 +19,6 @@ struct softmax_passes {
     struct softmax_constants *constants; /* of the batch, in host memory */
 };
 
-static size_t pages(uint64_t bytes) { return (size_t)((bytes + 4095) / 4096 * 4096); }
-
 /* Where y lies in a queue's buffers, behind the constants of a piece. */
 static size_t y_at(const struct softmax_passes *n)
 {
@@ -35,7 +33,7 @@ static struct softmax_axis_work work_of(const struct softmax_passes *n, const st
                                      .box = lane->box, .y_outer_stride = part->length * part->inner, .y_axis_stride = part->inner,
                                      .logarithm = output->logarithm, .level = n->p->ctx->level};
     if (output->y != NULL) {
-        work.y = (char *)output->y + pieces_offset(n->p, part, 0, 0) * allfold_type_bytes(output->type);
+        work.y = (char *)output->y + (pieces_position(n->p, part, 0, 0) - (n->p->flat ? n->p->part.l : 0)) * allfold_type_bytes(output->type);
         work.y_outer_stride = n->p->array->outer_stride;
         work.y_axis_stride = n->p->array->axis_stride;
     }
@@ -275,30 +273,12 @@ allfold_status core_softmax_stream(struct allfold_context *ctx, bool logarithm, 
     return comm_agree(&ctx->comm, error);
 }
 
-/* Results that the device does not write where they belong. */
-struct strided_sink {
-    struct sink sink;
-    char *y;
-    const struct pieces *p;
-};
-
-static allfold_status write_memory(struct sink *sink, uint64_t first, uint64_t count, const void *elements, struct error *error)
-{
-    const struct strided_sink *const to = (const struct strided_sink *)sink;
-    const size_t bytes = allfold_type_bytes(sink->type);
-    (void)error;
-    memcpy(to->y + (first - pieces_position(to->p, &to->p->part, 0, 0)) * bytes, elements, count * bytes);
-    return ALLFOLD_OK;
-}
-
-allfold_status core_softmax_axis(struct allfold_context *ctx, const struct axis_softmax *softmax, const struct axis_input *input,
+allfold_status core_softmax_axis(struct allfold_context *ctx, bool logarithm, const struct axis_input *input, struct sink *sink,
                                  struct error *error)
 {
-    const enum monoid monoid = softmax_monoid(input->type, softmax->y_type, softmax->logarithm, ctx->level);
-    struct view view = {.input = input, .p = {.ctx = ctx, .monoid = monoid}, .y = softmax->y};
+    struct view view = {.input = input, .p = {.ctx = ctx, .monoid = softmax_monoid(input->type, sink->type, logarithm, ctx->level)}, .y = sink->memory};
     if (view_begin(&view, error) == ALLFOLD_OK) {
-        struct strided_sink sink = {{.write = write_memory, .type = softmax->y_type}, view.y, &view.p};
-        const struct softmax_output output = {softmax->logarithm, &sink.sink, view.y_in_place ? view.y : NULL, softmax->y_type};
+        const struct softmax_output output = {logarithm, sink, view.y_in_place ? view.y : NULL, sink->type};
         const struct axis_room room = room_of(&view.array, &output);
         if (!view.p.in_place)
             pieces_cut_part(&view.p, &room);

@@ -1,5 +1,5 @@
 /* Threads that work on a rank's part: see team.h. */
-#include "core/team.h"
+#include "core/pieces.h"
 
 #include "base/host.h"
 
@@ -12,41 +12,44 @@
 
 enum { RESULTS_BYTES = 64 << 20 }; /* of shards that are done, and wait for those before them */
 
-static uint64_t shards_of_run(const struct team *team) { return team->run / team->shard + (team->run % team->shard != 0); }
+static uint64_t shards_of_run(const struct team *team)
+{
+    return team->run / team->pieces->shard + (team->run % team->pieces->shard != 0);
+}
 
 uint64_t team_shards(const struct team *team, uint64_t runs) { return runs * shards_of_run(team); }
 
 uint64_t team_pieces(const struct team *team, uint64_t shards)
 {
     const uint64_t each = shards_of_run(team);
-    return shards / each * team->run + u64_min(shards % each * team->shard, team->run);
+    return shards / each * team->run + u64_min(shards % each * team->pieces->shard, team->run);
 }
 
 /* The pieces of a shard. */
 static struct range pieces_of(const struct team *team, uint64_t shard)
 {
     const uint64_t each = shards_of_run(team), place = team->backwards ? team_shards(team, team->runs) - 1 - shard : shard;
-    const uint64_t first = place % each * team->shard;
-    return (struct range){place / each * team->run + first, u64_min(team->shard, team->run - first)};
+    const uint64_t shard_pieces = team->pieces->shard, first = place % each * shard_pieces;
+    return (struct range){place / each * team->run + first, u64_min(shard_pieces, team->run - first)};
 }
 
 /* How many threads work side by side: as many as the device's host threads, the shards, its memory for queues and half of this rank's
    share of the host's memory allow. */
 static int workers_of(const struct team *team)
 {
-    const struct allfold_context *const ctx = team->ctx;
+    const struct allfold_context *const ctx = team->pieces->ctx;
     const struct device *const device = ctx->device;
     const uint64_t memory = host_memory() / (uint64_t)ctx->comm.local_size / 2;
     const uint64_t room = device->queue_memory > 0 ? u64_min(memory, device->queue_memory) : memory;
-    const uint64_t most = u64_max(room / (uint64_t)device->worker_queues / u64_max(team->queue_bytes, ctx->queue_bytes), 1);
-    return team->queue != NULL ? 1 : (int)u64_max(u64_min(u64_min((uint64_t)device->workers, most), team->end - team->next), 1);
+    const uint64_t most = u64_max(room / (uint64_t)device->worker_queues / u64_max(team->pieces->queue_bytes, ctx->queue_bytes), 1);
+    return team->pieces->queue != NULL ? 1 : (int)u64_max(u64_min(u64_min((uint64_t)device->workers, most), team->end - team->next), 1);
 }
 
 /* One for a single piece. */
 static int lanes_of(const struct team *team)
 {
-    const bool single = team->end - team->next == 1 && u64_min(team->shard, team->run) == 1;
-    return single || team->queue != NULL ? 1 : team->ctx->device->worker_queues;
+    const bool single = team->end - team->next == 1 && u64_min(team->pieces->shard, team->run) == 1;
+    return single || team->pieces->queue != NULL ? 1 : team->pieces->ctx->device->worker_queues;
 }
 
 /* The phase that the rank shows is then that of the worker that failed. */
@@ -55,7 +58,7 @@ static void fail(struct team *team, const struct error *error)
     pthread_mutex_lock(&team->lock);
     if (!team->failed) {
         team->failed = true;
-        team->failed_in = phase_of_thread(team->ctx->comm.progress);
+        team->failed_in = phase_of_thread(team->pieces->ctx->comm.progress);
         team->error = *error;
     }
     pthread_cond_broadcast(&team->moved);
@@ -70,7 +73,7 @@ static enum taken take_shard(struct team *team, bool may_wait, uint64_t *shard)
     enum taken taken = LATER;
     pthread_mutex_lock(&team->lock);
     for (;;) {
-        if (atomic_load_explicit(&team->ctx->comm.progress->stop, memory_order_relaxed) != 0 || team->failed
+        if (atomic_load_explicit(&team->pieces->ctx->comm.progress->stop, memory_order_relaxed) != 0 || team->failed
             || team->next == team->end)
             taken = NOTHING_LEFT;
         else if (team->slots == 0 || team->next - team->done < team->slots)
@@ -183,7 +186,7 @@ static void pass_lock(struct team *team)
 /* Side by side, each with a clock of its own. Fewer threads than asked for do all the work as well. */
 static void work_together(struct team *team, struct worker *workers, int count)
 {
-    struct progress *const progress = team->ctx->comm.progress;
+    struct progress *const progress = team->pieces->ctx->comm.progress;
     const enum phase before = phase_of_thread(progress);
     int running = 1;
     struct phase_clock *const clocks = calloc((size_t)count, sizeof *clocks);
@@ -214,16 +217,17 @@ static void work_together(struct team *team, struct worker *workers, int count)
 /* Gives each worker its queues and readers. */
 static allfold_status equip(struct team *team, struct worker *workers, int count, struct error *error)
 {
-    struct allfold_context *const ctx = team->ctx;
-    struct source *const source = team->source, *const second = team->second;
-    if (team->queue == NULL && core_queues(ctx, count * team->lanes, team->queue_bytes, error) != ALLFOLD_OK)
+    const struct pieces *const p = team->pieces;
+    struct allfold_context *const ctx = p->ctx;
+    struct source *const source = p->array->source, *const second = p->second;
+    if (p->queue == NULL && core_queues(ctx, count * team->lanes, p->queue_bytes, error) != ALLFOLD_OK)
         return error->status;
     for (int i = 0; i < count; i++) {
         workers[i].team = team;
         for (int lane = 0; lane < team->lanes; lane++) {
-            struct queue *const queue = team->queue != NULL ? team->queue : ctx->queues[i * team->lanes + lane];
+            struct queue *const queue = p->queue != NULL ? p->queue : ctx->queues[i * team->lanes + lane];
             workers[i].lanes[lane].queue = queue;
-            if (team->follows && ctx->device->backend->follow(queue, team->stream, error) != ALLFOLD_OK)
+            if (p->follows && ctx->device->backend->follow(queue, p->stream, error) != ALLFOLD_OK)
                 return error->status;
         }
         if ((source != NULL && source->open_reader(source, &workers[i].reader, error) != ALLFOLD_OK)
@@ -276,7 +280,7 @@ allfold_status team_run(struct team *team, struct error *error)
     pthread_mutex_init(&team->lock, NULL);
     pthread_cond_init(&team->moved, NULL);
     if (open_slots(team, count, error) == ALLFOLD_OK && equip(team, workers, count, error) == ALLFOLD_OK) {
-        core_log(team->ctx, "%d threads, each with %d buffers of %zu bytes, work on %" PRIu64 " shards", count, team->lanes, team->queue_bytes,
+        core_log(team->pieces->ctx, "%d threads, each with %d buffers of %zu bytes, work on %" PRIu64 " shards", count, team->lanes, team->pieces->queue_bytes,
                  team->end - team->next);
         work_together(team, workers, count);
         if (team->failed)

@@ -41,7 +41,7 @@ enum { LANES_MAX = 4 };
 
 struct worker {
     struct team *team;
-    struct reader *reader, *second; /* of the team's sources */
+    struct reader *reader, *second; /* of the pieces' sources */
     struct lane lanes[LANES_MAX];
     uint64_t started;     /* pieces; number i is, or was, in lane i modulo the lanes */
     uint64_t shard;       /* under way */
@@ -61,19 +61,12 @@ struct team_work {
 
 struct pieces;
 struct team {
-    struct allfold_context *ctx;
-    const struct pieces *pieces;
-    struct source *source, *second; /* NULL: it has none */
+    const struct pieces *pieces; /* and with them context, sources and queues */
     const struct team_work *work;
     void *user;              /* of the functions of work */
     uint64_t before;         /* the number of the first piece */
-    uint64_t run, runs;      /* the pieces are `runs` runs of `run` pieces each: */
-    uint64_t shard;          /* pieces of a shard, of which the last of a run may have less */
-    size_t queue_bytes;      /* of a queue's buffers */
+    uint64_t run, runs;      /* the pieces are `runs` runs of `run` pieces each: shards end where runs end */
     size_t result_bytes;     /* of a shard's result, if shards are taken */
-    struct queue *queue;     /* not NULL: the only one, of one worker */
-    bool follows;            /* the queues' work comes after what is in the caller's stream now: they use memory of the caller's in place */
-    void *stream;
     bool backwards;          /* the last shard first */
     uint64_t next, end;      /* shards that are to be taken: set by the caller; afterwards those that were not */
     /* From here on team_run's own. */

@@ -85,6 +85,7 @@ static void take_part(struct view *view)
         for (int rank = 0; rank < p->ctx->comm.size; rank++)
             p->longest = u64_max(p->longest, view->parts[rank].count);
     }
+    p->base = pieces_position(p, &p->part, 0, 0);
 }
 
 /* The parts of all ranks, and the whole array's dimensions. Every rank finds the same. */

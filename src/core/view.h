@@ -20,13 +20,8 @@ struct axis_input {
 allfold_status core_reduce_axis(struct allfold_context *ctx, const struct fold_call *call, const struct axis_input *input,
                                 void *const outputs[RESULT_ARRAYS_MAX], struct error *error);
 
-/* Collective: y has the strides of x. */
-struct axis_softmax {
-    void *y;
-    allfold_type y_type;
-    bool logarithm;
-};
-allfold_status core_softmax_axis(struct allfold_context *ctx, const struct axis_softmax *softmax, const struct axis_input *input,
+/* Collective: the sink has memory, with the strides of x, and takes results at their places there. */
+allfold_status core_softmax_axis(struct allfold_context *ctx, bool logarithm, const struct axis_input *input, struct sink *sink,
                                  struct error *error);
 
 /* ---- what the two share */

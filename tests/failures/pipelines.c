@@ -19,8 +19,10 @@ static allfold_status run_axis(bool softmax, struct error *error)
                                      .call = softmax, .outputs = softmax ? 0 : 1};
     double sums[ROWS];
     void *const outputs[RESULT_ARRAYS_MAX] = {sums};
+    struct test_sink sink = sink_of(test.y, (struct range){0, COUNT}, ALLFOLD_F32);
+    sink.sink.memory = test.device_y;
     if (softmax)
-        return core_softmax_axis(test.ctx, &(struct axis_softmax){test.device_y, ALLFOLD_F32, false}, &input, error);
+        return core_softmax_axis(test.ctx, false, &input, &sink.sink, error);
     return core_reduce_axis(test.ctx, &(struct fold_call){.fold = ALLFOLD_SUM}, &input, outputs, error);
 }
 
