@@ -19,7 +19,7 @@ FOLDS = ["sum", "prod", "mean", "min", "max", "argmin", "argmax", "norm1", "norm
 NAMES = ["count", "nan_count", "sum", "mean", "variance", "min", "max", "norm1", "norm2", "norminf"]
 FLOATS = ("f16", "bf16", "f32", "f64")
 CUTS = ["outer", "axis", "inner"]
-HOST, DEVICE, PINNED = 0, 1, 2
+HOST, DEVICE, PINNED, MIXED = 0, 1, 2, 4
 EXTENTS = [0, 1, 1, 2, 3, 4, 5, 7, 8, 9, 13, 15, 16, 17, 31, 32, 33, 64, 127, 257]
 FIELDS = ["softmax", "fold", "type", "to", "outer", "length", "inner", "outer_stride", "axis_stride", "cut", "split", "nan", "ddof",
           "logarithm", "fast", "memory", "at", "elements"]
@@ -377,6 +377,8 @@ def planned(random):
     for dtype, fast in itertools.product(FLOATS, (0, 1)):  # rows that are aligned wherever two or three ranks cut them
         for shape in ((5, 288, 1), (2, 12288 + 5 * (dtype == "f32"), 1)):
             yield Case(random, cut="axis", softmax=1, shape=shape, dtype=dtype, to=dtype, fast=fast, gaps=False, memory=DEVICE)
+    for fold, cut, softmax in (("sum", "axis", 0), ("argmax", "axis", 0), ("stats", "inner", 0), ("sum", "axis", 1), ("sum", "outer", 1)):
+        yield Case(random, fold=fold, cut=cut, softmax=softmax, shape=(4, 137, 6), dtype="f32", memory=MIXED)
     large = np.full(24, 1 << 62, np.int64)
     large[:10] = 1
     for cut in CUTS:

@@ -171,7 +171,6 @@ static void count_pieces(struct pieces *p)
     p->stripes = u64_max(1, divide_up(p->part.inner, p->inner));
     p->units = p->part.inner == 0 ? 0 : divide_up(p->part.outer, p->outer) * p->stripes;
     p->segments = u64_max(1, divide_up(p->part.length, p->length));
-    p->shard = shard_of(p);
 }
 
 /* The cut of the part. */
@@ -188,6 +187,7 @@ static void cut_part(struct pieces *p, const struct grains *grains, const struct
         size_pieces(p, &limits);
     place(p, room);
     count_pieces(p);
+    p->shard = shard_of(p);
 }
 
 void pieces_cut(struct pieces *p, struct axis_array *array, const struct axis_room *room)

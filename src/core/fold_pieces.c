@@ -255,11 +255,6 @@ static allfold_status fold_batch(struct batches *f, struct error *error)
     batch->partials = f->partials;
     batch->counts = f->counts;
     team.result_bytes = p->segments == 1 ? 0 : p->outer * p->inner * (p->stride + (p->array->omits ? sizeof *f->counts : 0));
-    if (p->in_place && error->status == ALLFOLD_OK) {
-        in_place_partials(p, batch, error);
-        f->partials = batch->partials;
-        return error->status;
-    }
     if (error->status != ALLFOLD_OK || restore(f, &team, error) != ALLFOLD_OK)
         return error->status;
     team.next = f->shards;
@@ -268,6 +263,16 @@ static allfold_status fold_batch(struct batches *f, struct error *error)
     if (p->array->progress != NULL && save(f, &team, error) != ALLFOLD_OK)
         return error->status;
     return progress_check(p->ctx->comm.progress, error);
+}
+
+/* The same by one call of the backend. */
+static void fold_in_place(struct batches *f, struct error *error)
+{
+    f->batch = in_place_batch(f->p, f->batch.unit);
+    f->batch.shares = f->shares;
+    if (error->status == ALLFOLD_OK)
+        in_place_partials(f->p, &f->batch, error);
+    f->partials = f->batch.partials;
 }
 
 /* Gives each rank the partials of its share of the batch. Agrees on *error. Collective. */
@@ -361,7 +366,10 @@ void pieces_fold(struct pieces *p, batch_take *take, void *user, struct error *e
     f.batch.unit = first_unit(&f);
     while (f.batch.unit < p->units && !error->shared && (exchanged || error->status == ALLFOLD_OK)) {
         f.batch.units = u64_min(f.most, p->units - f.batch.unit);
-        fold_batch(&f, error);
+        if (p->in_place)
+            fold_in_place(&f, error);
+        else
+            fold_batch(&f, error);
         if ((exchanged ? exchange(&f, error) : error->status) == ALLFOLD_OK)
             take(user, &f.batch, error);
         end_batch(&f, error);

@@ -26,8 +26,8 @@ uint64_t in_place_results(const struct pieces *p)
 struct batch in_place_batch(const struct pieces *p, uint64_t unit)
 {
     const struct part part = pieces_at(p, unit);
-    const uint64_t count = part_results(&part);
-    return (struct batch){.unit = unit, .units = 1, .results = {pieces_first_result(p, unit), count}, .mine = {0, count}};
+    const uint64_t first = (part.o - p->part.o) * p->part.inner + part.i - p->part.i, count = part_results(&part);
+    return (struct batch){.unit = unit, .units = 1, .part = part, .results = {first, count}, .mine = {0, count}};
 }
 
 /* Folds this rank's elements of a batch. Partials go to the context's memory, that many bytes behind its beginning. */
@@ -35,7 +35,7 @@ static allfold_status fold(const struct pieces *p, const struct batch *batch, co
 {
     struct allfold_context *const ctx = p->ctx;
     const struct axis_array *const array = p->array;
-    const struct part part = pieces_at(p, batch->unit);
+    const struct part part = batch->part;
     const struct axis_work work = {.monoid = p->monoid, .type = array->type, .x = part_elements(&part) > 0 ? piece_memory(p, &part) : NULL,
                                    .box = {part.outer, part.length, part.inner, array->outer_stride, array->axis_stride}, .first = part.l,
                                    .partials = (char *)ctx->axis_memory + at, .bytes = IN_PLACE_CONSTANTS_AT - at,

@@ -177,6 +177,7 @@ allfold_status missing_mend(const struct pieces *p, struct lane *lane, unsigned 
 /* Results of the part, whose partials are complete. */
 struct batch {
     uint64_t unit, units;       /* whose results they are */
+    struct part part;           /* of a part in place: the unit */
     struct range results;       /* of the part */
     struct range mine;          /* those of them that this rank finishes: all, or a share, counted from the batch's first */
     const struct range *shares; /* of each rank; NULL: each rank has results of its own */

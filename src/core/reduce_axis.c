@@ -35,15 +35,12 @@ static void share_batch(const struct reduction *r, const struct batch *batch, st
 {
     struct comm *const comm = &r->p->ctx->comm;
     const struct kept_rows of_batch = {batch->results, UINT64_MAX, {0, UINT64_MAX}};
-    struct array_sink arrays[RESULT_ARRAYS_MAX] = {{.host = NULL}};
+    struct array_sink arrays[RESULT_ARRAYS_MAX];
     struct reduction own = *r;
     for (size_t k = 0; k < r->arrays; k++) {
-        own.sinks[k] = NULL;
-        if (!is_wanted(r, k))
-            continue;
-        arrays[k] = array_sink(r, k, &of_batch, malloc(batch->results.count * array_bytes(r, k)));
-        own.sinks[k] = &arrays[k].sink;
-        if (arrays[k].host == NULL)
+        arrays[k] = array_sink(r, k, &of_batch, is_wanted(r, k) ? malloc(batch->results.count * array_bytes(r, k)) : NULL);
+        own.sinks[k] = is_wanted(r, k) ? &arrays[k].sink : NULL;
+        if (is_wanted(r, k) && arrays[k].host == NULL)
             error_set(error, ALLFOLD_NO_MEMORY, "no memory for a batch of %" PRIu64 " results", batch->results.count);
     }
     if (error->status == ALLFOLD_OK)
@@ -142,7 +139,8 @@ allfold_status core_reduce_axis(struct allfold_context *ctx, const struct fold_c
     const struct box *const box = &input->box;
     const bool rounds = type_kind(input->type) != 'f' && call->result_type != ALLFOLD_TYPE_NONE; /* integers */
     struct view view = {.input = input, .p = {.ctx = ctx, .monoid = fold_monoid(call->fold, ctx->level)}, .by_host = rounds};
-    struct reduction r = {.p = &view.p, .fold = *call, .arrays = 2 * allfold_result_count(call->fold), .view = &view};
+    struct array_sink memory[RESULT_ARRAYS_MAX];
+    struct reduction r = {.p = &view.p, .fold = *call, .arrays = 2 * allfold_result_count(call->fold), .view = &view, .memory = memory};
     r.fold.level = ctx->level;
     progress_expect(ctx->comm.progress, box->outer * box->length * box->inner * allfold_type_bytes(input->type));
     if (view_begin(&view, error) == ALLFOLD_OK) {

@@ -186,11 +186,10 @@ static struct finishing finishing_of(const struct reduction *r, uint64_t unit, b
 {
     const struct pieces *const p = r->p;
     const struct queue *const queue = in_place_queue(p->ctx);
-    const struct part part = pieces_at(p, unit);
-    struct finishing f = {.batch = in_place_batch(p, unit), .run = part.inner};
+    struct finishing f = {.batch = in_place_batch(p, unit)};
     const struct range results = f.batch.results, all = r->kept.all;
-    uint64_t unused;
-    f.place = pieces_place(p, results.first, &unused);
+    f.place = f.batch.part.o * p->array->inner + f.batch.part.i;
+    f.run = f.batch.part.inner;
     if (p->in_window) { /* of the results of all, those that this rank keeps */
         const uint64_t end = results.first + results.count;
         f.place = u64_min(u64_max(all.first, results.first), end);

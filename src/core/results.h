@@ -19,7 +19,7 @@ struct reduction {
     /* an array in memory */
     const struct view *view;               /* NULL: a source */
     struct kept_rows kept;
-    struct array_sink memory[RESULT_ARRAYS_MAX];
+    struct array_sink *memory;             /* of each array */
 };
 
 static inline allfold_type array_type(const struct reduction *r, size_t k)

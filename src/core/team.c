@@ -52,14 +52,16 @@ static int lanes_of(const struct team *team)
     return single || team->pieces->queue != NULL ? 1 : team->pieces->ctx->device->worker_queues;
 }
 
-/* The phase that the rank shows is then that of the worker that failed. */
-static void fail(struct team *team, const struct error *error)
+/* The error of the first shard that fails is the team's: those before it have been taken, and go on to their ends. The phase that the rank shows
+   is that of its worker. */
+static void fail(struct team *team, const struct worker *worker)
 {
     pthread_mutex_lock(&team->lock);
-    if (!team->failed) {
+    if (!team->failed || worker->failed < team->failed_shard) {
         team->failed = true;
+        team->failed_shard = worker->failed;
         team->failed_in = phase_of_thread(team->pieces->ctx->comm.progress);
-        team->error = *error;
+        team->error = worker->error;
     }
     pthread_cond_broadcast(&team->moved);
     pthread_mutex_unlock(&team->lock);
@@ -116,6 +118,7 @@ static allfold_status finish_lane(struct worker *worker, struct lane *lane)
     if (!lane->busy)
         return worker->error.status;
     lane->busy = false;
+    worker->failed = lane->shard; /* if it fails */
     if (team->work->finish(worker, lane, &worker->error) == ALLFOLD_OK && lane->ahead == 0 && team->slots > 0)
         hand_over(team, lane->shard, &worker->error);
     return worker->error.status;
@@ -164,14 +167,16 @@ static void work(struct worker *worker)
     struct team *const team = worker->team;
     while (worker->error.status == ALLFOLD_OK) {
         struct lane *const lane = &worker->lanes[worker->started % (uint64_t)team->lanes];
-        if (finish_lane(worker, lane) != ALLFOLD_OK || !next_piece(worker, lane)
-            || team->work->start(worker, lane, &worker->error) != ALLFOLD_OK)
+        if (finish_lane(worker, lane) != ALLFOLD_OK || !next_piece(worker, lane))
+            break;
+        worker->failed = lane->shard;
+        if (team->work->start(worker, lane, &worker->error) != ALLFOLD_OK)
             break;
         lane->busy = true;
         worker->started++;
     }
     if (finish_all(worker) != ALLFOLD_OK) {
-        fail(team, &worker->error);
+        fail(team, worker);
         drain(worker);
     }
 }

@@ -46,6 +46,7 @@ struct worker {
     uint64_t started;     /* pieces; number i is, or was, in lane i modulo the lanes */
     uint64_t shard;       /* under way */
     struct range pieces;  /* of it that no lane has had yet */
+    uint64_t failed;      /* the shard of its error */
     struct error error;
 };
 
@@ -77,8 +78,9 @@ struct team {
     uint64_t slots;          /* 0: shards are not taken */
     bool taking;             /* a thread is */
     bool failed;
+    uint64_t failed_shard;   /* the first */
     enum phase failed_in;
-    struct error error;      /* the first */
+    struct error error;
     pthread_mutex_t lock;    /* of next, end, done, full, taking, failed, error */
     pthread_cond_t moved;
 };

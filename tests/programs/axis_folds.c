@@ -193,6 +193,8 @@ static bool read_case(FILE *file, struct axis_case *c)
     for (int i = 0; i < FIELDS; i++)
         if (fscanf(file, "%" SCNu64, &fields[i]) != 1)
             return false;
+    if (c->memory == MEMORY_COUNT) /* the ranks have it in different places */
+        c->memory = world_rank() % 2 == 0 ? MEMORY_HOST : MEMORY_DEVICE;
     return true;
 }
 
