@@ -62,7 +62,7 @@ static __device__ __forceinline__ void result_write(const Partial &partial, cons
     struct fold_results found;
     struct error error;
     const uint64_t place = result_place(call, r);
-    const struct finish finish = {call.count, call.nan, call.ddof, call.format, false, &found, &error};
+    const struct finish finish = {call.count, call.nan, call.ddof, call.format, false, &found, &error, nullptr};
     found.field_count = 0;
     error.status = ALLFOLD_OK;
     if (partial_finish<monoid>(partial, call, &finish) != ALLFOLD_OK) {

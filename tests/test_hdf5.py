@@ -102,9 +102,9 @@ def test_missing():
            and (omit["dtype"], omit["stored_dtype"]) == ("f64", "int16"), "reports count what is missing", (omit, keep))
     text = cli.alone("max", packed, "--backend=cpu").stdout
     tap.ok("(140 f64 packed as int16, 8 missing, from " in text, "in words, too", text)
-    for words, status, said in ((["sum", data("rare.h5:missing/one"), "--missing=error"], 1, ("1 of the elements", "at index 10:")),
-                                (["sum", data("rare.h5:missing/two"), "--missing=error"], 1, ("2 of the elements", "at index 2:")),
-                                (["sum", packed, "--missing=error"], 1, ("8 of the elements", "(-32767, -32768)", "at index 0:")),
+    for words, status, said in ((["sum", data("rare.h5:missing/one"), "--missing=error"], 1, ("1 of the elements", "at index 10, (2, 0):")),
+                                (["sum", data("rare.h5:missing/two"), "--missing=error"], 1, ("2 of the elements", "at index 2, (0, 2):")),
+                                (["sum", packed, "--missing=error"], 1, ("8 of the elements", "(-32767, -32768)", "at index 0, (t, y, x) = (0, 0, 0):")),
                                 (["softmax", packed, "-o", "none"], 1, ("8 of the elements", "--missing=keep")),
                                 (["max", data("netcdf4.nc:all-missing")], 1, ("max of an empty array does not exist",)),
                                 (["sum", packed, "--dtype=f32"], 2, ("its elements are f64: expected no --dtype", "found f32")),

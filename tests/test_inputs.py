@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Several inputs: joined in the order given, or each array of a file for itself. docs/formats.md."""
+"""Several inputs, joined in the order given, or each array of a file for itself; names of dimensions, and places. docs/formats.md."""
 import math
 import os
 
@@ -94,11 +94,43 @@ def test_all_arrays(folder):
         tap.ok(done.returncode == status and not done.stdout and len(lines) == 1 and said in lines[0] and not os.path.exists(folder.name("q")), f"refused: {said}", cli.shown(done))
 
 
+def test_names(folder):
+    """Dimensions are called by their names, and indices are told as places."""
+    x = np.arange(60, dtype="f4").reshape(3, 4, 5)
+    x[1, 2, 3] = np.nan
+    cdf = Cdf(1, [("time", 0), ("lat", 4), ("1", 5)], 3)  # a name that looks like a number comes first
+    cdf.add("t", (0, 1, 2), x)
+    cdf.add("m", (0, 1, 2), np.arange(60, dtype="i2").reshape(3, 4, 5), _FillValue=np.array([17], "i2"))
+    cdf.write(folder.name("n.nc"))
+    np.save(folder.name("f.npy"), np.asfortranarray(np.arange(24.0).reshape(2, 3, 4)))
+    t, m, f = (folder.name(name) for name in ("n.nc:t", "n.nc:m", "f.npy"))
+    commands = [["sum", "--axis=lat,1", "--json", m], ["sum", "--axis=time", "--json", m], ["argmax", m], ["argmin", "--json", f], ["argmax", f],
+                ["max", "--json", m], ["stats", "--json", f], ["argmax", "--count=20", m], ["argmax", "--total", m, m], ["argmax", "-q", m]]
+    rows, times, text, first, fortran, value, stats, part, total, quiet = cli.each_alone(commands)
+    kept = np.where(np.arange(60) == 17, 0, np.arange(60)).reshape(3, 4, 5)
+    tap.ok(cli.report(rows)["results"]["sum"] == kept.sum((1, 2)).tolist() and cli.report(rows)["axis"] == [1, 2]
+           and cli.report(times)["results"]["sum"] == kept.sum(0).tolist(), "--axis with names", cli.shown(rows) + cli.shown(times))
+    tap.ok("argmax = 59 at index 59, (time, lat, 1) = (2, 3, 4)  (" in text.stdout and "at index 23, (1, 2, 3)  (" in fortran.stdout
+           and "at index 19  (" in part.stdout and "at index 59  (" in total.stdout and quiet.stdout == "59 59\n", "places beside indices, of arrays that have any",
+           "".join(map(cli.shown, (text, fortran, part, total, quiet))))
+    found = cli.report(stats)["stats"]
+    tap.ok(cli.report(first)["place"] == [0, 0, 0] and found["max"]["place"] == [1, 2, 3] and "place" not in found["sum"] and "place" not in cli.report(value),
+           "places in JSON", (cli.shown(first), found))
+    cases = [(["argmin", "--nan=error", t], 1, "the first at index 33, (time, lat, 1) = (1, 2, 3), and"), (["std", "--nan=error", t], 1, "(1, 2, 3)"),
+             (["sum", "--missing=error", m], 1, "at index 17, (time, lat, 1) = (0, 3, 2): "), (["sum", "--axis=lat,lon", m], 2, "name (time, lat, 1)"),
+             (["sum", "--axis=lat", f], 2, "expected a number, or several"), (["sum", "--axis=time,0", m], 2, "each axis once"),
+             (["sum", "--axis=lat,", m], 2, "found 'lat,'"), (["sum", "--axis=time", m, "--shape=60", "--count=60"], 2, "expected a number, or several")]
+    for (words, status, said), done in zip(cases, cli.each_alone([words for words, *_ in cases])):
+        fault = cli.refused(done, status, said)
+        tap.ok(not fault, f"refused: {said}", fault)
+
+
 def main():
     cli.ignore_leaks()
     with cli.Folder() as folder:
         test_inputs(folder)
         test_all_arrays(folder)
+        test_names(folder)
     tap.done()
 
 

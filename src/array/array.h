@@ -9,6 +9,7 @@
 #include "base/generator.h"
 
 #define ARRAY_DIMENSIONS_MAX 32
+#define ARRAY_NAMES_BYTES 1024
 
 /* How elements that are not encoded lie in a file: in runs, whose elements lie one behind the other. */
 struct array_layout {
@@ -27,6 +28,7 @@ struct array_info {
     uint32_t dimensions;                   /* 0 for a scalar: count is then 1 */
     uint32_t fortran_order;                /* 1 when the first index varies fastest */
     uint64_t shape[ARRAY_DIMENSIONS_MAX];
+    char names[ARRAY_NAMES_BYTES];         /* of the dimensions, each with the 0 at its end, one behind the other; all 0: there are none */
     uint32_t plain;                        /* 1: elements lie as `layout` says, in one file, or in those that `details` lists */
     uint64_t skipped;                      /* elements that lie before the first of the array and are left out: --offset */
     struct array_layout layout;                  /* of formats that do not encode elements, if they lie in this one file; of HDF5
@@ -124,6 +126,14 @@ bool array_count(const uint64_t *shape, uint32_t dimensions, size_t element_byte
 
 /* "3x4", or "scalar" without dimensions; "" for NULL. Cuts it at `bytes`. */
 void array_shape_text(const uint64_t *shape, uint32_t dimensions, char *text, size_t bytes);
+
+/* The name of a dimension; "": it has none. */
+const char *array_dimension_name(const struct array_info *info, uint32_t dimension);
+/* The coordinates of the element with this index, in the order in which elements lie. In words "(time, lat) = (3, 7)", without names
+   "(3, 7)"; of less than two dimensions "". */
+void array_place(const struct array_info *info, uint64_t index, uint64_t place[ARRAY_DIMENSIONS_MAX]);
+#define ARRAY_PLACE_BYTES 512
+void array_place_text(const struct array_info *info, uint64_t index, char text[ARRAY_PLACE_BYTES]);
 
 /* An entry's type in words, and its shape, or "". */
 const char *array_entry_type(const struct array_entry *entry);

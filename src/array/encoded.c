@@ -18,7 +18,8 @@ struct encoded_source {
     struct encoding encoding;
     enum missing missing;
     bool unpacks;
-    char name[ARRAY_NAME_BYTES]; /* of the array */
+    struct array_info info; /* of the array */
+    char name[ARRAY_NAME_BYTES];
     atomic_ullong found, first; /* missing elements, and the lowest index of one */
 };
 
@@ -110,12 +111,13 @@ static allfold_status check_encoded(struct source *source, struct error *error)
 {
     struct encoded_source *const s = (struct encoded_source *)source;
     const unsigned long long found = atomic_load(&s->found), first = atomic_load(&s->first);
-    char values[ENCODING_TEXT_BYTES];
+    char values[ENCODING_TEXT_BYTES], place[ARRAY_PLACE_BYTES];
     if (source_check(s->stored, error) != ALLFOLD_OK || found == 0 || s->missing == MISSING_OMIT)
         return error->status;
     encoding_missing_text(&s->encoding, values);
-    return error_set(error, ALLFOLD_NO_VALUE, "%s: %llu of the elements read so far are missing (%.100s), one of them at index %llu: %s",
-                     file_shown(s->name), found, values, first,
+    array_place_text(&s->info, first, place);
+    return error_set(error, ALLFOLD_NO_VALUE, "%s: %llu of the elements read so far are missing (%.100s), one of them at index %llu%s%.200s: %s",
+                     file_shown(s->name), found, values, first, place[0] != '\0' ? ", " : "", place,
                      s->missing == MISSING_REFUSE
                          ? "all elements are needed here: use --missing=keep to take them as the numbers that they are"
                          : "they are refused here (--missing=omit leaves them out)");
@@ -150,6 +152,7 @@ allfold_status encoded_open(const char *name, const struct array_info *info, str
     s->stored = *source;
     s->source.by_granule = info->missing != MISSING_OMIT; /* the place of the first that is missing is told */
     s->source.note = s->stored->note;
+    memcpy(&s->info, info, sizeof *info);
     s->encoding = info->encoding;
     s->missing = (enum missing)info->missing;
     s->unpacks = info->encoding.packed && info->type == ALLFOLD_F64;

@@ -5,16 +5,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The next number of a list; false: it is something else. */
-static bool read_axis(const char **text, long *axis)
+/* The next number of a list, or name of a dimension; false: it is something else. */
+static bool read_axis(const char **text, const struct array_info *info, long *axis)
 {
+    const size_t length = strcspn(*text, ",");
+    const char *const word = *text, first = word[0] == '-' ? word[1] : word[0];
     char *end;
-    const char first = (*text)[0] == '-' ? (*text)[1] : (*text)[0];
-    *axis = strtol(*text, &end, 10);
-    if (first < '0' || first > '9' || (*end != ',' && *end != '\0'))
+    *text += length + (word[length] == ',');
+    if (length == 0 || (word[length] == ',' && **text == '\0'))
         return false;
-    *text = *end == ',' ? end + 1 : end;
-    return *end == '\0' || **text != '\0';
+    for (uint32_t i = 0; i < info->dimensions; i++) {
+        const char *const name = array_dimension_name(info, i);
+        if (strlen(name) == length && memcmp(name, word, length) == 0) {
+            *axis = (long)i;
+            return true;
+        }
+    }
+    *axis = strtol(word, &end, 10);
+    return first >= '0' && first <= '9' && end == word + length;
+}
+
+static allfold_status refuse_word(const char *text, const struct array_info *info, struct error *error)
+{
+    char names[200] = "";
+    for (uint32_t i = 0; i < info->dimensions && strlen(names) < sizeof names - 8; i++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i > 0 ? ", " : "", array_dimension_name(info, i));
+    if (info->names[0] == '\0')
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "--axis: expected a number, or several with commas between them, found '%.100s'", text);
+    return error_set(error, ALLFOLD_BAD_ARGUMENT, "--axis: expected a number or a dimension's name (%s), or several with commas between them, "
+                     "found '%.100s'", names, text);
 }
 
 /* Marks the dimensions that the text names. */
@@ -26,8 +45,8 @@ static allfold_status read_axes(const char *text, const struct array_info *info,
     array_shape_text(info->shape, info->dimensions, shape, sizeof shape);
     while (*unparsed != '\0') {
         long axis;
-        if (!read_axis(&unparsed, &axis))
-            return error_set(error, ALLFOLD_BAD_ARGUMENT, "--axis: expected a number, or several with commas between them, found '%.100s'", text);
+        if (!read_axis(&unparsed, info, &axis))
+            return refuse_word(text, info, error);
         if (axis < -dimensions || axis >= dimensions)
             return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: --axis: expected an axis of an array of %ld dimension%s (%s)%s, found '%.100s'",
                              file_shown(array_name(info, name)), dimensions, dimensions == 1 ? "" : "s", shape,

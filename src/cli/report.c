@@ -51,15 +51,30 @@ struct json_object *report_value(allfold_value value)
     return isfinite(value.f64) ? json_object_new_double_s(value.f64, number_shortest(value.f64).text) : NULL;
 }
 
-/* value, text, hex, and index if there is one. */
-static void add_value(struct json_object *object, allfold_value value, uint64_t index)
+/* Where the element with that index is, if the input has dimensions. */
+static void add_place(struct json_object *object, const struct array_info *input, uint64_t index)
 {
+    uint64_t place[ARRAY_DIMENSIONS_MAX];
+    struct json_object *const list = input->dimensions > 0 ? json_object_new_array() : NULL;
+    array_place(input, index, place);
+    for (uint32_t i = 0; i < input->dimensions; i++)
+        json_object_array_add(list, json_object_new_uint64(place[i]));
+    if (list != NULL)
+        json_object_object_add(object, "place", list);
+}
+
+/* value, text, hex, and index and place if there is one. */
+static void add_value(struct json_object *object, const struct array_info *input, const struct fold_field *field)
+{
+    const allfold_value value = field->value;
     const bool real = value.kind == ALLFOLD_VALUE_F64;
     json_object_object_add(object, "value", report_value(value));
     json_object_object_add(object, "text", json_object_new_string(number_value(value).text));
     json_object_object_add(object, "hex", real ? json_object_new_string(number_hex(value.f64).text) : NULL);
-    if (index != ALLFOLD_NO_INDEX)
-        json_object_object_add(object, "index", json_object_new_uint64(index));
+    if (field->index != ALLFOLD_NO_INDEX) {
+        json_object_object_add(object, "index", json_object_new_uint64(field->index));
+        add_place(object, input, field->index);
+    }
 }
 
 /* The name in the report: the fold's, or the command's. */
@@ -174,12 +189,13 @@ void report_circumstances(const struct session *session, allfold_level level, do
 /* Several statistics are printed as a table of names and values, a single one as its value alone. */
 static bool is_table(const struct fold_results *result) { return result->field_count != 1; }
 
-static void add_results(const struct session *session, const struct fold_results *result, struct json_object *report)
+static void add_results(const struct session *session, const struct array_info *input, const struct fold_results *result,
+                        struct json_object *report)
 {
     struct json_object *table = is_table(result) ? json_object_new_object() : NULL;
     for (int i = 0; i < result->field_count; i++) {
         struct json_object *object = table != NULL ? json_object_new_object() : report;
-        add_value(object, result->fields[i].value, result->fields[i].index);
+        add_value(object, input, &result->fields[i]);
         if (table != NULL)
             json_object_object_add(table, result->fields[i].name, object);
     }
@@ -190,17 +206,28 @@ static void add_results(const struct session *session, const struct fold_results
 static void fold_json(const struct session *session, const struct fold_results *result, double seconds)
 {
     struct json_object *report = report_begin(session, result->level);
-    add_results(session, result, report);
+    add_results(session, &session->input, result, report);
     report_end(session, report, seconds);
 }
 
-static void print_fields(const struct session *session, const struct fold_results *result)
+/* " at index 5, (time, lat) = (0, 5)", if there is one. */
+static void print_index(const struct array_info *input, uint64_t index)
+{
+    char place[ARRAY_PLACE_BYTES];
+    if (index == ALLFOLD_NO_INDEX)
+        return;
+    printf(" at index %" PRIu64, index);
+    array_place_text(input, index, place);
+    fputs(place[0] != '\0' ? ", " : "", stdout);
+    text_print(stdout, place);
+}
+
+static void print_fields(const struct session *session, const struct array_info *input, const struct fold_results *result)
 {
     for (int i = 0; i < result->field_count; i++) {
         printf("%s%-9s  %s", session->settings->quiet ? "" : "  ", result->fields[i].name,
                number_value(result->fields[i].value).text);
-        if (result->fields[i].index != ALLFOLD_NO_INDEX)
-            printf(" at index %" PRIu64, result->fields[i].index);
+        print_index(input, result->fields[i].index);
         putchar('\n');
     }
 }
@@ -211,11 +238,11 @@ static void fold_table(const struct session *session, const struct fold_results 
         fputs(name_of(session), stdout);
         report_circumstances(session, result->level, seconds);
     }
-    print_fields(session, result);
+    print_fields(session, &session->input, result);
 }
 
 /* "sum = 3.0", or the value alone. */
-static void print_value(const struct session *session, const char *name, const struct fold_results *result)
+static void print_value(const struct session *session, const char *name, const struct array_info *input, const struct fold_results *result)
 {
     const bool quiet = session->settings->quiet;
     const uint64_t index = result->fields[0].index;
@@ -224,13 +251,15 @@ static void print_value(const struct session *session, const char *name, const s
         fputs(" = ", stdout);
     }
     fputs(number_value(result->fields[0].value).text, stdout);
-    if (index != ALLFOLD_NO_INDEX)
-        printf(quiet ? " %" PRIu64 : " at index %" PRIu64, index);
+    if (!quiet)
+        print_index(input, index);
+    else if (index != ALLFOLD_NO_INDEX)
+        printf(" %" PRIu64, index);
 }
 
 static void fold_line(const struct session *session, const struct fold_results *result, double seconds)
 {
-    print_value(session, name_of(session), result);
+    print_value(session, name_of(session), &session->input, result);
     if (session->settings->quiet)
         putchar('\n');
     else
@@ -259,7 +288,7 @@ static void each_json(const struct session *session, const struct report_items *
         json_object_object_add(array, "name", item->input.member[0] != '\0' ? report_string(item->input.member) : NULL);
         add_input(session, &item->input, item->missing, array);
         json_object_object_add(array, "level", json_object_new_string(level_name(item->result.level)));
-        add_results(session, &item->result, array);
+        add_results(session, &item->input, &item->result, array);
         json_object_array_add(arrays, array);
     }
     json_object_object_add(report, "arrays", arrays);
@@ -276,10 +305,10 @@ static void print_item(const struct session *session, const struct report_item *
             text_print(stdout, name);
             putchar('\n');
         }
-        print_fields(session, &item->result);
+        print_fields(session, &item->input, &item->result);
         return;
     }
-    print_value(session, name, &item->result);
+    print_value(session, name, &item->input, &item->result);
     if (!session->settings->quiet && counts_missing(session, &item->input, item->missing))
         printf("  (%" PRIu64 " missing)", item->missing);
     putchar('\n');

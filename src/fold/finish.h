@@ -30,6 +30,7 @@ struct finish {
     bool rounds;         /* integers are rounded to it, too: the caller asked for that format */
     struct fold_results *result; /* to which the fields are added */
     struct error *error;
+    const struct fold_call *call; /* for messages; NULL on devices */
 };
 
 FOLD_FINISH allfold_status result_add(const struct finish *finish, allfold_value value)
@@ -168,9 +169,10 @@ FOLD_FINISH allfold_status finish_nan(const struct finish *finish, const char *n
 #ifdef __CUDACC__
         (void)name, (void)nan_index;
 #else
-        char where[48] = "";
-        if (nan_index != ALLFOLD_NO_INDEX)
-            snprintf(where, sizeof where, ", the first at index %" PRIu64, nan_index);
+        char where[320] = "";
+        const int length = nan_index == ALLFOLD_NO_INDEX ? 0 : snprintf(where, sizeof where, ", the first at index %" PRIu64, nan_index);
+        if (length > 0 && finish->call != NULL && finish->call->place != NULL)
+            finish->call->place(finish->call->array, nan_index, where + length, sizeof where - (size_t)length);
 #endif
         return finish_refuse(finish, ALLFOLD_NO_VALUE, "%" PRIu64 " of %" PRIu64 " elements are NaN%s, and NaN is refused here",
                          nans, finish->count, where);

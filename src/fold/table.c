@@ -161,7 +161,7 @@ allfold_status fold_finish(const struct fold_call *call, const struct folded *wh
     found.count = whole->count;
     found.level = fold_level(call->fold, call->level);
     found.field_count = 0;
-    const struct finish finish = {whole->count, call->nan, call->ddof, rounded ? call->result_type : ALLFOLD_F64, rounded, &found, error};
+    const struct finish finish = {whole->count, call->nan, call->ddof, rounded ? call->result_type : ALLFOLD_F64, rounded, &found, error, call};
     if (monoid_has_room(fold_monoid(call->fold, call->level), whole->count, error) != ALLFOLD_OK)
         return error->status;
     const allfold_status status = method_of(call->fold, call->level)->finish[type_value(whole->type)](whole->partial->bytes, &finish);

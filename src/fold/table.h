@@ -212,6 +212,9 @@ struct fold_call {
     allfold_type result_type; /* as in allfold_call */
     uint64_t ddof; /* stats, variance, std: the variance is divided by the number of elements less this */
     const struct packing *packing; /* sum and mean only: the elements are packed integers, for values of f64; NULL: they are values */
+    /* Says where the element with an index is, behind that index in a message; NULL: nothing. */
+    void (*place)(const void *array, uint64_t index, char *text, size_t bytes);
+    const void *array;
 };
 #define ASK_FOR_FLOATING ": ask for a floating-point result, with --output-type=f64 (in C by result_type, in Python by dtype)"
 

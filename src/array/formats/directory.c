@@ -74,9 +74,26 @@ static allfold_status check(struct array_entry *entry)
     return ALLFOLD_OK;
 }
 
+/* The names become the array's own, if they fit and one of them is a name. */
+static void keep_names(const struct array_entry *entry, char names[ARRAY_NAMES_BYTES])
+{
+    size_t length = 0, letters = 0;
+    for (uint32_t i = 0; entry->dimension_names != NULL && i < entry->info.dimensions; i++) {
+        const size_t bytes = strlen(entry->dimension_names[i]);
+        if (bytes + 1 > ARRAY_NAMES_BYTES - length) {
+            memset(names, 0, ARRAY_NAMES_BYTES);
+            return;
+        }
+        memcpy(names + length, entry->dimension_names[i], bytes);
+        length += bytes + 1;
+        letters += bytes;
+    }
+}
+
 void directory_add(struct directory *d)
 {
     struct array_entry *const entry = &d->entry;
+    keep_names(entry, entry->info.names);
     if (entry->refused.status == ALLFOLD_OK)
         check(entry);
     d->take(d->user, entry);

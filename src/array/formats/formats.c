@@ -56,6 +56,7 @@ allfold_status format_cut(const struct array_hints *hints, struct array_info *in
     info->skipped = offset;
     info->count = hints->has_count ? hints->count : info->count - offset;
     memset(info->shape, 0, sizeof info->shape);
+    memset(info->names, 0, sizeof info->names);
     info->shape[0] = info->count;
     info->dimensions = 1;
     info->fortran_order = 0;

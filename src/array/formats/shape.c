@@ -26,6 +26,38 @@ bool array_count(const uint64_t *shape, uint32_t dimensions, size_t element_byte
     return true;
 }
 
+const char *array_dimension_name(const struct array_info *info, uint32_t dimension)
+{
+    const char *name = info->names;
+    while (dimension-- > 0)
+        name += strlen(name) + 1;
+    return name;
+}
+
+void array_place(const struct array_info *info, uint64_t index, uint64_t place[ARRAY_DIMENSIONS_MAX])
+{
+    for (uint32_t i = 0; i < info->dimensions; i++) {
+        const uint32_t dimension = info->fortran_order ? i : info->dimensions - 1 - i;
+        place[dimension] = index % info->shape[dimension];
+        index /= info->shape[dimension];
+    }
+}
+
+void array_place_text(const struct array_info *info, uint64_t index, char text[ARRAY_PLACE_BYTES])
+{
+    uint64_t place[ARRAY_DIMENSIONS_MAX];
+    const uint32_t dimensions = info->dimensions > 1 ? info->dimensions : 0;
+    size_t length = 0;
+    text[0] = '\0';
+    array_place(info, index, place);
+    for (uint32_t i = 0; i < dimensions && info->names[0] != '\0' && length < ARRAY_PLACE_BYTES; i++)
+        length += (size_t)snprintf(text + length, ARRAY_PLACE_BYTES - length, "%s%s%s", i == 0 ? "(" : ", ", array_dimension_name(info, i),
+                                   i + 1 == dimensions ? ") = " : "");
+    for (uint32_t i = 0; i < dimensions && length < ARRAY_PLACE_BYTES; i++)
+        length += (size_t)snprintf(text + length, ARRAY_PLACE_BYTES - length, "%s%" PRIu64 "%s", i == 0 ? "(" : ", ", place[i],
+                                   i + 1 == dimensions ? ")" : "");
+}
+
 /* The shape as it is asked for. */
 struct asked {
     uint64_t shape[ARRAY_DIMENSIONS_MAX];
@@ -76,6 +108,7 @@ allfold_status shape_give(const char *text, struct array_info *info, struct erro
     else if (count != info->count)
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected as many elements as --shape=%.100s has, %" PRIu64 ", found %" PRIu64,
                          file_shown(info->path), text, count, info->count);
+    memset(info->names, 0, sizeof info->names);
     info->dimensions = asked.dimensions;
     memcpy(info->shape, asked.shape, asked.dimensions * sizeof *asked.shape);
     return ALLFOLD_OK;

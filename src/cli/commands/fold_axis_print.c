@@ -84,11 +84,7 @@ static allfold_value value_at(const struct fold_axis *f, int array, uint64_t pla
 static void print_index(const struct array_info *shape, uint64_t place)
 {
     uint64_t index[ARRAY_DIMENSIONS_MAX];
-    for (uint32_t i = 0; i < shape->dimensions; i++) {
-        const uint32_t dimension = shape->fortran_order ? i : shape->dimensions - 1 - i;
-        index[dimension] = place % shape->shape[dimension];
-        place /= shape->shape[dimension];
-    }
+    array_place(shape, place, index);
     for (uint32_t i = 0; i < shape->dimensions; i++)
         printf("[%" PRIu64 "]", index[i]);
     fputs(shape->dimensions > 0 ? "  " : "", stdout);

@@ -166,13 +166,14 @@ static void run_total(struct many *m)
     struct partial_file all;
     struct fold_results result;
     fold_total(m, &all);
+    if (session->error.status == ALLFOLD_OK)
+        describe_total(session, &all);
     fold_input_result(session, &all, &result);
     const double seconds = session_seconds(session);
     session_phases(session);
     session_partial_end(session, &all);
     if (session->error.status != ALLFOLD_OK || session_comm(session)->rank != 0)
         return;
-    describe_total(session, &all);
     report_fold(session, &result, seconds);
 }
 
