@@ -57,25 +57,35 @@ allfold_status finish_rows(const struct reduction *r, const struct folded_rows *
     return error->status;
 }
 
+/* Finishes some of a batch's results [mine). */
+static allfold_status finish_some(const struct reduction *r, const struct batch *batch, struct range some, char *memory, struct error *error)
+{
+    const struct folded_rows folded = {{batch->results.first + batch->mine.first + some.first, some.count},
+                                       batch->partials + some.first * r->p->stride, batch->counts != NULL ? batch->counts + some.first : NULL};
+    return finish_rows(r, &folded, memory, error);
+}
+
 void finish_batch(const struct reduction *r, const struct batch *batch, struct error *error)
 {
-    const int threads = batch->mine.count < FINISHED_ALONE ? 1 : r->p->ctx->device->threads;
-    const uint64_t first = batch->results.first + batch->mine.first;
+    const uint64_t count = batch->mine.count;
+    const int threads = count < FINISHED_ALONE ? 1 : r->p->ctx->device->threads;
     char *const memory = malloc((size_t)threads * finished_bytes(r));
     int failed = threads;
-    if (memory == NULL)
+    if (memory == NULL) {
         error_set(error, ALLFOLD_NO_MEMORY, "no memory for results");
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int thread = 0; thread < threads; thread++) {
-        struct error own = {0};
-        const struct range part = range_part(batch->mine.count, (uint64_t)thread, (uint64_t)threads);
-        const struct folded_rows folded = {{first + part.first, part.count}, batch->partials + part.first * r->p->stride,
-                                           batch->counts != NULL ? batch->counts + part.first : NULL};
-        if (memory != NULL && finish_rows(r, &folded, memory + (size_t)thread * finished_bytes(r), &own) != ALLFOLD_OK) {
+    } else if (threads == 1) { /* a team of one thread costs more than a few results */
+        finish_some(r, batch, (struct range){0, count}, memory, error);
+    } else {
+#pragma omp parallel for schedule(static) num_threads(threads)
+        for (int thread = 0; thread < threads; thread++) {
+            struct error own = {0};
+            const struct range part = range_part(count, (uint64_t)thread, (uint64_t)threads);
+            if (finish_some(r, batch, part, memory + (size_t)thread * finished_bytes(r), &own) != ALLFOLD_OK) {
 #pragma omp critical(allfold_finish_batch)
-            if (thread < failed) {
-                failed = thread;
-                *error = own;
+                if (thread < failed) {
+                    failed = thread;
+                    *error = own;
+                }
             }
         }
     }
