@@ -400,7 +400,7 @@ def test_missing(folder):
     runs = cli.each_alone([["sum", "-q", f"{folder.name('m.nc')}:{name}", *more] for name, *more in words])
     tap.ok([run.stdout.strip() for run in runs] == wanted, "classic NetCDF: missing values and packing", "".join(map(cli.shown, runs)))
     listed, joined = cli.each_alone([["info", folder.name("m.nc")], ["info", folder.name("[m].nc") + ":packed"]])
-    tap.ok("packed  int16 11x7, missing: -999, packed: 0.5 x + 10, big-endian" in joined.stdout, "info tells of joined files, too", cli.shown(joined))
+    tap.ok("packed  int16 11x7 (time, y), missing: -999, packed: 0.5 x + 10, big-endian" in joined.stdout, "info tells of joined files, too", cli.shown(joined))
     tap.ok(listed.stdout.splitlines()[1:3] == ["  packed  int16 11x7 (time, y), missing: -999, packed: 0.5 x + 10, big-endian",
                                                "  plain  f32 4 (x), missing: -1e+30, 1e+20, big-endian"],
            "and info tells of them", cli.shown(listed))

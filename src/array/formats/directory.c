@@ -74,10 +74,10 @@ static allfold_status check(struct array_entry *entry)
     return ALLFOLD_OK;
 }
 
-/* The names become the array's own, if they fit and one of them is a name. */
+/* The names become the array's own, if they fit. */
 static void keep_names(const struct array_entry *entry, char names[ARRAY_NAMES_BYTES])
 {
-    size_t length = 0, letters = 0;
+    size_t length = 0;
     for (uint32_t i = 0; entry->dimension_names != NULL && i < entry->info.dimensions; i++) {
         const size_t bytes = strlen(entry->dimension_names[i]);
         if (bytes + 1 > ARRAY_NAMES_BYTES - length) {
@@ -86,7 +86,6 @@ static void keep_names(const struct array_entry *entry, char names[ARRAY_NAMES_B
         }
         memcpy(names + length, entry->dimension_names[i], bytes);
         length += bytes + 1;
-        letters += bytes;
     }
 }
 

@@ -153,7 +153,11 @@ bool array_is_file(const struct array_info *info)
 void format_visit(const struct array_info *info, array_visit *visit, void *user)
 {
     struct array_entry entry = {.name = formats[info->format]->named ? info->member : NULL};
+    const char *names[ARRAY_DIMENSIONS_MAX];
     memcpy(&entry.info, info, sizeof *info);
+    for (uint32_t i = 0; i < info->dimensions; i++)
+        names[i] = array_dimension_name(info, i);
+    entry.dimension_names = info->names[0] != '\0' ? names : NULL;
     visit(user, &entry);
 }
 
