@@ -12,6 +12,7 @@
 #include "cli/suggest.h"
 #include "cli/text.h"
 #include "watch/stop.h"
+#include "watch/threads.h"
 #include "watch/watchdog.h"
 
 #include <errno.h>
@@ -185,6 +186,7 @@ static void start(struct invocation *invocation)
     const double before = clock_seconds();
     MPI_Init_thread(&invocation->argc, &invocation->argv, MPI_THREAD_FUNNELED, &threading);
     invocation->start.mpi = clock_seconds() - before;
+    threads_remember();
 }
 
 int main(int argc, char **argv)

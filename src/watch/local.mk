@@ -8,5 +8,7 @@ allfold_SOURCES += \
 	src/watch/stop.h \
 	src/watch/temporary.c \
 	src/watch/temporary.h \
+	src/watch/threads.c \
+	src/watch/threads.h \
 	src/watch/watchdog.c \
 	src/watch/watchdog.h

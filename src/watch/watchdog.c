@@ -5,6 +5,7 @@
 #include "watch/heartbeats.h"
 #include "watch/board.h"
 #include "watch/temporary.h"
+#include "watch/threads.h"
 
 #include <limits.h>
 #include <math.h>
@@ -22,6 +23,7 @@
 #define GRACE_AT_START 0.5    /* nothing is lost before the work has begun */
 #define GRACE_FOR_FILES 0.6   /* launchers kill one second after they ask */
 #define GRACE_AT_FINISH 1.0   /* so that the message names a rank that is stopped, not one that waits for it */
+#define GRACE_FOR_MPI 1.0     /* for MPI's own threads to end what they have begun */
 #define GRACE_FOR_OTHERS 2.0  /* for other ranks to see that this one is stopped, and say so */
 
 /* What was last heard of one other rank of this host. */
@@ -350,6 +352,7 @@ void watch_finish(void)
         phase_enter(&watch.mine->progress, PHASE_FINISH);
     }
     MPI_Barrier(MPI_COMM_WORLD); /* pending messages arrive, and other hosts notice a rank that does not come here */
+    threads_rest(GRACE_FOR_MPI);
     MPI_Finalize();
 }
 

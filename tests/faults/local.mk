@@ -16,7 +16,7 @@ tests/faults/failing.so: tests/faults/failing.c
 	  -o $@ $(srcdir)/tests/faults/failing.c -ldl -lpthread
 check_DATA += tests/faults/handlers.so
 tests/faults/handlers.so: tests/faults/handlers.c
-	$(AM_V_CCLD)$(MKDIR_P) $(@D) && $(CC) $(MPI_CFLAGS) -O1 -g -Wall -Wextra -shared -fPIC -o $@ $(srcdir)/tests/faults/handlers.c $(MPI_LIBS)
+	$(AM_V_CCLD)$(MKDIR_P) $(@D) && $(CC) $(MPI_CFLAGS) -O1 -g -D_GNU_SOURCE -Wall -Wextra -shared -fPIC -o $@ $(srcdir)/tests/faults/handlers.c $(MPI_LIBS) -ldl
 EXTRA_DIST += tests/faults/failing.c tests/faults/handlers.c
 CLEANFILES += tests/faults/failing.so tests/faults/handlers.so
 

@@ -70,6 +70,13 @@ def test_ignored():
            f"ignored {found}\n{run.shown()}")
 
 
+def test_late_threads():
+    """A thread of MPI that has its turn only when the ranks end."""
+    meddles = {"LD_PRELOAD": os.path.join(tap.BUILD, "tests", "faults", "handlers.so"), "ALLFOLD_LATE": "0.5"}
+    run = tap.run(2, tap.ALLFOLD, "sum", "gen:ramp?n=9", "-q", env=meddles)
+    tap.ok((run.returncode, run.stdout) == (0, "36.0\n"), "a thread of MPI that comes late to what MPI_Init has told it", run)
+
+
 def hands_on(sent):
     """Whether the launcher here hands this signal on to its processes at all: to one that ends of it."""
     run = faults.Launch(1, ["sleep", "60"])
@@ -396,7 +403,7 @@ def main():
         for program in devices:
             test_checkpoints([x], program)
         if not faults.CUDA_ONLY:
-            faults.together(in_a_folder(test_signals), test_ignored, in_a_folder(test_second_interrupt), in_a_folder(test_last_look), in_a_folder(test_launcher), in_a_folder(test_killed),
+            faults.together(in_a_folder(test_signals), test_ignored, test_late_threads, in_a_folder(test_second_interrupt), in_a_folder(test_last_look), in_a_folder(test_launcher), in_a_folder(test_killed),
                             in_a_folder(test_foreign, [y], [z]))
             faults.together(lambda: test_checkpoints([x], faults.FAULTY), in_a_folder(test_softmax, [x]), in_a_folder(test_along, devices),
                             in_a_folder(test_progress, False), in_a_folder(test_progress, True))
