@@ -2,6 +2,8 @@
    See pieces.h. */
 #include "core/pieces.h"
 
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 uint64_t chunks_grain(const struct source *source, uint32_t first, uint32_t end)
@@ -65,8 +67,26 @@ static void copy_run(const struct pieces *p, const struct part *part, struct ran
     }
 }
 
-/* Reads a chunk, which has so many elements, to behind the piece's, and copies what it has of these. */
-static allfold_status read_chunk(const struct pieces *p, struct worker *worker, struct lane *lane, struct range chunk, struct error *error)
+/* Where the elements of chunks go: to their places in a box. */
+struct target {
+    const struct part *box;
+    char *elements, *there;
+    struct slab *slab; /* NULL: the box is a piece */
+};
+
+/* Before the first chunk with holes all is there. */
+static void open_holes(const struct target *target)
+{
+#pragma omp critical(allfold_slab)
+    if (!target->slab->holes) {
+        memset(target->there, 1, part_elements(target->box));
+        target->slab->holes = true;
+    }
+}
+
+/* Reads a chunk, which has so many elements, into the queue's buffer behind a piece's, and copies what it has of the box. */
+static allfold_status read_chunk(const struct pieces *p, struct worker *worker, struct lane *lane, struct range chunk, const struct target *target,
+                                 struct error *error)
 {
     struct source *const source = p->array->source;
     char *const all = lane->queue->staging, *const there = all + p->chunk_there_at;
@@ -81,39 +101,153 @@ static allfold_status read_chunk(const struct pieces *p, struct worker *worker, 
     else if (source->leaves_out && !p->array->omits && source_check(source, error) != ALLFOLD_OK)
         return error->status;
     lane->holes = lane->holes || holes;
+    if (holes && target->slab != NULL)
+        open_holes(target);
     for (uint64_t done = 0, run; done < chunk.count; done += run) {
         const uint64_t index = source->index(source, request.range.first + done, &run);
         run = u64_min(run, chunk.count - done);
-        copy_run(p, &lane->part, (struct range){index, run}, &(struct copy){(const char *)piece.elements + done * bytes, all, bytes});
+        copy_run(p, target->box, (struct range){index, run}, &(struct copy){(const char *)piece.elements + done * bytes, target->elements, bytes});
         if (holes)
-            copy_run(p, &lane->part, (struct range){index, run}, &(struct copy){there + done, all + p->there_at, 1});
+            copy_run(p, target->box, (struct range){index, run}, &(struct copy){there + done, target->there, 1});
     }
     return ALLFOLD_OK;
 }
 
+/* Finds the chunks that may have elements of a box, and returns how many they are. */
+static uint64_t find_chunks(const struct pieces *p, const struct part *box, struct chunks *chunks)
+{
+    const struct source *const source = p->array->source;
+    const struct rows_shape *const shape = &p->array->shape;
+    uint64_t count = 1;
+    if (part_elements(box) == 0)
+        return 0;
+    set_ranges(source, chunks, 0, shape->first, (struct range){box->o, box->outer});
+    set_ranges(source, chunks, shape->first, shape->last + 1, (struct range){box->l, box->length});
+    set_ranges(source, chunks, shape->last + 1, source->dimensions, (struct range){box->i, box->inner});
+    for (uint32_t i = 0; i < source->dimensions; i++)
+        count *= chunks->along[i].count;
+    return count;
+}
+
+/* The number of one of them among all, and its elements. */
+static struct range chunk_at(const struct source *source, const struct chunks *chunks, uint64_t which)
+{
+    uint64_t number = 0, below = 1, elements = 1;
+    for (uint32_t i = source->dimensions; i-- > 0;) {
+        const uint64_t place = chunks->along[i].first + which % chunks->along[i].count;
+        elements *= u64_min(source->chunk[i], source->shape[i] - place * source->chunk[i]);
+        number += place * below;
+        which /= chunks->along[i].count;
+        below *= chunks->grid[i];
+    }
+    return (struct range){number, elements};
+}
+
+/* The place in the slab of a line of the piece. */
+static uint64_t place_in_slab(const struct slab *slab, const struct part *part, uint64_t line)
+{
+    const struct part *const held = &slab->held;
+    const uint64_t plane = part->o - held->o + line / part->length, l = part->l - held->l + line % part->length;
+    return (plane * held->length + l) * held->inner + part->i - held->i;
+}
+
+bool slab_serves(const struct pieces *p, struct lane *lane)
+{
+    const struct slab *const slab = &p->slab;
+    if (slab->length == 0 || slab->holes || p->ctx->device->backend->own_memory)
+        return false;
+    lane->box.outer_stride = slab->held.length * slab->held.inner;
+    lane->box.axis_stride = slab->held.inner;
+    lane->x = slab->elements + place_in_slab(slab, &lane->part, 0) * allfold_type_bytes(p->array->type);
+    return true;
+}
+
+/* Copies a piece from the slab. */
+static void copy_piece(const struct pieces *p, struct lane *lane)
+{
+    const struct part *const part = &lane->part;
+    const size_t bytes = allfold_type_bytes(p->array->type);
+    char *const all = lane->queue->staging;
+    lane->holes = p->slab.holes;
+    for (uint64_t line = 0; line < part->outer * part->length; line++) {
+        const uint64_t from = place_in_slab(&p->slab, part, line), to = line * part->inner;
+        memcpy(all + to * bytes, p->slab.elements + from * bytes, part->inner * bytes);
+        if (lane->holes)
+            memcpy(all + p->there_at + to, p->slab.there + from, part->inner);
+    }
+}
+
 allfold_status chunks_read(const struct pieces *p, struct worker *worker, struct lane *lane, struct error *error)
 {
-    const struct axis_array *const array = p->array;
-    const struct source *const source = array->source;
-    const struct part *const part = &lane->part;
-    const uint32_t dimensions = source->dimensions;
+    char *const all = lane->queue->staging;
+    const struct target target = {&lane->part, all, all + p->there_at, NULL};
     struct chunks chunks;
-    uint64_t count = 1;
-    set_ranges(source, &chunks, 0, array->shape.first, (struct range){part->o, part->outer});
-    set_ranges(source, &chunks, array->shape.first, array->shape.last + 1, (struct range){part->l, part->length});
-    set_ranges(source, &chunks, array->shape.last + 1, dimensions, (struct range){part->i, part->inner});
-    for (uint32_t i = 0; i < dimensions; i++)
-        count *= chunks.along[i].count;
-    for (uint64_t k = 0; k < count && error->status == ALLFOLD_OK; k++) {
-        uint64_t rest = k, number = 0, below = 1, elements = 1;
-        for (uint32_t i = dimensions; i-- > 0;) {
-            const uint64_t place = chunks.along[i].first + rest % chunks.along[i].count;
-            elements *= u64_min(source->chunk[i], source->shape[i] - place * source->chunk[i]);
-            number += place * below;
-            rest /= chunks.along[i].count;
-            below *= chunks.grid[i];
-        }
-        read_chunk(p, worker, lane, (struct range){number, elements}, error);
+    if (p->slab.length > 0) {
+        copy_piece(p, lane);
+        return ALLFOLD_OK;
     }
+    const uint64_t count = find_chunks(p, &lane->part, &chunks);
+    for (uint64_t k = 0; k < count && error->status == ALLFOLD_OK; k++)
+        read_chunk(p, worker, lane, chunk_at(p->array->source, &chunks, k), &target, error);
     return error->status;
+}
+
+/* ---- slabs */
+
+struct filling {
+    struct pieces *p;
+    struct part box;
+    struct chunks chunks;
+};
+
+static allfold_status start_chunk(struct worker *worker, struct lane *lane, struct error *error)
+{
+    const struct filling *const filling = worker->team->user;
+    struct slab *const slab = &filling->p->slab;
+    const struct target target = {&filling->box, slab->elements, (char *)slab->there, slab};
+    phase_enter(filling->p->ctx->comm.progress, PHASE_READ);
+    return read_chunk(filling->p, worker, lane, chunk_at(filling->p->array->source, &filling->chunks, lane->number), &target, error);
+}
+
+static allfold_status finish_chunk(struct worker *worker, struct lane *lane, struct error *error)
+{
+    (void)worker, (void)lane;
+    return error->status;
+}
+
+static allfold_status open_memory(const struct pieces *p, struct slab *slab, struct error *error)
+{
+    const uint64_t elements = slab->outer * slab->length * slab->inner;
+    if (slab->elements == NULL)
+        slab->elements = malloc(elements * allfold_type_bytes(p->array->type));
+    if (slab->there == NULL && p->array->omits)
+        slab->there = malloc(elements);
+    if (slab->elements == NULL || (p->array->omits && slab->there == NULL))
+        error_set(error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " decoded elements", elements);
+    return error->status;
+}
+
+void slab_close(struct slab *slab)
+{
+    free(slab->elements);
+    free(slab->there);
+    slab->elements = NULL;
+    slab->there = NULL;
+}
+
+allfold_status slab_fill(struct pieces *p, uint64_t round, struct error *error)
+{
+    static const struct team_work work = {start_chunk, finish_chunk, NULL};
+    struct slab *const slab = &p->slab;
+    struct filling filling = {.p = p, .box = p->part};
+    struct team team = {.pieces = p, .work = &work, .user = &filling, .step = 1, .runs = 1};
+    filling.box.l += round * p->length;
+    filling.box.length = u64_min(p->length, p->part.length - round * p->length);
+    if (slab->length == 0 || memcmp(&filling.box, &slab->held, sizeof slab->held) == 0 || open_memory(p, slab, error) != ALLFOLD_OK)
+        return error->status;
+    team.run = find_chunks(p, &filling.box, &filling.chunks);
+    team.end = team_shards(&team, 1);
+    slab->held = filling.box;
+    slab->holes = false;
+    return team_run(&team, error);
 }

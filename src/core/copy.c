@@ -22,7 +22,7 @@ allfold_status core_copy(struct allfold_context *ctx, const struct job *job, str
     struct pieces p = job_pieces(ctx, job, &array, MONOID_sum);
     progress_expect(ctx->comm.progress, job->range.count * allfold_type_bytes(job->type));
     pieces_cut_row(&p, job->range, ctx->device->window_bytes, 0);
-    struct team team = pieces_team(&p, (struct range){0, 1}, &copy, sink);
+    struct team team = pieces_team(&p, (struct range){0, 1}, 0, &copy, sink);
     if (team_run(&team, error) != ALLFOLD_OK || progress_check(ctx->comm.progress, error) != ALLFOLD_OK)
         return error->status;
     return source_check(job->source, error);

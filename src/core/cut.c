@@ -1,11 +1,20 @@
 /* Cuts an array among the ranks, and a rank's part into pieces: see pieces.h. */
 #include "core/pieces.h"
 
+#include "base/host.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
 enum {
     LONG_RUN_BYTES = 16 << 10, /* of some columns' row: reading these is not much slower than reading all in order */
-    CHUNKED_BYTES = 32 << 20,  /* of a piece of an array in chunks, at most, if a shard is shorter */
+    CHUNKED_BYTES = 32 << 20,  /* of a piece of an array in chunks, at most, if a shard is shorter, */
+    CHUNKED_SHARDS = 8,        /* and of its partials: as much as so many shards */
     PARTIALS_BYTES = 1 << 20,  /* of a piece's partials: they stay in a core's cache */
     SCRATCH_BYTES = 1 << 20,   /* behind them, on a device that has memory of its own */
+    SLAB_SHARDS = 256,         /* as long as so many shards are a slab and the partials of its rows together, at most, */
+    SLAB_SHARE = 4,            /* and a rank's share of the host's memory divided by this; */
+    SLAB_USUAL = 16,           /* a slab of several grains of whole rows as long as so many */
     COLUMNS_PIECES = 8,        /* of a shard of some columns, at most, */
     COLUMNS_SHARDS = 128       /* if there are so many shards */
 };
@@ -67,9 +76,9 @@ static void take_part(struct pieces *p, const struct grains *grains)
     }
 }
 
-/* What a piece has room for, in elements and in results. */
+/* What a piece has room for, in elements and in results, and the bytes of a slab and its partials. */
 struct limits {
-    uint64_t window, shard, results;
+    uint64_t window, shard, results, slab_bytes;
 };
 
 /* The extents of a piece, from those that the longest part of a rank has, so that all ranks cut results alike. */
@@ -114,6 +123,35 @@ static void size_chunked_pieces(struct pieces *p, const struct grains *grains, c
         p->inner = whole_grains(p->part.inner, grains->inner, u64_min(limits->shard / (p->outer * length), limits->results / p->outer));
     if (p->inner == p->part.inner && p->outer % grains->outer == 0)
         p->outer = whole_grains(p->part.outer, grains->outer, u64_min(limits->shard / (p->inner * length), limits->results / p->inner));
+}
+
+/* So many results that elements of `bytes` bytes each, `length` of each result, have room. */
+static uint64_t results_in(uint64_t room, uint64_t bytes, uint64_t length) { return u64_max(room / bytes / length, 1); }
+
+/* Cuts the part in slabs, if pieces would cut chunks. Its groups have whole rows if a slab has room for these; else half of the memory is for
+   their partials. */
+static void size_slabs(struct pieces *p, const struct grains *grains, const struct limits *limits)
+{
+    struct slab *const slab = &p->slab;
+    const uint64_t outer = u64_min(u64_max(p->part.outer, 1), grains->outer), inner = u64_min(u64_max(p->part.inner, 1), grains->inner);
+    const uint64_t bytes = allfold_type_bytes(p->array->type) + p->array->omits, length = u64_max(p->longest, 1), half = limits->slab_bytes / 2;
+    const uint64_t shard = p->ctx->device->shard_bytes, partials = half / (p->stride + sizeof(uint64_t));
+    if (p->inner >= inner && p->outer >= outer)
+        return;
+    const bool whole = outer * inner <= limits->slab_bytes / bytes / length;
+    const uint64_t most = whole ? u64_max(outer * inner, results_in(SLAB_USUAL * shard, bytes, length))
+                                : u64_max(u64_min(partials, results_in(half, bytes, u64_min(grains->length, length))), outer);
+    slab->inner = inner <= most / outer ? whole_grains(p->part.inner, grains->inner, most / outer) : most / outer;
+    slab->outer = slab->inner == u64_max(p->part.inner, 1) ? whole_grains(p->part.outer, grains->outer, most / slab->inner) : outer;
+    slab->length = whole ? length : whole_grains(length, grains->length, results_in(half, bytes, slab->outer * slab->inner));
+    slab->all = p->part;
+    p->length = slab->length;
+    const uint64_t results = u64_min(results_in(u64_min(PARTIALS_BYTES, CHUNKED_SHARDS * shard), p->stride, 1), u64_max(limits->shard / p->length, 1));
+    p->inner = u64_min(slab->inner, results);
+    p->outer = u64_min(slab->outer, u64_max(results / p->inner, 1));
+    if (slab->inner < inner)
+        core_log(p->ctx, "chunks are decoded %" PRIu64 " times: the partials of their %" PRIu64 " results have room for those of %" PRIu64,
+                 divide_up(inner, slab->inner), outer * inner, slab->outer * slab->inner);
 }
 
 uint64_t pieces_position(const struct pieces *p, const struct part *part, uint64_t plane, uint64_t line)
@@ -166,42 +204,81 @@ static uint64_t shard_of(const struct pieces *p)
     return p->outer * p->inner == 1 ? usual : u64_max(usual, u64_min(COLUMNS_PIECES, p->units * p->segments / COLUMNS_SHARDS));
 }
 
+/* The units of the part, which is all or a group. */
 static void count_pieces(struct pieces *p)
 {
     p->stripes = u64_max(1, divide_up(p->part.inner, p->inner));
     p->units = p->part.inner == 0 ? 0 : divide_up(p->part.outer, p->outer) * p->stripes;
     p->segments = u64_max(1, divide_up(p->part.length, p->length));
+    p->last = true;
 }
 
-/* The cut of the part. */
-static void cut_part(struct pieces *p, const struct grains *grains, const struct axis_room *room)
+bool pieces_take_group(struct pieces *p, uint64_t number)
+{
+    const struct slab *const slab = &p->slab;
+    const struct part *const all = &slab->all;
+    if (slab->length == 0)
+        return number == 0;
+    const uint64_t across = u64_max(divide_up(all->inner, slab->inner), 1), groups = u64_max(divide_up(all->outer, slab->outer), 1) * across;
+    const uint64_t o = number / across * slab->outer, i = number % across * slab->inner;
+    if (number >= groups)
+        return false;
+    p->before = number == 0 ? 0 : p->before + p->units;
+    p->part = (struct part){all->o + o, u64_min(slab->outer, all->outer - o), all->l, all->length, all->i + i, u64_min(slab->inner, all->inner - i)};
+    count_pieces(p);
+    p->last = number + 1 == groups;
+    return true;
+}
+
+/* The cut of the part. memory: bytes of the host that it may use. */
+static void cut_part(struct pieces *p, const struct grains *grains, const struct axis_room *room, uint64_t memory)
 {
     const struct device *const device = p->ctx->device;
     p->stride = partial_stride(p->monoid, p->array->type);
     const bool chunked = pieces_are_chunked(p);
     const struct limits limits = {u64_max(device->window_bytes / room->widest, 1), u64_max(device->shard_bytes / room->widest, 1),
-                                  u64_max((chunked ? CHUNKED_BYTES : PARTIALS_BYTES) / p->stride, 1)};
-    if (chunked)
+                                  u64_max((chunked ? CHUNKED_SHARDS * device->shard_bytes : PARTIALS_BYTES) / p->stride, 1),
+                                  u64_min(memory / SLAB_SHARE, SLAB_SHARDS * device->shard_bytes)};
+    p->slab = (struct slab){0};
+    if (chunked) {
         size_chunked_pieces(p, grains, &limits);
-    else
+        size_slabs(p, grains, &limits);
+    } else {
         size_pieces(p, &limits);
+    }
     place(p, room);
     count_pieces(p);
-    p->shard = shard_of(p);
+    p->shard = p->slab.length > 0 ? 1 : shard_of(p);
 }
 
-void pieces_cut(struct pieces *p, struct axis_array *array, const struct axis_room *room)
+/* What each rank may have of its host's memory, at least. Progress that is kept must not depend on it: the run may go on elsewhere. Agrees on
+   *error. Collective. */
+static uint64_t memory_of_ranks(struct comm *comm, bool progress, struct error *error)
 {
+    uint64_t least = progress ? UINT64_MAX : host_memory() / (uint64_t)comm->local_size;
+    uint64_t *const all = comm_gather_all(comm, &least, sizeof least, error);
+    for (int rank = 0; all != NULL && rank < comm->size; rank++)
+        least = u64_min(least, all[rank]);
+    free(all);
+    return least;
+}
+
+allfold_status pieces_cut(struct pieces *p, struct axis_array *array, const struct axis_room *room, struct error *error)
+{
+    const uint64_t memory = memory_of_ranks(&p->ctx->comm, array->progress != NULL, error);
+    if (error->status != ALLFOLD_OK)
+        return error->status;
     const struct grains grains = grains_of(array);
     p->array = array;
     array->axis_stride = array->inner;
     array->outer_stride = array->length * array->inner;
     array->cut = choose_cut(array, &grains, (uint64_t)p->ctx->comm.size);
     take_part(p, &grains);
-    cut_part(p, &grains, room);
+    cut_part(p, &grains, room, memory);
+    return ALLFOLD_OK;
 }
 
-void pieces_cut_part(struct pieces *p, const struct axis_room *room) { cut_part(p, &(struct grains){1, 1, 1}, room); }
+void pieces_cut_part(struct pieces *p, const struct axis_room *room) { cut_part(p, &(struct grains){1, 1, 1}, room, 0); }
 
 void pieces_cut_in_place(struct pieces *p, uint64_t results)
 {
@@ -250,10 +327,10 @@ void pieces_cut_row(struct pieces *p, struct range range, size_t window, size_t 
 
 /* ---- places */
 
-struct team pieces_team(const struct pieces *p, struct range units, const struct team_work *work, void *user)
+struct team pieces_team(const struct pieces *p, struct range units, uint64_t round, const struct team_work *work, void *user)
 {
-    const bool single = p->segments == 1;
-    struct team team = {.pieces = p, .work = work, .user = user, .before = units.first * p->segments,
+    const bool single = p->segments == 1 || p->slab.length > 0;
+    struct team team = {.pieces = p, .work = work, .user = user, .before = units.first * p->segments + round, .step = single ? p->segments : 1,
                         .run = single ? units.count : p->segments, .runs = single ? 1 : units.count};
     team.end = team_shards(&team, team.runs);
     return team;

@@ -38,7 +38,7 @@ allfold_status piece_fold(const struct pieces *p, struct lane *lane, struct erro
     const struct backend *const backend = lane->queue->device->backend;
     const uint64_t first = maps_indices(p, lane) ? 0 : part->l - p->origin;
     phase_enter(p->ctx->comm.progress, PHASE_FOLD);
-    if (part_results(part) == 1 && !p->array->in_place) {
+    if (part_results(part) == 1 && !p->array->in_place && lane->box.axis_stride == 1) {
         const struct work work = {p->monoid, p->array->type, lane->x, lane->count, first, lane->y};
         lane->found = lane->queue->partial;
         return backend->fold(lane->queue, &work, error);
@@ -64,10 +64,17 @@ allfold_status piece_partials(const struct pieces *p, struct lane *lane, struct 
 
 /* ---- pieces with whole rows */
 
+/* The units of the part that are done; those that are done before it do not count. */
+static uint64_t units_done(const struct pieces *p)
+{
+    const uint64_t done = p->array->progress->done;
+    return u64_min(done - u64_min(done, p->before), p->units);
+}
+
 static allfold_status take_rows(struct team *team, uint64_t shard, struct error *error)
 {
     struct resumable *const progress = team->pieces->array->progress;
-    progress->done = u64_min((shard + 1) * team->pieces->shard, team->run);
+    progress->done = team->pieces->before + u64_min((shard + 1) * team->pieces->shard, team->run);
     return progress_is_due(progress) ? progress_save(team->pieces->ctx, progress, error) : ALLFOLD_OK;
 }
 
@@ -85,14 +92,17 @@ allfold_status pieces_run_rows(struct pieces *p, const struct team_work *work, v
 {
     struct resumable *const progress = p->array->progress;
     const struct team_work kept = {work->start, work->finish, progress != NULL ? take_rows : NULL};
-    struct team team = pieces_team(p, (struct range){0, p->units}, &kept, user);
+    struct team team = pieces_team(p, (struct range){0, p->units}, 0, &kept, user);
     if (progress != NULL) {
-        if (progress->done > p->units || progress->state_bytes > 0)
+        if ((p->last && progress->done > p->before + p->units) || progress->state_bytes > 0)
             return progress_refuse(error);
-        team.next = progress->done == p->units ? team.end : progress->done / p->shard;
-        tell_units(p, progress->done);
+        const uint64_t done = units_done(p);
+        team.next = done == p->units ? team.end : done / p->shard;
+        tell_units(p, done);
     }
-    if (team_run(&team, error) == ALLFOLD_OK && progress != NULL)
+    if (team.next < team.end && slab_fill(p, 0, error) != ALLFOLD_OK)
+        return error->status;
+    if (team_run(&team, error) == ALLFOLD_OK && progress != NULL && (p->last || team.next < team.end))
         progress_save(p->ctx, progress, error);
     return progress_check(p->ctx->comm.progress, error);
 }
@@ -149,17 +159,18 @@ static allfold_status start_piece(struct worker *worker, struct lane *lane, stru
     return piece_load(p, worker, lane, error) == ALLFOLD_OK ? piece_fold(p, lane, error) : error->status;
 }
 
-/* A unit that is one piece goes to its place at once. */
+/* Whether no two pieces of a round have the same rows: the results of each then go to their places in the batch at once. */
+static bool places_are_own(const struct pieces *p) { return p->segments == 1 || p->slab.length > 0; }
+
 static allfold_status finish_piece(struct worker *worker, struct lane *lane, struct error *error)
 {
     const struct team *const team = worker->team;
     const struct pieces *const p = team->pieces;
-    const bool single = p->segments == 1;
     if (piece_partials(p, lane, error) != ALLFOLD_OK)
         return error->status;
     const struct results found = {(unsigned char *)(uintptr_t)lane->found, (uint64_t *)(uintptr_t)lane->counts};
-    const struct results to = single ? of_batch(team->user, pieces_first_result(p, lane->number)) : of_shard(team, lane->shard);
-    append(p, &to, &found, part_results(&lane->part), single || lane->first);
+    const struct results to = places_are_own(p) ? of_batch(team->user, pieces_first_result(p, lane->number / p->segments)) : of_shard(team, lane->shard);
+    append(p, &to, &found, part_results(&lane->part), places_are_own(p) ? lane->number % p->segments == 0 : lane->first);
     return ALLFOLD_OK;
 }
 
@@ -167,7 +178,7 @@ static allfold_status finish_piece(struct worker *worker, struct lane *lane, str
 static uint64_t units_of(const struct batches *f, const struct team *team, uint64_t shards)
 {
     const uint64_t each = team_shards(team, 1);
-    return f->p->segments == 1 ? u64_min(shards * f->p->shard, f->batch.units) : shards / each + (shards % each != 0);
+    return places_are_own(f->p) ? u64_min(shards * f->p->shard, f->batch.units) : shards / each + (shards % each != 0);
 }
 
 /* Progress within a batch: how many shards, and their results. */
@@ -195,7 +206,7 @@ static allfold_status save(const struct batches *f, const struct team *team, str
         if (f->counts != NULL)
             memcpy(state + sizeof f->shards + results * f->p->stride, f->counts, results * sizeof *f->counts);
     }
-    progress->done = f->batch.unit;
+    progress->done = f->p->before + f->batch.unit;
     progress->state = state;
     progress->state_bytes = bytes;
     progress_save(f->p->ctx, progress, error);
@@ -214,8 +225,8 @@ static allfold_status restore(struct batches *f, const struct team *team, struct
         return error->status;
     if (progress->state_bytes >= sizeof f->shards)
         memcpy(&f->shards, state, sizeof f->shards);
-    const uint64_t results = f->shards <= team->end ? results_of(f, team, f->shards) : 0;
-    if (f->shards == 0 || f->shards > team->end || progress->state_bytes != state_bytes(f, results))
+    const uint64_t end = pieces_rounds(f->p) * team->end, results = f->shards <= end ? results_of(f, team, f->shards) : 0;
+    if (f->shards == 0 || f->shards > end || progress->state_bytes != state_bytes(f, results))
         return progress_refuse(error);
     memcpy(f->partials, state + sizeof f->shards, results * f->p->stride);
     if (f->counts != NULL)
@@ -224,7 +235,7 @@ static allfold_status restore(struct batches *f, const struct team *team, struct
     progress->state = NULL;
     progress->state_bytes = 0;
     const uint64_t bytes = team_pieces(team, f->shards) * f->p->outer * f->p->length * f->p->inner * allfold_type_bytes(f->p->array->type);
-    progress_tell(f->p->ctx, "shards", f->shards, team->end, bytes);
+    progress_tell(f->p->ctx, "shards", f->shards, end, bytes);
     return error->status;
 }
 
@@ -233,36 +244,46 @@ static allfold_status take_shard(struct team *team, uint64_t shard, struct error
     struct batches *const f = team->user;
     const struct pieces *const p = f->p;
     const uint64_t each = team_shards(team, 1), unit = f->batch.unit + shard / each;
-    if (p->segments > 1) {
+    if (!places_are_own(p)) {
         const uint64_t first = pieces_first_result(p, unit);
         const struct results to = of_batch(f, first), from = of_shard(team, shard);
         append(p, &to, &from, pieces_first_result(p, unit + 1) - first, shard % each == 0);
     }
-    f->shards = shard + 1;
+    f->shards++;
     return p->array->progress != NULL && progress_is_due(p->array->progress) ? save(f, team, error) : ALLFOLD_OK;
 }
 
-/* Folds a batch. A run that is asked to stop saves what it has, which is an error then. */
-static allfold_status fold_batch(struct batches *f, struct error *error)
+/* Folds the pieces of a round. A run that is asked to stop saves what it has, which is an error then. */
+static allfold_status fold_round(struct batches *f, uint64_t round, struct error *error)
 {
     static const struct team_work work = {start_piece, finish_piece, take_shard};
     struct pieces *const p = f->p;
-    struct batch *const batch = &f->batch;
-    struct team team = pieces_team(p, (struct range){batch->unit, batch->units}, &work, f);
-    const uint64_t first = pieces_first_result(p, batch->unit), count = pieces_first_result(p, batch->unit + batch->units) - first;
-    batch->results = (struct range){first, count};
-    batch->mine = (struct range){0, count};
-    batch->partials = f->partials;
-    batch->counts = f->counts;
-    team.result_bytes = p->segments == 1 ? 0 : p->outer * p->inner * (p->stride + (p->array->omits ? sizeof *f->counts : 0));
-    if (error->status != ALLFOLD_OK || restore(f, &team, error) != ALLFOLD_OK)
+    struct team team = pieces_team(p, (struct range){f->batch.unit, f->batch.units}, round, &work, f);
+    const uint64_t before = round * team.end, end = before + team.end;
+    team.result_bytes = places_are_own(p) ? 0 : p->outer * p->inner * (p->stride + (p->array->omits ? sizeof *f->counts : 0));
+    if (round == 0 && restore(f, &team, error) != ALLFOLD_OK)
         return error->status;
-    team.next = f->shards;
-    if (team_run(&team, error) != ALLFOLD_OK || f->shards == team.end)
+    if (f->shards >= end || slab_fill(p, round, error) != ALLFOLD_OK)
+        return error->status;
+    team.next = f->shards - before;
+    if (team_run(&team, error) != ALLFOLD_OK || f->shards == end)
         return error->status;
     if (p->array->progress != NULL && save(f, &team, error) != ALLFOLD_OK)
         return error->status;
     return progress_check(p->ctx->comm.progress, error);
+}
+
+static allfold_status fold_batch(struct batches *f, struct error *error)
+{
+    struct batch *const batch = &f->batch;
+    const uint64_t first = pieces_first_result(f->p, batch->unit), count = pieces_first_result(f->p, batch->unit + batch->units) - first;
+    batch->results = (struct range){first, count};
+    batch->mine = (struct range){0, count};
+    batch->partials = f->partials;
+    batch->counts = f->counts;
+    for (uint64_t round = 0; round < pieces_rounds(f->p) && error->status == ALLFOLD_OK; round++)
+        fold_round(f, round, error);
+    return error->status;
 }
 
 /* The same by one call of the backend. */
@@ -297,7 +318,7 @@ static allfold_status open_memory(struct batches *f, struct error *error)
 {
     const struct pieces *const p = f->p;
     const uint64_t unit = p->outer * p->inner, size = (uint64_t)p->ctx->comm.size;
-    f->most = p->in_place ? 1 : u64_max(1, u64_min(p->units, BATCH_BYTES / (unit * p->stride)));
+    f->most = p->in_place ? 1 : u64_max(1, u64_min(p->units, p->slab.length > 0 && p->slab.length < p->longest ? p->units : BATCH_BYTES / (unit * p->stride)));
     const uint64_t share = range_part(f->most * unit, 0, size).count;
     const bool exchanged = pieces_are_exchanged(p), omits = p->array->omits;
     f->partials = p->in_place ? p->ctx->axis_memory : aligned_alloc(64, round_up(f->most * unit * p->stride));
@@ -336,8 +357,9 @@ static uint64_t first_unit(const struct batches *f)
         progress->state_bytes = 0;
         progress->done = progress->furthest;
     }
-    tell_units(f->p, u64_min(progress->done, f->p->units));
-    return progress->done;
+    const uint64_t done = units_done(f->p);
+    tell_units(f->p, done);
+    return done;
 }
 
 /* If ranks have parts of the same rows, all make their results durable before any saves that it has gone on. */
@@ -348,13 +370,13 @@ static void end_batch(struct batches *f, struct error *error)
     f->batch.unit += f->batch.units;
     if (progress == NULL)
         return;
-    progress->done = f->batch.unit;
+    progress->done = f->p->before + f->batch.unit;
     progress->state_bytes = 0;
     if (pieces_are_exchanged(f->p) && !error->shared) {
         progress_sync(ctx, progress, error);
         comm_agree(&ctx->comm, error);
     }
-    if (f->batch.unit >= f->p->units && error->status == ALLFOLD_OK)
+    if (f->batch.unit >= f->p->units && f->p->last && error->status == ALLFOLD_OK)
         progress_save(ctx, progress, error);
 }
 
@@ -375,6 +397,14 @@ void pieces_fold(struct pieces *p, batch_take *take, void *user, struct error *e
         end_batch(&f, error);
     }
     close_memory(&f);
+}
+
+void pieces_each_group(struct pieces *p, void (*fold)(struct pieces *p, void *user, struct error *error), void *user, struct error *error)
+{
+    const bool exchanged = pieces_are_exchanged(p);
+    for (uint64_t number = 0; !error->shared && (exchanged || error->status == ALLFOLD_OK) && pieces_take_group(p, number); number++)
+        fold(p, user, error);
+    slab_close(&p->slab);
 }
 
 allfold_status pieces_fold_row(struct pieces *p, struct partial *partial, uint64_t *count, struct error *error)

@@ -191,6 +191,8 @@ allfold_status piece_load(const struct pieces *p, struct worker *worker, struct 
     }
     lane->x = p->x != NULL ? placed(p, p->x, lane, p->x->elements) : NULL;
     lane->y = p->y != NULL ? placed(p, p->y, lane, p->y->elements) : NULL;
+    if (slab_serves(p, lane))
+        missing_count(p, lane);
     if (lane->x == NULL && load_first(p, worker, lane, error) != ALLFOLD_OK)
         return error->status;
     if (p->second != NULL && lane->y == NULL && load_second(p, worker, lane, error) != ALLFOLD_OK)

@@ -49,6 +49,18 @@ struct device_data {
     bool owned;        /* allocated here: device_data_release frees it */
 };
 
+/* Of an array in chunks that have more results than pieces have room for: some of the part's rows, in groups, and of these in turn all that
+   lies in a range along the axis. Its chunks are decoded into host memory, once, and pieces are copied from there: a unit has one in each
+   slab of its group. */
+struct slab {
+    uint64_t outer, length, inner; /* its extents, at most. A length of 0: there are none */
+    struct part all;               /* the rank's part; that of the pieces is a group of it */
+    struct part held;              /* what is in memory */
+    char *elements;
+    unsigned char *there;          /* which of them are there, if the array omits, and */
+    bool holes;                    /* some are not */
+};
+
 /* A rank's part, and how it is cut: into units (planes, or some columns of one) and these, if they do not fit a piece, into
    segments. A piece is a unit, or a segment of one. All follows from shape, types and the size of shards alone. */
 struct pieces {
@@ -61,6 +73,9 @@ struct pieces {
     uint64_t outer, length, inner;  /* of a piece, at most */
     uint64_t stripes, units, segments;
     uint64_t shard;         /* pieces of a shard */
+    struct slab slab;
+    uint64_t before;        /* units of the groups before this one, */
+    bool last;              /* behind which there is none */
     uint64_t origin;        /* the index along the axis from which the folds' indices count */
     uint64_t base;          /* the place of the element that is the first in memory */
     size_t bounce_at, partials_at, more_at, queue_bytes; /* places in a queue's buffers, behind a piece's elements */
@@ -88,8 +103,11 @@ struct axis_room {
     size_t fixed;           /* and beside these */
 };
 
-/* Chooses what the ranks share out, and the cut. Sets all but ctx, array and monoid. */
-void pieces_cut(struct pieces *p, struct axis_array *array, const struct axis_room *room);
+/* Agrees on *error; chooses what the ranks share out, and the cut. Sets all but ctx, array and monoid. Collective. */
+allfold_status pieces_cut(struct pieces *p, struct axis_array *array, const struct axis_room *room, struct error *error);
+
+/* Makes group `number` of the part's rows the part, after those before it; false: there is none. Without slabs all rows are one group. */
+bool pieces_take_group(struct pieces *p, uint64_t number);
 
 /* Only the cut, of a part in memory, of which the longest of a rank is known. */
 void pieces_cut_part(struct pieces *p, const struct axis_room *room);
@@ -103,8 +121,9 @@ void pieces_cut_row(struct pieces *p, struct range range, size_t window, size_t 
 /* Elements of so many bytes, in whole granules of the source, at least one. */
 uint64_t pieces_elements(const struct source *source, allfold_type type, size_t bytes);
 
-/* A team for the pieces of some units. */
-struct team pieces_team(const struct pieces *p, struct range units, const struct team_work *work, void *user);
+/* A team for the pieces of some units, in rounds: one for each slab, or one. */
+static inline uint64_t pieces_rounds(const struct pieces *p) { return p->slab.length > 0 ? p->segments : 1; }
+struct team pieces_team(const struct pieces *p, struct range units, uint64_t round, const struct team_work *work, void *user);
 
 struct part pieces_at(const struct pieces *p, uint64_t number);
 static inline uint64_t part_results(const struct part *part) { return part->outer * part->inner; }
@@ -161,6 +180,11 @@ static inline void *lane_device(const struct lane *lane, size_t at) { return (ch
 uint64_t chunks_grain(const struct source *source, uint32_t first, uint32_t end);
 /* Reads the piece into the queue's staging buffer, dense. */
 allfold_status chunks_read(const struct pieces *p, struct worker *worker, struct lane *lane, struct error *error);
+/* Brings what pieces of the round need into the slab, if there is one. Local. */
+allfold_status slab_fill(struct pieces *p, uint64_t round, struct error *error);
+void slab_close(struct slab *slab);
+/* Whether the device folds the lane's piece where it lies in the slab; sets lane->x and the strides of the box then. */
+bool slab_serves(const struct pieces *p, struct lane *lane);
 
 /* ---- missing.c: of pieces of several rows of an array that omits */
 
@@ -192,6 +216,9 @@ typedef void batch_take(void *user, const struct batch *batch, struct error *err
 allfold_status piece_fold(const struct pieces *p, struct lane *lane, struct error *error);
 /* Waits for them, and mends what missing elements need. */
 allfold_status piece_partials(const struct pieces *p, struct lane *lane, struct error *error);
+
+/* Calls fold for each group, as the part. Collective if fold is. */
+void pieces_each_group(struct pieces *p, void (*fold)(struct pieces *p, void *user, struct error *error), void *user, struct error *error);
 
 /* Folds the part batch by batch, from where its progress begins. Collective if the ranks have parts of the same rows; then an error is
    agreed upon. */

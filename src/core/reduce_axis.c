@@ -83,13 +83,13 @@ static void take_batch(void *user, const struct batch *batch, struct error *erro
 }
 
 /* Results that the host finishes. */
-static void reduce_pieces(struct reduction *r, struct error *error)
+static void reduce_group(struct pieces *p, void *user, struct error *error)
 {
     static const struct team_work work = {start_rows, finish_piece, NULL};
-    if (pieces_are_whole(r->p) && !r->p->in_place)
-        pieces_run_rows(r->p, &work, r, error);
+    if (pieces_are_whole(p) && !p->in_place)
+        pieces_run_rows(p, &work, user, error);
     else
-        pieces_fold(r->p, take_batch, r, error);
+        pieces_fold(p, take_batch, user, error);
 }
 
 static struct axis_room room_of(const struct reduction *r)
@@ -106,12 +106,11 @@ allfold_status core_reduce_stream(struct allfold_context *ctx, const struct fold
     r.fold.level = call->packing != NULL ? ALLFOLD_LEVEL_EXACT : ctx->level;
     p.monoid = fold_monoid(call->fold, r.fold.level);
     monoid_has_room(p.monoid, array->length, error);
-    if (comm_agree(&ctx->comm, error) != ALLFOLD_OK)
-        return error->status;
     const struct axis_room room = room_of(&r);
-    pieces_cut(&p, array, &room);
+    if (pieces_cut(&p, array, &room, error) != ALLFOLD_OK)
+        return error->status;
     progress_expect(ctx->comm.progress, part_elements(&p.part) * allfold_type_bytes(array->type));
-    reduce_pieces(&r, error);
+    pieces_each_group(&p, reduce_group, &r, error);
     if (error->shared)
         return error->status;
     source_check(array->source, error);
@@ -130,7 +129,7 @@ static void reduce_memory(struct reduction *r, struct error *error)
         pieces_cut_in_place(r->p, in_place_results(r->p));
     else
         pieces_cut_part(r->p, &room);
-    reduce_pieces(r, error);
+    pieces_each_group(r->p, reduce_group, r, error);
 }
 
 allfold_status core_reduce_axis(struct allfold_context *ctx, const struct fold_call *call, const struct axis_input *input,

@@ -136,10 +136,13 @@ static void take_batch(void *user, const struct batch *batch, struct error *erro
 {
     static const struct team_work work = {start_segment, finish_piece, NULL};
     struct softmax_passes *const n = user;
-    struct team team = pieces_team(n->p, (struct range){batch->unit, batch->units}, &work, n);
     n->batch = batch;
-    if (find_constants(n, batch, error) == ALLFOLD_OK && team_run(&team, error) == ALLFOLD_OK)
-        progress_check(n->p->ctx->comm.progress, error);
+    find_constants(n, batch, error);
+    for (uint64_t round = pieces_rounds(n->p); error->status == ALLFOLD_OK && round-- > 0;) { /* the last slab is in memory */
+        struct team team = pieces_team(n->p, (struct range){batch->unit, batch->units}, round, &work, n);
+        if (slab_fill(n->p, round, error) == ALLFOLD_OK && team_run(&team, error) == ALLFOLD_OK)
+            progress_check(n->p->ctx->comm.progress, error);
+    }
 }
 
 /* ---- what lies in place */
@@ -223,7 +226,7 @@ allfold_status pieces_normalise(struct pieces *p, const struct softmax_output *o
 {
     static const struct team_work work = {start_flat, finish_piece, NULL};
     struct softmax_passes n = {.p = p, .output = output, .constants = constants};
-    struct team team = pieces_team(p, (struct range){0, 1}, &work, &n);
+    struct team team = pieces_team(p, (struct range){0, 1}, 0, &work, &n);
     team.backwards = true;
     return team_run(&team, error) == ALLFOLD_OK ? progress_check(p->ctx->comm.progress, error) : error->status;
 }
@@ -237,22 +240,27 @@ static struct axis_room room_of(const struct axis_array *array, const struct sof
     return (struct axis_room){.widest = x_bytes > y_bytes ? x_bytes : y_bytes, .result = sizeof(struct softmax_constants), .element = y_bytes};
 }
 
+static void normalise_group(struct pieces *p, void *user, struct error *error)
+{
+    static const struct team_work work = {start_rows, finish_piece, NULL};
+    if (p->in_place)
+        normalise_in_place(user, error);
+    else if (pieces_are_whole(p))
+        pieces_run_rows(p, &work, user, error);
+    else
+        pieces_fold(p, take_batch, user, error);
+}
+
 /* Writes softmax of the part. If the array has no elements, nothing is to be written, however many rows there are. */
 static void normalise_part(struct pieces *p, const struct softmax_output *output, struct error *error)
 {
-    static const struct team_work work = {start_rows, finish_piece, NULL};
     struct softmax_passes n = {.p = p, .output = output};
     const struct axis_array *const array = p->array;
-    const bool whole = !p->in_place && pieces_are_whole(p);
+    const bool once = p->in_place || pieces_are_whole(p);
     if (array->outer == 0 || array->length == 0 || array->inner == 0)
         return;
-    progress_expect(p->ctx->comm.progress, (whole || p->in_place ? 1 : 2) * part_elements(&p->part) * allfold_type_bytes(array->type));
-    if (p->in_place)
-        normalise_in_place(&n, error);
-    else if (whole)
-        pieces_run_rows(p, &work, &n, error);
-    else
-        pieces_fold(p, take_batch, &n, error);
+    progress_expect(p->ctx->comm.progress, (once ? 1 : 2) * part_elements(&p->part) * allfold_type_bytes(array->type));
+    pieces_each_group(p, normalise_group, &n, error);
     free(n.constants);
 }
 
@@ -261,11 +269,10 @@ allfold_status core_softmax_stream(struct allfold_context *ctx, bool logarithm, 
 {
     const struct softmax_output output = {logarithm, sink, NULL, sink != NULL ? sink->type : ALLFOLD_F32};
     struct pieces p = {.ctx = ctx, .array = array, .monoid = softmax_monoid(array->type, output.type, logarithm, ctx->level)};
-    monoid_has_room(p.monoid, array->length, error);
-    if (comm_agree(&ctx->comm, error) != ALLFOLD_OK)
-        return error->status;
     const struct axis_room room = room_of(array, &output);
-    pieces_cut(&p, array, &room);
+    monoid_has_room(p.monoid, array->length, error);
+    if (pieces_cut(&p, array, &room, error) != ALLFOLD_OK)
+        return error->status;
     normalise_part(&p, &output, error);
     if (error->shared)
         return error->status;

@@ -65,7 +65,7 @@ struct team {
     const struct pieces *pieces; /* and with them context, sources and queues */
     const struct team_work *work;
     void *user;              /* of the functions of work */
-    uint64_t before;         /* the number of the first piece */
+    uint64_t before, step;   /* the number of the first piece, and from one to the next */
     uint64_t run, runs;      /* the pieces are `runs` runs of `run` pieces each: shards end where runs end */
     size_t result_bytes;     /* of a shard's result, if shards are taken */
     bool backwards;          /* the last shard first */

@@ -18,7 +18,7 @@
 #endif
 
 /* (-1)^negative * (digits + a part of one, if sticky) * 2^lowest; digits of 32 bits, the lowest first. Those from `length` on are 0 and
-   not set: most sums are a tenth of the widest. */
+   not set, and those of 0 below the others are left out: most sums are a tenth of the widest. */
 struct exact_total {
     uint32_t digits[EXACT_TOTAL_DIGITS];
     int length;
@@ -38,7 +38,7 @@ EXACT_TOTAL void exact_total_root(struct exact_total *total);
 EXACT_TOTAL struct exact_total exact_total_variance(const struct exact_total *squares, const struct exact_total *sum, uint64_t count,
                                         uint64_t divisor);
 
-/* Bits of the magnitude of an integer, whose lowest is 0. */
+/* Bits of the magnitude of an integer. */
 EXACT_TOTAL int exact_total_bits(const struct exact_total *total);
 /* The integer, which must have at most 127 bits. */
 EXACT_TOTAL int128 exact_total_integer(const struct exact_total *total);

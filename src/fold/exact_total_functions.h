@@ -48,21 +48,27 @@ EXACT_TOTAL_PART bool total_below(const struct exact_total *total, int bit)
 EXACT_TOTAL void exact_total_set(struct exact_total *total, const int64_t *words, uint32_t limbs, int32_t lowest)
 {
     const int64_t *const counts = words + limbs;
+    uint32_t first = 0, end = limbs;
     int64_t carry = 0;
-    for (uint32_t i = 0; i < limbs; i++) {
+    while (first < end && words[first] == 0)
+        first++;
+    while (end > first && words[end - 1] == 0)
+        end--;
+    const uint32_t length = end - first + 2;
+    for (uint32_t i = first; i < end; i++) {
         const int64_t limb = (int64_t)(uint32_t)words[i] + carry; /* a carry has 33 bits */
-        total->digits[i] = (uint32_t)limb;
+        total->digits[i - first] = (uint32_t)limb;
         carry = (limb >> 32) + (words[i] >> 32);
     }
-    total->digits[limbs] = (uint32_t)carry;
-    total->digits[limbs + 1] = (uint32_t)(carry >> 32);
-    total->length = (int)limbs + 2;
-    total->lowest = lowest;
+    total->digits[length - 2] = (uint32_t)carry;
+    total->digits[length - 1] = (uint32_t)(carry >> 32);
+    total->length = (int)length;
+    total->lowest = lowest + 32 * (int32_t)first;
     total->negative = carry < 0;
     total->sticky = false;
     if (total->negative) {
         uint64_t borrow = 1;
-        for (uint32_t i = 0; i < limbs + 2; i++) {
+        for (uint32_t i = 0; i < length; i++) {
             borrow += (uint32_t)~total->digits[i];
             total->digits[i] = (uint32_t)borrow;
             borrow >>= 32;
@@ -131,27 +137,30 @@ EXACT_TOTAL struct exact_total exact_total_variance(const struct exact_total *sq
                                         uint64_t divisor)
 {
     struct exact_total variance = *squares, product;
-    const int sum_digits = total_top(sum) / 32 + 1, shift = squares->lowest - 2 * sum->lowest;
+    /* in units of the square of the sum's, of which so many digits of 0 are put below the others that the squares fit */
+    const int above = 2 * sum->lowest - squares->lowest, zeros = above > 0 ? (above + 63) / 64 : 0;
+    const int sum_digits = total_top(sum) / 32 + 1, shift = squares->lowest - 2 * (sum->lowest - 32 * zeros);
+    const int least = 2 * (sum_digits + zeros), wide = (total_top(squares) + shift) / 32 + 4; /* 65 bits more, as count has 64 */
     uint128 carry = 0;
-    /* in units of the square of the sum's */
-    memset(product.digits, 0, sizeof product.digits);
-    variance.lowest = 2 * sum->lowest;
-    variance.length = EXACT_TOTAL_DIGITS;
-    for (int i = 0; i < EXACT_TOTAL_DIGITS; i++) {
+    variance.lowest = 2 * (sum->lowest - 32 * zeros);
+    variance.length = wide > least ? wide : least;
+    for (int i = 0; i < variance.length; i++) {
         carry += (uint128)total_word(squares, 32 * i - shift) * count;
         variance.digits[i] = (uint32_t)carry;
         carry >>= 32;
+        product.digits[i] = 0;
     }
     for (int i = 0; i < sum_digits; i++) {
         uint64_t over = 0;
         for (int j = 0; j < sum_digits || over != 0; j++) {
-            over += (j < sum_digits ? (uint64_t)sum->digits[i] * sum->digits[j] : 0) + product.digits[i + j];
-            product.digits[i + j] = (uint32_t)over;
+            uint32_t *const digit = &product.digits[2 * zeros + i + j];
+            over += (j < sum_digits ? (uint64_t)sum->digits[i] * sum->digits[j] : 0) + *digit;
+            *digit = (uint32_t)over;
             over >>= 32;
         }
     }
     int64_t borrow = 0; /* the difference is not negative (Cauchy and Schwarz) */
-    for (int i = 0; i < EXACT_TOTAL_DIGITS; i++) {
+    for (int i = 0; i < variance.length; i++) {
         borrow += (int64_t)variance.digits[i] - product.digits[i];
         variance.digits[i] = (uint32_t)borrow;
         borrow >>= 32;
@@ -161,7 +170,11 @@ EXACT_TOTAL struct exact_total exact_total_variance(const struct exact_total *sq
     return variance;
 }
 
-EXACT_TOTAL int exact_total_bits(const struct exact_total *total) { return total_top(total) + 1; }
+EXACT_TOTAL int exact_total_bits(const struct exact_total *total)
+{
+    const int top = total_top(total);
+    return top < 0 ? 0 : top + total->lowest + 1;
+}
 
 EXACT_TOTAL int128 exact_total_integer(const struct exact_total *total)
 {

@@ -1,0 +1,195 @@
+/* Folds and softmax along axes of sources in chunks, each of which has more results than a piece has room for: chunks are decoded once, and
+   results are those of a source that is not in chunks. */
+#include "tests/support.h"
+
+#include "core/pieces.h"
+
+#include <limits.h>
+
+enum { DIMENSIONS = 3, SHARD = 16 << 10 };
+
+/* Elements by their index, some of them missing; in chunks, or one behind the other. */
+struct chunked {
+    struct source source;
+    uint64_t shape[DIMENSIONS], chunk[DIMENSIONS], grid[DIMENSIONS];
+    bool holes;
+    atomic_int *reads; /* of each chunk */
+};
+
+static double value_at(uint64_t index) { return (double)(index * 2654435761u % 1000003) * 0.37 - 1e5; }
+static bool is_there(const struct chunked *c, uint64_t index) { return !c->holes || index * 40503u % 7 != 3; }
+
+static uint64_t index_of(struct source *source, uint64_t position, uint64_t *run)
+{
+    const struct chunked *const c = (struct chunked *)source;
+    uint64_t number = position / source->granule, rest = position % source->granule, index = 0, below = 1;
+    for (int i = DIMENSIONS; i-- > 0;) {
+        const uint64_t start = number % c->grid[i] * c->chunk[i], extent = u64_min(c->chunk[i], c->shape[i] - start);
+        if (i == DIMENSIONS - 1)
+            *run = extent - rest % extent;
+        index += (start + rest % extent) * below;
+        rest /= extent;
+        number /= c->grid[i];
+        below *= c->shape[i];
+    }
+    return index;
+}
+
+struct chunked_reader {
+    struct reader reader;
+    struct chunked *source;
+};
+
+static allfold_status read_chunked(struct reader *reader, const struct read_request *request, struct piece *piece, struct error *error)
+{
+    struct chunked *const c = ((struct chunked_reader *)reader)->source;
+    const bool in_chunks = c->source.index != NULL;
+    double *const x = request->buffer;
+    uint64_t *const kept = (uint64_t *)request->buffer + request->range.count, run, count = request->range.count;
+    (void)error;
+    if (in_chunks) {
+        uint64_t number = request->range.first / c->source.granule;
+        atomic_fetch_add(&c->reads[number], 1);
+        for (int i = DIMENSIONS; i-- > 0; number /= c->grid[i])
+            count = (i == DIMENSIONS - 1 ? 1 : count) * u64_min(c->chunk[i], c->shape[i] - number % c->grid[i] * c->chunk[i]);
+    }
+    *piece = (struct piece){.elements = x};
+    memset(kept, 0, (count + 63) / 64 * 8);
+    for (uint64_t i = 0; i < count; i++) {
+        const uint64_t position = request->range.first + i, index = in_chunks ? index_of(&c->source, position, &run) : position;
+        kept[i / 64] |= (uint64_t)is_there(c, index) << i % 64;
+        x[piece->count] = value_at(index);
+        piece->count += is_there(c, index);
+    }
+    if (piece->count < count)
+        piece->kept = kept;
+    return ALLFOLD_OK;
+}
+
+static void close_chunked(struct reader *reader) { free(reader); }
+
+static allfold_status open_chunked(struct source *source, struct reader **reader, struct error *error)
+{
+    struct chunked_reader *const opened = malloc(sizeof *opened);
+    (void)error;
+    must(opened != NULL, "memory");
+    *opened = (struct chunked_reader){{read_chunked, close_chunked}, (struct chunked *)source};
+    *reader = &opened->reader;
+    return ALLFOLD_OK;
+}
+
+static struct chunked source_in(const uint64_t shape[DIMENSIONS], const uint64_t chunk[DIMENSIONS], bool holes, bool in_chunks, atomic_int *reads)
+{
+    struct chunked c = {.source = {.open_reader = open_chunked, .type = ALLFOLD_F64, .granule = 1, .dimensions = DIMENSIONS, .leaves_out = holes},
+                        .holes = holes, .reads = reads};
+    for (int i = 0; i < DIMENSIONS; i++) {
+        c.shape[i] = shape[i];
+        c.chunk[i] = chunk[i];
+        c.grid[i] = (shape[i] + chunk[i] - 1) / chunk[i];
+        c.source.granule *= in_chunks ? chunk[i] : 1;
+    }
+    c.source.index = in_chunks ? index_of : NULL;
+    return c;
+}
+
+static uint64_t product(const uint64_t *extents, int first, int end)
+{
+    uint64_t of_all = 1;
+    for (int i = first; i < end; i++)
+        of_all *= extents[i];
+    return of_all;
+}
+
+static const struct the_case {
+    const char *what;
+    uint64_t shape[DIMENSIONS], chunk[DIMENSIONS];
+    uint32_t axis;
+    bool softmax, holes;
+    int most; /* times that a chunk is decoded; 0: as often as the log says */
+} cases[] = {
+    {"whole rows", {6, 1, 40000}, {2, 1, 40000}, 0, false, false, 1},
+    {"whole rows, some with holes", {5, 60, 300}, {3, 7, 300}, 1, false, true, 1},
+    {"rows that are longer than a slab", {700, 1, 800}, {2, 1, 800}, 0, false, false, 1},
+    {"long rows with holes", {640, 1, 800}, {3, 1, 799}, 0, false, true, 1},
+    {"too many results for their partials", {200, 1, 3000}, {2, 1, 3000}, 0, false, false, 0},
+    {"softmax of whole rows", {60, 2, 2500}, {2, 1, 2500}, 0, true, false, 1},
+    {"softmax of long rows", {150, 1, 5000}, {2, 1, 5000}, 0, true, false, 2},
+};
+
+static int logged; /* how often chunks are decoded, as the log says */
+static void take_line(void *user, const char *line)
+{
+    (void)user;
+    sscanf(line, "chunks are decoded %d times", &logged);
+}
+
+/* Statistics, or softmax, and what they leave on all ranks, in so many arrays. */
+enum { ARRAYS = 4 };
+static uint64_t *run(allfold_context *ctx, const struct the_case *c, struct chunked *source)
+{
+    const uint64_t count = product(c->shape, 0, DIMENSIONS);
+    const struct range all = {0, count};
+    struct axis_array array = {.source = &source->source, .type = ALLFOLD_F64, .outer = product(c->shape, 0, (int)c->axis), .length = c->shape[c->axis],
+                               .inner = product(c->shape, (int)c->axis + 1, DIMENSIONS), .omits = c->holes,
+                               .shape = {c->shape, DIMENSIONS, c->axis, c->axis, false}};
+    uint64_t *const results = calloc(ARRAYS * count, sizeof *results);
+    struct error error = {0};
+    must(results != NULL, "memory");
+    struct test_sink sinks[ARRAYS];
+    for (int i = 0; i < ARRAYS; i++)
+        sinks[i] = sink_of(results + (uint64_t)i * count, all, i == 1 ? ALLFOLD_INT64 : ALLFOLD_F64);
+    struct sink *const wanted[RESULT_ARRAYS_MAX] = {[8] = &sinks[0].sink, [10] = &sinks[2].sink, [11] = &sinks[1].sink, [16] = &sinks[3].sink};
+    const struct fold_call call = {.fold = ALLFOLD_STATS, .level = ALLFOLD_LEVEL_EXACT};
+    if (c->softmax)
+        core_softmax_stream(ctx, false, &array, &sinks[0].sink, &error);
+    else
+        core_reduce_stream(ctx, &call, &array, wanted, &error);
+    must(error.status == ALLFOLD_OK, error.text);
+    MPI_Allreduce(MPI_IN_PLACE, results, (int)(ARRAYS * count), MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD);
+    return results;
+}
+
+static void check(allfold_context *ctx, const struct the_case *c)
+{
+    const uint64_t count = product(c->shape, 0, DIMENSIONS);
+    struct chunked source = source_in(c->shape, c->chunk, c->holes, true, NULL), plain = source_in(c->shape, c->chunk, c->holes, false, NULL);
+    const int chunks = (int)product(source.grid, 0, DIMENSIONS);
+    int *const reads = calloc((size_t)chunks, sizeof *reads), least = INT_MAX, most = 0;
+    source.source.shape = source.shape;
+    source.source.chunk = source.chunk;
+    source.reads = calloc((size_t)chunks, sizeof *source.reads);
+    must(reads != NULL && source.reads != NULL, "memory");
+    logged = 0;
+    uint64_t *const found = run(ctx, c, &source), *const expected = run(ctx, c, &plain);
+    for (int i = 0; i < chunks; i++)
+        reads[i] = atomic_load(&source.reads[i]);
+    MPI_Allreduce(MPI_IN_PLACE, reads, chunks, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    for (int i = 0; i < chunks; i++) {
+        least = reads[i] < least ? reads[i] : least;
+        most = reads[i] > most ? reads[i] : most;
+    }
+    tap_ok(memcmp(found, expected, ARRAYS * count * sizeof *found) == 0, "%s: the results of a source that is not in chunks", c->what);
+    tap_ok(least >= 1 && (c->most > 0 ? most <= c->most && logged == 0 : most == (logged > 0 || world_size() == 1 ? logged : 1)), "%s: each chunk is decoded %d to %d times", c->what,
+           least, most);
+    free(found);
+    free(expected);
+    free(reads);
+    free(source.reads);
+}
+
+int main(int argc, char **argv)
+{
+    allfold_options options = ALLFOLD_OPTIONS_INIT;
+    (void)argc;
+    options.staging_bytes = SHARD;
+    options.log = take_line;
+    MPI_Init(NULL, NULL);
+    allfold_context *const ctx = open_or_skip(argv[1], options);
+    for (size_t i = 0; ctx != NULL && i < sizeof cases / sizeof *cases; i++)
+        check(ctx, &cases[i]);
+    if (ctx != NULL)
+        allfold_close(ctx);
+    const int status = tap_done();
+    MPI_Finalize();
+    return status;
+}
