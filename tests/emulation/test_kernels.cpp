@@ -253,7 +253,7 @@ static bool partials_agree(const struct job *job, const struct partial *found, c
         for (int nan = 0; nan <= (fold_has_nan_choice(fold) ? ALLFOLD_NAN_ERROR : 0); nan++) {
             struct error a_error = {}, b_error = {};
             struct fold_results a = {}, b = {};
-            const struct fold_call call = {fold, level, (allfold_nan)nan, ALLFOLD_TYPE_NONE, 0, nullptr};
+            const struct fold_call call = {fold, level, (allfold_nan)nan, ALLFOLD_TYPE_NONE, 0, nullptr, nullptr, nullptr};
             const struct folded whole = {job->type, job->n, found}, due = {job->type, job->n, expected};
             const allfold_status status = fold_finish(&call, &whole, &a, &a_error);
             fold_finish(&call, &due, &b, &b_error);
