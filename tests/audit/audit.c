@@ -1,7 +1,7 @@
 /* The audit of numbers: directed searches for the worst errors of softmax, log-softmax, logsumexp, and of norm2 and variance at level
    fast, through allfold.h, against 113 bits. It prints the table of docs/numerics.md, but its last column. argv[1] is the backend;
-   ALLFOLD_AUDIT_ROWS how many rows each search tries (make check-numerics: a hundred times as many as make check). Of several ranks
-   each searches on its own.
+   ALLFOLD_AUDIT_ROWS how many rows each search tries (make check-numerics: a hundred times as many as make check). Several
+   ranks share them, and search apart.
 
    A search climbs: it changes the row with the largest error so far, keeps the change if the error grows, and now and then starts anew.
    Rows are what is bad for sums: few distinct values, each repeated, and some far below or above the others. Softmax has many results:
@@ -399,7 +399,7 @@ int main(int argc, char **argv)
         {"variance, of its bound", ALLFOLD_F64, {1.0, 1.0}, draw_deviations, variance_error}};
     MPI_Init(&argc, &argv);
     const char *const backend = argc > 1 ? argv[1] : "cpu", *const rows = getenv("ALLFOLD_AUDIT_ROWS");
-    audit.rows = rows != NULL ? strtoull(rows, NULL, 10) : 3000;
+    audit.rows = (rows != NULL ? strtoull(rows, NULL, 10) : 3000) / (uint64_t)world_size();
     audit.state = UINT64_C(0x5eed) + (uint64_t)world_rank();
     for (int level = 0; level < 2; level++)
         audit.levels[level] = open_self(
