@@ -36,18 +36,28 @@ def ignore_leaks():
 def alone(*words, env=None, stdout=subprocess.PIPE, text=True):
     """The program without a launcher: one rank."""
     return subprocess.run([tap.ALLFOLD, *words], stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE,
-                          env={**os.environ, **(env or {})}, text=text, timeout=120, check=False)
-
-
-def each_alone(commands):
-    """alone() for each list of words, a few at a time (starting MPI is waiting, not work); results in order."""
-    with ThreadPoolExecutor(4) as pool:
-        return list(pool.map(lambda words: alone(*words), commands))
+                          env={**os.environ, **(env or {})}, text=text, timeout=tap.SECONDS, check=False)
 
 
 def ranks(count, *words, **more):
     """The program on that many ranks, through the launcher for more than one."""
     return alone(*words) if count == 1 else tap.run(count, tap.ALLFOLD, *words, **more)
+
+
+def each(launches):
+    """ranks() for each (count, words), a few at a time (starting MPI and CUDA is waiting, not work); results in order."""
+    with ThreadPoolExecutor(min(8, max(4, (os.cpu_count() or 1) // 2))) as pool:
+        return list(pool.map(lambda launch: ranks(launch[0], *launch[1]), launches))
+
+
+def each_alone(commands):
+    """The same on one rank each."""
+    return each((1, words) for words in commands)
+
+
+def hide_devices():
+    """For many short runs in which a device has no part: it would take longer to start than all else."""
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 
 def told(process):

@@ -14,6 +14,7 @@ ALLFOLD = os.environ.get("ALLFOLD", os.path.join(BUILD, "allfold"))
 
 CASE = os.environ.get("ALLFOLD_TEST_CASE", "")  # only checks are wanted of which this is a part of the name, behind what a launcher put before it
 PREFIX = os.environ.get("ALLFOLD_TEST_PREFIX", "")
+SECONDS = int(os.environ.get("ALLFOLD_TEST_SECONDS", "300"))  # for one run of a program
 number = failed = 0
 turn = threading.Lock()  # tests may run in threads
 

@@ -481,6 +481,9 @@ def check_leaks():
 
 def main():
     check_leaks()
+    check_whole()
+    check_info()
+    cli.hide_devices()
     check_help()
     check_once()
     check_usage()
@@ -490,9 +493,7 @@ def main():
     check_inputs()
     check_reports()
     check_generate()
-    check_whole()
     check_exchange()
-    check_info()
     tap.done()
 
 

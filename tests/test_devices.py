@@ -31,7 +31,7 @@ def ranks(count, *words, devices=2, env=None, each=":"):
 
 def single(*words):
     """PROGRAM without a launcher."""
-    return subprocess.run([PROGRAM, *words], capture_output=True, text=True, timeout=120, check=False, env={
+    return subprocess.run([PROGRAM, *words], capture_output=True, text=True, timeout=tap.SECONDS, check=False, env={
         **os.environ, "ASAN_OPTIONS": "detect_leaks=0", "ALLFOLD_STANDIN_DEVICES": "1", "ALLFOLD_STANDIN_MEMORY": str(MEMORY)})
 
 

@@ -395,7 +395,7 @@ def check_golden(folder, backend):
 
     again = cases[::6]
     done = cli.each_alone(words(number, *case[:2]) for number, case in enumerate(cases))
-    done += [cli.ranks(3, *words(len(cases) + number, *case[:2]), "--staging=4Ki") for number, case in enumerate(again)]
+    done += cli.each((3, words(len(cases) + number, *case[:2]) + ["--staging=4Ki"]) for number, case in enumerate(again))
     wrong = []
     for number, (process, (command, name, due)) in enumerate(zip(done, cases + again)):
         found = json.loads(process.stdout) if process.returncode == 0 else {"hex": cli.shown(process), "level": None}

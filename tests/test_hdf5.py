@@ -187,7 +187,7 @@ def test_resume(folder):
     def run(program, fault, fold, name, missing):
         return subprocess.run([program, fold, data(name), "--json", "--backend=cpu", "--staging=16", "--threads=1", "--verbose",
                                f"--missing={missing}", f"--checkpoint={folder.name('ck')}", "--checkpoint-every=0"],
-                              env={**os.environ, "ALLFOLD_FAULT": fault}, capture_output=True, text=True, timeout=120, check=False)
+                              env={**os.environ, "ALLFOLD_FAULT": fault}, capture_output=True, text=True, timeout=tap.SECONDS, check=False)
     for fold, name, missing in (("argmax", "types.h5:edges", "omit"), ("sum", "netcdf4.nc:packed", "omit"),
                                 ("sum", "rare.h5:missing/one", "error")):
         killed = run(FAULTY, "0:*>read:kill:7", fold, name, missing)

@@ -85,7 +85,7 @@ def check_ranks(count, env=None):
     what = f"{count} rank{'s' * (count > 1)}{' without mpi4py' if env else ''}"
     words = [sys.executable, os.path.join(tap.SOURCE, "tests", "python", "all.py")]
     if env:
-        process = subprocess.run(words, capture_output=True, text=True, env={**os.environ, **env}, timeout=120)
+        process = subprocess.run(words, capture_output=True, text=True, env={**os.environ, **env}, timeout=tap.SECONDS)
     else:
         process = tap.run(count, *words)
     found = [json.loads(line) for line in process.stdout.splitlines() if line.startswith("[")]

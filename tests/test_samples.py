@@ -53,7 +53,7 @@ def run(script, folder, **more):
     environment = {**os.environ, **OPEN_MPI, **here, "ALLFOLD": tap.ALLFOLD, "PATH": f"{folder}/bin:{os.environ['PATH']}",
                    "TMPDIR": folder, **more}
     return subprocess.run(["bash", os.path.join(folder, script)], cwd=folder, env=environment, capture_output=True, text=True,
-                          stdin=subprocess.DEVNULL, timeout=120, check=False)
+                          stdin=subprocess.DEVNULL, timeout=tap.SECONDS, check=False)
 
 
 def check_sample(script):
