@@ -228,7 +228,7 @@ static allfold_status fold_mine(struct bench *b, struct error *error)
     if (bench_is_axis(b))
         return error->status;
     b->softmax_work = (struct softmax_work){x, b->machine->y, task->type, task->type, task->count, false, subject->level, false};
-    b->work = (struct work){.monoid = subject->kind == BENCH_FOLD ? fold_monoid((allfold_fold)subject->fold, subject->level)
+    b->work = (struct work){.monoid = subject->kind == BENCH_FOLD ? fold_monoid((allfold_fold)subject->fold, subject->level, task->type)
                                                                   : softmax_monoid(task->type, task->type, false, subject->level),
                             .type = task->type, .x = x, .n = task->count};
     if (bench_is_dot(b))

@@ -208,16 +208,6 @@ WORD_MONOIDS(CHECKS)
 #undef CHECK
 #undef CHECKS
 
-/* Sums of integers are exact at level fast, too: results need no words. */
-template <class Value> static enum monoid monoid_of(const struct axis_work *work)
-{
-    if (is_floating_value<Value> || work->finish == nullptr)
-        return work->monoid;
-    if (work->finish->fold == ALLFOLD_SUM)
-        return MONOID_sum;
-    return work->finish->fold == ALLFOLD_NORM1 ? MONOID_norm1 : work->monoid;
-}
-
 template <class Axis> struct axis_of {
     typedef Axis type;
 };
@@ -236,7 +226,7 @@ template <class Value, class Start> static cudaError_t with_axis(enum monoid mon
 #undef CASE
 #define CASE(name, ...)                                                                                      \
     case MONOID_##name:                                                                                      \
-        if constexpr (monoid_facts[MONOID_##name].operands == 1)                                             \
+        if constexpr (monoid_facts[MONOID_##name].operands == 1 && (monoid_facts[MONOID_##name].values & mine) != 0) \
             return start(axis_of<axis_words<exact_of<MONOID_##name, Value>>>());                             \
         break;
         WORD_MONOIDS(CASE)
@@ -249,7 +239,7 @@ template <class Value, class Start> static cudaError_t with_axis(enum monoid mon
 
 int FN_EXPAND(axis_launch, FAMILY)(const struct axis_work *work, int multiprocessors, void *stream)
 {
-    return with_axis<FN_EXPAND(value, FAMILY)>(monoid_of<FN_EXPAND(value, FAMILY)>(work), [=](auto axis) {
+    return with_axis<FN_EXPAND(value, FAMILY)>(work->monoid, [=](auto axis) {
         return axis_start<typename decltype(axis)::type>(work, multiprocessors, (cudaStream_t)stream);
     });
 }

@@ -22,13 +22,18 @@ static __device__ __forceinline__ allfold_status partial_finish(const Partial &p
 #undef CASE
     }
     switch ((int)call.fold) {
-#define CASE(ID, name, of_monoid)                                                     \
+#define FINISH(name, value_name)                                                      \
+    if constexpr (FN_EXPAND(VALUE, FAMILY) == VALUE_##value_name)                     \
+        return name##_finish_##value_name(&partial, finish);
+#define CASE(ID, name, of_monoid, values)                                             \
     case ID:                                                                          \
-        if constexpr (MONOID_##of_monoid == monoid)                                   \
-            return FN_EXPAND(name##_finish, FAMILY)(&partial, finish);                \
+        if constexpr (MONOID_##of_monoid == monoid) {                                 \
+            VALUES_##values(FINISH, name)                                             \
+        }                                                                             \
         break;
         EXACT_FOLDS(CASE)
 #undef CASE
+#undef FINISH
     }
     return ALLFOLD_UNSUPPORTED;
 }

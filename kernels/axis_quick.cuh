@@ -72,7 +72,7 @@ struct quick_pair {
 template <enum monoid of, class Value> struct axis_quick {
     typedef Value value;
     typedef typename std::conditional<sizeof(Value) == 8, quick_pair, quick_sum>::type ordered;
-    static constexpr bool exists = is_floating_value<Value> && (of == MONOID_sum_exact || of == MONOID_norm1_exact);
+    static constexpr bool exists = of == MONOID_sum_exact || of == MONOID_norm1_exact;
     static constexpr bool has_rest = true;
     static constexpr size_t staged_bytes = axis_staged_bytes(COST_LITTLE);
     static constexpr int words = -1; /* it has no partials */

@@ -61,41 +61,19 @@ static __device__ __forceinline__ void warp_windows_add(struct exact_accumulator
         exact_count(block, EXACT_NOT_MINUS_ZERO, 1);
 }
 
-/* The same, of integers. */
-template <class Exact, class Accumulator>
-static __device__ __forceinline__ void warp_integers_add(Accumulator *accumulator, struct exact_sink *block)
-{
-#pragma unroll 1
-    for (int lanes = 1; lanes < 32; lanes *= 2) {
-        const Accumulator other = partial_shuffle_down(*accumulator, lanes);
-        Exact::combine(accumulator, &other);
-    }
-    if (threadIdx.x % 32 == 0)
-        Exact::finish(accumulator, block);
-}
-
-template <class Exact, class Accumulator> static __device__ __forceinline__ void warp_add(Accumulator *accumulator, struct exact_sink *block)
-{
-    if constexpr (Exact::floating)
-        warp_windows_add(accumulator, Exact::windows, block);
-    else
-        warp_integers_add<Exact>(accumulator, block);
-}
-
 /* An exact monoid at a value type, in the shape of fold_of: what a thread carries stands for the partial. carries: whether word
    i is a limb whose carry belongs to the next word. */
 template <enum monoid monoid, class Value> struct exact_of;
 #define DEFINE_EXACT_0(name, value_name)                                                                         \
     template <> struct exact_of<MONOID_##name, value_##value_name> {                                             \
         typedef value_##value_name value;                                                                        \
-        typedef name##_##value_name##_accumulator accumulator_type;                                              \
         struct partial {                                                                                         \
-            accumulator_type accumulator;                                                                        \
+            struct exact_accumulator accumulator;                                                                \
             struct exact_sink sinks[1];                                                                          \
         };                                                                                                       \
         static constexpr enum monoid monoid = MONOID_##name;                                                     \
         typedef name##_##value_name whole;                                                                       \
-        static constexpr bool indexed = false, floating = is_floating_value<value>, cheap = false;               \
+        static constexpr bool indexed = false, cheap = false;                                                    \
         static constexpr int operands = monoid_facts[MONOID_##name].operands;                                    \
         typedef values_of<value, operands>::type values;                                                         \
         static constexpr enum cost cost = monoid_facts[MONOID_##name].cost;                                      \
@@ -112,17 +90,13 @@ template <enum monoid monoid, class Value> struct exact_of;
         {                                                                                                        \
             name##_take_##value_name(&p->accumulator, &p->sinks[0], x, n);                                       \
         }                                                                                                        \
-        static __device__ __forceinline__ void combine(accumulator_type *a, const accumulator_type *b)           \
-        {                                                                                                        \
-            name##_accumulator_combine_##value_name(a, b);                                                       \
-        }                                                                                                        \
-        static __device__ __forceinline__ void finish(accumulator_type *accumulator, struct exact_sink *sink)    \
+        static __device__ __forceinline__ void finish(struct exact_accumulator *accumulator, struct exact_sink *sink) \
         {                                                                                                        \
             name##_finish_accumulator_##value_name(accumulator, sink);                                           \
         }                                                                                                        \
         static __device__ __forceinline__ void add(partial *p, struct exact_sink *sinks)                         \
         {                                                                                                        \
-            warp_add<exact_of>(&p->accumulator, &sinks[0]);                                                      \
+            warp_windows_add(&p->accumulator, windows, &sinks[0]);                                               \
         }                                                                                                        \
     };
 /* stats: three sums, and the extremes. */
@@ -133,12 +107,12 @@ template <enum monoid monoid, class Value> struct exact_of;
         typedef exact_of<MONOID_norm1_exact, value> norm1;                                                       \
         typedef exact_of<MONOID_norm2_exact, value> norm2;                                                       \
         struct partial {                                                                                         \
-            name##_##value_name##_accumulator accumulator;                                                       \
+            name##_accumulator_##value_name accumulator;                                                         \
             struct exact_sink sinks[3];                                                                          \
         };                                                                                                       \
         static constexpr enum monoid monoid = MONOID_##name;                                                     \
         typedef name##_##value_name whole;                                                                       \
-        static constexpr bool indexed = true, floating = is_floating_value<value>, cheap = false;                \
+        static constexpr bool indexed = true, cheap = false;                                                     \
         static constexpr int operands = 1;                                                                       \
         static constexpr enum cost cost = monoid_facts[MONOID_##name].cost;                                      \
         static constexpr int words = sum::words + norm1::words + norm2::words, bins = 0;                         \
@@ -160,9 +134,9 @@ template <enum monoid monoid, class Value> struct exact_of;
         }                                                                                                        \
         static __device__ __forceinline__ void add(partial *p, struct exact_sink *sinks)                         \
         {                                                                                                        \
-            warp_add<sum>(&p->accumulator.sum, &sinks[0]);                                                       \
-            warp_add<norm1>(&p->accumulator.norm1, &sinks[1]);                                                   \
-            warp_add<norm2>(&p->accumulator.norm2, &sinks[2]);                                                   \
+            warp_windows_add(&p->accumulator.sum, sum::windows, &sinks[0]);                                      \
+            warp_windows_add(&p->accumulator.norm1, norm1::windows, &sinks[1]);                                  \
+            warp_windows_add(&p->accumulator.norm2, norm2::windows, &sinks[2]);                                  \
         }                                                                                                        \
     };
 #define DEFINE_EXACTS(name, values, operands, indexed, ...) VALUES_##values(DEFINE_EXACT_##indexed, name)
@@ -173,14 +147,14 @@ WORD_MONOIDS(DEFINE_EXACTS)
 
 template <class Exact, class Element> struct exact_plan {
     static constexpr struct exact_shape shape =
-        exact_shape_of(Exact::cost, Exact::floating, sizeof(typename Exact::value), sizeof(typename Element::stored));
+        exact_shape_of(Exact::cost, sizeof(typename Exact::value), sizeof(typename Element::stored));
     typedef input_of<Element, Exact::operands> input;
     static constexpr int threads = shape.threads, blocks = shape.blocks, vectors = vectors_of_each(shape.vectors, Exact::operands);
     static constexpr int vectors_per_tile = vectors_of_each(shape.vectors_per_tile, Exact::operands);
     static constexpr bool ahead = shape.ahead, claims = shape.columns == EXACT_COLUMN_A_THREAD;
     static constexpr int block_vectors = threads * vectors;
     static_assert(shape.threads <= 512, "columns, of bins below 2^53 or of limbs below 2^32, are added up in 64 bits");
-    static constexpr int columns = shape.columns == EXACT_COLUMN_A_THREAD ? threads : shape.columns == EXACT_COLUMN_A_LANE ? 32 : 0;
+    static constexpr int columns = shape.columns == EXACT_COLUMN_A_THREAD ? threads : 32;
     static constexpr bool shared = columns != threads, bins = !shared && Exact::bins > 0;
     static constexpr int rows = bins ? Exact::bins : Exact::words;
     static constexpr size_t column_bytes = sizeof(int64_t) * rows * columns;
@@ -378,15 +352,14 @@ struct exact_output {
     uint32_t launch_id;
 };
 
-/* A thread's accumulator, whose sinks are columns or bins of its own, or else the block's words. All threads of the block call it. */
+/* A thread's accumulator, whose sinks are columns or bins of its own. All threads of the block call it. */
 template <class Exact, class plan>
 static __device__ __forceinline__ void thread_start(typename Exact::partial *thread, unsigned char *bytes, int64_t *words)
 {
-    if constexpr (plan::columns > 0 && !plan::bins)
+    if constexpr (!plan::bins) {
         columns_start<Exact, plan>(thread, (int64_t *)bytes);
-    else
+    } else {
         Exact::place(thread->sinks, words, 1);
-    if constexpr (plan::bins) {
         thread->sinks[0].has_bins = true;
         thread->sinks[0].bins.at = (double *)bytes + threadIdx.x;
         thread->sinks[0].bins.stride = plan::threads;
@@ -404,7 +377,7 @@ static __device__ __forceinline__ void threads_add(typename Exact::partial *thre
     Exact::add(thread, block.sinks);
     if constexpr (plan::bins)
         bins_add<Exact, plan::threads>(&thread->sinks[0], (const double *)bytes, &block.sinks[0]);
-    else if constexpr (plan::columns > 0)
+    else
         columns_add<Exact, plan>(thread, (const int64_t *)bytes, words);
 }
 
@@ -501,7 +474,7 @@ static cudaError_t exact_start(const struct work *work, const struct fold_space 
         cut = {whole / EXACT_CLAIM.rounds, EXACT_CLAIM.rounds, true};
 
     /* words that a block shares get digits of 32 bits, two of an element at most, and no carries are put in order */
-    if (plan::shared && Exact::floating && work->n / blocks >= (uint64_t)1 << 29)
+    if (plan::shared && work->n / blocks >= (uint64_t)1 << 29)
         return cudaErrorInvalidValue;
 
     cudaLaunchConfig_t config = launch_config(blocks, plan::threads, stream);

@@ -80,24 +80,19 @@ constexpr struct {
 constexpr int RESIDENT_CACHE_QUARTERS = 3;
 
 /* The kernel of exact sums adds to columns of words in shared memory. Each thread has a column of its own, and needs no atomics; or, if
-   a column is long, the same lanes of all warps share one; or there are no columns, if threads seldom add to a block's words. The columns of
-   a block take at most 72 KiB: one block fits every GPU since Ampere, three fit Hopper's. */
-enum exact_columns { EXACT_COLUMN_A_THREAD, EXACT_COLUMN_A_LANE, EXACT_NO_COLUMNS };
+   a column is long, the same lanes of all warps share one. The columns of a block take at most 72 KiB: one block fits every GPU since Ampere, three fit Hopper's. */
+enum exact_columns { EXACT_COLUMN_A_THREAD, EXACT_COLUMN_A_LANE };
 struct exact_shape {
     int threads, blocks, vectors;
     int vectors_per_tile; /* vectors of one run */
     enum exact_columns columns;
     bool ahead; /* a round is loaded while the round before it is folded: for shapes of few threads */
 };
-constexpr struct exact_shape exact_shape_of(enum cost cost, bool floating, size_t value_bytes, size_t element_bytes)
+constexpr struct exact_shape exact_shape_of(enum cost cost, size_t value_bytes, size_t element_bytes)
 {
     const bool squares = cost == COST_SQUARES || cost == COST_PRODUCTS;
     if (cost == COST_STATS)
-        return {256, 2, 2, 1, floating ? EXACT_COLUMN_A_LANE : EXACT_NO_COLUMNS, false};
-    if (!floating && cost == COST_PRODUCTS)
-        return {256, 2, 4, element_bytes >= 4 ? 4 : 2, EXACT_NO_COLUMNS, false};
-    if (!floating)
-        return {256, 4, 4, 4, EXACT_NO_COLUMNS, false};
+        return {256, 2, 2, 1, EXACT_COLUMN_A_LANE, false};
     if (value_bytes == 4)
         return squares ? exact_shape{256, 4, 4, cost == COST_PRODUCTS ? 2 : 4, EXACT_COLUMN_A_THREAD, false}
                        : exact_shape{512, 2, 4, 4, EXACT_COLUMN_A_THREAD, false};

@@ -77,6 +77,7 @@ libfiles_a_SOURCES = \
 	src/core/copy.c \
 	src/store/checkpoint.c \
 	src/store/partial_file.c \
+	src/store/partial_version_2.c \
 	src/store/record_file.c
 
 # What is installed. The objects of libcore.a become one object, in which names that allfold.h does not declare are local. So they
@@ -168,6 +169,7 @@ noinst_HEADERS += \
 	src/fold/norminf.h \
 	src/fold/packed.h \
 	src/fold/prod.h \
+	src/fold/products_template.h \
 	src/fold/rows.h \
 	src/fold/softmax_constants.h \
 	src/fold/stats.h \
@@ -181,6 +183,7 @@ noinst_HEADERS += \
 	src/fold/table.h \
 	src/store/checkpoint.h \
 	src/store/partial_file.h \
+	src/store/partial_version_2.h \
 	src/store/record_file.h
 
 # The loops of the CPU backend and of generators, once for each instruction set; the program picks one when it starts.

@@ -122,7 +122,7 @@ static void refuse_long_exchange(void)
     must(parts != NULL, "memory");
     for (int rank = 0; rank < comm->size; rank++)
         parts[rank] = (struct range){(uint64_t)rank * each, each};
-    const struct comm_partials partials = {fold_monoid(ALLFOLD_SUM, ALLFOLD_LEVEL_EXACT), ALLFOLD_F32, NULL, parts};
+    const struct comm_partials partials = {fold_monoid(ALLFOLD_SUM, ALLFOLD_LEVEL_EXACT, ALLFOLD_F32), ALLFOLD_F32, NULL, parts};
     tap_ok(comm_combine_partials(comm, &partials, NULL, &error) == ALLFOLD_UNSUPPORTED, "partials beyond what MPI counts: %s", error.text);
     free(parts);
 }

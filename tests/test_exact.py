@@ -473,6 +473,7 @@ def check_merge(folder, backend):
                cli.shown(whole) + cli.shown(merged))
     if backend == "cpu":
         check_counts(folder)
+        check_version_2(folder)
     first, other = os.path.join(folder, "sum0.fold"), os.path.join(folder, "norm23.fold")
     fast, single = os.path.join(folder, "fast.fold"), os.path.join(folder, "single.fold")
     cli.alone("sum", os.path.join(folder, "0.npy"), "--sum=fast", f"--partial={fast}")
@@ -503,6 +504,62 @@ def check_counts(folder):
         more = cli.alone("merge", "-q", one, one)
         tap.ok(whole.returncode == 0 and math.isclose(float(whole.stdout.split()[0]), due, rel_tol=1e-15)
                and not cli.refused(more, 1, said), f"{command} of 2^{doublings} elements, and no more", cli.shown(whole) + cli.shown(more))
+
+
+def partial_of_version_2(fold, level, x):
+    """A partial of integers as files of version 2 have it."""
+    def words(value, limbs):
+        digits = [value >> 32 * i & 0xffffffff for i in range(limbs - 1)] + [value >> 32 * (limbs - 1)]
+        return struct.pack(f"<{limbs + 4}q", *digits, 0, 0, 0, int(len(x) > 0))
+
+    def wide(value, bits):
+        return (value >> bits).to_bytes(16, "little", signed=True) + (value & (1 << bits) - 1).to_bytes(16, "little")
+
+    numbers = [int(number) for number in x]
+    total, magnitudes, squares = sum(numbers), sum(map(abs, numbers)), sum(number * number for number in numbers)
+    sums = [total.to_bytes(16, "little", signed=True), magnitudes.to_bytes(16, "little"), wide(squares, 64)]
+    ends = [(number if number < 2**63 else number - 2**64).to_bytes(8, "little", signed=True) + struct.pack("<QQQ", i, 0, 2**64 - 1)
+            for number, i in ((min(numbers), x.argmin()), (max(numbers), x.argmax()))]
+    if level == "exact":
+        sums = [words(total, 7), words(magnitudes, 7), words(squares, 9)]
+    moments = struct.pack("<dddQ", len(x), 0.5, 0.5, 7)  # of which nothing is taken
+    stats = b"".join(sums + ends if level == "exact" else ends + sums + [moments])
+    return {"sum": sums[0], "mean": sums[0], "norm1": sums[1], "norm2": sums[2], "stats": stats,
+            "argmax": ends[1]}[fold]
+
+
+def write_version(path, version, fold, level, x, partial):
+    contents = struct.pack("<Q16s8s8sQQQ", version, fold.encode(), x.dtype.name.encode(), level.encode(), len(x), len(partial), len(x))
+    data = b"allfoldP" + struct.pack("<Q", 2624) + contents + partial.ljust(2560, b"\0")
+    checksum = 0xcbf29ce484222325
+    for byte in data:
+        checksum = (checksum ^ byte) * 0x100000001b3 % 2**64
+    with open(path, "wb") as file:
+        file.write(data + struct.pack("<Q", checksum))
+
+
+def check_version_2(folder):
+    """Partials of integers in files of version 2, merged with those of today, have the bits of the whole. Other versions are refused."""
+    old, new, half, whole = (os.path.join(folder, name) for name in ("old.fold", "new.fold", "half.npy", "whole.npy"))
+    wrong = []
+    for x in (np.array([-2**63, 5, 2**63 - 1, -2**63, -9]), np.array([2**64 - 1, 7, 2**64 - 1, 2**64 - 1], dtype=np.uint64),
+              np.array([-3, -128, -128, 127, -1], dtype=np.int8)):
+        np.save(half, x[3:])
+        np.save(whole, x)
+        for level, fold in ((level, fold) for level in ("exact", "fast") for fold in ("sum", "mean", "norm1", "norm2", "stats", "argmax")):
+            options = ["--output-type=f64"] if fold in ("sum", "norm1") else []
+            words = ["-q"] + [f"--sum={level}"] * (fold != "argmax")
+            write_version(old, 2, fold, "exact" if fold == "argmax" else level, x[:3], partial_of_version_2(fold, level, x[:3]))
+            kept = cli.alone(fold, half, *words, *options, f"--partial={new}")
+            merged, due = cli.alone("merge", "-q", old, new, *options), cli.alone(fold, whole, *words, *options)
+            if kept.returncode != 0 or due.returncode != 0 or merged.stdout != due.stdout:
+                wrong.append(f"{fold} of {x.dtype}, {level}: {cli.shown(merged)} not {cli.shown(due)}")
+    tap.ok(not wrong, "partials of version 2 merge with those of today", "\n".join(wrong))
+    write_version(old, 2, "sum", "exact", x[:3], partial_of_version_2("norm2", "exact", x[:3]))
+    length = cli.refused(cli.alone("merge", old), 1, "expected a partial of version 3, found one of version 2 (sum of int8, exact, 104 bytes)")
+    write_version(old, 1, "sum", "fast", x[:3], partial_of_version_2("sum", "fast", x[:3]))
+    tap.ok(not (fault := length or cli.refused(cli.alone("merge", old), 1, "found one of version 1")),
+           "partials of another version, or of another length, are refused", fault)
 
 
 def check_all(folder, backends):

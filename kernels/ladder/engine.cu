@@ -49,7 +49,7 @@ static allfold_status plan(struct rung_reduction *r, struct error *error)
 {
     const struct gpu_device *const device = &r->gpu->device;
     const struct engine_plan plan = plan_of(r);
-    const uint64_t bytes = allfold_type_bytes(r->type), partial = monoid_bytes(fold_monoid(r->fold, ALLFOLD_LEVEL_FAST), r->type);
+    const uint64_t bytes = allfold_type_bytes(r->type), partial = monoid_bytes(fold_monoid(r->fold, ALLFOLD_LEVEL_FAST, r->type), r->type);
     const uint64_t threads = (uint64_t)plan.shape.threads;
     r->scratch_bytes = fold_scratch_bytes(device->multiprocessors);
     r->bytes_read = r->n * bytes + plan.blocks * partial;
@@ -71,13 +71,13 @@ static cudaError_t start(void *argument, cudaStream_t stream)
     r->space.multiprocessors = r->gpu->device.multiprocessors;
     r->space.scratch = r->scratch;
     r->space.mailbox = (struct fold_mailbox *)r->result;
-    const struct work work = {fold_monoid(r->fold, ALLFOLD_LEVEL_FAST), r->type, r->x, r->n, 0, NULL};
+    const struct work work = {fold_monoid(r->fold, ALLFOLD_LEVEL_FAST, r->type), r->type, r->x, r->n, 0, NULL};
     return (cudaError_t)fold_launch(&work, &r->space, stream);
 }
 
 static allfold_status answer(struct rung_reduction *r, struct ladder_answer *answer, struct error *error)
 {
-    const size_t bytes = monoid_bytes(fold_monoid(r->fold, ALLFOLD_LEVEL_FAST), r->type);
+    const size_t bytes = monoid_bytes(fold_monoid(r->fold, ALLFOLD_LEVEL_FAST, r->type), r->type);
     struct fold_mailbox mailbox;
     struct partial partial;
     struct fold_results result = {};

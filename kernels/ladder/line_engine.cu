@@ -13,7 +13,7 @@ extern "C" {
 }
 #include "kernels/kernels.h"
 
-static enum monoid monoid() { return fold_monoid(ALLFOLD_SUM, ALLFOLD_LEVEL_FAST); }
+static enum monoid monoid() { return fold_monoid(ALLFOLD_SUM, ALLFOLD_LEVEL_FAST, ALLFOLD_F32); }
 
 static allfold_status plan(struct line_job *job, struct error *error)
 {

@@ -42,7 +42,7 @@ void core_begin(struct allfold_context *ctx, const struct fold_call *call, const
 {
     struct error *const error = &begun->error;
     struct device_data x = {0}, y = {0};
-    struct part_job part = {fold_monoid(call->fold, ctx->level), job, &x, &begun->partial, 0};
+    struct part_job part = {fold_monoid(call->fold, ctx->level, job->type), job, &x, &begun->partial, 0};
     *error = *given;
     begun->call = *call;
     begun->call.level = ctx->level;
@@ -67,7 +67,7 @@ void core_begin(struct allfold_context *ctx, const struct fold_call *call, const
 static void take_partial(struct allfold_context *ctx, struct begun *begun, struct error *error)
 {
     if (begun->under_way && ctx->device->backend->wait(begun->queue, &begun->error) == ALLFOLD_OK)
-        monoid_combine(fold_monoid(begun->call.fold, ctx->level), begun->type, &begun->partial, begun->queue->partial);
+        monoid_combine(fold_monoid(begun->call.fold, ctx->level, begun->type), begun->type, &begun->partial, begun->queue->partial);
     begun->under_way = false;
     if (error->status == ALLFOLD_OK)
         *error = begun->error;
@@ -75,8 +75,9 @@ static void take_partial(struct allfold_context *ctx, struct begun *begun, struc
 
 struct comm_part begun_part(struct begun *begun)
 {
-    return (struct comm_part){.call = fold_call_number(CALL_BEGUN, &begun->call), .monoid = fold_monoid(begun->call.fold, begun->call.level),
-                              .type = begun->type, .count = begun->count, .partial = &begun->partial};
+    return (struct comm_part){.call = fold_call_number(CALL_BEGUN, &begun->call),
+                              .monoid = fold_monoid(begun->call.fold, begun->call.level, begun->type), .type = begun->type,
+                              .count = begun->count, .partial = &begun->partial};
 }
 
 /* The folds that no exchange has had or will have, in the order of their tickets. */

@@ -53,7 +53,7 @@ static void settle(struct allfold_context *ctx, struct begun *begun)
     if (begun->under_way) {
         watch(backend, begun);
         if (begun->error.status == ALLFOLD_OK)
-            monoid_combine(fold_monoid(begun->call.fold, ctx->level), begun->type, &begun->partial, begun->queue->partial);
+            monoid_combine(fold_monoid(begun->call.fold, ctx->level, begun->type), begun->type, &begun->partial, begun->queue->partial);
     }
     begun->under_way = false;
 }

@@ -144,7 +144,7 @@ allfold_status core_reduce(struct allfold_context *ctx, const struct fold_call *
     struct fold_call call = *given;
     call.level = call.packing != NULL ? ALLFOLD_LEVEL_EXACT : ctx->level;
     const allfold_type type = job->type;
-    const enum monoid monoid = fold_monoid(call.fold, call.level);
+    const enum monoid monoid = fold_monoid(call.fold, call.level, type);
     struct partial partial;
     struct device_data x = {0};
     struct part_job own = {monoid, job, &x, &partial, 0};

@@ -104,7 +104,7 @@ allfold_status core_reduce_stream(struct allfold_context *ctx, const struct fold
     struct reduction r = {.p = &p, .fold = *call, .arrays = 2 * allfold_result_count(call->fold)};
     memcpy(r.sinks, sinks, sizeof r.sinks);
     r.fold.level = call->packing != NULL ? ALLFOLD_LEVEL_EXACT : ctx->level;
-    p.monoid = fold_monoid(call->fold, r.fold.level);
+    p.monoid = fold_monoid(call->fold, r.fold.level, array->type);
     monoid_has_room(p.monoid, array->length, error);
     const struct axis_room room = room_of(&r);
     if (pieces_cut(&p, array, &room, error) != ALLFOLD_OK)
@@ -137,7 +137,8 @@ allfold_status core_reduce_axis(struct allfold_context *ctx, const struct fold_c
 {
     const struct box *const box = &input->box;
     const bool rounds = type_kind(input->type) != 'f' && call->result_type != ALLFOLD_TYPE_NONE; /* integers */
-    struct view view = {.input = input, .p = {.ctx = ctx, .monoid = fold_monoid(call->fold, ctx->level)}, .by_host = rounds};
+    const enum monoid monoid = fold_monoid(call->fold, ctx->level, input->type);
+    struct view view = {.input = input, .p = {.ctx = ctx, .monoid = monoid}, .by_host = rounds};
     struct array_sink memory[RESULT_ARRAYS_MAX];
     struct reduction r = {.p = &view.p, .fold = *call, .arrays = 2 * allfold_result_count(call->fold), .view = &view, .memory = memory};
     r.fold.level = ctx->level;

@@ -140,6 +140,12 @@ HOST_DEVICE double pair_value(const pair *sum)
     return !is_finite(sum->high) || sum->low == 0.0 ? sum->high : sum->high + sum->low;
 }
 
+/* An exact sum of products of integers, high * 2^64 + low: each gathers halves of products and has room for 2^63 of them. */
+typedef struct {
+    int128 high;
+    uint128 low;
+} wide;
+
 /* The larger of x and best; best is not NaN on the host. If x is NaN, the host gives best, and the device gives NaN: its f32
    instruction passes NaN on at no cost. */
 HOST_DEVICE float larger_f32(float x, float best)

@@ -39,56 +39,13 @@ HOST_DEVICE void FN(dot_tile)(FN(dot) * dot, FN(arrays) arrays, uint32_t n, uint
 }
 
 #else
-typedef struct {
-    int128 high; /* the sum is high * 2^64 + low: each gathers halves of products and has room for 2^63 of them */
-    uint128 low;
-} FN(dot);
-
-HOST_DEVICE FN(dot) FN(dot_identity)(void)
-{
-    FN(dot) dot;
-    dot.high = 0;
-    dot.low = 0;
-    return dot;
-}
-
-HOST_DEVICE void FN(dot_combine)(FN(dot) * a, const FN(dot) * b)
-{
-    a->high += b->high;
-    a->low += b->low;
-}
-
-HOST_DEVICE void FN(dot_tile)(FN(dot) * dot, FN(arrays) arrays, uint32_t n, uint64_t first)
-{
-    (void)first;
-#if VALUE_SIGNED
-    typedef int128 wide;
-    typedef int64_t narrow;
-#else
-    typedef uint128 wide;
-    typedef uint64_t narrow;
-#endif
-#if VALUE_BITS == 64
-    for (uint32_t i = 0; i < n; i++) {
-        const wide product = (wide)(narrow)arrays.x[i] * (wide)(narrow)arrays.y[i];
-        dot->high += (int128)(product >> 64);
-        dot->low += (uint64_t)product;
-    }
-#else
-    narrow high[FOLD_LANES] = {0};
-    uint64_t low[FOLD_LANES] = {0};
-    FOLD_FOR_LANES(n, i, lane, {
-        const narrow product = (narrow)arrays.x[i] * (narrow)arrays.y[i];
-        high[lane] += product >> 32;
-        low[lane] += (uint32_t)product;
-    });
-    for (int lane = 0; lane < FOLD_LANES; lane++) {
-        const wide total = (wide)high[lane] * ((wide)1 << 32) + low[lane];
-        dot->high += (int128)(total >> 64);
-        dot->low += (uint64_t)total;
-    }
-#endif
-}
+#define NAME dot
+#define NAME_FN(x) FN(dot_##x)
+#define ARRAY FN(arrays)
+#define LEFT(i) x.x[i]
+#define RIGHT(i) x.y[i]
+#define PRODUCT_SIGNED VALUE_SIGNED
+#include "fold/products_template.h"
 #endif
 
 #ifdef FOLD_FINISH
@@ -97,13 +54,7 @@ FOLD_FINISH allfold_status FN(dot_finish)(const FN(dot) * dot, const struct fini
 #if VALUE_FLOAT
     return result_f64(finish, finish->count == 0 ? 0.0 : pair_value(&dot->total));
 #else
-    enum { LIMBS = 9 };
-    int64_t words[LIMBS + EXACT_COUNTS] = {0};
-    const struct exact_sink sink = exact_sink_of(words, 1, LIMBS, 0);
-    exact_add_wide(&sink, (int128)dot->low, 0);
-    exact_add_wide(&sink, dot->high, 64);
-    struct exact_total total;
-    exact_total_set(&total, words, LIMBS, 0);
+    const struct exact_total total = exact_total_of_wide(dot->high, dot->low);
     return result_total(finish, "the dot product", &total, VALUE_SIGNED);
 #endif
 }

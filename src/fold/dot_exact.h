@@ -4,7 +4,7 @@
 #define NAME dot_exact
 #define NAME_FN(x) FN(dot_exact_##x)
 #define TWO
-#if VALUE_FLOAT && VALUE_BITS == 64
+#if VALUE_BITS == 64
 HOST_DEVICE double dot_exact_product(double x, double y)
 {
     const double product = x * y;
@@ -18,24 +18,14 @@ HOST_DEVICE double dot_exact_product(double x, double y)
 #define TERM_REST(e, term) fma((e).x, (e).y, -(term))
 #define ADD(sink, e, finite) exact_add_product_f64(sink, (e).x, (e).y, finite)
 #define WEIGHT 2
-#elif VALUE_FLOAT
+#else
 #define LIMBS 21
 #define LOWEST -350
 #define WINDOWS 2
 #define TERM(e) ((double)(e).x * (double)(e).y)
 #define ADD(sink, e, finite) exact_add_product_f32(sink, (e).x, (e).y, finite)
 #define WEIGHT 1
-#else
-#define LIMBS 9
-#define LOWEST 0
-#define WINDOWS 0
 #endif
-#define BASE dot
-#define BASE_FLUSH(sink, base)                        \
-    do {                                              \
-        exact_add_wide(sink, (int128)(base)->low, 0); \
-        exact_add_wide(sink, (base)->high, 64);       \
-    } while (0)
 #include "fold/exact_template.h"
 
 #ifdef FOLD_FINISH
@@ -43,10 +33,6 @@ FOLD_FINISH allfold_status FN(dot_exact_finish)(const FN(dot_exact) * dot, const
 {
     struct exact_total total;
     exact_total_set(&total, dot->words, FN(dot_exact_limbs), FN(dot_exact_lowest));
-#if VALUE_FLOAT
     return result_f64(finish, exact_total_round(&total, finish->count > 0, finish->format));
-#else
-    return result_total(finish, "the dot product", &total, VALUE_SIGNED);
-#endif
 }
 #endif

@@ -189,16 +189,6 @@ HOST_DEVICE void exact_add_small(const struct exact_sink *sink, int64_t value, i
         exact_word_add(sink, limb + 1, shifted >> 32);
 }
 
-/* The same for wider integers. */
-HOST_DEVICE void exact_add_wide(const struct exact_sink *sink, int128 value, int32_t exponent)
-{
-    const int64_t low = (int64_t)(value & (((int128)1 << 62) - 1)), middle = (int64_t)(value >> 62 & (((int128)1 << 62) - 1));
-    exact_add_integer(sink, low, exponent);
-    exact_add_integer(sink, middle, exponent + 62);
-    if (value >> 124 != 0)
-        exact_add_integer(sink, (int64_t)(value >> 124), exponent + 124);
-}
-
 /* -x if sign is 1, without a branch: random signs would be mispredicted. */
 HOST_DEVICE int64_t negated_if(int64_t x, uint64_t sign) { return (int64_t)(((uint64_t)x ^ (0 - sign)) + sign); }
 

@@ -1,14 +1,11 @@
-/* Template of the exact sums. NAME is the monoid, LIMBS and LOWEST its limbs (exact.h). TWO, if defined: it has two operands; an
-   element below is then an FN(elements), and an array an FN(arrays) (folds.h).
+/* Template of the exact sums of floating-point numbers. NAME is the monoid, LIMBS and LOWEST its limbs (exact.h). TWO, if defined: it has two
+   operands; an element below is then an FN(elements), and an array an FN(arrays) (folds.h).
 
-   For floating point: WINDOWS is the number of windows. TERM(x) is what is added for element x as a double, rounded, or NaN if a
-   double cannot hold it. TERM_REST(x, term), if defined, is the exact rounding error of TERM. OWN_WINDOWS: terms take the first so
-   many windows, and rounding errors the others; if it is not defined, all take all. BINS, if defined: terms are f32 and
-   may go to bins. SQUARES, if defined: terms are squares of f32. ADD(sink, x, finite) adds the term of x, which has WEIGHT
-   (EXACT_CAPACITY); finite: x is known to be finite, for which FINITE(x) is the test.
-
-   For integers: BASE is the monoid whose tile adds integers exactly, and with BASE_LANES, if defined, columns, too. BASE_FLUSH(sink,
-   base) adds its total to the words. */
+   WINDOWS is the number of windows. TERM(x) is what is added for element x as a double, rounded, or NaN if a double cannot hold it.
+   TERM_REST(x, term), if defined, is the exact rounding error of TERM. OWN_WINDOWS: terms take the first so many windows, and rounding
+   errors the others; if it is not defined, all take all. BINS, if defined: terms are f32 and may go to bins. SQUARES, if defined: terms are
+   squares of f32. ADD(sink, x, finite) adds the term of x, which has WEIGHT (EXACT_CAPACITY); finite: x is known to be finite, for which
+   FINITE(x) is the test. */
 #ifdef TWO
 #define ARRAY FN(arrays)
 #define AT(x, i) FN(arrays_at)(x, i)
@@ -46,11 +43,7 @@ HOST_DEVICE void NAME_FN(combine)(FN(NAME) * a, const FN(NAME) * b)
     exact_sink_normalise(&sink);
 }
 
-#if VALUE_FLOAT
-/* The state of one thread. */
-typedef struct exact_accumulator FN_EXPAND(FN(NAME), accumulator);
-
-HOST_DEVICE void NAME_FN(start)(struct exact_accumulator *accumulator) 
+HOST_DEVICE void NAME_FN(start)(struct exact_accumulator *accumulator)
 {
     exact_accumulator_close(accumulator, WINDOWS);
     accumulator->not_minus_zero = false;
@@ -204,9 +197,6 @@ HOST_DEVICE void NAME_FN(run)(struct exact_accumulator *accumulator, struct exac
     accumulator->failures += accumulator->failures < 3;
 }
 
-/* The kernel adds up the windows of threads: kernels/exact.cuh. */
-HOST_DEVICE void NAME_FN(accumulator_combine)(struct exact_accumulator *a, const struct exact_accumulator *b) { (void)a, (void)b; }
-
 HOST_DEVICE void NAME_FN(finish_accumulator)(struct exact_accumulator *accumulator, struct exact_sink *sink)
 {
 #ifndef __CUDA_ARCH__
@@ -217,30 +207,6 @@ HOST_DEVICE void NAME_FN(finish_accumulator)(struct exact_accumulator *accumulat
     if (accumulator->not_minus_zero)
         exact_count(sink, EXACT_NOT_MINUS_ZERO, 1);
 }
-
-#else
-typedef struct {
-    FN(BASE) base;
-} FN_EXPAND(FN(NAME), accumulator);
-
-HOST_DEVICE void NAME_FN(start)(FN_EXPAND(FN(NAME), accumulator) * accumulator) { accumulator->base = FN_EXPAND(BASE, FN_EXPAND(identity, VALUE))(); }
-
-HOST_DEVICE void NAME_FN(accumulator_combine)(FN_EXPAND(FN(NAME), accumulator) * a, const FN_EXPAND(FN(NAME), accumulator) * b)
-{
-    FN_EXPAND(BASE, FN_EXPAND(combine, VALUE))(&a->base, &b->base);
-}
-
-HOST_DEVICE void NAME_FN(run)(FN_EXPAND(FN(NAME), accumulator) * accumulator, struct exact_sink *sink, ARRAY x, uint32_t n)
-{
-    (void)sink;
-    FN_EXPAND(BASE, FN_EXPAND(tile, VALUE))(&accumulator->base, x, n, 0);
-}
-
-HOST_DEVICE void NAME_FN(finish_accumulator)(FN_EXPAND(FN(NAME), accumulator) * accumulator, struct exact_sink *sink)
-{
-    BASE_FLUSH(sink, &accumulator->base);
-}
-#endif
 
 #if (defined(BINS) || defined(SQUARES)) && !defined(__CUDA_ARCH__)
 #ifdef SQUARES
@@ -295,7 +261,7 @@ HOST_DEVICE bool NAME_FN(plain)(struct exact_accumulator *accumulator, struct ex
     return true;
 }
 #else
-HOST_DEVICE bool NAME_FN(plain)(FN_EXPAND(FN(NAME), accumulator) * accumulator, struct exact_sink *sink, ARRAY x, uint32_t n)
+HOST_DEVICE bool NAME_FN(plain)(struct exact_accumulator *accumulator, struct exact_sink *sink, ARRAY x, uint32_t n)
 {
     (void)accumulator, (void)sink, (void)x, (void)n;
     return false;
@@ -303,7 +269,7 @@ HOST_DEVICE bool NAME_FN(plain)(FN_EXPAND(FN(NAME), accumulator) * accumulator, 
 #endif
 
 /* Adds n elements, at most EXACT_TAKEN. If plain additions will not do, the host takes runs of EXACT_RUN elements a lane. */
-HOST_DEVICE void NAME_FN(take)(FN_EXPAND(FN(NAME), accumulator) * accumulator, struct exact_sink *sink, ARRAY x, uint32_t n)
+HOST_DEVICE void NAME_FN(take)(struct exact_accumulator *accumulator, struct exact_sink *sink, ARRAY x, uint32_t n)
 {
 #ifdef __CUDA_ARCH__
     NAME_FN(run)(accumulator, sink, x, n);
@@ -320,7 +286,7 @@ HOST_DEVICE void NAME_FN(take)(FN_EXPAND(FN(NAME), accumulator) * accumulator, s
 HOST_DEVICE void NAME_FN(tile)(FN(NAME) * sum, ARRAY x, uint32_t n, uint64_t first)
 {
     struct exact_sink sink = exact_sink_of(sum->words, 1, LIMBS, LOWEST);
-    FN_EXPAND(FN(NAME), accumulator) accumulator;
+    struct exact_accumulator accumulator;
     (void)first;
 #ifdef BINS
     double bins[EXACT_BINS];
@@ -335,7 +301,7 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * sum, ARRAY x, uint32_t n, uint64_t fir
     exact_sink_normalise(&sink);
 }
 
-#if defined(FOLD_COLUMNS) && !defined(TWO) && (VALUE_FLOAT ? WINDOWS <= 2 : defined(BASE_LANES))
+#if defined(FOLD_COLUMNS) && !defined(TWO) && WINDOWS <= 2
 static void NAME_FN(lanes_close)(void *partial)
 {
     struct exact_sink sink = exact_sink_of(((FN(NAME) *)partial)->words, 1, LIMBS, LOWEST);
@@ -372,7 +338,7 @@ static bool NAME_FN(row_result)(const void *x, uint32_t n, double *result)
     return n <= EXACT_PLAIN && NAME_FN(plain_sums)(x, n, result);
 }
 
-#elif VALUE_FLOAT
+#else
 /* A lane has two windows, opened for the largest of its first elements. */
 enum { NAME_FN(least) = (LOWEST + 52 > -1022 ? LOWEST + 52 : -1022) + 1023 };
 static double NAME_FN(bias)(double largest)
@@ -431,22 +397,6 @@ static bool NAME_FN(settle)(FN(NAME) * sum, const double windows[2], double bias
 #endif
 #include "fold/columns_template.h"
 
-#else
-/* Those of the exact sum of integers. */
-#define BASE_FN(x) FN_EXPAND(BASE, FN_EXPAND(x, VALUE))
-enum { NAME_FN(lanes_columns) = BASE_FN(lanes_columns) };
-static void NAME_FN(lanes_start)(void *state, const struct fold_rows *rows) { BASE_FN(lanes_start)(state, rows); }
-static void NAME_FN(lanes_take)(void *state, const struct fold_rows *rows) { BASE_FN(lanes_take)(state, rows); }
-static bool NAME_FN(lanes_settle)(const void *state, uint32_t c, void *partial)
-{
-    FN(NAME) *const sum = partial;
-    const struct exact_sink sink = exact_sink_of(sum->words, 1, LIMBS, LOWEST);
-    FN(BASE) base = BASE_FN(identity)();
-    BASE_FN(lanes_settle)(state, c, &base);
-    BASE_FLUSH(&sink, &base);
-    return true;
-}
-#undef BASE_FN
 #endif
 #endif
 
@@ -467,6 +417,3 @@ static bool NAME_FN(lanes_settle)(const void *state, uint32_t c, void *partial)
 #undef SQUARES
 #undef ADD
 #undef WEIGHT
-#undef BASE
-#undef BASE_LANES
-#undef BASE_FLUSH

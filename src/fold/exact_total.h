@@ -43,6 +43,8 @@ EXACT_TOTAL int exact_total_bits(const struct exact_total *total);
 /* The integer, which must have at most 127 bits. */
 EXACT_TOTAL int128 exact_total_integer(const struct exact_total *total);
 EXACT_TOTAL struct exact_total exact_total_of_integer(int128 value);
+/* high * 2^64 + low; the sum of high and low / 2^64 fits 128 bits. */
+EXACT_TOTAL struct exact_total exact_total_of_wide(int128 high, uint128 low);
 
 /* Rounded to the floating-point type, as a double. NaN if a NaN was taken, or infinities of both signs; else the infinity that
    was taken; +-inf beyond the type. A zero is -0.0 if signed_zero allows it and all terms were -0.0. */

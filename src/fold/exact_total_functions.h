@@ -193,16 +193,23 @@ EXACT_TOTAL_PART struct exact_total total_of_length(int length)
     return total;
 }
 
-EXACT_TOTAL struct exact_total exact_total_of_integer(int128 value)
+EXACT_TOTAL struct exact_total exact_total_of_wide(int128 high, uint128 low)
 {
-    struct exact_total total = total_of_length(4);
-    total.negative = value < 0;
+    struct exact_total total = total_of_length(6);
+    const int128 upper = high + (int128)(low >> 64);
+    const bool negative = upper < 0;
+    const uint128 lower = negative ? (uint128)-(uint64_t)low : (uint64_t)low; /* negated it borrows, unless it is 0 */
+    uint128 magnitude = negative ? ~(uint128)upper + (lower == 0) : (uint128)upper;
+    total.negative = negative;
     total.not_minus_zero = 1;
-    uint128 magnitude = value < 0 ? -(uint128)value : (uint128)value;
-    for (int i = 0; i < 4; i++, magnitude >>= 32)
+    total.digits[0] = (uint32_t)lower;
+    total.digits[1] = (uint32_t)(lower >> 32);
+    for (int i = 2; i < 6; i++, magnitude >>= 32)
         total.digits[i] = (uint32_t)magnitude;
     return total;
 }
+
+EXACT_TOTAL struct exact_total exact_total_of_integer(int128 value) { return exact_total_of_wide(value >> 64, (uint64_t)value); }
 
 /* x 2^n, |x| < 2^53, where n is at least -1074: rounded only beyond the largest number, to infinity. */
 EXACT_TOTAL_PART double scaled(double x, int n)

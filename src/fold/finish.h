@@ -137,6 +137,35 @@ FOLD_FINISH allfold_status result_total(const struct finish *finish, const char 
                          what, exact_total_bits(total), is_signed ? "int64" : "uint64");
 }
 
+/* Integers of up to this magnitude are doubles. So a ratio or a root of such, in f64, is rounded once without exact_total. */
+#define EXACT_IN_F64 ((int128)1 << 53)
+
+/* total / divisor, rounded once; divisor > 0. */
+FOLD_FINISH allfold_status result_ratio(const struct finish *finish, int128 total, uint64_t divisor)
+{
+    if (finish->format == ALLFOLD_F64 && total <= EXACT_IN_F64 && -total <= EXACT_IN_F64 && (int128)divisor <= EXACT_IN_F64)
+        return result_f64(finish, (double)(int64_t)total / (double)(int64_t)divisor);
+    struct exact_total ratio = exact_total_of_integer(total);
+    exact_total_divide(&ratio, divisor);
+    return result_f64(finish, exact_total_round(&ratio, false, finish->format));
+}
+
+/* The variance of part->count integers, or its root, from the sums of their squares and of themselves, rounded once. */
+FOLD_FINISH double variance_of_integers(wide squares, int128 sum, const struct finish *part, bool root)
+{
+    const uint64_t divisor = part->count - part->ddof;
+    if (!root && part->format == ALLFOLD_F64 && squares.high == 0 && squares.low >> 62 == 0 && part->count >> 26 == 0) {
+        const int128 ratio = (int128)(squares.low * part->count) - sum * sum; /* |sum| is at most the sum of squares */
+        if (ratio <= EXACT_IN_F64)
+            return (double)(int64_t)ratio / (double)(part->count * divisor);
+    }
+    const struct exact_total total = exact_total_of_integer(sum), of_squares = exact_total_of_wide(squares.high, squares.low);
+    struct exact_total variance = exact_total_variance(&of_squares, &total, part->count, divisor);
+    if (root)
+        exact_total_root(&variance);
+    return exact_total_round(&variance, false, part->format);
+}
+
 /* An element as a result. */
 #define RESULT_VALUE(value_name, kind, type)                                                        \
     FOLD_FINISH allfold_status result_value_##value_name(const struct finish *finish, bool nan, type value) \

@@ -3,7 +3,7 @@
 
        X(name, values, operands, indexed, nan, level, cost, terms, most, neutral)
 
-       values   ALL value types, or F32 alone
+       values   ALL value types, FLOAT, or F32 alone
        operands 1, or 2: it takes two arrays side by side
        indexed  1: the partial holds indices, which change when one part follows another
        nan      1: its folds let the caller choose the effect of NaN
@@ -16,8 +16,9 @@
        neutral  the element that changes no partial, whatever its index: ZERO (-0.0), ONE, the LARGEST or SMALLEST of the value type,
                 INFINITE (-inf, of floating-point numbers alone), or NONE
 
-   Partials of WORD_MONOIDS begin with words that are added (exact.h). If a monoid is indexed, ordered data follows the words.
-   These monoids have a kernel of their own (kernels/exact.cuh).
+   WORD_MONOIDS are exact sums of floating-point numbers; those of integers are exact in STRUCT_MONOIDS. Their partials begin with words
+   that are added (exact.h). If a monoid is indexed, ordered data follows the words. These monoids have a kernel of their own
+   (kernels/exact.cuh).
 
    Each monoid is one file, included once for every value type (folds.h) with these macros set:
 
@@ -60,11 +61,11 @@
     X(dot,              ALL, 2, 0, 0, FAST,  PRODUCTS,    NONE,  64, NONE)
 
 #define WORD_MONOIDS(X)                                                          \
-    X(sum_exact,        ALL, 1, 0, 0, EXACT, LITTLE,      NONE,  64, ZERO)       \
-    X(norm1_exact,      ALL, 1, 0, 0, EXACT, LITTLE,      NONE,  64, ZERO)       \
-    X(norm2_exact,      ALL, 1, 0, 0, EXACT, SQUARES,     NONE,  64, ZERO)       \
-    X(stats_exact,      ALL, 1, 1, 1, EXACT, STATS,       NONE,  64, NONE)       \
-    X(dot_exact,        ALL, 2, 0, 0, EXACT, PRODUCTS,    NONE,  64, NONE)
+    X(sum_exact,        FLOAT, 1, 0, 0, EXACT, LITTLE,    NONE,  64, ZERO)       \
+    X(norm1_exact,      FLOAT, 1, 0, 0, EXACT, LITTLE,    NONE,  64, ZERO)       \
+    X(norm2_exact,      FLOAT, 1, 0, 0, EXACT, SQUARES,   NONE,  64, ZERO)       \
+    X(stats_exact,      FLOAT, 1, 1, 1, EXACT, STATS,     NONE,  64, NONE)       \
+    X(dot_exact,        FLOAT, 2, 0, 0, EXACT, PRODUCTS,  NONE,  64, NONE)
 
 #define MONOIDS(X) STRUCT_MONOIDS(X) WORD_MONOIDS(X)
 
@@ -72,22 +73,23 @@
    of allfold_fold. */
 #define FOLDS_OF_TWO(X) X(DOT, dot, dot, 1, "dot product")
 
-/* The methods of folds at ALLFOLD_LEVEL_EXACT: X(number of the fold, its finish function, its monoid). The other folds have one
-   method. */
-#define EXACT_FOLDS(X)                                      \
-    X(ALLFOLD_SUM, sum_exact, sum_exact)                    \
-    X(ALLFOLD_MEAN, mean_exact, sum_exact)                  \
-    X(ALLFOLD_NORM1, norm1_exact, norm1_exact)              \
-    X(ALLFOLD_NORM2, norm2_exact, norm2_exact)              \
-    X(ALLFOLD_STATS, stats_exact, stats_exact)              \
-    X(ALLFOLD_VARIANCE, variance_exact, stats_exact)        \
-    X(ALLFOLD_STD, std_exact, stats_exact)                  \
-    X(ALLFOLD_LOGSUMEXP, logsumexp_exact, sumexp_f64_exact) \
-    X(FOLD_DOT, dot_exact, dot_exact)
+/* The methods of folds at ALLFOLD_LEVEL_EXACT that differ from those at the other level: X(number of the fold, its finish function, its
+   monoid, for values). Where there is none the fold has one method, as integers have for sums. */
+#define EXACT_FOLDS(X)                                           \
+    X(ALLFOLD_SUM, sum_exact, sum_exact, FLOAT)                  \
+    X(ALLFOLD_MEAN, mean_exact, sum_exact, FLOAT)                \
+    X(ALLFOLD_NORM1, norm1_exact, norm1_exact, FLOAT)            \
+    X(ALLFOLD_NORM2, norm2_exact, norm2_exact, FLOAT)            \
+    X(ALLFOLD_STATS, stats_exact, stats_exact, FLOAT)            \
+    X(ALLFOLD_VARIANCE, variance_exact, stats_exact, FLOAT)      \
+    X(ALLFOLD_STD, std_exact, stats_exact, FLOAT)                \
+    X(ALLFOLD_LOGSUMEXP, logsumexp_exact, sumexp_f64_exact, ALL) \
+    X(FOLD_DOT, dot_exact, dot_exact, FLOAT)
 
-/* The value types. A monoid has all of them or one: X(argument, value type) for each. */
+/* The value types. A monoid has all of them or some: X(argument, value type) for each. */
+#define VALUES_FLOAT(X, argument) X(argument, f32) X(argument, f64)
 #define VALUES(X, argument) \
-    X(argument, f32) X(argument, f64) X(argument, i32) X(argument, i64) X(argument, u32) X(argument, u64)
+    VALUES_FLOAT(X, argument) X(argument, i32) X(argument, i64) X(argument, u32) X(argument, u64)
 #define VALUES_ALL VALUES
 #define VALUES_F32(X, argument) X(argument, f32)
 #define VALUES_F64(X, argument) X(argument, f64)
@@ -106,9 +108,11 @@
 #include "fold/norminf.h"
 #include "fold/sumexp.h"
 #include "fold/stats.h"
+#include "fold/dot.h"
+#if VALUE_FLOAT
 #include "fold/sum_exact.h"
 #include "fold/norm2_exact.h"
 #include "fold/stats_exact.h"
-#include "fold/dot.h"
 #include "fold/dot_exact.h"
+#endif
 #endif

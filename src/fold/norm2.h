@@ -1,7 +1,7 @@
 /* Root of the sum of squares. f32: squares are exact in f64 and cannot overflow. f64: three sums, of large elements scaled down,
    of small ones scaled up, and of all others, so that nothing overflows or underflows unless the result does (E. Anderson,
    'Algorithm 978: Safe scaling in the level 1 BLAS', ACM TOMS 44 (2017), after J. Blue). Products are exact pairs. Integers:
-   exact squares, exact sums. */
+   exact squares, exact sums, a root that is rounded once. */
 #if VALUE_FLOAT && VALUE_BITS == 64
 typedef struct {
     pair large, middle, small;
@@ -95,45 +95,13 @@ HOST_DEVICE void FN(norm2_tile)(FN(norm2) * norm, const V *x, uint32_t n, uint64
 #endif
 
 #else
-typedef struct {
-    uint128 high, low; /* the sum is high * 2^64 + low: each gathers halves of squares and has room for 2^63 of them */
-} FN(norm2);
-
-HOST_DEVICE FN(norm2) FN(norm2_identity)(void)
-{
-    FN(norm2) norm;
-    norm.high = norm.low = 0;
-    return norm;
-}
-
-HOST_DEVICE void FN(norm2_combine)(FN(norm2) * a, const FN(norm2) * b)
-{
-    a->high += b->high;
-    a->low += b->low;
-}
-
-HOST_DEVICE void FN(norm2_tile)(FN(norm2) * norm, const V *x, uint32_t n, uint64_t first)
-{
-    (void)first;
-#if VALUE_BITS == 64
-    for (uint32_t i = 0; i < n; i++) {
-        const uint64_t term = FN(magnitude)(x[i]);
-        const uint128 square = (uint128)term * term;
-        norm->high += square >> 64;
-        norm->low += (uint64_t)square;
-    }
-#else
-    uint64_t high[FOLD_LANES] = {0}, low[FOLD_LANES] = {0};
-    FOLD_FOR_LANES(n, i, lane, {
-        const uint64_t term = (uint64_t)(int64_t)x[i];
-        const uint64_t square = term * term;
-        high[lane] += square >> 32;
-        low[lane] += (uint32_t)square;
-    });
-    for (int lane = 0; lane < FOLD_LANES; lane++)
-        norm->low += ((uint128)high[lane] << 32) + low[lane];
-#endif
-}
+#define NAME norm2
+#define NAME_FN(x) FN(norm2_##x)
+#define ARRAY const V *
+#define LEFT(i) FN(magnitude)(x[i])
+#define RIGHT LEFT
+#define PRODUCT_SIGNED 0
+#include "fold/products_template.h"
 #endif
 
 #ifdef FOLD_FINISH
@@ -153,7 +121,11 @@ FOLD_FINISH allfold_status FN(norm2_finish)(const FN(norm2) * norm, const struct
 #elif VALUE_FLOAT
     return result_f64(finish, sqrt(pair_value(&norm->total)));
 #else
-    return result_f64(finish, sqrt((double)norm->high * 0x1p64 + (double)norm->low));
+    if (finish->format == ALLFOLD_F64 && norm->high == 0 && norm->low <= (uint128)EXACT_IN_F64)
+        return result_f64(finish, sqrt((double)norm->low));
+    struct exact_total total = exact_total_of_wide(norm->high, norm->low);
+    exact_total_root(&total);
+    return result_f64(finish, exact_total_round(&total, false, finish->format));
 #endif
 }
 #endif

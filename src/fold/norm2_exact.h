@@ -1,9 +1,9 @@
 /* Exact sum of exact squares, and its root, rounded once. Limbs: f32 from 2^-350, the last bit of the smallest double that can
-   stand for a square of an f32, to 2^320; f64 from 2^-2148 to 2^2112; integers 256 bits. A square of an f64 is a rounded product
+   stand for a square of an f32, to 2^320; f64 from 2^-2148 to 2^2112. A square of an f64 is a rounded product
    and its rounding error, which fma gives exactly unless it is below 2^-1074. Smaller elements go to the words. */
 #define NAME norm2_exact
 #define NAME_FN(x) FN(norm2_exact_##x)
-#if VALUE_FLOAT && VALUE_BITS == 64
+#if VALUE_BITS == 64
 HOST_DEVICE double norm2_exact_square(double x) { return x != 0.0 && fabs(x) < 0x1p-480 ? (double)NAN : x * x; }
 #define LIMBS 133
 #define LOWEST -2148
@@ -12,7 +12,7 @@ HOST_DEVICE double norm2_exact_square(double x) { return x != 0.0 && fabs(x) < 0
 #define TERM_REST(x, term) fma(x, x, -(term))
 #define ADD(sink, x, finite) exact_add_product_f64(sink, x, x, finite)
 #define WEIGHT 2
-#elif VALUE_FLOAT
+#else
 #define LIMBS 21
 #define LOWEST -350
 #define WINDOWS 2
@@ -20,17 +20,7 @@ HOST_DEVICE double norm2_exact_square(double x) { return x != 0.0 && fabs(x) < 0
 #define SQUARES
 #define ADD(sink, x, finite) exact_add_product_f32(sink, x, x, finite)
 #define WEIGHT 1
-#else
-#define LIMBS 9
-#define LOWEST 0
-#define WINDOWS 0
 #endif
-#define BASE norm2
-#define BASE_FLUSH(sink, base)                              \
-    do {                                                    \
-        exact_add_wide(sink, (int128)(base)->low, 0);       \
-        exact_add_wide(sink, (int128)(base)->high, 64);     \
-    } while (0)
 #include "fold/exact_template.h"
 
 #ifdef FOLD_FINISH

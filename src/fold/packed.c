@@ -21,10 +21,7 @@ static void add_product(struct exact_sink *sink, double factor, uint128 magnitud
 void packed_sum_unpack(const struct packing *packing, uint64_t count, struct partial *partial)
 {
     sum_exact_f64 values = sum_exact_identity_f64();
-    const sum_exact_i64 *const integers = (const void *)partial->bytes; /* the layout of all integer types */
-    struct exact_total total;
-    exact_total_set(&total, integers->words, sum_exact_limbs_i64, sum_exact_lowest_i64);
-    const int128 sum = exact_total_integer(&total);
+    const int128 sum = ((const sum_i64 *)(const void *)partial->bytes)->total; /* the layout of all integer types */
     struct exact_sink sink = exact_sink_of(values.words, 1, sum_exact_limbs_f64, sum_exact_lowest_f64);
     add_product(&sink, packing->scale, sum < 0 ? -(uint128)sum : (uint128)sum, sum < 0);
     add_product(&sink, packing->offset, count, false);

@@ -137,7 +137,7 @@ static allfold_status refuse_result(const struct rows *rows, uint64_t r, const s
 static allfold_status finish_packed(const struct rows *rows, const struct folded *row, struct fold_results *found, struct error *error)
 {
     struct partial values;
-    memcpy(&values, row->partial, monoid_bytes(fold_monoid(rows->call->fold, rows->call->level), row->type));
+    memcpy(&values, row->partial, monoid_bytes(fold_monoid(rows->call->fold, rows->call->level, row->type), row->type));
     packed_sum_unpack(rows->call->packing, row->count, &values);
     return fold_finish(rows->call, &(struct folded){ALLFOLD_F64, row->count, &values}, found, error);
 }
@@ -147,7 +147,7 @@ static allfold_status finish_nothing(const struct rows *rows, struct fold_result
 {
     struct error none = {0};
     struct partial nothing;
-    monoid_identity(fold_monoid(rows->call->fold, rows->call->level), value_type(rows), &nothing);
+    monoid_identity(fold_monoid(rows->call->fold, rows->call->level, value_type(rows)), value_type(rows), &nothing);
     found->field_count = 0;
     if (fold_finish(rows->call, &(struct folded){value_type(rows), 0, &nothing}, found, &none) != ALLFOLD_NO_VALUE
         && none.status != ALLFOLD_OK)
@@ -164,7 +164,7 @@ static allfold_status finish_row(const struct rows *rows, const struct folded *r
 
 allfold_status rows_finish(const struct rows *rows, struct range range, struct error *error)
 {
-    const size_t stride = partial_stride(fold_monoid(rows->call->fold, rows->call->level), rows->type);
+    const size_t stride = partial_stride(fold_monoid(rows->call->fold, rows->call->level, rows->type), rows->type);
     struct fold_results found;
     struct error own = {0};
     for (uint64_t r = range.first; r < range.first + range.count; r++) {

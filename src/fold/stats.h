@@ -1,15 +1,17 @@
-/* Common statistics of an array in one pass: the partials of other monoids side by side, and the mean and squared deviations (M2)
-   in the manner of Youngs and Cramer (1971) and of Chan, Golub and LeVeque (1979). A tile is taken relative to the mean so far,
-   so no digits are lost to a large mean. NaNs are counted and left out everywhere. Their effect on the results is decided at the
-   end. The variance is the population's (divided by the count). */
+/* Common statistics of an array in one pass: the partials of other monoids side by side, and of floating-point numbers the mean and
+   squared deviations (M2) in the manner of Youngs and Cramer (1971) and of Chan, Golub and LeVeque (1979). A tile is taken relative to
+   the mean so far, so no digits are lost to a large mean. NaNs are counted and left out everywhere. Their effect on the results is
+   decided at the end. The variance is the population's (divided by the count). That of integers comes from their exact sums. */
 typedef struct {
     FN(argmin) min; /* also counts the NaNs and finds the first */
     FN(argmax) max;
     FN(sum) sum;
     FN(norm1) norm1;
     FN(norm2) norm2;
+#if VALUE_FLOAT
     double count, mean, m2; /* count of elements that are not NaN; mean and M2 of (x - origin) */
     V origin;               /* the first element: the digits of a large mean would crowd out those of the deviations */
+#endif
 } FN(stats);
 
 HOST_DEVICE FN(stats) FN(stats_identity)(void)
@@ -24,16 +26,6 @@ HOST_DEVICE FN(stats) FN(stats_identity)(void)
     return stats;
 }
 
-/* a - b as f64; exact before it is rounded. */
-HOST_DEVICE double FN(difference)(V a, V b)
-{
-#if VALUE_FLOAT
-    return (double)a - (double)b;
-#else
-    return a >= b ? (double)((uint64_t)a - (uint64_t)b) : -(double)((uint64_t)b - (uint64_t)a);
-#endif
-}
-
 HOST_DEVICE void FN(stats_combine)(FN(stats) * a, const FN(stats) * b)
 {
     FN(argmin_combine)(&a->min, &b->min);
@@ -41,6 +33,7 @@ HOST_DEVICE void FN(stats_combine)(FN(stats) * a, const FN(stats) * b)
     FN(sum_combine)(&a->sum, &b->sum);
     FN(norm1_combine)(&a->norm1, &b->norm1);
     FN(norm2_combine)(&a->norm2, &b->norm2);
+#if VALUE_FLOAT
     if (b->count == 0.0)
         return;
     if (a->count == 0.0) {
@@ -51,10 +44,11 @@ HOST_DEVICE void FN(stats_combine)(FN(stats) * a, const FN(stats) * b)
         return;
     }
     const double count = a->count + b->count;
-    const double delta = FN(difference)(b->origin, a->origin) + (b->mean - a->mean);
+    const double delta = ((double)b->origin - (double)a->origin) + (b->mean - a->mean);
     a->m2 += b->m2 + delta * delta * (a->count / count) * b->count;
     a->mean += delta * (b->count / count);
     a->count = count;
+#endif
 }
 
 HOST_DEVICE int FN(stats_indices)(FN(stats) * stats, uint64_t *indices[])
@@ -63,6 +57,7 @@ HOST_DEVICE int FN(stats_indices)(FN(stats) * stats, uint64_t *indices[])
     return count + FN(argmax_indices)(&stats->max, indices + count);
 }
 
+#if VALUE_FLOAT
 /* sum of x[i] - origin - mean and of their squares, of elements that are not NaN; all_numbers: no element is. A device subtracts once: then
    *mean is set to what was subtracted. */
 HOST_DEVICE void FN(stats_deviations)(const FN(stats) * stats, const V *x, uint32_t n, bool all_numbers, double *mean, double sums[2])
@@ -70,7 +65,7 @@ HOST_DEVICE void FN(stats_deviations)(const FN(stats) * stats, const V *x, uint3
     double sum[FOLD_LANES], squares[FOLD_LANES];
     for (int lane = 0; lane < FOLD_LANES; lane++)
         sum[lane] = squares[lane] = 0.0;
-#if VALUE_FLOAT && defined(__CUDA_ARCH__)
+#ifdef __CUDA_ARCH__
     const double pivot = (double)stats->origin + *mean;
     *mean = pivot - (double)stats->origin;
     FOLD_FOR_LANES(n, i, lane, {
@@ -81,7 +76,7 @@ HOST_DEVICE void FN(stats_deviations)(const FN(stats) * stats, const V *x, uint3
 #else
     (void)all_numbers;
     FOLD_FOR_LANES(n, i, lane, {
-        const double deviation = FN(is_nan)(x[i]) ? 0.0 : FN(difference)(x[i], stats->origin) - *mean;
+        const double deviation = FN(is_nan)(x[i]) ? 0.0 : ((double)x[i] - (double)stats->origin) - *mean;
         sum[lane] += deviation;
         squares[lane] += deviation * deviation;
     });
@@ -114,6 +109,7 @@ HOST_DEVICE void FN(stats_moments)(FN(stats) * stats, const V *x, uint32_t n, ui
     stats->mean += delta * weight;
     stats->count = total;
 }
+#endif
 
 HOST_DEVICE void FN(stats_tile_part)(FN(stats) * stats, const V *x, uint32_t n, uint64_t first)
 {
@@ -130,8 +126,10 @@ HOST_DEVICE void FN(stats_tile_part)(FN(stats) * stats, const V *x, uint32_t n, 
     FN(sum_tile)(&stats->sum, kept, n, first);
     FN(norm1_tile)(&stats->norm1, kept, n, first);
     FN(norm2_tile)(&stats->norm2, kept, n, first);
+#if VALUE_FLOAT
     if (count > 0)
         FN(stats_moments)(stats, x, n, count);
+#endif
 }
 
 HOST_DEVICE void FN(stats_tile)(FN(stats) * stats, const V *x, uint32_t n, uint64_t first)
@@ -141,14 +139,17 @@ HOST_DEVICE void FN(stats_tile)(FN(stats) * stats, const V *x, uint32_t n, uint6
 }
 
 #ifdef FOLD_FINISH
-/* Squares that overflow make the variance infinite; only infinite elements make it NaN. */
-FOLD_FINISH double FN(stats_variance)(const FN(stats) * stats, uint64_t ddof, bool root)
+FOLD_FINISH double FN(stats_variance)(const FN(stats) * stats, const struct finish *part, bool root)
 {
+#if VALUE_FLOAT /* squares that overflow make it infinite; only infinite elements make it NaN */
     const bool finite = is_finite((double)stats->min.value) && is_finite((double)stats->max.value);
     if (finite && stats->m2 != stats->m2)
         return INFINITY;
-    const double variance = stats->m2 < 0.0 ? 0.0 : stats->m2 / (stats->count - (double)ddof);
+    const double variance = stats->m2 < 0.0 ? 0.0 : stats->m2 / (stats->count - (double)part->ddof);
     return root ? sqrt(variance) : variance;
+#else
+    return variance_of_integers(stats->norm2, stats->sum.total, part, root);
+#endif
 }
 
 #define STATS stats
@@ -157,7 +158,7 @@ FOLD_FINISH double FN(stats_variance)(const FN(stats) * stats, uint64_t ddof, bo
 #define STATS_MEAN_FINISH FN(mean_finish)
 #define STATS_NORM1_FINISH FN(norm1_finish)
 #define STATS_NORM2_FINISH FN(norm2_finish)
-#define STATS_VARIANCE(stats, part, root) FN(stats_variance)(stats, (part).ddof, root)
+#define STATS_VARIANCE(stats, part, root) FN(stats_variance)(stats, &(part), root)
 #include "fold/stats_finish.h"
 
 FOLD_FINISH allfold_status FN(variance_finish)(const FN(stats) * stats, const struct finish *finish)

@@ -10,12 +10,10 @@ typedef struct {
 
 /* The state of one thread. */
 typedef struct {
-    FN_EXPAND(FN(sum_exact), accumulator) sum;
-    FN_EXPAND(FN(norm1_exact), accumulator) norm1;
-    FN_EXPAND(FN(norm2_exact), accumulator) norm2;
+    struct exact_accumulator sum, norm1, norm2;
     FN(argmin) min;
     FN(argmax) max;
-} FN_EXPAND(FN(stats_exact), accumulator);
+} FN(stats_exact_accumulator);
 
 HOST_DEVICE FN(stats_exact) FN(stats_exact_identity)(void)
 {
@@ -41,7 +39,7 @@ HOST_DEVICE int FN(stats_exact_indices)(FN(stats_exact) * stats, uint64_t *indic
     return count + FN(argmax_indices)(&stats->max, indices + count);
 }
 
-HOST_DEVICE void FN(stats_exact_start)(FN_EXPAND(FN(stats_exact), accumulator) * accumulator)
+HOST_DEVICE void FN(stats_exact_start)(FN(stats_exact_accumulator) * accumulator)
 {
     FN(sum_exact_start)(&accumulator->sum);
     FN(norm1_exact_start)(&accumulator->norm1);
@@ -61,7 +59,7 @@ HOST_DEVICE void FN(stats_exact_sinks)(struct exact_sink sinks[3], int64_t *word
 }
 
 /* n is at most EXACT_TAKEN. */
-HOST_DEVICE void FN(stats_exact_take)(FN_EXPAND(FN(stats_exact), accumulator) * accumulator, struct exact_sink sinks[3], const V *x,
+HOST_DEVICE void FN(stats_exact_take)(FN(stats_exact_accumulator) * accumulator, struct exact_sink sinks[3], const V *x,
                                       uint32_t n, uint64_t first)
 {
     V without[EXACT_TAKEN]; /* NaN replaced by a value that changes no sum */
@@ -81,7 +79,7 @@ HOST_DEVICE void FN(stats_exact_take)(FN_EXPAND(FN(stats_exact), accumulator) * 
 
 HOST_DEVICE void FN(stats_exact_tile)(FN(stats_exact) * stats, const V *x, uint32_t n, uint64_t first)
 {
-    FN_EXPAND(FN(stats_exact), accumulator) accumulator;
+    FN(stats_exact_accumulator) accumulator;
     struct exact_sink sinks[3];
     FN(stats_exact_start)(&accumulator);
     accumulator.min = stats->min;

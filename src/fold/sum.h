@@ -1,5 +1,5 @@
-/* Sum and mean. Floating point: f32 values in f64 accumulators, f64 values in pairs of f64. Integers: exact, in 128 bits. The
-   result is -0.0 only if every element is -0.0. An empty sum is +0. */
+/* Sum and mean. Floating point: f32 values in f64 accumulators, f64 values in pairs of f64. Integers: exact, in 128 bits, and
+   a mean that is rounded once. The result is -0.0 only if every element is -0.0. An empty sum is +0. */
 #define NAME sum
 #define NAME_FN(x) FN(sum_##x)
 #define TERM(x) (x)
@@ -24,8 +24,7 @@ FOLD_FINISH allfold_status FN(mean_finish)(const FN(sum) * sum, const struct fin
 #if VALUE_FLOAT
     return result_f64(finish, pair_value(&sum->total) / (double)finish->count);
 #else
-    const int128 count = (int128)finish->count;
-    return result_f64(finish, (double)(sum->total / count) + (double)(sum->total % count) / (double)count);
+    return result_ratio(finish, sum->total, finish->count);
 #endif
 }
 #endif

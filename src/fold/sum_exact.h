@@ -1,22 +1,17 @@
 /* Exact sum and mean, and the exact sum of absolute values. Limbs: f32 (f16, bf16) bits from 2^-202, the last bit of the
-   smallest double that can stand for an f32, to 2^192, which is 2^64 of the largest; f64 from 2^-1074 to 2^1088; integers 192
-   bits. */
-#if VALUE_FLOAT && VALUE_BITS == 64
+   smallest double that can stand for an f32, to 2^192, which is 2^64 of the largest; f64 from 2^-1074 to 2^1088. */
+#if VALUE_BITS == 64
 #define SUM_LIMBS 67
 #define SUM_LOWEST -1074
 #define SUM_WINDOWS 2
 #define SUM_ADD exact_add_f64
 #define SUM_WEIGHT 1
-#elif VALUE_FLOAT
+#else
 #define SUM_LIMBS 12
 #define SUM_LOWEST -202
 #define SUM_WINDOWS 1
 #define SUM_ADD exact_add_f32
 #define SUM_WEIGHT 4 /* it is shifted into one limb */
-#else
-#define SUM_LIMBS 7
-#define SUM_LOWEST 0
-#define SUM_WINDOWS 0
 #endif
 
 #define NAME sum_exact
@@ -25,14 +20,11 @@
 #define LOWEST SUM_LOWEST
 #define WINDOWS SUM_WINDOWS
 #define TERM(x) ((double)(x))
-#if VALUE_FLOAT && VALUE_BITS == 32
+#if VALUE_BITS == 32
 #define BINS
 #endif
 #define ADD SUM_ADD
 #define WEIGHT SUM_WEIGHT
-#define BASE sum
-#define BASE_LANES
-#define BASE_FLUSH(sink, base) exact_add_wide(sink, (base)->total, 0)
 #include "fold/exact_template.h"
 
 #define NAME norm1_exact
@@ -41,14 +33,11 @@
 #define LOWEST SUM_LOWEST
 #define WINDOWS SUM_WINDOWS
 #define TERM(x) fabs((double)(x))
-#if VALUE_FLOAT && VALUE_BITS == 32
+#if VALUE_BITS == 32
 #define BINS
 #endif
 #define ADD(sink, x, finite) SUM_ADD(sink, (V)fabs((double)(x)), finite)
 #define WEIGHT SUM_WEIGHT
-#define BASE norm1
-#define BASE_LANES
-#define BASE_FLUSH(sink, base) exact_add_wide(sink, (base)->total, 0)
 #include "fold/exact_template.h"
 
 #undef SUM_LIMBS
@@ -62,11 +51,7 @@ FOLD_FINISH allfold_status FN(sum_exact_finish)(const FN(sum_exact) * sum, const
 {
     struct exact_total total;
     exact_total_set(&total, sum->words, FN(sum_exact_limbs), FN(sum_exact_lowest));
-#if VALUE_FLOAT
     return result_f64(finish, exact_total_round(&total, finish->count > 0, finish->format));
-#else
-    return result_integer(finish, (struct integer){"the sum", exact_total_integer(&total), VALUE_SIGNED});
-#endif
 }
 
 FOLD_FINISH allfold_status FN(mean_exact_finish)(const FN(sum_exact) * sum, const struct finish *finish)
@@ -76,17 +61,13 @@ FOLD_FINISH allfold_status FN(mean_exact_finish)(const FN(sum_exact) * sum, cons
     struct exact_total total;
     exact_total_set(&total, sum->words, FN(sum_exact_limbs), FN(sum_exact_lowest));
     exact_total_divide(&total, finish->count);
-    return result_f64(finish, exact_total_round(&total, VALUE_FLOAT, finish->format));
+    return result_f64(finish, exact_total_round(&total, true, finish->format));
 }
 
 FOLD_FINISH allfold_status FN(norm1_exact_finish)(const FN(norm1_exact) * sum, const struct finish *finish)
 {
     struct exact_total total;
     exact_total_set(&total, sum->words, FN(norm1_exact_limbs), FN(norm1_exact_lowest));
-#if VALUE_FLOAT
     return result_f64(finish, exact_total_round(&total, false, finish->format));
-#else
-    return result_integer(finish, (struct integer){"the L1 norm", exact_total_integer(&total), false});
-#endif
 }
 #endif

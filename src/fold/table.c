@@ -66,7 +66,7 @@ typedef allfold_status finish_function(const void *, const struct finish *);
 #define ROW(ID, name, monoid, results, text) VALUES(DEFINE, name)
 ALL_FOLDS(ROW)
 #undef ROW
-#define ROW(ID, name, monoid) VALUES(DEFINE, name)
+#define ROW(ID, name, monoid, values) VALUES_##values(DEFINE, name)
 EXACT_FOLDS(ROW)
 #undef ROW
 #undef DEFINE
@@ -74,7 +74,7 @@ EXACT_FOLDS(ROW)
 /* One method of a fold. */
 struct method {
     enum monoid monoid;
-    finish_function *finish[VALUE_COUNT]; /* NULL if there is no such method */
+    finish_function *finish[VALUE_COUNT + 1]; /* NULL if there is no such method; of ALLFOLD_TYPE_NONE there is none */
 };
 #define CELL(fold, value) [VALUE_##value] = finish_##fold##_##value,
 static const struct {
@@ -87,15 +87,16 @@ static const struct {
 #undef ROW
 };
 static const struct method exact_methods[FOLD_COUNT] = {
-#define ROW(ID, name, monoid) [ID] = {MONOID_##monoid, {VALUES(CELL, name)}},
+#define ROW(ID, name, monoid, values) [ID] = {MONOID_##monoid, {VALUES_##values(CELL, name)}},
     EXACT_FOLDS(ROW)
 #undef ROW
 };
 #undef CELL
 
-static const struct method *method_of(allfold_fold fold, allfold_level level)
+static const struct method *method_of(allfold_fold fold, allfold_level level, allfold_type type)
 {
-    return level == ALLFOLD_LEVEL_EXACT && fold_has_level_choice(fold) ? &exact_methods[fold] : &folds[fold].fast;
+    const struct method *const exact = &exact_methods[fold];
+    return level == ALLFOLD_LEVEL_EXACT && exact->finish[type_value(type)] != NULL ? exact : &folds[fold].fast;
 }
 
 static const struct monoid_row *row(enum monoid monoid, allfold_type type)
@@ -129,10 +130,13 @@ void monoid_shift(enum monoid monoid, allfold_type type, struct partial *partial
         *indices[i] += *indices[i] == ALLFOLD_NO_INDEX ? 0 : offset;
 }
 
-allfold_level fold_level(allfold_fold fold, allfold_level level) { return monoid_facts[fold_monoid(fold, level)].level; }
-enum monoid fold_monoid(allfold_fold fold, allfold_level level) { return method_of(fold, level)->monoid; }
+allfold_level fold_level(allfold_fold fold, allfold_level level)
+{
+    return fold_has_level_choice(fold) ? level : monoid_facts[folds[fold].fast.monoid].level;
+}
+enum monoid fold_monoid(allfold_fold fold, allfold_level level, allfold_type type) { return method_of(fold, level, type)->monoid; }
 size_t fold_result_count(allfold_fold fold) { return folds[fold].results; }
-bool fold_has_level_choice(allfold_fold fold) { return exact_methods[fold].finish[0] != NULL; }
+bool fold_has_level_choice(allfold_fold fold) { return exact_methods[fold].finish[VALUE_f32] != NULL; }
 bool fold_has_nan_choice(allfold_fold fold) { return monoid_facts[folds[fold].fast.monoid].nan; }
 bool fold_has_variance(allfold_fold fold) { return folds[fold].fast.monoid == MONOID_stats; }
 const char *fold_text(allfold_fold fold) { return folds[fold].text; }
@@ -162,9 +166,10 @@ allfold_status fold_finish(const struct fold_call *call, const struct folded *wh
     found.level = fold_level(call->fold, call->level);
     found.field_count = 0;
     const struct finish finish = {whole->count, call->nan, call->ddof, rounded ? call->result_type : ALLFOLD_F64, rounded, &found, error, call};
-    if (monoid_has_room(fold_monoid(call->fold, call->level), whole->count, error) != ALLFOLD_OK)
+    const struct method *const method = method_of(call->fold, call->level, whole->type);
+    if (monoid_has_room(method->monoid, whole->count, error) != ALLFOLD_OK)
         return error->status;
-    const allfold_status status = method_of(call->fold, call->level)->finish[type_value(whole->type)](whole->partial->bytes, &finish);
+    const allfold_status status = method->finish[type_value(whole->type)](whole->partial->bytes, &finish);
     if (status == ALLFOLD_OK) {
         if (rounded)
             round_fields(&found, call->result_type);

@@ -162,9 +162,10 @@ int monoid_indices(enum monoid monoid, allfold_type type, struct partial *partia
 /* Adds offset to them. */
 void monoid_shift(enum monoid monoid, allfold_type type, struct partial *partial, uint64_t offset);
 
-/* The level at which the fold is computed if this level is asked for: that of its monoid. */
+/* The level that is reported if this level is asked for: another if the fold has one method. */
 allfold_level fold_level(allfold_fold fold, allfold_level level);
-enum monoid fold_monoid(allfold_fold fold, allfold_level level);
+/* The monoid for elements of the type. */
+enum monoid fold_monoid(allfold_fold fold, allfold_level level, allfold_type type);
 size_t fold_result_count(allfold_fold fold);  /* at most */
 bool fold_has_level_choice(allfold_fold fold);
 bool fold_has_nan_choice(allfold_fold fold);  /* takes allfold_nan; others propagate */

@@ -1,6 +1,7 @@
 /* Checkpoints: see checkpoint.h. */
 #include "store/checkpoint.h"
 
+#include "store/partial_file.h"
 #include "store/record_file.h"
 
 #include <errno.h>
@@ -188,7 +189,7 @@ allfold_status checkpoint_name(const char *file, int rank, char path[ARRAY_PATH_
 
 static void identify_run(const struct checkpoint_run *run, struct checkpoint_identity *identity)
 {
-    say(identity->version, "%s", allfold_version());
+    say(identity->version, "%s (partials of version %d)", allfold_version(), PARTIAL_VERSION);
     say(identity->command, "%s", run->command);
     say(identity->ranks, "%d", run->ranks);
     say(identity->rank, "%d", run->rank);

@@ -2,13 +2,12 @@
 #include "store/partial_file.h"
 
 #include "array/file.h"
+#include "store/partial_version_2.h"
 #include "store/record_file.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-enum { VERSION = 2 };
 
 /* The file's contents. Names are filled up with zeros, and so is a partial that is shorter than its field. */
 struct contents {
@@ -24,7 +23,7 @@ static const char *const levels[] = {[ALLFOLD_LEVEL_FAST] = "fast", [ALLFOLD_LEV
 
 static size_t partial_file_bytes(const struct partial_file *file)
 {
-    return monoid_bytes(fold_monoid(file->fold, file->level), file->type);
+    return monoid_bytes(fold_monoid(file->fold, file->level, file->type), file->type);
 }
 
 allfold_status partial_file_create(const char *path, struct replacement *replacement, struct error *error)
@@ -36,7 +35,7 @@ allfold_status partial_file_write(const struct replacement *replacement, const s
 {
     struct contents contents;
     memset(&contents, 0, sizeof contents);
-    contents.version = VERSION;
+    contents.version = PARTIAL_VERSION;
     snprintf(contents.fold, sizeof contents.fold, "%s", allfold_fold_name(file->fold));
     snprintf(contents.type, sizeof contents.type, "%s", allfold_type_name(file->type));
     snprintf(contents.level, sizeof contents.level, "%s", levels[fold_level(file->fold, file->level)]);
@@ -45,6 +44,14 @@ allfold_status partial_file_write(const struct replacement *replacement, const s
     contents.bytes = partial_file_bytes(file);
     memcpy(&contents.partial, &file->partial, contents.bytes);
     return record_file_write(replacement, &kind, &contents, NULL, error);
+}
+
+/* Whether the contents, of which *file has all but the partial's length, are one; of version 2 what version 3 has in their place. */
+static bool is_partial(const struct contents *contents, struct partial_file *file)
+{
+    if (contents->version == PARTIAL_VERSION - 1)
+        return partial_from_version_2(file, contents->bytes);
+    return contents->version == PARTIAL_VERSION && contents->bytes == partial_file_bytes(file);
 }
 
 allfold_status partial_file_read(const char *path, struct partial_file *file, struct error *error)
@@ -58,18 +65,18 @@ allfold_status partial_file_read(const char *path, struct partial_file *file, st
     file->count = contents.count;
     file->length = contents.length;
     file->partial = contents.partial;
-    if (contents.version != VERSION || !fold_by_name(contents.fold, &file->fold)
-        || !type_by_name(contents.type, &file->type) || contents.bytes != partial_file_bytes(file) || contents.count > contents.length)
+    if (!fold_by_name(contents.fold, &file->fold) || !type_by_name(contents.type, &file->type) || contents.count > contents.length
+        || !is_partial(&contents, file))
         return error_set(error, ALLFOLD_BAD_INPUT,
                          "%s: expected a partial of version %d, found one of version %" PRIu64 " (%s of %s, %s, %" PRIu64
-                         " bytes): it was written by another version of the program", file_shown(path), VERSION,
+                         " bytes): it was written by another version of the program", file_shown(path), PARTIAL_VERSION,
                          contents.version, contents.fold, contents.type, contents.level, contents.bytes);
     return ALLFOLD_OK;
 }
 
 allfold_status partial_file_merge(struct partial_file *a, const struct partial_file *b, const char *path, struct error *error)
 {
-    const enum monoid monoid = fold_monoid(a->fold, a->level);
+    const enum monoid monoid = fold_monoid(a->fold, a->level, a->type);
     struct partial next = b->partial;
     if (a->fold != b->fold || a->type != b->type || a->level != b->level)
         return error_set(error, ALLFOLD_BAD_INPUT, "%s: expected a partial of %s of %s, %s, as the first, found %s of %s, %s",

@@ -5,6 +5,9 @@
 #include "array/replacement.h"
 #include "fold/table.h"
 
+/* Of files, and of the partials in checkpoints. Files of the version before are read, too (partial_version_2.h). */
+enum { PARTIAL_VERSION = 3 };
+
 /* A partial, and what it is of. */
 struct partial_file {
     allfold_fold fold;

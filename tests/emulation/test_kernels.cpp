@@ -248,7 +248,7 @@ static bool partials_agree(const struct job *job, const struct partial *found, c
         return memcmp(found, expected, monoid_bytes(job->monoid, job->type)) == 0 || failed("not the bits of the CPU");
     for (int f = 0; f < FOLD_COUNT; f++) {
         const allfold_fold fold = (allfold_fold)f;
-        if (sumexp ? fold != ALLFOLD_LOGSUMEXP : fold_monoid(fold, level) != job->monoid)
+        if (sumexp ? fold != ALLFOLD_LOGSUMEXP : fold_monoid(fold, level, job->type) != job->monoid)
             continue;
         for (int nan = 0; nan <= (fold_has_nan_choice(fold) ? ALLFOLD_NAN_ERROR : 0); nan++) {
             struct error a_error = {}, b_error = {};
@@ -365,7 +365,7 @@ static void test_fold(enum monoid monoid, allfold_type type)
         struct fold_shape shape = fold_shape_of(cost, bytes, facts->operands, f32_terms, small);
         if (words) {
             const size_t value_bytes = type_value(type) == VALUE_f32 ? 4 : 8;
-            const struct exact_shape exact = exact_shape_of(facts->cost, type_kind(type) == 'f', value_bytes, bytes);
+            const struct exact_shape exact = exact_shape_of(facts->cost, value_bytes, bytes);
             shape = {exact.threads, exact.blocks, exact.vectors, exact.vectors_per_tile, exact.vectors};
         }
         sizes.merge(sizes_of(16 / bytes, (uint64_t)shape.threads, (uint64_t)shape.vectors, (uint64_t)shape.blocks));

@@ -125,7 +125,7 @@ static void run(struct session *session, struct fold_axis *f)
                                  .result_type = settings->output_type, .ddof = settings->ddof, .packing = packing};
     if (check(session, f, &session->error) != ALLFOLD_OK)
         return;
-    session->checkpoint.progress = (struct resumable){.monoid = fold_monoid(fold, f->call.level), .type = input->type};
+    session->checkpoint.progress = (struct resumable){.monoid = fold_monoid(fold, f->call.level, input->type), .type = input->type};
     f->array.progress = settings->checkpoint != NULL ? &session->checkpoint.progress : NULL;
     list_arrays(settings, f);
     plan_files(settings, f);

@@ -22,8 +22,8 @@ static const struct lanes lanes[MONOID_COUNT][VALUE_COUNT] = {
     [MONOID_norm1] = {VALUES(OPEN_LANES, norm1)},
     [MONOID_norm2] = {VALUES_F32(OPEN_LANES, norm2)},
     [MONOID_norminf] = {VALUES(OPEN_LANES, norminf)},
-    [MONOID_sum_exact] = {VALUES(CLOSED_LANES, sum_exact)},
-    [MONOID_norm1_exact] = {VALUES(CLOSED_LANES, norm1_exact)},
+    [MONOID_sum_exact] = {VALUES_FLOAT(CLOSED_LANES, sum_exact)},
+    [MONOID_norm1_exact] = {VALUES_FLOAT(CLOSED_LANES, norm1_exact)},
     [MONOID_norm2_exact] = {VALUES_F32(CLOSED_LANES, norm2_exact)},
 };
 #undef OPEN_LANES
@@ -37,7 +37,7 @@ struct direct {
 #define DIRECT(monoid, value) [VALUE_##value] = {monoid##_lanes_results_##value, monoid##_row_result_##value},
 #define DIRECT_LANES(monoid, value) [VALUE_##value] = {monoid##_lanes_results_##value, NULL},
 static const struct direct direct[MONOID_COUNT][VALUE_COUNT] = {
-#define ROW(monoid) [MONOID_##monoid] = {VALUES_F32(DIRECT, monoid) VALUES_F64(DIRECT, monoid)},
+#define ROW(monoid) [MONOID_##monoid] = {VALUES_FLOAT(DIRECT, monoid)},
     ROW(sum) ROW(min) ROW(max) ROW(norm1) ROW(norminf)
 #undef ROW
 #define ROW(monoid) [MONOID_##monoid] = {VALUES_F32(DIRECT, monoid) VALUES_F64(DIRECT_LANES, monoid)},
