@@ -131,12 +131,14 @@ struct pass_cut {
 template <class Value> static __device__ __forceinline__ void axis_store(void *y, uint64_t at, allfold_type type, Value value)
 {
     switch (type) {
-    case ALLFOLD_F16: round_to((element_f16 *)y + at, value); break;
-    case ALLFOLD_BF16: round_to((element_bf16 *)y + at, value); break;
-    case ALLFOLD_F32: round_to((element_f32 *)y + at, value); break;
-    default: /* results in f32 arithmetic are never f64 */
-        if constexpr (sizeof value == 8)
-            round_to((element_f64 *)y + at, value);
+#define CASE(ID, name, ...)                                                                 \
+    case ALLFOLD_##ID: /* results in f32 arithmetic are never f64 */                        \
+        if constexpr (sizeof(element_##name) <= sizeof value)                               \
+            round_to((element_##name *)y + at, value);                                      \
+        break;
+        FLOAT_TYPES(CASE)
+#undef CASE
+    default: break;
     }
 }
 

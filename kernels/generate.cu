@@ -6,7 +6,7 @@
 
 /* How a number or its bits become a stored element. */
 template <allfold_type type> struct drawn;
-#define DEFINE_DRAWN(ID, name)                                                                         \
+#define DEFINE_DRAWN(ID, name, ...)                                                                    \
     template <> struct drawn<ALLFOLD_##ID> {                                                           \
         typedef element_##name stored;                                                                 \
         static __device__ __forceinline__ stored of_real(const struct draw &d, double x)               \
@@ -20,10 +20,7 @@ template <allfold_type type> struct drawn;
             return element;                                                                            \
         }                                                                                              \
     };
-DEFINE_DRAWN(F16, f16)
-DEFINE_DRAWN(BF16, bf16)
-DEFINE_DRAWN(F32, f32)
-DEFINE_DRAWN(F64, f64)
+FLOAT_TYPES(DEFINE_DRAWN)
 #undef DEFINE_DRAWN
 
 template <class Word> struct drawn_integer {
@@ -128,10 +125,10 @@ int generate_launch(const struct draw *draw, struct range range, void *to, int m
     if (range.count == 0)
         return cudaSuccess;
     switch (draw->type) {
-    case ALLFOLD_F16: return generate_start<drawn<ALLFOLD_F16>>(draw, range, to, multiprocessors, stream);
-    case ALLFOLD_BF16: return generate_start<drawn<ALLFOLD_BF16>>(draw, range, to, multiprocessors, stream);
-    case ALLFOLD_F32: return generate_start<drawn<ALLFOLD_F32>>(draw, range, to, multiprocessors, stream);
-    case ALLFOLD_F64: return generate_start<drawn<ALLFOLD_F64>>(draw, range, to, multiprocessors, stream);
+#define CASE(ID, ...) \
+    case ALLFOLD_##ID: return generate_start<drawn<ALLFOLD_##ID>>(draw, range, to, multiprocessors, stream);
+        FLOAT_TYPES(CASE)
+#undef CASE
     default: break;
     }
     switch (allfold_type_bytes(draw->type)) {

@@ -124,15 +124,12 @@ softmax_elements(const typename Element::stored *x, void *y, allfold_type y_type
         for (int i = 0; i < flight; i++)
             values[i] = element_softmax<Arithmetic, Element>(taken[i], c);
         switch (y_type) {
-#define CASE(ID, type)                                                                         \
+#define CASE(ID, type, ...)                                                                    \
     case ALLFOLD_##ID:                                                                         \
         _Pragma("unroll") for (int i = 0; i < flight; i++) if (first + i * stride < n)         \
             round_to((element_##type *)y + first + i * stride, values[i]);                     \
         break;
-            CASE(F16, f16)
-            CASE(BF16, bf16)
-            CASE(F32, f32)
-            CASE(F64, f64)
+            FLOAT_TYPES(CASE)
 #undef CASE
         default:
             break;

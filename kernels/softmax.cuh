@@ -28,13 +28,11 @@ struct log_softmax_in_f64 {
 };
 
 /* Rounds to an element type: once, from either arithmetic. */
-static __device__ __forceinline__ void round_to(element_f16 *y, float value) { *y = f32_to_f16(value); }
-static __device__ __forceinline__ void round_to(element_f16 *y, double value) { *y = round_f16(value); }
-static __device__ __forceinline__ void round_to(element_bf16 *y, float value) { *y = f32_to_bf16(value); }
-static __device__ __forceinline__ void round_to(element_bf16 *y, double value) { *y = round_bf16(value); }
-static __device__ __forceinline__ void round_to(element_f32 *y, float value) { *y = value; }
-static __device__ __forceinline__ void round_to(element_f32 *y, double value) { *y = round_f32(value); }
-static __device__ __forceinline__ void round_to(element_f64 *y, double value) { *y = value; }
+#define ROUND_TO(ID, name, ...)                                                                                            \
+    static __device__ __forceinline__ void round_to(element_##name *y, float value) { *y = f32_to_##name(value); }         \
+    static __device__ __forceinline__ void round_to(element_##name *y, double value) { *y = round_##name(value); }
+FLOAT_TYPES(ROUND_TO)
+#undef ROUND_TO
 
 /* Two results of 16 bits, none of which is NaN with a sign or a payload. */
 template <class Element> static __device__ __forceinline__ uint32_t round_two(float low, float high)

@@ -153,7 +153,7 @@ static void test_rounding(void)
 #endif
 }
 
-/* FLOAT_FORMATS: what it says of the largest number and of -inf is what rounding gives. */
+/* FLOAT_TYPES: what it says of the largest number and of -inf is what rounding gives. */
 static void test_formats(void)
 {
     bool right = true;

@@ -444,6 +444,18 @@ def check_ends(folder, backend):
         expect("0x1.fffffep+64", "norm1", halfway, "--output-type=f32", *options)
         expect("inf", "sum", largest, "--output-type=f16", *options)
         expect("0x1.8p+64", "stats", largest, "--output-type=f32", *options, field="sum")
+    # results of integers are rounded once at both levels: fractions of wide numbers, and roots of 130 bits and more
+    random = np.random.default_rng(9)
+    for x in (random.integers(-2**63, 2**63 - 1, 101), random.integers(2**63, 2**64 - 1, 77, dtype=np.uint64),
+              random.integers(-128, 127, 1001, dtype=np.int8), np.array([2**31, 2**31 - 1, 5], dtype=np.uint32)):
+        numbers = [int(number) for number in x]
+        total, squares = sum(numbers), sum(number * number for number in numbers)
+        for field, due in (("mean", rounded(total, len(x))), ("norm2", root(squares, 0)),
+                           ("variance", rounded(len(x) * squares - total**2, len(x) ** 2))):
+            for options in ([], ["--sum=fast"]):
+                found = value("stats", x, *options, field=field)
+                if float.fromhex(found) != due:
+                    wrong.append(f"{field} of {len(x)} {x.dtype} {options}: {found}, not {due.hex()}")
     tap.ok(not wrong, f"results are rounded once, {backend}", "\n".join(wrong))
 
 

@@ -77,16 +77,13 @@ static void bits_block(const struct draw *d, struct block *b)
 /* To elements, rounded to nearest even; beyond the greatest they become it. */
 static void store_reals(const struct draw *d, const struct block *b, void *elements)
 {
-#define CASE(ID, name)                                                                                                   \
+#define CASE(ID, name, ...)                                                                                              \
     case ALLFOLD_##ID:                                                                                                   \
         for (int i = 0; i < b->n; i++)                                                                                   \
             ((element_##name *)elements)[i] = round_##name(draw_clamp(b->x[i], d->least, d->greatest));                  \
         break;
     switch (d->type) {
-        CASE(F16, f16)
-        CASE(BF16, bf16)
-        CASE(F32, f32)
-        CASE(F64, f64)
+        FLOAT_TYPES(CASE)
     default: break;
     }
 #undef CASE

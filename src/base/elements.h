@@ -109,7 +109,7 @@ HOST_DEVICE float f64_to_f32_odd(double x)
     return f32_from_bits(away ? bits + 1u : bits - 1u);
 }
 
-/* f32 to the 16-bit types, to nearest, ties to even. NaN stays a (quiet) NaN. */
+/* f32 to floating-point elements, to nearest, ties to even. NaN stays a (quiet) NaN. */
 HOST_DEVICE element_bf16 f32_to_bf16(float x)
 {
     const uint32_t bits = f32_bits(x);
@@ -137,6 +137,9 @@ HOST_DEVICE element_f16 f32_to_f16(float x)
     return y;
 }
 
+HOST_DEVICE element_f32 f32_to_f32(float x) { return x; }
+HOST_DEVICE element_f64 f32_to_f64(float x) { return x; }
+
 HOST_DEVICE element_f16 round_f16(double x) { return f32_to_f16(f64_to_f32_odd(x)); }
 HOST_DEVICE element_bf16 round_bf16(double x) { return f32_to_bf16(f64_to_f32_odd(x)); }
 HOST_DEVICE element_f32 round_f32(double x) { return (float)x; }
@@ -149,12 +152,12 @@ constexpr
 HOST_DEVICE struct float_format float_format_of(allfold_type type)
 {
     switch (type) {
-#define FORMAT(ID, ...)                                     \
+#define FORMAT(ID, name, ...)                               \
     case ALLFOLD_##ID: {                                    \
         const struct float_format format = {__VA_ARGS__};   \
         return format;                                      \
     }
-        FLOAT_FORMATS(FORMAT)
+        FLOAT_TYPES(FORMAT)
 #undef FORMAT
     default: {
         const struct float_format none = {0, 0, 0, 0};
@@ -163,18 +166,15 @@ HOST_DEVICE struct float_format float_format_of(allfold_type type)
     }
 }
 
-/* The floating-point elements: X(ID, name). */
-#define FLOAT_ELEMENTS(X) X(F16, f16) X(BF16, bf16) X(F32, f32) X(F64, f64)
-
 /* Stores x, rounded to a floating-point type, as element `place` of an array of that type. false: the type is another. */
 HOST_DEVICE bool real_store(void *elements, uint64_t place, int type, double x)
 {
     switch (type) {
-#define STORE(ID, name)                                         \
+#define STORE(ID, name, ...)                                    \
     case ALLFOLD_##ID:                                          \
         ((element_##name *)elements)[place] = round_##name(x); \
         return true;
-        FLOAT_ELEMENTS(STORE)
+        FLOAT_TYPES(STORE)
 #undef STORE
     default: return false;
     }
@@ -184,11 +184,11 @@ HOST_DEVICE bool real_store(void *elements, uint64_t place, int type, double x)
 HOST_DEVICE bool real_load(const void *elements, uint64_t place, int type, double *x)
 {
     switch (type) {
-#define LOAD(ID, name)                                               \
+#define LOAD(ID, name, ...)                                          \
     case ALLFOLD_##ID:                                               \
         *x = load_##name(((const element_##name *)elements)[place]); \
         return true;
-        FLOAT_ELEMENTS(LOAD)
+        FLOAT_TYPES(LOAD)
 #undef LOAD
     default: return false;
     }

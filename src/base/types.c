@@ -71,17 +71,24 @@ bool fold_by_name(const char *name, allfold_fold *fold)
     return false;
 }
 
+/* FLOAT_TYPES has as many lines as there are types of that kind. */
+#define LINE(...) +1
+#define IS_FLOAT(ID, name, numpy, bytes, kind, value) +((kind) == 'f')
+_Static_assert(0 FLOAT_TYPES(LINE) == 0 ALLFOLD_TYPES(IS_FLOAT), "FLOAT_TYPES lacks a floating-point type");
+#undef LINE
+#undef IS_FLOAT
+
 uint64_t type_real_bits(allfold_type type, double x)
 {
     uint64_t bits = 0;
-#define ROUND(ID, name)                                 \
+#define ROUND(ID, name, ...)                            \
     case ALLFOLD_##ID: {                                \
         const element_##name element = round_##name(x); \
         memcpy(&bits, &element, sizeof element);        \
         break;                                          \
     }
     switch (type) {
-        FLOAT_ELEMENTS(ROUND)
+        FLOAT_TYPES(ROUND)
     default: break;
     }
 #undef ROUND

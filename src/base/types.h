@@ -23,12 +23,12 @@ struct float_format {
     int precision, exponent_min, exponent_max;
     double largest;
 };
-/* X(type, the members) */
-#define FLOAT_FORMATS(X)                  \
-    X(F16, 11, -14, 15, 65504)            \
-    X(BF16, 8, -126, 127, 0x1.fep127)     \
-    X(F32, 24, -126, 127, 0x1.fffffep127) \
-    X(F64, 53, -1022, 1023, 0x1.fffffffffffffp1023)
+/* Every switch over floating-point types is made of this table: X(type, its name, the members). */
+#define FLOAT_TYPES(X)                         \
+    X(F16, f16, 11, -14, 15, 65504)            \
+    X(BF16, bf16, 8, -126, 127, 0x1.fep127)    \
+    X(F32, f32, 24, -126, 127, 0x1.fffffep127) \
+    X(F64, f64, 53, -1022, 1023, 0x1.fffffffffffffp1023)
 
 /* x rounded to that floating-point type: the element's bits. */
 uint64_t type_real_bits(allfold_type type, double x);

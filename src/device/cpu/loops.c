@@ -114,27 +114,30 @@ static void fold(const struct work *work, struct partial *partial)
 
 /* Rounding results to what is asked for. */
 typedef void round_f64_function(void *y, const double *results, uint32_t n);
-#define DEFINE(name)                                                              \
+#define DEFINE(ID, name, ...)                                                     \
     static void round_f64_to_##name(void *y, const double *results, uint32_t n)   \
     {                                                                             \
         for (uint32_t i = 0; i < n; i++)                                          \
             ((element_##name *)y)[i] = round_##name(results[i]);                  \
     }
-DEFINE(f16)
-DEFINE(bf16)
-DEFINE(f32)
+FLOAT_TYPES(DEFINE)
 #undef DEFINE
-static round_f64_function *const round_f64_to[] = {
-    [ALLFOLD_F16] = round_f64_to_f16, [ALLFOLD_BF16] = round_f64_to_bf16, [ALLFOLD_F32] = round_f64_to_f32};
+#define CELL(ID, name, ...) [ALLFOLD_##ID] = round_f64_to_##name,
+static round_f64_function *const round_f64_to[] = {FLOAT_TYPES(CELL)};
+#undef CELL
 
 static void round_f32_to(allfold_type type, void *y, const float *results, uint32_t n)
 {
-    if (type == ALLFOLD_F16)
-        for (uint32_t i = 0; i < n; i++)
-            ((element_f16 *)y)[i] = f32_to_f16(results[i]);
-    else
-        for (uint32_t i = 0; i < n; i++)
-            ((element_bf16 *)y)[i] = f32_to_bf16(results[i]);
+    switch (type) {
+#define CASE(ID, name, ...)                                       \
+    case ALLFOLD_##ID:                                            \
+        for (uint32_t i = 0; i < n; i++)                          \
+            ((element_##name *)y)[i] = f32_to_##name(results[i]); \
+        break;
+        FLOAT_TYPES(CASE)
+#undef CASE
+    default: break;
+    }
 }
 
 /* Stores a piece past the caches, unless it is read again: lines need not be fetched to be filled. */
