@@ -267,7 +267,7 @@ static __device__ __forceinline__ bool any_fold(const void *x, const struct axis
 /* Finishes a result from words: apart, because it takes many registers. */
 template <class Axis> static __device__ __noinline__ void words_result(const int64_t *words, const struct axis_finish *call, uint64_t r)
 {
-    result_finish<Axis::monoid, typename Axis::value>(*(const typename Axis::partial *)words, *call, r);
+    result_finish<Axis::monoid>(*(const typename Axis::partial *)words, *call, r);
 }
 
 /* The same of rows whose partials begin with words. */
@@ -401,5 +401,5 @@ words_finish(const unsigned char *partials, const __grid_constant__ struct axis_
     static_assert(sizeof(partial) == sizeof(typename Axis::whole), "one layout");
     const uint64_t r = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (r < cut.results)
-        result_finish<Axis::monoid, typename Axis::value>(*(const partial *)(partials + r * cut.stride), cut.finish, cut.from + r);
+        result_finish<Axis::monoid>(*(const partial *)(partials + r * cut.stride), cut.finish, cut.from + r);
 }

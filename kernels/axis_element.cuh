@@ -131,11 +131,6 @@ template <class Value> struct value_limits;
 VALUES(DEFINE_LIMITS, )
 #undef DEFINE_LIMITS
 
-template <class Value> static constexpr bool has_neutral(enum monoid monoid)
-{
-    const enum neutral neutral = monoid_facts[monoid].neutral;
-    return neutral != NEUTRAL_NONE && (neutral != NEUTRAL_INFINITE || is_floating_value<Value>);
-}
 template <enum monoid monoid, class Value> static __device__ __forceinline__ Value neutral_of()
 {
     constexpr enum neutral neutral = monoid_facts[monoid].neutral;

@@ -36,8 +36,7 @@ template <class plan> static struct axis_seats seats_of(uint64_t results, uint64
     return seats_with(power_up(results, most < plan::groups ? most : plan::groups), members, false);
 }
 
-/* As partial_stride. */
-template <class Axis> constexpr uint64_t stride_of = (sizeof(typename Axis::whole) + 15) / 16 * 16;
+template <class Axis> constexpr uint64_t stride_of = partial_bytes_aligned(sizeof(typename Axis::whole));
 
 static uint32_t power_down(uint64_t x, uint32_t most)
 {

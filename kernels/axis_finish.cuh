@@ -38,35 +38,12 @@ static __device__ __forceinline__ allfold_status partial_finish(const Partial &p
     return ALLFOLD_UNSUPPORTED;
 }
 
-/* A value, which has the kind of the output's type already. False: it has not, as the integers of stats that are missing or do not fit. */
-static __device__ __forceinline__ bool value_write(const struct axis_output &output, uint64_t place, const allfold_value &value)
-{
-    if (real_store(output.values, place, output.type, value.f64))
-        return true;
-    ((uint64_t *)output.values)[place] = value.u64; /* or an int64's bits */
-    return value.kind != ALLFOLD_VALUE_F64;
-}
-
-/* Statistic i among the results, or -1: an axis of NaN alone has no mean, variance, min and max. */
-static __device__ __forceinline__ int field_of(const struct fold_results &found, int i)
-{
-    enum { MEAN = 3, NORM1 = 7 };
-    if (found.field_count == 10 || i < MEAN)
-        return i;
-    return i < NORM1 ? -1 : i - (NORM1 - MEAN);
-}
-
-static __device__ __forceinline__ uint64_t result_place(const struct axis_finish &call, uint64_t r)
-{
-    return call.first + (call.run == call.step ? r : r / call.run * call.step + r % call.run);
-}
-
-template <enum monoid monoid, class Value, class Partial>
+template <enum monoid monoid, class Partial>
 static __device__ __forceinline__ void result_write(const Partial &partial, const struct axis_finish &call, uint64_t r)
 {
     struct fold_results found;
     struct error error;
-    const uint64_t place = result_place(call, r);
+    const uint64_t place = call.first + result_place(r, call.run, call.step);
     const struct finish finish = {call.count, call.nan, call.ddof, call.format, false, &found, &error, nullptr};
     found.field_count = 0;
     error.status = ALLFOLD_OK;
@@ -76,18 +53,9 @@ static __device__ __forceinline__ void result_write(const Partial &partial, cons
     }
     const bool many = monoid_facts[monoid].cost == COST_STATS && call.fold == ALLFOLD_STATS;
 #pragma unroll 1
-    for (int i = 0; i < (many ? (int)call.outputs : 1); i++) {
-        const int field = many ? field_of(found, i) : 0;
-        allfold_value value;
-        value.kind = ALLFOLD_VALUE_F64;
-        value.f64 = (double)NAN;
-        if (field >= 0)
-            value = found.fields[field].value;
-        if (call.of[i].values != nullptr && !value_write(call.of[i], place, value) && many && !is_floating_value<Value>)
+    for (int i = 0; i < (many ? (int)call.outputs : 1); i++)
+        if (!result_store(many ? result_field(&found, i) : &found.fields[0], &call.of[i], place))
             *call.refused = 1;
-        if (call.of[i].indices != nullptr)
-            call.of[i].indices[place] = field < 0 ? -1 : (int64_t)found.fields[field].index;
-    }
 }
 
 /* Tells that result r is there, if the host waits for that. */
@@ -100,9 +68,9 @@ static __device__ __forceinline__ void result_tell(const struct axis_finish &cal
 }
 
 /* Finishes result r. */
-template <enum monoid monoid, class Value, class Partial>
+template <enum monoid monoid, class Partial>
 static __device__ __forceinline__ void result_finish(const Partial &partial, const struct axis_finish &call, uint64_t r)
 {
-    result_write<monoid, Value>(partial, call, r);
+    result_write<monoid>(partial, call, r);
     result_tell(call, r);
 }

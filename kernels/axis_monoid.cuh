@@ -35,10 +35,10 @@ template <class Fold> struct axis_struct {
     static constexpr size_t staged_bytes = axis_staged_bytes(Fold::cost);
     static __device__ __forceinline__ bool finish(const ordered &partial, const struct axis_finish &call, uint64_t r)
     {
-        result_finish<Fold::monoid, value>(partial, call, r);
+        result_finish<Fold::monoid>(partial, call, r);
         return true;
     }
-    static constexpr bool is_ordered = true, has_rest = has_neutral<value>(Fold::monoid);
+    static constexpr bool is_ordered = true, has_rest = monoid_has_neutral(Fold::monoid, is_floating_value<value>);
     static __device__ __forceinline__ value rest() { return neutral_of<Fold::monoid, value>(); }
     static __device__ __forceinline__ void start(state *s, int64_t *, bool) { s->partial = Fold::identity(); }
     static __device__ __forceinline__ void take(state *s, const value *x, uint32_t n, uint64_t first)
@@ -86,7 +86,7 @@ template <class Exact> struct axis_words {
     typedef axis_quick<monoid, value> quick;
     static constexpr bool tries = quick::exists; /* sums without words first */
     static constexpr int words = Exact::words;
-    static constexpr bool is_ordered = Exact::indexed, has_rest = has_neutral<value>(Exact::monoid);
+    static constexpr bool is_ordered = Exact::indexed, has_rest = monoid_has_neutral(Exact::monoid, is_floating_value<value>);
     static __device__ __forceinline__ value rest() { return neutral_of<Exact::monoid, value>(); }
     static __device__ __forceinline__ void sinks_place(struct exact_sink *sinks, int64_t *at, bool shared)
     {

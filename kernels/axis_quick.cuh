@@ -105,9 +105,8 @@ template <enum monoid of, class Value> struct axis_quick {
             x = total / (double)call.count;
             rest = fma(-x, (double)call.count, total);
         }
-        allfold_value value;
-        value.f64 = call.format == ALLFOLD_F64 ? x : rounded_to_odd(x, rest); /* it is stored as the output's type, rounded once */
-        value_write(call.of[0], result_place(call, r), value);
+        real_store(call.of[0].values, call.first + result_place(r, call.run, call.step), call.format,
+                   call.format == ALLFOLD_F64 ? x : rounded_to_odd(x, rest)); /* rounded once */
         return true;
     }
 };

@@ -78,7 +78,7 @@ static void take_outputs(const allfold_outputs *outputs, allfold_fold fold, void
 
 const char *allfold_result_name(allfold_fold fold, size_t i)
 {
-    return i < allfold_result_count(fold) ? rows_name(fold, i) : NULL;
+    return i < allfold_result_count(fold) ? fold_result_name(fold, i) : NULL;
 }
 
 allfold_type allfold_result_type(allfold_fold fold, size_t i, allfold_type type, allfold_type result_type)

@@ -63,11 +63,11 @@ def rounded(numerator, denominator, zero=0.0):
         return math.inf if numerator > 0 else -math.inf
 
 
-def root(square, scale):
-    """The double nearest to the root of square * 2^-(2 * scale)."""
-    more = 200
-    whole = math.isqrt(square << 2 * more)
-    inexact = whole * whole != square << 2 * more
+def root(square, scale, n=1):
+    """The double nearest to the root of square * 2^-(2 * scale), divided by n."""
+    more = 200 if n == 1 else 2400
+    whole = math.isqrt((square << 2 * more) // n**2)
+    inexact = whole**2 * n**2 != square << 2 * more
     return rounded(2 * whole + inexact, 2 << (scale + more))
 
 
@@ -84,10 +84,7 @@ def deviation(x):
         return "no value"
     if not np.isfinite(x).all():
         return math.nan
-    square, more, n = len(x) * squares_of(x) - sum_of(x) ** 2, 2400, len(x)
-    whole = math.isqrt((square << 2 * more) // n**2)
-    inexact = whole**2 * n**2 != square << 2 * more
-    return rounded(2 * whole + inexact, 2 << (SCALE + more))
+    return root(len(x) * squares_of(x) - sum_of(x) ** 2, SCALE, len(x))
 
 
 def oracle(fold, x):
@@ -451,9 +448,9 @@ def check_ends(folder, backend):
         numbers = [int(number) for number in x]
         total, squares = sum(numbers), sum(number * number for number in numbers)
         for field, due in (("mean", rounded(total, len(x))), ("norm2", root(squares, 0)),
-                           ("variance", rounded(len(x) * squares - total**2, len(x) ** 2))):
+                           ("variance", rounded(len(x) * squares - total**2, len(x) ** 2)), ("std", root(len(x) * squares - total**2, 0, len(x)))):
             for options in ([], ["--sum=fast"]):
-                found = value("stats", x, *options, field=field)
+                found = value("std", x, *options) if field == "std" else value("stats", x, *options, field=field)
                 if float.fromhex(found) != due:
                     wrong.append(f"{field} of {len(x)} {x.dtype} {options}: {found}, not {due.hex()}")
     tap.ok(not wrong, f"results are rounded once, {backend}", "\n".join(wrong))

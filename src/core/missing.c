@@ -22,12 +22,6 @@ static uint64_t integer_bound(allfold_type type, bool largest)
     return largest ? (UINT64_C(1) << (bits - 1)) - 1 : UINT64_C(1) << (bits - 1);
 }
 
-static bool has_neutral(enum monoid monoid, allfold_type type)
-{
-    const enum neutral neutral = monoid_facts[monoid].neutral;
-    return neutral != NEUTRAL_NONE && (neutral != NEUTRAL_INFINITE || type_kind(type) == 'f');
-}
-
 /* Its bytes are the first of the result's; 0 if there is none. Little-endian, as all hosts are. */
 static uint64_t neutral_element(enum monoid monoid, allfold_type type)
 {
@@ -161,7 +155,7 @@ static allfold_status fold_row(const struct pieces *p, struct lane *lane, uint64
 
 allfold_status missing_mend(const struct pieces *p, struct lane *lane, unsigned char *partials, struct error *error)
 {
-    if (!lane->holes || has_neutral(p->monoid, p->array->type))
+    if (!lane->holes || monoid_has_neutral(p->monoid, type_kind(p->array->type) == 'f'))
         return ALLFOLD_OK;
     for (uint64_t r = 0; r < part_results(&lane->part) && error->status == ALLFOLD_OK; r++) {
         struct partial *const partial = (struct partial *)(partials + r * p->stride);

@@ -1,7 +1,10 @@
 /* The work of folds and softmax along an axis: what backends and kernels are given. */
 #pragma once
 
+#include "base/elements.h"
 #include "fold/table.h"
+
+#include <math.h>
 
 /* Elements of three dimensions: element (o, l, i) is x[o * outer_stride + l * axis_stride + i]. Folds run along l. */
 struct box {
@@ -14,6 +17,32 @@ struct axis_output {
     int64_t *indices;  /* the same */
     allfold_type type; /* of values: rows_type */
 };
+
+/* Where result r is among those of runs of neighbours that are `step` apart. */
+HOST_DEVICE uint64_t result_place(uint64_t r, uint64_t run, uint64_t step) { return run == step ? r : r / run * step + r % run; }
+
+/* Result `which` of a row, or NULL: of stats a row of NaN or of nothing has not all. */
+HOST_DEVICE const struct fold_field *result_field(const struct fold_results *found, int which)
+{
+    for (int i = 0; i < found->field_count; i++)
+        if (found->fields[i].which == which)
+            return &found->fields[i];
+    return NULL;
+}
+
+/* Stores a result of a row, which is rounded to the output's type already or can be rounded now: NaN and no index if the row has none.
+   False: the output's type is an integer type, and the row has none, or of stats one that is too large. */
+HOST_DEVICE bool result_store(const struct fold_field *field, const struct axis_output *output, uint64_t place)
+{
+    if (output->indices != NULL)
+        output->indices[place] = field != NULL ? (int64_t)field->index : -1;
+    if (output->values == NULL || real_store(output->values, place, output->type, field != NULL ? field->value.f64 : (double)NAN))
+        return true;
+    if (field == NULL || field->value.kind == ALLFOLD_VALUE_F64)
+        return false;
+    ((uint64_t *)output->values)[place] = field->value.u64; /* or an int64's bits */
+    return true;
+}
 
 /* How a device finishes results of a fold along an axis, in memory that it can write. Result r goes to place first + r / run * step +
    r % run of each array. */

@@ -37,10 +37,9 @@ FOLD_FINISH allfold_status result_add(const struct finish *finish, allfold_value
 {
     struct fold_results *const result = finish->result;
     struct fold_field *const field = &result->fields[result->field_count++];
-    field->name = "value";
+    field->which = 0;
     field->value = value;
     field->index = ALLFOLD_NO_INDEX;
-    field->is_count = 0;
     return ALLFOLD_OK;
 }
 
@@ -49,7 +48,7 @@ FOLD_FINISH struct fold_field *result_last(const struct finish *finish)
 {
     return &finish->result->fields[finish->result->field_count - 1];
 }
-FOLD_FINISH void result_name(const struct finish *finish, const char *name) { result_last(finish)->name = name; }
+FOLD_FINISH void result_is(const struct finish *finish, enum statistic which) { result_last(finish)->which = (int)which; }
 
 FOLD_FINISH allfold_status result_f64(const struct finish *finish, double value)
 {
@@ -71,14 +70,6 @@ FOLD_FINISH allfold_status result_u64(const struct finish *finish, uint64_t valu
     result.kind = ALLFOLD_VALUE_U64;
     result.u64 = value;
     return result_add(finish, result);
-}
-
-/* A field that is a number of elements. */
-FOLD_FINISH void result_count(const struct finish *finish, const char *name, uint64_t count)
-{
-    result_u64(finish, count);
-    result_name(finish, name);
-    result_last(finish)->is_count = 1;
 }
 
 struct integer {

@@ -3,9 +3,7 @@
 
 #include "fold/table.h"
 
-/* The name of result number i of the fold, i below allfold_result_count. */
-const char *rows_name(allfold_fold fold, size_t i);
-/* The type of its values, for elements of a type, where the caller asked for a result type or ALLFOLD_TYPE_NONE: f64, int64 or
+/* The type of the values of result number i of the fold, i below allfold_result_count, for elements of a type, where the caller asked for a result type or ALLFOLD_TYPE_NONE: f64, int64 or
    uint64, or that type. */
 allfold_type rows_type(allfold_fold fold, size_t i, allfold_type type, allfold_type asked);
 

@@ -4,11 +4,10 @@
 /* If NaN propagates: all are NaN, and the extremes have the index of the first. */
 FOLD_FINISH void STATS_FN(finish_nan)(const FN(STATS) * stats, const struct finish *finish)
 {
-    static const char *const names[] = {"sum", "mean", "variance", "min", "max", "norm1", "norm2", "norminf"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    for (int i = STATISTIC_SUM; i < STATISTIC_END; i++) {
         result_f64(finish, NAN);
-        result_name(finish, names[i]);
-        if (i == 3 || i == 4)
+        result_is(finish, (enum statistic)i);
+        if (i == STATISTIC_MIN || i == STATISTIC_MAX)
             result_last(finish)->index = stats->min.nan_index;
     }
 }
@@ -21,13 +20,13 @@ FOLD_FINISH void STATS_FN(finish_moments)(const FN(STATS) * stats, const struct 
     min.value += (V)0; /* as min and max: the order of -0.0 and 0.0 does not show */
     max.value += (V)0;
     STATS_MEAN_FINISH(&stats->sum, part);
-    result_name(part, "mean");
+    result_is(part, STATISTIC_MEAN);
     result_f64(part, part->count > part->ddof ? STATS_VARIANCE(stats, *part, false) : NAN);
-    result_name(part, "variance");
+    result_is(part, STATISTIC_VARIANCE);
     FN(argmin_finish)(&min, whole);
-    result_name(part, "min");
+    result_is(part, STATISTIC_MIN);
     FN(argmax_finish)(&max, whole);
-    result_name(part, "max");
+    result_is(part, STATISTIC_MAX);
 }
 
 FOLD_FINISH allfold_status STATS_FN(finish)(const FN(STATS) * stats, const struct finish *finish)
@@ -35,8 +34,10 @@ FOLD_FINISH allfold_status STATS_FN(finish)(const FN(STATS) * stats, const struc
     const uint64_t nans = stats->min.nans;
     if (finish->nan == ALLFOLD_NAN_ERROR && nans > 0)
         return finish_nan(finish, "stats", nans, stats->min.nan_index);
-    result_count(finish, "count", finish->count);
-    result_count(finish, "nan_count", nans);
+    result_u64(finish, finish->count);
+    result_is(finish, STATISTIC_COUNT);
+    result_u64(finish, nans);
+    result_is(finish, STATISTIC_NAN_COUNT);
     if (nans > 0 && finish->nan == ALLFOLD_NAN_PROPAGATE) {
         STATS_FN(finish_nan)(stats, finish);
         return ALLFOLD_OK;
@@ -46,7 +47,7 @@ FOLD_FINISH allfold_status STATS_FN(finish)(const FN(STATS) * stats, const struc
     part.nan = whole.nan = ALLFOLD_NAN_OMIT;
     part.rounds = true; /* a sum that 64 bits cannot hold refuses no other statistic: it is rounded to f64 */
     STATS_SUM_FINISH(&stats->sum, &part);
-    result_name(&part, "sum");
+    result_is(&part, STATISTIC_SUM);
     FN(norminf) largest = FN(norminf_identity)();
     if (part.count > 0) {
         const V ends[2] = {stats->min.value, stats->max.value};
@@ -54,11 +55,11 @@ FOLD_FINISH allfold_status STATS_FN(finish)(const FN(STATS) * stats, const struc
         STATS_FN(finish_moments)(stats, &part, &whole);
     }
     STATS_NORM1_FINISH(&stats->norm1, &part);
-    result_name(&part, "norm1");
+    result_is(&part, STATISTIC_NORM1);
     STATS_NORM2_FINISH(&stats->norm2, &part);
-    result_name(&part, "norm2");
+    result_is(&part, STATISTIC_NORM2);
     FN(norminf_finish)(&largest, &part);
-    result_name(&part, "norminf");
+    result_is(&part, STATISTIC_NORMINF);
     return finish->error->status;
 }
 

@@ -105,7 +105,7 @@ static const struct monoid_row *row(enum monoid monoid, allfold_type type)
 }
 
 size_t monoid_bytes(enum monoid monoid, allfold_type type) { return row(monoid, type)->bytes; }
-size_t partial_stride(enum monoid monoid, allfold_type type) { return (monoid_bytes(monoid, type) + 15) / 16 * 16; }
+size_t partial_stride(enum monoid monoid, allfold_type type) { return partial_bytes_aligned(monoid_bytes(monoid, type)); }
 
 void monoid_identity(enum monoid monoid, allfold_type type, struct partial *partial)
 {
@@ -141,12 +141,38 @@ bool fold_has_nan_choice(allfold_fold fold) { return monoid_facts[folds[fold].fa
 bool fold_has_variance(allfold_fold fold) { return folds[fold].fast.monoid == MONOID_stats; }
 const char *fold_text(allfold_fold fold) { return folds[fold].text; }
 
+static const struct {
+    const char *name;
+    enum result_kind kind;
+} statistics[] = {
+#define ROW(ID, name, kind) {#name, RESULT_##kind},
+    STATISTICS(ROW)
+#undef ROW
+};
+
+const char *fold_result_name(allfold_fold fold, size_t i) { return fold == ALLFOLD_STATS ? statistics[i].name : "value"; }
+
+enum result_kind fold_result_kind(allfold_fold fold, size_t i)
+{
+    switch ((int)fold) {
+    case ALLFOLD_STATS: return statistics[i].kind;
+    case ALLFOLD_MEAN:
+    case ALLFOLD_VARIANCE:
+    case ALLFOLD_STD:
+    case ALLFOLD_NORM2:
+    case ALLFOLD_LOGSUMEXP: return RESULT_REAL;
+    case ALLFOLD_NORM1:
+    case ALLFOLD_NORMINF: return RESULT_MAGNITUDE;
+    default: return RESULT_ELEMENT;
+    }
+}
+
 /* Rounds results to the caller's result type, if they are not rounded to it yet. */
-static void round_fields(struct fold_results *result, allfold_type type)
+static void round_fields(struct fold_results *result, allfold_fold fold, allfold_type type)
 {
     for (int i = 0; i < result->field_count; i++) {
         allfold_value *const value = &result->fields[i].value;
-        if (result->fields[i].is_count)
+        if (fold_result_kind(fold, (size_t)result->fields[i].which) == RESULT_COUNT)
             continue;
         if (value->kind == ALLFOLD_VALUE_F64) {
             value->f64 = exact_round(value->f64, type);
@@ -172,12 +198,14 @@ allfold_status fold_finish(const struct fold_call *call, const struct folded *wh
     const allfold_status status = method->finish[type_value(whole->type)](whole->partial->bytes, &finish);
     if (status == ALLFOLD_OK) {
         if (rounded)
-            round_fields(&found, call->result_type);
+            round_fields(&found, call->fold, call->result_type);
         result->count = found.count;
         result->level = found.level;
         result->field_count = found.field_count;
-        for (int i = 0; i < found.field_count; i++)
+        for (int i = 0; i < found.field_count; i++) {
             result->fields[i] = found.fields[i];
+            result->fields[i].name = fold_result_name(call->fold, (size_t)found.fields[i].which);
+        }
     }
     return status;
 }

@@ -99,6 +99,13 @@ FOLD_CONSTEXPR bool type_is_short(allfold_type type)
     return is_short[type];
 }
 
+/* Whether there is an element that changes no partial: that of facts.neutral, which is infinite only among floating-point numbers. */
+FOLD_CONSTEXPR bool monoid_has_neutral(enum monoid monoid, bool floating)
+{
+    const enum neutral neutral = monoid_facts[monoid].neutral;
+    return neutral != NEUTRAL_NONE && (neutral != NEUTRAL_INFINITE || floating);
+}
+
 /* Whether the monoid exists for elements of the type. */
 FOLD_CONSTEXPR bool monoid_takes(enum monoid monoid, allfold_type type)
 {
@@ -149,7 +156,8 @@ struct softmax_work {
 
 /* All take the element type, on which the partial's layout depends. Only for types that the monoid takes. */
 size_t monoid_bytes(enum monoid monoid, allfold_type type);
-/* From one partial to the next where many lie together: monoid_bytes, aligned. */
+/* From one partial to the next where many lie together: its bytes, aligned. */
+FOLD_CONSTEXPR size_t partial_bytes_aligned(size_t bytes) { return (bytes + 15) / 16 * 16; }
 size_t partial_stride(enum monoid monoid, allfold_type type);
 void monoid_identity(enum monoid monoid, allfold_type type, struct partial *partial);
 /* *a = *a followed by *b. */
@@ -172,13 +180,37 @@ bool fold_has_nan_choice(allfold_fold fold);  /* takes allfold_nan; others propa
 bool fold_has_variance(allfold_fold fold);    /* takes ddof */
 const char *fold_text(allfold_fold fold);     /* what it is, for --help */
 
+/* The results of stats, in order: X(ID, name, what it is: enum result_kind). */
+#define STATISTICS(X)               \
+    X(COUNT, count, COUNT)          \
+    X(NAN_COUNT, nan_count, COUNT)  \
+    X(SUM, sum, ELEMENT)            \
+    X(MEAN, mean, REAL)             \
+    X(VARIANCE, variance, REAL)     \
+    X(MIN, min, ELEMENT)            \
+    X(MAX, max, ELEMENT)            \
+    X(NORM1, norm1, MAGNITUDE)      \
+    X(NORM2, norm2, REAL)           \
+    X(NORMINF, norminf, MAGNITUDE)
+enum statistic {
+#define ROW(ID, ...) STATISTIC_##ID,
+    STATISTICS(ROW)
+#undef ROW
+    STATISTIC_END
+};
+
+/* What a result is, from which its type follows where no format is asked for. A count of elements is never rounded to one. */
+enum result_kind { RESULT_REAL, RESULT_COUNT, RESULT_ELEMENT, RESULT_MAGNITUDE };
+enum result_kind fold_result_kind(allfold_fold fold, size_t i);
+const char *fold_result_name(allfold_fold fold, size_t i); /* "value" if the fold has one */
+
 /* The results of a fold, in order, each an allfold_result with a name. */
 #define FOLD_RESULTS_MAX 12
 struct fold_field {
-    const char *name;
+    int which;        /* of the fold's results: of stats an enum statistic */
+    const char *name; /* fold_finish sets it */
     allfold_value value;
     uint64_t index; /* ALLFOLD_NO_INDEX: none */
-    int is_count;   /* 1: a number of elements (count and nan_count of stats), which no result_type rounds */
 };
 struct fold_results {
     uint64_t count; /* elements of the global array, without those that were left out as missing */

@@ -34,7 +34,7 @@ static void list_arrays(const struct settings *settings, struct fold_axis *f)
         return;
     }
     for (size_t i = 0; i < allfold_result_count(fold); i++) {
-        const char *const name = fold == ALLFOLD_STATS ? rows_name(fold, i) : allfold_fold_name(fold);
+        const char *const name = fold == ALLFOLD_STATS ? fold_result_name(fold, i) : allfold_fold_name(fold);
         add_array(f, name, i, false);
         if (fold == ALLFOLD_STATS && (strcmp(name, "min") == 0 || strcmp(name, "max") == 0)) {
             char index[32];

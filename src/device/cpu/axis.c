@@ -212,7 +212,7 @@ static void finish(const struct folding *f, uint64_t first, uint64_t count, cons
     struct rows rows = {.call = &call, .type = f->work->type, .count = to->count, .outputs = outputs, .inner = 1};
     for (uint64_t done = 0; done < count; done += rows.run) {
         const uint64_t r = first + done;
-        rows.first = to->first + r / to->run * to->step + r % to->run;
+        rows.first = to->first + result_place(r, to->run, to->step);
         rows.run = rows.step = to->step == to->run ? count - done : u64_min(count - done, to->run - r % to->run);
         rows.partials = partials + done * f->stride;
         finish_run(f, &rows, scratch->results + done, f->is_direct ? scratch->held + done : NULL);
