@@ -87,7 +87,7 @@ tests_emulation_allfold_LINK = $(EMULATION_LINK)
 EXTRA_tests_emulation_allfold_DEPENDENCIES = $(allfold_OBJECTS)
 
 # And the tests of the library, so that several ranks with a device each meet where there is none.
-check_PROGRAMS += tests/emulation/axis_folds tests/emulation/test_chunks tests/emulation/test_softmax tests/emulation/test_failures tests/emulation/test_begin tests/emulation/dot_folds
+check_PROGRAMS += tests/emulation/axis_folds tests/emulation/test_softmax tests/emulation/test_failures tests/emulation/test_begin tests/emulation/dot_folds
 standin_library = \
 	tests/emulation/emulation.o \
 	$(emulated_kernels) \
@@ -97,9 +97,6 @@ standin_library = \
 tests_emulation_axis_folds_SOURCES =
 tests_emulation_axis_folds_LDADD = tests/programs/axis_folds.$(OBJEXT) $(standin_library)
 tests_emulation_axis_folds_LINK = $(EMULATION_LINK)
-tests_emulation_test_chunks_SOURCES =
-tests_emulation_test_chunks_LDADD = tests/test_chunks.$(OBJEXT) $(standin_library)
-tests_emulation_test_chunks_LINK = $(EMULATION_LINK)
 tests_emulation_test_softmax_SOURCES =
 tests_emulation_test_softmax_LDADD = tests/test_softmax.$(OBJEXT) $(standin_library)
 tests_emulation_test_softmax_LINK = $(EMULATION_LINK)
