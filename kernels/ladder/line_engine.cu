@@ -39,13 +39,15 @@ static cudaError_t start(struct line_job *job, cudaStream_t stream)
 static allfold_status answer(struct line_job *job, double *sums, struct error *error)
 {
     const size_t bytes = (size_t)job->lines.count * partial_stride(monoid(), ALLFOLD_F32);
-    const struct fold_call call = {ALLFOLD_SUM, ALLFOLD_LEVEL_FAST, ALLFOLD_NAN_PROPAGATE, ALLFOLD_TYPE_NONE, 0, NULL};
+    struct fold_call call = {};
     const struct rows_output output = {sums, NULL};
     struct rows rows = {};
     void *partials;
     if (gpu_host_buffer(job->gpu, 1, bytes, &partials, error) != ALLFOLD_OK
         || gpu_fetch(job->gpu, partials, job->engine, bytes, error) != ALLFOLD_OK)
         return error->status;
+    call.fold = ALLFOLD_SUM;
+    call.level = ALLFOLD_LEVEL_FAST;
     rows.call = &call;
     rows.type = ALLFOLD_F32;
     rows.count = job->lines.length;

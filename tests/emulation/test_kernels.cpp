@@ -206,8 +206,10 @@ static double tolerance_of(const struct job *job, allfold_fold fold, const char 
     }
     if (monoids[job->monoid].words)
         return 0;
-    if (fold == ALLFOLD_STATS && strcmp(field, "variance") == 0)
+    if (floating && is(ALLFOLD_VARIANCE, "variance"))
         return 1e-12 * scale->squares / n;
+    if (floating && fold == ALLFOLD_STD) /* the root of such a variance */
+        return fmin(1e-6 * sqrt(scale->squares / n), 1e-12 * scale->squares / n / value);
     if (!floating || job->draw == UNITS || (job->draw == SMALL && fold != ALLFOLD_PROD))
         return 0;
     if (is(ALLFOLD_SUM, "sum") || is(ALLFOLD_MEAN, "mean"))

@@ -68,6 +68,7 @@ void fuzz_parse(const struct format *format, const uint8_t *bytes, size_t count)
     static int fd = -1;
     static struct names names;
     static const struct array_hints hints;
+    static const struct input_name all;
     struct error error = {.status = ALLFOLD_OK};
     if (fd < 0)
         fd = memfd_create("fuzz", MFD_CLOEXEC);
@@ -77,7 +78,7 @@ void fuzz_parse(const struct format *format, const uint8_t *bytes, size_t count)
     memcpy(file.head, bytes, file.head_bytes);
     format->recognises(&file);
     names.count = 0;
-    directory_list(format, &file, NULL, take_entry, &names, &error);
+    directory_list(format, &file, &all, take_entry, &names, &error);
     for (int i = 0; i < names.count; i++)
         describe(format, &file, names.names[i]);
     describe(format, &file, NULL);

@@ -187,15 +187,27 @@ class Test:
         """A rank that dies fails the job at once; a job that is cancelled leaves nothing half-done."""
         killed = self.submit("reduce.sbatch", "-J", "killed", INPUT=LONG, OPTIONS="--checkpoint-every=0", **GENTLE)
         self.checkpointed(killed)
-        os.kill(self.ranks_of(killed)[1], signal.SIGKILL)
+        self.kill_a_rank(killed)
         # srun gives the highest status: 137 of the one, or 143 of those that it ended before they saw that and ended themselves
-        self.ends(killed, "FAILED", None, "a rank that is killed", lambda job: job["ExitCode"] in ("137:0", "143:0")
-                  and not [n for n in results(f"-{killed}") if ".checkpoint" not in n])
+        self.ends(killed, "FAILED", None, "a rank that is killed", lambda job: (job["ExitCode"] in ("137:0", "143:0")
+                  or "the launcher handed on nothing" in output_of(job)) and not [n for n in results(f"-{killed}") if ".checkpoint" not in n])
         cancelled = self.submit("reduce.sbatch", "-J", "cancelled", INPUT=LONG, OPTIONS="--checkpoint-every=0", **GENTLE)
         self.checkpointed(cancelled)
         self.slurm.run("scancel", cancelled)
         self.ends(cancelled, "CANCELLED", None, "a job that is cancelled", lambda job: self.gone(cancelled)
                   and "stopped by SIGTERM" in output_of(job) and self.slurm.job(cancelled)["JobState"] == "CANCELLED")
+
+    def kill_a_rank(self, number):
+        """srun loses the status of a rank that is killed now and then, and gives 0: then the script starts the ranks once more."""
+        killed = []
+
+        def ended():
+            ranks = self.find_ranks(number)
+            if len(ranks) == RANKS and ranks[1] not in killed:
+                killed.append(ranks[1])
+                os.kill(ranks[1], signal.SIGKILL)
+            return self.slurm.job(number)["JobState"] != "RUNNING"
+        cluster.wait_for(ended, lambda: f"{killed} of {number}: {output_of(self.slurm.job(number))}")
 
     def checkpointed(self, number):
         """Waits until all ranks of a job are at work."""
@@ -230,14 +242,11 @@ class Test:
         self.slurm.run("scancel", self.limited)
         self.ends(self.limited, "CANCELLED", None, "and then cancelled for good")
 
-    def ranks_of(self, number):
-        """The process ids of a job's ranks, when all are at work. (All nodes' processes are in one PID namespace.)"""
-        def found():
-            return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc")))
-                    if f"SLURM_JOB_ID={number}" in read(f"/proc/{pid}/environ") and "allfold" in read(f"/proc/{pid}/comm")
-                    and LONG in read(f"/proc/{pid}/cmdline")]
-        return cluster.wait_for(lambda: (lambda pids: pids if len(pids) == RANKS else None)(found()),
-                                lambda: f"job {number} has the ranks {found()}: {self.slurm.job(number)}")
+    def find_ranks(self, number):
+        """The process ids of a job's ranks. (All nodes' processes are in one PID namespace.)"""
+        return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc")))
+                if f"SLURM_JOB_ID={number}" in read(f"/proc/{pid}/environ") and "allfold" in read(f"/proc/{pid}/comm")
+                and LONG in read(f"/proc/{pid}/cmdline")]
 
     def gone(self, number):
         """Slurm says CANCELLED at once; the script has some seconds to clean up."""
