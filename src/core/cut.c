@@ -59,21 +59,24 @@ static struct range part_of(uint64_t extent, uint64_t grain, uint64_t rank, uint
     return (struct range){first, u64_min(grains.count * grain, extent - first)};
 }
 
+void pieces_take_part(struct pieces *p, struct range mine, uint64_t longest)
+{
+    const struct axis_array *const a = p->array;
+    p->part = (struct part){0, a->outer, 0, a->length, 0, a->inner};
+    p->longest = a->cut == ALLFOLD_CUT_AXIS ? longest : a->length;
+    switch (a->cut) {
+    case ALLFOLD_CUT_OUTER: p->part.o = mine.first, p->part.outer = mine.count; break;
+    case ALLFOLD_CUT_AXIS: p->part.l = mine.first, p->part.length = mine.count; break;
+    case ALLFOLD_CUT_INNER: p->part.i = mine.first, p->part.inner = mine.count;
+    }
+}
+
 static void take_part(struct pieces *p, const struct grains *grains)
 {
     const struct axis_array *const a = p->array;
-    const uint64_t rank = (uint64_t)p->ctx->comm.rank, size = (uint64_t)p->ctx->comm.size;
-    const struct range o = part_of(a->outer, grains->outer, rank, size), l = part_of(a->length, grains->length, rank, size);
-    const struct range i = part_of(a->inner, grains->inner, rank, size);
-    p->part = (struct part){0, a->outer, 0, a->length, 0, a->inner};
-    p->longest = a->length;
-    switch (a->cut) {
-    case ALLFOLD_CUT_OUTER: p->part.o = o.first, p->part.outer = o.count; break;
-    case ALLFOLD_CUT_INNER: p->part.i = i.first, p->part.inner = i.count; break;
-    case ALLFOLD_CUT_AXIS:
-        p->part.l = l.first, p->part.length = l.count;
-        p->longest = part_of(a->length, grains->length, 0, size).count;
-    }
+    const uint64_t size = (uint64_t)p->ctx->comm.size, extent = cut_one_of(a->cut, a->outer, a->length, a->inner);
+    const uint64_t grain = cut_one_of(a->cut, grains->outer, grains->length, grains->inner);
+    pieces_take_part(p, part_of(extent, grain, (uint64_t)p->ctx->comm.rank, size), part_of(extent, grain, 0, size).count);
 }
 
 /* What a piece has room for, in elements and in results, and the bytes of a slab and its partials. */

@@ -109,6 +109,14 @@ allfold_status pieces_cut(struct pieces *p, struct axis_array *array, const stru
 /* Makes group `number` of the part's rows the part, after those before it; false: there is none. Without slabs all rows are one group. */
 bool pieces_take_group(struct pieces *p, uint64_t number);
 
+/* Of the three numbers, which are one for each dimension, that of the dimension that the ranks cut. */
+static inline uint64_t cut_one_of(allfold_cut cut, uint64_t outer, uint64_t length, uint64_t inner)
+{
+    return cut == ALLFOLD_CUT_OUTER ? outer : cut == ALLFOLD_CUT_AXIS ? length : inner;
+}
+/* This rank's part of the array, of whose cut dimension it has `mine`; the longest of any rank. */
+void pieces_take_part(struct pieces *p, struct range mine, uint64_t longest);
+
 /* Only the cut, of a part in memory, of which the longest of a rank is known. */
 void pieces_cut_part(struct pieces *p, const struct axis_room *room);
 /* The same of a part that is used in place: units of at most so many results. */

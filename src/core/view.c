@@ -11,11 +11,6 @@ struct extents {
     uint64_t outer, length, inner, call, outputs, in_place;
 };
 
-static uint64_t cut_extent(allfold_cut cut, const struct extents *extents)
-{
-    return cut == ALLFOLD_CUT_OUTER ? extents->outer : cut == ALLFOLD_CUT_AXIS ? extents->length : extents->inner;
-}
-
 /* Whether a rank's extents go with this rank's: all but that of the cut dimension are equal. */
 static bool goes_with(allfold_cut cut, const struct extents *mine, const struct extents *other)
 {
@@ -68,23 +63,14 @@ static allfold_status take_outputs(struct view *view, const struct extents *all,
     return ALLFOLD_OK;
 }
 
-/* This rank's part, and the longest of any: as long as the axis if ranks do not cut it. */
+/* This rank's part. */
 static void take_part(struct view *view)
 {
-    struct axis_array *const array = &view->array;
     struct pieces *const p = &view->p;
-    const struct range mine = view->parts[p->ctx->comm.rank];
-    p->part = (struct part){0, array->outer, 0, array->length, 0, array->inner};
-    p->longest = array->length;
-    switch (array->cut) {
-    case ALLFOLD_CUT_OUTER: p->part.o = mine.first, p->part.outer = mine.count; break;
-    case ALLFOLD_CUT_INNER: p->part.i = mine.first, p->part.inner = mine.count; break;
-    case ALLFOLD_CUT_AXIS:
-        p->part.l = mine.first, p->part.length = mine.count;
-        p->longest = 0;
-        for (int rank = 0; rank < p->ctx->comm.size; rank++)
-            p->longest = u64_max(p->longest, view->parts[rank].count);
-    }
+    uint64_t longest = 0;
+    for (int rank = 0; rank < p->ctx->comm.size; rank++)
+        longest = u64_max(longest, view->parts[rank].count);
+    pieces_take_part(p, view->parts[p->ctx->comm.rank], longest);
     p->base = pieces_position(p, &p->part, 0, 0);
 }
 
@@ -97,7 +83,7 @@ static allfold_status take_extents(struct view *view, const struct extents *all,
     uint64_t total = 0, results;
     error->shared = true; /* if there is one, it is every rank's */
     for (int rank = 0; rank < p->ctx->comm.size; rank++) {
-        const uint64_t extent = cut_extent(array->cut, &all[rank]);
+        const uint64_t extent = cut_one_of(array->cut, all[rank].outer, all[rank].length, all[rank].inner);
         if (!goes_with(array->cut, &all[0], &all[rank]))
             return refuse_extents(rank, &all[0], &all[rank], error);
         view->parts[rank] = (struct range){total, extent};
