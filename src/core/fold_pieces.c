@@ -153,7 +153,7 @@ static void append(const struct pieces *p, const struct results *to, const struc
         to->counts[r] = (begins ? 0 : to->counts[r]) + from->counts[r];
 }
 
-static allfold_status start_piece(struct worker *worker, struct lane *lane, struct error *error)
+allfold_status piece_start(struct worker *worker, struct lane *lane, struct error *error)
 {
     const struct pieces *const p = worker->team->pieces;
     return piece_load(p, worker, lane, error) == ALLFOLD_OK ? piece_fold(p, lane, error) : error->status;
@@ -256,7 +256,7 @@ static allfold_status take_shard(struct team *team, uint64_t shard, struct error
 /* Folds the pieces of a round. A run that is asked to stop saves what it has, which is an error then. */
 static allfold_status fold_round(struct batches *f, uint64_t round, struct error *error)
 {
-    static const struct team_work work = {start_piece, finish_piece, take_shard};
+    static const struct team_work work = {piece_start, finish_piece, take_shard};
     struct pieces *const p = f->p;
     struct team team = pieces_team(p, (struct range){f->batch.unit, f->batch.units}, round, &work, f);
     const uint64_t before = round * team.end, end = before + team.end;
@@ -313,12 +313,21 @@ static allfold_status exchange(struct batches *f, struct error *error)
 
 static size_t round_up(uint64_t bytes) { return (size_t)((bytes + 63) / 64 * 64); }
 
+/* Units of a batch: one in place; all, if their partials stay from slab to slab; else as many as there is room for. */
+static uint64_t batch_units(const struct pieces *p)
+{
+    if (p->in_place)
+        return 1;
+    const bool stay = p->slab.length > 0 && p->slab.length < p->longest;
+    return u64_max(1, stay ? p->units : u64_min(p->units, BATCH_BYTES / (p->outer * p->inner * p->stride)));
+}
+
 /* Sizes that are the same on all ranks, if they exchange anything, and memory. */
 static allfold_status open_memory(struct batches *f, struct error *error)
 {
     const struct pieces *const p = f->p;
     const uint64_t unit = p->outer * p->inner, size = (uint64_t)p->ctx->comm.size;
-    f->most = p->in_place ? 1 : u64_max(1, u64_min(p->units, p->slab.length > 0 && p->slab.length < p->longest ? p->units : BATCH_BYTES / (unit * p->stride)));
+    f->most = batch_units(p);
     const uint64_t share = range_part(f->most * unit, 0, size).count;
     const bool exchanged = pieces_are_exchanged(p), omits = p->array->omits;
     f->partials = p->in_place ? p->ctx->axis_memory : aligned_alloc(64, round_up(f->most * unit * p->stride));

@@ -222,6 +222,8 @@ typedef void batch_take(void *user, const struct batch *batch, struct error *err
 /* Starts the fold of the lane's piece: one row leaves *queue->partial, several leave partials at partials_at. lane->found is where they are
    after wait, and piece_partials. */
 allfold_status piece_fold(const struct pieces *p, struct lane *lane, struct error *error);
+/* Brings the lane's piece to the device and starts its fold: team_work's start. */
+allfold_status piece_start(struct worker *worker, struct lane *lane, struct error *error);
 /* Waits for them, and mends what missing elements need. */
 allfold_status piece_partials(const struct pieces *p, struct lane *lane, struct error *error);
 

@@ -10,12 +10,6 @@
 
 /* ---- rows that fit a piece */
 
-static allfold_status start_rows(struct worker *worker, struct lane *lane, struct error *error)
-{
-    const struct pieces *const p = worker->team->pieces;
-    return piece_load(p, worker, lane, error) == ALLFOLD_OK ? piece_fold(p, lane, error) : error->status;
-}
-
 static allfold_status finish_piece(struct worker *worker, struct lane *lane, struct error *error)
 {
     const struct pieces *const p = worker->team->pieces;
@@ -85,7 +79,7 @@ static void take_batch(void *user, const struct batch *batch, struct error *erro
 /* Results that the host finishes. */
 static void reduce_group(struct pieces *p, void *user, struct error *error)
 {
-    static const struct team_work work = {start_rows, finish_piece, NULL};
+    static const struct team_work work = {piece_start, finish_piece, NULL};
     if (pieces_are_whole(p) && !p->in_place)
         pieces_run_rows(p, &work, user, error);
     else
