@@ -12,7 +12,7 @@ enum { DIMENSIONS = 3, SHARD = 16 << 10 };
 struct chunked {
     struct source source;
     uint64_t shape[DIMENSIONS], chunk[DIMENSIONS], grid[DIMENSIONS];
-    bool holes;
+    bool holes, fails; /* the first chunk */
     atomic_int *reads; /* of each chunk */
 };
 
@@ -46,9 +46,10 @@ static allfold_status read_chunked(struct reader *reader, const struct read_requ
     const bool in_chunks = c->source.index != NULL;
     double *const x = request->buffer;
     uint64_t *const kept = (uint64_t *)request->buffer + request->range.count, run, count = request->range.count;
-    (void)error;
     if (in_chunks) {
         uint64_t number = request->range.first / c->source.granule;
+        if (c->fails && number == 0)
+            return error_set(error, ALLFOLD_IO_ERROR, "a chunk fails as planned");
         atomic_fetch_add(&c->reads[number], 1);
         for (int i = DIMENSIONS; i-- > 0; number /= c->grid[i])
             count = (i == DIMENSIONS - 1 ? 1 : count) * u64_min(c->chunk[i], c->shape[i] - number % c->grid[i] * c->chunk[i]);
@@ -144,12 +145,15 @@ static uint64_t *run(allfold_context *ctx, const struct the_case *c, struct chun
         core_softmax_stream(ctx, false, &array, &sinks[0].sink, &error);
     else
         core_reduce_stream(ctx, &call, &array, wanted, &error);
-    must(error.status == ALLFOLD_OK, error.text);
+    if (source->fails)
+        tap_ok(error.status == ALLFOLD_IO_ERROR && strstr(error.text, "as planned") != NULL, "%s: a chunk that one rank cannot read fails on all", c->what);
+    else
+        must(error.status == ALLFOLD_OK, error.text);
     MPI_Allreduce(MPI_IN_PLACE, results, (int)(ARRAYS * count), MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD);
     return results;
 }
 
-static void check(allfold_context *ctx, const struct the_case *c)
+static void check(allfold_context *ctx, const struct the_case *c, const char *exchange)
 {
     const uint64_t count = product(c->shape, 0, DIMENSIONS);
     struct chunked source = source_in(c->shape, c->chunk, c->holes, true, NULL), plain = source_in(c->shape, c->chunk, c->holes, false, NULL);
@@ -168,9 +172,11 @@ static void check(allfold_context *ctx, const struct the_case *c)
         least = reads[i] < least ? reads[i] : least;
         most = reads[i] > most ? reads[i] : most;
     }
-    tap_ok(memcmp(found, expected, ARRAYS * count * sizeof *found) == 0, "%s: the results of a source that is not in chunks", c->what);
-    tap_ok(least >= 1 && (c->most > 0 ? most <= c->most && logged == 0 : most == (logged > 0 || world_size() == 1 ? logged : 1)), "%s: each chunk is decoded %d to %d times", c->what,
-           least, most);
+    tap_ok(memcmp(found, expected, ARRAYS * count * sizeof *found) == 0, "%s, %s: the results of a source that is not in chunks", c->what, exchange);
+    tap_ok(least >= 1 && (c->most > 0 ? most <= c->most && logged == 0 : most == (world_size() == 1 ? logged : 1) && (world_size() > 1 || logged > 1)), "%s, %s: each chunk is decoded %d to %d times",
+           c->what, exchange, least, most);
+    source.fails = true;
+    free(run(ctx, c, &source));
     free(found);
     free(expected);
     free(reads);
@@ -184,11 +190,14 @@ int main(int argc, char **argv)
     options.staging_bytes = SHARD;
     options.log = take_line;
     MPI_Init(NULL, NULL);
-    allfold_context *const ctx = open_or_skip(argv[1], options);
-    for (size_t i = 0; ctx != NULL && i < sizeof cases / sizeof *cases; i++)
-        check(ctx, &cases[i]);
-    if (ctx != NULL)
-        allfold_close(ctx);
+    for (int i = 0; i < 2 && (i == 0 || world_size() > 1); i++) { /* ranks share slabs, or exchange partials */
+        options.exchange = i == 0 ? ALLFOLD_EXCHANGE_AUTO : ALLFOLD_EXCHANGE_MPI;
+        allfold_context *const ctx = open_or_skip(argv[1], options);
+        for (size_t k = 0; ctx != NULL && k < sizeof cases / sizeof *cases; k++)
+            check(ctx, &cases[k], i == 0 ? "exchange auto" : "exchange mpi");
+        if (ctx != NULL)
+            allfold_close(ctx);
+    }
     const int status = tap_done();
     MPI_Finalize();
     return status;

@@ -2,6 +2,8 @@
    See pieces.h. */
 #include "core/pieces.h"
 
+#include "comm/vectors.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,12 +76,13 @@ struct target {
     struct slab *slab; /* NULL: the box is a piece */
 };
 
-/* Before the first chunk with holes all is there. */
+/* Before the first chunk with holes all is there. In memory that ranks share each chunk says so itself. */
 static void open_holes(const struct target *target)
 {
 #pragma omp critical(allfold_slab)
     if (!target->slab->holes) {
-        memset(target->there, 1, part_elements(target->box));
+        if (target->slab->shared == 0)
+            memset(target->there, 1, part_elements(target->box));
         target->slab->holes = true;
     }
 }
@@ -95,9 +98,11 @@ static allfold_status read_chunk(const struct pieces *p, struct worker *worker, 
     struct piece piece;
     if (worker->reader->read(worker->reader, &request, &piece, error) != ALLFOLD_OK)
         return error->status;
-    const bool holes = piece.count < chunk.count;
+    const bool holes = piece.count < chunk.count, marks = holes || (p->array->omits && target->slab != NULL && target->slab->shared > 0);
     if (holes && p->array->omits)
         missing_spread(p, &piece, chunk.count, (unsigned char *)there);
+    else if (marks)
+        memset(there, 1, chunk.count);
     else if (source->leaves_out && !p->array->omits && source_check(source, error) != ALLFOLD_OK)
         return error->status;
     lane->holes = lane->holes || holes;
@@ -107,7 +112,7 @@ static allfold_status read_chunk(const struct pieces *p, struct worker *worker, 
         const uint64_t index = source->index(source, request.range.first + done, &run);
         run = u64_min(run, chunk.count - done);
         copy_run(p, target->box, (struct range){index, run}, &(struct copy){(const char *)piece.elements + done * bytes, target->elements, bytes});
-        if (holes)
+        if (marks)
             copy_run(p, target->box, (struct range){index, run}, &(struct copy){there + done, target->there, 1});
     }
     return ALLFOLD_OK;
@@ -215,39 +220,63 @@ static allfold_status finish_chunk(struct worker *worker, struct lane *lane, str
     return error->status;
 }
 
+uint64_t slab_bytes(const struct pieces *p)
+{
+    return p->slab.outer * p->slab.length * p->slab.inner * (allfold_type_bytes(p->array->type) + p->array->omits);
+}
+
 static allfold_status open_memory(const struct pieces *p, struct slab *slab, struct error *error)
 {
-    const uint64_t elements = slab->outer * slab->length * slab->inner;
-    if (slab->elements == NULL)
-        slab->elements = malloc(elements * allfold_type_bytes(p->array->type));
-    if (slab->there == NULL && p->array->omits)
-        slab->there = malloc(elements);
-    if (slab->elements == NULL || (p->array->omits && slab->there == NULL))
-        error_set(error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " decoded elements", elements);
-    return error->status;
+    if (slab->elements == NULL && (slab->elements = malloc(slab_bytes(p))) == NULL)
+        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " bytes of decoded elements", slab_bytes(p));
+    slab->there = (unsigned char *)slab->elements + slab->outer * slab->length * slab->inner * allfold_type_bytes(p->array->type);
+    return ALLFOLD_OK;
 }
 
 void slab_close(struct slab *slab)
 {
-    free(slab->elements);
-    free(slab->there);
+    if (slab->shared > 0)
+        comm_window_close(slab->elements, slab->shared);
+    else
+        free(slab->elements);
     slab->elements = NULL;
-    slab->there = NULL;
+}
+
+/* Decodes the chunks of the box, of memory that ranks share this rank's share. */
+static void decode(struct pieces *p, const struct part *box, struct error *error)
+{
+    static const struct team_work work = {start_chunk, finish_chunk, NULL};
+    const struct comm *const comm = &p->ctx->comm;
+    struct slab *const slab = &p->slab;
+    struct filling filling = {.p = p, .box = *box};
+    struct range chunks = {0, find_chunks(p, box, &filling.chunks)};
+    if (slab->shared > 0)
+        chunks = range_part(chunks.count, (uint64_t)comm->rank, (uint64_t)comm->size);
+    struct team team = {.pieces = p, .work = &work, .user = &filling, .before = chunks.first, .step = 1, .run = chunks.count, .runs = 1};
+    team.end = team_shards(&team, 1);
+    slab->held = *box;
+    slab->holes = false;
+    if (open_memory(p, slab, error) == ALLFOLD_OK)
+        team_run(&team, error);
 }
 
 allfold_status slab_fill(struct pieces *p, uint64_t round, struct error *error)
 {
-    static const struct team_work work = {start_chunk, finish_chunk, NULL};
+    struct comm *const comm = &p->ctx->comm;
     struct slab *const slab = &p->slab;
-    struct filling filling = {.p = p, .box = p->part};
-    struct team team = {.pieces = p, .work = &work, .user = &filling, .step = 1, .runs = 1};
-    filling.box.l += round * p->length;
-    filling.box.length = u64_min(p->length, p->part.length - round * p->length);
-    if (slab->length == 0 || memcmp(&filling.box, &slab->held, sizeof slab->held) == 0 || open_memory(p, slab, error) != ALLFOLD_OK)
+    struct part box = slab->group;
+    int holes = 0;
+    box.l += round * p->length;
+    box.length = u64_min(p->length, box.length - round * p->length);
+    if (slab->shared > 0)
+        comm_agree(comm, error); /* all have done with what it held */
+    if (slab->length == 0 || error->status != ALLFOLD_OK || memcmp(&box, &slab->held, sizeof box) == 0)
         return error->status;
-    team.run = find_chunks(p, &filling.box, &filling.chunks);
-    team.end = team_shards(&team, 1);
-    slab->held = filling.box;
-    slab->holes = false;
-    return team_run(&team, error);
+    decode(p, &box, error);
+    if (slab->shared == 0)
+        return error->status;
+    progress_check(comm->progress, error);
+    if (comm_agree(comm, error) == ALLFOLD_OK && comm_count(comm, slab->holes, &holes, error) == ALLFOLD_OK)
+        slab->holes = holes > 0;
+    return error->status;
 }

@@ -2,6 +2,7 @@
 #include "core/pieces.h"
 
 #include "base/host.h"
+#include "comm/vectors.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -152,9 +153,6 @@ static void size_slabs(struct pieces *p, const struct grains *grains, const stru
     const uint64_t results = u64_min(results_in(u64_min(PARTIALS_BYTES, CHUNKED_SHARDS * shard), p->stride, 1), u64_max(limits->shard / p->length, 1));
     p->inner = u64_min(slab->inner, results);
     p->outer = u64_min(slab->outer, u64_max(results / p->inner, 1));
-    if (slab->inner < inner)
-        core_log(p->ctx, "chunks are decoded %" PRIu64 " times: the partials of their %" PRIu64 " results have room for those of %" PRIu64,
-                 divide_up(inner, slab->inner), outer * inner, slab->outer * slab->inner);
 }
 
 uint64_t pieces_position(const struct pieces *p, const struct part *part, uint64_t plane, uint64_t line)
@@ -216,9 +214,22 @@ static void count_pieces(struct pieces *p)
     p->last = true;
 }
 
+/* A rank's share of some rows. */
+static struct part share_of(const struct part *rows, uint64_t rank, uint64_t size)
+{
+    struct part share = *rows;
+    const bool columns = rows->inner >= rows->outer;
+    const struct range range = range_part(columns ? rows->inner : rows->outer, rank, size);
+    if (columns)
+        share.i += range.first, share.inner = range.count;
+    else
+        share.o += range.first, share.outer = range.count;
+    return share;
+}
+
 bool pieces_take_group(struct pieces *p, uint64_t number)
 {
-    const struct slab *const slab = &p->slab;
+    struct slab *const slab = &p->slab;
     const struct part *const all = &slab->all;
     if (slab->length == 0)
         return number == 0;
@@ -227,7 +238,8 @@ bool pieces_take_group(struct pieces *p, uint64_t number)
     if (number >= groups)
         return false;
     p->before = number == 0 ? 0 : p->before + p->units;
-    p->part = (struct part){all->o + o, u64_min(slab->outer, all->outer - o), all->l, all->length, all->i + i, u64_min(slab->inner, all->inner - i)};
+    slab->group = (struct part){all->o + o, u64_min(slab->outer, all->outer - o), all->l, all->length, all->i + i, u64_min(slab->inner, all->inner - i)};
+    p->part = slab->shared > 0 ? share_of(&slab->group, (uint64_t)p->ctx->comm.rank, (uint64_t)p->ctx->comm.size) : slab->group;
     count_pieces(p);
     p->last = number + 1 == groups;
     return true;
@@ -266,6 +278,38 @@ static uint64_t memory_of_ranks(struct comm *comm, bool progress, struct error *
     return least;
 }
 
+/* If slabs of whole rows fit memory that the ranks share, each decodes some of their chunks, and folds some of their rows: then nothing is
+   exchanged. Collective. */
+static void share_slabs(struct pieces *p, struct axis_array *array, const struct grains *grains, const struct axis_room *room, uint64_t memory,
+                        struct error *error)
+{
+    const struct pieces exchanged = *p;
+    void *shared = NULL;
+    array->cut = array->inner >= array->outer ? ALLFOLD_CUT_INNER : ALLFOLD_CUT_OUTER;
+    p->part = (struct part){0, array->outer, 0, array->length, 0, array->inner};
+    p->longest = array->length;
+    cut_part(p, grains, room, memory);
+    const uint64_t bytes = slab_bytes(p);
+    const bool whole = p->slab.length == array->length && p->slab.inner >= u64_min(array->inner, grains->inner);
+    if (whole && comm_window_open(&p->ctx->comm, bytes, &shared, error) == ALLFOLD_OK && shared != NULL) {
+        p->slab.elements = shared;
+        p->slab.shared = bytes;
+        return;
+    }
+    *p = exchanged;
+    array->cut = ALLFOLD_CUT_AXIS;
+}
+
+/* Says how often chunks are decoded, if groups cut them. */
+static void tell_groups(const struct pieces *p, const struct grains *grains)
+{
+    const struct slab *const slab = &p->slab;
+    const uint64_t inner = u64_min(u64_max(slab->all.inner, 1), grains->inner);
+    if (slab->length > 0 && slab->inner < inner)
+        core_log(p->ctx, "chunks are decoded %" PRIu64 " times: there is memory for %" PRIu64 " results of the %" PRIu64 " that they have",
+                 divide_up(inner, slab->inner), slab->outer * slab->inner, slab->outer * inner);
+}
+
 allfold_status pieces_cut(struct pieces *p, struct axis_array *array, const struct axis_room *room, struct error *error)
 {
     const uint64_t memory = memory_of_ranks(&p->ctx->comm, array->progress != NULL, error);
@@ -278,7 +322,10 @@ allfold_status pieces_cut(struct pieces *p, struct axis_array *array, const stru
     array->cut = choose_cut(array, &grains, (uint64_t)p->ctx->comm.size);
     take_part(p, &grains);
     cut_part(p, &grains, room, memory);
-    return ALLFOLD_OK;
+    if (p->slab.length > 0 && pieces_are_exchanged(p) && p->ctx->comm.hosts == 1 && array->progress == NULL)
+        share_slabs(p, array, &grains, room, memory, error);
+    tell_groups(p, &grains);
+    return error->status;
 }
 
 void pieces_cut_part(struct pieces *p, const struct axis_room *room) { cut_part(p, &(struct grains){1, 1, 1}, room, 0); }

@@ -100,7 +100,7 @@ allfold_status pieces_run_rows(struct pieces *p, const struct team_work *work, v
         team.next = done == p->units ? team.end : done / p->shard;
         tell_units(p, done);
     }
-    if (team.next < team.end && slab_fill(p, 0, error) != ALLFOLD_OK)
+    if ((team.next < team.end || p->slab.shared > 0) && slab_fill(p, 0, error) != ALLFOLD_OK)
         return error->status;
     if (team_run(&team, error) == ALLFOLD_OK && progress != NULL && (p->last || team.next < team.end))
         progress_save(p->ctx, progress, error);
@@ -410,7 +410,7 @@ void pieces_fold(struct pieces *p, batch_take *take, void *user, struct error *e
 
 void pieces_each_group(struct pieces *p, void (*fold)(struct pieces *p, void *user, struct error *error), void *user, struct error *error)
 {
-    const bool exchanged = pieces_are_exchanged(p);
+    const bool exchanged = pieces_are_exchanged(p) || p->slab.shared > 0;
     for (uint64_t number = 0; !error->shared && (exchanged || error->status == ALLFOLD_OK) && pieces_take_group(p, number); number++)
         fold(p, user, error);
     slab_close(&p->slab);

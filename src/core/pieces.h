@@ -54,8 +54,10 @@ struct device_data {
    slab of its group. */
 struct slab {
     uint64_t outer, length, inner; /* its extents, at most. A length of 0: there are none */
-    struct part all;               /* the rank's part; that of the pieces is a group of it */
+    struct part all;               /* the rank's part, and */
+    struct part group;             /* a group of it: the part of the pieces, or, if ranks share the memory, the parts of all ranks */
     struct part held;              /* what is in memory */
+    size_t shared;                 /* bytes of memory that the ranks share: each decodes some of a group's chunks. 0: the rank's own */
     char *elements;
     unsigned char *there;          /* which of them are there, if the array omits, and */
     bool holes;                    /* some are not */
@@ -188,8 +190,10 @@ static inline void *lane_device(const struct lane *lane, size_t at) { return (ch
 uint64_t chunks_grain(const struct source *source, uint32_t first, uint32_t end);
 /* Reads the piece into the queue's staging buffer, dense. */
 allfold_status chunks_read(const struct pieces *p, struct worker *worker, struct lane *lane, struct error *error);
-/* Brings what pieces of the round need into the slab, if there is one. Local. */
+/* Brings what pieces of the round need into the slab, if there is one. Local, unless ranks share it: then *error is agreed upon, before and
+   behind. */
 allfold_status slab_fill(struct pieces *p, uint64_t round, struct error *error);
+uint64_t slab_bytes(const struct pieces *p);
 void slab_close(struct slab *slab);
 /* Whether the device folds the lane's piece where it lies in the slab; sets lane->x and the strides of the box then. */
 bool slab_serves(const struct pieces *p, struct lane *lane);
