@@ -12,8 +12,8 @@
 
 #define NAME_BYTES 64
 
-/* Creates the memory. Its pages are reserved, because a full /dev/shm would otherwise be a SIGBUS later. */
-static int create(char name[NAME_BYTES], size_t bytes, struct error *error)
+/* Creates the memory, still without pages. */
+static int create(char name[NAME_BYTES], struct error *error)
 {
     int fd = -1;
     for (int attempt = 0; attempt < 100 && fd < 0; attempt++) {
@@ -22,17 +22,18 @@ static int create(char name[NAME_BYTES], size_t bytes, struct error *error)
         if (fd < 0 && errno != EEXIST)
             break;
     }
-    if (fd < 0)
+    if (fd < 0) {
         error_errno(error, ALLFOLD_IO_ERROR, errno, "cannot make shared memory for the ranks of this host (/dev/shm)");
-    else if ((errno = posix_fallocate(fd, 0, (off_t)bytes)) != 0) {
-        error_errno(error, ALLFOLD_IO_ERROR, errno, "no room for %zu bytes of shared memory (/dev/shm)", bytes);
-        close(fd);
-        shm_unlink(name);
-        fd = -1;
-    }
-    if (fd < 0)
         name[0] = '\0';
+    }
     return fd;
+}
+
+/* Reserves its pages, because a full /dev/shm would otherwise be a SIGBUS later. */
+static void reserve(int fd, size_t bytes, struct error *error)
+{
+    if ((errno = posix_fallocate(fd, 0, (off_t)bytes)) != 0)
+        error_errno(error, ALLFOLD_IO_ERROR, errno, "no room for %zu bytes of shared memory (/dev/shm)", bytes);
 }
 
 static void *map(int fd, size_t bytes, struct error *error)
@@ -62,17 +63,20 @@ static void *map_shared(MPI_Comm comm, size_t bytes, struct error *error)
     int rank, fd = -1;
     MPI_Comm_rank(comm, &rank);
     if (rank == 0)
-        fd = create(name, bytes, error);
+        fd = create(name, error);
     MPI_Bcast(name, NAME_BYTES, MPI_CHAR, 0, comm);
     if (rank > 0 && name[0] != '\0' && (fd = shm_open(name, O_RDWR | O_CLOEXEC, 0)) < 0)
         error_errno(error, ALLFOLD_IO_ERROR, errno, "cannot open the shared memory of this host's ranks (/dev/shm)");
-    if (fd >= 0) {
+    if (fd >= 0)
         memory = map(fd, bytes, error);
-        close(fd);
-    }
     agree(comm, error); /* either all ranks have it, or none ever will */
     if (rank == 0 && name[0] != '\0')
-        shm_unlink(name);
+        shm_unlink(name); /* before it has pages: a rank that is killed leaves none behind */
+    if (rank == 0 && error->status == ALLFOLD_OK)
+        reserve(fd, bytes, error);
+    if (fd >= 0)
+        close(fd);
+    agree(comm, error);
     return memory;
 }
 

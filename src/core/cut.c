@@ -294,6 +294,7 @@ static void share_slabs(struct pieces *p, struct axis_array *array, const struct
     if (whole && comm_window_open(&p->ctx->comm, bytes, &shared, error) == ALLFOLD_OK && shared != NULL) {
         p->slab.elements = shared;
         p->slab.shared = bytes;
+        p->part = share_of(&p->part, (uint64_t)p->ctx->comm.rank, (uint64_t)p->ctx->comm.size); /* until groups are taken */
         return;
     }
     *p = exchanged;
