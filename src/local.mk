@@ -4,6 +4,7 @@ noinst_LIBRARIES += libcore.a libfiles.a
 include_HEADERS += src/allfold.h
 # All that allfold.h needs, and nothing that needs json-c, HDF5, libdeflate or zstd.
 libcore_a_SOURCES = \
+	src/array/chunking.c \
 	src/array/encoding.c \
 	src/base/error.c \
 	src/base/host.c \
@@ -100,6 +101,7 @@ CLEANFILES += src/liballfold.o src/liballfold.lo
 noinst_HEADERS += \
 	src/api.h \
 	src/array/array.h \
+	src/array/chunking.h \
 	src/array/draw.h \
 	src/array/data_file.h \
 	src/array/encoded.h \

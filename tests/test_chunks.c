@@ -11,29 +11,14 @@ enum { DIMENSIONS = 3, SHARD = 16 << 10 };
 /* Elements by their index, some of them missing; in chunks, or one behind the other. */
 struct chunked {
     struct source source;
-    uint64_t shape[DIMENSIONS], chunk[DIMENSIONS], grid[DIMENSIONS];
-    bool holes, fails; /* the first chunk */
+    struct chunking chunking;
+    struct chunk_grid grid;
+    bool in_chunks, holes, fails; /* the first chunk */
     atomic_int *reads; /* of each chunk */
 };
 
 static double value_at(uint64_t index) { return (double)(index * 2654435761u % 1000003) * 0.37 - 1e5; }
 static bool is_there(const struct chunked *c, uint64_t index) { return !c->holes || index * 40503u % 7 != 3; }
-
-static uint64_t index_of(struct source *source, uint64_t position, uint64_t *run)
-{
-    const struct chunked *const c = (struct chunked *)source;
-    uint64_t number = position / source->granule, rest = position % source->granule, index = 0, below = 1;
-    for (int i = DIMENSIONS; i-- > 0;) {
-        const uint64_t start = number % c->grid[i] * c->chunk[i], extent = u64_min(c->chunk[i], c->shape[i] - start);
-        if (i == DIMENSIONS - 1)
-            *run = extent - rest % extent;
-        index += (start + rest % extent) * below;
-        rest /= extent;
-        number /= c->grid[i];
-        below *= c->shape[i];
-    }
-    return index;
-}
 
 struct chunked_reader {
     struct reader reader;
@@ -43,21 +28,19 @@ struct chunked_reader {
 static allfold_status read_chunked(struct reader *reader, const struct read_request *request, struct piece *piece, struct error *error)
 {
     struct chunked *const c = ((struct chunked_reader *)reader)->source;
-    const bool in_chunks = c->source.index != NULL;
     double *const x = request->buffer;
     uint64_t *const kept = (uint64_t *)request->buffer + request->range.count, run, count = request->range.count;
-    if (in_chunks) {
-        uint64_t number = request->range.first / c->source.granule;
+    if (c->in_chunks) {
+        const uint64_t number = request->range.first / c->source.granule;
         if (c->fails && number == 0)
             return error_set(error, ALLFOLD_IO_ERROR, "a chunk fails as planned");
         atomic_fetch_add(&c->reads[number], 1);
-        for (int i = DIMENSIONS; i-- > 0; number /= c->grid[i])
-            count = (i == DIMENSIONS - 1 ? 1 : count) * u64_min(c->chunk[i], c->shape[i] - number % c->grid[i] * c->chunk[i]);
+        count = chunking_box(&c->chunking, number).elements;
     }
     *piece = (struct piece){.elements = x};
     memset(kept, 0, (count + 63) / 64 * 8);
     for (uint64_t i = 0; i < count; i++) {
-        const uint64_t position = request->range.first + i, index = in_chunks ? index_of(&c->source, position, &run) : position;
+        const uint64_t position = request->range.first + i, index = c->in_chunks ? chunking_index(&c->chunking, position, &run) : position;
         kept[i / 64] |= (uint64_t)is_there(c, index) << i % 64;
         x[piece->count] = value_at(index);
         piece->count += is_there(c, index);
@@ -77,20 +60,6 @@ static allfold_status open_chunked(struct source *source, struct reader **reader
     *opened = (struct chunked_reader){{read_chunked, close_chunked}, (struct chunked *)source};
     *reader = &opened->reader;
     return ALLFOLD_OK;
-}
-
-static struct chunked source_in(const uint64_t shape[DIMENSIONS], const uint64_t chunk[DIMENSIONS], bool holes, bool in_chunks, atomic_int *reads)
-{
-    struct chunked c = {.source = {.open_reader = open_chunked, .type = ALLFOLD_F64, .granule = 1, .dimensions = DIMENSIONS, .leaves_out = holes},
-                        .holes = holes, .reads = reads};
-    for (int i = 0; i < DIMENSIONS; i++) {
-        c.shape[i] = shape[i];
-        c.chunk[i] = chunk[i];
-        c.grid[i] = (shape[i] + chunk[i] - 1) / chunk[i];
-        c.source.granule *= in_chunks ? chunk[i] : 1;
-    }
-    c.source.index = in_chunks ? index_of : NULL;
-    return c;
 }
 
 static uint64_t product(const uint64_t *extents, int first, int end)
@@ -116,6 +85,19 @@ static const struct the_case {
     {"softmax of whole rows", {60, 2, 2500}, {2, 1, 2500}, 0, true, false, 1},
     {"softmax of long rows", {150, 1, 5000}, {2, 1, 5000}, 0, true, false, 2},
 };
+
+/* Returns how many chunks it has. */
+static uint64_t make_source(struct chunked *c, const struct the_case *the, bool in_chunks)
+{
+    static const uint64_t first[DIMENSIONS];
+    const uint64_t granule = in_chunks ? product(the->chunk, 0, DIMENSIONS) : 1;
+    *c = (struct chunked){.source = {.open_reader = open_chunked, .type = ALLFOLD_F64, .granule = granule, .leaves_out = the->holes},
+                          .chunking = {.dimensions = DIMENSIONS, .granule = granule, .grid_count = 1, .grids = &c->grid},
+                          .in_chunks = in_chunks, .holes = the->holes};
+    memcpy(c->chunking.shape, the->shape, sizeof the->shape);
+    c->source.chunking = in_chunks ? &c->chunking : NULL;
+    return chunk_grid_make(&c->grid, DIMENSIONS, the->shape, first, the->chunk);
+}
 
 static int logged; /* how often chunks are decoded, as the log says */
 static void take_line(void *user, const char *line)
@@ -156,11 +138,10 @@ static uint64_t *run(allfold_context *ctx, const struct the_case *c, struct chun
 static void check(allfold_context *ctx, const struct the_case *c, const char *exchange)
 {
     const uint64_t count = product(c->shape, 0, DIMENSIONS);
-    struct chunked source = source_in(c->shape, c->chunk, c->holes, true, NULL), plain = source_in(c->shape, c->chunk, c->holes, false, NULL);
-    const int chunks = (int)product(source.grid, 0, DIMENSIONS);
+    struct chunked source, plain;
+    const int chunks = (int)make_source(&source, c, true);
     int *const reads = calloc((size_t)chunks, sizeof *reads), least = INT_MAX, most = 0;
-    source.source.shape = source.shape;
-    source.source.chunk = source.chunk;
+    make_source(&plain, c, false);
     source.reads = calloc((size_t)chunks, sizeof *source.reads);
     must(reads != NULL && source.reads != NULL, "memory");
     logged = 0;

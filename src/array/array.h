@@ -3,12 +3,12 @@
    it and read or write their own ranges. */
 #pragma once
 
+#include "array/chunking.h"
 #include "array/encoding.h"
 #include "array/replacement.h"
 #include "base/base.h"
 #include "base/generator.h"
 
-#define ARRAY_DIMENSIONS_MAX 32
 #define ARRAY_NAMES_BYTES 1024
 
 /* How elements that are not encoded lie in a file: in runs, whose elements lie one behind the other. */
@@ -29,6 +29,9 @@ struct array_info {
     uint32_t fortran_order;                /* 1 when the first index varies fastest */
     uint64_t shape[ARRAY_DIMENSIONS_MAX];
     char names[ARRAY_NAMES_BYTES];         /* of the dimensions, each with the 0 at its end, one behind the other; all 0: there are none */
+    /* Of a slice: the shape of the array of which it is a box, and the index there of its first element */
+    uint32_t sliced;                       /* 1: it is one */
+    uint64_t whole[ARRAY_DIMENSIONS_MAX], first[ARRAY_DIMENSIONS_MAX];
     uint32_t plain;                        /* 1: elements lie as `layout` says, in one file, or in those that `details` lists */
     uint64_t skipped;                      /* elements that lie before the first of the array and are left out: --offset */
     struct array_layout layout;                  /* of formats that do not encode elements, if they lie in this one file; of HDF5
@@ -36,6 +39,7 @@ struct array_info {
     uint64_t granule;                      /* requests, and the parts of ranks, begin at multiples of this number of elements: those that
                                               can be read only together, such as a chunk of a file; usually 1. A window has room
                                               for at least one granule, so a format refuses chunks that are too long for that */
+    uint64_t chunk[ARRAY_DIMENSIONS_MAX];  /* the shape of such a chunk; all 0: the array is not in chunks */
     uint64_t positions;                    /* of the source's order, of which those at the end of a granule may be empty; 0: count */
     uint64_t file_bytes;                   /* size of the whole file: other ranks must see the same */
     uint64_t file_time;                    /* when it was last modified, in ns; 0 where there is no file */
@@ -85,6 +89,9 @@ void array_release(struct array_info *info);
 /* Whether one of the names means several arrays, each for itself: NAME in "FILE:NAME" is then a pattern as of fnmatch(3), such as '*' or
    '*.weight', and no array of FILE has that very name. False if that cannot be found out: array_describe_all then says why. */
 bool array_names_several(const char *const *names, int count);
+
+/* The shape of the array of which the array is a slice, or of itself. */
+static inline const uint64_t *array_whole(const struct array_info *info) { return info->sliced ? info->whole : info->shape; }
 
 /* The type of the elements in the file. */
 static inline allfold_type array_stored_type(const struct array_info *info)
@@ -199,13 +206,10 @@ struct source {
     /* Whether the source is still what was opened: called by one thread, after the last read. NULL: it cannot change. */
     allfold_status (*check)(struct source *source, struct error *error);
     void (*close)(struct source *source); /* frees source */
-    /* The row-major index of the element at a position, and in *run how many elements follow one another from there on, itself included,
-       in row-major order too. NULL: a position is an index. If it is not NULL, folds and outputs to which indices matter ask for one
+    /* NULL: a position is the row-major index of the element there. If it is not NULL, folds and outputs to which indices matter ask for one
        granule at a time, inside of which positions and indices have one order. */
-    uint64_t (*index)(struct source *source, uint64_t position, uint64_t *run);
-    const uint64_t *shape, *chunk; /* with index: of the array and of a granule's elements, in `dimensions` dimensions */
-    uint32_t dimensions;
-    bool by_granule;     /* with index: all that read ask for one granule at a time */
+    const struct chunking *chunking;
+    bool by_granule;     /* with chunking: all that read ask for one granule at a time */
     bool leaves_out;     /* pieces may have fewer elements than positions that are not empty */
     const char *note;    /* what a user should know of how it is read; NULL: nothing */
     allfold_type type;

@@ -51,7 +51,7 @@ static void count_missing(struct encoded_source *s, const struct range *range, u
     if (piece->count == read)
         return;
     const uint64_t position = range->first + encoding_first_missing(piece->kept, read);
-    uint64_t run, index = s->source.index != NULL ? s->source.index(&s->source, position, &run) : position;
+    uint64_t run, index = s->source.chunking != NULL ? chunking_index(s->source.chunking, position, &run) : position;
     unsigned long long before = atomic_load(&s->first);
     atomic_fetch_add(&s->found, read - piece->count);
     while (index < before && !atomic_compare_exchange_weak(&s->first, &before, index))
@@ -123,12 +123,6 @@ static allfold_status check_encoded(struct source *source, struct error *error)
                          : "they are refused here (--missing=omit leaves them out)");
 }
 
-static uint64_t index_of_stored(struct source *source, uint64_t position, uint64_t *run)
-{
-    struct source *const stored = ((struct encoded_source *)source)->stored;
-    return stored->index(stored, position, run);
-}
-
 static void close_encoded(struct source *source)
 {
     source_close(((struct encoded_source *)source)->stored);
@@ -144,11 +138,8 @@ allfold_status encoded_open(const char *name, const struct array_info *info, str
         return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to open it", file_shown(name));
     }
     s->source = (struct source){.open_reader = open_reader, .check = check_encoded, .close = close_encoded, .type = info->type,
-                                .index = (*source)->index != NULL ? index_of_stored : NULL,
+                                .chunking = (*source)->chunking,
                                 .leaves_out = encoding_has_missing(&info->encoding) && info->missing != MISSING_KEEP};
-    s->source.shape = (*source)->shape;
-    s->source.chunk = (*source)->chunk;
-    s->source.dimensions = (*source)->dimensions;
     s->stored = *source;
     s->source.by_granule = info->missing != MISSING_OMIT; /* the place of the first that is missing is told */
     s->source.note = s->stored->note;

@@ -10,33 +10,28 @@
 
 uint64_t chunks_grain(const struct source *source, uint32_t first, uint32_t end)
 {
+    const struct chunking *const c = source->chunking;
     uint64_t grain = 1;
     for (uint32_t i = first; i < end; i++)
-        grain = grain > 1 ? grain * source->shape[i] : u64_min(source->chunk[i], source->shape[i]);
+        grain = grain > 1 ? grain * c->shape[i] : u64_min(c->grids->extent[i], c->shape[i]);
     return u64_max(grain, 1);
 }
 
-/* The chunks that may have elements of a piece: a range along each dimension. */
-struct chunks {
-    struct range along[ARRAY_DIMENSIONS_MAX];
-    uint64_t grid[ARRAY_DIMENSIONS_MAX]; /* of all */
-};
-
-/* Sets the ranges of dimensions [first, end), of which the piece has a run of indices. */
-static void set_ranges(const struct source *source, struct chunks *chunks, uint32_t first, uint32_t end, struct range run)
+/* Sets the ranges of dimensions [first, end) in which the indices of a piece lie, which has a run of them. */
+static void set_ranges(const struct source *source, struct range *ranges, uint32_t first, uint32_t end, struct range run)
 {
+    const uint64_t *const shape = source->chunking->shape;
     uint64_t lowest = run.first, highest = run.first + run.count - 1, below = 1;
     for (uint32_t i = first; i < end; i++)
-        below *= source->shape[i];
+        below *= shape[i];
     bool differ = false;
     for (uint32_t i = first; i < end; i++) {
-        below /= source->shape[i];
-        const uint64_t low = differ ? 0 : lowest / below, high = differ ? source->shape[i] - 1 : highest / below;
+        below /= shape[i];
+        const uint64_t low = differ ? 0 : lowest / below, high = differ ? shape[i] - 1 : highest / below;
         differ = differ || low != high;
         lowest %= below;
         highest %= below;
-        chunks->along[i] = (struct range){low / source->chunk[i], high / source->chunk[i] - low / source->chunk[i] + 1};
-        chunks->grid[i] = (source->shape[i] + source->chunk[i] - 1) / source->chunk[i];
+        ranges[i] = (struct range){low, high - low + 1};
     }
 }
 
@@ -87,30 +82,31 @@ static void open_holes(const struct target *target)
     }
 }
 
-/* Reads a chunk, which has so many elements, into the queue's buffer behind a piece's, and copies what it has of the box. */
-static allfold_status read_chunk(const struct pieces *p, struct worker *worker, struct lane *lane, struct range chunk, const struct target *target,
+/* Reads a chunk into the queue's buffer behind a piece's, and copies what it has of the box. */
+static allfold_status read_chunk(const struct pieces *p, struct worker *worker, struct lane *lane, uint64_t number, const struct target *target,
                                  struct error *error)
 {
     struct source *const source = p->array->source;
+    const uint64_t count = chunking_box(source->chunking, number).elements;
     char *const all = lane->queue->staging, *const there = all + p->chunk_there_at;
-    const struct read_request request = {{chunk.first * source->granule, source->granule}, 0, all + p->bounce_at};
+    const struct read_request request = {{number * source->granule, source->granule}, 0, all + p->bounce_at};
     const size_t bytes = allfold_type_bytes(p->array->type);
     struct piece piece;
     if (worker->reader->read(worker->reader, &request, &piece, error) != ALLFOLD_OK)
         return error->status;
-    const bool holes = piece.count < chunk.count, marks = holes || (p->array->omits && target->slab != NULL && target->slab->shared > 0);
+    const bool holes = piece.count < count, marks = holes || (p->array->omits && target->slab != NULL && target->slab->shared > 0);
     if (holes && p->array->omits)
-        missing_spread(p, &piece, chunk.count, (unsigned char *)there);
+        missing_spread(p, &piece, count, (unsigned char *)there);
     else if (marks)
-        memset(there, 1, chunk.count);
+        memset(there, 1, count);
     else if (source->leaves_out && !p->array->omits && source_check(source, error) != ALLFOLD_OK)
         return error->status;
     lane->holes = lane->holes || holes;
     if (holes && target->slab != NULL)
         open_holes(target);
-    for (uint64_t done = 0, run; done < chunk.count; done += run) {
-        const uint64_t index = source->index(source, request.range.first + done, &run);
-        run = u64_min(run, chunk.count - done);
+    for (uint64_t done = 0, run; done < count; done += run) {
+        const uint64_t index = chunking_index(source->chunking, request.range.first + done, &run);
+        run = u64_min(run, count - done);
         copy_run(p, target->box, (struct range){index, run}, &(struct copy){(const char *)piece.elements + done * bytes, target->elements, bytes});
         if (marks)
             copy_run(p, target->box, (struct range){index, run}, &(struct copy){there + done, target->there, 1});
@@ -118,34 +114,17 @@ static allfold_status read_chunk(const struct pieces *p, struct worker *worker, 
     return ALLFOLD_OK;
 }
 
-/* Finds the chunks that may have elements of a box, and returns how many they are. */
-static uint64_t find_chunks(const struct pieces *p, const struct part *box, struct chunks *chunks)
+/* Finds the ranges along each dimension in which a box lies, and returns how many chunks have elements there. */
+static uint64_t find_chunks(const struct pieces *p, const struct part *box, struct range ranges[ARRAY_DIMENSIONS_MAX])
 {
     const struct source *const source = p->array->source;
     const struct rows_shape *const shape = &p->array->shape;
-    uint64_t count = 1;
     if (part_elements(box) == 0)
         return 0;
-    set_ranges(source, chunks, 0, shape->first, (struct range){box->o, box->outer});
-    set_ranges(source, chunks, shape->first, shape->last + 1, (struct range){box->l, box->length});
-    set_ranges(source, chunks, shape->last + 1, source->dimensions, (struct range){box->i, box->inner});
-    for (uint32_t i = 0; i < source->dimensions; i++)
-        count *= chunks->along[i].count;
-    return count;
-}
-
-/* The number of one of them among all, and its elements. */
-static struct range chunk_at(const struct source *source, const struct chunks *chunks, uint64_t which)
-{
-    uint64_t number = 0, below = 1, elements = 1;
-    for (uint32_t i = source->dimensions; i-- > 0;) {
-        const uint64_t place = chunks->along[i].first + which % chunks->along[i].count;
-        elements *= u64_min(source->chunk[i], source->shape[i] - place * source->chunk[i]);
-        number += place * below;
-        which /= chunks->along[i].count;
-        below *= chunks->grid[i];
-    }
-    return (struct range){number, elements};
+    set_ranges(source, ranges, 0, shape->first, (struct range){box->o, box->outer});
+    set_ranges(source, ranges, shape->first, shape->last + 1, (struct range){box->l, box->length});
+    set_ranges(source, ranges, shape->last + 1, source->chunking->dimensions, (struct range){box->i, box->inner});
+    return chunking_count(source->chunking, ranges);
 }
 
 /* The place in the slab of a line of the piece. */
@@ -186,14 +165,14 @@ allfold_status chunks_read(const struct pieces *p, struct worker *worker, struct
 {
     char *const all = lane->queue->staging;
     const struct target target = {&lane->part, all, all + p->there_at, NULL};
-    struct chunks chunks;
+    struct range ranges[ARRAY_DIMENSIONS_MAX];
     if (p->slab.length > 0) {
         copy_piece(p, lane);
         return ALLFOLD_OK;
     }
-    const uint64_t count = find_chunks(p, &lane->part, &chunks);
+    const uint64_t count = find_chunks(p, &lane->part, ranges);
     for (uint64_t k = 0; k < count && error->status == ALLFOLD_OK; k++)
-        read_chunk(p, worker, lane, chunk_at(p->array->source, &chunks, k), &target, error);
+        read_chunk(p, worker, lane, chunking_find(p->array->source->chunking, ranges, k), &target, error);
     return error->status;
 }
 
@@ -202,7 +181,7 @@ allfold_status chunks_read(const struct pieces *p, struct worker *worker, struct
 struct filling {
     struct pieces *p;
     struct part box;
-    struct chunks chunks;
+    struct range ranges[ARRAY_DIMENSIONS_MAX];
 };
 
 static allfold_status start_chunk(struct worker *worker, struct lane *lane, struct error *error)
@@ -211,7 +190,8 @@ static allfold_status start_chunk(struct worker *worker, struct lane *lane, stru
     struct slab *const slab = &filling->p->slab;
     const struct target target = {&filling->box, slab->elements, (char *)slab->there, slab};
     phase_enter(filling->p->ctx->comm.progress, PHASE_READ);
-    return read_chunk(filling->p, worker, lane, chunk_at(filling->p->array->source, &filling->chunks, lane->number), &target, error);
+    const uint64_t number = chunking_find(filling->p->array->source->chunking, filling->ranges, lane->number);
+    return read_chunk(filling->p, worker, lane, number, &target, error);
 }
 
 static allfold_status finish_chunk(struct worker *worker, struct lane *lane, struct error *error)
@@ -249,7 +229,7 @@ static void decode(struct pieces *p, const struct part *box, struct error *error
     const struct comm *const comm = &p->ctx->comm;
     struct slab *const slab = &p->slab;
     struct filling filling = {.p = p, .box = *box};
-    struct range chunks = {0, find_chunks(p, box, &filling.chunks)};
+    struct range chunks = {0, find_chunks(p, box, filling.ranges)};
     if (slab->shared > 0)
         chunks = range_part(chunks.count, (uint64_t)comm->rank, (uint64_t)comm->size);
     struct team team = {.pieces = p, .work = &work, .user = &filling, .before = chunks.first, .step = 1, .run = chunks.count, .runs = 1};

@@ -30,10 +30,10 @@ struct grains {
 static struct grains grains_of(const struct axis_array *array)
 {
     const struct source *const source = array->source;
-    if (source->index == NULL)
+    if (source->chunking == NULL)
         return (struct grains){1, 1, 1};
     return (struct grains){chunks_grain(source, 0, array->shape.first), chunks_grain(source, array->shape.first, array->shape.last + 1),
-                           chunks_grain(source, array->shape.last + 1, source->dimensions)};
+                           chunks_grain(source, array->shape.last + 1, source->chunking->dimensions)};
 }
 
 /* What the ranks had best cut: so that each reads long runs, and exchanges few partials or none. */

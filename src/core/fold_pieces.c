@@ -28,7 +28,7 @@ static void map_indices(const struct pieces *p, const struct lane *lane, struct 
         if (*indices[i] == ALLFOLD_NO_INDEX)
             continue;
         const uint64_t position = lane->part.l + (lane->kept != NULL ? encoding_select(lane->kept, *indices[i]) : *indices[i]);
-        *indices[i] = source->index != NULL ? source->index(source, position, &run) : position - p->origin;
+        *indices[i] = source->chunking != NULL ? chunking_index(source->chunking, position, &run) : position - p->origin;
     }
 }
 

@@ -208,7 +208,7 @@ static allfold_status store_flat(const struct pieces *p, const struct lane *lane
 {
     struct source *const source = p->array->source;
     for (uint64_t done = 0, run; done < lane->count && error->status == ALLFOLD_OK; done += run) {
-        const uint64_t index = source->index(source, lane->part.l + done, &run);
+        const uint64_t index = chunking_index(source->chunking, lane->part.l + done, &run);
         run = u64_min(run, lane->count - done);
         sink->write(sink, index, run, y + done * allfold_type_bytes(sink->type), error);
     }

@@ -144,7 +144,7 @@ uint64_t pieces_first_result(const struct pieces *p, uint64_t unit);
 /* The place of a result among those of the array, and how many results from there on have places that follow. */
 uint64_t pieces_place(const struct pieces *p, uint64_t result, uint64_t *run);
 /* Whether the source has an order of its own. */
-static inline bool pieces_are_chunked(const struct pieces *p) { return p->array->source != NULL && p->array->source->index != NULL; }
+static inline bool pieces_are_chunked(const struct pieces *p) { return p->array->source != NULL && p->array->source->chunking != NULL; }
 /* Whether the ranks have parts of the same rows, and exchange partials. */
 static inline bool pieces_are_exchanged(const struct pieces *p)
 {

@@ -37,7 +37,7 @@ void drain(struct allfold_context *ctx)
    leaves out elements. */
 static bool has_whole_indices(const struct job *job, enum monoid monoid)
 {
-    return job->source != NULL && monoid_facts[monoid].indexed && (job->source->index != NULL || job->source->leaves_out);
+    return job->source != NULL && monoid_facts[monoid].indexed && (job->source->chunking != NULL || job->source->leaves_out);
 }
 
 struct axis_array job_array(const struct job *job)
@@ -133,7 +133,7 @@ allfold_status fold_part(struct allfold_context *ctx, struct part_job *part, str
     p.follows = part->x->elements > 0 || y.elements > 0;
     if (job_is_generated(ctx, job) && (part->x->capacity == 0 || part->x->capacity >= job->range.count))
         return fold_generated(ctx, &p, part, error);
-    const bool by_granule = source->index != NULL && (has_whole_indices(job, part->monoid) || source->by_granule);
+    const bool by_granule = source->chunking != NULL && (has_whole_indices(job, part->monoid) || source->by_granule);
     pieces_cut_row(&p, job->range, by_granule ? 1 : ctx->device->window_bytes / (job->second != NULL ? 2 : 1), 0); /* 1: one granule */
     return pieces_fold_row(&p, part->partial, &part->count, error) == ALLFOLD_OK ? source_check(job->source, error) : error->status;
 }

@@ -26,7 +26,7 @@ static allfold_status normalise_part(struct normalise *n, struct error *error)
     struct pieces p = job_pieces(n->ctx, n->job, &array, MONOID_sum);
     p.x = &n->x;
     p.follows = n->y.memory != NULL;
-    pieces_cut_row(&p, n->job->range, n->job->source->index != NULL ? 1 : bytes, y_bytes); /* 1: one granule */
+    pieces_cut_row(&p, n->job->range, n->job->source->chunking != NULL ? 1 : bytes, y_bytes); /* 1: one granule */
     return pieces_normalise(&p, &output, &n->constants, error) == ALLFOLD_OK ? source_check(n->job->source, error) : error->status;
 }
 
@@ -40,7 +40,7 @@ static void reserve_kept(struct allfold_context *ctx, const struct job *job, str
     const uint64_t elements = room >= count ? count : room / shard * shard;
     struct error ignored = {0};
     void *memory;
-    if (elements == 0 || job->source->index != NULL
+    if (elements == 0 || job->source->chunking != NULL
         || ctx->device->backend->allocate(ctx->device, elements * element_bytes, &memory, &ignored) != ALLFOLD_OK)
         return;
     *kept = (struct device_data){.memory = memory, .capacity = elements, .owned = true};

@@ -101,6 +101,7 @@ static bool set_positions(const struct hdf5_dataset *d, struct array_info *info)
     uint64_t bytes = 0;
     if (!array_count(d->shape, d->dimensions, sizeof(double), &info->count)) /* packed values are unpacked */
         return false;
+    memcpy(info->chunk, d->block, sizeof info->chunk);
     info->granule = 1;
     info->positions = info->count > 0;
     for (uint32_t i = 0; i < d->dimensions; i++) {

@@ -19,7 +19,8 @@ struct hdf5_source {
     struct hdf5_dataset dataset;
     size_t element_bytes;
     uint64_t block_elements;
-    uint64_t grid[ARRAY_DIMENSIONS_MAX]; /* blocks along each dimension */
+    struct chunking chunking;
+    struct chunk_grid grid;
     char note[240];
 };
 
@@ -32,46 +33,35 @@ struct hdf5_reader {
     size_t raw_bytes;
 };
 
-/* Part of the array: a chunk, cut at the array's edge. */
-struct hdf5_box {
-    uint64_t start[ARRAY_DIMENSIONS_MAX], extent[ARRAY_DIMENSIONS_MAX];
-    uint64_t elements;
+/* What is wanted of a chunk. */
+struct wanted {
+    struct chunk_box box;                 /* its elements, as they lie in the array */
+    hsize_t chunk[ARRAY_DIMENSIONS_MAX];  /* where the chunk begins in the dataset */
+    uint64_t within[ARRAY_DIMENSIONS_MAX]; /* the place in the chunk of the first element that is wanted */
+    bool cut, edge;                       /* not all of its elements are wanted; it ends beyond the dataset */
 };
 
-static struct hdf5_box box_of(const struct hdf5_source *s, uint64_t number)
+static struct wanted wanted_of(const struct hdf5_source *s, uint64_t number)
 {
     const struct hdf5_dataset *const d = &s->dataset;
-    struct hdf5_box box = {.elements = 1};
-    for (uint32_t i = d->dimensions; i-- > 0;) {
-        box.start[i] = number % s->grid[i] * d->block[i];
-        box.extent[i] = u64_min(d->block[i], d->shape[i] - box.start[i]);
-        box.elements *= box.extent[i];
-        number /= s->grid[i];
+    struct wanted wanted = {.box = chunking_box(&s->chunking, number)};
+    for (uint32_t i = 0; i < d->dimensions; i++) {
+        const uint64_t start = wanted.box.start[i] + s->info.first[i];
+        wanted.within[i] = start % d->block[i];
+        wanted.chunk[i] = start - wanted.within[i];
+        wanted.edge = wanted.edge || d->block[i] > d->shape[i] - wanted.chunk[i];
     }
-    return box;
-}
-
-static uint64_t index_of(struct source *source, uint64_t position, uint64_t *run)
-{
-    const struct hdf5_source *const s = (const struct hdf5_source *)source;
-    const struct hdf5_box box = box_of(s, position / s->block_elements);
-    uint64_t rest = position % s->block_elements, index = 0, stride = 1;
-    *run = s->dataset.dimensions == 0 ? 1 : box.extent[s->dataset.dimensions - 1] - rest % box.extent[s->dataset.dimensions - 1];
-    for (uint32_t i = s->dataset.dimensions; i-- > 0;) {
-        index += (box.start[i] + rest % box.extent[i]) * stride;
-        rest /= box.extent[i];
-        stride *= s->dataset.shape[i];
-    }
-    return index;
+    wanted.cut = wanted.box.elements < s->block_elements;
+    return wanted;
 }
 
 /* Fails as *why says of one chunk. */
-static allfold_status at_chunk(const struct hdf5_source *s, const struct hdf5_box *box, const struct error *why, struct error *error)
+static allfold_status at_chunk(const struct hdf5_source *s, const struct wanted *wanted, const struct error *why, struct error *error)
 {
     char place[128] = "";
     size_t length = 0;
     for (uint32_t i = 0; i < s->dataset.dimensions && length < sizeof place; i++)
-        length += (size_t)snprintf(place + length, sizeof place - length, "%s%" PRIu64, i > 0 ? ", " : "", box->start[i]);
+        length += (size_t)snprintf(place + length, sizeof place - length, "%s%" PRIu64, i > 0 ? ", " : "", (uint64_t)wanted->chunk[i]);
     return error_within(error, why, "%s:%s: chunk at (%s)", file_shown(s->info.path), file_shown(s->info.member), place);
 }
 
@@ -123,30 +113,28 @@ static allfold_status find_chunk(const struct hdf5_source *s, const hsize_t *sta
 }
 
 /* Under the lock: the chunk's raw bytes. count is 0 if it was never written. */
-static allfold_status read_raw(struct hdf5_reader *r, const struct hdf5_box *box, struct raw_chunk *chunk, struct error *error)
+static allfold_status read_raw(struct hdf5_reader *r, const hsize_t *start, struct raw_chunk *chunk, struct error *error)
 {
-    const hid_t dataset = r->source->dataset.dataset;
-    hsize_t start[ARRAY_DIMENSIONS_MAX], bytes;
-    for (uint32_t i = 0; i < r->source->dataset.dimensions; i++)
-        start[i] = box->start[i];
+    hsize_t bytes;
     if (find_chunk(r->source, start, &bytes, error) != ALLFOLD_OK || bytes == 0 || reserve_raw(r, bytes, error) != ALLFOLD_OK)
         return error->status;
-    if (H5Dread_chunk(dataset, H5P_DEFAULT, start, &chunk->mask, r->raw) < 0)
+    if (H5Dread_chunk(r->source->dataset.dataset, H5P_DEFAULT, start, &chunk->mask, r->raw) < 0)
         return hdf5_failed(error, ALLFOLD_IO_ERROR, "cannot read it");
     chunk->bytes = r->raw;
     chunk->count = (size_t)bytes;
     return ALLFOLD_OK;
 }
 
-/* Copies the elements of a box out of a whole block, row by row. */
-static void copy_box(const struct hdf5_source *s, const struct hdf5_box *box, const char *whole, char *destination)
+/* Copies the elements that are wanted out of a whole chunk, row by row. */
+static void copy_wanted(const struct hdf5_source *s, const struct wanted *wanted, const char *whole, char *destination)
 {
     const struct hdf5_dataset *const d = &s->dataset;
+    const struct chunk_box *const box = &wanted->box;
     const uint64_t row = box->extent[d->dimensions - 1], rows = box->elements / row;
     for (uint64_t i = 0; i < rows; i++) {
-        uint64_t rest = i, from = 0, stride = d->block[d->dimensions - 1];
+        uint64_t rest = i, from = wanted->within[d->dimensions - 1], stride = d->block[d->dimensions - 1];
         for (uint32_t j = d->dimensions - 1; j-- > 0;) {
-            from += rest % box->extent[j] * stride;
+            from += (wanted->within[j] + rest % box->extent[j]) * stride;
             rest /= box->extent[j];
             stride *= d->block[j];
         }
@@ -154,41 +142,41 @@ static void copy_box(const struct hdf5_source *s, const struct hdf5_box *box, co
     }
 }
 
-static allfold_status read_chunk(struct hdf5_reader *r, const struct hdf5_box *box, void *destination, struct error *error)
+/* The elements of a chunk, dense. Decoding is done outside of the lock. */
+static allfold_status read_chunk(struct hdf5_reader *r, const struct wanted *wanted, char *destination, struct error *error)
 {
-    struct hdf5_source *const s = r->source;
-    const bool cut = box->elements < s->block_elements;
+    const struct hdf5_source *const s = r->source;
     struct raw_chunk chunk = {.decoded = (size_t)s->block_elements * s->element_bytes};
     hdf5_lock();
-    read_raw(r, box, &chunk, error);
+    read_raw(r, wanted->chunk, &chunk, error);
     hdf5_unlock();
     if (error->status != ALLFOLD_OK)
         return error->status;
     if (chunk.count == 0) {
-        fill_elements(s, destination, box->elements);
+        fill_elements(s, destination, wanted->box.elements);
         return ALLFOLD_OK;
     }
-    if (cut && s->dataset.edges_unfiltered)
+    if (wanted->edge && s->dataset.edges_unfiltered)
         chunk.mask = UINT32_MAX; /* the file's mask does not say so */
-    if (cut && r->whole == NULL && (r->whole = malloc(chunk.decoded)) == NULL)
+    if (wanted->cut && r->whole == NULL && (r->whole = malloc(chunk.decoded)) == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory for its %zu bytes", chunk.decoded);
-    if (chunk_decode(&r->decoder, &s->dataset.filters, &chunk, cut ? r->whole : destination, error) != ALLFOLD_OK)
+    if (chunk_decode(&r->decoder, &s->dataset.filters, &chunk, wanted->cut ? r->whole : destination, error) != ALLFOLD_OK)
         return error->status;
-    if (cut)
-        copy_box(s, box, r->whole, destination);
+    if (wanted->cut)
+        copy_wanted(s, wanted, r->whole, destination);
     if (s->dataset.swapped)
-        swap_bytes(destination, destination, box->elements, s->element_bytes);
+        swap_bytes(destination, destination, wanted->box.elements, s->element_bytes);
     return ALLFOLD_OK;
 }
 
-/* Under the lock: the library reads and decodes the box. */
-static allfold_status read_by_library(const struct hdf5_source *s, const struct hdf5_box *box, void *destination, struct error *error)
+/* Under the lock: the library reads and decodes the elements. */
+static allfold_status read_by_library(const struct hdf5_source *s, const struct wanted *wanted, void *destination, struct error *error)
 {
     const struct hdf5_dataset *const d = &s->dataset;
     hsize_t start[ARRAY_DIMENSIONS_MAX], extent[ARRAY_DIMENSIONS_MAX];
     for (uint32_t i = 0; i < d->dimensions; i++) {
-        start[i] = box->start[i];
-        extent[i] = box->extent[i];
+        start[i] = wanted->chunk[i] + wanted->within[i];
+        extent[i] = wanted->box.extent[i];
     }
     const hid_t file_type = H5Dget_type(d->dataset), type = H5Tcopy(file_type), space = H5Dget_space(d->dataset);
     const hid_t memory = d->dimensions > 0 ? H5Screate_simple((int)d->dimensions, extent, NULL) : H5Screate(H5S_SCALAR);
@@ -216,19 +204,19 @@ static allfold_status read_hdf5(struct reader *reader, const struct read_request
     piece->count = 0;
     piece->kept = NULL;
     for (uint64_t position = request->range.first; position < end; position += s->block_elements) {
-        const struct hdf5_box box = box_of(s, position / s->block_elements);
+        const struct wanted wanted = wanted_of(s, position / s->block_elements);
         char *const destination = (char *)request->buffer + piece->count * s->element_bytes;
         struct error why = {0};
         if (s->dataset.access == HDF5_CHUNKED) {
-            read_chunk(r, &box, destination, &why);
+            read_chunk(r, &wanted, destination, &why);
         } else {
             hdf5_lock();
-            read_by_library(s, &box, destination, &why);
+            read_by_library(s, &wanted, destination, &why);
             hdf5_unlock();
         }
         if (why.status != ALLFOLD_OK)
-            return at_chunk(s, &box, &why, error);
-        piece->count += box.elements;
+            return at_chunk(s, &wanted, &why, error);
+        piece->count += wanted.box.elements;
     }
     return ALLFOLD_OK;
 }
@@ -279,16 +267,10 @@ static bool is_described(struct hdf5_source *s)
     struct encoding encoding;
     struct error ignored = {0};
     allfold_type type = d->type;
-    uint64_t block = 1;
-    if (d->dimensions != info->dimensions || memcmp(d->shape, info->shape, sizeof info->shape) != 0
-        || d->swapped != (info->layout.swapped != 0) || d->access == HDF5_CONTIGUOUS
-        || encoding_describe(hdf5_attribute_find, d, &type, &encoding, &ignored) != ALLFOLD_OK
-        || memcmp(&encoding, &info->encoding, sizeof encoding) != 0)
-        return false;
-    for (uint32_t i = 0; i < d->dimensions; i++)
-        if (__builtin_mul_overflow(block, d->block[i], &block))
-            return false;
-    return block == info->granule;
+    return d->dimensions == info->dimensions && memcmp(d->shape, array_whole(info), sizeof info->shape) == 0
+           && memcmp(d->block, info->chunk, sizeof info->chunk) == 0 && d->swapped == (info->layout.swapped != 0)
+           && d->access != HDF5_CONTIGUOUS && encoding_describe(hdf5_attribute_find, d, &type, &encoding, &ignored) == ALLFOLD_OK
+           && memcmp(&encoding, &info->encoding, sizeof encoding) == 0;
 }
 
 /* Opens the dataset in this process and checks that it is the one that was described. */
@@ -310,7 +292,7 @@ allfold_status hdf5_source_open(const struct array_info *info, struct source **s
     struct hdf5_source *const s = calloc(1, sizeof *s);
     if (s == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to open it", file_shown(info->path));
-    s->source = (struct source){.open_reader = open_reader, .check = check_hdf5, .close = close_hdf5, .index = index_of, .type = info->type,
+    s->source = (struct source){.open_reader = open_reader, .check = check_hdf5, .close = close_hdf5, .type = info->type,
                                 .granule = info->granule};
     memcpy(&s->info, info, sizeof *info);
     s->file = s->dataset.dataset = -1;
@@ -323,13 +305,12 @@ allfold_status hdf5_source_open(const struct array_info *info, struct source **s
     hdf5_lock();
     open_dataset(s, error);
     hdf5_unlock();
-    for (uint32_t i = 0; i < s->dataset.dimensions && error->status == ALLFOLD_OK; i++)
-        s->grid[i] = (s->dataset.shape[i] + s->dataset.block[i] - 1) / s->dataset.block[i];
+    chunk_grid_make(&s->grid, info->dimensions, info->shape, info->first, info->chunk);
+    s->chunking = (struct chunking){.dimensions = info->dimensions, .granule = info->granule, .grid_count = 1, .grids = &s->grid};
+    memcpy(s->chunking.shape, info->shape, sizeof s->chunking.shape);
     snprintf(s->note, sizeof s->note, "filter %s is undone by the HDF5 library, one chunk at a time: expect the speed of one thread",
              s->dataset.library_filter);
-    s->source.shape = s->dataset.shape;
-    s->source.chunk = s->dataset.block;
-    s->source.dimensions = s->dataset.dimensions;
+    s->source.chunking = &s->chunking;
     s->source.note = s->dataset.library_filter[0] != '\0' ? s->note : NULL;
     if (error->status == ALLFOLD_OK)
         *source = &s->source;
