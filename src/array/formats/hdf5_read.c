@@ -33,35 +33,35 @@ struct hdf5_reader {
     size_t raw_bytes;
 };
 
-/* What is wanted of a chunk. */
-struct wanted {
+/* What is needed of a chunk. */
+struct needed {
     struct chunk_box box;                 /* its elements, as they lie in the array */
     hsize_t chunk[ARRAY_DIMENSIONS_MAX];  /* where the chunk begins in the dataset */
-    uint64_t within[ARRAY_DIMENSIONS_MAX]; /* the place in the chunk of the first element that is wanted */
-    bool cut, edge;                       /* not all of its elements are wanted; it ends beyond the dataset */
+    uint64_t within[ARRAY_DIMENSIONS_MAX]; /* the place in the chunk of the first element that is needed */
+    bool cut, edge;                       /* not all of its elements are needed; it ends beyond the dataset */
 };
 
-static struct wanted wanted_of(const struct hdf5_source *s, uint64_t number)
+static struct needed needed_of(const struct hdf5_source *s, uint64_t number)
 {
     const struct hdf5_dataset *const d = &s->dataset;
-    struct wanted wanted = {.box = chunking_box(&s->chunking, number)};
+    struct needed needed = {.box = chunking_box(&s->chunking, number)};
     for (uint32_t i = 0; i < d->dimensions; i++) {
-        const uint64_t start = wanted.box.start[i] + s->info.first[i];
-        wanted.within[i] = start % d->block[i];
-        wanted.chunk[i] = start - wanted.within[i];
-        wanted.edge = wanted.edge || d->block[i] > d->shape[i] - wanted.chunk[i];
+        const uint64_t start = needed.box.start[i] + s->info.first[i];
+        needed.within[i] = start % d->block[i];
+        needed.chunk[i] = start - needed.within[i];
+        needed.edge = needed.edge || d->block[i] > d->shape[i] - needed.chunk[i];
     }
-    wanted.cut = wanted.box.elements < s->block_elements;
-    return wanted;
+    needed.cut = needed.box.elements < s->block_elements;
+    return needed;
 }
 
 /* Fails as *why says of one chunk. */
-static allfold_status at_chunk(const struct hdf5_source *s, const struct wanted *wanted, const struct error *why, struct error *error)
+static allfold_status at_chunk(const struct hdf5_source *s, const struct needed *needed, const struct error *why, struct error *error)
 {
     char place[128] = "";
     size_t length = 0;
     for (uint32_t i = 0; i < s->dataset.dimensions && length < sizeof place; i++)
-        length += (size_t)snprintf(place + length, sizeof place - length, "%s%" PRIu64, i > 0 ? ", " : "", (uint64_t)wanted->chunk[i]);
+        length += (size_t)snprintf(place + length, sizeof place - length, "%s%" PRIu64, i > 0 ? ", " : "", (uint64_t)needed->chunk[i]);
     return error_within(error, why, "%s:%s: chunk at (%s)", file_shown(s->info.path), file_shown(s->info.member), place);
 }
 
@@ -125,16 +125,16 @@ static allfold_status read_raw(struct hdf5_reader *r, const hsize_t *start, stru
     return ALLFOLD_OK;
 }
 
-/* Copies the elements that are wanted out of a whole chunk, row by row. */
-static void copy_wanted(const struct hdf5_source *s, const struct wanted *wanted, const char *whole, char *destination)
+/* Copies the elements that are needed out of a whole chunk, row by row. */
+static void copy_needed(const struct hdf5_source *s, const struct needed *needed, const char *whole, char *destination)
 {
     const struct hdf5_dataset *const d = &s->dataset;
-    const struct chunk_box *const box = &wanted->box;
+    const struct chunk_box *const box = &needed->box;
     const uint64_t row = box->extent[d->dimensions - 1], rows = box->elements / row;
     for (uint64_t i = 0; i < rows; i++) {
-        uint64_t rest = i, from = wanted->within[d->dimensions - 1], stride = d->block[d->dimensions - 1];
+        uint64_t rest = i, from = needed->within[d->dimensions - 1], stride = d->block[d->dimensions - 1];
         for (uint32_t j = d->dimensions - 1; j-- > 0;) {
-            from += (wanted->within[j] + rest % box->extent[j]) * stride;
+            from += (needed->within[j] + rest % box->extent[j]) * stride;
             rest /= box->extent[j];
             stride *= d->block[j];
         }
@@ -143,40 +143,40 @@ static void copy_wanted(const struct hdf5_source *s, const struct wanted *wanted
 }
 
 /* The elements of a chunk, dense. Decoding is done outside of the lock. */
-static allfold_status read_chunk(struct hdf5_reader *r, const struct wanted *wanted, char *destination, struct error *error)
+static allfold_status read_chunk(struct hdf5_reader *r, const struct needed *needed, char *destination, struct error *error)
 {
     const struct hdf5_source *const s = r->source;
     struct raw_chunk chunk = {.decoded = (size_t)s->block_elements * s->element_bytes};
     hdf5_lock();
-    read_raw(r, wanted->chunk, &chunk, error);
+    read_raw(r, needed->chunk, &chunk, error);
     hdf5_unlock();
     if (error->status != ALLFOLD_OK)
         return error->status;
     if (chunk.count == 0) {
-        fill_elements(s, destination, wanted->box.elements);
+        fill_elements(s, destination, needed->box.elements);
         return ALLFOLD_OK;
     }
-    if (wanted->edge && s->dataset.edges_unfiltered)
+    if (needed->edge && s->dataset.edges_unfiltered)
         chunk.mask = UINT32_MAX; /* the file's mask does not say so */
-    if (wanted->cut && r->whole == NULL && (r->whole = malloc(chunk.decoded)) == NULL)
+    if (needed->cut && r->whole == NULL && (r->whole = malloc(chunk.decoded)) == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory for its %zu bytes", chunk.decoded);
-    if (chunk_decode(&r->decoder, &s->dataset.filters, &chunk, wanted->cut ? r->whole : destination, error) != ALLFOLD_OK)
+    if (chunk_decode(&r->decoder, &s->dataset.filters, &chunk, needed->cut ? r->whole : destination, error) != ALLFOLD_OK)
         return error->status;
-    if (wanted->cut)
-        copy_wanted(s, wanted, r->whole, destination);
+    if (needed->cut)
+        copy_needed(s, needed, r->whole, destination);
     if (s->dataset.swapped)
-        swap_bytes(destination, destination, wanted->box.elements, s->element_bytes);
+        swap_bytes(destination, destination, needed->box.elements, s->element_bytes);
     return ALLFOLD_OK;
 }
 
 /* Under the lock: the library reads and decodes the elements. */
-static allfold_status read_by_library(const struct hdf5_source *s, const struct wanted *wanted, void *destination, struct error *error)
+static allfold_status read_by_library(const struct hdf5_source *s, const struct needed *needed, void *destination, struct error *error)
 {
     const struct hdf5_dataset *const d = &s->dataset;
     hsize_t start[ARRAY_DIMENSIONS_MAX], extent[ARRAY_DIMENSIONS_MAX];
     for (uint32_t i = 0; i < d->dimensions; i++) {
-        start[i] = wanted->chunk[i] + wanted->within[i];
-        extent[i] = wanted->box.extent[i];
+        start[i] = needed->chunk[i] + needed->within[i];
+        extent[i] = needed->box.extent[i];
     }
     const hid_t file_type = H5Dget_type(d->dataset), type = H5Tcopy(file_type), space = H5Dget_space(d->dataset);
     const hid_t memory = d->dimensions > 0 ? H5Screate_simple((int)d->dimensions, extent, NULL) : H5Screate(H5S_SCALAR);
@@ -204,19 +204,19 @@ static allfold_status read_hdf5(struct reader *reader, const struct read_request
     piece->count = 0;
     piece->kept = NULL;
     for (uint64_t position = request->range.first; position < end; position += s->block_elements) {
-        const struct wanted wanted = wanted_of(s, position / s->block_elements);
+        const struct needed needed = needed_of(s, position / s->block_elements);
         char *const destination = (char *)request->buffer + piece->count * s->element_bytes;
         struct error why = {0};
         if (s->dataset.access == HDF5_CHUNKED) {
-            read_chunk(r, &wanted, destination, &why);
+            read_chunk(r, &needed, destination, &why);
         } else {
             hdf5_lock();
-            read_by_library(s, &wanted, destination, &why);
+            read_by_library(s, &needed, destination, &why);
             hdf5_unlock();
         }
         if (why.status != ALLFOLD_OK)
-            return at_chunk(s, &wanted, &why, error);
-        piece->count += wanted.box.elements;
+            return at_chunk(s, &needed, &why, error);
+        piece->count += needed.box.elements;
     }
     return ALLFOLD_OK;
 }
