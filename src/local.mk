@@ -74,6 +74,7 @@ libfiles_a_SOURCES = \
 	src/array/output.c \
 	src/array/output_archive.c \
 	src/array/replacement.c \
+	src/array/slice.c \
 	src/base/parse.c \
 	src/core/copy.c \
 	src/store/checkpoint.c \
@@ -106,6 +107,7 @@ noinst_HEADERS += \
 	src/array/data_file.h \
 	src/array/encoded.h \
 	src/array/encoding.h \
+	src/array/slice.h \
 	src/array/file.h \
 	src/array/formats/chunk_filters.h \
 	src/array/formats/cursor.h \

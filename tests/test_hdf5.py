@@ -184,21 +184,22 @@ def test_replaced(folder):
 def test_resume(folder):
     """Killed in the middle, with a checkpoint: what is resumed ends as a run that nothing stopped. Missing elements count that were found
     before."""
-    def run(program, fault, fold, name, missing):
-        return subprocess.run([program, fold, data(name), "--json", "--backend=cpu", "--staging=16", "--threads=1", "--verbose",
+    def run(program, fault, fold, name, missing, part="0=1:"):
+        return subprocess.run([program, fold, data(name), f"--slice={part}", "--json", "--backend=cpu", "--staging=16", "--threads=1", "--verbose",
                                f"--missing={missing}", f"--checkpoint={folder.name('ck')}", "--checkpoint-every=0"],
                               env={**os.environ, "ALLFOLD_FAULT": fault}, capture_output=True, text=True, timeout=tap.SECONDS, check=False)
     for fold, name, missing in (("argmax", "types.h5:edges", "omit"), ("sum", "netcdf4.nc:packed", "omit"),
                                 ("sum", "rare.h5:missing/one", "error")):
         killed = run(FAULTY, "0:*>read:kill:7", fold, name, missing)
+        other = run(tap.ALLFOLD, "", fold, name, missing, "0=:-1")
         resumed = run(tap.ALLFOLD, "", fold, name, missing)
         said = killed.returncode == -signal.SIGKILL and "the checkpoint has" in resumed.stderr
         if missing == "error":
             tap.ok(said and resumed.returncode == 1 and not resumed.stdout and "one: 1 of the elements are missing, " in resumed.stderr
                    and "before it was resumed" in resumed.stderr, "resumed: missing elements are refused", cli.shown(killed) + cli.shown(resumed))
         else:
-            found, whole = cli.report(resumed), cli.report(cli.alone(fold, data(name), "--json", "--backend=cpu"))
-            tap.ok(said and all(found.get(key) == whole.get(key) for key in ("value", "index", "count", "missing")),
+            found, whole = cli.report(resumed), cli.report(cli.alone(fold, data(name), "--slice=0=1:", "--json", "--backend=cpu"))
+            tap.ok(said and "--slice" in other.stderr and other.returncode == 1 and all(found.get(key) == whole.get(key) for key in ("value", "index", "count", "missing")),
                    f"{fold} of {name}, resumed", cli.shown(killed) + cli.shown(resumed))
 
 

@@ -5,6 +5,11 @@ import os
 
 import numpy as np
 
+try:
+    import h5py
+except ImportError:
+    h5py = None
+
 import cli
 import tap
 from format_files import Cdf, tensor, write_safetensors
@@ -125,12 +130,160 @@ def test_names(folder):
         tap.ok(not fault, f"refused: {said}", fault)
 
 
+def of_dimension(random, dimension, extent, names):
+    """A slice of a dimension as the program and as Python writes it, ends beyond the dimension included."""
+    name = random.choice([str(dimension), str(dimension - len(names)), names[dimension]])
+    first, end = (None if random.random() < 0.25 else int(random.integers(-extent - 2, extent + 3)) for _ in range(2))
+    if first is not None and -extent <= first < extent and random.random() < 0.2:
+        return f"{name}={first}", slice(first, first + 1 or None)
+    return f"{name}={'' if first is None else first}:{'' if end is None else end}", slice(first, end)
+
+
+def inputs(folder, random, number, x, names):
+    """x in a file of one format or another: the words that name it, whether the file names the dimensions, and its order."""
+    kind = number % 10
+    name = folder.name(f"s{number}")
+    if kind < 2:
+        np.save(f"{name}.npy", np.asfortranarray(x) if kind else x)
+        return [f"{name}.npy"], False, "F" if np.load(f"{name}.npy", mmap_mode="r").flags.fnc else "C"
+    if kind == 2:
+        x.tofile(name)
+        return [name, f"--dtype={x.dtype.name}", f"--shape={','.join(map(str, x.shape))}"], False, "C"
+    if kind < 5:
+        (np.savez if kind == 3 else np.savez_compressed)(f"{name}.npz", x=x.astype(x.dtype.newbyteorder(">")))
+        return [f"{name}.npz:x"], False, "C"
+    if kind == 5:
+        write_safetensors(f"{name}.safetensors", {"x": tensor({"f8": "F64", "i2": "I16"}[x.dtype.str[1:]], x)})
+        return [f"{name}.safetensors:x"], False, "C"
+    if kind < 8:
+        records = kind == 6
+        cdf = Cdf(5, [(names[0], 0), *zip(names[1:], x.shape[1:])] if records else [("unused", 0), *zip(names, x.shape)], len(x) if records else 2)
+        cdf.add("x", tuple(range(not records, x.ndim + (not records))), x)
+        cdf.add("y", (0,), np.zeros(len(x) if records else 2))
+        cdf.write(f"{name}.nc")
+        return [f"{name}.nc:x"], True, "C"
+    if kind == 8 or h5py is None:
+        parts = np.split(x, sorted(random.integers(0, len(x) + 1, random.integers(0, 4)).tolist()))
+        for i, part in enumerate(parts):
+            np.save(f"{name}-{i}.npy", part)
+        return [f"{name}-*.npy"], False, "C"
+    with h5py.File(f"{name}.h5", "w") as file:
+        chunk = tuple(int(random.integers(1, n + 1)) for n in x.shape)
+        data = file.create_dataset("x", data=x, chunks=chunk, compression="gzip", shuffle=True, maxshape=tuple(None for n in x.shape))
+        for i, dimension in enumerate(names):
+            scale = file.create_dataset(dimension, data=np.zeros(x.shape[i]))
+            scale.make_scale(dimension)
+            data.dims[i].attach_scale(scale)
+    return [f"{name}.h5:x"], True, "C"
+
+
+def test_slices(folder):
+    """--slice: NumPy's results of a box of an array, whatever its format, in long and short pieces, on one rank and several."""
+    random = np.random.default_rng(30)
+    launches, checks = [], []
+    for number in range(40):
+        x = integers(["<f8", "<i2"][number // 10 % 2], random.choice([1, 2, 3, 5, 8, 17, 40], random.integers(1, 5)))
+        names = [f"d{i}" for i in range(x.ndim)]
+        words, named, order = inputs(folder, random, number, x, names)
+        some = random.permutation(x.ndim)[:random.integers(1, x.ndim + 1)].tolist()
+        cut = {i: of_dimension(random, i, x.shape[i], names if named else [str(k) for k in range(x.ndim)]) for i in some}
+        y = x[tuple(cut[i][1] if i in cut else slice(None) for i in range(x.ndim))]
+        words += [f"--slice={','.join(cut[i][0] for i in some)}", f"--staging={random.choice([64, 4096, 4 << 20])}", "--backend=cpu"]
+        axis, output = int(random.integers(x.ndim)), folder.name(f"r{number}")
+        what = number % 3
+        fold = "argmax" if what == 0 and y.size else "sum"
+        launches.append((3 if number % 9 == 0 else 1, [fold, "--json", *words] if what == 0 else ["sum", *words, f"--axis={axis}", "-o", f"{output}.npy"] if what == 1
+                         else ["softmax", *words, "--output-type=f64", "-o", f"{output}.npy"]))
+        checks.append((what, y, order, axis, f"{output}.npy", cut, x))
+    wrong = []
+    for (what, y, order, axis, output, cut, x), (count, words), done in zip(checks, launches, cli.each(launches)):
+        if done.returncode != 0:
+            wrong.append(cli.shown(done))
+        elif what == 0:
+            found = cli.report(done)
+            flat = y.ravel(order)
+            ends = [[start, max(start, stop)] for start, stop, _ in ((cut[i][1] if i in cut else slice(None)).indices(n) for i, n in enumerate(x.shape))]
+            right = found["input_shape"] == list(y.shape) and found["count"] == y.size and found["slice"] == ends
+            right = right and (found["value"] == flat.sum() if "index" not in found else found["index"] == flat.argmax()
+                               and found["place"] == [int(i) for i in np.unravel_index(flat.argmax(), y.shape, order)])
+            wrong += [] if right else [cli.shown(done)]
+        else:
+            terms = np.exp(y - y.max(initial=0).astype(float))
+            expected = y.sum(axis, dtype=float) if what == 1 else terms / terms.sum()
+            if not (np.load(output).shape == expected.shape and np.allclose(np.load(output), expected, rtol=1e-13, atol=0)):
+                wrong.append(cli.shown(done))
+    tap.ok(not wrong, f"{len(launches)} slices of all formats", "\n".join(wrong[:3]))
+
+
+def test_encoded_slices(folder):
+    """Slices of packed elements, some of them missing, of generated ones, and with other options; and what is no slice."""
+    x = np.arange(60, dtype="i2").reshape(3, 4, 5)
+    cdf = Cdf(1, [("time", 0), ("lat", 4), ("lon", 5)], 3)
+    cdf.add("t", (0, 1, 2), x, _FillValue=np.array([27], "i2"), scale_factor=np.array([0.5]))
+    cdf.add("other", (0,), np.zeros(3, "i4"))
+    cdf.write(folder.name("e.nc"))
+    np.save(folder.name("e.npy"), x)
+    t, plain = folder.name("e.nc:t"), folder.name("e.npy")
+    with open(folder.name("sparse"), "wb") as file:  # a terabyte, of which nothing is read but what is needed
+        for row in range(0, 1 << 17, 1 << 10):
+            file.seek((row << 20 | 5) * 8)
+            file.write(np.array([row + 1.0, -1, 1]).tobytes())
+        file.truncate(1 << 40)
+    generated = ["sum", "-q", "gen:ramp?n=1000&dtype=int32"]
+    commands = [["sum", "--json", "--slice=time=1:,lat=:2", t], ["argmin", "--json", "--missing=keep", "--slice=lat=-3:,lon=2", t],
+                ["mean", "--axis=lat,lon", "--json", "--slice=time=1", t], ["sum", "--missing=error", "--slice=time=1:2", t],
+                ["sum", "-q", "--slice=0=3:6", "--count=10", "--offset=20", plain], ["sum", "-q", "--shape=6,10", "--slice=1=1:3,0=-2:", "--count=60", plain],
+                ["sum", "-q", "--slice=1=5:7", "--dtype=f64", f"--shape={1 << 17},{1 << 20}", folder.name("sparse")],
+                generated, [*generated, "--shape=10,100", "--slice=0=2:4,1=10:20"], ["sum", "--slice=time=1:2,lon=-1", t]]
+    runs = cli.each_alone(commands)
+    kept = np.where(x == 27, 0, x)
+    found = cli.report(runs[0])
+    tap.ok(found and (found["value"], found["count"], found["missing"]) == (kept[1:, :2].sum() * 0.5, 20, 1), "packed elements, one of them missing", cli.shown(runs[0]))
+    found = cli.report(runs[1])
+    tap.ok(found and found["value"] == x[0, 1, 2] * 0.5 and found["place"] == [0, 0, 0] and found["slice"] == [[0, 3], [1, 4], [2, 3]], "places count within the slice", found)
+    tap.ok(cli.report(runs[2])["results"]["mean"] == [kept[1].sum() / 19 * 0.5], "rows of a slice", cli.shown(runs[2]))
+    fault = cli.refused(runs[3], 1, "at index 7, (time, lat, lon) = (0, 1, 2)")
+    tap.ok(not fault, "the place of a missing element", fault)
+    tap.ok((runs[4].stdout, runs[5].stdout) == ("72\n", f"{x.reshape(6, 10)[-2:, 1:3].sum()}\n"), "of part of an array, and of another shape", "".join(map(cli.shown, runs[4:6])))
+    tap.ok(runs[6].stdout == f"{float(sum(range(0, 1 << 17, 1 << 10)))}\n", "nothing else is read", cli.shown(runs[6]))
+    tap.ok((runs[7].stdout, runs[8].stdout) == ("499500\n", f"{sum(row * 100 + i for row in (2, 3) for i in range(10, 20))}\n"), "of generated elements", cli.shown(runs[8]))
+    tap.ok("from " in runs[9].stdout and "e.nc:t[1:2, :, 4:5], 1 rank" in runs[9].stdout, "a report names the slice", cli.shown(runs[9]))
+    cases = [("lan=1:2", "e.nc: --slice: expected a dimension of its shape 3x4x5, by number or by name (time, lat, lon), found 'lan=1:2'"), ("3=1:2", "found '3=1:2'"),
+             ("time=0:2:2", "steps are not supported"), ("time=1:2,0=1:2", "each dimension once"), ("time=3", "extent of 3, found 'time=3'"), ("time=-4", "found 'time=-4'"),
+             ("time", "expected DIMENSION=FIRST:END"), ("time=", "expected indices"), ("time=a:b", "expected indices"), ("time=1:2,", "behind the last comma"), ("", "found ''")]
+    launches = [(["sum", t, f"--slice={text}"], said) for text, said in cases]
+    launches += [(["sum", folder.name("e.nc:*"), "--slice=time=1"], "expected no --slice"), (["sum", "--total", t, "--slice=time=1"], "expected no --slice")]
+    for (words, said), done in zip(launches, cli.each_alone([words for words, _ in launches])):
+        fault = cli.refused(done, 2, said)
+        tap.ok(not fault, f"refused: {said}", fault)
+
+
+def test_chunks_of_slices(folder):
+    """Only the chunks that a slice needs are decoded."""
+    with h5py.File(folder.name("d.h5"), "w") as file:
+        data = file.create_dataset("x", data=np.arange(600.0).reshape(20, 30), chunks=(4, 30), compression="gzip")
+        at = data.id.get_chunk_info(2).byte_offset
+    with open(folder.name("d.h5"), "r+b") as file:
+        file.seek(at)
+        file.write(b"damaged")
+    name = folder.name("d.h5:x")
+    fine, rows, damaged = cli.each_alone([["sum", "-q", name, "--slice=0=12:"], ["sum", "--json", "--axis=0", name, "--slice=0=5:8,1=-2:"], ["sum", name, "--slice=0=11:13"]])
+    x = np.arange(600.0).reshape(20, 30)
+    tap.ok(fine.stdout == f"{x[12:].sum()}\n" and cli.report(rows)["results"]["sum"] == x[5:8, -2:].sum(0).tolist(), "a damaged chunk beside a slice", cli.shown(fine))
+    fault = cli.refused(damaged, 1, "chunk at (8, 0)")
+    tap.ok(not fault, "and in a slice", fault)
+
+
 def main():
     cli.ignore_leaks()
     with cli.Folder() as folder:
         test_inputs(folder)
         test_all_arrays(folder)
         test_names(folder)
+        test_slices(folder)
+        test_encoded_slices(folder)
+        if h5py is not None:
+            test_chunks_of_slices(folder)
     tap.done()
 
 

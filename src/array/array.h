@@ -69,6 +69,7 @@ struct array_hints {
     uint64_t offset;   /* --offset: bytes of a raw file, elements of any other */
     uint64_t count;    /* --count, elements */
     const char *shape; /* --shape, "3,4", of an array that is a row, such as a raw file; NULL: not given */
+    const char *slice; /* --slice, "time=0:120"; NULL: not given */
 };
 
 /* Describes the array called name. "FILE:NAME" is array NAME of FILE, where FILE is the longest part before a ':' that is a
@@ -76,7 +77,7 @@ struct array_hints {
    of its files, in the order of their names, joined along the axis that varies slowest. Without NAME it is the only array of the file;
    if there are several, or none of that name, the error lists them. "gen:DISTRIBUTION?n=1e9&seed=1&dtype=f32&..." is generated.
    docs/formats.md has the formats. Of an array that lies in files as it is, hints->offset and count choose elements as they lie there,
-   and make it a row; hints->type must agree with the file. A file of no known format is raw and needs hints->type (count defaults to all
+   and make it a row; hints->slice is of what that leaves (slice.h). hints->type must agree with the file. A file of no known format is raw and needs hints->type (count defaults to all
    the rest of the file, which must be whole elements). hints may be NULL. Opens, checks and closes the file: headers are capped,
    products checked, elements within the file. *info is written only on success; array_release frees what it then holds. */
 allfold_status array_describe(const char *name, const struct array_hints *hints, struct array_info *info,
@@ -92,6 +93,9 @@ bool array_names_several(const char *const *names, int count);
 
 /* The shape of the array of which the array is a slice, or of itself. */
 static inline const uint64_t *array_whole(const struct array_info *info) { return info->sliced ? info->whole : info->shape; }
+
+/* Whether it is in chunks: its source has a chunking. (A scalar may have one, too.) */
+static inline bool array_is_chunked(const struct array_info *info) { return info->chunk[0] > 0; }
 
 /* The type of the elements in the file. */
 static inline allfold_type array_stored_type(const struct array_info *info)
@@ -136,6 +140,13 @@ void array_shape_text(const uint64_t *shape, uint32_t dimensions, char *text, si
 
 /* The name of a dimension; "": it has none. */
 const char *array_dimension_name(const struct array_info *info, uint32_t dimension);
+/* Their names with commas between them; "" if there are none. Cuts the text at `bytes`. */
+void array_names_text(const struct array_info *info, char *text, size_t bytes);
+/* The number of the dimension that a word of this length means: the one called so, or the number that it is, which may be that of no dimension;
+   negative ones count from the last. False: it is neither. */
+bool array_find_dimension(const struct array_info *info, const char *word, size_t length, long *number);
+/* Of a slice which part of the whole array it is, "[0:120, :, 54:64]"; "" of others. Cuts it at `bytes`. */
+void array_slice_text(const struct array_info *info, char *text, size_t bytes);
 /* The coordinates of the element with this index, in the order in which elements lie. In words "(time, lat) = (3, 7)", without names
    "(3, 7)"; of less than two dimensions "". */
 void array_place(const struct array_info *info, uint64_t index, uint64_t place[ARRAY_DIMENSIONS_MAX]);

@@ -9,31 +9,17 @@
 static bool read_axis(const char **text, const struct array_info *info, long *axis)
 {
     const size_t length = strcspn(*text, ",");
-    const char *const word = *text, first = word[0] == '-' ? word[1] : word[0];
-    char *end;
+    const char *const word = *text;
     *text += length + (word[length] == ',');
-    if (length == 0 || (word[length] == ',' && **text == '\0'))
-        return false;
-    for (uint32_t i = 0; i < info->dimensions; i++) {
-        const char *const name = array_dimension_name(info, i);
-        if (strlen(name) == length && memcmp(name, word, length) == 0) {
-            *axis = (long)i;
-            return true;
-        }
-    }
-    *axis = strtol(word, &end, 10);
-    return first >= '0' && first <= '9' && end == word + length;
+    return !(word[length] == ',' && **text == '\0') && array_find_dimension(info, word, length, axis);
 }
 
 static allfold_status refuse_word(const char *text, const struct array_info *info, struct error *error)
 {
-    char names[200] = "";
-    for (uint32_t i = 0; i < info->dimensions && strlen(names) < sizeof names - 8; i++)
-        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i > 0 ? ", " : "", array_dimension_name(info, i));
-    if (info->names[0] == '\0')
-        return error_set(error, ALLFOLD_BAD_ARGUMENT, "--axis: expected a number, or several with commas between them, found '%.100s'", text);
-    return error_set(error, ALLFOLD_BAD_ARGUMENT, "--axis: expected a number or a dimension's name (%s), or several with commas between them, "
-                     "found '%.100s'", names, text);
+    char names[200];
+    array_names_text(info, names, sizeof names);
+    return error_set(error, ALLFOLD_BAD_ARGUMENT, "--axis: expected a number%s%s%s, or several with commas between them, found '%.100s'",
+                     names[0] != '\0' ? " or a dimension's name (" : "", names, names[0] != '\0' ? ")" : "", text);
 }
 
 /* Marks the dimensions that the text names. */

@@ -7,7 +7,7 @@
 /* The groups. A command names those that it takes. */
 enum {
     OPTIONS_TYPE = 1 << 0,        /* the element type may be given */
-    OPTIONS_RAW = 1 << 1,         /* of an input that may be a raw file */
+    OPTIONS_RAW = 1 << 1,         /* which elements of an input, which may be a raw file */
     OPTIONS_MISSING = 1 << 2,     /* what becomes of missing values */
     OPTIONS_NAN = 1 << 3,         /* what NaN does */
     OPTIONS_LEVEL = 1 << 4,       /* how sums are computed */

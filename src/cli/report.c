@@ -119,6 +119,22 @@ void report_exchange(const struct session *session, struct json_object *report)
     json_object_object_add(report, "hosts", json_object_new_int(session->context->comm.hosts));
 }
 
+/* Of a slice its shape, and the first index and that behind the last of each dimension of the whole array. */
+static void add_slice(const struct array_info *input, struct json_object *report)
+{
+    struct json_object *const slice = input->sliced ? json_object_new_array() : NULL;
+    if (slice == NULL)
+        return;
+    for (uint32_t i = 0; i < input->dimensions; i++) {
+        struct json_object *const range = json_object_new_array();
+        json_object_array_add(range, json_object_new_uint64(input->first[i]));
+        json_object_array_add(range, json_object_new_uint64(input->first[i] + input->shape[i]));
+        json_object_array_add(slice, range);
+    }
+    json_object_object_add(report, "input_shape", report_shape(input));
+    json_object_object_add(report, "slice", slice);
+}
+
 static void add_input(const struct session *session, const struct array_info *input, uint64_t missing, struct json_object *report)
 {
     char name[ARRAY_NAME_BYTES];
@@ -127,6 +143,7 @@ static void add_input(const struct session *session, const struct array_info *in
     if (input->encoding.packed)
         json_object_object_add(report, "stored_dtype", json_object_new_string(allfold_type_name(stored_type(input))));
     json_object_object_add(report, "count", json_object_new_uint64(input->count));
+    add_slice(input, report);
     if (counts_missing(session, input, missing))
         json_object_object_add(report, "missing", json_object_new_uint64(missing));
 }
@@ -170,8 +187,9 @@ void report_end(const struct session *session, struct json_object *report, doubl
 
 void report_circumstances(const struct session *session, allfold_level level, double seconds)
 {
-    char name[ARRAY_NAME_BYTES];
+    char name[ARRAY_NAME_BYTES], slice[256];
     const int ranks = session->context->comm.size;
+    array_slice_text(&session->input, slice, sizeof slice);
     printf("  (%" PRIu64 " %s", session->input.count, allfold_type_name(value_type(&session->input)));
     if (session->input.encoding.packed)
         printf(" packed as %s", allfold_type_name(stored_type(&session->input)));
@@ -179,7 +197,7 @@ void report_circumstances(const struct session *session, allfold_level level, do
         printf(", %" PRIu64 " missing,", session->missing);
     fputs(" from ", stdout);
     text_print(stdout, array_name(&session->input, name));
-    printf(", %d rank%s, %s, %s, %.3g s", ranks, ranks == 1 ? "" : "s", session->context->device->backend->name,
+    printf("%s, %d rank%s, %s, %s, %.3g s", slice, ranks, ranks == 1 ? "" : "s", session->context->device->backend->name,
            level_name(level), seconds);
     if (session->input_read)
         printf(", %s/s", number_bytes(input_rate(session, seconds)).text);

@@ -205,16 +205,19 @@ static void identify_run(const struct checkpoint_run *run, struct checkpoint_ide
 
 static void identify_input(const struct array_info *input, struct checkpoint_identity *identity)
 {
-    char shape[ARRAY_DIMENSIONS_MAX * 24];
+    char shape[ARRAY_DIMENSIONS_MAX * 24], slice[ARRAY_DIMENSIONS_MAX * 48], whole[ARRAY_DIMENSIONS_MAX * 24];
     uint64_t places = checksum(CHECKSUM_START, &input->layout, sizeof input->layout);
     places = checksum(places, input->details, (size_t)input->details_bytes);
     array_shape_text(input->shape, input->dimensions, shape, sizeof shape);
+    array_shape_text(array_whole(input), input->dimensions, whole, sizeof whole);
+    array_slice_text(input, slice, sizeof slice);
     say(identity->file_bytes, "%" PRIu64, input->file_bytes);
     say(identity->file_time, "%" PRIu64, input->file_time);
     say(identity->format, "%s", array_format_name(input));
     say(identity->type, "%s", allfold_type_name(input->type));
     say(identity->count, "%" PRIu64, input->count);
     say(identity->shape, "%s", shape);
+    say(identity->slice, "%s%s%s", input->sliced ? slice : "all", input->sliced ? " of " : "", input->sliced ? whole : "");
     say(identity->data_offset, "%" PRIu64, input->layout.offset);
     say(identity->array, "%s", input->member[0] != '\0' ? input->member : "none");
     say(identity->skipped, "%" PRIu64, input->skipped);

@@ -29,6 +29,7 @@
     X(missing, "--missing")                                       \
     X(axis, "--axis")                                             \
     X(shape, "shape")                                             \
+    X(slice, "part of the array (--slice)")                       \
     X(keepdims, "--keepdims")                                     \
     X(ddof, "--ddof")                                             \
     X(output_type, "--output-type")                               \

@@ -2,6 +2,7 @@
 #include "array/formats/formats.h"
 
 #include "array/encoded.h"
+#include "array/slice.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -183,9 +184,18 @@ struct range array_part(const struct array_info *info, uint64_t part, uint64_t p
     return (struct range){first, u64_min(range.count * info->granule, positions - first)};
 }
 
-static allfold_status open_stored(const struct array_info *info, struct source **source, struct error *error)
+static allfold_status open_whole(const struct array_info *info, struct source **source, struct error *error)
 {
     return info->plain ? plain_open(info, source, error) : formats[info->format]->open(info, source, error);
+}
+
+static allfold_status open_stored(const struct array_info *info, struct source **source, struct error *error)
+{
+    struct array_info whole;
+    if (!info->sliced || array_is_chunked(info))
+        return open_whole(info, source, error);
+    slice_whole(info, &whole);
+    return open_whole(&whole, source, error) == ALLFOLD_OK ? slice_open(info, source, error) : error->status;
 }
 
 allfold_status source_open(const struct array_info *info, struct source **source, struct error *error)

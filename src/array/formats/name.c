@@ -4,6 +4,7 @@
 #include "array/formats/formats.h"
 
 #include "array/formats/parts.h"
+#include "array/slice.h"
 
 #include <errno.h>
 #include <glob.h>
@@ -259,8 +260,10 @@ allfold_status array_describe_all(const char *const *names, int count, const str
 {
     static const struct array_hints none;
     const struct array_hints *const said = hints != NULL ? hints : &none;
-    if (describe(&(struct input_names){names, count}, said, info, error) == ALLFOLD_OK && said->shape != NULL
-        && shape_give(said->shape, info, error) != ALLFOLD_OK)
+    if (describe(&(struct input_names){names, count}, said, info, error) != ALLFOLD_OK)
+        return error->status;
+    if ((said->shape != NULL && shape_give(said->shape, info, error) != ALLFOLD_OK)
+        || (said->slice != NULL && slice_take(said->slice, info, error) != ALLFOLD_OK))
         array_release(info);
     return error->status;
 }

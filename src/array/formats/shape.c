@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 void array_shape_text(const uint64_t *shape, uint32_t dimensions, char *text, size_t bytes)
 {
@@ -32,6 +33,41 @@ const char *array_dimension_name(const struct array_info *info, uint32_t dimensi
     while (dimension-- > 0)
         name += strlen(name) + 1;
     return name;
+}
+
+void array_names_text(const struct array_info *info, char *text, size_t bytes)
+{
+    size_t length = 0;
+    text[0] = '\0';
+    for (uint32_t i = 0; i < info->dimensions && info->names[0] != '\0' && length < bytes; i++)
+        length += (size_t)snprintf(text + length, bytes - length, "%s%s", i > 0 ? ", " : "", array_dimension_name(info, i));
+}
+
+bool array_find_dimension(const struct array_info *info, const char *word, size_t length, long *number)
+{
+    const char first = word[0] == '-' ? word[1] : word[0];
+    char *end;
+    for (uint32_t i = 0; i < info->dimensions && length > 0; i++) {
+        const char *const name = array_dimension_name(info, i);
+        if (strlen(name) == length && memcmp(name, word, length) == 0) {
+            *number = (long)i;
+            return true;
+        }
+    }
+    *number = strtol(word, &end, 10);
+    return first >= '0' && first <= '9' && end == word + length;
+}
+
+void array_slice_text(const struct array_info *info, char *text, size_t bytes)
+{
+    size_t length = 0;
+    text[0] = '\0';
+    for (uint32_t i = 0; i < info->dimensions && info->sliced && length < bytes; i++) {
+        char range[48] = ":";
+        if (info->shape[i] != info->whole[i])
+            snprintf(range, sizeof range, "%" PRIu64 ":%" PRIu64, info->first[i], info->first[i] + info->shape[i]);
+        length += (size_t)snprintf(text + length, bytes - length, "%s%s%s", i == 0 ? "[" : ", ", range, i + 1 == info->dimensions ? "]" : "");
+    }
 }
 
 void array_place(const struct array_info *info, uint64_t index, uint64_t place[ARRAY_DIMENSIONS_MAX])

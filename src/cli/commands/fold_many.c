@@ -187,9 +187,9 @@ static allfold_status check(const struct settings *settings, struct error *error
                   "beside it", command);
     else if (settings->partial != NULL && !settings->total)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: --partial keeps one partial: expected --total beside a pattern of names", command);
-    else if (hints->has_offset || hints->has_count || hints->shape != NULL)
+    else if (hints->has_offset || hints->has_count || hints->shape != NULL || hints->slice != NULL)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected no --%s, which is for one array, beside a pattern of names or --total", command,
-                  hints->has_offset ? "offset" : hints->has_count ? "count" : "shape");
+                  hints->has_offset ? "offset" : hints->has_count ? "count" : hints->shape != NULL ? "shape" : "slice");
     error->shared = error->status != ALLFOLD_OK;
     return error->status;
 }
