@@ -59,6 +59,7 @@ libfiles_a_SOURCES = \
 	src/array/formats/generated.c \
 	src/array/formats/hdf5_signature.c \
 	src/array/formats/input.c \
+	src/array/formats/joined.c \
 	src/array/formats/name.c \
 	src/array/formats/netcdf.c \
 	src/array/formats/npy.c \
@@ -113,6 +114,7 @@ noinst_HEADERS += \
 	src/array/formats/cursor.h \
 	src/array/formats/formats.h \
 	src/array/formats/hdf5_dataset.h \
+	src/array/formats/joined.h \
 	src/array/formats/npy.h \
 	src/array/formats/parts.h \
 	src/array/formats/swap.h \

@@ -139,9 +139,21 @@ def of_dimension(random, dimension, extent, names):
     return f"{name}={'' if first is None else first}:{'' if end is None else end}", slice(first, end)
 
 
+def write_chunks(path, x, names, chunk, **attributes):
+    """An HDF5 file with a dataset x in chunks, whose dimensions have names."""
+    with h5py.File(path, "w") as file:
+        data = file.create_dataset("x", x.shape, x.dtype, chunks=chunk, compression="gzip", shuffle=True, maxshape=tuple(None for n in x.shape))
+        data[...] = x
+        data.attrs.update(attributes)
+        for i, dimension in enumerate(names):
+            scale = file.create_dataset(dimension, data=np.zeros(x.shape[i]))
+            scale.make_scale(dimension)
+            data.dims[i].attach_scale(scale)
+
+
 def inputs(folder, random, number, x, names):
     """x in a file of one format or another: the words that name it, whether the file names the dimensions, and its order."""
-    kind = number % 10
+    kind = number % 11
     name = folder.name(f"s{number}")
     if kind < 2:
         np.save(f"{name}.npy", np.asfortranarray(x) if kind else x)
@@ -167,22 +179,19 @@ def inputs(folder, random, number, x, names):
         for i, part in enumerate(parts):
             np.save(f"{name}-{i}.npy", part)
         return [f"{name}-*.npy"], False, "C"
-    with h5py.File(f"{name}.h5", "w") as file:
+    cuts = sorted(random.integers(0, len(x) + 1, random.integers(1, 4)).tolist()) if kind == 10 else []
+    for i, part in enumerate(np.split(x, cuts)):
         chunk = tuple(int(random.integers(1, n + 1)) for n in x.shape)
-        data = file.create_dataset("x", data=x, chunks=chunk, compression="gzip", shuffle=True, maxshape=tuple(None for n in x.shape))
-        for i, dimension in enumerate(names):
-            scale = file.create_dataset(dimension, data=np.zeros(x.shape[i]))
-            scale.make_scale(dimension)
-            data.dims[i].attach_scale(scale)
-    return [f"{name}.h5:x"], True, "C"
+        write_chunks(f"{name}-{i}.h5", part if i % 2 else part.astype(x.dtype.newbyteorder(">")), names, chunk)
+    return [f"{name}-*.h5:x"], True, "C"
 
 
 def test_slices(folder):
     """--slice: NumPy's results of a box of an array, whatever its format, in long and short pieces, on one rank and several."""
     random = np.random.default_rng(30)
     launches, checks = [], []
-    for number in range(40):
-        x = integers(["<f8", "<i2"][number // 10 % 2], random.choice([1, 2, 3, 5, 8, 17, 40], random.integers(1, 5)))
+    for number in range(44):
+        x = integers(["<f8", "<i2"][number // 11 % 2], random.choice([1, 2, 3, 5, 8, 17, 40], random.integers(1, 5)))
         names = [f"d{i}" for i in range(x.ndim)]
         words, named, order = inputs(folder, random, number, x, names)
         some = random.permutation(x.ndim)[:random.integers(1, x.ndim + 1)].tolist()
@@ -274,6 +283,40 @@ def test_chunks_of_slices(folder):
     tap.ok(not fault, "and in a slice", fault)
 
 
+def test_joined_chunks(folder):
+    """Files in chunks are one array, as many as there are; those that differ are refused."""
+    x = integers("<i2", (420, 4))
+    x[x == 7] = 8
+    x[17, 2] = 7
+    for i in range(140):  # more than are open at a time
+        write_chunks(folder.name(f"y{i:03}.h5"), x[3 * i: 3 * i + 3], ["time", "lat"], (1 + i % 3, 2 + i % 2), _FillValue=np.int16(7), scale_factor=0.5)
+    years = folder.name("y*.h5:x")
+    runs = cli.each([(1, ["sum", "--json", years]), (3, ["argmin", "--json", "--staging=64", years]), (3, ["mean", "--axis=time", "--json", "--staging=64", years]),
+                     (1, ["sum", "-q", "--missing=error", years])])
+    kept = np.ma.masked_equal(x, 7)
+    found = cli.report(runs[0])
+    tap.ok(found and (found["value"], found["missing"], found["count"]) == (kept.sum() * 0.5, 1, x.size), "140 files in chunks", cli.shown(runs[0]))
+    found = cli.report(runs[1])
+    tap.ok(found and (found["index"], found["value"]) == (kept.argmin(), kept.min() * 0.5), "an index on 3 ranks", cli.shown(runs[1]))
+    tap.ok(cli.report(runs[2])["results"]["mean"] == [float(m) * 0.5 for m in kept.mean(0)], "along the joined dimension", cli.shown(runs[2]))
+    fault = cli.refused(runs[3], 1, "at index 70, (time, lat) = (17, 2)")
+    tap.ok(not fault, "the place of a missing element", fault)
+    names, chunk, attributes = ["time", "lat"], (2, 2), {"_FillValue": np.int16(7), "scale_factor": 0.5}
+    write_chunks(folder.name("types.h5"), x[:3].astype("i4"), names, chunk)
+    write_chunks(folder.name("shapes.h5"), x[:3, :2], names, chunk, **attributes)
+    write_chunks(folder.name("names.h5"), x[:3], ["time", "lon"], chunk, **attributes)
+    write_chunks(folder.name("packings.h5"), x[:3], names, chunk, **{**attributes, "scale_factor": 0.25})
+    write_chunks(folder.name("missing.h5"), x[:3], names, chunk, scale_factor=0.5)
+    with h5py.File(folder.name("layouts.h5"), "w") as file:
+        file.create_dataset("x", data=x[:3]).attrs.update(attributes)
+    cases = [("types", "int32 3x4 (time, lat), in chunks: the types differ"), ("shapes", "int16 3x4 (time, lat), missing: 7, packed: 0.5 x + 0, in chunks so far, found int16 3x2"),
+             ("names", "(time, lon), missing: 7, packed: 0.5 x + 0, in chunks: the names of dimensions differ"), ("packings", "packed: 0.25 x + 0, in chunks: the packings differ"),
+             ("missing", "the missing values differ"), ("layouts", "the layouts differ")]
+    for (name, said), done in zip(cases, cli.each_alone([["sum", folder.name("y000.h5:x"), folder.name(f"{name}.h5:x")] for name, _ in cases])):
+        fault = cli.refused(done, 1, f"{name}.h5: expected what can be joined to the files before along the first axis", said)
+        tap.ok(not fault, f"refused: {said}", fault)
+
+
 def main():
     cli.ignore_leaks()
     with cli.Folder() as folder:
@@ -284,6 +327,7 @@ def main():
         test_encoded_slices(folder)
         if h5py is not None:
             test_chunks_of_slices(folder)
+            test_joined_chunks(folder)
     tap.done()
 
 

@@ -2,6 +2,8 @@
    gaps that are shorter than what a system reads at once. The chunks of an array in chunks are chosen, and cut, by its own source. */
 #include "array/slice.h"
 
+#include "array/formats/joined.h"
+#include "array/formats/parts.h"
 #include "base/parse.h"
 
 #include <inttypes.h>
@@ -102,7 +104,9 @@ static void count_elements(struct array_info *info)
 {
     struct chunk_grid grid;
     array_count(info->shape, info->dimensions, allfold_type_bytes(info->type), &info->count); /* not more than there were */
-    if (array_is_chunked(info))
+    if (array_is_chunked(info) && parts_of(info) != NULL)
+        joined_count(info); /* as many or less */
+    else if (array_is_chunked(info))
         info->positions = info->granule * chunk_grid_make(&grid, info->dimensions, info->shape, info->first, info->chunk);
 }
 

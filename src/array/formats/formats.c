@@ -2,6 +2,8 @@
 #include "array/formats/formats.h"
 
 #include "array/encoded.h"
+#include "array/formats/joined.h"
+#include "array/formats/parts.h"
 #include "array/slice.h"
 
 #include <inttypes.h>
@@ -192,6 +194,8 @@ static allfold_status open_whole(const struct array_info *info, struct source **
 static allfold_status open_stored(const struct array_info *info, struct source **source, struct error *error)
 {
     struct array_info whole;
+    if (array_is_chunked(info) && parts_of(info) != NULL)
+        return joined_open(info, formats[info->format]->open, source, error);
     if (!info->sliced || array_is_chunked(info))
         return open_whole(info, source, error);
     slice_whole(info, &whole);

@@ -41,7 +41,7 @@ static allfold_status check_time(const char *path, uint64_t time, struct error *
 
 allfold_status array_check_times(const struct array_info *info, struct error *error)
 {
-    const struct parts_table *const table = info->plain && info->details_bytes > 0 ? parts_of(info) : NULL;
+    const struct parts_table *const table = parts_of(info);
     if (info->file_time == 0 || error->status != ALLFOLD_OK)
         return error->status;
     if (table == NULL)

@@ -3,6 +3,7 @@
    last: the one that varies slowest). */
 #include "array/formats/formats.h"
 
+#include "array/formats/joined.h"
 #include "array/formats/parts.h"
 #include "array/slice.h"
 
@@ -16,7 +17,7 @@
 #include <sys/stat.h>
 
 #define SHAPE_BYTES 128
-#define WORDS_BYTES (SHAPE_BYTES + 256)
+#define WORDS_BYTES (2 * SHAPE_BYTES + 256)
 
 /* Expands a pattern into the names of its files, sorted. If no file matches, found->gl_pathc is 0. */
 static allfold_status expand(const char *pattern, glob_t *found, struct error *error)
@@ -80,14 +81,32 @@ static allfold_status parse_name(const char *text, struct input_name *name, stru
 /* The axis that varies slowest. */
 static uint32_t joined_axis(const struct array_info *info) { return info->fortran_order ? info->dimensions - 1 : 0; }
 
-/* The shape but for the joined axis, the type, the order, and what elements stand for. */
-static bool may_be_joined(const struct array_info *a, const struct array_info *b)
+/* Whether both have names of dimensions, and not the same. */
+static bool differ_in_names(const struct array_info *a, const struct array_info *b)
 {
-    bool same = a->type == b->type && a->dimensions == b->dimensions && a->dimensions > 0 && a->fortran_order == b->fortran_order
-                && memcmp(&a->encoding, &b->encoding, sizeof a->encoding) == 0;
+    return a->names[0] != '\0' && b->names[0] != '\0' && memcmp(a->names, b->names, sizeof a->names) != 0;
+}
+
+/* What differs of two arrays that must be the same to join them; NULL: nothing. */
+static const char *difference(const struct array_info *a, const struct array_info *b)
+{
+    const struct encoding *const one = &a->encoding, *const other = &b->encoding;
+    bool same = a->dimensions == b->dimensions;
     for (uint32_t i = 0; same && i < a->dimensions; i++)
         same = i == joined_axis(a) || a->shape[i] == b->shape[i];
-    return same;
+    if (array_stored_type(a) != array_stored_type(b))
+        return "types";
+    if (!same)
+        return "shapes";
+    if (a->fortran_order != b->fortran_order)
+        return "orders";
+    if (differ_in_names(a, b))
+        return "names of dimensions";
+    if (one->packed != other->packed || memcmp(&one->packing, &other->packing, sizeof one->packing) != 0)
+        return "packings";
+    if (memcmp(one, other, sizeof *one) != 0)
+        return "missing values";
+    return a->plain != b->plain || (!a->plain && a->format != b->format) ? "layouts" : NULL;
 }
 
 /* Whether the elements lie in the same places in either order, as those of a single column do. Files then say C order. */
@@ -99,15 +118,17 @@ static bool is_of_either_order(const struct array_info *info)
     return info->count == 0 || longer <= 1;
 }
 
-/* All that may_be_joined compares. */
+/* What `difference` compares. */
 static const char *words_of(const struct array_info *info, char text[WORDS_BYTES])
 {
-    char shape[SHAPE_BYTES], missing[ENCODING_TEXT_BYTES], packing[ENCODING_TEXT_BYTES];
+    char shape[SHAPE_BYTES], names[SHAPE_BYTES], missing[ENCODING_TEXT_BYTES], packing[ENCODING_TEXT_BYTES];
     array_shape_text(info->shape, info->dimensions, shape, sizeof shape);
+    array_names_text(info, names, sizeof names);
     encoding_missing_text(&info->encoding, missing);
     encoding_packing_text(&info->encoding, packing);
-    snprintf(text, WORDS_BYTES, "%s %s%s%s%.60s%s%.60s", allfold_type_name(array_stored_type(info)), shape, info->fortran_order ? ", Fortran order" : "",
-             missing[0] != '\0' ? ", missing: " : "", missing, packing[0] != '\0' ? ", packed: " : "", packing);
+    snprintf(text, WORDS_BYTES, "%s %s%s%s%s%s%s%.60s%s%.60s%s", allfold_type_name(array_stored_type(info)), shape, names[0] != '\0' ? " (" : "", names,
+             names[0] != '\0' ? ")" : "", info->fortran_order ? ", Fortran order" : "", missing[0] != '\0' ? ", missing: " : "", missing,
+             packing[0] != '\0' ? ", packed: " : "", packing, array_is_chunked(info) ? ", in chunks" : "");
     return text;
 }
 
@@ -116,19 +137,21 @@ static allfold_status join(struct array_info *all, const struct array_info *next
 {
     char wanted[WORDS_BYTES], found[WORDS_BYTES];
     const char *const shown = file_shown(next->path);
-    if (!next->plain)
-        return error_set(error, ALLFOLD_UNSUPPORTED, "%s: expected files whose elements lie there as they are, to be joined, found others "
-                         "(%s)", shown, array_format_name(next));
+    if (!next->plain && !array_is_chunked(next))
+        return error_set(error, ALLFOLD_UNSUPPORTED, "%s: expected files whose elements lie there as they are, or in chunks, to be joined, found "
+                         "others (%s)", shown, array_format_name(next));
+    if (next->dimensions == 0)
+        return error_set(error, ALLFOLD_BAD_INPUT, "%s: expected an array of at least one dimension, to be joined, found a scalar", shown);
     if (list->count == 0) {
         memcpy(all, next, sizeof *all);
-        return may_be_joined(next, next) ? ALLFOLD_OK
-                                         : error_set(error, ALLFOLD_BAD_INPUT, "%s: expected an array of at least one dimension, to be "
-                                                     "joined, found a scalar", shown);
+        return ALLFOLD_OK;
     }
-    if (!may_be_joined(all, next))
+    const char *const differs = difference(all, next);
+    if (differs != NULL)
         return error_set(error, ALLFOLD_BAD_INPUT, "%s: expected what can be joined to the files before along the %s axis, %s so far, "
-                         "found %s", shown, all->fortran_order ? "last" : "first", words_of(all, wanted), words_of(next, found));
+                         "found %s: the %s differ", shown, all->fortran_order ? "last" : "first", words_of(all, wanted), words_of(next, found), differs);
     const uint32_t axis = joined_axis(all);
+    all->granule = u64_max(all->granule, next->granule);
     if (__builtin_add_overflow(all->shape[axis], next->shape[axis], &all->shape[axis])
         || !array_count(all->shape, all->dimensions, allfold_type_bytes(all->type), &all->count))
         return error_set(error, ALLFOLD_BAD_INPUT, "%s: expected a joined shape of " ARRAY_COUNT_RULE ", found a larger one", shown);
@@ -233,6 +256,9 @@ static allfold_status describe_files(const struct input_names *names, const stru
     if (take_files(names, find_order, j, error) == ALLFOLD_OK && take_files(names, join_file, j, error) == ALLFOLD_OK
         && parts_finish(&j->list, &j->info, error) == ALLFOLD_OK) {
         name_joined(names, first, &j->info);
+        if (array_is_chunked(&j->info) && !joined_count(&j->info))
+            error_set(error, ALLFOLD_UNSUPPORTED, "%s: expected files that are together, in whole chunks of the largest of them, " ARRAY_COUNT_RULE
+                      " of f64, found more", file_shown(j->info.path));
         if (hints->has_offset && strcmp(array_format_name(&j->info), format_raw.name) == 0)
             error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected no --offset, which counts bytes of one raw file, with several files",
                       file_shown(j->info.path));
@@ -360,7 +386,7 @@ static bool is_called(const struct input_names *called, const char *name)
 
 bool array_has_file(const struct array_info *info, const char *const *called, int count, const char *name)
 {
-    const struct parts_table *const table = info->plain && info->details_bytes > 0 ? parts_of(info) : NULL;
+    const struct parts_table *const table = parts_of(info);
     if (format_is_generated(info->path))
         return false;
     if (is_called(&(struct input_names){called, count}, name))

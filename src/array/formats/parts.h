@@ -1,14 +1,17 @@
-/* Arrays whose elements are not encoded: in one file, or in several, one behind the other. */
+/* Arrays in several files, one behind the other: their elements lie there as they are (plain.c), or in chunks (joined.c). */
 #pragma once
 
 #include "array/array.h"
+#include "array/data_file.h"
 
 /* The elements that lie in one file. */
 struct array_part_place {
-    struct range range;   /* of the array's elements, those left out (info->skipped) included */
-    uint64_t name;        /* the file's name begins at this byte of the table */
+    struct range range;    /* of the array's elements, those left out (info->skipped) included */
+    uint64_t name, member; /* the names of file and array begin at these bytes of the table */
     uint64_t file_bytes, file_time;
     struct array_layout layout;
+    uint64_t granule;      /* as array_info says, */
+    uint64_t chunk[ARRAY_DIMENSIONS_MAX];
 };
 
 /* What info->details is for arrays of several files. Their names follow the parts. */
@@ -32,8 +35,22 @@ allfold_status parts_finish(struct parts_list *list, struct array_info *info, st
 void parts_free(struct parts_list *list);
 
 /* The table of an array of several files; NULL: it lies in one. */
-static inline const struct parts_table *parts_of(const struct array_info *info) { return info->details; }
+static inline const struct parts_table *parts_of(const struct array_info *info)
+{
+    return (info->plain || array_is_chunked(info)) && info->details_bytes > 0 ? info->details : NULL;
+}
 static inline const char *parts_file(const struct parts_table *table, const struct array_part_place *part)
 {
     return (const char *)table + part->name;
 }
+static inline const char *parts_member(const struct parts_table *table, const struct array_part_place *part)
+{
+    return (const char *)table + part->member;
+}
+
+/* Opens one of the files. It must be what it was when `opened` was found; NULL: whatever it is. */
+allfold_status parts_open(const struct parts_table *table, uint64_t part, const struct stat *opened, struct data_file *file, struct error *error);
+/* Looks at all of them, so that one of another size is refused before any work. Returns what each is, to be freed; NULL after an error. */
+struct stat *parts_look(const struct parts_table *table, struct error *error);
+/* Whether they still are that: called after the last read. */
+allfold_status parts_check(const struct parts_table *table, const struct stat *opened, struct error *error);

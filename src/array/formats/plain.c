@@ -52,17 +52,6 @@ static const char *part_name(const struct plain_source *source, uint64_t part)
     return source->parts == &source->only ? source->info.path : parts_file(parts_of(&source->info), &source->parts[part]);
 }
 
-/* Opens one of several files. It must be what it was when the source was opened. */
-static allfold_status open_part(const struct plain_source *source, uint64_t part, struct data_file *file, struct error *error)
-{
-    if (data_file_open(part_name(source, part), source->parts[part].file_bytes, file, error) != ALLFOLD_OK)
-        return error->status;
-    file->opened = source->opened[part];
-    if (data_file_check(file, error) != ALLFOLD_OK)
-        data_file_close(file);
-    return error->status;
-}
-
 static void leave_part(struct plain_reader *r)
 {
     data_reader_close(&r->data);
@@ -76,7 +65,7 @@ static allfold_status enter_part(struct plain_reader *r, uint64_t part, struct e
     if (r->source->part_count == 1 || (r->has_file && r->part == part))
         return ALLFOLD_OK;
     leave_part(r);
-    if (open_part(r->source, part, &r->file, error) != ALLFOLD_OK)
+    if (parts_open(parts_of(&r->source->info), part, r->source->opened, &r->file, error) != ALLFOLD_OK)
         return error->status;
     r->data = (struct data_reader){.file = &r->file};
     r->has_file = true;
@@ -251,12 +240,7 @@ static allfold_status open_reader(struct source *source, struct reader **reader,
 static allfold_status check_plain(struct source *source, struct error *error)
 {
     struct plain_source *const s = (struct plain_source *)source;
-    struct data_file file;
-    if (s->part_count == 1)
-        return data_file_check(&s->file, error);
-    for (uint64_t part = 0; part < s->part_count && open_part(s, part, &file, error) == ALLFOLD_OK; part++)
-        data_file_close(&file);
-    return error->status;
+    return s->part_count == 1 ? data_file_check(&s->file, error) : parts_check(parts_of(&s->info), s->opened, error);
 }
 
 static void close_plain(struct source *source)
@@ -268,31 +252,15 @@ static void close_plain(struct source *source)
     free(s);
 }
 
-/* Looks at all of several files, so that one of another size is refused before any work. */
-static allfold_status look_at_parts(struct plain_source *s, struct error *error)
-{
-    s->opened = calloc(s->part_count, sizeof *s->opened);
-    if (s->opened == NULL)
-        return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to open it", file_shown(s->info.path));
-    for (uint64_t part = 0; part < s->part_count; part++) {
-        struct data_file file;
-        if (data_file_open(part_name(s, part), s->parts[part].file_bytes, &file, error) != ALLFOLD_OK)
-            return error->status;
-        s->opened[part] = file.opened;
-        data_file_close(&file);
-    }
-    return ALLFOLD_OK;
-}
-
 static allfold_status open_files(struct plain_source *s, struct error *error)
 {
     const struct array_info *const info = &s->info;
-    const struct parts_table *const table = info->details_bytes > 0 ? parts_of(info) : NULL;
+    const struct parts_table *const table = parts_of(info);
     s->only = (struct array_part_place){.range = {0, info->skipped + info->count}, .file_bytes = info->file_bytes, .layout = info->layout};
     s->parts = table != NULL ? table->parts : &s->only;
     s->part_count = table != NULL ? table->count : 1;
     if (s->part_count > 1)
-        return look_at_parts(s, error);
+        return (s->opened = parts_look(table, error)) != NULL ? ALLFOLD_OK : error->status;
     return data_file_open(part_name(s, 0), s->parts[0].file_bytes, &s->file, error);
 }
 
