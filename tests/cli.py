@@ -33,15 +33,32 @@ def ignore_leaks():
     os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 
 
+def backends():
+    """Those that the tests are to use and this machine has. Each other one is a check that is skipped."""
+    for backend in os.environ.get("ALLFOLD_TEST_BACKENDS", "cpu cuda").split():
+        probe = alone("info", f"--backend={backend}")
+        if probe.returncode == 0:
+            yield backend
+        else:
+            tap.skip(f"{backend}: {' '.join(told(probe))}")
+
+
+def surroundings(words, env):
+    """The environment of a run. Without a word for the backend devices are hidden: a driver starts processes one after the other, 0.2 s
+    each, which is most of such a run. --backend=auto takes a device where there is one."""
+    hidden = {} if any(str(word).startswith("--backend") for word in words) else {"CUDA_VISIBLE_DEVICES": ""}
+    return {**os.environ, **hidden, **(env or {})}
+
+
 def alone(*words, env=None, stdout=subprocess.PIPE, text=True):
     """The program without a launcher: one rank."""
     return subprocess.run([tap.ALLFOLD, *words], stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE,
-                          env={**os.environ, **(env or {})}, text=text, timeout=tap.SECONDS, check=False)
+                          env=surroundings(words, env), text=text, timeout=tap.SECONDS, check=False)
 
 
-def ranks(count, *words, **more):
+def ranks(count, *words, env=None):
     """The program on that many ranks, through the launcher for more than one."""
-    return alone(*words) if count == 1 else tap.run(count, tap.ALLFOLD, *words, **more)
+    return alone(*words, env=env) if count == 1 else tap.run(count, tap.ALLFOLD, *words, env=surroundings(words, env))
 
 
 def each(launches):
@@ -53,11 +70,6 @@ def each(launches):
 def each_alone(commands):
     """The same on one rank each."""
     return each((1, words) for words in commands)
-
-
-def hide_devices():
-    """For many short runs in which a device has no part: it would take longer to start than all else."""
-    os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 
 def told(process):

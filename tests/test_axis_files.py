@@ -21,7 +21,7 @@ import tap
 from cli import Folder, alone, ranks, refused, shown
 
 STATISTICS = ["count", "nan_count", "sum", "mean", "variance", "min", "argmin", "max", "argmax", "norm1", "norm2", "norminf"]
-CPU = ["--backend=cpu"]  # for a part of the runs, where a GPU would take most of their time to start
+DEVICE = ["--backend=auto"]  # for a part of the runs: a GPU takes most of their time to start
 EXTENTS = [1, 1, 2, 3, 4, 5, 7, 8, 16, 17, 31, 33, 64, 127]
 
 
@@ -155,7 +155,7 @@ def check_random(folder):
     for number, fold in enumerate(itertools.chain(folds, folds, folds, folds)):
         types = cli.FLOATS if "softmax" in fold else cli.TYPES
         cases.append(Case(folder, number, fold, types[int(some.integers(len(types)))]))
-        cases[-1].words += CPU * (number >= len(folds))
+        cases[-1].words += DEVICE * (number < len(folds))
     runs = cli.each_alone([case.words + ["-o", case.output()] for case in cases])
     wrong = [f"{case.shape} {case.dtype} {'F' * case.fortran}\n{shown(run)}" for case, run in zip(cases, runs) if not case.holds(run)]
     tap.ok(not wrong, f"{len(cases)} arrays at random, one rank", "\n".join(wrong[:3]))
@@ -178,7 +178,7 @@ def check_cuts(folder):
         np.save(name, x)
         cases = list(itertools.product((1, 4), (4096, 4 << 20), ("mean", "argmax", "softmax")))
         outputs = [folder.name(f"{turn}.npy") for turn in range(len(cases))]
-        runs = cli.each((count, [fold, name, "--axis=1", "-o", output, "--json", f"--staging={staging}", *CPU * ((number + turn // 2) % 2)])
+        runs = cli.each((count, [fold, name, "--axis=1", "-o", output, "--json", f"--staging={staging}", *DEVICE * ((number + turn) % 3 == 0)])
                         for turn, ((count, staging, fold), output) in enumerate(zip(cases, outputs)))
         for (count, staging, fold), output, process in zip(cases, outputs, runs):
             report = json.loads(process.stdout or "{}")
@@ -206,7 +206,7 @@ def check_short(folder):
         for fold in ("sum", "softmax") if number > 4 else ("sum",):
             values = np.random.default_rng(number).standard_normal(shape)
             np.save(x, values)
-            process = ranks(count, fold, x, f"--axis={axis}", "-o", y, f"--checkpoint={folder.name('ck')}", *CPU * (number % 2))
+            process = ranks(count, fold, x, f"--axis={axis}", "-o", y, f"--checkpoint={folder.name('ck')}", *DEVICE * (number % 4 == 3))
             found = np.load(y) if process.returncode == 0 else np.zeros(0)
             right = np.allclose(found, np.exp(values) / np.exp(values).sum(axis, keepdims=True), rtol=1e-14) and found.shape == shape \
                 if fold == "softmax" else same("sum", found, *expected("sum", values, (axis,)))
@@ -239,7 +239,7 @@ def check_chunks(folder):
         fold = ("mean", "argmin", "softmax")[number % 3]
         words = [fold, folder.name(f"{number}.h5") + ":x", "--axis=" + ",".join(map(str, axes)), f"--staging={some.choice([100, 4000, 1 << 20])}"]
         launches.append((x, axes, fold, words + ["-o", folder.name(f"{number}.npy")]))
-    runs = cli.each((1 if number < 14 else 3, words + CPU * (number % 2)) for number, (*_, words) in enumerate(launches))
+    runs = cli.each((1 if number < 14 else 3, words + DEVICE * (number % 4 == 0)) for number, (*_, words) in enumerate(launches))
     for (x, axes, fold, words), process in zip(launches, runs):
         y = np.load(words[-1]) if process.returncode == 0 else np.zeros(0)
         shifted = np.exp(x.astype(float) - x.max(axes, keepdims=True))
@@ -291,7 +291,7 @@ def check_missing(folder):
         axis = 1 if len(shape) == 3 else 0
         words = [fold, name, f"--axis={axis}", f"--staging={some.choice([200, 5000, 1 << 22])}", *["--output-type=f64"] * (kind == "i2" and fold == "stats")]
         launches.append((values, there, axis, fold, words + ["-o", folder.name(f"{number}." + ("npz" if fold == "stats" else "npy"))]))
-    runs = cli.each((1 if number < len(launches) - 8 else 3, words + CPU * (number % 2)) for number, (*_, words) in enumerate(launches))
+    runs = cli.each((1 if number < len(launches) - 8 else 3, words + DEVICE * (number % 4 == 0)) for number, (*_, words) in enumerate(launches))
     for (values, there, axis, fold, words), process in zip(launches, runs):
         rows = [np.moveaxis(a, axis, -1).reshape(-1, values.shape[axis]) for a in (values, there)]
         shape = [extent for i, extent in enumerate(values.shape) if i != axis]
@@ -333,7 +333,7 @@ def check_neutral(folder):
     for fold, kind, row in cases:
         with h5py.File(folder.name(f"{fold}-{kind}.h5"), "w") as file:
             file.create_dataset("x", data=np.array([[row[0], 7, row[1]]] * 2, kind)).attrs["_FillValue"] = np.dtype(kind).type(7)
-    runs = cli.each_alone([[fold, folder.name(f"{fold}-{kind}.h5"), "--axis=1", "-o", folder.name(f"{fold}-{kind}.npy"), *CPU] for fold, kind, _ in cases])
+    runs = cli.each_alone([[fold, folder.name(f"{fold}-{kind}.h5"), "--axis=1", "-o", folder.name(f"{fold}-{kind}.npy")] for fold, kind, _ in cases])
     for (fold, kind, row), process in zip(cases, runs):
         found = np.load(folder.name(f"{fold}-{kind}.npy")) if process.returncode == 0 else np.zeros(0)
         tap.ok(same(fold, found, [exact_row(fold, np.array(row, kind))] * 2, [2]), f"{fold} of {kind} {row} and a missing element", f"{found} {shown(process)}")

@@ -483,7 +483,6 @@ def main():
     check_leaks()
     check_whole()
     check_info()
-    cli.hide_devices()
     check_help()
     check_once()
     check_usage()

@@ -74,11 +74,7 @@ def random_cases(folder):
 
 def test_folds(folder):
     cases, more = list(expected_lines()), random_cases(folder)
-    for backend in os.environ.get("ALLFOLD_TEST_BACKENDS", "cpu cuda").split():
-        probe = cli.alone("info", f"--backend={backend}")
-        if probe.returncode != 0:
-            tap.skip(f"{backend}: {' '.join(cli.told(probe))}")
-            continue
+    for backend in cli.backends():
         for ranks in (1, 2, 3, 5):
             if str(ranks) in os.environ.get("ALLFOLD_TEST_RANKS", "1 2 3 5").split():
                 check_folds(cases, folder, "stored files", ranks, backend)

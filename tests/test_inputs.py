@@ -37,7 +37,7 @@ def test_inputs(folder):
     tap.ok(found and found["index"] == whole.argmin() and found["count"] == whole.size and found["input"] == f"{b} and 2 more", "argmin of three inputs", found)
     tap.ok(sums.returncode == 0 and np.array_equal(np.load(folder.name("s.npy")), whole.sum(0)), "a file and a pattern, along an axis", cli.shown(sums))
     tap.ok((again.stdout, mixed.stdout) == ("8.0\n", "99.0\n"), "one file twice; arrays of an archive, and a part of all", cli.shown(again) + cli.shown(mixed))
-    several = tap.run(3, tap.ALLFOLD, "softmax", b, a, "-o", folder.name("y.npy"))
+    several = cli.ranks(3, "softmax", b, a, "-o", folder.name("y.npy"))
     y = np.exp(whole[:5] - whole.max())
     tap.ok(several.returncode == 0 and np.allclose(np.load(folder.name("y.npy")), y / y.sum(), rtol=1e-14), "softmax of two inputs on 3 ranks", cli.shown(several))
     cases = [([a, folder.name("other.npy")], 1, "other.npy", "f64 3x4 so far", "found f64 2x5"), ([a, folder.name("absent.npy")], 1, "absent.npy", "cannot find"),
@@ -68,7 +68,7 @@ def test_all_arrays(folder):
     sums = [f"{key} = {float(x.sum(dtype=float))!r}" for key, x in tensors.items()]
     tap.ok(runs["each"].stdout.splitlines() == sums and "m.safetensors:odd: left out: " in runs["each"].stderr and runs["each"].stderr.count("\n") == 1,
            "a line each, and one on standard error", cli.shown(runs["each"]))
-    several = tap.run(3, tap.ALLFOLD, "sum", f"{name}:*")
+    several = cli.ranks(3, "sum", f"{name}:*")
     tap.ok(several.stdout == runs["each"].stdout and len(cli.told(several)) == 1, "the same on 3 ranks", cli.shown(several))
     tap.ok(runs["some"].stdout.splitlines() == [f"{float(x.max())!r} {x.argmax()}" for x in weights], "a part of the names", cli.shown(runs["some"]))
     tap.ok(runs["exact"].stdout == "6.0\n", "an array of that very name comes first", cli.shown(runs["exact"]))
@@ -82,7 +82,7 @@ def test_all_arrays(folder):
     found = cli.report(runs["total"])
     tap.ok(found and (found["value"], found["index"], found["count"], found["input"]) == (whole.min(), whole.argmin(), whole.size, f"{name}:*.weight"),
            "--total: one value, as of all joined", found)
-    several = cli.report(tap.run(2, tap.ALLFOLD, "norm2", "--json", "--total", f"{name}:*.weight", f"--partial={folder.name('p')}"))
+    several = cli.report(cli.ranks(2, "norm2", "--json", "--total", f"{name}:*.weight", f"--partial={folder.name('p')}"))
     merged, alone = cli.each_alone([["merge", "-q", folder.name("p")], ["norm2", "-q", "--total", f"{name}:*.weight"]])
     tap.ok(several and merged.stdout == alone.stdout == f"{several['text']}\n" and several["value"] == math.sqrt(math.fsum(whole.astype(float) ** 2)),
            "on 2 ranks, with a partial", (several, cli.shown(merged)))
