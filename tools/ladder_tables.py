@@ -1,25 +1,5 @@
 """The tables of docs/ladder.md, as Markdown, from what `allfold ladder --json` measured. For tools/draw-ladder --table."""
-from ladder_json import count_text, device, gigabytes, markdown, microseconds, number, percent, tables, times
-
-# What the tutorials S1, S3 and S4 measured: (source, step, theirs, our rung, our rung to divide by or None for a time).
-S1 = "S1, blocks of 2^8 elements"
-S3 = "S3, GTX 1050 Ti, 2^24 int32"
-S4 = "S4"
-TUTORIALS = (
-    (S1, "baseline", "56.5 us", "modulo", None),
-    (S1, "strided index", "43.2 us", "strided-index", None),
-    (S1, "sequential addressing", "38.8 us", "sequential", None),
-    (S1, "first add on load", "39.2 us", "first-add", None),
-    (S1, "last warp unrolled", "28.1 us", "last-warp", None),
-    (S1, "all five steps", "2.0x", "last-warp", "modulo"),
-    (S3, "recursion on the CPU", "39.1 ms", "host-recursion", None),
-    (S3, "neighboured", "10.5 ms", "neighboured", None),
-    (S3, "neighboured, packed", "5.97 ms", "neighboured-packed", None),
-    (S3, "interleaved", "4.95 ms", "interleaved", None),
-    (S3, "neighboured to interleaved", "2.12x", "interleaved", "neighboured"),
-    (S4, "shared over global memory", "1.28x", "unrolled", "unrolled-global"),
-    (S4, "four blocks a block", "2.5x", "four-blocks", "unrolled"),
-)
+from ladder_json import device, gigabytes, markdown, microseconds, number, percent, tables, times
 
 
 def rung_table(table):
@@ -34,23 +14,6 @@ def rung_table(table):
 def ceilings(table):
     return f"Read ceiling, measured in the same run: {gigabytes(table['read_ceiling'])} GB/s; datasheet: " \
            f"{gigabytes(table['datasheet'])} GB/s.\n"
-
-
-def beside_tutorials(reports):
-    """At 2^24 int32 where it was measured, as S3 has it; else at the smallest count there is."""
-    found = tables(reports, "rungs", dtype="int32", count=1 << 24) or tables(reports, "rungs", count=1 << 24) or \
-        sorted(tables(reports, "rungs"), key=lambda table: table["count"])[:1]
-    if not found:
-        return ""
-    table = found[0]
-    seconds = {row["rung"]: row["seconds"] for row in table["rows"]}
-    rows = []
-    for source, step, theirs, rung, base in TUTORIALS:
-        if rung in seconds and (base is None or base in seconds):
-            ours = microseconds(seconds[rung]) + " us" if base is None else times(seconds[base] / seconds[rung])
-            rows.append((source, step, theirs, f"`{rung}`" + (f" over `{base}`" if base else ""), ours))
-    title = f"Beside the tutorials: {count_text(table['count'])} {table['dtype']} here\n"
-    return f"### {title}\n" + markdown(("source", "step", "there", "rung", "here"), rows, 4)
 
 
 def softmax_tables(reports):
@@ -124,7 +87,7 @@ def all_tables(reports):
     for table in tables(reports, "rungs"):
         parts.append(f"### {table['title']}\n\n{device(reports, 'rungs')}. {ceilings(table)}\n{rung_table(table)}")
     parts += [
-        beside_tutorials(reports), *softmax_tables(reports), *line_tables(reports), *coalescing_tables(reports), *parallelism_tables(reports),
+        *softmax_tables(reports), *line_tables(reports), *coalescing_tables(reports), *parallelism_tables(reports),
         *granularity_tables(reports), *occupancy_tables(reports)
     ]
     return "\n".join(part for part in parts if part)
