@@ -62,6 +62,9 @@ void deliver_give(struct fold_mailbox *mailbox, const struct delivery *delivery,
 /* Makes the elements of that range of indices (base/draw.h) in device memory that is aligned to their size. */
 int generate_launch(const struct draw *draw, struct range range, void *to, int multiprocessors, void *stream);
 
+/* Copies elements in device memory, of which those that are written are none of those that are read. */
+int strided_launch(const struct strided_copy *copy, int multiprocessors, void *stream);
+
 /* The second pass of softmax. x and y are device memory, aligned to their element sizes; they are the same memory, of equal types, or do
    not overlap. Computes in f32 if the value type of x is f32, y_type is not f64, and no logarithm is asked for; else in f64. Goes
    backwards through the arrays. */

@@ -19,7 +19,8 @@ kernel_sources = \
 	kernels/fold_u64.cu \
 	kernels/generate.cu \
 	kernels/softmax.cu \
-	kernels/softmax_resident.cu
+	kernels/softmax_resident.cu \
+	kernels/strided.cu
 if HAVE_CUDA
 libcore_a_SOURCES += $(kernel_sources)
 cuda_depends += $(kernel_sources:.cu=.d)

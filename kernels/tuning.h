@@ -69,6 +69,11 @@ constexpr struct {
     int threads, blocks, elements;
 } GENERATE_SHAPE = {256, 5, 16};
 
+/* Elements that are copied from one layout to another. */
+constexpr struct {
+    int threads, blocks;
+} STRIDED_SHAPE = {256, 8};
+
 /* Softmax of elements that stay in registers and shared memory: one block a multiprocessor. */
 constexpr struct {
     int threads;

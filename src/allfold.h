@@ -209,6 +209,22 @@ typedef struct {
     allfold_cut cut;
 } allfold_view;
 
+/* The same of an array of any dimensions, of which any are folded: an allfold_view is the short form. Begin with ALLFOLD_VIEW_ND_INIT, or set
+   .size = sizeof(allfold_view_nd). data is the element whose coordinates are all 0. The dimensions that are folded count as one, in C order
+   (the last varies fastest), and so do the others, which the results have: indices, and the places of results, count in these orders. Fast
+   folds take the elements in the order of pieces, which depends on shape and strides. */
+typedef struct {
+    size_t size;            /* sizeof(allfold_view_nd) */
+    const void *data;
+    int rank;               /* 1 to 64 */
+    const uint64_t *shape;  /* rank extents */
+    const int64_t *strides; /* in elements; 0 repeats elements, a negative one goes back. NULL: dense, in C order */
+    uint64_t axes;          /* bit d: dimension d is folded; at least one */
+    int cut;                /* the dimension that the ranks share out. If it is folded, the others before it that are must be 1 */
+    allfold_type type;
+} allfold_view_nd;
+#define ALLFOLD_VIEW_ND_INIT {sizeof(allfold_view_nd), NULL, 0, NULL, NULL, 0, 0, ALLFOLD_TYPE_NONE}
+
 /* Where one of a fold's results is written, for every row: arrays of outer x inner elements, the last the fastest, in host memory or
    memory of the context's CUDA device. NULL: not wanted. */
 typedef struct {
@@ -371,12 +387,21 @@ allfold_status allfold_softmax(allfold_context *context, const allfold_array *pa
 allfold_status allfold_reduce_axis(allfold_context *context, allfold_fold fold, const allfold_view *view, const allfold_call *call,
                                    const allfold_outputs *outputs);
 
+/* The same along all dimensions that the view folds. Outputs have the others, in C order. */
+allfold_status allfold_reduce_nd(allfold_context *context, allfold_fold fold, const allfold_view_nd *view, const allfold_call *call,
+                                 const allfold_outputs *outputs);
+
 /* Softmax, or with call->logarithm log-softmax, of each row of the global array along the axis, as allfold_softmax. If the axis is
    cut, each rank has some elements of every row, and none are gathered. y has the layout of the view, strides included; what lies
    between its elements is not written. y == view->data is allowed if the types are equal, and refused if not; other overlaps are not
    allowed. A view of which two elements are one is refused; runs may be interleaved. */
 allfold_status allfold_softmax_axis(allfold_context *context, const allfold_view *view, void *y, allfold_type y_type,
                                     const allfold_call *call);
+
+/* The same along all dimensions that the view folds. Refused unless each stride is beyond all that the shorter ones reach, so that no two
+   elements are one. */
+allfold_status allfold_softmax_nd(allfold_context *context, const allfold_view_nd *view, void *y, allfold_type y_type,
+                                  const allfold_call *call);
 
 #ifdef __cplusplus
 }

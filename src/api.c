@@ -86,6 +86,14 @@ void api_take_call(const allfold_call *given, allfold_call *call, struct error *
     options_take(&copy, error);
 }
 
+void api_take_view(const allfold_view_nd *given, allfold_view_nd *view, struct error *error)
+{
+    const struct options_copy copy = {"allfold_view_nd", given, view, sizeof *view, END_OF(allfold_view_nd, type)};
+    if (given == NULL)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "the view is NULL");
+    options_take(&copy, error);
+}
+
 void api_check_part(const allfold_array *part, struct error *error)
 {
     if (part == NULL)

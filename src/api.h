@@ -4,7 +4,7 @@
 #pragma once
 
 #include "allfold.h"
-#include "core/core.h"
+#include "core/view.h"
 
 /* Every call begins with it: nothing is wrong yet. Returns &context->error. */
 struct error *api_enter(allfold_context *context);
@@ -16,6 +16,9 @@ void api_take_failure(allfold_status status, const char *text, struct error *err
 
 /* *call, which holds the defaults, becomes what the caller gave; NULL: the defaults. */
 void api_take_call(const allfold_call *given, allfold_call *call, struct error *error);
+
+/* The same for a view, without a default. */
+void api_take_view(const allfold_view_nd *given, allfold_view_nd *view, struct error *error);
 
 /* Refuses a part whose type, count or address is not valid. */
 void api_check_part(const allfold_array *part, struct error *error);
@@ -50,6 +53,17 @@ struct sink api_memory_sink(void *memory, allfold_type type);
 
 /* Refuses options that are not valid. A fold that does not exist then counts as ALLFOLD_SUM, to fail with the other ranks. */
 allfold_fold api_check_fold(allfold_fold fold, const allfold_call *call, size_t capacity, struct error *error);
+
+/* A view as the pipelines take it, and what that points to. */
+struct api_view {
+    struct axis_input input; /* without elements if the view is refused, for a pipeline that only agrees on the error */
+    struct layout layout;
+    uint64_t extents[STRIDED_DIMENSIONS_MAX];
+};
+void api_view_prepare(const allfold_view *view, struct api_view *prepared, struct error *error);
+void api_view_prepare_nd(const allfold_context *context, const allfold_view_nd *view, struct api_view *prepared, struct error *error);
+/* Refuses a view of which two elements are one: they cannot both be written. */
+void api_view_check_distinct(const struct axis_input *input, struct error *error);
 
 /* The output of softmax, and what it is to be compared with: x as far as there are elements, else NULL. */
 struct api_output {

@@ -20,6 +20,7 @@ libcore_a_SOURCES = \
 	src/api_fold.c \
 	src/api_reduce.c \
 	src/api_softmax.c \
+	src/api_view.c \
 	src/comm/beside.c \
 	src/comm/comm.c \
 	src/comm/in_host.c \
@@ -32,6 +33,7 @@ libcore_a_SOURCES = \
 	src/core/engine.c \
 	src/core/fold_pieces.c \
 	src/core/in_place.c \
+	src/core/layout.c \
 	src/core/load.c \
 	src/core/missing.c \
 	src/core/progress.c \
@@ -137,6 +139,7 @@ noinst_HEADERS += \
 	src/comm/shared_memory.h \
 	src/comm/vectors.h \
 	src/core/core.h \
+	src/core/layout.h \
 	src/core/pieces.h \
 	src/core/pipeline.h \
 	src/core/results.h \

@@ -22,7 +22,8 @@ CUTS = ["outer", "axis", "inner"]
 HOST, DEVICE, PINNED, MIXED = 0, 1, 2, 4
 EXTENTS = [0, 1, 1, 2, 3, 4, 5, 7, 8, 9, 13, 15, 16, 17, 31, 32, 33, 64, 127, 257]
 FIELDS = ["softmax", "fold", "type", "to", "outer", "length", "inner", "outer_stride", "axis_stride", "cut", "split", "nan", "ddof",
-          "logarithm", "fast", "memory", "at", "elements"]
+          "logarithm", "fast", "memory", "at", "elements", "rank", "axes", "begin"]
+RANK = 5
 
 
 def stored(dtype):
@@ -62,6 +63,8 @@ class Case:
         if not self.softmax and self.name in ("stats", "variance", "std"):
             self.ddof = given.get("ddof", int(random.integers(3)))
         self.type = TYPES.index(self.dtype)
+        self.rank = self.axes = self.begin = 0
+        self.extents, self.strides = (), ()
         self.array = given["array"] if "array" in given else self.numbers(random)
         self.x = np.lib.stride_tricks.as_strided(
             values_of(self.array, self.dtype), shape,
@@ -86,7 +89,16 @@ class Case:
 
     def line(self, at):
         self.at = at
-        return " ".join(str(getattr(self, field)) for field in FIELDS)
+        fill = (0,) * (RANK - self.rank)
+        return " ".join(map(str, [*(getattr(self, field) for field in FIELDS), *self.extents, *fill, *self.strides, *fill]))
+
+    def apart(self, y):
+        """The elements of a view in an array of all."""
+        return np.lib.stride_tricks.as_strided(y, self.x.shape, tuple(s * y.itemsize for s in (self.outer_stride, self.axis_stride, 1)))
+
+    def result_name(self, r):
+        """Where an error says that result r is. None: ranks do not meet the first place first."""
+        return None if self.cut == CUTS.index("inner") else f"[{r // self.inner}, :, {r % self.inner}]"
 
     def __str__(self):
         what = ("log-" if self.logarithm else "") + "softmax" if self.softmax else self.name
@@ -110,6 +122,44 @@ class Case:
         if self.dtype in FLOATS or name in ("mean", "variance", "std", "norm2", "logsumexp"):
             return np.dtype("f8")
         return np.dtype("i8" if self.dtype.startswith("int") and name not in ("norm1", "norminf") else "u8")
+
+
+class Spread(Case):
+    """A call along any dimensions of several, which lie in memory in any order, with gaps, backwards, or repeated."""
+    def __init__(self, random, **given):
+        rank = int(random.integers(2, RANK + 1))
+        self.folded = given.get("axes") or sorted(int(d) for d in random.permutation(rank)[:random.integers(1, rank + 1)])
+        extents = given.get("extents") or [int(random.choice([1, 2, 3, 4, 5, 7, 11])) if random.random() < 0.98 else 0 for _ in range(rank)]
+        self.kept = [d for d in range(len(extents)) if d not in self.folded]
+        results, length = (math.prod(extents[d] for d in of) for of in (self.kept, self.folded))
+        super().__init__(random, shape=(results, length, 1), gaps=False, **given)
+        self.rank, self.axes, self.extents = len(extents), sum(1 << d for d in self.folded), extents
+        self.cut = int(random.choice(self.kept + self.folded[:1]))
+        self.strides, reach = [0] * self.rank, 1
+        for d in random.permutation(self.rank) if random.random() < 0.7 else reversed(range(self.rank)):
+            self.strides[d] = reach + int(random.integers(0, 3)) * int(random.random() < 0.2)
+            if not self.softmax and random.random() < 0.05:
+                self.strides[d] = 0
+            reach += max(extents[d] - 1, 0) * self.strides[d]
+            if random.random() < 0.15:
+                self.begin += max(extents[d] - 1, 0) * self.strides[d]
+                self.strides[d] *= -1
+        self.elements = reach
+        self.array = self.numbers(random)
+        self.x = self.apart(values_of(self.array, self.dtype))
+
+    def apart(self, y):
+        strided = np.lib.stride_tricks.as_strided(y[self.begin:], self.extents, tuple(s * y.itemsize for s in self.strides))
+        return strided.transpose(self.kept + self.folded).reshape(self.outer, self.length, 1)
+
+    def result_name(self, r):
+        if self.cut in self.kept and math.prod(self.extents[d] for d in self.kept if d < self.cut) != 1:
+            return None
+        place = dict(zip(self.kept, np.unravel_index(r, [self.extents[d] for d in self.kept]))) if self.kept else {}
+        return "[" + ", ".join(str(place.get(d, ":")) for d in range(self.rank)) + "]"
+
+    def __str__(self):
+        return f"{super().__str__()} of {self.extents} strides {self.strides} axes {self.folded} dimension {self.cut}"
 
 
 class NoValue(Exception):
@@ -259,9 +309,8 @@ def check_fold(case, found):
         beyond = [r for r, (value, _) in enumerate(wanted) if not least <= value <= most] if math.isfinite(most) else []
         if beyond:
             refuse = True
-            if case.name != "stats" and f"result [{beyond[0] // case.inner}, :, {beyond[0] % case.inner}]" not in message:
-                if case.cut != CUTS.index("inner"):  # ranks of inner parts do not meet the first place first
-                    return f"no place {beyond[0]} in: {message}"
+            if case.name != "stats" and case.result_name(beyond[0]) is not None and f"result {case.result_name(beyond[0])}" not in message:
+                return f"no place {beyond[0]} in: {message}"
             break
         if status != 0:
             continue
@@ -291,9 +340,9 @@ def check_softmax(case, found):
     y = values_of(np.frombuffer(blob, stored(kind)), kind)
     if case.outer * case.length * case.inner == 0:
         return None if not y.any() else "written without elements"
-    strided = np.lib.stride_tricks.as_strided(y, case.x.shape, tuple(s * y.itemsize for s in (case.outer_stride, case.axis_stride, 1)))
+    strided, places = case.apart(y), case.apart(np.arange(case.elements))
     outside = np.ones(case.elements, bool)
-    np.lib.stride_tricks.as_strided(outside, case.x.shape, (case.outer_stride, case.axis_stride, 1))[...] = False
+    outside[places.ravel()] = False
     if y[outside].any():
         return "written between the elements"
     with np.errstate(all="ignore"):
@@ -455,6 +504,12 @@ def near_zero(random):
             yield Case(random, fold="logsumexp", dtype=dtype, softmax=0, shape=shape, gaps=False, to="none", cut=cut, fast=fast, array=array)
 
 
+def long_spread(random):
+    """More elements than a piece has, in two parts of each dimension."""
+    for fold, axes, softmax in (("sum", [0, 2], 0), ("argmax", [0, 2], 0), ("stats", [1, 3], 0), ("sum", [0, 2, 3], 1), ("mean", [0, 2, 3], 0)):
+        yield Spread(random, fold=fold, softmax=softmax, axes=axes, extents=[7, 13, 90, 60], dtype="f32", to="f32" if softmax else "none", fast=0, nan=0)
+
+
 def check_threads(folder, random):
     """Few and many units of columns and rows: the same bits by one thread and by three, whose stacks are small."""
     cases = [Case(random, fold=fold, softmax=softmax, shape=shape, dtype="f64", fast=0, gaps=False, to="f64" if softmax else "none")
@@ -471,7 +526,7 @@ def main():
     for backend in os.environ.get("ALLFOLD_TEST_BACKENDS", "cpu cuda").split():
         random = np.random.default_rng(seed)
         cases = list(planned(random)) + list(wide_columns(random)) + list(lines(random)) + list(short_rows(random)) + list(near_zero(random))
-        cases += [Case(random) for _ in range(count)]
+        cases += [Case(random) for _ in range(count)] + [Spread(random) for _ in range(count)] + list(long_spread(random))
         before = None
         with cli.Folder() as folder:
             for ranks in map(int, os.environ.get("ALLFOLD_TEST_RANKS", "1 2 3 5").split()):

@@ -43,6 +43,63 @@ static void refuse_views(const float *x, double *values, bool last)
     expect("elements that overlap", allfold_softmax_axis(ctx, &view, values, ALLFOLD_F32, NULL), ALLFOLD_BAD_ARGUMENT, "overlap");
 }
 
+/* The same of a view of any dimensions. */
+static void refuse_dimensions(const float *x, double *values, bool last)
+{
+    static const uint64_t shape[] = {2, 3, 2}, long_shape[] = {2, UINT64_C(1) << 62, 2}, many[] = {UINT64_C(1) << 40, 1, UINT64_C(1) << 40};
+    static const int64_t far[] = {1, INT64_MAX / 2, 1}, meet[] = {3, 1, 2}, repeat[] = {0, 1, 3}, back[] = {-6, 2, 1};
+    const allfold_view_nd right = {sizeof right, x, 3, shape, NULL, 1 << 0 | 1 << 2, 0, ALLFOLD_F32};
+    const allfold_output output = {.values = values};
+    const allfold_outputs outputs = {&output, 1};
+    enum { CASES = 12 };
+    struct {
+        const char *what, *text;
+        allfold_view_nd view;
+    } cases[CASES];
+    for (int i = 0; i < CASES; i++)
+        cases[i].view = right;
+    int i = 0;
+#define CASE(WHAT, FIELD, VALUE, TEXT) \
+    cases[i].what = WHAT; \
+    cases[i].text = TEXT; \
+    cases[i++].view.FIELD = VALUE;
+    CASE("a size that is not set", size, 0, "allfold_view_nd.size is 0")
+    CASE("no dimension", rank, 0, "rank: expected 1 to 64 dimensions, found 0")
+    CASE("too many dimensions", rank, 65, "found 65")
+    CASE("no shape", shape, NULL, "shape is NULL")
+    CASE("no axis", axes, 0, "bits of dimensions 0 to 2, at least one, found 0")
+    CASE("an axis that does not exist", axes, 1 << 3 | 1, "found 0x9")
+    CASE("a cut below 0", cut, -1, "cut: expected a dimension, 0 to 2, found -1")
+    CASE("a cut that does not exist", cut, 3, "found 3")
+    CASE("no type", type, ALLFOLD_TYPE_NONE, "no element type")
+    CASE("data that is not aligned", data, (const char *)x + 1, "aligned")
+    CASE("strides beyond memory", strides, far, "any memory")
+    CASE("extents beyond memory", shape, long_shape, "any memory")
+#undef CASE
+    for (i = 0; i < CASES; i++)
+        expect(cases[i].what, allfold_reduce_nd(ctx, ALLFOLD_SUM, last ? &cases[i].view : &right, NULL, &outputs), ALLFOLD_BAD_ARGUMENT, cases[i].text);
+    expect("a view that is NULL", allfold_reduce_nd(ctx, ALLFOLD_SUM, last ? NULL : &right, NULL, &outputs), ALLFOLD_BAD_ARGUMENT, "the view is NULL");
+    allfold_view_nd view = right;
+    view.shape = many;
+    view.axes = 1 << 1;
+    expect("too many results", allfold_reduce_nd(ctx, ALLFOLD_SUM, &view, NULL, &outputs), ALLFOLD_BAD_ARGUMENT, "2^64 results");
+    view = right;
+    view.cut = 2;
+    expect("a cut behind the first that is folded", allfold_reduce_nd(ctx, ALLFOLD_SUM, &view, NULL, &outputs),
+           world_size() > 1 ? ALLFOLD_BAD_ARGUMENT : ALLFOLD_OK, "cut 2: expected the first");
+    for (i = 0; i < 2; i++) {
+        view = right;
+        view.strides = i == 0 ? meet : repeat;
+        expect("elements that softmax cannot write", allfold_softmax_nd(ctx, last ? &view : &right, values, ALLFOLD_F32, NULL), ALLFOLD_BAD_ARGUMENT, "overlap");
+        expect("but a fold reads", allfold_reduce_nd(ctx, ALLFOLD_SUM, &view, NULL, &outputs), ALLFOLD_OK, "");
+    }
+    view.strides = back;
+    view.data = x + 6;
+    const double n = world_size();
+    expect("dimensions that go back", allfold_reduce_nd(ctx, ALLFOLD_SUM, &view, NULL, &outputs), ALLFOLD_OK, "");
+    tap_ok(values[0] == 14.0 * n && values[1] == 22.0 * n && values[2] == 30.0 * n, "their sums"); /* 0 + 1 + 6 + 7 ... */
+}
+
 /* Runs of 1 or 2 elements that lie between each other, and runs that meet. */
 static void interleaved_views(const float *x, float *y)
 {
@@ -257,6 +314,7 @@ int main(int argc, char **argv)
     ctx = open_or_skip(argv[1], (allfold_options)ALLFOLD_OPTIONS_INIT);
     if (ctx != NULL) {
         refuse_views(x, values, world_rank() == world_size() - 1);
+        refuse_dimensions(x, values, world_rank() == world_size() - 1);
         interleaved_views(x, (float *)values);
         tap_ok(allfold_result_type(ALLFOLD_SUM, 0, ALLFOLD_F32, (allfold_type)999) == ALLFOLD_TYPE_NONE
                && allfold_result_type(ALLFOLD_SUM, 0, ALLFOLD_F32, ALLFOLD_INT8) == ALLFOLD_TYPE_NONE

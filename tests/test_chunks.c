@@ -114,7 +114,7 @@ static uint64_t *run(allfold_context *ctx, const struct the_case *c, struct chun
     const struct range all = {0, count};
     struct axis_array array = {.source = &source->source, .type = ALLFOLD_F64, .outer = product(c->shape, 0, (int)c->axis), .length = c->shape[c->axis],
                                .inner = product(c->shape, (int)c->axis + 1, DIMENSIONS), .omits = c->holes,
-                               .shape = {c->shape, DIMENSIONS, c->axis, c->axis, false}};
+                               .shape = {c->shape, DIMENSIONS, UINT64_C(1) << c->axis, false}};
     uint64_t *const results = calloc(ARRAYS * count, sizeof *results);
     struct error error = {0};
     must(results != NULL, "memory");

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import Any, Callable, NamedTuple, Optional, Tuple
+from typing import Any, NamedTuple, Optional, Tuple
 
 import numpy
 
@@ -20,7 +20,6 @@ TYPE_OF.update((name, number) for name, number in TYPES.items() if name not in _
 NAME_OF = {number: name for name, number in TYPE_OF.items()}
 _TYPE_OF_DTYPE = {numpy.dtype(name): number for name, number in TYPE_OF.items() if name != "bfloat16"}
 _ndarray = numpy.ndarray
-_Places = Tuple[int, int, int, int, int]  # see _axes.py
 
 LEGACY_STREAM = _dlpack.LEGACY_STREAM
 
@@ -46,21 +45,17 @@ def elements(x: Any, ordered: bool) -> Tuple[int, int, int, Optional[int], Any]:
     return _of_numpy(x) if found is None else _of_view(*found, ordered)
 
 
-def elements_apart(x: Any, places_of: Callable[[Tuple[int, ...]], Optional[_Places]]) -> Tuple[Elements, Optional[_Places]]:
-    """The same in C order; or, where places_of can say from the strides of an array's dimensions where the library finds its elements, these and
-    that, so that they need not be copied."""
+def elements_apart(x: Any) -> Tuple[Elements, Optional[Tuple[int, ...]]]:
+    """The same in C order, and None; or elements that lie apart, or in another order, and the strides of the dimensions."""
     if type(x) is _ndarray and not x.flags.c_contiguous:
         number, size = _TYPE_OF_DTYPE.get(x.dtype), x.itemsize
         if number is not None and x.flags.aligned and all(stride % size == 0 for stride in x.strides):
-            places = places_of(tuple(stride // size for stride in x.strides))
-            if places is not None:
-                return Elements(x.ctypes.data, x.size, number, None, x), places
+            return Elements(x.ctypes.data, x.size, number, None, x), tuple(stride // size for stride in x.strides)
     elif type(x) is not _ndarray:
         found = _described(x)
         if found is not None:
             view, stream = found
-            places = None if is_dense(view.shape, view.strides, True) or view.strides is None else places_of(view.strides)
-            return _of_view(view, stream, True) if places is None else _in_place(view, stream), places
+            return _in_place(view, stream), None if is_dense(view.shape, view.strides, True) else view.strides
     return Elements(*elements(x, True)), None
 
 
@@ -146,7 +141,8 @@ def _of_view(view: _dlpack.View, stream: Optional[int], ordered: bool) -> Elemen
     number = type_of_name(view.name)
     if view.on_device:
         raise ArgumentError(f"an array in device memory with gaps or out of order (shape {view.shape}, strides {view.strides}): "
-                            "expected a contiguous one, as .contiguous() of PyTorch and ascontiguousarray() of CuPy make")
+                            "expected a contiguous one, as .contiguous() of PyTorch and ascontiguousarray() of CuPy make; or for a fold keepdims=True, "
+                            "which takes it by its strides")
     packed = _packed(view, lib.allfold_type_bytes(number))
     return Elements(packed.ctypes.data, packed.size, number, None, packed)
 

@@ -1,10 +1,10 @@
-"""Folds and softmax along axes: an array as outer x length x inner elements, and which of the three the ranks share out."""
+"""Folds and softmax along axes: an array of which some dimensions are folded, and the one that the ranks share out."""
 from __future__ import annotations
 
 import functools
 import math
 import operator
-from ctypes import addressof, byref, c_uint64
+from ctypes import addressof, byref, c_int64, c_uint64
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 
 import numpy
@@ -21,15 +21,16 @@ class Rows(NamedTuple):
     """How an array is cut into rows."""
 
     shape: Tuple[int, ...]
-    first: int  # the axes of a row are first to last
-    last: int
+    axes: Tuple[int, ...]  # of a row
     cut: int  # the dimension along which the ranks' parts follow one another
-    sizes: Tuple[int, int, int]  # outer, length, inner
-    kind: int  # which of these the ranks cut
+    short: Optional[Tuple[int, int, int, int]]  # of an array in C order outer, length, inner and which the ranks cut; None: not one of each
 
     def are_whole(self) -> bool:
         """Whether the axes are all."""
-        return self.last - self.first + 1 == len(self.shape)
+        return len(self.axes) == len(self.shape)
+
+    def are_cut(self) -> bool:
+        return self.cut in self.axes
 
 
 def dimension(name: str, number: Any, dimensions: int) -> int:
@@ -64,42 +65,32 @@ def rows_of(x: Any, axis: Any, cut: int, ranks: int) -> Rows:
 @functools.lru_cache(maxsize=1024)
 def _rows(shape: Tuple[int, ...], axes: Tuple[int, ...], cut: int, ranks: int) -> Rows:
     first, last = axes[0], axes[-1]
-    if axes != tuple(range(first, last + 1)):
-        raise ArgumentError(f"axis {axes}: expected neighbouring axes. Transpose the array, or fold twice")
-    ends = 0, first, last + 1, len(shape)
-    outer, length, inner = (math.prod(shape[begin:end]) for begin, end in zip(ends, ends[1:]))
-    group = 0 if cut < first else 1 if cut <= last else 2
-    if ranks > 1 and math.prod(shape[ends[group]:cut]) != 1:
-        raise ArgumentError(f"cut {cut} with axis {axes}: expected the first dimension of those before, in or behind the axes, as the parts of "
+    if ranks > 1 and cut in axes and math.prod(shape[axis] for axis in axes if axis < cut) != 1:
+        raise ArgumentError(f"cut {cut} with axis {axes}: expected the first dimension of the axes, or one that is not among them, as the parts of "
                             f"the ranks must follow one another; found shape {shape}")
-    return Rows(shape, first, last, cut, (outer, length, inner), (CUT_OUTER, CUT_AXIS, CUT_INNER)[group])
+    ends = 0, first, last + 1, len(shape)
+    group = 0 if cut < first else 1 if cut <= last else 2
+    if len(axes) != last + 1 - first or (ranks > 1 and math.prod(shape[ends[group]:cut]) != 1):
+        return Rows(shape, axes, cut, None)
+    outer, length, inner = (math.prod(shape[begin:end]) for begin, end in zip(ends, ends[1:]))
+    return Rows(shape, axes, cut, (outer, length, inner, (CUT_OUTER, CUT_AXIS, CUT_INNER)[group]))
 
 
-Places = Tuple[int, int, int, int, int]  # outer, length, inner, and the strides of outer and of axis; 0: dense
-
-
-def places_of(rows: Rows, ranks: int, strides: Tuple[int, ...]) -> Optional[Places]:
-    """Where the library finds the elements, if each of the three has one stride, as that of inner is 1. One rank alone may take outer, of which
-    there is one, for inner, and the other way round. None: there are no such places, or strides that the library takes for others: 0 is dense."""
-    found = []
-    for begin, end in ((0, rows.first), (rows.first, rows.last + 1), (rows.last + 1, len(rows.shape))):
-        group = [(length, stride) for length, stride in zip(rows.shape[begin:end], strides[begin:end]) if length != 1]
-        if any(above != length * stride for (_, above), (length, stride) in zip(group, group[1:])):
-            return None
-        found.append(group[-1][1] if group else 1)
-    (outer, length, inner), (of_outer, of_axis, of_inner) = rows.sizes, found
-    if ranks == 1 and (outer == 1 and of_inner != 1 or inner == 1 and of_outer == 1):
-        outer, inner, of_outer, of_inner = inner, outer, of_inner, of_outer
-    return (outer, length, inner, of_outer, of_axis) if of_inner == 1 and of_outer > 0 and of_axis > 0 else None
-
-
-def fill_view(context: Any, elements: Tuple[int, int, int, Optional[int], Any], rows: Rows, places: Optional[Places] = None) -> Optional[int]:
-    """The context's view becomes this rank's part; gives its stream. elements: of an array in C order, or in these places."""
-    view = context.view
-    view.data, _, view.type, stream, _ = elements
-    view.outer, view.length, view.inner, view.outer_stride, view.axis_stride = places or rows.sizes + (0, 0)
-    view.cut = rows.kind
-    return stream
+def fill_view(context: Any, elements: Tuple[int, int, int, Optional[int], Any], rows: Rows, strides: Optional[Tuple[int, ...]] = None) -> Tuple[Optional[int], bool]:
+    """One of the context's views becomes this rank's part; gives its stream, and whether it is the one of any dimensions. strides: NULL for an
+    array in C order."""
+    address, _, number, stream, _ = elements
+    view: Any
+    if rows.short is not None and strides is None:
+        view = context.view
+        view.outer, view.length, view.inner, view.cut = rows.short
+    else:
+        view = context.view_nd
+        view.rank, view.shape = len(rows.shape), (c_uint64 * len(rows.shape))(*rows.shape)
+        view.strides = None if strides is None else (c_int64 * len(strides))(*strides)
+        view.axes, view.cut = sum(1 << axis for axis in rows.axes), rows.cut
+    view.data, view.type = address, number
+    return stream, view is context.view_nd
 
 
 def total(context: Any, number: int) -> int:
@@ -116,13 +107,13 @@ def shape_of_results(context: Any, rows: Rows, keepdims: bool, own: bool) -> Tup
     """Of the arrays of results on this rank: of all ranks, or own: of its part alone, and if the axis is cut its share of all results,
     in one dimension. Collective if the results are cut."""
     lengths: List[Optional[int]] = list(rows.shape)
-    if rows.kind == CUT_AXIS and own:
-        outer, _, inner = rows.sizes
-        share, longer = divmod(outer * inner, context.ranks)
+    if rows.are_cut() and own:
+        share, longer = divmod(math.prod(length for axis, length in enumerate(rows.shape) if axis not in rows.axes), context.ranks)
         return (share + (context.rank < longer),)
-    if rows.kind != CUT_AXIS and not own and context.ranks > 1:
+    if not rows.are_cut() and not own and context.ranks > 1:
         lengths[rows.cut] = total(context, rows.shape[rows.cut])
-    lengths[rows.first:rows.last + 1] = [1 if keepdims else None] * (rows.last + 1 - rows.first)
+    for axis in rows.axes:
+        lengths[axis] = 1 if keepdims else None
     return tuple(length for length in lengths if length is not None)
 
 
@@ -181,19 +172,20 @@ def fold(context: Any, number: int, x: Any, rows: Rows, keepdims: bool, own: boo
     with context.lock:
         context.check_open()
         try:
-            elements, places = _arrays.elements_apart(x, functools.partial(places_of, rows, context.ranks))
-            call.stream = fill_view(context, elements, rows, places)
+            elements, strides = _arrays.elements_apart(x)
+            call.stream, any_rank = fill_view(context, elements, rows, strides)
             dtype = options(call)
             keepdims, own = bool(keepdims), bool(own)
         except Exception as error:
             context.fail(error)
         shape = shape_of_results(context, rows, keepdims, own)
         try:
-            results = results_for(x, number, (context.view.type, call.result_type, dtype), shape)
+            results = results_for(x, number, (elements.type, call.result_type, dtype), shape)
         except Exception as error:
             context.fail(error)
         call.own_results = own
-        status = lib.allfold_reduce_axis(context.handle, number, context.view_ref, context.call_ref, byref(results.outputs))
+        function, view = (lib.allfold_reduce_nd, context.view_nd_ref) if any_rank else (lib.allfold_reduce_axis, context.view_ref)
+        status = function(context.handle, number, view, context.call_ref, byref(results.outputs))
         call.own_results = call.ddof = 0
         if status:
             raise context.error(status)

@@ -22,8 +22,8 @@ Axis = Union[None, int, Tuple[int, ...]]
 _Rows = Tuple[Axis, int, bool, bool]  # axis, cut, keepdims, own
 _INDEXED = {FOLDS[name] for name in ("argmin", "argmax")}  # whose results are indices
 _NORMS: Dict[Any, str] = {None: "norm2", 1: "norm1", 2: "norm2", math.inf: "norminf"}
-_reduce, _reduce_all, _softmax, _softmax_axis = (
-    getattr(lib, f"allfold_{name}") for name in ("reduce", "reduce_all", "softmax", "softmax_axis"))
+_reduce, _reduce_all, _softmax, _softmax_axis, _softmax_nd = (
+    getattr(lib, f"allfold_{name}") for name in ("reduce", "reduce_all", "softmax", "softmax_axis", "softmax_nd"))
 
 
 # ---- arguments and results
@@ -411,7 +411,7 @@ def _normalised(x: Any, out: Any, context: Context, where: Tuple[Axis, int], opt
                 part = context.part
                 part.data, part.count, part.type, stream, owner = source
             else:
-                stream = _axes.fill_view(context, source, rows)
+                stream, any_rank = _axes.fill_view(context, source, rows)
             if out is None:
                 if needs_out(x):
                     raise ArgumentError(f"out: expected an array in device memory, as allfold cannot make one of {type(x).__name__}")
@@ -424,7 +424,8 @@ def _normalised(x: Any, out: Any, context: Context, where: Tuple[Axis, int], opt
             call.nan, call.result_type, call.logarithm = 0, 0, options[1]
         except Exception as error:
             context.fail(error)
-        function, described = (_softmax, context.part_ref) if rows is None else (_softmax_axis, context.view_ref)
+        function, described = (_softmax, context.part_ref) if rows is None else (_softmax_nd, context.view_nd_ref) if any_rank \
+            else (_softmax_axis, context.view_ref)
         status = function(context.handle, described, target.address, target.type, context.call_ref)
         call.logarithm = 0
         if status:

@@ -56,6 +56,11 @@ class View(ctypes.Structure):
                 ("axis_stride", c_uint64), ("type", c_int), ("cut", c_int)]
 
 
+class ViewNd(ctypes.Structure):
+    _fields_ = [("size", c_size_t), ("data", c_void_p), ("rank", c_int), ("shape", ctypes.POINTER(c_uint64)), ("strides", ctypes.POINTER(c_int64)),
+                ("axes", c_uint64), ("cut", c_int), ("type", c_int)]
+
+
 class Output(ctypes.Structure):
     _fields_ = [("values", c_void_p), ("indices", c_void_p)]
 
@@ -108,7 +113,9 @@ def declare(lib: ctypes.CDLL, comm: type) -> None:
             ("softmax", c_int, c_void_p, c_void_p, c_void_p, c_int, c_void_p),
             ("result_name", c_char_p, c_int, c_size_t), ("result_type", c_int, c_int, c_size_t, c_int, c_int),
             ("reduce_axis", c_int, c_void_p, c_int, c_void_p, c_void_p, c_void_p),
-            ("softmax_axis", c_int, c_void_p, c_void_p, c_void_p, c_int, c_void_p)):
+            ("softmax_axis", c_int, c_void_p, c_void_p, c_void_p, c_int, c_void_p),
+            ("reduce_nd", c_int, c_void_p, c_int, c_void_p, c_void_p, c_void_p),
+            ("softmax_nd", c_int, c_void_p, c_void_p, c_void_p, c_int, c_void_p)):
         try:
             function = getattr(lib, f"allfold_{name}")
         except AttributeError:

@@ -22,8 +22,8 @@ static allfold_status refuse_word(const char *text, const struct array_info *inf
                      names[0] != '\0' ? " or a dimension's name (" : "", names, names[0] != '\0' ? ")" : "", text);
 }
 
-/* Marks the dimensions that the text names. */
-static allfold_status read_axes(const char *text, const struct array_info *info, bool named[ARRAY_DIMENSIONS_MAX], struct error *error)
+/* Sets the bits of the dimensions that the text names. */
+static allfold_status read_axes(const char *text, const struct array_info *info, uint64_t *named, struct error *error)
 {
     const long dimensions = (long)info->dimensions;
     char shape[256], name[ARRAY_NAME_BYTES];
@@ -38,38 +38,27 @@ static allfold_status read_axes(const char *text, const struct array_info *info,
                              file_shown(array_name(info, name)), dimensions, dimensions == 1 ? "" : "s", shape,
                              dimensions <= 1 ? ", or --shape for another shape" : "", text);
         const long dimension = axis < 0 ? axis + dimensions : axis;
-        if (named[dimension])
+        if ((*named >> dimension & 1) != 0)
             return error_set(error, ALLFOLD_BAD_ARGUMENT, "--axis: expected each axis once, found '%.100s' of an array of %ld dimensions", text,
                              dimensions);
-        named[dimension] = true;
+        *named |= UINT64_C(1) << dimension;
     }
     return ALLFOLD_OK;
 }
 
-static uint64_t product(const struct array_info *info, uint32_t first, uint32_t end)
-{
-    uint64_t of_all = 1;
-    for (uint32_t i = first; i < end; i++)
-        of_all *= info->shape[i]; /* array_count has checked it */
-    return of_all;
-}
-
 static allfold_status find(const char *text, const struct array_info *info, struct axes *axes, struct error *error)
 {
-    bool named[ARRAY_DIMENSIONS_MAX] = {false};
-    if (read_axes(text, info, named, error) != ALLFOLD_OK)
+    axes->folded = 0;
+    if (read_axes(text, info, &axes->folded, error) != ALLFOLD_OK)
         return error->status;
-    for (axes->first = 0; !named[axes->first]; axes->first++)
-        ;
-    for (axes->last = axes->first; axes->last + 1 < info->dimensions && named[axes->last + 1]; axes->last++)
-        ;
-    for (uint32_t i = axes->last + 1; i < info->dimensions; i++)
-        if (named[i])
-            return error_set(error, ALLFOLD_BAD_ARGUMENT, "--axis: expected adjacent axes, found '%.100s': fold one after the other", text);
-    const uint64_t before = product(info, 0, axes->first), behind = product(info, axes->last + 1, info->dimensions);
-    axes->length = product(info, axes->first, axes->last + 1);
-    axes->outer = info->fortran_order ? behind : before;
-    axes->inner = info->fortran_order ? before : behind;
+    bool behind = true; /* all that are folded */
+    axes->outer = axes->length = axes->inner = 1;
+    for (uint32_t i = 0; i < info->dimensions; i++) { /* the fastest first; array_count has checked the products */
+        const uint32_t dimension = info->fortran_order ? i : info->dimensions - 1 - i;
+        const bool folded = axes_fold(axes, dimension);
+        behind = behind && !(folded && info->shape[dimension] != 1);
+        *(folded ? &axes->length : behind ? &axes->inner : &axes->outer) *= info->shape[dimension];
+    }
     return ALLFOLD_OK;
 }
 
@@ -79,7 +68,7 @@ void axes_result(const struct axes *axes, const struct array_info *input, bool k
     result->fortran_order = input->fortran_order;
     result->count = axes->outer * axes->inner;
     for (uint32_t i = 0; i < input->dimensions; i++)
-        if (i < axes->first || i > axes->last)
+        if (!axes_fold(axes, i))
             result->shape[result->dimensions++] = input->shape[i];
         else if (keepdims)
             result->shape[result->dimensions++] = 1;
@@ -96,7 +85,7 @@ allfold_status axes_take(struct session *session, struct axes *axes, struct axis
     if (find(settings->axis, input, axes, error) != ALLFOLD_OK)
         return error->status;
     *array = (struct axis_array){.type = input->type, .outer = axes->outer, .length = axes->length, .inner = axes->inner,
-                                  .shape = {input->shape, input->dimensions, axes->first, axes->last, input->fortran_order != 0}};
+                                  .shape = {input->shape, input->dimensions, axes->folded, input->fortran_order != 0}};
     return ALLFOLD_OK;
 }
 
@@ -104,8 +93,9 @@ void axes_report(const struct axes *axes, const struct axis_array *array, struct
 {
     static const char *const cuts[] = {[ALLFOLD_CUT_OUTER] = "outer", [ALLFOLD_CUT_AXIS] = "axis", [ALLFOLD_CUT_INNER] = "inner"};
     struct json_object *const list = json_object_new_array();
-    for (uint32_t i = axes->first; i <= axes->last; i++)
-        json_object_array_add(list, json_object_new_uint64(i));
+    for (uint32_t i = 0; i < array->shape.dimensions; i++)
+        if (axes_fold(axes, i))
+            json_object_array_add(list, json_object_new_uint64(i));
     json_object_object_add(report, "axis", list);
     json_object_object_add(report, "outer", json_object_new_uint64(array->outer));
     json_object_object_add(report, "length", json_object_new_uint64(array->length));

@@ -7,12 +7,13 @@
 #include <json-c/json.h>
 
 struct axes {
-    uint32_t first, last; /* dimensions of the array's shape */
-    uint64_t outer, length, inner; /* in the order in which the elements lie */
+    uint64_t folded; /* bit d: dimension d of the array's shape is */
+    uint64_t outer, length, inner; /* in the order in which the elements lie: dimensions behind all that are folded are inner */
 };
+static inline bool axes_fold(const struct axes *axes, uint32_t dimension) { return (axes->folded >> dimension & 1) != 0; }
 
 /* The axes of --axis ("1", "-1" or "0,1") of the session's input, and the array without its source. Refuses axes that
-   the input does not have, or that are not adjacent, and options that do not go with --axis. The same on all ranks. */
+   the input does not have, and options that do not go with --axis. The same on all ranks. */
 allfold_status axes_take(struct session *session, struct axes *axes, struct axis_array *array);
 
 /* Adds the axes, the three dimensions and the cut to a report. */

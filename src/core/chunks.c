@@ -8,26 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-uint64_t chunks_grain(const struct source *source, uint32_t first, uint32_t end)
+/* Sets the ranges in which the indices of a piece lie along the dimensions of a coordinate, of which it has a run. */
+static void set_ranges(const struct layout *layout, struct range *ranges, enum coordinate of, struct range run)
 {
-    const struct chunking *const c = source->chunking;
-    uint64_t grain = 1;
-    for (uint32_t i = first; i < end; i++)
-        grain = grain > 1 ? grain * c->shape[i] : u64_min(c->grids->extent[i], c->shape[i]);
-    return u64_max(grain, 1);
-}
-
-/* Sets the ranges of dimensions [first, end) in which the indices of a piece lie, which has a run of them. */
-static void set_ranges(const struct source *source, struct range *ranges, uint32_t first, uint32_t end, struct range run)
-{
-    const uint64_t *const shape = source->chunking->shape;
     uint64_t lowest = run.first, highest = run.first + run.count - 1, below = 1;
-    for (uint32_t i = first; i < end; i++)
-        below *= shape[i];
+    for (uint32_t i = 0; i < layout->count; i++)
+        below *= layout->dimensions[i].of == of ? layout->dimensions[i].extent : 1;
     bool differ = false;
-    for (uint32_t i = first; i < end; i++) {
-        below /= shape[i];
-        const uint64_t low = differ ? 0 : lowest / below, high = differ ? shape[i] - 1 : highest / below;
+    for (uint32_t i = 0; i < layout->count; i++) {
+        const uint64_t extent = layout->dimensions[i].extent;
+        if (layout->dimensions[i].of != of)
+            continue;
+        below /= extent;
+        const uint64_t low = differ ? 0 : lowest / below, high = differ ? extent - 1 : highest / below;
         differ = differ || low != high;
         lowest %= below;
         highest %= below;
@@ -42,24 +35,44 @@ struct copy {
     size_t bytes;
 };
 
-/* Copies what a run of neighbours, the first of which has that index in the array, has of the piece. */
+/* Coordinates of the first element of a row: the array's last dimensions, as many as `tail`, make one. */
+struct row_start {
+    uint64_t o, l;
+};
+static struct row_start row_start(const struct layout *layout, uint64_t row, uint32_t tail, uint64_t length)
+{
+    struct row_start start = {0, 0};
+    uint64_t of_outer = 1, of_axis = length;
+    for (uint32_t d = layout->count - tail; d-- > 0; row /= layout->dimensions[d].extent) {
+        const uint64_t extent = layout->dimensions[d].extent, at = row % extent;
+        const bool along = layout->dimensions[d].of == COORDINATE_AXIS;
+        *(along ? &start.l : &start.o) += at * (along ? of_axis : of_outer);
+        *(along ? &of_axis : &of_outer) *= extent;
+    }
+    return start;
+}
+
+/* Copies what a run of neighbours, the first of which has that index in the array, has of the piece. A row is a line of it, or several lines
+   if these are whole. */
 static void copy_run(const struct pieces *p, const struct part *part, struct range run, const struct copy *copy)
 {
-    const size_t bytes = copy->bytes;
+    const struct layout *const layout = p->array->layout;
+    const bool whole = part->inner == p->array->inner;
+    const uint32_t tail = whole ? layout->tail : layout->inner;
+    const uint64_t length = whole ? layout->tail_length : 1, width = length * p->array->inner;
     const char *from = copy->from;
-    char *const to = copy->to;
-    const bool planes = part->inner == p->array->inner; /* lines are whole planes */
-    const uint64_t width = planes ? p->array->length * p->array->inner : p->array->inner;
-    const struct range line = planes ? (struct range){part->l * part->inner, part->length * part->inner}
-                                     : (struct range){part->i, part->inner};
     while (run.count > 0) {
-        const uint64_t row = run.first / width, at = run.first % width, end = u64_min(at + run.count, width);
-        const uint64_t o = planes ? row : row / p->array->length, l = planes ? part->l : row % p->array->length;
-        const uint64_t low = u64_max(at, line.first), high = u64_min(end, line.first + line.count);
-        const uint64_t dense = planes ? o - part->o : (o - part->o) * part->length + l - part->l;
-        if (o >= part->o && o < part->o + part->outer && l >= part->l && l < part->l + part->length && low < high)
-            memcpy(to + (dense * line.count + low - line.first) * bytes, from + (low - at) * bytes, (high - low) * bytes);
-        from += (end - at) * bytes;
+        const uint64_t at = run.first % width, end = u64_min(at + run.count, width);
+        const struct row_start start = row_start(layout, run.first / width, tail, length);
+        const uint64_t first = u64_max(start.l, part->l), last = u64_min(start.l + length, part->l + part->length);
+        if (start.o >= part->o && start.o < part->o + part->outer && first < last) {
+            const struct range line = {(first - start.l) * p->array->inner + part->i, (last - first - 1) * p->array->inner + part->inner};
+            const uint64_t low = u64_max(at, line.first), high = u64_min(end, line.first + line.count);
+            const uint64_t dense = ((start.o - part->o) * part->length + first - part->l) * part->inner;
+            if (low < high)
+                memcpy(copy->to + (dense + low - line.first) * copy->bytes, from + (low - at) * copy->bytes, (high - low) * copy->bytes);
+        }
+        from += (end - at) * copy->bytes;
         run = (struct range){run.first + end - at, run.count - (end - at)};
     }
 }
@@ -82,14 +95,27 @@ static void open_holes(const struct target *target)
     }
 }
 
+/* Where the source has a chunk: with a chunking of its own at that number, else at the index of its first element. */
+static struct range chunk_positions(const struct pieces *p, const struct chunk_box *chunk, uint64_t number)
+{
+    const struct source *const source = p->array->source;
+    struct range positions = {0, chunk->elements};
+    if (source->chunking != NULL)
+        return (struct range){number * source->granule, source->granule};
+    for (uint32_t i = 0; i < p->array->layout->count; i++)
+        positions.first += chunk->start[i] * (uint64_t)p->array->layout->dimensions[i].stride;
+    return positions;
+}
+
 /* Reads a chunk into the queue's buffer behind a piece's, and copies what it has of the box. */
 static allfold_status read_chunk(const struct pieces *p, struct worker *worker, struct lane *lane, uint64_t number, const struct target *target,
                                  struct error *error)
 {
     struct source *const source = p->array->source;
-    const uint64_t count = chunking_box(source->chunking, number).elements;
+    const struct chunk_box chunk = chunking_box(p->array->layout->chunking, number);
+    const uint64_t count = chunk.elements;
     char *const all = lane->queue->staging, *const there = all + p->chunk_there_at;
-    const struct read_request request = {{number * source->granule, source->granule}, 0, all + p->bounce_at};
+    const struct read_request request = {chunk_positions(p, &chunk, number), 0, all + p->bounce_at};
     const size_t bytes = allfold_type_bytes(p->array->type);
     struct piece piece;
     if (worker->reader->read(worker->reader, &request, &piece, error) != ALLFOLD_OK)
@@ -104,8 +130,8 @@ static allfold_status read_chunk(const struct pieces *p, struct worker *worker, 
     lane->holes = lane->holes || holes;
     if (holes && target->slab != NULL)
         open_holes(target);
-    for (uint64_t done = 0, run; done < count; done += run) {
-        const uint64_t index = chunking_index(source->chunking, request.range.first + done, &run);
+    for (uint64_t done = 0, run = count; done < count; done += run) {
+        const uint64_t index = source->chunking != NULL ? chunking_index(source->chunking, request.range.first + done, &run) : request.range.first;
         run = u64_min(run, count - done);
         copy_run(p, target->box, (struct range){index, run}, &(struct copy){(const char *)piece.elements + done * bytes, target->elements, bytes});
         if (marks)
@@ -117,14 +143,13 @@ static allfold_status read_chunk(const struct pieces *p, struct worker *worker, 
 /* Finds the ranges along each dimension in which a box lies, and returns how many chunks have elements there. */
 static uint64_t find_chunks(const struct pieces *p, const struct part *box, struct range ranges[ARRAY_DIMENSIONS_MAX])
 {
-    const struct source *const source = p->array->source;
-    const struct rows_shape *const shape = &p->array->shape;
+    const struct layout *const layout = p->array->layout;
     if (part_elements(box) == 0)
         return 0;
-    set_ranges(source, ranges, 0, shape->first, (struct range){box->o, box->outer});
-    set_ranges(source, ranges, shape->first, shape->last + 1, (struct range){box->l, box->length});
-    set_ranges(source, ranges, shape->last + 1, source->chunking->dimensions, (struct range){box->i, box->inner});
-    return chunking_count(source->chunking, ranges);
+    set_ranges(layout, ranges, COORDINATE_OUTER, (struct range){box->o, box->outer});
+    set_ranges(layout, ranges, COORDINATE_AXIS, (struct range){box->l, box->length});
+    set_ranges(layout, ranges, COORDINATE_INNER, (struct range){box->i, box->inner});
+    return chunking_count(layout->chunking, ranges);
 }
 
 /* The place in the slab of a line of the piece. */
@@ -172,7 +197,7 @@ allfold_status chunks_read(const struct pieces *p, struct worker *worker, struct
     }
     const uint64_t count = find_chunks(p, &lane->part, ranges);
     for (uint64_t k = 0; k < count && error->status == ALLFOLD_OK; k++)
-        read_chunk(p, worker, lane, chunking_find(p->array->source->chunking, ranges, k), &target, error);
+        read_chunk(p, worker, lane, chunking_find(p->array->layout->chunking, ranges, k), &target, error);
     return error->status;
 }
 
@@ -190,7 +215,7 @@ static allfold_status start_chunk(struct worker *worker, struct lane *lane, stru
     struct slab *const slab = &filling->p->slab;
     const struct target target = {&filling->box, slab->elements, (char *)slab->there, slab};
     phase_enter(filling->p->ctx->comm.progress, PHASE_READ);
-    const uint64_t number = chunking_find(filling->p->array->source->chunking, filling->ranges, lane->number);
+    const uint64_t number = chunking_find(filling->p->array->layout->chunking, filling->ranges, lane->number);
     return read_chunk(filling->p, worker, lane, number, &target, error);
 }
 

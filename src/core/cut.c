@@ -27,13 +27,13 @@ struct grains {
     uint64_t outer, length, inner;
 };
 
-static struct grains grains_of(const struct axis_array *array)
+static struct grains grains_of(const struct pieces *p)
 {
-    const struct source *const source = array->source;
-    if (source->chunking == NULL)
+    const struct axis_array *const array = p->array;
+    if (!pieces_are_chunked(p))
         return (struct grains){1, 1, 1};
-    return (struct grains){chunks_grain(source, 0, array->shape.first), chunks_grain(source, array->shape.first, array->shape.last + 1),
-                           chunks_grain(source, array->shape.last + 1, source->chunking->dimensions)};
+    return (struct grains){layout_grain(array->layout, COORDINATE_OUTER), layout_grain(array->layout, COORDINATE_AXIS),
+                           layout_grain(array->layout, COORDINATE_INNER)};
 }
 
 /* What the ranks had best cut: so that each reads long runs, and exchanges few partials or none. */
@@ -113,7 +113,8 @@ static uint64_t whole_grains(uint64_t extent, uint64_t grain, uint64_t room)
 /* The same for an array in chunks: whole ones, if they do not take too much memory. */
 static void size_chunked_pieces(struct pieces *p, const struct grains *grains, const struct limits *limits)
 {
-    const uint64_t room = u64_max(limits->shard, CHUNKED_BYTES / allfold_type_bytes(p->array->type));
+    const uint64_t torn = p->array->source->chunking != NULL ? CHUNKED_BYTES / allfold_type_bytes(p->array->type) : 0;
+    const uint64_t room = u64_max(limits->shard, torn);
     const uint64_t length = u64_max(p->longest, 1);
     p->inner = u64_min(u64_max(p->part.inner, 1), u64_min(grains->inner, limits->results));
     p->outer = u64_min(u64_max(p->part.outer, 1), u64_min(grains->outer, u64_max(limits->results / p->inner, 1)));
@@ -160,6 +161,17 @@ uint64_t pieces_position(const struct pieces *p, const struct part *part, uint64
     return (part->o + plane) * p->array->outer_stride + (part->l + line) * p->array->axis_stride + part->i - p->base;
 }
 
+void pieces_visit(const struct pieces *p, const struct part *part, layout_visit *visit, void *user)
+{
+    struct part at = *part;
+    if (p->array->memory != NULL) {
+        at.o -= p->part.o;
+        at.l -= p->part.l;
+        at.i -= p->part.i;
+    }
+    layout_visit_part(p->array->layout, &at, visit, user);
+}
+
 struct runs pieces_runs(const struct pieces *p, const struct part *part)
 {
     if (part->inner != p->array->axis_stride && part->length > 1)
@@ -175,7 +187,7 @@ static uint64_t bounced(const struct pieces *p)
     const struct part full = {0, p->outer, 0, u64_min(p->length, p->part.length), 0, p->inner};
     const struct runs runs = pieces_runs(p, &full);
     if (pieces_are_chunked(p))
-        return p->array->source->granule;
+        return p->array->layout->chunking->granule;
     return runs.planes * runs.lines == 1 || p->array->memory != NULL ? 0 : runs.elements;
 }
 
@@ -316,8 +328,9 @@ allfold_status pieces_cut(struct pieces *p, struct axis_array *array, const stru
     const uint64_t memory = memory_of_ranks(&p->ctx->comm, array->progress != NULL, error);
     if (error->status != ALLFOLD_OK)
         return error->status;
-    const struct grains grains = grains_of(array);
     p->array = array;
+    layout_of_source(array->layout, &array->shape, array->source, p->ctx->device->window_bytes / room->widest);
+    const struct grains grains = grains_of(p);
     array->axis_stride = array->inner;
     array->outer_stride = array->length * array->inner;
     array->cut = choose_cut(array, &grains, (uint64_t)p->ctx->comm.size);

@@ -45,12 +45,48 @@ static uint64_t ahead_of(const struct pieces *p, const struct lane *lane)
     return p->segments > 1 ? u64_min(lane->ahead * p->length, end) * p->inner : lane->ahead * full;
 }
 
+/* Boxes of a part that are copied between the memory of an array with a layout and dense elements. */
+struct copying {
+    char *array, *dense;
+    size_t bytes; /* of an element */
+    bool back;    /* to the array */
+    struct queue *queue; /* whose device copies them; NULL: the host */
+    struct error *error;
+};
+
+static void copy_box(void *user, const struct strided_copy *box, int64_t from_at, int64_t to_at)
+{
+    const struct copying *const c = user;
+    char *const array = c->array + from_at * (int64_t)c->bytes, *const dense = c->dense + to_at * (int64_t)c->bytes;
+    struct strided_copy copy = *box;
+    copy.from = c->back ? dense : array;
+    copy.to = c->back ? array : dense;
+    copy.bytes = c->bytes;
+    if (c->back)
+        strided_reverse(&copy);
+    if (c->queue == NULL)
+        strided_copy_host(&copy);
+    else if (c->error->status == ALLFOLD_OK)
+        c->queue->device->backend->copy_strided(c->queue, &copy, c->error);
+}
+
+allfold_status piece_scatter(const struct pieces *p, const struct lane *lane, const void *y, size_t bytes, void *array, struct error *error)
+{
+    struct copying c = {array, (char *)(uintptr_t)y, bytes, true, lane->queue, error};
+    pieces_visit(p, &lane->part, copy_box, &c);
+    return error->status;
+}
+
 /* Copies them together, if they are several runs. Returns where they lie in host memory. */
 static const void *gather_runs(const struct pieces *p, const struct lane *lane)
 {
     const struct runs runs = pieces_runs(p, &lane->part);
     const size_t bytes = allfold_type_bytes(p->array->type), run_bytes = runs.elements * bytes;
     char *const all = lane->queue->staging;
+    if (p->array->layout != NULL) {
+        pieces_visit(p, &lane->part, copy_box, &(struct copying){.array = (char *)(uintptr_t)p->array->memory, .dense = all, .bytes = bytes});
+        return all;
+    }
     if (runs.planes * runs.lines == 1)
         return piece_memory(p, &lane->part);
     for (uint64_t run = 0; run < runs.planes * runs.lines; run++)
@@ -189,6 +225,14 @@ allfold_status piece_load(const struct pieces *p, struct worker *worker, struct 
         lane->x = piece_memory(p, part);
         return ALLFOLD_OK;
     }
+    if (p->array->gathered) {
+        struct copying c = {(char *)(uintptr_t)p->array->memory, lane->queue->buffer, allfold_type_bytes(p->array->type), false, lane->queue, error};
+        phase_enter(p->ctx->comm.progress, PHASE_UPLOAD);
+        lane->x = lane->queue->buffer;
+        pieces_visit(p, part, copy_box, &c);
+        atomic_fetch_add(&p->ctx->comm.progress->done, part_elements(part) * c.bytes);
+        return error->status;
+    }
     lane->x = p->x != NULL ? placed(p, p->x, lane, p->x->elements) : NULL;
     lane->y = p->y != NULL ? placed(p, p->y, lane, p->y->elements) : NULL;
     if (slab_serves(p, lane))
@@ -215,6 +259,33 @@ static allfold_status store_flat(const struct pieces *p, const struct lane *lane
     return error->status;
 }
 
+/* The results of boxes, in the order of the source's elements. */
+struct storing {
+    struct sink *sink;
+    const char *y;
+    struct error *error;
+};
+
+static void store_box(void *user, const struct strided_copy *box, int64_t at, int64_t y_at)
+{
+    const struct storing *const s = user;
+    const size_t bytes = allfold_type_bytes(s->sink->type);
+    const bool runs = box->dimensions > 0 && box->from_step[box->dimensions - 1] == 1 && box->to_step[box->dimensions - 1] == 1;
+    const uint32_t dimensions = box->dimensions - runs;
+    uint64_t lines = 1;
+    for (uint32_t d = 0; d < dimensions; d++)
+        lines *= box->extent[d];
+    for (uint64_t line = 0; line < lines && s->error->status == ALLFOLD_OK; line++) {
+        int64_t to = at, from = y_at;
+        uint64_t rest = line;
+        for (uint32_t d = dimensions; d-- > 0; rest /= box->extent[d]) {
+            to += (int64_t)(rest % box->extent[d]) * box->from_step[d];
+            from += (int64_t)(rest % box->extent[d]) * box->to_step[d];
+        }
+        s->sink->write(s->sink, (uint64_t)to, runs ? box->extent[dimensions] : 1, s->y + from * (int64_t)bytes, s->error);
+    }
+}
+
 allfold_status piece_store(const struct pieces *p, const struct lane *lane, struct sink *sink, const void *y, struct error *error)
 {
     const struct runs runs = pieces_runs(p, &lane->part);
@@ -222,6 +293,14 @@ allfold_status piece_store(const struct pieces *p, const struct lane *lane, stru
     phase_enter(p->ctx->comm.progress, PHASE_WRITE);
     if (p->flat && pieces_are_chunked(p))
         return store_flat(p, lane, sink, y, error);
+    if (p->array->layout != NULL && sink->memory != NULL) {
+        pieces_visit(p, &lane->part, copy_box, &(struct copying){sink->memory, (char *)(uintptr_t)y, allfold_type_bytes(sink->type), true, NULL, error});
+        return error->status;
+    }
+    if (p->array->layout != NULL && p->array->layout->scattered) {
+        pieces_visit(p, &lane->part, store_box, &(struct storing){sink, y, error});
+        return error->status;
+    }
     for (uint64_t run = 0; run < runs.planes * runs.lines && error->status == ALLFOLD_OK; run++)
         sink->write(sink, pieces_position(p, &lane->part, run / runs.lines, run % runs.lines), runs.elements, (const char *)y + run * bytes,
                     error);

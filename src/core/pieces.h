@@ -3,10 +3,8 @@
    calls are reduce.c and softmax.c, along an axis reduce_axis.c and softmax_axis.c. */
 #pragma once
 
+#include "core/layout.h"
 #include "core/resumable.h"
-#include "core/team.h"
-#include "fold/axis.h"
-#include "fold/rows.h"
 
 /* The whole array, the same on all ranks: its elements in row-major order are those of the source. Of an array in memory each rank has its
    part there (view.h). */
@@ -14,7 +12,10 @@ struct axis_array {
     struct source *source; /* NULL on a rank that failed before; *error then says why */
     const void *memory;    /* not NULL: in place of a source; element (o, l, i) of the part is number o * outer_stride + l * axis_stride + i */
     uint64_t outer_stride, axis_stride;
+    /* NULL: element (o, l, i) is where these strides say. Of memory the rank's part, whose first element is (0, 0, 0) there. */
+    struct layout *layout;
     bool in_place;         /* of memory: the device uses it where it lies */
+    bool gathered;         /* of memory with a layout: the device copies pieces of it together */
     allfold_type type;
     uint64_t outer, length, inner;
     allfold_cut cut;       /* set by the call: what the ranks share out */
@@ -143,8 +144,12 @@ static inline uint64_t part_elements(const struct part *part) { return part->out
 uint64_t pieces_first_result(const struct pieces *p, uint64_t unit);
 /* The place of a result among those of the array, and how many results from there on have places that follow. */
 uint64_t pieces_place(const struct pieces *p, uint64_t result, uint64_t *run);
-/* Whether the source has an order of its own. */
-static inline bool pieces_are_chunked(const struct pieces *p) { return p->array->source != NULL && p->array->source->chunking != NULL; }
+/* Whether elements are read in chunks: those of the source, which has an order of its own, or, if what is folded is not adjacent, runs. */
+static inline bool pieces_are_chunked(const struct pieces *p)
+{
+    const struct axis_array *const array = p->array;
+    return array->source != NULL && (array->source->chunking != NULL || (array->layout != NULL && array->layout->scattered));
+}
 /* Whether the ranks have parts of the same rows, and exchange partials. */
 static inline bool pieces_are_exchanged(const struct pieces *p)
 {
@@ -160,6 +165,8 @@ struct runs {
 struct runs pieces_runs(const struct pieces *p, const struct part *part);
 /* The place in the array, or in memory, of the first element of one of these lines. */
 uint64_t pieces_position(const struct pieces *p, const struct part *part, uint64_t plane, uint64_t line);
+/* The same for an array with a layout. */
+void pieces_visit(const struct pieces *p, const struct part *part, layout_visit *visit, void *user);
 
 /* Whether elements that are left out leave no gaps: of a flat array, and of a row that is one run. */
 static inline bool piece_closes_gaps(const struct pieces *p, const struct part *part)
@@ -180,14 +187,14 @@ static inline const char *piece_memory(const struct pieces *p, const struct part
 allfold_status piece_read(const struct pieces *p, struct worker *worker, struct lane *lane, struct error *error);
 /* Writes the piece's results, dense elements in host memory. */
 allfold_status piece_store(const struct pieces *p, const struct lane *lane, struct sink *sink, const void *y, struct error *error);
+/* Starts the device's copy of them, dense in its memory, to their places in an array with a layout. */
+allfold_status piece_scatter(const struct pieces *p, const struct lane *lane, const void *y, size_t bytes, void *array, struct error *error);
 /* Where in host memory the lane finds what the device has at a place of the queue's buffer, after download. */
 static inline void *lane_host(const struct lane *lane, size_t at) { return (char *)lane->queue->staging + at; }
 static inline void *lane_device(const struct lane *lane, size_t at) { return (char *)lane->queue->buffer + at; }
 
 /* ---- chunks.c: sources in chunks */
 
-/* In so many indices of dimensions [first, end), and multiples of it, no chunk is cut, as a rule. */
-uint64_t chunks_grain(const struct source *source, uint32_t first, uint32_t end);
 /* Reads the piece into the queue's staging buffer, dense. */
 allfold_status chunks_read(const struct pieces *p, struct worker *worker, struct lane *lane, struct error *error);
 /* Brings what pieces of the round need into the slab, if there is one. Local, unless ranks share it: then *error is agreed upon, before and
@@ -292,6 +299,7 @@ struct softmax_output {
     bool logarithm;
     struct sink *sink; /* NULL on a rank that failed before; of an array in memory it takes results at the places of x */
     void *y;           /* NULL, or where the device writes this rank's part in place, with the strides of x */
+    void *apart;       /* NULL, or where the device copies it, with the layout of x */
     allfold_type type;
 };
 /* The second pass over a flat part, of which pieces_cut_row made pieces. */

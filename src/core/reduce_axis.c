@@ -94,9 +94,11 @@ static struct axis_room room_of(const struct reduction *r)
 allfold_status core_reduce_stream(struct allfold_context *ctx, const struct fold_call *call, struct axis_array *array,
                                   struct sink *const sinks[RESULT_ARRAYS_MAX], struct error *error)
 {
+    struct layout layout;
     struct pieces p = {.ctx = ctx, .array = array};
     struct reduction r = {.p = &p, .fold = *call, .arrays = 2 * allfold_result_count(call->fold)};
     memcpy(r.sinks, sinks, sizeof r.sinks);
+    array->layout = &layout;
     r.fold.level = call->packing != NULL ? ALLFOLD_LEVEL_EXACT : ctx->level;
     p.monoid = fold_monoid(call->fold, r.fold.level, array->type);
     monoid_has_room(p.monoid, array->length, error);

@@ -48,7 +48,7 @@ allfold_status finish_rows(const struct reduction *r, const struct folded_rows *
                                   .partials = folded->partials + done * p->stride,
                                   .counts = folded->counts != NULL ? folded->counts + done : NULL, .outputs = outputs, .run = count,
                                   .step = count, .whole_first = place, .inner = p->array->inner,
-                                  .shape = r->view == NULL ? &p->array->shape : NULL};
+                                  .shape = r->view == NULL || p->array->shape.dimensions > 0 ? &p->array->shape : NULL};
         phase_enter(p->ctx->comm.progress, PHASE_FOLD);
         if (rows_finish(&rows, (struct range){0, count}, error) != ALLFOLD_OK
             || write_finished(r, memory, (struct range){place, count}, error) != ALLFOLD_OK)

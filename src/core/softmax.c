@@ -21,7 +21,7 @@ static allfold_status normalise_part(struct normalise *n, struct error *error)
 {
     const size_t x_bytes = allfold_type_bytes(n->job->type), y_bytes = allfold_type_bytes(n->sink->type);
     const size_t bytes = n->ctx->device->window_bytes / 2 * x_bytes / u64_max(x_bytes, y_bytes);
-    const struct softmax_output output = {n->logarithm, n->sink, n->y.memory, n->sink->type};
+    const struct softmax_output output = {.logarithm = n->logarithm, .sink = n->sink, .y = n->y.memory, .type = n->sink->type};
     const struct axis_array array = job_array(n->job);
     struct pieces p = job_pieces(n->ctx, n->job, &array, MONOID_sum);
     p.x = &n->x;

@@ -52,12 +52,14 @@ static allfold_status normalise(const struct softmax_passes *n, struct lane *lan
     return backend->normalise(lane->queue, &row, n->constants, error);
 }
 
-/* Starts y's way to host memory. */
+/* Starts y's way to host memory, or to its places in the device's. */
 static allfold_status download(const struct softmax_passes *n, struct lane *lane, struct error *error)
 {
     const size_t bytes = (size_t)(n->p->flat ? lane->count : part_elements(&lane->part)) * allfold_type_bytes(n->output->type);
     if (n->output->y != NULL)
         return ALLFOLD_OK;
+    if (n->output->apart != NULL)
+        return piece_scatter(n->p, lane, lane_device(lane, y_at(n)), allfold_type_bytes(n->output->type), n->output->apart, error);
     return lane->queue->device->backend->download(lane->queue, lane_device(lane, y_at(n)), bytes, lane_host(lane, y_at(n)), error);
 }
 
@@ -65,7 +67,7 @@ static allfold_status finish_piece(struct worker *worker, struct lane *lane, str
 {
     const struct softmax_passes *const n = worker->team->user;
     phase_enter(n->p->ctx->comm.progress, PHASE_NORMALISE);
-    if (lane->queue->device->backend->wait(lane->queue, error) != ALLFOLD_OK || n->output->y != NULL)
+    if (lane->queue->device->backend->wait(lane->queue, error) != ALLFOLD_OK || n->output->y != NULL || n->output->apart != NULL)
         return error->status;
     return piece_store(n->p, lane, n->output->sink, lane_host(lane, y_at(n)), error);
 }
@@ -267,9 +269,11 @@ static void normalise_part(struct pieces *p, const struct softmax_output *output
 allfold_status core_softmax_stream(struct allfold_context *ctx, bool logarithm, struct axis_array *array, struct sink *sink,
                                    struct error *error)
 {
-    const struct softmax_output output = {logarithm, sink, NULL, sink != NULL ? sink->type : ALLFOLD_F32};
+    const struct softmax_output output = {.logarithm = logarithm, .sink = sink, .type = sink != NULL ? sink->type : ALLFOLD_F32};
+    struct layout layout;
     struct pieces p = {.ctx = ctx, .array = array, .monoid = softmax_monoid(array->type, output.type, logarithm, ctx->level)};
     const struct axis_room room = room_of(array, &output);
+    array->layout = &layout;
     monoid_has_room(p.monoid, array->length, error);
     if (pieces_cut(&p, array, &room, error) != ALLFOLD_OK)
         return error->status;
@@ -285,7 +289,7 @@ allfold_status core_softmax_axis(struct allfold_context *ctx, bool logarithm, co
 {
     struct view view = {.input = input, .p = {.ctx = ctx, .monoid = softmax_monoid(input->type, sink->type, logarithm, ctx->level)}, .y = sink->memory};
     if (view_begin(&view, error) == ALLFOLD_OK) {
-        const struct softmax_output output = {logarithm, sink, view.y_in_place ? view.y : NULL, sink->type};
+        const struct softmax_output output = {logarithm, sink, view.y_in_place ? view.y : NULL, view.y_apart ? view.y : NULL, sink->type};
         const struct axis_room room = room_of(&view.array, &output);
         if (!view.p.in_place)
             pieces_cut_part(&view.p, &room);

@@ -100,6 +100,8 @@ static allfold_status take_extents(struct view *view, const struct extents *all,
     if (take_outputs(view, all, error) != ALLFOLD_OK || monoid_has_room(p->monoid, array->length, error) != ALLFOLD_OK)
         return error->status;
     error->shared = false;
+    if (view->input->cut_extent != NULL)
+        *view->input->cut_extent = total / u64_max(view->input->cut_behind, 1);
     take_part(view);
     return ALLFOLD_OK;
 }
@@ -115,8 +117,13 @@ static void prepare(struct view *view, struct error *error)
 {
     const struct axis_input *const input = view->input;
     struct allfold_context *const ctx = view->p.ctx;
-    view->array.in_place = is_in_place(view, input->x, error);
-    view->y_in_place = is_in_place(view, view->y, error);
+    const bool apart = input->layout != NULL, own_memory = ctx->device->backend->own_memory;
+    const bool x_there = is_in_place(view, input->x, error), y_there = is_in_place(view, view->y, error);
+    view->array.in_place = x_there && !apart;
+    view->array.gathered = x_there && apart && own_memory && input->x != NULL;
+    view->y_in_place = y_there && !apart;
+    view->y_apart = y_there && apart && own_memory;
+    view->p.follows = x_there || y_there;
     view->p.in_place = view->array.in_place && view->y_in_place;
     view->parts = malloc((size_t)ctx->comm.size * sizeof *view->parts);
     if (view->parts == NULL)
@@ -130,13 +137,12 @@ allfold_status view_begin(struct view *view, struct error *error)
     const struct box *const box = &input->box;
     struct pieces *const p = &view->p;
     view->array = (struct axis_array){.memory = input->x, .outer_stride = box->outer_stride, .axis_stride = box->axis_stride,
-                                      .type = input->type, .cut = input->cut};
+                                      .layout = input->layout, .shape = input->shape, .type = input->type, .cut = input->cut};
     p->array = &view->array;
     p->stride = partial_stride(p->monoid, input->type);
     p->stream = input->stream;
     if (error->status == ALLFOLD_OK)
         prepare(view, error);
-    p->follows = view->array.in_place || view->y_in_place;
     const struct extents mine = {box->outer, box->length, box->inner, input->call, input->outputs, p->in_place};
     struct extents *const all = comm_gather_all(&p->ctx->comm, &mine, sizeof mine, error);
     if (all == NULL)

@@ -8,6 +8,10 @@
 struct axis_input {
     const void *x;
     struct box box;
+    struct layout *layout; /* not NULL: in place of the box's strides */
+    struct rows_shape shape; /* of the rank's part, for messages: without dimensions, the box names results; */
+    uint64_t *cut_extent;    /* there, if a dimension is cut that is not folded: becomes the whole array's, by which of the coordinate's */
+    uint64_t cut_behind;     /* steps these are one each */
     allfold_type type;
     allfold_cut cut;
     void *stream;  /* as in allfold_call */
@@ -31,7 +35,7 @@ struct view {
     struct axis_array array; /* in memory: in_place says whether the device uses x where it lies */
     struct pieces p;         /* of the array, without the cut: ctx and monoid are set by the caller */
     void *y;                 /* of softmax, with the strides of x; set by the caller */
-    bool y_in_place;
+    bool y_in_place, y_apart; /* the device writes it, or copies pieces to it */
     bool opened;             /* what is in place has its queue and memory */
     bool by_host;            /* devices cannot finish the results; set by the caller */
     struct range *parts;     /* of the cut dimension, of each rank */

@@ -96,6 +96,8 @@ struct backend {
     /* From device memory to staging, or to pinned host memory: there after wait; nothing to do where that is the same. At most the
        queue's bytes. */
     allfold_status (*download)(struct queue *queue, const void *from, size_t bytes, void *to, struct error *error);
+    /* Copies elements in device memory, with any strides. NULL: device memory is the host's. */
+    allfold_status (*copy_strided)(struct queue *queue, const struct strided_copy *copy, struct error *error);
     /* Makes elements of a generator, of that range of indices (base/draw.h), in device memory. NULL: device memory is the host's,
        for which elements are read like any other source's. */
     allfold_status (*generate)(struct queue *queue, const struct draw *draw, struct range range, void *to, struct error *error);

@@ -11,6 +11,17 @@ struct box {
     uint64_t outer, length, inner, outer_stride, axis_stride;
 };
 
+/* Elements that are copied from one layout to another. In dimension d they lie from_step[d], and are to lie to_step[d], elements apart. */
+enum { STRIDED_DIMENSIONS_MAX = 64 };
+struct strided_copy {
+    const void *from; /* the first element's */
+    void *to;
+    size_t bytes;     /* of an element */
+    uint32_t dimensions;
+    uint64_t extent[STRIDED_DIMENSIONS_MAX];
+    int64_t from_step[STRIDED_DIMENSIONS_MAX], to_step[STRIDED_DIMENSIONS_MAX];
+};
+
 /* Arrays for one of a fold's results. */
 struct axis_output {
     void *values;      /* NULL: not wanted */

@@ -52,14 +52,12 @@ static allfold_status store_row(const struct rows *rows, const struct fold_resul
     return ALLFOLD_OK;
 }
 
-static bool is_folded(const struct rows_shape *shape, uint32_t dimension) { return dimension >= shape->first && dimension <= shape->last; }
-
 /* How far apart results are that differ by 1 in this coordinate, in the order in which the elements lie. */
 static uint64_t result_step(const struct rows_shape *shape, uint32_t dimension)
 {
     uint64_t step = 1;
     for (uint32_t i = 0; i < shape->dimensions; i++)
-        if (!is_folded(shape, i) && (shape->fortran_order ? i < dimension : i > dimension))
+        if (!rows_fold(shape, i) && (shape->fortran_order ? i < dimension : i > dimension))
             step *= shape->extents[i];
     return step;
 }
@@ -70,7 +68,7 @@ static void name_result(const struct rows_shape *shape, uint64_t place, char *te
     size_t used = 0;
     for (uint32_t i = 0; i < shape->dimensions && used < bytes; i++) {
         const char *const comma = i > 0 ? ", " : "";
-        used += (size_t)(is_folded(shape, i) ? snprintf(text + used, bytes - used, "%s:", comma)
+        used += (size_t)(rows_fold(shape, i) ? snprintf(text + used, bytes - used, "%s:", comma)
                                              : snprintf(text + used, bytes - used, "%s%" PRIu64, comma,
                                                         place / result_step(shape, i) % shape->extents[i]));
     }
@@ -80,7 +78,7 @@ static void name_result(const struct rows_shape *shape, uint64_t place, char *te
 static allfold_status refuse_result(const struct rows *rows, uint64_t r, const struct error *own, struct error *error)
 {
     const uint64_t place = rows->whole_first + result_place(r, rows->run, rows->inner);
-    const struct rows_shape planes = {(const uint64_t[]){UINT64_MAX, 1, rows->inner}, 3, 1, 1, false};
+    const struct rows_shape planes = {(const uint64_t[]){UINT64_MAX, 1, rows->inner}, 3, 1 << 1, false};
     char name[256] = "";
     name_result(rows->shape != NULL ? rows->shape : &planes, place, name, sizeof name);
     return error_set(error, own->status, name[0] != '\0' ? "result [%s]: %s" : "%s%s", name, own->text);

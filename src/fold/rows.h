@@ -16,12 +16,14 @@ struct rows_output {
     int64_t *indices; /* -1: none */
 };
 
-/* The whole array, as messages name its results: dimensions first to last are those that are folded. Without dimensions: no name. */
+/* The whole array, as messages name its results. Without dimensions: no name. */
 struct rows_shape {
     const uint64_t *extents;
-    uint32_t dimensions, first, last;
+    uint32_t dimensions;
+    uint64_t folded; /* bit d: dimension d is */
     bool fortran_order;
 };
+static inline bool rows_fold(const struct rows_shape *shape, uint32_t dimension) { return (shape->folded >> dimension & 1) != 0; }
 
 /* Partials that lie together, of results whose places are runs of neighbours. */
 struct rows {

@@ -8,9 +8,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+enum { RANK_MOST = 5 };
 struct axis_case {
     uint64_t softmax, fold, type, to, outer, length, inner, outer_stride, axis_stride, cut, split, nan, ddof, logarithm, fast, memory,
         at, elements; /* to: result type, or that of y; at: byte in DATA */
+    uint64_t rank, axes, begin, shape[RANK_MOST], strides[RANK_MOST]; /* not 0: an allfold_view_nd, of outer results; begin: its first element */
 };
 enum { FIELDS = sizeof(struct axis_case) / sizeof(uint64_t) };
 
@@ -19,9 +21,29 @@ static FILE *out;
 /* This rank's part of a call. */
 struct part {
     allfold_view view;
+    allfold_view_nd nd;
+    uint64_t shape[RANK_MOST];
     struct range cut; /* of the cut dimension */
     uint64_t at;      /* element of the array with which the part begins */
 };
+
+static bool is_folded(const struct axis_case *c, uint64_t dimension) { return (c->axes >> dimension & 1) != 0; }
+
+static void part_of_nd(const struct axis_case *c, const char *data, size_t bytes, struct part *part)
+{
+    part->cut = split_part((enum split)c->split, c->shape[c->cut], world_rank(), world_size());
+    part->at = c->begin + part->cut.first * c->strides[c->cut];
+    memcpy(part->shape, c->shape, sizeof part->shape);
+    part->shape[c->cut] = part->cut.count;
+    part->nd = (allfold_view_nd)ALLFOLD_VIEW_ND_INIT;
+    part->nd.data = data + (part->cut.count > 0 ? part->at : 0) * bytes;
+    part->nd.rank = (int)c->rank;
+    part->nd.shape = part->shape;
+    part->nd.strides = (const int64_t *)c->strides;
+    part->nd.axes = c->axes;
+    part->nd.cut = (int)c->cut;
+    part->nd.type = (allfold_type)c->type;
+}
 
 static struct part part_of(const struct axis_case *c, const char *data, size_t bytes)
 {
@@ -42,20 +64,43 @@ static void *zeroed(size_t bytes)
     return memory;
 }
 
+/* Whether the ranks have parts of the same rows. */
+static bool cuts_rows(const struct axis_case *c) { return c->rank > 0 ? is_folded(c, c->cut) : c->cut == ALLFOLD_CUT_AXIS; }
+
+static uint64_t place_of_nd(const struct axis_case *c, const struct part *part, uint64_t r)
+{
+    uint64_t place = 0, below = 1;
+    for (uint64_t d = c->rank; d-- > 0;) {
+        if (is_folded(c, d))
+            continue;
+        place += (r % part->shape[d] + (d == c->cut ? part->cut.first : 0)) * below;
+        r /= part->shape[d];
+        below *= c->shape[d];
+    }
+    return place;
+}
+
 /* The place among all results of this rank's own result number r. */
 static uint64_t place_of(const struct axis_case *c, const struct part *part, uint64_t r)
 {
+    if (c->rank > 0 && !cuts_rows(c))
+        return place_of_nd(c, part, r);
+    if (cuts_rows(c))
+        return range_part(c->outer * c->inner, (uint64_t)world_rank(), (uint64_t)world_size()).first + r;
     if (c->cut == ALLFOLD_CUT_OUTER)
         return part->cut.first * c->inner + r;
     if (c->cut == ALLFOLD_CUT_INNER)
         return r / part->cut.count * c->inner + part->cut.first + r % part->cut.count;
-    return range_part(c->outer * c->inner, (uint64_t)world_rank(), (uint64_t)world_size()).first + r;
+    return 0;
 }
 
 static uint64_t own_count(const struct axis_case *c, const struct part *part)
 {
-    return c->cut == ALLFOLD_CUT_AXIS ? range_part(c->outer * c->inner, (uint64_t)world_rank(), (uint64_t)world_size()).count
-                                      : part->view.outer * part->view.inner;
+    uint64_t count = 1;
+    for (uint64_t d = 0; d < c->rank; d++)
+        count *= is_folded(c, d) ? 1 : part->shape[d];
+    return cuts_rows(c) ? range_part(c->outer * c->inner, (uint64_t)world_rank(), (uint64_t)world_size()).count
+           : c->rank > 0 ? count : part->view.outer * part->view.inner;
 }
 
 static void same_on_all(const void *memory, size_t bytes)
@@ -97,9 +142,11 @@ static allfold_status reduce_once(allfold_context *ctx, const struct axis_case *
         if (on_device)
             outputs[i].values = device_block(ctx, count * 8, 8);
     }
-    const allfold_status status = allfold_reduce_axis(ctx, fold, &part->view, &call, &(allfold_outputs){outputs, results});
+    const allfold_outputs wanted = {outputs, results};
+    const allfold_status status = c->rank > 0 ? allfold_reduce_nd(ctx, fold, &part->nd, &call, &wanted)
+                                              : allfold_reduce_axis(ctx, fold, &part->view, &call, &wanted);
     for (size_t i = 0; i < results && on_device; i++) {
-        const allfold_type type = allfold_result_type(fold, i, part->view.type, call.result_type);
+        const allfold_type type = allfold_result_type(fold, i, (allfold_type)c->type, call.result_type);
         if (status == ALLFOLD_OK)
             device_read(ctx, arrays->values[i], outputs[i].values, count * allfold_type_bytes(type));
         device_block_free(ctx, outputs[i].values, 8);
@@ -143,7 +190,7 @@ static void do_reduce(allfold_context *ctx, const struct axis_case *c, const str
     const char *const place = strstr(message, "result [");
     must(place == NULL || strstr(allfold_message(ctx), place) != NULL, "own results have another place in the message");
     for (size_t i = 0; i < allfold_result_count(fold) && status == ALLFOLD_OK; i++) {
-        const size_t bytes = allfold_type_bytes(allfold_result_type(fold, i, part->view.type, (allfold_type)c->to));
+        const size_t bytes = allfold_type_bytes(allfold_result_type(fold, i, (allfold_type)c->type, (allfold_type)c->to));
         same_on_all(all.values[i], count * bytes);
         if (world_rank() == 0)
             fwrite(all.values[i], bytes, count, out);
@@ -172,8 +219,9 @@ static void do_softmax(allfold_context *ctx, const struct axis_case *c, const st
         device_write(ctx, device, y, all);
     }
     const uint64_t at = part->cut.count > 0 ? part->at : 0;
-    const allfold_status status
-        = allfold_softmax_axis(ctx, &part->view, (on_device ? device : y) + at * bytes, (allfold_type)c->to, &call);
+    unsigned char *const to = (on_device ? device : y) + at * bytes;
+    const allfold_status status = c->rank > 0 ? allfold_softmax_nd(ctx, &part->nd, to, (allfold_type)c->to, &call)
+                                              : allfold_softmax_axis(ctx, &part->view, to, (allfold_type)c->to, &call);
     if (world_rank() == 0)
         printf("%d %s\n", (int)status, status == ALLFOLD_OK ? "" : allfold_message(ctx));
     if (on_device) {
@@ -208,7 +256,11 @@ static void do_case(allfold_context *ctx, const struct axis_case *c, FILE *data)
         device = device_block(ctx, all, bytes);
         device_write(ctx, device, host, all);
     }
-    const struct part part = part_of(c, device != NULL ? device : host, bytes);
+    struct part part;
+    if (c->rank > 0)
+        part_of_nd(c, device != NULL ? device : host, bytes, &part);
+    else
+        part = part_of(c, device != NULL ? device : host, bytes);
     if (c->softmax)
         do_softmax(ctx, c, &part);
     else

@@ -1,11 +1,10 @@
 """Folds and softmax along axes, beside NumPy, with each dimension cut into the ranks' parts."""
-import functools
 import math
 
 import numpy as np
 
 import allfold
-from allfold import _arrays, _axes
+from allfold import _arrays
 from ranks import MPI, gather, ok, parts, rank, refused, size
 
 SHAPE = (6, 5, 4)
@@ -24,12 +23,17 @@ def exact_sum(whole, axis, keepdims=False):
 
 def cases():
     """(axis, cut): all axes with all cuts that the ranks may make, which for one rank are all."""
-    for axis in (0, 1, -1, (0, 1), (1, 2), 2):
+    for axis in (0, 1, -1, (0, 1), (1, 2), (0, 2), (-1, 0), 2):
         axes = sorted(one % 3 for one in (axis if isinstance(axis, tuple) else (axis,)))
         for cut in range(3):
-            first = 0 if cut < axes[0] else axes[0] if cut <= axes[-1] else axes[-1] + 1
-            if size == 1 or cut == first:
+            if size == 1 or cut not in axes[1:]:
                 yield axis, cut
+
+
+def places(fold, x, axes):
+    """argmin or argmax along axes: the index in C order over these."""
+    axes = sorted(axis % x.ndim for axis in axes)
+    return fold(np.moveaxis(x, axes, range(-len(axes), 0)).reshape([n for i, n in enumerate(x.shape) if i not in axes] + [-1]), -1)
 
 
 def check_folds():
@@ -46,9 +50,8 @@ def check_folds():
         wrong += [(axis, cut, "bits")] * (not np.array_equal(found["sum"], expected["sum"]))
         wrong += [(axis, cut, "keepdims")] * (kept.shape != WHOLE.sum(axis, keepdims=True).shape or not np.array_equal(kept.ravel(), found["sum"].ravel()))
         wrong += [(axis, cut, "norm")] * (not np.allclose(allfold.norm(x, 1, **along), abs(WHOLE.astype(float)).sum(axis), rtol=1e-14))
-        if len(axes) == 1:
-            index = allfold.argmin(x, **along)
-            wrong += [(axis, cut, "argmin")] * (index.dtype != np.int64 or not np.array_equal(index, WHOLE.argmin(axis)))
+        index = allfold.argmin(x, **along)
+        wrong += [(axis, cut, "argmin")] * (index.dtype != np.int64 or not np.array_equal(index, places(np.argmin, WHOLE, axes)))
     ok(not wrong, "folds along axes, for every dimension that ranks can cut", wrong)
 
 
@@ -106,20 +109,49 @@ def check_integer_dtype():
 
 
 def check_layouts():
-    """Arrays with gaps and in other orders give what their copies give; where three strides say where the elements are, they are not copied."""
-    wide, wrong, used = part(np.random.default_rng(5).standard_normal((24, 7, 8)), 0), [], []
+    """Arrays with gaps and in other orders give what their copies give, and are not copied."""
+    wide, wrong, copied = part(np.random.default_rng(5).standard_normal((24, 7, 8)), 0), [], []
     for name, x in (("planes", wide[::2]), ("rows", wide[:, 1:4]), ("every third row", wide[:, ::3]), ("columns", wide[:, :, 1:6]), ("gaps", wide[..., ::3]),
-                    ("transposed", np.asfortranarray(wide)), ("backwards", wide[:, ::-1]), ("repeated", np.broadcast_to(wide[:, :1], (len(wide), 3, 8)))):
-        for axis in (0, 1, 2, (0, 1), (1, 2), (0, 1, 2)):
+                    ("transposed", np.asfortranarray(wide)), ("backwards", wide[:, ::-1]), ("repeated", np.broadcast_to(wide[:, :1], (len(wide), 3, 8))),
+                    ("another order", wide.transpose(0, 2, 1)), ("all of it", wide[::-1].transpose(0, 2, 1)[:, 1::3, ::-2])):
+        for axis in (0, 1, 2, (0, 1), (1, 2), (0, 2), (0, 1, 2)):
             dense = np.ascontiguousarray(x)
             wrong += [(name, axis, fold.__name__) for fold in (allfold.sum, allfold.norm, allfold.max, allfold.argmin)
                       if not np.array_equal(fold(x, axis=axis, keepdims=True), fold(dense, axis=axis, keepdims=True))]
-            rows = _axes.rows_of(x, axis, 0, size)
-            if _arrays.elements_apart(x, functools.partial(_axes.places_of, rows, size))[0].address == x.ctypes.data:
-                used.append((name, axis))
+        copied += [name] * (_arrays.elements_apart(x)[0].address != x.ctypes.data)
     ok(not wrong, "other layouts", wrong)
-    ok(len(wide) < 4 or used == [("planes", 0), ("planes", 1), ("planes", (1, 2)), ("rows", 0), ("rows", 1), ("rows", (1, 2)), ("every third row", 1), ("columns", 1),
-                ("columns", 2), ("columns", (0, 1)), ("gaps", 2)] + [("gaps", (0, 1))] * (size == 1), "of which these are not copied", used)
+    ok(not copied, "which are not copied", copied)
+
+
+def check_dimensions():
+    """Up to five dimensions, any of them folded, cut and ordered in memory, of 0 and 1 elements, too: every fold gives what NumPy does of a copy."""
+    random, wrong = np.random.default_rng(8), []
+    for _ in range(80):
+        shape = tuple(int(random.choice([0, 1, 1, 2, 3, 4, 5, 7, 9], p=[0.02] + [0.1225] * 8)) for _ in range(random.integers(2, 6)))
+        axes = tuple(int(axis) for axis in random.permutation(len(shape))[:random.integers(1, len(shape) + 1)])
+        cuts = [cut for cut in range(len(shape)) if cut not in sorted(axes)[1:]]
+        cut, order = int(random.choice(cuts)), random.permutation(len(shape))
+        whole = random.integers(-40, 40, shape).astype(random.choice(["f4", "f8", "i2", "u1"]))
+        x = np.moveaxis(parts(np.moveaxis(whole, cut, 0)), 0, cut)
+        x = np.ascontiguousarray(x.transpose(order)).transpose(np.argsort(order))
+        x = x[tuple(slice(None, None, -1) if random.random() < 0.2 else slice(None) for _ in shape)]
+        exact = np.concatenate(gather(np.ascontiguousarray(np.moveaxis(x, cut, 0))))
+        exact, along = np.moveaxis(exact, 0, cut).astype(float), {"axis": tuple(axis - len(shape) * (random.random() < 0.5) for axis in axes), "cut": cut}
+        level = str(random.choice(["exact", "fast"]))
+        found = {"sum": (allfold.sum(x, level=level, **along), exact.sum(axes)), "norm": (allfold.norm(x, 1, **along), abs(exact).sum(axes)),
+                 "norm2": (allfold.norm(x, **along), np.sqrt((exact ** 2).sum(axes)))}
+        if exact.size > 0:
+            own = gather(allfold.mean(x, own=True, **along))
+            found.update({"max": (allfold.max(x, **along), exact.max(axes)), "argmin": (allfold.argmin(x, **along), places(np.argmin, exact, axes)),
+                          "stats": (allfold.stats(x, **along).variance, exact.var(axes)), "argmax": (allfold.stats(x, **along).argmax, places(np.argmax, exact, axes)),
+                          "own": (np.concatenate([one if cut in axes else np.moveaxis(one, cut - sum(axis < cut for axis in axes), 0) for one in own]),
+                                  exact.mean(axes).ravel() if cut in axes else np.moveaxis(exact, cut, 0).mean(tuple(axis + (axis < cut) for axis in axes)))})
+            terms = np.exp(exact - exact.max(axes, keepdims=True))
+            mine = gather(allfold.softmax(np.ascontiguousarray(x), level=level, dtype="f8", **along))
+            found["softmax"] = np.concatenate([np.moveaxis(one, cut, 0) for one in mine]), np.moveaxis(terms / terms.sum(axes, keepdims=True), cut, 0)
+        wrong += [(shape, axes, cut, order, level, name, got, want) for name, (got, want) in found.items()
+                  if not np.allclose(np.asarray(got), want, rtol=1e-12 if level == "exact" else 1e-6, atol=1e-300) or (len(axes) < len(shape) and np.shape(got) != np.shape(want))]
+    ok(not wrong, "any axes of up to five dimensions", wrong[:3])
 
 
 def check_softmax():
@@ -139,7 +171,6 @@ def check_softmax():
 def check_refusals():
     x = part(WHOLE, 0)
     for name, words, call in (
-            ("axes that are not neighbours", ["neighbouring"], lambda: allfold.sum(x, (0, 2))),
             ("an axis that is not there", ["axis 3", "3 dimensions"], lambda: allfold.sum(x, 3)),
             ("an axis twice", ["twice"], lambda: allfold.sum(x, (1, -2))),
             ("a cut that is not there", ["cut 5"], lambda: allfold.sum(x, 1, cut=5)),
@@ -150,7 +181,7 @@ def check_refusals():
             ("the least of an empty axis", [], lambda: allfold.min(x[:, :0], 1))):
         refused(name, (ValueError,), words, call)
     if size > 1:
-        for axis in (2, None):
+        for axis in ((0, 1), None):
             refused("parts that do not follow one another", (ValueError,), ["cut 1", "first dimension"], lambda: allfold.sum(x, axis, cut=1))
     with_self = allfold.sum(WHOLE, 2, comm=MPI.COMM_SELF, cut=1) if MPI is not None else allfold.sum(WHOLE, 2, cut=1)
     ok(np.array_equal(with_self, exact_sum(WHOLE, (2,))), "one rank cuts nothing")
@@ -162,5 +193,6 @@ def check():
     check_all_axes()
     check_integer_dtype()
     check_layouts()
+    check_dimensions()
     check_softmax()
     check_refusals()

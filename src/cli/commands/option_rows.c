@@ -42,7 +42,7 @@ const struct option option_rows[] = {
      OPTION_FLOAT_TYPE, PLACE(output_type)},
 
     GROUP(AXIS),
-    {"axis", "N[,N]...", "work along this axis (number or name; -1: the last), or several adjacent ones", OPTION_TEXT, PLACE(axis)},
+    {"axis", "N[,N]...", "work along this axis (number or name; -1: the last), or several", OPTION_TEXT, PLACE(axis)},
 
     GROUP(ROWS),
     {"keepdims", NULL, "the axis stays in the result's shape, with length 1", OPTION_FLAG, PLACE(keepdims), .needs = "axis"},

@@ -59,6 +59,7 @@ allfold_status cuda_enter(struct queue *queue, void *stream, struct error *error
 allfold_status cuda_follow(struct queue *queue, void *stream, struct error *error);
 allfold_status cuda_upload(struct queue *queue, const void *from, void *to, size_t bytes, struct error *error);
 allfold_status cuda_download(struct queue *queue, const void *from, size_t bytes, void *to, struct error *error);
+allfold_status cuda_copy_strided(struct queue *queue, const struct strided_copy *copy, struct error *error);
 allfold_status cuda_generate(struct queue *queue, const struct draw *draw, struct range range, void *to, struct error *error);
 allfold_status cuda_fold(struct queue *queue, const struct work *work, struct error *error);
 allfold_status cuda_wait(struct queue *queue, struct error *error);

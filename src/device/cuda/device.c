@@ -269,6 +269,7 @@ const struct backend backend_cuda = {
     .follow = cuda_follow,
     .upload = cuda_upload,
     .download = cuda_download,
+    .copy_strided = cuda_copy_strided,
     .generate = cuda_generate,
     .fold = cuda_fold,
     .normalise = cuda_normalise,

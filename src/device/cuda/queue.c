@@ -168,6 +168,17 @@ allfold_status cuda_download(struct queue *queue, const void *from, size_t bytes
     return bytes == 0 ? ALLFOLD_OK : copy(queue, &(struct transfer){to, from, bytes, cudaMemcpyDeviceToHost}, error);
 }
 
+allfold_status cuda_copy_strided(struct queue *queue, const struct strided_copy *copy, struct error *error)
+{
+    const struct cuda_device *const cuda = cuda_of(queue);
+    struct cuda_queue *const copying = (struct cuda_queue *)queue;
+    if (cuda_use(cuda, error) != ALLFOLD_OK)
+        return error->status;
+    copying->last = QUEUE_OTHER;
+    return cuda_check(cuda, (cudaError_t)strided_launch(copy, cuda->multiprocessors, copying->stream), error,
+                      "launching the kernel that copies elements that lie apart");
+}
+
 allfold_status cuda_generate(struct queue *queue, const struct draw *draw, struct range range, void *to, struct error *error)
 {
     const struct cuda_device *const cuda = cuda_of(queue);
