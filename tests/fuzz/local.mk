@@ -28,7 +28,7 @@ FUZZ_CC = clang
 FUZZ_RUNS = 10000000
 FUZZ_FLAGS = -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 FUZZ_TARGETS = npy npz safetensors netcdf
-fuzz_formats = cursor directory input netcdf npy npz plain safetensors shape swap zip
+fuzz_formats = cursor directory input netcdf npy npz parts plain safetensors shape swap zip
 fuzz_sources = tests/fuzz/target.c tests/fuzz/parse.c $(fuzz_formats:%=src/array/formats/%.c) src/array/data_file.c \
 	src/array/encoding.c src/array/file.c src/base/error.c src/base/parse.c src/base/types.c
 .PHONY: fuzz
