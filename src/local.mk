@@ -74,8 +74,10 @@ libfiles_a_SOURCES = \
 	src/array/formats/swap.c \
 	src/array/formats/zip.c \
 	src/array/generate.c \
+	src/array/netcdf_file.c \
 	src/array/output.c \
 	src/array/output_archive.c \
+	src/array/output_netcdf.c \
 	src/array/replacement.c \
 	src/array/slice.c \
 	src/base/parse.c \
@@ -121,6 +123,7 @@ noinst_HEADERS += \
 	src/array/formats/parts.h \
 	src/array/formats/swap.h \
 	src/array/formats/zip.h \
+	src/array/netcdf_file.h \
 	src/array/replacement.h \
 	src/base/base.h \
 	src/base/draw.h \
@@ -229,7 +232,7 @@ libcore_a_SOURCES += src/device/cuda/absent.c
 endif
 
 if HAVE_HDF5
-libfiles_a_SOURCES += src/array/formats/hdf5.c src/array/formats/hdf5_dataset.c src/array/formats/hdf5_file.c \
+libfiles_a_SOURCES += src/array/formats/hdf5.c src/array/formats/hdf5_attributes.c src/array/formats/hdf5_dataset.c src/array/formats/hdf5_file.c \
 	src/array/formats/hdf5_read.c
 else
 libfiles_a_SOURCES += src/array/formats/hdf5_absent.c

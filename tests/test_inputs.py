@@ -2,6 +2,8 @@
 """Several inputs, joined in the order given, or each array of a file for itself; names of dimensions, and places. docs/formats.md."""
 import math
 import os
+import shutil
+import subprocess
 
 import numpy as np
 
@@ -9,6 +11,10 @@ try:
     import h5py
 except ImportError:
     h5py = None
+try:
+    from scipy.io import netcdf_file
+except ImportError:
+    netcdf_file = None
 
 import cli
 import tap
@@ -317,6 +323,81 @@ def test_joined_chunks(folder):
         tap.ok(not fault, f"refused: {said}", fault)
 
 
+def climate(path, x, first=0, units=b"days since 2000-01-01"):
+    """A classic file of x as (time, lat, lon), with coordinates and attributes."""
+    cdf = Cdf(1, [("time", 0), ("lat", x.shape[1]), ("lon", x.shape[2])], len(x))
+    cdf.add("time", (0,), np.arange(len(x)) + first + 0.5, units=units.decode())
+    cdf.add("lat", (1,), np.linspace(-60, 60, x.shape[1]).astype("f4"), units="degrees_north")
+    cdf.add("t", (0, 1, 2), x, units="K", long_name="temperature", cell_methods="area: mean", coordinates="height", _FillValue=np.array([99], x.dtype))
+    cdf.write(path)
+
+
+def results(path):
+    """Variables, their attributes and dimensions, of a file in classic NetCDF, as SciPy reads it."""
+    with netcdf_file(path, mmap=False) as file:
+        variables = {name: (v[...].copy() if v.shape else v.getValue(), v.dimensions, {key: value for key, value in v._attributes.items()}) for name, v in file.variables.items()}
+        return variables, file.history.decode(), dict(file.dimensions)
+
+
+def test_netcdf_results(folder):
+    """-o FILE.nc: what other programs read."""
+    x = integers("<f4", (6, 4, 5))
+    x[x == 99], x[:, 1, 2], x[2, 0, 0] = 98, 99, 99
+    climate(folder.name("c0.nc"), x[:2])
+    climate(folder.name("c1.nc"), x[2:], 2)
+    climate(folder.name("c2.nc"), x[2:], 0, b"days since 2000-01-03")
+    files = {key: folder.name(f"{key}.nc") for key in ("mean", "stats", "argmax", "keep", "apart", "scalar", "wide", "fortran")}
+    np.save(folder.name("fortran.npy"), np.asfortranarray(np.arange(24.0).reshape(2, 3, 4)))
+    np.save(folder.name("wide.npy"), np.arange(6).reshape(2, 3) << 40)
+    joined = [folder.name("c0.nc:t"), folder.name("c1.nc:t")]
+    launches = [(1, ["mean", "--axis=time", joined[0], joined[1], "-o", files["mean"]]), (3, ["stats", "--axis=lat,lon", *joined, "-o", files["stats"], "--slice=time=1:5"]),
+                (1, ["argmax", "--axis=lon", *joined, "-o", files["argmax"], "--slice=lat=-3:"]), (1, ["variance", "--axis=1", "--keepdims", joined[0], "-o", files["keep"], "--output-type=f32"]),
+                (1, ["sum", "--axis=lon", joined[0], folder.name("c2.nc:t"), "-o", files["apart"]]), (1, ["sum", "--axis=0,1,2", joined[0], "-o", files["scalar"]]),
+                (1, ["max", "--axis=0", folder.name("wide.npy"), "-o", files["wide"]]), (1, ["sum", "--axis=1", folder.name("fortran.npy"), "-o", files["fortran"]])]
+    runs = cli.each(launches)
+    wrong = "".join(cli.shown(done) for done in runs if done.returncode != 0)
+    tap.ok(not wrong, "results in NetCDF", wrong)
+    told = "the coordinate time is left out: its attributes are not the same in all files"
+    tap.ok([told in done.stderr for done in runs] == [i == 4 for i in range(len(runs))], "a line on standard error if a coordinate is left out", runs[4].stderr)
+    kept = np.ma.masked_equal(x, 99)
+    sums = cli.alone("max", "-q", f"{files['wide']}:max")
+    with open(files["wide"], "rb") as file:
+        tap.ok(file.read(4) == b"CDF\5" and sums.stdout == f"{5 << 40}\n", "64-bit integers take CDF-5", cli.shown(sums))
+    if netcdf_file is not None:
+        found, history, dimensions = results(files["mean"])
+        values, names, attributes = found["t"]
+        with open(files["mean"], "rb") as file:
+            version = file.read(4)
+        tap.ok(version == b"CDF\1" and names == ("lat", "lon") and dimensions == {"lat": 4, "lon": 5} and np.allclose(values, kept.astype(float).mean(0).filled(np.nan), rtol=1e-15, equal_nan=True)
+               and math.isnan(values[1, 2]), "a mean", (version, values))
+        tap.ok({key: value for key, value in attributes.items() if key != "_FillValue"} == {"units": b"K", "long_name": b"temperature", "cell_methods": b"area: mean time: mean"}
+               and math.isnan(attributes["_FillValue"]) and "lon" not in found and np.array_equal(found["lat"][0], np.linspace(-60, 60, 4).astype("f4"))
+               and found["lat"][2] == {"units": b"degrees_north"} and f"Z: allfold mean --axis=time {joined[0]}" in history, "with its attributes, coordinates and history", (attributes, history))
+        found = results(files["stats"])[0]
+        tap.ok(np.array_equal(found["time"][0], np.arange(1, 5) + 0.5) and found["time"][1] == ("time",) and found["time"][2] == {"units": b"days since 2000-01-01"}
+               and np.array_equal(found["t_count"][0], kept[1:5].count((1, 2))) and found["t_count"][0].dtype.itemsize == 4 and "units" not in found["t_count"][2]
+               and np.array_equal(found["t_sum"][0], kept[1:5].astype(float).sum((1, 2))) and found["t_variance"][2]["units"] == b"(K)^2" and len(found) == 13,
+               "statistics, and a coordinate of a slice of two files", found.keys())
+        found = results(files["argmax"])[0]
+        tap.ok(np.array_equal(found["t_argmax"][0], kept[:, -3:].argmax(2)) and np.array_equal(found["t_value"][0], kept[:, -3:].max(2)) and len(found["lat"][0]) == 3, "indices and their values", found)
+        found = results(files["keep"])[0]
+        tap.ok(found["t"][0].shape == (2, 1, 5) and found["t"][0].dtype.itemsize == 4 and "lat" not in found and "time" in found, "axes that stay", found)
+        tap.ok("time" not in results(files["apart"])[0] and results(files["scalar"])[0]["t"][0] == kept[:2].sum(), "times of different meaning; one number", results(files["apart"])[0].keys())
+        found = results(files["fortran"])[0]
+        tap.ok(found["sum"][1] == ("dim_2", "dim_0") and np.array_equal(found["sum"][0], np.arange(24.0).reshape(2, 3, 4).sum(1).T), "Fortran order: the dimensions in their order in the file", found)
+    if shutil.which("cdo"):
+        done = subprocess.run(["cdo", "-s", "outputf,%.9g,1", files["stats"]], capture_output=True, text=True, timeout=tap.SECONDS, check=False)
+        cdo = [float(word) for word in done.stdout.split()]
+        tap.ok(done.returncode == 0 and cdo[2::12] == [float(f"{v:.9g}") for v in kept[1:5].astype(float).sum((1, 2))], "CDO reads the same", done.stdout + done.stderr)
+    empty = folder.name("none.nc")
+    cases = [(["sum", "--axis=0", joined[0], "-o", empty, "--output-type=bf16"], 1, "NetCDF has no bf16"), (["sum", "--axis=1", joined[0], "-o", empty, "--slice=time=2:"], 1, "no dimension of length 0, as time is"),
+             (["argmax", "--axis=1", joined[0], "-o", empty, "--values=v.npy"], 2, "expected no --values"), (["softmax", "--axis=1", joined[0], "-o", empty], 2, "no .nc is written here"),
+             (["max", "--axis=0", folder.name("wide.npy"), "-o", empty, "--slice=0=:0"], 1, "empty")]
+    for (words, status, said), done in zip(cases, cli.each_alone([words for words, *_ in cases])):
+        fault = cli.refused(done, status, said)
+        tap.ok(not fault and not os.path.exists(empty), f"refused: {said}", fault)
+
+
 def main():
     cli.ignore_leaks()
     with cli.Folder() as folder:
@@ -325,6 +406,7 @@ def main():
         test_names(folder)
         test_slices(folder)
         test_encoded_slices(folder)
+        test_netcdf_results(folder)
         if h5py is not None:
             test_chunks_of_slices(folder)
             test_joined_chunks(folder)

@@ -130,6 +130,18 @@ bool array_entry_is_strange(const struct array_entry *entry);
 allfold_status array_describe_each(const char *const *names, int count, const struct array_hints *hints, array_take *take, void *user,
                                    uint64_t *files, struct error *error);
 
+/* An attribute of an array: numbers in this machine's byte order, or a text of `count` bytes (ALLFOLD_TYPE_NONE). */
+struct array_attribute {
+    const char *name;
+    allfold_type type;
+    uint64_t count;
+    const void *values; /* aligned; good until visit returns */
+};
+typedef void attribute_visit(void *user, const struct array_attribute *attribute);
+/* Calls visit for the attributes that an array of the file has, or (NULL) the file itself: those of numbers and texts, of up to 8 KiB. In formats
+   without attributes, and of an array that there is not, there are none. */
+allfold_status array_attributes(const char *path, const char *array, attribute_visit *visit, void *user, struct error *error);
+
 /* The one rule for shapes, which is NumPy's: false if the dimensions other than 0 make more bytes than a file can have. Else *count is
    the product of all. */
 bool array_count(const uint64_t *shape, uint32_t dimensions, size_t element_bytes, uint64_t *count);
@@ -269,6 +281,8 @@ struct output {
     uint64_t data_offset;
     uint64_t member_at;      /* of an archive's member: where it begins, its .npy header first; 0 in other files */
     uint64_t checksum_at[2]; /* where the archive has the member's checksum */
+    allfold_type written;    /* the type that elements have in the file; ALLFOLD_TYPE_NONE: their own */
+    uint32_t swapped;        /* 1: they are big-endian there */
 };
 
 /* Refuses a name that promises another file than the one that is written: its ending, or that of the file to which it is a link. written:
@@ -289,10 +303,23 @@ struct output_arrays {
     int count;
     const char *names[OUTPUT_ARRAYS_MAX];
     allfold_type types[OUTPUT_ARRAYS_MAX];
+    struct output_about *about; /* for NetCDF; else NULL */
+};
+/* What NetCDF says of results along axes beside their elements. */
+struct output_about {
+    const struct array_info *input;    /* the array that is folded */
+    uint64_t folded;                   /* bit d: dimension d of it is */
+    bool keeps;                        /* these have length 1 in the results */
+    const char *const *words;          /* the command, for the history: argv */
+    int word_count;
+    char note[240];                    /* is set to what is left out; "": nothing */
 };
 /* The same for an archive of stored .npy files, one for each array: outputs[i] is array i. */
 allfold_status output_create_archive(const char *path, const struct output_arrays *arrays, const struct replacement_key *key,
                                      struct output *outputs, struct error *error);
+/* The same for classic NetCDF, with a variable for each array. */
+allfold_status output_create_netcdf(const char *path, const struct output_arrays *arrays, const struct replacement_key *key, struct output *outputs,
+                                    struct error *error);
 /* After all elements of a member are written and durable: writes its checksum, and makes that durable. For one process; another may do so
    for another member. */
 allfold_status output_seal(const struct output *output, struct error *error);

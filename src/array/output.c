@@ -2,6 +2,7 @@
    its name when all have succeeded. */
 #include "array/array.h"
 #include "array/formats/npy.h"
+#include "array/formats/swap.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +28,7 @@ allfold_status output_check_name(const char *path, const char *written, struct e
     char *const target = ending == NULL ? realpath(path, NULL) : NULL;
     if (ending != NULL)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: no %s is written here: expected .npy, another name for raw elements, such as y.raw, or with "
-                  "-o of folds along an axis .npz", file_shown(path), ending);
+                  "-o of folds along an axis .npz or .nc", file_shown(path), ending);
     else if (target != NULL && (ending = other_ending(target, written)) != NULL)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: the link leads to a file that ends in %s, found %s to write: expected names that agree",
                   file_shown(path), ending, written[0] != '\0' ? written : "raw elements");
@@ -85,6 +86,25 @@ struct file_sink {
     int fd;
 };
 
+/* Writes elements as another format has them: int64 as int32, which holds them, and big-endian. */
+static allfold_status write_turned(const struct file_sink *s, uint64_t first, uint64_t count, const void *elements, struct error *error)
+{
+    enum { BLOCK = 4096 };
+    uint64_t block[BLOCK];
+    const struct output *const o = &s->output;
+    const allfold_type type = o->written != ALLFOLD_TYPE_NONE ? o->written : o->type;
+    const uint64_t bytes = allfold_type_bytes(type);
+    for (uint64_t done = 0, n; done < count && error->status == ALLFOLD_OK; done += n) {
+        n = u64_min(count - done, BLOCK);
+        const char *const from = (const char *)elements + done * allfold_type_bytes(o->type);
+        for (uint64_t i = 0; i < n && type != o->type; i++)
+            ((uint32_t *)(void *)block)[i] = (uint32_t)((const uint64_t *)(const void *)from)[i];
+        swap_bytes(block, type != o->type ? (const void *)block : from, n, bytes);
+        file_write(&(struct file_range){s->fd, o->file.path, o->data_offset + (first + done) * bytes, n * bytes}, block, error);
+    }
+    return error->status;
+}
+
 static allfold_status write_sink(struct sink *sink, uint64_t first, uint64_t count, const void *elements,
                                  struct error *error)
 {
@@ -96,7 +116,7 @@ static allfold_status write_sink(struct sink *sink, uint64_t first, uint64_t cou
                          "%s: expected a range within its %" PRIu64 " elements, found %" PRIu64 " elements from %"
                          PRIu64, file_shown(o->file.path), o->count, count, first);
     const struct file_range range = {s->fd, o->file.path, o->data_offset + first * bytes, count * bytes};
-    return file_write(&range, elements, error);
+    return o->swapped ? write_turned(s, first, count, elements, error) : file_write(&range, elements, error);
 }
 
 static allfold_status sync_sink(struct sink *sink, struct error *error)

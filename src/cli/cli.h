@@ -84,6 +84,8 @@ struct settings {
     const char *operand; /* the first; NULL if none is given */
     const char *const *operands; /* all, if the command takes several */
     int operand_count;
+    const char *const *words; /* argv, as it was given */
+    int word_count;
     const char *partial; /* the file to leave it in; NULL: none */
     struct ladder_settings ladder;
     struct bench_settings bench;

@@ -132,6 +132,8 @@ static void parse(const struct command_table *table, struct invocation *invocati
 {
     struct settings *const settings = &invocation->settings;
     *settings = (struct settings)SETTINGS_DEFAULT;
+    settings->words = (const char *const *)invocation->argv;
+    settings->word_count = invocation->argc;
     memcpy(words, invocation->argv, (size_t)invocation->argc * sizeof *words);
     if (invocation->argc < 2)
         error_set(&invocation->error, ALLFOLD_BAD_ARGUMENT, "expected a command, found nothing: see allfold --help");

@@ -204,8 +204,9 @@ static void create_output(struct session_output *file, const struct replacement_
     }
     memcpy(info, file->arrays.info, sizeof *info);
     info->type = file->arrays.types[0];
-    file->created = (file->archive ? output_create_archive(file->path, &file->arrays, key, file->outputs, error)
-                                   : output_create(file->path, info, key, &file->outputs[0], error)) == ALLFOLD_OK;
+    file->created = (file->archive                ? output_create_archive(file->path, &file->arrays, key, file->outputs, error)
+                     : file->arrays.about != NULL ? output_create_netcdf(file->path, &file->arrays, key, file->outputs, error)
+                                                  : output_create(file->path, info, key, &file->outputs[0], error)) == ALLFOLD_OK;
     free(info);
     file->outputs[0].file.kept = file->created && key != NULL;
     remember(&file->outputs[0].file);

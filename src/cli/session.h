@@ -19,7 +19,7 @@ void session_share_input(struct session *session);
    caller closes the source. */
 void session_source(struct session *session, struct job *job);
 
-/* An output file: an array, or an archive of several of one shape. */
+/* An output file: an array, or an archive or a NetCDF file (arrays.about) of several of one shape. */
 struct session_output {
     const char *path;
     bool archive;

@@ -145,6 +145,20 @@ allfold_status format_describe_each(const struct input_name *name, const struct 
     return error->status;
 }
 
+allfold_status array_attributes(const char *path, const char *array, attribute_visit *visit, void *user, struct error *error)
+{
+    static const struct array_hints none;
+    uint32_t row;
+    struct input_file file;
+    struct error why = {.status = ALLFOLD_OK};
+    if (find_format(path, &none, &file, &row, error) == ALLFOLD_OK && formats[row]->visit_attributes != NULL
+        && formats[row]->visit_attributes(&file, array, visit, user, &why) != ALLFOLD_OK)
+        error_within(error, &why, "%s", file_shown(path));
+    if (file.fd >= 0)
+        close(file.fd);
+    return error->status;
+}
+
 bool array_is_file(const struct array_info *info)
 {
     const struct format *const format = formats[info->format];

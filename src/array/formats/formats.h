@@ -37,6 +37,8 @@ struct format {
     allfold_status (*read_directory)(const struct input_file *file, struct directory *directory, struct error *error);
     /* Opens a described array for reading, if info->plain is not 1. Every rank calls it. */
     allfold_status (*open)(const struct array_info *info, struct source **source, struct error *error);
+    /* As array_attributes, of an open file. NULL: the format has no attributes. */
+    allfold_status (*visit_attributes)(const struct input_file *file, const char *array, attribute_visit *visit, void *user, struct error *error);
     bool named;       /* a file may hold several arrays, which have names; else it is one, without */
     bool headless;    /* what the array is says file->hints, all of which read_directory obeys */
     bool opens_parts; /* `open` leaves out info->skipped elements: --offset and --count choose some */

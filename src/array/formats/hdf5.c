@@ -210,7 +210,25 @@ static allfold_status read_netcdf(const struct input_file *file, struct director
     return read_as(true, file, directory, error);
 }
 
-const struct format format_netcdf4 = {
-    .name = "netcdf4", .recognises = recognises_netcdf, .read_directory = read_netcdf, .open = hdf5_source_open, .named = true};
-const struct format format_hdf5 = {
-    .name = "hdf5", .recognises = hdf5_recognises, .read_directory = read_hdf5, .open = hdf5_source_open, .named = true};
+static allfold_status visit_attributes(const struct input_file *file, const char *array, attribute_visit *visit, void *user, struct error *error)
+{
+    struct hdf5_dataset dataset;
+    hdf5_lock();
+    const hid_t id = hdf5_file_open(file->name, error);
+    if (id >= 0 && array == NULL)
+        hdf5_attributes_visit(id, visit, user);
+    else if (id >= 0 && hdf5_dataset_open(id, array, &dataset)) {
+        if (dataset.dataset >= 0)
+            hdf5_attributes_visit(dataset.dataset, visit, user);
+        hdf5_dataset_close(&dataset);
+    }
+    if (id >= 0)
+        H5Fclose(id);
+    hdf5_unlock();
+    return error->status;
+}
+
+const struct format format_netcdf4 = {.name = "netcdf4", .recognises = recognises_netcdf, .read_directory = read_netcdf, .open = hdf5_source_open,
+                                      .visit_attributes = visit_attributes, .named = true};
+const struct format format_hdf5 = {.name = "hdf5", .recognises = hdf5_recognises, .read_directory = read_hdf5, .open = hdf5_source_open,
+                                   .visit_attributes = visit_attributes, .named = true};

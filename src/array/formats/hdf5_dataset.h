@@ -59,5 +59,8 @@ void hdf5_dataset_close(struct hdf5_dataset *dataset);
 /* Under the lock: an attribute_find for encoding_describe. user is the struct hdf5_dataset. */
 bool hdf5_attribute_find(void *user, const char *name, struct attribute *attribute, struct error *error);
 
+/* Under the lock: calls visit for the attributes of an object that are numbers or texts, but not for HDF5's and NetCDF's own (hdf5_attributes.c). */
+void hdf5_attributes_visit(hid_t object, attribute_visit *visit, void *user);
+
 /* Opens a described dataset that is not HDF5_CONTIGUOUS (hdf5_read.c). */
 allfold_status hdf5_source_open(const struct array_info *info, struct source **source, struct error *error);

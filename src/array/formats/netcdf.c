@@ -46,6 +46,7 @@ struct cdf {
     struct cdf_dimension *dimensions;
     struct cdf_variable *variables;
     uint64_t dimension_count, variable_count;
+    uint64_t attributes; /* the byte at which those of the file begin */
     uint64_t header_bytes;
 };
 
@@ -280,7 +281,10 @@ static bool parse(struct cdf_parser *p)
     cdf->records = bytes == 8 ? big_u64(records) : big_u32(records) == UINT32_MAX ? STREAMING : big_u32(records);
     if (cdf->records != STREAMING && cdf->records > (bytes == 8 ? (uint64_t)INT64_MAX : INT32_MAX))
         return wrong(p, 4, "a number of records", "a negative one");
-    if (!get_dimensions(p) || !skip_attributes(p) || !get_variables(p) || !measure_records(p, &first))
+    if (!get_dimensions(p))
+        return false;
+    cdf->attributes = p->cursor.at;
+    if (!skip_attributes(p) || !get_variables(p) || !measure_records(p, &first))
         return false;
     cdf->header_bytes = p->cursor.at;
     set_records(cdf, p->cursor.file->bytes, first);
@@ -414,4 +418,42 @@ static allfold_status read_cdf(const struct input_file *file, struct directory *
     return error->status;
 }
 
-const struct format format_netcdf = {.name = "netcdf", .recognises = recognises_cdf, .read_directory = read_cdf, .named = true};
+/* Visits those of a list that begins at this byte, but for ones that are longer than the cursor's window. */
+static void visit_list(struct cdf_parser *p, uint64_t at, attribute_visit *visit, void *user)
+{
+    _Alignas(8) unsigned char values[CURSOR_WINDOW_BYTES];
+    char name[NAME_BYTES];
+    uint32_t type = 0;
+    uint64_t attributes, count;
+    cursor_open(&p->cursor, p->cursor.file, HEADER, (struct range){at, p->cdf->header_bytes - at});
+    if (!get_list(p, TAG_ATTRIBUTES, 12, &attributes))
+        return;
+    for (uint64_t i = 0; i < attributes && get_attribute(p, name, &type, &count); i++) {
+        const uint64_t bytes = padded(count * types[type].bytes);
+        const unsigned char *const found = bytes <= sizeof values ? cursor_take(&p->cursor, (size_t)bytes) : NULL;
+        if (found != NULL) {
+            memcpy(values, found, (size_t)bytes);
+            swap_bytes(values, values, count, types[type].bytes);
+            visit(user, &(struct array_attribute){name, types[type].type, count, values});
+        } else if (!cursor_skip(&p->cursor, bytes)) {
+            return;
+        }
+    }
+}
+
+static allfold_status visit_attributes(const struct input_file *file, const char *array, attribute_visit *visit, void *user, struct error *error)
+{
+    struct cdf cdf = {.version = 0};
+    struct cdf_parser p = {.cursor = {.error = error}, .cdf = &cdf};
+    cursor_open(&p.cursor, file, HEADER, (struct range){0, HEADER_BYTES_MAX});
+    if (parse(&p) && array == NULL)
+        visit_list(&p, cdf.attributes, visit, user);
+    for (uint64_t i = 0; i < cdf.variable_count && array != NULL && error->status == ALLFOLD_OK; i++)
+        if (strcmp(cdf.variables[i].name, array) == 0)
+            visit_list(&p, cdf.variables[i].attributes, visit, user);
+    free_cdf(&cdf);
+    return error->status;
+}
+
+const struct format format_netcdf = {
+    .name = "netcdf", .recognises = recognises_cdf, .read_directory = read_cdf, .visit_attributes = visit_attributes, .named = true};

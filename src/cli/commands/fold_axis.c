@@ -3,13 +3,16 @@
 #include "cli/commands/fold_axis.h"
 
 #include "cli/report.h"
+#include "cli/text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_archive(const char *path) { return path != NULL && file_name_ends(path, ".npz"); }
+static bool is_netcdf(const char *path) { return path != NULL && file_name_ends(path, ".nc"); }
+/* Whether such a file has several arrays. */
+static bool is_of_several(const char *path) { return is_netcdf(path) || (path != NULL && file_name_ends(path, ".npz")); }
 
 static bool has_index(allfold_fold fold) { return fold == ALLFOLD_ARGMIN || fold == ALLFOLD_ARGMAX; }
 
@@ -29,7 +32,7 @@ static void list_arrays(const struct settings *settings, struct fold_axis *f)
     const allfold_fold fold = f->call.fold;
     if (has_index(fold)) {
         add_array(f, allfold_fold_name(fold), 0, true);
-        if (settings->values != NULL || settings->output == NULL || is_archive(settings->output))
+        if (settings->values != NULL || settings->output == NULL || is_of_several(settings->output))
             add_array(f, "value", 0, false);
         return;
     }
@@ -56,23 +59,42 @@ static allfold_status check(const struct session *session, const struct fold_axi
     if (settings->output == NULL && f->shape->count > FOLD_AXIS_PRINTED_MAX)
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected -o FILE for %" PRIu64 " results: up to %d are printed", command,
                          f->shape->count, FOLD_AXIS_PRINTED_MAX);
-    if (settings->output != NULL && settings->command->which == ALLFOLD_STATS && !is_archive(settings->output))
-        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected a name that ends in .npz for several results along an axis, found %s", command,
+    if (settings->output != NULL && settings->command->which == ALLFOLD_STATS && !is_of_several(settings->output))
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected a name that ends in .npz or .nc for several results along an axis, found %s", command,
                          file_shown(settings->output));
-    if (settings->values != NULL && is_archive(settings->output))
-        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected no --values: an output of .npz has them, too", command);
+    if (settings->values != NULL && is_of_several(settings->output))
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected no --values: an output of .npz or .nc has them, too", command);
     return ALLFOLD_OK;
+}
+
+/* What a NetCDF file says beside the results. */
+static void plan_about(const struct session *session, struct fold_axis *f)
+{
+    const struct settings *const settings = session->settings;
+    f->about = (struct output_about){.input = &session->input, .folded = f->axes.folded, .keeps = settings->keepdims, .words = settings->words, .word_count = settings->word_count};
+}
+
+static void tell_note(const struct session *session, const struct fold_axis *f)
+{
+    if (f->about.note[0] == '\0' || session->settings->quiet)
+        return;
+    fputs("allfold: ", stderr);
+    text_print(stderr, file_shown(session->settings->output));
+    fputs(": ", stderr);
+    text_print(stderr, f->about.note);
+    putc('\n', stderr);
 }
 
 static void plan_files(const struct settings *settings, struct fold_axis *f)
 {
-    const bool archive = is_archive(settings->output);
-    const int arrays = archive ? f->count : 1;
+    const bool several = is_of_several(settings->output), netcdf = is_netcdf(settings->output);
+    const int arrays = several ? f->count : 1;
     f->file_count = settings->output == NULL ? 0 : settings->values != NULL ? 2 : 1;
     for (int i = 0; i < f->file_count; i++) {
         struct session_output *const file = &f->files[i];
         file->path = i == 0 ? settings->output : settings->values;
-        file->archive = archive;
+        file->archive = several && !netcdf;
+        file->arrays.about = netcdf ? &f->about : NULL;
         file->arrays.info = f->shape;
         file->arrays.count = arrays;
         for (int k = 0; k < arrays; k++) {
@@ -128,6 +150,7 @@ static void run(struct session *session, struct fold_axis *f)
     session->checkpoint.progress = (struct resumable){.monoid = fold_monoid(fold, f->call.level, input->type), .type = input->type};
     f->array.progress = settings->checkpoint != NULL ? &session->checkpoint.progress : NULL;
     list_arrays(settings, f);
+    plan_about(session, f);
     plan_files(settings, f);
     if (f->file_count > 0)
         session_write(session, &(struct session_outputs){f->files, f->file_count, reduce, f, f->array.progress, false});
@@ -135,6 +158,7 @@ static void run(struct session *session, struct fold_axis *f)
         reduce_to_memory(session, f);
     const double seconds = session_seconds(session);
     session_phases(session);
+    tell_note(session, f);
     if (session->error.status == ALLFOLD_OK && session_comm(session)->rank == 0)
         fold_axis_print(session, f, seconds);
     for (int k = 0; k < f->count && f->file_count == 0; k++)

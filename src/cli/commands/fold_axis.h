@@ -20,6 +20,7 @@ struct fold_axis {
     struct fold_axis_array arrays[OUTPUT_ARRAYS_MAX];
     struct sink *sinks[OUTPUT_ARRAYS_MAX]; /* of each */
     struct fold_call call;
+    struct output_about about;
     struct session_output *files;
     int file_count;
 };

@@ -46,7 +46,7 @@ const struct option option_rows[] = {
 
     GROUP(ROWS),
     {"keepdims", NULL, "the axis stays in the result's shape, with length 1", OPTION_FLAG, PLACE(keepdims), .needs = "axis"},
-    {"output", "FILE", "where results along an axis go: .npy, .npz or raw (default: they are printed)", OPTION_FILE,
+    {"output", "FILE", "where results along an axis go: .npy, .npz, .nc or raw (default: they are printed)", OPTION_FILE,
      PLACE(output), .letter = 'o', .needs = "axis"},
 
     GROUP(VALUES),
