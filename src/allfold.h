@@ -220,7 +220,7 @@ typedef struct {
     const uint64_t *shape;  /* rank extents */
     const int64_t *strides; /* in elements; 0 repeats elements, a negative one goes back. NULL: dense, in C order */
     uint64_t axes;          /* bit d: dimension d is folded; at least one */
-    int cut;                /* the dimension that the ranks share out. If it is folded, the others before it that are must be 1 */
+    int cut;                /* the dimension that the ranks share out: any */
     allfold_type type;
 } allfold_view_nd;
 #define ALLFOLD_VIEW_ND_INIT {sizeof(allfold_view_nd), NULL, 0, NULL, NULL, 0, 0, ALLFOLD_TYPE_NONE}

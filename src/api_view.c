@@ -61,16 +61,16 @@ void api_view_prepare(const allfold_view *view, struct api_view *prepared, struc
 
 static bool is_folded(const allfold_view_nd *view, int dimension) { return (view->axes >> dimension & 1) != 0; }
 
-/* Whether the dimensions [from, cut) on the same side, folded or not, are all 1: the ranks' parts then follow one another along these. */
-static bool is_first(const allfold_view_nd *view, int from)
+/* The product of the dimensions [from, cut) that are folded, or not, as the cut one is. 1: the ranks' parts follow one another along these. */
+static uint64_t product_before(const allfold_view_nd *view, int from)
 {
-    bool first = true;
+    uint64_t product = 1;
     for (int d = from; d < view->cut; d++)
-        first = first && (is_folded(view, d) != is_folded(view, view->cut) || view->shape[d] == 1);
-    return first;
+        product *= is_folded(view, d) == is_folded(view, view->cut) ? view->shape[d] : 1;
+    return product;
 }
 
-static allfold_status check_dimensions(const allfold_view_nd *view, bool alone, struct error *error)
+static allfold_status check_dimensions(const allfold_view_nd *view, struct error *error)
 {
     const allfold_array part = {view->data, 0, view->type};
     api_check_part(&part, error);
@@ -85,19 +85,16 @@ static allfold_status check_dimensions(const allfold_view_nd *view, bool alone, 
                          view->axes);
     if (view->cut < 0 || view->cut >= view->rank)
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "cut: expected a dimension, 0 to %d, found %d", view->rank - 1, view->cut);
-    if (!alone && is_folded(view, view->cut) && !is_first(view, 0))
-        return error_set(error, ALLFOLD_BAD_ARGUMENT, "cut %d: expected the first of the dimensions that are folded, or one that is not, as "
-                         "the parts of the ranks must follow one another", view->cut);
     return ALLFOLD_OK;
 }
 
 /* From where on dimensions that are not folded are the coordinate i: behind the last that is folded, as neighbours in memory are there as a
-   rule. What ranks cut is the slowest dimension of its coordinate, so if they cut another, from there on. All ranks find the same, and of an
-   allfold_view what that says. */
+   rule. What ranks cut of these is the slowest dimension of its coordinate, so if they cut another, from there on. All ranks find the same,
+   and of an allfold_view what that says. */
 static int first_inner(const allfold_view_nd *view, bool alone)
 {
     const int inner = 64 - __builtin_clzll(view->axes);
-    if (alone || is_folded(view, view->cut) || is_first(view, view->cut < inner ? 0 : inner))
+    if (alone || is_folded(view, view->cut) || product_before(view, view->cut < inner ? 0 : inner) == 1)
         return inner;
     return view->cut;
 }
@@ -207,7 +204,8 @@ static void take_nd(const allfold_view_nd *view, bool alone, struct api_view *pr
             add_dimension(layout, laid.dimensions[d]);
     }
     input->cut_extent = alone || folded ? NULL : &prepared->extents[view->cut];
-    if (!as_box(&laid, layout, alone && laid.reach > 0, &input->box)) {
+    input->turns = !alone && folded ? product_before(view, 0) : 1;
+    if (input->turns > 1 || !as_box(&laid, layout, alone && laid.reach > 0, &input->box)) {
         input->box = (struct box){laid.products[0], laid.products[1], laid.products[2], 0, 0};
         input->layout = layout;
     }
@@ -219,7 +217,7 @@ void api_view_prepare_nd(const allfold_context *context, const allfold_view_nd *
     allfold_view_nd known = {.size = sizeof known};
     prepared->input = nothing;
     api_take_view(view, &known, error);
-    if (error->status == ALLFOLD_OK && check_dimensions(&known, alone, error) == ALLFOLD_OK)
+    if (error->status == ALLFOLD_OK && check_dimensions(&known, error) == ALLFOLD_OK)
         take_nd(&known, alone, prepared, error);
     if (error->status != ALLFOLD_OK)
         prepared->input = nothing;

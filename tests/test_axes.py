@@ -22,7 +22,7 @@ CUTS = ["outer", "axis", "inner"]
 HOST, DEVICE, PINNED, MIXED = 0, 1, 2, 4
 EXTENTS = [0, 1, 1, 2, 3, 4, 5, 7, 8, 9, 13, 15, 16, 17, 31, 32, 33, 64, 127, 257]
 FIELDS = ["softmax", "fold", "type", "to", "outer", "length", "inner", "outer_stride", "axis_stride", "cut", "split", "nan", "ddof",
-          "logarithm", "fast", "memory", "at", "elements", "rank", "axes", "begin"]
+          "logarithm", "fast", "memory", "at", "elements", "small", "rank", "axes", "begin"]
 RANK = 5
 
 
@@ -63,7 +63,7 @@ class Case:
         if not self.softmax and self.name in ("stats", "variance", "std"):
             self.ddof = given.get("ddof", int(random.integers(3)))
         self.type = TYPES.index(self.dtype)
-        self.rank = self.axes = self.begin = 0
+        self.small = self.rank = self.axes = self.begin = 0
         self.extents, self.strides = (), ()
         self.array = given["array"] if "array" in given else self.numbers(random)
         self.x = np.lib.stride_tricks.as_strided(
@@ -134,7 +134,7 @@ class Spread(Case):
         results, length = (math.prod(extents[d] for d in of) for of in (self.kept, self.folded))
         super().__init__(random, shape=(results, length, 1), gaps=False, **given)
         self.rank, self.axes, self.extents = len(extents), sum(1 << d for d in self.folded), extents
-        self.cut = int(random.choice(self.kept + self.folded[:1]))
+        self.cut, self.small = int(random.integers(self.rank)), given.get("small", int(random.random() < 0.7))
         self.strides, reach = [0] * self.rank, 1
         for d in random.permutation(self.rank) if random.random() < 0.7 else reversed(range(self.rank)):
             self.strides[d] = reach + int(random.integers(0, 3)) * int(random.random() < 0.2)
@@ -159,7 +159,7 @@ class Spread(Case):
         return "[" + ", ".join(str(place.get(d, ":")) for d in range(self.rank)) + "]"
 
     def __str__(self):
-        return f"{super().__str__()} of {self.extents} strides {self.strides} axes {self.folded} dimension {self.cut}"
+        return f"{super().__str__()} of {self.extents} strides {self.strides} axes {self.folded} dimension {self.cut}{', short pieces' * self.small}"
 
 
 class NoValue(Exception):
@@ -507,7 +507,8 @@ def near_zero(random):
 def long_spread(random):
     """More elements than a piece has, in two parts of each dimension."""
     for fold, axes, softmax in (("sum", [0, 2], 0), ("argmax", [0, 2], 0), ("stats", [1, 3], 0), ("sum", [0, 2, 3], 1), ("mean", [0, 2, 3], 0)):
-        yield Spread(random, fold=fold, softmax=softmax, axes=axes, extents=[7, 13, 90, 60], dtype="f32", to="f32" if softmax else "none", fast=0, nan=0)
+        yield Spread(random, fold=fold, softmax=softmax, axes=axes, extents=[7, 13, 90, 60], dtype="f32", to="f32" if softmax else "none", fast=0, nan=0,
+                     small=0)
 
 
 def check_threads(folder, random):

@@ -65,9 +65,6 @@ def rows_of(x: Any, axis: Any, cut: int, ranks: int) -> Rows:
 @functools.lru_cache(maxsize=1024)
 def _rows(shape: Tuple[int, ...], axes: Tuple[int, ...], cut: int, ranks: int) -> Rows:
     first, last = axes[0], axes[-1]
-    if ranks > 1 and cut in axes and math.prod(shape[axis] for axis in axes if axis < cut) != 1:
-        raise ArgumentError(f"cut {cut} with axis {axes}: expected the first dimension of the axes, or one that is not among them, as the parts of "
-                            f"the ranks must follow one another; found shape {shape}")
     ends = 0, first, last + 1, len(shape)
     group = 0 if cut < first else 1 if cut <= last else 2
     if len(axes) != last + 1 - first or (ranks > 1 and math.prod(shape[ends[group]:cut]) != 1):

@@ -114,7 +114,12 @@ def _rows_of(context: Context, x: Any, axis: Axis, cut: int, keepdims: bool = Fa
         if axis is None and not (cut or keepdims or own):
             return None
         rows = _axes.rows_of(x, axis, cut, context.ranks)
-        return None if rows.are_whole() and not (keepdims or own) else rows
+        if not rows.are_whole() or keepdims or own:
+            return rows
+        if rows.short is None:
+            raise ArgumentError(f"cut {cut} with all axes: expected the first dimension, as the parts of the ranks follow one another in a fold to "
+                                f"one number, or keepdims; found shape {rows.shape}")
+        return None
     except Exception as error:
         with context.lock:
             context.fail(error)
@@ -400,7 +405,9 @@ def log_softmax(x: Any, axis: Axis = -1, out: Any = None, comm: Any = None, *, d
 def _normalised(x: Any, out: Any, context: Context, where: Tuple[Axis, int], options: Tuple[Any, bool]) -> Any:
     """where: axis, cut; options: dtype, logarithm"""
     x = _with_shape(context, x)
-    rows = _rows_of(context, x, *where)
+    rows = _rows_of(context, x, *where, keepdims=True)
+    if rows is not None and rows.are_whole():  # in whatever order
+        rows = None
     made = out is None
     with context.lock:
         context.check_open()

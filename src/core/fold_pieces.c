@@ -51,6 +51,21 @@ allfold_status piece_fold(const struct pieces *p, struct lane *lane, struct erro
     return backend->download(lane->queue, work.partials, part_results(part) * p->stride, lane_host(lane, p->partials_at), error);
 }
 
+/* Indices along a rank's own part of the axis become those along the whole, if the ranks have it in turns. Both have one order. */
+static void spread_indices(const struct pieces *p, const struct lane *lane, unsigned char *partials)
+{
+    const uint64_t turns = p->array->turns, own = turns > 1 ? p->part.length / turns : 0;
+    uint64_t *indices[MONOID_INDICES_MAX];
+    for (uint64_t r = 0; own > 0 && monoid_facts[p->monoid].indexed && r < part_results(&lane->part); r++) {
+        const int count = monoid_indices(p->monoid, p->array->type, (struct partial *)(void *)(partials + r * p->stride), indices);
+        for (int i = 0; i < count; i++) {
+            const uint64_t at = *indices[i] - p->part.l;
+            if (*indices[i] != ALLFOLD_NO_INDEX)
+                *indices[i] = at / own * (p->array->length / turns) + p->part.l / turns + at % own;
+        }
+    }
+}
+
 allfold_status piece_partials(const struct pieces *p, struct lane *lane, struct error *error)
 {
     unsigned char *const found = (unsigned char *)(uintptr_t)lane->found;
@@ -59,6 +74,7 @@ allfold_status piece_partials(const struct pieces *p, struct lane *lane, struct 
         return error->status;
     if (maps_indices(p, lane))
         map_indices(p, lane, (struct partial *)(void *)found);
+    spread_indices(p, lane, found);
     return ALLFOLD_OK;
 }
 

@@ -49,8 +49,8 @@ static uint64_t ahead_of(const struct pieces *p, const struct lane *lane)
 struct copying {
     char *array, *dense;
     size_t bytes; /* of an element */
-    bool back;    /* to the array */
-    struct queue *queue; /* whose device copies them; NULL: the host */
+    bool back;           /* to the array */
+    struct queue *queue; /* whose device copies them; NULL: the host does */
     struct error *error;
 };
 
@@ -84,7 +84,8 @@ static const void *gather_runs(const struct pieces *p, const struct lane *lane)
     const size_t bytes = allfold_type_bytes(p->array->type), run_bytes = runs.elements * bytes;
     char *const all = lane->queue->staging;
     if (p->array->layout != NULL) {
-        pieces_visit(p, &lane->part, copy_box, &(struct copying){.array = (char *)(uintptr_t)p->array->memory, .dense = all, .bytes = bytes});
+        struct copying c = {.array = (char *)(uintptr_t)p->array->memory, .dense = all, .bytes = bytes};
+        pieces_visit(p, &lane->part, copy_box, &c);
         return all;
     }
     if (runs.planes * runs.lines == 1)
@@ -226,7 +227,8 @@ allfold_status piece_load(const struct pieces *p, struct worker *worker, struct 
         return ALLFOLD_OK;
     }
     if (p->array->gathered) {
-        struct copying c = {(char *)(uintptr_t)p->array->memory, lane->queue->buffer, allfold_type_bytes(p->array->type), false, lane->queue, error};
+        struct copying c = {.array = (char *)(uintptr_t)p->array->memory, .dense = lane->queue->buffer, .queue = lane->queue, .error = error,
+                            .bytes = allfold_type_bytes(p->array->type)};
         phase_enter(p->ctx->comm.progress, PHASE_UPLOAD);
         lane->x = lane->queue->buffer;
         pieces_visit(p, part, copy_box, &c);
@@ -293,8 +295,9 @@ allfold_status piece_store(const struct pieces *p, const struct lane *lane, stru
     phase_enter(p->ctx->comm.progress, PHASE_WRITE);
     if (p->flat && pieces_are_chunked(p))
         return store_flat(p, lane, sink, y, error);
-    if (p->array->layout != NULL && sink->memory != NULL) {
-        pieces_visit(p, &lane->part, copy_box, &(struct copying){sink->memory, (char *)(uintptr_t)y, allfold_type_bytes(sink->type), true, NULL, error});
+    if (p->array->layout != NULL && p->array->memory != NULL) {
+        struct copying c = {.array = sink->memory, .dense = (char *)(uintptr_t)y, .bytes = allfold_type_bytes(sink->type), .back = true};
+        pieces_visit(p, &lane->part, copy_box, &c);
         return error->status;
     }
     if (p->array->layout != NULL && p->array->layout->scattered) {

@@ -16,6 +16,7 @@ struct axis_array {
     struct layout *layout;
     bool in_place;         /* of memory: the device uses it where it lies */
     bool gathered;         /* of memory with a layout: the device copies pieces of it together */
+    uint64_t turns;        /* of memory with a layout: each rank has so many runs of the axis, in turn; 0 and 1: one */
     allfold_type type;
     uint64_t outer, length, inner;
     allfold_cut cut;       /* set by the call: what the ranks share out */

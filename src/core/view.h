@@ -9,6 +9,7 @@ struct axis_input {
     const void *x;
     struct box box;
     struct layout *layout; /* not NULL: in place of the box's strides */
+    uint64_t turns;        /* as axis_array's; with a layout, and the same on all ranks */
     struct rows_shape shape; /* of the rank's part, for messages: without dimensions, the box names results; */
     uint64_t *cut_extent;    /* there, if a dimension is cut that is not folded: becomes the whole array's, by which of the coordinate's */
     uint64_t cut_behind;     /* steps these are one each */

@@ -12,6 +12,7 @@ enum { RANK_MOST = 5 };
 struct axis_case {
     uint64_t softmax, fold, type, to, outer, length, inner, outer_stride, axis_stride, cut, split, nan, ddof, logarithm, fast, memory,
         at, elements; /* to: result type, or that of y; at: byte in DATA */
+    uint64_t small; /* pieces of 600 bytes */
     uint64_t rank, axes, begin, shape[RANK_MOST], strides[RANK_MOST]; /* not 0: an allfold_view_nd, of outer results; begin: its first element */
 };
 enum { FIELDS = sizeof(struct axis_case) / sizeof(uint64_t) };
@@ -279,20 +280,23 @@ int main(int argc, char **argv)
     options.threads = 2;
     if (getenv("ALLFOLD_TEST_EXCHANGE") != NULL)
         options.exchange = ALLFOLD_EXCHANGE_MPI;
-    allfold_context *const exact = open_or_skip(argv[1], options);
-    options.level = ALLFOLD_LEVEL_FAST;
-    allfold_context *const fast = open_or_skip(argv[1], options);
+    allfold_context *contexts[4]; /* of both levels, with pieces of the usual size and short ones */
+    for (int i = 0; i < 4; i++) {
+        options.level = i % 2 == 0 ? ALLFOLD_LEVEL_EXACT : ALLFOLD_LEVEL_FAST;
+        options.staging_bytes = i < 2 ? 0 : 600;
+        contexts[i] = open_or_skip(argv[1], options);
+    }
     FILE *const cases = fopen(argv[2], "r"), *const data = fopen(argv[3], "rb");
     out = world_rank() == 0 ? fopen(argv[4], "wb") : NULL;
     must(cases != NULL && data != NULL && (out != NULL || world_rank() != 0), "the files");
     while (read_case(cases, &c))
-        do_case(c.fast ? fast : exact, &c, data);
+        do_case(contexts[2 * c.small + c.fast], &c, data);
     fclose(cases);
     fclose(data);
     if (out != NULL)
         fclose(out);
-    allfold_close(exact);
-    allfold_close(fast);
+    for (int i = 0; i < 4; i++)
+        allfold_close(contexts[i]);
     MPI_Finalize();
     return 0;
 }
