@@ -74,6 +74,7 @@ libfiles_a_SOURCES = \
 	src/array/formats/swap.c \
 	src/array/formats/zip.c \
 	src/array/generate.c \
+	src/array/kept_chunks.c \
 	src/array/netcdf_file.c \
 	src/array/output.c \
 	src/array/output_archive.c \
@@ -123,6 +124,7 @@ noinst_HEADERS += \
 	src/array/formats/parts.h \
 	src/array/formats/swap.h \
 	src/array/formats/zip.h \
+	src/array/kept_chunks.h \
 	src/array/netcdf_file.h \
 	src/array/replacement.h \
 	src/base/base.h \

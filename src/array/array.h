@@ -205,6 +205,7 @@ struct read_request {
                            the end of the array */
     uint64_t ahead;     /* this reader's next requests go on behind the range for this number of elements: a reader may read them already */
     void *buffer;       /* aligned to 4096, with reader_room of the elements; free for the reader until its next read */
+    bool in_part;       /* of one granule: others of its elements will be needed soon, by another reader perhaps */
 };
 
 /* What a read gives. The elements lie in the request's buffer (not always at its beginning), in memory of the reader, which keeps

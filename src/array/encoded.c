@@ -66,7 +66,7 @@ static allfold_status read_encoded(struct reader *reader, const struct read_requ
     const size_t stored_bytes = allfold_type_bytes(s->encoding.stored), bytes = allfold_type_bytes(s->source.type);
     char *const values = request->buffer, *const room = values + align(n * (bytes - stored_bytes), 4096);
     uint64_t *const kept = (uint64_t *)(void *)(values + align(n * bytes + 4096 + READER_SLACK, sizeof *kept));
-    const struct read_request of_stored = {request->range, request->ahead, room};
+    const struct read_request of_stored = {request->range, request->ahead, room, request->in_part};
     if (r->stored->read(r->stored, &of_stored, piece, error) != ALLFOLD_OK)
         return error->status;
     if (s->source.leaves_out) {

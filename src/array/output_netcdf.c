@@ -119,7 +119,7 @@ static void *read_all(struct array_info *info)
         source->open_reader(source, &reader, &ignored);
     for (uint64_t at = 0; at < positions && ignored.status == ALLFOLD_OK && reader != NULL; at += step) {
         struct piece piece;
-        const struct read_request request = {{at, u64_min(step, positions - at)}, 0, buffer};
+        const struct read_request request = {{at, u64_min(step, positions - at)}, 0, buffer, false};
         if (reader->read(reader, &request, &piece, &ignored) != ALLFOLD_OK)
             break;
         memcpy(all + done * bytes, piece.elements, (size_t)(piece.count * bytes));

@@ -212,7 +212,7 @@ static allfold_status gather(struct slice_reader *r, const struct read_request *
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory to read a slice");
     for (uint64_t done = 0, taken; done < count; done += taken) {
         const uint64_t i = request->range.first + done;
-        const struct read_request part = {next_read(s, i, count - done, &taken), 0, r->window};
+        const struct read_request part = {next_read(s, i, count - done, &taken), 0, r->window, false};
         struct piece piece;
         if (r->whole->read(r->whole, &part, &piece, error) != ALLFOLD_OK)
             break;
@@ -228,7 +228,7 @@ static allfold_status read_slice(struct reader *reader, const struct read_reques
     const uint64_t within = request->range.first % s->run, count = request->range.count;
     if (within + count <= s->run) {
         const struct range range = {run_at(s, request->range.first / s->run) + within, count};
-        return r->whole->read(r->whole, &(struct read_request){range, u64_min(request->ahead, s->run - within - count), request->buffer}, piece, error);
+        return r->whole->read(r->whole, &(struct read_request){range, u64_min(request->ahead, s->run - within - count), request->buffer, false}, piece, error);
     }
     *piece = (struct piece){.elements = request->buffer, .count = count};
     return gather(r, request, error);

@@ -80,6 +80,7 @@ static void copy_run(const struct pieces *p, const struct part *part, struct ran
 /* Where the elements of chunks go: to their places in a box. */
 struct target {
     const struct part *box;
+    const struct range *ranges; /* of it along each dimension */
     char *elements, *there;
     struct slab *slab; /* NULL: the box is a piece */
 };
@@ -107,6 +108,15 @@ static struct range chunk_positions(const struct pieces *p, const struct chunk_b
     return positions;
 }
 
+/* Whether elements of the chunk lie outside of the ranges. */
+static bool lies_in_part(const struct layout *layout, const struct chunk_box *chunk, const struct range *ranges)
+{
+    for (uint32_t i = 0; i < layout->count; i++)
+        if (chunk->start[i] < ranges[i].first || chunk->start[i] + chunk->extent[i] > ranges[i].first + ranges[i].count)
+            return true;
+    return false;
+}
+
 /* Reads a chunk into the queue's buffer behind a piece's, and copies what it has of the box. */
 static allfold_status read_chunk(const struct pieces *p, struct worker *worker, struct lane *lane, uint64_t number, const struct target *target,
                                  struct error *error)
@@ -115,7 +125,8 @@ static allfold_status read_chunk(const struct pieces *p, struct worker *worker, 
     const struct chunk_box chunk = chunking_box(p->array->layout->chunking, number);
     const uint64_t count = chunk.elements;
     char *const all = lane->queue->staging, *const there = all + p->chunk_there_at;
-    const struct read_request request = {chunk_positions(p, &chunk, number), 0, all + p->bounce_at};
+    const struct read_request request = {chunk_positions(p, &chunk, number), 0, all + p->bounce_at,
+                                         lies_in_part(p->array->layout, &chunk, target->ranges)};
     const size_t bytes = allfold_type_bytes(p->array->type);
     struct piece piece;
     if (worker->reader->read(worker->reader, &request, &piece, error) != ALLFOLD_OK)
@@ -189,8 +200,8 @@ static void copy_piece(const struct pieces *p, struct lane *lane)
 allfold_status chunks_read(const struct pieces *p, struct worker *worker, struct lane *lane, struct error *error)
 {
     char *const all = lane->queue->staging;
-    const struct target target = {&lane->part, all, all + p->there_at, NULL};
     struct range ranges[ARRAY_DIMENSIONS_MAX];
+    const struct target target = {&lane->part, ranges, all, all + p->there_at, NULL};
     if (p->slab.length > 0) {
         copy_piece(p, lane);
         return ALLFOLD_OK;
@@ -213,7 +224,7 @@ static allfold_status start_chunk(struct worker *worker, struct lane *lane, stru
 {
     const struct filling *const filling = worker->team->user;
     struct slab *const slab = &filling->p->slab;
-    const struct target target = {&filling->box, slab->elements, (char *)slab->there, slab};
+    const struct target target = {&filling->box, filling->ranges, slab->elements, (char *)slab->there, slab};
     phase_enter(filling->p->ctx->comm.progress, PHASE_READ);
     const uint64_t number = chunking_find(filling->p->array->layout->chunking, filling->ranges, lane->number);
     return read_chunk(filling->p, worker, lane, number, &target, error);

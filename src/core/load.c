@@ -104,7 +104,7 @@ static const void *read_runs(const struct pieces *p, struct worker *worker, stru
     char *const all = lane->queue->staging;
     if (pieces_are_chunked(p) && !p->flat)
         return chunks_read(p, worker, lane, error) == ALLFOLD_OK ? all : NULL;
-    struct read_request request = {{pieces_position(p, &lane->part, 0, 0), runs.elements}, ahead_of(p, lane), all};
+    struct read_request request = {{pieces_position(p, &lane->part, 0, 0), runs.elements}, ahead_of(p, lane), all, false};
     if (runs.planes * runs.lines == 1)
         return read_run(p, worker->reader, lane, &request, 0, error);
     request.ahead = 0;
@@ -181,7 +181,7 @@ static allfold_status upload(const struct pieces *p, struct lane *lane, const st
 /* The second operand, through its own part of the queue's buffers. */
 static allfold_status load_second(const struct pieces *p, struct worker *worker, struct lane *lane, struct error *error)
 {
-    const struct read_request request = {{lane->part.l, lane->part.length}, ahead_of(p, lane), lane_host(lane, p->second_at)};
+    const struct read_request request = {{lane->part.l, lane->part.length}, ahead_of(p, lane), lane_host(lane, p->second_at), false};
     struct piece piece = {.count = request.range.count};
     phase_enter(p->ctx->comm.progress, PHASE_READ);
     if (worker->second->read(worker->second, &request, &piece, error) != ALLFOLD_OK)

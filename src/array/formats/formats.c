@@ -4,6 +4,7 @@
 #include "array/encoded.h"
 #include "array/formats/joined.h"
 #include "array/formats/parts.h"
+#include "array/kept_chunks.h"
 #include "array/slice.h"
 
 #include <inttypes.h>
@@ -218,19 +219,17 @@ static allfold_status open_stored(const struct array_info *info, struct source *
 
 allfold_status source_open(const struct array_info *info, struct source **source, struct error *error)
 {
+    const bool encoded = encoded_needed(info);
     struct source *opened = NULL;
     struct array_info stored;
     char name[ARRAY_NAME_BYTES];
-    if (!encoded_needed(info)) {
-        if (open_stored(info, &opened, error) != ALLFOLD_OK)
-            return error->status;
-    } else {
-        memcpy(&stored, info, sizeof stored);
-        stored.type = info->encoding.stored;
-        if (open_stored(&stored, &opened, error) != ALLFOLD_OK
-            || encoded_open(array_name(info, name), info, &opened, error) != ALLFOLD_OK)
-            return error->status;
-    }
+    memcpy(&stored, info, sizeof stored);
+    stored.type = encoded ? info->encoding.stored : info->type;
+    array_name(info, name);
+    if (open_stored(&stored, &opened, error) != ALLFOLD_OK
+        || (opened->chunking != NULL && kept_chunks_open(name, &opened, error) != ALLFOLD_OK)
+        || (encoded && encoded_open(name, info, &opened, error) != ALLFOLD_OK))
+        return error->status;
     opened->granule = info->granule;
     *source = opened;
     return ALLFOLD_OK;

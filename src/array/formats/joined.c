@@ -201,7 +201,7 @@ static allfold_status read_joined(struct reader *reader, const struct read_reque
         const uint64_t file = chunking_box(&s->chunking, number).grid, granule = parts_of(&s->info)->parts[s->files[file].part].granule;
         chunks = chunks_together(s, number, end - number, file, granule);
         const struct range range = {(number - s->grids[file].before) * granule, chunks * granule};
-        const struct read_request of_file = {range, 0, buffer + (count * bytes + 4095) / 4096 * 4096};
+        const struct read_request of_file = {range, 0, buffer + (count * bytes + 4095) / 4096 * 4096, false};
         if (enter_file(r, file, error) != ALLFOLD_OK || r->of_file->read(r->of_file, &of_file, piece, error) != ALLFOLD_OK)
             return error->status;
         if (count > 0 || number + chunks < end) {
