@@ -74,7 +74,7 @@ def refusals(name):
     for ending in ENDINGS:
         yield ["softmax", x, "-o", name(f"y{ending}")], 2, f"no {ending.lower()} is written"
     yield ["generate", "ramp?n=4", "-o", name("y.h5")], 2, "no .h5 is written"
-    yield ["max", x, "--axis=0", "-o", name("y.nc")], 2, "no .nc is written"
+    yield ["softmax", x, "--axis=0", "-o", name("y.nc")], 2, "no .nc is written"
     yield ["argmax", x, "--axis=0", "-o", name("y.npy"), f"--values={name('v.csv')}"], 2, "no .csv is written"
     yield ["softmax", x, "-o", name("to-h5")], 2, "leads to a file that ends in .h5"
     yield ["generate", "ramp?n=4", "-o", name("to-npy")], 2, "leads to a file that ends in .npy"
