@@ -113,8 +113,8 @@ static uint64_t whole_grains(uint64_t extent, uint64_t grain, uint64_t room)
 /* The same for an array in chunks: whole ones, if they do not take too much memory. */
 static void size_chunked_pieces(struct pieces *p, const struct grains *grains, const struct limits *limits)
 {
-    const uint64_t torn = p->array->source->chunking != NULL ? CHUNKED_BYTES / allfold_type_bytes(p->array->type) : 0;
-    const uint64_t room = u64_max(limits->shard, torn);
+    const uint64_t whole = u64_max(limits->shard, CHUNKED_BYTES / allfold_type_bytes(p->array->type));
+    const uint64_t room = p->array->source->chunking != NULL ? whole : limits->window; /* runs are no longer than that */
     const uint64_t length = u64_max(p->longest, 1);
     p->inner = u64_min(u64_max(p->part.inner, 1), u64_min(grains->inner, limits->results));
     p->outer = u64_min(u64_max(p->part.outer, 1), u64_min(grains->outer, u64_max(limits->results / p->inner, 1)));
