@@ -249,7 +249,8 @@ def test_encoded_slices(folder):
                 ["mean", "--axis=lat,lon", "--json", "--slice=time=1", t], ["sum", "--missing=error", "--slice=time=1:2", t],
                 ["sum", "-q", "--slice=0=3:6", "--count=10", "--offset=20", plain], ["sum", "-q", "--shape=6,10", "--slice=1=1:3,0=-2:", "--count=60", plain],
                 ["sum", "-q", "--slice=1=5:7", "--dtype=f64", f"--shape={1 << 17},{1 << 20}", folder.name("sparse")],
-                generated, [*generated, "--shape=10,100", "--slice=0=2:4,1=10:20"], ["sum", "--slice=time=1:2,lon=-1", t]]
+                generated, [*generated, "--shape=10,100", "--slice=0=2:4,1=10:20"], ["sum", "--slice=time=1:2,lon=-1", t], ["info", "--slice=time=1:,lon=-1", t],
+                ["info", "--json", "--slice=0=:2", plain]]
     runs = cli.each_alone(commands)
     kept = np.where(x == 27, 0, x)
     found = cli.report(runs[0])
@@ -263,11 +264,15 @@ def test_encoded_slices(folder):
     tap.ok(runs[6].stdout == f"{float(sum(range(0, 1 << 17, 1 << 10)))}\n", "nothing else is read", cli.shown(runs[6]))
     tap.ok((runs[7].stdout, runs[8].stdout) == ("499500\n", f"{sum(row * 100 + i for row in (2, 3) for i in range(10, 20))}\n"), "of generated elements", cli.shown(runs[8]))
     tap.ok("from " in runs[9].stdout and "e.nc:t[1:2, :, 4:5], 1 rank" in runs[9].stdout, "a report names the slice", cli.shown(runs[9]))
+    listed = cli.report(runs[11])["arrays"][0]
+    tap.ok("t  int16 2x4x1 (time, lat, lon), slice [1:3, :, 4:5], missing: 27" in runs[10].stdout and (listed["shape"], listed["slice"]) == ([2, 4, 5], [[0, 2], [0, 4], [0, 5]]),
+           "info shows the slice", cli.shown(runs[10]))
     cases = [("lan=1:2", "e.nc: --slice: expected a dimension of its shape 3x4x5, by number or by name (time, lat, lon), found 'lan=1:2'"), ("3=1:2", "found '3=1:2'"),
              ("time=0:2:2", "steps are not supported"), ("time=1:2,0=1:2", "each dimension once"), ("time=3", "extent of 3, found 'time=3'"), ("time=-4", "found 'time=-4'"),
              ("time", "expected DIMENSION=FIRST:END"), ("time=", "expected indices"), ("time=a:b", "expected indices"), ("time=1:2,", "behind the last comma"), ("", "found ''")]
     launches = [(["sum", t, f"--slice={text}"], said) for text, said in cases]
-    launches += [(["sum", folder.name("e.nc:*"), "--slice=time=1"], "expected no --slice"), (["sum", "--total", t, "--slice=time=1"], "expected no --slice")]
+    launches += [(["sum", folder.name("e.nc:*"), "--slice=time=1"], "expected no --slice"), (["sum", "--total", t, "--slice=time=1"], "expected no --slice"),
+                 (["info", "--slice=0=1"], "expected a FILE")]
     for (words, said), done in zip(launches, cli.each_alone([words for words, _ in launches])):
         fault = cli.refused(done, 2, said)
         tap.ok(not fault, f"refused: {said}", fault)

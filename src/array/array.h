@@ -119,8 +119,8 @@ typedef void array_visit(void *user, const struct array_entry *entry);
 typedef void array_take(void *user, struct array_entry *entry);
 
 /* Calls visit for each array of the file, in the file's order; of "FILE:NAME" for that one. After an error visit may have been
-   called for some. *format: as array_format_name. */
-allfold_status array_entries(const char *name, array_visit *visit, void *user, const char **format, struct error *error);
+   called for some. slice: as in struct array_hints, of "FILE:NAME" or a file of one array; or NULL. *format: as array_format_name. */
+allfold_status array_entries(const char *name, const char *slice, array_visit *visit, void *user, const char **format, struct error *error);
 
 /* Whether it cannot be read because its elements are no numbers that allfold has. */
 bool array_entry_is_strange(const struct array_entry *entry);

@@ -119,6 +119,8 @@ static allfold_status read_kept(struct reader *reader, const struct read_request
     struct keeping_source *const s = r->source;
     const uint64_t number = request->range.first / s->source.granule;
     bool may_keep = false;
+    if (!request->in_part && r->used == 0)
+        return r->chunks->read(r->chunks, request, piece, error);
     pthread_mutex_lock(&s->lock);
     let_go(r);
     struct kept_chunk *const chunk = request->in_part ? await(s, number, &may_keep) : NULL;

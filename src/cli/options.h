@@ -7,7 +7,7 @@
 /* The groups. A command names those that it takes. */
 enum {
     OPTIONS_TYPE = 1 << 0,        /* the element type may be given */
-    OPTIONS_RAW = 1 << 1,         /* which elements of an input, which may be a raw file */
+    OPTIONS_RAW = 1 << 1,         /* of an input that may be a raw file */
     OPTIONS_MISSING = 1 << 2,     /* what becomes of missing values */
     OPTIONS_NAN = 1 << 3,         /* what NaN does */
     OPTIONS_LEVEL = 1 << 4,       /* how sums are computed */
@@ -25,7 +25,8 @@ enum {
     OPTIONS_ROWS = 1 << 16,       /* a fold along an axis has many results */
     OPTIONS_VALUES = 1 << 17,     /* which are indices */
     OPTIONS_DDOF = 1 << 18,       /* a variance is computed */
-    OPTIONS_MANY = 1 << 19        /* there may be several arrays, each for itself */
+    OPTIONS_MANY = 1 << 19,       /* there may be several arrays, each for itself */
+    OPTIONS_SLICE = 1 << 20       /* part of an array may be taken */
 };
 
 /* The kind of an option's argument. It decides the type of its place in struct settings. */

@@ -119,22 +119,6 @@ void report_exchange(const struct session *session, struct json_object *report)
     json_object_object_add(report, "hosts", json_object_new_int(session->context->comm.hosts));
 }
 
-/* Of a slice its shape, and the first index and that behind the last of each dimension of the whole array. */
-static void add_slice(const struct array_info *input, struct json_object *report)
-{
-    struct json_object *const slice = input->sliced ? json_object_new_array() : NULL;
-    if (slice == NULL)
-        return;
-    for (uint32_t i = 0; i < input->dimensions; i++) {
-        struct json_object *const range = json_object_new_array();
-        json_object_array_add(range, json_object_new_uint64(input->first[i]));
-        json_object_array_add(range, json_object_new_uint64(input->first[i] + input->shape[i]));
-        json_object_array_add(slice, range);
-    }
-    json_object_object_add(report, "input_shape", report_shape(input));
-    json_object_object_add(report, "slice", slice);
-}
-
 static void add_input(const struct session *session, const struct array_info *input, uint64_t missing, struct json_object *report)
 {
     char name[ARRAY_NAME_BYTES];
@@ -143,7 +127,9 @@ static void add_input(const struct session *session, const struct array_info *in
     if (input->encoding.packed)
         json_object_object_add(report, "stored_dtype", json_object_new_string(allfold_type_name(stored_type(input))));
     json_object_object_add(report, "count", json_object_new_uint64(input->count));
-    add_slice(input, report);
+    if (input->sliced)
+        json_object_object_add(report, "input_shape", report_shape(input));
+    report_slice(input, report);
     if (counts_missing(session, input, missing))
         json_object_object_add(report, "missing", json_object_new_uint64(missing));
 }
@@ -339,6 +325,20 @@ void report_each(const struct session *session, const struct report_items *all, 
         each_json(session, all, seconds);
     for (uint64_t i = 0; i < all->count && !session->settings->json; i++)
         print_item(session, &all->items[i], all->one_file);
+}
+
+void report_slice(const struct array_info *info, struct json_object *report)
+{
+    struct json_object *const slice = info->sliced ? json_object_new_array() : NULL;
+    if (slice == NULL)
+        return;
+    for (uint32_t i = 0; i < info->dimensions; i++) {
+        struct json_object *const range = json_object_new_array();
+        json_object_array_add(range, json_object_new_uint64(info->first[i]));
+        json_object_array_add(range, json_object_new_uint64(info->first[i] + info->shape[i]));
+        json_object_array_add(slice, range);
+    }
+    json_object_object_add(report, "slice", slice);
 }
 
 struct json_object *report_shape(const struct array_info *info)

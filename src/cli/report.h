@@ -43,6 +43,8 @@ struct json_object *report_value(allfold_value value);
 /* A JSON string. Bytes of text that are not UTF-8 become U+FFFD: file names may hold any bytes. */
 struct json_object *report_string(const char *text);
 struct json_object *report_shape(const struct array_info *info);
+/* Adds, of a slice, the first index and that behind the last of each dimension of the whole array. */
+void report_slice(const struct array_info *info, struct json_object *report);
 /* Seconds and rates, in six digits: more are noise. null if not finite. */
 struct json_object *report_measured(double number);
 

@@ -354,17 +354,17 @@ allfold_status array_describe_each(const char *const *names, int count, const st
     return take_files(&(struct input_names){names, count}, describe_each, &(struct describing_each){hints, take, user, files}, error);
 }
 
-allfold_status array_entries(const char *name, array_visit *visit, void *user, const char **format, struct error *error)
+allfold_status array_entries(const char *name, const char *slice, array_visit *visit, void *user, const char **format, struct error *error)
 {
-    static const struct array_hints listing = {.listing = true};
+    const struct array_hints listing = {.listing = true, .slice = slice};
     struct input_name parsed;
     struct array_info info;
     if (parse_name(name, &parsed, error) != ALLFOLD_OK)
         return error->status;
     parsed.several = is_pattern(parsed.member) && !format_holds(&parsed);
-    if (!parsed.pattern)
+    if (!parsed.pattern && slice == NULL)
         return format_entries(&parsed, visit, user, format, error);
-    if (describe_files(&(struct input_names){&name, 1}, &parsed, &listing, &info, error) == ALLFOLD_OK) {
+    if (array_describe(name, &listing, &info, error) == ALLFOLD_OK) {
         format_visit(&info, visit, user);
         *format = array_format_name(&info);
         array_release(&info);

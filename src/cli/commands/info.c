@@ -169,6 +169,10 @@ void info_run(struct session *session)
         info_file_run(session);
         return;
     }
+    if (session->settings->hints.slice != NULL) {
+        session->error.shared = error_set(&session->error, ALLFOLD_BAD_ARGUMENT, "info: expected a FILE beside --slice") != ALLFOLD_OK;
+        return;
+    }
     const int count = session_comm(session)->size;
     struct rank_info *all = ranks_gather(session, true);
     if (all != NULL && session->settings->json)

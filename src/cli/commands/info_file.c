@@ -38,14 +38,16 @@ static void put_more(FILE *file, const char *words, const char *text)
 static void put_details(const struct array_entry *entry, FILE *file)
 {
     const struct array_info *const info = &entry->info;
-    char shape[SHAPE_BYTES], chunk[SHAPE_BYTES], missing[ENCODING_TEXT_BYTES], packing[ENCODING_TEXT_BYTES];
+    char shape[SHAPE_BYTES], slice[2 * SHAPE_BYTES], chunk[SHAPE_BYTES], missing[ENCODING_TEXT_BYTES], packing[ENCODING_TEXT_BYTES];
     array_entry_shape(entry, shape, sizeof shape);
+    array_slice_text(info, slice, sizeof slice);
     array_shape_text(entry->chunk, info->dimensions, chunk, sizeof chunk);
     encoding_missing_text(&info->encoding, missing);
     encoding_packing_text(&info->encoding, packing);
     fprintf(file, "%s%s%s%s", entry->name != NULL ? "  " : "", array_entry_type(entry), shape[0] != '\0' ? " " : "", shape);
     if (entry->dimension_names != NULL)
         put_dimension_names(entry, file);
+    put_more(file, "slice ", slice);
     put_more(file, "chunks of ", chunk);
     put_more(file, "", entry->filters);
     put_more(file, "missing: ", missing);
@@ -96,6 +98,7 @@ static void add_entry(void *user, const struct array_entry *entry)
     json_object_object_add(object, "dtype", type != ALLFOLD_TYPE_NONE ? json_object_new_string(allfold_type_name(type)) : NULL);
     json_object_object_add(object, "file_type", report_string(array_entry_type(entry)));
     json_object_object_add(object, "shape", !entry->shapeless ? numbers(info->shape, info->dimensions) : NULL);
+    report_slice(info, object);
     json_object_object_add(object, "dimensions",
                            entry->dimension_names != NULL ? names(entry->dimension_names, info->dimensions) : NULL);
     json_object_object_add(object, "chunks", entry->chunk != NULL ? numbers(entry->chunk, info->dimensions) : NULL);
@@ -112,7 +115,7 @@ static void print_json(const struct settings *settings, struct error *error)
 {
     const char *format = NULL;
     struct json_object *report = json_object_new_object(), *arrays = json_object_new_array();
-    array_entries(settings->operand, add_entry, arrays, &format, error);
+    array_entries(settings->operand, settings->hints.slice, add_entry, arrays, &format, error);
     json_object_object_add(report, "command", json_object_new_string(settings->command->name));
     json_object_object_add(report, "input", report_string(settings->operand));
     json_object_object_add(report, "format", format != NULL ? json_object_new_string(format) : NULL);
@@ -133,7 +136,7 @@ static void print_text(const struct settings *settings, struct error *error)
         error_set(error, ALLFOLD_NO_MEMORY, "no memory for a list of arrays");
         return;
     }
-    array_entries(settings->operand, put_entry, &text, &format, error);
+    array_entries(settings->operand, settings->hints.slice, put_entry, &text, &format, error);
     if (fclose(text.file) != 0)
         error_set(error, ALLFOLD_NO_MEMORY, "no memory for a list of %" PRIu64 " arrays", text.arrays);
     if (error->status == ALLFOLD_OK && !text.quiet) {

@@ -18,6 +18,8 @@ const struct option option_rows[] = {
     {"count", "COUNT", "elements to read, in the order of the file (default: all the rest)", OPTION_COUNT, PLACE(hints.count),
      GIVEN(hints.has_count)},
     {"shape", "N[,N]...", "the shape of a raw file, or of another row of elements, in C order; one N may be -1", OPTION_TEXT, PLACE(hints.shape)},
+
+    GROUP(SLICE),
     {"slice", "DIM=A:B[,DIM=A:B]...", "of dimensions, by name or number, the indices from A to before B, as in Python", OPTION_TEXT, PLACE(hints.slice)},
 
     GROUP(MISSING),
