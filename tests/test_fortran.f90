@@ -174,7 +174,7 @@ contains
   subroutine check_axes
     integer(c_int16_t), target :: x(3, 4, 2)
     real(c_double), target :: y(3, 4, 2)
-    integer(c_int64_t), target :: sums(3, 2, 16), largest(3, 4), at(3, 4)
+    integer(c_int64_t), target :: sums(3, 2, 16), largest(3, 4), at(3, 4), row(64), places(4)
     type(allfold_result), allocatable :: statistics(:)
     type(allfold_call) :: call
     type(allfold_output) :: out(1)
@@ -188,6 +188,20 @@ contains
                                  [allfold_output(c_loc(largest), c_loc(at))])
     call ok(status == ALLFOLD_OK .and. all(largest >= maxval(x, 3)) .and. all(at >= 0) .and. all(at < 2 * ranks), &
             "largest along a dimension that the ranks share")
+    status = allfold_reduce_axis(context, ALLFOLD_ARGMIN, allfold_view(x, [3, 1]), &
+                                 [allfold_output(c_loc(row), c_loc(places))])
+    call ok(status == ALLFOLD_OK .and. all(row(:4) <= minval(minval(x, 3), 1)) .and. all(places >= 0) &
+            .and. all(places < 6 * ranks), "smallest along two dimensions that are not adjacent, of which the ranks share one")
+    out(1)%values = c_loc(row)
+    status = allfold_reduce_axis(context, ALLFOLD_SUM, allfold_view(x, [1, 3], 2), out)
+    call ok(status == ALLFOLD_OK .and. all_equal(reshape(row(4 * rank + 1:4 * rank + 4), [4, 1]), &
+            reshape(sum(sum(int(x, c_int64_t), 3), 1), [4, 1])), "sums along them, if the ranks share the other")
+    status = allfold_softmax_axis(context, allfold_view(x, [1, 3], 2), &
+                                  allfold_array(c_loc(y), size(y, kind=c_int64_t), ALLFOLD_F64))
+    call ok(status == ALLFOLD_OK .and. all(abs(sum(sum(y, 3), 1) - 1) < 1d-12), "softmax along them")
+    status = allfold_reduce_axis(context, ALLFOLD_SUM, allfold_view(x, [1, 1]), out)
+    call ok(status == ALLFOLD_BAD_ARGUMENT, "a dimension twice")
+    out(1)%values = c_loc(sums)
     call%own_results = 1
     sums = -1
     status = allfold_reduce_axis(context, ALLFOLD_SUM, allfold_view(x, 2), out, call)
