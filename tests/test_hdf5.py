@@ -199,6 +199,20 @@ def test_resume(folder):
                    f"{fold} of {name}, resumed", cli.shown(killed) + cli.shown(resumed))
 
 
+def test_resume_netcdf(folder):
+    """Results in NetCDF, whose history has another command when the work goes on."""
+    words = ["mean", "--axis=2", data("types.h5:edges"), "-o", folder.name("o.nc"), f"--checkpoint={folder.name('nc')}", "--checkpoint-every=0", "--staging=16",
+             "--threads=1", "--backend=cpu"]
+    killed = subprocess.run([FAULTY, *words], env={**os.environ, "ALLFOLD_FAULT": "0:*>read:kill:3"}, capture_output=True, text=True, timeout=tap.SECONDS, check=False)
+    left = [name for name in folder.files() if name.endswith(".part")]
+    resumed = cli.alone(*words, "--verbose")
+    rows = cli.alone("mean", "--axis=2", "--json", "--backend=cpu", data("types.h5:edges"))
+    tap.ok(killed.returncode == -signal.SIGKILL and left and "the checkpoint has" in resumed.stderr and resumed.returncode == 0, "an output in NetCDF, resumed", cli.shown(killed) + cli.shown(resumed))
+    values = cli.alone("sum", "-q", "--backend=cpu", f"{folder.name('o.nc')}:edges")
+    tap.ok(values.returncode == 0 and math.isclose(float(values.stdout), math.fsum(v for row in cli.report(rows)["results"]["mean"] for v in row), rel_tol=1e-15),
+           "and its results", cli.shown(values))
+
+
 def test_unwritten():
     done = cli.alone("sum", data("unwritten.h5"), "--backend=cpu", "--threads=4")
     tap.ok(done.returncode == 0 and not done.stderr, "threads say nothing of chunks that were never written", cli.shown(done))
@@ -259,6 +273,7 @@ def main():
         test_refused(folder)
         test_replaced(folder)
         test_resume(folder)
+        test_resume_netcdf(folder)
         test_unwritten()
         test_part()
         test_rare_filter()

@@ -262,7 +262,7 @@ static int least_version(const struct netcdf_file *file)
 
 static void place(struct netcdf_file *file)
 {
-    file->bytes = file->header_bytes;
+    file->bytes = file->header_bytes + file->room;
     for (int i = 0; i < file->variables; i++) {
         file->variable[i].begin = file->bytes;
         file->bytes += padded(bytes_of(&file->variable[i].values));

@@ -47,6 +47,7 @@ struct netcdf_file {
     int variables;
     struct netcdf_variable variable[NETCDF_VARIABLES_MAX];
     struct netcdf_attributes attributes;
+    uint64_t room;                 /* bytes to be left behind the header */
     int version;                   /* set by netcdf_layout, as begins are, and */
     uint64_t header_bytes, bytes;  /* of the whole file */
     bool no_memory;                /* for something: the file is not whole */

@@ -14,6 +14,7 @@
 enum {
     BLOCK_ELEMENTS = 1 << 16,           /* of a coordinate, read at a time */
     COORDINATE_BYTES_MAX = 256 << 20,   /* longer ones are left out */
+    COMMAND_BYTES = 4096,               /* of the history; a longer one is cut */
     NAME_ROOM = ARRAY_PATH_BYTES + NETCDF_NAME_BYTES
 };
 
@@ -372,26 +373,29 @@ static allfold_status add_results(struct netcdf_file *file, const struct output_
     return ALLFOLD_OK;
 }
 
-/* The command, with the time, before what the file's history is already. */
-static void add_history(struct netcdf_file *file, const struct output_about *about)
+/* The command, with the time, before what the file's history is already. A file that outlives its run leaves room for the command of the run
+   that goes on with it: all else must have the same place. */
+static void add_history(struct netcdf_file *file, const struct output_about *about, bool outlives)
 {
-    char stamp[32], *text = NULL;
-    size_t bytes;
+    char stamp[32], command[COMMAND_BYTES + 1], *text = NULL;
+    size_t bytes, length = 0;
     const time_t now = time(NULL);
     struct tm utc;
     collect_from(file, &file->attributes, first_file(about->input), NULL);
     const struct netcdf_attribute *const before = netcdf_find(&file->attributes, "history");
     strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    for (int i = 1; i < about->word_count && length < COMMAND_BYTES; i++)
+        length += (size_t)snprintf(command + length, sizeof command - length, " %s", about->words[i]);
     FILE *const memory = open_memstream(&text, &bytes);
     if (memory == NULL)
         return;
-    fprintf(memory, "%s: allfold", stamp);
-    for (int i = 1; i < about->word_count; i++)
-        fprintf(memory, " %s", about->words[i]);
+    fprintf(memory, "%s: allfold%s", stamp, length > 0 ? command : "");
     if (before != NULL)
         fprintf(memory, "\n%.*s", (int)before->values.count, (const char *)before->values.bytes);
     if (fclose(memory) == 0)
         netcdf_add_text(file, &file->attributes, "history", text);
+    const uint64_t most = bytes + COMMAND_BYTES - u64_min(length, COMMAND_BYTES);
+    file->room = outlives ? (most + 3) / 4 * 4 - (bytes + 3) / 4 * 4 : 0;
     free(text);
 }
 
@@ -435,7 +439,7 @@ static allfold_status create(struct netcdf_file *file, const char *path, const s
     struct error why = {.status = ALLFOLD_OK};
     if (add_dimensions(file, arrays->about, &why) != ALLFOLD_OK || add_results(file, arrays->about, arrays, &why) != ALLFOLD_OK)
         return error_within(error, &why, "%s", file_shown(path));
-    add_history(file, arrays->about);
+    add_history(file, arrays->about, key != NULL);
     if (netcdf_layout(file, error) != ALLFOLD_OK || replacement_create(path, file->bytes, key, &made, error) != ALLFOLD_OK)
         return error->status;
     if (write_frame(file, &made, error) == ALLFOLD_OK)
