@@ -73,13 +73,14 @@ struct array_hints {
 };
 
 /* Describes the array called name. "FILE:NAME" is array NAME of FILE, where FILE is the longest part before a ':' that is a
-   regular file; a file of that whole name comes first. In place of FILE there may be a pattern as of glob(3), 'part-*.npy': the arrays
-   of its files, in the order of their names, joined along the axis that varies slowest. Without NAME it is the only array of the file;
-   if there are several, or none of that name, the error lists them. "gen:DISTRIBUTION?n=1e9&seed=1&dtype=f32&..." is generated.
-   docs/formats.md has the formats. Of an array that lies in files as it is, hints->offset and count choose elements as they lie there,
-   and make it a row; hints->slice is of what that leaves (slice.h). hints->type must agree with the file. A file of no known format is raw and needs hints->type (count defaults to all
-   the rest of the file, which must be whole elements). hints may be NULL. Opens, checks and closes the file: headers are capped,
-   products checked, elements within the file. *info is written only on success; array_release frees what it then holds. */
+   regular file; a file of that whole name comes first. In place of FILE there may be a pattern as of glob(3), 'part-*.npy': the
+   arrays of its files, in the order of their names, joined along the axis that varies slowest. Without NAME it is the only array
+   of the file; if there are several, or none of that name, the error lists them. "gen:DISTRIBUTION?n=1e9&seed=1&dtype=f32&..." is
+   generated. docs/formats.md has the formats. Of an array that lies in files as it is, hints->offset and count choose elements as
+   they lie there, and make it a row; hints->slice is of what that leaves (slice.h). hints->type must agree with the file. A file
+   of no known format is raw and needs hints->type (count defaults to all the rest of the file, which must be whole elements).
+   hints may be NULL. Opens, checks and closes the file: headers are capped, products checked, elements within the file. *info is
+   written only on success; array_release frees what it then holds. */
 allfold_status array_describe(const char *name, const struct array_hints *hints, struct array_info *info,
                               struct error *error);
 /* The arrays of several names, in the order given, joined as those of a pattern are. One name: as array_describe. */

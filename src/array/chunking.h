@@ -1,5 +1,6 @@
-/* How an array in chunks is cut: the order of its elements in its source, and which chunks have elements of a box. An array in one file has a
-   regular grid of chunks; an array that is joined of several has one for each file, one behind the other along the first dimension. */
+/* How an array in chunks is cut: the order of its elements in its source, and which chunks have elements of a box. An
+   array in one file has a regular grid of chunks; an array that is joined of several has one for each file, one behind
+   the other along the first dimension. */
 #pragma once
 
 #include "base/base.h"
@@ -14,8 +15,8 @@ struct chunk_grid {
     uint64_t count[ARRAY_DIMENSIONS_MAX];   /* of chunks along each dimension */
 };
 
-/* A source gives the chunks in the order of the grids, in row-major order inside of a grid; the elements of a chunk in row-major order. Each
-   has `granule` positions. Those behind its elements are empty. */
+/* A source gives the chunks in the order of the grids, in row-major order inside of a grid; the elements of a chunk in
+   row-major order. Each has `granule` positions. Those behind its elements are empty. */
 struct chunking {
     uint32_t dimensions;
     uint64_t shape[ARRAY_DIMENSIONS_MAX]; /* of the array */
@@ -31,14 +32,15 @@ struct chunk_box {
     uint64_t grid; /* the number of its grid */
 };
 
-/* Makes the grid of an array of this shape, the first index of which has place `first` in a grid of chunks of this extent. rows and before are
-   those of an array in one file. Returns the number of chunks; it is at most that of an array that `first` and `shape` together have. */
+/* Makes the grid of an array of this shape, the first index of which has place `first` in a grid of chunks of this
+   extent. rows and before are those of an array in one file. Returns the number of chunks; it is at most that of an array
+   that `first` and `shape` together have. */
 uint64_t chunk_grid_make(struct chunk_grid *grid, uint32_t dimensions, const uint64_t *shape, const uint64_t *first, const uint64_t *extent);
 
 struct chunk_box chunking_box(const struct chunking *chunking, uint64_t number);
 
-/* The row-major index of the element at a position, and in *run how many elements follow one another from there on, itself included, in
-   row-major order too. Inside of a chunk positions and indices have one order. */
+/* The row-major index of the element at a position, and in *run how many elements follow one another from there on,
+   itself included, in row-major order too. Inside of a chunk positions and indices have one order. */
 uint64_t chunking_index(const struct chunking *chunking, uint64_t position, uint64_t *run);
 
 /* How many chunks have elements of a box: a range for each dimension, none of them empty. */

@@ -1,5 +1,6 @@
-/* Chunks that several pieces need in part, such as where a file ends or a slice begins within a chunk, are decoded by the first reader that
-   comes to them. The others wait for it, and take theirs from there. The one that was not used for the longest time makes room. */
+/* Chunks that several pieces need in part, such as where a file ends or a slice begins within a chunk, are decoded by the
+   first reader that comes to them. The others wait for it, and take theirs from there. The one that was not used for the
+   longest time makes room. */
 #include "array/kept_chunks.h"
 
 #include <pthread.h>

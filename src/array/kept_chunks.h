@@ -1,5 +1,5 @@
-/* A source around a source in chunks that keeps some of them for a while: those of which a reader needs a part only, since another reader will
-   need the rest soon. */
+/* A source around a source in chunks that keeps some of them for a while: those of which a reader needs a part only,
+   since another reader will need the rest soon. */
 #pragma once
 
 #include "array/array.h"

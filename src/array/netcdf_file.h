@@ -55,7 +55,8 @@ struct netcdf_file {
 
 size_t netcdf_type_bytes(enum netcdf_type type);
 
-/* The values in a type of the file's that holds them all: CDF-5's only if no other does. False: there is none, or no memory. */
+/* The values in a type of the file's that holds them all: CDF-5's only if no other does. False: there is none, or no
+   memory. */
 bool netcdf_convert(allfold_type type, uint64_t count, const void *values, struct netcdf_values *converted);
 
 /* Adds an attribute, or takes its place if there is one of that name; one that the file cannot hold is left out. */

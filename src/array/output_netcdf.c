@@ -1,6 +1,6 @@
-/* Writes results along an axis as classic NetCDF, without a library: a variable for each array of results, with the dimensions that are left, the
-   coordinates that the input's file has for them, and the attributes of the variable that was folded. The format: netcdf_file.c; the file is
-   whole or absent, as all outputs are. */
+/* Writes results along an axis as classic NetCDF, without a library: a variable for each array of results, with the
+   dimensions that are left, the coordinates that the input's file has for them, and the attributes of the variable that
+   was folded. The format: netcdf_file.c; the file is whole or absent, as all outputs are. */
 #include "array/array.h"
 #include "array/formats/parts.h"
 #include "array/netcdf_file.h"
@@ -187,8 +187,8 @@ static bool agree(struct netcdf_file *file, const struct parts_table *table, con
     return same;
 }
 
-/* The names by which the coordinate is read: of all files that are joined along the dimension, or of the first file. Returns how many; 0: no
-   memory. */
+/* The names by which the coordinate is read: of all files that are joined along the dimension, or of the first file.
+   Returns how many; 0: no memory. */
 static int coordinate_names(const struct array_info *input, uint32_t dimension, bool in_group, char ***names)
 {
     const struct parts_table *const table = dimension == 0 ? parts_of(input) : NULL;
@@ -317,7 +317,8 @@ static void add_fill(struct netcdf_file *file, struct netcdf_variable *variable)
         netcdf_add(file, &variable->attributes, &(struct array_attribute){"_FillValue", ALLFOLD_INT32, 1, &no_index});
 }
 
-/* The type of a variable of results. Indices and counts take the shorter one if the axis allows. False: the format has none. */
+/* The type of a variable of results. Indices and counts take the shorter one if the axis allows. False: the format has
+   none. */
 static bool type_of_results(const struct output_about *about, const struct meaning *meaning, allfold_type type, enum netcdf_type *found)
 {
     uint64_t length = 1;
@@ -373,8 +374,8 @@ static allfold_status add_results(struct netcdf_file *file, const struct output_
     return ALLFOLD_OK;
 }
 
-/* The command, with the time, before what the file's history is already. A file that outlives its run leaves room for the command of the run
-   that goes on with it: all else must have the same place. */
+/* The command, with the time, before what the file's history is already. A file that outlives its run leaves room for the
+   command of the run that goes on with it: all else must have the same place. */
 static void add_history(struct netcdf_file *file, const struct output_about *about, bool outlives)
 {
     char stamp[32], command[COMMAND_BYTES + 1], *text = NULL;

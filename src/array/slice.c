@@ -1,5 +1,6 @@
-/* Slices of arrays: what --slice means, and a source of a box around the source of the whole array, which reads no more than the box's runs, and
-   gaps that are shorter than what a system reads at once. The chunks of an array in chunks are chosen, and cut, by its own source. */
+/* Slices of arrays: what --slice means, and a source of a box around the source of the whole array, which reads no more
+   than the box's runs, and gaps that are shorter than what a system reads at once. The chunks of an array in chunks are
+   chosen, and cut, by its own source. */
 #include "array/slice.h"
 
 #include "array/formats/joined.h"
@@ -19,7 +20,8 @@ enum {
 
 /* ---- what is asked for */
 
-/* An index, counted from the end if it is negative. False: it is none. *index may lie beyond the extent, and is UINT64_MAX before 0. */
+/* An index, counted from the end if it is negative. False: it is none. *index may lie beyond the extent, and is
+   UINT64_MAX before 0. */
 static bool parse_index(const char *word, uint64_t extent, uint64_t *index)
 {
     const bool negative = word[0] == '-';
@@ -140,7 +142,8 @@ void slice_whole(const struct array_info *info, struct array_info *whole)
 
 /* ---- its source */
 
-/* A box is so many runs of elements that follow one another in the whole array. Levels say where they lie, from the run's neighbours on. */
+/* A box is so many runs of elements that follow one another in the whole array. Levels say where they lie, from the run's
+   neighbours on. */
 struct run_level {
     uint64_t extent, stride; /* in runs, and in elements of the whole array */
 };
@@ -171,8 +174,8 @@ static uint64_t run_at(const struct slice_source *s, uint64_t run)
     return at;
 }
 
-/* What is read at once of `count` elements of the slice, from element i on: part of a run, or the ends of some that are close to each other. *taken: how
-   many of the elements that are. */
+/* What is read at once of `count` elements of the slice, from element i on: part of a run, or the ends of some that are
+   close to each other. *taken: how many of the elements that are. */
 static struct range next_read(const struct slice_source *s, uint64_t i, uint64_t count, uint64_t *taken)
 {
     const uint64_t bytes = allfold_type_bytes(s->source.type), window = WINDOW_BYTES / bytes, run = i / s->run, within = i % s->run;

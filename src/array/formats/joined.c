@@ -1,5 +1,5 @@
-/* Arrays in chunks that lie in several files, joined along the first dimension: a source around the files' own, which are opened when a reader
-   comes to them. The files' chunks may differ in size. */
+/* Arrays in chunks that lie in several files, joined along the first dimension: a source around the files' own, which are
+   opened when a reader comes to them. The files' chunks may differ in size. */
 #include "array/formats/joined.h"
 
 #include "array/formats/parts.h"
@@ -183,7 +183,8 @@ static allfold_status enter_file(struct joined_reader *r, uint64_t number, struc
 
 /* ---- the source */
 
-/* What can be read at once of `chunks` chunks from a number on: those of one file, or one if they have fewer elements than others'. */
+/* What can be read at once of `chunks` chunks from a number on: those of one file, or one if they have fewer elements
+   than others'. */
 static uint64_t chunks_together(const struct joined_source *s, uint64_t number, uint64_t chunks, uint64_t file, uint64_t granule)
 {
     const uint64_t end = file + 1 < s->chunking.grid_count ? s->grids[file + 1].before : UINT64_MAX;

@@ -30,7 +30,8 @@ struct parts_list {
 
 /* Adds the file of an array that is described by info, behind those before it. */
 allfold_status parts_add(struct parts_list *list, const struct array_info *info, struct error *error);
-/* Makes the table of the list: info->details, file_bytes (of all files), file_time (the latest). Frees the list in any case. */
+/* Makes the table of the list: info->details, file_bytes (of all files), file_time (the latest). Frees the list in any
+   case. */
 allfold_status parts_finish(struct parts_list *list, struct array_info *info, struct error *error);
 void parts_free(struct parts_list *list);
 
@@ -50,7 +51,8 @@ static inline const char *parts_member(const struct parts_table *table, const st
 
 /* Opens one of the files. It must be what it was when `opened` was found; NULL: whatever it is. */
 allfold_status parts_open(const struct parts_table *table, uint64_t part, const struct stat *opened, struct data_file *file, struct error *error);
-/* Looks at all of them, so that one of another size is refused before any work. Returns what each is, to be freed; NULL after an error. */
+/* Looks at all of them, so that one of another size is refused before any work. Returns what each is, to be freed; NULL
+   after an error. */
 struct stat *parts_look(const struct parts_table *table, struct error *error);
 /* Whether they still are that: called after the last read. */
 allfold_status parts_check(const struct parts_table *table, const struct stat *opened, struct error *error);

@@ -71,7 +71,8 @@ static allfold_status check(const struct session *session, const struct fold_axi
 static void plan_about(const struct session *session, struct fold_axis *f)
 {
     const struct settings *const settings = session->settings;
-    f->about = (struct output_about){.input = &session->input, .folded = f->axes.folded, .keeps = settings->keepdims, .words = settings->words, .word_count = settings->word_count};
+    f->about = (struct output_about){.input = &session->input, .folded = f->axes.folded, .keeps = settings->keepdims,
+                                    .words = settings->words, .word_count = settings->word_count};
 }
 
 static void tell_note(const struct session *session, const struct fold_axis *f)
