@@ -39,6 +39,7 @@ FAULTY(softmax_finish, (queue, constants, error), struct queue *queue, const str
 FAULTY(normalise, (queue, work, constants, error), struct queue *queue, const struct softmax_work *work,
        const struct softmax_constants *constants)
 FAULTY(fold_axis, (queue, work, error), struct queue *queue, const struct axis_work *work)
+FAULTY(copy_strided, (queue, copy, error), struct queue *queue, const struct strided_copy *copy)
 FAULTY(normalise_axis, (queue, work, constants, error), struct queue *queue, const struct softmax_axis_work *work,
        const struct softmax_constants *constants)
 FAULTY(wait, (queue, error), struct queue *queue)

@@ -3,20 +3,23 @@
 #include "tests/failures/failures.h"
 
 /* The ways through the pipelines that the planted failures are carried along. */
-enum route { REDUCE_MEMORY, REDUCE_SOURCE, DOT_MEMORY, DOT_SOURCES, DOT_MIXED, SOFTMAX_MEMORY, LOG_SOFTMAX_MEMORY, SOFTMAX_TO_MEMORY, SOFTMAX_SOURCE, SUM_AXIS, SOFTMAX_AXIS, ROUTE_COUNT };
+enum route { REDUCE_MEMORY, REDUCE_SOURCE, DOT_MEMORY, DOT_SOURCES, DOT_MIXED, SOFTMAX_MEMORY, LOG_SOFTMAX_MEMORY, SOFTMAX_TO_MEMORY, SOFTMAX_SOURCE, SUM_AXIS, SOFTMAX_AXIS,
+             SUM_APART, SOFTMAX_APART, ROUTE_COUNT };
 static const char *const route_names[] = {"a sum of device memory",       "a sum of a source",
                                           "a dot product of device memory", "a dot product of sources",
                                           "a dot product of device memory and a source",
                                           "softmax of device memory",     "log-softmax of device memory",
                                           "softmax to device memory",     "softmax to a sink",
-                                          "sums along an axis that ranks cut", "softmax along an axis that ranks cut"};
+                                          "sums along an axis that ranks cut", "softmax along an axis that ranks cut",
+                                          "sums along axes that are not adjacent", "softmax along axes that are not adjacent"};
 
-/* Rows of which each rank has a part. */
-static allfold_status run_axis(bool softmax, struct error *error)
+/* Rows of which each rank has a part. apart: in runs of 8. */
+static allfold_status run_axis(bool softmax, bool apart, struct error *error)
 {
     enum { ROWS = 3, LENGTH = 40 };
+    struct layout layout = {.count = 3, .dimensions = {{LENGTH / 8, ROWS * 8, COORDINATE_AXIS}, {ROWS, 8, COORDINATE_OUTER}, {8, 1, COORDINATE_AXIS}}};
     const struct axis_input input = {.x = test.device_x, .box = {ROWS, LENGTH, 1, LENGTH, 1}, .type = ALLFOLD_F32, .cut = ALLFOLD_CUT_AXIS,
-                                     .call = softmax, .outputs = softmax ? 0 : 1};
+                                     .layout = apart ? &layout : NULL, .call = softmax, .outputs = softmax ? 0 : 1};
     double sums[ROWS];
     void *const outputs[RESULT_ARRAYS_MAX] = {sums};
     struct test_sink sink = sink_of(test.y, (struct range){0, COUNT}, ALLFOLD_F32);
@@ -28,8 +31,8 @@ static allfold_status run_axis(bool softmax, struct error *error)
 
 static allfold_status run_route(enum route route, struct error *error, int read_fails, int write_fails)
 {
-    if (route == SUM_AXIS || route == SOFTMAX_AXIS)
-        return run_axis(route == SOFTMAX_AXIS, error);
+    if (route >= SUM_AXIS)
+        return run_axis(route == SOFTMAX_AXIS || route == SOFTMAX_APART, route >= SUM_APART, error);
     const struct range part = {(uint64_t)test.rank * COUNT, COUNT};
     struct test_source source = source_of(test.x, part, ALLFOLD_F32);
     struct test_sink sink = sink_of(test.y, part, ALLFOLD_F32);
