@@ -22,6 +22,7 @@ dist_pages_DATA = \
 	docs/formats.md \
 	docs/ladder.md \
 	docs/library.md \
+	docs/compare.md \
 	docs/missing.md \
 	docs/numerics.md \
 	docs/performance.md docs/performance-log.md \

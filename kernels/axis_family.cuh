@@ -199,12 +199,14 @@ template <class Axis> static cudaError_t axis_start(const struct axis_work *work
     return code;
 }
 
-#define CHECK(name, value_name)                                                                                             \
+#define CHECK_2(name, value_name) /* not along an axis */
+#define CHECK_1(name, value_name)                                                                                           \
     static_assert(sizeof(axis_words<exact_of<MONOID_##name, value_##value_name>>::whole) == sizeof(name##_##value_name), \
                   "the layout of " #name);
-#define CHECKS(name, values, ...) VALUES_##values(CHECK, name)
+#define CHECKS(name, values, operands, ...) VALUES_##values(CHECK_##operands, name)
 WORD_MONOIDS(CHECKS)
-#undef CHECK
+#undef CHECK_1
+#undef CHECK_2
 #undef CHECKS
 
 template <class Axis> struct axis_of {

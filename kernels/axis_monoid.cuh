@@ -97,7 +97,7 @@ template <class Exact> struct axis_words {
     }
     static __device__ __forceinline__ void start(state *s, int64_t *at, bool shared)
     {
-        Exact::start(s);
+        Exact::start(s, nullptr);
         sinks_place(s->sinks, at, shared);
     }
     static __device__ __forceinline__ void take(state *s, const value *x, uint32_t n, uint64_t first) { Exact::tile(s, x, n, first); }

@@ -24,8 +24,8 @@ static inline size_t fold_messages_bytes(int multiprocessors)
     static_assert(2 * sizeof(struct fold_message) >= FOLD_WAVES.most * CHEAP_PARTIAL_BYTES * 2, "and of those that end");
     return (2 * (size_t)multiprocessors + 1) * sizeof(struct fold_message);
 }
-/* Behind it: blocks' extremes, beside their words. */
-constexpr size_t EXACT_ENDS_BYTES = 64;
+/* Behind it: blocks' ordered data, beside their words. */
+constexpr size_t EXACT_ENDS_BYTES = 192;
 
 static __device__ __forceinline__ int64_t warp_sum(int64_t value)
 {
@@ -61,10 +61,52 @@ static __device__ __forceinline__ void warp_windows_add(struct exact_accumulator
         exact_count(block, EXACT_NOT_MINUS_ZERO, 1);
 }
 
+/* Ordered data behind words: none, the extremes of stats, or what a comparison counts and finds. */
+struct exact_no_ends {
+    struct type {};
+};
+template <class Value> struct exact_extremes {
+    typedef fold_of<MONOID_argmin, Value> least;
+    typedef fold_of<MONOID_argmax, Value> most;
+    struct type {
+        typename least::partial min;
+        typename most::partial max;
+    };
+    static __device__ __forceinline__ type identity() { return {least::identity(), most::identity()}; }
+    static __device__ __forceinline__ void combine(type *a, const type *b)
+    {
+        least::combine(&a->min, &b->min);
+        most::combine(&a->max, &b->max);
+    }
+    template <class Thread> static __device__ __forceinline__ type of(const Thread &thread)
+    {
+        return {thread.accumulator.min, thread.accumulator.max};
+    }
+    template <int threads> static __device__ __forceinline__ void block_take(type *ends)
+    {
+        __syncthreads();
+        block_combine<least, threads>(&ends->min);
+        __syncthreads();
+        block_combine<most, threads>(&ends->max);
+    }
+};
+struct exact_differences {
+    typedef struct compare_ends type, partial; /* in the shape of fold_of */
+    static constexpr bool scaled = false, exact = false, f32_terms = false, cheap = false;
+    static __device__ __forceinline__ type identity() { return compare_ends_identity(); }
+    static __device__ __forceinline__ void combine(type *a, const type *b) { compare_ends_combine(a, b); }
+    template <class Thread> static __device__ __forceinline__ type of(const Thread &thread) { return thread.accumulator.ends; }
+    template <int threads> static __device__ __forceinline__ void block_take(type *ends)
+    {
+        __syncthreads();
+        block_combine<exact_differences, threads>(ends);
+    }
+};
+
 /* An exact monoid at a value type, in the shape of fold_of: what a thread carries stands for the partial. carries: whether word
    i is a limb whose carry belongs to the next word. */
 template <enum monoid monoid, class Value> struct exact_of;
-#define DEFINE_EXACT_0(name, value_name)                                                                         \
+#define DEFINE_EXACT_10(name, value_name)                                                                         \
     template <> struct exact_of<MONOID_##name, value_##value_name> {                                             \
         typedef value_##value_name value;                                                                        \
         struct partial {                                                                                         \
@@ -73,6 +115,7 @@ template <enum monoid monoid, class Value> struct exact_of;
         };                                                                                                       \
         static constexpr enum monoid monoid = MONOID_##name;                                                     \
         typedef name##_##value_name whole;                                                                       \
+        typedef exact_no_ends ends;                                                                              \
         static constexpr bool indexed = false, cheap = false;                                                    \
         static constexpr int operands = monoid_facts[MONOID_##name].operands;                                    \
         typedef values_of<value, operands>::type values;                                                         \
@@ -85,7 +128,10 @@ template <enum monoid monoid, class Value> struct exact_of;
             sinks[0] = exact_sink_of(at, stride, name##_limbs_##value_name, name##_lowest_##value_name);         \
             sinks[0].shared = true;                                                                              \
         }                                                                                                        \
-        static __device__ __forceinline__ void start(partial *p) { name##_start_##value_name(&p->accumulator); } \
+        static __device__ __forceinline__ void start(partial *p, const struct compare_rule *)                    \
+        {                                                                                                        \
+            name##_start_##value_name(&p->accumulator);                                                          \
+        }                                                                                                        \
         static __device__ __forceinline__ void tile(partial *p, values x, uint32_t n, uint64_t)                  \
         {                                                                                                        \
             name##_take_##value_name(&p->accumulator, &p->sinks[0], x, n);                                       \
@@ -99,8 +145,10 @@ template <enum monoid monoid, class Value> struct exact_of;
             warp_windows_add(&p->accumulator, windows, &sinks[0]);                                               \
         }                                                                                                        \
     };
+#define DEFINE_EXACT_20 DEFINE_EXACT_10
+#define DEFINE_EXACT_21(name, value_name) /* below */
 /* stats: three sums, and the extremes. */
-#define DEFINE_EXACT_1(name, value_name)                                                                         \
+#define DEFINE_EXACT_11(name, value_name)                                                                         \
     template <> struct exact_of<MONOID_##name, value_##value_name> {                                             \
         typedef value_##value_name value;                                                                        \
         typedef exact_of<MONOID_sum_exact, value> sum;                                                           \
@@ -112,6 +160,7 @@ template <enum monoid monoid, class Value> struct exact_of;
         };                                                                                                       \
         static constexpr enum monoid monoid = MONOID_##name;                                                     \
         typedef name##_##value_name whole;                                                                       \
+        typedef exact_extremes<value> ends;                                                                      \
         static constexpr bool indexed = true, cheap = false;                                                     \
         static constexpr int operands = 1;                                                                       \
         static constexpr enum cost cost = monoid_facts[MONOID_##name].cost;                                      \
@@ -127,7 +176,10 @@ template <enum monoid monoid, class Value> struct exact_of;
             name##_sinks_##value_name(sinks, at, stride);                                                        \
             sinks[0].shared = sinks[1].shared = sinks[2].shared = true;                                          \
         }                                                                                                        \
-        static __device__ __forceinline__ void start(partial *p) { name##_start_##value_name(&p->accumulator); } \
+        static __device__ __forceinline__ void start(partial *p, const struct compare_rule *)                    \
+        {                                                                                                        \
+            name##_start_##value_name(&p->accumulator);                                                          \
+        }                                                                                                        \
         static __device__ __forceinline__ void tile(partial *p, const value *x, uint32_t n, uint64_t first)      \
         {                                                                                                        \
             name##_take_##value_name(&p->accumulator, p->sinks, x, n, first);                                    \
@@ -139,11 +191,62 @@ template <enum monoid monoid, class Value> struct exact_of;
             warp_windows_add(&p->accumulator.norm2, norm2::windows, &sinks[2]);                                  \
         }                                                                                                        \
     };
-#define DEFINE_EXACTS(name, values, operands, indexed, ...) VALUES_##values(DEFINE_EXACT_##indexed, name)
+/* Comparisons: two sums, counts, and the largest differences. Threads add up integers by themselves. */
+#define DEFINE_COMPARE(value_name, more)                                                                         \
+    template <> struct exact_of<MONOID_compare, value_##value_name> {                                            \
+        typedef value_##value_name value;                                                                        \
+        struct partial {                                                                                         \
+            compare_accumulator_##value_name accumulator;                                                        \
+            struct exact_sink sinks[2];                                                                          \
+            const struct compare_rule *rule;                                                                     \
+        };                                                                                                       \
+        static constexpr enum monoid monoid = MONOID_compare;                                                    \
+        typedef compare_##value_name whole;                                                                      \
+        typedef exact_differences ends;                                                                          \
+        static constexpr bool indexed = true, cheap = false;                                                     \
+        static constexpr int operands = 2;                                                                       \
+        typedef values_of<value, operands>::type values;                                                         \
+        static constexpr enum cost cost = COST_COMPARE;                                                          \
+        static constexpr int sum_words = compare_sum_words_##value_name, squares_words = compare_squares_words_##value_name; \
+        static constexpr int words = sum_words + squares_words, bins = 0;                                        \
+        static __device__ __forceinline__ bool carries(int i)                                                    \
+        {                                                                                                        \
+            return i < sum_words ? i < compare_sum_limbs_##value_name - 1                                        \
+                                 : i - sum_words < compare_squares_limbs_##value_name - 1;                       \
+        }                                                                                                        \
+        static __device__ __forceinline__ void place(struct exact_sink *sinks, int64_t *at, uint32_t stride)     \
+        {                                                                                                        \
+            compare_sinks_##value_name(sinks, at, stride);                                                       \
+            sinks[0].shared = sinks[1].shared = true;                                                            \
+        }                                                                                                        \
+        static __device__ __forceinline__ void start(partial *p, const struct compare_rule *rule)                \
+        {                                                                                                        \
+            compare_start_##value_name(&p->accumulator);                                                         \
+            p->rule = rule;                                                                                      \
+        }                                                                                                        \
+        static __device__ __forceinline__ void tile(partial *p, values x, uint32_t n, uint64_t first)            \
+        {                                                                                                        \
+            compare_take_##value_name(&p->accumulator, p->sinks, x, p->rule, n, first);                          \
+        }                                                                                                        \
+        static __device__ __forceinline__ void add(partial *p, struct exact_sink *sinks) { more }                \
+    };
+#define DEFINE_COMPARE_FLOAT(nothing, value_name)                                                                \
+    DEFINE_COMPARE(value_name, (warp_windows_add(&p->accumulator.sum, compare_sum_windows_of_##value_name, &sinks[0]), \
+                                warp_windows_add(&p->accumulator.squares, compare_squares_windows_of_##value_name, &sinks[1]));)
+#define DEFINE_COMPARE_INTEGER(nothing, value_name) DEFINE_COMPARE(value_name, compare_flush_##value_name(&p->accumulator, sinks);)
+VALUES_FLOAT(DEFINE_COMPARE_FLOAT, )
+VALUES_INTEGER(DEFINE_COMPARE_INTEGER, )
+#undef DEFINE_COMPARE_FLOAT
+#undef DEFINE_COMPARE_INTEGER
+#undef DEFINE_COMPARE
+
+#define DEFINE_EXACTS(name, values, operands, indexed, ...) VALUES_##values(DEFINE_EXACT_##operands##indexed, name)
 WORD_MONOIDS(DEFINE_EXACTS)
 #undef DEFINE_EXACTS
-#undef DEFINE_EXACT_0
-#undef DEFINE_EXACT_1
+#undef DEFINE_EXACT_10
+#undef DEFINE_EXACT_11
+#undef DEFINE_EXACT_20
+#undef DEFINE_EXACT_21
 
 template <class Exact, class Element> struct exact_plan {
     static constexpr struct exact_shape shape =
@@ -249,46 +352,31 @@ static __device__ __forceinline__ void word_send(uint64_t *result, int i, uint64
     store_words(result + 2 * i, (uint64_t)launch_id << 32 | (uint32_t)word, (uint64_t)launch_id << 32 | word >> 32);
 }
 
-/* The extremes of stats. */
-template <class Value> struct exact_ends {
-    typedef fold_of<MONOID_argmin, Value> least;
-    typedef fold_of<MONOID_argmax, Value> most;
-    struct type {
-        typename least::partial min;
-        typename most::partial max;
-    };
-    static_assert(sizeof(type) <= EXACT_ENDS_BYTES && sizeof(type) % 8 == 0, "room for them");
-    template <int threads> static __device__ __forceinline__ void block_take(type *ends)
-    {
-        __syncthreads();
-        block_combine<least, threads>(&ends->min);
-        __syncthreads();
-        block_combine<most, threads>(&ends->max);
-    }
-    /* Those of all blocks, in thread 0. */
-    template <int threads> static __device__ __forceinline__ type grid_take(const char *blocks)
-    {
-        type all = {least::identity(), most::identity()};
-        for (uint32_t block = threadIdx.x; block < gridDim.x; block += threads) {
-            unsigned long long words[sizeof(type) / 8];
-            type other;
-            for (size_t i = 0; i < sizeof(type) / 8; i++)
-                words[i] = __ldcg((const unsigned long long *)(blocks + block * EXACT_ENDS_BYTES) + i);
-            memcpy(&other, words, sizeof other);
-            least::combine(&all.min, &other.min);
-            most::combine(&all.max, &other.max);
-        }
-        block_take<threads>(&all);
-        return all;
-    }
-    static __device__ __forceinline__ void send(const type &ends, uint64_t *result, int first, uint32_t launch_id)
-    {
+/* The ordered data of all blocks, in thread 0. Ends says how it is combined. All threads of the block call it. */
+template <class Ends, int threads> static __device__ __forceinline__ typename Ends::type ends_of_grid(const char *blocks)
+{
+    typedef typename Ends::type type;
+    type all = Ends::identity();
+    for (uint32_t block = threadIdx.x; block < gridDim.x; block += threads) {
         unsigned long long words[sizeof(type) / 8];
-        memcpy(words, &ends, sizeof ends);
-        for (int i = 0; i < (int)(sizeof(type) / 8); i++)
-            word_send(result, first + i, words[i], launch_id);
+        type other;
+        for (size_t i = 0; i < sizeof(type) / 8; i++)
+            words[i] = __ldcg((const unsigned long long *)(blocks + block * EXACT_ENDS_BYTES) + i);
+        memcpy(&other, words, sizeof other);
+        Ends::combine(&all, &other);
     }
-};
+    Ends::template block_take<threads>(&all);
+    return all;
+}
+
+template <class Type> static __device__ __forceinline__ void ends_send(const Type &ends, uint64_t *result, int first, uint32_t launch_id)
+{
+    unsigned long long words[sizeof(Type) / 8];
+    static_assert(sizeof(Type) <= EXACT_ENDS_BYTES && sizeof(Type) % 8 == 0, "room for them");
+    memcpy(words, &ends, sizeof ends);
+    for (int i = 0; i < (int)(sizeof(Type) / 8); i++)
+        word_send(result, first + i, words[i], launch_id);
+}
 
 /* How the array is cut: into chunks of `rounds` rounds of a block; what is left, less than a chunk, is spread over all blocks.
    claims: blocks take the next chunk when they are ready, so that together they go through memory in order; else every
@@ -354,7 +442,8 @@ struct exact_output {
 
 /* A thread's accumulator, whose sinks are columns or bins of its own. All threads of the block call it. */
 template <class Exact, class plan>
-static __device__ __forceinline__ void thread_start(typename Exact::partial *thread, unsigned char *bytes, int64_t *words)
+static __device__ __forceinline__ void thread_start(typename Exact::partial *thread, unsigned char *bytes, int64_t *words,
+                                                    const struct compare_rule *rule)
 {
     if constexpr (!plan::bins) {
         columns_start<Exact, plan>(thread, (int64_t *)bytes);
@@ -364,7 +453,7 @@ static __device__ __forceinline__ void thread_start(typename Exact::partial *thr
         thread->sinks[0].bins.at = (double *)bytes + threadIdx.x;
         thread->sinks[0].bins.stride = plan::threads;
     }
-    Exact::start(thread);
+    Exact::start(thread, rule);
 }
 
 /* Adds what the threads found to the block's words. All threads of the block call it. */
@@ -381,10 +470,10 @@ static __device__ __forceinline__ void threads_add(typename Exact::partial *thre
         columns_add<Exact, plan>(thread, (const int64_t *)bytes, words);
 }
 
-/* Adds a block's words to those of the grid, and lays down its extremes. Whether this is the last block to do so, which then sees
+/* Adds a block's words to those of the grid, and lays down its ordered data. Whether this is the last block to do so, which then sees
    what all have left. All threads of the block call it. */
-template <class Exact, class plan, class Ends>
-static __device__ __forceinline__ bool grid_add(const int64_t *words, const Ends &extremes, const struct exact_output &output)
+template <class Exact, class plan>
+static __device__ __forceinline__ bool grid_add(const int64_t *words, const typename Exact::ends::type &ends, const struct exact_output &output)
 {
     __shared__ bool is_last;
     for (int i = threadIdx.x; i < Exact::words; i += plan::threads) {
@@ -393,7 +482,7 @@ static __device__ __forceinline__ bool grid_add(const int64_t *words, const Ends
             atomicAdd(&output.scratch->words[i], (unsigned long long)word);
     }
     if (Exact::indexed && threadIdx.x == 0)
-        memcpy(output.blocks + blockIdx.x * EXACT_ENDS_BYTES, &extremes, sizeof extremes);
+        memcpy(output.blocks + blockIdx.x * EXACT_ENDS_BYTES, &ends, sizeof ends);
     __threadfence();
     __syncthreads();
     if (threadIdx.x == 0)
@@ -403,7 +492,7 @@ static __device__ __forceinline__ bool grid_add(const int64_t *words, const Ends
 }
 
 /* Sends the grid's sum, and makes scratch ready for the next launch. All threads of the block call it. */
-template <class Exact, class plan, class ends>
+template <class Exact, class plan>
 static __device__ __forceinline__ void grid_send(const struct exact_output &output)
 {
     if (threadIdx.x == 0)
@@ -415,18 +504,17 @@ static __device__ __forceinline__ void grid_send(const struct exact_output &outp
         word_send(output.result, i, word, output.launch_id);
     }
     if constexpr (Exact::indexed) {
-        const typename ends::type extremes = ends::template grid_take<plan::threads>(output.blocks);
+        const auto ends = ends_of_grid<typename Exact::ends, plan::threads>(output.blocks);
         if (threadIdx.x == 0)
-            ends::send(extremes, output.result, Exact::words, output.launch_id);
+            ends_send(ends, output.result, Exact::words, output.launch_id);
     }
 }
 
 template <class Exact, class Element, class plan>
 static __global__ void __launch_bounds__(plan::threads, plan::blocks)
 exact_kernel(typename plan::input::array x, uint64_t n, uint64_t first, const __grid_constant__ struct exact_cut cut,
-             const __grid_constant__ struct exact_output output)
+             const __grid_constant__ struct exact_output output, const __grid_constant__ struct compare_rule rule)
 {
-    typedef exact_ends<typename Element::value> ends;
     extern __shared__ __align__(16) unsigned char bytes[];
     __shared__ int64_t words[Exact::words];
     typename Exact::partial thread;
@@ -434,28 +522,29 @@ exact_kernel(typename plan::input::array x, uint64_t n, uint64_t first, const __
         words[i] = 0;
     __syncthreads();
 
-    thread_start<Exact, plan>(&thread, bytes, words);
+    thread_start<Exact, plan>(&thread, bytes, words, &rule);
     const uint64_t vectors = n / Element::per_vector, last = vectors * Element::per_vector + threadIdx.x;
     chunks_take<Exact, Element, plan>(&thread, x, first, cut, &output.scratch->claimed);
     remainder_take<Exact, Element, plan>(&thread, x, first, cut.chunks * cut.rounds * plan::block_vectors, vectors);
     if (blockIdx.x == gridDim.x - 1 && last < n) /* less than a vector is left */
         element_take<Exact, Element>(&thread, x, last, first);
     threads_add<Exact, plan>(&thread, bytes, words);
-    typename ends::type extremes;
+    typename Exact::ends::type ends;
     if constexpr (Exact::indexed) {
-        extremes = {thread.accumulator.min, thread.accumulator.max};
-        ends::template block_take<plan::threads>(&extremes);
+        ends = Exact::ends::of(thread);
+        Exact::ends::template block_take<plan::threads>(&ends);
     }
     __syncthreads();
     if (gridDim.x > 1) {
-        if (grid_add<Exact, plan>(words, extremes, output))
-            grid_send<Exact, plan, ends>(output);
+        if (grid_add<Exact, plan>(words, ends, output))
+            grid_send<Exact, plan>(output);
         return;
     }
     for (int i = threadIdx.x; i < Exact::words; i += plan::threads)
         word_send(output.result, i, (uint64_t)words[i], output.launch_id);
-    if (Exact::indexed && threadIdx.x == 0)
-        ends::send(extremes, output.result, Exact::words, output.launch_id);
+    if constexpr (Exact::indexed)
+        if (threadIdx.x == 0)
+            ends_send(ends, output.result, Exact::words, output.launch_id);
 }
 
 template <class Exact, class Element>
@@ -473,8 +562,9 @@ static cudaError_t exact_start(const struct work *work, const struct fold_space 
     if (plan::claims && whole / blocks >= EXACT_CLAIM.least && work->n / plan::threads < (uint64_t)1 << 28)
         cut = {whole / EXACT_CLAIM.rounds, EXACT_CLAIM.rounds, true};
 
-    /* words that a block shares get digits of 32 bits, two of an element at most, and no carries are put in order */
-    if (plan::shared && work->n / blocks >= (uint64_t)1 << 29)
+    /* words that a block shares get digits of 32 bits, two of an element at most, or eight of a pair that is compared, and no carries are put
+       in order */
+    if (plan::shared && work->n / blocks >= (uint64_t)1 << (Exact::cost == COST_COMPARE ? 27 : 29))
         return cudaErrorInvalidValue;
 
     cudaLaunchConfig_t config = launch_config(blocks, plan::threads, stream);
@@ -488,5 +578,6 @@ static cudaError_t exact_start(const struct work *work, const struct fold_space 
     char *const scratch = (char *)space->scratch + fold_messages_bytes(space->multiprocessors);
     const struct exact_output output = {(struct exact_scratch *)scratch, scratch + EXACT_SCRATCH_BYTES,
                                         (uint64_t *)&space->mailbox->partial, space->launch_id};
-    return cudaLaunchKernelEx(&config, kernel, plan::input::of(work), work->n, work->first, cut, output);
+    const struct compare_rule rule = work->rule != NULL ? *work->rule : compare_rule{};
+    return cudaLaunchKernelEx(&config, kernel, plan::input::of(work), work->n, work->first, cut, output, rule);
 }

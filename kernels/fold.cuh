@@ -344,7 +344,7 @@ static __device__ __forceinline__ void vectors_take(typename Fold::partial *part
         x[i] = vectors_value<Element>(vectors[i / Element::per_vector].x, i);
         y[i] = vectors_value<Element>(vectors[i / Element::per_vector].y, i);
     }
-    Fold::tile(partial, {x, y}, count * Element::per_vector, first);
+    Fold::tile(partial, {x, y, NULL}, count * Element::per_vector, first);
 }
 
 /* Gives it one element. */
@@ -360,7 +360,7 @@ static __device__ __forceinline__ void element_take(typename Fold::partial *part
                                                     uint64_t index, uint64_t first)
 {
     const typename Element::value x = Element::load(arrays.x[index]), y = Element::load(arrays.y[index]);
-    Fold::tile(partial, {&x, &y}, 1, first + index);
+    Fold::tile(partial, {&x, &y, NULL}, 1, first + index);
 }
 
 /* One thread's vectors of a round. */

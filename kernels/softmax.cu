@@ -285,7 +285,7 @@ int softmax_chained_launch(const struct softmax_call *call, void *stream)
     static_assert(sizeof *inner + sizeof *between <= FOLD_SCRATCH_END_BYTES, "room for both");
     const struct softmax_work *const work = &call->work;
     const struct second_pass second = {work, NULL, space->multiprocessors, (cudaStream_t)stream};
-    const struct work first = {softmax_monoid(work->x_type, work->y_type, false, work->level), work->x_type, work->x, work->n, 0, NULL};
+    const struct work first = {softmax_monoid(work->x_type, work->y_type, false, work->level), work->x_type, work->x, work->n, 0, NULL, NULL};
     const auto middle = !call->single_rank                   ? orders_kernel
                         : work->level == ALLFOLD_LEVEL_EXACT ? constants_kernel<chained_fold<true>>
                                                              : constants_kernel<chained_fold<false>>;

@@ -50,6 +50,7 @@ constexpr struct fold_shape fold_shape_of(enum cost cost, size_t element_bytes, 
     case COST_SQUARES:
     case COST_PRODUCTS:
     case COST_MUCH:
+    case COST_COMPARE:
         break;
     }
     return {512, 2, 4, element_bytes >= 4 ? 4 : (int)element_bytes, 1}; /* tiles of 16 values, 8 of f64 */
@@ -98,6 +99,8 @@ constexpr struct exact_shape exact_shape_of(enum cost cost, size_t value_bytes, 
     const bool squares = cost == COST_SQUARES || cost == COST_PRODUCTS;
     if (cost == COST_STATS)
         return {256, 2, 2, 1, EXACT_COLUMN_A_LANE, false};
+    if (cost == COST_COMPARE) /* equal elements cost nothing: it must keep the memory busy */
+        return {256, 2, 4, 4, EXACT_COLUMN_A_LANE, true};
     if (value_bytes == 4)
         return squares ? exact_shape{256, 4, 4, cost == COST_PRODUCTS ? 2 : 4, EXACT_COLUMN_A_THREAD, false}
                        : exact_shape{512, 2, 4, 4, EXACT_COLUMN_A_THREAD, false};

@@ -3,6 +3,7 @@ python_package = \
 	python/allfold/__init__.py \
 	python/allfold/_arrays.py \
 	python/allfold/_axes.py \
+	python/allfold/_compare.py \
 	python/allfold/_context.py \
 	python/allfold/_dlpack.py \
 	python/allfold/_errors.py \

@@ -191,6 +191,37 @@ typedef struct {
 } allfold_call;
 #define ALLFOLD_CALL_INIT {sizeof(allfold_call), NULL, ALLFOLD_NAN_PROPAGATE, 0, ALLFOLD_TYPE_NONE, 0, 0}
 
+/* Options of a comparison; NULL means all defaults. Begin with ALLFOLD_TOLERANCE_INIT, or set .size: as in allfold_options. In all fields
+   except size zero means the default. */
+typedef struct {
+    size_t size;       /* sizeof(allfold_tolerance) */
+    void *stream;      /* as in allfold_call */
+    double atol, rtol; /* a difference is outside if |a - b| > atol + rtol |b|; not negative, not NaN */
+    int equal_nan;     /* not 0: NaN is equal to NaN */
+} allfold_tolerance;
+#define ALLFOLD_TOLERANCE_INIT {sizeof(allfold_tolerance), NULL, 0.0, 0.0, 0}
+
+/* The largest of some differences. */
+typedef struct {
+    allfold_value value; /* an f64; of max_ulp a u64 */
+    uint64_t index;      /* of the first place where it is found, in the global array; ALLFOLD_NO_INDEX: the value is 0 */
+    allfold_value a, b;  /* both values there; 0 if there is none */
+} allfold_largest;
+
+/* What a comparison of two arrays found. docs/compare.md says what each number is, to the bit. */
+typedef struct {
+    size_t size;    /* sizeof(allfold_comparison): set by the caller. Later versions add fields at the end */
+    uint64_t count; /* elements */
+    uint64_t different, outside; /* elements whose values differ; by more than the tolerance allows */
+    uint64_t nan_a, nan_b, nan_both;
+    uint64_t missing_a, missing_b, missing_both; /* missing in one array only, in both: of files; 0 for arrays in memory */
+    int within;     /* 1: none is outside */
+    int has_ulp;    /* 1: there is max_ulp */
+    allfold_largest max_abs, max_rel, max_ulp;
+    double mean_difference, rmse; /* NaN if there is no pair of numbers */
+} allfold_comparison;
+#define ALLFOLD_COMPARISON_INIT {.size = sizeof(allfold_comparison)}
+
 /* The dimension of an array of three that the ranks share out: the global array is the concatenation of their parts along it, in
    rank order. */
 typedef enum { ALLFOLD_CUT_OUTER = 0, ALLFOLD_CUT_AXIS, ALLFOLD_CUT_INNER } allfold_cut;
@@ -329,6 +360,13 @@ allfold_status allfold_reduce_all(allfold_context *context, allfold_fold fold, c
    ALLFOLD_OVERFLOW, unless call->result_type asks for floating point. call->nan must be 0. */
 allfold_status allfold_dot(allfold_context *context, const allfold_array *x, const allfold_array *y, const allfold_call *call,
                            allfold_result *result);
+
+/* Compares two global arrays, a and b, in one pass. They have as many elements on each rank; their types may differ among floating-point types,
+   and among integers (bool is one). Each may be host or device memory; arrays of two types cannot lie in device memory. Collective and blocking:
+   *comparison, equal on every rank and to the bit on any number of ranks and on any device, is written only on ALLFOLD_OK: as far as its
+   .size says. Differences are no error: see .within. tolerance may be NULL. docs/compare.md defines every number. */
+allfold_status allfold_compare(allfold_context *context, const allfold_array *a, const allfold_array *b, const allfold_tolerance *tolerance,
+                               allfold_comparison *comparison);
 
 /* Folds in two phases, so that several share one exchange between the ranks, and so that kernels and the caller's own work overlap.
    A fold that has begun. 0: none. */

@@ -86,6 +86,12 @@ void api_take_call(const allfold_call *given, allfold_call *call, struct error *
     options_take(&copy, error);
 }
 
+void api_take_tolerance(const allfold_tolerance *given, allfold_tolerance *tolerance, struct error *error)
+{
+    const struct options_copy copy = {"allfold_tolerance", given, tolerance, sizeof *tolerance, END_OF(allfold_tolerance, equal_nan)};
+    options_take(&copy, error);
+}
+
 void api_take_view(const allfold_view_nd *given, allfold_view_nd *view, struct error *error)
 {
     const struct options_copy copy = {"allfold_view_nd", given, view, sizeof *view, END_OF(allfold_view_nd, type)};

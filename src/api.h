@@ -20,6 +20,9 @@ void api_take_call(const allfold_call *given, allfold_call *call, struct error *
 /* The same for a view, without a default. */
 void api_take_view(const allfold_view_nd *given, allfold_view_nd *view, struct error *error);
 
+/* The same for a comparison. */
+void api_take_tolerance(const allfold_tolerance *given, allfold_tolerance *tolerance, struct error *error);
+
 /* Refuses a part whose type, count or address is not valid. */
 void api_check_part(const allfold_array *part, struct error *error);
 

@@ -17,6 +17,7 @@ libcore_a_SOURCES = \
 	src/api.c \
 	src/api_axis.c \
 	src/api_begin.c \
+	src/api_compare.c \
 	src/api_fold.c \
 	src/api_reduce.c \
 	src/api_softmax.c \
@@ -28,12 +29,14 @@ libcore_a_SOURCES = \
 	src/comm/vectors.c \
 	src/core/begin.c \
 	src/core/chunks.c \
+	src/core/compare.c \
 	src/core/cut.c \
 	src/core/deliver.c \
 	src/core/engine.c \
 	src/core/fold_pieces.c \
 	src/core/in_place.c \
 	src/core/layout.c \
+	src/core/linear.c \
 	src/core/load.c \
 	src/core/missing.c \
 	src/core/progress.c \
@@ -143,6 +146,7 @@ noinst_HEADERS += \
 	src/comm/in_host.h \
 	src/comm/shared_memory.h \
 	src/comm/vectors.h \
+	src/core/compare.h \
 	src/core/core.h \
 	src/core/layout.h \
 	src/core/pieces.h \
@@ -164,6 +168,8 @@ noinst_HEADERS += \
 	src/fold/axis.h \
 	src/fold/columns.h \
 	src/fold/columns_template.h \
+	src/fold/compare.h \
+	src/fold/compare_ends.h \
 	src/fold/dot.h \
 	src/fold/dot_exact.h \
 	src/fold/exact.h \

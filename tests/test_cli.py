@@ -13,7 +13,7 @@ import cli
 import tap
 from cli import FOLDS, Folder, alone, each_alone, ranks, refused, report, shown, told
 
-COMMANDS = FOLDS + ["merge", "softmax", "log-softmax", "generate", "info", "ladder", "bench"]
+COMMANDS = FOLDS + ["merge", "softmax", "log-softmax", "compare", "generate", "info", "ladder", "bench"]
 
 
 def check(fault, name):

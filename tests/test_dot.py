@@ -90,7 +90,7 @@ class Cases:
     def write(self, path):
         with open(path, "wb") as file:
             for (_, dtype, level, target), x, y, _, _ in self.list:
-                file.write(struct.pack("<IIIIQ", level == "fast", TYPE_NUMBER[dtype], TYPE_NUMBER[target] if target else 0, 0, x.size))
+                file.write(struct.pack("<IIIIQddQ", level == "fast", TYPE_NUMBER[dtype], TYPE_NUMBER[target] if target else 0, 0, x.size, 0, 0, 0))
                 for z in (x, y):
                     file.write((cli.bf16_bits(z) if dtype == "bf16" else z).tobytes())
 

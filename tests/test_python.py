@@ -28,7 +28,7 @@ WITHOUT = {"ALLFOLD_TEST_WITHOUT_MPI4PY": "1"}
 
 STRUCTS = {"allfold_value": "Value", "allfold_result": "Result", "allfold_results": "Results", "allfold_array": "Array",
            "allfold_options": "Options", "allfold_call": "Call", "allfold_view": "View", "allfold_view_nd": "ViewNd", "allfold_output": "Output",
-           "allfold_outputs": "Outputs"}
+           "allfold_outputs": "Outputs", "allfold_tolerance": "Tolerance", "allfold_largest": "Largest", "allfold_comparison": "Comparison"}
 
 
 def check_header():

@@ -71,7 +71,7 @@ static cudaError_t start(void *argument, cudaStream_t stream)
     r->space.multiprocessors = r->gpu->device.multiprocessors;
     r->space.scratch = r->scratch;
     r->space.mailbox = (struct fold_mailbox *)r->result;
-    const struct work work = {fold_monoid(r->fold, ALLFOLD_LEVEL_FAST, r->type), r->type, r->x, r->n, 0, NULL};
+    const struct work work = {fold_monoid(r->fold, ALLFOLD_LEVEL_FAST, r->type), r->type, r->x, r->n, 0, NULL, NULL};
     return (cudaError_t)fold_launch(&work, &r->space, stream);
 }
 

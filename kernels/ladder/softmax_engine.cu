@@ -20,7 +20,7 @@ static cudaError_t start(void *argument, cudaStream_t stream)
 {
     struct softmax_job *const job = (struct softmax_job *)argument;
     const int multiprocessors = job->gpu->device.multiprocessors;
-    const struct work first = {MONOID_sumexp, ALLFOLD_F32, job->x, job->n, 0, NULL};
+    const struct work first = {MONOID_sumexp, ALLFOLD_F32, job->x, job->n, 0, NULL, NULL};
     const struct softmax_work second = {job->x, job->y, ALLFOLD_F32, ALLFOLD_F32, job->n, false, ALLFOLD_LEVEL_FAST};
     struct softmax_constants constants;
     struct partial partial;

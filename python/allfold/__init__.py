@@ -15,6 +15,7 @@ convert, and PyTorch's, CuPy's and JAX's, in host or device memory. Errors are s
 See docs/python.md, docs/numerics.md.
 """
 from . import begin
+from ._compare import Comparison, compare
 from ._context import Context
 from ._errors import (ArgumentError, DeviceError, Error, InputError, InputOutputError, IntegerOverflowError, MPIError, NoValueError,
                       OutOfMemoryError, StoppedError, UnsupportedError)
@@ -25,6 +26,6 @@ __version__ = "0.2.0"
 library_version: str = _lib.allfold_version().decode()  #: of the C library that was found
 library_path: str = _lib._name  #: and where
 
-__all__ = ["ArgumentError", "Context", "DeviceError", "Error", "InputError", "InputOutputError", "IntegerOverflowError", "MPIError",
-           "NoValueError", "OutOfMemoryError", "Stats", "StoppedError", "UnsupportedError", "argmax", "argmin", "begin", "dot",
+__all__ = ["ArgumentError", "Comparison", "Context", "DeviceError", "Error", "InputError", "InputOutputError", "IntegerOverflowError", "MPIError",
+           "NoValueError", "OutOfMemoryError", "Stats", "StoppedError", "UnsupportedError", "argmax", "argmin", "begin", "compare", "dot",
            "library_path", "library_version", "log_softmax", "logsumexp", "max", "mean", "min", "norm", "prod", "softmax", "stats", "std", "sum", "variance"]

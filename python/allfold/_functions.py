@@ -13,7 +13,7 @@ from . import _axes
 from ._arrays import FLOATS, FOLDS, NAME_OF, TYPE_OF, common_stream, elements, empty, needs_out, of_kind, type_of_name, writable
 from ._context import Context, choice, context_of, in_range
 from ._errors import ArgumentError, IntegerOverflowError
-from ._library import F64, I64, NAN_POLICIES, Call, Result, Results
+from ._library import F64, I64, NAN_POLICIES, Call, Result, Results, Value
 from ._mpi import lib
 
 Scalar = Union[int, float]
@@ -58,11 +58,14 @@ def _as_dtype(number: Scalar, dtype: Any) -> Any:
     return number if name == "bfloat16" else numpy.dtype(name).type(number)
 
 
-def _number(result: Result) -> Scalar:
-    value = result.value
+def number_of(value: Value) -> Scalar:
     kind = value.kind
     found: Scalar = value.f64 if kind == F64 else value.i64 if kind == I64 else value.u64
     return found
+
+
+def _number(result: Result) -> Scalar:
+    return number_of(result.value)
 
 
 def _take_options(call: Call, dtype: Any, nan_policy: str, ddof: int = 0) -> None:

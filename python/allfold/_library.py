@@ -51,6 +51,21 @@ class Call(ctypes.Structure):
                 ("ddof", c_uint64), ("own_results", c_int)]
 
 
+class Tolerance(ctypes.Structure):
+    _fields_ = [("size", c_size_t), ("stream", c_void_p), ("atol", c_double), ("rtol", c_double), ("equal_nan", c_int)]
+
+
+class Largest(ctypes.Structure):
+    _fields_ = [("value", Value), ("index", c_uint64), ("a", Value), ("b", Value)]
+
+
+class Comparison(ctypes.Structure):
+    _fields_ = [("size", c_size_t), ("count", c_uint64), ("different", c_uint64), ("outside", c_uint64), ("nan_a", c_uint64), ("nan_b", c_uint64),
+                ("nan_both", c_uint64), ("missing_a", c_uint64), ("missing_b", c_uint64), ("missing_both", c_uint64), ("within", c_int),
+                ("has_ulp", c_int), ("max_abs", Largest), ("max_rel", Largest), ("max_ulp", Largest), ("mean_difference", c_double),
+                ("rmse", c_double)]
+
+
 class View(ctypes.Structure):
     _fields_ = [("data", c_void_p), ("outer", c_uint64), ("length", c_uint64), ("inner", c_uint64), ("outer_stride", c_uint64),
                 ("axis_stride", c_uint64), ("type", c_int), ("cut", c_int)]
@@ -107,6 +122,7 @@ def declare(lib: ctypes.CDLL, comm: type) -> None:
             ("reduce", c_int, c_void_p, c_int, c_void_p, c_void_p, c_void_p),
             ("reduce_all", c_int, c_void_p, c_int, c_void_p, c_void_p, c_void_p),
             ("dot", c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p),
+            ("compare", c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p),
             ("reduce_begin", c_int, c_void_p, c_int, c_void_p, c_void_p, c_void_p),
             ("dot_begin", c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p),
             ("fail_begin", c_int, c_void_p, c_int, c_char_p, c_void_p), ("reduce_end", c_int, c_void_p, c_uint64, c_void_p),

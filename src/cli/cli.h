@@ -17,7 +17,7 @@ struct start;  /* start.h */
 #define MEASURED_COUNT_MAX (UINT64_C(1) << 59)
 
 /* The program's exit codes. */
-enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_STOPPED = 75 /* as EX_TEMPFAIL: try again */ };
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_OUTSIDE = 3 /* compare: differences */, EXIT_STOPPED = 75 /* as EX_TEMPFAIL: try again */ };
 
 struct option; /* options.h */
 
@@ -27,7 +27,7 @@ enum works_on { WORKS_ON_DEVICE, WORKS_ON_CPU, WORKS_ON_OWN_GPU, WORKS_ON_CPU_IF
 /* One line of the table in commands/commands.c. */
 struct command {
     const char *name;
-    const char *operand; /* "INPUT"; "FILE..." for several; "[TOPIC]" if it is optional; NULL if there is none */
+    const char *operand; /* "INPUT"; "A B" for two; "FILE..." for several; "[TOPIC]" if it is optional; NULL if there is none */
     const char *text;    /* what it does, one line */
     unsigned options;    /* groups (options.h) that it takes, */
     unsigned (*refused)(const struct command *command); /* but for these; NULL: all of them */
@@ -65,6 +65,14 @@ struct bench_settings {
     bool warm, list;
 };
 
+/* The options of compare. */
+enum { COMPARE_FIRST_MOST = 1000 };
+struct compare_settings {
+    double atol, rtol;
+    bool equal_nan;
+    int first; /* places to list; 0: none */
+};
+
 /* What the user asked for, equal on all ranks. options.h fills it in. Texts are argv's own. */
 #define SETTINGS_DEFAULT {.context = ALLFOLD_OPTIONS_INIT, .timeout = 300, .checkpoint_every = 30}
 struct settings {
@@ -89,6 +97,7 @@ struct settings {
     const char *partial; /* the file to leave it in; NULL: none */
     struct ladder_settings ladder;
     struct bench_settings bench;
+    struct compare_settings compare;
 };
 
 /* A command under way. */
@@ -107,6 +116,7 @@ struct session {
     double phases[PHASE_COUNT]; /* rank 0, --json: seconds in each phase, of the rank that spent most there */
     struct checkpoint checkpoint;
     struct replacement partial; /* the file that --partial names */
+    bool outside;       /* compare: not all differences are allowed. The same on all ranks */
     struct error error; /* this rank's, or the one agreed upon */
 };
 

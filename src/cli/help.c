@@ -16,7 +16,7 @@ static const char inputs[] =
     "  FILE                      raw elements, little-endian: needs --dtype\n"
     "  gen:DISTRIBUTION?n=COUNT  elements generated on demand, without a file\n";
 
-static const char exits[] = "Exit status: 0 done, 1 failed, 2 wrong usage, 75 stopped by a signal.\n";
+static const char exits[] = "Exit status: 0 done, 1 failed, 2 wrong usage, 3 compare: differences outside, 75 stopped by a signal.\n";
 
 void help_version(void)
 {
@@ -57,8 +57,8 @@ void help_command(const struct command_table *table, const struct command *comma
     options_print(stdout, table, command);
     putchar('\n');
     options_print_words(stdout);
-    if (strcmp(operand, "INPUT...") == 0)
-        printf("\n%s", inputs);
+    if (strcmp(operand, "INPUT...") == 0 || strcmp(operand, "A B") == 0)
+        printf("\n%s%s", operand[0] == 'A' ? "A and B are INPUTs. " : "", inputs);
     if (command->explain != NULL) {
         putchar('\n');
         command->explain(stdout);

@@ -10,7 +10,10 @@ allfold_SOURCES = \
 	src/cli/commands/bench_report.h \
 	src/cli/commands/commands.c \
 	src/cli/commands/commands.h \
+	src/cli/commands/compare.c \
+	src/cli/commands/compare_report.c \
 	src/cli/commands/fold.c \
+	src/cli/commands/compare.h \
 	src/cli/commands/fold.h \
 	src/cli/commands/fold_axis.c \
 	src/cli/commands/fold_axis.h \

@@ -78,6 +78,7 @@ struct invocation {
     struct start start;
     struct settings settings;
     struct error error; /* what is wrong with the arguments, but for what `tell` answers */
+    bool outside;       /* as in struct session */
 };
 
 /* Collective; *error is agreed upon. */
@@ -98,6 +99,7 @@ static void run_session(struct invocation *invocation, struct error *error)
         }
     }
     *error = session.error;
+    invocation->outside = session.outside;
 }
 
 static bool is_one_of(const char *word, const char *a, const char *b) { return strcmp(word, a) == 0 || strcmp(word, b) == 0; }
@@ -160,10 +162,10 @@ static void run(const struct command_table *table, struct invocation *invocation
         run_session(invocation, error);
 }
 
-static int exit_code(allfold_status status)
+static int exit_code(allfold_status status, bool outside)
 {
     switch (status) {
-    case ALLFOLD_OK: return EXIT_DONE;
+    case ALLFOLD_OK: return outside ? EXIT_OUTSIDE : EXIT_DONE;
     case ALLFOLD_BAD_ARGUMENT: return EXIT_USAGE;
     case ALLFOLD_STOPPED: return EXIT_STOPPED;
     default: return EXIT_FAILED;
@@ -226,5 +228,5 @@ int main(int argc, char **argv)
         MPI_Abort(MPI_COMM_WORLD, EXIT_FAILED);
     }
     watch_finish();
-    return exit_code(error.status);
+    return exit_code(error.status, invocation.outside);
 }

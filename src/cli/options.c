@@ -279,13 +279,13 @@ static void check_given(const struct option_parser *p)
 static void check_operands(const struct option_parser *p, int count, char **operands)
 {
     const char *const operand = p->command->operand, *const command = p->command->name;
-    const int expected = operand != NULL, needed = expected && operand[0] != '[';
+    const int expected = operand == NULL ? 0 : strchr(operand, ' ') != NULL ? 2 : 1, needed = expected > 0 && operand[0] == '[' ? 0 : expected;
     if (count < needed)
-        error_set(p->error, ALLFOLD_BAD_ARGUMENT, "%s: expected %s, found nothing: see allfold %s --help", command, operand,
-                  command);
+        error_set(p->error, ALLFOLD_BAD_ARGUMENT, "%s: expected %s, found %s%.100s: see allfold %s --help", command, operand,
+                  count == 0 ? "nothing" : "only ", count == 0 ? "" : operands[0], command);
     else if (count > expected && !(expected && strstr(operand, "...") != NULL))
         error_set(p->error, ALLFOLD_BAD_ARGUMENT, "%s: expected %s%s, found '%.100s' too", command,
-                  expected ? "one " : "options only", expected ? operand : "", operands[expected]);
+                  expected == 1 ? "one " : expected == 0 ? "options only" : "", expected ? operand : "", operands[expected]);
     for (int i = 0; expected && i < count; i++)
         if (strcmp(operands[i], "-") == 0)
             error_set(p->error, ALLFOLD_BAD_ARGUMENT, "%s: expected %s, found '-': streams are not supported, since ranks read a "

@@ -51,16 +51,14 @@ struct json_object *report_value(allfold_value value)
     return isfinite(value.f64) ? json_object_new_double_s(value.f64, number_shortest(value.f64).text) : NULL;
 }
 
-/* Where the element with that index is, if the input has dimensions. */
-static void add_place(struct json_object *object, const struct array_info *input, uint64_t index)
+struct json_object *report_place(const struct array_info *input, uint64_t index)
 {
     uint64_t place[ARRAY_DIMENSIONS_MAX];
     struct json_object *const list = input->dimensions > 0 ? json_object_new_array() : NULL;
     array_place(input, index, place);
     for (uint32_t i = 0; i < input->dimensions; i++)
         json_object_array_add(list, json_object_new_uint64(place[i]));
-    if (list != NULL)
-        json_object_object_add(object, "place", list);
+    return list;
 }
 
 /* value, text, hex, and index and place if there is one. */
@@ -73,7 +71,8 @@ static void add_value(struct json_object *object, const struct array_info *input
     json_object_object_add(object, "hex", real ? json_object_new_string(number_hex(value.f64).text) : NULL);
     if (field->index != ALLFOLD_NO_INDEX) {
         json_object_object_add(object, "index", json_object_new_uint64(field->index));
-        add_place(object, input, field->index);
+        if (input->dimensions > 0)
+            json_object_object_add(object, "place", report_place(input, field->index));
     }
 }
 
@@ -214,8 +213,7 @@ static void fold_json(const struct session *session, const struct fold_results *
     report_end(session, report, seconds);
 }
 
-/* " at index 5, (time, lat) = (0, 5)", if there is one. */
-static void print_index(const struct array_info *input, uint64_t index)
+void report_index(const struct array_info *input, uint64_t index)
 {
     char place[ARRAY_PLACE_BYTES];
     if (index == ALLFOLD_NO_INDEX)
@@ -231,7 +229,7 @@ static void print_fields(const struct session *session, const struct array_info 
     for (int i = 0; i < result->field_count; i++) {
         printf("%s%-9s  %s", session->settings->quiet ? "" : "  ", result->fields[i].name,
                number_value(result->fields[i].value).text);
-        print_index(input, result->fields[i].index);
+        report_index(input, result->fields[i].index);
         putchar('\n');
     }
 }
@@ -256,7 +254,7 @@ static void print_value(const struct session *session, const char *name, const s
     }
     fputs(number_value(result->fields[0].value).text, stdout);
     if (!quiet)
-        print_index(input, index);
+        report_index(input, index);
     else if (index != ALLFOLD_NO_INDEX)
         printf(" %" PRIu64, index);
 }
@@ -339,6 +337,16 @@ void report_slice(const struct array_info *info, struct json_object *report)
         json_object_array_add(slice, range);
     }
     json_object_object_add(report, "slice", slice);
+}
+
+void report_left_out(const struct array_entry *entry)
+{
+    char name[ARRAY_NAME_BYTES];
+    fputs("allfold: ", stderr);
+    text_print(stderr, file_shown(array_name(&entry->info, name)));
+    fputs(": left out: ", stderr);
+    text_print(stderr, entry->refused.text);
+    putc('\n', stderr);
 }
 
 struct json_object *report_shape(const struct array_info *info)

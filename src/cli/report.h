@@ -42,6 +42,12 @@ struct json_object *report_value(allfold_value value);
 
 /* A JSON string. Bytes of text that are not UTF-8 become U+FFFD: file names may hold any bytes. */
 struct json_object *report_string(const char *text);
+/* Where the element with that index is: a list; NULL if the input has no dimensions. */
+struct json_object *report_place(const struct array_info *input, uint64_t index);
+/* Prints " at index 5, (time, lat) = (0, 5)"; nothing for ALLFOLD_NO_INDEX. */
+void report_index(const struct array_info *input, uint64_t index);
+/* Says on standard error that one of several arrays is left out, and why. */
+void report_left_out(const struct array_entry *entry);
 struct json_object *report_shape(const struct array_info *info);
 /* Adds, of a slice, the first index and that behind the last of each dimension of the whole array. */
 void report_slice(const struct array_info *info, struct json_object *report);

@@ -89,10 +89,9 @@ void session_close(struct session *session)
 }
 
 /* Sends rank 0's table behind the description, if there is one, to all ranks. */
-static allfold_status share_details(struct session *session)
+static allfold_status share_details(struct session *session, struct array_info *input)
 {
     const uint64_t piece = UINT64_C(1) << 30; /* MPI counts bytes in an int */
-    struct array_info *const input = &session->input;
     struct comm *const comm = session_comm(session);
     if (input->details_bytes == 0)
         return ALLFOLD_OK;
@@ -115,16 +114,24 @@ void session_begin_input(struct session *session)
     session->started = session_comm(session)->progress->entered = clock_seconds();
 }
 
+void session_share(struct session *session, struct array_info *info)
+{
+    struct comm *const comm = session_comm(session);
+    if (comm->rank != 0)
+        array_release(info);
+    if (comm_broadcast(comm, 0, info, sizeof *info, &session->error) != ALLFOLD_OK || share_details(session, info) != ALLFOLD_OK)
+        return;
+    session->input_bytes += (double)info->count * (double)allfold_type_bytes(array_stored_type(info));
+}
+
 void session_share_input(struct session *session)
 {
     struct comm *const comm = session_comm(session);
     struct array_info *const input = &session->input;
-    if (comm->rank != 0)
-        array_release(input);
-    if (comm_broadcast(comm, 0, input, sizeof *input, &session->error) != ALLFOLD_OK || share_details(session) != ALLFOLD_OK)
+    session_share(session, input);
+    if (session->error.status != ALLFOLD_OK)
         return;
     session->input_read = true;
-    session->input_bytes += (double)input->count * (double)allfold_type_bytes(array_stored_type(input));
     session->range = array_part(input, (uint64_t)comm->rank, (uint64_t)comm->size);
     if (session->settings->verbose)
         ranks_tell(session);

@@ -14,6 +14,8 @@ void session_describe(struct session *session, const char *const *names, int cou
 /* Its two steps, for descriptions that rank 0 makes otherwise. Of several arrays each is shared in turn; what was there is released. */
 void session_begin_input(struct session *session);
 void session_share_input(struct session *session);
+/* Sends rank 0's description to all ranks, of an input beside session->input: the caller releases it on all. */
+void session_share(struct session *session, struct array_info *info);
 
 /* Opens this rank's part of the input. On an error job->source is NULL and session->error, not yet agreed upon, says why. The
    caller closes the source. */

@@ -56,7 +56,7 @@ void core_begin(struct allfold_context *ctx, const struct fold_call *call, const
         || (job->second != NULL && locate_memory(ctx, job->second->memory, job->range.count, &y, error) != ALLFOLD_OK))
         return;
     if (ctx->device->backend->own_memory && x.elements > 0 && (job->second == NULL || y.elements > 0)) {
-        start(ctx, job, &(struct work){part.monoid, job->type, x.memory, x.elements, 0, y.memory}, begun);
+        start(ctx, job, &(struct work){part.monoid, job->type, x.memory, x.elements, 0, y.memory, NULL}, begun);
     } else {
         fold_part(ctx, &part, error);
         begun->count = part.count;

@@ -60,8 +60,9 @@ __attribute__((format(printf, 2, 3))) void core_log(const struct allfold_context
 struct job {
     allfold_type type;     /* of the elements */
     struct source *source; /* NULL on a rank that failed before (error then says why) */
-    struct source *second; /* of a fold of two operands: the other one, of the same type and range, without elements left out;
-                              else NULL */
+    struct source *second; /* of a fold of two operands: the other one, of the same type, range and order, and without elements left out
+                              unless it is a comparison; else NULL */
+    const struct compare_rule *rule; /* of a comparison; else NULL */
     struct range range;    /* this rank's part of the source; the parts follow one another in rank order */
     void *stream;          /* for resident data: see allfold_call */
     struct resumable *progress; /* NULL: none is kept */

@@ -386,7 +386,10 @@ void pieces_cut_row(struct pieces *p, struct range range, size_t window, size_t 
     p->segments = divide_up(range.count, p->length);
     p->shard = u64_max(shard / p->length, 1);
     p->more_at = p->second_at = pages(reader_room(p->length, bytes));
-    p->queue_bytes = p->queue != NULL ? 0 : usual_bytes(p, p->more_at + (p->second != NULL ? p->second_at : 0) + (y_bytes > 0 ? 4096 + p->length * y_bytes : 0));
+    p->joint_at = 2 * p->second_at;
+    const size_t joint = p->rule != NULL ? p->length / 8 + 8 : 0;
+    p->queue_bytes = p->queue != NULL ? 0 : usual_bytes(p, p->more_at + (p->second != NULL ? p->second_at : 0) + joint
+                                                           + (y_bytes > 0 ? 4096 + p->length * y_bytes : 0));
 }
 
 /* ---- places */

@@ -39,7 +39,7 @@ allfold_status piece_fold(const struct pieces *p, struct lane *lane, struct erro
     const uint64_t first = maps_indices(p, lane) ? 0 : part->l - p->origin;
     phase_enter(p->ctx->comm.progress, PHASE_FOLD);
     if (part_results(part) == 1 && !p->array->in_place && lane->box.axis_stride == 1) {
-        const struct work work = {p->monoid, p->array->type, lane->x, lane->count, first, lane->y};
+        const struct work work = {p->monoid, p->array->type, lane->x, lane->count, first, lane->y, p->rule};
         lane->found = lane->queue->partial;
         return backend->fold(lane->queue, &work, error);
     }
@@ -75,6 +75,8 @@ allfold_status piece_partials(const struct pieces *p, struct lane *lane, struct 
     if (maps_indices(p, lane))
         map_indices(p, lane, (struct partial *)(void *)found);
     spread_indices(p, lane, found);
+    if (p->rule != NULL)
+        missing_count_alone(p, lane, (struct partial *)(void *)found);
     return ALLFOLD_OK;
 }
 

@@ -178,16 +178,15 @@ static allfold_status upload(const struct pieces *p, struct lane *lane, const st
     return error->status != ALLFOLD_OK ? error->status : device->backend->upload(queue, from, operand->to, bytes, error);
 }
 
-/* The second operand, through its own part of the queue's buffers. */
-static allfold_status load_second(const struct pieces *p, struct worker *worker, struct lane *lane, struct error *error)
+/* Reads the second operand, to its own part of the queue's buffers. */
+static allfold_status read_second(const struct pieces *p, struct worker *worker, struct lane *lane, struct piece *piece, struct error *error)
 {
     const struct read_request request = {{lane->part.l, lane->part.length}, ahead_of(p, lane), lane_host(lane, p->second_at), false};
-    struct piece piece = {.count = request.range.count};
+    *piece = (struct piece){.count = request.range.count};
     phase_enter(p->ctx->comm.progress, PHASE_READ);
-    if (worker->second->read(worker->second, &request, &piece, error) != ALLFOLD_OK)
-        return error->status;
-    const struct operand operand = {p->second->memory != NULL, piece.elements, p->second_at, lane_device(lane, p->second_at)};
-    return upload(p, lane, &operand, &lane->y, error);
+    worker->second->read(worker->second, &request, piece, error);
+    lane->second = piece->elements;
+    return error->status;
 }
 
 /* Where the elements are, or are to be kept, on the device: those of the row from `place` on. NULL: nowhere. */
@@ -197,22 +196,44 @@ static char *placed(const struct pieces *p, const struct device_data *data, cons
     return data != NULL && place + lane->part.length <= elements ? data->memory + place * allfold_type_bytes(p->array->type) : NULL;
 }
 
-/* The first operand. */
-static allfold_status load_first(const struct pieces *p, struct worker *worker, struct lane *lane, struct error *error)
+/* The first operand's place in device memory. */
+static void *first_place(const struct pieces *p, const struct lane *lane)
 {
-    struct allfold_context *const ctx = p->ctx;
+    char *const keep = p->x != NULL ? placed(p, p->x, lane, p->x->capacity) : NULL;
+    return keep != NULL ? keep : p->made != NULL ? p->made : lane->queue->buffer;
+}
+
+/* Reads the first operand, unless the device makes it. */
+static allfold_status read_first(const struct pieces *p, struct worker *worker, struct lane *lane, struct error *error)
+{
     const struct source *const source = p->array->source;
     const struct draw *const draw = source != NULL ? source->draw : NULL;
-    char *const keep = p->x != NULL ? placed(p, p->x, lane, p->x->capacity) : NULL;
-    const struct operand operand = {source == NULL || source->memory != NULL, NULL, 0, keep != NULL ? keep : p->made != NULL ? p->made : lane->queue->buffer};
-    if (p->flat && draw != NULL && ctx->device->backend->generate != NULL) {
-        phase_enter(ctx->comm.progress, PHASE_READ);
-        lane->x = operand.to;
-        return ctx->device->backend->generate(lane->queue, draw, (struct range){lane->part.l, lane->part.length}, operand.to, error);
-    }
-    if (read_piece(p, worker, lane, error) != ALLFOLD_OK)
+    const struct backend *const backend = p->ctx->device->backend;
+    if (!p->flat || draw == NULL || backend->generate == NULL)
+        return read_piece(p, worker, lane, error);
+    phase_enter(p->ctx->comm.progress, PHASE_READ);
+    void *const to = first_place(p, lane);
+    lane->x = to;
+    return backend->generate(lane->queue, draw, (struct range){lane->part.l, lane->part.length}, to, error);
+}
+
+/* Reads what the device has not, and brings it there. */
+static allfold_status load_operands(const struct pieces *p, struct worker *worker, struct lane *lane, struct error *error)
+{
+    const bool in_memory = p->array->source == NULL || p->array->source->memory != NULL;
+    const bool second = p->second != NULL && lane->y == NULL;
+    struct piece piece;
+    if (lane->x == NULL && read_first(p, worker, lane, error) != ALLFOLD_OK)
         return error->status;
-    return upload(p, lane, &(struct operand){operand.in_memory, lane->host, 0, operand.to}, &lane->x, error);
+    if (second && read_second(p, worker, lane, &piece, error) != ALLFOLD_OK)
+        return error->status;
+    if (p->rule != NULL && second && lane->x == NULL)
+        missing_join(p, lane, &piece);
+    if (lane->x == NULL)
+        upload(p, lane, &(struct operand){in_memory, lane->host, 0, first_place(p, lane)}, &lane->x, error);
+    if (second)
+        upload(p, lane, &(struct operand){p->second->memory != NULL, lane->second, p->second_at, lane_device(lane, p->second_at)}, &lane->y, error);
+    return error->status;
 }
 
 allfold_status piece_load(const struct pieces *p, struct worker *worker, struct lane *lane, struct error *error)
@@ -239,9 +260,7 @@ allfold_status piece_load(const struct pieces *p, struct worker *worker, struct 
     lane->y = p->y != NULL ? placed(p, p->y, lane, p->y->elements) : NULL;
     if (slab_serves(p, lane))
         missing_count(p, lane);
-    if (lane->x == NULL && load_first(p, worker, lane, error) != ALLFOLD_OK)
-        return error->status;
-    if (p->second != NULL && lane->y == NULL && load_second(p, worker, lane, error) != ALLFOLD_OK)
+    if (load_operands(p, worker, lane, error) != ALLFOLD_OK)
         return error->status;
     atomic_fetch_add(&p->ctx->comm.progress->done, part_elements(part) * allfold_type_bytes(p->array->type));
     return ALLFOLD_OK;

@@ -2,6 +2,7 @@
    says that it is there. In the places between them stands an element that changes no partial. Monoids that have none such fold the
    rows again of which elements are missing, each by itself. See pieces.h. */
 #include "core/pieces.h"
+#include "fold/compare_ends.h"
 
 #include <math.h>
 #include <string.h>
@@ -141,7 +142,7 @@ static allfold_status fold_row(const struct pieces *p, struct lane *lane, uint64
     const allfold_type type = p->array->type;
     uint64_t *indices[MONOID_INDICES_MAX];
     const uint64_t count = functions[function_of(type)].gather(lane->host, there_of(p, lane), row_of(lane, r), lane->part.inner, host);
-    const struct work work = {p->monoid, type, device, count, 0, NULL};
+    const struct work work = {p->monoid, type, device, count, 0, NULL, NULL};
     if (backend->upload(lane->queue, host, device, work.n * allfold_type_bytes(type), error) != ALLFOLD_OK
         || backend->fold(lane->queue, &work, error) != ALLFOLD_OK || backend->wait(lane->queue, error) != ALLFOLD_OK)
         return error->status;
@@ -165,4 +166,49 @@ allfold_status missing_mend(const struct pieces *p, struct lane *lane, unsigned 
             fold_row(p, lane, r, partial, error);
     }
     return error->status;
+}
+
+/* ---- two operands */
+
+/* Positions of the piece that are not empty: of a source in chunks the last ones of a chunk may be. */
+static uint64_t filled(const struct pieces *p, const struct lane *lane)
+{
+    const struct chunking *const chunking = p->array->source->chunking;
+    return chunking == NULL ? lane->part.length : u64_min(chunking_box(chunking, lane->part.l / chunking->granule).elements, lane->part.length);
+}
+
+void missing_join(const struct pieces *p, struct lane *lane, const struct piece *second)
+{
+    const size_t bytes = allfold_type_bytes(p->array->type);
+    const struct piece first = {lane->host, lane->count, lane->kept};
+    char *const a = lane_host(lane, 0), *const b = lane_host(lane, p->second_at);
+    uint64_t *const joint = lane_host(lane, p->joint_at), n = filled(p, lane);
+    uint64_t of_a = 0, of_b = 0, both = 0;
+    if (first.count == second->count && first.count == n)
+        return;
+    memset(joint, 0, (size_t)(lane->part.length + 63) / 64 * 8);
+    for (uint64_t i = 0; i < n; i++) {
+        const bool in_a = piece_has(&first, n, i), in_b = piece_has(second, n, i);
+        if (in_a && in_b) {
+            memmove(a + both * bytes, lane->host + of_a * bytes, bytes);
+            memmove(b + both * bytes, lane->second + of_b * bytes, bytes);
+            joint[i / 64] |= UINT64_C(1) << i % 64;
+            both++;
+        }
+        lane->alone[0] += in_a && !in_b;
+        lane->alone[1] += in_b && !in_a;
+        of_a += in_a;
+        of_b += in_b;
+    }
+    lane->host = a;
+    lane->second = b;
+    lane->count = both;
+    lane->kept = joint;
+}
+
+void missing_count_alone(const struct pieces *p, const struct lane *lane, struct partial *partial)
+{
+    struct compare_ends *const ends = compare_ends_of(p->array->type, partial);
+    ends->missing_a += lane->alone[1];
+    ends->missing_b += lane->alone[0];
 }

@@ -88,8 +88,10 @@ struct pieces {
     size_t there_at, chunk_there_at, counts_at, row_at;
     /* a flat array, in the order of its source's positions */
     bool flat;
-    struct source *second;  /* operand: NULL, or of the same type and range, without elements left out */
+    struct source *second;  /* operand: NULL, or of the same type and range; only comparisons take one with elements left out */
     size_t second_at;       /* its place in a queue's buffers */
+    size_t joint_at;        /* of a comparison: the place of a bitmap of a piece's elements */
+    const struct compare_rule *rule; /* as in struct work */
     const struct device_data *x, *y; /* what lies in device memory of the operands; NULL: nothing */
     bool follows;           /* the device uses memory of the caller's in place, after the work in this stream of the caller's: see allfold_call */
     void *stream;
@@ -206,7 +208,16 @@ void slab_close(struct slab *slab);
 /* Whether the device folds the lane's piece where it lies in the slab; sets lane->x and the strides of the box then. */
 bool slab_serves(const struct pieces *p, struct lane *lane);
 
-/* ---- missing.c: of pieces of several rows of an array that omits */
+/* ---- linear.c */
+
+/* A source of the inner one's elements in the order of their indices, as elements of a type to which they are converted exactly (of uint64 to
+   int64: their bits). Any range may be read, best whole granules. The inner one, of which no other part is read meanwhile, is closed by the
+   caller, after it. */
+allfold_status linear_open(struct source *inner, allfold_type type, uint64_t granule, struct source **source, struct error *error);
+/* The granule in which two arrays are best read, as elements of that type. */
+uint64_t linear_granule(const struct source *a, const struct source *b, allfold_type type);
+
+/* ---- missing.c: of pieces of several rows of an array that omits; and of comparisons */
 
 /* Before a piece is read; and behind it, when the lane says whether it has holes. */
 void missing_begin(const struct pieces *p, struct lane *lane);
@@ -215,6 +226,15 @@ void missing_count(const struct pieces *p, struct lane *lane);
 void missing_spread(const struct pieces *p, const struct piece *piece, uint64_t n, unsigned char *there);
 /* Folds rows again that the device cannot fold with holes, and replaces their partials. Waits. */
 allfold_status missing_mend(const struct pieces *p, struct lane *lane, unsigned char *partials, struct error *error);
+/* Whether the element at place i of n is in what was read. */
+static inline bool piece_has(const struct piece *piece, uint64_t n, uint64_t i)
+{
+    return piece->kept == NULL ? i < piece->count : i < n && (piece->kept[i / 64] >> i % 64 & 1) != 0;
+}
+/* Leaves the elements that both operands have of the lane's piece, if one lacks some; `second` is what was read of that one. */
+void missing_join(const struct pieces *p, struct lane *lane, const struct piece *second);
+/* Counts those that only one has, in the piece's partial. */
+void missing_count_alone(const struct pieces *p, const struct lane *lane, struct partial *partial);
 
 /* ---- fold_pieces.c */
 

@@ -37,7 +37,8 @@ void drain(struct allfold_context *ctx)
    leaves out elements. */
 static bool has_whole_indices(const struct job *job, enum monoid monoid)
 {
-    return job->source != NULL && monoid_facts[monoid].indexed && (job->source->chunking != NULL || job->source->leaves_out);
+    const bool leaves_out = job->source != NULL && (job->source->leaves_out || (job->second != NULL && job->second->leaves_out));
+    return job->source != NULL && monoid_facts[monoid].indexed && (job->source->chunking != NULL || leaves_out);
 }
 
 struct axis_array job_array(const struct job *job)
@@ -48,7 +49,7 @@ struct axis_array job_array(const struct job *job)
 
 struct pieces job_pieces(struct allfold_context *ctx, const struct job *job, const struct axis_array *array, enum monoid monoid)
 {
-    return (struct pieces){.ctx = ctx, .array = array, .monoid = monoid, .second = job->second, .stream = job->stream,
+    return (struct pieces){.ctx = ctx, .array = array, .monoid = monoid, .second = job->second, .rule = job->rule, .stream = job->stream,
                            .origin = has_whole_indices(job, monoid) ? 0 : job->range.first};
 }
 
@@ -80,7 +81,7 @@ static allfold_status fold_in_place(struct allfold_context *ctx, struct part_job
 {
     const struct backend *const backend = ctx->device->backend;
     const struct job *const job = part->job;
-    const struct work work = {part->monoid, job->type, part->x->memory, part->x->elements, 0, y};
+    const struct work work = {part->monoid, job->type, part->x->memory, part->x->elements, 0, y, job->rule};
     struct queue *const queue = ctx->queue;
     phase_enter(ctx->comm.progress, PHASE_FOLD);
     if (backend->enter(queue, job->stream, error) != ALLFOLD_OK || backend->fold(queue, &work, error) != ALLFOLD_OK
@@ -135,7 +136,9 @@ allfold_status fold_part(struct allfold_context *ctx, struct part_job *part, str
         return fold_generated(ctx, &p, part, error);
     const bool by_granule = source->chunking != NULL && (has_whole_indices(job, part->monoid) || source->by_granule);
     pieces_cut_row(&p, job->range, by_granule ? 1 : ctx->device->window_bytes / (job->second != NULL ? 2 : 1), 0); /* 1: one granule */
-    return pieces_fold_row(&p, part->partial, &part->count, error) == ALLFOLD_OK ? source_check(job->source, error) : error->status;
+    if (pieces_fold_row(&p, part->partial, &part->count, error) != ALLFOLD_OK || source_check(job->source, error) != ALLFOLD_OK)
+        return error->status;
+    return job->second != NULL ? source_check(job->second, error) : ALLFOLD_OK;
 }
 
 allfold_status core_reduce(struct allfold_context *ctx, const struct fold_call *given, const struct job *job,

@@ -27,6 +27,8 @@ struct lane {
     /* load.c */
     struct part part;
     const void *x, *y;      /* where the device has the elements, and those of the second operand */
+    const char *second;     /* where the host has those of the second operand */
+    uint64_t alone[2];      /* of a comparison: elements that only the first operand has, only the second */
     struct box box;         /* of the elements there: dense, unless the device uses them in place */
     const char *host;       /* where the host has them; NULL: nowhere */
     uint64_t count;         /* elements that lie there */

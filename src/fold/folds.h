@@ -4,6 +4,7 @@
 #include "base/elements.h"
 #include "fold/arithmetic.h"
 #include "fold/exact.h"
+#include "fold/compare_ends.h"
 #include "fold/exact_exponential.h"
 #include "fold/exponential.h"
 #include "fold/monoids.h"
@@ -50,6 +51,7 @@ DEFINE_INTEGER(u64, uint64_t, uint64_t, false)
 #define DEFINE_ARRAYS(nothing, name)                                                           \
     typedef struct {                                                                           \
         const value_##name *x, *y;                                                             \
+        const struct compare_rule *rule; /* of comparisons alone */                            \
     } arrays_##name;                                                                           \
     typedef struct {                                                                           \
         value_##name x, y;                                                                     \

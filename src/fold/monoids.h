@@ -65,13 +65,16 @@
     X(norm1_exact,      FLOAT, 1, 0, 0, EXACT, LITTLE,    NONE,  64, ZERO)       \
     X(norm2_exact,      FLOAT, 1, 0, 0, EXACT, SQUARES,   NONE,  64, ZERO)       \
     X(stats_exact,      FLOAT, 1, 1, 1, EXACT, STATS,     NONE,  64, NONE)       \
-    X(dot_exact,        FLOAT, 2, 0, 0, EXACT, PRODUCTS,  NONE,  64, NONE)
+    X(dot_exact,        FLOAT, 2, 0, 0, EXACT, PRODUCTS,  NONE,  64, NONE)       \
+    X(compare,          ALL, 2, 1, 0, EXACT, COMPARE,     NONE,  64, NONE)
 
 #define MONOIDS(X) STRUCT_MONOIDS(X) WORD_MONOIDS(X)
 
 /* Folds of two arrays, which have calls of their own (allfold_dot): lines as in ALLFOLD_FOLDS. Their numbers, FOLD_ID, follow those
    of allfold_fold. */
-#define FOLDS_OF_TWO(X) X(DOT, dot, dot, 1, "dot product")
+#define FOLDS_OF_TWO(X)                \
+    X(DOT, dot, dot, 1, "dot product") \
+    X(COMPARE, compare, compare, 2, "comparison")
 
 /* The methods of folds at ALLFOLD_LEVEL_EXACT that differ from those at the other level: X(number of the fold, its finish function, its
    monoid, for values). Where there is none the fold has one method, as integers have for sums. */
@@ -88,8 +91,8 @@
 
 /* The value types. A monoid has all of them or some: X(argument, value type) for each. */
 #define VALUES_FLOAT(X, argument) X(argument, f32) X(argument, f64)
-#define VALUES(X, argument) \
-    VALUES_FLOAT(X, argument) X(argument, i32) X(argument, i64) X(argument, u32) X(argument, u64)
+#define VALUES_INTEGER(X, argument) X(argument, i32) X(argument, i64) X(argument, u32) X(argument, u64)
+#define VALUES(X, argument) VALUES_FLOAT(X, argument) VALUES_INTEGER(X, argument)
 #define VALUES_ALL VALUES
 #define VALUES_F32(X, argument) X(argument, f32)
 #define VALUES_F64(X, argument) X(argument, f64)
@@ -115,4 +118,5 @@
 #include "fold/stats_exact.h"
 #include "fold/dot_exact.h"
 #endif
+#include "fold/compare.h"
 #endif

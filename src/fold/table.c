@@ -107,6 +107,11 @@ static const struct monoid_row *row(enum monoid monoid, allfold_type type)
 size_t monoid_bytes(enum monoid monoid, allfold_type type) { return row(monoid, type)->bytes; }
 size_t partial_stride(enum monoid monoid, allfold_type type) { return partial_bytes_aligned(monoid_bytes(monoid, type)); }
 
+struct compare_ends *compare_ends_of(allfold_type type, struct partial *partial)
+{
+    return (struct compare_ends *)(void *)(partial->bytes + monoid_bytes(MONOID_compare, type) - sizeof(struct compare_ends));
+}
+
 void monoid_identity(enum monoid monoid, allfold_type type, struct partial *partial)
 {
     row(monoid, type)->identity(partial->bytes);

@@ -46,7 +46,8 @@ enum cost {
     COST_INDEX,       /* little, but the index must be kept: neighbours come one by one */
     COST_EXPONENTIAL,
     COST_BINS,        /* exponentials that are added exactly, in many registers */
-    COST_STATS        /* most of the above at once */
+    COST_STATS,       /* most of the above at once */
+    COST_COMPARE      /* little of equal elements, and as much as that of others */
 };
 
 /* The arithmetic of the terms of monoids of exponentials. */
@@ -141,6 +142,7 @@ struct work {
     uint64_t n;
     uint64_t first; /* the index of x[0] */
     const void *y;  /* of monoids of two operands: the other n elements, of the same type */
+    const struct compare_rule *rule; /* of comparisons; NULL: all zero */
 };
 
 /* y[i] = softmax of x[i], or its logarithm, for i in [0, n). y_type is a floating-point type. y may be x if the types are equal. */
@@ -159,6 +161,8 @@ size_t monoid_bytes(enum monoid monoid, allfold_type type);
 /* From one partial to the next where many lie together: its bytes, aligned. */
 FOLD_CONSTEXPR size_t partial_bytes_aligned(size_t bytes) { return (bytes + 15) / 16 * 16; }
 size_t partial_stride(enum monoid monoid, allfold_type type);
+/* What a comparison keeps beside its sums: it is the end of the partial. */
+struct compare_ends *compare_ends_of(allfold_type type, struct partial *partial);
 void monoid_identity(enum monoid monoid, allfold_type type, struct partial *partial);
 /* *a = *a followed by *b. */
 void monoid_combine(enum monoid monoid, allfold_type type, struct partial *a, const struct partial *b);
@@ -243,7 +247,7 @@ struct fold_call {
     allfold_level level;
     allfold_nan nan;
     allfold_type result_type; /* as in allfold_call */
-    uint64_t ddof; /* stats, variance, std: the variance is divided by the number of elements less this */
+    uint64_t ddof; /* stats, variance, std: the variance is divided by the number of elements less this; of a comparison, a number for its rule */
     const struct packing *packing; /* sum and mean only: the elements are packed integers, for values of f64; NULL: they are values */
     /* Says where the element with an index is, behind that index in a message; NULL: nothing. */
     void (*place)(const void *array, uint64_t index, char *text, size_t bytes);

@@ -101,6 +101,26 @@ def check_dot():
     refused("dot of two types", (ValueError,), ["f64", "f32"], lambda: allfold.dot(one, one.astype(np.float32)))
 
 
+def check_compare():
+    for dtype in ("float32", "float64", "int16", "uint64", "bool"):
+        x = values(dtype, 500, 1)
+        y = x.copy()
+        y[[7, 444]] = x[[8, 445]] if dtype != "bool" else ~x[[7, 444]]
+        found = allfold.compare(parts(x), parts(y), rtol=0.5)
+        a, b = ([Fraction(v) for v in z.tolist()] for z in (x, y))
+        apart = [float(abs(p - q)) for p, q in zip(a, b)]
+        ok((found.count, found.different, found.max_abs) == (500, sum(p != q for p, q in zip(a, b)), max(apart))
+           and found.max_abs_index == apart.index(max(apart)) and found.mean_difference == float(sum(p - q for p, q in zip(a, b)) / 500)
+           and found.max_abs_a == x[found.max_abs_index] and (found.max_ulp is None) == (dtype not in FLOATS)
+           and found.within == (found.outside == 0), f"compare, {dtype}", found)
+    x = parts(np.float32([1, 2, np.nan, 4]))
+    ok(allfold.compare(x, x.astype(np.float64), equal_nan=True).within and not allfold.compare(x, x).within, "compare of an array with itself")
+    one = np.ones((2, 3))
+    refused("compare of two shapes", (ValueError,), ["(2, 3)", "(3, 2)"], lambda: allfold.compare(one, one.T))
+    refused("compare of two kinds", (ValueError,), ["f64", "int64"], lambda: allfold.compare(one, one.astype(np.int64)))
+    refused("a negative tolerance", (ValueError,), ["-1"], lambda: allfold.compare(one, one, atol=-1))
+
+
 def check_softmax():
     whole = (np.random.default_rng(2).standard_normal(500) * 4).astype(np.float32)
     x, exact = parts(whole), whole.astype(float)
@@ -125,4 +145,5 @@ def check():
     check_nan()
     check_stats()
     check_dot()
+    check_compare()
     check_softmax()

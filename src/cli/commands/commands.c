@@ -10,6 +10,7 @@ enum {
                    | OPTIONS_DDOF | OPTIONS_MANY,
     SOFTMAX_OPTIONS = INPUT_OPTIONS | OPTIONS_AXIS | OPTIONS_OUTPUT | OPTIONS_OUTPUT_TYPE,
     MERGE_OPTIONS = OPTIONS_NAN | OPTIONS_PARTIAL | OPTIONS_RESULT_TYPE | OPTIONS_DDOF | OPTIONS_COMMON,
+    COMPARE_OPTIONS = OPTIONS_TYPE | OPTIONS_RAW | OPTIONS_SLICE | OPTIONS_MISSING | OPTIONS_COMPARE | OPTIONS_DEVICE | OPTIONS_COMMON,
     GENERATE_OPTIONS = OPTIONS_TYPE | OPTIONS_OUTPUT | OPTIONS_COMMON,
     INFO_OPTIONS = OPTIONS_SLICE | OPTIONS_BINDING | OPTIONS_DEVICE | OPTIONS_COMMON,
 };
@@ -36,6 +37,8 @@ static const struct command commands[] = {
     {"softmax", "INPUT...", "exp(x) / sum of exp(x), without overflow", SOFTMAX_OPTIONS, NULL, WORKS_ON_DEVICE, 0,
      explain_generators, softmax_run},
     {"log-softmax", "INPUT...", "logarithm of softmax", SOFTMAX_OPTIONS, NULL, WORKS_ON_DEVICE, 1, explain_generators, softmax_run},
+    {"compare", "A B", "how two arrays differ: exactly, over all ranks, with a status for scripts", COMPARE_OPTIONS, NULL, WORKS_ON_DEVICE, 0,
+     explain_generators, compare_run},
     {"generate", "DISTRIBUTION?n=COUNT", "write an array of a named distribution", GENERATE_OPTIONS, NULL, WORKS_ON_CPU, 0,
      explain_generators, generate_run},
     {"info", "[FILE]", "version, build, MPI library, and the device of each rank; or the arrays that a file holds", INFO_OPTIONS, NULL,

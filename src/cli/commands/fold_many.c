@@ -15,16 +15,6 @@ struct many {
     uint64_t capacity;
 };
 
-static void tell_left_out(const struct array_entry *entry)
-{
-    char name[ARRAY_NAME_BYTES];
-    fputs("allfold: ", stderr);
-    text_print(stderr, file_shown(array_name(&entry->info, name)));
-    fputs(": left out: ", stderr);
-    text_print(stderr, entry->refused.text);
-    putc('\n', stderr);
-}
-
 /* Of which --total makes no one value. */
 static bool is_of_other_type(const struct many *m, const struct array_info *input)
 {
@@ -40,7 +30,7 @@ static void take(void *user, struct array_entry *entry)
 {
     struct many *const m = user;
     if (array_entry_is_strange(entry)) {
-        tell_left_out(entry);
+        report_left_out(entry);
         return;
     }
     if (is_of_other_type(m, &entry->info))

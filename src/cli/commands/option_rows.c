@@ -1,6 +1,7 @@
 /* Lists the options of all commands: see option_rows.h, and options.h for what a row says. */
 #include "cli/commands/option_rows.h"
 
+#include <float.h>
 #include <stddef.h>
 
 #define PLACE(member) .place = offsetof(struct settings, member)
@@ -56,6 +57,13 @@ const struct option option_rows[] = {
 
     GROUP(DDOF),
     {"ddof", "N", "divide the variance by the number of elements less N (default: 0)", OPTION_COUNT, PLACE(ddof)},
+
+    GROUP(COMPARE),
+    {"atol", "X", "|a - b| may be X, and --rtol |b| more (default: 0)", OPTION_NUMBER_OR_0, PLACE(compare.atol), .most = DBL_MAX},
+    {"rtol", "X", "the same, relative to |b| (default: 0)", OPTION_NUMBER_OR_0, PLACE(compare.rtol), .most = DBL_MAX},
+    {"equal-nan", NULL, "NaN is equal to NaN", OPTION_FLAG, PLACE(compare.equal_nan)},
+    {"first", "N", "list the first N places outside, at most 1000 (default: none)", OPTION_INTEGER, PLACE(compare.first), .least = 1,
+     .most = COMPARE_FIRST_MOST},
 
     GROUP(OUTPUT),
     {"output", "FILE", "where elements go: .npy if it ends so, else raw; replaced on success only", OPTION_FILE,

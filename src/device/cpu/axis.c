@@ -156,7 +156,7 @@ static void fold_piece(const struct folding *f, const struct unit *unit, uint64_
     const struct range range = piece_range(&f->units, piece);
     const size_t bytes = allfold_type_bytes(work->type);
     if (f->units.rows) {
-        const struct work row = {work->monoid, work->type, (const char *)work->x + unit->at * bytes, box->length, work->first, NULL};
+        const struct work row = {work->monoid, work->type, (const char *)work->x + unit->at * bytes, box->length, work->first, NULL, NULL};
         cpu_fold_block(loops, &row, range, (struct partial *)partials);
         return;
     }

@@ -200,7 +200,7 @@ static allfold_status cpu_softmax_begin(struct queue *queue, const struct softma
     struct cpu_queue *const cpu = (struct cpu_queue *)queue;
     cpu->softmax = *work;
     cpu->single_rank = single_rank;
-    return cpu_fold(queue, &(struct work){cpu_softmax_monoid(work), work->x_type, work->x, work->n, 0, NULL}, error);
+    return cpu_fold(queue, &(struct work){cpu_softmax_monoid(work), work->x_type, work->x, work->n, 0, NULL, NULL}, error);
 }
 
 static allfold_status cpu_softmax_finish(struct queue *queue, const struct softmax_constants *constants, struct error *error)

@@ -63,16 +63,19 @@ static struct conversion conversion_of(enum monoid monoid, allfold_type type)
 #define TILES_SHORT TILES_NONE
 #define TILES_F64(X, values, monoid) VALUES_F64(X, monoid)
 
-/* y is NULL unless the monoid has two operands. */
-typedef void tile_function(void *partial, const void *x, const void *y, const struct range *range);
+/* y is NULL unless the monoid has two operands; rule is that of a comparison. */
+struct tile_operands {
+    const void *x, *y;
+    const struct compare_rule *rule;
+};
+typedef void tile_function(void *partial, const struct tile_operands *operands, const struct range *range);
 #define DEFINE(monoid, value, ARRAYS)                                                                              \
-    static void tile_##monoid##_##value(void *partial, const void *x, const void *y, const struct range *range)    \
+    static void tile_##monoid##_##value(void *partial, const struct tile_operands *operands, const struct range *range) \
     {                                                                                                              \
-        (void)y;                                                                                                   \
         monoid##_tile_##value(partial, ARRAYS, (uint32_t)range->count, range->first);                              \
     }
-#define DEFINE_1(monoid, value) DEFINE(monoid, value, x)
-#define DEFINE_2(monoid, value) DEFINE(monoid, value, ((arrays_##value){x, y}))
+#define DEFINE_1(monoid, value) DEFINE(monoid, value, operands->x)
+#define DEFINE_2(monoid, value) DEFINE(monoid, value, ((arrays_##value){operands->x, operands->y, operands->rule}))
 #define ROW(monoid, values, operands, indexed, nan, level, cost, terms, ...) TILES_##terms(DEFINE_##operands, values, monoid)
 MONOIDS(ROW)
 #undef ROW
@@ -99,7 +102,7 @@ static void fold_converted(const struct work *work, const struct conversion *to,
         to->convert(x, (const char *)work->x + start * bytes, (uint32_t)range.count);
         if (work->y != NULL)
             to->convert(y, (const char *)work->y + start * bytes, (uint32_t)range.count);
-        tiles[work->monoid][to->value](partial, x, y, &range);
+        tiles[work->monoid][to->value](partial, &(struct tile_operands){x, y, work->rule}, &range);
     }
 }
 
@@ -107,7 +110,7 @@ static void fold(const struct work *work, struct partial *partial)
 {
     const struct conversion to = conversion_of(work->monoid, work->type);
     if (to.convert == NULL)
-        tiles[work->monoid][to.value](partial->bytes, work->x, work->y, &(struct range){work->first, work->n});
+        tiles[work->monoid][to.value](partial->bytes, &(struct tile_operands){work->x, work->y, work->rule}, &(struct range){work->first, work->n});
     else
         fold_converted(work, &to, partial->bytes);
 }

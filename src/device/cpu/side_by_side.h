@@ -122,7 +122,8 @@ static void fold_transposed(const struct side_fold *fold, struct range run, uint
         const struct range range = {f->first + run.first + done, u64_min(run.count - done, COLUMN_RUN)};
         columns_take(&some, &fold->conversion, run.first + done, (uint32_t)range.count, values);
         for (uint32_t i = 0; i < columns; i++)
-            tiles[f->monoid][fold->conversion.value](partial_of(fold, c + i), values + i * COLUMN_STEP * fold->conversion.bytes, NULL, &range);
+            tiles[f->monoid][fold->conversion.value](partial_of(fold, c + i),
+                                                     &(struct tile_operands){.x = values + i * COLUMN_STEP * fold->conversion.bytes}, &range);
     }
 }
 
@@ -265,9 +266,9 @@ static void fold_row(const struct side_fold *fold, uint64_t r)
     const char *const x = (const char *)f->x.x + r * f->x.stride * types[f->x.type].element_bytes;
     begin_partial(fold, r);
     if (fold->conversion.convert == NULL)
-        tiles[f->monoid][fold->conversion.value](partial_of(fold, r), x, NULL, &range);
+        tiles[f->monoid][fold->conversion.value](partial_of(fold, r), &(struct tile_operands){.x = x}, &range);
     else
-        fold_converted(&(struct work){f->monoid, f->x.type, x, f->x.length, f->first, NULL}, &fold->conversion, partial_of(fold, r));
+        fold_converted(&(struct work){f->monoid, f->x.type, x, f->x.length, f->first, NULL, NULL}, &fold->conversion, partial_of(fold, r));
 }
 
 /* Folds short rows by lanes. Returns the number of those for which that did not do. */

@@ -19,7 +19,7 @@ allfold_status cuda_normalise(struct queue *queue, const struct softmax_work *wo
 static struct work first_pass(const struct softmax_work *work)
 {
     return (struct work){softmax_monoid(work->x_type, work->y_type, work->logarithm, work->level), work->x_type, work->x,
-                         work->n, 0, NULL};
+                         work->n, 0, NULL, NULL};
 }
 
 allfold_status cuda_softmax_begin(struct queue *queue, const struct softmax_work *work, bool single_rank, struct error *error)
