@@ -124,24 +124,40 @@ static __device__ __forceinline__ void member_take(typename Axis::state *state, 
     }
 }
 
+/* Combines the partials of the first `members` members of a group, those of one warp, in that of the first. */
+template <class Axis>
+static __device__ __forceinline__ void lanes_combine(typename Axis::ordered *mine, uint32_t members, uint32_t distance)
+{
+    if constexpr (Axis::shares)
+        Axis::share_max(mine, members, distance);
+#pragma unroll 1
+    for (uint32_t step = 1; step < members && step * distance < 32; step *= 2) {
+        const typename Axis::ordered other = partial_shuffle_down(*mine, (int)(step * distance));
+        Axis::combine(mine, &other);
+    }
+}
+
 /* Combines the partials of a group's members in that of member 0; other threads get what is undefined. Threads of one group are
    `distance` apart. Takes whole blocks. */
 template <class Axis>
 static __device__ __forceinline__ void members_combine(typename Axis::ordered *mine, typename Axis::ordered *slots,
                                                        const struct axis_seat &seat, uint32_t members, uint32_t distance)
 {
-    uint32_t step = 1;
-#pragma unroll 1
-    for (; step < members && step * distance < 32; step *= 2) {
-        const typename Axis::ordered other = partial_shuffle_down(*mine, (int)(step * distance));
-        Axis::combine(mine, &other);
-    }
-    if (step >= members)
+    const uint32_t lanes = distance < 32 ? 32 / distance : 1, warps = members / lanes; /* members in a warp; warps that have some of the group */
+    lanes_combine<Axis>(mine, members, distance);
+    if (warps <= 1)
         return;
-    const uint32_t warps = members / step; /* that have some of the group */
-    if (seat.taken && seat.member % step == 0)
-        slots[seat.group * warps + seat.member / step] = *mine;
+    if (seat.taken && seat.member % lanes == 0)
+        slots[seat.group * warps + seat.member / lanes] = *mine;
     __syncthreads();
+    if constexpr (Axis::shares)
+        if (distance == 1) { /* combining takes long: by lanes of the group's first warp */
+            if (seat.member >= 32)
+                return;
+            *mine = seat.member < warps ? slots[seat.group * warps + seat.member] : Axis::end_identity();
+            lanes_combine<Axis>(mine, warps, 1);
+            return;
+        }
     if (!seat.taken || seat.member != 0)
         return;
 #pragma unroll 1

@@ -21,20 +21,17 @@ static __device__ __forceinline__ allfold_status partial_finish(const Partial &p
         ALLFOLD_FOLDS(CASE)
 #undef CASE
     }
-    switch ((int)call.fold) {
 #define FINISH(name, value_name)                                                      \
     if constexpr (FN_EXPAND(VALUE, FAMILY) == VALUE_##value_name)                     \
         return name##_finish_##value_name(&partial, finish);
-#define CASE(ID, name, of_monoid, values)                                             \
-    case ID:                                                                          \
-        if constexpr (MONOID_##of_monoid == monoid) {                                 \
+#define METHOD(when, ID, name, of_monoid, values)                                     \
+    if constexpr (MONOID_##of_monoid == monoid)                                       \
+        if ((int)call.fold == (int)ID) {                                              \
             VALUES_##values(FINISH, name)                                             \
-        }                                                                             \
-        break;
-        EXACT_FOLDS(CASE)
-#undef CASE
+        }
+    FOLD_METHODS(METHOD)
+#undef METHOD
 #undef FINISH
-    }
     return ALLFOLD_UNSUPPORTED;
 }
 

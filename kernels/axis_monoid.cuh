@@ -55,6 +55,26 @@ template <class Fold> struct axis_struct {
     static __device__ __forceinline__ ordered end_of(const state &s) { return s.partial; }
     static __device__ __forceinline__ ordered end_identity() { return Fold::identity(); }
     static __device__ __forceinline__ void combine(ordered *a, const ordered *b) { Fold::combine(a, b); }
+    static constexpr bool shares = Fold::scaled;
+    /* Brings a sum that is relative to a maximum to the largest of the lanes with which it is combined: once, which takes long. */
+    static __device__ __forceinline__ void share_max(ordered *partial, uint32_t members, uint32_t distance)
+    {
+        double max = partial->max;
+        unsigned long long bin = 0;
+        if constexpr (Fold::exact)
+            bin = (unsigned long long)partial->bin;
+#pragma unroll 1
+        for (uint32_t step = distance; step < members * distance && step < 32; step *= 2) {
+            const double other = __shfl_xor_sync(0xffffffffu, max, (int)step);
+            const unsigned long long other_bin = Fold::exact ? __shfl_xor_sync(0xffffffffu, bin, (int)step) : 0;
+            bin = other > max ? other_bin : bin;
+            max = other > max ? other : max;
+        }
+        if constexpr (Fold::exact)
+            exp_bins_raise(partial, max, (int64_t)bin);
+        else
+            Fold::rescale(partial, max);
+    }
 };
 
 /* The extremes of exact stats; nothing of the other exact sums. */
@@ -148,6 +168,7 @@ template <class Exact> struct axis_words {
         }
         return end;
     }
+    static constexpr bool shares = false;
     static __device__ __forceinline__ void combine(ordered *a, const ordered *b)
     {
         if constexpr (Exact::indexed) {

@@ -91,6 +91,7 @@ template <enum monoid of, class Value> struct axis_quick {
     }
     static __device__ __forceinline__ void place(state *, const struct axis_tile &, uint64_t) {}
     static __device__ __forceinline__ ordered end_of(const state &s) { return s.partial; }
+    static constexpr bool shares = false;
     static __device__ __forceinline__ void combine(ordered *a, const ordered *b) { a->combine(*b); }
     /* False: the sum is not exact. It does not tell that the result is there: if that of another row fails, the block writes it again. */
     static __device__ __forceinline__ bool finish(const ordered &sum, const struct axis_finish &call, uint64_t r)

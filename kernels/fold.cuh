@@ -62,7 +62,7 @@ template <enum monoid monoid, class Value> struct fold_of;
         static constexpr bool indexed = facts.indexed;                                                          \
         static constexpr bool scaled = facts.terms != TERMS_NONE;                                               \
         static constexpr bool exact = scaled && facts.level == ALLFOLD_LEVEL_EXACT;                             \
-        static constexpr bool f32_terms = facts.terms == TERMS_F32 || facts.terms == TERMS_SHORT;               \
+        static constexpr bool f32_terms = scaled && facts.terms != TERMS_F64;                                   \
         static constexpr enum cost cost = cost_of(facts.cost, VALUE_##value_name);                              \
         static constexpr bool cheap = cost == COST_LITTLE; /* its code is short: it may be unrolled */          \
         static __device__ __forceinline__ partial identity() { return name##_identity_##value_name(); }         \
@@ -81,6 +81,7 @@ template <enum monoid monoid, class Value> struct fold_of;
 #define DEFINE_F32(name, value_name) DEFINE_FOLD(name, value_name, RESCALE(name, value_name))
 #define DEFINE_F64 DEFINE_F32
 #define DEFINE_SHORT DEFINE_F32
+#define DEFINE_QUICK DEFINE_F32
 #define DEFINE_FOLDS(name, values, operands, indexed, nan, level, cost, terms, ...) VALUES_##values(DEFINE_##terms, name)
 STRUCT_MONOIDS(DEFINE_FOLDS)
 #undef DEFINE_FOLDS
@@ -88,6 +89,7 @@ STRUCT_MONOIDS(DEFINE_FOLDS)
 #undef DEFINE_F32
 #undef DEFINE_F64
 #undef DEFINE_SHORT
+#undef DEFINE_QUICK
 #undef DEFINE_FOLD
 #undef RESCALE
 

@@ -85,7 +85,7 @@ static __device__ __forceinline__ void constants_from(const typename Fold::parti
     if constexpr (Fold::exact)
         others = exp_bins_others(&partial, Fold::f32_terms);
     else
-        others = exp_others(partial.max, &partial.sum, Fold::f32_terms);
+        others = exp_others(partial.max, &partial.sum, Fold::f32_terms ? EXP_TERMS_F32 : EXP_TERMS_F64);
     softmax_constants_from(partial.max, &others, constants);
     if constexpr (logarithm)
         softmax_constants_log(partial.max, &others, constants);

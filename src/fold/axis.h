@@ -32,10 +32,10 @@ struct axis_output {
 /* Where result r is among those of runs of neighbours that are `step` apart. */
 HOST_DEVICE uint64_t result_place(uint64_t r, uint64_t run, uint64_t step) { return run == step ? r : r / run * step + r % run; }
 
-/* Result `which` of a row, or NULL: of stats a row of NaN or of nothing has not all. */
+/* Result `which` of a row, or NULL: of stats a row of NaN or of nothing has not all. They ascend, so it is at its own place if all are there. */
 HOST_DEVICE const struct fold_field *result_field(const struct fold_results *found, int which)
 {
-    for (int i = 0; i < found->field_count; i++)
+    for (int i = which < found->field_count ? which : found->field_count - 1; i >= 0; i--)
         if (found->fields[i].which == which)
             return &found->fields[i];
     return NULL;

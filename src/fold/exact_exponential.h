@@ -137,8 +137,10 @@ HOST_DEVICE uint64_t exp_shifted(uint32_t integer, uint32_t place, bool here)
 /* Brings the sums to a new, larger maximum: each bin moves down, and those below the last are dropped. */
 HOST_DEVICE void exp_bins_raise(struct exp_bins *bins, double max, int64_t bin)
 {
+    if (max == bins->max)
+        return;
     int64_t steps = bin - bins->bin;
-    if (fabs(max) >= EXP_HUGE && max != bins->max)
+    if (fabs(max) >= EXP_HUGE)
         steps = EXP_BINS;
     FOLD_UNROLL
     for (int step = 0; step < EXP_BINS; step++)
@@ -252,7 +254,8 @@ HOST_DEVICE pair exp_bins_others(const struct exp_bins *bins, bool f32_terms)
     for (int i = EXP_BINS; i-- > 0;) {
         const uint128 sum = bins->sums[i] - (i == 0 ? own : 0);
         for (int part = 0; part < 4; part++)
-            pair_add(&others, (double)(uint32_t)(sum >> 32 * part) * power_of_two(32 * (part - i) - EXP_OFFSET - fraction));
+            if ((uint32_t)(sum >> 32 * part) != 0) /* most are 0, and would change nothing */
+                pair_add(&others, (double)(uint32_t)(sum >> 32 * part) * power_of_two(32 * (part - i) - EXP_OFFSET - fraction));
     }
     /* that is in units of 2^(32 bin) */
     const struct exp_reference reference = exp_reference(bins->max);

@@ -287,9 +287,31 @@ HOST_DEVICE pair exp_of_max(double m, double sign)
     const int power = (int)n - reference.whole;
     return pair_scaled(exp_near(sign * fma(n, -EXP_LN2, whole_m), sign * n * -EXP_LN2_REST), sign < 0.0 ? -power : power);
 }
+/* Elements this far below the reference give 0. Above it 2^(n - N + up) is normal. */
+#define SOFTMAX_RANGE_F32 151
+#define SOFTMAX_UP_F32 25
+#define SOFTMAX_RANGE_F64 1076
+#define SOFTMAX_UP_F64 64
+/* For logsumexp at level fast, and for rows that stay on a device: exp(x) relative to the reference, times 2^SOFTMAX_UP_F32, rounded, in half of
+   the operations. The anchor is of SOFTMAX_RANGE_F32. 2^f is 1 + f Q(f); Q (Remez) leaves a relative error below 2^-28. */
+HOST_DEVICE float exp_quick_f32(float x, const struct exp_anchor_f32 *m)
+{
+    const float up = (float)(1 << SOFTMAX_UP_F32), u = exp_clamp_f32(x, m), shifted = fmaf(u, 0x1.715476p0f, m->shift);
+    const float f = fmaf(u, 0x1.4ae0cp-26f, fmaf(u, 0x1.715476p0f, m->shift - shifted));
+    float q = 0x1.470c58p-13f * up;
+    q = fmaf(q, f, 0x1.5f72f8p-10f * up);
+    q = fmaf(q, f, 0x1.3b270cp-7f * up);
+    q = fmaf(q, f, 0x1.c6ae72p-5f * up);
+    q = fmaf(q, f, 0x1.ebfbe2p-3f * up);
+    q = fmaf(q, f, 0x1.62e432p-1f * up);
+    return f32_from_bits(f32_bits(fmaf(q, f, up)) + (f32_bits(shifted) << 23));
+}
+
+/* How the terms of a sum were computed. */
+enum exp_terms { EXP_TERMS_F64, EXP_TERMS_F32, EXP_TERMS_QUICK };
 /* A sum of exponentials without the term of the largest element m, which is known to the bit. Relative to the reference, as the
-   sum is. 0 if m is infinite, but NaN if the sum is. f32_terms: the terms were computed in f32. */
-HOST_DEVICE pair exp_others(double m, const pair *sum, bool f32_terms)
+   sum is. 0 if m is infinite, but NaN if the sum is. */
+HOST_DEVICE pair exp_others(double m, const pair *sum, enum exp_terms terms)
 {
     pair others;
     others.high = sum->high == sum->high ? 0.0 : sum->high;
@@ -297,10 +319,13 @@ HOST_DEVICE pair exp_others(double m, const pair *sum, bool f32_terms)
     if (!is_finite(m) || others.high != others.high)
         return others;
     pair own;
-    if (f32_terms) {
+    own.low = 0.0;
+    if (terms == EXP_TERMS_F32) {
         const struct exp_anchor_f32 anchor = exp_anchor_f32(m, EXP_TERM_RANGE_F32);
         own.high = exp_term_f32((float)m, &anchor);
-        own.low = 0.0;
+    } else if (terms == EXP_TERMS_QUICK) {
+        const struct exp_anchor_f32 anchor = exp_anchor_f32(m, SOFTMAX_RANGE_F32);
+        own.high = (double)exp_quick_f32((float)m, &anchor) * power_of_two(-SOFTMAX_UP_F32);
     } else {
         const struct exp_anchor_f64 anchor = exp_anchor_f64(m, EXP_TERM_RANGE_F64);
         own = exp_term_f64(m, &anchor);
@@ -320,12 +345,6 @@ struct softmax_constants {
     struct exp_anchor_f32 anchor_f32; /* the same for f32 arithmetic */
     float inverse_high_f32, inverse_low_f32; /* times 2^-SOFTMAX_UP_F32 */
 };
-
-/* Elements this far below the reference give 0. Above it 2^(n - N + up) is normal. */
-#define SOFTMAX_RANGE_F32 151
-#define SOFTMAX_UP_F32 25
-#define SOFTMAX_RANGE_F64 1076
-#define SOFTMAX_UP_F64 64
 
 /* 2^(n - N + up) */
 HOST_DEVICE float softmax_power_f32(const struct exp_parts_f32 *parts)
@@ -353,20 +372,6 @@ HOST_DEVICE float softmax_short(float x, const struct softmax_constants *c)
     const float high = c->inverse_high_f32, s = fmaf(parts.n, -EXP_LN2_REST_F32, parts.d);
     const float y = high + fmaf(high, s, fmaf(high, s * s * exp_polynomial_f32(s, 1.0f), c->inverse_low_f32));
     return y * softmax_power_f32(&parts);
-}
-/* For rows that stay on a device: exp(x) relative to the reference, times 2^SOFTMAX_UP_F32, rounded, in half of the operations. The anchor is
-   of SOFTMAX_RANGE_F32. 2^f is 1 + f Q(f); Q (Remez) leaves a relative error below 2^-28. */
-HOST_DEVICE float exp_quick_f32(float x, const struct exp_anchor_f32 *m)
-{
-    const float up = (float)(1 << SOFTMAX_UP_F32), u = exp_clamp_f32(x, m), shifted = fmaf(u, 0x1.715476p0f, m->shift);
-    const float f = fmaf(u, 0x1.4ae0cp-26f, fmaf(u, 0x1.715476p0f, m->shift - shifted));
-    float q = 0x1.470c58p-13f * up;
-    q = fmaf(q, f, 0x1.5f72f8p-10f * up);
-    q = fmaf(q, f, 0x1.3b270cp-7f * up);
-    q = fmaf(q, f, 0x1.c6ae72p-5f * up);
-    q = fmaf(q, f, 0x1.ebfbe2p-3f * up);
-    q = fmaf(q, f, 0x1.62e432p-1f * up);
-    return f32_from_bits(f32_bits(fmaf(q, f, up)) + (f32_bits(shifted) << 23));
 }
 HOST_DEVICE double softmax_f64(double x, const struct softmax_constants *c)
 {

@@ -9,8 +9,8 @@
        nan      1: its folds let the caller choose the effect of NaN
        level    the level at which it computes: FAST rounds, EXACT does not
        cost     of an element on a device: enum cost (table.h)
-       terms    of monoids of exponentials, the arithmetic of a term: F32, F64, or SHORT: f32, for elements and results of 16
-                bits only; else NONE
+       terms    of monoids of exponentials, the arithmetic of a term: F32, F64, QUICK: f32, for less accurate results, or SHORT: f32,
+                for elements and results of 16 bits only; else NONE
        most     at most 2^most elements; 64: any number
 
        neutral  the element that changes no partial, whatever its index: ZERO (-0.0), ONE, the LARGEST or SMALLEST of the value type,
@@ -55,6 +55,7 @@
     X(sumexp,           F32, 1, 0, 0, FAST,  EXPONENTIAL, F32,   64, INFINITE)   \
     X(sumexp_f64,       ALL, 1, 0, 0, FAST,  EXPONENTIAL, F64,   64, INFINITE)   \
     X(sumexp_half,      F32, 1, 0, 0, FAST,  EXPONENTIAL, SHORT, 64, INFINITE)   \
+    X(sumexp_quick,     F32, 1, 0, 0, FAST,  EXPONENTIAL, QUICK, 64, INFINITE)   \
     X(sumexp_exact,     F32, 1, 0, 0, EXACT, BINS,        F32,   64, INFINITE)   \
     X(sumexp_f64_exact, ALL, 1, 0, 0, EXACT, BINS,        F64,   41, INFINITE)   \
     X(stats,            ALL, 1, 1, 1, FAST,  STATS,       NONE,  64, NONE)       \
@@ -76,18 +77,19 @@
     X(DOT, dot, dot, 1, "dot product") \
     X(COMPARE, compare, compare, 2, "comparison")
 
-/* The methods of folds at ALLFOLD_LEVEL_EXACT that differ from those at the other level: X(number of the fold, its finish function, its
-   monoid, for values). Where there is none the fold has one method, as integers have for sums. */
-#define EXACT_FOLDS(X)                                           \
-    X(ALLFOLD_SUM, sum_exact, sum_exact, FLOAT)                  \
-    X(ALLFOLD_MEAN, mean_exact, sum_exact, FLOAT)                \
-    X(ALLFOLD_NORM1, norm1_exact, norm1_exact, FLOAT)            \
-    X(ALLFOLD_NORM2, norm2_exact, norm2_exact, FLOAT)            \
-    X(ALLFOLD_STATS, stats_exact, stats_exact, FLOAT)            \
-    X(ALLFOLD_VARIANCE, variance_exact, stats_exact, FLOAT)      \
-    X(ALLFOLD_STD, std_exact, stats_exact, FLOAT)                \
-    X(ALLFOLD_LOGSUMEXP, logsumexp_exact, sumexp_f64_exact, ALL) \
-    X(FOLD_DOT, dot_exact, dot_exact, FLOAT)
+/* The methods of folds that differ from the one of ALLFOLD_FOLDS: X(when, number of the fold, its finish function, its monoid, for values).
+   when: at level EXACT or FAST. Integers have one method for sums. */
+#define FOLD_METHODS(X)                                                 \
+    X(EXACT, ALLFOLD_SUM, sum_exact, sum_exact, FLOAT)                  \
+    X(EXACT, ALLFOLD_MEAN, mean_exact, sum_exact, FLOAT)                \
+    X(EXACT, ALLFOLD_NORM1, norm1_exact, norm1_exact, FLOAT)            \
+    X(EXACT, ALLFOLD_NORM2, norm2_exact, norm2_exact, FLOAT)            \
+    X(EXACT, ALLFOLD_STATS, stats_exact, stats_exact, FLOAT)            \
+    X(EXACT, ALLFOLD_VARIANCE, variance_exact, stats_exact, FLOAT)      \
+    X(EXACT, ALLFOLD_STD, std_exact, stats_exact, FLOAT)                \
+    X(EXACT, ALLFOLD_LOGSUMEXP, logsumexp_exact, sumexp_f64_exact, ALL) \
+    X(EXACT, FOLD_DOT, dot_exact, dot_exact, FLOAT)                     \
+    X(FAST, ALLFOLD_LOGSUMEXP, logsumexp_quick, sumexp_quick, F32)
 
 /* The value types. A monoid has all of them or some: X(argument, value type) for each. */
 #define VALUES_FLOAT(X, argument) X(argument, f32) X(argument, f64)

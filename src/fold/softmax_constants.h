@@ -93,7 +93,7 @@ HOST_DEVICE void softmax_constants_of(const void *partial, bool exact, bool f32_
     const struct exp_bins *const bins = (const struct exp_bins *)partial;
     const struct exp_partial *const fast = (const struct exp_partial *)partial;
     const double max = exact ? bins->max : fast->max;
-    const pair others = exact ? exp_bins_others(bins, f32_terms) : exp_others(max, &fast->sum, f32_terms);
+    const pair others = exact ? exp_bins_others(bins, f32_terms) : exp_others(max, &fast->sum, f32_terms ? EXP_TERMS_F32 : EXP_TERMS_F64);
     softmax_constants_from(max, &others, c);
     softmax_constants_log(max, &others, c);
 }

@@ -3,7 +3,11 @@
 #define REAL float
 #define EXP_ANCHOR exp_anchor_f32
 #define EXP_ANCHOR_TYPE struct exp_anchor_f32
+#ifdef EXP_QUICK
+#define EXP_RANGE SOFTMAX_RANGE_F32
+#else
 #define EXP_RANGE EXP_TERM_RANGE_F32
+#endif
 #else
 #define REAL double
 #define EXP_ANCHOR exp_anchor_f64
@@ -77,6 +81,18 @@ HOST_DEVICE void NAME_FN(terms)(FN(NAME) * partial, const V *x, uint32_t n, REAL
         const pair sum = exp_sum_value(high[lane], low[lane], &anchor);
         pair_combine(&partial->sum, &sum);
     }
+#elif defined(EXP_QUICK)
+    double sum[FOLD_LANES] = {0.0};
+    (void)largest;
+    FOLD_FOR_LANES(n, i, lane, {
+        const float term = exp_quick_f32(x[i], m);
+#ifdef __CUDA_ARCH__
+        sum[lane] += (double)term;
+#else
+        sum[lane] += (double)(x[i] == x[i] ? term : x[i]);
+#endif
+    });
+    pair_add(&partial->sum, lanes_total(sum) * power_of_two(-SOFTMAX_UP_F32));
 #else
     double sum[FOLD_LANES] = {0.0};
     size_t done = 0;
@@ -98,6 +114,8 @@ HOST_DEVICE void NAME_FN(terms)(FN(NAME) * partial, const V *x, uint32_t n, REAL
 /* Brings the partial to the maximum of itself and a tile, whose largest element is given. False: there is nothing left to add. */
 HOST_DEVICE bool NAME_FN(tile_begin)(FN(NAME) * partial, const V *x, uint32_t n, REAL largest)
 {
+    if ((double)largest <= partial->max && partial->max < INFINITY && partial->max > -INFINITY) /* nearly always */
+        return true;
     if (largest != largest) { /* the device finds NaN here, the host finds it in the terms */
         partial->sum.high = NAN;
         return false;

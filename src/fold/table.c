@@ -66,8 +66,8 @@ typedef allfold_status finish_function(const void *, const struct finish *);
 #define ROW(ID, name, monoid, results, text) VALUES(DEFINE, name)
 ALL_FOLDS(ROW)
 #undef ROW
-#define ROW(ID, name, monoid, values) VALUES_##values(DEFINE, name)
-EXACT_FOLDS(ROW)
+#define ROW(when, ID, name, monoid, values) VALUES_##values(DEFINE, name)
+FOLD_METHODS(ROW)
 #undef ROW
 #undef DEFINE
 
@@ -80,23 +80,23 @@ struct method {
 static const struct {
     const char *text;
     size_t results;
-    struct method fast;
+    struct method usual;
 } folds[] = {
 #define ROW(ID, name, monoid, results, text) {text, results, {MONOID_##monoid, {VALUES(CELL, name)}}},
     ALL_FOLDS(ROW)
 #undef ROW
 };
-static const struct method exact_methods[FOLD_COUNT] = {
-#define ROW(ID, name, monoid, values) [ID] = {MONOID_##monoid, {VALUES_##values(CELL, name)}},
-    EXACT_FOLDS(ROW)
+static const struct method other_methods[][FOLD_COUNT] = {
+#define ROW(when, ID, name, monoid, values) [ALLFOLD_LEVEL_##when][ID] = {MONOID_##monoid, {VALUES_##values(CELL, name)}},
+    FOLD_METHODS(ROW)
 #undef ROW
 };
 #undef CELL
 
 static const struct method *method_of(allfold_fold fold, allfold_level level, allfold_type type)
 {
-    const struct method *const exact = &exact_methods[fold];
-    return level == ALLFOLD_LEVEL_EXACT && exact->finish[type_value(type)] != NULL ? exact : &folds[fold].fast;
+    const struct method *const other = &other_methods[level][fold];
+    return other->finish[type_value(type)] != NULL ? other : &folds[fold].usual;
 }
 
 static const struct monoid_row *row(enum monoid monoid, allfold_type type)
@@ -137,13 +137,13 @@ void monoid_shift(enum monoid monoid, allfold_type type, struct partial *partial
 
 allfold_level fold_level(allfold_fold fold, allfold_level level)
 {
-    return fold_has_level_choice(fold) ? level : monoid_facts[folds[fold].fast.monoid].level;
+    return fold_has_level_choice(fold) ? level : monoid_facts[folds[fold].usual.monoid].level;
 }
 enum monoid fold_monoid(allfold_fold fold, allfold_level level, allfold_type type) { return method_of(fold, level, type)->monoid; }
 size_t fold_result_count(allfold_fold fold) { return folds[fold].results; }
-bool fold_has_level_choice(allfold_fold fold) { return exact_methods[fold].finish[VALUE_f32] != NULL; }
-bool fold_has_nan_choice(allfold_fold fold) { return monoid_facts[folds[fold].fast.monoid].nan; }
-bool fold_has_variance(allfold_fold fold) { return folds[fold].fast.monoid == MONOID_stats; }
+bool fold_has_level_choice(allfold_fold fold) { return other_methods[ALLFOLD_LEVEL_EXACT][fold].finish[VALUE_f32] != NULL; }
+bool fold_has_nan_choice(allfold_fold fold) { return monoid_facts[folds[fold].usual.monoid].nan; }
+bool fold_has_variance(allfold_fold fold) { return folds[fold].usual.monoid == MONOID_stats; }
 const char *fold_text(allfold_fold fold) { return folds[fold].text; }
 
 static const struct {

@@ -51,7 +51,7 @@ enum cost {
 };
 
 /* The arithmetic of the terms of monoids of exponentials. */
-enum terms { TERMS_NONE, TERMS_F32, TERMS_F64, TERMS_SHORT };
+enum terms { TERMS_NONE, TERMS_F32, TERMS_F64, TERMS_QUICK, TERMS_SHORT };
 
 /* The element that changes no partial: monoids.h. */
 enum neutral { NEUTRAL_NONE, NEUTRAL_ZERO, NEUTRAL_ONE, NEUTRAL_LARGEST, NEUTRAL_SMALLEST, NEUTRAL_INFINITE };

@@ -157,6 +157,17 @@ static double logsumexp_error(allfold_context *ctx, const struct row *row)
     return worst;
 }
 
+/* Of f32, whose terms are less accurate at level fast: in 2^-24 of the result, or of 1. */
+static double logsumexp_f32_error(allfold_context *ctx, const struct row *row)
+{
+    if (ctx == audit.levels[1])
+        return logsumexp_error(ctx, row);
+    const double found = reduced(ctx, ALLFOLD_LOGSUMEXP, row, "value"), max = max_of(row);
+    const wide exact = (wide)max + wide_log1p(others_of(row)), magnitude = wide_magnitude(exact);
+    return row->kinds == 1 && row->count[0] == 1 && found != max ? (double)INFINITY
+                                                                  : (double)(wide_magnitude((wide)found - exact) * 0x1p24 / (magnitude > 1 ? magnitude : 1));
+}
+
 /* norm2: values are scaled so that squares neither overflow nor underflow 113 bits' exponents, which are those of long double. */
 static double norm2_error(allfold_context *ctx, const struct row *row)
 {
@@ -345,9 +356,10 @@ static void run_known(void)
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
             softmax = fmax(softmax, softmax_error(audit.levels[level], &rows[i]));
             logarithm = fmax(logarithm, log_softmax_error(audit.levels[level], &rows[i]));
-            logsumexp = fmax(logsumexp, logsumexp_error(audit.levels[level], &rows[i]));
+            logsumexp = fmax(logsumexp, rows[i].type == ALLFOLD_F32 ? logsumexp_f32_error(audit.levels[level], &rows[i]) / (2 - level)
+                                                                    : logsumexp_error(audit.levels[level], &rows[i]));
         }
-        tap_ok(softmax <= 1.5 && logarithm <= 2.0 && logsumexp <= 1.0, "rows that were bad once, level %s: %.3f, %.3f, %.3f ulp",
+        tap_ok(softmax <= 1.5 && logarithm <= 2.0 && logsumexp <= 1.0, "rows that were bad once, level %s: %.3f, %.3f, %.3f of what is promised",
                level == 0 ? "fast" : "exact", softmax, logarithm, logsumexp);
         tap_ok(norm2_error(audit.levels[level], &small) <= 0.51 && variance_error(audit.levels[level], &outlier) <= 1.0,
                "small elements' norm2, and an outlier in the first place, level %s", level == 0 ? "fast" : "exact");
@@ -394,6 +406,7 @@ int main(int argc, char **argv)
         {"log-softmax of f32, ulp", ALLFOLD_F32, {2.0, 2.0}, draw_near_zero, log_softmax_error},
         {"log-softmax of f64, ulp", ALLFOLD_F64, {2.0, 2.0}, draw_near_zero, log_softmax_error},
         {"logsumexp, ulp (+ 2^-53)", ALLFOLD_F64, {1.0, 1.0}, draw_at_zero, logsumexp_error},
+        {"logsumexp of f32; fast: 2^-24", ALLFOLD_F32, {2.0, 1.0}, draw_exponentials, logsumexp_f32_error},
         {"mean of f64, ulp", ALLFOLD_F64, {1.5, 0.5}, draw_few, mean_error},
         {"norm2 of f64, ulp", ALLFOLD_F64, {0.51, 0.51}, draw_squares, norm2_error},
         {"variance, of its bound", ALLFOLD_F64, {1.0, 1.0}, draw_deviations, variance_error}};

@@ -360,7 +360,7 @@ static void test_fold(enum monoid monoid, allfold_type type)
     const size_t bytes = allfold_type_bytes(type);
     const struct monoid_facts *const facts = &monoid_facts[monoid];
     const enum cost cost = cost_of(facts->cost, type_value(type));
-    const bool f32_terms = facts->terms == TERMS_F32 || facts->terms == TERMS_SHORT, words = monoids[monoid].words;
+    const bool f32_terms = facts->terms != TERMS_NONE && facts->terms != TERMS_F64, words = monoids[monoid].words;
     int count = 0;
     std::set<uint64_t> sizes;
     for (const bool small : {false, true}) {

@@ -61,6 +61,7 @@ static struct conversion conversion_of(enum monoid monoid, allfold_type type)
 #define TILES_NONE(X, values, monoid) VALUES_##values(X, monoid)
 #define TILES_F32 TILES_NONE
 #define TILES_SHORT TILES_NONE
+#define TILES_QUICK TILES_NONE
 #define TILES_F64(X, values, monoid) VALUES_F64(X, monoid)
 
 /* y is NULL unless the monoid has two operands; rule is that of a comparison. */
