@@ -1,6 +1,6 @@
 /* (max, sum of exponentials): logsumexp, and the first pass of softmax. sumexp_f64 computes the terms in f64. sumexp computes
-   them in f32; only f32 values have it. An element takes one exponential: each tile is taken relative to the larger of its own
-   maximum and the maximum so far. */
+   them in f32, and sumexp_quick does so with less accuracy; only f32 values have these. An element takes one exponential: each tile
+   is taken relative to the larger of its own maximum and the maximum so far. */
 
 /* The type in which elements are compared: f32 for f32 elements, whatever their terms are computed in. */
 #if VALUE_FLOAT && VALUE_BITS == 32
@@ -45,7 +45,7 @@
 
 /* sumexp for elements and results of 16 bits. An error of 2^-20 in a term is small compared with the rounding of the result. So a
    GPU's own exp2 is precise enough: 2^-22 by the PTX manual (ex2.approx). If the magnitude of the maximum is at most
-   EXP_SHORT_MAX, so is log2 e in f32, which puts a term off by |x| 2^-26. Partials of the three can be combined. */
+   EXP_SHORT_MAX, so is log2 e in f32, which puts a term off by |x| 2^-26. Partials of the four can be combined. */
 #define EXP_SHORT_MAX 32.0
 typedef FN(sumexp) FN(sumexp_half);
 HOST_DEVICE FN(sumexp_half) FN(sumexp_half_identity)(void) { return FN(sumexp_identity)(); }
