@@ -350,6 +350,16 @@ HOST_DEVICE void FN(compare_flush)(FN(compare_accumulator) * accumulator, struct
 #endif
 }
 
+/* The same on the host, for up to EXACT_TAKEN pairs: of a run that is not equal, in blocks, since few of them may differ. */
+HOST_DEVICE void FN(compare_run)(FN(compare_accumulator) * accumulator, struct exact_sink sinks[2], FN(arrays) arrays,
+                                 const struct compare_rule *rule, uint32_t n, uint64_t first)
+{
+    if (rule->a_unsigned == rule->b_unsigned && FN(compare_equal)(arrays, n))
+        return;
+    for (uint32_t i = 0; i < n; i += COMPARE_BLOCK)
+        FN(compare_take)(accumulator, sinks, FN(arrays_from)(arrays, i), rule, n - i < COMPARE_BLOCK ? n - i : COMPARE_BLOCK, first + i);
+}
+
 HOST_DEVICE void FN(compare_tile)(FN(compare) * compare, FN(arrays) arrays, uint32_t n, uint64_t first)
 {
     struct compare_rule none;
@@ -360,8 +370,8 @@ HOST_DEVICE void FN(compare_tile)(FN(compare) * compare, FN(arrays) arrays, uint
     accumulator.ends = compare->ends;
     FN(compare_sinks)(sinks, compare->sum.words, 1);
     for (uint32_t i = 0; i < n; i += EXACT_TAKEN)
-        FN(compare_take)(&accumulator, sinks, FN(arrays_from)(arrays, i), arrays.rule != NULL ? arrays.rule : &none,
-                         n - i < EXACT_TAKEN ? n - i : EXACT_TAKEN, first + i);
+        FN(compare_run)(&accumulator, sinks, FN(arrays_from)(arrays, i), arrays.rule != NULL ? arrays.rule : &none,
+                        n - i < EXACT_TAKEN ? n - i : EXACT_TAKEN, first + i);
     FN(compare_flush)(&accumulator, sinks);
     compare->ends = accumulator.ends;
     FN(compare_normalise)(compare);

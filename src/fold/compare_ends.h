@@ -18,6 +18,8 @@ struct compare_largest {
     uint64_t index; /* the first, or ALLFOLD_NO_INDEX */
     uint64_t a, b;  /* both values: the bits of an f64, or of a 64-bit integer */
 };
+enum { COMPARE_BLOCK = 256 }; /* pairs that the host takes together if some differ */
+
 enum { COMPARE_ABS, COMPARE_REL, COMPARE_ULP, COMPARE_LARGEST };
 struct compare_ends {
     uint64_t different, outside; /* missing ones are not counted here */
