@@ -269,7 +269,8 @@ def test_encoded_slices(folder):
            "info shows the slice", cli.shown(runs[10]))
     cases = [("lan=1:2", "e.nc: --slice: expected a dimension of its shape 3x4x5, by number or by name (time, lat, lon), found 'lan=1:2'"), ("3=1:2", "found '3=1:2'"),
              ("time=0:2:2", "steps are not supported"), ("time=1:2,0=1:2", "each dimension once"), ("time=3", "extent of 3, found 'time=3'"), ("time=-4", "found 'time=-4'"),
-             ("time", "expected DIMENSION=FIRST:END"), ("time=", "expected indices"), ("time=a:b", "expected indices"), ("time=1:2,", "behind the last comma"), ("", "found ''")]
+             ("time", "expected DIMENSION=FIRST:END"), ("time=", "expected indices"), ("time=a:b", "expected indices"), ("time=1:2,", "behind the last comma"), ("", "found ''"),
+             (f"time={'0' * 600}1:2", "at most 511 characters")]
     launches = [(["sum", t, f"--slice={text}"], said) for text, said in cases]
     launches += [(["sum", folder.name("e.nc:*"), "--slice=time=1"], "expected no --slice"), (["sum", "--total", t, "--slice=time=1"], "expected no --slice"),
                  (["info", "--slice=0=1"], "expected a FILE")]
@@ -332,7 +333,7 @@ def climate(path, x, first=0, units=b"days since 2000-01-01"):
     """A classic file of x as (time, lat, lon), with coordinates and attributes."""
     cdf = Cdf(1, [("time", 0), ("lat", x.shape[1]), ("lon", x.shape[2])], len(x))
     cdf.add("time", (0,), np.arange(len(x)) + first + 0.5, units=units.decode())
-    cdf.add("lat", (1,), np.linspace(-60, 60, x.shape[1]).astype("f4"), units="degrees_north")
+    cdf.add("lat", (1,), np.linspace(0, 240, x.shape[1]).astype("i2"), units="degrees_north", scale_factor=0.5, add_offset=-60.0)
     cdf.add("t", (0, 1, 2), x, units="K", long_name="temperature", cell_methods="area: mean", coordinates="height", _FillValue=np.array([99], x.dtype))
     cdf.write(path)
 

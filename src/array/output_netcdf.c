@@ -106,7 +106,7 @@ static void coordinate_name(const char *member, const char *dimension, bool in_g
     snprintf(name, NAME_ROOM, "%.*s%s", slash != NULL ? (int)(slash + 1 - member) : 0, member, dimension);
 }
 
-/* All elements as they are stored. NULL: they cannot be read. */
+/* All elements, unpacked. NULL: they cannot be read. */
 static void *read_all(struct array_info *info)
 {
     struct error ignored = {.status = ALLFOLD_OK};
@@ -149,9 +149,7 @@ static bool read_values(const char *const *names, int count, const struct array_
         free(info);
         return false;
     }
-    info->type = array_stored_type(info);
-    if (info->dimensions == 1 && info->whole[0] == array_whole(input)[dimension] && !(info->encoding.packed && info->type == ALLFOLD_F64)
-        && info->count <= COORDINATE_BYTES_MAX / sizeof(double)) {
+    if (info->dimensions == 1 && info->whole[0] == array_whole(input)[dimension] && info->count <= COORDINATE_BYTES_MAX / sizeof(double)) {
         void *const all = read_all(info);
         done = all != NULL && netcdf_convert(info->type, info->count, all, values);
         free(all);

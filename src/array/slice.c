@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    WORD_BYTES = 256,         /* of "time=0:120" */
+    WORD_BYTES = 512,         /* of "time=0:120" */
     WINDOW_BYTES = 256 << 10, /* of what is read at once to be copied */
     GAP_BYTES = 16 << 10      /* between two runs: shorter ones are read with them */
 };
@@ -120,7 +120,9 @@ allfold_status slice_take(const char *text, struct array_info *info, struct erro
     for (const char *next = text; *next != '\0' || next == text;) {
         char word[WORD_BYTES];
         const size_t length = strcspn(next, ",");
-        snprintf(word, sizeof word, "%.*s", (int)u64_min(length, sizeof word), next);
+        if (length >= sizeof word)
+            return error_set(error, ALLFOLD_BAD_ARGUMENT, "--slice: expected at most %d characters between commas, found '%.100s...'", WORD_BYTES - 1, next);
+        snprintf(word, sizeof word, "%.*s", (int)length, next);
         if (take_word(word, info, given, error) != ALLFOLD_OK)
             return error->status;
         next += length;
