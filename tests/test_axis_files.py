@@ -327,8 +327,12 @@ def check_missing(folder):
     tap.ok(not why, "an integer row of nothing but missing elements has no maximum", why)
     report = cli.report(alone("max", folder.name("i.h5"), "--axis=1", "--output-type=f64", "--json"))
     tap.ok(report and report["results"]["max"][0] == 2.0 and "missing" not in report, "but NaN, if that is asked for", report)
-    why = refused(alone("softmax", folder.name("i.h5"), "--axis=1", "--output-type=f64", "-o", folder.name("y.npy")), 1, "--missing=keep")
-    tap.ok(not why, "softmax needs all", why)
+    with h5py.File(folder.name("c.h5"), "w") as file:
+        file.create_dataset("x", data=np.tile([[1, 2, 3], [-9, -9, 4]], (20, 1)), chunks=(4, 2)).attrs["_FillValue"] = -9
+    words = [["softmax", "--output-type=f64"], ["sum", "--missing=error"]]
+    runs = cli.each_alone([fold, folder.name(f"{name}.h5"), "--axis=1", more, "-o", folder.name(f"y{name}.npy")] for fold, more in words for name in "ic")
+    why = "".join(refused(done, 1, "--missing=") for done in runs)
+    tap.ok(not why, "softmax needs all, of arrays in chunks or not; --missing=error", why)
 
 
 def check_neutral(folder):

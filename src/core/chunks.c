@@ -131,13 +131,13 @@ static allfold_status read_chunk(const struct pieces *p, struct worker *worker, 
     struct piece piece;
     if (worker->reader->read(worker->reader, &request, &piece, error) != ALLFOLD_OK)
         return error->status;
-    const bool holes = piece.count < count, marks = holes || (p->array->omits && target->slab != NULL && target->slab->shared > 0);
-    if (holes && p->array->omits)
+    if (source->leaves_out && !p->array->omits && source_check(source, error) != ALLFOLD_OK)
+        return error->status;
+    const bool holes = piece.count < count, marks = p->array->omits && (holes || (target->slab != NULL && target->slab->shared > 0));
+    if (marks && holes)
         missing_spread(p, &piece, count, (unsigned char *)there);
     else if (marks)
         memset(there, 1, count);
-    else if (source->leaves_out && !p->array->omits && source_check(source, error) != ALLFOLD_OK)
-        return error->status;
     lane->holes = lane->holes || holes;
     if (holes && target->slab != NULL)
         open_holes(target);
