@@ -206,6 +206,9 @@ def small_cases():
                 number += 1
     cases.add("ties", "f64", "f64", [1, 0, 3, 0, 5, 0, 7], [0, 1, 2, 1, 6, 1, 8])
     cases.add("a rounding decides", "f64", "f64", [0.1, 2.0**60], [0.3, 1.0], atol=0.19999999999999998)
+    few, fewer = np.zeros(3000), np.zeros(3000)
+    few[[0, 2990]], fewer[[0, 2990]] = (5, 1.5), (1, 1)
+    cases.add("equal zeros, of which infinity times |b| is NaN", "f32", "f32", few, fewer, rtol=math.inf)
     cases.add("zeros", "f32", "f32", [0.0, -0.0, 1e-45, 0.0], [-0.0, 0.0, 0.0, 1.0])
     cases.add("NaN alone", "f16", "f16", [math.nan] * 9, [math.nan] * 8 + [1.0])
     cases.add("the widest integers", "uint64", "int64", [2**64 - 1, 0, 2**63], [-(2**63), -1, -(2**63)])

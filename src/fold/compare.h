@@ -292,7 +292,7 @@ HOST_DEVICE bool FN(compare_count)(FN(compare_accumulator) * accumulator, const 
         const double size = fabs((double)arrays.y[i]), difference = fabs((double)arrays.x[i] - (double)arrays.y[i]);
         const uint64_t differs = difference > 0.0 ? 1 : 0;
         different[lane] += differs;
-        outside[lane] += difference <= r.atol + r.rtol * size ? 0 : 1;
+        outside[lane] += difference <= r.atol + r.rtol * size ? 0 : differs; /* of equal zeros an infinite rtol makes NaN */
         look[lane] |= difference < (double)INFINITY ? 0 : 1;
         look[lane] |= difference > largest ? 1 : 0;
         look[lane] |= difference > ratio * size * (1.0 - 0x1p-50) ? differs : 0;
