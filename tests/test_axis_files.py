@@ -333,6 +333,10 @@ def check_missing(folder):
     runs = cli.each_alone([fold, folder.name(f"{name}.h5"), "--axis=1", more, "-o", folder.name(f"y{name}.npy")] for fold, more in words for name in "ic")
     why = "".join(refused(done, 1, "--missing=") for done in runs)
     tap.ok(not why, "softmax needs all, of arrays in chunks or not; --missing=error", why)
+    with h5py.File(folder.name("z.h5"), "w") as file:
+        file.create_dataset("x", shape=(13, 0), maxshape=(13, None), chunks=(3, 4))
+    done = alone("sum", folder.name("z.h5"), "--axis=1", "--staging=64", "-o", folder.name("z.npy"))
+    tap.ok(done.returncode == 0 and np.array_equal(np.load(folder.name("z.npy")), np.zeros(13)), "an array in chunks, of which there are none", shown(done))
 
 
 def check_neutral(folder):

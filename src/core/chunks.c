@@ -174,7 +174,7 @@ static uint64_t place_in_slab(const struct slab *slab, const struct part *part, 
 bool slab_serves(const struct pieces *p, struct lane *lane)
 {
     const struct slab *const slab = &p->slab;
-    if (slab->length == 0 || slab->holes || p->ctx->device->backend->own_memory)
+    if (slab->length == 0 || slab->holes || p->ctx->device->backend->own_memory || part_elements(&lane->part) == 0)
         return false;
     lane->box.outer_stride = slab->held.length * slab->held.inner;
     lane->box.axis_stride = slab->held.inner;
