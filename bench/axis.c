@@ -109,7 +109,7 @@ static void check_row(struct bench *b, uint64_t row, const struct bench_expected
             return;
         const double found = !is_index ? number_of(&value, type) : value < expected->count ? element_at(b, row, value) : NAN;
         bench_check(expected, count == 1 ? allfold_fold_name(fold_of(b)) : allfold_result_name(fold_of(b), i), found,
-                    type == ALLFOLD_F32 ? 0x1p-24 : 0.0, wrong);
+                    bench_precision(b->task) + (type == ALLFOLD_F32 ? 0x1p-24 : 0.0), wrong);
     }
 }
 

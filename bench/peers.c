@@ -27,8 +27,8 @@ static allfold_status check_partial(const struct bench *b, const struct bench_ex
         if (fold_finish(&call, &(struct folded){b->task->type, expected->count, partial}, &found, error) != ALLFOLD_OK)
             return error->status;
         for (int i = 0; i < found.field_count; i++)
-            bench_check(expected, found.field_count == 1 ? fold_name(b) : found.fields[i].name, allfold_number(found.fields[i].value), 0.0,
-                        wrong);
+            bench_check(expected, found.field_count == 1 ? fold_name(b) : found.fields[i].name, allfold_number(found.fields[i].value),
+                        bench_precision(b->task), wrong);
         return ALLFOLD_OK;
     }
     struct softmax_constants constants;
@@ -151,7 +151,7 @@ static allfold_status host_check(struct bench *b, char wrong[96], struct error *
     if (kind_of(b) == BENCH_SOFTMAX)
         return check_softmax(b, &b->all, 1e-5, wrong, error);
     for (size_t i = 0; i < b->result_count; i++)
-        bench_check(&b->all, b->result_count == 1 ? fold_name(b) : b->results[i].name, allfold_number(b->results[i].value), 0.0, wrong);
+        bench_check(&b->all, b->result_count == 1 ? fold_name(b) : b->results[i].name, allfold_number(b->results[i].value), bench_precision(b->task), wrong);
     return ALLFOLD_OK;
 }
 

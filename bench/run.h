@@ -69,6 +69,8 @@ allfold_status bench_expect(struct bench *b, const struct bench_row_of *row, str
 allfold_status bench_fill(struct bench *b, struct error *error);
 /* Compares a result of that name, which was rounded with that relative error. Names that nothing is known of pass. */
 void bench_check(const struct bench_expected *expected, const char *name, double found, double precision, char wrong[96]);
+/* The relative error that level fast adds to what f64 leaves: of logsumexp whose terms are f32. */
+double bench_precision(const struct bench_case *task);
 /* Whether |found - expected| <= tolerance; else wrong says so. */
 bool bench_near(double found, long double expected, double tolerance, char wrong[96]);
 /* How far sums of `count` products or terms in f32, each at most `largest`, may be off: their error grows as that of a random walk. */
