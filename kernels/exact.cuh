@@ -254,6 +254,7 @@ template <class Exact, class Element> struct exact_plan {
     typedef input_of<Element, Exact::operands> input;
     static constexpr int threads = shape.threads, blocks = shape.blocks, vectors = vectors_of_each(shape.vectors, Exact::operands);
     static constexpr int vectors_per_tile = vectors_of_each(shape.vectors_per_tile, Exact::operands);
+    static_assert(!Exact::indexed || vectors_per_tile == 1, "a thread's vectors are not adjacent, as the elements of a tile with indices are");
     static constexpr bool ahead = shape.ahead, claims = shape.columns == EXACT_COLUMN_A_THREAD;
     static constexpr int block_vectors = threads * vectors;
     static_assert(shape.threads <= 512, "columns, of bins below 2^53 or of limbs below 2^32, are added up in 64 bits");

@@ -14,7 +14,7 @@ static void check_pair(const allfold_array *a, const allfold_array *b, struct er
         error_set(error, ALLFOLD_BAD_ARGUMENT, "expected two floating-point arrays, or two of integers, found %s and %s: convert one of them",
                   allfold_type_name(a->type), allfold_type_name(b->type));
     else if (a->count != b->count)
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "arrays to compare have as many elements on each rank, found %" PRIu64 " and %" PRIu64, a->count,
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "expected as many elements in b as in a on each rank, found %" PRIu64 " in a and %" PRIu64 " in b", a->count,
                   b->count);
 }
 

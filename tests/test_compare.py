@@ -282,7 +282,7 @@ def memory():
                 if only and ranks not in only or backend == "standin" and ranks > 2:
                     continue
                 check(few, small, ranks, backend, staging)
-                if backend != "standin":
+                if backend != "standin" or ranks == 1:
                     check(many, large, ranks, backend, staging)
 
 

@@ -312,6 +312,8 @@ allfold_status piece_store(const struct pieces *p, const struct lane *lane, stru
     const struct runs runs = pieces_runs(p, &lane->part);
     const size_t bytes = allfold_type_bytes(sink->type) * runs.elements;
     phase_enter(p->ctx->comm.progress, PHASE_WRITE);
+    if (!p->flat && part_elements(&lane->part) == 0) /* of a rank that has none, which may lie behind the array */
+        return error->status;
     if (p->flat && pieces_are_chunked(p))
         return store_flat(p, lane, sink, y, error);
     if (p->array->layout != NULL && p->array->memory != NULL) {

@@ -220,6 +220,8 @@ static void print_line(const struct compare_item *item)
     printf(", rmse %s", number_shortest(found->rmse).text);
     if (found->nan_a + found->nan_b + found->nan_both > 0)
         printf(", NaN: %" PRIu64 " in a, %" PRIu64 " in b, %" PRIu64 " in both", found->nan_a, found->nan_b, found->nan_both);
+    if (found->missing_a + found->missing_b + found->missing_both > 0)
+        printf(", missing: %" PRIu64 " in a, %" PRIu64 " in b, %" PRIu64 " in both", found->missing_a, found->missing_b, found->missing_both);
     putchar('\n');
     print_places(item);
 }

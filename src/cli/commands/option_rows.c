@@ -59,8 +59,8 @@ const struct option option_rows[] = {
     {"ddof", "N", "divide the variance by the number of elements less N (default: 0)", OPTION_COUNT, PLACE(ddof)},
 
     GROUP(COMPARE),
-    {"atol", "X", "|a - b| may be X, and --rtol |b| more (default: 0)", OPTION_NUMBER_OR_0, PLACE(compare.atol), .most = DBL_MAX},
-    {"rtol", "X", "the same, relative to |b| (default: 0)", OPTION_NUMBER_OR_0, PLACE(compare.rtol), .most = DBL_MAX},
+    {"atol", "X", "|a - b| may be X, and --rtol |b| more (default: 0)", OPTION_NUMBER, PLACE(compare.atol), .most = DBL_MAX},
+    {"rtol", "X", "the same, relative to |b| (default: 0)", OPTION_NUMBER, PLACE(compare.rtol), .most = DBL_MAX},
     {"equal-nan", NULL, "NaN is equal to NaN", OPTION_FLAG, PLACE(compare.equal_nan)},
     {"first", "N", "list the first N places outside, at most 1000 (default: none)", OPTION_INTEGER, PLACE(compare.first), .least = 1,
      .most = COMPARE_FIRST_MOST},
