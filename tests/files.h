@@ -60,7 +60,7 @@ static inline bool holds(const char *path, const char *text)
 static inline allfold_status read_elements(struct source *source, struct range range, void *elements, struct error *error)
 {
     const size_t bytes = range.count * allfold_type_bytes(source->type);
-    struct read_request request = {range, 0, aligned_alloc(4096, (bytes + READER_SLACK + 4095) / 4096 * 4096)};
+    struct read_request request = {.range = range, .buffer = aligned_alloc(4096, (bytes + READER_SLACK + 4095) / 4096 * 4096)};
     struct reader *reader = NULL;
     struct piece piece;
     must(request.buffer != NULL, "memory");

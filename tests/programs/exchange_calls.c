@@ -89,7 +89,7 @@ static bool combine_right(allfold_context *local, struct comm *comm, enum monoid
         fill(type, any_order, rank, n, x);
         monoid_identity(monoid, type, &next);
         if (n > 0) {
-            must(local->device->backend->fold(queue, &(struct work){monoid, type, x, (uint64_t)n, 0, x}, &error) == ALLFOLD_OK
+            must(local->device->backend->fold(queue, &(struct work){.monoid = monoid, .type = type, .x = x, .n = (uint64_t)n, .y = x}, &error) == ALLFOLD_OK
                      && local->device->backend->wait(queue, &error) == ALLFOLD_OK, error.text);
             monoid_combine(monoid, type, &next, queue->partial);
         }
@@ -167,7 +167,7 @@ static bool round_indices(allfold_context *local, struct comm *comm, uint64_t ro
         if ((int32_t)hash_of(round, (uint64_t)rank) > (int32_t)hash_of(round, (uint64_t)best))
             best = rank;
     const int32_t x = (int32_t)hash_of(round, (uint64_t)comm->rank);
-    must(local->device->backend->fold(queue, &(struct work){MONOID_argmax, ALLFOLD_INT32, &x, 1, 0, NULL}, &error) == ALLFOLD_OK
+    must(local->device->backend->fold(queue, &(struct work){.monoid = MONOID_argmax, .type = ALLFOLD_INT32, .x = &x, .n = 1}, &error) == ALLFOLD_OK
              && local->device->backend->wait(queue, &error) == ALLFOLD_OK, error.text);
     struct partial partial = *queue->partial;
     struct comm_part part = {2, MONOID_argmax, ALLFOLD_INT32, 1, &partial};
