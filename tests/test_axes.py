@@ -103,7 +103,7 @@ class Case:
     def __str__(self):
         what = ("log-" if self.logarithm else "") + "softmax" if self.softmax else self.name
         return (f"{what} {self.dtype} to {TYPES[self.to]} {self.outer}x{self.length}x{self.inner} strides {self.outer_stride},"
-                f"{self.axis_stride} cut {CUTS[self.cut]} split {self.split} nan {self.nan} ddof {self.ddof} fast {self.fast} "
+                f"{self.axis_stride} cut {dict(enumerate(CUTS)).get(self.cut, self.cut)} split {self.split} nan {self.nan} ddof {self.ddof} fast {self.fast} "
                 f"memory {self.memory}")
 
     def outputs(self):
