@@ -357,7 +357,7 @@ HOST_DEVICE void FN(compare_run)(FN(compare_accumulator) * accumulator, struct e
     if (rule->a_unsigned == rule->b_unsigned && FN(compare_equal)(arrays, n))
         return;
     for (uint32_t i = 0; i < n; i += COMPARE_BLOCK)
-        FN(compare_take)(accumulator, sinks, FN(arrays_from)(arrays, i), rule, n - i < COMPARE_BLOCK ? n - i : COMPARE_BLOCK, first + i);
+        FN(compare_take)(accumulator, sinks, FN(arrays_from)(arrays, i), rule, n - i < COMPARE_BLOCK ? n - i : (uint32_t)COMPARE_BLOCK, first + i);
 }
 
 HOST_DEVICE void FN(compare_tile)(FN(compare) * compare, FN(arrays) arrays, uint32_t n, uint64_t first)

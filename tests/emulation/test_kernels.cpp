@@ -280,7 +280,7 @@ static bool fold_launched(const struct job *job, const void *const arrays[2], st
     launches++;
     if (fold_result(&mailbox, space->launch_id == UINT32_MAX ? 1 : space->launch_id + 1, bytes, result))
         return failed("a result is there before the launch");
-    const struct work work = {job->monoid, job->type, arrays[0], job->n, job->first, arrays[1]};
+    const struct work work = {job->monoid, job->type, arrays[0], job->n, job->first, arrays[1], NULL};
     const int code = fold_launch(&work, space, NULL);
     if (code != 0)
         return failed("the launch fails with %d: %s", code, emulation_fault());
@@ -305,7 +305,7 @@ static bool fold_job(const struct job *job)
     if (job->n > 0)
         memcpy(moved.start, x, job->n * allfold_type_bytes(job->type));
     monoid_identity(job->monoid, job->type, &expected);
-    const struct work work = {job->monoid, job->type, x, job->n, job->first, y};
+    const struct work work = {job->monoid, job->type, x, job->n, job->first, y, NULL};
     if (job->n > 0)
         cpu_loops_base.fold(&work, &expected);
     const struct scale scale = scale_of(job, x, y);
@@ -470,7 +470,7 @@ static bool resident_job(const struct job *job, bool logarithm, allfold_level le
     const bool exact = level == ALLFOLD_LEVEL_EXACT;
     const enum monoid monoid = softmax_monoid(job->type, job->type, logarithm, level);
     const struct softmax_call call = {&space, room, false, alone, {x.start, to, job->type, job->type, job->n, logarithm, level, false}};
-    const struct work first_pass = {monoid, job->type, x.start, job->n, 0, NULL};
+    const struct work first_pass = {monoid, job->type, x.start, job->n, 0, NULL, NULL};
     bool written = !ordered;
     /* the constants of this very partial: from a fold of the same kernel */
     monoid_identity(monoid, job->type, &whole);
@@ -582,7 +582,7 @@ static bool rows_job(const struct rows_case *c, const struct job *job, bool loga
     for (uint64_t r = 0; r < c->rows; r++) {
         struct partial partial;
         struct softmax_constants constants;
-        const struct work work = {monoid, job->type, x.start + r * stride * bytes, c->length, 0, NULL};
+        const struct work work = {monoid, job->type, x.start + r * stride * bytes, c->length, 0, NULL, NULL};
         monoid_identity(monoid, job->type, &partial);
         cpu_loops_base.fold(&work, &partial);
         softmax_constants_set(monoid, &partial, &constants);
@@ -649,7 +649,7 @@ static bool softmax_job(const struct job *job, bool logarithm, allfold_type y_ty
     struct softmax_constants constants;
     const enum monoid monoid = softmax_monoid(job->type, ALLFOLD_F32, false, ALLFOLD_LEVEL_FAST);
     monoid_identity(monoid, job->type, &partial);
-    const struct work first_pass = {monoid, job->type, x.start, job->n, 0, NULL};
+    const struct work first_pass = {monoid, job->type, x.start, job->n, 0, NULL, NULL};
     if (job->n > 0)
         cpu_loops_base.fold(&first_pass, &partial);
     softmax_constants_set(monoid, &partial, &constants);
