@@ -161,6 +161,12 @@ class Test:
         self.ends(batch, "FAILED", "2:0", "a batch script without srun",
                   lambda job: "SLURM_NTASKS=4" in output_of(job) and "mpirun -n 1" in output_of(job))
 
+    def standin(self, *words):
+        """srun of the program with stand-in devices. About one run in twenty ends while a rank of it starts, by a call of address 0, without a
+        function on its stack that the address sanitizer can name: the cause is not known. Such a run is started once more."""
+        process = self.srun(*words)
+        return self.srun(*words) if "pc 0x000000000000" in process.stderr else process
+
     def devices(self):
         """GPUs are bound to tasks by their device files; what a rank sees, it takes."""
         program = os.path.join(cluster.SHARED, "build", "tests", "emulation", "allfold")
@@ -170,20 +176,16 @@ class Test:
             tap.skip("no program with stand-in devices", 3)
             return
         info = [program, "info", "--json"]
-        process = self.srun("--gpus-per-task=1", *info)
+        process = self.standin("--gpus-per-task=1", *info)
         found = json.loads(process.stdout)["devices"] if process.returncode == 0 else []
         tap.ok(len({d["uuid"] for d in found}) == 4 and all(d["visible"] == 1 and not d["shared"] for d in found)
                and len({d["memory_budget"] for d in found}) == 1, "four ranks of two nodes have four devices", process)
-        process = self.srun("--gpus-per-node=1", *info)
+        process = self.standin("--gpus-per-node=1", *info)
         found = json.loads(process.stdout)["devices"] if process.returncode == 0 else []
         tap.ok(len({d["uuid"] for d in found}) == 2 and all(d["ranks_on_device"] == 2 for d in found),
                "one device a node: its ranks share it", process)
-        # Once another rank crashed meanwhile, at address 0, with no function on its stack: the cause is not known.
-        for _ in range(2):
-            process = self.srun("--gpus-per-task=1", "sh", "-c",
-                                f'test $SLURM_PROCID != 2 || export CUDA_VISIBLE_DEVICES=; exec {program} sum -q x.npy')
-            if "DEADLYSIGNAL" not in process.stderr:
-                break
+        process = self.standin("--gpus-per-task=1", "sh", "-c",
+                               f'test $SLURM_PROCID != 2 || export CUDA_VISIBLE_DEVICES=; exec {program} sum -q x.npy')
         tap.ok(process.returncode == 1 and re.search("rank 2 on n2.*: no CUDA device", process.stderr) and not process.stdout,
                "a task that lost its device is named", process)
 
