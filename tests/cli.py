@@ -43,6 +43,36 @@ def backends():
             tap.skip(f"{backend}: {' '.join(told(probe))}")
 
 
+OPERAND_PROGRAMS = {"cpu": "tests/programs/dot_folds", "cuda": "tests/programs/dot_folds", "standin": "tests/emulation/dot_folds"}
+
+
+def operand_runs(runs):
+    """The backends, (ranks, staging) of runs as (backend, ranks, staging): those that the tests are to use, and devices that stand in for GPUs."""
+    backends = os.environ.get("ALLFOLD_TEST_BACKENDS", "cpu cuda").split()
+    only = set(map(int, os.environ.get("ALLFOLD_TEST_RANKS", "").split()))
+    for backend in backends + (["standin"] if "cuda" in backends else []):
+        if backend == "standin" and not os.path.exists(os.path.join(tap.BUILD, OPERAND_PROGRAMS[backend])):
+            tap.skip("configured without the emulation, or no C++17 compiler")
+        else:
+            yield from ((backend, ranks, staging) for ranks, staging in runs if not only or ranks in only)
+
+
+def check_operands(what, run, path, count, wrong_of):
+    """One run over the cases of two arrays in a file. wrong_of: of the lines that it prints what is not as it should be."""
+    backend, ranks, staging = run
+    env = {"ALLFOLD_STANDIN_DEVICES": "2"} if backend == "standin" else None
+    name = f"{count} {what}, {ranks} ranks, staging {staging}, {backend}"
+    if not tap.wanted(name):
+        return
+    done = tap.run(ranks, os.path.join(tap.BUILD, OPERAND_PROGRAMS[backend]), "cpu" if backend == "cpu" else "cuda", staging, path, env=env)
+    lines = done.stdout.splitlines()
+    if any("# SKIP" in line for line in lines[:2]):
+        tap.skip(f"{backend}: {lines[0]}")
+        return
+    wrong = wrong_of(lines)
+    tap.ok(len(lines) == count and not wrong, name, "\n".join(wrong[:10]) + f"\n{len(wrong)} wrong of {len(lines)}\n{done.stderr[-2000:]}")
+
+
 def surroundings(words, env):
     """The environment of a run. Without a word for the backend devices are hidden: a driver starts processes one after the other, 0.2 s
     each, which is most of such a run. --backend=auto takes a device where there is one."""

@@ -18,7 +18,6 @@ try:
 except ImportError:
     h5py = None
 
-PROGRAMS = {"cpu": "tests/programs/dot_folds", "cuda": "tests/programs/dot_folds", "standin": "tests/emulation/dot_folds"}
 TYPE_NUMBER = {name: 1 + i for i, name in enumerate(cli.TYPES)}  # in the order of ALLFOLD_TYPES; 0 is no type
 INTEGERS = [name for name in cli.TYPES if name not in cli.FLOATS]
 SCALE = 1074  # finite numbers are integers in units of 2^-SCALE
@@ -238,19 +237,9 @@ def large_cases():
     return cases
 
 
-def check(cases, path, ranks, backend, staging):
-    env = {"ALLFOLD_STANDIN_DEVICES": "2"} if backend == "standin" else None
-    name = f"{len(cases.list)} comparisons, {ranks} ranks, staging {staging}, {backend}"
-    if not tap.wanted(name):
-        return
-    done = tap.run(ranks, os.path.join(tap.BUILD, PROGRAMS[backend]), "cpu" if backend == "cpu" else "cuda", staging, path, env=env)
-    lines = done.stdout.splitlines()
-    if any("# SKIP" in line for line in lines[:2]):
-        tap.skip(f"{backend}: {lines[0]}")
-        return
-    wrong = [f"{key}: {line}\nnot {' '.join(map(str, due.line()))}" for (key, _, due), line in zip(cases.list, lines) if not same(line, due)]
-    tap.ok(len(lines) == len(cases.list) and not wrong, name,
-           "\n".join(wrong[:10]) + f"\n{len(wrong)} wrong of {len(lines)}\n{done.stderr[-2000:]}")
+def check(run, cases, path):
+    cli.check_operands("comparisons", run, path, len(cases.list), lambda lines: [
+        f"{key}: {line}\nnot {' '.join(map(str, due.line()))}" for (key, _, due), line in zip(cases.list, lines) if not same(line, due)])
 
 
 def number_of(word):
@@ -267,23 +256,16 @@ def same(line, due):
 
 
 def memory():
-    backends = os.environ.get("ALLFOLD_TEST_BACKENDS", "cpu cuda").split()
-    only = set(map(int, os.environ.get("ALLFOLD_TEST_RANKS", "").split()))
     with tempfile.TemporaryDirectory() as folder:
         small, large = os.path.join(folder, "small"), os.path.join(folder, "large")
         few, many = small_cases(), large_cases()
         few.write(small)
         many.write(large)
-        for backend in backends + (["standin"] if "cuda" in backends else []):
-            if backend == "standin" and not os.path.exists(os.path.join(tap.BUILD, PROGRAMS[backend])):
-                tap.skip("configured without the emulation, or no C++17 compiler")
-                continue
-            for ranks, staging in ((1, 0), (2, 4096), (3, 0), (5, 4096)):
-                if only and ranks not in only or backend == "standin" and ranks > 2:
-                    continue
-                check(few, small, ranks, backend, staging)
-                if backend != "standin" or ranks == 1:
-                    check(many, large, ranks, backend, staging)
+        for run in cli.operand_runs(((1, 0), (2, 4096), (3, 0), (5, 4096))):
+            if run[0] != "standin" or run[1] <= 2:
+                check(run, few, small)
+            if run[0] != "standin" or run[1] == 1:
+                check(run, many, large)
 
 
 # ---- the command

@@ -4,7 +4,6 @@ several numbers of ranks, from host and device memory and in shards, on every ba
 import math
 import os
 import struct
-import sys
 import tempfile
 
 import numpy as np
@@ -12,7 +11,6 @@ import numpy as np
 import cli
 import tap
 
-PROGRAMS = {"cpu": "tests/programs/dot_folds", "cuda": "tests/programs/dot_folds", "standin": "tests/emulation/dot_folds"}
 TYPE_NUMBER = {name: 1 + i for i, name in enumerate(cli.TYPES)}  # in the order of ALLFOLD_TYPES; 0 is no type
 LEAST = {"f16": -24, "bf16": -133, "f32": -149, "f64": -1074}  # exponents of the smallest and above the largest number
 MOST = {"f16": 16, "bf16": 128, "f32": 128, "f64": 1024}
@@ -188,41 +186,23 @@ def right(value, due, off):
     return type(value) is type(due) and value == due
 
 
-def check(cases, path, ranks, backend, staging):
-    env = {"ALLFOLD_STANDIN_DEVICES": "2"} if backend == "standin" else None
-    name = f"{len(cases.list)} dot products, {ranks} ranks, staging {staging}, {backend}"
-    if not tap.wanted(name):
-        return
-    done = tap.run(ranks, os.path.join(tap.BUILD, PROGRAMS[backend]), "cpu" if backend == "cpu" else "cuda", staging, path, env=env)
-    lines = done.stdout.splitlines()
-    if any("# SKIP" in line for line in lines[:2]):
-        tap.skip(f"{backend}: {lines[0]}")
-        return
-    wrong = [f"{key}: {line}, not {due.hex() if isinstance(due, float) else due}"
-             for (key, _, _, due, off), line in zip(cases.list, lines) if not right(value_of(line), due, off)]
-    tap.ok(len(lines) == len(cases.list) and not wrong, name,
-           "\n".join(wrong[:10]) + f"\n{len(wrong)} wrong of {len(lines)}\n{done.stderr[-2000:]}")
+def check(run, cases, path):
+    cli.check_operands("dot products", run, path, len(cases.list), lambda lines: [
+        f"{key}: {line}, not {due.hex() if isinstance(due, float) else due}"
+        for (key, _, _, due, off), line in zip(cases.list, lines) if not right(value_of(line), due, off)])
 
 
 def main():
     cli.ignore_leaks()
-    backends = os.environ.get("ALLFOLD_TEST_BACKENDS", "cpu cuda").split()
-    only = set(map(int, os.environ.get("ALLFOLD_TEST_RANKS", "").split()))
     with tempfile.TemporaryDirectory() as folder:
         small, large = os.path.join(folder, "small"), os.path.join(folder, "large")
         few, many = small_cases(800), large_cases()
         few.write(small)
         many.write(large)
-        for backend in backends + (["standin"] if "cuda" in backends else []):
-            if backend == "standin" and not os.path.exists(os.path.join(tap.BUILD, PROGRAMS[backend])):
-                tap.skip("configured without the emulation, or no C++17 compiler")
-                continue
-            for ranks, staging in ((1, 0), (2, 4096), (3, 0)):
-                if only and ranks not in only:
-                    continue
-                check(few, small, ranks, backend, staging)
-                if backend != "standin":
-                    check(many, large, ranks, backend, staging)
+        for run in cli.operand_runs(((1, 0), (2, 4096), (3, 0))):
+            check(run, few, small)
+            if run[0] != "standin":
+                check(run, many, large)
     tap.done()
 
 
