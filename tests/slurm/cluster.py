@@ -23,7 +23,8 @@ ENDS = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMO
 LIMIT = 240  # seconds, for one event: so long only what hangs takes, and less than allfold's own --timeout
 
 # srun, as all find it. Under srun a rank of Open MPI dies now and then in MPI_Init, of a message that came before it was ready
-# for one (its issue 12495; here about one start of 200). Then the start is repeated; what allfold itself does wrong is not.
+# for one (its issue 12495; here about one start of 200, one of 50 with the address sanitizer). Core dumps show a call of address 0 by
+# mca_btl_tcp.so, in opal_progress, in MPI_Init. Then the start is repeated; what allfold itself does wrong is not.
 SRUN = """#!/bin/bash
 trap : TERM USR1 USR2
 errors=$(mktemp)
