@@ -43,6 +43,11 @@ def backends():
             tap.skip(f"{backend}: {' '.join(told(probe))}")
 
 
+def rank_counts():
+    """At how many ranks a test runs that has no counts of its own: as tests/mpi-launch."""
+    return list(map(int, os.environ.get("ALLFOLD_TEST_RANKS", "1 2 5").split()))
+
+
 OPERAND_PROGRAMS = {"cpu": "tests/programs/dot_folds", "cuda": "tests/programs/dot_folds", "standin": "tests/emulation/dot_folds"}
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Folds and softmax along axes (tests/programs/axis_folds.c) against NumPy, math.fsum and long double: every fold, element type, cut, level
-and NaN policy over shapes, strides and splits at random, from host and device memory, on 1, 2, 3 and 5 ranks; at level exact the
+and NaN policy over shapes, strides and splits at random, from host and device memory, on 1, 2 and 5 ranks; at level exact the
 same bits on all of them."""
 import fractions
 import itertools
@@ -538,15 +538,16 @@ def check_threads(folder, random):
 
 
 def main():
+    """ALLFOLD_TEST_CASES: how many calls at random of each kind; ALLFOLD_TEST_EVERY=N: of the others one in N."""
     seed = int(os.environ.get("ALLFOLD_TEST_SEED", "1"))
     count = int(os.environ.get("ALLFOLD_TEST_CASES", "150"))
     for backend in os.environ.get("ALLFOLD_TEST_BACKENDS", "cpu cuda").split():
         random = np.random.default_rng(seed)
-        cases = list(planned(random)) + list(wide_columns(random)) + list(lines(random)) + list(short_rows(random)) + list(near_zero(random))
-        cases += [Case(random) for _ in range(count)] + [Spread(random) for _ in range(count)] + list(long_spread(random))
+        cases = [*planned(random), *wide_columns(random), *lines(random), *short_rows(random), *near_zero(random)]
+        cases = cases[::int(os.environ.get("ALLFOLD_TEST_EVERY", "1"))] + [Case(random) for _ in range(count)] + [Spread(random) for _ in range(count)] + list(long_spread(random))
         before = None
         with cli.Folder() as folder:
-            for ranks in map(int, os.environ.get("ALLFOLD_TEST_RANKS", "1 2 3 5").split()):
+            for ranks in cli.rank_counts():
                 found = check(folder, "folds and softmax along axes", cases, ranks, backend, before)
                 if found is None:
                     break

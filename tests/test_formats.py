@@ -193,9 +193,8 @@ def test_folds(folder):
     for make in (make_npy, make_npz, make_safetensors, make_several, make_netcdf, make_scipy):
         make(cases)
     for backend in cli.backends():
-        for ranks, staging in ((1, 1 << 20), (2, 16384), (3, 4096), (5, 100000)):
-            if str(ranks) in os.environ.get("ALLFOLD_TEST_RANKS", "1 2 3 5").split():
-                cases.check(ranks, backend, staging)
+        for ranks in cli.rank_counts():
+            cases.check(ranks, backend, {1: 1 << 20, 2: 16384}.get(ranks, 4096))
 
 
 def test_refused(folder):

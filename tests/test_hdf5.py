@@ -75,13 +75,12 @@ def random_cases(folder):
 def test_folds(folder):
     cases, more = list(expected_lines()), random_cases(folder)
     for backend in cli.backends():
-        for ranks in (1, 2, 3, 5):
-            if str(ranks) in os.environ.get("ALLFOLD_TEST_RANKS", "1 2 3 5").split():
-                check_folds(cases, folder, "stored files", ranks, backend)
-                if more:
-                    check_folds(more, folder, "random datasets", ranks, backend)
-                else:
-                    tap.skip("random datasets: no h5py")
+        for ranks in cli.rank_counts():
+            check_folds(cases, folder, "stored files", ranks, backend)
+            if more:
+                check_folds(more, folder, "random datasets", ranks, backend)
+            else:
+                tap.skip("random datasets: no h5py")
 
 
 def data(name):
