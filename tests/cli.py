@@ -43,9 +43,9 @@ def backends():
             tap.skip(f"{backend}: {' '.join(told(probe))}")
 
 
-def rank_counts():
+def rank_counts(backend):
     """At how many ranks a test runs that has no counts of its own: as tests/mpi-launch."""
-    return list(map(int, os.environ.get("ALLFOLD_TEST_RANKS", "1 2 5").split()))
+    return list(map(int, os.environ.get("ALLFOLD_TEST_RANKS", "1 2 3" if backend == "cuda" else "1 2 5").split()))
 
 
 OPERAND_PROGRAMS = {"cpu": "tests/programs/dot_folds", "cuda": "tests/programs/dot_folds", "standin": "tests/emulation/dot_folds"}

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Folds and softmax along axes (tests/programs/axis_folds.c) against NumPy, math.fsum and long double: every fold, element type, cut, level
-and NaN policy over shapes, strides and splits at random, from host and device memory, on 1, 2 and 5 ranks; at level exact the
+and NaN policy over shapes, strides and splits at random, from host and device memory, on several ranks; at level exact the
 same bits on all of them."""
 import fractions
 import itertools
@@ -547,7 +547,7 @@ def main():
         cases = cases[::int(os.environ.get("ALLFOLD_TEST_EVERY", "1"))] + [Case(random) for _ in range(count)] + [Spread(random) for _ in range(count)] + list(long_spread(random))
         before = None
         with cli.Folder() as folder:
-            for ranks in cli.rank_counts():
+            for ranks in cli.rank_counts(backend):
                 found = check(folder, "folds and softmax along axes", cases, ranks, backend, before)
                 if found is None:
                     break

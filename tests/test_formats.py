@@ -193,7 +193,7 @@ def test_folds(folder):
     for make in (make_npy, make_npz, make_safetensors, make_several, make_netcdf, make_scipy):
         make(cases)
     for backend in cli.backends():
-        for ranks in cli.rank_counts():
+        for ranks in cli.rank_counts(backend):
             cases.check(ranks, backend, {1: 1 << 20, 2: 16384}.get(ranks, 4096))
 
 

@@ -75,7 +75,7 @@ def random_cases(folder):
 def test_folds(folder):
     cases, more = list(expected_lines()), random_cases(folder)
     for backend in cli.backends():
-        for ranks in cli.rank_counts():
+        for ranks in cli.rank_counts(backend):
             check_folds(cases, folder, "stored files", ranks, backend)
             if more:
                 check_folds(more, folder, "random datasets", ranks, backend)
