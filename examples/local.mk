@@ -6,8 +6,8 @@ examples_01_sum_LDADD = src/liballfold.o $(MPI_LIBS) $(CUDA_LIBS) -lm
 examples_02_softmax_LDADD = $(examples_01_sum_LDADD)
 examples_04_conjugate_gradients_LDADD = $(examples_01_sum_LDADD)
 examples_05_vocabulary_LDADD = $(examples_01_sum_LDADD)
-# In Python, with PyTorch: run from here.
-EXTRA_DIST += examples/06_cross_entropy.py
+# In Python, 06 with PyTorch: run from here.
+EXTRA_DIST += examples/06_cross_entropy.py examples/07_clip_gradients.py
 # In Fortran, if there is a compiler.
 if HAVE_FORTRAN
 noinst_PROGRAMS += examples/03_fortran

@@ -419,3 +419,32 @@ words_finish(const unsigned char *partials, const __grid_constant__ struct axis_
     if (r < cut.results)
         result_finish<Axis::monoid>(*(const partial *)(partials + r * cut.stride), cut.finish, cut.from + r);
 }
+
+template <class Axis> struct axis_of {
+    typedef Axis type;
+};
+
+/* Calls start with the axis_of the monoid's kernels, if they exist for the value type. */
+template <class Value, class Start> static cudaError_t with_axis(enum monoid monoid, const Start &start)
+{
+    constexpr unsigned int mine = 1u << FN_EXPAND(VALUE, FAMILY);
+    switch (monoid) {
+#define CASE(name, ...)                                                                                      \
+    case MONOID_##name:                                                                                      \
+        if constexpr (monoid_facts[MONOID_##name].operands == 1 && (monoid_facts[MONOID_##name].values & mine) != 0) \
+            return start(axis_of<axis_struct<fold_of<MONOID_##name, Value>>>());                             \
+        break;
+        STRUCT_MONOIDS(CASE)
+#undef CASE
+#define CASE(name, ...)                                                                                      \
+    case MONOID_##name:                                                                                      \
+        if constexpr (monoid_facts[MONOID_##name].operands == 1 && (monoid_facts[MONOID_##name].values & mine) != 0) \
+            return start(axis_of<axis_words<exact_of<MONOID_##name, Value>>>());                             \
+        break;
+        WORD_MONOIDS(CASE)
+#undef CASE
+    case MONOID_COUNT:
+        break;
+    }
+    return cudaErrorInvalidValue;
+}

@@ -118,6 +118,27 @@ int axis_launch(const struct axis_work *work, int multiprocessors, void *stream)
 /* Combines `parts` partials of each result, in their order. Partial p of result r lies at work->partials, at place p * outer * inner + r.
    The combined ones come to the first outer * inner places, or work->finish says what becomes of them. x is not read. */
 int axis_parts_launch(const struct axis_work *work, uint64_t parts, void *stream);
+/* One of several arrays that one launch folds, a block each split: device memory, aligned to the element size. */
+struct many_array {
+    const void *x;
+    uint64_t n, split;      /* elements, at least one; those of a split, a multiple of 16 */
+    uint32_t first, splits; /* its first split, among those of all arrays */
+    allfold_type type;
+    int bytes_bits;         /* log2 of an element's bytes */
+};
+/* Sets split, splits and bytes_bits, which follow from n and type alone. */
+void many_cut(struct many_array *array);
+struct many_work {
+    enum monoid monoid;
+    enum value value;                /* of all types */
+    const struct many_array *arrays; /* device memory */
+    const uint32_t *owners;          /* device memory: the array of each split */
+    uint32_t count, splits;          /* of all arrays */
+    void *partials;                  /* device memory with room for those of the splits, partial_stride bytes each */
+    void *results;                   /* memory that the device can write: gets the arrays' partials in order, likewise */
+};
+/* Folds the arrays, each by itself. */
+int many_launch(const struct many_work *work, void *stream);
 /* The constants of `count` results, from their partials at work->partials. Both are device memory. */
 int axis_constants_launch(const struct axis_work *work, uint64_t count, struct softmax_constants *constants, void *stream);
 /* The second pass of softmax along an axis. constants: device memory, of each result in order. */

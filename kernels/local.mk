@@ -18,6 +18,13 @@ kernel_sources = \
 	kernels/fold_u32.cu \
 	kernels/fold_u64.cu \
 	kernels/generate.cu \
+	kernels/many.cu \
+	kernels/many_f32.cu \
+	kernels/many_f64.cu \
+	kernels/many_i32.cu \
+	kernels/many_i64.cu \
+	kernels/many_u32.cu \
+	kernels/many_u64.cu \
 	kernels/softmax.cu \
 	kernels/softmax_resident.cu \
 	kernels/strided.cu
@@ -44,6 +51,8 @@ noinst_HEADERS += \
 	kernels/fold_family.cuh \
 	kernels/fold_family.h \
 	kernels/kernels.h \
+	kernels/many_family.cuh \
+	kernels/many_family.h \
 	kernels/message.cuh \
 	kernels/softmax.cuh \
 	kernels/ptx.cuh \

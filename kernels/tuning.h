@@ -158,6 +158,11 @@ constexpr int axis_blocks(enum cost cost)
 }
 constexpr int AXIS_CHUNK_BITS = 28; /* at most about 2^28 elements of a split: words that threads share cannot overflow */
 
+/* Folds of several arrays. A block takes `split` elements; of arrays that would have more than `most` splits, more. */
+constexpr struct {
+    uint64_t split, most;
+} MANY_SHAPE = {1 << 16, 1 << 12};
+
 /* The second pass of softmax along rows, in vectors: their number a thread. wide: arithmetic in f64. */
 constexpr struct {
     int threads, vectors, blocks, blocks_wide;

@@ -11,6 +11,7 @@ python_package = \
 	python/allfold/_library.py \
 	python/allfold/_mpi.py \
 	python/allfold/begin.py \
+	python/allfold/foreach.py \
 	python/allfold/py.typed
 EXTRA_DIST += $(python_package) python/README.md python/pyproject.toml python/setup.py
 

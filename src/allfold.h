@@ -188,8 +188,9 @@ typedef struct {
                                  integers stay integers */
     uint64_t ddof;    /* stats, variance and std only: the variance is divided by the number of elements less ddof; NaN if that is not positive */
     int own_results;  /* folds along an axis only: not 0 gives each rank its own results alone, 0 gives all to all */
+    uint64_t total;   /* allfold_reduce_many only: not 0 gives one result, of all arrays joined */
 } allfold_call;
-#define ALLFOLD_CALL_INIT {sizeof(allfold_call), NULL, ALLFOLD_NAN_PROPAGATE, 0, ALLFOLD_TYPE_NONE, 0, 0}
+#define ALLFOLD_CALL_INIT {sizeof(allfold_call), NULL, ALLFOLD_NAN_PROPAGATE, 0, ALLFOLD_TYPE_NONE, 0, 0, 0}
 
 /* Options of a comparison; NULL means all defaults. Begin with ALLFOLD_TOLERANCE_INIT, or set .size: as in allfold_options. In all fields
    except size zero means the default. */
@@ -352,6 +353,17 @@ allfold_status allfold_reduce(allfold_context *context, allfold_fold fold, const
    capacity that is too small is refused before any work. */
 allfold_status allfold_reduce_all(allfold_context *context, allfold_fold fold, const allfold_array *part,
                                   const allfold_call *call, allfold_results *results);
+
+/* Folds several global arrays, each to one number: results[i] is what allfold_reduce gives of arrays[i], this rank's part of global array i.
+   Arrays may have any lengths, types of their own, and lie in host or device memory, device memory ready in call->stream. All ranks pass as many,
+   of the same types. With call->total there is one result, of all arrays joined, the first first: they have one type, and there is at least
+   one. Arrays in device memory take a few launches together, whatever their number, and the ranks exchange all partials at once, 8 kB at a
+   time. Level exact gives the bits of each array alone, as does level fast on the CPU; on a GPU level fast gives bits that depend on the
+   ranks' parts of that array alone, not on the other arrays, the GPU's model, or where the elements lie. Collective and blocking: results,
+   which has room for `count` or one, is equal on every rank, and written only on ALLFOLD_OK. A fold with several results is refused. An error
+   of one array, which its message names, fails the call. */
+allfold_status allfold_reduce_many(allfold_context *context, allfold_fold fold, const allfold_array *arrays, size_t count,
+                                   const allfold_call *call, allfold_result *results);
 
 /* The dot product of two global arrays: the sum of x[i] * y[i]. x and y are this rank's parts, of one element type (any) and as many
    elements; each may be host or device memory, and they may be the same. Collective and blocking: *result, equal on every rank, is

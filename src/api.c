@@ -80,10 +80,17 @@ void api_checked(allfold_context *context)
         phase_enter(context->comm.progress, PHASE_START);
 }
 
-void api_take_call(const allfold_call *given, allfold_call *call, struct error *error)
+void api_take_call_of_many(const allfold_call *given, allfold_call *call, struct error *error)
 {
     const struct options_copy copy = {"allfold_call", given, call, sizeof *call, END_OF(allfold_call, result_type)};
     options_take(&copy, error);
+}
+
+void api_take_call(const allfold_call *given, allfold_call *call, struct error *error)
+{
+    api_take_call_of_many(given, call, error);
+    if (call->total != 0)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "allfold_call.total is for allfold_reduce_many: expected 0");
 }
 
 void api_take_tolerance(const allfold_tolerance *given, allfold_tolerance *tolerance, struct error *error)

@@ -14,7 +14,8 @@ void api_checked(allfold_context *context);
 /* The error that a caller gives as its own. */
 void api_take_failure(allfold_status status, const char *text, struct error *error);
 
-/* *call, which holds the defaults, becomes what the caller gave; NULL: the defaults. */
+/* *call, which holds the defaults, becomes what the caller gave; NULL: the defaults. Only of many arrays it may have a total. */
+void api_take_call_of_many(const allfold_call *given, allfold_call *call, struct error *error);
 void api_take_call(const allfold_call *given, allfold_call *call, struct error *error);
 
 /* The same for a view, without a default. */
@@ -28,6 +29,9 @@ void api_check_part(const allfold_array *part, struct error *error);
 
 /* Refuses options that are not valid of a fold of that name; nan_choice: it takes allfold_nan. */
 void api_check_call(const char *name, bool nan_choice, const allfold_call *call, struct error *error);
+
+/* Refuses results of this rank alone, of a fold that has none. */
+void api_check_own_results(const allfold_call *call, struct error *error);
 
 /* The arguments of a fold as the caller gave them: of one array, x, or of a dot product. */
 struct api_fold {

@@ -18,6 +18,12 @@ allfold_fold api_check_fold(allfold_fold fold, const allfold_call *call, size_t 
     return fold;
 }
 
+void api_check_own_results(const allfold_call *call, struct error *error)
+{
+    if (call->own_results != 0)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "allfold_call.own_results is for folds along an axis");
+}
+
 /* What makes two arrays no pair. */
 static void check_pair(const allfold_array *x, const allfold_array *y, struct error *error)
 {
@@ -52,8 +58,7 @@ void api_fold_prepare(const struct api_fold *given, struct api_job *prepared, st
         check_dot_call(&call, error);
     else
         fold = api_check_fold(given->fold, &call, given->capacity, error);
-    if (call.own_results != 0)
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "allfold_call.own_results is for folds along an axis");
+    api_check_own_results(&call, error);
     prepared->x = api_part_source(given->x, error);
     prepared->y = api_part_source(given->is_dot ? given->y : given->x, error);
     prepared->call = (struct fold_call){.fold = fold, .nan = call.nan, .result_type = call.result_type, .ddof = call.ddof};

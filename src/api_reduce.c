@@ -1,5 +1,7 @@
-/* Folds one array, or two, at once: calls of allfold.h. */
+/* Folds one array, two, or many, at once: calls of allfold.h. */
 #include "api.h"
+
+#include <inttypes.h>
 
 /* Any of them, for results that have been looked at; context->error may hold what is wrong with them. */
 static allfold_status reduce(allfold_context *context, const struct api_fold *given, allfold_results *results)
@@ -44,4 +46,43 @@ allfold_status allfold_reduce_all(allfold_context *context, allfold_fold fold, c
         error_set(error, ALLFOLD_BAD_ARGUMENT, "the results are NULL");
     const size_t capacity = results != NULL ? results->capacity : SIZE_MAX;
     return reduce(context, &(struct api_fold){.fold = fold, .x = part, .call = call, .capacity = capacity}, results);
+}
+
+/* Refuses the arrays that are not valid, and those that have no total. */
+static void check_arrays(const allfold_array *arrays, size_t count, bool total, struct error *error)
+{
+    if (count > 0 && arrays == NULL)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "the arrays are NULL");
+    else if (count > INT32_MAX)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "expected at most %d arrays, found %zu", INT32_MAX, count);
+    else if (count == 0 && total)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "a total of no arrays has no element type: expected at least one array, which may be empty");
+    for (size_t i = 0; i < count && error->status == ALLFOLD_OK; i++) {
+        struct error own = {0};
+        api_check_part(&arrays[i], &own);
+        if (total && own.status == ALLFOLD_OK && arrays[i].type != arrays[0].type)
+            error_set(&own, ALLFOLD_BAD_ARGUMENT, "expected %s, the type of array 0, for a total, found %s", allfold_type_name(arrays[0].type),
+                      allfold_type_name(arrays[i].type));
+        error_within(error, &own, "array %zu of %zu", i, count);
+    }
+}
+
+allfold_status allfold_reduce_many(allfold_context *context, allfold_fold fold, const allfold_array *arrays, size_t count,
+                                   const allfold_call *options, allfold_result *results)
+{
+    struct error *const error = api_enter(context);
+    allfold_call call = ALLFOLD_CALL_INIT;
+    api_take_call_of_many(options, &call, error);
+    if (results == NULL && count > 0)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "the results are NULL");
+    if (fold < ALLFOLD_FOLD_COUNT && allfold_result_count(fold) > 1)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "%s has several results: expected a fold with one, or allfold_reduce_all for each array",
+                  allfold_fold_name(fold));
+    check_arrays(arrays, count, call.total != 0, error);
+    fold = api_check_fold(fold, &call, SIZE_MAX, error);
+    api_check_own_results(&call, error);
+    const struct fold_call folding = {.fold = fold, .nan = call.nan, .result_type = call.result_type, .ddof = call.ddof};
+    const struct many_job job = {arrays, count, call.stream, call.total != 0, api_part_source, results};
+    api_checked(context);
+    return core_reduce_many(context, &folding, &job, error);
 }

@@ -38,6 +38,7 @@ libcore_a_SOURCES = \
 	src/core/layout.c \
 	src/core/linear.c \
 	src/core/load.c \
+	src/core/many.c \
 	src/core/missing.c \
 	src/core/progress.c \
 	src/core/reduce.c \
@@ -231,6 +232,7 @@ cuda_backend = \
 	src/device/cuda/check.c \
 	src/device/cuda/device.c \
 	src/device/cuda/links.c \
+	src/device/cuda/many.c \
 	src/device/cuda/queue.c \
 	src/device/cuda/softmax.c
 if HAVE_CUDA

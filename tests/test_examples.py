@@ -169,6 +169,11 @@ def harmonic(count):
     return math.fsum(numpy.float32(1) / numpy.arange(1, count + 1, dtype=numpy.float32))
 
 
+def norms(ranks):
+    """Of two arrays, the second of which has the first three elements of each rank."""
+    return sum(range(1, 10 * ranks + 1)), sum(30 * rank + 6 for rank in range(ranks))
+
+
 # What each prints, on that many ranks.
 PRINTS = {
     "allfold.h": lambda ranks: [f"{sum(range(1, 10 * ranks + 1))}"] * ranks,
@@ -176,12 +181,13 @@ PRINTS = {
     "docs/library.md, 1": lambda ranks: [f"sum of {ranks}000000 elements: {harmonic(ranks * 10**6):.10f}, largest 1 at 0"],
     "docs/library.md, 2": lambda ranks: [f"{sum(i * i for i in range(1, 10 * ranks + 1))}"],
     "docs/library.md, 3": lambda ranks: [f"0 of {10 * ranks} outside"],
-    "docs/library.md, 4": lambda ranks: [f"{sum(i * i for i in range(1, 10 * ranks + 1))}", f"{sum(range(1, 10 * ranks + 1))}"],
-    "docs/library.md, 5": lambda ranks: [f"count = {10 * ranks}", "nan_count = 0", f"mean = {(10 * ranks + 1) / 2:g}"],
-    "docs/library.md, 6": lambda ranks: [f"{sum(50 * r + 15 for r in range(ranks))} {sum(50 * r + 40 for r in range(ranks))}"],
-    "docs/library.md, 7": lambda ranks: [f"{sum(40 * r + 14 for r in range(ranks))} {sum(40 * r + 22 for r in range(ranks))}"],
-    "docs/library.md, 8": lambda ranks: [f"{sum(range(1, 10 * ranks + 1))}"],
-    "docs/library.md, 10": lambda ranks: [f"{sum(range(1, 10 * ranks + 1))}"],
+    "docs/library.md, 4": lambda ranks: ["{:g} and {:g}, together {:g}".format(*norms(ranks), sum(norms(ranks)))],
+    "docs/library.md, 5": lambda ranks: [f"{sum(i * i for i in range(1, 10 * ranks + 1))}", f"{sum(range(1, 10 * ranks + 1))}"],
+    "docs/library.md, 6": lambda ranks: [f"count = {10 * ranks}", "nan_count = 0", f"mean = {(10 * ranks + 1) / 2:g}"],
+    "docs/library.md, 7": lambda ranks: [f"{sum(50 * r + 15 for r in range(ranks))} {sum(50 * r + 40 for r in range(ranks))}"],
+    "docs/library.md, 8": lambda ranks: [f"{sum(40 * r + 14 for r in range(ranks))} {sum(40 * r + 22 for r in range(ranks))}"],
+    "docs/library.md, 9": lambda ranks: [f"{sum(range(1, 10 * ranks + 1))}"],
+    "docs/library.md, 11": lambda ranks: [f"{sum(range(1, 10 * ranks + 1))}"],
 }
 with tempfile.TemporaryDirectory() as folder:
     for name, code in snippets():

@@ -14,7 +14,7 @@ Functions are collective over comm: all its ranks must call them, in the same or
 convert, and PyTorch's, CuPy's and JAX's, in host or device memory. Errors are subclasses of allfold.Error, raised on every rank.
 See docs/python.md, docs/numerics.md.
 """
-from . import begin
+from . import begin, foreach
 from ._compare import Comparison, compare
 from ._context import Context
 from ._errors import (ArgumentError, DeviceError, Error, InputError, InputOutputError, IntegerOverflowError, MPIError, NoValueError,
@@ -27,5 +27,5 @@ library_version: str = _lib.allfold_version().decode()  #: of the C library that
 library_path: str = _lib._name  #: and where
 
 __all__ = ["ArgumentError", "Comparison", "Context", "DeviceError", "Error", "InputError", "InputOutputError", "IntegerOverflowError", "MPIError",
-           "NoValueError", "OutOfMemoryError", "Stats", "StoppedError", "UnsupportedError", "argmax", "argmin", "begin", "compare", "dot",
+           "NoValueError", "OutOfMemoryError", "Stats", "StoppedError", "UnsupportedError", "argmax", "argmin", "begin", "compare", "dot", "foreach",
            "library_path", "library_version", "log_softmax", "logsumexp", "max", "mean", "min", "norm", "prod", "softmax", "stats", "std", "sum", "variance"]

@@ -247,12 +247,16 @@ def norm(x: Any, ord: Optional[float] = None, axis: Axis = None, comm: Any = Non
     (5.0, 7.0, 4.0)
     """
     context = context_of(comm, level)
+    return _fold(norm_fold(context, ord), x, context, None, (axis, cut, keepdims, own), (dtype, "propagate"))
+
+
+def norm_fold(context: Context, ord: Any) -> int:
+    """The fold of that name. After an error all ranks raise it."""
     try:
-        fold = _norm_of(ord)
+        return _norm_of(ord)
     except Exception as error:
         with context.lock:
             context.fail(error)
-    return _fold(fold, x, context, None, (axis, cut, keepdims, own), (dtype, "propagate"))
 
 
 def _norm_of(ord: Any) -> int:

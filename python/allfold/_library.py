@@ -48,7 +48,7 @@ class Options(ctypes.Structure):
 
 class Call(ctypes.Structure):
     _fields_ = [("size", c_size_t), ("stream", c_void_p), ("nan", c_int), ("logarithm", c_int), ("result_type", c_int),
-                ("ddof", c_uint64), ("own_results", c_int)]
+                ("ddof", c_uint64), ("own_results", c_int), ("total", c_uint64)]
 
 
 class Tolerance(ctypes.Structure):
@@ -121,6 +121,7 @@ def declare(lib: ctypes.CDLL, comm: type) -> None:
             ("fail", c_int, c_void_p, c_int, c_char_p),
             ("reduce", c_int, c_void_p, c_int, c_void_p, c_void_p, c_void_p),
             ("reduce_all", c_int, c_void_p, c_int, c_void_p, c_void_p, c_void_p),
+            ("reduce_many", c_int, c_void_p, c_int, c_void_p, c_size_t, c_void_p, c_void_p),
             ("dot", c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p),
             ("compare", c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p),
             ("reduce_begin", c_int, c_void_p, c_int, c_void_p, c_void_p, c_void_p),

@@ -7,6 +7,7 @@
 #include "comm/handle.h"
 #include "comm/in_host.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -414,6 +415,27 @@ allfold_status comm_agree(struct comm *comm, struct error *error) { return comm_
 allfold_status comm_combine(struct comm *comm, struct comm_part *part, struct error *error)
 {
     return comm_combine_all(comm, part, 1, error);
+}
+
+int comm_fit(const struct comm_part *parts, int count)
+{
+    size_t bytes = 0;
+    int fit = 0;
+    while (fit < count && (bytes += comm_bytes(&parts[fit])) <= COMM_BYTES_MOST)
+        fit++;
+    return fit;
+}
+
+allfold_status comm_combine_many(struct comm *comm, struct comm_part *parts, uint64_t count, struct error *error)
+{
+    if (count == 0 || error->status != ALLFOLD_OK)
+        return comm_agree(comm, error);
+    for (uint64_t first = 0; first < count && error->status == ALLFOLD_OK;) {
+        const int fit = comm_fit(parts + first, (int)u64_min(count - first, INT_MAX));
+        comm_combine_all(comm, parts + first, fit, error);
+        first += (uint64_t)fit;
+    }
+    return error->status;
 }
 
 /* ---- other collectives */

@@ -48,8 +48,13 @@ allfold_status comm_combine(struct comm *comm, struct comm_part *part, struct er
 /* Combines several parts in one exchange; they succeed or fail together. The sum of comm_bytes of all is at most
    COMM_BYTES_MOST. */
 allfold_status comm_combine_all(struct comm *comm, struct comm_part *parts, int count, struct error *error);
-size_t comm_bytes(const struct comm_part *part);
 enum { COMM_BYTES_MOST = 8192 };
+size_t comm_bytes(const struct comm_part *part);
+/* How many of the parts, from the first on, fit one exchange. Local. */
+int comm_fit(const struct comm_part *parts, int count);
+/* Combines any number of parts, in as many exchanges as they need room for. The first fails if a part of any rank has failed. The ranks'
+   calls must differ if their numbers of parts do. Without parts, or with an error, it is an agreement. */
+allfold_status comm_combine_many(struct comm *comm, struct comm_part *parts, uint64_t count, struct error *error);
 
 /* Sends bytes of root's memory to all ranks. If root holds an error, it becomes every rank's instead. */
 allfold_status comm_broadcast(struct comm *comm, int root, void *memory, size_t bytes, struct error *error);

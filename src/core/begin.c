@@ -107,11 +107,9 @@ void begun_exchange(struct allfold_context *ctx, struct error *error)
         parts[i] = begun_part(begun[i]);
     }
     for (int first = 0, end; first < count; first = end) {
-        size_t bytes = 0;
         if (first > 0 && error->status != ALLFOLD_OK)
             return;
-        for (end = first; end < count && bytes + comm_bytes(&parts[end]) <= COMM_BYTES_MOST; end++)
-            bytes += comm_bytes(&parts[end]);
+        end = first + comm_fit(parts + first, count - first);
         comm_combine_all(&ctx->comm, parts + first, end - first, error);
         for (int i = first; i < end; i++) {
             begun[i]->state = error->status == ALLFOLD_OK ? BEGUN_EVERYWHERE : ctx->comm.different_calls ? BEGUN_APART : BEGUN_FAILED;

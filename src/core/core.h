@@ -88,6 +88,18 @@ allfold_status core_queues(struct allfold_context *ctx, int count, size_t bytes,
 allfold_status core_reduce(struct allfold_context *ctx, const struct fold_call *call, const struct job *job,
                            struct fold_results *result, struct error *error);
 
+/* This rank's parts of several arrays. */
+struct many_job {
+    const allfold_array *arrays;
+    uint64_t count;
+    void *stream;
+    bool total; /* one result, of all arrays joined: then there is one, and all are of one type */
+    struct source (*source_of)(const allfold_array *array, const struct error *error);
+    allfold_result *results; /* of each array, or one: written on success only */
+};
+/* Folds each array, or all joined, at the context's level, to one value. As core_reduce otherwise. */
+allfold_status core_reduce_many(struct allfold_context *ctx, const struct fold_call *call, const struct many_job *job, struct error *error);
+
 /* A free place for a fold that is begun, with its ticket; NULL: there is none. The open fold of a ticket; NULL: there is none. Local. */
 struct begun *begun_open(struct allfold_context *ctx);
 struct begun *begun_find(struct allfold_context *ctx, uint64_t ticket);

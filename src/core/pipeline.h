@@ -5,8 +5,8 @@
 
 /* A number for what the ranks must agree upon besides monoid and element type: the pipeline, and in the lower bits its own
    options. */
-enum { CALL_REDUCE = 1 << 16, CALL_SOFTMAX = 2 << 16, CALL_BEGUN = 3 << 16, CALL_DDOF_SHIFT = 20 };
-_Static_assert(ALLFOLD_NAN_ERROR < 1 << 2 && ALLFOLD_TYPE_COUNT <= 1 << 6 && (int)FOLD_COUNT <= 1 << 8 && CALL_BEGUN < 1 << CALL_DDOF_SHIFT,
+enum { CALL_REDUCE = 1 << 16, CALL_SOFTMAX = 2 << 16, CALL_BEGUN = 3 << 16, CALL_MANY = 4 << 16, CALL_DDOF_SHIFT = 20 };
+_Static_assert(ALLFOLD_NAN_ERROR < 1 << 2 && ALLFOLD_TYPE_COUNT <= 1 << 6 && (int)FOLD_COUNT <= 1 << 8 && CALL_MANY < 1 << CALL_DDOF_SHIFT,
                "CALL_REDUCE has 2 bits for the NaN policy, 6 for the result type, 8 for the fold; CALL_SOFTMAX 8 for its type; the upper "
                "bits have ddof");
 

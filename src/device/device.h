@@ -50,6 +50,12 @@ struct device {
     char label[32];       /* "cpu", "CUDA device 2": for messages */
 };
 
+/* One of several arrays of at least one element, and where its partial goes: aligned to 16 bytes, of which monoid_bytes are written. */
+struct fold_item {
+    struct work work;
+    struct partial *partial;
+};
+
 struct backend {
     allfold_backend id;
     const char *name;    /* "cuda" */
@@ -103,6 +109,8 @@ struct backend {
     allfold_status (*generate)(struct queue *queue, const struct draw *draw, struct range range, void *to, struct error *error);
     /* Folds work->x (device memory) into *queue->partial, which is there after wait. */
     allfold_status (*fold)(struct queue *queue, const struct work *work, struct error *error);
+    /* Folds several arrays in device memory, each by itself, and waits for all. */
+    allfold_status (*fold_many)(struct queue *queue, const struct fold_item *items, uint64_t count, struct error *error);
     /* The second pass of softmax alone, of x and y in device memory. */
     allfold_status (*normalise)(struct queue *queue, const struct softmax_work *work, const struct softmax_constants *constants,
                                 struct error *error);

@@ -4,9 +4,11 @@ import axes
 import begun
 import communicators
 import folds
+import many
 
 folds.check()
 arrays.check()
 axes.check()
 begun.check()
+many.check()
 communicators.check()

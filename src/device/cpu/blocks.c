@@ -56,6 +56,22 @@ void cpu_fold_by_caller(const struct cpu_loops *loops, const struct work *work, 
     }
 }
 
+void cpu_fold_many_by_all(const struct cpu_queue *cpu, const struct fold_item *items, uint64_t count)
+{
+    const struct cpu_loops *const loops = cpu_loops_of(&cpu->queue);
+    const uint64_t longest = 16 * BLOCK; /* that one thread takes */
+    uint64_t elements = 0;
+    for (uint64_t i = 0; i < count; i++)
+        elements += items[i].work.n;
+#pragma omp parallel for schedule(dynamic) num_threads(cpu->queue.device->threads) if (elements > BLOCK)
+    for (uint64_t i = 0; i < count; i++)
+        if (items[i].work.n <= longest)
+            cpu_fold_by_caller(loops, &items[i].work, items[i].partial);
+    for (uint64_t i = 0; i < count; i++)
+        if (items[i].work.n > longest)
+            cpu_fold_by_all(cpu, &items[i].work, items[i].partial);
+}
+
 void cpu_normalise_by_all(const struct queue *queue, const struct softmax_work *work, const struct softmax_constants *constants)
 {
     const struct cpu_loops *const loops = cpu_loops_of(queue);

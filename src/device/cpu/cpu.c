@@ -182,6 +182,13 @@ static allfold_status cpu_fold(struct queue *queue, const struct work *work, str
     return ALLFOLD_OK;
 }
 
+static allfold_status cpu_fold_many(struct queue *queue, const struct fold_item *items, uint64_t count, struct error *error)
+{
+    (void)error;
+    cpu_fold_many_by_all((const struct cpu_queue *)queue, items, count);
+    return ALLFOLD_OK;
+}
+
 static allfold_status cpu_normalise(struct queue *queue, const struct softmax_work *work,
                                     const struct softmax_constants *constants, struct error *error)
 {
@@ -241,6 +248,7 @@ const struct backend backend_cpu = {
     .upload = cpu_upload,
     .download = cpu_download,
     .fold = cpu_fold,
+    .fold_many = cpu_fold_many,
     .normalise = cpu_normalise,
     .softmax_begin = cpu_softmax_begin,
     .softmax_partial = cpu_wait,

@@ -39,6 +39,8 @@ void cpu_fold_block(const struct cpu_loops *loops, const struct work *work, stru
 void cpu_fold_by_caller(const struct cpu_loops *loops, const struct work *work, struct partial *partial);
 /* The same, with the same bits, by all of the device's threads. The queue must have blocks. */
 void cpu_fold_by_all(const struct cpu_queue *cpu, const struct work *work, struct partial *partial);
+/* The same of several arrays: short ones side by side. */
+void cpu_fold_many_by_all(const struct cpu_queue *cpu, const struct fold_item *items, uint64_t count);
 /* The second pass of softmax by all threads. */
 void cpu_normalise_by_all(const struct queue *queue, const struct softmax_work *work, const struct softmax_constants *constants);
 

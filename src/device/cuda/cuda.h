@@ -37,6 +37,10 @@ struct cuda_queue {
     struct fold_space space;
     struct fold_mailbox *mailbox; /* space.mailbox, as the host sees it */
     void *shared_host, *shared_device; /* of the first of some queues: the memory of all */
+    struct {
+        void *host, *device;
+        size_t host_bytes, device_bytes;
+    } many;                       /* memory of many.c: NULL until it is needed, then kept */
     size_t awaited;               /* bytes of the partial that the last fold will leave there; 0: wait has taken it */
     enum queue_last last;
     enum softmax_state state;
@@ -74,6 +78,8 @@ allfold_status cuda_deliver(struct queue *queue, const struct delivery *delivery
 void cuda_give(struct queue *queue, const struct delivery *delivery, const struct delivered *values);
 bool cuda_arrived(struct queue *queue);
 bool cuda_is_done(struct queue *queue);
+/* many.c */
+allfold_status cuda_fold_many(struct queue *queue, const struct fold_item *items, uint64_t count, struct error *error);
 /* axis.c */
 allfold_status cuda_fold_axis(struct queue *queue, const struct axis_work *work, struct error *error);
 allfold_status cuda_normalise_axis(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants,

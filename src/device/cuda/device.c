@@ -272,6 +272,7 @@ const struct backend backend_cuda = {
     .copy_strided = cuda_copy_strided,
     .generate = cuda_generate,
     .fold = cuda_fold,
+    .fold_many = cuda_fold_many,
     .normalise = cuda_normalise,
     .softmax_begin = cuda_softmax_begin,
     .softmax_partial = cuda_softmax_partial,

@@ -24,6 +24,8 @@ void cuda_queue_close(struct queue *queue)
         cudaStreamSynchronize(closed->own);
     cudaFreeHost(closed->shared_host);
     cudaFree(closed->shared_device);
+    cudaFreeHost(closed->many.host);
+    cudaFree(closed->many.device);
     if (closed->followed != NULL)
         cudaEventDestroy(closed->followed);
     if (closed->own != NULL)
