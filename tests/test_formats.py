@@ -296,7 +296,7 @@ def test_refused(folder):
              ("x.npy:a", 2, "one array", "':a'"), ("a.npz", 2, "no name", "a (f32 3x4), b (unknown)"), ("a.npz:c", 2, "'c'", "a (f32 3x4)"),
              ("a.npz:b", 1, "a.npz:b: .npy header", "strings"), ("many.npz", 2, "a0 (f32 3x4)", "more: allfold info FILE"), *([("broken.npz", 1, "checksum"), ("bomb.npz", 1, "1073741825"), ("padded.npz", 1, "at most 1200 deflated bytes")] if HAS_LIBDEFLATE else [("broken.npz", 1, "libdeflate-dev")]),
              ("bad-*.npy", 1, "bad-1.npy", "f32 3x4 so far", "found f64 3x4"), ("scalar-*.npy", 1, "scalar-0.npy", "at least one dimension"),
-             ("none-*.npy", 1, "no file of such a name"), ("none/*.npy", 1, "cannot read the folder"),
+             ("none-*.npy", 1, "no file that matches it"), ("none/*.npy", 1, "cannot read the folder"),
              ("hole.safetensors:a", 1, "'b' to begin at byte 48", "found 49"), ("overlap.safetensors:a", 1, "found 47"),
              ("beyond.safetensors:a", 1, "less than 2^63 bytes"), ("size.safetensors:a", 1, "9 F32 elements", "found 48 bytes"),
              ("negative.safetensors:a", 1, "tensor 'b'", "not negative and below 2^63", "found -3"), ("half.safetensors:a", 1, "a shape", "found 1.5"),

@@ -94,8 +94,8 @@ def test_all_arrays(folder):
            "on 2 ranks, with a partial", (several, cli.shown(merged)))
     tap.ok(runs["plain"].stdout == "61.5\n" and runs["listed"].stdout.splitlines() == [f"layer.{i}.weight" for i in range(3)],
            "packed elements and others; names that info lists", cli.shown(runs["plain"]) + cli.shown(runs["listed"]))
-    cases = [(["max", f"{name}:*"], 1, "m.safetensors:empty: max of an empty array"), (["sum", f"{name}:z*"], 2, "found 'z*'; it holds odd (F8_E4M3 3)"),
-             (["sum", folder.name("c.nc:w*")], 1, "expected arrays of numbers, found none"), (["sum", "--axis=0", f"{name}:*"], 2, "found '*'"),
+    cases = [(["max", f"{name}:*"], 1, "m.safetensors:empty: max of an empty array"), (["sum", f"{name}:z*"], 2, "found 'z*', which matches none; it holds odd (F8_E4M3 3)"),
+             (["sum", folder.name("c.nc:w*")], 1, "expected arrays of numbers, found none"), (["sum", "--axis=0", f"{name}:*"], 2, "found '*', which means several; it holds"),
              (["sum", "--total", f"{name}:l*", folder.name("t.npz:a")], 1, "t.npz:a: expected arrays of one type for --total, f32 so far, found f64"),
              (["sum", "--total", "--axis=0", folder.name("t.npz:a")], 2, "expected no --axis"), (["softmax", "-o", folder.name("y"), f"{name}:*"], 2, "found '*'"),
              (["sum", f"{name}:*", "--count=3"], 2, "expected no --count"), (["sum", f"{name}:*", f"--checkpoint={folder.name('ck')}"], 2, "one array"),
@@ -391,6 +391,15 @@ def test_netcdf_results(folder):
         tap.ok("time" not in results(files["apart"])[0] and results(files["scalar"])[0]["t"][0] == kept[:2].sum(), "times of different meaning; one number", results(files["apart"])[0].keys())
         found = results(files["fortran"])[0]
         tap.ok(found["sum"][1] == ("dim_2", "dim_0") and np.array_equal(found["sum"][0], np.arange(24.0).reshape(2, 3, 4).sum(1).T), "Fortran order: the dimensions in their order in the file", found)
+    cdf = Cdf(1, [("t_sum", 0), ("t_mean", 2), ("t_mean_result", 2), ("x", 4)], 3)
+    for i, name in ((1, "t_mean"), (2, "t_mean_result")):
+        cdf.add(name, (i,), np.arange(2.0))
+    cdf.add("t", (0, 1, 2, 3), np.arange(48.0).reshape(3, 2, 2, 4))
+    cdf.write(folder.name("names.nc"))
+    done = cli.alone("stats", "--axis=x", folder.name("names.nc:t"), "-o", folder.name("named.nc"))
+    listed = cli.alone("info", "-q", folder.name("named.nc:*")).stdout.split()
+    tap.ok(done.returncode == 0 and len(set(listed)) == len(listed) == 14 and {"t_mean", "t_mean_result", "t_mean_result2", "t_sum_result", "t_count"} <= set(listed),
+           "dimensions that are called as results are", listed)
     if shutil.which("cdo"):
         done = subprocess.run(["cdo", "-s", "outputf,%.9g,1", files["stats"]], capture_output=True, text=True, timeout=tap.SECONDS, check=False)
         cdo = [float(word) for word in done.stdout.split()]

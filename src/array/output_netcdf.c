@@ -331,6 +331,18 @@ static bool type_of_results(const struct output_about *about, const struct meani
     }
 }
 
+/* A variable with the name of a dimension would be taken for its coordinate. */
+static bool is_taken(const struct netcdf_file *file, const char *name)
+{
+    for (uint32_t i = 0; i < file->dimensions; i++)
+        if (strcmp(file->dimension[i].name, name) == 0)
+            return true;
+    for (int i = 0; i < file->variables; i++)
+        if (strcmp(file->variable[i].name, name) == 0)
+            return true;
+    return false;
+}
+
 /* The variable that was folded, "tas"; if there are several results "tas_mean", and of an array without a name "mean". */
 static void name_results(const struct netcdf_file *file, const struct output_about *about, const struct output_arrays *arrays, int i,
                          char name[NETCDF_NAME_BYTES])
@@ -342,9 +354,8 @@ static void name_results(const struct netcdf_file *file, const struct output_abo
         snprintf(name, NETCDF_NAME_BYTES, "%s", arrays->names[i]);
     else
         snprintf(name, NETCDF_NAME_BYTES, arrays->count > 1 ? "%.*s_%s" : "%.*s", NETCDF_NAME_BYTES - 40, base, arrays->names[i]);
-    for (int k = 0; k < file->variables; k++)
-        if (strcmp(file->variable[k].name, name) == 0)
-            snprintf(name, NETCDF_NAME_BYTES, "%.*s_%s_result", NETCDF_NAME_BYTES - 48, base, arrays->names[i]);
+    for (int k = 1; is_taken(file, name); k++)
+        snprintf(name, NETCDF_NAME_BYTES, k == 1 ? "%.*s_%s_result" : "%.*s_%s_result%d", NETCDF_NAME_BYTES - 60, base, arrays->names[i], k);
 }
 
 static allfold_status add_results(struct netcdf_file *file, const struct output_about *about, const struct output_arrays *arrays, struct error *error)

@@ -164,6 +164,18 @@ static allfold_status refuse(const struct input_file *file, const struct finding
                      shown, found, f->text, more);
 }
 
+static void pass_over(void *user, struct array_entry *entry) { (void)user, (void)entry; }
+
+/* What a name that no array has may be besides: a pattern. */
+static const char *pattern_words(const struct format *format, const struct input_file *file, const char *name)
+{
+    struct directory d = {.name = name, .pattern = true, .take = pass_over};
+    struct error ignored = {.status = ALLFOLD_OK};
+    if (strpbrk(name, "*?[") == NULL || format->read_directory(file, &d, &ignored) != ALLFOLD_OK)
+        return "";
+    return d.count == 0 ? ", which matches none" : d.count == 1 ? ", which means one" : ", which means several";
+}
+
 /* Fails: no array is called so. */
 static allfold_status refuse_name(const struct format *format, const struct input_file *file, const char *name, struct error *error)
 {
@@ -172,7 +184,7 @@ static allfold_status refuse_name(const struct format *format, const struct inpu
     struct directory d = {.most = SHOWN_MAX, .take = take_found, .user = &f};
     struct error why = {.status = ALLFOLD_OK};
     char found[WORDS_BYTES];
-    snprintf(found, sizeof found, "'%.*s'", WORDS_BYTES - 3, name);
+    snprintf(found, sizeof found, "'%.*s'%s", WORDS_BYTES - 32, name, pattern_words(format, file, name));
     format->read_directory(file, &d, &why);
     if (f.taken > 0)
         array_release(&first);

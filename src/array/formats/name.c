@@ -36,6 +36,9 @@ static bool is_regular(const char *path)
     return stat(path, &status) == 0 && S_ISREG(status.st_mode);
 }
 
+/* Of files or of arrays; NULL is none. */
+static bool is_pattern(const char *name) { return name != NULL && strpbrk(name, "*?[") != NULL; }
+
 static bool matches(const char *pattern)
 {
     struct error ignored = {.status = ALLFOLD_OK};
@@ -174,7 +177,8 @@ static void take_pattern(const struct input_name *name, bool (*take)(void *user,
     glob_t found = {.gl_pathc = 0};
     bool more = true;
     if (expand(name->path, &found, error) == ALLFOLD_OK && found.gl_pathc == 0)
-        error_set(error, ALLFOLD_IO_ERROR, "%s: expected a file, or a pattern of files, found no file of such a name", file_shown(name->path));
+        error_set(error, ALLFOLD_IO_ERROR, "%s: expected a file, or a pattern of files, found no file %s", file_shown(name->path),
+                  is_pattern(name->path) ? "that matches it" : "of such a name");
     for (size_t i = 0; i < found.gl_pathc && more && error->status == ALLFOLD_OK; i++)
         if (snprintf(file.path, sizeof file.path, "%s", found.gl_pathv[i]) >= (int)sizeof file.path)
             error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected a name of less than %zu bytes", file_shown(found.gl_pathv[i]),
@@ -301,7 +305,6 @@ allfold_status array_describe(const char *name, const struct array_hints *hints,
 
 /* ---- several arrays, each for itself */
 
-static bool is_pattern(const char *member) { return member != NULL && strpbrk(member, "*?[") != NULL; }
 
 /* Looks at the first file alone. */
 static bool find_several(void *user, const struct input_name *file, struct error *error)
