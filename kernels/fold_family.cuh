@@ -34,7 +34,7 @@ static cudaError_t element_start(const struct work *work, const struct fold_spac
         switch (work->monoid) {
 #define CASE(name, ...)                                                                              \
     case MONOID_##name:                                                                              \
-        if constexpr (monoid_takes(MONOID_##name, Element::type))                                    \
+        if constexpr (monoid_takes(MONOID_##name, Element::type) && !monoid_has_mark(MONOID_##name)) \
             return fold_start<fold_of<MONOID_##name, value>, Element>(work, space, stream);         \
         break;
             STRUCT_MONOIDS(CASE)

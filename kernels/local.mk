@@ -18,6 +18,7 @@ kernel_sources = \
 	kernels/fold_u32.cu \
 	kernels/fold_u64.cu \
 	kernels/generate.cu \
+	kernels/log_probs.cu \
 	kernels/many.cu \
 	kernels/many_f32.cu \
 	kernels/many_f64.cu \

@@ -299,6 +299,33 @@ double allfold_number(allfold_value value);
 /* The library's version, "1.2.3". */
 const char *allfold_version(void);
 
+/* Where allfold_log_probs writes, for every row, as allfold_outputs: f64, and int64; host or device memory. NULL: not wanted. */
+typedef struct {
+    void *log_prob;  /* log-softmax of the row at its target; 0 if the target is ignored */
+    void *logsumexp;
+    void *entropy;   /* of the row's softmax, in nats */
+    int64_t *argmax; /* index along the axis of the first that is the largest, or of the first NaN; -1: the axis is empty */
+} allfold_log_probs_output;
+
+/* Log-probabilities of each row of the global array along the axis, such as the logits of a token over a vocabulary, which the ranks may
+   share out. The logits are read once. targets: of each of this rank's rows (of all rows, the same on all ranks, if the axis is cut) an
+   index along the whole axis, in host or device memory. *ignore_index (NULL: -100), the same on all ranks, names none; any other number that is
+   no index is an error, which names the row. targets may be NULL if no log_prob is wanted. Which outputs are wanted, results of all ranks or own
+   results, ranks and errors: as allfold_reduce_axis. Level exact, the default, gives the same bits for every cut and number of ranks. A row
+   that has a NaN or +inf, or nothing but -inf, has log_prob and entropy NaN; its logsumexp is that of ALLFOLD_LOGSUMEXP. Logits are f16, bf16,
+   f32 or f64. call->nan and logarithm must be 0, call->result_type ALLFOLD_TYPE_NONE or ALLFOLD_F64. If the axis is cut, the logits of all
+   ranks lie in device memory, or those of none. Bounds: docs/numerics.md. */
+allfold_status allfold_log_probs(allfold_context *context, const allfold_view *view, const int64_t *targets, const int64_t *ignore_index,
+                                 const allfold_call *call, const allfold_log_probs_output *output);
+
+/* The gradient of the sum over rows of -scale[row] * log_prob: y = scale[row] * (softmax - 1 at the target), and 0 in rows whose target is ignored.
+   logsumexp: what allfold_log_probs found, of the rows that targets names; scale: the same, NULL: 1. Both are f64, in host or device
+   memory. targets NULL: nothing is subtracted. y has the layout of the view, and may be view->data, as in allfold_softmax_axis; both lie in
+   device memory, or both in host memory. Needs no results of other ranks, but all call it. A row whose logsumexp is NaN or infinite becomes
+   NaN. After an error y is unspecified. */
+allfold_status allfold_log_probs_gradient(allfold_context *context, const allfold_view *view, const int64_t *targets, const int64_t *ignore_index,
+                                          const double *logsumexp, const double *scale, void *y, allfold_type y_type, const allfold_call *call);
+
 #ifdef __cplusplus
 }
 #endif

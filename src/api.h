@@ -61,6 +61,9 @@ struct sink api_memory_sink(void *memory, allfold_type type);
 /* Refuses options that are not valid. A fold that does not exist then counts as ALLFOLD_SUM, to fail with the other ranks. */
 allfold_fold api_check_fold(allfold_fold fold, const allfold_call *call, size_t capacity, struct error *error);
 
+/* A number that differs where calls differ (FNV-1a). */
+static inline uint64_t api_mix(uint64_t key, uint64_t number) { return (key ^ number) * UINT64_C(0x100000001b3); }
+
 /* A view as the pipelines take it, and what that points to. */
 struct api_view {
     struct axis_input input; /* without elements if the view is refused, for a pipeline that only agrees on the error */

@@ -1,9 +1,6 @@
 /* Folds, and takes softmax of, an array along an axis, or several: calls of allfold.h. What they take: api_view.c. */
 #include "api.h"
 
-/* A number that differs where calls differ (FNV-1a). */
-static uint64_t mix(uint64_t key, uint64_t number) { return (key ^ number) * UINT64_C(0x100000001b3); }
-
 /* The arrays of results: taken[2 i] are values of result i, taken[2 i + 1] its indices. */
 static void take_outputs(const allfold_outputs *outputs, allfold_fold fold, void *taken[RESULT_ARRAYS_MAX], struct error *error)
 {
@@ -48,7 +45,7 @@ static allfold_status reduce(allfold_context *context, allfold_fold fold, struct
     const struct fold_call folding = {.fold = fold, .nan = call.nan, .result_type = call.result_type, .ddof = call.ddof};
     input.stream = call.stream;
     input.own_results = call.own_results != 0;
-    input.call = mix(mix(mix(mix(mix(mix(1, fold), call.nan), call.result_type), call.ddof), input.own_results), input.type * 4 + input.cut);
+    input.call = api_mix(api_mix(api_mix(api_mix(api_mix(api_mix(1, fold), call.nan), call.result_type), call.ddof), input.own_results), input.type * 4 + input.cut);
     for (size_t k = 0; k < RESULT_ARRAYS_MAX; k++)
         input.outputs |= (uint64_t)(taken[k] != NULL) << k;
     api_checked(context);
@@ -83,7 +80,7 @@ static allfold_status softmax(allfold_context *context, struct axis_input input,
     api_check_softmax(&(struct api_output){y, y_type, empty ? NULL : input.x, input.type}, &call, error);
     struct sink sink = api_memory_sink(y, error->status == ALLFOLD_OK ? y_type : ALLFOLD_F32);
     input.stream = call.stream;
-    input.call = mix(mix(mix(2, y_type), call.logarithm != 0), input.type * 4 + input.cut);
+    input.call = api_mix(api_mix(api_mix(2, y_type), call.logarithm != 0), input.type * 4 + input.cut);
     api_checked(context);
     return core_softmax_axis(context, call.logarithm != 0, &input, &sink, error);
 }

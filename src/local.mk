@@ -19,6 +19,7 @@ libcore_a_SOURCES = \
 	src/api_begin.c \
 	src/api_compare.c \
 	src/api_fold.c \
+	src/api_log_probs.c \
 	src/api_reduce.c \
 	src/api_softmax.c \
 	src/api_view.c \
@@ -38,6 +39,7 @@ libcore_a_SOURCES = \
 	src/core/layout.c \
 	src/core/linear.c \
 	src/core/load.c \
+	src/core/log_probs.c \
 	src/core/many.c \
 	src/core/missing.c \
 	src/core/progress.c \
@@ -183,6 +185,8 @@ noinst_HEADERS += \
 	src/fold/extreme_template.h \
 	src/fold/finish.h \
 	src/fold/folds.h \
+	src/fold/log_probs.h \
+	src/fold/logits.h \
 	src/fold/monoids.h \
 	src/fold/norm1.h \
 	src/fold/norm2.h \
@@ -202,6 +206,7 @@ noinst_HEADERS += \
 	src/fold/sumexp_exact_template.h \
 	src/fold/sumexp_template.h \
 	src/fold/table.h \
+	src/fold/targets.h \
 	src/store/checkpoint.h \
 	src/store/partial_file.h \
 	src/store/partial_version_2.h \

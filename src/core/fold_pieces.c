@@ -3,6 +3,7 @@
 #include "core/pieces.h"
 
 #include "comm/vectors.h"
+#include "fold/targets.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -38,7 +39,7 @@ allfold_status piece_fold(const struct pieces *p, struct lane *lane, struct erro
     const struct backend *const backend = lane->queue->device->backend;
     const uint64_t first = maps_indices(p, lane) ? 0 : part->l - p->origin;
     phase_enter(p->ctx->comm.progress, PHASE_FOLD);
-    if (part_results(part) == 1 && !p->array->in_place && lane->box.axis_stride == 1) {
+    if (part_results(part) == 1 && !p->array->in_place && lane->box.axis_stride == 1 && !monoid_has_mark(p->monoid)) {
         const struct work work = {p->monoid, p->array->type, lane->x, lane->count, first, lane->y, p->rule};
         lane->found = lane->queue->partial;
         return backend->fold(lane->queue, &work, error);
@@ -66,6 +67,19 @@ static void spread_indices(const struct pieces *p, const struct lane *lane, unsi
     }
 }
 
+/* Gives a piece's partials in host memory the marks of their targets. */
+static void targets_mark(const struct pieces *p, const struct part *part, unsigned char *partials)
+{
+    const struct axis_array *const array = p->array;
+    const struct part *const all = &p->part;
+    const struct axis_targets targets = {row_array_here(&p->targets.of), p->targets.ignore, array->length};
+    const struct box box = {all->outer, all->length, all->inner, array->outer_stride, array->axis_stride};
+    for (uint64_t r = 0; targets.of != NULL && r < part_results(part); r++) {
+        const uint64_t row = (part->o - all->o + r / part->inner) * all->inner + part->i - all->i + r % part->inner;
+        partial_take_mark(p->monoid, partials + r * p->stride, target_mark(&targets, row, array->memory, array->type, &box, all->l));
+    }
+}
+
 allfold_status piece_partials(const struct pieces *p, struct lane *lane, struct error *error)
 {
     unsigned char *const found = (unsigned char *)(uintptr_t)lane->found;
@@ -75,6 +89,7 @@ allfold_status piece_partials(const struct pieces *p, struct lane *lane, struct 
     if (maps_indices(p, lane))
         map_indices(p, lane, (struct partial *)(void *)found);
     spread_indices(p, lane, found);
+    targets_mark(p, &lane->part, found);
     if (p->rule != NULL)
         missing_count_alone(p, lane, (struct partial *)(void *)found);
     return ALLFOLD_OK;

@@ -30,6 +30,22 @@ struct batch in_place_batch(const struct pieces *p, uint64_t unit)
     return (struct batch){.unit = unit, .units = 1, .part = part, .results = {first, count}, .mine = {0, count}};
 }
 
+const void *row_array_there(const struct pieces *p, const struct row_array *rows, struct range range, size_t at, struct error *error)
+{
+    const char *const mine = rows->memory != NULL ? (const char *)rows->memory + range.first * sizeof(uint64_t) : NULL;
+    char *const to = (char *)p->ctx->axis_memory + at;
+    if (mine == NULL || rows->there || error->status != ALLFOLD_OK)
+        return mine;
+    in_place_upload(p->ctx, mine, to, range.count * sizeof(uint64_t), error);
+    return to;
+}
+
+static struct axis_targets targets_there(const struct pieces *p, struct range results, struct error *error)
+{
+    const int64_t *const of = row_array_there(p, &p->targets.of, results, IN_PLACE_CONSTANTS_AT, error);
+    return (struct axis_targets){of, p->targets.ignore, p->array->length};
+}
+
 /* Folds this rank's elements of a batch. Partials go to the context's memory, that many bytes behind its beginning. */
 static allfold_status fold(const struct pieces *p, const struct batch *batch, const struct wanted *wanted, size_t at, struct error *error)
 {
@@ -39,8 +55,8 @@ static allfold_status fold(const struct pieces *p, const struct batch *batch, co
     const struct axis_work work = {.monoid = p->monoid, .type = array->type, .x = part_elements(&part) > 0 ? piece_memory(p, &part) : NULL,
                                    .box = {part.outer, part.length, part.inner, array->outer_stride, array->axis_stride}, .first = part.l,
                                    .partials = (char *)ctx->axis_memory + at, .bytes = IN_PLACE_CONSTANTS_AT - at,
-                                   .finish = wanted->finish, .constants = wanted->constants};
-    if (progress_check(ctx->comm.progress, error) != ALLFOLD_OK)
+                                   .finish = wanted->finish, .constants = wanted->constants, .targets = targets_there(p, batch->results, error)};
+    if (progress_check(ctx->comm.progress, error) != ALLFOLD_OK || error->status != ALLFOLD_OK)
         return error->status;
     phase_enter(ctx->comm.progress, PHASE_FOLD);
     if (ctx->device->backend->fold_axis(in_place_queue(ctx), &work, error) == ALLFOLD_OK)

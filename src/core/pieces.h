@@ -51,6 +51,17 @@ struct device_data {
     bool owned;        /* allocated here: device_data_release frees it */
 };
 
+/* Numbers of 8 bytes, one for each row of the part, in host memory or where the device uses them. */
+struct row_array {
+    const void *memory; /* NULL: none */
+    bool there;         /* the device uses them where they lie */
+    void *copy;         /* in host memory, of what lies on the device; NULL: none */
+};
+struct row_targets {
+    struct row_array of; /* int64 */
+    int64_t ignore;
+};
+
 /* Of an array in chunks that have more results than pieces have room for: some of the part's rows, in groups, and of these in turn all that
    lies in a range along the axis. Its chunks are decoded into host memory, once, and pieces are copied from there: a unit has one in each
    slab of its group. */
@@ -100,6 +111,7 @@ struct pieces {
     /* in_place.c */
     bool in_place;          /* the device uses the part where it lies, on all ranks that exchange anything: a unit is one piece, and one batch */
     bool in_window;         /* and ranks exchange partials through the window that their devices share */
+    struct row_targets targets; /* of log-probabilities: of an array in memory without a layout */
 };
 
 /* What the cut depends on besides the array. */
@@ -311,8 +323,20 @@ static inline struct softmax_constants *in_place_constants(const struct pieces *
 {
     return (struct softmax_constants *)(void *)((char *)p->ctx->axis_memory + IN_PLACE_CONSTANTS_AT);
 }
+/* Some of a row array for the device: where they lie, or copied to axis_memory, so many bytes behind its beginning. Local. */
+const void *row_array_there(const struct pieces *p, const struct row_array *rows, struct range range, size_t at, struct error *error);
 /* Host memory to the device, of any length, through the queue's staging buffer. Local. */
 allfold_status in_place_upload(struct allfold_context *ctx, const void *from, void *to, size_t bytes, struct error *error);
+
+/* ---- log_probs.c: what a caller has of each row. All local */
+
+/* Finds out where the numbers lie. Those that lie on the device get a copy in host memory, if the host needs them: the part is not in place. */
+allfold_status row_array_open(const struct pieces *p, struct row_array *rows, struct error *error);
+void row_array_close(struct row_array *rows);
+static inline const void *row_array_here(const struct row_array *rows) { return rows->copy != NULL ? rows->copy : rows->memory; }
+/* The targets of p, if it has any. */
+allfold_status targets_open(struct pieces *p, struct error *error);
+void targets_close(struct pieces *p);
 
 /* ---- softmax_axis.c */
 
@@ -322,10 +346,15 @@ struct softmax_output {
     void *y;           /* NULL, or where the device writes this rank's part in place, with the strides of x */
     void *apart;       /* NULL, or where the device copies it, with the layout of x */
     allfold_type type;
+    bool scaled; /* by constants: in the arithmetic of level exact */
 };
 /* The second pass over a flat part, of which pieces_cut_row made pieces. */
 allfold_status pieces_normalise(struct pieces *p, const struct softmax_output *output, struct softmax_constants *constants,
                                 struct error *error);
+
+/* The second pass over a part in memory that is not in place, with the constants of each of its rows. Local. */
+allfold_status pieces_normalise_rows(struct pieces *p, const struct softmax_output *output, struct softmax_constants *constants,
+                                     struct error *error);
 
 /* ---- progress.c: all local */
 

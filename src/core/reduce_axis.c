@@ -96,7 +96,7 @@ allfold_status core_reduce_stream(struct allfold_context *ctx, const struct fold
 {
     struct layout layout;
     struct pieces p = {.ctx = ctx, .array = array};
-    struct reduction r = {.p = &p, .fold = *call, .arrays = 2 * allfold_result_count(call->fold)};
+    struct reduction r = {.p = &p, .fold = *call, .arrays = 2 * fold_result_count(call->fold)};
     memcpy(r.sinks, sinks, sizeof r.sinks);
     array->layout = &layout;
     r.fold.level = call->packing != NULL ? ALLFOLD_LEVEL_EXACT : ctx->level;
@@ -134,12 +134,13 @@ allfold_status core_reduce_axis(struct allfold_context *ctx, const struct fold_c
     const struct box *const box = &input->box;
     const bool rounds = type_kind(input->type) != 'f' && call->result_type != ALLFOLD_TYPE_NONE; /* integers */
     const enum monoid monoid = fold_monoid(call->fold, ctx->level, input->type);
-    struct view view = {.input = input, .p = {.ctx = ctx, .monoid = monoid}, .by_host = rounds};
+    struct view view = {.input = input, .p = {.ctx = ctx, .monoid = monoid, .targets = input->targets}, .by_host = rounds};
     struct array_sink memory[RESULT_ARRAYS_MAX];
-    struct reduction r = {.p = &view.p, .fold = *call, .arrays = 2 * allfold_result_count(call->fold), .view = &view, .memory = memory};
+    struct reduction r = {.p = &view.p, .fold = *call, .arrays = 2 * fold_result_count(call->fold), .view = &view, .memory = memory};
     r.fold.level = ctx->level;
     progress_expect(ctx->comm.progress, box->outer * box->length * box->inner * allfold_type_bytes(input->type));
     if (view_begin(&view, error) == ALLFOLD_OK) {
+        targets_open(&view.p, error);
         r.kept = view_kept(&view, ctx->comm.rank);
         take_arrays(&r, outputs, error);
         reduce_memory(&r, error);
@@ -147,6 +148,7 @@ allfold_status core_reduce_axis(struct allfold_context *ctx, const struct fold_c
             share_results(&r, error);
         close_arrays(&r, error);
     }
+    targets_close(&view.p);
     view_end(&view, error);
     return ctx->comm.size > 1 && !error->shared ? comm_agree(&ctx->comm, error) : error->status;
 }

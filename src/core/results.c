@@ -294,7 +294,7 @@ static bool reduce_unit(struct reduction *r, uint64_t unit, bool direct, struct 
 static uint64_t results_of(const struct reduction *r, bool direct)
 {
     const size_t each = result_bytes(r);
-    return r->p->in_window ? in_place_results(r->p) : direct || each == 0 ? UINT64_MAX : (IN_PLACE_BYTES - REFUSED_BYTES) / each;
+    return r->p->in_window || monoid_has_mark(r->p->monoid) ? in_place_results(r->p) : direct || each == 0 ? UINT64_MAX : (IN_PLACE_BYTES - REFUSED_BYTES) / each;
 }
 
 bool device_reduce(struct reduction *r, struct error *error)

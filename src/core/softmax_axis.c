@@ -31,7 +31,7 @@ static struct softmax_axis_work work_of(const struct softmax_passes *n, const st
     const struct part *const part = &lane->part;
     struct softmax_axis_work work = {.x = lane->x, .y = lane_device(lane, y_at(n)), .x_type = n->p->array->type, .y_type = output->type,
                                      .box = lane->box, .y_outer_stride = part->length * part->inner, .y_axis_stride = part->inner,
-                                     .logarithm = output->logarithm, .level = n->p->ctx->level};
+                                     .logarithm = output->logarithm, .level = output->scaled ? ALLFOLD_LEVEL_EXACT : n->p->ctx->level};
     if (output->y != NULL) {
         work.y = (char *)output->y + (pieces_position(n->p, part, 0, 0) - (n->p->flat ? n->p->part.l : 0)) * allfold_type_bytes(output->type);
         work.y_outer_stride = n->p->array->outer_stride;
@@ -233,7 +233,7 @@ allfold_status pieces_normalise(struct pieces *p, const struct softmax_output *o
     return team_run(&team, error) == ALLFOLD_OK ? progress_check(p->ctx->comm.progress, error) : error->status;
 }
 
-/* ---- the calls */
+/* ---- rows whose constants are known */
 
 /* Bytes that it needs in a queue. */
 static struct axis_room room_of(const struct axis_array *array, const struct softmax_output *output)
@@ -241,6 +241,20 @@ static struct axis_room room_of(const struct axis_array *array, const struct sof
     const size_t x_bytes = allfold_type_bytes(array->type), y_bytes = allfold_type_bytes(output->type);
     return (struct axis_room){.widest = x_bytes > y_bytes ? x_bytes : y_bytes, .result = sizeof(struct softmax_constants), .element = y_bytes};
 }
+
+allfold_status pieces_normalise_rows(struct pieces *p, const struct softmax_output *output, struct softmax_constants *constants,
+                                     struct error *error)
+{
+    static const struct team_work work = {start_segment, finish_piece, NULL};
+    const struct axis_room room = room_of(p->array, output);
+    const struct batch all = {.results = {0, part_results(&p->part)}};
+    struct softmax_passes n = {.p = p, .output = output, .batch = &all, .constants = constants};
+    pieces_cut_part(p, &room);
+    struct team team = pieces_team(p, (struct range){0, p->units}, 0, &work, &n);
+    return team_run(&team, error) == ALLFOLD_OK ? progress_check(p->ctx->comm.progress, error) : error->status;
+}
+
+/* ---- the calls */
 
 static void normalise_group(struct pieces *p, void *user, struct error *error)
 {
@@ -289,7 +303,7 @@ allfold_status core_softmax_axis(struct allfold_context *ctx, bool logarithm, co
 {
     struct view view = {.input = input, .p = {.ctx = ctx, .monoid = softmax_monoid(input->type, sink->type, logarithm, ctx->level)}, .y = sink->memory};
     if (view_begin(&view, error) == ALLFOLD_OK) {
-        const struct softmax_output output = {logarithm, sink, view.y_in_place ? view.y : NULL, view.y_apart ? view.y : NULL, sink->type};
+        const struct softmax_output output = {logarithm, sink, view.y_in_place ? view.y : NULL, view.y_apart ? view.y : NULL, sink->type, false};
         const struct axis_room room = room_of(&view.array, &output);
         if (!view.p.in_place)
             pieces_cut_part(&view.p, &room);

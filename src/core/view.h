@@ -19,6 +19,7 @@ struct axis_input {
     uint64_t call; /* what must be the same on all ranks, besides type, cut and two of the dimensions */
     bool own_results; /* as in allfold_call */
     uint64_t outputs; /* bit k: this rank has array k of results; the same on all ranks that get results */
+    struct row_targets targets; /* of log-probabilities */
 };
 
 /* Collective: outputs are as allfold_reduce_axis says, of each array of results the caller's memory or NULL. */
@@ -29,7 +30,15 @@ allfold_status core_reduce_axis(struct allfold_context *ctx, const struct fold_c
 allfold_status core_softmax_axis(struct allfold_context *ctx, bool logarithm, const struct axis_input *input, struct sink *sink,
                                  struct error *error);
 
-/* ---- what the two share */
+/* Collective: the gradient of log-probabilities (allfold_log_probs_gradient). The sink is as that of softmax. */
+struct gradient_input {
+    const double *logsumexp, *scale; /* of each row of the part */
+    struct sink *sink;
+};
+allfold_status core_log_probs_gradient(struct allfold_context *ctx, const struct axis_input *input, const struct gradient_input *gradient,
+                                       struct error *error);
+
+/* ---- what they share */
 
 struct view {
     const struct axis_input *input;

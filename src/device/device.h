@@ -132,6 +132,8 @@ struct backend {
     /* The second pass of softmax along an axis. constants: device memory, those of each result, in order. */
     allfold_status (*normalise_axis)(struct queue *queue, const struct softmax_axis_work *work,
                                      const struct softmax_constants *constants, struct error *error);
+    /* The gradient of log-probabilities, as the work says. */
+    allfold_status (*gradient_axis)(struct queue *queue, const struct gradient_work *work, struct error *error);
     /* Both passes, of whole rows. False where nothing was done: the caller does one after the other. */
     bool (*softmax_axis)(struct queue *queue, const struct softmax_axis_work *work, struct error *error);
     allfold_status (*wait)(struct queue *queue, struct error *error);

@@ -72,6 +72,13 @@ struct axis_finish {
     uint32_t launch_id; /* of these words */
 };
 
+/* Elements of rows that a caller names (targets.h): of result r the one with index of[r] along the axis, which has `whole` elements. */
+struct axis_targets {
+    const int64_t *of; /* device memory; NULL: none */
+    int64_t ignore;    /* the number that names none */
+    uint64_t whole;
+};
+
 struct softmax_constants;
 
 /* A fold along an axis, with outer * inner results. What becomes of their partials: they stay where they are, or results are finished of
@@ -87,6 +94,7 @@ struct axis_work {
     size_t bytes;    /* of partials and scratch */
     const struct axis_finish *finish; /* NULL: not here */
     struct softmax_constants *constants; /* device memory, of each result in order; NULL: none are wanted */
+    struct axis_targets targets; /* of a monoid that has marks, which partials get before results are made of them */
     uint64_t parts;  /* not 0: in place of elements so many partials of each result are combined, in their order: partial p of result r lies at
                         partials, at place p * outer * inner + r. Of a backend that `combines` */
 };
@@ -100,4 +108,14 @@ struct softmax_axis_work {
     uint64_t y_outer_stride, y_axis_stride;
     bool logarithm;
     allfold_level level;
+};
+
+/* The gradient of log-probabilities: scale * (softmax - 1 at the target), 0 if the target is ignored. Softmax follows from the logsumexp. */
+struct gradient_work {
+    struct softmax_axis_work softmax;    /* x and y, at level exact */
+    uint64_t first;                      /* the index along the axis of x[0] */
+    struct axis_targets targets;
+    const double *logsumexp, *scale;     /* of each result in order, device memory; scale NULL: 1 */
+    struct softmax_constants *constants; /* device memory, for those of each result */
+    uint32_t *refused;                   /* memory that the device can write: set to 1 if a target is out of range */
 };

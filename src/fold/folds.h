@@ -7,6 +7,7 @@
 #include "fold/compare_ends.h"
 #include "fold/exact_exponential.h"
 #include "fold/exponential.h"
+#include "fold/log_probs.h"
 #include "fold/monoids.h"
 
 #include <math.h>

@@ -58,6 +58,8 @@
     X(sumexp_quick,     F32, 1, 0, 0, FAST,  EXPONENTIAL, QUICK, 64, INFINITE)   \
     X(sumexp_exact,     F32, 1, 0, 0, EXACT, BINS,        F32,   64, INFINITE)   \
     X(sumexp_f64_exact, ALL, 1, 0, 0, EXACT, BINS,        F64,   41, INFINITE)   \
+    X(logits,           FLOAT, 1, 1, 0, FAST, EXPONENTIAL, NONE, 64, INFINITE)   \
+    X(logits_exact,     FLOAT, 1, 1, 0, EXACT, BINS,      NONE,  41, INFINITE)   \
     X(stats,            ALL, 1, 1, 1, FAST,  STATS,       NONE,  64, NONE)       \
     X(dot,              ALL, 2, 0, 0, FAST,  PRODUCTS,    NONE,  64, NONE)
 
@@ -71,11 +73,11 @@
 
 #define MONOIDS(X) STRUCT_MONOIDS(X) WORD_MONOIDS(X)
 
-/* Folds of two arrays, which have calls of their own (allfold_dot): lines as in ALLFOLD_FOLDS. Their numbers, FOLD_ID, follow those
-   of allfold_fold. */
-#define FOLDS_OF_TWO(X)                \
-    X(DOT, dot, dot, 1, "dot product") \
-    X(COMPARE, compare, compare, 2, "comparison")
+/* Folds that have calls of their own (allfold_dot): lines as in ALLFOLD_FOLDS. Their numbers, FOLD_ID, follow those of allfold_fold. */
+#define OTHER_FOLDS(X)                            \
+    X(DOT, dot, dot, 1, "dot product")            \
+    X(COMPARE, compare, compare, 2, "comparison") \
+    X(LOG_PROBS, log_probs, logits, 4, "log-probabilities")
 
 /* The methods of folds that differ from the one of ALLFOLD_FOLDS: X(when, number of the fold, its finish function, its monoid, for values).
    when: at level EXACT or FAST. Integers have one method for sums. */
@@ -89,6 +91,7 @@
     X(EXACT, ALLFOLD_STD, std_exact, stats_exact, FLOAT)                \
     X(EXACT, ALLFOLD_LOGSUMEXP, logsumexp_exact, sumexp_f64_exact, ALL) \
     X(EXACT, FOLD_DOT, dot_exact, dot_exact, FLOAT)                     \
+    X(EXACT, FOLD_LOG_PROBS, log_probs_exact, logits_exact, FLOAT)      \
     X(FAST, ALLFOLD_LOGSUMEXP, logsumexp_quick, sumexp_quick, F32)
 
 /* The value types. A monoid has all of them or some: X(argument, value type) for each. */
@@ -112,6 +115,7 @@
 #include "fold/norm2.h"
 #include "fold/norminf.h"
 #include "fold/sumexp.h"
+#include "fold/logits.h"
 #include "fold/stats.h"
 #include "fold/dot.h"
 #if VALUE_FLOAT

@@ -22,7 +22,9 @@ allfold_type rows_type(allfold_fold fold, size_t i, allfold_type type, allfold_t
 
 bool rows_indexed(allfold_fold fold, size_t i)
 {
-    return fold == ALLFOLD_STATS ? i == STATISTIC_MIN || i == STATISTIC_MAX : fold == ALLFOLD_ARGMIN || fold == ALLFOLD_ARGMAX;
+    if (fold == ALLFOLD_STATS)
+        return i == STATISTIC_MIN || i == STATISTIC_MAX;
+    return fold == ALLFOLD_ARGMIN || fold == ALLFOLD_ARGMAX || ((int)fold == FOLD_LOG_PROBS && i == 3);
 }
 
 /* The type of the values that elements stand for. */

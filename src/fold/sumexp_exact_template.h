@@ -1,4 +1,5 @@
-/* Template of the exact sums of exponentials. NAME is the monoid. Terms are computed in f32 or f64, as REAL_BITS says. */
+/* Template of the exact sums of exponentials. NAME is the monoid. Terms are computed in f32 or f64, as REAL_BITS says. With EXP_WEIGHTED, of
+   f64, the partial is a struct logits_exact (log_probs.h): terms are also added with weights, and the place of the maximum is kept. */
 #if REAL_BITS == 32
 #define REAL float
 #define EXP_PLACE uint32_t
@@ -19,6 +20,17 @@
 #define EXP_AT_LEAST_LIMIT exp_at_least_limit_f64
 #endif
 
+#ifdef EXP_WEIGHTED
+#define EXP_BINS_OF(partial) (&(partial)->bins)
+#define EXP_ADD_ANY(partial, x) logits_exact_add(partial, x)
+#define EXP_RAISE logits_exact_raise
+typedef struct logits_exact FN(NAME);
+HOST_DEVICE FN(NAME) NAME_FN(identity)(void) { return logits_exact_of_nothing(); }
+HOST_DEVICE void NAME_FN(combine)(FN(NAME) * a, const FN(NAME) * b) { logits_exact_combine(a, b); }
+#else
+#define EXP_BINS_OF(partial) (partial)
+#define EXP_ADD_ANY(partial, x) exp_bins_add(partial, x, REAL_BITS == 32)
+#define EXP_RAISE exp_bins_raise
 typedef struct exp_bins FN(NAME);
 
 HOST_DEVICE FN(NAME) NAME_FN(identity)(void) { return exp_bins_identity(); }
@@ -27,6 +39,7 @@ HOST_DEVICE void NAME_FN(combine)(FN(NAME) * a, const FN(NAME) * b) { exp_bins_c
 
 /* Bins are not relative to the maximum. */
 HOST_DEVICE void NAME_FN(rescale)(FN(NAME) * partial, double max) { (void)partial, (void)max; }
+#endif
 
 /* Adds elements one by one. On a device, which has x in registers, elements are shifted down to x[0], so that the code for one
    exists only once. */
@@ -42,7 +55,7 @@ HOST_DEVICE void NAME_FN(each)(FN(NAME) * partial, V *x, uint32_t n)
 #else
         const V next = x[i];
 #endif
-        exp_bins_add(partial, (double)next, REAL_BITS == 32);
+        EXP_ADD_ANY(partial, (double)next);
     }
 }
 
@@ -63,6 +76,43 @@ typedef struct {
 #define EXP_BIN_TOTAL(bin, lane) (((uint128)(bin).high[lane] << EXP_LOW_BITS) + (bin).low[lane])
 #endif
 
+/* Adds to one of the `count` bins. Of two: both to the first, of which one is taken away. */
+#define EXP_BINS_ADD(bins, lane, integer, place, below, count)                        \
+    do {                                                                              \
+        EXP_BIN_ADD((bins)[0], lane, integer, place, (count) <= 2 || (below) == 0);   \
+        if ((count) > 1)                                                              \
+            EXP_BIN_ADD((bins)[1], lane, integer, place, (below) == 1);               \
+        if ((count) > 2) {                                                            \
+            EXP_BIN_ADD((bins)[2], lane, integer, place, (below) == 2);               \
+            EXP_BIN_ADD((bins)[3], lane, integer, place, (below) == 3);               \
+        }                                                                             \
+    } while (0)
+#ifdef EXP_WEIGHTED
+#define EXP_WEIGHTS_ADD(lane, element, integer, place, below, count)                  \
+    do {                                                                              \
+        const struct exp_integer weight = exp_weight_f64(element, integer, place);    \
+        EXP_BINS_ADD(weights, lane, weight, place, below, count);                     \
+    } while (0)
+#else
+#define EXP_WEIGHTS_ADD(lane, element, integer, place, below, count) (void)0
+#endif
+
+/* Adds the lanes' sums of the `count` bins from `first` downwards. Of two, the first has the second's, too. */
+HOST_DEVICE void NAME_FN(settle)(struct exp_bins *sums, const NAME_FN(bin) * bins, int64_t first, const int count)
+{
+    const int64_t lower = sums->bin - first;
+    FOLD_UNROLL
+    for (int i = 0; i < count; i++) {
+        uint128 total = 0;
+        for (int lane = 0; lane < FOLD_LANES; lane++)
+            total += EXP_BIN_TOTAL(bins[i], lane) - (count == 2 && i == 0 ? EXP_BIN_TOTAL(bins[1], lane) : 0);
+        if (lower == 0)
+            sums->sums[i] += total;
+        else
+            exp_bins_take(sums, i + lower, total);
+    }
+}
+
 /* Adds the terms of elements up to EXP_LIMIT, none larger than the partial's maximum, to the `count` bins from `first` downwards.
    If count is one or two, all elements are in these bins, and none is below -EXP_LIMIT. */
 HOST_DEVICE void NAME_FN(terms)(FN(NAME) * partial, const V *x, uint32_t n, int64_t first, const int count)
@@ -71,38 +121,33 @@ HOST_DEVICE void NAME_FN(terms)(FN(NAME) * partial, const V *x, uint32_t n, int6
     EXP_PLACE places[FOLD_LANES] = {0};
     const EXP_PLACE top = (EXP_PLACE)(EXP_PLACE_BITS >> 5) + (EXP_PLACE)first;
     memset(bins, 0, sizeof bins);
+#ifdef EXP_WEIGHTED
+    NAME_FN(bin) weights[EXP_BINS];
+    memset(weights, 0, sizeof weights);
+#endif
     FOLD_FOR_LANES(n, i, lane, {
         EXP_PLACE place;
-        const EXP_INTEGER_TYPE integer = EXP_INTEGER(count <= 2 ? (REAL)x[i] : EXP_AT_LEAST_LIMIT((REAL)x[i]), &place);
+        const REAL element = count <= 2 ? (REAL)x[i] : EXP_AT_LEAST_LIMIT((REAL)x[i]);
+        const EXP_INTEGER_TYPE integer = EXP_INTEGER(element, &place);
         const EXP_PLACE below = top - (place >> 5);
         places[lane] |= place;
-        EXP_BIN_ADD(bins[0], lane, integer, place, count <= 2 || below == 0); /* of two: both, of which one is taken away */
-        if (count > 1)
-            EXP_BIN_ADD(bins[1], lane, integer, place, below == 1);
-        if (count > 2) {
-            EXP_BIN_ADD(bins[2], lane, integer, place, below == 2);
-            EXP_BIN_ADD(bins[3], lane, integer, place, below == 3);
-        }
+        EXP_BINS_ADD(bins, lane, integer, place, below, count);
+        EXP_WEIGHTS_ADD(lane, element, integer, place, below, count);
     });
-    const int64_t lower = partial->bin - first;
     EXP_PLACE all = 0;
     for (int lane = 0; lane < FOLD_LANES; lane++)
         all |= places[lane];
     if (EXP_IS_NO_PLACE(all))
-        partial->nan = 1;
-    FOLD_UNROLL
-    for (int i = 0; i < count; i++) {
-        uint128 total = 0;
-        for (int lane = 0; lane < FOLD_LANES; lane++)
-            total += EXP_BIN_TOTAL(bins[i], lane) - (count == 2 && i == 0 ? EXP_BIN_TOTAL(bins[1], lane) : 0);
-        if (lower == 0)
-            partial->sums[i] += total;
-        else
-            exp_bins_take(partial, i + lower, total);
-    }
+        EXP_BINS_OF(partial)->nan = 1;
+    NAME_FN(settle)(EXP_BINS_OF(partial), bins, first, count);
+#ifdef EXP_WEIGHTED
+    NAME_FN(settle)(&partial->weights, weights, first, count);
+#endif
 }
 #undef EXP_BIN_ADD
 #undef EXP_BIN_TOTAL
+#undef EXP_BINS_ADD
+#undef EXP_WEIGHTS_ADD
 
 HOST_DEVICE int64_t NAME_FN(bin_of)(REAL x)
 {
@@ -111,8 +156,19 @@ HOST_DEVICE int64_t NAME_FN(bin_of)(REAL x)
     return EXP_PLACE_OF(place) >> 5;
 }
 
-HOST_DEVICE void NAME_FN(tile_part)(FN(NAME) * partial, const V *x, uint32_t n)
+#ifdef EXP_WEIGHTED
+/* Keeps the place of a tile's first NaN, or of its maximum, if that is new. */
+HOST_DEVICE void NAME_FN(keep_place)(FN(NAME) * partial, const V *x, uint32_t n, V largest, uint64_t first)
 {
+    const bool nan = FN(logits_have_nan)(x, n);
+    if (partial->bins.nan == 0 && (nan || (double)largest > partial->bins.max))
+        partial->index = first + FN(logits_place)(x, n, nan, largest);
+}
+#endif
+
+HOST_DEVICE void NAME_FN(tile_part)(FN(NAME) * partial, const V *x, uint32_t n, uint64_t index)
+{
+    struct exp_bins *const bins = EXP_BINS_OF(partial);
     EXP_ORDER largest[FOLD_LANES], smallest[FOLD_LANES];
     for (int lane = 0; lane < FOLD_LANES; lane++) {
         largest[lane] = -INFINITY;
@@ -127,21 +183,26 @@ HOST_DEVICE void NAME_FN(tile_part)(FN(NAME) * partial, const V *x, uint32_t n)
         smallest[0] = smallest[lane] < smallest[0] ? smallest[lane] : smallest[0];
     }
     const double max = (double)largest[0];
-    if (partial->max > max + EXP_BINS_RANGE) { /* no element counts, except NaN */
+#ifdef EXP_WEIGHTED
+    NAME_FN(keep_place)(partial, x, n, (V)largest[0], index);
+#else
+    (void)index;
+#endif
+    if (bins->max > max + EXP_BINS_RANGE) { /* no element counts, except NaN */
         bool nan = false;
         FOLD_UNROLL
         for (uint32_t i = 0; i < n; i++)
             nan |= FN(is_nan)(x[i]);
-        partial->nan |= nan;
+        bins->nan |= nan;
         return;
     }
-    if (!(max >= EXP_BINS_RANGE - EXP_LIMIT && max <= EXP_LIMIT) || partial->max > EXP_LIMIT) {
+    if (!(max >= EXP_BINS_RANGE - EXP_LIMIT && max <= EXP_LIMIT) || bins->max > EXP_LIMIT) {
         NAME_FN(each)(partial, (V *)x, n); /* the last use of x */
         return;
     }
     const int64_t bin = NAME_FN(bin_of)(largest[0]);
-    if (max > partial->max)
-        exp_bins_raise(partial, max, bin);
+    if (max > bins->max)
+        EXP_RAISE(partial, max, bin);
     const int64_t range = smallest[0] >= -EXP_LIMIT ? bin - NAME_FN(bin_of)(smallest[0]) : (int64_t)EXP_BINS;
     if (range == 0)
         NAME_FN(terms)(partial, x, n, bin, 1);
@@ -154,14 +215,13 @@ HOST_DEVICE void NAME_FN(tile_part)(FN(NAME) * partial, const V *x, uint32_t n)
 /* As many elements at a time as 64 bits can hold a lane's sum of: 32 (f32), or 16 of less than 2^59 or 2^60. */
 HOST_DEVICE void NAME_FN(tile)(FN(NAME) * partial, const V *x, uint32_t n, uint64_t first)
 {
-    (void)first;
 #ifdef __CUDA_ARCH__
-    NAME_FN(tile_part)(partial, x, n);
+    NAME_FN(tile_part)(partial, x, n, first);
 #else
     const uint32_t part = (REAL_BITS == 32 ? 32 : 16) * FOLD_LANES;
     for (uint32_t start = 0; start < n; start += part)
-        NAME_FN(tile_part)(partial, x + start, n - start < part ? n - start : part);
-    exp_bins_settle(partial);
+        NAME_FN(tile_part)(partial, x + start, n - start < part ? n - start : part, first + start);
+    exp_bins_settle(EXP_BINS_OF(partial));
 #endif
 }
 #undef NAME
@@ -175,3 +235,6 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * partial, const V *x, uint32_t n, uint6
 #undef EXP_INTEGER
 #undef EXP_AT_LEAST_LIMIT
 #undef EXP_INTEGER_TYPE
+#undef EXP_BINS_OF
+#undef EXP_ADD_ANY
+#undef EXP_RAISE

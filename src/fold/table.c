@@ -51,7 +51,7 @@ static const struct monoid_row monoids[MONOID_COUNT][VALUE_COUNT] = {
 };
 #undef CELL
 
-#define ALL_FOLDS(X) ALLFOLD_FOLDS(X) FOLDS_OF_TWO(X)
+#define ALL_FOLDS(X) ALLFOLD_FOLDS(X) OTHER_FOLDS(X)
 #define ROW(ID, name, monoid, results, text) _Static_assert(results <= FOLD_RESULTS_MAX, "more room is needed for " #name);
 ALL_FOLDS(ROW)
 #undef ROW
@@ -112,6 +112,11 @@ struct compare_ends *compare_ends_of(allfold_type type, struct partial *partial)
     return (struct compare_ends *)(void *)(partial->bytes + monoid_bytes(MONOID_compare, type) - sizeof(struct compare_ends));
 }
 
+void partial_take_mark(enum monoid monoid, void *partial, uint64_t mark)
+{
+    mark_combine(monoid == MONOID_logits ? &((struct logits *)partial)->target : &((struct logits_exact *)partial)->target, mark);
+}
+
 void monoid_identity(enum monoid monoid, allfold_type type, struct partial *partial)
 {
     row(monoid, type)->identity(partial->bytes);
@@ -165,7 +170,8 @@ enum result_kind fold_result_kind(allfold_fold fold, size_t i)
     case ALLFOLD_VARIANCE:
     case ALLFOLD_STD:
     case ALLFOLD_NORM2:
-    case ALLFOLD_LOGSUMEXP: return RESULT_REAL;
+    case ALLFOLD_LOGSUMEXP:
+    case FOLD_LOG_PROBS: return RESULT_REAL;
     case ALLFOLD_NORM1:
     case ALLFOLD_NORMINF: return RESULT_MAGNITUDE;
     default: return RESULT_ELEMENT;

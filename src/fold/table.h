@@ -21,11 +21,11 @@ enum monoid {
     MONOID_COUNT
 };
 
-/* Folds of two arrays; their numbers follow those of allfold_fold. */
+/* Folds that have calls of their own; their numbers follow those of allfold_fold. */
 enum {
-    FOLD_OF_ONE_LAST = ALLFOLD_FOLD_COUNT - 1,
+    FOLD_PUBLIC_LAST = ALLFOLD_FOLD_COUNT - 1,
 #define ROW(ID, ...) FOLD_##ID,
-    FOLDS_OF_TWO(ROW)
+    OTHER_FOLDS(ROW)
 #undef ROW
     FOLD_COUNT
 };
@@ -128,6 +128,11 @@ FOLD_CONSTEXPR enum monoid softmax_monoid(allfold_type x_type, allfold_type y_ty
         monoid++;
     return (enum monoid)monoid;
 }
+
+/* Whether its partials hold a mark of their row's target (log_probs.h). They are folded along an axis alone. */
+FOLD_CONSTEXPR bool monoid_has_mark(enum monoid monoid) { return monoid == MONOID_logits || monoid == MONOID_logits_exact; }
+/* Combines a mark with that of a partial. */
+void partial_take_mark(enum monoid monoid, void *partial, uint64_t mark);
 
 /* A partial of any monoid. monoid_bytes says how many of its bytes are used. */
 struct partial {

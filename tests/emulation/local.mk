@@ -87,7 +87,7 @@ tests_emulation_allfold_LINK = $(EMULATION_LINK)
 EXTRA_tests_emulation_allfold_DEPENDENCIES = $(allfold_OBJECTS)
 
 # And the tests of the library, so that several ranks with a device each meet where there is none.
-check_PROGRAMS += tests/emulation/axis_folds tests/emulation/test_softmax tests/emulation/test_failures tests/emulation/test_begin tests/emulation/test_many tests/emulation/dot_folds
+check_PROGRAMS += tests/emulation/axis_folds tests/emulation/test_softmax tests/emulation/test_failures tests/emulation/test_begin tests/emulation/test_log_probs tests/emulation/test_many tests/emulation/dot_folds
 standin_library = \
 	tests/emulation/emulation.o \
 	$(emulated_kernels) \
@@ -105,6 +105,9 @@ tests_emulation_test_failures_LDADD = $(tests_test_failures_OBJECTS) $(standin_l
 # automake makes no prerequisite of a list of objects in LDADD
 EXTRA_tests_emulation_test_failures_DEPENDENCIES = $(tests_test_failures_OBJECTS)
 tests_emulation_test_failures_LINK = $(EMULATION_LINK)
+tests_emulation_test_log_probs_SOURCES =
+tests_emulation_test_log_probs_LDADD = tests/test_log_probs.$(OBJEXT) $(standin_library)
+tests_emulation_test_log_probs_LINK = $(EMULATION_LINK)
 tests_emulation_test_begin_SOURCES =
 tests_emulation_test_begin_LDADD = tests/test_begin.$(OBJEXT) $(standin_library)
 tests_emulation_test_begin_LINK = $(EMULATION_LINK)

@@ -70,7 +70,8 @@ static void fill(allfold_type type, bool any_order, int rank, int n, void *x)
 /* Whether combining rounds, even of such numbers. With two ranks' partials among empty ones the order still does not matter. */
 static bool always_rounds(enum monoid monoid)
 {
-    return (monoid_facts[monoid].terms != TERMS_NONE && monoid_facts[monoid].level == ALLFOLD_LEVEL_FAST) || monoid == MONOID_stats;
+    return (monoid_facts[monoid].terms != TERMS_NONE && monoid_facts[monoid].level == ALLFOLD_LEVEL_FAST) || monoid == MONOID_stats
+           || monoid == MONOID_logits;
 }
 
 /* Every rank folds every rank's elements, and puts the partials behind one another itself. */

@@ -6,6 +6,7 @@
 #include "base/host.h"
 #include "fold/exponential.h"
 #include "fold/rows.h"
+#include "fold/targets.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -219,6 +220,15 @@ static void finish(const struct folding *f, uint64_t first, uint64_t count, cons
     }
 }
 
+/* Gives the partials of the results [first, first + count) the marks of their targets. */
+static void mark(const struct folding *f, uint64_t first, uint64_t count, unsigned char *partials)
+{
+    const struct axis_work *const work = f->work;
+    for (uint64_t r = 0; work->targets.of != NULL && r < count; r++)
+        partial_take_mark(work->monoid, partials + r * f->stride,
+                          target_mark(&work->targets, first + r, work->x, work->type, &f->units.box, work->first));
+}
+
 /* Folds rows that are one piece each, and finishes them. */
 static void fold_rows(const struct folding *f, struct range numbers)
 {
@@ -235,6 +245,7 @@ static void fold_rows(const struct folding *f, struct range numbers)
                                   box->length, box->outer_stride, (uint32_t)count};
         rows.partials = work->finish == NULL ? partials_at(f, first) : scratch->partials[0].bytes;
         cpu_loops_of(f->queue)->fold_rows(&rows);
+        mark(f, first, count, rows.partials);
         finish(f, first, count, rows.partials);
     }
 }
@@ -251,6 +262,7 @@ static void fold_units(const struct folding *f, struct range numbers)
         unsigned char *const partials
             = f->work->finish == NULL ? partials_at(f, unit.first) : own_scratch(f)->partials[0].bytes;
         fold_unit(f, &unit, partials);
+        mark(f, unit.first, unit.columns, partials);
         finish(f, unit.first, unit.columns, partials);
     }
 }
@@ -278,6 +290,7 @@ static void fold_shared(const struct folding *f, struct range numbers, size_t pi
             unsigned char *const own = blocks + i / parts * pieces * piece_bytes + from * f->stride;
             for (uint64_t piece = 1; piece < pieces; piece++)
                 combine(f, columns, own, own + piece * piece_bytes);
+            mark(f, unit.first + from, columns, own);
             if (f->work->finish == NULL)
                 memcpy(partials_at(f, unit.first + from), own, columns * f->stride);
             finish(f, unit.first + from, columns, own);
@@ -406,6 +419,17 @@ allfold_status cpu_normalise_axis(struct queue *queue, const struct softmax_axis
         normalise_range(&f, work, &unit, piece_range(units, i % units->pieces), &constants[unit.first]);
     }
     return ALLFOLD_OK;
+}
+
+allfold_status cpu_gradient_axis(struct queue *queue, const struct gradient_work *work, struct error *error)
+{
+    const uint64_t results = work->softmax.box.outer * work->softmax.box.inner;
+    for (uint64_t r = 0; r < results; r++)
+        gradient_begin(work, r);
+    if (cpu_normalise_axis(queue, &work->softmax, work->constants, error) == ALLFOLD_OK && work->targets.of != NULL)
+        for (uint64_t r = 0; r < results; r++)
+            gradient_end(work, r, 0, 1);
+    return error->status;
 }
 
 bool cpu_softmax_axis(struct queue *queue, const struct softmax_axis_work *work, struct error *error)

@@ -256,6 +256,7 @@ const struct backend backend_cpu = {
     .softmax_cancel = cpu_softmax_cancel,
     .fold_axis = cpu_fold_axis,
     .normalise_axis = cpu_normalise_axis,
+    .gradient_axis = cpu_gradient_axis,
     .softmax_axis = cpu_softmax_axis,
     .wait = cpu_wait,
 };

@@ -15,6 +15,19 @@ static cudaError_t tell_end(struct cuda_queue *queue, struct axis_finish *finish
     return code;
 }
 
+/* Partials that hold marks are finished behind the fold. */
+static cudaError_t fold_logits(const struct axis_work *work, int multiprocessors, void *stream)
+{
+    struct axis_work fold = *work;
+    bool launched = false;
+    fold.finish = NULL;
+    cudaError_t code = work->parts > 0 ? cudaSuccess : (cudaError_t)logits_rows_launch(work, multiprocessors, stream, &launched);
+    if (code != cudaSuccess || launched)
+        return code;
+    code = (cudaError_t)(work->parts > 0 ? axis_parts_launch(&fold, work->parts, stream) : axis_launch(&fold, multiprocessors, stream));
+    return code == cudaSuccess ? (cudaError_t)logits_end_launch(work, stream) : code;
+}
+
 allfold_status cuda_fold_axis(struct queue *queue, const struct axis_work *work, struct error *error)
 {
     const struct cuda_device *const cuda = cuda_of(queue);
@@ -31,7 +44,9 @@ allfold_status cuda_fold_axis(struct queue *queue, const struct axis_work *work,
         own.finish = &finish;
         code = tell_end(folding, &finish, results);
     }
-    if (code == cudaSuccess)
+    if (code == cudaSuccess && monoid_has_mark(work->monoid))
+        code = fold_logits(&own, cuda->multiprocessors, folding->stream);
+    else if (code == cudaSuccess)
         code = (cudaError_t)(work->parts > 0 ? axis_parts_launch(&own, work->parts, folding->stream)
                                              : axis_launch(&own, cuda->multiprocessors, folding->stream));
     if (code == cudaSuccess && work->constants != NULL)
@@ -50,6 +65,17 @@ allfold_status cuda_normalise_axis(struct queue *queue, const struct softmax_axi
     return cuda_check(cuda, (cudaError_t)axis_normalise_launch(work, constants, cuda->multiprocessors, working->stream), error,
                       "launching the softmax kernel along an axis from %s to %s", allfold_type_name(work->x_type),
                       allfold_type_name(work->y_type));
+}
+
+allfold_status cuda_gradient_axis(struct queue *queue, const struct gradient_work *work, struct error *error)
+{
+    const struct cuda_device *const cuda = cuda_of(queue);
+    struct cuda_queue *const working = (struct cuda_queue *)queue;
+    if (cuda_use(cuda, error) != ALLFOLD_OK)
+        return error->status;
+    working->last = QUEUE_OTHER;
+    return cuda_check(cuda, (cudaError_t)gradient_launch(work, cuda->multiprocessors, working->stream), error,
+                      "launching the gradient's kernels along an axis of %s", allfold_type_name(work->softmax.x_type));
 }
 
 bool cuda_softmax_axis(struct queue *queue, const struct softmax_axis_work *work, struct error *error)

@@ -84,6 +84,7 @@ allfold_status cuda_fold_many(struct queue *queue, const struct fold_item *items
 allfold_status cuda_fold_axis(struct queue *queue, const struct axis_work *work, struct error *error);
 allfold_status cuda_normalise_axis(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants,
                                    struct error *error);
+allfold_status cuda_gradient_axis(struct queue *queue, const struct gradient_work *work, struct error *error);
 bool cuda_softmax_axis(struct queue *queue, const struct softmax_axis_work *work, struct error *error);
 
 /* Watches the queue's mailbox until `take` finds what it looks for, or the driver says that the stream is done. If other work

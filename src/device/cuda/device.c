@@ -286,6 +286,7 @@ const struct backend backend_cuda = {
     .pin = cuda_pin,
     .unpin = cuda_unpin,
     .normalise_axis = cuda_normalise_axis,
+    .gradient_axis = cuda_gradient_axis,
     .softmax_axis = cuda_softmax_axis,
     .wait = cuda_wait,
 };
