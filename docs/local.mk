@@ -27,7 +27,8 @@ dist_pages_DATA = \
 	docs/numerics.md \
 	docs/performance.md docs/performance-log.md \
 	docs/python.md \
-	docs/reliability.md
+	docs/reliability.md \
+	docs/weights.md
 install-data-local:
 	$(MKDIR_P) "$(DESTDIR)$(pagesdir)/img"
 	$(INSTALL_DATA) $(srcdir)/docs/img/*.svg "$(DESTDIR)$(pagesdir)/img"

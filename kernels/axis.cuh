@@ -443,6 +443,9 @@ template <class Value, class Start> static cudaError_t with_axis(enum monoid mon
         break;
         WORD_MONOIDS(CASE)
 #undef CASE
+#define CASE(name, ...) case MONOID_##name: /* weighted.cu */
+        WEIGHTED_MONOIDS(CASE)
+#undef CASE
     case MONOID_COUNT:
         break;
     }

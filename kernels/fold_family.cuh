@@ -46,6 +46,9 @@ static cudaError_t element_start(const struct work *work, const struct fold_spac
         break;
             WORD_MONOIDS(CASE)
 #undef CASE
+#define CASE(name, ...) case MONOID_##name: /* weighted.cu */
+            WEIGHTED_MONOIDS(CASE)
+#undef CASE
         case MONOID_COUNT:
             break;
         }

@@ -115,6 +115,8 @@ enum { RESIDENT_WAIT_MILLISECONDS = 10 };
 
 /* Folds along an axis (fold/axis.h): the partials of the results come to work->partials, or work->finish says what becomes of them. */
 int axis_launch(const struct axis_work *work, int multiprocessors, void *stream);
+/* The same of monoids with weights, of which axis_launch knows nothing: partials alone. */
+int weighted_launch(const struct axis_work *work, int multiprocessors, void *stream);
 /* Combines `parts` partials of each result, in their order. Partial p of result r lies at work->partials, at place p * outer * inner + r.
    The combined ones come to the first outer * inner places, or work->finish says what becomes of them. x is not read. */
 int axis_parts_launch(const struct axis_work *work, uint64_t parts, void *stream);

@@ -28,7 +28,8 @@ kernel_sources = \
 	kernels/many_u64.cu \
 	kernels/softmax.cu \
 	kernels/softmax_resident.cu \
-	kernels/strided.cu
+	kernels/strided.cu \
+	kernels/weighted.cu
 if HAVE_CUDA
 libcore_a_SOURCES += $(kernel_sources)
 cuda_depends += $(kernel_sources:.cu=.d)

@@ -75,6 +75,11 @@ constexpr struct {
     int threads, blocks;
 } STRIDED_SHAPE = {256, 8};
 
+/* Weighted folds: results of a block, at most, and log2 of the elements of each that it takes, at most. */
+constexpr struct {
+    int threads, blocks, groups, chunk_bits;
+} WEIGHTED_SHAPE = {128, 8, 8, 24};
+
 /* Softmax of elements that stay in registers and shared memory: one block a multiprocessor. */
 constexpr struct {
     int threads;

@@ -254,8 +254,14 @@ typedef struct {
     uint64_t axes;          /* bit d: dimension d is folded; at least one */
     int cut;                /* the dimension that the ranks share out: any */
     allfold_type type;
+    /* Of sum, mean, variance and std: the weight of each element, in host memory; NULL: there are none. sum gives sum w x, mean sum w x / sum w,
+       variance sum w (x - mean)^2 / sum w (ddof must be 0), each rounded once to f64 or result_type; NaN if all weights are 0. Each
+       rank has the weights of its part. Weights are finite and not negative, but of sum. Elements of int64 and uint64 are refused. */
+    const void *weights;
+    const int64_t *weights_strides; /* rank of them, in weights: 0 along a dimension in which they do not differ. NULL: dense, in C order */
+    allfold_type weights_type;      /* f32 or f64 */
 } allfold_view_nd;
-#define ALLFOLD_VIEW_ND_INIT {sizeof(allfold_view_nd), NULL, 0, NULL, NULL, 0, 0, ALLFOLD_TYPE_NONE}
+#define ALLFOLD_VIEW_ND_INIT {sizeof(allfold_view_nd), NULL, 0, NULL, NULL, 0, 0, ALLFOLD_TYPE_NONE, NULL, NULL, ALLFOLD_TYPE_NONE}
 
 /* Where one of a fold's results is written, for every row: arrays of outer x inner elements, the last the fastest, in host memory or
    memory of the context's CUDA device. NULL: not wanted. */

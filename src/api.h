@@ -69,9 +69,17 @@ struct api_view {
     struct axis_input input; /* without elements if the view is refused, for a pipeline that only agrees on the error */
     struct layout layout;
     uint64_t extents[STRIDED_DIMENSIONS_MAX];
+    struct weights weights; /* whose values api_view_release frees, */
+    uint64_t weights_extents[STRIDED_DIMENSIONS_MAX]; /* and their shape */
 };
 void api_view_prepare(const allfold_view *view, struct api_view *prepared, struct error *error);
 void api_view_prepare_nd(const allfold_context *context, const allfold_view_nd *view, struct api_view *prepared, struct error *error);
+void api_view_release(struct api_view *prepared);
+/* Takes weights as the view has them, for dimensions of these coordinates. api_weights.c */
+void api_weights_take(const allfold_context *context, const allfold_view_nd *view, const struct dimension *dimensions, struct api_view *prepared,
+                      struct error *error);
+/* What a fold is if there are weights; refuses folds, options and weights that do not go together. */
+allfold_fold api_weights_fold(const struct api_view *prepared, allfold_fold fold, const allfold_call *call, struct error *error);
 /* Refuses a view of which two elements are one: they cannot both be written. */
 void api_view_check_distinct(const struct axis_input *input, struct error *error);
 

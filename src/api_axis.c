@@ -33,15 +33,17 @@ allfold_type allfold_result_type(allfold_fold fold, size_t i, allfold_type type,
     return known && i < allfold_result_count(fold) && type_exists(type) ? rows_type(fold, i, type, result_type) : ALLFOLD_TYPE_NONE;
 }
 
-static allfold_status reduce(allfold_context *context, allfold_fold fold, struct axis_input input, const allfold_call *options,
+static allfold_status reduce(allfold_context *context, allfold_fold fold, struct api_view *prepared, const allfold_call *options,
                              const allfold_outputs *outputs)
 {
+    struct axis_input input = prepared->input;
     struct error *const error = &context->error;
     allfold_call call = ALLFOLD_CALL_INIT;
     void *taken[RESULT_ARRAYS_MAX] = {NULL};
     api_take_call(options, &call, error);
     fold = api_check_fold(fold, &call, SIZE_MAX, error);
     take_outputs(outputs, fold, taken, error);
+    fold = api_weights_fold(prepared, fold, &call, error);
     const struct fold_call folding = {.fold = fold, .nan = call.nan, .result_type = call.result_type, .ddof = call.ddof};
     input.stream = call.stream;
     input.own_results = call.own_results != 0;
@@ -49,7 +51,9 @@ static allfold_status reduce(allfold_context *context, allfold_fold fold, struct
     for (size_t k = 0; k < RESULT_ARRAYS_MAX; k++)
         input.outputs |= (uint64_t)(taken[k] != NULL) << k;
     api_checked(context);
-    return core_reduce_axis(context, &folding, &input, taken, error);
+    core_reduce_axis(context, &folding, &input, taken, error);
+    api_view_release(prepared);
+    return error->status;
 }
 
 allfold_status allfold_reduce_axis(allfold_context *context, allfold_fold fold, const allfold_view *view, const allfold_call *call,
@@ -57,7 +61,7 @@ allfold_status allfold_reduce_axis(allfold_context *context, allfold_fold fold, 
 {
     struct api_view prepared;
     api_view_prepare(view, &prepared, api_enter(context));
-    return reduce(context, fold, prepared.input, call, outputs);
+    return reduce(context, fold, &prepared, call, outputs);
 }
 
 allfold_status allfold_reduce_nd(allfold_context *context, allfold_fold fold, const allfold_view_nd *view, const allfold_call *call,
@@ -65,13 +69,17 @@ allfold_status allfold_reduce_nd(allfold_context *context, allfold_fold fold, co
 {
     struct api_view prepared;
     api_view_prepare_nd(context, view, &prepared, api_enter(context));
-    return reduce(context, fold, prepared.input, call, outputs);
+    return reduce(context, fold, &prepared, call, outputs);
 }
 
-static allfold_status softmax(allfold_context *context, struct axis_input input, void *y, allfold_type y_type, const allfold_call *options)
+static allfold_status softmax(allfold_context *context, struct api_view *prepared, void *y, allfold_type y_type, const allfold_call *options)
 {
     struct error *const error = &context->error;
+    struct axis_input input = prepared->input;
     allfold_call call = ALLFOLD_CALL_INIT;
+    if (input.weights != NULL)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "weights: softmax has none");
+    input.weights = NULL;
     api_view_check_distinct(&input, error);
     api_take_call(options, &call, error);
     if (y_type == ALLFOLD_TYPE_NONE && error->status == ALLFOLD_OK)
@@ -82,19 +90,21 @@ static allfold_status softmax(allfold_context *context, struct axis_input input,
     input.stream = call.stream;
     input.call = api_mix(api_mix(api_mix(2, y_type), call.logarithm != 0), input.type * 4 + input.cut);
     api_checked(context);
-    return core_softmax_axis(context, call.logarithm != 0, &input, &sink, error);
+    core_softmax_axis(context, call.logarithm != 0, &input, &sink, error);
+    api_view_release(prepared);
+    return error->status;
 }
 
 allfold_status allfold_softmax_axis(allfold_context *context, const allfold_view *view, void *y, allfold_type y_type, const allfold_call *call)
 {
     struct api_view prepared;
     api_view_prepare(view, &prepared, api_enter(context));
-    return softmax(context, prepared.input, y, y_type, call);
+    return softmax(context, &prepared, y, y_type, call);
 }
 
 allfold_status allfold_softmax_nd(allfold_context *context, const allfold_view_nd *view, void *y, allfold_type y_type, const allfold_call *call)
 {
     struct api_view prepared;
     api_view_prepare_nd(context, view, &prepared, api_enter(context));
-    return softmax(context, prepared.input, y, y_type, call);
+    return softmax(context, &prepared, y, y_type, call);
 }

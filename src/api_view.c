@@ -55,7 +55,13 @@ static struct axis_input input_of(const allfold_view *view, struct error *error)
     return error->status == ALLFOLD_OK ? input : nothing;
 }
 
-void api_view_prepare(const allfold_view *view, struct api_view *prepared, struct error *error) { prepared->input = input_of(view, error); }
+void api_view_prepare(const allfold_view *view, struct api_view *prepared, struct error *error)
+{
+    prepared->weights.values = NULL;
+    prepared->input = input_of(view, error);
+}
+
+void api_view_release(struct api_view *prepared) { free((void *)(uintptr_t)prepared->weights.values); }
 
 /* ---- any dimensions */
 
@@ -97,23 +103,6 @@ static int first_inner(const allfold_view_nd *view, bool alone)
     if (alone || is_folded(view, view->cut) || product_before(view, view->cut < inner ? 0 : inner) == 1)
         return inner;
     return view->cut;
-}
-
-/* Dimensions of one coordinate are one, if their strides allow that. */
-static void add_dimension(struct layout *layout, struct dimension dimension)
-{
-    struct dimension *before = NULL;
-    for (uint32_t d = 0; d < layout->count; d++)
-        if (layout->dimensions[d].of == dimension.of)
-            before = &layout->dimensions[d];
-    if (dimension.extent == 1)
-        return;
-    if (before == NULL || before->stride != (int64_t)dimension.extent * dimension.stride) {
-        layout->dimensions[layout->count++] = dimension;
-        return;
-    }
-    before->extent *= dimension.extent;
-    before->stride = dimension.stride;
 }
 
 /* Each dimension with its coordinate and stride; the products of the coordinates' extents; the reach of all in memory, 0 if there is no
@@ -181,8 +170,9 @@ static bool as_box(const struct laid *laid, const struct layout *layout, bool al
     return behind == NULL || behind->stride == 1;
 }
 
-static void take_nd(const allfold_view_nd *view, bool alone, struct api_view *prepared, struct error *error)
+static void take_nd(const allfold_context *context, const allfold_view_nd *view, struct api_view *prepared, struct error *error)
 {
+    const bool alone = context->comm.size == 1;
     const int inner = first_inner(view, alone);
     const bool folded = is_folded(view, view->cut);
     struct axis_input *const input = &prepared->input;
@@ -201,11 +191,13 @@ static void take_nd(const allfold_view_nd *view, bool alone, struct api_view *pr
         prepared->extents[d] = view->shape[d];
         input->cut_behind *= d > view->cut && laid.dimensions[d].of == laid.dimensions[view->cut].of ? view->shape[d] : 1;
         if (laid.reach > 0)
-            add_dimension(layout, laid.dimensions[d]);
+            layout_add(layout, laid.dimensions[d]);
     }
     input->cut_extent = alone || folded ? NULL : &prepared->extents[view->cut];
     input->turns = !alone && folded ? product_before(view, 0) : 1;
-    if (input->turns > 1 || !as_box(&laid, layout, alone && laid.reach > 0, &input->box)) {
+    if (view->weights != NULL)
+        api_weights_take(context, view, laid.dimensions, prepared, error);
+    if (view->weights != NULL || input->turns > 1 || !as_box(&laid, layout, alone && laid.reach > 0, &input->box)) {
         input->box = (struct box){laid.products[0], laid.products[1], laid.products[2], 0, 0};
         input->layout = layout;
     }
@@ -213,12 +205,12 @@ static void take_nd(const allfold_view_nd *view, bool alone, struct api_view *pr
 
 void api_view_prepare_nd(const allfold_context *context, const allfold_view_nd *view, struct api_view *prepared, struct error *error)
 {
-    const bool alone = context->comm.size == 1;
     allfold_view_nd known = {.size = sizeof known};
     prepared->input = nothing;
+    prepared->weights.values = NULL;
     api_take_view(view, &known, error);
     if (error->status == ALLFOLD_OK && check_dimensions(&known, error) == ALLFOLD_OK)
-        take_nd(&known, alone, prepared, error);
+        take_nd(context, &known, prepared, error);
     if (error->status != ALLFOLD_OK)
         prepared->input = nothing;
 }

@@ -23,6 +23,7 @@ libcore_a_SOURCES = \
 	src/api_reduce.c \
 	src/api_softmax.c \
 	src/api_view.c \
+	src/api_weights.c \
 	src/comm/beside.c \
 	src/comm/comm.c \
 	src/comm/in_host.c \
@@ -50,12 +51,14 @@ libcore_a_SOURCES = \
 	src/core/softmax_axis.c \
 	src/core/team.c \
 	src/core/view.c \
+	src/core/weights.c \
 	src/fold/exact_total.c \
 	src/fold/packed.c \
 	src/fold/rows.c \
 	src/fold/table.c
 # Files and generators, and the pipelines that only the program has.
 libfiles_a_SOURCES = \
+	src/array/coordinate.c \
 	src/array/data_file.c \
 	src/array/draw.c \
 	src/array/encoded.c \
@@ -87,6 +90,7 @@ libfiles_a_SOURCES = \
 	src/array/output_netcdf.c \
 	src/array/replacement.c \
 	src/array/slice.c \
+	src/base/cosine.c \
 	src/base/parse.c \
 	src/core/copy.c \
 	src/store/checkpoint.c \
@@ -134,6 +138,7 @@ noinst_HEADERS += \
 	src/array/netcdf_file.h \
 	src/array/replacement.h \
 	src/base/base.h \
+	src/base/cosine.h \
 	src/base/draw.h \
 	src/base/generator.h \
 	src/base/elements.h \
@@ -207,6 +212,8 @@ noinst_HEADERS += \
 	src/fold/sumexp_template.h \
 	src/fold/table.h \
 	src/fold/targets.h \
+	src/fold/weighted.h \
+	src/fold/weighted_sums.h \
 	src/store/checkpoint.h \
 	src/store/partial_file.h \
 	src/store/partial_version_2.h \

@@ -90,7 +90,16 @@ class Case:
     def line(self, at):
         self.at = at
         fill = (0,) * (RANK - self.rank)
-        return " ".join(map(str, [*(getattr(self, field) for field in FIELDS), *self.extents, *fill, *self.strides, *fill]))
+        return " ".join(map(str, [*(getattr(self, field) for field in FIELDS), *self.extents, *fill, *self.strides, *fill, *self.weights_line()]))
+
+    def weights_line(self):
+        return (0,) * (3 + RANK)
+
+    def data(self):
+        return self.array.tobytes()
+
+    def check(self, found):
+        return (check_softmax if self.softmax else check_fold)(self, found)
 
     def apart(self, y):
         """The elements of a view in an array of all."""
@@ -160,6 +169,75 @@ class Spread(Case):
 
     def __str__(self):
         return f"{super().__str__()} of {self.extents} strides {self.strides} axes {self.folded} dimension {self.cut}{', short pieces' * self.small}"
+
+
+FORMATS = {"f16": (11, -14, 65504.0), "bf16": (8, -126, float.fromhex("0x1.fep127")), "f32": (24, -126, float.fromhex("0x1.fffffep127")),
+           "f64": (53, -1022, sys.float_info.max)}
+
+
+def rounded(number, to):
+    """A rational number to a floating-point type, once, as a double."""
+    precision, least, largest = FORMATS[to]
+    exponent = abs(number.numerator).bit_length() - number.denominator.bit_length()
+    exponent -= abs(number) < fractions.Fraction(2) ** exponent
+    unit = fractions.Fraction(2) ** (max(exponent, least) - precision + 1)
+    found = round(number / unit) * unit
+    return float(found) if abs(found) <= largest else math.copysign(math.inf, found)
+
+
+class Weighted(Spread):
+    """The same with weights, which broadcast along some dimensions. wrong: one of them is not taken."""
+    def __init__(self, random, wrong=False, **given):
+        fold = given.pop("fold", None) or str(random.choice(["sum", "mean", "variance", "std"]))
+        super().__init__(random, fold=fold, softmax=0, nan=0, ddof=0, to=str(random.choice(["f64", "f64", "f32", "bf16", "f16"])), **given)
+        own = [extent if random.random() < 0.6 else 1 for extent in self.extents]
+        w = random.random(own) * np.exp2(random.integers(-9, 9, own)) * (random.random(own) > 0.1)
+        if fold == "sum":
+            w -= 0.3
+        self.wrong = wrong and w.size > 0 and not 0 in self.extents
+        if self.wrong:
+            w.ravel()[w.size // 2] = random.choice([-1, np.nan, np.inf] if fold != "sum" else [np.nan])
+        self.w = w.astype(random.choice([np.float32, np.float64]))
+        self.refused = self.dtype in ("int64", "uint64") or self.wrong and fold != "sum"
+
+    def weights_line(self):
+        strides = [stride // self.w.itemsize if extent > 1 else 0 for stride, extent in zip(self.w.strides, self.w.shape)]
+        self.gap = bytes(-(self.at + self.array.nbytes) % 8)
+        return [TYPES.index({4: "f32", 8: "f64"}[self.w.itemsize]), self.at + self.array.nbytes + len(self.gap), self.w.size, *strides,
+                *(0,) * (RANK - self.rank)]
+
+    def data(self):
+        return self.array.tobytes() + self.gap + self.w.tobytes() + bytes(-self.w.nbytes % 8)
+
+    def due(self, x, w):
+        pairs = [(fractions.Fraction(v), fractions.Fraction(u)) for v, u in zip(x, w) if math.isfinite(v) and math.isfinite(u)]
+        products = [v * u for v, u in zip(x, w) if not (math.isfinite(v) and math.isfinite(u))]
+        total, first, second = (sum(u * v ** k for v, u in pairs) for k in range(3))
+        if self.name != "sum" and total == 0 or products and self.name in ("variance", "std"):
+            return math.nan
+        if products:
+            return sum(products)
+        if self.name in ("sum", "mean"):
+            return rounded(fractions.Fraction(first) / (1 if self.name == "sum" else total), TYPES[self.to])
+        variance = (second * total - first * first) / total ** 2
+        if self.name == "std" and variance:
+            shift = 2 * (200 + variance.denominator.bit_length())
+            variance = fractions.Fraction(2 * math.isqrt((variance.numerator << shift) // variance.denominator) + 1, 2 << shift // 2)
+        return rounded(fractions.Fraction(variance), TYPES[self.to])
+
+    def check(self, found):
+        status, message, blob = found
+        if self.refused or status != 0:
+            place = "weights: expected elements" if self.dtype in ("int64", "uint64") else "weight ["
+            return None if self.refused and status != 0 and place in message else f"status {status} ({message})"
+        got = values_of(np.frombuffer(blob, stored(TYPES[self.to])), TYPES[self.to])
+        weights = np.broadcast_to(self.w, self.extents).transpose(self.kept + self.folded).reshape(self.outer, self.length)
+        for r in range(self.outer):
+            x, w = ([float(v) for v in of] for of in (self.x[r, :, 0], weights[r]))
+            want = self.due(x, w)
+            if not (float(got[r]) == want or want != want and got[r] != got[r]):
+                return f"row {r}: {got[r]!r}, expected {want!r}"
+        return None
 
 
 class NoValue(Exception):
@@ -377,7 +455,7 @@ def results(folder, name, cases, ranks, backend, env):
     with open(folder.name("data"), "wb") as data:
         for case in cases:
             lines.append(case.line(at))
-            at += data.write(case.array.tobytes())
+            at += data.write(case.data())
     with open(folder.name("cases"), "w", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")
     done = tap.run(ranks, PROGRAM, backend, folder.name("cases"), folder.name("data"), folder.name("out"), env=env)
@@ -419,7 +497,7 @@ def check(folder, what, cases, ranks, backend, before=None, env=None):
             tap.skip(f"no {backend} here")
         return found
     faults = [f"{case}: {fault}" for case, one_found in zip(cases, found)
-              for fault in [(check_softmax if case.softmax else check_fold)(case, one_found)] if fault]
+              for fault in [case.check(one_found)] if fault]
     if before:
         faults += [f"{case}: other bits than before" for case, now, then in zip(cases, found, before)
                    if not case.fast and case.name != "prod" and bits_of(case, now) != bits_of(case, then)]
@@ -522,6 +600,8 @@ def near_zero(random):
 
 def long_spread(random):
     """More elements than a piece has, in two parts of each dimension."""
+    for fold, axes in (("mean", [0, 2]), ("std", [0, 1, 3]), ("variance", [0, 1, 2, 3])):
+        yield Weighted(random, fold=fold, axes=axes, extents=[3, 13, 20, 60], dtype="f32", small=0)
     for fold, axes, softmax in (("sum", [0, 2], 0), ("argmax", [0, 2], 0), ("stats", [1, 3], 0), ("sum", [0, 2, 3], 1), ("mean", [0, 2, 3], 0)):
         yield Spread(random, fold=fold, softmax=softmax, axes=axes, extents=[7, 13, 90, 60], dtype="f32", to="f32" if softmax else "none", fast=0, nan=0,
                      small=0)
@@ -545,6 +625,7 @@ def main():
         random = np.random.default_rng(seed)
         cases = [*planned(random), *wide_columns(random), *lines(random), *short_rows(random), *near_zero(random)]
         cases = cases[::int(os.environ.get("ALLFOLD_TEST_EVERY", "1"))] + [Case(random) for _ in range(count)] + [Spread(random) for _ in range(count)] + list(long_spread(random))
+        cases += [Weighted(random, wrong=i % 7 == 6) for i in range(count)]
         before = None
         with cli.Folder() as folder:
             for ranks in cli.rank_counts(backend):

@@ -48,7 +48,7 @@ static void refuse_dimensions(const float *x, double *values, bool last)
 {
     static const uint64_t shape[] = {2, 3, 2}, long_shape[] = {2, UINT64_C(1) << 62, 2}, many[] = {UINT64_C(1) << 40, 1, UINT64_C(1) << 40};
     static const int64_t far[] = {1, INT64_MAX / 2, 1}, meet[] = {3, 1, 2}, repeat[] = {0, 1, 3}, back[] = {-6, 2, 1};
-    const allfold_view_nd right = {sizeof right, x, 3, shape, NULL, 1 << 0 | 1 << 2, 0, ALLFOLD_F32};
+    const allfold_view_nd right = {.size = sizeof right, .data = x, .rank = 3, .shape = shape, .axes = 1 << 0 | 1 << 2, .type = ALLFOLD_F32};
     const allfold_output output = {.values = values};
     const allfold_outputs outputs = {&output, 1};
     enum { CASES = 12 };

@@ -73,12 +73,13 @@ def _rows(shape: Tuple[int, ...], axes: Tuple[int, ...], cut: int, ranks: int) -
     return Rows(shape, axes, cut, (outer, length, inner, (CUT_OUTER, CUT_AXIS, CUT_INNER)[group]))
 
 
-def fill_view(context: Any, elements: Tuple[int, int, int, Optional[int], Any], rows: Rows, strides: Optional[Tuple[int, ...]] = None) -> Tuple[Optional[int], bool]:
+def fill_view(context: Any, elements: Tuple[int, int, int, Optional[int], Any], rows: Rows, strides: Optional[Tuple[int, ...]] = None,
+              weights: Any = None) -> Tuple[Optional[int], bool]:
     """One of the context's views becomes this rank's part; gives its stream, and whether it is the one of any dimensions. strides: NULL for an
-    array in C order."""
+    array in C order. weights: as weights_for gives them."""
     address, _, number, stream, _ = elements
     view: Any
-    if rows.short is not None and strides is None:
+    if rows.short is not None and strides is None and weights is None:
         view = context.view
         view.outer, view.length, view.inner, view.cut = rows.short
     else:
@@ -86,8 +87,29 @@ def fill_view(context: Any, elements: Tuple[int, int, int, Optional[int], Any], 
         view.rank, view.shape = len(rows.shape), (c_uint64 * len(rows.shape))(*rows.shape)
         view.strides = None if strides is None else (c_int64 * len(strides))(*strides)
         view.axes, view.cut = sum(1 << axis for axis in rows.axes), rows.cut
+        view.weights = None
+        if weights is not None:
+            view.weights, view.weights_type = weights.ctypes.data, TYPE_OF[weights.dtype.name]
+            view.weights_strides = (c_int64 * weights.ndim)(*(stride // weights.itemsize for stride in weights.strides))
     view.data, view.type = address, number
     return stream, view is context.view_nd
+
+
+def weights_for(weights: Any, shape: Tuple[int, ...]) -> Any:
+    """As float32 or float64 of that shape, in host memory, by NumPy's rules for shapes."""
+    for to_host in ("cpu", "get"):  # of PyTorch, of CuPy
+        if not isinstance(weights, numpy.ndarray) and hasattr(weights, to_host):
+            weights = getattr(weights.detach() if hasattr(weights, "detach") else weights, to_host)()
+    given = numpy.asarray(weights)
+    if given.dtype not in (numpy.float32, numpy.float64) or any(stride % given.itemsize for stride in given.strides):
+        exact = given.astype(numpy.float64)
+        if given.dtype.kind in "iu" and (abs(exact) >= 2.0**53).any():
+            raise ArgumentError("weights: expected integers below 2^53")
+        given = exact
+    try:
+        return numpy.broadcast_to(given, shape)
+    except ValueError:
+        raise ArgumentError(f"weights of shape {given.shape}: expected one that broadcasts to {shape}") from None
 
 
 def total(context: Any, number: int) -> int:
@@ -163,14 +185,16 @@ def results_for(x: Any, fold: int, types: Tuple[int, int, Optional[str]], shape:
     return Results(values, indices, found_types, _library.Outputs(rows, len(wanted)), rows)
 
 
-def fold(context: Any, number: int, x: Any, rows: Rows, keepdims: bool, own: bool, options: Callable[[Any], Optional[str]]) -> Results:
+def fold(context: Any, number: int, x: Any, rows: Rows, keepdims: bool, own: bool, options: Callable[[Any], Optional[str]],
+         weights: Any = None) -> Results:
     """The fold of that number along axes. options fills the call, and gives an integer dtype."""
     call = context.call
     with context.lock:
         context.check_open()
         try:
             elements, strides = _arrays.elements_apart(x)
-            call.stream, any_rank = fill_view(context, elements, rows, strides)
+            weighed = None if weights is None else weights_for(weights, rows.shape)
+            call.stream, any_rank = fill_view(context, elements, rows, strides, weighed)
             dtype = options(call)
             keepdims, own = bool(keepdims), bool(own)
         except Exception as error:

@@ -158,12 +158,35 @@ def _fold(fold: int, x: Any, comm: Any, level: Optional[str], rows: _Rows, optio
     return value if options[0] is None else _as_dtype(value, options[0])
 
 
+def _weighted(fold: int, x: Any, comm: Any, level: Optional[str], rows: _Rows, options: Tuple[Any, ...], weights: Any) -> Any:
+    """A fold with weights: f64, or dtype, of any elements."""
+    if weights is None:
+        return _fold(fold, x, comm, level, rows, options)
+    context, (axis, cut, keepdims, own) = context_of(comm, level), rows
+    try:
+        along = _axes.rows_of(x, axis, cut, context.ranks)
+    except Exception as error:
+        with context.lock:
+            context.fail(error)
+
+    def take(call: Call) -> Optional[str]:
+        _take_options(call, *options)
+        _check_float(call, options[0])
+        call.result_type = call.result_type or TYPE_OF["float64"]
+        return None
+
+    values = _axes.fold(context, fold, x, along, keepdims, own, take, weights).values["value"]
+    if not along.are_whole() or keepdims or own:
+        return values
+    return values.item() if options[0] is None else _as_dtype(values.item(), options[0])
+
+
 # ---- folds
 
 
 def sum(x: Any, axis: Axis = None, comm: Any = None, *, dtype: Any = None, keepdims: bool = False, cut: int = 0, own: bool = False,
-        level: Optional[str] = None) -> Any:
-    """The sum of the elements of all ranks, rounded once; 0 of none.
+        level: Optional[str] = None, weights: Any = None) -> Any:
+    """The sum of the elements of all ranks, rounded once; 0 of none. With weights that of weight times element.
 
     >>> sum([0.1] * 10)
     1.0
@@ -173,7 +196,7 @@ def sum(x: Any, axis: Axis = None, comm: Any = None, *, dtype: Any = None, keepd
     >>> sum(numpy.float32([1, 2]), dtype=numpy.float32).dtype
     dtype('float32')
     """
-    return _fold(_SUM, x, comm, level, (axis, cut, keepdims, own), (dtype, "propagate"))
+    return _weighted(_SUM, x, comm, level, (axis, cut, keepdims, own), (dtype, "propagate"), weights)
 
 
 def prod(x: Any, axis: Axis = None, comm: Any = None, *, dtype: Any = None, keepdims: bool = False, cut: int = 0, own: bool = False,
@@ -187,13 +210,18 @@ def prod(x: Any, axis: Axis = None, comm: Any = None, *, dtype: Any = None, keep
 
 
 def mean(x: Any, axis: Axis = None, comm: Any = None, *, dtype: Any = None, keepdims: bool = False, cut: int = 0, own: bool = False,
-         level: Optional[str] = None) -> Any:
+         level: Optional[str] = None, weights: Any = None) -> Any:
     """The arithmetic mean of the elements of all ranks. Of none it is a NoValueError.
+
+    weights: one for each element, of a shape that NumPy broadcasts to that of x; finite and not negative. The mean is sum(weights * x) /
+    sum(weights), rounded once; NaN if all weights are 0.
 
     >>> mean([1, 2, 4, 4])
     2.75
+    >>> mean([[1.0, 2.0], [3.0, 8.0]], weights=[[3], [1]])
+    2.5
     """
-    return _fold(_MEAN, x, comm, level, (axis, cut, keepdims, own), (dtype, "propagate"))
+    return _weighted(_MEAN, x, comm, level, (axis, cut, keepdims, own), (dtype, "propagate"), weights)
 
 
 def min(x: Any, axis: Axis = None, comm: Any = None, *, dtype: Any = None, keepdims: bool = False, nan_policy: str = "propagate",
@@ -267,25 +295,26 @@ def _norm_of(ord: Any) -> int:
 
 
 def variance(x: Any, axis: Axis = None, comm: Any = None, *, ddof: int = 0, dtype: Any = None, keepdims: bool = False,
-             nan_policy: str = "propagate", cut: int = 0, own: bool = False, level: Optional[str] = None) -> Any:
+             nan_policy: str = "propagate", cut: int = 0, own: bool = False, level: Optional[str] = None, weights: Any = None) -> Any:
     """The variance of the elements of all ranks. Of none it is a NoValueError.
 
-    ddof as in numpy.var: the sum of squared deviations is divided by their number - ddof. nan_policy as for min.
+    ddof as in numpy.var: the sum of squared deviations is divided by their number - ddof. nan_policy as for min. weights as for mean: the
+    variance is sum(weights * (x - mean)**2) / sum(weights), without ddof and nan_policy.
 
     >>> variance([1.0, 2.0, 4.0, 5.0]), variance([1, 3], ddof=1)
     (2.5, 2.0)
     """
-    return _fold(_VARIANCE, x, comm, level, (axis, cut, keepdims, own), (dtype, nan_policy, ddof))
+    return _weighted(_VARIANCE, x, comm, level, (axis, cut, keepdims, own), (dtype, nan_policy, ddof), weights)
 
 
 def std(x: Any, axis: Axis = None, comm: Any = None, *, ddof: int = 0, dtype: Any = None, keepdims: bool = False,
-        nan_policy: str = "propagate", cut: int = 0, own: bool = False, level: Optional[str] = None) -> Any:
+        nan_policy: str = "propagate", cut: int = 0, own: bool = False, level: Optional[str] = None, weights: Any = None) -> Any:
     """The standard deviation of the elements of all ranks, the root of the variance, rounded once: see variance.
 
     >>> std([1.0, 1.0, 5.0, 5.0])
     2.0
     """
-    return _fold(_STD, x, comm, level, (axis, cut, keepdims, own), (dtype, nan_policy, ddof))
+    return _weighted(_STD, x, comm, level, (axis, cut, keepdims, own), (dtype, nan_policy, ddof), weights)
 
 
 def logsumexp(x: Any, axis: Axis = None, comm: Any = None, *, dtype: Any = None, keepdims: bool = False, cut: int = 0, own: bool = False,

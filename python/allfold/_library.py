@@ -73,7 +73,8 @@ class View(ctypes.Structure):
 
 class ViewNd(ctypes.Structure):
     _fields_ = [("size", c_size_t), ("data", c_void_p), ("rank", c_int), ("shape", ctypes.POINTER(c_uint64)), ("strides", ctypes.POINTER(c_int64)),
-                ("axes", c_uint64), ("cut", c_int), ("type", c_int)]
+                ("axes", c_uint64), ("cut", c_int), ("type", c_int), ("weights", c_void_p), ("weights_strides", ctypes.POINTER(c_int64)),
+                ("weights_type", c_int)]
 
 
 class Output(ctypes.Structure):

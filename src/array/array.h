@@ -243,6 +243,17 @@ struct source {
     const void *memory;  /* not NULL: this rank's range also lies here, to be used in place; reading works all the same */
 };
 
+/* The coordinate variable of a dimension of the input, the part of a slice: all its elements, unpacked, from malloc. It has the dimension's name,
+   in the group of the array or in the file's own (array_coordinate_name). Arrays of joined files have joined coordinates. False: there is none. */
+struct array_coordinate {
+    allfold_type type;
+    uint64_t count;
+    void *elements;
+};
+bool array_coordinate_read(const struct array_info *input, uint32_t dimension, bool in_group, struct array_coordinate *found);
+void array_coordinate_name(const char *member, const char *dimension, bool in_group, char *name, size_t bytes);
+const char *array_first_file(const struct array_info *input); /* of those that are joined */
+
 /* For a sum or a mean: if the elements are packed integers, readers are to give them as they are stored, for fold_call's packing,
    which is returned. NULL: readers give values. */
 const struct packing *array_keep_packed(struct array_info *info);

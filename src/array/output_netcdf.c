@@ -12,8 +12,6 @@
 #include <time.h>
 
 enum {
-    BLOCK_ELEMENTS = 1 << 16,           /* of a coordinate, read at a time */
-    COORDINATE_BYTES_MAX = 256 << 20,   /* longer ones are left out */
     COMMAND_BYTES = 4096,               /* of the history; a longer one is cut */
     NAME_ROOM = ARRAY_PATH_BYTES + NETCDF_NAME_BYTES
 };
@@ -46,12 +44,6 @@ static struct meaning meaning_of(const char *name)
 static bool is_folded(const struct output_about *about, uint32_t dimension) { return (about->folded >> dimension & 1) != 0; }
 
 /* ---- the input's file */
-
-static const char *first_file(const struct array_info *input)
-{
-    const struct parts_table *const table = parts_of(input);
-    return table != NULL ? parts_file(table, table->parts) : input->path;
-}
 
 static const char *first_member(const struct array_info *input)
 {
@@ -99,66 +91,6 @@ static void collect_from(struct netcdf_file *file, struct netcdf_attributes *to,
 
 /* ---- coordinates */
 
-/* The variable of a dimension's name in the group of the array, or in the file's own. */
-static void coordinate_name(const char *member, const char *dimension, bool in_group, char name[NAME_ROOM])
-{
-    const char *const slash = in_group ? strrchr(member, '/') : NULL;
-    snprintf(name, NAME_ROOM, "%.*s%s", slash != NULL ? (int)(slash + 1 - member) : 0, member, dimension);
-}
-
-/* All elements, unpacked. NULL: they cannot be read. */
-static void *read_all(struct array_info *info)
-{
-    struct error ignored = {.status = ALLFOLD_OK};
-    const size_t bytes = allfold_type_bytes(info->type);
-    const uint64_t step = info->granule > 1 ? info->granule : BLOCK_ELEMENTS, positions = array_is_chunked(info) ? info->positions : info->count;
-    struct source *source = NULL;
-    struct reader *reader = NULL;
-    uint64_t done = 0;
-    char *const all = malloc((size_t)(info->count * bytes) + 1), *const buffer = aligned_alloc(4096, (reader_room(step, bytes) / 4096 + 1) * 4096);
-    if (all != NULL && buffer != NULL && source_open(info, &source, &ignored) == ALLFOLD_OK)
-        source->open_reader(source, &reader, &ignored);
-    for (uint64_t at = 0; at < positions && ignored.status == ALLFOLD_OK && reader != NULL; at += step) {
-        struct piece piece;
-        const struct read_request request = {{at, u64_min(step, positions - at)}, 0, buffer, false};
-        if (reader->read(reader, &request, &piece, &ignored) != ALLFOLD_OK)
-            break;
-        memcpy(all + done * bytes, piece.elements, (size_t)(piece.count * bytes));
-        done += piece.count;
-    }
-    if (reader != NULL)
-        reader->close(reader);
-    source_close(source);
-    free(buffer);
-    if (done == info->count)
-        return all;
-    free(all);
-    return NULL;
-}
-
-/* The coordinate of a dimension in some files, joined. */
-static bool read_values(const char *const *names, int count, const struct array_info *input, uint32_t dimension, struct netcdf_values *values)
-{
-    struct error ignored = {.status = ALLFOLD_OK};
-    struct array_info *const info = malloc(sizeof *info);
-    char slice[64];
-    bool done = false;
-    snprintf(slice, sizeof slice, "0=%" PRIu64 ":%" PRIu64, input->first[dimension], input->first[dimension] + input->shape[dimension]);
-    const struct array_hints hints = {.missing = MISSING_KEEP, .slice = slice};
-    if (info == NULL || array_describe_all(names, count, &hints, info, &ignored) != ALLFOLD_OK) {
-        free(info);
-        return false;
-    }
-    if (info->dimensions == 1 && info->whole[0] == array_whole(input)[dimension] && info->count <= COORDINATE_BYTES_MAX / sizeof(double)) {
-        void *const all = read_all(info);
-        done = all != NULL && netcdf_convert(info->type, info->count, all, values);
-        free(all);
-    }
-    array_release(info);
-    free(info);
-    return done;
-}
-
 static bool are_equal(const struct netcdf_attributes *a, const struct netcdf_attributes *b)
 {
     bool equal = a->count == b->count;
@@ -177,31 +109,12 @@ static bool agree(struct netcdf_file *file, const struct parts_table *table, con
     char name[NAME_ROOM];
     for (uint64_t part = 1; same && part < table->count; part++) {
         struct netcdf_attributes found = {.count = 0};
-        coordinate_name(parts_member(table, &table->parts[part]), dimension, in_group, name);
+        array_coordinate_name(parts_member(table, &table->parts[part]), dimension, in_group, name, sizeof name);
         collect_from(file, &found, parts_file(table, &table->parts[part]), name);
         same = are_equal(first, &found);
         netcdf_attributes_free(&found);
     }
     return same;
-}
-
-/* The names by which the coordinate is read: of all files that are joined along the dimension, or of the first file.
-   Returns how many; 0: no memory. */
-static int coordinate_names(const struct array_info *input, uint32_t dimension, bool in_group, char ***names)
-{
-    const struct parts_table *const table = dimension == 0 ? parts_of(input) : NULL;
-    const int count = table != NULL ? (int)table->count : 1;
-    char name[NAME_ROOM], *const all = calloc((size_t)count, sizeof *names + ARRAY_PATH_BYTES + NAME_ROOM);
-    if (all == NULL)
-        return 0;
-    *names = (char **)(void *)all;
-    for (int i = 0; i < count; i++) {
-        const struct array_part_place *const part = table != NULL ? &table->parts[i] : NULL;
-        (*names)[i] = all + (size_t)count * sizeof *names + (size_t)i * (ARRAY_PATH_BYTES + NAME_ROOM);
-        coordinate_name(part != NULL ? parts_member(table, part) : first_member(input), array_dimension_name(input, dimension), in_group, name);
-        snprintf((*names)[i], ARRAY_PATH_BYTES + NAME_ROOM, "%s:%s", part != NULL ? parts_file(table, part) : first_file(input), name);
-    }
-    return count;
 }
 
 /* Adds the coordinate of a dimension, number id of the file's, if the input's file has one. */
@@ -212,15 +125,16 @@ static void add_coordinate(struct netcdf_file *file, struct output_about *about,
     const struct parts_table *const table = dimension == 0 ? parts_of(input) : NULL;
     struct netcdf_variable *const variable = &file->variable[file->variables];
     for (int in_group = 1; in_group >= 0; in_group--) {
-        char **names, name[NAME_ROOM];
-        const int count = coordinate_names(input, dimension, in_group != 0, &names);
-        const bool found = count > 0 && read_values((const char *const *)names, count, input, dimension, &variable->values);
-        if (count > 0)
-            free(names);
-        if (!found)
+        char name[NAME_ROOM];
+        struct array_coordinate found;
+        if (!array_coordinate_read(input, dimension, in_group != 0, &found))
             continue;
-        coordinate_name(first_member(input), called, in_group != 0, name);
-        collect_from(file, &variable->attributes, first_file(input), name);
+        const bool converted = netcdf_convert(found.type, found.count, found.elements, &variable->values);
+        free(found.elements);
+        if (!converted)
+            continue;
+        array_coordinate_name(first_member(input), called, in_group != 0, name, sizeof name);
+        collect_from(file, &variable->attributes, array_first_file(input), name);
         if (table != NULL && !agree(file, table, called, in_group != 0, &variable->attributes)) {
             snprintf(about->note, sizeof about->note, "the coordinate %.100s is left out: its attributes are not the same in all files", called);
             netcdf_attributes_free(&variable->attributes);
@@ -370,7 +284,7 @@ static allfold_status add_results(struct netcdf_file *file, const struct output_
         variable->dimensions = file->dimensions;
         for (uint32_t k = 0; k < file->dimensions; k++)
             variable->ids[k] = k;
-        collect_from(file, &variable->attributes, first_file(about->input), first_member(about->input));
+        collect_from(file, &variable->attributes, array_first_file(about->input), first_member(about->input));
         mend_units(file, variable, meaning.units);
         if (meaning.method != NULL)
             add_method(file, variable, about, meaning.method);
@@ -391,7 +305,7 @@ static void add_history(struct netcdf_file *file, const struct output_about *abo
     size_t bytes, length = 0;
     const time_t now = time(NULL);
     struct tm utc;
-    collect_from(file, &file->attributes, first_file(about->input), NULL);
+    collect_from(file, &file->attributes, array_first_file(about->input), NULL);
     const struct netcdf_attribute *const before = netcdf_find(&file->attributes, "history");
     strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     for (int i = 1; i < about->word_count && length < COMMAND_BYTES; i++)

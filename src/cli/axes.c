@@ -48,8 +48,8 @@ static allfold_status read_axes(const char *text, const struct array_info *info,
 
 static allfold_status find(const char *text, const struct array_info *info, struct axes *axes, struct error *error)
 {
-    axes->folded = 0;
-    if (read_axes(text, info, &axes->folded, error) != ALLFOLD_OK)
+    axes->folded = text != NULL ? 0 : info->dimensions < 64 ? (UINT64_C(1) << info->dimensions) - 1 : UINT64_MAX;
+    if (text != NULL && read_axes(text, info, &axes->folded, error) != ALLFOLD_OK)
         return error->status;
     bool behind = true; /* all that are folded */
     axes->outer = axes->length = axes->inner = 1;

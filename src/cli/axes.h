@@ -12,7 +12,7 @@ struct axes {
 };
 static inline bool axes_fold(const struct axes *axes, uint32_t dimension) { return (axes->folded >> dimension & 1) != 0; }
 
-/* The axes of --axis ("1", "-1" or "0,1") of the session's input, and the array without its source. Refuses axes that
+/* The axes of --axis ("1", "-1" or "0,1"; without it all) of the session's input, and the array without its source. Refuses axes that
    the input does not have, and options that do not go with --axis. The same on all ranks. */
 allfold_status axes_take(struct session *session, struct axes *axes, struct axis_array *array);
 

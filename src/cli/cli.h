@@ -84,6 +84,7 @@ struct settings {
     allfold_type output_type; /* ALLFOLD_TYPE_NONE: not given */
     const char *output;
     const char *axis;   /* as it was given; NULL if not */
+    const char *weights; /* the same */
     bool keepdims;
     const char *values; /* argmin, argmax along an axis: the file for the elements; NULL: none */
     uint64_t ddof;      /* of stats, variance and std */

@@ -3,6 +3,8 @@ bin_PROGRAMS += allfold
 allfold_SOURCES = \
 	src/cli/axes.c \
 	src/cli/axes.h \
+	src/cli/weights.c \
+	src/cli/weights.h \
 	src/cli/cli.h \
 	src/cli/commands/bench.c \
 	src/cli/commands/bench_baseline.c \

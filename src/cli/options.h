@@ -27,7 +27,8 @@ enum {
     OPTIONS_DDOF = 1 << 18,       /* a variance is computed */
     OPTIONS_MANY = 1 << 19,       /* there may be several arrays, each for itself */
     OPTIONS_SLICE = 1 << 20,      /* part of an array may be taken */
-    OPTIONS_COMPARE = 1 << 21     /* two arrays are compared */
+    OPTIONS_COMPARE = 1 << 21,    /* two arrays are compared */
+    OPTIONS_WEIGHTS = 1 << 22     /* elements may have weights */
 };
 
 /* The kind of an option's argument. It decides the type of its place in struct settings. */

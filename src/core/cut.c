@@ -203,7 +203,8 @@ static void place(struct pieces *p, const struct axis_room *room)
     p->chunk_there_at = p->there_at + (omits ? pages(elements) : 0);
     p->counts_at = p->chunk_there_at + (omits ? pages(behind) : 0);
     p->row_at = p->counts_at + (omits ? pages(results * sizeof(uint64_t)) : 0);
-    p->queue_bytes = p->row_at + (omits ? pages(reader_room(p->length, bytes)) : 0);
+    p->weights_at = p->row_at + (omits ? pages(reader_room(p->length, bytes)) : 0);
+    p->queue_bytes = p->weights_at + (p->array->weights != NULL ? pages(weights_bytes(p)) : 0);
 }
 
 /* Pieces of a shard: so many that together they are as long as shards are. Of some columns more, if there are many: all their partials are
@@ -330,6 +331,8 @@ allfold_status pieces_cut(struct pieces *p, struct axis_array *array, const stru
         return error->status;
     p->array = array;
     layout_of_source(array->layout, &array->shape, array->source, p->ctx->device->window_bytes / room->widest);
+    if (array->weights != NULL)
+        weights_lay_out(array->weights, array->layout, &array->shape);
     const struct grains grains = grains_of(p);
     array->axis_stride = array->inner;
     array->outer_stride = array->length * array->inner;

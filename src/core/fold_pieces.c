@@ -39,12 +39,13 @@ allfold_status piece_fold(const struct pieces *p, struct lane *lane, struct erro
     const struct backend *const backend = lane->queue->device->backend;
     const uint64_t first = maps_indices(p, lane) ? 0 : part->l - p->origin;
     phase_enter(p->ctx->comm.progress, PHASE_FOLD);
-    if (part_results(part) == 1 && !p->array->in_place && lane->box.axis_stride == 1 && !monoid_has_mark(p->monoid)) {
+    if (part_results(part) == 1 && !p->array->in_place && lane->box.axis_stride == 1 && !monoid_has_mark(p->monoid)
+        && p->array->weights == NULL) {
         const struct work work = {p->monoid, p->array->type, lane->x, lane->count, first, lane->y, p->rule};
         lane->found = lane->queue->partial;
         return backend->fold(lane->queue, &work, error);
     }
-    const struct axis_work work = {.monoid = p->monoid, .type = p->array->type, .x = lane->x, .box = lane->box, .first = first,
+    const struct axis_work work = {.monoid = p->monoid, .type = p->array->type, .x = lane->x, .box = lane->box, .weights = lane->weights, .first = first,
                                    .partials = lane_device(lane, p->partials_at), .bytes = p->more_at - p->partials_at};
     lane->found = lane_host(lane, p->partials_at);
     if (backend->fold_axis(lane->queue, &work, error) != ALLFOLD_OK)

@@ -63,6 +63,22 @@ void layout_of_source(struct layout *layout, const struct rows_shape *shape, con
         find_runs(layout, most);
 }
 
+void layout_add(struct layout *layout, struct dimension dimension)
+{
+    struct dimension *before = NULL;
+    for (uint32_t d = 0; d < layout->count; d++)
+        if (layout->dimensions[d].of == dimension.of)
+            before = &layout->dimensions[d];
+    if (dimension.extent == 1)
+        return;
+    if (before == NULL || before->stride != (int64_t)dimension.extent * dimension.stride) {
+        layout->dimensions[layout->count++] = dimension;
+        return;
+    }
+    before->extent *= dimension.extent;
+    before->stride = dimension.stride;
+}
+
 uint64_t layout_grain(const struct layout *layout, enum coordinate of)
 {
     uint64_t grain = 1;

@@ -30,6 +30,9 @@ struct layout {
 /* A source's. In an array that is not in chunks so many elements are read together, at most. */
 void layout_of_source(struct layout *layout, const struct rows_shape *shape, const struct source *source, uint64_t most);
 
+/* Adds a dimension behind the others: to the one before of its coordinate, if their strides allow that. */
+void layout_add(struct layout *layout, struct dimension dimension);
+
 /* In so many steps of the coordinate, and multiples of it, no chunk is cut, as a rule. */
 uint64_t layout_grain(const struct layout *layout, enum coordinate of);
 

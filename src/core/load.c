@@ -236,7 +236,7 @@ static allfold_status load_operands(const struct pieces *p, struct worker *worke
     return error->status;
 }
 
-allfold_status piece_load(const struct pieces *p, struct worker *worker, struct lane *lane, struct error *error)
+static allfold_status load_elements(const struct pieces *p, struct worker *worker, struct lane *lane, struct error *error)
 {
     const struct part *const part = &lane->part;
     begin(p, lane);
@@ -264,6 +264,13 @@ allfold_status piece_load(const struct pieces *p, struct worker *worker, struct 
         return error->status;
     atomic_fetch_add(&p->ctx->comm.progress->done, part_elements(part) * allfold_type_bytes(p->array->type));
     return ALLFOLD_OK;
+}
+
+allfold_status piece_load(const struct pieces *p, struct worker *worker, struct lane *lane, struct error *error)
+{
+    if (load_elements(p, worker, lane, error) == ALLFOLD_OK && p->array->weights != NULL)
+        weights_load(p, lane, error);
+    return error->status;
 }
 
 /* ---- results */

@@ -6,6 +6,14 @@
 #include "core/layout.h"
 #include "core/resumable.h"
 
+/* Weights of an array's elements, or of a part in memory: `values` has those of NumPy's broadcasting, in host memory, and element (o, l, i) has
+   the one where the layout says. */
+struct weights {
+    const double *values;
+    struct layout layout;
+    const int64_t *strides; /* of a source: in values, along each dimension of the shape, of which the call makes the layout */
+};
+
 /* The whole array, the same on all ranks: its elements in row-major order are those of the source. Of an array in memory each rank has its
    part there (view.h). */
 struct axis_array {
@@ -22,6 +30,8 @@ struct axis_array {
     allfold_cut cut;       /* set by the call: what the ranks share out */
     struct rows_shape shape; /* for messages, and sources in chunks */
     bool omits;              /* missing elements are left out; else they are an error */
+    struct weights *weights; /* of folds with weights; else NULL */
+    uint64_t *missing;       /* NULL, or to which the elements are added that results of this rank are without */
     struct resumable *progress; /* NULL: none is kept, on all ranks */
 };
 
@@ -97,6 +107,7 @@ struct pieces {
     /* the same, if the array omits and pieces have more rows than one: bytes that say which elements of the piece are there, and which of
        a chunk; counts of each result; the elements of one row */
     size_t there_at, chunk_there_at, counts_at, row_at;
+    size_t weights_at;      /* the place in a queue's buffers of the weights of a piece */
     /* a flat array, in the order of its source's positions */
     bool flat;
     struct source *second;  /* operand: NULL, or of the same type and range; only comparisons take one with elements left out */
@@ -186,7 +197,7 @@ void pieces_visit(const struct pieces *p, const struct part *part, layout_visit 
 /* Whether elements that are left out leave no gaps: of a flat array, and of a row that is one run. */
 static inline bool piece_closes_gaps(const struct pieces *p, const struct part *part)
 {
-    return p->flat || (part->outer * part->inner == 1 && p->array->inner == 1 && !pieces_are_chunked(p));
+    return p->flat || (part->outer * part->inner == 1 && p->array->inner == 1 && !pieces_are_chunked(p) && p->array->weights == NULL);
 }
 
 /* ---- load.c: called by workers */
@@ -219,6 +230,22 @@ uint64_t slab_bytes(const struct pieces *p);
 void slab_close(struct slab *slab);
 /* Whether the device folds the lane's piece where it lies in the slab; sets lane->x and the strides of the box then. */
 bool slab_serves(const struct pieces *p, struct lane *lane);
+
+/* ---- weights.c */
+
+/* Refuses elements that are not exact in f64. */
+allfold_status weights_check_type(allfold_type type, struct error *error);
+/* The fold with weights in place of one without; ALLFOLD_FOLD_COUNT: there is none. */
+allfold_fold weights_fold(allfold_fold fold);
+/* The first that a fold refuses; count: there is none. */
+uint64_t weights_refused(allfold_fold fold, const double *values, uint64_t count);
+#define WEIGHTS_EXPECTED "expected finite weights that are not negative (sum takes any)"
+/* Makes the layout of a source's weights. */
+void weights_lay_out(struct weights *weights, const struct layout *layout, const struct rows_shape *shape);
+/* Bytes of the weights of a piece, at most. */
+size_t weights_bytes(const struct pieces *p);
+/* Brings the weights of the lane's piece to the device, after the elements; missing ones have 0. */
+allfold_status weights_load(const struct pieces *p, struct lane *lane, struct error *error);
 
 /* ---- linear.c */
 

@@ -88,7 +88,8 @@ static void reduce_group(struct pieces *p, void *user, struct error *error)
 
 static struct axis_room room_of(const struct reduction *r)
 {
-    return (struct axis_room){.widest = allfold_type_bytes(r->p->array->type), .fixed = finished_bytes(r)};
+    const size_t bytes = allfold_type_bytes(r->p->array->type);
+    return (struct axis_room){.widest = r->p->array->weights != NULL ? u64_max(bytes, sizeof(double)) : bytes, .fixed = finished_bytes(r)};
 }
 
 allfold_status core_reduce_stream(struct allfold_context *ctx, const struct fold_call *call, struct axis_array *array,
@@ -134,7 +135,8 @@ allfold_status core_reduce_axis(struct allfold_context *ctx, const struct fold_c
     const struct box *const box = &input->box;
     const bool rounds = type_kind(input->type) != 'f' && call->result_type != ALLFOLD_TYPE_NONE; /* integers */
     const enum monoid monoid = fold_monoid(call->fold, ctx->level, input->type);
-    struct view view = {.input = input, .p = {.ctx = ctx, .monoid = monoid, .targets = input->targets}, .by_host = rounds};
+    struct view view = {.input = input, .p = {.ctx = ctx, .monoid = monoid, .targets = input->targets},
+                        .by_host = rounds || input->weights != NULL};
     struct array_sink memory[RESULT_ARRAYS_MAX];
     struct reduction r = {.p = &view.p, .fold = *call, .arrays = 2 * fold_result_count(call->fold), .view = &view, .memory = memory};
     r.fold.level = ctx->level;

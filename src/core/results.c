@@ -50,6 +50,8 @@ allfold_status finish_rows(const struct reduction *r, const struct folded_rows *
                                   .step = count, .whole_first = place, .inner = p->array->inner,
                                   .shape = r->view == NULL || p->array->shape.dimensions > 0 ? &p->array->shape : NULL};
         phase_enter(p->ctx->comm.progress, PHASE_FOLD);
+        for (uint64_t i = 0; p->array->missing != NULL && rows.counts != NULL && i < count; i++)
+            __atomic_fetch_add(p->array->missing, p->array->length - rows.counts[i], __ATOMIC_RELAXED);
         if (rows_finish(&rows, (struct range){0, count}, error) != ALLFOLD_OK
             || write_finished(r, memory, (struct range){place, count}, error) != ALLFOLD_OK)
             break;

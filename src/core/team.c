@@ -147,7 +147,7 @@ static bool next_piece(struct worker *worker, struct lane *lane)
             return false;
         *pieces = pieces_of(team, worker->shard);
     }
-    *lane = (struct lane){.queue = lane->queue, .shard = worker->shard, .number = team->before + pieces->first * team->step, .first = first, .ahead = pieces->count - 1};
+    *lane = (struct lane){.queue = lane->queue, .weighted = lane->weighted, .shard = worker->shard, .number = team->before + pieces->first * team->step, .first = first, .ahead = pieces->count - 1};
     *pieces = (struct range){pieces->first + 1, pieces->count - 1};
     return true;
 }

@@ -30,6 +30,8 @@ struct lane {
     const char *second;     /* where the host has those of the second operand */
     uint64_t alone[2];      /* of a comparison: elements that only the first operand has, only the second */
     struct box box;         /* of the elements there: dense, unless the device uses them in place */
+    struct box_weights weights;  /* of the elements in the box */
+    struct part weighted;   /* of which it has these weights: all extents 0 if the weights are not to be used again */
     const char *host;       /* where the host has them; NULL: nowhere */
     uint64_t count;         /* elements that lie there */
     const uint64_t *kept;   /* which of them are there, if the others were left out and nothing stands in their places; else NULL */

@@ -137,7 +137,7 @@ allfold_status view_begin(struct view *view, struct error *error)
     const struct box *const box = &input->box;
     struct pieces *const p = &view->p;
     view->array = (struct axis_array){.memory = input->x, .outer_stride = box->outer_stride, .axis_stride = box->axis_stride,
-                                      .layout = input->layout, .turns = input->turns, .shape = input->shape, .type = input->type, .cut = input->cut};
+                                      .layout = input->layout, .turns = input->turns, .weights = input->weights, .shape = input->shape, .type = input->type, .cut = input->cut};
     p->array = &view->array;
     p->stride = partial_stride(p->monoid, input->type);
     p->stream = input->stream;

@@ -13,6 +13,7 @@ struct axis_input {
     struct rows_shape shape; /* of the rank's part, for messages: without dimensions, the box names results; */
     uint64_t *cut_extent;    /* there, if a dimension is cut that is not folded: becomes the whole array's, by which of the coordinate's */
     uint64_t cut_behind;     /* steps these are one each */
+    struct weights *weights; /* as axis_array's, of the rank's part; with a layout. NULL: none, on all ranks */
     allfold_type type;
     allfold_cut cut;
     void *stream;  /* as in allfold_call */

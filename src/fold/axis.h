@@ -81,6 +81,12 @@ struct axis_targets {
 
 struct softmax_constants;
 
+/* Weights of a box's elements: that of element (o, l, i) is at[o * outer + l * axis + i * inner]. */
+struct box_weights {
+    const double *at;
+    uint64_t outer, axis, inner;
+};
+
 /* A fold along an axis, with outer * inner results. What becomes of their partials: they stay where they are, or results are finished of
    them, or constants of softmax made. */
 struct axis_work {
@@ -88,6 +94,7 @@ struct axis_work {
     allfold_type type;
     const void *x;   /* device memory */
     struct box box;
+    struct box_weights weights; /* of monoids with weights: device memory */
     uint64_t first;  /* the index along the axis of x[0] */
     void *partials;  /* device memory: the results' partials in order, partial_stride bytes each; behind them scratch. If results are
                         finished, scratch alone */

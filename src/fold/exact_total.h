@@ -4,9 +4,14 @@
 
 #include "base/elements.h"
 
-/* The square of the widest sum (variance), and what a division adds. Kernels that have no f64 define it as less. */
+/* The square of the widest sum (variance), and what a division adds: of sums with weights on the host alone. Kernels that have no f64 define
+   it as less. */
 #ifndef EXACT_TOTAL_DIGITS
+#ifdef __CUDACC__
 #define EXACT_TOTAL_DIGITS 160
+#else
+#define EXACT_TOTAL_DIGITS 288
+#endif
 #endif
 
 #ifdef __CUDACC__
@@ -37,6 +42,15 @@ EXACT_TOTAL void exact_total_root(struct exact_total *total);
 /* (count * squares - sum * sum) / (count * divisor): the variance, not negative, from sums of squares and of elements. */
 EXACT_TOTAL struct exact_total exact_total_variance(const struct exact_total *squares, const struct exact_total *sum, uint64_t count,
                                         uint64_t divisor);
+
+#ifndef __CUDACC__
+bool exact_total_is_zero(const struct exact_total *total);
+/* a * b; and a - b, which is not negative, if the lowest bits of both differ by whole digits. No part of one is lost in a or b. */
+struct exact_total exact_total_product(const struct exact_total *a, const struct exact_total *b);
+struct exact_total exact_total_difference(const struct exact_total *a, const struct exact_total *b);
+/* a / b to 128 bits or more, b > 0. */
+void exact_total_quotient(struct exact_total *a, const struct exact_total *b);
+#endif
 
 /* Bits of the magnitude of an integer. */
 EXACT_TOTAL int exact_total_bits(const struct exact_total *total);

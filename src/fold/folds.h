@@ -9,6 +9,7 @@
 #include "fold/exponential.h"
 #include "fold/log_probs.h"
 #include "fold/monoids.h"
+#include "fold/weighted_sums.h"
 
 #include <math.h>
 

@@ -9,7 +9,7 @@
        nan      1: its folds let the caller choose the effect of NaN
        level    the level at which it computes: FAST rounds, EXACT does not
        cost     of an element on a device: enum cost (table.h)
-       terms    of monoids of exponentials, the arithmetic of a term: F32, F64, QUICK: f32, for less accurate results, or SHORT: f32,
+       terms    the arithmetic of a term, if not that of the values; of monoids of exponentials F32, F64, QUICK: f32, for less accurate results, or SHORT: f32,
                 for elements and results of 16 bits only; else NONE
        most     at most 2^most elements; 64: any number
 
@@ -71,13 +71,22 @@
     X(dot_exact,        FLOAT, 2, 0, 0, EXACT, PRODUCTS,  NONE,  64, NONE)       \
     X(compare,          ALL, 2, 1, 0, EXACT, COMPARE,     NONE,  64, NONE)
 
-#define MONOIDS(X) STRUCT_MONOIDS(X) WORD_MONOIDS(X)
+/* Of elements and their weights, which are f64: terms F64, as elements are taken as such. Words, too, but no kernels of one array. */
+#define WEIGHTED_MONOIDS(X)                                                      \
+    X(weighted,         ALL, 2, 0, 0, EXACT, PRODUCTS,    F64,   64, ZERO)       \
+    X(weighted_squares, ALL, 2, 0, 0, EXACT, PRODUCTS,    F64,   64, ZERO)
+
+#define MONOIDS(X) STRUCT_MONOIDS(X) WORD_MONOIDS(X) WEIGHTED_MONOIDS(X)
 
 /* Folds that have calls of their own (allfold_dot): lines as in ALLFOLD_FOLDS. Their numbers, FOLD_ID, follow those of allfold_fold. */
 #define OTHER_FOLDS(X)                            \
     X(DOT, dot, dot, 1, "dot product")            \
     X(COMPARE, compare, compare, 2, "comparison") \
-    X(LOG_PROBS, log_probs, logits, 4, "log-probabilities")
+    X(LOG_PROBS, log_probs, logits, 4, "log-probabilities") \
+    X(WEIGHTED_SUM, weighted_sum, weighted, 1, "sum of weighted elements") \
+    X(WEIGHTED_MEAN, weighted_mean, weighted, 1, "weighted mean") \
+    X(WEIGHTED_VARIANCE, weighted_variance, weighted_squares, 1, "weighted variance") \
+    X(WEIGHTED_STD, weighted_std, weighted_squares, 1, "root of the weighted variance")
 
 /* The methods of folds that differ from the one of ALLFOLD_FOLDS: X(when, number of the fold, its finish function, its monoid, for values).
    when: at level EXACT or FAST. Integers have one method for sums. */
@@ -102,7 +111,7 @@
 #define VALUES_F32(X, argument) X(argument, f32)
 #define VALUES_F64(X, argument) X(argument, f64)
 
-#define PARTIAL_BYTES_MAX 2560
+#define PARTIAL_BYTES_MAX 3328
 #define STRUCT_BYTES_MAX 320 /* of STRUCT_MONOIDS */
 #endif
 
@@ -125,4 +134,5 @@
 #include "fold/dot_exact.h"
 #endif
 #include "fold/compare.h"
+#include "fold/weighted.h"
 #endif

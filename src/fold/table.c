@@ -19,7 +19,7 @@ enum {
     STRUCT_MONOIDS(ROW)
 #undef ROW
 #define ROW(monoid, ...) monoid##_bytes_max = PARTIAL_BYTES_MAX,
-    WORD_MONOIDS(ROW)
+    WORD_MONOIDS(ROW) WEIGHTED_MONOIDS(ROW)
 #undef ROW
 };
 #define DEFINE(monoid, value)                                                                                         \
@@ -171,7 +171,11 @@ enum result_kind fold_result_kind(allfold_fold fold, size_t i)
     case ALLFOLD_STD:
     case ALLFOLD_NORM2:
     case ALLFOLD_LOGSUMEXP:
-    case FOLD_LOG_PROBS: return RESULT_REAL;
+    case FOLD_LOG_PROBS:
+    case FOLD_WEIGHTED_SUM:
+    case FOLD_WEIGHTED_MEAN:
+    case FOLD_WEIGHTED_VARIANCE:
+    case FOLD_WEIGHTED_STD: return RESULT_REAL;
     case ALLFOLD_NORM1:
     case ALLFOLD_NORMINF: return RESULT_MAGNITUDE;
     default: return RESULT_ELEMENT;

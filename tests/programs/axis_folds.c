@@ -14,6 +14,7 @@ struct axis_case {
         at, elements; /* to: result type, or that of y; at: byte in DATA */
     uint64_t small; /* pieces of 600 bytes */
     uint64_t rank, axes, begin, shape[RANK_MOST], strides[RANK_MOST]; /* not 0: an allfold_view_nd, of outer results; begin: its first element */
+    uint64_t weights_type, weights_at, weights_count, weights_strides[RANK_MOST]; /* no type: there are none */
 };
 enum { FIELDS = sizeof(struct axis_case) / sizeof(uint64_t) };
 
@@ -46,6 +47,26 @@ static void part_of_nd(const struct axis_case *c, const char *data, size_t bytes
     part->nd.type = (allfold_type)c->type;
 }
 
+static void *zeroed(size_t bytes)
+{
+    void *const memory = calloc(bytes + 64, 1);
+    must(memory != NULL, "memory");
+    return memory;
+}
+
+/* The weights of the part. */
+static void *weights_of(const struct axis_case *c, FILE *data, struct part *part)
+{
+    const size_t bytes = allfold_type_bytes((allfold_type)c->weights_type), all = c->weights_count * bytes;
+    char *const weights = zeroed(all);
+    fseek(data, (long)c->weights_at, SEEK_SET);
+    must(fread(weights, 1, all, data) == all, "the weights are short");
+    part->nd.weights = weights + (part->cut.count > 0 ? part->cut.first * c->weights_strides[c->cut] * bytes : 0);
+    part->nd.weights_strides = (const int64_t *)c->weights_strides;
+    part->nd.weights_type = (allfold_type)c->weights_type;
+    return weights;
+}
+
 static struct part part_of(const struct axis_case *c, const char *data, size_t bytes)
 {
     const uint64_t extents[] = {c->outer, c->length, c->inner}, strides[] = {c->outer_stride, c->axis_stride, 1};
@@ -56,13 +77,6 @@ static struct part part_of(const struct axis_case *c, const char *data, size_t b
     *(c->cut == ALLFOLD_CUT_OUTER ? &part.view.outer : c->cut == ALLFOLD_CUT_AXIS ? &part.view.length : &part.view.inner)
         = part.cut.count;
     return part;
-}
-
-static void *zeroed(size_t bytes)
-{
-    void *const memory = calloc(bytes + 64, 1);
-    must(memory != NULL, "memory");
-    return memory;
 }
 
 /* Whether the ranks have parts of the same rows. */
@@ -262,12 +276,14 @@ static void do_case(allfold_context *ctx, const struct axis_case *c, FILE *data)
         part_of_nd(c, device != NULL ? device : host, bytes, &part);
     else
         part = part_of(c, device != NULL ? device : host, bytes);
+    void *const weights = c->weights_type != ALLFOLD_TYPE_NONE ? weights_of(c, data, &part) : NULL;
     if (c->softmax)
         do_softmax(ctx, c, &part);
     else
         do_reduce(ctx, c, &part);
     if (device != NULL)
         device_block_free(ctx, device, bytes);
+    free(weights);
     free(host);
 }
 

@@ -2,12 +2,13 @@
 #include "cli/commands/commands.h"
 
 #include "cli/commands/option_rows.h"
+#include "core/pieces.h"
 
 enum {
     INPUT_OPTIONS = OPTIONS_TYPE | OPTIONS_RAW | OPTIONS_SLICE | OPTIONS_MISSING | OPTIONS_LEVEL | OPTIONS_CHECKPOINT | OPTIONS_DEVICE
                     | OPTIONS_COMMON,
     FOLD_OPTIONS = INPUT_OPTIONS | OPTIONS_NAN | OPTIONS_PARTIAL | OPTIONS_RESULT_TYPE | OPTIONS_AXIS | OPTIONS_ROWS | OPTIONS_VALUES
-                   | OPTIONS_DDOF | OPTIONS_MANY,
+                   | OPTIONS_DDOF | OPTIONS_WEIGHTS | OPTIONS_MANY,
     SOFTMAX_OPTIONS = INPUT_OPTIONS | OPTIONS_AXIS | OPTIONS_OUTPUT | OPTIONS_OUTPUT_TYPE,
     MERGE_OPTIONS = OPTIONS_NAN | OPTIONS_PARTIAL | OPTIONS_RESULT_TYPE | OPTIONS_DDOF | OPTIONS_COMMON,
     COMPARE_OPTIONS = OPTIONS_TYPE | OPTIONS_RAW | OPTIONS_SLICE | OPTIONS_MISSING | OPTIONS_COMPARE | OPTIONS_DEVICE | OPTIONS_COMMON,
@@ -21,7 +22,8 @@ static unsigned fold_refused(const struct command *command)
     const allfold_fold fold = (allfold_fold)command->which;
     const bool index = fold == ALLFOLD_ARGMIN || fold == ALLFOLD_ARGMAX;
     return (fold_has_nan_choice(fold) ? 0 : OPTIONS_NAN) | (fold_has_level_choice(fold) ? 0 : OPTIONS_LEVEL)
-           | (index ? 0 : OPTIONS_VALUES) | (fold_has_variance(fold) ? 0 : OPTIONS_DDOF);
+           | (index ? 0 : OPTIONS_VALUES) | (fold_has_variance(fold) ? 0 : OPTIONS_DDOF)
+           | (weights_fold(fold) != ALLFOLD_FOLD_COUNT ? 0 : OPTIONS_WEIGHTS);
 }
 
 static void explain_generators(FILE *file) { fputs(generator_help(), file); }

@@ -35,7 +35,7 @@ static bool folds_many(struct session *session)
 
 void fold_run(struct session *session)
 {
-    if (session->settings->axis != NULL)
+    if (session->settings->axis != NULL || session->settings->weights != NULL)
         fold_axis_run(session);
     else if (folds_many(session))
         fold_many_run(session);

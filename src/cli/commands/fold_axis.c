@@ -3,6 +3,7 @@
 #include "cli/commands/fold_axis.h"
 
 #include "cli/report.h"
+#include "cli/weights.h"
 #include "cli/text.h"
 
 #include <inttypes.h>
@@ -29,7 +30,7 @@ static void add_array(struct fold_axis *f, const char *name, size_t result, bool
 /* Which arrays are wanted. Indices come before values, which a second file gets. */
 static void list_arrays(const struct settings *settings, struct fold_axis *f)
 {
-    const allfold_fold fold = f->call.fold;
+    const allfold_fold fold = (allfold_fold)settings->command->which;
     if (has_index(fold)) {
         add_array(f, allfold_fold_name(fold), 0, true);
         if (settings->values != NULL || settings->output == NULL || is_of_several(settings->output))
@@ -56,6 +57,8 @@ static allfold_status check(const struct session *session, const struct fold_axi
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: --partial keeps the partial of a whole array: expected no --axis beside it", command);
     if (settings->total)
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: --total gives one value: expected no --axis beside it", command);
+    if (settings->output != NULL && settings->axis == NULL)
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: one value is printed: expected --axis beside -o", command);
     if (settings->output == NULL && f->shape->count > FOLD_AXIS_PRINTED_MAX)
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected -o FILE for %" PRIu64 " results: up to %d are printed", command,
                          f->shape->count, FOLD_AXIS_PRINTED_MAX);
@@ -105,6 +108,16 @@ static void plan_files(const struct settings *settings, struct fold_axis *f)
     }
 }
 
+/* What all ranks have left out. */
+static void add_missing(struct session *session, const struct fold_axis *f)
+{
+    uint64_t *const all = comm_gather(session_comm(session), f->array.missing, sizeof *f->array.missing, &session->error);
+    session->missing = 0;
+    for (int rank = 0; all != NULL && rank < session_comm(session)->size; rank++)
+        session->missing += all[rank];
+    free(all);
+}
+
 static void reduce(struct session *session, void *user)
 {
     struct fold_axis *const f = user;
@@ -121,6 +134,8 @@ static void reduce(struct session *session, void *user)
     session->checkpoint.progress.sink_count = f->count;
     core_reduce_stream(session->context, &f->call, &f->array, sinks, &session->error);
     source_close(job.source);
+    if (session->settings->axis == NULL)
+        add_missing(session, f);
 }
 
 /* Results that are printed. */
@@ -139,16 +154,27 @@ static void run(struct session *session, struct fold_axis *f)
     const struct settings *const settings = session->settings;
     const struct array_info *const input = &session->input;
     const allfold_fold fold = (allfold_fold)settings->command->which;
-    const struct packing *const packing = fold == ALLFOLD_SUM || fold == ALLFOLD_MEAN ? array_keep_packed(&session->input) : NULL;
-    if (axes_take(session, &f->axes, &f->array) != ALLFOLD_OK)
+    const bool weighs = settings->weights != NULL, packs = !weighs && (fold == ALLFOLD_SUM || fold == ALLFOLD_MEAN);
+    const struct packing *const packing = packs ? array_keep_packed(&session->input) : NULL;
+    struct session_weights weights = {.values = NULL};
+    uint64_t missing = 0;
+    if (weighs)
+        session_weights_read(session, &weights);
+    if (session->error.status != ALLFOLD_OK || axes_take(session, &f->axes, &f->array) != ALLFOLD_OK) {
+        free(weights.values);
         return;
+    }
     axes_result(&f->axes, input, settings->keepdims, f->shape);
     f->array.omits = input->missing == MISSING_OMIT && encoding_has_missing(&input->encoding);
-    f->call = (struct fold_call){.fold = fold, .level = packing != NULL ? ALLFOLD_LEVEL_EXACT : session->context->level, .nan = settings->nan,
+    f->array.missing = &missing;
+    f->array.weights = weighs ? &weights.weights : NULL;
+    f->call = (struct fold_call){.fold = weighs ? weights_fold(fold) : fold, .level = packing != NULL ? ALLFOLD_LEVEL_EXACT : session->context->level, .nan = settings->nan,
                                  .result_type = settings->output_type, .ddof = settings->ddof, .packing = packing};
-    if (check(session, f, &session->error) != ALLFOLD_OK)
+    if (check(session, f, &session->error) != ALLFOLD_OK) {
+        free(weights.values);
         return;
-    session->checkpoint.progress = (struct resumable){.monoid = fold_monoid(fold, f->call.level, input->type), .type = input->type};
+    }
+    session->checkpoint.progress = (struct resumable){.monoid = fold_monoid(f->call.fold, f->call.level, input->type), .type = input->type};
     f->array.progress = settings->checkpoint != NULL ? &session->checkpoint.progress : NULL;
     list_arrays(settings, f);
     plan_about(session, f);
@@ -157,6 +183,7 @@ static void run(struct session *session, struct fold_axis *f)
         session_write(session, &(struct session_outputs){f->files, f->file_count, reduce, f, f->array.progress, false});
     else
         reduce_to_memory(session, f);
+    free(weights.values);
     const double seconds = session_seconds(session);
     session_phases(session);
     tell_note(session, f);

@@ -147,12 +147,24 @@ static void print_results(const struct session *session, const struct fold_axis 
     }
 }
 
+/* The value of all elements. */
+static void print_one(const struct session *session, const struct fold_axis *f, double seconds)
+{
+    const struct fold_results result = {.count = session->input.count - session->missing, .level = fold_level(f->call.fold, f->call.level),
+                                        .field_count = 1, .fields = {{0, "value", value_at(f, 0, 0), ALLFOLD_NO_INDEX}}};
+    report_fold(session, &result, seconds);
+}
+
 void fold_axis_print(const struct session *session, const struct fold_axis *f, double seconds)
 {
     const struct settings *const settings = session->settings;
     const allfold_level level = fold_level(f->call.fold, f->call.level);
     char shape[256];
     progress_end();
+    if (settings->axis == NULL) {
+        print_one(session, f, seconds);
+        return;
+    }
     if (settings->json) {
         print_json(session, f, seconds);
         return;

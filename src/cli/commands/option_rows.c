@@ -52,6 +52,9 @@ const struct option option_rows[] = {
     {"output", "FILE", "where results along an axis go: .npy, .npz, .nc or raw (default: they are printed)", OPTION_FILE,
      PLACE(output), .letter = 'o', .needs = "axis"},
 
+    GROUP(WEIGHTS),
+    {"weights", "W|DIM=W|cos:DIM", "weights: an input that broadcasts, one of a dimension, cosines of latitudes", OPTION_TEXT, PLACE(weights)},
+
     GROUP(VALUES),
     {"values", "FILE", "where the elements at the indices along an axis go", OPTION_FILE, PLACE(values), .needs = "output"},
 

@@ -128,6 +128,7 @@ struct folding {
     size_t stride;   /* of partials */
     bool alone;      /* there is no team: the thread that calls may be any of another one */
     bool is_direct;  /* results are finished here, and may be what loops give as such */
+    struct box_weights weights; /* of the box of the units */
 };
 
 static struct cpu_scratch *own_scratch(const struct folding *f)
@@ -148,6 +149,17 @@ static void combine(const struct folding *f, uint32_t columns, unsigned char *a,
                        (const struct partial *)(b + c * f->stride));
 }
 
+/* Weights from element `l` of a result on: their `inner` leads to the next of the results that are folded together. */
+static struct box_weights weights_from(const struct folding *f, uint64_t result, uint64_t l)
+{
+    struct box_weights weights = f->weights;
+    if (weights.at == NULL)
+        return weights;
+    weights.at += result / f->units.box.inner * weights.outer + result % f->units.box.inner * weights.inner + l * weights.axis;
+    weights.inner = f->units.rows ? weights.outer : weights.inner;
+    return weights;
+}
+
 /* Folds a piece of a unit. */
 static void fold_piece(const struct folding *f, const struct unit *unit, uint64_t piece, unsigned char *partials)
 {
@@ -156,6 +168,14 @@ static void fold_piece(const struct folding *f, const struct unit *unit, uint64_
     const struct box *const box = &f->units.box;
     const struct range range = piece_range(&f->units, piece);
     const size_t bytes = allfold_type_bytes(work->type);
+    if (f->units.rows && f->weights.at != NULL) {
+        const struct side_by_side row = {
+            .monoid = work->monoid, .first = work->first + range.first, .partials = partials, .buffers = &own_scratch(f)->buffers,
+            .x = {work->type, (const char *)work->x + (unit->at + range.first) * bytes, range.count, box->length, 1},
+            .weights = weights_from(f, unit->first, range.first)};
+        loops->fold_rows(&row);
+        return;
+    }
     if (f->units.rows) {
         const struct work row = {work->monoid, work->type, (const char *)work->x + unit->at * bytes, box->length, work->first, NULL, NULL};
         cpu_fold_block(loops, &row, range, (struct partial *)partials);
@@ -166,7 +186,7 @@ static void fold_piece(const struct folding *f, const struct unit *unit, uint64_
         .monoid = work->monoid, .first = work->first + range.first, .partials = partials, .buffers = &scratch->buffers,
         .x = {work->type, (const char *)work->x + (unit->at + range.first * box->axis_stride) * bytes, range.count, box->axis_stride,
               unit->columns},
-        .results = f->is_direct ? scratch->results : NULL, .held = f->is_direct ? scratch->held : NULL};
+        .weights = weights_from(f, unit->first, range.first), .results = f->is_direct ? scratch->results : NULL, .held = f->is_direct ? scratch->held : NULL};
     loops->fold_columns(&columns);
 }
 
@@ -244,6 +264,7 @@ static void fold_rows(const struct folding *f, struct range numbers)
         rows.x = (struct columns){work->type, (const char *)work->x + first * box->outer_stride * allfold_type_bytes(work->type),
                                   box->length, box->outer_stride, (uint32_t)count};
         rows.partials = work->finish == NULL ? partials_at(f, first) : scratch->partials[0].bytes;
+        rows.weights = weights_from(f, first, 0);
         cpu_loops_of(f->queue)->fold_rows(&rows);
         mark(f, first, count, rows.partials);
         finish(f, first, count, rows.partials);
@@ -331,9 +352,12 @@ static bool is_direct(const struct folding *f)
 
 static allfold_status fold(struct queue *queue, const struct axis_work *work, struct error *error)
 {
-    struct folding f = {queue, work, units_of(&work->box), partial_stride(work->monoid, work->type), false, false};
+    struct folding f = {.queue = queue, .work = work, .units = units_of(&work->box), .stride = partial_stride(work->monoid, work->type),
+                        .weights = work->weights};
     struct units *const units = &f.units;
     const int threads = threads_of(queue, units);
+    if (units->box.inner != work->box.inner) /* results of other rows are columns */
+        f.weights.inner = f.weights.outer;
     widen(units, width_of(units, f.stride, threads));
     f.is_direct = is_direct(&f);
     if (open_scratch(queue, error) != ALLFOLD_OK)
@@ -436,7 +460,7 @@ bool cpu_softmax_axis(struct queue *queue, const struct softmax_axis_work *work,
 {
     const enum monoid monoid = softmax_monoid(work->x_type, work->y_type, work->logarithm, work->level);
     const struct axis_work fold = {.monoid = monoid, .type = work->x_type, .x = work->x, .box = work->box};
-    const struct folding f = {queue, &fold, softmax_units(work), partial_stride(monoid, work->x_type), false, false};
+    const struct folding f = {.queue = queue, .work = &fold, .units = softmax_units(work), .stride = partial_stride(monoid, work->x_type)};
     const int threads = threads_of(queue, &f.units);
     if (is_shared(&f.units, threads))
         return false;

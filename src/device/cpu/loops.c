@@ -15,7 +15,7 @@ static const uint32_t pieces[MONOID_COUNT] = {
     STRUCT_MONOIDS(ROW)
 #undef ROW
 #define ROW(monoid, ...) [MONOID_##monoid] = PIECE_EXACT,
-    WORD_MONOIDS(ROW)
+    WORD_MONOIDS(ROW) WEIGHTED_MONOIDS(ROW)
 #undef ROW
 };
 

@@ -2,6 +2,7 @@
    the processor can run. The bits are the same in all. */
 #pragma once
 
+#include "fold/axis.h"
 #include "fold/columns.h"
 #include "fold/exponential.h"
 #include "fold/table.h"
@@ -36,6 +37,7 @@ struct side_by_side {
     struct columns x;
     uint64_t first;          /* the index of the first elements */
     unsigned char *partials; /* that of c: partials + c * partial_stride */
+    struct box_weights weights; /* of monoids with weights: `axis` apart along a column or row, `inner` from one to the next */
     double *results;         /* NULL: partials are wanted of all */
     unsigned char *held;     /* held[c]: results[c] is what a fold of column c alone gives, and there is no partial. Else there is one */
     struct column_buffers *buffers;

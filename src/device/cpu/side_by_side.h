@@ -110,6 +110,20 @@ static struct fold_rows rows_at(const struct side_fold *fold, const struct colum
     return (struct fold_rows){values, FOLD_COLUMNS, count, x->columns, NULL};
 }
 
+/* The weights of elements [first, first + n) of column or row c, together: where they lie, or in the buffer. NULL: there are none. */
+static const double *weights_at(const struct side_fold *fold, uint64_t c, uint64_t first, uint32_t n, double *buffer)
+{
+    const struct box_weights *const weights = &fold->f->weights;
+    if (weights->at == NULL)
+        return NULL;
+    const double *const from = weights->at + c * weights->inner + first * weights->axis;
+    if (weights->axis == 1)
+        return from;
+    for (uint32_t i = 0; i < n; i++)
+        buffer[i] = from[i * weights->axis];
+    return buffer;
+}
+
 /* Folds a run of the columns from c on, COLUMNS_ACROSS at most, by the tile function of rows. */
 static void fold_transposed(const struct side_fold *fold, struct range run, uint32_t c, uint32_t columns)
 {
@@ -120,10 +134,15 @@ static void fold_transposed(const struct side_fold *fold, struct range run, uint
     some.columns = columns;
     for (uint64_t done = 0; done < run.count; done += COLUMN_RUN) {
         const struct range range = {f->first + run.first + done, u64_min(run.count - done, COLUMN_RUN)};
+        double gathered[COLUMN_RUN];
+        const double *weights = NULL;
         columns_take(&some, &fold->conversion, run.first + done, (uint32_t)range.count, values);
-        for (uint32_t i = 0; i < columns; i++)
-            tiles[f->monoid][fold->conversion.value](partial_of(fold, c + i),
-                                                     &(struct tile_operands){.x = values + i * COLUMN_STEP * fold->conversion.bytes}, &range);
+        for (uint32_t i = 0; i < columns; i++) {
+            if (i == 0 || f->weights.inner != 0)
+                weights = weights_at(fold, c + i, run.first + done, (uint32_t)range.count, gathered);
+            tiles[f->monoid][fold->conversion.value](
+                partial_of(fold, c + i), &(struct tile_operands){.x = values + i * COLUMN_STEP * fold->conversion.bytes, .y = weights}, &range);
+        }
     }
 }
 
@@ -258,6 +277,25 @@ static void take_rows(const struct side_fold *fold, uint64_t r, uint32_t rows)
     }
 }
 
+/* The same of a row with weights, some elements at a time. */
+static void fold_weighted_row(const struct side_fold *fold, uint64_t r, const char *x)
+{
+    const struct side_by_side *const f = fold->f;
+    const struct conversion *const to = &fold->conversion;
+    const size_t bytes = types[f->x.type].element_bytes;
+    _Alignas(64) double values[PIECE_EXACT], gathered[PIECE_EXACT];
+    for (uint64_t start = 0; start < f->x.length; start += PIECE_EXACT) {
+        const struct range range = {f->first + start, u64_min(f->x.length - start, PIECE_EXACT)};
+        const void *piece = x + start * bytes;
+        if (to->convert != NULL) {
+            to->convert(values, piece, (uint32_t)range.count);
+            piece = values;
+        }
+        const double *const weights = weights_at(fold, r, start, (uint32_t)range.count, gathered);
+        tiles[f->monoid][to->value](partial_of(fold, r), &(struct tile_operands){.x = piece, .y = weights}, &range);
+    }
+}
+
 /* Folds one row by the tile function. */
 static void fold_row(const struct side_fold *fold, uint64_t r)
 {
@@ -265,7 +303,9 @@ static void fold_row(const struct side_fold *fold, uint64_t r)
     const struct range range = {f->first, f->x.length};
     const char *const x = (const char *)f->x.x + r * f->x.stride * types[f->x.type].element_bytes;
     begin_partial(fold, r);
-    if (fold->conversion.convert == NULL)
+    if (f->weights.at != NULL)
+        fold_weighted_row(fold, r, x);
+    else if (fold->conversion.convert == NULL)
         tiles[f->monoid][fold->conversion.value](partial_of(fold, r), &(struct tile_operands){.x = x}, &range);
     else
         fold_converted(&(struct work){f->monoid, f->x.type, x, f->x.length, f->first, NULL, NULL}, &fold->conversion, partial_of(fold, r));

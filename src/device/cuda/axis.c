@@ -46,6 +46,8 @@ allfold_status cuda_fold_axis(struct queue *queue, const struct axis_work *work,
     }
     if (code == cudaSuccess && monoid_has_mark(work->monoid))
         code = fold_logits(&own, cuda->multiprocessors, folding->stream);
+    else if (code == cudaSuccess && work->weights.at != NULL)
+        code = (cudaError_t)weighted_launch(&own, cuda->multiprocessors, folding->stream);
     else if (code == cudaSuccess)
         code = (cudaError_t)(work->parts > 0 ? axis_parts_launch(&own, work->parts, folding->stream)
                                              : axis_launch(&own, cuda->multiprocessors, folding->stream));

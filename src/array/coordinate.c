@@ -1,0 +1,115 @@
+/* Reads the coordinate variable of a dimension: see array.h. */
+#include "array/array.h"
+#include "array/formats/parts.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    BLOCK_ELEMENTS = 1 << 16,           /* read at a time */
+    COORDINATE_BYTES_MAX = 256 << 20,   /* longer ones are left out */
+    NAME_ROOM = 2 * ARRAY_PATH_BYTES
+};
+
+const char *array_first_file(const struct array_info *input)
+{
+    const struct parts_table *const table = parts_of(input);
+    return table != NULL ? parts_file(table, table->parts) : input->path;
+}
+
+static const char *first_member(const struct array_info *input)
+{
+    const struct parts_table *const table = parts_of(input);
+    return table != NULL ? parts_member(table, table->parts) : input->member;
+}
+
+void array_coordinate_name(const char *member, const char *dimension, bool in_group, char *name, size_t bytes)
+{
+    const char *const slash = in_group ? strrchr(member, '/') : NULL;
+    snprintf(name, bytes, "%.*s%s", slash != NULL ? (int)(slash + 1 - member) : 0, member, dimension);
+}
+
+/* All elements, unpacked. NULL: they cannot be read. */
+static void *read_all(struct array_info *info)
+{
+    struct error ignored = {.status = ALLFOLD_OK};
+    const size_t bytes = allfold_type_bytes(info->type);
+    const uint64_t step = info->granule > 1 ? info->granule : BLOCK_ELEMENTS, positions = array_is_chunked(info) ? info->positions : info->count;
+    struct source *source = NULL;
+    struct reader *reader = NULL;
+    uint64_t done = 0;
+    char *const all = malloc((size_t)(info->count * bytes) + 1), *const buffer = aligned_alloc(4096, (reader_room(step, bytes) / 4096 + 1) * 4096);
+    if (all != NULL && buffer != NULL && source_open(info, &source, &ignored) == ALLFOLD_OK)
+        source->open_reader(source, &reader, &ignored);
+    for (uint64_t at = 0; at < positions && ignored.status == ALLFOLD_OK && reader != NULL; at += step) {
+        struct piece piece;
+        const struct read_request request = {{at, u64_min(step, positions - at)}, 0, buffer, false};
+        if (reader->read(reader, &request, &piece, &ignored) != ALLFOLD_OK)
+            break;
+        memcpy(all + done * bytes, piece.elements, (size_t)(piece.count * bytes));
+        done += piece.count;
+    }
+    if (reader != NULL)
+        reader->close(reader);
+    source_close(source);
+    free(buffer);
+    if (done == info->count)
+        return all;
+    free(all);
+    return NULL;
+}
+
+/* The coordinate of a dimension in some files, joined. */
+static bool read_values(const char *const *names, int count, const struct array_info *input, uint32_t dimension, struct array_coordinate *values)
+{
+    struct error ignored = {.status = ALLFOLD_OK};
+    struct array_info *const info = malloc(sizeof *info);
+    char slice[64];
+    bool done = false;
+    snprintf(slice, sizeof slice, "0=%" PRIu64 ":%" PRIu64, input->first[dimension], input->first[dimension] + input->shape[dimension]);
+    const struct array_hints hints = {.missing = MISSING_KEEP, .slice = slice};
+    if (info == NULL || array_describe_all(names, count, &hints, info, &ignored) != ALLFOLD_OK) {
+        free(info);
+        return false;
+    }
+    if (info->dimensions == 1 && info->whole[0] == array_whole(input)[dimension] && info->count <= COORDINATE_BYTES_MAX / sizeof(double)) {
+        values->type = info->type;
+        values->count = info->count;
+        values->elements = read_all(info);
+        done = values->elements != NULL;
+    }
+    array_release(info);
+    free(info);
+    return done;
+}
+
+/* The names by which the coordinate is read: of all files that are joined along the dimension, or of the first file.
+   Returns how many; 0: no memory. */
+static int coordinate_names(const struct array_info *input, uint32_t dimension, bool in_group, char ***names)
+{
+    const struct parts_table *const table = dimension == 0 ? parts_of(input) : NULL;
+    const int count = table != NULL ? (int)table->count : 1;
+    char name[NAME_ROOM], *const all = calloc((size_t)count, sizeof *names + ARRAY_PATH_BYTES + NAME_ROOM);
+    if (all == NULL)
+        return 0;
+    *names = (char **)(void *)all;
+    for (int i = 0; i < count; i++) {
+        const struct array_part_place *const part = table != NULL ? &table->parts[i] : NULL;
+        (*names)[i] = all + (size_t)count * sizeof *names + (size_t)i * (ARRAY_PATH_BYTES + NAME_ROOM);
+        array_coordinate_name(part != NULL ? parts_member(table, part) : first_member(input), array_dimension_name(input, dimension), in_group, name, sizeof name);
+        snprintf((*names)[i], ARRAY_PATH_BYTES + NAME_ROOM, "%s:%s", part != NULL ? parts_file(table, part) : array_first_file(input), name);
+    }
+    return count;
+}
+
+bool array_coordinate_read(const struct array_info *input, uint32_t dimension, bool in_group, struct array_coordinate *found)
+{
+    char **names;
+    const int count = coordinate_names(input, dimension, in_group, &names);
+    const bool done = count > 0 && read_values((const char *const *)names, count, input, dimension, found);
+    if (count > 0)
+        free(names);
+    return done;
+}
