@@ -9,6 +9,9 @@
 #include "kernels/axis.cuh"
 #include "kernels/many_family.h"
 
+/* Threads add at most two digits of 32 bits of an element to a word: those of arrays of up to 2^28 elements add up in 64 bits without carries. */
+constexpr uint64_t MANY_UNCARRIED = (uint64_t)1 << 28;
+
 template <class Axis> constexpr uint64_t many_stride = partial_bytes_aligned(sizeof(typename Axis::whole));
 template <class Axis> constexpr int many_warps = axis_plan<Axis>::threads / 32;
 
@@ -56,9 +59,11 @@ many_fold(const struct many_array *arrays, const uint32_t *owners, unsigned char
     }
     if constexpr (Axis::words > 0) {
         __syncthreads();
-        if (threadIdx.x == 0)
-            Axis::normalise(words);
-        __syncthreads();
+        if (array.n > MANY_UNCARRIED) {
+            if (threadIdx.x == 0)
+                Axis::normalise(words);
+            __syncthreads();
+        }
         for (int i = threadIdx.x; i < Axis::words; i += threads)
             to->of[i] = words[i];
     }
@@ -81,15 +86,26 @@ many_combine(const struct many_array *arrays, unsigned char *partials, unsigned 
         if (threadIdx.x == 0)
             to->end = end;
     }
-    if constexpr (Axis::words > 0)
-#pragma unroll 1
-        for (int i = threadIdx.x; i < Axis::words; i += threads) {
-            int64_t sum = 0; /* of carried limbs, and of counts */
+    if constexpr (Axis::words > 0) {
+        constexpr int parts = Axis::words < threads ? threads / Axis::words : 1; /* of the splits, side by side */
+        __shared__ int64_t words[Axis::words];
+        for (int i = threadIdx.x; i < Axis::words; i += threads)
+            words[i] = 0;
+        __syncthreads();
+        for (int i = threadIdx.x; i < Axis::words * parts; i += threads) {
+            int64_t sum = 0;
 #pragma unroll 8
-            for (uint32_t split = 0; split < array.splits; split++)
-                sum += many_partial<Axis>(partials, array.first + split)->of[i];
-            to->of[i] = sum;
+            for (uint32_t split = i / Axis::words; split < array.splits; split += parts)
+                sum += many_partial<Axis>(partials, array.first + split)->of[i % Axis::words];
+            atomicAdd((unsigned long long *)&words[i % Axis::words], (unsigned long long)sum);
         }
+        __syncthreads();
+        if (threadIdx.x == 0)
+            Axis::normalise(words); /* ranks add limbs, too */
+        __syncthreads();
+        for (int i = threadIdx.x; i < Axis::words; i += threads)
+            to->of[i] = words[i];
+    }
 }
 
 template <class Axis> static cudaError_t many_start(const struct many_work *work, void *stream)

@@ -104,24 +104,29 @@ static void test_fold(allfold_fold fold, allfold_type type)
     tap_ok(all_ranks(right), "and of all joined: %s", right ? "one value" : allfold_message(test.ctx));
 }
 
-/* More arrays than an exchange has room for, of three types: one element each. */
-static void test_types(void)
+/* Many arrays of three types: more than one exchange has room for, or more than a device starts with. */
+static void test_types(bool on_device)
 {
     enum { MANY = 700 };
     static const double f64[] = {-2.5, 7.0};
     static const float f32[] = {-1.5f, 4.0f};
     static const int8_t int8[] = {-3, 5};
-    const allfold_array of[] = {{f64, 2, ALLFOLD_F64}, {int8, 2, ALLFOLD_INT8}, {f32, 2, ALLFOLD_F32}};
+    allfold_array of[] = {{f64, 2, ALLFOLD_F64}, {int8, 2, ALLFOLD_INT8}, {f32, 2, ALLFOLD_F32}};
     const double norms[] = {9.5, 8.0, 5.5};
+    const int count = on_device ? MANY / 7 : MANY;
     allfold_array arrays[MANY];
     allfold_result found[MANY];
-    for (int i = 0; i < MANY; i++)
+    for (int k = 0; k < 3 && on_device; k++) {
+        device_write(test.ctx, test.device + 16 * k, of[k].data, 2 * allfold_type_bytes(of[k].type));
+        of[k].data = test.device + 16 * k;
+    }
+    for (int i = 0; i < count; i++)
         arrays[i] = of[i % 3];
-    bool right = allfold_reduce_many(test.ctx, ALLFOLD_NORM1, arrays, MANY, NULL, found) == ALLFOLD_OK;
-    for (int i = 0; i < MANY && right; i++)
+    bool right = allfold_reduce_many(test.ctx, ALLFOLD_NORM1, arrays, (size_t)count, NULL, found) == ALLFOLD_OK;
+    for (int i = 0; i < count && right; i++)
         right = allfold_number(found[i].value) == norms[i % 3] * test.size
                 && found[i].value.kind == (i % 3 == 1 ? ALLFOLD_VALUE_U64 : ALLFOLD_VALUE_F64);
-    tap_ok(all_ranks(right), "%d arrays of three types: %s", MANY, right ? "all values" : allfold_message(test.ctx));
+    tap_ok(all_ranks(right), "%d arrays of three types: %s", count, right ? "all values" : allfold_message(test.ctx));
     right = allfold_reduce_many(test.ctx, ALLFOLD_SUM, NULL, 0, NULL, NULL) == ALLFOLD_OK;
     tap_ok(all_ranks(right), "no arrays");
 }
@@ -214,7 +219,8 @@ static void test_context(const char *backend, allfold_level level, allfold_excha
             if (allfold_result_count((allfold_fold)fold) == 1
                 && ((level == ALLFOLD_LEVEL_EXACT && exchange == ALLFOLD_EXCHANGE_AUTO) || (fold + type) % (exchange == ALLFOLD_EXCHANGE_AUTO ? 3 : 7) == 0))
                 test_fold((allfold_fold)fold, (allfold_type)type);
-    test_types();
+    test_types(false);
+    test_types(true);
     if (exchange == ALLFOLD_EXCHANGE_AUTO)
         test_long();
     for (int failing = 0; failing < test.size && level == ALLFOLD_LEVEL_EXACT; failing += test.size > 1 ? test.size - 1 : 1)

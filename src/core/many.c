@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { EARLY_LEAST = 32 }; /* arrays of which the device is given some before the others */
+
 struct many_fold {
     struct allfold_context *ctx;
     const struct many_job *job;
@@ -12,7 +14,7 @@ struct many_fold {
     enum monoid monoid;        /* of array 0 */
     struct comm_part *parts;   /* of each array; the partials lie behind them */
     struct fold_item *items;   /* of what the device folds where it lies */
-    uint64_t item_count;
+    uint64_t item_count, items_started;
     allfold_result *results;   /* the caller's once all are known */
 };
 
@@ -71,30 +73,42 @@ static allfold_status take_array(struct many_fold *m, uint64_t i, struct error *
     return ALLFOLD_OK;
 }
 
-static allfold_status fold_items(struct many_fold *m, struct error *error)
+/* Has the items since the last call folded. */
+static allfold_status fold_items(struct many_fold *m, bool last, struct error *error)
 {
     const struct backend *const backend = m->ctx->device->backend;
     struct queue *const queue = m->ctx->queue;
+    const uint64_t first = m->items_started;
     uint64_t bytes = 0;
-    if (m->item_count == 0)
+    if (m->item_count == 0 || (first == m->item_count && !last))
         return ALLFOLD_OK;
     phase_enter(m->ctx->comm.progress, PHASE_FOLD);
-    if (backend->enter(queue, m->job->stream, error) != ALLFOLD_OK || backend->fold_many(queue, m->items, m->item_count, error) != ALLFOLD_OK)
-        drain(m->ctx);
-    for (uint64_t i = 0; i < m->item_count; i++)
+    m->items_started = m->item_count;
+    if ((first == 0 && backend->enter(queue, m->job->stream, error) != ALLFOLD_OK)
+        || backend->fold_many(queue, m->items + first, m->item_count - first, last, error) != ALLFOLD_OK)
+        return error->status;
+    for (uint64_t i = first; i < m->item_count; i++)
         bytes += m->items[i].work.n * allfold_type_bytes(m->items[i].work.type);
     atomic_fetch_add(&m->ctx->comm.progress->done, bytes);
-    return error->status;
+    return ALLFOLD_OK;
 }
 
+/* A device begins when some arrays have been looked at, as that takes as long as folding them. */
 static allfold_status fold_arrays(struct many_fold *m, struct error *error)
 {
-    for (uint64_t i = 0; i < m->job->count; i++) {
+    const uint64_t count = m->job->count, early = m->ctx->device->backend->own_memory && count >= EARLY_LEAST ? count / 8 : 0;
+    for (uint64_t i = 0; i < count && error->status == ALLFOLD_OK; i++) {
         struct error own = {0};
         if (take_array(m, i, &own) != ALLFOLD_OK)
-            return error_within(error, &own, "array %zu of %zu", (size_t)i, (size_t)m->job->count);
+            error_within(error, &own, "array %zu of %zu", (size_t)i, (size_t)count);
+        else if (early > 0 && (i + 1 == early || i + 1 == 3 * early))
+            fold_items(m, false, error);
     }
-    return fold_items(m, error);
+    if (error->status == ALLFOLD_OK)
+        fold_items(m, true, error);
+    if (error->status != ALLFOLD_OK && m->item_count > 0)
+        drain(m->ctx);
+    return error->status;
 }
 
 /* Part 0 becomes that of all arrays, one behind the other. */

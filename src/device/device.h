@@ -109,8 +109,8 @@ struct backend {
     allfold_status (*generate)(struct queue *queue, const struct draw *draw, struct range range, void *to, struct error *error);
     /* Folds work->x (device memory) into *queue->partial, which is there after wait. */
     allfold_status (*fold)(struct queue *queue, const struct work *work, struct error *error);
-    /* Folds several arrays in device memory, each by itself, and waits for all. */
-    allfold_status (*fold_many)(struct queue *queue, const struct fold_item *items, uint64_t count, struct error *error);
+    /* Folds several arrays in device memory, each by itself. After calls whose items stay as they are, the last one waits for all. */
+    allfold_status (*fold_many)(struct queue *queue, const struct fold_item *items, uint64_t count, bool last, struct error *error);
     /* The second pass of softmax alone, of x and y in device memory. */
     allfold_status (*normalise)(struct queue *queue, const struct softmax_work *work, const struct softmax_constants *constants,
                                 struct error *error);

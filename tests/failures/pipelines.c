@@ -3,13 +3,14 @@
 #include "tests/failures/failures.h"
 
 /* The ways through the pipelines that the planted failures are carried along. */
-enum route { REDUCE_MEMORY, REDUCE_SOURCE, DOT_MEMORY, DOT_SOURCES, DOT_MIXED, SOFTMAX_MEMORY, LOG_SOFTMAX_MEMORY, SOFTMAX_TO_MEMORY, SOFTMAX_SOURCE, SUM_AXIS, SOFTMAX_AXIS,
+enum route { REDUCE_MEMORY, REDUCE_SOURCE, DOT_MEMORY, DOT_SOURCES, DOT_MIXED, SOFTMAX_MEMORY, LOG_SOFTMAX_MEMORY, SOFTMAX_TO_MEMORY, SOFTMAX_SOURCE, MANY_ARRAYS, SUM_AXIS, SOFTMAX_AXIS,
              SUM_APART, SOFTMAX_APART, ROUTE_COUNT };
 static const char *const route_names[] = {"a sum of device memory",       "a sum of a source",
                                           "a dot product of device memory", "a dot product of sources",
                                           "a dot product of device memory and a source",
                                           "softmax of device memory",     "log-softmax of device memory",
                                           "softmax to device memory",     "softmax to a sink",
+                                          "sums of many arrays",
                                           "sums along an axis that ranks cut", "softmax along an axis that ranks cut",
                                           "sums along axes that are not adjacent", "softmax along axes that are not adjacent"};
 
@@ -29,10 +30,25 @@ static allfold_status run_axis(bool softmax, bool apart, struct error *error)
     return core_reduce_axis(test.ctx, &(struct fold_call){.fold = ALLFOLD_SUM}, &input, outputs, error);
 }
 
+/* So many that a device begins with some; the last lies in host memory. */
+static allfold_status run_many(struct error *error)
+{
+    enum { MANY = 33 };
+    allfold_array arrays[MANY] = {{test.device_x, COUNT, ALLFOLD_F32}};
+    allfold_result sums[MANY];
+    for (int i = 1; i < MANY; i++)
+        arrays[i] = i + 1 < MANY ? (allfold_array){(float *)test.device_x + i, 1, ALLFOLD_F32} : (allfold_array){test.x, COUNT, ALLFOLD_F32};
+    allfold_reduce_many(test.ctx, ALLFOLD_SUM, arrays, MANY, NULL, sums);
+    *error = test.ctx->error;
+    return error->status;
+}
+
 static allfold_status run_route(enum route route, struct error *error, int read_fails, int write_fails)
 {
     if (route >= SUM_AXIS)
         return run_axis(route == SOFTMAX_AXIS || route == SOFTMAX_APART, route >= SUM_APART, error);
+    if (route == MANY_ARRAYS)
+        return run_many(error);
     const struct range part = {(uint64_t)test.rank * COUNT, COUNT};
     struct test_source source = source_of(test.x, part, ALLFOLD_F32);
     struct test_sink sink = sink_of(test.y, part, ALLFOLD_F32);

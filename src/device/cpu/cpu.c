@@ -182,8 +182,9 @@ static allfold_status cpu_fold(struct queue *queue, const struct work *work, str
     return ALLFOLD_OK;
 }
 
-static allfold_status cpu_fold_many(struct queue *queue, const struct fold_item *items, uint64_t count, struct error *error)
+static allfold_status cpu_fold_many(struct queue *queue, const struct fold_item *items, uint64_t count, bool last, struct error *error)
 {
+    (void)last;
     (void)error;
     cpu_fold_many_by_all((const struct cpu_queue *)queue, items, count);
     return ALLFOLD_OK;

@@ -29,6 +29,22 @@ enum softmax_state {
 /* What a queue has started since the last wait, and last of all: work of which the mailbox tells the end, or other work. */
 enum queue_last { QUEUE_NOTHING, QUEUE_MESSAGE, QUEUE_OTHER };
 
+/* Folds of several arrays that are under way: many.c. */
+struct cuda_many_launch {
+    struct many_work work;
+    const struct fold_item *items;
+    uint64_t first;        /* the item of its first array; others between are of another kind */
+    size_t stride, tables; /* bytes of a partial; of what goes to the device */
+    char *host;            /* its memory */
+};
+enum { CUDA_MANY_LAUNCHES = 8 };
+struct cuda_many {
+    char *host, *device; /* memory: NULL until it is needed, then kept */
+    size_t host_bytes, device_bytes, host_used, device_used;
+    struct cuda_many_launch launch[CUDA_MANY_LAUNCHES];
+    int launches;
+};
+
 struct cuda_queue {
     struct queue queue;
     cudaStream_t own;
@@ -37,10 +53,7 @@ struct cuda_queue {
     struct fold_space space;
     struct fold_mailbox *mailbox; /* space.mailbox, as the host sees it */
     void *shared_host, *shared_device; /* of the first of some queues: the memory of all */
-    struct {
-        void *host, *device;
-        size_t host_bytes, device_bytes;
-    } many;                       /* memory of many.c: NULL until it is needed, then kept */
+    struct cuda_many many;
     size_t awaited;               /* bytes of the partial that the last fold will leave there; 0: wait has taken it */
     enum queue_last last;
     enum softmax_state state;
@@ -79,7 +92,7 @@ void cuda_give(struct queue *queue, const struct delivery *delivery, const struc
 bool cuda_arrived(struct queue *queue);
 bool cuda_is_done(struct queue *queue);
 /* many.c */
-allfold_status cuda_fold_many(struct queue *queue, const struct fold_item *items, uint64_t count, struct error *error);
+allfold_status cuda_fold_many(struct queue *queue, const struct fold_item *items, uint64_t count, bool last, struct error *error);
 /* axis.c */
 allfold_status cuda_fold_axis(struct queue *queue, const struct axis_work *work, struct error *error);
 allfold_status cuda_normalise_axis(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants,

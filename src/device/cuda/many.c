@@ -1,17 +1,10 @@
-/* Folds of several arrays: two launches for all that have one monoid and one value type. */
+/* Folds of several arrays: two launches for all that have one monoid and one value type. Launches go on until all items are known, or until
+   memory for their tables is used up. */
 #include "device/cuda/cuda.h"
 
 #include <string.h>
 
 enum { PARTIALS_BYTES = 16 << 20 }; /* of the splits of one launch, or those of one array */
-
-/* The arrays of a launch. Tables lie first in the queue's memory for them, in host memory and on the device; behind them lie the results
-   in host memory, which the kernel writes, and the partials of splits on the device. */
-struct many_launch {
-    struct many_work work;
-    uint64_t next; /* item: those before it are done, or of another kind */
-    size_t stride, tables, host_bytes, device_bytes;
-};
 
 static bool is_of_kind(const struct work *work, const struct many_work *kind)
 {
@@ -25,11 +18,11 @@ static struct many_array cut_of(const struct work *work)
     return array;
 }
 
-/* As many items as there is room for, from launch->next on. Returns the item behind them. */
-static uint64_t measure(struct many_launch *launch, const struct fold_item *items, uint64_t count)
+/* As many items as one launch takes, from launch->first on. Returns the item behind them. */
+static uint64_t measure(struct cuda_many_launch *launch, const struct fold_item *items, uint64_t count)
 {
     struct many_work *const work = &launch->work;
-    uint64_t i = launch->next;
+    uint64_t i = launch->first;
     work->count = work->splits = 0;
     for (; i < count; i++) {
         if (!is_of_kind(&items[i].work, &launch->work))
@@ -41,46 +34,79 @@ static uint64_t measure(struct many_launch *launch, const struct fold_item *item
         work->splits += splits;
     }
     launch->tables = (work->count * sizeof(struct many_array) + work->splits * sizeof(uint32_t) + 15) / 16 * 16;
-    launch->host_bytes = launch->tables + work->count * launch->stride;
-    launch->device_bytes = launch->tables + work->splits * launch->stride;
+    launch->items = items;
     return i;
 }
 
-/* Makes room, which is kept. */
-static allfold_status reserve(struct cuda_queue *queue, const struct many_launch *launch, struct error *error)
+static size_t host_bytes(const struct cuda_many_launch *launch) { return launch->tables + launch->work.count * launch->stride; }
+static size_t device_bytes(const struct cuda_many_launch *launch) { return launch->tables + launch->work.splits * launch->stride; }
+
+static void take_results(const struct cuda_many_launch *launch)
+{
+    const char *result = launch->host + launch->tables;
+    for (uint64_t i = launch->first, done = 0; done < launch->work.count; i++) {
+        const struct fold_item *const item = &launch->items[i];
+        if (!is_of_kind(&item->work, &launch->work))
+            continue;
+        memcpy(item->partial, result, monoid_bytes(item->work.monoid, item->work.type));
+        result += launch->stride;
+        done++;
+    }
+}
+
+/* Waits for the launches under way, and takes what they found. All memory is free then. */
+static allfold_status take_launches(struct cuda_queue *queue, struct error *error)
+{
+    struct cuda_many *const many = &queue->many;
+    if (many->launches > 0
+        && cuda_check(cuda_of(&queue->queue), cudaStreamSynchronize(queue->stream), error, "cudaStreamSynchronize") == ALLFOLD_OK)
+        for (int i = 0; i < many->launches; i++)
+            take_results(&many->launch[i]);
+    many->launches = 0;
+    many->host_used = many->device_used = 0;
+    return error->status;
+}
+
+/* Makes room for a launch. Memory is kept, and grows when nothing is under way. */
+static allfold_status reserve(struct cuda_queue *queue, const struct cuda_many_launch *launch, struct error *error)
 {
     const struct cuda_device *const cuda = cuda_of(&queue->queue);
-    if (launch->host_bytes > queue->many.host_bytes) {
-        const size_t bytes = launch->host_bytes * 2;
-        cudaFreeHost(queue->many.host);
-        queue->many.host = NULL;
-        queue->many.host_bytes = 0;
-        if (cuda_check(cuda, cudaHostAlloc(&queue->many.host, bytes, cudaHostAllocMapped), error, "cudaHostAlloc of %zu bytes", bytes) != ALLFOLD_OK)
+    struct cuda_many *const many = &queue->many;
+    const size_t host = host_bytes(launch), device = device_bytes(launch);
+    if ((many->launches == CUDA_MANY_LAUNCHES || host > many->host_bytes - many->host_used || device > many->device_bytes - many->device_used)
+        && take_launches(queue, error) != ALLFOLD_OK)
+        return error->status;
+    if (host > many->host_bytes) {
+        cudaFreeHost(many->host);
+        many->host = NULL;
+        many->host_bytes = 0;
+        if (cuda_check(cuda, cudaHostAlloc((void **)&many->host, 4 * host, cudaHostAllocMapped), error, "cudaHostAlloc of %zu bytes", 4 * host) != ALLFOLD_OK)
             return error->status;
-        queue->many.host_bytes = bytes;
+        many->host_bytes = 4 * host;
     }
-    if (launch->device_bytes > queue->many.device_bytes) {
-        const size_t bytes = launch->device_bytes * 2;
-        cudaFree(queue->many.device);
-        queue->many.device = NULL;
-        queue->many.device_bytes = 0;
-        if (cuda_check(cuda, cudaMalloc(&queue->many.device, bytes), error, "cudaMalloc of %zu bytes", bytes) != ALLFOLD_OK)
+    if (device > many->device_bytes) {
+        cudaFree(many->device);
+        many->device = NULL;
+        many->device_bytes = 0;
+        if (cuda_check(cuda, cudaMalloc((void **)&many->device, 4 * device), error, "cudaMalloc of %zu bytes", 4 * device) != ALLFOLD_OK)
             return error->status;
-        queue->many.device_bytes = bytes;
+        many->device_bytes = 4 * device;
     }
     return ALLFOLD_OK;
 }
 
-static void write_tables(struct many_launch *launch, char *host, char *device, const struct fold_item *items)
+/* Tables lie first in the launch's memory, in host memory and on the device; behind them the results in host memory, which the kernel writes, and
+   the partials of splits on the device. */
+static void write_tables(struct cuda_many_launch *launch, char *device)
 {
     struct many_work *const work = &launch->work;
-    struct many_array *const arrays = (struct many_array *)host;
+    struct many_array *const arrays = (struct many_array *)launch->host;
     uint32_t *const owners = (uint32_t *)(arrays + work->count);
     uint32_t done = 0, first = 0;
-    for (uint64_t i = launch->next; done < work->count; i++) {
-        if (!is_of_kind(&items[i].work, work))
+    for (uint64_t i = launch->first; done < work->count; i++) {
+        if (!is_of_kind(&launch->items[i].work, work))
             continue;
-        arrays[done] = cut_of(&items[i].work);
+        arrays[done] = cut_of(&launch->items[i].work);
         arrays[done].first = first;
         for (uint32_t split = 0; split < arrays[done].splits; split++)
             owners[first++] = done;
@@ -91,51 +117,47 @@ static void write_tables(struct many_launch *launch, char *host, char *device, c
     work->partials = device + launch->tables;
 }
 
-static allfold_status run(struct cuda_queue *queue, struct many_launch *launch, const struct fold_item *items, struct error *error)
+static allfold_status start(struct cuda_queue *queue, struct cuda_many_launch *launch, struct error *error)
 {
     const struct cuda_device *const cuda = cuda_of(&queue->queue);
+    struct cuda_many *const many = &queue->many;
     void *results = NULL;
-    if (reserve(queue, launch, error) != ALLFOLD_OK
-        || cuda_check(cuda, cudaHostGetDevicePointer(&results, queue->many.host, 0), error, "cudaHostGetDevicePointer") != ALLFOLD_OK)
+    if (reserve(queue, launch, error) != ALLFOLD_OK)
         return error->status;
-    char *const host = queue->many.host;
+    char *const device = many->device + many->device_used;
+    launch->host = many->host + many->host_used;
+    if (cuda_check(cuda, cudaHostGetDevicePointer(&results, launch->host, 0), error, "cudaHostGetDevicePointer") != ALLFOLD_OK)
+        return error->status;
     launch->work.results = (char *)results + launch->tables;
-    write_tables(launch, host, queue->many.device, items);
+    write_tables(launch, device);
+    many->host_used += (host_bytes(launch) + 255) / 256 * 256;
+    many->device_used += (device_bytes(launch) + 255) / 256 * 256;
+    many->host_used = many->host_used < many->host_bytes ? many->host_used : many->host_bytes;
+    many->device_used = many->device_used < many->device_bytes ? many->device_used : many->device_bytes;
     queue->last = QUEUE_OTHER;
-    if (cuda_check(cuda, cudaMemcpyAsync(queue->many.device, host, launch->tables, cudaMemcpyHostToDevice, queue->stream), error,
+    if (cuda_check(cuda, cudaMemcpyAsync(device, launch->host, launch->tables, cudaMemcpyHostToDevice, queue->stream), error,
                    "cudaMemcpyAsync of %zu bytes to the device", launch->tables) == ALLFOLD_OK
         && cuda_check(cuda, (cudaError_t)many_launch(&launch->work, queue->stream), error, "launching the kernels that fold %u arrays of %s",
-                      launch->work.count, allfold_type_name(items[launch->next].work.type)) == ALLFOLD_OK)
-        cuda_check(cuda, cudaStreamSynchronize(queue->stream), error, "cudaStreamSynchronize");
+                      launch->work.count, allfold_type_name(launch->items[launch->first].work.type)) == ALLFOLD_OK)
+        many->launch[many->launches++] = *launch;
     return error->status;
-}
-
-static void take_results(const struct many_launch *launch, const char *host, const struct fold_item *items)
-{
-    const char *result = host + launch->tables;
-    for (uint64_t i = launch->next, done = 0; done < launch->work.count; i++)
-        if (is_of_kind(&items[i].work, &launch->work)) {
-            memcpy(items[i].partial, result, monoid_bytes(items[i].work.monoid, items[i].work.type));
-            result += launch->stride;
-            done++;
-        }
 }
 
 /* All items of the kind of items[first]. */
 static allfold_status fold_kind(struct cuda_queue *queue, const struct fold_item *items, uint64_t first, uint64_t count, struct error *error)
 {
     const struct work *const work = &items[first].work;
-    struct many_launch launch = {.work = {.monoid = work->monoid, .value = type_value(work->type)}, .next = first,
-                                 .stride = partial_stride(work->monoid, work->type)};
-    for (uint64_t end; launch.next < count && error->status == ALLFOLD_OK; launch.next = end) {
+    struct cuda_many_launch launch = {.work = {.monoid = work->monoid, .value = type_value(work->type)}, .first = first,
+                                      .stride = partial_stride(work->monoid, work->type)};
+    for (uint64_t end; launch.first < count && error->status == ALLFOLD_OK; launch.first = end) {
         end = measure(&launch, items, count);
-        if (launch.work.count > 0 && run(queue, &launch, items, error) == ALLFOLD_OK)
-            take_results(&launch, queue->many.host, items);
+        if (launch.work.count > 0)
+            start(queue, &launch, error);
     }
     return error->status;
 }
 
-allfold_status cuda_fold_many(struct queue *queue, const struct fold_item *items, uint64_t count, struct error *error)
+allfold_status cuda_fold_many(struct queue *queue, const struct fold_item *items, uint64_t count, bool last, struct error *error)
 {
     uint32_t seen = 0; /* bit t: type t */
     if (cuda_use(cuda_of(queue), error) != ALLFOLD_OK)
@@ -150,5 +172,7 @@ allfold_status cuda_fold_many(struct queue *queue, const struct fold_item *items
                 seen |= UINT32_C(1) << items[j].work.type;
         fold_kind((struct cuda_queue *)queue, items, i, count, error);
     }
-    return error->status == ALLFOLD_OK ? cuda_wait(queue, error) : error->status;
+    if (error->status == ALLFOLD_OK && last && take_launches((struct cuda_queue *)queue, error) == ALLFOLD_OK)
+        cuda_wait(queue, error);
+    return error->status;
 }

@@ -265,6 +265,7 @@ allfold_status cuda_wait(struct queue *queue, struct error *error)
         cuda_check(cuda, cudaStreamSynchronize(waiting->stream), error, "cudaStreamSynchronize");
     waiting->last = QUEUE_NOTHING;
     waiting->awaited = 0;
+    waiting->many.launches = 0; /* of a call that failed */
     waiting->stream = waiting->own;
     return error->status;
 }
