@@ -12,35 +12,25 @@ from mpi4py import MPI
 
 import allfold
 
-COLUMNS = {"axis": 1, "cut": 1}  # rows are folded along the vocabulary, which is what the ranks share out
+COLUMNS = {"axis": 1, "cut": 1}  # rows run along the vocabulary, which is what the ranks share out
 
 
 class CrossEntropy(torch.autograd.Function):
-    """The mean over tokens of logsumexp(logits) - logits[target]. logits: tokens x this rank's words, of which the first is word
-    `first` of the vocabulary; targets: the word of each token, on every rank."""
+    """The mean over tokens of -log_prob of the target. logits: tokens x this rank's words; targets: the word of each token in the whole
+    vocabulary, on every rank."""
 
     @staticmethod
-    def forward(context, logits, targets, first):
+    def forward(context, logits, targets):
         logits = logits.detach()
-        place = targets - first
-        mine = (place >= 0) & (place < logits.shape[1])  # tokens whose target is one of this rank's words
-        rows = torch.nonzero(mine).squeeze(1)
-        context.save_for_backward(logits, rows, place[rows])
-        context.tokens = len(targets)
-        found = torch.zeros(1, len(targets), dtype=torch.float64, device=logits.device)
-        found[0, rows] = logits[rows, place[rows]].double()
-        of_target = allfold.sum(found, axis=0)  # one rank's value and the others' zeros
-        terms = allfold.logsumexp(logits, **COLUMNS) - of_target  # float64, tokens
-        rank, ranks = MPI.COMM_WORLD.rank, MPI.COMM_WORLD.size
-        share = slice(len(terms) * rank // ranks, len(terms) * (rank + 1) // ranks)  # every rank has all terms
-        return torch.tensor(allfold.mean(terms[share]), dtype=torch.float64)
+        found = allfold.log_probs(logits, targets, **COLUMNS, outputs=("log_prob", "logsumexp"))
+        context.save_for_backward(logits, targets, found.logsumexp)
+        return torch.tensor(-allfold.sum(found.log_prob, comm=MPI.COMM_SELF) / len(targets), dtype=torch.float64)
 
     @staticmethod
     def backward(context, gradient):
-        logits, rows, columns = context.saved_tensors
-        slopes = allfold.softmax(logits, **COLUMNS)
-        slopes[rows, columns] -= 1
-        return slopes * (gradient.item() / context.tokens), None, None
+        logits, targets, logsumexp = context.saved_tensors
+        scale = torch.full_like(logsumexp, gradient.item() / len(targets))
+        return allfold.log_probs_gradient(logits, targets, logsumexp, scale, **COLUMNS), None
 
 
 def main():
@@ -53,7 +43,7 @@ def main():
 
     first, last = words * rank // ranks, words * (rank + 1) // ranks
     logits = whole[:, first:last].contiguous().to(device).requires_grad_()
-    loss = CrossEntropy.apply(logits, targets, first)
+    loss = CrossEntropy.apply(logits, targets)
     loss.backward()
     squares = allfold.norm(logits.grad)  # of the gradient of all ranks
 

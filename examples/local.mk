@@ -7,7 +7,7 @@ examples_02_softmax_LDADD = $(examples_01_sum_LDADD)
 examples_04_conjugate_gradients_LDADD = $(examples_01_sum_LDADD)
 examples_05_vocabulary_LDADD = $(examples_01_sum_LDADD)
 # In Python, 06 with PyTorch: run from here.
-EXTRA_DIST += examples/06_cross_entropy.py examples/07_clip_gradients.py
+EXTRA_DIST += examples/06_cross_entropy.py examples/07_clip_gradients.py examples/08_train.py
 # In Fortran, if there is a compiler.
 if HAVE_FORTRAN
 noinst_PROGRAMS += examples/03_fortran

@@ -19,14 +19,14 @@ template <class Element, bool logarithm> struct row_second {
    is flushed to 0. */
 template <class Element> struct row_second_short {
     static constexpr bool wide = false;
-    float max, log;
+    float max, log, unit; /* unit: negative if softmax is scaled by a negative number */
     __device__ __forceinline__ row_second_short(const softmax_constants &c)
-        : max((float)c.max), log((float)(24.0 - c.log_sum * 0x1.71547652b82fep0))
+        : max((float)c.max), log((float)(24.0 - c.log_sum * 0x1.71547652b82fep0)), unit(c.inverse_high < 0.0 ? -0x1p-24f : 0x1p-24f)
     {
     }
     __device__ __forceinline__ float result(const uint4 &x, int i) const
     {
-        return exp2_short(fmaf(Element::load(vector_element<typename Element::stored>(x, i)) - max, 0x1.715476p0f, log)) * 0x1p-24f;
+        return exp2_short(fmaf(Element::load(vector_element<typename Element::stored>(x, i)) - max, 0x1.715476p0f, log)) * unit;
     }
     __device__ __forceinline__ uint4 of(const uint4 &x) const
     {

@@ -194,7 +194,7 @@ struct logits_rows {
 };
 
 template <class Element>
-static __global__ void __launch_bounds__(LOGITS_SHAPE.threads, LOGITS_SHAPE.blocks)
+static __global__ void __launch_bounds__(LOGITS_SHAPE.threads, sizeof(typename Element::stored) == 2 ? LOGITS_SHAPE.blocks : LOGITS_SHAPE.blocks_f32)
 logits_rows_fold(const __grid_constant__ struct logits_rows rows, const __grid_constant__ struct logits_ends ends)
 {
     constexpr int threads = LOGITS_SHAPE.threads, vectors = LOGITS_SHAPE.vectors;
@@ -203,6 +203,9 @@ logits_rows_fold(const __grid_constant__ struct logits_rows rows, const __grid_c
     const uint32_t begin = split * rows.chunk, end = begin + rows.chunk < all ? begin + rows.chunk : all;
     const row_vectors<Element> elements = {(const typename Element::stored *)rows.x + r * rows.stride, rows.length};
     struct row_logits row = {-INFINITY, false, begin, 0.0, 0.0};
+    struct logits partial = logits_of_nothing();
+    if (threadIdx.x == 0 && split == 0) /* its loads are under way meanwhile */
+        partial_mark(&partial, ends, r);
 #pragma unroll 1
     for (uint32_t v = begin + threadIdx.x; v < end; v += threads * vectors) {
         uint4 x[vectors];
@@ -236,13 +239,10 @@ logits_rows_fold(const __grid_constant__ struct logits_rows rows, const __grid_c
     group_share<threads>(&place, threads, [](uint32_t *a, uint32_t b) { *a = b < *a ? b : *a; });
     if (threadIdx.x != 0)
         return;
-    struct logits partial = logits_of_nothing();
     partial.max = nan ? (double)-INFINITY : (double)max;
     partial.sum = nan ? (double)NAN : sums.high;
     partial.weighted = sums.low;
     partial.index = place == UINT32_MAX ? ALLFOLD_NO_INDEX : ends.first + place;
-    if (split == 0)
-        partial_mark(&partial, ends, r);
     if (ends.finishes && rows.splits == 1)
         partial_end(partial, ends, r);
     else

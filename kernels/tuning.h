@@ -163,9 +163,9 @@ constexpr int axis_blocks(enum cost cost)
 }
 /* Log-probabilities of rows at level fast: a block a row, or a part of it, of rows of at least so many elements. vectors: of a thread's tile. */
 constexpr struct {
-    int threads, vectors, blocks;
+    int threads, vectors, blocks, blocks_f32;
     uint64_t least;
-} LOGITS_SHAPE = {256, 4, 6, 1024};
+} LOGITS_SHAPE = {128, 4, 10, 9, 1024};
 constexpr int AXIS_CHUNK_BITS = 28; /* at most about 2^28 elements of a split: words that threads share cannot overflow */
 
 /* Folds of several arrays. A block takes `split` elements; of arrays that would have more than `most` splits, more. */

@@ -9,6 +9,7 @@ python_package = \
 	python/allfold/_errors.py \
 	python/allfold/_functions.py \
 	python/allfold/_library.py \
+	python/allfold/_log_probs.py \
 	python/allfold/_mpi.py \
 	python/allfold/begin.py \
 	python/allfold/foreach.py \

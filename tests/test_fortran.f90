@@ -70,6 +70,7 @@ program test_fortran
     call check_dot
     call check_two_phases
     call check_axes
+    call check_log_probs
     call check_softmax
     call check_calls
     call check_errors
@@ -216,6 +217,25 @@ contains
     call = allfold_call(ddof=1)
     status = allfold_reduce_all(context, ALLFOLD_STATS, [1d0, 3d0], statistics, call)
     call ok(status == ALLFOLD_OK .and. abs(statistics(5)%value - 2d0 * ranks / (2 * ranks - 1)) < 1d-14, "ddof")
+  end subroutine
+
+  subroutine check_log_probs
+    real(c_float), target :: x(3, 2) = reshape([0., 0., 0., 1., 2., 3.], [3, 2])
+    real(c_double), target :: log_prob(2), logsumexp(2)
+    integer(c_int64_t), target :: targets(2), largest(2)
+    type(allfold_log_probs_output) :: output
+    targets = [int(3 * ranks - 1, c_int64_t), -1_c_int64_t]
+    output%log_prob = c_loc(log_prob)
+    output%logsumexp = c_loc(logsumexp)
+    output%argmax = c_loc(largest)
+    status = allfold_log_probs(context, allfold_view(x, 1, ALLFOLD_CUT_AXIS), c_loc(targets), output, ignore_index=-1_c_int64_t)
+    call ok(status == ALLFOLD_OK .and. abs(log_prob(1) + log(3d0 * ranks)) < 1d-14 .and. abs(log_prob(2)) <= 0 &
+            .and. largest(1) == 0 .and. largest(2) == 2, "log-probabilities along a dimension that the ranks share")
+    status = allfold_log_probs_gradient(context, allfold_view(x, 1, ALLFOLD_CUT_AXIS), c_loc(targets), c_loc(logsumexp), &
+                                        c_null_ptr, allfold_array(c_loc(x), size(x, kind=c_int64_t), ALLFOLD_F32), &
+                                        ignore_index=-1_c_int64_t)
+    call ok(status == ALLFOLD_OK .and. abs(sum(x(:, 1)) - (1d0 / ranks - merge(1, 0, rank == ranks - 1))) < 1d-6 &
+            .and. all(abs(x(:, 2)) <= 0), "and their gradient")
   end subroutine
 
   subroutine check_two_phases

@@ -28,7 +28,8 @@ WITHOUT = {"ALLFOLD_TEST_WITHOUT_MPI4PY": "1"}
 
 STRUCTS = {"allfold_value": "Value", "allfold_result": "Result", "allfold_results": "Results", "allfold_array": "Array",
            "allfold_options": "Options", "allfold_call": "Call", "allfold_view": "View", "allfold_view_nd": "ViewNd", "allfold_output": "Output",
-           "allfold_outputs": "Outputs", "allfold_tolerance": "Tolerance", "allfold_largest": "Largest", "allfold_comparison": "Comparison"}
+           "allfold_outputs": "Outputs", "allfold_tolerance": "Tolerance", "allfold_largest": "Largest", "allfold_comparison": "Comparison",
+           "allfold_log_probs_output": "LogProbsOutput"}
 
 
 def check_header():
@@ -254,6 +255,7 @@ def main():
         check_end(name)
     check_example("06_cross_entropy.py", "torch", (1, 3), 9, 500)
     check_example("07_clip_gradients.py", "numpy", (1, 2, 3))
+    check_example("08_train.py", "numpy", (1, 2, 3))
     check_pip()
     check_configure()
     check_documents()  # last: MPI starts in this process, and leaves variables behind with which no mpirun works

@@ -20,12 +20,13 @@ from ._context import Context
 from ._errors import (ArgumentError, DeviceError, Error, InputError, InputOutputError, IntegerOverflowError, MPIError, NoValueError,
                       OutOfMemoryError, StoppedError, UnsupportedError)
 from ._functions import (Stats, argmax, argmin, dot, log_softmax, logsumexp, max, mean, min, norm, prod, softmax, stats, std, sum, variance)
+from ._log_probs import LogProbs, log_probs, log_probs_gradient
 from ._mpi import lib as _lib
 
 __version__ = "0.2.0"
 library_version: str = _lib.allfold_version().decode()  #: of the C library that was found
 library_path: str = _lib._name  #: and where
 
-__all__ = ["ArgumentError", "Comparison", "Context", "DeviceError", "Error", "InputError", "InputOutputError", "IntegerOverflowError", "MPIError",
-           "NoValueError", "OutOfMemoryError", "Stats", "StoppedError", "UnsupportedError", "argmax", "argmin", "begin", "compare", "dot", "foreach",
-           "library_path", "library_version", "log_softmax", "logsumexp", "max", "mean", "min", "norm", "prod", "softmax", "stats", "std", "sum", "variance"]
+__all__ = ["ArgumentError", "Comparison", "Context", "DeviceError", "Error", "InputError", "InputOutputError", "IntegerOverflowError",
+           "LogProbs", "MPIError", "NoValueError", "OutOfMemoryError", "Stats", "StoppedError", "UnsupportedError", "argmax", "argmin", "begin", "compare", "dot", "foreach",
+           "library_path", "library_version", "log_probs", "log_probs_gradient", "log_softmax", "logsumexp", "max", "mean", "min", "norm", "prod", "softmax", "stats", "std", "sum", "variance"]

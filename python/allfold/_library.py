@@ -85,6 +85,10 @@ class Outputs(ctypes.Structure):
     _fields_ = [("outputs", ctypes.POINTER(Output)), ("count", c_size_t)]
 
 
+class LogProbsOutput(ctypes.Structure):
+    _fields_ = [("log_prob", c_void_p), ("logsumexp", c_void_p), ("entropy", c_void_p), ("argmax", c_void_p)]
+
+
 def candidates() -> List[str]:
     """Where the library may be, best first."""
     named = os.environ.get("ALLFOLD_LIBRARY")
@@ -125,6 +129,8 @@ def declare(lib: ctypes.CDLL, comm: type) -> None:
             ("reduce_many", c_int, c_void_p, c_int, c_void_p, c_size_t, c_void_p, c_void_p),
             ("dot", c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p),
             ("compare", c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p),
+            ("log_probs", c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p),
+            ("log_probs_gradient", c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_int, c_void_p),
             ("reduce_begin", c_int, c_void_p, c_int, c_void_p, c_void_p, c_void_p),
             ("dot_begin", c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p),
             ("fail_begin", c_int, c_void_p, c_int, c_char_p, c_void_p), ("reduce_end", c_int, c_void_p, c_uint64, c_void_p),

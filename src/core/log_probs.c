@@ -99,7 +99,7 @@ static struct gradient_work gradient_of(const struct gradient *g, const struct p
         = {.x = (const char *)array->memory + at * allfold_type_bytes(array->type), .y = (char *)sink->memory + at * allfold_type_bytes(sink->type),
            .x_type = array->type, .y_type = sink->type,
            .box = {part->outer, part->length, part->inner, array->outer_stride, array->axis_stride}, .y_outer_stride = array->outer_stride,
-           .y_axis_stride = array->axis_stride, .level = ALLFOLD_LEVEL_EXACT};
+           .y_axis_stride = array->axis_stride, .level = g->view.p.ctx->level};
     return (struct gradient_work){.softmax = softmax, .first = part->l};
 }
 

@@ -119,7 +119,7 @@ struct softmax_axis_work {
 
 /* The gradient of log-probabilities: scale * (softmax - 1 at the target), 0 if the target is ignored. Softmax follows from the logsumexp. */
 struct gradient_work {
-    struct softmax_axis_work softmax;    /* x and y, at level exact */
+    struct softmax_axis_work softmax;    /* x and y */
     uint64_t first;                      /* the index along the axis of x[0] */
     struct axis_targets targets;
     const double *logsumexp, *scale;     /* of each result in order, device memory; scale NULL: 1 */

@@ -210,7 +210,13 @@ HOST_DEVICE struct logits_found logits_found(const struct logits *partial)
     if (finite)
         sum.high = two_sum(1.0, partial->sum - 1.0, &sum.low);
     found.max = nan ? (double)NAN : partial->max;
+#ifdef __CUDA_ARCH__ /* a row is finished by one thread */
+    sum.high = finite ? log(partial->sum) : sum.high;
+    sum.low = 0.0;
+    found.log = sum;
+#else
     found.log = finite ? log_pair(sum) : sum;
+#endif
     found.mean_distance = finite ? partial->weighted / partial->sum : (double)NAN;
     return found;
 }
@@ -250,7 +256,8 @@ HOST_DEVICE void softmax_constants_scaled(double logsumexp, double scale, struct
     c->inverse_high = inverse.high * scale;
     c->inverse_low = (fma(inverse.high, scale, -c->inverse_high) + inverse.low * scale) * down;
     c->inverse_high *= down;
-    c->log_sum = c->log_low = 0.0;
+    c->log_sum = logsumexp - near - log(fabs(scale)) - power * EXP_LN2; /* as level fast takes it, of 16 bits */
+    c->log_low = 0.0;
     softmax_constants_derive(c);
     c->anchor.least -= power * EXP_LN2;
     c->anchor.bias += (uint64_t)power << 52;

@@ -18,7 +18,7 @@ HOST_DEVICE uint64_t target_mark(const struct axis_targets *targets, uint64_t r,
     return mark_of(logit);
 }
 
-/* The constants of result r, and in log_sum what y is to be at its target, before x is overwritten. */
+/* The constants of result r, and in log_low what y is to be at its target, before x is overwritten. */
 HOST_DEVICE void gradient_begin(const struct gradient_work *work, uint64_t r)
 {
     const struct softmax_axis_work *const softmax = &work->softmax;
@@ -26,7 +26,7 @@ HOST_DEVICE void gradient_begin(const struct gradient_work *work, uint64_t r)
     const double scale = work->scale != NULL ? work->scale[r] : 1.0, sum = work->logsumexp[r];
     struct softmax_constants c;
     softmax_constants_scaled(sum, mark == MARK_IGNORED ? 0.0 : scale, &c);
-    c.log_sum = logits_slope_at(mark_logit(mark), sum, scale);
+    c.log_low = logits_slope_at(mark_logit(mark), sum, scale);
     work->constants[r] = c;
     if (mark == MARK_OUT_OF_RANGE)
         *work->refused = 1;
@@ -41,7 +41,7 @@ HOST_DEVICE void gradient_end(const struct gradient_work *work, uint64_t r, uint
     uint64_t place, mark;
     const uint64_t row = box_row_at(&box, r);
     if (mark_place(targets->of[r], targets->ignore, targets->whole, work->first, box.length, &place, &mark) && member == 0)
-        real_store(softmax->y, row + place * box.axis_stride, softmax->y_type, work->constants[r].log_sum);
+        real_store(softmax->y, row + place * box.axis_stride, softmax->y_type, work->constants[r].log_low);
     if (mark == MARK_IGNORED)
         for (uint64_t l = member; l < box.length; l += members)
             real_store(softmax->y, row + l * box.axis_stride, softmax->y_type, 0.0);

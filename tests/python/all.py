@@ -4,11 +4,13 @@ import axes
 import begun
 import communicators
 import folds
+import log_probs
 import many
 
 folds.check()
 arrays.check()
 axes.check()
+log_probs.check()
 begun.check()
 many.check()
 communicators.check()

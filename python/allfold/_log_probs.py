@@ -1,0 +1,164 @@
+"""Log-probabilities of rows of logits, and their gradient."""
+from __future__ import annotations
+
+import ctypes
+from ctypes import byref, c_int64
+from dataclasses import dataclass
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+import numpy
+
+from . import _arrays, _axes
+from ._arrays import NAME_OF, TYPE_OF, address_of, common_stream, empty
+from ._context import Context, context_of
+from ._errors import ArgumentError
+from ._library import LogProbsOutput, View
+from ._mpi import lib
+
+OUTPUTS = {"log_prob": "float64", "logsumexp": "float64", "entropy": "float64", "argmax": "int64"}
+
+
+@dataclass(frozen=True)
+class LogProbs:
+    """What log_probs gives: arrays of the shape of the logits without their axis; None where not wanted."""
+
+    log_prob: Any = None
+    logsumexp: Any = None
+    entropy: Any = None
+    argmax: Any = None
+
+
+def _rows(context: Context, logits: Any, axis: int, cut: Optional[int]) -> _axes.Rows:
+    rows = _axes.rows_of(logits, axis, 0 if cut is None else cut, context.ranks)
+    if len(rows.axes) != 1:
+        raise ArgumentError(f"axis {axis}: expected one axis")
+    if rows.short is None:
+        raise ArgumentError(f"cut {cut}: expected the axis, or the first dimension before or behind it that is longer than 1")
+    return rows
+
+
+def _strides(rows: _axes.Rows, strides: Optional[Tuple[int, ...]]) -> Tuple[int, int]:
+    """Of rows, and of elements along the axis: 0, 0 of an array in C order."""
+    if strides is None:
+        return 0, 0
+    axis, = rows.axes
+    wide = [(d, rows.shape[d], strides[d]) for d in range(len(rows.shape)) if rows.shape[d] != 1 and d != axis]
+    outer, inner = [one for one in wide if one[0] < axis], [one for one in wide if one[0] > axis]
+    merge = all(a[2] == b[1] * b[2] for part in (outer, inner) for a, b in zip(part, part[1:]))
+    if not merge or min(strides) < 0 or (inner and inner[-1][2] != 1):
+        raise ArgumentError(f"logits of shape {rows.shape} with strides {strides}: expected rows at one distance from each other, as contiguous arrays have")
+    along = strides[axis] if rows.shape[axis] != 1 else 1
+    return (outer[-1][2] if outer else max(along * rows.shape[axis], 1)), along
+
+
+def _numbers(a: Any, name: str, kind: str, shape: Tuple[int, ...], stream: Optional[int]) -> Tuple[Optional[int], Any, Optional[int]]:
+    """The address of numbers of rows, what owns them, and the stream in which all is ready."""
+    if a is None:
+        return None, None, stream
+    if not hasattr(a, "__dlpack__") and not hasattr(a, "__cuda_array_interface__"):
+        a = numpy.asarray(a)
+    if isinstance(a, numpy.ndarray) and a.dtype.kind in ("iu" if kind == "int64" else "iuf"):
+        a = a.astype(kind, copy=False)
+    if tuple(a.shape) != shape:
+        raise ArgumentError(f"{name} of shape {tuple(a.shape)}: expected one for each of this rank's rows, {shape}")
+    address, _, number, own, owner = _arrays.elements(a, True)
+    if number != TYPE_OF[kind]:
+        raise ArgumentError(f"{name} of {NAME_OF[number]}: expected {kind}")
+    return address, owner, stream if own is None else own if stream is None else common_stream(stream, own)
+
+
+class _Given:
+    """A call's arguments as the library takes them."""
+
+    def __init__(self, context: Context, logits: Any, where: Tuple[int, Optional[int]], targets: Any, ignore_index: int) -> None:
+        elements, strides = _arrays.elements_apart(logits)
+        self.rows = _rows(context, logits, *where)
+        assert self.rows.short is not None
+        outer, length, inner, cut = self.rows.short
+        self.type, self.owners = elements.type, [elements.owner]
+        self.view = View(elements.address, outer, length, inner, *_strides(self.rows, strides), elements.type, cut)
+        self.shape = tuple(n for d, n in enumerate(self.rows.shape) if d not in self.rows.axes)
+        self.stream = elements.stream
+        self.targets = self.numbers(targets, "targets", "int64")
+        self.ignored = c_int64(int(ignore_index))
+
+    def numbers(self, a: Any, name: str, kind: str) -> Optional[int]:
+        address, owner, self.stream = _numbers(a, name, kind, self.shape, self.stream)
+        self.owners.append(owner)
+        return address
+
+    def call(self, context: Context, own: bool = False) -> Any:
+        call = type(context.call)(size=ctypes.sizeof(context.call), stream=self.stream, own_results=own)
+        return byref(call)
+
+
+def log_probs(logits: Any, targets: Any = None, axis: int = -1, comm: Any = None, *, cut: Optional[int] = None, ignore_index: int = -100,
+              outputs: Sequence[str] = ("log_prob", "logsumexp", "entropy"), own: bool = False, level: Optional[str] = None) -> LogProbs:
+    """Log-probabilities of rows of logits over all ranks, from one read: log_prob of the targets, logsumexp, entropy in nats, argmax.
+
+    targets: int64, of each of this rank's rows an index along the whole axis; if the axis is cut, of all rows, the same on all ranks. A target
+    that is ignore_index has log_prob 0. cut: the dimension that the ranks share out; None: the first. outputs: the wanted ones. Arrays are
+    of the kind of logits, and lie where they lie. own: as for sums along an axis.
+
+    >>> found = log_probs([[0.0, 0.0], [1.0, 2.0]], [1, 1])
+    >>> found.log_prob
+    array([-0.69314718, -0.31326169])
+    >>> found.entropy
+    array([0.69314718, 0.58220311])
+    """
+    context = context_of(comm, level)
+    with context.lock:
+        context.check_open()
+        try:
+            if not hasattr(logits, "shape"):
+                logits = numpy.asarray(logits)
+            unknown = [name for name in outputs if name not in OUTPUTS]
+            if unknown or isinstance(outputs, str):
+                raise ArgumentError(f"outputs {outputs}: expected some of {', '.join(OUTPUTS)}")
+            wanted: List[str] = [name for name in OUTPUTS if name in outputs and (targets is not None or name != "log_prob")]
+            given = _Given(context, logits, (axis, cut), targets, ignore_index)
+        except Exception as error:
+            context.fail(error)
+        shape = _axes.shape_of_results(context, given.rows, False, bool(own))
+        try:
+            found: Dict[str, Any] = {name: empty(logits, OUTPUTS[name], shape) for name in wanted}
+            output = LogProbsOutput(*(address_of(found[name]) if name in found else None for name in OUTPUTS))
+        except Exception as error:
+            context.fail(error)
+        status = lib.allfold_log_probs(context.handle, byref(given.view), given.targets, byref(given.ignored), given.call(context, bool(own)), byref(output))
+        if status:
+            raise context.error(status)
+    return LogProbs(**found)
+
+
+def log_probs_gradient(logits: Any, targets: Any, logsumexp: Any, scale: Any = None, axis: int = -1, comm: Any = None, *,
+                       cut: Optional[int] = None, ignore_index: int = -100, out: Any = None, level: Optional[str] = None) -> Any:
+    """scale * (softmax - 1 at the target) of each row, 0 in rows whose target is ignored: the gradient of the sum of -scale * log_prob.
+
+    logsumexp: that of log_probs, and scale: float64, both of the rows of targets. out: where the result goes; logits itself is allowed. Otherwise
+    a new array like logits is made.
+
+    >>> log_probs_gradient([[0.0, 0.0]], [1], [0.6931471805599453])
+    array([[ 0.5, -0.5]])
+    """
+    context = context_of(comm, level)
+    with context.lock:
+        context.check_open()
+        try:
+            if not hasattr(logits, "shape"):
+                logits = numpy.asarray(logits)
+            _arrays.elements(logits, True)  # in C order, as out
+            given = _Given(context, logits, (axis, cut), targets, ignore_index)
+            sums, scales = given.numbers(logsumexp, "logsumexp", "float64"), given.numbers(scale, "scale", "float64")
+            if out is None:
+                if _arrays.needs_out(logits):
+                    raise ArgumentError(f"out: expected an array in device memory, as allfold cannot make one of {type(logits).__name__}")
+                out = empty(logits, NAME_OF[given.type], logits.shape)
+            made = _arrays.writable(out, logits)
+        except Exception as error:
+            context.fail(error)
+        status = lib.allfold_log_probs_gradient(context.handle, byref(given.view), given.targets, byref(given.ignored), sums, scales, made[0], made[2],
+                                                given.call(context))
+        if status:
+            raise context.error(status)
+    return out
