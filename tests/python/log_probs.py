@@ -62,7 +62,7 @@ def check_refusals():
                        ("an output that does not exist", "expected some of", lambda: allfold.log_probs(x, targets, outputs=["mean"] if last else ["entropy"])),
                        ("two axes", "expected one axis", lambda: allfold.log_probs(x, targets, axis=(0, 1) if last else -1)),
                        ("logsumexp of another shape", "one for each", lambda: allfold.log_probs_gradient(x, targets, sums[None] if last else sums)),
-                       ("a target out of range", "its target is no index along the axis", lambda: allfold.log_probs(x, np.where(last, WORDS, targets))),
+                       ("a target out of range", "its target is no index along the axis", lambda: allfold.log_probs(x, np.where(rank == 0, WORDS, targets))),
                        ("integers", "not int32", lambda: allfold.log_probs(x.astype(np.int32) if last else x, targets))):
         refused(what, [allfold.ArgumentError], [words], call)
 
