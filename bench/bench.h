@@ -10,7 +10,7 @@
 
 /* What is computed of the elements. */
 enum bench_kind {
-    BENCH_FOLD,    /* a fold of allfold.h, or FOLD_DOT */
+    BENCH_FOLD,    /* a fold of allfold.h, FOLD_DOT or FOLD_COMPARE */
     BENCH_PASS,    /* softmax's first pass, (max, sum of exponentials), which is no fold of allfold.h by itself */
     BENCH_SOFTMAX,
 };
@@ -28,6 +28,8 @@ extern const int bench_subject_count;
 /* Which types, places and shapes a subject can be measured with. */
 bool bench_takes_type(const struct bench_subject *subject, allfold_type type);
 bool bench_takes_place(const struct bench_subject *subject, int place); /* enum bench_place */
+/* Whether it has two operands. */
+bool bench_takes_two(const struct bench_subject *subject);
 bool bench_takes_axis(const struct bench_subject *subject);
 
 /* The element types that the benchmark makes data of. */

@@ -68,17 +68,17 @@ allfold_status bench_expect(struct bench *b, const struct bench_row_of *row, str
 allfold_status bench_fill(struct bench *b, struct error *error)
 {
     const struct bench_case *const task = b->task;
-    const bool dot = bench_is_dot(b);
+    const bool dot = bench_is_dot(b), two = bench_takes_two(task->subject);
     if (b->filled.count == task->count && b->filled.type == task->type && b->filled.place == task->place
-        && (b->filled.subject->fold == FOLD_DOT) == dot)
+        && bench_takes_two(b->filled.subject) == two && (!two || b->filled.subject->fold == task->subject->fold))
         return ALLFOLD_OK;
     b->filled.count = 0;
     struct bench_data data = {task->type, (uint64_t)b->rank * task->count, task->count, 0, task->place != BENCH_ON_DEVICE};
     const struct bench_row_of all = {task->type, data.first, 1, task->count, dot ? BENCH_SECOND : 0};
     b->machine->ops->fill(b->machine, &data, error);
-    data.first += BENCH_SECOND;
+    data.first += dot ? BENCH_SECOND : 0; /* of a comparison both are equal */
     data.place = bench_second_place(task->count);
-    if (dot && error->status == ALLFOLD_OK)
+    if (two && error->status == ALLFOLD_OK)
         b->machine->ops->fill(b->machine, &data, error);
     if (task->place == BENCH_IN_FILE && error->status == ALLFOLD_OK)
         bench_file_fill(b, error);
@@ -119,6 +119,7 @@ void bench_check(const struct bench_expected *expected, const char *name, double
         {"norm2", sqrtl(expected->products), 0.0, 1e-12},
         {"variance", squares - mean * mean, 1e-12 * (double)squares, 1e-9},
         {"dot", expected->products, 0x1p-35 * n, 1e-15},
+        {"compare", 0.0L, 0.0, 0.0},
         {"logsumexp", logl((long double)expected->sumexp), 1e-12, 1e-9},
         {"count", (long double)expected->count, 0.0, 0.0},
     };

@@ -14,7 +14,7 @@ static bool is_softmax(const struct bench *b) { return is_whole(b) && kind_of(b)
 
 static const char *fold_name(const struct bench *b)
 {
-    return bench_is_dot(b) ? "dot" : allfold_fold_name((allfold_fold)b->task->subject->fold);
+    return bench_is_dot(b) ? "dot" : bench_is_compare(b) ? "compare" : allfold_fold_name((allfold_fold)b->task->subject->fold);
 }
 
 static allfold_status check_partial(const struct bench *b, const struct bench_expected *expected,
@@ -27,7 +27,7 @@ static allfold_status check_partial(const struct bench *b, const struct bench_ex
         if (fold_finish(&call, &(struct folded){b->task->type, expected->count, partial}, &found, error) != ALLFOLD_OK)
             return error->status;
         for (int i = 0; i < found.field_count; i++)
-            bench_check(expected, found.field_count == 1 ? fold_name(b) : found.fields[i].name, allfold_number(found.fields[i].value),
+            bench_check(expected, found.field_count == 1 || bench_is_compare(b) ? fold_name(b) : found.fields[i].name, allfold_number(found.fields[i].value),
                         bench_precision(b->task), wrong);
         return ALLFOLD_OK;
     }
@@ -129,6 +129,15 @@ static allfold_status called(const struct bench *b, allfold_status status, struc
     return status == ALLFOLD_OK ? status : error_set(error, status, "%s", allfold_message(b->context));
 }
 
+/* What is found is the number of elements that differ. */
+static allfold_status compare_run(struct bench *b, const struct operands *o, struct error *error)
+{
+    allfold_comparison found = ALLFOLD_COMPARISON_INIT;
+    if (called(b, allfold_compare(b->context, &o->x, &o->y, NULL, &found), error) == ALLFOLD_OK)
+        b->results[0].value = (allfold_value){.kind = ALLFOLD_VALUE_U64, .u64 = found.different};
+    return error->status;
+}
+
 static allfold_status host_run(struct bench *b, struct error *error)
 {
     const struct operands o = operands_of(b);
@@ -137,6 +146,8 @@ static allfold_status host_run(struct bench *b, struct error *error)
     b->result_count = 1;
     if (kind_of(b) == BENCH_SOFTMAX)
         return called(b, allfold_softmax(b->context, &o.x, b->machine->y, b->task->type, NULL), error);
+    if (bench_is_compare(b))
+        return compare_run(b, &o, error);
     if (bench_is_dot(b))
         return called(b, allfold_dot(b->context, &o.x, &o.y, &o.call, b->results), error);
     if (allfold_result_count(fold) == 1)
@@ -157,7 +168,7 @@ static allfold_status host_check(struct bench *b, char wrong[96], struct error *
 
 /* ---- folds that are begun and then ended */
 
-static bool fits_begun(const struct bench *b) { return is_whole(b) && kind_of(b) == BENCH_FOLD; }
+static bool fits_begun(const struct bench *b) { return is_whole(b) && kind_of(b) == BENCH_FOLD && !bench_is_compare(b); }
 
 static allfold_status begun_run(struct bench *b, int count, struct error *error)
 {

@@ -231,7 +231,7 @@ static allfold_status fold_mine(struct bench *b, struct error *error)
     b->work = (struct work){.monoid = subject->kind == BENCH_FOLD ? fold_monoid((allfold_fold)subject->fold, subject->level, task->type)
                                                                   : softmax_monoid(task->type, task->type, false, subject->level),
                             .type = task->type, .x = x, .n = task->count};
-    if (bench_is_dot(b))
+    if (bench_takes_two(subject))
         b->work.y = x + bench_second_place(task->count) * allfold_type_bytes(task->type);
     if (task->place == BENCH_ON_DEVICE && b->machine->ops->fold(b->machine, &b->work, error) == ALLFOLD_OK)
         b->machine->ops->fold_taken(b->machine, &b->work, &b->partial, error);

@@ -56,6 +56,7 @@ extern const struct bench_peer bench_peers[];
 extern const int bench_peer_count;
 
 static inline bool bench_is_dot(const struct bench *b) { return b->task->subject->fold == FOLD_DOT; }
+static inline bool bench_is_compare(const struct bench *b) { return b->task->subject->fold == FOLD_COMPARE; }
 static inline bool bench_is_axis(const struct bench *b) { return b->task->shape.length > 0; }
 /* Bytes of the input. */
 static inline uint64_t bench_bytes(const struct bench *b) { return bench_input_bytes(b->task); }

@@ -14,6 +14,7 @@ const struct bench_subject bench_subjects[] = {
     {"stats-exact", BENCH_FOLD, ALLFOLD_STATS, false, ALLFOLD_LEVEL_EXACT, "the same at level exact"},
     {"dot", BENCH_FOLD, FOLD_DOT, false, ALLFOLD_LEVEL_FAST, "the dot product of two arrays"},
     {"dot-exact", BENCH_FOLD, FOLD_DOT, false, ALLFOLD_LEVEL_EXACT, "the same at level exact"},
+    {"compare", BENCH_FOLD, FOLD_COMPARE, false, ALLFOLD_LEVEL_EXACT, "how two arrays differ, which are equal"},
     {"sumexp", BENCH_PASS, FOLD_COUNT, true, ALLFOLD_LEVEL_FAST, "(max, sum of exponentials), softmax's first pass"},
     {"softmax", BENCH_SOFTMAX, FOLD_COUNT, true, ALLFOLD_LEVEL_FAST, "softmax, into other memory of the same type"},
     {"softmax-exact", BENCH_SOFTMAX, FOLD_COUNT, true, ALLFOLD_LEVEL_EXACT, "softmax at level exact"},
@@ -37,13 +38,15 @@ bool bench_takes_type(const struct bench_subject *subject, allfold_type type)
     return !subject->floating || type_kind(type) == 'f';
 }
 
+bool bench_takes_two(const struct bench_subject *subject) { return subject->fold == FOLD_DOT || subject->fold == FOLD_COMPARE; }
+
 bool bench_takes_place(const struct bench_subject *subject, int place)
 {
     return place == BENCH_ON_DEVICE || (place == BENCH_IN_HOST && subject->kind == BENCH_FOLD)
-           || (place == BENCH_IN_FILE && subject->kind != BENCH_PASS && subject->fold != FOLD_DOT && subject->fold != ALLFOLD_STATS);
+           || (place == BENCH_IN_FILE && subject->kind != BENCH_PASS && !bench_takes_two(subject) && subject->fold != ALLFOLD_STATS);
 }
 
-bool bench_takes_axis(const struct bench_subject *subject) { return subject->kind != BENCH_PASS && subject->fold != FOLD_DOT; }
+bool bench_takes_axis(const struct bench_subject *subject) { return subject->kind != BENCH_PASS && !bench_takes_two(subject); }
 
 allfold_type bench_result_type(const struct bench_case *task)
 {
@@ -54,7 +57,7 @@ allfold_type bench_result_type(const struct bench_case *task)
 
 uint64_t bench_input_bytes(const struct bench_case *task)
 {
-    return task->count * allfold_type_bytes(task->type) * (task->subject->fold == FOLD_DOT ? 2 : 1);
+    return task->count * allfold_type_bytes(task->type) * (bench_takes_two(task->subject) ? 2 : 1);
 }
 
 uint64_t bench_output_bytes(const struct bench_case *task)

@@ -13,7 +13,7 @@ from cli import alone, each_alone, refused, report, shown
 
 PEERS = os.path.join(tap.SOURCE, "tools", "bench-peers")
 TINY = ["bench", "--backend=cpu", "--threads=1", "--warm", "--seconds=0.001"]
-FOLDS = ("sum", "sum-exact", "max", "argmax", "norm2", "norm2-exact", "stats", "stats-exact", "dot", "dot-exact", "sumexp", "softmax",
+FOLDS = ("sum", "sum-exact", "max", "argmax", "norm2", "norm2-exact", "stats", "stats-exact", "dot", "dot-exact", "compare", "sumexp", "softmax",
          "softmax-exact", "logsumexp", "logsumexp-exact")
 EXPONENTIALS = ("sumexp", "softmax", "softmax-exact", "logsumexp", "logsumexp-exact")
 ROW = {"fold", "dtype", "count", "shape", "cut", "ranks", "data", "caches", "peer", "timing_point", "runs", "seconds", "seconds_p10", "seconds_p99",
@@ -59,7 +59,7 @@ def output_bytes(row):
 def fault_of(row, machine):
     """Which numbers of a row do not fit, or ''."""
     size, softmax = row["count"] * cli.BYTES[row["dtype"]], row["fold"].startswith("softmax") and row["peer"] != "read"
-    size *= 2 if row["fold"].startswith("dot") else 1
+    size *= 2 if row["fold"].startswith(("dot", "compare")) else 1
     rate = row["bytes_per_second"]
     exchange = row["timing_point"] == "exchange"
     moved = 2 * size if softmax else (4 if row["peer"] == "begun-4" else 1) * (size + output_bytes(row))
@@ -87,7 +87,7 @@ def expected_rows(counts, ranks, dtypes):
     """The library's rows: all folds, types and counts at all timing points, but for those that do not go together."""
     def fits(fold, dtype, peer, moment):
         return not (fold == "sumexp" and moment == "host") and not (dtype == "int32" and fold in EXPONENTIALS) \
-            and (peer == "allfold" or not fold.startswith(("sumexp", "softmax")))
+            and (peer == "allfold" or not fold.startswith(("sumexp", "softmax", "compare")))
     moments = [("allfold", moment) for moment in ("kernel", "partial", "exchange", "host")] + [("begun", "host"), ("begun-4", "host")]
     return {(n, dtype, count, fold, peer, moment) for n in ranks for dtype in dtypes for count in counts for fold in FOLDS
             for peer, moment in moments if fits(fold, dtype, peer, moment)}
@@ -131,7 +131,7 @@ def check_axes():
         seen = {(row["fold"], row["dtype"], tuple(row["shape"])) for row in rows if row["peer"] == "allfold"}
         shapes = ((60, 1, 1), (15, 1, 4), (1, 1, 60), (6, 10, 1), (3, 10, 2), (1, 10, 6), (1, 60, 1))
         expected = {(fold, dtype, shape) for fold in FOLDS for dtype in ("f32", "bf16", "int32") for shape in shapes
-                    if not fold.startswith(("dot", "sumexp")) and not (dtype == "int32" and fold in EXPONENTIALS)}
+                    if not fold.startswith(("dot", "compare", "sumexp")) and not (dtype == "int32" and fold in EXPONENTIALS)}
         faults = [(fault, row) for row in rows for fault in [fault_of(row, machines[row["slowest_rank"]])] if fault]
         tap.ok(seen == expected and not faults and found["correct"] is True and {row["cut"] for row in rows} == {
             "axis" if name == "two ranks" else "outer"}, f"along axes, {name}: all shapes, the numbers of a row fit each other",

@@ -12,9 +12,37 @@ struct wrong {
     size_t capacity; /* not 0: through allfold_reduce_all, with room for so many results */
     allfold_type y_type;
     size_t y_offset;
-    allfold_array second; /* of a dot product */
+    allfold_array second; /* of a dot product, or a comparison */
+    bool compare, weighted; /* weighted: a fold of a view, with `second` as weights */
+    double atol;
     allfold_status status;
 };
+
+static allfold_status compare(const struct wrong *w, const allfold_array *a, const allfold_array *b)
+{
+    const bool wrong = test.rank == test.failing;
+    allfold_tolerance tolerance = ALLFOLD_TOLERANCE_INIT;
+    allfold_comparison found = ALLFOLD_COMPARISON_INIT;
+    tolerance.atol = wrong ? w->atol : 0;
+    return allfold_compare(test.ctx, a, b, &tolerance, wrong && w->null_result ? NULL : &found);
+}
+
+/* The fold of a part with weights, to one result. */
+static allfold_status weigh(const struct wrong *w, const allfold_array *part, const allfold_call *call)
+{
+    static const float ones[COUNT];
+    const bool wrong = test.rank == test.failing;
+    double value;
+    allfold_view_nd view = ALLFOLD_VIEW_ND_INIT;
+    view.data = part->data;
+    view.rank = 1;
+    view.shape = &part->count;
+    view.axes = 1;
+    view.type = part->type;
+    view.weights = wrong ? w->second.data : ones;
+    view.weights_type = wrong ? w->second.type : ALLFOLD_F32;
+    return allfold_reduce_nd(test.ctx, wrong ? w->fold : ALLFOLD_MEAN, &view, call, &(allfold_outputs){&(allfold_output){.values = &value}, 1});
+}
 
 static void run_wrong(const struct wrong *w)
 {
@@ -31,6 +59,10 @@ static void run_wrong(const struct wrong *w)
     void *const y = !wrong ? test.y : w->null_y ? NULL : (void *)((char *)test.y + w->y_offset);
     if (wrong && w->fails)
         status = allfold_fail(test.ctx, w->status, w->text);
+    else if (w->compare)
+        status = compare(w, part, !wrong ? &right : &w->second);
+    else if (w->weighted)
+        status = weigh(w, part, &call);
     else if (w->dot)
         status = allfold_dot(test.ctx, part, !wrong ? &right : w->null_y ? NULL : &w->second, &call, wrong && w->null_result ? NULL : results);
     else if (w->softmax)
@@ -60,6 +92,7 @@ static void fail_with_own_message(void)
 
 void test_arguments(void)
 {
+    static const float negative[COUNT + 2] = {0, -1};
     const void *const odd = (const char *)test.x + 1;
     const allfold_array right = {test.x, COUNT, ALLFOLD_F32};
     const allfold_status bad = ALLFOLD_BAD_ARGUMENT;
@@ -110,6 +143,18 @@ void test_arguments(void)
         {.text = "result is NULL", .dot = true, .part = right, .second = right, .null_result = true, .status = bad},
         {.text = "dot always propagates NaN", .dot = true, .part = right, .second = right, .call = {.nan = ALLFOLD_NAN_OMIT}, .status = bad},
         {.text = "an empty dot product", .dot = true, .part = right, .second = {NULL, 0, ALLFOLD_F32}, .status = ALLFOLD_OK},
+        {.text = "the array is NULL", .compare = true, .null_part = true, .second = right, .status = bad},
+        {.text = "not aligned", .compare = true, .part = right, .second = {odd, COUNT, ALLFOLD_F32}, .status = bad},
+        {.text = "two of integers, found f32 and int32", .compare = true, .part = right, .second = {test.x, COUNT, ALLFOLD_INT32}, .status = bad},
+        {.text = "found 3 in a and 4 in b", .compare = true, .part = {test.x, 3, ALLFOLD_F32}, .second = {test.x, 4, ALLFOLD_F32}, .status = bad},
+        {.text = "expected numbers that are not negative", .compare = true, .part = right, .second = right, .atol = -1, .status = bad},
+        {.text = "the comparison is NULL", .compare = true, .part = right, .second = right, .null_result = true, .status = bad},
+        {.text = "expected sum, mean, variance or std, found max", .weighted = true, .part = right, .second = right, .fold = ALLFOLD_MAX, .status = bad},
+        {.text = "expected f32 or f64, found int32", .weighted = true, .part = right, .second = {test.x, COUNT, ALLFOLD_INT32}, .fold = ALLFOLD_MEAN,
+         .status = bad},
+        {.text = "weight [1] is -1", .weighted = true, .part = right, .second = {negative, COUNT, ALLFOLD_F32}, .fold = ALLFOLD_MEAN, .status = bad},
+        {.text = "expected ddof 0", .weighted = true, .part = right, .second = {negative + 2, COUNT, ALLFOLD_F32}, .fold = ALLFOLD_STD, .call = {.ddof = 1},
+         .status = bad},
         {.text = "a CUDA stream", .part = right, .call = {.stream = test.x}, .status = bad},
     };
     const size_t count = sizeof wrongs / sizeof *wrongs - (test.backend == ALLFOLD_BACKEND_CPU ? 0 : 1);
