@@ -54,6 +54,23 @@ def check_folds():
     ok(not wrong, "folds along axes, for every dimension that ranks can cut", wrong)
 
 
+def check_weights():
+    wrong, random = [], np.random.default_rng(8)
+    for w in (random.random(SHAPE), random.random((5, 1)).astype(np.float32), np.float32(0.5), random.integers(1, 9, (6, 1, 4))):
+        whole = np.broadcast_to(w, SHAPE).astype(float)
+        for axis, cut in cases():
+            x, along = part(WHOLE, cut), {"axis": axis, "cut": cut, "weights": part(whole, cut)}
+            mean = np.average(WHOLE.astype(float), axis, whole)
+            squares = (WHOLE - np.expand_dims(mean, axis)) ** 2
+            expected = {"mean": mean, "sum": (WHOLE * whole).sum(axis), "variance": np.average(squares, axis, whole)}
+            wrong += [(axis, cut, name) for name in expected if not np.allclose(getattr(allfold, name)(x, **along), expected[name], rtol=1e-11)]
+        along = {"weights": part(whole, 0)}
+        wrong += [w.shape] * (not math.isclose(allfold.std(part(WHOLE, 0), **along) ** 2, allfold.variance(part(WHOLE, 0), **along), rel_tol=1e-14))
+    ok(not wrong, "weights along axes and of all elements", wrong)
+    refused("weights of another shape", (ValueError,), ["broadcasts"], lambda: allfold.mean(part(WHOLE, 0), weights=np.ones(7)))
+    refused("a negative weight", (ValueError,), ["weight [:, :, :] is -1"], lambda: allfold.mean(part(WHOLE, 0), weights=-1.0))
+
+
 def check_results():
     x = part(WHOLE, 0)
     own = allfold.sum(x, 1, own=True)
@@ -187,6 +204,7 @@ def check_refusals():
 
 def check():
     check_folds()
+    check_weights()
     check_results()
     check_all_axes()
     check_integer_dtype()
