@@ -23,6 +23,7 @@ dist_pages_DATA = \
 	docs/ladder.md \
 	docs/library.md \
 	docs/compare.md \
+	docs/order.md \
 	docs/missing.md \
 	docs/numerics.md \
 	docs/performance.md docs/performance-log.md \

@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "fold/axis.h"
+#include "fold/order.h"
 #include "fold/table.h"
 
 struct draw;
@@ -61,6 +62,9 @@ void deliver_give(struct fold_mailbox *mailbox, const struct delivery *delivery,
 
 /* Makes the elements of that range of indices (base/draw.h) in device memory that is aligned to their size. */
 int generate_launch(const struct draw *draw, struct range range, void *to, int multiprocessors, void *stream);
+
+/* A pass of order statistics. shared_bytes: what a block may have of shared memory. */
+int order_launch(const struct order_work *work, int multiprocessors, size_t shared_bytes, void *stream);
 
 /* Copies elements in device memory, of which those that are written are none of those that are read. */
 int strided_launch(const struct strided_copy *copy, int multiprocessors, void *stream);

@@ -26,6 +26,7 @@ kernel_sources = \
 	kernels/many_i64.cu \
 	kernels/many_u32.cu \
 	kernels/many_u64.cu \
+	kernels/order.cu \
 	kernels/softmax.cu \
 	kernels/softmax_resident.cu \
 	kernels/strided.cu \

@@ -11,6 +11,7 @@ python_package = \
 	python/allfold/_library.py \
 	python/allfold/_log_probs.py \
 	python/allfold/_mpi.py \
+	python/allfold/_order.py \
 	python/allfold/begin.py \
 	python/allfold/foreach.py \
 	python/allfold/py.typed

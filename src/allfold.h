@@ -202,6 +202,53 @@ typedef struct {
 } allfold_tolerance;
 #define ALLFOLD_TOLERANCE_INIT {sizeof(allfold_tolerance), NULL, 0.0, 0.0, 0}
 
+/* An element between two others of the sorted array, as numpy.quantile has it. */
+typedef enum {
+    ALLFOLD_QUANTILE_LINEAR = 0, /* (1 - t) a + t b: the real number, t the exact fraction of q (n - 1), rounded once to f64 */
+    ALLFOLD_QUANTILE_LOWER,      /* a, an element */
+    ALLFOLD_QUANTILE_HIGHER,     /* b */
+    ALLFOLD_QUANTILE_NEAREST,    /* the nearer one; of a half that with the even number */
+    ALLFOLD_QUANTILE_MIDPOINT    /* their mean, rounded once; a if there is no fraction */
+} allfold_quantile_method;
+
+/* Which quantiles. Begin with ALLFOLD_QUANTILES_INIT, or set .size: as in allfold_options. Equal on all ranks. */
+typedef struct {
+    size_t size;     /* sizeof(allfold_quantiles) */
+    void *stream;    /* as in allfold_call */
+    const double *q; /* from 0 to 1, in any order; the median is 0.5 */
+    size_t count;    /* of q, at most 65,536 */
+    allfold_quantile_method method;
+    allfold_nan nan; /* propagate: if any element is NaN, every quantile is */
+} allfold_quantiles;
+#define ALLFOLD_QUANTILES_INIT {sizeof(allfold_quantiles), NULL, NULL, 0, ALLFOLD_QUANTILE_LINEAR, ALLFOLD_NAN_PROPAGATE}
+
+/* Which elements. As above. */
+typedef struct {
+    size_t size;     /* sizeof(allfold_top) */
+    void *stream;    /* as in allfold_call */
+    uint64_t k;      /* at most 2^20, and at most the number of elements */
+    int smallest;    /* not 0: the smallest in place of the largest */
+    allfold_nan nan; /* propagate: NaN is larger than all others */
+} allfold_top;
+#define ALLFOLD_TOP_INIT {sizeof(allfold_top), NULL, 0, 0, ALLFOLD_NAN_PROPAGATE}
+
+/* The bins of a histogram. As above. */
+typedef struct {
+    size_t size;         /* sizeof(allfold_bins) */
+    void *stream;        /* as in allfold_call */
+    uint64_t count;      /* of bins, at most 2^20 */
+    const double *edges; /* count + 1 of them, none below the one before; NULL: bins of even width */
+    int has_range;       /* of even bins, not 0: they are from low to high. 0: from the least number to the largest, which costs a pass more */
+    double low, high;
+} allfold_bins;
+#define ALLFOLD_BINS_INIT {sizeof(allfold_bins), NULL, 0, NULL, 0, 0.0, 0.0}
+
+/* What a histogram leaves out. */
+typedef struct {
+    uint64_t count; /* elements of the global array */
+    uint64_t below, above, nan;
+} allfold_outside;
+
 /* The largest of some differences. */
 typedef struct {
     allfold_value value; /* an f64; of max_ulp a u64 */
@@ -412,6 +459,23 @@ allfold_status allfold_dot(allfold_context *context, const allfold_array *x, con
    .size says. Differences are no error: see .within. tolerance may be NULL. docs/compare.md defines every number. */
 allfold_status allfold_compare(allfold_context *context, const allfold_array *a, const allfold_array *b, const allfold_tolerance *tolerance,
                                allfold_comparison *comparison);
+
+/* Order statistics of a global array, of any element type, exactly. They are the same to the bit on any number of ranks and on any device.
+   Collective and blocking; outputs, equal on every rank, are host memory, and written only on ALLFOLD_OK. docs/order.md.
+
+   Quantiles: results[i] is that of quantiles->q[i]. An element is an f64, or of integers an i64 or u64; what lies between two is an f64.
+   ALLFOLD_NO_VALUE: the array is empty, or what ALLFOLD_NAN_OMIT leaves of it, or it has NaN under ALLFOLD_NAN_ERROR. */
+allfold_status allfold_quantile(allfold_context *context, const allfold_array *part, const allfold_quantiles *quantiles, allfold_result *results);
+
+/* The k largest or smallest elements, in order, ties in the order of their indices: values of the array's type, and indices in the global
+   array. Either may be NULL. */
+allfold_status allfold_topk(allfold_context *context, const allfold_array *part, const allfold_top *top, void *values, int64_t *indices);
+
+/* How many elements are in each bin: from its edge on and below the next, in the last one also those that equal the last edge. Elements are
+   compared with the f64 edges themselves. counts: bins->count of them; edges: NULL, or gets bins->count + 1, of even bins those of
+   numpy.histogram. outside may be NULL. */
+allfold_status allfold_histogram(allfold_context *context, const allfold_array *part, const allfold_bins *bins, int64_t *counts, double *edges,
+                                 allfold_outside *outside);
 
 /* Folds in two phases, so that several share one exchange between the ranks, and so that kernels and the caller's own work overlap.
    A fold that has begun. 0: none. */

@@ -99,6 +99,14 @@ void api_take_tolerance(const allfold_tolerance *given, allfold_tolerance *toler
     options_take(&copy, error);
 }
 
+void api_take_order(const char *name, const void *given, void *known, size_t bytes, struct error *error)
+{
+    const struct options_copy copy = {name, given, known, bytes, bytes};
+    if (given == NULL)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "%s is NULL: begin with its INIT", name);
+    options_take(&copy, error);
+}
+
 void api_take_view(const allfold_view_nd *given, allfold_view_nd *view, struct error *error)
 {
     const struct options_copy copy = {"allfold_view_nd", given, view, sizeof *view, END_OF(allfold_view_nd, type)};

@@ -14,12 +14,14 @@ libcore_a_SOURCES = \
 	src/device/cpu/axis.c \
 	src/device/cpu/blocks.c \
 	src/device/cpu/cpu.c \
+	src/device/cpu/order.c \
 	src/api.c \
 	src/api_axis.c \
 	src/api_begin.c \
 	src/api_compare.c \
 	src/api_fold.c \
 	src/api_log_probs.c \
+	src/api_order.c \
 	src/api_reduce.c \
 	src/api_softmax.c \
 	src/api_view.c \
@@ -36,6 +38,7 @@ libcore_a_SOURCES = \
 	src/core/deliver.c \
 	src/core/engine.c \
 	src/core/fold_pieces.c \
+	src/core/histogram.c \
 	src/core/in_place.c \
 	src/core/layout.c \
 	src/core/linear.c \
@@ -43,16 +46,20 @@ libcore_a_SOURCES = \
 	src/core/log_probs.c \
 	src/core/many.c \
 	src/core/missing.c \
+	src/core/order_passes.c \
 	src/core/progress.c \
+	src/core/quantile.c \
 	src/core/reduce.c \
 	src/core/reduce_axis.c \
 	src/core/results.c \
 	src/core/softmax.c \
 	src/core/softmax_axis.c \
 	src/core/team.c \
+	src/core/topk.c \
 	src/core/view.c \
 	src/core/weights.c \
 	src/fold/exact_total.c \
+	src/fold/order.c \
 	src/fold/packed.c \
 	src/fold/rows.c \
 	src/fold/table.c
@@ -157,6 +164,8 @@ noinst_HEADERS += \
 	src/core/compare.h \
 	src/core/core.h \
 	src/core/layout.h \
+	src/core/order.h \
+	src/core/order_passes.h \
 	src/core/pieces.h \
 	src/core/pipeline.h \
 	src/core/results.h \
@@ -165,6 +174,8 @@ noinst_HEADERS += \
 	src/core/view.h \
 	src/device/cpu/cpu.h \
 	src/device/cpu/loops.h \
+	src/device/cpu/order.h \
+	src/device/cpu/order_template.h \
 	src/device/cpu/side_by_side.h \
 	src/device/cpu/transpose.h \
 	src/device/cuda/cuda.h \
@@ -197,6 +208,7 @@ noinst_HEADERS += \
 	src/fold/norm2.h \
 	src/fold/norm2_exact.h \
 	src/fold/norminf.h \
+	src/fold/order.h \
 	src/fold/packed.h \
 	src/fold/prod.h \
 	src/fold/products_template.h \
@@ -224,16 +236,16 @@ libcore_a_LIBADD =
 libcore_a_DEPENDENCIES = $(libcore_a_LIBADD)
 libcore_a_LIBADD += $(libcpu_base_a_OBJECTS)
 EXTRA_LIBRARIES += libcpu_base.a
-libcpu_base_a_SOURCES = src/array/draw_loops.c src/device/cpu/loops.c
+libcpu_base_a_SOURCES = src/array/draw_loops.c src/device/cpu/loops.c src/device/cpu/order_loops.c
 libcpu_base_a_CPPFLAGS = $(AM_CPPFLAGS) -DCPU_ISA=base
 libcpu_base_a_CFLAGS = $(AM_CFLAGS)
 if HAVE_X86_ISA
 libcore_a_LIBADD += $(libcpu_avx2_a_OBJECTS) $(libcpu_avx512_a_OBJECTS)
 EXTRA_LIBRARIES += libcpu_avx2.a libcpu_avx512.a
-libcpu_avx2_a_SOURCES = src/array/draw_loops.c src/device/cpu/loops.c
+libcpu_avx2_a_SOURCES = src/array/draw_loops.c src/device/cpu/loops.c src/device/cpu/order_loops.c
 libcpu_avx2_a_CPPFLAGS = $(AM_CPPFLAGS) -DCPU_ISA=avx2
 libcpu_avx2_a_CFLAGS = $(AM_CFLAGS) $(AVX2_CFLAGS)
-libcpu_avx512_a_SOURCES = src/array/draw_loops.c src/device/cpu/loops.c
+libcpu_avx512_a_SOURCES = src/array/draw_loops.c src/device/cpu/loops.c src/device/cpu/order_loops.c
 libcpu_avx512_a_CPPFLAGS = $(AM_CPPFLAGS) -DCPU_ISA=avx512
 libcpu_avx512_a_CFLAGS = $(AM_CFLAGS) $(AVX512_CFLAGS)
 endif
@@ -245,6 +257,7 @@ cuda_backend = \
 	src/device/cuda/device.c \
 	src/device/cuda/links.c \
 	src/device/cuda/many.c \
+	src/device/cuda/order.c \
 	src/device/cuda/queue.c \
 	src/device/cuda/softmax.c
 if HAVE_CUDA

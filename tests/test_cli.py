@@ -13,7 +13,7 @@ import cli
 import tap
 from cli import FOLDS, Folder, alone, each_alone, ranks, refused, report, shown, told
 
-COMMANDS = FOLDS + ["merge", "softmax", "log-softmax", "compare", "generate", "info", "ladder", "bench"]
+COMMANDS = FOLDS + ["merge", "softmax", "log-softmax", "compare", "quantile", "median", "topk", "histogram", "generate", "info", "ladder", "bench"]
 
 
 def check(fault, name):
@@ -87,7 +87,7 @@ def check_usage():
         (["bogus-thing"], ["'bogus-thing' is no command"]),
         (["sums", "x"], ["did you mean sum?"]),
         (["stdev", "x"], ["did you mean std?"]),
-        (["median", "x"], ["'median' is no command: see"]),
+        (["mode", "x"], ["'mode' is no command: see"]),
         (["--json", "sum", "x"], ["'--json' is no command", "options follow"]),
         (["sum"], ["expected INPUT..., found nothing", "allfold sum --help"]),
         (["info", "a", "b"], ["expected one [FILE]", "'b'"]),
@@ -122,7 +122,7 @@ def check_usage():
         (["sum", "--count=half", "x"], ["--count", "'half'"]),
         (["sum", "--nan=omit", "x"], ["sum takes no --nan", "min, max, argmin, argmax, stats, variance, std"]),
         (["min", "--nan=drop", "x"], ["propagate, omit or error", "'drop'"]),
-        (["merge", "-o", "y", "x"], ["merge takes no --output", "softmax, log-softmax, generate"]),
+        (["merge", "-o", "y", "x"], ["merge takes no --output", "softmax, log-softmax, topk, histogram, generate"]),
         (["softmax", "x"], ["-o FILE"]),
         (["softmax", "x", "-o", "y", "--output-type=int8"], ["--output-type", "f16, bf16, f32 or f64", "'int8'"]),
         (["softmax", "gen:ramp?n=9&dtype=int16", "-o", "y"], ["--output-type", "int16"]),

@@ -28,7 +28,7 @@ CHANGES = [
     ("a parameter has another type", False, "allfold_type_bytes(allfold_type type)", "allfold_type_bytes(const char *type)"),
     ("a parameter is added", False, "allfold_number(allfold_value value)", "allfold_number(allfold_value value, int added)"),
     ("a result has another type", False, "double allfold_number", "float allfold_number"),
-    ("a field is added between others", False, "    allfold_nan nan;", "    int added; allfold_nan nan;"),
+    ("a field is added between others", False, "    allfold_nan nan;  ", "    int added; allfold_nan nan;  "),
     ("a field has another type", False, "    int logarithm;", "    double logarithm;"),
     ("a field is added in the padding at the end of the last allfold_call", False, "    uint64_t ddof;", "    int added; uint64_t ddof;"),
     ("a field is removed", False, "    int threads; ", ""),

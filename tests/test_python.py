@@ -29,7 +29,8 @@ WITHOUT = {"ALLFOLD_TEST_WITHOUT_MPI4PY": "1"}
 STRUCTS = {"allfold_value": "Value", "allfold_result": "Result", "allfold_results": "Results", "allfold_array": "Array",
            "allfold_options": "Options", "allfold_call": "Call", "allfold_view": "View", "allfold_view_nd": "ViewNd", "allfold_output": "Output",
            "allfold_outputs": "Outputs", "allfold_tolerance": "Tolerance", "allfold_largest": "Largest", "allfold_comparison": "Comparison",
-           "allfold_log_probs_output": "LogProbsOutput"}
+           "allfold_log_probs_output": "LogProbsOutput",
+           "allfold_quantiles": "Quantiles", "allfold_top": "Top", "allfold_bins": "Bins", "allfold_outside": "Outside"}
 
 
 def check_header():
@@ -44,6 +45,7 @@ def check_header():
         expected.update((f"offsetof({struct}, {field})", getattr(kind, field).offset) for field, _ in kind._fields_ if field != "number")
     expected["offsetof(allfold_value, f64)"] = expected["offsetof(allfold_value, u64)"] = _library.Value.number.offset
     for prefix, numbers in (("LEVEL", _library.LEVELS), ("BACKEND", _library.BACKENDS), ("EXCHANGE", _library.EXCHANGES), ("CUT", _library.CUTS),
+                            ("QUANTILE", _library.QUANTILE_METHODS),
                             ("NAN", {"error" if name == "raise" else name: n for name, n in _library.NAN_POLICIES.items()}),
                             ("VALUE", {"f64": _library.F64, "i64": _library.I64, "u64": _library.U64})):
         expected.update((f"ALLFOLD_{prefix}_{name.upper()}", number) for name, number in numbers.items())

@@ -1,4 +1,4 @@
-"""allfold: folds (sums, extremes, norms, statistics) and softmax of arrays that are spread over MPI ranks, on GPUs and CPUs.
+"""allfold: folds (sums, extremes, norms, statistics), order statistics and softmax of arrays that are spread over MPI ranks, on GPUs and CPUs.
 
 Each rank passes its part of one global array, which is the concatenation of the parts in rank order. Every rank gets the same
 result, to the bit:
@@ -22,11 +22,13 @@ from ._errors import (ArgumentError, DeviceError, Error, InputError, InputOutput
 from ._functions import (Stats, argmax, argmin, dot, log_softmax, logsumexp, max, mean, min, norm, prod, softmax, stats, std, sum, variance)
 from ._log_probs import LogProbs, log_probs, log_probs_gradient
 from ._mpi import lib as _lib
+from ._order import Histogram, TopK, histogram, median, quantile, topk
 
 __version__ = "0.2.0"
 library_version: str = _lib.allfold_version().decode()  #: of the C library that was found
 library_path: str = _lib._name  #: and where
 
-__all__ = ["ArgumentError", "Comparison", "Context", "DeviceError", "Error", "InputError", "InputOutputError", "IntegerOverflowError",
-           "LogProbs", "MPIError", "NoValueError", "OutOfMemoryError", "Stats", "StoppedError", "UnsupportedError", "argmax", "argmin", "begin", "compare", "dot", "foreach",
-           "library_path", "library_version", "log_probs", "log_probs_gradient", "log_softmax", "logsumexp", "max", "mean", "min", "norm", "prod", "softmax", "stats", "std", "sum", "variance"]
+__all__ = ["ArgumentError", "Comparison", "Context", "DeviceError", "Error", "Histogram", "InputError", "InputOutputError", "IntegerOverflowError",
+           "LogProbs", "MPIError", "NoValueError", "OutOfMemoryError", "Stats", "StoppedError", "TopK", "UnsupportedError", "argmax", "argmin", "begin", "compare",
+           "dot", "foreach", "histogram", "library_path", "library_version", "log_probs", "log_probs_gradient", "log_softmax", "logsumexp", "max", "mean",
+           "median", "min", "norm", "prod", "quantile", "softmax", "stats", "std", "sum", "topk", "variance"]

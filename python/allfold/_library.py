@@ -15,6 +15,7 @@ BACKENDS = {"auto": 0, "cuda": 1, "cpu": 2}
 EXCHANGES = {"auto": 0, "mpi": 1}
 CUTS = {"outer": 0, "axis": 1, "inner": 2}
 NAN_POLICIES = {"propagate": 0, "omit": 1, "raise": 2}
+QUANTILE_METHODS = {"linear": 0, "lower": 1, "higher": 2, "nearest": 3, "midpoint": 4}
 F64, I64, U64 = range(3)  # allfold_value_kind
 
 Log = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
@@ -64,6 +65,23 @@ class Comparison(ctypes.Structure):
                 ("nan_both", c_uint64), ("missing_a", c_uint64), ("missing_b", c_uint64), ("missing_both", c_uint64), ("within", c_int),
                 ("has_ulp", c_int), ("max_abs", Largest), ("max_rel", Largest), ("max_ulp", Largest), ("mean_difference", c_double),
                 ("rmse", c_double)]
+
+
+class Quantiles(ctypes.Structure):
+    _fields_ = [("size", c_size_t), ("stream", c_void_p), ("q", c_void_p), ("count", c_size_t), ("method", c_int), ("nan", c_int)]
+
+
+class Top(ctypes.Structure):
+    _fields_ = [("size", c_size_t), ("stream", c_void_p), ("k", c_uint64), ("smallest", c_int), ("nan", c_int)]
+
+
+class Bins(ctypes.Structure):
+    _fields_ = [("size", c_size_t), ("stream", c_void_p), ("count", c_uint64), ("edges", c_void_p), ("has_range", c_int), ("low", c_double),
+                ("high", c_double)]
+
+
+class Outside(ctypes.Structure):
+    _fields_ = [("count", c_uint64), ("below", c_uint64), ("above", c_uint64), ("nan", c_uint64)]
 
 
 class View(ctypes.Structure):
@@ -131,6 +149,9 @@ def declare(lib: ctypes.CDLL, comm: type) -> None:
             ("compare", c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p),
             ("log_probs", c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p),
             ("log_probs_gradient", c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_int, c_void_p),
+            ("quantile", c_int, c_void_p, c_void_p, c_void_p, c_void_p),
+            ("topk", c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p),
+            ("histogram", c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p),
             ("reduce_begin", c_int, c_void_p, c_int, c_void_p, c_void_p, c_void_p),
             ("dot_begin", c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p),
             ("fail_begin", c_int, c_void_p, c_int, c_char_p, c_void_p), ("reduce_end", c_int, c_void_p, c_uint64, c_void_p),

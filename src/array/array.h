@@ -317,6 +317,8 @@ struct output_arrays {
     const char *names[OUTPUT_ARRAYS_MAX];
     allfold_type types[OUTPUT_ARRAYS_MAX];
     struct output_about *about; /* for NetCDF; else NULL */
+    bool is_row;                /* array i is a row of rows[i] elements, whatever the shape of info is: of an archive */
+    uint64_t rows[OUTPUT_ARRAYS_MAX];
 };
 /* What NetCDF says of results along axes beside their elements. */
 struct output_about {

@@ -125,6 +125,10 @@ static allfold_status plan_members(const char *path, const struct output_arrays 
     for (int i = 0; i < plan->count; i++) {
         struct member *const m = &plan->members[i];
         info->type = arrays->types[i];
+        if (arrays->is_row) {
+            info->dimensions = 1;
+            info->shape[0] = info->count = arrays->rows[i];
+        }
         if (info->type == ALLFOLD_BF16)
             error_set(error, ALLFOLD_UNSUPPORTED, "%s: NumPy has no bfloat16: expected elements of another type (f32 holds every bf16)",
                       file_shown(path));
@@ -176,7 +180,7 @@ allfold_status output_create_archive(const char *path, const struct output_array
     for (int i = 0; i < plan.count; i++) {
         const struct member *const m = &plan.members[i];
         const uint64_t header = m->at + LOCAL_BYTES + m->name_bytes;
-        outputs[i] = (struct output){.file = file, .type = arrays->types[i], .count = arrays->info->count,
+        outputs[i] = (struct output){.file = file, .type = arrays->types[i], .count = arrays->is_row ? arrays->rows[i] : arrays->info->count,
                                      .data_offset = header + m->header_bytes, .member_at = header,
                                      .checksum_at = {m->at + CHECKSUM_IN_LOCAL, entry + CHECKSUM_IN_ENTRY}};
         entry += ENTRY_BYTES + m->name_bytes;

@@ -73,6 +73,15 @@ struct compare_settings {
     int first; /* places to list; 0: none */
 };
 
+/* The options of order statistics. */
+enum order_command { ORDER_QUANTILE, ORDER_MEDIAN, ORDER_TOPK, ORDER_HISTOGRAM };
+struct order_settings {
+    const char *q, *range, *edges; /* NULL if not given */
+    int method;                    /* allfold_quantile_method */
+    uint64_t k, bins;              /* bins: 0 if not given */
+    bool smallest;
+};
+
 /* What the user asked for, equal on all ranks. options.h fills it in. Texts are argv's own. */
 #define SETTINGS_DEFAULT {.context = ALLFOLD_OPTIONS_INIT, .timeout = 300, .checkpoint_every = 30}
 struct settings {
@@ -99,6 +108,7 @@ struct settings {
     struct ladder_settings ladder;
     struct bench_settings bench;
     struct compare_settings compare;
+    struct order_settings order;
 };
 
 /* A command under way. */

@@ -52,7 +52,8 @@ void help_command(const struct command_table *table, const struct command *comma
     const struct option *const required = options_required(table, command);
     printf("Usage: allfold %s [OPTION]...%s%s", command->name, operand[0] != '\0' ? " " : "", operand);
     if (required != NULL)
-        printf(" -%c %s", required->letter, required->argument);
+        printf(required->letter != 0 ? " -%c%s %s" : " --%c%s=%s", required->letter != 0 ? required->letter : required->name[0],
+               required->letter != 0 ? "" : required->name + 1, required->argument);
     printf("\n%s: %s.\n\nOptions:\n", command->name, command->text);
     options_print(stdout, table, command);
     putchar('\n');

@@ -30,6 +30,7 @@ allfold_SOURCES = \
 	src/cli/commands/ladder_report.h \
 	src/cli/commands/merge.c \
 	src/cli/commands/option_rows.c \
+	src/cli/commands/order.c \
 	src/cli/commands/option_rows.h \
 	src/cli/commands/softmax.c \
 	src/cli/environment.c \

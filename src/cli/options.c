@@ -271,8 +271,10 @@ static void check_given(const struct option_parser *p)
                 error_set(p->error, ALLFOLD_BAD_ARGUMENT, "%s: --%s: expected --%s=%s beside it, without which it has no effect",
                           p->command->name, row->name, row->needs, p->rows.row[j]->argument);
         if (row->required && !p->given[i])
-            error_set(p->error, ALLFOLD_BAD_ARGUMENT, "%s: expected -%c %s, found nothing: see allfold %s --help",
-                      p->command->name, row->letter, row->argument, p->command->name);
+            error_set(p->error, ALLFOLD_BAD_ARGUMENT, row->letter != 0 ? "%s: expected -%c%s %s, found nothing: see allfold %s --help"
+                                                                       : "%s: expected --%c%s=%s, found nothing: see allfold %s --help",
+                      p->command->name, row->letter != 0 ? row->letter : row->name[0], row->letter != 0 ? "" : row->name + 1, row->argument,
+                      p->command->name);
     }
 }
 

@@ -28,7 +28,10 @@ enum {
     OPTIONS_MANY = 1 << 19,       /* there may be several arrays, each for itself */
     OPTIONS_SLICE = 1 << 20,      /* part of an array may be taken */
     OPTIONS_COMPARE = 1 << 21,    /* two arrays are compared */
-    OPTIONS_WEIGHTS = 1 << 22     /* elements may have weights */
+    OPTIONS_WEIGHTS = 1 << 22,    /* elements may have weights */
+    OPTIONS_QUANTILE = 1 << 23,   /* which quantiles */
+    OPTIONS_TOPK = 1 << 24,       /* which elements */
+    OPTIONS_BINS = 1 << 25        /* which bins */
 };
 
 /* The kind of an option's argument. It decides the type of its place in struct settings. */

@@ -61,8 +61,7 @@ struct json_object *report_place(const struct array_info *input, uint64_t index)
     return list;
 }
 
-/* value, text, hex, and index and place if there is one. */
-static void add_value(struct json_object *object, const struct array_info *input, const struct fold_field *field)
+void report_add_value(struct json_object *object, const struct array_info *input, const struct fold_field *field)
 {
     const allfold_value value = field->value;
     const bool real = value.kind == ALLFOLD_VALUE_F64;
@@ -198,7 +197,7 @@ static void add_results(const struct session *session, const struct array_info *
     struct json_object *table = is_table(result) ? json_object_new_object() : NULL;
     for (int i = 0; i < result->field_count; i++) {
         struct json_object *object = table != NULL ? json_object_new_object() : report;
-        add_value(object, input, &result->fields[i]);
+        report_add_value(object, input, &result->fields[i]);
         if (table != NULL)
             json_object_object_add(table, result->fields[i].name, object);
     }

@@ -40,6 +40,9 @@ void report_circumstances(const struct session *session, allfold_level level, do
 /* A value; null if it is not finite. */
 struct json_object *report_value(allfold_value value);
 
+/* Adds value, text, hex, and index and place if there is an index. */
+void report_add_value(struct json_object *object, const struct array_info *input, const struct fold_field *field);
+
 /* A JSON string. Bytes of text that are not UTF-8 become U+FFFD: file names may hold any bytes. */
 struct json_object *report_string(const char *text);
 /* Where the element with that index is: a list; NULL if the input has no dimensions. */

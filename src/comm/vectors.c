@@ -95,6 +95,18 @@ allfold_status comm_add_counts(struct comm *comm, const uint64_t *counts, const 
     return error->status;
 }
 
+allfold_status comm_sum(struct comm *comm, uint64_t *counts, uint64_t n, struct error *error)
+{
+    if (comm_agree(comm, error) != ALLFOLD_OK || comm->size == 1)
+        return error->status;
+    const enum phase before = phase_enter(comm->progress, PHASE_EXCHANGE);
+    const int code = n > INT_MAX ? MPI_ERR_COUNT : MPI_Allreduce(MPI_IN_PLACE, counts, (int)n, MPI_UINT64_T, MPI_SUM, comm_handle(comm));
+    if (code != MPI_SUCCESS)
+        comm_failed(code, "MPI_Allreduce", error);
+    phase_enter(comm->progress, before);
+    return error->status;
+}
+
 /* The ranks' parts of columns [first, first + count) of one row, in place. */
 static int gather_run(const struct comm *comm, const struct comm_rows *rows, const struct messages *messages, unsigned char *row,
                       struct range run)

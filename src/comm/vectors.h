@@ -26,6 +26,9 @@ allfold_status comm_combine_partials(struct comm *comm, const struct comm_partia
 /* Agrees on *error. Then `sums` gets this rank's part of the ranks' counts, added up. parts: as in comm_partials, one behind the other. */
 allfold_status comm_add_counts(struct comm *comm, const uint64_t *counts, const struct range *parts, uint64_t *sums, struct error *error);
 
+/* Agrees on *error. Then every rank's counts become the sums of all ranks'. */
+allfold_status comm_sum(struct comm *comm, uint64_t *counts, uint64_t n, struct error *error);
+
 /* Rows of elements of `bytes` bytes, of which each rank has a part of every row. */
 struct comm_rows {
     void *memory;

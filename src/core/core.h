@@ -38,6 +38,8 @@ struct allfold_context {
     int queue_count;
     size_t queue_bytes;    /* of each of them */
     void *axis_memory;     /* device memory of folds along an axis: allocated by the first, and kept */
+    void *order_memory;    /* device memory for what order statistics keep: likewise */
+    size_t order_bytes;
     struct {
         void *memory;   /* that the ranks share, for partials along an axis that they cut: opened by the first such call, and kept; or NULL */
         bool tried;

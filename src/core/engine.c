@@ -209,11 +209,14 @@ void core_close(struct allfold_context *ctx)
         close_queues(ctx);
         if (ctx->axis_memory != NULL)
             ctx->device->backend->release(ctx->device, ctx->axis_memory);
+        if (ctx->order_memory != NULL)
+            ctx->device->backend->release(ctx->device, ctx->order_memory);
         close_window(ctx);
         ctx->device->backend->queue_close(ctx->queue);
         ctx->device->backend->close(ctx->device);
     }
-    ctx->axis_memory = NULL;
+    ctx->axis_memory = ctx->order_memory = NULL;
+    ctx->order_bytes = 0;
     ctx->queue = NULL;
     ctx->device = NULL;
 }

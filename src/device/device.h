@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "fold/axis.h"
+#include "fold/order.h"
 #include "fold/table.h"
 
 struct draw;
@@ -111,6 +112,8 @@ struct backend {
     allfold_status (*fold)(struct queue *queue, const struct work *work, struct error *error);
     /* Folds several arrays in device memory, each by itself. After calls whose items stay as they are, the last one waits for all. */
     allfold_status (*fold_many)(struct queue *queue, const struct fold_item *items, uint64_t count, bool last, struct error *error);
+    /* A pass of order statistics over work->x (device memory). What it counts and keeps is there after wait. */
+    allfold_status (*order)(struct queue *queue, const struct order_work *work, struct error *error);
     /* The second pass of softmax alone, of x and y in device memory. */
     allfold_status (*normalise)(struct queue *queue, const struct softmax_work *work, const struct softmax_constants *constants,
                                 struct error *error);
@@ -147,6 +150,9 @@ struct backend {
     /* Whether the stream in which the queue's fold runs has nothing left to do. */
     bool (*is_done)(struct queue *queue);
 };
+
+/* A pass of order statistics over elements in host memory, by so many threads. Whatever the backend is. */
+allfold_status host_order(const struct order_work *work, int threads, struct error *error);
 
 extern const struct backend backend_cuda, backend_cpu;
 /* All of them; auto is the first that sees a device. */

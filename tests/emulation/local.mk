@@ -87,7 +87,7 @@ tests_emulation_allfold_LINK = $(EMULATION_LINK)
 EXTRA_tests_emulation_allfold_DEPENDENCIES = $(allfold_OBJECTS)
 
 # And the tests of the library, so that several ranks with a device each meet where there is none.
-check_PROGRAMS += tests/emulation/axis_folds tests/emulation/test_softmax tests/emulation/test_failures tests/emulation/test_begin tests/emulation/test_log_probs tests/emulation/test_many tests/emulation/dot_folds
+check_PROGRAMS += tests/emulation/axis_folds tests/emulation/test_softmax tests/emulation/test_failures tests/emulation/test_begin tests/emulation/test_log_probs tests/emulation/test_many tests/emulation/test_order tests/emulation/dot_folds
 standin_library = \
 	tests/emulation/emulation.o \
 	$(emulated_kernels) \
@@ -114,6 +114,9 @@ tests_emulation_test_begin_LINK = $(EMULATION_LINK)
 tests_emulation_test_many_SOURCES =
 tests_emulation_test_many_LDADD = tests/test_many.$(OBJEXT) $(standin_library)
 tests_emulation_test_many_LINK = $(EMULATION_LINK)
+tests_emulation_test_order_SOURCES =
+tests_emulation_test_order_LDADD = tests/test_order.$(OBJEXT) $(standin_library)
+tests_emulation_test_order_LINK = $(EMULATION_LINK)
 tests_emulation_dot_folds_SOURCES =
 tests_emulation_dot_folds_LDADD = tests/programs/dot_folds.$(OBJEXT) $(standin_library)
 tests_emulation_dot_folds_LINK = $(EMULATION_LINK)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tests/test_softmax, tests/test_failures, tests/test_begin, tests/test_many, tests/test_log_probs and tests/test_axes.py with the CUDA backend
+"""tests/test_softmax, tests/test_failures, tests/test_begin, tests/test_many, tests/test_order, tests/test_log_probs and tests/test_axes.py with the CUDA backend
 on devices that stand in for GPUs: two of them, for two ranks and for three, of which two share one."""
 import os
 import sys
@@ -31,7 +31,7 @@ elif "cuda" not in os.environ.get("ALLFOLD_TEST_BACKENDS", "cuda"):
     tap.skip("ALLFOLD_TEST_BACKENDS leaves cuda out")
 else:
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(program, *zip(("test_softmax", 2), ("test_failures", 3), ("test_begin", 2), ("test_many", 2), ("test_log_probs", 2))))
+        list(pool.map(program, *zip(("test_softmax", 2), ("test_failures", 3), ("test_begin", 2), ("test_many", 2), ("test_log_probs", 2), ("test_order", 3))))
     axes("1 3", "60", {})
     axes("2", "20", {"ALLFOLD_TEST_EXCHANGE": "mpi"})
 tap.done()

@@ -6,8 +6,10 @@ import communicators
 import folds
 import log_probs
 import many
+import order
 
 folds.check()
+order.check()
 arrays.check()
 axes.check()
 log_probs.check()

@@ -7,6 +7,7 @@ extern const struct command_table command_table;
 
 void fold_run(struct session *session);     /* every fold */
 void compare_run(struct session *session);
+void order_run(struct session *session);    /* quantile, median, topk, histogram */
 void softmax_run(struct session *session);  /* and log-softmax */
 void generate_run(struct session *session);
 void merge_run(struct session *session);

@@ -68,6 +68,22 @@ const struct option option_rows[] = {
     {"first", "N", "list the first N places outside, at most 1000 (default: none)", OPTION_INTEGER, PLACE(compare.first), .least = 1,
      .most = COMPARE_FIRST_MOST},
 
+    GROUP(QUANTILE),
+    {"q", "Q[,Q]...", "which quantiles, from 0 to 1; 0.5 is the median", OPTION_TEXT, PLACE(order.q), .required = true},
+    {"method", "linear|lower|higher|nearest|midpoint", "between two elements, as in NumPy (default: linear)", OPTION_CHOICE,
+     PLACE(order.method)},
+
+    GROUP(TOPK),
+    {"k", "COUNT", "how many elements, at most 2^20", OPTION_COUNT, PLACE(order.k), .least = 1, .required = true},
+    {"smallest", NULL, "the smallest elements in place of the largest", OPTION_FLAG, PLACE(order.smallest)},
+    {"output", "FILE", "an .npz file with values and indices (default: they are printed)", OPTION_FILE, PLACE(output), .letter = 'o'},
+
+    GROUP(BINS),
+    {"bins", "COUNT", "how many bins of even width, at most 2^20 (default: 10)", OPTION_COUNT, PLACE(order.bins), .least = 1},
+    {"range", "A,B", "where they begin and end (default: at the least and the largest number)", OPTION_TEXT, PLACE(order.range)},
+    {"edges", "FILE", "a file with the edges of bins of any width", OPTION_FILE, PLACE(order.edges)},
+    {"output", "FILE", "an .npz file with counts and edges (default: they are printed)", OPTION_FILE, PLACE(output), .letter = 'o'},
+
     GROUP(OUTPUT),
     {"output", "FILE", "where elements go: .npy if it ends so, else raw; replaced on success only", OPTION_FILE,
      PLACE(output), .letter = 'o', .required = true},

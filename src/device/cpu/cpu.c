@@ -190,6 +190,11 @@ static allfold_status cpu_fold_many(struct queue *queue, const struct fold_item 
     return ALLFOLD_OK;
 }
 
+static allfold_status cpu_order(struct queue *queue, const struct order_work *work, struct error *error)
+{
+    return host_order(work, queue->bytes == 0 ? queue->device->threads : 1, error);
+}
+
 static allfold_status cpu_normalise(struct queue *queue, const struct softmax_work *work,
                                     const struct softmax_constants *constants, struct error *error)
 {
@@ -250,6 +255,7 @@ const struct backend backend_cpu = {
     .download = cpu_download,
     .fold = cpu_fold,
     .fold_many = cpu_fold_many,
+    .order = cpu_order,
     .normalise = cpu_normalise,
     .softmax_begin = cpu_softmax_begin,
     .softmax_partial = cpu_wait,

@@ -79,6 +79,8 @@ allfold_status cuda_download(struct queue *queue, const void *from, size_t bytes
 allfold_status cuda_copy_strided(struct queue *queue, const struct strided_copy *copy, struct error *error);
 allfold_status cuda_generate(struct queue *queue, const struct draw *draw, struct range range, void *to, struct error *error);
 allfold_status cuda_fold(struct queue *queue, const struct work *work, struct error *error);
+/* order.c */
+allfold_status cuda_order(struct queue *queue, const struct order_work *work, struct error *error);
 allfold_status cuda_wait(struct queue *queue, struct error *error);
 allfold_status cuda_normalise(struct queue *queue, const struct softmax_work *work, const struct softmax_constants *constants,
                               struct error *error);

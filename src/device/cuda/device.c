@@ -273,6 +273,7 @@ const struct backend backend_cuda = {
     .generate = cuda_generate,
     .fold = cuda_fold,
     .fold_many = cuda_fold_many,
+    .order = cuda_order,
     .normalise = cuda_normalise,
     .softmax_begin = cuda_softmax_begin,
     .softmax_partial = cuda_softmax_partial,

@@ -1,0 +1,184 @@
+/* Histograms: the f64 edges become keys, so that one pass counts elements between keys. Every element is compared with the edges themselves. */
+#include "core/order_passes.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct histogram {
+    struct order o;
+    const allfold_bins *call;
+    double *edges;
+    uint64_t *boundaries; /* the edges', that of what is above the last, and that of NaN: as far as there are such keys */
+    uint32_t count;
+};
+
+/* ---- edges */
+
+static double extreme(struct histogram *h, allfold_fold fold, double none, struct error *error)
+{
+    const struct order_input *const input = h->o.input;
+    const struct job job = {.type = input->type, .source = input->source, .range = input->range, .stream = input->stream};
+    const struct fold_call call = {.fold = fold, .nan = ALLFOLD_NAN_OMIT};
+    struct fold_results found;
+    struct error own = {0};
+    core_reduce(h->o.ctx, &call, &job, &found, &own);
+    if (own.status != ALLFOLD_OK && own.status != ALLFOLD_NO_VALUE) /* the latter: there are no numbers */
+        *error = own;
+    return own.status == ALLFOLD_OK ? allfold_number(found.fields[0].value) : none;
+}
+
+/* As numpy.linspace has them. */
+static void set_edges(struct histogram *h, double low, double high, struct error *error)
+{
+    const uint64_t bins = h->call->count;
+    if (!(isfinite(low) && isfinite(high) && low <= high)) {
+        error->shared = error_set(error, ALLFOLD_BAD_ARGUMENT, "the bins are from %g to %g: expected finite numbers, the lesser one first: give a range",
+                                  low, high) != ALLFOLD_OK;
+        return;
+    }
+    if (low == high) {
+        low -= 0.5;
+        high += 0.5;
+    }
+    const double width = high - low, step = width / (double)bins;
+    for (uint64_t i = 0; i < bins; i++)
+        h->edges[i] = (step == 0 ? (double)i / (double)bins * width : (double)i * step) + low;
+    h->edges[bins] = high;
+}
+
+static void take_edges(struct histogram *h)
+{
+    const allfold_bins *const call = h->call;
+    struct error *const error = h->o.error;
+    if (call->edges != NULL) {
+        memcpy(h->edges, call->edges, (call->count + 1) * sizeof *h->edges);
+        return;
+    }
+    const double low = call->has_range ? call->low : extreme(h, ALLFOLD_MIN, 0, error);
+    if (error->status != ALLFOLD_OK)
+        return;
+    const double high = call->has_range ? call->high : extreme(h, ALLFOLD_MAX, 1, error);
+    if (error->status == ALLFOLD_OK)
+        set_edges(h, low, high, error);
+}
+
+static bool add_boundary(struct histogram *h, bool exists, uint64_t key)
+{
+    const uint64_t end = order_last(h->o.input->type) + 1; /* NaN's; if that has no key either, what comes is empty */
+    if (!exists && end - 1 == order_most(h->o.input->type))
+        return false;
+    h->boundaries[h->count++] = exists ? key : end;
+    return true;
+}
+
+static void set_boundaries(struct histogram *h)
+{
+    const allfold_type type = h->o.input->type;
+    bool more = true;
+    uint64_t key = 0;
+    for (uint64_t i = 0; i < h->call->count && more; i++) {
+        const bool exists = order_at_least(type, h->edges[i], false, &key);
+        more = add_boundary(h, exists, key);
+    }
+    if (more) {
+        const bool exists = order_at_least(type, h->edges[h->call->count], true, &key);
+        if (add_boundary(h, exists, key))
+            add_boundary(h, false, 0);
+    }
+}
+
+/* ---- the table */
+
+/* Cells by value, with an edge in the middle of each. False: numbers are too far apart, or too near. */
+static bool guess_by_value(const struct histogram *h, struct order_guess *guess)
+{
+    const uint64_t bins = h->call->count;
+    const double low = h->edges[0], scale = (double)bins / (h->edges[bins] - low);
+    *guess = (struct order_guess){.by_value = true, 
+                                  .cells = (uint32_t)bins + 1, .low = low, .scale = scale, .low_f32 = (float)low, .scale_f32 = (float)scale};
+    return isfinite(low) && scale > 0 && isfinite((float)scale) && guess->scale_f32 > 0 && isfinite(guess->low_f32);
+}
+
+static struct order_guess guess_by_key(const struct histogram *h)
+{
+    struct order_guess guess = {.base = h->count > 0 ? h->boundaries[0] : 0, .cells = 1};
+    const uint64_t length = h->count > 0 ? h->boundaries[h->count - 1] - guess.base : 0;
+    while (length >> guess.shift >= 4 * h->call->count)
+        guess.shift++;
+    guess.cells = (uint32_t)(length >> guess.shift) + 1;
+    return guess;
+}
+
+/* What it costs to find elements in a table: boundaries that share a cell are gone through. */
+static double cost(const struct order_table *table)
+{
+    double sum = 0;
+    for (uint32_t cell = 0; cell < table->guess.cells; cell++) {
+        const double here = table->cells[cell + 1] - table->cells[cell];
+        sum += here * here;
+    }
+    return sum;
+}
+
+/* The table of the better guess; of even bins that is by value. */
+static void make_table(struct histogram *h, struct order_table *table)
+{
+    const allfold_type type = h->o.input->type;
+    struct order_table other = {.guess = guess_by_key(h)};
+    if (!guess_by_value(h, &table->guess))
+        table->guess = other.guess;
+    order_table_make(table, type, h->boundaries, h->count, h->o.error);
+    if (h->call->edges == NULL || h->o.error->status != ALLFOLD_OK)
+        return;
+    order_table_make(&other, type, h->boundaries, h->count, h->o.error);
+    if (h->o.error->status == ALLFOLD_OK && cost(&other) < cost(table)) {
+        const struct order_table worse = *table;
+        *table = other;
+        other = worse;
+    }
+    order_table_free(&other);
+}
+
+static void count_bins(struct histogram *h, int64_t *counts, allfold_outside *outside)
+{
+    struct order *const o = &h->o;
+    const uint64_t bins = h->call->count;
+    struct order_table table = {0};
+    struct order_work work = {.kind = ORDER_TABLE, .table = &table};
+    set_boundaries(h);
+    make_table(h, &table);
+    order_pass(o, &work, bins + 3);
+    order_table_free(&table);
+    if (o->error->status != ALLFOLD_OK)
+        return;
+    const uint64_t *const found = o->counts + ORDER_FIRST_COUNT;
+    for (uint64_t i = 0; i < bins; i++)
+        counts[i] = (int64_t)found[i + 1];
+    *outside = (allfold_outside){.count = o->seen, .below = found[0], .above = found[bins + 1], .nan = found[bins + 2]};
+}
+
+static uint64_t call_number(const allfold_bins *call)
+{
+    uint64_t hash = call->count * 4 + (call->edges != NULL) * 2 + (call->has_range != 0);
+    for (uint64_t i = 0; call->edges != NULL && i <= call->count; i++)
+        hash = (hash ^ f64_bits(call->edges[i])) * UINT64_C(0x9e3779b97f4a7c15) ^ hash >> 29;
+    return ((hash ^ f64_bits(call->low)) * UINT64_C(0x9e3779b97f4a7c15)) ^ f64_bits(call->high);
+}
+
+allfold_status core_histogram(struct allfold_context *ctx, const struct order_input *input, const allfold_bins *call, double *edges,
+                              int64_t *counts, allfold_outside *outside, struct error *error)
+{
+    struct histogram h = {.o = {.ctx = ctx, .input = input, .error = error}, .call = call, .edges = edges};
+    h.boundaries = malloc((call->count + 2) * sizeof *h.boundaries);
+    if (h.boundaries == NULL)
+        error_set(error, ALLFOLD_NO_MEMORY, "no memory for %llu bins", (unsigned long long)call->count);
+    order_open(&h.o, error->status == ALLFOLD_OK ? call_number(call) : 0);
+    if (error->status == ALLFOLD_OK)
+        take_edges(&h);
+    if (error->status == ALLFOLD_OK)
+        count_bins(&h, counts, outside);
+    order_close(&h.o);
+    free(h.boundaries);
+    return error->status;
+}

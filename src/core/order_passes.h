@@ -1,0 +1,70 @@
+/* What order statistics share: passes over all elements, or over what a pass has kept, and the search for elements of a given rank by such
+   passes. order_passes.c. All functions are collective, and do nothing if *o->error is set, which is then agreed upon. */
+#pragma once
+
+#include "core/order.h"
+#include "core/pipeline.h"
+
+/* Keys that a pass has kept on this rank, and their indices, if they are wanted. */
+struct order_set {
+    bool on_device; /* in device memory; else the host's */
+    char *keys;
+    uint64_t *indices;
+    uint64_t count, capacity;
+    uint64_t room;   /* of the host's: how much of the capacity is allocated */
+    bool overflowed; /* some rank had no room for all: the same on all ranks */
+};
+
+struct order {
+    struct allfold_context *ctx;
+    const struct order_input *input;
+    struct error *error;
+    bool indexed;             /* what is kept has indices */
+    struct device_data x;     /* the part, if the device uses it in place */
+    uint64_t first;           /* the index of its first element; of a source its position */
+    uint64_t positions;       /* of the whole array: its elements, unless some are left out */
+    struct order_set set;
+    /* Called when the set, of elements that stream, is full: empties it. NULL: then it overflows. */
+    void (*trim)(struct order *o);
+    uint64_t *counts;         /* of the last pass, of all ranks: see order_work */
+    uint64_t seen;            /* elements in it, without those left out */
+    uint64_t most_counts;     /* room */
+};
+
+/* Of an order with ctx, input, error and indexed set. call: a number for all that the ranks must agree upon. */
+void order_open(struct order *o, uint64_t call);
+void order_close(struct order *o); /* local */
+
+/* The set gets room for as many elements as that, or as there is memory for. Local: *o->error may be this rank's alone. */
+void order_room(struct order *o, uint64_t capacity);
+
+/* A pass over the array: kind and what belongs to it are set in the work, and counters are how many follow ORDER_FIRST_COUNT. What brackets keep
+   is the set. */
+void order_pass(struct order *o, struct order_work *work, uint64_t counters);
+/* The same over the set, of all ranks; not for brackets. */
+void order_pass_set(struct order *o, struct order_work *work, uint64_t counters);
+
+/* Brings the set to host memory. Local. */
+void order_set_to_host(struct order *o);
+
+/* Makes the set a sample of the keys of all ranks: *found of them, about `count`; unless NaN propagates, without the NaNs, which are last.
+   Neighbours that are read together count for less: they are as good as *worth that lie apart. */
+void order_sample(struct order *o, uint64_t count, uint64_t *found, uint64_t *worth);
+
+/* Keys are elements of this type, and their own keys. */
+allfold_type order_key_type(const struct order *o);
+/* A table of boundaries in host memory, keys in ascending order; table->guess is set. Local. order_table_free ignores a table that is all 0. */
+allfold_status order_table_make(struct order_table *table, allfold_type type, const uint64_t *boundaries, uint32_t count, struct error *error);
+void order_table_free(struct order_table *table);
+
+/* An element that is looked for: number `rank`, from 0, in ascending order. It is known that its key is in [low, last] and that `below` elements
+   have smaller ones. */
+struct order_target {
+    uint64_t rank, low, last, below;
+    uint64_t count; /* elements with a key in [low, last], as far as that is known; else all */
+};
+/* Whether some are not known to the key yet. */
+bool order_is_open(const struct order_target *targets, uint64_t count);
+/* Narrows the ranges of targets, of which those that begin at one key are one, by a pass over the array or the set: each to a 2048th, if they
+   are at most 32. */
+void order_narrow(struct order *o, bool of_set, struct order_target *targets, uint64_t count);

@@ -1,0 +1,234 @@
+/* The largest or smallest elements: a sample says from which key on few more than k elements lie, one pass keeps these with their indices, and the
+   ranks exchange the best k of each. If that missed, or ties found no room, the key of the last one wanted is found by narrowing, and then, among
+   its ties, the index. */
+#include "core/order_passes.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WHOLE_MOST = 1 << 17, SAMPLE_MOST = 1 << 18, SAMPLE_MOST_HOST = 1 << 16, INDEX_RANGES = 1 << 16 };
+
+struct candidate {
+    uint64_t order, key, index; /* order: the less, the better; equal for elements that are equal */
+};
+
+struct top {
+    struct order o; /* first */
+    uint64_t k;
+    bool smallest;
+    struct candidate *heap; /* the best so far of this rank, at most k: the worst first */
+    uint64_t held;
+    uint64_t inside;  /* elements of all ranks in the bracket of the last pass */
+    uint64_t missing; /* NaNs that are left out, of all ranks */
+};
+
+/* ---- the best of some */
+
+static struct candidate candidate_of(const struct top *t, uint64_t key, uint64_t index)
+{
+    const uint64_t equal = order_equals(t->o.input->type, key).low;
+    return (struct candidate){t->smallest ? equal : UINT64_MAX - equal, key, index};
+}
+
+static bool is_worse(const struct candidate *a, const struct candidate *b)
+{
+    return a->order != b->order ? a->order > b->order : a->index > b->index;
+}
+
+static int compare_candidates(const void *a, const void *b) { return is_worse(a, b) - is_worse(b, a); }
+
+static void sift_down(struct candidate *heap, uint64_t count, uint64_t at)
+{
+    for (uint64_t child; (child = 2 * at + 1) < count; at = child) {
+        child += child + 1 < count && is_worse(&heap[child + 1], &heap[child]);
+        if (!is_worse(&heap[child], &heap[at]))
+            return;
+        const struct candidate other = heap[at];
+        heap[at] = heap[child];
+        heap[child] = other;
+    }
+}
+
+static void hold(struct top *t, struct candidate candidate)
+{
+    if (t->held < t->k) {
+        t->heap[t->held++] = candidate;
+        for (uint64_t at = t->held / 2; t->held == t->k && at-- > 0;) /* full: a heap from now on */
+            sift_down(t->heap, t->held, at);
+    } else if (t->k > 0 && is_worse(t->heap, &candidate)) {
+        t->heap[0] = candidate;
+        sift_down(t->heap, t->held, 0);
+    }
+}
+
+/* Takes the best of the set, in host memory, and empties it. */
+static void take_set(struct order *o)
+{
+    struct top *const t = (struct top *)o;
+    const size_t each = allfold_type_bytes(o->input->type);
+    for (uint64_t i = 0; i < o->set.count; i++) {
+        uint64_t key = 0;
+        memcpy(&key, o->set.keys + i * each, each);
+        hold(t, candidate_of(t, key, o->set.indices[i]));
+    }
+    o->set.count = 0;
+}
+
+/* ---- the passes */
+
+/* The keys on the wanted side of this one, itself and its equals included. */
+static struct order_bracket side_of(const struct top *t, uint64_t key)
+{
+    const allfold_type type = t->o.input->type;
+    const struct order_bracket equal = order_equals(type, key);
+    const uint64_t most = t->o.input->nan == ALLFOLD_NAN_PROPAGATE ? order_most(type) : order_last(type);
+    return t->smallest ? (struct order_bracket){0, u64_min(equal.last, most)} : (struct order_bracket){u64_min(equal.low, most), most};
+}
+
+/* Whether a pass has kept the k that are wanted. */
+static bool keep_side(struct top *t, uint64_t key, struct order_ties ties, uint64_t limit)
+{
+    struct order *const o = &t->o;
+    const struct order_brackets brackets = {1, true, {side_of(t, key)}};
+    struct order_work work = {.kind = ORDER_BRACKETS, .brackets = &brackets, .ties = ties, .limit = limit};
+    t->held = 0;
+    order_pass(o, &work, ORDER_COUNTS);
+    if (o->error->status != ALLFOLD_OK)
+        return false;
+    const uint64_t *const counts = o->counts + ORDER_FIRST_COUNT;
+    t->missing = o->input->nan == ALLFOLD_NAN_PROPAGATE ? 0 : o->counts[ORDER_NANS];
+    t->inside = counts[ORDER_LOW] + counts[ORDER_LAST] + counts[ORDER_BETWEEN];
+    return t->inside >= t->k && !o->set.overflowed;
+}
+
+/* The key of element `rank` of the set, in ascending order, of a sample: coarsely, on the wanted side. */
+static uint64_t sampled_key(struct top *t)
+{
+    struct order *const o = &t->o;
+    const allfold_type type = o->input->type;
+    uint64_t found = 0, worth = 0;
+    order_sample(o, o->ctx->device->backend->own_memory ? SAMPLE_MOST : SAMPLE_MOST_HOST, &found, &worth);
+    if (o->error->status != ALLFOLD_OK)
+        return 0;
+    const double at = (double)t->k / (double)o->positions, n = (double)u64_max(worth, 1);
+    const double off = (5 * sqrt(n * at) + 5) / n, wanted = ceil((at + off) * (double)found);
+    if (!(wanted < (double)found))
+        return t->smallest ? order_most(type) : 0;
+    struct order_target target = {.rank = t->smallest ? (uint64_t)wanted : found - 1 - (uint64_t)wanted, .last = order_most(type), .count = found};
+    order_narrow(o, true, &target, 1);
+    order_narrow(o, true, &target, 1);
+    return t->smallest ? target.last : target.low;
+}
+
+/* After a pass that missed: the key of the last element that is wanted. */
+static uint64_t last_key(struct top *t)
+{
+    struct order *const o = &t->o;
+    const uint64_t count = o->seen - t->missing;
+    const allfold_type type = o->input->type;
+    const uint64_t most = o->input->nan == ALLFOLD_NAN_PROPAGATE ? order_most(type) : order_last(type);
+    struct order_target target = {.rank = t->smallest ? t->k - 1 : count - t->k, .last = most, .count = count};
+    while (order_is_open(&target, 1) && !o->error->shared)
+        order_narrow(o, false, &target, 1);
+    return target.low;
+}
+
+/* The index below which enough ties of the last key lie, not many more. */
+static uint64_t last_index(struct top *t, const struct order_ties *ties)
+{
+    struct order *const o = &t->o;
+    struct order_work work = {.kind = ORDER_TIES, .ties = *ties};
+    uint64_t found = t->inside, range = 0;
+    while (o->positions >> work.ties.shift >= INDEX_RANGES)
+        work.ties.shift++;
+    order_pass(o, &work, INDEX_RANGES);
+    if (o->error->status != ALLFOLD_OK)
+        return 0;
+    for (uint64_t i = 0; i < INDEX_RANGES; i++)
+        found -= o->counts[ORDER_FIRST_COUNT + i]; /* what is beyond the ties */
+    while (range < INDEX_RANGES && (found += o->counts[ORDER_FIRST_COUNT + range]) < t->k)
+        range++;
+    return (range + 1) << work.ties.shift;
+}
+
+static void find(struct top *t)
+{
+    struct order *const o = &t->o;
+    const uint64_t own = o->input->range.count;
+    const bool whole = o->positions <= WHOLE_MOST;
+    const struct order_ties none = {.low = 1};
+    order_room(o, whole ? u64_max(own, 1) : u64_min(u64_max(own, SAMPLE_MOST), u64_max(own / 64, SAMPLE_MOST) + 3 * t->k));
+    const uint64_t key = whole ? (t->smallest ? order_most(o->input->type) : 0) : sampled_key(t);
+    if (keep_side(t, key, none, UINT64_MAX) || o->error->shared || o->seen - t->missing < t->k)
+        return;
+    const uint64_t last = last_key(t);
+    const struct order_bracket equal = order_equals(o->input->type, last);
+    const struct order_ties ties = {.low = equal.low, .last = equal.last};
+    if (o->error->shared || keep_side(t, last, none, UINT64_MAX) || o->error->shared)
+        return;
+    const uint64_t limit = last_index(t, &ties);
+    if (!o->error->shared)
+        keep_side(t, last, ties, limit);
+}
+
+/* ---- what was kept */
+
+/* Brings the set from the device. */
+static void download(struct top *t)
+{
+    struct order *const o = &t->o;
+    if (o->error->status == ALLFOLD_OK && o->set.on_device)
+        order_set_to_host(o);
+    if (o->error->status == ALLFOLD_OK)
+        take_set(o);
+}
+
+/* Every rank gets the best of all. */
+static void gather(struct top *t)
+{
+    struct order *const o = &t->o;
+    struct candidate *const all = comm_gather_all(&o->ctx->comm, t->heap, (t->k + 1) * sizeof *t->heap, o->error);
+    const uint64_t k = t->k;
+    if (all == NULL)
+        return;
+    t->held = 0;
+    for (int rank = 0; rank < o->ctx->comm.size; rank++) {
+        const struct candidate *const list = all + (uint64_t)rank * (k + 1);
+        for (uint64_t i = 0; i < list[k].index; i++)
+            hold(t, list[i]);
+    }
+    free(all);
+}
+
+allfold_status core_topk(struct allfold_context *ctx, const struct order_input *input, uint64_t k, bool smallest, struct order_top *top,
+                         struct error *error)
+{
+    struct top t = {.o = {.ctx = ctx, .input = input, .error = error, .indexed = true, .trim = take_set}, .k = k, .smallest = smallest};
+    t.heap = malloc((k + 1) * sizeof *t.heap);
+    if (t.heap == NULL)
+        error_set(error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " elements", k);
+    order_open(&t.o, k << 8 | (uint64_t)smallest << 4 | (uint64_t)input->nan);
+    if (error->status == ALLFOLD_OK)
+        find(&t);
+    if (error->status == ALLFOLD_OK && input->nan == ALLFOLD_NAN_ERROR && t.missing > 0)
+        error->shared = error_set(error, ALLFOLD_NO_VALUE, "%" PRIu64 " of %" PRIu64 " elements are NaN, and NaN is refused here", t.missing,
+                                  t.o.seen) != ALLFOLD_OK;
+    if (error->status == ALLFOLD_OK && t.o.seen - t.missing < k)
+        error->shared = error_set(error, ALLFOLD_NO_VALUE, "k is %" PRIu64 ", and there are %" PRIu64 " elements%s", k, t.o.seen - t.missing,
+                                  t.missing > 0 ? " that are not NaN" : "") != ALLFOLD_OK;
+    if (error->status == ALLFOLD_OK)
+        download(&t);
+    if (!error->shared) {
+        t.heap[k].index = t.held;
+        gather(&t);
+    }
+    if (error->status == ALLFOLD_OK)
+        qsort(t.heap, t.held, sizeof *t.heap, compare_candidates);
+    for (uint64_t i = 0; i < k && error->status == ALLFOLD_OK; i++)
+        top[i] = (struct order_top){order_bits(input->type, t.heap[i].key), t.heap[i].index};
+    order_close(&t.o);
+    free(t.heap);
+    return error->status;
+}

@@ -1,0 +1,99 @@
+/* The passes of order statistics on the CPU, compiled once for each instruction set (CPU_ISA), by the thread that calls. */
+#include "device/cpu/order.h"
+
+#include "base/range.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { TILE = 2048 };
+
+static void add(uint64_t *count, uint64_t more)
+{
+    if (more != 0)
+        __atomic_fetch_add(count, more, __ATOMIC_RELAXED);
+}
+
+/* x[0 .. n) to their cells, by value. */
+typedef void cells_function(uint32_t *cells, const void *x, uint32_t n, const struct order_guess *guess);
+#define DEFINE(ID, name, numpy, bytes, kind, value)                                                                  \
+    static void cells_of_##name(uint32_t *cells, const void *x, uint32_t n, const struct order_guess *given)        \
+    {                                                                                                                \
+        const struct order_guess guess = *given;                                                                     \
+        for (uint32_t i = 0; i < n; i++)                                                                             \
+            cells[i] = ORDER_IS_SHORT(bytes, kind) ? order_cell_f32((float)load_##name(((const element_##name *)x)[i]), &guess)   \
+                                                   : order_cell_f64((double)load_##name(((const element_##name *)x)[i]), &guess); \
+    }
+ALLFOLD_TYPES(DEFINE)
+#undef DEFINE
+static cells_function *const cells_of[ALLFOLD_TYPE_COUNT] = {
+#define ROW(ID, name, ...) [ALLFOLD_##ID] = cells_of_##name,
+    ALLFOLD_TYPES(ROW)
+#undef ROW
+};
+
+enum { COPIES_MOST = 4, COPIED_MOST = 1 << 12 };
+struct counters {
+    uint32_t copies;
+    uint32_t *of[COPIES_MOST];
+};
+
+#define U uint8_t
+#define BITS 8
+#define SUM uint32_t
+#include "device/cpu/order_template.h"
+#define U uint16_t
+#define BITS 16
+#define SUM uint32_t
+#include "device/cpu/order_template.h"
+#define U uint32_t
+#define BITS 32
+#define SUM uint32_t
+#include "device/cpu/order_template.h"
+#define U uint64_t
+#define BITS 64
+#define SUM uint64_t
+#include "device/cpu/order_template.h"
+
+/* Counters of 32 bits: the caller gives less elements than they count. */
+static bool count_table(const struct order_work *work, void (*table)(const struct order_work *, cells_function *, struct counters *))
+{
+    const uint32_t intervals = work->table->count + 1;
+    struct counters counters = {.copies = intervals <= COPIED_MOST ? COPIES_MOST : 1};
+    counters.of[0] = calloc((size_t)intervals * counters.copies, sizeof *counters.of[0]);
+    if (counters.of[0] == NULL)
+        return false;
+    for (uint32_t i = 1; i < counters.copies; i++)
+        counters.of[i] = counters.of[0] + (size_t)i * intervals;
+    table(work, cells_of[work->type], &counters);
+    for (uint32_t interval = 0; interval < intervals; interval++) {
+        uint64_t sum = 0;
+        for (uint32_t i = 0; i < counters.copies; i++)
+            sum += counters.of[i][interval];
+        add(&work->counts[ORDER_FIRST_COUNT + interval], sum);
+    }
+    free(counters.of[0]);
+    return true;
+}
+
+#define NAME_(isa) cpu_order_##isa
+#define NAME(isa) NAME_(isa)
+bool NAME(CPU_ISA)(const struct order_work *work)
+{
+    switch (8 * allfold_type_bytes(work->type)) {
+#define CASE(bytes, bits, ...)                       \
+    case bits:                                       \
+        if (work->kind == ORDER_TABLE)               \
+            return count_table(work, table_##bits);  \
+        if (work->kind == ORDER_BRACKETS)            \
+            brackets_##bits(work);                   \
+        else if (work->kind == ORDER_TIES)           \
+            ties_##bits(work);                       \
+        else                                         \
+            sample_##bits(work);                     \
+        return true;
+        ORDER_WIDTHS(CASE)
+#undef CASE
+    default: return true;
+    }
+}

@@ -1,0 +1,146 @@
+/* The passes of order statistics over elements of BITS bits, of unsigned type U: order_loops.c. */
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+#define WIDE(name) JOIN(name##_, BITS)
+
+static void WIDE(keys)(U *keys, const U *x, uint32_t n, struct order_map map)
+{
+    for (uint32_t i = 0; i < n; i++)
+        keys[i] = WIDE(order_key)(x[i], map);
+}
+
+/* Of a tile: how many keys are in a bracket, and equal its ends, and flags of those that are kept. */
+static void WIDE(count_bracket)(const U *keys, uint32_t n, struct order_bracket bracket, bool whole, uint64_t counts[ORDER_COUNTS], U *kept)
+{
+    const U low = (U)bracket.low, last = (U)bracket.last, width = (U)(last - low), shift = (U)(whole ? 0 : 1);
+    SUM from = 0, behind = 0, at_low = 0, at_last = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        from += keys[i] >= low;
+        behind += keys[i] > last;
+    }
+    counts[ORDER_FROM] += from;
+    if (from == behind)
+        return;
+    for (uint32_t i = 0; i < n; i++) {
+        const U at = (U)(keys[i] - low);
+        at_low += at == 0;
+        at_last += at == width;
+        kept[i] |= at >= shift && at <= (U)(width - shift) && (whole || width > 1);
+    }
+    at_last = width == 0 ? 0 : at_last;
+    counts[ORDER_LOW] += at_low;
+    counts[ORDER_LAST] += at_last;
+    counts[ORDER_BETWEEN] += from - behind - at_low - at_last;
+}
+
+/* Appends a tile's keys that are kept to what the work keeps. */
+static void WIDE(keep)(const struct order_work *work, const U *keys, const U *kept, uint32_t n, uint64_t first)
+{
+    uint16_t places[TILE + 1];
+    uint32_t count = 0, wanted = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        places[count] = (uint16_t)i;
+        count += kept[i] != 0;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const U key = keys[places[i]];
+        places[wanted] = places[i];
+        wanted += !(first + places[i] >= work->limit && key >= work->ties.low && key <= work->ties.last);
+    }
+    if (wanted == 0)
+        return;
+    const uint64_t at = __atomic_fetch_add(&work->counts[ORDER_KEPT], wanted, __ATOMIC_RELAXED);
+    for (uint32_t i = 0; i < wanted && at + i < work->capacity; i++) {
+        ((U *)work->keys)[at + i] = keys[places[i]];
+        if (work->indices != NULL)
+            work->indices[at + i] = first + places[i];
+    }
+}
+
+static void WIDE(brackets)(const struct order_work *work)
+{
+    const struct order_brackets *const brackets = work->brackets;
+    const struct order_map map = order_map_of(work->type);
+    const U last = (U)order_last(work->type);
+    uint64_t counts[ORDER_BRACKETS_MOST][ORDER_COUNTS] = {{0}}, nans = 0;
+    U keys[TILE], kept[TILE];
+    for (uint64_t start = 0; start < work->n; start += TILE) {
+        const uint32_t n = (uint32_t)u64_min(work->n - start, TILE);
+        SUM more = 0;
+        WIDE(keys)(keys, (const U *)work->x + start, n, map);
+        for (uint32_t i = 0; i < n; i++)
+            more += keys[i] > last;
+        nans += more;
+        memset(kept, 0, sizeof kept);
+        for (uint32_t b = 0; b < brackets->count; b++)
+            WIDE(count_bracket)(keys, n, brackets->list[b], brackets->whole, counts[b], kept);
+        if (work->keys != NULL)
+            WIDE(keep)(work, keys, kept, n, work->first + start);
+    }
+    add(&work->counts[ORDER_NANS], nans);
+    for (uint32_t b = 0; b < brackets->count; b++)
+        for (uint32_t i = 0; i < ORDER_COUNTS; i++)
+            add(&work->counts[ORDER_FIRST_COUNT + b * ORDER_COUNTS + i], counts[b][i]);
+}
+
+/* A cell has one boundary, mostly, or none. */
+static inline uint32_t WIDE(interval)(const struct order_table *table, uint32_t cell, U key)
+{
+    const U *const keys = table->keys;
+    const uint32_t first = table->cells[cell], end = table->cells[cell + 1];
+    return end - first <= 1 ? first + (end > first && keys[first] <= key) : WIDE(order_interval)(keys, first, end, key);
+}
+
+/* Neighbours are often of one interval: each has counters of its own, so that none waits for the other. */
+static void WIDE(table)(const struct order_work *work, cells_function *cells_of, struct counters *counters)
+{
+    const struct order_table table = *work->table;
+    const struct order_map map = order_map_of(work->type);
+    uint32_t cells[TILE];
+    U keys[TILE];
+    for (uint64_t start = 0; start < work->n; start += TILE) {
+        const uint32_t n = (uint32_t)u64_min(work->n - start, TILE);
+        WIDE(keys)(keys, (const U *)work->x + start, n, map);
+        if (table.guess.by_value)
+            cells_of(cells, (const U *)work->x + start, n, &table.guess);
+        else
+            for (uint32_t i = 0; i < n; i++)
+                cells[i] = order_cell_key(keys[i], &table.guess);
+        for (uint32_t i = 0; i < n; i++)
+            counters->of[i % counters->copies][WIDE(interval)(&table, cells[i], keys[i])]++;
+    }
+}
+
+/* Ties of one range of indices follow one another. */
+static void WIDE(ties)(const struct order_work *work)
+{
+    const struct order_map map = order_map_of(work->type);
+    uint64_t range = 0, count = 0;
+    for (uint64_t i = 0; i < work->n; i++) {
+        const U key = WIDE(order_key)(((const U *)work->x)[i], map);
+        if (key < work->ties.low || key > work->ties.last)
+            continue;
+        const uint64_t own = (work->first + i) >> work->ties.shift;
+        if (own != range) {
+            add(&work->counts[ORDER_FIRST_COUNT + range], count);
+            count = 0;
+        }
+        range = own;
+        count++;
+    }
+    add(&work->counts[ORDER_FIRST_COUNT + range], count);
+}
+
+static void WIDE(sample)(const struct order_work *work)
+{
+    const struct order_map map = order_map_of(work->type);
+    for (uint64_t i = 0; i < work->n / work->stride; i++)
+        ((U *)work->keys)[i] = WIDE(order_key)(((const U *)work->x)[order_sample_place(i, work->stride)], map);
+}
+
+#undef WIDE
+#undef JOIN
+#undef JOIN_
+#undef U
+#undef BITS
+#undef SUM

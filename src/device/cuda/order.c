@@ -1,0 +1,13 @@
+/* Passes of order statistics, over elements in device memory. */
+#include "device/cuda/cuda.h"
+
+allfold_status cuda_order(struct queue *queue, const struct order_work *work, struct error *error)
+{
+    const struct cuda_device *const cuda = cuda_of(queue);
+    struct cuda_queue *const working = (struct cuda_queue *)queue;
+    if (cuda_use(cuda, error) != ALLFOLD_OK)
+        return error->status;
+    working->last = QUEUE_OTHER;
+    return cuda_check(cuda, (cudaError_t)order_launch(work, cuda->multiprocessors, cuda->capacity.block_bytes, working->stream), error,
+                      "launching the kernel of order statistics for %s", allfold_type_name(work->type));
+}

@@ -1,0 +1,194 @@
+/* Order statistics: elements as unsigned integers of their size, keys, whose order is that of the elements; and one pass over elements, which
+   counts them between keys and keeps those that are wanted. Written once, for host and device; what is made of passes: core/order.h. */
+#pragma once
+
+#include "base/elements.h"
+
+#include <math.h>
+
+/* Of an element's bits, those of a negative number are flipped, and then a number is added, so that NaN, of either sign, comes last. Of bool
+   the byte is the key: all but 0 are one. */
+struct order_map {
+    uint64_t flip, add;
+};
+
+/* X(bytes of an element, bits, unsigned, signed) */
+#define ORDER_WIDTHS(X)           \
+    X(1, 8, uint8_t, int8_t)      \
+    X(2, 16, uint16_t, int16_t)   \
+    X(4, 32, uint32_t, int32_t)   \
+    X(8, 64, uint64_t, int64_t)
+
+/* The interval that a key lies in, of those that keys[first .. end) begin: how many of these are not above it, counted from 0 as `first` is. */
+#define DEFINE(bytes, bits, type, signed_type)                                                                         \
+    HOST_DEVICE type order_key_##bits(type x, const struct order_map map)                                              \
+    {                                                                                                                  \
+        return (type)((x ^ ((type)((signed_type)x >> ((bits) - 1)) & (type)map.flip)) + (type)map.add);                \
+    }                                                                                                                  \
+    HOST_DEVICE uint32_t order_interval_##bits(const type *keys, uint32_t first, uint32_t end, type key)               \
+    {                                                                                                                  \
+        while (first < end) {                                                                                          \
+            const uint32_t middle = (first + end) / 2;                                                                 \
+            if (keys[middle] <= key)                                                                                   \
+                first = middle + 1;                                                                                    \
+            else                                                                                                       \
+                end = middle;                                                                                          \
+        }                                                                                                              \
+        return first;                                                                                                  \
+    }
+ORDER_WIDTHS(DEFINE)
+#undef DEFINE
+
+/* ---- brackets: few ranges of keys, of which what is inside may be kept */
+
+enum { ORDER_BRACKETS_MOST = 63 };
+
+/* Keys [low, last]. */
+struct order_bracket {
+    uint64_t low, last;
+};
+/* They follow one another, and none overlap. whole: all elements inside are kept, else those that equal neither end: these are only counted, so that
+   arrays of few values need no room. */
+struct order_brackets {
+    uint32_t count;
+    bool whole;
+    struct order_bracket list[ORDER_BRACKETS_MOST];
+};
+/* What is counted of each: elements from low on, within the bracket or behind it; those that equal low; that equal last, which is not low; the
+   others inside. */
+enum { ORDER_FROM, ORDER_LOW, ORDER_LAST, ORDER_BETWEEN, ORDER_COUNTS };
+
+/* ---- a table: many intervals, of which the elements are counted */
+
+/* The cell of an element, which never falls as the elements rise. It is the same to the bit on host and device, so the host knows between which
+   boundaries the elements of a cell lie. By value, (x - low) * scale; else by key, (key - base) >> shift; either way within [0, cells). */
+struct order_guess {
+    bool by_value;
+    uint32_t shift, cells;
+    uint64_t base;
+    double low, scale;
+    float low_f32, scale_f32; /* the same, for types of which f32 holds every element */
+};
+
+/* Cells are rounded to nearest: a sum with 2^23, or 2^52, ends in the integer. NaN is in the last cell. */
+HOST_DEVICE uint32_t order_cell_f32(float x, const struct order_guess *guess)
+{
+    const float last = (float)(guess->cells - 1);
+    float cell = (x - guess->low_f32) * guess->scale_f32;
+#ifdef __CUDA_ARCH__
+    cell = fmaxf(fminf(cell, last), 0.0f);
+#else
+    cell = cell < last ? cell : last;
+    cell = cell > 0 ? cell : 0;
+#endif
+    return f32_bits(cell + 0x1p23f) & 0x7fffffu;
+}
+HOST_DEVICE uint32_t order_cell_f64(double x, const struct order_guess *guess)
+{
+    const double last = (double)(guess->cells - 1);
+    double cell = (x - guess->low) * guess->scale;
+#ifdef __CUDA_ARCH__
+    cell = fmax(fmin(cell, last), 0.0);
+#else
+    cell = cell < last ? cell : last;
+    cell = cell > 0 ? cell : 0;
+#endif
+    return (uint32_t)f64_bits(cell + 0x1p52);
+}
+HOST_DEVICE uint32_t order_cell_key(uint64_t key, const struct order_guess *guess)
+{
+    const uint64_t cell = key < guess->base ? 0 : (key - guess->base) >> guess->shift;
+    return cell < guess->cells ? (uint32_t)cell : guess->cells - 1;
+}
+/* Whether a type's values go through order_cell_f32. */
+#define ORDER_IS_SHORT(bytes, kind) ((bytes) <= 2 || ((bytes) == 4 && (kind) == 'f'))
+
+/* Boundaries are sorted keys, in memory that the device reads; interval i has the elements from boundary i - 1 on and below boundary i. The
+   boundaries in cell c are those from cells[c] on and before cells[c + 1]. */
+struct order_table {
+    uint32_t count;
+    bool several;     /* some cell has more than one */
+    const void *keys; /* of the elements' size; one more than count can be read */
+    const uint32_t *cells;
+    struct order_guess guess;
+};
+
+/* ---- ties: elements of a range of keys, counted by their index >> shift */
+
+struct order_ties {
+    uint64_t low, last;
+    uint32_t shift;
+};
+
+/* ---- a sample: one element of each stretch of `stride` */
+
+HOST_DEVICE uint64_t order_sample_place(uint64_t i, uint64_t stride)
+{
+    uint64_t hash = (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    hash = (hash ^ hash >> 32) * UINT64_C(0xd6e8feb86659fd93);
+    return i * stride + (hash >> 32) % (stride < UINT32_MAX ? stride : UINT32_MAX);
+}
+
+/* ---- a pass */
+
+enum order_kind { ORDER_BRACKETS, ORDER_TABLE, ORDER_TIES, ORDER_SAMPLE };
+
+/* Where numbers are in counts, which the work adds to. Those of the kind follow: of each bracket ORDER_COUNTS, of each interval one, of each
+   range of indices one. */
+enum { ORDER_KEPT, ORDER_NANS, ORDER_FIRST_COUNT };
+
+struct order_work {
+    enum order_kind kind;
+    allfold_type type;
+    const void *x;
+    uint64_t n;
+    uint64_t first;                        /* the index of x[0] */
+    const struct order_brackets *brackets; /* host memory */
+    const struct order_table *table;       /* host memory, which points to the device's */
+    struct order_ties ties;
+    uint64_t limit;     /* brackets: elements of `ties` are kept only if their index is below it */
+    uint64_t stride;    /* of a sample, of n / stride elements */
+    uint64_t *counts;   /* device memory. Of a sample NULL */
+    void *keys;         /* where kept elements' keys go, in any order: device memory of the elements' size; NULL: none are kept */
+    uint64_t *indices;  /* and their indices; NULL: not wanted */
+    uint64_t capacity;  /* room for so many. counts[ORDER_KEPT] counts those that did not find room, too */
+};
+
+/* ---- of keys, on the host. Those of NaN, and only those, are above order_last */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct order_map order_map_of(allfold_type type);
+uint64_t order_last(allfold_type type);
+/* The largest key there is. */
+static inline uint64_t order_most(allfold_type type) { return UINT64_MAX >> (64 - 8 * allfold_type_bytes(type)); }
+uint64_t order_key(allfold_type type, uint64_t bits);
+/* The element's bits, of bool 0 or 1; its number, which is rounded if it is an integer beyond 2^53; and as a result has it. */
+uint64_t order_bits(allfold_type type, uint64_t key);
+double order_real(allfold_type type, uint64_t key);
+allfold_value order_value(allfold_type type, uint64_t key);
+/* The keys of all elements that compare equal to the one of this key: both zeros, every NaN, all that is true. */
+struct order_bracket order_equals(allfold_type type, uint64_t key);
+/* The least key of a number that is at least x, which is not NaN, or if `beyond` larger than x; false: no number is. */
+bool order_at_least(allfold_type type, double x, bool beyond, uint64_t *key);
+uint32_t order_cell(allfold_type type, uint64_t key, const struct order_guess *guess);
+
+/* A place between two elements of a sorted array: number `below` from 0, and part / 2^bits of the way to the next. part < 2^bits. */
+struct order_place {
+    uint64_t below;
+    uint128 part;
+    int bits;
+};
+/* q * (count - 1), exactly; 0 <= q <= 1. */
+struct order_place order_place_of(double q, uint64_t count);
+/* -1, 0 or 1: the part is less than a half, a half, or more. */
+int order_half(const struct order_place *place);
+/* (1 - t) a + t b for elements of these keys, t the place's part: the real number, rounded once. An infinity among them that counts gives
+   itself, two of different sign NaN. */
+double order_between(allfold_type type, uint64_t a, uint64_t b, const struct order_place *place);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,245 @@
+/* Quantiles, top-k and histograms beside a sorted copy of the whole array: every element type, memory and split, orders that are hard for a sample
+   or a bracket, sizes around those at which the way changes; device memory, too, which test_python.py has not. */
+#include "core/order.h"
+#include "tests/support.h"
+
+#include <stdio.h>
+
+enum order { RANDOM, ALL_EQUAL, TWO_VALUES, SORTED, REVERSED, ONE_APART, HALF_EQUAL, WITH_NAN, ORDERS };
+static const char *const order_names[] = {"random", "all equal", "two values", "sorted", "reversed", "one bit apart", "half equal", "with NaN"};
+
+/* An element of the sorted array. */
+struct sorted {
+    long double value;
+    uint64_t index;
+};
+
+/* NaN is the largest. */
+static int compare_values(long double x, long double y)
+{
+    const bool x_nan = x != x, y_nan = y != y;
+    return x_nan || y_nan ? x_nan - y_nan : (x > y) - (x < y);
+}
+
+/* Equal ones in the order of their indices, either way. */
+static int compare_rising(const void *a, const void *b)
+{
+    const struct sorted *const x = a, *const y = b;
+    const int values = compare_values(x->value, y->value);
+    return values != 0 ? values : (x->index > y->index) - (x->index < y->index);
+}
+static int compare_falling(const void *a, const void *b)
+{
+    const struct sorted *const x = a, *const y = b;
+    const int values = compare_values(y->value, x->value);
+    return values != 0 ? values : (x->index > y->index) - (x->index < y->index);
+}
+
+static bool is_real(allfold_type type) { return type_kind(type) == 'f'; }
+
+static uint64_t element_bits(allfold_type type, const void *elements, uint64_t i)
+{
+    uint64_t bits = 0;
+    memcpy(&bits, (const char *)elements + i * allfold_type_bytes(type), allfold_type_bytes(type));
+    return type_kind(type) == 'b' ? bits != 0 : bits;
+}
+
+static void put(allfold_type type, void *elements, uint64_t i, uint64_t place, enum order order, uint64_t n)
+{
+    const double at = order == REVERSED ? (double)(n - 1 - place) : (double)place;
+    switch (order) {
+    case SORTED:
+    case REVERSED: element_put(type, elements, i, is_real(type) ? (at - (double)n / 3) / 64 : floor(at * 100 / (double)n)); break;
+    case ALL_EQUAL: element_put(type, elements, i, 3); break;
+    case TWO_VALUES: element_put(type, elements, i, hash_of(place, 5) % 3 == 0 ? 2 : 7); break;
+    case ONE_APART: element_put_bits(type, elements, i, 64 + hash_of(place, 6) % 2); break;
+    case HALF_EQUAL:
+    default:
+        if (order == HALF_EQUAL && place % 2 == 0)
+            element_put(type, elements, i, 1);
+        else if (order == WITH_NAN && place % 7 == 3)
+            element_put(type, elements, i, place % 2 == 0 ? (double)NAN : -(double)NAN);
+        else if (is_real(type))
+            element_put(type, elements, i, tan(3 * (unit_of(place, 8) - 0.5)) * (place % 100 == 9 ? 0.0 : 1.0));
+        else
+            element_put_bits(type, elements, i, hash_of(place, 9));
+    }
+}
+
+struct whole {
+    allfold_type type;
+    uint64_t n, nans;
+    void *elements;
+    struct sorted *sorted, *falling;
+};
+
+static struct whole make_whole(allfold_type type, uint64_t n, enum order order)
+{
+    struct whole whole = {type, n, 0, host_block(n * allfold_type_bytes(type), allfold_type_bytes(type)), malloc((n + 1) * sizeof(struct sorted)),
+                          malloc((n + 1) * sizeof(struct sorted))};
+    must(whole.sorted != NULL && whole.falling != NULL, "memory");
+    for (uint64_t i = 0; i < n; i++) {
+        put(type, whole.elements, i, i, order, n);
+        whole.falling[i] = whole.sorted[i] = (struct sorted){element_get(type, whole.elements, i), i};
+        whole.nans += whole.sorted[i].value != whole.sorted[i].value;
+    }
+    qsort(whole.sorted, n, sizeof *whole.sorted, compare_rising);
+    qsort(whole.falling, n, sizeof *whole.falling, compare_falling);
+    return whole;
+}
+
+static long double value_of(allfold_value value)
+{
+    return value.kind == ALLFOLD_VALUE_F64 ? value.f64 : value.kind == ALLFOLD_VALUE_I64 ? (long double)value.i64 : (long double)value.u64;
+}
+
+/* ---- the calls, of parts and of sources */
+
+struct calls {
+    allfold_context *ctx;
+    const struct whole *whole;
+    allfold_array part;
+    struct test_source source;
+    struct order_input input; /* of the source; else without one */
+    struct error error;
+};
+
+/* An element of q = i / 16, and the same of all. */
+static bool quantiles_are_right(struct calls *c)
+{
+    const struct whole *const w = c->whole;
+    double q[17];
+    allfold_result results[17];
+    allfold_quantiles call = {.size = sizeof call, .q = q, .count = 17, .method = ALLFOLD_QUANTILE_LOWER};
+    call.nan = w->nans > 0 ? ALLFOLD_NAN_OMIT : ALLFOLD_NAN_PROPAGATE;
+    for (int i = 0; i < 17; i++)
+        q[i] = (16 - i) / 16.0;
+    c->input.nan = call.nan;
+    c->error = (struct error){0};
+    bool right = (c->input.source != NULL ? core_quantile(c->ctx, &c->input, &call, results, &c->error)
+                                          : allfold_quantile(c->ctx, &c->part, &call, results)) == ALLFOLD_OK;
+    for (uint64_t i = 0; i < 17 && right; i++)
+        right = results[i].count == w->n && compare_values(value_of(results[i].value), w->sorted[(16 - i) * (w->n - w->nans - 1) / 16].value) == 0;
+    return right;
+}
+
+static bool topk_is_right(struct calls *c, uint64_t k, bool smallest)
+{
+    const struct whole *const w = c->whole;
+    const struct sorted *const due = smallest ? w->sorted : w->falling;
+    const allfold_top top = {.size = sizeof top, .k = k, .smallest = smallest};
+    struct order_top *const found = calloc(k + 1, sizeof *found);
+    uint64_t *const values = calloc(k + 1, sizeof *values);
+    int64_t *const indices = calloc(k + 1, sizeof *indices);
+    must(found != NULL && values != NULL && indices != NULL, "memory");
+    c->input.nan = ALLFOLD_NAN_PROPAGATE;
+    c->error = (struct error){0};
+    bool right = (c->input.source != NULL ? core_topk(c->ctx, &c->input, k, smallest, found, &c->error)
+                                          : allfold_topk(c->ctx, &c->part, &top, values, indices)) == ALLFOLD_OK;
+    for (uint64_t i = 0; i < k && right; i++) {
+        const uint64_t index = c->input.source != NULL ? found[i].index : (uint64_t)indices[i];
+        const uint64_t bits = c->input.source != NULL ? found[i].bits : element_bits(w->type, values, i);
+        right = index == due[i].index && bits == element_bits(w->type, w->elements, index);
+    }
+    free(found);
+    free(values);
+    free(indices);
+    return right;
+}
+
+/* Counts of elements below each edge tell those of the bins. */
+static bool histogram_is_right(struct calls *c, uint64_t bins, bool given)
+{
+    const struct whole *const w = c->whole;
+    allfold_bins call = {.size = sizeof call, .count = bins, .has_range = !given, .low = -1.5, .high = 70};
+    double *const edges = calloc(2 * (bins + 1), sizeof *edges), *const got = edges + bins + 1;
+    int64_t *const counts = calloc(bins + 1, sizeof *counts);
+    allfold_outside outside;
+    must(edges != NULL && counts != NULL, "memory");
+    for (uint64_t i = 0; given && i <= bins; i++)
+        edges[i] = (double)i * (double)i / 3 - 4;
+    call.edges = given ? edges : NULL;
+    c->error = (struct error){0};
+    bool right = (c->input.source != NULL ? core_histogram(c->ctx, &c->input, &call, got, counts, &outside, &c->error)
+                                          : allfold_histogram(c->ctx, &c->part, &call, counts, got, &outside)) == ALLFOLD_OK;
+    uint64_t at = 0;
+    while (at < w->n && w->sorted[at].value < got[0])
+        at++;
+    right = right && outside.below == at && outside.nan == w->nans && outside.count == w->n;
+    for (uint64_t i = 0; i < bins && right; i++) {
+        const uint64_t begin = at;
+        while (at < w->n && (w->sorted[at].value < got[i + 1] || (i + 1 == bins && w->sorted[at].value == got[bins])))
+            at++;
+        right = (uint64_t)counts[i] == at - begin;
+    }
+    right = right && outside.above == w->n - w->nans - at;
+    free(edges);
+    free(counts);
+    return right;
+}
+
+/* ---- cases */
+
+static void check_calls(struct calls *c, const char *what)
+{
+    const uint64_t n = c->whole->n;
+    const char *wrong = NULL;
+    if (!quantiles_are_right(c))
+        wrong = "quantiles";
+    else if (!topk_is_right(c, n < 20 ? n : 20, false) || !topk_is_right(c, n < 20 ? n : 20, true) || !topk_is_right(c, n / 2, false))
+        wrong = "topk";
+    else if (!histogram_is_right(c, 7, false) || !histogram_is_right(c, 3000, false) || !histogram_is_right(c, 9, true))
+        wrong = "histogram";
+    const char *const message = c->input.source != NULL ? c->error.text : allfold_message(c->ctx);
+    tap_ok(wrong == NULL, "%s%s%s %s", what, wrong != NULL ? ": " : "", wrong != NULL ? wrong : "", wrong != NULL ? message : "");
+}
+
+static void check_case(allfold_context *ctx, allfold_type type, uint64_t n, enum order order, enum memory memory, enum split split)
+{
+    const size_t bytes = allfold_type_bytes(type);
+    const struct whole whole = make_whole(type, n, order);
+    const struct range range = split_part(split, n, world_rank(), world_size());
+    char *const mine = (char *)whole.elements + range.first * bytes, what[200];
+    struct calls c = {.ctx = ctx, .whole = &whole, .part = {mine, range.count, type}, .source = source_of(mine, range, type)};
+    void *device = NULL;
+    struct queue *pinned = NULL;
+    if (memory == MEMORY_DEVICE) {
+        c.part.data = device = device_block(ctx, range.count * bytes, bytes);
+        device_write(ctx, device, mine, range.count * bytes);
+    } else if (memory == MEMORY_PINNED) {
+        pinned = pinned_block(ctx, range.count * bytes, bytes);
+        c.part.data = memcpy(pinned_memory(pinned, bytes), mine, range.count * bytes);
+    } else if (memory == MEMORY_SOURCE) {
+        c.input = (struct order_input){.source = &c.source.filled.source, .type = type, .range = range};
+    }
+    snprintf(what, sizeof what, "%llu %s, %s, in %s, %s", (unsigned long long)n, allfold_type_name(type), order_names[order], memory_names[memory],
+             split_names[split]);
+    if (tap_wanted(what))
+        check_calls(&c, what);
+    if (device != NULL)
+        device_block_free(ctx, device, bytes);
+    if (pinned != NULL)
+        ctx->device->backend->queue_close(pinned);
+    host_block_free(whole.elements, bytes);
+    free(whole.sorted);
+    free(whole.falling);
+}
+
+int main(int argc, char **argv)
+{
+    static const allfold_type long_types[] = {ALLFOLD_F32, ALLFOLD_INT8, ALLFOLD_UINT64, ALLFOLD_BF16};
+    MPI_Init(&argc, &argv);
+    allfold_context *const ctx = open_or_skip(argc > 1 ? argv[1] : "cpu", (allfold_options){.staging_bytes = 64 << 10, .threads = 2});
+    int number = 0;
+    for (allfold_type type = ALLFOLD_F16; ctx != NULL && type < ALLFOLD_TYPE_COUNT; type++)
+        for (enum order order = RANDOM; order < (is_real(type) ? ORDERS : WITH_NAN); order++, number++)
+            check_case(ctx, type, (const uint64_t[]){2001, 1, 300, 40}[number % 4], order, (enum memory)(number % MEMORY_COUNT),
+                       (enum split)(number / 3 % SPLIT_COUNT));
+    for (uint64_t i = 0; ctx != NULL && i < 4; i++) /* of which a sample is taken */
+        for (enum order order = RANDOM; order < WITH_NAN; order += i == 0 ? 1 : 3)
+            check_case(ctx, long_types[i], (1 << 17) + 3001, order, (enum memory)(order % MEMORY_COUNT), (enum split)((order + i) % SPLIT_COUNT));
+    allfold_close(ctx);
+    const int failures = tap_done();
+    MPI_Finalize();
+    return failures;
+}
