@@ -21,15 +21,17 @@ static struct axis_seats seats_with(uint32_t groups, uint32_t members, bool colu
     return seats;
 }
 
-/* Seats for so many results of `tiles` tiles each. A member of a row has AXIS_SHAPE.rounds tiles, because combining members takes time, or
+/* Seats for so many results of `tiles` tiles each. A member of a row has axis_rounds tiles, because combining members takes time, or
    fewer if there are too few threads otherwise. */
-template <class plan> static struct axis_seats seats_of(uint64_t results, uint64_t tiles, bool columns, int multiprocessors)
+template <class Axis> static struct axis_seats seats_of(uint64_t results, uint64_t tiles, bool columns, int multiprocessors)
 {
+    typedef axis_plan<Axis> plan;
+    constexpr uint64_t rounds = axis_rounds(Axis::cost);
     const uint64_t enough = (uint64_t)multiprocessors * AXIS_SHAPE.blocks * plan::threads;
     const uint32_t side_by_side = power_up(results, plan::groups);
     if (columns)
         return seats_with(side_by_side, power_up(tiles, plan::threads / side_by_side), true);
-    uint32_t members = power_up((tiles + AXIS_SHAPE.rounds - 1) / AXIS_SHAPE.rounds, plan::threads);
+    uint32_t members = power_up((tiles + rounds - 1) / rounds, plan::threads);
     while (members < plan::threads && members < tiles && results * members < enough)
         members *= 2;
     const uint32_t most = plan::threads / members;
@@ -122,7 +124,7 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
     cut.stride = stride_of<Axis>;
     cut.aligned = cut.box.axis_stride == 1 && (uintptr_t)work->x % 16 == 0 && cut.box.inner == 1
                   && (cut.box.outer == 1 || cut.box.outer_stride * bytes % 16 == 0);
-    cut.seats = seats_of<plan>(cut.results, (cut.box.length + tile - 1) / tile, cut.box.inner > 1, multiprocessors);
+    cut.seats = seats_of<Axis>(cut.results, (cut.box.length + tile - 1) / tile, cut.box.inner > 1, multiprocessors);
     const uint64_t blocks = (cut.results + cut.seats.groups - 1) / cut.seats.groups, wanted = (uint64_t)multiprocessors * AXIS_SHAPE.blocks;
     const uint64_t least = tile * cut.seats.members * AXIS_SHAPE.least, room = work->bytes / (cut.results * cut.stride);
     uint64_t splits = u64_min(u64_max(1, wanted / blocks), u64_max(1, cut.box.length / least));

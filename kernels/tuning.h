@@ -142,12 +142,11 @@ struct axis_shape {
     int tile;           /* elements that a thread loads before it uses the first: a multiple of 16 */
     int blocks;         /* wanted for each multiprocessor: long rows are split */
     int least;          /* tiles for each thread of a split */
-    int rounds;         /* tiles for each thread of a row, if there are enough rows */
     size_t words_bytes; /* of shared memory for words of exact sums */
     size_t stage_bytes; /* of shared memory for the elements of short rows */
     uint64_t quick;     /* length of rows whose exact sums are tried without words, at most */
 };
-constexpr struct axis_shape AXIS_SHAPE = {256, 16, 8, 4, 8, 32 << 10, 32 << 10, 1 << 16};
+constexpr struct axis_shape AXIS_SHAPE = {256, 16, 8, 4, 32 << 10, 32 << 10, 1 << 16};
 /* Bytes of a row, or of a plane of columns, that is staged, at most. Of larger planes, columns of up to STAGED_COLUMNS.length elements are, if at
    least STAGED_COLUMNS.least lie side by side. Folds with much code are not staged, as their code would be there twice. */
 constexpr size_t axis_staged_bytes(enum cost cost)
@@ -159,8 +158,10 @@ constexpr struct {
 } STAGED_COLUMNS = {7, 128};
 constexpr int axis_blocks(enum cost cost)
 {
-    return cost == COST_LITTLE || cost == COST_EXPONENTIAL ? 4 : cost == COST_STATS ? 2 : 3;
+    return cost == COST_LITTLE || cost == COST_EXPONENTIAL || cost == COST_STATS ? 4 : 3;
 }
+/* Tiles for each thread of a row, if there are enough rows: more where combining two partials takes long. */
+constexpr uint64_t axis_rounds(enum cost cost) { return cost == COST_EXPONENTIAL || cost == COST_STATS ? 32 : 8; }
 /* Log-probabilities of rows at level fast: a block a row, or a part of it, of rows of at least so many elements. vectors: of a thread's tile. */
 constexpr struct {
     int threads, vectors, blocks, blocks_f32;
