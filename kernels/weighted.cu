@@ -59,7 +59,7 @@ static __device__ __forceinline__ void result_take(struct weighted_accumulator *
         double x[TILE], w[TILE];
         uint64_t places[TILE];
         const uint64_t left = (end - l + cut.members - 1) / cut.members;
-        const uint32_t n = left < TILE ? (uint32_t)left : TILE;
+        const uint32_t n = left < TILE ? (uint32_t)left : (uint32_t)TILE;
 #pragma unroll
         for (uint32_t k = 0; k < TILE; k++) {
             const uint64_t place = l + (uint64_t)k * cut.members;
@@ -136,7 +136,7 @@ template <int count, int words> static cudaError_t weighted_start_kernel(const s
     const uint64_t results = box.outer * box.inner;
     const bool columns = box.inner > 1;
     const uint32_t tiles = power_up((box.length + TILE - 1) / TILE, THREADS);
-    uint32_t groups = columns ? power_up(results, GROUPS_MAX) : power_up(results, THREADS / tiles < GROUPS_MAX ? THREADS / tiles : GROUPS_MAX);
+    uint32_t groups = columns ? power_up(results, GROUPS_MAX) : power_up(results, THREADS / tiles < (uint32_t)GROUPS_MAX ? THREADS / tiles : (uint32_t)GROUPS_MAX);
     const uint64_t blocks = (results + groups - 1) / groups, wanted = (uint64_t)multiprocessors * WEIGHTED_SHAPE.blocks;
     const uint32_t members = THREADS / groups;
     uint64_t splits = blocks < wanted ? wanted / blocks : 1;
