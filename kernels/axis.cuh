@@ -49,7 +49,7 @@ static __device__ __forceinline__ struct axis_seat seat_of(const struct axis_sea
 /* Sizes of a block, so that its shared memory fits every GPU. */
 template <class Axis> struct axis_plan {
     static constexpr int threads = Axis::is_ordered && sizeof(typename Axis::ordered) > 96 ? AXIS_SHAPE.threads / 2 : AXIS_SHAPE.threads;
-    static constexpr int blocks = axis_blocks(Axis::cost); /* of a multiprocessor at one time, by the registers that they need */
+    static constexpr int blocks = axis_blocks(Axis::cost, Axis::words > 0); /* of a multiprocessor at one time, by the registers that they need */
     static constexpr int most = Axis::words > 0 ? (int)(AXIS_SHAPE.words_bytes / (sizeof(int64_t) * (Axis::words + 1))) : threads;
     static constexpr bool stages = Axis::tries || Axis::staged_bytes > 0;
     static constexpr size_t room_bytes = stages ? AXIS_SHAPE.stage_bytes + 128 : Axis::words > 0 ? AXIS_SHAPE.words_bytes : 16;

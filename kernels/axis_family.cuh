@@ -26,7 +26,7 @@ static struct axis_seats seats_with(uint32_t groups, uint32_t members, bool colu
 template <class Axis> static struct axis_seats seats_of(uint64_t results, uint64_t tiles, bool columns, int multiprocessors)
 {
     typedef axis_plan<Axis> plan;
-    constexpr uint64_t rounds = axis_rounds(Axis::cost);
+    const uint64_t rounds = axis_rounds(Axis::cost, Axis::words > 0, tiles);
     const uint64_t enough = (uint64_t)multiprocessors * AXIS_SHAPE.blocks * plan::threads;
     const uint32_t side_by_side = power_up(results, plan::groups);
     if (columns)

@@ -305,6 +305,32 @@ def check_repeatable(folder, backend):
            f"the same bits twice on 3 ranks, {backend}", shown(first) + shown(second))
 
 
+def check_order(folder, backend):
+    """The commands of order statistics, from files in pieces of 16 KiB; the numbers themselves: tests/python/order.py."""
+    x = np.random.default_rng(7).standard_normal(30011).astype(np.float32)
+    x[5] = x[77] = 3.5
+    np.save(folder.name("order.npy"), x)
+    file, output = folder.name("order.npy"), folder.name("order.npz")
+    ordered, options = np.sort(x.astype(np.float64)), ["--staging=16384", f"--backend={backend}"]
+    edges = np.linspace(-2, 2, 9)
+    for count in (1, 3):
+        name = f"{count} rank{'s' * (count > 1)}, {backend}"
+        if not any(tap.wanted(f"{command}, {name}") for command in ("quantile", "median", "topk", "histogram")):
+            continue
+        found = report(ranks(count, "quantile", "--q=0,0.25,1", "--method=lower", file, "--json", *options)) or {"values": []}
+        tap.ok([(one["q"], one["value"]) for one in found["values"]] == [(0, ordered[0]), (0.25, ordered[7502]), (1, ordered[-1])], f"quantile, {name}", found)
+        found = report(ranks(count, "median", file, "--json", *options)) or {}
+        tap.ok(found.get("value") == ordered[15005] and found.get("count") == x.size, f"median, {name}", found)
+        places = np.lexsort((np.arange(x.size), -x.astype(np.float64)))[:9]
+        done = ranks(count, "topk", "--k=9", file, "-o", output, *options)
+        top = np.load(output) if done.returncode == 0 else {"values": None, "indices": None}
+        tap.ok(np.array_equal(top["indices"], places) and np.array_equal(top["values"], x[places]), f"topk, {name}", shown(done))
+        found = report(ranks(count, "histogram", "--bins=8", "--range=-2,2", file, "--json", *options)) or {"counts": [], "edges": []}
+        due = np.diff(np.append(np.searchsorted(ordered, edges[:-1]), np.searchsorted(ordered, 2.0, "right")))
+        tap.ok(found["counts"] == due.tolist() and found["edges"] == edges.tolist() and found["below"] + found["above"] + sum(due) == x.size,
+               f"histogram, {name}", found)
+
+
 def main():
     cli.ignore_leaks()
     with Folder() as folder:
@@ -313,6 +339,7 @@ def main():
             check_special(folder, backend)
             check_softmax(folder, backend)
             check_repeatable(folder, backend)
+            check_order(folder, backend)
     tap.done()
 
 

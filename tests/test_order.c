@@ -214,7 +214,7 @@ static void check_case(allfold_context *ctx, allfold_type type, uint64_t n, enum
     }
     snprintf(what, sizeof what, "%llu %s, %s, in %s, %s", (unsigned long long)n, allfold_type_name(type), order_names[order], memory_names[memory],
              split_names[split]);
-    if (tap_wanted(what))
+    if (tap_wanted("%s", what))
         check_calls(&c, what);
     if (device != NULL)
         device_block_free(ctx, device, bytes);

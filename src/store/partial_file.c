@@ -9,12 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The file's contents. Names are filled up with zeros, and so is a partial that is shorter than its field. */
+/* The file's contents. Names are filled up with zeros, and so is a partial that is shorter than its field, whose length is the format's: all
+   partials of ALLFOLD_FOLDS fit it. */
 struct contents {
     uint64_t version;
     char fold[16], type[8], level[8];
     uint64_t count, bytes, length; /* elements in the partial; bytes of it in use; elements of the array */
-    struct partial partial;
+    __attribute__((aligned(16))) unsigned char partial[2560];
 };
 
 static const struct record_kind kind = {"allfoldP", "the partial", sizeof(struct contents)};
@@ -42,7 +43,7 @@ allfold_status partial_file_write(const struct replacement *replacement, const s
     contents.count = file->count;
     contents.length = file->length;
     contents.bytes = partial_file_bytes(file);
-    memcpy(&contents.partial, &file->partial, contents.bytes);
+    memcpy(contents.partial, file->partial.bytes, contents.bytes);
     return record_file_write(replacement, &kind, &contents, NULL, error);
 }
 
@@ -64,7 +65,8 @@ allfold_status partial_file_read(const char *path, struct partial_file *file, st
     file->level = strcmp(contents.level, "exact") == 0 ? ALLFOLD_LEVEL_EXACT : ALLFOLD_LEVEL_FAST;
     file->count = contents.count;
     file->length = contents.length;
-    file->partial = contents.partial;
+    memset(&file->partial, 0, sizeof file->partial);
+    memcpy(file->partial.bytes, contents.partial, sizeof contents.partial);
     if (!fold_by_name(contents.fold, &file->fold) || !type_by_name(contents.type, &file->type) || contents.count > contents.length
         || !is_partial(&contents, file))
         return error_set(error, ALLFOLD_BAD_INPUT,
