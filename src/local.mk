@@ -46,7 +46,9 @@ libcore_a_SOURCES = \
 	src/core/log_probs.c \
 	src/core/many.c \
 	src/core/missing.c \
+	src/core/order_narrow.c \
 	src/core/order_passes.c \
+	src/core/order_table.c \
 	src/core/progress.c \
 	src/core/quantile.c \
 	src/core/reduce.c \

@@ -9,7 +9,6 @@
 #include <string.h>
 
 static size_t key_bytes(const struct order *o) { return allfold_type_bytes(o->input->type); }
-static bool is_set(const struct error *error) { return error->status != ALLFOLD_OK; }
 
 allfold_type order_key_type(const struct order *o)
 {
@@ -71,7 +70,7 @@ void order_open(struct order *o, uint64_t call)
     struct allfold_context *const ctx = o->ctx;
     const struct job job = job_of(o);
     progress_expect(ctx->comm.progress, o->input->range.count * key_bytes(o));
-    if (!is_set(o->error) && o->input->range.count > 0
+    if (!order_failed(o) && o->input->range.count > 0
         && locate_memory(ctx, job.source->memory, job.range.count, &o->x, o->error) == ALLFOLD_OK && o->x.elements == 0)
         generate(o, &job);
     take_ranks(o, call);
@@ -125,7 +124,7 @@ static allfold_status host_room(struct order *o, uint64_t room)
 void order_room(struct order *o, uint64_t capacity)
 {
     const bool in_place = o->x.elements > 0;
-    if (is_set(o->error))
+    if (order_failed(o))
         return;
     o->set.capacity = capacity;
     o->set.on_device = in_place && o->ctx->device->backend->own_memory;
@@ -147,7 +146,7 @@ struct elements {
 static void to_device(struct order *o, const void *from, char *to, size_t bytes)
 {
     const struct backend *const backend = o->ctx->device->backend;
-    if (is_set(o->error) || in_place_upload(o->ctx, from, to, bytes, o->error) != ALLFOLD_OK)
+    if (order_failed(o) || in_place_upload(o->ctx, from, to, bytes, o->error) != ALLFOLD_OK)
         return;
     backend->enter(in_place_queue(o->ctx), o->input->stream, o->error);
 }
@@ -156,7 +155,7 @@ static void from_device(struct order *o, const char *from, void *to, size_t byte
 {
     const struct backend *const backend = o->ctx->device->backend;
     struct queue *const queue = in_place_queue(o->ctx);
-    for (size_t start = 0; start < bytes && !is_set(o->error); start += IN_PLACE_BYTES) {
+    for (size_t start = 0; start < bytes && !order_failed(o); start += IN_PLACE_BYTES) {
         const size_t piece = (size_t)u64_min(bytes - start, IN_PLACE_BYTES);
         backend->enter(queue, o->input->stream, o->error);
         if (backend->download(queue, from + start, piece, queue->staging, o->error) == ALLFOLD_OK && backend->wait(queue, o->error) == ALLFOLD_OK)
@@ -216,9 +215,9 @@ static void run_on_device(struct order *o, const struct order_work *given, const
     work.first = elements->first;
     if (counts > 0)
         upload(o, &work, counts, work.table != NULL ? &table : NULL);
-    if (!is_set(o->error) && ctx->device->backend->order(in_place_queue(ctx), &work, o->error) == ALLFOLD_OK && counts > 0)
+    if (!order_failed(o) && ctx->device->backend->order(in_place_queue(ctx), &work, o->error) == ALLFOLD_OK && counts > 0)
         from_device(o, ctx->axis_memory, o->counts, counts);
-    if (is_set(o->error)) {
+    if (order_failed(o)) {
         struct error ignored = {0};
         ctx->device->backend->wait(in_place_queue(ctx), &ignored);
     }
@@ -358,7 +357,7 @@ static void run_pieces(struct order *o, const struct order_work *given, size_t c
     }
     struct team team = pieces_team(&p, (struct range){0, p.units}, 0, &work, &s);
     pthread_mutex_init(&s.lock, NULL);
-    if (!is_set(o->error) && team_run(&team, o->error) == ALLFOLD_OK && progress_check(ctx->comm.progress, o->error) == ALLFOLD_OK)
+    if (!order_failed(o) && team_run(&team, o->error) == ALLFOLD_OK && progress_check(ctx->comm.progress, o->error) == ALLFOLD_OK)
         source_check(job.source, o->error);
     pthread_mutex_destroy(&s.lock);
 }
@@ -400,7 +399,7 @@ void order_pass(struct order *o, struct order_work *work, uint64_t counters)
     const uint64_t count = ORDER_FIRST_COUNT + counters;
     if (o->error->shared)
         return;
-    if (!is_set(o->error))
+    if (!order_failed(o))
         clear_counts(o, count + 2);
     if (work->kind == ORDER_BRACKETS) {
         o->set.count = 0;
@@ -410,16 +409,16 @@ void order_pass(struct order *o, struct order_work *work, uint64_t counters)
         work->capacity = o->set.capacity;
     }
     o->seen = 0;
-    if (!is_set(o->error) && o->x.elements > 0) {
+    if (!order_failed(o) && o->x.elements > 0) {
         const struct elements elements = {o->input->type, o->x.memory, o->x.elements, o->first};
         run_elements(o, work, &elements, count * sizeof *o->counts, o->ctx->device->backend->own_memory);
         o->seen = o->x.elements;
-        if (work->kind == ORDER_BRACKETS && !is_set(o->error)) {
+        if (work->kind == ORDER_BRACKETS && !order_failed(o)) {
             o->set.count = u64_min(o->counts[ORDER_KEPT], o->set.capacity);
             o->set.overflowed = o->counts[ORDER_KEPT] > o->set.capacity;
         }
         atomic_fetch_add(&o->ctx->comm.progress->done, o->x.elements * key_bytes(o));
-    } else if (!is_set(o->error) && o->input->range.count > 0) {
+    } else if (!order_failed(o) && o->input->range.count > 0) {
         run_pieces(o, work, count * sizeof *o->counts);
     }
     exchange(o, count);
@@ -431,9 +430,9 @@ void order_pass_set(struct order *o, struct order_work *work, uint64_t counters)
     const struct elements elements = {order_key_type(o), o->set.keys, o->set.count, 0};
     if (o->error->shared)
         return;
-    if (!is_set(o->error))
+    if (!order_failed(o))
         clear_counts(o, count + 2);
-    if (!is_set(o->error) && o->set.count > 0)
+    if (!order_failed(o) && o->set.count > 0)
         run_elements(o, work, &elements, count * sizeof *o->counts, o->set.on_device);
     o->seen = o->set.count;
     exchange(o, count);
@@ -468,7 +467,7 @@ static void sample_source(struct order *o, uint64_t stride)
         error_set(o->error, ALLFOLD_NO_MEMORY, "no memory for a sample");
     else
         source->open_reader(source, &reader, o->error);
-    for (uint64_t i = 0; i * step < range.count && !is_set(o->error); i++) {
+    for (uint64_t i = 0; i * step < range.count && !order_failed(o); i++) {
         const uint64_t place = u64_min(order_sample_place(i, step), range.count - 1) / length * length;
         const struct read_request request = {{range.first + place, u64_min(length, range.count - place)}, 0, buffer, false};
         struct piece piece = {.count = request.range.count};
@@ -484,157 +483,6 @@ static void sample_source(struct order *o, uint64_t stride)
         reader->close(reader);
     free(buffer);
 }
-
-/* ---- tables */
-
-allfold_status order_table_make(struct order_table *table, allfold_type type, const uint64_t *boundaries, uint32_t count, struct error *error)
-{
-    const size_t each = allfold_type_bytes(type);
-    char *const keys = calloc(count + 1, each);
-    uint32_t *const cells = calloc((size_t)table->guess.cells + 1, sizeof *cells);
-    table->count = count;
-    table->keys = keys;
-    table->cells = cells;
-    if (keys == NULL || cells == NULL)
-        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for %u intervals", count + 1);
-    for (uint32_t i = 0; i < count; i++) {
-        memcpy(keys + i * each, &boundaries[i], each); /* little-endian: the low bytes */
-        cells[order_cell(type, boundaries[i], &table->guess) + 1]++;
-    }
-    for (uint32_t cell = 0; cell < table->guess.cells; cell++) {
-        table->several = table->several || cells[cell + 1] > 1;
-        cells[cell + 1] += cells[cell];
-    }
-    return ALLFOLD_OK;
-}
-
-void order_table_free(struct order_table *table)
-{
-    free((void *)(uintptr_t)table->keys);
-    free((void *)(uintptr_t)table->cells);
-}
-
-/* ---- narrowing */
-
-enum { DIGITS_ALL = 1 << 16, DIGITS_MOST = 1 << 11 };
-
-/* Ranges of keys that are cut into digits: boundaries from `first` on, of which the last is the end. */
-struct cut {
-    uint64_t low, last;
-    uint32_t first, digits, shift;
-};
-
-static bool is_open(const struct order_target *target) { return target->low < target->last; }
-
-bool order_is_open(const struct order_target *targets, uint64_t count)
-{
-    for (uint64_t i = 0; i < count; i++)
-        if (is_open(&targets[i]))
-            return true;
-    return false;
-}
-
-static int compare_cuts(const void *a, const void *b)
-{
-    const struct cut *const x = a, *const y = b;
-    return (x->low > y->low) - (x->low < y->low);
-}
-
-/* The ranges of targets that are open, each once, in order. */
-static uint32_t list_cuts(const struct order_target *targets, uint64_t count, struct cut *cuts)
-{
-    uint32_t found = 0, kept = 0;
-    for (uint64_t i = 0; i < count; i++)
-        if (is_open(&targets[i]))
-            cuts[found++] = (struct cut){.low = targets[i].low, .last = targets[i].last};
-    qsort(cuts, found, sizeof *cuts, compare_cuts);
-    for (uint32_t i = 0; i < found; i++)
-        if (kept == 0 || cuts[kept - 1].low != cuts[i].low)
-            cuts[kept++] = cuts[i];
-    return kept;
-}
-
-/* Boundaries of all digits. */
-static uint32_t cut_digits(struct cut *cuts, uint32_t count, uint64_t *boundaries)
-{
-    uint32_t most = DIGITS_MOST, found = 0;
-    while (most > 2 && (uint64_t)most * count > DIGITS_ALL)
-        most /= 2;
-    for (uint32_t c = 0; c < count; c++) {
-        struct cut *const cut = &cuts[c];
-        while ((cut->last - cut->low) >> cut->shift >= most)
-            cut->shift++;
-        cut->digits = (uint32_t)((cut->last - cut->low) >> cut->shift) + 1;
-        cut->first = found;
-        for (uint32_t digit = 0; digit < cut->digits; digit++)
-            boundaries[found++] = cut->low + ((uint64_t)digit << cut->shift);
-        if (c + 1 == count || cuts[c + 1].low != cut->last + 1)
-            boundaries[found++] = cut->last + 1; /* above the largest key it is 0, and left out */
-    }
-    return found;
-}
-
-static void take_digit(const struct order *o, const struct cut *cut, struct order_target *target)
-{
-    const uint64_t *const counts = o->counts + ORDER_FIRST_COUNT + cut->first + 1;
-    uint32_t digit = 0;
-    while (digit + 1 < cut->digits && target->below + counts[digit] <= target->rank)
-        target->below += counts[digit++];
-    target->count = counts[digit];
-    target->low = cut->low + ((uint64_t)digit << cut->shift);
-    target->last = digit + 1 == cut->digits ? cut->last : target->low + (UINT64_C(1) << cut->shift) - 1;
-}
-
-/* Cells of one width, from the first boundary to the last. */
-static struct order_guess guess_of(const uint64_t *boundaries, uint32_t count, const struct cut *cuts, uint32_t cut_count)
-{
-    struct order_guess guess = {.base = boundaries[0], .shift = cut_count == 1 ? cuts->shift : 0, .cells = 1};
-    const uint64_t length = boundaries[count - 1] - guess.base;
-    while (length >> guess.shift >= 2 * DIGITS_MOST)
-        guess.shift++;
-    guess.cells = (uint32_t)(length >> guess.shift) + 1;
-    return guess;
-}
-
-/* The table of all digits of targets that are open. */
-static void make_digits(struct order *o, allfold_type type, struct cut *cuts, uint32_t count, struct order_table *table)
-{
-    uint64_t *const boundaries = malloc((DIGITS_ALL + 3 * (size_t)count) * sizeof *boundaries);
-    if (boundaries == NULL) {
-        error_set(o->error, ALLFOLD_NO_MEMORY, "no memory for %u ranges of keys", count);
-        return;
-    }
-    uint32_t found = cut_digits(cuts, count, boundaries);
-    if (boundaries[found - 1] == 0 || boundaries[found - 1] > order_most(type))
-        found--;
-    table->guess = guess_of(boundaries, found, cuts, count);
-    order_table_make(table, type, boundaries, found, o->error);
-    free(boundaries);
-}
-
-void order_narrow(struct order *o, bool of_set, struct order_target *targets, uint64_t count)
-{
-    struct cut *const cuts = malloc((count + 1) * sizeof *cuts);
-    struct order_table table = {.guess = {.cells = 1}};
-    struct order_work work = {.kind = ORDER_TABLE, .table = &table};
-    uint32_t open = 0;
-    if (o->error->shared || !order_is_open(targets, count)) {
-        free(cuts);
-        return;
-    }
-    if (cuts == NULL)
-        error_set(o->error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " ranges of keys", count);
-    else
-        make_digits(o, of_set ? order_key_type(o) : o->input->type, cuts, open = list_cuts(targets, count, cuts), &table);
-    (of_set ? order_pass_set : order_pass)(o, &work, table.count + 1);
-    for (uint64_t i = 0; i < count && !is_set(o->error); i++)
-        if (is_open(&targets[i]))
-            take_digit(o, bsearch(&(struct cut){.low = targets[i].low}, cuts, open, sizeof *cuts, compare_cuts), &targets[i]);
-    order_table_free(&table);
-    free(cuts);
-}
-
-/* ---- a sample of all ranks */
 
 /* Leaves the NaNs of a sample, which come last, out of its count. */
 static uint64_t count_numbers(struct order *o, uint64_t found)
@@ -657,11 +505,11 @@ void order_sample(struct order *o, uint64_t count, uint64_t *found, uint64_t *wo
     struct order_work work = {.kind = ORDER_SAMPLE, .stride = stride, .keys = o->set.keys};
     uint64_t sizes[2] = {0};
     o->set.count = 0;
-    if (!is_set(o->error) && o->x.elements > 0) {
+    if (!order_failed(o) && o->x.elements > 0) {
         const struct elements elements = {o->input->type, o->x.memory, o->x.elements, 0};
         run_elements(o, &work, &elements, 0, o->ctx->device->backend->own_memory);
         o->set.count = o->x.elements / stride;
-    } else if (!is_set(o->error) && o->input->range.count > 0) {
+    } else if (!order_failed(o) && o->input->range.count > 0) {
         sample_source(o, stride);
     }
     sizes[0] = o->set.count;

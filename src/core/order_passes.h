@@ -1,5 +1,5 @@
-/* What order statistics share: passes over all elements, or over what a pass has kept, and the search for elements of a given rank by such
-   passes. order_passes.c. All functions are collective, and do nothing if *o->error is set, which is then agreed upon. */
+/* What order statistics share: passes over all elements, or over what a pass has kept (order_passes.c), and the search for elements of a given
+   rank by such passes (order_narrow.c). Tables: order_table.c. All functions are collective, and do nothing if *o->error is set, which is then agreed upon. */
 #pragma once
 
 #include "core/order.h"
@@ -30,6 +30,8 @@ struct order {
     uint64_t seen;            /* elements in it, without those left out */
     uint64_t most_counts;     /* room */
 };
+
+static inline bool order_failed(const struct order *o) { return o->error->status != ALLFOLD_OK; }
 
 /* Of an order with ctx, input, error and indexed set. call: a number for all that the ranks must agree upon. */
 void order_open(struct order *o, uint64_t call);
