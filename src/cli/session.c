@@ -24,16 +24,15 @@ static void log_line(void *user, const char *line)
     putc('\n', stderr);
 }
 
-/* A command without work for the backend's GPU must not wait for one, nor take memory of it. The ladder opens its own. */
+/* A command without work for the backend's GPU must not wait for one, nor take memory of it. The ladder chooses and opens its own. */
 static allfold_status choose_backend(const struct settings *settings, allfold_backend *backend, struct error *error)
 {
     const struct command *const command = settings->command;
-    const bool gpu = command->works_on == WORKS_ON_OWN_GPU;
     if (command->works_on == WORKS_ON_DEVICE || (command->works_on == WORKS_ON_CPU_IF_OPERAND && settings->operand == NULL))
         return ALLFOLD_OK;
-    if (*backend == (gpu ? ALLFOLD_BACKEND_CPU : ALLFOLD_BACKEND_CUDA))
-        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected --backend=%s or auto, since it works on the %s, "
-                         "found %s", command->name, gpu ? "cuda" : "cpu", gpu ? "GPU" : "CPU", gpu ? "cpu" : "cuda");
+    if (*backend == ALLFOLD_BACKEND_CUDA && command->works_on != WORKS_ON_OWN_GPU)
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected --backend=cpu or auto, since it works on the CPU, found cuda",
+                         command->name);
     *backend = ALLFOLD_BACKEND_CPU;
     return ALLFOLD_OK;
 }

@@ -53,7 +53,7 @@ static const struct command commands[] = {
      explain_generators, generate_run},
     {"info", "[FILE]", "version, build, MPI library, and the device of each rank; or the arrays that a file holds", INFO_OPTIONS, NULL,
      WORKS_ON_CPU_IF_OPERAND, 0, NULL, info_run},
-    {"ladder", "[TOPIC]", "the classic reduction kernels, checked and timed on a GPU", OPTIONS_LADDER | OPTIONS_COMMON, NULL, WORKS_ON_OWN_GPU, 0,
+    {"ladder", "[TOPIC]", "the classic reduction kernels, checked and timed on a GPU, or checked without one", OPTIONS_LADDER | OPTIONS_COMMON, NULL, WORKS_ON_OWN_GPU, 0,
      ladder_topics_print, ladder_command_run},
     {"bench", NULL, "the speed of folds and softmax beside their peers and the ceilings", OPTIONS_BENCH | OPTIONS_DEVICE | OPTIONS_COMMON, NULL,
      WORKS_ON_DEVICE, 0, NULL, bench_command_run},
