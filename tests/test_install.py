@@ -14,7 +14,7 @@ import cli
 import installed_library
 import tap
 
-EXPECTED = ("bin/allfold", "bin/allfold-scaling-report", "include/allfold.h", "lib/liballfold.a", "lib/liballfold.so", "lib/liballfold.so.0", "lib/liballfold.la", "lib/pkgconfig/allfold.pc",
+EXPECTED = ("bin/allfold", "bin/allfold-scaling-report", "include/allfold.h", "include/allfold_files.h", "lib/liballfold-files.a", "lib/liballfold-files.so.0", "lib/pkgconfig/allfold-files.pc", "lib/liballfold.a", "lib/liballfold.so", "lib/liballfold.so.0", "lib/liballfold.la", "lib/pkgconfig/allfold.pc",
             "lib/cmake/allfold/allfold-config.cmake", "lib/cmake/allfold/allfold-config-version.cmake",
             "share/man/man1/allfold.1", "share/bash-completion/completions/allfold", "share/allfold/jobs/reduce.sbatch",
             "share/allfold/jobs/site.env", "share/allfold/jobs/README.md", "share/doc/allfold/README.md",
@@ -191,10 +191,11 @@ def check_debian(root):
     left = [path for path, found in used.items() if not found]
     idle = patterns - {pattern for found in used.values() for pattern in found}
     tap.ok(not left and not idle, "the Debian packages have every file", (left, idle))
-    with open(os.path.join(packaging, "liballfold0.symbols"), encoding="utf-8") as file:
-        symbols = re.findall(r"^ (\w+)@Base [\d.]+$", file.read(), flags=re.M)
-    expected = installed_library.declared(f"{root}/include/allfold.h")
-    tap.ok(symbols == expected, "and its list of symbols every function", set(symbols) ^ set(expected))
+    for package, header in (("liballfold0", "allfold.h"), ("liballfold-files0", "allfold_files.h")):
+        with open(os.path.join(packaging, f"{package}.symbols"), encoding="utf-8") as file:
+            symbols = re.findall(r"^ (\w+)@Base [\d.]+$", file.read(), flags=re.M)
+        expected = installed_library.declared(f"{root}/include/{header}")
+        tap.ok(symbols == expected, f"and the list of symbols of {package} every function", set(symbols) ^ set(expected))
 
 
 def main():

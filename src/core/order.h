@@ -10,6 +10,7 @@ struct order_input {
     allfold_type type;
     struct range range;    /* this rank's part of the source */
     bool has_part;         /* it is the caller's: indices count from the parts of the ranks before */
+    uint64_t key;          /* as in struct job */
     void *stream;
     allfold_nan nan;
 };

@@ -31,7 +31,7 @@ struct opening {
 static void take_ranks(struct order *o, uint64_t call)
 {
     const struct comm *const comm = &o->ctx->comm;
-    const struct opening own = {.call = call, .count = o->input->range.count, .type = (int32_t)o->input->type};
+    const struct opening own = {.call = call ^ o->input->key, .count = o->input->range.count, .type = (int32_t)o->input->type};
     struct opening *const all = comm_gather_all(&o->ctx->comm, &own, sizeof own, o->error);
     uint64_t before = 0;
     for (int rank = 0; all != NULL && rank < comm->size; rank++) {

@@ -39,10 +39,17 @@ struct axis_array {
    indices (int64) in array 2 i + 1. Result (o, i) has place o * inner + i in each. */
 enum { RESULT_ARRAYS_MAX = 2 * FOLD_RESULTS_MAX };
 
+/* A described array of which the dimensions with these bits are folded: without its source and weights. */
+struct axis_array axis_array_of(const struct array_info *info, uint64_t folded);
+
 /* Folds the array along its length. sinks: of each array of results, or NULL. On success all results are written, each by one rank.
    Collective. */
 allfold_status core_reduce_stream(struct allfold_context *ctx, const struct fold_call *call, struct axis_array *array,
                                   struct sink *const sinks[RESULT_ARRAYS_MAX], struct error *error);
+
+/* The same, to arrays in host memory, or NULL, of every rank. number: as axis_input's call. */
+allfold_status core_reduce_source(struct allfold_context *ctx, const struct fold_call *call, struct axis_array *array, uint64_t number,
+                                  void *const outputs[RESULT_ARRAYS_MAX], struct error *error);
 
 /* Writes softmax (or its logarithm) along the length to sink, in the sink's type, element i to place i; sink is NULL on a rank that
    failed before. Elements are read once if a piece has room for whole rows, else twice. Collective. */

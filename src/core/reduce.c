@@ -151,7 +151,7 @@ allfold_status core_reduce(struct allfold_context *ctx, const struct fold_call *
     struct partial partial;
     struct device_data x = {0};
     struct part_job own = {monoid, job, &x, &partial, 0};
-    struct comm_part part = {.call = fold_call_number(CALL_REDUCE, &call),
+    struct comm_part part = {.call = fold_call_number(CALL_REDUCE, &call) ^ job->key,
                              .monoid = monoid, .type = type, .partial = &partial};
     progress_expect(ctx->comm.progress, job->range.count * allfold_type_bytes(type));
     part.call |= has_whole_indices(job, monoid) ? COMM_WHOLE_INDICES : 0;

@@ -114,6 +114,43 @@ allfold_status core_reduce_stream(struct allfold_context *ctx, const struct fold
     return comm_agree(&ctx->comm, error);
 }
 
+struct axis_array axis_array_of(const struct array_info *info, uint64_t folded)
+{
+    struct axis_array array = {.type = info->type, .outer = 1, .length = 1, .inner = 1,
+                               .shape = {info->shape, info->dimensions, folded, info->fortran_order != 0},
+                               .omits = info->missing == MISSING_OMIT && encoding_has_missing(&info->encoding)};
+    bool behind = true; /* all that are folded */
+    for (uint32_t i = 0; i < info->dimensions; i++) { /* the fastest first; array_count has checked the products */
+        const uint32_t dimension = info->fortran_order ? i : info->dimensions - 1 - i;
+        const uint64_t extent = info->shape[dimension];
+        const bool along = rows_fold(&array.shape, dimension);
+        behind = behind && !(along && extent != 1);
+        *(along ? &array.length : behind ? &array.inner : &array.outer) *= extent;
+    }
+    return array;
+}
+
+allfold_status core_reduce_source(struct allfold_context *ctx, const struct fold_call *call, struct axis_array *array, uint64_t number,
+                                  void *const outputs[RESULT_ARRAYS_MAX], struct error *error)
+{
+    const allfold_type type = call->packing != NULL ? ALLFOLD_F64 : array->type;
+    struct memory_sink memory[RESULT_ARRAYS_MAX];
+    struct sink *sinks[RESULT_ARRAYS_MAX] = {NULL};
+    if (view_check_call(ctx, number, error) != ALLFOLD_OK)
+        return error->status;
+    for (size_t k = 0; k < 2 * fold_result_count(call->fold); k++)
+        if (outputs[k] != NULL) {
+            memory[k] = core_memory_sink(ctx, outputs[k], array->outer * array->inner,
+                                         k % 2 == 1 ? ALLFOLD_INT64 : rows_type(call->fold, k / 2, type, call->result_type));
+            sinks[k] = &memory[k].sink;
+        }
+    core_reduce_stream(ctx, call, array, sinks, error);
+    for (size_t k = 0; k < RESULT_ARRAYS_MAX && error->status == ALLFOLD_OK; k++)
+        if (sinks[k] != NULL)
+            core_unite(ctx, &memory[k], error);
+    return error->status;
+}
+
 /* Results in memory: all that this rank keeps of those that it computes. */
 static void reduce_memory(struct reduction *r, struct error *error)
 {

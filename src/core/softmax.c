@@ -116,7 +116,7 @@ allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, const s
     struct normalise n = {.ctx = ctx, .job = job, .logarithm = logarithm, .sink = sink};
     struct partial partial;
     struct part_job own = {softmax_monoid(job->type, y_type, logarithm, ctx->level), job, &n.x, &partial, 0};
-    struct comm_part part = {.call = CALL_SOFTMAX | (logarithm ? 1u : 0u) << 8 | (usable ? (uint32_t)y_type : 0),
+    struct comm_part part = {.call = CALL_SOFTMAX | (logarithm ? 1u : 0u) << 8 | (usable ? (uint32_t)y_type : 0) | job->key,
                              .monoid = own.monoid, .type = job->type, .count = job->range.count, .partial = &partial};
     progress_expect(ctx->comm.progress, 2 * part.count * allfold_type_bytes(job->type));
     if (!fold_part_begin(ctx, &own, error))
