@@ -49,6 +49,8 @@ libcore_a_SOURCES = \
 	src/core/missing.c \
 	src/core/order_narrow.c \
 	src/core/order_passes.c \
+	src/core/order_place.c \
+	src/core/order_stream.c \
 	src/core/order_table.c \
 	src/core/progress.c \
 	src/core/quantile.c \

@@ -13,6 +13,7 @@ struct order_input {
     uint64_t key;          /* as in struct job */
     void *stream;
     allfold_nan nan;
+    struct resumable *progress; /* NULL: none is kept, on all ranks. That of the first pass is */
 };
 
 /* See allfold_quantile. Collective. */
