@@ -35,7 +35,13 @@ def loads(path):
 @functools.lru_cache(None)
 def installed():
     """The folder of a library that is there: None if none is; "" if the package finds it without help."""
-    if os.environ.get("ALLFOLD_LIBRARY") or loads(SONAME):
+    named = os.environ.get("ALLFOLD_LIBRARY")
+    if named and named != "none":
+        folder = os.path.dirname(os.path.abspath(named))
+        if not loads(os.path.join(folder, SONAME)):
+            sys.exit(f"allfold: ALLFOLD_LIBRARY: expected a file beside {SONAME}, or none, found {named}")
+        return folder
+    if named or loads(SONAME):
         return ""
     if shutil.which("pkg-config"):
         found = subprocess.run(["pkg-config", "--variable=libdir", "allfold"], capture_output=True, text=True).stdout.strip()

@@ -209,7 +209,7 @@ def check_example(name, package, ranks, *arguments):
 
 
 def check_pip():
-    """The package alone; with a library that pkg-config knows; with neither a library nor its source."""
+    """The package alone; with a library that pkg-config knows, or that is named; with neither a library nor its source."""
     with tempfile.TemporaryDirectory() as folder:
         source, target = os.path.join(folder, "python"), os.path.join(folder, "target")
         shutil.copytree(PACKAGE, source, ignore=shutil.ignore_patterns("_installed.py", "build", "*.egg-info", "__pycache__"))
@@ -228,10 +228,11 @@ def check_pip():
         found = sorted(os.listdir(os.path.join(target, "allfold"))) if process.returncode == 0 else []
         there = sorted(name for name in os.listdir(os.path.join(PACKAGE, "allfold")) if name.endswith((".py", ".typed")))
         tap.ok([name for name in found if name != "__pycache__"] == there, "pip install ./python", (found, process.stderr))
-        process = install(target + "2", PKG_CONFIG_PATH=folder)
-        loaded = subprocess.run([sys.executable, "-c", "import allfold; print(allfold.library_path)"], capture_output=True, text=True,
-                                env={**os.environ, "PYTHONPATH": target + "2", "ALLFOLD_LIBRARY": ""})
-        tap.ok(loaded.stdout == f"{os.path.dirname(LIBRARY)}/liballfold.so.0\n", "pip install finds the library by pkg-config", (process, loaded))
+        for how, variable in ("by pkg-config", {"PKG_CONFIG_PATH": folder}), ("by ALLFOLD_LIBRARY", {"ALLFOLD_LIBRARY": LIBRARY}):
+            process = install(target + how, **variable)
+            loaded = subprocess.run([sys.executable, "-c", "import allfold; print(allfold.library_path)"], capture_output=True, text=True,
+                                    env={**os.environ, "PYTHONPATH": target + how, "ALLFOLD_LIBRARY": ""})
+            tap.ok(loaded.stdout == f"{os.path.dirname(LIBRARY)}/liballfold.so.0\n", f"pip install finds the library {how}", (process, loaded))
         if ctypes.util.find_library("allfold"):
             tap.skip("the system has a library")
             return
