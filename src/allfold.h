@@ -468,7 +468,7 @@ allfold_status allfold_dot(allfold_context *context, const allfold_array *x, con
                            allfold_result *result);
 
 /* Compares two global arrays, a and b, in one pass. They have as many elements on each rank; their types may differ among floating-point types,
-   and among integers (bool is one). Each may be host or device memory; arrays of two types cannot lie in device memory. Collective and blocking:
+   and among integers (bool is one). Each may be host or device memory. Collective and blocking:
    *comparison, equal on every rank and to the bit on any number of ranks and on any device, is written only on ALLFOLD_OK: as far as its
    .size says. Differences are no error: see .within. tolerance may be NULL. docs/compare.md defines every number. */
 allfold_status allfold_compare(allfold_context *context, const allfold_array *a, const allfold_array *b, const allfold_tolerance *tolerance,

@@ -29,7 +29,6 @@ allfold_status allfold_compare(allfold_context *context, const allfold_array *a,
                                allfold_comparison *comparison)
 {
     struct error *const error = api_enter(context);
-    static const char two_types[] = "arrays of two types: convert one of them to the other's type";
     allfold_tolerance known = ALLFOLD_TOLERANCE_INIT;
     allfold_comparison found;
     struct api_operand of_a, of_b;
@@ -41,10 +40,6 @@ allfold_status allfold_compare(allfold_context *context, const allfold_array *a,
     check_tolerance(&known, error);
     if (comparison == NULL || comparison->size < sizeof comparison->size)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "the comparison is NULL, or its size is not set: begin with ALLFOLD_COMPARISON_INIT");
-    if (error->status == ALLFOLD_OK && of_a.type != of_b.type && of_a.of == NULL && of_a.count > 0) { /* the converting reader is the host's */
-        api_refuse_device(context, a->data, two_types, error);
-        api_refuse_device(context, b->data, two_types, error);
-    }
     api_operand_open(context, API_READ, &of_a, error);
     api_operand_open(context, API_READ, &of_b, error);
     struct compare_input input = api_operand_pair(&of_a, &of_b, known.stream);

@@ -80,6 +80,17 @@ static struct range linear_part(const struct comm *comm, uint64_t count, uint64_
     return (struct range){first, u64_min(part.count * granule, count - first)};
 }
 
+/* An array in device memory is converted there. */
+static allfold_status open_linear(const struct allfold_context *ctx, struct source *inner, allfold_type type, uint64_t granule,
+                                  struct source **source, struct error *error)
+{
+    if (linear_open(inner, type, granule, source, error) == ALLFOLD_OK && ctx->device->backend->own_memory) {
+        (*source)->memory = inner->memory;
+        (*source)->memory_type = inner->type != type ? inner->type : ALLFOLD_TYPE_NONE;
+    }
+    return error->status;
+}
+
 allfold_status compare_open(struct allfold_context *ctx, const struct compare_input *input, bool linear, struct compare_alike *alike, struct error *error)
 {
     const allfold_type type = compare_type(input->a_type, input->b_type);
@@ -92,8 +103,8 @@ allfold_status compare_open(struct allfold_context *ctx, const struct compare_in
     const uint64_t granule = linear_granule(input->a, input->b, type);
     if (!input->has_part)
         alike->range = linear_part(&ctx->comm, input->count, granule);
-    if (linear_open(input->a, type, granule, &alike->a, error) == ALLFOLD_OK)
-        linear_open(input->b, type, granule, &alike->b, error);
+    if (open_linear(ctx, input->a, type, granule, &alike->a, error) == ALLFOLD_OK)
+        open_linear(ctx, input->b, type, granule, &alike->b, error);
     return error->status;
 }
 
