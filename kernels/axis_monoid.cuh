@@ -23,6 +23,7 @@ static __device__ __forceinline__ void indices_place(typename Fold::partial *par
 template <class Fold> struct axis_struct {
     typedef typename Fold::value value;
     typedef typename Fold::partial ordered;
+    static constexpr enum monoid monoid = Fold::monoid;
     static constexpr enum cost cost = Fold::cost;
     struct state {
         ordered partial;

@@ -26,7 +26,7 @@ void api_take_view(const allfold_view_nd *given, allfold_view_nd *view, struct e
 /* The same for a comparison. */
 void api_take_tolerance(const allfold_tolerance *given, allfold_tolerance *tolerance, struct error *error);
 
-/* The same for what order statistics take, whose struct is `name` in messages, of so many bytes; NULL is refused. */
+/* The same for what order statistics take, whose struct is `name` in messages and has `bytes` bytes; NULL is refused. */
 void api_take_order(const char *name, const void *given, void *known, size_t bytes, struct error *error);
 
 /* Refuses a part whose type, count or address is not valid; a source too. */

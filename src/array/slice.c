@@ -145,7 +145,7 @@ void slice_whole(const struct array_info *info, struct array_info *whole)
 
 /* ---- its source */
 
-/* A box is so many runs of elements that follow one another in the whole array. Levels say where they lie, from the run's
+/* A box is a number of runs of elements that follow one another in the whole array. Levels say where they lie, from the run's
    neighbours on. */
 struct run_level {
     uint64_t extent, stride; /* in runs, and in elements of the whole array */

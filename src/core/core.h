@@ -83,7 +83,7 @@ static inline bool job_is_generated(const struct allfold_context *ctx, const str
 allfold_status core_open(struct allfold_context *ctx, const allfold_options *options, struct error *error);
 void core_close(struct allfold_context *ctx);
 
-/* Sees to it that ctx->queues has at least `count` queues of at least so many bytes, a multiple of 4096. No queue may be in use. */
+/* Sees to it that ctx->queues has at least `count` queues of at least `bytes` bytes, a multiple of 4096. No queue may be in use. */
 allfold_status core_queues(struct allfold_context *ctx, int count, size_t bytes, struct error *error);
 
 /* Folds the ranks' parts, at the context's level. If *error holds a failure of this rank already, it becomes everyone's.

@@ -86,10 +86,10 @@ static void reduce_group(struct pieces *p, void *user, struct error *error)
         pieces_fold(p, take_batch, user, error);
 }
 
-static struct axis_room room_of(const struct reduction *r)
+static struct axis_needs needs_of(const struct reduction *r)
 {
     const size_t bytes = allfold_type_bytes(r->p->array->type);
-    return (struct axis_room){.widest = r->p->array->weights != NULL ? u64_max(bytes, sizeof(double)) : bytes, .fixed = finished_bytes(r)};
+    return (struct axis_needs){.widest = r->p->array->weights != NULL ? u64_max(bytes, sizeof(double)) : bytes, .fixed = finished_bytes(r)};
 }
 
 allfold_status core_reduce_stream(struct allfold_context *ctx, const struct fold_call *call, struct axis_array *array,
@@ -103,8 +103,8 @@ allfold_status core_reduce_stream(struct allfold_context *ctx, const struct fold
     r.fold.level = call->packing != NULL ? ALLFOLD_LEVEL_EXACT : ctx->level;
     p.monoid = fold_monoid(call->fold, r.fold.level, array->type);
     monoid_has_room(p.monoid, array->length, error);
-    const struct axis_room room = room_of(&r);
-    if (pieces_cut(&p, array, &room, error) != ALLFOLD_OK)
+    const struct axis_needs needs = needs_of(&r);
+    if (pieces_cut(&p, array, &needs, error) != ALLFOLD_OK)
         return error->status;
     progress_expect(ctx->comm.progress, part_elements(&p.part) * allfold_type_bytes(array->type));
     pieces_each_group(&p, reduce_group, &r, error);
@@ -156,13 +156,13 @@ static void reduce_memory(struct reduction *r, struct error *error)
 {
     if ((error->status != ALLFOLD_OK && !pieces_are_exchanged(r->p)) || device_reduce(r, error))
         return;
-    const struct axis_room room = room_of(r);
+    const struct axis_needs needs = needs_of(r);
     if (open_arrays(r, error) != ALLFOLD_OK && !pieces_are_exchanged(r->p))
         return;
     if (r->p->in_place)
         pieces_cut_in_place(r->p, in_place_results(r->p));
     else
-        pieces_cut_part(r->p, &room);
+        pieces_cut_part(r->p, &needs);
     pieces_each_group(r->p, reduce_group, r, error);
 }
 

@@ -60,7 +60,7 @@ allfold_status view_check_call(struct allfold_context *ctx, uint64_t call, struc
 allfold_status view_begin(struct view *view, struct error *error);
 void view_end(struct view *view, struct error *error); /* local */
 
-/* Which results the rank keeps: so many of all, from one on; and of each plane's, `width`, some columns. */
+/* Which results the rank keeps: a range of all; and of each plane's, `width`, some columns. */
 struct kept_rows {
     struct range all;
     uint64_t width;
