@@ -38,9 +38,8 @@ static void __asan_unpoison_memory_region(const volatile void *, size_t) {}
 static void __asan_poison_memory_region(const volatile void *, size_t) {}
 #endif
 
-/* Linked first and last of the emulated kernels; between them lie their __shared__ variables. */
+/* Linked first and last of the emulated kernels; between them lie their __shared__ variables, and nothing of this file. */
 extern __thread char emulation_shared_begin[16], emulation_shared_end[16];
-__thread char emulation_shared_begin[16];
 /* Shared memory whose size is given at launch: as much of it as was asked for. */
 alignas(16) thread_local unsigned char bytes[224 << 10];
 /* What initialises it, which is nothing: in a shared object gcc calls it without asking whether it is there. */

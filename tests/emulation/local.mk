@@ -6,6 +6,7 @@ emulation_sources = \
 	tests/emulation/emulation.cpp \
 	tests/emulation/machine.cpp \
 	tests/emulation/measure.cpp \
+	tests/emulation/shared_begin.cpp \
 	tests/emulation/shared_end.cpp \
 	tests/emulation/test_emulation.cpp \
 	tests/emulation/test_kernels.cpp \
@@ -34,6 +35,7 @@ machine_PROGRAMS = allfold-ladder.so
 allfold_ladder_so_SOURCES =
 machine_objects = $(addprefix tests/emulation/plain/, \
 	emulation.o \
+	shared_begin.o \
 	measure.o \
 	machine.o \
 	$(patsubst %.cu,%.o,$(ladder_classic_rungs) $(ladder_softmax_rungs) $(filter-out %_engine.cu,$(ladder_line_rungs))) \
@@ -56,19 +58,20 @@ endif
 PYTHON_TESTS += tests/emulation/test_library.py
 check_PROGRAMS += tests/emulation/allfold
 if HAVE_KERNEL_TESTS
-# Everything between emulation.o and shared_end.o may have __shared__ variables.
+# Everything between shared_begin.o and shared_end.o may have __shared__ variables.
+emulation_begin = tests/emulation/emulation.o tests/emulation/shared_begin.o
 emulated_kernels = $(addprefix tests/emulation/,$(kernel_sources:.cu=.o))
 emulated_rungs = $(addprefix tests/emulation/,$(ladder_classic_rungs:.cu=.o) $(ladder_softmax_rungs:.cu=.o))
 tests_emulation_test_emulation_SOURCES =
 tests_emulation_test_emulation_LDADD = \
-	tests/emulation/emulation.o \
+	$(emulation_begin) \
 	tests/emulation/test_emulation.o \
 	tests/emulation/shared_end.o \
 	-lpthread
 tests_emulation_test_emulation_LINK = $(EMULATION_LINK)
 tests_emulation_test_kernels_SOURCES =
 tests_emulation_test_kernels_LDADD = \
-	tests/emulation/emulation.o \
+	$(emulation_begin) \
 	tests/emulation/test_kernels.o \
 	$(emulated_kernels) \
 	tests/emulation/shared_end.o \
@@ -76,7 +79,7 @@ tests_emulation_test_kernels_LDADD = \
 tests_emulation_test_kernels_LINK = $(EMULATION_LINK)
 tests_emulation_test_generated_SOURCES =
 tests_emulation_test_generated_LDADD = \
-	tests/emulation/emulation.o \
+	$(emulation_begin) \
 	tests/emulation/test_generated.o \
 	tests/emulation/kernels/generate.o \
 	tests/emulation/shared_end.o \
@@ -84,7 +87,7 @@ tests_emulation_test_generated_LDADD = \
 tests_emulation_test_generated_LINK = $(EMULATION_LINK)
 tests_emulation_test_ladder_SOURCES =
 tests_emulation_test_ladder_LDADD = \
-	tests/emulation/emulation.o \
+	$(emulation_begin) \
 	tests/emulation/test_ladder.o \
 	$(emulated_rungs) \
 	tests/emulation/shared_end.o \
@@ -97,7 +100,7 @@ emulated_experiments = $(addprefix tests/emulation/,$(ladder_experiments:.cu=.o)
 	tests/emulation/kernels/ladder/runner.o
 tests_emulation_test_experiments_SOURCES =
 tests_emulation_test_experiments_LDADD = \
-	tests/emulation/emulation.o \
+	$(emulation_begin) \
 	tests/emulation/test_experiments.o \
 	tests/emulation/measure.o \
 	$(emulated_experiments) \
@@ -117,7 +120,7 @@ standin_objects = \
 	$(addprefix tests/emulation/standin/,$(filter bench/%.o,$(libbench_a_SOURCES:.c=.o))) \
 	$(addprefix tests/emulation/standin/measure/,absent.o table.o times.o)
 tests_emulation_allfold_LDADD = \
-	tests/emulation/emulation.o \
+	$(emulation_begin) \
 	$(emulated_kernels) \
 	tests/emulation/shared_end.o \
 	$(standin_objects) $(allfold_OBJECTS) \
@@ -128,7 +131,7 @@ EXTRA_tests_emulation_allfold_DEPENDENCIES = $(allfold_OBJECTS)
 # And the tests of the library, so that several ranks with a device each meet where there is none.
 check_PROGRAMS += tests/emulation/axis_folds tests/emulation/test_softmax tests/emulation/test_failures tests/emulation/test_begin tests/emulation/test_log_probs tests/emulation/test_many tests/emulation/test_order tests/emulation/dot_folds
 standin_library = \
-	tests/emulation/emulation.o \
+	$(emulation_begin) \
 	$(emulated_kernels) \
 	tests/emulation/shared_end.o \
 	$(filter %/standin.o tests/emulation/standin/device/%.o,$(standin_objects)) \
