@@ -1,5 +1,6 @@
 """For tests/test_install.py: programs of other people, made outside of the tree with what pkg-config says of an installed library.
 They have functions of their own by every name that is internal to the library, which neither library may call or clash with."""
+import itertools
 import os
 import re
 import shutil
@@ -27,14 +28,37 @@ def flags(root, *words):
     return process.stdout.split()
 
 
-def make_program(root, folder, static):
-    """An example of ours with those functions; linked as its user would, without the shared library if static."""
-    program = os.path.join(folder, "static" if static else "shared")
-    libraries = flags(root, "--libs", "allfold", *["--static"] * static)
+# Of the library for files.
+FILES = """#include <allfold_files.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    allfold_context *context;
+    allfold_source *source;
+    allfold_result sum;
+    int rank, size;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (allfold_open(MPI_COMM_WORLD, NULL, &context, NULL, 0) == ALLFOLD_OK
+        && allfold_source_open(context, "gen:ramp?n=2e6", NULL, &source) == ALLFOLD_OK
+        && allfold_reduce(context, ALLFOLD_SUM, &(allfold_array){source, 0, ALLFOLD_SOURCE}, NULL, &sum) == ALLFOLD_OK && rank == 0)
+        printf("sum of %d elements on %d ranks: %g\\n", (int)sum.count, size, sum.value.f64);
+    allfold_source_close(source);
+    allfold_close(context);
+    MPI_Finalize();
+}
+"""
+
+
+def make_program(root, folder, name, static):
+    """An example with those functions; linked as its user would, without the shared libraries if static."""
+    program, package = os.path.join(folder, f"{name}-{'static' if static else 'shared'}"), "allfold-files" if name == "files" else "allfold"
+    libraries = flags(root, "--libs", package, *["--static"] * static)
     if static:
-        libraries = ["-l:liballfold.a" if word == "-lallfold" else word for word in libraries]
-    words = tap.build_words("CC", "CFLAGS", "MPI_CFLAGS") + ["-fno-builtin", "-w"] + flags(root, "--cflags", "allfold")
-    process = subprocess.run(words + ["example.c", "clashing.c", "-o", program] + libraries + tap.build_words("MPI_LIBS"),
+        libraries = [f"-l:lib{word[2:]}.a" if word.startswith("-lallfold") else word for word in libraries]
+    words = tap.build_words("CC", "CFLAGS", "MPI_CFLAGS") + ["-fno-builtin", "-w"] + flags(root, "--cflags", package)
+    process = subprocess.run(words + [f"{name}.c", "clashing.c", "-o", program] + libraries + tap.build_words("MPI_LIBS"),
                              capture_output=True, text=True, cwd=folder)
     return program, process
 
@@ -66,6 +90,8 @@ add_executable(shared example.c)
 target_link_libraries(shared PRIVATE allfold::allfold)
 add_executable(static example.c)
 target_link_libraries(static PRIVATE allfold::static)
+add_executable(files files.c)
+target_link_libraries(files PRIVATE allfold::files)
 if(EXISTS ${CMAKE_SOURCE_DIR}/example.f90)
   add_executable(fortran example.f90)
   target_link_libraries(fortran PRIVATE allfold::fortran)
@@ -74,6 +100,7 @@ endif()
 MESON = """project('example', 'c')
 mpi = dependency('mpi', language: 'c')
 executable('shared', 'example.c', dependencies: [dependency('allfold'), mpi])
+executable('files', 'files.c', dependencies: [dependency('allfold-files'), mpi])
 executable('static', 'example.c', dependencies: [dependency('allfold', static: true), mpi])
 """
 
@@ -86,16 +113,16 @@ def check_tool(root, folder, file, text, *commands):
         return
     with open(os.path.join(folder, file), "w", encoding="utf-8") as project:
         project.write(text)
-    with open(f"{root}/lib/pkgconfig/allfold.pc", encoding="utf-8") as found, \
-            open(os.path.join(folder, "allfold.pc"), "w", encoding="utf-8") as moved:
-        moved.write(re.sub("^prefix=.*", f"prefix={root}", found.read(), flags=re.M))
+    for package in ("allfold.pc", "allfold-files.pc"):
+        with open(f"{root}/lib/pkgconfig/{package}", encoding="utf-8") as found, open(os.path.join(folder, package), "w", encoding="utf-8") as moved:
+            moved.write(re.sub("^prefix=.*", f"prefix={root}", found.read(), flags=re.M))
     env = {**os.environ, "PKG_CONFIG_PATH": folder, **{name: " ".join(tap.build_words(name)) for name in ("CC", "CFLAGS")}}
     made = [subprocess.run(command, capture_output=True, text=True, cwd=folder, env=env) for command in commands]
-    kinds = ["shared", "static"] + ["fortran"] * (tool == "cmake" and os.path.exists(os.path.join(folder, "example.f90")))
+    kinds = ["shared", "static", "files"] + ["fortran"] * (tool == "cmake" and os.path.exists(os.path.join(folder, "example.f90")))
     programs = [os.path.join(folder, tool, kind) for kind in kinds]
     results = [tap.run(2, program).stdout[:36] if made[-1].returncode == 0 else "" for program in programs]
     needed = [subprocess.run(["readelf", "-d", program], capture_output=True, text=True).stdout for program in programs]
-    tap.ok(set(results) == {"sum of 2000000 elements on 2 ranks: "} and ["[liballfold.so.0]" in one for one in needed] == [True, False, True][:len(programs)],
+    tap.ok(set(results) == {"sum of 2000000 elements on 2 ranks: "} and ["[liballfold.so.0]" in one for one in needed] == [True, False, True, True][:len(programs)],
            f"{tool} finds and links {len(programs)} libraries", (made, results))
 
 
@@ -112,7 +139,8 @@ def check(root, shared, archive):
     if shared:
         needed = subprocess.run(["readelf", "-d", f"{root}/lib/liballfold.so"], capture_output=True, text=True).stdout
         tap.ok("libmpi" in needed and not re.search("json|hdf5|deflate|zstd", needed), "liballfold.so needs no file formats", needed)
-    internal = [name for name in names(os.path.join(tap.BUILD, "libcore.a"), "-g") if name.isidentifier() and name not in expected]
+    internal = [name for library in ("core", "files") for name in names(os.path.join(tap.BUILD, f"lib{library}.a"), "-g")
+                if name.isidentifier() and not name.startswith("allfold_")]
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(os.path.join(tap.SOURCE, "examples", "01_sum.c"), os.path.join(folder, "example.c"))
         with open(os.path.join(folder, "clashing.c"), "w", encoding="utf-8") as file:
@@ -121,12 +149,14 @@ def check(root, shared, archive):
             check_fortran(root, folder)
         else:
             tap.skip("no Fortran compiler")
-        for static in [False] * shared + [True] * archive:
-            program, compiled = make_program(root, folder, static)
+        with open(os.path.join(folder, "files.c"), "w", encoding="utf-8") as file:
+            file.write(FILES)
+        for name, static in itertools.product(("example", "files"), [False] * shared + [True] * archive):
+            program, compiled = make_program(root, folder, name, static)
             result = tap.run(2, program, env={"LD_LIBRARY_PATH": f"{root}/lib:{os.environ.get('LD_LIBRARY_PATH', '')}"})
             needed = subprocess.run(["readelf", "-d", program], capture_output=True, text=True).stdout
             tap.ok(len(internal) > 50 and result.returncode == 0 and result.stdout.startswith("sum of 2000000 elements on 2 ranks: "),
-                   f"a program with {len(internal)} clashing names, {'static' if static else 'shared'}", (compiled, result))
+                   f"{name}: a program with {len(internal)} clashing names, {'static' if static else 'shared'}", (compiled, result))
             tap.ok(("[liballfold.so.0]" in needed) != static, "has the library it was linked with", needed)
         if shared and archive:
             check_tool(root, folder, "CMakeLists.txt", CMAKE, ["cmake", "-GNinja", f"-DCMAKE_PREFIX_PATH={root}", "-S.", "-Bcmake"],
