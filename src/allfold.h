@@ -157,8 +157,8 @@ typedef struct allfold_source allfold_source;
    on those with count 0.
    Or, with type ALLFOLD_SOURCE and count 0, data is an allfold_source, which is the whole global array, the same on all ranks. Each reads some of
    it, while it computes: elements need not fit any memory. Counts and indices of results are those of the array, in the order in which its
-   elements lie; missing elements are left out of counts. All functions that take an allfold_array take sources. Where there are two arrays,
-   both are sources or none is. */
+   elements lie; missing elements are left out of counts. All functions that take an allfold_array take sources, but for those that begin a fold. Where
+   there are two arrays, both are sources or none is. */
 typedef struct {
     const void *data;
     uint64_t count;

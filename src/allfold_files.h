@@ -1,4 +1,4 @@
-/* allfold-files: arrays in files, of which the functions of allfold.h take in place of an array in memory. The header of a library of its own,
+/* allfold-files: arrays in files, which the functions of allfold.h take in place of arrays in memory. The header of a library of its own,
    liballfold-files, so that programs that fold memory link no file formats. It works with the liballfold of its own version.
 
        allfold_source *source;

@@ -68,7 +68,7 @@ struct compare_input api_operand_pair(const struct api_operand *a, const struct 
 struct fold_call api_operand_call(const struct api_operand *operand, allfold_fold fold, const allfold_call *call);
 
 /* Refuses memory of the device. what: its name in the message. */
-void api_refuse_device(struct allfold_context *context, const void *memory, const char *what, struct error *error);
+void api_refuse_device(const struct allfold_context *context, const void *memory, allfold_status status, const char *what, struct error *error);
 
 /* The arguments of a fold as the caller gave them: of one array, x, or of a dot product. */
 struct api_fold {

@@ -51,7 +51,7 @@ static allfold_status reduce_source(allfold_context *context, allfold_fold fold,
     if (call->own_results != 0)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "own_results: results of a source are those of all ranks, on every rank: expected 0");
     for (size_t k = 0; k < RESULT_ARRAYS_MAX; k++)
-        api_refuse_device(context, taken[k], "results of a source", error);
+        api_refuse_device(context, taken[k], ALLFOLD_UNSUPPORTED, "results of a source", error);
     struct axis_array array = open_source(context, fold == ALLFOLD_SUM || fold == ALLFOLD_MEAN ? API_SUM : API_READ, prepared, error);
     const struct fold_call folding = api_operand_call(&prepared->operand, fold, call);
     api_checked(context);
@@ -107,7 +107,7 @@ static allfold_status softmax_source(allfold_context *context, const allfold_cal
                                      uint64_t number)
 {
     struct error *const error = &context->error;
-    api_refuse_device(context, y, "the output of a source", error);
+    api_refuse_device(context, y, ALLFOLD_UNSUPPORTED, "the output of a source", error);
     struct axis_array array = open_source(context, API_WRITE, prepared, error);
     struct memory_sink whole = core_memory_sink(context, error->status == ALLFOLD_OK ? y : NULL, prepared->operand.count, y_type);
     api_checked(context);

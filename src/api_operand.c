@@ -146,12 +146,12 @@ struct fold_call api_operand_call(const struct api_operand *operand, allfold_fol
                               .place = operand->of != NULL ? operand->of->place : NULL, .array = operand->info};
 }
 
-void api_refuse_device(struct allfold_context *context, const void *memory, const char *what, struct error *error)
+void api_refuse_device(const struct allfold_context *context, const void *memory, allfold_status status, const char *what, struct error *error)
 {
     enum place place = PLACE_HOST;
     if (error->status != ALLFOLD_OK || memory == NULL || context->device == NULL || !context->device->backend->own_memory
         || context->device->backend->locate(context->device, memory, &place, error) != ALLFOLD_OK)
         return;
     if (place == PLACE_DEVICE)
-        error_set(error, ALLFOLD_UNSUPPORTED, "%s: expected host memory, found memory of the device", what);
+        error_set(error, status, "%s: expected host memory, found memory of the device", what);
 }

@@ -57,7 +57,7 @@ allfold_status allfold_softmax(allfold_context *context, const allfold_array *pa
     }
     api_check_softmax(&output, &call, error);
     if (x.of != NULL)
-        api_refuse_device(context, y, "the output of a source", error);
+        api_refuse_device(context, y, ALLFOLD_UNSUPPORTED, "the output of a source", error);
     api_operand_open(context, API_WRITE, &x, error);
     struct sink sink = api_memory_sink(y, y_type);
     struct memory_sink whole = core_memory_sink(context, error->status == ALLFOLD_OK && x.of != NULL ? y : NULL, x.count, y_type);

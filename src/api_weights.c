@@ -45,12 +45,9 @@ static void take_values(const struct taking *t, double *values)
 
 static allfold_status check(const allfold_context *context, const allfold_view_nd *view, struct error *error)
 {
-    enum place place = PLACE_HOST;
     if (view->weights_type != ALLFOLD_F32 && view->weights_type != ALLFOLD_F64)
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "weights_type: expected f32 or f64, found %s", allfold_type_name(view->weights_type));
-    if (context->device != NULL && context->device->backend->own_memory
-        && context->device->backend->locate(context->device, view->weights, &place, error) == ALLFOLD_OK && place == PLACE_DEVICE)
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "weights: expected host memory, found memory of the device");
+    api_refuse_device(context, view->weights, ALLFOLD_BAD_ARGUMENT, "weights", error);
     return error->status;
 }
 

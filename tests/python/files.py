@@ -20,6 +20,7 @@ def write_files(folder, x):
     """Those that NumPy and the tests' own code can write; with h5py HDF5, in chunks and packed."""
     np.save(f"{folder}/c.npy", x)
     np.save(f"{folder}/d.npy", x[:2])
+    np.save(f"{folder}/wide.npy", x.astype(np.float64))
     np.save(f"{folder}/f.npy", np.asfortranarray(x))
     np.savez(f"{folder}/z.npz", a=x, b=x[0], text=np.array(["no number"]))
     x.tofile(f"{folder}/raw.bin")
@@ -100,6 +101,8 @@ def check_file(folder, x):
     joined, due = allfold.open(f"{folder}/[cd].npy"), np.concatenate([x, x[:2]])
     ok(joined.shape == due.shape and same(allfold.max(joined[6:], axis=0), due[6:].max(0)) and allfold.sum(joined) == allfold.sum(parts(due)),
        "files joined", joined)
+    found = allfold.compare(allfold.open(f"{folder}/wide.npy"), raw)
+    ok(found.within and found.count == x.size, "a comparison of arrays of two types", found)
     with allfold.Context(backend="cpu", level="fast") as context:
         ok(allfold.max(raw, comm=context) == x.max(), "in another context")
 
