@@ -85,8 +85,8 @@ typedef allfold_status ladder_run(struct gpu *gpu, const struct ladder_request *
 
 ladder_run ladder_rungs_run, ladder_softmax_run, ladder_rows_run, ladder_columns_run;
 
-/* Run rungs without timing them. Each result is compared with the oracle, and the input with its original contents. *table, made by
-   ladder_check_begin, collects the findings of all calls. */
+/* Run rungs without timing them. Each result is compared with the oracle, and the input with its original contents. *table, empty before
+   the first call, collects the findings of all. */
 ladder_run ladder_rungs_check, ladder_rows_check, ladder_columns_check;
 
 /* What `allfold ladder TOPIC` may name; the first, without a name, is the ladder itself. */
@@ -116,11 +116,6 @@ struct ladder_machine {
     const struct gpu_device *(*device)(const struct gpu *gpu);
 };
 extern const struct ladder_machine ladder_machine;
-
-/* The empty table of a check. */
-void ladder_check_begin(struct table *table);
-/* Counts a check of a rung in its row. why: NULL or empty if it was right; of several failures the first is kept. */
-allfold_status ladder_check_note(struct table *table, const struct ladder_rung *rung, const char *why, struct error *error);
 
 #ifdef __cplusplus
 }

@@ -2,9 +2,7 @@
 # name below.
 noinst_LIBRARIES += libladder.a
 libladder_a_SOURCES = \
-	kernels/ladder/checks.c \
 	kernels/ladder/oracle.c \
-	kernels/ladder/rung_names.c \
 	kernels/ladder/topics.c
 # One file each: the rungs that are a kernel, in order; tests run them on the host, too (tests/emulation).
 ladder_classic_rungs = \

@@ -106,19 +106,52 @@ allfold_status ladder_climb_measure(const struct ladder_climb *climb, struct lad
     return error->status;
 }
 
+/* The row of a rung, which is made if there is none. */
+static int check_row(struct table *table, const struct ladder_rung *rung, struct error *error)
+{
+    static const enum table_column columns[] = {COLUMN_RUNG, COLUMN_CHECKS, COLUMN_WRONG, COLUMN_CORRECT};
+    int row = 0;
+    if (table->column_count == 0) {
+        table_add_columns(table, columns, sizeof columns / sizeof *columns);
+        snprintf(table->title, sizeof table->title, "every result compared with the oracle, nothing timed");
+    }
+    while (row < table->row_count && strcmp(table_cell(table, row, COLUMN_RUNG)->text, rung->name) != 0)
+        row++;
+    if (row == table->row_count && table_row(table, error) == ALLFOLD_OK) {
+        table_text(table, COLUMN_RUNG, rung->name);
+        table_number(table, COLUMN_CHECKS, 0.0);
+        table_number(table, COLUMN_WRONG, 0.0);
+        table_verdict(table, row, NULL);
+    }
+    return row;
+}
+
+/* Of several failures the first is kept. */
+static allfold_status note_check(struct table *table, const struct ladder_rung *rung, const char *where, const char *why, struct error *error)
+{
+    const int row = check_row(table, rung, error);
+    char text[TABLE_TEXT_BYTES];
+    if (error->status != ALLFOLD_OK)
+        return error->status;
+    table_cell(table, row, COLUMN_CHECKS)->number += 1.0;
+    snprintf(text, sizeof text, "%.60s: %.60s", where, why);
+    if (why[0] != '\0' && table_cell(table, row, COLUMN_WRONG)->number++ == 0.0)
+        table_verdict(table, row, text);
+    return ALLFOLD_OK;
+}
+
 static allfold_status check_rung(const struct ladder_climb *climb, int rung, struct gpu *gpu, const char *where, struct table *table,
                                  struct error *error)
 {
     struct ladder_work work = {};
-    char why[TABLE_TEXT_BYTES] = "", text[TABLE_TEXT_BYTES];
+    char why[TABLE_TEXT_BYTES] = "";
     if (climb->prepare(climb->subject, rung, &work, error) != ALLFOLD_OK)
         return error->status;
     if (work.run.start == NULL)
         return leave_out(climb, rung, table, error);
     if (ladder_check(gpu, &work, why, error) != ALLFOLD_OK)
         return error->status;
-    snprintf(text, sizeof text, "%.60s: %.60s", where, why);
-    return ladder_check_note(table, &climb->list->rungs[rung], why[0] != '\0' ? text : NULL, error);
+    return note_check(table, &climb->list->rungs[rung], where, why, error);
 }
 
 allfold_status ladder_climb_check(const struct ladder_climb *climb, struct gpu *gpu, const char *where, struct table *table,

@@ -46,6 +46,6 @@ struct ladder_climb {
 };
 /* A row for each rung. */
 allfold_status ladder_climb_measure(const struct ladder_climb *climb, struct ladder_runner *runner, struct error *error);
-/* Notes in the table of ladder_check_begin whether each rung is right; where: the subject, for people. */
+/* Counts in the table how often each rung was checked, and was wrong. where: the subject, for people. */
 allfold_status ladder_climb_check(const struct ladder_climb *climb, struct gpu *gpu, const char *where, struct table *table,
                                   struct error *error);

@@ -1,4 +1,4 @@
-/* Lists the topics of `allfold ladder TOPIC`, and what runs them. Compiled twice: for the program, and with LADDER_EMULATED for the
+/* Lists the rungs, the topics of `allfold ladder TOPIC`, and what runs them. Compiled twice: for the program, and with LADDER_EMULATED for the
    emulation, which is some hundred thousand times slower than a GPU, and whose speed says nothing: it runs the rungs at small sizes,
    and no experiments. */
 #include "kernels/ladder/ladder.h"
@@ -17,6 +17,16 @@
 #define RUN_ON_GPU(function) NULL
 #endif
 #endif
+
+#define ROW(ID, name, idea) {name, idea},
+#define LIST(list, ROWS)                                \
+    static const struct ladder_rung list##_all[] = {ROWS(ROW)}; \
+    const struct ladder_rung_list list = {list##_all, sizeof list##_all / sizeof *list##_all};
+LIST(ladder_rungs, LADDER_RUNGS)
+LIST(ladder_softmax_rungs, LADDER_SOFTMAX_RUNGS)
+LIST(ladder_row_rungs, LADDER_ROW_RUNGS)
+LIST(ladder_column_rungs, LADDER_COLUMN_RUNGS)
+#undef ROW
 
 enum { ALL = LADDER_TAKES_TYPE | LADDER_TAKES_FOLD | LADDER_TAKES_BLOCK | LADDER_TAKES_RUNG | LADDER_TAKES_CHECK };
 

@@ -273,7 +273,6 @@ static void run_all(struct ladder_job *run)
         return;
     }
     run->checks = (struct table){0};
-    ladder_check_begin(&run->checks);
     for_each(run->plan, session, run_check, run);
     ladder_report_table(&run->report, run->plan->topic, NULL, &run->checks);
     table_free(&run->checks);
