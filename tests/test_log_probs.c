@@ -286,7 +286,7 @@ static void refuse(bool own_memory)
     const bool last = world_rank() == world_size() - 1;
     const allfold_view view = {.data = x, .outer = 4, .length = 3, .inner = 1, .type = ALLFOLD_F32};
     const allfold_view integers = {.data = x, .outer = 4, .length = 3, .inner = 1, .type = ALLFOLD_INT32};
-    const allfold_log_probs_output output = {.log_prob = numbers}, none = {NULL};
+    const allfold_log_probs_output output = {.log_prob = numbers}, none = {.log_prob = NULL};
     expect("no output", allfold_log_probs(all[1], &view, targets, NULL, NULL, last ? NULL : &output), "the output is NULL");
     expect("no targets", allfold_log_probs(all[1], &view, last ? NULL : targets, NULL, NULL, &output), "targets are NULL");
     expect("integers", allfold_log_probs(all[1], last ? &integers : &view, targets, NULL, NULL, &output), "not int32");

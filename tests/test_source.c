@@ -142,7 +142,7 @@ static void check_axes(void)
 
 static void check_slices(void)
 {
-    allfold_source *part, *inner, *direct;
+    allfold_source *part = NULL, *inner = NULL, *direct = NULL;
     allfold_result results[3];
     char message[ALLFOLD_ERROR_BYTES];
     float sum = 0;
