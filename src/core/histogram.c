@@ -63,28 +63,27 @@ static void take_edges(struct histogram *h)
         set_edges(h, range[0], range[1], error);
 }
 
-static bool add_boundary(struct histogram *h, bool exists, uint64_t key)
+static bool add_boundary(struct histogram *h, const struct order_space *space, bool exists, uint64_t key)
 {
-    const uint64_t end = order_last(h->o.input->type) + 1; /* NaN's; if that has no key either, what comes is empty */
-    if (!exists && end - 1 == order_most(h->o.input->type))
+    if (!exists && space->last == space->most)
         return false;
-    h->boundaries[h->count++] = exists ? key : end;
+    h->boundaries[h->count++] = exists ? key : space->last + 1; /* NaN's; if that has no key either, what comes is empty */
     return true;
 }
 
 static void set_boundaries(struct histogram *h)
 {
-    const allfold_type type = h->o.input->type;
+    const struct order_space space = order_space_of(h->o.input->type);
     bool more = true;
     uint64_t key = 0;
     for (uint64_t i = 0; i < h->call->count && more; i++) {
-        const bool exists = order_at_least(type, h->edges[i], false, &key);
-        more = add_boundary(h, exists, key);
+        const bool exists = order_at_least(&space, h->edges[i], false, &key);
+        more = add_boundary(h, &space, exists, key);
     }
     if (more) {
-        const bool exists = order_at_least(type, h->edges[h->call->count], true, &key);
-        if (add_boundary(h, exists, key))
-            add_boundary(h, false, 0);
+        const bool exists = order_at_least(&space, h->edges[h->call->count], true, &key);
+        if (add_boundary(h, &space, exists, key))
+            add_boundary(h, &space, false, 0);
     }
 }
 

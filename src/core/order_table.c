@@ -6,6 +6,7 @@
 
 allfold_status order_table_make(struct order_table *table, allfold_type type, const uint64_t *boundaries, uint32_t count, struct error *error)
 {
+    const struct order_space space = order_space_of(type);
     const size_t each = allfold_type_bytes(type);
     char *const keys = calloc(count + 1, each);
     uint32_t *const cells = calloc((size_t)table->guess.cells + 1, sizeof *cells);
@@ -16,7 +17,7 @@ allfold_status order_table_make(struct order_table *table, allfold_type type, co
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory for %u intervals", count + 1);
     for (uint32_t i = 0; i < count; i++) {
         memcpy(keys + i * each, &boundaries[i], each); /* little-endian: the low bytes */
-        cells[order_cell(type, boundaries[i], &table->guess) + 1]++;
+        cells[order_cell(&space, boundaries[i], &table->guess) + 1]++;
     }
     for (uint32_t cell = 0; cell < table->guess.cells; cell++) {
         table->several = table->several || cells[cell + 1] > 1;

@@ -16,6 +16,7 @@ struct candidate {
 
 struct top {
     struct order o; /* first */
+    struct order_space space;
     uint64_t k;
     bool smallest;
     struct candidate *heap; /* the best so far of this rank, at most k: the worst first */
@@ -28,7 +29,7 @@ struct top {
 
 static struct candidate candidate_of(const struct top *t, uint64_t key, uint64_t index)
 {
-    const uint64_t equal = order_equals(t->o.input->type, key).low;
+    const uint64_t equal = order_equals(&t->space, key).low;
     return (struct candidate){t->smallest ? equal : UINT64_MAX - equal, key, index};
 }
 
@@ -95,7 +96,7 @@ static void trim_set(struct order *o)
 static struct order_bracket side_of(const struct top *t, uint64_t key)
 {
     const allfold_type type = t->o.input->type;
-    const struct order_bracket equal = order_equals(type, key);
+    const struct order_bracket equal = order_equals(&t->space, key);
     const uint64_t most = t->o.input->nan == ALLFOLD_NAN_PROPAGATE ? order_most(type) : order_last(type);
     return t->smallest ? (struct order_bracket){0, u64_min(equal.last, most)} : (struct order_bracket){u64_min(equal.low, most), most};
 }
@@ -176,7 +177,7 @@ static void find(struct top *t)
     if (keep_side(t, key, none, UINT64_MAX) || o->error->shared || o->seen - t->missing < t->k)
         return;
     const uint64_t last = last_key(t);
-    const struct order_bracket equal = order_equals(o->input->type, last);
+    const struct order_bracket equal = order_equals(&t->space, last);
     const struct order_ties ties = {.low = equal.low, .last = equal.last};
     if (o->error->shared || keep_side(t, last, none, UINT64_MAX) || o->error->shared)
         return;
@@ -217,7 +218,8 @@ static void gather(struct top *t)
 allfold_status core_topk(struct allfold_context *ctx, const struct order_input *input, uint64_t k, bool smallest, struct order_top *top,
                          struct error *error)
 {
-    struct top t = {.o = {.ctx = ctx, .input = input, .error = error, .indexed = true, .trim = trim_set}, .k = k, .smallest = smallest};
+    struct top t = {.o = {.ctx = ctx, .input = input, .error = error, .indexed = true, .trim = trim_set}, .space = order_space_of(input->type), .k = k,
+                    .smallest = smallest};
     t.heap = malloc((k + 1) * sizeof *t.heap);
     if (t.heap == NULL)
         error_set(error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " elements", k);

@@ -5,98 +5,96 @@
 
 #include <math.h>
 
-static int bits_of(allfold_type type) { return 8 * (int)allfold_type_bytes(type); }
-static uint64_t top_of(allfold_type type) { return UINT64_C(1) << (bits_of(type) - 1); }
-static bool is_floating(allfold_type type) { return type_kind(type) == 'f'; }
-/* The bits of a number's fraction. */
-static uint64_t fraction_of(allfold_type type) { return (UINT64_C(1) << (float_format_of(type).precision - 1)) - 1; }
-
 /* The bits of -inf, flipped, are those of the fraction: with these taken off -inf has key 0, and the NaNs below it come last. */
-struct order_map order_map_of(allfold_type type)
+struct order_space order_space_of(allfold_type type)
 {
-    const uint64_t top = top_of(type);
-    if (is_floating(type))
-        return (struct order_map){top - 1, top - fraction_of(type)};
-    return (struct order_map){0, type_kind(type) == 'i' ? top : 0};
+    const uint64_t top = UINT64_C(1) << (8 * allfold_type_bytes(type) - 1);
+    struct order_space space = {.type = type, .kind = type_kind(type), .top = top, .most = order_most(type), .last = order_most(type)};
+    if (space.kind == 'f') {
+        const uint64_t fraction = (UINT64_C(1) << (float_format_of(type).precision - 1)) - 1;
+        space.map = (struct order_map){top - 1, top - fraction};
+        space.last = order_key_in(&space, type_real_bits(type, INFINITY));
+    } else if (space.kind == 'i') {
+        space.map.add = top;
+    }
+    space.zero = order_key_in(&space, 0);
+    return space;
 }
+
+struct order_map order_map_of(allfold_type type) { return order_space_of(type).map; }
+uint64_t order_last(allfold_type type) { return order_space_of(type).last; }
 
 uint64_t order_key(allfold_type type, uint64_t bits)
 {
-    const struct order_map map = order_map_of(type);
-    return ((bits ^ ((bits & top_of(type)) != 0 ? map.flip : 0)) + map.add) & order_most(type);
+    const struct order_space space = order_space_of(type);
+    return order_key_in(&space, bits);
 }
 
-static uint64_t stored_bits(allfold_type type, uint64_t key)
+static uint64_t stored_bits(const struct order_space *space, uint64_t key)
 {
-    const struct order_map map = order_map_of(type);
-    const uint64_t flipped = (key - map.add) & order_most(type);
-    return flipped ^ ((flipped & top_of(type)) != 0 ? map.flip : 0);
+    const uint64_t flipped = (key - space->map.add) & space->most;
+    return flipped ^ ((flipped & space->top) != 0 ? space->map.flip : 0);
 }
 
-uint64_t order_last(allfold_type type)
-{
-    return is_floating(type) ? order_key(type, type_real_bits(type, INFINITY)) : order_most(type);
-}
-
-uint64_t order_bits(allfold_type type, uint64_t key) { return type_kind(type) == 'b' ? key != 0 : stored_bits(type, key); }
+static uint64_t bits_in(const struct order_space *space, uint64_t key) { return space->kind == 'b' ? key != 0 : stored_bits(space, key); }
 
 /* An integer's value. */
-static int128 integer_of(allfold_type type, uint64_t key)
+static int128 integer_of(const struct order_space *space, uint64_t key)
 {
-    return type_kind(type) == 'i' ? (int128)key - (int128)top_of(type) : (int128)order_bits(type, key);
+    return space->kind == 'i' ? (int128)key - (int128)space->top : (int128)bits_in(space, key);
+}
+
+static double real_in(const struct order_space *space, uint64_t key)
+{
+    const uint64_t bits = stored_bits(space, key);
+    double real = 0;
+    return real_load(&bits, 0, (int)space->type, &real) ? real : (double)integer_of(space, key);
+}
+
+uint64_t order_bits(allfold_type type, uint64_t key)
+{
+    const struct order_space space = order_space_of(type);
+    return bits_in(&space, key);
 }
 
 double order_real(allfold_type type, uint64_t key)
 {
-    const uint64_t bits = stored_bits(type, key);
-    double real = (double)integer_of(type, key);
-    real_load(&bits, 0, (int)type, &real);
-    return real;
+    const struct order_space space = order_space_of(type);
+    return real_in(&space, key);
 }
 
 allfold_value order_value(allfold_type type, uint64_t key)
 {
-    if (is_floating(type))
-        return (allfold_value){.kind = ALLFOLD_VALUE_F64, .f64 = order_real(type, key)};
-    if (type_kind(type) == 'i')
-        return (allfold_value){.kind = ALLFOLD_VALUE_I64, .i64 = (int64_t)integer_of(type, key)};
-    return (allfold_value){.kind = ALLFOLD_VALUE_U64, .u64 = order_bits(type, key)};
+    const struct order_space space = order_space_of(type);
+    if (space.kind == 'f')
+        return (allfold_value){.kind = ALLFOLD_VALUE_F64, .f64 = real_in(&space, key)};
+    if (space.kind == 'i')
+        return (allfold_value){.kind = ALLFOLD_VALUE_I64, .i64 = (int64_t)integer_of(&space, key)};
+    return (allfold_value){.kind = ALLFOLD_VALUE_U64, .u64 = bits_in(&space, key)};
 }
 
-struct order_bracket order_equals(allfold_type type, uint64_t key)
+bool order_at_least(const struct order_space *space, double x, bool beyond, uint64_t *key)
 {
-    if (type_kind(type) == 'b')
-        return key == 0 ? (struct order_bracket){0, 0} : (struct order_bracket){1, order_most(type)};
-    if (!is_floating(type))
-        return (struct order_bracket){key, key};
-    const uint64_t zero = order_key(type, 0), last = order_last(type); /* -0 is just below */
-    if (key > last)
-        return (struct order_bracket){last + 1, order_most(type)};
-    return key == zero || key == zero - 1 ? (struct order_bracket){zero - 1, zero} : (struct order_bracket){key, key};
-}
-
-bool order_at_least(allfold_type type, double x, bool beyond, uint64_t *key)
-{
-    if (is_floating(type)) {
-        uint64_t found = order_equals(type, order_key(type, type_real_bits(type, x))).low;
-        while (found <= order_last(type) && (beyond ? order_real(type, found) <= x : order_real(type, found) < x))
+    if (space->kind == 'f') {
+        uint64_t found = order_equals(space, order_key_in(space, type_real_bits(space->type, x))).low;
+        while (found <= space->last && (beyond ? real_in(space, found) <= x : real_in(space, found) < x))
             found++; /* rounding went down, or x is a zero: two steps are enough */
         *key = found;
-        return found <= order_last(type);
+        return found <= space->last;
     }
-    const int128 least = integer_of(type, 0), last = integer_of(type, type_kind(type) == 'b' ? 1 : order_most(type));
+    const int128 least = integer_of(space, 0), last = integer_of(space, space->kind == 'b' ? 1 : space->most);
     const double whole = beyond ? floor(x) : ceil(x), bounded = whole < -0x1p70 ? -0x1p70 : whole > 0x1p70 ? 0x1p70 : whole;
     const int128 number = (int128)bounded + beyond;
     *key = number > least ? (uint64_t)(number - least) : 0;
     return number <= last;
 }
 
-uint32_t order_cell(allfold_type type, uint64_t key, const struct order_guess *guess)
+uint32_t order_cell(const struct order_space *space, uint64_t key, const struct order_guess *guess)
 {
     if (!guess->by_value)
         return order_cell_key(key, guess);
-    return ORDER_IS_SHORT(allfold_type_bytes(type), type_kind(type)) ? order_cell_f32((float)order_real(type, key), guess)
-                                                                      : order_cell_f64(order_real(type, key), guess);
+    return ORDER_IS_SHORT(allfold_type_bytes(space->type), space->kind) ? order_cell_f32((float)real_in(space, key), guess)
+                                                                        : order_cell_f64(real_in(space, key), guess);
 }
 
 /* ---- between two elements */
@@ -127,14 +125,14 @@ struct scaled {
     int exponent;
 };
 
-static struct scaled scaled_of(allfold_type type, uint64_t key)
+static struct scaled scaled_of(const struct order_space *space, uint64_t key)
 {
-    if (!is_floating(type)) {
-        const int128 value = integer_of(type, key);
+    if (space->kind != 'f') {
+        const int128 value = integer_of(space, key);
         return (struct scaled){value < 0, (uint64_t)(value < 0 ? -value : value), 0};
     }
     int exponent = 0;
-    const double fraction = frexp(order_real(type, key), &exponent);
+    const double fraction = frexp(real_in(space, key), &exponent);
     return (struct scaled){fraction < 0, (uint64_t)ldexp(fabs(fraction), 53), exponent - 53};
 }
 
@@ -159,15 +157,16 @@ static void add_product(uint32_t *sum, uint128 part, int bits, struct scaled x, 
 
 double order_between(allfold_type type, uint64_t a, uint64_t b, const struct order_place *place)
 {
-    const double first = order_real(type, a), second = order_real(type, b);
+    const struct order_space space = order_space_of(type);
+    const double first = real_in(&space, a), second = real_in(&space, b);
     struct exact_total total = {.length = EXACT_TOTAL_DIGITS, .lowest = BETWEEN_LOWEST};
     if (a == b || place->part == 0)
         return first;
     if (isinf(first) || isinf(second))
         return first + second;
-    add_product(total.digits, 1, 0, scaled_of(type, a), false);
-    add_product(total.digits, place->part, place->bits, scaled_of(type, a), true);
-    add_product(total.digits, place->part, place->bits, scaled_of(type, b), false);
+    add_product(total.digits, 1, 0, scaled_of(&space, a), false);
+    add_product(total.digits, place->part, place->bits, scaled_of(&space, a), true);
+    add_product(total.digits, place->part, place->bits, scaled_of(&space, b), false);
     total.negative = total.digits[EXACT_TOTAL_DIGITS - 1] >> 31 != 0;
     uint64_t carry = 1;
     for (int i = 0; total.negative && i < EXACT_TOTAL_DIGITS; i++, carry >>= 32)

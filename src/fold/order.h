@@ -160,20 +160,44 @@ struct order_work {
 extern "C" {
 #endif
 
-struct order_map order_map_of(allfold_type type);
-uint64_t order_last(allfold_type type);
 /* The largest key there is. */
 static inline uint64_t order_most(allfold_type type) { return UINT64_MAX >> (64 - 8 * allfold_type_bytes(type)); }
+
+/* What is known of a type's keys. */
+struct order_space {
+    allfold_type type;
+    char kind;
+    struct order_map map;
+    uint64_t top, most; /* bit of an element; key */
+    uint64_t last;      /* key of a number */
+    uint64_t zero;      /* key of +0; -0 is just below */
+};
+struct order_space order_space_of(allfold_type type);
+static inline uint64_t order_key_in(const struct order_space *space, uint64_t bits)
+{
+    return ((bits ^ ((bits & space->top) != 0 ? space->map.flip : 0)) + space->map.add) & space->most;
+}
+/* The keys of all elements that compare equal to the one of this key: both zeros, every NaN, all that is true. */
+static inline struct order_bracket order_equals(const struct order_space *space, uint64_t key)
+{
+    const bool zero = space->kind == 'f' && (key == space->zero || key == space->zero - 1);
+    return space->kind == 'b' && key > 0 ? (struct order_bracket){1, space->most}
+           : key > space->last           ? (struct order_bracket){space->last + 1, space->most}
+           : zero                        ? (struct order_bracket){space->zero - 1, space->zero}
+                                         : (struct order_bracket){key, key};
+}
+/* The least key of a number that is at least x, which is not NaN, or if `beyond` larger than x; false: no number is. */
+bool order_at_least(const struct order_space *space, double x, bool beyond, uint64_t *key);
+uint32_t order_cell(const struct order_space *space, uint64_t key, const struct order_guess *guess);
+
+/* The same of a type, once. */
+struct order_map order_map_of(allfold_type type);
+uint64_t order_last(allfold_type type);
 uint64_t order_key(allfold_type type, uint64_t bits);
 /* The element's bits, of bool 0 or 1; its number, which is rounded if it is an integer beyond 2^53; and as a result has it. */
 uint64_t order_bits(allfold_type type, uint64_t key);
 double order_real(allfold_type type, uint64_t key);
 allfold_value order_value(allfold_type type, uint64_t key);
-/* The keys of all elements that compare equal to the one of this key: both zeros, every NaN, all that is true. */
-struct order_bracket order_equals(allfold_type type, uint64_t key);
-/* The least key of a number that is at least x, which is not NaN, or if `beyond` larger than x; false: no number is. */
-bool order_at_least(allfold_type type, double x, bool beyond, uint64_t *key);
-uint32_t order_cell(allfold_type type, uint64_t key, const struct order_guess *guess);
 
 /* A place between two elements of a sorted array: number `below` from 0, and part / 2^bits of the way to the next. part < 2^bits. */
 struct order_place {

@@ -32,10 +32,10 @@ static cells_function *const cells_of[ALLFOLD_TYPE_COUNT] = {
 #undef ROW
 };
 
-enum { COPIES_MOST = 4, COPIED_MOST = 1 << 12 };
+enum { COPIES = 4, COPIED_MOST = 1 << 12 };
 struct counters {
-    uint32_t copies;
-    uint32_t *of[COPIES_MOST];
+    uint32_t *of[COPIES]; /* all different, or all the same */
+    void *cells;          /* room for what each has */
 };
 
 #define U uint8_t
@@ -56,24 +56,25 @@ struct counters {
 #include "device/cpu/order_template.h"
 
 /* Counters of 32 bits: the caller gives less elements than they count. */
-static bool count_table(const struct order_work *work, void (*table)(const struct order_work *, cells_function *, struct counters *))
+static bool count_table(const struct order_work *work, void (*table)(const struct order_work *, cells_function *, const struct counters *))
 {
-    const uint32_t intervals = work->table->count + 1;
-    struct counters counters = {.copies = intervals <= COPIED_MOST ? COPIES_MOST : 1};
-    counters.of[0] = calloc((size_t)intervals * counters.copies, sizeof *counters.of[0]);
-    if (counters.of[0] == NULL)
-        return false;
-    for (uint32_t i = 1; i < counters.copies; i++)
-        counters.of[i] = counters.of[0] + (size_t)i * intervals;
-    table(work, cells_of[work->type], &counters);
-    for (uint32_t interval = 0; interval < intervals; interval++) {
+    const uint32_t intervals = work->table->count + 1, copies = intervals <= COPIED_MOST ? COPIES : 1;
+    const size_t each = (intervals + 16) / 16 * 16; /* one is behind the last */
+    struct counters counters = {.of = {calloc(each * copies, sizeof(uint32_t))}, .cells = malloc(2 * sizeof(uint64_t) * work->table->guess.cells)};
+    const bool done = counters.of[0] != NULL && counters.cells != NULL;
+    for (uint32_t i = 1; done && i < COPIES; i++)
+        counters.of[i] = counters.of[0] + i % copies * each;
+    if (done)
+        table(work, cells_of[work->type], &counters);
+    for (uint32_t interval = 0; done && interval < intervals; interval++) {
         uint64_t sum = 0;
-        for (uint32_t i = 0; i < counters.copies; i++)
+        for (uint32_t i = 0; i < copies; i++)
             sum += counters.of[i][interval];
         add(&work->counts[ORDER_FIRST_COUNT + interval], sum);
     }
     free(counters.of[0]);
-    return true;
+    free(counters.cells);
+    return done;
 }
 
 #define NAME_(isa) cpu_order_##isa

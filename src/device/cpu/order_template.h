@@ -83,31 +83,54 @@ static void WIDE(brackets)(const struct order_work *work)
             add(&work->counts[ORDER_FIRST_COUNT + b * ORDER_COUNTS + i], counts[b][i]);
 }
 
-/* A cell has one boundary, mostly, or none. */
-static inline uint32_t WIDE(interval)(const struct order_table *table, uint32_t cell, U key)
+/* What a cell has: where its intervals begin, and the key below its boundary, if it has one. If it has several, its elements are counted in the
+   interval behind the last, and looked up later. */
+struct WIDE(cell) {
+    U below;
+    uint32_t first;
+};
+
+static void WIDE(list_cells)(const struct order_table *table, struct WIDE(cell) *list)
 {
     const U *const keys = table->keys;
-    const uint32_t first = table->cells[cell], end = table->cells[cell + 1];
-    return end - first <= 1 ? first + (end > first && keys[first] <= key) : WIDE(order_interval)(keys, first, end, key);
+    for (uint32_t cell = 0; cell < table->guess.cells; cell++) {
+        const uint32_t begin = table->cells[cell], has = table->cells[cell + 1] - begin;
+        const bool always = has == 1 && keys[begin] == 0;
+        list[cell].below = has == 1 && !always ? (U)(keys[begin] - 1) : (U)~(U)0;
+        list[cell].first = has > 1 ? table->count + 1 : begin + always;
+    }
 }
 
 /* Neighbours are often of one interval: each has counters of its own, so that none waits for the other. */
-static void WIDE(table)(const struct order_work *work, cells_function *cells_of, struct counters *counters)
+static void WIDE(table)(const struct order_work *work, cells_function *cells_of, const struct counters *counters)
 {
     const struct order_table table = *work->table;
     const struct order_map map = order_map_of(work->type);
-    uint32_t cells[TILE];
+    const struct WIDE(cell) *const list = counters->cells;
+    uint32_t *const *const of = counters->of, cells[TILE];
     U keys[TILE];
+    WIDE(list_cells)(&table, counters->cells);
     for (uint64_t start = 0; start < work->n; start += TILE) {
-        const uint32_t n = (uint32_t)u64_min(work->n - start, TILE);
+        const uint32_t n = (uint32_t)u64_min(work->n - start, TILE), whole = n / COPIES * COPIES;
+        uint32_t several = 0;
         WIDE(keys)(keys, (const U *)work->x + start, n, map);
         if (table.guess.by_value)
             cells_of(cells, (const U *)work->x + start, n, &table.guess);
         else
             for (uint32_t i = 0; i < n; i++)
                 cells[i] = order_cell_key(keys[i], &table.guess);
-        for (uint32_t i = 0; i < n; i++)
-            counters->of[i % counters->copies][WIDE(interval)(&table, cells[i], keys[i])]++;
+        for (uint32_t i = 0; i < whole; i += COPIES)
+            for (uint32_t copy = 0; copy < COPIES; copy++)
+                of[copy][list[cells[i + copy]].first + (keys[i + copy] > list[cells[i + copy]].below)]++;
+        for (uint32_t i = whole; i < n; i++)
+            of[0][list[cells[i]].first + (keys[i] > list[cells[i]].below)]++;
+        for (uint32_t copy = 0; copy < COPIES; copy++) {
+            several |= of[copy][table.count + 1];
+            of[copy][table.count + 1] = 0;
+        }
+        for (uint32_t i = 0; several != 0 && i < n; i++)
+            if (list[cells[i]].first > table.count)
+                of[0][WIDE(order_interval)(table.keys, table.cells[cells[i]], table.cells[cells[i] + 1], keys[i])]++;
     }
 }
 
