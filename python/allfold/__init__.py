@@ -25,7 +25,7 @@ from ._log_probs import LogProbs, log_probs, log_probs_gradient
 from ._mpi import lib as _lib
 from ._order import Histogram, TopK, histogram, median, quantile, topk
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 library_version: str = _lib.allfold_version().decode()  #: of the C library that was found
 library_path: str = _lib._name  #: and where
 
