@@ -286,17 +286,15 @@ HOST_DEVICE bool FN(compare_count)(FN(compare_accumulator) * accumulator, const 
 {
     const struct compare_rule r = *rule;
     struct compare_ends *const ends = &accumulator->ends;
-    const double largest = f64_from_bits(ends->largest[COMPARE_ABS].key), ratio = f64_from_bits(ends->largest[COMPARE_REL].key);
+    const double ratio = f64_from_bits(ends->largest[COMPARE_REL].key);
+    const double most = smaller_f64(f64_from_bits(ends->largest[COMPARE_ABS].key), 0x1.fffffffffffffp1023); /* an infinity is looked at */
     uint64_t different[FOLD_LANES] = {0}, outside[FOLD_LANES] = {0}, look[FOLD_LANES] = {0};
-    FOLD_FOR_LANES(n, i, lane, {
+    FOLD_FOR_LANES(n, i, lane, { /* without branches, or there are no vectors */
         const double size = fabs((double)arrays.y[i]), difference = fabs((double)arrays.x[i] - (double)arrays.y[i]);
-        const uint64_t differs = difference > 0.0 ? 1 : 0;
+        const uint64_t differs = difference > 0.0;
         different[lane] += differs;
-        outside[lane] += difference <= r.atol + r.rtol * size ? 0 : differs; /* of equal zeros an infinite rtol makes NaN */
-        look[lane] |= difference < (double)INFINITY ? 0 : 1;
-        look[lane] |= difference > largest ? 1 : 0;
-        look[lane] |= difference > ratio * size * (1.0 - 0x1p-50) ? differs : 0;
-        look[lane] |= difference < 0x1p-900 ? differs : 0;
+        outside[lane] += differs & (difference <= r.atol + r.rtol * size ? 0 : 1); /* of equal zeros an infinite rtol makes NaN */
+        look[lane] |= (difference <= most ? 0 : 1) | (differs & ((difference > ratio * size * (1.0 - 0x1p-50)) | (difference < 0x1p-900)));
     });
     for (int lane = 1; lane < FOLD_LANES; lane++) {
         different[0] += different[lane];
@@ -308,6 +306,52 @@ HOST_DEVICE bool FN(compare_count)(FN(compare_accumulator) * accumulator, const 
     ends->different += different[0];
     ends->outside += outside[0];
     return true;
+}
+
+/* Adds the differences d of at most COMPARE_BLOCK pairs as they are, and their squares in three sums, if none is rounded. False, and nothing is
+   added, if one may be. All d are less than 2^t, and must be doubles and multiples of 2^(t-42). Then `high` is a multiple of 2^(t-21), and `low`
+   at most 2^(t-22): products have at most 42 bits, and 2^8 of them at most 50 together. */
+HOST_DEVICE bool FN(compare_plain)(FN(compare_accumulator) * accumulator, struct exact_sink sinks[2], FN(arrays) arrays, uint32_t n)
+{
+    double most[FOLD_LANES] = {0.0}, sums[4][FOLD_LANES] = {{0.0}};
+    uint64_t rounded[FOLD_LANES] = {0};
+    FOLD_FOR_LANES(n, i, lane, {
+        const double d = fabs((double)arrays.x[i] - (double)arrays.y[i]);
+        most[lane] = d > most[lane] ? d : most[lane];
+    });
+    for (int lane = 1; lane < FOLD_LANES; lane++)
+        most[0] = most[lane] > most[0] ? most[lane] : most[0];
+    const int t = (int)(f64_bits(most[0]) >> 52) - 1022;
+    if (t < -400 || t > 400)
+        return false;
+    const double least = 1.5 * power_of_two(t + 10), half = 1.5 * power_of_two(t + 31);
+    FOLD_FOR_LANES(n, i, lane, {
+        const double a = (double)arrays.x[i], b = (double)arrays.y[i], d = a - b;
+        const double high = (d + half) - half, low = d - high;
+        rounded[lane] |= (a - d != b) | (d + b != a) | ((d + least) - least != d); /* the larger of a and b finds a rounded d */
+        sums[0][lane] += d;
+        sums[1][lane] += high * high;
+        sums[2][lane] += high * low;
+        sums[3][lane] += low * low;
+    });
+    for (int lane = 1; lane < FOLD_LANES; lane++)
+        rounded[0] |= rounded[lane];
+    for (int i = 0; i < 4 && rounded[0] == 0; i++) {
+        int32_t exponent;
+        const int64_t total = exact_integer(lanes_total(sums[i]), &exponent);
+        exact_add_integer(&sinks[i > 0], total, exponent + (i == 2 ? 1 : 0)); /* twice high * low */
+    }
+    accumulator->sum.not_minus_zero = accumulator->squares.not_minus_zero = true;
+    return rounded[0] == 0;
+}
+#elif VALUE_FLOAT
+HOST_DEVICE bool FN(compare_count)(FN(compare_accumulator) * accumulator, const struct compare_rule *rule, FN(arrays) arrays, uint32_t n)
+{
+    return (void)accumulator, (void)rule, (void)arrays, (void)n, false;
+}
+HOST_DEVICE bool FN(compare_plain)(FN(compare_accumulator) * accumulator, struct exact_sink sinks[2], FN(arrays) arrays, uint32_t n)
+{
+    return (void)accumulator, (void)sinks, (void)arrays, (void)n, false;
 }
 #else
 HOST_DEVICE bool FN(compare_count)(FN(compare_accumulator) * accumulator, const struct compare_rule *rule, FN(arrays) arrays, uint32_t n)
@@ -330,6 +374,8 @@ HOST_DEVICE void FN(compare_take)(FN(compare_accumulator) * accumulator, struct 
                 FN(compare_look)(accumulator, rule, arrays.x[i], arrays.y[i], first + i);
     }
 #if VALUE_FLOAT
+    if (FN(compare_plain)(accumulator, sinks, arrays, n))
+        return;
     FN(compare_sum_take)(&accumulator->sum, &sinks[0], arrays, n);
     FN(compare_squares_take)(&accumulator->squares, &sinks[1], arrays, n);
 #else
