@@ -29,6 +29,16 @@ static inline void must(bool condition, const char *what)
     }
 }
 
+/* The backend of that name: argv[1] of a test. */
+static inline allfold_backend backend_named(const char *name)
+{
+    int i = 0;
+    while (i < backend_count && strcmp(name, backends[i]->name) != 0)
+        i++;
+    must(i < backend_count, name);
+    return backends[i]->id;
+}
+
 /* Opens a context on the backend named name, which replaces the options' own. NULL where this machine or build has no
    such backend: the test is then skipped. */
 static inline allfold_context *open_or_skip(const char *name, allfold_options options)
@@ -36,7 +46,7 @@ static inline allfold_context *open_or_skip(const char *name, allfold_options op
     allfold_context *ctx;
     char message[ALLFOLD_ERROR_BYTES];
     options.size = sizeof options;
-    options.backend = strcmp(name, "cuda") == 0 ? ALLFOLD_BACKEND_CUDA : ALLFOLD_BACKEND_CPU;
+    options.backend = backend_named(name);
     const allfold_status status = allfold_open(MPI_COMM_WORLD, &options, &ctx, message, sizeof message);
     if (status == ALLFOLD_UNSUPPORTED)
         tap_skip_all("%s", message);

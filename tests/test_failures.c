@@ -133,7 +133,7 @@ int main(int argc, char **argv)
     const char *const backend = argc > 1 ? argv[1] : "cpu";
     MPI_Comm_rank(MPI_COMM_WORLD, &test.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &test.size);
-    test.backend = strcmp(backend, "cuda") == 0 ? ALLFOLD_BACKEND_CUDA : ALLFOLD_BACKEND_CPU;
+    test.backend = backend_named(backend);
     for (int i = 0; i < COUNT; i++)
         test.x[i] = (float)(test.rank * COUNT + i);
     test.ctx = open_or_skip(backend, (allfold_options){.threads = 1, .staging_bytes = 4096, .device_memory = 4 * 4096,

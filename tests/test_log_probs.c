@@ -338,7 +338,7 @@ int main(int argc, char **argv)
         options.level = levels[i];
         if ((all[levels[i]] = open_or_skip(argv[1], options)) == NULL)
             goto done;
-        options.backend = own_memory ? ALLFOLD_BACKEND_CUDA : ALLFOLD_BACKEND_CPU;
+        options.backend = backend_named(argv[1]);
         must(allfold_open(MPI_COMM_SELF, &options, &alone[levels[i]], message, sizeof message) == ALLFOLD_OK, message);
     }
     for (int pattern = 0; pattern < PATTERNS; pattern++)

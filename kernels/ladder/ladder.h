@@ -2,8 +2,7 @@
    GPU. Called by src/cli/commands/ladder.c. C, without CUDA and without MPI. The library, libladder.a, belongs to the program: the
    engine (libcore.a) never links it.
 
-   To add a rung: one file that defines it (rung.cuh, softmax.h, lines.h), a line in its list below, and its name in local.mk. To
-   add an experiment: one function of the type ladder_run, and a line in LADDER_EXPERIMENTS (ladder_experiments.h). */
+   CONTRIBUTING.md says how to add a rung. */
 #pragma once
 
 #include "measure/gpu.h"
@@ -13,9 +12,8 @@
 extern "C" {
 #endif
 
-/* The rungs, from the ground up: X(ID, name, idea). */
-#define LADDER_RUNGS(X)                                                                                    \
-    X(host_recursion, "host-recursion", "pairs, on one CPU thread")                                        \
+/* The rungs, from the ground up: X(ID, name, idea). The tutorials' kernels, one file each, which a test also runs on the host. */
+#define LADDER_CLASSIC_RUNGS(X)                                                                            \
     X(neighboured, "neighboured", "global memory; thread t adds its neighbour")                            \
     X(neighboured_packed, "neighboured-packed", "global memory; working threads side by side")             \
     X(interleaved, "interleaved", "global memory; stride from half the block down")                        \
@@ -29,14 +27,19 @@ extern "C" {
     X(four_blocks, "four-blocks", "four loads in flight a thread")                                         \
     X(four_blocks_dynamic, "four-blocks-dynamic", "shared memory's size given at launch")                  \
     X(many_elements, "many-elements", "grid-stride loop, one wave of blocks")                              \
-    X(shuffles, "shuffles", "warps add through registers")                                                 \
+    X(shuffles, "shuffles", "warps add through registers")
+#define LADDER_RUNGS(X)                                                                                    \
+    X(host_recursion, "host-recursion", "pairs, on one CPU thread")                                        \
+    LADDER_CLASSIC_RUNGS(X)                                                                                \
     X(engine, "engine", "vector loads, many in flight, one launch: allfold itself")                        \
     X(cub, "cub", "the library everybody has: the yardstick")
 
-#define LADDER_SOFTMAX_RUNGS(X)                                                                               \
+#define LADDER_CLASSIC_SOFTMAX_RUNGS(X)                                                                       \
     X(one_block, "one-block", "three kernels of one block: maximum; exponentials and their sum; division")    \
     X(many_blocks, "many-blocks", "the same three over the whole GPU, partials reduced by launches between")   \
-    X(fused, "fused", "maximum and sum in one pass; the exponentials made again when they are written")       \
+    X(fused, "fused", "maximum and sum in one pass; the exponentials made again when they are written")
+#define LADDER_SOFTMAX_RUNGS(X)                                                                               \
+    LADDER_CLASSIC_SOFTMAX_RUNGS(X)                                                                           \
     X(engine, "engine", "allfold's two kernels: tiles, vectors, backwards through the second pass")
 
 /* Sums along the rows of a matrix, and along its columns. */

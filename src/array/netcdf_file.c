@@ -80,7 +80,7 @@ static void store(enum netcdf_type type, int64_t value, void *to, uint64_t i)
 
 bool netcdf_convert(allfold_type type, uint64_t count, const void *values, struct netcdf_values *converted)
 {
-    if (type == ALLFOLD_F16 || type == ALLFOLD_BF16)
+    if (type_kind(type) == 'f' && allfold_type_bytes(type) < sizeof(float))
         return false;
     converted->type = type_for(type, count, values);
     converted->count = count;

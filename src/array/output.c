@@ -44,10 +44,10 @@ static allfold_status plan(const char *path, const struct array_info *info, stru
     uint64_t product;
     if (output_check_name(path, npy ? ".npy" : "", error) != ALLFOLD_OK)
         return error->status;
-    if (npy && info->type == ALLFOLD_BF16)
+    if (npy && !npy_has(info->type))
         return error_set(error, ALLFOLD_UNSUPPORTED,
-                         "%s: NumPy has no bfloat16: expected elements of another type (f32 holds every bf16), or a name "
-                         "that does not end in .npy for a raw file", file_shown(path));
+                         "%s: NumPy has no %s: expected elements of another type (f32 holds every %s), or a name that does not end in "
+                         ".npy for a raw file", file_shown(path), type_numpy_name(info->type), allfold_type_name(info->type));
     if (!array_count(info->shape, info->dimensions, allfold_type_bytes(info->type), &product)
         || product > (FILE_BYTES_MAX - NPY_HEADER_BYTES_MAX) / allfold_type_bytes(info->type))
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected an output of less than 2^63 bytes, found %" PRIu64

@@ -129,9 +129,9 @@ static allfold_status plan_members(const char *path, const struct output_arrays 
             info->dimensions = 1;
             info->shape[0] = info->count = arrays->rows[i];
         }
-        if (info->type == ALLFOLD_BF16)
-            error_set(error, ALLFOLD_UNSUPPORTED, "%s: NumPy has no bfloat16: expected elements of another type (f32 holds every bf16)",
-                      file_shown(path));
+        if (!npy_has(info->type))
+            error_set(error, ALLFOLD_UNSUPPORTED, "%s: NumPy has no %s: expected elements of another type (f32 holds every %s)",
+                      file_shown(path), type_numpy_name(info->type), allfold_type_name(info->type));
         m->name_bytes = (size_t)snprintf(m->name, sizeof m->name, "%s.npy", arrays->names[i]);
         m->header_bytes = error->status == ALLFOLD_OK ? npy_header(info, m->header) : 0;
         m->at = plan->bytes;

@@ -22,6 +22,10 @@ allfold_type compare_type(allfold_type a, allfold_type b)
     return !is_floating(a) ? ALLFOLD_INT64 : a == ALLFOLD_F64 || b == ALLFOLD_F64 ? ALLFOLD_F64 : ALLFOLD_F32;
 }
 
+#define LINE(...) +1
+_Static_assert(0 FLOAT_TYPES(LINE) == 4, "the distance in units in the last place: compare_units_f64, _f32 and compare_most_units know four types");
+#undef LINE
+
 /* The narrower of two floating-point types, or ALLFOLD_TYPE_NONE if neither is. */
 static allfold_type narrower(allfold_type a, allfold_type b)
 {

@@ -21,7 +21,7 @@ allfold_status backend_choose(allfold_backend choice, const struct backend **bac
             return error_set(error, ALLFOLD_UNSUPPORTED, "no %s device to use: %s", backends[i]->devices,
                              why.status != ALLFOLD_OK ? why.text : "none is visible");
     }
-    return error_set(error, ALLFOLD_BAD_ARGUMENT, "backend %d: expected auto, cuda or cpu", (int)choice);
+    return error_set(error, ALLFOLD_BAD_ARGUMENT, "backend %d: expected one of allfold_backend", (int)choice);
 }
 
 bool backend_prepares(allfold_backend choice)

@@ -164,22 +164,24 @@ const char *fold_result_name(allfold_fold fold, size_t i) { return fold == ALLFO
 
 enum result_kind fold_result_kind(allfold_fold fold, size_t i)
 {
-    switch ((int)fold) {
+    switch (fold) { /* no default: the compiler names a fold that is forgotten */
     case ALLFOLD_STATS: return statistics[i].kind;
     case ALLFOLD_MEAN:
     case ALLFOLD_VARIANCE:
     case ALLFOLD_STD:
     case ALLFOLD_NORM2:
-    case ALLFOLD_LOGSUMEXP:
-    case FOLD_LOG_PROBS:
-    case FOLD_WEIGHTED_SUM:
-    case FOLD_WEIGHTED_MEAN:
-    case FOLD_WEIGHTED_VARIANCE:
-    case FOLD_WEIGHTED_STD: return RESULT_REAL;
+    case ALLFOLD_LOGSUMEXP: return RESULT_REAL;
     case ALLFOLD_NORM1:
     case ALLFOLD_NORMINF: return RESULT_MAGNITUDE;
-    default: return RESULT_ELEMENT;
+    case ALLFOLD_SUM:
+    case ALLFOLD_PROD:
+    case ALLFOLD_MIN:
+    case ALLFOLD_MAX:
+    case ALLFOLD_ARGMIN:
+    case ALLFOLD_ARGMAX: return RESULT_ELEMENT;
+    case ALLFOLD_FOLD_COUNT: break;
     }
+    return (int)fold == FOLD_DOT || (int)fold == FOLD_COMPARE ? RESULT_ELEMENT : RESULT_REAL; /* of OTHER_FOLDS */
 }
 
 /* Rounds results to the caller's result type, if they are not rounded to it yet. */

@@ -388,7 +388,7 @@ static allfold_context *open_self(const char *backend, allfold_options options)
     allfold_context *ctx = NULL;
     char message[ALLFOLD_ERROR_BYTES];
     options.size = sizeof options;
-    options.backend = strcmp(backend, "cuda") == 0 ? ALLFOLD_BACKEND_CUDA : ALLFOLD_BACKEND_CPU;
+    options.backend = backend_named(backend);
     const allfold_status status = allfold_open(MPI_COMM_SELF, &options, &ctx, message, sizeof message);
     must(status == ALLFOLD_OK || status == ALLFOLD_UNSUPPORTED, message);
     if (status == ALLFOLD_UNSUPPORTED)

@@ -19,16 +19,11 @@ extern "C" {
 #include "kernels/ladder/rung.cuh"
 #include "kernels/ladder/softmax.h"
 
-#define RUNGS(X)                                                                                                      \
-    X(neighboured) X(neighboured_packed) X(interleaved) X(unrolled_global) X(modulo) X(strided_index) X(sequential)   \
-    X(first_add) X(last_warp) X(unrolled) X(four_blocks) X(four_blocks_dynamic) X(many_elements) X(shuffles)
-#define SOFTMAX_RUNGS(X) X(one_block) X(many_blocks) X(fused)
-
-#define ROW(NAME) extern const struct rung rung_##NAME;
-RUNGS(ROW)
+#define ROW(NAME, ...) extern const struct rung rung_##NAME;
+LADDER_CLASSIC_RUNGS(ROW)
 #undef ROW
-#define ROW(NAME) extern const struct softmax_rung softmax_##NAME;
-SOFTMAX_RUNGS(ROW)
+#define ROW(NAME, ...) extern const struct softmax_rung softmax_##NAME;
+LADDER_CLASSIC_SOFTMAX_RUNGS(ROW)
 #undef ROW
 
 static const allfold_type types[RUNG_TYPES] = {ALLFOLD_INT32, ALLFOLD_F32, ALLFOLD_F64};
@@ -215,11 +210,11 @@ static void test_softmax(const char *name, const struct softmax_rung *rung)
 
 int main()
 {
-#define ROW(NAME) test_rung(#NAME, &rung_##NAME);
-    RUNGS(ROW)
+#define ROW(NAME, ...) test_rung(#NAME, &rung_##NAME);
+    LADDER_CLASSIC_RUNGS(ROW)
 #undef ROW
-#define ROW(NAME) test_softmax(#NAME, &softmax_##NAME);
-    SOFTMAX_RUNGS(ROW)
+#define ROW(NAME, ...) test_softmax(#NAME, &softmax_##NAME);
+    LADDER_CLASSIC_SOFTMAX_RUNGS(ROW)
 #undef ROW
     return tap_done();
 }

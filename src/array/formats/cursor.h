@@ -15,7 +15,7 @@ struct cursor {
     unsigned char window[CURSOR_WINDOW_BYTES];
 };
 
-/* Bytes [at, end) of the file. Cuts end to the file's size. */
+/* Those bytes of the file, cut to its size. The caller has set cursor->error. */
 void cursor_open(struct cursor *cursor, const struct input_file *file, const char *part, struct range bytes);
 
 /* The next `bytes` (at most CURSOR_WINDOW_BYTES), good until the next call. NULL: the part ends before, or an error; *error says so.

@@ -163,6 +163,13 @@ static bool refuse_type(const struct npy_parser *p, const char *descr, const cha
     return false;
 }
 
+bool npy_has(allfold_type type)
+{
+    char name[sizeof "float64"];
+    snprintf(name, sizeof name, "float%u", type_number_bits(type) % 100);
+    return type_kind(type) != 'f' || strcmp(type_numpy_name(type), name) == 0;
+}
+
 /* '<f4' and its like: byte order, kind, bytes. */
 static bool parse_type(struct npy_parser *p, struct array_info *info)
 {
@@ -184,7 +191,7 @@ static bool parse_type(struct npy_parser *p, struct array_info *info)
     for (int i = ALLFOLD_TYPE_NONE + 1; i < ALLFOLD_TYPE_COUNT; i++) {
         const allfold_type t = (allfold_type)i;
         const size_t bytes = allfold_type_bytes(t);
-        if (t == ALLFOLD_BF16 || kind[0] != type_kind(t) || kind[1] != (char)('0' + bytes) || kind[2] != '\0')
+        if (!npy_has(t) || kind[0] != type_kind(t) || kind[1] != (char)('0' + bytes) || kind[2] != '\0')
             continue;
         if (!ordered || (order == '|' && bytes > 1))
             return refuse_type(p, descr, "no byte order");

@@ -22,6 +22,9 @@ struct npy_place {
 /* The same for an open file, and its layout; checks the magic, and that the file is exactly as large as its header implies. */
 allfold_status npy_describe(const struct npy_place *place, struct array_info *info, struct error *error);
 
-/* Writes the header that NumPy would write (version 1.0) and returns its length, a multiple of 64. info's type must exist in
-   NumPy: it is not bf16. */
+/* Whether NumPy has the type: of floating-point types only those of IEEE 754 (half, single, double), which it names by their bits. */
+bool npy_has(allfold_type type);
+
+/* Writes the header that NumPy would write (version 1.0) and returns its length, a multiple of 64. npy_has info's
+   type. */
 size_t npy_header(const struct array_info *info, char header[NPY_HEADER_BYTES_MAX]);
