@@ -69,7 +69,7 @@ def check_operands(what, run, path, count, wrong_of):
     name = f"{count} {what}, {ranks} ranks, staging {staging}, {backend}"
     if not tap.wanted(name):
         return
-    done = tap.run(ranks, os.path.join(tap.BUILD, OPERAND_PROGRAMS[backend]), "cpu" if backend == "cpu" else "cuda", staging, path, env=env)
+    done = tap.run(ranks, os.path.join(tap.BUILD, OPERAND_PROGRAMS[backend]), "cuda" if backend == "standin" else backend, staging, path, env=env)
     lines = done.stdout.splitlines()
     if any("# SKIP" in line for line in lines[:2]):
         tap.skip(f"{backend}: {lines[0]}")

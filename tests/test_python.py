@@ -35,9 +35,12 @@ STRUCTS = {"allfold_value": "Value", "allfold_result": "Result", "allfold_result
 
 def check_header():
     """A C program that was compiled with the header knows the offsets of fields and the numbers of names that ctypes was told."""
+    import allfold
     from allfold import _errors, _library
     from allfold._arrays import FOLDS, TYPES
 
+    lacking = [name for name in FOLDS if name not in {*allfold.__all__} & {*allfold.begin.__all__} and not name.startswith("norm")]
+    tap.ok(not lacking, "every fold has a function, in begin, too", lacking)
     expected = {}
     for struct, name in STRUCTS.items():
         kind = getattr(_library, name)
@@ -53,6 +56,8 @@ def check_header():
     expected.update(ALLFOLD_SOURCE=_library.SOURCE, ALLFOLD_TYPE_COUNT=len(TYPES) + 1, ALLFOLD_FOLD_COUNT=len(FOLDS))
     with open(os.path.join(tap.SOURCE, "src", "allfold.h"), encoding="utf-8") as file:
         header = file.read()
+    choices = re.search(r"\{([^}]*)\} allfold_backend;", header).group(1).split(",")
+    tap.ok(len(choices) == len(_library.BACKENDS), "every backend has a name", choices)
     statuses = re.findall(r"ALLFOLD_[A-Z_]+", re.sub(r"/\*.*?\*/", "", re.search(r"\{([^}]*)\} allfold_status;", header).group(1)))
     tap.ok(len(_errors.BY_STATUS) == len(statuses) - 1, "an exception for each status", statuses)
     expected.update(zip(statuses[1:], sorted(_errors.BY_STATUS)))
