@@ -107,7 +107,8 @@ tests_emulation_test_experiments_LDADD = \
 	$(emulated_kernels) \
 	tests/emulation/shared_end.o \
 	tests/emulation/kernels/ladder/oracle.o \
-	libladder.a libmeasure.a libfiles.a libcore.a -lm
+	tests/emulation/standin/kernels/ladder/topics.o \
+	libmeasure.a libfiles.a libcore.a -lm
 tests_emulation_test_experiments_LINK = $(EMULATION_LINK)
 
 # The whole program with the CUDA backend's own sources on devices that stand in for GPUs: standin/cuda_runtime_api.h.
