@@ -108,7 +108,8 @@ tests_emulation_test_experiments_LDADD = \
 	tests/emulation/shared_end.o \
 	tests/emulation/kernels/ladder/oracle.o \
 	tests/emulation/standin/kernels/ladder/topics.o \
-	libmeasure.a libfiles.a libcore.a -lm
+	$(addprefix tests/emulation/standin/measure/,absent.o table.o times.o) \
+	libfiles.a libcore.a -lm
 tests_emulation_test_experiments_LINK = $(EMULATION_LINK)
 
 # The whole program with the CUDA backend's own sources on devices that stand in for GPUs: standin/cuda_runtime_api.h.
