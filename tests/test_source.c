@@ -158,7 +158,8 @@ static void check_slices(void)
     tap_ok(done && results[0].count == 100 && results[0].value.u64 == results[1].value.u64 && fabs(results[0].value.f64 - (double)sum) < 1e-3,
            "a slice of a slice");
     allfold_source *none = inner;
-    tap_ok(allfold_source_slice(part, "1=7", &none, message, sizeof message) == ALLFOLD_BAD_ARGUMENT && none == NULL
+    tap_ok(allfold_source_slice(part, NULL, &none, NULL, 0) == ALLFOLD_BAD_ARGUMENT
+           && allfold_source_slice(part, "1=7", &none, message, sizeof message) == ALLFOLD_BAD_ARGUMENT && none == NULL
            && strstr(message, "extent of 5") != NULL, "an index beyond it is refused");
     allfold_source_close(direct);
     allfold_source_close(inner);

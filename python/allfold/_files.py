@@ -209,7 +209,7 @@ class File:
         return len(self._names)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._names
+        return isinstance(name, str) and name[name.startswith("/"):] in self._names
 
     def __repr__(self) -> str:
         return f"<allfold.File {self.name!r}: {', '.join(self._names)}>"

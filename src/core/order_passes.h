@@ -1,5 +1,6 @@
 /* What order statistics share: passes over all elements, or over what a pass has kept (order_passes.c, with order_place.c and order_stream.c), and
-   the search for elements of a given rank by such passes (order_narrow.c). Tables: order_table.c. All functions are collective, and do nothing if *o->error is set, which is then agreed upon. */
+   the search for elements of a given rank by such passes (order_narrow.c). Tables: order_table.c. All functions are collective, and do nothing if
+   *o->error is set, which is then agreed upon. */
 #pragma once
 
 #include "core/order.h"

@@ -90,8 +90,9 @@ allfold_status allfold_source_slice(const allfold_source *source, const char *sl
     struct allfold_source *const s = malloc(sizeof *s);
     void *const details = malloc((size_t)source->info.details_bytes + 1);
     *part = NULL;
-    if (s == NULL || details == NULL) {
-        free(details);
+    if (slice == NULL) {
+        error_set(&error, ALLFOLD_BAD_ARGUMENT, "the slice is NULL");
+    } else if (s == NULL || details == NULL) {
         error_set(&error, ALLFOLD_NO_MEMORY, "no memory for a slice");
     } else {
         memcpy(s, source, sizeof *s);
@@ -102,9 +103,8 @@ allfold_status allfold_source_slice(const allfold_source *source, const char *sl
     if (error.status == ALLFOLD_OK) {
         complete(s);
         *part = s;
-    } else if (s != NULL && details != NULL) {
-        allfold_source_close(s);
     } else {
+        free(details);
         free(s);
     }
     if (message != NULL && message_bytes > 0)

@@ -88,7 +88,7 @@ def check_slices(name, a, x):
 
 def check_file(folder, x):
     with allfold.open(f"{folder}/z.npz") as file:
-        ok(file.keys() == list(file) == ["a", "b"] and len(file) == 2 and "a" in file and "text" not in file, "names of a file's arrays of numbers")
+        ok(file.keys() == list(file) == ["a", "b"] and len(file) == 2 and "a" in file and "/a" in file and "text" not in file, "names of a file's arrays of numbers")
         arrays = [np.ascontiguousarray(parts(x)), np.ascontiguousarray(parts(x[0]))]
         ok(foreach.norm(file.values()) == foreach.norm(arrays) and foreach.sum(file.values(), total=True) == foreach.sum(arrays, total=True),
            "foreach of all arrays of a file", foreach.norm(file.values()))
