@@ -9,7 +9,7 @@
 #include "kernels/axis_stage.cuh"
 
 /* The groups of a block, and the members of each: powers of two. */
-struct axis_seats {
+struct axis_block {
     uint32_t groups, members;
     int low_bits; /* log2 of what neighbouring threads are: members, or of columns groups */
     bool columns; /* neighbouring threads belong to neighbouring groups */
@@ -24,8 +24,8 @@ struct axis_cut {
     uint64_t first;          /* the index along the axis of x[0] */
     uint64_t splits, chunk;  /* of the length, in elements */
     uint64_t stride;         /* of partials, in bytes */
-    struct axis_seats seats;
-    struct axis_seats word_seats; /* for words, of which shared memory has room for some groups */
+    struct axis_block block;
+    struct axis_block word_block; /* for words, of which shared memory has room for some groups */
     bool aligned;            /* elements of a row are neighbours, and every split of a row is aligned to 16 bytes */
     struct axis_stage stage;
     bool quick;              /* exact sums: plain additions are tried first */
@@ -34,16 +34,16 @@ struct axis_cut {
 };
 
 /* A thread's place in its block. */
-struct axis_seat {
+struct axis_thread {
     uint32_t group, member;
-    bool taken; /* a block has at least a warp of threads, and more than it needs if there is little work */
+    bool works; /* a block has at least a warp of threads, and more than it needs if there is little work */
 };
-static __device__ __forceinline__ struct axis_seat seat_of(const struct axis_seats &seats)
+static __device__ __forceinline__ struct axis_thread thread_of(const struct axis_block &block)
 {
-    const uint32_t low = threadIdx.x & ((1u << seats.low_bits) - 1), high = threadIdx.x >> seats.low_bits;
-    if (seats.columns)
-        return {low, high, high < seats.members};
-    return {high, low, high < seats.groups};
+    const uint32_t low = threadIdx.x & ((1u << block.low_bits) - 1), high = threadIdx.x >> block.low_bits;
+    if (block.columns)
+        return {low, high, high < block.members};
+    return {high, low, high < block.groups};
 }
 
 /* Bytes of what the members of a group combine in order. */
@@ -150,31 +150,31 @@ static __device__ __forceinline__ void lanes_combine(typename Axis::ordered *min
 }
 
 /* Combines the partials of a group's members in that of member 0; other threads get what is undefined. Threads of one group are
-   `distance` apart. Takes whole blocks. */
+   `distance` apart. All threads of a block call it. */
 template <class Axis>
 static __device__ __forceinline__ void members_combine(typename Axis::ordered *mine, typename Axis::ordered *slots,
-                                                       const struct axis_seat &seat, uint32_t members, uint32_t distance)
+                                                       const struct axis_thread &thread, uint32_t members, uint32_t distance)
 {
     const uint32_t lanes = distance < 32 ? 32 / distance : 1, warps = members / lanes; /* members in a warp; warps that have some of the group */
     lanes_combine<Axis>(mine, members, distance);
     if (warps <= 1)
         return;
-    if (seat.taken && seat.member % lanes == 0)
-        slots[seat.group * warps + seat.member / lanes] = *mine;
+    if (thread.works && thread.member % lanes == 0)
+        slots[thread.group * warps + thread.member / lanes] = *mine;
     __syncthreads();
     if constexpr (Axis::shares)
         if (distance == 1) { /* combining takes long: by lanes of the group's first warp */
-            if (seat.member >= 32)
+            if (thread.member >= 32)
                 return;
-            *mine = seat.member < warps ? slots[seat.group * warps + seat.member] : Axis::end_identity();
+            *mine = thread.member < warps ? slots[thread.group * warps + thread.member] : Axis::end_identity();
             lanes_combine<Axis>(mine, warps, 1);
             return;
         }
-    if (!seat.taken || seat.member != 0)
+    if (!thread.works || thread.member != 0)
         return;
 #pragma unroll 1
     for (uint32_t warp = 1; warp < warps; warp++)
-        Axis::combine(mine, &slots[seat.group * warps + warp]);
+        Axis::combine(mine, &slots[thread.group * warps + warp]);
 }
 
 /* Takes a member's elements of a staged row, tile by tile in ascending order: quads in turns, or elements in turns. */
@@ -183,7 +183,7 @@ static __device__ __forceinline__ void staged_take(typename Axis::state *state, 
                                                    uint32_t member)
 {
     typedef typename Axis::value value;
-    const uint32_t members = cut.seats.members;
+    const uint32_t members = cut.block.members;
     const bool quads = cut.stage.quads;
     struct staged_tile tile = {quads ? STAGE_TILE * member : member, members, (uint32_t)cut.box.length, quads};
 #pragma unroll 1
@@ -217,8 +217,8 @@ static __device__ __forceinline__ struct axis_rows rows_of(const void *x, const 
         return {part.first, part.rows, 0};
     }
     const uint32_t splits = (uint32_t)cut.splits;
-    const uint64_t first = (uint64_t)(blockIdx.x / splits) * cut.seats.groups, left = cut.results - first;
-    return {first, left < cut.seats.groups ? left : cut.seats.groups, blockIdx.x % splits};
+    const uint64_t first = (uint64_t)(blockIdx.x / splits) * cut.block.groups, left = cut.results - first;
+    return {first, left < cut.block.groups ? left : cut.block.groups, blockIdx.x % splits};
 }
 
 /* The partial of row r and split s. */
@@ -244,17 +244,17 @@ static __device__ __forceinline__ bool ordered_end(const typename Axis::ordered 
 template <class Axis>
 static __device__ __forceinline__ bool ordered_fold(const void *x, const struct axis_cut &cut, unsigned char *partials, typename Axis::ordered *slots)
 {
-    const struct axis_seats &seats = cut.seats;
-    const struct axis_seat seat = seat_of(seats);
+    const struct axis_block &block = cut.block;
+    const struct axis_thread thread = thread_of(block);
     const struct axis_rows rows = rows_of(x, cut);
-    const bool is_row = seat.taken && seat.group < rows.count;
+    const bool is_row = thread.works && thread.group < rows.count;
     typename Axis::state state;
     Axis::start(&state, nullptr, false);
     if (is_row)
-        member_take<Axis>(&state, x, cut, {rows.first + seat.group, rows.split, seat.member, seats.members});
+        member_take<Axis>(&state, x, cut, {rows.first + thread.group, rows.split, thread.member, block.members});
     typename Axis::ordered end = Axis::end_of(state);
-    members_combine<Axis>(&end, slots, seat, seats.members, seats.columns ? seats.groups : 1);
-    return !is_row || seat.member != 0 || ordered_end<Axis>(end, cut, partials, rows.first + seat.group, rows.split);
+    members_combine<Axis>(&end, slots, thread, block.members, block.columns ? block.groups : 1);
+    return !is_row || thread.member != 0 || ordered_end<Axis>(end, cut, partials, rows.first + thread.group, rows.split);
 }
 
 /* The same of staged rows. */
@@ -262,21 +262,21 @@ template <class Axis>
 static __device__ __forceinline__ bool staged_fold(const void *x, const struct axis_cut &cut, unsigned char *partials, unsigned char *stage,
                                                    typename Axis::ordered *slots)
 {
-    const struct axis_seats &seats = cut.seats;
-    const struct axis_seat seat = seat_of(seats);
+    const struct axis_block &block = cut.block;
+    const struct axis_thread thread = thread_of(block);
     const struct staged part = staged_of(x, cut.stage, cut.box, stage);
     bool finished = true;
     stage_copy(part, cut.stage);
 #pragma unroll 1
-    for (uint32_t row = seat.group; row - seat.group < part.rows; row += seats.groups) { /* more than once only if groups have one member */
+    for (uint32_t row = thread.group; row - thread.group < part.rows; row += block.groups) { /* more than once only if groups have one member */
         typename Axis::state state;
         Axis::start(&state, nullptr, false);
         if (row < part.rows)
-            staged_take<Axis>(&state, cut, stage_walk_of(part, cut.stage, cut.box, row), seat.member);
+            staged_take<Axis>(&state, cut, stage_walk_of(part, cut.stage, cut.box, row), thread.member);
         typename Axis::ordered end = Axis::end_of(state);
-        if (seats.members > 1)
-            members_combine<Axis>(&end, slots, seat, seats.members, seats.columns ? seats.groups : 1);
-        if (row < part.rows && seat.member == 0)
+        if (block.members > 1)
+            members_combine<Axis>(&end, slots, thread, block.members, block.columns ? block.groups : 1);
+        if (row < part.rows && thread.member == 0)
             finished &= ordered_end<Axis>(end, cut, partials, part.first + row, 0);
     }
     return finished;
@@ -304,44 +304,44 @@ static __device__ __forceinline__ void words_fold(const void *x, const struct ax
                                                   typename Axis::ordered *slots)
 {
     constexpr uint32_t row_words = axis_plan<Axis>::row_words;
-    const struct axis_seats &seats = cut.word_seats;
-    const struct axis_seat seat = seat_of(seats);
+    const struct axis_block &block = cut.word_block;
+    const struct axis_thread thread = thread_of(block);
     const struct axis_rows rows = rows_of(x, cut);
-    int64_t *const own = words + (seat.taken ? seat.group * row_words : 0);
+    int64_t *const own = words + (thread.works ? thread.group * row_words : 0);
 #pragma unroll 1
-    for (uint64_t turn = 0; turn < rows.count; turn += seats.groups) {
-        const uint64_t r = rows.first + turn + seat.group;
-        const bool is_row = seat.taken && turn + seat.group < rows.count;
+    for (uint64_t turn = 0; turn < rows.count; turn += block.groups) {
+        const uint64_t r = rows.first + turn + thread.group;
+        const bool is_row = thread.works && turn + thread.group < rows.count;
         __syncthreads();
-        for (uint32_t i = threadIdx.x; i < seats.groups * row_words; i += blockDim.x)
+        for (uint32_t i = threadIdx.x; i < block.groups * row_words; i += blockDim.x)
             words[i] = 0;
         __syncthreads();
         typename Axis::state state;
-        Axis::start(&state, own, seats.members > 1);
+        Axis::start(&state, own, block.members > 1);
         if (is_row)
-            member_take<Axis>(&state, x, cut, {r, rows.split, seat.member, seats.members});
-        const bool together = seats.members >= 32 && !seats.columns;
+            member_take<Axis>(&state, x, cut, {r, rows.split, thread.member, block.members});
+        const bool together = block.members >= 32 && !block.columns;
         __syncwarp();
         if (together || is_row)
             Axis::flush(&state, own, together);
         if constexpr (Axis::is_ordered) {
             typename Axis::ordered end = Axis::end_of(state);
-            members_combine<Axis>(&end, slots, seat, seats.members, seats.columns ? seats.groups : 1);
-            if (is_row && seat.member == 0)
+            members_combine<Axis>(&end, slots, thread, block.members, block.columns ? block.groups : 1);
+            if (is_row && thread.member == 0)
                 ((typename Axis::whole *)own)->end = end;
         }
         __syncthreads();
-        if (is_row && seat.member == 0)
+        if (is_row && thread.member == 0)
             Axis::normalise(own);
         if constexpr (Axis::tries)
             if (cut.quick) {
-                if (is_row && seat.member == 0)
+                if (is_row && thread.member == 0)
                     words_result<Axis>(own, &cut.finish, cut.from + r);
                 continue;
             }
         __syncthreads();
         int64_t *const to = (int64_t *)partial_at<Axis>(partials, cut, r, rows.split);
-        for (uint32_t i = seat.member; i < row_words - 1 && is_row; i += seats.members)
+        for (uint32_t i = thread.member; i < row_words - 1 && is_row; i += block.members)
             to[i] = own[i];
     }
 }
@@ -386,20 +386,20 @@ axis_fold(const void *x, const __grid_constant__ struct axis_cut cut, unsigned c
 /* Combines the splits of each row in the first. A group of threads a row; words are added one by one. */
 template <class Axis>
 static __global__ void __launch_bounds__(axis_plan<Axis>::threads)
-axis_combine(unsigned char *partials, const __grid_constant__ struct axis_cut cut, const __grid_constant__ struct axis_seats seats)
+axis_combine(unsigned char *partials, const __grid_constant__ struct axis_cut cut, const __grid_constant__ struct axis_block block)
 {
     __shared__ typename Axis::ordered slots[Axis::is_ordered ? axis_plan<Axis>::threads : 1];
-    const struct axis_seat seat = seat_of(seats);
-    const uint64_t r = (uint64_t)blockIdx.x * seats.groups + seat.group;
-    const bool is_row = seat.taken && r < cut.results;
+    const struct axis_thread thread = thread_of(block);
+    const uint64_t r = (uint64_t)blockIdx.x * block.groups + thread.group;
+    const bool is_row = thread.works && r < cut.results;
     const auto split_at = [&](uint64_t split) { return (typename Axis::whole *)(partials + (split * cut.results + r) * cut.stride); };
     if constexpr (Axis::is_ordered) {
         typename Axis::ordered end = Axis::end_identity();
 #pragma unroll 1
-        for (uint64_t split = is_row ? seat.member : cut.splits; split < cut.splits; split += seats.members)
+        for (uint64_t split = is_row ? thread.member : cut.splits; split < cut.splits; split += block.members)
             Axis::combine(&end, &split_at(split)->end);
-        members_combine<Axis>(&end, slots, seat, seats.members, 1);
-        if (is_row && seat.member == 0) {
+        members_combine<Axis>(&end, slots, thread, block.members, 1);
+        if (is_row && thread.member == 0) {
             if constexpr (Axis::words == 0)
                 if (cut.finishes) {
                     Axis::finish(end, cut.finish, cut.from + r);
@@ -410,7 +410,7 @@ axis_combine(unsigned char *partials, const __grid_constant__ struct axis_cut cu
     }
     if constexpr (Axis::words > 0)
 #pragma unroll 1
-        for (uint32_t i = seat.member; i < Axis::words && is_row; i += seats.members) {
+        for (uint32_t i = thread.member; i < Axis::words && is_row; i += block.members) {
             int64_t sum = 0; /* of carried limbs, and of counts */
 #pragma unroll 4
             for (uint64_t split = 0; split < cut.splits; split++)

@@ -13,29 +13,29 @@ static uint32_t power_up(uint64_t x, uint32_t most)
     return power;
 }
 
-static struct axis_seats seats_with(uint32_t groups, uint32_t members, bool columns)
+static struct axis_block block_with(uint32_t groups, uint32_t members, bool columns)
 {
-    struct axis_seats seats = {groups, members, 0, columns};
-    while (1u << seats.low_bits < (columns ? groups : members))
-        seats.low_bits++;
-    return seats;
+    struct axis_block block = {groups, members, 0, columns};
+    while (1u << block.low_bits < (columns ? groups : members))
+        block.low_bits++;
+    return block;
 }
 
-/* Seats for so many results of `tiles` tiles each. A member of a row has axis_rounds tiles, because combining members takes time, or
+/* The block for that number of results, of `tiles` tiles each. A member of a row has axis_rounds tiles, because combining members takes time, or
    fewer if there are too few threads otherwise. */
-template <class Axis> static struct axis_seats seats_of(uint64_t results, uint64_t tiles, bool columns, bool quick, int multiprocessors)
+template <class Axis> static struct axis_block block_of(uint64_t results, uint64_t tiles, bool columns, bool quick, int multiprocessors)
 {
     typedef axis_plan<Axis> plan;
     const uint64_t rounds = axis_rounds(Axis::cost, Axis::words > 0 && !quick, tiles);
     const uint64_t enough = (uint64_t)multiprocessors * AXIS_SHAPE.blocks * plan::threads;
     const uint32_t groups = quick ? plan::threads : plan::groups, side_by_side = power_up(results, groups);
     if (columns)
-        return seats_with(side_by_side, power_up(tiles, plan::threads / side_by_side), true);
+        return block_with(side_by_side, power_up(tiles, plan::threads / side_by_side), true);
     uint32_t members = power_up((tiles + rounds - 1) / rounds, plan::threads);
     while (members < plan::threads && members < tiles && results * members < enough)
         members *= 2;
     const uint32_t most = plan::threads / members;
-    return seats_with(power_up(results, most < groups ? most : groups), members, false);
+    return block_with(power_up(results, most < groups ? most : groups), members, false);
 }
 
 template <class Axis> constexpr uint64_t stride_of = partial_bytes_aligned(sizeof(typename Axis::whole));
@@ -91,7 +91,7 @@ static void cut_stage(struct axis_cut *cut, size_t longest, int multiprocessors,
         return;
     const struct axis_stage &stage = cut->stage;
     const uint32_t groups = power_up(stage.rows, threads), vectors = (stage.merged ? stage.planes * stage.pitch : stage.pitch) / 16;
-    cut->seats = seats_with(groups, threads / groups, box.inner > 1);
+    cut->block = block_with(groups, threads / groups, box.inner > 1);
     cut->splits = 1;
     cut->chunk = box.length;
     cut->stage.bytes_bits = cut->bytes_bits;
@@ -124,10 +124,10 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
     cut.stride = stride_of<Axis>;
     cut.aligned = cut.box.axis_stride == 1 && (uintptr_t)work->x % 16 == 0 && cut.box.inner == 1
                   && (cut.box.outer == 1 || cut.box.outer_stride * bytes % 16 == 0);
-    const auto seat = [&] { cut.seats = seats_of<Axis>(cut.results, (cut.box.length + tile - 1) / tile, cut.box.inner > 1, cut.quick, multiprocessors); };
-    seat();
-    const uint64_t blocks = (cut.results + cut.seats.groups - 1) / cut.seats.groups, wanted = (uint64_t)multiprocessors * AXIS_SHAPE.blocks;
-    const uint64_t least = tile * cut.seats.members * AXIS_SHAPE.least, room = work->bytes / (cut.results * cut.stride);
+    const auto block_up = [&] { cut.block = block_of<Axis>(cut.results, (cut.box.length + tile - 1) / tile, cut.box.inner > 1, cut.quick, multiprocessors); };
+    block_up();
+    const uint64_t blocks = (cut.results + cut.block.groups - 1) / cut.block.groups, wanted = (uint64_t)multiprocessors * AXIS_SHAPE.blocks;
+    const uint64_t least = tile * cut.block.members * AXIS_SHAPE.least, room = work->bytes / (cut.results * cut.stride);
     uint64_t splits = u64_min(u64_max(1, wanted / blocks), u64_max(1, cut.box.length / least));
     splits = u64_max(1, u64_min(u64_max(splits, cut.box.length >> AXIS_CHUNK_BITS), room));
     cut.chunk = u64_max(tile, ((cut.box.length + splits - 1) / splits + tile - 1) / tile * tile);
@@ -138,14 +138,14 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
                     && cut.box.length <= AXIS_SHAPE.quick && Axis::quick::finishes(work->finish->fold);
         if (cut.quick) {
             staged_bytes = Axis::quick::staged_bytes;
-            seat();
+            block_up();
         }
     }
     if (staged_bytes > 0)
         cut_stage(&cut, staged_bytes, multiprocessors, plan::threads);
-    cut.word_seats = cut.seats;
-    if (cut.seats.groups > (uint32_t)plan::groups)
-        cut.word_seats = seats_with(plan::groups, cut.seats.groups * cut.seats.members / plan::groups, cut.seats.columns);
+    cut.word_block = cut.block;
+    if (cut.block.groups > (uint32_t)plan::groups)
+        cut.word_block = block_with(plan::groups, cut.block.groups * cut.block.members / plan::groups, cut.block.columns);
     return cut;
 }
 
@@ -156,9 +156,9 @@ template <class Axis> static cudaError_t splits_start(unsigned char *partials, c
     cudaError_t code = cudaSuccess;
     if (cut.splits > 1) {
         const uint32_t members = power_up(u64_max(cut.splits, Axis::words), threads);
-        const struct axis_seats seats = seats_with(threads / members, members, false);
-        const cudaLaunchConfig_t config = launch_config((cut.results + seats.groups - 1) / seats.groups, threads, stream);
-        code = cudaLaunchKernelEx(&config, axis_combine<Axis>, partials, cut, seats);
+        const struct axis_block block = block_with(threads / members, members, false);
+        const cudaLaunchConfig_t config = launch_config((cut.results + block.groups - 1) / block.groups, threads, stream);
+        code = cudaLaunchKernelEx(&config, axis_combine<Axis>, partials, cut, block);
     }
     if constexpr (Axis::words > 0)
         if (code == cudaSuccess && cut.finishes && !cut.quick) {
@@ -174,8 +174,8 @@ template <class Axis> static cudaError_t rows_start(const struct axis_work *work
     unsigned char *const partials = (unsigned char *)work->partials;
     const uint64_t blocks = cut.stage.planes > 0 ? (cut.box.outer + cut.stage.planes - 1) / cut.stage.planes
                             : cut.stage.rows > 0 ? cut.box.outer * cut.stage.plane_cuts
-                                                 : (cut.results + cut.seats.groups - 1) / cut.seats.groups * cut.splits;
-    const cudaLaunchConfig_t config = launch_config(blocks, (int)u64_max(cut.seats.groups * cut.seats.members, 32), stream);
+                                                 : (cut.results + cut.block.groups - 1) / cut.block.groups * cut.splits;
+    const cudaLaunchConfig_t config = launch_config(blocks, (int)u64_max(cut.block.groups * cut.block.members, 32), stream);
     const cudaError_t code
         = blocks > INT32_MAX ? cudaErrorInvalidValue : cudaLaunchKernelEx(&config, axis_fold<Axis>, work->x, cut, partials);
     return code != cudaSuccess ? code : splits_start<Axis>(partials, cut, stream);

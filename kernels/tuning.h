@@ -166,7 +166,7 @@ constexpr uint64_t axis_rounds(enum cost cost, bool words, uint64_t tiles)
 {
     return !words && (cost == COST_EXPONENTIAL || cost == COST_STATS) ? (tiles >= 64 ? 32 : tiles > 16 ? tiles / 2 : 8) : 8;
 }
-/* Log-probabilities of rows at level fast: a block a row, or a part of it, of rows of at least so many elements. vectors: of a thread's tile. */
+/* Log-probabilities of rows at level fast: a block a row, or a part of it, of rows of at least `least` elements. vectors: of a thread's tile. */
 constexpr struct {
     int threads, vectors, blocks, blocks_f32;
     uint64_t least;
