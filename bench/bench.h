@@ -13,11 +13,13 @@ enum bench_kind {
     BENCH_FOLD,    /* a fold of allfold.h, FOLD_DOT or FOLD_COMPARE */
     BENCH_PASS,    /* softmax's first pass, (max, sum of exponentials), which is no fold of allfold.h by itself */
     BENCH_SOFTMAX,
+    BENCH_ORDER,   /* an order statistic */
 };
+enum bench_order { BENCH_MEDIAN, BENCH_QUANTILE, BENCH_QUANTILES, BENCH_TOP, BENCH_BINS, BENCH_BINS_MANY };
 struct bench_subject {
     const char *name;
     enum bench_kind kind;
-    int fold;          /* BENCH_FOLD only */
+    int fold;          /* of BENCH_ORDER an enum bench_order; else of BENCH_FOLD only */
     bool floating;     /* of floating-point elements only */
     allfold_level level;
     const char *text;

@@ -9,6 +9,7 @@ libbench_a_SOURCES = \
 	bench/file.c \
 	bench/health.c \
 	bench/nccl.c \
+	bench/order.c \
 	bench/peers.c \
 	bench/run.c \
 	bench/subjects.c

@@ -7,7 +7,7 @@
 
 static enum bench_kind kind_of(const struct bench *b) { return b->task->subject->kind; }
 static bool in_place(const struct bench *b) { return b->task->place == BENCH_ON_DEVICE; }
-static bool is_whole(const struct bench *b) { return in_place(b) && !bench_is_axis(b); }
+static bool is_whole(const struct bench *b) { return in_place(b) && !bench_is_axis(b) && kind_of(b) != BENCH_ORDER; }
 static bool is_softmax(const struct bench *b) { return is_whole(b) && kind_of(b) == BENCH_SOFTMAX; }
 
 /* ---- what a result must be */
@@ -105,7 +105,7 @@ static allfold_status exchange_run(struct bench *b, struct error *error)
 
 static bool fits_host(const struct bench *b)
 {
-    return b->task->place != BENCH_IN_FILE && !bench_is_axis(b) && kind_of(b) != BENCH_PASS;
+    return b->task->place != BENCH_IN_FILE && !bench_is_axis(b) && kind_of(b) != BENCH_PASS && kind_of(b) != BENCH_ORDER;
 }
 
 /* The operands in the caller's memory, and the library's options. */
@@ -415,6 +415,7 @@ const struct bench_peer bench_peers[] = {
     {"allfold", BENCH_HOST, "the library's call", fits_host, NULL, host_run, host_check, BENCH_MOVES_ALL},
     {"allfold", BENCH_HOST, "the library's call along an axis", bench_axis_fits, NULL, bench_axis_run, bench_axis_check,
      BENCH_MOVES_ALL},
+    {"allfold", BENCH_HOST, "the library's order statistics", bench_order_fits, NULL, bench_order_run, bench_order_check, BENCH_MOVES_ALL},
     {"begun", BENCH_HOST, "the library's fold, begun and ended", fits_begun, NULL, begun_one_run, host_check, BENCH_MOVES_ALL},
     {"begun-4", BENCH_HOST, "four of the same fold, begun together and then ended", fits_begun, NULL, begun_four_run, host_check,
      BENCH_MOVES_FOUR},

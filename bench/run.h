@@ -55,8 +55,9 @@ struct bench_peer {
 extern const struct bench_peer bench_peers[];
 extern const int bench_peer_count;
 
-static inline bool bench_is_dot(const struct bench *b) { return b->task->subject->fold == FOLD_DOT; }
-static inline bool bench_is_compare(const struct bench *b) { return b->task->subject->fold == FOLD_COMPARE; }
+static inline bool bench_is(const struct bench *b, int fold) { return b->task->subject->kind == BENCH_FOLD && b->task->subject->fold == fold; }
+static inline bool bench_is_dot(const struct bench *b) { return bench_is(b, FOLD_DOT); }
+static inline bool bench_is_compare(const struct bench *b) { return bench_is(b, FOLD_COMPARE); }
 static inline bool bench_is_axis(const struct bench *b) { return b->task->shape.length > 0; }
 /* Bytes of the input. */
 static inline uint64_t bench_bytes(const struct bench *b) { return bench_input_bytes(b->task); }
@@ -89,6 +90,11 @@ allfold_status bench_axis_cub_prepare(struct bench *b, struct error *error);
 allfold_status bench_axis_cub_run(struct bench *b, struct error *error);
 allfold_status bench_axis_cub_whole(struct bench *b, struct error *error);
 allfold_status bench_axis_cub_check(struct bench *b, char wrong[96], struct error *error);
+
+/* order.c. */
+bool bench_order_fits(const struct bench *b);
+allfold_status bench_order_run(struct bench *b, struct error *error);
+allfold_status bench_order_check(struct bench *b, char wrong[96], struct error *error);
 
 /* cuBLAS (cublas.c), if its library can be loaded: dot products of f32 and f64. *cublas stays NULL, without an error, if it cannot. */
 void bench_cublas_open(struct bench *b, struct bench_cublas **cublas);

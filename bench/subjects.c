@@ -20,6 +20,12 @@ const struct bench_subject bench_subjects[] = {
     {"softmax-exact", BENCH_SOFTMAX, FOLD_COUNT, true, ALLFOLD_LEVEL_EXACT, "softmax at level exact"},
     {"logsumexp", BENCH_FOLD, ALLFOLD_LOGSUMEXP, true, ALLFOLD_LEVEL_FAST, "the logarithm of the sum of exponentials"},
     {"logsumexp-exact", BENCH_FOLD, ALLFOLD_LOGSUMEXP, true, ALLFOLD_LEVEL_EXACT, "the same at level exact"},
+    {"median", BENCH_ORDER, BENCH_MEDIAN, false, ALLFOLD_LEVEL_EXACT, "the median"},
+    {"quantile", BENCH_ORDER, BENCH_QUANTILE, false, ALLFOLD_LEVEL_EXACT, "the quantile 0.99"},
+    {"quantile-7", BENCH_ORDER, BENCH_QUANTILES, false, ALLFOLD_LEVEL_EXACT, "seven quantiles, from 0.01 to 0.99"},
+    {"topk", BENCH_ORDER, BENCH_TOP, false, ALLFOLD_LEVEL_EXACT, "the 50 largest elements and their indices"},
+    {"histogram", BENCH_ORDER, BENCH_BINS, false, ALLFOLD_LEVEL_EXACT, "a histogram of 256 even bins"},
+    {"histogram-65536", BENCH_ORDER, BENCH_BINS_MANY, false, ALLFOLD_LEVEL_EXACT, "a histogram of 65,536 even bins"},
 };
 const int bench_subject_count = sizeof bench_subjects / sizeof *bench_subjects;
 
@@ -38,20 +44,26 @@ bool bench_takes_type(const struct bench_subject *subject, allfold_type type)
     return !subject->floating || type_kind(type) == 'f';
 }
 
-bool bench_takes_two(const struct bench_subject *subject) { return subject->fold == FOLD_DOT || subject->fold == FOLD_COMPARE; }
+bool bench_takes_two(const struct bench_subject *subject)
+{
+    return subject->kind == BENCH_FOLD && (subject->fold == FOLD_DOT || subject->fold == FOLD_COMPARE);
+}
 
 bool bench_takes_place(const struct bench_subject *subject, int place)
 {
-    return place == BENCH_ON_DEVICE || (place == BENCH_IN_HOST && subject->kind == BENCH_FOLD)
-           || (place == BENCH_IN_FILE && subject->kind != BENCH_PASS && !bench_takes_two(subject) && subject->fold != ALLFOLD_STATS);
+    return place == BENCH_ON_DEVICE || (place == BENCH_IN_HOST && (subject->kind == BENCH_FOLD || subject->kind == BENCH_ORDER))
+           || (place == BENCH_IN_FILE && subject->kind != BENCH_PASS && subject->kind != BENCH_ORDER && !bench_takes_two(subject) && subject->fold != ALLFOLD_STATS);
 }
 
-bool bench_takes_axis(const struct bench_subject *subject) { return subject->kind != BENCH_PASS && !bench_takes_two(subject); }
+bool bench_takes_axis(const struct bench_subject *subject)
+{
+    return subject->kind != BENCH_PASS && subject->kind != BENCH_ORDER && !bench_takes_two(subject);
+}
 
 allfold_type bench_result_type(const struct bench_case *task)
 {
     if (type_kind(task->type) != 'f') /* the products of integers do not fit their type */
-        return task->subject->fold == FOLD_DOT ? ALLFOLD_F64 : ALLFOLD_TYPE_NONE;
+        return task->subject->kind == BENCH_FOLD && task->subject->fold == FOLD_DOT ? ALLFOLD_F64 : ALLFOLD_TYPE_NONE;
     return task->type == ALLFOLD_F64 || task->shape.length == 0 ? ALLFOLD_F64 : ALLFOLD_F32;
 }
 

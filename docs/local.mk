@@ -44,6 +44,7 @@ EXTRA_DIST += docs/ladder.md docs/img
 # What the pages' pictures and generated tables are made of.
 EXTRA_DIST += docs/results
 EXTRA_DIST += \
+	tools/bench-commands \
 	tools/bench-peers \
 	tools/bench_json.py \
 	tools/bench_plots.py \

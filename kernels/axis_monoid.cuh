@@ -9,6 +9,7 @@
 template <class Fold> struct axis_struct {
     typedef typename Fold::value value;
     typedef typename Fold::partial ordered;
+    static constexpr enum monoid monoid = Fold::monoid;
     static constexpr enum cost cost = Fold::cost;
     struct state {
         ordered partial;

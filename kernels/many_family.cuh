@@ -119,6 +119,11 @@ template <class Axis> static cudaError_t many_start(const struct many_work *work
 
 int FN_EXPAND(many_launch, FAMILY)(const struct many_work *work, void *stream)
 {
-    return with_axis<FN_EXPAND(value, FAMILY)>(work->monoid,
-                                               [=](auto axis) { return many_start<typename decltype(axis)::type>(work, stream); });
+    return with_axis<FN_EXPAND(value, FAMILY)>(work->monoid, [=](auto axis) {
+        typedef typename decltype(axis)::type Axis;
+        if constexpr (monoid_has_mark(Axis::monoid)) /* log-probabilities have one view */
+            return cudaErrorInvalidValue;
+        else
+            return many_start<Axis>(work, stream);
+    });
 }

@@ -1,12 +1,14 @@
-# ALLFOLD_EMULATION: looks for a C++17 compiler for tests/emulation, which runs the kernels' sources on the host. Nothing
-# else needs one; without, those tests are skipped. Uses the address and undefined-behaviour sanitizers where they work.
-# --disable-emulation does without. Honours CXX and CXXFLAGS. Sets EMULATION_SANITIZE and the conditional HAVE_EMULATION.
+# ALLFOLD_EMULATION: looks for a C++17 compiler for tests/emulation, which runs the kernels' sources on the host: for tests, and for
+# `allfold ladder` without a GPU. Nothing else needs one; without, those tests are skipped. Uses the address and undefined-behaviour sanitizers where they work.
+# --disable-emulation does without, --enable-emulation=ladder without the tests, which take minutes to compile. Honours CXX and CXXFLAGS.
+# Sets EMULATION_SANITIZE and the conditionals HAVE_EMULATION and HAVE_KERNEL_TESTS.
 AC_DEFUN([ALLFOLD_EMULATION], [
   AC_REQUIRE([AC_PROG_CXX])
   AC_ARG_ENABLE([emulation],
-    [AS_HELP_STRING([--disable-emulation], [do not build and run tests of the kernels on the host])])
+    [AS_HELP_STRING([--disable-emulation], [do without kernels on the host: their tests, and 'allfold ladder' where there is no GPU;
+       --enable-emulation=ladder: without the tests only])])
   AC_LANG_PUSH([C++])
-  AC_MSG_CHECKING([how $CXX can run kernels on the host, for tests])
+  AC_MSG_CHECKING([how $CXX can run kernels on the host])
   allfold_emulation=no
   EMULATION_SANITIZE=
   allfold_saved_cxxflags=$CXXFLAGS
@@ -38,5 +40,7 @@ template <class T> static int *slot(T x)
   AS_IF([test "$enable_emulation" = no], [allfold_emulation="no: --disable-emulation"],
     [test "$allfold_emulation" = no], [allfold_emulation="no: $CXX is no C++17 compiler"])
   AM_CONDITIONAL([HAVE_EMULATION], [test "${allfold_emulation#yes}" != "$allfold_emulation"])
+  AM_CONDITIONAL([HAVE_KERNEL_TESTS], [test "${allfold_emulation#yes}" != "$allfold_emulation" && test "$enable_emulation" != ladder])
+  AS_IF([test "$enable_emulation" = ladder], [allfold_emulation="$allfold_emulation; for the ladder only"])
   AC_SUBST([EMULATION_SANITIZE])
 ])

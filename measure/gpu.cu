@@ -110,6 +110,7 @@ void gpu_close(struct gpu *gpu)
         return;
     for (int i = 0; i < GPU_BUFFERS; i++)
         cudaFree(gpu->buffers[i]);
+    cudaFreeHost(gpu->pinned);
     for (int i = 0; gpu->events != NULL && i < 2 * GPU_RUNS_MOST; i++)
         if (gpu->events[i] != NULL)
             cudaEventDestroy(gpu->events[i]);
@@ -154,5 +155,21 @@ allfold_status gpu_host_buffer(struct gpu *gpu, int which, size_t bytes, void **
                              bytes);
     }
     *memory = gpu->host[which];
+    return ALLFOLD_OK;
+}
+
+allfold_status gpu_pinned(struct gpu *gpu, size_t bytes, void **memory, struct error *error)
+{
+    if (bytes > gpu->pinned_bytes) {
+        gpu->pinned_bytes = 0;
+        if (gpu_wait(gpu, "waiting before memory is freed", error) != ALLFOLD_OK
+            || gpu_check(cudaFreeHost(gpu->pinned), "freeing pinned memory", error) != ALLFOLD_OK)
+            return error->status;
+        gpu->pinned = NULL;
+        if (gpu_check(cudaMallocHost(&gpu->pinned, bytes), "pinned memory", error) != ALLFOLD_OK)
+            return error->status;
+        gpu->pinned_bytes = bytes;
+    }
+    *memory = gpu->pinned;
     return ALLFOLD_OK;
 }

@@ -32,6 +32,9 @@ struct gpu {
     size_t buffer_bytes[GPU_BUFFERS];
     void *host[2];         /* the same for host memory: the input, and a work space */
     size_t host_bytes[2];
+    void *pinned;          /* host memory that kernels write to */
+    size_t pinned_bytes;
+    double barriers, exchanges; /* between threads of a block, and of a warp, that a thread met in the last timed run; known if emulated */
 };
 
 /* If code is an error: `what`, then CUDA's own text for the code. Returns the status. */
@@ -40,6 +43,8 @@ allfold_status gpu_check(cudaError_t code, const char *what, struct error *error
 /* At least `bytes` of device or host memory; what was in it is lost if it grows. */
 allfold_status gpu_buffer(struct gpu *gpu, enum gpu_buffers which, size_t bytes, void **memory, struct error *error);
 allfold_status gpu_host_buffer(struct gpu *gpu, int which, size_t bytes, void **memory, struct error *error);
+/* The same for host memory that kernels write to. */
+allfold_status gpu_pinned(struct gpu *gpu, size_t bytes, void **memory, struct error *error);
 
 /* The same for elements of a type. */
 template <class T>

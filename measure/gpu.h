@@ -14,6 +14,7 @@ struct gpu_device {
     int multiprocessors, threads_per_multiprocessor;
     int driver, runtime;  /* CUDA versions as 1000 * major + 10 * minor */
     uint64_t memory, l2;  /* bytes */
+    bool emulated;        /* by the host: its results are right, and it has no times */
     double datasheet;     /* bytes a second: memory clock * bus width * 2; NaN if the device does not report it */
 };
 

@@ -38,8 +38,8 @@ enum table_format {
     X(LOADS, "loads", "loads a thread", INTEGER)                          \
     X(LOAD_BYTES, "load_bytes", "bytes a load", INTEGER)                  \
     X(BYTES, "bytes", NULL, INTEGER)                                      \
-    X(BYTES_READ, "bytes_read", NULL, INTEGER)                            \
-    X(BYTES_WRITTEN, "bytes_written", NULL, INTEGER)                      \
+    X(BYTES_READ, "bytes_read", "bytes read", INTEGER)                    \
+    X(BYTES_WRITTEN, "bytes_written", "written", INTEGER)                 \
     /* its times */                                                       \
     X(RUNS, "runs", NULL, INTEGER)                                        \
     X(SECONDS, "seconds", "time us", SECONDS)                             \
@@ -62,6 +62,8 @@ enum table_format {
     /* how it uses the GPU */                                             \
     X(LAUNCHES, "launches", "launches", INTEGER)                          \
     X(THREADS, "threads", "threads", INTEGER)                             \
+    X(BARRIERS, "barriers", "barriers", NUMBER)                           \
+    X(EXCHANGES, "warp_waits", "warp waits", NUMBER)                      \
     X(THREADS_EACH, "threads", "threads/SM", INTEGER)                     \
     X(BLOCKS, "blocks", "blocks", INTEGER)                                \
     X(BLOCKS_EACH, "blocks", "blocks/SM", INTEGER)                        \
@@ -104,6 +106,7 @@ enum table_format {
     X(FACT_PART, "part", NULL, TEXT)                                      \
     X(FACT_ROWS, "matrix_rows", NULL, INTEGER)                            \
     X(FACT_COLUMNS, "matrix_columns", NULL, INTEGER)                      \
+    X(FACT_LEFT_OUT, "left_out", "left out without a GPU", TEXT)          \
     X(FACT_CEILING, "read_ceiling", "read ceiling, measured", BANDWIDTH)  \
     X(FACT_DATASHEET, "datasheet", "datasheet peak", BANDWIDTH)
 

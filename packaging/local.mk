@@ -25,7 +25,7 @@ cmake_DATA = packaging/cmake/allfold-config.cmake packaging/cmake/allfold-config
 packaging/cmake/%.cmake: packaging/cmake/%.cmake.in Makefile
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && include=`realpath -ms --relative-to="$(cmakedir)" "$(includedir)"` && \
 	  modules=`realpath -ms --relative-to="$(cmakedir)" "$(moddir)"` && \
-	  sed -e 's|@version''@|$(PACKAGE_VERSION)|' -e 's|@LIBS_OF_ARCHIVE''@|$(LIBS_OF_ARCHIVE)|' \
+	  sed -e 's|@version''@|$(PACKAGE_VERSION)|' -e 's|@LIBS_OF_ARCHIVE''@|$(LIBS_OF_ARCHIVE)|' -e 's|@LIBS_OF_FILES''@|$(LIBS_OF_FILES)|' \
 	  -e "s|@from_here_to_include|$$include|" -e "s|@from_here_to_modules|$$modules|" $(srcdir)/$@.in >$@
 
 install-exec-hook:

@@ -7,6 +7,7 @@ python_package = \
 	python/allfold/_context.py \
 	python/allfold/_dlpack.py \
 	python/allfold/_errors.py \
+	python/allfold/_files.py \
 	python/allfold/_functions.py \
 	python/allfold/_library.py \
 	python/allfold/_log_probs.py \

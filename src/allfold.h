@@ -73,6 +73,7 @@ typedef enum {
 #undef ALLFOLD_ENUM_TYPE
     ALLFOLD_TYPE_COUNT /* not a type: the one behind the last */
 } allfold_type;
+#define ALLFOLD_SOURCE ((allfold_type)(1 << 8)) /* in place of a type: the data is an allfold_source, which has one */
 
 typedef enum {
 #define ALLFOLD_ENUM_FOLD(ID, name, monoid, results, text) ALLFOLD_##ID,
@@ -148,9 +149,16 @@ typedef struct {
     size_t count;            /* written by the library: how many there are */
 } allfold_results;
 
+/* An array that liballfold-files opened, in a file or generated: allfold_files.h. */
+typedef struct allfold_source allfold_source;
+
 /* This rank's part of the global array. data is host memory, or memory of the context's CUDA device, aligned to the
    element size; it stays the caller's. A rank may have count 0 (data is then not read). type is equal on all ranks, also
-   on those with count 0. */
+   on those with count 0.
+   Or, with type ALLFOLD_SOURCE and count 0, data is an allfold_source, which is the whole global array, the same on all ranks. Each reads some of
+   it, while it computes: elements need not fit any memory. Counts and indices of results are those of the array, in the order in which its
+   elements lie; missing elements are left out of counts. All functions that take an allfold_array take sources. Where there are two arrays,
+   both are sources or none is. */
 typedef struct {
     const void *data;
     uint64_t count;
@@ -289,7 +297,9 @@ typedef struct {
 } allfold_view;
 
 /* The same of an array of any dimensions, of which any are folded: an allfold_view is the short form. Begin with ALLFOLD_VIEW_ND_INIT, or set
-   .size = sizeof(allfold_view_nd). data is the element whose coordinates are all 0. The dimensions that are folded count as one, in C order
+   .size = sizeof(allfold_view_nd). With type ALLFOLD_SOURCE data is an allfold_source, whose dimensions the bits of axes mean: rank, shape, strides
+   and cut are not read, weights are those of the whole array, results are host memory, of the whole array, and if its elements lie in Fortran's order,
+   in that order. Else data is the element whose coordinates are all 0. The dimensions that are folded count as one, in C order
    (the last varies fastest), and so do the others, which the results have: indices, and the places of results, count in these orders. Fast
    folds take the elements in the order of pieces, which depends on shape and strides. */
 typedef struct {
@@ -422,6 +432,10 @@ const char *allfold_message(const allfold_context *context);
    the status; one that is no error counts as ALLFOLD_BAD_ARGUMENT. Collective. */
 allfold_status allfold_fail(allfold_context *context, allfold_status status, const char *text);
 
+/* Gives rank 0's bytes to all ranks, unless a rank passes a status that is an error, with its text: then the call fails on all ranks, and memory
+   stays as it is. For what one rank reads for all. bytes is equal on all ranks, and may be 0. Collective. */
+allfold_status allfold_share(allfold_context *context, void *memory, size_t bytes, allfold_status status, const char *text);
+
 /* Folds the global array that the ranks' parts make up, in rank order, to one number. Collective and blocking: *result,
    equal on every rank, is written only on ALLFOLD_OK. A fold with several results is refused. NaN, infinities, empty
    arrays: docs/numerics.md. */
@@ -454,7 +468,7 @@ allfold_status allfold_dot(allfold_context *context, const allfold_array *x, con
                            allfold_result *result);
 
 /* Compares two global arrays, a and b, in one pass. They have as many elements on each rank; their types may differ among floating-point types,
-   and among integers (bool is one). Each may be host or device memory; arrays of two types cannot lie in device memory. Collective and blocking:
+   and among integers (bool is one). Each may be host or device memory. Collective and blocking:
    *comparison, equal on every rank and to the bit on any number of ranks and on any device, is written only on ALLFOLD_OK: as far as its
    .size says. Differences are no error: see .within. tolerance may be NULL. docs/compare.md defines every number. */
 allfold_status allfold_compare(allfold_context *context, const allfold_array *a, const allfold_array *b, const allfold_tolerance *tolerance,
@@ -518,7 +532,7 @@ allfold_status allfold_reduce_deliver(allfold_context *context, allfold_request 
    f64; ALLFOLD_TYPE_NONE: that of the part, if it is one of these), in host or device memory; y == part->data is allowed
    if the types are equal, and refused if not; other overlaps are not allowed. y may be NULL if part->count is 0. A global
    array that holds NaN or +inf, or nothing but -inf, gives NaN everywhere. call->nan and call->result_type must be 0. After
-   an error y is unspecified. */
+   an error y is unspecified. Of a source y is host memory, and gets the whole array on every rank. */
 allfold_status allfold_softmax(allfold_context *context, const allfold_array *part, void *y, allfold_type y_type,
                                const allfold_call *call);
 

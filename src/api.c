@@ -7,33 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A reader of the caller's memory gives elements where they lie. */
-struct memory_reader {
-    struct reader reader;
-    const struct source *source;
-};
-
-static allfold_status memory_read(struct reader *reader, const struct read_request *request, struct piece *piece, struct error *error)
-{
-    const struct source *const source = ((const struct memory_reader *)reader)->source;
-    (void)error;
-    *piece = (struct piece){.elements = (const char *)source->memory + request->range.first * allfold_type_bytes(source->type),
-                            .count = request->range.count};
-    return ALLFOLD_OK;
-}
-
-static void memory_reader_close(struct reader *reader) { free(reader); }
-
-static allfold_status memory_reader_open(struct source *source, struct reader **reader, struct error *error)
-{
-    struct memory_reader *const opened = malloc(sizeof *opened);
-    if (opened == NULL)
-        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for a reader");
-    *opened = (struct memory_reader){{memory_read, memory_reader_close}, source};
-    *reader = &opened->reader;
-    return ALLFOLD_OK;
-}
-
 /* A struct of options that begins with its size, as the caller's header had it: `name` in messages, into `known`, which has
    this header's `bytes`, at least `least` of them in any version, and the defaults, which stay where given is NULL. */
 struct options_copy {
@@ -115,23 +88,6 @@ void api_take_view(const allfold_view_nd *given, allfold_view_nd *view, struct e
     options_take(&copy, error);
 }
 
-void api_check_part(const allfold_array *part, struct error *error)
-{
-    if (part == NULL)
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "the array is NULL: pass a struct with count 0 for an empty part");
-    else if (part->type == ALLFOLD_TYPE_NONE)
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "the array has no element type: expected .type, such as ALLFOLD_F32");
-    else if (!type_exists(part->type))
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "element type %d does not exist", (int)part->type);
-    else if (part->count > 0 && part->data == NULL)
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "data is NULL though count is not 0");
-    else if (part->count > (uint64_t)PTRDIFF_MAX / allfold_type_bytes(part->type))
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "count is larger than any memory");
-    else if (part->count > 0 && (uintptr_t)part->data % allfold_type_bytes(part->type) != 0)
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "data is not aligned to its element size of %zu bytes",
-                  allfold_type_bytes(part->type));
-}
-
 void api_check_call(const char *name, bool nan_choice, const allfold_call *call, struct error *error)
 {
     if ((unsigned)call->nan > ALLFOLD_NAN_ERROR)
@@ -142,13 +98,6 @@ void api_check_call(const char *name, bool nan_choice, const allfold_call *call,
         error_set(error, ALLFOLD_BAD_ARGUMENT, "%s has no logarithm: allfold_call.logarithm is for softmax", name);
     if (call->result_type != ALLFOLD_TYPE_NONE && !(type_exists(call->result_type) && type_kind(call->result_type) == 'f'))
         error_set(error, ALLFOLD_BAD_ARGUMENT, "results are f16, bf16, f32 or f64, not %s", allfold_type_name(call->result_type));
-}
-
-struct source api_part_source(const allfold_array *part, const struct error *error)
-{
-    const bool usable = error->status == ALLFOLD_OK;
-    return (struct source){
-        .open_reader = memory_reader_open, .type = usable ? part->type : ALLFOLD_F32, .granule = 1, .memory = usable ? part->data : NULL};
 }
 
 allfold_status allfold_open(MPI_Comm comm, const allfold_options *options, allfold_context **context, char *message,
@@ -195,6 +144,8 @@ void allfold_close(allfold_context *context)
     free(context);
 }
 
+const char *allfold_version(void) { return ALLFOLD_VERSION; }
+
 const char *allfold_message(const allfold_context *context) { return context->error.text; }
 
 void api_take_failure(allfold_status status, const char *text, struct error *error)
@@ -203,11 +154,21 @@ void api_take_failure(allfold_status status, const char *text, struct error *err
     error_set(error, is_error ? status : ALLFOLD_BAD_ARGUMENT, "%s", text != NULL ? text : "the caller gives no reason");
 }
 
+allfold_status allfold_share(allfold_context *context, void *memory, size_t bytes, allfold_status status, const char *text)
+{
+    const size_t piece = (size_t)1 << 30; /* MPI counts bytes in an int */
+    struct error *const error = &context->error, given = {0};
+    if (status != ALLFOLD_OK)
+        api_take_failure(status, text, &given); /* text may be this context's message, which the call clears */
+    *error = given;
+    api_checked(context);
+    comm_agree(&context->comm, error);
+    for (size_t at = 0; at < bytes && error->status == ALLFOLD_OK; at += piece)
+        comm_broadcast(&context->comm, 0, (char *)memory + at, u64_min(piece, bytes - at), error);
+    return error->status;
+}
+
 allfold_status allfold_fail(allfold_context *context, allfold_status status, const char *text)
 {
-    struct error given = {0};
-    api_take_failure(status, text, &given); /* text may be this context's message, which the call clears */
-    context->error = given;
-    api_checked(context);
-    return comm_agree(&context->comm, &context->error);
+    return allfold_share(context, NULL, 0, status != ALLFOLD_OK ? status : ALLFOLD_BAD_ARGUMENT, text);
 }

@@ -4,6 +4,8 @@
 #pragma once
 
 #include "allfold.h"
+#include "core/compare.h"
+#include "core/input.h"
 #include "core/view.h"
 
 /* Every call begins with it: nothing is wrong yet. Returns &context->error. */
@@ -24,10 +26,10 @@ void api_take_view(const allfold_view_nd *given, allfold_view_nd *view, struct e
 /* The same for a comparison. */
 void api_take_tolerance(const allfold_tolerance *given, allfold_tolerance *tolerance, struct error *error);
 
-/* The same for what order statistics take, whose struct is `name` in messages, of so many bytes; NULL is refused. */
+/* The same for what order statistics take, whose struct is `name` in messages and has `bytes` bytes; NULL is refused. */
 void api_take_order(const char *name, const void *given, void *known, size_t bytes, struct error *error);
 
-/* Refuses a part whose type, count or address is not valid. */
+/* Refuses a part whose type, count or address is not valid; a source too. */
 void api_check_part(const allfold_array *part, struct error *error);
 
 /* Refuses options that are not valid of a fold of that name; nan_choice: it takes allfold_nan. */
@@ -35,6 +37,38 @@ void api_check_call(const char *name, bool nan_choice, const allfold_call *call,
 
 /* Refuses results of this rank alone, of a fold that has none. */
 void api_check_own_results(const allfold_call *call, struct error *error);
+
+/* The part, of memory, as a source of its elements in place. After an error one without elements, for a pipeline that only agrees on it. */
+struct source api_part_source(const allfold_array *part, const struct error *error);
+
+/* What a call works on, elements in memory or a source: api_operand.c. */
+struct api_operand {
+    const allfold_array *given;
+    const struct allfold_source *of; /* NULL: memory */
+    allfold_type type; /* as it is read; until it is opened, of what is given */
+    uint64_t count;    /* of this rank's part in memory, or of the whole source */
+    /* when it is open */
+    struct source *source, memory;
+    struct array_info *info; /* as it is read; NULL: memory */
+    const struct packing *packing;
+    struct range range;      /* this rank's */
+    uint64_t key;
+};
+enum api_use { API_READ, API_SUM /* packed elements may be given as they are */, API_WRITE /* to an output that has a place for each element */ };
+/* Checks what is given. The message is of this rank alone. */
+void api_operand_take(const allfold_array *given, struct api_operand *operand, struct error *error);
+/* Refuses two of which one is a source, or which are sources of different shapes. */
+void api_operands_check(const struct api_operand *a, const struct api_operand *b, struct error *error);
+/* Opens it for reading, when all else is checked: after an error it has no elements, for a pipeline that only agrees on the error. */
+void api_operand_open(const struct allfold_context *context, enum api_use use, struct api_operand *operand, struct error *error);
+void api_operand_close(struct api_operand *operand);
+struct job api_operand_job(const struct api_operand *operand, void *stream);
+/* Two as core/compare.h takes them. */
+struct compare_input api_operand_pair(const struct api_operand *a, const struct api_operand *b, void *stream);
+struct fold_call api_operand_call(const struct api_operand *operand, allfold_fold fold, const allfold_call *call);
+
+/* Refuses memory of the device. what: its name in the message. */
+void api_refuse_device(struct allfold_context *context, const void *memory, const char *what, struct error *error);
 
 /* The arguments of a fold as the caller gave them: of one array, x, or of a dot product. */
 struct api_fold {
@@ -44,19 +78,19 @@ struct api_fold {
     const allfold_call *call;
     size_t capacity; /* how many results the caller has room for; not of a dot product */
 };
-/* The same for the pipeline; job points to the sources beside it. */
+/* The same for the pipeline; job points to the operands beside it, which api_fold_close closes. */
 struct api_job {
     struct fold_call call;
-    struct source x, y;
+    struct api_operand x, y;
+    struct compare_input pair; /* of a dot product: both, which are read alike */
+    struct compare_alike alike;
     struct job job;
 };
-void api_fold_prepare(const struct api_fold *given, struct api_job *prepared, struct error *error);
+void api_fold_prepare(struct allfold_context *context, const struct api_fold *given, struct api_job *prepared, struct error *error);
+void api_fold_close(struct api_job *prepared);
 
 /* Gives the caller what was found, for which there is room. */
 void api_results_take(const struct fold_results *found, allfold_results *results);
-
-/* The part as a source of its elements in place. After an error one without elements, for a pipeline that only agrees on it. */
-struct source api_part_source(const allfold_array *part, const struct error *error);
 
 /* The caller's memory as a sink. */
 struct sink api_memory_sink(void *memory, allfold_type type);
@@ -70,15 +104,17 @@ static inline uint64_t api_mix(uint64_t key, uint64_t number) { return (key ^ nu
 /* A view as the pipelines take it, and what that points to. */
 struct api_view {
     struct axis_input input; /* without elements if the view is refused, for a pipeline that only agrees on the error */
+    struct api_operand operand; /* a source, in place of the input, which has its shape; operand.of is NULL: there is none */
     struct layout layout;
     uint64_t extents[STRIDED_DIMENSIONS_MAX];
     struct weights weights; /* whose values api_view_release frees, */
     uint64_t weights_extents[STRIDED_DIMENSIONS_MAX]; /* and their shape */
+    int64_t weights_strides[STRIDED_DIMENSIONS_MAX]; /* for a source */
 };
 void api_view_prepare(const allfold_view *view, struct api_view *prepared, struct error *error);
 void api_view_prepare_nd(const allfold_context *context, const allfold_view_nd *view, struct api_view *prepared, struct error *error);
 void api_view_release(struct api_view *prepared);
-/* Takes weights as the view has them, for dimensions of these coordinates. api_weights.c */
+/* Takes weights as the view has them, for dimensions of these coordinates; NULL: for a source. api_weights.c */
 void api_weights_take(const allfold_context *context, const allfold_view_nd *view, const struct dimension *dimensions, struct api_view *prepared,
                       struct error *error);
 /* What a fold is if there are weights; refuses folds, options and weights that do not go together. */

@@ -33,6 +33,33 @@ allfold_type allfold_result_type(allfold_fold fold, size_t i, allfold_type type,
     return known && i < allfold_result_count(fold) && type_exists(type) ? rows_type(fold, i, type, result_type) : ALLFOLD_TYPE_NONE;
 }
 
+/* The array that a view's source is, opened. Its results, and softmax, go to host memory. */
+static struct axis_array open_source(allfold_context *context, enum api_use use, struct api_view *prepared, struct error *error)
+{
+    struct api_operand *const operand = &prepared->operand;
+    api_operand_open(context, use, operand, error);
+    struct axis_array array = axis_array_of(operand->info != NULL ? operand->info : &operand->of->info, prepared->input.shape.folded);
+    array.source = operand->source;
+    array.weights = prepared->input.weights;
+    return array;
+}
+
+static allfold_status reduce_source(allfold_context *context, allfold_fold fold, const allfold_call *call, struct api_view *prepared,
+                                    void *const taken[RESULT_ARRAYS_MAX], uint64_t number)
+{
+    struct error *const error = &context->error;
+    if (call->own_results != 0)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "own_results: results of a source are those of all ranks, on every rank: expected 0");
+    for (size_t k = 0; k < RESULT_ARRAYS_MAX; k++)
+        api_refuse_device(context, taken[k], "results of a source", error);
+    struct axis_array array = open_source(context, fold == ALLFOLD_SUM || fold == ALLFOLD_MEAN ? API_SUM : API_READ, prepared, error);
+    const struct fold_call folding = api_operand_call(&prepared->operand, fold, call);
+    api_checked(context);
+    core_reduce_source(context, &folding, &array, number ^ prepared->operand.of->key, taken, error);
+    api_operand_close(&prepared->operand);
+    return error->status;
+}
+
 static allfold_status reduce(allfold_context *context, allfold_fold fold, struct api_view *prepared, const allfold_call *options,
                              const allfold_outputs *outputs)
 {
@@ -50,8 +77,12 @@ static allfold_status reduce(allfold_context *context, allfold_fold fold, struct
     input.call = api_mix(api_mix(api_mix(api_mix(api_mix(api_mix(1, fold), call.nan), call.result_type), call.ddof), input.own_results), input.type * 4 + input.cut);
     for (size_t k = 0; k < RESULT_ARRAYS_MAX; k++)
         input.outputs |= (uint64_t)(taken[k] != NULL) << k;
-    api_checked(context);
-    core_reduce_axis(context, &folding, &input, taken, error);
+    if (prepared->operand.of != NULL) {
+        reduce_source(context, fold, &call, prepared, taken, api_mix(api_mix(input.call, input.outputs), input.shape.folded));
+    } else {
+        api_checked(context);
+        core_reduce_axis(context, &folding, &input, taken, error);
+    }
     api_view_release(prepared);
     return error->status;
 }
@@ -72,6 +103,21 @@ allfold_status allfold_reduce_nd(allfold_context *context, allfold_fold fold, co
     return reduce(context, fold, &prepared, call, outputs);
 }
 
+static allfold_status softmax_source(allfold_context *context, const allfold_call *call, struct api_view *prepared, void *y, allfold_type y_type,
+                                     uint64_t number)
+{
+    struct error *const error = &context->error;
+    api_refuse_device(context, y, "the output of a source", error);
+    struct axis_array array = open_source(context, API_WRITE, prepared, error);
+    struct memory_sink whole = core_memory_sink(context, error->status == ALLFOLD_OK ? y : NULL, prepared->operand.count, y_type);
+    api_checked(context);
+    if (view_check_call(context, number ^ prepared->operand.of->key, error) == ALLFOLD_OK
+        && core_softmax_stream(context, call->logarithm != 0, &array, &whole.sink, error) == ALLFOLD_OK)
+        core_unite(context, &whole, error);
+    api_operand_close(&prepared->operand);
+    return error->status;
+}
+
 static allfold_status softmax(allfold_context *context, struct api_view *prepared, void *y, allfold_type y_type, const allfold_call *options)
 {
     struct error *const error = &context->error;
@@ -80,17 +126,23 @@ static allfold_status softmax(allfold_context *context, struct api_view *prepare
     if (input.weights != NULL)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "weights: softmax has none");
     input.weights = NULL;
-    api_view_check_distinct(&input, error);
+    if (prepared->operand.of == NULL)
+        api_view_check_distinct(&input, error);
     api_take_call(options, &call, error);
     if (y_type == ALLFOLD_TYPE_NONE && error->status == ALLFOLD_OK)
         y_type = input.type;
     const bool empty = input.box.outer == 0 || input.box.length == 0 || input.box.inner == 0;
-    api_check_softmax(&(struct api_output){y, y_type, empty ? NULL : input.x, input.type}, &call, error);
+    const void *const elements = prepared->operand.of != NULL ? prepared->operand.count > 0 ? prepared->operand.of : NULL : empty ? NULL : input.x;
+    api_check_softmax(&(struct api_output){y, y_type, elements, input.type}, &call, error);
     struct sink sink = api_memory_sink(y, error->status == ALLFOLD_OK ? y_type : ALLFOLD_F32);
     input.stream = call.stream;
     input.call = api_mix(api_mix(api_mix(2, y_type), call.logarithm != 0), input.type * 4 + input.cut);
-    api_checked(context);
-    core_softmax_axis(context, call.logarithm != 0, &input, &sink, error);
+    if (prepared->operand.of != NULL) {
+        softmax_source(context, &call, prepared, y, y_type, api_mix(input.call, input.shape.folded));
+    } else {
+        api_checked(context);
+        core_softmax_axis(context, call.logarithm != 0, &input, &sink, error);
+    }
     api_view_release(prepared);
     return error->status;
 }

@@ -15,8 +15,12 @@ static allfold_status begin(allfold_context *context, const struct api_fold *giv
     struct begun *const begun = begun_open(context);
     if (begun == NULL)
         return error_set(refused, ALLFOLD_BAD_ARGUMENT, "%d folds are begun and not ended: end one of them first", BEGUN_MOST);
-    api_fold_prepare(given, &prepared, error);
+    if (given->x != NULL && given->x->type == ALLFOLD_SOURCE)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "a source is read at once, so that there is nothing to begin: expected elements in memory, or the call that "
+                  "folds at once");
+    api_fold_prepare(context, given, &prepared, error);
     core_begin(context, &prepared.call, &prepared.job, begun, error);
+    api_fold_close(&prepared);
     *request = begun->ticket;
     return ALLFOLD_OK;
 }
@@ -111,7 +115,7 @@ allfold_status allfold_reduce_deliver(allfold_context *context, allfold_request 
             *error = refused;
             return error->status;
         }
-        api_fold_prepare(&(struct api_fold){.fold = ALLFOLD_SUM}, &nothing, &own);
+        api_fold_prepare(context, &(struct api_fold){.fold = ALLFOLD_SUM}, &nothing, &own);
         core_begin(context, &nothing.call, &nothing.job, begun, &own);
         core_deliver(context, begun, &delivery, error);
         core_delivered(context, begun);

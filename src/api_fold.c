@@ -25,7 +25,7 @@ void api_check_own_results(const allfold_call *call, struct error *error)
 }
 
 /* What makes two arrays no pair. */
-static void check_pair(const allfold_array *x, const allfold_array *y, struct error *error)
+static void check_pair(const struct api_operand *x, const struct api_operand *y, struct error *error)
 {
     if (error->status != ALLFOLD_OK)
         return;
@@ -44,14 +44,16 @@ static void check_dot_call(const allfold_call *call, struct error *error)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "dot has no variance: allfold_call.ddof is for stats, variance and std");
 }
 
-void api_fold_prepare(const struct api_fold *given, struct api_job *prepared, struct error *error)
+void api_fold_prepare(struct allfold_context *context, const struct api_fold *given, struct api_job *prepared, struct error *error)
 {
     allfold_call call = ALLFOLD_CALL_INIT;
     allfold_fold fold = (allfold_fold)FOLD_DOT;
-    api_check_part(given->x, error);
+    struct api_operand *const x = &prepared->x, *const y = &prepared->y;
+    api_operand_take(given->x, x, error);
+    api_operand_take(given->is_dot ? given->y : given->x, y, error);
     if (given->is_dot) {
-        api_check_part(given->y, error);
-        check_pair(given->x, given->y, error);
+        api_operands_check(x, y, error);
+        check_pair(x, y, error);
     }
     api_take_call(given->call, &call, error);
     if (given->is_dot)
@@ -59,14 +61,27 @@ void api_fold_prepare(const struct api_fold *given, struct api_job *prepared, st
     else
         fold = api_check_fold(given->fold, &call, given->capacity, error);
     api_check_own_results(&call, error);
-    prepared->x = api_part_source(given->x, error);
-    prepared->y = api_part_source(given->is_dot ? given->y : given->x, error);
-    prepared->call = (struct fold_call){.fold = fold, .nan = call.nan, .result_type = call.result_type, .ddof = call.ddof};
-    prepared->job = (struct job){.type = prepared->x.type,
-                                 .source = &prepared->x,
-                                 .second = given->is_dot ? &prepared->y : NULL,
-                                 .range = {0, error->status == ALLFOLD_OK ? given->x->count : 0},
-                                 .stream = call.stream};
+    api_operand_open(context, given->is_dot ? API_WRITE : fold == ALLFOLD_SUM || fold == ALLFOLD_MEAN ? API_SUM : API_READ, x, error);
+    prepared->call = api_operand_call(x, fold, &call);
+    prepared->job = api_operand_job(x, call.stream);
+    if (!given->is_dot)
+        return;
+    api_operand_open(context, API_WRITE, y, error);
+    prepared->pair = api_operand_pair(x, y, call.stream);
+    compare_open(context, &prepared->pair, false, &prepared->alike, error);
+    prepared->job.source = prepared->alike.a;
+    prepared->job.second = prepared->alike.b;
+    prepared->job.range = prepared->alike.range;
+    prepared->job.key = prepared->pair.key;
+}
+
+void api_fold_close(struct api_job *prepared)
+{
+    if (prepared->job.second != NULL) {
+        compare_close(&prepared->pair, &prepared->alike);
+        api_operand_close(&prepared->y);
+    }
+    api_operand_close(&prepared->x);
 }
 
 void api_results_take(const struct fold_results *found, allfold_results *results)

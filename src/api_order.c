@@ -9,11 +9,11 @@
 
 enum { QUANTILES_MOST = 1 << 16, TOP_MOST = 1 << 20, BINS_MOST = 1 << 20 };
 
-static struct order_input input_of(const allfold_array *part, struct source *source, void *stream, allfold_nan nan, const struct error *error)
+static struct order_input open_input(const allfold_context *context, struct api_operand *operand, void *stream, allfold_nan nan, struct error *error)
 {
-    *source = api_part_source(part, error);
-    return (struct order_input){.source = source, .type = source->type, .range = {0, error->status == ALLFOLD_OK ? part->count : 0},
-                                .has_part = true, .stream = stream, .nan = nan};
+    api_operand_open(context, API_READ, operand, error);
+    return (struct order_input){.source = operand->source, .type = operand->type, .range = operand->range, .has_part = operand->of == NULL,
+                                .key = operand->key, .stream = stream, .nan = nan};
 }
 
 static void check_nan(allfold_nan nan, struct error *error)
@@ -39,24 +39,26 @@ allfold_status allfold_quantile(allfold_context *context, const allfold_array *p
 {
     struct error *const error = api_enter(context);
     allfold_quantiles known = ALLFOLD_QUANTILES_INIT;
-    struct source source;
-    api_check_part(part, error);
+    struct api_operand operand;
+    api_operand_take(part, &operand, error);
     api_take_order("allfold_quantiles", quantiles, &known, sizeof known, error);
     if (error->status == ALLFOLD_OK)
         check_quantiles(&known, error);
     if (results == NULL)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "the results are NULL");
-    const struct order_input input = input_of(part, &source, known.stream, known.nan, error);
+    const struct order_input input = open_input(context, &operand, known.stream, known.nan, error);
     api_checked(context);
-    return core_quantile(context, &input, &known, results, error);
+    core_quantile(context, &input, &known, results, error);
+    api_operand_close(&operand);
+    return error->status;
 }
 
 allfold_status allfold_topk(allfold_context *context, const allfold_array *part, const allfold_top *top, void *values, int64_t *indices)
 {
     struct error *const error = api_enter(context);
     allfold_top known = ALLFOLD_TOP_INIT;
-    struct source source;
-    api_check_part(part, error);
+    struct api_operand operand;
+    api_operand_take(part, &operand, error);
     api_take_order("allfold_top", top, &known, sizeof known, error);
     check_nan(known.nan, error);
     if (known.k > TOP_MOST)
@@ -65,7 +67,7 @@ allfold_status allfold_topk(allfold_context *context, const allfold_array *part,
     struct order_top *const found = malloc((k + 1) * sizeof *found);
     if (found == NULL)
         error_set(error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " elements", k);
-    const struct order_input input = input_of(part, &source, known.stream, known.nan, error);
+    const struct order_input input = open_input(context, &operand, known.stream, known.nan, error);
     api_checked(context);
     if (core_topk(context, &input, k, known.smallest != 0, found, error) == ALLFOLD_OK)
         for (uint64_t i = 0; i < k; i++) {
@@ -75,6 +77,7 @@ allfold_status allfold_topk(allfold_context *context, const allfold_array *part,
             if (indices != NULL)
                 indices[i] = (int64_t)found[i].index;
         }
+    api_operand_close(&operand);
     free(found);
     return error->status;
 }
@@ -97,9 +100,9 @@ allfold_status allfold_histogram(allfold_context *context, const allfold_array *
 {
     struct error *const error = api_enter(context);
     allfold_bins known = ALLFOLD_BINS_INIT;
-    struct source source;
+    struct api_operand operand;
     allfold_outside beside;
-    api_check_part(part, error);
+    api_operand_take(part, &operand, error);
     api_take_order("allfold_bins", bins, &known, sizeof known, error);
     if (error->status == ALLFOLD_OK)
         check_bins(&known, error);
@@ -110,13 +113,14 @@ allfold_status allfold_histogram(allfold_context *context, const allfold_array *
     double *const own = malloc((known.count + 1) * sizeof *own);
     if (own == NULL)
         error_set(error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " edges", known.count + 1);
-    const struct order_input input = input_of(part, &source, known.stream, ALLFOLD_NAN_PROPAGATE, error);
+    const struct order_input input = open_input(context, &operand, known.stream, ALLFOLD_NAN_PROPAGATE, error);
     api_checked(context);
     core_histogram(context, &input, &known, own, counts, &beside, error);
     if (error->status == ALLFOLD_OK && outside != NULL)
         *outside = beside;
     if (error->status == ALLFOLD_OK && edges != NULL)
         memcpy(edges, own, (known.count + 1) * sizeof *own);
+    api_operand_close(&operand);
     free(own);
     return error->status;
 }

@@ -2,6 +2,8 @@
 #include "api.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* Any of them, for results that have been looked at; context->error may hold what is wrong with them. */
 static allfold_status reduce(allfold_context *context, const struct api_fold *given, allfold_results *results)
@@ -9,12 +11,12 @@ static allfold_status reduce(allfold_context *context, const struct api_fold *gi
     struct error *const error = &context->error;
     struct fold_results found;
     struct api_job prepared;
-    api_fold_prepare(given, &prepared, error);
+    api_fold_prepare(context, given, &prepared, error);
     api_checked(context);
-    if (core_reduce(context, &prepared.call, &prepared.job, &found, error) != ALLFOLD_OK)
-        return error->status;
-    api_results_take(&found, results);
-    return ALLFOLD_OK;
+    if (core_reduce(context, &prepared.call, &prepared.job, &found, error) == ALLFOLD_OK)
+        api_results_take(&found, results);
+    api_fold_close(&prepared);
+    return error->status;
 }
 
 static allfold_status reduce_to_one(allfold_context *context, const struct api_fold *given, allfold_result *result)
@@ -49,8 +51,10 @@ allfold_status allfold_reduce_all(allfold_context *context, allfold_fold fold, c
 }
 
 /* Refuses the arrays that are not valid, and those that have no total. */
-static void check_arrays(const allfold_array *arrays, size_t count, bool total, struct error *error)
+static void check_arrays(const allfold_array *arrays, size_t count, bool total, bool *sources, struct error *error)
 {
+    allfold_type first = ALLFOLD_TYPE_NONE;
+    *sources = false;
     if (count > 0 && arrays == NULL)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "the arrays are NULL");
     else if (count > INT32_MAX)
@@ -59,12 +63,90 @@ static void check_arrays(const allfold_array *arrays, size_t count, bool total, 
         error_set(error, ALLFOLD_BAD_ARGUMENT, "a total of no arrays has no element type: expected at least one array, which may be empty");
     for (size_t i = 0; i < count && error->status == ALLFOLD_OK; i++) {
         struct error own = {0};
-        api_check_part(&arrays[i], &own);
-        if (total && own.status == ALLFOLD_OK && arrays[i].type != arrays[0].type)
-            error_set(&own, ALLFOLD_BAD_ARGUMENT, "expected %s, the type of array 0, for a total, found %s", allfold_type_name(arrays[0].type),
-                      allfold_type_name(arrays[i].type));
+        struct api_operand operand;
+        api_operand_take(&arrays[i], &operand, &own);
+        *sources = *sources || operand.of != NULL;
+        first = i == 0 ? operand.type : first;
+        if (total && own.status == ALLFOLD_OK && operand.type != first)
+            error_set(&own, ALLFOLD_BAD_ARGUMENT, "expected %s, the type of array 0, for a total, found %s", allfold_type_name(first),
+                      allfold_type_name(operand.type));
         error_within(error, &own, "array %zu of %zu", i, count);
     }
+}
+
+/* ---- several arrays, of which some are sources: one after the other */
+
+/* What was folded so far of all joined. */
+struct total {
+    struct partial partial;
+    enum monoid monoid;
+    allfold_type type;
+    uint64_t count, length; /* without missing elements, and with them */
+};
+
+/* Adds an array to the total. Every rank holds the same. Collective. */
+static allfold_status add_to_total(allfold_context *context, const struct api_fold *given, struct total *total, struct fold_call *call)
+{
+    struct error *const error = &context->error;
+    struct fold_results found = {0};
+    struct api_job prepared;
+    struct total next;
+    api_fold_prepare(context, given, &prepared, error);
+    prepared.job.partial = &next.partial;
+    prepared.job.unfinished = true;
+    *call = prepared.call;
+    call->level = call->packing != NULL ? ALLFOLD_LEVEL_EXACT : context->level;
+    next.type = call->packing != NULL ? ALLFOLD_F64 : prepared.job.type;
+    next.monoid = fold_monoid(call->fold, call->level, next.type);
+    if (core_reduce(context, call, &prepared.job, &found, error) == ALLFOLD_OK) {
+        next.count = found.count;
+        next.length = prepared.x.of != NULL ? prepared.x.count : found.count;
+        if (total->type == ALLFOLD_TYPE_NONE) {
+            *total = next;
+        } else if (next.type != total->type || next.monoid != total->monoid) {
+            error->shared = error_set(error, ALLFOLD_BAD_ARGUMENT, "expected arrays of one type for a total, at level fast all packed or none") != ALLFOLD_OK;
+        } else {
+            monoid_shift(next.monoid, next.type, &next.partial, total->length);
+            monoid_combine(next.monoid, next.type, &total->partial, &next.partial);
+            total->count += next.count;
+            total->length += next.length;
+        }
+    }
+    api_fold_close(&prepared);
+    return error->status;
+}
+
+static allfold_status reduce_one_by_one(allfold_context *context, allfold_fold fold, const allfold_array *arrays, size_t count,
+                                        const allfold_call *options, allfold_result *results)
+{
+    struct error *const error = &context->error;
+    const bool joined = options->total != 0;
+    allfold_call call = *options;
+    struct total total = {.type = ALLFOLD_TYPE_NONE};
+    struct fold_call finishing;
+    allfold_result *const found = calloc(count, sizeof *found);
+    call.total = 0;
+    if (found == NULL)
+        error_set(error, ALLFOLD_NO_MEMORY, "no memory for %zu results", count);
+    comm_agree(&context->comm, error);
+    for (size_t i = 0; i < count && error->status == ALLFOLD_OK; i++) {
+        const struct api_fold given = {.fold = fold, .x = &arrays[i], .call = &call, .capacity = 1};
+        allfold_results one = {.results = &found[i], .capacity = 1};
+        if ((joined ? add_to_total(context, &given, &total, &finishing) : reduce(context, &given, &one)) != ALLFOLD_OK) {
+            const struct error own = *error;
+            *error = (struct error){.shared = true};
+            error_within(error, &own, "array %zu of %zu", i, count);
+        }
+    }
+    struct fold_results all;
+    allfold_results one = {.results = results, .capacity = 1};
+    finishing.place = NULL;
+    if (error->status == ALLFOLD_OK && !joined)
+        memcpy(results, found, count * sizeof *found);
+    else if (error->status == ALLFOLD_OK && fold_finish(&finishing, &(struct folded){total.type, total.count, &total.partial}, &all, error) == ALLFOLD_OK)
+        api_results_take(&all, &one);
+    free(found);
+    return error->status;
 }
 
 allfold_status allfold_reduce_many(allfold_context *context, allfold_fold fold, const allfold_array *arrays, size_t count,
@@ -72,15 +154,18 @@ allfold_status allfold_reduce_many(allfold_context *context, allfold_fold fold, 
 {
     struct error *const error = api_enter(context);
     allfold_call call = ALLFOLD_CALL_INIT;
+    bool sources;
     api_take_call_of_many(options, &call, error);
     if (results == NULL && count > 0)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "the results are NULL");
     if (fold < ALLFOLD_FOLD_COUNT && allfold_result_count(fold) > 1)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "%s has several results: expected a fold with one, or allfold_reduce_all for each array",
                   allfold_fold_name(fold));
-    check_arrays(arrays, count, call.total != 0, error);
+    check_arrays(arrays, count, call.total != 0, &sources, error);
     fold = api_check_fold(fold, &call, SIZE_MAX, error);
     api_check_own_results(&call, error);
+    if (sources)
+        return reduce_one_by_one(context, fold, arrays, count, &call, results);
     const struct fold_call folding = {.fold = fold, .nan = call.nan, .result_type = call.result_type, .ddof = call.ddof};
     const struct many_job job = {arrays, count, call.stream, call.total != 0, api_part_source, results};
     api_checked(context);

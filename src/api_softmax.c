@@ -45,20 +45,27 @@ allfold_status allfold_softmax(allfold_context *context, const allfold_array *pa
 {
     struct error *const error = api_enter(context);
     allfold_call call = ALLFOLD_CALL_INIT;
-    api_check_part(part, error);
+    struct api_operand x;
+    api_operand_take(part, &x, error);
     api_take_call(options, &call, error);
     if (y_type == ALLFOLD_TYPE_NONE && error->status == ALLFOLD_OK)
-        y_type = part->type;
+        y_type = x.type;
     struct api_output output = {.y = y, .y_type = y_type};
-    if (error->status == ALLFOLD_OK && part->count > 0) {
+    if (error->status == ALLFOLD_OK && x.count > 0) {
         output.x = part->data;
-        output.x_type = part->type;
+        output.x_type = x.type;
     }
     api_check_softmax(&output, &call, error);
-    struct source source = api_part_source(part, error);
+    if (x.of != NULL)
+        api_refuse_device(context, y, "the output of a source", error);
+    api_operand_open(context, API_WRITE, &x, error);
     struct sink sink = api_memory_sink(y, y_type);
-    const struct job job = {
-        .type = source.type, .source = &source, .range = {0, error->status == ALLFOLD_OK ? part->count : 0}, .stream = call.stream};
+    struct memory_sink whole = core_memory_sink(context, error->status == ALLFOLD_OK && x.of != NULL ? y : NULL, x.count, y_type);
+    const struct job job = api_operand_job(&x, call.stream);
     api_checked(context);
-    return core_softmax(context, call.logarithm != 0, &job, &sink, error);
+    core_softmax(context, call.logarithm != 0, &job, x.of != NULL ? &whole.sink : &sink, error);
+    if (x.of != NULL && error->status == ALLFOLD_OK)
+        core_unite(context, &whole, error);
+    api_operand_close(&x);
+    return error->status;
 }

@@ -58,10 +58,14 @@ static struct axis_input input_of(const allfold_view *view, struct error *error)
 void api_view_prepare(const allfold_view *view, struct api_view *prepared, struct error *error)
 {
     prepared->weights.values = NULL;
+    prepared->operand.of = NULL;
     prepared->input = input_of(view, error);
 }
 
-void api_view_release(struct api_view *prepared) { free((void *)(uintptr_t)prepared->weights.values); }
+void api_view_release(struct api_view *prepared)
+{
+    free((void *)(uintptr_t)prepared->weights.values);
+}
 
 /* ---- any dimensions */
 
@@ -203,16 +207,42 @@ static void take_nd(const allfold_context *context, const allfold_view_nd *view,
     }
 }
 
+/* A source; what the view does not say is the source's. */
+static void take_source(const allfold_context *context, allfold_view_nd *view, struct api_view *prepared, struct error *error)
+{
+    struct axis_input *const input = &prepared->input;
+    api_operand_take(&(allfold_array){view->data, 0, ALLFOLD_SOURCE}, &prepared->operand, error);
+    if (error->status != ALLFOLD_OK)
+        return;
+    const struct array_info *const info = &prepared->operand.of->info;
+    view->type = info->type;
+    view->rank = (int)info->dimensions;
+    view->shape = info->shape;
+    view->strides = NULL;
+    view->cut = 0;
+    if (check_dimensions(view, error) != ALLFOLD_OK)
+        return;
+    input->type = info->type;
+    input->shape = (struct rows_shape){info->shape, info->dimensions, view->axes, info->fortran_order != 0};
+    if (view->weights != NULL)
+        api_weights_take(context, view, NULL, prepared, error);
+}
+
 void api_view_prepare_nd(const allfold_context *context, const allfold_view_nd *view, struct api_view *prepared, struct error *error)
 {
     allfold_view_nd known = {.size = sizeof known};
     prepared->input = nothing;
+    prepared->operand.of = NULL;
     prepared->weights.values = NULL;
     api_take_view(view, &known, error);
-    if (error->status == ALLFOLD_OK && check_dimensions(&known, error) == ALLFOLD_OK)
+    if (error->status == ALLFOLD_OK && known.type == ALLFOLD_SOURCE)
+        take_source(context, &known, prepared, error);
+    else if (error->status == ALLFOLD_OK && check_dimensions(&known, error) == ALLFOLD_OK)
         take_nd(context, &known, prepared, error);
-    if (error->status != ALLFOLD_OK)
+    if (error->status != ALLFOLD_OK) {
         prepared->input = nothing;
+        prepared->operand.of = NULL;
+    }
 }
 
 /* ---- elements that softmax writes */

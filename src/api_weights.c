@@ -70,10 +70,13 @@ void api_weights_take(const allfold_context *context, const allfold_view_nd *vie
     }
     take_values(&t, values);
     weights->values = values;
-    for (int d = 0; d < view->rank; d++)
-        layout_add(&weights->layout, (struct dimension){view->shape[d], t.dense[d], dimensions[d].of});
-    for (int d = 0; d < view->rank; d++)
+    weights->strides = prepared->weights_strides;
+    for (int d = 0; d < view->rank; d++) {
         prepared->weights_extents[d] = t.extents[d];
+        prepared->weights_strides[d] = t.dense[d];
+        if (dimensions != NULL)
+            layout_add(&weights->layout, (struct dimension){view->shape[d], t.dense[d], dimensions[d].of});
+    }
 }
 
 /* Where weight i is: "[3, :]". */

@@ -101,13 +101,17 @@ def check_tool(root, folder, file, text, *commands):
 
 def check(root, shared, archive):
     """shared, archive: whether this library was built."""
-    expected = declared(f"{root}/include/allfold.h")
+    for library, header in (("liballfold-files", "allfold_files.h"), ("liballfold", "allfold.h")):
+        expected = declared(f"{root}/include/{header}")
+        if shared:
+            found = names(f"{root}/lib/{library}.so", "-D")
+            tap.ok(expected and found == expected, f"{library}.so exports what {header} declares, and nothing else", found)
+        if archive:
+            found = names(f"{root}/lib/{library}.a", "-g")
+            tap.ok(expected and found == expected, "likewise the global names of the archive", found)
     if shared:
-        found = names(f"{root}/lib/liballfold.so", "-D")
-        tap.ok(expected and found == expected, "the shared library exports what allfold.h declares, and nothing else", found)
-    if archive:
-        found = names(f"{root}/lib/liballfold.a", "-g")
-        tap.ok(expected and found == expected, "likewise the global names of the archive", found)
+        needed = subprocess.run(["readelf", "-d", f"{root}/lib/liballfold.so"], capture_output=True, text=True).stdout
+        tap.ok("libmpi" in needed and not re.search("json|hdf5|deflate|zstd", needed), "liballfold.so needs no file formats", needed)
     internal = [name for name in names(os.path.join(tap.BUILD, "libcore.a"), "-g") if name.isidentifier() and name not in expected]
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(os.path.join(tap.SOURCE, "examples", "01_sum.c"), os.path.join(folder, "example.c"))

@@ -23,10 +23,11 @@ BELOW = {
     "src/core": ["src/core", "src/comm", "src/device", "src/array", "src/fold", "src/base"],
     "src/store": ["src/store", "src/core", "src/array", "src/fold", "src/base"],
     "src": ["src", "src/core", "src/comm", "src/device", "src/array", "src/fold", "src/base", ""],
+    "src/files": ["src/files", "src", "src/core", "src/comm", "src/array", "src/fold", "src/base", ""],
     "src/watch": ["src/watch", "src/comm", "src/base"],
-    "src/cli/commands": ["src/cli/commands", "src/cli", "src/store", "src/core", "src/comm", "src/device", "src/array",
+    "src/cli/commands": ["src/cli/commands", "src/cli", "src/files", "src/store", "src/core", "src/comm", "src/device", "src/array",
                          "src/fold", "src/base", ""],
-    "src/cli": ["src/cli", "src/watch", "src/store", "src/core", "src/comm", "src/device", "src/array", "src/fold", "src/base", ""],
+    "src/cli": ["src/cli", "src/watch", "src/files", "src/store", "src/core", "src/comm", "src/device", "src/array", "src/fold", "src/base", ""],
     "kernels": ["kernels", "src/fold", "src/base", ""],
     "measure": ["measure", "kernels", "src/base"],
     "kernels/ladder": ["kernels/ladder", "measure", "kernels", "src/fold", "src/base", ""],
@@ -49,7 +50,7 @@ LONG = 500
 
 
 def may_use_mpi(path):
-    return path.startswith(PROGRAMS + ("src/comm/",)) or path == "src/allfold.h" or re.match(r"src/api[^/]*\.[ch]$", path) is not None
+    return path.startswith(PROGRAMS + ("src/comm/", "src/files/")) or path in ("src/allfold.h", "src/allfold_files.h") or re.match(r"src/api[^/]*\.[ch]$", path) is not None
 
 
 def may_use_cuda(path):

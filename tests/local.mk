@@ -6,7 +6,7 @@
 # All print TAP. `make check TESTS=tests/NAME` runs one; ALLFOLD_TEST_RANKS, ALLFOLD_TEST_BACKENDS and ALLFOLD_TEST_SECONDS
 # change what tests/mpi-launch does.
 # Makefile.am has what starts first.
-MPI_TESTS += tests/test_reduce tests/test_order tests/test_axis tests/test_log_probs tests/test_chunks tests/test_softmax tests/test_failures tests/test_allreduce tests/test_begin tests/test_many tests/test_fortran tests/audit/audit
+MPI_TESTS += tests/test_reduce tests/test_order tests/test_axis tests/test_log_probs tests/test_chunks tests/test_softmax tests/test_failures tests/test_allreduce tests/test_begin tests/test_many tests/test_source tests/test_fortran tests/audit/audit
 UNIT_TESTS += tests/test_elements tests/test_array tests/test_plain tests/test_output tests/test_store tests/test_npy tests/test_generate tests/test_distributions tests/test_health tests/test_environment
 PYTHON_TESTS += tests/test_cli_values.py tests/test_exact.py tests/test_axes.py tests/test_axis_files.py tests/test_dot.py tests/test_compare.py tests/test_weights.py tests/test_exchange.py tests/slurm/test_jobs.py tests/test_cli.py tests/test_files.py tests/test_reader.py tests/test_formats.py tests/test_inputs.py tests/test_hdf5.py tests/test_devices.py tests/test_bench.py
 PYTHON_TESTS += tests/test_samples.py tests/test_ladder.py tests/test_examples.py tests/test_python.py tests/test_hard.py tests/test_nvtx.py tests/test_scaling_report.py tests/test_install.py tests/test_interface.py
@@ -35,7 +35,7 @@ EXTRA_DIST += tests/data/make_hdf5.py tests/data/expected.txt tests/data/damaged
 	tests/data/replaced-2.h5 tests/data/types.h5 tests/data/unwritten.h5
 # Hard cases, what makes them and what runs them.
 EXTRA_DIST += tests/data/hard/README.md tests/data/hard/cases.txt tools/hard-cases tools/make-hard-cases
-EXTRA_DIST += tests/exact_golden.txt tests/allfold.abi tests/allfold.abignore tests/programs/nvtx_profiler.c tests/mpi-launch tests/sanitize tests/slurm/cluster.py tests/cli.py tests/format_files.py tests/installed_library.py tests/python/all.py tests/python/arrays.py tests/python/axes.py tests/python/begun.py tests/python/communicators.py tests/python/folds.py tests/python/log_probs.py tests/python/many.py tests/python/order.py tests/python/ranks.py tests/tap.py tests/lsan.supp tests/tsan.supp $(PYTHON_TESTS)
+EXTRA_DIST += tests/exact_golden.txt tests/allfold.abi tests/allfold.abignore tests/programs/nvtx_profiler.c tests/mpi-launch tests/sanitize tests/slurm/cluster.py tests/cli.py tests/format_files.py tests/installed_library.py tests/python/all.py tests/python/arrays.py tests/python/axes.py tests/python/begun.py tests/python/communicators.py tests/python/files.py tests/python/folds.py tests/python/log_probs.py tests/python/many.py tests/python/order.py tests/python/ranks.py tests/tap.py tests/lsan.supp tests/tsan.supp $(PYTHON_TESTS)
 CLEANFILES += tests/mpi.lock*
 
 tests_test_failures_SOURCES = tests/test_failures.c tests/failures/backend.c tests/failures/calls.c tests/failures/open.c \

@@ -14,7 +14,8 @@ from cli import alone, each_alone, refused, report, shown
 PEERS = os.path.join(tap.SOURCE, "tools", "bench-peers")
 TINY = ["bench", "--backend=cpu", "--threads=1", "--warm", "--seconds=0.001"]
 FOLDS = ("sum", "sum-exact", "max", "argmax", "norm2", "norm2-exact", "stats", "stats-exact", "dot", "dot-exact", "compare", "sumexp", "softmax",
-         "softmax-exact", "logsumexp", "logsumexp-exact")
+         "softmax-exact", "logsumexp", "logsumexp-exact", "median", "quantile", "quantile-7", "topk", "histogram", "histogram-65536")
+ORDER = FOLDS[-6:]
 EXPONENTIALS = ("sumexp", "softmax", "softmax-exact", "logsumexp", "logsumexp-exact")
 ROW = {"fold", "dtype", "count", "shape", "cut", "ranks", "data", "caches", "peer", "timing_point", "runs", "seconds", "seconds_p10", "seconds_p99",
        "slowest_rank", "seconds_by_rank", "bytes", "bytes_per_second", "of_read_ceiling", "of_datasheet", "floor_seconds",
@@ -29,7 +30,7 @@ def check_usage():
         (["--type=int32", "--fold=softmax"], ["floating-point"]), (["--data=host", "--backend=cpu"], ["--data=host", "GPU"]),
         (["--length=0"], ["--length", "'0'"]), (["--length=2", "--axis=0"], ["--axis", "last,middle,first", "'0'"]),
         (["--axis=last"], ["--length"]), (["--cut-axis"], ["--length"]), (["--length=2", "--data=file"], ["--length", "--data"]),
-        (["--length=8", "--count=7"], ["as many elements as --count"]), (["--length=8", "--fold=dot"], ["no sumexp and dot"]),
+        (["--length=8", "--count=7"], ["as many elements as --count"]), (["--length=8", "--fold=dot"], ["no sumexp, dot"]), (["--length=8", "--fold=median"], ["order statistics"]),
         (["--data=file", "--fold=dot"], ["--data=file"]),
         (["--seconds=0"], ["--seconds"]), (["--seconds=soon"], ["--seconds", "'soon'"]), (["--tolerance=5"], ["--baseline"]),
         (["--slow=101"], ["--slow"]), (["--rung=modulo"], ["bench takes no --rung"]), (["sum"], ["options only"]),
@@ -77,7 +78,7 @@ def fault_of(row, machine):
         "floor": exchange or near(row["floor_seconds"], floor) and near(row["of_floor"], floor / row["seconds"]),
         "correct": row["correct"] is (None if exchange or row["peer"] in ("read", "copy") else True),
         "datasheet": exchange or machine["datasheet"] is None or near(row["of_datasheet"], rate / machine["datasheet"]),
-        "split": (split is not None) == (row["timing_point"] == "host" and row["peer"] == "allfold" and not row["shape"])
+        "split": (split is not None) == (row["timing_point"] == "host" and row["peer"] == "allfold" and not row["shape"] and row["fold"] not in ORDER)
         and (split is None or abs(sum(split.values()) - row["seconds"]) <= 1e-4 * row["seconds"] + 1e-9),
     }
     return " ".join(name for name, right in checks.items() if not right)
@@ -87,7 +88,7 @@ def expected_rows(counts, ranks, dtypes):
     """The library's rows: all folds, types and counts at all timing points, but for those that do not go together."""
     def fits(fold, dtype, peer, moment):
         return not (fold == "sumexp" and moment == "host") and not (dtype == "int32" and fold in EXPONENTIALS) \
-            and (peer == "allfold" or not fold.startswith(("sumexp", "softmax", "compare")))
+            and (peer == "allfold" or not fold.startswith(("sumexp", "softmax", "compare"))) and (fold not in ORDER or (peer, moment) == ("allfold", "host"))
     moments = [("allfold", moment) for moment in ("kernel", "partial", "exchange", "host")] + [("begun", "host"), ("begun-4", "host")]
     return {(n, dtype, count, fold, peer, moment) for n in ranks for dtype in dtypes for count in counts for fold in FOLDS
             for peer, moment in moments if fits(fold, dtype, peer, moment)}
@@ -131,7 +132,7 @@ def check_axes():
         seen = {(row["fold"], row["dtype"], tuple(row["shape"])) for row in rows if row["peer"] == "allfold"}
         shapes = ((60, 1, 1), (15, 1, 4), (1, 1, 60), (6, 10, 1), (3, 10, 2), (1, 10, 6), (1, 60, 1))
         expected = {(fold, dtype, shape) for fold in FOLDS for dtype in ("f32", "bf16", "int32") for shape in shapes
-                    if not fold.startswith(("dot", "compare", "sumexp")) and not (dtype == "int32" and fold in EXPONENTIALS)}
+                    if not fold.startswith(("dot", "compare", "sumexp")) and fold not in ORDER and not (dtype == "int32" and fold in EXPONENTIALS)}
         faults = [(fault, row) for row in rows for fault in [fault_of(row, machines[row["slowest_rank"]])] if fault]
         tap.ok(seen == expected and not faults and found["correct"] is True and {row["cut"] for row in rows} == {
             "axis" if name == "two ranks" else "outer"}, f"along axes, {name}: all shapes, the numbers of a row fit each other",

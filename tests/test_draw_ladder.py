@@ -117,14 +117,16 @@ def test_tables():
 
 def test_program():
     with tempfile.TemporaryDirectory() as folder:
-        results, page = os.path.join(folder, "results.json"), os.path.join(folder, "page.md")
+        results, page, emulated = (os.path.join(folder, name) for name in ("results.json", "page.md", "emulated.json"))
+        with open(emulated, "w", encoding="utf-8") as file:
+            json.dump({**REPORTS[0], "devices": [{"device": "emulation", "emulated": True}]}, file)
         with open(results, "w", encoding="utf-8") as file:
             file.write("\n".join(json.dumps(one) for one in REPORTS))
         with open(page, "w", encoding="utf-8") as file:
             file.write("before\n<!-- measured: begin. -->\nold\n<!-- measured: end -->\nafter\n")
         done = [subprocess.run([sys.executable, TOOL, *words], capture_output=True, text=True) for words in
                 ([results, "--out", folder], ["--update", page, results], ["--update", page, results], ["--table", page],
-                 ["--table"])]
+                 ["--table"], ["--table", emulated])]
         with open(page, encoding="utf-8") as file:
             text = file.read()
         tap.ok(done[0].returncode == 0 and os.path.exists(os.path.join(folder, "ladder-time.svg")),
@@ -133,6 +135,7 @@ def test_program():
                and text.endswith("<!-- measured: end -->\nafter\n") and "old" not in text and text.count("ladder-time") == 1,
                "a page is brought up to date, and again", text)
         tap.ok(done[3].returncode == 1 and "is not what" in done[3].stderr, "another file is refused", done[3])
+        tap.ok(done[5].returncode == 1 and "without a GPU" in done[5].stderr, "a report without times is refused", done[5])
         tap.ok(done[4].returncode == 1 and "found none" in done[4].stderr, "tables of nothing are refused", done[4])
 
 

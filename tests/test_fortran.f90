@@ -71,6 +71,7 @@ program test_fortran
     call check_two_phases
     call check_axes
     call check_log_probs
+    call check_order
     call check_softmax
     call check_calls
     call check_errors
@@ -236,6 +237,36 @@ contains
                                         ignore_index=-1_c_int64_t)
     call ok(status == ALLFOLD_OK .and. abs(sum(x(:, 1)) - (1d0 / ranks - merge(1, 0, rank == ranks - 1))) < 1d-6 &
             .and. all(abs(x(:, 2)) <= 0), "and their gradient")
+  end subroutine
+
+  ! Of 3 r, 3 r + 1, 3 r + 2 on rank r.
+  subroutine check_order
+    integer(c_int32_t) :: x(3), top(2)
+    integer(c_int64_t) :: indices(2), counts(3), few(1)
+    real(c_double) :: edges(4)
+    type(allfold_outside) :: outside
+    type(allfold_result), allocatable :: quantiles(:)
+    x = 3 * rank + [0, 1, 2]
+    status = allfold_quantile(context, x, [0d0, 0.5d0, 1d0], quantiles)
+    call ok(status == ALLFOLD_OK .and. size(quantiles) == 3 .and. quantiles(1)%value == 0 &
+            .and. quantiles(2)%value == (3 * ranks - 1) / 2d0 &
+            .and. quantiles(3)%value == 3 * ranks - 1 .and. quantiles(1)%count == 3 * ranks, "quantiles")
+    status = allfold_quantile(context, real(x), [0.5d0], quantiles, allfold_quantiles(method=ALLFOLD_QUANTILE_LOWER))
+    call ok(status == ALLFOLD_OK .and. quantiles(1)%value == (3 * ranks - 1) / 2, "a lower quantile")
+    status = allfold_topk(context, x, top, indices)
+    call ok(status == ALLFOLD_OK .and. all(top == 3 * ranks - [1, 2]) .and. all(indices == 3 * ranks - [0, 1]), "the largest")
+    status = allfold_topk(context, x, top, indices, allfold_top(smallest=1))
+    call ok(status == ALLFOLD_OK .and. all(top == [0, 1]) .and. all(indices == [1, 2]), "the smallest")
+    status = allfold_topk(context, x, top, few)
+    call ok(status == ALLFOLD_BAD_ARGUMENT, "room for one index of two")
+    status = allfold_histogram(context, real(x, c_double), counts, allfold_bins(has_range=1, low=0.5d0, high=3.5d0), edges, outside)
+    call ok(status == ALLFOLD_OK .and. all(counts == merge(1, 0, [.true., .true., ranks > 1])) &
+            .and. all(edges == [0.5d0, 1.5d0, 2.5d0, 3.5d0]) .and. outside%below == 1 .and. outside%above == max(0, 3 * ranks - 4) &
+            .and. outside%nan == 0, "a histogram")
+    status = allfold_histogram(context, x, counts)
+    call ok(status == ALLFOLD_OK .and. sum(counts) == 3 * ranks .and. all(counts == ranks), "bins of the whole range")
+    status = allfold_histogram(context, x, counts, edges=edges(:3))
+    call ok(status == ALLFOLD_BAD_ARGUMENT, "room for too few edges")
   end subroutine
 
   subroutine check_two_phases

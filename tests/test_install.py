@@ -14,11 +14,15 @@ import cli
 import installed_library
 import tap
 
-EXPECTED = ("bin/allfold", "bin/allfold-scaling-report", "include/allfold.h", "lib/liballfold.a", "lib/liballfold.so", "lib/liballfold.so.0", "lib/liballfold.la", "lib/pkgconfig/allfold.pc",
+EXPECTED = ("bin/allfold", "bin/allfold-scaling-report", "include/allfold.h", "include/allfold_files.h", "lib/liballfold-files.a", "lib/liballfold-files.so.0", "lib/pkgconfig/allfold-files.pc", "lib/liballfold.a", "lib/liballfold.so", "lib/liballfold.so.0", "lib/liballfold.la", "lib/pkgconfig/allfold.pc",
             "lib/cmake/allfold/allfold-config.cmake", "lib/cmake/allfold/allfold-config-version.cmake",
             "share/man/man1/allfold.1", "share/bash-completion/completions/allfold", "share/allfold/jobs/reduce.sbatch",
             "share/allfold/jobs/site.env", "share/allfold/jobs/README.md", "share/doc/allfold/README.md",
             "share/doc/allfold/docs/cluster.md")
+
+EMULATION = "lib/allfold/allfold-ladder.so"
+if os.path.exists(os.path.join(tap.BUILD, os.path.basename(EMULATION))):
+    EXPECTED += (EMULATION,)
 
 
 def built(name):
@@ -153,15 +157,23 @@ def check_python(root):
 
 
 def check_program(root, folder):
-    process = subprocess.run([f"{root}/bin/allfold", "sum", "--quiet", "--backend=cpu", "gen:ramp?n=1000"], capture_output=True, text=True,
-                             cwd=folder, env={**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
+    def run(*words):
+        return subprocess.run([f"{root}/bin/allfold", *words, "--backend=cpu"], capture_output=True, text=True, cwd=folder,
+                              env={**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
+
+    process = run("sum", "--quiet", "gen:ramp?n=1000")
     tap.ok(process.stdout == "499500.0\n", "the installed program runs from another folder", process)
+    if EMULATION in EXPECTED:
+        process = run("ladder", "--rung=modulo", "--count=100")
+        tap.ok(process.returncode == 0 and "correct" in process.stdout, "and finds the ladder's emulation, where it was moved to", process)
+    else:
+        tap.skip("configured without the emulation, or no C++17 compiler")
 
 
 def check_debian(root):
     """That packaging/debian takes, or leaves away, every file that is installed, and asks for none that is not."""
-    if not (built(".so") and built(".a") and os.path.isdir(f"{root}/share/allfold/fortran") and glob.glob(f"{root}/lib/python*")):
-        tap.skip("a build without libraries, Fortran or Python")
+    if not (built(".so") and built(".a") and os.path.exists(f"{root}/{EMULATION}") and os.path.isdir(f"{root}/share/allfold/fortran") and glob.glob(f"{root}/lib/python*")):
+        tap.skip("a build without libraries, the emulation, Fortran or Python")
         return
     packaging = os.path.join(tap.SOURCE, "packaging", "debian")
     patterns = set()
@@ -179,10 +191,11 @@ def check_debian(root):
     left = [path for path, found in used.items() if not found]
     idle = patterns - {pattern for found in used.values() for pattern in found}
     tap.ok(not left and not idle, "the Debian packages have every file", (left, idle))
-    with open(os.path.join(packaging, "liballfold0.symbols"), encoding="utf-8") as file:
-        symbols = re.findall(r"^ (\w+)@Base [\d.]+$", file.read(), flags=re.M)
-    expected = installed_library.declared(f"{root}/include/allfold.h")
-    tap.ok(symbols == expected, "and its list of symbols every function", set(symbols) ^ set(expected))
+    for package, header in (("liballfold0", "allfold.h"), ("liballfold-files0", "allfold_files.h")):
+        with open(os.path.join(packaging, f"{package}.symbols"), encoding="utf-8") as file:
+            symbols = re.findall(r"^ (\w+)@Base [\d.]+$", file.read(), flags=re.M)
+        expected = installed_library.declared(f"{root}/include/{header}")
+        tap.ok(symbols == expected, f"and the list of symbols of {package} every function", set(symbols) ^ set(expected))
 
 
 def main():

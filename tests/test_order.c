@@ -225,6 +225,31 @@ static void check_case(allfold_context *ctx, allfold_type type, uint64_t n, enum
     free(whole.falling);
 }
 
+/* Bins from the least number to the largest take three passes, over elements that are read once. */
+static void check_reads(allfold_context *ctx)
+{
+    const struct range range = split_part(SPLIT_EVEN, 100003, world_rank(), world_size());
+    float *const mine = malloc((range.count + 1) * sizeof *mine);
+    int reads[2] = {0};
+    bool right = mine != NULL;
+    must(right, "memory");
+    for (uint64_t i = 0; i < range.count; i++)
+        mine[i] = (float)(range.first + i);
+    for (int ranged = 0; ranged < 2; ranged++) {
+        struct test_source source = source_of(mine, range, ALLFOLD_F32);
+        const struct order_input input = {.source = &source.filled.source, .type = ALLFOLD_F32, .range = range};
+        const allfold_bins bins = {.size = sizeof bins, .count = 2, .has_range = ranged, .high = 100002};
+        double edges[3];
+        int64_t counts[2];
+        allfold_outside outside;
+        struct error error = {0};
+        right = core_histogram(ctx, &input, &bins, edges, counts, &outside, &error) == ALLFOLD_OK && counts[0] == 50001 && counts[1] == 50002 && right;
+        reads[ranged] = source.calls;
+    }
+    tap_ok(right && reads[0] == reads[1], "a source is read once: %d calls, %d with a range", reads[0], reads[1]);
+    free(mine);
+}
+
 int main(int argc, char **argv)
 {
     static const allfold_type long_types[] = {ALLFOLD_F32, ALLFOLD_INT8, ALLFOLD_UINT64, ALLFOLD_BF16};
@@ -238,6 +263,8 @@ int main(int argc, char **argv)
     for (uint64_t i = 0; ctx != NULL && i < 4; i++) /* of which a sample is taken */
         for (enum order order = RANDOM; order < WITH_NAN; order += i == 0 ? 1 : 3)
             check_case(ctx, long_types[i], (1 << 17) + 3001, order, (enum memory)(order % MEMORY_COUNT), (enum split)((order + i) % SPLIT_COUNT));
+    if (ctx != NULL && tap_wanted("a source is read once"))
+        check_reads(ctx);
     allfold_close(ctx);
     const int failures = tap_done();
     MPI_Finalize();

@@ -30,7 +30,7 @@ STRUCTS = {"allfold_value": "Value", "allfold_result": "Result", "allfold_result
            "allfold_options": "Options", "allfold_call": "Call", "allfold_view": "View", "allfold_view_nd": "ViewNd", "allfold_output": "Output",
            "allfold_outputs": "Outputs", "allfold_tolerance": "Tolerance", "allfold_largest": "Largest", "allfold_comparison": "Comparison",
            "allfold_log_probs_output": "LogProbsOutput",
-           "allfold_quantiles": "Quantiles", "allfold_top": "Top", "allfold_bins": "Bins", "allfold_outside": "Outside"}
+           "allfold_quantiles": "Quantiles", "allfold_top": "Top", "allfold_source_options": "SourceOptions", "allfold_source_facts": "SourceFacts", "allfold_bins": "Bins", "allfold_outside": "Outside"}
 
 
 def check_header():
@@ -45,12 +45,12 @@ def check_header():
         expected.update((f"offsetof({struct}, {field})", getattr(kind, field).offset) for field, _ in kind._fields_ if field != "number")
     expected["offsetof(allfold_value, f64)"] = expected["offsetof(allfold_value, u64)"] = _library.Value.number.offset
     for prefix, numbers in (("LEVEL", _library.LEVELS), ("BACKEND", _library.BACKENDS), ("EXCHANGE", _library.EXCHANGES), ("CUT", _library.CUTS),
-                            ("QUANTILE", _library.QUANTILE_METHODS),
+                            ("QUANTILE", _library.QUANTILE_METHODS), ("MISSING", _library.MISSING_POLICIES),
                             ("NAN", {"error" if name == "raise" else name: n for name, n in _library.NAN_POLICIES.items()}),
                             ("VALUE", {"f64": _library.F64, "i64": _library.I64, "u64": _library.U64})):
         expected.update((f"ALLFOLD_{prefix}_{name.upper()}", number) for name, number in numbers.items())
     expected.update((f"ALLFOLD_{name.upper()}", number) for name, number in {**TYPES, **FOLDS}.items())
-    expected.update(ALLFOLD_TYPE_COUNT=len(TYPES) + 1, ALLFOLD_FOLD_COUNT=len(FOLDS))
+    expected.update(ALLFOLD_SOURCE=_library.SOURCE, ALLFOLD_TYPE_COUNT=len(TYPES) + 1, ALLFOLD_FOLD_COUNT=len(FOLDS))
     with open(os.path.join(tap.SOURCE, "src", "allfold.h"), encoding="utf-8") as file:
         header = file.read()
     statuses = re.findall(r"ALLFOLD_[A-Z_]+", re.sub(r"/\*.*?\*/", "", re.search(r"\{([^}]*)\} allfold_status;", header).group(1)))
@@ -59,7 +59,7 @@ def check_header():
     with tempfile.TemporaryDirectory() as folder:
         source, program = os.path.join(folder, "layout.c"), os.path.join(folder, "layout")
         with open(source, "w", encoding="utf-8") as file:
-            file.write("#define ALLFOLD_WITHOUT_MPI\n#include <allfold.h>\n#include <stdio.h>\nint main(void)\n{\n"
+            file.write("#define ALLFOLD_WITHOUT_MPI\n#include <allfold_files.h>\n#include <stdio.h>\nint main(void)\n{\n"
                        + "".join(f'    printf("%lld\\n", (long long)({name}));\n' for name in expected) + "}\n")
         made = subprocess.run(tap.build_words("CC") + ["-I", os.path.join(tap.SOURCE, "src"), source, "-o", program],
                               capture_output=True, text=True)
@@ -155,6 +155,12 @@ def check_without_library():
     process = subprocess.run([sys.executable, "-c", "import allfold"], capture_output=True, text=True, env=environment)
     tap.ok(process.returncode == 1 and "ImportError: allfold: libc.so.6 has no allfold_" in process.stderr, "another library",
            process.stderr)
+    with tempfile.TemporaryDirectory() as folder:
+        environment["ALLFOLD_LIBRARY"] = shutil.copy(LIBRARY, os.path.join(folder, "liballfold.so"))
+        process = subprocess.run([sys.executable, "-c", "import allfold; print(allfold.sum([1])); allfold.open('x.npy')"], capture_output=True, text=True,
+                                 env=environment)
+        tap.ok(process.returncode == 1 and process.stdout == "1\n" and "allfold.UnsupportedError: allfold.open needs liballfold-files.so.0" in process.stderr
+               and "make install" in process.stderr, "no library for files beside it", process.stderr)
 
 
 # ---- documents, installation
@@ -189,10 +195,10 @@ def check_configure():
 
 def check_documents():
     import allfold
-    from allfold import _context, _functions, begin, foreach
+    from allfold import _context, _files, _functions, begin, foreach
 
     page = os.path.join(tap.SOURCE, "docs", "python.md")
-    for name, found in (("docstrings", doctest.testmod(_functions)), ("Context", doctest.testmod(_context)), ("begin", doctest.testmod(begin)),
+    for name, found in (("docstrings", doctest.testmod(_functions)), ("Context", doctest.testmod(_context)), ("begin", doctest.testmod(begin)), ("files", doctest.testmod(_files)),
                         ("foreach", doctest.testmod(foreach)),
                         ("docs/python.md", doctest.testfile(page, module_relative=False, globs={"allfold": allfold}))):
         tap.ok(found.attempted > 0 and found.failed == 0, f"the examples of {name}", found)
@@ -209,7 +215,7 @@ def check_example(name, package, ranks, *arguments):
 
 
 def check_pip():
-    """The package alone; with a library that pkg-config knows; with neither a library nor its source."""
+    """The package alone; with a library that pkg-config knows, or that is named; with neither a library nor its source."""
     with tempfile.TemporaryDirectory() as folder:
         source, target = os.path.join(folder, "python"), os.path.join(folder, "target")
         shutil.copytree(PACKAGE, source, ignore=shutil.ignore_patterns("_installed.py", "build", "*.egg-info", "__pycache__"))
@@ -228,10 +234,11 @@ def check_pip():
         found = sorted(os.listdir(os.path.join(target, "allfold"))) if process.returncode == 0 else []
         there = sorted(name for name in os.listdir(os.path.join(PACKAGE, "allfold")) if name.endswith((".py", ".typed")))
         tap.ok([name for name in found if name != "__pycache__"] == there, "pip install ./python", (found, process.stderr))
-        process = install(target + "2", PKG_CONFIG_PATH=folder)
-        loaded = subprocess.run([sys.executable, "-c", "import allfold; print(allfold.library_path)"], capture_output=True, text=True,
-                                env={**os.environ, "PYTHONPATH": target + "2", "ALLFOLD_LIBRARY": ""})
-        tap.ok(loaded.stdout == f"{os.path.dirname(LIBRARY)}/liballfold.so.0\n", "pip install finds the library by pkg-config", (process, loaded))
+        for how, variable in ("by pkg-config", {"PKG_CONFIG_PATH": folder}), ("by ALLFOLD_LIBRARY", {"ALLFOLD_LIBRARY": LIBRARY}):
+            process = install(target + how, **variable)
+            loaded = subprocess.run([sys.executable, "-c", "import allfold; print(allfold.library_path)"], capture_output=True, text=True,
+                                    env={**os.environ, "PYTHONPATH": target + how, "ALLFOLD_LIBRARY": ""})
+            tap.ok(loaded.stdout == f"{os.path.dirname(LIBRARY)}/liballfold.so.0\n", f"pip install finds the library {how}", (process, loaded))
         if ctypes.util.find_library("allfold"):
             tap.skip("the system has a library")
             return

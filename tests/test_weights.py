@@ -145,6 +145,20 @@ def values(folder, backend):
     tap.ok(not any(wrong), f"{len(launches)} weighted folds of files, {backend}", "\n".join(filter(None, wrong)))
 
 
+def wide_means(folder):
+    """The means over latitudes and longitudes are those of a mean in long doubles, as xarray's of float128, to a unit in the last place."""
+    if np.finfo(np.longdouble).nmant < 63:
+        return
+    x, lat = np.load(folder.name("x.npy")), np.linspace(-90, 90, SHAPE[1]).astype(np.float32)
+    w = np.cos(np.deg2rad(lat.astype(np.longdouble)))[:, None]
+    due_means = (x.astype(np.longdouble) * w).sum((1, 2)) / (w.sum() * SHAPE[2])
+    words = ["mean", "--backend=cpu", "--axis=lat,lon", "--weights=cos:lat", folder.name("whole.nc:t"), "-o", folder.name("wide.npy")]
+    process = cli.each([(2, words)])[0]
+    means = np.load(folder.name("wide.npy")) if process.returncode == 0 else np.zeros(1)
+    tap.ok(means.shape == due_means.shape and (np.abs(means - due_means) <= np.spacing(means)).all(), "weighted means are those in long doubles",
+           f"{cli.shown(process)}\n{means}\n{due_means}")
+
+
 def refusals(folder):
     x, nc = folder.name("x.npy"), folder.name("whole.nc:t")
     bad = np.ones((1, SHAPE[1], 1))
@@ -181,6 +195,7 @@ def main():
         with cli.Folder() as folder:
             values(folder, backend)
             if backend == "cpu":
+                wide_means(folder)
                 refusals(folder)
     tap.done()
 

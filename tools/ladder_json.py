@@ -10,7 +10,10 @@ def load(paths):
 
 
 def parse(text, name="input"):
-    return json_reports.parse(text, name, "ladder", lambda report: "tables" in report, ": it has no tables")
+    reports = json_reports.parse(text, name, "ladder", lambda report: "tables" in report, ": it has no tables")
+    if any(device.get("emulated") for report in reports for device in report.get("devices", [])):
+        raise ValueError(f"{name} was made without a GPU: nothing in it has a time")
+    return reports
 
 
 def tables(reports, topic, **facts):

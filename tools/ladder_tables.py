@@ -8,7 +8,7 @@ def rung_table(table):
              percent(row["input_of_read_ceiling"]), times(row["speedup_before"]), times(row["speedup_first"]),
              percent(row["occupancy"]), "yes" if row["correct"] else "**no**") for row in table["rows"]]
     return markdown(("rung", "idea", "time, us", "p99, us", "GB/s", "% of ceiling", "% of datasheet", "% useful",
-                     "over the last", "over the first", "occupancy, %", "correct"), rows, 2)
+                     "x before", "x first", "occupancy, %", "correct"), rows, 2)
 
 
 def ceilings(table):
@@ -22,7 +22,7 @@ def softmax_tables(reports):
                  gigabytes(row["bytes_per_second"]), percent(row["of_read_ceiling"]), times(row["speedup_before"]),
                  times(row["speedup_first"]), number(row["error_ulp"])) for row in table["rows"]]
         yield f"### {table['title']}\n\n" + markdown(
-            ("rung", "idea", "trips", "time, us", "GB/s", "% of ceiling", "over the last", "over the first", "error, ulp"),
+            ("rung", "idea", "trips", "time, us", "GB/s", "% of ceiling", "x before", "x first", "error, ulp"),
             rows, 2)
 
 
@@ -35,7 +35,7 @@ def line_tables(reports):
                      times(row["speedup_before"]), times(row["speedup_first"]), "yes" if row["correct"] else "**no**")
                     for row in table["rows"]]
             yield f"### {table['title']}\n\n{device(reports, topic)}. {ceilings(table)}\n" + markdown(
-                ("rung", "idea", "threads", "launches", "time, us", "GB/s", "% of ceiling", "over the last", "over the first",
+                ("rung", "idea", "threads", "launches", "time, us", "GB/s", "% of ceiling", "x before", "x first",
                  "correct"), rows, 2)
 
 

@@ -100,16 +100,27 @@ struct ladder_topic {
     int parts;          /* tables it makes for each combination asked for: request.part is 0 .. parts - 1 */
     const char *counts; /* default of --count: "2^24,2^28"; NULL: it has shapes instead */
     const char *shapes; /* default of --shape: "2^18,2^10 2^8,2^20" */
-    ladder_run *run;    /* NULL in a build without CUDA, */
+    ladder_run *run;    /* NULL where the machine cannot, */
     ladder_run *check;  /* as this, which is also NULL without LADDER_TAKES_CHECK */
 };
-extern const struct ladder_topic ladder_topics[];
-extern const int ladder_topic_count;
 
-/* The table of a check: a row for each rung that is asked for, -1: all of the list. */
-allfold_status ladder_check_begin(const struct ladder_rung_list *rungs, int rung, struct table *table, struct error *error);
-/* Counts a check of a rung. why: NULL or empty if it was right; of several failures the first is kept. */
-void ladder_check_note(struct table *table, const struct ladder_rung *rung, const char *why);
+/* What runs the topics. The program's own has GPUs, or in a build without CUDA nothing that opens. Another, of the same name, is in a
+   shared object that the program loads where there is no GPU: the emulation (tests/emulation/machine.cpp). */
+struct ladder_machine {
+    const char *version; /* of allfold, on which all that follows depends */
+    const struct ladder_topic *topics;
+    int topic_count;
+    const char *check_counts, *check_shapes; /* defaults of --count and --shape with --check */
+    allfold_status (*open)(int local_rank, struct gpu **gpu, struct error *error);
+    void (*close)(struct gpu *gpu);
+    const struct gpu_device *(*device)(const struct gpu *gpu);
+};
+extern const struct ladder_machine ladder_machine;
+
+/* The empty table of a check. */
+void ladder_check_begin(struct table *table);
+/* Counts a check of a rung in its row. why: NULL or empty if it was right; of several failures the first is kept. */
+allfold_status ladder_check_note(struct table *table, const struct ladder_rung *rung, const char *why, struct error *error);
 
 #ifdef __cplusplus
 }

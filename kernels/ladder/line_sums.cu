@@ -124,6 +124,8 @@ static allfold_status prepare(void *argument, int rung, struct ladder_work *work
 {
     struct chapter *const chapter = (struct chapter *)argument;
     const double bytes = (double)(chapter->n + chapter->lines.count) * sizeof(float); /* without what lies between the levels */
+    if (chapter->rungs[rung]->start == NULL)
+        return ALLFOLD_OK;
     *work = {{job_start, &chapter->job}, false, bytes, chapter, NULL, compare};
     return job_make(chapter, rung, &chapter->job, error);
 }
@@ -140,8 +142,8 @@ static void describe(const void *argument, const struct ladder_runner *runner)
 static allfold_status run(struct chapter chapter, const struct ladder_request *request, struct table *table, struct error *error)
 {
     static const enum table_column columns[] = {
-        COLUMN_RUNG, COLUMN_SECONDS, COLUMN_P99, COLUMN_RUNS, COLUMN_THREADS, COLUMN_LAUNCHES, COLUMN_BANDWIDTH, COLUMN_OF_CEILING,
-        COLUMN_OF_DATASHEET, COLUMN_OVER_BEFORE, COLUMN_OVER_FIRST, COLUMN_CORRECT, COLUMN_IDEA,
+        COLUMN_RUNG, COLUMN_SECONDS, COLUMN_P99, COLUMN_RUNS, COLUMN_THREADS, COLUMN_LAUNCHES, COLUMN_BARRIERS, COLUMN_EXCHANGES,
+        COLUMN_BANDWIDTH, COLUMN_OF_CEILING, COLUMN_OF_DATASHEET, COLUMN_OVER_BEFORE, COLUMN_OVER_FIRST, COLUMN_CORRECT, COLUMN_IDEA,
     };
     const struct ladder_climb climb = {chapter.names, request->rung, &chapter, prepare, describe};
     struct ladder_runner runner;

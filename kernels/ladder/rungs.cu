@@ -2,6 +2,7 @@
 #include "kernels/ladder/levels.h"
 #include "kernels/ladder/runner.h"
 
+#include <initializer_list>
 #include <stdio.h>
 #include <string.h>
 
@@ -72,6 +73,8 @@ static allfold_status prepare(void *argument, int rung, struct ladder_work *work
     *r = {};
     r->gpu = gpu;
     r->x = subject->x;
+    if (rungs[rung]->elements == 0)
+        return ALLFOLD_OK;
     if (reduction_plan(rungs[rung], subject->request, r, error) != ALLFOLD_OK)
         return error->status;
     const struct rung_driver *const driver = reduction_driver(r);
@@ -91,6 +94,7 @@ static void describe(const void *argument, const struct ladder_runner *runner)
     table_number(table, COLUMN_RATE, (double)(r->n > 0 ? r->n - 1 : 0) / seconds);
     table_number(table, COLUMN_OCCUPANCY, r->occupancy);
     table_number(table, COLUMN_LAUNCHES, r->launches);
+    table_number(table, COLUMN_THREADS, r->level_count > 0 ? (double)r->levels[0].blocks * r->block : NAN);
     table_number(table, COLUMN_REGISTERS, r->registers);
     table_number(table, COLUMN_SHARED_BYTES, r->shared_bytes);
 }
@@ -105,11 +109,15 @@ allfold_status ladder_rungs_run(struct gpu *gpu, const struct ladder_request *re
     static const enum table_column columns[] = {
         COLUMN_RUNG, COLUMN_SECONDS, COLUMN_P99, COLUMN_RUNS, COLUMN_BYTES_READ, COLUMN_BYTES_WRITTEN, COLUMN_BANDWIDTH,
         COLUMN_OF_CEILING, COLUMN_OF_DATASHEET, COLUMN_INPUT_OF_CEILING, COLUMN_RATE, COLUMN_OVER_BEFORE, COLUMN_OVER_FIRST,
-        COLUMN_OVER_HOST, COLUMN_OCCUPANCY, COLUMN_LAUNCHES, COLUMN_REGISTERS, COLUMN_SHARED_BYTES, COLUMN_CORRECT, COLUMN_IDEA,
+        COLUMN_OVER_HOST, COLUMN_OCCUPANCY, COLUMN_LAUNCHES, COLUMN_THREADS, COLUMN_BARRIERS, COLUMN_EXCHANGES, COLUMN_REGISTERS,
+        COLUMN_SHARED_BYTES, COLUMN_CORRECT, COLUMN_IDEA,
     };
     struct rung_subject subject;
     struct ladder_runner runner;
     table_add_columns(table, columns, sizeof columns / sizeof *columns);
+    for (const enum table_column column : {COLUMN_BYTES_READ, COLUMN_BYTES_WRITTEN, COLUMN_THREADS})
+        if (!gpu->device.emulated) /* there the times say more */
+            table_hide(table, column);
     snprintf(table->title, sizeof table->title, "%s of %llu %s, blocks of %d threads", allfold_fold_name(request->fold),
              (unsigned long long)request->count, allfold_type_name(request->type), request->block);
     if (subject_make(gpu, request, &subject, error) != ALLFOLD_OK

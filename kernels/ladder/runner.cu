@@ -1,8 +1,10 @@
 /* Checks and times rungs and experiments: see runner.h. */
 #include "kernels/ladder/runner.h"
 
+#include <initializer_list>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 allfold_status ladder_check(struct gpu *gpu, const struct ladder_work *work, char why[TABLE_TEXT_BYTES], struct error *error)
 {
@@ -53,15 +55,46 @@ allfold_status ladder_runner_measure(struct ladder_runner *runner, const struct 
 
 static bool is_wanted(const struct ladder_climb *climb, int rung) { return climb->rung < 0 || climb->rung == rung; }
 
+/* Names, once, a rung that this machine does not have. */
+static allfold_status leave_out(const struct ladder_climb *climb, int rung, struct table *table, struct error *error)
+{
+    const char *const name = climb->list->rungs[rung].name;
+    int i = 0;
+    if (climb->rung == rung)
+        return error_set(error, ALLFOLD_UNSUPPORTED, "ladder: --rung: %s runs on a GPU only", name);
+    while (i < table->fact_count && table->facts[i] != COLUMN_FACT_LEFT_OUT)
+        i++;
+    struct table_cell *const cell = i < table->fact_count ? &table->fact_cells[i] : table_fact(table, COLUMN_FACT_LEFT_OUT);
+    const size_t length = strlen(cell->text);
+    if (strstr(cell->text, name) == NULL)
+        snprintf(cell->text + length, sizeof cell->text - length, "%s%s", length > 0 ? ", " : "", name);
+    return ALLFOLD_OK;
+}
+
+/* What only the emulation knows, and what only a compiler for a GPU does. */
+static void fill_emulated(struct ladder_runner *runner, bool on_host)
+{
+    table_number(runner->table, COLUMN_BARRIERS, on_host ? NAN : runner->gpu->barriers);
+    table_number(runner->table, COLUMN_EXCHANGES, on_host ? NAN : runner->gpu->exchanges);
+    for (const enum table_column column : {COLUMN_OCCUPANCY, COLUMN_REGISTERS, COLUMN_SHARED_BYTES})
+        table_number(runner->table, column, NAN);
+}
+
 static allfold_status measure_rung(const struct ladder_climb *climb, int rung, struct ladder_runner *runner, struct error *error)
 {
     struct ladder_work work = {};
-    if (climb->prepare(climb->subject, rung, &work, error) != ALLFOLD_OK || table_row(runner->table, error) != ALLFOLD_OK)
+    if (climb->prepare(climb->subject, rung, &work, error) != ALLFOLD_OK)
+        return error->status;
+    if (work.run.start == NULL)
+        return leave_out(climb, rung, runner->table, error);
+    if (table_row(runner->table, error) != ALLFOLD_OK)
         return error->status;
     table_text(runner->table, COLUMN_RUNG, climb->list->rungs[rung].name);
     table_text(runner->table, COLUMN_IDEA, climb->list->rungs[rung].idea);
     if (ladder_runner_measure(runner, &work, error) == ALLFOLD_OK)
         climb->describe(climb->subject, runner);
+    if (runner->gpu->device.emulated)
+        fill_emulated(runner, work.on_host);
     return error->status;
 }
 
@@ -73,25 +106,26 @@ allfold_status ladder_climb_measure(const struct ladder_climb *climb, struct lad
     return error->status;
 }
 
-static allfold_status check_rung(const struct ladder_climb *climb, int rung, struct gpu *gpu, char why[TABLE_TEXT_BYTES],
+static allfold_status check_rung(const struct ladder_climb *climb, int rung, struct gpu *gpu, const char *where, struct table *table,
                                  struct error *error)
 {
     struct ladder_work work = {};
-    why[0] = '\0';
-    return climb->prepare(climb->subject, rung, &work, error) == ALLFOLD_OK ? ladder_check(gpu, &work, why, error) : error->status;
+    char why[TABLE_TEXT_BYTES] = "", text[TABLE_TEXT_BYTES];
+    if (climb->prepare(climb->subject, rung, &work, error) != ALLFOLD_OK)
+        return error->status;
+    if (work.run.start == NULL)
+        return leave_out(climb, rung, table, error);
+    if (ladder_check(gpu, &work, why, error) != ALLFOLD_OK)
+        return error->status;
+    snprintf(text, sizeof text, "%.60s: %.60s", where, why);
+    return ladder_check_note(table, &climb->list->rungs[rung], why[0] != '\0' ? text : NULL, error);
 }
 
 allfold_status ladder_climb_check(const struct ladder_climb *climb, struct gpu *gpu, const char *where, struct table *table,
                                   struct error *error)
 {
-    for (int rung = 0; rung < climb->list->count; rung++) {
-        char why[TABLE_TEXT_BYTES], text[TABLE_TEXT_BYTES];
-        if (!is_wanted(climb, rung))
-            continue;
-        if (check_rung(climb, rung, gpu, why, error) != ALLFOLD_OK)
-            break;
-        snprintf(text, sizeof text, "%.60s: %.60s", where, why);
-        ladder_check_note(table, &climb->list->rungs[rung], why[0] != '\0' ? text : NULL);
-    }
+    for (int rung = 0; rung < climb->list->count && error->status == ALLFOLD_OK; rung++)
+        if (is_wanted(climb, rung))
+            check_rung(climb, rung, gpu, where, table, error);
     return error->status;
 }

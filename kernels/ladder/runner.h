@@ -39,7 +39,7 @@ struct ladder_climb {
     const struct ladder_rung_list *list;
     int rung; /* the only one; -1: all */
     void *subject;
-    /* Makes a rung ready. */
+    /* Makes a rung ready, or leaves *work, which is zero, as it is: this machine does not have the rung. */
     allfold_status (*prepare)(void *subject, int rung, struct ladder_work *work, struct error *error);
     /* Fills the columns that only these rungs have, of the rung that was prepared last. */
     void (*describe)(const void *subject, const struct ladder_runner *runner);

@@ -22,6 +22,7 @@ static allfold_status job_make(struct gpu *gpu, uint64_t n, struct softmax_job *
 {
     const struct gpu_device *const device = &gpu->device;
     const size_t scratch = fold_scratch_bytes(device->multiprocessors);
+    void *mailbox;
     *job = {};
     job->gpu = gpu;
     job->n = n;
@@ -32,11 +33,9 @@ static allfold_status job_make(struct gpu *gpu, uint64_t n, struct softmax_job *
         || gpu_buffer(gpu, GPU_RESULT, 2 * sizeof(float), &job->result, error) != ALLFOLD_OK
         || gpu_buffer(gpu, GPU_SCRATCH, scratch, &job->space.scratch, error) != ALLFOLD_OK
         || gpu_fill(gpu, job->space.scratch, 0, scratch, error) != ALLFOLD_OK
-        || gpu_check(cudaMallocHost((void **)&job->space.mailbox, sizeof *job->space.mailbox), "pinned memory for the engine's result",
-                       error)
-               != ALLFOLD_OK)
+        || gpu_pinned(gpu, sizeof *job->space.mailbox, &mailbox, error) != ALLFOLD_OK)
         return error->status;
-    memset(job->space.mailbox, 0, sizeof *job->space.mailbox);
+    job->space.mailbox = (struct fold_mailbox *)memset(mailbox, 0, sizeof *job->space.mailbox);
     job->space.multiprocessors = device->multiprocessors;
     return gpu_wait(gpu, "making the input", error);
 }
@@ -94,8 +93,9 @@ static void describe(const void *argument, const struct ladder_runner *runner)
 allfold_status ladder_softmax_run(struct gpu *gpu, const struct ladder_request *request, struct table *table, struct error *error)
 {
     static const enum table_column columns[] = {
-        COLUMN_RUNG, COLUMN_SECONDS, COLUMN_P99, COLUMN_RUNS, COLUMN_TRIPS, COLUMN_BANDWIDTH, COLUMN_OF_CEILING, COLUMN_OF_DATASHEET,
-        COLUMN_OVER_BEFORE, COLUMN_OVER_FIRST, COLUMN_ERROR, COLUMN_CORRECT, COLUMN_IDEA,
+        COLUMN_RUNG, COLUMN_SECONDS, COLUMN_P99, COLUMN_RUNS, COLUMN_TRIPS, COLUMN_BARRIERS, COLUMN_EXCHANGES,
+        COLUMN_BANDWIDTH, COLUMN_OF_CEILING, COLUMN_OF_DATASHEET, COLUMN_OVER_BEFORE, COLUMN_OVER_FIRST,
+        COLUMN_ERROR, COLUMN_CORRECT, COLUMN_IDEA,
     };
     struct softmax_subject subject = {};
     const struct ladder_climb climb = {&ladder_softmax_rungs, -1, &subject, prepare, describe};
@@ -109,6 +109,5 @@ allfold_status ladder_softmax_run(struct gpu *gpu, const struct ladder_request *
     if (job_make(gpu, request->count, &subject.job, error) == ALLFOLD_OK
         && ladder_runner_begin(&runner, gpu, subject.job.x, subject.job.n * sizeof(float), table, error) == ALLFOLD_OK)
         ladder_climb_measure(&climb, &runner, error);
-    cudaFreeHost(subject.job.space.mailbox);
     return error->status;
 }

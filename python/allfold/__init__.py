@@ -20,6 +20,7 @@ from ._context import Context
 from ._errors import (ArgumentError, DeviceError, Error, InputError, InputOutputError, IntegerOverflowError, MPIError, NoValueError,
                       OutOfMemoryError, StoppedError, UnsupportedError)
 from ._functions import (Stats, argmax, argmin, dot, log_softmax, logsumexp, max, mean, min, norm, prod, softmax, stats, std, sum, variance)
+from ._files import Array, File, open
 from ._log_probs import LogProbs, log_probs, log_probs_gradient
 from ._mpi import lib as _lib
 from ._order import Histogram, TopK, histogram, median, quantile, topk
@@ -28,7 +29,7 @@ __version__ = "0.2.0"
 library_version: str = _lib.allfold_version().decode()  #: of the C library that was found
 library_path: str = _lib._name  #: and where
 
-__all__ = ["ArgumentError", "Comparison", "Context", "DeviceError", "Error", "Histogram", "InputError", "InputOutputError", "IntegerOverflowError",
+__all__ = ["ArgumentError", "Array", "Comparison", "Context", "DeviceError", "Error", "File", "Histogram", "InputError", "InputOutputError", "IntegerOverflowError",
            "LogProbs", "MPIError", "NoValueError", "OutOfMemoryError", "Stats", "StoppedError", "TopK", "UnsupportedError", "argmax", "argmin", "begin", "compare",
            "dot", "foreach", "histogram", "library_path", "library_version", "log_probs", "log_probs_gradient", "log_softmax", "logsumexp", "max", "mean",
-           "median", "min", "norm", "prod", "quantile", "softmax", "stats", "std", "sum", "topk", "variance"]
+           "median", "min", "norm", "open", "prod", "quantile", "softmax", "stats", "std", "sum", "topk", "variance"]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Optional, Tuple
 
 import numpy
 
-from . import _dlpack, _library
+from . import _dlpack, _files, _library
 from ._errors import ArgumentError, IntegerOverflowError, UnsupportedError
 from ._mpi import lib
 
@@ -41,8 +41,15 @@ def elements(x: Any, ordered: bool) -> Tuple[int, int, int, Optional[int], Any]:
         if number is not None and flags.aligned and (flags.c_contiguous or (flags.f_contiguous and not ordered)):
             return x.ctypes.data, x.size, number, None, x
         return _of_numpy(x)
+    if isinstance(x, _files.Array):
+        return x.handle(), 0, _library.SOURCE, None, x
     found = _described(x)
     return _of_numpy(x) if found is None else _of_view(*found, ordered)
+
+
+def type_of(x: Any, number: int) -> int:
+    """The type of the elements of x, of which elements() gives that number."""
+    return x.type if number == _library.SOURCE else number
 
 
 def elements_apart(x: Any) -> Tuple[Elements, Optional[Tuple[int, ...]]]:
@@ -51,7 +58,7 @@ def elements_apart(x: Any) -> Tuple[Elements, Optional[Tuple[int, ...]]]:
         number, size = _TYPE_OF_DTYPE.get(x.dtype), x.itemsize
         if number is not None and x.flags.aligned and all(stride % size == 0 for stride in x.strides):
             return Elements(x.ctypes.data, x.size, number, None, x), tuple(stride // size for stride in x.strides)
-    elif type(x) is not _ndarray:
+    elif type(x) is not _ndarray and not isinstance(x, _files.Array):
         found = _described(x)
         if found is not None:
             view, stream = found

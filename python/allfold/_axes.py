@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 
 import numpy
 
-from . import _arrays, _library
+from . import _arrays, _files, _library
 from ._arrays import FLOATS, FOLDS, NAME_OF, TYPE_OF
 from ._errors import ArgumentError
 from ._mpi import lib
@@ -22,7 +22,7 @@ class Rows(NamedTuple):
 
     shape: Tuple[int, ...]
     axes: Tuple[int, ...]  # of a row
-    cut: int  # the dimension along which the ranks' parts follow one another
+    cut: int  # the dimension along which the ranks' parts follow one another; -1: of a file, which the ranks share out themselves
     short: Optional[Tuple[int, int, int, int]]  # of an array in C order outer, length, inner and which the ranks cut; None: not one of each
 
     def are_whole(self) -> bool:
@@ -58,6 +58,10 @@ def axes_of(axis: Union[None, int, Tuple[int, ...]], dimensions: int) -> Tuple[i
 
 
 def rows_of(x: Any, axis: Any, cut: int, ranks: int) -> Rows:
+    if isinstance(x, _files.Array):
+        if cut:
+            raise ArgumentError(f"cut {cut}: expected none, as the ranks share out an array of a file themselves")
+        return Rows(x.shape, axes_of(x.axes(axis), x.ndim), -1, None)
     shape = shape_of(x)
     return _rows(shape, axes_of(axis, len(shape)), dimension("cut", cut, len(shape)), ranks)
 
@@ -77,7 +81,7 @@ def fill_view(context: Any, elements: Tuple[int, int, int, Optional[int], Any], 
               weights: Any = None) -> Tuple[Optional[int], bool]:
     """One of the context's views becomes this rank's part; gives its stream, and whether it is the one of any dimensions. strides: NULL for an
     array in C order. weights: as weights_for gives them."""
-    address, _, number, stream, _ = elements
+    address, _, number, stream, owner = elements
     view: Any
     if rows.short is not None and strides is None and weights is None:
         view = context.view
@@ -86,11 +90,14 @@ def fill_view(context: Any, elements: Tuple[int, int, int, Optional[int], Any], 
         view = context.view_nd
         view.rank, view.shape = len(rows.shape), (c_uint64 * len(rows.shape))(*rows.shape)
         view.strides = None if strides is None else (c_int64 * len(strides))(*strides)
-        view.axes, view.cut = sum(1 << axis for axis in rows.axes), rows.cut
+        source = owner if number == _library.SOURCE else None  # whose shape the library knows
+        view.axes, view.cut = source.source_axes(rows.axes) if source else sum(1 << axis for axis in rows.axes), rows.cut
         view.weights = None
         if weights is not None:
             view.weights, view.weights_type = weights.ctypes.data, TYPE_OF[weights.dtype.name]
-            view.weights_strides = (c_int64 * weights.ndim)(*(stride // weights.itemsize for stride in weights.strides))
+            apart = tuple(stride // weights.itemsize for stride in weights.strides)
+            apart = source.source_strides(apart) if source else apart
+            view.weights_strides = (c_int64 * len(apart))(*apart)
     view.data, view.type = address, number
     return stream, view is context.view_nd
 
@@ -129,7 +136,7 @@ def shape_of_results(context: Any, rows: Rows, keepdims: bool, own: bool) -> Tup
     if rows.are_cut() and own:
         share, longer = divmod(math.prod(length for axis, length in enumerate(rows.shape) if axis not in rows.axes), context.ranks)
         return (share + (context.rank < longer),)
-    if not rows.are_cut() and not own and context.ranks > 1:
+    if not rows.are_cut() and not own and context.ranks > 1 and rows.cut >= 0:
         lengths[rows.cut] = total(context, rows.shape[rows.cut])
     for axis in rows.axes:
         lengths[axis] = 1 if keepdims else None
@@ -185,6 +192,10 @@ def results_for(x: Any, fold: int, types: Tuple[int, int, Optional[str]], shape:
     return Results(values, indices, found_types, _library.Outputs(rows, len(wanted)), rows)
 
 
+def _turned(arrays: Dict[str, Any]) -> Dict[str, Any]:
+    return {name: array.T for name, array in arrays.items()}
+
+
 def fold(context: Any, number: int, x: Any, rows: Rows, keepdims: bool, own: bool, options: Callable[[Any], Optional[str]],
          weights: Any = None) -> Results:
     """The fold of that number along axes. options fills the call, and gives an integer dtype."""
@@ -197,11 +208,14 @@ def fold(context: Any, number: int, x: Any, rows: Rows, keepdims: bool, own: boo
             call.stream, any_rank = fill_view(context, elements, rows, strides, weighed)
             dtype = options(call)
             keepdims, own = bool(keepdims), bool(own)
+            if rows.cut < 0 and own:
+                raise ArgumentError("own: results of an array of a file are those of all ranks, on every rank: expected False")
         except Exception as error:
             context.fail(error)
         shape = shape_of_results(context, rows, keepdims, own)
         try:
-            results = results_for(x, number, (elements.type, call.result_type, dtype), shape)
+            turned = rows.cut < 0 and x.order == "F"  # results lie as the elements do
+            results = results_for(x, number, (_arrays.type_of(x, elements.type), call.result_type, dtype), shape[::-1] if turned else shape)
         except Exception as error:
             context.fail(error)
         call.own_results = own
@@ -213,6 +227,8 @@ def fold(context: Any, number: int, x: Any, rows: Rows, keepdims: bool, own: boo
         del elements
         try:
             results = results.finished(dtype)
+            if turned:
+                results = results._replace(values=_turned(results.values), indices=_turned(results.indices))
         except Exception as error:
             if own:
                 context.fail(error)

@@ -10,9 +10,10 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 import numpy
 
 from . import _axes
-from ._arrays import FLOATS, FOLDS, NAME_OF, TYPE_OF, common_stream, elements, empty, needs_out, of_kind, type_of_name, writable
+from ._arrays import FLOATS, FOLDS, NAME_OF, TYPE_OF, common_stream, elements, empty, needs_out, of_kind, type_of, type_of_name, writable
 from ._context import Context, choice, context_of, in_range
 from ._errors import ArgumentError, IntegerOverflowError
+from ._files import Array
 from ._library import F64, I64, NAN_POLICIES, Call, Result, Results, Value
 from ._mpi import lib
 
@@ -91,7 +92,7 @@ def _fill(context: Context, x: Any, ordered: bool, options: Tuple[Any, ...]) -> 
 def _fill_two(context: Context, x: Any, y: Any, options: Tuple[Any, ...]) -> Any:
     """The same of the operands of a dot product."""
     second = context.second
-    if len(numpy.shape(x)) > 1 or numpy.shape(x) != numpy.shape(y):
+    if numpy.shape(x) != numpy.shape(y) or (len(numpy.shape(x)) > 1 and not isinstance(x, Array)):
         raise ArgumentError(f"dot of shapes {tuple(numpy.shape(x))} and {tuple(numpy.shape(y))}: expected one dimension, of one "
                             "length. x.ravel() has all elements of x in one dimension")
     second.data, second.count, second.type, stream, other = elements(y, True)
@@ -119,7 +120,7 @@ def _rows_of(context: Context, x: Any, axis: Axis, cut: int, keepdims: bool = Fa
         rows = _axes.rows_of(x, axis, cut, context.ranks)
         if not rows.are_whole() or keepdims or own:
             return rows
-        if rows.short is None:
+        if rows.short is None and rows.cut >= 0:
             raise ArgumentError(f"cut {cut} with all axes: expected the first dimension, as the parts of the ranks follow one another in a fold to "
                                 f"one number, or keepdims; found shape {rows.shape}")
         return None
@@ -444,7 +445,7 @@ def _normalised(x: Any, out: Any, context: Context, where: Tuple[Axis, int], opt
     rows = _rows_of(context, x, *where, keepdims=True)
     if rows is not None and rows.are_whole():  # in whatever order
         rows = None
-    made = out is None
+    made, turned = out is None, isinstance(x, Array) and x.order == "F"
     with context.lock:
         context.check_open()
         call = context.call
@@ -458,10 +459,12 @@ def _normalised(x: Any, out: Any, context: Context, where: Tuple[Axis, int], opt
             if out is None:
                 if needs_out(x):
                     raise ArgumentError(f"out: expected an array in device memory, as allfold cannot make one of {type(x).__name__}")
-                out = empty(x, _output_type(NAME_OF[source[2]], options[0]), x.shape)
+                out = empty(x, _output_type(NAME_OF[type_of(x, source[2])], options[0]), x.shape[::-1] if turned else x.shape)
             elif options[0] is not None:
                 raise ArgumentError("dtype and out: expected one of them")
-            target = writable(out, x)
+            elif turned:
+                raise ArgumentError("out: expected None, as the elements of x lie in Fortran's order")
+            target = writable(out, out if turned else x)
             _check_overlap(source, target)
             call.stream = common_stream(stream, target.stream)
             call.nan, call.result_type, call.logarithm = 0, 0, options[1]
@@ -473,7 +476,7 @@ def _normalised(x: Any, out: Any, context: Context, where: Tuple[Axis, int], opt
         call.logarithm = 0
         if status:
             raise context.error(status)
-    return of_kind(out, x) if made else out
+    return out if not made else out.T if turned else of_kind(out, x)
 
 
 def _with_shape(context: Context, x: Any) -> Any:

@@ -16,6 +16,8 @@ EXCHANGES = {"auto": 0, "mpi": 1}
 CUTS = {"outer": 0, "axis": 1, "inner": 2}
 NAN_POLICIES = {"propagate": 0, "omit": 1, "raise": 2}
 QUANTILE_METHODS = {"linear": 0, "lower": 1, "higher": 2, "nearest": 3, "midpoint": 4}
+MISSING_POLICIES = {"omit": 0, "keep": 1, "error": 2}
+SOURCE = 1 << 8  # in place of an element type
 F64, I64, U64 = range(3)  # allfold_value_kind
 
 Log = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
@@ -105,6 +107,16 @@ class Outputs(ctypes.Structure):
 
 class LogProbsOutput(ctypes.Structure):
     _fields_ = [("log_prob", c_void_p), ("logsumexp", c_void_p), ("entropy", c_void_p), ("argmax", c_void_p)]
+
+
+class SourceOptions(ctypes.Structure):
+    _fields_ = [("size", c_size_t), ("missing", c_int), ("type", c_int), ("offset", c_uint64), ("count", c_uint64), ("shape", c_char_p),
+                ("slice", c_char_p)]
+
+
+class SourceFacts(ctypes.Structure):
+    _fields_ = [("size", c_size_t), ("name", c_char_p), ("type", c_int), ("count", c_uint64), ("rank", c_int), ("fortran_order", c_int),
+                ("shape", ctypes.POINTER(c_uint64)), ("dimensions", ctypes.POINTER(c_char_p))]
 
 
 def candidates() -> List[str]:

@@ -12,6 +12,7 @@ from . import _arrays, _axes
 from ._arrays import NAME_OF, TYPE_OF, address_of, common_stream, empty
 from ._context import Context, context_of
 from ._errors import ArgumentError
+from ._files import Array
 from ._library import LogProbsOutput, View
 from ._mpi import lib
 
@@ -71,6 +72,8 @@ class _Given:
     """A call's arguments as the library takes them."""
 
     def __init__(self, context: Context, logits: Any, where: Tuple[int, Optional[int]], targets: Any, ignore_index: int) -> None:
+        if isinstance(logits, Array):
+            raise ArgumentError(f"{logits.name}: logits are read at once with their targets: expected an array in memory")
         elements, strides = _arrays.elements_apart(logits)
         self.rows = _rows(context, logits, *where)
         assert self.rows.short is not None

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Optional, Tuple
 import numpy
 
 from . import _functions
-from ._arrays import NAME_OF, address_of, elements, empty
+from ._arrays import NAME_OF, address_of, elements, empty, type_of
 from ._context import Context, choice, context_of, in_range
 from ._errors import ArgumentError
 from ._functions import number_of
@@ -90,7 +90,7 @@ def topk(x: Any, k: int, axis: None = None, comm: Any = None, *, largest: bool =
 
     def what(stream: Optional[int]) -> Tuple[Any, Any]:
         call = Top(stream=stream, k=in_range("k", k, 2**20), smallest=not largest, nan=choice("nan_policy", NAN_POLICIES, nan_policy))
-        return call, (empty(None, NAME_OF[context.part.type], (call.k,)), numpy.empty(call.k, numpy.int64))
+        return call, (empty(None, NAME_OF[type_of(x, context.part.type)], (call.k,)), numpy.empty(call.k, numpy.int64))
 
     with context.lock:
         call, (owner, (values, indices)) = _functions._prepare(context, _fill, x, axis, what)

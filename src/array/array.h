@@ -241,6 +241,7 @@ struct source {
     uint64_t granule;    /* as array_info says */
     const struct draw *draw; /* not NULL: a device can make the elements itself (base/draw.h); reading gives the same bits */
     const void *memory;  /* not NULL: this rank's range also lies here, to be used in place; reading works all the same */
+    allfold_type memory_type; /* ALLFOLD_TYPE_NONE, or the type as which it lies there, if readers convert it */
 };
 
 /* The coordinate variable of a dimension of the input, the part of a slice: all its elements, unpacked, from malloc. It has the dimension's name,

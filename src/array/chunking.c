@@ -1,5 +1,5 @@
 /* Finds chunks, and the places of their elements: see chunking.h. */
-#include "array/chunking.h"
+#include "array/array.h"
 
 uint64_t chunk_grid_make(struct chunk_grid *grid, uint32_t dimensions, const uint64_t *shape, const uint64_t *first, const uint64_t *extent)
 {
@@ -106,4 +106,13 @@ uint64_t chunking_find(const struct chunking *c, const struct range *box, uint64
         which /= chunks.count;
     }
     return grid->before + number;
+}
+
+struct range array_part(const struct array_info *info, uint64_t part, uint64_t parts)
+{
+    const uint64_t positions = info->positions > 0 ? info->positions : info->count;
+    const uint64_t granules = positions / info->granule + (positions % info->granule != 0);
+    const struct range range = range_part(granules, part, parts);
+    const uint64_t first = u64_min(range.first * info->granule, positions);
+    return (struct range){first, u64_min(range.count * info->granule, positions - first)};
 }

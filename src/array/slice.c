@@ -96,7 +96,7 @@ static allfold_status take_word(char *word, struct array_info *info, bool given[
     if (!parse_range(equals + 1, info->shape[dimension], &range))
         return refuse_range(info, dimension, word, error);
     given[dimension] = true;
-    info->first[dimension] = range.first;
+    info->first[dimension] += range.first;
     info->shape[dimension] = range.count;
     return ALLFOLD_OK;
 }
@@ -115,8 +115,9 @@ static void count_elements(struct array_info *info)
 allfold_status slice_take(const char *text, struct array_info *info, struct error *error)
 {
     bool given[ARRAY_DIMENSIONS_MAX] = {false};
+    if (info->sliced == 0)
+        memcpy(info->whole, info->shape, sizeof info->whole);
     info->sliced = 1;
-    memcpy(info->whole, info->shape, sizeof info->whole);
     for (const char *next = text; *next != '\0' || next == text;) {
         char word[WORD_BYTES];
         const size_t length = strcspn(next, ",");
@@ -144,7 +145,7 @@ void slice_whole(const struct array_info *info, struct array_info *whole)
 
 /* ---- its source */
 
-/* A box is so many runs of elements that follow one another in the whole array. Levels say where they lie, from the run's
+/* A box is a number of runs of elements that follow one another in the whole array. Levels say where they lie, from the run's
    neighbours on. */
 struct run_level {
     uint64_t extent, stride; /* in runs, and in elements of the whole array */

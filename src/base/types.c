@@ -32,8 +32,6 @@ bool type_exists(allfold_type type) { return type > ALLFOLD_TYPE_NONE && type < 
 unsigned type_number_bits(allfold_type type) { return type_kind(type) == 'b' ? 1 : 8 * (unsigned)allfold_type_bytes(type); }
 char type_kind(allfold_type type) { return types[type].kind; }
 const char *type_numpy_name(allfold_type type) { return types[type].numpy; }
-const char *allfold_version(void) { return ALLFOLD_VERSION; }
-
 double allfold_number(allfold_value value)
 {
     switch (value.kind) {

@@ -46,32 +46,18 @@ static allfold_status read_axes(const char *text, const struct array_info *info,
     return ALLFOLD_OK;
 }
 
-static allfold_status find(const char *text, const struct array_info *info, struct axes *axes, struct error *error)
-{
-    axes->folded = text != NULL ? 0 : info->dimensions < 64 ? (UINT64_C(1) << info->dimensions) - 1 : UINT64_MAX;
-    if (text != NULL && read_axes(text, info, &axes->folded, error) != ALLFOLD_OK)
-        return error->status;
-    bool behind = true; /* all that are folded */
-    axes->outer = axes->length = axes->inner = 1;
-    for (uint32_t i = 0; i < info->dimensions; i++) { /* the fastest first; array_count has checked the products */
-        const uint32_t dimension = info->fortran_order ? i : info->dimensions - 1 - i;
-        const bool folded = axes_fold(axes, dimension);
-        behind = behind && !(folded && info->shape[dimension] != 1);
-        *(folded ? &axes->length : behind ? &axes->inner : &axes->outer) *= info->shape[dimension];
-    }
-    return ALLFOLD_OK;
-}
-
 void axes_result(const struct axes *axes, const struct array_info *input, bool keepdims, struct array_info *result)
 {
     memset(result, 0, sizeof *result);
     result->fortran_order = input->fortran_order;
-    result->count = axes->outer * axes->inner;
+    result->count = 1;
     for (uint32_t i = 0; i < input->dimensions; i++)
-        if (!axes_fold(axes, i))
+        if (!axes_fold(axes, i)) {
+            result->count *= input->shape[i]; /* array_count has checked the product */
             result->shape[result->dimensions++] = input->shape[i];
-        else if (keepdims)
+        } else if (keepdims) {
             result->shape[result->dimensions++] = 1;
+        }
 }
 
 allfold_status axes_take(struct session *session, struct axes *axes, struct axis_array *array)
@@ -82,10 +68,10 @@ allfold_status axes_take(struct session *session, struct axes *axes, struct axis
     if (settings->checkpoint != NULL && settings->output == NULL)
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected -o FILE beside --checkpoint: results along an axis are kept in the unfinished "
                          "output", settings->command->name);
-    if (find(settings->axis, input, axes, error) != ALLFOLD_OK)
+    axes->folded = settings->axis != NULL ? 0 : input->dimensions < 64 ? (UINT64_C(1) << input->dimensions) - 1 : UINT64_MAX;
+    if (settings->axis != NULL && read_axes(settings->axis, input, &axes->folded, error) != ALLFOLD_OK)
         return error->status;
-    *array = (struct axis_array){.type = input->type, .outer = axes->outer, .length = axes->length, .inner = axes->inner,
-                                  .shape = {input->shape, input->dimensions, axes->folded, input->fortran_order != 0}};
+    *array = axis_array_of(input, axes->folded);
     return ALLFOLD_OK;
 }
 

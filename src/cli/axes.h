@@ -1,4 +1,4 @@
-/* Parses --axis, and finds the three dimensions that the axes make of the input, and the shape of the results. */
+/* Parses --axis, and finds the shape of the results. */
 #pragma once
 
 #include "cli/cli.h"
@@ -8,7 +8,6 @@
 
 struct axes {
     uint64_t folded; /* bit d: dimension d of the array's shape is */
-    uint64_t outer, length, inner; /* in the order in which the elements lie: dimensions behind all that are folded are inner */
 };
 static inline bool axes_fold(const struct axes *axes, uint32_t dimension) { return (axes->folded >> dimension & 1) != 0; }
 

@@ -26,6 +26,8 @@ allfold_SOURCES = \
 	src/cli/commands/info.c \
 	src/cli/commands/info_file.c \
 	src/cli/commands/ladder.c \
+	src/cli/commands/ladder_machine.c \
+	src/cli/commands/ladder_machine.h \
 	src/cli/commands/ladder_report.c \
 	src/cli/commands/ladder_report.h \
 	src/cli/commands/merge.c \
@@ -65,6 +67,9 @@ allfold_SOURCES = \
 	src/cli/tables.h \
 	src/cli/text.c \
 	src/cli/text.h
+# Where the ladder's emulation is, from the program: the whole installation may be moved.
+src/cli/commands/ladder_machine.$(OBJEXT): AM_CPPFLAGS += \
+	-DALLFOLD_MACHINE_DIR='"'`realpath -m --relative-to='$(bindir)' '$(pkglibdir)'`'"'
 # The commit of a checkout, for --version and info; a release has none. Every make asks git, and writes the file if it changes. If git
 # refuses, as for root in a user's checkout, what the file has stays.
 nodist_allfold_SOURCES = src/cli/commit.c

@@ -8,6 +8,7 @@
 #include "cli/resume.h"
 #include "cli/start.h"
 #include "cli/text.h"
+#include "files/describe.h"
 #include "watch/stop.h"
 #include "watch/temporary.h"
 #include "watch/watchdog.h"
@@ -24,16 +25,15 @@ static void log_line(void *user, const char *line)
     putc('\n', stderr);
 }
 
-/* A command without work for the backend's GPU must not wait for one, nor take memory of it. The ladder opens its own. */
+/* A command without work for the backend's GPU must not wait for one, nor take memory of it. The ladder chooses and opens its own. */
 static allfold_status choose_backend(const struct settings *settings, allfold_backend *backend, struct error *error)
 {
     const struct command *const command = settings->command;
-    const bool gpu = command->works_on == WORKS_ON_OWN_GPU;
     if (command->works_on == WORKS_ON_DEVICE || (command->works_on == WORKS_ON_CPU_IF_OPERAND && settings->operand == NULL))
         return ALLFOLD_OK;
-    if (*backend == (gpu ? ALLFOLD_BACKEND_CPU : ALLFOLD_BACKEND_CUDA))
-        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected --backend=%s or auto, since it works on the %s, "
-                         "found %s", command->name, gpu ? "cuda" : "cpu", gpu ? "GPU" : "CPU", gpu ? "cpu" : "cuda");
+    if (*backend == ALLFOLD_BACKEND_CUDA && command->works_on != WORKS_ON_OWN_GPU)
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected --backend=cpu or auto, since it works on the CPU, found cuda",
+                         command->name);
     *backend = ALLFOLD_BACKEND_CPU;
     return ALLFOLD_OK;
 }
@@ -88,25 +88,6 @@ void session_close(struct session *session)
     session->context = NULL;
 }
 
-/* Sends rank 0's table behind the description, if there is one, to all ranks. */
-static allfold_status share_details(struct session *session, struct array_info *input)
-{
-    const uint64_t piece = UINT64_C(1) << 30; /* MPI counts bytes in an int */
-    struct comm *const comm = session_comm(session);
-    if (input->details_bytes == 0)
-        return ALLFOLD_OK;
-    if (comm->rank != 0 && (input->details = malloc((size_t)input->details_bytes)) == NULL)
-        error_set(&session->error, ALLFOLD_NO_MEMORY, "%s: no memory for the %" PRIu64 " bytes that describe the input",
-                  file_shown(input->path), input->details_bytes);
-    if (!session_agree(session))
-        return session->error.status;
-    for (uint64_t at = 0; at < input->details_bytes; at += piece)
-        if (comm_broadcast(comm, 0, (char *)input->details + at, (size_t)u64_min(piece, input->details_bytes - at),
-                           &session->error) != ALLFOLD_OK)
-            break;
-    return session->error.status;
-}
-
 void session_begin_input(struct session *session)
 {
     ranks_tell_shared(session);
@@ -119,7 +100,7 @@ void session_share(struct session *session, struct array_info *info)
     struct comm *const comm = session_comm(session);
     if (comm->rank != 0)
         array_release(info);
-    if (comm_broadcast(comm, 0, info, sizeof *info, &session->error) != ALLFOLD_OK || share_details(session, info) != ALLFOLD_OK)
+    if (describe_share(session->context, info, &session->error) != ALLFOLD_OK)
         return;
     session->input_bytes += (double)info->count * (double)allfold_type_bytes(array_stored_type(info));
 }
@@ -160,10 +141,7 @@ static void tell_note(struct session *session, const struct source *source)
 void session_source(struct session *session, struct job *job)
 {
     *job = (struct job){.type = session->input.type, .range = session->range};
-    if (session->error.status == ALLFOLD_OK)
-        source_open(&session->input, &job->source, &session->error);
-    if (session_comm(session)->rank == 0)
-        array_check_times(&session->input, &session->error);
+    describe_open(&session->input, session_comm(session)->rank == 0, &job->source, &session->error);
     tell_note(session, job->source);
     if (session->settings->checkpoint == NULL || session->settings->axis != NULL)
         return;

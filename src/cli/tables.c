@@ -56,9 +56,19 @@ void table_grid_print(const struct table_grid *grid, bool headings)
         print_line(grid, row, widths);
 }
 
+static bool is_known(const struct table_column_facts *facts, const struct table_cell *cell)
+{
+    return facts->format == TABLE_TEXT || !isnan(cell->number);
+}
+
+/* For people, a column of which something is known. */
 static bool is_shown(const struct table *table, int i)
 {
-    return table_columns[table->columns[i]].heading != NULL && (table->hidden >> i & 1) == 0;
+    const struct table_column_facts *const facts = &table_columns[table->columns[i]];
+    bool known = table->row_count == 0;
+    for (int row = 0; row < table->row_count && !known; row++)
+        known = is_known(facts, &table->cells[row * table->column_count + i]);
+    return known && facts->heading != NULL && (table->hidden >> i & 1) == 0;
 }
 
 void table_print_rows(const struct table *table, bool headings)
@@ -88,7 +98,7 @@ void table_print_facts(const struct table *table)
     static const char *const units[] = {[TABLE_SECONDS] = " us", [TABLE_BANDWIDTH] = " GB/s", [TABLE_PERCENT] = "%", [TABLE_VERDICT] = ""};
     for (int i = 0; i < table->fact_count; i++) {
         const struct table_column_facts *const fact = &table_columns[table->facts[i]];
-        if (fact->heading != NULL)
+        if (fact->heading != NULL && is_known(fact, &table->fact_cells[i]))
             printf("  %s: %s%s\n", fact->heading, table_cell_text(fact->format, &table->fact_cells[i]).text,
                    units[fact->format] != NULL ? units[fact->format] : "");
     }

@@ -107,6 +107,21 @@ allfold_status comm_sum(struct comm *comm, uint64_t *counts, uint64_t n, struct 
     return error->status;
 }
 
+allfold_status comm_unite(struct comm *comm, void *memory, uint64_t bytes, struct error *error)
+{
+    const uint64_t most = 1 << 30;
+    if (comm_agree(comm, error) != ALLFOLD_OK || comm->size == 1)
+        return error->status;
+    const enum phase before = phase_enter(comm->progress, PHASE_EXCHANGE);
+    for (uint64_t at = 0; at < bytes && error->status == ALLFOLD_OK; at += most) {
+        const int code = MPI_Allreduce(MPI_IN_PLACE, (char *)memory + at, (int)u64_min(most, bytes - at), MPI_BYTE, MPI_BOR, comm_handle(comm));
+        if (code != MPI_SUCCESS)
+            comm_failed(code, "MPI_Allreduce", error);
+    }
+    phase_enter(comm->progress, before);
+    return error->status;
+}
+
 /* The ranks' parts of columns [first, first + count) of one row, in place. */
 static int gather_run(const struct comm *comm, const struct comm_rows *rows, const struct messages *messages, unsigned char *row,
                       struct range run)

@@ -29,6 +29,9 @@ allfold_status comm_add_counts(struct comm *comm, const uint64_t *counts, const 
 /* Agrees on *error. Then every rank's counts become the sums of all ranks'. */
 allfold_status comm_sum(struct comm *comm, uint64_t *counts, uint64_t n, struct error *error);
 
+/* Agrees on *error. Then all ranks have what one of them has: where it is not known to the others, these have zeros. */
+allfold_status comm_unite(struct comm *comm, void *memory, uint64_t bytes, struct error *error);
+
 /* Rows of elements of `bytes` bytes, of which each rank has a part of every row. */
 struct comm_rows {
     void *memory;

@@ -49,12 +49,6 @@ static uint64_t rule_number(const struct compare_input *input)
 
 /* ---- the two sources */
 
-/* Sources that are read alike, and this rank's part of them. */
-struct alike {
-    struct source *a, *b;
-    struct range range;
-};
-
 /* The arrays have one shape. */
 static bool same_chunks(const struct source *a, const struct source *b)
 {
@@ -70,7 +64,7 @@ static bool same_order(const struct source *a, const struct source *b)
                                                       : a->chunking != NULL && b->chunking != NULL && same_chunks(a, b);
 }
 
-static void close_alike(const struct compare_input *input, const struct alike *alike)
+void compare_close(const struct compare_input *input, const struct compare_alike *alike)
 {
     if (alike->a != input->a)
         source_close(alike->a);
@@ -86,12 +80,21 @@ static struct range linear_part(const struct comm *comm, uint64_t count, uint64_
     return (struct range){first, u64_min(part.count * granule, count - first)};
 }
 
-/* linear: whatever the order of the inputs is. */
-static allfold_status open_alike(struct allfold_context *ctx, const struct compare_input *input, bool linear, struct alike *alike,
-                                 struct error *error)
+/* An array in device memory is converted there. */
+static allfold_status open_linear(const struct allfold_context *ctx, struct source *inner, allfold_type type, uint64_t granule,
+                                  struct source **source, struct error *error)
+{
+    if (linear_open(inner, type, granule, source, error) == ALLFOLD_OK && ctx->device->backend->own_memory) {
+        (*source)->memory = inner->memory;
+        (*source)->memory_type = inner->type != type ? inner->type : ALLFOLD_TYPE_NONE;
+    }
+    return error->status;
+}
+
+allfold_status compare_open(struct allfold_context *ctx, const struct compare_input *input, bool linear, struct compare_alike *alike, struct error *error)
 {
     const allfold_type type = compare_type(input->a_type, input->b_type);
-    *alike = (struct alike){input->a, input->b, input->range};
+    *alike = (struct compare_alike){input->a, input->b, input->range};
     if (error->status != ALLFOLD_OK)
         return error->status;
     input->a->draw = input->b->draw = NULL; /* both are read */
@@ -100,8 +103,8 @@ static allfold_status open_alike(struct allfold_context *ctx, const struct compa
     const uint64_t granule = linear_granule(input->a, input->b, type);
     if (!input->has_part)
         alike->range = linear_part(&ctx->comm, input->count, granule);
-    if (linear_open(input->a, type, granule, &alike->a, error) == ALLFOLD_OK)
-        linear_open(input->b, type, granule, &alike->b, error);
+    if (open_linear(ctx, input->a, type, granule, &alike->a, error) == ALLFOLD_OK)
+        open_linear(ctx, input->b, type, granule, &alike->b, error);
     return error->status;
 }
 
@@ -151,13 +154,13 @@ allfold_status core_compare(struct allfold_context *ctx, const struct compare_in
     const struct fold_call call = {.fold = (allfold_fold)FOLD_COMPARE, .ddof = rule_number(input)};
     struct fold_results found;
     struct partial partial;
-    struct alike alike;
-    open_alike(ctx, input, false, &alike, error);
+    struct compare_alike alike;
+    compare_open(ctx, input, false, &alike, error);
     const struct job job = {.type = type != ALLFOLD_TYPE_NONE ? type : ALLFOLD_F32, .source = alike.a, .second = alike.b, .rule = &rule,
-                            .range = alike.range, .stream = input->stream, .partial = &partial};
+                            .range = alike.range, .stream = input->stream, .key = input->key, .partial = &partial};
     if (core_reduce(ctx, &call, &job, &found, error) == ALLFOLD_OK)
         take_result(input, &partial, &found, result);
-    close_alike(input, &alike);
+    compare_close(input, &alike);
     return error->status;
 }
 
@@ -255,7 +258,7 @@ static void close_place_reader(struct place_reader *opened)
     free(opened->buffer);
 }
 
-static void list_own(struct allfold_context *ctx, const struct alike *alike, struct places *places, struct error *error)
+static void list_own(struct allfold_context *ctx, const struct compare_alike *alike, struct places *places, struct error *error)
 {
     const uint64_t length = pieces_elements(alike->a, places->type, ctx->device->window_bytes), end = alike->range.first + alike->range.count;
     struct place_reader a = {0}, b = {0};
@@ -291,12 +294,12 @@ allfold_status core_compare_list(struct allfold_context *ctx, const struct compa
     const size_t bytes = (most + 1) * sizeof *list;
     struct compare_place *const own = calloc(1, bytes);
     struct places places = {input, rule_of(input), compare_type(input->a_type, input->b_type), own + 1, 0, most};
-    struct alike alike;
+    struct compare_alike alike;
     if (own == NULL)
         error_set(error, ALLFOLD_NO_MEMORY, "no memory to list places");
-    if (open_alike(ctx, input, true, &alike, error) == ALLFOLD_OK)
+    if (compare_open(ctx, input, true, &alike, error) == ALLFOLD_OK)
         list_own(ctx, &alike, &places, error);
-    close_alike(input, &alike);
+    compare_close(input, &alike);
     struct compare_place empty = {0};
     if (own != NULL)
         own->index = places.count;

@@ -10,6 +10,7 @@ struct compare_input {
     uint64_t count;            /* elements of the whole array */
     struct range range;        /* this rank's part, in the order of a */
     bool has_part;             /* it is the caller's: not to be cut anew */
+    uint64_t key;              /* as in struct job */
     void *stream;
     double atol, rtol;
     bool equal_nan;
@@ -17,6 +18,15 @@ struct compare_input {
 
 /* The type as which elements of two types are compared; ALLFOLD_TYPE_NONE: they cannot be. */
 allfold_type compare_type(allfold_type a, allfold_type b);
+
+/* Sources of such arrays that are read alike, and this rank's part of them. linear: in the order of indices, whatever the order of the inputs
+   is. Local. They are closed whatever the outcome is, before the inputs. */
+struct compare_alike {
+    struct source *a, *b;
+    struct range range;
+};
+allfold_status compare_open(struct allfold_context *ctx, const struct compare_input *input, bool linear, struct compare_alike *alike, struct error *error);
+void compare_close(const struct compare_input *input, const struct compare_alike *alike);
 
 /* See allfold_compare. Collective. */
 allfold_status core_compare(struct allfold_context *ctx, const struct compare_input *input, allfold_comparison *result, struct error *error);

@@ -66,6 +66,7 @@ struct job {
                               unless it is a comparison; else NULL */
     const struct compare_rule *rule; /* of a comparison; else NULL */
     struct range range;    /* this rank's part of the source; the parts follow one another in rank order */
+    uint64_t key;          /* of a source that a caller passes: differs if the ranks pass different ones; has no bits that call numbers use; else 0 */
     void *stream;          /* for resident data: see allfold_call */
     struct resumable *progress; /* NULL: none is kept */
     struct partial *partial; /* folds: gets the partial of the whole array; NULL: not wanted */
@@ -82,7 +83,7 @@ static inline bool job_is_generated(const struct allfold_context *ctx, const str
 allfold_status core_open(struct allfold_context *ctx, const allfold_options *options, struct error *error);
 void core_close(struct allfold_context *ctx);
 
-/* Sees to it that ctx->queues has at least `count` queues of at least so many bytes, a multiple of 4096. No queue may be in use. */
+/* Sees to it that ctx->queues has at least `count` queues of at least `bytes` bytes, a multiple of 4096. No queue may be in use. */
 allfold_status core_queues(struct allfold_context *ctx, int count, size_t bytes, struct error *error);
 
 /* Folds the ranks' parts, at the context's level. If *error holds a failure of this rank already, it becomes everyone's.
@@ -128,6 +129,16 @@ void core_deliveries_close(struct allfold_context *ctx);
    on a rank that failed before. The sink is not closed. On success every rank has written its part. Collective. */
 allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, const struct job *job, struct sink *sink,
                             struct error *error);
+
+/* A sink in host memory of every rank, for an array of which each writes some: core_unite then gives all ranks all of it. */
+struct memory_sink {
+    struct sink sink;
+    char *elements; /* of the caller's: of the sink's type */
+    uint64_t count;
+};
+struct memory_sink core_memory_sink(const struct allfold_context *ctx, void *elements, uint64_t count, allfold_type type);
+/* Agrees on *error. Collective. */
+allfold_status core_unite(struct allfold_context *ctx, const struct memory_sink *sink, struct error *error);
 
 /* Writes this rank's part to sink, of the same type, as it is. Local. */
 allfold_status core_copy(struct allfold_context *ctx, const struct job *job, struct sink *sink, struct error *error);

@@ -10,14 +10,14 @@
 enum {
     LONG_RUN_BYTES = 16 << 10, /* of some columns' row: reading these is not much slower than reading all in order */
     CHUNKED_BYTES = 32 << 20,  /* of a piece of an array in chunks, at most, if a shard is shorter, */
-    CHUNKED_SHARDS = 8,        /* and of its partials: as much as so many shards */
+    CHUNKED_SHARDS = 8,        /* and of its partials: as much as this number of shards */
     PARTIALS_BYTES = 1 << 20,  /* of a piece's partials: they stay in a core's cache */
     SCRATCH_BYTES = 1 << 20,   /* behind them, on a device that has memory of its own */
-    SLAB_SHARDS = 256,         /* as long as so many shards are a slab and the partials of its rows together, at most, */
+    SLAB_SHARDS = 256,         /* a slab and the partials of its rows are together as long as this number of shards, at most, */
     SLAB_SHARE = 4,            /* and a rank's share of the host's memory divided by this; */
-    SLAB_USUAL = 16,           /* a slab of several grains of whole rows as long as so many */
+    SLAB_USUAL = 16,           /* shards as long as a slab of several grains of whole rows */
     COLUMNS_PIECES = 8,        /* of a shard of some columns, at most, */
-    COLUMNS_SHARDS = 128       /* if there are so many shards */
+    COLUMNS_SHARDS = 128       /* if there is this number of shards */
 };
 
 static uint64_t divide_up(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
@@ -104,7 +104,7 @@ static void size_pieces(struct pieces *p, const struct limits *limits)
     }
 }
 
-/* So many grains of an extent as there is room for, at least one. */
+/* As many grains of an extent as there is room for, at least one. */
 static uint64_t whole_grains(uint64_t extent, uint64_t grain, uint64_t room)
 {
     return u64_min(u64_max(extent, 1), u64_max(room / grain, 1) * grain);
@@ -130,7 +130,7 @@ static void size_chunked_pieces(struct pieces *p, const struct grains *grains, c
         p->outer = whole_grains(p->part.outer, grains->outer, u64_min(limits->shard / (p->inner * length), limits->results / p->inner));
 }
 
-/* So many results that elements of `bytes` bytes each, `length` of each result, have room. */
+/* The number of results whose elements have room, `length` of `bytes` bytes for each. */
 static uint64_t results_in(uint64_t room, uint64_t bytes, uint64_t length) { return u64_max(room / bytes / length, 1); }
 
 /* Cuts the part in slabs, if pieces would cut chunks. Its groups have whole rows if a slab has room for these; else half of the memory is for
@@ -191,7 +191,7 @@ static uint64_t bounced(const struct pieces *p)
     return runs.planes * runs.lines == 1 || p->array->memory != NULL ? 0 : runs.elements;
 }
 
-static void place(struct pieces *p, const struct axis_room *room)
+static void place(struct pieces *p, const struct axis_needs *needs)
 {
     const size_t bytes = allfold_type_bytes(p->array->type);
     const uint64_t results = p->outer * p->inner, elements = results * p->length, behind = bounced(p);
@@ -199,7 +199,7 @@ static void place(struct pieces *p, const struct axis_room *room)
     p->bounce_at = pages(reader_room(elements, bytes));
     p->partials_at = p->bounce_at + (behind == 0 ? 0 : pages(reader_room(behind, bytes)));
     p->more_at = p->partials_at + pages(results * p->stride) + (p->ctx->device->backend->own_memory ? SCRATCH_BYTES : 0);
-    p->there_at = p->more_at + pages(results * room->result) + pages(elements * room->element) + pages(room->fixed);
+    p->there_at = p->more_at + pages(results * needs->result) + pages(elements * needs->element) + pages(needs->fixed);
     p->chunk_there_at = p->there_at + (omits ? pages(elements) : 0);
     p->counts_at = p->chunk_there_at + (omits ? pages(behind) : 0);
     p->row_at = p->counts_at + (omits ? pages(results * sizeof(uint64_t)) : 0);
@@ -207,7 +207,7 @@ static void place(struct pieces *p, const struct axis_room *room)
     p->queue_bytes = p->weights_at + (p->array->weights != NULL ? pages(weights_bytes(p)) : 0);
 }
 
-/* Pieces of a shard: so many that together they are as long as shards are. Of some columns more, if there are many: all their partials are
+/* Pieces of a shard: as many as are together as long as shards are. Of some columns more, if there are many: all their partials are
    combined for each shard. */
 static uint64_t shard_of(const struct pieces *p)
 {
@@ -259,12 +259,12 @@ bool pieces_take_group(struct pieces *p, uint64_t number)
 }
 
 /* The cut of the part. memory: bytes of the host that it may use. */
-static void cut_part(struct pieces *p, const struct grains *grains, const struct axis_room *room, uint64_t memory)
+static void cut_part(struct pieces *p, const struct grains *grains, const struct axis_needs *needs, uint64_t memory)
 {
     const struct device *const device = p->ctx->device;
     p->stride = partial_stride(p->monoid, p->array->type);
     const bool chunked = pieces_are_chunked(p);
-    const struct limits limits = {u64_max(device->window_bytes / room->widest, 1), u64_max(device->shard_bytes / room->widest, 1),
+    const struct limits limits = {u64_max(device->window_bytes / needs->widest, 1), u64_max(device->shard_bytes / needs->widest, 1),
                                   u64_max((chunked ? CHUNKED_SHARDS * device->shard_bytes : PARTIALS_BYTES) / p->stride, 1),
                                   u64_min(memory / SLAB_SHARE, SLAB_SHARDS * device->shard_bytes)};
     p->slab = (struct slab){0};
@@ -274,7 +274,7 @@ static void cut_part(struct pieces *p, const struct grains *grains, const struct
     } else {
         size_pieces(p, &limits);
     }
-    place(p, room);
+    place(p, needs);
     count_pieces(p);
     p->shard = p->slab.length > 0 ? 1 : shard_of(p);
 }
@@ -293,7 +293,7 @@ static uint64_t memory_of_ranks(struct comm *comm, bool progress, struct error *
 
 /* If slabs of whole rows fit memory that the ranks share, each decodes some of their chunks, and folds some of their rows: then nothing is
    exchanged. Collective. */
-static void share_slabs(struct pieces *p, struct axis_array *array, const struct grains *grains, const struct axis_room *room, uint64_t memory,
+static void share_slabs(struct pieces *p, struct axis_array *array, const struct grains *grains, const struct axis_needs *needs, uint64_t memory,
                         struct error *error)
 {
     const struct pieces exchanged = *p;
@@ -301,7 +301,7 @@ static void share_slabs(struct pieces *p, struct axis_array *array, const struct
     array->cut = array->inner >= array->outer ? ALLFOLD_CUT_INNER : ALLFOLD_CUT_OUTER;
     p->part = (struct part){0, array->outer, 0, array->length, 0, array->inner};
     p->longest = array->length;
-    cut_part(p, grains, room, memory);
+    cut_part(p, grains, needs, memory);
     const uint64_t bytes = slab_bytes(p);
     const bool whole = p->slab.length == array->length && p->slab.inner >= u64_min(array->inner, grains->inner);
     if (whole && comm_window_open(&p->ctx->comm, bytes, &shared, error) == ALLFOLD_OK && shared != NULL) {
@@ -324,13 +324,13 @@ static void tell_groups(const struct pieces *p, const struct grains *grains)
                  divide_up(inner, slab->inner), slab->outer * slab->inner, slab->outer * inner);
 }
 
-allfold_status pieces_cut(struct pieces *p, struct axis_array *array, const struct axis_room *room, struct error *error)
+allfold_status pieces_cut(struct pieces *p, struct axis_array *array, const struct axis_needs *needs, struct error *error)
 {
     const uint64_t memory = memory_of_ranks(&p->ctx->comm, array->progress != NULL, error);
     if (error->status != ALLFOLD_OK)
         return error->status;
     p->array = array;
-    layout_of_source(array->layout, &array->shape, array->source, p->ctx->device->window_bytes / room->widest);
+    layout_of_source(array->layout, &array->shape, array->source, p->ctx->device->window_bytes / needs->widest);
     if (array->weights != NULL)
         weights_lay_out(array->weights, array->layout, &array->shape);
     const struct grains grains = grains_of(p);
@@ -338,14 +338,14 @@ allfold_status pieces_cut(struct pieces *p, struct axis_array *array, const stru
     array->outer_stride = array->length * array->inner;
     array->cut = choose_cut(array, &grains, (uint64_t)p->ctx->comm.size);
     take_part(p, &grains);
-    cut_part(p, &grains, room, memory);
+    cut_part(p, &grains, needs, memory);
     if (p->slab.length > 0 && pieces_are_exchanged(p) && p->ctx->comm.hosts == 1 && array->progress == NULL)
-        share_slabs(p, array, &grains, room, memory, error);
+        share_slabs(p, array, &grains, needs, memory, error);
     tell_groups(p, &grains);
     return error->status;
 }
 
-void pieces_cut_part(struct pieces *p, const struct axis_room *room) { cut_part(p, &(struct grains){1, 1, 1}, room, 0); }
+void pieces_cut_part(struct pieces *p, const struct axis_needs *needs) { cut_part(p, &(struct grains){1, 1, 1}, needs, 0); }
 
 void pieces_cut_in_place(struct pieces *p, uint64_t results)
 {

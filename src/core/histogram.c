@@ -17,8 +17,7 @@ struct histogram {
 
 static double extreme(struct histogram *h, allfold_fold fold, double none, struct error *error)
 {
-    const struct order_input *const input = h->o.input;
-    const struct job job = {.type = input->type, .source = input->source, .range = input->range, .stream = input->stream};
+    const struct job job = order_job(&h->o);
     const struct fold_call call = {.fold = fold, .nan = ALLFOLD_NAN_OMIT};
     struct fold_results found;
     struct error own = {0};
@@ -55,12 +54,13 @@ static void take_edges(struct histogram *h)
         memcpy(h->edges, call->edges, (call->count + 1) * sizeof *h->edges);
         return;
     }
-    const double low = call->has_range ? call->low : extreme(h, ALLFOLD_MIN, 0, error);
-    if (error->status != ALLFOLD_OK)
-        return;
-    const double high = call->has_range ? call->high : extreme(h, ALLFOLD_MAX, 1, error);
+    const bool known = h->o.has_range; /* to an earlier run */
+    double *const range = h->o.range;
+    range[0] = call->has_range ? call->low : known ? range[0] : extreme(h, ALLFOLD_MIN, 0, error);
     if (error->status == ALLFOLD_OK)
-        set_edges(h, low, high, error);
+        range[1] = call->has_range ? call->high : known ? range[1] : extreme(h, ALLFOLD_MAX, 1, error);
+    if (error->status == ALLFOLD_OK)
+        set_edges(h, range[0], range[1], error);
 }
 
 static bool add_boundary(struct histogram *h, bool exists, uint64_t key)
@@ -173,7 +173,7 @@ allfold_status core_histogram(struct allfold_context *ctx, const struct order_in
     h.boundaries = malloc((call->count + 2) * sizeof *h.boundaries);
     if (h.boundaries == NULL)
         error_set(error, ALLFOLD_NO_MEMORY, "no memory for %llu bins", (unsigned long long)call->count);
-    order_open(&h.o, error->status == ALLFOLD_OK ? call_number(call) : 0);
+    order_open(&h.o, error->status == ALLFOLD_OK ? call_number(call) : 0, call->edges == NULL && !call->has_range);
     if (error->status == ALLFOLD_OK)
         take_edges(&h);
     if (error->status == ALLFOLD_OK)

@@ -27,13 +27,13 @@ struct layout {
     uint64_t tail_length;            /* product of the latter */
 };
 
-/* A source's. In an array that is not in chunks so many elements are read together, at most. */
+/* A source's. most: elements of an array without chunks that are read together, at most. */
 void layout_of_source(struct layout *layout, const struct rows_shape *shape, const struct source *source, uint64_t most);
 
 /* Adds a dimension behind the others: to the one before of its coordinate, if their strides allow that. */
 void layout_add(struct layout *layout, struct dimension dimension);
 
-/* In so many steps of the coordinate, and multiples of it, no chunk is cut, as a rule. */
+/* The number of steps of the coordinate that, like its multiples, cuts no chunk, as a rule. */
 uint64_t layout_grain(const struct layout *layout, enum coordinate of);
 
 /* Calls visit for each box of elements of a part: all steps are set, from_step in the array and to_step in the dense part; from_at and to_at

@@ -189,17 +189,17 @@ static allfold_status read_second(const struct pieces *p, struct worker *worker,
     return error->status;
 }
 
-/* Where the elements are, or are to be kept, on the device: those of the row from `place` on. NULL: nowhere. */
-static char *placed(const struct pieces *p, const struct device_data *data, const struct lane *lane, uint64_t elements)
+/* Where the elements, of that type, are, or are to be kept, on the device: those of the row from `place` on. NULL: nowhere. */
+static char *placed(const struct pieces *p, const struct device_data *data, allfold_type type, const struct lane *lane, uint64_t elements)
 {
     const uint64_t place = lane->part.l - p->part.l;
-    return data != NULL && place + lane->part.length <= elements ? data->memory + place * allfold_type_bytes(p->array->type) : NULL;
+    return data != NULL && place + lane->part.length <= elements ? data->memory + place * allfold_type_bytes(type) : NULL;
 }
 
 /* The first operand's place in device memory. */
 static void *first_place(const struct pieces *p, const struct lane *lane)
 {
-    char *const keep = p->x != NULL ? placed(p, p->x, lane, p->x->capacity) : NULL;
+    char *const keep = p->x != NULL ? placed(p, p->x, p->array->type, lane, p->x->capacity) : NULL;
     return keep != NULL ? keep : p->made != NULL ? p->made : lane->queue->buffer;
 }
 
@@ -236,6 +236,24 @@ static allfold_status load_operands(const struct pieces *p, struct worker *worke
     return error->status;
 }
 
+/* Elements of an operand on the device as it needs them; NULL if they are elsewhere. Those of another type are converted, to `to`: each is the
+   sum of a row of its own, which has a value. */
+static const void *found_there(const struct pieces *p, const struct source *source, const struct device_data *data, struct lane *lane, void *to,
+                               struct error *error)
+{
+    const allfold_type type = p->array->type, stored = source != NULL && source->memory_type != ALLFOLD_TYPE_NONE ? source->memory_type : type;
+    const uint64_t n = lane->part.length;
+    const char *const found = data != NULL ? placed(p, data, stored, lane, data->elements) : NULL;
+    if (found == NULL || stored == type)
+        return found;
+    const struct axis_finish finish = {.fold = ALLFOLD_SUM, .level = ALLFOLD_LEVEL_FAST, .count = 1, .format = type, .outputs = 1,
+                                       .of = {{.values = to, .type = type}}, .run = n, .step = n};
+    const struct axis_work work = {.monoid = fold_monoid(ALLFOLD_SUM, ALLFOLD_LEVEL_FAST, stored), .type = stored, .x = found,
+                                   .box = {n, 1, 1, 1, 1}, .finish = &finish};
+    lane->queue->device->backend->fold_axis(lane->queue, &work, error);
+    return to;
+}
+
 static allfold_status load_elements(const struct pieces *p, struct worker *worker, struct lane *lane, struct error *error)
 {
     const struct part *const part = &lane->part;
@@ -256,8 +274,8 @@ static allfold_status load_elements(const struct pieces *p, struct worker *worke
         atomic_fetch_add(&p->ctx->comm.progress->done, part_elements(part) * c.bytes);
         return error->status;
     }
-    lane->x = p->x != NULL ? placed(p, p->x, lane, p->x->elements) : NULL;
-    lane->y = p->y != NULL ? placed(p, p->y, lane, p->y->elements) : NULL;
+    lane->x = found_there(p, p->array->source, p->x, lane, lane->queue->buffer, error);
+    lane->y = found_there(p, p->second, p->y, lane, lane_device(lane, p->second_at), error);
     if (slab_serves(p, lane))
         missing_count(p, lane);
     if (load_operands(p, worker, lane, error) != ALLFOLD_OK)

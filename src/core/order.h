@@ -10,8 +10,10 @@ struct order_input {
     allfold_type type;
     struct range range;    /* this rank's part of the source */
     bool has_part;         /* it is the caller's: indices count from the parts of the ranks before */
+    uint64_t key;          /* as in struct job */
     void *stream;
     allfold_nan nan;
+    struct resumable *progress; /* NULL: none is kept, on all ranks. That of the first pass is */
 };
 
 /* See allfold_quantile. Collective. */

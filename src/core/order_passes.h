@@ -1,5 +1,5 @@
-/* What order statistics share: passes over all elements, or over what a pass has kept (order_passes.c), and the search for elements of a given
-   rank by such passes (order_narrow.c). Tables: order_table.c. All functions are collective, and do nothing if *o->error is set, which is then agreed upon. */
+/* What order statistics share: passes over all elements, or over what a pass has kept (order_passes.c, with order_place.c and order_stream.c), and
+   the search for elements of a given rank by such passes (order_narrow.c). Tables: order_table.c. All functions are collective, and do nothing if *o->error is set, which is then agreed upon. */
 #pragma once
 
 #include "core/order.h"
@@ -21,10 +21,14 @@ struct order {
     struct error *error;
     bool indexed;             /* what is kept has indices */
     struct device_data x;     /* the part, if the device uses it in place */
+    struct source loaded;     /* of x that is owned */
+    double range[2];          /* of bins, kept with the progress, */
+    bool has_range;           /* once they are known */
+    int reads;                /* of a part that is not there */
     uint64_t first;           /* the index of its first element; of a source its position */
     uint64_t positions;       /* of the whole array: its elements, unless some are left out */
     struct order_set set;
-    /* Called when the set, of elements that stream, is full: empties it. NULL: then it overflows. */
+    /* Called when the set, of elements that stream, is full: makes room. NULL: then it overflows. */
     void (*trim)(struct order *o);
     uint64_t *counts;         /* of the last pass, of all ranks: see order_work */
     uint64_t seen;            /* elements in it, without those left out */
@@ -33,9 +37,13 @@ struct order {
 
 static inline bool order_failed(const struct order *o) { return o->error->status != ALLFOLD_OK; }
 
-/* Of an order with ctx, input, error and indexed set. call: a number for all that the ranks must agree upon. */
-void order_open(struct order *o, uint64_t call);
+/* Of an order with ctx, input, error and indexed set. call: a number for all that the ranks must agree upon. several: there will be several
+   passes. */
+void order_open(struct order *o, uint64_t call, bool several);
 void order_close(struct order *o); /* local */
+
+/* The part, where it is now: a job for other pipelines. */
+struct job order_job(const struct order *o);
 
 /* The set gets room for as many elements as that, or as there is memory for. Local: *o->error may be this rank's alone. */
 void order_room(struct order *o, uint64_t capacity);
@@ -70,3 +78,30 @@ bool order_is_open(const struct order_target *targets, uint64_t count);
 /* Narrows the ranges of targets, of which those that begin at one key are one, by a pass over the array or the set: each to a 2048th, if they
    are at most 32. */
 void order_narrow(struct order *o, bool of_set, struct order_target *targets, uint64_t count);
+
+/* ---- order_place.c and order_stream.c. All local */
+
+static inline size_t order_key_bytes(const struct order *o) { return allfold_type_bytes(o->input->type); }
+
+/* Elements, or keys, in memory that the work uses where it is. */
+struct order_elements {
+    allfold_type type;
+    const void *x;
+    uint64_t count, first;
+};
+void order_run_on_host(struct order *o, const struct order_work *given, const struct order_elements *elements);
+/* counts: bytes of the counters, which are o->counts. */
+void order_run_elements(struct order *o, const struct order_work *work, const struct order_elements *elements, size_t counts, bool on_device);
+/* Makes room in host memory for that many of the set. */
+allfold_status order_host_room(struct order *o, uint64_t room);
+/* Brings counters, which are 0, and the table to the device, at once if they are small. */
+void order_upload(struct order *o, struct order_work *work, size_t counts, struct order_table *table);
+
+/* Brings the part to memory that the device uses in place, if it fits. several: there will be several passes. */
+void order_load(struct order *o, bool several);
+/* Takes what an earlier run has saved of this call. */
+allfold_status order_progress_load(struct order *o, uint64_t call);
+/* A pass, piece by piece; counts: bytes of the counters. */
+void order_run_pieces(struct order *o, const struct order_work *given, size_t counts);
+/* Makes the set a sample of the part, of one of `stride` elements. */
+void order_sample_source(struct order *o, uint64_t stride);

@@ -24,7 +24,7 @@ struct axis_array {
     struct layout *layout;
     bool in_place;         /* of memory: the device uses it where it lies */
     bool gathered;         /* of memory with a layout: the device copies pieces of it together */
-    uint64_t turns;        /* of memory with a layout: each rank has so many runs of the axis, in turn; 0 and 1: one */
+    uint64_t turns;        /* of memory with a layout: runs of the axis that each rank has, in turn; 0 and 1: one */
     allfold_type type;
     uint64_t outer, length, inner;
     allfold_cut cut;       /* set by the call: what the ranks share out */
@@ -35,14 +35,21 @@ struct axis_array {
     struct resumable *progress; /* NULL: none is kept, on all ranks */
 };
 
-/* A fold's results along an axis come in so many arrays, of which any may be absent: values of result i, of rows_type, in array 2 i; its
+/* A fold's results along an axis come in several arrays, of which any may be absent: values of result i, of rows_type, in array 2 i; its
    indices (int64) in array 2 i + 1. Result (o, i) has place o * inner + i in each. */
 enum { RESULT_ARRAYS_MAX = 2 * FOLD_RESULTS_MAX };
+
+/* A described array of which the dimensions with these bits are folded: without its source and weights. */
+struct axis_array axis_array_of(const struct array_info *info, uint64_t folded);
 
 /* Folds the array along its length. sinks: of each array of results, or NULL. On success all results are written, each by one rank.
    Collective. */
 allfold_status core_reduce_stream(struct allfold_context *ctx, const struct fold_call *call, struct axis_array *array,
                                   struct sink *const sinks[RESULT_ARRAYS_MAX], struct error *error);
+
+/* The same, to arrays in host memory, or NULL, of every rank. number: as axis_input's call. */
+allfold_status core_reduce_source(struct allfold_context *ctx, const struct fold_call *call, struct axis_array *array, uint64_t number,
+                                  void *const outputs[RESULT_ARRAYS_MAX], struct error *error);
 
 /* Writes softmax (or its logarithm) along the length to sink, in the sink's type, element i to place i; sink is NULL on a rank that
    failed before. Elements are read once if a piece has room for whole rows, else twice. Collective. */
@@ -126,14 +133,14 @@ struct pieces {
 };
 
 /* What the cut depends on besides the array. */
-struct axis_room {
+struct axis_needs {
     size_t widest;          /* bytes of an element of input or output, whichever is longer */
     size_t result, element; /* bytes that the caller needs at more_at for each result and each element of a piece, */
     size_t fixed;           /* and beside these */
 };
 
 /* Agrees on *error; chooses what the ranks share out, and the cut. Sets all but ctx, array and monoid. Collective. */
-allfold_status pieces_cut(struct pieces *p, struct axis_array *array, const struct axis_room *room, struct error *error);
+allfold_status pieces_cut(struct pieces *p, struct axis_array *array, const struct axis_needs *needs, struct error *error);
 
 /* Makes group `number` of the part's rows the part, after those before it; false: there is none. Without slabs all rows are one group. */
 bool pieces_take_group(struct pieces *p, uint64_t number);
@@ -147,15 +154,15 @@ static inline uint64_t cut_one_of(allfold_cut cut, uint64_t outer, uint64_t leng
 void pieces_take_part(struct pieces *p, struct range mine, uint64_t longest);
 
 /* Only the cut, of a part in memory, of which the longest of a rank is known. */
-void pieces_cut_part(struct pieces *p, const struct axis_room *room);
-/* The same of a part that is used in place: units of at most so many results. */
+void pieces_cut_part(struct pieces *p, const struct axis_needs *needs);
+/* Cuts a part that is used in place: units of at most `results` results. */
 void pieces_cut_in_place(struct pieces *p, uint64_t results);
 
 /* Of a flat array: this rank's part of it. x, y and second are set. window: bytes of a piece's elements, at most. y_bytes: of an element
    of softmax; 0: there is none. */
 void pieces_cut_row(struct pieces *p, struct range range, size_t window, size_t y_bytes);
 
-/* Elements of so many bytes, in whole granules of the source, at least one. */
+/* The elements of that number of bytes, in whole granules of the source, at least one. */
 uint64_t pieces_elements(const struct source *source, allfold_type type, size_t bytes);
 
 /* A team for the pieces of some units, in rounds: one for each slab, or one. */
@@ -184,7 +191,7 @@ static inline bool pieces_are_exchanged(const struct pieces *p)
 /* Whether pieces have all elements along the axis of the whole array: on all ranks, or on none if they exchange partials. */
 static inline bool pieces_are_whole(const struct pieces *p) { return !p->flat && p->segments == 1 && !pieces_are_exchanged(p); }
 
-/* The runs of elements of a piece in the array: so many lines of each of some planes. */
+/* The runs of elements of a piece in the array: some lines of each of some planes. */
 struct runs {
     uint64_t planes, lines, elements;
 };
@@ -350,7 +357,7 @@ static inline struct softmax_constants *in_place_constants(const struct pieces *
 {
     return (struct softmax_constants *)(void *)((char *)p->ctx->axis_memory + IN_PLACE_CONSTANTS_AT);
 }
-/* Some of a row array for the device: where they lie, or copied to axis_memory, so many bytes behind its beginning. Local. */
+/* Some of a row array for the device: where they lie, or copied to axis_memory, `at` bytes behind its beginning. Local. */
 const void *row_array_there(const struct pieces *p, const struct row_array *rows, struct range range, size_t at, struct error *error);
 /* Host memory to the device, of any length, through the queue's staging buffer. Local. */
 allfold_status in_place_upload(struct allfold_context *ctx, const void *from, void *to, size_t bytes, struct error *error);

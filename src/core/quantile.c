@@ -310,7 +310,7 @@ allfold_status core_quantile(struct allfold_context *ctx, const struct order_inp
     w.inside = calloc(2 * count + 1, sizeof *w.inside);
     if (w.q == NULL || w.places == NULL || w.targets == NULL || w.kept == NULL || w.inside == NULL)
         error_set(error, ALLFOLD_NO_MEMORY, "no memory for %zu quantiles", count);
-    order_open(&w.o, error->status == ALLFOLD_OK ? call_number(call, call->nan) : 0);
+    order_open(&w.o, error->status == ALLFOLD_OK ? call_number(call, call->nan) : 0, false);
     if (error->status == ALLFOLD_OK) {
         memcpy(w.q, call->q, count * sizeof *w.q);
         qsort(w.q, count, sizeof *w.q, compare_reals);

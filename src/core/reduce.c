@@ -124,7 +124,8 @@ allfold_status fold_part(struct allfold_context *ctx, struct part_job *part, str
         return error->status;
     if (job->second != NULL && locate_memory(ctx, job->second->memory, job->range.count, &y, error) != ALLFOLD_OK)
         return error->status;
-    if (part->x->elements == job->range.count && (job->second == NULL || y.elements > 0))
+    const bool converts = job->second != NULL && (job->source->memory_type != ALLFOLD_TYPE_NONE || job->second->memory_type != ALLFOLD_TYPE_NONE);
+    if (!converts && part->x->elements == job->range.count && (job->second == NULL || y.elements > 0))
         return fold_in_place(ctx, part, y.memory, error);
     const struct source *const source = job->source;
     const struct axis_array array = job_array(job);
@@ -151,7 +152,7 @@ allfold_status core_reduce(struct allfold_context *ctx, const struct fold_call *
     struct partial partial;
     struct device_data x = {0};
     struct part_job own = {monoid, job, &x, &partial, 0};
-    struct comm_part part = {.call = fold_call_number(CALL_REDUCE, &call),
+    struct comm_part part = {.call = fold_call_number(CALL_REDUCE, &call) ^ job->key,
                              .monoid = monoid, .type = type, .partial = &partial};
     progress_expect(ctx->comm.progress, job->range.count * allfold_type_bytes(type));
     part.call |= has_whole_indices(job, monoid) ? COMM_WHOLE_INDICES : 0;

@@ -86,10 +86,10 @@ static void reduce_group(struct pieces *p, void *user, struct error *error)
         pieces_fold(p, take_batch, user, error);
 }
 
-static struct axis_room room_of(const struct reduction *r)
+static struct axis_needs needs_of(const struct reduction *r)
 {
     const size_t bytes = allfold_type_bytes(r->p->array->type);
-    return (struct axis_room){.widest = r->p->array->weights != NULL ? u64_max(bytes, sizeof(double)) : bytes, .fixed = finished_bytes(r)};
+    return (struct axis_needs){.widest = r->p->array->weights != NULL ? u64_max(bytes, sizeof(double)) : bytes, .fixed = finished_bytes(r)};
 }
 
 allfold_status core_reduce_stream(struct allfold_context *ctx, const struct fold_call *call, struct axis_array *array,
@@ -103,8 +103,8 @@ allfold_status core_reduce_stream(struct allfold_context *ctx, const struct fold
     r.fold.level = call->packing != NULL ? ALLFOLD_LEVEL_EXACT : ctx->level;
     p.monoid = fold_monoid(call->fold, r.fold.level, array->type);
     monoid_has_room(p.monoid, array->length, error);
-    const struct axis_room room = room_of(&r);
-    if (pieces_cut(&p, array, &room, error) != ALLFOLD_OK)
+    const struct axis_needs needs = needs_of(&r);
+    if (pieces_cut(&p, array, &needs, error) != ALLFOLD_OK)
         return error->status;
     progress_expect(ctx->comm.progress, part_elements(&p.part) * allfold_type_bytes(array->type));
     pieces_each_group(&p, reduce_group, &r, error);
@@ -114,18 +114,55 @@ allfold_status core_reduce_stream(struct allfold_context *ctx, const struct fold
     return comm_agree(&ctx->comm, error);
 }
 
+struct axis_array axis_array_of(const struct array_info *info, uint64_t folded)
+{
+    struct axis_array array = {.type = info->type, .outer = 1, .length = 1, .inner = 1,
+                               .shape = {info->shape, info->dimensions, folded, info->fortran_order != 0},
+                               .omits = info->missing == MISSING_OMIT && encoding_has_missing(&info->encoding)};
+    bool behind = true; /* all that are folded */
+    for (uint32_t i = 0; i < info->dimensions; i++) { /* the fastest first; array_count has checked the products */
+        const uint32_t dimension = info->fortran_order ? i : info->dimensions - 1 - i;
+        const uint64_t extent = info->shape[dimension];
+        const bool along = rows_fold(&array.shape, dimension);
+        behind = behind && !(along && extent != 1);
+        *(along ? &array.length : behind ? &array.inner : &array.outer) *= extent;
+    }
+    return array;
+}
+
+allfold_status core_reduce_source(struct allfold_context *ctx, const struct fold_call *call, struct axis_array *array, uint64_t number,
+                                  void *const outputs[RESULT_ARRAYS_MAX], struct error *error)
+{
+    const allfold_type type = call->packing != NULL ? ALLFOLD_F64 : array->type;
+    struct memory_sink memory[RESULT_ARRAYS_MAX];
+    struct sink *sinks[RESULT_ARRAYS_MAX] = {NULL};
+    if (view_check_call(ctx, number, error) != ALLFOLD_OK)
+        return error->status;
+    for (size_t k = 0; k < 2 * fold_result_count(call->fold); k++)
+        if (outputs[k] != NULL) {
+            memory[k] = core_memory_sink(ctx, outputs[k], array->outer * array->inner,
+                                         k % 2 == 1 ? ALLFOLD_INT64 : rows_type(call->fold, k / 2, type, call->result_type));
+            sinks[k] = &memory[k].sink;
+        }
+    core_reduce_stream(ctx, call, array, sinks, error);
+    for (size_t k = 0; k < RESULT_ARRAYS_MAX && error->status == ALLFOLD_OK; k++)
+        if (sinks[k] != NULL)
+            core_unite(ctx, &memory[k], error);
+    return error->status;
+}
+
 /* Results in memory: all that this rank keeps of those that it computes. */
 static void reduce_memory(struct reduction *r, struct error *error)
 {
     if ((error->status != ALLFOLD_OK && !pieces_are_exchanged(r->p)) || device_reduce(r, error))
         return;
-    const struct axis_room room = room_of(r);
+    const struct axis_needs needs = needs_of(r);
     if (open_arrays(r, error) != ALLFOLD_OK && !pieces_are_exchanged(r->p))
         return;
     if (r->p->in_place)
         pieces_cut_in_place(r->p, in_place_results(r->p));
     else
-        pieces_cut_part(r->p, &room);
+        pieces_cut_part(r->p, &needs);
     pieces_each_group(r->p, reduce_group, r, error);
 }
 

@@ -3,6 +3,8 @@
 #include "core/pipeline.h"
 #include "core/results.h"
 
+#include "comm/vectors.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -148,6 +150,27 @@ void close_arrays(struct reduction *r, struct error *error)
             in_place_upload(r->p->ctx, array->host, array->array, kept_count(&r->kept) * array_bytes(r, k), error);
         free(array->host);
     }
+}
+
+/* ---- results of which each rank writes some, to memory of its own */
+
+static allfold_status write_memory(struct sink *sink, uint64_t first, uint64_t count, const void *elements, struct error *error)
+{
+    const size_t bytes = allfold_type_bytes(sink->type);
+    memcpy(((struct memory_sink *)sink)->elements + first * bytes, elements, count * bytes);
+    return error->status;
+}
+
+struct memory_sink core_memory_sink(const struct allfold_context *ctx, void *elements, uint64_t count, allfold_type type)
+{
+    if (ctx->comm.size > 1 && elements != NULL)
+        memset(elements, 0, count * allfold_type_bytes(type));
+    return (struct memory_sink){{.write = write_memory, .type = type}, elements, count};
+}
+
+allfold_status core_unite(struct allfold_context *ctx, const struct memory_sink *sink, struct error *error)
+{
+    return comm_unite(&ctx->comm, sink->elements, sink->count * allfold_type_bytes(sink->sink.type), error);
 }
 
 /* ---- results that the device finishes. It writes them to the caller's memory, if that is the device's and no other rank needs them, or if the

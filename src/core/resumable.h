@@ -16,6 +16,7 @@ struct resumable {
     enum monoid monoid;
     allfold_type type;
     uint64_t shard_elements;
+    uint64_t call; /* a number for what else the state depends on; 0: nothing */
     char device[64]; /* "cpu" or a GPU's model */
     /* How far it has come. */
     uint64_t done;      /* shards, from the first on */

@@ -49,14 +49,14 @@ static void reserve_kept(struct allfold_context *ctx, const struct job *job, str
 
 /* Whether both the caller's part and its output lie on the device: the device then does both passes in its own way. Elements that
    were copied there for the second pass do not count, because the first pass has read them shard by shard. */
-static bool is_placed(const struct normalise *n)
+static bool lies_on_device(const struct normalise *n)
 {
     const uint64_t count = n->job->range.count;
     return count > 0 && !n->x.owned && n->x.elements == count && n->y.elements == count;
 }
 
 /* The first pass on the device, in the caller's stream. One rank needs no partial: the device makes the constants. */
-static allfold_status begin_placed(const struct normalise *n, struct partial *partial, struct error *error)
+static allfold_status begin_on_device(const struct normalise *n, struct partial *partial, struct error *error)
 {
     const struct backend *const backend = n->ctx->device->backend;
     struct queue *const queue = n->ctx->queue;
@@ -84,8 +84,8 @@ static void fold_pass(struct normalise *n, struct part_job *part, struct error *
     /* a fold that resumes has not read the earlier elements: all are read again */
     if (error->status == ALLFOLD_OK && n->x.memory == NULL && n->job->progress == NULL)
         reserve_kept(n->ctx, n->job, &n->x);
-    if (error->status == ALLFOLD_OK && is_placed(n))
-        begin_placed(n, part->partial, error);
+    if (error->status == ALLFOLD_OK && lies_on_device(n))
+        begin_on_device(n, part->partial, error);
     else
         fold_part(n->ctx, part, error);
     if (n->x.capacity > 0)
@@ -97,7 +97,7 @@ static void normalise_pass(struct normalise *n, const struct part_job *part, str
 {
     const bool single_rank = n->ctx->comm.size == 1;
     softmax_constants_set(part->monoid, part->partial, &n->constants);
-    if (is_placed(n)) {
+    if (lies_on_device(n)) {
         phase_enter(n->ctx->comm.progress, PHASE_NORMALISE);
         n->ctx->device->backend->softmax_finish(n->ctx->queue, single_rank ? NULL : &n->constants, error);
         atomic_fetch_add(&n->ctx->comm.progress->done, n->x.elements * allfold_type_bytes(n->job->type));
@@ -116,7 +116,7 @@ allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, const s
     struct normalise n = {.ctx = ctx, .job = job, .logarithm = logarithm, .sink = sink};
     struct partial partial;
     struct part_job own = {softmax_monoid(job->type, y_type, logarithm, ctx->level), job, &n.x, &partial, 0};
-    struct comm_part part = {.call = CALL_SOFTMAX | (logarithm ? 1u : 0u) << 8 | (usable ? (uint32_t)y_type : 0),
+    struct comm_part part = {.call = CALL_SOFTMAX | (logarithm ? 1u : 0u) << 8 | (usable ? (uint32_t)y_type : 0) | job->key,
                              .monoid = own.monoid, .type = job->type, .count = job->range.count, .partial = &partial};
     progress_expect(ctx->comm.progress, 2 * part.count * allfold_type_bytes(job->type));
     if (!fold_part_begin(ctx, &own, error))
@@ -125,7 +125,7 @@ allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, const s
     if (comm_combine(&ctx->comm, &part, error) == ALLFOLD_OK) /* of all parts together: every rank holds the same count */
         error->shared = monoid_has_room(own.monoid, part.count, error) != ALLFOLD_OK;
     if (error->status != ALLFOLD_OK) {
-        if (is_placed(&n))
+        if (lies_on_device(&n))
             ctx->device->backend->softmax_cancel(ctx->queue);
     } else {
         normalise_pass(&n, &own, error);

@@ -236,20 +236,20 @@ allfold_status pieces_normalise(struct pieces *p, const struct softmax_output *o
 /* ---- rows whose constants are known */
 
 /* Bytes that it needs in a queue. */
-static struct axis_room room_of(const struct axis_array *array, const struct softmax_output *output)
+static struct axis_needs needs_of(const struct axis_array *array, const struct softmax_output *output)
 {
     const size_t x_bytes = allfold_type_bytes(array->type), y_bytes = allfold_type_bytes(output->type);
-    return (struct axis_room){.widest = x_bytes > y_bytes ? x_bytes : y_bytes, .result = sizeof(struct softmax_constants), .element = y_bytes};
+    return (struct axis_needs){.widest = x_bytes > y_bytes ? x_bytes : y_bytes, .result = sizeof(struct softmax_constants), .element = y_bytes};
 }
 
 allfold_status pieces_normalise_rows(struct pieces *p, const struct softmax_output *output, struct softmax_constants *constants,
                                      struct error *error)
 {
     static const struct team_work work = {start_segment, finish_piece, NULL};
-    const struct axis_room room = room_of(p->array, output);
+    const struct axis_needs needs = needs_of(p->array, output);
     const struct batch all = {.results = {0, part_results(&p->part)}};
     struct softmax_passes n = {.p = p, .output = output, .batch = &all, .constants = constants};
-    pieces_cut_part(p, &room);
+    pieces_cut_part(p, &needs);
     struct team team = pieces_team(p, (struct range){0, p->units}, 0, &work, &n);
     return team_run(&team, error) == ALLFOLD_OK ? progress_check(p->ctx->comm.progress, error) : error->status;
 }
@@ -286,10 +286,10 @@ allfold_status core_softmax_stream(struct allfold_context *ctx, bool logarithm, 
     const struct softmax_output output = {.logarithm = logarithm, .sink = sink, .type = sink != NULL ? sink->type : ALLFOLD_F32};
     struct layout layout;
     struct pieces p = {.ctx = ctx, .array = array, .monoid = softmax_monoid(array->type, output.type, logarithm, ctx->level)};
-    const struct axis_room room = room_of(array, &output);
+    const struct axis_needs needs = needs_of(array, &output);
     array->layout = &layout;
     monoid_has_room(p.monoid, array->length, error);
-    if (pieces_cut(&p, array, &room, error) != ALLFOLD_OK)
+    if (pieces_cut(&p, array, &needs, error) != ALLFOLD_OK)
         return error->status;
     normalise_part(&p, &output, error);
     if (error->shared)
@@ -304,9 +304,9 @@ allfold_status core_softmax_axis(struct allfold_context *ctx, bool logarithm, co
     struct view view = {.input = input, .p = {.ctx = ctx, .monoid = softmax_monoid(input->type, sink->type, logarithm, ctx->level)}, .y = sink->memory};
     if (view_begin(&view, error) == ALLFOLD_OK) {
         const struct softmax_output output = {logarithm, sink, view.y_in_place ? view.y : NULL, view.y_apart ? view.y : NULL, sink->type, false};
-        const struct axis_room room = room_of(&view.array, &output);
+        const struct axis_needs needs = needs_of(&view.array, &output);
         if (!view.p.in_place)
-            pieces_cut_part(&view.p, &room);
+            pieces_cut_part(&view.p, &needs);
         normalise_part(&view.p, &output, error);
     }
     view_end(&view, error);

@@ -89,7 +89,7 @@ struct team {
     pthread_cond_t moved;
 };
 
-/* Shards of so many runs; pieces of the first so many shards. */
+/* The number of shards in `runs` runs; of pieces in the first `shards` shards. */
 uint64_t team_shards(const struct team *team, uint64_t runs);
 uint64_t team_pieces(const struct team *team, uint64_t shards);
 

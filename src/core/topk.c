@@ -63,17 +63,30 @@ static void hold(struct top *t, struct candidate candidate)
     }
 }
 
-/* Takes the best of the set, in host memory, and empties it. */
+/* Takes the best of the set, in host memory. */
 static void take_set(struct order *o)
 {
     struct top *const t = (struct top *)o;
-    const size_t each = allfold_type_bytes(o->input->type);
+    const size_t each = order_key_bytes(o);
+    t->held = 0;
     for (uint64_t i = 0; i < o->set.count; i++) {
         uint64_t key = 0;
         memcpy(&key, o->set.keys + i * each, each);
         hold(t, candidate_of(t, key, o->set.indices[i]));
     }
-    o->set.count = 0;
+}
+
+/* Leaves only these in the set. */
+static void trim_set(struct order *o)
+{
+    const struct top *const t = (const struct top *)o;
+    const size_t each = order_key_bytes(o);
+    take_set(o);
+    for (uint64_t i = 0; i < t->held; i++) {
+        memcpy(o->set.keys + i * each, &t->heap[i].key, each); /* little-endian: the low bytes */
+        o->set.indices[i] = t->heap[i].index;
+    }
+    o->set.count = t->held;
 }
 
 /* ---- the passes */
@@ -93,7 +106,6 @@ static bool keep_side(struct top *t, uint64_t key, struct order_ties ties, uint6
     struct order *const o = &t->o;
     const struct order_brackets brackets = {1, true, {side_of(t, key)}};
     struct order_work work = {.kind = ORDER_BRACKETS, .brackets = &brackets, .ties = ties, .limit = limit};
-    t->held = 0;
     order_pass(o, &work, ORDER_COUNTS);
     if (o->error->status != ALLFOLD_OK)
         return false;
@@ -205,11 +217,11 @@ static void gather(struct top *t)
 allfold_status core_topk(struct allfold_context *ctx, const struct order_input *input, uint64_t k, bool smallest, struct order_top *top,
                          struct error *error)
 {
-    struct top t = {.o = {.ctx = ctx, .input = input, .error = error, .indexed = true, .trim = take_set}, .k = k, .smallest = smallest};
+    struct top t = {.o = {.ctx = ctx, .input = input, .error = error, .indexed = true, .trim = trim_set}, .k = k, .smallest = smallest};
     t.heap = malloc((k + 1) * sizeof *t.heap);
     if (t.heap == NULL)
         error_set(error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " elements", k);
-    order_open(&t.o, k << 8 | (uint64_t)smallest << 4 | (uint64_t)input->nan);
+    order_open(&t.o, k << 8 | (uint64_t)smallest << 4 | (uint64_t)input->nan, false);
     if (error->status == ALLFOLD_OK)
         find(&t);
     if (error->status == ALLFOLD_OK && input->nan == ALLFOLD_NAN_ERROR && t.missing > 0)

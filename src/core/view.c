@@ -29,6 +29,17 @@ static allfold_status refuse_extents(int rank, const struct extents *first, cons
                      rank, other->outer, other->length, other->inner);
 }
 
+allfold_status view_check_call(struct allfold_context *ctx, uint64_t call, struct error *error)
+{
+    const struct extents mine = {.call = call};
+    struct extents *const all = comm_gather_all(&ctx->comm, &mine, sizeof mine, error);
+    for (int rank = 0; all != NULL && rank < ctx->comm.size; rank++)
+        if (all[rank].call != all[0].call)
+            error->shared = refuse_extents(rank, &all[0], &all[rank], error) != ALLFOLD_OK;
+    free(all);
+    return error->status;
+}
+
 struct kept_rows view_kept(const struct view *view, int rank)
 {
     const struct axis_array *const array = &view->array;

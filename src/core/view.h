@@ -53,11 +53,14 @@ struct view {
     uint64_t outputs;        /* axis_input's, of the ranks that get results; 0 if none does */
 };
 
+/* Agrees on *error, and that the ranks make one call: what view_begin does first, of no part. Collective. */
+allfold_status view_check_call(struct allfold_context *ctx, uint64_t call, struct error *error);
+
 /* Begins with all parts known, or fails on all ranks. Collective. view_end, which waits for all that is under way, is right in any case. */
 allfold_status view_begin(struct view *view, struct error *error);
 void view_end(struct view *view, struct error *error); /* local */
 
-/* Which results the rank keeps: so many of all, from one on; and of each plane's, `width`, some columns. */
+/* Which results the rank keeps: a range of all; and of each plane's, `width`, some columns. */
 struct kept_rows {
     struct range all;
     uint64_t width;

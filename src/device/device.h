@@ -151,7 +151,7 @@ struct backend {
     bool (*is_done)(struct queue *queue);
 };
 
-/* A pass of order statistics over elements in host memory, by so many threads. Whatever the backend is. */
+/* A pass of order statistics over elements in host memory, by `threads` threads. Whatever the backend is. */
 allfold_status host_order(const struct order_work *work, int threads, struct error *error);
 
 extern const struct backend backend_cuda, backend_cpu;

@@ -102,7 +102,7 @@ struct axis_work {
     const struct axis_finish *finish; /* NULL: not here */
     struct softmax_constants *constants; /* device memory, of each result in order; NULL: none are wanted */
     struct axis_targets targets; /* of a monoid that has marks, which partials get before results are made of them */
-    uint64_t parts;  /* not 0: in place of elements so many partials of each result are combined, in their order: partial p of result r lies at
+    uint64_t parts;  /* not 0: in place of elements this number of partials of each result are combined, in their order: partial p of result r lies at
                         partials, at place p * outer * inner + r. Of a backend that `combines` */
 };
 

@@ -89,7 +89,7 @@ static bool NAME_FN(lanes_settle)(const void *state, uint32_t c, void *partial)
 }
 
 #ifdef RESULT
-static void NAME_FN(lanes_results)(const void *restrict state, uint32_t columns, double *restrict results, unsigned char *restrict held)
+static void NAME_FN(lanes_results)(const void *restrict state, uint32_t columns, double *restrict results, unsigned char *restrict finished)
 {
     const NAME_FN(lanes) *const restrict lanes = state;
     FOLD_SIMD
@@ -97,7 +97,7 @@ static void NAME_FN(lanes_results)(const void *restrict state, uint32_t columns,
         NAME_FN(lane) lane;
         LANE(FIELD_LOAD)
         results[c] = RESULT(&lane);
-        held[c] = HOLDS(&lane);
+        finished[c] = HOLDS(&lane);
     }
 }
 #endif

@@ -2,7 +2,7 @@
    operands; an element below is then an FN(elements), and an array an FN(arrays) (folds.h).
 
    WINDOWS is the number of windows. TERM(x) is what is added for element x as a double, rounded, or NaN if a double cannot hold it.
-   TERM_REST(x, term), if defined, is the exact rounding error of TERM. OWN_WINDOWS: terms take the first so many windows, and rounding
+   TERM_REST(x, term), if defined, is the exact rounding error of TERM. OWN_WINDOWS: terms take this number of windows, the first ones, and rounding
    errors the others; if it is not defined, all take all. BINS, if defined: terms are f32 and may go to bins. SQUARES, if defined: terms are
    squares of f32. ADD(sink, x, finite) adds the term of x, which has WEIGHT (EXACT_CAPACITY); finite: x is known to be finite, for which
    FINITE(x) is the test. */

@@ -137,7 +137,7 @@ EXACT_TOTAL struct exact_total exact_total_variance(const struct exact_total *sq
                                         uint64_t divisor)
 {
     struct exact_total variance = *squares, product;
-    /* in units of the square of the sum's, of which so many digits of 0 are put below the others that the squares fit */
+    /* in units of the square of the sum's, with as many digits of 0 below the others as the squares need */
     const int above = 2 * sum->lowest - squares->lowest, zeros = above > 0 ? (above + 63) / 64 : 0;
     const int sum_digits = total_top(sum) / 32 + 1, shift = squares->lowest - 2 * (sum->lowest - 32 * zeros);
     const int least = 2 * (sum_digits + zeros), wide = (total_top(squares) + shift) / 32 + 4; /* 65 bits more, as count has 64 */

@@ -158,6 +158,7 @@ static allfold_status load(struct resumable *progress, struct error *error)
     say(checkpoint->identity.device, "%s", progress->device);
     say(checkpoint->identity.monoid, "%s", monoids[progress->monoid]);
     say(checkpoint->identity.shard, "%" PRIu64, progress->shard_elements);
+    say(checkpoint->identity.call, "%016" PRIx64, progress->call);
     for (bool exists = false, taken = true; taken;) {
         if (record_file_create(checkpoint->name, &kind, &checkpoint->file, error) != ALLFOLD_OK)
             return error->status;

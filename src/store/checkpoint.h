@@ -37,7 +37,8 @@
     X(values, "--values")                                         \
     X(device, "device")                                           \
     X(shard, "elements of a shard (--staging)")                   \
-    X(monoid, "kind of partial (--sum, --output-type)")
+    X(monoid, "kind of partial (--sum, --output-type)")           \
+    X(call, "what is asked for, such as --q (checksum)")
 
 /* All as text. Instead of what is too long its checksum. */
 enum { IDENTITY_BYTES = 64 };

@@ -23,6 +23,7 @@
 
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
+emulation_counts emulation_counted;
 
 /* AddressSanitizer must know on which stack the program runs. (This file itself is compiled without: it switches.) */
 #ifdef EMULATION_SANITIZED
@@ -42,6 +43,9 @@ extern __thread char emulation_shared_begin[16], emulation_shared_end[16];
 __thread char emulation_shared_begin[16];
 /* Shared memory whose size is given at launch: as much of it as was asked for. */
 alignas(16) thread_local unsigned char bytes[224 << 10];
+/* What initialises it, which is nothing: in a shared object gcc calls it without asking whether it is there. */
+extern "C" void _ZTH5bytes(void);
+extern "C" void _ZTH5bytes(void) {}
 
 constexpr size_t STACK_BYTES = 128 << 10;
 
@@ -398,6 +402,7 @@ bool block_begin(block_state *b)
         context_start(&fibers[i].place, (char *)fibers[i].stack, fiber_main);
     }
     shared_fill();
+    emulation_counted.threads += threads;
     return true;
 }
 
@@ -498,6 +503,7 @@ void emulation_barrier(emulation_site site)
 {
     current->site = site;
     current->mask = 0;
+    emulation_counted.barriers++;
     wait(AT_BARRIER);
 }
 
@@ -537,6 +543,7 @@ uint64_t emulation_warp(unsigned int mask, uint64_t value, int source, emulation
     me->mask = mask;
     me->value = value;
     me->source = source;
+    emulation_counted.exchanges++;
     wait(AT_WARP);
     return me->value;
 }

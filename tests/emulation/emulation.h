@@ -7,5 +7,11 @@
    seed. A kernel's results must not depend on it. */
 void emulation_order(uint64_t seed);
 
+/* What threads of kernels have done since the program began. */
+struct emulation_counts {
+    uint64_t threads, barriers, exchanges; /* that began; that they reached of their block, of lanes of their warp */
+};
+extern struct emulation_counts emulation_counted;
+
 /* What the last launch did that CUDA leaves undefined; "" if nothing. */
 const char *emulation_fault(void);

@@ -4,6 +4,8 @@ UNIT_TESTS += tests/emulation/test_kernels tests/emulation/test_generated tests/
 	tests/emulation/test_ladder
 emulation_sources = \
 	tests/emulation/emulation.cpp \
+	tests/emulation/machine.cpp \
+	tests/emulation/measure.cpp \
 	tests/emulation/shared_end.cpp \
 	tests/emulation/test_emulation.cpp \
 	tests/emulation/test_kernels.cpp \
@@ -15,9 +17,45 @@ noinst_HEADERS += tests/emulation/cuda_host.h tests/emulation/cuda_runtime.h tes
 EXTRA_DIST += tests/emulation/standin/standin.c
 EXTRA_DIST += $(emulation_sources) tests/emulation/no_compiler.c $(kernel_sources) $(ladder_kernels) $(measure_kernels)
 
+if HAVE_EMULATION
+# _FORTIFY_SOURCE, which some compilers define, takes the poisoning of all __shared__ memory for an overflow.
+# tests/emulation stands before all folders that might hold the real cuda_runtime.h; nvcc, too, includes that first.
+EMULATION_COMPILE = $(CXX) -std=c++17 -I$(top_srcdir)/tests/emulation $(PROJECT_CPPFLAGS) $(CPPFLAGS) \
+	-Wall -Wextra -Wno-unknown-pragmas -Wno-attributes -ffp-contract=off -fno-strict-aliasing -U_FORTIFY_SOURCE $(CXXFLAGS) \
+	-MD -MP -MF $(@:.o=.d)
+EMULATION_LINK = $(CXX) $(EMULATION_SANITIZE) $(CXXFLAGS) $(LDFLAGS) -o $@
+AM_V_CXX = $(am__v_CXX_@AM_V@)
+am__v_CXX_ = $(am__v_CXX_@AM_DEFAULT_V@)
+am__v_CXX_0 = @echo "  CXX     " $@;
+am__v_CXX_1 =
+# What `allfold ladder` loads where there is no GPU: its rungs, which are compiled a second time, as the tests' have sanitizers.
+machinedir = $(pkglibdir)
+machine_PROGRAMS = allfold-ladder.so
+allfold_ladder_so_SOURCES =
+machine_objects = $(addprefix tests/emulation/plain/, \
+	emulation.o \
+	measure.o \
+	machine.o \
+	$(patsubst %.cu,%.o,$(ladder_classic_rungs) $(ladder_softmax_rungs) $(filter-out %_engine.cu,$(ladder_line_rungs))) \
+	$(addprefix kernels/ladder/,host_recursion.o input.o levels.o runner.o rungs.o softmax_ladder.o topics.o) \
+	shared_end.o)
+allfold_ladder_so_LDADD = $(machine_objects) libladder.a libmeasure.a libcore.a $(OPENMP_LIBS) -lm
+allfold_ladder_so_LINK = $(CXX) -shared $(CXXFLAGS) $(LDFLAGS) -o $@
+PLAIN_FLAGS = -fPIC -fvisibility=hidden
+tests/emulation/plain/%.o: tests/emulation/%.cpp
+	$(AM_V_CXX)$(MKDIR_P) $(@D) && $(EMULATION_COMPILE) $(PLAIN_FLAGS) -c $< -o $@
+tests/emulation/plain/kernels/%.o: kernels/%.cu
+	$(AM_V_CXX)$(MKDIR_P) $(@D) && $(EMULATION_COMPILE) $(PLAIN_FLAGS) -x c++ -include cuda_runtime.h -c $< -o $@
+tests/emulation/plain/kernels/%.o: kernels/%.c
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -D_GNU_SOURCE -DLADDER_EMULATED $(PROJECT_CPPFLAGS) $(CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) \
+	  -MD -MP -MF $(@:.o=.d) -c $< -o $@
+cuda_depends += $(machine_objects:.o=.d)
+CLEANFILES += $(machine_objects)
+endif
+
 PYTHON_TESTS += tests/emulation/test_library.py
 check_PROGRAMS += tests/emulation/allfold
-if HAVE_EMULATION
+if HAVE_KERNEL_TESTS
 # Everything between emulation.o and shared_end.o may have __shared__ variables.
 emulated_kernels = $(addprefix tests/emulation/,$(kernel_sources:.cu=.o))
 emulated_rungs = $(addprefix tests/emulation/,$(ladder_classic_rungs:.cu=.o) $(ladder_softmax_rungs:.cu=.o))
@@ -61,6 +99,7 @@ tests_emulation_test_experiments_SOURCES =
 tests_emulation_test_experiments_LDADD = \
 	tests/emulation/emulation.o \
 	tests/emulation/test_experiments.o \
+	tests/emulation/measure.o \
 	$(emulated_experiments) \
 	$(emulated_kernels) \
 	tests/emulation/shared_end.o \
@@ -133,16 +172,6 @@ tests/emulation/standin/bench/%.o: bench/%.c
 tests/emulation/standin/kernels/ladder/%.o: kernels/ladder/%.c
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(STANDIN_COMPILE) -c $< -o $@
 
-# _FORTIFY_SOURCE, which some compilers define, takes the poisoning of all __shared__ memory for an overflow.
-# tests/emulation stands before all folders that might hold the real cuda_runtime.h; nvcc, too, includes that first.
-EMULATION_COMPILE = $(CXX) -std=c++17 -I$(top_srcdir)/tests/emulation $(PROJECT_CPPFLAGS) $(CPPFLAGS) \
-	-Wall -Wextra -Wno-unknown-pragmas -Wno-attributes -ffp-contract=off -fno-strict-aliasing -U_FORTIFY_SOURCE $(CXXFLAGS) \
-	-MD -MP -MF $(@:.o=.d)
-EMULATION_LINK = $(CXX) $(EMULATION_SANITIZE) $(CXXFLAGS) $(LDFLAGS) -o $@
-AM_V_CXX = $(am__v_CXX_@AM_V@)
-am__v_CXX_ = $(am__v_CXX_@AM_DEFAULT_V@)
-am__v_CXX_0 = @echo "  CXX     " $@;
-am__v_CXX_1 =
 tests/emulation/emulation.o: tests/emulation/emulation.cpp
 	$(AM_V_CXX)$(MKDIR_P) $(@D) && $(EMULATION_COMPILE) -O2 $(filter -D%,$(EMULATION_SANITIZE)) -c $< -o $@
 tests/emulation/%.o: tests/emulation/%.cpp

@@ -1,6 +1,5 @@
 /* The experiments of `allfold ladder` and its chapters on rows and columns on the host, whole: their kernels emulated, their results
-   checked by their own oracle, at counts and shapes that are no multiples of anything. Time and bandwidth mean nothing here. This
-   file stands in for measure.cu and ceiling.cu. */
+   checked by their own oracle, at counts and shapes that are no multiples of anything. Time and bandwidth mean nothing here. */
 #define TAP_WITHOUT_MPI
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,48 +15,6 @@ extern "C" {
 #include "kernels/ladder/input.h" /* first: it says that base/ is C */
 
 #include "kernels/ladder/ladder_experiments.h"
-
-allfold_status gpu_check(cudaError_t code, const char *what, struct error *error)
-{
-    if (code == cudaSuccess)
-        return ALLFOLD_OK;
-    return error_set(error, ALLFOLD_DEVICE_ERROR, "%s: %d: %.300s", what, (int)code, emulation_fault());
-}
-allfold_status gpu_wait(struct gpu *, const char *, struct error *) { return ALLFOLD_OK; }
-
-static allfold_status room(void **place, size_t *place_bytes, size_t bytes, void **memory)
-{
-    if (bytes > *place_bytes) { /* to the byte, for AddressSanitizer */
-        free(*place);
-        *place = malloc(bytes);
-        *place_bytes = bytes;
-        if (*place == NULL)
-            abort();
-        memset(*place, LADDER_POISON, bytes);
-    }
-    *memory = *place;
-    return ALLFOLD_OK;
-}
-allfold_status gpu_buffer(struct gpu *gpu, enum gpu_buffers which, size_t bytes, void **memory, struct error *)
-{
-    return room(&gpu->buffers[which], &gpu->buffer_bytes[which], bytes, memory);
-}
-allfold_status gpu_host_buffer(struct gpu *gpu, int which, size_t bytes, void **memory, struct error *)
-{
-    return room(&gpu->host[which], &gpu->host_bytes[which], bytes, memory);
-}
-
-allfold_status gpu_time(struct gpu *gpu, const struct gpu_work *work, struct timing *timing, struct error *error)
-{
-    *timing = {1.0, 1.0, 1.0, 1};
-    return gpu_check(work->start(work->argument, gpu->stream), "starting what is measured", error);
-}
-allfold_status host_time(const struct gpu_work *, struct timing *, struct error *) { abort(); } /* no experiment runs on the host */
-allfold_status gpu_read_ceiling(struct gpu *, const void *, uint64_t, double *bytes_per_second, struct error *)
-{
-    *bytes_per_second = 1e9;
-    return ALLFOLD_OK;
-}
 
 static void ladder_empty(struct gpu *gpu)
 {
@@ -152,7 +109,7 @@ static void test_lines(const char *name, ladder_run *timed, ladder_run *checked,
     struct gpu gpu = {};
     gpu.device.multiprocessors = 3;
     request.rung = rungs->count - 2;
-    ladder_check_begin(rungs, request.rung, &table, &error);
+    ladder_check_begin(&table);
     tap_ok(checked(&gpu, &request, &table, &error) == ALLFOLD_OK && table.row_count == 1 && !table.is_wrong && table.cells[1].number == 1.0,
            "%s, one rung, checked", name);
     table_free(&table);

@@ -20,7 +20,7 @@ def program(name, ranks):
 def axes(ranks, cases, more):
     """A part of the calls: kernels take all of them on GPUs, and host code on CPUs; here they are compared on ranks whose devices are apart."""
     environment = {**ENVIRONMENT, "ALLFOLD_AXIS_FOLDS": os.path.join(HERE, "axis_folds"), "ALLFOLD_TEST_BACKENDS": "cuda",
-                   "ALLFOLD_TEST_RANKS": ranks, "ALLFOLD_TEST_CASES": cases, "ALLFOLD_TEST_EVERY": "6", **more}
+                   "ALLFOLD_TEST_RANKS": ranks, "ALLFOLD_TEST_CASES": cases, "ALLFOLD_TEST_EVERY": "12", **more}
     tap.relay("test_axes.py, stand-in devices" + (", exchanged by MPI" if more else ""), 0, sys.executable,
               os.path.join(tap.SOURCE, "tests", "test_axes.py"), env=environment, least=len(ranks.split()))
 
@@ -32,6 +32,6 @@ elif "cuda" not in os.environ.get("ALLFOLD_TEST_BACKENDS", "cuda"):
 else:
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(program, *zip(("test_softmax", 2), ("test_failures", 3), ("test_begin", 2), ("test_many", 2), ("test_log_probs", 2), ("test_order", 3))))
-    axes("1 3", "40", {})
-    axes("2", "10", {"ALLFOLD_TEST_EXCHANGE": "mpi"})
+    axes("1 3", "20", {})
+    axes("2", "5", {"ALLFOLD_TEST_EXCHANGE": "mpi"})
 tap.done()

@@ -34,7 +34,7 @@ tests_faults_test_progress_SOURCES = tests/faults/test_progress.c src/cli/number
 noinst_HEADERS += tests/faults/cuda_calls.h
 EXTRA_DIST += tests/faults/cuda_calls.c
 cuda_wraps = `sed -n 's/^ *X(\(cuda[A-Za-z]*\)).*/-Wl,--wrap=\1/p' $(srcdir)/tests/faults/cuda_calls.h`
-if HAVE_EMULATION
+if HAVE_KERNEL_TESTS
 check_PROGRAMS += tests/faults/allfold-standin
 tests_faults_allfold_standin_SOURCES = tests/faults/cuda_calls.c tests/faults/hook.c
 tests_faults_allfold_standin_LDADD = $(tests_emulation_allfold_LDADD)

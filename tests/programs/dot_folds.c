@@ -75,13 +75,12 @@ static allfold_status compare_sources(allfold_context *ctx, const struct head *h
     return core_compare(ctx, &input, found, &error);
 }
 
-/* Where the arrays lie, in turns; arrays of two types on the host. */
-static const enum memory *ways_of(allfold_context *ctx, const struct head *head, int number)
+/* Where the arrays lie, in turns. */
+static const enum memory *ways_of(allfold_context *ctx, int number)
 {
     static const enum memory ways[][2] = {{MEMORY_HOST, MEMORY_HOST}, {MEMORY_DEVICE, MEMORY_DEVICE}, {MEMORY_DEVICE, MEMORY_HOST},
                                           {MEMORY_PINNED, MEMORY_DEVICE}, {MEMORY_HOST, MEMORY_PINNED}};
-    const bool anywhere = ctx->device->backend->own_memory && (head->second == 0 || head->second == head->type);
-    return ways[anywhere ? (number + world_rank()) % (int)(sizeof ways / sizeof *ways) : 0];
+    return ways[ctx->device->backend->own_memory ? (number + world_rank()) % (int)(sizeof ways / sizeof *ways) : 0];
 }
 
 static allfold_status compare(allfold_context *ctx, const struct head *head, const char *const all[2], int number, allfold_comparison *found)
@@ -89,7 +88,7 @@ static allfold_status compare(allfold_context *ctx, const struct head *head, con
     const struct range range = range_part(head->count, (uint64_t)world_rank(), (uint64_t)world_size());
     const allfold_array a = {.count = range.count, .type = (allfold_type)head->type}, b = {.count = range.count, .type = (allfold_type)head->second};
     const allfold_tolerance tolerance = {.size = sizeof tolerance, .atol = head->atol, .rtol = head->rtol, .equal_nan = head->equal_nan != 0};
-    const enum memory *const way = ways_of(ctx, head, number);
+    const enum memory *const way = ways_of(ctx, number);
     struct placed x = place(ctx, way[0], all[0] + range.first * allfold_type_bytes(a.type), &a);
     struct placed y = place(ctx, way[1], all[1] + range.first * allfold_type_bytes(b.type), &b);
     const allfold_status status = allfold_compare(ctx, &x.part, &y.part, &tolerance, found);
@@ -104,7 +103,7 @@ static allfold_status dot(allfold_context *ctx, const struct head *head, const c
     const allfold_array part = {.count = range.count, .type = (allfold_type)head->type};
     const size_t offset = range.first * allfold_type_bytes(part.type);
     const allfold_call call = {.size = sizeof call, .result_type = (allfold_type)head->result_type};
-    const enum memory *const way = ways_of(ctx, head, number);
+    const enum memory *const way = ways_of(ctx, number);
     struct placed x = place(ctx, way[0], all[0] + offset, &part), y = place(ctx, way[1], all[1] + offset, &part);
     const allfold_status status = allfold_dot(ctx, &x.part, &y.part, &call, result);
     displace(ctx, &x);

@@ -3,6 +3,7 @@ import arrays
 import axes
 import begun
 import communicators
+import files
 import folds
 import log_probs
 import many
@@ -15,4 +16,5 @@ axes.check()
 log_probs.check()
 begun.check()
 many.check()
+files.check()
 communicators.check()

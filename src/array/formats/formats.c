@@ -192,15 +192,6 @@ allfold_status format_entries(const struct input_name *name, array_visit *visit,
     return error->status;
 }
 
-struct range array_part(const struct array_info *info, uint64_t part, uint64_t parts)
-{
-    const uint64_t positions = info->positions > 0 ? info->positions : info->count;
-    const uint64_t granules = positions / info->granule + (positions % info->granule != 0);
-    const struct range range = range_part(granules, part, parts);
-    const uint64_t first = u64_min(range.first * info->granule, positions);
-    return (struct range){first, u64_min(range.count * info->granule, positions - first)};
-}
-
 static allfold_status open_whole(const struct array_info *info, struct source **source, struct error *error)
 {
     return info->plain ? plain_open(info, source, error) : formats[info->format]->open(info, source, error);

@@ -20,7 +20,7 @@ struct input_file {
 struct directory {
     const char *name; /* of the array that is wanted; NULL: all */
     bool pattern;     /* the name may also be a pattern, as of fnmatch(3), of names that are wanted */
-    uint64_t most;    /* so many are wanted; those behind them are only counted */
+    uint64_t most;    /* arrays that are wanted; those behind them are only counted */
     uint64_t count;   /* arrays so far; of that name */
     array_take *take; /* is given those that are wanted */
     void *user;

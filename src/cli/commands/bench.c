@@ -237,8 +237,8 @@ static allfold_status make_plan(const struct session *session, struct bench_plan
         any = case_of(session, plan, plan->ranks[0], i, &task);
     if (!any)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "bench: nothing to measure: expected folds that these types, --data and --length can have "
-                  "(exponentials are of floating-point types; --data=host has no softmax, --data=file no sumexp, dot and stats, --length "
-                  "no sumexp and dot, and at most as many elements as --count)");
+                  "(exponentials are of floating-point types; --data=host has no softmax, --data=file no sumexp, dot, stats and "
+                  "order statistics, --length no sumexp, dot, compare and order statistics, and at most as many elements as --count)");
     if (asked->place == BENCH_IN_HOST && !session->context->device->backend->own_memory)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "bench: --data=host is for GPUs: the CPU computes in host memory anyway");
     return error->status;

@@ -12,7 +12,7 @@ enum {
     SOFTMAX_OPTIONS = INPUT_OPTIONS | OPTIONS_AXIS | OPTIONS_OUTPUT | OPTIONS_OUTPUT_TYPE,
     MERGE_OPTIONS = OPTIONS_NAN | OPTIONS_PARTIAL | OPTIONS_RESULT_TYPE | OPTIONS_DDOF | OPTIONS_COMMON,
     COMPARE_OPTIONS = OPTIONS_TYPE | OPTIONS_RAW | OPTIONS_SLICE | OPTIONS_MISSING | OPTIONS_COMPARE | OPTIONS_DEVICE | OPTIONS_COMMON,
-    ORDER_OPTIONS = OPTIONS_TYPE | OPTIONS_RAW | OPTIONS_SLICE | OPTIONS_MISSING | OPTIONS_DEVICE | OPTIONS_COMMON,
+    ORDER_OPTIONS = OPTIONS_TYPE | OPTIONS_RAW | OPTIONS_SLICE | OPTIONS_MISSING | OPTIONS_CHECKPOINT | OPTIONS_DEVICE | OPTIONS_COMMON,
     GENERATE_OPTIONS = OPTIONS_TYPE | OPTIONS_OUTPUT | OPTIONS_COMMON,
     INFO_OPTIONS = OPTIONS_SLICE | OPTIONS_BINDING | OPTIONS_DEVICE | OPTIONS_COMMON,
 };
@@ -53,7 +53,7 @@ static const struct command commands[] = {
      explain_generators, generate_run},
     {"info", "[FILE]", "version, build, MPI library, and the device of each rank; or the arrays that a file holds", INFO_OPTIONS, NULL,
      WORKS_ON_CPU_IF_OPERAND, 0, NULL, info_run},
-    {"ladder", "[TOPIC]", "the classic reduction kernels, checked and timed on a GPU", OPTIONS_LADDER | OPTIONS_COMMON, NULL, WORKS_ON_OWN_GPU, 0,
+    {"ladder", "[TOPIC]", "the classic reduction kernels, checked and timed on a GPU, or checked without one", OPTIONS_LADDER | OPTIONS_COMMON, NULL, WORKS_ON_OWN_GPU, 0,
      ladder_topics_print, ladder_command_run},
     {"bench", NULL, "the speed of folds and softmax beside their peers and the ceilings", OPTIONS_BENCH | OPTIONS_DEVICE | OPTIONS_COMMON, NULL,
      WORKS_ON_DEVICE, 0, NULL, bench_command_run},

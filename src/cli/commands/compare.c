@@ -3,6 +3,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/report.h"
+#include "files/describe.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -155,10 +156,7 @@ static void open_pair(struct session *session, struct opened *opened)
     session_source(session, &job);
     *input = (struct compare_input){.a = job.source, .a_type = session->input.type, .b_type = opened->b->type, .count = session->input.count,
                                     .range = session->range, .atol = settings->atol, .rtol = settings->rtol, .equal_nan = settings->equal_nan};
-    if (session->error.status == ALLFOLD_OK)
-        source_open(opened->b, &input->b, &session->error);
-    if (session_comm(session)->rank == 0)
-        array_check_times(opened->b, &session->error);
+    describe_open(opened->b, session_comm(session)->rank == 0, &input->b, &session->error);
 }
 
 /* The places of --first. */

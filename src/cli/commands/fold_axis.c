@@ -141,12 +141,16 @@ static void reduce(struct session *session, void *user)
 /* Results that are printed. */
 static void reduce_to_memory(struct session *session, struct fold_axis *f)
 {
-    for (int k = 0; k < f->count; k++)
-        if ((f->sinks[k] = fold_axis_memory(f->arrays[k].type, f->shape->count)) == NULL)
+    for (int k = 0; k < f->count; k++) {
+        void *const elements = calloc(f->shape->count + 1, sizeof(uint64_t));
+        f->memory[k] = core_memory_sink(session->context, elements, elements != NULL ? f->shape->count : 0, f->arrays[k].type);
+        f->sinks[k] = &f->memory[k].sink;
+        if (elements == NULL)
             error_set(&session->error, ALLFOLD_NO_MEMORY, "no memory for results");
+    }
     reduce(session, f);
-    if (session->error.status == ALLFOLD_OK)
-        fold_axis_gather(session, f);
+    for (int k = 0; k < f->count && session->error.status == ALLFOLD_OK; k++)
+        core_unite(session->context, &f->memory[k], &session->error);
 }
 
 static void run(struct session *session, struct fold_axis *f)
@@ -165,7 +169,6 @@ static void run(struct session *session, struct fold_axis *f)
         return;
     }
     axes_result(&f->axes, input, settings->keepdims, f->shape);
-    f->array.omits = input->missing == MISSING_OMIT && encoding_has_missing(&input->encoding);
     f->array.missing = &missing;
     f->array.weights = weighs ? &weights.weights : NULL;
     f->call = (struct fold_call){.fold = weighs ? weights_fold(fold) : fold, .level = packing != NULL ? ALLFOLD_LEVEL_EXACT : session->context->level, .nan = settings->nan,
@@ -189,9 +192,8 @@ static void run(struct session *session, struct fold_axis *f)
     tell_note(session, f);
     if (session->error.status == ALLFOLD_OK && session_comm(session)->rank == 0)
         fold_axis_print(session, f, seconds);
-    for (int k = 0; k < f->count && f->file_count == 0; k++)
-        if (f->sinks[k] != NULL)
-            f->sinks[k]->close(f->sinks[k], &session->error);
+    for (int k = 0; k < f->count; k++)
+        free(f->memory[k].elements);
 }
 
 void fold_axis_run(struct session *session)

@@ -19,6 +19,7 @@ struct fold_axis {
     int count;
     struct fold_axis_array arrays[OUTPUT_ARRAYS_MAX];
     struct sink *sinks[OUTPUT_ARRAYS_MAX]; /* of each */
+    struct memory_sink memory[OUTPUT_ARRAYS_MAX]; /* without files: of each */
     struct fold_call call;
     struct output_about about;
     struct session_output *files;
@@ -28,15 +29,8 @@ struct fold_axis {
 /* `fold --axis`, as fold_run. */
 void fold_axis_run(struct session *session);
 
-/* ---- for fold_axis.c: results that are printed */
-
+/* Results that are printed. */
 enum { FOLD_AXIS_PRINTED_MAX = 1000 };
-
-/* A sink that keeps a few results in memory. NULL: no memory. */
-struct sink *fold_axis_memory(allfold_type type, uint64_t count);
-
-/* Brings the results of all ranks, from such sinks, to rank 0. Collective. */
-void fold_axis_gather(struct session *session, struct fold_axis *fold);
 
 /* Prints them on rank 0. */
 void fold_axis_print(const struct session *session, const struct fold_axis *fold, double seconds);

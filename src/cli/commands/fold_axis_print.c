@@ -11,71 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the sink */
-
-struct memory_sink {
-    struct sink sink;
-    uint64_t count;
-    unsigned char *elements; /* 8 bytes each; behind them a byte each: whether this rank has written it */
-};
-
-static allfold_status write_memory(struct sink *sink, uint64_t first, uint64_t count, const void *elements, struct error *error)
-{
-    struct memory_sink *const m = (struct memory_sink *)sink;
-    const size_t bytes = allfold_type_bytes(sink->type);
-    for (uint64_t i = 0; i < count; i++)
-        memcpy(m->elements + (first + i) * sizeof(uint64_t), (const char *)elements + i * bytes, bytes);
-    memset(m->elements + m->count * sizeof(uint64_t) + first, 1, count);
-    return error->status;
-}
-
-static allfold_status close_memory(struct sink *sink, struct error *error)
-{
-    free(((struct memory_sink *)sink)->elements);
-    free(sink);
-    return error->status;
-}
-
-struct sink *fold_axis_memory(allfold_type type, uint64_t count)
-{
-    struct memory_sink *const m = malloc(sizeof *m);
-    unsigned char *const elements = calloc(count + 1, sizeof(uint64_t) + 1);
-    if (m == NULL || elements == NULL) {
-        free(m);
-        free(elements);
-        return NULL;
-    }
-    *m = (struct memory_sink){{.write = write_memory, .close = close_memory, .type = type}, count, elements};
-    return &m->sink;
-}
-
-void fold_axis_gather(struct session *session, struct fold_axis *f)
-{
-    struct comm *const comm = session_comm(session);
-    const uint64_t count = f->shape->count, bytes = (count + 1) * (sizeof(uint64_t) + 1);
-    for (int k = 0; k < f->count && session->error.status == ALLFOLD_OK; k++) {
-        unsigned char *const mine = ((struct memory_sink *)f->sinks[k])->elements;
-        unsigned char *const all = comm_gather(comm, mine, (size_t)bytes, &session->error);
-        for (uint64_t i = 0; all != NULL && i < count * (uint64_t)comm->size; i++) {
-            const unsigned char *const from = all + i / count * bytes;
-            const uint64_t place = i % count;
-            if (from[count * sizeof(uint64_t) + place] != 0)
-                memcpy(mine + place * sizeof(uint64_t), from + place * sizeof(uint64_t), sizeof(uint64_t));
-        }
-        free(all);
-    }
-}
-
-/* ---- the report */
-
 static allfold_value value_at(const struct fold_axis *f, int array, uint64_t place)
 {
-    const unsigned char *const at = ((const struct memory_sink *)f->sinks[array])->elements + place * sizeof(uint64_t);
+    const char *const elements = f->memory[array].elements;
     const allfold_type type = f->arrays[array].type;
     allfold_value value = {.kind = ALLFOLD_VALUE_F64};
-    if (!real_load(at, 0, type, &value.f64)) {
+    if (!real_load(elements, place, type, &value.f64)) {
         value.kind = type_kind(type) == 'i' ? ALLFOLD_VALUE_I64 : ALLFOLD_VALUE_U64;
-        memcpy(&value.u64, at, sizeof value.u64);
+        memcpy(&value.u64, elements + place * sizeof value.u64, sizeof value.u64);
     }
     return value;
 }

@@ -1,6 +1,8 @@
 /* Folds the session's input, one array: see fold.h. */
 #include "cli/commands/fold.h"
 
+#include "files/describe.h"
+
 #include <inttypes.h>
 
 /* Missing elements in what a checkpoint holds are no error of this run's source. */
@@ -35,18 +37,11 @@ void fold_input(struct session *session, struct partial_file *partial)
     refuse_missing(session);
 }
 
-static void put_place(const void *array, uint64_t index, char *text, size_t bytes)
-{
-    char place[ARRAY_PLACE_BYTES];
-    array_place_text(array, index, place);
-    snprintf(text, bytes, "%s%s", place[0] != '\0' ? ", " : "", place);
-}
-
 void fold_input_result(struct session *session, const struct partial_file *partial, struct fold_results *result)
 {
     const struct settings *const settings = session->settings;
     const struct fold_call call = {.fold = partial->fold, .level = partial->level, .nan = settings->nan, .result_type = settings->output_type,
-                                   .ddof = settings->ddof, .place = put_place, .array = &session->input};
+                                   .ddof = settings->ddof, .place = describe_place, .array = &session->input};
     if (session->error.status == ALLFOLD_OK)
         session->error.shared
             = fold_finish(&call, &(struct folded){partial->type, partial->count, &partial->partial}, result, &session->error) != ALLFOLD_OK;

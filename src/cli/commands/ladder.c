@@ -1,8 +1,9 @@
-/* ladder: reduction kernels for learning, each checked and timed on every rank's own GPU, and experiments about them.
-   kernels/ladder has them. This file runs those that the user asked for. */
+/* ladder: reduction kernels for learning, each checked and timed on every rank's own GPU, and experiments about them; without a GPU
+   the kernels are emulated, and checked only. kernels/ladder has them. This file runs those that the user asked for. */
 #include "cli/commands/ladder_report.h"
 #include "base/parse.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/ladder_machine.h"
 #include "cli/report.h"
 #include "cli/suggest.h"
 
@@ -12,15 +13,6 @@
 enum { RANGES_MAX = 64, SHAPES_MAX = 64 };
 #define BLOCK_DEFAULT "256"
 
-/* The lengths that --check runs without --count: every length up to two warps and more, lengths up to several levels of small
-   blocks, and two of many levels. */
-#define CHECK_COUNTS "0-70,71-4200:59,1048576,16777217"
-/* The shapes that --check runs without --shape: empty ones, single lines, lengths around all by which the rungs cut, and lines that are
-   split once and twice. */
-#define CHECK_SHAPES                                                                                                           \
-    "0,0 0,5 5,0 1,1 1,31 1,33 31,1 33,1 2,3 3,2 100,4 99,5 70,8 65,9 33,16 31,31 32,33 33,32 31,64 7,65 1000,37 37,1000 37,1001 " \
-    "3,4096 5,4097 3,8193 129,255 128,1024 257,1025 300,2051 1,16777217 16777217,1"
-
 /* Numbers first, first + step, ... last. */
 struct counts {
     uint64_t first, last, step;
@@ -28,6 +20,7 @@ struct counts {
 
 /* What the user asked for, as lists. Every combination is run. */
 struct ladder_plan {
+    const struct ladder_machine *machine;
     const struct ladder_topic *topic;
     struct counts counts[RANGES_MAX];
     struct ladder_shape shapes[SHAPES_MAX]; /* of topics that have shapes, instead of counts */
@@ -108,13 +101,13 @@ static allfold_status find_topic(const char *name, struct ladder_plan *plan, str
 {
     const char *names[16];
     size_t count = 0;
-    for (int i = 0; i < ladder_topic_count; i++) {
-        if (strcmp(ladder_topics[i].name, name) == 0) {
-            plan->topic = &ladder_topics[i];
+    for (int i = 0; i < plan->machine->topic_count; i++) {
+        if (strcmp(plan->machine->topics[i].name, name) == 0) {
+            plan->topic = &plan->machine->topics[i];
             return ALLFOLD_OK;
         }
         if (count < sizeof names / sizeof *names)
-            names[count++] = ladder_topics[i].name;
+            names[count++] = plan->machine->topics[i].name;
     }
     return error_set(error, ALLFOLD_BAD_ARGUMENT, "ladder: '%.100s' is no topic%s: see allfold ladder --help", name,
                      suggest(name, names, count, "").text);
@@ -180,10 +173,11 @@ static void plan_lists(const struct ladder_settings *asked, bool all, struct lad
             plan->blocks[plan->block_count++] = block;
 }
 
-static allfold_status make_plan(const struct settings *settings, struct ladder_plan *plan, struct error *error)
+static allfold_status make_plan(const struct settings *settings, const struct ladder_machine *machine, struct ladder_plan *plan,
+                                struct error *error)
 {
     const struct ladder_settings *const asked = &settings->ladder;
-    *plan = (struct ladder_plan){.rung = -1};
+    *plan = (struct ladder_plan){.machine = machine, .rung = -1};
     if (find_topic(settings->operand != NULL ? settings->operand : "", plan, error) != ALLFOLD_OK)
         return error->status;
     if (refuse_options(settings, plan, error) != ALLFOLD_OK)
@@ -192,10 +186,10 @@ static allfold_status make_plan(const struct settings *settings, struct ladder_p
         find_rung(asked->rung, plan, error);
     plan_lists(asked, settings->check && (plan->topic->takes & LADDER_TAKES_TYPE) != 0, plan);
     if (plan->topic->shapes != NULL) {
-        const char *const shapes = settings->check ? CHECK_SHAPES : plan->topic->shapes;
+        const char *const shapes = settings->check ? machine->check_shapes : plan->topic->shapes;
         return parse_shapes(asked->shapes != NULL ? asked->shapes : shapes, plan, error);
     }
-    const char *const counts = settings->check ? CHECK_COUNTS : plan->topic->counts;
+    const char *const counts = settings->check ? machine->check_counts : plan->topic->counts;
     return parse_counts(asked->counts != NULL ? asked->counts : counts, plan, error);
 }
 
@@ -250,7 +244,7 @@ static void for_each(const struct ladder_plan *plan, struct session *session,
 
 struct ladder_job {
     struct session *session;
-    struct gpu *ladder;
+    struct gpu *gpu;
     const struct ladder_plan *plan;
     struct ladder_report report;
     struct table checks; /* --check: one table for all */
@@ -260,7 +254,7 @@ static void run_table(void *argument, const struct ladder_request *request)
 {
     struct ladder_job *const run = argument;
     struct table table = {0};
-    run->plan->topic->run(run->ladder, request, &table, &run->session->error);
+    run->plan->topic->run(run->gpu, request, &table, &run->session->error);
     ladder_report_table(&run->report, run->plan->topic, request, &table);
     table_free(&table);
 }
@@ -268,7 +262,7 @@ static void run_table(void *argument, const struct ladder_request *request)
 static void run_check(void *argument, const struct ladder_request *request)
 {
     struct ladder_job *const run = argument;
-    run->plan->topic->check(run->ladder, request, &run->checks, &run->session->error);
+    run->plan->topic->check(run->gpu, request, &run->checks, &run->session->error);
 }
 
 static void run_all(struct ladder_job *run)
@@ -279,7 +273,7 @@ static void run_all(struct ladder_job *run)
         return;
     }
     run->checks = (struct table){0};
-    ladder_check_begin(run->plan->topic->rungs, run->plan->rung, &run->checks, &session->error);
+    ladder_check_begin(&run->checks);
     for_each(run->plan, session, run_check, run);
     ladder_report_table(&run->report, run->plan->topic, NULL, &run->checks);
     table_free(&run->checks);
@@ -308,16 +302,34 @@ static void print_list(const struct session *session, const struct ladder_rung_l
 void ladder_topics_print(FILE *file)
 {
     fputs("TOPIC is one of\n", file);
-    for (int i = 0; i < ladder_topic_count; i++)
-        fprintf(file, "  %-24s  %s\n", ladder_topics[i].name[0] != '\0' ? ladder_topics[i].name : "(none)",
-                ladder_topics[i].text);
+    for (int i = 0; i < ladder_machine.topic_count; i++) {
+        const struct ladder_topic *const topic = &ladder_machine.topics[i];
+        fprintf(file, "  %-24s  %s\n", topic->name[0] != '\0' ? topic->name : "(none)", topic->text);
+    }
+}
+
+/* Opens what runs the topic, on all ranks of one kind. */
+static bool open_machine(struct ladder_job *run)
+{
+    struct session *const session = run->session;
+    const struct ladder_machine *const machine = run->plan->machine;
+    const int emulated = machine != &ladder_machine;
+    if (!ladder_report_alike(session, &emulated, 1, "has a GPU and rank 0 has none, or the other way round"))
+        return false;
+    if (emulated && run->plan->topic->run == NULL)
+        error_set(&session->error, ALLFOLD_UNSUPPORTED, "ladder %s measures times, and needs a CUDA device; docs/ladder.md has what an "
+                  "H200 gives", run->plan->topic->name);
+    else if (session->error.status == ALLFOLD_OK)
+        machine->open(session_comm(session)->local_rank, &run->gpu, &session->error);
+    return session_agree(session);
 }
 
 void ladder_command_run(struct session *session)
 {
     struct ladder_plan plan;
     struct ladder_job run = {.session = session, .plan = &plan};
-    make_plan(session->settings, &plan, &session->error);
+    struct error no_machine = {0};
+    make_plan(session->settings, ladder_machine_find(session->settings->context.backend, &no_machine), &plan, &session->error);
     if (!session_agree(session))
         return;
     if (session->settings->ladder.list) {
@@ -325,13 +337,13 @@ void ladder_command_run(struct session *session)
             print_list(session, plan.topic->rungs);
         return;
     }
-    gpu_open(session_comm(session)->local_rank, &run.ladder, &session->error);
-    if (session_agree(session)) {
-        ladder_report_begin(session, plan.topic->name[0] != '\0' ? plan.topic->name : "rungs",
-                            gpu_device_of(run.ladder), &run.report);
+    session->error = no_machine;
+    if (open_machine(&run)) {
+        ladder_report_begin(session, plan.topic->name[0] != '\0' ? plan.topic->name : "rungs", plan.machine->device(run.gpu),
+                            &run.report);
         if (session->error.status == ALLFOLD_OK)
             run_all(&run);
         ladder_report_end(&run.report);
     }
-    gpu_close(run.ladder);
+    plan.machine->close(run.gpu);
 }

@@ -110,23 +110,21 @@ static void print_tables(const struct ladder_report *report, const struct gather
         }
         table_print_rows(&table, !quiet);
     }
-    if (ranks > 1 && table_has(own, COLUMN_SECONDS))
+    if (ranks > 1 && table_has(own, COLUMN_SECONDS) && !report->emulated)
         print_comparison(gathered, own, ranks);
     fflush(stdout);
 }
 
-/* Whether all ranks' tables have the shape of this one; on rank 0. */
-static void check_shapes(struct session *session, const struct table *table)
+bool ladder_report_alike(struct session *session, const int *mine, int count, const char *otherwise)
 {
     struct comm *const comm = session_comm(session);
-    const int mine[3] = {table->column_count, table->row_count, table->fact_count};
-    int *const all = comm_gather(comm, mine, sizeof mine, &session->error);
+    const size_t bytes = (size_t)count * sizeof *mine;
+    int *const all = comm_gather(comm, mine, bytes, &session->error);
     for (int rank = 0; all != NULL && rank < comm->size; rank++)
-        if (memcmp(all + 3 * rank, mine, sizeof mine) != 0)
-            error_set(&session->error, ALLFOLD_DEVICE_ERROR,
-                      "rank %d's table is not like rank 0's: are the GPUs of one kind?", rank);
-    session_agree(session);
+        if (memcmp(all + count * rank, mine, bytes) != 0)
+            error_set(&session->error, ALLFOLD_DEVICE_ERROR, "ladder: rank %d %s: expected GPUs of one kind", rank, otherwise);
     free(all);
+    return session_agree(session);
 }
 
 static struct json_object *device_json(const struct gpu_device *device, int rank, int sharing)
@@ -135,6 +133,7 @@ static struct json_object *device_json(const struct gpu_device *device, int rank
     json_object_object_add(object, "rank", json_object_new_int(rank));
     json_object_object_add(object, "device", report_string(device->name));
     json_object_object_add(object, "uuid", report_string(device->uuid));
+    json_object_object_add(object, "emulated", json_object_new_boolean(device->emulated));
     json_object_object_add(object, "index", json_object_new_int(device->index));
     json_object_object_add(object, "ranks_on_device", json_object_new_int(sharing));
     json_object_object_add(object, "multiprocessors", json_object_new_int(device->multiprocessors));
@@ -147,6 +146,11 @@ static struct json_object *device_json(const struct gpu_device *device, int rank
 
 static void print_device(const struct gpu_device *device, int rank, int sharing)
 {
+    if (device->emulated) {
+        puts("No GPU: the kernels run on this CPU, the threads of a block one at a time in shuffled order. Every result is compared\n"
+             "with the oracle; times need a GPU (docs/ladder.md has an H200's).");
+        return;
+    }
     printf("rank %d: %s, %s, %d multiprocessors, %s, CUDA driver %d.%d, runtime %d.%d", rank, device->name,
            device->uuid, device->multiprocessors, number_bytes((double)device->memory).text, device->driver / 1000,
            device->driver % 1000 / 10, device->runtime / 1000, device->runtime % 1000 / 10);
@@ -165,7 +169,7 @@ static void report_devices(struct ladder_report *report, const struct gpu_device
         if (settings->json)
             json_object_array_add(json_object_object_get(report->object, "devices"),
                                   device_json(&devices[rank], rank, sharing));
-        else if (!settings->quiet)
+        else if (!settings->quiet && (rank == 0 || !report->emulated))
             print_device(&devices[rank], rank, sharing);
     }
 }
@@ -175,7 +179,7 @@ void ladder_report_begin(struct session *session, const char *topic, const struc
 {
     struct comm *const comm = session_comm(session);
     struct gpu_device *const devices = comm_gather(comm, device, sizeof *device, &session->error);
-    *report = (struct ladder_report){.session = session};
+    *report = (struct ladder_report){.session = session, .emulated = device->emulated};
     if (devices != NULL) {
         if (session->settings->json) {
             report->object = json_object_new_object();
@@ -224,12 +228,12 @@ void ladder_report_table(struct ladder_report *report, const struct ladder_topic
 {
     struct session *const session = report->session;
     const struct comm *const comm = session_comm(session);
+    const int shape[] = {table->column_count, table->row_count, table->fact_count};
     struct gathered gathered = {NULL, 0};
     if (!session_agree(session))
         return;
     note_wrong(report, table);
-    check_shapes(session, table);
-    if (session->error.status == ALLFOLD_OK)
+    if (ladder_report_alike(session, shape, sizeof shape / sizeof *shape, "has a table that is not like rank 0's"))
         gather(session, table, &gathered);
     if (gathered.bytes != NULL) {
         for (int rank = 0; report->object != NULL && rank < comm->size; rank++) {

@@ -102,9 +102,9 @@ const struct option option_rows[] = {
     {"check", NULL, "fail where ranks share a device or cores, or have cores far from their GPU", OPTION_FLAG, PLACE(check)},
 
     GROUP(LADDER),
-    {"count", "COUNT[,COUNT]...", "how many elements: counts, ranges A-B, or A-B:STEP (default: 2^24,2^28)", OPTION_TEXT,
+    {"count", "COUNT[,COUNT]...", "how many elements: counts, A-B or A-B:STEP (default: 2^24,2^28; no GPU: 2^12,2^20)", OPTION_TEXT,
      PLACE(ladder.counts)},
-    {"shape", "ROWS,COLUMNS", "rows, columns: the matrix (default: 2^28 elements in several shapes)", OPTION_TEXT, PLACE(ladder.shapes)},
+    {"shape", "ROWS,COLUMNS", "rows, columns: the matrix (default: several of 2^28 elements; no GPU: of 2^20)", OPTION_TEXT, PLACE(ladder.shapes)},
     {"type", "int32|f32|f64|all", "their type (default: f32)", OPTION_WORD, PLACE(ladder.type)},
     {"fold", "sum|max|all", "what is computed of them (default: sum)", OPTION_WORD, PLACE(ladder.fold)},
     {"block", "64|128|256|512|1024|all", "threads of a block (default: 256)", OPTION_WORD, PLACE(ladder.block)},

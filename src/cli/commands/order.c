@@ -179,7 +179,8 @@ static void work(struct session *session, void *user)
     struct error *const error = &session->error;
     struct job job;
     session_source(session, &job);
-    const struct order_input input = {.source = job.source, .type = job.type, .range = job.range, .nan = session->settings->nan};
+    const struct order_input input = {.source = job.source, .type = job.type, .range = job.range, .nan = session->settings->nan,
+                                      .progress = job.progress};
     const allfold_quantiles quantiles = {.q = run->q, .count = run->count, .method = (allfold_quantile_method)settings->method, .nan = input.nan};
     if (run->which == ORDER_TOPK)
         core_topk(session->context, &input, run->count, settings->smallest, run->top, error);

@@ -29,7 +29,7 @@ struct cpu_scratch {
     struct partial partials[COLUMNS_ACROSS], next[COLUMNS_ACROSS]; /* of more columns, if they are short */
     struct softmax_constants constants[COLUMNS_ACROSS];
     double results[COLUMNS_MAX];
-    unsigned char held[COLUMNS_MAX]; /* as in side_by_side */
+    unsigned char finished[COLUMNS_MAX]; /* as in side_by_side */
 };
 
 /* The most threads that a queue has: one that elements stream through is worked on by the thread that calls. */
@@ -186,7 +186,7 @@ static void fold_piece(const struct folding *f, const struct unit *unit, uint64_
         .monoid = work->monoid, .first = work->first + range.first, .partials = partials, .buffers = &scratch->buffers,
         .x = {work->type, (const char *)work->x + (unit->at + range.first * box->axis_stride) * bytes, range.count, box->axis_stride,
               unit->columns},
-        .weights = weights_from(f, unit->first, range.first), .results = f->is_direct ? scratch->results : NULL, .held = f->is_direct ? scratch->held : NULL};
+        .weights = weights_from(f, unit->first, range.first), .results = f->is_direct ? scratch->results : NULL, .finished = f->is_direct ? scratch->finished : NULL};
     loops->fold_columns(&columns);
 }
 
@@ -201,16 +201,16 @@ static void fold_unit(const struct folding *f, const struct unit *unit, unsigned
     }
 }
 
-/* Finishes some results, whose places are neighbours, as rows_finish does. held: NULL, or of which the loops gave the result. */
-static void finish_run(const struct folding *f, const struct rows *rows, const double *results, const unsigned char *held)
+/* Finishes some results, whose places are neighbours, as rows_finish does. finished: NULL, or of which the loops gave the result. */
+static void finish_run(const struct folding *f, const struct rows *rows, const double *results, const unsigned char *finished)
 {
     struct error ignored = {0};
     for (uint64_t r = 0, end; r < rows->run; r = end) {
-        for (end = r; end < rows->run && held != NULL && held[end]; end++)
+        for (end = r; end < rows->run && finished != NULL && finished[end]; end++)
             real_store(rows->outputs[0].values, rows->first + end, rows->call->result_type,
                        rows->call->fold == ALLFOLD_MEAN ? results[end] / (double)rows->count : results[end]);
         const uint64_t others = end;
-        while (end < rows->run && (held == NULL || !held[end]))
+        while (end < rows->run && (finished == NULL || !finished[end]))
             end++;
         if (others < end && rows_finish(rows, (struct range){others, end - others}, &ignored) != ALLFOLD_OK)
             __atomic_store_n(f->work->finish->refused, 1, __ATOMIC_RELAXED);
@@ -236,7 +236,7 @@ static void finish(const struct folding *f, uint64_t first, uint64_t count, cons
         rows.first = to->first + result_place(r, to->run, to->step);
         rows.run = rows.step = to->step == to->run ? count - done : u64_min(count - done, to->run - r % to->run);
         rows.partials = partials + done * f->stride;
-        finish_run(f, &rows, scratch->results + done, f->is_direct ? scratch->held + done : NULL);
+        finish_run(f, &rows, scratch->results + done, f->is_direct ? scratch->finished + done : NULL);
     }
 }
 
@@ -257,7 +257,7 @@ static void fold_rows(const struct folding *f, struct range numbers)
     struct cpu_scratch *const scratch = own_scratch(f);
     const uint64_t most = work->finish == NULL ? UINT32_MAX : u64_min(ROWS_MAX, STRIPE_BYTES / f->stride);
     struct side_by_side rows = {.monoid = work->monoid, .first = work->first, .buffers = &scratch->buffers,
-                                .results = f->is_direct ? scratch->results : NULL, .held = f->is_direct ? scratch->held : NULL};
+                                .results = f->is_direct ? scratch->results : NULL, .finished = f->is_direct ? scratch->finished : NULL};
     for (uint64_t done = 0, count; done < numbers.count; done += count) {
         const uint64_t first = numbers.first + done;
         count = u64_min(most, numbers.count - done);

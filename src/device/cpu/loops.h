@@ -39,7 +39,7 @@ struct side_by_side {
     unsigned char *partials; /* that of c: partials + c * partial_stride */
     struct box_weights weights; /* of monoids with weights: `axis` apart along a column or row, `inner` from one to the next */
     double *results;         /* NULL: partials are wanted of all */
-    unsigned char *held;     /* held[c]: results[c] is what a fold of column c alone gives, and there is no partial. Else there is one */
+    unsigned char *finished;     /* finished[c]: results[c] is what a fold of column c alone gives, and there is no partial. Else there is one */
     struct column_buffers *buffers;
 };
 

@@ -31,7 +31,7 @@ static const struct lanes lanes[MONOID_COUNT][VALUE_COUNT] = {
 
 /* Results without partials: of lanes, and of a row. NULL: there are none. */
 struct direct {
-    void (*lanes)(const void *state, uint32_t columns, double *results, unsigned char *held);
+    void (*lanes)(const void *state, uint32_t columns, double *results, unsigned char *finished);
     bool (*row)(const void *x, uint32_t n, double *result); /* false: not of this row */
 };
 #define DIRECT(monoid, value) [VALUE_##value] = {monoid##_lanes_results_##value, monoid##_row_result_##value},
@@ -184,24 +184,24 @@ static uint32_t fold_lanes(const struct side_fold *fold, struct range run, uint3
 static void store_direct(const struct side_fold *fold, uint64_t c, uint32_t columns)
 {
     const struct side_by_side *const f = fold->f;
-    fold->direct->lanes(f->buffers->results, columns, f->results + c, f->held + c);
+    fold->direct->lanes(f->buffers->results, columns, f->results + c, f->finished + c);
 }
 
 /* Folds those of some columns, COLUMNS_ACROSS at most, that have no result: if they are many, all together. */
 static void fold_others(const struct side_fold *fold, uint32_t c, uint32_t columns)
 {
-    unsigned char *const held = fold->f->held + c;
+    unsigned char *const finished = fold->f->finished + c;
     const struct range all = {0, fold->f->x.length};
     uint32_t others = 0;
     for (uint32_t i = 0; i < columns; i++)
-        others += !held[i];
+        others += !finished[i];
     if (others > columns / 8)
-        memset(held, 0, columns);
+        memset(finished, 0, columns);
     for (uint32_t i = 0; i < columns; i++)
-        if (!held[i])
+        if (!finished[i])
             begin_partial(fold, c + i);
     for (uint32_t i = 0; i < columns && others <= columns / 8; i++)
-        if (!held[i])
+        if (!finished[i])
             fold_transposed(fold, all, c + i, 1);
     if (others > columns / 8)
         fold_transposed(fold, all, c, columns);
@@ -245,8 +245,8 @@ static void fold_columns(const struct side_by_side *f)
     struct side_fold fold = side_fold_of(f);
     const bool is_direct = fold.direct != NULL && fold.direct->lanes != NULL && f->x.length <= FOLD_LANE_RUN;
     const uint32_t most = fold.lanes->take != NULL ? fold.lanes->columns : FOLD_COLUMNS;
-    if (f->held != NULL)
-        memset(f->held, 0, f->x.columns);
+    if (f->finished != NULL)
+        memset(f->finished, 0, f->x.columns);
     for (uint32_t c = 0; c < f->x.columns; c += most)
         (is_direct ? fold_strip_direct : fold_strip)(&fold, c, f->x.columns - c < most ? f->x.columns - c : most);
 }
@@ -320,7 +320,7 @@ static uint32_t fold_rows_across(const struct side_fold *fold, uint64_t r, uint3
     if (fold->direct != NULL && fold->direct->lanes != NULL)
         store_direct(fold, r, rows);
     for (uint32_t i = 0; i < rows; i++) {
-        if (f->held != NULL && f->held[r + i])
+        if (f->finished != NULL && f->finished[r + i])
             continue;
         begin_partial(fold, r + i);
         if (fold->lanes->settle(f->buffers->results, i, partial_of(fold, r + i)))
@@ -349,7 +349,7 @@ static void fold_rows_singly(const struct side_fold *fold, uint64_t first, uint3
         const char *const x = (const char *)f->x.x + r * f->x.stride * bytes;
         for (size_t at = 0; at < ROW_AHEAD_BYTES; at += 64)
             FOLD_PREFETCH(x + f->x.stride * bytes + at);
-        if (direct && (f->held[r] = fold->direct->row(x, (uint32_t)f->x.length, &f->results[r])))
+        if (direct && (f->finished[r] = fold->direct->row(x, (uint32_t)f->x.length, &f->results[r])))
             continue;
         fold_row(fold, r);
     }
@@ -360,8 +360,8 @@ static void fold_rows(const struct side_by_side *f)
     struct side_fold fold = side_fold_of(f);
     const uint32_t most = rows_are_direct(&fold) ? ROW_SHORT_DIRECT : ROW_SHORT;
     const bool is_short = f->x.length > 0 && f->x.length <= most && fold.lanes->take != NULL;
-    if (f->held != NULL)
-        memset(f->held, 0, f->x.columns);
+    if (f->finished != NULL)
+        memset(f->finished, 0, f->x.columns);
     for (uint64_t r = 0; r < f->x.columns; r += ROWS_TOGETHER) {
         const uint32_t rows = (uint32_t)u64_min(f->x.columns - r, ROWS_TOGETHER);
         if (is_short && lanes_try(&fold))

@@ -1,0 +1,184 @@
+/* Where the elements of order statistics are, and what is kept of them: in device memory or the host's, and passes over what is there: see
+   order_passes.h. */
+#include "core/order_passes.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+allfold_type order_key_type(const struct order *o)
+{
+    switch (order_key_bytes(o)) {
+    case 1: return ALLFOLD_UINT8;
+    case 2: return ALLFOLD_UINT16;
+    case 4: return ALLFOLD_UINT32;
+    default: return ALLFOLD_UINT64;
+    }
+}
+
+struct job order_job(const struct order *o)
+{
+    const bool loaded = o->x.owned;
+    return (struct job){.type = o->input->type, .source = loaded ? (struct source *)(uintptr_t)&o->loaded : o->input->source,
+                        .range = {loaded ? 0 : o->input->range.first, o->input->range.count}, .key = o->input->key, .stream = o->input->stream};
+}
+
+/* The device's memory for kept elements stays with the context. */
+static void device_room(struct order *o, size_t each)
+{
+    struct allfold_context *const ctx = o->ctx;
+    const struct backend *const backend = ctx->device->backend;
+    const uint64_t capacity = u64_min(o->set.capacity, u64_max(ctx->device->memory / 4 / each, 1 << 16));
+    const size_t keys = pages(capacity * order_key_bytes(o)), bytes = keys + (o->indexed ? capacity * sizeof *o->set.indices : 0);
+    if (bytes > ctx->order_bytes) {
+        if (ctx->order_memory != NULL)
+            backend->release(ctx->device, ctx->order_memory);
+        ctx->order_memory = NULL;
+        ctx->order_bytes = 0;
+        if (backend->allocate(ctx->device, bytes, &ctx->order_memory, o->error) != ALLFOLD_OK)
+            return;
+        ctx->order_bytes = bytes;
+    }
+    o->set.keys = ctx->order_memory;
+    o->set.indices = o->indexed ? (uint64_t *)(void *)(o->set.keys + keys) : NULL;
+    o->set.capacity = capacity;
+}
+
+/* Makes room in host memory, of which pages that are not used cost nothing. */
+allfold_status order_host_room(struct order *o, uint64_t room)
+{
+    struct order_set *const set = &o->set;
+    char *const keys = realloc(set->keys, room * order_key_bytes(o));
+    set->keys = keys != NULL ? keys : set->keys;
+    uint64_t *const indices = o->indexed ? realloc(set->indices, room * sizeof *indices) : NULL;
+    set->indices = indices != NULL ? indices : set->indices;
+    if (keys == NULL || (o->indexed && indices == NULL))
+        return error_set(o->error, ALLFOLD_NO_MEMORY, "no memory to keep %" PRIu64 " elements", room);
+    set->room = room;
+    return ALLFOLD_OK;
+}
+
+void order_room(struct order *o, uint64_t capacity)
+{
+    const bool in_place = o->x.elements > 0;
+    if (order_failed(o))
+        return;
+    o->set.capacity = capacity;
+    o->set.on_device = in_place && o->ctx->device->backend->own_memory;
+    if (o->set.on_device)
+        device_room(o, order_key_bytes(o) + (o->indexed ? sizeof *o->set.indices : 0));
+    else
+        order_host_room(o, in_place ? capacity : u64_min(capacity, 1 << 16));
+}
+
+/* ---- work on it */
+
+static void to_device(struct order *o, const void *from, char *to, size_t bytes)
+{
+    const struct backend *const backend = o->ctx->device->backend;
+    if (order_failed(o) || in_place_upload(o->ctx, from, to, bytes, o->error) != ALLFOLD_OK)
+        return;
+    backend->enter(in_place_queue(o->ctx), o->input->stream, o->error);
+}
+
+static void from_device(struct order *o, const char *from, void *to, size_t bytes)
+{
+    const struct backend *const backend = o->ctx->device->backend;
+    struct queue *const queue = in_place_queue(o->ctx);
+    for (size_t start = 0; start < bytes && !order_failed(o); start += IN_PLACE_BYTES) {
+        const size_t piece = (size_t)u64_min(bytes - start, IN_PLACE_BYTES);
+        backend->enter(queue, o->input->stream, o->error);
+        if (backend->download(queue, from + start, piece, queue->staging, o->error) == ALLFOLD_OK && backend->wait(queue, o->error) == ALLFOLD_OK)
+            memcpy((char *)to + start, queue->staging, piece);
+    }
+}
+
+/* A table's bytes, and how many of them are cells. */
+static size_t table_bytes(const struct order_table *table, size_t each, size_t *cells)
+{
+    *cells = table == NULL ? 0 : ((uint64_t)table->guess.cells + 1) * sizeof *table->cells;
+    return table == NULL ? 0 : pages((table->count + 1) * each) + *cells;
+}
+
+void order_upload(struct order *o, struct order_work *work, size_t counts, struct order_table *table)
+{
+    struct queue *const queue = in_place_queue(o->ctx);
+    char *const memory = o->ctx->axis_memory;
+    const size_t each = allfold_type_bytes(work->type), at = pages(counts);
+    size_t cells;
+    const size_t all = at + table_bytes(work->table, each, &cells), cells_at = all - cells;
+    const bool once = all <= IN_PLACE_BYTES;
+    char *const staging = queue->staging;
+    if (once) {
+        memset(staging, 0, counts);
+        if (table != NULL) {
+            memcpy(staging + at, work->table->keys, (work->table->count + 1) * each);
+            memcpy(staging + cells_at, work->table->cells, cells);
+        }
+        o->ctx->device->backend->upload(queue, staging, memory, table != NULL ? all : counts, o->error);
+    } else {
+        to_device(o, o->counts, memory, counts);
+        to_device(o, work->table->keys, memory + at, (work->table->count + 1) * each);
+        to_device(o, work->table->cells, memory + cells_at, cells);
+    }
+    work->counts = (uint64_t *)(void *)memory;
+    if (table != NULL) {
+        *table = *work->table;
+        table->keys = memory + at;
+        table->cells = (uint32_t *)(void *)(memory + cells_at);
+        work->table = table;
+    }
+}
+
+/* On the device: o->counts, which are 0, get what is counted. */
+static void run_on_device(struct order *o, const struct order_work *given, const struct order_elements *elements, size_t counts)
+{
+    struct allfold_context *const ctx = o->ctx;
+    struct order_work work = *given;
+    struct order_table table;
+    if (in_place_open(ctx, o->input->stream, o->error) != ALLFOLD_OK)
+        return;
+    work.type = elements->type;
+    work.x = elements->x;
+    work.n = elements->count;
+    work.first = elements->first;
+    if (counts > 0)
+        order_upload(o, &work, counts, work.table != NULL ? &table : NULL);
+    if (!order_failed(o) && ctx->device->backend->order(in_place_queue(ctx), &work, o->error) == ALLFOLD_OK && counts > 0)
+        from_device(o, ctx->axis_memory, o->counts, counts);
+    if (order_failed(o)) {
+        struct error ignored = {0};
+        ctx->device->backend->wait(in_place_queue(ctx), &ignored);
+    }
+}
+
+void order_run_on_host(struct order *o, const struct order_work *given, const struct order_elements *elements)
+{
+    struct order_work work = *given;
+    work.type = elements->type;
+    work.x = elements->x;
+    work.n = elements->count;
+    work.first = elements->first;
+    work.counts = o->counts;
+    host_order(&work, o->ctx->device->threads, o->error);
+}
+
+void order_run_elements(struct order *o, const struct order_work *work, const struct order_elements *elements, size_t counts, bool on_device)
+{
+    phase_enter(o->ctx->comm.progress, PHASE_FOLD);
+    if (on_device)
+        run_on_device(o, work, elements, counts);
+    else
+        order_run_on_host(o, work, elements);
+}
+
+void order_set_to_host(struct order *o)
+{
+    const struct order_set on_device = o->set;
+    o->set = (struct order_set){.capacity = on_device.capacity};
+    if (order_host_room(o, u64_max(on_device.count, 1)) != ALLFOLD_OK)
+        return;
+    from_device(o, on_device.keys, o->set.keys, on_device.count * order_key_bytes(o));
+    from_device(o, (const char *)on_device.indices, o->set.indices, on_device.count * sizeof *o->set.indices);
+    o->set.count = on_device.count;
+}
