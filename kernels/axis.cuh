@@ -46,15 +46,27 @@ static __device__ __forceinline__ struct axis_thread thread_of(const struct axis
     return {high, low, high < block.groups};
 }
 
+/* Bytes of what the members of a group combine in order. */
+template <class Axis> constexpr size_t axis_slot_bytes()
+{
+    size_t bytes = Axis::is_ordered ? sizeof(typename Axis::ordered) : 1;
+    if constexpr (Axis::tries)
+        bytes = sizeof(typename Axis::quick::ordered) > bytes ? sizeof(typename Axis::quick::ordered) : bytes;
+    return bytes;
+}
+
 /* Sizes of a block, so that its shared memory fits every GPU. */
 template <class Axis> struct axis_plan {
-    static constexpr int threads = Axis::is_ordered && sizeof(typename Axis::ordered) > 96 ? AXIS_SHAPE.threads / 2 : AXIS_SHAPE.threads;
-    static constexpr int blocks = axis_blocks(Axis::cost, Axis::words > 0); /* of a multiprocessor at one time, by the registers that they need */
-    static constexpr int most = Axis::words > 0 ? (int)(AXIS_SHAPE.words_bytes / (sizeof(int64_t) * (Axis::words + 1))) : threads;
+    static constexpr size_t slot_bytes = axis_slot_bytes<Axis>();
+    static constexpr int threads = slot_bytes > 96 ? AXIS_SHAPE.threads / 2 : AXIS_SHAPE.threads;
+    /* of a multiprocessor at one time, by the registers that they need */
+    static constexpr int blocks = axis_blocks(Axis::cost, Axis::words > 0) * (Axis::words > 0 ? AXIS_SHAPE.threads / threads : 1);
+    static constexpr uint32_t row_words = sizeof(typename Axis::whole) / sizeof(int64_t) + 1; /* of a partial that begins with words; + 1: other banks */
+    static constexpr int most = Axis::words > 0 ? (int)(AXIS_SHAPE.words_bytes / (sizeof(int64_t) * row_words)) : threads;
     static constexpr bool stages = Axis::tries || Axis::staged_bytes > 0;
     static constexpr size_t room_bytes = stages ? AXIS_SHAPE.stage_bytes + 128 : Axis::words > 0 ? AXIS_SHAPE.words_bytes : 16;
     static constexpr int groups = most >= threads ? threads : most >= 64 ? 64 : most >= 32 ? 32 : most >= 16 ? 16 : most >= 8 ? 8 : 4;
-    static_assert(most >= 4 && sizeof(typename Axis::ordered) * threads <= 40960, "shared memory for the smallest blocks");
+    static_assert(most >= 4 && slot_bytes * threads <= 40960, "shared memory for the smallest blocks");
 };
 
 /* The first element of row r of the box. */
@@ -291,7 +303,7 @@ template <class Axis>
 static __device__ __forceinline__ void words_fold(const void *x, const struct axis_cut &cut, unsigned char *partials, int64_t *words,
                                                   typename Axis::ordered *slots)
 {
-    constexpr uint32_t row_words = Axis::words + 1; /* + 1: other banks */
+    constexpr uint32_t row_words = axis_plan<Axis>::row_words;
     const struct axis_block &block = cut.word_block;
     const struct axis_thread thread = thread_of(block);
     const struct axis_rows rows = rows_of(x, cut);
@@ -308,7 +320,6 @@ static __device__ __forceinline__ void words_fold(const void *x, const struct ax
         Axis::start(&state, own, block.members > 1);
         if (is_row)
             member_take<Axis>(&state, x, cut, {r, rows.split, thread.member, block.members});
-        typename Axis::whole *const to = partial_at<Axis>(partials, cut, r, rows.split);
         const bool together = block.members >= 32 && !block.columns;
         __syncwarp();
         if (together || is_row)
@@ -317,7 +328,7 @@ static __device__ __forceinline__ void words_fold(const void *x, const struct ax
             typename Axis::ordered end = Axis::end_of(state);
             members_combine<Axis>(&end, slots, thread, block.members, block.columns ? block.groups : 1);
             if (is_row && thread.member == 0)
-                to->end = end;
+                ((typename Axis::whole *)own)->end = end;
         }
         __syncthreads();
         if (is_row && thread.member == 0)
@@ -329,17 +340,17 @@ static __device__ __forceinline__ void words_fold(const void *x, const struct ax
                 continue;
             }
         __syncthreads();
-        for (uint32_t i = thread.member; i < Axis::words && is_row; i += block.members)
-            to->of[i] = own[i];
+        int64_t *const to = (int64_t *)partial_at<Axis>(partials, cut, r, rows.split);
+        for (uint32_t i = thread.member; i < row_words - 1 && is_row; i += block.members)
+            to[i] = own[i];
     }
 }
 
 /* Whether sums without words finish all of a block's rows. Only then it tells that the results are there: the host goes on once all are
    told, and then nothing may be written any more. */
 template <class Quick>
-static __device__ __forceinline__ bool quick_fold(const void *x, const struct axis_cut &cut, unsigned char *stage)
+static __device__ __forceinline__ bool quick_fold(const void *x, const struct axis_cut &cut, unsigned char *stage, typename Quick::ordered *slots)
 {
-    __shared__ typename Quick::ordered slots[AXIS_SHAPE.threads];
     __shared__ int failed;
     if (threadIdx.x == 0)
         failed = 0;
@@ -359,14 +370,14 @@ template <class Axis>
 static __global__ void __launch_bounds__(axis_plan<Axis>::threads, axis_plan<Axis>::blocks)
 axis_fold(const void *x, const __grid_constant__ struct axis_cut cut, unsigned char *partials)
 {
-    constexpr int threads = axis_plan<Axis>::threads;
-    __shared__ typename Axis::ordered slots[Axis::is_ordered ? threads : 1];
+    __shared__ __align__(16) unsigned char slots_room[axis_plan<Axis>::slot_bytes * axis_plan<Axis>::threads];
+    typename Axis::ordered *const slots = (typename Axis::ordered *)slots_room;
     __shared__ __align__(16) unsigned char room[axis_plan<Axis>::room_bytes]; /* of words or staged elements */
     if constexpr (Axis::words == 0) {
         any_fold<Axis>(x, cut, partials, room, slots);
     } else {
         if constexpr (Axis::tries)
-            if (cut.quick && quick_fold<typename Axis::quick>(x, cut, room))
+            if (cut.quick && quick_fold<typename Axis::quick>(x, cut, room, (typename Axis::quick::ordered *)slots_room))
                 return;
         words_fold<Axis>(x, cut, partials, (int64_t *)room, slots);
     }

@@ -23,19 +23,19 @@ static struct axis_block block_with(uint32_t groups, uint32_t members, bool colu
 
 /* The block for that number of results, of `tiles` tiles each. A member of a row has axis_rounds tiles, because combining members takes time, or
    fewer if there are too few threads otherwise. */
-template <class Axis> static struct axis_block block_of(uint64_t results, uint64_t tiles, bool columns, int multiprocessors)
+template <class Axis> static struct axis_block block_of(uint64_t results, uint64_t tiles, bool columns, bool quick, int multiprocessors)
 {
     typedef axis_plan<Axis> plan;
-    const uint64_t rounds = axis_rounds(Axis::cost, Axis::words > 0, tiles);
+    const uint64_t rounds = axis_rounds(Axis::cost, Axis::words > 0 && !quick, tiles);
     const uint64_t enough = (uint64_t)multiprocessors * AXIS_SHAPE.blocks * plan::threads;
-    const uint32_t side_by_side = power_up(results, plan::groups);
+    const uint32_t groups = quick ? plan::threads : plan::groups, side_by_side = power_up(results, groups);
     if (columns)
         return block_with(side_by_side, power_up(tiles, plan::threads / side_by_side), true);
     uint32_t members = power_up((tiles + rounds - 1) / rounds, plan::threads);
     while (members < plan::threads && members < tiles && results * members < enough)
         members *= 2;
     const uint32_t most = plan::threads / members;
-    return block_with(power_up(results, most < plan::groups ? most : plan::groups), members, false);
+    return block_with(power_up(results, most < groups ? most : groups), members, false);
 }
 
 template <class Axis> constexpr uint64_t stride_of = partial_bytes_aligned(sizeof(typename Axis::whole));
@@ -124,22 +124,28 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
     cut.stride = stride_of<Axis>;
     cut.aligned = cut.box.axis_stride == 1 && (uintptr_t)work->x % 16 == 0 && cut.box.inner == 1
                   && (cut.box.outer == 1 || cut.box.outer_stride * bytes % 16 == 0);
-    cut.block = block_of<Axis>(cut.results, (cut.box.length + tile - 1) / tile, cut.box.inner > 1, multiprocessors);
+    const auto block_up = [&] { cut.block = block_of<Axis>(cut.results, (cut.box.length + tile - 1) / tile, cut.box.inner > 1, cut.quick, multiprocessors); };
+    block_up();
     const uint64_t blocks = (cut.results + cut.block.groups - 1) / cut.block.groups, wanted = (uint64_t)multiprocessors * AXIS_SHAPE.blocks;
     const uint64_t least = tile * cut.block.members * AXIS_SHAPE.least, room = work->bytes / (cut.results * cut.stride);
     uint64_t splits = u64_min(u64_max(1, wanted / blocks), u64_max(1, cut.box.length / least));
     splits = u64_max(1, u64_min(u64_max(splits, cut.box.length >> AXIS_CHUNK_BITS), room));
     cut.chunk = u64_max(tile, ((cut.box.length + splits - 1) / splits + tile - 1) / tile * tile);
     cut.splits = u64_max(1, (cut.box.length + cut.chunk - 1) / cut.chunk);
-    if constexpr (Axis::tries)
+    size_t staged_bytes = Axis::staged_bytes;
+    if constexpr (Axis::tries) {
         cut.quick = cut.finishes && cut.splits == 1 && rows.count == work->box.outer * work->box.inner
                     && cut.box.length <= AXIS_SHAPE.quick && Axis::quick::finishes(work->finish->fold);
-    const size_t staged_bytes = cut.quick ? axis_staged_bytes(COST_LITTLE) : Axis::staged_bytes;
+        if (cut.quick) {
+            staged_bytes = Axis::quick::staged_bytes;
+            block_up();
+        }
+    }
     if (staged_bytes > 0)
         cut_stage(&cut, staged_bytes, multiprocessors, plan::threads);
     cut.word_block = cut.block;
     if (cut.block.groups > (uint32_t)plan::groups)
-        cut.word_block = block_with(plan::groups, plan::threads / plan::groups, cut.block.columns);
+        cut.word_block = block_with(plan::groups, cut.block.groups * cut.block.members / plan::groups, cut.block.columns);
     return cut;
 }
 

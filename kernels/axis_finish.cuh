@@ -35,8 +35,10 @@ static __device__ __forceinline__ allfold_status partial_finish(const Partial &p
     return ALLFOLD_UNSUPPORTED;
 }
 
-template <enum monoid monoid, class Partial>
-static __device__ __forceinline__ void result_write(const Partial &partial, const struct axis_finish &call, uint64_t r)
+/* Writes what `results` adds to a struct finish: one result, or of stats all that are wanted. False: nothing was added, or a result does not
+   fit its type. */
+template <bool is_stats, class Results>
+static __device__ __forceinline__ bool results_write(const struct axis_finish &call, uint64_t r, const Results &results)
 {
     struct fold_results found;
     struct error error;
@@ -44,15 +46,22 @@ static __device__ __forceinline__ void result_write(const Partial &partial, cons
     const struct finish finish = {call.count, call.nan, call.ddof, call.format, false, &found, &error, nullptr};
     found.field_count = 0;
     error.status = ALLFOLD_OK;
-    if (partial_finish<monoid>(partial, call, &finish) != ALLFOLD_OK) {
-        *call.refused = 1;
-        return;
-    }
-    const bool many = monoid_facts[monoid].cost == COST_STATS && call.fold == ALLFOLD_STATS;
+    if (!results(&finish))
+        return false;
+    bool stored = true;
+    const bool many = is_stats && call.fold == ALLFOLD_STATS;
 #pragma unroll 1
     for (int i = 0; i < (many ? (int)call.outputs : 1); i++)
-        if (!result_store(many ? result_field(&found, i) : &found.fields[0], &call.of[i], place))
-            *call.refused = 1;
+        stored &= result_store(many ? result_field(&found, i) : &found.fields[0], &call.of[i], place);
+    return stored;
+}
+
+template <enum monoid monoid, class Partial>
+static __device__ __forceinline__ void result_write(const Partial &partial, const struct axis_finish &call, uint64_t r)
+{
+    const auto finish = [&](const struct finish *to) { return partial_finish<monoid>(partial, call, to) == ALLFOLD_OK; };
+    if (!results_write<monoid_facts[monoid].cost == COST_STATS>(call, r, finish))
+        *call.refused = 1;
 }
 
 /* Tells that result r is there, if the host waits for that. */

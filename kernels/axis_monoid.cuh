@@ -2,22 +2,8 @@
    are added. Included by axis.cuh. */
 #pragma once
 
-#include "kernels/axis_element.cuh"
+#include "kernels/axis_ends.cuh"
 #include "kernels/axis_quick.cuh"
-#include "kernels/exact.cuh"
-
-/* Indices of a tile that was taken as if its elements were neighbours, from AXIS_MARK on. */
-constexpr uint64_t AXIS_MARK = (uint64_t)1 << 63;
-template <class Fold>
-static __device__ __forceinline__ void indices_place(typename Fold::partial *partial, const struct axis_tile &tile, uint64_t first)
-{
-    uint64_t *places[MONOID_INDICES_MAX];
-    const int count = partial_indices(partial, places, Fold());
-#pragma unroll
-    for (int i = 0; i < count; i++)
-        if (*places[i] - AXIS_MARK < (uint64_t)AXIS_SHAPE.tile)
-            *places[i] = first + tile_place(tile, (uint32_t)(*places[i] - AXIS_MARK));
-}
 
 /* The monoids whose partials are structs: all of a partial is ordered. */
 template <class Fold> struct axis_struct {
@@ -78,19 +64,16 @@ template <class Fold> struct axis_struct {
     }
 };
 
-/* The extremes of exact stats; nothing of the other exact sums. */
-template <class Value, bool indexed> struct axis_ends {
-    typedef fold_of<MONOID_argmin, Value> least;
-    typedef fold_of<MONOID_argmax, Value> largest;
-    typename least::partial min;
-    typename largest::partial max;
+/* What exact sums other than stats have beside their words: nothing. */
+struct axis_no_ends {
+    __device__ __forceinline__ void start() {}
+    __device__ __forceinline__ void combine(const axis_no_ends &) {}
 };
-template <class Value> struct axis_ends<Value, false> {};
 
 /* The monoids whose partials begin with words that are added. Members of a group add to the same words, by atomics. */
 template <class Exact> struct axis_words {
     typedef typename Exact::value value;
-    typedef axis_ends<value, Exact::indexed> ordered;
+    typedef typename std::conditional<Exact::indexed, axis_ends<value>, axis_no_ends>::type ordered;
     typedef typename Exact::partial state;
     typedef typename Exact::whole partial;
     static constexpr enum monoid monoid = Exact::monoid;
@@ -101,11 +84,11 @@ template <class Exact> struct axis_words {
     };
     struct words_and_ends {
         int64_t of[Exact::words];
-        axis_ends<value, true> end;
+        axis_ends<value> end;
     };
     typedef typename std::conditional<Exact::indexed, words_and_ends, words_only>::type whole;
     typedef axis_quick<monoid, value> quick;
-    static constexpr bool tries = quick::exists; /* sums without words first */
+    static constexpr bool tries = quick::exists; /* accumulators without words first */
     static constexpr int words = Exact::words;
     static constexpr bool is_ordered = Exact::indexed, has_rest = monoid_has_neutral(Exact::monoid, is_floating_value<value>);
     static __device__ __forceinline__ value rest() { return neutral_of<Exact::monoid, value>(); }
@@ -154,10 +137,7 @@ template <class Exact> struct axis_words {
     static __device__ __forceinline__ ordered end_identity()
     {
         ordered end;
-        if constexpr (Exact::indexed) {
-            end.min = ordered::least::identity();
-            end.max = ordered::largest::identity();
-        }
+        end.start();
         return end;
     }
     static __device__ __forceinline__ ordered end_of(const state &s)
@@ -170,11 +150,5 @@ template <class Exact> struct axis_words {
         return end;
     }
     static constexpr bool shares = false;
-    static __device__ __forceinline__ void combine(ordered *a, const ordered *b)
-    {
-        if constexpr (Exact::indexed) {
-            ordered::least::combine(&a->min, &b->min);
-            ordered::largest::combine(&a->max, &b->max);
-        }
-    }
+    static __device__ __forceinline__ void combine(ordered *a, const ordered *b) { a->combine(*b); }
 };

@@ -1,10 +1,10 @@
 /* Exact sums of rows whose elements fit the accumulators, which nearly all do: no words are needed. Two sums are kept, one rounded down and
-   one rounded up. The exact sum lies between them, so if they are equal at the end, nothing was rounded. Of f64, the two are sums of the rounding
-   errors of a third. Rows with NaN, with infinities of f64 or of both signs, and with exponents too far apart end with sums that differ. They are
-   folded again by way of words. Included by axis.cuh. */
+   one rounded up. The exact sum lies between them, so if they are equal at the end, nothing was rounded. Of f64, and of squares of f32, the two
+   are sums of the rounding errors of a third. Rows with infinities, with exponents too far apart, and sums of NaN end with sums that differ. They
+   are folded again by way of words. Included by axis.cuh. */
 #pragma once
 
-#include "kernels/axis_element.cuh"
+#include "kernels/axis_ends.cuh"
 #include "kernels/axis_finish.cuh"
 
 /* x is the nearest to x + rest. Gives what rounds to fewer bits as x + rest does: the neighbour of x towards rest if x has an even last bit. */
@@ -15,6 +15,105 @@ static __device__ __forceinline__ double rounded_to_odd(double x, double rest)
         return x;
     return f64_from_bits((rest > 0.0) == (x > 0.0) ? bits + 1 : bits - 1);
 }
+
+/* A result that is not rounded yet: nearly value + rest, of which value is the nearest double. It is wrong by less than slack. */
+struct quick_real {
+    double value, rest, slack;
+};
+constexpr double QUICK_SLACK = 0x1p-95; /* relative, of a result that is not exact */
+
+/* A number that rounds to the result's format as the exact one does. Tells in *finish if what is wrong might change that. The bounds between two
+   numbers of a shorter format are doubles whose last 28 bits are 0. */
+static __device__ __forceinline__ double quick_round(const struct quick_real &x, const struct finish *finish)
+{
+    const bool is_f64 = finish->format == ALLFOLD_F64;
+    const bool is_certain = is_f64 ? x.value + (x.rest - x.slack) == x.value && x.value + (x.rest + x.slack) == x.value
+                                   : (f64_bits(x.value) << 36) != 0 || fabs(x.rest) > x.slack;
+    if (x.slack != 0.0 && !is_certain)
+        finish->error->status = ALLFOLD_UNSUPPORTED;
+    return is_f64 ? x.value : rounded_to_odd(x.value, x.rest);
+}
+
+/* (high + low) / divisor, where high + low is exact, and high the nearest double. */
+static __device__ __forceinline__ struct quick_real quick_quotient(double high, double low, double divisor)
+{
+    struct quick_real quotient = {high, 0.0, 0.0};
+    if (high == 0.0)
+        return quotient;
+    const double first = high / divisor, left = fma(-first, divisor, high) + low;
+    quotient.value = two_sum(first, left / divisor, &quotient.rest);
+    quotient.slack = left == 0.0 ? 0.0 : fabs(quotient.value) * QUICK_SLACK;
+    return quotient;
+}
+
+static __device__ __forceinline__ struct quick_real quick_root(const struct quick_real &x)
+{
+    struct quick_real root = {fabs(x.value), 0.0, 0.0};
+    if (x.value == 0.0)
+        return root;
+    const double first = sqrt(x.value), left = fma(-first, first, x.value) + x.rest;
+    root.value = two_sum(first, left / (2.0 * first), &root.rest);
+    root.slack = left == 0.0 && x.slack == 0.0 ? 0.0 : root.value * QUICK_SLACK;
+    return root;
+}
+
+/* The variance of `count` elements, (count * squares - sum * sum) / (count * (count - ddof)): the dividend is a sum of six numbers, and nearly
+   that of two once errors have been carried down five times. squares: value + rest. */
+static __device__ __forceinline__ struct quick_real quick_variance(double sum, const struct quick_real &squares, double count, double ddof)
+{
+    double parts[6];
+    parts[0] = -(sum * sum);
+    parts[1] = -fma(sum, sum, parts[0]);
+    parts[2] = count * squares.rest;
+    parts[3] = fma(count, squares.rest, -parts[2]);
+    parts[4] = count * squares.value;
+    parts[5] = fma(count, squares.value, -parts[4]);
+#pragma unroll 1
+    for (int pass = 0; pass < 5; pass++)
+#pragma unroll
+        for (int i = 1; i < 6; i++)
+            parts[i] = two_sum(parts[i], parts[i - 1], &parts[i - 1]);
+    struct quick_real variance = quick_quotient(parts[5], parts[4], count * (count - ddof));
+    if (parts[3] != 0.0)
+        variance.slack = fabs(parts[3]) < fabs(parts[5]) * 0x1p-97 ? fabs(variance.value) * QUICK_SLACK : (double)INFINITY;
+    return variance;
+}
+
+/* Stats, as their functions in fold/stats_finish.h take them. */
+#define FN(name) FN_EXPAND(name, FAMILY)
+#define V FN(value)
+typedef struct {
+    struct quick_real sum, norm1, norm2; /* norm2: the sum of squares */
+    FN(argmin) min;
+    FN(argmax) max;
+} FN(stats_quick);
+
+static __device__ __forceinline__ double quick_magnitude(const struct quick_real *x, const struct finish *finish)
+{
+    return fabs(quick_round(*x, finish));
+}
+#define STATS stats_quick
+#define STATS_FN(x) FN(stats_quick_##x)
+#define STATS_SUM_FINISH(sum, part) \
+    result_f64(part, (part)->count > 0 ? quick_round(*(sum), part) : quick_magnitude(sum, part)) /* an empty sum is +0 */
+#define STATS_MEAN_FINISH(sum, part) result_f64(part, quick_round(quick_quotient((sum)->value, (sum)->rest, (double)(part)->count), part))
+#define STATS_NORM1_FINISH(sum, part) result_f64(part, quick_magnitude(sum, part))
+#define STATS_NORM2_FINISH(sum, part) result_f64(part, quick_round(quick_root(*(sum)), part))
+#define STATS_VARIANCE(stats, part, root) FN(stats_quick_variance)(stats, &(part), root)
+static __device__ __forceinline__ double FN(stats_quick_variance)(const FN(stats_quick) * stats, const struct finish *part, bool root)
+{
+    const struct quick_real variance = quick_variance(stats->sum.value, stats->norm2, (double)part->count, (double)part->ddof);
+    return quick_round(root ? quick_root(variance) : variance, part);
+}
+#include "fold/stats_finish.h"
+typedef FN(stats_quick) stats_quick;
+static __device__ __forceinline__ bool stats_quick_results(const stats_quick *stats, const struct finish *finish, allfold_fold fold)
+{
+    return (fold == ALLFOLD_STATS ? FN(stats_quick_finish)(stats, finish)
+                                  : FN(stats_quick_finish_variance)(stats, finish, "", fold == ALLFOLD_STD)) == ALLFOLD_OK;
+}
+#undef FN
+#undef V
 
 struct quick_sum {
     double down, up;
@@ -34,11 +133,7 @@ struct quick_sum {
     }
     __device__ __forceinline__ bool is_exact() const { return down == up; }
     /* -0.0 only if all elements are */
-    __device__ __forceinline__ double value(double *rest) const
-    {
-        *rest = 0.0;
-        return up;
-    }
+    __device__ __forceinline__ struct quick_real value() const { return {up, 0.0, 0.0}; }
 };
 
 struct quick_pair {
@@ -61,53 +156,107 @@ struct quick_pair {
         low.combine(other.low);
     }
     __device__ __forceinline__ bool is_exact() const { return low.is_exact(); }
-    __device__ __forceinline__ double value(double *rest) const
+    __device__ __forceinline__ struct quick_real value() const
     {
-        *rest = 0.0;
-        return low.up == 0.0 ? high : two_sum(high, low.up, rest);
+        struct quick_real sum = {high, 0.0, 0.0};
+        if (low.up != 0.0)
+            sum.value = two_sum(high, low.up, &sum.rest);
+        return sum;
+    }
+};
+
+/* One sum. */
+template <enum monoid of, class Value> struct quick_one {
+    typename std::conditional<sizeof(Value) == 8 || of == MONOID_norm2_exact, quick_pair, quick_sum>::type sum;
+    __device__ __forceinline__ void start() { sum.start(); }
+    __device__ __forceinline__ void take(const Value *x, uint32_t n, uint64_t)
+    {
+#pragma unroll
+        for (uint32_t i = 0; i < n; i++)
+            sum.add(of == MONOID_norm2_exact ? (double)x[i] * (double)x[i] : of == MONOID_norm1_exact ? fabs((double)x[i]) : (double)x[i]);
+    }
+    __device__ __forceinline__ void place(const struct axis_tile &, uint64_t) {}
+    __device__ __forceinline__ void combine(const quick_one &other) { sum.combine(other.sum); }
+    __device__ __forceinline__ bool finish(const struct finish *finish, allfold_fold fold) const
+    {
+        struct quick_real result = sum.value();
+        if (!sum.is_exact())
+            return false;
+        if (of == MONOID_norm1_exact || finish->count == 0) /* an empty sum is +0 */
+            result.value = fabs(result.value);
+        if (of == MONOID_norm2_exact)
+            result = quick_root(result);
+        if (fold == ALLFOLD_MEAN)
+            result = quick_quotient(result.value, result.rest, (double)finish->count);
+        result_f64(finish, quick_round(result, finish));
+        return finish->error->status == ALLFOLD_OK;
+    }
+};
+
+/* The sums of stats; NaN is left out, and counted by the extremes. */
+template <class Value> struct quick_stats {
+    quick_sum sum, norm1;
+    quick_pair norm2;
+    axis_ends<Value> ends;
+    __device__ __forceinline__ void start()
+    {
+        sum.start();
+        norm1.start();
+        norm2.start();
+        ends.start();
+    }
+    __device__ __forceinline__ void take(const Value *x, uint32_t n, uint64_t first)
+    {
+        ends.take(x, n, first);
+#pragma unroll
+        for (uint32_t i = 0; i < n; i++) {
+            const double number = x[i] == x[i] ? (double)x[i] : ZERO_IDENTITY;
+            sum.add(number);
+            norm1.add(fabs(number));
+            norm2.add(number * number);
+        }
+    }
+    __device__ __forceinline__ void place(const struct axis_tile &tile, uint64_t first) { ends.place(tile, first); }
+    __device__ __forceinline__ void combine(const quick_stats &other)
+    {
+        sum.combine(other.sum);
+        norm1.combine(other.norm1);
+        norm2.combine(other.norm2);
+        ends.combine(other.ends);
+    }
+    __device__ __forceinline__ bool finish(const struct finish *finish, allfold_fold fold) const
+    {
+        if (!sum.is_exact() || !norm1.is_exact() || !norm2.is_exact())
+            return false;
+        const stats_quick found = {sum.value(), norm1.value(), norm2.value(), ends.min, ends.max};
+        return stats_quick_results(&found, finish, fold);
     }
 };
 
 /* In the shape of axis_struct. */
 template <enum monoid of, class Value> struct axis_quick {
     typedef Value value;
-    typedef typename std::conditional<sizeof(Value) == 8, quick_pair, quick_sum>::type ordered;
-    static constexpr bool exists = of == MONOID_sum_exact || of == MONOID_norm1_exact;
-    static constexpr bool has_rest = true;
-    static constexpr size_t staged_bytes = axis_staged_bytes(COST_LITTLE);
+    static constexpr bool is_stats = of == MONOID_stats_exact;
+    static constexpr bool exists = of == MONOID_sum_exact || of == MONOID_norm1_exact || ((of == MONOID_norm2_exact || is_stats) && sizeof(Value) == 4);
+    typedef typename std::conditional<is_stats, quick_stats<Value>, quick_one<of, Value>>::type ordered;
+    static constexpr bool has_rest = !is_stats;
+    static constexpr size_t staged_bytes = axis_staged_bytes(is_stats ? COST_STATS : COST_LITTLE);
     static constexpr int words = -1; /* it has no partials */
     struct state {
         ordered partial;
     };
     /* Whether a fold can be finished. A pair divided would be rounded twice. */
-    static bool finishes(allfold_fold fold) { return fold == ALLFOLD_SUM || fold == ALLFOLD_NORM1 || (fold == ALLFOLD_MEAN && sizeof(Value) == 4); }
+    static bool finishes(allfold_fold fold) { return fold != ALLFOLD_MEAN || sizeof(Value) == 4; }
     static __device__ __forceinline__ value rest() { return (value)ZERO_IDENTITY; }
     static __device__ __forceinline__ void start(state *s, int64_t *, bool) { s->partial.start(); }
-    static __device__ __forceinline__ void take(state *s, const value *x, uint32_t n, uint64_t)
-    {
-#pragma unroll
-        for (uint32_t i = 0; i < n; i++)
-            s->partial.add(of == MONOID_norm1_exact ? fabs((double)x[i]) : (double)x[i]);
-    }
-    static __device__ __forceinline__ void place(state *, const struct axis_tile &, uint64_t) {}
+    static __device__ __forceinline__ void take(state *s, const value *x, uint32_t n, uint64_t first) { s->partial.take(x, n, first); }
+    static __device__ __forceinline__ void place(state *s, const struct axis_tile &tile, uint64_t first) { s->partial.place(tile, first); }
     static __device__ __forceinline__ ordered end_of(const state &s) { return s.partial; }
     static constexpr bool shares = false;
     static __device__ __forceinline__ void combine(ordered *a, const ordered *b) { a->combine(*b); }
-    /* False: the sum is not exact. It does not tell that the result is there: if that of another row fails, the block writes it again. */
-    static __device__ __forceinline__ bool finish(const ordered &sum, const struct axis_finish &call, uint64_t r)
+    /* False: a sum is not exact. It does not tell that the result is there: if that of another row fails, the block writes it again. */
+    static __device__ __forceinline__ bool finish(const ordered &sums, const struct axis_finish &call, uint64_t r)
     {
-        double rest, x = sum.value(&rest);
-        if (!sum.is_exact())
-            return false;
-        if (of == MONOID_norm1_exact || call.count == 0) /* an empty sum is +0 */
-            x = fabs(x);
-        if (call.fold == ALLFOLD_MEAN) {
-            const double total = x;
-            x = total / (double)call.count;
-            rest = fma(-x, (double)call.count, total);
-        }
-        real_store(call.of[0].values, call.first + result_place(r, call.run, call.step), call.format,
-                   call.format == ALLFOLD_F64 ? x : rounded_to_odd(x, rest)); /* rounded once */
-        return true;
+        return results_write<is_stats>(call, r, [&](const struct finish *finish) { return sums.finish(finish, call.fold); });
     }
 };

@@ -41,6 +41,7 @@ noinst_HEADERS += \
 	kernels/axis_element.cuh \
 	kernels/axis_family.cuh \
 	kernels/axis_family.h \
+	kernels/axis_ends.cuh \
 	kernels/axis_finish.cuh \
 	kernels/axis_monoid.cuh \
 	kernels/axis_quick.cuh \
