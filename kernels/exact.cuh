@@ -5,6 +5,7 @@
    timing; the sum does not, because integers are added. Included by fold_family.cuh. */
 #pragma once
 
+#include "kernels/compare.cuh"
 #include "kernels/fold.cuh"
 #include "kernels/fold_family.h"
 
@@ -61,6 +62,11 @@ static __device__ __forceinline__ void warp_windows_add(struct exact_accumulator
         exact_count(block, EXACT_NOT_MINUS_ZERO, 1);
 }
 
+/* What a thread keeps in memory, not in registers. */
+struct exact_aside {
+    const struct compare_rule *rule;
+};
+
 /* Ordered data behind words: none, the extremes of stats, or what a comparison counts and finds. */
 struct exact_no_ends {
     struct type {};
@@ -102,6 +108,15 @@ struct exact_differences {
         block_combine<exact_differences, threads>(ends);
     }
 };
+struct exact_quick_differences : exact_differences {
+    template <class Thread> static __device__ __forceinline__ type of(const Thread &thread)
+    {
+        type ends = thread.aside->ends;
+        ends.different += thread.quick.different;
+        ends.outside += thread.quick.outside;
+        return ends;
+    }
+};
 
 /* An exact monoid at a value type, in the shape of fold_of: what a thread carries stands for the partial. carries: whether word
    i is a limb whose carry belongs to the next word. */
@@ -116,6 +131,7 @@ template <enum monoid monoid, class Value> struct exact_of;
         static constexpr enum monoid monoid = MONOID_##name;                                                     \
         typedef name##_##value_name whole;                                                                       \
         typedef exact_no_ends ends;                                                                              \
+        typedef exact_aside aside;                                                                               \
         static constexpr bool indexed = false, cheap = false;                                                    \
         static constexpr int operands = monoid_facts[MONOID_##name].operands;                                    \
         typedef values_of<value, operands>::type values;                                                         \
@@ -128,7 +144,7 @@ template <enum monoid monoid, class Value> struct exact_of;
             sinks[0] = exact_sink_of(at, stride, name##_limbs_##value_name, name##_lowest_##value_name);         \
             sinks[0].shared = true;                                                                              \
         }                                                                                                        \
-        static __device__ __forceinline__ void start(partial *p, const struct compare_rule *)                    \
+        static __device__ __forceinline__ void start(partial *p, aside *)                                        \
         {                                                                                                        \
             name##_start_##value_name(&p->accumulator);                                                          \
         }                                                                                                        \
@@ -161,6 +177,7 @@ template <enum monoid monoid, class Value> struct exact_of;
         static constexpr enum monoid monoid = MONOID_##name;                                                     \
         typedef name##_##value_name whole;                                                                       \
         typedef exact_extremes<value> ends;                                                                      \
+        typedef exact_aside aside;                                                                               \
         static constexpr bool indexed = true, cheap = false;                                                     \
         static constexpr int operands = 1;                                                                       \
         static constexpr enum cost cost = monoid_facts[MONOID_##name].cost;                                      \
@@ -176,7 +193,7 @@ template <enum monoid monoid, class Value> struct exact_of;
             name##_sinks_##value_name(sinks, at, stride);                                                        \
             sinks[0].shared = sinks[1].shared = sinks[2].shared = true;                                          \
         }                                                                                                        \
-        static __device__ __forceinline__ void start(partial *p, const struct compare_rule *)                    \
+        static __device__ __forceinline__ void start(partial *p, aside *)                                        \
         {                                                                                                        \
             name##_start_##value_name(&p->accumulator);                                                          \
         }                                                                                                        \
@@ -203,6 +220,7 @@ template <enum monoid monoid, class Value> struct exact_of;
         static constexpr enum monoid monoid = MONOID_compare;                                                    \
         typedef compare_##value_name whole;                                                                      \
         typedef exact_differences ends;                                                                          \
+        typedef exact_aside aside;                                                                               \
         static constexpr bool indexed = true, cheap = false;                                                     \
         static constexpr int operands = 2;                                                                       \
         typedef values_of<value, operands>::type values;                                                         \
@@ -219,10 +237,10 @@ template <enum monoid monoid, class Value> struct exact_of;
             compare_sinks_##value_name(sinks, at, stride);                                                       \
             sinks[0].shared = sinks[1].shared = true;                                                            \
         }                                                                                                        \
-        static __device__ __forceinline__ void start(partial *p, const struct compare_rule *rule)                \
+        static __device__ __forceinline__ void start(partial *p, aside *to)                                      \
         {                                                                                                        \
             compare_start_##value_name(&p->accumulator);                                                         \
-            p->rule = rule;                                                                                      \
+            p->rule = to->rule;                                                                                   \
         }                                                                                                        \
         static __device__ __forceinline__ void tile(partial *p, values x, uint32_t n, uint64_t first)            \
         {                                                                                                        \
@@ -234,11 +252,72 @@ template <enum monoid monoid, class Value> struct exact_of;
     DEFINE_COMPARE(value_name, (warp_windows_add(&p->accumulator.sum, compare_sum_windows_of_##value_name, &sinks[0]), \
                                 warp_windows_add(&p->accumulator.squares, compare_squares_windows_of_##value_name, &sinks[1]));)
 #define DEFINE_COMPARE_INTEGER(nothing, value_name) DEFINE_COMPARE(value_name, compare_flush_##value_name(&p->accumulator, sinks);)
-VALUES_FLOAT(DEFINE_COMPARE_FLOAT, )
+DEFINE_COMPARE_FLOAT(, f64)
 VALUES_INTEGER(DEFINE_COMPARE_INTEGER, )
 #undef DEFINE_COMPARE_FLOAT
 #undef DEFINE_COMPARE_INTEGER
 #undef DEFINE_COMPARE
+
+template <> struct exact_of<MONOID_compare, float> {
+    typedef float value;
+    struct partial {
+        struct compare_quick quick;
+        struct compare_aside *aside;
+        struct exact_sink sinks[2];
+    };
+    static constexpr enum monoid monoid = MONOID_compare;
+    typedef compare_f32 whole;
+    typedef exact_quick_differences ends;
+    typedef compare_aside aside;
+    static constexpr bool indexed = true, cheap = false;
+    static constexpr int operands = 2;
+    typedef arrays_f32 values;
+    static constexpr enum cost cost = COST_COMPARE;
+    static constexpr int words = compare_sum_words_f32 + compare_squares_words_f32, bins = 0;
+    static __device__ __forceinline__ bool carries(int i)
+    {
+        return i < compare_sum_words_f32 ? i < compare_sum_limbs_f32 - 1 : i - compare_sum_words_f32 < compare_squares_limbs_f32 - 1;
+    }
+    static __device__ __forceinline__ void place(struct exact_sink *sinks, int64_t *at, uint32_t stride)
+    {
+        compare_sinks_f32(sinks, at, stride);
+        sinks[0].shared = sinks[1].shared = true;
+    }
+    /* All threads of the block call it. */
+    static __device__ __forceinline__ void start(partial *p, aside *to)
+    {
+        if (threadIdx.x == 0)
+            *block_limits() = {0, 0, 0, f32_below(to->rule->atol), f32_below(to->rule->rtol), to->rule->ulp};
+        p->quick = {};
+        p->quick.units = 1;
+        p->aside = to;
+        to->ends = compare_ends_identity();
+        to->sinks[0] = p->sinks[0];
+        to->sinks[1] = p->sinks[1];
+        __syncthreads();
+    }
+    static __device__ __forceinline__ void tile(partial *p, values x, uint32_t n, uint64_t first)
+    {
+        if (compare_equal_f32(x, n) || compare_quick_take(&p->quick, p->aside, x, n))
+            return;
+        float both[2][8]; /* a tile is a vector of each array */
+        FOLD_UNROLL
+        for (uint32_t i = 0; i < n; i++) {
+            both[0][i] = x.x[i];
+            both[1][i] = x.y[i];
+        }
+        p->sinks[0].ready = p->sinks[1].ready = true;
+        p->quick = compare_slow(p->quick, p->aside, both[0], both[1], n, first);
+    }
+    static __device__ __forceinline__ void add(partial *p, struct exact_sink *sinks)
+    {
+        struct exact_accumulator sums[2];
+        windows_of(&p->quick, sums);
+        sums[0].not_minus_zero = sums[1].not_minus_zero = p->sinks[0].ready;
+        warp_windows_add(&sums[0], 1, &sinks[0]);
+        warp_windows_add(&sums[1], 2, &sinks[1]);
+    }
+};
 
 #define DEFINE_EXACTS(name, values, operands, indexed, ...) VALUES_##values(DEFINE_EXACT_##operands##indexed, name)
 WORD_MONOIDS(DEFINE_EXACTS)
@@ -444,7 +523,7 @@ struct exact_output {
 /* A thread's accumulator, whose sinks are columns or bins of its own. All threads of the block call it. */
 template <class Exact, class plan>
 static __device__ __forceinline__ void thread_start(typename Exact::partial *thread, unsigned char *bytes, int64_t *words,
-                                                    const struct compare_rule *rule)
+                                                    typename Exact::aside *aside)
 {
     if constexpr (!plan::bins) {
         columns_start<Exact, plan>(thread, (int64_t *)bytes);
@@ -454,7 +533,7 @@ static __device__ __forceinline__ void thread_start(typename Exact::partial *thr
         thread->sinks[0].bins.at = (double *)bytes + threadIdx.x;
         thread->sinks[0].bins.stride = plan::threads;
     }
-    Exact::start(thread, rule);
+    Exact::start(thread, aside);
 }
 
 /* Adds what the threads found to the block's words. All threads of the block call it. */
@@ -519,11 +598,13 @@ exact_kernel(typename plan::input::array x, uint64_t n, uint64_t first, const __
     extern __shared__ __align__(16) unsigned char bytes[];
     __shared__ int64_t words[Exact::words];
     typename Exact::partial thread;
+    typename Exact::aside aside;
+    aside.rule = &rule;
     for (int i = threadIdx.x; i < Exact::words; i += plan::threads)
         words[i] = 0;
     __syncthreads();
 
-    thread_start<Exact, plan>(&thread, bytes, words, &rule);
+    thread_start<Exact, plan>(&thread, bytes, words, &aside);
     const uint64_t vectors = n / Element::per_vector, last = vectors * Element::per_vector + threadIdx.x;
     chunks_take<Exact, Element, plan>(&thread, x, first, cut, &output.scratch->claimed);
     remainder_take<Exact, Element, plan>(&thread, x, first, cut.chunks * cut.rounds * plan::block_vectors, vectors);

@@ -50,6 +50,7 @@ noinst_HEADERS += \
 	kernels/axis_softmax_whole.cuh \
 	kernels/axis_stage.cuh \
 	kernels/element.cuh \
+	kernels/compare.cuh \
 	kernels/exact.cuh \
 	kernels/fold.cuh \
 	kernels/fold_family.cuh \

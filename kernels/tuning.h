@@ -105,7 +105,7 @@ constexpr struct exact_shape exact_shape_of(enum cost cost, size_t value_bytes, 
     if (cost == COST_STATS)
         return {256, 2, 2, 1, EXACT_COLUMN_A_LANE, false};
     if (cost == COST_COMPARE) /* equal elements cost nothing: it must keep the memory busy. A vector of each array a tile, which have indices */
-        return {256, 2, 4, 2, EXACT_COLUMN_A_LANE, true};
+        return value_bytes == 4 ? exact_shape{256, 4, 4, 2, EXACT_COLUMN_A_LANE, false} : exact_shape{256, 2, 4, 2, EXACT_COLUMN_A_LANE, true};
     if (value_bytes == 4)
         return squares ? exact_shape{256, 4, 4, cost == COST_PRODUCTS ? 2 : 4, EXACT_COLUMN_A_THREAD, false}
                        : exact_shape{512, 2, 4, 4, EXACT_COLUMN_A_THREAD, false};

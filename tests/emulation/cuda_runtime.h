@@ -140,6 +140,12 @@ template <class T> static inline T atomicAdd(T *at, T value)
     *at += value;
     return old;
 }
+static inline unsigned int atomicMax(unsigned int *at, unsigned int value)
+{
+    const unsigned int old = *at;
+    *at = value > old ? value : old;
+    return old;
+}
 static inline unsigned int atomicInc(unsigned int *at, unsigned int limit)
 {
     const unsigned int old = *at;
