@@ -70,10 +70,11 @@ constexpr struct {
     int threads, blocks, elements;
 } GENERATE_SHAPE = {256, 5, 16};
 
-/* Elements that are copied from one layout to another. */
+/* Elements that are copied from one layout to another; by tiles if both their sides are at least so long. */
 constexpr struct {
     int threads, blocks;
-} STRIDED_SHAPE = {256, 8};
+    uint64_t shortest;
+} STRIDED_SHAPE = {256, 8, 8};
 
 /* Weighted folds: results of a block, at most, and log2 of the elements of each that it takes, at most. */
 constexpr struct {

@@ -211,6 +211,7 @@ void core_close(struct allfold_context *ctx)
             ctx->device->backend->release(ctx->device, ctx->axis_memory);
         if (ctx->order_memory != NULL)
             ctx->device->backend->release(ctx->device, ctx->order_memory);
+        in_place_shrink(ctx, 0);
         close_window(ctx);
         ctx->device->backend->queue_close(ctx->queue);
         ctx->device->backend->close(ctx->device);
