@@ -18,23 +18,77 @@
 
 #include <stdlib.h>
 
-/* Number: counts the elements; divisions of 32 bits are several times as quick as those of 64. */
+/* Divides numbers below 2^31 by a constant: multiplies, adds and shifts. (Granlund and Montgomery, Division by invariant integers using
+   multiplication, 1994.) */
+struct divider {
+    uint32_t by, multiplier, shift;
+};
+
+static struct divider divider_of(uint64_t by)
+{
+    struct divider divider = {(uint32_t)by, 0, 0};
+    while ((uint64_t)1 << divider.shift < by)
+        divider.shift++;
+    divider.multiplier = (uint32_t)(((((uint64_t)1 << divider.shift) - by) << 32) / by) + 1;
+    return divider;
+}
+
+static __device__ __forceinline__ uint32_t quotient(const struct divider &divider, uint32_t number)
+{
+    return ((uint32_t)((uint64_t)number * divider.multiplier >> 32) + number) >> divider.shift;
+}
+
+/* A copy, and into how many places each dimension is taken apart: its elements, or its tiles. */
+struct strided_plan {
+    struct strided_copy copy;
+    struct divider places[STRIDED_DIMENSIONS_MAX];
+};
+
+/* The place in dimension d of what is number `rest` in it and those before, which becomes its number in those before. */
+static __device__ __forceinline__ uint32_t place_in(const struct strided_plan &plan, uint32_t d, uint32_t &rest)
+{
+    const uint32_t before = quotient(plan.places[d], rest), place = rest - before * plan.places[d].by;
+    rest = before;
+    return place;
+}
+static __device__ __forceinline__ uint64_t place_in(const struct strided_plan &plan, uint32_t d, uint64_t &rest)
+{
+    const uint64_t before = rest / plan.copy.extent[d], place = rest - before * plan.copy.extent[d];
+    rest = before;
+    return place;
+}
+
+/* Number: counts the elements. */
 template <class Stored, class Number>
 __global__ void __launch_bounds__(STRIDED_SHAPE.threads, STRIDED_SHAPE.blocks)
-    strided_kernel(const __grid_constant__ struct strided_copy copy, Number count)
+    strided_kernel(const __grid_constant__ struct strided_plan plan, Number count)
 {
+    constexpr int together = STRIDED_SHAPE.together;
+    const struct strided_copy &copy = plan.copy;
     const Stored *const from = (const Stored *)copy.from;
     Stored *const to = (Stored *)copy.to;
-    for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += (uint64_t)gridDim.x * blockDim.x) {
-        Number rest = (Number)i;
-        int64_t from_at = 0, to_at = 0;
-        for (uint32_t d = copy.dimensions; d-- > 0;) {
-            const Number extent = (Number)copy.extent[d], place = rest % extent;
-            rest /= extent;
-            from_at += (int64_t)place * copy.from_step[d];
-            to_at += (int64_t)place * copy.to_step[d];
+    const uint64_t step = (uint64_t)blockDim.x * together;
+    for (uint64_t first = blockIdx.x * step + threadIdx.x; first < count; first += gridDim.x * step) {
+        Stored found[together];
+        int64_t to_at[together];
+#pragma unroll
+        for (int k = 0; k < together; k++) {
+            Number rest = (Number)(first + (uint64_t)k * blockDim.x);
+            int64_t from_at = 0;
+            to_at[k] = 0;
+            if (rest >= count)
+                continue;
+            for (uint32_t d = copy.dimensions; d-- > 0;) {
+                const int64_t place = (int64_t)place_in(plan, d, rest);
+                from_at += place * copy.from_step[d];
+                to_at[k] += place * copy.to_step[d];
+            }
+            found[k] = from[from_at];
         }
-        to[to_at] = from[from_at];
+#pragma unroll
+        for (int k = 0; k < together; k++)
+            if (first + (uint64_t)k * blockDim.x < count)
+                to[to_at[k]] = found[k];
     }
 }
 
@@ -43,41 +97,35 @@ template <class Stored> constexpr int tile_side = sizeof(Stored) >= 4 ? 32 : 64;
 
 /* The last two dimensions are those of the tiles: the one along which `from` is read, and the one along which `to` is written. */
 template <class Stored>
-__global__ void __launch_bounds__(STRIDED_SHAPE.threads, STRIDED_SHAPE.blocks)
-    transposed_kernel(const __grid_constant__ struct strided_copy copy, uint32_t tiles)
+__global__ void __launch_bounds__(TRANSPOSED_SHAPE.threads, TRANSPOSED_SHAPE.blocks)
+    transposed_kernel(const __grid_constant__ struct strided_plan plan, uint32_t tiles)
 {
-    constexpr int side = tile_side<Stored>, rows = STRIDED_SHAPE.threads / side;
+    constexpr int side = tile_side<Stored>, rows = TRANSPOSED_SHAPE.threads / side;
     __shared__ Stored tile[side][side + 1];
+    const struct strided_copy &copy = plan.copy;
     const uint32_t read = copy.dimensions - 2, written = copy.dimensions - 1;
-    const uint64_t read_extent = copy.extent[read], written_extent = copy.extent[written];
-    const uint32_t along_read = (uint32_t)((read_extent + side - 1) / side), along_written = (uint32_t)((written_extent + side - 1) / side);
     const int lane = (int)threadIdx.x % side, row = (int)threadIdx.x / side;
     for (uint32_t t = blockIdx.x; t < tiles; t += gridDim.x) {
-        uint32_t rest = t / along_written;
-        const uint64_t w = (uint64_t)(t % along_written) * side, r = (uint64_t)(rest % along_read) * side;
-        rest /= along_read;
-        int64_t from_at = 0, to_at = 0;
+        uint32_t rest = t;
+        const int64_t w = (int64_t)place_in(plan, written, rest) * side, r = (int64_t)place_in(plan, read, rest) * side;
+        const int64_t across = (int64_t)copy.extent[written] - w, along = (int64_t)copy.extent[read] - r; /* elements from there on */
+        int64_t from_at = w * copy.from_step[written] + r * copy.from_step[read], to_at = w * copy.to_step[written] + r * copy.to_step[read];
         for (uint32_t d = read; d-- > 0;) {
-            const uint32_t extent = (uint32_t)copy.extent[d], place = rest % extent;
-            rest /= extent;
-            from_at += (int64_t)place * copy.from_step[d];
-            to_at += (int64_t)place * copy.to_step[d];
+            const int64_t place = place_in(plan, d, rest);
+            from_at += place * copy.from_step[d];
+            to_at += place * copy.to_step[d];
         }
-        const Stored *const from = (const Stored *)copy.from + from_at;
-        Stored *const to = (Stored *)copy.to + to_at;
+        const Stored *const from = (const Stored *)copy.from + from_at + lane * copy.from_step[read] + row * copy.from_step[written];
+        Stored *const to = (Stored *)copy.to + to_at + lane * copy.to_step[written] + row * copy.to_step[read];
 #pragma unroll
-        for (int k = 0; k < side / rows; k++) {
-            const int i = row + k * rows;
-            if (r + lane < read_extent && w + i < written_extent)
-                tile[i][lane] = from[(int64_t)(r + lane) * copy.from_step[read] + (int64_t)(w + i) * copy.from_step[written]];
-        }
+        for (int k = 0; k < side / rows; k++)
+            if (lane < along && row + k * rows < across)
+                tile[row + k * rows][lane] = from[k * rows * copy.from_step[written]];
         __syncthreads();
 #pragma unroll
-        for (int k = 0; k < side / rows; k++) {
-            const int i = row + k * rows;
-            if (r + i < read_extent && w + lane < written_extent)
-                to[(int64_t)(r + i) * copy.to_step[read] + (int64_t)(w + lane) * copy.to_step[written]] = tile[lane][i];
-        }
+        for (int k = 0; k < side / rows; k++)
+            if (lane < across && row + k * rows < along)
+                to[k * rows * copy.to_step[read]] = tile[lane][row + k * rows];
         __syncthreads();
     }
 }
@@ -126,28 +174,36 @@ static void widen(struct strided_copy *copy, uint32_t along)
     }
 }
 
-static uint64_t blocks_of(uint64_t wanted, int multiprocessors) { return u64_min(wanted, (uint64_t)multiprocessors * STRIDED_SHAPE.blocks); }
+enum { DIVIDED_MOST = INT32_MAX }; /* what dividers take */
 
 template <class Stored> static cudaError_t strided_start(const struct strided_copy &copy, uint64_t count, int multiprocessors, void *stream)
 {
-    const uint64_t blocks = blocks_of((count + STRIDED_SHAPE.threads - 1) / STRIDED_SHAPE.threads, multiprocessors);
-    const cudaLaunchConfig_t config = launch_config(blocks, STRIDED_SHAPE.threads, stream);
-    if (count <= UINT32_MAX)
-        return cudaLaunchKernelEx(&config, strided_kernel<Stored, uint32_t>, copy, (uint32_t)count);
-    return cudaLaunchKernelEx(&config, strided_kernel<Stored, uint64_t>, copy, count);
+    struct strided_plan plan = {copy, {}};
+    const uint64_t step = (uint64_t)STRIDED_SHAPE.threads * STRIDED_SHAPE.together, most = (uint64_t)multiprocessors * STRIDED_SHAPE.blocks;
+    const cudaLaunchConfig_t config = launch_config(u64_min((count + step - 1) / step, most), STRIDED_SHAPE.threads, stream);
+    for (uint32_t d = 0; d < copy.dimensions; d++)
+        plan.places[d] = divider_of(copy.extent[d]);
+    if (count <= DIVIDED_MOST)
+        return cudaLaunchKernelEx(&config, strided_kernel<Stored, uint32_t>, plan, (uint32_t)count);
+    return cudaLaunchKernelEx(&config, strided_kernel<Stored, uint64_t>, plan, count);
 }
 
 /* The dimensions of the tiles are the last two. */
 template <class Stored> static cudaError_t transposed_start(const struct strided_copy &copy, uint64_t count, int multiprocessors, void *stream)
 {
     constexpr uint64_t side = tile_side<Stored>;
+    struct strided_plan plan = {copy, {}};
     uint64_t tiles = 1;
-    for (uint32_t d = 0; d < copy.dimensions; d++)
-        tiles *= d + 2 < copy.dimensions ? copy.extent[d] : (copy.extent[d] + side - 1) / side;
-    if (tiles > UINT32_MAX)
+    for (uint32_t d = 0; d < copy.dimensions; d++) {
+        const uint64_t places = d + 2 < copy.dimensions ? copy.extent[d] : (copy.extent[d] + side - 1) / side;
+        plan.places[d] = divider_of(places);
+        tiles *= places;
+    }
+    if (tiles > DIVIDED_MOST)
         return strided_start<Stored>(copy, count, multiprocessors, stream);
-    const cudaLaunchConfig_t config = launch_config(blocks_of(tiles, multiprocessors), STRIDED_SHAPE.threads, stream);
-    return cudaLaunchKernelEx(&config, transposed_kernel<Stored>, copy, (uint32_t)tiles);
+    const cudaLaunchConfig_t config = launch_config(u64_min(tiles, (uint64_t)multiprocessors * TRANSPOSED_SHAPE.blocks), TRANSPOSED_SHAPE.threads,
+                                                    stream);
+    return cudaLaunchKernelEx(&config, transposed_kernel<Stored>, plan, (uint32_t)tiles);
 }
 
 int strided_launch(const struct strided_copy *given, int multiprocessors, void *stream)
