@@ -1,9 +1,9 @@
 /* Copies elements from one layout to another, of which any dimension may have any stride. Runs that lie side by side in both are copied as
    fewer, wider elements. Then, if neighbours are the same in both:
 
-     each thread, for every (threads of the grid)-th element:
-         its number, the last dimension the fastest, is taken apart to a place in each dimension
-         to[sum of place * to_step] = from[sum of place * from_step]
+     each group of threads, for every (groups of the grid)-th chunk of the last dimension:
+         the chunk's number is taken apart to a place in each dimension
+         each of its elements: to[sum of place * to_step] = from[sum of place * from_step]
 
    and if those of one are not those of the other:
 
@@ -38,10 +38,11 @@ static __device__ __forceinline__ uint32_t quotient(const struct divider &divide
     return ((uint32_t)((uint64_t)number * divider.multiplier >> 32) + number) >> divider.shift;
 }
 
-/* A copy, and into how many places each dimension is taken apart: its elements, or its tiles. */
+/* A copy, and into how many places each dimension is taken apart: its elements, chunks or tiles. */
 struct strided_plan {
     struct strided_copy copy;
     struct divider places[STRIDED_DIMENSIONS_MAX];
+    uint64_t many[STRIDED_DIMENSIONS_MAX]; /* the same numbers, where they are too large */
 };
 
 /* The place in dimension d of what is number `rest` in it and those before, which becomes its number in those before. */
@@ -53,47 +54,45 @@ static __device__ __forceinline__ uint32_t place_in(const struct strided_plan &p
 }
 static __device__ __forceinline__ uint64_t place_in(const struct strided_plan &plan, uint32_t d, uint64_t &rest)
 {
-    const uint64_t before = rest / plan.copy.extent[d], place = rest - before * plan.copy.extent[d];
+    const uint64_t before = rest / plan.many[d], place = rest - before * plan.many[d];
     rest = before;
     return place;
 }
 
-/* Number: counts the elements. */
+/* Number: counts the chunks, of which `lanes` threads share one: `together` elements of the last dimension each. */
 template <class Stored, class Number>
 __global__ void __launch_bounds__(STRIDED_SHAPE.threads, STRIDED_SHAPE.blocks)
-    strided_kernel(const __grid_constant__ struct strided_plan plan, Number count)
+    strided_kernel(const __grid_constant__ struct strided_plan plan, Number count, int lanes)
 {
     constexpr int together = STRIDED_SHAPE.together;
     const struct strided_copy &copy = plan.copy;
-    const Stored *const from = (const Stored *)copy.from;
-    Stored *const to = (Stored *)copy.to;
-    const uint64_t step = (uint64_t)blockDim.x * together;
-    for (uint64_t first = blockIdx.x * step + threadIdx.x; first < count; first += gridDim.x * step) {
+    const uint32_t last = copy.dimensions - 1, lane = threadIdx.x % lanes;
+    const int64_t from_step = copy.from_step[last], to_step = copy.to_step[last];
+    for (uint64_t chunk = ((uint64_t)blockIdx.x * blockDim.x + threadIdx.x) / lanes; chunk < count; chunk += (uint64_t)gridDim.x * blockDim.x / lanes) {
         Stored found[together];
-        int64_t to_at[together];
-#pragma unroll
-        for (int k = 0; k < together; k++) {
-            Number rest = (Number)(first + (uint64_t)k * blockDim.x);
-            int64_t from_at = 0;
-            to_at[k] = 0;
-            if (rest >= count)
-                continue;
-            for (uint32_t d = copy.dimensions; d-- > 0;) {
-                const int64_t place = (int64_t)place_in(plan, d, rest);
-                from_at += place * copy.from_step[d];
-                to_at[k] += place * copy.to_step[d];
-            }
-            found[k] = from[from_at];
+        Number rest = (Number)chunk;
+        const int64_t first = (int64_t)place_in(plan, last, rest) * together * lanes + lane, behind = (int64_t)copy.extent[last] - first;
+        int64_t from_at = first * from_step, to_at = first * to_step;
+        for (uint32_t d = last; d-- > 0;) {
+            const int64_t place = (int64_t)place_in(plan, d, rest);
+            from_at += place * copy.from_step[d];
+            to_at += place * copy.to_step[d];
         }
+        const Stored *const from = (const Stored *)copy.from + from_at;
+        Stored *const to = (Stored *)copy.to + to_at;
 #pragma unroll
         for (int k = 0; k < together; k++)
-            if (first + (uint64_t)k * blockDim.x < count)
-                to[to_at[k]] = found[k];
+            if (k * lanes < behind)
+                found[k] = from[k * lanes * from_step];
+#pragma unroll
+        for (int k = 0; k < together; k++)
+            if (k * lanes < behind)
+                to[k * lanes * to_step] = found[k];
     }
 }
 
-/* Elements along each side of a tile: 128 bytes of most types. */
-template <class Stored> constexpr int tile_side = sizeof(Stored) >= 4 ? 32 : 64;
+/* Elements along each side of a tile. */
+template <class Stored> constexpr int tile_side = sizeof(Stored) > 4 ? 32 : 64;
 
 /* The last two dimensions are those of the tiles: the one along which `from` is read, and the one along which `to` is written. */
 template <class Stored>
@@ -176,45 +175,56 @@ static void widen(struct strided_copy *copy, uint32_t along)
 
 enum { DIVIDED_MOST = INT32_MAX }; /* what dividers take */
 
-template <class Stored> static cudaError_t strided_start(const struct strided_copy &copy, uint64_t count, int multiprocessors, void *stream)
+/* Takes dimensions apart, the last `cut` of them into pieces of `size` elements. Returns the number of places of all. */
+static uint64_t plan_make(struct strided_plan *plan, uint32_t cut, uint64_t size)
 {
-    struct strided_plan plan = {copy, {}};
-    const uint64_t step = (uint64_t)STRIDED_SHAPE.threads * STRIDED_SHAPE.together, most = (uint64_t)multiprocessors * STRIDED_SHAPE.blocks;
-    const cudaLaunchConfig_t config = launch_config(u64_min((count + step - 1) / step, most), STRIDED_SHAPE.threads, stream);
-    for (uint32_t d = 0; d < copy.dimensions; d++)
-        plan.places[d] = divider_of(copy.extent[d]);
+    uint64_t count = 1;
+    for (uint32_t d = 0; d < plan->copy.dimensions; d++) {
+        const uint64_t extent = plan->copy.extent[d];
+        plan->many[d] = d + cut < plan->copy.dimensions ? extent : (extent + size - 1) / size;
+        plan->places[d] = divider_of(plan->many[d]);
+        count *= plan->many[d];
+    }
+    return count;
+}
+
+/* A group has the fewest threads that take all of the last dimension, but at most so many that they read 128 bytes together. */
+template <class Stored> static cudaError_t strided_start(const struct strided_copy &copy, int multiprocessors, void *stream)
+{
+    struct strided_plan plan = {copy, {}, {}};
+    int lanes = 1;
+    while (lanes < (int)(128 / sizeof(Stored)) && lanes < 32 && (uint64_t)lanes * STRIDED_SHAPE.together < copy.extent[copy.dimensions - 1])
+        lanes *= 2;
+    const uint64_t count = plan_make(&plan, 1, (uint64_t)lanes * STRIDED_SHAPE.together);
+    const uint64_t blocks = (count + STRIDED_SHAPE.threads / lanes - 1) / (STRIDED_SHAPE.threads / lanes);
+    const cudaLaunchConfig_t config = launch_config(u64_min(blocks, (uint64_t)multiprocessors * STRIDED_SHAPE.blocks), STRIDED_SHAPE.threads, stream);
     if (count <= DIVIDED_MOST)
-        return cudaLaunchKernelEx(&config, strided_kernel<Stored, uint32_t>, plan, (uint32_t)count);
-    return cudaLaunchKernelEx(&config, strided_kernel<Stored, uint64_t>, plan, count);
+        return cudaLaunchKernelEx(&config, strided_kernel<Stored, uint32_t>, plan, (uint32_t)count, lanes);
+    return cudaLaunchKernelEx(&config, strided_kernel<Stored, uint64_t>, plan, count, lanes);
 }
 
 /* The dimensions of the tiles are the last two. */
-template <class Stored> static cudaError_t transposed_start(const struct strided_copy &copy, uint64_t count, int multiprocessors, void *stream)
+template <class Stored> static cudaError_t transposed_start(const struct strided_copy &copy, int multiprocessors, void *stream)
 {
-    constexpr uint64_t side = tile_side<Stored>;
-    struct strided_plan plan = {copy, {}};
-    uint64_t tiles = 1;
-    for (uint32_t d = 0; d < copy.dimensions; d++) {
-        const uint64_t places = d + 2 < copy.dimensions ? copy.extent[d] : (copy.extent[d] + side - 1) / side;
-        plan.places[d] = divider_of(places);
-        tiles *= places;
-    }
-    if (tiles > DIVIDED_MOST)
-        return strided_start<Stored>(copy, count, multiprocessors, stream);
+    struct strided_plan plan = {copy, {}, {}};
+    const uint64_t tiles = plan_make(&plan, 2, tile_side<Stored>);
     const cudaLaunchConfig_t config = launch_config(u64_min(tiles, (uint64_t)multiprocessors * TRANSPOSED_SHAPE.blocks), TRANSPOSED_SHAPE.threads,
                                                     stream);
-    return cudaLaunchKernelEx(&config, transposed_kernel<Stored>, plan, (uint32_t)tiles);
+    return tiles > DIVIDED_MOST ? strided_start<Stored>(copy, multiprocessors, stream)
+                                : cudaLaunchKernelEx(&config, transposed_kernel<Stored>, plan, (uint32_t)tiles);
 }
 
 int strided_launch(const struct strided_copy *given, int multiprocessors, void *stream)
 {
     struct strided_copy copy = *given;
-    uint64_t count = 1;
-    uint32_t read = nearest(&copy, copy.from_step), written = nearest(&copy, copy.to_step);
-    if (copy.dimensions > 0 && read == written && copy.from_step[read] == 1 && copy.to_step[read] == 1)
+    if (copy.dimensions == 0) {
+        copy.dimensions = 1;
+        copy.extent[0] = 1;
+        copy.from_step[0] = copy.to_step[0] = 1;
+    }
+    const uint32_t read = nearest(&copy, copy.from_step), written = nearest(&copy, copy.to_step);
+    if (read == written && copy.from_step[read] == 1 && copy.to_step[read] == 1)
         widen(&copy, read);
-    for (uint32_t d = 0; d < copy.dimensions; d++)
-        count *= copy.extent[d];
     const bool transposes = read != written && u64_min(copy.extent[read], copy.extent[written]) >= STRIDED_SHAPE.shortest;
     if (transposes) {
         exchange(&copy, written, copy.dimensions - 1);
@@ -223,14 +233,14 @@ int strided_launch(const struct strided_copy *given, int multiprocessors, void *
     switch (copy.bytes) {
 #define CASE(stored)                                                                       \
     case sizeof(stored):                                                                   \
-        return transposes ? transposed_start<stored>(copy, count, multiprocessors, stream) \
-                          : strided_start<stored>(copy, count, multiprocessors, stream);
+        return transposes ? transposed_start<stored>(copy, multiprocessors, stream) \
+                          : strided_start<stored>(copy, multiprocessors, stream);
         CASE(uint8_t)
         CASE(uint16_t)
         CASE(uint32_t)
         CASE(uint64_t)
 #undef CASE
-    case sizeof(uint4): return strided_start<uint4>(copy, count, multiprocessors, stream);
+    case sizeof(uint4): return strided_start<uint4>(copy, multiprocessors, stream);
     default: return cudaErrorInvalidValue;
     }
 }

@@ -75,7 +75,7 @@ constexpr struct {
 constexpr struct {
     int threads, blocks, together;
     uint64_t shortest;
-} STRIDED_SHAPE = {256, 4, 4, 8};
+} STRIDED_SHAPE = {256, 6, 4, 8};
 constexpr struct {
     int threads, blocks;
 } TRANSPOSED_SHAPE = {256, 8};

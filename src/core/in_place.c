@@ -61,7 +61,6 @@ static allfold_status make_room(struct allfold_context *ctx, size_t bytes, struc
     if (ctx->gathered_bytes >= bytes)
         return ALLFOLD_OK;
     in_place_shrink(ctx, 0);
-    bytes = u64_max(bytes, GATHERED_BYTES);
     if (ctx->device->backend->allocate(ctx->device, bytes, &ctx->gathered, error) == ALLFOLD_OK)
         ctx->gathered_bytes = bytes;
     return error->status;

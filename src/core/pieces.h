@@ -328,7 +328,7 @@ enum {
     IN_PLACE_BYTES = 8 << 20, /* of the queue, where the device has memory of its own; of a batch's partials, and of its constants */
     IN_PLACE_CONSTANTS_AT = 2 * IN_PLACE_BYTES, /* in the context's memory: behind partials and scratch */
     IN_PLACE_MEMORY_BYTES = 3 * IN_PLACE_BYTES,
-    GATHERED_BYTES = 64 << 20, /* of elements that are copied together at a time; more if a row has more */
+    GATHERED_BYTES = 256 << 20, /* of elements that are copied together at a time; more if a row has more */
     WINDOW_BYTES = 2 * IN_PLACE_BYTES /* of all ranks: each batch takes a half, in turn */
 };
 

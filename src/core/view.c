@@ -127,8 +127,9 @@ static bool is_in_place(const struct view *view, const void *memory, struct erro
 static bool gathers(const struct view *view)
 {
     const struct axis_input *const input = view->input;
+    const uint64_t row = input->box.length * allfold_type_bytes(input->type), all = row * input->box.outer * input->box.inner;
     return view->array.gathered && view->y == NULL && input->turns <= 1 && input->weights == NULL && input->targets.of.memory == NULL
-           && input->box.length <= u64_max(GATHERED_BYTES, view->p.ctx->device->memory / 2) / allfold_type_bytes(input->type);
+           && u64_max(row, u64_min(all, GATHERED_BYTES)) <= view->p.ctx->device->memory / 2;
 }
 
 /* The places of x and y, and memory. */
