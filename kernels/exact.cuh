@@ -5,7 +5,6 @@
    timing; the sum does not, because integers are added. Included by fold_family.cuh. */
 #pragma once
 
-#include "kernels/compare.cuh"
 #include "kernels/fold.cuh"
 #include "kernels/fold_family.h"
 
@@ -14,7 +13,7 @@
 /* What the blocks share; zero before and after every launch. */
 struct exact_scratch {
     unsigned long long claimed; /* chunks, beyond the first of each block */
-    unsigned int ticket, unused[13];
+    unsigned int ticket, most[4], unused[9]; /* most: compare_aside */
     unsigned long long words[PARTIAL_BYTES_MAX / 8];
 };
 constexpr size_t EXACT_SCRATCH_BYTES = (sizeof(struct exact_scratch) + 255) / 256 * 256;
@@ -65,9 +64,10 @@ static __device__ __forceinline__ void warp_windows_add(struct exact_accumulator
 /* What a thread keeps in memory, not in registers. */
 struct exact_aside {
     const struct compare_rule *rule;
+    uint32_t *most;
 };
 
-/* Ordered data behind words: none, the extremes of stats, or what a comparison counts and finds. */
+/* Ordered data behind words: none, or the extremes of stats; of comparisons: exact_compare.cuh. */
 struct exact_no_ends {
     struct type {};
 };
@@ -96,28 +96,6 @@ template <class Value> struct exact_extremes {
         block_combine<most, threads>(&ends->max);
     }
 };
-struct exact_differences {
-    typedef struct compare_ends type, partial; /* in the shape of fold_of */
-    static constexpr bool scaled = false, exact = false, f32_terms = false, cheap = false;
-    static __device__ __forceinline__ type identity() { return compare_ends_identity(); }
-    static __device__ __forceinline__ void combine(type *a, const type *b) { compare_ends_combine(a, b); }
-    template <class Thread> static __device__ __forceinline__ type of(const Thread &thread) { return thread.accumulator.ends; }
-    template <int threads> static __device__ __forceinline__ void block_take(type *ends)
-    {
-        __syncthreads();
-        block_combine<exact_differences, threads>(ends);
-    }
-};
-struct exact_quick_differences : exact_differences {
-    template <class Thread> static __device__ __forceinline__ type of(const Thread &thread)
-    {
-        type ends = thread.aside->ends;
-        ends.different += thread.quick.different;
-        ends.outside += thread.quick.outside;
-        return ends;
-    }
-};
-
 /* An exact monoid at a value type, in the shape of fold_of: what a thread carries stands for the partial. carries: whether word
    i is a limb whose carry belongs to the next word. */
 template <enum monoid monoid, class Value> struct exact_of;
@@ -208,116 +186,7 @@ template <enum monoid monoid, class Value> struct exact_of;
             warp_windows_add(&p->accumulator.norm2, norm2::windows, &sinks[2]);                                  \
         }                                                                                                        \
     };
-/* Comparisons: two sums, counts, and the largest differences. Threads add up integers by themselves. */
-#define DEFINE_COMPARE(value_name, more)                                                                         \
-    template <> struct exact_of<MONOID_compare, value_##value_name> {                                            \
-        typedef value_##value_name value;                                                                        \
-        struct partial {                                                                                         \
-            compare_accumulator_##value_name accumulator;                                                        \
-            struct exact_sink sinks[2];                                                                          \
-            const struct compare_rule *rule;                                                                     \
-        };                                                                                                       \
-        static constexpr enum monoid monoid = MONOID_compare;                                                    \
-        typedef compare_##value_name whole;                                                                      \
-        typedef exact_differences ends;                                                                          \
-        typedef exact_aside aside;                                                                               \
-        static constexpr bool indexed = true, cheap = false;                                                     \
-        static constexpr int operands = 2;                                                                       \
-        typedef values_of<value, operands>::type values;                                                         \
-        static constexpr enum cost cost = COST_COMPARE;                                                          \
-        static constexpr int sum_words = compare_sum_words_##value_name, squares_words = compare_squares_words_##value_name; \
-        static constexpr int words = sum_words + squares_words, bins = 0;                                        \
-        static __device__ __forceinline__ bool carries(int i)                                                    \
-        {                                                                                                        \
-            return i < sum_words ? i < compare_sum_limbs_##value_name - 1                                        \
-                                 : i - sum_words < compare_squares_limbs_##value_name - 1;                       \
-        }                                                                                                        \
-        static __device__ __forceinline__ void place(struct exact_sink *sinks, int64_t *at, uint32_t stride)     \
-        {                                                                                                        \
-            compare_sinks_##value_name(sinks, at, stride);                                                       \
-            sinks[0].shared = sinks[1].shared = true;                                                            \
-        }                                                                                                        \
-        static __device__ __forceinline__ void start(partial *p, aside *to)                                      \
-        {                                                                                                        \
-            compare_start_##value_name(&p->accumulator);                                                         \
-            p->rule = to->rule;                                                                                   \
-        }                                                                                                        \
-        static __device__ __forceinline__ void tile(partial *p, values x, uint32_t n, uint64_t first)            \
-        {                                                                                                        \
-            compare_take_##value_name(&p->accumulator, p->sinks, x, p->rule, n, first);                          \
-        }                                                                                                        \
-        static __device__ __forceinline__ void add(partial *p, struct exact_sink *sinks) { more }                \
-    };
-#define DEFINE_COMPARE_FLOAT(nothing, value_name)                                                                \
-    DEFINE_COMPARE(value_name, (warp_windows_add(&p->accumulator.sum, compare_sum_windows_of_##value_name, &sinks[0]), \
-                                warp_windows_add(&p->accumulator.squares, compare_squares_windows_of_##value_name, &sinks[1]));)
-#define DEFINE_COMPARE_INTEGER(nothing, value_name) DEFINE_COMPARE(value_name, compare_flush_##value_name(&p->accumulator, sinks);)
-DEFINE_COMPARE_FLOAT(, f64)
-VALUES_INTEGER(DEFINE_COMPARE_INTEGER, )
-#undef DEFINE_COMPARE_FLOAT
-#undef DEFINE_COMPARE_INTEGER
-#undef DEFINE_COMPARE
-
-template <> struct exact_of<MONOID_compare, float> {
-    typedef float value;
-    struct partial {
-        struct compare_quick quick;
-        struct compare_aside *aside;
-        struct exact_sink sinks[2];
-    };
-    static constexpr enum monoid monoid = MONOID_compare;
-    typedef compare_f32 whole;
-    typedef exact_quick_differences ends;
-    typedef compare_aside aside;
-    static constexpr bool indexed = true, cheap = false;
-    static constexpr int operands = 2;
-    typedef arrays_f32 values;
-    static constexpr enum cost cost = COST_COMPARE;
-    static constexpr int words = compare_sum_words_f32 + compare_squares_words_f32, bins = 0;
-    static __device__ __forceinline__ bool carries(int i)
-    {
-        return i < compare_sum_words_f32 ? i < compare_sum_limbs_f32 - 1 : i - compare_sum_words_f32 < compare_squares_limbs_f32 - 1;
-    }
-    static __device__ __forceinline__ void place(struct exact_sink *sinks, int64_t *at, uint32_t stride)
-    {
-        compare_sinks_f32(sinks, at, stride);
-        sinks[0].shared = sinks[1].shared = true;
-    }
-    /* All threads of the block call it. */
-    static __device__ __forceinline__ void start(partial *p, aside *to)
-    {
-        if (threadIdx.x == 0)
-            *block_limits() = {0, 0, 0, f32_below(to->rule->atol), f32_below(to->rule->rtol), to->rule->ulp};
-        p->quick = {};
-        p->quick.units = 1;
-        p->aside = to;
-        to->ends = compare_ends_identity();
-        to->sinks[0] = p->sinks[0];
-        to->sinks[1] = p->sinks[1];
-        __syncthreads();
-    }
-    static __device__ __forceinline__ void tile(partial *p, values x, uint32_t n, uint64_t first)
-    {
-        if (compare_equal_f32(x, n) || compare_quick_take(&p->quick, p->aside, x, n))
-            return;
-        float both[2][8]; /* a tile is a vector of each array */
-        FOLD_UNROLL
-        for (uint32_t i = 0; i < n; i++) {
-            both[0][i] = x.x[i];
-            both[1][i] = x.y[i];
-        }
-        p->sinks[0].ready = p->sinks[1].ready = true;
-        p->quick = compare_slow(p->quick, p->aside, both[0], both[1], n, first);
-    }
-    static __device__ __forceinline__ void add(partial *p, struct exact_sink *sinks)
-    {
-        struct exact_accumulator sums[2];
-        windows_of(&p->quick, sums);
-        sums[0].not_minus_zero = sums[1].not_minus_zero = p->sinks[0].ready;
-        warp_windows_add(&sums[0], 1, &sinks[0]);
-        warp_windows_add(&sums[1], 2, &sinks[1]);
-    }
-};
+#include "kernels/exact_compare.cuh"
 
 #define DEFINE_EXACTS(name, values, operands, indexed, ...) VALUES_##values(DEFINE_EXACT_##operands##indexed, name)
 WORD_MONOIDS(DEFINE_EXACTS)
@@ -333,14 +202,16 @@ template <class Exact, class Element> struct exact_plan {
     typedef input_of<Element, Exact::operands> input;
     static constexpr int threads = shape.threads, blocks = shape.blocks, vectors = vectors_of_each(shape.vectors, Exact::operands);
     static constexpr int vectors_per_tile = vectors_of_each(shape.vectors_per_tile, Exact::operands);
-    static_assert(!Exact::indexed || vectors_per_tile == 1, "a thread's vectors are not adjacent, as the elements of a tile with indices are");
-    static constexpr bool ahead = shape.ahead, claims = shape.columns == EXACT_COLUMN_A_THREAD;
+    static_assert(!Exact::indexed || vectors_per_tile == 1 || shape.ahead > 1, "a thread's vectors are not adjacent, as the elements of a tile with indices are");
+    static constexpr bool ahead = shape.ahead == 1, claims = shape.columns == EXACT_COLUMN_A_THREAD;
     static constexpr int block_vectors = threads * vectors;
     static_assert(shape.threads <= 512, "columns, of bins below 2^53 or of limbs below 2^32, are added up in 64 bits");
     static constexpr int columns = shape.columns == EXACT_COLUMN_A_THREAD ? threads : 32;
     static constexpr bool shared = columns != threads, bins = !shared && Exact::bins > 0;
     static constexpr int rows = bins ? Exact::bins : Exact::words;
     static constexpr size_t column_bytes = sizeof(int64_t) * rows * columns;
+    static constexpr int stages = shape.ahead > 1 ? shape.ahead : 0;
+    static constexpr size_t shared_bytes = column_bytes + sizeof(typename input::vector) * stages * block_vectors;
 };
 
 /* Where the sinks of a thread are its column: number threadIdx.x, or that of its lane. Columns that are shared start as 0. */
@@ -577,6 +448,8 @@ static __device__ __forceinline__ void grid_send(const struct exact_output &outp
 {
     if (threadIdx.x == 0)
         output.scratch->claimed = 0;
+    if (threadIdx.x < 4)
+        output.scratch->most[threadIdx.x] = 0;
     __threadfence();
     for (int i = threadIdx.x; i < Exact::words; i += plan::threads) {
         const uint64_t word = __ldcg(&output.scratch->words[i]);
@@ -595,21 +468,26 @@ static __global__ void __launch_bounds__(plan::threads, plan::blocks)
 exact_kernel(typename plan::input::array x, uint64_t n, uint64_t first, const __grid_constant__ struct exact_cut cut,
              const __grid_constant__ struct exact_output output, const __grid_constant__ struct compare_rule rule)
 {
-    extern __shared__ __align__(16) unsigned char bytes[];
+    extern __shared__ __align__(128) unsigned char bytes[];
     __shared__ int64_t words[Exact::words];
     typename Exact::partial thread;
     typename Exact::aside aside;
     aside.rule = &rule;
+    aside.most = output.scratch->most;
     for (int i = threadIdx.x; i < Exact::words; i += plan::threads)
         words[i] = 0;
     __syncthreads();
 
     thread_start<Exact, plan>(&thread, bytes, words, &aside);
-    const uint64_t vectors = n / Element::per_vector, last = vectors * Element::per_vector + threadIdx.x;
-    chunks_take<Exact, Element, plan>(&thread, x, first, cut, &output.scratch->claimed);
-    remainder_take<Exact, Element, plan>(&thread, x, first, cut.chunks * cut.rounds * plan::block_vectors, vectors);
-    if (blockIdx.x == gridDim.x - 1 && last < n) /* less than a vector is left */
-        element_take<Exact, Element>(&thread, x, last, first);
+    if constexpr (plan::stages > 0) {
+        stages_take<Exact, Element, plan>(&thread, x, first, n, (uint4 *)(bytes + plan::column_bytes));
+    } else {
+        const uint64_t vectors = n / Element::per_vector, last = vectors * Element::per_vector + threadIdx.x;
+        chunks_take<Exact, Element, plan>(&thread, x, first, cut, &output.scratch->claimed);
+        remainder_take<Exact, Element, plan>(&thread, x, first, cut.chunks * cut.rounds * plan::block_vectors, vectors);
+        if (blockIdx.x == gridDim.x - 1 && last < n) /* less than a vector is left */
+            element_take<Exact, Element>(&thread, x, last, first);
+    }
     threads_add<Exact, plan>(&thread, bytes, words);
     typename Exact::ends::type ends;
     if constexpr (Exact::indexed) {
@@ -622,6 +500,8 @@ exact_kernel(typename plan::input::array x, uint64_t n, uint64_t first, const __
             grid_send<Exact, plan>(output);
         return;
     }
+    if (threadIdx.x < 4)
+        output.scratch->most[threadIdx.x] = 0;
     for (int i = threadIdx.x; i < Exact::words; i += plan::threads)
         word_send(output.result, i, (uint64_t)words[i], output.launch_id);
     if constexpr (Exact::indexed)
@@ -650,10 +530,10 @@ static cudaError_t exact_start(const struct work *work, const struct fold_space 
         return cudaErrorInvalidValue;
 
     cudaLaunchConfig_t config = launch_config(blocks, plan::threads, stream);
-    config.dynamicSmemBytes = plan::column_bytes;
-    if (plan::column_bytes > 40 << 10) { /* beyond 48 KiB, with what is static, only where it is asked for */
+    config.dynamicSmemBytes = plan::shared_bytes;
+    if (plan::shared_bytes > 40 << 10) { /* beyond 48 KiB, with what is static, only where it is asked for */
         const cudaError_t code =
-            cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)plan::column_bytes);
+            cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)plan::shared_bytes);
         if (code != cudaSuccess)
             return code;
     }

@@ -52,6 +52,7 @@ noinst_HEADERS += \
 	kernels/axis_stats.cuh \
 	kernels/element.cuh \
 	kernels/compare.cuh \
+	kernels/exact_compare.cuh \
 	kernels/exact.cuh \
 	kernels/fold.cuh \
 	kernels/fold_family.cuh \

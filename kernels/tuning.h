@@ -102,23 +102,23 @@ struct exact_shape {
     int threads, blocks, vectors;
     int vectors_per_tile; /* vectors of one run */
     enum exact_columns columns;
-    bool ahead; /* a round is loaded while the round before it is folded: for shapes of few threads */
+    int ahead; /* rounds that are loaded before they are folded: 0; 1, in registers, for shapes of few threads; or up to 8, in shared memory */
 };
 constexpr struct exact_shape exact_shape_of(enum cost cost, size_t value_bytes, size_t element_bytes)
 {
     const bool squares = cost == COST_SQUARES || cost == COST_PRODUCTS;
     if (cost == COST_STATS)
-        return {256, 2, 2, 1, EXACT_COLUMN_A_LANE, false};
-    if (cost == COST_COMPARE) /* equal elements cost nothing: it must keep the memory busy. A vector of each array a tile, which have indices */
-        return value_bytes == 4 ? exact_shape{256, 4, 4, 2, EXACT_COLUMN_A_LANE, false} : exact_shape{256, 2, 4, 2, EXACT_COLUMN_A_LANE, true};
+        return {256, 2, 2, 1, EXACT_COLUMN_A_LANE, 0};
+    if (cost == COST_COMPARE) /* equal elements cost nothing: it must keep the memory busy. A tile of f32 or i32 has two vectors of each array */
+        return element_bytes == 4 ? exact_shape{256, 2, 4, 4, EXACT_COLUMN_A_LANE, 3} : exact_shape{256, 2, 2, 2, EXACT_COLUMN_A_LANE, 4};
     if (value_bytes == 4)
-        return squares ? exact_shape{256, 4, 4, cost == COST_PRODUCTS ? 2 : 4, EXACT_COLUMN_A_THREAD, false}
-                       : exact_shape{512, 2, 4, 4, EXACT_COLUMN_A_THREAD, false};
+        return squares ? exact_shape{256, 4, 4, cost == COST_PRODUCTS ? 2 : 4, EXACT_COLUMN_A_THREAD, 0}
+                       : exact_shape{512, 2, 4, 4, EXACT_COLUMN_A_THREAD, 0};
     if (!squares)
-        return {96, 4, 8, 8, EXACT_COLUMN_A_THREAD, true};
+        return {96, 4, 8, 8, EXACT_COLUMN_A_THREAD, 1};
     if (cost == COST_PRODUCTS) /* twice the bytes of a square for the same work: it must keep the memory busy */
-        return {256, 2, 4, 4, EXACT_COLUMN_A_LANE, true};
-    return {256, 2, element_bytes == 8 ? 2 : 4, element_bytes == 8 ? 2 : 4, EXACT_COLUMN_A_LANE, false};
+        return {256, 2, 4, 4, EXACT_COLUMN_A_LANE, 1};
+    return {256, 2, element_bytes == 8 ? 2 : 4, element_bytes == 8 ? 2 : 4, EXACT_COLUMN_A_LANE, 0};
 }
 
 /* Blocks with a column for each thread claim `rounds` rounds at a time, if there are at least `least` for each block. */

@@ -140,9 +140,9 @@ template <class T> static inline T atomicAdd(T *at, T value)
     *at += value;
     return old;
 }
-static inline unsigned int atomicMax(unsigned int *at, unsigned int value)
+template <class T> static inline T atomicMax(T *at, T value)
 {
-    const unsigned int old = *at;
+    const T old = *at;
     *at = value > old ? value : old;
     return old;
 }
