@@ -107,7 +107,6 @@ HOST_DEVICE uint32_t order_cell_key(uint64_t key, const struct order_guess *gues
    boundaries in cell c are those from cells[c] on and before cells[c + 1]. */
 struct order_table {
     uint32_t count;
-    bool several;     /* some cell has more than one */
     const void *keys; /* of the elements' size; one more than count can be read */
     const uint32_t *cells;
     struct order_guess guess;
