@@ -46,47 +46,44 @@ template <class Stored> struct cut_array {
     }
 };
 
-/* Number i of a thread's elements of a tile: its index less that of the tile's first. */
-template <class Stored, int threads> static __device__ __forceinline__ uint32_t place_of(int i)
-{
-    constexpr int per = 16 / sizeof(Stored);
-    return (uint32_t)((i / per * threads + (int)threadIdx.x) * per + i % per);
-}
-
-/* Calls take(element i of a thread's, whether it is there, the index of the tile's first) for all tiles, the former two functions of i: all threads call
-   it equally often. What is not whole vectors of a whole tile the last block does. */
-template <class Stored, int threads, int loads, class Take>
-static __device__ __forceinline__ void each_tile(const Stored *x, const cut_array<Stored> &cut, Take take)
+/* Calls take(element, first, its index less first, is there) for all elements, and round(first) when each thread has had some: all threads call both
+   equally often. */
+template <class Stored, int threads, int loads, class Take, class Round>
+static __device__ __forceinline__ void each_element(const Stored *x, const cut_array<Stored> &cut, Take take, Round round)
 {
     constexpr int per = 16 / sizeof(Stored);
     constexpr uint64_t tile = (uint64_t)threads * loads;
     const Stored *const middle = x + cut.head;
-    const uint64_t whole = cut.vectors / tile;
-    for (uint64_t number = blockIdx.x; number < whole; number += gridDim.x) {
+    for (uint64_t first = blockIdx.x * tile; first < cut.vectors; first += gridDim.x * tile) {
+        const uint64_t start = cut.head + first * per;
         uint4 vectors[loads];
+        if (first + tile <= cut.vectors) {
 #pragma unroll
-        for (int v = 0; v < loads; v++)
-            vectors[v] = load_read_only(middle + (number * tile + (uint64_t)v * threads + threadIdx.x) * per);
-        take([&](int i) { return vector_element<Stored>(vectors[i / per], i % per); }, [](int) { return true; }, cut.head + number * tile * per);
-    }
-    for (int end = 0; end < 2 && blockIdx.x == gridDim.x - 1; end++) { /* what lies before the first vector; behind the last tile */
-        const uint64_t to = end == 0 ? cut.head : cut.n;
-        for (uint64_t start = end == 0 ? 0 : cut.head + whole * tile * per; start < to; start += tile * per)
-            take([&](int i) { return start + place_of<Stored, threads>(i) < to ? x[start + place_of<Stored, threads>(i)] : Stored(); },
-                 [&](int i) { return start + place_of<Stored, threads>(i) < to; }, start);
-    }
-}
-
-/* Calls take(element, is there) for all elements, and round() when each thread has had some. */
-template <class Stored, int threads, int loads, class Take, class Round>
-static __device__ __forceinline__ void each_element(const Stored *x, const cut_array<Stored> &cut, Take take, Round round)
-{
-    each_tile<Stored, threads, loads>(x, cut, [&](auto element, auto there, uint64_t) {
+            for (int v = 0; v < loads; v++)
+                vectors[v] = load_read_only(middle + (first + (uint64_t)v * threads + threadIdx.x) * per);
 #pragma unroll
-        for (int i = 0; i < (int)(loads * 16 / sizeof(Stored)); i++)
-            take(element(i), there(i));
-        round();
-    });
+            for (int v = 0; v < loads; v++)
+#pragma unroll
+                for (int e = 0; e < per; e++)
+                    take(vector_element<Stored>(vectors[v], e), start, (v * threads + threadIdx.x) * per + e, true);
+        } else {
+            for (int v = 0; v < loads; v++) {
+                const uint64_t at = first + (uint64_t)v * threads + threadIdx.x;
+                const bool there = at < cut.vectors;
+                const uint4 vector = there ? load_read_only(middle + at * per) : make_uint4(0, 0, 0, 0);
+#pragma unroll
+                for (int e = 0; e < per; e++)
+                    take(vector_element<Stored>(vector, e), start, (v * threads + threadIdx.x) * per + e, there);
+            }
+        }
+        round(start);
+    }
+    for (int end = 0; end < 2 && blockIdx.x == gridDim.x - 1; end++) { /* what lies before the first vector; behind the last */
+        const uint64_t start = end == 0 ? 0 : cut.head + cut.vectors * per, at = start + threadIdx.x;
+        const bool there = at < (end == 0 ? cut.head : cut.n);
+        take(there ? x[at] : Stored(), start, threadIdx.x, there);
+        round(start);
+    }
 }
 
 static inline uint64_t blocks_for(uint64_t vectors, int threads, int loads, uint64_t most)

@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(DIGITS_THREADS, DIGITS_BLOCKS)
     }
     __syncthreads();
     const key_cut<Key> only = cuts[0];
-    auto take = [&](Key bits, bool there) {
+    auto take = [&](Key bits, uint64_t, uint32_t, bool there) {
         const Key key = key_of(bits, pass.map);
         uint32_t c = 0;
 #pragma unroll
@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(DIGITS_THREADS, DIGITS_BLOCKS)
         if (there && at <= own.width)
             atomicAdd(&counters[(own.first + (uint32_t)(at >> own.shift)) * copies + copy], 1u);
     };
-    each_element<Key, DIGITS_THREADS, DIGITS_LOADS>((const Key *)pass.x, cut, take, []() {});
+    each_element<Key, DIGITS_THREADS, DIGITS_LOADS>((const Key *)pass.x, cut, take, [](uint64_t) {});
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < pass.digits; i += blockDim.x) {
         uint64_t sum = 0;

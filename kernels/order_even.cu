@@ -12,7 +12,7 @@ struct even_pass {
     uint64_t n;
     struct order_even even;
     uint64_t *counts;
-    uint32_t first, intervals; /* those that are counted: all, in counters of 32 bits */
+    uint32_t first, intervals; /* those that are counted */
     int copies;                /* of counters: 2^copies */
 };
 
@@ -32,101 +32,86 @@ template <class Value> static __device__ __forceinline__ bool is_above(Value x, 
         return edge < (std::is_signed<Value>::value ? 0x1p63 : 0x1p64) && (edge < (std::is_signed<Value>::value ? -0x1p63 : 0.0) || x > (Value)floor(edge));
 }
 
-/* The interval of an element that is on this edge or beside it, or NaN. */
+/* The interval of an element that is beside this edge, or NaN. */
 template <class Value> static __device__ __forceinline__ uint32_t exact_interval(Value x, int32_t place, const struct order_even &even)
 {
-    const uint32_t edge = place < 0 ? 0 : (uint32_t)place < even.bins ? (uint32_t)place : even.bins;
     if (!(x == x))
         return even.bins + 2;
-    if (even.exact)
-        return edge + (edge < even.bins);
+    const uint32_t edge = place < 0 ? 0 : (uint32_t)place < even.bins ? (uint32_t)place : even.bins;
     return edge + (edge == even.bins ? is_above(x, even.high) : at_least(x, (double)edge * even.step + even.low));
 }
 
 template <class Element> static __device__ __forceinline__ uint32_t interval_of(typename Element::stored stored, const struct order_even &even)
 {
     const typename Element::value x = Element::load(stored);
-    int32_t place, before; /* -1: below the edge */
-    bool is_sure;
+    int32_t place;
+    bool is_behind, is_sure;
     if constexpr (ORDER_IS_SHORT(sizeof stored, Element::is_floating ? 'f' : 'i')) {
         const float number = (float)x, at = fminf(fmaxf(number, even.from_f32), even.to_f32);
         const float rough = fmaf(at, even.scale_f32, even.offset_f32) + ORDER_WHOLE_F32;
-        const float rest = fmaf(at, even.scale_f32, even.whole_f32 - rough) + fmaf(at, even.scale_rest, even.rest_f32);
+        const float rest = fmaf(at, even.scale_f32, even.offset_whole - rough) + fmaf(at, even.scale_rest, even.offset_rest);
         place = (int32_t)(f32_bits(rough) - f32_bits(ORDER_WHOLE_F32));
-        before = (int32_t)f32_bits(rest) >> 31;
-        is_sure = fabsf(rest) > even.near_f32 && number == number;
+        is_behind = rest > 0;
+        is_sure = fabsf(rest) > ORDER_NEAR_F32 && number == number;
     } else {
         const double number = (double)x, at = number < even.from ? even.from : number > even.to ? even.to : number; /* NaN stays */
-        const double rough = fma(at, even.scale, even.offset) + ORDER_WHOLE_F64, rest = fma(at, even.scale, even.whole - rough) + even.rest;
+        const double exact = fma(at, even.scale, even.offset), rough = exact + ORDER_WHOLE_F64, rest = exact - (rough - ORDER_WHOLE_F64);
         place = (int32_t)(uint32_t)f64_bits(rough);
-        before = (int32_t)(f64_bits(rest) >> 32) >> 31;
+        is_behind = rest > 0;
         is_sure = fabs(rest) > even.near;
     }
-    return is_sure ? (uint32_t)(place + 1 + before) : exact_interval(x, place, even);
+    return is_sure ? (uint32_t)(place + is_behind) : exact_interval(x, place, even);
 }
 
 template <class Element, bool half> struct even_shape {
-    static constexpr int loads = order_loads(sizeof(typename Element::stored)), each = loads * Element::per_vector;
+    static constexpr int loads = order_loads(sizeof(typename Element::stored));
     static constexpr int blocks = half || !ORDER_IS_SHORT(sizeof(typename Element::stored), Element::is_floating ? 'f' : 'i') ? 1 : 2;
 };
+
+template <bool half> static __device__ __forceinline__ void count_interval(uint32_t *counters, uint32_t interval, uint32_t more, const even_pass &pass)
+{
+    if (!half) {
+        atomicAdd(&counters[(interval << pass.copies) + (threadIdx.x & ((1u << pass.copies) - 1))], more);
+        return;
+    }
+    const uint32_t shift = interval % 2 * 16, old = atomicAdd(&counters[interval / 2], more << shift) >> shift & 0xffff;
+    if (old < EVEN_HALF && old + more >= EVEN_HALF) {
+        atomicAdd(&counters[interval / 2], 0u - (EVEN_HALF << shift));
+        add_count(&pass.counts[ORDER_FIRST_COUNT + pass.first + interval], EVEN_HALF);
+    }
+}
 
 template <class Element, class Key, bool half>
 __global__ void __launch_bounds__(EVEN_THREADS, even_shape<Element, half>::blocks)
     even_kernel(const __grid_constant__ even_pass pass, const __grid_constant__ cut_array<Key> cut)
 {
     extern __shared__ unsigned char bytes[];
-    constexpr int each = even_shape<Element, half>::each;
     uint32_t *const counters = (uint32_t *)bytes;
-    const uint32_t copies = 1u << pass.copies, copy = threadIdx.x % copies;
-    bool is_crowded = false; /* the last elements of the warp's lanes were in one interval mostly */
+    const uint32_t copies = 1u << pass.copies;
+    bool together = false; /* the last elements of the warp's lanes were in one interval mostly */
+    uint32_t last = 0;
     for (uint32_t i = threadIdx.x; i < (half ? (pass.intervals + 1) / 2 : pass.intervals * copies); i += blockDim.x)
         counters[i] = 0;
     __syncthreads();
-    /* Whether a counter is half full now. */
-    auto add = [&](uint32_t interval, uint32_t more) {
-        if constexpr (half) {
-            const uint32_t shift = interval % 2 * 16, old = atomicAdd(&counters[interval / 2], more << shift) >> shift & 0xffff;
-            return old < EVEN_HALF && old + more >= EVEN_HALF;
-        } else {
-            atomicAdd(&counters[interval * copies + copy], more);
-            return false;
+    auto take = [&](Key bits, uint64_t, uint32_t, bool there) {
+        typename Element::stored x;
+        memcpy(&x, &bits, sizeof x);
+        const uint32_t interval = there ? interval_of<Element>(x, pass.even) - pass.first : ~0u; /* less than none is more than all */
+        uint32_t more = 1;
+        last = interval;
+        if (together) {
+            const bool same = interval == __shfl_sync(0xffffffffu, interval, 0);
+            const uint32_t lanes = __ballot_sync(0xffffffffu, same);
+            if (same)
+                more = threadIdx.x % 32 == 0 ? (uint32_t)__popc(lanes) : 0;
         }
+        if (interval < pass.intervals && more != 0)
+            count_interval<half>(counters, interval, more, pass);
     };
-    each_tile<Key, EVEN_THREADS, even_shape<Element, half>::loads>((const Key *)pass.x, cut, [&](auto element, auto is_there, uint64_t) {
-        uint32_t intervals[each], full = 0, last = 0;
-        auto count = [&](auto crowded) {
-#pragma unroll
-            for (int i = 0; i < each; i++) {
-                const Key bits = element(i);
-                typename Element::stored x;
-                memcpy(&x, &bits, sizeof x);
-                const uint32_t interval = is_there(i) ? interval_of<Element>(x, pass.even) - pass.first : ~0u; /* less than none is more than all */
-                uint32_t more = 1;
-                intervals[i] = last = interval;
-                if constexpr (decltype(crowded)::value) {
-                    const bool same = interval == __shfl_sync(0xffffffffu, interval, 0);
-                    const uint32_t lanes = __ballot_sync(0xffffffffu, same);
-                    if (same)
-                        more = threadIdx.x % 32 == 0 ? (uint32_t)__popc(lanes) : 0;
-                }
-                if (is_there(i) && more != 0 && (!half || interval < pass.intervals))
-                    full |= (uint32_t)add(interval, more) << i;
-            }
-        };
-        if (is_crowded)
-            count(std::true_type());
-        else
-            count(std::false_type());
-        if constexpr (half) {
-#pragma unroll
-            for (int i = 0; i < each && full != 0; i++)
-                if ((full >> i & 1) != 0) {
-                    atomicAdd(&counters[intervals[i] / 2], 0u - (EVEN_HALF << intervals[i] % 2 * 16));
-                    add_count(&pass.counts[ORDER_FIRST_COUNT + pass.first + intervals[i]], EVEN_HALF);
-                }
+    each_element<Key, EVEN_THREADS, even_shape<Element, half>::loads>((const Key *)pass.x, cut, take, [&](uint64_t) {
+        if (half)
             __syncthreads(); /* counters are less than half full */
-        }
-        is_crowded = copies < 32 && __popc(__ballot_sync(0xffffffffu, last == __shfl_sync(0xffffffffu, last, 0))) > 8;
+        together = copies < 32 && __popc(__ballot_sync(0xffffffffu, last == __shfl_sync(0xffffffffu, last, 0))) > 8;
     });
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < pass.intervals; i += blockDim.x) {

@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(ORDER_TABLE_SHAPE.threads, ORDER_TABLE_SHAPE.b
     for (uint32_t i = threadIdx.x; pass.shared_cells && i < table.guess.cells; i += blockDim.x)
         cells[i] = cell_of<Key>(table, i);
     __syncthreads();
-    auto take = [&](Key bits, bool there) {
+    auto take = [&](Key bits, uint64_t, uint32_t, bool there) {
         typename Element::stored x;
         memcpy(&x, &bits, sizeof x);
         const Key key = key_of(bits, pass.map);
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(ORDER_TABLE_SHAPE.threads, ORDER_TABLE_SHAPE.b
         else
             atomicAdd((device_count *)&pass.counts[ORDER_FIRST_COUNT + interval], (device_count)1);
     };
-    each_element<Key, ORDER_TABLE_SHAPE.threads, ORDER_TABLE_SHAPE.loads>((const Key *)pass.x, cut, take, []() {});
+    each_element<Key, ORDER_TABLE_SHAPE.threads, ORDER_TABLE_SHAPE.loads>((const Key *)pass.x, cut, take, [](uint64_t) {});
     __syncthreads();
     for (uint32_t i = threadIdx.x; pass.copies > 0 && i < pass.intervals; i += blockDim.x) {
         uint64_t sum = 0;

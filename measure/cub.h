@@ -12,8 +12,8 @@ struct cub_call {
     uint64_t count;
     uint64_t length; /* CUB_SUM and CUB_MAX: elements of a row, each folded by itself, below 2^31; 0: of all */
     double max; /* the largest element, for the passes that need it; CUB_BINS: bins are from -max on and below max */
-    int bins;   /* CUB_BINS: even ones */
     double sum; /* of exponentials, for CUB_NORMALISE */
     const void *x; /* device memory, as what follows */
     void *result;  /* one value, or one a row; CUB_NORMALISE: the elements' softmax; CUB_SORT: the elements, sorted; CUB_BINS: uint32 counts */
+    int bins;      /* CUB_BINS: even ones */
 };

@@ -98,28 +98,23 @@ uint32_t order_cell(const struct order_space *space, uint64_t key, const struct 
 }
 
 /* With places of up to 2^20 the f32 sum is within a fifth of the real number, so that the integer is at most one off, and what is left of it, in two
-   parts, is known to 2^-22. If edges are multiples of a power of two that is not larger than 1, what is left has one rounding, and its sign is right. */
+   parts, is known to 2^-22. */
 bool order_even_of(double low, double high, uint64_t bins, struct order_even *even)
 {
     const double width = high - low, scale = (double)bins / width, offset = -low * scale, most = 2 * fmax(fabs(low), fabs(high)) * scale + 2;
-    int exponent;
     if (bins > ORDER_EVEN_MOST || !(most <= 0x1p20 && scale >= 0x1p-100 && scale <= 0x1p100))
         return false;
     *even = (struct order_even){.low = low, .step = width / (double)bins, .high = high, .bins = (uint32_t)bins, .scale = scale, .offset = offset};
-    even->exact = frexp(scale, &exponent) == 0.5 && scale >= 1 && offset == rint(offset) && high == low + (double)bins * even->step;
     even->from = low - 0.5 / scale;
     even->to = high + 0.5 / scale;
-    even->whole = rint(offset) + ORDER_WHOLE_F64;
-    even->rest = offset - rint(offset);
-    even->near = even->exact ? 0 : most * 0x1p-48;
+    even->near = most * 0x1p-48;
     even->from_f32 = (float)even->from;
     even->to_f32 = (float)even->to;
     even->scale_f32 = (float)scale;
     even->scale_rest = (float)(scale - even->scale_f32);
     even->offset_f32 = (float)offset;
-    even->whole_f32 = (float)(rint(offset) + ORDER_WHOLE_F32);
-    even->rest_f32 = (float)even->rest;
-    even->near_f32 = even->exact ? 0 : 0x1p-20f;
+    even->offset_whole = (float)(rint(offset) + ORDER_WHOLE_F32);
+    even->offset_rest = (float)(offset - rint(offset));
     return true;
 }
 

@@ -117,15 +117,15 @@ struct order_table {
 enum { ORDER_EVEN_MOST = 1 << 16 }; /* bins */
 
 /* Edge i is low + i * step, the last one high. x * scale + offset is i at edge i; if it is further than `near` from an integer, that decides, else
-   the edge itself. Where the arithmetic is exact, an element that is not further is on the edge. Intervals: below the edges, the bins, above, NaN. */
+   the edge itself. Intervals: below the edges, the bins, above, NaN. */
 struct order_even {
     double low, step, high;
     uint32_t bins;
-    bool exact;
     double from, to; /* half a bin beyond the edges */
-    double scale, offset, whole, rest, near; /* the offset in two parts: an integer, to which ORDER_WHOLE_F64 is added, and what is left */
-    float from_f32, to_f32, scale_f32, scale_rest, offset_f32, whole_f32, rest_f32, near_f32; /* for types of which f32 holds every element */
+    double scale, offset, near;
+    float from_f32, to_f32, scale_f32, scale_rest, offset_f32, offset_whole, offset_rest; /* for types of which f32 holds every element */
 };
+#define ORDER_NEAR_F32 0x1p-20f
 #define ORDER_WHOLE_F32 0x1.8p23f /* a sum with it ends in the integer that is nearest */
 #define ORDER_WHOLE_F64 0x1.8p52
 
