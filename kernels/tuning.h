@@ -70,10 +70,15 @@ constexpr struct {
     int threads, blocks, elements;
 } GENERATE_SHAPE = {256, 5, 16};
 
-/* Elements that are copied from one layout to another. */
+/* Elements that are copied from one layout to another; together: those that a thread reads before it writes any. By tiles if both their sides
+   are at least so long. */
+constexpr struct {
+    int threads, blocks, together;
+    uint64_t shortest;
+} STRIDED_SHAPE = {256, 6, 4, 8};
 constexpr struct {
     int threads, blocks;
-} STRIDED_SHAPE = {256, 8};
+} TRANSPOSED_SHAPE = {256, 8};
 
 /* Weighted folds: results of a block, at most, and log2 of the elements of each that it takes, at most. */
 constexpr struct {

@@ -139,6 +139,8 @@ class Spread(Case):
         rank = int(random.integers(2, RANK + 1))
         self.folded = given.get("axes") or sorted(int(d) for d in random.permutation(rank)[:random.integers(1, rank + 1)])
         extents = given.get("extents") or [int(random.choice([1, 2, 3, 4, 5, 7, 11])) if random.random() < 0.98 else 0 for _ in range(rank)]
+        if rank <= 3 and "extents" not in given and random.random() < 0.3: # tiles that are transposed, and runs of wide elements
+            extents[:2] = random.permutation([34, int(random.choice([8, 12, 65]))]).tolist()
         self.kept = [d for d in range(len(extents)) if d not in self.folded]
         results, length = (math.prod(extents[d] for d in of) for of in (self.kept, self.folded))
         super().__init__(random, shape=(results, length, 1), gaps=False, **given)

@@ -38,6 +38,8 @@ struct allfold_context {
     int queue_count;
     size_t queue_bytes;    /* of each of them */
     void *axis_memory;     /* device memory of folds along an axis: allocated by the first, and kept */
+    void *gathered;        /* device memory for elements that are copied together: likewise */
+    size_t gathered_bytes;
     void *order_memory;    /* device memory for what order statistics keep: likewise */
     size_t order_bytes;
     struct {

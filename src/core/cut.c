@@ -351,6 +351,8 @@ void pieces_cut_in_place(struct pieces *p, uint64_t results)
 {
     const uint64_t outer = u64_max(p->part.outer, 1), inner = u64_max(p->part.inner, 1);
     p->length = u64_max(p->longest, 1);
+    if (p->array->gathered)
+        results = u64_min(results, GATHERED_BYTES / allfold_type_bytes(p->array->type) / p->length);
     p->inner = u64_min(inner, u64_max(results, 1));
     p->outer = p->inner == inner ? u64_max(1, u64_min(outer, results / inner)) : 1;
     count_pieces(p);

@@ -207,16 +207,16 @@ void core_close(struct allfold_context *ctx)
     if (ctx->device != NULL) {
         close_begun(ctx);
         close_queues(ctx);
-        if (ctx->axis_memory != NULL)
-            ctx->device->backend->release(ctx->device, ctx->axis_memory);
-        if (ctx->order_memory != NULL)
-            ctx->device->backend->release(ctx->device, ctx->order_memory);
+        void *const kept[] = {ctx->axis_memory, ctx->gathered, ctx->order_memory};
+        for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+            if (kept[i] != NULL)
+                ctx->device->backend->release(ctx->device, kept[i]);
         close_window(ctx);
         ctx->device->backend->queue_close(ctx->queue);
         ctx->device->backend->close(ctx->device);
     }
-    ctx->axis_memory = ctx->order_memory = NULL;
-    ctx->order_bytes = 0;
+    ctx->axis_memory = ctx->gathered = ctx->order_memory = NULL;
+    ctx->gathered_bytes = ctx->order_bytes = 0;
     ctx->queue = NULL;
     ctx->device = NULL;
 }

@@ -46,17 +46,55 @@ static struct axis_targets targets_there(const struct pieces *p, struct range re
     return (struct axis_targets){of, p->targets.ignore, p->array->length};
 }
 
+void in_place_shrink(struct allfold_context *ctx, size_t bytes)
+{
+    if (ctx->gathered_bytes <= bytes)
+        return;
+    ctx->device->backend->release(ctx->device, ctx->gathered);
+    ctx->gathered = NULL;
+    ctx->gathered_bytes = 0;
+}
+
+/* Room for elements that are copied together. */
+static allfold_status make_room(struct allfold_context *ctx, size_t bytes, struct error *error)
+{
+    if (ctx->gathered_bytes >= bytes)
+        return ALLFOLD_OK;
+    in_place_shrink(ctx, 0);
+    if (ctx->device->backend->allocate(ctx->device, bytes, &ctx->gathered, error) == ALLFOLD_OK)
+        ctx->gathered_bytes = bytes;
+    return error->status;
+}
+
+/* Sets where this rank's elements of a batch lie: where they are, or together. */
+static allfold_status find_elements(const struct pieces *p, const struct part *part, struct axis_work *work, struct error *error)
+{
+    struct allfold_context *const ctx = p->ctx;
+    work->box = (struct box){part->outer, part->length, part->inner, p->array->outer_stride, p->array->axis_stride};
+    if (part_elements(part) == 0)
+        return error->status;
+    if (!p->array->gathered) {
+        work->x = piece_memory(p, part);
+        return error->status;
+    }
+    work->box.outer_stride = part->length * part->inner;
+    work->box.axis_stride = part->inner;
+    if (make_room(ctx, part_elements(part) * allfold_type_bytes(p->array->type), error) == ALLFOLD_OK)
+        piece_gather(p, part, in_place_queue(ctx), ctx->gathered, error);
+    work->x = ctx->gathered;
+    return error->status;
+}
+
 /* Folds this rank's elements of a batch. Partials go to the context's memory, that many bytes behind its beginning. */
 static allfold_status fold(const struct pieces *p, const struct batch *batch, const struct wanted *wanted, size_t at, struct error *error)
 {
     struct allfold_context *const ctx = p->ctx;
     const struct axis_array *const array = p->array;
     const struct part part = batch->part;
-    const struct axis_work work = {.monoid = p->monoid, .type = array->type, .x = part_elements(&part) > 0 ? piece_memory(p, &part) : NULL,
-                                   .box = {part.outer, part.length, part.inner, array->outer_stride, array->axis_stride}, .first = part.l,
-                                   .partials = (char *)ctx->axis_memory + at, .bytes = IN_PLACE_CONSTANTS_AT - at,
-                                   .finish = wanted->finish, .constants = wanted->constants, .targets = targets_there(p, batch->results, error)};
-    if (progress_check(ctx->comm.progress, error) != ALLFOLD_OK || error->status != ALLFOLD_OK)
+    struct axis_work work = {.monoid = p->monoid, .type = array->type, .first = part.l,
+                             .partials = (char *)ctx->axis_memory + at, .bytes = IN_PLACE_CONSTANTS_AT - at,
+                             .finish = wanted->finish, .constants = wanted->constants, .targets = targets_there(p, batch->results, error)};
+    if (progress_check(ctx->comm.progress, error) != ALLFOLD_OK || error->status != ALLFOLD_OK || find_elements(p, &part, &work, error) != ALLFOLD_OK)
         return error->status;
     phase_enter(ctx->comm.progress, PHASE_FOLD);
     if (ctx->device->backend->fold_axis(in_place_queue(ctx), &work, error) == ALLFOLD_OK)

@@ -77,6 +77,14 @@ allfold_status piece_scatter(const struct pieces *p, const struct lane *lane, co
     return error->status;
 }
 
+allfold_status piece_gather(const struct pieces *p, const struct part *part, struct queue *queue, void *dense, struct error *error)
+{
+    struct copying c = {(char *)(uintptr_t)p->array->memory, dense, allfold_type_bytes(p->array->type), false, queue, error};
+    phase_enter(p->ctx->comm.progress, PHASE_UPLOAD);
+    pieces_visit(p, part, copy_box, &c);
+    return error->status;
+}
+
 /* Copies them together, if they are several runs. Returns where they lie in host memory. */
 static const void *gather_runs(const struct pieces *p, const struct lane *lane)
 {
@@ -266,12 +274,9 @@ static allfold_status load_elements(const struct pieces *p, struct worker *worke
         return ALLFOLD_OK;
     }
     if (p->array->gathered) {
-        struct copying c = {.array = (char *)(uintptr_t)p->array->memory, .dense = lane->queue->buffer, .queue = lane->queue, .error = error,
-                            .bytes = allfold_type_bytes(p->array->type)};
-        phase_enter(p->ctx->comm.progress, PHASE_UPLOAD);
         lane->x = lane->queue->buffer;
-        pieces_visit(p, part, copy_box, &c);
-        atomic_fetch_add(&p->ctx->comm.progress->done, part_elements(part) * c.bytes);
+        piece_gather(p, part, lane->queue, lane->queue->buffer, error);
+        atomic_fetch_add(&p->ctx->comm.progress->done, part_elements(part) * allfold_type_bytes(p->array->type));
         return error->status;
     }
     lane->x = found_there(p, p->array->source, p->x, lane, lane->queue->buffer, error);

@@ -23,7 +23,7 @@ struct axis_array {
     /* NULL: element (o, l, i) is where these strides say. Of memory the rank's part, whose first element is (0, 0, 0) there. */
     struct layout *layout;
     bool in_place;         /* of memory: the device uses it where it lies */
-    bool gathered;         /* of memory with a layout: the device copies pieces of it together */
+    bool gathered;         /* of memory with a layout: the device copies parts of it together */
     uint64_t turns;        /* of memory with a layout: runs of the axis that each rank has, in turn; 0 and 1: one */
     allfold_type type;
     uint64_t outer, length, inner;
@@ -127,7 +127,8 @@ struct pieces {
     struct queue *queue;    /* not NULL: the only one, for elements that the device makes itself, in long pieces; */
     char *made;             /* and device memory for those of a piece, if nothing keeps them */
     /* in_place.c */
-    bool in_place;          /* the device uses the part where it lies, on all ranks that exchange anything: a unit is one piece, and one batch */
+    bool in_place;          /* the device uses the part where it lies, or copies that of a unit together in its memory, on all ranks that exchange
+                               anything: a unit is one piece, and one batch */
     bool in_window;         /* and ranks exchange partials through the window that their devices share */
     struct row_targets targets; /* of log-probabilities: of an array in memory without a layout */
 };
@@ -220,6 +221,8 @@ static inline const char *piece_memory(const struct pieces *p, const struct part
 allfold_status piece_read(const struct pieces *p, struct worker *worker, struct lane *lane, struct error *error);
 /* Writes the piece's results, dense elements in host memory. */
 allfold_status piece_store(const struct pieces *p, const struct lane *lane, struct sink *sink, const void *y, struct error *error);
+/* Starts the device's copy of a part of an array with a layout to its memory, dense. */
+allfold_status piece_gather(const struct pieces *p, const struct part *part, struct queue *queue, void *dense, struct error *error);
 /* Starts the device's copy of them, dense in its memory, to their places in an array with a layout. */
 allfold_status piece_scatter(const struct pieces *p, const struct lane *lane, const void *y, size_t bytes, void *array, struct error *error);
 /* Where in host memory the lane finds what the device has at a place of the queue's buffer, after download. */
@@ -325,6 +328,7 @@ enum {
     IN_PLACE_BYTES = 8 << 20, /* of the queue, where the device has memory of its own; of a batch's partials, and of its constants */
     IN_PLACE_CONSTANTS_AT = 2 * IN_PLACE_BYTES, /* in the context's memory: behind partials and scratch */
     IN_PLACE_MEMORY_BYTES = 3 * IN_PLACE_BYTES,
+    GATHERED_BYTES = 256 << 20, /* of elements that are copied together at a time; more if a row has more */
     WINDOW_BYTES = 2 * IN_PLACE_BYTES /* of all ranks: each batch takes a half, in turn */
 };
 
@@ -341,6 +345,8 @@ static inline struct queue *in_place_queue(const struct allfold_context *ctx)
 }
 /* The queue, in the caller's stream, and memory of the context. Local. */
 allfold_status in_place_open(struct allfold_context *ctx, void *stream, struct error *error);
+/* Releases the memory for elements that were copied together if it has more bytes. */
+void in_place_shrink(struct allfold_context *ctx, size_t bytes);
 /* Opens the window, if the ranks and their devices can use it, and sets p->in_window then. Collective. */
 allfold_status window_open(struct pieces *p, struct error *error);
 /* Results of a batch: their partials fit the context's memory, and the window. */

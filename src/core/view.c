@@ -123,6 +123,15 @@ static bool is_in_place(const struct view *view, const void *memory, struct erro
     return memory == NULL || (locate_memory(view->p.ctx, memory, 1, &data, error) == ALLFOLD_OK && data.memory != NULL);
 }
 
+/* Whether the device copies parts of a fold's elements together and folds them as those of an array that it uses in place. A row needs room. */
+static bool gathers(const struct view *view)
+{
+    const struct axis_input *const input = view->input;
+    const uint64_t row = input->box.length * allfold_type_bytes(input->type), all = row * input->box.outer * input->box.inner;
+    return view->array.gathered && view->y == NULL && input->turns <= 1 && input->weights == NULL && input->targets.of.memory == NULL
+           && u64_max(row, u64_min(all, GATHERED_BYTES)) <= view->p.ctx->device->memory / 2;
+}
+
 /* The places of x and y, and memory. */
 static void prepare(struct view *view, struct error *error)
 {
@@ -135,7 +144,7 @@ static void prepare(struct view *view, struct error *error)
     view->y_in_place = y_there && !apart;
     view->y_apart = y_there && apart && own_memory;
     view->p.follows = x_there || y_there;
-    view->p.in_place = view->array.in_place && view->y_in_place;
+    view->p.in_place = (view->array.in_place && view->y_in_place) || gathers(view);
     view->parts = malloc((size_t)ctx->comm.size * sizeof *view->parts);
     if (view->parts == NULL)
         error_set(error, ALLFOLD_NO_MEMORY, "no memory for the parts of %d ranks", ctx->comm.size);
@@ -170,5 +179,6 @@ void view_end(struct view *view, struct error *error)
     struct error ignored = {0};
     if (view->opened)
         ctx->device->backend->wait(in_place_queue(ctx), error->status == ALLFOLD_OK ? error : &ignored);
+    in_place_shrink(ctx, GATHERED_BYTES);
     free(view->parts);
 }
