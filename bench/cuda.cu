@@ -365,23 +365,26 @@ static allfold_status cuda_nothing(struct machine *machine, struct error *error)
     return gpu_check(gpu_launch(nothing_kernel, 1, 32, 0, cuda_of(machine)->gpu->stream), "launching nothing", error);
 }
 
+static bool gives_many(const struct cub_call *call) { return call->work == CUB_SORT || call->work == CUB_BINS; }
+
 /* The call, of the machine's data. */
 static struct cub_call cub_call_of(const struct machine *machine, const struct cub_call *call)
 {
     struct cub_call whole = *call;
     whole.x = machine->x;
-    whole.result = call->work == CUB_NORMALISE || call->length > 0 ? machine->y : machine->result;
+    whole.result = call->work == CUB_NORMALISE || call->length > 0 || gives_many(call) ? machine->y : machine->result;
     return whole;
 }
 
 static allfold_status cuda_cub_prepare(struct machine *machine, const struct cub_call *call, struct error *error)
 {
     struct cuda_machine *const cuda = cuda_of(machine);
-    const struct cub_call whole = cub_call_of(machine, call);
+    const size_t result_bytes = call->work == CUB_SORT ? call->count * allfold_type_bytes(call->type) : (size_t)call->bins * sizeof(uint32_t);
     size_t bytes = 0;
     void *scratch;
-    if (call->work == CUB_NORMALISE)
-        return ALLFOLD_OK;
+    if (call->work == CUB_NORMALISE || (gives_many(call) && gpu_buffer(cuda->gpu, GPU_WORK, result_bytes, &machine->y, error) != ALLFOLD_OK))
+        return error->status;
+    const struct cub_call whole = cub_call_of(machine, call);
     if (gpu_check(cub_start(&whole, NULL, &bytes, cuda->gpu->stream), "asking CUB for its scratch space", error) != ALLFOLD_OK)
         return error->status;
     cuda->scratch_bytes = u64_max(cuda->scratch_bytes, u64_max(bytes, 64));

@@ -1,4 +1,5 @@
-/* Order statistics: the library's calls, and what their results must be. They have no partial, and no peers here; tools/bench-peers has. */
+/* Order statistics: the library's calls, and what their results must be. They have no partial. CUB sorts, or counts bins;
+   tools/bench-peers has other peers. */
 #include "bench/data.h"
 #include "bench/run.h"
 
@@ -11,6 +12,7 @@ static const double q[] = {0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99};
 static int64_t counts[BINS_MOST], indices[TOP];
 
 static int subject_of(const struct bench *b) { return b->task->subject->fold; }
+static bool is_histogram(const struct bench *b) { return subject_of(b) == BENCH_BINS || subject_of(b) == BENCH_BINS_MANY; }
 static uint64_t top_of(const struct bench *b) { return u64_min(TOP, b->task->count); }
 static uint64_t bins_of(const struct bench *b) { return subject_of(b) == BENCH_BINS_MANY ? BINS_MOST : 256; }
 static double unit_of(const struct bench *b) { return bench_unit_of(b->task->type); }
@@ -27,12 +29,15 @@ allfold_status bench_order_run(struct bench *b, struct error *error)
                                          .count = several ? sizeof q / sizeof *q : 1};
     const allfold_top top = {.size = sizeof top, .k = top_of(b)};
     const allfold_bins bins = {.size = sizeof bins, .count = bins_of(b), .has_range = 1, .low = -limit_of(b), .high = limit_of(b)};
-    const allfold_status status = subject_of(b) == BENCH_TOP                                                 ? allfold_topk(b->context, &x, &top, NULL, indices)
-                                  : subject_of(b) == BENCH_BINS || subject_of(b) == BENCH_BINS_MANY ? allfold_histogram(b->context, &x, &bins, counts, NULL, NULL)
-                                                                                                    : allfold_quantile(b->context, &x, &quantiles, b->results);
+    const allfold_status status = subject_of(b) == BENCH_TOP ? allfold_topk(b->context, &x, &top, NULL, indices)
+                                  : is_histogram(b)          ? allfold_histogram(b->context, &x, &bins, counts, NULL, NULL)
+                                                             : allfold_quantile(b->context, &x, &quantiles, b->results);
     b->result_count = quantiles.count;
     return status == ALLFOLD_OK ? status : error_set(error, status, "%s", allfold_message(b->context));
 }
+
+/* Number i of those that are asked for. */
+static double q_of(const struct bench *b, size_t i) { return subject_of(b) == BENCH_QUANTILES ? q[i] : subject_of(b) == BENCH_MEDIAN ? q[3] : q[6]; }
 
 /* Of even elements, to within six deviations. */
 static void check_quantile(const struct bench *b, double at, double found, char wrong[96])
@@ -73,10 +78,69 @@ allfold_status bench_order_check(struct bench *b, char wrong[96], struct error *
 {
     if (subject_of(b) == BENCH_TOP)
         check_top(b, wrong);
-    else if (subject_of(b) == BENCH_BINS || subject_of(b) == BENCH_BINS_MANY)
+    else if (is_histogram(b))
         check_bins(b, wrong);
     else
         for (size_t i = 0; i < b->result_count; i++)
-            check_quantile(b, b->result_count > 1 ? q[i] : subject_of(b) == BENCH_MEDIAN ? q[3] : q[6], allfold_number(b->results[i].value), wrong);
+            check_quantile(b, q_of(b, i), allfold_number(b->results[i].value), wrong);
+    return error->status;
+}
+
+/* ---- CUB */
+
+static struct cub_call cub_call_of(const struct bench *b)
+{
+    return (struct cub_call){.work = is_histogram(b) ? CUB_BINS : CUB_SORT, .type = b->task->type, .count = b->task->count, .max = limit_of(b),
+                             .bins = (int)bins_of(b)};
+}
+
+bool bench_order_fits_cub(const struct bench *b)
+{
+    const allfold_type type = b->task->type;
+    return bench_order_fits(b) && b->size == 1 && b->task->place == BENCH_ON_DEVICE && b->machine->ops->cub != NULL && b->task->count <= INT32_MAX
+           && (type == ALLFOLD_F32 || type == ALLFOLD_F64 || type == ALLFOLD_INT32 || (type == ALLFOLD_BF16 && !is_histogram(b)));
+}
+
+allfold_status bench_order_cub_prepare(struct bench *b, struct error *error)
+{
+    const struct cub_call call = cub_call_of(b);
+    return b->machine->ops->cub_prepare(b->machine, &call, error);
+}
+
+allfold_status bench_order_cub_run(struct bench *b, struct error *error)
+{
+    const struct cub_call call = cub_call_of(b);
+    return b->machine->ops->cub(b->machine, &call, error);
+}
+
+allfold_status bench_order_cub_whole(struct bench *b, struct error *error)
+{
+    return bench_order_cub_run(b, error) == ALLFOLD_OK ? b->machine->ops->wait(b->machine, error) : error->status;
+}
+
+static double sorted_element(struct bench *b, uint64_t i, struct error *error)
+{
+    const size_t bytes = allfold_type_bytes(b->task->type);
+    uint64_t bits = 0;
+    return b->machine->ops->fetch(b->machine, (char *)b->machine->y + i * bytes, &bits, bytes, error) != ALLFOLD_OK
+               ? (double)NAN : b->machine->ops->cub_value(CUB_MAX, b->task->type, &bits);
+}
+
+allfold_status bench_order_cub_check(struct bench *b, char wrong[96], struct error *error)
+{
+    static uint32_t found[BINS_MOST];
+    const uint64_t last = b->task->count - 1;
+    if (is_histogram(b)) {
+        if (b->machine->ops->fetch(b->machine, b->machine->y, found, bins_of(b) * sizeof *found, error) != ALLFOLD_OK)
+            return error->status;
+        for (uint64_t i = 0; i < bins_of(b); i++)
+            counts[i] = found[i];
+        check_bins(b, wrong);
+    } else if (subject_of(b) == BENCH_TOP) {
+        bench_near(sorted_element(b, last, error), b->all.max, 0.0, wrong);
+    } else {
+        for (size_t i = 0; i < (subject_of(b) == BENCH_QUANTILES ? sizeof q / sizeof *q : 1); i++)
+            check_quantile(b, q_of(b, i), sorted_element(b, (uint64_t)(q_of(b, i) * (double)last), error), wrong);
+    }
     return error->status;
 }

@@ -95,6 +95,11 @@ allfold_status bench_axis_cub_check(struct bench *b, char wrong[96], struct erro
 bool bench_order_fits(const struct bench *b);
 allfold_status bench_order_run(struct bench *b, struct error *error);
 allfold_status bench_order_check(struct bench *b, char wrong[96], struct error *error);
+bool bench_order_fits_cub(const struct bench *b);
+allfold_status bench_order_cub_prepare(struct bench *b, struct error *error);
+allfold_status bench_order_cub_run(struct bench *b, struct error *error);
+allfold_status bench_order_cub_whole(struct bench *b, struct error *error);
+allfold_status bench_order_cub_check(struct bench *b, char wrong[96], struct error *error);
 
 /* cuBLAS (cublas.c), if its library can be loaded: dot products of f32 and f64. *cublas stays NULL, without an error, if it cannot. */
 void bench_cublas_open(struct bench *b, struct bench_cublas **cublas);

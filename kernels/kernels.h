@@ -4,10 +4,10 @@
 
 #include "base/base.h"
 #include "fold/axis.h"
-#include "fold/order.h"
 #include "fold/table.h"
 
 struct draw;
+struct order_work;
 struct softmax_constants;
 
 #ifdef __cplusplus

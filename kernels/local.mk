@@ -27,6 +27,9 @@ kernel_sources = \
 	kernels/many_u32.cu \
 	kernels/many_u64.cu \
 	kernels/order.cu \
+	kernels/order_digits.cu \
+	kernels/order_even.cu \
+	kernels/order_table.cu \
 	kernels/softmax.cu \
 	kernels/softmax_resident.cu \
 	kernels/strided.cu \
@@ -60,6 +63,7 @@ noinst_HEADERS += \
 	kernels/kernels.h \
 	kernels/many_family.cuh \
 	kernels/many_family.h \
+	kernels/order.cuh \
 	kernels/message.cuh \
 	kernels/softmax.cuh \
 	kernels/ptx.cuh \

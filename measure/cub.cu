@@ -139,6 +139,9 @@ template <allfold_type type> static cudaError_t start(const struct cub_run *run)
         if constexpr (!std::is_integral<T>::value)
             return n <= INT32_MAX ? normalise<T, Sum>(run, (int32_t)n) : normalise<T, Sum>(run, (int64_t)n);
         break;
+    case CUB_SORT:
+    case CUB_BINS:
+        return cub_order_start(run->call, run->scratch, run->bytes, run->stream);
     }
     return cudaErrorInvalidValue;
 }

@@ -11,6 +11,9 @@ extern "C" {
    int32 are uint32, which wrap. The maximum of no elements is -infinity or INT32_MIN. */
 cudaError_t cub_start(const struct cub_call *call, void *scratch, size_t *scratch_bytes, cudaStream_t stream);
 
+/* The same of CUB_SORT and CUB_BINS (cub_order.cu), which cub_start passes on. */
+cudaError_t cub_order_start(const struct cub_call *call, void *scratch, size_t *scratch_bytes, cudaStream_t stream);
+
 /* Whether this CUB reduces segments of one length: CCCL 3.4. */
 bool cub_has_rows(void);
 

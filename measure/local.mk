@@ -4,6 +4,7 @@ libmeasure_a_SOURCES = measure/table.c measure/times.c
 measure_kernels = \
 	measure/ceiling.cu \
 	measure/cub.cu \
+	measure/cub_order.cu \
 	measure/gpu.cu \
 	measure/read.cu \
 	measure/timing.cu

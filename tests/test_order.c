@@ -188,7 +188,8 @@ static void check_calls(struct calls *c, const char *what)
         wrong = "quantiles";
     else if (!topk_is_right(c, n < 20 ? n : 20, false) || !topk_is_right(c, n < 20 ? n : 20, true) || !topk_is_right(c, n / 2, false))
         wrong = "topk";
-    else if (!histogram_is_right(c, 7, false) || !histogram_is_right(c, 3000, false) || !histogram_is_right(c, 9, true))
+    else if (!histogram_is_right(c, 65, false) || !histogram_is_right(c, 143, false) || !histogram_is_right(c, 3000, false) || !histogram_is_right(c, 1 << 16, false)
+             || !histogram_is_right(c, 9, true))
         wrong = "histogram";
     const char *const message = c->input.source != NULL ? c->error.text : allfold_message(c->ctx);
     tap_ok(wrong == NULL, "%s%s%s %s", what, wrong != NULL ? ": " : "", wrong != NULL ? wrong : "", wrong != NULL ? message : "");

@@ -9,7 +9,7 @@
 /* Only writes to *scratch_bytes what it needs if scratch is NULL. */
 static cudaError_t start_cub(const struct rung_reduction *r, void *scratch, size_t *scratch_bytes)
 {
-    const struct cub_call call = {r->fold == ALLFOLD_SUM ? CUB_SUM : CUB_MAX, r->type, r->n, 0, 0.0, 0.0, r->x, r->result};
+    const struct cub_call call = {r->fold == ALLFOLD_SUM ? CUB_SUM : CUB_MAX, r->type, r->n, 0, 0.0, 0.0, r->x, r->result, 0};
     return cub_start(&call, scratch, scratch_bytes, r->gpu->stream);
 }
 

@@ -143,10 +143,16 @@ static void count_bins(struct histogram *h, int64_t *counts, allfold_outside *ou
 {
     struct order *const o = &h->o;
     const uint64_t bins = h->call->count;
+    const bool on_device = o->ctx->device->backend->own_memory;
     struct order_table table = {0};
+    struct order_even even;
     struct order_work work = {.kind = ORDER_TABLE, .table = &table};
-    set_boundaries(h);
-    make_table(h, &table);
+    if (on_device && h->call->edges == NULL && order_even_of(h->edges[0], h->edges[bins], bins, &even)) {
+        work = (struct order_work){.kind = ORDER_EVEN, .even = &even};
+    } else {
+        set_boundaries(h);
+        make_table(h, &table);
+    }
     order_pass(o, &work, bins + 3);
     order_table_free(&table);
     if (o->error->status != ALLFOLD_OK)

@@ -6,12 +6,6 @@
 
 enum { DIGITS_ALL = 1 << 16, DIGITS_MOST = 1 << 11 };
 
-/* Ranges of keys that are cut into digits: boundaries from `first` on, of which the last is the end. */
-struct cut {
-    uint64_t low, last;
-    uint32_t first, digits, shift;
-};
-
 static bool is_open(const struct order_target *target) { return target->low < target->last; }
 
 bool order_is_open(const struct order_target *targets, uint64_t count)
@@ -24,17 +18,17 @@ bool order_is_open(const struct order_target *targets, uint64_t count)
 
 static int compare_cuts(const void *a, const void *b)
 {
-    const struct cut *const x = a, *const y = b;
+    const struct order_cut *const x = a, *const y = b;
     return (x->low > y->low) - (x->low < y->low);
 }
 
 /* The ranges of targets that are open, each once, in order. */
-static uint32_t list_cuts(const struct order_target *targets, uint64_t count, struct cut *cuts)
+static uint32_t list_cuts(const struct order_target *targets, uint64_t count, struct order_cut *cuts)
 {
     uint32_t found = 0, kept = 0;
     for (uint64_t i = 0; i < count; i++)
         if (is_open(&targets[i]))
-            cuts[found++] = (struct cut){.low = targets[i].low, .last = targets[i].last};
+            cuts[found++] = (struct order_cut){.low = targets[i].low, .last = targets[i].last};
     qsort(cuts, found, sizeof *cuts, compare_cuts);
     for (uint32_t i = 0; i < found; i++)
         if (kept == 0 || cuts[kept - 1].low != cuts[i].low)
@@ -42,27 +36,24 @@ static uint32_t list_cuts(const struct order_target *targets, uint64_t count, st
     return kept;
 }
 
-/* Boundaries of all digits. */
-static uint32_t cut_digits(struct cut *cuts, uint32_t count, uint64_t *boundaries)
+/* Cuts the ranges, and numbers the boundaries: of each its digits', and its end, unless the next one or no key follows. How many there are. */
+static uint32_t cut_digits(struct order_cut *cuts, uint32_t count, uint32_t all, uint64_t most_key)
 {
     uint32_t most = DIGITS_MOST, found = 0;
-    while (most > 2 && (uint64_t)most * count > DIGITS_ALL)
+    while (most > 2 && (uint64_t)most * count > all)
         most /= 2;
     for (uint32_t c = 0; c < count; c++) {
-        struct cut *const cut = &cuts[c];
+        struct order_cut *const cut = &cuts[c];
         while ((cut->last - cut->low) >> cut->shift >= most)
             cut->shift++;
         cut->digits = (uint32_t)((cut->last - cut->low) >> cut->shift) + 1;
         cut->first = found;
-        for (uint32_t digit = 0; digit < cut->digits; digit++)
-            boundaries[found++] = cut->low + ((uint64_t)digit << cut->shift);
-        if (c + 1 == count || cuts[c + 1].low != cut->last + 1)
-            boundaries[found++] = cut->last + 1; /* above the largest key it is 0, and left out */
+        found += cut->digits + (cut->last < most_key && (c + 1 == count || cuts[c + 1].low != cut->last + 1));
     }
     return found;
 }
 
-static void take_digit(const struct order *o, const struct cut *cut, struct order_target *target)
+static void take_digit(const struct order *o, const struct order_cut *cut, struct order_target *target)
 {
     const uint64_t *const counts = o->counts + ORDER_FIRST_COUNT + cut->first + 1;
     uint32_t digit = 0;
@@ -74,7 +65,7 @@ static void take_digit(const struct order *o, const struct cut *cut, struct orde
 }
 
 /* Cells of one width, from the first boundary to the last. */
-static struct order_guess guess_of(const uint64_t *boundaries, uint32_t count, const struct cut *cuts, uint32_t cut_count)
+static struct order_guess guess_of(const uint64_t *boundaries, uint32_t count, const struct order_cut *cuts, uint32_t cut_count)
 {
     struct order_guess guess = {.base = boundaries[0], .shift = cut_count == 1 ? cuts->shift : 0, .cells = 1};
     const uint64_t length = boundaries[count - 1] - guess.base;
@@ -84,17 +75,19 @@ static struct order_guess guess_of(const uint64_t *boundaries, uint32_t count, c
     return guess;
 }
 
-/* The table of all digits of targets that are open. */
-static void make_digits(struct order *o, allfold_type type, struct cut *cuts, uint32_t count, struct order_table *table)
+/* The table of all digits. */
+static void make_table(struct order *o, allfold_type type, const struct order_cut *cuts, uint32_t count, uint32_t found, struct order_table *table)
 {
-    uint64_t *const boundaries = malloc((DIGITS_ALL + 3 * (size_t)count) * sizeof *boundaries);
+    uint64_t *const boundaries = malloc((found + 1) * sizeof *boundaries);
     if (boundaries == NULL) {
         error_set(o->error, ALLFOLD_NO_MEMORY, "no memory for %u ranges of keys", count);
         return;
     }
-    uint32_t found = cut_digits(cuts, count, boundaries);
-    if (boundaries[found - 1] == 0 || boundaries[found - 1] > order_most(type))
-        found--;
+    for (uint32_t c = 0; c < count; c++) {
+        for (uint32_t digit = 0; digit < cuts[c].digits; digit++)
+            boundaries[cuts[c].first + digit] = cuts[c].low + ((uint64_t)digit << cuts[c].shift);
+        boundaries[cuts[c].first + cuts[c].digits] = cuts[c].last + 1; /* the end, or what the next one begins with, or behind all */
+    }
     table->guess = guess_of(boundaries, found, cuts, count);
     order_table_make(table, type, boundaries, found, o->error);
     free(boundaries);
@@ -102,22 +95,29 @@ static void make_digits(struct order *o, allfold_type type, struct cut *cuts, ui
 
 void order_narrow(struct order *o, bool of_set, struct order_target *targets, uint64_t count)
 {
-    struct cut *const cuts = malloc((count + 1) * sizeof *cuts);
+    const allfold_type type = of_set ? order_key_type(o) : o->input->type;
+    struct order_cut *const cuts = malloc((count + 1) * sizeof *cuts);
     struct order_table table = {.guess = {.cells = 1}};
     struct order_work work = {.kind = ORDER_TABLE, .table = &table};
-    uint32_t open = 0;
+    uint32_t open = 0, found = 0;
     if (o->error->shared || !order_is_open(targets, count)) {
         free(cuts);
         return;
     }
-    if (cuts == NULL)
+    if (cuts == NULL) {
         error_set(o->error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " ranges of keys", count);
-    else
-        make_digits(o, of_set ? order_key_type(o) : o->input->type, cuts, open = list_cuts(targets, count, cuts), &table);
-    (of_set ? order_pass_set : order_pass)(o, &work, table.count + 1);
+    } else {
+        open = list_cuts(targets, count, cuts);
+        found = cut_digits(cuts, open, of_set ? ORDER_DIGITS_MOST : DIGITS_ALL, order_most(type));
+        if ((of_set ? o->set.on_device : o->ctx->device->backend->own_memory) && open <= ORDER_CUTS_MOST && found <= ORDER_DIGITS_MOST + open)
+            work = (struct order_work){.kind = ORDER_DIGITS, .cuts = cuts, .cut_count = open, .digits = found + 1};
+        else
+            make_table(o, type, cuts, open, found, &table);
+    }
+    (of_set ? order_pass_set : order_pass)(o, &work, (uint64_t)found + 1);
     for (uint64_t i = 0; i < count && !order_failed(o); i++)
         if (is_open(&targets[i]))
-            take_digit(o, bsearch(&(struct cut){.low = targets[i].low}, cuts, open, sizeof *cuts, compare_cuts), &targets[i]);
+            take_digit(o, bsearch(&(struct order_cut){.low = targets[i].low}, cuts, open, sizeof *cuts, compare_cuts), &targets[i]);
     order_table_free(&table);
     free(cuts);
 }

@@ -95,7 +95,8 @@ void order_run_on_host(struct order *o, const struct order_work *given, const st
 void order_run_elements(struct order *o, const struct order_work *work, const struct order_elements *elements, size_t counts, bool on_device);
 /* Makes room in host memory for that many of the set. */
 allfold_status order_host_room(struct order *o, uint64_t room);
-/* Brings counters, which are 0, and the table to the device, at once if they are small. */
+/* Brings counters, which are 0, and the table to the device, at once if they are small. table: NULL if there is none; the pass then clears its
+   counters. */
 void order_upload(struct order *o, struct order_work *work, size_t counts, struct order_table *table);
 
 /* Brings the part to memory that the device uses in place, if it fits. several: there will be several passes. */

@@ -109,25 +109,24 @@ void order_upload(struct order *o, struct order_work *work, size_t counts, struc
     const size_t all = at + table_bytes(work->table, each, &cells), cells_at = all - cells;
     const bool once = all <= IN_PLACE_BYTES;
     char *const staging = queue->staging;
+    work->counts = (uint64_t *)(void *)memory;
+    work->clear = table == NULL ? counts : 0;
+    if (table == NULL)
+        return;
     if (once) {
         memset(staging, 0, counts);
-        if (table != NULL) {
-            memcpy(staging + at, work->table->keys, (work->table->count + 1) * each);
-            memcpy(staging + cells_at, work->table->cells, cells);
-        }
-        o->ctx->device->backend->upload(queue, staging, memory, table != NULL ? all : counts, o->error);
+        memcpy(staging + at, work->table->keys, (work->table->count + 1) * each);
+        memcpy(staging + cells_at, work->table->cells, cells);
+        o->ctx->device->backend->upload(queue, staging, memory, all, o->error);
     } else {
         to_device(o, o->counts, memory, counts);
         to_device(o, work->table->keys, memory + at, (work->table->count + 1) * each);
         to_device(o, work->table->cells, memory + cells_at, cells);
     }
-    work->counts = (uint64_t *)(void *)memory;
-    if (table != NULL) {
-        *table = *work->table;
-        table->keys = memory + at;
-        table->cells = (uint32_t *)(void *)(memory + cells_at);
-        work->table = table;
-    }
+    *table = *work->table;
+    table->keys = memory + at;
+    table->cells = (uint32_t *)(void *)(memory + cells_at);
+    work->table = table;
 }
 
 /* On the device: o->counts, which are 0, get what is counted. */

@@ -19,10 +19,8 @@ allfold_status order_table_make(struct order_table *table, allfold_type type, co
         memcpy(keys + i * each, &boundaries[i], each); /* little-endian: the low bytes */
         cells[order_cell(&space, boundaries[i], &table->guess) + 1]++;
     }
-    for (uint32_t cell = 0; cell < table->guess.cells; cell++) {
-        table->several = table->several || cells[cell + 1] > 1;
+    for (uint32_t cell = 0; cell < table->guess.cells; cell++)
         cells[cell + 1] += cells[cell];
-    }
     return ALLFOLD_OK;
 }
 

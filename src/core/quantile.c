@@ -12,7 +12,7 @@ enum {
     SAMPLE_MOST = 1 << 18, /* on a device with memory of its own */
     SAMPLE_MOST_HOST = 1 << 16,
     KEPT_PART = 16,        /* of a rank's elements one in so many may be kept */
-    NARROWED = 3           /* passes over a sample: more keys than elements are left in no bracket */
+    NARROWED = 3           /* passes over a sample, at most */
 };
 
 /* How many are kept is chosen so that a bracket misses once in thousands of times. */
@@ -66,6 +66,16 @@ static void sample_targets(const struct quantiles *w, uint64_t found, uint64_t w
     }
 }
 
+/* Whether all that is not known of `count` pairs is an eighth of what lies between them, at most. */
+static bool are_near(const struct order_target *targets, size_t count)
+{
+    bool near = true;
+    for (size_t i = 0; i < 2 * count; i += 2)
+        for (size_t j = i; j < i + 2; j++)
+            near = near && (targets[j].low == targets[j].last || targets[j].count <= (targets[i + 1].rank - targets[i].rank) / 8);
+    return near;
+}
+
 /* Makes brackets of pairs of targets, joined where they meet. A bracket that begins or ends the sample has all that lies beyond. */
 static void take_brackets(const struct quantiles *w, const struct order_target *targets, uint64_t found, struct order_brackets *brackets)
 {
@@ -98,7 +108,7 @@ static void sample_brackets(struct quantiles *w, struct order_brackets *brackets
     for (size_t i = 0; i < w->call->count; i++)
         inside += 2 * (DEVIATIONS * sqrt((double)worth * w->q[i] * (1 - w->q[i])) + 2) / (double)worth;
     sample_targets(w, found, worth, inside * KEPT_PART > 0.75 ? 0.75 / KEPT_PART / inside : 1, w->inside);
-    for (int i = 0; i < NARROWED; i++)
+    for (int i = 0; i < NARROWED && !are_near(w->inside, w->call->count); i++)
         order_narrow(o, true, w->inside, 2 * w->call->count);
     if (o->error->status == ALLFOLD_OK)
         take_brackets(w, w->inside, found, brackets);

@@ -97,6 +97,27 @@ uint32_t order_cell(const struct order_space *space, uint64_t key, const struct 
                                                                         : order_cell_f64(real_in(space, key), guess);
 }
 
+/* With places of up to 2^20 the f32 sum is within a fifth of the real number, so that the integer is at most one off, and what is left of it, in two
+   parts, is known to 2^-22. */
+bool order_even_of(double low, double high, uint64_t bins, struct order_even *even)
+{
+    const double width = high - low, scale = (double)bins / width, offset = -low * scale, most = 2 * fmax(fabs(low), fabs(high)) * scale + 2;
+    if (bins > ORDER_EVEN_MOST || !(most <= 0x1p20 && scale >= 0x1p-100 && scale <= 0x1p100))
+        return false;
+    *even = (struct order_even){.low = low, .step = width / (double)bins, .high = high, .bins = (uint32_t)bins, .scale = scale, .offset = offset};
+    even->from = low - 0.5 / scale;
+    even->to = high + 0.5 / scale;
+    even->near = most * 0x1p-48;
+    even->from_f32 = (float)even->from;
+    even->to_f32 = (float)even->to;
+    even->scale_f32 = (float)scale;
+    even->scale_rest = (float)(scale - even->scale_f32);
+    even->offset_f32 = (float)offset;
+    even->offset_whole = (float)(rint(offset) + ORDER_WHOLE_F32);
+    even->offset_rest = (float)(offset - rint(offset));
+    return true;
+}
+
 /* ---- between two elements */
 
 struct order_place order_place_of(double q, uint64_t count)

@@ -107,10 +107,37 @@ HOST_DEVICE uint32_t order_cell_key(uint64_t key, const struct order_guess *gues
    boundaries in cell c are those from cells[c] on and before cells[c + 1]. */
 struct order_table {
     uint32_t count;
-    bool several;     /* some cell has more than one */
     const void *keys; /* of the elements' size; one more than count can be read */
     const uint32_t *cells;
     struct order_guess guess;
+};
+
+/* ---- even bins, on a device with memory of its own */
+
+enum { ORDER_EVEN_MOST = 1 << 16 }; /* bins */
+
+/* Edge i is low + i * step, the last one high. x * scale + offset is i at edge i; if it is further than `near` from an integer, that decides, else
+   the edge itself. Intervals: below the edges, the bins, above, NaN. */
+struct order_even {
+    double low, step, high;
+    uint32_t bins;
+    double from, to; /* half a bin beyond the edges */
+    double scale, offset, near;
+    float from_f32, to_f32, scale_f32, scale_rest, offset_f32, offset_whole, offset_rest; /* for types of which f32 holds every element */
+};
+#define ORDER_NEAR_F32 0x1p-20f
+#define ORDER_WHOLE_F32 0x1.8p23f /* a sum with it ends in the integer that is nearest */
+#define ORDER_WHOLE_F64 0x1.8p52
+
+/* ---- digits, on a device with memory of its own: ranges of keys that are cut into equal parts, of which the elements are counted */
+
+enum { ORDER_CUTS_MOST = 63, ORDER_DIGITS_MOST = 1 << 13 };
+
+/* Keys [low, last]: part i has the keys whose distance from low is i << shift or more. Its counter is number first + 1 + i, as if a table's boundaries
+   began the parts. */
+struct order_cut {
+    uint64_t low, last;
+    uint32_t first, digits, shift;
 };
 
 /* ---- ties: elements of a range of keys, counted by their index >> shift */
@@ -131,7 +158,7 @@ HOST_DEVICE uint64_t order_sample_place(uint64_t i, uint64_t stride)
 
 /* ---- a pass */
 
-enum order_kind { ORDER_BRACKETS, ORDER_TABLE, ORDER_TIES, ORDER_SAMPLE };
+enum order_kind { ORDER_BRACKETS, ORDER_TABLE, ORDER_EVEN, ORDER_DIGITS, ORDER_TIES, ORDER_SAMPLE };
 
 /* Where numbers are in counts, which the work adds to. Those of the kind follow: of each bracket ORDER_COUNTS, of each interval one, of each
    range of indices one. */
@@ -145,10 +172,14 @@ struct order_work {
     uint64_t first;                        /* the index of x[0] */
     const struct order_brackets *brackets; /* host memory */
     const struct order_table *table;       /* host memory, which points to the device's */
+    const struct order_even *even;         /* host memory */
+    const struct order_cut *cuts;          /* host memory, in ascending order */
+    uint32_t cut_count, digits;            /* how many, and their counters */
     struct order_ties ties;
     uint64_t limit;     /* brackets: elements of `ties` are kept only if their index is below it */
     uint64_t stride;    /* of a sample, of n / stride elements */
     uint64_t *counts;   /* device memory. Of a sample NULL */
+    size_t clear;       /* bytes of counts that are set to 0 first, of a device with memory of its own */
     void *keys;         /* where kept elements' keys go, in any order: device memory of the elements' size; NULL: none are kept */
     uint64_t *indices;  /* and their indices; NULL: not wanted */
     uint64_t capacity;  /* room for so many. counts[ORDER_KEPT] counts those that did not find room, too */
@@ -189,6 +220,8 @@ static inline struct order_bracket order_equals(const struct order_space *space,
 /* The least key of a number that is at least x, which is not NaN, or if `beyond` larger than x; false: no number is. */
 bool order_at_least(const struct order_space *space, double x, bool beyond, uint64_t *key);
 uint32_t order_cell(const struct order_space *space, uint64_t key, const struct order_guess *guess);
+/* False: the bins are too many, too narrow, or too far from 0 for this arithmetic. */
+bool order_even_of(double low, double high, uint64_t bins, struct order_even *even);
 
 /* The same of a type, once. */
 struct order_map order_map_of(allfold_type type);

@@ -1,6 +1,6 @@
 # The kernels' own sources, compiled by the C++ compiler for the host and run there. Needs no CUDA. The lists of kernels are
 # kernels/local.mk and kernels/ladder/local.mk.
-UNIT_TESTS += tests/emulation/test_kernels tests/emulation/test_generated tests/emulation/test_experiments tests/emulation/test_emulation \
+UNIT_TESTS += tests/emulation/test_kernels tests/emulation/test_generated tests/emulation/test_order_kernels tests/emulation/test_experiments tests/emulation/test_emulation \
 	tests/emulation/test_ladder
 emulation_sources = \
 	tests/emulation/emulation.cpp \
@@ -11,6 +11,7 @@ emulation_sources = \
 	tests/emulation/test_emulation.cpp \
 	tests/emulation/test_kernels.cpp \
 	tests/emulation/test_generated.cpp \
+	tests/emulation/test_order_kernels.cpp \
 	tests/emulation/test_experiments.cpp \
 	tests/emulation/test_ladder.cpp
 noinst_HEADERS += tests/emulation/cuda_host.h tests/emulation/cuda_runtime.h tests/emulation/emulation.h \
@@ -85,6 +86,14 @@ tests_emulation_test_generated_LDADD = \
 	tests/emulation/shared_end.o \
 	libfiles.a libcore.a $(OPENMP_LIBS) -lm
 tests_emulation_test_generated_LINK = $(EMULATION_LINK)
+tests_emulation_test_order_kernels_SOURCES =
+tests_emulation_test_order_kernels_LDADD = \
+	$(emulation_begin) \
+	tests/emulation/test_order_kernels.o \
+	$(addprefix tests/emulation/kernels/,order.o order_digits.o order_even.o order_table.o) \
+	tests/emulation/shared_end.o \
+	libfiles.a libcore.a $(OPENMP_LIBS) -lm
+tests_emulation_test_order_kernels_LINK = $(EMULATION_LINK)
 tests_emulation_test_ladder_SOURCES =
 tests_emulation_test_ladder_LDADD = \
 	$(emulation_begin) \
@@ -198,6 +207,8 @@ tests_emulation_test_kernels_SOURCES = tests/emulation/no_compiler.c
 tests_emulation_test_kernels_LINK = $(LINK)
 tests_emulation_test_generated_SOURCES = tests/emulation/no_compiler.c
 tests_emulation_test_generated_LINK = $(LINK)
+tests_emulation_test_order_kernels_SOURCES = tests/emulation/no_compiler.c
+tests_emulation_test_order_kernels_LINK = $(LINK)
 tests_emulation_test_ladder_SOURCES = tests/emulation/no_compiler.c
 tests_emulation_test_ladder_LINK = $(LINK)
 tests_emulation_test_experiments_SOURCES = tests/emulation/no_compiler.c

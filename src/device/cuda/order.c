@@ -8,6 +8,8 @@ allfold_status cuda_order(struct queue *queue, const struct order_work *work, st
     if (cuda_use(cuda, error) != ALLFOLD_OK)
         return error->status;
     working->last = QUEUE_OTHER;
+    if (work->clear > 0 && cuda_check(cuda, cudaMemsetAsync(work->counts, 0, work->clear, working->stream), error, "cudaMemsetAsync") != ALLFOLD_OK)
+        return error->status;
     return cuda_check(cuda, (cudaError_t)order_launch(work, cuda->multiprocessors, cuda->capacity.block_bytes, working->stream), error,
                       "launching the kernel of order statistics for %s", allfold_type_name(work->type));
 }

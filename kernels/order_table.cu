@@ -1,0 +1,126 @@
+/* Counts the elements of a table's intervals (fold/order.h): the cell; the boundary in it, in shared memory; a counter of the interval in shared
+   memory, of which there are copies. */
+#include "kernels/order.cuh"
+
+/* What a cell has: where its intervals begin; and of its one boundary the key below it. Of several, the boundaries are looked up. */
+template <class Key> struct order_table_cell {
+    Key below;
+    uint32_t first;
+};
+constexpr uint32_t SEVERAL = 1u << 31;
+
+template <class Key> struct table_pass {
+    const void *x;
+    uint64_t n;
+    struct order_map map;
+    struct order_table table;
+    uint64_t *counts;
+    uint32_t first, intervals; /* those that are counted */
+    uint32_t copies;           /* of counters in shared memory; 0: they are in the caller's */
+    bool shared_cells;
+};
+
+template <class Key> static __device__ __forceinline__ order_table_cell<Key> cell_of(const struct order_table &table, uint32_t cell)
+{
+    const uint32_t first = table.cells[cell], end = table.cells[cell + 1];
+    const Key boundary = ((const Key *)table.keys)[first];
+    const bool above = end > first && boundary == 0; /* every key is at the boundary or behind it */
+    order_table_cell<Key> found;
+    found.below = end == first || above ? (Key)~(Key)0 : (Key)(boundary - 1);
+    found.first = end > first + 1 ? first | SEVERAL : above ? first + 1 : first;
+    return found;
+}
+
+template <class Element, class Key>
+static __device__ __forceinline__ uint32_t guess_cell(typename Element::stored x, Key key, const struct order_guess &guess, bool by_value)
+{
+    if (!by_value)
+        return order_cell_key(key, &guess);
+    if constexpr (ORDER_IS_SHORT(sizeof(x), Element::is_floating ? 'f' : 'i'))
+        return order_cell_f32((float)Element::load(x), &guess);
+    else
+        return order_cell_f64((double)Element::load(x), &guess);
+}
+
+template <class Element, class Key>
+__global__ void __launch_bounds__(ORDER_TABLE_SHAPE.threads, ORDER_TABLE_SHAPE.blocks)
+    table_kernel(const __grid_constant__ table_pass<Key> pass, const __grid_constant__ cut_array<Key> cut)
+{
+    extern __shared__ unsigned char bytes[];
+    const struct order_table &table = pass.table;
+    const uint32_t copy = threadIdx.x % (pass.copies > 0 ? pass.copies : 1);
+    order_table_cell<Key> *const cells = (order_table_cell<Key> *)bytes;
+    uint32_t *const counters = (uint32_t *)(bytes + (pass.shared_cells ? table.guess.cells * sizeof *cells : 0));
+    for (uint32_t i = threadIdx.x; i < pass.intervals * pass.copies; i += blockDim.x)
+        counters[i] = 0;
+    for (uint32_t i = threadIdx.x; pass.shared_cells && i < table.guess.cells; i += blockDim.x)
+        cells[i] = cell_of<Key>(table, i);
+    __syncthreads();
+    auto take = [&](Key bits, uint64_t, uint32_t, bool there) {
+        typename Element::stored x;
+        memcpy(&x, &bits, sizeof x);
+        const Key key = key_of(bits, pass.map);
+        const uint32_t cell = guess_cell<Element, Key>(x, key, table.guess, table.guess.by_value);
+        const order_table_cell<Key> found = pass.shared_cells ? cells[cell] : cell_of<Key>(table, cell);
+        uint32_t interval = found.first + (key > found.below);
+        if ((found.first & SEVERAL) != 0)
+            interval = interval_of((const Key *)table.keys, found.first & ~SEVERAL, table.cells[cell + 1], key);
+        interval -= pass.first; /* less than none is more than all */
+        if (!there || interval >= pass.intervals)
+            return;
+        if (pass.copies > 0)
+            atomicAdd(&counters[interval * pass.copies + copy], 1u);
+        else
+            atomicAdd((device_count *)&pass.counts[ORDER_FIRST_COUNT + interval], (device_count)1);
+    };
+    each_element<Key, ORDER_TABLE_SHAPE.threads, ORDER_TABLE_SHAPE.loads>((const Key *)pass.x, cut, take, [](uint64_t) {});
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; pass.copies > 0 && i < pass.intervals; i += blockDim.x) {
+        uint64_t sum = 0;
+        for (uint32_t of = 0; of < pass.copies; of++)
+            sum += counters[i * pass.copies + (of + i) % pass.copies];
+        add_count(&pass.counts[ORDER_FIRST_COUNT + pass.first + i], sum);
+    }
+}
+
+template <class Element, class Key>
+static cudaError_t table_run(const table_pass<Key> &pass, size_t bytes, size_t shared_bytes, int multiprocessors, void *stream)
+{
+    const cut_array<Key> cut(pass.x, pass.n);
+    const uint64_t most = (uint64_t)multiprocessors * (bytes <= shared_bytes / ORDER_TABLE_SHAPE.blocks ? ORDER_TABLE_SHAPE.blocks : 1);
+    cudaLaunchConfig_t config = launch_config(blocks_for(cut.vectors, ORDER_TABLE_SHAPE.threads, ORDER_TABLE_SHAPE.loads, most), ORDER_TABLE_SHAPE.threads, stream);
+    config.dynamicSmemBytes = bytes;
+    const cudaError_t code =
+        cudaFuncSetAttribute((const void *)table_kernel<Element, Key>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes);
+    return code != cudaSuccess ? code : cudaLaunchKernelEx(&config, table_kernel<Element, Key>, pass, cut);
+}
+
+/* What fits shared memory: one copy of the counters, then the cells, then more copies, as many as keep several blocks on a multiprocessor. Counters that
+   do not fit are counted some at a time, in a pass each, or, if they are very many, in the caller's memory. */
+template <class Element, class Key>
+static cudaError_t table_start(const struct order_work *work, int multiprocessors, size_t shared_bytes, void *stream)
+{
+    const struct order_table &table = *work->table;
+    const uint32_t all = table.count + 1, most = (uint32_t)(shared_bytes / sizeof(uint32_t)), passes = (all + most - 1) / most;
+    table_pass<Key> pass = {work->x, work->n, order_map_of(work->type), table, work->counts, 0, all, 0, false};
+    pass.copies = passes <= ORDER_TABLE_PASSES;
+    if (pass.copies > 0)
+        pass.intervals = (all + passes - 1) / passes;
+    const size_t counters = pass.intervals * sizeof(uint32_t), cells = table.guess.cells * sizeof(order_table_cell<Key>);
+    pass.shared_cells = pass.copies * counters + cells <= shared_bytes;
+    while (pass.copies > 0 && pass.copies < 32 && cells + 2 * pass.copies * counters <= shared_bytes / ORDER_TABLE_SHAPE.blocks)
+        pass.copies *= 2;
+    const size_t bytes = pass.copies * counters + (pass.shared_cells ? cells : 0);
+    cudaError_t code = cudaSuccess;
+    for (; pass.first < all && code == cudaSuccess; pass.first += pass.intervals)
+        code = table_run<Element, Key>(pass, bytes, shared_bytes, multiprocessors, stream);
+    return code;
+}
+
+cudaError_t order_table_launch(const struct order_work *work, int multiprocessors, size_t shared_bytes, void *stream)
+{
+    return with_element(work->type, [&](auto element) {
+        typedef decltype(element) Element;
+        return table_start<Element, typename key_type<sizeof(typename Element::stored)>::type>(work, multiprocessors, shared_bytes, stream);
+    });
+}

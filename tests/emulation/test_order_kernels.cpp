@@ -1,0 +1,165 @@
+/* The kernels of order statistics on the host, beside plain loops: brackets, even bins and digits, of so many elements a block that counters of 4, 8
+   and 16 bits are passed on. */
+#define TAP_WITHOUT_MPI
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <algorithm>
+#include <vector>
+
+extern "C" {
+#include "fold/order.h"
+#include "tests/tap.h"
+}
+#include "emulation.h"
+#include "kernels/kernels.h"
+
+enum { COUNT = 330001, SHARED_BYTES = 200 << 10 };
+
+struct sample {
+    allfold_type type;
+    std::vector<char> bytes;
+    std::vector<uint64_t> keys; /* of the elements */
+    std::vector<uint64_t> sorted;
+};
+
+/* Two of five elements are one number, one is another, or NaN, and two are random bits. */
+static struct sample sample_of(allfold_type type)
+{
+    const size_t each = allfold_type_bytes(type);
+    struct sample s = {type, std::vector<char>(COUNT * each), std::vector<uint64_t>(COUNT), {}};
+    uint64_t state = 1;
+    for (uint64_t i = 0; i < COUNT; i++) {
+        state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
+        const uint64_t random = state >> 32 | state << 32, most = order_most(type), kind = (random >> 20) % 5;
+        const uint64_t key = kind < 2 ? most / 2 + 3 : kind == 2 ? (i % 7 == 0 ? most : most / 2 + 9) : random & most;
+        const uint64_t bits = order_bits(type, key);
+        memcpy(&s.bytes[i * each], &bits, each);
+        s.keys[i] = type_kind(type) == 'b' ? bits != 0 : order_key(type, bits);
+    }
+    s.sorted = s.keys;
+    std::sort(s.sorted.begin(), s.sorted.end());
+    return s;
+}
+
+/* Of sorted keys, those in [low, last]. */
+static uint64_t count_in(const std::vector<uint64_t> &sorted, uint64_t low, uint64_t last)
+{
+    return low > last ? 0 : (uint64_t)(std::upper_bound(sorted.begin(), sorted.end(), last) - std::lower_bound(sorted.begin(), sorted.end(), low));
+}
+
+static bool launch(struct order_work *work, const struct sample &s, std::vector<uint64_t> &counts)
+{
+    work->type = s.type;
+    work->x = &s.bytes[0];
+    work->n = COUNT;
+    work->limit = UINT64_MAX;
+    work->counts = &counts[0];
+    emulation_order(COUNT + counts.size());
+    return order_launch(work, 1, SHARED_BYTES, NULL) == 0;
+}
+
+/* Brackets from one element of the sorted array to another, and the multiset that is kept. */
+static bool brackets_are_right(const struct sample &s, uint32_t count, bool whole)
+{
+    const size_t each = allfold_type_bytes(s.type);
+    struct order_brackets brackets = {0, whole, {}};
+    std::vector<char> keys(COUNT * each);
+    std::vector<uint64_t> counts(ORDER_FIRST_COUNT + ORDER_COUNTS * ORDER_BRACKETS_MOST), kept, due;
+    for (uint64_t i = 0; i < count; i++) {
+        const uint64_t low = s.sorted[(i * 10 + 3) * COUNT / (10 * count)], last = s.sorted[(i * 10 + 6) * COUNT / (10 * count)];
+        if (brackets.count == 0 || low > brackets.list[brackets.count - 1].last)
+            brackets.list[brackets.count++] = {low, last};
+    }
+    struct order_work work = {};
+    work.kind = ORDER_BRACKETS;
+    work.brackets = &brackets;
+    work.keys = &keys[0];
+    work.capacity = COUNT;
+    const uint64_t nans = order_last(s.type) < order_most(s.type) ? count_in(s.sorted, order_last(s.type) + 1, order_most(s.type)) : 0;
+    bool right = launch(&work, s, counts) && counts[ORDER_NANS] == nans;
+    for (uint32_t b = 0; b < brackets.count && right; b++) {
+        const uint64_t *const found = &counts[ORDER_FIRST_COUNT + b * ORDER_COUNTS], low = brackets.list[b].low, last = brackets.list[b].last;
+        const uint64_t at_low = count_in(s.sorted, low, low), at_last = low < last ? count_in(s.sorted, last, last) : 0;
+        right = found[ORDER_FROM] == count_in(s.sorted, low, order_most(s.type)) && found[ORDER_LOW] == at_low && found[ORDER_LAST] == at_last
+                && found[ORDER_BETWEEN] == count_in(s.sorted, low, last) - at_low - at_last;
+        for (uint64_t key : s.keys)
+            if (key >= low && key <= last && (whole || (key != low && key != last)))
+                due.push_back(key);
+    }
+    for (uint64_t i = 0; i < std::min<uint64_t>(counts[ORDER_KEPT], COUNT); i++) {
+        uint64_t key = 0;
+        memcpy(&key, &keys[i * each], each);
+        kept.push_back(type_kind(s.type) == 'b' ? key != 0 : key);
+    }
+    std::sort(kept.begin(), kept.end());
+    std::sort(due.begin(), due.end());
+    return right && kept == due;
+}
+
+static bool digits_are_right(const struct sample &s, uint32_t count)
+{
+    struct order_cut cuts[ORDER_CUTS_MOST] = {};
+    struct order_work work = {};
+    for (uint32_t c = 0; c < count; c++) {
+        struct order_cut *const cut = &cuts[work.cut_count];
+        cut->low = s.sorted[(2 * c + 1) * (COUNT / (2 * count + 1))];
+        cut->last = s.sorted[(2 * c + 2) * (COUNT / (2 * count + 1))];
+        if (cut->low >= cut->last || (work.cut_count > 0 && cut->low <= cut[-1].last))
+            continue;
+        while ((cut->last - cut->low) >> cut->shift >= 100)
+            cut->shift++;
+        cut->digits = (uint32_t)((cut->last - cut->low) >> cut->shift) + 1;
+        cut->first = work.digits;
+        work.digits += cut->digits + 1;
+        work.cut_count++;
+    }
+    std::vector<uint64_t> counts(ORDER_FIRST_COUNT + ++work.digits);
+    work.kind = ORDER_DIGITS;
+    work.cuts = cuts;
+    bool right = work.cut_count == 0 || launch(&work, s, counts);
+    for (uint32_t c = 0; c < work.cut_count; c++)
+        for (uint64_t digit = 0; digit < cuts[c].digits && right; digit++) {
+            const uint64_t low = cuts[c].low + (digit << cuts[c].shift), last = low + (UINT64_C(1) << cuts[c].shift) - 1;
+            right = counts[ORDER_FIRST_COUNT + cuts[c].first + 1 + digit] == count_in(s.sorted, low, std::min(last, cuts[c].last));
+        }
+    return right;
+}
+
+static bool bins_are_right(const struct sample &s, double low, double high, uint32_t bins)
+{
+    const struct order_space space = order_space_of(s.type);
+    struct order_even even;
+    struct order_work work = {};
+    std::vector<uint64_t> counts(ORDER_FIRST_COUNT + bins + 3);
+    uint64_t before = 0, key = 0;
+    work.kind = ORDER_EVEN;
+    work.even = &even;
+    bool right = order_even_of(low, high, bins, &even) && launch(&work, s, counts);
+    for (uint32_t i = 0; i <= bins + 1 && right; i++) { /* how many are below edge i; behind the last edge, how many are numbers */
+        const double edge = i < bins ? i * ((high - low) / bins) + low : high;
+        const bool exists = i <= bins && order_at_least(&space, edge, i == bins, &key);
+        const uint64_t below = exists ? (uint64_t)(std::lower_bound(s.sorted.begin(), s.sorted.end(), key) - s.sorted.begin()) : count_in(s.sorted, 0, space.last);
+        right = counts[ORDER_FIRST_COUNT + i] == below - before;
+        before = below;
+    }
+    return right && counts[ORDER_FIRST_COUNT + bins + 2] == COUNT - before;
+}
+
+int main()
+{
+    for (int number = ALLFOLD_TYPE_NONE + 1; number < ALLFOLD_TYPE_COUNT; number++) {
+        const allfold_type type = (allfold_type)number;
+        if (!tap_wanted("order statistics of %s", allfold_type_name(type)))
+            continue;
+        const struct sample s = sample_of(type);
+        const bool brackets = brackets_are_right(s, 1, false) && brackets_are_right(s, 1, true) && brackets_are_right(s, 6, false) && brackets_are_right(s, 40, true);
+        const bool digits = digits_are_right(s, 1) && digits_are_right(s, 9);
+        const bool bins = bins_are_right(s, -128, 128, 256) && bins_are_right(s, -1.5, 70, 65) && bins_are_right(s, -200, 200, 1 << 16)
+                          && bins_are_right(s, -4, 4, 1 << 16);
+        tap_ok(brackets && digits && bins, "order statistics of %s%s%s%s", allfold_type_name(type), brackets ? "" : ": brackets", digits ? "" : ": digits",
+               bins ? "" : ": bins");
+    }
+    return tap_done();
+}
