@@ -5,7 +5,7 @@
    same run to run. Included by axis_family.cuh. */
 #pragma once
 
-#include "kernels/axis_monoid.cuh"
+#include "kernels/axis_stats.cuh"
 #include "kernels/axis_stage.cuh"
 
 /* The groups of a block, and the members of each: powers of two. */
@@ -46,27 +46,43 @@ static __device__ __forceinline__ struct axis_thread thread_of(const struct axis
     return {high, low, high < block.groups};
 }
 
-/* Bytes of what the members of a group combine in order. */
-template <class Axis> constexpr size_t axis_slot_bytes()
+/* Bytes of what the members of a group combine in order. in_room: only what lies where a block's tiles were, or only what does not. */
+constexpr size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+template <class Axis> constexpr size_t axis_slot_bytes(bool in_room)
 {
-    size_t bytes = Axis::is_ordered ? sizeof(typename Axis::ordered) : 1;
+    size_t bytes = Axis::is_ordered && Axis::takes_tiles == in_room ? sizeof(typename Axis::ordered) : 0;
     if constexpr (Axis::tries)
-        bytes = sizeof(typename Axis::quick::ordered) > bytes ? sizeof(typename Axis::quick::ordered) : bytes;
+        if (Axis::quick::takes_tiles == in_room)
+            bytes = larger(bytes, sizeof(typename Axis::quick::ordered));
+    return bytes;
+}
+/* Bytes of the tiles that a thread keeps. */
+template <class Axis> constexpr size_t axis_tile_bytes()
+{
+    size_t bytes = Axis::tile_bytes;
+    if constexpr (Axis::tries)
+        bytes = Axis::quick::tile_bytes;
     return bytes;
 }
 
 /* Sizes of a block, so that its shared memory fits every GPU. */
 template <class Axis> struct axis_plan {
-    static constexpr size_t slot_bytes = axis_slot_bytes<Axis>();
-    static constexpr int threads = slot_bytes > 96 ? AXIS_SHAPE.threads / 2 : AXIS_SHAPE.threads;
+    static constexpr size_t slot_bytes = axis_slot_bytes<Axis>(false), slot_in_room = axis_slot_bytes<Axis>(true);
+    static constexpr int threads = larger(slot_bytes, slot_in_room) > 96 ? AXIS_SHAPE.threads / 2 : AXIS_SHAPE.threads;
+    static constexpr size_t slots_bytes = larger(slot_bytes * threads, 16);
     /* of a multiprocessor at one time, by the registers that they need */
+#ifdef EXACT5
+    static constexpr int blocks = Axis::is_ordered && Axis::words > 0 ? 5 : axis_blocks(Axis::cost, Axis::words > 0) * (Axis::words > 0 ? AXIS_SHAPE.threads / threads : 1);
+#else
     static constexpr int blocks = axis_blocks(Axis::cost, Axis::words > 0) * (Axis::words > 0 ? AXIS_SHAPE.threads / threads : 1);
+#endif
     static constexpr uint32_t row_words = sizeof(typename Axis::whole) / sizeof(int64_t) + 1; /* of a partial that begins with words; + 1: other banks */
     static constexpr int most = Axis::words > 0 ? (int)(AXIS_SHAPE.words_bytes / (sizeof(int64_t) * row_words)) : threads;
     static constexpr bool stages = Axis::tries || Axis::staged_bytes > 0;
-    static constexpr size_t room_bytes = stages ? AXIS_SHAPE.stage_bytes + 128 : Axis::words > 0 ? AXIS_SHAPE.words_bytes : 16;
+    static constexpr size_t room_bytes = larger(stages ? AXIS_SHAPE.stage_bytes + 128 : Axis::words > 0 ? AXIS_SHAPE.words_bytes : 16,
+                                                threads * larger(axis_tile_bytes<Axis>(), slot_in_room));
     static constexpr int groups = most >= threads ? threads : most >= 64 ? 64 : most >= 32 ? 32 : most >= 16 ? 16 : most >= 8 ? 8 : 4;
-    static_assert(most >= 4 && slot_bytes * threads <= 40960, "shared memory for the smallest blocks");
+    static_assert(most >= 4 && slots_bytes <= 40960, "shared memory for the smallest blocks");
 };
 
 /* The first element of row r of the box. */
@@ -127,8 +143,12 @@ static __device__ __forceinline__ void member_take(typename Axis::state *state, 
 #pragma unroll 1
     for (; tile.first < run.length; tile.first += (uint64_t)size * place.members) {
         value values[size];
+        if constexpr (Axis::takes_tiles)
+            axis_prefetch_tile(run, tile, cut.bytes_bits);
         axis_load_tile(values, run, tile, Axis::rest());
-        if (Axis::has_rest || tile_place(tile, size - 1) < run.length) {
+        if constexpr (Axis::takes_tiles) {
+            Axis::take_tile(state, values, tile, run.length, cut.first + begin);
+        } else if (Axis::has_rest || tile_place(tile, size - 1) < run.length) {
             Axis::take(state, values, size, AXIS_MARK);
             Axis::place(state, tile, cut.first + begin);
         } else if constexpr (!Axis::has_rest)
@@ -159,6 +179,8 @@ static __device__ __forceinline__ void members_combine(typename Axis::ordered *m
     lanes_combine<Axis>(mine, members, distance);
     if (warps <= 1)
         return;
+    if constexpr (Axis::takes_tiles) /* slots lie where tiles were */
+        __syncthreads();
     if (thread.works && thread.member % lanes == 0)
         slots[thread.group * warps + thread.member / lanes] = *mine;
     __syncthreads();
@@ -242,14 +264,15 @@ static __device__ __forceinline__ bool ordered_end(const typename Axis::ordered 
 
 /* Folds a block's rows whose partials are all ordered. False if a result of this thread could not be finished. */
 template <class Axis>
-static __device__ __forceinline__ bool ordered_fold(const void *x, const struct axis_cut &cut, unsigned char *partials, typename Axis::ordered *slots)
+static __device__ __forceinline__ bool ordered_fold(const void *x, const struct axis_cut &cut, unsigned char *partials, unsigned char *room,
+                                                    typename Axis::ordered *slots)
 {
     const struct axis_block &block = cut.block;
     const struct axis_thread thread = thread_of(block);
     const struct axis_rows rows = rows_of(x, cut);
     const bool is_row = thread.works && thread.group < rows.count;
     typename Axis::state state;
-    Axis::start(&state, nullptr, false);
+    Axis::start(&state, room, false);
     if (is_row)
         member_take<Axis>(&state, x, cut, {rows.first + thread.group, rows.split, thread.member, block.members});
     typename Axis::ordered end = Axis::end_of(state);
@@ -289,7 +312,7 @@ static __device__ __forceinline__ bool any_fold(const void *x, const struct axis
     if constexpr (Axis::staged_bytes > 0)
         if (cut.stage.rows > 0)
             return staged_fold<Axis>(x, cut, partials, stage, slots);
-    return ordered_fold<Axis>(x, cut, partials, slots);
+    return ordered_fold<Axis>(x, cut, partials, stage, slots);
 }
 
 /* Finishes a result from words: apart, because it takes many registers. */
@@ -370,16 +393,17 @@ template <class Axis>
 static __global__ void __launch_bounds__(axis_plan<Axis>::threads, axis_plan<Axis>::blocks)
 axis_fold(const void *x, const __grid_constant__ struct axis_cut cut, unsigned char *partials)
 {
-    __shared__ __align__(16) unsigned char slots_room[axis_plan<Axis>::slot_bytes * axis_plan<Axis>::threads];
-    typename Axis::ordered *const slots = (typename Axis::ordered *)slots_room;
-    __shared__ __align__(16) unsigned char room[axis_plan<Axis>::room_bytes]; /* of words or staged elements */
+    __shared__ __align__(16) unsigned char slots[axis_plan<Axis>::slots_bytes];
+    __shared__ __align__(16) unsigned char room[axis_plan<Axis>::room_bytes]; /* of words, or staged elements, or tiles */
     if constexpr (Axis::words == 0) {
-        any_fold<Axis>(x, cut, partials, room, slots);
+        any_fold<Axis>(x, cut, partials, room, (typename Axis::ordered *)(Axis::takes_tiles ? room : slots));
     } else {
-        if constexpr (Axis::tries)
-            if (cut.quick && quick_fold<typename Axis::quick>(x, cut, room, (typename Axis::quick::ordered *)slots_room))
+        if constexpr (Axis::tries) {
+            typedef typename Axis::quick quick;
+            if (cut.quick && quick_fold<quick>(x, cut, room, (typename quick::ordered *)(quick::takes_tiles ? room : slots)))
                 return;
-        words_fold<Axis>(x, cut, partials, (int64_t *)room, slots);
+        }
+        words_fold<Axis>(x, cut, partials, (int64_t *)room, (typename Axis::ordered *)slots);
     }
 }
 
@@ -433,6 +457,9 @@ words_finish(const unsigned char *partials, const __grid_constant__ struct axis_
 
 template <class Axis> struct axis_of {
     typedef Axis type;
+};
+template <> struct axis_of<axis_struct<fold_of<MONOID_stats, float>>> {
+    typedef axis_stats type;
 };
 
 /* Calls start with the axis_of the monoid's kernels, if they exist for the value type. */

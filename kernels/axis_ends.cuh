@@ -43,3 +43,90 @@ template <class Value> struct axis_ends {
         largest::combine(&max, &other.max);
     }
 };
+
+/* The extremes of the tiles of f32 that a thread takes. Shared memory keeps the tile of each extreme; which of its elements it is, is found once,
+   at the end. What lies behind the end of a run is NaN. */
+struct tiles_ends {
+    enum { MIN, MAX };
+    static constexpr uint32_t size = AXIS_SHAPE.tile;
+    static constexpr size_t bytes = 2 * size * sizeof(float); /* that are kept for a thread */
+    float value[2];    /* NaN: there is none yet */
+    uint64_t first[2]; /* of the tile */
+    uint64_t nan_index;
+    uint32_t nans;
+    struct axis_tile tile; /* the last one, in the run that begins with element `begin` */
+    uint64_t begin;
+    uint4 *kept;
+    __device__ __forceinline__ void start(void *room)
+    {
+        value[MIN] = value[MAX] = NAN;
+        first[MIN] = first[MAX] = 0;
+        nan_index = ALLFOLD_NO_INDEX;
+        nans = 0;
+        kept = (uint4 *)room + threadIdx.x;
+    }
+    __device__ __forceinline__ uint4 *keeps(int which, uint32_t quad) const { return kept + (which * (size / 4) + quad) * blockDim.x; }
+    __device__ __forceinline__ void keep(int which, float extreme, const float *x)
+    {
+        value[which] = extreme;
+        first[which] = tile.first;
+#pragma unroll
+        for (uint32_t i = 0; i < size; i += 4)
+            *keeps(which, i / 4) = vector_of(x + i);
+    }
+    /* The largest of those that are numbers, of which there are less than `size`. */
+    __device__ __forceinline__ float without_nan(const float *x, uint64_t length, uint32_t *numbers)
+    {
+        float largest = x[0];
+#pragma unroll
+        for (uint32_t i = size; i-- > 0;) {
+            const bool is_nan = x[i] != x[i], is_element = is_nan && tile_place(tile, i) < length;
+            largest = fmaxf(x[i], largest);
+            *numbers -= is_nan ? 1 : 0;
+            nans += is_element ? 1 : 0;
+            if (is_element && begin + tile_place(tile, i) < nan_index)
+                nan_index = begin + tile_place(tile, i);
+        }
+        return largest;
+    }
+    /* Gives how many elements of the tile are numbers. */
+    __device__ __forceinline__ uint32_t take(const float *x, const struct axis_tile &next, uint64_t length, uint64_t run_begin)
+    {
+        float least = x[0], largest = x[0];
+        uint32_t numbers = size;
+        tile = next;
+        begin = run_begin;
+#pragma unroll
+        for (uint32_t i = 1; i < size; i++) {
+            least = smaller_f32(x[i], least);
+            largest = larger_f32(x[i], largest); /* passes NaN on */
+        }
+        if (largest != largest)
+            largest = without_nan(x, length, &numbers);
+        if (!(value[MIN] <= least) && numbers > 0)
+            keep(MIN, least, x);
+        if (!(value[MAX] >= largest) && numbers > 0)
+            keep(MAX, largest, x);
+        return numbers;
+    }
+    template <class Partial> __device__ __forceinline__ void find(int which, Partial *extreme) const
+    {
+        uint32_t place = size;
+        float found = value[which]; /* -0.0 and 0.0 tie */
+#pragma unroll
+        for (uint32_t quad = size / 4; quad-- > 0;) {
+            const uint4 x = *keeps(which, quad);
+#pragma unroll
+            for (int i = 4; i-- > 0;) {
+                place = vector_element<float>(x, i) == value[which] ? quad * 4 + i : place;
+                found = vector_element<float>(x, i) == value[which] ? vector_element<float>(x, i) : found;
+            }
+        }
+        if (value[which] == value[which]) {
+            extreme->value = found;
+            extreme->index = begin + tile_place({first[which], tile.jump, tile.run_bits}, place);
+        }
+        extreme->nans = nans;
+        extreme->nan_index = nan_index;
+    }
+};

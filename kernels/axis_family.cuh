@@ -28,7 +28,10 @@ template <class Axis> static struct axis_block block_of(uint64_t results, uint64
     typedef axis_plan<Axis> plan;
     const uint64_t rounds = axis_rounds(Axis::cost, Axis::words > 0 && !quick, tiles);
     const uint64_t enough = (uint64_t)multiprocessors * AXIS_SHAPE.blocks * plan::threads;
-    const uint32_t groups = quick ? plan::threads : plan::groups, side_by_side = power_up(results, groups);
+    const uint32_t groups = quick ? plan::threads : plan::groups;
+    uint32_t side_by_side = power_up(results, groups);
+    while (quick && side_by_side > AXIS_LEAST_COLUMNS && results * plan::threads < enough * side_by_side) /* rows of these have no splits */
+        side_by_side /= 2;
     if (columns)
         return block_with(side_by_side, power_up(tiles, plan::threads / side_by_side), true);
     uint32_t members = power_up((tiles + rounds - 1) / rounds, plan::threads);

@@ -35,25 +35,28 @@ static __device__ __forceinline__ allfold_status partial_finish(const Partial &p
     return ALLFOLD_UNSUPPORTED;
 }
 
-/* Writes what `results` adds to a struct finish: one result, or of stats all that are wanted. False: nothing was added, or a result does not
-   fit its type. */
+/* Writes what `results` adds to a struct finish: one result, or of stats all that are wanted. False: a result does not exist, or does not fit
+   its type. */
 template <bool is_stats, class Results>
 static __device__ __forceinline__ bool results_write(const struct axis_finish &call, uint64_t r, const Results &results)
 {
     struct fold_results found;
     struct error error;
     const uint64_t place = call.first + result_place(r, call.run, call.step);
-    const struct finish finish = {call.count, call.nan, call.ddof, call.format, false, &found, &error, nullptr};
+    struct stats_row row = {call.of, place, 0, true};
+    const struct finish finish = {call.count, call.nan, call.ddof, call.format, false, &found, &error, nullptr, &row};
     found.field_count = 0;
     error.status = ALLFOLD_OK;
     if (!results(&finish))
         return false;
-    bool stored = true;
-    const bool many = is_stats && call.fold == ALLFOLD_STATS;
+    if (!is_stats || call.fold != ALLFOLD_STATS)
+        return result_store(&found.fields[0], &call.of[0], place);
+    if (row.stored != (1u << STATISTIC_END) - 1)
 #pragma unroll 1
-    for (int i = 0; i < (many ? (int)call.outputs : 1); i++)
-        stored &= result_store(many ? result_field(&found, i) : &found.fields[0], &call.of[i], place);
-    return stored;
+        for (int i = 0; i < STATISTIC_END; i++)
+            if ((row.stored >> i & 1) == 0)
+                row.fits &= result_store(nullptr, &call.of[i], place);
+    return row.fits;
 }
 
 template <enum monoid monoid, class Partial>

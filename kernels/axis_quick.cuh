@@ -175,7 +175,6 @@ template <enum monoid of, class Value> struct quick_one {
         for (uint32_t i = 0; i < n; i++)
             sum.add(of == MONOID_norm2_exact ? (double)x[i] * (double)x[i] : of == MONOID_norm1_exact ? fabs((double)x[i]) : (double)x[i]);
     }
-    __device__ __forceinline__ void place(const struct axis_tile &, uint64_t) {}
     __device__ __forceinline__ void combine(const quick_one &other) { sum.combine(other.sum); }
     __device__ __forceinline__ bool finish(const struct finish *finish, allfold_fold fold) const
     {
@@ -195,28 +194,9 @@ template <enum monoid of, class Value> struct quick_one {
 
 /* The sums of stats; NaN is left out, and counted by the extremes. */
 template <class Value> struct quick_stats {
-    quick_sum sum, norm1;
-    quick_pair norm2;
+    quick_sum sum;
+    quick_pair norm1, norm2;
     axis_ends<Value> ends;
-    __device__ __forceinline__ void start()
-    {
-        sum.start();
-        norm1.start();
-        norm2.start();
-        ends.start();
-    }
-    __device__ __forceinline__ void take(const Value *x, uint32_t n, uint64_t first)
-    {
-        ends.take(x, n, first);
-#pragma unroll
-        for (uint32_t i = 0; i < n; i++) {
-            const double number = x[i] == x[i] ? (double)x[i] : ZERO_IDENTITY;
-            sum.add(number);
-            norm1.add(fabs(number));
-            norm2.add(number * number);
-        }
-    }
-    __device__ __forceinline__ void place(const struct axis_tile &tile, uint64_t first) { ends.place(tile, first); }
     __device__ __forceinline__ void combine(const quick_stats &other)
     {
         sum.combine(other.sum);
@@ -233,25 +213,108 @@ template <class Value> struct quick_stats {
     }
 };
 
+/* A thread's sums of the tiles of stats. `limit`, a power of two, is four times the largest magnitude so far or more. Magnitudes of a tile are
+   added to 16 limits, rounded down and up: if both sums are equal, elements are multiples of 2^-48 limits, and no sum of 16 of them is rounded, nor is
+   one of 16 rounding errors of squares that are added to less than 64 limits^2. */
+struct quick_tiles {
+    quick_sum sum;
+    quick_pair norm1, norm2;
+    tiles_ends ends;
+    double limit, squares; /* squares: limit^2 and more squares */
+    __device__ __forceinline__ void start(void *room)
+    {
+        sum.start();
+        norm1.start();
+        norm2.start();
+        ends.start(room);
+        limit = squares = 0.0;
+    }
+    __device__ __forceinline__ void set_limit(double to)
+    {
+        norm2.add(squares - limit * limit);
+        limit = to;
+        squares = to * to;
+    }
+    template <bool all> __device__ __forceinline__ void add(const float *x)
+    {
+        const double base = 16.0 * limit;
+        double down = base, up = base, part = ZERO_IDENTITY, errors = 0.0;
+#pragma unroll
+        for (uint32_t i = 0; i < AXIS_SHAPE.tile; i++) {
+            const double number = all || x[i] == x[i] ? (double)x[i] : ZERO_IDENTITY, before = squares;
+            part += number;
+            down = add_down(down, fabs(number));
+            up = add_up(up, fabs(number));
+            squares = fma(number, number, before);
+            errors += fma(number, number, before - squares);
+        }
+        sum.add(part);
+        norm1.add(up - base);
+        norm1.low.down = add_down(norm1.low.down, down - up);
+        norm2.low.add(errors);
+    }
+    __device__ __forceinline__ void take(const float *x, const struct axis_tile &tile, uint64_t length, uint64_t begin)
+    {
+        const uint32_t numbers = ends.take(x, tile, length, begin);
+        const float largest = fabsf(fmaxf(-ends.value[tiles_ends::MIN], ends.value[tiles_ends::MAX]));
+        if (4.0 * (double)largest > limit || squares > 48.0 * (limit * limit))
+            set_limit(power_of_two((int)(f32_bits(largest) >> 23) - 127 + 3));
+        if (numbers == AXIS_SHAPE.tile)
+            add<true>(x);
+        else
+            add<false>(x);
+    }
+    __device__ __forceinline__ quick_stats<float> end()
+    {
+        quick_stats<float> all;
+        set_limit(0.0);
+        all.sum = sum;
+        all.norm1 = norm1;
+        all.norm2 = norm2;
+        all.ends.start();
+        ends.find(tiles_ends::MIN, &all.ends.min);
+        ends.find(tiles_ends::MAX, &all.ends.max);
+        return all;
+    }
+};
+
 /* In the shape of axis_struct. */
 template <enum monoid of, class Value> struct axis_quick {
     typedef Value value;
-    static constexpr bool is_stats = of == MONOID_stats_exact;
+    static constexpr bool is_stats = of == MONOID_stats_exact, takes_tiles = is_stats;
+    static constexpr size_t tile_bytes = is_stats ? tiles_ends::bytes : 0;
     static constexpr bool exists = of == MONOID_sum_exact || of == MONOID_norm1_exact || ((of == MONOID_norm2_exact || is_stats) && sizeof(Value) == 4);
     typedef typename std::conditional<is_stats, quick_stats<Value>, quick_one<of, Value>>::type ordered;
-    static constexpr bool has_rest = !is_stats;
+    static constexpr bool has_rest = true;
     static constexpr size_t staged_bytes = axis_staged_bytes(is_stats ? COST_STATS : COST_LITTLE);
     static constexpr int words = -1; /* it has no partials */
-    struct state {
+    struct one_sum {
         ordered partial;
     };
+    typedef typename std::conditional<is_stats, quick_tiles, one_sum>::type state;
     /* Whether a fold can be finished. A pair divided would be rounded twice. */
     static bool finishes(allfold_fold fold) { return fold != ALLFOLD_MEAN || sizeof(Value) == 4; }
-    static __device__ __forceinline__ value rest() { return (value)ZERO_IDENTITY; }
-    static __device__ __forceinline__ void start(state *s, int64_t *, bool) { s->partial.start(); }
+    static __device__ __forceinline__ value rest() { return is_stats ? (value)NAN : (value)ZERO_IDENTITY; }
+    static __device__ __forceinline__ void start(state *s, void *room, bool)
+    {
+        if constexpr (is_stats)
+            s->start(room);
+        else
+            s->partial.start();
+    }
     static __device__ __forceinline__ void take(state *s, const value *x, uint32_t n, uint64_t first) { s->partial.take(x, n, first); }
-    static __device__ __forceinline__ void place(state *s, const struct axis_tile &tile, uint64_t first) { s->partial.place(tile, first); }
-    static __device__ __forceinline__ ordered end_of(const state &s) { return s.partial; }
+    static __device__ __forceinline__ void take_tile(state *s, const value *x, const struct axis_tile &tile, uint64_t length, uint64_t begin)
+    {
+        s->take(x, tile, length, begin);
+    }
+    static __device__ __forceinline__ void place(state *, const struct axis_tile &, uint64_t) {}
+    static __device__ __forceinline__ ordered end_of(state &s)
+    {
+        if constexpr (is_stats)
+            return s.end();
+        else
+            return s.partial;
+    }
     static constexpr bool shares = false;
     static __device__ __forceinline__ void combine(ordered *a, const ordered *b) { a->combine(*b); }
     /* False: a sum is not exact. It does not tell that the result is there: if that of another row fails, the block writes it again. */

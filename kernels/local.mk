@@ -49,6 +49,7 @@ noinst_HEADERS += \
 	kernels/axis_softmax_fast.cuh \
 	kernels/axis_softmax_whole.cuh \
 	kernels/axis_stage.cuh \
+	kernels/axis_stats.cuh \
 	kernels/element.cuh \
 	kernels/compare.cuh \
 	kernels/exact.cuh \

@@ -51,7 +51,7 @@ template <class Partial> static __device__ __forceinline__ void partial_end(cons
     struct fold_results found;
     struct error error;
     const uint64_t place = call.first + result_place(r, call.run, call.step);
-    const struct finish finish = {call.count, call.nan, call.ddof, call.format, false, &found, &error, nullptr};
+    const struct finish finish = {call.count, call.nan, call.ddof, call.format, false, &found, &error, nullptr, nullptr};
     found.field_count = 0;
     if (partial_results(partial, &finish) != ALLFOLD_OK)
         *call.refused = 1;

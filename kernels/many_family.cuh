@@ -14,6 +14,7 @@ constexpr uint64_t MANY_UNCARRIED = (uint64_t)1 << 28;
 
 template <class Axis> constexpr uint64_t many_stride = partial_bytes_aligned(sizeof(typename Axis::whole));
 template <class Axis> constexpr int many_warps = axis_plan<Axis>::threads / 32;
+template <class Axis> constexpr size_t many_room = larger(larger(Axis::words, 1), Axis::tile_bytes * axis_plan<Axis>::threads / sizeof(int64_t));
 
 template <class Axis>
 static __device__ __forceinline__ typename Axis::whole *many_partial(unsigned char *partials, uint64_t i)
@@ -40,7 +41,7 @@ many_fold(const struct many_array *arrays, const uint32_t *owners, unsigned char
 {
     constexpr int threads = axis_plan<Axis>::threads;
     __shared__ typename Axis::ordered slots[many_warps<Axis>];
-    __shared__ int64_t words[Axis::words > 0 ? Axis::words : 1];
+    __shared__ __align__(16) int64_t words[many_room<Axis>]; /* or room for tiles */
     const struct many_array array = arrays[owners[blockIdx.x]];
     typename Axis::whole *const to = many_partial<Axis>(partials, blockIdx.x);
     typename Axis::state state;

@@ -162,15 +162,19 @@ constexpr struct {
     uint64_t length, least;
 } STAGED_COLUMNS = {7, 128};
 /* words: of exact sums, which need more registers than others of their cost. */
+#ifndef STATS_BLOCKS
+#define STATS_BLOCKS 5
+#endif
 constexpr int axis_blocks(enum cost cost, bool words)
 {
-    return cost == COST_LITTLE || cost == COST_EXPONENTIAL || (cost == COST_STATS && !words) ? 4 : cost == COST_STATS ? 2 : 3;
+    return (cost == COST_STATS && !words) ? STATS_BLOCKS : cost == COST_LITTLE || cost == COST_EXPONENTIAL ? 4 : cost == COST_STATS ? 2 : 3;
 }
 /* Tiles for each thread of a row, if there are enough rows: more where combining two partials takes long, but not all of a row of several. */
 constexpr uint64_t axis_rounds(enum cost cost, bool words, uint64_t tiles)
 {
     return !words && (cost == COST_EXPONENTIAL || cost == COST_STATS) ? (tiles >= 64 ? 32 : tiles > 16 ? tiles / 2 : 8) : 8;
 }
+constexpr uint32_t AXIS_LEAST_COLUMNS = 16; /* side by side, if a block has less than all its threads could take */
 /* Log-probabilities of rows at level fast: a block a row, or a part of it, of rows of at least `least` elements. vectors: of a thread's tile. */
 constexpr struct {
     int threads, vectors, blocks, blocks_f32;

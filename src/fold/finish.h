@@ -4,6 +4,7 @@
 
 #include "base/elements.h"
 #include "fold/arithmetic.h"
+#include "fold/axis.h"
 #include "fold/exact_exponential.h"
 #include "fold/exact_total.h"
 #include "fold/softmax_constants.h"
@@ -21,6 +22,16 @@
 #define finish_refuse(finish, ...) error_set((finish)->error, __VA_ARGS__)
 #endif
 
+#ifdef __CUDACC__
+/* Where a device stores the results of stats of a row: at once, as keeping them takes more memory than its caches have. */
+struct stats_row {
+    const struct axis_output *of;
+    uint64_t place;
+    uint32_t stored; /* a bit for each statistic */
+    bool fits;       /* each has a value of its type */
+};
+#endif
+
 /* The arguments of a finish function besides the partial. */
 struct finish {
     uint64_t count; /* elements of the global array */
@@ -31,6 +42,9 @@ struct finish {
     struct fold_results *result; /* to which the fields are added */
     struct error *error;
     const struct fold_call *call; /* for messages; NULL on devices */
+#ifdef __CUDACC__
+    struct stats_row *row; /* of stats */
+#endif
 };
 
 FOLD_FINISH allfold_status result_add(const struct finish *finish, allfold_value value)
@@ -48,7 +62,16 @@ FOLD_FINISH struct fold_field *result_last(const struct finish *finish)
 {
     return &finish->result->fields[finish->result->field_count - 1];
 }
-FOLD_FINISH void result_is(const struct finish *finish, enum statistic which) { result_last(finish)->which = (int)which; }
+/* The field added last is whole, and is that statistic. */
+FOLD_FINISH void result_is(const struct finish *finish, enum statistic which)
+{
+    result_last(finish)->which = (int)which;
+#ifdef __CUDACC__
+    finish->row->fits &= result_store(result_last(finish), &finish->row->of[which], finish->row->place);
+    finish->row->stored |= 1u << which;
+    finish->result->field_count = 0;
+#endif
+}
 
 FOLD_FINISH allfold_status result_f64(const struct finish *finish, double value)
 {

@@ -26,14 +26,9 @@ HOST_DEVICE FN(stats) FN(stats_identity)(void)
     return stats;
 }
 
-HOST_DEVICE void FN(stats_combine)(FN(stats) * a, const FN(stats) * b)
-{
-    FN(argmin_combine)(&a->min, &b->min);
-    FN(argmax_combine)(&a->max, &b->max);
-    FN(sum_combine)(&a->sum, &b->sum);
-    FN(norm1_combine)(&a->norm1, &b->norm1);
-    FN(norm2_combine)(&a->norm2, &b->norm2);
 #if VALUE_FLOAT
+HOST_DEVICE void FN(stats_combine_moments)(FN(stats) * a, const FN(stats) * b)
+{
     if (b->count == 0.0)
         return;
     if (a->count == 0.0) {
@@ -48,6 +43,18 @@ HOST_DEVICE void FN(stats_combine)(FN(stats) * a, const FN(stats) * b)
     a->m2 += b->m2 + delta * delta * (a->count / count) * b->count;
     a->mean += delta * (b->count / count);
     a->count = count;
+}
+#endif
+
+HOST_DEVICE void FN(stats_combine)(FN(stats) * a, const FN(stats) * b)
+{
+    FN(argmin_combine)(&a->min, &b->min);
+    FN(argmax_combine)(&a->max, &b->max);
+    FN(sum_combine)(&a->sum, &b->sum);
+    FN(norm1_combine)(&a->norm1, &b->norm1);
+    FN(norm2_combine)(&a->norm2, &b->norm2);
+#if VALUE_FLOAT
+    FN(stats_combine_moments)(a, b);
 #endif
 }
 

@@ -6,9 +6,9 @@ FOLD_FINISH void STATS_FN(finish_nan)(const FN(STATS) * stats, const struct fini
 {
     for (int i = STATISTIC_SUM; i < STATISTIC_END; i++) {
         result_f64(finish, NAN);
-        result_is(finish, (enum statistic)i);
         if (i == STATISTIC_MIN || i == STATISTIC_MAX)
             result_last(finish)->index = stats->min.nan_index;
+        result_is(finish, (enum statistic)i);
     }
 }
 
