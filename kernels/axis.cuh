@@ -71,17 +71,14 @@ template <class Axis> struct axis_plan {
     static constexpr int threads = larger(slot_bytes, slot_in_room) > 96 ? AXIS_SHAPE.threads / 2 : AXIS_SHAPE.threads;
     static constexpr size_t slots_bytes = larger(slot_bytes * threads, 16);
     /* of a multiprocessor at one time, by the registers that they need */
-#ifdef EXACT5
-    static constexpr int blocks = Axis::is_ordered && Axis::words > 0 ? 5 : axis_blocks(Axis::cost, Axis::words > 0) * (Axis::words > 0 ? AXIS_SHAPE.threads / threads : 1);
-#else
-    static constexpr int blocks = axis_blocks(Axis::cost, Axis::words > 0) * (Axis::words > 0 ? AXIS_SHAPE.threads / threads : 1);
-#endif
+    static constexpr int blocks = Axis::takes_tiles ? TILES_BLOCKS : axis_blocks(Axis::cost, Axis::words > 0) * (Axis::words > 0 ? AXIS_SHAPE.threads / threads : 1);
     static constexpr uint32_t row_words = sizeof(typename Axis::whole) / sizeof(int64_t) + 1; /* of a partial that begins with words; + 1: other banks */
     static constexpr int most = Axis::words > 0 ? (int)(AXIS_SHAPE.words_bytes / (sizeof(int64_t) * row_words)) : threads;
     static constexpr bool stages = Axis::tries || Axis::staged_bytes > 0;
     static constexpr size_t room_bytes = larger(stages ? AXIS_SHAPE.stage_bytes + 128 : Axis::words > 0 ? AXIS_SHAPE.words_bytes : 16,
                                                 threads * larger(axis_tile_bytes<Axis>(), slot_in_room));
     static constexpr int groups = most >= threads ? threads : most >= 64 ? 64 : most >= 32 ? 32 : most >= 16 ? 16 : most >= 8 ? 8 : 4;
+    static_assert(slot_in_room == 0 || threads == TILES_THREADS, "where tiles lie");
     static_assert(most >= 4 && slots_bytes <= 40960, "shared memory for the smallest blocks");
 };
 
@@ -135,16 +132,27 @@ static __device__ __forceinline__ void member_take(typename Axis::state *state, 
     typedef typename Axis::value value;
     constexpr uint32_t size = AXIS_SHAPE.tile;
     const uint64_t begin = place.split * cut.chunk, left = cut.box.length - begin, stride = cut.box.axis_stride;
-    const struct axis_run run = {(const char *)x + ((row_at(cut.box, cut.from + place.row) + begin * stride) << cut.bytes_bits),
-                                 left < cut.chunk ? left : cut.chunk, stride, cut.type, cut.aligned};
+    struct axis_run run = {(const char *)x + ((row_at(cut.box, cut.from + place.row) + begin * stride) << cut.bytes_bits),
+                                 left < cut.chunk ? left : cut.chunk, stride, cut.type, cut.aligned, nullptr};
     const int run_bits = stride == 1 ? 4 - cut.bytes_bits : Axis::has_rest ? 0 : 4;
     struct axis_tile tile = {(uint64_t)place.member << run_bits, (uint64_t)place.members << run_bits, run_bits};
     static_assert(size == 16, "as many elements as a vector has bytes");
+    struct axis_copies copies = axis_copies_of(run, tile, cut.bytes_bits);
+    uint32_t turn = 0;
+    if constexpr (Axis::takes_tiles)
+        if (run.aligned)
+            copies.fetch(state->ends.ahead(0));
 #pragma unroll 1
     for (; tile.first < run.length; tile.first += (uint64_t)size * place.members) {
         value values[size];
-        if constexpr (Axis::takes_tiles)
-            axis_prefetch_tile(run, tile, cut.bytes_bits);
+        if constexpr (Axis::takes_tiles) {
+            if (run.aligned) {
+                run.fetched = state->ends.ahead(turn);
+                turn ^= 1;
+                copies.fetch(state->ends.ahead(turn));
+                copy_wait(1);
+            }
+        }
         axis_load_tile(values, run, tile, Axis::rest());
         if constexpr (Axis::takes_tiles) {
             Axis::take_tile(state, values, tile, run.length, cut.first + begin);

@@ -42,6 +42,7 @@ struct axis_run {
     uint64_t length, stride;
     allfold_type type;
     bool aligned;
+    const uint4 *fetched; /* the vectors of a tile in shared memory, TILES_THREADS apart; NULL: they are not there */
 };
 
 /* The elements that a thread takes at a time, AXIS_SHAPE.tile of them: runs of 2^run_bits neighbours, of which the first begins with
@@ -66,7 +67,7 @@ static __device__ __forceinline__ void vectors_load(Value *values, const struct 
     if (run.aligned && tile.first + (vectors - 1) * tile.jump + count <= run.length) { /* nearly all tiles */
 #pragma unroll
         for (int i = 0; i < vectors; i++)
-            loaded[i] = __ldg((const uint4 *)(x + tile.first + i * tile.jump));
+            loaded[i] = run.fetched != nullptr ? run.fetched[i * TILES_THREADS] : __ldg((const uint4 *)(x + tile.first + i * tile.jump));
 #pragma unroll
         for (int i = 0; i < AXIS_SHAPE.tile; i++)
             values[i] = Element::load(vector_element<stored>(loaded[i / count], i % count));
@@ -120,6 +121,32 @@ static __device__ __forceinline__ void axis_load_tile(Value *values, const struc
     }
 }
 #undef AXIS_CASE
+
+/* A thread's tiles of aligned vectors, which it copies to shared memory in the background, one after the other. */
+struct axis_copies {
+    const char *next, *end; /* end: of the run */
+    uint32_t jump;          /* bytes from vector to vector */
+    bool four;              /* vectors a tile, or two */
+    __device__ __forceinline__ void fetch(uint4 *to)
+    {
+        const uint32_t step = (four ? 4 : 2) * jump;
+        if (next + step - jump + 16 <= end) { /* it is whole */
+            copy_async(to, (const uint4 *)next);
+            copy_async(to + TILES_THREADS, (const uint4 *)(next + jump));
+            if (four) {
+                copy_async(to + 2 * TILES_THREADS, (const uint4 *)(next + 2 * jump));
+                copy_async(to + 3 * TILES_THREADS, (const uint4 *)(next + 3 * jump));
+            }
+        }
+        next += step;
+        copy_commit();
+    }
+};
+static __device__ __forceinline__ struct axis_copies axis_copies_of(const struct axis_run &run, const struct axis_tile &tile, int bytes_bits)
+{
+    const char *const x = (const char *)run.x;
+    return {x + (tile.first << bytes_bits), x + (run.length << bytes_bits), (uint32_t)tile.jump << bytes_bits, bytes_bits == 2};
+}
 
 /* Brings the tile after this one to the second-level cache, if it is whole: for folds that take long for a tile, and have few threads. */
 static __device__ __forceinline__ void axis_prefetch_tile(const struct axis_run &run, const struct axis_tile &tile, int bytes_bits)

@@ -49,7 +49,7 @@ template <class Value> struct axis_ends {
 struct tiles_ends {
     enum { MIN, MAX };
     static constexpr uint32_t size = AXIS_SHAPE.tile;
-    static constexpr size_t bytes = 2 * size * sizeof(float); /* that are kept for a thread */
+    static constexpr size_t bytes = 4 * size * sizeof(float); /* for a thread: two tiles that are kept, and two that are loaded */
     float value[2];    /* NaN: there is none yet */
     uint64_t first[2]; /* of the tile */
     uint64_t nan_index;
@@ -65,7 +65,8 @@ struct tiles_ends {
         nans = 0;
         kept = (uint4 *)room + threadIdx.x;
     }
-    __device__ __forceinline__ uint4 *keeps(int which, uint32_t quad) const { return kept + (which * (size / 4) + quad) * blockDim.x; }
+    __device__ __forceinline__ uint4 *keeps(int which, uint32_t quad) const { return kept + (which * (size / 4) + quad) * TILES_THREADS; }
+    __device__ __forceinline__ uint4 *ahead(uint32_t turn) const { return keeps(2 + (int)turn, 0); }
     __device__ __forceinline__ void keep(int which, float extreme, const float *x)
     {
         value[which] = extreme;
@@ -92,15 +93,19 @@ struct tiles_ends {
     /* Gives how many elements of the tile are numbers. */
     __device__ __forceinline__ uint32_t take(const float *x, const struct axis_tile &next, uint64_t length, uint64_t run_begin)
     {
-        float least = x[0], largest = x[0];
+        float least = x[0], largest = x[0], least_of_rest = x[1], largest_of_rest = x[1];
         uint32_t numbers = size;
         tile = next;
         begin = run_begin;
 #pragma unroll
-        for (uint32_t i = 1; i < size; i++) {
+        for (uint32_t i = 2; i < size; i += 2) { /* each waits for half as many before it */
             least = smaller_f32(x[i], least);
+            least_of_rest = smaller_f32(x[i + 1], least_of_rest);
             largest = larger_f32(x[i], largest); /* passes NaN on */
+            largest_of_rest = larger_f32(x[i + 1], largest_of_rest);
         }
+        least = smaller_f32(least_of_rest, least);
+        largest = larger_f32(largest_of_rest, largest);
         if (largest != largest)
             largest = without_nan(x, length, &numbers);
         if (!(value[MIN] <= least) && numbers > 0)

@@ -152,6 +152,9 @@ struct axis_shape {
     uint64_t quick;     /* length of rows whose exact sums are tried without words, at most */
 };
 constexpr struct axis_shape AXIS_SHAPE = {256, 16, 8, 4, 32 << 10, 32 << 10, 1 << 16};
+/* Of a block that has tiles in shared memory, at most; and such blocks of a multiprocessor, if there are no words. */
+constexpr uint32_t TILES_THREADS = AXIS_SHAPE.threads / 2;
+constexpr int TILES_BLOCKS = 5;
 /* Bytes of a row, or of a plane of columns, that is staged, at most. Of larger planes, columns of up to STAGED_COLUMNS.length elements are, if at
    least STAGED_COLUMNS.least lie side by side. Folds with much code are not staged, as their code would be there twice. */
 constexpr size_t axis_staged_bytes(enum cost cost)
@@ -162,12 +165,9 @@ constexpr struct {
     uint64_t length, least;
 } STAGED_COLUMNS = {7, 128};
 /* words: of exact sums, which need more registers than others of their cost. */
-#ifndef STATS_BLOCKS
-#define STATS_BLOCKS 5
-#endif
 constexpr int axis_blocks(enum cost cost, bool words)
 {
-    return (cost == COST_STATS && !words) ? STATS_BLOCKS : cost == COST_LITTLE || cost == COST_EXPONENTIAL ? 4 : cost == COST_STATS ? 2 : 3;
+    return cost == COST_LITTLE || cost == COST_EXPONENTIAL || (cost == COST_STATS && !words) ? 4 : cost == COST_STATS ? 2 : 3;
 }
 /* Tiles for each thread of a row, if there are enough rows: more where combining two partials takes long, but not all of a row of several. */
 constexpr uint64_t axis_rounds(enum cost cost, bool words, uint64_t tiles)
