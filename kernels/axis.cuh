@@ -71,7 +71,7 @@ template <class Axis> struct axis_plan {
     static constexpr int threads = larger(slot_bytes, slot_in_room) > 96 ? AXIS_SHAPE.threads / 2 : AXIS_SHAPE.threads;
     static constexpr size_t slots_bytes = larger(slot_bytes * threads, 16);
     /* of a multiprocessor at one time, by the registers that they need */
-    static constexpr int blocks = Axis::takes_tiles ? TILES_BLOCKS : axis_blocks(Axis::cost, Axis::words > 0) * (Axis::words > 0 ? AXIS_SHAPE.threads / threads : 1);
+    static constexpr int blocks = axis_blocks(Axis::cost, Axis::words > 0) * (Axis::words > 0 ? AXIS_SHAPE.threads / threads : 1);
     static constexpr uint32_t row_words = sizeof(typename Axis::whole) / sizeof(int64_t) + 1; /* of a partial that begins with words; + 1: other banks */
     static constexpr int most = Axis::words > 0 ? (int)(AXIS_SHAPE.words_bytes / (sizeof(int64_t) * row_words)) : threads;
     static constexpr bool stages = Axis::tries || Axis::staged_bytes > 0;
