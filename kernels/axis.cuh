@@ -57,13 +57,7 @@ template <class Axis> constexpr size_t axis_slot_bytes(bool in_room)
     return bytes;
 }
 /* Bytes of the tiles that a thread keeps. */
-template <class Axis> constexpr size_t axis_tile_bytes()
-{
-    size_t bytes = Axis::tile_bytes;
-    if constexpr (Axis::tries)
-        bytes = Axis::quick::tile_bytes;
-    return bytes;
-}
+template <class Axis> constexpr size_t axis_tile_bytes = Axis::takes_tiles || Axis::tries_tiles ? tiles_ends::bytes : 0;
 
 /* Sizes of a block, so that its shared memory fits every GPU. */
 template <class Axis> struct axis_plan {
@@ -76,7 +70,7 @@ template <class Axis> struct axis_plan {
     static constexpr int most = Axis::words > 0 ? (int)(AXIS_SHAPE.words_bytes / (sizeof(int64_t) * row_words)) : threads;
     static constexpr bool stages = Axis::tries || Axis::staged_bytes > 0;
     static constexpr size_t room_bytes = larger(stages ? AXIS_SHAPE.stage_bytes + 128 : Axis::words > 0 ? AXIS_SHAPE.words_bytes : 16,
-                                                threads * larger(axis_tile_bytes<Axis>(), slot_in_room));
+                                                threads * larger(axis_tile_bytes<Axis>, slot_in_room));
     static constexpr int groups = most >= threads ? threads : most >= 64 ? 64 : most >= 32 ? 32 : most >= 16 ? 16 : most >= 8 ? 8 : 4;
     static_assert(slot_in_room == 0 || threads == TILES_THREADS, "where tiles lie");
     static_assert(most >= 4 && slots_bytes <= 40960, "shared memory for the smallest blocks");
