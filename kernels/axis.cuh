@@ -57,13 +57,7 @@ template <class Axis> constexpr size_t axis_slot_bytes(bool in_room)
     return bytes;
 }
 /* Bytes of the tiles that a thread keeps. */
-template <class Axis> constexpr size_t axis_tile_bytes()
-{
-    size_t bytes = Axis::tile_bytes;
-    if constexpr (Axis::tries)
-        bytes = Axis::quick::tile_bytes;
-    return bytes;
-}
+template <class Axis> constexpr size_t axis_tile_bytes = Axis::takes_tiles || Axis::tries_tiles ? tiles_ends::bytes : 0;
 
 /* Sizes of a block, so that its shared memory fits every GPU. */
 template <class Axis> struct axis_plan {
@@ -71,12 +65,12 @@ template <class Axis> struct axis_plan {
     static constexpr int threads = larger(slot_bytes, slot_in_room) > 96 ? AXIS_SHAPE.threads / 2 : AXIS_SHAPE.threads;
     static constexpr size_t slots_bytes = larger(slot_bytes * threads, 16);
     /* of a multiprocessor at one time, by the registers that they need */
-    static constexpr int blocks = Axis::takes_tiles ? TILES_BLOCKS : axis_blocks(Axis::cost, Axis::words > 0) * (Axis::words > 0 ? AXIS_SHAPE.threads / threads : 1);
+    static constexpr int blocks = axis_blocks(Axis::cost, Axis::words > 0) * (Axis::words > 0 ? AXIS_SHAPE.threads / threads : 1);
     static constexpr uint32_t row_words = sizeof(typename Axis::whole) / sizeof(int64_t) + 1; /* of a partial that begins with words; + 1: other banks */
     static constexpr int most = Axis::words > 0 ? (int)(AXIS_SHAPE.words_bytes / (sizeof(int64_t) * row_words)) : threads;
     static constexpr bool stages = Axis::tries || Axis::staged_bytes > 0;
     static constexpr size_t room_bytes = larger(stages ? AXIS_SHAPE.stage_bytes + 128 : Axis::words > 0 ? AXIS_SHAPE.words_bytes : 16,
-                                                threads * larger(axis_tile_bytes<Axis>(), slot_in_room));
+                                                threads * larger(axis_tile_bytes<Axis>, slot_in_room));
     static constexpr int groups = most >= threads ? threads : most >= 64 ? 64 : most >= 32 ? 32 : most >= 16 ? 16 : most >= 8 ? 8 : 4;
     static_assert(slot_in_room == 0 || threads == TILES_THREADS, "where tiles lie");
     static_assert(most >= 4 && slots_bytes <= 40960, "shared memory for the smallest blocks");

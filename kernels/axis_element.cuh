@@ -148,19 +148,6 @@ static __device__ __forceinline__ struct axis_copies axis_copies_of(const struct
     return {x + (tile.first << bytes_bits), x + (run.length << bytes_bits), (uint32_t)tile.jump << bytes_bits, bytes_bits == 2};
 }
 
-/* Brings the tile after this one to the second-level cache, if it is whole: for folds that take long for a tile, and have few threads. */
-static __device__ __forceinline__ void axis_prefetch_tile(const struct axis_run &run, const struct axis_tile &tile, int bytes_bits)
-{
-    const uint32_t runs = AXIS_SHAPE.tile >> tile.run_bits; /* an even number, or one */
-    const uint64_t next = tile.first + runs * tile.jump, step = tile.jump * run.stride << bytes_bits;
-    const char *at = (const char *)run.x + (next * run.stride << bytes_bits);
-    if (next + runs * tile.jump > run.length)
-        return;
-#pragma unroll 2
-    for (uint32_t i = 0; i < runs; i++, at += step)
-        prefetch_second_level(at);
-}
-
 /* The element that changes no partial of a monoid, if there is one. */
 template <class Value> struct value_limits;
 #define DEFINE_LIMITS(nothing, name)                                                                    \

@@ -213,9 +213,9 @@ template <class Value> struct quick_stats {
     }
 };
 
-/* A thread's sums of the tiles of stats. `limit`, a power of two, is four times the largest magnitude so far or more. Magnitudes of a tile are
-   added to 16 limits, rounded down and up: if both sums are equal, elements are multiples of 2^-48 limits, and no sum of 16 of them is rounded, nor is
-   one of 16 rounding errors of squares that are added to less than 64 limits^2. */
+/* A thread's sums of the tiles of stats. `limit`, a power of two, is four times the largest magnitude so far or more. Magnitudes of a tile
+   are added to 16 limits, rounded down and up. If both sums are equal, elements are multiples of 2^-48 limits, and no sum of 16 of them is
+   rounded, nor is one of 16 rounding errors of squares that are added to less than 64 limits^2: docs/numerics.md. */
 struct quick_tiles {
     quick_sum sum;
     quick_pair norm1, norm2;
@@ -282,7 +282,6 @@ struct quick_tiles {
 template <enum monoid of, class Value> struct axis_quick {
     typedef Value value;
     static constexpr bool is_stats = of == MONOID_stats_exact, takes_tiles = is_stats;
-    static constexpr size_t tile_bytes = is_stats ? tiles_ends::bytes : 0;
     static constexpr bool exists = of == MONOID_sum_exact || of == MONOID_norm1_exact || ((of == MONOID_norm2_exact || is_stats) && sizeof(Value) == 4);
     typedef typename std::conditional<is_stats, quick_stats<Value>, quick_one<of, Value>>::type ordered;
     static constexpr bool has_rest = true;

@@ -14,7 +14,6 @@ struct axis_stats : axis_struct<fold_of<MONOID_stats, float>> {
         uint32_t count;                 /* of those */
     };
     static constexpr bool takes_tiles = true, has_rest = true;
-    static constexpr size_t tile_bytes = tiles_ends::bytes;
     static __device__ __forceinline__ float rest() { return NAN; }
     static __device__ __forceinline__ void start(state *s, void *room, bool)
     {

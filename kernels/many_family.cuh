@@ -14,7 +14,7 @@ constexpr uint64_t MANY_UNCARRIED = (uint64_t)1 << 28;
 
 template <class Axis> constexpr uint64_t many_stride = partial_bytes_aligned(sizeof(typename Axis::whole));
 template <class Axis> constexpr int many_warps = axis_plan<Axis>::threads / 32;
-template <class Axis> constexpr size_t many_room = larger(larger(Axis::words, 1), Axis::tile_bytes * axis_plan<Axis>::threads / sizeof(int64_t));
+template <class Axis> constexpr size_t many_room = larger(larger(Axis::words, 1), axis_tile_bytes<Axis> * axis_plan<Axis>::threads / sizeof(int64_t));
 
 template <class Axis>
 static __device__ __forceinline__ typename Axis::whole *many_partial(unsigned char *partials, uint64_t i)

@@ -20,16 +20,6 @@ static __device__ __forceinline__ uint4 load_read_only(const void *x)
 #endif
 }
 
-/* Brings the line of x to the second-level cache. */
-static __device__ __forceinline__ void prefetch_second_level(const void *x)
-{
-#if defined(__NVCC__) && !defined(NOPREFETCH)
-    asm volatile("prefetch.global.L2 [%0];" : : "l"(x));
-#else
-    (void)x;
-#endif
-}
-
 /* The largest number of the warp's lanes. All lanes call it. */
 static __device__ __forceinline__ uint32_t lanes_max(uint32_t x)
 {

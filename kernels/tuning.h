@@ -152,9 +152,7 @@ struct axis_shape {
     uint64_t quick;     /* length of rows whose exact sums are tried without words, at most */
 };
 constexpr struct axis_shape AXIS_SHAPE = {256, 16, 8, 4, 32 << 10, 32 << 10, 1 << 16};
-/* Of a block that has tiles in shared memory, at most; and such blocks of a multiprocessor, if there are no words. */
-constexpr uint32_t TILES_THREADS = AXIS_SHAPE.threads / 2;
-constexpr int TILES_BLOCKS = 5;
+constexpr uint32_t TILES_THREADS = AXIS_SHAPE.threads / 2; /* of a block that has tiles in shared memory, at most */
 /* Bytes of a row, or of a plane of columns, that is staged, at most. Of larger planes, columns of up to STAGED_COLUMNS.length elements are, if at
    least STAGED_COLUMNS.least lie side by side. Folds with much code are not staged, as their code would be there twice. */
 constexpr size_t axis_staged_bytes(enum cost cost)
@@ -174,7 +172,7 @@ constexpr uint64_t axis_rounds(enum cost cost, bool words, uint64_t tiles)
 {
     return !words && (cost == COST_EXPONENTIAL || cost == COST_STATS) ? (tiles >= 64 ? 32 : tiles > 16 ? tiles / 2 : 8) : 8;
 }
-constexpr uint32_t AXIS_LEAST_COLUMNS = 16; /* side by side, if a block has less than all its threads could take */
+constexpr uint32_t AXIS_LEAST_COLUMNS = 16; /* side by side: of stats, so that there are enough blocks */
 /* Log-probabilities of rows at level fast: a block a row, or a part of it, of rows of at least `least` elements. vectors: of a thread's tile. */
 constexpr struct {
     int threads, vectors, blocks, blocks_f32;

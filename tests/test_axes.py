@@ -575,7 +575,7 @@ def short_rows(random):
     some have NaN or infinities."""
     for shape in ((700, 4, 1), (131, 33, 1), (1, 5, 300), (37, 12, 6), (9, 260, 1)):
         for fold, dtype, to in (("sum", "f32", "none"), ("sum", "f64", "f32"), ("mean", "f32", "f16"), ("norm1", "bf16", "bf16"), ("argmax", "f32", "none"),
-                                ("min", "f16", "none"), ("sum", "int8", "none"), ("norm1", "int64", "none")):
+                                ("min", "f16", "none"), ("sum", "int8", "none"), ("norm1", "int64", "none"), ("stats", "f32", "none"), ("std", "bf16", "f32")):
             x = random.standard_normal(shape)
             for part in (x[1::6], x[:, :, 1::6]):
                 part *= np.exp2(random.integers(-60, 60, part.shape))
