@@ -23,13 +23,13 @@ ENDS = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMO
 LIMIT = 240  # seconds, for one event: so long only what hangs takes, and less than allfold's own --timeout
 
 # srun, as all find it. Under srun a rank of Open MPI dies now and then in MPI_Init, of a message that came before it was ready
-# for one (its issue 12495; here about one start of 200, one of 50 with the address sanitizer). Core dumps show a call of address 0 by
+# for one (its issue 12495; here about one start of 200, one of 50 with the address sanitizer; more on a loaded machine, now and then twice). Core dumps show a call of address 0 by
 # mca_btl_tcp.so, in opal_progress, in MPI_Init. And a node that is still busy with a job's former run now and then refuses the tasks of the
 # next one. Then the start is repeated; what allfold itself does wrong is not.
 SRUN = """#!/bin/bash
 trap : TERM USR1 USR2
 errors=$(mktemp)
-for try in first second; do
+for try in first second third fourth; do
     { /usr/bin/srun "$@" 2>&1 >&3 | (trap '' TERM USR1 USR2; exec tee "$errors" >&2); status=${PIPESTATUS[0]}; } 3>&1
     [ $status != 0 ] && grep -q 'failed to TCP connect to a peer\\|Failing at address: (nil)\\|task [0-9]* launch failed: Unspecified error' "$errors" && ! grep -q 'allfold(' "$errors" || break
     echo "# Open MPI died in MPI_Init, or Slurm launched no task, at the $try try" >&2
