@@ -61,6 +61,15 @@ def signal_set(pid, which):
     return {number for number in signal.valid_signals() if bits >> (number - 1) & 1}
 
 
+def suspended(pid):
+    """Whether all threads of the process have stopped."""
+    states = []
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{thread}/stat", encoding="ascii") as file:
+            states.append(file.read().rpartition(")")[2].split()[0])
+    return set(states) == {"T"}
+
+
 def wait_for(condition, seconds=20):
     """Whether it comes true in time."""
     end = time.monotonic() + seconds

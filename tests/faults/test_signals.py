@@ -133,7 +133,11 @@ def test_launcher(folder):
 def test_killed(folder):
     """SIGKILL to all ranks: nobody can remove the temporary output but the next run."""
     run, began = long_run(folder, 2, True)
-    for pid in run.ranks():
+    ranks = run.ranks()
+    for pid in ranks:  # none may see another one die, and clean up
+        os.kill(pid, signal.SIGSTOP)
+    began = began and all(faults.wait_for(lambda pid=pid: faults.suspended(pid)) for pid in ranks)
+    for pid in ranks:
         os.kill(pid, signal.SIGKILL)
     run.ended(30)
     left = os.listdir(folder)
