@@ -1,8 +1,16 @@
 /* Folds along an axis, for any monoid and value type. A group of threads of one block, its members, takes a row, or one split of a
    long row, tile by tile; rows that lie side by side (columns) are taken side by side, so that neighbouring threads read
-   neighbouring elements in either case. Members combine their partials through shared memory; exact sums share words there, as in
-   exact.cuh. Splits are combined by a second kernel. How the work is cut follows from sizes and the device alone, so the bits are the
-   same run to run. Included by axis_family.cuh. */
+   neighbouring elements in either case. Included by axis_family.cuh.
+
+     axis_fold      each group: its members take the tiles of its row, or split, in turns; staged rows (axis_stage.cuh) from shared memory
+                        members combine their partials, by shuffles and through shared memory
+                        exact sums: first by accumulators (axis_quick.cuh). If these do not hold a row of the block, all of its rows are
+                        folded again, and members add to words in shared memory, as in exact.cuh
+                        one member finishes the result, or stores the partial
+     axis_combine   each group: the partials of a row's splits, combined
+     words_finish   each thread: a result of words
+
+   How the work is cut follows from sizes and the device alone, so the bits are the same run to run. */
 #pragma once
 
 #include "kernels/axis_stats.cuh"

@@ -1,5 +1,9 @@
-/* The second pass of softmax along an axis. Rows whose elements lie side by side are taken in vectors. Else a thread takes elements of one
-   row one by one, side by side with its neighbours. */
+/* The second pass of softmax along an axis.
+
+     axis_normalise_vectors   rows whose elements lie side by side; blocks from the last one on
+         each thread: loads its vectors of a part of a row; the row's constants; stores the results
+     axis_normalise           all others
+         each thread: takes elements of one row in turns with its group, side by side in memory with its neighbours */
 #include "kernels/axis_element.cuh"
 #include "kernels/axis_softmax.cuh"
 #include "kernels/kernels.h"

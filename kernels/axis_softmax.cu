@@ -1,7 +1,15 @@
-/* Softmax along rows whose elements lie side by side: each row is read once and written once. Two kernels. In the first a group of
-   threads of one block keeps its row in registers. In the second a block, or several blocks that exchange partials, keep a row in
-   shared memory; each thread's copies of what comes next are under way while it folds and writes. Rows that fit neither are left to
-   the two passes of axis.cu. */
+/* Softmax along rows whose elements lie side by side: each row is read once and written once.
+
+     softmax_short_rows   a group of threads of one block keeps its row in registers
+         each thread: loads its vectors; the row's maximum, by shuffles and shared memory
+         terms of its elements; their sum over the group
+         stores the results
+     softmax_long_rows    a block, or several that exchange messages, keep a row in shared memory
+         each thread, for every row: waits for the copies of its elements; the maximum of the block
+         terms; their sum over the block, then over all blocks of the row, brought to one maximum
+         stores the results, and starts copies of the next row in the places that become free
+
+   Rows that fit neither are left to the two passes of axis.cu. */
 #include "kernels/axis_softmax_fast.cuh"
 #include "kernels/axis_softmax_whole.cuh"
 

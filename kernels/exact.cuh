@@ -1,8 +1,13 @@
-/* The kernel of exact sums. A thread adds its elements to the windows of src/fold/exact.h. What these do not hold goes to a column of words
-   (64-bit integers) or bins (doubles) in shared memory. A column belongs to one thread; or, if it is long, to the same lane of all warps of
-   the block, which add to it by atomics. At the end of a block the windows of a warp are added up as integers, and columns row by row. The
-   words of all blocks are added in scratch memory by atomics, and the last block sends them to the host. The order of additions depends on
-   timing; the sum does not, because integers are added. Included by fold_family.cuh. */
+/* The kernel of exact sums. Included by fold_family.cuh.
+
+     each thread: adds its elements to its windows (src/fold/exact.h), round by round. Rounds are its block's, or are claimed
+         what windows do not hold goes to a column of words (64-bit integers) or bins (doubles) in shared memory. A column belongs to
+         one thread; or, if it is long, to the same lane of all warps of the block, which add to it by atomics
+     each block: adds up the windows of each warp as integers, and columns row by row
+         adds these words to those of all blocks, in scratch memory, by atomics
+     the last block: sends the words to the host, with the extremes and indices of all blocks, and clears scratch for the next launch
+
+   The order of additions depends on timing; the sum does not, because integers are added. */
 #pragma once
 
 #include "kernels/fold.cuh"

@@ -1,5 +1,11 @@
-/* The fold kernel, for any monoid and element type: element -> thread -> warp -> block -> grid in one launch, whose
-   first block waits for the partials of all and combines them. Included by fold_family.cuh.
+/* The fold kernel, for any monoid and element type: element -> thread -> warp -> block -> grid in one launch. Included by fold_family.cuh.
+
+     each thread: partial = the identity
+         for each round of its block: loads some vectors, then folds them into the partial, tile by tile
+         of the vectors that are left, and of the elements behind them: its share, in the same way
+     each block: lanes of a warp combine their partials by shuffles, warps by shared memory
+     a block but the first: sends its partial to the first one, as a message (message.cuh)
+     the first block: threads receive these messages and combine them; the block's partial is the result, which goes to the host as a message
 
    Which thread takes which element, and the order in which partials are combined, follow from n and the device alone,
    never from timing or from where x lies: the bits are the same run to run. A thread takes its elements in ascending

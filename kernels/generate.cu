@@ -1,4 +1,8 @@
-/* Makes the elements of generators in device memory, by the functions of base/draw.h, as on the CPU: the bits are the same. */
+/* Makes the elements of generators in device memory, by the functions of base/draw.h, as on the CPU: the bits are the same.
+
+     each thread, for its elements: a hash of the index; the element, by the distribution's function
+     of normal numbers, each warp, for its tiles: makes those that are not in the tails, and notes the places of the others
+         each lane makes some of these */
 #include "base/draw.h"
 #include "kernels/element.cuh"
 #include "kernels/kernels.h"

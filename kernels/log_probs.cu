@@ -1,6 +1,12 @@
-/* Log-probabilities of rows, and their gradient. Rows whose elements lie side by side have a kernel of their own at level fast, which takes a
-   term from little arithmetic; all others are folded by the kernels of axis_VALUE.cu. Here partials also get the marks of their targets, and
-   results are made of them. */
+/* Log-probabilities of rows, and their gradient.
+
+     logits_rows_fold   at level fast, rows whose elements lie side by side; a block has a row, or a split of it
+         each thread, tile by tile: the maximum so far, and where it was; the sum of terms, and of terms times elements, relative to it
+         the block: brings all sums to one maximum and adds them; the first place that has the maximum
+     logits_end         each thread: marks the partial of a row with its target's element; the row's results
+     gradient_*         constants of each row; then the second pass of softmax; then the targets' elements
+
+   All other rows are folded by the kernels of axis_VALUE.cu. */
 #define EXACT_TOTAL_DIGITS 48
 #define FAMILY f32
 #include "kernels/axis_finish.cuh"

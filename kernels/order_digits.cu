@@ -1,4 +1,8 @@
-/* Counts the parts of ranges of keys (fold/order.h), in shared memory: of what a pass has kept mostly, which is few. */
+/* Counts the parts of ranges of keys (fold/order.h): of what a pass has kept mostly, which is few.
+
+     each thread, for its elements: the key; the range that has it, by bisection; the key's digit in that range
+         counters[digit] += 1, in shared memory, where each counter has copies
+     each block: adds the sum of each counter's copies to the caller's counter */
 #include "kernels/order.cuh"
 
 constexpr int DIGITS_THREADS = 512, DIGITS_BLOCKS = 3, DIGITS_LOADS = 1, DIGITS_STEPS = 6;

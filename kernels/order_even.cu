@@ -1,6 +1,10 @@
-/* Counts the elements of even bins (fold/order.h). Arithmetic tells the bin of nearly every element, so nothing is looked up. A counter of the bin is
-   in shared memory: of 32 bits, of which there are copies, or else of 16 bits, whose upper half goes to the caller's counter when it is full. Where a
-   warp's elements were in one bin mostly, one lane counts them all. */
+/* Counts the elements of even bins (fold/order.h).
+
+     each thread, for its elements: the bin, by arithmetic; near an edge, by comparing with the edges
+         counters[bin] += 1, in shared memory. Counters have 32 bits, and copies; or 16 bits if they are many: such a counter that is half
+         full gives that to the caller's
+         where a warp's last elements were mostly in one bin, one lane counts those of all
+     each block: adds its counters to the caller's */
 #include "kernels/order.cuh"
 
 /* A tile has 16,384 elements at most: a counter of 16 bits that is less than 2^15 holds them. */

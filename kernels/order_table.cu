@@ -1,5 +1,10 @@
-/* Counts the elements of a table's intervals (fold/order.h): the cell; the boundary in it, in shared memory; a counter of the interval in shared
-   memory, of which there are copies. */
+/* Counts the elements of a table's intervals (fold/order.h).
+
+     each block: copies the table's cells to shared memory, if they fit
+     each thread, for its elements: the key; its cell, guessed from the value; the interval, by one comparison with the cell's boundary
+         of a cell that has several boundaries: by bisection
+         counters[interval] += 1, in shared memory, where each counter has copies; of very many intervals, in the caller's memory
+     each block: adds the sum of each counter's copies to the caller's counter */
 #include "kernels/order.cuh"
 
 /* What a cell has: where its intervals begin; and of its one boundary the key below it. Of several, the boundaries are looked up. */

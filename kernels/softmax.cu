@@ -1,6 +1,12 @@
-/* The second pass of softmax: y[i] from x[i] and the global maximum and sum, for all element types. Threads go backwards through the
-   array: the first pass ended there, and left the last elements in the second-level cache. In place, the thread that writes an element
-   has read it before, and no other thread touches it. */
+/* The second pass of softmax: y[i] from x[i] and the global maximum and sum, for all element types.
+
+     softmax_vectors    each thread: loads one vector of x, stores that of y, and ends
+     softmax_rounds     each thread, for every round, from the last one on: copies its vectors of the round before to shared memory;
+                            meanwhile y from those of this round
+     softmax_elements   the same, an element at a time: types that differ, any alignment
+
+   Backwards, because the first pass ended there, and left the last elements in the second-level cache. In place, the thread that writes an
+   element has read it before, and no other thread touches it. */
 #include "kernels/kernels.h"
 #include "kernels/ptx.cuh"
 #include "kernels/softmax.cuh"

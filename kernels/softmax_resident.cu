@@ -1,7 +1,12 @@
-/* Takes softmax in one launch, for arrays that fit in registers and shared memory, or are a little larger. Each block loads
-   its part of x, folds it, gets the global maximum and sum, and writes y from the elements that it has kept. An element of
-   f32 costs 8 bytes of memory traffic instead of 12, and there is one launch instead of two. What a block has no room for
-   passes through shared memory, and is read again before the block writes; the second-level cache is asked to keep it.
+/* Takes softmax in one launch, for arrays that fit in registers and shared memory, or are a little larger. An element of f32 costs 8 bytes of
+   memory traffic instead of 12.
+
+     each block: loads its part of x into registers and shared memory
+                 what it has no room for passes through shared memory, and the second-level cache is asked to keep it
+         partial = its elements, folded
+         constants = from the maximum and the sum of all blocks, and of all ranks (see below)
+         y from the elements that it has kept; the others are read again
+     the first block: tells the host, once all have written
 
    The global pair: if the device has all of the array, every block combines the partials of all blocks, in the same order. Otherwise the
    first block sends the combined partial to the host, which exchanges it with the other ranks. The block waits for the host's orders, for
