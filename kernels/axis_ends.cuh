@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/axis_element.cuh"
-#include "kernels/exact.cuh"
+#include "kernels/exact_monoid.cuh"
 
 /* Indices of a tile that was taken as if its elements were neighbours, from AXIS_MARK on. */
 constexpr uint64_t AXIS_MARK = (uint64_t)1 << 63;

@@ -1,4 +1,5 @@
-/* Comparisons, as the kernel of exact sums takes them: in the shape of its other monoids, and how it reads two arrays. Included by exact.cuh. */
+/* Comparisons, as the kernel of exact sums takes them: in the shape of its other monoids, and how it reads two arrays. Included by
+   exact_monoid.cuh. */
 #pragma once
 
 #include "kernels/compare.cuh"

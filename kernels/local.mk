@@ -57,6 +57,7 @@ noinst_HEADERS += \
 	kernels/compare.cuh \
 	kernels/exact_compare.cuh \
 	kernels/exact.cuh \
+	kernels/exact_monoid.cuh \
 	kernels/fold.cuh \
 	kernels/fold_family.cuh \
 	kernels/fold_family.h \
