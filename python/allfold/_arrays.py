@@ -127,6 +127,14 @@ def _of_numpy(x: Any) -> Elements:
     return Elements(x.ctypes.data, x.size, number, None, x)
 
 
+def reals(name: str, given: Any) -> Any:
+    """As an array of NumPy, beside the elements: weights, edges and the like."""
+    found = numpy.asarray(given)
+    if isinstance(given, numpy.ma.MaskedArray) or found.dtype.kind in "cSUMm":
+        raise ArgumentError(f"{name}: expected real numbers without a mask, found {type(given).__name__} of {found.dtype}")
+    return found
+
+
 def is_dense(shape: Tuple[int, ...], strides: Optional[Tuple[int, ...]], ordered: bool) -> bool:
     """Whether the elements lie in C order without gaps; if not ordered, in Fortran order will do."""
     if strides is None or 0 in shape:

@@ -107,7 +107,7 @@ def weights_for(weights: Any, shape: Tuple[int, ...]) -> Any:
     for to_host in ("cpu", "get"):  # of PyTorch, of CuPy
         if not isinstance(weights, numpy.ndarray) and hasattr(weights, to_host):
             weights = getattr(weights.detach() if hasattr(weights, "detach") else weights, to_host)()
-    given = numpy.asarray(weights)
+    given = _arrays.reals("weights", weights)
     if given.dtype not in (numpy.float32, numpy.float64) or any(stride % given.itemsize for stride in given.strides):
         exact = given.astype(numpy.float64)
         if given.dtype.kind in "iu" and (abs(exact) >= 2.0**53).any():
@@ -221,7 +221,7 @@ def fold(context: Any, number: int, x: Any, rows: Rows, keepdims: bool, own: boo
         call.own_results = own
         function, view = (lib.allfold_reduce_nd, context.view_nd_ref) if any_rank else (lib.allfold_reduce_axis, context.view_ref)
         status = function(context.handle, number, view, context.call_ref, byref(results.outputs))
-        call.own_results = call.ddof = 0
+        call.own_results = 0
         if status:
             raise context.error(status)
         del elements

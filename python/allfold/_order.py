@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Optional, Tuple
 import numpy
 
 from . import _functions
-from ._arrays import NAME_OF, address_of, elements, empty, type_of
+from ._arrays import NAME_OF, address_of, elements, empty, reals, type_of
 from ._context import Context, choice, context_of, in_range
 from ._errors import ArgumentError
 from ._functions import number_of
@@ -55,7 +55,7 @@ def quantile(x: Any, q: Any, axis: None = None, comm: Any = None, *, method: str
     context = context_of(comm, None)
 
     def what(stream: Optional[int]) -> Tuple[Any, Any]:
-        wanted = numpy.array(q, numpy.float64, order="C")
+        wanted = numpy.array(reals("q", q), numpy.float64, order="C")
         return Quantiles(stream=stream, q=wanted.ctypes.data, count=wanted.size, method=choice("method", QUANTILE_METHODS, method),
                          nan=choice("nan_policy", NAN_POLICIES, nan_policy)), wanted
 
@@ -119,7 +119,7 @@ def histogram(x: Any, bins: Any = 10, range: Optional[Tuple[float, float]] = Non
             return call, None
         if numpy.ndim(bins) != 1 or len(bins) < 2:
             raise ArgumentError(f"bins: expected a number of bins, or an array of at least two edges, found shape {numpy.shape(bins)}")
-        edges = numpy.ascontiguousarray(bins, numpy.float64)
+        edges = numpy.ascontiguousarray(reals("bins", bins), numpy.float64)
         return Bins(stream=stream, count=len(edges) - 1, edges=edges.ctypes.data), edges
 
     outside = Outside()

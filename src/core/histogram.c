@@ -15,6 +15,18 @@ struct histogram {
 
 /* ---- edges */
 
+/* An integer that f64 does not hold is rounded away from the others, so that it is not beyond its own edge. */
+static double outward(allfold_value value, bool up)
+{
+    const double near = allfold_number(value);
+    const bool negative = value.kind == ALLFOLD_VALUE_I64 && value.i64 < 0;
+    const uint64_t size = negative ? -value.u64 : value.u64;
+    if (value.kind == ALLFOLD_VALUE_F64 || (fabs(near) < 0x1p64 && (uint64_t)fabs(near) == size))
+        return near;
+    const bool is_above = (fabs(near) >= 0x1p64 || (uint64_t)fabs(near) > size) != negative;
+    return is_above == up ? near : nextafter(near, up ? INFINITY : -INFINITY);
+}
+
 static double extreme(struct histogram *h, allfold_fold fold, double none, struct error *error)
 {
     const struct job job = order_job(&h->o);
@@ -24,16 +36,16 @@ static double extreme(struct histogram *h, allfold_fold fold, double none, struc
     core_reduce(h->o.ctx, &call, &job, &found, &own);
     if (own.status != ALLFOLD_OK && own.status != ALLFOLD_NO_VALUE) /* the latter: there are no numbers */
         *error = own;
-    return own.status == ALLFOLD_OK ? allfold_number(found.fields[0].value) : none;
+    return own.status == ALLFOLD_OK ? outward(found.fields[0].value, fold == ALLFOLD_MAX) : none;
 }
 
 /* As numpy.linspace has them. */
 static void set_edges(struct histogram *h, double low, double high, struct error *error)
 {
     const uint64_t bins = h->call->count;
-    if (!(isfinite(low) && isfinite(high) && low <= high)) {
-        error->shared = error_set(error, ALLFOLD_BAD_ARGUMENT, "the bins are from %g to %g: expected finite numbers, the lesser one first: give a range",
-                                  low, high) != ALLFOLD_OK;
+    if (!(isfinite(high - low) && low <= high)) {
+        error->shared = error_set(error, ALLFOLD_BAD_ARGUMENT, "the bins are from %g to %g: expected finite numbers, whose difference is finite, the lesser "
+                                  "one first: give another range", low, high) != ALLFOLD_OK;
         return;
     }
     if (low == high) {

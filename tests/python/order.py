@@ -144,8 +144,10 @@ def bins_due(numbers, edges):
 
 
 def edges_due(numbers, bins, limits):
-    """NumPy's, which refuses bins narrower than the steps of f64 from version 2 on."""
+    """NumPy's, which refuses bins narrower than the steps of f64 from version 2 on; from the least to the largest number, which are inside."""
     least, most = limits or (float(numbers[0]), float(numbers[-1]))
+    if limits is None:
+        least, most = np.nextafter(least, -np.inf) if least > numbers[0] else least, np.nextafter(most, np.inf) if most < numbers[-1] else most
     return np.linspace(*((least - 0.5, most + 0.5) if least == most else (least, most)), bins + 1).tolist()
 
 
@@ -162,7 +164,8 @@ def check_histograms():
                 found = allfold.histogram(parts(whole), bins, limits)
                 edges = found.bin_edges.tolist()
                 right = np.ndim(bins) or edges_due(numbers, bins, limits)
-                if found.hist.tolist() != bins_due(numbers, edges) or (np.ndim(bins) == 0 and right != edges):
+                if found.hist.tolist() != bins_due(numbers, edges) or (np.ndim(bins) == 0 and right != edges) \
+                        or (np.ndim(bins) == 0 and limits is None and found.below + found.above):
                     wrong.append((n, bins, limits, found.hist[:5], bins_due(numbers, edges)[:5], edges[:3]))
         ok(not wrong, f"{dtype}: histograms", wrong[:3])
     near = np.array([-1e-30, 0.0, -0.0, 1e-30, 0.1, 0.3, 0.3 - 2**-54, 1.0, 4.0, -4.0, np.nextafter(4, 5)])
@@ -170,6 +173,12 @@ def check_histograms():
     ok(found.hist[39] == 1 and found.hist[40] == 4 and found.hist[-1] == 1 and found.above == 1, "elements beside an edge", found.hist.tolist())
     refused("an edge that falls", (ValueError,), ["edge 1"], lambda: allfold.histogram(parts(near), [1.0, 0.5]))
     refused("a range that is not finite", (ValueError,), ["range"], lambda: allfold.histogram(parts(near), 5, (0, math.inf)))
+    for what, far, limits in (("a range", near, (-1.7e308, 1.7e308)), ("numbers", np.array([-1.7e308, 0.0, 1.7e308]), None)):
+        refused(f"{what} further apart than the largest f64", (ValueError,), ["difference is finite"], lambda: allfold.histogram(parts(far), 5, limits))
+    for number in (2**53 + 3, -2**53 - 3, 2**63 - 1, -2**63, 2**63 + 1025, 2**64 - 1):
+        whole = np.full(3, number, np.int64 if number < 2**63 else np.uint64)
+        found = allfold.histogram(parts(whole), 2)
+        ok(found.hist.sum() == 3, f"{number}, which is no f64, is between its edges", found)
     found = allfold.histogram(near[:0], 3)
     ok(found.hist.tolist() == [0, 0, 0] and found.bin_edges.tolist() == np.histogram([], 3)[1].tolist(), "a histogram of nothing", found)
 
@@ -179,6 +188,10 @@ def check_refusals():
     refused("q beyond 1", (ValueError,), ["q is 1.5", "0 to 1"], lambda: allfold.quantile(x, 1.5))
     refused("q that is NaN", (ValueError,), ["q is nan"], lambda: allfold.quantile(x, math.nan))
     refused("no q", (ValueError,), ["1 to 65536"], lambda: allfold.quantile(x, []))
+    masked = np.ma.array([0.25, 0.5], mask=[False, True])
+    for what, call in (("q", lambda: allfold.quantile(x, masked)), ("bins", lambda: allfold.histogram(x, masked)), ("weights", lambda: allfold.mean(x, weights=masked[1:])),
+                       ("weights", lambda: allfold.sum(x, weights=1j))):
+        refused(f"{what} that are masked, or complex", (ValueError,), [what, "real numbers without a mask"], call)
     refused("an unknown method", (ValueError,), ["'linear'", "'best'"], lambda: allfold.quantile(x, 0.5, method="best"))
     refused("an axis", (ValueError,), ["axis 0", "all elements"], lambda: allfold.median(x, axis=0))
     if size > 1:
