@@ -96,6 +96,7 @@ def check_usage():
         (["sum", "-z", "x"], ["unknown option -z"]),
         (["sum", "-qz", "x"], ["unknown option -z"]),
         (["sum", "--json=1", "x"], ["--json takes no argument"]),
+        (["median", "--q=0.3", "x"], ["median takes no --q; these commands do: quantile"]),
         (["sum", "--backend", "gpu", "x"], ["--backend", "auto, cuda or cpu", "'gpu'"]),
         (["help", "summ"], ["did you mean sum?"]),
         (["help", "sum", "max"], ["one COMMAND", "'max'"]),

@@ -325,6 +325,10 @@ def check_order(folder, backend):
         done = ranks(count, "topk", "--k=9", file, "-o", output, *options)
         top = np.load(output) if done.returncode == 0 else {"values": None, "indices": None}
         tap.ok(np.array_equal(top["indices"], places) and np.array_equal(top["values"], x[places]), f"topk, {name}", shown(done))
+        np.savez(folder.name("edges.npz"), e=edges)
+        for words, why in ((["topk", "--k=9", "-o", folder.name("o.raw")], "a name that ends in .npz"),
+                           (["histogram", "--edges=" + folder.name("edges.npz"), "-o", folder.name("edges.npz")], "--output would replace the edges")):
+            tap.ok(not cli.refused(ranks(count, words[0], file, *words[1:], *options), 2, why), f"{words[0]}: refused: {why}, {name}")
         found = report(ranks(count, "histogram", "--bins=8", "--range=-2,2", file, "--json", *options)) or {"counts": [], "edges": []}
         due = np.diff(np.append(np.searchsorted(ordered, edges[:-1]), np.searchsorted(ordered, 2.0, "right")))
         tap.ok(found["counts"] == due.tolist() and found["edges"] == edges.tolist() and found["below"] + found["above"] + sum(due) == x.size,

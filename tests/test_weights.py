@@ -179,6 +179,7 @@ def refusals(folder):
                 ([f"--weights={name('big.npy')}", x], 1, "exact in f64"), ([f"--weights=1={name('long.npy')}", name("x64.npy")], 1, "int64"),
                 (["--weights=cos:lat", x], 2, "dimension"), (["--weights=cos:lon", nc], 1, "coordinate variable"),
                 (["--weights=cos:lat", name("pole.nc:t")], 1, "lat[2] is 95 degrees"),
+                (["--weights=" + name("long.npy"), "--axis=0", "-o", name("long.npy"), x], 2, "--output would replace the weights"),
                 (["--weights=cos:lat", "--checkpoint=" + name("c"), nc], 2, "no --checkpoint"), (["--weights=cos:lat", "-o", name("o.npy"), nc], 2, "axis")]
     found = cli.each([(1 + i % 2, ["mean", "--backend=cpu", *words]) for i, (words, _, _) in enumerate(expected)]
                      + [(1, ["sum", "-q", "--backend=cpu", f"--weights={name('negative.npy')}", x]), (1, ["std", "--ddof=1", "--weights=cos:lat", nc]),

@@ -15,3 +15,13 @@ void names_refuse_input(struct session *session, const char *option, const char 
         error_set(&session->error, ALLFOLD_BAD_ARGUMENT, "%s: --%s would replace the input: expected the name of another file%s",
                   file_shown(name), option, remark);
 }
+
+void names_refuse_read(struct session *session, const struct array_info *info, const char *called, const char *what)
+{
+    const struct settings *const settings = session->settings;
+    const char *const names[] = {settings->output, settings->values}, *const options[] = {"output", "values"};
+    for (int i = 0; i < 2; i++)
+        if (names[i] != NULL && array_has_file(info, &called, 1, names[i]))
+            error_set(&session->error, ALLFOLD_BAD_ARGUMENT, "%s: --%s would replace %s: expected the name of another file", file_shown(names[i]),
+                      options[i], what);
+}

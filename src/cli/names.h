@@ -7,3 +7,5 @@
    input's. Local. remark: the end of the message, or "". */
 allfold_status names_refuse_same(const char *option, const char *name, const char *other, const char *what, struct error *error);
 void names_refuse_input(struct session *session, const char *option, const char *name, const char *remark);
+/* Refuses outputs that hold what else the run reads: info, which was called so. Rank 0. */
+void names_refuse_read(struct session *session, const struct array_info *info, const char *called, const char *what);

@@ -244,7 +244,9 @@ static void take_long(struct option_parser *p, const char *word)
     const char *const equals = strchr(word, '=');
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
     const struct option *const row = find_long(p, name);
-    if (row != NULL)
+    if (row != NULL && equals != NULL && !has_argument(row) && strcmp(row->name, name) != 0)
+        refuse_unknown(p, name); /* an abbreviated flag is not meant */
+    else if (row != NULL)
         take_option(p, row, equals != NULL ? equals + 1 : NULL);
 }
 

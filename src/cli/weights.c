@@ -3,6 +3,7 @@
 
 #include "base/cosine.h"
 #include "base/elements.h"
+#include "cli/names.h"
 #include "cli/session.h"
 
 #include <inttypes.h>
@@ -12,6 +13,7 @@
 
 /* What is read on rank 0. */
 struct reading {
+    struct session *session;
     const struct array_info *input;
     allfold_fold fold; /* with weights */
     double *values;
@@ -115,6 +117,7 @@ static void take_array(struct reading *r, const char *text, long dimension)
         return;
     }
     if (array_describe(text, &hints, info, r->error) == ALLFOLD_OK) {
+        names_refuse_read(r->session, info, text, "the weights");
         if (dimension < 0) {
             broadcast(r, info);
         } else {
@@ -206,7 +209,7 @@ void session_weights_read(struct session *session, struct session_weights *weigh
     const uint64_t piece = UINT64_C(1) << 27; /* MPI counts bytes in an int */
     struct comm *const comm = session_comm(session);
     struct error *const error = &session->error;
-    struct reading r = {.input = &session->input, .fold = weights_fold((allfold_fold)session->settings->command->which), .error = error};
+    struct reading r = {.session = session, .input = &session->input, .fold = weights_fold((allfold_fold)session->settings->command->which), .error = error};
     check(session, error);
     if (error->status == ALLFOLD_OK)
         error->shared = weights_check_type(session->input.type, error) != ALLFOLD_OK;

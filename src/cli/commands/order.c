@@ -3,6 +3,7 @@
 
 #include "base/parse.h"
 #include "cli/commands/commands.h"
+#include "cli/names.h"
 #include "cli/number.h"
 #include "cli/progress.h"
 #include "cli/report.h"
@@ -76,8 +77,10 @@ static void take_top(struct session *session, struct order_run *run)
 }
 
 /* Rank 0: the numbers of a file, of any type. */
-static double *read_edges(const char *name, uint64_t *count, struct error *error)
+static double *read_edges(struct session *session, uint64_t *count)
 {
+    const char *const name = session->settings->order.edges;
+    struct error *const error = &session->error;
     struct array_info *const info = calloc(1, sizeof *info);
     struct source *source = NULL;
     struct reader *reader = NULL;
@@ -86,6 +89,7 @@ static double *read_edges(const char *name, uint64_t *count, struct error *error
     if (info == NULL || array_describe(name, NULL, info, error) != ALLFOLD_OK)
         goto end;
     const uint64_t n = info->count;
+    names_refuse_read(session, info, name, "the edges");
     if (info->dimensions != 1 || n < 2 || n > BINS_MOST + 1 || array_is_chunked(info)) {
         error_set(error, ALLFOLD_BAD_ARGUMENT, "--edges=%s: expected a row of 2 to %d numbers, not in chunks", file_shown(name), BINS_MOST + 1);
         goto end;
@@ -119,7 +123,7 @@ static void share_edges(struct session *session, struct order_run *run)
 {
     struct comm *const comm = session_comm(session);
     uint64_t n = 0;
-    double *const own = comm->rank == 0 ? read_edges(session->settings->order.edges, &n, &session->error) : NULL;
+    double *const own = comm->rank == 0 ? read_edges(session, &n) : NULL;
     if (comm_broadcast(comm, 0, &n, sizeof n, &session->error) != ALLFOLD_OK) {
         free(own);
         return;
@@ -324,6 +328,9 @@ static void take_arguments(struct session *session, struct order_run *run)
         && run->count > PRINTED_MOST)
         error_set(&session->error, ALLFOLD_BAD_ARGUMENT, "%s: expected -o FILE.npz or --json for %" PRIu64 " results: up to %d are printed",
                   session->settings->command->name, run->count, PRINTED_MOST);
+    if (run->which >= ORDER_TOPK && session->settings->output != NULL && !file_name_ends(session->settings->output, ".npz"))
+        error_set(&session->error, ALLFOLD_BAD_ARGUMENT, "%s: expected a name that ends in .npz, found %s", session->settings->command->name,
+                  file_shown(session->settings->output));
     session_agree(session);
 }
 
