@@ -25,14 +25,14 @@ def choice(name: str, choices: Dict[str, int], word: Any) -> int:
         raise ArgumentError(f"{name}: expected {' or '.join(repr(known) for known in choices)}, found {word!r}") from None
 
 
-def in_range(name: str, number: Any, largest: int) -> int:
+def in_range(name: str, number: Any, largest: int, least: int = 0) -> int:
     """The number, which C's type can hold."""
     try:
         found = operator.index(number)
     except TypeError:
         raise ArgumentError(f"{name}: expected an integer, found {type(number).__name__}") from None
-    if not 0 <= found <= largest:
-        raise ArgumentError(f"{name}: expected 0 to {largest}, found {found}")
+    if not least <= found <= largest:
+        raise ArgumentError(f"{name}: expected {least} to {largest}, found {found}")
     return int(found)
 
 

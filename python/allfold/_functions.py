@@ -150,8 +150,6 @@ def _fold(fold: int, x: Any, comm: Any, level: Optional[str], rows: _Rows, optio
     with context.lock:
         owner = _prepare(context, _fill, x, fold in _INDEXED, options)
         status = _reduce(context.handle, fold, context.part_ref, context.call_ref, context.result_ref)
-        if len(options) > 2:
-            context.call.ddof = 0
         if status:
             raise context.error(status)
         value = context.result.index if fold in _INDEXED else _number(context.result)
@@ -393,7 +391,6 @@ def stats(x: Any, axis: Axis = None, comm: Any = None, *, ddof: int = 0, dtype: 
     with context.lock:
         owner = _prepare(context, _fill_stats, x, options)
         status = _reduce_all(context.handle, _STATS, context.part_ref, context.call_ref, byref(results))
-        context.call.ddof = 0
         if status:
             raise context.error(status)
     del owner
@@ -467,7 +464,7 @@ def _normalised(x: Any, out: Any, context: Context, where: Tuple[Axis, int], opt
             target = writable(out, out if turned else x)
             _check_overlap(source, target)
             call.stream = common_stream(stream, target.stream)
-            call.nan, call.result_type, call.logarithm = 0, 0, options[1]
+            call.nan, call.result_type, call.ddof, call.logarithm = 0, 0, 0, options[1]
         except Exception as error:
             context.fail(error)
         function, described = (_softmax, context.part_ref) if rows is None else (_softmax_nd, context.view_nd_ref) if any_rank \

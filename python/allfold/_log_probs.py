@@ -8,9 +8,9 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy
 
-from . import _arrays, _axes
+from . import _arrays, _axes, _functions
 from ._arrays import NAME_OF, TYPE_OF, address_of, common_stream, empty
-from ._context import Context, context_of
+from ._context import Context, context_of, in_range
 from ._errors import ArgumentError
 from ._files import Array
 from ._library import LogProbsOutput, View
@@ -58,7 +58,7 @@ def _numbers(a: Any, name: str, kind: str, shape: Tuple[int, ...], stream: Optio
         return None, None, stream
     if not hasattr(a, "__dlpack__") and not hasattr(a, "__cuda_array_interface__"):
         a = numpy.asarray(a)
-    if isinstance(a, numpy.ndarray) and a.dtype.kind in ("iu" if kind == "int64" else "iuf"):
+    if isinstance(a, numpy.ndarray) and (a.dtype.kind in ("iu" if kind == "int64" else "iuf") or a.size == 0):
         a = a.astype(kind, copy=False)
     if tuple(a.shape) != shape:
         raise ArgumentError(f"{name} of shape {tuple(a.shape)}: expected one for each of this rank's rows, {shape}")
@@ -83,7 +83,7 @@ class _Given:
         self.shape = tuple(n for d, n in enumerate(self.rows.shape) if d not in self.rows.axes)
         self.stream = elements.stream
         self.targets = self.numbers(targets, "targets", "int64")
-        self.ignored = c_int64(int(ignore_index))
+        self.ignored = c_int64(in_range("ignore_index", ignore_index, 2**63 - 1, -2**63))
 
     def numbers(self, a: Any, name: str, kind: str) -> Optional[int]:
         address, owner, self.stream = _numbers(a, name, kind, self.shape, self.stream)
@@ -150,7 +150,7 @@ def log_probs_gradient(logits: Any, targets: Any, logsumexp: Any, scale: Any = N
         try:
             if not hasattr(logits, "shape"):
                 logits = numpy.asarray(logits)
-            _arrays.elements(logits, True)  # in C order, as out
+            source = _arrays.elements(logits, True)  # in C order, as out
             given = _Given(context, logits, (axis, cut), targets, ignore_index)
             sums, scales = given.numbers(logsumexp, "logsumexp", "float64"), given.numbers(scale, "scale", "float64")
             if out is None:
@@ -158,6 +158,7 @@ def log_probs_gradient(logits: Any, targets: Any, logsumexp: Any, scale: Any = N
                     raise ArgumentError(f"out: expected an array in device memory, as allfold cannot make one of {type(logits).__name__}")
                 out = empty(logits, NAME_OF[given.type], logits.shape)
             made = _arrays.writable(out, logits)
+            _functions._check_overlap(source, made)
         except Exception as error:
             context.fail(error)
         status = lib.allfold_log_probs_gradient(context.handle, byref(given.view), given.targets, byref(given.ignored), sums, scales, made[0], made[2],

@@ -67,7 +67,6 @@ def _begin(context: Context, fill: Callable[[Context], Any], start: Callable[[An
             status = lib.allfold_fail_begin(context.handle, status_of(error), text_of(error), byref(number))
         else:
             status = start(byref(number))
-        context.call.ddof = 0
         if status:
             raise context.error(status)
     return Request(context, owner, finish, number.value)

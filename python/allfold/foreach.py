@@ -97,7 +97,7 @@ def _fold(fold: int, arrays: Iterable[Any], comm: Any, level: Optional[str], opt
         room = (Result * (1 if total else count))()
         call = context.call
         status = _reduce_many(context.handle, fold, packed, count, context.call_ref, room)
-        call.ddof = call.total = 0
+        call.total = 0
         if status:
             raise context.error(status)
     del owners

@@ -77,6 +77,8 @@ def check_stats():
     ok(all(type(getattr(found, name)) is np.float16 for name in ("sum", "mean", "max", "norm2")) and found.sum == np.float16(math.fsum(exact))
        and type(found.count) is type(found.argmax) is int, "stats with a dtype", found)
     refused("stats in integers", (ValueError,), ["int8", "floating-point"], lambda: allfold.stats(whole, dtype="int8"))
+    refused("an integer variance along an axis", (ValueError,), ["int8"], lambda: allfold.variance(whole, axis=0, keepdims=True, ddof=1, dtype="int8"))
+    ok(math.isclose(allfold.softmax([0.0, 0.0])[0], 0.5 / size), "its ddof is not left for a softmax")
     refused("a negative ddof", (ValueError,), ["ddof", "-1"], lambda: allfold.stats(whole, ddof=-1))
     found = allfold.stats(whole[:0])
     ok((found.count, found.sum, found.mean, found.min, found.argmax) == (0, 0, None, None, None), "stats of nothing", found)

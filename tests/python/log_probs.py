@@ -51,17 +51,23 @@ def check_values():
     fast = allfold.log_probs(LOGITS, TARGETS, comm=SELF, level="fast")
     ok(np.allclose(fast.log_prob, log_prob, atol=1e-5) and fast.argmax is None, "level fast")
     ok(allfold.log_probs(LOGITS, comm=SELF).log_prob is None, "no targets, no log_prob")
+    ok(allfold.log_probs(LOGITS[:0], [], comm=SELF).log_prob.size == 0, "no rows, and a list of no targets")
 
 
 def check_refusals():
     last, targets = rank == size - 1, parts(TARGETS)
     x = part(LOGITS, 0)
     sums = np.zeros(len(targets))
+    memory = np.zeros(x.size + 1, x.dtype)
+    shared = memory[1:].reshape(x.shape), memory[:-1].reshape(x.shape)
     for what, words, call in (("targets of another shape", "one for each", lambda: allfold.log_probs(x, targets[None] if last else targets)),
                        ("targets of floats", "float64: expected int64", lambda: allfold.log_probs(x, targets.astype(float) if last else targets)),
                        ("an output that does not exist", "expected some of", lambda: allfold.log_probs(x, targets, outputs=["mean"] if last else ["entropy"])),
                        ("two axes", "expected one axis", lambda: allfold.log_probs(x, targets, axis=(0, 1) if last else -1)),
                        ("logsumexp of another shape", "one for each", lambda: allfold.log_probs_gradient(x, targets, sums[None] if last else sums)),
+                       ("an ignore_index that is no integer", "ignore_index", lambda: allfold.log_probs(x, targets, ignore_index=2.5 if last else 2)),
+                       ("one beyond int64", "ignore_index", lambda: allfold.log_probs(x, targets, ignore_index=2**63 if last else 2)),
+                       ("an overlap", "overlaps", lambda: allfold.log_probs_gradient(shared[1], targets, sums, out=shared[not last])),
                        ("a target out of range", "its target is no index along the axis", lambda: allfold.log_probs(x, np.where(rank == 0, WORDS, targets))),
                        ("integers", "not int32", lambda: allfold.log_probs(x.astype(np.int32) if last else x, targets))):
         refused(what, [allfold.ArgumentError], [words], call)
