@@ -11,6 +11,8 @@ enum { QUANTILES_MOST = 1 << 16, TOP_MOST = 1 << 20, BINS_MOST = 1 << 20 };
 
 static struct order_input open_input(const allfold_context *context, struct api_operand *operand, void *stream, allfold_nan nan, struct error *error)
 {
+    if (!context->device->backend->own_memory)
+        context->device->backend->enter(NULL, stream, error); /* refuses a stream */
     api_operand_open(context, API_READ, operand, error);
     return (struct order_input){.source = operand->source, .type = operand->type, .range = operand->range, .has_part = operand->of == NULL,
                                 .key = operand->key, .stream = stream, .nan = nan};

@@ -12,16 +12,23 @@ struct taking {
     int64_t strides[STRIDED_DIMENSIONS_MAX], dense[STRIDED_DIMENSIONS_MAX];
 };
 
-static struct taking taking_of(const allfold_view_nd *view)
+static struct taking taking_of(const allfold_view_nd *view, struct error *error)
 {
     struct taking t = {.view = view, .count = 1};
-    uint64_t below = 1;
+    uint64_t below = 1, reach = 0;
+    bool beyond = false, empty = false;
     for (int d = view->rank; d-- > 0; below *= view->shape[d]) {
         t.strides[d] = view->weights_strides != NULL ? view->weights_strides[d] : (int64_t)below;
         t.extents[d] = t.strides[d] != 0 ? view->shape[d] : 1;
         t.dense[d] = t.extents[d] > 1 ? (int64_t)t.count : 0;
-        t.count *= t.extents[d];
+        uint64_t distance = t.strides[d] < 0 ? -(uint64_t)t.strides[d] : (uint64_t)t.strides[d];
+        empty = empty || t.extents[d] == 0;
+        beyond = __builtin_mul_overflow(t.count, t.extents[d], &t.count) || beyond;
+        beyond = __builtin_mul_overflow(distance, t.extents[d] - (t.extents[d] > 0), &distance) || beyond;
+        beyond = __builtin_add_overflow(reach, distance, &reach) || beyond;
     }
+    if (!empty && (beyond || (reach > t.count ? reach : t.count) > PTRDIFF_MAX / sizeof(double) - 1))
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "the weights reach further than any memory");
     return t;
 }
 
@@ -59,8 +66,8 @@ void api_weights_take(const allfold_context *context, const allfold_view_nd *vie
     prepared->input.weights = weights;
     if (error->status != ALLFOLD_OK || check(context, view, error) != ALLFOLD_OK || weights_check_type(view->type, error) != ALLFOLD_OK)
         return;
-    const struct taking t = taking_of(view);
-    double *const values = malloc((t.count + 1) * sizeof *values);
+    const struct taking t = taking_of(view, error);
+    double *const values = error->status == ALLFOLD_OK ? malloc((t.count + 1) * sizeof *values) : NULL;
     if (values == NULL) {
         error_set(error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " weights", t.count);
         return;

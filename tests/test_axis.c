@@ -80,6 +80,11 @@ static void refuse_dimensions(const float *x, double *values, bool last)
         expect(cases[i].what, allfold_reduce_nd(ctx, ALLFOLD_SUM, last ? &cases[i].view : &right, NULL, &outputs), ALLFOLD_BAD_ARGUMENT, cases[i].text);
     expect("a view that is NULL", allfold_reduce_nd(ctx, ALLFOLD_SUM, last ? NULL : &right, NULL, &outputs), ALLFOLD_BAD_ARGUMENT, "the view is NULL");
     allfold_view_nd view = right;
+    view.weights = values;
+    view.weights_type = ALLFOLD_F64;
+    view.weights_strides = last ? far : meet;
+    expect("weights beyond memory", allfold_reduce_nd(ctx, ALLFOLD_SUM, &view, NULL, &outputs), ALLFOLD_BAD_ARGUMENT, "the weights reach further");
+    view = right;
     view.shape = many;
     view.axes = 1 << 1;
     expect("too many results", allfold_reduce_nd(ctx, ALLFOLD_SUM, &view, NULL, &outputs), ALLFOLD_BAD_ARGUMENT, "2^64 results");

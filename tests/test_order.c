@@ -251,6 +251,23 @@ static void check_reads(allfold_context *ctx)
     free(mine);
 }
 
+/* The CPU backend would read device memory, which a stream tells of, as its own. */
+static void check_stream(allfold_context *ctx)
+{
+    static const double q = 0.5;
+    int place;
+    void *const stream = &place;
+    const allfold_array part = {&q, 1, ALLFOLD_F64};
+    allfold_result result;
+    int64_t count;
+    const bool own = ctx->device->backend->own_memory;
+    bool right = own || allfold_quantile(ctx, &part, &(allfold_quantiles){sizeof(allfold_quantiles), stream, &q, 1, 0, 0}, &result) == ALLFOLD_BAD_ARGUMENT;
+    right = right && (own || allfold_topk(ctx, &part, &(allfold_top){sizeof(allfold_top), stream, 1, 0, 0}, NULL, NULL) == ALLFOLD_BAD_ARGUMENT);
+    right = right && (own || allfold_histogram(ctx, &part, &(allfold_bins){sizeof(allfold_bins), stream, 1, NULL, 1, 0, 1}, &count, NULL, NULL)
+                                 == ALLFOLD_BAD_ARGUMENT);
+    tap_ok(right && (own || strstr(allfold_message(ctx), "a CUDA stream was passed to the CPU backend") != NULL), "the CPU backend refuses a stream");
+}
+
 int main(int argc, char **argv)
 {
     static const allfold_type long_types[] = {ALLFOLD_F32, ALLFOLD_INT8, ALLFOLD_UINT64, ALLFOLD_BF16};
@@ -266,6 +283,8 @@ int main(int argc, char **argv)
             check_case(ctx, long_types[i], (1 << 17) + 3001, order, (enum memory)(order % MEMORY_COUNT), (enum split)((order + i) % SPLIT_COUNT));
     if (ctx != NULL && tap_wanted("a source is read once"))
         check_reads(ctx);
+    if (ctx != NULL && tap_wanted("the CPU backend refuses a stream"))
+        check_stream(ctx);
     allfold_close(ctx);
     const int failures = tap_done();
     MPI_Finalize();
