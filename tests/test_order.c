@@ -252,7 +252,7 @@ static void check_reads(allfold_context *ctx)
 }
 
 /* The CPU backend would read device memory, which a stream tells of, as its own. */
-static void check_stream(allfold_context *ctx)
+static void check_one(allfold_context *ctx)
 {
     static const double q = 0.5;
     int place;
@@ -266,6 +266,8 @@ static void check_stream(allfold_context *ctx)
     right = right && (own || allfold_histogram(ctx, &part, &(allfold_bins){sizeof(allfold_bins), stream, 1, NULL, 1, 0, 1}, &count, NULL, NULL)
                                  == ALLFOLD_BAD_ARGUMENT);
     tap_ok(right && (own || strstr(allfold_message(ctx), "a CUDA stream was passed to the CPU backend") != NULL), "the CPU backend refuses a stream");
+    right = allfold_histogram(ctx, &part, &(allfold_bins){.size = sizeof(allfold_bins), .count = 1}, &count, NULL, NULL) == ALLFOLD_OK;
+    tap_ok(right && atomic_load(&ctx->comm.progress->done) == atomic_load(&ctx->comm.progress->total), "the passes of a histogram are no more than all of the work");
 }
 
 int main(int argc, char **argv)
@@ -284,7 +286,7 @@ int main(int argc, char **argv)
     if (ctx != NULL && tap_wanted("a source is read once"))
         check_reads(ctx);
     if (ctx != NULL && tap_wanted("the CPU backend refuses a stream"))
-        check_stream(ctx);
+        check_one(ctx);
     allfold_close(ctx);
     const int failures = tap_done();
     MPI_Finalize();

@@ -34,6 +34,8 @@ static double extreme(struct histogram *h, allfold_fold fold, double none, struc
     struct fold_results found;
     struct error own = {0};
     core_reduce(h->o.ctx, &call, &job, &found, &own);
+    if (!h->o.x.owned) /* what is read once more */
+        progress_expect(h->o.ctx->comm.progress, h->o.input->range.count * order_key_bytes(&h->o));
     if (own.status != ALLFOLD_OK && own.status != ALLFOLD_NO_VALUE) /* the latter: there are no numbers */
         *error = own;
     return own.status == ALLFOLD_OK ? outward(found.fields[0].value, fold == ALLFOLD_MAX) : none;
