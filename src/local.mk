@@ -209,6 +209,7 @@ noinst_HEADERS += \
 	src/fold/columns.h \
 	src/fold/columns_template.h \
 	src/fold/compare.h \
+	src/fold/compare_blocks.h \
 	src/fold/compare_ends.h \
 	src/fold/dot.h \
 	src/fold/dot_exact.h \

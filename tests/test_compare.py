@@ -164,6 +164,12 @@ def reals(random, kind, n):
         return a, a * (1 + random.choice([0.0, 1e-3, 2.0**-22, 1e-15], n, p=[0.7, 0.1, 0.1, 0.1]))
     if kind == "far":
         return tuple(random.choice([-1.0, 1.0], n) * np.ldexp(1 + random.random(n), random.integers(-1074, 1024, n)) for _ in range(2))
+    if kind == "spread":  # differences of up to some 110 bits from the first of a block to the last
+        bits = random.integers(0, 40)
+        return tuple(np.ldexp(random.standard_normal(n), random.integers(-bits, bits, n, endpoint=True)) for _ in range(2))
+    if kind == "drift":
+        a = np.arange(1, n + 1) * 0.001
+        return a, a * 1.001
     if kind == "tiny":  # subnormal numbers of each type, and zeros of both signs
         return tuple(random.integers(-3, 4, n) * random.choice([2.0**-24, 2.0**-133, 2.0**-149, 2.0**-1074, -0.0], n) for _ in range(2))
     if kind == "huge":  # whose differences no double holds
@@ -182,6 +188,8 @@ def whole_numbers(random, a_type, b_type, kind, n):
         a = random.integers(low, high, n, np.uint64 if high > 2**63 else np.int64, endpoint=True)
         return a, np.where(random.random(n) < 0.9, a, low)
     limits = [(0, 1) if t == "bool" else (np.iinfo(t).min, np.iinfo(t).max) for t in (a_type, b_type)]
+    if kind == "middle":  # mostly within 2^42
+        limits = [(max(low, -(2**42) - 3), min(high, 2**42 + 3)) for low, high in limits]
     return tuple(random.integers(*limit, n, dtype=np.uint64 if limit[1] > 2**63 else np.int64, endpoint=True) for limit in limits)
 
 
@@ -191,7 +199,7 @@ def small_cases():
     number = 0
     for a_type in cli.FLOATS:
         for b_type in cli.FLOATS:
-            for kind in ("normal", "near", "far", "tiny", "huge", "special", "same"):
+            for kind in ("normal", "near", "far", "spread", "drift", "tiny", "huge", "special", "same"):
                 for _ in range(4 if a_type == b_type else 1):
                     n = int(random.choice([1, 2, 5, 16, 33, 100, 300, 700]))
                     cases.add(kind, a_type, b_type, *reals(random, kind, n), **rules[number % 4])
@@ -199,7 +207,7 @@ def small_cases():
             cases.add("nothing", a_type, b_type, [], [])
     for a_type in INTEGERS:
         for b_type in INTEGERS:
-            for kind in ("near", "any"):
+            for kind in ("near", "middle", "any"):
                 n = int(random.choice([1, 3, 64, 300]))
                 cases.add(kind, a_type, b_type, *whole_numbers(random, a_type, b_type, kind, n), **rules[number % 4])
                 number += 1

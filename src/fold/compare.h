@@ -233,9 +233,13 @@ HOST_DEVICE void FN(compare_look)(FN(compare_accumulator) * accumulator, const s
 #endif
 }
 
-/* Whether the pairs of a tile are all equal: those of NaN are not, and of integers as they are stored. */
+/* Whether the pairs of a tile are all equal: those of NaN are not, and of integers as they are stored. Mostly the first tells if all differ. */
 HOST_DEVICE bool FN(compare_equal)(FN(arrays) arrays, uint32_t n)
 {
+#ifndef __CUDACC__
+    if (!(arrays.x[0] == arrays.y[0]))
+        return false;
+#endif
     uint32_t differ[FOLD_LANES] = {0};
     FOLD_FOR_LANES(n, i, lane, { differ[lane] |= arrays.x[i] == arrays.y[i] ? 0u : 1u; });
     for (int lane = 1; lane < FOLD_LANES; lane++)
@@ -243,144 +247,35 @@ HOST_DEVICE bool FN(compare_equal)(FN(arrays) arrays, uint32_t n)
     return differ[0] == 0;
 }
 
-#if VALUE_FLOAT && !defined(__CUDA_ARCH__)
-/* The largest distance in units of a type; 0 of other types. */
-#define COMPARE_UNITS(ID, step)                                                        \
-    case ALLFOLD_##ID:                                                                 \
-        FOLD_FOR_LANES(n, i, lane, {                                                   \
-            const uint64_t apart = compare_apart(step(arrays.x[i]), step(arrays.y[i])); \
-            most[lane] = apart > most[lane] ? apart : most[lane];                      \
-        });                                                                            \
-        break;
-#define COMPARE_STEP_F16(x) compare_step_short(FN(compare_f16)(x))
-#define COMPARE_STEP_BF16(x) compare_step_short(FN(compare_bf16)(x))
-#define COMPARE_STEP_F32(x) compare_step_f32((float)(x))
-#define COMPARE_STEP_F64(x) compare_step_f64((double)(x))
-HOST_DEVICE uint16_t FN(compare_f16)(V x) { return VALUE_BITS == 64 ? round_f16((double)x).bits : f32_to_f16((float)x).bits; }
-HOST_DEVICE uint16_t FN(compare_bf16)(V x) { return VALUE_BITS == 64 ? round_bf16((double)x).bits : f32_to_bf16((float)x).bits; }
-HOST_DEVICE uint64_t FN(compare_most_units)(const struct compare_rule *rule, FN(arrays) arrays, uint32_t n)
-{
-    uint64_t most[FOLD_LANES] = {0};
-    switch (rule->ulp) {
-        COMPARE_UNITS(F16, COMPARE_STEP_F16)
-        COMPARE_UNITS(BF16, COMPARE_STEP_BF16)
-        COMPARE_UNITS(F32, COMPARE_STEP_F32)
-#if VALUE_BITS == 64
-        COMPARE_UNITS(F64, COMPARE_STEP_F64)
-#endif
-    default: break;
-    }
-    for (int lane = 1; lane < FOLD_LANES; lane++)
-        most[0] = most[lane] > most[0] ? most[lane] : most[0];
-    return most[0];
-}
-#undef COMPARE_UNITS
-#undef COMPARE_STEP_F16
-#undef COMPARE_STEP_BF16
-#undef COMPARE_STEP_F32
-#undef COMPARE_STEP_F64
-
-/* Counts the pairs of a tile that differ, in vectors. False, and nothing is counted, if there is NaN or an infinity, or if one may be larger
-   than all before. */
-HOST_DEVICE bool FN(compare_count)(FN(compare_accumulator) * accumulator, const struct compare_rule *rule, FN(arrays) arrays, uint32_t n)
-{
-    const struct compare_rule r = *rule;
-    struct compare_ends *const ends = &accumulator->ends;
-    const double ratio = f64_from_bits(ends->largest[COMPARE_REL].key);
-    const double most = smaller_f64(f64_from_bits(ends->largest[COMPARE_ABS].key), 0x1.fffffffffffffp1023); /* an infinity is looked at */
-    uint64_t different[FOLD_LANES] = {0}, outside[FOLD_LANES] = {0}, look[FOLD_LANES] = {0};
-    FOLD_FOR_LANES(n, i, lane, { /* without branches, or there are no vectors */
-        const double size = fabs((double)arrays.y[i]), difference = fabs((double)arrays.x[i] - (double)arrays.y[i]);
-        const uint64_t differs = difference > 0.0;
-        different[lane] += differs;
-        outside[lane] += differs & (difference <= r.atol + r.rtol * size ? 0 : 1); /* of equal zeros an infinite rtol makes NaN */
-        look[lane] |= (difference <= most ? 0 : 1) | (differs & ((difference > ratio * size * (1.0 - 0x1p-50)) | (difference < 0x1p-900)));
-    });
-    for (int lane = 1; lane < FOLD_LANES; lane++) {
-        different[0] += different[lane];
-        outside[0] += outside[lane];
-        look[0] |= look[lane];
-    }
-    if (look[0] != 0 || FN(compare_most_units)(rule, arrays, n) > ends->largest[COMPARE_ULP].key)
-        return false;
-    ends->different += different[0];
-    ends->outside += outside[0];
-    return true;
-}
-
-/* Adds the differences d of at most COMPARE_BLOCK pairs as they are, and their squares in three sums, if none is rounded. False, and nothing is
-   added, if one may be. All d are less than 2^t, and must be doubles and multiples of 2^(t-42). Then `high` is a multiple of 2^(t-21), and `low`
-   at most 2^(t-22): products have at most 42 bits, and 2^8 of them at most 50 together. */
-HOST_DEVICE bool FN(compare_plain)(FN(compare_accumulator) * accumulator, struct exact_sink sinks[2], FN(arrays) arrays, uint32_t n)
-{
-    double most[FOLD_LANES] = {0.0}, sums[4][FOLD_LANES] = {{0.0}};
-    uint64_t rounded[FOLD_LANES] = {0};
-    FOLD_FOR_LANES(n, i, lane, {
-        const double d = fabs((double)arrays.x[i] - (double)arrays.y[i]);
-        most[lane] = d > most[lane] ? d : most[lane];
-    });
-    for (int lane = 1; lane < FOLD_LANES; lane++)
-        most[0] = most[lane] > most[0] ? most[lane] : most[0];
-    const int t = (int)(f64_bits(most[0]) >> 52) - 1022;
-    if (t < -400 || t > 400)
-        return false;
-    const double least = 1.5 * power_of_two(t + 10), half = 1.5 * power_of_two(t + 31);
-    FOLD_FOR_LANES(n, i, lane, {
-        const double a = (double)arrays.x[i], b = (double)arrays.y[i], d = a - b;
-        const double high = (d + half) - half, low = d - high;
-        rounded[lane] |= (a - d != b) | (d + b != a) | ((d + least) - least != d); /* the larger of a and b finds a rounded d */
-        sums[0][lane] += d;
-        sums[1][lane] += high * high;
-        sums[2][lane] += high * low;
-        sums[3][lane] += low * low;
-    });
-    for (int lane = 1; lane < FOLD_LANES; lane++)
-        rounded[0] |= rounded[lane];
-    for (int i = 0; i < 4 && rounded[0] == 0; i++) {
-        int32_t exponent;
-        const int64_t total = exact_integer(lanes_total(sums[i]), &exponent);
-        exact_add_integer(&sinks[i > 0], total, exponent + (i == 2 ? 1 : 0)); /* twice high * low */
-    }
-    accumulator->sum.not_minus_zero = accumulator->squares.not_minus_zero = true;
-    return rounded[0] == 0;
-}
-#elif VALUE_FLOAT
-HOST_DEVICE bool FN(compare_count)(FN(compare_accumulator) * accumulator, const struct compare_rule *rule, FN(arrays) arrays, uint32_t n)
-{
-    return (void)accumulator, (void)rule, (void)arrays, (void)n, false;
-}
-HOST_DEVICE bool FN(compare_plain)(FN(compare_accumulator) * accumulator, struct exact_sink sinks[2], FN(arrays) arrays, uint32_t n)
-{
-    return (void)accumulator, (void)sinks, (void)arrays, (void)n, false;
-}
-#else
-HOST_DEVICE bool FN(compare_count)(FN(compare_accumulator) * accumulator, const struct compare_rule *rule, FN(arrays) arrays, uint32_t n)
-{
-    return (void)accumulator, (void)rule, (void)arrays, (void)n, false;
-}
-#endif
-
-/* n is at most EXACT_TAKEN. */
-HOST_DEVICE void FN(compare_take)(FN(compare_accumulator) * accumulator, struct exact_sink sinks[2], FN(arrays) arrays,
-                                  const struct compare_rule *rule, uint32_t n, uint64_t first)
+HOST_DEVICE void FN(compare_look_all)(FN(compare_accumulator) * accumulator, FN(arrays) arrays, const struct compare_rule *rule, uint32_t n,
+                                      uint64_t first)
 {
     const bool as_stored = rule->a_unsigned == rule->b_unsigned;
-    if (as_stored && FN(compare_equal)(arrays, n))
-        return;
-    if (!FN(compare_count)(accumulator, rule, arrays, n)) {
-        FOLD_UNROLL
-        for (uint32_t i = 0; i < n; i++)
-            if (!as_stored || !(arrays.x[i] == arrays.y[i]))
-                FN(compare_look)(accumulator, rule, arrays.x[i], arrays.y[i], first + i);
-    }
+    FOLD_UNROLL
+    for (uint32_t i = 0; i < n; i++)
+        if (!as_stored || !(arrays.x[i] == arrays.y[i]))
+            FN(compare_look)(accumulator, rule, arrays.x[i], arrays.y[i], first + i);
+}
+
+/* n is at most EXACT_TAKEN. */
+HOST_DEVICE void FN(compare_sums_take)(FN(compare_accumulator) * accumulator, struct exact_sink sinks[2], FN(arrays) arrays, uint32_t n)
+{
 #if VALUE_FLOAT
-    if (FN(compare_plain)(accumulator, sinks, arrays, n))
-        return;
     FN(compare_sum_take)(&accumulator->sum, &sinks[0], arrays, n);
     FN(compare_squares_take)(&accumulator->squares, &sinks[1], arrays, n);
 #else
-    (void)sinks;
+    (void)accumulator, (void)sinks, (void)arrays, (void)n;
 #endif
+}
+
+/* A device's way. */
+HOST_DEVICE void FN(compare_take)(FN(compare_accumulator) * accumulator, struct exact_sink sinks[2], FN(arrays) arrays,
+                                  const struct compare_rule *rule, uint32_t n, uint64_t first)
+{
+    if (rule->a_unsigned == rule->b_unsigned && FN(compare_equal)(arrays, n))
+        return;
+    FN(compare_look_all)(accumulator, arrays, rule, n, first);
+    FN(compare_sums_take)(accumulator, sinks, arrays, n);
 }
 
 /* What is not in the words yet; on the host. */
@@ -396,32 +291,9 @@ HOST_DEVICE void FN(compare_flush)(FN(compare_accumulator) * accumulator, struct
 #endif
 }
 
-/* The same on the host, for up to EXACT_TAKEN pairs: of a run that is not equal, in blocks, since few of them may differ. */
-HOST_DEVICE void FN(compare_run)(FN(compare_accumulator) * accumulator, struct exact_sink sinks[2], FN(arrays) arrays,
-                                 const struct compare_rule *rule, uint32_t n, uint64_t first)
-{
-    if (rule->a_unsigned == rule->b_unsigned && FN(compare_equal)(arrays, n))
-        return;
-    for (uint32_t i = 0; i < n; i += COMPARE_BLOCK)
-        FN(compare_take)(accumulator, sinks, FN(arrays_from)(arrays, i), rule, n - i < COMPARE_BLOCK ? n - i : (uint32_t)COMPARE_BLOCK, first + i);
-}
-
-HOST_DEVICE void FN(compare_tile)(FN(compare) * compare, FN(arrays) arrays, uint32_t n, uint64_t first)
-{
-    struct compare_rule none;
-    FN(compare_accumulator) accumulator;
-    struct exact_sink sinks[2];
-    memset(&none, 0, sizeof none);
-    FN(compare_start)(&accumulator);
-    accumulator.ends = compare->ends;
-    FN(compare_sinks)(sinks, compare->sum.words, 1);
-    for (uint32_t i = 0; i < n; i += EXACT_TAKEN)
-        FN(compare_run)(&accumulator, sinks, FN(arrays_from)(arrays, i), arrays.rule != NULL ? arrays.rule : &none,
-                        n - i < EXACT_TAKEN ? n - i : EXACT_TAKEN, first + i);
-    FN(compare_flush)(&accumulator, sinks);
-    compare->ends = accumulator.ends;
-    FN(compare_normalise)(compare);
-}
+#ifndef __CUDACC__
+#include "fold/compare_blocks.h"
+#endif
 
 #ifdef FOLD_FINISH
 /* The mean of the differences and the root of the mean of their squares, of pairs of numbers. */
