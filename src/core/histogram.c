@@ -108,7 +108,7 @@ static bool guess_by_value(const struct histogram *h, struct order_guess *guess)
 {
     const uint64_t bins = h->call->count;
     const double low = h->edges[0], scale = (double)bins / (h->edges[bins] - low);
-    *guess = (struct order_guess){.by_value = true,
+    *guess = (struct order_guess){.by_value = true, .even = h->call->edges == NULL,
                                   .cells = (uint32_t)bins + 1, .low = low, .scale = scale, .low_f32 = (float)low, .scale_f32 = (float)scale};
     return isfinite(low) && scale > 0 && isfinite((float)scale) && guess->scale_f32 > 0 && isfinite(guess->low_f32);
 }

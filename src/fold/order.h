@@ -64,6 +64,7 @@ enum { ORDER_FROM, ORDER_LOW, ORDER_LAST, ORDER_BETWEEN, ORDER_COUNTS };
    boundaries the elements of a cell lie. By value, (x - low) * scale; else by key, (key - base) >> shift; either way within [0, cells). */
 struct order_guess {
     bool by_value;
+    bool even; /* and boundary i < cells is low + i / scale, but for f64 roundings; others are above these */
     uint32_t shift, cells;
     uint64_t base;
     double low, scale;

@@ -109,10 +109,23 @@ static void WIDE(table)(const struct order_work *work, cells_function *cells_of,
     const struct WIDE(cell) *const list = counters->cells;
     uint32_t *const *const of = counters->of, cells[TILE];
     U keys[TILE];
+    const uint32_t tile = table.guess.even ? EVEN_TILE : TILE;
+    uint32_t skip = table.guess.even ? 0 : UINT32_MAX, failures = 0; /* coming tiles without a trial */
     WIDE(list_cells)(&table, counters->cells);
-    for (uint64_t start = 0; start < work->n; start += TILE) {
-        const uint32_t n = (uint32_t)u64_min(work->n - start, TILE), whole = n / COPIES * COPIES;
+    for (uint64_t start = 0; start < work->n; start += tile) {
+        const uint32_t n = (uint32_t)u64_min(work->n - start, tile), whole = n / COPIES * COPIES;
         uint32_t several = 0;
+        if (skip == 0 && even_of[work->type](cells, (const U *)work->x + start, n, &table.guess)) {
+            for (uint32_t i = 0; i < whole; i += COPIES)
+                for (uint32_t copy = 0; copy < COPIES; copy++)
+                    of[copy][cells[i + copy]]++;
+            for (uint32_t i = whole; i < n; i++)
+                of[0][cells[i]]++;
+            failures = 0;
+            continue;
+        }
+        failures += skip == 0 && failures < 6;
+        skip = skip == 0 ? (1u << failures) - 2 : skip - table.guess.even;
         WIDE(keys)(keys, (const U *)work->x + start, n, map);
         if (table.guess.by_value)
             cells_of(cells, (const U *)work->x + start, n, &table.guess);
