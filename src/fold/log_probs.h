@@ -240,9 +240,10 @@ HOST_DEVICE double logits_entropy(const struct logits_found *found)
 enum { SCALE_POWER_MOST = 60 };
 /* Constants with which softmax's second pass gives scale * exp(x - logsumexp). What is below its range it takes for the range's end, which
    rounds to 0 as long as the factor is at most 1: so the power of two in a larger scale goes to the exponent. */
-HOST_DEVICE void softmax_constants_scaled(double logsumexp, double scale, struct softmax_constants *c)
+HOST_DEVICE void softmax_constants_scaled(double logsumexp, double scale, bool of_f64, struct softmax_constants *c)
 {
-    const double down = power_of_two(-SOFTMAX_UP_F64), near = is_finite((float)logsumexp) ? (double)(float)logsumexp : logsumexp;
+    /* f32 arithmetic has `near` without rounding; elements of f32 are as near to it as to logsumexp, those of f64 need not be */
+    const double down = power_of_two(-SOFTMAX_UP_F64), near = !of_f64 && is_finite((float)logsumexp) ? (double)(float)logsumexp : logsumexp;
     int power = 0;
     if (is_finite(scale))
         frexp(scale, &power);
@@ -252,7 +253,7 @@ HOST_DEVICE void softmax_constants_scaled(double logsumexp, double scale, struct
     inverse.high = inverse.low = (double)NAN;
     if (is_finite(logsumexp))
         inverse = exp_pairs_multiply(exp_of_max(near, -1.0), exp_pair(near, logsumexp));
-    c->max = is_finite(logsumexp) ? near : (double)NAN; /* f32 arithmetic has it without rounding */
+    c->max = is_finite(logsumexp) ? near : (double)NAN;
     c->inverse_high = inverse.high * scale;
     c->inverse_low = (fma(inverse.high, scale, -c->inverse_high) + inverse.low * scale) * down;
     c->inverse_high *= down;

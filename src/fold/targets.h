@@ -25,7 +25,7 @@ HOST_DEVICE void gradient_begin(const struct gradient_work *work, uint64_t r)
     const uint64_t mark = work->targets.of != NULL ? target_mark(&work->targets, r, softmax->x, softmax->x_type, &softmax->box, work->first) : MARK_NONE;
     const double scale = work->scale != NULL ? work->scale[r] : 1.0, sum = work->logsumexp[r];
     struct softmax_constants c;
-    softmax_constants_scaled(sum, mark == MARK_IGNORED ? 0.0 : scale, &c);
+    softmax_constants_scaled(sum, mark == MARK_IGNORED ? 0.0 : scale, softmax->x_type == ALLFOLD_F64, &c);
     c.log_low = logits_slope_at(mark_logit(mark), sum, scale);
     work->constants[r] = c;
     if (mark == MARK_OUT_OF_RANGE)
