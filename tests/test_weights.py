@@ -173,11 +173,20 @@ def refusals(folder):
     cdf.add("t", [1], np.ones(3, np.float32))
     cdf.write(folder.name("pole.nc"))
     name = folder.name
+    for i in range(2):
+        cdf = Cdf(2, [("record", 0), ("time", 2), ("lat", 3)])
+        cdf.add("lat", [2], np.array([0, 30 + i, 60], np.float32))
+        cdf.add("t", [1, 2], np.ones((2, 3), np.float32))
+        cdf.write(name(f"other-{i}.nc"))
+    others = [name(f"other-{i}.nc:t") for i in range(2)]
+    process = cli.alone("max", "--axis=time", *others, "-o", name("o.nc"))
+    tap.ok(process.returncode == 0 and "lat is left out: it is not the same in all files" in process.stderr, "a coordinate that joined files do not share", cli.shown(process))
     expected = [([f"--weights={name('negative.npy')}", x], 1, "(0, 7, 0)"), ([f"--weights={name('nan.npy')}", x], 1, "finite"),
                 ([f"--weights={name('infinite.npy')}", "--axis=1", x], 1, "index 7"), ([f"--weights={name('long.npy')}", x], 2, "does not broadcast"),
                 ([f"--weights=0={name('long.npy')}", x], 2, "expected one dimension of 5"), ([f"--weights={name('none.npy')}", x], 1, "none.npy"),
                 ([f"--weights={name('big.npy')}", x], 1, "exact in f64"), ([f"--weights=1={name('long.npy')}", name("x64.npy")], 1, "int64"),
                 (["--weights=cos:lat", x], 2, "dimension"), (["--weights=cos:lon", nc], 1, "coordinate variable"),
+                (["--weights=cos:lat", *others], 1, "lat is not the same in all files"),
                 (["--weights=cos:lat", name("pole.nc:t")], 1, "lat[2] is 95 degrees"),
                 (["--weights=" + name("long.npy"), "--axis=0", "-o", name("long.npy"), x], 2, "--output would replace the weights"),
                 (["--weights=cos:lat", "--checkpoint=" + name("c"), nc], 2, "no --checkpoint"), (["--weights=cos:lat", "-o", name("o.npy"), nc], 2, "axis")]

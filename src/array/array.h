@@ -245,8 +245,9 @@ struct source {
 };
 
 /* The coordinate variable of a dimension of the input, the part of a slice: all its elements, unpacked, from malloc. It has the dimension's name,
-   in the group of the array or in the file's own (array_coordinate_name). Arrays of joined files have joined coordinates. False: there is none. */
+   in the group of the array or in the file's own (array_coordinate_name). Arrays of joined files have a joined coordinate of the dimension along which they are joined, else that of the first file. False: there is none. */
 struct array_coordinate {
+    bool differs; /* from that of another file that is joined */
     allfold_type type;
     uint64_t count;
     void *elements;

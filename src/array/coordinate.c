@@ -85,11 +85,10 @@ static bool read_values(const char *const *names, int count, const struct array_
     return done;
 }
 
-/* The names by which the coordinate is read: of all files that are joined along the dimension, or of the first file.
-   Returns how many; 0: no memory. */
+/* The names by which the coordinate is read, of all files that are joined. Returns how many; 0: no memory. */
 static int coordinate_names(const struct array_info *input, uint32_t dimension, bool in_group, char ***names)
 {
-    const struct parts_table *const table = dimension == 0 ? parts_of(input) : NULL;
+    const struct parts_table *const table = parts_of(input);
     const int count = table != NULL ? (int)table->count : 1;
     char name[NAME_ROOM], *const all = calloc((size_t)count, sizeof *names + ARRAY_PATH_BYTES + NAME_ROOM);
     if (all == NULL)
@@ -107,8 +106,15 @@ static int coordinate_names(const struct array_info *input, uint32_t dimension, 
 bool array_coordinate_read(const struct array_info *input, uint32_t dimension, bool in_group, struct array_coordinate *found)
 {
     char **names;
-    const int count = coordinate_names(input, dimension, in_group, &names);
-    const bool done = count > 0 && read_values((const char *const *)names, count, input, dimension, found);
+    const int count = coordinate_names(input, dimension, in_group, &names), joined = dimension == 0 ? count : 1;
+    const bool done = count > 0 && read_values((const char *const *)names, joined, input, dimension, found);
+    found->differs = false;
+    for (int i = joined; done && i < count && !found->differs; i++) { /* a file that has none says nothing else */
+        struct array_coordinate other = {.elements = NULL};
+        if (read_values((const char *const *)&names[i], 1, input, dimension, &other))
+            found->differs = other.type != found->type || memcmp(other.elements, found->elements, found->count * allfold_type_bytes(found->type)) != 0;
+        free(other.elements);
+    }
     if (count > 0)
         free(names);
     return done;

@@ -135,8 +135,9 @@ static void add_coordinate(struct netcdf_file *file, struct output_about *about,
             continue;
         array_coordinate_name(first_member(input), called, in_group != 0, name, sizeof name);
         collect_from(file, &variable->attributes, array_first_file(input), name);
-        if (table != NULL && !agree(file, table, called, in_group != 0, &variable->attributes)) {
-            snprintf(about->note, sizeof about->note, "the coordinate %.100s is left out: its attributes are not the same in all files", called);
+        if (found.differs || (table != NULL && !agree(file, table, called, in_group != 0, &variable->attributes))) {
+            snprintf(about->note, sizeof about->note, "the coordinate %.100s is left out: %s not the same in all files", called,
+                     found.differs ? "it is" : "its attributes are");
             netcdf_attributes_free(&variable->attributes);
             free(variable->values.bytes);
             variable->values.bytes = NULL;

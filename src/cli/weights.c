@@ -155,6 +155,8 @@ static void take_cosine(struct reading *r, const char *word, long dimension)
                   r->input->shape[dimension]);
         return;
     }
+    if (found.differs)
+        error_set(r->error, ALLFOLD_BAD_INPUT, "--weights: %s is not the same in all files that are joined", file_shown(word));
     r->strides[dimension] = found.count > 1;
     open_values(r, found.count);
     for (uint64_t i = 0; r->error->status == ALLFOLD_OK && i < found.count; i++) {
