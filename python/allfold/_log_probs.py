@@ -59,6 +59,8 @@ def _numbers(a: Any, name: str, kind: str, shape: Tuple[int, ...], stream: Optio
     if not hasattr(a, "__dlpack__") and not hasattr(a, "__cuda_array_interface__"):
         a = numpy.asarray(a)
     if isinstance(a, numpy.ndarray) and (a.dtype.kind in ("iu" if kind == "int64" else "iuf") or a.size == 0):
+        if a.dtype.kind == "u" and a.size > 0 and int(a.max()) >= 2**63:
+            raise ArgumentError(f"{name}: expected int64, found {a.max()}")
         a = a.astype(kind, copy=False)
     if tuple(a.shape) != shape:
         raise ArgumentError(f"{name} of shape {tuple(a.shape)}: expected one for each of this rank's rows, {shape}")

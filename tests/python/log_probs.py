@@ -63,6 +63,7 @@ def check_refusals():
     shared = memory[1:].reshape(x.shape), memory[:-1].reshape(x.shape)
     for what, words, call in (("targets of another shape", "one for each", lambda: allfold.log_probs(x, targets[None] if last else targets)),
                        ("targets of floats", "float64: expected int64", lambda: allfold.log_probs(x, targets.astype(float) if last else targets)),
+                       ("targets beyond int64", "expected int64", lambda: allfold.log_probs(x, targets.astype(np.uint64) | np.uint64(2**63) if last else targets)),
                        ("an output that does not exist", "expected some of", lambda: allfold.log_probs(x, targets, outputs=["mean"] if last else ["entropy"])),
                        ("two axes", "expected one axis", lambda: allfold.log_probs(x, targets, axis=(0, 1) if last else -1)),
                        ("logsumexp of another shape", "one for each", lambda: allfold.log_probs_gradient(x, targets, sums[None] if last else sums)),
