@@ -9,7 +9,7 @@ static void WIDE(keys)(U *keys, const U *x, uint32_t n, struct order_map map)
         keys[i] = WIDE(order_key)(x[i], map);
 }
 
-/* Of a tile: how many keys are in a bracket, and equal its ends, and flags of those that are kept. */
+/* Of a tile: how many keys are in a bracket, and equal its ends, and 1 for each that is kept. */
 static void WIDE(count_bracket)(const U *keys, uint32_t n, struct order_bracket bracket, bool whole, uint64_t counts[ORDER_COUNTS], U *kept)
 {
     const U low = (U)bracket.low, last = (U)bracket.last, width = (U)(last - low), shift = (U)(whole ? 0 : 1);
@@ -34,23 +34,25 @@ static void WIDE(count_bracket)(const U *keys, uint32_t n, struct order_bracket 
 }
 
 /* Appends a tile's keys that are kept to what the work keeps. */
-static void WIDE(keep)(const struct order_work *work, const U *keys, const U *kept, uint32_t n, uint64_t first)
+static void WIDE(keep)(const struct order_work *work, const U *keys, U *kept, uint32_t n, uint64_t first)
 {
+    const U low = (U)work->ties.low, width = (U)(work->ties.last - work->ties.low);
+    const uint32_t free = work->limit <= first ? 0 : (uint32_t)u64_min(work->limit - first, n);
     uint16_t places[TILE + 1];
-    uint32_t count = 0, wanted = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        places[count] = (uint16_t)i;
-        count += kept[i] != 0;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        const U key = keys[places[i]];
-        places[wanted] = places[i];
-        wanted += !(first + places[i] >= work->limit && key >= work->ties.low && key <= work->ties.last);
-    }
+    uint32_t count = 0;
+    SUM wanted = 0;
+    for (uint32_t i = free; i < n; i++)
+        kept[i] &= (U)(keys[i] - low) > width;
+    for (uint32_t i = 0; i < n; i++)
+        wanted += kept[i];
     if (wanted == 0)
         return;
     const uint64_t at = __atomic_fetch_add(&work->counts[ORDER_KEPT], wanted, __ATOMIC_RELAXED);
-    for (uint32_t i = 0; i < wanted && at + i < work->capacity; i++) {
+    for (uint32_t i = 0; i < n && at < work->capacity; i++) {
+        places[count] = (uint16_t)i;
+        count += kept[i] != 0;
+    }
+    for (uint32_t i = 0; i < count && at + i < work->capacity; i++) {
         ((U *)work->keys)[at + i] = keys[places[i]];
         if (work->indices != NULL)
             work->indices[at + i] = first + places[i];
@@ -147,24 +149,22 @@ static void WIDE(table)(const struct order_work *work, cells_function *cells_of,
     }
 }
 
-/* Ties of one range of indices follow one another. */
+/* Tiles of one range of indices each. */
 static void WIDE(ties)(const struct order_work *work)
 {
     const struct order_map map = order_map_of(work->type);
-    uint64_t range = 0, count = 0;
-    for (uint64_t i = 0; i < work->n; i++) {
-        const U key = WIDE(order_key)(((const U *)work->x)[i], map);
-        if (key < work->ties.low || key > work->ties.last)
-            continue;
-        const uint64_t own = (work->first + i) >> work->ties.shift;
-        if (own != range) {
-            add(&work->counts[ORDER_FIRST_COUNT + range], count);
-            count = 0;
-        }
-        range = own;
-        count++;
+    const U low = (U)work->ties.low, width = (U)(work->ties.last - work->ties.low);
+    U keys[TILE];
+    uint32_t n;
+    for (uint64_t start = 0; start < work->n; start += n) {
+        const uint64_t range = (work->first + start) >> work->ties.shift, behind = ((range + 1) << work->ties.shift) - work->first;
+        SUM count = 0;
+        n = (uint32_t)u64_min(u64_min(behind, work->n) - start, TILE);
+        WIDE(keys)(keys, (const U *)work->x + start, n, map);
+        for (uint32_t i = 0; i < n; i++)
+            count += (U)(keys[i] - low) <= width;
+        add(&work->counts[ORDER_FIRST_COUNT + range], count);
     }
-    add(&work->counts[ORDER_FIRST_COUNT + range], count);
 }
 
 static void WIDE(sample)(const struct order_work *work)
