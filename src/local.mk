@@ -277,7 +277,6 @@ cuda_backend = \
 	src/device/cuda/deliver.c \
 	src/device/cuda/check.c \
 	src/device/cuda/device.c \
-	src/device/cuda/links.c \
 	src/device/cuda/many.c \
 	src/device/cuda/order.c \
 	src/device/cuda/queue.c \

@@ -40,6 +40,7 @@ allfold_SOURCES = \
 	src/cli/help.h \
 	src/cli/launch.c \
 	src/cli/launch.h \
+	src/cli/links.c \
 	src/cli/main.c \
 	src/cli/names.c \
 	src/cli/names.h \

@@ -33,7 +33,7 @@ static void describe(const struct session *session, struct rank_info *info)
 }
 
 /* The links from this rank's device to the others of its host: each device once, the first LINKS_MAX of them. */
-static void add_links(const struct device *device, const struct address *all, int count, struct rank_info *mine)
+static void add_links(const struct address *all, int count, struct rank_info *mine)
 {
     for (int rank = 0; rank < count && mine->link_count < LINKS_MAX; rank++) {
         bool listed = all[rank].pci[0] == '\0' || strcmp(all[rank].host, mine->host) != 0
@@ -43,7 +43,7 @@ static void add_links(const struct device *device, const struct address *all, in
         if (listed)
             continue;
         mine->links[mine->link_count].rank = rank;
-        device->backend->link(device, all[rank].pci, mine->links[mine->link_count++].text);
+        link_text(mine->device.pci, all[rank].pci, mine->links[mine->link_count++].text);
     }
 }
 
@@ -56,7 +56,7 @@ static void find_links(struct session *session, struct rank_info *mine)
     memcpy(address.pci, mine->device.pci, sizeof address.pci);
     struct address *const all = comm_gather_all(comm, &address, sizeof address, &session->error);
     if (all != NULL)
-        add_links(session->context->device, all, comm->size, mine);
+        add_links(all, comm->size, mine);
     free(all);
 }
 

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-enum { LINKS_MAX = 16 };
+enum { LINKS_MAX = 16, LINK_BYTES = 16 };
 
 struct rank_info {
     int rank, local_rank;
@@ -17,7 +17,7 @@ struct rank_info {
     char cpus[128];     /* CPUs that the rank may run on: "0-7" */
     int cpu_node;       /* the NUMA node of them all, or -1 */
     struct range range;
-    struct {            /* links from its device to those of other ranks of the host; see backend->link */
+    struct {            /* links from its device to those of other ranks of the host; see link_text */
         int rank;       /* the lowest on that device */
         char text[LINK_BYTES];
     } links[LINKS_MAX];
@@ -27,6 +27,10 @@ struct rank_info {
 /* Collective. On rank 0 an array of one entry a rank, which the caller frees. NULL on the other ranks and after an error, which
    is in session->error and agreed upon. links: look for the links between devices, too. */
 struct rank_info *ranks_gather(struct session *session, bool links);
+
+/* How devices of two PCI addresses reach one another, in the words of nvidia-smi topo: "NV18" (NVLinks), "PIX", "PXB", "PHB", "NODE",
+   "SYS"; "" if that is not known. */
+void link_text(const char *pci, const char *peer, char text[LINK_BYTES]);
 
 /* Describes a rank and its device in one line, without the newline. */
 void ranks_print(FILE *file, const struct rank_info *rank);

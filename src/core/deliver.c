@@ -33,11 +33,11 @@ struct deliveries {
 static void pause_for(long nanoseconds) { nanosleep(&(struct timespec){0, nanoseconds}, NULL); }
 
 /* Waits for the kernel's partial, without the driver. */
-static void watch(const struct backend *backend, struct begun *begun)
+static void watch(const struct deliverer *deliverer, struct begun *begun)
 {
     const double start = clock_seconds();
-    while (!backend->arrived(begun->queue)) {
-        if (atomic_load(&begun->abandoned) && !backend->arrived(begun->queue)) {
+    while (!deliverer->arrived(begun->queue)) {
+        if (atomic_load(&begun->abandoned) && !deliverer->arrived(begun->queue)) {
             error_set(&begun->error, ALLFOLD_DEVICE_ERROR, "a kernel left no result");
             return;
         }
@@ -49,9 +49,8 @@ static void watch(const struct backend *backend, struct begun *begun)
 /* Takes the partial of this rank. */
 static void settle(struct allfold_context *ctx, struct begun *begun)
 {
-    const struct backend *const backend = ctx->device->backend;
     if (begun->under_way) {
-        watch(backend, begun);
+        watch(ctx->device->backend->deliverer, begun);
         if (begun->error.status == ALLFOLD_OK)
             monoid_combine(fold_monoid(begun->call.fold, ctx->level, begun->type), begun->type, &begun->partial, begun->queue->partial);
     }
@@ -110,7 +109,7 @@ static void deliver(const struct deliveries *d, struct begun *begun)
     }
     finish(begun, found);
     if (begun->queue != NULL)
-        d->ctx->device->backend->give(begun->queue, &begun->delivery, found);
+        d->ctx->device->backend->deliverer->give(begun->queue, &begun->delivery, found);
 }
 
 static void *run(void *argument)
@@ -182,10 +181,10 @@ void core_deliveries_close(struct allfold_context *ctx)
 
 void core_delivered(struct allfold_context *ctx, struct begun *begun)
 {
-    const struct backend *const backend = ctx->device->backend;
+    const struct deliverer *const deliverer = ctx->device->backend->deliverer;
     for (double start = clock_seconds(); atomic_load(&begun->delivering);)
         if (clock_seconds() - start > WATCH_SECONDS) {
-            if (begun->queue != NULL && backend->is_done(begun->queue))
+            if (begun->queue != NULL && deliverer->is_done(begun->queue))
                 atomic_store(&begun->abandoned, true);
             pause_for(20000);
         }
@@ -208,7 +207,7 @@ allfold_status core_deliver(struct allfold_context *ctx, struct begun *begun, co
     const uint32_t id = begun->delivery.id + 1 != 0 ? begun->delivery.id + 1 : 1;
     begun->delivery = *delivery;
     begun->delivery.id = id;
-    if (backend->deliver == NULL) {
+    if (backend->deliverer == NULL) {
         deliver_now(ctx, begun);
         begun->delivered = true;
         return error->status;
@@ -226,5 +225,5 @@ allfold_status core_deliver(struct allfold_context *ctx, struct begun *begun, co
     d->waiting[(d->first + d->count++) % BEGUN_MOST] = begun;
     pthread_cond_broadcast(&d->changed);
     pthread_mutex_unlock(&d->lock);
-    return error->status != ALLFOLD_OK ? error->status : backend->deliver(begun->queue, &known, error);
+    return error->status != ALLFOLD_OK ? error->status : backend->deliverer->deliver(begun->queue, &known, error);
 }

@@ -29,7 +29,6 @@ void device_data_release(struct allfold_context *ctx, struct device_data *device
 void drain(struct allfold_context *ctx)
 {
     struct error ignored = {0};
-    ctx->device->backend->softmax_cancel(ctx->queue);
     ctx->device->backend->wait(ctx->queue, &ignored);
 }
 

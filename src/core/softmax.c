@@ -64,8 +64,7 @@ static allfold_status begin_on_device(const struct normalise *n, struct partial 
     const struct softmax_work work = {n->x.memory, n->y.memory, n->job->type, n->sink->type, n->x.elements, n->logarithm, n->ctx->level, false};
     phase_enter(n->ctx->comm.progress, PHASE_FOLD);
     if (backend->enter(queue, n->job->stream, error) != ALLFOLD_OK
-        || backend->softmax_begin(queue, &work, single_rank, error) != ALLFOLD_OK
-        || (!single_rank && backend->softmax_partial(queue, error) != ALLFOLD_OK))
+        || backend->softmax_begin(queue, &work, single_rank, error) != ALLFOLD_OK)
         drain(n->ctx); /* some of it may be under way, in the caller's stream */
     else if (!single_rank)
         *partial = *queue->partial;
@@ -126,7 +125,7 @@ allfold_status core_softmax(struct allfold_context *ctx, bool logarithm, const s
         error->shared = monoid_has_room(own.monoid, part.count, error) != ALLFOLD_OK;
     if (error->status != ALLFOLD_OK) {
         if (lies_on_device(&n))
-            ctx->device->backend->softmax_cancel(ctx->queue);
+            drain(ctx);
     } else {
         normalise_pass(&n, &own, error);
         if (ctx->comm.size > 1)

@@ -25,8 +25,6 @@ struct device_info {
     uint64_t memory_total, memory_free; /* bytes */
 };
 
-enum { LINK_BYTES = 16 };
-
 enum place { PLACE_HOST, PLACE_PINNED, PLACE_DEVICE };
 
 struct queue {
@@ -57,6 +55,18 @@ struct fold_item {
     struct partial *partial;
 };
 
+/* Of a backend whose streams go on while the host finds results of a fold. Not in a queue of softmax. */
+struct deliverer {
+    /* Starts work in delivery->stream that waits for give, and then stores what was given. */
+    allfold_status (*deliver)(struct queue *queue, const struct delivery *delivery, struct error *error);
+    /* Both call no driver, so that they wait for nothing, and any thread may call them. arrived: whether the fold's partial, which the queue
+       awaits, is at *queue->partial now, as after wait. */
+    void (*give)(struct queue *queue, const struct delivery *delivery, const struct delivered *values);
+    bool (*arrived)(struct queue *queue);
+    /* Whether the stream in which the queue's fold runs has nothing left to do. */
+    bool (*is_done)(struct queue *queue);
+};
+
 struct backend {
     allfold_backend id;
     const char *name;    /* "cuda" */
@@ -79,9 +89,6 @@ struct backend {
     void (*budget)(struct device *device, const allfold_options *options);
     void (*close)(struct device *device);
     void (*describe)(const struct device *device, struct device_info *info);
-    /* How this device reaches the one with that PCI address on the same host, in the words of nvidia-smi topo: "NV18"
-       (NVLinks), "PIX", "PXB", "PHB", "NODE", "SYS"; "" if that is not known. */
-    void (*link)(const struct device *device, const char *pci, char text[LINK_BYTES]);
     /* Where memory lies: on the device (or, for the CPU backend, in host memory) kernels use it in place; from pinned host
        memory upload takes it; other host memory goes through staging. Memory of another device is an error. */
     allfold_status (*locate)(struct device *device, const void *memory, enum place *place, struct error *error);
@@ -119,14 +126,11 @@ struct backend {
                                 struct error *error);
 
     /* Both passes, of x and y in device memory. What keeps the elements where between the passes is the backend's business.
-       begin starts the first; partial waits for it: *queue->partial is that of softmax_monoid; finish, with the constants of the
-       global one, starts the second and waits until y is written. single_rank: x is the whole array; then partial is not called,
-       and finish takes NULL. cancel, in place of what is left to be called, waits until nothing is under way; it is also right
-       where nothing was begun, or where a call has failed. */
+       begin starts the first, and waits for its partial, that of softmax_monoid in *queue->partial; finish, with the constants of the
+       global one, starts the second and waits until y is written. single_rank: x is the whole array; then begin does not wait, and
+       finish takes NULL. wait in place of finish ends both. */
     allfold_status (*softmax_begin)(struct queue *queue, const struct softmax_work *work, bool single_rank, struct error *error);
-    allfold_status (*softmax_partial)(struct queue *queue, struct error *error);
     allfold_status (*softmax_finish)(struct queue *queue, const struct softmax_constants *constants, struct error *error);
-    void (*softmax_cancel)(struct queue *queue);
     /* Folds along an axis, as the work says. What is wanted is there after wait. */
     allfold_status (*fold_axis)(struct queue *queue, const struct axis_work *work, struct error *error);
     /* A backend that combines has these. pin makes copies to and from host memory as quick as to staging, if it can; until unpin. */
@@ -139,16 +143,9 @@ struct backend {
     allfold_status (*gradient_axis)(struct queue *queue, const struct gradient_work *work, struct error *error);
     /* Both passes, of whole rows. False where nothing was done: the caller does one after the other. */
     bool (*softmax_axis)(struct queue *queue, const struct softmax_axis_work *work, struct error *error);
+    /* Until nothing of the queue is under way: also after a call that failed, and where nothing was begun. */
     allfold_status (*wait)(struct queue *queue, struct error *error);
-    /* deliver, give, arrived, is_done: for results that the host finds later. All NULL: the host waits for folds, and stores results itself.
-       deliver starts work in delivery->stream that waits for give, and then stores what was given. Not in a queue of softmax. */
-    allfold_status (*deliver)(struct queue *queue, const struct delivery *delivery, struct error *error);
-    /* Both call no driver, so that they wait for nothing, and any thread may call them. arrived: whether the fold's partial, which the queue
-       awaits, is at *queue->partial now, as after wait. */
-    void (*give)(struct queue *queue, const struct delivery *delivery, const struct delivered *values);
-    bool (*arrived)(struct queue *queue);
-    /* Whether the stream in which the queue's fold runs has nothing left to do. */
-    bool (*is_done)(struct queue *queue);
+    const struct deliverer *deliverer; /* NULL: the host waits for folds, and stores results itself */
 };
 
 /* A pass of order statistics over elements in host memory, by `threads` threads. Whatever the backend is. */

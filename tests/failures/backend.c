@@ -35,7 +35,6 @@ FAULTY(download, (queue, from, bytes, to, error), struct queue *queue, const voi
 FAULTY(fold, (queue, work, error), struct queue *queue, const struct work *work)
 FAULTY(fold_many, (queue, items, count, last, error), struct queue *queue, const struct fold_item *items, uint64_t count, bool last)
 FAULTY(softmax_begin, (queue, work, single_rank, error), struct queue *queue, const struct softmax_work *work, bool single_rank)
-FAULTY(softmax_partial, (queue, error), struct queue *queue)
 FAULTY(softmax_finish, (queue, constants, error), struct queue *queue, const struct softmax_constants *constants)
 FAULTY(normalise, (queue, work, constants, error), struct queue *queue, const struct softmax_work *work,
        const struct softmax_constants *constants)

@@ -66,13 +66,6 @@ static void cpu_describe(const struct device *device, struct device_info *info)
     info->memory_free = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static void cpu_link(const struct device *device, const char *pci, char text[LINK_BYTES])
-{
-    (void)device;
-    (void)pci;
-    text[0] = '\0';
-}
-
 static allfold_status cpu_locate(struct device *device, const void *memory, enum place *place, struct error *error)
 {
     (void)device;
@@ -225,8 +218,6 @@ static allfold_status cpu_softmax_finish(struct queue *queue, const struct softm
     return cpu_normalise(queue, &cpu->softmax, cpu->single_rank ? &own : constants, error);
 }
 
-static void cpu_softmax_cancel(struct queue *queue) { (void)queue; }
-
 static allfold_status cpu_wait(struct queue *queue, struct error *error)
 {
     (void)queue;
@@ -243,7 +234,6 @@ const struct backend backend_cpu = {
     .budget = cpu_budget,
     .close = cpu_close,
     .describe = cpu_describe,
-    .link = cpu_link,
     .locate = cpu_locate,
     .allocate = cpu_allocate,
     .release = cpu_release,
@@ -258,9 +248,7 @@ const struct backend backend_cpu = {
     .order = cpu_order,
     .normalise = cpu_normalise,
     .softmax_begin = cpu_softmax_begin,
-    .softmax_partial = cpu_wait,
     .softmax_finish = cpu_softmax_finish,
-    .softmax_cancel = cpu_softmax_cancel,
     .fold_axis = cpu_fold_axis,
     .normalise_axis = cpu_normalise_axis,
     .gradient_axis = cpu_gradient_axis,

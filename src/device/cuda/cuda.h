@@ -85,14 +85,9 @@ allfold_status cuda_wait(struct queue *queue, struct error *error);
 allfold_status cuda_normalise(struct queue *queue, const struct softmax_work *work, const struct softmax_constants *constants,
                               struct error *error);
 allfold_status cuda_softmax_begin(struct queue *queue, const struct softmax_work *work, bool single_rank, struct error *error);
-allfold_status cuda_softmax_partial(struct queue *queue, struct error *error);
 allfold_status cuda_softmax_finish(struct queue *queue, const struct softmax_constants *constants, struct error *error);
-void cuda_softmax_cancel(struct queue *queue);
 /* deliver.c */
-allfold_status cuda_deliver(struct queue *queue, const struct delivery *delivery, struct error *error);
-void cuda_give(struct queue *queue, const struct delivery *delivery, const struct delivered *values);
-bool cuda_arrived(struct queue *queue);
-bool cuda_is_done(struct queue *queue);
+extern const struct deliverer cuda_deliverer;
 /* many.c */
 allfold_status cuda_fold_many(struct queue *queue, const struct fold_item *items, uint64_t count, bool last, struct error *error);
 /* axis.c */
@@ -107,6 +102,3 @@ bool cuda_softmax_axis(struct queue *queue, const struct softmax_axis_work *work
 allfold_status cuda_watch(struct cuda_queue *queue, bool (*take)(struct cuda_queue *queue), struct error *error);
 /* Takes what the last fold has left, if all of it is there. */
 bool cuda_take_partial(struct cuda_queue *queue);
-
-/* The link between the devices of two PCI addresses, as backend->link says it (links.c). */
-void cuda_link_text(const char *pci, const char *peer, char text[LINK_BYTES]);

@@ -1,7 +1,7 @@
 /* Stores results that the host finds while a stream waits for them: see device.h. */
 #include "device/cuda/cuda.h"
 
-allfold_status cuda_deliver(struct queue *queue, const struct delivery *delivery, struct error *error)
+static allfold_status deliver(struct queue *queue, const struct delivery *delivery, struct error *error)
 {
     const struct cuda_device *const cuda = cuda_of(queue);
     const struct cuda_queue *const delivering = (const struct cuda_queue *)queue;
@@ -13,16 +13,18 @@ allfold_status cuda_deliver(struct queue *queue, const struct delivery *delivery
                       "launching the kernel that stores results");
 }
 
-void cuda_give(struct queue *queue, const struct delivery *delivery, const struct delivered *values)
+static void give(struct queue *queue, const struct delivery *delivery, const struct delivered *values)
 {
     deliver_give(((struct cuda_queue *)queue)->mailbox, delivery, values);
 }
 
-bool cuda_arrived(struct queue *queue) { return cuda_take_partial((struct cuda_queue *)queue); }
+static bool arrived(struct queue *queue) { return cuda_take_partial((struct cuda_queue *)queue); }
 
-bool cuda_is_done(struct queue *queue)
+static bool is_done(struct queue *queue)
 {
     const bool done = cudaStreamQuery(((struct cuda_queue *)queue)->stream) != cudaErrorNotReady;
     cudaGetLastError(); /* the caller's program must not find it */
     return done;
 }
+
+const struct deliverer cuda_deliverer = {deliver, give, arrived, is_done};

@@ -182,15 +182,6 @@ static void cuda_describe(const struct device *device, struct device_info *info)
     cudaGetLastError();
 }
 
-static void cuda_link(const struct device *device, const char *pci, char text[LINK_BYTES])
-{
-    char own[sizeof((struct device_info *)NULL)->pci] = "";
-    text[0] = '\0';
-    if (cudaDeviceGetPCIBusId(own, sizeof own, ((const struct cuda_device *)device)->index) == cudaSuccess)
-        cuda_link_text(own, pci, text);
-    cudaGetLastError();
-}
-
 static allfold_status cuda_locate(struct device *device, const void *memory, enum place *place, struct error *error)
 {
     const struct cuda_device *const cuda = (const struct cuda_device *)device;
@@ -259,7 +250,6 @@ const struct backend backend_cuda = {
     .budget = cuda_budget,
     .close = cuda_close,
     .describe = cuda_describe,
-    .link = cuda_link,
     .locate = cuda_locate,
     .allocate = cuda_allocate,
     .release = cuda_release,
@@ -276,13 +266,8 @@ const struct backend backend_cuda = {
     .order = cuda_order,
     .normalise = cuda_normalise,
     .softmax_begin = cuda_softmax_begin,
-    .softmax_partial = cuda_softmax_partial,
     .softmax_finish = cuda_softmax_finish,
-    .softmax_cancel = cuda_softmax_cancel,
-    .deliver = cuda_deliver,
-    .give = cuda_give,
-    .arrived = cuda_arrived,
-    .is_done = cuda_is_done,
+    .deliverer = &cuda_deliverer,
     .fold_axis = cuda_fold_axis,
     .pin = cuda_pin,
     .unpin = cuda_unpin,

@@ -255,10 +255,21 @@ allfold_status cuda_watch(struct cuda_queue *queue, bool (*take)(struct cuda_que
                        : error_set(error, ALLFOLD_DEVICE_ERROR, "CUDA device %d: a kernel left no result", cuda->index);
 }
 
+/* Kernels that wait for orders write nothing; the driver waits for all that is under way. */
+static void cancel_softmax(struct cuda_queue *queue)
+{
+    if (queue->state == SOFTMAX_AWAITS_ORDERS)
+        softmax_order(queue->mailbox, queue->space.launch_id, NULL);
+    queue->state = SOFTMAX_IDLE;
+    queue->last = QUEUE_OTHER;
+}
+
 allfold_status cuda_wait(struct queue *queue, struct error *error)
 {
     const struct cuda_device *const cuda = cuda_of(queue);
     struct cuda_queue *const waiting = (struct cuda_queue *)queue;
+    if (waiting->state != SOFTMAX_IDLE)
+        cancel_softmax(waiting);
     if (waiting->awaited > 0 && waiting->last == QUEUE_MESSAGE)
         cuda_watch(waiting, cuda_take_partial, error);
     else if (waiting->last != QUEUE_NOTHING && cuda_use(cuda, error) == ALLFOLD_OK)

@@ -1,4 +1,4 @@
-/* Takes softmax of elements in device memory: begin, partial, finish, cancel (device.h). Both passes are launched together
+/* Takes softmax of elements in device memory: begin, finish (device.h). Both passes are launched together
    if the kernels can do that (kernels.h); otherwise the host launches the second one. */
 #include "device/cuda/cuda.h"
 
@@ -30,6 +30,7 @@ allfold_status cuda_softmax_begin(struct queue *queue, const struct softmax_work
     const bool on_device = single_rank && !work->logarithm;
     const struct softmax_call call = {&begins->space, cuda->capacity, cuda->launches_overlap, on_device, *work};
     bool launched = false;
+    begins->last = QUEUE_OTHER; /* for wait, if not all is launched */
     if (cuda_use(cuda, error) != ALLFOLD_OK
         || cuda_check(cuda, (cudaError_t)softmax_launch_whole(&call, begins->stream, &launched), error,
                       "launching the softmax kernel for %s", allfold_type_name(work->x_type))
@@ -41,15 +42,7 @@ allfold_status cuda_softmax_begin(struct queue *queue, const struct softmax_work
     begins->softmax = *work;
     begins->awaited = begins->state == SOFTMAX_ON_DEVICE ? 0 : monoid_bytes(first.monoid, first.type);
     begins->last = QUEUE_MESSAGE;
-    return ALLFOLD_OK;
-}
-
-allfold_status cuda_softmax_partial(struct queue *queue, struct error *error)
-{
-    struct cuda_queue *const waiting = (struct cuda_queue *)queue;
-    if (cuda_watch(waiting, cuda_take_partial, error) != ALLFOLD_OK)
-        waiting->state = SOFTMAX_IDLE;
-    return error->status;
+    return single_rank ? ALLFOLD_OK : cuda_watch(begins, cuda_take_partial, error);
 }
 
 /* Takes the outcome of kernels that were launched together, if they have ended. */
@@ -88,25 +81,15 @@ allfold_status cuda_softmax_finish(struct queue *queue, const struct softmax_con
 {
     struct cuda_queue *const ends = (struct cuda_queue *)queue;
     struct softmax_constants own;
-    if (ends->single_rank && ends->state != SOFTMAX_ON_DEVICE && cuda_softmax_partial(queue, error) == ALLFOLD_OK) {
+    if (ends->single_rank && ends->state != SOFTMAX_ON_DEVICE && cuda_watch(ends, cuda_take_partial, error) == ALLFOLD_OK) {
         softmax_constants_set(first_pass(&ends->softmax).monoid, queue->partial, &own);
         constants = &own;
     }
     if (error->status == ALLFOLD_OK)
         finish(ends, constants, error);
-    ends->state = SOFTMAX_IDLE;
-    if (error->status == ALLFOLD_OK) /* else cancel waits for what is under way in the caller's stream */
+    if (error->status == ALLFOLD_OK) { /* else wait ends what is under way in the caller's stream */
+        ends->state = SOFTMAX_IDLE;
         ends->stream = ends->own;
+    }
     return error->status;
-}
-
-void cuda_softmax_cancel(struct queue *queue)
-{
-    struct cuda_queue *const ends = (struct cuda_queue *)queue;
-    struct error ignored = {0};
-    if (ends->state == SOFTMAX_AWAITS_ORDERS)
-        softmax_order(ends->mailbox, ends->space.launch_id, NULL);
-    ends->state = SOFTMAX_IDLE;
-    ends->last = QUEUE_OTHER; /* the driver waits for all that is under way */
-    cuda_wait(queue, &ignored);
 }

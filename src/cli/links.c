@@ -1,9 +1,9 @@
-/* Tells how the GPUs of a host reach one another, from NVML: CUDA itself tells of visible devices only, and under the
+/* Tells how the GPUs of a host reach one another (ranks.h), from NVML: CUDA itself tells of visible devices only, and under the
    one-GPU-per-task binding of batch systems a rank sees none but its own.
 
    NVML comes with the driver, not with the toolkit, so it is looked for when it is needed; without it links are not
    known. The declarations are those of NVIDIA's documentation of its stable interface. */
-#include "device/cuda/cuda.h"
+#include "cli/ranks.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -80,7 +80,7 @@ static int count_links(void *device, const char *peer)
     return count;
 }
 
-void cuda_link_text(const char *pci, const char *peer, char text[LINK_BYTES])
+void link_text(const char *pci, const char *peer, char text[LINK_BYTES])
 {
     static const char *const levels[] = {"PIX", "PIX", "PXB", "PHB", "NODE", "SYS"}; /* by tens */
     void *device, *other;
