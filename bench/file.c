@@ -118,7 +118,7 @@ static bool move_extent(struct bench *b, int thread, struct extent extent)
     struct queue *const queue = f->queues[number];
     struct error ignored = {0};
     if (!wait_for_queue(b, number) || pread(f->fd, queue->staging, extent.bytes, (off_t)extent.offset) != (ssize_t)extent.bytes
-        || device_of(b)->backend->upload(queue, queue->staging, queue->buffer, extent.bytes, &ignored) != ALLFOLD_OK)
+        || device_of(b)->backend->copy(queue, queue->staging, queue->buffer, extent.bytes, &ignored) != ALLFOLD_OK)
         return false;
     f->busy[number] = true;
     return number % 2 == 0 || wait_for_queue(b, number - 1);

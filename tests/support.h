@@ -148,7 +148,7 @@ static inline void device_write(allfold_context *ctx, void *to, const void *from
     for (size_t start = 0; start < bytes; start += queue->bytes) {
         const size_t piece = bytes - start < queue->bytes ? bytes - start : queue->bytes;
         memcpy(queue->staging, (const char *)from + start, piece);
-        must(ctx->device->backend->upload(queue, queue->staging, (char *)to + start, piece, &error) == ALLFOLD_OK
+        must(ctx->device->backend->copy(queue, queue->staging, (char *)to + start, piece, &error) == ALLFOLD_OK
                  && ctx->device->backend->wait(queue, &error) == ALLFOLD_OK,
              error.text);
     }
@@ -161,7 +161,7 @@ static inline void device_read(allfold_context *ctx, void *to, const void *from,
     struct queue *const queue = ctx->queues[0];
     for (size_t start = 0; start < bytes; start += queue->bytes) {
         const size_t piece = bytes - start < queue->bytes ? bytes - start : queue->bytes;
-        must(ctx->device->backend->download(queue, (const char *)from + start, piece, queue->staging, &error) == ALLFOLD_OK
+        must(ctx->device->backend->copy(queue, (const char *)from + start, queue->staging, piece, &error) == ALLFOLD_OK
                  && ctx->device->backend->wait(queue, &error) == ALLFOLD_OK,
              error.text);
         memcpy((char *)to + start, queue->staging, piece);

@@ -82,10 +82,6 @@ static void test_operations(void)
             continue; /* test_open has it */
         if (!operation_exists(current))
             tap_skip("%s: this backend has none", operation_names[current]);
-        else if (current == IN_normalise_axis && test.size == 1)
-            tap_skip("%s: a rank with whole rows takes softmax_axis", operation_names[current]);
-        else if (current == IN_upload && !test.ctx->device->backend->own_memory)
-            tap_skip("upload: this backend works on the host's memory");
         else if (current == IN_allocate && test.ctx->device->memory == 0)
             tap_skip("allocate: this backend keeps nothing between the passes");
         else

@@ -50,7 +50,7 @@ allfold_status piece_fold(const struct pieces *p, struct lane *lane, struct erro
     lane->found = lane_host(lane, p->partials_at);
     if (backend->fold_axis(lane->queue, &work, error) != ALLFOLD_OK)
         return error->status;
-    return backend->download(lane->queue, work.partials, part_results(part) * p->stride, lane_host(lane, p->partials_at), error);
+    return backend->copy(lane->queue, work.partials, lane_host(lane, p->partials_at), part_results(part) * p->stride, error);
 }
 
 /* Indices along a rank's own part of the axis become those along the whole, if the ranks have it in turns. Both have one order. */

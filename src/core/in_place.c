@@ -135,7 +135,7 @@ static allfold_status publish(const struct pieces *p, const struct batch *batch,
     const size_t bytes = batch->results.count * p->stride, at = (uint64_t)ctx->comm.rank * bytes;
     ctx->window.turns++;
     if (error->status == ALLFOLD_OK && fold(p, batch, &(struct wanted){NULL, NULL}, at, error) == ALLFOLD_OK
-        && backend->download(in_place_queue(ctx), (char *)ctx->axis_memory + at, bytes, slot_of(p, batch, ctx->comm.rank), error) == ALLFOLD_OK)
+        && backend->copy(in_place_queue(ctx), (char *)ctx->axis_memory + at, slot_of(p, batch, ctx->comm.rank), bytes, error) == ALLFOLD_OK)
         backend->wait(in_place_queue(ctx), error);
     return comm_agree(&ctx->comm, error);
 }
@@ -154,7 +154,7 @@ static allfold_status collect(const struct pieces *p, const struct batch *batch,
     phase_enter(comm->progress, PHASE_UPLOAD);
     for (int rank = 0; rank < comm->size; rank++)
         if ((rank != comm->rank || !own_is_there)
-            && backend->upload(in_place_queue(ctx), slot_of(p, batch, rank) + from, (char *)ctx->axis_memory + (uint64_t)rank * bytes, bytes,
+            && backend->copy(in_place_queue(ctx), slot_of(p, batch, rank) + from, (char *)ctx->axis_memory + (uint64_t)rank * bytes, bytes,
                                error) != ALLFOLD_OK)
             return error->status;
     phase_enter(comm->progress, PHASE_FOLD);
@@ -178,7 +178,7 @@ allfold_status in_place_partials(const struct pieces *p, struct batch *batch, st
     const struct wanted partials = {NULL, NULL};
     batch->partials = backend->own_memory ? queue->staging : device;
     if ((p->in_window ? collect(p, batch, &partials, true, error) : fold(p, batch, &partials, 0, error)) == ALLFOLD_OK
-        && backend->download(queue, device, batch->mine.count * p->stride, batch->partials, error) == ALLFOLD_OK)
+        && backend->copy(queue, device, batch->partials, batch->mine.count * p->stride, error) == ALLFOLD_OK)
         backend->wait(queue, error);
     return error->status;
 }
@@ -194,7 +194,7 @@ allfold_status in_place_upload(struct allfold_context *ctx, const void *from, vo
     for (size_t start = 0; start < bytes && error->status == ALLFOLD_OK; start += IN_PLACE_BYTES) {
         const size_t piece = (size_t)u64_min(bytes - start, IN_PLACE_BYTES);
         memcpy(queue->staging, (const char *)from + start, piece);
-        if (backend->upload(queue, queue->staging, (char *)to + start, piece, error) == ALLFOLD_OK)
+        if (backend->copy(queue, queue->staging, (char *)to + start, piece, error) == ALLFOLD_OK)
             backend->wait(queue, error);
     }
     return error->status;

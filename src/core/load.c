@@ -183,7 +183,7 @@ static allfold_status upload(const struct pieces *p, struct lane *lane, const st
     const bool pinned = !staged && operand->in_memory && is_pinned(device, from, bytes, error);
     if (!staged && !pinned)
         from = memcpy(lane_host(lane, operand->at), from, bytes);
-    return error->status != ALLFOLD_OK ? error->status : device->backend->upload(queue, from, operand->to, bytes, error);
+    return error->status != ALLFOLD_OK ? error->status : device->backend->copy(queue, from, operand->to, bytes, error);
 }
 
 /* Reads the second operand, to its own part of the queue's buffers. */

@@ -19,7 +19,7 @@ static allfold_status download(struct allfold_context *ctx, const char *from, ch
     struct queue *const queue = in_place_queue(ctx);
     for (size_t start = 0; start < bytes && error->status == ALLFOLD_OK; start += IN_PLACE_BYTES) {
         const size_t piece = (size_t)u64_min(bytes - start, IN_PLACE_BYTES);
-        if (backend->download(queue, from + start, piece, queue->staging, error) == ALLFOLD_OK && backend->wait(queue, error) == ALLFOLD_OK)
+        if (backend->copy(queue, from + start, queue->staging, piece, error) == ALLFOLD_OK && backend->wait(queue, error) == ALLFOLD_OK)
             memcpy(to + start, queue->staging, piece);
     }
     return error->status;

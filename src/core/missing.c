@@ -143,7 +143,7 @@ static allfold_status fold_row(const struct pieces *p, struct lane *lane, uint64
     uint64_t *indices[MONOID_INDICES_MAX];
     const uint64_t count = functions[function_of(type)].gather(lane->host, there_of(p, lane), row_of(lane, r), lane->part.inner, host);
     const struct work work = {p->monoid, type, device, count, 0, NULL, NULL};
-    if (backend->upload(lane->queue, host, device, work.n * allfold_type_bytes(type), error) != ALLFOLD_OK
+    if (backend->copy(lane->queue, host, device, work.n * allfold_type_bytes(type), error) != ALLFOLD_OK
         || backend->fold(lane->queue, &work, error) != ALLFOLD_OK || backend->wait(lane->queue, error) != ALLFOLD_OK)
         return error->status;
     memcpy(partial, lane->queue->partial, monoid_bytes(p->monoid, type));

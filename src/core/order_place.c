@@ -88,7 +88,7 @@ static void from_device(struct order *o, const char *from, void *to, size_t byte
     for (size_t start = 0; start < bytes && !order_failed(o); start += IN_PLACE_BYTES) {
         const size_t piece = (size_t)u64_min(bytes - start, IN_PLACE_BYTES);
         backend->enter(queue, o->input->stream, o->error);
-        if (backend->download(queue, from + start, piece, queue->staging, o->error) == ALLFOLD_OK && backend->wait(queue, o->error) == ALLFOLD_OK)
+        if (backend->copy(queue, from + start, queue->staging, piece, o->error) == ALLFOLD_OK && backend->wait(queue, o->error) == ALLFOLD_OK)
             memcpy((char *)to + start, queue->staging, piece);
     }
 }
@@ -117,7 +117,7 @@ void order_upload(struct order *o, struct order_work *work, size_t counts, struc
         memset(staging, 0, counts);
         memcpy(staging + at, work->table->keys, (work->table->count + 1) * each);
         memcpy(staging + cells_at, work->table->cells, cells);
-        o->ctx->device->backend->upload(queue, staging, memory, all, o->error);
+        o->ctx->device->backend->copy(queue, staging, memory, all, o->error);
     } else {
         to_device(o, o->counts, memory, counts);
         to_device(o, work->table->keys, memory + at, (work->table->count + 1) * each);

@@ -83,10 +83,10 @@ static allfold_status start_piece(struct worker *worker, struct lane *lane, stru
     work.capacity = p->length;
     work.limit = UINT64_MAX;
     memset(lane_host(lane, s->counts_at), 0, s->counts);
-    if (backend->upload(lane->queue, lane_host(lane, s->counts_at), work.counts, s->counts, error) != ALLFOLD_OK
+    if (backend->copy(lane->queue, lane_host(lane, s->counts_at), work.counts, s->counts, error) != ALLFOLD_OK
         || backend->order(lane->queue, &work, error) != ALLFOLD_OK)
         return error->status;
-    return backend->download(lane->queue, work.counts, s->counts, lane_host(lane, s->counts_at), error);
+    return backend->copy(lane->queue, work.counts, lane_host(lane, s->counts_at), s->counts, error);
 }
 
 /* The index of an element of the piece: number i of those that are there. */
@@ -131,9 +131,9 @@ static allfold_status finish_piece(struct worker *worker, struct lane *lane, str
         return error->status;
     const uint64_t kept = counts[ORDER_KEPT];
     if (kept > 0
-        && (backend->download(lane->queue, lane_device(lane, s->keys_at), kept * order_key_bytes(o), lane_host(lane, s->keys_at), error) != ALLFOLD_OK
+        && (backend->copy(lane->queue, lane_device(lane, s->keys_at), lane_host(lane, s->keys_at), kept * order_key_bytes(o), error) != ALLFOLD_OK
             || (o->indexed
-                && backend->download(lane->queue, lane_device(lane, s->indices_at), kept * 8, lane_host(lane, s->indices_at), error) != ALLFOLD_OK)
+                && backend->copy(lane->queue, lane_device(lane, s->indices_at), lane_host(lane, s->indices_at), kept * 8, error) != ALLFOLD_OK)
             || backend->wait(lane->queue, error) != ALLFOLD_OK))
         return error->status;
     pthread_mutex_lock(&s->lock);

@@ -302,7 +302,7 @@ static bool reduce_unit(struct reduction *r, uint64_t unit, bool direct, struct 
     *refused = 0;
     finish.refused = refused;
     if (in_place_start(p, &f.batch, &(struct wanted){&finish, NULL}, error) != ALLFOLD_OK
-        || (f.bytes > STAGED_BYTES && backend->download(queue, queue->buffer, f.bytes, queue->staging, error) != ALLFOLD_OK)
+        || (f.bytes > STAGED_BYTES && backend->copy(queue, queue->buffer, queue->staging, f.bytes, error) != ALLFOLD_OK)
         || backend->wait(queue, error) != ALLFOLD_OK)
         return true;
     if (__atomic_load_n(refused, __ATOMIC_ACQUIRE) != 0) {

@@ -40,16 +40,17 @@ static struct softmax_axis_work work_of(const struct softmax_passes *n, const st
     return work;
 }
 
-/* Starts the second pass over a piece, from constants on the device; of a flat array from the host's. */
+/* Starts the second pass over a piece, from constants on the device; of a flat array, which may have fewer elements than positions, from the
+   host's. */
 static allfold_status normalise(const struct softmax_passes *n, struct lane *lane, struct error *error)
 {
     const struct backend *const backend = lane->queue->device->backend;
-    const struct softmax_axis_work work = work_of(n, lane);
+    struct softmax_axis_work work = work_of(n, lane);
     phase_enter(n->p->ctx->comm.progress, PHASE_NORMALISE);
     if (!n->p->flat)
-        return backend->normalise_axis(lane->queue, &work, n->p->in_place ? in_place_constants(n->p) : lane_device(lane, n->p->more_at), error);
-    const struct softmax_work row = {work.x, work.y, work.x_type, work.y_type, lane->count, work.logarithm, work.level, false};
-    return backend->normalise(lane->queue, &row, n->constants, error);
+        return backend->normalise(lane->queue, &work, n->p->in_place ? in_place_constants(n->p) : lane_device(lane, n->p->more_at), PLACE_DEVICE, error);
+    work.box.length = lane->count;
+    return backend->normalise(lane->queue, &work, n->constants, PLACE_HOST, error);
 }
 
 /* Starts y's way to host memory, or to its places in the device's. */
@@ -60,7 +61,7 @@ static allfold_status download(const struct softmax_passes *n, struct lane *lane
         return ALLFOLD_OK;
     if (n->output->apart != NULL)
         return piece_scatter(n->p, lane, lane_device(lane, y_at(n)), allfold_type_bytes(n->output->type), n->output->apart, error);
-    return lane->queue->device->backend->download(lane->queue, lane_device(lane, y_at(n)), bytes, lane_host(lane, y_at(n)), error);
+    return lane->queue->device->backend->copy(lane->queue, lane_device(lane, y_at(n)), lane_host(lane, y_at(n)), bytes, error);
 }
 
 static allfold_status finish_piece(struct worker *worker, struct lane *lane, struct error *error)
@@ -110,7 +111,7 @@ static allfold_status start_segment(struct worker *worker, struct lane *lane, st
     const size_t bytes = part_results(&lane->part) * sizeof *n->constants;
     void *const constants = lane_host(lane, p->more_at);
     memcpy(constants, n->constants + first, bytes);
-    if (queue->device->backend->upload(lane->queue, constants, lane_device(lane, p->more_at), bytes, error) != ALLFOLD_OK
+    if (queue->device->backend->copy(lane->queue, constants, lane_device(lane, p->more_at), bytes, error) != ALLFOLD_OK
         || normalise(n, lane, error) != ALLFOLD_OK)
         return error->status;
     return download(n, lane, error);

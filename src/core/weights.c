@@ -104,5 +104,5 @@ allfold_status weights_load(const struct pieces *p, struct lane *lane, struct er
     for (uint64_t i = 0; lane->holes && i < count; i++)
         to[i] = there[i] ? to[i] : 0.0;
     lane->weighted = lane->holes ? (struct part){.outer = 0} : part;
-    return backend->upload(lane->queue, to, lane_device(lane, p->weights_at), count * sizeof(double), error);
+    return backend->copy(lane->queue, to, lane_device(lane, p->weights_at), count * sizeof(double), error);
 }

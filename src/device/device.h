@@ -90,7 +90,7 @@ struct backend {
     void (*close)(struct device *device);
     void (*describe)(const struct device *device, struct device_info *info);
     /* Where memory lies: on the device (or, for the CPU backend, in host memory) kernels use it in place; from pinned host
-       memory upload takes it; other host memory goes through staging. Memory of another device is an error. */
+       memory copy takes it; other host memory goes through staging. Memory of another device is an error. */
     allfold_status (*locate)(struct device *device, const void *memory, enum place *place, struct error *error);
     allfold_status (*allocate)(struct device *device, size_t bytes, void **memory, struct error *error);
     void (*release)(struct device *device, void *memory);
@@ -104,12 +104,9 @@ struct backend {
     /* From now on the queue's work is ordered after what is in the caller's stream now. For work that overlaps with that
        of other queues. */
     allfold_status (*follow)(struct queue *queue, void *stream, struct error *error);
-    /* From staging, or from pinned host memory, which stays as it is until wait, to device memory; nothing to do where that is
-       the same. At most the queue's bytes. */
-    allfold_status (*upload)(struct queue *queue, const void *from, void *to, size_t bytes, struct error *error);
-    /* From device memory to staging, or to pinned host memory: there after wait; nothing to do where that is the same. At most the
-       queue's bytes. */
-    allfold_status (*download)(struct queue *queue, const void *from, size_t bytes, void *to, struct error *error);
+    /* Between device memory and staging or pinned host memory, which stays as it is until wait; nothing to do where that is the same. At
+       most the queue's bytes. */
+    allfold_status (*copy)(struct queue *queue, const void *from, void *to, size_t bytes, struct error *error);
     /* Copies elements in device memory, with any strides. NULL: device memory is the host's. */
     allfold_status (*copy_strided)(struct queue *queue, const struct strided_copy *copy, struct error *error);
     /* Makes elements of a generator, of that range of indices (base/draw.h), in device memory. NULL: device memory is the host's,
@@ -121,10 +118,6 @@ struct backend {
     allfold_status (*fold_many)(struct queue *queue, const struct fold_item *items, uint64_t count, bool last, struct error *error);
     /* A pass of order statistics over work->x (device memory). What it counts and keeps is there after wait. */
     allfold_status (*order)(struct queue *queue, const struct order_work *work, struct error *error);
-    /* The second pass of softmax alone, of x and y in device memory. */
-    allfold_status (*normalise)(struct queue *queue, const struct softmax_work *work, const struct softmax_constants *constants,
-                                struct error *error);
-
     /* Both passes, of x and y in device memory. What keeps the elements where between the passes is the backend's business.
        begin starts the first, and waits for its partial, that of softmax_monoid in *queue->partial; finish, with the constants of the
        global one, starts the second and waits until y is written. single_rank: x is the whole array; then begin does not wait, and
@@ -136,9 +129,10 @@ struct backend {
     /* A backend that combines has these. pin makes copies to and from host memory as quick as to staging, if it can; until unpin. */
     void (*pin)(struct device *device, void *memory, size_t bytes);
     void (*unpin)(struct device *device, void *memory);
-    /* The second pass of softmax along an axis. constants: device memory, those of each result, in order. */
-    allfold_status (*normalise_axis)(struct queue *queue, const struct softmax_axis_work *work,
-                                     const struct softmax_constants *constants, struct error *error);
+    /* The second pass of softmax alone, with the constants of each result in order. They lie on the device; or in host memory, if x and y are one
+       row of neighbours. */
+    allfold_status (*normalise)(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants,
+                                enum place place, struct error *error);
     /* The gradient of log-probabilities, as the work says. */
     allfold_status (*gradient_axis)(struct queue *queue, const struct gradient_work *work, struct error *error);
     /* Both passes, of whole rows. False where nothing was done: the caller does one after the other. */

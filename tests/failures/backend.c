@@ -30,18 +30,15 @@ FAULTY(allocate, (device, bytes, memory, error), struct device *device, size_t b
 FAULTY(queues_open, (device, bytes, count, queues, error), struct device *device, size_t bytes, int count, struct queue **queues)
 FAULTY(enter, (queue, stream, error), struct queue *queue, void *stream)
 FAULTY(follow, (queue, stream, error), struct queue *queue, void *stream)
-FAULTY(upload, (queue, from, to, bytes, error), struct queue *queue, const void *from, void *to, size_t bytes)
-FAULTY(download, (queue, from, bytes, to, error), struct queue *queue, const void *from, size_t bytes, void *to)
+FAULTY(copy, (queue, from, to, bytes, error), struct queue *queue, const void *from, void *to, size_t bytes)
 FAULTY(fold, (queue, work, error), struct queue *queue, const struct work *work)
 FAULTY(fold_many, (queue, items, count, last, error), struct queue *queue, const struct fold_item *items, uint64_t count, bool last)
 FAULTY(softmax_begin, (queue, work, single_rank, error), struct queue *queue, const struct softmax_work *work, bool single_rank)
 FAULTY(softmax_finish, (queue, constants, error), struct queue *queue, const struct softmax_constants *constants)
-FAULTY(normalise, (queue, work, constants, error), struct queue *queue, const struct softmax_work *work,
-       const struct softmax_constants *constants)
+FAULTY(normalise, (queue, work, constants, place, error), struct queue *queue, const struct softmax_axis_work *work,
+       const struct softmax_constants *constants, enum place place)
 FAULTY(fold_axis, (queue, work, error), struct queue *queue, const struct axis_work *work)
 FAULTY(copy_strided, (queue, copy, error), struct queue *queue, const struct strided_copy *copy)
-FAULTY(normalise_axis, (queue, work, constants, error), struct queue *queue, const struct softmax_axis_work *work,
-       const struct softmax_constants *constants)
 FAULTY(wait, (queue, error), struct queue *queue)
 
 static allfold_status faulty_open(int number, int local_size, const allfold_options *options, struct device **device,

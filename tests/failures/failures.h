@@ -5,8 +5,8 @@
 #include "tests/support.h"
 
 #define OPERATIONS(X) \
-    X(open) X(locate) X(allocate) X(queues_open) X(enter) X(follow) X(upload) X(download) X(fold) X(fold_many) \
-    X(softmax_begin) X(softmax_finish) X(normalise) X(fold_axis) X(copy_strided) X(normalise_axis) X(wait)
+    X(open) X(locate) X(allocate) X(queues_open) X(enter) X(follow) X(copy) X(fold) X(fold_many) \
+    X(softmax_begin) X(softmax_finish) X(normalise) X(fold_axis) X(copy_strided) X(wait)
 #define ENUM(name) IN_##name,
 enum operation { NOWHERE, OPERATIONS(ENUM) OPERATION_COUNT };
 #undef ENUM

@@ -410,6 +410,12 @@ static struct units softmax_units(const struct softmax_axis_work *work)
     return units;
 }
 
+/* Whether x and y both have rows of neighbours. */
+static bool are_rows(const struct units *units, const struct softmax_axis_work *work)
+{
+    return units->rows && (work->y_axis_stride == 1 || units->box.length <= 1);
+}
+
 /* The second pass of a range of a unit's elements along the axis. */
 static void normalise_range(const struct folding *f, const struct softmax_axis_work *work, const struct unit *unit, struct range range,
                             const struct softmax_constants *constants)
@@ -422,19 +428,20 @@ static void normalise_range(const struct folding *f, const struct softmax_axis_w
                                        .y_type = work->y_type, .n = range.count, .logarithm = work->logarithm, .level = work->level};
     const struct columns x = {work->x_type, whole.x, range.count, box->axis_stride, unit->columns};
     const struct columns y = {work->y_type, whole.y, range.count, work->y_axis_stride, unit->columns};
-    if (f->units.rows && (work->y_axis_stride == 1 || box->length <= 1))
+    if (are_rows(&f->units, work))
         loops->normalise(&whole, constants);
     else
         loops->normalise_columns(&whole, &x, &y, constants, &own_scratch(f)->buffers);
 }
 
-allfold_status cpu_normalise_axis(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants,
-                                  struct error *error)
+allfold_status cpu_normalise(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants, enum place place,
+                             struct error *error)
 {
+    (void)place;
     struct folding f = {.queue = queue, .units = softmax_units(work)};
     const struct units *const units = &f.units;
     const int threads = threads_of(queue, units);
-    if (open_scratch(queue, error) != ALLFOLD_OK)
+    if (!are_rows(units, work) && open_scratch(queue, error) != ALLFOLD_OK)
         return error->status;
     cut(&f.units, units->rows ? BLOCK : COLUMN_PIECE);
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
@@ -450,7 +457,7 @@ allfold_status cpu_gradient_axis(struct queue *queue, const struct gradient_work
     const uint64_t results = work->softmax.box.outer * work->softmax.box.inner;
     for (uint64_t r = 0; r < results; r++)
         gradient_begin(work, r);
-    if (cpu_normalise_axis(queue, &work->softmax, work->constants, error) == ALLFOLD_OK && work->targets.of != NULL)
+    if (cpu_normalise(queue, &work->softmax, work->constants, PLACE_DEVICE, error) == ALLFOLD_OK && work->targets.of != NULL)
         for (uint64_t r = 0; r < results; r++)
             gradient_end(work, r, 0, 1);
     return error->status;

@@ -150,18 +150,13 @@ static allfold_status cpu_follow(struct queue *queue, void *stream, struct error
     return ALLFOLD_OK;
 }
 
-static allfold_status cpu_upload(struct queue *queue, const void *from, void *to, size_t bytes, struct error *error)
+static allfold_status cpu_copy(struct queue *queue, const void *from, void *to, size_t bytes, struct error *error)
 {
     (void)queue;
     (void)error;
     if (to != from)
         memcpy(to, from, bytes);
     return ALLFOLD_OK;
-}
-
-static allfold_status cpu_download(struct queue *queue, const void *from, size_t bytes, void *to, struct error *error)
-{
-    return cpu_upload(queue, from, to, bytes, error);
 }
 
 static allfold_status cpu_fold(struct queue *queue, const struct work *work, struct error *error)
@@ -188,14 +183,6 @@ static allfold_status cpu_order(struct queue *queue, const struct order_work *wo
     return host_order(work, queue->bytes == 0 ? queue->device->threads : 1, error);
 }
 
-static allfold_status cpu_normalise(struct queue *queue, const struct softmax_work *work,
-                                    const struct softmax_constants *constants, struct error *error)
-{
-    (void)error;
-    cpu_normalise_by_all(queue, work, constants);
-    return ALLFOLD_OK;
-}
-
 static enum monoid cpu_softmax_monoid(const struct softmax_work *work)
 {
     return softmax_monoid(work->x_type, work->y_type, work->logarithm, work->level);
@@ -215,7 +202,8 @@ static allfold_status cpu_softmax_finish(struct queue *queue, const struct softm
     struct softmax_constants own;
     if (cpu->single_rank)
         softmax_constants_set(cpu_softmax_monoid(&cpu->softmax), queue->partial, &own);
-    return cpu_normalise(queue, &cpu->softmax, cpu->single_rank ? &own : constants, error);
+    cpu_normalise_by_all(queue, &cpu->softmax, cpu->single_rank ? &own : constants);
+    return error->status;
 }
 
 static allfold_status cpu_wait(struct queue *queue, struct error *error)
@@ -241,16 +229,14 @@ const struct backend backend_cpu = {
     .queue_close = cpu_queue_close,
     .enter = cpu_follow,
     .follow = cpu_follow,
-    .upload = cpu_upload,
-    .download = cpu_download,
+    .copy = cpu_copy,
     .fold = cpu_fold,
     .fold_many = cpu_fold_many,
     .order = cpu_order,
-    .normalise = cpu_normalise,
     .softmax_begin = cpu_softmax_begin,
     .softmax_finish = cpu_softmax_finish,
     .fold_axis = cpu_fold_axis,
-    .normalise_axis = cpu_normalise_axis,
+    .normalise = cpu_normalise,
     .gradient_axis = cpu_gradient_axis,
     .softmax_axis = cpu_softmax_axis,
     .wait = cpu_wait,

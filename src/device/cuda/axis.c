@@ -56,16 +56,18 @@ allfold_status cuda_fold_axis(struct queue *queue, const struct axis_work *work,
     return cuda_check(cuda, code, error, "launching the kernel that folds %s along an axis", allfold_type_name(work->type));
 }
 
-allfold_status cuda_normalise_axis(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants,
-                                   struct error *error)
+allfold_status cuda_normalise(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants,
+                              enum place place, struct error *error)
 {
+    const struct softmax_work row = {work->x, work->y, work->x_type, work->y_type, work->box.length, work->logarithm, work->level, false};
     const struct cuda_device *const cuda = cuda_of(queue);
     struct cuda_queue *const working = (struct cuda_queue *)queue;
     if (cuda_use(cuda, error) != ALLFOLD_OK)
         return error->status;
     working->last = QUEUE_OTHER;
-    return cuda_check(cuda, (cudaError_t)axis_normalise_launch(work, constants, cuda->multiprocessors, working->stream), error,
-                      "launching the softmax kernel along an axis from %s to %s", allfold_type_name(work->x_type),
+    const int code = place == PLACE_HOST ? softmax_launch(&row, constants, cuda->multiprocessors, working->stream)
+                                         : axis_normalise_launch(work, constants, cuda->multiprocessors, working->stream);
+    return cuda_check(cuda, (cudaError_t)code, error, "launching the softmax kernel from %s to %s", allfold_type_name(work->x_type),
                       allfold_type_name(work->y_type));
 }
 

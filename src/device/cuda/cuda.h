@@ -74,16 +74,13 @@ allfold_status cuda_queues_open(struct device *device, size_t bytes, int count, 
 void cuda_queue_close(struct queue *queue);
 allfold_status cuda_enter(struct queue *queue, void *stream, struct error *error);
 allfold_status cuda_follow(struct queue *queue, void *stream, struct error *error);
-allfold_status cuda_upload(struct queue *queue, const void *from, void *to, size_t bytes, struct error *error);
-allfold_status cuda_download(struct queue *queue, const void *from, size_t bytes, void *to, struct error *error);
+allfold_status cuda_copy(struct queue *queue, const void *from, void *to, size_t bytes, struct error *error);
 allfold_status cuda_copy_strided(struct queue *queue, const struct strided_copy *copy, struct error *error);
 allfold_status cuda_generate(struct queue *queue, const struct draw *draw, struct range range, void *to, struct error *error);
 allfold_status cuda_fold(struct queue *queue, const struct work *work, struct error *error);
 /* order.c */
 allfold_status cuda_order(struct queue *queue, const struct order_work *work, struct error *error);
 allfold_status cuda_wait(struct queue *queue, struct error *error);
-allfold_status cuda_normalise(struct queue *queue, const struct softmax_work *work, const struct softmax_constants *constants,
-                              struct error *error);
 allfold_status cuda_softmax_begin(struct queue *queue, const struct softmax_work *work, bool single_rank, struct error *error);
 allfold_status cuda_softmax_finish(struct queue *queue, const struct softmax_constants *constants, struct error *error);
 /* deliver.c */
@@ -92,8 +89,8 @@ extern const struct deliverer cuda_deliverer;
 allfold_status cuda_fold_many(struct queue *queue, const struct fold_item *items, uint64_t count, bool last, struct error *error);
 /* axis.c */
 allfold_status cuda_fold_axis(struct queue *queue, const struct axis_work *work, struct error *error);
-allfold_status cuda_normalise_axis(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants,
-                                   struct error *error);
+allfold_status cuda_normalise(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants,
+                              enum place place, struct error *error);
 allfold_status cuda_gradient_axis(struct queue *queue, const struct gradient_work *work, struct error *error);
 bool cuda_softmax_axis(struct queue *queue, const struct softmax_axis_work *work, struct error *error);
 

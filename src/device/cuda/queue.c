@@ -139,35 +139,16 @@ allfold_status cuda_follow(struct queue *queue, void *stream, struct error *erro
     return ALLFOLD_OK;
 }
 
-struct transfer {
-    void *to;
-    const void *from;
-    size_t bytes;
-    enum cudaMemcpyKind kind;
-};
-static allfold_status copy(struct queue *queue, const struct transfer *t, struct error *error)
+allfold_status cuda_copy(struct queue *queue, const void *from, void *to, size_t bytes, struct error *error)
 {
     const struct cuda_device *const cuda = cuda_of(queue);
     struct cuda_queue *const copying = (struct cuda_queue *)queue;
-    if (t->bytes > queue->bytes)
-        return error_set(error, ALLFOLD_BAD_ARGUMENT, "a copy of %zu bytes through a queue of %zu", t->bytes, queue->bytes);
-    if (cuda_use(cuda, error) != ALLFOLD_OK
-        || cuda_check(cuda, cudaMemcpyAsync(t->to, t->from, t->bytes, t->kind, copying->stream), error,
-                      "cudaMemcpyAsync of %zu bytes %s the device", t->bytes, t->kind == cudaMemcpyHostToDevice ? "to" : "from")
-               != ALLFOLD_OK)
+    if (bytes > queue->bytes)
+        return error_set(error, ALLFOLD_BAD_ARGUMENT, "a copy of %zu bytes through a queue of %zu", bytes, queue->bytes);
+    if (bytes == 0 || cuda_use(cuda, error) != ALLFOLD_OK)
         return error->status;
     copying->last = QUEUE_OTHER;
-    return ALLFOLD_OK;
-}
-
-allfold_status cuda_upload(struct queue *queue, const void *from, void *to, size_t bytes, struct error *error)
-{
-    return bytes == 0 ? ALLFOLD_OK : copy(queue, &(struct transfer){to, from, bytes, cudaMemcpyHostToDevice}, error);
-}
-
-allfold_status cuda_download(struct queue *queue, const void *from, size_t bytes, void *to, struct error *error)
-{
-    return bytes == 0 ? ALLFOLD_OK : copy(queue, &(struct transfer){to, from, bytes, cudaMemcpyDeviceToHost}, error);
+    return cuda_check(cuda, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, copying->stream), error, "cudaMemcpyAsync of %zu bytes", bytes);
 }
 
 allfold_status cuda_copy_strided(struct queue *queue, const struct strided_copy *copy, struct error *error)

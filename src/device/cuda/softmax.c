@@ -2,19 +2,6 @@
    if the kernels can do that (kernels.h); otherwise the host launches the second one. */
 #include "device/cuda/cuda.h"
 
-allfold_status cuda_normalise(struct queue *queue, const struct softmax_work *work, const struct softmax_constants *constants,
-                              struct error *error)
-{
-    const struct cuda_device *const cuda = cuda_of(queue);
-    struct cuda_queue *const working = (struct cuda_queue *)queue;
-    if (cuda_use(cuda, error) != ALLFOLD_OK)
-        return error->status;
-    const int code = softmax_launch(work, constants, cuda->multiprocessors, working->stream);
-    working->last = QUEUE_OTHER;
-    return cuda_check(cuda, (cudaError_t)code, error, "launching the softmax kernel from %s to %s",
-                      allfold_type_name(work->x_type), allfold_type_name(work->y_type));
-}
-
 /* The fold of the first pass. */
 static struct work first_pass(const struct softmax_work *work)
 {
@@ -55,7 +42,11 @@ static bool take_outcome(struct cuda_queue *queue)
 static allfold_status write_by_host(struct cuda_queue *queue, const struct softmax_constants *constants, struct error *error)
 {
     const struct cuda_device *const cuda = cuda_of(&queue->queue);
-    if (cuda_normalise(&queue->queue, &queue->softmax, constants, error) != ALLFOLD_OK)
+    const struct softmax_work *const work = &queue->softmax;
+    if (cuda_use(cuda, error) != ALLFOLD_OK
+        || cuda_check(cuda, (cudaError_t)softmax_launch(work, constants, cuda->multiprocessors, queue->stream), error,
+                      "launching the softmax kernel from %s to %s", allfold_type_name(work->x_type), allfold_type_name(work->y_type))
+               != ALLFOLD_OK)
         return error->status;
     return cuda_check(cuda, cudaStreamSynchronize(queue->stream), error, "cudaStreamSynchronize");
 }
