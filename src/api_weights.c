@@ -19,7 +19,7 @@ static struct taking taking_of(const allfold_view_nd *view, struct error *error)
     bool beyond = false, empty = false;
     for (int d = view->rank; d-- > 0; below *= view->shape[d]) {
         t.strides[d] = view->weights_strides != NULL ? view->weights_strides[d] : (int64_t)below;
-        t.extents[d] = t.strides[d] != 0 ? view->shape[d] : 1;
+        t.extents[d] = t.strides[d] != 0 ? view->shape[d] : u64_min(view->shape[d], 1); /* of no elements none are read */
         t.dense[d] = t.extents[d] > 1 ? (int64_t)t.count : 0;
         uint64_t distance = t.strides[d] < 0 ? -(uint64_t)t.strides[d] : (uint64_t)t.strides[d];
         empty = empty || t.extents[d] == 0;

@@ -61,7 +61,7 @@ def rows_of(x: Any, axis: Any, cut: int, ranks: int) -> Rows:
     if isinstance(x, _files.Array):
         if cut:
             raise ArgumentError(f"cut {cut}: expected none, as the ranks share out an array of a file themselves")
-        return Rows(x.shape, axes_of(x.axes(axis), x.ndim), -1, None)
+        return Rows(shape_of(x), axes_of(x.axes(axis), x.ndim or 1), -1, None)
     shape = shape_of(x)
     return _rows(shape, axes_of(axis, len(shape)), dimension("cut", cut, len(shape)), ranks)
 
@@ -90,13 +90,13 @@ def fill_view(context: Any, elements: Tuple[int, int, int, Optional[int], Any], 
         view = context.view_nd
         view.rank, view.shape = len(rows.shape), (c_uint64 * len(rows.shape))(*rows.shape)
         view.strides = None if strides is None else (c_int64 * len(strides))(*strides)
-        source = owner if number == _library.SOURCE else None  # whose shape the library knows
-        view.axes, view.cut = source.source_axes(rows.axes) if source else sum(1 << axis for axis in rows.axes), rows.cut
+        source = owner if number == _library.SOURCE else None  # whose shape the library knows; one of length 0 is false
+        view.axes, view.cut = source.source_axes(rows.axes) if source is not None else sum(1 << axis for axis in rows.axes), rows.cut
         view.weights = None
         if weights is not None:
             view.weights, view.weights_type = weights.ctypes.data, TYPE_OF[weights.dtype.name]
             apart = tuple(stride // weights.itemsize for stride in weights.strides)
-            apart = source.source_strides(apart) if source else apart
+            apart = source.source_strides(apart) if source is not None else apart
             view.weights_strides = (c_int64 * len(apart))(*apart)
     view.data, view.type = address, number
     return stream, view is context.view_nd

@@ -139,8 +139,8 @@ class Array:
         return tuple(map(self.axes, axis)) if isinstance(axis, (tuple, list)) else axis
 
     def source_axes(self, axes: Tuple[int, ...]) -> int:
-        """The source's dimensions that these are, as bits."""
-        return sum(1 << self._kept[axis] for axis in axes)
+        """The source's dimensions that these are, as bits; of one element, taken by its indices, all."""
+        return sum(1 << self._kept[axis] for axis in axes) if self._kept else (1 << self._dimensions) - 1
 
     def source_strides(self, strides: Tuple[int, ...]) -> List[int]:
         """Of an array of this shape, for the source's dimensions."""

@@ -68,6 +68,7 @@ def check_weights():
         wrong += [w.shape] * (not math.isclose(allfold.std(part(WHOLE, 0), **along) ** 2, allfold.variance(part(WHOLE, 0), **along), rel_tol=1e-14))
     ok(not wrong, "weights along axes and of all elements", wrong)
     refused("weights of another shape", (ValueError,), ["broadcasts"], lambda: allfold.mean(part(WHOLE, 0), weights=np.ones(7)))
+    ok(math.isnan(allfold.mean(part(WHOLE, 0)[:0], weights=-1.0)), "of no elements no weight is read")
     refused("a negative weight", (ValueError,), ["weight [:, :, :] is -1"], lambda: allfold.mean(part(WHOLE, 0), weights=-1.0))
 
 

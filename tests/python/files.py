@@ -81,6 +81,11 @@ def check_slices(name, a, x):
             own = np.ascontiguousarray(y) if rank == last else np.ascontiguousarray(y)[:0]
             if y.size and not same(allfold.sum(b, axis=axis), allfold.sum(own, axis=axis)):
                 wrong.append((key, axis))
+    for key, shape in (((2, slice(3, 3)), (0, 60)), ((1, 2, 3), (1,))):  # no elements, and one without a dimension
+        b, due = a[key], x[key].sum()
+        if not (allfold.sum(b, keepdims=True).tolist() == due.reshape((1,) * len(shape)).tolist() and allfold.sum(b, weights=2.0) == 2 * due
+                and same(np.atleast_1d(allfold.softmax(b)), np.ones(shape, x.dtype))):
+            wrong.append(key)
     inner, due = a[2][1:4, :50][-1], x[2][1:4, :50][-1]
     ok(not wrong and allfold.norm(inner) == allfold.norm(parts(due)) and [allfold.max(row) for row in a[0]] == x[0].max(axis=1).tolist(),
        f"{name} on {size} ranks: slices", wrong)
