@@ -98,6 +98,9 @@ class Array:
     def __array__(self, *ignored: Any, **options: Any) -> Any:
         raise ArgumentError(f"{self.name}: an allfold.Array gives its elements to functions of allfold only, piece by piece")
 
+    def __reduce__(self) -> Any:
+        raise ArgumentError(f"{self.name}: an allfold.Array cannot be copied or pickled, as it owns memory of the library: open it again by its name")
+
     def __getitem__(self, key: Any) -> "Array":
         words, kept = [], []
         for dimension, length, part in zip(self._kept, self.shape, _parts(key, self.ndim)):

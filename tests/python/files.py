@@ -1,5 +1,7 @@
 """Arrays in files in place of arrays: every function gives what it gives of the elements in memory; slices, names, and what is refused."""
+import copy
 import os
+import pickle
 import shutil
 import sys
 import tempfile
@@ -142,6 +144,8 @@ def check_errors(folder, x):
     refused("a fold in two phases", argument, ["nothing to begin"], lambda: begin.sum(a).result())
     refused("log-probabilities", argument, ["in memory"], lambda: allfold.log_probs(a))
     refused("its elements", argument, ["piece by piece"], lambda: np.asarray(a))
+    refused("a copy", argument, ["open it again"], lambda: copy.copy(a))
+    refused("a pickle of it", argument, ["open it again"], lambda: pickle.dumps(a))
     refused("a cut", argument, ["share out"], lambda: allfold.sum(a, axis=0, cut=1))
     refused("own results", argument, ["own"], lambda: allfold.sum(a, axis=0, own=True))
     refused("an array in memory beside it", argument, ["two of one kind"], lambda: allfold.dot(a, x))
