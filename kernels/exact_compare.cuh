@@ -168,11 +168,11 @@ template <class Exact, class Element, class plan>
 static __device__ __forceinline__ void stages_take(typename Exact::partial *thread, array_pair<Element> x, uint64_t first, uint64_t n, uint4 *places)
 {
     constexpr uint32_t stage_vectors = 2 * plan::block_vectors;
-    const uint32_t step = gridDim.x * plan::block_vectors, start = blockIdx.x * plan::block_vectors + threadIdx.x;
+    const uint32_t step = gridDim.x * plan::block_vectors, start = blockIdx.x * plan::block_vectors + threadIdx.x, warp = start - threadIdx.x % 32;
     const uint64_t some = (n + Element::per_vector - 1) / Element::per_vector; /* vectors; those that are whole: */
     const uint64_t all = is_vector_aligned(x) && n / Element::per_vector > plan::block_vectors - plan::threads
                              ? n / Element::per_vector - (plan::block_vectors - plan::threads) : 0;
-    const uint32_t rounds = start < some ? (uint32_t)((some - start + step - 1) / step) : 0;
+    const uint32_t rounds = warp < some ? (uint32_t)((some - warp + step - 1) / step) : 0; /* the same for all of a warp */
     const uint32_t whole = start < all ? (uint32_t)((all - start + step - 1) / step) : 0;
     const uint4 *from_x = (const uint4 *)x.x + start, *from_y = (const uint4 *)x.y + start;
     uint32_t stage = 0; /* the place of the next one */
@@ -213,5 +213,6 @@ static __device__ __forceinline__ void stages_take(typename Exact::partial *thre
         copy(round + plan::stages);
         const uint64_t index = first + (start + (uint64_t)round * step) * Element::per_vector;
         Exact::tile(thread, {both[0], both[1], NULL}, plan::vectors * Element::per_vector, Element::per_vector, index, plan::threads * Element::per_vector);
+        __syncwarp(); /* lanes whose pairs differ would stay behind the others, for all further rounds */
     }
 }
