@@ -3,7 +3,10 @@
      brackets   each thread, for its elements: the key; how many brackets begin at it or before; whether it is inside that one.
                 Few are inside: these go through a buffer of the block to the array of what is kept
      ties       a ballot counts neighbours, which have one range of indices mostly
-     sample     gathers */
+     sample     gathers
+
+   An answer tells the host at once what a pass has counted: one block copies the counters to the host's memory and leaves 0 */
+#include "kernels/message.cuh"
 #include "kernels/order.cuh"
 
 /* A barrier. Whether any thread of the block says so. */
@@ -215,6 +218,34 @@ template <class Key> static cudaError_t short_launch(const struct order_work *wo
     const cudaLaunchConfig_t config =
         launch_config(blocks_for(items, ORDER_SHAPE.threads, 1, (uint64_t)multiprocessors * 8), ORDER_SHAPE.threads, stream);
     return work->kind == ORDER_SAMPLE ? cudaLaunchKernelEx(&config, sample_kernel<Key>, pass) : cudaLaunchKernelEx(&config, ties_kernel<Key>, pass);
+}
+
+/* ---- answers */
+
+constexpr int ANSWER_THREADS = 512;
+
+static __global__ void __launch_bounds__(ANSWER_THREADS) answer_kernel(uint64_t *counts, uint64_t *answer, uint32_t count, struct fold_mailbox *mailbox,
+                                                                      uint32_t launch_id)
+{
+    struct {
+        uint32_t halves[ORDER_ANSWER_BYTES / 4];
+    } done = {};
+    for (uint32_t i = threadIdx.x; i < count; i += ANSWER_THREADS) {
+        answer[i] = counts[i];
+        counts[i] = 0;
+    }
+    __threadfence_system();
+    __syncthreads();
+    if (threadIdx.x == 0)
+        message_send(mailbox->partial.words, done, launch_id);
+}
+
+int order_answer_launch(const struct order_work *work, uint64_t *answer, struct fold_space *space, void *stream)
+{
+    const int code = fold_launch_id_next(space, stream);
+    const cudaLaunchConfig_t config = launch_config(1, ANSWER_THREADS, stream);
+    return code != cudaSuccess ? code : cudaLaunchKernelEx(&config, answer_kernel, work->counts, answer, (uint32_t)(work->answered / sizeof *answer),
+                                                           space->mailbox, space->launch_id);
 }
 
 /* ---- launching */

@@ -34,6 +34,7 @@ struct order {
     uint64_t *counts;         /* of the last pass, of all ranks: see order_work */
     uint64_t seen;            /* elements in it, without those left out */
     uint64_t most_counts;     /* room */
+    size_t clean;             /* bytes of the device's counters that are 0 */
 };
 
 static inline bool order_failed(const struct order *o) { return o->error->status != ALLFOLD_OK; }

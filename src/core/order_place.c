@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ANSWERED_MOST = 1 << 17 }; /* bytes of counters that a kernel writes to host memory, which costs less than a copy and a wait for it */
+
 allfold_type order_key_type(const struct order *o)
 {
     switch (order_key_bytes(o)) {
@@ -110,9 +112,10 @@ void order_upload(struct order *o, struct order_work *work, size_t counts, struc
     const bool once = all <= IN_PLACE_BYTES;
     char *const staging = queue->staging;
     work->counts = (uint64_t *)(void *)memory;
-    work->clear = table == NULL ? counts : 0;
+    work->clear = table == NULL && counts > o->clean ? counts : 0;
     if (table == NULL)
         return;
+    o->clean = 0;
     if (once) {
         memset(staging, 0, counts);
         memcpy(staging + at, work->table->keys, (work->table->count + 1) * each);
@@ -129,6 +132,18 @@ void order_upload(struct order *o, struct order_work *work, size_t counts, struc
     work->table = table;
 }
 
+/* Brings what a pass has counted to o->counts. */
+static void take_counts(struct order *o, const struct order_work *work, size_t counts)
+{
+    if (work->answer == NULL) {
+        o->clean = 0;
+        from_device(o, o->ctx->axis_memory, o->counts, counts);
+    } else if (o->ctx->device->backend->wait(in_place_queue(o->ctx), o->error) == ALLFOLD_OK) {
+        memcpy(o->counts, work->answer, counts);
+        o->clean = u64_max(o->clean, counts);
+    }
+}
+
 /* On the device: o->counts, which are 0, get what is counted. */
 static void run_on_device(struct order *o, const struct order_work *given, const struct order_elements *elements, size_t counts)
 {
@@ -143,8 +158,12 @@ static void run_on_device(struct order *o, const struct order_work *given, const
     work.first = elements->first;
     if (counts > 0)
         order_upload(o, &work, counts, work.table != NULL ? &table : NULL);
+    if (counts > 0 && counts <= ANSWERED_MOST) {
+        work.answer = in_place_queue(ctx)->staging;
+        work.answered = counts;
+    }
     if (!order_failed(o) && ctx->device->backend->order(in_place_queue(ctx), &work, o->error) == ALLFOLD_OK && counts > 0)
-        from_device(o, ctx->axis_memory, o->counts, counts);
+        take_counts(o, &work, counts);
     if (order_failed(o)) {
         struct error ignored = {0};
         ctx->device->backend->wait(in_place_queue(ctx), &ignored);

@@ -9,7 +9,8 @@
 
 enum {
     WHOLE_MOST = 1 << 17,  /* elements of a rank that are all kept, without a sample */
-    SAMPLE_MOST = 1 << 18, /* on a device with memory of its own */
+    SAMPLE_MOST = 1 << 18, /* on a device with memory of its own, of one quantile; of several */
+    SAMPLE_MOST_SEVERAL = 1 << 20,
     SAMPLE_MOST_HOST = 1 << 16,
     KEPT_PART = 16,        /* of a rank's elements one in so many may be kept */
     NARROWED = 3           /* passes over a sample, at most */
@@ -101,7 +102,7 @@ static void sample_brackets(struct quantiles *w, struct order_brackets *brackets
     uint64_t found = 0, worth = 0;
     double inside = 0;
     *brackets = (struct order_brackets){.count = 0};
-    order_sample(o, o->ctx->device->backend->own_memory ? SAMPLE_MOST : SAMPLE_MOST_HOST, &found, &worth);
+    order_sample(o, !o->ctx->device->backend->own_memory ? SAMPLE_MOST_HOST : w->call->count > 1 ? SAMPLE_MOST_SEVERAL : SAMPLE_MOST, &found, &worth);
     if (o->error->status != ALLFOLD_OK || found == 0)
         return;
     worth = u64_max(u64_min(worth, found), 1);
@@ -260,7 +261,7 @@ static void find_elements(struct quantiles *w)
     struct order_brackets brackets = {.count = 1, .whole = true, .list = {{0, order_last(o->input->type)}}};
     const bool whole = o->positions <= WHOLE_MOST;
     bool fits = true;
-    order_room(o, whole ? u64_max(own, 1) : u64_max(u64_max(own / KEPT_PART, WHOLE_MOST), SAMPLE_MOST));
+    order_room(o, whole ? u64_max(own, 1) : u64_max(u64_max(own / KEPT_PART, WHOLE_MOST), SAMPLE_MOST_SEVERAL));
     if (!whole && w->call->count > ORDER_BRACKETS_MOST)
         brackets.count = 0; /* a pass that only counts elements: narrowing finds so many */
     else if (!whole)

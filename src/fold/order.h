@@ -181,6 +181,8 @@ struct order_work {
     uint64_t stride;    /* of a sample, of n / stride elements */
     uint64_t *counts;   /* device memory. Of a sample NULL */
     size_t clear;       /* bytes of counts that are set to 0 first, of a device with memory of its own */
+    uint64_t *answer;   /* the queue's staging memory, to which the device writes its `answered` bytes of counts, which then are 0; NULL: it does not */
+    size_t answered;
     void *keys;         /* where kept elements' keys go, in any order: device memory of the elements' size; NULL: none are kept */
     uint64_t *indices;  /* and their indices; NULL: not wanted */
     uint64_t capacity;  /* room for so many. counts[ORDER_KEPT] counts those that did not find room, too */
