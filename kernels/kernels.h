@@ -65,8 +65,9 @@ int generate_launch(const struct draw *draw, struct range range, void *to, int m
 
 /* A pass of order statistics. shared_bytes: what a block may have of shared memory. */
 int order_launch(const struct order_work *work, int multiprocessors, size_t shared_bytes, void *stream);
-/* Behind it: writes the work's answer, whose address on the device that is, and then a partial of ORDER_ANSWER_BYTES to the mailbox. */
-int order_answer_launch(const struct order_work *work, uint64_t *answer, struct fold_space *space, void *stream);
+/* Behind it: writes the work's answer, whose address on the device that is, and then a partial of ORDER_ANSWER_BYTES to the mailbox, with the id
+   that fold_launch_id_next gave. */
+int order_answer_launch(const struct order_work *work, uint64_t *answer, const struct fold_space *space, void *stream);
 enum { ORDER_ANSWER_BYTES = 8 };
 
 /* Copies elements in device memory, of which those that are written are none of those that are read. */

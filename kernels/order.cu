@@ -240,12 +240,10 @@ static __global__ void __launch_bounds__(ANSWER_THREADS) answer_kernel(uint64_t 
         message_send(mailbox->partial.words, done, launch_id);
 }
 
-int order_answer_launch(const struct order_work *work, uint64_t *answer, struct fold_space *space, void *stream)
+int order_answer_launch(const struct order_work *work, uint64_t *answer, const struct fold_space *space, void *stream)
 {
-    const int code = fold_launch_id_next(space, stream);
     const cudaLaunchConfig_t config = launch_config(1, ANSWER_THREADS, stream);
-    return code != cudaSuccess ? code : cudaLaunchKernelEx(&config, answer_kernel, work->counts, answer, (uint32_t)(work->answered / sizeof *answer),
-                                                           space->mailbox, space->launch_id);
+    return cudaLaunchKernelEx(&config, answer_kernel, work->counts, answer, (uint32_t)(work->answered / sizeof *answer), space->mailbox, space->launch_id);
 }
 
 /* ---- launching */

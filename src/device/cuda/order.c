@@ -15,6 +15,7 @@ allfold_status cuda_order(struct queue *queue, const struct order_work *work, st
         return error->status;
     uint64_t *answer = NULL;
     if (cuda_check(cuda, cudaHostGetDevicePointer((void **)&answer, work->answer, 0), error, "cudaHostGetDevicePointer") == ALLFOLD_OK
+        && cuda_check(cuda, (cudaError_t)fold_launch_id_next(&working->space, working->stream), error, "cudaMemsetAsync") == ALLFOLD_OK
         && cuda_check(cuda, (cudaError_t)order_answer_launch(work, answer, &working->space, working->stream), error,
                       "launching the kernel that answers with counts") == ALLFOLD_OK) {
         working->awaited = ORDER_ANSWER_BYTES;
