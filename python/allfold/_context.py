@@ -103,6 +103,9 @@ class Context:
         self.handle: Optional[int] = opened.value
         _open.append(self)
 
+    def __reduce__(self) -> Any:
+        raise ArgumentError("a context cannot be copied or pickled, as it owns memory of the library: open another one")
+
     def close(self) -> None:
         """Frees the context. Collective. Calls with it are errors from then on; a second close does nothing."""
         with self.lock:

@@ -279,6 +279,8 @@ def open(name: Union[str, "os.PathLike[str]"], comm: Any = None, *, missing: str
         try:
             _library()
             path, options = os.fsdecode(os.fspath(name)), _options(missing, dtype, shape, offset, count)
+            if "\0" in path:
+                raise ArgumentError(f"{path!r}: a file's name has no NUL")
         except Exception as error:
             context.fail(error)
         names = None if dtype is not None else _names(context, path)  # a raw file has no header

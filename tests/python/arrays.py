@@ -1,6 +1,7 @@
 """Kinds of arrays: NumPy's in any layout, what NumPy can convert, DLPack, __cuda_array_interface__, PyTorch and JAX if they are
 there, in device memory if there is some."""
 import array
+import copy
 import ctypes
 import math
 import sys
@@ -129,6 +130,7 @@ class OnDevice:
 def check_device_refusals():
     """The CPU backend must not follow an address of a device."""
     with allfold.Context(backend="cpu") as context:
+        refused("a copy of a context", (ValueError,), ["open another"], lambda: copy.copy(context))
         refused("device memory for the CPU backend", (ValueError,), ["CPU backend"], lambda: allfold.sum(OnDevice(), comm=context))
         refused("and as out", (ValueError,), ["CPU backend"],
                 lambda: allfold.softmax(np.zeros(1000, np.float32), out=OnDevice(), comm=context))

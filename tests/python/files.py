@@ -144,6 +144,7 @@ def check_errors(folder, x):
     refused("a fold in two phases", argument, ["nothing to begin"], lambda: begin.sum(a).result())
     refused("log-probabilities", argument, ["in memory"], lambda: allfold.log_probs(a))
     refused("its elements", argument, ["piece by piece"], lambda: np.asarray(a))
+    refused("a name with a NUL", argument, ["NUL"], lambda: allfold.open(f"{folder}/x.npy\0b"))
     refused("a copy", argument, ["open it again"], lambda: copy.copy(a))
     refused("a pickle of it", argument, ["open it again"], lambda: pickle.dumps(a))
     refused("a cut", argument, ["share out"], lambda: allfold.sum(a, axis=0, cut=1))
