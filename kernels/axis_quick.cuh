@@ -34,15 +34,17 @@ static __device__ __forceinline__ double quick_round(const struct quick_real &x,
     return is_f64 ? x.value : rounded_to_odd(x.value, x.rest);
 }
 
-/* (high + low) / divisor, where high + low is exact, and high the nearest double. */
+/* (high + low) / divisor, where high + low is exact, and high the nearest double. A quotient of 54 bits, which a power of two gives often, may lie
+   in the middle of two doubles: it is known to be exact. */
 static __device__ __forceinline__ struct quick_real quick_quotient(double high, double low, double divisor)
 {
     struct quick_real quotient = {high, 0.0, 0.0};
     if (high == 0.0)
         return quotient;
-    const double first = high / divisor, left = fma(-first, divisor, high) + low;
-    quotient.value = two_sum(first, left / divisor, &quotient.rest);
-    quotient.slack = left == 0.0 ? 0.0 : fabs(quotient.value) * QUICK_SLACK;
+    const double first = high / divisor, over = fma(-first, divisor, high), left = over + low, second = left / divisor;
+    const bool is_exact = left == 0.0 || (over == 0.0 && fma(-second, divisor, left) == 0.0);
+    quotient.value = two_sum(first, second, &quotient.rest);
+    quotient.slack = is_exact ? 0.0 : fabs(quotient.value) * QUICK_SLACK;
     return quotient;
 }
 
@@ -53,7 +55,7 @@ static __device__ __forceinline__ struct quick_real quick_root(const struct quic
         return root;
     const double first = sqrt(x.value), left = fma(-first, first, x.value) + x.rest;
     root.value = two_sum(first, left / (2.0 * first), &root.rest);
-    root.slack = left == 0.0 && x.slack == 0.0 ? 0.0 : root.value * QUICK_SLACK;
+    root.slack = left == 0.0 && x.slack == 0.0 ? 0.0 : x.slack < (double)INFINITY ? root.value * QUICK_SLACK : x.slack;
     return root;
 }
 
