@@ -58,9 +58,9 @@ static __device__ __forceinline__ struct axis_thread thread_of(const struct axis
 constexpr size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 template <class Axis> constexpr size_t axis_slot_bytes(bool in_room)
 {
-    size_t bytes = Axis::is_ordered && Axis::takes_tiles == in_room ? sizeof(typename Axis::ordered) : 0;
+    size_t bytes = Axis::is_ordered && Axis::slots_in_room == in_room ? sizeof(typename Axis::ordered) : 0;
     if constexpr (Axis::tries)
-        if (Axis::quick::takes_tiles == in_room)
+        if (Axis::quick::slots_in_room == in_room)
             bytes = larger(bytes, sizeof(typename Axis::quick::ordered));
     return bytes;
 }
@@ -406,11 +406,11 @@ axis_fold(const void *x, const __grid_constant__ struct axis_cut cut, unsigned c
     __shared__ __align__(16) unsigned char slots[axis_plan<Axis>::slots_bytes];
     __shared__ __align__(16) unsigned char room[axis_plan<Axis>::room_bytes]; /* of words, or staged elements, or tiles */
     if constexpr (Axis::words == 0) {
-        any_fold<Axis>(x, cut, partials, room, (typename Axis::ordered *)(Axis::takes_tiles ? room : slots));
+        any_fold<Axis>(x, cut, partials, room, (typename Axis::ordered *)(Axis::slots_in_room ? room : slots));
     } else {
         if constexpr (Axis::tries) {
             typedef typename Axis::quick quick;
-            if (cut.quick && quick_fold<quick>(x, cut, room, (typename quick::ordered *)(quick::takes_tiles ? room : slots)))
+            if (cut.quick && quick_fold<quick>(x, cut, room, (typename quick::ordered *)(quick::slots_in_room ? room : slots)))
                 return;
         }
         words_fold<Axis>(x, cut, partials, (int64_t *)room, (typename Axis::ordered *)slots);

@@ -30,7 +30,7 @@ template <class Axis> static struct axis_block block_of(uint64_t results, uint64
     const uint64_t enough = (uint64_t)multiprocessors * AXIS_SHAPE.blocks * plan::threads;
     const uint32_t groups = quick ? plan::threads : plan::groups;
     uint32_t side_by_side = power_up(results, groups);
-    if (Axis::tries_tiles && quick) /* these have no splits */
+    if (Axis::tries && Axis::cost == COST_STATS && quick) /* these have no splits */
         while (side_by_side > AXIS_LEAST_COLUMNS && results * plan::threads < enough * side_by_side)
             side_by_side /= 2;
     if (columns)
@@ -138,9 +138,9 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
     cut.splits = u64_max(1, (cut.box.length + cut.chunk - 1) / cut.chunk);
     size_t staged_bytes = Axis::staged_bytes;
     if constexpr (Axis::tries) {
-        const bool fills = Axis::tries_tiles && cut.box.inner > 1 && cut.results >= (uint64_t)multiprocessors * AXIS_LEAST_COLUMNS;
+        const bool fills = Axis::cost == COST_STATS && cut.box.inner > 1 && cut.results >= (uint64_t)multiprocessors * AXIS_LEAST_COLUMNS;
         cut.quick = cut.finishes && (cut.splits == 1 || fills) && rows.count == work->box.outer * work->box.inner
-                    && cut.box.length <= AXIS_SHAPE.quick && Axis::quick::finishes(work->finish->fold);
+                    && cut.box.length <= AXIS_SHAPE.quick;
         if (cut.quick) {
             cut.splits = 1;
             cut.chunk = u64_max(cut.chunk, cut.box.length);

@@ -18,7 +18,7 @@ template <class Fold> struct axis_struct {
         ordered end;
     };
     static constexpr int words = 0;
-    static constexpr bool tries = false, tries_tiles = false, takes_tiles = false;
+    static constexpr bool tries = false, tries_tiles = false, takes_tiles = false, slots_in_room = false;
     static constexpr size_t staged_bytes = axis_staged_bytes(Fold::cost);
     static __device__ __forceinline__ bool finish(const ordered &partial, const struct axis_finish &call, uint64_t r)
     {
@@ -89,7 +89,7 @@ template <class Exact> struct axis_words {
     typedef typename std::conditional<Exact::indexed, words_and_ends, words_only>::type whole;
     typedef axis_quick<monoid, value> quick;
     static constexpr bool tries = quick::exists, tries_tiles = tries && quick::takes_tiles; /* accumulators without words first */
-    static constexpr bool takes_tiles = false;
+    static constexpr bool takes_tiles = false, slots_in_room = false;
     static constexpr int words = Exact::words;
     static constexpr bool is_ordered = Exact::indexed, has_rest = monoid_has_neutral(Exact::monoid, is_floating_value<value>);
     static __device__ __forceinline__ value rest() { return neutral_of<Exact::monoid, value>(); }

@@ -5,6 +5,7 @@
 
 #include "base/elements.h"
 
+#include <fenv.h>
 #include <math.h>
 
 /* Independent accumulators in one thread: enough to fill the vector units of a CPU. A GPU has threads for that. The number is
@@ -87,6 +88,29 @@ HOST_DEVICE double add_up(double a, double b)
     double error;
     const double sum = two_sum(a, b, &error);
     return error > 0.0 ? nextafter(sum, INFINITY) : sum;
+#endif
+}
+/* x * y + z in the same way. */
+HOST_DEVICE double fma_down(double x, double y, double z)
+{
+#if defined(__NVCC__) && defined(__CUDA_ARCH__)
+    return __fma_rd(x, y, z);
+#else
+    fesetround(FE_DOWNWARD);
+    const volatile double sum = fma(x, y, z);
+    fesetround(FE_TONEAREST);
+    return sum;
+#endif
+}
+HOST_DEVICE double fma_up(double x, double y, double z)
+{
+#if defined(__NVCC__) && defined(__CUDA_ARCH__)
+    return __fma_ru(x, y, z);
+#else
+    fesetround(FE_UPWARD);
+    const volatile double sum = fma(x, y, z);
+    fesetround(FE_TONEAREST);
+    return sum;
 #endif
 }
 #endif
