@@ -130,8 +130,11 @@ static __device__ __forceinline__ double FN(stats_quick_variance)(const FN(stats
 typedef FN(stats_quick) stats_quick;
 static __device__ __forceinline__ bool stats_quick_results(const stats_quick *stats, const struct finish *finish, allfold_fold fold)
 {
-    return (fold == ALLFOLD_STATS ? FN(stats_quick_finish)(stats, finish)
-                                  : FN(stats_quick_finish_variance)(stats, finish, "", fold == ALLFOLD_STD)) == ALLFOLD_OK;
+    if (fold == ALLFOLD_STATS)
+        FN(stats_quick_finish)(stats, finish);
+    else
+        FN(stats_quick_finish_variance)(stats, finish, "", fold == ALLFOLD_STD);
+    return finish->error->status == ALLFOLD_OK;
 }
 #undef FN
 #undef V
