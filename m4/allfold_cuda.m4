@@ -72,7 +72,7 @@ AC_DEFUN([ALLFOLD_CUDA_TRY], [
     allfold_gencode="$allfold_gencode -gencode=arch=compute_$allfold_arch,code=sm_$allfold_arch"
   done
   allfold_gencode="$allfold_gencode -gencode=arch=compute_$allfold_newest,code=compute_$allfold_newest"
-  AM_NVCCFLAGS="-std=c++17 --fmad=false$allfold_gencode --compiler-options=-fPIC,-fvisibility=hidden,-Wall,-ffp-contract=off"
+  AM_NVCCFLAGS="-std=c++17 --fmad=false$allfold_gencode --compiler-options=-fPIC,-fvisibility=hidden,-Wall,-ffp-contract=off${MMX_CFLAGS:+,$MMX_CFLAGS}"
   AS_IF([test "x$enable_cuda_lineinfo" != xno], [AM_NVCCFLAGS="$AM_NVCCFLAGS -lineinfo"])
   # Since CUDA 12.8: a seventh of the size, for a sixth of the time. NVCCFLAGS may have another mode.
   AS_CASE([$NVCCFLAGS], [*--compress-mode*], [],
