@@ -6,6 +6,10 @@
      logits_end         each thread: marks the partial of a row with its target's element; the row's results
      gradient_*         constants of each row; then the second pass of softmax; then the targets' elements
 
+     logits_counted_fold   the same of bf16 at level exact: an element's term is a function of its 16 bits, and a row has few distinct values
+         each thread, tile by tile: counts its elements, by value, in the block's memory; the few that have no counter are listed there
+         each thread: the terms and weights of some of the values, times how often they are in the row; then of listed elements
+         the block: adds all sums, which are integers; the first place that has the maximum
    All other rows are folded by the kernels of axis_VALUE.cu. */
 #define EXACT_TOTAL_DIGITS 48
 #define FAMILY f32
@@ -189,7 +193,18 @@ static __device__ __forceinline__ uint32_t row_place(const row_vectors<Element> 
     return UINT32_MAX;
 }
 
-constexpr size_t LOGITS_STRIDE = partial_bytes_aligned(sizeof(struct logits));
+/* The first place of a block's maximum, or of its first NaN; UINT32_MAX: there is none above -inf. */
+template <int threads, class Element>
+static __device__ __forceinline__ uint32_t block_place(const row_vectors<Element> &elements, const struct row_logits &row, uint32_t begin, uint32_t end, float max)
+{
+    uint32_t place = UINT32_MAX;
+    if (max != max && row.nan)
+        place = row_place(elements, begin + threadIdx.x, end, threads, NAN);
+    else if (max > -INFINITY && row.max == max)
+        place = row_place(elements, row.best, end, threads, max);
+    group_share<threads>(&place, threads, [](uint32_t *a, uint32_t b) { *a = b < *a ? b : *a; });
+    return place;
+}
 
 /* How rows are cut among blocks: `splits` of them have one row, `chunk` vectors each. */
 struct logits_rows {
@@ -198,6 +213,18 @@ struct logits_rows {
     uint32_t length, splits, chunk;
     unsigned char *partials;
 };
+
+template <class Partial> constexpr size_t PARTIAL_STRIDE = partial_bytes_aligned(sizeof(Partial));
+
+/* A block has its row's partial, or that of a split. */
+template <class Partial>
+static __device__ __forceinline__ void block_end(const Partial &partial, const struct logits_rows &rows, const struct logits_ends &ends, uint64_t r, uint32_t split)
+{
+    if (ends.finishes && rows.splits == 1)
+        partial_end(partial, ends, r);
+    else
+        *(Partial *)(rows.partials + (split * rows.results + r) * PARTIAL_STRIDE<Partial>) = partial;
+}
 
 template <class Element>
 static __global__ void __launch_bounds__(LOGITS_SHAPE.threads, sizeof(typename Element::stored) == 2 ? LOGITS_SHAPE.blocks : LOGITS_SHAPE.blocks_f32)
@@ -237,35 +264,169 @@ logits_rows_fold(const __grid_constant__ struct logits_rows rows, const __grid_c
         sums = {row.max == -INFINITY ? 0.0 : row.sum, row.max == -INFINITY ? 0.0 : row.weighted};
     }
     group_share<threads>(&sums, threads, [](pair *a, const pair &b) { a->high += b.high; a->low += b.low; });
-    uint32_t place = UINT32_MAX;
-    if (nan && row.nan)
-        place = row_place(elements, begin + threadIdx.x, end, threads, NAN);
-    else if (!nan && max > -INFINITY && row.max == max)
-        place = row_place(elements, row.best, end, threads, max);
-    group_share<threads>(&place, threads, [](uint32_t *a, uint32_t b) { *a = b < *a ? b : *a; });
+    const uint32_t place = block_place<threads>(elements, row, begin, end, max);
     if (threadIdx.x != 0)
         return;
     partial.max = nan ? (double)-INFINITY : (double)max;
     partial.sum = nan ? (double)NAN : sums.high;
     partial.weighted = sums.low;
     partial.index = place == UINT32_MAX ? ALLFOLD_NO_INDEX : ends.first + place;
-    if (ends.finishes && rows.splits == 1)
-        partial_end(partial, ends, r);
-    else
-        *(struct logits *)(rows.partials + (split * rows.results + r) * LOGITS_STRIDE) = partial;
+    block_end(partial, rows, ends, r, split);
 }
 
+/* ---- rows of bf16 at level exact */
+
+/* The elements that are counted: from 2^-9 to 2^7, of either sign, and 0. Others are listed. */
+constexpr uint32_t COUNTED_LEAST = (127 - 9) << 7, COUNTED = 16 << 7, SIGN = 0x8000, LEAST_BF16 = 0xff80;
+static __device__ __forceinline__ double bf16_value(uint32_t bits)
+{
+    float value;
+    bits <<= 16;
+    memcpy(&value, &bits, sizeof value);
+    return (double)value;
+}
+struct row_counts {
+    static constexpr uint32_t tile = LOGITS_EXACT_SHAPE.threads * LOGITS_EXACT_SHAPE.vectors * 8, room = 512;
+    uint32_t counts[2 * COUNTED + 1], listed; /* the last counter is that of 0 */
+    uint16_t list[room + tile];
+    __device__ __forceinline__ void take(uint32_t bits)
+    {
+        const uint32_t at = (bits & ~SIGN) - COUNTED_LEAST;
+        if (at < COUNTED)
+            atomicAdd(&counts[at + (bits & SIGN) / SIGN * COUNTED], 1u);
+        else if ((bits & ~SIGN) == 0)
+            atomicAdd(&counts[2 * COUNTED], 1u);
+        else if (bits != LEAST_BF16)
+            list[atomicAdd(&listed, 1u)] = (uint16_t)bits;
+    }
+    /* Adds this thread's share of the listed elements. */
+    __device__ __forceinline__ void add_listed(struct logits_exact *partial) const
+    {
+#pragma unroll 1
+        for (uint32_t i = threadIdx.x; i < listed; i += LOGITS_EXACT_SHAPE.threads)
+            logits_exact_add(partial, bf16_value(list[i]));
+    }
+    /* Adds this thread's share of the values that were counted, none larger than the partial's maximum. */
+    __device__ __forceinline__ void add_counted(struct logits_exact *partial) const
+    {
+        const auto times = [](struct exp_integer integer, uint32_t n) {
+            return ((uint128)((uint64_t)integer.high * n) << EXP_LOW_BITS) + (uint64_t)integer.low * n;
+        };
+#pragma unroll 1
+        for (uint32_t i = threadIdx.x; i <= 2 * COUNTED; i += LOGITS_EXACT_SHAPE.threads) {
+            if (counts[i] == 0)
+                continue;
+            const double x = i == 2 * COUNTED ? 0.0 : bf16_value((i % COUNTED + COUNTED_LEAST) | i / COUNTED * SIGN);
+            uint64_t place;
+            const struct exp_integer term = exp_integer_f64(x, &place), weight = exp_weight_f64(x, term, place);
+            const int64_t lower = partial->bins.bin - (exp_place_f64(place) >> 5);
+            exp_bins_take(&partial->bins, lower, times(term, counts[i]) << (place & 31));
+            exp_bins_take(&partial->weights, lower, times(weight, counts[i]) << (place & 31));
+        }
+    }
+};
+
+/* Brings a partial to a maximum that is no smaller. */
+static __device__ __forceinline__ void partial_raise(struct logits_exact *partial, float max)
+{
+    if (max > -INFINITY)
+        logits_exact_raise(partial, (double)max, max == INFINITY ? -EXP_NO_BIN : (exp_whole_of((double)max).n + EXP_OFFSET) >> 5);
+}
+
+/* The block's sums of one kind. */
+template <int threads> static __device__ __forceinline__ void bins_share(struct exp_bins *bins)
+{
+    struct group_bins sums;
+    memcpy(sums.of, bins->sums, sizeof sums);
+    group_share_sums<threads>(&sums, threads);
+    memcpy(bins->sums, sums.of, sizeof sums);
+    __syncthreads(); /* the memory that was shared is used again */
+}
+
+template <class Element>
+static __global__ void __launch_bounds__(LOGITS_EXACT_SHAPE.threads, LOGITS_EXACT_SHAPE.blocks)
+logits_counted_fold(const __grid_constant__ struct logits_rows rows, const __grid_constant__ struct logits_ends ends)
+{
+    constexpr int threads = LOGITS_EXACT_SHAPE.threads, vectors = LOGITS_EXACT_SHAPE.vectors;
+    __shared__ struct row_counts own;
+    const uint64_t r = blockIdx.x / rows.splits;
+    const uint32_t split = blockIdx.x % rows.splits, all = (rows.length + Element::per_vector - 1) / Element::per_vector;
+    const uint32_t begin = split * rows.chunk, end = begin + rows.chunk < all ? begin + rows.chunk : all;
+    const row_vectors<Element> elements = {(const typename Element::stored *)rows.x + r * rows.stride, rows.length};
+    struct row_logits row = {-INFINITY, false, begin, 0.0, 0.0};
+    struct logits_exact partial = logits_exact_of_nothing();
+    if (threadIdx.x == 0 && split == 0)
+        partial_mark(&partial, ends, r);
+    for (uint32_t i = threadIdx.x; i <= 2 * COUNTED; i += threads)
+        own.counts[i] = 0;
+    if (threadIdx.x == 0)
+        own.listed = 0;
+    __syncthreads();
+#pragma unroll 1
+    for (uint32_t first = begin; first < end; first += threads * vectors) {
+        const uint32_t v = first + threadIdx.x;
+        uint4 x[vectors];
+#pragma unroll
+        for (int i = 0; i < vectors; i++)
+            x[i] = v + i * threads < end ? elements.at(v + i * threads) : least_vector<Element>();
+        float largest = -INFINITY;
+        vectors_max<Element, vectors>(&largest, x);
+        if (!(largest <= row.max)) {
+            row.nan |= largest != largest;
+            row.max = largest > row.max ? largest : row.max;
+            row.best = v;
+        }
+#pragma unroll
+        for (int i = 0; i < vectors * 8; i++)
+            own.take(vector_element<uint16_t>(x[i / 8], i % 8));
+        __syncthreads();
+        const bool has_room = own.listed <= own.room;
+        __syncthreads();
+        if (has_room) /* for another tile */
+            continue;
+        own.add_listed(&partial);
+        __syncthreads();
+        if (threadIdx.x == 0)
+            own.listed = 0;
+        __syncthreads();
+    }
+    float max = row.nan ? (float)NAN : row.max;
+    group_share<threads>(&max, threads, [](float *a, float b) { *a = larger_f32(b, *a); });
+    const uint32_t place = block_place<threads>(elements, row, begin, end, max);
+    if (max == max) {
+        partial_raise(&partial, max);
+        own.add_listed(&partial);
+        own.add_counted(&partial);
+        bins_share<threads>(&partial.bins);
+        bins_share<threads>(&partial.weights);
+    }
+    if (threadIdx.x != 0)
+        return;
+    partial.bins.nan = max != max;
+    exp_bins_settle(&partial.bins);
+    if (max != max)
+        partial.weights = partial.bins;
+    partial.index = place == UINT32_MAX ? ALLFOLD_NO_INDEX : ends.first + place;
+    block_end(partial, rows, ends, r, split);
+}
+
+/* ---- the launch of both */
+
 /* Rows that lie as vectors, and are long enough for a block each. */
-static bool rows_fit(const struct axis_work *work)
+static bool rows_fit(const struct axis_work *work, uint64_t least)
 {
     const struct box *const box = &work->box;
     const size_t bytes = allfold_type_bytes(work->type);
-    return work->monoid == MONOID_logits && bytes <= 4 && box->inner == 1 && box->axis_stride == 1 && box->length >= LOGITS_SHAPE.least
-           && box->length < UINT32_MAX / 2 && (uintptr_t)work->x % 16 == 0 && (box->outer == 1 || box->outer_stride * bytes % 16 == 0);
+    return bytes <= 4 && box->inner == 1 && box->axis_stride == 1 && box->length >= least && box->length < UINT32_MAX / 2
+           && (uintptr_t)work->x % 16 == 0 && (box->outer == 1 || box->outer_stride * bytes % 16 == 0);
 }
 
-template <class Element> static cudaError_t rows_start(const cudaLaunchConfig_t *config, const struct logits_rows &rows, const struct logits_ends &ends)
+template <class Element>
+static cudaError_t rows_start(const cudaLaunchConfig_t *config, bool exact, const struct logits_rows &rows, const struct logits_ends &ends)
 {
+    if constexpr (Element::type == ALLFOLD_BF16)
+        if (exact)
+            return cudaLaunchKernelEx(config, logits_counted_fold<Element>, rows, ends);
     if constexpr (Element::is_floating && sizeof(typename Element::stored) <= 4)
         return cudaLaunchKernelEx(config, logits_rows_fold<Element>, rows, ends);
     return cudaErrorInvalidValue;
@@ -273,20 +434,23 @@ template <class Element> static cudaError_t rows_start(const cudaLaunchConfig_t 
 
 int logits_rows_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched)
 {
+    const bool exact = work->monoid == MONOID_logits_exact;
+    const struct logits_shape shape = exact ? LOGITS_EXACT_SHAPE : LOGITS_SHAPE;
     *launched = false;
-    if (!rows_fit(work))
+    if ((exact && work->type != ALLFOLD_BF16) || !rows_fit(work, shape.least))
         return cudaSuccess;
-    const uint32_t each = LOGITS_SHAPE.threads * LOGITS_SHAPE.vectors, per_vector = (uint32_t)(16 / allfold_type_bytes(work->type));
+    const size_t partial_bytes = exact ? PARTIAL_STRIDE<struct logits_exact> : PARTIAL_STRIDE<struct logits>;
+    const uint32_t each = shape.threads * shape.vectors, per_vector = (uint32_t)(16 / allfold_type_bytes(work->type));
     const uint32_t vectors = ((uint32_t)work->box.length + per_vector - 1) / per_vector;
-    const uint64_t wanted = 2 * (uint64_t)multiprocessors * LOGITS_SHAPE.blocks, room = work->bytes / (work->box.outer * sizeof(struct logits) * 2);
+    const uint64_t wanted = 2 * (uint64_t)multiprocessors * shape.blocks, room = work->bytes / (work->box.outer * partial_bytes * 2);
     uint64_t splits = u64_min(u64_max(1, wanted / work->box.outer), (vectors + each - 1) / each);
     splits = u64_max(1, u64_min(splits, room));
     struct logits_rows rows = {work->x, work->box.outer, work->box.outer_stride, (uint32_t)work->box.length, (uint32_t)splits,
                                (uint32_t)((vectors + splits - 1) / splits), (unsigned char *)work->partials};
     const struct logits_ends ends = ends_of(work);
-    const cudaLaunchConfig_t config = launch_config(work->box.outer * splits, LOGITS_SHAPE.threads, stream);
+    const cudaLaunchConfig_t config = launch_config(work->box.outer * splits, shape.threads, stream);
     *launched = true;
-    int code = with_element(work->type, [=](auto element) { return rows_start<decltype(element)>(&config, rows, ends); });
+    int code = with_element(work->type, [=](auto element) { return rows_start<decltype(element)>(&config, exact, rows, ends); });
     if (code != cudaSuccess || splits == 1)
         return code;
     struct axis_work combining = *work;
