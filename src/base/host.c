@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,6 +32,17 @@ uint64_t host_memory(void)
 {
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : UINT64_MAX >> 1;
+}
+
+void *host_allocate(size_t bytes)
+{
+    const size_t unit = bytes >= HOST_LARGE ? HOST_LARGE / 2 : 4096, whole = (bytes + unit - 1) / unit * unit;
+    void *const memory = bytes <= PTRDIFF_MAX ? aligned_alloc(unit, whole) : NULL;
+#ifdef MADV_HUGEPAGE
+    if (memory != NULL && bytes >= HOST_LARGE)
+        madvise(memory, whole, MADV_HUGEPAGE); /* a wish, no more */
+#endif
+    return memory;
 }
 
 int host_thread(void)

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 enum {
@@ -75,20 +74,11 @@ static allfold_status cpu_locate(struct device *device, const void *memory, enum
     return ALLFOLD_OK;
 }
 
-/* Large memory is asked for in huge pages, if the system has them: fewer misses of the address cache. */
 static allfold_status cpu_allocate(struct device *device, size_t bytes, void **memory, struct error *error)
 {
     (void)device;
-    const size_t huge = (size_t)2 << 20, unit = bytes >= 2 * huge ? huge : 4096;
-    void *allocated = bytes <= PTRDIFF_MAX ? aligned_alloc(unit, (bytes + unit - 1) / unit * unit) : NULL;
-    if (allocated == NULL)
-        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for %zu bytes", bytes);
-#ifdef MADV_HUGEPAGE
-    if (unit == huge)
-        madvise(allocated, (bytes + unit - 1) / unit * unit, MADV_HUGEPAGE); /* a wish, no more */
-#endif
-    *memory = allocated;
-    return ALLFOLD_OK;
+    *memory = host_allocate(bytes);
+    return *memory != NULL ? ALLFOLD_OK : error_set(error, ALLFOLD_NO_MEMORY, "no memory for %zu bytes", bytes);
 }
 
 static void cpu_release(struct device *device, void *memory)

@@ -53,6 +53,7 @@ struct cuda_queue {
     struct fold_space space;
     struct fold_mailbox *mailbox; /* space.mailbox, as the host sees it */
     void *shared_host, *shared_device; /* of the first of some queues: the memory of all */
+    bool registered;              /* shared_host: it was the host's before it was pinned */
     struct cuda_many many;
     size_t awaited;               /* bytes of the partial that the last fold will leave there; 0: wait has taken it */
     enum queue_last last;
