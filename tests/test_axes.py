@@ -222,10 +222,7 @@ class Weighted(Spread):
         if self.name in ("sum", "mean"):
             return rounded(fractions.Fraction(first) / (1 if self.name == "sum" else total), TYPES[self.to])
         variance = (second * total - first * first) / total ** 2
-        if self.name == "std" and variance:
-            shift = 2 * (200 + variance.denominator.bit_length())
-            variance = fractions.Fraction(2 * math.isqrt((variance.numerator << shift) // variance.denominator) + 1, 2 << shift // 2)
-        return rounded(fractions.Fraction(variance), TYPES[self.to])
+        return rounded(root(fractions.Fraction(variance)) if self.name == "std" else fractions.Fraction(variance), TYPES[self.to])
 
     def check(self, found):
         status, message, blob = found
@@ -256,8 +253,24 @@ def fsum(row):
 
 
 def has_exact_mean(case):
-    """Whether the reference of a mean is rounded once: it takes long."""
+    """Whether the reference of a mean is rounded once: it takes long. That of variance and std, too."""
     return case.dtype in FLOATS and not case.fast and case.length <= 300
+
+
+def root(x):
+    """Of a fraction, as one that is rounded to the same numbers."""
+    if x == 0:
+        return x
+    shift = 2 * (200 + x.denominator.bit_length())
+    return fractions.Fraction(2 * math.isqrt((x.numerator << shift) // x.denominator) + 1, 2 << shift // 2)
+
+
+def exact_variance(case, row):
+    """As a fraction, of finite numbers."""
+    n, ratios = len(row), [v.as_integer_ratio() for v in row]
+    unit = max(below for _, below in ratios)
+    x = [above * (unit // below) for above, below in ratios]
+    return fractions.Fraction(n * sum(v * v for v in x) - sum(x) ** 2, unit * unit * n * (n - case.ddof))
 
 
 def one(case, name, row):
@@ -278,6 +291,8 @@ def one(case, name, row):
         if nans and case.nan == 0:
             return math.nan, None
         found = statistic(case, "variance", kept)[0]
+        if name == "std" and has_exact_mean(case) and math.isfinite(found):
+            return rounded(root(exact_variance(case, kept)), "f64"), None
         return (found if name == "variance" else math.sqrt(found)), None
     if name == "mean":
         if n == 0:
@@ -325,6 +340,8 @@ def statistic(case, name, row):
     if name == "variance":
         if len(kept) <= case.ddof or not all(map(math.isfinite, kept)):
             return math.nan, None
+        if has_exact_mean(case):
+            return rounded(exact_variance(case, kept), "f64"), None
         wide = np.array(kept, np.longdouble)
         return float(np.sum((wide - wide.mean()) ** 2) / (len(kept) - case.ddof)), None
     if name == "mean" and not kept:
@@ -358,7 +375,7 @@ def close(case, name, want, got, to):
     if want == got:
         return name != "sum" or case.dtype not in FLOATS or math.copysign(1, want) == math.copysign(1, got)
     exact = name in ("min", "max", "argmin", "argmax", "norminf") or (not case.fast and name in ("sum", "norm1")) \
-        or (name == "mean" and has_exact_mean(case))
+        or (name in ("mean", "variance", "std") and has_exact_mean(case))
     if exact and not to:
         return False
     step = {"": 2.0 ** -52, "f64": 2.0 ** -52, "f32": 2.0 ** -23, "f16": 2.0 ** -10, "bf16": 2.0 ** -7}[to]
@@ -586,6 +603,14 @@ def short_rows(random):
             yield Case(random, fold=fold, dtype=dtype, softmax=0, shape=shape, gaps=False, to=to, array=array, fast=0, nan=0)
 
 
+def ties(random):
+    """Variances of which many lie in the middle of two doubles, before they are rounded: the divisor is a power of two."""
+    for dtype, fold, length in itertools.product(("f16", "bf16", "f32"), ("variance", "std", "stats"), (64, 256)):
+        x = random.standard_normal(40 * length)
+        array = cli.bf16_bits(x) if dtype == "bf16" else x.astype(stored(dtype))
+        yield Case(random, fold=fold, dtype=dtype, softmax=0, shape=(40, length, 1), gaps=False, to="none", array=array, fast=0, nan=0, ddof=0)
+
+
 def near_zero(random):
     """logsumexp of rows and columns whose maximum is 0 or next to it, and whose other terms are tiny: alone, behind, before and among others, and
     on ranks of their own. What the lower ones do to a sum in f64 depends on what else a tile holds."""
@@ -625,7 +650,7 @@ def main():
     count = int(os.environ.get("ALLFOLD_TEST_CASES", "150"))
     for backend in os.environ.get("ALLFOLD_TEST_BACKENDS", "cpu cuda").split():
         random = np.random.default_rng(seed)
-        cases = [*planned(random), *wide_columns(random), *lines(random), *short_rows(random), *near_zero(random)]
+        cases = [*planned(random), *wide_columns(random), *lines(random), *short_rows(random), *ties(random), *near_zero(random)]
         cases = cases[::int(os.environ.get("ALLFOLD_TEST_EVERY", "1"))] + [Case(random) for _ in range(count)] + [Spread(random) for _ in range(count)] + list(long_spread(random))
         cases += [Weighted(random, wrong=i % 7 == 6) for i in range(count)]
         before = None
