@@ -156,12 +156,12 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
     return cut;
 }
 
-/* Combines the splits of each result in the first, and finishes the results, if they are wanted. */
-template <class Axis> static cudaError_t splits_start(unsigned char *partials, const struct axis_cut &cut, cudaStream_t stream)
+/* Combines the splits of each result in the first, and finishes the results, if they are wanted. done: those of one split are finished. */
+template <class Axis> static cudaError_t splits_start(unsigned char *partials, const struct axis_cut &cut, bool done, cudaStream_t stream)
 {
     constexpr uint32_t threads = axis_plan<Axis>::threads;
     cudaError_t code = cudaSuccess;
-    if (cut.splits > 1) {
+    if (cut.splits > 1 || (!done && cut.finishes)) {
         const uint32_t members = power_up(u64_max(cut.splits, Axis::words), threads);
         const struct axis_block block = block_with(threads / members, members, false);
         const cudaLaunchConfig_t config = launch_config((cut.results + block.groups - 1) / block.groups, threads, stream);
@@ -185,7 +185,7 @@ template <class Axis> static cudaError_t rows_start(const struct axis_work *work
     const cudaLaunchConfig_t config = launch_config(blocks, (int)u64_max(cut.block.groups * cut.block.members, 32), stream);
     const cudaError_t code
         = blocks > INT32_MAX ? cudaErrorInvalidValue : cudaLaunchKernelEx(&config, axis_fold<Axis>, work->x, cut, partials);
-    return code != cudaSuccess ? code : splits_start<Axis>(partials, cut, stream);
+    return code != cudaSuccess ? code : splits_start<Axis>(partials, cut, true, stream);
 }
 
 /* The partials of `parts` pieces of each result take the place of splits. */
@@ -198,7 +198,7 @@ template <class Axis> static cudaError_t parts_start(const struct axis_work *wor
     cut.finishes = work->finish != nullptr;
     if (cut.finishes)
         cut.finish = *work->finish;
-    return splits_start<Axis>((unsigned char *)work->partials, cut, stream);
+    return splits_start<Axis>((unsigned char *)work->partials, cut, false, stream);
 }
 
 /* Words are finished from memory, which has room for some results at a time. */

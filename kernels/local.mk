@@ -19,6 +19,7 @@ kernel_sources = \
 	kernels/fold_u64.cu \
 	kernels/generate.cu \
 	kernels/log_probs.cu \
+	kernels/log_probs_counted.cu \
 	kernels/many.cu \
 	kernels/many_f32.cu \
 	kernels/many_f64.cu \
@@ -65,6 +66,7 @@ noinst_HEADERS += \
 	kernels/many_family.cuh \
 	kernels/many_family.h \
 	kernels/order.cuh \
+	kernels/log_probs.cuh \
 	kernels/message.cuh \
 	kernels/softmax.cuh \
 	kernels/ptx.cuh \

@@ -173,12 +173,17 @@ constexpr uint64_t axis_rounds(enum cost cost, bool words, uint64_t tiles)
     return !words && (cost == COST_EXPONENTIAL || cost == COST_STATS) ? (tiles >= 64 ? 32 : tiles > 16 ? tiles / 2 : 8) : 8;
 }
 constexpr uint32_t AXIS_LEAST_COLUMNS = 16; /* side by side: of stats, so that there are enough blocks */
-/* Log-probabilities of rows: a block a row, or a part of it, of rows of at least `least` elements. vectors: of a thread's tile. Exact: of bf16,
-   whose values are counted, which takes 25 KiB of shared memory, and for each row as long as 12,000 elements do otherwise. */
-constexpr struct logits_shape {
+/* Log-probabilities of rows at level fast: a block a row, or a part of it, of rows of at least `least` elements. vectors: of a thread's tile. */
+constexpr struct {
     int threads, vectors, blocks, blocks_f32;
     uint64_t least;
-} LOGITS_SHAPE = {128, 4, 10, 9, 1024}, LOGITS_EXACT_SHAPE = {256, 2, 5, 0, 12288};
+} LOGITS_SHAPE = {128, 4, 10, 9, 1024};
+/* The same of bf16 at level exact, and logsumexp: blocks that stay, count values in shared memory, and have a table of their terms there, of 60 or
+   75 KiB together. What a row ends with takes as long as some thousand elements. */
+constexpr struct {
+    int threads, vectors, blocks;
+    uint64_t least;
+} COUNTED_SHAPE = {256, 2, 3, 12288};
 constexpr int AXIS_CHUNK_BITS = 28; /* at most about 2^28 elements of a split: words that threads share cannot overflow */
 
 /* Folds of several arrays. A block takes `split` elements; of arrays that would have more than `most` splits, more. */

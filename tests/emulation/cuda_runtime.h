@@ -70,6 +70,7 @@ static inline unsigned int __ballot_sync(unsigned int mask, int predicate, EMULA
     return (unsigned int)emulation_warp(mask, predicate != 0, EMULATION_VOTE, {file, line});
 }
 static inline int __popc(unsigned int x) { return __builtin_popcount(x); }
+static inline int __ffs(int x) { return __builtin_ffs(x); }
 /* In shuffled order words arrive some time later, one before another as it happens, as relaxed stores of a GPU may; before
    the thread's fence, and before the launch ends. Two to one address keep their order. */
 void emulation_store(uint64_t *to, uint64_t word);

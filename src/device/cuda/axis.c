@@ -15,17 +15,23 @@ static cudaError_t tell_end(struct cuda_queue *queue, struct axis_finish *finish
     return code;
 }
 
-/* Partials that hold marks are finished behind the fold. */
-static cudaError_t fold_logits(const struct axis_work *work, int multiprocessors, void *stream)
+/* Some long rows have kernels of their own. Partials that hold marks are finished behind the fold. */
+static cudaError_t fold_launch_axis(const struct axis_work *work, int multiprocessors, void *stream)
 {
+    const bool marked = monoid_has_mark(work->monoid);
     struct axis_work fold = *work;
     bool launched = false;
-    fold.finish = NULL;
-    cudaError_t code = work->parts > 0 ? cudaSuccess : (cudaError_t)logits_rows_launch(work, multiprocessors, stream, &launched);
+    if (marked)
+        fold.finish = NULL;
+    cudaError_t code = cudaSuccess;
+    if (work->parts == 0)
+        code = (cudaError_t)logits_rows_launch(work, multiprocessors, stream, &launched);
+    if (work->parts == 0 && code == cudaSuccess && !launched)
+        code = (cudaError_t)counted_rows_launch(work, multiprocessors, stream, &launched);
     if (code != cudaSuccess || launched)
         return code;
     code = (cudaError_t)(work->parts > 0 ? axis_parts_launch(&fold, work->parts, stream) : axis_launch(&fold, multiprocessors, stream));
-    return code == cudaSuccess ? (cudaError_t)logits_end_launch(work, stream) : code;
+    return code == cudaSuccess && marked ? (cudaError_t)logits_end_launch(work, stream) : code;
 }
 
 allfold_status cuda_fold_axis(struct queue *queue, const struct axis_work *work, struct error *error)
@@ -44,13 +50,9 @@ allfold_status cuda_fold_axis(struct queue *queue, const struct axis_work *work,
         own.finish = &finish;
         code = tell_end(folding, &finish, results);
     }
-    if (code == cudaSuccess && monoid_has_mark(work->monoid))
-        code = fold_logits(&own, cuda->multiprocessors, folding->stream);
-    else if (code == cudaSuccess && work->weights.at != NULL)
-        code = (cudaError_t)weighted_launch(&own, cuda->multiprocessors, folding->stream);
-    else if (code == cudaSuccess)
-        code = (cudaError_t)(work->parts > 0 ? axis_parts_launch(&own, work->parts, folding->stream)
-                                             : axis_launch(&own, cuda->multiprocessors, folding->stream));
+    if (code == cudaSuccess)
+        code = work->weights.at != NULL ? (cudaError_t)weighted_launch(&own, cuda->multiprocessors, folding->stream)
+                                        : fold_launch_axis(&own, cuda->multiprocessors, folding->stream);
     if (code == cudaSuccess && work->constants != NULL)
         code = (cudaError_t)axis_constants_launch(&own, results, work->constants, folding->stream);
     return cuda_check(cuda, code, error, "launching the kernel that folds %s along an axis", allfold_type_name(work->type));

@@ -1,0 +1,235 @@
+/* Log-probabilities of rows of bf16 at level exact, or only sums of exponentials: an element's term is a function of its 16 bits, and a row has few
+   distinct values.
+
+     counted_rows_fold
+         the block: the terms, and weights, of all usual values, in shared memory; then rows, or splits, one after the other
+         each thread, tile by tile: counts its elements, by value, in the block's memory; the few that have no counter are listed there
+         each thread: the terms of some of the values, times how often they are in the row; then of listed elements
+         the block: adds all sums, which are integers; the first place that has the maximum */
+#include "kernels/log_probs.cuh"
+
+/* Partials: sums of exponentials alone, or all that log-probabilities need. */
+template <bool weighted> struct counted_partial {
+    typedef struct exp_bins type;
+    static __device__ __forceinline__ type of_nothing() { return exp_bins_identity(); }
+    static __device__ __forceinline__ struct exp_bins *bins(type *partial) { return partial; }
+    static __device__ __forceinline__ void add(type *partial, double x) { exp_bins_add(partial, x, false); }
+    static __device__ __forceinline__ void raise(type *partial, double max, int64_t bin) { exp_bins_raise(partial, max, bin); }
+    static __device__ __forceinline__ void close(type *partial, uint64_t) { exp_bins_settle(partial); }
+};
+template <> struct counted_partial<true> {
+    typedef struct logits_exact type;
+    static __device__ __forceinline__ type of_nothing() { return logits_exact_of_nothing(); }
+    static __device__ __forceinline__ struct exp_bins *bins(type *partial) { return &partial->bins; }
+    static __device__ __forceinline__ void add(type *partial, double x) { logits_exact_add(partial, x); }
+    static __device__ __forceinline__ void raise(type *partial, double max, int64_t bin) { logits_exact_raise(partial, max, bin); }
+    static __device__ __forceinline__ void close(type *partial, uint64_t index)
+    {
+        exp_bins_settle(&partial->bins);
+        if (partial->bins.nan != 0)
+            partial->weights = partial->bins;
+        partial->index = index;
+    }
+};
+
+/* The place of a bf16 number up to EXP_LIMIT: f32 arithmetic gives the same as f64 for all of them. */
+static __device__ __forceinline__ uint32_t bf16_place(float x) { return f32_bits(fmaf(x, 0x1.715476p0f, EXP_PLACE_F32)); }
+static __device__ __forceinline__ int64_t bf16_bin(float x)
+{
+    if (fabsf(x) <= EXP_LIMIT)
+        return exp_place_f32(bf16_place(x)) >> 5;
+    return x == INFINITY ? -EXP_NO_BIN : x == -INFINITY ? EXP_NO_BIN : (exp_whole_of((double)x).n + EXP_OFFSET) >> 5;
+}
+
+/* Of the numbers from 2^-9 to 2^7, of either sign, and 0: terms, and how often they are in a row. Other elements of the row are listed. */
+template <bool weighted> struct row_counts {
+    static constexpr uint32_t least = (127 - 9) << 7, half = 16 << 7, sign = 0x8000, zero = 2 * half, values = zero + 1, nothing = 0xff80;
+    static constexpr uint32_t threads = COUNTED_SHAPE.threads, tile = threads * COUNTED_SHAPE.vectors * 8, room = 512;
+    uint64_t terms[values]; /* high 2^32 + low */
+    uint32_t weights[weighted ? values : 1];
+    uint32_t counts[values], listed;
+    uint16_t list[room + tile];
+    static __device__ __forceinline__ float value(uint32_t i)
+    {
+        const element_bf16 element = {(uint16_t)(i == zero ? 0 : (i % half + least) | i / half * sign)};
+        return load_bf16(element);
+    }
+    __device__ __forceinline__ void make()
+    {
+#pragma unroll 1
+        for (uint32_t i = threadIdx.x; i < values; i += threads) {
+            uint64_t place;
+            const double x = (double)value(i);
+            const struct exp_integer term = exp_integer_f64(x, &place);
+            terms[i] = (uint64_t)term.high << 32 | term.low;
+            if constexpr (weighted) {
+                const struct exp_integer weight = exp_weight_f64(x, term, place);
+                weights[i] = weight.high << EXP_LOW_BITS | weight.low;
+            }
+            counts[i] = 0;
+        }
+        if (threadIdx.x == 0)
+            listed = 0;
+        __syncthreads();
+    }
+    __device__ __forceinline__ void take(uint32_t bits)
+    {
+        const uint32_t at = (bits & ~sign) - least;
+        if (at < half)
+            atomicAdd(&counts[at + bits / sign * half], 1u);
+        else if ((bits & ~sign) == 0)
+            atomicAdd(&counts[zero], 1u);
+        else if (bits != nothing)
+            list[atomicAdd(&listed, 1u)] = (uint16_t)bits;
+    }
+    /* Adds this thread's share of the listed elements. */
+    __device__ __forceinline__ void add_listed(typename counted_partial<weighted>::type *partial) const
+    {
+#pragma unroll 1
+        for (uint32_t i = threadIdx.x; i < listed; i += threads) {
+            const element_bf16 element = {list[i]};
+            counted_partial<weighted>::add(partial, (double)load_bf16(element));
+        }
+    }
+    /* Adds this thread's share of the values that were counted, none larger than the partial's maximum, and clears their counters. */
+    __device__ __forceinline__ void add_counted(typename counted_partial<weighted>::type *partial)
+    {
+        struct exp_bins *const bins = counted_partial<weighted>::bins(partial);
+#pragma unroll 1
+        for (uint32_t i = threadIdx.x; i < values; i += threads) {
+            const uint64_t count = counts[i], term = terms[i];
+            if (count == 0)
+                continue;
+            const uint32_t place = bf16_place(value(i));
+            const int64_t lower = bins->bin - (exp_place_f32(place) >> 5);
+            exp_bins_take(bins, lower, (((uint128)((uint32_t)(term >> 32) * count) << EXP_LOW_BITS) + (uint32_t)term * count) << (place & 31));
+            if constexpr (weighted)
+                exp_bins_take(&partial->weights, lower, (uint128)(weights[i] * count) << (place & 31));
+            counts[i] = 0;
+        }
+    }
+};
+
+/* The block's sums of one kind. */
+template <int threads> static __device__ __forceinline__ void bins_share(struct exp_bins *bins)
+{
+    struct group_bins sums;
+    memcpy(sums.of, bins->sums, sizeof sums);
+    group_share_sums<threads>(&sums, threads);
+    memcpy(bins->sums, sums.of, sizeof sums);
+    __syncthreads(); /* the memory that was shared is used again */
+}
+
+template <bool weighted>
+static __global__ void __launch_bounds__(COUNTED_SHAPE.threads, COUNTED_SHAPE.blocks)
+counted_rows_fold(const __grid_constant__ struct logits_rows rows, const __grid_constant__ struct logits_ends ends)
+{
+    constexpr int threads = COUNTED_SHAPE.threads, vectors = COUNTED_SHAPE.vectors;
+    typedef element<ALLFOLD_BF16> Element;
+    typedef counted_partial<weighted> Partial;
+    typedef typename Partial::type partial_type;
+    extern __shared__ __align__(16) unsigned char bytes[];
+    row_counts<weighted> &own = *(row_counts<weighted> *)bytes;
+    own.make();
+#pragma unroll 1
+    for (uint64_t item = blockIdx.x; item < rows.results * rows.splits; item += gridDim.x) {
+        const uint64_t r = item / rows.splits;
+        const uint32_t split = (uint32_t)(item % rows.splits), all = (rows.length + Element::per_vector - 1) / Element::per_vector;
+        const uint32_t begin = split * rows.chunk, end = begin + rows.chunk < all ? begin + rows.chunk : all;
+        const row_vectors<Element> elements = {(const typename Element::stored *)rows.x + r * rows.stride, rows.length};
+        struct row_logits row = {-INFINITY, false, begin, 0.0, 0.0};
+        partial_type partial = Partial::of_nothing();
+#pragma unroll 1
+        for (uint32_t first = begin; first < end; first += threads * vectors) {
+            const uint32_t v = first + threadIdx.x;
+            uint4 x[vectors];
+#pragma unroll
+            for (int i = 0; i < vectors; i++)
+                x[i] = v + i * threads < end ? elements.at(v + i * threads) : least_vector<Element>();
+            float largest = -INFINITY;
+            vectors_extreme<Element, vectors>(&largest, x);
+            if (!(largest <= row.max)) {
+                row.nan |= largest != largest;
+                row.max = largest > row.max ? largest : row.max;
+                row.best = v;
+            }
+#pragma unroll
+            for (int i = 0; i < vectors * 8; i++)
+                own.take(vector_element<uint16_t>(x[i / 8], i % 8));
+            __syncthreads();
+            const bool has_room = own.listed <= own.room;
+            __syncthreads();
+            if (has_room) /* for another tile */
+                continue;
+            own.add_listed(&partial);
+            __syncthreads();
+            if (threadIdx.x == 0)
+                own.listed = 0;
+            __syncthreads();
+        }
+        float max = row.nan ? (float)NAN : row.max;
+        group_share<threads>(&max, threads, take_larger());
+        if (max > -INFINITY)
+            Partial::raise(&partial, (double)max, bf16_bin(max));
+        own.add_listed(&partial);
+        own.add_counted(&partial);
+        bins_share<threads>(Partial::bins(&partial));
+        uint32_t place = UINT32_MAX;
+        if constexpr (weighted) {
+            bins_share<threads>(&partial.weights);
+            place = block_place<threads>(elements, row, begin, end, max);
+        }
+        if (threadIdx.x == 0) {
+            own.listed = 0;
+            Partial::bins(&partial)->nan = max != max;
+            Partial::close(&partial, place == UINT32_MAX ? ALLFOLD_NO_INDEX : ends.first + place);
+            if constexpr (weighted) {
+                if (ends.finishes)
+                    partial_mark(&partial, ends, r);
+                block_end(partial, rows, ends, r, split);
+            } else {
+                *(partial_type *)(rows.partials + item_place(rows, r, split) * PARTIAL_STRIDE<partial_type>) = partial;
+            }
+        }
+        __syncthreads();
+    }
+}
+
+/* Partials are finished by a kernel of their own, a thread a row, if there is room for those of all rows; else by their blocks. */
+template <bool weighted> static int counted_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched)
+{
+    constexpr size_t bytes = sizeof(row_counts<weighted>), partial_bytes = PARTIAL_STRIDE<typename counted_partial<weighted>::type>;
+    const uint64_t blocks = (uint64_t)multiprocessors * COUNTED_SHAPE.blocks;
+    const bool has_room = work->bytes / partial_bytes >= work->box.outer;
+    if (!has_room && !weighted)
+        return cudaSuccess;
+    const auto kernel = counted_rows_fold<weighted>;
+    const struct logits_rows rows = rows_cut(work, 2 * blocks, COUNTED_SHAPE.threads * COUNTED_SHAPE.vectors, partial_bytes);
+    struct logits_ends ends = ends_of(work);
+    ends.finishes = ends.finishes && !has_room;
+    int code = cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+    cudaLaunchConfig_t config = launch_config(u64_min(blocks, rows.results * rows.splits), COUNTED_SHAPE.threads, stream);
+    config.dynamicSmemBytes = bytes;
+    *launched = true;
+    if (code == cudaSuccess)
+        code = cudaLaunchKernelEx(&config, kernel, rows, ends);
+    if (code != cudaSuccess || ends.finishes)
+        return code;
+    struct axis_work combining = *work;
+    if (weighted)
+        combining.finish = nullptr;
+    if (rows.splits > 1 || (!weighted && work->finish != nullptr))
+        code = axis_parts_launch(&combining, rows.splits, stream);
+    combining.finish = work->finish;
+    return code == cudaSuccess && weighted ? logits_end_launch(&combining, stream) : code;
+}
+
+int counted_rows_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched)
+{
+    *launched = false;
+    if (work->type != ALLFOLD_BF16 || work->box.length < COUNTED_SHAPE.least || !rows_fit(work))
+        return cudaSuccess;
+    if (work->monoid == MONOID_logits_exact)
+        return counted_launch<true>(work, multiprocessors, stream, launched);
+    return work->monoid == MONOID_sumexp_f64_exact ? counted_launch<false>(work, multiprocessors, stream, launched) : cudaSuccess;
+}
