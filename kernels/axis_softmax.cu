@@ -18,7 +18,7 @@ template <class Element, bool short_rows>
 using quick_row_of = std::conditional_t<short_rows && sizeof(typename Element::stored) == 2, quick_row<Element, kept_terms<Element>, kept_results<Element>>,
                                         quick_row<Element, row_terms<Element>, row_results<Element>>>;
 template <class Element, bool logarithm, bool exact, bool short_rows>
-using row_of = std::conditional_t<exact || sizeof(typename Element::value) == 8, whole_row<Element, logarithm, exact || logarithm>,
+using row_of = std::conditional_t<exact || sizeof(typename Element::value) == 8, whole_row<Element, logarithm, exact || logarithm, short_rows>,
                                   std::conditional_t<logarithm, quick_row<Element, log_terms<Element>, log_results<Element>>,
                                                      quick_row_of<Element, short_rows>>>;
 
@@ -58,7 +58,7 @@ static __device__ __forceinline__ void row_load(const row_kept<Element> &row, ui
 }
 
 template <class Element, int vectors, class Kept, class Results>
-static __device__ __forceinline__ void row_store(const row_kept<Element> &row, uint32_t member, uint32_t members, const Kept kept[vectors],
+static __device__ __forceinline__ void row_store(const row_kept<Element> &row, uint32_t member, uint32_t members, const Kept &kept,
                                                  const Results &results)
 {
     constexpr int count = Element::per_vector;
@@ -94,11 +94,19 @@ softmax_short_rows(const __grid_constant__ struct softmax_axis_work work, uint32
     row_load<Element, vectors>(row, member, members, x);
     typename Row::real max = -INFINITY;
     Row::template take_max<vectors>(&max, x);
-    group_share<threads>(&max, members, [](typename Row::real *a, typename Row::real b) { Row::larger(a, b); });
+    group_share<threads>(&max, members, take_larger());
     typename Row::terms terms(max);
-    typename Row::kept kept[vectors];
-    terms.template take<vectors>(x, kept);
-    row_store<Element, vectors>(row, member, members, kept, terms.template results_of_group<threads>(members_bits));
+    const auto end = [&](auto kept) {
+        terms.template take<vectors>(x, kept);
+        row_store<Element, vectors>(row, member, members, kept, terms.template results_of_group<threads>(members_bits));
+    };
+    if constexpr (Row::in_shared) {
+        extern __shared__ __align__(16) unsigned char bytes[];
+        end(shared_terms<threads>{(uint4 *)bytes + threadIdx.x});
+    } else {
+        typename Row::kept kept[vectors];
+        end(&kept[0]);
+    }
 }
 
 /* The work of all blocks of the second kernel: `blocks` of them have one row, and share it evenly. */
@@ -201,7 +209,7 @@ softmax_long_rows(const __grid_constant__ struct long_rows rows)
             Row::template take_max<stage>(&max, vectors);
             at = at + 1 < rows.places ? at + 1 : 0;
         }
-        group_share<threads>(&max, threads, [](typename Row::real *a, typename Row::real b) { Row::larger(a, b); });
+        group_share<threads>(&max, threads, take_larger());
         typename Row::terms terms(max);
         at = place;
 #pragma unroll 1
@@ -240,7 +248,8 @@ template <class Row> static cudaError_t short_rows_start(const struct softmax_ax
     while ((uint64_t)ROW_SHAPE.vectors << members_bits < vectors)
         members_bits++;
     const uint64_t rows = threads >> members_bits, blocks = (work->box.outer + rows - 1) / rows;
-    const cudaLaunchConfig_t config = launch_config(blocks, threads, stream);
+    cudaLaunchConfig_t config = launch_config(blocks, threads, stream);
+    config.dynamicSmemBytes = Row::in_shared ? threads * ROW_SHAPE.vectors * sizeof(struct eight_terms) : 0;
     return blocks > INT32_MAX ? cudaErrorInvalidValue : cudaLaunchKernelEx(&config, softmax_short_rows<Row>, *work, members_bits, aligned);
 }
 

@@ -54,15 +54,36 @@ static __device__ __forceinline__ void sums_take(double *a, double b) { *a += b;
 static __device__ __forceinline__ uint32_t value_xor(uint32_t x, uint32_t lanes) { return lane_xor(x, lanes); }
 static __device__ __forceinline__ void sums_take(uint32_t *a, uint32_t b) { *a += b; }
 
-/* Each member gets what take(a, b) makes of the values of its group. Each operation has shared memory of its own. */
-template <int threads, class Value, class Take>
-static __device__ __forceinline__ void group_share(Value *value, uint32_t members, const Take &take)
+/* The larger of two elements, or NaN. */
+struct take_larger {
+    __device__ __forceinline__ void operator()(float *a, float b) const { *a = larger_f32(b, *a); }
+    __device__ __forceinline__ void operator()(double *a, double b) const { *a = larger_f64(b, *a); }
+};
+
+/* The lanes of which each member of a group in a warp gets what take(a, b) makes of their values. */
+template <class Value, class Take> static __device__ __forceinline__ void lanes_share(Value *value, uint32_t members, const Take &take)
 {
 #pragma unroll 1
     for (uint32_t lanes = 1; lanes < members && lanes < 32; lanes *= 2) {
         const Value other = value_xor(*value, lanes);
         take(value, other);
     }
+}
+#ifdef HAVE_WARP_REDUCTIONS
+static __device__ __forceinline__ void lanes_share(float *value, uint32_t members, const take_larger &take)
+{
+    if (members >= 32)
+        *value = warp_largest(*value);
+    else
+        lanes_share<float, take_larger>(value, members, take);
+}
+#endif
+
+/* Each member gets what take(a, b) makes of the values of its group. Each operation has shared memory of its own. */
+template <int threads, class Value, class Take>
+static __device__ __forceinline__ void group_share(Value *value, uint32_t members, const Take &take)
+{
+    lanes_share(value, members, take);
     if constexpr (threads > 32) {
         __shared__ Value shared[threads / 32];
         if (members <= 32)

@@ -11,25 +11,27 @@ struct row_sum {
     double sum;     /* of terms, relative to the reference of max: 2^N or exp(base) in f32, exp(max) for elements of 16 bits */
 };
 
-/* The largest element of vectors and `max`, or NaN. */
-template <class Element, int vectors> static __device__ __forceinline__ void vectors_max(float *max, const uint4 *x)
+/* The largest element of vectors and *extreme, or the smallest; or NaN. */
+template <class Element, int vectors, bool smallest = false> static __device__ __forceinline__ void vectors_extreme(float *extreme, const uint4 *x)
 {
     typedef typename Element::stored stored;
-#ifdef HAVE_LARGER_HALVES
+    const auto take = [extreme](float element) { *extreme = smallest ? smaller_f32(element, *extreme) : larger_f32(element, *extreme); };
+#ifdef HAVE_EXTREME_HALVES
     constexpr bool f16 = Element::type == ALLFOLD_F16;
     if constexpr (f16 || Element::type == ALLFOLD_BF16) {
-        uint4 largest = x[0];
+        const auto both = [](uint32_t a, uint32_t b) { return extreme_halves<f16, smallest>(a, b); };
+        uint4 found = x[0];
 #pragma unroll
         for (int i = 1; i < vectors; i++)
-            largest = make_uint4(larger_halves<f16>(largest.x, x[i].x), larger_halves<f16>(largest.y, x[i].y),
-                                 larger_halves<f16>(largest.z, x[i].z), larger_halves<f16>(largest.w, x[i].w));
-        largest.x = larger_halves<f16>(larger_halves<f16>(largest.x, largest.y), larger_halves<f16>(largest.z, largest.w));
-        *max = larger_f32(Element::load(vector_element<stored>(largest, 0)), larger_f32(Element::load(vector_element<stored>(largest, 1)), *max));
+            found = make_uint4(both(found.x, x[i].x), both(found.y, x[i].y), both(found.z, x[i].z), both(found.w, x[i].w));
+        found.x = both(both(found.x, found.y), both(found.z, found.w));
+        take(Element::load(vector_element<stored>(found, 0)));
+        take(Element::load(vector_element<stored>(found, 1)));
     } else
 #endif
 #pragma unroll
         for (int i = 0; i < vectors * Element::per_vector; i++)
-            *max = larger_f32(Element::load(vector_element<stored>(x[i / Element::per_vector], i % Element::per_vector)), *max);
+            take(Element::load(vector_element<stored>(x[i / Element::per_vector], i % Element::per_vector)));
 }
 
 /* 1 / x to about 2^-45, for 2^-100 < x < 2^100. */
@@ -118,12 +120,11 @@ template <class Element> struct row_results<Element, true> {
     }
     __device__ __forceinline__ uint4 of(const uint4 &x) const
     {
-        uint32_t words[4];
+        float y[8];
 #pragma unroll
-        for (int i = 0; i < 4; i++)
-            words[i] = round_two<Element>(result(Element::load(vector_element<typename Element::stored>(x, 2 * i))),
-                                          result(Element::load(vector_element<typename Element::stored>(x, 2 * i + 1))));
-        return make_uint4(words[0], words[1], words[2], words[3]);
+        for (int i = 0; i < 8; i++)
+            y[i] = result(Element::load(vector_element<typename Element::stored>(x, i)));
+        return vector_rounded<Element>(y);
     }
 };
 
@@ -162,11 +163,11 @@ template <class Element> struct kept_results {
     }
     __device__ __forceinline__ uint4 of(const eight_terms &kept) const
     {
-        uint32_t words[4];
+        float y[8];
 #pragma unroll
-        for (int i = 0; i < 4; i++)
-            words[i] = round_two<Element>(result(kept.e[2 * i]), result(kept.e[2 * i + 1]));
-        return make_uint4(words[0], words[1], words[2], words[3]);
+        for (int i = 0; i < 8; i++)
+            y[i] = result(kept.e[i]);
+        return vector_rounded<Element>(y);
     }
 };
 
@@ -264,14 +265,14 @@ template <class Element> struct log_results {
     }
     __device__ __forceinline__ uint4 of(const uint4 &x) const
     {
-        uint32_t words[4];
+        float y[Element::per_vector];
 #pragma unroll
-        for (int i = 0; i < 4; i++)
-            if constexpr (sizeof(typename Element::stored) == 2)
-                words[i] = round_two<Element>(result(x, 2 * i), result(x, 2 * i + 1));
-            else
-                words[i] = f32_bits((float)result(x, i));
-        return make_uint4(words[0], words[1], words[2], words[3]);
+        for (int i = 0; i < Element::per_vector; i++)
+            y[i] = (float)result(x, i);
+        if constexpr (sizeof(typename Element::stored) == 2)
+            return vector_rounded<Element>(y);
+        else
+            return vector_of(y);
     }
 };
 
@@ -286,7 +287,7 @@ template <class Row, int threads> static __device__ __forceinline__ struct row_s
     for (uint32_t block = threadIdx.x; block < parts.count; block += threads)
         row_sum_add<Element>(&whole, parts.receive<struct row_sum>(block));
     float max = whole.max;
-    group_share<threads>(&max, threads, [](float *a, float b) { Row::larger(a, b); });
+    group_share<threads>(&max, threads, take_larger());
     row_sum_raise<Element>(&whole, max);
     group_share_sums<threads>(&whole.sum, threads);
     if (Row::counts)
@@ -300,10 +301,9 @@ template <class Element, class Terms, class Results> struct quick_row {
     typedef float real;
     typedef Results results;
     typedef typename Terms::kept kept;
-    static constexpr bool heavy = false, replaces = Terms::replaces, counts = Terms::counts;
+    static constexpr bool heavy = false, in_shared = false, replaces = Terms::replaces, counts = Terms::counts;
     static constexpr int short_blocks = row_blocks(false, sizeof(typename Element::stored));
-    static __device__ __forceinline__ void larger(float *a, float b) { *a = larger_f32(b, *a); }
-    template <int vectors> static __device__ __forceinline__ void take_max(float *max, const uint4 *x) { vectors_max<Element, vectors>(max, x); }
+    template <int vectors> static __device__ __forceinline__ void take_max(float *max, const uint4 *x) { vectors_extreme<Element, vectors>(max, x); }
     struct terms : Terms {
         explicit __device__ __forceinline__ terms(float max) : Terms(max) {}
         /* k may be x. */

@@ -1,7 +1,7 @@
 /* Softmax along rows as a fold's partials define it: at level exact, and of f64. */
 #pragma once
 
-#include "kernels/axis_softmax.cuh"
+#include "kernels/axis_softmax_fast.cuh"
 
 /* Softmax's second pass in f32: of the constants what it needs. */
 template <class Element> struct whole_results {
@@ -13,6 +13,26 @@ template <class Element> struct whole_results {
         struct softmax_constants c;
         c.anchor_f32 = anchor, c.inverse_high_f32 = high, c.inverse_low_f32 = low;
         return vector_softmax<softmax_arithmetic<Element, false>, Element>(x, c);
+    }
+};
+/* Results of 16 bits, of the elements or of their exponentials that were kept. */
+template <class Element> struct whole_results_short {
+    struct exp_anchor_f32 anchor;
+    float scale;
+    __device__ __forceinline__ void set(const struct softmax_constants &c) { anchor = c.anchor_f32, scale = c.inverse_high_f32; }
+    __device__ __forceinline__ uint4 of(const uint4 &x) const
+    {
+        struct softmax_constants c;
+        c.anchor_f32 = anchor, c.inverse_high_f32 = scale;
+        return vector_softmax<softmax_short_in_f32, Element>(x, c);
+    }
+    __device__ __forceinline__ uint4 of(const eight_terms &kept) const
+    {
+        float y[8];
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+            y[i] = kept.e[i] * scale;
+        return vector_rounded<Element>(y);
     }
 };
 template <class Element> struct whole_results_f64 {
@@ -45,6 +65,12 @@ static __device__ __forceinline__ void lanes_add(struct exp_bins *bins, uint32_t
 {
     const bool more = (bins->sums[1] | bins->sums[2] | bins->sums[3]) != 0 || bins->sums[0] >> 64 != 0 || bins->nan != 0;
     if (__ballot_sync(0xffffffffu, more) == 0) {
+#ifdef HAVE_WARP_REDUCTIONS
+        if (members >= 32) {
+            bins->sums[0] = warp_sum((uint64_t)bins->sums[0]);
+            return;
+        }
+#endif
         uint64_t sum = (uint64_t)bins->sums[0];
         uint32_t carry = 0;
 #pragma unroll 1
@@ -104,58 +130,127 @@ template <class Fold> static __device__ __forceinline__ typename Fold::partial p
     return partial;
 }
 
-/* Rows whose partials are those of a fold. The sums of a row are combined, and its constants computed, by one thread. */
-template <class Element_, bool logarithm, bool exact> struct whole_row {
+/* Exponentials that a thread keeps in its block's shared memory: each has 32 bytes a vector, its halves apart. */
+template <int threads> struct shared_terms {
+    uint4 *first; /* this thread's */
+    __device__ __forceinline__ eight_terms operator[](int i) const
+    {
+        eight_terms terms;
+        const uint4 halves[2] = {first[2 * i * threads], first[(2 * i + 1) * threads]};
+        memcpy(&terms, halves, sizeof terms);
+        return terms;
+    }
+    __device__ __forceinline__ void set(int i, const eight_terms &terms) const
+    {
+        uint4 halves[2];
+        memcpy(halves, &terms, sizeof terms);
+        first[2 * i * threads] = halves[0], first[(2 * i + 1) * threads] = halves[1];
+    }
+};
+
+/* Rows whose partials are those of a fold. The sums of a row are combined, and its constants computed, by one thread. keeps: rows of 16 bits
+   are kept as exponentials, not as elements. */
+template <class Element_, bool logarithm, bool exact, bool keeps> struct whole_row {
     typedef Element_ element;
     typedef softmax_fold<element, logarithm, exact> Fold;
     typedef typename Fold::partial partial_type;
     typedef std::conditional_t<sizeof(typename element::value) == 4, float, double> real;
+    static constexpr bool is_short = !logarithm && sizeof(typename element::stored) == 2;
     typedef std::conditional_t<logarithm, whole_results_log<element>,
-                               std::conditional_t<sizeof(typename element::value) == 4, whole_results<element>, whole_results_f64<element>>> results;
+                               std::conditional_t<is_short, whole_results_short<element>,
+                                                  std::conditional_t<sizeof(typename element::value) == 4, whole_results<element>, whole_results_f64<element>>>> results;
+    static constexpr bool keeps_terms = is_short && keeps, in_shared = keeps_terms;
     typedef uint4 kept;
     static constexpr bool heavy = true, replaces = false;
     static constexpr int short_blocks = row_blocks(true, sizeof(typename element::value));
-    static __device__ __forceinline__ void larger(float *a, float b) { *a = larger_f32(b, *a); }
-    static __device__ __forceinline__ void larger(double *a, double b) { *a = larger_f64(b, *a); }
     template <int vectors> static __device__ __forceinline__ void take_max(real *max, const uint4 *x)
     {
+        if constexpr (sizeof(real) == 4)
+            vectors_extreme<element, vectors, false>(max, x);
+        else
 #pragma unroll
-        for (int i = 0; i < vectors * element::per_vector; i++)
-            larger(max, (real)vectors_value<element>(x[i / element::per_vector], i));
+            for (int i = 0; i < vectors * element::per_vector; i++)
+                take_larger()(max, (real)vectors_value<element>(x[i / element::per_vector], i));
     }
     struct terms {
         partial_type partial;
-        explicit __device__ __forceinline__ terms(real max) : partial(partial_of_max<Fold>((double)max)) {}
-        template <int vectors> __device__ __forceinline__ void take(const uint4 *x, uint4 *k)
+        struct exp_anchor_f32 anchor; /* if exponentials are kept */
+        explicit __device__ __forceinline__ terms(real max) : partial(partial_of_max<Fold>((double)max))
         {
+            if constexpr (keeps_terms)
+                anchor = exp_anchor_f32(is_finite(partial.max) ? partial.max : 0.0, SOFTMAX_RANGE_F32);
+        }
+        /* k: shared_terms, or vectors, which may be x. */
+        template <int vectors, class Kept> __device__ __forceinline__ void take(const uint4 *x, Kept k)
+        {
+            if constexpr (!keeps_terms)
 #pragma unroll
-            for (int i = 0; i < vectors; i++)
-                k[i] = x[i];
+                for (int i = 0; i < vectors; i++)
+                    k[i] = x[i];
             if constexpr (exact && Fold::f32_terms)
-                take_f32<vectors * element::per_vector>(x);
+                take_f32<vectors>(x, k);
             else
                 vectors_take<Fold, element, vectors>(&partial, x, 0);
         }
         /* The bins are those of the maximum, so only the smallest element is to be found. */
-        template <int count> __device__ __forceinline__ void take_f32(const uint4 *x)
+        template <int vectors, class Kept> __device__ __forceinline__ void take_f32(const uint4 *x, Kept k)
         {
+            constexpr int count = vectors * element::per_vector;
             float values[count], smallest = INFINITY;
+            vectors_extreme<element, vectors, true>(&smallest, x);
+#pragma unroll
+            for (int i = 0; i < count; i++)
+                values[i] = vectors_value<element>(x[i / element::per_vector], i);
+            const bool usual = partial.max >= EXP_BINS_RANGE - EXP_LIMIT && partial.max <= EXP_LIMIT;
+            if (usual) {
+                const int64_t range = smallest >= -EXP_LIMIT ? partial.bin - sumexp_exact_bin_of_f32(smallest) : (int64_t)EXP_BINS;
+                if (range <= 0)
+                    add_f32<count, 1>(values, k);
+                else if (range == 1)
+                    add_f32<count, 2>(values, k);
+                else
+                    add_f32<count, EXP_BINS>(values, k);
+            }
+            if constexpr (keeps_terms)
+                if (!usual || anchor.base != 0.0f)
+#pragma unroll
+                    for (int i = 0; i < vectors; i++) {
+                        struct eight_terms terms;
+#pragma unroll
+                        for (int j = 0; j < 8; j++)
+                            terms.e[j] = exp_short_f32(values[8 * i + j], &anchor);
+                        k.set(i, terms);
+                    }
+            if (!usual)
+                sumexp_exact_each_f32(&partial, values, count);
+        }
+        /* Adds terms to the first `bins` bins; of one or two bins, all elements are in these. What is kept of an element comes with its term
+           if the reference is a power of two. */
+        template <int count, int bins, class Kept> __device__ __forceinline__ void add_f32(const float *values, Kept k)
+        {
+            const uint32_t top = (f32_bits(EXP_SHIFT_F32) >> 5) + (uint32_t)partial.bin;
+            sumexp_exact_bin_f32 sums[bins] = {};
+            struct eight_terms terms;
 #pragma unroll
             for (int i = 0; i < count; i++) {
-                values[i] = vectors_value<element>(x[i / element::per_vector], i);
-                smallest = smaller_f32(values[i], smallest);
+                uint32_t place;
+                float x = values[i];
+                if constexpr (bins > 2)
+                    x = keeps_terms ? fmaxf(x, anchor.base + anchor.least) : exp_at_least_limit_f32(x);
+                const float fraction = exp_fraction_f32(x, &place);
+                const uint32_t integer = (1u << EXP_FRACTION_F32) + (uint32_t)nearest_i32(fraction), below = top - (place >> 5);
+                sums[0].sum[0] += exp_shifted(integer, place, bins <= 2 || below == 0);
+#pragma unroll
+                for (int bin = 1; bin < bins; bin++)
+                    sums[bin].sum[0] += exp_shifted(integer, place, below == (uint32_t)bin);
+                if constexpr (keeps_terms) {
+                    const uint32_t down = f32_bits(anchor.shift) - (EXP_OFFSET + EXP_FRACTION_F32 - SOFTMAX_UP_F32);
+                    terms.e[i % 8] = f32_from_bits(f32_bits((float)(1 << EXP_FRACTION_F32) + fraction) + ((place + down) << 23));
+                    if (i % 8 == 7)
+                        k.set(i / 8, terms);
+                }
             }
-            if (!(partial.max >= EXP_BINS_RANGE - EXP_LIMIT && partial.max <= EXP_LIMIT)) {
-                sumexp_exact_each_f32(&partial, values, count);
-                return;
-            }
-            const int64_t range = smallest >= -EXP_LIMIT ? partial.bin - sumexp_exact_bin_of_f32(smallest) : (int64_t)EXP_BINS;
-            if (range <= 0)
-                sumexp_exact_terms_f32(&partial, values, count, partial.bin, 1);
-            else if (range == 1)
-                sumexp_exact_terms_f32(&partial, values, count, partial.bin, 2);
-            else
-                sumexp_exact_terms_f32(&partial, values, count, partial.bin, EXP_BINS);
+            sumexp_exact_settle_f32(&partial, sums, partial.bin, bins);
         }
         /* Members of groups smaller than 8 each compute the constants, and need no barrier. */
         template <int threads> __device__ __forceinline__ results results_of_group(uint32_t members_bits)

@@ -142,17 +142,39 @@ static __device__ __forceinline__ void let_next_kernel_start()
 #endif
 }
 
-/* The larger halves of two pairs of f16 or bf16, or NaN. */
+/* The larger halves of two pairs of f16 or bf16, or the smaller; or NaN. */
 #if defined(__NVCC__) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-#define HAVE_LARGER_HALVES 1
-template <bool is_f16> static __device__ __forceinline__ uint32_t larger_halves(uint32_t a, uint32_t b)
+#define HAVE_EXTREME_HALVES 1
+template <bool is_f16, bool smaller> static __device__ __forceinline__ uint32_t extreme_halves(uint32_t a, uint32_t b)
 {
-    uint32_t larger;
-    if constexpr (is_f16)
-        asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
+    uint32_t found;
+    if constexpr (is_f16 && smaller)
+        asm("min.NaN.f16x2 %0, %1, %2;" : "=r"(found) : "r"(a), "r"(b));
+    else if constexpr (is_f16)
+        asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(found) : "r"(a), "r"(b));
+    else if constexpr (smaller)
+        asm("min.NaN.bf16x2 %0, %1, %2;" : "=r"(found) : "r"(a), "r"(b));
     else
-        asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
-    return larger;
+        asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(found) : "r"(a), "r"(b));
+    return found;
+}
+#endif
+
+#if defined(__NVCC__) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#define HAVE_WARP_REDUCTIONS 1
+/* The largest of a warp's numbers, or NaN, which has no sign: by integers of the same order. */
+static __device__ __forceinline__ float warp_largest(float x)
+{
+    const int32_t bits = __float_as_int(x);
+    const int32_t key = (int32_t)__reduce_max_sync(0xffffffffu, (uint32_t)(bits ^ (bits >> 31 | INT32_MIN)));
+    return __int_as_float(key ^ (~key >> 31 | INT32_MIN));
+}
+/* The sum of a warp's numbers, below 2^69: in three parts, of which 32 fit 32 bits. */
+static __device__ __forceinline__ unsigned __int128 warp_sum(uint64_t x)
+{
+    const uint32_t low = __reduce_add_sync(0xffffffffu, (uint32_t)x & 0x3fffff), middle = __reduce_add_sync(0xffffffffu, (uint32_t)(x >> 22) & 0x1fffff);
+    const uint32_t high = __reduce_add_sync(0xffffffffu, (uint32_t)(x >> 43));
+    return ((unsigned __int128)high << 43) + (((uint64_t)middle << 22) + low);
 }
 #endif
 

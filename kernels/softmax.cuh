@@ -62,14 +62,35 @@ static __device__ __forceinline__ typename Arithmetic::value element_softmax(typ
     return Arithmetic::of((typename Arithmetic::value)Element::load(x), c);
 }
 
+/* Eight results of 16 bits, of which all are NaN or none. */
+template <class Element> static __device__ __forceinline__ uint4 vector_rounded(const float y[8])
+{
+    typename Element::stored nan[8];
+    if (y[0] == y[0])
+        return make_uint4(round_two<Element>(y[0], y[1]), round_two<Element>(y[2], y[3]), round_two<Element>(y[4], y[5]), round_two<Element>(y[6], y[7]));
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+        round_to(&nan[i], y[0]);
+    return vector_of(nan);
+}
+
 template <class Arithmetic, class Element>
 static __device__ __forceinline__ uint4 vector_softmax(const uint4 &x, const softmax_constants &c)
 {
-    typename Element::stored y[Element::per_vector];
+    constexpr int count = Element::per_vector;
+    typename Arithmetic::value y[count];
 #pragma unroll
-    for (int i = 0; i < Element::per_vector; i++)
-        round_to(&y[i], element_softmax<Arithmetic, Element>(vector_element<typename Element::stored>(x, i), c));
-    return vector_of(y);
+    for (int i = 0; i < count; i++)
+        y[i] = element_softmax<Arithmetic, Element>(vector_element<typename Element::stored>(x, i), c);
+    if constexpr (count == 8 && sizeof y[0] == 4) {
+        return vector_rounded<Element>(y);
+    } else {
+        typename Element::stored rounded[count];
+#pragma unroll
+        for (int i = 0; i < count; i++)
+            round_to(&rounded[i], y[i]);
+        return vector_of(rounded);
+    }
 }
 
 /* The fold of the first pass, of x and y of one type. */

@@ -76,13 +76,18 @@ HOST_DEVICE struct exp_whole exp_whole_of(double x)
     return parts;
 }
 
-/* M, for |x| <= EXP_LIMIT. Its place is in the low bits of *place, which also shows a NaN. */
-HOST_DEVICE uint32_t exp_integer_f32(float x, uint32_t *place)
+/* 2^EXP_FRACTION_F32 q, for |x| <= EXP_LIMIT. The place of the term is in the low bits of *place, which also shows a NaN. */
+HOST_DEVICE float exp_fraction_f32(float x, uint32_t *place)
 {
     const float unit = (float)(1 << EXP_FRACTION_F32);
     const float shifted = fmaf(x, 0x1.715476p0f, EXP_PLACE_F32), n = shifted - EXP_PLACE_F32, d = fmaf(n, -EXP_LN2_F32, x);
     *place = f32_bits(shifted);
-    return (1u << EXP_FRACTION_F32) + (uint32_t)nearest_i32(fmaf(d, unit, exp_low_f32(n, d, unit)));
+    return fmaf(d, unit, exp_low_f32(n, d, unit));
+}
+/* M. */
+HOST_DEVICE uint32_t exp_integer_f32(float x, uint32_t *place)
+{
+    return (1u << EXP_FRACTION_F32) + (uint32_t)nearest_i32(exp_fraction_f32(x, place));
 }
 
 /* M = high 2^28 + low, of d + rest: rounded to the nearest integer by adding constants; M is then in their low bits. */
@@ -239,6 +244,17 @@ HOST_DEVICE pair exp_pairs_multiply(pair a, pair b)
     return product;
 }
 
+/* Exact, unless there are bits beyond 2^96 and many below. */
+HOST_DEVICE pair exp_bin_value(uint128 sum)
+{
+    const uint64_t part = ((uint64_t)1 << 48) - 1;
+    pair value;
+    value.high = two_sum((double)((uint64_t)(sum >> 48) & part) * 0x1p48, (double)((uint64_t)sum & part), &value.low);
+    if (sum >> 96 != 0)
+        pair_add(&value, (double)(uint32_t)(sum >> 96) * 0x1p96);
+    return value;
+}
+
 /* The sum without the term of the largest element, whose integer is taken out, relative to the reference of max. NaN if a NaN was
    taken, 0 if the maximum is infinite. */
 HOST_DEVICE pair exp_bins_others(const struct exp_bins *bins, bool f32_terms)
@@ -251,11 +267,16 @@ HOST_DEVICE pair exp_bins_others(const struct exp_bins *bins, bool f32_terms)
         return others;
     int64_t place;
     const uint128 integer = exp_integer_any(bins->max, f32_terms, &place), own = integer << (place & 31);
+    FOLD_UNROLL
     for (int i = EXP_BINS; i-- > 0;) {
         const uint128 sum = bins->sums[i] - (i == 0 ? own : 0);
-        for (int part = 0; part < 4; part++)
-            if ((uint32_t)(sum >> 32 * part) != 0) /* most are 0, and would change nothing */
-                pair_add(&others, (double)(uint32_t)(sum >> 32 * part) * power_of_two(32 * (part - i) - EXP_OFFSET - fraction));
+        if (sum == 0) /* most are */
+            continue;
+        const pair value = pair_scaled(exp_bin_value(sum), -32 * i - EXP_OFFSET - fraction);
+        if (others.high == 0.0)
+            others = value;
+        else
+            pair_combine(&others, &value);
     }
     /* that is in units of 2^(32 bin) */
     const struct exp_reference reference = exp_reference(bins->max);

@@ -365,14 +365,15 @@ HOST_DEVICE float softmax_f32(float x, const struct softmax_constants *c)
     const float y = fmaf(high, one, fmaf(high, exp_less_f32(&parts, one), c->inverse_low_f32 * one));
     return y * softmax_power_f32(&parts); /* only this result can be subnormal, and rounded again */
 }
-/* The same to results of 16 bits, in fewer operations: within 1.5 ulp of f32. */
-HOST_DEVICE float softmax_short(float x, const struct softmax_constants *c)
+/* For results of 16 bits: exp(x) relative to the reference, times 2^SOFTMAX_UP_F32, rounded to f32. */
+HOST_DEVICE float exp_short_f32(float x, const struct exp_anchor_f32 *m)
 {
-    const struct exp_parts_f32 parts = exp_reduce_f32(exp_clamp_f32(x, &c->anchor_f32), &c->anchor_f32);
-    const float high = c->inverse_high_f32, s = fmaf(parts.n, -EXP_LN2_REST_F32, parts.d);
-    const float y = high + fmaf(high, s, fmaf(high, s * s * exp_polynomial_f32(s, 1.0f), c->inverse_low_f32));
-    return y * softmax_power_f32(&parts);
+    const float up = (float)(1 << SOFTMAX_UP_F32);
+    const struct exp_parts_f32 parts = exp_reduce_f32(exp_clamp_f32(x, m), m);
+    return f32_from_bits(f32_bits(up + fmaf(parts.d, up, exp_low_f32(parts.n, parts.d, up))) + (parts.power << 23));
 }
+/* The softmax of these, within 4 ulp of f32. */
+HOST_DEVICE float softmax_short(float x, const struct softmax_constants *c) { return exp_short_f32(x, &c->anchor_f32) * c->inverse_high_f32; }
 HOST_DEVICE double softmax_f64(double x, const struct softmax_constants *c)
 {
     const struct exp_parts_f64 parts = exp_reduce_f64(exp_clamp_f64(x, &c->anchor), &c->anchor, SOFTMAX_UP_F64);
