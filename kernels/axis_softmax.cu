@@ -1,7 +1,7 @@
 /* Softmax along rows whose elements lie side by side: each row is read once and written once.
 
-     softmax_short_rows   a group of threads of one block keeps its row in registers
-         each thread: loads its vectors; the row's maximum, by shuffles and shared memory
+     softmax_short_rows   a group of threads of one block keeps its row in registers; or, of 16 bits at level exact, its terms in shared memory
+         each thread: loads its vectors; the row's maximum, by the warp and shared memory
          terms of its elements; their sum over the group
          stores the results
      softmax_long_rows    a block, or several that exchange messages, keep a row in shared memory

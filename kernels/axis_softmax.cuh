@@ -60,7 +60,7 @@ struct take_larger {
     __device__ __forceinline__ void operator()(double *a, double b) const { *a = larger_f64(b, *a); }
 };
 
-/* The lanes of which each member of a group in a warp gets what take(a, b) makes of their values. */
+/* Each member of a group gets what take(a, b) makes of the values of those members that are lanes of its warp. */
 template <class Value, class Take> static __device__ __forceinline__ void lanes_share(Value *value, uint32_t members, const Take &take)
 {
 #pragma unroll 1

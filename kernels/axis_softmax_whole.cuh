@@ -148,8 +148,8 @@ template <int threads> struct shared_terms {
     }
 };
 
-/* Rows whose partials are those of a fold. The sums of a row are combined, and its constants computed, by one thread. keeps: rows of 16 bits
-   are kept as exponentials, not as elements. */
+/* Rows whose partials are those of a fold. The sums of a row are combined, and its constants computed, by one thread. keeps: of rows of 16 bits
+   the exponentials are kept, in shared memory, not the elements. */
 template <class Element_, bool logarithm, bool exact, bool keeps> struct whole_row {
     typedef Element_ element;
     typedef softmax_fold<element, logarithm, exact> Fold;
@@ -159,7 +159,7 @@ template <class Element_, bool logarithm, bool exact, bool keeps> struct whole_r
     typedef std::conditional_t<logarithm, whole_results_log<element>,
                                std::conditional_t<is_short, whole_results_short<element>,
                                                   std::conditional_t<sizeof(typename element::value) == 4, whole_results<element>, whole_results_f64<element>>>> results;
-    static constexpr bool keeps_terms = is_short && keeps, in_shared = keeps_terms;
+    static constexpr bool in_shared = is_short && keeps;
     typedef uint4 kept;
     static constexpr bool heavy = true, replaces = false;
     static constexpr int short_blocks = row_blocks(true, sizeof(typename element::value));
@@ -174,16 +174,16 @@ template <class Element_, bool logarithm, bool exact, bool keeps> struct whole_r
     }
     struct terms {
         partial_type partial;
-        struct exp_anchor_f32 anchor; /* if exponentials are kept */
+        struct exp_anchor_f32 anchor; /* in_shared */
         explicit __device__ __forceinline__ terms(real max) : partial(partial_of_max<Fold>((double)max))
         {
-            if constexpr (keeps_terms)
+            if constexpr (in_shared)
                 anchor = exp_anchor_f32(is_finite(partial.max) ? partial.max : 0.0, SOFTMAX_RANGE_F32);
         }
         /* k: shared_terms, or vectors, which may be x. */
         template <int vectors, class Kept> __device__ __forceinline__ void take(const uint4 *x, Kept k)
         {
-            if constexpr (!keeps_terms)
+            if constexpr (!in_shared)
 #pragma unroll
                 for (int i = 0; i < vectors; i++)
                     k[i] = x[i];
@@ -211,7 +211,7 @@ template <class Element_, bool logarithm, bool exact, bool keeps> struct whole_r
                 else
                     add_f32<count, EXP_BINS>(values, k);
             }
-            if constexpr (keeps_terms)
+            if constexpr (in_shared)
                 if (!usual || anchor.base != 0.0f)
 #pragma unroll
                     for (int i = 0; i < vectors; i++) {
@@ -236,14 +236,14 @@ template <class Element_, bool logarithm, bool exact, bool keeps> struct whole_r
                 uint32_t place;
                 float x = values[i];
                 if constexpr (bins > 2)
-                    x = keeps_terms ? fmaxf(x, anchor.base + anchor.least) : exp_at_least_limit_f32(x);
+                    x = in_shared ? fmaxf(x, anchor.base + anchor.least) : exp_at_least_limit_f32(x);
                 const float fraction = exp_fraction_f32(x, &place);
                 const uint32_t integer = (1u << EXP_FRACTION_F32) + (uint32_t)nearest_i32(fraction), below = top - (place >> 5);
                 sums[0].sum[0] += exp_shifted(integer, place, bins <= 2 || below == 0);
 #pragma unroll
                 for (int bin = 1; bin < bins; bin++)
                     sums[bin].sum[0] += exp_shifted(integer, place, below == (uint32_t)bin);
-                if constexpr (keeps_terms) {
+                if constexpr (in_shared) {
                     const uint32_t down = f32_bits(anchor.shift) - (EXP_OFFSET + EXP_FRACTION_F32 - SOFTMAX_UP_F32);
                     terms.e[i % 8] = f32_from_bits(f32_bits((float)(1 << EXP_FRACTION_F32) + fraction) + ((place + down) << 23));
                     if (i % 8 == 7)

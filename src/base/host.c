@@ -36,10 +36,11 @@ uint64_t host_memory(void)
 
 void *host_allocate(size_t bytes)
 {
-    const size_t unit = bytes >= HOST_LARGE ? HOST_LARGE / 2 : 4096, whole = (bytes + unit - 1) / unit * unit;
+    enum { HUGE_PAGE = 2 << 20 };
+    const size_t unit = bytes >= 2 * HUGE_PAGE ? HUGE_PAGE : 4096, whole = (bytes + unit - 1) / unit * unit;
     void *const memory = bytes <= PTRDIFF_MAX ? aligned_alloc(unit, whole) : NULL;
 #ifdef MADV_HUGEPAGE
-    if (memory != NULL && bytes >= HOST_LARGE)
+    if (memory != NULL && unit == HUGE_PAGE)
         madvise(memory, whole, MADV_HUGEPAGE); /* a wish, no more */
 #endif
     return memory;

@@ -14,10 +14,9 @@ enum isa host_isa(void);
 /* Bytes of this host's memory. */
 uint64_t host_memory(void);
 
-/* Memory that begins at a page; if it is large, at one of 2 MiB, and in such pages if the system has them: these are made faster, and found faster by
+/* Memory that begins at a page; from 4 MiB on, at one of 2 MiB, and in such pages if the system has them: these are made faster, and found faster by
    the address cache. NULL: there is none. The caller frees it with free(). */
 void *host_allocate(size_t bytes);
-enum { HOST_LARGE = 4 << 20 }; /* the bytes from which on it is large */
 
 /* Threads that one of local_size processes of this host may use: OMP_NUM_THREADS if it is set, else the cores that the process is
    bound to, or its share of all cores if it is not bound. */

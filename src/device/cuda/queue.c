@@ -47,12 +47,12 @@ struct shares {
     size_t count, mailbox, staging, scratch, buffer;
 };
 
-/* Pins large memory of the host, all threads of which have made its pages: in a tenth of the time that cudaHostAlloc takes. False: it has nothing
-   left behind. */
-static bool pin_large(struct cuda_queue *owner, size_t bytes)
+/* Pins much memory of the host, whose pages all threads have made: in a tenth of the time that cudaHostAlloc takes. For little, threads are not
+   woken. False: it has left nothing behind. */
+static bool pin_much(struct cuda_queue *owner, size_t bytes)
 {
-    enum { PAGE = 4096, SHARE = 1 << 20 };
-    char *const memory = bytes >= HOST_LARGE ? host_allocate(bytes) : NULL;
+    enum { LEAST = 16 << 20, SHARE = 1 << 20, PAGE = 4096 };
+    char *const memory = bytes >= LEAST ? host_allocate(bytes) : NULL;
     void *seen = NULL;
     if (memory == NULL)
         return false;
@@ -78,7 +78,7 @@ static allfold_status allocate_shared(struct cuda_queue *owner, const struct sha
 {
     const struct cuda_device *const cuda = cuda_of(&owner->queue);
     const size_t host = each->count * (each->mailbox + each->staging), device = each->count * (each->scratch + each->buffer);
-    if ((!pin_large(owner, host)
+    if ((!pin_much(owner, host)
          && cuda_check(cuda, cudaHostAlloc(&owner->shared_host, host, cudaHostAllocMapped), error,
                        "cudaHostAlloc of %zu staging buffers, %zu bytes", each->count, host) != ALLFOLD_OK)
         || cuda_check(cuda, cudaMalloc(&owner->shared_device, device), error, "cudaMalloc of %zu buffers, %zu bytes", each->count, device)
