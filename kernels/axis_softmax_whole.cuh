@@ -166,7 +166,7 @@ template <class Element_, bool logarithm, bool exact, bool keeps> struct whole_r
     template <int vectors> static __device__ __forceinline__ void take_max(real *max, const uint4 *x)
     {
         if constexpr (sizeof(real) == 4)
-            vectors_extreme<element, vectors, false>(max, x);
+            vectors_extreme<element, vectors>(max, x);
         else
 #pragma unroll
             for (int i = 0; i < vectors * element::per_vector; i++)

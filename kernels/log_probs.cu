@@ -7,9 +7,65 @@
      gradient_*         constants of each row; then the second pass of softmax; then the targets' elements
 
    Rows of bf16 at level exact: log_probs_counted.cu. All others are folded by the kernels of axis_VALUE.cu. */
+#define EXACT_TOTAL_DIGITS 48
+#define FAMILY f32
+#include "kernels/axis_finish.cuh"
 #include "kernels/log_probs.cuh"
 
+#include "fold/targets.h"
+
 /* ---- partials become results */
+
+/* What becomes of the partials of some rows: they get their marks, if there are targets, and results are made of them, or they are stored. */
+struct logits_ends {
+    struct axis_targets targets;
+    const void *x;
+    allfold_type type;
+    struct box box;
+    uint64_t first; /* the index along the axis of x[0] */
+    bool finishes;
+    struct axis_finish finish;
+};
+
+static struct logits_ends ends_of(const struct axis_work *work)
+{
+    struct logits_ends ends = {work->targets, work->x, work->type, work->box, work->first, work->finish != nullptr, {}};
+    if (ends.finishes)
+        ends.finish = *work->finish;
+    return ends;
+}
+
+static __device__ __forceinline__ allfold_status partial_results(const struct logits &partial, const struct finish *finish)
+{
+    return log_probs_finish_f32(&partial, finish);
+}
+static __device__ __forceinline__ allfold_status partial_results(const struct logits_exact &partial, const struct finish *finish)
+{
+    return log_probs_exact_finish_f32(&partial, finish);
+}
+
+template <class Partial> static __device__ __forceinline__ void partial_mark(Partial *partial, const struct logits_ends &ends, uint64_t r)
+{
+    if (ends.targets.of != nullptr)
+        mark_combine(&partial->target, target_mark(&ends.targets, r, ends.x, ends.type, &ends.box, ends.first));
+}
+
+template <class Partial> static __device__ __forceinline__ void partial_end(const Partial &partial, const struct logits_ends &ends, uint64_t r)
+{
+    const struct axis_finish &call = ends.finish;
+    struct fold_results found;
+    struct error error;
+    const uint64_t place = call.first + result_place(r, call.run, call.step);
+    const struct finish finish = {call.count, call.nan, call.ddof, call.format, false, &found, &error, nullptr, nullptr};
+    found.field_count = 0;
+    if (partial_results(partial, &finish) != ALLFOLD_OK)
+        *call.refused = 1;
+    else
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            result_store(&found.fields[i], &call.of[i], place);
+    result_tell(call, r);
+}
 
 template <class Partial>
 static __global__ void __launch_bounds__(AXIS_SHAPE.threads)
@@ -133,7 +189,10 @@ logits_rows_fold(const __grid_constant__ struct logits_rows rows, const __grid_c
     partial.sum = nan ? (double)NAN : sums.high;
     partial.weighted = sums.low;
     partial.index = place == UINT32_MAX ? ALLFOLD_NO_INDEX : ends.first + place;
-    block_end(partial, rows, ends, r, split);
+    if (ends.finishes && rows.splits == 1)
+        partial_end(partial, ends, r);
+    else
+        partial_store(partial, rows, r, split);
 }
 
 int logits_rows_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched)

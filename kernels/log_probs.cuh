@@ -1,69 +1,8 @@
-/* What the kernels of log_probs.cu and log_probs_counted.cu share: how rows are cut among blocks, where the maximum is, and what becomes of the
-   partials of rows. */
+/* What the kernels of log_probs.cu and log_probs_counted.cu share: how rows are cut among blocks, and where the maximum is. */
 #pragma once
 
-#define EXACT_TOTAL_DIGITS 48
-#define FAMILY f32
-#include "kernels/axis_finish.cuh"
 #include "kernels/axis_softmax_fast.cuh"
 #include "kernels/kernels.h"
-
-#include "fold/targets.h"
-
-/* ---- partials become results */
-
-/* What becomes of the partials of some rows: they get their marks, if there are targets, and results are made of them, or they are stored. */
-struct logits_ends {
-    struct axis_targets targets;
-    const void *x;
-    allfold_type type;
-    struct box box;
-    uint64_t first; /* the index along the axis of x[0] */
-    bool finishes;
-    struct axis_finish finish;
-};
-
-static struct logits_ends ends_of(const struct axis_work *work)
-{
-    struct logits_ends ends = {work->targets, work->x, work->type, work->box, work->first, work->finish != nullptr, {}};
-    if (ends.finishes)
-        ends.finish = *work->finish;
-    return ends;
-}
-
-static __device__ __forceinline__ allfold_status partial_results(const struct logits &partial, const struct finish *finish)
-{
-    return log_probs_finish_f32(&partial, finish);
-}
-static __device__ __forceinline__ allfold_status partial_results(const struct logits_exact &partial, const struct finish *finish)
-{
-    return log_probs_exact_finish_f32(&partial, finish);
-}
-
-template <class Partial> static __device__ __forceinline__ void partial_mark(Partial *partial, const struct logits_ends &ends, uint64_t r)
-{
-    if (ends.targets.of != nullptr)
-        mark_combine(&partial->target, target_mark(&ends.targets, r, ends.x, ends.type, &ends.box, ends.first));
-}
-
-template <class Partial> static __device__ __forceinline__ void partial_end(const Partial &partial, const struct logits_ends &ends, uint64_t r)
-{
-    const struct axis_finish &call = ends.finish;
-    struct fold_results found;
-    struct error error;
-    const uint64_t place = call.first + result_place(r, call.run, call.step);
-    const struct finish finish = {call.count, call.nan, call.ddof, call.format, false, &found, &error, nullptr, nullptr};
-    found.field_count = 0;
-    if (partial_results(partial, &finish) != ALLFOLD_OK)
-        *call.refused = 1;
-    else
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            result_store(&found.fields[i], &call.of[i], place);
-    result_tell(call, r);
-}
-
-/* ---- rows */
 
 /* What a thread has found of a row; the sums, relative to exp(max), are those of level fast. */
 struct row_logits {
@@ -132,17 +71,9 @@ struct logits_rows {
 
 template <class Partial> constexpr size_t PARTIAL_STRIDE = partial_bytes_aligned(sizeof(Partial));
 
-/* Where the partial of a split is stored. */
-static __device__ __forceinline__ uint64_t item_place(const struct logits_rows &rows, uint64_t r, uint32_t split) { return split * rows.results + r; }
-
-/* A block has its row's partial, or that of a split. */
-template <class Partial>
-static __device__ __forceinline__ void block_end(const Partial &partial, const struct logits_rows &rows, const struct logits_ends &ends, uint64_t r, uint32_t split)
+template <class Partial> static __device__ __forceinline__ void partial_store(const Partial &partial, const struct logits_rows &rows, uint64_t r, uint32_t split)
 {
-    if (ends.finishes && rows.splits == 1)
-        partial_end(partial, ends, r);
-    else
-        *(Partial *)(rows.partials + item_place(rows, r, split) * PARTIAL_STRIDE<Partial>) = partial;
+    *(Partial *)(rows.partials + (split * rows.results + r) * PARTIAL_STRIDE<Partial>) = partial;
 }
 
 /* Rows that lie as vectors. */

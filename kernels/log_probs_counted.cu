@@ -122,7 +122,7 @@ template <int threads> static __device__ __forceinline__ void bins_share(struct 
 
 template <bool weighted>
 static __global__ void __launch_bounds__(COUNTED_SHAPE.threads, COUNTED_SHAPE.blocks)
-counted_rows_fold(const __grid_constant__ struct logits_rows rows, const __grid_constant__ struct logits_ends ends)
+counted_rows_fold(const __grid_constant__ struct logits_rows rows, uint64_t index) /* along the axis, of x[0] */
 {
     constexpr int threads = COUNTED_SHAPE.threads, vectors = COUNTED_SHAPE.vectors;
     typedef element<ALLFOLD_BF16> Element;
@@ -182,38 +182,31 @@ counted_rows_fold(const __grid_constant__ struct logits_rows rows, const __grid_
         if (threadIdx.x == 0) {
             own.listed = 0;
             Partial::bins(&partial)->nan = max != max;
-            Partial::close(&partial, place == UINT32_MAX ? ALLFOLD_NO_INDEX : ends.first + place);
-            if constexpr (weighted) {
-                if (ends.finishes)
-                    partial_mark(&partial, ends, r);
-                block_end(partial, rows, ends, r, split);
-            } else {
-                *(partial_type *)(rows.partials + item_place(rows, r, split) * PARTIAL_STRIDE<partial_type>) = partial;
-            }
+            Partial::close(&partial, place == UINT32_MAX ? ALLFOLD_NO_INDEX : index + place);
+            partial_store(partial, rows, r, split);
         }
         __syncthreads();
     }
 }
 
-/* Partials are finished by a kernel of their own, a thread a row, if there is room for those of all rows; else by their blocks. */
+/* Partials are finished by a kernel of their own, a thread a row. Without room for those of all rows, or for a block's table, other kernels fold. */
 template <bool weighted> static int counted_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched)
 {
     constexpr size_t bytes = sizeof(row_counts<weighted>), partial_bytes = PARTIAL_STRIDE<typename counted_partial<weighted>::type>;
     const uint64_t blocks = (uint64_t)multiprocessors * COUNTED_SHAPE.blocks;
-    const bool has_room = work->bytes / partial_bytes >= work->box.outer;
-    if (!has_room && !weighted)
-        return cudaSuccess;
     const auto kernel = counted_rows_fold<weighted>;
+    if (work->bytes / partial_bytes < work->box.outer)
+        return cudaSuccess;
+    if (cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes) != cudaSuccess) {
+        cudaGetLastError(); /* the caller's program must not find it */
+        return cudaSuccess;
+    }
     const struct logits_rows rows = rows_cut(work, 2 * blocks, COUNTED_SHAPE.threads * COUNTED_SHAPE.vectors, partial_bytes);
-    struct logits_ends ends = ends_of(work);
-    ends.finishes = ends.finishes && !has_room;
-    int code = cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
     cudaLaunchConfig_t config = launch_config(u64_min(blocks, rows.results * rows.splits), COUNTED_SHAPE.threads, stream);
     config.dynamicSmemBytes = bytes;
     *launched = true;
-    if (code == cudaSuccess)
-        code = cudaLaunchKernelEx(&config, kernel, rows, ends);
-    if (code != cudaSuccess || ends.finishes)
+    int code = cudaLaunchKernelEx(&config, kernel, rows, work->first);
+    if (code != cudaSuccess)
         return code;
     struct axis_work combining = *work;
     if (weighted)
