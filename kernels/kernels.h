@@ -63,11 +63,9 @@ void deliver_give(struct fold_mailbox *mailbox, const struct delivery *delivery,
 /* Makes the elements of that range of indices (base/draw.h) in device memory that is aligned to their size. */
 int generate_launch(const struct draw *draw, struct range range, void *to, int multiprocessors, void *stream);
 
-/* A pass of order statistics. shared_bytes: what a block may have of shared memory. */
-int order_launch(const struct order_work *work, int multiprocessors, size_t shared_bytes, void *stream);
-/* Behind it: writes the work's answer, whose address on the device that is, and then a partial of ORDER_ANSWER_BYTES to the mailbox, with the id
-   that fold_launch_id_next gave. */
-int order_answer_launch(const struct order_work *work, uint64_t *answer, const struct fold_space *space, void *stream);
+/* A pass of order statistics. shared_bytes: what a block may have of shared memory. answer: the work's, as an address on the device; where it is not NULL,
+   a partial of ORDER_ANSWER_BYTES follows, in the space's mailbox, with the id that fold_launch_id_next gave. */
+int order_launch(const struct order_work *work, uint64_t *answer, const struct fold_space *space, size_t shared_bytes, void *stream);
 enum { ORDER_ANSWER_BYTES = 8 };
 
 /* Copies elements in device memory, of which those that are written are none of those that are read. */

@@ -28,6 +28,7 @@ kernel_sources = \
 	kernels/many_u32.cu \
 	kernels/many_u64.cu \
 	kernels/order.cu \
+	kernels/order_brackets.cu \
 	kernels/order_digits.cu \
 	kernels/order_even.cu \
 	kernels/order_table.cu \

@@ -5,6 +5,7 @@
 #include "fold/order.h"
 #include "kernels/element.cuh"
 #include "kernels/kernels.h"
+#include "kernels/message.cuh"
 #include "kernels/tuning.h"
 
 typedef unsigned long long device_count;
@@ -18,6 +19,11 @@ static __device__ __forceinline__ void add_count(uint64_t *count, uint64_t more)
 /* The key functions by type. */
 #define DEFINE(bytes, bits, type, signed_type)                                                                    \
     static __device__ __forceinline__ type key_of(type x, struct order_map map) { return order_key_##bits(x, map); } \
+    static __device__ __forceinline__ type element_of_key(type key, struct order_map map)                         \
+    {                                                                                                             \
+        const type x = (type)(key - map.add);                                                                     \
+        return (type)(x ^ ((type)((signed_type)x >> ((bits) - 1)) & (type)map.flip));                             \
+    }                                                                                                             \
     static __device__ __forceinline__ uint32_t interval_of(const type *keys, uint32_t first, uint32_t end, type key) \
     {                                                                                                             \
         return order_interval_##bits(keys, first, end, key);                                                      \
@@ -34,6 +40,18 @@ template <size_t bytes> struct key_type;
 ORDER_WIDTHS(DEFINE)
 #undef DEFINE
 
+/* Calls launch(a key) for the keys of a type. */
+template <class Launch> static cudaError_t with_key(allfold_type type, Launch launch)
+{
+    switch (allfold_type_bytes(type)) {
+#define CASE(bytes, bits, type, signed_type) \
+    case bytes: return launch(type());
+        ORDER_WIDTHS(CASE)
+#undef CASE
+    default: return cudaErrorInvalidValue;
+    }
+}
+
 /* An array whose middle can be loaded in vectors: [head, head + vectors * per) of n elements. */
 template <class Stored> struct cut_array {
     uint64_t n, head, vectors;
@@ -46,44 +64,130 @@ template <class Stored> struct cut_array {
     }
 };
 
-/* Calls take(element, first, its index less first, is there) for all elements, and round(first) when each thread has had some: all threads call both
-   equally often. */
-template <class Stored, int threads, int loads, class Take, class Round>
-static __device__ __forceinline__ void each_element(const Stored *x, const cut_array<Stored> &cut, Take take, Round round)
+/* Where element e of a thread is in a tile: threads have vectors in turn. */
+template <class Stored, int threads> static __device__ __forceinline__ uint32_t tile_place(int e)
 {
-    constexpr int per = 16 / sizeof(Stored);
-    constexpr uint64_t tile = (uint64_t)threads * loads;
-    const Stored *const middle = x + cut.head;
-    for (uint64_t first = blockIdx.x * tile; first < cut.vectors; first += gridDim.x * tile) {
-        const uint64_t start = cut.head + first * per;
-        uint4 vectors[loads];
-        if (first + tile <= cut.vectors) {
+    constexpr int per = 16 / (int)sizeof(Stored);
+    return ((uint32_t)(e / per) * threads + threadIdx.x) * per + (uint32_t)(e % per);
+}
+
+/* How many elements of a tile a thread has. */
+template <class Stored, int loads> constexpr int elements_of = loads * (16 / (int)sizeof(Stored));
+
+/* Which elements of a tile there are. */
+struct all_there {
+    __device__ constexpr bool operator()(int) const { return true; }
+};
+struct some_there {
+    uint32_t mask;
+    __device__ bool operator()(int e) const { return (mask >> e & 1) != 0; }
+};
+
+template <class Stored, int threads, int loads>
+static __device__ __forceinline__ void load_tile(const Stored *x, uint4 (&vectors)[loads])
+{
 #pragma unroll
-            for (int v = 0; v < loads; v++)
-                vectors[v] = load_read_only(middle + (first + (uint64_t)v * threads + threadIdx.x) * per);
+    for (int v = 0; v < loads; v++)
+        vectors[v] = load_read_only(x + ((uint32_t)v * threads + threadIdx.x) * (16 / sizeof(Stored)));
+}
+
+/* Calls take(elements, there, first) for all elements, tile by tile: element e of the thread is number first + tile_place(e), where there(e). All threads
+   of a block call it equally often. ahead: a tile is loaded while the one before is taken. */
+template <class Stored, int threads, int loads, bool ahead, class Take>
+static __device__ __forceinline__ void each_tile(const Stored *x, const cut_array<Stored> &cut, Take take)
+{
+    constexpr int per = 16 / (int)sizeof(Stored), count = elements_of<Stored, loads>;
+    constexpr uint64_t tile = (uint64_t)threads * count;
+    static_assert(count <= 32, "a bit each");
+    const uint64_t whole = cut.vectors / (threads * loads);
+    Stored elements[count];
+    uint4 vectors[loads];
+    if (ahead && blockIdx.x < whole)
+        load_tile<Stored, threads, loads>(x + cut.head + blockIdx.x * tile, vectors);
+    for (uint64_t t = blockIdx.x; t < whole; t += gridDim.x) {
+        if (!ahead)
+            load_tile<Stored, threads, loads>(x + cut.head + t * tile, vectors);
 #pragma unroll
-            for (int v = 0; v < loads; v++)
+        for (int e = 0; e < count; e++)
+            elements[e] = vector_element<Stored>(vectors[e / per], e % per);
+        if (ahead && t + gridDim.x < whole)
+            load_tile<Stored, threads, loads>(x + cut.head + (t + gridDim.x) * tile, vectors);
+        take(elements, all_there(), cut.head + t * tile);
+    }
+    for (int end = 0; end < 2 && blockIdx.x == whole % gridDim.x; end++) { /* what lies before the first vector; behind the last tile */
+        const uint64_t last = end == 0 ? cut.head : cut.n;
+        for (uint64_t first = end == 0 ? 0 : cut.head + whole * tile; first < last; first += tile) {
+            some_there there = {0};
 #pragma unroll
-                for (int e = 0; e < per; e++)
-                    take(vector_element<Stored>(vectors[v], e), start, (v * threads + threadIdx.x) * per + e, true);
-        } else {
-            for (int v = 0; v < loads; v++) {
-                const uint64_t at = first + (uint64_t)v * threads + threadIdx.x;
-                const bool there = at < cut.vectors;
-                const uint4 vector = there ? load_read_only(middle + at * per) : make_uint4(0, 0, 0, 0);
-#pragma unroll
-                for (int e = 0; e < per; e++)
-                    take(vector_element<Stored>(vector, e), start, (v * threads + threadIdx.x) * per + e, there);
+            for (int e = 0; e < count; e++) {
+                const uint64_t at = first + tile_place<Stored, threads>(e);
+                there.mask |= (uint32_t)(at < last) << e;
+                elements[e] = at < last ? x[at] : Stored();
             }
+            take(elements, there, first);
         }
-        round(start);
     }
-    for (int end = 0; end < 2 && blockIdx.x == gridDim.x - 1; end++) { /* what lies before the first vector; behind the last */
-        const uint64_t start = end == 0 ? 0 : cut.head + cut.vectors * per, at = start + threadIdx.x;
-        const bool there = at < (end == 0 ? cut.head : cut.n);
-        take(there ? x[at] : Stored(), start, threadIdx.x, there);
-        round(start);
+}
+
+/* Element e, which is not known to the compiler, of those in registers. */
+template <int count, class Stored> static __device__ __forceinline__ Stored pick(const Stored (&elements)[count], int e)
+{
+    if constexpr (count == 1) {
+        return elements[0];
+    } else {
+        Stored half[count / 2];
+#pragma unroll
+        for (int i = 0; i < count / 2; i++)
+            half[i] = (e & (count / 2)) != 0 ? elements[i + count / 2] : elements[i];
+        return pick(half, e);
     }
+}
+
+/* x * scale + offset, bounded to 0 and 1; 0 of NaN. It never falls as x rises. */
+static __device__ __forceinline__ float bounded(float x, float scale, float offset)
+{
+#ifdef __NVCC__
+    return __saturatef(fmaf(x, scale, offset));
+#else
+    return fminf(fmaxf(fmaf(x, scale, offset), 0.0f), 1.0f);
+#endif
+}
+
+/* How a pass ends: the host learns what it has counted. */
+struct order_end {
+    uint64_t *answer; /* host memory; NULL: it does not */
+    uint32_t count;   /* of numbers: all counters, the last of which counts blocks that have ended */
+    struct fold_mailbox *mailbox;
+    uint32_t launch_id;
+};
+
+/* Called by all threads of all blocks when what the block has counted, and else written, is in memory. The last block writes the counters to the host's
+   memory, and leaves 0. */
+static __device__ __forceinline__ void end_pass(const struct order_end &end, uint64_t *counts)
+{
+    __shared__ bool is_last;
+    struct {
+        uint32_t halves[ORDER_ANSWER_BYTES / 4];
+    } done = {};
+    if (end.answer == NULL)
+        return;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0)
+        is_last = atomicAdd((device_count *)&counts[end.count - 1], (device_count)1) == gridDim.x - 1;
+    __syncthreads();
+    if (!is_last)
+        return;
+    __threadfence();
+#pragma unroll 4
+    for (uint32_t i = threadIdx.x; i < end.count; i += blockDim.x) {
+        end.answer[i] = __ldcg((const device_count *)&counts[i]);
+        counts[i] = 0;
+    }
+    __threadfence_system();
+    __syncthreads();
+    if (threadIdx.x == 0)
+        message_send(end.mailbox->partial.words, done, end.launch_id);
 }
 
 static inline uint64_t blocks_for(uint64_t vectors, int threads, int loads, uint64_t most)
@@ -93,6 +197,7 @@ static inline uint64_t blocks_for(uint64_t vectors, int threads, int loads, uint
 }
 
 /* The passes that have files of their own. shared_bytes: what a block may have of shared memory. */
-cudaError_t order_digits_launch(const struct order_work *work, int multiprocessors, void *stream);
-cudaError_t order_table_launch(const struct order_work *work, int multiprocessors, size_t shared_bytes, void *stream);
-cudaError_t order_even_launch(const struct order_work *work, int multiprocessors, size_t shared_bytes, void *stream);
+cudaError_t order_brackets_launch(const struct order_work *work, const struct order_end *end, int multiprocessors, void *stream);
+cudaError_t order_digits_launch(const struct order_work *work, const struct order_end *end, int multiprocessors, void *stream);
+cudaError_t order_table_launch(const struct order_work *work, const struct order_end *end, int multiprocessors, size_t shared_bytes, void *stream);
+cudaError_t order_even_launch(const struct order_work *work, const struct order_end *end, int multiprocessors, size_t shared_bytes, void *stream);

@@ -14,8 +14,9 @@ struct digits_pass {
     uint64_t n;
     struct order_map map;
     uint64_t *counts;
-    uint32_t cut_count, digits;
-    int copies; /* of counters: 2^copies */
+    uint32_t cut_count, digits, half; /* half: the power of two that begins the search for a range */
+    int copies;                       /* of counters: 2^copies */
+    struct order_end end;
     struct order_cut cuts[ORDER_CUTS_MOST];
 };
 
@@ -40,18 +41,20 @@ __global__ void __launch_bounds__(DIGITS_THREADS, DIGITS_BLOCKS)
     }
     __syncthreads();
     const key_cut<Key> only = cuts[0];
-    auto take = [&](Key bits, uint64_t, uint32_t, bool there) {
-        const Key key = key_of(bits, pass.map);
-        uint32_t c = 0;
+    auto take = [&](const Key (&x)[elements_of<Key, DIGITS_LOADS>], auto there, uint64_t) {
 #pragma unroll
-        for (int step = 1 << (DIGITS_STEPS - 1); several && step > 0; step /= 2)
-            c += cuts[c + step].low <= key && c + step < pass.cut_count ? step : 0;
-        const key_cut<Key> own = several ? cuts[c] : only;
-        const Key at = (Key)(key - own.low);
-        if (there && at <= own.width)
-            atomicAdd(&counters[(own.first + (uint32_t)(at >> own.shift)) * copies + copy], 1u);
+        for (int e = 0; e < elements_of<Key, DIGITS_LOADS>; e++) {
+            const Key key = key_of(x[e], pass.map);
+            uint32_t c = 0;
+            for (uint32_t step = pass.half; several && step > 0; step /= 2)
+                c += cuts[c + step].low <= key && c + step < pass.cut_count ? step : 0;
+            const key_cut<Key> own = several ? cuts[c] : only;
+            const Key at = (Key)(key - own.low);
+            if (there(e) && at <= own.width)
+                atomicAdd(&counters[(own.first + (uint32_t)(at >> own.shift)) * copies + copy], 1u);
+        }
     };
-    each_element<Key, DIGITS_THREADS, DIGITS_LOADS>((const Key *)pass.x, cut, take, [](uint64_t) {});
+    each_tile<Key, DIGITS_THREADS, DIGITS_LOADS, false>((const Key *)pass.x, cut, take);
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < pass.digits; i += blockDim.x) {
         uint64_t sum = 0;
@@ -59,16 +62,19 @@ __global__ void __launch_bounds__(DIGITS_THREADS, DIGITS_BLOCKS)
             sum += counters[i * copies + (of + i) % copies];
         add_count(&pass.counts[ORDER_FIRST_COUNT + i], sum);
     }
+    end_pass(pass.end, pass.counts);
 }
 
-template <class Key> static cudaError_t digits_start(const struct order_work *work, int multiprocessors, void *stream)
+template <class Key> static cudaError_t digits_start(const struct order_work *work, const struct order_end *end, int multiprocessors, void *stream)
 {
     const cut_array<Key> cut(work->x, work->n);
-    digits_pass pass = {work->x, work->n, order_map_of(work->type), work->counts, work->cut_count, work->digits, 0, {}};
+    digits_pass pass = {work->x, work->n, order_map_of(work->type), work->counts, work->cut_count, work->digits, 1, 0, *end, {}};
     if (work->cut_count > ORDER_CUTS_MOST || work->digits > DIGITS_COUNTERS)
         return cudaErrorInvalidValue;
     for (uint32_t i = 0; i < work->cut_count; i++)
         pass.cuts[i] = work->cuts[i];
+    while (2 * pass.half <= pass.cut_count)
+        pass.half *= 2;
     while ((pass.digits << (pass.copies + 1)) <= DIGITS_COUNTERS && pass.copies < 5)
         pass.copies++;
     const cudaLaunchConfig_t config =
@@ -76,13 +82,7 @@ template <class Key> static cudaError_t digits_start(const struct order_work *wo
     return work->cut_count > 1 ? cudaLaunchKernelEx(&config, digits_kernel<Key, true>, pass, cut) : cudaLaunchKernelEx(&config, digits_kernel<Key, false>, pass, cut);
 }
 
-cudaError_t order_digits_launch(const struct order_work *work, int multiprocessors, void *stream)
+cudaError_t order_digits_launch(const struct order_work *work, const struct order_end *end, int multiprocessors, void *stream)
 {
-    switch (allfold_type_bytes(work->type)) {
-#define CASE(bytes, bits, type, signed_type) \
-    case bytes: return digits_start<type>(work, multiprocessors, stream);
-        ORDER_WIDTHS(CASE)
-#undef CASE
-    default: return cudaErrorInvalidValue;
-    }
+    return with_key(work->type, [&](auto key) { return digits_start<decltype(key)>(work, end, multiprocessors, stream); });
 }

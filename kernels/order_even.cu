@@ -1,23 +1,35 @@
 /* Counts the elements of even bins (fold/order.h).
 
-     each thread, for its elements: the bin, by arithmetic; near an edge, by comparing with the edges
-         counters[bin] += 1, in shared memory. Counters have 32 bits, and copies; or 16 bits if they are many: such a counter that is half
-         full gives that to the caller's
-         where a warp's last elements were mostly in one bin, one lane counts those of all
-     each block: adds its counters to the caller's */
+     each thread, for its elements: the interval, by arithmetic; it is not sure near an edge, nor of NaN
+         counters[interval] += 1, in shared memory
+     for its elements of which one was not sure: if that interval is another one, by comparing with the edge, the counters are put right
+     each block: adds its counters to the caller's
+
+   Coarse bins have counters of 32 bits, of which each has copies, and simple arithmetic. Fine bins have counters of 16 bits; where a sum of that many bits
+   is some way up, the block moves what all have of EVEN_SHARE to the caller's. Where a warp's last elements were mostly in one of these, one lane counts those
+   of all. */
 #include "kernels/order.cuh"
 
-/* A tile has 16,384 elements at most: a counter of 16 bits that is less than 2^15 holds them. */
-constexpr int EVEN_THREADS = 1024;
-constexpr uint32_t EVEN_HALF = 1 << 15;
+constexpr uint32_t EVEN_SHARE = 1 << 14;
+
+enum even_way { EVEN_COARSE, EVEN_IN_F64, EVEN_FINE };
 
 struct even_pass {
     const void *x;
-    uint64_t n;
     struct order_even even;
     uint64_t *counts;
     uint32_t first, intervals; /* those that are counted */
-    int copies;                /* of counters: 2^copies */
+    uint32_t copies;           /* of counters: a power of two */
+    struct order_end end;
+};
+
+template <class Element, even_way way> struct even_shape {
+    static constexpr bool is_short = ORDER_IS_SHORT(sizeof(typename Element::stored), Element::is_floating ? 'f' : 'i');
+    static constexpr int threads = way == EVEN_FINE ? 1024 : 512, blocks = way == EVEN_FINE ? 1 : 2;
+    static constexpr int usual = order_loads(sizeof(typename Element::stored)), loads = way == EVEN_FINE ? (usual + 1) / 2 : usual;
+    static constexpr int each = elements_of<typename Element::stored, loads>;
+    static constexpr int tiles = 32 / each; /* between two looks at what counters of 16 bits have */
+    static_assert(way != EVEN_FINE || threads * each * tiles + EVEN_SHARE + 32 < 1 << 16, "counters have 16 bits");
 };
 
 /* Whether a number is at least the edge; larger. Integers of 64 bits are compared as integers. */
@@ -36,121 +48,174 @@ template <class Value> static __device__ __forceinline__ bool is_above(Value x, 
         return edge < (std::is_signed<Value>::value ? 0x1p63 : 0x1p64) && (edge < (std::is_signed<Value>::value ? -0x1p63 : 0.0) || x > (Value)floor(edge));
 }
 
-/* The interval of an element that is beside this edge, or NaN. */
-template <class Value> static __device__ __forceinline__ uint32_t exact_interval(Value x, int32_t place, const struct order_even &even)
-{
-    if (!(x == x))
-        return even.bins + 2;
-    const uint32_t edge = place < 0 ? 0 : (uint32_t)place < even.bins ? (uint32_t)place : even.bins;
-    return edge + (edge == even.bins ? is_above(x, even.high) : at_least(x, (double)edge * even.step + even.low));
-}
-
-template <class Element> static __device__ __forceinline__ uint32_t interval_of(typename Element::stored stored, const struct order_even &even)
+/* An element's interval; whether the next edge is nearer than the one before. */
+struct even_guess {
+    uint32_t interval;
+    bool is_high, is_sure;
+};
+template <class Element, even_way way>
+static __device__ __forceinline__ even_guess guess_of(typename Element::stored stored, const struct order_even &even)
 {
     const typename Element::value x = Element::load(stored);
-    int32_t place;
-    bool is_behind, is_sure;
-    if constexpr (ORDER_IS_SHORT(sizeof stored, Element::is_floating ? 'f' : 'i')) {
-        const float number = (float)x, at = fminf(fmaxf(number, even.from_f32), even.to_f32);
-        const float rough = fmaf(at, even.scale_f32, even.offset_f32) + ORDER_WHOLE_F32;
-        const float rest = fmaf(at, even.scale_f32, even.offset_whole - rough) + fmaf(at, even.scale_rest, even.offset_rest);
-        place = (int32_t)(f32_bits(rough) - f32_bits(ORDER_WHOLE_F32));
-        is_behind = rest > 0;
-        is_sure = fabsf(rest) > ORDER_NEAR_F32 && number == number;
+    if constexpr (way == EVEN_COARSE) {
+        const float part = bounded((float)x, even.part_scale, even.part_offset), whole = fmaf(part, even.parts, 0x1p23f);
+        const float rest = fmaf(part, even.parts, 0x1p23f - whole);
+        return {f32_bits(whole) - f32_bits(0x1p23f), rest > 0, fabsf(rest) <= even.part_sure};
+    } else if constexpr (even_shape<Element, way>::is_short) {
+        const float at = fminf(fmaxf((float)x, even.from_f32), even.to_f32), rough = fmaf(at, even.scale_f32, even.offset_f32) + ORDER_WHOLE_F32;
+        const float more = fmaf(at, even.scale_f32, even.offset_whole - rough) + fmaf(at, even.scale_rest, even.offset_rest);
+        const float whole = more + ORDER_WHOLE_F32, rest = more - (whole - ORDER_WHOLE_F32);
+        return {f32_bits(rough) + f32_bits(whole) - 2 * f32_bits(ORDER_WHOLE_F32), rest > 0, fabsf(rest) <= 0.5f - ORDER_NEAR_F32};
     } else {
         const double number = (double)x, at = number < even.from ? even.from : number > even.to ? even.to : number; /* NaN stays */
         const double exact = fma(at, even.scale, even.offset), rough = exact + ORDER_WHOLE_F64, rest = exact - (rough - ORDER_WHOLE_F64);
-        place = (int32_t)(uint32_t)f64_bits(rough);
-        is_behind = rest > 0;
-        is_sure = fabs(rest) > even.near;
+        return {(uint32_t)f64_bits(rough) + (rest > 0), rest <= 0, fabs(rest) > even.near};
     }
-    return is_sure ? (uint32_t)(place + is_behind) : exact_interval(x, place, even);
 }
 
-template <class Element, bool half> struct even_shape {
-    static constexpr int loads = order_loads(sizeof(typename Element::stored));
-    static constexpr int blocks = half || !ORDER_IS_SHORT(sizeof(typename Element::stored), Element::is_floating ? 'f' : 'i') ? 1 : 2;
-};
-
-template <bool half> static __device__ __forceinline__ void count_interval(uint32_t *counters, uint32_t interval, uint32_t more, const even_pass &pass)
+/* The interval of an element that is near an edge, or NaN. */
+template <class Element> static __device__ __forceinline__ uint32_t exact_interval(typename Element::stored stored, even_guess guess, const struct order_even &even)
 {
-    if (!half) {
-        atomicAdd(&counters[(interval << pass.copies) + (threadIdx.x & ((1u << pass.copies) - 1))], more);
-        return;
-    }
-    const uint32_t shift = interval % 2 * 16, old = atomicAdd(&counters[interval / 2], more << shift) >> shift & 0xffff;
-    if (old < EVEN_HALF && old + more >= EVEN_HALF) {
-        atomicAdd(&counters[interval / 2], 0u - (EVEN_HALF << shift));
-        add_count(&pass.counts[ORDER_FIRST_COUNT + pass.first + interval], EVEN_HALF);
-    }
+    const typename Element::value x = Element::load(stored);
+    const uint32_t near = guess.interval - !guess.is_high, edge = (int32_t)near < 0 ? 0 : near < even.bins ? near : even.bins;
+    return !(x == x) ? even.bins + 2 : edge + (edge == even.bins ? is_above(x, even.high) : at_least(x, (double)edge * even.step + even.low));
 }
 
-template <class Element, class Key, bool half>
-__global__ void __launch_bounds__(EVEN_THREADS, even_shape<Element, half>::blocks)
+template <class Element, class Key, even_way way>
+__global__ void __launch_bounds__(even_shape<Element, way>::threads, even_shape<Element, way>::blocks)
     even_kernel(const __grid_constant__ even_pass pass, const __grid_constant__ cut_array<Key> cut)
 {
+    typedef even_shape<Element, way> shape;
+    typedef typename Element::stored stored;
     extern __shared__ unsigned char bytes[];
+    __shared__ int is_full[3]; /* for rounds in turn: some counter of 16 bits is some way up */
     uint32_t *const counters = (uint32_t *)bytes;
-    const uint32_t copies = 1u << pass.copies;
+    constexpr bool fine = way == EVEN_FINE;
+    const uint32_t copies = pass.copies, intervals = pass.intervals, all = fine ? intervals / 2 + 1 : (intervals + 1) * copies;
+    const shared_address at = address_of(counters + (threadIdx.x & (copies - 1)));
     bool together = false; /* the last elements of the warp's lanes were in one interval mostly */
-    uint32_t last = 0;
-    for (uint32_t i = threadIdx.x; i < (half ? (pass.intervals + 1) / 2 : pass.intervals * copies); i += blockDim.x)
+    uint32_t seen = 0;     /* in counters of 16 bits */
+    int tiles = 0, round = 0;
+    for (uint32_t i = threadIdx.x; i < all; i += blockDim.x)
         counters[i] = 0;
+    if (threadIdx.x < 3)
+        is_full[threadIdx.x] = 0;
     __syncthreads();
-    auto take = [&](Key bits, uint64_t, uint32_t, bool there) {
-        typename Element::stored x;
-        memcpy(&x, &bits, sizeof x);
-        const uint32_t interval = there ? interval_of<Element>(x, pass.even) - pass.first : ~0u; /* less than none is more than all */
-        uint32_t more = 1;
-        last = interval;
-        if (together) {
-            const bool same = interval == __shfl_sync(0xffffffffu, interval, 0);
-            const uint32_t lanes = __ballot_sync(0xffffffffu, same);
-            if (same)
-                more = threadIdx.x % 32 == 0 ? (uint32_t)__popc(lanes) : 0;
+    auto count = [&](uint32_t interval, uint32_t more) {
+        if (way != EVEN_COARSE) {
+            interval -= pass.first; /* less than the first is more than all: behind all is a counter that nobody reads */
+            interval = interval < intervals ? interval : intervals;
         }
-        if (interval < pass.intervals && more != 0)
-            count_interval<half>(counters, interval, more, pass);
+        if constexpr (fine)
+            seen |= fetch_add_shared(at + (interval * 2 & ~3u), more * ((interval & 1) * 0xffff + 1));
+        else
+            add_shared(at + interval * copies * (uint32_t)sizeof *counters, more);
     };
-    each_element<Key, EVEN_THREADS, even_shape<Element, half>::loads>((const Key *)pass.x, cut, take, [&](uint64_t) {
-        if (half)
-            __syncthreads(); /* counters are less than half full */
-        together = copies < 32 && __popc(__ballot_sync(0xffffffffu, last == __shfl_sync(0xffffffffu, last, 0))) > 8;
-    });
+    auto look = [&]() {
+        int *const full = &is_full[round % 3];
+        if ((seen & (EVEN_SHARE | EVEN_SHARE << 16)) != 0)
+            *(volatile int *)full = 1;
+        __syncthreads();
+        if (threadIdx.x == 0)
+            is_full[(round + 2) % 3] = 0; /* which all have read, and none sets before the next barrier */
+        for (uint32_t i = threadIdx.x; *(volatile int *)full != 0 && i < all; i += blockDim.x) {
+            const uint32_t word = counters[i], low = word & 0xc000, high = word >> 16 & 0xc000;
+            counters[i] = word - (high << 16 | low);
+            add_count(&pass.counts[ORDER_FIRST_COUNT + pass.first + 2 * i], 2 * i < intervals ? low : 0);
+            add_count(&pass.counts[ORDER_FIRST_COUNT + pass.first + 2 * i + 1], 2 * i + 1 < intervals ? high : 0);
+        }
+        if (*(volatile int *)full != 0)
+            __syncthreads();
+        round++;
+        seen = 0;
+    };
+    auto take = [&](const Key (&keys)[shape::each], auto there, uint64_t) {
+        stored x[shape::each];
+        float zero = 0; /* NaN if an element is NaN, or infinite */
+        uint32_t last = 0, unsure = 0; /* a bit of each element */
+        memcpy(x, keys, sizeof x);
+        auto guess = [&](int e) {
+            const even_guess found = guess_of<Element, way>(x[e], pass.even);
+            if (there(e) && !found.is_sure)
+                unsure |= 1u << e;
+            if constexpr (shape::is_short && Element::is_floating)
+                zero = fmaf((float)Element::load(x[e]), 0.0f, zero);
+            return last = found.interval;
+        };
+        if (together) {
+#pragma unroll
+            for (int e = 0; e < shape::each; e++) {
+                const uint32_t interval = guess(e), of_first = __shfl_sync(0xffffffffu, there(e) ? interval : ~0u, 0);
+                const uint32_t lanes = __ballot_sync(0xffffffffu, there(e) && interval == of_first);
+                if (there(e) && (threadIdx.x % 32 == 0 || interval != of_first))
+                    count(interval, threadIdx.x % 32 == 0 ? (uint32_t)__popc(lanes) : 1);
+            }
+        } else {
+#pragma unroll
+            for (int e = 0; e < shape::each; e++) {
+                const uint32_t interval = guess(e);
+                if (there(e))
+                    count(interval, 1);
+            }
+        }
+        together = copies == 1 && __popc(__ballot_sync(0xffffffffu, last == __shfl_sync(0xffffffffu, last, 0))) > 8;
+        for (int e = 0; zero != 0 && e < shape::each; e++) /* one is NaN, or infinite: all are looked at */
+            unsure |= (uint32_t)there(e) << e;
+        for (; unsure != 0; unsure &= unsure - 1) {
+            const stored one = pick(x, __ffs((int)unsure) - 1);
+            const even_guess found = guess_of<Element, way>(one, pass.even);
+            const uint32_t exact = exact_interval<Element>(one, found, pass.even);
+            if (exact == found.interval)
+                continue;
+            count(found.interval, 0u - 1);
+            count(exact, 1);
+        }
+        if (fine && ++tiles % shape::tiles == 0)
+            look();
+    };
+    each_tile<Key, shape::threads, shape::loads, fine>((const Key *)pass.x, cut, take);
     __syncthreads();
-    for (uint32_t i = threadIdx.x; i < pass.intervals; i += blockDim.x) {
-        uint64_t sum = half ? counters[i / 2] >> i % 2 * 16 & 0xffff : 0;
-        for (uint32_t of = 0; !half && of < copies; of++)
+    for (uint32_t i = threadIdx.x; i < intervals; i += blockDim.x) {
+        uint32_t sum = fine ? counters[i / 2] >> i % 2 * 16 & 0xffff : 0;
+        for (uint32_t of = 0; !fine && of < copies; of++)
             sum += counters[i * copies + (of + i) % copies];
         add_count(&pass.counts[ORDER_FIRST_COUNT + pass.first + i], sum);
     }
+    end_pass(pass.end, pass.counts);
 }
 
-template <class Element, bool half> static cudaError_t even_start(const struct order_work *work, int multiprocessors, size_t shared_bytes, void *stream)
+template <class Element, even_way way>
+static cudaError_t even_start(const struct order_work *work, const struct order_end *end, int multiprocessors, size_t shared_bytes, void *stream)
 {
+    typedef even_shape<Element, way> shape;
     typedef typename key_type<sizeof(typename Element::stored)>::type Key;
-    constexpr int blocks = even_shape<Element, half>::blocks, loads = even_shape<Element, half>::loads;
+    constexpr bool fine = way == EVEN_FINE;
     const cut_array<Key> cut(work->x, work->n);
-    const uint32_t all = work->even->bins + 3, most = (uint32_t)(shared_bytes / (half ? 2 : 4)), passes = (all + most - 1) / most;
-    even_pass pass = {work->x, work->n, *work->even, work->counts, 0, (all + passes - 1) / passes, 0};
-    const size_t each = half ? (pass.intervals + 1) / 2 * 4 : pass.intervals * 4;
-    while (!half && pass.copies < 5 && (each << (pass.copies + 1)) <= shared_bytes / blocks)
-        pass.copies++;
-    const size_t bytes = each << pass.copies;
-    const uint64_t fit = (uint64_t)multiprocessors * (bytes <= shared_bytes / blocks ? blocks : 1);
-    cudaLaunchConfig_t config = launch_config(blocks_for(cut.vectors, EVEN_THREADS, loads, fit), EVEN_THREADS, stream);
+    const uint32_t all = work->even->bins + 3, most = (uint32_t)(shared_bytes / (fine ? 2 : 4)) - 2, passes = (all + most - 1) / most;
+    even_pass pass = {work->x, *work->even, work->counts, 0, (all + passes - 1) / passes, 1, {}};
+    const size_t each = fine ? (pass.intervals / 2 + 1) * 4 : (pass.intervals + 1) * 4;
+    while (!fine && pass.copies < 32 && each * pass.copies * 2 <= shared_bytes / shape::blocks)
+        pass.copies *= 2;
+    const size_t bytes = each * pass.copies;
+    const uint64_t fit = (uint64_t)multiprocessors * (bytes <= shared_bytes / shape::blocks ? shape::blocks : 1);
+    cudaLaunchConfig_t config = launch_config(blocks_for(cut.vectors, shape::threads, shape::loads, fit), shape::threads, stream);
     config.dynamicSmemBytes = bytes;
-    cudaError_t code = cudaFuncSetAttribute((const void *)even_kernel<Element, Key, half>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes);
-    for (; pass.first < all && code == cudaSuccess; pass.first += pass.intervals)
-        code = cudaLaunchKernelEx(&config, even_kernel<Element, Key, half>, pass, cut);
+    cudaError_t code = cudaFuncSetAttribute((const void *)even_kernel<Element, Key, way>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes);
+    for (; pass.first < all && code == cudaSuccess; pass.first += pass.intervals) {
+        if (pass.first + pass.intervals >= all) /* the last one */
+            pass.end = *end;
+        code = cudaLaunchKernelEx(&config, even_kernel<Element, Key, way>, pass, cut);
+    }
     return code;
 }
 
-cudaError_t order_even_launch(const struct order_work *work, int multiprocessors, size_t shared_bytes, void *stream)
+cudaError_t order_even_launch(const struct order_work *work, const struct order_end *end, int multiprocessors, size_t shared_bytes, void *stream)
 {
     return with_element(work->type, [&](auto element) {
         typedef decltype(element) Element;
-        return (work->even->bins + 3) * sizeof(uint32_t) <= shared_bytes ? even_start<Element, false>(work, multiprocessors, shared_bytes, stream)
-                                                                       : even_start<Element, true>(work, multiprocessors, shared_bytes, stream);
+        constexpr even_way coarse = even_shape<Element, EVEN_COARSE>::is_short ? EVEN_COARSE : EVEN_IN_F64;
+        const bool fits = (work->even->bins + 4) * sizeof(uint32_t) <= shared_bytes && (coarse == EVEN_IN_F64 || work->even->part_sure > 0);
+        return fits ? even_start<Element, coarse>(work, end, multiprocessors, shared_bytes, stream)
+                    : even_start<Element, EVEN_FINE>(work, end, multiprocessors, shared_bytes, stream);
     });
 }

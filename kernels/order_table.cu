@@ -14,6 +14,10 @@ template <class Key> struct order_table_cell {
 };
 constexpr uint32_t SEVERAL = 1u << 31;
 
+template <class Key> struct table_shape {
+    static constexpr int loads = order_loads(sizeof(Key)), each = elements_of<Key, loads>;
+};
+
 template <class Key> struct table_pass {
     const void *x;
     uint64_t n;
@@ -23,6 +27,7 @@ template <class Key> struct table_pass {
     uint32_t first, intervals; /* those that are counted */
     uint32_t copies;           /* of counters in shared memory; 0: they are in the caller's */
     bool shared_cells;
+    struct order_end end;
 };
 
 template <class Key> static __device__ __forceinline__ order_table_cell<Key> cell_of(const struct order_table &table, uint32_t cell)
@@ -61,24 +66,27 @@ __global__ void __launch_bounds__(ORDER_TABLE_SHAPE.threads, ORDER_TABLE_SHAPE.b
     for (uint32_t i = threadIdx.x; pass.shared_cells && i < table.guess.cells; i += blockDim.x)
         cells[i] = cell_of<Key>(table, i);
     __syncthreads();
-    auto take = [&](Key bits, uint64_t, uint32_t, bool there) {
-        typename Element::stored x;
-        memcpy(&x, &bits, sizeof x);
-        const Key key = key_of(bits, pass.map);
-        const uint32_t cell = guess_cell<Element, Key>(x, key, table.guess, table.guess.by_value);
-        const order_table_cell<Key> found = pass.shared_cells ? cells[cell] : cell_of<Key>(table, cell);
-        uint32_t interval = found.first + (key > found.below);
-        if ((found.first & SEVERAL) != 0)
-            interval = interval_of((const Key *)table.keys, found.first & ~SEVERAL, table.cells[cell + 1], key);
-        interval -= pass.first; /* less than none is more than all */
-        if (!there || interval >= pass.intervals)
-            return;
-        if (pass.copies > 0)
-            atomicAdd(&counters[interval * pass.copies + copy], 1u);
-        else
-            atomicAdd((device_count *)&pass.counts[ORDER_FIRST_COUNT + interval], (device_count)1);
+    auto take = [&](const Key (&x)[table_shape<Key>::each], auto there, uint64_t) {
+#pragma unroll
+        for (int e = 0; e < table_shape<Key>::each; e++) {
+            typename Element::stored stored;
+            memcpy(&stored, &x[e], sizeof stored);
+            const Key key = key_of(x[e], pass.map);
+            const uint32_t cell = guess_cell<Element, Key>(stored, key, table.guess, table.guess.by_value);
+            const order_table_cell<Key> found = pass.shared_cells ? cells[cell] : cell_of<Key>(table, cell);
+            uint32_t interval = found.first + (key > found.below);
+            if ((found.first & SEVERAL) != 0)
+                interval = interval_of((const Key *)table.keys, found.first & ~SEVERAL, table.cells[cell + 1], key);
+            interval -= pass.first; /* less than none is more than all */
+            if (!there(e) || interval >= pass.intervals)
+                continue;
+            if (pass.copies > 0)
+                atomicAdd(&counters[interval * pass.copies + copy], 1u);
+            else
+                atomicAdd((device_count *)&pass.counts[ORDER_FIRST_COUNT + interval], (device_count)1);
+        }
     };
-    each_element<Key, ORDER_TABLE_SHAPE.threads, ORDER_TABLE_SHAPE.loads>((const Key *)pass.x, cut, take, [](uint64_t) {});
+    each_tile<Key, ORDER_TABLE_SHAPE.threads, table_shape<Key>::loads, false>((const Key *)pass.x, cut, take);
     __syncthreads();
     for (uint32_t i = threadIdx.x; pass.copies > 0 && i < pass.intervals; i += blockDim.x) {
         uint64_t sum = 0;
@@ -86,6 +94,7 @@ __global__ void __launch_bounds__(ORDER_TABLE_SHAPE.threads, ORDER_TABLE_SHAPE.b
             sum += counters[i * pass.copies + (of + i) % pass.copies];
         add_count(&pass.counts[ORDER_FIRST_COUNT + pass.first + i], sum);
     }
+    end_pass(pass.end, pass.counts);
 }
 
 template <class Element, class Key>
@@ -93,7 +102,8 @@ static cudaError_t table_run(const table_pass<Key> &pass, size_t bytes, size_t s
 {
     const cut_array<Key> cut(pass.x, pass.n);
     const uint64_t most = (uint64_t)multiprocessors * (bytes <= shared_bytes / ORDER_TABLE_SHAPE.blocks ? ORDER_TABLE_SHAPE.blocks : 1);
-    cudaLaunchConfig_t config = launch_config(blocks_for(cut.vectors, ORDER_TABLE_SHAPE.threads, ORDER_TABLE_SHAPE.loads, most), ORDER_TABLE_SHAPE.threads, stream);
+    cudaLaunchConfig_t config =
+        launch_config(blocks_for(cut.vectors, ORDER_TABLE_SHAPE.threads, table_shape<Key>::loads, most), ORDER_TABLE_SHAPE.threads, stream);
     config.dynamicSmemBytes = bytes;
     const cudaError_t code =
         cudaFuncSetAttribute((const void *)table_kernel<Element, Key>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes);
@@ -103,11 +113,11 @@ static cudaError_t table_run(const table_pass<Key> &pass, size_t bytes, size_t s
 /* What fits shared memory: one copy of the counters, then the cells, then more copies, as many as keep several blocks on a multiprocessor. Counters that
    do not fit are counted some at a time, in a pass each, or, if they are very many, in the caller's memory. */
 template <class Element, class Key>
-static cudaError_t table_start(const struct order_work *work, int multiprocessors, size_t shared_bytes, void *stream)
+static cudaError_t table_start(const struct order_work *work, const struct order_end *end, int multiprocessors, size_t shared_bytes, void *stream)
 {
     const struct order_table &table = *work->table;
     const uint32_t all = table.count + 1, most = (uint32_t)(shared_bytes / sizeof(uint32_t)), passes = (all + most - 1) / most;
-    table_pass<Key> pass = {work->x, work->n, order_map_of(work->type), table, work->counts, 0, all, 0, false};
+    table_pass<Key> pass = {work->x, work->n, order_map_of(work->type), table, work->counts, 0, all, 0, false, {}};
     pass.copies = passes <= ORDER_TABLE_PASSES;
     if (pass.copies > 0)
         pass.intervals = (all + passes - 1) / passes;
@@ -117,15 +127,18 @@ static cudaError_t table_start(const struct order_work *work, int multiprocessor
         pass.copies *= 2;
     const size_t bytes = pass.copies * counters + (pass.shared_cells ? cells : 0);
     cudaError_t code = cudaSuccess;
-    for (; pass.first < all && code == cudaSuccess; pass.first += pass.intervals)
+    for (; pass.first < all && code == cudaSuccess; pass.first += pass.intervals) {
+        if (pass.first + pass.intervals >= all) /* the last one */
+            pass.end = *end;
         code = table_run<Element, Key>(pass, bytes, shared_bytes, multiprocessors, stream);
+    }
     return code;
 }
 
-cudaError_t order_table_launch(const struct order_work *work, int multiprocessors, size_t shared_bytes, void *stream)
+cudaError_t order_table_launch(const struct order_work *work, const struct order_end *end, int multiprocessors, size_t shared_bytes, void *stream)
 {
     return with_element(work->type, [&](auto element) {
         typedef decltype(element) Element;
-        return table_start<Element, typename key_type<sizeof(typename Element::stored)>::type>(work, multiprocessors, shared_bytes, stream);
+        return table_start<Element, typename key_type<sizeof(typename Element::stored)>::type>(work, end, multiprocessors, shared_bytes, stream);
     });
 }

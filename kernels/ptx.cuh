@@ -204,3 +204,41 @@ static __device__ __forceinline__ void wait_for_host() { __nanosleep(200); }
 #else
 static inline void wait_for_host() { usleep(20); }
 #endif
+
+/* Shared memory by its address, which the compiler does not put together again for each access. */
+#ifdef __NVCC__
+typedef uint32_t shared_address;
+static __device__ __forceinline__ shared_address address_of(const void *shared) { return (shared_address)__cvta_generic_to_shared(shared); }
+template <class T> static __device__ __forceinline__ void store_shared(shared_address to, T x)
+{
+    if constexpr (sizeof x == 8)
+        asm volatile("st.shared.u64 [%0], %1;" : : "r"(to), "l"((uint64_t)x) : "memory");
+    else if constexpr (sizeof x == 4)
+        asm volatile("st.shared.u32 [%0], %1;" : : "r"(to), "r"((uint32_t)x) : "memory");
+    else if constexpr (sizeof x == 2)
+        asm volatile("st.shared.u16 [%0], %1;" : : "r"(to), "h"((uint16_t)x) : "memory");
+    else
+        asm volatile("st.shared.u8 [%0], %1;" : : "r"(to), "r"((uint32_t)x) : "memory");
+}
+static __device__ __forceinline__ uint32_t load_shared_byte(shared_address from)
+{
+    uint32_t x;
+    asm volatile("ld.shared.u8 %0, [%1];" : "=r"(x) : "r"(from));
+    return x;
+}
+/* Adds, and does not wait for it; adds, and returns what was there. */
+static __device__ __forceinline__ void add_shared(shared_address to, uint32_t x) { asm volatile("red.shared.add.u32 [%0], %1;" : : "r"(to), "r"(x) : "memory"); }
+static __device__ __forceinline__ uint32_t fetch_add_shared(shared_address to, uint32_t x)
+{
+    uint32_t old;
+    asm volatile("atom.shared.add.u32 %0, [%1], %2;" : "=r"(old) : "r"(to), "r"(x) : "memory");
+    return old;
+}
+#else
+typedef char *shared_address;
+static inline shared_address address_of(const void *shared) { return (char *)(uintptr_t)shared; }
+template <class T> static inline void store_shared(shared_address to, T x) { *emulation_at((T *)(void *)to) = x; }
+static inline uint32_t load_shared_byte(shared_address from) { return *emulation_at((uint8_t *)from); }
+static inline void add_shared(shared_address to, uint32_t x) { atomicAdd((uint32_t *)(void *)to, x); }
+static inline uint32_t fetch_add_shared(shared_address to, uint32_t x) { return atomicAdd((uint32_t *)(void *)to, x); }
+#endif

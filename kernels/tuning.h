@@ -210,13 +210,12 @@ struct long_shape {
 constexpr struct long_shape long_shape_of(bool heavy) { return heavy ? long_shape{256, 4, 2, 7} : long_shape{256, 4, 3, 4}; }
 constexpr struct long_shape LONG_SHAPE = long_shape_of(false); /* threads and stage are the same in both */
 
-/* Passes of order statistics. Brackets: a tile has 4,096 elements, 2,048 of 8 bytes, and a block room for twice as many that are kept, with their
-   indices perhaps. A table: counters in shared memory leave room for two blocks, mostly. */
+/* Passes of order statistics: a thread has 16 elements of a tile, 8 of 8 bytes. A table: counters in shared memory leave room for two blocks, mostly. */
 constexpr struct {
-    int threads, blocks, blocks_indexed;
-} ORDER_SHAPE = {256, 6, 4};
+    int threads, blocks, blocks_more; /* of a multiprocessor; with indices, or several brackets, which take more registers */
+} ORDER_SHAPE = {256, 5, 4};
 constexpr int order_loads(size_t element_bytes) { return element_bytes >= 4 ? 4 : (int)element_bytes; }
 constexpr struct {
-    int threads, blocks, loads;
-} ORDER_TABLE_SHAPE = {512, 2, 4};
+    int threads, blocks;
+} ORDER_TABLE_SHAPE = {512, 2};
 constexpr uint32_t ORDER_TABLE_PASSES = 4; /* over the elements, at most, if counters do not fit shared memory */

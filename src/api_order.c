@@ -112,17 +112,11 @@ allfold_status allfold_histogram(allfold_context *context, const allfold_array *
         error_set(error, ALLFOLD_BAD_ARGUMENT, "counts is NULL");
     if (error->status != ALLFOLD_OK)
         known = (allfold_bins){.count = 1};
-    double *const own = malloc((known.count + 1) * sizeof *own);
-    if (own == NULL)
-        error_set(error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " edges", known.count + 1);
     const struct order_input input = open_input(context, &operand, known.stream, ALLFOLD_NAN_PROPAGATE, error);
     api_checked(context);
-    core_histogram(context, &input, &known, own, counts, &beside, error);
+    core_histogram(context, &input, &known, edges, counts, &beside, error);
     if (error->status == ALLFOLD_OK && outside != NULL)
         *outside = beside;
-    if (error->status == ALLFOLD_OK && edges != NULL)
-        memcpy(edges, own, (known.count + 1) * sizeof *own);
     api_operand_close(&operand);
-    free(own);
     return error->status;
 }

@@ -283,6 +283,8 @@ int main(int argc, char **argv)
     for (uint64_t i = 0; ctx != NULL && i < 4; i++) /* of which a sample is taken */
         for (enum order order = RANDOM; order < WITH_NAN; order += i == 0 ? 1 : 3)
             check_case(ctx, long_types[i], (1 << 17) + 3001, order, (enum memory)(order % MEMORY_COUNT), (enum split)((order + i) % SPLIT_COUNT));
+    if (ctx != NULL) /* twice as many as a sample may have, all but one */
+        check_case(ctx, ALLFOLD_UINT64, (1 << 21) - 1, RANDOM, MEMORY_DEVICE, SPLIT_LAST);
     if (ctx != NULL && tap_wanted("a source is read once"))
         check_reads(ctx);
     if (ctx != NULL && tap_wanted("the CPU backend refuses a stream"))

@@ -3,12 +3,11 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct histogram {
     struct order o;
     const allfold_bins *call;
-    double *edges;
+    double low, high, step; /* the first edge, and the last; even bins' width */
     uint64_t *boundaries; /* the edges', that of what is above the last, and that of NaN: as far as there are such keys */
     uint32_t count;
 };
@@ -41,10 +40,8 @@ static double extreme(struct histogram *h, allfold_fold fold, double none, struc
     return own.status == ALLFOLD_OK ? outward(found.fields[0].value, fold == ALLFOLD_MAX) : none;
 }
 
-/* As numpy.linspace has them. */
-static void set_edges(struct histogram *h, double low, double high, struct error *error)
+static void set_ends(struct histogram *h, double low, double high, struct error *error)
 {
-    const uint64_t bins = h->call->count;
     if (!(isfinite(high - low) && low <= high)) {
         error->shared = error_set(error, ALLFOLD_BAD_ARGUMENT, "the bins are from %g to %g: expected finite numbers, whose difference is finite, the lesser "
                                   "one first: give another range", low, high) != ALLFOLD_OK;
@@ -54,10 +51,18 @@ static void set_edges(struct histogram *h, double low, double high, struct error
         low -= 0.5;
         high += 0.5;
     }
-    const double width = high - low, step = width / (double)bins;
-    for (uint64_t i = 0; i < bins; i++)
-        h->edges[i] = (step == 0 ? (double)i / (double)bins * width : (double)i * step) + low;
-    h->edges[bins] = high;
+    h->low = low;
+    h->high = high;
+    h->step = (high - low) / (double)h->call->count;
+}
+
+/* Even ones as numpy.linspace has them. */
+static double edge_of(const struct histogram *h, uint64_t i)
+{
+    const uint64_t bins = h->call->count;
+    if (h->call->edges != NULL)
+        return h->call->edges[i];
+    return i == bins ? h->high : (h->step == 0 ? (double)i / (double)bins * (h->high - h->low) : (double)i * h->step) + h->low;
 }
 
 static void take_edges(struct histogram *h)
@@ -65,7 +70,8 @@ static void take_edges(struct histogram *h)
     const allfold_bins *const call = h->call;
     struct error *const error = h->o.error;
     if (call->edges != NULL) {
-        memcpy(h->edges, call->edges, (call->count + 1) * sizeof *h->edges);
+        h->low = call->edges[0];
+        h->high = call->edges[call->count];
         return;
     }
     const bool known = h->o.has_range; /* to an earlier run */
@@ -74,7 +80,7 @@ static void take_edges(struct histogram *h)
     if (error->status == ALLFOLD_OK)
         range[1] = call->has_range ? call->high : known ? range[1] : extreme(h, ALLFOLD_MAX, 1, error);
     if (error->status == ALLFOLD_OK)
-        set_edges(h, range[0], range[1], error);
+        set_ends(h, range[0], range[1], error);
 }
 
 static bool add_boundary(struct histogram *h, const struct order_space *space, bool exists, uint64_t key)
@@ -91,11 +97,11 @@ static void set_boundaries(struct histogram *h)
     bool more = true;
     uint64_t key = 0;
     for (uint64_t i = 0; i < h->call->count && more; i++) {
-        const bool exists = order_at_least(&space, h->edges[i], false, &key);
+        const bool exists = order_at_least(&space, edge_of(h, i), false, &key);
         more = add_boundary(h, &space, exists, key);
     }
     if (more) {
-        const bool exists = order_at_least(&space, h->edges[h->call->count], true, &key);
+        const bool exists = order_at_least(&space, h->high, true, &key);
         if (add_boundary(h, &space, exists, key))
             add_boundary(h, &space, false, 0);
     }
@@ -107,7 +113,7 @@ static void set_boundaries(struct histogram *h)
 static bool guess_by_value(const struct histogram *h, struct order_guess *guess)
 {
     const uint64_t bins = h->call->count;
-    const double low = h->edges[0], scale = (double)bins / (h->edges[bins] - low);
+    const double low = h->low, scale = (double)bins / (h->high - low);
     *guess = (struct order_guess){.by_value = true, .even = h->call->edges == NULL,
                                   .cells = (uint32_t)bins + 1, .low = low, .scale = scale, .low_f32 = (float)low, .scale_f32 = (float)scale};
     return isfinite(low) && scale > 0 && isfinite((float)scale) && guess->scale_f32 > 0 && isfinite(guess->low_f32);
@@ -161,7 +167,7 @@ static void count_bins(struct histogram *h, int64_t *counts, allfold_outside *ou
     struct order_table table = {0};
     struct order_even even;
     struct order_work work = {.kind = ORDER_TABLE, .table = &table};
-    if (on_device && h->call->edges == NULL && order_even_of(h->edges[0], h->edges[bins], bins, &even)) {
+    if (on_device && h->call->edges == NULL && order_even_of(h->low, h->high, bins, &even)) {
         work = (struct order_work){.kind = ORDER_EVEN, .even = &even};
     } else {
         set_boundaries(h);
@@ -188,7 +194,7 @@ static uint64_t call_number(const allfold_bins *call)
 allfold_status core_histogram(struct allfold_context *ctx, const struct order_input *input, const allfold_bins *call, double *edges,
                               int64_t *counts, allfold_outside *outside, struct error *error)
 {
-    struct histogram h = {.o = {.ctx = ctx, .input = input, .error = error}, .call = call, .edges = edges};
+    struct histogram h = {.o = {.ctx = ctx, .input = input, .error = error}, .call = call};
     h.boundaries = malloc((call->count + 2) * sizeof *h.boundaries);
     if (h.boundaries == NULL)
         error_set(error, ALLFOLD_NO_MEMORY, "no memory for %llu bins", (unsigned long long)call->count);
@@ -197,6 +203,8 @@ allfold_status core_histogram(struct allfold_context *ctx, const struct order_in
         take_edges(&h);
     if (error->status == ALLFOLD_OK)
         count_bins(&h, counts, outside);
+    for (uint64_t i = 0; edges != NULL && error->status == ALLFOLD_OK && i <= call->count; i++)
+        edges[i] = edge_of(&h, i);
     order_close(&h.o);
     free(h.boundaries);
     return error->status;

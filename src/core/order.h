@@ -28,6 +28,6 @@ struct order_top {
 allfold_status core_topk(struct allfold_context *ctx, const struct order_input *input, uint64_t k, bool smallest, struct order_top *top,
                          struct error *error);
 
-/* See allfold_histogram; edges is not NULL. Collective. */
+/* See allfold_histogram. Collective. */
 allfold_status core_histogram(struct allfold_context *ctx, const struct order_input *input, const allfold_bins *call, double *edges,
                               int64_t *counts, allfold_outside *outside, struct error *error);

@@ -58,7 +58,7 @@ void order_close(struct order *o)
         free(o->set.keys);
         free(o->set.indices);
     }
-    free(o->counts);
+    free(o->own_counts);
     device_data_release(o->ctx, &o->x);
 }
 
@@ -68,15 +68,15 @@ void order_close(struct order *o)
 static void clear_counts(struct order *o, uint64_t count)
 {
     if (count > o->most_counts) {
-        free(o->counts);
-        o->counts = malloc(count * sizeof *o->counts);
-        o->most_counts = o->counts != NULL ? count : 0;
-        if (o->counts == NULL) {
+        free(o->own_counts);
+        o->own_counts = malloc(count * sizeof *o->counts);
+        o->most_counts = o->own_counts != NULL ? count : 0;
+        if (o->own_counts == NULL)
             error_set(o->error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " counters", count);
-            return;
-        }
     }
-    memset(o->counts, 0, count * sizeof *o->counts);
+    o->counts = o->own_counts;
+    if (o->counts != NULL)
+        memset(o->counts, 0, count * sizeof *o->counts);
 }
 
 /* Adds up what the ranks have counted. */
@@ -97,9 +97,11 @@ static void exchange(struct order *o, uint64_t count)
 void order_pass(struct order *o, struct order_work *work, uint64_t counters)
 {
     const uint64_t count = ORDER_FIRST_COUNT + counters;
+    const size_t bytes = (count + 2) * sizeof *o->counts;
+    const bool in_place = o->x.elements > 0, on_device = o->ctx->device->backend->own_memory;
     if (o->error->shared)
         return;
-    if (!order_failed(o))
+    if (!order_failed(o) && !(in_place && order_is_answered(bytes, on_device)))
         clear_counts(o, count + 2);
     if (work->kind == ORDER_BRACKETS) {
         o->set.count = 0;
@@ -109,9 +111,9 @@ void order_pass(struct order *o, struct order_work *work, uint64_t counters)
         work->capacity = o->set.capacity;
     }
     o->seen = 0;
-    if (!order_failed(o) && o->x.elements > 0) {
+    if (!order_failed(o) && in_place) {
         const struct order_elements elements = {o->input->type, o->x.memory, o->x.elements, o->first};
-        order_run_elements(o, work, &elements, count * sizeof *o->counts, o->ctx->device->backend->own_memory);
+        order_run_elements(o, work, &elements, bytes, on_device);
         o->seen = o->x.elements;
         if (work->kind == ORDER_BRACKETS && !order_failed(o)) {
             o->set.count = u64_min(o->counts[ORDER_KEPT], o->set.capacity);
@@ -128,13 +130,14 @@ void order_pass(struct order *o, struct order_work *work, uint64_t counters)
 void order_pass_set(struct order *o, struct order_work *work, uint64_t counters)
 {
     const uint64_t count = ORDER_FIRST_COUNT + counters;
+    const size_t bytes = (count + 2) * sizeof *o->counts;
     const struct order_elements elements = {order_key_type(o), o->set.keys, o->set.count, 0};
     if (o->error->shared)
         return;
-    if (!order_failed(o))
+    if (!order_failed(o) && !(elements.count > 0 && order_is_answered(bytes, o->set.on_device)))
         clear_counts(o, count + 2);
-    if (!order_failed(o) && o->set.count > 0)
-        order_run_elements(o, work, &elements, count * sizeof *o->counts, o->set.on_device);
+    if (!order_failed(o) && elements.count > 0)
+        order_run_elements(o, work, &elements, bytes, o->set.on_device);
     o->seen = o->set.count;
     exchange(o, count);
 }
@@ -158,7 +161,7 @@ static uint64_t count_numbers(struct order *o, uint64_t found)
 
 void order_sample(struct order *o, uint64_t count, uint64_t *found, uint64_t *worth)
 {
-    const uint64_t stride = u64_max(o->positions / u64_max(count, 1), 1);
+    const uint64_t stride = u64_max((o->positions + count - 1) / count, 1); /* so that there is room for the sample */
     struct order_work work = {.kind = ORDER_SAMPLE, .stride = stride, .keys = o->set.keys};
     uint64_t sizes[2] = {0};
     o->set.count = 0;

@@ -11,6 +11,7 @@ struct order_set {
     bool on_device; /* in device memory; else the host's */
     char *keys;
     uint64_t *indices;
+    const char *answer; /* of the device's: the last pass wrote all to the host's memory, too: here */
     uint64_t count, capacity;
     uint64_t room;   /* of the host's: how much of the capacity is allocated */
     bool overflowed; /* some rank had no room for all: the same on all ranks */
@@ -31,9 +32,10 @@ struct order {
     struct order_set set;
     /* Called when the set, of elements that stream, is full: makes room. NULL: then it overflows. */
     void (*trim)(struct order *o);
-    uint64_t *counts;         /* of the last pass, of all ranks: see order_work */
+    uint64_t *counts;         /* of the last pass, of all ranks: see order_work. Behind them is room for two more */
     uint64_t seen;            /* elements in it, without those left out */
-    uint64_t most_counts;     /* room */
+    uint64_t *own_counts;     /* memory for them, unless the device has answered, */
+    uint64_t most_counts;     /* and its room */
     size_t clean;             /* bytes of the device's counters that are 0 */
 };
 
@@ -56,10 +58,10 @@ void order_pass(struct order *o, struct order_work *work, uint64_t counters);
 /* The same over the set, of all ranks; not for brackets. */
 void order_pass_set(struct order *o, struct order_work *work, uint64_t counters);
 
-/* Brings the set to host memory. Local. */
-void order_set_to_host(struct order *o);
+/* The set in host memory, until the next pass: where the device has written it, or brought there now. Local. */
+struct order_set order_set_on_host(struct order *o);
 
-/* Makes the set a sample of the keys of all ranks: *found of them, about `count`; unless NaN propagates, without the NaNs, which are last.
+/* Makes the set a sample of the keys of all ranks: *found of them, at most `count`, for which there is room; unless NaN propagates, without the NaNs, which are last.
    Neighbours that are read together count for less: they are as good as *worth that lie apart. */
 void order_sample(struct order *o, uint64_t count, uint64_t *found, uint64_t *worth);
 
@@ -92,10 +94,12 @@ struct order_elements {
     uint64_t count, first;
 };
 void order_run_on_host(struct order *o, const struct order_work *given, const struct order_elements *elements);
-/* counts: bytes of the counters, which are o->counts. */
+/* counts: bytes of the counters, and of two behind them. They are o->counts, which is 0, or becomes what the device answers. */
 void order_run_elements(struct order *o, const struct order_work *work, const struct order_elements *elements, size_t counts, bool on_device);
 /* Makes room in host memory for that many of the set. */
 allfold_status order_host_room(struct order *o, uint64_t room);
+/* Whether a pass over elements in memory is answered by the device. */
+bool order_is_answered(size_t counts, bool on_device);
 /* Brings counters, which are 0, and the table to the device, at once if they are small. table: NULL if there is none; the pass then clears its
    counters. */
 void order_upload(struct order *o, struct order_work *work, size_t counts, struct order_table *table);

@@ -6,7 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ANSWERED_MOST = 1 << 17 }; /* bytes of counters that a kernel writes to host memory, which costs less than a copy and a wait for it */
+enum {
+    ANSWERED_MOST = 1 << 20, /* bytes of counters that a kernel writes to host memory, which costs less than a copy and a wait for it; */
+    ANSWERED_ROOM = 1 << 15  /* and elements, with their indices */
+};
+_Static_assert(ANSWERED_MOST + ANSWERED_ROOM * 16 <= IN_PLACE_BYTES, "the staging memory has room");
 
 allfold_type order_key_type(const struct order *o)
 {
@@ -139,17 +143,19 @@ static void take_counts(struct order *o, const struct order_work *work, size_t c
         o->clean = 0;
         from_device(o, o->ctx->axis_memory, o->counts, counts);
     } else if (o->ctx->device->backend->wait(in_place_queue(o->ctx), o->error) == ALLFOLD_OK) {
-        memcpy(o->counts, work->answer, counts);
+        o->counts = work->answer;
         o->clean = u64_max(o->clean, counts);
     }
 }
 
-/* On the device: o->counts, which are 0, get what is counted. */
+bool order_is_answered(size_t counts, bool on_device) { return on_device && counts > 0 && counts <= ANSWERED_MOST; }
+
 static void run_on_device(struct order *o, const struct order_work *given, const struct order_elements *elements, size_t counts)
 {
     struct allfold_context *const ctx = o->ctx;
     struct order_work work = *given;
     struct order_table table;
+    o->set.answer = NULL;
     if (in_place_open(ctx, o->input->stream, o->error) != ALLFOLD_OK)
         return;
     work.type = elements->type;
@@ -158,12 +164,15 @@ static void run_on_device(struct order *o, const struct order_work *given, const
     work.first = elements->first;
     if (counts > 0)
         order_upload(o, &work, counts, work.table != NULL ? &table : NULL);
-    if (counts > 0 && counts <= ANSWERED_MOST) {
+    if (order_is_answered(counts, true)) {
         work.answer = in_place_queue(ctx)->staging;
         work.answered = counts;
+        work.answer_room = work.indices != NULL ? ANSWERED_ROOM : 0;
     }
     if (!order_failed(o) && ctx->device->backend->order(in_place_queue(ctx), &work, o->error) == ALLFOLD_OK && counts > 0)
         take_counts(o, &work, counts);
+    if (!order_failed(o) && work.answer_room > 0 && o->counts[ORDER_KEPT] <= ANSWERED_ROOM)
+        o->set.answer = (const char *)work.answer + counts;
     if (order_failed(o)) {
         struct error ignored = {0};
         ctx->device->backend->wait(in_place_queue(ctx), &ignored);
@@ -190,13 +199,22 @@ void order_run_elements(struct order *o, const struct order_work *work, const st
         order_run_on_host(o, work, elements);
 }
 
-void order_set_to_host(struct order *o)
+struct order_set order_set_on_host(struct order *o)
 {
     const struct order_set on_device = o->set;
+    struct order_set there = on_device;
+    if (!on_device.on_device || order_failed(o))
+        return on_device;
+    if (on_device.answer != NULL) {
+        there.indices = (uint64_t *)(uintptr_t)on_device.answer;
+        there.keys = (char *)(there.indices + ANSWERED_ROOM);
+        return there;
+    }
     o->set = (struct order_set){.capacity = on_device.capacity};
     if (order_host_room(o, u64_max(on_device.count, 1)) != ALLFOLD_OK)
-        return;
+        return o->set;
     from_device(o, on_device.keys, o->set.keys, on_device.count * order_key_bytes(o));
     from_device(o, (const char *)on_device.indices, o->set.indices, on_device.count * sizeof *o->set.indices);
     o->set.count = on_device.count;
+    return o->set;
 }

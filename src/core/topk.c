@@ -8,7 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WHOLE_MOST = 1 << 17, SAMPLE_MOST = 1 << 18, SAMPLE_MOST_HOST = 1 << 16, INDEX_RANGES = 1 << 16 };
+enum {
+    WHOLE_MOST = 1 << 17, SAMPLE_MOST = 1 << 18, SAMPLE_MOST_HOST = 1 << 16, INDEX_RANGES = 1 << 16,
+    NARROWED = 3, /* passes over a sample, at most, */
+    ENOUGH = 8    /* until about so many more of it are taken than are wanted */
+};
 
 struct candidate {
     uint64_t order, key, index; /* order: the less, the better; equal for elements that are equal */
@@ -64,25 +68,42 @@ static void hold(struct top *t, struct candidate candidate)
     }
 }
 
-/* Takes the best of the set, in host memory. */
-static void take_set(struct order *o)
+/* The keys that may still be among the best: those of elements that are not worse than the worst which is held. */
+static struct order_bracket bounds_of(const struct top *t)
 {
-    struct top *const t = (struct top *)o;
-    const size_t each = order_key_bytes(o);
+    const struct order_bracket equal = order_equals(&t->space, t->heap->key);
+    return t->held < t->k || t->k == 0 ? (struct order_bracket){0, UINT64_MAX}
+           : t->smallest               ? (struct order_bracket){0, equal.last}
+                                       : (struct order_bracket){equal.low, UINT64_MAX};
+}
+
+/* Takes the best of a set in host memory. */
+static void take_set(struct top *t, const struct order_set *set)
+{
+    struct order_bracket bounds = {0, UINT64_MAX};
     t->held = 0;
-    for (uint64_t i = 0; i < o->set.count; i++) {
-        uint64_t key = 0;
-        memcpy(&key, o->set.keys + i * each, each);
-        hold(t, candidate_of(t, key, o->set.indices[i]));
+    switch (order_key_bytes(&t->o)) {
+#define CASE(bytes, bits, type, signed_type)                                               \
+    case bytes:                                                                            \
+        for (uint64_t i = 0; i < set->count; i++) {                                        \
+            const uint64_t key = ((const type *)(const void *)set->keys)[i];               \
+            if (key < bounds.low || key > bounds.last)                                     \
+                continue;                                                                  \
+            hold(t, candidate_of(t, key, set->indices[i]));                                \
+            bounds = bounds_of(t);                                                         \
+        }                                                                                  \
+        break;
+        ORDER_WIDTHS(CASE)
+#undef CASE
     }
 }
 
 /* Leaves only these in the set. */
 static void trim_set(struct order *o)
 {
-    const struct top *const t = (const struct top *)o;
+    struct top *const t = (struct top *)o;
     const size_t each = order_key_bytes(o);
-    take_set(o);
+    take_set(t, &o->set);
     for (uint64_t i = 0; i < t->held; i++) {
         memcpy(o->set.keys + i * each, &t->heap[i].key, each); /* little-endian: the low bytes */
         o->set.indices[i] = t->heap[i].index;
@@ -130,8 +151,11 @@ static uint64_t sampled_key(struct top *t)
     if (!(wanted < (double)found))
         return t->smallest ? order_most(type) : 0;
     struct order_target target = {.rank = t->smallest ? (uint64_t)wanted : found - 1 - (uint64_t)wanted, .last = order_most(type), .count = found};
-    order_narrow(o, true, &target, 1);
-    order_narrow(o, true, &target, 1);
+    uint64_t beyond = found; /* as many as there are on the wanted side of the range that is known */
+    for (int i = 0; i < NARROWED && beyond > 2 * (uint64_t)wanted + ENOUGH; i++) {
+        order_narrow(o, true, &target, 1);
+        beyond = t->smallest ? target.below + target.count : found - target.below;
+    }
     return t->smallest ? target.last : target.low;
 }
 
@@ -188,16 +212,6 @@ static void find(struct top *t)
 
 /* ---- what was kept */
 
-/* Brings the set from the device. */
-static void download(struct top *t)
-{
-    struct order *const o = &t->o;
-    if (o->error->status == ALLFOLD_OK && o->set.on_device)
-        order_set_to_host(o);
-    if (o->error->status == ALLFOLD_OK)
-        take_set(o);
-}
-
 /* Every rank gets the best of all. */
 static void gather(struct top *t)
 {
@@ -232,8 +246,9 @@ allfold_status core_topk(struct allfold_context *ctx, const struct order_input *
     if (error->status == ALLFOLD_OK && t.o.seen - t.missing < k)
         error->shared = error_set(error, ALLFOLD_NO_VALUE, "k is %" PRIu64 ", and there are %" PRIu64 " elements%s", k, t.o.seen - t.missing,
                                   t.missing > 0 ? " that are not NaN" : "") != ALLFOLD_OK;
+    const struct order_set kept = order_set_on_host(&t.o);
     if (error->status == ALLFOLD_OK)
-        download(&t);
+        take_set(&t, &kept);
     if (!error->shared) {
         t.heap[k].index = t.held;
         gather(&t);

@@ -112,9 +112,15 @@ bool order_even_of(double low, double high, uint64_t bins, struct order_even *ev
     even->to_f32 = (float)even->to;
     even->scale_f32 = (float)scale;
     even->scale_rest = (float)(scale - even->scale_f32);
-    even->offset_f32 = (float)offset;
-    even->offset_whole = (float)(rint(offset) + ORDER_WHOLE_F32);
-    even->offset_rest = (float)(offset - rint(offset));
+    const double half = offset + 0.5;
+    even->offset_f32 = (float)half;
+    even->offset_whole = (float)(rint(half) + ORDER_WHOLE_F32);
+    even->offset_rest = (float)(half - rint(half));
+    const double parts = (double)bins + 1, error = parts * 0x1p-24 * (2 * fabs(half / parts) + 2) + 0x1p-20; /* of two constants and two sums in f32 */
+    even->part_scale = (float)(scale / parts);
+    even->part_offset = (float)(half / parts);
+    even->parts = (float)parts;
+    even->part_sure = error < 0x1p-11 && even->part_scale >= 0x1p-100f ? (float)(0.5 - error) : 0;
     return true;
 }
 

@@ -118,13 +118,15 @@ struct order_table {
 enum { ORDER_EVEN_MOST = 1 << 16 }; /* bins */
 
 /* Edge i is low + i * step, the last one high. x * scale + offset is i at edge i; if it is further than `near` from an integer, that decides, else
-   the edge itself. Intervals: below the edges, the bins, above, NaN. */
+   the edge itself. Intervals: below the edges, the bins, above, NaN. What is in f32 is half a bin further: intervals are the integers that are nearest. */
 struct order_even {
     double low, step, high;
     uint32_t bins;
     double from, to; /* half a bin beyond the edges */
     double scale, offset, near;
     float from_f32, to_f32, scale_f32, scale_rest, offset_f32, offset_whole, offset_rest; /* for types of which f32 holds every element */
+    float part_scale, part_offset, parts, part_sure; /* the same by a part of all intervals, between 0 and 1, if bins are coarse: the integer that is nearest
+                                                        to it times `parts` is right if no further than part_sure off, which is 0 of other bins */
 };
 #define ORDER_NEAR_F32 0x1p-20f
 #define ORDER_WHOLE_F32 0x1.8p23f /* a sum with it ends in the integer that is nearest */
@@ -182,10 +184,12 @@ struct order_work {
     uint64_t *counts;   /* device memory. Of a sample NULL */
     size_t clear;       /* bytes of counts that are set to 0 first, of a device with memory of its own */
     uint64_t *answer;   /* the queue's staging memory, to which the device writes its `answered` bytes of counts, which then are 0; NULL: it does not */
-    size_t answered;
+    size_t answered;    /* the last one of these counters is the device's own */
+    uint64_t answer_room; /* with indices: behind the counts there is room for so many indices, and behind these for as many keys: if they have room, what
+                             was kept is written there, too */
     void *keys;         /* where kept elements' keys go, in any order: device memory of the elements' size; NULL: none are kept */
     uint64_t *indices;  /* and their indices; NULL: not wanted */
-    uint64_t capacity;  /* room for so many. counts[ORDER_KEPT] counts those that did not find room, too */
+    uint64_t capacity;  /* room for so many; counts[ORDER_KEPT] is larger if some did not find room */
 };
 
 /* ---- of keys, on the host. Those of NaN, and only those, are above order_last */

@@ -1,0 +1,374 @@
+/* Counts the elements below, at the ends of, and in brackets of keys, and keeps those that are inside (fold/order.h).
+
+     each thread, for its elements of a tile:
+         of one bracket: the key less the bracket's begin; is it behind that, and not beyond the end?
+         of several: the key's cell; if that has no key of a bracket, the table says how many brackets begin before it
+         of f32 the same by value, which multiplications do faster than comparisons: these bring the bracket, and little more, to what lies between
+         0 and 1, all else to 0 or 1; NaN is told by what it leaves behind
+         elements that may be inside go to the lane's queue: few
+     where a queue is nearly full: the lanes of the warp look at what is in theirs: which bracket, which part of it; what is kept is moved together,
+     and stored */
+#include "kernels/order.cuh"
+
+constexpr int BRACKET_WARPS = ORDER_SHAPE.threads / 32;
+constexpr int BRACKET_CELLS = 1 << 13;
+constexpr uint32_t CELL_IS_MIXED = 255;
+constexpr int BRACKET_STEPS = 6;
+static_assert(ORDER_BRACKETS_MOST < 1 << BRACKET_STEPS, "brackets are found in as many steps, and are less than a cell's byte holds");
+
+/* What brings values to what lies between 0 and 1. Of one bracket, which may be open at an end, at * (sum - at) + product > 0 if `at` is inside. */
+struct value_map {
+    float scale, offset, sum, product;
+};
+
+
+/* A count that is made of such numbers: of those that are 1. It has room for 2^23. */
+constexpr float NONE_COUNTED = 0x1p23f;
+static __device__ __forceinline__ float count_ones(float count, float x)
+{
+#ifdef __NVCC__
+    return __fadd_rz(count, x); /* what is less than 1 is cut off */
+#else
+    return x == 1 ? count + 1 : count;
+#endif
+}
+
+/* How elements are looked at: by key, or f32 by value. */
+enum bracket_way { ONE_BY_KEY, ONE_BY_VALUE, SEVERAL_BY_KEY, SEVERAL_BY_VALUE };
+static inline __device__ __host__ constexpr bool is_several(bracket_way way) { return way == SEVERAL_BY_KEY || way == SEVERAL_BY_VALUE; }
+static inline __device__ __host__ constexpr bool is_by_value(bracket_way way) { return way == ONE_BY_VALUE || way == SEVERAL_BY_VALUE; }
+
+template <class Key> struct bracket_pass {
+    const Key *x;
+    uint64_t first;
+    struct order_map map;
+    Key last_number;
+    bool has_nan;
+    struct order_brackets brackets;
+    Key origin; /* of several, by key: cell c has the keys from origin + (c << shift) on */
+    uint32_t shift;
+    struct value_map map_f32; /* by value */
+    struct order_ties ties;
+    uint64_t limit;
+    uint64_t *counts;
+    Key *keys; /* NULL: none is kept */
+    uint64_t *indices;
+    uint64_t capacity;
+    uint64_t answer_room;
+    struct order_end end;
+};
+
+template <class Key, bool indexed> struct bracket_shape {
+    static constexpr int loads = order_loads(sizeof(Key)), each = elements_of<Key, loads>;
+    static constexpr int waiting = indexed ? 0 : each / 2; /* elements of a lane that wait for those of the next tile; with indices none do */
+    static constexpr int room = 32 * (each + waiting), ahead = 4;
+};
+
+template <bracket_way way, bool indexed> constexpr int bracket_blocks = is_several(way) || indexed ? ORDER_SHAPE.blocks_more : ORDER_SHAPE.blocks;
+
+/* Of a warp: element i of a lane is number 32 * i + lane. Places are in the tile. */
+template <class Key, bool indexed> struct element_queue {
+    Key elements[bracket_shape<Key, indexed>::room];
+    uint32_t places[indexed ? bracket_shape<Key, indexed>::room : 1];
+    uint64_t at;
+};
+
+/* What is known and counted of several brackets. */
+template <class Key> struct several_brackets {
+    Key lows[1 << BRACKET_STEPS], widths[1 << BRACKET_STEPS];            /* from 1 on */
+    uint16_t first_cells[1 << BRACKET_STEPS], last_cells[1 << BRACKET_STEPS];
+    uint8_t cells[BRACKET_CELLS];                                        /* how many brackets begin before it, if it has no key of one */
+    uint32_t inside[1 << BRACKET_STEPS][ORDER_COUNTS];
+    uint32_t from[1 << BRACKET_STEPS][32]; /* elements for which so many brackets begin before; each lane of a warp has its own */
+};
+
+/* How many brackets begin at the key or before. */
+template <class Key> static __device__ __forceinline__ uint32_t bracket_of(const several_brackets<Key> &several, Key key, uint32_t count)
+{
+    uint32_t b = 0;
+#pragma unroll
+    for (uint32_t step = 1 << (BRACKET_STEPS - 1); step > 0; step /= 2)
+        b += several.lows[b + step] <= key ? step : 0;
+    return b < count ? b : count; /* behind the last one are the largest keys */
+}
+
+/* The cell of an element, which never falls as keys rise; of NaN the first, by value. */
+template <bool by_value, class Key> static __device__ __forceinline__ uint32_t cell_of(Key x, const bracket_pass<Key> &pass)
+{
+    if constexpr (by_value) {
+        return f32_bits(fmaf(bounded(f32_from_bits(x), pass.map_f32.scale, pass.map_f32.offset), BRACKET_CELLS - 1, 0x1p23f)) - f32_bits(0x1p23f);
+    } else {
+        const Key key = key_of(x, pass.map), cell = (Key)((key > pass.origin ? key - pass.origin : 0) >> pass.shift);
+        return cell < BRACKET_CELLS - 1 ? (uint32_t)cell : BRACKET_CELLS - 1;
+    }
+}
+
+/* All threads call it, and then wait for each other. */
+template <bool by_value, class Key> static __device__ __forceinline__ void make_table(several_brackets<Key> &table, const bracket_pass<Key> &pass)
+{
+    constexpr uint32_t own = BRACKET_CELLS / ORDER_SHAPE.threads;
+    const uint32_t count = pass.brackets.count;
+    for (uint32_t b = threadIdx.x; b < 1 << BRACKET_STEPS; b += blockDim.x) {
+        const bool there = b >= 1 && b <= count;
+        const struct order_bracket bracket = pass.brackets.list[there ? b - 1 : 0];
+        table.lows[b] = there ? (Key)bracket.low : (Key)~(Key)0;
+        table.widths[b] = (Key)(bracket.last - bracket.low);
+        table.first_cells[b] = (uint16_t)cell_of<by_value>(element_of_key((Key)bracket.low, pass.map), pass);
+        table.last_cells[b] = (uint16_t)cell_of<by_value>(element_of_key((Key)bracket.last, pass.map), pass);
+    }
+    for (uint32_t i = threadIdx.x; i < sizeof table.from / sizeof(uint32_t); i += blockDim.x)
+        table.from[i / 32][i % 32] = 0;
+    for (uint32_t i = threadIdx.x; i < sizeof table.inside / sizeof(uint32_t); i += blockDim.x)
+        table.inside[i / ORDER_COUNTS][i % ORDER_COUNTS] = 0;
+    __syncthreads();
+    uint32_t b = 0;
+    for (uint32_t cell = threadIdx.x * own; cell < (threadIdx.x + 1) * own; cell++) {
+        while (b < count && table.first_cells[b + 1] <= cell)
+            b++;
+        table.cells[cell] = (uint8_t)(b > 0 && cell <= table.last_cells[b] ? CELL_IS_MIXED : b);
+    }
+}
+
+/* Stores the first `kept` of a warp's queue, which are keys now; with indices, as far as the answer has room, there, too. False: there was no room for some. */
+template <class Key, bool indexed>
+static __device__ __forceinline__ bool store_kept(element_queue<Key, indexed> &queue, uint32_t kept, const bracket_pass<Key> &pass, uint64_t first)
+{
+    const uint32_t lane = threadIdx.x % 32;
+    if (lane == 0)
+        queue.at = atomicAdd((device_count *)&pass.counts[ORDER_KEPT], (device_count)kept);
+    __syncwarp();
+    const uint64_t at = queue.at;
+    uint64_t *const indices = pass.end.answer + pass.end.count;
+    for (uint32_t i = lane; i < kept && at + i < pass.capacity; i += 32) {
+        pass.keys[at + i] = queue.elements[i];
+        if (indexed)
+            pass.indices[at + i] = first + queue.places[i];
+        if (indexed && at + i < pass.answer_room) {
+            indices[at + i] = first + queue.places[i];
+            ((Key *)(indices + pass.answer_room))[at + i] = queue.elements[i];
+        }
+    }
+    return at + kept <= pass.capacity;
+}
+
+template <class Key, bracket_way way, bool indexed>
+__global__ void __launch_bounds__(ORDER_SHAPE.threads, bracket_blocks<way, indexed>)
+    bracket_kernel(const __grid_constant__ bracket_pass<Key> pass, const __grid_constant__ cut_array<Key> cut)
+{
+    typedef bracket_shape<Key, indexed> shape;
+    constexpr bool several = is_several(way), by_value = is_by_value(way);
+    __shared__ element_queue<Key, indexed> queues[BRACKET_WARPS];
+    __shared__ typename std::conditional<several, several_brackets<Key>, char>::type table;
+    __shared__ uint32_t totals[ORDER_COUNTS + 1]; /* the last one: NaNs */
+    element_queue<Key, indexed> &queue = queues[threadIdx.x / 32];
+    const uint32_t lane = threadIdx.x % 32, count = pass.brackets.count;
+    if (threadIdx.x <= ORDER_COUNTS)
+        totals[threadIdx.x] = 0;
+    if constexpr (several)
+        make_table<by_value>(table, pass);
+    __syncthreads();
+    const Key low = (Key)pass.brackets.list[0].low, width = (Key)(pass.brackets.list[0].last - pass.brackets.list[0].low);
+    const bool whole = pass.brackets.whole;
+    bool keeps = pass.keys != NULL;
+    uint32_t nans = 0, from = 0, at_low = 0, at_last = 0, between = 0;
+    float behind = NONE_COUNTED;
+    constexpr int row = 32 * (int)sizeof(Key); /* bytes between elements of a lane */
+    const shared_address start = address_of(&queue.elements[lane]);
+    shared_address to = start; /* where the lane's next element goes */
+    shared_address cells = start, counters = start;
+    if constexpr (several) {
+        cells = address_of(table.cells);
+        counters = address_of(&table.from[0][lane]);
+    }
+
+    auto empty_queue = [&](uint64_t first) {
+        const uint32_t end_of_lane = lane + 32 * (uint32_t)((to - start) / row);
+        uint32_t kept = 0;
+        for (uint32_t i = lane; __ballot_sync(0xffffffffu, i < end_of_lane) != 0; i += 32) {
+            const bool there = i < end_of_lane;
+            const Key x = there ? queue.elements[i] : (Key)0, key = key_of(x, pass.map);
+            const uint32_t place = indexed && there ? queue.places[i] : 0;
+            Key at = (Key)(key - low), end = width;
+            bool is_inside = there && at <= end;
+            if constexpr (several) {
+                const uint32_t b = bracket_of(table, key, count);
+                at = (Key)(key - table.lows[b]);
+                end = table.widths[b];
+                is_inside = there && b > 0 && at <= end;
+                if (there)
+                    atomicAdd(&table.from[b][lane], 1u);
+                if (is_inside)
+                    atomicAdd(&table.inside[b][at == 0 ? ORDER_LOW : at == end ? ORDER_LAST : ORDER_BETWEEN], 1u);
+            } else {
+                if constexpr (by_value) /* what has been brought to 1 is counted */
+                    from += there && key >= low && bounded(f32_from_bits(x), pass.map_f32.scale, pass.map_f32.offset) < 1;
+                at_low += is_inside && at == 0;
+                at_last += is_inside && at == end && at != 0;
+                between += is_inside && at != end && at != 0;
+            }
+            bool is_kept = is_inside && keeps && (whole || (at != 0 && at != end));
+            if (indexed && is_kept)
+                is_kept = pass.first + first + place < pass.limit || key < (Key)pass.ties.low || key > (Key)pass.ties.last;
+            const uint32_t lanes = __ballot_sync(0xffffffffu, is_kept);
+            __syncwarp();
+            if (is_kept) { /* it goes to where it is, or to a place before, which has been read */
+                const uint32_t next = kept + (uint32_t)__popc(lanes & ((1u << lane) - 1));
+                queue.elements[next] = key;
+                if (indexed)
+                    queue.places[next] = place;
+            }
+            kept += (uint32_t)__popc(lanes);
+        }
+        if (kept > 0)
+            keeps = store_kept(queue, kept, pass, pass.first + first); /* once there is no room, elements are only counted */
+        __syncwarp();
+        to = start;
+    };
+
+    auto push = [&](Key x, int e) {
+        store_shared(to, x);
+        if (indexed)
+            queue.places[lane + 32 * ((to - start) / row)] = tile_place<Key, ORDER_SHAPE.threads>(e);
+        to += row;
+    };
+
+    /* By value NaN has been taken for the least number: if that is not in the queue, NaN goes there now. */
+    auto take_nan = [&](const Key (&x)[shape::each], auto there) {
+        for (int e = 0; e < shape::each; e++) {
+            const Key one = pick(x, e);
+            if (!there(e) || key_of(one, pass.map) <= pass.last_number)
+                continue;
+            nans++;
+            bool is_queued = pass.map_f32.product > 0;
+            if constexpr (several) {
+                is_queued = table.cells[0] == CELL_IS_MIXED;
+                if (!is_queued)
+                    atomicAdd(&table.from[table.cells[0]][lane], ~0u);
+            }
+            if (!is_queued)
+                push(one, e);
+        }
+    };
+
+    auto take = [&](const Key (&x)[shape::each], auto there, uint64_t first) {
+        float zero = 0; /* NaN if an element is NaN, or infinite */
+        uint32_t befores[shape::ahead]; /* looked up for some elements, and then used: that takes time */
+#pragma unroll
+        for (int e = 0; e < shape::each; e++) {
+            bool may_be_inside;
+            for (int i = 0; several && e % shape::ahead == 0 && i < shape::ahead; i++)
+                befores[i] = load_shared_byte(cells + cell_of<by_value>(x[e + i], pass));
+            if constexpr (by_value)
+                zero = fmaf(f32_from_bits(x[e]), 0.0f, zero);
+            else if (pass.has_nan)
+                nans += there(e) && key_of(x[e], pass.map) > pass.last_number;
+            if constexpr (several) {
+                const uint32_t before = befores[e % shape::ahead];
+                may_be_inside = before == CELL_IS_MIXED;
+                if (there(e) && !may_be_inside)
+                    add_shared(counters + before * (uint32_t)sizeof table.from[0], 1u);
+            } else if constexpr (by_value) {
+                const float at = bounded(f32_from_bits(x[e]), pass.map_f32.scale, pass.map_f32.offset);
+                behind = count_ones(behind, there(e) ? at : 0);
+                may_be_inside = fmaf(at, pass.map_f32.sum - at, pass.map_f32.product) > 0;
+            } else {
+                const Key key = key_of(x[e], pass.map);
+                from += there(e) && key >= low;
+                may_be_inside = (Key)(key - low) <= width && count > 0;
+            }
+            if (there(e) && may_be_inside)
+                push(x[e], e);
+        }
+        if (zero != 0)
+            take_nan(x, there);
+        if (__ballot_sync(0xffffffffu, to - start > shape::waiting * row) != 0)
+            empty_queue(first);
+    };
+    each_tile<Key, ORDER_SHAPE.threads, shape::loads, false>(pass.x, cut, take);
+
+    empty_queue(0);
+    from += (uint32_t)(behind - NONE_COUNTED);
+    const uint32_t own[] = {from, at_low, at_last, between, nans};
+    static_assert(ORDER_FROM == 0 && ORDER_LOW == 1 && ORDER_LAST == 2 && ORDER_BETWEEN == 3, "in this order");
+    for (int i = 0; i <= ORDER_COUNTS; i++)
+        if (own[i] > 0)
+            atomicAdd(&totals[i], own[i]);
+    __syncthreads();
+    if (threadIdx.x == 0)
+        add_count(&pass.counts[ORDER_NANS], totals[ORDER_COUNTS]);
+    if (!several && count > 0 && threadIdx.x < ORDER_COUNTS)
+        add_count(&pass.counts[ORDER_FIRST_COUNT + threadIdx.x], totals[threadIdx.x]);
+    if constexpr (several)
+        for (uint32_t i = threadIdx.x; i < count * ORDER_COUNTS; i += blockDim.x) {
+            const uint32_t b = i / ORDER_COUNTS + 1, of = i % ORDER_COUNTS;
+            uint32_t sum = table.inside[b][of];
+            for (uint32_t next = b; of == ORDER_FROM && next <= count; next++)
+                for (int lanes = 0; lanes < 32; lanes++)
+                    sum += table.from[next][lanes];
+            add_count(&pass.counts[ORDER_FIRST_COUNT + i], sum);
+        }
+    if (indexed)
+        __threadfence_system(); /* the host will read what was kept */
+    end_pass(pass.end, pass.counts);
+}
+
+template <class Key, bracket_way way, bool indexed>
+static cudaError_t bracket_start(const bracket_pass<Key> &pass, const cut_array<Key> &cut, int multiprocessors, void *stream)
+{
+    const uint64_t most = (uint64_t)multiprocessors * bracket_blocks<way, indexed>;
+    const cudaLaunchConfig_t config =
+        launch_config(blocks_for(cut.vectors, ORDER_SHAPE.threads, bracket_shape<Key, indexed>::loads, most), ORDER_SHAPE.threads, stream);
+    return cudaLaunchKernelEx(&config, bracket_kernel<Key, way, indexed>, pass, cut);
+}
+
+/* Whether f32 elements can be looked at by value. One bracket, and a margin, is all that lies between 0 and 1; one that has all beyond an end is
+   bounded there by a number that does not matter. Several are half a cell wide, so that few cells are mixed. */
+static bool map_values(const struct order_brackets &brackets, uint64_t n, int multiprocessors, struct value_map *map)
+{
+    const double low = order_real(ALLFOLD_F32, brackets.list[0].low), last = order_real(ALLFOLD_F32, brackets.list[brackets.count - 1].last);
+    const bool several = brackets.count > 1, begins = isfinite(low), ends = isfinite(last);
+    double narrowest = 0x1p200;
+    for (uint32_t b = 0; b < brackets.count; b++)
+        narrowest = fmin(narrowest, order_real(ALLFOLD_F32, brackets.list[b].last) - order_real(ALLFOLD_F32, brackets.list[b].low));
+    if (!(begins && ends) && (several || !(begins || ends)))
+        return false;
+    const double large = fmax(begins ? fabs(low) : 0, ends ? fabs(last) : 0), least = fmax(large * 0x1p-18, 0x1p-80);
+    const double margin = several ? 0 : begins && ends ? fmax((last - low) / 64, least) : least, width = begins && ends ? last - low + 2 * margin : margin * 256;
+    map->scale = (float)(1 / width);
+    map->offset = (float)(begins ? (margin - low) / width : 1 - (last + margin) / width);
+    map->sum = begins && ends ? 1 : begins ? 2 : 0; /* at (1 - at); at (2 - at); 1 - at at */
+    map->product = begins ? 0 : 1;
+    const bool is_normal = map->scale >= 0x1p-100f && map->scale <= 0x1p100f && fabsf(map->offset) <= 0x1p100f;
+    const bool holds = (!begins || fmaf((float)low, map->scale, map->offset) > 0) && (!ends || fmaf((float)last, map->scale, map->offset) < 1);
+    return is_normal && n < (uint64_t)multiprocessors << 28
+           && (several ? narrowest * BRACKET_CELLS * 2 > width && fabsf(map->offset) < 256 : holds);
+}
+
+template <class Key> static cudaError_t brackets_start(const struct order_work *work, const struct order_end *end, int multiprocessors, void *stream)
+{
+    const struct order_brackets &brackets = *work->brackets;
+    const bool several = brackets.count > 1, indexed = work->indices != NULL;
+    const uint64_t base = brackets.list[0].low, length = brackets.count > 0 ? brackets.list[brackets.count - 1].last - base : 0;
+    const cut_array<Key> cut(work->x, work->n);
+    bracket_pass<Key> pass = {(const Key *)work->x, work->first, order_map_of(work->type), (Key)order_last(work->type),
+                              order_last(work->type) < order_most(work->type), brackets, 0, 0, {}, work->ties, work->limit, work->counts,
+                              (Key *)work->keys, work->indices, work->capacity, work->answer_room, *end};
+    while (length >> pass.shift >= BRACKET_CELLS - 2)
+        pass.shift++;
+    pass.origin = (Key)(base >> pass.shift > 0 ? base - (UINT64_C(1) << pass.shift) : 0);
+    if (several && indexed)
+        return cudaErrorInvalidValue;
+    if constexpr (sizeof(Key) == sizeof(float))
+        if (work->type == ALLFOLD_F32 && brackets.count > 0 && map_values(brackets, work->n, multiprocessors, &pass.map_f32))
+            return several   ? bracket_start<Key, SEVERAL_BY_VALUE, false>(pass, cut, multiprocessors, stream)
+                   : indexed ? bracket_start<Key, ONE_BY_VALUE, true>(pass, cut, multiprocessors, stream)
+                             : bracket_start<Key, ONE_BY_VALUE, false>(pass, cut, multiprocessors, stream);
+    return several   ? bracket_start<Key, SEVERAL_BY_KEY, false>(pass, cut, multiprocessors, stream)
+           : indexed ? bracket_start<Key, ONE_BY_KEY, true>(pass, cut, multiprocessors, stream)
+                     : bracket_start<Key, ONE_BY_KEY, false>(pass, cut, multiprocessors, stream);
+}
+
+cudaError_t order_brackets_launch(const struct order_work *work, const struct order_end *end, int multiprocessors, void *stream)
+{
+    return with_key(work->type, [&](auto key) { return brackets_start<decltype(key)>(work, end, multiprocessors, stream); });
+}
