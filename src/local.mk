@@ -256,6 +256,7 @@ noinst_HEADERS += \
 # The loops of the CPU backend and of generators, once for each instruction set; the program picks one when it starts.
 libcore_a_LIBADD =
 libcore_a_DEPENDENCIES = $(libcore_a_LIBADD)
+EXTRA_libcore_a_DEPENDENCIES = config.status # configured otherwise, it has other members
 libcore_a_LIBADD += $(libcpu_base_a_OBJECTS)
 EXTRA_LIBRARIES += libcpu_base.a
 libcpu_base_a_SOURCES = src/array/draw_loops.c src/device/cpu/loops.c src/device/cpu/order_loops.c
