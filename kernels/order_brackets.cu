@@ -6,6 +6,7 @@
          of f32 the same by value, which multiplications do faster than comparisons: these bring the bracket, and little more, to what lies between
          0 and 1, all else to 0 or 1; NaN is told by what it leaves behind
          elements that may be inside go to the lane's queue: few
+     if a tile has many of these, or NaN, the next one is looked at element by element, by key: only what is kept goes to the queue
      where a queue is nearly full: the lanes of the warp look at what is in theirs: which bracket, which part of it; what is kept is moved together,
      and stored */
 #include "kernels/order.cuh"
@@ -181,32 +182,51 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, bracket_blocks<way, index
         counters = address_of(&table.from[0][lane]);
     }
 
-    auto empty_queue = [&](uint64_t first) {
+    bool crowded = false; /* of a warp's last tile: many elements were inside, or some were NaN */
+
+    /* Counts an element that is looked at by key. Whether it is inside; to be kept. */
+    auto count_key = [&](Key key, bool there, bool *is_kept) {
+        Key at = (Key)(key - low), end = width;
+        bool is_inside = there && at <= end && count > 0;
+        if constexpr (several) {
+            const uint32_t b = bracket_of(table, key, count);
+            at = (Key)(key - table.lows[b]);
+            end = table.widths[b];
+            is_inside = there && b > 0 && at <= end;
+            if (there)
+                add_shared(counters + b * (uint32_t)sizeof table.from[0], 1u);
+            if (is_inside)
+                atomicAdd(&table.inside[b][at == 0 ? ORDER_LOW : at == end ? ORDER_LAST : ORDER_BETWEEN], 1u);
+        } else {
+            at_low += is_inside && at == 0;
+            at_last += is_inside && at == end && at != 0;
+            between += is_inside && at != end && at != 0;
+        }
+        *is_kept = is_inside && keeps && (whole || (at != 0 && at != end));
+        return is_inside;
+    };
+
+    auto push = [&](Key x, int e) {
+        store_shared(to, x);
+        if (indexed)
+            queue.places[lane + 32 * ((to - start) / row)] = tile_place<Key, ORDER_SHAPE.threads>(e);
+        to += row;
+    };
+
+    /* are_counted: all in the queue is to be kept. */
+    auto empty_queue = [&](uint64_t first, bool are_counted) {
         const uint32_t end_of_lane = lane + 32 * (uint32_t)((to - start) / row);
         uint32_t kept = 0;
         for (uint32_t i = lane; __ballot_sync(0xffffffffu, i < end_of_lane) != 0; i += 32) {
             const bool there = i < end_of_lane;
             const Key x = there ? queue.elements[i] : (Key)0, key = key_of(x, pass.map);
             const uint32_t place = indexed && there ? queue.places[i] : 0;
-            Key at = (Key)(key - low), end = width;
-            bool is_inside = there && at <= end;
-            if constexpr (several) {
-                const uint32_t b = bracket_of(table, key, count);
-                at = (Key)(key - table.lows[b]);
-                end = table.widths[b];
-                is_inside = there && b > 0 && at <= end;
-                if (there)
-                    atomicAdd(&table.from[b][lane], 1u);
-                if (is_inside)
-                    atomicAdd(&table.inside[b][at == 0 ? ORDER_LOW : at == end ? ORDER_LAST : ORDER_BETWEEN], 1u);
-            } else {
-                if constexpr (by_value) /* what has been brought to 1 is counted */
+            bool is_kept = there && keeps;
+            if (!are_counted) {
+                count_key(key, there, &is_kept);
+                if constexpr (way == ONE_BY_VALUE) /* what has been brought to 1 is counted */
                     from += there && key >= low && bounded(f32_from_bits(x), pass.map_f32.scale, pass.map_f32.offset) < 1;
-                at_low += is_inside && at == 0;
-                at_last += is_inside && at == end && at != 0;
-                between += is_inside && at != end && at != 0;
             }
-            bool is_kept = is_inside && keeps && (whole || (at != 0 && at != end));
             if (indexed && is_kept)
                 is_kept = pass.first + first + place < pass.limit || key < (Key)pass.ties.low || key > (Key)pass.ties.last;
             const uint32_t lanes = __ballot_sync(0xffffffffu, is_kept);
@@ -223,13 +243,6 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, bracket_blocks<way, index
             keeps = store_kept(queue, kept, pass, pass.first + first); /* once there is no room, elements are only counted */
         __syncwarp();
         to = start;
-    };
-
-    auto push = [&](Key x, int e) {
-        store_shared(to, x);
-        if (indexed)
-            queue.places[lane + 32 * ((to - start) / row)] = tile_place<Key, ORDER_SHAPE.threads>(e);
-        to += row;
     };
 
     /* By value NaN has been taken for the least number: if that is not in the queue, NaN goes there now. */
@@ -250,9 +263,27 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, bracket_blocks<way, index
         }
     };
 
-    auto take = [&](const Key (&x)[shape::each], auto there, uint64_t first) {
+    /* Whether the tile was crowded, for this lane. */
+    auto take_apart = [&](const Key (&x)[shape::each], auto there) {
+        const uint32_t nans_before = nans;
+        int inside = 0;
+        bool is_kept;
+#pragma unroll
+        for (int e = 0; e < shape::each; e++) {
+            const Key key = key_of(x[e], pass.map);
+            nans += pass.has_nan && there(e) && key > pass.last_number;
+            from += !several && there(e) && key >= low;
+            inside += count_key(key, there(e), &is_kept);
+            if (is_kept)
+                push(x[e], e);
+        }
+        return nans != nans_before || inside > shape::each / 8;
+    };
+
+    auto take_sparse = [&](const Key (&x)[shape::each], auto there) {
         float zero = 0; /* NaN if an element is NaN, or infinite */
         uint32_t befores[shape::ahead]; /* looked up for some elements, and then used: that takes time */
+        const shared_address before = to;
 #pragma unroll
         for (int e = 0; e < shape::each; e++) {
             bool may_be_inside;
@@ -263,10 +294,9 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, bracket_blocks<way, index
             else if (pass.has_nan)
                 nans += there(e) && key_of(x[e], pass.map) > pass.last_number;
             if constexpr (several) {
-                const uint32_t before = befores[e % shape::ahead];
-                may_be_inside = before == CELL_IS_MIXED;
+                may_be_inside = befores[e % shape::ahead] == CELL_IS_MIXED;
                 if (there(e) && !may_be_inside)
-                    add_shared(counters + before * (uint32_t)sizeof table.from[0], 1u);
+                    add_shared(counters + befores[e % shape::ahead] * (uint32_t)sizeof table.from[0], 1u);
             } else if constexpr (by_value) {
                 const float at = bounded(f32_from_bits(x[e]), pass.map_f32.scale, pass.map_f32.offset);
                 behind = count_ones(behind, there(e) ? at : 0);
@@ -281,12 +311,19 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, bracket_blocks<way, index
         }
         if (zero != 0)
             take_nan(x, there);
-        if (__ballot_sync(0xffffffffu, to - start > shape::waiting * row) != 0)
-            empty_queue(first);
+        return zero != 0 || to - before > shape::each / 4 * row;
+    };
+
+    auto take = [&](const Key (&x)[shape::each], auto there, uint64_t first) {
+        const bool was_crowded = crowded;
+        const bool is_crowded = was_crowded ? take_apart(x, there) : take_sparse(x, there);
+        crowded = __ballot_sync(0xffffffffu, is_crowded) != 0;
+        if (crowded != was_crowded || __ballot_sync(0xffffffffu, to - start > shape::waiting * row) != 0)
+            empty_queue(first, was_crowded);
     };
     each_tile<Key, ORDER_SHAPE.threads, shape::loads, false>(pass.x, cut, take);
 
-    empty_queue(0);
+    empty_queue(0, crowded);
     from += (uint32_t)(behind - NONE_COUNTED);
     const uint32_t own[] = {from, at_low, at_last, between, nans};
     static_assert(ORDER_FROM == 0 && ORDER_LOW == 1 && ORDER_LAST == 2 && ORDER_BETWEEN == 3, "in this order");

@@ -1,11 +1,11 @@
 /* Counts the elements of even bins (fold/order.h).
 
-     each thread, for its elements: the interval, by arithmetic; it is not sure near an edge, nor of NaN
+     each thread, for its elements, some at a time: the interval, by arithmetic
+         if one of them is near an edge, or NaN: of these, by comparing with the edge
          counters[interval] += 1, in shared memory
-     for its elements of which one was not sure: if that interval is another one, by comparing with the edge, the counters are put right
      each block: adds its counters to the caller's
 
-   Coarse bins have counters of 32 bits, of which each has copies, and simple arithmetic. Fine bins have counters of 16 bits; where a sum of that many bits
+   Coarse bins have counters of 32 bits, of which each has copies, simple arithmetic, and a table of edges in f32. Fine bins have counters of 16 bits; where a sum of that many bits
    is some way up, the block moves what all have of EVEN_SHARE to the caller's. Where a warp's last elements were mostly in one of these, one lane counts those
    of all. */
 #include "kernels/order.cuh"
@@ -57,15 +57,16 @@ template <class Element, even_way way>
 static __device__ __forceinline__ even_guess guess_of(typename Element::stored stored, const struct order_even &even)
 {
     const typename Element::value x = Element::load(stored);
+    const bool is_number = x == x;
     if constexpr (way == EVEN_COARSE) {
         const float part = bounded((float)x, even.part_scale, even.part_offset), whole = fmaf(part, even.parts, 0x1p23f);
         const float rest = fmaf(part, even.parts, 0x1p23f - whole);
-        return {f32_bits(whole) - f32_bits(0x1p23f), rest > 0, fabsf(rest) <= even.part_sure};
+        return {f32_bits(whole) - f32_bits(0x1p23f), rest > 0, fabsf(rest) <= even.part_sure && is_number};
     } else if constexpr (even_shape<Element, way>::is_short) {
         const float at = fminf(fmaxf((float)x, even.from_f32), even.to_f32), rough = fmaf(at, even.scale_f32, even.offset_f32) + ORDER_WHOLE_F32;
         const float more = fmaf(at, even.scale_f32, even.offset_whole - rough) + fmaf(at, even.scale_rest, even.offset_rest);
         const float whole = more + ORDER_WHOLE_F32, rest = more - (whole - ORDER_WHOLE_F32);
-        return {f32_bits(rough) + f32_bits(whole) - 2 * f32_bits(ORDER_WHOLE_F32), rest > 0, fabsf(rest) <= 0.5f - ORDER_NEAR_F32};
+        return {f32_bits(rough) + f32_bits(whole) - 2 * f32_bits(ORDER_WHOLE_F32), rest > 0, fabsf(rest) <= 0.5f - ORDER_NEAR_F32 && is_number};
     } else {
         const double number = (double)x, at = number < even.from ? even.from : number > even.to ? even.to : number; /* NaN stays */
         const double exact = fma(at, even.scale, even.offset), rough = exact + ORDER_WHOLE_F64, rest = exact - (rough - ORDER_WHOLE_F64);
@@ -73,12 +74,26 @@ static __device__ __forceinline__ even_guess guess_of(typename Element::stored s
     }
 }
 
-/* The interval of an element that is near an edge, or NaN. */
-template <class Element> static __device__ __forceinline__ uint32_t exact_interval(typename Element::stored stored, even_guess guess, const struct order_even &even)
+/* The least f32 that is at least the edge, or beyond the last one. */
+static __device__ __forceinline__ float edge_in_f32(uint32_t edge, const struct order_even &even)
+{
+    const double exact = edge == even.bins ? even.high : (double)edge * even.step + even.low;
+    const float near = (float)exact;
+    return (double)near < exact || (edge == even.bins && (double)near == exact) ? nextafterf(near, INFINITY) : near;
+}
+
+/* The interval of an element that is near an edge, or NaN. edges: of coarse bins, in shared memory. */
+template <class Element, even_way way>
+static __device__ __forceinline__ uint32_t exact_interval(typename Element::stored stored, even_guess guess, const struct order_even &even, const float *edges)
 {
     const typename Element::value x = Element::load(stored);
     const uint32_t near = guess.interval - !guess.is_high, edge = (int32_t)near < 0 ? 0 : near < even.bins ? near : even.bins;
-    return !(x == x) ? even.bins + 2 : edge + (edge == even.bins ? is_above(x, even.high) : at_least(x, (double)edge * even.step + even.low));
+    if (!(x == x))
+        return even.bins + 2;
+    if constexpr (way == EVEN_COARSE)
+        return edge + ((float)x >= edges[edge]);
+    else
+        return edge + (edge == even.bins ? is_above(x, even.high) : at_least(x, (double)edge * even.step + even.low));
 }
 
 template <class Element, class Key, even_way way>
@@ -96,8 +111,11 @@ __global__ void __launch_bounds__(even_shape<Element, way>::threads, even_shape<
     bool together = false; /* the last elements of the warp's lanes were in one interval mostly */
     uint32_t seen = 0;     /* in counters of 16 bits */
     int tiles = 0, round = 0;
+    float *const edges = (float *)(counters + all);
     for (uint32_t i = threadIdx.x; i < all; i += blockDim.x)
         counters[i] = 0;
+    for (uint32_t i = threadIdx.x; way == EVEN_COARSE && i <= pass.even.bins; i += blockDim.x)
+        edges[i] = edge_in_f32(i, pass.even);
     if (threadIdx.x < 3)
         is_full[threadIdx.x] = 0;
     __syncthreads();
@@ -130,46 +148,42 @@ __global__ void __launch_bounds__(even_shape<Element, way>::threads, even_shape<
         seen = 0;
     };
     auto take = [&](const Key (&keys)[shape::each], auto there, uint64_t) {
+        constexpr int some = shape::each < 4 ? shape::each : 4;
         stored x[shape::each];
-        float zero = 0; /* NaN if an element is NaN, or infinite */
-        uint32_t last = 0, unsure = 0; /* a bit of each element */
+        uint32_t intervals_of[some];
         memcpy(x, keys, sizeof x);
-        auto guess = [&](int e) {
-            const even_guess found = guess_of<Element, way>(x[e], pass.even);
-            if (there(e) && !found.is_sure)
-                unsure |= 1u << e;
-            if constexpr (shape::is_short && Element::is_floating)
-                zero = fmaf((float)Element::load(x[e]), 0.0f, zero);
-            return last = found.interval;
-        };
-        if (together) {
 #pragma unroll
-            for (int e = 0; e < shape::each; e++) {
-                const uint32_t interval = guess(e), of_first = __shfl_sync(0xffffffffu, there(e) ? interval : ~0u, 0);
-                const uint32_t lanes = __ballot_sync(0xffffffffu, there(e) && interval == of_first);
-                if (there(e) && (threadIdx.x % 32 == 0 || interval != of_first))
-                    count(interval, threadIdx.x % 32 == 0 ? (uint32_t)__popc(lanes) : 1);
+        for (int first = 0; first < shape::each; first += some) {
+            bool all_sure = true;
+#pragma unroll
+            for (int i = 0; i < some; i++) {
+                const even_guess guess = guess_of<Element, way>(x[first + i], pass.even);
+                intervals_of[i] = guess.interval;
+                all_sure = all_sure && guess.is_sure;
             }
-        } else {
 #pragma unroll
-            for (int e = 0; e < shape::each; e++) {
-                const uint32_t interval = guess(e);
-                if (there(e))
-                    count(interval, 1);
+            for (int i = 0; i < some && !all_sure; i++) {
+                const even_guess guess = guess_of<Element, way>(x[first + i], pass.even);
+                if (!guess.is_sure)
+                    intervals_of[i] = exact_interval<Element, way>(x[first + i], guess, pass.even, edges);
+            }
+            if (!together) {
+#pragma unroll
+                for (int i = 0; i < some; i++)
+                    if (there(first + i))
+                        count(intervals_of[i], 1);
+            } else if constexpr (way != EVEN_COARSE) {
+#pragma unroll
+                for (int i = 0; i < some; i++) {
+                    const uint32_t interval = there(first + i) ? intervals_of[i] : ~0u, of_first = __shfl_sync(0xffffffffu, interval, 0);
+                    const uint32_t lanes = __ballot_sync(0xffffffffu, interval == of_first);
+                    if (there(first + i) && (threadIdx.x % 32 == 0 || interval != of_first))
+                        count(interval, threadIdx.x % 32 == 0 ? (uint32_t)__popc(lanes) : 1);
+                }
             }
         }
-        together = copies == 1 && __popc(__ballot_sync(0xffffffffu, last == __shfl_sync(0xffffffffu, last, 0))) > 8;
-        for (int e = 0; zero != 0 && e < shape::each; e++) /* one is NaN, or infinite: all are looked at */
-            unsure |= (uint32_t)there(e) << e;
-        for (; unsure != 0; unsure &= unsure - 1) {
-            const stored one = pick(x, __ffs((int)unsure) - 1);
-            const even_guess found = guess_of<Element, way>(one, pass.even);
-            const uint32_t exact = exact_interval<Element>(one, found, pass.even);
-            if (exact == found.interval)
-                continue;
-            count(found.interval, 0u - 1);
-            count(exact, 1);
-        }
+        const uint32_t last = intervals_of[some - 1];
+        together = way != EVEN_COARSE && copies == 1 && __popc(__ballot_sync(0xffffffffu, last == __shfl_sync(0xffffffffu, last, 0))) > 8;
         if (fine && ++tiles % shape::tiles == 0)
             look();
     };
@@ -194,9 +208,10 @@ static cudaError_t even_start(const struct order_work *work, const struct order_
     const uint32_t all = work->even->bins + 3, most = (uint32_t)(shared_bytes / (fine ? 2 : 4)) - 2, passes = (all + most - 1) / most;
     even_pass pass = {work->x, *work->even, work->counts, 0, (all + passes - 1) / passes, 1, {}};
     const size_t each = fine ? (pass.intervals / 2 + 1) * 4 : (pass.intervals + 1) * 4;
-    while (!fine && pass.copies < 32 && each * pass.copies * 2 <= shared_bytes / shape::blocks)
+    const size_t edges = way == EVEN_COARSE ? (work->even->bins + 1) * sizeof(float) : 0;
+    while (!fine && pass.copies < 32 && each * pass.copies * 2 + edges <= shared_bytes / shape::blocks)
         pass.copies *= 2;
-    const size_t bytes = each * pass.copies;
+    const size_t bytes = each * pass.copies + edges;
     const uint64_t fit = (uint64_t)multiprocessors * (bytes <= shared_bytes / shape::blocks ? shape::blocks : 1);
     cudaLaunchConfig_t config = launch_config(blocks_for(cut.vectors, shape::threads, shape::loads, fit), shape::threads, stream);
     config.dynamicSmemBytes = bytes;

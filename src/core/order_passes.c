@@ -82,27 +82,29 @@ static void clear_counts(struct order *o, uint64_t count)
 /* Adds up what the ranks have counted. */
 static void exchange(struct order *o, uint64_t count)
 {
-    uint64_t none[2];
+    uint64_t none[ORDER_MORE_COUNTS];
     uint64_t *const counts = o->counts != NULL ? o->counts : none;
     if (o->counts != NULL) {
         counts[count] = o->seen;
         counts[count + 1] = o->set.overflowed;
+        counts[count + 2] = o->set.count;
     }
-    if (comm_sum(&o->ctx->comm, counts, count + 2, o->error) != ALLFOLD_OK)
+    if (comm_sum(&o->ctx->comm, counts, count + ORDER_MORE_COUNTS, o->error) != ALLFOLD_OK)
         return;
     o->seen = counts[count];
     o->set.overflowed = counts[count + 1] > 0;
+    o->kept = counts[count + 2];
 }
 
 void order_pass(struct order *o, struct order_work *work, uint64_t counters)
 {
     const uint64_t count = ORDER_FIRST_COUNT + counters;
-    const size_t bytes = (count + 2) * sizeof *o->counts;
+    const size_t bytes = (count + ORDER_MORE_COUNTS) * sizeof *o->counts;
     const bool in_place = o->x.elements > 0, on_device = o->ctx->device->backend->own_memory;
     if (o->error->shared)
         return;
     if (!order_failed(o) && !(in_place && order_is_answered(bytes, on_device)))
-        clear_counts(o, count + 2);
+        clear_counts(o, count + ORDER_MORE_COUNTS);
     if (work->kind == ORDER_BRACKETS) {
         o->set.count = 0;
         o->set.overflowed = false;
@@ -130,12 +132,12 @@ void order_pass(struct order *o, struct order_work *work, uint64_t counters)
 void order_pass_set(struct order *o, struct order_work *work, uint64_t counters)
 {
     const uint64_t count = ORDER_FIRST_COUNT + counters;
-    const size_t bytes = (count + 2) * sizeof *o->counts;
+    const size_t bytes = (count + ORDER_MORE_COUNTS) * sizeof *o->counts;
     const struct order_elements elements = {order_key_type(o), o->set.keys, o->set.count, 0};
     if (o->error->shared)
         return;
     if (!order_failed(o) && !(elements.count > 0 && order_is_answered(bytes, o->set.on_device)))
-        clear_counts(o, count + 2);
+        clear_counts(o, count + ORDER_MORE_COUNTS);
     if (!order_failed(o) && elements.count > 0)
         order_run_elements(o, work, &elements, bytes, o->set.on_device);
     o->seen = o->set.count;

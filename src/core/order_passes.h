@@ -32,12 +32,14 @@ struct order {
     struct order_set set;
     /* Called when the set, of elements that stream, is full: makes room. NULL: then it overflows. */
     void (*trim)(struct order *o);
-    uint64_t *counts;         /* of the last pass, of all ranks: see order_work. Behind them is room for two more */
-    uint64_t seen;            /* elements in it, without those left out */
+    uint64_t *counts;         /* of the last pass, of all ranks: see order_work. Behind them is room for ORDER_MORE_COUNTS */
+    uint64_t seen, kept;      /* elements in it, without those left out; in the sets of all ranks */
     uint64_t *own_counts;     /* memory for them, unless the device has answered, */
     uint64_t most_counts;     /* and its room */
     size_t clean;             /* bytes of the device's counters that are 0 */
 };
+
+enum { ORDER_MORE_COUNTS = 3 };
 
 static inline bool order_failed(const struct order *o) { return o->error->status != ALLFOLD_OK; }
 
@@ -94,7 +96,7 @@ struct order_elements {
     uint64_t count, first;
 };
 void order_run_on_host(struct order *o, const struct order_work *given, const struct order_elements *elements);
-/* counts: bytes of the counters, and of two behind them. They are o->counts, which is 0, or becomes what the device answers. */
+/* counts: bytes of the counters, and of those behind them. They are o->counts, which is 0, or becomes what the device answers. */
 void order_run_elements(struct order *o, const struct order_work *work, const struct order_elements *elements, size_t counts, bool on_device);
 /* Makes room in host memory for that many of the set. */
 allfold_status order_host_room(struct order *o, uint64_t room);

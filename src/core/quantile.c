@@ -267,7 +267,8 @@ static void find_elements(struct quantiles *w)
     else if (!whole)
         sample_brackets(w, &brackets);
     bracket_pass(w, &brackets);
-    while (order_is_open(w->targets, w->target_count) && !o->error->shared) {
+    const bool are_nan = w->call->nan == ALLFOLD_NAN_PROPAGATE && w->nans > 0; /* the results: nothing need be found */
+    while (!are_nan && order_is_open(w->targets, w->target_count) && !o->error->shared) {
         if (fits && open_brackets(w, &brackets)) {
             bracket_pass(w, &brackets);
             fits = !o->set.overflowed;

@@ -134,7 +134,7 @@ static bool keep_side(struct top *t, uint64_t key, struct order_ties ties, uint6
     const uint64_t *const counts = o->counts + ORDER_FIRST_COUNT;
     t->missing = o->input->nan == ALLFOLD_NAN_PROPAGATE ? 0 : o->counts[ORDER_NANS];
     t->inside = counts[ORDER_LOW] + counts[ORDER_LAST] + counts[ORDER_BETWEEN];
-    return t->inside >= t->k && !o->set.overflowed;
+    return o->kept >= t->k && !o->set.overflowed;
 }
 
 /* The key of element `rank` of the set, in ascending order, of a sample: coarsely, on the wanted side. */
@@ -190,6 +190,15 @@ static uint64_t last_index(struct top *t, const struct order_ties *ties)
     return (range + 1) << work.ties.shift;
 }
 
+/* Whether the last one wanted is among those that equal this key, at which the bracket of the last pass ended. */
+static bool ends_among_ties(const struct top *t, uint64_t key)
+{
+    const uint64_t *const counts = t->o.counts + ORDER_FIRST_COUNT;
+    const struct order_bracket side = side_of(t, key);
+    const uint64_t equal = t->smallest && side.low < side.last ? counts[ORDER_LAST] : counts[ORDER_LOW];
+    return order_equals(&t->space, key).low == order_equals(&t->space, key).last && t->inside >= t->k && t->inside - equal < t->k;
+}
+
 static void find(struct top *t)
 {
     struct order *const o = &t->o;
@@ -200,10 +209,15 @@ static void find(struct top *t)
     const uint64_t key = whole ? (t->smallest ? order_most(o->input->type) : 0) : sampled_key(t);
     if (keep_side(t, key, none, UINT64_MAX) || o->error->shared || o->seen - t->missing < t->k)
         return;
-    const uint64_t last = last_key(t);
+    const bool is_known = ends_among_ties(t, key);
+    const uint64_t last = is_known ? key : last_key(t);
     const struct order_bracket equal = order_equals(&t->space, last);
     const struct order_ties ties = {.low = equal.low, .last = equal.last};
-    if (o->error->shared || keep_side(t, last, none, UINT64_MAX) || o->error->shared)
+    if (o->error->shared || (!is_known && keep_side(t, last, none, UINT64_MAX)) || o->error->shared)
+        return;
+    /* Of so many ties enough come early, mostly. */
+    const uint64_t part = (uint64_t)((double)o->positions * 4 * ((double)t->k + ENOUGH) / (double)t->inside);
+    if (keep_side(t, last, ties, u64_min(part, o->positions)) || o->error->shared)
         return;
     const uint64_t limit = last_index(t, &ties);
     if (!o->error->shared)
