@@ -65,8 +65,6 @@ template <class Key, bool indexed> struct bracket_shape {
     static constexpr int room = 32 * (each + waiting), ahead = 4;
 };
 
-template <bracket_way way, bool indexed> constexpr int bracket_blocks = is_several(way) || indexed ? ORDER_SHAPE.blocks_more : ORDER_SHAPE.blocks;
-
 /* Of a warp: element i of a lane is number 32 * i + lane. Places are in the tile. */
 template <class Key, bool indexed> struct element_queue {
     Key elements[bracket_shape<Key, indexed>::room];
@@ -153,7 +151,7 @@ static __device__ __forceinline__ bool store_kept(element_queue<Key, indexed> &q
 }
 
 template <class Key, bracket_way way, bool indexed>
-__global__ void __launch_bounds__(ORDER_SHAPE.threads, bracket_blocks<way, indexed>)
+__global__ void __launch_bounds__(ORDER_SHAPE.threads, ORDER_SHAPE.blocks)
     bracket_kernel(const __grid_constant__ bracket_pass<Key> pass, const __grid_constant__ cut_array<Key> cut)
 {
     typedef bracket_shape<Key, indexed> shape;
@@ -352,7 +350,7 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, bracket_blocks<way, index
 template <class Key, bracket_way way, bool indexed>
 static cudaError_t bracket_start(const bracket_pass<Key> &pass, const cut_array<Key> &cut, int multiprocessors, void *stream)
 {
-    const uint64_t most = (uint64_t)multiprocessors * bracket_blocks<way, indexed>;
+    const uint64_t most = (uint64_t)multiprocessors * ORDER_SHAPE.blocks;
     const cudaLaunchConfig_t config =
         launch_config(blocks_for(cut.vectors, ORDER_SHAPE.threads, bracket_shape<Key, indexed>::loads, most), ORDER_SHAPE.threads, stream);
     return cudaLaunchKernelEx(&config, bracket_kernel<Key, way, indexed>, pass, cut);

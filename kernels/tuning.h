@@ -212,8 +212,8 @@ constexpr struct long_shape LONG_SHAPE = long_shape_of(false); /* threads and st
 
 /* Passes of order statistics: a thread has 16 elements of a tile, 8 of 8 bytes. A table: counters in shared memory leave room for two blocks, mostly. */
 constexpr struct {
-    int threads, blocks, blocks_more; /* of a multiprocessor; with indices, or several brackets, which take more registers */
-} ORDER_SHAPE = {256, 5, 4};
+    int threads, blocks;
+} ORDER_SHAPE = {256, 4};
 constexpr int order_loads(size_t element_bytes) { return element_bytes >= 4 ? 4 : (int)element_bytes; }
 constexpr struct {
     int threads, blocks;

@@ -39,7 +39,10 @@ struct order {
     size_t clean;             /* bytes of the device's counters that are 0 */
 };
 
-enum { ORDER_MORE_COUNTS = 3 };
+enum {
+    ORDER_MORE_COUNTS = 3,
+    ORDER_SAMPLE_MOST = 1 << 20 /* elements, for which a set has room that is asked for so much, however little memory there is */
+};
 
 static inline bool order_failed(const struct order *o) { return o->error->status != ALLFOLD_OK; }
 

@@ -10,7 +10,7 @@
 enum {
     WHOLE_MOST = 1 << 17,  /* elements of a rank that are all kept, without a sample */
     SAMPLE_MOST = 1 << 18, /* on a device with memory of its own, of one quantile; of several */
-    SAMPLE_MOST_SEVERAL = 1 << 20,
+    SAMPLE_MOST_SEVERAL = ORDER_SAMPLE_MOST,
     SAMPLE_MOST_HOST = 1 << 16,
     KEPT_PART = 16,        /* of a rank's elements one in so many may be kept */
     NARROWED = 3           /* passes over a sample, at most */
