@@ -22,7 +22,6 @@ struct value_map {
     float scale, offset, sum, product;
 };
 
-
 /* A count that is made of such numbers: of those that are 1. It has room for 2^23. */
 constexpr float NONE_COUNTED = 0x1p23f;
 static __device__ __forceinline__ float count_ones(float count, float x)
@@ -338,8 +337,8 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, ORDER_SHAPE.blocks)
             const uint32_t b = i / ORDER_COUNTS + 1, of = i % ORDER_COUNTS;
             uint32_t sum = table.inside[b][of];
             for (uint32_t next = b; of == ORDER_FROM && next <= count; next++)
-                for (int lanes = 0; lanes < 32; lanes++)
-                    sum += table.from[next][lanes];
+                for (int of_lane = 0; of_lane < 32; of_lane++)
+                    sum += table.from[next][of_lane];
             add_count(&pass.counts[ORDER_FIRST_COUNT + i], sum);
         }
     if (indexed)
@@ -357,7 +356,7 @@ static cudaError_t bracket_start(const bracket_pass<Key> &pass, const cut_array<
 }
 
 /* Whether f32 elements can be looked at by value. One bracket, and a margin, is all that lies between 0 and 1; one that has all beyond an end is
-   bounded there by a number that does not matter. Several are half a cell wide, so that few cells are mixed. */
+   bounded there by a number that does not matter. Several are each half a cell wide or more, so that few cells are mixed. */
 static bool map_values(const struct order_brackets &brackets, uint64_t n, int multiprocessors, struct value_map *map)
 {
     const double low = order_real(ALLFOLD_F32, brackets.list[0].low), last = order_real(ALLFOLD_F32, brackets.list[brackets.count - 1].last);

@@ -185,8 +185,8 @@ struct order_work {
     size_t clear;       /* bytes of counts that are set to 0 first, of a device with memory of its own */
     uint64_t *answer;   /* the queue's staging memory, to which the device writes its `answered` bytes of counts, which then are 0; NULL: it does not */
     size_t answered;    /* the last one of these counters is the device's own */
-    uint64_t answer_room; /* with indices: behind the counts there is room for so many indices, and behind these for as many keys: if they have room, what
-                             was kept is written there, too */
+    uint64_t answer_room; /* with indices: behind the counts there is room for so many indices, and behind these for as many keys: what is kept first
+                             is written there, too */
     void *keys;         /* where kept elements' keys go, in any order: device memory of the elements' size; NULL: none are kept */
     uint64_t *indices;  /* and their indices; NULL: not wanted */
     uint64_t capacity;  /* room for so many; counts[ORDER_KEPT] is larger if some did not find room */
