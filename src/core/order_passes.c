@@ -82,9 +82,8 @@ static void clear_counts(struct order *o, uint64_t count)
 /* Adds up what the ranks have counted. */
 static void exchange(struct order *o, uint64_t count)
 {
-    uint64_t none[ORDER_MORE_COUNTS];
-    uint64_t *const counts = o->counts != NULL ? o->counts : none;
-    if (o->counts != NULL) {
+    uint64_t *const counts = o->counts;
+    if (!order_failed(o)) { /* else there may be no room */
         counts[count] = o->seen;
         counts[count + 1] = o->set.overflowed;
         counts[count + 2] = o->set.count;
