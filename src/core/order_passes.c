@@ -64,9 +64,11 @@ void order_close(struct order *o)
 
 /* ---- passes */
 
-/* Counters that are 0. */
-static void clear_counts(struct order *o, uint64_t count)
+/* Counters that are 0, unless a device counts and answers. */
+static void clear_counts(struct order *o, uint64_t count, bool on_device)
 {
+    if (order_failed(o) || order_is_answered(count * sizeof *o->counts, on_device))
+        return;
     if (count > o->most_counts) {
         free(o->own_counts);
         o->own_counts = malloc(count * sizeof *o->counts);
@@ -102,8 +104,7 @@ void order_pass(struct order *o, struct order_work *work, uint64_t counters)
     const bool in_place = o->x.elements > 0, on_device = o->ctx->device->backend->own_memory;
     if (o->error->shared)
         return;
-    if (!order_failed(o) && !(in_place && order_is_answered(bytes, on_device)))
-        clear_counts(o, count + ORDER_MORE_COUNTS);
+    clear_counts(o, count + ORDER_MORE_COUNTS, in_place && on_device);
     if (work->kind == ORDER_BRACKETS) {
         o->set.count = 0;
         o->set.overflowed = false;
@@ -135,8 +136,7 @@ void order_pass_set(struct order *o, struct order_work *work, uint64_t counters)
     const struct order_elements elements = {order_key_type(o), o->set.keys, o->set.count, 0};
     if (o->error->shared)
         return;
-    if (!order_failed(o) && !(elements.count > 0 && order_is_answered(bytes, o->set.on_device)))
-        clear_counts(o, count + ORDER_MORE_COUNTS);
+    clear_counts(o, count + ORDER_MORE_COUNTS, elements.count > 0 && o->set.on_device);
     if (!order_failed(o) && elements.count > 0)
         order_run_elements(o, work, &elements, bytes, o->set.on_device);
     o->seen = o->set.count;

@@ -71,10 +71,10 @@ static void hold(struct top *t, struct candidate candidate)
 /* The keys that may still be among the best: those of elements that are not worse than the worst which is held. */
 static struct order_bracket bounds_of(const struct top *t)
 {
+    if (t->held < t->k || t->k == 0)
+        return (struct order_bracket){0, UINT64_MAX};
     const struct order_bracket equal = order_equals(&t->space, t->heap->key);
-    return t->held < t->k || t->k == 0 ? (struct order_bracket){0, UINT64_MAX}
-           : t->smallest               ? (struct order_bracket){0, equal.last}
-                                       : (struct order_bracket){equal.low, UINT64_MAX};
+    return t->smallest ? (struct order_bracket){0, equal.last} : (struct order_bracket){equal.low, UINT64_MAX};
 }
 
 /* Takes the best of a set in host memory. */
