@@ -6,6 +6,7 @@
 #include "fold/targets.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -287,6 +288,18 @@ static allfold_status take_shard(struct team *team, uint64_t shard, struct error
     return p->array->progress != NULL && progress_is_due(p->array->progress) ? save(f, team, error) : ALLFOLD_OK;
 }
 
+/* A kernel is loaded when it first starts, which takes longer than many pieces do: a thread starts it without elements while queues are opened. */
+static void *load_kernel(void *user)
+{
+    const struct pieces *const p = user;
+    const struct backend *const backend = p->ctx->device->backend;
+    const struct work work = {.monoid = p->monoid, .type = p->array->type, .rule = p->rule};
+    struct error ignored = {0}; /* whoever folds elements meets it again */
+    if (backend->fold(p->ctx->queue, &work, &ignored) == ALLFOLD_OK)
+        backend->wait(p->ctx->queue, &ignored);
+    return NULL;
+}
+
 /* Folds the pieces of a round. A run that is asked to stop saves what it has, which is an error then. */
 static allfold_status fold_round(struct batches *f, uint64_t round, struct error *error)
 {
@@ -300,7 +313,13 @@ static allfold_status fold_round(struct batches *f, uint64_t round, struct error
     if (f->shards >= end || slab_fill(p, round, error) != ALLFOLD_OK)
         return error->status;
     team.next = f->shards - before;
-    if (team_run(&team, error) != ALLFOLD_OK || f->shards == end)
+    pthread_t loading;
+    const bool loads = p->flat && p->ctx->device->backend->own_memory && p->queue == NULL && p->ctx->queue_count == 0
+                       && pthread_create(&loading, NULL, load_kernel, p) == 0;
+    team_run(&team, error);
+    if (loads)
+        pthread_join(loading, NULL);
+    if (error->status != ALLFOLD_OK || f->shards == end)
         return error->status;
     if (p->array->progress != NULL && save(f, &team, error) != ALLFOLD_OK)
         return error->status;

@@ -26,8 +26,9 @@ enum softmax_state {
     SOFTMAX_ON_DEVICE      /* the same, and they need nothing more from the host: x is the whole array, without the logarithm */
 };
 
-/* What a queue has started since the last wait, and last of all: work of which the mailbox tells the end, or other work. */
-enum queue_last { QUEUE_NOTHING, QUEUE_MESSAGE, QUEUE_OTHER };
+/* What a queue has started since the last wait, and last of all: nothing but copies of its staging buffer to the device, work of which the mailbox
+   tells the end, or other work. */
+enum queue_last { QUEUE_NOTHING, QUEUE_UPLOADS, QUEUE_MESSAGE, QUEUE_OTHER };
 
 /* Folds of several arrays that are under way: many.c. */
 struct cuda_many_launch {
@@ -50,6 +51,8 @@ struct cuda_queue {
     cudaStream_t own;
     cudaStream_t stream;          /* where work goes: own, or the caller's, from enter to wait or softmax's end */
     cudaEvent_t followed;         /* what the caller's stream held when follow was called */
+    cudaStream_t uploads;         /* of all queues that were opened together: a copy that follows another in one stream begins sooner */
+    cudaEvent_t uploaded;
     struct fold_space space;
     struct fold_mailbox *mailbox; /* space.mailbox, as the host sees it */
     void *shared_host, *shared_device; /* of the first of some queues: the memory of all */

@@ -28,11 +28,15 @@ void cuda_queue_close(struct queue *queue)
     } else {
         cudaFreeHost(closed->shared_host);
     }
+    if (closed->shared_device != NULL && closed->uploads != NULL)
+        cudaStreamDestroy(closed->uploads);
     cudaFree(closed->shared_device);
     cudaFreeHost(closed->many.host);
     cudaFree(closed->many.device);
     if (closed->followed != NULL)
         cudaEventDestroy(closed->followed);
+    if (closed->uploaded != NULL)
+        cudaEventDestroy(closed->uploaded);
     if (closed->own != NULL)
         cudaStreamDestroy(closed->own);
     cudaGetLastError();
@@ -73,7 +77,7 @@ static bool pin_much(struct cuda_queue *owner, size_t bytes)
     return false;
 }
 
-/* Host memory and device memory of all queues, one allocation each, of which the first queue becomes the owner. */
+/* Host memory and device memory of all queues, one allocation each, and the stream of their uploads, of which the first queue becomes the owner. */
 static allfold_status allocate_shared(struct cuda_queue *owner, const struct shares *each, struct error *error)
 {
     const struct cuda_device *const cuda = cuda_of(&owner->queue);
@@ -83,6 +87,7 @@ static allfold_status allocate_shared(struct cuda_queue *owner, const struct sha
                        "cudaHostAlloc of %zu staging buffers, %zu bytes", each->count, host) != ALLFOLD_OK)
         || cuda_check(cuda, cudaMalloc(&owner->shared_device, device), error, "cudaMalloc of %zu buffers, %zu bytes", each->count, device)
                != ALLFOLD_OK
+        || cuda_check(cuda, cudaStreamCreateWithFlags(&owner->uploads, cudaStreamNonBlocking), error, "cudaStreamCreate") != ALLFOLD_OK
         || cuda_check(cuda, cudaMemsetAsync(owner->shared_device, 0, each->count * each->scratch, owner->own), error,
                       "cudaMemsetAsync") != ALLFOLD_OK
         || cuda_check(cuda, cudaStreamSynchronize(owner->own), error, "cudaMemsetAsync") != ALLFOLD_OK)
@@ -98,6 +103,7 @@ static allfold_status take_share(struct cuda_queue *queue, const struct cuda_que
     const struct cuda_device *const cuda = cuda_of(&queue->queue);
     char *const host = owner->shared_host, *const device = owner->shared_device;
     queue->mailbox = (struct fold_mailbox *)(host + i * each->mailbox);
+    queue->uploads = owner->uploads;
     queue->space.multiprocessors = cuda->multiprocessors;
     queue->space.scratch = device + i * each->scratch;
     queue->queue.staging = each->staging > 0 ? host + each->count * each->mailbox + i * each->staging : NULL;
@@ -122,6 +128,8 @@ static allfold_status open_queue(struct device *device, struct queue **queue, st
              && cuda_check(cuda, cudaStreamCreateWithFlags(&opened->own, cudaStreamNonBlocking), error, "cudaStreamCreate")
                     == ALLFOLD_OK
              && cuda_check(cuda, cudaEventCreateWithFlags(&opened->followed, cudaEventDisableTiming), error, "cudaEventCreate")
+                    == ALLFOLD_OK
+             && cuda_check(cuda, cudaEventCreateWithFlags(&opened->uploaded, cudaEventDisableTiming), error, "cudaEventCreate")
                     == ALLFOLD_OK) {
         opened->stream = opened->own;
         *queue = &opened->queue;
@@ -179,8 +187,16 @@ allfold_status cuda_copy(struct queue *queue, const void *from, void *to, size_t
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "a copy of %zu bytes through a queue of %zu", bytes, queue->bytes);
     if (bytes == 0 || cuda_use(cuda, error) != ALLFOLD_OK)
         return error->status;
-    copying->last = QUEUE_OTHER;
-    return cuda_check(cuda, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, copying->stream), error, "cudaMemcpyAsync of %zu bytes", bytes);
+    const bool uploads = copying->last <= QUEUE_UPLOADS && (const char *)from >= (const char *)queue->staging
+                         && (const char *)from < (const char *)queue->staging + queue->bytes;
+    copying->last = uploads ? QUEUE_UPLOADS : QUEUE_OTHER;
+    if (cuda_check(cuda, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, uploads ? copying->uploads : copying->stream), error,
+                   "cudaMemcpyAsync of %zu bytes", bytes) != ALLFOLD_OK
+        || !uploads)
+        return error->status;
+    if (cuda_check(cuda, cudaEventRecord(copying->uploaded, copying->uploads), error, "cudaEventRecord") == ALLFOLD_OK)
+        cuda_check(cuda, cudaStreamWaitEvent(copying->stream, copying->uploaded, 0), error, "cudaStreamWaitEvent");
+    return error->status;
 }
 
 allfold_status cuda_copy_strided(struct queue *queue, const struct strided_copy *copy, struct error *error)
