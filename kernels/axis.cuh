@@ -406,6 +406,7 @@ axis_fold(const void *x, const __grid_constant__ struct axis_cut cut, unsigned c
     __shared__ __align__(16) unsigned char slots[axis_plan<Axis>::slots_bytes];
     __shared__ __align__(16) unsigned char room[axis_plan<Axis>::room_bytes]; /* of words, or staged elements, or tiles */
     if constexpr (Axis::words == 0) {
+        fold_begin<Axis::monoid, typename Axis::value>();
         any_fold<Axis>(x, cut, partials, room, (typename Axis::ordered *)(Axis::slots_in_room ? room : slots));
     } else {
         if constexpr (Axis::tries) {

@@ -122,10 +122,8 @@ template <class Fold> static __device__ __forceinline__ typename Fold::partial p
     partial.max = max;
     if constexpr (Fold::exact) {
         partial.bin = max == -INFINITY ? EXP_NO_BIN : -EXP_NO_BIN;
-        if (Fold::f32_terms && fabs(max) <= EXP_LIMIT)
-            partial.bin = sumexp_exact_bin_of_f32((float)max);
-        else if (is_finite(max))
-            partial.bin = (exp_whole_of(max).n + EXP_OFFSET) >> 5;
+        if (is_finite(max))
+            partial.bin = exp_bin_any(max, Fold::f32_terms);
     }
     return partial;
 }
@@ -239,10 +237,10 @@ template <class Element_, bool logarithm, bool exact, bool keeps> struct whole_r
                     x = in_shared ? fmaxf(x, anchor.base + anchor.least) : exp_at_least_limit_f32(x);
                 const float fraction = exp_fraction_f32(x, &place);
                 const uint32_t integer = (1u << EXP_FRACTION_F32) + (uint32_t)nearest_i32(fraction), below = top - (place >> 5);
-                sums[0].sum[0] += exp_shifted(integer, place, bins <= 2 || below == 0);
+                sums[0].sum[0] = exp_add_shifted(sums[0].sum[0], integer, place, bins <= 2 || below == 0);
 #pragma unroll
                 for (int bin = 1; bin < bins; bin++)
-                    sums[bin].sum[0] += exp_shifted(integer, place, below == (uint32_t)bin);
+                    sums[bin].sum[0] = exp_add_shifted(sums[bin].sum[0], integer, place, below == (uint32_t)bin);
                 if constexpr (in_shared) {
                     const uint32_t down = f32_bits(anchor.shift) - (EXP_OFFSET + EXP_FRACTION_F32 - SOFTMAX_UP_F32);
                     terms.e[i % 8] = f32_from_bits(f32_bits((float)(1 << EXP_FRACTION_F32) + fraction) + ((place + down) << 23));
@@ -250,7 +248,7 @@ template <class Element_, bool logarithm, bool exact, bool keeps> struct whole_r
                         k.set(i / 8, terms);
                 }
             }
-            sumexp_exact_settle_f32(&partial, sums, partial.bin, bins);
+            sumexp_exact_settle_f32(&partial, sums, partial.bin, bins, EXP_LOW_BITS);
         }
         /* Members of groups smaller than 8 each compute the constants, and need no barrier. */
         template <int threads> __device__ __forceinline__ results results_of_group(uint32_t members_bits)

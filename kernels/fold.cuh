@@ -50,6 +50,13 @@ template <class Element> struct input_of<Element, 2> {
     static array of(const struct work *work) { return {(one)work->x, (one)work->y}; }
 };
 
+/* What a kernel that takes elements of such a fold begins with: what their terms are looked up in is made. */
+template <enum monoid monoid, class Value> static __device__ __forceinline__ void fold_begin()
+{
+    if constexpr (monoid_facts[monoid].cost == COST_BINS && monoid_facts[monoid].terms != TERMS_F32 && std::is_same<Value, float>::value)
+        exp_block_make();
+}
+
 /* A monoid at a value type, as a type: fold_of<MONOID_sum, float>. scaled: its sum is relative to a maximum, and `rescale` brings it
    to another maximum, which may not be smaller. exact: it is scaled, and its sum is exact, in bins. */
 template <enum monoid monoid, class Value> struct fold_of;
@@ -529,6 +536,7 @@ fold_kernel(typename plan::input::array x, uint64_t n, uint64_t first, const __g
     typedef typename Fold::partial partial_type;
     constexpr int threads = plan::threads, words = message_words<partial_type>::count;
     let_next_kernel_start();
+    fold_begin<Fold::monoid, typename Fold::value>();
     partial_type partial = thread_fold<Fold, Element, plan>(x, n, first, rounds);
     block_combine<Fold, threads>(&partial);
     if (blockIdx.x > 0) {

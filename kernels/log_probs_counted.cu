@@ -32,13 +32,14 @@ template <> struct counted_partial<true> {
     }
 };
 
-/* The place of a bf16 number up to EXP_LIMIT: f32 arithmetic gives the same as f64 for all of them. */
-static __device__ __forceinline__ uint32_t bf16_place(float x) { return f32_bits(fmaf(x, 0x1.715476p0f, EXP_PLACE_F32)); }
 static __device__ __forceinline__ int64_t bf16_bin(float x)
 {
-    if (fabsf(x) <= EXP_LIMIT)
-        return exp_place_f32(bf16_place(x)) >> 5;
-    return x == INFINITY ? -EXP_NO_BIN : x == -INFINITY ? EXP_NO_BIN : (exp_whole_of((double)x).n + EXP_OFFSET) >> 5;
+    return x == INFINITY ? -EXP_NO_BIN : x == -INFINITY ? EXP_NO_BIN : exp_bin_any((double)x, false);
+}
+/* The place of a value that has a counter: f32 arithmetic gives the same as f64 for all of them. */
+static __device__ __forceinline__ int32_t bf16_place(float x)
+{
+    return (int32_t)(f32_bits(fmaf(x, 0x1.715476p0f * EXP_STEPS, EXP_SHIFT_F32 + EXP_OFFSET * EXP_STEPS)) - f32_bits(EXP_SHIFT_F32)) >> EXP_STEP_BITS;
 }
 
 /* Of the numbers from 2^-9 to 2^7, of either sign, and 0: terms, and how often they are in a row. Other elements of the row are listed. */
@@ -60,12 +61,10 @@ template <bool weighted> struct row_counts {
         for (uint32_t i = threadIdx.x; i < values; i += threads) {
             uint64_t place;
             const double x = (double)value(i);
-            const struct exp_integer term = exp_integer_f64(x, &place);
-            terms[i] = (uint64_t)term.high << 32 | term.low;
-            if constexpr (weighted) {
-                const struct exp_integer weight = exp_weight_f64(x, term, place);
-                weights[i] = weight.high << EXP_LOW_BITS | weight.low;
-            }
+            const uint64_t term = exp_integer_f64(x, &place, NULL, false);
+            terms[i] = (uint64_t)(term >> EXP_LOW_BITS) << 32 | (term & ((1u << EXP_LOW_BITS) - 1));
+            if constexpr (weighted)
+                weights[i] = exp_weight_f64(x, term);
             counts[i] = 0;
         }
         if (threadIdx.x == 0)
@@ -100,8 +99,8 @@ template <bool weighted> struct row_counts {
             const uint64_t count = counts[i], term = terms[i];
             if (count == 0)
                 continue;
-            const uint32_t place = bf16_place(value(i));
-            const int64_t lower = bins->bin - (exp_place_f32(place) >> 5);
+            const int32_t place = bf16_place(value(i));
+            const int64_t lower = bins->bin - (place >> 5);
             exp_bins_take(bins, lower, (((uint128)((uint32_t)(term >> 32) * count) << EXP_LOW_BITS) + (uint32_t)term * count) << (place & 31));
             if constexpr (weighted)
                 exp_bins_take(&partial->weights, lower, (uint128)(weights[i] * count) << (place & 31));

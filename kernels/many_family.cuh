@@ -48,6 +48,7 @@ many_fold(const struct many_array *arrays, const uint32_t *owners, unsigned char
     for (int i = threadIdx.x; i < Axis::words; i += threads)
         words[i] = 0;
     __syncthreads();
+    fold_begin<Axis::monoid, typename Axis::value>();
     Axis::start(&state, words, true);
     split_take<Axis>(&state, array, blockIdx.x - array.first);
     __syncwarp();

@@ -170,7 +170,7 @@ constexpr int axis_blocks(enum cost cost, bool words)
 /* Tiles for each thread of a row, if there are enough rows: more where combining two partials takes long, but not all of a row of several. */
 constexpr uint64_t axis_rounds(enum cost cost, bool words, uint64_t tiles)
 {
-    return !words && (cost == COST_EXPONENTIAL || cost == COST_STATS) ? (tiles >= 64 ? 32 : tiles > 16 ? tiles / 2 : 8) : 8;
+    return !words && (cost == COST_EXPONENTIAL || cost == COST_BINS || cost == COST_STATS) ? (tiles >= 64 ? 32 : tiles > 16 ? tiles / 2 : 8) : 8;
 }
 constexpr uint32_t AXIS_LEAST_COLUMNS = 16; /* side by side: of stats, so that there are enough blocks */
 /* Log-probabilities of rows at level fast: a block a row, or a part of it, of rows of at least `least` elements. vectors: of a thread's tile. */

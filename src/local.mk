@@ -219,6 +219,7 @@ noinst_HEADERS += \
 	src/fold/exact_total_functions.h \
 	src/fold/exact_exponential.h \
 	src/fold/exponential.h \
+	src/fold/exponential_table.h \
 	src/fold/extreme.h \
 	src/fold/extreme_template.h \
 	src/fold/finish.h \

@@ -572,10 +572,15 @@ def check_version_2(folder):
                 wrong.append(f"{fold} of {x.dtype}, {level}: {cli.shown(merged)} not {cli.shown(due)}")
     tap.ok(not wrong, "partials of version 2 merge with those of today", "\n".join(wrong))
     write_version(old, 2, "sum", "exact", x[:3], partial_of_version_2("norm2", "exact", x[:3]))
-    length = cli.refused(cli.alone("merge", old), 1, "expected a partial of version 3, found one of version 2 (sum of int8, exact, 104 bytes)")
+    length = cli.refused(cli.alone("merge", old), 1, "expected a partial of version 4, found one of version 2 (sum of int8, exact, 104 bytes)")
     write_version(old, 1, "sum", "fast", x[:3], partial_of_version_2("sum", "fast", x[:3]))
-    tap.ok(not (fault := length or cli.refused(cli.alone("merge", old), 1, "found one of version 1")),
-           "partials of another version, or of another length, are refused", fault)
+    fault = length or cli.refused(cli.alone("merge", old), 1, "found one of version 1")
+    write_version(old, 3, "logsumexp", "exact", x[:3], bytes(96))
+    fault = fault or cli.refused(cli.alone("merge", old), 1, "found one of version 3 (logsumexp of int8, exact, 96 bytes)")
+    tap.ok(not fault, "partials of another version, of other terms, or of another length, are refused", fault)
+    write_version(old, 3, "sum", "exact", x[:3], partial_of_version_2("sum", "fast", x[:3]))
+    read = cli.alone("merge", "-q", old)
+    tap.ok(read.stdout.split() == [str(int(x[:3].sum(dtype=int)))], "a partial of version 3 is read", cli.shown(read))
 
 
 def check_all(folder, backends):

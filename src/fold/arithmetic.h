@@ -220,6 +220,20 @@ HOST_DEVICE pair pair_scaled(pair x, int n)
     return x;
 }
 
+#ifdef __CUDACC__
+/* sum + a b, which nvcc does not always make one instruction of. */
+HOST_DEVICE uint64_t add_product(uint64_t sum, uint32_t a, uint32_t b)
+{
+#if defined(__NVCC__) && defined(__CUDA_ARCH__)
+    uint64_t added;
+    asm("mad.wide.u32 %0, %1, %2, %3;" : "=l"(added) : "r"(a), "r"(b), "l"(sum));
+    return added;
+#else
+    return sum + (uint64_t)a * b;
+#endif
+}
+#endif
+
 /* x to the nearest integer, |x| < 2^31; ties to even. */
 HOST_DEVICE int32_t nearest_i32(float x)
 {

@@ -1,27 +1,31 @@
 /* Exact sums of exponentials: each term is an integer times a power of two that depends on its element alone, and integers are
    added. The method, its proofs and its sources: docs/numerics.md.
 
-   exp(x) = 2^n (1 + q), n an integer and q from a polynomial, both functions of x. A term is M 2^(n - fraction), M an integer
-   next to (1 + q) 2^fraction. Terms whose n + 16 agree except for the last 5 bits share a bin. A bin is the exact sum of its M
+   exp(x) = 2^n (1 + q), n an integer, both functions of x. A term is M 2^(n - fraction), M an integer next to (1 + q) 2^fraction. In f32 q is from
+   a polynomial. In f64 1 + q is 2^(step / 64) exp(d): the power is from a table, and the polynomial short. Terms whose n + 16 agree except for the last 5 bits share a bin. A bin is the exact sum of its M
    2^(last 5 bits). A partial keeps the bin of the largest element and the three below it. The sum of all other bins is below the
    whole sum by a factor of 2^-95. When the largest element grows, bins that are no longer among the four are forgotten whole. So
    a partial is a function of the elements, whatever their order and wherever sums were cut.
 
-   n + 16, the place of a term, is taken from the low bits of x log2(e) + a large constant. The 16 puts elements from -11 to 10
-   into one bin. */
+   n + 16, the place of a term, is taken from the low bits of x log2(e) + a large constant, in f64 with the step below it. The 16 puts elements
+   from -11 to 10 into one bin. */
 #pragma once
 
 #include "fold/exponential.h"
+#include "fold/exponential_table.h"
 
 enum {
     EXP_BINS = 4,
     EXP_OFFSET = 16,
     EXP_FRACTION_F32 = 27,
-    EXP_FRACTION_F64 = 55, /* in two parts, the lower of 28 bits */
-    EXP_LOW_BITS = 28
+    EXP_FRACTION_F64 = 55,
+    EXP_LOW_BITS = 28, /* M of f64 is added in two parts, this the lower's */
+    EXP_STEP_BITS = 6,
+    EXP_STEPS = 1 << EXP_STEP_BITS, /* of f64, of a power of two */
+    EXP_COPIES = 8 /* of a power, in a GPU's shared memory */
 };
 #define EXP_PLACE_F32 (EXP_SHIFT_F32 + EXP_OFFSET)
-#define EXP_PLACE_F64 (EXP_SHIFT_F64 + EXP_OFFSET)
+#define EXP_PLACE_F64 (EXP_SHIFT_F64 + EXP_OFFSET * EXP_STEPS)
 /* Up to EXP_LIMIT an element is reduced in the arithmetic of its terms, beyond by integers. From EXP_HUGE on, terms of different
    elements are never within the bins' range of each other. */
 #define EXP_LIMIT 32768
@@ -90,24 +94,79 @@ HOST_DEVICE uint32_t exp_integer_f32(float x, uint32_t *place)
     return (1u << EXP_FRACTION_F32) + (uint32_t)nearest_i32(exp_fraction_f32(x, place));
 }
 
-/* M = high 2^28 + low, of d + rest: rounded to the nearest integer by adding constants; M is then in their low bits. */
-struct exp_integer {
-    uint32_t high, low;
+#ifdef __CUDACC__
+static __device__ const uint64_t exp_device_powers[EXP_STEPS] = {EXP_POWERS};
+#endif
+#ifdef __CUDA_ARCH__
+#define EXP_POWER(step) exp_device_powers[step]
+#else
+static const uint64_t exp_powers[EXP_STEPS] = {EXP_POWERS};
+#define EXP_POWER(step) exp_powers[step]
+#endif
+
+/* 2^(step / 64): as an integer times 2^-55, and without the last three of its 56 bits. */
+struct exp_power {
+    double nearly;
+    uint64_t integer;
 };
-HOST_DEVICE struct exp_integer exp_integer_of(double d, double rest)
+HOST_DEVICE struct exp_power exp_power_of(uint64_t integer)
 {
-    const double above = 0x1.8p25 + 1.0 - 0x1p-27, below = 0x1.8p-3 + 0x1p-27; /* 1, and 2^28 units from high to low */
-    const double low = exp_low_f64(d, rest), shifted = (d + low) + above;
-    struct exp_integer integer;
-    integer.high = (uint32_t)f64_bits(shifted);
-    integer.low = (uint32_t)f64_bits(((d - (shifted - above)) + low) + below);
-    return integer;
+    struct exp_power power;
+    power.integer = integer;
+    power.nearly = f64_from_bits((integer >> 3) + ((uint64_t)1022 << 52));
+    return power;
 }
-HOST_DEVICE struct exp_integer exp_integer_f64(double x, uint64_t *place)
+
+#ifdef __CUDACC__
+/* A block's copies, in shared memory: of eight neighbouring lanes, which it serves together, each finds a power in banks of its own. */
+static __device__ __forceinline__ struct exp_power *exp_block_powers(void)
 {
-    const double shifted = fma(x, 0x1.71547652b82fep0, EXP_PLACE_F64), whole = shifted - EXP_PLACE_F64;
+    __shared__ __align__(16) struct exp_power powers[EXP_STEPS * EXP_COPIES];
+    return powers;
+}
+/* All threads of a block that takes elements of f32 call this first. */
+static __device__ __forceinline__ void exp_block_make(void)
+{
+    for (uint32_t i = threadIdx.x; i < EXP_STEPS * EXP_COPIES; i += blockDim.x)
+        exp_block_powers()[i] = exp_power_of(exp_device_powers[i / EXP_COPIES]);
+    __syncthreads();
+}
+#endif
+#ifdef __CUDA_ARCH__
+#define EXP_BLOCK_POWER(step) exp_block_powers()[(step) * EXP_COPIES + threadIdx.x % EXP_COPIES]
+#else
+#define EXP_BLOCK_POWER(step) exp_power_of(EXP_POWER(step))
+#endif
+
+/* M, of a power and what is left of x, |d| up to a little more than ln 2 / 128. The polynomial (Chebyshev interpolation) leaves an error below 2^-57.6.
+   What M has beside the power's integer is rounded by adding a constant, and is then in the low bits. */
+HOST_DEVICE uint64_t exp_integer_of(struct exp_power power, double d)
+{
+    const double shift = 0x1.8p-3;
+    double p = 0x1.11111d92f1876p-7;
+    p = fma(p, d, 0x1.55556b389e49dp-5);
+    p = fma(p, d, 0x1.5555555555253p-3);
+    p = fma(p, d, 0x1.ffffffffff579p-2);
+    return (power.integer - f64_bits(shift)) + f64_bits(fma(power.nearly, fma(d * d, p, d), shift));
+}
+
+/* Of |x| <= EXP_LIMIT: x = k ln 2 / 64 + d. k + 16 * 64 is in the low 32 bits of *place, as a signed number; *place also shows a NaN. *d is exact, and does
+   not have what the constant ln 2 lacks. */
+HOST_DEVICE double exp_steps_f64(double x, double *d, uint64_t *place)
+{
+    const double shifted = fma(x, 0x1.71547652b82fep0 * EXP_STEPS, EXP_PLACE_F64), k = shifted - EXP_PLACE_F64;
     *place = f64_bits(shifted);
-    return exp_integer_of(fma(whole, -EXP_LN2, x), whole * -EXP_LN2_REST);
+    *d = fma(k, -EXP_LN2 / EXP_STEPS, x);
+    return k;
+}
+/* M. With the power that was found before, if it was; else in_block: with one of the block's. */
+HOST_DEVICE uint64_t exp_integer_f64(double x, uint64_t *place, const uint64_t *found, const bool in_block)
+{
+    double d;
+    const double k = exp_steps_f64(x, &d, place);
+    const uint32_t step = (uint32_t)*place % EXP_STEPS;
+    const struct exp_power power = found != NULL ? exp_power_of(*found) : in_block ? EXP_BLOCK_POWER(step) : exp_power_of(EXP_POWER(step));
+    return exp_integer_of(power, fma(k, -EXP_LN2_REST / EXP_STEPS, d));
 }
 
 /* The bits of *place for a NaN, which no place has. */
@@ -116,7 +175,7 @@ HOST_DEVICE struct exp_integer exp_integer_f64(double x, uint64_t *place)
 
 /* The place itself. */
 HOST_DEVICE int64_t exp_place_f32(uint32_t bits) { return (int64_t)bits - (int64_t)f32_bits(EXP_SHIFT_F32); }
-HOST_DEVICE int64_t exp_place_f64(uint64_t bits) { return (int64_t)(bits - f64_bits(EXP_SHIFT_F64)); }
+HOST_DEVICE int64_t exp_place_f64(uint64_t bits) { return (int32_t)(uint32_t)bits >> EXP_STEP_BITS; }
 
 /* x, but at least -EXP_LIMIT. NaN gives NaN; in f32 on the device, -EXP_LIMIT. */
 HOST_DEVICE float exp_at_least_limit_f32(float x)
@@ -129,13 +188,13 @@ HOST_DEVICE float exp_at_least_limit_f32(float x)
 }
 HOST_DEVICE double exp_at_least_limit_f64(double x) { return x < -EXP_LIMIT ? -EXP_LIMIT : x; }
 
-/* integer * 2^(the last 5 bits of place), or 0 if it is not `here`: what is quick on the device, and as vectors on the host. */
-HOST_DEVICE uint64_t exp_shifted(uint32_t integer, uint32_t place, bool here)
+/* sum + integer * 2^(the last 5 bits of place), or the sum if it is not `here`: what is quick on the device, and as vectors on the host. */
+HOST_DEVICE uint64_t exp_add_shifted(uint64_t sum, uint32_t integer, uint32_t place, bool here)
 {
 #ifdef __CUDA_ARCH__
-    return (uint64_t)integer * (here ? 1u << (place & 31) : 0);
+    return add_product(sum, integer, here ? 1u << (place & 31) : 0);
 #else
-    return (uint64_t)(integer & (0 - (uint32_t)here)) << (place & 31);
+    return sum + ((uint64_t)(integer & (0 - (uint32_t)here)) << (place & 31));
 #endif
 }
 
@@ -147,6 +206,10 @@ HOST_DEVICE void exp_bins_raise(struct exp_bins *bins, double max, int64_t bin)
     int64_t steps = bin - bins->bin;
     if (fabs(max) >= EXP_HUGE)
         steps = EXP_BINS;
+    bins->max = max;
+    bins->bin = bin;
+    if (steps == 0) /* mostly */
+        return;
     FOLD_UNROLL
     for (int step = 0; step < EXP_BINS; step++)
         if (step < steps) {
@@ -155,8 +218,6 @@ HOST_DEVICE void exp_bins_raise(struct exp_bins *bins, double max, int64_t bin)
                 bins->sums[i] = bins->sums[i - 1];
             bins->sums[0] = 0;
         }
-    bins->max = max;
-    bins->bin = bin;
 }
 
 HOST_DEVICE struct exp_bins exp_bins_identity(void)
@@ -202,7 +263,31 @@ HOST_DEVICE void exp_bins_take(struct exp_bins *bins, int64_t lower, uint128 tot
             bins->sums[i] += total;
 }
 
-/* The term of a finite element: an integer and its place. f32_terms: terms of elements up to EXP_LIMIT are computed in f32. */
+/* The term of a finite element in f64: M, its place, and the step and what is left of x below it. */
+struct exp_term {
+    uint64_t integer;
+    int64_t place;
+    uint32_t step;
+    double d;
+};
+HOST_DEVICE struct exp_term exp_term_any(double x)
+{
+    struct exp_term term;
+    uint64_t bits;
+    if (fabs(x) <= EXP_LIMIT) {
+        exp_steps_f64(x, &term.d, &bits);
+        term.integer = exp_integer_f64(x, &bits, NULL, false);
+        term.place = exp_place_f64(bits);
+    } else {
+        const struct exp_whole parts = exp_whole_of(x);
+        const double k = exp_steps_f64(parts.d, &term.d, &bits);
+        term.integer = exp_integer_of(exp_power_of(EXP_POWER((uint32_t)bits % EXP_STEPS)), fma(k, -EXP_LN2_REST / EXP_STEPS, term.d) + parts.rest);
+        term.place = parts.n + exp_place_f64(bits);
+    }
+    term.step = (uint32_t)bits % EXP_STEPS;
+    return term;
+}
+/* An integer and its place. f32_terms: terms of elements up to EXP_LIMIT are computed in f32. */
 HOST_DEVICE uint128 exp_integer_any(double x, bool f32_terms, int64_t *place)
 {
     if (f32_terms && fabs(x) <= EXP_LIMIT) {
@@ -211,10 +296,15 @@ HOST_DEVICE uint128 exp_integer_any(double x, bool f32_terms, int64_t *place)
         *place = exp_place_f32(bits);
         return integer;
     }
-    const struct exp_whole parts = exp_whole_of(x);
-    const struct exp_integer both = exp_integer_of(parts.d, parts.rest);
-    *place = parts.n + EXP_OFFSET;
-    return (((uint128)both.high << EXP_LOW_BITS) + both.low) >> (f32_terms ? EXP_FRACTION_F64 - EXP_FRACTION_F32 : 0);
+    const struct exp_term term = exp_term_any(x);
+    *place = term.place;
+    return term.integer >> (f32_terms ? EXP_FRACTION_F64 - EXP_FRACTION_F32 : 0);
+}
+HOST_DEVICE int64_t exp_bin_any(double x, bool f32_terms)
+{
+    int64_t place;
+    exp_integer_any(x, f32_terms, &place);
+    return place >> 5;
 }
 
 /* Adds the term of one element, whatever it is. */

@@ -85,36 +85,30 @@ HOST_DEVICE void logits_combine(struct logits *a, const struct logits *b)
 
 /* ---- level exact */
 
-/* The weight of a term M 2^(k - 55), k its place in the bin, of an element that is k ln 2 + d from where the bin begins: the term times that
-   distance and 1/2, which makes it positive, in units of 2^-27, rounded down. Below 2^32. */
-HOST_DEVICE uint32_t exp_weight(struct exp_integer term, uint32_t k, double d)
+/* The weight of a term M 2^(p - 55), p its place in the bin, of an element that is k ln 2 / 64 + d from where the bin begins: the term times that
+   distance and 1/2, which makes it positive, in units of 2^-26, rounded down. Below 2^32. */
+HOST_DEVICE uint32_t exp_weight(uint64_t term, uint32_t k, double d)
 {
-    const uint32_t from_place = (uint32_t)f64_bits(d + (0x1.8p25 + 0.5)); /* (d + 1/2) 2^27, rounded */
-    const uint32_t distance = (uint32_t)((uint64_t)k * 2977044472u >> 5) + from_place; /* ln 2 2^32 */
-    const uint32_t upper = (term.high << 4) + (term.low >> 24); /* 2^31 */
-    return (uint32_t)((uint64_t)upper * distance >> 31);
+    const uint32_t from_step = (uint32_t)f64_bits(d + (0x1.8p25 + 0.5)); /* (d + 1/2) 2^27, rounded */
+    const uint32_t distance = (uint32_t)((uint64_t)k * 2977044472u >> (5 + EXP_STEP_BITS)) + from_step; /* ln 2 2^32 */
+    return (uint32_t)((uint64_t)(uint32_t)(term >> 24) * distance >> 32);
 }
-#define EXP_WEIGHT_UNITS 28 /* weights have this number of bits fewer than terms */
+#define EXP_WEIGHT_UNITS 29 /* weights have this number of bits fewer than terms */
 
-/* The same of |x| <= EXP_LIMIT, with the term and place that exp_integer_f64 gave: in two parts like those of a term. */
-HOST_DEVICE struct exp_integer exp_weight_f64(double x, struct exp_integer term, uint64_t place)
+/* The same of |x| <= EXP_LIMIT, whose term exp_integer_f64 gave. */
+HOST_DEVICE uint32_t exp_weight_f64(double x, uint64_t term)
 {
-    const double whole = fma(x, 0x1.71547652b82fep0, EXP_PLACE_F64) - EXP_PLACE_F64;
-    const uint32_t weight = exp_weight(term, (uint32_t)place & 31, fma(whole, -EXP_LN2, x));
-    struct exp_integer parts;
-    parts.high = weight >> EXP_LOW_BITS;
-    parts.low = weight & ((1u << EXP_LOW_BITS) - 1);
-    return parts;
+    double d;
+    uint64_t place;
+    exp_steps_f64(x, &d, &place);
+    return exp_weight(term, (uint32_t)place % (32 * EXP_STEPS), d);
 }
 
-/* A finite element's term, weight and place. */
-HOST_DEVICE uint128 exp_weight_any(double x, uint128 *term, int64_t *place)
+/* A finite element's weight and term. */
+HOST_DEVICE uint32_t exp_weight_any(double x, struct exp_term *term)
 {
-    const struct exp_whole parts = exp_whole_of(x);
-    const struct exp_integer both = exp_integer_of(parts.d, parts.rest);
-    *place = parts.n + EXP_OFFSET;
-    *term = ((uint128)both.high << EXP_LOW_BITS) + both.low;
-    return exp_weight(both, (uint32_t)*place & 31, parts.d);
+    *term = exp_term_any(x);
+    return exp_weight(term->integer, ((uint32_t)term->place & 31) * EXP_STEPS + term->step, term->d);
 }
 
 HOST_DEVICE void logits_exact_raise(struct logits_exact *partial, double max, int64_t bin)
@@ -127,15 +121,14 @@ HOST_DEVICE void logits_exact_raise(struct logits_exact *partial, double max, in
 HOST_DEVICE void logits_exact_add(struct logits_exact *partial, double x)
 {
     struct exp_bins *const bins = &partial->bins;
-    uint128 term;
-    int64_t place;
+    struct exp_term term;
     exp_bins_add(bins, x, false);
     if (x == x)
         exp_bins_raise(&partial->weights, bins->max, bins->bin);
     if (x != x || !is_finite(x) || (fabs(bins->max) >= EXP_HUGE && x != bins->max))
         return;
-    const uint128 weight = exp_weight_any(x, &term, &place);
-    exp_bins_take(&partial->weights, bins->bin - (place >> 5), weight << (place & 31));
+    const uint128 weight = exp_weight_any(x, &term);
+    exp_bins_take(&partial->weights, bins->bin - (term.place >> 5), weight << (term.place & 31));
 }
 
 HOST_DEVICE struct logits_exact logits_exact_of_nothing(void)
@@ -175,13 +168,12 @@ HOST_DEVICE double bin_value(uint128 sum)
    its weight says, so that elements that equal it have none. */
 HOST_DEVICE double logits_mean_distance(const struct logits_exact *partial)
 {
-    uint128 own;
-    int64_t place;
-    const uint128 own_weight = exp_weight_any(partial->bins.max, &own, &place);
+    struct exp_term term;
+    const uint128 own_weight = exp_weight_any(partial->bins.max, &term), own = term.integer;
     const double largest = bin_value(own_weight << EXP_WEIGHT_UNITS) / bin_value(own);
     double weighted = 0.0, total = 0.0, unit = 1.0;
     for (int i = 0; i < EXP_BINS; i++, unit *= 0x1p-32) {
-        const int shift = (int)(place & 31);
+        const int shift = (int)(term.place & 31);
         const double others = bin_value(partial->bins.sums[i] - (i == 0 ? own << shift : 0));
         const double weights = bin_value(partial->weights.sums[i] - (i == 0 ? own_weight << shift : 0)) * (1 << EXP_WEIGHT_UNITS);
         weighted += fma(largest + 32 * i * EXP_LN2, others, -weights) * unit;

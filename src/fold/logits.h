@@ -12,8 +12,13 @@ HOST_DEVICE bool FN(logits_have_nan)(const V *x, uint32_t n)
 HOST_DEVICE uint32_t FN(logits_place)(const V *x, uint32_t n, bool nan, V element)
 {
     uint32_t place = n;
+    if (nan) {
+        for (uint32_t i = n; i-- > 0;)
+            place = FN(is_nan)(x[i]) ? i : place;
+        return place;
+    }
     for (uint32_t i = n; i-- > 0;)
-        place = (nan ? FN(is_nan)(x[i]) : x[i] == element) ? i : place;
+        place = x[i] == element ? i : place;
     return place;
 }
 

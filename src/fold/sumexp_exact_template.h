@@ -2,21 +2,28 @@
    f64, the partial is a struct logits_exact (log_probs.h): terms are also added with weights, and the place of the maximum is kept. */
 #if REAL_BITS == 32
 #define REAL float
+#define EXP_BITS uint32_t
 #define EXP_PLACE uint32_t
 #define EXP_PLACE_BITS f32_bits(EXP_SHIFT_F32)
 #define EXP_PLACE_OF exp_place_f32
 #define EXP_IS_NO_PLACE EXP_IS_NO_PLACE_F32
-#define EXP_INTEGER exp_integer_f32
+#define EXP_INTEGER(x, bits, found) exp_integer_f32(x, bits)
 #define EXP_INTEGER_TYPE uint32_t
 #define EXP_AT_LEAST_LIMIT exp_at_least_limit_f32
 #else
 #define REAL double
+#define EXP_BITS uint64_t
+#ifdef __CUDA_ARCH__ /* the low half says it all */
+#define EXP_PLACE int32_t
+#define EXP_PLACE_BITS 0
+#else
 #define EXP_PLACE uint64_t
-#define EXP_PLACE_BITS f64_bits(EXP_SHIFT_F64)
+#define EXP_PLACE_BITS (f64_bits(EXP_SHIFT_F64) >> EXP_STEP_BITS)
+#endif
 #define EXP_PLACE_OF exp_place_f64
 #define EXP_IS_NO_PLACE EXP_IS_NO_PLACE_F64
-#define EXP_INTEGER exp_integer_f64
-#define EXP_INTEGER_TYPE struct exp_integer
+#define EXP_INTEGER(x, bits, found) exp_integer_f64(x, bits, found, VALUE_FLOAT && VALUE_BITS == 32)
+#define EXP_INTEGER_TYPE uint64_t
 #define EXP_AT_LEAST_LIMIT exp_at_least_limit_f64
 #endif
 
@@ -59,53 +66,57 @@ HOST_DEVICE void NAME_FN(each)(FN(NAME) * partial, V *x, uint32_t n)
     }
 }
 
+/* Elements that a host takes at a time: as many as 64 bits can hold a lane's sum of, 32 (f32), or 16 of less than 2^59 or 2^60. */
+#define EXP_PART ((REAL_BITS == 32 ? 32 : 16) * FOLD_LANES)
+
 /* The lanes' sums of one bin. */
 #if REAL_BITS == 32
 typedef struct {
     uint64_t sum[FOLD_LANES];
 } NAME_FN(bin);
-#define EXP_BIN_ADD(bin, lane, integer, place, here) ((bin).sum[lane] += exp_shifted(integer, (uint32_t)(place), here))
-#define EXP_BIN_TOTAL(bin, lane) ((uint128)(bin).sum[lane])
+#define EXP_BIN_ADD(bin, lane, integer, place, here, low_bits) \
+    ((bin).sum[lane] = exp_add_shifted((bin).sum[lane], integer, (uint32_t)(place), here))
+#define EXP_BIN_TOTAL(bin, lane, low_bits) ((void)(low_bits), (uint128)(bin).sum[lane])
 #else
 typedef struct {
     uint64_t high[FOLD_LANES], low[FOLD_LANES];
 } NAME_FN(bin);
-#define EXP_BIN_ADD(bin, lane, integer, place, here)                           \
-    ((bin).high[lane] += exp_shifted((integer).high, (uint32_t)(place), here), \
-     (bin).low[lane] += exp_shifted((integer).low, (uint32_t)(place), here))
-#define EXP_BIN_TOTAL(bin, lane) (((uint128)(bin).high[lane] << EXP_LOW_BITS) + (bin).low[lane])
+#define EXP_BIN_ADD(bin, lane, integer, place, here, low_bits)                                                                    \
+    ((bin).high[lane] = exp_add_shifted((bin).high[lane], (uint32_t)((integer) >> (low_bits)), (uint32_t)(place), here),           \
+     (bin).low[lane] = exp_add_shifted((bin).low[lane], (uint32_t)(integer) & (UINT32_MAX >> (32 - (low_bits))), (uint32_t)(place), here))
+#define EXP_BIN_TOTAL(bin, lane, low_bits) (((uint128)(bin).high[lane] << (low_bits)) + (bin).low[lane])
 #endif
 
 /* Adds to one of the `count` bins. Of two: both to the first, of which one is taken away. */
-#define EXP_BINS_ADD(bins, lane, integer, place, below, count)                        \
-    do {                                                                              \
-        EXP_BIN_ADD((bins)[0], lane, integer, place, (count) <= 2 || (below) == 0);   \
-        if ((count) > 1)                                                              \
-            EXP_BIN_ADD((bins)[1], lane, integer, place, (below) == 1);               \
-        if ((count) > 2) {                                                            \
-            EXP_BIN_ADD((bins)[2], lane, integer, place, (below) == 2);               \
-            EXP_BIN_ADD((bins)[3], lane, integer, place, (below) == 3);               \
-        }                                                                             \
+#define EXP_BINS_ADD(bins, lane, integer, place, below, count, low_bits)                        \
+    do {                                                                                        \
+        EXP_BIN_ADD((bins)[0], lane, integer, place, (count) <= 2 || (below) == 0, low_bits);   \
+        if ((count) > 1)                                                                        \
+            EXP_BIN_ADD((bins)[1], lane, integer, place, (below) == 1, low_bits);               \
+        if ((count) > 2) {                                                                      \
+            EXP_BIN_ADD((bins)[2], lane, integer, place, (below) == 2, low_bits);               \
+            EXP_BIN_ADD((bins)[3], lane, integer, place, (below) == 3, low_bits);               \
+        }                                                                                       \
     } while (0)
 #ifdef EXP_WEIGHTED
-#define EXP_WEIGHTS_ADD(lane, element, integer, place, below, count)                  \
-    do {                                                                              \
-        const struct exp_integer weight = exp_weight_f64(element, integer, place);    \
-        EXP_BINS_ADD(weights, lane, weight, place, below, count);                     \
+#define EXP_WEIGHTS_ADD(lane, element, integer, place, below, count, low_bits)                  \
+    do {                                                                                        \
+        const uint64_t weight = exp_weight_f64(element, integer);                               \
+        EXP_BINS_ADD(weights, lane, weight, place, below, count, low_bits);                     \
     } while (0)
 #else
-#define EXP_WEIGHTS_ADD(lane, element, integer, place, below, count) (void)0
+#define EXP_WEIGHTS_ADD(lane, element, integer, place, below, count, low_bits) (void)0
 #endif
 
 /* Adds the lanes' sums of the `count` bins from `first` downwards. Of two, the first has the second's, too. */
-HOST_DEVICE void NAME_FN(settle)(struct exp_bins *sums, const NAME_FN(bin) * bins, int64_t first, const int count)
+HOST_DEVICE void NAME_FN(settle)(struct exp_bins *sums, const NAME_FN(bin) * bins, int64_t first, const int count, const int low_bits)
 {
     const int64_t lower = sums->bin - first;
     FOLD_UNROLL
     for (int i = 0; i < count; i++) {
         uint128 total = 0;
         for (int lane = 0; lane < FOLD_LANES; lane++)
-            total += EXP_BIN_TOTAL(bins[i], lane) - (count == 2 && i == 0 ? EXP_BIN_TOTAL(bins[1], lane) : 0);
+            total += EXP_BIN_TOTAL(bins[i], lane, low_bits) - (count == 2 && i == 0 ? EXP_BIN_TOTAL(bins[1], lane, low_bits) : 0);
         if (lower == 0)
             sums->sums[i] += total;
         else
@@ -114,53 +125,74 @@ HOST_DEVICE void NAME_FN(settle)(struct exp_bins *sums, const NAME_FN(bin) * bin
 }
 
 /* Adds the terms of elements up to EXP_LIMIT, none larger than the partial's maximum, to the `count` bins from `first` downwards.
-   If count is one or two, all elements are in these bins, and none is below -EXP_LIMIT. */
-HOST_DEVICE void NAME_FN(terms)(FN(NAME) * partial, const V *x, uint32_t n, int64_t first, const int count)
+   If count is one or two, all elements are in these bins, and none is below -EXP_LIMIT. low_bits: of the lower part of M, in f64; 32 where no place is
+   among the last four of its bin. */
+HOST_DEVICE void NAME_FN(terms)(FN(NAME) * partial, const V *x, uint32_t n, int64_t first, const int count, const int low_bits)
 {
     NAME_FN(bin) bins[EXP_BINS];
-    EXP_PLACE places[FOLD_LANES] = {0};
+    EXP_BITS all_bits[FOLD_LANES] = {0};
     const EXP_PLACE top = (EXP_PLACE)(EXP_PLACE_BITS >> 5) + (EXP_PLACE)first;
     memset(bins, 0, sizeof bins);
 #ifdef EXP_WEIGHTED
     NAME_FN(bin) weights[EXP_BINS];
     memset(weights, 0, sizeof weights);
 #endif
+#define EXP_ELEMENT(i) (count <= 2 ? (REAL)x[i] : EXP_AT_LEAST_LIMIT((REAL)x[i]))
+#if defined(__CUDA_ARCH__) || REAL_BITS == 32
+#define EXP_FOUND(i) NULL
+#else /* one by one, so that the other loops are made of vectors */
+#define EXP_FOUND(i) &found[i]
+    uint64_t found[EXP_PART];
     FOLD_FOR_LANES(n, i, lane, {
-        EXP_PLACE place;
-        const REAL element = count <= 2 ? (REAL)x[i] : EXP_AT_LEAST_LIMIT((REAL)x[i]);
-        const EXP_INTEGER_TYPE integer = EXP_INTEGER(element, &place);
-        const EXP_PLACE below = top - (place >> 5);
-        places[lane] |= place;
-        EXP_BINS_ADD(bins, lane, integer, place, below, count);
-        EXP_WEIGHTS_ADD(lane, element, integer, place, below, count);
+        double d;
+        exp_steps_f64(EXP_ELEMENT(i), &d, &found[i]);
     });
-    EXP_PLACE all = 0;
+    for (uint32_t i = 0; i < n; i++)
+        found[i] = EXP_POWER(found[i] % EXP_STEPS);
+#endif
+    FOLD_FOR_LANES(n, i, lane, {
+        EXP_BITS bits;
+        const REAL element = EXP_ELEMENT(i);
+        const EXP_INTEGER_TYPE integer = EXP_INTEGER(element, &bits, EXP_FOUND(i));
+        const EXP_PLACE place = (EXP_PLACE)bits >> (REAL_BITS == 64 ? EXP_STEP_BITS : 0), below = top - (place >> 5);
+        all_bits[lane] |= bits;
+        EXP_BINS_ADD(bins, lane, integer, place, below, count, low_bits);
+        EXP_WEIGHTS_ADD(lane, element, integer, place, below, count, low_bits);
+    });
+    EXP_BITS all = 0;
     for (int lane = 0; lane < FOLD_LANES; lane++)
-        all |= places[lane];
+        all |= all_bits[lane];
     if (EXP_IS_NO_PLACE(all))
         EXP_BINS_OF(partial)->nan = 1;
-    NAME_FN(settle)(EXP_BINS_OF(partial), bins, first, count);
+    NAME_FN(settle)(EXP_BINS_OF(partial), bins, first, count, low_bits);
 #ifdef EXP_WEIGHTED
-    NAME_FN(settle)(&partial->weights, weights, first, count);
+    NAME_FN(settle)(&partial->weights, weights, first, count, low_bits);
 #endif
 }
+#undef EXP_ELEMENT
+#undef EXP_FOUND
 #undef EXP_BIN_ADD
 #undef EXP_BIN_TOTAL
 #undef EXP_BINS_ADD
 #undef EXP_WEIGHTS_ADD
 
-HOST_DEVICE int64_t NAME_FN(bin_of)(REAL x)
+HOST_DEVICE int64_t NAME_FN(place_of)(REAL x)
 {
-    EXP_PLACE place;
-    EXP_INTEGER(x, &place);
-    return EXP_PLACE_OF(place) >> 5;
+    EXP_BITS bits;
+    EXP_INTEGER(x, &bits, NULL);
+    return EXP_PLACE_OF(bits);
 }
+HOST_DEVICE int64_t NAME_FN(bin_of)(REAL x) { return NAME_FN(place_of)(x) >> 5; }
 
 #ifdef EXP_WEIGHTED
 /* Keeps the place of a tile's first NaN, or of its maximum, if that is new. */
 HOST_DEVICE void NAME_FN(keep_place)(FN(NAME) * partial, const V *x, uint32_t n, V largest, uint64_t first)
 {
+#if defined(__CUDA_ARCH__) && VALUE_BITS == 32
+    const bool nan = largest != largest; /* larger_f32 passes NaN on */
+#else
     const bool nan = FN(logits_have_nan)(x, n);
+#endif
     if (partial->bins.nan == 0 && (nan || (double)largest > partial->bins.max))
         partial->index = first + FN(logits_place)(x, n, nan, largest);
 }
@@ -200,27 +232,30 @@ HOST_DEVICE void NAME_FN(tile_part)(FN(NAME) * partial, const V *x, uint32_t n, 
         NAME_FN(each)(partial, (V *)x, n); /* the last use of x */
         return;
     }
-    const int64_t bin = NAME_FN(bin_of)(largest[0]);
+    const int64_t place = NAME_FN(place_of)(largest[0]), bin = place >> 5;
     if (max > bins->max)
         EXP_RAISE(partial, max, bin);
     const int64_t range = smallest[0] >= -EXP_LIMIT ? bin - NAME_FN(bin_of)(smallest[0]) : (int64_t)EXP_BINS;
-    if (range == 0)
-        NAME_FN(terms)(partial, x, n, bin, 1);
-    else if (range == 1)
-        NAME_FN(terms)(partial, x, n, bin, 2);
+#if REAL_BITS == 64 && defined(__CUDA_ARCH__) /* of at most 16 elements */
+    if (range == 0 && (place & 31) < 28)
+        NAME_FN(terms)(partial, x, n, bin, 1, 32);
     else
-        NAME_FN(terms)(partial, x, n, bin, EXP_BINS);
+#endif
+        if (range == 0)
+        NAME_FN(terms)(partial, x, n, bin, 1, EXP_LOW_BITS);
+    else if (range == 1)
+        NAME_FN(terms)(partial, x, n, bin, 2, EXP_LOW_BITS);
+    else
+        NAME_FN(terms)(partial, x, n, bin, EXP_BINS, EXP_LOW_BITS);
 }
 
-/* As many elements at a time as 64 bits can hold a lane's sum of: 32 (f32), or 16 of less than 2^59 or 2^60. */
 HOST_DEVICE void NAME_FN(tile)(FN(NAME) * partial, const V *x, uint32_t n, uint64_t first)
 {
 #ifdef __CUDA_ARCH__
     NAME_FN(tile_part)(partial, x, n, first);
 #else
-    const uint32_t part = (REAL_BITS == 32 ? 32 : 16) * FOLD_LANES;
-    for (uint32_t start = 0; start < n; start += part)
-        NAME_FN(tile_part)(partial, x + start, n - start < part ? n - start : part, first + start);
+    for (uint32_t start = 0; start < n; start += EXP_PART)
+        NAME_FN(tile_part)(partial, x + start, n - start < EXP_PART ? n - start : EXP_PART, first + start);
     exp_bins_settle(EXP_BINS_OF(partial));
 #endif
 }
@@ -228,6 +263,8 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * partial, const V *x, uint32_t n, uint6
 #undef NAME_FN
 #undef REAL
 #undef REAL_BITS
+#undef EXP_PART
+#undef EXP_BITS
 #undef EXP_PLACE
 #undef EXP_PLACE_BITS
 #undef EXP_PLACE_OF

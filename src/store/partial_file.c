@@ -47,12 +47,13 @@ allfold_status partial_file_write(const struct replacement *replacement, const s
     return record_file_write(replacement, &kind, &contents, NULL, error);
 }
 
-/* Whether the contents, of which *file has all but the partial's length, are one; of version 2 what version 3 has in their place. */
+/* Whether the contents, of which *file has all but the partial's length, are one; of version 2 what later versions have in their place. */
 static bool is_partial(const struct contents *contents, struct partial_file *file)
 {
-    if (contents->version == PARTIAL_VERSION - 1)
-        return partial_from_version_2(file, contents->bytes);
-    return contents->version == PARTIAL_VERSION && contents->bytes == partial_file_bytes(file);
+    const bool other_terms = contents->version < 4 && file->fold == ALLFOLD_LOGSUMEXP && file->level == ALLFOLD_LEVEL_EXACT;
+    if (contents->version == 2)
+        return !other_terms && partial_from_version_2(file, contents->bytes);
+    return (contents->version == 3 || contents->version == PARTIAL_VERSION) && !other_terms && contents->bytes == partial_file_bytes(file);
 }
 
 allfold_status partial_file_read(const char *path, struct partial_file *file, struct error *error)

@@ -5,8 +5,9 @@
 #include "array/replacement.h"
 #include "fold/table.h"
 
-/* Of files, and of the partials in checkpoints. Files of the version before are read, too (partial_version_2.h). */
-enum { PARTIAL_VERSION = 3 };
+/* Of files, and of the partials in checkpoints. Files of versions 2 (partial_version_2.h) and 3 are read, too, but for logsumexp at level exact, whose
+   terms were others before version 4: the largest one's is taken out of their sum in the end. */
+enum { PARTIAL_VERSION = 4 };
 
 /* A partial, and what it is of. */
 struct partial_file {
