@@ -49,5 +49,9 @@ int fold_launch_to(struct fold_mailbox *mailbox, const struct work *work, const 
     static decltype(&fold_launch_f32) const launches[] = {VALUES(ROW, )};
 #undef ROW
     const enum value value = type_value(work->type);
+    bool launched = false;
+    const int code = exact_whole_launch(work, &there, stream, &launched);
+    if (launched || code != cudaSuccess)
+        return code;
     return value < VALUE_COUNT ? launches[value](work, &there, stream) : cudaErrorInvalidValue;
 }

@@ -526,26 +526,19 @@ static __device__ __forceinline__ typename Fold::partial thread_fold(typename pl
     return partial;
 }
 
-/* scratch: room for a message from each block. Only the first block waits for messages, so the kernel ends however few blocks run at a
-   time. */
-template <class Fold, class Element, class plan>
-static __global__ void __launch_bounds__(plan::threads, plan::blocks)
-fold_kernel(typename plan::input::array x, uint64_t n, uint64_t first, const __grid_constant__ struct fold_rounds rounds,
-            uint64_t *scratch, uint64_t *result, uint32_t launch_id)
+/* Combines the blocks' partials, of which each is its first thread's: other blocks send theirs to the first one, which sends the result. scratch: room for
+   a message from each block. Only the first block waits for messages, so the kernel ends however few blocks run at a time. */
+template <class Fold, int threads>
+static __device__ __forceinline__ void grid_combine(typename Fold::partial partial, uint64_t *scratch, uint64_t *result, uint32_t launch_id)
 {
     typedef typename Fold::partial partial_type;
-    constexpr int threads = plan::threads, words = message_words<partial_type>::count;
-    let_next_kernel_start();
-    fold_begin<Fold::monoid, typename Fold::value>();
-    partial_type partial = thread_fold<Fold, Element, plan>(x, n, first, rounds);
-    block_combine<Fold, threads>(&partial);
+    constexpr int words = message_words<partial_type>::count;
     if (blockIdx.x > 0) {
         if (threadIdx.x == 0)
             message_send(scratch + (uint64_t)blockIdx.x * words, partial, launch_id);
         return;
     }
     if (gridDim.x > 1) {
-        /* thread 0 holds block 0's */
         if (threadIdx.x > 0)
             partial = Fold::identity();
 #pragma unroll 1
@@ -558,4 +551,16 @@ fold_kernel(typename plan::input::array x, uint64_t n, uint64_t first, const __g
     }
     if (threadIdx.x == 0)
         message_send(result, partial, launch_id);
+}
+
+template <class Fold, class Element, class plan>
+static __global__ void __launch_bounds__(plan::threads, plan::blocks)
+fold_kernel(typename plan::input::array x, uint64_t n, uint64_t first, const __grid_constant__ struct fold_rounds rounds,
+            uint64_t *scratch, uint64_t *result, uint32_t launch_id)
+{
+    let_next_kernel_start();
+    fold_begin<Fold::monoid, typename Fold::value>();
+    typename Fold::partial partial = thread_fold<Fold, Element, plan>(x, n, first, rounds);
+    block_combine<Fold, plan::threads>(&partial);
+    grid_combine<Fold, plan::threads>(partial, scratch, result, launch_id);
 }

@@ -153,11 +153,14 @@ int axis_constants_launch(const struct axis_work *work, uint64_t count, struct s
 int axis_normalise_launch(const struct softmax_axis_work *work, const struct softmax_constants *constants, int multiprocessors,
                           void *stream);
 
-/* Fold rows in one read and with little arithmetic, as axis_launch, and then do what logits_end_launch does: logits at level fast; and of bf16, by
-   counting values, logits and sums of exponentials at level exact. *launched is false, and nothing has happened, unless it is one of these monoids,
+/* Fold rows in one read and with little arithmetic, as axis_launch, and then do what logits_end_launch does: logits at level fast; of bf16, by
+   counting values, logits and sums of exponentials at level exact; and the same of all types. *launched is false, and nothing has happened, unless it is one of these monoids,
    elements of a row are neighbours of at most 4 bytes, aligned, and rows are long. */
 int logits_rows_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched);
 int counted_rows_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched);
+int exact_rows_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched);
+/* Folds as fold_launch_to. *launched is false, and nothing has happened, unless these are exact sums of exponentials of many elements of at most 4 bytes. */
+int exact_whole_launch(const struct work *work, const struct fold_space *space, void *stream, bool *launched);
 /* Gives partials of monoids with marks, at work->partials, the marks of their targets, and finishes results of them. */
 int logits_end_launch(const struct axis_work *work, void *stream);
 int gradient_launch(const struct gradient_work *work, int multiprocessors, void *stream);

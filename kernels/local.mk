@@ -20,6 +20,7 @@ kernel_sources = \
 	kernels/generate.cu \
 	kernels/log_probs.cu \
 	kernels/log_probs_counted.cu \
+	kernels/log_probs_exact.cu \
 	kernels/many.cu \
 	kernels/many_f32.cu \
 	kernels/many_f64.cu \

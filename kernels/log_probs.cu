@@ -6,7 +6,7 @@
      logits_end         each thread: marks the partial of a row with its target's element; the row's results
      gradient_*         constants of each row; then the second pass of softmax; then the targets' elements
 
-   Rows of bf16 at level exact: log_probs_counted.cu. All others are folded by the kernels of axis_VALUE.cu. */
+   Rows at level exact: log_probs_exact.cu, log_probs_counted.cu. All others are folded by the kernels of axis_VALUE.cu. */
 #define EXACT_TOTAL_DIGITS 48
 #define FAMILY f32
 #include "kernels/axis_finish.cuh"
@@ -182,7 +182,7 @@ logits_rows_fold(const __grid_constant__ struct logits_rows rows, const __grid_c
         sums = {row.max == -INFINITY ? 0.0 : row.sum, row.max == -INFINITY ? 0.0 : row.weighted};
     }
     group_share<threads>(&sums, threads, [](pair *a, const pair &b) { a->high += b.high; a->low += b.low; });
-    const uint32_t place = block_place<threads>(elements, row, begin, end, max);
+    const uint32_t place = group_place<threads>(elements, row, begin, end, max);
     if (threadIdx.x != 0)
         return;
     partial.max = nan ? (double)-INFINITY : (double)max;

@@ -1,4 +1,4 @@
-/* What the kernels of log_probs.cu and log_probs_counted.cu share: how rows are cut among blocks, and where the maximum is. */
+/* What the kernels of log_probs.cu, log_probs_exact.cu and log_probs_counted.cu share: partials, how rows are cut among blocks, and where the maximum is. */
 #pragma once
 
 #include "kernels/axis_softmax_fast.cuh"
@@ -48,18 +48,42 @@ static __device__ __forceinline__ uint32_t row_place(const row_vectors<Element> 
     return UINT32_MAX;
 }
 
-/* The first place of a block's maximum, or of its first NaN; UINT32_MAX: there is none above -inf. */
-template <int threads, class Element>
-static __device__ __forceinline__ uint32_t block_place(const row_vectors<Element> &elements, const struct row_logits &row, uint32_t begin, uint32_t end, float max)
+/* The first place of a group's maximum, or of its first NaN; UINT32_MAX: there is none above -inf. */
+template <int group, class Element>
+static __device__ __forceinline__ uint32_t group_place(const row_vectors<Element> &elements, const struct row_logits &row, uint32_t begin, uint32_t end, float max)
 {
     uint32_t place = UINT32_MAX;
     if (max != max && row.nan)
-        place = row_place(elements, begin + threadIdx.x, end, threads, NAN);
+        place = row_place(elements, begin + threadIdx.x % group, end, group, NAN);
     else if (max > -INFINITY && row.max == max)
-        place = row_place(elements, row.best, end, threads, max);
-    group_share<threads>(&place, threads, [](uint32_t *a, uint32_t b) { *a = b < *a ? b : *a; });
+        place = row_place(elements, row.best, end, group, max);
+    group_share<group>(&place, group, [](uint32_t *a, uint32_t b) { *a = b < *a ? b : *a; });
     return place;
 }
+
+/* Partials: sums of exponentials alone, or all that log-probabilities need. */
+template <bool weighted> struct exact_partial {
+    typedef struct exp_bins type;
+    static __device__ __forceinline__ type of_nothing() { return exp_bins_identity(); }
+    static __device__ __forceinline__ struct exp_bins *bins(type *partial) { return partial; }
+    static __device__ __forceinline__ void add(type *partial, double x) { exp_bins_add(partial, x, false); }
+    static __device__ __forceinline__ void raise(type *partial, double max, int64_t bin) { exp_bins_raise(partial, max, bin); }
+    static __device__ __forceinline__ void close(type *partial, uint64_t) { exp_bins_settle(partial); }
+};
+template <> struct exact_partial<true> {
+    typedef struct logits_exact type;
+    static __device__ __forceinline__ type of_nothing() { return logits_exact_of_nothing(); }
+    static __device__ __forceinline__ struct exp_bins *bins(type *partial) { return &partial->bins; }
+    static __device__ __forceinline__ void add(type *partial, double x) { logits_exact_add(partial, x); }
+    static __device__ __forceinline__ void raise(type *partial, double max, int64_t bin) { logits_exact_raise(partial, max, bin); }
+    static __device__ __forceinline__ void close(type *partial, uint64_t index)
+    {
+        exp_bins_settle(&partial->bins);
+        if (partial->bins.nan != 0)
+            partial->weights = partial->bins;
+        partial->index = index;
+    }
+};
 
 /* How rows are cut among blocks: `splits` of them have one row, `chunk` vectors each. */
 struct logits_rows {
@@ -85,12 +109,12 @@ static bool rows_fit(const struct axis_work *work)
            && (box->outer == 1 || box->outer_stride * bytes % 16 == 0);
 }
 
-/* How rows are cut into `wanted` splits, or fewer: a block has at least `each` vectors, and there is room for the partials. */
-static struct logits_rows rows_cut(const struct axis_work *work, uint64_t wanted, uint32_t each, size_t partial_bytes)
+/* How rows are cut into splits of whole tiles, `wanted` of all rows together, or fewer: there is room for the partials. */
+static struct logits_rows rows_cut(const struct axis_work *work, uint64_t wanted, uint32_t tile, size_t partial_bytes)
 {
     const uint32_t per_vector = (uint32_t)(16 / allfold_type_bytes(work->type)), vectors = ((uint32_t)work->box.length + per_vector - 1) / per_vector;
-    const uint64_t room = work->bytes / (work->box.outer * partial_bytes * 2), fit = u64_min((vectors + each - 1) / each, room);
-    const uint64_t splits = u64_max(1, u64_min(u64_max(1, wanted / work->box.outer), fit));
-    return {work->x, work->box.outer, work->box.outer_stride, (uint32_t)work->box.length, (uint32_t)splits,
-            (uint32_t)((vectors + splits - 1) / splits), (unsigned char *)work->partials};
+    const uint64_t room = work->bytes / (work->box.outer * partial_bytes * 2), most = u64_max(1, u64_min(wanted / work->box.outer, room));
+    const uint32_t chunk = (uint32_t)(((vectors + most - 1) / most + tile - 1) / tile * tile);
+    return {work->x, work->box.outer, work->box.outer_stride, (uint32_t)work->box.length, (vectors + chunk - 1) / chunk, chunk,
+            (unsigned char *)work->partials};
 }

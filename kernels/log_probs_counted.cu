@@ -8,30 +8,6 @@
          the block: adds all sums, which are integers; the first place that has the maximum */
 #include "kernels/log_probs.cuh"
 
-/* Partials: sums of exponentials alone, or all that log-probabilities need. */
-template <bool weighted> struct counted_partial {
-    typedef struct exp_bins type;
-    static __device__ __forceinline__ type of_nothing() { return exp_bins_identity(); }
-    static __device__ __forceinline__ struct exp_bins *bins(type *partial) { return partial; }
-    static __device__ __forceinline__ void add(type *partial, double x) { exp_bins_add(partial, x, false); }
-    static __device__ __forceinline__ void raise(type *partial, double max, int64_t bin) { exp_bins_raise(partial, max, bin); }
-    static __device__ __forceinline__ void close(type *partial, uint64_t) { exp_bins_settle(partial); }
-};
-template <> struct counted_partial<true> {
-    typedef struct logits_exact type;
-    static __device__ __forceinline__ type of_nothing() { return logits_exact_of_nothing(); }
-    static __device__ __forceinline__ struct exp_bins *bins(type *partial) { return &partial->bins; }
-    static __device__ __forceinline__ void add(type *partial, double x) { logits_exact_add(partial, x); }
-    static __device__ __forceinline__ void raise(type *partial, double max, int64_t bin) { logits_exact_raise(partial, max, bin); }
-    static __device__ __forceinline__ void close(type *partial, uint64_t index)
-    {
-        exp_bins_settle(&partial->bins);
-        if (partial->bins.nan != 0)
-            partial->weights = partial->bins;
-        partial->index = index;
-    }
-};
-
 static __device__ __forceinline__ int64_t bf16_bin(float x)
 {
     return x == INFINITY ? -EXP_NO_BIN : x == -INFINITY ? EXP_NO_BIN : exp_bin_any((double)x, false);
@@ -64,7 +40,7 @@ template <bool weighted> struct row_counts {
             const uint64_t term = exp_integer_f64(x, &place, NULL, false);
             terms[i] = (uint64_t)(term >> EXP_LOW_BITS) << 32 | (term & ((1u << EXP_LOW_BITS) - 1));
             if constexpr (weighted)
-                weights[i] = exp_weight_f64(x, term);
+                weights[i] = exp_weight_near(x, term, exp_distance_shift((int32_t)(exp_place_f64(place) >> 5)));
             counts[i] = 0;
         }
         if (threadIdx.x == 0)
@@ -82,18 +58,18 @@ template <bool weighted> struct row_counts {
             list[atomicAdd(&listed, 1u)] = (uint16_t)bits;
     }
     /* Adds this thread's share of the listed elements. */
-    __device__ __forceinline__ void add_listed(typename counted_partial<weighted>::type *partial) const
+    __device__ __forceinline__ void add_listed(typename exact_partial<weighted>::type *partial) const
     {
 #pragma unroll 1
         for (uint32_t i = threadIdx.x; i < listed; i += threads) {
             const element_bf16 element = {list[i]};
-            counted_partial<weighted>::add(partial, (double)load_bf16(element));
+            exact_partial<weighted>::add(partial, (double)load_bf16(element));
         }
     }
     /* Adds this thread's share of the values that were counted, none larger than the partial's maximum, and clears their counters. */
-    __device__ __forceinline__ void add_counted(typename counted_partial<weighted>::type *partial)
+    __device__ __forceinline__ void add_counted(typename exact_partial<weighted>::type *partial)
     {
-        struct exp_bins *const bins = counted_partial<weighted>::bins(partial);
+        struct exp_bins *const bins = exact_partial<weighted>::bins(partial);
 #pragma unroll 1
         for (uint32_t i = threadIdx.x; i < values; i += threads) {
             const uint64_t count = counts[i], term = terms[i];
@@ -125,7 +101,7 @@ counted_rows_fold(const __grid_constant__ struct logits_rows rows, uint64_t inde
 {
     constexpr int threads = COUNTED_SHAPE.threads, vectors = COUNTED_SHAPE.vectors;
     typedef element<ALLFOLD_BF16> Element;
-    typedef counted_partial<weighted> Partial;
+    typedef exact_partial<weighted> Partial;
     typedef typename Partial::type partial_type;
     extern __shared__ __align__(16) unsigned char bytes[];
     row_counts<weighted> &own = *(row_counts<weighted> *)bytes;
@@ -176,7 +152,7 @@ counted_rows_fold(const __grid_constant__ struct logits_rows rows, uint64_t inde
         uint32_t place = UINT32_MAX;
         if constexpr (weighted) {
             bins_share<threads>(&partial.weights);
-            place = block_place<threads>(elements, row, begin, end, max);
+            place = group_place<threads>(elements, row, begin, end, max);
         }
         if (threadIdx.x == 0) {
             own.listed = 0;
@@ -191,7 +167,7 @@ counted_rows_fold(const __grid_constant__ struct logits_rows rows, uint64_t inde
 /* Partials are finished by a kernel of their own, a thread a row. Without room for those of all rows, or for a block's table, other kernels fold. */
 template <bool weighted> static int counted_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched)
 {
-    constexpr size_t bytes = sizeof(row_counts<weighted>), partial_bytes = PARTIAL_STRIDE<typename counted_partial<weighted>::type>;
+    constexpr size_t bytes = sizeof(row_counts<weighted>), partial_bytes = PARTIAL_STRIDE<typename exact_partial<weighted>::type>;
     const uint64_t blocks = (uint64_t)multiprocessors * COUNTED_SHAPE.blocks;
     const auto kernel = counted_rows_fold<weighted>;
     if (work->bytes / partial_bytes < work->box.outer)

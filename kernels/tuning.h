@@ -178,7 +178,18 @@ constexpr struct {
     int threads, vectors, blocks, blocks_f32;
     uint64_t least;
 } LOGITS_SHAPE = {128, 4, 10, 9, 1024};
-/* The same of bf16 at level exact, and logsumexp: blocks that stay, count values in shared memory, and have a table of their terms there, of 60 or
+/* The same at level exact, and logsumexp: a warp a row, or a part of it. */
+struct exact_rows_shape {
+    int threads, blocks;
+    uint64_t shortest; /* row */
+    uint64_t rounds;   /* a device has work for so many times the blocks that it has room for, if there is enough */
+    uint64_t tiles;    /* of a warp, about, of short rows: what a block begins with takes as long as one */
+};
+constexpr struct exact_rows_shape exact_rows_shape_of(bool weighted)
+{
+    return weighted ? exact_rows_shape{128, 5, 1024, 2, 16} : exact_rows_shape{256, 4, 1024, 2, 16};
+}
+/* The same of long rows of bf16: blocks that stay, count values in shared memory, and have a table of their terms there, of 60 or
    75 KiB together. What a row ends with takes as long as some thousand elements. */
 constexpr struct {
     int threads, vectors, blocks;

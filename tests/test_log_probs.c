@@ -3,8 +3,8 @@
 #include "tests/support.h"
 
 enum { OUTPUTS = 4, ROWS_MAX = 64, IGNORED = -7 };
-enum pattern { NORMAL, PEAKED, TIED, FAR, EQUAL, SPECIAL, PATTERNS };
-static const char *const patterns[] = {"normal", "peaked", "tied", "far from 0", "equal", "special"};
+enum pattern { NORMAL, PEAKED, TIED, FAR, SPREAD, EQUAL, SPECIAL, PATTERNS };
+static const char *const patterns[] = {"normal", "peaked", "tied", "far from 0", "spread over bins", "equal", "special"};
 
 static allfold_context *all[2], *alone[2]; /* of all ranks, of one; by level */
 
@@ -35,6 +35,7 @@ static double logit(const struct test_case *c, uint64_t row, uint64_t l)
     case PEAKED: return l == row % c->length ? 20 + 30 * unit_of(row, 5) : -40 * u;
     case TIED: return floor(4 * u) - 3;
     case FAR: return (row % 2 == 0 ? 1 : -1) * (row % 3 == 0 ? 40000.0 : row % 3 == 1 || c->type != ALLFOLD_F64 ? 3000.0 : 1e13) + 64 * u;
+    case SPREAD: return (row % 4 == 3 && c->type != ALLFOLD_F16 ? 32740.0 : 50.0 * (double)(row % 7) - 150) + 60 * (u - 0.5) * (v > 0.9 ? 1.5 : 0.5);
     case EQUAL: return (double)row - 9;
     default: break;
     }
@@ -184,7 +185,7 @@ static bool row_is_right(const struct test_case *c, const double got[OUTPUTS - 1
 static bool slopes_are_right(const struct test_case *c, const struct arrays *a, const void *y, const struct range parts[3], int *wrong)
 {
     const int precision = c->type == ALLFOLD_F64 ? 53 : c->type == ALLFOLD_F32 ? 24 : c->type == ALLFOLD_F16 ? 11 : 8;
-    const long double smallest = c->type == ALLFOLD_F64 ? 0x1p-1074L : c->type == ALLFOLD_F16 ? 0x1p-24L : 0x1p-149L;
+    const long double smallest = c->type == ALLFOLD_F64 ? 0x1p-1074L : c->type == ALLFOLD_F16 ? 0x1p-24L : c->type == ALLFOLD_BF16 ? 0x1p-133L : 0x1p-149L;
     for (uint64_t o = 0, at = 0; o < parts[0].count; o++)
         for (uint64_t l = 0; l < parts[1].count; l++)
             for (uint64_t i = 0; i < parts[2].count; i++, at++) {
@@ -337,7 +338,7 @@ static void empty_axis(void)
 int main(int argc, char **argv)
 {
     static const allfold_type types[] = {ALLFOLD_F32, ALLFOLD_BF16, ALLFOLD_F64, ALLFOLD_F16};
-    static const uint64_t shapes[][3] = {{7, 1000, 1}, {3, 37, 5}, {4, 40000, 1}, {40, 3, 1}, {2, 8193, 2}, {30, 1, 2}};
+    static const uint64_t shapes[][3] = {{7, 1048, 1}, {3, 37, 5}, {4, 40000, 1}, {40, 3, 1}, {2, 8193, 2}, {30, 1, 2}};
     static const allfold_level levels[] = {ALLFOLD_LEVEL_FAST, ALLFOLD_LEVEL_EXACT};
     char message[ALLFOLD_ERROR_BYTES];
     (void)argc;

@@ -133,7 +133,9 @@ static __device__ __forceinline__ void exp_block_make(void)
 }
 #endif
 #ifdef __CUDA_ARCH__
-#define EXP_BLOCK_POWER(step) exp_block_powers()[(step) * EXP_COPIES + threadIdx.x % EXP_COPIES]
+#define EXP_BLOCK_POWER(step) \
+    *(const struct exp_power *)((const char *)exp_block_powers() \
+                                + ((step) * (uint32_t)(EXP_COPIES * sizeof(struct exp_power)) | threadIdx.x % EXP_COPIES * (uint32_t)sizeof(struct exp_power)))
 #else
 #define EXP_BLOCK_POWER(step) exp_power_of(EXP_POWER(step))
 #endif

@@ -85,30 +85,24 @@ HOST_DEVICE void logits_combine(struct logits *a, const struct logits *b)
 
 /* ---- level exact */
 
-/* The weight of a term M 2^(p - 55), p its place in the bin, of an element that is k ln 2 / 64 + d from where the bin begins: the term times that
-   distance and 1/2, which makes it positive, in units of 2^-26, rounded down. Below 2^32. */
-HOST_DEVICE uint32_t exp_weight(uint64_t term, uint32_t k, double d)
-{
-    const uint32_t from_step = (uint32_t)f64_bits(d + (0x1.8p25 + 0.5)); /* (d + 1/2) 2^27, rounded */
-    const uint32_t distance = (uint32_t)((uint64_t)k * 2977044472u >> (5 + EXP_STEP_BITS)) + from_step; /* ln 2 2^32 */
-    return (uint32_t)((uint64_t)(uint32_t)(term >> 24) * distance >> 32);
-}
+/* The weight of a term: the term times the element's distance from where its bin begins and 1/2, which makes it positive, in units of 2^-26, rounded
+   down. Below 2^32. distance: in units of 2^-27. */
+HOST_DEVICE uint32_t exp_weight(uint64_t term, uint32_t distance) { return (uint32_t)((uint64_t)(uint32_t)(term >> 24) * distance >> 32); }
 #define EXP_WEIGHT_UNITS 29 /* weights have this number of bits fewer than terms */
 
-/* The same of |x| <= EXP_LIMIT, whose term exp_integer_f64 gave. */
-HOST_DEVICE uint32_t exp_weight_f64(double x, uint64_t term)
-{
-    double d;
-    uint64_t place;
-    exp_steps_f64(x, &d, &place);
-    return exp_weight(term, (uint32_t)place % (32 * EXP_STEPS), d);
-}
+/* Of |x| <= EXP_LIMIT: x + this, which is rounded, has the distance in its low bits. */
+HOST_DEVICE double exp_distance_shift(int32_t bin) { return fma((double)bin, -32 * EXP_LN2, 0x1.8p25 + 0.5 + EXP_OFFSET * EXP_LN2); }
+HOST_DEVICE uint32_t exp_weight_near(double x, uint64_t term, double shift) { return exp_weight(term, (uint32_t)f64_bits(x + shift)); }
 
-/* A finite element's weight and term. */
+/* A finite element's weight and term. Far from 0 the distance is k ln 2 / 64 + d. */
 HOST_DEVICE uint32_t exp_weight_any(double x, struct exp_term *term)
 {
     *term = exp_term_any(x);
-    return exp_weight(term->integer, ((uint32_t)term->place & 31) * EXP_STEPS + term->step, term->d);
+    if (fabs(x) <= EXP_LIMIT)
+        return exp_weight_near(x, term->integer, exp_distance_shift((int32_t)(term->place >> 5)));
+    const uint32_t k = ((uint32_t)term->place & 31) * EXP_STEPS + term->step;
+    const uint32_t whole = (uint32_t)((uint64_t)k * 2977044472u >> (5 + EXP_STEP_BITS)); /* ln 2 2^32 */
+    return exp_weight(term->integer, whole + (uint32_t)f64_bits(term->d + (0x1.8p25 + 0.5)));
 }
 
 HOST_DEVICE void logits_exact_raise(struct logits_exact *partial, double max, int64_t bin)

@@ -101,7 +101,8 @@ typedef struct {
 #ifdef EXP_WEIGHTED
 #define EXP_WEIGHTS_ADD(lane, element, integer, place, below, count, low_bits)                  \
     do {                                                                                        \
-        const uint64_t weight = exp_weight_f64(element, integer);                               \
+        const int32_t bin = (int32_t)first - ((count) == 1 ? 0 : (int32_t)(below));             \
+        const uint64_t weight = exp_weight_near(element, integer, exp_distance_shift(bin));     \
         EXP_BINS_ADD(weights, lane, weight, place, below, count, low_bits);                     \
     } while (0)
 #else

@@ -383,6 +383,11 @@ static void test_fold(enum monoid monoid, allfold_type type)
         /* where blocks begin to claim chunks */
         if (type == ALLFOLD_F64 && monoid == MONOID_sum_exact && !small)
             add_around(&sizes, EXACT_CLAIM.least * (uint64_t)shape.blocks * round + 3 * round);
+        /* and from where on arrays have a kernel of their own */
+        const struct exact_rows_shape whole = exact_rows_shape_of(false);
+        const uint64_t steps = (uint64_t)whole.blocks * whole.rounds * whole.tiles / 2;
+        if (monoid == MONOID_sumexp_f64_exact && type_value(type) == VALUE_f32)
+            add_around(&sizes, (steps - 1) * (uint64_t)whole.threads * 16 + 1);
         for (uint64_t blocks : {1, 2}) /* one block, two; and where the small end, of one to three multiprocessors */
             add_around(&sizes, blocks * 16 / bytes * (uint64_t)shape.threads * (uint64_t)shape.least);
     }

@@ -24,10 +24,9 @@ static cudaError_t fold_launch_axis(const struct axis_work *work, int multiproce
     if (marked)
         fold.finish = NULL;
     cudaError_t code = cudaSuccess;
-    if (work->parts == 0)
-        code = (cudaError_t)logits_rows_launch(work, multiprocessors, stream, &launched);
-    if (work->parts == 0 && code == cudaSuccess && !launched)
-        code = (cudaError_t)counted_rows_launch(work, multiprocessors, stream, &launched);
+    static int (*const of_rows[])(const struct axis_work *, int, void *, bool *) = {logits_rows_launch, counted_rows_launch, exact_rows_launch};
+    for (size_t i = 0; i < sizeof of_rows / sizeof *of_rows && work->parts == 0 && code == cudaSuccess && !launched; i++)
+        code = (cudaError_t)of_rows[i](work, multiprocessors, stream, &launched);
     if (code != cudaSuccess || launched)
         return code;
     code = (cudaError_t)(work->parts > 0 ? axis_parts_launch(&fold, work->parts, stream) : axis_launch(&fold, multiprocessors, stream));
