@@ -363,7 +363,8 @@ template <class Element, class Kernel> static bool stage_make(Kernel kernel, int
     return false;
 }
 
-/* Without room for the partials of all rows, or for a block's memory, other kernels fold. */
+/* Few elements, whose time a second launch would double, and those without room for the partials of all rows, or for a block's memory, are for other
+   kernels. */
 template <class Element, bool weighted> static int exact_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched)
 {
     constexpr struct exact_rows_shape shape = exact_rows_shape_of(weighted);
@@ -373,7 +374,8 @@ template <class Element, bool weighted> static int exact_launch(const struct axi
     const uint64_t together = (uint64_t)multiprocessors * shape.blocks * warps;
     const auto kernel = exact_rows_fold<Element, weighted>;
     size_t stage_bytes;
-    if (work->box.length < shape.shortest || work->bytes / partial_bytes < work->box.outer || !stage_make<Element>(kernel, shape.threads, &stage_bytes))
+    if (work->box.length < shape.shortest || work->box.outer * work->box.length < together * tile * Element::per_vector
+        || work->bytes / partial_bytes < work->box.outer || !stage_make<Element>(kernel, shape.threads, &stage_bytes))
         return cudaSuccess;
     const struct logits_rows rows = rows_cut(work, shape.rounds * together, tile, partial_bytes);
     const uint64_t items = rows.results * rows.splits, each = u64_min(shape.tiles * tile / rows.chunk, items / (shape.rounds * together));
