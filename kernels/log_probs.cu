@@ -204,7 +204,7 @@ int logits_rows_launch(const struct axis_work *work, int multiprocessors, void *
     const struct logits_rows rows = rows_cut(work, wanted, LOGITS_SHAPE.threads * LOGITS_SHAPE.vectors, PARTIAL_STRIDE<struct logits>);
     const struct logits_ends ends = ends_of(work);
     const cudaLaunchConfig_t config = launch_config(rows.results * rows.splits, LOGITS_SHAPE.threads, stream);
-    int code = with_element(work->type, [=](auto element) -> cudaError_t {
+    const int code = with_element(work->type, [=](auto element) -> cudaError_t {
         typedef decltype(element) Element;
         if constexpr (Element::is_floating && sizeof(typename Element::stored) <= 4)
             return cudaLaunchKernelEx(&config, logits_rows_fold<Element>, rows, ends);
@@ -212,12 +212,9 @@ int logits_rows_launch(const struct axis_work *work, int multiprocessors, void *
     });
     if (code != cudaSuccess || rows.splits == 1)
         return code;
-    struct axis_work combining = *work;
-    combining.finish = nullptr;
-    combining.targets.of = nullptr;
-    code = axis_parts_launch(&combining, rows.splits, stream);
-    combining.finish = work->finish;
-    return code == cudaSuccess ? logits_end_launch(&combining, stream) : code;
+    struct axis_work marked = *work;
+    marked.targets.of = nullptr;
+    return rows_end(&marked, rows.splits, stream);
 }
 
 /* ---- the gradient */

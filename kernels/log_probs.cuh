@@ -118,3 +118,14 @@ static struct logits_rows rows_cut(const struct axis_work *work, uint64_t wanted
     return {work->x, work->box.outer, work->box.outer_stride, (uint32_t)work->box.length, (vectors + chunk - 1) / chunk, chunk,
             (unsigned char *)work->partials};
 }
+
+/* Combines the splits of each row, and finishes the results, if they are wanted. Partials with marks get those of their targets, if there are any. */
+static int rows_end(const struct axis_work *work, uint64_t splits, void *stream)
+{
+    const bool marked = monoid_has_mark(work->monoid);
+    struct axis_work combining = *work;
+    if (marked)
+        combining.finish = nullptr;
+    const int code = splits > 1 || combining.finish != nullptr ? axis_parts_launch(&combining, splits, stream) : (int)cudaSuccess;
+    return code == cudaSuccess && marked ? logits_end_launch(work, stream) : code;
+}

@@ -180,16 +180,8 @@ template <bool weighted> static int counted_launch(const struct axis_work *work,
     cudaLaunchConfig_t config = launch_config(u64_min(blocks, rows.results * rows.splits), COUNTED_SHAPE.threads, stream);
     config.dynamicSmemBytes = bytes;
     *launched = true;
-    int code = cudaLaunchKernelEx(&config, kernel, rows, work->first);
-    if (code != cudaSuccess)
-        return code;
-    struct axis_work combining = *work;
-    if (weighted)
-        combining.finish = nullptr;
-    if (rows.splits > 1 || (!weighted && work->finish != nullptr))
-        code = axis_parts_launch(&combining, rows.splits, stream);
-    combining.finish = work->finish;
-    return code == cudaSuccess && weighted ? logits_end_launch(&combining, stream) : code;
+    const int code = cudaLaunchKernelEx(&config, kernel, rows, work->first);
+    return code == cudaSuccess ? rows_end(work, rows.splits, stream) : code;
 }
 
 int counted_rows_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched)

@@ -6,7 +6,7 @@
          each thread, tile by tile: terms in the warp's bin, which most elements of its rows lie in, are added to an integer in registers;
          of a tile that has others, these one by one to a partial of its own, in shared memory
          the warp: brings all bins to the maximum, and adds them; the first place that has the maximum
-         partials are finished by logits_end, or axis_parts_launch, a thread a row: that takes long
+         partials are finished behind it, a thread a row (rows_end): that takes long
      exact_whole_fold
          the same of a whole array, of which each block has a part; blocks are combined as in fold.cuh */
 #define FAMILY f32
@@ -383,16 +383,8 @@ template <class Element, bool weighted> static int exact_launch(const struct axi
     cudaLaunchConfig_t config = launch_config((items + block_items - 1) / block_items, shape.threads, stream);
     config.dynamicSmemBytes = stage_bytes;
     *launched = true;
-    int code = cudaLaunchKernelEx(&config, kernel, rows, block_items, work->first);
-    if (code != cudaSuccess)
-        return code;
-    struct axis_work combining = *work;
-    if (weighted)
-        combining.finish = nullptr;
-    if (rows.splits > 1 || (!weighted && work->finish != nullptr))
-        code = axis_parts_launch(&combining, rows.splits, stream);
-    combining.finish = work->finish;
-    return code == cudaSuccess && weighted ? logits_end_launch(&combining, stream) : code;
+    const int code = cudaLaunchKernelEx(&config, kernel, rows, block_items, work->first);
+    return code == cudaSuccess ? rows_end(work, rows.splits, stream) : code;
 }
 
 int exact_rows_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched)
